@@ -1,0 +1,70 @@
+#include "base/hash.h"
+
+#include <openssl/evp.h>
+#include <xxhash.h>
+
+#include "base/check.h"
+
+namespace tacit {
+
+uint64_t BucketHash(std::string_view value, uint64_t seed) {
+  return XXH64(value.data(), value.size(), seed);
+}
+
+uint64_t BucketOf(std::string_view value, uint64_t seed, uint64_t buckets) {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<uint64_t>((Wide{BucketHash(value, seed)} * buckets) >> 64);
+}
+
+std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2> k) {
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t product0 = uint64_t{0xD2511F53} * c[0];
+    const uint64_t product1 = uint64_t{0xCD9E8D57} * c[2];
+    c = {static_cast<uint32_t>(product1 >> 32) ^ c[1] ^ k[0], static_cast<uint32_t>(product1),
+         static_cast<uint32_t>(product0 >> 32) ^ c[3] ^ k[1], static_cast<uint32_t>(product0)};
+    k[0] += 0x9E3779B9;
+    k[1] += 0xBB67AE85;
+  }
+  return c;
+}
+
+void InitialRow(uint64_t seed, uint64_t row, float scale, std::span<float> out) {
+  const std::array<uint32_t, 2> key{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
+  for (size_t i = 0; i < out.size(); i += 4) {
+    const auto words = Philox({static_cast<uint32_t>(row), static_cast<uint32_t>(row >> 32),
+                               static_cast<uint32_t>(i / 4), 0},
+                              key);
+    for (size_t j = 0; j < 4 && i + j < out.size(); ++j) {
+      // 24 bits: every value is exact in a float.
+      const float unit = static_cast<float>(words[j] >> 8) * 0x1p-23f - 1.0f;
+      out[i + j] = unit * scale;
+    }
+  }
+}
+
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  TACIT_CHECK(context_ != nullptr, "out of memory");
+  TACIT_CHECK(EVP_DigestInit_ex(static_cast<EVP_MD_CTX*>(context_), EVP_sha256(), nullptr) == 1);
+}
+
+Sha256::~Sha256() { EVP_MD_CTX_free(static_cast<EVP_MD_CTX*>(context_)); }
+
+Sha256& Sha256::Update(std::span<const uint8_t> bytes) {
+  TACIT_CHECK(EVP_DigestUpdate(static_cast<EVP_MD_CTX*>(context_), bytes.data(), bytes.size()) ==
+              1);
+  return *this;
+}
+
+Sha256& Sha256::Update(std::string_view bytes) {
+  return Update({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+}
+
+Digest Sha256::Finish() {
+  Digest digest;
+  auto* context = static_cast<EVP_MD_CTX*>(context_);
+  TACIT_CHECK(EVP_DigestFinal_ex(context, digest.data(), nullptr) == 1);
+  TACIT_CHECK(EVP_DigestInit_ex(context, EVP_sha256(), nullptr) == 1);
+  return digest;
+}
+
+}  // namespace tacit

@@ -1,0 +1,93 @@
+#include "base/worker_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/check.h"
+
+namespace tacit {
+
+bool SetIdlePriority() {
+  sched_param param{};
+  return pthread_setschedparam(pthread_self(), SCHED_IDLE, &param) == 0;
+}
+
+struct WorkerPool::Shared {
+  Options options;
+  std::mutex mutex;
+  std::condition_variable start, done;
+  uint64_t round = 0;
+  size_t running = 0;
+  bool stopping = false;
+  const Part* part = nullptr;
+  size_t n = 0, grain = 1;
+  std::vector<std::thread> threads;
+
+  void RunPart(size_t worker) const {
+    const size_t grains = (n + grain - 1) / grain;
+    const size_t begin = std::min(n, grains * worker / options.workers * grain);
+    const size_t end = std::min(n, grains * (worker + 1) / options.workers * grain);
+    if (begin < end) (*part)(begin, end, worker);
+  }
+
+  void Loop(size_t worker) {
+    if (options.idle_priority) SetIdlePriority();
+    uint64_t seen = 0;
+    while (true) {
+      {
+        std::unique_lock lock(mutex);
+        start.wait(lock, [&] { return stopping || round != seen; });
+        if (stopping) return;
+        seen = round;
+      }
+      RunPart(worker);
+      std::lock_guard lock(mutex);
+      if (--running == 0) done.notify_one();
+    }
+  }
+};
+
+WorkerPool::WorkerPool(Options options) : shared_(std::make_unique<Shared>()) {
+  TACIT_CHECK(options.workers >= 1);
+  shared_->options = options;
+  for (size_t worker = 1; worker < options.workers; ++worker)
+    shared_->threads.emplace_back([shared = shared_.get(), worker] { shared->Loop(worker); });
+}
+
+WorkerPool::~WorkerPool() {
+  {
+    std::lock_guard lock(shared_->mutex);
+    shared_->stopping = true;
+  }
+  shared_->start.notify_all();
+  for (std::thread& thread : shared_->threads) thread.join();
+}
+
+size_t WorkerPool::workers() const { return shared_->options.workers; }
+
+void WorkerPool::Run(size_t n, const Part& part, size_t grain) {
+  if (shared_->threads.empty()) {
+    if (n > 0) part(0, n, 0);
+    return;
+  }
+  {
+    std::lock_guard lock(shared_->mutex);
+    shared_->part = &part;
+    shared_->n = n;
+    shared_->grain = grain;
+    shared_->running = shared_->threads.size();
+    ++shared_->round;
+  }
+  shared_->start.notify_all();
+  shared_->RunPart(0);
+  std::unique_lock lock(shared_->mutex);
+  shared_->done.wait(lock, [&] { return shared_->running == 0; });
+}
+
+}  // namespace tacit
