@@ -1,0 +1,151 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+// The configuration as plain structs, validated. Only `app` includes this room and hands every
+// other room its own options. Names follow the YAML keys.
+namespace tacit::config {
+
+struct Feature {
+  enum class Kind { kDense, kCategorical, kMultiHot };
+  std::string name;
+  Kind kind = Kind::kDense;
+  std::string transform = "signed_log1p";  // dense: signed_log1p | identity
+  uint64_t buckets = 0;                    // categorical, multi_hot
+  uint32_t dim = 0;                        // 0: int(2 * buckets^0.25)
+  uint32_t max_values = 16;                // multi_hot
+};
+
+struct Generator {
+  uint32_t days = 24;
+  uint64_t rows_per_day = 150000;
+  uint64_t seed = 1;
+};
+
+struct Source {
+  enum class Kind { kLog, kGenerator };
+  Kind kind = Kind::kLog;
+  std::string format = "criteo_tsv";  // log
+  std::vector<std::string> files;     // log: globs expanded, in order; many files are many days
+  uint32_t passes = 1;                // log: how often the files are read from the beginning
+  uint32_t max_record_bytes = 1 << 20;
+  Generator generator;  // generator
+};
+
+struct Model {
+  enum class Kind { kPctr };
+  Kind kind = Kind::kPctr;
+  std::vector<uint32_t> hidden = {598, 598, 598, 598};
+  std::string compute = "f32";  // f32 | bf16
+  uint64_t seed = 1;            // of the initial parameters; public
+};
+
+struct Mechanism {
+  enum class Kind { kNone, kAdaFest };
+  Kind kind = Kind::kAdaFest;
+  double threshold = 0;       // adafest: tau, required
+  double sigma_ratio = 5;     // adafest: sigma_selection / sigma_gradient
+  double selection_clip = 1;  // adafest: C1
+  double gradient_clip = 1;   // C2
+  // Overrides the noise multiplier that epsilon and delta call for; refused when it is too small.
+  std::optional<double> noise_multiplier;
+};
+
+struct Participation {
+  enum class Mode { kOnce };
+  Mode mode = Mode::kOnce;          // required
+  uint64_t batch = 2048;            // offsets per step
+  uint32_t max_participations = 1;  // steps any unit may be in, over the life of the store
+};
+
+struct Privacy {
+  enum class OnExhausted { kStopLearning, kExit };
+  std::string unit;    // required: event
+  double epsilon = 0;  // required; .inf only with mechanism none
+  double delta = 0;    // required, in (0, 1)
+  OnExhausted on_exhausted = OnExhausted::kStopLearning;
+};
+
+struct Optimizer {
+  enum class Kind { kSgd, kAdam };
+  Kind kind = Kind::kAdam;
+  double learning_rate = 0.001;
+  double row_learning_rate = 0;                       // 0: learning_rate
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // adam
+};
+
+struct Learner {
+  std::string id;
+  Model model;
+  Mechanism mechanism;
+  Participation participation;
+  Privacy privacy;
+  Optimizer optimizer;
+};
+
+struct Store {
+  std::string path;
+  std::string witness;  // default: `path` + ".witness"; "none" for none
+  uint32_t shards = 16;
+  uint32_t commit_interval_ms = 1000;
+};
+
+struct Serve {
+  std::string listen = "127.0.0.1:8980";  // HOST:PORT or unix:PATH; empty: no server
+  std::string operator_listen;            // the same routes and operator-only metrics; empty: none
+  uint32_t threads = 1;
+  uint32_t max_body_bytes = 8 << 20;
+};
+
+struct Training {
+  uint32_t workers = 2;
+  bool idle_priority = true;  // trainer threads under SCHED_IDLE
+};
+
+struct Log {
+  std::string format = "text";  // text | json
+  std::string level = "info";
+};
+
+struct Config {
+  Source source;
+  std::vector<Feature> features;
+  std::vector<Learner> learners;
+  Store store;
+  Serve serve;
+  Training training;
+  Log log;
+  std::string dead_letters;  // file; default: store path + ".dead-letters.jsonl"
+  uint64_t memory_total_bytes = 2ull << 30;
+};
+
+// How a total is divided; every part is at least what its room can work with.
+struct MemoryPlan {
+  uint64_t row_cache_bytes = 0;  // per learner
+  uint64_t store_bytes = 0;      // block cache and memtables
+  uint64_t queue_bytes = 0;      // decoded steps waiting
+  uint64_t model_bytes = 0;      // dense parameters, optimiser, activations
+  uint64_t overlay_bytes = 0;    // committed rows and dense blobs not yet folded
+};
+
+// Reads a file. Every error names file, line, key and, for an unknown key, the nearest valid one.
+// Precedence: `overrides` ("store.path=/x", from the command line) over environment
+// (TACIT_STORE_PATH=/x) over the file. Relative paths are relative to the working directory.
+Result<Config> Load(const std::string& path, const std::vector<std::string>& overrides);
+// The same from text; `name` stands for the file in messages.
+Result<Config> Parse(std::string_view yaml, const std::string& name,
+                     const std::vector<std::string>& overrides);
+
+// The configuration as YAML with every default spelled out and secrets redacted.
+std::string Dump(const Config& config);
+
+// Divides memory_total_bytes, or says what is the least that would do.
+Result<MemoryPlan> PlanMemory(const Config& config);
+
+}  // namespace tacit::config

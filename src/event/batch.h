@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tacit::event {
+
+// Strings of a batch, end to end. Empty when the source has no such column.
+class TextColumn {
+ public:
+  void Append(std::string_view text) {
+    bytes_.append(text);
+    end_.push_back(static_cast<uint32_t>(bytes_.size()));
+  }
+  size_t size() const { return end_.size(); }
+  bool empty() const { return end_.empty(); }
+  std::string_view operator[](size_t i) const {
+    const uint32_t begin = i == 0 ? 0 : end_[i - 1];
+    return std::string_view(bytes_).substr(begin, end_[i] - begin);
+  }
+  void Clear() {
+    bytes_.clear();
+    end_.clear();
+  }
+
+ private:
+  std::string bytes_;
+  std::vector<uint32_t> end_;
+};
+
+// Decoded examples in columns, all of one partition and in offset order. Cleared and filled again;
+// keeps its memory. What crosses the borders between stages: never single events.
+struct Batch {
+  int32_t partition = 0;
+  size_t dense_width = 0;  // numbers per example
+  size_t slots = 0;        // categorical features per example
+
+  std::vector<uint64_t> offset;       // where each example stood in its partition
+  std::vector<int64_t> timestamp_ms;  // 0 when the source has none
+  std::vector<float> label;           // 0 or 1
+  std::vector<float> dense;           // size() x dense_width, transformed
+  std::vector<uint32_t> slot_end;     // size() x slots: end in `row` of each example's slot
+  std::vector<uint64_t> row;          // rows of the learner's id space (RowSpace)
+  TextColumn user, event_id;          // empty columns when the source has none
+
+  size_t size() const { return label.size(); }
+  // The rows of slot s of example i.
+  std::span<const uint64_t> Slot(size_t i, size_t s) const {
+    const size_t at = i * slots + s;
+    const uint32_t begin = at == 0 ? 0 : slot_end[at - 1];
+    return {row.data() + begin, slot_end[at] - begin};
+  }
+  void Clear();
+  // Appends examples [begin, end) of `other`, which has the same shape.
+  void AppendRange(const Batch& other, size_t begin, size_t end);
+};
+
+}  // namespace tacit::event

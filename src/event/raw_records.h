@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tacit::event {
+
+// Something everybody may know about the stream, standing between two records: where steps and
+// periods may be cut without telling anything about the records themselves.
+struct PublicMark {
+  enum class Kind { kFileEnd, kClockTick };
+  Kind kind = Kind::kFileEnd;
+  uint64_t offset = 0;  // the mark stands before this offset
+  std::string name;     // of the file that ended
+};
+
+// A run of undecoded records of one partition: offsets first_offset, first_offset + 1, ... A record
+// that the source itself could not deliver (too long, unreadable) is there with empty bytes and a
+// fault. Cleared and filled again; keeps its memory.
+struct RawRecords {
+  struct Fault {
+    uint32_t index = 0;
+    std::string reason;
+  };
+
+  int32_t partition = 0;
+  uint64_t first_offset = 0;
+  std::string origin;             // file name or topic, for messages
+  uint64_t origin_line = 0;       // 1-based line of the first record in `origin`; 0: not a file
+  std::string bytes;              // records end to end, without separators
+  std::vector<uint32_t> end;      // end of each record in `bytes`
+  std::vector<Fault> faults;      // ascending by index
+  std::vector<PublicMark> marks;  // ascending by offset, all in (first_offset, end_offset()]
+
+  size_t size() const { return end.size(); }
+  uint64_t end_offset() const { return first_offset + end.size(); }
+  std::string_view operator[](size_t i) const {
+    const uint32_t begin = i == 0 ? 0 : end[i - 1];
+    return std::string_view(bytes).substr(begin, end[i] - begin);
+  }
+  void Clear();
+};
+
+}  // namespace tacit::event

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/row_space.h"
+#include "model/examples.h"
+
+// The seam between a model and a mechanism:
+//   Select(activations) -> selection;  model.ClippedSum(selection, scale_rule) -> {sum, norms};
+//   Finalize(sum) -> update.
+namespace tacit::model {
+
+// The embedding rows a step may write. Decided before any gradient is formed, because masking comes
+// before clipping.
+struct RowSelection {
+  std::vector<uint8_t> kept;    // per row of Activations::rows: 1 = may be written
+  std::vector<uint64_t> extra;  // rows nobody activated that are written all the same, ascending
+};
+
+// A sum of gradients over all dense parameters and the selected rows; later the noisy update.
+struct StepGradient {
+  std::vector<float> dense;
+  std::vector<uint64_t> rows;   // kept and extra rows, ascending
+  std::vector<size_t> row_end;  // per row: end of its floats in row_values
+  std::vector<float> row_values;
+  std::vector<uint32_t>
+      kept_place;  // per row of Activations::rows: its place in `rows`, or kNotKept
+
+  static constexpr uint32_t kNotKept = 0xffffffff;
+
+  std::span<float> Row(size_t i) {
+    const size_t begin = i == 0 ? 0 : row_end[i - 1];
+    return {row_values.data() + begin, row_end[i] - begin};
+  }
+  // Lays out zeroed rows for the selection and zeroed dense parameters.
+  void Reset(const RowSpace& space, const Activations& activations, const RowSelection& selection,
+             size_t dense_size);
+};
+
+// Squared gradient norms per unit, by group: group g of unit u is at [g * units + u].
+struct GroupNorms {
+  size_t groups = 0;
+  size_t units = 0;
+  std::vector<float> squared;
+};
+
+// From one unit's squared group norms to what each of its groups is multiplied by. Pure: the model
+// calls it whenever its norms are known. Called per batch, not per unit.
+class ScaleRule {
+ public:
+  virtual ~ScaleRule() = default;
+  // scales[g * units + u] for every group and unit.
+  virtual void Scales(const GroupNorms& norms, std::span<float> scales) const = 0;
+};
+
+}  // namespace tacit::model

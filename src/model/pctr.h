@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/result.h"
+#include "base/row_space.h"
+#include "model/examples.h"
+#include "model/gradient.h"
+#include "ops/backend.h"
+
+namespace tacit::model {
+
+struct PctrOptions {
+  RowSpace space;                                       // one table per slot, in order
+  uint32_t dense_width = 0;                             // numbers per example
+  std::vector<uint32_t> hidden = {598, 598, 598, 598};  // ReLU layers
+  ops::Precision precision = ops::Precision::kF32;
+};
+
+// The click model of paper 003: embeddings and numbers side by side, ReLU layers, one logit. Its
+// dense parameters are one flat vector (per layer: weights input-major [in x out], then biases) so
+// that optimisers, noise and commits need not know the layers.
+//
+// One backward pass (book-keeping): Forward keeps the activations, Backward the output gradients;
+// norms are |a|^2 |g|^2 per layer; ClippedSum then needs one weighted GEMM per layer. With bf16 the
+// norms are those of the rounded factors and the scales are shrunk by 1 + 2^-8, so that rounding
+// the scaled factor cannot carry a unit over the clip.
+//
+// Not thread-safe; one per trainer. Working memory grows to the largest step.
+class Pctr {
+ public:
+  // `backend` must outlive the model.
+  Pctr(PctrOptions options, ops::Backend& backend);
+  ~Pctr();
+
+  size_t dense_size() const;                             // number of dense parameters
+  std::vector<float> InitialDense(uint64_t seed) const;  // He-uniform, a function of the seed
+  float InitialRowScale(uint32_t table) const;           // for InitialRow
+  Digest Fingerprint() const;      // of everything that makes stored state this model's
+  size_t gradient_groups() const;  // one per dense layer, then the rows
+  double FlopsPerExample() const;  // forward and backward
+
+  // Logits of the examples. `rows` points at the embeddings of Activations::rows.
+  Status Forward(const Examples& examples, std::span<const float> dense,
+                 std::span<float* const> rows, std::span<float> logits);
+  // Loss per example and all gradients with respect to layer outputs and inputs, for the last
+  // Forward. Must follow it, with the same arguments.
+  Status Backward(const Examples& examples, std::span<const float> dense, std::span<float> loss);
+  // The scaled sum over units of the last Backward, dense and selected rows; every unit's gradient
+  // is masked to the selection before its norms are taken. `norms` as given to the rule.
+  Status ClippedSum(const Examples& examples, const Activations& activations,
+                    const RowSelection& selection, const ScaleRule& rule, StepGradient* sum,
+                    GroupNorms* norms);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tacit::model

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/result.h"
+#include "base/worker_pool.h"
+
+namespace tacit::ops {
+
+enum class Precision { kF32, kBf16 };
+
+// A dense row-major matrix, not owned. `stride` is in elements.
+template <class T>
+struct MatrixView {
+  T* data = nullptr;
+  size_t rows = 0;
+  size_t cols = 0;
+  size_t stride = 0;
+
+  MatrixView() = default;
+  MatrixView(T* d, size_t r, size_t c) : data(d), rows(r), cols(c), stride(c) {}
+  MatrixView(T* d, size_t r, size_t c, size_t s) : data(d), rows(r), cols(c), stride(s) {}
+  // A view of numbers to read.
+  operator MatrixView<const T>() const { return {data, rows, cols, stride}; }
+  T* Row(size_t r) const { return data + r * stride; }
+  MatrixView Rows(size_t begin, size_t end) const {
+    return {data + begin * stride, end - begin, cols, stride};
+  }
+};
+
+using Matrix = MatrixView<float>;
+using ConstMatrix = MatrixView<const float>;
+// bfloat16: the upper half of a float, round to nearest even.
+using Bf16 = uint16_t;
+using Matrix16 = MatrixView<Bf16>;
+using ConstMatrix16 = MatrixView<const Bf16>;
+
+enum class Transpose : bool { kNo, kYes };
+
+// The arithmetic a model is made of. Virtual calls per batch, never per example. Two
+// implementations: a reference of plain loops that is the oracle, and a fast one; one contract
+// suite (tests/contract) holds for both. Calls split their work over the backend's workers in a
+// fixed way: the same inputs give the same bits. Not thread-safe.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual const char* name() const = 0;
+  // Whether Gemm on bf16 runs at the processor's own bf16 speed.
+  virtual bool has_fast_bf16() const = 0;
+
+  // c = op(a) op(b) + beta c; beta is 0 or 1. Shapes must agree.
+  virtual Status Gemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
+                      Matrix c) = 0;
+  // The same with bf16 factors, products and sums in f32.
+  virtual Status Gemm16(Transpose ta, ConstMatrix16 a, Transpose tb, ConstMatrix16 b, float beta,
+                        Matrix c) = 0;
+  // out = bf16(in).
+  virtual void Round16(ConstMatrix in, Matrix16 out) = 0;
+  // In place: x = bf16(x) as floats, beside a bf16 copy. For norms of what Gemm16 really sees.
+  virtual void RoundInPlace16(Matrix x, Matrix16 copy) = 0;
+
+  // x[r,:] += bias, then max(x, 0) when relu.
+  virtual void AddBias(Matrix x, std::span<const float> bias, bool relu) = 0;
+  // grad[r,c] = 0 where activation[r,c] <= 0.
+  virtual void ReluBackward(ConstMatrix activation, Matrix grad) = 0;
+  // out[r] = sum_c x[r,c]^2, in double inside.
+  virtual void RowSquaredNorms(ConstMatrix x, std::span<float> out) = 0;
+  // x[r,:] *= scale[r].
+  virtual void ScaleRows(std::span<const float> scale, Matrix x) = 0;
+  // out[c] += sum_r x[r,c], rows in order.
+  virtual void ColumnSums(ConstMatrix x, std::span<float> out) = 0;
+  // loss[r] and dlogit[r] = sigmoid(logit) - label of the logistic loss, stable for large |logit|.
+  virtual void LogisticLoss(std::span<const float> logit, std::span<const float> label,
+                            std::span<float> loss, std::span<float> dlogit) = 0;
+
+  // Sum-pools embedding rows into columns of x: for every example r and slot s,
+  // x[r, column[s] .. + dim[s]] = sum over the slot's rows of *row[slot_row[k]].
+  struct Slots {
+    std::span<const uint32_t> slot_end;  // examples x slots
+    std::span<const uint32_t> slot_row;  // places in `row`
+    std::span<const uint32_t> column;    // per slot: first column in x
+    std::span<const uint32_t> dim;       // per slot
+  };
+  virtual void GatherSum(const Slots& slots, std::span<float* const> row, Matrix x) = 0;
+
+  virtual WorkerPool& workers() = 0;
+};
+
+// Plain loops with double sums: slow, obviously right.
+std::unique_ptr<Backend> MakeReferenceBackend();
+// oneDNN GEMMs called single-threaded per worker, vector loops dispatched at run time.
+// `workers` must outlive the backend.
+std::unique_ptr<Backend> MakeCpuBackend(WorkerPool& workers);
+
+// This machine's own limits, measured now: for the "share of the limit" in benchmarks.
+double MeasureGemmLimit(Precision precision, double seconds);  // FLOP/s on one core
+
+}  // namespace tacit::ops

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "privacy/charge.h"
+#include "privacy/coverage.h"
+
+namespace tacit::privacy {
+
+// What a learner promises; from the configuration, without defaults.
+struct Promise {
+  std::string learner;
+  Unit unit = Unit::kEvent;
+  Adjacency adjacency = Adjacency::kZeroOut;
+  ParticipationMode participation = ParticipationMode::kOnce;
+  double epsilon = 0;  // the budget; infinite for a non-private learner
+  double delta = 0;
+  Digest model_fingerprint{};
+};
+
+// A run of equal steps: everything needed to recompute what it cost, and its link in the chain. The
+// byte format is documented in README.md of this room; it is versioned.
+struct LedgerEntry {
+  uint64_t index = 0;  // place in the chain, from 0
+  std::string learner;
+  Charge charge;
+  Unit unit = Unit::kEvent;
+  Adjacency adjacency = Adjacency::kZeroOut;
+  ParticipationMode participation = ParticipationMode::kOnce;
+  double sampling_rate = 1;
+  uint64_t steps = 0;
+  uint64_t first_commit = 0, last_commit = 0;
+  double delta = 0;
+  double worst_mu_squared = 0;  // of the learner's worst unit once this run is charged
+  double epsilon = 0;           // at that, upper bound
+  Digest model_fingerprint{};
+  std::string code_version;
+  Digest ranges_digest{};  // running digest of the salted offset ranges of the run
+  Digest previous_head{};
+  Digest head{};  // SHA-256 over all of the above
+
+  std::string Encode() const;
+  static Result<LedgerEntry> Decode(std::string_view bytes);
+  // The head these fields should have.
+  Digest ComputeHead() const;
+};
+
+// What the ledger says of one learner, or of all.
+struct LedgerTotal {
+  std::string learner;  // empty: of all learners together
+  Unit unit = Unit::kEvent;
+  double epsilon = 0;
+  double delta = 0;
+  uint64_t steps = 0;
+};
+
+// The steps of one learner in one commit.
+struct CommitCharge {
+  std::string learner;
+  Charge charge;
+  uint64_t steps = 0;
+  std::string topic;
+  std::vector<OffsetRange> ranges;  // every offset the steps covered, in order
+};
+
+// The account of everything ever released, as a hash chain: it only grows. A run of equal steps is
+// one entry whose head moves with every commit; head = snapshot hash. No I/O: the store writes the
+// entries that Append returns, in the same atomic batch as the rows. Not thread-safe; copying gives
+// a snapshot.
+class Ledger {
+ public:
+  Ledger() = default;
+  // Declares a learner before its first charge. A learner already known must promise the same unit
+  // and delta and have the same fingerprint: kRefused, naming what changed.
+  Status Declare(const Promise& promise);
+
+  // The epsilon the learner would be at after one more step on these ranges.
+  double EpsilonAfter(std::string_view learner, const Charge& charge, std::string_view topic,
+                      std::span<const OffsetRange> ranges) const;
+
+  // Charges one commit and returns the indices of the entries that changed or are new.
+  // `salt` makes the digest of the ranges unguessable. REQUIRES declared learners.
+  std::vector<uint64_t> Append(CommitSeq commit, std::span<const CommitCharge> charges,
+                               const Digest& salt, std::string_view code_version);
+
+  const Digest& head() const { return head_; }
+  const std::vector<LedgerEntry>& entries() const { return entries_; }
+  std::vector<LedgerTotal> Learners() const;
+  // Over all learners. The unit is user when every learner's is, else event.
+  LedgerTotal Total() const;
+
+  // Everything but the entries (coverage, promises, running state) for the store to keep beside
+  // them; operator-only, it tells offset counts.
+  std::string EncodeState() const;
+  static Result<Ledger> Restore(std::vector<LedgerEntry> entries, std::string_view state);
+
+ private:
+  struct Account {
+    Promise promise;
+    Coverage coverage;
+    uint64_t steps = 0;
+  };
+  std::map<std::string, Account, std::less<>> accounts_;
+  std::vector<LedgerEntry> entries_;
+  Digest head_{};
+};
+
+// What is wrong with a chain of entries, or nothing: links, heads, epsilons recomputed from the
+// entries alone, costs that go down.
+Status VerifyChain(std::span<const LedgerEntry> entries);
+
+}  // namespace tacit::privacy

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/row_space.h"
+#include "privacy/ledger.h"
+
+namespace tacit::store {
+
+// How the rows of one learner lie in the store: an embedding and the optimiser's floats behind it.
+// A row that was never written is InitialRow(seed, row, scale) with zeroed optimiser floats.
+struct RowLayout {
+  RowSpace space;
+  std::vector<uint32_t> state_floats;  // per table: optimiser floats behind the embedding
+  uint64_t seed = 0;
+  std::vector<float> initial_scale;  // per table
+
+  uint32_t RowFloats(uint32_t table) const {
+    return space.tables()[table].dim + state_floats[table];
+  }
+};
+
+// Rows changed by one commit, coalesced: ascending by row.
+struct RowDelta {
+  std::vector<uint64_t> rows;
+  std::vector<size_t> end;  // end of each row's floats in `floats`
+  std::vector<float> floats;
+
+  size_t size() const { return rows.size(); }
+  std::span<const float> Row(size_t i) const {
+    const size_t begin = i == 0 ? 0 : end[i - 1];
+    return {floats.data() + begin, end[i] - begin};
+  }
+  // Place of a row, or size() when it is not here. O(log size).
+  size_t Find(uint64_t row) const;
+  size_t bytes() const { return rows.size() * 16 + floats.size() * 4; }
+};
+
+// Dense parameters and their optimiser's state, as the trainer left them.
+struct DenseState {
+  std::vector<float> parameters;
+  std::vector<float> optimizer;
+};
+
+// One learner's part of a commit.
+struct LearnerCommit {
+  LearnerIndex learner;
+  std::shared_ptr<const RowDelta> rows;
+  std::shared_ptr<const DenseState> dense;
+  std::string position;  // encoded by the trainer; the store does not look inside
+  privacy::CommitCharge charge;
+};
+
+// A group of steps made durable and visible together.
+struct CommitRequest {
+  std::vector<LearnerCommit> learners;
+  std::string source_identity;  // Source::Identity() at this point
+};
+
+}  // namespace tacit::store

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "privacy/ledger.h"
+#include "store/delta.h"
+#include "store/snapshot.h"
+#include "store/working_rows.h"
+
+namespace tacit::store {
+
+struct LearnerLayout {
+  std::string name;
+  RowLayout rows;
+  privacy::Promise promise;
+};
+
+struct StoreOptions {
+  std::string path;
+  std::string witness;  // file outside `path`; empty: none, and the claim is smaller
+  uint32_t shards = 16;
+  uint64_t memory_bytes = 0;        // block cache and memtables; REQUIRES at least 32 MiB
+  uint64_t row_cache_bytes = 0;     // per learner, WorkingRows
+  uint32_t fold_after_commits = 8;  // unfolded deltas kept at most about this many
+  std::string code_version;
+  std::vector<LearnerLayout> learners;
+};
+
+// What a learner goes on from. Without a commit yet: no dense state and an empty position.
+struct LearnerState {
+  std::shared_ptr<const DenseState> dense;
+  std::string position;
+};
+
+// RocksDB behind one door: rows, dense parameters, positions and the privacy ledger of all
+// learners, changed by atomic synced commits only. Owns the commit thread and the fold thread.
+// Thread-safe, but for working_rows(), which belong to the trainer.
+//
+// A commit is one WriteBatch holding one delta blob, the positions and the ledger entries. Order:
+// write, sync, witness, publish; a crash between any two loses at most work that nobody saw. Deltas
+// are folded into sorted row files in the background.
+class EmbeddingStore {
+ public:
+  // Opens or creates. kUnavailable: locked by another process. kRefused: behind its witness,
+  // another lineage, another model or promise. kCorruption: bytes that are not what was written.
+  // kIo: the disk. The message names the path and what differs.
+  static Result<std::unique_ptr<EmbeddingStore>> Open(StoreOptions options);
+  virtual ~EmbeddingStore() = default;
+
+  virtual LearnerState State(LearnerIndex learner) const = 0;
+  virtual std::string source_identity() const = 0;
+  virtual std::string lineage() const = 0;
+  virtual WorkingRows& working_rows(LearnerIndex learner) = 0;
+
+  // The budget's question: epsilon after one more step, everything enqueued included.
+  virtual double EpsilonAfter(const privacy::CommitCharge& step) const = 0;
+
+  // Hands a commit to the commit thread; waits while another is in flight. `done` is called on the
+  // commit thread after the witness is written and the snapshot published, or with the failure;
+  // after a failure every later commit fails too.
+  virtual Status Commit(CommitRequest request, std::function<void(Status)> done) = 0;
+  // Waits until every enqueued commit is published or has failed.
+  virtual Status Flush() = 0;
+
+  // The last published snapshot; never null (version 0 before the first commit).
+  virtual std::shared_ptr<const Snapshot> Latest() const = 0;
+
+  struct Stats {
+    uint64_t commits = 0, commit_bytes = 0, folded_rows = 0, unfolded_deltas = 0;
+    double last_commit_ms = 0;
+  };
+  virtual Stats stats() const = 0;
+};
+
+// A store read by somebody who does not own it: shows nothing beyond the witness (when there is
+// one), takes no lock, writes nothing. `layouts` may be empty: then only the ledger can be read.
+struct ReadOnlyStore {
+  std::shared_ptr<const Snapshot> snapshot;
+  std::vector<privacy::LedgerEntry> entries;
+};
+Result<ReadOnlyStore> OpenReadOnly(const std::string& path, const std::string& witness,
+                                   const std::vector<LearnerLayout>& layouts);
+
+}  // namespace tacit::store

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "event/batch.h"
+#include "event/raw_records.h"
+
+namespace tacit::stream {
+
+// Where a learner is in the stream: everything it needs to go on after a crash.
+struct Position {
+  uint64_t period = 0;                    // number of the period (for `once`: of the pass)
+  std::vector<OffsetRange> period_start;  // where the period began, one (empty) range a partition
+  std::vector<OffsetRange> next;          // next.begin = next offset to consume, one a partition
+  uint64_t step = 0;                      // steps taken
+};
+
+// The examples of one private update and the public frame around them.
+struct StepBatch {
+  event::Batch examples;
+  std::vector<uint32_t> unit_of;  // per example, ascending from 0
+  uint32_t units = 0;
+  std::vector<OffsetRange> ranges;       // offsets this step covers, dead letters included
+  Position after;                        // the position once this step is applied
+  std::vector<event::PublicMark> marks;  // file ends at this step's end
+};
+
+// Cuts the decoded stream into steps in a way that depends on public things only: offsets and
+// marks, never on how many records survived decoding. Fed by one thread.
+class Participation {
+ public:
+  using Emit = std::function<bool(StepBatch&&)>;  // false: stop feeding
+
+  virtual ~Participation() = default;
+  // Takes the examples decoded from `frame` (its offsets and marks; payload not looked at) and
+  // emits every step they complete. False when Emit said so.
+  virtual bool Feed(const event::RawRecords& frame, const event::Batch& examples,
+                    const Emit& emit) = 0;
+  // The stream has ended for good: emits what is pending as a last step.
+  virtual bool Finish(const Emit& emit) = 0;
+};
+
+// `once`, unit event: a step is the next `offsets_per_step` offsets of the partition, cut short at
+// a file end; every event is in exactly one step per pass. Steps may be empty: they still count.
+struct OnceOptions {
+  uint64_t offsets_per_step = 2048;
+  Position start;
+};
+std::unique_ptr<Participation> MakeOnceParticipation(OnceOptions options);
+
+}  // namespace tacit::stream

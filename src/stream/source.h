@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "event/raw_records.h"
+
+namespace tacit::stream {
+
+struct PartitionOffset {
+  int32_t partition = 0;
+  uint64_t offset = 0;  // the next record to read
+};
+
+enum class PollOutcome {
+  kRecords,  // `records` holds at least one record or mark
+  kNothing,  // none within the timeout; more may come
+  kEnd,      // a source with an end (log files) has delivered everything
+};
+
+// Where interactions come from: log files, the generator, Kafka. Records of a partition come in
+// offset order, each exactly once between two Seeks; which record has which offset never changes.
+// One thread polls, pauses and seeks; not thread-safe.
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  // A name that is the same for the same records, in ledger ranges: topic id or log name.
+  virtual std::string topic() const = 0;
+  virtual std::vector<int32_t> partitions() const = 0;
+
+  // Replaces `records` with the next run of records of one partition.
+  virtual Result<PollOutcome> Poll(std::chrono::milliseconds timeout,
+                                   event::RawRecords* records) = 0;
+  // Goes on from these positions. Fails, naming the offset, where a position cannot be reached or
+  // the records before it are not those that were read (a changed file).
+  virtual Status Seek(std::span<const PartitionOffset> positions) = 0;
+  // Back-pressure: a paused partition delivers nothing until resumed.
+  virtual void Pause(std::span<const int32_t> partitions) = 0;
+  virtual void Resume(std::span<const int32_t> partitions) = 0;
+  // Tells the source what is committed, for its lag tools; `metadata` names lineage and ledger
+  // head.
+  virtual void Advise(std::span<const PartitionOffset> committed, const std::string& metadata) = 0;
+
+  // Records from the given offsets to the end, when the source knows; for progress bars.
+  virtual uint64_t RecordsAfter(std::span<const PartitionOffset> positions) const = 0;
+  // What identifies the records already read up to the last Poll; stored with the position and
+  // handed back to VerifyIdentity at the next start, so that a changed log is refused.
+  virtual std::string Identity() const = 0;
+  virtual Status VerifyIdentity(const std::string& stored) = 0;
+};
+
+}  // namespace tacit::stream
