@@ -1,0 +1,114 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tacit::metrics {
+
+// Who may see a metric. What is computed from raw events without noise (training loss, clip
+// fraction, hot keys, per-partition counts) is for the operator; committed state, budgets and the
+// process's own health are public.
+enum class Audience : uint8_t { kPublic = 0, kOperator = 1 };
+
+// {"learner", "ctr"}
+using Label = std::pair<std::string, std::string>;
+using Labels = std::vector<Label>;
+
+namespace internal {
+struct HistogramCells;
+// += for a double that others add to at the same time.
+inline void AtomicAdd(std::atomic<double>& cell, double amount) {
+  cell.fetch_add(amount, std::memory_order_relaxed);
+}
+}  // namespace internal
+
+// Handles: one pointer, copied freely, thread-safe, no lock and no look-up when used; valid while
+// the registry lives. A default-made handle counts into nothing.
+
+// Only goes up.
+class Counter {
+ public:
+  Counter() = default;
+  void Add(double amount = 1) const {
+    if (cell_ != nullptr) internal::AtomicAdd(*cell_, amount);
+  }
+  double value() const { return cell_ == nullptr ? 0 : cell_->load(std::memory_order_relaxed); }
+
+ private:
+  friend class Registry;
+  explicit Counter(std::atomic<double>* cell) : cell_(cell) {}
+  std::atomic<double>* cell_ = nullptr;
+};
+
+// Goes up and down.
+class Gauge {
+ public:
+  Gauge() = default;
+  void Set(double value) const {
+    if (cell_ != nullptr) cell_->store(value, std::memory_order_relaxed);
+  }
+  void Add(double amount) const {
+    if (cell_ != nullptr) internal::AtomicAdd(*cell_, amount);
+  }
+  double value() const { return cell_ == nullptr ? 0 : cell_->load(std::memory_order_relaxed); }
+
+ private:
+  friend class Registry;
+  explicit Gauge(std::atomic<double>* cell) : cell_(cell) {}
+  std::atomic<double>* cell_ = nullptr;
+};
+
+// How often a value fell into each bucket.
+class Histogram {
+ public:
+  Histogram() = default;
+  void Observe(double value) const;
+
+ private:
+  friend class Registry;
+  explicit Histogram(internal::HistogramCells* cells) : cells_(cells) {}
+  internal::HistogramCells* cells_ = nullptr;
+};
+
+// `count` upper bounds start, start * factor, start * factor^2, ...
+std::vector<double> ExponentialBounds(double start, double factor, size_t count);
+
+// All metrics of a process. Registering is for start-up: it takes a lock; asking again for a name
+// and labels gives a handle on the same numbers. A name has one kind, one audience and one help
+// text: another is a programmer error, as is a name that Prometheus would not take. Thread-safe.
+class Registry {
+ public:
+  Registry();
+  ~Registry();
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+
+  Counter AddCounter(Audience audience, const std::string& name, const std::string& help,
+                     const Labels& labels = {});
+  Gauge AddGauge(Audience audience, const std::string& name, const std::string& help,
+                 const Labels& labels = {});
+  // `bounds`: upper bounds of the buckets, ascending; the one above the last is implied.
+  Histogram AddHistogram(Audience audience, const std::string& name, const std::string& help,
+                         std::span<const double> bounds, const Labels& labels = {});
+
+  // `refresh` runs at the start of every scrape, to set gauges that are cheaper asked for than kept
+  // (cache sizes, queue lengths). It must not call the registry.
+  void BeforeScrape(std::function<void()> refresh);
+
+  // Everything `reader` may see, in the Prometheus text format 0.0.4, ordered by name.
+  std::string Scrape(Audience reader) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tacit::metrics

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "metrics/registry.h"
+#include "serve/http.h"
+#include "serve/scorer.h"
+#include "store/snapshot.h"
+
+namespace tacit::serve {
+
+struct Readiness {
+  bool ready = false;
+  std::string reason;  // why not
+};
+
+// What the routes are made of; app fills it in. The functions are called by all server threads.
+struct Services {
+  // The last published snapshot, or null before there is a store.
+  std::function<std::shared_ptr<const store::Snapshot>()> latest;
+  std::vector<ScoringModel> models;
+  // Whether training and source work. A committed snapshot is asked for on top of it.
+  std::function<Readiness()> readiness;
+  // Whether the learner has stopped because its next step would exceed its budget.
+  std::function<bool(LearnerIndex)> budget_exhausted;
+  metrics::Registry* metrics = nullptr;  // never null; outlives the server
+};
+
+// The routes of README.md, for Server::Start.
+HandlerFactory MakeApi(Services services);
+
+// GET /v1/privacy's body, for whoever has a snapshot and no server.
+std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<ScoringModel>& models,
+                        const std::function<bool(LearnerIndex)>& budget_exhausted);
+
+}  // namespace tacit::serve

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tacit::serve {
+
+// Whom a listener is for; decides which metrics an answer may show.
+enum class Role : uint8_t { kPublic, kOperator };
+
+// A request as a handler sees it: views, valid during the call.
+struct Request {
+  Role role = Role::kPublic;
+  std::string_view method;  // "GET"; HEAD arrives as GET, its body is dropped by the server
+  std::string_view path;    // as sent, without the query: "/v1/score"
+  std::string_view query;   // behind the '?', undecoded
+  std::string_view body;
+};
+
+struct Reply {
+  uint32_t status = 200;
+  std::string content_type = "application/json";
+  std::string body;
+  std::vector<std::pair<std::string, std::string>> headers;  // besides the server's own
+};
+
+// Answers requests. One per server thread, called by that thread alone: it may keep scratch memory
+// without locks. Must always fill the reply; the thread serves nobody else meanwhile.
+class Handler {
+ public:
+  virtual ~Handler() = default;
+  virtual void Handle(const Request& request, Reply* reply) = 0;
+};
+// Called once per server thread, before the first request.
+using HandlerFactory = std::function<std::unique_ptr<Handler>()>;
+
+// Makes `reply` the error form {"error":{"code":STATUS,"message":MESSAGE}}.
+void SetError(uint32_t status, std::string_view message, Reply* reply);
+
+// Appends `text` as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD.
+void AppendJsonString(std::string_view text, std::string* out);
+
+}  // namespace tacit::serve

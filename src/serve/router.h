@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "metrics/registry.h"
+#include "serve/http.h"
+
+namespace tacit::serve {
+
+// Picks the handler by method and exact path, and counts. A path that is not there is answered 404
+// with the nearest one, a method that is not there 405 with Allow. One per server thread.
+class Router final : public Handler {
+ public:
+  using Endpoint = std::function<void(const Request&, Reply*)>;
+
+  explicit Router(metrics::Registry& metrics);
+
+  // REQUIRES a pair not added before.
+  void Add(std::string_view method, std::string_view path, Endpoint endpoint);
+  void Handle(const Request& request, Reply* reply) override;
+
+ private:
+  struct Counters {
+    metrics::Counter answered[6];  // by first digit of the status
+    metrics::Histogram seconds;
+  };
+  struct Route {
+    std::string method;
+    Endpoint endpoint;
+    Counters counters;
+  };
+  Counters MakeCounters(std::string_view method, std::string_view path);
+  Route* Find(const Request& request, Reply* reply);
+
+  metrics::Registry& metrics_;
+  std::map<std::string, std::vector<Route>, std::less<>> routes_;
+  Counters unrouted_;
+};
+
+}  // namespace tacit::serve

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "event/batch.h"
+#include "event/feature_transform.h"
+
+namespace tacit::serve {
+
+// Reads the JSON of /v1/score into a batch; README.md documents the form. Keeps its memory between
+// requests; not thread-safe.
+class ScoreRequestParser {
+ public:
+  struct Target {
+    std::string learner;
+    std::shared_ptr<const event::FeatureTransform> transform;
+  };
+  struct Limits {
+    size_t max_rows = 4096;
+    size_t max_depth = 8;
+  };
+
+  ScoreRequestParser(std::vector<Target> targets, Limits limits);
+  ~ScoreRequestParser();
+
+  // Fills `batch` (whatever was in it) and returns the place of the learner among the targets.
+  // kNotFound: no such learner; kInvalidArgument: anything else. The message names row and field.
+  Result<size_t> Parse(std::string_view json, event::Batch* batch);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tacit::serve
