@@ -1,0 +1,186 @@
+#include "metrics/registry.h"
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <map>
+#include <mutex>
+
+#include "base/check.h"
+
+namespace tacit::metrics {
+namespace internal {
+
+// prometheus::Histogram locks on every observation; these cells do not.
+struct HistogramCells {
+  explicit HistogramCells(std::span<const double> upper_bounds)
+      : bounds(upper_bounds.begin(), upper_bounds.end()), counts(bounds.size() + 1) {}
+
+  const std::vector<double> bounds;
+  std::vector<std::atomic<uint64_t>> counts;  // not cumulative; the last is above all bounds
+  std::atomic<double> sum{0};
+};
+
+}  // namespace internal
+namespace {
+
+using Kind = prometheus::MetricType;
+
+// One set of labels of a family. Stays where it is: handles point into it.
+struct Series {
+  Labels labels;
+  std::atomic<double> value{0};
+  std::unique_ptr<internal::HistogramCells> histogram;
+};
+
+struct Family {
+  Audience audience = Audience::kOperator;
+  Kind kind = Kind::Counter;
+  std::string help;
+  std::deque<Series> series;
+};
+
+bool IsMetricName(std::string_view name) {
+  const auto ok = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !name.empty() && !(name[0] >= '0' && name[0] <= '9') &&
+         std::all_of(name.begin(), name.end(), ok);
+}
+
+// Buckets as Prometheus wants them: cumulative, ending with +Inf. The total is their sum, so that a
+// scrape in the middle of an observation is consistent in itself.
+void CollectHistogram(const internal::HistogramCells& cells, prometheus::ClientMetric* out) {
+  uint64_t cumulative = 0;
+  for (size_t i = 0; i < cells.counts.size(); ++i) {
+    cumulative += cells.counts[i].load(std::memory_order_relaxed);
+    prometheus::ClientMetric::Bucket bucket;
+    bucket.cumulative_count = cumulative;
+    bucket.upper_bound = i < cells.bounds.size() ? cells.bounds[i] : INFINITY;
+    out->histogram.bucket.push_back(bucket);
+  }
+  out->histogram.sample_count = cumulative;
+  out->histogram.sample_sum = cells.sum.load(std::memory_order_relaxed);
+}
+
+prometheus::ClientMetric Collect(const Family& family, const Series& series) {
+  prometheus::ClientMetric metric;
+  for (const auto& [name, value] : series.labels) {
+    prometheus::ClientMetric::Label label;
+    label.name = name;
+    label.value = value;
+    metric.label.push_back(std::move(label));
+  }
+  const double value = series.value.load(std::memory_order_relaxed);
+  if (family.kind == Kind::Counter) metric.counter.value = value;
+  if (family.kind == Kind::Gauge) metric.gauge.value = value;
+  if (series.histogram != nullptr) CollectHistogram(*series.histogram, &metric);
+  return metric;
+}
+
+}  // namespace
+
+struct Registry::Impl {
+  mutable std::mutex mutex;
+  std::map<std::string, Family> families;
+  std::vector<std::function<void()>> refresh;
+
+  // The series of these labels, made when it is not there. REQUIRES mutex.
+  Series& Declare(Audience audience, Kind kind, const std::string& name, const std::string& help,
+                  Labels labels);
+};
+
+Series& Registry::Impl::Declare(Audience audience, Kind kind, const std::string& name,
+                                const std::string& help, Labels labels) {
+  TACIT_CHECK(IsMetricName(name), name);
+  for (const auto& label : labels) TACIT_CHECK(IsMetricName(label.first), label.first);
+  const auto [it, is_new] = families.try_emplace(name);
+  Family& family = it->second;
+  if (is_new) {
+    family.audience = audience;
+    family.kind = kind;
+    family.help = help;
+  }
+  TACIT_CHECK(family.audience == audience, "metric '" + name + "' has two audiences");
+  TACIT_CHECK(family.kind == kind, "metric '" + name + "' is of two kinds");
+  TACIT_CHECK(family.help == help, "metric '" + name + "' has two help texts");
+  std::sort(labels.begin(), labels.end());
+  for (Series& series : family.series)
+    if (series.labels == labels) return series;
+  Series& series = family.series.emplace_back();
+  series.labels = std::move(labels);
+  return series;
+}
+
+Registry::Registry() : impl_(std::make_unique<Impl>()) {}
+Registry::~Registry() = default;
+
+Counter Registry::AddCounter(Audience audience, const std::string& name, const std::string& help,
+                             const Labels& labels) {
+  const std::lock_guard lock(impl_->mutex);
+  return Counter(&impl_->Declare(audience, Kind::Counter, name, help, labels).value);
+}
+
+Gauge Registry::AddGauge(Audience audience, const std::string& name, const std::string& help,
+                         const Labels& labels) {
+  const std::lock_guard lock(impl_->mutex);
+  return Gauge(&impl_->Declare(audience, Kind::Gauge, name, help, labels).value);
+}
+
+Histogram Registry::AddHistogram(Audience audience, const std::string& name,
+                                 const std::string& help, std::span<const double> bounds,
+                                 const Labels& labels) {
+  TACIT_CHECK(!bounds.empty() && std::is_sorted(bounds.begin(), bounds.end()), name);
+  const std::lock_guard lock(impl_->mutex);
+  Series& series = impl_->Declare(audience, Kind::Histogram, name, help, labels);
+  if (series.histogram == nullptr)
+    series.histogram = std::make_unique<internal::HistogramCells>(bounds);
+  TACIT_CHECK(std::equal(bounds.begin(), bounds.end(), series.histogram->bounds.begin(),
+                         series.histogram->bounds.end()),
+              "metric '" + name + "' has two sets of buckets");
+  return Histogram(series.histogram.get());
+}
+
+void Histogram::Observe(double value) const {
+  if (cells_ == nullptr) return;
+  // Prometheus counts a value into the first bucket whose bound is not below it.
+  const auto& bounds = cells_->bounds;
+  const auto bucket = std::lower_bound(bounds.begin(), bounds.end(), value) - bounds.begin();
+  cells_->counts[static_cast<size_t>(bucket)].fetch_add(1, std::memory_order_relaxed);
+  internal::AtomicAdd(cells_->sum, value);
+}
+
+std::vector<double> ExponentialBounds(double start, double factor, size_t count) {
+  std::vector<double> bounds(count);
+  for (double& bound : bounds) {
+    bound = start;
+    start *= factor;
+  }
+  return bounds;
+}
+
+void Registry::BeforeScrape(std::function<void()> refresh) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->refresh.push_back(std::move(refresh));
+}
+
+std::string Registry::Scrape(Audience reader) const {
+  const std::lock_guard lock(impl_->mutex);
+  for (const auto& refresh : impl_->refresh) refresh();
+  std::vector<prometheus::MetricFamily> visible;
+  for (const auto& [name, family] : impl_->families) {
+    if (family.audience > reader) continue;
+    prometheus::MetricFamily out;
+    out.name = name;
+    out.help = family.help;
+    out.type = family.kind;
+    for (const Series& series : family.series) out.metric.push_back(Collect(family, series));
+    visible.push_back(std::move(out));
+  }
+  return prometheus::TextSerializer().Serialize(visible);
+}
+
+}  // namespace tacit::metrics
