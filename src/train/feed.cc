@@ -1,0 +1,188 @@
+#include "train/feed.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tacit::train {
+namespace {
+
+uint64_t NextOffset(const stream::Position& position, int32_t partition) {
+  for (const OffsetRange& range : position.next)
+    if (range.partition == partition) return range.begin;
+  return 0;
+}
+
+}  // namespace
+
+// Carries one learner from its stored position through the passes: drops what lies before the
+// position, cuts the rest, numbers the steps on.
+class Feed::Cutter {
+ public:
+  Cutter(const FeedOptions::Learner& learner, BoundedQueue<LearnerStep>& steps)
+      : learner_(learner), steps_(steps), position_(learner.start) {
+    StartPass();
+  }
+
+  bool Feed(const Piece& piece, const event::Batch& examples) {
+    const uint64_t from = NextOffset(position_, piece.records.partition);
+    if (pass_ < position_.period || piece.records.end_offset() <= from) return true;
+    identity_ = &piece.source_identity;
+    return participation_->Feed(piece.records, examples, Emitter(false));
+  }
+
+  bool EndPass(const std::string& identity) {
+    if (pass_ == position_.period) {
+      identity_ = &identity;
+      if (!participation_->Finish(Emitter(true))) return false;
+    }
+    ++pass_;
+    if (pass_ > position_.period) {
+      position_ = {.period = pass_, .period_start = {}, .next = {}, .step = position_.step};
+      StartPass();
+    }
+    return true;
+  }
+
+ private:
+  void StartPass() {
+    participation_ = stream::MakeOnceParticipation(
+        {.offsets_per_step = learner_.offsets_per_step, .start = position_});
+  }
+
+  stream::Participation::Emit Emitter(bool ends_pass) {
+    return [this, ends_pass](stream::StepBatch&& step) {
+      position_ = step.after;
+      return steps_.Push({learner_.index, std::move(step), *identity_, ends_pass});
+    };
+  }
+
+  FeedOptions::Learner learner_;
+  BoundedQueue<LearnerStep>& steps_;
+  uint64_t pass_ = 0;          // of the records that come in now
+  stream::Position position_;  // after the last emitted step
+  const std::string* identity_ = nullptr;
+  std::unique_ptr<stream::Participation> participation_;
+};
+
+Feed::Feed(FeedOptions options, stream::Source& source, const event::Codec& codec,
+           const event::FeatureTransform& transform, event::DeadLetterSink& dead_letters)
+    : options_(std::move(options)),
+      source_(source),
+      codec_(codec),
+      transform_(transform),
+      dead_letters_(dead_letters),
+      pieces_(options_.queued_records_max),
+      steps_(options_.queued_steps_max) {}
+
+Feed::~Feed() { Stop(); }
+
+Status Feed::Start() {
+  for (const FeedOptions::Learner& learner : options_.learners)
+    cutters_.push_back(std::make_unique<Cutter>(learner, steps_));
+  first_pass_ = std::numeric_limits<uint64_t>::max();
+  for (const FeedOptions::Learner& learner : options_.learners)
+    first_pass_ = std::min(first_pass_, learner.start.period);
+  TACIT_RETURN_IF_ERROR(source_.Seek(FirstPositions(first_pass_)));
+  poller_ = std::thread([this] { Poll(); });
+  decoder_ = std::thread([this] { Decode(); });
+  return {};
+}
+
+void Feed::Stop() {
+  stopping_ = true;
+  pieces_.Close();
+  steps_.Close();
+  if (poller_.joinable()) poller_.join();
+  if (decoder_.joinable()) decoder_.join();
+}
+
+Status Feed::status() const {
+  std::lock_guard lock(mutex_);
+  return status_;
+}
+
+void Feed::Fail(Error error) {
+  std::lock_guard lock(mutex_);
+  if (status_) status_ = tacit::Fail(std::move(error));
+}
+
+// Where reading must begin so that no learner misses a record: the least of their positions.
+std::vector<stream::PartitionOffset> Feed::FirstPositions(uint64_t pass) const {
+  std::vector<stream::PartitionOffset> positions;
+  for (const int32_t partition : source_.partitions()) {
+    uint64_t first = std::numeric_limits<uint64_t>::max();
+    for (const FeedOptions::Learner& learner : options_.learners) {
+      if (learner.start.period > pass) continue;
+      const bool begun = learner.start.period == pass;
+      first = std::min(first, begun ? NextOffset(learner.start, partition) : 0);
+    }
+    // Every learner is past this pass: its records need not be read.
+    if (first == std::numeric_limits<uint64_t>::max()) first = 0;
+    positions.push_back({partition, first});
+  }
+  return positions;
+}
+
+void Feed::Poll() {
+  for (uint64_t pass = 0; pass < options_.passes && !stopping_; ++pass) {
+    if (pass >= first_pass_) {
+      if (Status status = PollPass(pass); !status) {
+        Fail(std::move(status.error()));
+        break;
+      }
+    }
+    if (stopping_ || !pieces_.Push({{}, source_.Identity(), true})) break;
+  }
+  pieces_.Close();
+}
+
+Status Feed::PollPass(uint64_t pass) {
+  if (pass > first_pass_) TACIT_RETURN_IF_ERROR(source_.Seek(FirstPositions(pass)));
+  while (!stopping_) {
+    Piece piece;
+    TACIT_ASSIGN(const stream::PollOutcome outcome,
+                 source_.Poll(std::chrono::milliseconds(100), &piece.records));
+    if (outcome == stream::PollOutcome::kEnd) return {};
+    if (outcome == stream::PollOutcome::kNothing) continue;
+    records_read_ += piece.records.size();
+    piece.source_identity = source_.Identity();
+    if (!pieces_.Push(std::move(piece))) return {};
+  }
+  return {};
+}
+
+void Feed::Decode() {
+  event::Batch batch;
+  std::vector<event::DeadLetter> dead;
+  while (auto piece = pieces_.Pop()) {
+    if (Status status = DecodePiece(*piece, &batch, &dead); !status) {
+      Fail(std::move(status.error()));
+      stopping_ = true;
+      break;
+    }
+    if (stopping_) break;
+  }
+  pieces_.Close();
+  steps_.Close();
+}
+
+Status Feed::DecodePiece(const Piece& piece, event::Batch* batch,
+                         std::vector<event::DeadLetter>* dead) {
+  if (piece.ends_pass) {
+    for (const auto& cutter : cutters_)
+      if (!cutter->EndPass(piece.source_identity)) return {};
+    return {};
+  }
+  transform_.StartBatch(batch);
+  dead->clear();
+  codec_.Decode(piece.records, batch, dead);
+  if (!dead->empty()) {
+    TACIT_RETURN_IF_ERROR(dead_letters_.Write(*dead));
+    records_dead_ += dead->size();
+  }
+  for (const auto& cutter : cutters_)
+    if (!cutter->Feed(piece, *batch)) return {};
+  return {};
+}
+
+}  // namespace tacit::train

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/bounded_queue.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "event/codec.h"
+#include "event/dead_letters.h"
+#include "event/feature_transform.h"
+#include "stream/participation.h"
+#include "stream/source.h"
+
+namespace tacit::train {
+
+// One learner's next private update.
+struct LearnerStep {
+  LearnerIndex learner;
+  stream::StepBatch batch;
+  std::string source_identity;  // of the source when these records had been read
+  bool ends_pass = false;       // the last of its pass: commit before the next begins
+};
+
+struct FeedOptions {
+  struct Learner {
+    LearnerIndex index;
+    uint64_t offsets_per_step = 0;
+    stream::Position start;
+  };
+  std::vector<Learner> learners;
+  uint32_t passes = 1;            // how often a source with an end is read
+  size_t queued_records_max = 4;  // runs of records between the poll and the decode thread
+  size_t queued_steps_max = 4;    // steps between the decode thread and the trainer
+};
+
+// From the source to steps: one thread polls, one decodes and cuts. Both queues are bounded, so a
+// slow trainer holds the source back. A record is handed on only after the dead letters before it
+// are durable. Thread-safe.
+class Feed {
+ public:
+  // The references must outlive the feed.
+  Feed(FeedOptions options, stream::Source& source, const event::Codec& codec,
+       const event::FeatureTransform& transform, event::DeadLetterSink& dead_letters);
+  ~Feed();
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+
+  // Seeks the source to where the learners are and starts the threads.
+  Status Start();
+  // Stops reading; steps not yet taken are dropped. May be called from any thread, more than once.
+  void Stop();
+
+  // Closed when the source has ended for good, has failed or was stopped.
+  BoundedQueue<LearnerStep>& steps() { return steps_; }
+  // What ended the feed, when it was a failure.
+  Status status() const;
+
+  uint64_t records_read() const { return records_read_; }
+  uint64_t records_dead() const { return records_dead_; }
+
+ private:
+  // What the poll thread hands over: records, or the end of a pass.
+  struct Piece {
+    event::RawRecords records;
+    std::string source_identity;
+    bool ends_pass = false;
+  };
+  class Cutter;  // one learner's participation through all passes
+
+  void Poll();
+  Status PollPass(uint64_t pass);
+  void Decode();
+  Status DecodePiece(const Piece& piece, event::Batch* batch, std::vector<event::DeadLetter>* dead);
+  void Fail(Error error);
+  std::vector<stream::PartitionOffset> FirstPositions(uint64_t pass) const;
+
+  FeedOptions options_;
+  stream::Source& source_;
+  const event::Codec& codec_;
+  const event::FeatureTransform& transform_;
+  event::DeadLetterSink& dead_letters_;
+
+  BoundedQueue<Piece> pieces_;
+  BoundedQueue<LearnerStep> steps_;
+  std::vector<std::unique_ptr<Cutter>> cutters_;
+  uint64_t first_pass_ = 0;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<uint64_t> records_read_ = 0, records_dead_ = 0;
+  mutable std::mutex mutex_;
+  Status status_;
+  std::thread poller_, decoder_;
+};
+
+}  // namespace tacit::train

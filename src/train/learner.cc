@@ -1,0 +1,112 @@
+#include "train/learner.h"
+
+#include <numeric>
+
+namespace tacit::train {
+namespace {
+
+// Units whose gradient is longer than the clip norm.
+uint64_t CountClipped(const model::GroupNorms& norms, double clip) {
+  uint64_t clipped = 0;
+  for (size_t unit = 0; unit < norms.units; ++unit) {
+    double squared = 0;
+    for (size_t group = 0; group < norms.groups; ++group)
+      squared += norms.squared[group * norms.units + unit];
+    if (squared > clip * clip) ++clipped;
+  }
+  return clipped;
+}
+
+}  // namespace
+
+Learner::Learner(LearnerOptions options, std::unique_ptr<mechanism::Mechanism> mechanism,
+                 std::unique_ptr<noise::NoiseSource> noise, ops::Backend& backend,
+                 store::WorkingRows& rows, const store::DenseState* resume)
+    : options_(std::move(options)),
+      mechanism_(std::move(mechanism)),
+      noise_(std::move(noise)),
+      backend_(backend),
+      rows_(rows),
+      model_(options_.model, backend),
+      optimizer_(options_.optimizer) {
+  if (resume != nullptr) {
+    dense_ = *resume;
+  } else {
+    dense_.parameters = model_.InitialDense(options_.seed);
+    dense_.optimizer.assign(optimizer_.StateFloats(dense_.parameters.size()), 0.0f);
+  }
+}
+
+Status Learner::Predict(const stream::StepBatch& step) {
+  const event::Batch& batch = step.examples;
+  indexer_.Index(batch.row, batch.slot_end, batch.slots, step.unit_of, step.units, &activations_);
+  examples_ = {.size = batch.size(),
+               .units = step.units,
+               .unit_of = step.unit_of,
+               .label = batch.label,
+               .dense = batch.dense,
+               .slot_end = batch.slot_end,
+               .slot_row = activations_.slot_row};
+  row_pointers_.resize(activations_.rows.size());
+  TACIT_RETURN_IF_ERROR(rows_.Gather(activations_.rows, row_pointers_));
+  logits_.resize(batch.size());
+  return model_.Forward(examples_, dense_.parameters, row_pointers_, logits_);
+}
+
+// The update reaches rows that nobody activated too, so the rows are gathered again: those of the
+// gradient, not those of the batch.
+Status Learner::Apply() {
+  optimizer_.StepDense(gradient_.dense, dense_.parameters, dense_.optimizer, backend_.workers());
+  row_pointers_.resize(gradient_.rows.size());
+  TACIT_RETURN_IF_ERROR(rows_.Gather(gradient_.rows, row_pointers_));
+  for (size_t i = 0; i < gradient_.rows.size(); ++i) {
+    const std::span<const float> update = gradient_.Row(i);
+    optimizer_.StepRow(update,
+                       {row_pointers_[i], update.size() + optimizer_.StateFloats(update.size())});
+  }
+  rows_.MarkChanged(gradient_.rows);
+  return {};
+}
+
+Result<bool> Learner::TakeStep(const stream::StepBatch& step, const std::atomic<bool>& abandon,
+                               StepReport* report) {
+  TACIT_RETURN_IF_ERROR(Predict(step));
+  if (abandon) return false;
+  loss_.resize(examples_.size);
+  TACIT_RETURN_IF_ERROR(model_.Backward(examples_, dense_.parameters, loss_));
+  if (abandon) return false;
+  mechanism_->Select(activations_, *noise_, &selection_);
+  gradient_.Reset(options_.model.space, activations_, selection_, model_.dense_size());
+  TACIT_RETURN_IF_ERROR(model_.ClippedSum(examples_, activations_, selection_,
+                                          mechanism_->scale_rule(), &gradient_, &norms_));
+  mechanism_->Finalize(*noise_, &gradient_);
+  if (abandon) return false;
+  TACIT_RETURN_IF_ERROR(Apply());
+
+  const double clip = mechanism_->charge().clip_gradient;
+  *report = {.logits = logits_,
+             .loss_sum = std::accumulate(loss_.begin(), loss_.end(), 0.0),
+             .rows_touched = activations_.rows.size(),
+             .rows_written = gradient_.rows.size(),
+             .units_clipped = clip > 0 ? CountClipped(norms_, clip) : 0};
+  return true;
+}
+
+std::shared_ptr<const store::DenseState> Learner::CopyDense() const {
+  return std::make_shared<const store::DenseState>(dense_);
+}
+
+store::RowLayout MakeRowLayout(const LearnerOptions& options, const model::Pctr& model) {
+  store::RowLayout layout;
+  layout.space = options.model.space;
+  layout.seed = options.seed;
+  const Optimizer optimizer(options.optimizer);
+  for (uint32_t table = 0; table < layout.space.tables().size(); ++table) {
+    layout.state_floats.push_back(
+        static_cast<uint32_t>(optimizer.StateFloats(layout.space.tables()[table].dim)));
+    layout.initial_scale.push_back(model.InitialRowScale(table));
+  }
+  return layout;
+}
+
+}  // namespace tacit::train

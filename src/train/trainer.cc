@@ -1,0 +1,181 @@
+#include "train/trainer.h"
+
+#include <cmath>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "train/position.h"
+
+namespace tacit::train {
+
+// What a learner has done since the last commit, on top of who it is.
+struct Trainer::Seat {
+  std::unique_ptr<Learner> learner;
+  TrainerOptions::Budget budget;
+  std::atomic<bool> exhausted = false;
+
+  uint64_t pending_steps = 0;
+  std::vector<OffsetRange> pending_ranges;
+  stream::Position position;
+};
+
+namespace {
+
+// Adds a range behind the others, joining it to the last where they touch.
+void AppendRange(const OffsetRange& range, std::vector<OffsetRange>* ranges) {
+  if (range.size() == 0) return;
+  if (!ranges->empty() && ranges->back().partition == range.partition &&
+      ranges->back().end == range.begin) {
+    ranges->back().end = range.end;
+  } else {
+    ranges->push_back(range);
+  }
+}
+
+std::vector<std::string> Names(const std::vector<std::unique_ptr<Learner>>& learners) {
+  std::vector<std::string> names;
+  for (const auto& learner : learners) names.push_back(learner->options().id);
+  return names;
+}
+
+}  // namespace
+
+Trainer::Trainer(TrainerOptions options, std::vector<std::unique_ptr<Learner>> learners,
+                 store::EmbeddingStore& store, const Clock& clock, metrics::Registry& registry,
+                 Progress& progress)
+    : options_(std::move(options)),
+      store_(store),
+      clock_(clock),
+      progress_(progress),
+      metrics_(registry, Names(learners)) {
+  TACIT_CHECK(options_.budgets.size() == learners.size());
+  for (size_t i = 0; i < learners.size(); ++i) {
+    seats_.push_back(std::make_unique<Seat>());
+    seats_.back()->learner = std::move(learners[i]);
+    seats_.back()->budget = options_.budgets[i];
+    metrics_.Promised(i, options_.budgets[i].epsilon, options_.budgets[i].delta);
+  }
+}
+
+Trainer::~Trainer() = default;
+
+Result<Outcome> Trainer::Run(BoundedQueue<LearnerStep>& steps) {
+  if (options_.idle_priority && !SetIdlePriority())
+    spdlog::warn("the system refuses SCHED_IDLE: training runs at normal priority");
+  last_commit_ = clock_.Now();
+  while (!stopping_ && !AllExhausted()) {
+    const auto left = options_.commit_interval - (clock_.Now() - last_commit_);
+    std::optional<LearnerStep> step = steps.PopFor(std::max(left, Clock::Duration::zero()));
+    if (step) {
+      TACIT_ASSIGN(const bool taken, TakeStep(*step));
+      if (!taken) continue;
+    } else if (steps.closed_and_empty()) {
+      break;
+    }
+    const bool due = clock_.Now() - last_commit_ >= options_.commit_interval;
+    if (due || (step && step->ends_pass)) TACIT_RETURN_IF_ERROR(CommitPending());
+  }
+  TACIT_RETURN_IF_ERROR(CommitPending());
+  TACIT_RETURN_IF_ERROR(store_.Flush());
+  if (stopping_) return Outcome::kStopped;
+  return AllExhausted() ? Outcome::kBudgetExhausted : Outcome::kEndOfSource;
+}
+
+bool Trainer::AllExhausted() const {
+  for (const auto& seat : seats_)
+    if (!seat->exhausted) return false;
+  return true;
+}
+
+// The question covers what is pending too: within a pass offsets never repeat, and a pass ends with
+// a commit, so the pending ranges and the step's are disjoint and each costs one participation.
+bool Trainer::WithinBudget(Seat& seat, const stream::StepBatch& batch) {
+  if (seat.exhausted) return false;
+  const double epsilon = store_.EpsilonAfter({.learner = seat.learner->options().id,
+                                              .charge = seat.learner->mechanism().charge(),
+                                              .steps = 1,
+                                              .topic = options_.topic,
+                                              .ranges = batch.ranges});
+  if (epsilon <= seat.budget.epsilon) return true;
+  seat.exhausted = true;
+  metrics_.Exhausted(seat.learner->options().index.value);
+  spdlog::warn(
+      "learner '{}': the next step would bring epsilon to {:.4g}, over its budget of {:.4g}: "
+      "it stops learning, serving goes on",
+      seat.learner->options().id, epsilon, seat.budget.epsilon);
+  return false;
+}
+
+Result<bool> Trainer::TakeStep(LearnerStep& step) {
+  TACIT_CHECK(step.learner.value < seats_.size());
+  Seat& seat = *seats_[step.learner.value];
+  if (!WithinBudget(seat, step.batch)) return false;
+  const Clock::TimePoint start = clock_.Now();
+  StepReport report;
+  TACIT_ASSIGN(const bool taken, seat.learner->TakeStep(step.batch, stopping_, &report));
+  if (!taken) return false;
+  ++seat.pending_steps;
+  for (const OffsetRange& range : step.batch.ranges) AppendRange(range, &seat.pending_ranges);
+  seat.position = step.batch.after;
+  source_identity_ = std::move(step.source_identity);
+  Record(seat, step.batch, report, Seconds(clock_.Now() - start));
+  return true;
+}
+
+void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report,
+                     double seconds) {
+  const LearnerIndex index = seat.learner->options().index;
+  progress_.AddStep(index.value, report.logits, batch.examples.label, report.loss_sum,
+                    report.rows_written);
+  for (const event::PublicMark& mark : batch.marks)
+    if (mark.kind == event::PublicMark::Kind::kFileEnd) progress_.EndDay(index.value, mark.name);
+  metrics_.Step(index.value, report, seconds);
+}
+
+Status Trainer::CommitPending() {
+  last_commit_ = clock_.Now();
+  store::CommitRequest request{.learners = {}, .source_identity = source_identity_};
+  for (const auto& seat : seats_) {
+    if (seat->pending_steps == 0) continue;
+    const LearnerOptions& learner = seat->learner->options();
+    request.learners.push_back({.learner = learner.index,
+                                .rows = store_.working_rows(learner.index).TakeDelta(),
+                                .dense = seat->learner->CopyDense(),
+                                .position = EncodePosition(seat->position),
+                                .charge = {.learner = learner.id,
+                                           .charge = seat->learner->mechanism().charge(),
+                                           .steps = seat->pending_steps,
+                                           .topic = options_.topic,
+                                           .ranges = std::move(seat->pending_ranges)}});
+    seat->pending_steps = 0;
+    seat->pending_ranges.clear();
+    seat->learner->Rekey();
+  }
+  if (request.learners.empty()) return {};
+  return store_.Commit(std::move(request), [this](Status status) {
+    if (!status) {
+      spdlog::error("commit failed: {}", status.error().message);
+      stopping_ = true;
+      return;
+    }
+    Published();
+  });
+}
+
+bool Trainer::exhausted(LearnerIndex learner) const { return seats_[learner.value]->exhausted; }
+
+// On the commit thread: what is committed may be told.
+void Trainer::Published() {
+  const auto snapshot = store_.Latest();
+  metrics_.Stored(store_.stats());
+  for (const auto& seat : seats_) {
+    const LearnerOptions& learner = seat->learner->options();
+    for (const privacy::LedgerTotal& total : snapshot->learners()) {
+      if (total.learner != learner.id) continue;
+      progress_.Committed(learner.index.value, total.epsilon);
+      metrics_.Committed(learner.index.value, total);
+    }
+  }
+}
+
+}  // namespace tacit::train

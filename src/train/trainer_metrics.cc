@@ -1,0 +1,75 @@
+#include "train/trainer_metrics.h"
+
+namespace tacit::train {
+
+using metrics::Audience;
+
+TrainerMetrics::TrainerMetrics(metrics::Registry& registry,
+                               const std::vector<std::string>& learners) {
+  const std::vector<double> seconds = metrics::ExponentialBounds(0.001, 2, 14);
+  for (const std::string& id : learners) {
+    const metrics::Labels labels{{"learner", id}};
+    const auto gauge = [&](Audience audience, const char* name, const char* help) {
+      return registry.AddGauge(audience, name, help, labels);
+    };
+    const auto counter = [&](const char* name, const char* help) {
+      return registry.AddCounter(Audience::kOperator, name, help, labels);
+    };
+    learners_.push_back(
+        {.epsilon = gauge(Audience::kPublic, "tacit_privacy_epsilon",
+                          "Epsilon of the worst unit over everything committed"),
+         .epsilon_budget = gauge(Audience::kPublic, "tacit_privacy_epsilon_budget",
+                                 "Epsilon the learner may reach"),
+         .delta = gauge(Audience::kPublic, "tacit_privacy_delta", "Delta epsilon is told at"),
+         .steps_committed = gauge(Audience::kPublic, "tacit_steps_committed",
+                                  "Private updates charged to the ledger"),
+         .exhausted = gauge(Audience::kPublic, "tacit_privacy_budget_exhausted",
+                            "1 when the next step would exceed the budget"),
+         .events = counter("tacit_events_learnt_total", "Examples in steps taken"),
+         .rows_touched =
+             counter("tacit_rows_touched_total", "Distinct embedding rows activated, per step"),
+         .rows_written = counter("tacit_rows_written_total", "Embedding rows written"),
+         .units_clipped =
+             counter("tacit_units_clipped_total", "Privacy units whose gradient was clipped"),
+         .loss = gauge(Audience::kOperator, "tacit_training_loss",
+                       "Mean loss of the last step, before learning from it"),
+         .step_seconds = registry.AddHistogram(Audience::kOperator, "tacit_step_seconds",
+                                               "Time one private update takes", seconds, labels)});
+  }
+  commits_ = registry.AddGauge(Audience::kPublic, "tacit_commits", "Commits made durable");
+  commit_seconds_ = registry.AddGauge(Audience::kOperator, "tacit_last_commit_seconds",
+                                      "Time the last commit took");
+  unfolded_deltas_ = registry.AddGauge(Audience::kOperator, "tacit_unfolded_deltas",
+                                       "Commits not yet folded into sorted files");
+}
+
+void TrainerMetrics::Step(size_t learner, const StepReport& report, double seconds) {
+  const PerLearner& l = learners_[learner];
+  const size_t events = report.logits.size();
+  l.events.Add(static_cast<double>(events));
+  l.rows_touched.Add(static_cast<double>(report.rows_touched));
+  l.rows_written.Add(static_cast<double>(report.rows_written));
+  l.units_clipped.Add(static_cast<double>(report.units_clipped));
+  if (events > 0) l.loss.Set(report.loss_sum / static_cast<double>(events));
+  l.step_seconds.Observe(seconds);
+}
+
+void TrainerMetrics::Committed(size_t learner, const privacy::LedgerTotal& total) {
+  learners_[learner].epsilon.Set(total.epsilon);
+  learners_[learner].steps_committed.Set(static_cast<double>(total.steps));
+}
+
+void TrainerMetrics::Stored(const store::EmbeddingStore::Stats& stats) {
+  commits_.Set(static_cast<double>(stats.commits));
+  commit_seconds_.Set(stats.last_commit_ms / 1000);
+  unfolded_deltas_.Set(static_cast<double>(stats.unfolded_deltas));
+}
+
+void TrainerMetrics::Exhausted(size_t learner) { learners_[learner].exhausted.Set(1); }
+
+void TrainerMetrics::Promised(size_t learner, double epsilon, double delta) {
+  learners_[learner].epsilon_budget.Set(epsilon);
+  learners_[learner].delta.Set(delta);
+}
+
+}  // namespace tacit::train
