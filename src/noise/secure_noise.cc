@@ -1,0 +1,10 @@
+// The product's definition of MakeNoiseSource, in a library of its own: a test-only build links
+// another one, so that no switch in a shipped binary can turn the noise off.
+#include "noise/noise.h"
+#include "noise/stream_noise.h"
+
+namespace tacit::noise {
+
+std::unique_ptr<NoiseSource> MakeNoiseSource() { return std::make_unique<StreamNoise>(); }
+
+}  // namespace tacit::noise

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "noise/box_muller.h"
+#include "noise/keystream.h"
+#include "noise/noise.h"
+
+namespace tacit::noise {
+
+// NoiseSource over an AES-256-CTR keystream. Every sampler draws from the one stream, so a new
+// sampler (integer noise on a grid) needs nothing but Next64().
+class StreamNoise final : public NoiseSource {
+ public:
+  // The product's: a key from getrandom(2).
+  StreamNoise();
+  // Over a given stream, for tests.
+  explicit StreamNoise(std::unique_ptr<Keystream> stream);
+
+  void AddGaussian(double stddev, std::span<float> values) override;
+  void FillGaussian(std::span<double> out) override;
+  double Uniform() override;
+  uint64_t GeometricSkip(double p) override;
+  double GaussianTail(double lower) override;
+  void Rekey() override { stream_->Rekey(); }
+
+ private:
+  std::unique_ptr<Keystream> stream_;
+  BoxMullerFunction add_box_muller_;
+};
+
+}  // namespace tacit::noise
