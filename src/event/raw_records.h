@@ -32,7 +32,7 @@ struct RawRecords {
   std::string bytes;              // records end to end, without separators
   std::vector<uint32_t> end;      // end of each record in `bytes`
   std::vector<Fault> faults;      // ascending by index
-  std::vector<PublicMark> marks;  // ascending by offset, all in (first_offset, end_offset()]
+  std::vector<PublicMark> marks;  // ascending by offset, in [first_offset, end_offset()]
 
   size_t size() const { return end.size(); }
   uint64_t end_offset() const { return first_offset + end.size(); }

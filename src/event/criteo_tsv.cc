@@ -1,0 +1,168 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/check.h"
+#include "event/codec.h"
+#include "event/tab_scan.h"
+
+namespace tacit::event {
+namespace {
+
+// A field as it may appear in a message: short, printable, in quotes.
+std::string Quoted(std::string_view field) {
+  constexpr size_t kShown = 24;
+  std::string text = "'";
+  for (const char c : field.substr(0, kShown)) {
+    if (c >= ' ' && c <= '~')
+      text.push_back(c);
+    else
+      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return text + (field.size() > kShown ? "...'" : "'");
+}
+
+// Decimal digits with an optional minus; nothing when it is not that or does not fit 64 bits.
+std::optional<int64_t> ParseInteger(std::string_view field) {
+  const bool negative = !field.empty() && field[0] == '-';
+  if (negative) field.remove_prefix(1);
+  if (field.empty() || field.size() > 19) return std::nullopt;
+  uint64_t magnitude = 0;  // 19 digits cannot overflow it
+  for (const char c : field) {
+    const auto digit = static_cast<unsigned>(c) - '0';
+    if (digit > 9) return std::nullopt;
+    magnitude = magnitude * 10 + digit;
+  }
+  constexpr auto kMax = static_cast<uint64_t>(INT64_MAX);
+  if (magnitude > kMax) return std::nullopt;
+  const auto value = static_cast<int64_t>(magnitude);
+  return negative ? -value : value;
+}
+
+// The fields of a record, left to right.
+class Columns {
+ public:
+  Columns(std::string_view record, std::span<const uint32_t> tabs) : record_(record), tabs_(tabs) {}
+
+  std::string_view Next() {
+    const size_t end = column_ < tabs_.size() ? tabs_[column_++] : record_.size();
+    const std::string_view field = record_.substr(begin_, end - begin_);
+    begin_ = end + 1;
+    return field;
+  }
+
+ private:
+  const std::string_view record_;
+  const std::span<const uint32_t> tabs_;
+  size_t column_ = 0, begin_ = 0;
+};
+
+class CriteoTsvCodec final : public Codec {
+ public:
+  explicit CriteoTsvCodec(const FeatureTransform& transform)
+      : transform_(transform),
+        dense_(transform.schema().dense.size()),
+        slots_(transform.schema().categorical.size()) {}
+
+  void Decode(const RawRecords& records, Batch* batch,
+              std::vector<DeadLetter>* dead) const override;
+
+ private:
+  size_t columns() const { return 1 + dense_ + slots_; }
+  // What Decode works with, so that nothing is allocated per record.
+  struct Scratch {
+    std::vector<uint32_t> tabs;
+    std::vector<std::string_view> values;
+  };
+  // Appends the record, or says why not and leaves the batch to be cut back.
+  std::optional<std::string> DecodeRecord(std::string_view record, Scratch* scratch,
+                                          Batch* batch) const;
+  void AppendSet(size_t feature, std::string_view field, Scratch* scratch, Batch* batch) const;
+
+  const FeatureTransform& transform_;
+  const size_t dense_, slots_;
+};
+
+void CriteoTsvCodec::Decode(const RawRecords& records, Batch* batch,
+                            std::vector<DeadLetter>* dead) const {
+  TACIT_CHECK(batch->dense_width == dense_ && batch->slots == slots_, "the batch is not started");
+  TACIT_CHECK(batch->size() == 0 || batch->partition == records.partition, "mixed partitions");
+  batch->partition = records.partition;
+  Scratch scratch{.tabs = std::vector<uint32_t>(columns() - 1), .values = {}};
+  auto fault = records.faults.begin();
+  for (size_t i = 0; i < records.size(); ++i) {
+    const size_t examples = batch->size(), rows = batch->row.size();
+    const uint64_t offset = records.first_offset + i;
+    std::optional<std::string> reason;
+    if (fault != records.faults.end() && fault->index == i)
+      reason = (fault++)->reason;
+    else
+      reason = DecodeRecord(records[i], &scratch, batch);
+    if (!reason) {
+      batch->offset.push_back(offset);
+      batch->timestamp_ms.push_back(0);
+      continue;
+    }
+    batch->label.resize(examples);
+    batch->dense.resize(examples * dense_);
+    batch->slot_end.resize(examples * slots_);
+    batch->row.resize(rows);
+    const uint64_t line = records.origin_line == 0 ? 0 : records.origin_line + i;
+    dead->push_back({records.origin, line, records.partition, offset, std::move(*reason)});
+  }
+}
+
+std::optional<std::string> CriteoTsvCodec::DecodeRecord(std::string_view record, Scratch* scratch,
+                                                        Batch* batch) const {
+  if (record.ends_with('\r')) record.remove_suffix(1);
+  const size_t found = FindTabs(record, scratch->tabs) + 1;
+  if (found != columns())
+    return fmt::format("{} column{}, {} expected", found, found == 1 ? "" : "s", columns());
+  Columns fields(record, scratch->tabs);
+
+  const std::string_view label = fields.Next();
+  if (label != "0" && label != "1")
+    return fmt::format("column 1 (label): {} is neither 0 nor 1", Quoted(label));
+  batch->label.push_back(label == "1" ? 1.0f : 0.0f);
+  for (size_t i = 0; i < dense_; ++i) {
+    const std::string_view field = fields.Next();
+    if (field.empty()) {
+      batch->dense.push_back(0);
+      continue;
+    }
+    const std::optional<int64_t> value = ParseInteger(field);
+    if (!value) [[unlikely]]
+      return fmt::format("column {} ({}): {} is not an integer", i + 2,
+                         transform_.schema().dense[i].name, Quoted(field));
+    batch->dense.push_back(transform_.DenseInteger(i, *value));
+  }
+  for (size_t i = 0; i < slots_; ++i) {
+    if (transform_.schema().categorical[i].multi_hot)
+      AppendSet(i, fields.Next(), scratch, batch);
+    else
+      batch->row.push_back(transform_.Row(i, fields.Next()));
+    batch->slot_end.push_back(static_cast<uint32_t>(batch->row.size()));
+  }
+  return std::nullopt;
+}
+
+// A set is written with commas between its values.
+void CriteoTsvCodec::AppendSet(size_t feature, std::string_view field, Scratch* scratch,
+                               Batch* batch) const {
+  scratch->values.clear();
+  for (size_t comma; (comma = field.find(',')) != std::string_view::npos;) {
+    scratch->values.push_back(field.substr(0, comma));
+    field.remove_prefix(comma + 1);
+  }
+  scratch->values.push_back(field);
+  transform_.AppendRows(feature, scratch->values, &batch->row);
+}
+
+}  // namespace
+
+std::unique_ptr<Codec> MakeCriteoTsvCodec(const FeatureTransform& transform) {
+  return std::make_unique<CriteoTsvCodec>(transform);
+}
+
+}  // namespace tacit::event

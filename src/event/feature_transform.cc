@@ -1,0 +1,80 @@
+#include "event/feature_transform.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "base/hash.h"
+
+namespace tacit::event {
+namespace {
+
+constexpr int64_t kSmallIntegers = 1024;
+
+// Computed in double and rounded once.
+float SignedLog1p(double x) { return static_cast<float>(x < 0 ? -std::log1p(-x) : std::log1p(x)); }
+
+// A double beyond the range of floats becomes the largest float, not infinity.
+float Identity(double x) {
+  constexpr double kMax = std::numeric_limits<float>::max();
+  return static_cast<float>(std::clamp(x, -kMax, kMax));
+}
+
+}  // namespace
+
+FeatureTransform::FeatureTransform(FeatureSchema schema)
+    : schema_(std::move(schema)), row_space_(schema_.MakeRowSpace()) {
+  TACIT_CHECK(schema_.Validate().has_value(), "an invalid schema");
+  for (const CategoricalFeature& feature : schema_.categorical)
+    seeds_.push_back(BucketHash(feature.name, 0));
+  for (int64_t i = 0; i < kSmallIntegers; ++i)
+    small_log1p_.push_back(SignedLog1p(static_cast<double>(i)));
+}
+
+float FeatureTransform::Dense(size_t feature, std::optional<double> value) const {
+  if (!value || !std::isfinite(*value)) return 0;
+  switch (schema_.dense[feature].transform) {
+    case DenseTransform::kIdentity:
+      return Identity(*value);
+    case DenseTransform::kSignedLog1p:
+      return SignedLog1p(*value);
+  }
+  CheckFailed(__FILE__, __LINE__, "transform", "an unknown dense transform");
+}
+
+float FeatureTransform::DenseInteger(size_t feature, int64_t value) const {
+  const bool small = value > -kSmallIntegers && value < kSmallIntegers;
+  if (!small || schema_.dense[feature].transform != DenseTransform::kSignedLog1p)
+    return Dense(feature, static_cast<double>(value));
+  return value < 0 ? -small_log1p_[static_cast<size_t>(-value)]
+                   : small_log1p_[static_cast<size_t>(value)];
+}
+
+uint64_t FeatureTransform::Row(size_t feature, std::string_view value) const {
+  const RowSpace::Table& table = row_space_.tables()[feature];
+  if (value.empty()) return table.first;
+  return table.first + 1 + BucketOf(value, seeds_[feature], table.rows - 1);
+}
+
+void FeatureTransform::AppendRows(size_t feature, std::span<const std::string_view> values,
+                                  std::vector<uint64_t>* rows) const {
+  const auto begin = static_cast<ptrdiff_t>(rows->size());
+  const size_t full = rows->size() + schema_.categorical[feature].max_values;
+  for (const std::string_view value : values) {
+    if (rows->size() == full) return;
+    if (value.empty()) continue;
+    const uint64_t row = Row(feature, value);
+    if (std::find(rows->begin() + begin, rows->end(), row) == rows->end()) rows->push_back(row);
+  }
+  if (rows->size() == static_cast<size_t>(begin)) rows->push_back(Row(feature, {}));
+}
+
+void FeatureTransform::StartBatch(Batch* batch) const {
+  batch->Clear();
+  batch->dense_width = schema_.dense.size();
+  batch->slots = schema_.categorical.size();
+}
+
+}  // namespace tacit::event

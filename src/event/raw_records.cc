@@ -1,0 +1,16 @@
+#include "event/raw_records.h"
+
+namespace tacit::event {
+
+void RawRecords::Clear() {
+  partition = 0;
+  first_offset = 0;
+  origin.clear();
+  origin_line = 0;
+  bytes.clear();
+  end.clear();
+  faults.clear();
+  marks.clear();
+}
+
+}  // namespace tacit::event
