@@ -1,0 +1,101 @@
+#include "config/config.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "config/environment.h"
+#include "config/reader.h"
+#include "config/sections.h"
+#include "config/tree.h"
+
+namespace tacit::config {
+namespace {
+
+// One "a.b=value" of the command line.
+Status ApplyOverride(Tree* tree, const std::string& text) {
+  const std::string origin = fmt::format("override '{}'", text);
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos) {
+    return Fail(ErrorCode::kInvalidArgument, origin + ": must be key=value");
+  }
+  return SetPath(tree, std::string_view(text).substr(0, equals),
+                 std::string_view(text).substr(equals + 1), origin);
+}
+
+Result<std::string> ReadFile(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  if (!file || !text) {
+    const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
+    return Fail(
+        code, fmt::format("{}: cannot be read: {}", path, std::strerror(errno == 0 ? EIO : errno)));
+  }
+  return std::move(text).str();
+}
+
+}  // namespace
+
+void DescribeConfig(Fields& fields, Config& config) {
+  fields.Section("source", [&](Fields& below) { DescribeSource(below, config.source); });
+  fields.Section("schema", [&](Fields& below) {
+    below.Sections("features", &config.features, DescribeFeature, /*compact=*/true);
+  });
+  fields.Sections("learners", &config.learners, DescribeLearner, /*compact=*/false);
+  fields.Section("store", [&](Fields& below) { DescribeStore(below, config.store); });
+  fields.Section("serve", [&](Fields& below) { DescribeServe(below, config.serve); });
+  fields.Section("memory", [&](Fields& below) {
+    below.Bytes("total_bytes", &config.memory_total_bytes, 64ull << 20, 1ull << 50);
+  });
+  fields.Section("training", [&](Fields& below) { DescribeTraining(below, config.training); });
+  fields.Section("log", [&](Fields& below) { DescribeLog(below, config.log); });
+  fields.Section("dead_letters", [&](Fields& below) { below.Text("path", &config.dead_letters); });
+}
+
+Status CheckConfig(const Tree& tree, Config* config) {
+  const Place root(tree);
+  TACIT_RETURN_IF_ERROR(CheckSource(root.Key("source"), &config->source));
+  TACIT_RETURN_IF_ERROR(CheckFeatures(root.Key("schema").Key("features"), config->features));
+  TACIT_RETURN_IF_ERROR(CheckLearners(root.Key("learners"), config->learners, config->source));
+  TACIT_RETURN_IF_ERROR(CheckStore(root.Key("store"), &config->store));
+  TACIT_RETURN_IF_ERROR(CheckServe(root.Key("serve"), config->serve));
+  if (config->dead_letters.empty()) {
+    config->dead_letters = config->store.path + ".dead-letters.jsonl";
+  }
+  return {};
+}
+
+Result<Config> Parse(std::string_view yaml, const std::string& name,
+                     const std::vector<std::string>& overrides) {
+  TACIT_ASSIGN(Tree tree, ParseYaml(yaml, name));
+  if (tree.kind != Tree::Kind::kMap && tree.kind != Tree::Kind::kNull) {
+    return Place(tree).Fail("must be a section of keys");
+  }
+  TACIT_ASSIGN(const std::vector<Setting> settings, ReadEnvironment(ProcessEnvironment()));
+  for (const Setting& setting : settings) {
+    TACIT_RETURN_IF_ERROR(
+        SetPath(&tree, setting.path, setting.value, "environment " + setting.variable));
+  }
+  for (const std::string& text : overrides) TACIT_RETURN_IF_ERROR(ApplyOverride(&tree, text));
+
+  Config config;
+  Status status;
+  Reader reader(Place(tree), &status);
+  DescribeConfig(reader, config);
+  reader.Finish();
+  TACIT_RETURN_IF_ERROR(std::move(status));
+  TACIT_RETURN_IF_ERROR(CheckConfig(tree, &config));
+  return config;
+}
+
+Result<Config> Load(const std::string& path, const std::vector<std::string>& overrides) {
+  TACIT_ASSIGN(const std::string yaml, ReadFile(path));
+  return Parse(yaml, path, overrides);
+}
+
+}  // namespace tacit::config

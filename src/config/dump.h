@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/fields.h"
+
+namespace tacit::config {
+
+// Whether what stands under this key must never be shown: it ends in password, secret or key_pem.
+bool IsSecret(std::string_view key);
+
+// Writes the section described to it as YAML, without what belongs to another kind. What IsSecret
+// is written as "(redacted)".
+class Dumper : public Fields {
+ public:
+  // Appends to `yaml`. `indent` spaces stand before each key; a compact section is one line.
+  Dumper(std::string* yaml, size_t indent, bool compact)
+      : yaml_(*yaml), indent_(indent), compact_(compact) {}
+
+  void Text(std::string_view key, std::string* value, Use use) override;
+  void OneOf(std::string_view key, std::string* value, std::span<const std::string_view> choices,
+             Use use) override;
+  void Number(std::string_view key, std::optional<double>* value, const Range& range,
+              Use use) override;
+  void Integer(std::string_view key, uint64_t* value, uint64_t min, uint64_t max, Use use) override;
+  void Flag(std::string_view key, bool* value, Use use) override;
+  void Bytes(std::string_view key, uint64_t* value, uint64_t min, uint64_t max) override;
+  void Integers(std::string_view key, std::vector<uint32_t>* values, uint32_t min, uint32_t max,
+                Use use) override;
+  void Texts(std::string_view key, std::vector<std::string>* values, Use use) override;
+  void Section(std::string_view key, const std::function<void(Fields&)>& describe) override;
+
+ protected:
+  void List(std::string_view key, const std::function<void(size_t)>& resize, size_t size,
+            const std::function<void(size_t, Fields&)>& describe, bool compact) override;
+
+ private:
+  void Write(std::string_view key, std::string_view value, Use use);
+
+  std::string& yaml_;
+  size_t indent_;
+  bool compact_;
+  bool first_ = true;
+};
+
+}  // namespace tacit::config

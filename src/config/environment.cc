@@ -1,0 +1,141 @@
+#include "config/environment.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/text.h"
+#include "config/sections.h"
+
+namespace tacit::config {
+namespace {
+
+constexpr std::string_view kPrefix = "TACIT_";
+
+// Visits the description of the configuration and notes the path of each key.
+class PatternLister : public Fields {
+ public:
+  PatternLister(std::string prefix, std::vector<std::string>* patterns)
+      : prefix_(std::move(prefix)), patterns_(patterns) {}
+
+  void Text(std::string_view key, std::string*, Use) override { Add(key); }
+  void OneOf(std::string_view key, std::string*, std::span<const std::string_view>, Use) override {
+    Add(key);
+  }
+  void Number(std::string_view key, std::optional<double>*, const Range&, Use) override {
+    Add(key);
+  }
+  void Integer(std::string_view key, uint64_t*, uint64_t, uint64_t, Use) override { Add(key); }
+  void Flag(std::string_view key, bool*, Use) override { Add(key); }
+  void Bytes(std::string_view key, uint64_t*, uint64_t, uint64_t) override { Add(key); }
+  void Integers(std::string_view key, std::vector<uint32_t>*, uint32_t, uint32_t, Use) override {
+    Add(key);
+  }
+  void Texts(std::string_view key, std::vector<std::string>*, Use) override { Add(key); }
+  void Section(std::string_view key, const std::function<void(Fields&)>& describe) override {
+    PatternLister below(fmt::format("{}{}.", prefix_, key), patterns_);
+    describe(below);
+  }
+
+ protected:
+  void List(std::string_view key, const std::function<void(size_t)>& resize, size_t,
+            const std::function<void(size_t, Fields&)>& describe, bool) override {
+    resize(1);
+    PatternLister item(fmt::format("{}{}.#.", prefix_, key), patterns_);
+    describe(0, item);
+  }
+
+ private:
+  void Add(std::string_view key) { patterns_->push_back(fmt::format("{}{}", prefix_, key)); }
+
+  std::string prefix_;
+  std::vector<std::string>* patterns_;
+};
+
+bool Reserved(std::string_view name) {
+  return name == "TACIT_REQUIRE" || name.starts_with("TACIT_CACHE_") ||
+         name.starts_with("TACIT_TEST_");
+}
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// The dotted path that `name` stands for under `pattern`, or "".
+std::string MatchPattern(std::string_view name, std::string_view pattern) {
+  name.remove_prefix(kPrefix.size());
+  std::string path;
+  size_t at = 0;
+  for (char c : pattern) {
+    if (c == '#') {
+      const size_t begin = at;
+      while (at < name.size() && IsDigit(name[at])) path += name[at++];
+      if (at == begin) return "";
+      continue;
+    }
+    const char expected = c == '.' ? '_' : static_cast<char>(std::toupper(c));
+    if (at == name.size() || name[at++] != expected) return "";
+    path += c;
+  }
+  return at == name.size() ? path : "";
+}
+
+// "TACIT_LEARNERS_12_ID" -> "TACIT_LEARNERS_#_ID", comparable with EnvironmentName.
+std::string NumbersHidden(std::string_view name) {
+  std::string hidden;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const bool number = IsDigit(name[i]) && (hidden.ends_with('_') || hidden.ends_with('#'));
+    if (!number) hidden += name[i];
+    if (number && !hidden.ends_with('#')) hidden += '#';
+  }
+  return hidden;
+}
+
+}  // namespace
+
+std::vector<std::string> KeyPatterns() {
+  std::vector<std::string> patterns;
+  PatternLister lister("", &patterns);
+  Config scratch;
+  DescribeConfig(lister, scratch);
+  return patterns;
+}
+
+std::string EnvironmentName(std::string_view pattern) {
+  std::string name(kPrefix);
+  for (char c : pattern) name += c == '.' ? '_' : static_cast<char>(std::toupper(c));
+  return name;
+}
+
+Result<std::vector<Setting>> ReadEnvironment(const std::vector<std::string>& variables) {
+  std::vector<Setting> settings;
+  const std::vector<std::string> patterns = KeyPatterns();
+  for (const std::string& variable : variables) {
+    const std::string name = variable.substr(0, variable.find('='));
+    if (!name.starts_with(kPrefix) || Reserved(name) || name.size() == variable.size()) continue;
+    std::string path;
+    for (size_t i = 0; path.empty() && i < patterns.size(); ++i) {
+      path = MatchPattern(name, patterns[i]);
+    }
+    if (path.empty()) {
+      std::vector<std::string> names;
+      for (const std::string& pattern : patterns) names.push_back(EnvironmentName(pattern));
+      const std::vector<std::string_view> views(names.begin(), names.end());
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("environment {}: no key has this name{}", name,
+                              DidYouMean(NumbersHidden(name), views)));
+    }
+    settings.push_back({name, std::move(path), variable.substr(name.size() + 1)});
+  }
+  // The order in which the environment lists its variables means nothing.
+  std::ranges::sort(settings, {}, &Setting::variable);
+  return settings;
+}
+
+std::vector<std::string> ProcessEnvironment() {
+  std::vector<std::string> variables;
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) variables.emplace_back(*at);
+  return variables;
+}
+
+}  // namespace tacit::config

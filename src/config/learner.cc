@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "config/sections.h"
+
+namespace tacit::config {
+namespace {
+
+void DescribeModel(Fields& fields, Model& model) {
+  static constexpr std::array<std::string_view, 1> kKinds = {"pctr"};
+  static constexpr std::array<std::string_view, 2> kPrecisions = {"f32", "bf16"};
+  fields.Enum("kind", &model.kind, kKinds, Use::kRequired);
+  fields.Integers("hidden", &model.hidden, 1, 65536);
+  fields.OneOf("compute", &model.compute, kPrecisions);
+  fields.Integer("seed", &model.seed, 0, UINT64_MAX);
+}
+
+void DescribeMechanism(Fields& fields, Mechanism& mechanism) {
+  static constexpr std::array<std::string_view, 2> kKinds = {"none", "adafest"};
+  fields.Enum("kind", &mechanism.kind, kKinds, Use::kRequired);
+  const bool adafest = mechanism.kind == Mechanism::Kind::kAdaFest;
+  fields.Number("threshold", &mechanism.threshold, Range::NotNegative(), RequiredIf(adafest));
+  fields.Number("sigma_ratio", &mechanism.sigma_ratio, Range::Positive(), UsedIf(adafest));
+  fields.Number("selection_clip", &mechanism.selection_clip, Range::Positive(), UsedIf(adafest));
+  fields.Number("gradient_clip", &mechanism.gradient_clip, Range::Positive(), UsedIf(adafest));
+  fields.Number("noise_multiplier", &mechanism.noise_multiplier, Range::NotNegative(),
+                UsedIf(adafest));
+}
+
+void DescribeParticipation(Fields& fields, Participation& participation) {
+  static constexpr std::array<std::string_view, 1> kModes = {"once"};
+  fields.Enum("mode", &participation.mode, kModes, Use::kRequired);
+  fields.Integer("batch", &participation.batch, 1, 1 << 24);
+  fields.Integer("max_participations", &participation.max_participations, 1, 1'000'000);
+}
+
+void DescribePrivacy(Fields& fields, Privacy& privacy) {
+  static constexpr std::array<std::string_view, 2> kUnits = {"event", "user"};
+  static constexpr std::array<std::string_view, 2> kOnExhausted = {"stop-learning", "exit"};
+  fields.OneOf("unit", &privacy.unit, kUnits, Use::kRequired);
+  fields.Number("epsilon", &privacy.epsilon, {.min = 0, .above_min = true, .infinite = true},
+                Use::kRequired);
+  fields.Number("delta", &privacy.delta, {.min = 0, .max = 1, .above_min = true, .below_max = true},
+                Use::kRequired);
+  fields.Enum("on_exhausted", &privacy.on_exhausted, kOnExhausted);
+}
+
+void DescribeOptimizer(Fields& fields, Optimizer& optimizer) {
+  static constexpr std::array<std::string_view, 2> kKinds = {"sgd", "adam"};
+  static constexpr Range kDecay = {.min = 0, .max = 1, .below_max = true};
+  fields.Enum("kind", &optimizer.kind, kKinds);
+  const Use adam = UsedIf(optimizer.kind == Optimizer::Kind::kAdam);
+  fields.Number("learning_rate", &optimizer.learning_rate, Range::Positive());
+  fields.Number("row_learning_rate", &optimizer.row_learning_rate, Range::NotNegative());
+  fields.Number("beta1", &optimizer.beta1, kDecay, adam);
+  fields.Number("beta2", &optimizer.beta2, kDecay, adam);
+  fields.Number("epsilon", &optimizer.epsilon, Range::Positive(), adam);
+}
+
+bool GoodId(const std::string& id) {
+  return !id.empty() && std::ranges::all_of(id, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
+// Epsilon and the mechanism must tell the same story.
+Status CheckPrivacy(const Place& place, const Learner& learner) {
+  const Place privacy = place.Key("privacy"), mechanism = place.Key("mechanism");
+  if (learner.privacy.unit == "user") {
+    return privacy.Key("unit").Fail(
+        "unit user comes with learners that bound each user's part, and model kind pctr does not; "
+        "use event");
+  }
+  const bool finite = std::isfinite(learner.privacy.epsilon);
+  if (learner.mechanism.kind == Mechanism::Kind::kNone) {
+    if (!finite) return {};
+    return privacy.Key("epsilon").Fail(
+        "mechanism none adds no noise, so no finite epsilon holds; write .inf, or use a mechanism");
+  }
+  if (!finite) {
+    return privacy.Key("epsilon").Fail(
+        "an epsilon of .inf goes with mechanism none only; name the epsilon to hold");
+  }
+  if (learner.mechanism.noise_multiplier == 0.0) {
+    return mechanism.Key("noise_multiplier")
+        .Fail(
+            "0 adds no noise, so no finite epsilon holds; leave it out to have it follow from "
+            "epsilon and delta");
+  }
+  return {};
+}
+
+}  // namespace
+
+void DescribeLearner(Fields& fields, Learner& learner) {
+  fields.Text("id", &learner.id, Use::kRequired);
+  fields.Section("model", [&](Fields& below) { DescribeModel(below, learner.model); });
+  fields.Section("mechanism", [&](Fields& below) { DescribeMechanism(below, learner.mechanism); });
+  fields.Section("participation",
+                 [&](Fields& below) { DescribeParticipation(below, learner.participation); });
+  fields.Section("privacy", [&](Fields& below) { DescribePrivacy(below, learner.privacy); });
+  fields.Section("optimizer", [&](Fields& below) { DescribeOptimizer(below, learner.optimizer); });
+}
+
+Status CheckLearners(const Place& place, const std::vector<Learner>& learners,
+                     const Source& source) {
+  std::set<std::string> ids;
+  for (size_t i = 0; i < learners.size(); ++i) {
+    const Learner& learner = learners[i];
+    const Place item = place.Item(i);
+    if (!GoodId(learner.id)) {
+      return item.Key("id").Fail(
+          fmt::format("must be of a-z, 0-9, _ and - only, is '{}'", learner.id));
+    }
+    if (!ids.insert(learner.id).second) {
+      return item.Key("id").Fail(fmt::format("another learner is called '{}' too", learner.id));
+    }
+    TACIT_RETURN_IF_ERROR(CheckPrivacy(item, learner));
+    const uint32_t allowed = learner.participation.max_participations;
+    if (source.kind == Source::Kind::kLog && allowed < source.passes) {
+      return item.Key("participation")
+          .Key("max_participations")
+          .Fail(fmt::format("{} is less than source.passes {}: each pass is a participation of "
+                            "every event, and is charged",
+                            allowed, source.passes));
+    }
+  }
+  return {};
+}
+
+}  // namespace tacit::config

@@ -1,0 +1,146 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/config.h"
+
+// The estimates are cautious sums of what the rooms keep, not measurements of a running daemon; the
+// README derives each.
+namespace tacit::config {
+namespace {
+
+// In doubles: a product of extreme settings must come out as too much, not wrap around.
+constexpr double kMiB = 1 << 20;
+constexpr double kProcessBytes = 64 * kMiB;   // code, stacks, heaps, the libraries' own
+constexpr double kStoreBytesMin = 32 * kMiB;  // what EmbeddingStore requires
+constexpr double kRowOverhead = 64;           // a cached row's key, links and hash slot
+constexpr double kStepsQueued = 4;
+constexpr double kCommitsUnfolded = 8;
+// A commit holds the rows of all steps of its interval. Rows repeat between steps (a stream's
+// popular values do), so a few steps' worth of distinct rows are a bound in practice.
+constexpr double kStepsPerCommit = 4;
+
+// One table of a learner.
+struct Table {
+  double rows = 0;
+  double row_bytes = 0;         // embedding and optimiser state, as cached
+  double rows_per_example = 0;  // at most
+};
+
+// What a step of one learner is made of.
+struct Shape {
+  double batch = 0;
+  double input_width = 0;       // numbers into the first layer
+  double dense_parameters = 0;  // weights and biases
+  double state_floats = 0;      // of the optimiser, per parameter
+  double width_total = 0;       // inputs and outputs of all layers, per example
+  std::vector<Table> tables;
+
+  // Of the distinct rows that this many steps can touch.
+  double RowBytes(double steps) const {
+    double bytes = 0;
+    for (const Table& table : tables) {
+      bytes += std::min(table.rows, steps * batch * table.rows_per_example) * table.row_bytes;
+    }
+    return bytes;
+  }
+};
+
+double Dim(const Feature& feature) {
+  if (feature.dim != 0) return feature.dim;
+  return std::max(1.0, std::floor(2 * std::pow(static_cast<double>(feature.buckets), 0.25)));
+}
+
+Shape ShapeOf(const Learner& learner, const std::vector<Feature>& features) {
+  Shape shape;
+  shape.batch = static_cast<double>(learner.participation.batch);
+  shape.state_floats = learner.optimizer.kind == Optimizer::Kind::kAdam ? 2 : 0;
+  for (const Feature& feature : features) {
+    if (feature.kind == Feature::Kind::kDense) {
+      shape.input_width += 1;
+      continue;
+    }
+    const double dim = Dim(feature);
+    shape.input_width += dim;
+    shape.tables.push_back(
+        {.rows = static_cast<double>(feature.buckets),
+         .row_bytes = 4 * (dim * (1 + shape.state_floats) + 1) + kRowOverhead,
+         .rows_per_example = feature.kind == Feature::Kind::kMultiHot ? feature.max_values : 1.0});
+  }
+  double in = shape.input_width;
+  shape.width_total = in;
+  std::vector<uint32_t> layers = learner.model.hidden;
+  layers.push_back(1);
+  for (double out : layers) {
+    shape.dense_parameters += (in + 1) * out;
+    shape.width_total += out;
+    in = out;
+  }
+  return shape;
+}
+
+// Parameters and state, the gradient, its noise, and a second set on its way into a commit; per
+// example activations and their gradients, once more in the precision computed in.
+double ModelBytes(const Shape& shape) {
+  const double dense = shape.dense_parameters * 4 * (2 * (1 + shape.state_floats) + 2);
+  return dense + shape.batch * shape.width_total * 4 * 3;
+}
+
+// Decoded examples: numbers, rows, ends, offset, label; and the records they came from.
+double QueueBytes(const Shape& shape, uint32_t record_bytes) {
+  double example = shape.input_width * 4 + 64;
+  for (const Table& table : shape.tables) example += table.rows_per_example * 12;
+  return kStepsQueued * (shape.batch * example + record_bytes);
+}
+
+// Unfolded commits: each has its dense blob. Their rows are folded as they come; two of every row
+// there can be is when folding has fallen behind.
+double OverlayBytes(const Shape& shape) {
+  const double dense = shape.dense_parameters * 4 * (1 + shape.state_floats);
+  return kCommitsUnfolded * dense +
+         std::min(2 * shape.RowBytes(INFINITY), kCommitsUnfolded * shape.RowBytes(kStepsPerCommit));
+}
+
+// Changed rows stay pinned until they are folded, while the next step's rows come in.
+double RowCacheBytesMin(const Shape& shape) {
+  return shape.RowBytes(kCommitsUnfolded * kStepsPerCommit + 1) + kMiB;
+}
+
+}  // namespace
+
+Result<MemoryPlan> PlanMemory(const Config& config) {
+  double model = 0, queue = 0, overlay = 0, cache_min = 0, cache_max = 0;
+  for (const Learner& learner : config.learners) {
+    const Shape shape = ShapeOf(learner, config.features);
+    model += ModelBytes(shape);
+    queue += QueueBytes(shape, config.source.max_record_bytes);
+    overlay += OverlayBytes(shape);
+    cache_min = std::max(cache_min, RowCacheBytesMin(shape));
+    cache_max = std::max(cache_max, shape.RowBytes(INFINITY) + kMiB);
+  }
+  const double learners = std::max<double>(1, static_cast<double>(config.learners.size()));
+  const double total = static_cast<double>(config.memory_total_bytes);
+  const double least =
+      kProcessBytes + model + queue + overlay + kStoreBytesMin + cache_min * learners;
+  if (total < least) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("memory.total_bytes: {:.0f}MiB are too few for these learners; the "
+                            "least that would do is {:.0f}MiB",
+                            std::floor(total / kMiB), std::ceil(least / kMiB)));
+  }
+  // What is left goes to the rows first, as far as there are rows, but a quarter of it, and what no
+  // row can use, to the store's caches.
+  const double spare = total - least;
+  const double rows_spare =
+      std::min(spare * 3 / 4 / learners, std::max(cache_max, cache_min) - cache_min);
+  const double store =
+      std::min(kStoreBytesMin + spare - rows_spare * learners, std::max(kStoreBytesMin, total / 2));
+  return MemoryPlan{.row_cache_bytes = static_cast<uint64_t>(cache_min + rows_spare),
+                    .store_bytes = static_cast<uint64_t>(store),
+                    .queue_bytes = static_cast<uint64_t>(queue),
+                    .model_bytes = static_cast<uint64_t>(model),
+                    .overlay_bytes = static_cast<uint64_t>(overlay)};
+}
+
+}  // namespace tacit::config

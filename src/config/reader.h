@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "config/fields.h"
+#include "config/tree.h"
+
+namespace tacit::config {
+
+// Reads one section of a tree into the values described to it. Remembers which keys were asked
+// for, so that Finish can refuse those that nobody knows. The first failure stands; after it
+// nothing more is read. `status` is shared by the readers of all sections.
+class Reader : public Fields {
+ public:
+  Reader(Place place, Status* status) : place_(std::move(place)), status_(*status) {}
+
+  void Text(std::string_view key, std::string* value, Use use) override;
+  void OneOf(std::string_view key, std::string* value, std::span<const std::string_view> choices,
+             Use use) override;
+  void Number(std::string_view key, std::optional<double>* value, const Range& range,
+              Use use) override;
+  void Integer(std::string_view key, uint64_t* value, uint64_t min, uint64_t max, Use use) override;
+  void Flag(std::string_view key, bool* value, Use use) override;
+  void Bytes(std::string_view key, uint64_t* value, uint64_t min, uint64_t max) override;
+  void Integers(std::string_view key, std::vector<uint32_t>* values, uint32_t min, uint32_t max,
+                Use use) override;
+  void Texts(std::string_view key, std::vector<std::string>* values, Use use) override;
+  void Section(std::string_view key, const std::function<void(Fields&)>& describe) override;
+
+  // Refuses what was written but not asked for, then what was asked for but not written.
+  void Finish();
+
+ protected:
+  void List(std::string_view key, const std::function<void(size_t)>& resize, size_t size,
+            const std::function<void(size_t, Fields&)>& describe, bool compact) override;
+
+ private:
+  // The place of a key that was written with a value to be read; nothing otherwise.
+  std::optional<Place> Written(std::string_view key, Use use);
+  // The same for a key whose value must be a single scalar: its text.
+  const Tree* Scalar(const std::optional<Place>& place, std::string_view what);
+  void Fail(const Place& place, std::string_view message);
+  uint64_t ReadInteger(const Place& place, std::string_view text, bool quoted, uint64_t min,
+                       uint64_t max);
+
+  Place place_;
+  Status& status_;
+  std::vector<std::string_view> asked_;
+  std::vector<std::string> missing_;
+};
+
+}  // namespace tacit::config

@@ -1,0 +1,93 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <filesystem>
+
+#include "config/sections.h"
+
+namespace tacit::config {
+namespace {
+
+// HOST:PORT, [V6]:PORT, unix:PATH, or nothing at all.
+bool GoodAddress(std::string_view address) {
+  if (address.empty()) return true;
+  if (address.starts_with("unix:")) return address.size() > 5;
+  const size_t colon = address.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return false;
+  const std::string_view host = address.substr(0, colon), port = address.substr(colon + 1);
+  const bool bracketed = host.starts_with('[') && host.ends_with(']') && host.size() > 2;
+  if (host.find(':') != std::string_view::npos && !bracketed) return false;
+  uint16_t number = 0;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  return error == std::errc() && end == port.data() + port.size();
+}
+
+bool Inside(const std::string& file, const std::string& directory) {
+  namespace fs = std::filesystem;
+  const fs::path inner = fs::absolute(file).lexically_normal();
+  fs::path outer = fs::absolute(directory).lexically_normal();
+  if (!outer.has_filename()) outer = outer.parent_path();
+  for (fs::path at = inner; at.has_relative_path(); at = at.parent_path()) {
+    if (at == outer) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void DescribeStore(Fields& fields, Store& store) {
+  fields.Text("path", &store.path, Use::kRequired);
+  fields.Text("witness", &store.witness);
+  fields.Integer("shards", &store.shards, 1, 4096);
+  fields.Integer("commit_interval_ms", &store.commit_interval_ms, 1, 3'600'000);
+}
+
+Status CheckStore(const Place& place, Store* store) {
+  if (store->path.empty()) return place.Key("path").Fail("must not be empty");
+  while (store->path.size() > 1 && store->path.ends_with('/')) store->path.pop_back();
+  if (store->witness.empty()) store->witness = store->path + ".witness";
+  if (store->witness != "none" && Inside(store->witness, store->path)) {
+    return place.Key("witness").Fail(
+        "lies inside store.path: a copy of the store would bring its witness along, and prove "
+        "nothing");
+  }
+  return {};
+}
+
+void DescribeServe(Fields& fields, Serve& serve) {
+  fields.Text("listen", &serve.listen);
+  fields.Text("operator_listen", &serve.operator_listen);
+  fields.Integer("threads", &serve.threads, 1, 256);
+  fields.Integer("max_body_bytes", &serve.max_body_bytes, 1024, 1 << 30);
+}
+
+Status CheckServe(const Place& place, const Serve& serve) {
+  static constexpr std::string_view kForm = "must be HOST:PORT, unix:PATH or empty, is '{}'";
+  if (!GoodAddress(serve.listen)) {
+    return place.Key("listen").Fail(fmt::format(kForm, serve.listen));
+  }
+  if (!GoodAddress(serve.operator_listen)) {
+    return place.Key("operator_listen").Fail(fmt::format(kForm, serve.operator_listen));
+  }
+  const bool any_port = serve.listen.ends_with(":0") && !serve.listen.starts_with("unix:");
+  if (!serve.listen.empty() && serve.operator_listen == serve.listen && !any_port) {
+    return place.Key("operator_listen")
+        .Fail("must differ from serve.listen: what is for operators only would be open to all");
+  }
+  return {};
+}
+
+void DescribeTraining(Fields& fields, Training& training) {
+  fields.Integer("workers", &training.workers, 1, 256);
+  fields.Flag("idle_priority", &training.idle_priority);
+}
+
+void DescribeLog(Fields& fields, Log& log) {
+  static constexpr std::array<std::string_view, 2> kFormats = {"text", "json"};
+  static constexpr std::array<std::string_view, 7> kLevels = {
+      "trace", "debug", "info", "warning", "error", "critical", "off"};
+  fields.OneOf("format", &log.format, kFormats);
+  fields.OneOf("level", &log.level, kLevels);
+}
+
+}  // namespace tacit::config

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "base/result.h"
+#include "config/config.h"
+#include "config/fields.h"
+#include "config/tree.h"
+
+// What each section of the configuration holds. Describe names the keys; Check holds what cannot be
+// said of one key alone, and fills in defaults that depend on other keys.
+namespace tacit::config {
+
+void DescribeSource(Fields& fields, Source& source);
+Status CheckSource(const Place& place, Source* source);  // expands the globs of `files`
+
+void DescribeFeature(Fields& fields, Feature& feature);
+Status CheckFeatures(const Place& place, const std::vector<Feature>& features);
+
+void DescribeLearner(Fields& fields, Learner& learner);
+Status CheckLearners(const Place& place, const std::vector<Learner>& learners,
+                     const Source& source);
+
+void DescribeStore(Fields& fields, Store& store);
+void DescribeServe(Fields& fields, Serve& serve);
+void DescribeTraining(Fields& fields, Training& training);
+void DescribeLog(Fields& fields, Log& log);
+Status CheckStore(const Place& place, Store* store);
+Status CheckServe(const Place& place, const Serve& serve);
+
+// The whole, key by key, and its checks.
+void DescribeConfig(Fields& fields, Config& config);
+Status CheckConfig(const Tree& tree, Config* config);
+
+}  // namespace tacit::config
