@@ -51,6 +51,9 @@ struct GroupNorms {
 class ScaleRule {
  public:
   virtual ~ScaleRule() = default;
+  // False when every scale is 1 whatever the norms: the model then skips them, does not call
+  // Scales and leaves GroupNorms::squared empty.
+  virtual bool needs_norms() const { return true; }
   // scales[g * units + u] for every group and unit.
   virtual void Scales(const GroupNorms& norms, std::span<float> scales) const = 0;
 };

@@ -59,17 +59,32 @@ class Backend {
                         Matrix c) = 0;
   // out = bf16(in).
   virtual void Round16(ConstMatrix in, Matrix16 out) = 0;
-  // In place: x = bf16(x) as floats, beside a bf16 copy. For norms of what Gemm16 really sees.
-  virtual void RoundInPlace16(Matrix x, Matrix16 copy) = 0;
 
-  // x[r,:] += bias, then max(x, 0) when relu.
+  // x[r,:] += bias (none when empty), then max(x, 0) when relu; a NaN stays one.
   virtual void AddBias(Matrix x, std::span<const float> bias, bool relu) = 0;
   // grad[r,c] = 0 where activation[r,c] <= 0.
   virtual void ReluBackward(ConstMatrix activation, Matrix grad) = 0;
+  // out[r,:] = scale[r] * x[r,:]; `out` may be x.
+  virtual void ScaleRows(std::span<const float> scale, ConstMatrix x, Matrix out) = 0;
+
+  // The same for layers kept in bf16: one pass over memory each, for these loops are bound by it.
+  // What Gemm16 and the norms below see is the rounded number and nothing else.
+  // out = bf16(max(x + bias, 0)), as AddBias.
+  virtual void AddBias16(ConstMatrix x, std::span<const float> bias, bool relu, Matrix16 out) = 0;
+  // out[r,c] = activation[r,c] <= 0 ? 0 : bf16(grad[r,c]).
+  virtual void ReluBackward16(ConstMatrix16 activation, ConstMatrix grad, Matrix16 out) = 0;
+  // out[r,:] = bf16(scale[r] * x[r,:]); `out` may be x.
+  virtual void ScaleRows16(std::span<const float> scale, ConstMatrix16 x, Matrix16 out) = 0;
+
   // out[r] = sum_c x[r,c]^2, in double inside.
   virtual void RowSquaredNorms(ConstMatrix x, std::span<float> out) = 0;
-  // x[r,:] *= scale[r].
-  virtual void ScaleRows(std::span<const float> scale, Matrix x) = 0;
+  // The squared Frobenius norm of A_u^T G_u for every unit u, whose rows of a and g end at
+  // unit_end[u]: sum over pairs (s, t) of <a_s, a_t> <g_s, g_t>, in double throughout, so that rows
+  // that cancel do no harm. Quadratic in the rows of a unit.
+  virtual void UnitSquaredNorms(std::span<const uint32_t> unit_end, ConstMatrix a, ConstMatrix g,
+                                std::span<float> out) = 0;
+  virtual void UnitSquaredNorms16(std::span<const uint32_t> unit_end, ConstMatrix16 a,
+                                  ConstMatrix16 g, std::span<float> out) = 0;
   // out[c] += sum_r x[r,c], rows in order.
   virtual void ColumnSums(ConstMatrix x, std::span<float> out) = 0;
   // loss[r] and dlogit[r] = sigmoid(logit) - label of the logistic loss, stable for large |logit|.
@@ -95,7 +110,9 @@ std::unique_ptr<Backend> MakeReferenceBackend();
 // `workers` must outlive the backend.
 std::unique_ptr<Backend> MakeCpuBackend(WorkerPool& workers);
 
-// This machine's own limits, measured now: for the "share of the limit" in benchmarks.
-double MeasureGemmLimit(Precision precision, double seconds);  // FLOP/s on one core
+// This machine's own limit, measured now: the best GEMM of 2048 x 598 x 598 that the library gives
+// on one core, in FLOP/s, over `seconds`. For the "share of the limit" in benchmarks. 0 when the
+// library cannot run it.
+double MeasureGemmLimit(Precision precision, double seconds);
 
 }  // namespace tacit::ops

@@ -1,0 +1,219 @@
+#include "ops/cpu_backend.h"
+
+#include <vector>
+
+#include "ops/dnnl_gemm.h"
+#include "ops/loops.h"
+#include "ops/matrix_buffer.h"
+#include "ops/shapes.h"
+
+namespace tacit::ops {
+namespace {
+
+// A worker's part of a GEMM is a block of rows or columns of c that no other worker writes, so
+// there is nothing to reduce and the bits depend on the split alone. Blocks start on cache lines.
+constexpr size_t kGrain = 16;
+
+template <class T>
+MatrixView<T> Columns(const MatrixView<T>& x, size_t begin, size_t end) {
+  return {x.data + begin, x.rows, end - begin, x.stride};
+}
+template <class T>
+MatrixView<T> RowsOfOp(Transpose t, const MatrixView<T>& x, size_t begin, size_t end) {
+  return t == Transpose::kYes ? Columns(x, begin, end) : x.Rows(begin, end);
+}
+template <class T>
+MatrixView<T> ColumnsOfOp(Transpose t, const MatrixView<T>& x, size_t begin, size_t end) {
+  return t == Transpose::kYes ? x.Rows(begin, end) : Columns(x, begin, end);
+}
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(WorkerPool& workers, Bf16Gemm bf16)
+      : workers_(workers), bf16_(bf16), gemm_(workers.workers()), status_(workers.workers()) {}
+
+  const char* name() const override { return bf16_ == Bf16Gemm::kNative ? "cpu-bf16" : "cpu"; }
+  bool has_fast_bf16() const override { return bf16_ == Bf16Gemm::kNative; }
+  WorkerPool& workers() override { return workers_; }
+
+  Status Gemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
+              Matrix c) override {
+    return SplitGemm(ta, a, tb, b, beta, c,
+                     [&](size_t worker, ConstMatrix part_a, ConstMatrix part_b, Matrix part_c) {
+                       return gemm_[worker].F32(ta, part_a, tb, part_b, beta, part_c);
+                     });
+  }
+
+  Status Gemm16(Transpose ta, ConstMatrix16 a, Transpose tb, ConstMatrix16 b, float beta,
+                Matrix c) override {
+    if (bf16_ == Bf16Gemm::kWidened)
+      return Gemm(ta, Widen(a, &wide_a_), tb, Widen(b, &wide_b_), beta, c);
+    return SplitGemm(ta, a, tb, b, beta, c,
+                     [&](size_t worker, ConstMatrix16 part_a, ConstMatrix16 part_b, Matrix part_c) {
+                       return gemm_[worker].F16(ta, part_a, tb, part_b, beta, part_c);
+                     });
+  }
+
+  void Round16(ConstMatrix in, Matrix16 out) override { AddBias16(in, {}, false, out); }
+
+  void AddBias(Matrix x, std::span<const float> bias, bool relu) override {
+    BiasInto<float>(x, bias, relu, x);
+  }
+  void AddBias16(ConstMatrix x, std::span<const float> bias, bool relu, Matrix16 out) override {
+    BiasInto<Bf16>(x, bias, relu, out);
+  }
+  void ReluBackward(ConstMatrix activation, Matrix grad) override {
+    CheckSameShape(activation, grad);
+    ForRows(grad.rows, [&](size_t begin, size_t end) {
+      const Matrix part = grad.Rows(begin, end);
+      loops::ReluBackward<float>(activation.Rows(begin, end), part, part);
+    });
+  }
+  void ReluBackward16(ConstMatrix16 activation, ConstMatrix grad, Matrix16 out) override {
+    CheckSameShape(activation, grad);
+    CheckSameShape(grad, out);
+    ForRows(grad.rows, [&](size_t begin, size_t end) {
+      loops::ReluBackward<Bf16>(activation.Rows(begin, end), grad.Rows(begin, end),
+                                out.Rows(begin, end));
+    });
+  }
+  void ScaleRows(std::span<const float> scale, ConstMatrix x, Matrix out) override {
+    ScaleInto<float>(scale, x, out);
+  }
+  void ScaleRows16(std::span<const float> scale, ConstMatrix16 x, Matrix16 out) override {
+    ScaleInto<Bf16>(scale, x, out);
+  }
+
+  void RowSquaredNorms(ConstMatrix x, std::span<float> out) override {
+    TACIT_CHECK(out.size() == x.rows, "one norm per row");
+    ForRows(x.rows, [&](size_t begin, size_t end) {
+      for (size_t r = begin; r < end; ++r)
+        out[r] = static_cast<float>(loops::Dot(x.Row(r), x.Row(r), x.cols));
+    });
+  }
+  void UnitSquaredNorms(std::span<const uint32_t> unit_end, ConstMatrix a, ConstMatrix g,
+                        std::span<float> out) override {
+    UnitNorms<float>(unit_end, a, g, out);
+  }
+  void UnitSquaredNorms16(std::span<const uint32_t> unit_end, ConstMatrix16 a, ConstMatrix16 g,
+                          std::span<float> out) override {
+    UnitNorms<Bf16>(unit_end, a, g, out);
+  }
+  void ColumnSums(ConstMatrix x, std::span<float> out) override {
+    TACIT_CHECK(out.size() == x.cols, "one sum per column");
+    workers_.Run(
+        x.cols,
+        [&](size_t begin, size_t end, size_t) {
+          for (size_t r = 0; r < x.rows; ++r) {
+            const float* row = x.Row(r);
+            for (size_t c = begin; c < end; ++c) out[c] += row[c];
+          }
+        },
+        kGrain);
+  }
+
+  void LogisticLoss(std::span<const float> logit, std::span<const float> label,
+                    std::span<float> loss, std::span<float> dlogit) override {
+    TACIT_CHECK(logit.size() == label.size() && loss.size() == label.size() &&
+                    dlogit.size() == label.size(),
+                "one label per logit");
+    ForRows(logit.size(), [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i)
+        loops::LogisticLoss(logit[i], label[i], &loss[i], &dlogit[i]);
+    });
+  }
+  void GatherSum(const Slots& slots, std::span<float* const> row, Matrix x) override {
+    CheckSlots(slots, x);
+    ForRows(x.rows, [&](size_t begin, size_t end) { loops::GatherSum(slots, row, x, begin, end); });
+  }
+
+ private:
+  template <class Body>
+  void ForRows(size_t rows, const Body& body) {
+    workers_.Run(rows, [&](size_t begin, size_t end, size_t) { body(begin, end); });
+  }
+
+  // Runs part(worker, a, b, c) on blocks of c, cut along its longer side.
+  template <class T, class Part>
+  Status SplitGemm(Transpose ta, MatrixView<const T> a, Transpose tb, MatrixView<const T> b,
+                   float beta, Matrix c, const Part& part) {
+    TACIT_CHECK(beta == 0 || beta == 1, "beta is 0 or 1");
+    const GemmShape s = ShapeOf(ta, a, tb, b, c);
+    if (s.m == 0 || s.n == 0) return {};
+    if (s.k == 0) {
+      if (beta == 0)
+        for (size_t r = 0; r < s.m; ++r) std::fill_n(c.Row(r), s.n, 0.0f);
+      return {};
+    }
+    for (Status& status : status_) status = {};
+    const bool by_rows = s.m >= s.n;
+    workers_.Run(
+        by_rows ? s.m : s.n,
+        [&](size_t begin, size_t end, size_t worker) {
+          status_[worker] =
+              by_rows ? part(worker, RowsOfOp(ta, a, begin, end), b, c.Rows(begin, end))
+                      : part(worker, a, ColumnsOfOp(tb, b, begin, end), Columns(c, begin, end));
+        },
+        kGrain);
+    for (Status& status : status_) TACIT_RETURN_IF_ERROR(std::move(status));
+    return {};
+  }
+
+  ConstMatrix Widen(ConstMatrix16 x, MatrixBuffer<float>* buffer) {
+    buffer->Reset(x.rows, x.cols);
+    const Matrix out = buffer->view();
+    ForRows(x.rows, [&](size_t begin, size_t end) {
+      for (size_t r = begin; r < end; ++r)
+        for (size_t c = 0; c < x.cols; ++c) out.Row(r)[c] = FromBf16(x.Row(r)[c]);
+    });
+    return out;
+  }
+
+  template <class T>
+  void BiasInto(ConstMatrix x, std::span<const float> bias, bool relu, MatrixView<T> out) {
+    CheckSameShape(x, out);
+    TACIT_CHECK(bias.empty() || bias.size() == x.cols, "one bias per column");
+    const float* values = bias.empty() ? nullptr : bias.data();
+    ForRows(x.rows, [&](size_t begin, size_t end) {
+      loops::Bias(x.Rows(begin, end), values, relu, out.Rows(begin, end));
+    });
+  }
+  template <class T>
+  void ScaleInto(std::span<const float> scale, MatrixView<const T> x, MatrixView<T> out) {
+    CheckSameShape(x, out);
+    TACIT_CHECK(scale.size() == x.rows, "one scale per row");
+    ForRows(x.rows, [&](size_t begin, size_t end) {
+      loops::ScaleRows<T>(scale.data() + begin, x.Rows(begin, end), out.Rows(begin, end));
+    });
+  }
+  template <class T>
+  void UnitNorms(std::span<const uint32_t> unit_end, MatrixView<const T> a, MatrixView<const T> g,
+                 std::span<float> out) {
+    TACIT_CHECK(a.rows == g.rows, "one output gradient per input");
+    CheckUnits(unit_end, a.rows, out.size());
+    ForRows(unit_end.size(), [&](size_t begin, size_t end) {
+      for (size_t u = begin; u < end; ++u)
+        out[u] =
+            static_cast<float>(loops::GramNorm(a, g, u == 0 ? 0 : unit_end[u - 1], unit_end[u]));
+    });
+  }
+
+  WorkerPool& workers_;
+  const Bf16Gemm bf16_;
+  std::vector<DnnlGemm> gemm_;  // one per worker, as is status_
+  std::vector<Status> status_;
+  MatrixBuffer<float> wide_a_, wide_b_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeCpuBackendWith(WorkerPool& workers, Bf16Gemm bf16) {
+  TACIT_CHECK(bf16 == Bf16Gemm::kWidened || HasFastBf16(), "no bf16 on this processor");
+  return std::make_unique<CpuBackend>(workers, bf16);
+}
+
+std::unique_ptr<Backend> MakeCpuBackend(WorkerPool& workers) {
+  return MakeCpuBackendWith(workers, HasFastBf16() ? Bf16Gemm::kNative : Bf16Gemm::kWidened);
+}
+
+}  // namespace tacit::ops

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <memory>
+
+#include "ops/backend.h"
+
+namespace tacit::ops {
+
+enum class Bf16Gemm {
+  kNative,   // the processor's bf16 dot products
+  kWidened,  // factors widened to f32: what runs where there are none
+};
+
+// MakeCpuBackend with its one choice made by the caller, so that the contract suite can hold both.
+// REQUIRES HasFastBf16() for kNative.
+std::unique_ptr<Backend> MakeCpuBackendWith(WorkerPool& workers, Bf16Gemm bf16);
+
+}  // namespace tacit::ops

@@ -1,0 +1,129 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+
+#include "ops/backend.h"
+#include "ops/bf16.h"
+
+// The loops of the CPU backend, on one range of rows each. Written so that the compiler turns them
+// into vector code: they stream matrices larger than the second-level cache, where AVX2 already
+// waits for memory (see README), so there is one version of each.
+namespace tacit::ops::loops {
+
+inline float Widen(float x) { return x; }
+inline float Widen(Bf16 x) { return FromBf16(x); }
+inline void Narrow(float x, float* out) { *out = x; }
+inline void Narrow(float x, Bf16* out) { *out = ToBf16(x); }
+
+// out = round(max(x + bias, 0)); bias may be null; x and out may be the same row.
+template <bool kRelu, class Out>
+void BiasRow(const float* x, const float* bias, size_t cols, Out* out) {
+#pragma GCC ivdep
+  for (size_t c = 0; c < cols; ++c) {
+    const float y = bias == nullptr ? x[c] : x[c] + bias[c];
+    Narrow(kRelu && y < 0 ? 0.0f : y, out + c);
+  }
+}
+
+template <class Out>
+void Bias(ConstMatrix x, const float* bias, bool relu, MatrixView<Out> out) {
+  for (size_t r = 0; r < x.rows; ++r) {
+    if (relu) {
+      BiasRow<true>(x.Row(r), bias, x.cols, out.Row(r));
+    } else {
+      BiasRow<false>(x.Row(r), bias, x.cols, out.Row(r));
+    }
+  }
+}
+
+template <class T>
+void ReluBackward(MatrixView<const T> activation, ConstMatrix grad, MatrixView<T> out) {
+  for (size_t r = 0; r < grad.rows; ++r) {
+    const T* act = activation.Row(r);
+    const float* in = grad.Row(r);
+    T* to = out.Row(r);
+#pragma GCC ivdep
+    for (size_t c = 0; c < grad.cols; ++c) Narrow(Widen(act[c]) <= 0 ? 0.0f : in[c], to + c);
+  }
+}
+
+template <class T>
+void ScaleRows(const float* scale, MatrixView<const T> x, MatrixView<T> out) {
+  for (size_t r = 0; r < x.rows; ++r) {
+    const T* from = x.Row(r);
+    T* to = out.Row(r);
+    const float factor = scale[r];
+#pragma GCC ivdep
+    for (size_t c = 0; c < x.cols; ++c) Narrow(factor * Widen(from[c]), to + c);
+  }
+}
+
+// <x, y> in double. Four sums side by side: one alone would wait for its own additions.
+template <class T>
+double Dot(const T* x, const T* y, size_t cols) {
+  const size_t quarter = cols / 4;
+  const T *x1 = x + quarter, *x2 = x1 + quarter, *x3 = x2 + quarter;
+  const T *y1 = y + quarter, *y2 = y1 + quarter, *y3 = y2 + quarter;
+  double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+#pragma omp simd reduction(+ : s0, s1, s2, s3)
+  for (size_t c = 0; c < quarter; ++c) {
+    s0 += double{Widen(x[c])} * double{Widen(y[c])};
+    s1 += double{Widen(x1[c])} * double{Widen(y1[c])};
+    s2 += double{Widen(x2[c])} * double{Widen(y2[c])};
+    s3 += double{Widen(x3[c])} * double{Widen(y3[c])};
+  }
+  for (size_t c = 4 * quarter; c < cols; ++c) s0 += double{Widen(x[c])} * double{Widen(y[c])};
+  return (s0 + s1) + (s2 + s3);
+}
+
+// |A^T G|^2 of one unit's rows [begin, end).
+template <class T>
+double GramNorm(MatrixView<const T> a, MatrixView<const T> g, size_t begin, size_t end) {
+  double sum = 0;
+  for (size_t s = begin; s < end; ++s) {
+    sum += Dot(a.Row(s), a.Row(s), a.cols) * Dot(g.Row(s), g.Row(s), g.cols);
+    for (size_t t = begin; t < s; ++t)
+      sum += 2 * Dot(a.Row(s), a.Row(t), a.cols) * Dot(g.Row(s), g.Row(t), g.cols);
+  }
+  return std::max(sum, 0.0);
+}
+
+inline void LogisticLoss(float logit, float label, float* loss, float* dlogit) {
+  const double x = logit;
+  const double e = std::exp(-std::abs(x));
+  *loss = static_cast<float>(std::max(x, 0.0) - x * label + std::log1p(e));
+  *dlogit = static_cast<float>((x >= 0 ? 1 : e) / (1 + e) - label);
+}
+
+// Examples [begin, end) of a pooled gather.
+inline void GatherSum(const Backend::Slots& s, std::span<float* const> row, Matrix x, size_t begin,
+                      size_t end) {
+  constexpr size_t kAhead = 24;  // rows are cold: ask for them about one example in advance
+  const size_t slots = s.dim.size();
+  if (slots == 0) return;
+  uint32_t entry = begin == 0 ? 0 : s.slot_end[begin * slots - 1];
+  const uint32_t entries = s.slot_end[end * slots - 1];
+  for (size_t r = begin; r < end; ++r) {
+    for (size_t slot = 0; slot < slots; ++slot) {
+      const size_t dim = s.dim[slot];
+      float* to = x.Row(r) + s.column[slot];
+      const uint32_t first = entry, last = s.slot_end[r * slots + slot];
+      if (first == last) std::fill_n(to, dim, 0.0f);
+      for (; entry < last; ++entry) {
+        if (entry + kAhead < entries) __builtin_prefetch(row[s.slot_row[entry + kAhead]]);
+        const float* from = row[s.slot_row[entry]];
+        if (entry == first) {
+          std::copy_n(from, dim, to);
+        } else {
+#pragma GCC ivdep
+          for (size_t c = 0; c < dim; ++c) to[c] += from[c];
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tacit::ops::loops

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "base/check.h"
+#include "ops/backend.h"
+
+namespace tacit::ops {
+
+// Owns a matrix whose rows start on cache lines. Reset keeps the memory of the largest shape so
+// far: a training step allocates only when it is larger than every step before it.
+template <class T>
+class MatrixBuffer {
+ public:
+  // Contents are unspecified afterwards.
+  void Reset(size_t rows, size_t cols) {
+    const size_t stride = StrideFor(cols);
+    if (rows * stride > capacity_) {
+      capacity_ = rows * stride;
+      data_.reset(static_cast<T*>(std::aligned_alloc(kLine, capacity_ * sizeof(T))));
+      TACIT_CHECK(data_ != nullptr, "out of memory");
+    }
+    view_ = {data_.get(), rows, cols, stride};
+  }
+  const MatrixView<T>& view() const { return view_; }
+
+ private:
+  static constexpr size_t kLine = 64;
+  static constexpr size_t kPage = 4096;
+
+  // Whole lines, and never whole pages: rows a page apart fall into the same few cache sets.
+  static size_t StrideFor(size_t cols) {
+    const size_t bytes = std::max(kLine, (cols * sizeof(T) + kLine - 1) / kLine * kLine);
+    return (bytes % kPage == 0 ? bytes + kLine : bytes) / sizeof(T);
+  }
+
+  struct Free {
+    void operator()(T* data) const { std::free(data); }
+  };
+  std::unique_ptr<T[], Free> data_;
+  size_t capacity_ = 0;
+  MatrixView<T> view_;
+};
+
+}  // namespace tacit::ops
