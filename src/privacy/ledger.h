@@ -62,13 +62,14 @@ struct LedgerTotal {
   uint64_t steps = 0;
 };
 
-// The steps of one learner in one commit.
+// The steps of one learner in one commit. An offset that more than one of the steps covered is in
+// the ranges as often.
 struct CommitCharge {
   std::string learner;
   Charge charge;
   uint64_t steps = 0;
   std::string topic;
-  std::vector<OffsetRange> ranges;  // every offset the steps covered, in order
+  std::vector<OffsetRange> ranges;  // every offset the steps covered, in order; may be empty
 };
 
 // The account of everything ever released, as a hash chain: it only grows. A run of equal steps is
@@ -82,32 +83,57 @@ class Ledger {
   // and delta and have the same fingerprint: kRefused, naming what changed.
   Status Declare(const Promise& promise);
 
-  // The epsilon the learner would be at after one more step on these ranges.
+  // The epsilon the learner would be at after one more step on these ranges. REQUIRES a declared
+  // learner.
   double EpsilonAfter(std::string_view learner, const Charge& charge, std::string_view topic,
                       std::span<const OffsetRange> ranges) const;
 
-  // Charges one commit and returns the indices of the entries that changed or are new.
-  // `salt` makes the digest of the ranges unguessable. REQUIRES declared learners.
+  // Charges one commit and returns the indices of the entries that changed or are new, ascending.
+  // `salt` makes the digest of the ranges unguessable. REQUIRES declared learners. O(learners), not
+  // O(entries). A charge of no steps leaves no trace.
   std::vector<uint64_t> Append(CommitSeq commit, std::span<const CommitCharge> charges,
                                const Digest& salt, std::string_view code_version);
 
   const Digest& head() const { return head_; }
   const std::vector<LedgerEntry>& entries() const { return entries_; }
   std::vector<LedgerTotal> Learners() const;
-  // Over all learners. The unit is user when every learner's is, else event.
+  // Over all learners, composed as one Gaussian at the largest of their deltas: mu^2 adds up offset
+  // by offset, since one record may be in every learner's steps. The unit is user when every
+  // learner's is, else event.
   LedgerTotal Total() const;
 
   // Everything but the entries (coverage, promises, running state) for the store to keep beside
-  // them; operator-only, it tells offset counts.
+  // them; operator-only, it tells offset counts. Restore refuses, as kCorruption, a chain with a
+  // broken link or head and a state that does not belong to these entries.
   std::string EncodeState() const;
   static Result<Ledger> Restore(std::vector<LedgerEntry> entries, std::string_view state);
 
  private:
   struct Account {
+    static constexpr uint64_t kNoEntry = ~uint64_t{0};
+
     Promise promise;
-    Coverage coverage;
+    Coverage coverage;            // of an event-level learner
+    double worst_mu_squared = 0;  // of the worst unit; at least that of one step once there was one
     uint64_t steps = 0;
+    uint64_t last_entry = kNoEntry;
+
+    double WorstAfter(const Charge& charge, std::string_view topic,
+                      std::span<const OffsetRange> ranges, uint64_t more_steps) const;
+    double EpsilonAt(double mu_squared) const;
   };
+
+  Account& Find(std::string_view learner);
+  // Charges one learner; returns the index of the entry it went into.
+  uint64_t Book(CommitSeq commit, const CommitCharge& charge, const Digest& salt,
+                std::string_view code_version);
+  // Whether the account's last entry may take another commit: it is the same run, and nothing lies
+  // behind it but the last entries of other learners, whose heads are cheap to do again.
+  bool MayExtend(const Account& account, const LedgerEntry& next) const;
+  void LinkFrom(uint64_t first);
+  static Result<Ledger> DecodeState(std::string_view state, uint64_t* entries);
+  Status CheckState(uint64_t entries_in_state) const;
+
   std::map<std::string, Account, std::less<>> accounts_;
   std::vector<LedgerEntry> entries_;
   Digest head_{};

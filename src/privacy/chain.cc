@@ -1,0 +1,134 @@
+#include "privacy/chain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string_view>
+
+#include "privacy/gaussian.h"
+
+namespace tacit::privacy {
+namespace {
+
+// Room for another machine's rounding of logarithms and sums; far below anything that matters.
+constexpr double kTolerance = 1e-9;
+
+auto Wrong(const LedgerEntry& entry, uint64_t place, std::string_view why) {
+  return Fail(ErrorCode::kCorruption,
+              fmt::format("ledger entry {} (learner '{}'): {}", place, entry.learner, why));
+}
+
+// Equal up to rounding; infinities are equal to themselves.
+bool Near(double a, double b) { return a == b || std::abs(a - b) <= kTolerance * std::abs(b); }
+
+// The multiplier of all queries of a step together, from its parts; 0 when none is recorded.
+double CombinedNoise(const Charge& charge) {
+  double inverse_squares = 0;
+  for (double sigma : {charge.sigma_selection, charge.sigma_gradient})
+    if (sigma > 0) inverse_squares += 1 / sigma / sigma;
+  return inverse_squares > 0 ? 1 / std::sqrt(inverse_squares) : 0;
+}
+
+Status CheckCharge(const LedgerEntry& entry, uint64_t i) {
+  const Charge& charge = entry.charge;
+  for (double number : {charge.noise_multiplier, charge.sigma_selection, charge.sigma_gradient,
+                        charge.clip_selection, charge.clip_gradient})
+    if (!(number >= 0) || std::isinf(number)) return Wrong(entry, i, "the charge is no charge");
+  if ((charge.mechanism == MechanismKind::kNonPrivate) != (charge.noise_multiplier == 0))
+    return Wrong(entry, i, "mechanism and noise multiplier contradict each other");
+  const double combined = CombinedNoise(charge);
+  if (combined > 0 && !Near(charge.noise_multiplier, combined))
+    return Wrong(entry, i,
+                 fmt::format("noise multiplier {} where its parts give {}", charge.noise_multiplier,
+                             combined));
+  return {};
+}
+
+Status CheckFields(const LedgerEntry& entry, uint64_t i) {
+  if (entry.learner.empty()) return Wrong(entry, i, "no learner");
+  if (entry.steps == 0) return Wrong(entry, i, "no steps");
+  if (entry.first_commit > entry.last_commit) return Wrong(entry, i, "commits run backwards");
+  if (!(entry.sampling_rate > 0 && entry.sampling_rate <= 1))
+    return Wrong(entry, i, "the sampling rate is not in (0, 1]");
+  if (!(entry.delta > 0 && entry.delta < 1)) return Wrong(entry, i, "delta is not in (0, 1)");
+  if (!(entry.worst_mu_squared >= 0)) return Wrong(entry, i, "the worst unit's mu^2 is no cost");
+  return CheckCharge(entry, i);
+}
+
+// What one learner has been charged up to some entry.
+struct Running {
+  const LedgerEntry* last = nullptr;
+
+  // The worst unit was in at least one of the run's steps, or was the worst before; it was in each
+  // of them at most once.
+  Status CheckCost(const LedgerEntry& entry, uint64_t i) const {
+    const double own = entry.charge.MuSquared();
+    const double before = last == nullptr ? 0 : last->worst_mu_squared;
+    const double least = std::max(before, own);
+    const double most = before + own * static_cast<double>(entry.steps);
+    const double worst = entry.worst_mu_squared;
+    if (worst < least && !Near(worst, least))
+      return Wrong(entry, i, fmt::format("the cost goes down: mu^2 {} after {}", worst, least));
+    if (worst > most && !Near(worst, most))
+      return Wrong(entry, i, fmt::format("mu^2 {} where at most {} was spent", worst, most));
+    return {};
+  }
+
+  Status CheckEpsilon(const LedgerEntry& entry, uint64_t i) const {
+    // Most entries cost what the one before did; inverting is the slow part.
+    const bool same = last != nullptr && last->worst_mu_squared == entry.worst_mu_squared;
+    const double epsilon =
+        same ? last->epsilon
+             : GaussianEpsilon(std::sqrt(entry.worst_mu_squared), Delta(entry.delta)).value;
+    if (!Near(entry.epsilon, epsilon))
+      return Wrong(entry, i, fmt::format("epsilon {} where it must be {}", entry.epsilon, epsilon));
+    return {};
+  }
+
+  Status CheckPromise(const LedgerEntry& entry, uint64_t i) const {
+    if (last == nullptr) return {};
+    if (entry.unit != last->unit || entry.adjacency != last->adjacency ||
+        entry.participation != last->participation || entry.delta != last->delta ||
+        entry.model_fingerprint != last->model_fingerprint)
+      return Wrong(entry, i, "the promise has changed");
+    if (entry.first_commit < last->last_commit) return Wrong(entry, i, "commits run backwards");
+    return {};
+  }
+};
+
+}  // namespace
+
+Status CheckLinks(std::span<const LedgerEntry> entries) {
+  Digest head{};
+  for (uint64_t i = 0; i < entries.size(); ++i) {
+    const LedgerEntry& entry = entries[i];
+    if (entry.index != i) return Wrong(entry, i, fmt::format("has index {}", entry.index));
+    if (entry.previous_head != head)
+      return Wrong(entry, i, "does not follow from the entry before it");
+    if (entry.ComputeHead() != entry.head) return Wrong(entry, i, "its head is not its fields'");
+    head = entry.head;
+  }
+  return {};
+}
+
+Status VerifyChain(std::span<const LedgerEntry> entries) {
+  TACIT_RETURN_IF_ERROR(CheckLinks(entries));
+  std::map<std::string_view, Running> learners;
+  uint64_t first_commit = 0;
+  for (uint64_t i = 0; i < entries.size(); ++i) {
+    const LedgerEntry& entry = entries[i];
+    TACIT_RETURN_IF_ERROR(CheckFields(entry, i));
+    if (entry.first_commit < first_commit) return Wrong(entry, i, "commits run backwards");
+    first_commit = entry.first_commit;
+    Running& running = learners[entry.learner];
+    TACIT_RETURN_IF_ERROR(running.CheckPromise(entry, i));
+    TACIT_RETURN_IF_ERROR(running.CheckCost(entry, i));
+    TACIT_RETURN_IF_ERROR(running.CheckEpsilon(entry, i));
+    running.last = &entry;
+  }
+  return {};
+}
+
+}  // namespace tacit::privacy

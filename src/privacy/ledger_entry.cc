@@ -1,0 +1,85 @@
+#include "base/bytes.h"
+#include "privacy/ledger.h"
+
+namespace tacit::privacy {
+namespace {
+
+constexpr uint8_t kFormat = 1;
+// Keeps these hashes apart from hashes of anything else.
+constexpr std::string_view kDomain = "tacit.ledger.entry.v1";
+
+// All fields but the head.
+void EncodeFields(const LedgerEntry& e, ByteWriter* out) {
+  out->Put(kFormat).Put(e.index).PutString(e.learner);
+  out->Put(static_cast<uint8_t>(e.charge.mechanism))
+      .Put(e.charge.noise_multiplier)
+      .Put(e.charge.sigma_selection)
+      .Put(e.charge.sigma_gradient)
+      .Put(e.charge.clip_selection)
+      .Put(e.charge.clip_gradient);
+  out->Put(static_cast<uint8_t>(e.unit))
+      .Put(static_cast<uint8_t>(e.adjacency))
+      .Put(static_cast<uint8_t>(e.participation));
+  out->Put(e.sampling_rate).Put(e.steps).Put(e.first_commit).Put(e.last_commit);
+  out->Put(e.delta).Put(e.worst_mu_squared).Put(e.epsilon);
+  out->PutArray(std::span<const uint8_t>(e.model_fingerprint)).PutString(e.code_version);
+  out->PutArray(std::span<const uint8_t>(e.ranges_digest))
+      .PutArray(std::span<const uint8_t>(e.previous_head));
+}
+
+// Reads an enumeration whose values are first..last.
+template <class Enum>
+bool GetEnum(ByteReader* in, Enum first, Enum last, Enum* value) {
+  *value = static_cast<Enum>(in->Get<uint8_t>());
+  return *value >= first && *value <= last;
+}
+
+bool DecodeFields(ByteReader* in, LedgerEntry* e) {
+  if (in->Get<uint8_t>() != kFormat) return false;
+  e->index = in->Get<uint64_t>();
+  e->learner = in->GetString();
+  if (!GetEnum(in, MechanismKind::kNonPrivate, MechanismKind::kDpSgd, &e->charge.mechanism))
+    return false;
+  for (double* number :
+       {&e->charge.noise_multiplier, &e->charge.sigma_selection, &e->charge.sigma_gradient,
+        &e->charge.clip_selection, &e->charge.clip_gradient})
+    *number = in->Get<double>();
+  if (!GetEnum(in, Unit::kEvent, Unit::kUser, &e->unit) ||
+      !GetEnum(in, Adjacency::kZeroOut, Adjacency::kReplaceOne, &e->adjacency) ||
+      !GetEnum(in, ParticipationMode::kOnce, ParticipationMode::kPoisson, &e->participation))
+    return false;
+  e->sampling_rate = in->Get<double>();
+  for (uint64_t* number : {&e->steps, &e->first_commit, &e->last_commit})
+    *number = in->Get<uint64_t>();
+  for (double* number : {&e->delta, &e->worst_mu_squared, &e->epsilon}) *number = in->Get<double>();
+  in->GetArray(std::span<uint8_t>(e->model_fingerprint));
+  e->code_version = in->GetString();
+  for (Digest* digest : {&e->ranges_digest, &e->previous_head, &e->head})
+    in->GetArray(std::span<uint8_t>(*digest));
+  return in->at_end();
+}
+
+}  // namespace
+
+std::string LedgerEntry::Encode() const {
+  ByteWriter out;
+  EncodeFields(*this, &out);
+  out.PutArray(std::span<const uint8_t>(head));
+  return std::move(out).Take();
+}
+
+Result<LedgerEntry> LedgerEntry::Decode(std::string_view bytes) {
+  ByteReader in(bytes);
+  LedgerEntry entry;
+  if (!DecodeFields(&in, &entry))
+    return Fail(ErrorCode::kCorruption, "a ledger entry is not well-formed");
+  return entry;
+}
+
+Digest LedgerEntry::ComputeHead() const {
+  ByteWriter fields;
+  EncodeFields(*this, &fields);
+  return Sha256().Update(kDomain).Update(fields.bytes()).Finish();
+}
+
+}  // namespace tacit::privacy

@@ -1,0 +1,124 @@
+// What the store keeps beside the entries, and how a ledger comes back from both.
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "privacy/chain.h"
+#include "privacy/ledger.h"
+
+namespace tacit::privacy {
+namespace {
+
+constexpr uint8_t kFormat = 1;
+constexpr std::string_view kDomain = "tacit.ledger.state.v1";
+
+Digest Checksum(std::string_view body) { return Sha256().Update(kDomain).Update(body).Finish(); }
+
+void PutPromise(const Promise& promise, ByteWriter* out) {
+  out->PutString(promise.learner)
+      .Put(static_cast<uint8_t>(promise.unit))
+      .Put(static_cast<uint8_t>(promise.adjacency))
+      .Put(static_cast<uint8_t>(promise.participation))
+      .Put(promise.epsilon)
+      .Put(promise.delta)
+      .PutArray(std::span<const uint8_t>(promise.model_fingerprint));
+}
+
+Promise GetPromise(ByteReader* in) {
+  Promise promise;
+  promise.learner = in->GetString();
+  promise.unit = static_cast<Unit>(in->Get<uint8_t>());
+  promise.adjacency = static_cast<Adjacency>(in->Get<uint8_t>());
+  promise.participation = static_cast<ParticipationMode>(in->Get<uint8_t>());
+  promise.epsilon = in->Get<double>();
+  promise.delta = in->Get<double>();
+  in->GetArray(std::span<uint8_t>(promise.model_fingerprint));
+  return promise;
+}
+
+auto Broken(std::string_view why) {
+  return Fail(ErrorCode::kCorruption, fmt::format("the ledger's state {}", why));
+}
+
+}  // namespace
+
+std::string Ledger::EncodeState() const {
+  ByteWriter out;
+  out.Put(kFormat).Put(static_cast<uint64_t>(entries_.size()));
+  out.PutArray(std::span<const uint8_t>(head_)).Put(static_cast<uint32_t>(accounts_.size()));
+  for (const auto& [name, account] : accounts_) {
+    PutPromise(account.promise, &out);
+    out.Put(account.worst_mu_squared).Put(account.steps).Put(account.last_entry);
+    out.PutString(account.coverage.Encode());
+  }
+  const Digest checksum = Checksum(out.bytes());
+  out.PutArray(std::span<const uint8_t>(checksum));
+  return std::move(out).Take();
+}
+
+Result<Ledger> Ledger::DecodeState(std::string_view state, uint64_t* entries) {
+  Digest checksum;
+  if (state.size() < checksum.size()) return Broken("is cut short");
+  const std::string_view body = state.substr(0, state.size() - checksum.size());
+  ByteReader(state.substr(body.size())).GetArray(std::span<uint8_t>(checksum));
+  if (Checksum(body) != checksum) return Broken("has a wrong checksum");
+  ByteReader in(body);
+  if (in.Get<uint8_t>() != kFormat) return Broken("is of another format");
+  Ledger ledger;
+  *entries = in.Get<uint64_t>();
+  in.GetArray(std::span<uint8_t>(ledger.head_));
+  const auto accounts = in.Get<uint32_t>();
+  for (uint32_t i = 0; i < accounts && in.ok(); ++i) {
+    Account account;
+    account.promise = GetPromise(&in);
+    account.worst_mu_squared = in.Get<double>();
+    account.steps = in.Get<uint64_t>();
+    account.last_entry = in.Get<uint64_t>();
+    TACIT_ASSIGN(account.coverage, Coverage::Decode(in.GetString()));
+    std::string name = account.promise.learner;
+    ledger.accounts_.emplace(std::move(name), std::move(account));
+  }
+  if (!in.at_end()) return Broken("is not well-formed");
+  return ledger;
+}
+
+// What the accounts say must be what the entries add up to.
+Status Ledger::CheckState(uint64_t entries_in_state) const {
+  const Digest head = entries_.empty() ? Digest{} : entries_.back().head;
+  if (entries_in_state != entries_.size() || head_ != head)
+    return Broken(
+        fmt::format("belongs to a ledger of {} entries with another head, not to these "
+                    "{}",
+                    entries_in_state, entries_.size()));
+  struct Sum {
+    uint64_t steps = 0, last_entry = Account::kNoEntry;
+  };
+  std::map<std::string_view, Sum> sums;
+  for (const LedgerEntry& entry : entries_) {
+    Sum& sum = sums[entry.learner];
+    sum.steps += entry.steps;
+    sum.last_entry = entry.index;
+  }
+  for (const auto& [learner, sum] : sums)
+    if (!accounts_.contains(learner))
+      return Broken(fmt::format("does not know learner '{}'", learner));
+  for (const auto& [learner, account] : accounts_) {
+    const Sum sum = sums[learner];
+    const double worst =
+        sum.last_entry == Account::kNoEntry ? 0 : entries_[sum.last_entry].worst_mu_squared;
+    if (account.steps != sum.steps || account.last_entry != sum.last_entry ||
+        account.worst_mu_squared != worst)
+      return Broken(fmt::format("does not add up for learner '{}'", learner));
+  }
+  return {};
+}
+
+Result<Ledger> Ledger::Restore(std::vector<LedgerEntry> entries, std::string_view state) {
+  TACIT_RETURN_IF_ERROR(CheckLinks(entries));
+  uint64_t entries_in_state = 0;
+  TACIT_ASSIGN(Ledger ledger, DecodeState(state, &entries_in_state));
+  ledger.entries_ = std::move(entries);
+  TACIT_RETURN_IF_ERROR(ledger.CheckState(entries_in_state));
+  return ledger;
+}
+
+}  // namespace tacit::privacy
