@@ -1,0 +1,18 @@
+#pragma once
+
+namespace tacit::mechanism {
+
+// A step's noise, divided between its two queries.
+struct SigmaSplit {
+  double selection = 0;  // sigma1
+  double gradient = 0;   // sigma2
+};
+
+// The two multipliers with selection / gradient = ratio that together cost what one Gaussian of
+// `sigma` does: (selection^-2 + gradient^-2)^(-1/2) = sigma. REQUIRES sigma > 0 and ratio > 0.
+SigmaSplit SplitSigma(double sigma, double ratio);
+
+// The other way round: both queries of a step see the same batch, so they are one Gaussian.
+double CombineSigma(const SigmaSplit& split);
+
+}  // namespace tacit::mechanism
