@@ -1,0 +1,204 @@
+#include "app/assembly.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "mechanism/sigma_split.h"
+#include "privacy/gaussian.h"
+#include "stream/criteo_generator.h"
+#include "stream/log_source.h"
+
+namespace tacit::app {
+namespace {
+
+event::FeatureSchema MakeSchema(const std::vector<config::Feature>& features) {
+  event::FeatureSchema schema;
+  for (const config::Feature& f : features) {
+    if (f.kind == config::Feature::Kind::kDense) {
+      schema.dense.push_back({f.name, f.transform == "identity"
+                                          ? event::DenseTransform::kIdentity
+                                          : event::DenseTransform::kSignedLog1p});
+      continue;
+    }
+    const bool multi_hot = f.kind == config::Feature::Kind::kMultiHot;
+    schema.categorical.push_back({.name = f.name,
+                                  .buckets = f.buckets,
+                                  .dim = f.dim != 0 ? f.dim : event::DefaultEmbeddingDim(f.buckets),
+                                  .multi_hot = multi_hot,
+                                  .max_values = multi_hot ? f.max_values : 1});
+  }
+  return schema;
+}
+
+train::OptimizerOptions MakeOptimizer(const config::Optimizer& o) {
+  using Kind = train::OptimizerOptions::Kind;
+  const double row_rate = o.row_learning_rate > 0 ? o.row_learning_rate : o.learning_rate;
+  return {.kind = o.kind == config::Optimizer::Kind::kSgd ? Kind::kSgd : Kind::kAdam,
+          .learning_rate = static_cast<float>(o.learning_rate),
+          .row_learning_rate = static_cast<float>(row_rate),
+          .beta1 = static_cast<float>(o.beta1),
+          .beta2 = static_cast<float>(o.beta2),
+          .epsilon = static_cast<float>(o.epsilon)};
+}
+
+// The noise multiplier of one step: as small as the promise allows, or the larger one asked for.
+Result<double> StepNoise(const config::Learner& learner) {
+  const auto& privacy = learner.privacy;
+  const uint32_t k = learner.participation.max_participations;
+  // A hair more than calibrated, so that k participations summed in floating point stay within.
+  const double needed =
+      privacy::CalibrateGaussian(Epsilon(privacy.epsilon), Delta(privacy.delta), k).value *
+      (1 + 1e-9);
+  if (!learner.mechanism.noise_multiplier) return needed;
+  const double asked = *learner.mechanism.noise_multiplier;
+  if (asked >= needed) return asked;
+  const double epsilon =
+      privacy::GaussianEpsilon(std::sqrt(static_cast<double>(k)) / asked, Delta(privacy.delta))
+          .value;
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("learner '{}': noise_multiplier {} gives epsilon {:.4g} at delta {} over "
+                          "{} participation(s), more than its privacy.epsilon of {}; at least "
+                          "{:.6g} is needed (leave the key out to have it calibrated)",
+                          learner.id, asked, epsilon, privacy.delta, k, privacy.epsilon, needed));
+}
+
+// Optimiser state has its place behind every row: changing it would make stored rows unreadable.
+Digest StoredFingerprint(const train::LearnerOptions& options, const model::Pctr& model) {
+  const Digest model_fingerprint = model.Fingerprint();
+  return Sha256()
+      .Update("tacit learner 1")
+      .Update(model_fingerprint)
+      .Update(fmt::format("optimizer={} seed={}", static_cast<int>(options.optimizer.kind),
+                          options.seed))
+      .Finish();
+}
+
+// A model that is only asked about its shape.
+struct ShapeModel {
+  std::unique_ptr<ops::Backend> backend = ops::MakeReferenceBackend();
+  model::Pctr model;
+  explicit ShapeModel(const model::PctrOptions& options) : model(options, *backend) {}
+};
+
+Result<LearnerPlan> PlanLearner(const config::Learner& learner, size_t index,
+                                const event::FeatureTransform& transform) {
+  LearnerPlan plan;
+  plan.options = {.id = learner.id,
+                  .index = LearnerIndex(static_cast<uint16_t>(index)),
+                  .model = {.space = transform.row_space(),
+                            .dense_width = static_cast<uint32_t>(transform.schema().dense.size()),
+                            .hidden = learner.model.hidden,
+                            .precision = learner.model.compute == "bf16" ? ops::Precision::kBf16
+                                                                         : ops::Precision::kF32},
+                  .seed = learner.model.seed,
+                  .optimizer = MakeOptimizer(learner.optimizer)};
+  const ShapeModel shape(plan.options.model);
+  plan.promise = {.learner = learner.id,
+                  .unit = privacy::Unit::kEvent,
+                  .adjacency = privacy::Adjacency::kZeroOut,
+                  .participation = privacy::ParticipationMode::kOnce,
+                  .epsilon = learner.privacy.epsilon,
+                  .delta = learner.privacy.delta,
+                  .model_fingerprint = StoredFingerprint(plan.options, shape.model)};
+  TACIT_ASSIGN(const auto mechanism, MakeMechanism(learner, transform.row_space()));
+  plan.charge = mechanism->charge();
+  plan.expected_extra_rows = mechanism->ExpectedExtraRows();
+  plan.batch = learner.participation.batch;
+  plan.exit_when_exhausted = learner.privacy.on_exhausted == config::Privacy::OnExhausted::kExit;
+  return plan;
+}
+
+}  // namespace
+
+std::string CodeVersion() { return TACIT_VERSION; }
+
+Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const config::Learner& learner,
+                                                            const RowSpace& space) {
+  const auto batch = static_cast<double>(learner.participation.batch);
+  if (learner.mechanism.kind == config::Mechanism::Kind::kNone)
+    return mechanism::MakeNonPrivate(batch);
+  TACIT_ASSIGN(const double noise, StepNoise(learner));
+  const mechanism::SigmaSplit split = mechanism::SplitSigma(noise, learner.mechanism.sigma_ratio);
+  return mechanism::MakeAdaFest(space, {.sigma_selection = split.selection,
+                                        .sigma_gradient = split.gradient,
+                                        .clip_selection = learner.mechanism.selection_clip,
+                                        .clip_gradient = learner.mechanism.gradient_clip,
+                                        .threshold = learner.mechanism.threshold,
+                                        .expected_batch = batch});
+}
+
+Result<Assembly> Assemble(config::Config config) {
+  Assembly assembly;
+  event::FeatureSchema schema = MakeSchema(config.features);
+  TACIT_RETURN_IF_ERROR(schema.Validate());
+  assembly.transform = std::make_shared<const event::FeatureTransform>(std::move(schema));
+  for (size_t i = 0; i < config.learners.size(); ++i) {
+    TACIT_ASSIGN(LearnerPlan plan, PlanLearner(config.learners[i], i, *assembly.transform));
+    assembly.learners.push_back(std::move(plan));
+  }
+  TACIT_ASSIGN(assembly.memory, config::PlanMemory(config));
+  assembly.config = std::move(config);
+  return assembly;
+}
+
+Result<std::unique_ptr<stream::Source>> OpenSource(const config::Source& source) {
+  if (source.kind == config::Source::Kind::kGenerator) {
+    return stream::MakeGeneratorSource({.days = source.generator.days,
+                                        .rows_per_day = source.generator.rows_per_day,
+                                        .seed = source.generator.seed});
+  }
+  stream::LogSourceOptions options;
+  options.files = source.files;
+  options.max_record_bytes = source.max_record_bytes;
+  return stream::OpenLogSource(std::move(options));
+}
+
+std::vector<store::LearnerLayout> MakeLayouts(const Assembly& assembly) {
+  std::vector<store::LearnerLayout> layouts;
+  for (const LearnerPlan& plan : assembly.learners) {
+    const ShapeModel shape(plan.options.model);
+    layouts.push_back({.name = plan.options.id,
+                       .rows = train::MakeRowLayout(plan.options, shape.model),
+                       .promise = plan.promise});
+  }
+  return layouts;
+}
+
+store::StoreOptions MakeStoreOptions(const Assembly& assembly) {
+  const config::Store& store = assembly.config.store;
+  store::StoreOptions options;
+  options.path = store.path;
+  options.witness = store.witness == "none" ? "" : store.witness;
+  options.shards = store.shards;
+  options.memory_bytes = assembly.memory.store_bytes;
+  options.row_cache_bytes = assembly.memory.row_cache_bytes;
+  options.code_version = CodeVersion();
+  options.learners = MakeLayouts(assembly);
+  return options;
+}
+
+std::vector<serve::ScoringModel> MakeScoringModels(const Assembly& assembly) {
+  std::vector<serve::ScoringModel> models;
+  for (const LearnerPlan& plan : assembly.learners)
+    models.push_back({.index = plan.options.index,
+                      .promise = plan.promise,
+                      .transform = assembly.transform,
+                      .model = plan.options.model});
+  return models;
+}
+
+train::TrainerOptions MakeTrainerOptions(const Assembly& assembly, const std::string& topic) {
+  train::TrainerOptions options;
+  for (const LearnerPlan& plan : assembly.learners)
+    options.budgets.push_back({.epsilon = plan.promise.epsilon,
+                               .delta = plan.promise.delta,
+                               .exit_when_exhausted = plan.exit_when_exhausted});
+  options.topic = topic;
+  options.commit_interval = std::chrono::milliseconds(assembly.config.store.commit_interval_ms);
+  options.idle_priority = assembly.config.training.idle_priority;
+  return options;
+}
+
+}  // namespace tacit::app

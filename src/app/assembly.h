@@ -1,0 +1,58 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/worker_pool.h"
+#include "config/config.h"
+#include "event/codec.h"
+#include "event/feature_transform.h"
+#include "mechanism/mechanism.h"
+#include "ops/backend.h"
+#include "serve/scorer.h"
+#include "store/store.h"
+#include "stream/source.h"
+#include "train/learner.h"
+#include "train/trainer.h"
+
+// From the configuration to what each room wants to know. The only place that reads config structs.
+namespace tacit::app {
+
+// A learner as every room sees it.
+struct LearnerPlan {
+  train::LearnerOptions options;
+  privacy::Promise promise;
+  privacy::Charge charge;          // of one step
+  double expected_extra_rows = 0;  // per step, c * p0
+  uint64_t batch = 0;
+  bool exit_when_exhausted = false;
+};
+
+// Everything that follows from the configuration alone, before any file is touched.
+struct Assembly {
+  config::Config config;
+  config::MemoryPlan memory;
+  std::shared_ptr<const event::FeatureTransform> transform;
+  std::vector<LearnerPlan> learners;
+};
+
+// Checks what only several rooms together can check: budgets against noise, memory against model.
+Result<Assembly> Assemble(config::Config config);
+
+// The mechanism of a learner; noise calibrated to its promise unless the configuration fixes it.
+Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const config::Learner& learner,
+                                                            const RowSpace& space);
+
+Result<std::unique_ptr<stream::Source>> OpenSource(const config::Source& source);
+
+store::StoreOptions MakeStoreOptions(const Assembly& assembly);
+std::vector<store::LearnerLayout> MakeLayouts(const Assembly& assembly);
+std::vector<serve::ScoringModel> MakeScoringModels(const Assembly& assembly);
+train::TrainerOptions MakeTrainerOptions(const Assembly& assembly, const std::string& topic);
+
+// What built this binary; in every ledger entry.
+std::string CodeVersion();
+
+}  // namespace tacit::app

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tacit::app {
+
+// One figure of a benchmark, with the machine's own limit measured beside it in the same run.
+struct BenchRow {
+  std::string name;
+  double value = 0;
+  std::string unit;
+  std::optional<double> limit;  // in the same unit
+};
+
+struct Bench {
+  std::string name;
+  std::string what;  // one line
+  std::function<Result<std::vector<BenchRow>>()> run;
+};
+
+// The suite, in the order it runs.
+std::vector<Bench> AllBenches();
+
+Result<std::vector<BenchRow>> BenchStep();      // the private step, alone
+Result<std::vector<BenchRow>> BenchTraining();  // steps with commits through a real store
+Result<std::vector<BenchRow>> BenchNoise();
+Result<std::vector<BenchRow>> BenchDecode();
+
+}  // namespace tacit::app

@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "app/bench/bench.h"
+#include "app/bench/bench_data.h"
+#include "noise/noise.h"
+#include "stream/criteo_generator.h"
+
+namespace tacit::app {
+namespace {
+
+constexpr auto kAbout = std::chrono::milliseconds(1000);
+
+}  // namespace
+
+Result<std::vector<BenchRow>> BenchNoise() {
+  const auto source = noise::MakeNoiseSource();
+  std::vector<float> values(size_t{1} << 20);
+  const double seconds = MedianSeconds([&] { source->AddGaussian(1.0, values); }, kAbout);
+  return std::vector<BenchRow>{{"noise-f32", static_cast<double>(values.size()) / seconds / 1e9,
+                                "G normals/s/core", std::nullopt}};
+}
+
+Result<std::vector<BenchRow>> BenchDecode() {
+  TACIT_ASSIGN(const BenchSetup setup, MakeBenchSetup("f32", true, 1));
+  const stream::CriteoGenerator generator({.days = 1, .rows_per_day = 4096, .seed = 1});
+  std::string lines;
+  const double generate = MedianSeconds(
+      [&] {
+        lines.clear();
+        generator.Generate(0, 0, 4096, &lines, nullptr);
+      },
+      kAbout);
+  event::RawRecords records;
+  for (size_t begin = 0; begin < lines.size();) {
+    const size_t end = lines.find('\n', begin);
+    records.bytes.append(lines, begin, end - begin);
+    records.end.push_back(static_cast<uint32_t>(records.bytes.size()));
+    begin = end + 1;
+  }
+  const auto codec = event::MakeCriteoTsvCodec(*setup.assembly.transform);
+  event::Batch batch;
+  std::vector<event::DeadLetter> dead;
+  const double decode = MedianSeconds(
+      [&] {
+        setup.assembly.transform->StartBatch(&batch);
+        codec->Decode(records, &batch, &dead);
+      },
+      kAbout);
+  return std::vector<BenchRow>{{"decode-criteo-tsv", 4096 / decode, "events/s/core", std::nullopt},
+                               {"generate-criteo", 4096 / generate, "events/s/core", std::nullopt}};
+}
+
+std::vector<Bench> AllBenches() {
+  return {{"step", "the private pCTR step (batch 2048, 4 x 598) on one core", BenchStep},
+          {"training", "steps with commits through a store, on two cores", BenchTraining},
+          {"noise", "Gaussian noise into memory", BenchNoise},
+          {"decode", "Criteo lines to columnar batches, and making them", BenchDecode}};
+}
+
+}  // namespace tacit::app

@@ -1,0 +1,81 @@
+#include "app/bench/bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <memory>
+
+#include "app/commands/command.h"
+#include "app/exit_code.h"
+#include "base/text.h"
+
+namespace tacit::app {
+namespace {
+
+namespace json = boost::json;
+
+struct Options {
+  std::vector<std::string> names;
+  bool json = false;
+};
+
+json::object RowJson(const BenchRow& row) {
+  return {{"name", row.name},
+          {"value", row.value},
+          {"unit", row.unit},
+          {"limit", row.limit ? json::value(*row.limit) : json::value(nullptr)},
+          {"share", row.limit ? json::value(row.value / *row.limit) : json::value(nullptr)}};
+}
+
+void Print(const BenchRow& row) {
+  fmt::print("{:<32} {:>14.4g} {:<24}", row.name, row.value, row.unit);
+  if (row.limit) fmt::print(" {:>5.1f} % of {:.4g}", 100 * row.value / *row.limit, *row.limit);
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
+Status CheckNames(const std::vector<std::string>& names, const std::vector<Bench>& benches) {
+  std::vector<std::string_view> known;
+  for (const Bench& bench : benches) known.push_back(bench.name);
+  for (const std::string& name : names)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("no benchmark '{}'{}", name, DidYouMean(name, known)));
+  return {};
+}
+
+Result<int> Run(const Options& options) {
+  const std::vector<Bench> benches = AllBenches();
+  TACIT_RETURN_IF_ERROR(CheckNames(options.names, benches));
+  json::array rows;
+  for (const Bench& bench : benches) {
+    const auto& names = options.names;
+    if (!names.empty() && std::find(names.begin(), names.end(), bench.name) == names.end())
+      continue;
+    TACIT_ASSIGN(const std::vector<BenchRow> measured, bench.run());
+    for (const BenchRow& row : measured) {
+      rows.push_back(RowJson(row));
+      if (!options.json) Print(row);
+    }
+  }
+  if (options.json) fmt::print("{}\n", json::serialize(json::object{{"rows", std::move(rows)}}));
+  return int{kExitDone};
+}
+
+}  // namespace
+
+void AddBench(CLI::App& cli, Action* chosen) {
+  auto* command = cli.add_subcommand(
+      "bench", "How fast this machine runs it, as a share of the machine's own limits");
+  auto options = std::make_shared<Options>();
+  std::string footer = "Benchmarks:\n";
+  for (const Bench& bench : AllBenches())
+    footer += fmt::format("  {:<10} {}\n", bench.name, bench.what);
+  command->add_option("name", options->names, "Which ones; all when none is named");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->footer(footer + "Example:\n  tacit bench step --json");
+  command->callback([options, chosen] { *chosen = [options] { return Run(*options); }; });
+}
+
+}  // namespace tacit::app

@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+
+#include "app/commands/command.h"
+#include "app/exit_code.h"
+#include "base/text.h"
+#include "serve/client.h"
+#include "store/store.h"
+
+namespace tacit::app {
+namespace {
+
+namespace json = boost::json;
+
+struct Options {
+  std::string store, checkpoint, url, witness;
+  bool json = false;
+};
+
+// JSON knows no infinity: a bound that is not there is null.
+json::value EpsilonJson(double epsilon) {
+  return std::isfinite(epsilon) ? json::value(epsilon) : json::value(nullptr);
+}
+
+Result<store::ReadOnlyStore> OpenLedger(const Options& options) {
+  const std::string& path = options.store.empty() ? options.checkpoint : options.store;
+  std::string witness = options.witness;
+  if (witness.empty() && std::filesystem::exists(path + ".witness")) witness = path + ".witness";
+  return store::OpenReadOnly(path, witness, {});
+}
+
+json::object LedgerJson(const store::ReadOnlyStore& store) {
+  json::array learners;
+  for (const privacy::LedgerTotal& l : store.snapshot->learners())
+    learners.push_back(json::object{{"learner", l.learner},
+                                    {"unit", privacy::Name(l.unit)},
+                                    {"epsilon", EpsilonJson(l.epsilon)},
+                                    {"delta", l.delta},
+                                    {"steps", l.steps}});
+  const privacy::LedgerTotal& total = store.snapshot->total();
+  return {{"learners", std::move(learners)},
+          {"total", json::object{{"unit", privacy::Name(total.unit)},
+                                 {"epsilon", EpsilonJson(total.epsilon)},
+                                 {"delta", total.delta}}},
+          {"entries", store.snapshot->ledger_entries()},
+          {"head", "sha256:" + ToHex(store.snapshot->head())},
+          {"version", store.snapshot->version().value},
+          {"lineage", store.snapshot->lineage()}};
+}
+
+Result<json::object> FetchLedger(const std::string& url) {
+  TACIT_ASSIGN(const serve::Response response, serve::Fetch(serve::JoinUrl(url, "/v1/privacy"),
+                                                            "GET", "", std::chrono::seconds(10)));
+  json::error_code error;
+  json::value value = json::parse(response.body, error);
+  if (response.status != 200 || error || !value.is_object())
+    return Fail(ErrorCode::kIo, fmt::format("{} answered {}: {}", url, response.status,
+                                            response.body.substr(0, 200)));
+  return std::move(value.get_object());
+}
+
+std::string NumberOr(const json::value& value, const char* otherwise) {
+  return value.is_number() ? fmt::format("{:.6g}", value.to_number<double>()) : otherwise;
+}
+
+void PrintTable(const json::object& ledger) {
+  fmt::print("{:<20} {:<6} {:>12} {:>10} {:>10}\n", "learner", "unit", "epsilon", "delta", "steps");
+  const auto print = [](std::string_view name, const json::object& row, const std::string& steps) {
+    fmt::print("{:<20} {:<6} {:>12} {:>10} {:>10}\n", name,
+               std::string_view(row.at("unit").as_string()),
+               NumberOr(row.at("epsilon"), "unbounded"), NumberOr(row.at("delta"), "-"), steps);
+  };
+  for (const json::value& learner : ledger.at("learners").as_array()) {
+    const json::object& row = learner.as_object();
+    print(row.at("learner").as_string(), row, json::serialize(row.at("steps")));
+  }
+  print("all together", ledger.at("total").as_object(), "");
+  fmt::print("{} entries, head {}\n", json::serialize(ledger.at("entries")),
+             std::string_view(ledger.at("head").as_string()));
+}
+
+Result<int> Show(const Options& options) {
+  json::object ledger;
+  if (!options.url.empty()) {
+    TACIT_ASSIGN(ledger, FetchLedger(options.url));
+  } else {
+    TACIT_ASSIGN(const store::ReadOnlyStore store, OpenLedger(options));
+    ledger = LedgerJson(store);
+  }
+  if (options.json) {
+    fmt::print("{}\n", json::serialize(ledger));
+  } else {
+    PrintTable(ledger);
+  }
+  return int{kExitDone};
+}
+
+Result<int> Verify(const Options& options) {
+  TACIT_ASSIGN(const store::ReadOnlyStore store, OpenLedger(options));
+  TACIT_RETURN_IF_ERROR(privacy::VerifyChain(store.entries));
+  const Digest& head = store.snapshot->head();
+  if (!store.entries.empty() && store.entries.back().head != head)
+    return Fail(ErrorCode::kCorruption,
+                "the chain is whole but does not end at the head the store has committed");
+  if (options.json) {
+    fmt::print("{}\n", json::serialize(json::object{{"valid", true},
+                                                    {"entries", store.entries.size()},
+                                                    {"head", "sha256:" + ToHex(head)}}));
+  } else {
+    fmt::print("{} entries: every link, head and epsilon recomputed and right; head sha256:{}\n",
+               store.entries.size(), ToHex(head));
+  }
+  return int{kExitDone};
+}
+
+void AddWhere(CLI::App* command, const std::shared_ptr<Options>& options, bool with_url) {
+  auto* where = command->add_option_group("where");
+  where->add_option("--store", options->store, "Store directory");
+  where->add_option("--checkpoint", options->checkpoint, "Checkpoint directory");
+  if (with_url) where->add_option("--url", options->url, "A running daemon: http://HOST:PORT");
+  where->require_option(1);
+  command->add_option("--witness", options->witness,
+                      "Witness file (default: the store's name + .witness, where there is one)");
+  command->add_flag("--json", options->json, "Print JSON");
+}
+
+}  // namespace
+
+void AddLedger(CLI::App& cli, Action* chosen) {
+  auto* command = cli.add_subcommand("ledger", "What has been charged, and whether it is whole");
+  command->require_subcommand(1);
+  auto options = std::make_shared<Options>();
+
+  auto* show = command->add_subcommand("show", "Epsilon per learner and in total");
+  AddWhere(show, options, true);
+  show->footer(
+      "Examples:\n  tacit ledger show --store demo-data/store\n  tacit ledger show --url "
+      "http://127.0.0.1:8980 --json");
+  show->callback([options, chosen] { *chosen = [options] { return Show(*options); }; });
+
+  auto* verify = command->add_subcommand("verify", "Recompute the chain and its epsilons");
+  AddWhere(verify, options, false);
+  verify->footer("Example:\n  tacit ledger verify --store demo-data/store");
+  verify->callback([options, chosen] { *chosen = [options] { return Verify(*options); }; });
+}
+
+}  // namespace tacit::app

@@ -1,0 +1,231 @@
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "app/assembly.h"
+#include "app/commands/command.h"
+#include "app/exit_code.h"
+#include "base/text.h"
+#include "event/codec.h"
+#include "serve/client.h"
+#include "serve/scorer.h"
+#include "store/store.h"
+
+namespace tacit::app {
+namespace {
+
+namespace json = boost::json;
+
+struct Options {
+  std::string url, checkpoint, config, witness, learner, request, tsv;
+  std::vector<std::string> rows;
+  uint64_t first = 0, count = 3;
+  uint32_t dense_columns = 13;
+  bool json = false;
+};
+
+// Lines of a Criteo log: those given by --row, or a stretch of --tsv.
+Result<std::vector<std::string>> ReadLines(const Options& options) {
+  if (!options.rows.empty()) return options.rows;
+  TACIT_ASSIGN(const auto source,
+               OpenSource({.kind = config::Source::Kind::kLog, .files = {options.tsv}}));
+  TACIT_RETURN_IF_ERROR(source->Seek(std::vector<stream::PartitionOffset>{{0, options.first}}));
+  std::vector<std::string> lines;
+  event::RawRecords records;
+  while (lines.size() < options.count) {
+    TACIT_ASSIGN(const auto outcome, source->Poll(std::chrono::milliseconds(1000), &records));
+    if (outcome == stream::PollOutcome::kEnd) break;
+    for (size_t i = 0; i < records.size() && lines.size() < options.count; ++i)
+      lines.emplace_back(records[i]);
+  }
+  if (lines.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{} has no line {}", options.tsv, options.first + 1));
+  return lines;
+}
+
+std::vector<std::string_view> SplitTabs(std::string_view line) {
+  std::vector<std::string_view> fields;
+  while (true) {
+    const size_t tab = line.find('\t');
+    fields.push_back(line.substr(0, tab));
+    if (tab == std::string_view::npos) return fields;
+    line.remove_prefix(tab + 1);
+  }
+}
+
+// A log line as a row of /v1/score; its label is left out.
+Result<json::object> RowFromLine(std::string_view line, size_t dense_columns) {
+  const std::vector<std::string_view> fields = SplitTabs(line);
+  if (fields.size() < dense_columns + 1)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("the row has {} columns, fewer than a label and {} numbers",
+                            fields.size(), dense_columns));
+  json::array dense, categorical;
+  for (size_t i = 1; i <= dense_columns; ++i) {
+    if (fields[i].empty()) {
+      dense.push_back(nullptr);
+      continue;
+    }
+    try {
+      dense.push_back(std::stoll(std::string(fields[i])));
+    } catch (const std::exception&) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("column {}: '{}' is not an integer", i + 1, fields[i]));
+    }
+  }
+  for (size_t i = dense_columns + 1; i < fields.size(); ++i)
+    categorical.push_back(json::value(fields[i]));
+  return json::object{{"dense", std::move(dense)}, {"categorical", std::move(categorical)}};
+}
+
+Result<std::string> MakeRequest(const Options& options, const std::vector<std::string>& lines) {
+  json::array rows;
+  for (const std::string& line : lines) {
+    TACIT_ASSIGN(json::object row, RowFromLine(line, options.dense_columns));
+    rows.push_back(std::move(row));
+  }
+  return json::serialize(json::object{{"learner", options.learner}, {"rows", std::move(rows)}});
+}
+
+Result<json::object> AskServer(const Options& options, const std::string& request) {
+  TACIT_ASSIGN(const serve::Response response,
+               serve::Fetch(serve::JoinUrl(options.url, "/v1/score"), "POST", request,
+                            std::chrono::seconds(10)));
+  json::error_code error;
+  json::value answer = json::parse(response.body, error);
+  if (response.status == 200 && !error && answer.is_object()) return std::move(answer.get_object());
+  std::string message = response.body.substr(0, 300);
+  if (!error && answer.is_object())
+    if (const auto* inner = answer.get_object().if_contains("error"))
+      if (const auto* text =
+              inner->is_object() ? inner->get_object().if_contains("message") : nullptr)
+        message = std::string(text->as_string());
+  const bool asked_wrong = response.status >= 400 && response.status < 500;
+  return Fail(asked_wrong ? ErrorCode::kInvalidArgument : ErrorCode::kIo,
+              fmt::format("{} answered {}: {}", options.url, response.status, message));
+}
+
+// Scores with the model of a directory, without a daemon.
+Result<json::object> AskCheckpoint(const Options& options, const std::vector<std::string>& lines) {
+  TACIT_ASSIGN(config::Config config, config::Load(options.config, {}));
+  TACIT_ASSIGN(const Assembly assembly, Assemble(std::move(config)));
+  std::string witness = options.witness;
+  if (witness.empty() && std::filesystem::exists(options.checkpoint + ".witness"))
+    witness = options.checkpoint + ".witness";
+  TACIT_ASSIGN(const store::ReadOnlyStore store,
+               store::OpenReadOnly(options.checkpoint, witness, MakeLayouts(assembly)));
+  for (const serve::ScoringModel& model : MakeScoringModels(assembly)) {
+    if (model.promise.learner != options.learner) continue;
+    event::RawRecords records;
+    records.origin = "--row";
+    records.origin_line = 1;
+    for (const std::string& line : lines) {
+      records.bytes += line;
+      records.end.push_back(static_cast<uint32_t>(records.bytes.size()));
+    }
+    event::Batch batch;
+    std::vector<event::DeadLetter> dead;
+    assembly.transform->StartBatch(&batch);
+    event::MakeCriteoTsvCodec(*assembly.transform)->Decode(records, &batch, &dead);
+    if (!dead.empty())
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("row {}: {}", dead[0].line, dead[0].reason));
+    std::vector<float> scores(batch.size());
+    TACIT_RETURN_IF_ERROR(serve::Scorer(model).Score(*store.snapshot, batch, scores));
+    const privacy::LedgerTotal* total = &store.snapshot->total();
+    for (const privacy::LedgerTotal& l : store.snapshot->learners())
+      if (l.learner == options.learner) total = &l;
+    return json::object{
+        {"scores", json::array(scores.begin(), scores.end())},
+        {"model",
+         json::object{{"learner", options.learner},
+                      {"version", store.snapshot->version().value},
+                      {"snapshot", "sha256:" + ToHex(store.snapshot->head())},
+                      {"epsilon", std::isfinite(total->epsilon) ? json::value(total->epsilon)
+                                                                : json::value(nullptr)},
+                      {"delta", total->delta}}}};
+  }
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("{} has no learner '{}'", options.config, options.learner));
+}
+
+void PrintAnswer(const json::object& answer, const std::vector<std::string>& lines) {
+  const json::array& scores = answer.at("scores").as_array();
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const std::string_view line = i < lines.size() ? std::string_view(lines[i]) : "";
+    fmt::print("click probability {:.4f}   {}\n", scores[i].to_number<double>(),
+               line.substr(0, 70));
+  }
+  const json::object& model = answer.at("model").as_object();
+  const json::value& epsilon = model.at("epsilon");
+  fmt::print("from learner {} at version {}, {}\n", json::serialize(model.at("learner")),
+             json::serialize(model.at("version")),
+             epsilon.is_number() ? fmt::format("epsilon {:.4f}", epsilon.to_number<double>())
+                                 : std::string("without a privacy promise"));
+}
+
+Result<int> Score(const Options& options) {
+  if (!options.checkpoint.empty() && options.config.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                "--checkpoint needs --config: the schema says how a row is read");
+  std::vector<std::string> lines;
+  std::string request = options.request;
+  if (request.empty()) {
+    if (options.rows.empty() && options.tsv.empty())
+      return Fail(ErrorCode::kInvalidArgument, "nothing to score: give --row, --tsv or --request");
+    TACIT_ASSIGN(lines, ReadLines(options));
+    if (!options.url.empty()) {
+      TACIT_ASSIGN(request, MakeRequest(options, lines));
+    }
+  } else if (options.url.empty()) {
+    return Fail(ErrorCode::kInvalidArgument, "--request goes with --url");
+  }
+  json::object answer;
+  if (!options.url.empty()) {
+    TACIT_ASSIGN(answer, AskServer(options, request));
+  } else {
+    TACIT_ASSIGN(answer, AskCheckpoint(options, lines));
+  }
+  if (options.json) {
+    fmt::print("{}\n", json::serialize(answer));
+  } else {
+    PrintAnswer(answer, lines);
+  }
+  return int{kExitDone};
+}
+
+}  // namespace
+
+void AddQuery(CLI::App& cli, Action* chosen) {
+  auto* command = cli.add_subcommand("query", "Ask a model");
+  command->require_subcommand(1);
+  auto options = std::make_shared<Options>();
+  auto* score = command->add_subcommand("score", "Click probabilities of rows");
+  auto* where = score->add_option_group("where");
+  where->add_option("--url", options->url, "A running daemon: http://HOST:PORT or unix:/PATH");
+  where->add_option("--checkpoint", options->checkpoint, "A store or checkpoint directory");
+  where->require_option(1);
+  score->add_option("--config", options->config, "Configuration, for --checkpoint");
+  score->add_option("--witness", options->witness, "Witness file, for --checkpoint");
+  score->add_option("--learner", options->learner, "Which learner")->required();
+  score->add_option("--row", options->rows, "A line of a Criteo log (repeatable); label ignored");
+  score->add_option("--tsv", options->tsv, "Take lines from this log, plain or gzip");
+  score->add_option("--first", options->first, "First line of --tsv, from 0")->default_val(0);
+  score->add_option("--count", options->count, "Lines of --tsv")->default_val(3);
+  score->add_option("--dense-columns", options->dense_columns, "Numbers in a line")
+      ->default_val(13);
+  score->add_option("--request", options->request, "A whole JSON body for POST /v1/score");
+  score->add_flag("--json", options->json, "Print JSON");
+  score->footer(
+      "Examples:\n  tacit query score --url http://127.0.0.1:8980 --learner ctr --tsv "
+      "demo-data/log/day-23.tsv.gz --count 3\n  tacit query score --checkpoint demo-data/store "
+      "--config config/demo.yaml --learner ctr --tsv demo-data/log/day-23.tsv.gz");
+  score->callback([options, chosen] { *chosen = [options] { return Score(*options); }; });
+}
+
+}  // namespace tacit::app

@@ -1,0 +1,267 @@
+#include "app/daemon.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <optional>
+#include <thread>
+
+#include "app/service.h"
+#include "app/terminal.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "event/dead_letters.h"
+#include "metrics/registry.h"
+#include "serve/api.h"
+#include "serve/server.h"
+#include "train/feed.h"
+#include "train/position.h"
+#include "train/trainer.h"
+
+namespace tacit::app {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds kTick(100);
+constexpr milliseconds kDrain(2000);
+
+// Starts the server, or nothing when the configuration names no address.
+Result<std::unique_ptr<serve::Server>> StartServer(const config::Serve& config,
+                                                   serve::Services services,
+                                                   metrics::Registry& registry) {
+  serve::ServerOptions options;
+  if (!config.listen.empty()) options.listeners.push_back({config.listen, serve::Role::kPublic});
+  if (!config.operator_listen.empty())
+    options.listeners.push_back({config.operator_listen, serve::Role::kOperator});
+  if (options.listeners.empty()) return std::unique_ptr<serve::Server>();
+  options.threads = config.threads;
+  options.max_body_bytes = config.max_body_bytes;
+  auto server =
+      serve::Server::Start(std::move(options), serve::MakeApi(std::move(services)), registry);
+  if (!server) {
+    // A busy port is not a store that refuses: scripts tell them apart by the exit code.
+    return Fail(ErrorCode::kIo, std::move(server.error().message));
+  }
+  for (const std::string& address : (*server)->addresses()) spdlog::info("serving on {}", address);
+  return server;
+}
+
+// A daemon at work: everything it owns, in the order it is built.
+class Daemon {
+ public:
+  Daemon(const Assembly& assembly, const DaemonOptions& options)
+      : assembly_(assembly), options_(options), progress_(assembly.learners.size()) {}
+
+  Result<int> Run() {
+    TACIT_RETURN_IF_ERROR(OpenInputs());
+    TACIT_ASSIGN(store_, store::EmbeddingStore::Open(MakeStoreOptions(assembly_)));
+    TACIT_RETURN_IF_ERROR(source_->VerifyIdentity(store_->source_identity()));
+    TACIT_RETURN_IF_ERROR(MakeTrainer());
+    TACIT_ASSIGN(server_, StartServer(assembly_.config.serve, MakeServices(), registry_));
+    TACIT_RETURN_IF_ERROR(feed_->Start());
+    const uint64_t total = RecordsLeft();
+    std::thread training([this] { Train(); });
+    NotifyReady("training");
+    Watch(total);
+    Stop(&training);
+    return ExitCode();
+  }
+
+ private:
+  Status OpenInputs() {
+    TACIT_ASSIGN(source_, OpenSource(assembly_.config.source));
+    TACIT_ASSIGN(dead_letters_, event::OpenDeadLetterFile(assembly_.config.dead_letters));
+    codec_ = event::MakeCriteoTsvCodec(*assembly_.transform);
+    return {};
+  }
+
+  Status MakeTrainer() {
+    const config::Training& training = assembly_.config.training;
+    workers_ = std::make_unique<WorkerPool>(
+        WorkerPool::Options{.workers = training.workers, .idle_priority = training.idle_priority});
+    backend_ = ops::MakeCpuBackend(*workers_);
+    train::FeedOptions feed{.learners = {}, .passes = assembly_.config.source.passes};
+    std::vector<std::unique_ptr<train::Learner>> learners;
+    for (size_t i = 0; i < assembly_.learners.size(); ++i) {
+      const LearnerPlan& plan = assembly_.learners[i];
+      const store::LearnerState state = store_->State(plan.options.index);
+      TACIT_ASSIGN(stream::Position position, train::DecodePosition(state.position));
+      TACIT_ASSIGN(auto mechanism,
+                   MakeMechanism(assembly_.config.learners[i], plan.options.model.space));
+      positions_.push_back(position);
+      feed.learners.push_back({.index = plan.options.index,
+                               .offsets_per_step = plan.batch,
+                               .start = std::move(position)});
+      learners.push_back(std::make_unique<train::Learner>(
+          plan.options, std::move(mechanism), noise::MakeNoiseSource(), *backend_,
+          store_->working_rows(plan.options.index), state.dense.get()));
+    }
+    trainer_ = std::make_unique<train::Trainer>(MakeTrainerOptions(assembly_, source_->topic()),
+                                                std::move(learners), *store_, clock_, registry_,
+                                                progress_);
+    feed_ = std::make_unique<train::Feed>(std::move(feed), *source_, *codec_, *assembly_.transform,
+                                          *dead_letters_);
+    return {};
+  }
+
+  serve::Services MakeServices() {
+    return {
+        .latest = [this] { return store_->Latest(); },
+        .models = MakeScoringModels(assembly_),
+        .readiness =
+            [this] {
+              if (failed_) return serve::Readiness{false, "training has failed"};
+              return serve::Readiness{true, ""};
+            },
+        .budget_exhausted = [this](LearnerIndex learner) { return trainer_->exhausted(learner); },
+        .metrics = &registry_};
+  }
+
+  // Records still to be learnt by the first learner, all passes counted.
+  uint64_t RecordsLeft() const {
+    std::vector<stream::PartitionOffset> start;
+    for (const OffsetRange& range : positions_[0].next)
+      start.push_back({range.partition, range.begin});
+    const uint64_t passes = assembly_.config.source.passes;
+    if (positions_[0].period >= passes) return 0;
+    return source_->RecordsAfter(start) +
+           (passes - 1 - positions_[0].period) * source_->RecordsAfter({});
+  }
+
+  void Train() {
+    auto outcome = trainer_->Run(feed_->steps());
+    if (!outcome) {
+      failed_ = true;
+      spdlog::error("training ends: {}", outcome.error().message);
+    } else if (Status feed = feed_->status(); !feed) {
+      failed_ = true;
+      spdlog::error("the source ends: {}", feed.error().message);
+    } else {
+      outcome_ = *outcome;
+    }
+    trained_ = true;
+  }
+
+  // Draws progress until it is time to stop.
+  void Watch(uint64_t total) {
+    ProgressLine line(clock_, total);
+    bool told = false;
+    while (!signals_.WaitFor(kTick)) {
+      if (!trained_) {
+        line.Update(progress_.view(0).events, progress_.view(0));
+        continue;
+      }
+      if (!told) {
+        line.Finish(progress_.view(0).events, progress_.view(0));
+        TellOutcome();
+        told = true;
+      }
+      if (options_.until_end || ExitWhenExhausted()) return;
+    }
+    stopped_by_signal_ = true;
+  }
+
+  bool ExitWhenExhausted() const {
+    if (outcome_ != train::Outcome::kBudgetExhausted) return false;
+    for (const LearnerPlan& plan : assembly_.learners)
+      if (plan.exit_when_exhausted) return true;
+    return false;
+  }
+
+  void TellOutcome() {
+    if (failed_) {
+      NotifyStatus("training has failed; serving the last commit");
+      return;
+    }
+    const bool spent = outcome_ == train::Outcome::kBudgetExhausted;
+    NotifyStatus(spent ? "budget exhausted; serving" : "at the end of the log; serving");
+    const auto best = ReadBestAuc(assembly_.config.source.files);
+    for (const LearnerPlan& plan : assembly_.learners) {
+      const auto days = progress_.days(plan.options.index.value);
+      if (days.empty()) {
+        spdlog::info("learner '{}' has nothing left to learn", plan.options.id);
+        continue;
+      }
+      fmt::print("\nlearner {}\n{}", plan.options.id,
+                 DayTable(days, best, progress_.view(plan.options.index.value).epsilon,
+                          plan.promise.delta));
+    }
+    if (feed_->records_dead() > 0)
+      fmt::print("{} of {} records could not be learnt from: see {}\n",
+                 WithThousands(feed_->records_dead()), WithThousands(feed_->records_read()),
+                 assembly_.config.dead_letters);
+    std::fflush(stdout);
+  }
+
+  void Stop(std::thread* training) {
+    NotifyStopping();
+    trainer_->RequestStop();
+    feed_->Stop();
+    training->join();
+    if (server_) server_->Stop(kDrain);
+    if (Status status = store_->Flush(); !status) {
+      failed_ = true;
+      spdlog::error("the last commit failed: {}", status.error().message);
+    }
+    spdlog::info("stopped at commit {}", store_->Latest()->version().value);
+  }
+
+  int ExitCode() const {
+    if (failed_) return kExitFailed;
+    return !stopped_by_signal_ && ExitWhenExhausted() ? kExitBudgetExhausted : kExitDone;
+  }
+
+  const Assembly& assembly_;
+  const DaemonOptions options_;
+  StopSignals signals_;
+  SystemClock clock_;
+  metrics::Registry registry_;
+  train::Progress progress_;
+  std::unique_ptr<stream::Source> source_;
+  std::unique_ptr<event::DeadLetterSink> dead_letters_;
+  std::unique_ptr<event::Codec> codec_;
+  std::unique_ptr<store::EmbeddingStore> store_;
+  std::unique_ptr<WorkerPool> workers_;
+  std::unique_ptr<ops::Backend> backend_;
+  std::vector<stream::Position> positions_;
+  std::unique_ptr<train::Trainer> trainer_;
+  std::unique_ptr<train::Feed> feed_;
+  std::unique_ptr<serve::Server> server_;
+  std::atomic<bool> trained_ = false, failed_ = false;
+  std::optional<train::Outcome> outcome_;  // written before trained_ is set
+  bool stopped_by_signal_ = false;
+};
+
+}  // namespace
+
+Result<int> RunDaemon(const Assembly& assembly, const DaemonOptions& options) {
+  Daemon daemon(assembly, options);
+  return daemon.Run();
+}
+
+Result<int> ServeCheckpoint(const Assembly& assembly, const std::string& directory) {
+  StopSignals signals;
+  metrics::Registry registry;
+  TACIT_ASSIGN(const store::ReadOnlyStore store,
+               store::OpenReadOnly(directory, "", MakeLayouts(assembly)));
+  TACIT_ASSIGN(const auto server,
+               StartServer(assembly.config.serve,
+                           {.latest = [snapshot = store.snapshot] { return snapshot; },
+                            .models = MakeScoringModels(assembly),
+                            .readiness =
+                                [] {
+                                  return serve::Readiness{true, ""};
+                                },
+                            .budget_exhausted = [](LearnerIndex) { return false; },
+                            .metrics = &registry},
+                           registry));
+  if (!server) return Fail(ErrorCode::kInvalidArgument, "serve.listen is empty: nobody could ask");
+  NotifyReady("serving a checkpoint");
+  while (!signals.WaitFor(milliseconds(1000))) {
+  }
+  NotifyStopping();
+  server->Stop(kDrain);
+  return kExitDone;
+}
+
+}  // namespace tacit::app

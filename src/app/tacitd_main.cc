@@ -1,0 +1,84 @@
+// tacitd: the daemon. Options and wiring only; the work is in daemon.cc.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "app/assembly.h"
+#include "app/daemon.h"
+#include "app/exit_code.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace {
+
+constexpr char kExamples[] = R"(
+Examples:
+  tacitd --config config/demo.yaml --check-config     what would run, and what it promises
+  tacitd --config config/demo.yaml                    train and serve until SIGTERM
+  tacitd --config config/demo.yaml --until-end        train to the end of the log, print a table
+  tacitd --config config/demo.yaml --serve-only --checkpoint demo-data/store
+  tacitd --config config/demo.yaml --set store.path=/tmp/other
+Exit codes: 0 done, 1 failed, 2 bad usage or config, 3 store refused, 4 budget exhausted)";
+
+// What --check-config prints: the whole configuration and what it comes to.
+void PrintPlan(const tacit::app::Assembly& assembly) {
+  fmt::print("{}\n# In numbers\n", tacit::config::Dump(assembly.config));
+  for (const auto& plan : assembly.learners) {
+    const auto& c = plan.charge;
+    fmt::print(
+        "# learner {}: epsilon {} at delta {} per {}, noise multiplier {:.4f} a step "
+        "(selection {:.4f}, gradient {:.4f}),\n#   about {:.1f} untouched rows written a step, "
+        "{} rows in {} tables\n",
+        plan.options.id, plan.promise.epsilon, plan.promise.delta,
+        tacit::privacy::Name(plan.promise.unit), c.noise_multiplier, c.sigma_selection,
+        c.sigma_gradient, plan.expected_extra_rows,
+        tacit::WithThousands(plan.options.model.space.rows()),
+        plan.options.model.space.tables().size());
+  }
+  const auto& m = assembly.memory;
+  constexpr double kMiB = 1 << 20;
+  fmt::print(
+      "# memory (MiB): row cache {:.0f} a learner, store {:.0f}, queues {:.0f}, model {:.0f}, "
+      "unfolded commits {:.0f}\n",
+      m.row_cache_bytes / kMiB, m.store_bytes / kMiB, m.queue_bytes / kMiB, m.model_bytes / kMiB,
+      m.overlay_bytes / kMiB);
+}
+
+tacit::Result<int> Run(const std::string& config_path, const std::vector<std::string>& overrides,
+                       bool check, bool until_end, bool serve_only, const std::string& checkpoint) {
+  TACIT_ASSIGN(tacit::config::Config config, tacit::config::Load(config_path, overrides));
+  tacit::InitLogging(
+      config.log.format == "json" ? tacit::LogFormat::kJson : tacit::LogFormat::kText,
+      config.log.level);
+  TACIT_ASSIGN(const tacit::app::Assembly assembly, tacit::app::Assemble(std::move(config)));
+  if (check) {
+    PrintPlan(assembly);
+    return int{tacit::app::kExitDone};
+  }
+  if (serve_only) return tacit::app::ServeCheckpoint(assembly, checkpoint);
+  return tacit::app::RunDaemon(assembly, {.until_end = until_end});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App cli("tacitd learns from an interaction stream with differential privacy and serves it.");
+  cli.footer(kExamples);
+  std::string config_path, checkpoint;
+  std::vector<std::string> overrides;
+  bool check = false, until_end = false, serve_only = false;
+  cli.add_option("--config", config_path, "Configuration file (YAML)")->required();
+  cli.add_option("--set", overrides, "Override a key: store.path=/x (repeatable)");
+  cli.add_flag("--check-config", check, "Print the whole configuration and its plan, then exit");
+  cli.add_flag("--until-end", until_end, "Exit when the source has ended and all is committed");
+  auto* directory = cli.add_option("--checkpoint", checkpoint, "Directory to serve from");
+  cli.add_flag("--serve-only", serve_only, "Serve a checkpoint, train nothing")->needs(directory);
+  cli.set_version_flag("--version", tacit::app::CodeVersion());
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return cli.exit(error) == 0 ? tacit::app::kExitDone : tacit::app::kExitUsage;
+  }
+  auto code = Run(config_path, overrides, check, until_end, serve_only, checkpoint);
+  return code ? *code : tacit::app::Report(code.error());
+}

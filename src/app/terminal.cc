@@ -1,0 +1,132 @@
+#include "app/terminal.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "base/text.h"
+
+namespace tacit::app {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr auto kRedraw = milliseconds(200);
+constexpr auto kPlainLine = milliseconds(5000);
+constexpr size_t kBarWidth = 24;
+
+std::string Bar(double share) {
+  static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const auto eighths = static_cast<size_t>(std::clamp(share, 0.0, 1.0) * kBarWidth * 8);
+  std::string bar;
+  for (size_t i = 0; i < eighths / 8; ++i) bar += "█";
+  bar += kEighths[eighths % 8];
+  const size_t drawn = eighths / 8 + (eighths % 8 != 0 ? 1 : 0);
+  return bar + std::string(kBarWidth - drawn, ' ');
+}
+
+std::string EpsilonText(double epsilon) {
+  return std::isfinite(epsilon) ? fmt::format("{:.3f}", epsilon) : "none promised";
+}
+
+}  // namespace
+
+ProgressLine::ProgressLine(const Clock& clock, uint64_t total)
+    : clock_(clock),
+      total_(total),
+      terminal_(isatty(STDERR_FILENO) == 1),
+      start_(clock.Now()),
+      last_(start_) {}
+
+void ProgressLine::Update(uint64_t done, const train::Progress::View& view) {
+  const auto interval = terminal_ ? kRedraw : kPlainLine;
+  if (clock_.Now() - last_ >= interval) Draw(done, view);
+}
+
+void ProgressLine::Finish(uint64_t done, const train::Progress::View& view) {
+  rate_ = static_cast<double>(done) / std::max(1e-9, Seconds(clock_.Now() - start_));
+  last_done_ = done;
+  Draw(done, view);
+  if (terminal_) std::fputc('\n', stderr);
+}
+
+void ProgressLine::Draw(uint64_t done, const train::Progress::View& view) {
+  const Clock::TimePoint now = clock_.Now();
+  const double elapsed = Seconds(now - last_);
+  if (elapsed > 0 && done > last_done_) {
+    const double current = static_cast<double>(done - last_done_) / elapsed;
+    rate_ = rate_ == 0 ? current : 0.8 * rate_ + 0.2 * current;
+  }
+  last_ = now;
+  last_done_ = done;
+  std::string line;
+  if (total_ > 0) {
+    const double share = static_cast<double>(done) / static_cast<double>(total_);
+    line = fmt::format("{:3.0f} % |{}| ", 100 * share, Bar(share));
+  }
+  line +=
+      fmt::format("{} events  {}/s  AUC {:.4f}  epsilon {}", WithThousands(done),
+                  WithThousands(static_cast<uint64_t>(rate_)), view.auc, EpsilonText(view.epsilon));
+  std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
+  std::fflush(stderr);
+}
+
+std::string DayTable(const std::vector<train::DayRow>& days,
+                     const std::map<std::string, double>& best_auc, double epsilon, double delta) {
+  const bool known = !best_auc.empty();
+  std::string table =
+      fmt::format("{:<18} {:>9} {:>7} {:>8} {:>8}", "log", "events", "steps", "log loss", "AUC");
+  if (known) table += fmt::format(" {:>8} {:>11}", "best", "gap closed");
+  table += fmt::format(" {:>12}\n", "rows written");
+  for (const train::DayRow& day : days) {
+    const double auc = day.auc.Auc();
+    table += fmt::format("{:<18} {:>9} {:>7} {:>8.4f} {:>8.4f}", day.name.empty() ? "-" : day.name,
+                         WithThousands(day.events), day.steps,
+                         day.loss_sum / std::max<double>(1, static_cast<double>(day.events)), auc);
+    if (known) {
+      const auto best = best_auc.find(day.name);
+      table += best == best_auc.end() ? fmt::format(" {:>8} {:>11}", "-", "-")
+                                      : fmt::format(" {:>8.4f} {:>9.0f} %", best->second,
+                                                    100 * (auc - 0.5) / (best->second - 0.5));
+    }
+    table += fmt::format(" {:>12}\n", WithThousands(day.rows_written));
+  }
+  if (std::isfinite(epsilon)) {
+    table += fmt::format(
+        "\nepsilon {:.4f} at delta {} for the whole stream: every event took part in its steps "
+        "only,\nso a longer stream costs no event more. AUC and loss are not noised: for the "
+        "operator's eyes.\n",
+        epsilon, delta);
+  } else {
+    table += "\nThis run was not private.\n";
+  }
+  return table;
+}
+
+std::map<std::string, double> ReadBestAuc(const std::vector<std::string>& files) {
+  std::map<std::string, double> best;
+  std::set<std::filesystem::path> folders;
+  for (const std::string& file : files) folders.insert(std::filesystem::path(file).parent_path());
+  for (const auto& folder : folders) {
+    std::ifstream in(folder / kGroundTruthFile);
+    if (!in) continue;
+    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    boost::json::error_code error;
+    const boost::json::value value = boost::json::parse(text, error);
+    const auto* object = error ? nullptr : value.if_object();
+    const auto* table = object == nullptr ? nullptr : object->if_contains("best_auc");
+    if (table == nullptr || !table->is_object()) continue;
+    for (const auto& [name, auc] : table->get_object())
+      if (auc.is_double()) best[std::string(name)] = auc.get_double();
+  }
+  return best;
+}
+
+}  // namespace tacit::app

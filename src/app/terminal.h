@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "train/progress.h"
+
+namespace tacit::app {
+
+// One line that is drawn over again on a terminal, or a line every few seconds elsewhere.
+class ProgressLine {
+ public:
+  // `total` 0: unknown, no bar.
+  ProgressLine(const Clock& clock, uint64_t total);
+
+  // Draws when it is time to.
+  void Update(uint64_t done, const train::Progress::View& view);
+  // Draws a last time and ends the line.
+  void Finish(uint64_t done, const train::Progress::View& view);
+
+ private:
+  void Draw(uint64_t done, const train::Progress::View& view);
+
+  const Clock& clock_;
+  const uint64_t total_;
+  const bool terminal_;
+  const Clock::TimePoint start_;
+  Clock::TimePoint last_;
+  uint64_t last_done_ = 0;
+  double rate_ = 0;
+};
+
+// Days as a table. `best_auc` (by file name) is known for generated logs alone; without it the
+// columns that need it are left out.
+std::string DayTable(const std::vector<train::DayRow>& days,
+                     const std::map<std::string, double>& best_auc, double epsilon, double delta);
+
+// What `tacit generate` wrote beside these log files; empty when nothing is there.
+std::map<std::string, double> ReadBestAuc(const std::vector<std::string>& files);
+
+// The file name that holds it.
+inline constexpr char kGroundTruthFile[] = "ground-truth.json";
+
+}  // namespace tacit::app

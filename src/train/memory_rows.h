@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "store/delta.h"
+#include "store/working_rows.h"
+
+namespace tacit::train {
+
+// Rows kept in memory alone, for offline experiments and benchmarks: nothing is ever committed.
+// Every row it has handed out stays; not thread-safe.
+class MemoryRows final : public store::WorkingRows {
+ public:
+  explicit MemoryRows(store::RowLayout layout);
+
+  Status Gather(std::span<const uint64_t> rows, std::span<float*> out) override;
+  void MarkChanged(std::span<const uint64_t>) override {}
+  std::shared_ptr<const store::RowDelta> TakeDelta() override;
+  Stats stats() const override;
+
+ private:
+  float* Create(uint64_t row);
+
+  store::RowLayout layout_;
+  std::unordered_map<uint64_t, float*> places_;
+  std::vector<std::unique_ptr<float[]>> slabs_;
+  float* next_ = nullptr;  // first free float of the last slab
+  size_t slab_free_ = 0;   // floats left there
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace tacit::train
