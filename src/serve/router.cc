@@ -1,0 +1,73 @@
+#include "serve/router.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/check.h"
+#include "base/text.h"
+
+namespace tacit::serve {
+namespace {
+
+constexpr size_t kEchoMax = 100;  // bytes of a path that are worth repeating
+
+}  // namespace
+
+Router::Router(metrics::Registry& metrics)
+    : metrics_(metrics), unrouted_(MakeCounters("other", "other")) {}
+
+Router::Counters Router::MakeCounters(std::string_view method, std::string_view path) {
+  using metrics::Audience;
+  const metrics::Labels labels = {{"method", std::string(method)}, {"path", std::string(path)}};
+  Counters counters;
+  for (size_t digit = 1; digit < std::size(counters.answered); ++digit) {
+    metrics::Labels with_status = labels;
+    with_status.emplace_back("status", std::to_string(digit) + "xx");
+    counters.answered[digit] = metrics_.AddCounter(Audience::kPublic, "tacit_http_requests_total",
+                                                   "HTTP requests answered.", with_status);
+  }
+  counters.seconds =
+      metrics_.AddHistogram(Audience::kPublic, "tacit_http_request_seconds",
+                            "From the whole request to its answer, sending excluded.",
+                            metrics::ExponentialBounds(1e-5, 4, 10), labels);
+  return counters;
+}
+
+void Router::Add(std::string_view method, std::string_view path, Endpoint endpoint) {
+  std::vector<Route>& routes = routes_[std::string(path)];
+  for (const Route& route : routes) TACIT_CHECK(route.method != method, path);
+  routes.push_back({std::string(method), std::move(endpoint), MakeCounters(method, path)});
+}
+
+Router::Route* Router::Find(const Request& request, Reply* reply) {
+  const auto at = routes_.find(request.path);
+  if (at == routes_.end()) {
+    std::string message = "no route " + std::string(request.path.substr(0, kEchoMax));
+    std::vector<std::string_view> paths;
+    for (const auto& [path, routes] : routes_) paths.push_back(path);
+    if (request.path.size() <= kEchoMax) message += DidYouMean(request.path, paths);
+    SetError(404, message, reply);
+    return nullptr;
+  }
+  std::string allowed;
+  for (Route& route : at->second) {
+    if (route.method == request.method) return &route;
+    if (!allowed.empty()) allowed += ", ";
+    allowed += route.method == "GET" ? "GET, HEAD" : route.method;
+  }
+  SetError(405, at->first + " takes " + allowed, reply);
+  reply->headers.emplace_back("Allow", allowed);
+  return nullptr;
+}
+
+void Router::Handle(const Request& request, Reply* reply) {
+  const auto start = std::chrono::steady_clock::now();
+  Route* const route = Find(request, reply);
+  if (route != nullptr) route->endpoint(request, reply);
+  const Counters& counters = route != nullptr ? route->counters : unrouted_;
+  counters.answered[std::clamp<uint32_t>(reply->status / 100, 1, 5)].Add();
+  counters.seconds.Observe(
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+}
+
+}  // namespace tacit::serve

@@ -1,0 +1,96 @@
+#include "serve/scorer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/check.h"
+
+namespace tacit::serve {
+namespace {
+
+// Rows scored at a time: their activations stay in the cache, and a request's memory is bounded.
+constexpr size_t kChunkRows = 256;
+
+// 1 / (1 + e^-x) without overflow.
+float Sigmoid(float logit) {
+  const float e = std::exp(-std::fabs(logit));
+  return (logit >= 0 ? 1.0f : e) / (1.0f + e);
+}
+
+}  // namespace
+
+Scorer::Scorer(const ScoringModel& model)
+    : model_(model),
+      workers_(WorkerPool::Options{.workers = 1}),
+      backend_(ops::MakeCpuBackend(workers_)),
+      pctr_(model.model, *backend_) {
+  unit_of_.resize(kChunkRows);
+  std::iota(unit_of_.begin(), unit_of_.end(), 0u);
+  model_.transform->StartBatch(&chunk_);
+}
+
+Status Scorer::Score(const store::Snapshot& snapshot, const event::Batch& batch,
+                     std::span<float> scores) {
+  TACIT_CHECK(scores.size() == batch.size());
+  const auto state = snapshot.Dense(model_.index);
+  if (state == nullptr)
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("learner '{}' has no committed model yet", model_.promise.learner));
+  if (state->parameters.size() != pctr_.dense_size())
+    return Fail(ErrorCode::kCorruption,
+                fmt::format("learner '{}': version {} has {} dense parameters, the model {}",
+                            model_.promise.learner, snapshot.version().value,
+                            state->parameters.size(), pctr_.dense_size()));
+  for (size_t begin = 0; begin < batch.size(); begin += kChunkRows) {
+    const size_t end = std::min(batch.size(), begin + kChunkRows);
+    chunk_.Clear();
+    chunk_.AppendRange(batch, begin, end);
+    TACIT_RETURN_IF_ERROR(
+        ScoreChunk(snapshot, state->parameters, chunk_, scores.subspan(begin, end - begin)));
+  }
+  return {};
+}
+
+Status Scorer::ScoreChunk(const store::Snapshot& snapshot, std::span<const float> dense,
+                          const event::Batch& chunk, std::span<float> scores) {
+  const size_t n = chunk.size();
+  const std::span<const uint32_t> unit_of(unit_of_.data(), n);
+  indexer_.Index(chunk.row, chunk.slot_end, chunk.slots, unit_of, n, &activations_);
+  TACIT_RETURN_IF_ERROR(FetchRows(snapshot));
+  const model::Examples examples{.size = n,
+                                 .units = n,
+                                 .unit_of = unit_of,
+                                 .label = chunk.label,
+                                 .dense = chunk.dense,
+                                 .slot_end = chunk.slot_end,
+                                 .slot_row = activations_.slot_row};
+  TACIT_RETURN_IF_ERROR(pctr_.Forward(examples, dense, rows_, scores));
+  for (float& score : scores) {
+    score = Sigmoid(score);
+    if (!std::isfinite(score))
+      return Fail(ErrorCode::kCorruption,
+                  fmt::format("learner '{}': version {} gives scores that are not numbers",
+                              model_.promise.learner, snapshot.version().value));
+  }
+  return {};
+}
+
+// The embeddings of the chunk's distinct rows, and where each begins.
+Status Scorer::FetchRows(const store::Snapshot& snapshot) {
+  const auto tables = model_.model.space.tables();
+  const auto& ids = activations_.rows;
+  row_values_.resize(ids.size() * model_.model.space.max_dim());
+  rows_.resize(ids.size());
+  size_t table = 0, at = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {  // ascending, so the table only moves forward
+    while (ids[i] >= tables[table].first + tables[table].rows) ++table;
+    rows_[i] = row_values_.data() + at;
+    at += tables[table].dim;
+  }
+  return snapshot.Rows(model_.index, ids, std::span(row_values_).first(at));
+}
+
+}  // namespace tacit::serve
