@@ -28,7 +28,9 @@ struct PctrOptions {
 // One backward pass (book-keeping): Forward keeps the activations, Backward the output gradients;
 // norms are |a|^2 |g|^2 per layer; ClippedSum then needs one weighted GEMM per layer. With bf16 the
 // norms are those of the rounded factors and the scales are shrunk by 1 + 2^-8, so that rounding
-// the scaled factor cannot carry a unit over the clip.
+// the scaled factor cannot carry a unit over the clip; a unit of several examples, which may
+// cancel, reports a slightly larger norm (see DenseNet::SquaredNorms). A unit whose norm is not
+// finite adds nothing.
 //
 // Not thread-safe; one per trainer. Working memory grows to the largest step.
 class Pctr {
@@ -51,7 +53,8 @@ class Pctr {
   // Forward. Must follow it, with the same arguments.
   Status Backward(const Examples& examples, std::span<const float> dense, std::span<float> loss);
   // The scaled sum over units of the last Backward, dense and selected rows; every unit's gradient
-  // is masked to the selection before its norms are taken. `norms` as given to the rule.
+  // is masked to the selection before its norms are taken. `norms` as given to the rule. Repeatable
+  // until the next Forward.
   Status ClippedSum(const Examples& examples, const Activations& activations,
                     const RowSelection& selection, const ScaleRule& rule, StepGradient* sum,
                     GroupNorms* norms);

@@ -1,0 +1,239 @@
+#include "model/dense_net.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/check.h"
+#include "ops/bf16.h"
+#include "ops/matrix_buffer.h"
+
+namespace tacit::model {
+namespace {
+
+using ops::Bf16;
+using ops::ConstMatrix;
+using ops::ConstMatrix16;
+using ops::Matrix;
+using ops::Matrix16;
+using ops::MatrixBuffer;
+using ops::MatrixView;
+using ops::Transpose;
+
+template <class T>
+MatrixView<T> FirstColumns(const MatrixView<T>& x, size_t cols) {
+  return {x.data, x.rows, cols, x.stride};
+}
+
+// What differs between the precisions. `raw` is where a GEMM's f32 result goes before it becomes
+// the kept number.
+class F32 {
+ public:
+  using Element = float;
+  static constexpr bool kRounds = false;
+  static constexpr float kOne = 1.0f;
+
+  explicit F32(ops::Backend& backend) : backend_(backend) {}
+
+  Matrix Raw(Matrix kept) { return kept; }
+  Status Gemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, Matrix c) {
+    return backend_.Gemm(ta, a, tb, b, 0, c);
+  }
+  ConstMatrix Weights(ConstMatrix weights, MatrixBuffer<float>*) { return weights; }
+  void Keep(ConstMatrix in, Matrix kept) {
+    for (size_t r = 0; r < in.rows; ++r) std::copy_n(in.Row(r), in.cols, kept.Row(r));
+  }
+  void Activate(Matrix raw, std::span<const float> bias, Matrix) {
+    backend_.AddBias(raw, bias, true);
+  }
+  void ReluBackward(ConstMatrix activation, Matrix raw, Matrix) {
+    backend_.ReluBackward(activation, raw);
+  }
+  void Norms(std::span<const uint32_t> unit_end, ConstMatrix a, ConstMatrix g,
+             std::span<float> out) {
+    backend_.UnitSquaredNorms(unit_end, a, g, out);
+  }
+  void Scale(std::span<const float> scale, ConstMatrix x, Matrix out) {
+    backend_.ScaleRows(scale, x, out);
+  }
+
+ private:
+  ops::Backend& backend_;
+};
+
+class Rounded16 {
+ public:
+  using Element = Bf16;
+  static constexpr bool kRounds = true;
+  static constexpr Bf16 kOne = 0x3f80;
+
+  explicit Rounded16(ops::Backend& backend) : backend_(backend) {}
+
+  Matrix Raw(Matrix16 kept) {
+    raw_.Reset(kept.rows, kept.cols);
+    return raw_.view();
+  }
+  Status Gemm(Transpose ta, ConstMatrix16 a, Transpose tb, ConstMatrix16 b, Matrix c) {
+    return backend_.Gemm16(ta, a, tb, b, 0, c);
+  }
+  ConstMatrix16 Weights(ConstMatrix weights, MatrixBuffer<Bf16>* rounded) {
+    rounded->Reset(weights.rows, weights.cols);
+    backend_.Round16(weights, rounded->view());
+    return rounded->view();
+  }
+  void Keep(ConstMatrix in, Matrix16 kept) { backend_.Round16(in, kept); }
+  void Activate(Matrix raw, std::span<const float> bias, Matrix16 kept) {
+    backend_.AddBias16(raw, bias, true, kept);
+  }
+  void ReluBackward(ConstMatrix16 activation, Matrix raw, Matrix16 kept) {
+    backend_.ReluBackward16(activation, raw, kept);
+  }
+  void Norms(std::span<const uint32_t> unit_end, ConstMatrix16 a, ConstMatrix16 g,
+             std::span<float> out) {
+    backend_.UnitSquaredNorms16(unit_end, a, g, out);
+  }
+  void Scale(std::span<const float> scale, ConstMatrix16 x, Matrix16 out) {
+    backend_.ScaleRows16(scale, x, out);
+  }
+
+ private:
+  ops::Backend& backend_;
+  MatrixBuffer<float> raw_;
+};
+
+template <class Arithmetic>
+class Net final : public DenseNet {
+  using T = typename Arithmetic::Element;
+  using View = MatrixView<T>;
+  using ConstView = MatrixView<const T>;
+
+ public:
+  Net(std::vector<LinearLayer> layers, ops::Backend& backend)
+      : layers_(std::move(layers)),
+        backend_(backend),
+        arithmetic_(backend),
+        input_(layers_.size()),
+        gradient_(layers_.size()),
+        weights_(layers_.size()),
+        weight_buffer_(layers_.size()) {
+    TACIT_CHECK(!layers_.empty() && layers_.back().out == 1, "a net ends in one logit");
+  }
+
+  Status Forward(std::span<const float> dense, ConstMatrix input,
+                 std::span<float> logits) override {
+    rows_ = input.rows;
+    Prepare(dense);
+    arithmetic_.Keep(input, Inputs(0));
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      const bool last = l + 1 == layers_.size();
+      const Matrix raw = last ? Matrix(logits.data(), rows_, 1) : arithmetic_.Raw(Inputs(l + 1));
+      TACIT_RETURN_IF_ERROR(
+          arithmetic_.Gemm(Transpose::kNo, Inputs(l), Transpose::kNo, weights_[l], raw));
+      if (last) {
+        backend_.AddBias(raw, layers_[l].Biases(dense), false);
+      } else {
+        arithmetic_.Activate(raw, layers_[l].Biases(dense), Inputs(l + 1));
+      }
+    }
+    return {};
+  }
+
+  Status Backward(std::span<const float> dlogit, Matrix input_gradient) override {
+    for (size_t l = 0; l < layers_.size(); ++l) gradient_[l].Reset(rows_, layers_[l].out);
+    arithmetic_.Keep(ConstMatrix(dlogit.data(), rows_, 1), gradient_.back().view());
+    for (size_t l = layers_.size() - 1; l > 0; --l) {
+      const View kept = gradient_[l - 1].view();
+      const Matrix raw = arithmetic_.Raw(kept);
+      TACIT_RETURN_IF_ERROR(
+          arithmetic_.Gemm(Transpose::kNo, gradient_[l].view(), Transpose::kYes, weights_[l], raw));
+      arithmetic_.ReluBackward(Inputs(l), raw, kept);
+    }
+    return arithmetic_.Gemm(Transpose::kNo, gradient_[0].view(), Transpose::kYes,
+                            weights_[0].Rows(0, input_gradient.cols), input_gradient);
+  }
+
+  void SquaredNorms(size_t layer, std::span<const uint32_t> unit_end,
+                    std::span<float> out) override {
+    const ConstView a = input_[layer].view(), g = gradient_[layer].view();
+    arithmetic_.Norms(unit_end, a, g, out);
+    if (Arithmetic::kRounds && !OneRowEach(unit_end)) AddRoundingOfRows(layer, unit_end, out);
+  }
+
+  void ClearRow(size_t row) override {
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      std::fill_n(input_[l].view().Row(row), input_[l].view().cols, T{0});
+      std::fill_n(gradient_[l].view().Row(row), gradient_[l].view().cols, T{0});
+    }
+  }
+
+  Status Sum(std::span<const float> scale, std::span<float> gradient) override {
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      ConstView factor = gradient_[l].view();
+      if (!scale.empty()) {
+        scaled_.Reset(rows_, layers_[l].out);
+        arithmetic_.Scale(scale.subspan(l * rows_, rows_), factor, scaled_.view());
+        factor = scaled_.view();
+      }
+      TACIT_RETURN_IF_ERROR(arithmetic_.Gemm(Transpose::kYes, input_[l].view(), Transpose::kNo,
+                                             factor, layers_[l].Gradient(gradient)));
+    }
+    return {};
+  }
+
+ private:
+  // A layer's input rows without the 1 behind them.
+  View Inputs(size_t layer) { return FirstColumns(input_[layer].view(), layers_[layer].in); }
+
+  static bool OneRowEach(std::span<const uint32_t> unit_end) {
+    for (size_t u = 0; u < unit_end.size(); ++u)
+      if (unit_end[u] != u + 1) return false;
+    return true;
+  }
+
+  // |sum of rounded rows| <= |sum| + 2^-9 (sum of |row|). Shrinking all scales covers that for a
+  // unit of one row only.
+  void AddRoundingOfRows(size_t layer, std::span<const uint32_t> unit_end, std::span<float> out) {
+    row_end_.resize(rows_);
+    std::iota(row_end_.begin(), row_end_.end(), 1);
+    row_norm_.resize(rows_);
+    arithmetic_.Norms(row_end_, input_[layer].view(), gradient_[layer].view(), row_norm_);
+    for (size_t u = 0, r = 0; u < unit_end.size(); ++u) {
+      const size_t count = unit_end[u] - r;
+      double lengths = 0;
+      for (; r < unit_end[u]; ++r) lengths += std::sqrt(double{row_norm_[r]});
+      if (count < 2) continue;
+      const double bound = std::sqrt(double{out[u]}) + 0x1p-9 * lengths;
+      out[u] = static_cast<float>(bound * bound);
+    }
+  }
+
+  void Prepare(std::span<const float> dense) {
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      weights_[l] = arithmetic_.Weights(layers_[l].Weights(dense), &weight_buffer_[l]);
+      input_[l].Reset(rows_, layers_[l].in + 1);
+      for (size_t r = 0; r < rows_; ++r) input_[l].view().Row(r)[layers_[l].in] = Arithmetic::kOne;
+    }
+  }
+
+  const std::vector<LinearLayer> layers_;
+  ops::Backend& backend_;
+  Arithmetic arithmetic_;
+  size_t rows_ = 0;
+  std::vector<MatrixBuffer<T>> input_, gradient_;  // per layer
+  std::vector<ConstView> weights_;                 // the caller's, or rounded into weight_buffer_
+  std::vector<MatrixBuffer<T>> weight_buffer_;
+  MatrixBuffer<T> scaled_;
+  std::vector<uint32_t> row_end_;
+  std::vector<float> row_norm_;
+};
+
+}  // namespace
+
+std::unique_ptr<DenseNet> MakeDenseNet(ops::Precision precision, std::vector<LinearLayer> layers,
+                                       ops::Backend& backend) {
+  if (precision == ops::Precision::kBf16)
+    return std::make_unique<Net<Rounded16>>(std::move(layers), backend);
+  return std::make_unique<Net<F32>>(std::move(layers), backend);
+}
+
+}  // namespace tacit::model

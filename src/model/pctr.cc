@@ -1,0 +1,254 @@
+#include "model/pctr.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "model/dense_net.h"
+#include "model/row_gradients.h"
+#include "ops/matrix_buffer.h"
+
+namespace tacit::model {
+namespace {
+
+constexpr uint32_t kFingerprintVersion = 1;
+// Initial weights are drawn as rows of their own, far above any embedding row.
+constexpr uint64_t kWeightRows = uint64_t{1} << 63;
+
+std::vector<LinearLayer> Layers(const PctrOptions& options, size_t input) {
+  std::vector<LinearLayer> layers;
+  std::vector<uint32_t> widths = options.hidden;
+  widths.push_back(1);
+  size_t in = input, offset = 0;
+  for (uint32_t out : widths) {
+    TACIT_CHECK(out > 0, "a layer of no width");
+    layers.push_back({in, out, offset});
+    offset += layers.back().size();
+    in = out;
+  }
+  return layers;
+}
+
+std::vector<uint32_t> Dims(const RowSpace& space) {
+  std::vector<uint32_t> dims;
+  for (const RowSpace::Table& table : space.tables()) dims.push_back(table.dim);
+  return dims;
+}
+
+std::vector<uint32_t> Columns(std::span<const uint32_t> dims) {
+  std::vector<uint32_t> columns;
+  uint32_t column = 0;
+  for (uint32_t dim : dims) columns.push_back(std::exchange(column, column + dim));
+  return columns;
+}
+
+size_t Total(std::span<const uint32_t> dims) {
+  size_t total = 0;
+  for (uint32_t dim : dims) total += dim;
+  return total;
+}
+
+}  // namespace
+
+struct Pctr::Impl {
+  Impl(PctrOptions given, ops::Backend& b)
+      : options(std::move(given)),
+        backend(b),
+        dim(Dims(options.space)),
+        column(Columns(dim)),
+        embedding_width(Total(dim)),
+        layers(Layers(options, embedding_width + options.dense_width)),
+        net(MakeDenseNet(options.precision, layers, backend)),
+        row_gradients(column, dim, backend.workers()) {
+    TACIT_CHECK(layers[0].in > 0, "a model without input");
+  }
+
+  const PctrOptions options;
+  ops::Backend& backend;
+  const std::vector<uint32_t> dim, column;  // per slot, in the model's input
+  const size_t embedding_width;
+  const std::vector<LinearLayer> layers;
+  const std::unique_ptr<DenseNet> net;
+  RowGradients row_gradients;
+
+  // Of the last Forward and Backward.
+  ops::MatrixBuffer<float> input, input_gradient;
+  std::vector<float> logits, dlogit;
+  bool has_gradients = false;
+
+  // Per step, of ClippedSum.
+  std::vector<uint32_t> example_end;
+  std::vector<float> unit_scale, example_scale;
+
+  size_t groups() const { return layers.size() + 1; }
+  void BuildInput(const Examples& examples, std::span<float* const> rows);
+  void FindExampleEnds(const Examples& examples);
+  void Norms(const Examples& examples, const Activations& activations,
+             std::span<const uint32_t> kept_place, GroupNorms* norms);
+  void DropUnboundedUnits(GroupNorms* norms);
+  void SpreadScales(const Examples& examples);
+};
+
+Pctr::Pctr(PctrOptions options, ops::Backend& backend)
+    : impl_(std::make_unique<Impl>(std::move(options), backend)) {}
+Pctr::~Pctr() = default;
+
+size_t Pctr::dense_size() const {
+  return impl_->layers.back().offset + impl_->layers.back().size();
+}
+
+size_t Pctr::gradient_groups() const { return impl_->groups(); }
+
+// He et al., 2015: variance 2 / in keeps the signal's size through ReLU layers.
+std::vector<float> Pctr::InitialDense(uint64_t seed) const {
+  std::vector<float> dense(dense_size(), 0.0f);
+  for (size_t l = 0; l < impl_->layers.size(); ++l) {
+    const LinearLayer& layer = impl_->layers[l];
+    const float bound = std::sqrt(6.0f / static_cast<float>(layer.in));
+    for (size_t i = 0; i < layer.in; ++i)
+      InitialRow(seed, kWeightRows + (uint64_t{l} << 32) + i, bound,
+                 std::span(dense).subspan(layer.offset + i * layer.out, layer.out));
+  }
+  return dense;
+}
+
+// A row's expected squared norm is 1/3, of the order of one number of the dense input, whatever
+// its dimension.
+float Pctr::InitialRowScale(uint32_t table) const {
+  return 1.0f / std::sqrt(static_cast<float>(impl_->dim[table]));
+}
+
+// The encoding is in the room's README.
+Digest Pctr::Fingerprint() const {
+  const PctrOptions& options = impl_->options;
+  ByteWriter bytes;
+  bytes.PutString("tacit.pctr").Put(kFingerprintVersion);
+  bytes.Put(static_cast<uint32_t>(options.space.tables().size()));
+  for (const RowSpace::Table& table : options.space.tables())
+    bytes.PutString(table.name).Put(table.rows).Put(table.dim);
+  bytes.Put(options.dense_width).Put(static_cast<uint32_t>(options.hidden.size()));
+  bytes.PutArray(std::span<const uint32_t>(options.hidden));
+  bytes.Put(static_cast<uint8_t>(options.precision == ops::Precision::kBf16));
+  return Sha256().Update(bytes.bytes()).Finish();
+}
+
+double Pctr::FlopsPerExample() const {
+  double products = 0;
+  for (const LinearLayer& layer : impl_->layers) products += 3.0 * layer.in * layer.out;
+  // The numbers beside the embeddings need no gradient.
+  products -= static_cast<double>(impl_->options.dense_width) * impl_->layers[0].out;
+  return 2 * products;
+}
+
+Status Pctr::Forward(const Examples& examples, std::span<const float> dense,
+                     std::span<float* const> rows, std::span<float> logits) {
+  TACIT_CHECK(dense.size() == dense_size() && logits.size() == examples.size, "sizes differ");
+  impl_->has_gradients = false;
+  impl_->BuildInput(examples, rows);
+  TACIT_RETURN_IF_ERROR(impl_->net->Forward(dense, impl_->input.view(), logits));
+  impl_->logits.assign(logits.begin(), logits.end());
+  return {};
+}
+
+void Pctr::Impl::BuildInput(const Examples& examples, std::span<float* const> rows) {
+  const size_t width = options.dense_width;
+  TACIT_CHECK(examples.dense.size() == examples.size * width, "dense width differs");
+  input.Reset(examples.size, layers[0].in);
+  backend.GatherSum({examples.slot_end, examples.slot_row, column, dim}, rows, input.view());
+  for (size_t i = 0; i < examples.size; ++i)
+    std::copy_n(examples.dense.data() + i * width, width, input.view().Row(i) + embedding_width);
+}
+
+Status Pctr::Backward(const Examples& examples, std::span<const float> dense,
+                      std::span<float> loss) {
+  TACIT_CHECK(impl_->logits.size() == examples.size && dense.size() == dense_size(),
+              "Backward follows Forward on the same examples");
+  impl_->dlogit.resize(examples.size);
+  impl_->backend.LogisticLoss(impl_->logits, examples.label, loss, impl_->dlogit);
+  impl_->input_gradient.Reset(examples.size, impl_->embedding_width);
+  TACIT_RETURN_IF_ERROR(impl_->net->Backward(impl_->dlogit, impl_->input_gradient.view()));
+  impl_->has_gradients = true;
+  return {};
+}
+
+Status Pctr::ClippedSum(const Examples& examples, const Activations& activations,
+                        const RowSelection& selection, const ScaleRule& rule, StepGradient* sum,
+                        GroupNorms* norms) {
+  TACIT_CHECK(impl_->has_gradients && impl_->dlogit.size() == examples.size,
+              "ClippedSum follows Backward on the same examples");
+  sum->Reset(impl_->options.space, activations, selection, dense_size());
+  norms->groups = impl_->groups();
+  norms->units = examples.units;
+  norms->squared.clear();
+  impl_->example_scale.clear();
+  if (rule.needs_norms()) {
+    impl_->Norms(examples, activations, sum->kept_place, norms);
+    impl_->unit_scale.resize(norms->squared.size());
+    rule.Scales(*norms, impl_->unit_scale);
+    impl_->SpreadScales(examples);
+  }
+  const size_t rows_at = impl_->layers.size() * examples.size;
+  const std::span<const float> scale = impl_->example_scale;
+  TACIT_RETURN_IF_ERROR(impl_->net->Sum(scale.empty() ? scale : scale.first(rows_at), sum->dense));
+  impl_->row_gradients.AddTo(examples, impl_->input_gradient.view(),
+                             scale.empty() ? scale : scale.subspan(rows_at), sum);
+  return {};
+}
+
+void Pctr::Impl::Norms(const Examples& examples, const Activations& activations,
+                       std::span<const uint32_t> kept_place, GroupNorms* norms) {
+  FindExampleEnds(examples);
+  norms->squared.resize(norms->groups * norms->units);
+  const auto group = [&](size_t g) {
+    return std::span(norms->squared).subspan(g * norms->units, norms->units);
+  };
+  for (size_t l = 0; l < layers.size(); ++l) net->SquaredNorms(l, example_end, group(l));
+  row_gradients.SquaredNorms(examples, activations, kept_place, example_end, input_gradient.view(),
+                             group(layers.size()));
+  DropUnboundedUnits(norms);
+}
+
+void Pctr::Impl::FindExampleEnds(const Examples& examples) {
+  TACIT_CHECK(examples.unit_of.size() == examples.size, "one unit per example");
+  example_end.assign(examples.units, 0);
+  for (size_t i = 0; i < examples.size; ++i) {
+    TACIT_CHECK(examples.unit_of[i] < examples.units &&
+                    (i == 0 || examples.unit_of[i - 1] <= examples.unit_of[i]),
+                "units ascend");
+    example_end[examples.unit_of[i]] = static_cast<uint32_t>(i + 1);
+  }
+  // A unit without examples ends where the one before it does.
+  for (size_t u = 1; u < example_end.size(); ++u)
+    example_end[u] = std::max(example_end[u], example_end[u - 1]);
+}
+
+// A unit whose norm is infinite or not a number cannot be bounded by scaling: 0 times infinity is
+// still not a number. Its gradient is replaced by zero, which any clip admits.
+void Pctr::Impl::DropUnboundedUnits(GroupNorms* norms) {
+  for (size_t u = 0; u < norms->units; ++u) {
+    bool bounded = true;
+    for (size_t g = 0; g < norms->groups; ++g)
+      bounded &= std::isfinite(norms->squared[g * norms->units + u]);
+    if (bounded) continue;
+    for (size_t g = 0; g < norms->groups; ++g) norms->squared[g * norms->units + u] = 0;
+    for (size_t i = u == 0 ? 0 : example_end[u - 1]; i < example_end[u]; ++i) {
+      net->ClearRow(i);
+      std::fill_n(input_gradient.view().Row(i), embedding_width, 0.0f);
+    }
+  }
+}
+
+// From units to their examples. With bf16 the scaled factor is rounded once more, which can
+// lengthen it by 2^-9 of itself; the shrinking keeps it below the clip.
+void Pctr::Impl::SpreadScales(const Examples& examples) {
+  const float shrink = options.precision == ops::Precision::kBf16 ? 1 / (1 + 0x1p-8f) : 1.0f;
+  example_scale.resize(groups() * examples.size);
+  for (size_t g = 0; g < groups(); ++g)
+    for (size_t i = 0; i < examples.size; ++i)
+      example_scale[g * examples.size + i] =
+          shrink * unit_scale[g * examples.units + examples.unit_of[i]];
+}
+
+}  // namespace tacit::model

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/worker_pool.h"
+#include "model/examples.h"
+#include "model/gradient.h"
+#include "ops/backend.h"
+
+namespace tacit::model {
+
+// Gradients of embedding rows that were sum-pooled into columns of the model's input: a row's
+// gradient is the input gradient's columns of its slot, added over the row's occurrences. Never
+// formed per unit but for rows that occur several times in one unit. Keeps its memory; not
+// thread-safe.
+class RowGradients {
+ public:
+  // `column` and `dim` per slot, as ops::Backend::Slots.
+  RowGradients(std::vector<uint32_t> column, std::vector<uint32_t> dim, WorkerPool& workers);
+
+  // out[u] = squared norm of unit u's gradient over the rows with kept_place; occurrences of one
+  // row are added before they are squared. `example_end` per unit.
+  void SquaredNorms(const Examples& examples, const Activations& activations,
+                    std::span<const uint32_t> kept_place, std::span<const uint32_t> example_end,
+                    ops::ConstMatrix input_gradient, std::span<float> out);
+
+  // Adds the rows' sums, each example scaled, into sum's rows. Occurrences are added in the order
+  // of the batch, whatever the number of workers. An empty `scale` is all ones.
+  void AddTo(const Examples& examples, ops::ConstMatrix input_gradient,
+             std::span<const float> scale, StepGradient* sum);
+
+ private:
+  struct Occurrence {
+    uint32_t example;
+    uint32_t slot;
+  };
+  // One worker's map from a row's place to where its sum of the current unit is kept.
+  struct UnitSums {
+    std::vector<uint32_t> unit;   // per place: the unit last seen
+    std::vector<uint32_t> begin;  // per place: in `sums`
+    std::vector<double> sums;
+  };
+
+  double UnitNorm(const Examples& examples, std::span<const uint32_t> kept_place, size_t first,
+                  size_t last, ops::ConstMatrix input_gradient) const;
+  double UnitNormOfRepeats(const Examples& examples, std::span<const uint32_t> kept_place,
+                           uint32_t unit, size_t first, size_t last,
+                           ops::ConstMatrix input_gradient, UnitSums* scratch) const;
+  void SortOccurrences(const Examples& examples, const StepGradient& sum);
+  void AddRow(ops::ConstMatrix input_gradient, std::span<const float> scale, size_t row,
+              std::span<float> out) const;
+
+  size_t slots() const { return dim_.size(); }
+  uint32_t EntryBegin(const Examples& examples, size_t example) const {
+    return example == 0 || slots() == 0 ? 0 : examples.slot_end[example * slots() - 1];
+  }
+
+  const std::vector<uint32_t> column_, dim_;
+  WorkerPool& workers_;
+  std::vector<UnitSums> unit_sums_;       // per worker
+  std::vector<uint32_t> occurrence_end_;  // per row of the sum
+  std::vector<Occurrence> occurrence_;
+};
+
+}  // namespace tacit::model
