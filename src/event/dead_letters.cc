@@ -12,27 +12,14 @@
 #include <map>
 #include <utility>
 
+#include "base/unique_fd.h"
+
 namespace tacit::event {
 namespace {
 
 std::string SystemMessage(std::string_view doing, const std::string& path) {
   return fmt::format("{} {}: {}", doing, path, std::strerror(errno));
 }
-
-// Owns a file descriptor.
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&&) = delete;
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // A set of offsets as runs: neighbouring bad records, the common case, cost nothing more.
 class OffsetSet {
@@ -114,7 +101,7 @@ Result<uint64_t> ReadLetters(int fd, const std::string& path, SeenOffsets* seen)
 Status SyncDirectory(const std::string& path) {
   std::filesystem::path directory = std::filesystem::path(path).parent_path();
   if (directory.empty()) directory = ".";
-  const Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd.get() < 0 || ::fsync(fd.get()) != 0)
     return Fail(ErrorCode::kIo, SystemMessage("syncing", directory.string()));
   return {};
@@ -122,7 +109,7 @@ Status SyncDirectory(const std::string& path) {
 
 class DeadLetterFile final : public DeadLetterSink {
  public:
-  DeadLetterFile(Fd fd, std::string path, uint64_t size, SeenOffsets seen)
+  DeadLetterFile(UniqueFd fd, std::string path, uint64_t size, SeenOffsets seen)
       : fd_(std::move(fd)), path_(std::move(path)), size_(size), seen_(std::move(seen)) {}
 
   Status Write(std::span<const DeadLetter> letters) override {
@@ -164,7 +151,7 @@ class DeadLetterFile final : public DeadLetterSink {
     return Fail(std::move(error));
   }
 
-  const Fd fd_;
+  const UniqueFd fd_;
   const std::string path_;
   uint64_t size_;
   SeenOffsets seen_;
@@ -173,7 +160,7 @@ class DeadLetterFile final : public DeadLetterSink {
 }  // namespace
 
 Result<std::unique_ptr<DeadLetterSink>> OpenDeadLetterFile(const std::string& path) {
-  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640));
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640));
   if (fd.get() < 0) return Fail(ErrorCode::kIo, SystemMessage("opening", path));
   SeenOffsets seen;
   TACIT_ASSIGN(const uint64_t complete, ReadLetters(fd.get(), path, &seen));

@@ -1,0 +1,168 @@
+#include "stream/input_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+
+namespace tacit::stream {
+namespace {
+
+constexpr size_t kChunkBytes = 256 << 10;
+
+tl::unexpected<Error> SystemFailure(ErrorCode code, const std::string& path) {
+  return Fail(code, fmt::format("{}: {}", path, std::strerror(errno)));
+}
+
+// pread(2) until `out` is full or the file ends.
+Result<size_t> ReadAt(int fd, const std::string& path, uint64_t offset, std::span<char> out) {
+  size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t got =
+        ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return SystemFailure(ErrorCode::kIo, path);
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return done;
+}
+
+enum class Packing { kNone, kGzip, kZstd };
+
+Packing PackingOf(std::string_view head) {
+  if (head.starts_with("\x1f\x8b")) return Packing::kGzip;
+  if (head.starts_with("\x28\xb5\x2f\xfd")) return Packing::kZstd;
+  return Packing::kNone;
+}
+
+class PlainFile final : public InputFile {
+ public:
+  explicit PlainFile(Opened opened) : InputFile(std::move(opened)) {}
+  Result<size_t> Read(std::span<char> out) override { return ReadRaw(out); }
+};
+
+// One or more gzip members (RFC 1952), with zero bytes behind them as tapes and block devices
+// leave them.
+class GzipFile final : public InputFile {
+ public:
+  explicit GzipFile(Opened opened) : InputFile(std::move(opened)), input_(kChunkBytes) {
+    constexpr int kGzipOnly = 16;
+    TACIT_CHECK(inflateInit2(&stream_, MAX_WBITS + kGzipOnly) == Z_OK, "out of memory");
+  }
+  ~GzipFile() override { inflateEnd(&stream_); }
+
+  Result<size_t> Read(std::span<char> out) override {
+    stream_.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream_.avail_out = static_cast<uInt>(out.size());
+    while (stream_.avail_out > 0 && !done_) {
+      if (stream_.avail_in == 0 && !input_ended_) TACIT_RETURN_IF_ERROR(Refill());
+      if (in_member_)
+        Inflate();
+      else
+        FindMember();
+    }
+    return out.size() - stream_.avail_out;
+  }
+
+ private:
+  Status Refill() {
+    TACIT_ASSIGN(const size_t got, ReadRaw(input_));
+    stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
+    stream_.avail_in = static_cast<uInt>(got);
+    input_ended_ = got == 0;
+    return {};
+  }
+
+  void Inflate() {
+    const int code = inflate(&stream_, Z_NO_FLUSH);
+    if (code == Z_STREAM_END) {
+      in_member_ = false;
+    } else if (code == Z_BUF_ERROR) {  // nothing left to do with what is there
+      if (input_ended_) Damaged("truncated gzip data");
+    } else if (code != Z_OK) {
+      Damaged(fmt::format("corrupt gzip data ({})",
+                          stream_.msg != nullptr ? stream_.msg : "needs a dictionary"));
+    }
+  }
+
+  void FindMember() {
+    while (stream_.avail_in > 0 && *stream_.next_in == 0) {
+      ++stream_.next_in;
+      --stream_.avail_in;
+    }
+    if (stream_.avail_in > 0) {
+      TACIT_CHECK(inflateReset(&stream_) == Z_OK);
+      in_member_ = true;
+    } else if (input_ended_) {
+      done_ = true;
+    }
+  }
+
+  void Damaged(std::string_view how) {
+    SetFault(how, raw_read() - stream_.avail_in);
+    done_ = true;
+  }
+
+  z_stream stream_{};
+  std::vector<char> input_;
+  bool in_member_ = true, input_ended_ = false, done_ = false;
+};
+
+}  // namespace
+
+Result<size_t> InputFile::ReadRaw(std::span<char> out) {
+  TACIT_ASSIGN(const size_t got, ReadAt(opened_.fd.get(), opened_.path, raw_read_, out));
+  raw_read_ += got;
+  return got;
+}
+
+void InputFile::SetFault(std::string_view how, uint64_t raw_offset) {
+  fault_ = fmt::format("{} at byte {} of {}", how, raw_offset, opened_.path);
+}
+
+Result<Digest> InputFile::HashPrefix(uint64_t bytes) const {
+  std::vector<char> prefix(bytes);
+  TACIT_ASSIGN(const size_t got, ReadAt(opened_.fd.get(), opened_.path, 0, prefix));
+  return Sha256().Update(std::string_view(prefix.data(), got)).Finish();
+}
+
+Result<std::unique_ptr<InputFile>> InputFile::Open(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) {
+    const bool missing = errno == ENOENT;
+    return SystemFailure(missing ? ErrorCode::kNotFound : ErrorCode::kIo, path);
+  }
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return SystemFailure(ErrorCode::kIo, path);
+  if (S_ISDIR(info.st_mode))
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: is a directory, not a log", path));
+  if (!S_ISREG(info.st_mode))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: is not a regular file, so it cannot be read again", path));
+  char head[4];
+  TACIT_ASSIGN(const size_t got, ReadAt(fd.get(), path, 0, head));
+  const Inode inode{info.st_dev, info.st_ino};
+  Opened opened{std::move(fd), path, static_cast<uint64_t>(info.st_size), inode};
+  const Packing packing = PackingOf({head, got});
+  if (packing == Packing::kZstd)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: is packed with zstd; logs may be plain or gzip", path));
+  std::unique_ptr<InputFile> file;
+  if (packing == Packing::kGzip)
+    file = std::make_unique<GzipFile>(std::move(opened));
+  else
+    file = std::make_unique<PlainFile>(std::move(opened));
+  return file;
+}
+
+}  // namespace tacit::stream
