@@ -84,11 +84,12 @@ Result<Config> Parse(std::string_view yaml, const std::string& name,
   for (const std::string& text : overrides) TACIT_RETURN_IF_ERROR(ApplyOverride(&tree, text));
 
   Config config;
-  Status status;
-  Reader reader(Place(tree), &status);
+  Outcome outcome;
+  Reader reader(Place(tree), &outcome);
   DescribeConfig(reader, config);
   reader.Finish();
-  TACIT_RETURN_IF_ERROR(std::move(status));
+  TACIT_RETURN_IF_ERROR(std::move(outcome.wrong));
+  TACIT_RETURN_IF_ERROR(std::move(outcome.missing));
   TACIT_RETURN_IF_ERROR(CheckConfig(tree, &config));
   return config;
 }

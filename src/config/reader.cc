@@ -52,15 +52,17 @@ std::optional<double> ParseNumber(std::string_view text) {
 }  // namespace
 
 void Reader::Fail(const Place& place, std::string_view message) {
-  if (status_) status_ = place.Fail(message);
+  if (going()) outcome_.wrong = place.Fail(message);
 }
 
 std::optional<Place> Reader::Written(std::string_view key, Use use) {
   asked_.push_back(key);
-  if (!status_) return std::nullopt;
+  if (!going()) return std::nullopt;
   Place place = place_.Key(key);
   if (place.tree() == nullptr) {
-    if (use == Use::kRequired) missing_.emplace_back(key);
+    if (use == Use::kRequired && outcome_.missing) {
+      outcome_.missing = place.Fail("required, and has no default");
+    }
     return std::nullopt;
   }
   if (use == Use::kRefused) {
@@ -189,7 +191,7 @@ void Reader::Integers(std::string_view key, std::vector<uint32_t>* values, uint3
     return;
   }
   std::vector<uint32_t> numbers;
-  for (size_t i = 0; status_ && i < place->tree()->children.size(); ++i) {
+  for (size_t i = 0; going() && i < place->tree()->children.size(); ++i) {
     const Place item = place->Item(i);
     const Tree* scalar = Scalar(item, "a whole number");
     if (scalar == nullptr) return;
@@ -209,7 +211,7 @@ void Reader::Texts(std::string_view key, std::vector<std::string>* values, Use u
     Fail(*place, "must be a list of texts, not empty");
     return;
   }
-  for (size_t i = 0; status_ && i < size; ++i) {
+  for (size_t i = 0; going() && i < size; ++i) {
     const Place item = single ? *place : place->Item(i);
     const Tree* scalar = Scalar(item, "a text");
     if (scalar == nullptr) return;
@@ -229,8 +231,8 @@ void Reader::Section(std::string_view key, const std::function<void(Fields&)>& d
       place.tree()->kind != Tree::Kind::kNull) {
     Fail(place, "must be a section of keys");
   }
-  if (!status_) return;
-  Reader below(place, &status_);
+  if (!going()) return;
+  Reader below(place, &outcome_);
   describe(below);
   below.Finish();
 }
@@ -245,19 +247,19 @@ void Reader::List(std::string_view key, const std::function<void(size_t)>& resiz
     return;
   }
   resize(tree.children.size());
-  for (size_t i = 0; status_ && i < tree.children.size(); ++i) {
+  for (size_t i = 0; going() && i < tree.children.size(); ++i) {
     if (tree.children[i].kind != Tree::Kind::kMap) {
       Fail(place->Item(i), "must be a section of keys");
       return;
     }
-    Reader item(place->Item(i), &status_);
+    Reader item(place->Item(i), &outcome_);
     describe(i, item);
     item.Finish();
   }
 }
 
 void Reader::Finish() {
-  if (!status_) return;
+  if (!going()) return;
   if (place_.tree() != nullptr && place_.tree()->kind == Tree::Kind::kMap) {
     for (const Tree& child : place_.tree()->children) {
       if (std::ranges::find(asked_, child.key) != asked_.end()) continue;
@@ -265,7 +267,6 @@ void Reader::Finish() {
       return;
     }
   }
-  if (!missing_.empty()) Fail(place_.Key(missing_.front()), "required, and has no default");
 }
 
 }  // namespace tacit::config

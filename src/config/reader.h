@@ -12,12 +12,19 @@
 
 namespace tacit::config {
 
+// What became of reading a tree. A required key that is not there is told only when nothing else
+// is wrong: it may be there under a misspelt name.
+struct Outcome {
+  Status wrong;    // the first failure; after it nothing more is read
+  Status missing;  // the first required key that is not there
+};
+
 // Reads one section of a tree into the values described to it. Remembers which keys were asked
-// for, so that Finish can refuse those that nobody knows. The first failure stands; after it
-// nothing more is read. `status` is shared by the readers of all sections.
+// for, so that Finish can refuse those that nobody knows. `outcome` is shared by the readers of
+// all sections and must outlive them.
 class Reader : public Fields {
  public:
-  Reader(Place place, Status* status) : place_(std::move(place)), status_(*status) {}
+  Reader(Place place, Outcome* outcome) : place_(std::move(place)), outcome_(*outcome) {}
 
   void Text(std::string_view key, std::string* value, Use use) override;
   void OneOf(std::string_view key, std::string* value, std::span<const std::string_view> choices,
@@ -32,7 +39,7 @@ class Reader : public Fields {
   void Texts(std::string_view key, std::vector<std::string>* values, Use use) override;
   void Section(std::string_view key, const std::function<void(Fields&)>& describe) override;
 
-  // Refuses what was written but not asked for, then what was asked for but not written.
+  // Refuses what was written but not asked for.
   void Finish();
 
  protected:
@@ -40,18 +47,18 @@ class Reader : public Fields {
             const std::function<void(size_t, Fields&)>& describe, bool compact) override;
 
  private:
+  bool going() const { return outcome_.wrong.has_value(); }
   // The place of a key that was written with a value to be read; nothing otherwise.
   std::optional<Place> Written(std::string_view key, Use use);
-  // The same for a key whose value must be a single scalar: its text.
+  // The scalar at a place that was written; null, with a failure noted, for anything else.
   const Tree* Scalar(const std::optional<Place>& place, std::string_view what);
   void Fail(const Place& place, std::string_view message);
   uint64_t ReadInteger(const Place& place, std::string_view text, bool quoted, uint64_t min,
                        uint64_t max);
 
   Place place_;
-  Status& status_;
+  Outcome& outcome_;
   std::vector<std::string_view> asked_;
-  std::vector<std::string> missing_;
 };
 
 }  // namespace tacit::config

@@ -19,7 +19,7 @@ struct GlobDeleter {
 // The files a pattern stands for, sorted. A backslash takes away a character's meaning.
 Result<std::vector<std::string>> Expand(const Place& place, const std::string& pattern) {
   std::unique_ptr<glob_t, GlobDeleter> found(new glob_t{});
-  const int outcome = glob(pattern.c_str(), GLOB_ERR, nullptr, found.get());
+  const int outcome = glob(pattern.c_str(), 0, nullptr, found.get());
   if (outcome == GLOB_NOMATCH) return place.Fail(fmt::format("no file matches '{}'", pattern));
   if (outcome != 0) return place.Fail(fmt::format("cannot look for '{}'", pattern));
   return std::vector<std::string>(found->gl_pathv, found->gl_pathv + found->gl_pathc);

@@ -20,7 +20,7 @@ struct Refusal {
 // a YAML::Node loses or blurs.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(const std::string& name, Tree* root) : name_(name), root_(root) {}
+  TreeBuilder(std::string name, Tree* root) : name_(std::move(name)), root_(root) {}
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -90,7 +90,7 @@ class TreeBuilder : public YAML::EventHandler {
     return value;
   }
 
-  const std::string& name_;
+  std::string name_;
   Tree* root_;
   // The lists and maps around the current event. A pointer stays good while it is open: nothing is
   // added to its parent before it is closed.
@@ -108,7 +108,7 @@ Result<Tree> ParseYaml(std::string_view yaml, const std::string& name) {
     TreeBuilder builder(name, &root);
     parser.HandleNextDocument(builder);
     Tree second;
-    TreeBuilder rest("", &second);
+    TreeBuilder rest(name, &second);
     if (parser.HandleNextDocument(rest)) {
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("{}: holds more than one document", name));

@@ -1,0 +1,243 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "sample.h"
+
+namespace tacit::config {
+namespace {
+
+// One change to the sample and all that is said about it.
+struct BadCase {
+  std::string name, from, to, message;
+};
+void PrintTo(const BadCase& bad, std::ostream* out) { *out << bad.name; }
+
+class BadConfig : public testing::TestWithParam<BadCase> {};
+
+TEST_P(BadConfig, IsRefusedWithFileLineAndKey) {
+  const Result<Config> config = Parse(Sample(GetParam().from, GetParam().to), "c.yaml", {});
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(config.error().message, GetParam().message);
+}
+
+const std::vector<BadCase> kRequired = {
+    {"NoSource", "source:\n  kind: generator\n", "",
+     "c.yaml:1: source.kind: required, and has no default"},
+    {"NoFiles", "kind: generator", "kind: log",
+     "c.yaml:1: source.files: required, and has no default"},
+    {"NotYaml", "schema:", "schema: [", "c.yaml:5: not YAML: illegal block entry"},
+    {"EmptyFeatures",
+     "\n    - {name: I1, kind: dense}\n    - {name: C1, kind: categorical, buckets: 1000}\n    - "
+     "{name: M1, kind: multi_hot, buckets: 500, dim: 8, max_values: 4}",
+     " []", "c.yaml:4: schema.features: must be a list of at least one item"},
+    {"NoBuckets", ", buckets: 1000", "",
+     "c.yaml:6: schema.features[1].buckets: required, and has no default"},
+    {"NoId",
+     "id: ctr\n    model:", "model:", "c.yaml:9: learners[0].id: required, and has no default"},
+    {"NoModelKind", "kind: pctr", "seed: 3",
+     "c.yaml:10: learners[0].model.kind: required, and has no default"},
+    {"NoMechanismKind", "kind: adafest\n      ", "",
+     "c.yaml:13: learners[0].mechanism.kind: required, and has no default"},
+    {"NoThreshold", "      threshold: 10\n", "",
+     "c.yaml:13: learners[0].mechanism.threshold: required, and has no default"},
+    {"NoMode", "      mode: once\n", "",
+     "c.yaml:16: learners[0].participation.mode: required, and has no default"},
+    {"NoUnit", "      unit: event\n", "",
+     "c.yaml:19: learners[0].privacy.unit: required, and has no default"},
+    {"NoEpsilon", "      epsilon: 8\n", "",
+     "c.yaml:19: learners[0].privacy.epsilon: required, and has no default"},
+    {"NoDelta", "      delta: 1e-7\n", "",
+     "c.yaml:19: learners[0].privacy.delta: required, and has no default"},
+    {"NoPrivacy", "    privacy:\n      unit: event\n      epsilon: 8\n      delta: 1e-7\n", "",
+     "c.yaml:9: learners[0].privacy.unit: required, and has no default"},
+    {"NoStorePath", "  path: /tmp/tacit/store\n", "",
+     "c.yaml:23: store.path: required, and has no default"},
+};
+INSTANTIATE_TEST_SUITE_P(Required, BadConfig, testing::ValuesIn(kRequired));
+
+const std::vector<BadCase> kKeys = {
+    {"MisspeltKey", "epsilon: 8", "epsilom: 8",
+     "c.yaml:21: learners[0].privacy.epsilom: unknown key (did you mean 'epsilon'?)"},
+    {"MisspeltSection",
+     "store:", "storage:", "c.yaml:23: storage: unknown key (did you mean 'store'?)"},
+    {"FarOffKey", "batch: 4096", "quokka: 1",
+     "c.yaml:18: learners[0].participation.quokka: unknown key"},
+    {"DuplicateKey", "epsilon: 8", "epsilon: 8\n      epsilon: 4",
+     "c.yaml:22: epsilon: written twice, first at c.yaml:21"},
+    {"DuplicateSection", "store:", "source:\n  kind: log\nstore:",
+     "c.yaml:23: source: written twice, first at c.yaml:1"},
+    {"Anchor", "kind: generator", "kind: &k generator",
+     "c.yaml:2: anchors and aliases are not read; write the value out"},
+    {"Alias", "kind: generator", "kind: *k",
+     "c.yaml:2: not YAML: the referenced anchor is not defined"},
+    {"Tag", "epsilon: 8", "epsilon: !!float 8",
+     "c.yaml:21: tags are not read: tag:yaml.org,2002:float"},
+    {"KeyIsAList", "epsilon: 8", "[a]: 8", "c.yaml:21: a key must be plain text"},
+    {"TwoDocuments", "store:", "---\nstore:", "c.yaml: holds more than one document"},
+    {"NotASection", "store:\n  path: /tmp/tacit/store", "store: /tmp",
+     "c.yaml:23: store: must be a section of keys"},
+    {"LearnersNotAList", "learners:\n  - id: ctr", "learners:\n    id: ctr",
+     "c.yaml:8: learners: must be a list of at least one item"},
+    {"LearnerNotASection",
+     "store:", "  - ctr\nstore:", "c.yaml:23: learners[1]: must be a section of keys"},
+    {"NoValue", "epsilon: 8",
+     "epsilon:", "c.yaml:21: learners[0].privacy.epsilon: has no value; expected a number"},
+    {"SectionForNumber", "epsilon: 8", "epsilon: {a: 1}",
+     "c.yaml:21: learners[0].privacy.epsilon: expected a number, found a section"},
+    {"ListForText", "path: /tmp/tacit/store", "path: [a]",
+     "c.yaml:24: store.path: expected a text (\"\" for an empty one), found a list"},
+};
+INSTANTIATE_TEST_SUITE_P(Keys, BadConfig, testing::ValuesIn(kKeys));
+
+const std::vector<BadCase> kValues = {
+    {"SourceKind", "kind: generator", "kind: kafka",
+     "c.yaml:2: source.kind: must be one of log, generator, is 'kafka'"},
+    {"ModelKind", "kind: pctr", "kind: pctx",
+     "c.yaml:11: learners[0].model.kind: must be pctr, is 'pctx' (did you mean 'pctr'?)"},
+    {"FeatureKind", "kind: dense", "kind: densse",
+     "c.yaml:5: schema.features[0].kind: must be one of dense, categorical, multi_hot, is "
+     "'densse' (did you mean 'dense'?)"},
+    {"BucketsOfADense", "kind: dense", "kind: dense, buckets: 10",
+     "c.yaml:5: schema.features[0].buckets: has no meaning for this kind"},
+    {"TransformOfATable", "buckets: 1000", "buckets: 1000, transform: identity",
+     "c.yaml:6: schema.features[1].transform: has no meaning for this kind"},
+    {"OneBucket", "buckets: 1000", "buckets: 1",
+     "c.yaml:6: schema.features[1].buckets: must be between 2 and 68719476736, is 1"},
+    {"TwoFeaturesOfAName", "name: C1", "name: I1",
+     "c.yaml:6: schema.features[1].name: another feature is called 'I1' too"},
+    {"NamelessFeature", "name: C1", "name: ''",
+     "c.yaml:6: schema.features[1].name: must not be empty"},
+    {"IdWithCapitals", "id: ctr", "id: CTR",
+     "c.yaml:9: learners[0].id: must be of a-z, 0-9, _ and - only, is 'CTR'"},
+    {"HiddenZero", "[128, 64]", "[128, 0]",
+     "c.yaml:12: learners[0].model.hidden[1]: must be between 1 and 65536, is 0"},
+    {"HiddenTooWide", "[128, 64]", "[65537]",
+     "c.yaml:12: learners[0].model.hidden[0]: must be between 1 and 65536, is 65537"},
+    {"HiddenEmpty", "[128, 64]", "[]",
+     "c.yaml:12: learners[0].model.hidden: must be a list of whole numbers, such as [128, 64]"},
+    {"BatchZero", "batch: 4096", "batch: 0",
+     "c.yaml:18: learners[0].participation.batch: must be between 1 and 16777216, is 0"},
+    {"BatchNegative", "batch: 4096", "batch: -1",
+     "c.yaml:18: learners[0].participation.batch: must be a whole number of at least 1, is '-1'"},
+    {"BatchFraction", "batch: 4096", "batch: 1.5",
+     "c.yaml:18: learners[0].participation.batch: must be a whole number of at least 1, is '1.5'"},
+    {"BatchTooLongForAnyInteger", "batch: 4096", "batch: 99999999999999999999",
+     "c.yaml:18: learners[0].participation.batch: must be between 1 and 16777216, is "
+     "99999999999999999999"},
+    {"NumberInQuotes", "epsilon: 8", "epsilon: \"8\"",
+     "c.yaml:21: learners[0].privacy.epsilon: must be a number, is '8'"},
+    {"NotANumber", "epsilon: 8", "epsilon: .nan",
+     "c.yaml:21: learners[0].privacy.epsilon: must be a number, is '.nan'"},
+    {"ThresholdInfinite", "threshold: 10", "threshold: .inf",
+     "c.yaml:15: learners[0].mechanism.threshold: must be finite, is '.inf'"},
+    {"ThresholdNegative", "threshold: 10", "threshold: -1",
+     "c.yaml:15: learners[0].mechanism.threshold: must be at least 0, is -1"},
+    {"RatioZero", "threshold: 10", "threshold: 10\n      sigma_ratio: 0",
+     "c.yaml:16: learners[0].mechanism.sigma_ratio: must be above 0, is 0"},
+    {"BetaOne", "store:", "    optimizer: {beta1: 1}\nstore:",
+     "c.yaml:23: learners[0].optimizer.beta1: must be at least 0 and below 1, is 1"},
+    {"FlagYes", "store:", "training: {idle_priority: yes}\nstore:",
+     "c.yaml:23: training.idle_priority: must be true or false, is 'yes'"},
+    {"MemoryUnit", "store:", "memory: {total_bytes: 2GB}\nstore:",
+     "c.yaml:23: memory.total_bytes: must be a number of bytes, such as 512MiB or 2GiB, is '2GB'"},
+    {"MemoryTooSmall", "store:", "memory: {total_bytes: 1KiB}\nstore:",
+     "c.yaml:23: memory.total_bytes: must be between 67108864 and 1125899906842624 bytes, is 1KiB"},
+    {"MemoryTooLarge", "store:", "memory: {total_bytes: 99999999999GiB}\nstore:",
+     "c.yaml:23: memory.total_bytes: must be between 67108864 and 1125899906842624 bytes, is "
+     "99999999999GiB"},
+    {"LogLevel", "store:", "log: {level: inf}\nstore:",
+     "c.yaml:23: log.level: must be one of trace, debug, info, warning, error, critical, off, is "
+     "'inf' (did you mean 'info'?)"},
+    {"Listen", "store:", "serve: {listen: localhost}\nstore:",
+     "c.yaml:23: serve.listen: must be HOST:PORT, unix:PATH or empty, is 'localhost'"},
+    {"ListenPort", "store:", "serve: {listen: 'a:65536'}\nstore:",
+     "c.yaml:23: serve.listen: must be HOST:PORT, unix:PATH or empty, is 'a:65536'"},
+    {"ListenBareV6", "store:", "serve: {operator_listen: '::1:80'}\nstore:",
+     "c.yaml:23: serve.operator_listen: must be HOST:PORT, unix:PATH or empty, is '::1:80'"},
+    {"OperatorsInTheOpen", "store:", "serve:\n  listen: a:1\n  operator_listen: a:1\nstore:",
+     "c.yaml:25: serve.operator_listen: must differ from serve.listen: what is for operators only "
+     "would be open to all"},
+    {"WitnessInTheStore", "path: /tmp/tacit/store",
+     "path: /tmp/tacit/store/\n  witness: /tmp/tacit/x/../store/w",
+     "c.yaml:25: store.witness: lies inside store.path: a copy of the store would bring its "
+     "witness along, and prove nothing"},
+    {"ZeroByteInAText", "path: /tmp/tacit/store", "path: \"a\\0b\"",
+     "c.yaml:24: store.path: holds a zero byte"},
+    {"NoSuchFiles", "kind: generator", "kind: log\n  files: [/nowhere/day-*.gz]",
+     "c.yaml:3: source.files[0]: no file matches '/nowhere/day-*.gz'"},
+    {"FileNamedTwice", "kind: generator", "kind: log\n  files: [/dev/null, /dev/nul*]",
+     "c.yaml:3: source.files[1]: names '/dev/null' again"},
+};
+INSTANTIATE_TEST_SUITE_P(Values, BadConfig, testing::ValuesIn(kValues));
+
+const std::vector<BadCase> kPrivacy = {
+    {"DeltaOne", "delta: 1e-7", "delta: 1",
+     "c.yaml:22: learners[0].privacy.delta: must be above 0 and below 1, is 1"},
+    {"DeltaZero", "delta: 1e-7", "delta: 0",
+     "c.yaml:22: learners[0].privacy.delta: must be above 0 and below 1, is 0"},
+    {"EpsilonZero", "epsilon: 8", "epsilon: 0",
+     "c.yaml:21: learners[0].privacy.epsilon: must be above 0, is 0"},
+    {"EpsilonInfiniteWithNoise", "epsilon: 8", "epsilon: .inf",
+     "c.yaml:21: learners[0].privacy.epsilon: an epsilon of .inf goes with mechanism none only; "
+     "name the epsilon to hold"},
+    {"EpsilonFiniteWithoutNoise", "kind: adafest\n      threshold: 10", "kind: none",
+     "c.yaml:20: learners[0].privacy.epsilon: mechanism none adds no noise, so no finite epsilon "
+     "holds; write .inf, or use a mechanism"},
+    {"NoiseZero", "threshold: 10", "threshold: 10\n      noise_multiplier: 0",
+     "c.yaml:16: learners[0].mechanism.noise_multiplier: 0 adds no noise, so no finite epsilon "
+     "holds; leave it out to have it follow from epsilon and delta"},
+    {"UnitUser", "unit: event", "unit: user",
+     "c.yaml:20: learners[0].privacy.unit: unit user comes with learners that bound each user's "
+     "part, and model kind pctr does not; use event"},
+    {"UnitElse", "unit: event", "unit: household",
+     "c.yaml:20: learners[0].privacy.unit: must be one of event, user, is 'household'"},
+    {"MorePassesThanParticipations", "kind: generator",
+     "kind: log\n  files: /dev/null\n  passes: 3",
+     "c.yaml:18: learners[0].participation.max_participations: 1 is less than source.passes 3: "
+     "each pass is a participation of every event, and is charged"},
+    {"OnExhausted", "epsilon: 8", "epsilon: 8\n      on_exhausted: stop",
+     "c.yaml:22: learners[0].privacy.on_exhausted: must be one of stop-learning, exit, is 'stop'"},
+};
+INSTANTIATE_TEST_SUITE_P(Privacy, BadConfig, testing::ValuesIn(kPrivacy));
+
+TEST(BadConfigFile, IdsMustDiffer) {
+  const std::string learner = std::string(
+      kSample.substr(kSample.find("  - id"), kSample.find("store:") - kSample.find("  - id")));
+  const Result<Config> config = Parse(Sample("store:", learner + "store:"), "c.yaml", {});
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().message,
+            "c.yaml:23: learners[1].id: another learner is called 'ctr' too");
+}
+
+TEST(BadConfigFile, MissingFileIsNotFound) {
+  const Result<Config> config = Load("/nowhere/tacit.yaml", {});
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(config.error().message,
+            "/nowhere/tacit.yaml: cannot be read: No such file or directory");
+}
+
+TEST(BadConfigFile, DirectoryIsNotAConfiguration) {
+  const Result<Config> config = Load("/tmp", {});
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().code, ErrorCode::kIo);
+}
+
+TEST(BadConfigFile, ListIsNotAConfiguration) {
+  const Result<Config> config = Parse("- a", "c.yaml", {});
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().message, "c.yaml:1: must be a section of keys");
+}
+
+TEST(BadConfigFile, EmptyTextLacksItsFirstRequiredKey) {
+  const Result<Config> config = Parse("", "c.yaml", {});
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().message, "c.yaml:1: source.kind: required, and has no default");
+}
+
+}  // namespace
+}  // namespace tacit::config

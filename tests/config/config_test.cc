@@ -1,0 +1,204 @@
+#include "config/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "config/dump.h"
+#include "config/environment.h"
+#include "sample.h"
+
+namespace tacit::config {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(Config, SampleIsReadWithItsDefaults) {
+  const Result<Config> config = Parse(kSample, "c.yaml", {});
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->source.kind, Source::Kind::kGenerator);
+  EXPECT_EQ(config->source.generator.rows_per_day, 150000u);
+  ASSERT_EQ(config->features.size(), 3u);
+  EXPECT_EQ(config->features[0].transform, "signed_log1p");
+  EXPECT_EQ(config->features[1].buckets, 1000u);
+  EXPECT_EQ(config->features[2].kind, Feature::Kind::kMultiHot);
+  EXPECT_EQ(config->features[2].max_values, 4u);
+  ASSERT_EQ(config->learners.size(), 1u);
+  const Learner& learner = config->learners[0];
+  EXPECT_THAT(learner.model.hidden, ElementsAre(128, 64));
+  EXPECT_EQ(learner.mechanism.threshold, 10);
+  EXPECT_EQ(learner.mechanism.sigma_ratio, 5);
+  EXPECT_FALSE(learner.mechanism.noise_multiplier.has_value());
+  EXPECT_EQ(learner.participation.batch, 4096u);
+  EXPECT_EQ(learner.privacy.delta, 1e-7);
+  EXPECT_EQ(learner.optimizer.kind, Optimizer::Kind::kAdam);
+  EXPECT_EQ(config->store.witness, "/tmp/tacit/store.witness");
+  EXPECT_EQ(config->dead_letters, "/tmp/tacit/store.dead-letters.jsonl");
+  EXPECT_EQ(config->memory_total_bytes, 2ull << 30);
+}
+
+TEST(Config, NotPrivateMeansInfiniteEpsilon) {
+  std::string yaml = Sample("kind: adafest\n      threshold: 10", "kind: none");
+  yaml.replace(yaml.find("epsilon: 8"), 10, "epsilon: .inf");
+  const Result<Config> config = Parse(yaml, "c.yaml", {});
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_TRUE(std::isinf(config->learners[0].privacy.epsilon));
+}
+
+TEST(Config, MemoryTakesSuffixes) {
+  for (const auto& [text, bytes] : std::vector<std::pair<std::string, uint64_t>>{
+           {"100000000", 100000000}, {"512MiB", 512ull << 20}, {"3GiB", 3ull << 30}}) {
+    const Result<Config> config = Parse(kSample, "c.yaml", {"memory.total_bytes=" + text});
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->memory_total_bytes, bytes) << text;
+  }
+}
+
+class Files : public testing::Test {
+ protected:
+  Files() : directory_(testing::TempDir() + "/tacit-config-files") {
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+    for (const char* name : {"day-02.gz", "day-00.gz", "day-01.gz", "early.gz", "od[d].gz"}) {
+      std::ofstream(directory_ + "/" + name) << "x";
+    }
+  }
+  ~Files() override { std::filesystem::remove_all(directory_); }
+
+  std::string directory_;
+};
+
+TEST_F(Files, PatternsAreSortedInsideAndKeptInOrder) {
+  const Result<Config> config = Parse(
+      kSample, "c.yaml",
+      {"source.kind=log", "source.files=[" + directory_ + "/early.gz, " + directory_ + "/day-*]"});
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_THAT(config->source.files,
+              ElementsAre(directory_ + "/early.gz", directory_ + "/day-00.gz",
+                          directory_ + "/day-01.gz", directory_ + "/day-02.gz"));
+}
+
+TEST_F(Files, DumpOfAFileThatLooksLikeAPatternNamesThatFile) {
+  const Result<Config> config =
+      Parse(kSample, "c.yaml", {"source.kind=log", "source.files=" + directory_ + "/od*"});
+  ASSERT_TRUE(config) << config.error().message;
+  const Result<Config> again = Parse(Dump(*config), "dump", {});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_THAT(again->source.files, ElementsAre(directory_ + "/od[d].gz"));
+}
+
+// Everything is in the dump: two configurations with one dump are the same.
+void ExpectRoundTrip(const Config& config) {
+  const std::string dump = Dump(config);
+  const Result<Config> again = Parse(dump, "dump", {});
+  ASSERT_TRUE(again) << again.error().message << "\n" << dump;
+  EXPECT_EQ(Dump(*again), dump);
+}
+
+TEST(Dump, OfTheSampleParsesToTheSame) {
+  const Result<Config> config = Parse(kSample, "c.yaml", {});
+  ASSERT_TRUE(config) << config.error().message;
+  ExpectRoundTrip(*config);
+  EXPECT_THAT(Dump(*config), HasSubstr("  - id: \"ctr\"\n    model:\n      kind: pctr\n"));
+}
+
+TEST(Dump, KeepsAwkwardTexts) {
+  const Result<Config> config =
+      Parse(kSample, "c.yaml", {"store.path=/a \"b\"\\ # c: [x]\té\x01/d"});
+  ASSERT_TRUE(config) << config.error().message;
+  const Result<Config> again = Parse(Dump(*config), "dump", {});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->store.path, "/a \"b\"\\ # c: [x]\té\x01/d");
+}
+
+TEST(Dump, LeavesOutWhatBelongsToAnotherKind) {
+  const Result<Config> config = Parse(kSample, "c.yaml", {});
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_THAT(Dump(*config), Not(HasSubstr("passes")));
+  EXPECT_THAT(Dump(*config), HasSubstr("rows_per_day"));
+}
+
+TEST(Dump, RedactsSecrets) {
+  std::string yaml;
+  Dumper dumper(&yaml, 0, /*compact=*/false);
+  std::string secret = "hunter2", open = "open";
+  for (const char* key : {"sasl.password", "client_secret", "ssl.key_pem", "passwords"}) {
+    dumper.Text(key, key == std::string("passwords") ? &open : &secret, Use::kOptional);
+  }
+  EXPECT_EQ(yaml,
+            "sasl.password: \"(redacted)\"\nclient_secret: \"(redacted)\"\n"
+            "ssl.key_pem: \"(redacted)\"\npasswords: \"open\"\n");
+}
+
+class Shipped : public testing::TestWithParam<std::string> {};
+
+TEST_P(Shipped, ParsesAndRoundTrips) {
+  const std::string path = std::string(TACIT_SOURCE_DIR) + "/config/" + GetParam() + ".yaml";
+  const Result<Config> config = Load(path, {"source.files=/dev/null"});
+  ASSERT_TRUE(config) << config.error().message;
+  ExpectRoundTrip(*config);
+  EXPECT_TRUE(PlanMemory(*config));
+}
+INSTANTIATE_TEST_SUITE_P(Files, Shipped, testing::Values("demo", "reference"));
+
+TEST(Shipped, DemoIsCriteo) {
+  const Result<Config> config =
+      Load(std::string(TACIT_SOURCE_DIR) + "/config/demo.yaml", {"source.files=/dev/null"});
+  ASSERT_TRUE(config) << config.error().message;
+  ASSERT_EQ(config->features.size(), 39u);
+  EXPECT_EQ(config->features[12].name, "I13");
+  EXPECT_EQ(config->features[12].kind, Feature::Kind::kDense);
+  EXPECT_EQ(config->features[13].name, "C1");
+  EXPECT_EQ(config->features[38].name, "C26");
+}
+
+// What the reference says is a default is one.
+TEST(Shipped, ReferenceHasTheDefaults) {
+  const std::string path = std::string(TACIT_SOURCE_DIR) + "/config/reference.yaml";
+  const Result<Config> config = Load(path, {"source.files=/dev/null"});
+  ASSERT_TRUE(config) << config.error().message;
+  Config plain;
+  plain.source.files = config->source.files;
+  plain.features = config->features;
+  plain.features[0].transform = Feature().transform;
+  plain.learners.resize(1);
+  Learner& learner = plain.learners[0];
+  learner.id = config->learners[0].id;
+  learner.mechanism.threshold = config->learners[0].mechanism.threshold;
+  learner.privacy.unit = config->learners[0].privacy.unit;
+  learner.privacy.epsilon = config->learners[0].privacy.epsilon;
+  learner.privacy.delta = config->learners[0].privacy.delta;
+  plain.store.path = config->store.path;
+  plain.store.witness = plain.store.path + ".witness";
+  plain.dead_letters = plain.store.path + ".dead-letters.jsonl";
+  EXPECT_EQ(Dump(*config), Dump(plain));
+}
+
+TEST(Shipped, ReferenceAndReadmeNameEveryKey) {
+  const std::string reference = ReadAll(std::string(TACIT_SOURCE_DIR) + "/config/reference.yaml");
+  const std::string readme = ReadAll(std::string(TACIT_SOURCE_DIR) + "/src/config/README.md");
+  for (const std::string& pattern : KeyPatterns()) {
+    const std::string key = pattern.substr(pattern.rfind('.') + 1);
+    EXPECT_THAT(reference, HasSubstr(key + ":")) << pattern;
+    std::string path = pattern;
+    for (size_t at; (at = path.find(".#")) != std::string::npos;) path.replace(at, 2, "[]");
+    const bool adam = path.ends_with(".beta2") || path.ends_with("optimizer.epsilon");
+    EXPECT_THAT(readme, HasSubstr("`" + (adam ? key : path) + "`"));
+  }
+}
+
+}  // namespace
+}  // namespace tacit::config

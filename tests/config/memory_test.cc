@@ -1,0 +1,85 @@
+#include <gtest/gtest.h>
+
+#include "config/config.h"
+#include "sample.h"
+
+namespace tacit::config {
+namespace {
+
+Config ReadSample(const std::vector<std::string>& overrides) {
+  Result<Config> config = Parse(kSample, "c.yaml", overrides);
+  EXPECT_TRUE(config) << config.error().message;
+  return config ? *config : Config();
+}
+
+uint64_t Total(const MemoryPlan& plan, uint64_t learners) {
+  return plan.row_cache_bytes * learners + plan.store_bytes + plan.queue_bytes + plan.model_bytes +
+         plan.overlay_bytes;
+}
+
+TEST(PlanMemory, PartsFitIntoTheTotal) {
+  for (const char* total : {"128MiB", "512MiB", "2GiB", "64GiB"}) {
+    const Config config = ReadSample({std::string("memory.total_bytes=") + total});
+    const Result<MemoryPlan> plan = PlanMemory(config);
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_LE(Total(*plan, 1), config.memory_total_bytes) << total;
+    EXPECT_GE(plan->store_bytes, 32u << 20) << total;
+  }
+}
+
+TEST(PlanMemory, LeastThatWouldDoDoes) {
+  const std::vector<std::string> wide = {"learners.0.model.hidden=[4096, 4096]",
+                                         "memory.total_bytes=64MiB"};
+  const Result<MemoryPlan> refused = PlanMemory(ReadSample(wide));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  const std::string& message = refused.error().message;
+  EXPECT_TRUE(
+      message.starts_with("memory.total_bytes: 64MiB are too few for these learners; the "
+                          "least that would do is "))
+      << message;
+  const size_t begin = message.rfind(' ') + 1;
+  const uint64_t least = std::stoull(message.substr(begin));
+  // Two layers of 4096 x 4096 and 4096 x 31 floats with adam are 200 MiB each time they are held.
+  EXPECT_GT(least, 400u);
+  auto with = [&](uint64_t mib) {
+    return PlanMemory(ReadSample({wide[0], "memory.total_bytes=" + std::to_string(mib) + "MiB"}));
+  };
+  EXPECT_TRUE(with(least));
+  EXPECT_FALSE(with(least - 1));
+}
+
+TEST(PlanMemory, DenseParametersAreCounted) {
+  // Inputs: 1 number, int(2 * 1000^.25) = 11, and 8. (20+1)*128 + 129*64 + 65*1 = 11009.
+  const Config adam = ReadSample({"learners.0.participation.batch=1"});
+  const Config sgd =
+      ReadSample({"learners.0.participation.batch=1", "learners.0.optimizer.kind=sgd"});
+  const uint64_t activations = 4 * 3 * (20 + 128 + 64 + 1);
+  EXPECT_EQ(PlanMemory(adam)->model_bytes, 11009u * 4 * 8 + activations);
+  EXPECT_EQ(PlanMemory(sgd)->model_bytes, 11009u * 4 * 4 + activations);
+}
+
+TEST(PlanMemory, CacheNeverExceedsAllRowsThereAre) {
+  const Result<MemoryPlan> plan = PlanMemory(ReadSample({"memory.total_bytes=64GiB"}));
+  ASSERT_TRUE(plan);
+  const uint64_t rows = 1000 * (4 * (11 * 3 + 1) + 64) + 500 * (4 * (8 * 3 + 1) + 64);
+  EXPECT_EQ(plan->row_cache_bytes, rows + (1 << 20));
+}
+
+TEST(PlanMemory, ExtremeSettingsAreTooMuchRatherThanWrappedAround) {
+  const Result<MemoryPlan> plan = PlanMemory(ReadSample(
+      {"schema.features.1.buckets=68719476736", "schema.features.1.dim=4096",
+       "learners.0.participation.batch=16777216", "learners.0.model.hidden=[65536, 65536]"}));
+  EXPECT_FALSE(plan);
+}
+
+TEST(PlanMemory, LearnersAddUp) {
+  const Config one = ReadSample({});
+  Config two = one;
+  two.learners.push_back(two.learners[0]);
+  EXPECT_EQ(PlanMemory(two)->model_bytes, 2 * PlanMemory(one)->model_bytes);
+  EXPECT_EQ(PlanMemory(two)->overlay_bytes, 2 * PlanMemory(one)->overlay_bytes);
+}
+
+}  // namespace
+}  // namespace tacit::config
