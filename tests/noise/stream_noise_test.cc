@@ -1,0 +1,184 @@
+#include "noise/stream_noise.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "noise/noise.h"
+#include "support/statistics.h"
+
+namespace tacit::noise {
+namespace {
+
+using testing::CheckCounts;
+using testing::CheckDistribution;
+using testing::CheckMoments;
+using testing::CheckNoCommonWord;
+using testing::CheckTails;
+using testing::CheckUncorrelated;
+using testing::NormalCdf;
+
+constexpr size_t kMany = 1000000;
+
+std::vector<double> FloatNormals(NoiseSource& noise, size_t n, double stddev = 1) {
+  std::vector<float> values(n);
+  noise.AddGaussian(stddev, values);
+  return {values.begin(), values.end()};
+}
+
+std::vector<double> DoubleNormals(NoiseSource& noise, size_t n) {
+  std::vector<double> values(n);
+  noise.FillGaussian(values);
+  return values;
+}
+
+std::string CheckStandardNormal(const std::vector<double>& z) {
+  return CheckMoments(z) + CheckDistribution(z, NormalCdf) + CheckTails(z);
+}
+
+TEST(AddGaussian, IsStandardNormal) {
+  const auto noise = MakeNoiseSource();
+  EXPECT_EQ(CheckStandardNormal(FloatNormals(*noise, kMany)), "");
+  EXPECT_EQ(CheckTails(FloatNormals(*noise, 10 * kMany)), "");
+}
+
+TEST(FillGaussian, IsStandardNormal) {
+  const auto noise = MakeNoiseSource();
+  EXPECT_EQ(CheckStandardNormal(DoubleNormals(*noise, kMany)), "");
+}
+
+TEST(StatisticalTests, FailOnWrongNormals) {
+  const auto noise = MakeNoiseSource();
+  for (double wrong_sigma : {0.99, 1.01})
+    EXPECT_NE(CheckMoments(FloatNormals(*noise, kMany, wrong_sigma)), "") << wrong_sigma;
+  auto shifted = FloatNormals(*noise, kMany);
+  for (double& z : shifted) z += 0.01;
+  EXPECT_NE(CheckMoments(shifted), "");
+  // Right moments, wrong shape: the sum of four uniforms.
+  std::vector<double> sums(kMany);
+  for (double& z : sums) {
+    z = -2;
+    for (int i = 0; i < 4; ++i) z += noise->Uniform();
+    z *= std::sqrt(3.0);
+  }
+  EXPECT_EQ(CheckMoments(sums).find("mean"), std::string::npos);
+  EXPECT_NE(CheckDistribution(sums, NormalCdf), "");
+  // A generator whose tail ends too early.
+  auto cut = FloatNormals(*noise, kMany);
+  for (double& z : cut) z = std::clamp(z, -4.0, 4.0);
+  EXPECT_NE(CheckTails(cut), "");
+}
+
+TEST(AddGaussian, AddsToWhatIsThereForEverySize) {
+  const auto noise = MakeNoiseSource();
+  for (size_t size : {0u, 1u, 2u, 3u, 4095u, 4096u, 4097u, 9001u}) {
+    std::vector<float> values(size, 1000.0f);
+    noise->AddGaussian(0.5, values);
+    for (float value : values) {
+      EXPECT_NE(value, 1000.0f);
+      EXPECT_LT(std::abs(value - 1000.0f), 4.0f);
+    }
+    std::vector<float> untouched(size, 3.0f);
+    noise->AddGaussian(0, untouched);
+    EXPECT_EQ(untouched, std::vector<float>(size, 3.0f));
+  }
+}
+
+// Neighbours in a chunk and the two halves of a pair.
+TEST(AddGaussian, DrawsAreUncorrelated) {
+  const auto noise = MakeNoiseSource();
+  const auto z = FloatNormals(*noise, kMany);
+  for (size_t lag : {1u, 2u, 2048u, 4096u})
+    EXPECT_EQ(CheckUncorrelated(std::span(z).first(kMany - lag), std::span(z).subspan(lag)), "")
+        << lag;
+  std::vector<double> squares(kMany);
+  for (size_t i = 0; i < kMany; ++i) squares[i] = (z[i] * z[i] - 1) / std::sqrt(2.0);
+  EXPECT_EQ(
+      CheckUncorrelated(std::span(squares).first(kMany - 2048), std::span(squares).subspan(2048)),
+      "");
+}
+
+StreamNoise FixedNoise() {
+  return StreamNoise(std::make_unique<Keystream>(Keystream::Key{1}, Keystream::CounterBlock{}));
+}
+
+TEST(NoiseSource, TwoSourcesAreIndependentAndAReplayIsFoundOut) {
+  const auto a = MakeNoiseSource(), b = MakeNoiseSource();
+  EXPECT_EQ(CheckUncorrelated(FloatNormals(*a, kMany), FloatNormals(*b, kMany)), "");
+  StreamNoise original = FixedNoise(), replay = FixedNoise();
+  EXPECT_NE(CheckUncorrelated(FloatNormals(original, kMany), FloatNormals(replay, kMany)), "");
+}
+
+TEST(NoiseSource, RekeyEndsAReplay) {
+  StreamNoise original = FixedNoise(), replay = FixedNoise();
+  original.Rekey();
+  replay.Rekey();
+  EXPECT_EQ(CheckUncorrelated(FloatNormals(original, kMany), FloatNormals(replay, kMany)), "");
+}
+
+TEST(Uniform, IsUniformAndNeverAtAnEnd) {
+  const auto noise = MakeNoiseSource();
+  std::vector<double> u(kMany);
+  for (double& value : u) {
+    value = noise->Uniform();
+    ASSERT_GT(value, 0);
+    ASSERT_LT(value, 1);
+    ASSERT_EQ(value * 0x1p53, std::floor(value * 0x1p53));
+  }
+  EXPECT_EQ(CheckDistribution(u, [](double x) { return x; }), "");
+  for (double& value : u) value = value * value;
+  EXPECT_NE(CheckDistribution(u, [](double x) { return x; }), "");
+}
+
+// P(skip = k) = p (1 - p)^k; the last cell is everything beyond.
+std::string CheckGeometric(double p, const std::function<uint64_t()>& skip) {
+  constexpr size_t kCells = 12;
+  const uint64_t width = std::max<uint64_t>(1, static_cast<uint64_t>(0.3 / p));
+  std::vector<uint64_t> counts(kCells);
+  std::vector<double> probability(kCells);
+  for (size_t i = 0; i < kMany; ++i) ++counts[std::min<uint64_t>(skip() / width, kCells - 1)];
+  double beyond = 1;
+  for (size_t cell = 0; cell < kCells; ++cell) {
+    const double next = beyond * std::exp(std::log1p(-p) * static_cast<double>(width));
+    probability[cell] = cell + 1 < kCells ? beyond - next : beyond;
+    beyond = next;
+  }
+  return CheckCounts(counts, probability, static_cast<double>(kMany));
+}
+
+TEST(GeometricSkip, IsGeometricAndAnOffByOneIsFoundOut) {
+  const auto noise = MakeNoiseSource();
+  for (double p : {0.7, 0.1, 1e-3, 1e-7}) {
+    EXPECT_EQ(CheckGeometric(p, [&] { return noise->GeometricSkip(p); }), "") << p;
+    EXPECT_NE(CheckGeometric(p, [&] { return noise->GeometricSkip(p * 1.02); }), "") << p;
+  }
+  EXPECT_NE(CheckGeometric(0.1, [&] { return noise->GeometricSkip(0.1) + 1; }), "");
+}
+
+TEST(GeometricSkip, HoldsAtTheEnds) {
+  const auto noise = MakeNoiseSource();
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_EQ(noise->GeometricSkip(1), 0u);
+    EXPECT_EQ(noise->GeometricSkip(1e-300), uint64_t{1} << 63);
+  }
+}
+
+TEST(GaussianTail, IsTheTailOfTheNormal) {
+  const auto noise = MakeNoiseSource();
+  for (double lower : {-2.0, 0.0, 0.5, 3.0, 10.0, 30.0}) {
+    std::vector<double> sample(200000);
+    for (double& z : sample) {
+      z = noise->GaussianTail(lower);
+      ASSERT_GE(z, lower);
+    }
+    const auto cdf = [&](double z) { return 1 - NormalCdf(-z) / NormalCdf(-lower); };
+    EXPECT_EQ(CheckDistribution(sample, cdf), "") << lower;
+    for (double& z : sample) z += 0.1 / (1 + std::abs(lower));
+    EXPECT_NE(CheckDistribution(sample, cdf), "") << lower;
+  }
+}
+
+}  // namespace
+}  // namespace tacit::noise

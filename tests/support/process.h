@@ -1,0 +1,63 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tacit::test {
+
+// How a program ended, and what it said.
+struct Ended {
+  int exit_code = -1;  // -1: killed by `signal`
+  int signal = 0;
+  std::string out, err;
+};
+
+// A child process with its output collected in files. Killed when the object goes.
+class Process {
+ public:
+  // `environment` entries are "NAME=value", on top of the test's own.
+  explicit Process(std::vector<std::string> command, std::vector<std::string> environment = {});
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void Signal(int signal);
+  // The end, or nothing when it has not come in time.
+  std::optional<Ended> WaitFor(std::chrono::milliseconds timeout);
+  // What it has written so far.
+  std::string Out() const;
+  std::string Err() const;
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = -1;
+  std::string out_path_, err_path_;
+  std::optional<Ended> ended_;
+};
+
+// Runs a program to its end; kills it and fails the test after `timeout`.
+Ended Run(std::vector<std::string> command, std::vector<std::string> environment = {},
+          std::chrono::milliseconds timeout = std::chrono::seconds(120));
+
+// A fresh folder that goes with the object.
+class TempDir {
+ public:
+  TempDir();
+  ~TempDir();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+std::string ReadFile(const std::string& path);
+void WriteFile(const std::string& path, std::string_view bytes);
+
+}  // namespace tacit::test
