@@ -1,9 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -13,7 +13,7 @@
 namespace tacit {
 
 // The probability that a random positive is scored above a random negative, ties counting half
-// (Mann-Whitney). NaN when there are no positives or no negatives. Scores must not be NaN; a label
+// (Mann-Whitney). 1/2 when there are no positives or no negatives. Scores must not be NaN; a label
 // is positive when it is above 1/2. O(n log n).
 inline double ExactAuc(std::span<const float> score, std::span<const float> label) {
   TACIT_CHECK(score.size() == label.size());
@@ -29,36 +29,33 @@ inline double ExactAuc(std::span<const float> score, std::span<const float> labe
     positives += tied_positives;
     negatives += tied_negatives;
   }
-  if (positives == 0 || negatives == 0) return std::numeric_limits<double>::quiet_NaN();
-  return wins / (positives * negatives);
+  return positives == 0 || negatives == 0 ? 0.5 : wins / (positives * negatives);
 }
 
-// The same over a stream, from a histogram of probabilities: in constant memory, and within 1e-3 of
-// the exact value unless nearly all scores lie in a few of the 2^14 bins. Not thread-safe.
-class BinnedAuc {
+// The same over a stream of logits, from a histogram of their probabilities: in constant memory,
+// and within 1e-3 of the exact value unless nearly all scores lie in a few of the 2^14 bins. A
+// value; not thread-safe.
+class AucHistogram {
  public:
   static constexpr size_t kBins = 1 << 14;
 
-  BinnedAuc() : positives_(kBins), negatives_(kBins) {}
+  AucHistogram() : positives_(kBins), negatives_(kBins) {}
 
-  // REQUIRES 0 <= probability <= 1; what is outside counts as the nearest, NaN as 0.
-  void Add(float probability, bool positive) {
-    const float clamped = probability > 0 ? std::min(probability, 1.0f) : 0.0f;
-    const auto bin = std::min(static_cast<size_t>(clamped * kBins), kBins - 1);
+  // NaN counts as the lowest score.
+  void Add(float logit, bool positive) {
+    const float probability = 1 / (1 + std::exp(-logit));
+    const float place = probability > 0 ? probability * kBins : 0;
+    const size_t bin = std::min(static_cast<size_t>(place), kBins - 1);
     ++(positive ? positives_ : negatives_)[bin];
   }
-  void Merge(const BinnedAuc& other) {
+  void Merge(const AucHistogram& other) {
     for (size_t i = 0; i < kBins; ++i) {
       positives_[i] += other.positives_[i];
       negatives_[i] += other.negatives_[i];
     }
   }
-  void Clear() {
-    std::fill(positives_.begin(), positives_.end(), 0);
-    std::fill(negatives_.begin(), negatives_.end(), 0);
-  }
-  // NaN while there are no positives or no negatives.
-  double Value() const {
+  // 1/2 while there are no positives or no negatives.
+  double Auc() const {
     double positives = 0, negatives = 0, wins = 0;
     for (size_t i = 0; i < kBins; ++i) {
       const auto tied_positives = static_cast<double>(positives_[i]);
@@ -67,8 +64,7 @@ class BinnedAuc {
       positives += tied_positives;
       negatives += tied_negatives;
     }
-    if (positives == 0 || negatives == 0) return std::numeric_limits<double>::quiet_NaN();
-    return wins / (positives * negatives);
+    return positives == 0 || negatives == 0 ? 0.5 : wins / (positives * negatives);
   }
 
  private:

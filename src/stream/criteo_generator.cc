@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <numbers>
+#include <thread>
 #include <utility>
 
 #include "base/auc.h"
@@ -58,10 +59,10 @@ constexpr std::array<std::pair<uint8_t, uint8_t>, 5> kPairs = {
 
 // Variances of the logit's parts. What little data can teach (integers, small vocabularies) has
 // more than half; the head values of large vocabularies have most of the rest.
-constexpr double kIntegerVariance = 0.62;
-constexpr double kSmallVariance = 0.68;  // columns with fewer than kSmallVocabulary values
-constexpr double kLargeVariance = 0.72;
-constexpr double kPairVariance = 0.20;
+constexpr double kIntegerVariance = 0.52;
+constexpr double kSmallVariance = 0.58;  // columns with fewer than kSmallVocabulary values
+constexpr double kLargeVariance = 0.60;
+constexpr double kPairVariance = 0.15;
 constexpr uint32_t kSmallVocabulary = 1000;
 constexpr double kClickRate = 0.25;
 
@@ -412,12 +413,23 @@ CriteoGenerator::CriteoGenerator(CriteoGeneratorOptions options)
 
 CriteoGenerator::~CriteoGenerator() = default;
 
-const CriteoGenerator::Tables& CriteoGenerator::TablesOf(uint32_t day) {
+std::shared_ptr<const CriteoGenerator::Tables> CriteoGenerator::TablesOf(uint32_t day) const {
   TACIT_CHECK(day < options_.days, "a day that is not in the log");
-  if (recent_ != nullptr && recent_->day == day) return *recent_;
-  std::swap(recent_, older_);
-  if (recent_ == nullptr || recent_->day != day) recent_ = std::make_unique<Tables>(*truth_, day);
-  return *recent_;
+  const size_t kept = std::max(4u, std::thread::hardware_concurrency() + 1);  // one a thread
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = std::find_if(recent_.begin(), recent_.end(),
+                                    [&](const auto& tables) { return tables->day == day; });
+    if (found != recent_.end()) {
+      std::rotate(found, found + 1, recent_.end());
+      return recent_.back();
+    }
+  }
+  auto made = std::make_shared<const Tables>(*truth_, day);
+  std::lock_guard lock(mutex_);
+  if (recent_.size() >= kept) recent_.erase(recent_.begin());
+  recent_.push_back(made);
+  return made;
 }
 
 CriteoGenerator::Row CriteoGenerator::Draw(const Tables& tables, uint64_t row) const {
@@ -442,8 +454,9 @@ CriteoGenerator::Row CriteoGenerator::Draw(const Tables& tables, uint64_t row) c
 }
 
 void CriteoGenerator::Generate(uint32_t day, uint64_t first_row, uint64_t n, std::string* lines,
-                               std::vector<float>* true_probability) {
-  const Tables& tables = TablesOf(day);
+                               std::vector<float>* true_probability) const {
+  const std::shared_ptr<const Tables> held = TablesOf(day);
+  const Tables& tables = *held;
   for (uint64_t row = first_row; row < first_row + n; ++row) {
     const Row drawn = Draw(tables, row);
     const double probability = drawn.ClickProbability(tables, truth_->bias);
@@ -453,16 +466,18 @@ void CriteoGenerator::Generate(uint32_t day, uint64_t first_row, uint64_t n, std
 }
 
 void CriteoGenerator::Predict(uint32_t model_day, uint32_t day, uint64_t first_row, uint64_t n,
-                              std::vector<float>* probability) {
-  const Tables* model = &TablesOf(model_day);
-  const Tables& tables = TablesOf(day);
+                              std::vector<float>* probability) const {
+  const std::shared_ptr<const Tables> model = TablesOf(model_day);
+  const std::shared_ptr<const Tables> held = TablesOf(day);
+  const Tables& tables = *held;
   for (uint64_t row = first_row; row < first_row + n; ++row)
     probability->push_back(
         static_cast<float>(Draw(tables, row).ClickProbability(*model, truth_->bias)));
 }
 
-double CriteoGenerator::BestAuc(uint32_t day, uint64_t n) {
-  const Tables& tables = TablesOf(day);
+double CriteoGenerator::BestAuc(uint32_t day, uint64_t n) const {
+  const std::shared_ptr<const Tables> held = TablesOf(day);
+  const Tables& tables = *held;
   std::vector<float> probability, label;
   for (uint64_t row = 0; row < n; ++row) {
     const Row drawn = Draw(tables, row);

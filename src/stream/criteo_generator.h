@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,8 +27,8 @@ std::span<const uint32_t> CriteoVocabulary();
 // lose popularity, new values appear. About a quarter of the rows are clicks, and ranking by the
 // true probability gives an AUC of about 0.80: no model can do better.
 //
-// A row is a function of (seed, day, row) alone. Not thread-safe: keeps the tables of the last
-// days it was asked for.
+// A row is a function of (seed, day, row) alone. Thread-safe; threads that each work on a day of
+// their own do not hinder each other.
 class CriteoGenerator {
  public:
   // REQUIRES days > 0 and rows_per_day > 0.
@@ -41,25 +42,27 @@ class CriteoGenerator {
   // Appends rows [first_row, first_row + n) of a day, each with its newline, and the probability of
   // a click that each was drawn with; either may be null. REQUIRES day < days.
   void Generate(uint32_t day, uint64_t first_row, uint64_t n, std::string* lines,
-                std::vector<float>* true_probability);
+                std::vector<float>* true_probability) const;
   // What somebody who knows the truth of `model_day` says of rows of `day`: how much there is to
   // gain from learning on.
   void Predict(uint32_t model_day, uint32_t day, uint64_t first_row, uint64_t n,
-               std::vector<float>* probability);
+               std::vector<float>* probability) const;
   // The AUC of the true probability over the first n rows of a day: the best there is.
-  double BestAuc(uint32_t day, uint64_t n);
+  double BestAuc(uint32_t day, uint64_t n) const;
 
  private:
   struct Truth;   // what holds for all days
   struct Tables;  // of one day
   struct Row;
 
-  const Tables& TablesOf(uint32_t day);
+  std::shared_ptr<const Tables> TablesOf(uint32_t day) const;
   Row Draw(const Tables& tables, uint64_t row) const;
 
   const CriteoGeneratorOptions options_;
   const std::unique_ptr<const Truth> truth_;
-  std::unique_ptr<Tables> recent_, older_;
+  // Tables take longer to make than a few thousand rows: the last ones used are kept, latest last.
+  mutable std::mutex mutex_;
+  mutable std::vector<std::shared_ptr<const Tables>> recent_;
 };
 
 // The generator as a source: offset = day * rows_per_day + row, a public mark at each day's end,
