@@ -88,7 +88,7 @@ class CpuBackend final : public Backend {
     TACIT_CHECK(out.size() == x.rows, "one norm per row");
     ForRows(x.rows, [&](size_t begin, size_t end) {
       for (size_t r = begin; r < end; ++r)
-        out[r] = static_cast<float>(loops::Dot(x.Row(r), x.Row(r), x.cols));
+        out[r] = static_cast<float>(loops::SquaredNorm(x.Row(r), x.cols));
     });
   }
   void UnitSquaredNorms(std::span<const uint32_t> unit_end, ConstMatrix a, ConstMatrix g,
