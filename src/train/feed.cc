@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
 
 namespace tacit::train {
 namespace {
@@ -24,10 +26,16 @@ class Feed::Cutter {
   }
 
   bool Feed(const Piece& piece, const event::Batch& examples) {
-    const uint64_t from = NextOffset(position_, piece.records.partition);
-    if (pass_ < position_.period || piece.records.end_offset() <= from) return true;
+    const event::RawRecords& records = piece.records;
+    uint64_t& next = fed_[records.partition];
+    if (pass_ < position_.period || records.end_offset() < next) return true;
     identity_ = &piece.source_identity;
-    return participation_->Feed(piece.records, examples, Emitter(false));
+    const uint64_t from = std::exchange(next, records.end_offset());
+    if (from <= records.first_offset)
+      return participation_->Feed(records, examples, Emitter(false));
+    event::Batch rest;
+    const event::RawRecords frame = Behind(records, examples, from, &rest);
+    return participation_->Feed(frame, rest, Emitter(false));
   }
 
   bool EndPass(const std::string& identity) {
@@ -44,7 +52,28 @@ class Feed::Cutter {
   }
 
  private:
+  // The frame and the examples of a run of records from this offset on: another learner, further
+  // back in the stream, is why the run begins before it.
+  static event::RawRecords Behind(const event::RawRecords& records, const event::Batch& examples,
+                                  uint64_t from, event::Batch* rest) {
+    event::RawRecords frame;
+    frame.partition = records.partition;
+    frame.first_offset = from;
+    frame.end.resize(records.end_offset() - from);
+    for (const event::PublicMark& mark : records.marks)
+      if (mark.offset > from) frame.marks.push_back(mark);
+    const auto first = std::lower_bound(examples.offset.begin(), examples.offset.end(), from);
+    rest->dense_width = examples.dense_width;
+    rest->slots = examples.slots;
+    rest->partition = examples.partition;
+    rest->AppendRange(examples, static_cast<size_t>(first - examples.offset.begin()),
+                      examples.size());
+    return frame;
+  }
+
   void StartPass() {
+    fed_.clear();
+    for (const OffsetRange& next : position_.next) fed_[next.partition] = next.begin;
     participation_ = stream::MakeOnceParticipation(
         {.offsets_per_step = learner_.offsets_per_step, .start = position_});
   }
@@ -58,8 +87,9 @@ class Feed::Cutter {
 
   FeedOptions::Learner learner_;
   BoundedQueue<LearnerStep>& steps_;
-  uint64_t pass_ = 0;          // of the records that come in now
-  stream::Position position_;  // after the last emitted step
+  uint64_t pass_ = 0;                // of the records that come in now
+  stream::Position position_;        // after the last emitted step
+  std::map<int32_t, uint64_t> fed_;  // per partition: the offset behind the last record taken
   const std::string* identity_ = nullptr;
   std::unique_ptr<stream::Participation> participation_;
 };

@@ -1,0 +1,206 @@
+#include "train/feed.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "event/codec.h"
+
+namespace tacit::train {
+namespace {
+
+// A topic of `records` lines "label TAB number", with file ends at given offsets; line i has label
+// i % 2 and number i. Some lines are bad.
+class ListSource final : public stream::Source {
+ public:
+  ListSource(uint64_t records, std::vector<uint64_t> ends, std::vector<uint64_t> bad, uint64_t seed)
+      : records_(records), ends_(std::move(ends)), bad_(std::move(bad)), random_(seed) {}
+
+  std::string topic() const override { return "list"; }
+  std::vector<int32_t> partitions() const override { return {0}; }
+  Result<stream::PollOutcome> Poll(std::chrono::milliseconds, event::RawRecords* out) override {
+    out->Clear();
+    if (fail_at && next_ >= *fail_at) return Fail(ErrorCode::kIo, "the list is torn");
+    if (next_ >= records_) return stream::PollOutcome::kEnd;
+    out->first_offset = next_;
+    out->origin = "list";
+    const uint64_t n = std::min<uint64_t>(1 + random_() % 40, records_ - next_);
+    for (uint64_t i = next_; i < next_ + n; ++i) {
+      const bool bad = std::find(bad_.begin(), bad_.end(), i) != bad_.end();
+      out->bytes +=
+          bad ? std::string("nonsense") : std::to_string(i % 2) + "\t" + std::to_string(i);
+      out->end.push_back(static_cast<uint32_t>(out->bytes.size()));
+    }
+    next_ += n;
+    for (const uint64_t end : ends_)
+      if (end > out->first_offset && end <= next_)
+        out->marks.push_back({event::PublicMark::Kind::kFileEnd, end, "file"});
+    return stream::PollOutcome::kRecords;
+  }
+  Status Seek(std::span<const stream::PartitionOffset> positions) override {
+    ++seeks;
+    next_ = positions.empty() ? 0 : positions[0].offset;
+    return {};
+  }
+  void Pause(std::span<const int32_t>) override {}
+  void Resume(std::span<const int32_t>) override {}
+  void Advise(std::span<const stream::PartitionOffset>, const std::string&) override {}
+  uint64_t RecordsAfter(std::span<const stream::PartitionOffset>) const override { return 0; }
+  std::string Identity() const override { return "read to " + std::to_string(next_); }
+  Status VerifyIdentity(const std::string&) override { return {}; }
+
+  int seeks = 0;
+  std::optional<uint64_t> fail_at;
+
+ private:
+  uint64_t records_, next_ = 0;
+  std::vector<uint64_t> ends_, bad_;
+  std::mt19937_64 random_;
+};
+
+class ListSink final : public event::DeadLetterSink {
+ public:
+  Status Write(std::span<const event::DeadLetter> letters) override {
+    if (fails) return Fail(ErrorCode::kIo, "dead letters cannot be kept");
+    for (const auto& letter : letters) offsets.push_back(letter.offset);
+    return {};
+  }
+  std::vector<uint64_t> offsets;
+  bool fails = false;
+};
+
+struct Bench {
+  event::FeatureTransform transform{
+      {.dense = {{.name = "n", .transform = event::DenseTransform::kIdentity}}, .categorical = {}}};
+  std::unique_ptr<event::Codec> codec = event::MakeCriteoTsvCodec(transform);
+  ListSink sink;
+};
+
+// What a step was, without its examples' columns.
+struct Seen {
+  uint16_t learner;
+  uint64_t begin, end, step, period;
+  std::vector<uint64_t> offsets;
+  bool ends_pass;
+};
+
+std::vector<Seen> Drain(Feed& feed) {
+  std::vector<Seen> seen;
+  while (auto step = feed.steps().Pop()) {
+    EXPECT_EQ(step->batch.ranges.size(), 1u);
+    seen.push_back({step->learner.value, step->batch.ranges[0].begin, step->batch.ranges[0].end,
+                    step->batch.after.step, step->batch.after.period, step->batch.examples.offset,
+                    step->ends_pass});
+  }
+  return seen;
+}
+
+TEST(FeedTest, EveryRecordIsInOneStepOfEachLearnerAndPass) {
+  Bench bench;
+  ListSource source(1000, {300, 1000}, {17, 512}, 5);
+  Feed feed({.learners = {{LearnerIndex(0), 64, {}}, {LearnerIndex(1), 100, {}}}, .passes = 2},
+            source, *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(feed.Start());
+  const auto seen = Drain(feed);
+  ASSERT_TRUE(feed.status());
+  for (uint16_t learner = 0; learner < 2; ++learner) {
+    uint64_t next = 0, period = 0, steps = 0;
+    std::map<uint64_t, int> count;
+    for (const Seen& s : seen) {
+      if (s.learner != learner) continue;
+      if (s.period != period) {
+        EXPECT_EQ(next, 1000u);
+        next = 0;
+        period = s.period;
+      }
+      EXPECT_EQ(s.begin, next);
+      EXPECT_LE(s.end - s.begin, learner == 0 ? 64u : 100u);
+      EXPECT_FALSE(s.begin < 300 && s.end > 300) << "a step across a file end";
+      EXPECT_EQ(s.step, ++steps) << "steps are numbered through the passes";
+      for (const uint64_t offset : s.offsets) ++count[offset];
+      next = s.end;
+    }
+    EXPECT_EQ(period, 1u);
+    EXPECT_EQ(count.size(), 998u);
+    for (const auto& [offset, times] : count) EXPECT_EQ(times, 2) << offset;
+  }
+  EXPECT_EQ(feed.records_dead(), 4u);
+}
+
+TEST(FeedTest, LearnersGoOnFromTheirOwnPositions) {
+  Bench bench;
+  ListSource source(500, {500}, {}, 6);
+  const stream::Position ahead{
+      .period = 0, .period_start = {{0, 0, 0}}, .next = {{0, 333, 333}}, .step = 9};
+  Feed feed({.learners = {{LearnerIndex(0), 50, {}}, {LearnerIndex(1), 50, ahead}}}, source,
+            *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(feed.Start());
+  uint64_t first = 0, second = 0;
+  for (const Seen& s : Drain(feed)) {
+    if (s.learner == 0) {
+      EXPECT_EQ(s.begin, first);
+      first = s.end;
+    } else {
+      if (second == 0) {
+        EXPECT_EQ(s.begin, 333u);
+        EXPECT_EQ(s.step, 10u);
+      }
+      for (const uint64_t offset : s.offsets) EXPECT_GE(offset, 333u);
+      second = s.end;
+    }
+  }
+  EXPECT_EQ(first, 500u);
+  EXPECT_EQ(second, 500u);
+}
+
+TEST(FeedTest, ALearnerInTheSecondPassDoesNotSeeTheFirst) {
+  Bench bench;
+  ListSource source(200, {200}, {}, 7);
+  const stream::Position second_pass{
+      .period = 1, .period_start = {}, .next = {{0, 100, 100}}, .step = 12};
+  Feed feed({.learners = {{LearnerIndex(0), 50, second_pass}}, .passes = 2}, source, *bench.codec,
+            bench.transform, bench.sink);
+  ASSERT_TRUE(feed.Start());
+  const auto seen = Drain(feed);
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_EQ(seen[0].begin, 100u);
+  EXPECT_EQ(seen[0].period, 1u);
+  EXPECT_EQ(source.seeks, 1);
+}
+
+TEST(FeedTest, ASourceThatFailsEndsTheFeedAndSaysWhy) {
+  Bench bench;
+  ListSource source(500, {}, {}, 8);
+  source.fail_at = 200;
+  Feed feed({.learners = {{LearnerIndex(0), 50, {}}}}, source, *bench.codec, bench.transform,
+            bench.sink);
+  ASSERT_TRUE(feed.Start());
+  Drain(feed);
+  ASSERT_FALSE(feed.status());
+  EXPECT_EQ(feed.status().error().message, "the list is torn");
+}
+
+TEST(FeedTest, NoRecordPassesADeadLetterThatCouldNotBeKept) {
+  Bench bench;
+  bench.sink.fails = true;
+  ListSource source(500, {}, {130}, 9);
+  Feed feed({.learners = {{LearnerIndex(0), 10, {}}}}, source, *bench.codec, bench.transform,
+            bench.sink);
+  ASSERT_TRUE(feed.Start());
+  for (const Seen& s : Drain(feed)) EXPECT_LE(s.end, 130u);
+  EXPECT_FALSE(feed.status());
+}
+
+TEST(FeedTest, StopEndsBothThreadsWhileTheQueueIsFull) {
+  Bench bench;
+  ListSource source(1'000'000, {}, {}, 10);
+  Feed feed({.learners = {{LearnerIndex(0), 10, {}}}}, source, *bench.codec, bench.transform,
+            bench.sink);
+  ASSERT_TRUE(feed.Start());
+  ASSERT_TRUE(feed.steps().Pop());
+  feed.Stop();
+  EXPECT_LT(feed.records_read(), 1'000'000u);
+}
+
+}  // namespace
+}  // namespace tacit::train

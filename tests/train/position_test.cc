@@ -1,0 +1,40 @@
+#include "train/position.h"
+
+#include <gtest/gtest.h>
+
+namespace tacit::train {
+namespace {
+
+TEST(PositionTest, ComesBackAsItWas) {
+  const stream::Position position{.period = 3,
+                                  .period_start = {{0, 0, 0}, {7, 12, 12}},
+                                  .next = {{0, 5'000'000'000, 5'000'000'000}, {7, 40, 40}},
+                                  .step = 99};
+  const auto decoded = DecodePosition(EncodePosition(position));
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->period, 3u);
+  EXPECT_EQ(decoded->step, 99u);
+  EXPECT_EQ(decoded->next, position.next);
+  EXPECT_EQ(decoded->period_start, position.period_start);
+}
+
+TEST(PositionTest, NoBytesAreTheBeginning) {
+  const auto decoded = DecodePosition("");
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->step, 0u);
+  EXPECT_TRUE(decoded->next.empty());
+}
+
+TEST(PositionTest, CutOrLongerBytesAreRefused) {
+  const std::string bytes =
+      EncodePosition({.period = 1, .period_start = {}, .next = {{0, 1, 1}}, .step = 2});
+  for (size_t length = 1; length < bytes.size(); ++length)
+    EXPECT_FALSE(DecodePosition(bytes.substr(0, length))) << length;
+  EXPECT_FALSE(DecodePosition(bytes + "x"));
+  std::string other_format = bytes;
+  other_format[0] = 9;
+  EXPECT_FALSE(DecodePosition(other_format));
+}
+
+}  // namespace
+}  // namespace tacit::train

@@ -1,0 +1,241 @@
+// The step loop against a store that only remembers: what it commits, what it refuses, when it
+// ends.
+#include "train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "noise/noise.h"
+#include "privacy/gaussian.h"
+#include "train/memory_rows.h"
+#include "train/position.h"
+
+namespace tacit::train {
+namespace {
+
+RowSpace SmallSpace() {
+  RowSpace space;
+  space.AddTable("a", 40, 3);
+  space.AddTable("b", 10, 2);
+  return space;
+}
+
+class EmptySnapshot final : public store::Snapshot {
+ public:
+  explicit EmptySnapshot(const privacy::Ledger& ledger)
+      : learners_(ledger.Learners()), total_(ledger.Total()), head_(ledger.head()) {}
+  CommitSeq version() const override { return CommitSeq(0); }
+  const Digest& head() const override { return head_; }
+  std::string lineage() const override { return ""; }
+  const std::vector<privacy::LedgerTotal>& learners() const override { return learners_; }
+  const privacy::LedgerTotal& total() const override { return total_; }
+  uint64_t ledger_entries() const override { return 0; }
+  std::shared_ptr<const store::DenseState> Dense(LearnerIndex) const override { return nullptr; }
+  Status Rows(LearnerIndex, std::span<const uint64_t>, std::span<float>) const override {
+    return {};
+  }
+
+ private:
+  std::vector<privacy::LedgerTotal> learners_;
+  privacy::LedgerTotal total_;
+  Digest head_;
+};
+
+class RememberingStore final : public store::EmbeddingStore {
+ public:
+  explicit RememberingStore(store::RowLayout layout) : rows_(std::move(layout)) {
+    EXPECT_TRUE(ledger_.Declare({.learner = "ctr", .epsilon = 8, .delta = 1e-6}));
+  }
+  store::LearnerState State(LearnerIndex) const override { return {}; }
+  std::string source_identity() const override { return ""; }
+  std::string lineage() const override { return ""; }
+  store::WorkingRows& working_rows(LearnerIndex) override { return rows_; }
+  double EpsilonAfter(const privacy::CommitCharge& step) const override {
+    return ledger_.EpsilonAfter(step.learner, step.charge, step.topic, step.ranges);
+  }
+  Status Commit(store::CommitRequest request, std::function<void(Status)> done) override {
+    if (fails) return Fail(ErrorCode::kIo, "no space left on device");
+    for (const auto& learner : request.learners)
+      ledger_.Append(CommitSeq(commits.size() + 1), std::vector{learner.charge}, Digest{}, "test");
+    commits.push_back(std::move(request));
+    done({});
+    return {};
+  }
+  Status Flush() override { return {}; }
+  std::shared_ptr<const store::Snapshot> Latest() const override {
+    return std::make_shared<EmptySnapshot>(ledger_);
+  }
+  Stats stats() const override { return {}; }
+
+  std::vector<store::CommitRequest> commits;
+  bool fails = false;
+
+ private:
+  MemoryRows rows_;
+  privacy::Ledger ledger_;
+};
+
+// A trainer over random steps of 32 events, DP-AdaFEST with this noise.
+class TrainerTest : public testing::Test {
+ protected:
+  explicit TrainerTest() {
+    workers_ = std::make_unique<WorkerPool>(WorkerPool::Options{.workers = 1});
+    backend_ = ops::MakeCpuBackend(*workers_);
+  }
+
+  void Make(double sigma, double epsilon, std::chrono::milliseconds interval) {
+    LearnerOptions options{.id = "ctr",
+                           .index = LearnerIndex(0),
+                           .model = {.space = SmallSpace(), .dense_width = 2, .hidden = {8, 4}},
+                           .seed = 3,
+                           .optimizer = {}};
+    space_ = options.model.space;
+    const model::Pctr shape(options.model, *backend_);
+    store_ = std::make_unique<RememberingStore>(MakeRowLayout(options, shape));
+    auto mechanism = mechanism::MakeAdaFest(space_, {.sigma_selection = sigma * std::sqrt(2.0),
+                                                     .sigma_gradient = sigma * std::sqrt(2.0),
+                                                     .clip_selection = 1,
+                                                     .clip_gradient = 1,
+                                                     .threshold = 1,
+                                                     .expected_batch = 32});
+    std::vector<std::unique_ptr<Learner>> learners;
+    learners.push_back(std::make_unique<Learner>(options, std::move(mechanism),
+                                                 noise::MakeNoiseSource(), *backend_,
+                                                 store_->working_rows(LearnerIndex(0)), nullptr));
+    trainer_ =
+        std::make_unique<Trainer>(TrainerOptions{.budgets = {{.epsilon = epsilon, .delta = 1e-6}},
+                                                 .topic = "log",
+                                                 .commit_interval = interval,
+                                                 .idle_priority = false},
+                                  std::move(learners), *store_, clock_, registry_, progress_);
+  }
+
+  LearnerStep MakeStep(uint64_t index, uint64_t first_offset, size_t events = 32) {
+    LearnerStep step;
+    step.learner = LearnerIndex(0);
+    step.source_identity = "identity " + std::to_string(index);
+    event::Batch& batch = step.batch.examples;
+    batch.dense_width = 2;
+    batch.slots = 2;
+    for (size_t i = 0; i < events; ++i) {
+      batch.offset.push_back(first_offset + i);
+      batch.timestamp_ms.push_back(0);
+      batch.label.push_back(static_cast<float>(random_() % 2));
+      batch.dense.insert(batch.dense.end(), {1.0f, 0.5f});
+      batch.row.insert(batch.row.end(), {random_() % 40, 40 + random_() % 10});
+      const auto end = static_cast<uint32_t>(batch.row.size());
+      batch.slot_end.insert(batch.slot_end.end(), {end - 1, end});
+      step.batch.unit_of.push_back(static_cast<uint32_t>(i));
+    }
+    step.batch.units = static_cast<uint32_t>(events);
+    step.batch.ranges = {{0, first_offset, first_offset + 32}};
+    step.batch.after.step = index + 1;
+    step.batch.after.next = {{0, first_offset + 32, first_offset + 32}};
+    return step;
+  }
+
+  std::mt19937_64 random_{11};
+  SystemClock clock_;
+  metrics::Registry registry_;
+  Progress progress_{1};
+  RowSpace space_;
+  std::unique_ptr<WorkerPool> workers_;
+  std::unique_ptr<ops::Backend> backend_;
+  std::unique_ptr<RememberingStore> store_;
+  std::unique_ptr<Trainer> trainer_;
+};
+
+TEST_F(TrainerTest, EverythingTakenIsCommittedOnceAndCharged) {
+  Make(1.0, 8, std::chrono::milliseconds(2));
+  BoundedQueue<LearnerStep> steps(100);
+  for (uint64_t i = 0; i < 50; ++i) ASSERT_TRUE(steps.Push(MakeStep(i, i * 32)));
+  steps.Close();
+  const auto outcome = trainer_->Run(steps);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(*outcome, Outcome::kEndOfSource);
+  uint64_t charged = 0, next = 0;
+  for (const auto& commit : store_->commits) {
+    const auto& learner = commit.learners.at(0);
+    charged += learner.charge.steps;
+    for (const OffsetRange& range : learner.charge.ranges) {
+      EXPECT_EQ(range.begin, next);
+      next = range.end;
+    }
+    const auto position = DecodePosition(learner.position);
+    ASSERT_TRUE(position);
+    EXPECT_EQ(position->step, charged);
+    EXPECT_EQ(commit.source_identity, "identity " + std::to_string(charged - 1));
+  }
+  EXPECT_EQ(charged, 50u);
+  EXPECT_EQ(next, 50u * 32);
+  EXPECT_EQ(progress_.view(0).events, 50u * 32);
+}
+
+TEST_F(TrainerTest, AnEmptyStepIsTakenAndCharged) {
+  Make(1.0, 8, std::chrono::milliseconds(1000));
+  BoundedQueue<LearnerStep> steps(10);
+  ASSERT_TRUE(steps.Push(MakeStep(0, 0, 0)));
+  steps.Close();
+  ASSERT_TRUE(trainer_->Run(steps));
+  ASSERT_EQ(store_->commits.size(), 1u);
+  const auto& learner = store_->commits[0].learners.at(0);
+  EXPECT_EQ(learner.charge.steps, 1u);
+  // Its noise is in the model: nobody can tell the empty step from a full one by its silence.
+  EXPECT_NE(learner.dense->optimizer, std::vector<float>(learner.dense->optimizer.size()));
+}
+
+TEST_F(TrainerTest, TheStepThatWouldCrossTheBudgetIsNotTaken) {
+  const double sigma = 1.0;
+  // Room for two participations of one record, not for three.
+  const double epsilon = privacy::GaussianEpsilon(std::sqrt(2.5) / sigma, Delta(1e-6)).value;
+  Make(sigma, epsilon, std::chrono::milliseconds(1000));
+  BoundedQueue<LearnerStep> steps(100);
+  for (uint64_t pass = 0; pass < 3; ++pass)
+    for (uint64_t i = 0; i < 4; ++i) {
+      LearnerStep step = MakeStep(pass * 4 + i, i * 32);
+      step.ends_pass = i == 3;
+      ASSERT_TRUE(steps.Push(std::move(step)));
+    }
+  steps.Close();
+  const auto outcome = trainer_->Run(steps);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(*outcome, Outcome::kBudgetExhausted);
+  EXPECT_TRUE(trainer_->exhausted(LearnerIndex(0)));
+  uint64_t charged = 0;
+  for (const auto& commit : store_->commits) charged += commit.learners.at(0).charge.steps;
+  EXPECT_EQ(charged, 8u);
+  EXPECT_LE(store_->Latest()->total().epsilon, epsilon);
+}
+
+TEST_F(TrainerTest, AFailedCommitEndsTrainingWithItsReason) {
+  Make(1.0, 8, std::chrono::milliseconds(0));
+  store_->fails = true;
+  BoundedQueue<LearnerStep> steps(10);
+  ASSERT_TRUE(steps.Push(MakeStep(0, 0)));
+  steps.Close();
+  const auto outcome = trainer_->Run(steps);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().message, "no space left on device");
+}
+
+TEST_F(TrainerTest, StopCommitsWhatWasLearnt) {
+  Make(1.0, 8, std::chrono::hours(1));
+  BoundedQueue<LearnerStep> steps(10);
+  for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(steps.Push(MakeStep(i, i * 32)));
+  std::thread stopper([&] {
+    while (progress_.view(0).steps < 3) std::this_thread::yield();
+    trainer_->RequestStop();
+    steps.Close();
+  });
+  const auto outcome = trainer_->Run(steps);
+  stopper.join();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(*outcome, Outcome::kStopped);
+  ASSERT_EQ(store_->commits.size(), 1u);
+  EXPECT_EQ(store_->commits[0].learners.at(0).charge.steps, 3u);
+}
+
+}  // namespace
+}  // namespace tacit::train
