@@ -1,0 +1,149 @@
+#include "house_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+namespace tacit::house {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kLinesMax = 600;
+
+// The line without what stands behind //. Good enough: no rule concerns what a string holds.
+std::string_view Code(std::string_view line) { return line.substr(0, line.find("//")); }
+
+// Every line outside comments of the files that holds one of these texts.
+std::vector<std::string> FindTexts(const std::vector<SourceFile>& files,
+                                   const std::vector<std::string>& texts, std::string_view why) {
+  std::vector<std::string> offences;
+  for (const SourceFile& file : files) {
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      for (const std::string& text : texts) {
+        if (Code(file.lines[i]).find(text) == std::string_view::npos) continue;
+        offences.push_back(fmt::format("{}:{}: {}: {}", file.path, i + 1, text, why));
+      }
+    }
+  }
+  return offences;
+}
+
+void Append(std::vector<std::string>* all, std::vector<std::string> more) {
+  all->insert(all->end(), std::make_move_iterator(more.begin()),
+              std::make_move_iterator(more.end()));
+}
+
+}  // namespace
+
+std::vector<SourceFile> ReadSources(const fs::path& root, const std::string& folder,
+                                    const std::vector<std::string>& extensions) {
+  std::vector<SourceFile> files;
+  if (!fs::exists(root / folder)) return files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder)) {
+    const fs::path& path = entry.path();
+    const bool wanted = std::ranges::any_of(extensions, [&](const std::string& extension) {
+      return path.extension() == extension || path.filename() == extension;
+    });
+    if (!entry.is_regular_file() || !wanted) continue;
+    SourceFile file{.path = path.lexically_relative(root).generic_string(), .lines = {}};
+    std::ifstream in(path);
+    for (std::string line; std::getline(in, line);) file.lines.push_back(line);
+    files.push_back(std::move(file));
+  }
+  std::ranges::sort(files, {}, &SourceFile::path);
+  return files;
+}
+
+std::vector<std::string> CheckRooms(const fs::path& root) {
+  std::vector<std::string> offences;
+  for (const fs::directory_entry& room : fs::directory_iterator(root / "src")) {
+    if (!room.is_directory()) continue;
+    for (const char* name : {"README.md", "CMakeLists.txt"}) {
+      if (fs::exists(room.path() / name)) continue;
+      offences.push_back(fmt::format("src/{}: has no {}", room.path().filename().string(), name));
+    }
+  }
+  std::ranges::sort(offences);
+  return offences;
+}
+
+std::vector<std::string> CheckTopLevel(const fs::path& root) {
+  static const std::set<std::string> kAllowed = {
+      "CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "CONTRIBUTING.md",
+      "CHANGELOG.md", "src", "cuda", "config", "schemas", "tools", "tests", "systemd",
+      // Made by the tools, and ignored by git.
+      "build", "demo-data"};
+  std::vector<std::string> offences;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with('.') || kAllowed.contains(name)) continue;
+    offences.push_back(fmt::format("{}: does not belong at the top", name));
+  }
+  std::ranges::sort(offences);
+  return offences;
+}
+
+std::vector<std::string> CheckRandomness(const fs::path& root) {
+  return FindTexts(ReadSources(root, "src", {".cc", ".h", ".cu"}),
+                   {"mt19937", "random_device", "normal_distribution", "default_random_engine",
+                    "minstd_rand", "std::rand", "#include <random>"},
+                   "randomness comes from the noise room");
+}
+
+std::vector<std::string> CheckCompileFlags(const fs::path& root) {
+  std::vector<SourceFile> files;
+  for (const char* folder : {"src", "tests", "cuda"}) {
+    for (SourceFile& file : ReadSources(root, folder, {"CMakeLists.txt", ".cmake"})) {
+      files.push_back(std::move(file));
+    }
+  }
+  SourceFile top{.path = "CMakeLists.txt", .lines = {}};
+  std::ifstream in(root / top.path);
+  for (std::string line; std::getline(in, line);) top.lines.push_back(line);
+  files.push_back(std::move(top));
+  return FindTexts(files, {"march=native", "mtune=native"},
+                   "a shipped binary must run on other machines than this");
+}
+
+std::vector<std::string> CheckFiles(const fs::path& root) {
+  std::vector<std::string> offences;
+  for (const char* folder : {"src", "tests", "cuda"}) {
+    for (const SourceFile& file : ReadSources(root, folder, {".cc", ".h", ".cu", ".cuh"})) {
+      if (file.lines.size() > kLinesMax) {
+        offences.push_back(
+            fmt::format("{}: {} lines, more than {}", file.path, file.lines.size(), kLinesMax));
+      }
+      const bool header = file.path.ends_with(".h") || file.path.ends_with(".cuh");
+      if (header && std::ranges::find(file.lines, "#pragma once") == file.lines.end()) {
+        offences.push_back(fmt::format("{}: has no #pragma once", file.path));
+      }
+      for (size_t i = 0; i < file.lines.size(); ++i) {
+        for (const char* mark : {"TO"
+                                 "DO",
+                                 "FIX"
+                                 "ME",
+                                 "X"
+                                 "XX:"}) {
+          if (file.lines[i].find(mark) == std::string::npos) continue;
+          offences.push_back(fmt::format("{}:{}: leaves something for later", file.path, i + 1));
+        }
+      }
+    }
+  }
+  return offences;
+}
+
+std::vector<std::string> CheckHouse(const fs::path& root) {
+  std::vector<std::string> offences = CheckIncludes(root);
+  Append(&offences, CheckRooms(root));
+  Append(&offences, CheckTopLevel(root));
+  Append(&offences, CheckRandomness(root));
+  Append(&offences, CheckCompileFlags(root));
+  Append(&offences, CheckFiles(root));
+  return offences;
+}
+
+}  // namespace tacit::house

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+// The rules of the house, read from the tree itself. Each function returns what breaks a rule, one
+// sentence an offence: "src/ops/x.cc:3: ...".
+namespace tacit::house {
+
+// A source file, by its path from the top.
+struct SourceFile {
+  std::string path;
+  std::vector<std::string> lines;
+};
+
+// Every file below root/folder whose extension is one of these, sorted by path.
+std::vector<SourceFile> ReadSources(const std::filesystem::path& root, const std::string& folder,
+                                    const std::vector<std::string>& extensions);
+
+// A room includes only the rooms it may, third-party headers only where they are at home, and no
+// header that leads to one from another room.
+std::vector<std::string> CheckIncludes(const std::filesystem::path& root);
+// A room has a README and a CMakeLists.txt.
+std::vector<std::string> CheckRooms(const std::filesystem::path& root);
+// Nothing lies at the top that is not part of the plan.
+std::vector<std::string> CheckTopLevel(const std::filesystem::path& root);
+// Randomness comes from `noise`, never from the standard library.
+std::vector<std::string> CheckRandomness(const std::filesystem::path& root);
+// What is shipped is not built for the machine it was built on.
+std::vector<std::string> CheckCompileFlags(const std::filesystem::path& root);
+// Files stay short enough to read; headers are guarded; nothing is marked as left for later.
+std::vector<std::string> CheckFiles(const std::filesystem::path& root);
+
+// All of them.
+std::vector<std::string> CheckHouse(const std::filesystem::path& root);
+
+}  // namespace tacit::house
