@@ -26,10 +26,14 @@ struct LearnerLayout {
 struct StoreOptions {
   std::string path;
   std::string witness;  // file outside `path`; empty: none, and the claim is smaller
-  uint32_t shards = 16;
+  // Goes on although the witness is missing and the store holds commits. Only for a lost witness of
+  // a store that is known to be the newest copy.
+  bool accept_missing_witness = false;
+  uint32_t shards = 16;             // at most 128; fixed when the store is created
   uint64_t memory_bytes = 0;        // block cache and memtables; REQUIRES at least 32 MiB
   uint64_t row_cache_bytes = 0;     // per learner, WorkingRows
   uint32_t fold_after_commits = 8;  // unfolded deltas kept at most about this many
+  uint64_t overlay_bytes = uint64_t{256} << 20;  // unfolded rows kept in memory at most about this
   std::string code_version;
   std::vector<LearnerLayout> learners;
 };
@@ -63,9 +67,11 @@ class EmbeddingStore {
   // The budget's question: epsilon after one more step, everything enqueued included.
   virtual double EpsilonAfter(const privacy::CommitCharge& step) const = 0;
 
-  // Hands a commit to the commit thread; waits while another is in flight. `done` is called on the
-  // commit thread after the witness is written and the snapshot published, or with the failure;
-  // after a failure every later commit fails too.
+  // Hands a commit to the commit thread; waits while another is in flight. `done` (may be empty) is
+  // called on the commit thread after the witness is written and the snapshot published, or with
+  // the failure; it must not call Commit or Flush. After a failure every later commit fails at
+  // once: the failure is returned here and `done` is not called. To be called by the trainer; a
+  // learner's rows are those of its TakeDelta, in order.
   virtual Status Commit(CommitRequest request, std::function<void(Status)> done) = 0;
   // Waits until every enqueued commit is published or has failed.
   virtual Status Flush() = 0;

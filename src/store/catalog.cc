@@ -1,0 +1,127 @@
+#include "store/catalog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/check.h"
+
+namespace tacit::store {
+namespace {
+
+Status Refuse(std::string_view learner, std::string difference) {
+  return Fail(ErrorCode::kRefused,
+              fmt::format("learner '{}' is another model than the store's: {}; train it under "
+                          "another id or in another store",
+                          learner, difference));
+}
+
+LearnerRecord MakeRecord(uint16_t key, const LearnerLayout& configured) {
+  return {key, configured.name, configured.promise.model_fingerprint, configured.rows};
+}
+
+}  // namespace
+
+std::string EncodeLearner(const LearnerRecord& record) {
+  ByteWriter writer;
+  writer.PutString(record.name);
+  writer.PutArray(std::span<const uint8_t>(record.model_fingerprint));
+  writer.Put(record.layout.seed);
+  const auto tables = record.layout.space.tables();
+  writer.Put(static_cast<uint32_t>(tables.size()));
+  for (size_t t = 0; t < tables.size(); ++t)
+    writer.PutString(tables[t].name)
+        .Put(tables[t].rows)
+        .Put(tables[t].dim)
+        .Put(record.layout.state_floats[t])
+        .Put(record.layout.initial_scale[t]);
+  return std::move(writer).Take();
+}
+
+Result<LearnerRecord> DecodeLearner(uint16_t key, std::string_view bytes) {
+  ByteReader reader(bytes);
+  LearnerRecord record;
+  record.key = key;
+  record.name = reader.GetString();
+  reader.GetArray(std::span<uint8_t>(record.model_fingerprint));
+  record.layout.seed = reader.Get<uint64_t>();
+  const auto tables = reader.Get<uint32_t>();
+  for (uint32_t t = 0; t < tables && reader.ok(); ++t) {
+    const std::string name(reader.GetString());
+    const auto rows = reader.Get<uint64_t>();
+    const auto dim = reader.Get<uint32_t>();
+    record.layout.state_floats.push_back(reader.Get<uint32_t>());
+    record.layout.initial_scale.push_back(reader.Get<float>());
+    if (rows == 0 || dim == 0) break;
+    record.layout.space.AddTable(name, rows, dim);
+  }
+  if (!reader.at_end() || record.layout.space.tables().size() != tables)
+    return Fail(ErrorCode::kCorruption, fmt::format("the record of learner {} is damaged", key));
+  return record;
+}
+
+Status CheckSameModel(const LearnerRecord& stored, const LearnerLayout& configured) {
+  const auto old_tables = stored.layout.space.tables();
+  const auto new_tables = configured.rows.space.tables();
+  if (old_tables.size() != new_tables.size())
+    return Refuse(stored.name, fmt::format("{} tables there, {} in the configuration",
+                                           old_tables.size(), new_tables.size()));
+  for (size_t t = 0; t < old_tables.size(); ++t) {
+    const auto differ = [&](std::string_view what, auto before, auto now) {
+      return Refuse(stored.name, fmt::format("table '{}' has {} {} there, {} in the configuration",
+                                             old_tables[t].name, what, before, now));
+    };
+    if (old_tables[t].name != new_tables[t].name)
+      return differ("name", old_tables[t].name, new_tables[t].name);
+    if (old_tables[t].rows != new_tables[t].rows)
+      return differ("rows", old_tables[t].rows, new_tables[t].rows);
+    if (old_tables[t].dim != new_tables[t].dim)
+      return differ("dimension", old_tables[t].dim, new_tables[t].dim);
+    if (stored.layout.state_floats[t] != configured.rows.state_floats[t])
+      return differ("optimiser floats", stored.layout.state_floats[t],
+                    configured.rows.state_floats[t]);
+    if (stored.layout.initial_scale[t] != configured.rows.initial_scale[t])
+      return differ("initial scale", stored.layout.initial_scale[t],
+                    configured.rows.initial_scale[t]);
+  }
+  if (stored.layout.seed != configured.rows.seed)
+    return Refuse(stored.name, fmt::format("row seed {} there, {} in the configuration",
+                                           stored.layout.seed, configured.rows.seed));
+  if (stored.model_fingerprint != configured.promise.model_fingerprint)
+    return Refuse(stored.name, "the model fingerprint differs");
+  return {};
+}
+
+Result<std::vector<uint16_t>> Catalog::Match(std::span<const LearnerLayout> configured,
+                                             std::span<const uint8_t> trained) {
+  std::vector<uint16_t> changed;
+  for (const LearnerLayout& layout : configured) {
+    TACIT_CHECK(layout.rows.state_floats.size() == layout.rows.space.tables().size() &&
+                    layout.rows.initial_scale.size() == layout.rows.space.tables().size(),
+                "a layout needs optimiser floats and a scale for every table");
+    auto record = std::find_if(records_.begin(), records_.end(),
+                               [&](const LearnerRecord& r) { return r.name == layout.name; });
+    if (record == records_.end()) {
+      TACIT_CHECK(records_.size() < UINT16_MAX, "too many learners");
+      changed.push_back(static_cast<uint16_t>(records_.size()));
+      records_.push_back(MakeRecord(changed.back(), layout));
+      record = records_.end() - 1;
+    } else if (const Status same = CheckSameModel(*record, layout); !same) {
+      if (trained[record->key]) return Fail(same.error());
+      *record = MakeRecord(record->key, layout);
+      changed.push_back(record->key);
+    }
+    TACIT_CHECK(std::find(keys_.begin(), keys_.end(), record->key) == keys_.end(),
+                "two learners of one name");
+    keys_.push_back(record->key);
+  }
+  return changed;
+}
+
+uint16_t Catalog::KeyOf(LearnerIndex learner) const {
+  TACIT_CHECK(learner.value < keys_.size(), "no such learner in the configuration");
+  return keys_[learner.value];
+}
+
+}  // namespace tacit::store

@@ -1,0 +1,130 @@
+#include "store/fold.h"
+
+#include <fmt/format.h>
+#include <rocksdb/sst_file_writer.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/crash_point.h"
+#include "store/load.h"
+#include "store/seal.h"
+
+namespace tacit::store {
+namespace {
+
+struct FoldRow {
+  RowPlace place;
+  size_t age;  // place in the overlay: higher is newer
+  std::span<const float> floats;
+};
+
+std::string FoldFolder(const std::string& store_path) { return store_path + "/fold"; }
+
+// The newest version of every row in the overlay, by key.
+std::vector<FoldRow> Merge(const Catalog& catalog, const View& view) {
+  std::vector<FoldRow> merged;
+  for (size_t age = 0; age < view.overlay.size(); ++age) {
+    const OverlayDelta& delta = *view.overlay[age];
+    for (size_t key = 0; key < delta.rows.size(); ++key) {
+      if (!delta.rows[key]) continue;
+      const LearnerRecord& learner = catalog.records()[key];
+      const auto tables = learner.layout.space.tables();
+      uint32_t table = 0;
+      for (size_t i = 0; i < delta.rows[key]->size(); ++i) {
+        const uint64_t row = delta.rows[key]->rows[i];
+        while (row >= tables[table].first + tables[table].rows) ++table;
+        merged.push_back({catalog.Place(learner, table, row), age, delta.rows[key]->Row(i)});
+      }
+    }
+  }
+  std::sort(merged.begin(), merged.end(), [](const FoldRow& a, const FoldRow& b) {
+    return a.place != b.place ? a.place < b.place : a.age > b.age;
+  });
+  const auto last =
+      std::unique(merged.begin(), merged.end(),
+                  [](const FoldRow& a, const FoldRow& b) { return a.place == b.place; });
+  merged.erase(last, merged.end());
+  return merged;
+}
+
+rocksdb::Status WriteFile(const Rocks& rocks, const std::string& file,
+                          const std::vector<FoldRow>& rows, CommitSeq seq) {
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), RowsFileOptions(),
+                                rocks.family(Family::kRows), /*invalidate_page_cache=*/false);
+  rocksdb::Status status = writer.Open(file);
+  for (const FoldRow& row : rows) {
+    if (!status.ok()) return status;
+    const RowKey key = EncodeRowKey(row.place);
+    status = writer.Put({key.data(), key.size()}, {reinterpret_cast<const char*>(row.floats.data()),
+                                                   row.floats.size_bytes()});
+  }
+  if (!status.ok()) return status;
+  ByteWriter marker;
+  marker.Put(seq.value);
+  status = writer.Put(AsSlice(kRowsMarkerKey), Seal(marker.bytes()));
+  return status.ok() ? writer.Finish() : status;
+}
+
+Status Ingest(const Rocks& rocks, const std::vector<FoldRow>& rows, CommitSeq seq) {
+  const std::string folder = FoldFolder(rocks.path());
+  const std::string file = fmt::format("{}/{}.sst", folder, seq.value);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  rocksdb::Status status = WriteFile(rocks, file, rows, seq);
+  if (status.ok()) {
+    rocksdb::IngestExternalFileOptions options;
+    options.move_files = true;
+    options.write_global_seqno = false;
+    // Published snapshots must not see rows of commits behind them.
+    options.snapshot_consistency = true;
+    status = rocks.db().IngestExternalFile(rocks.family(Family::kRows), {file}, options);
+  }
+  std::filesystem::remove(file, error);
+  return ToStatus(status, "folding rows of store " + rocks.path());
+}
+
+// From here on a start reads no delta up to the view's tip: what else they held must be elsewhere.
+Status Trim(const Rocks& rocks, const View& view) {
+  rocksdb::WriteBatch batch;
+  FoldedRecord folded{view.tip.seq, {}};
+  const CommitSeq first = view.overlay.front()->seq;
+  for (size_t key = 0; key < view.learners.size(); ++key) {
+    const LearnerValue& learner = view.learners[key];
+    if (!learner.dense) continue;
+    folded.dense.emplace_back(static_cast<uint16_t>(key), learner.dense_seq);
+    if (learner.dense_seq < first) continue;
+    batch.Put(rocks.family(Family::kMeta),
+              LearnerKey(meta::kDensePrefix, static_cast<uint16_t>(key)),
+              Seal(EncodeDenseBase(learner.dense_seq, *learner.dense)));
+  }
+  batch.Put(rocks.family(Family::kMeta), AsSlice(meta::kFolded), Seal(EncodeFolded(folded)));
+  for (const auto& delta : view.overlay)
+    batch.Delete(rocks.family(Family::kDeltas), SequenceKey(delta->seq.value));
+  return rocks.WriteSynced(batch);
+}
+
+}  // namespace
+
+Result<uint64_t> FoldView(const Rocks& rocks, const Catalog& catalog, const View& view) {
+  if (view.overlay.empty()) return 0;
+  const std::vector<FoldRow> rows = Merge(catalog, view);
+  TACIT_RETURN_IF_ERROR(Ingest(rocks, rows, view.tip.seq));
+  CrashPoint("fold.ingested");
+  TACIT_RETURN_IF_ERROR(Trim(rocks, view));
+  CrashPoint("fold.trimmed");
+  return rows.size();
+}
+
+Status ClearFoldFiles(const std::string& store_path) {
+  std::error_code error;
+  std::filesystem::remove_all(FoldFolder(store_path), error);
+  if (error)
+    return Fail(ErrorCode::kIo,
+                fmt::format("clearing {}: {}", FoldFolder(store_path), error.message()));
+  return {};
+}
+
+}  // namespace tacit::store

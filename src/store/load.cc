@@ -1,0 +1,219 @@
+#include "store/load.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "store/seal.h"
+
+namespace tacit::store {
+namespace {
+
+Status Broken(const Rocks& rocks, std::string_view what) {
+  return Fail(ErrorCode::kCorruption, fmt::format("store {}: {}", rocks.path(), what));
+}
+
+Result<std::string> Need(const Rocks& rocks, std::string_view key) {
+  TACIT_ASSIGN(auto value, rocks.Get(Family::kMeta, key));
+  if (!value) return Fail(Broken(rocks, fmt::format("'{}' is missing", key)).error());
+  return *std::move(value);
+}
+
+// What names the store and its learners.
+Status LoadIdentity(const Rocks& rocks, Loaded& loaded) {
+  TACIT_ASSIGN(const auto format, rocks.Get(Family::kMeta, meta::kFormat));
+  if (!format) return {};
+  const auto version = ByteReader(*format).Get<uint32_t>();
+  if (version != kStoreFormat)
+    return Fail(ErrorCode::kRefused, fmt::format("store {} has format {}, this program reads {}",
+                                                 rocks.path(), version, kStoreFormat));
+  TACIT_ASSIGN(loaded.lineage, Need(rocks, meta::kLineage));
+  TACIT_ASSIGN(const std::string salt, Need(rocks, meta::kSalt));
+  ByteReader(salt).GetArray(std::span<uint8_t>(loaded.salt));
+  TACIT_ASSIGN(const std::string shards, Need(rocks, meta::kShards));
+  loaded.shards = ByteReader(shards).Get<uint32_t>();
+  TACIT_ASSIGN(const auto learners, rocks.Scan(Family::kMeta, meta::kLearnerPrefix));
+  for (const auto& [key, bytes] : learners) {
+    const uint64_t learner = SequenceOf(std::string_view(key).substr(meta::kLearnerPrefix.size()));
+    if (learner != loaded.records.size()) return Broken(rocks, "a learner's record is missing");
+    TACIT_ASSIGN(LearnerRecord record, DecodeLearner(static_cast<uint16_t>(learner), bytes));
+    loaded.records.push_back(std::move(record));
+  }
+  if (loaded.lineage.size() != 32 || loaded.shards == 0)
+    return Broken(rocks, "its identity is damaged");
+  return {};
+}
+
+// The chain as far as its links go; what the entries claim is verified by the ledger's own tools.
+Status LoadLedger(const Rocks& rocks, Loaded& loaded) {
+  TACIT_ASSIGN(const auto encoded, rocks.Scan(Family::kLedger, ""));
+  Digest head{};
+  for (const auto& [key, bytes] : encoded) {
+    TACIT_ASSIGN(privacy::LedgerEntry entry, privacy::LedgerEntry::Decode(bytes));
+    if (SequenceOf(key) != loaded.entries.size() || entry.index != loaded.entries.size() ||
+        entry.previous_head != head)
+      return Broken(rocks, fmt::format("ledger entry {} breaks the chain", loaded.entries.size()));
+    head = entry.head;
+    loaded.entries.push_back(std::move(entry));
+  }
+  if (loaded.entries.size() != loaded.tip.ledger_entries || head != loaded.tip.head)
+    return Broken(rocks, fmt::format("the ledger ends at entry {}, its tip says {}",
+                                     loaded.entries.size(), loaded.tip.ledger_entries));
+  return {};
+}
+
+// The marker lies in the same sorted file as the rows. Less than `folded` means that a file is
+// missing; more, that a crash came between ingesting a file and taking its deltas away.
+Status CheckRowsMarker(const Rocks& rocks, CommitSeq folded) {
+  std::string sealed;
+  const auto got =
+      rocks.db().Get({}, rocks.family(Family::kRows), AsSlice(kRowsMarkerKey), &sealed);
+  if (got.IsNotFound() && folded.value == 0) return {};
+  TACIT_RETURN_IF_ERROR(ToStatus(got, "reading rows of store " + rocks.path()));
+  TACIT_ASSIGN(const std::string_view marker, Unseal(sealed, "the rows' marker"));
+  const auto rows = ByteReader(marker).Get<uint64_t>();
+  if (rows < folded.value)
+    return Broken(rocks, fmt::format("rows reach commit {}, but commits up to {} are folded", rows,
+                                     folded.value));
+  return {};
+}
+
+Status LoadFolded(const Rocks& rocks, Loaded& loaded) {
+  loaded.bases.resize(loaded.records.size());
+  TACIT_ASSIGN(const auto bytes, rocks.Get(Family::kMeta, meta::kFolded));
+  if (bytes) {
+    TACIT_ASSIGN(const FoldedRecord folded, DecodeFolded(*bytes));
+    loaded.folded = folded.seq;
+    for (const auto& [learner, seq] : folded.dense) {
+      TACIT_ASSIGN(const std::string dense, Need(rocks, LearnerKey(meta::kDensePrefix, learner)));
+      if (learner >= loaded.bases.size()) return Broken(rocks, "a learner's record is missing");
+      TACIT_ASSIGN(loaded.bases[learner], DecodeDenseBase(dense));
+      if (loaded.bases[learner].seq != seq)
+        return Broken(rocks, fmt::format("the dense state of learner '{}' is of commit {}, not {}",
+                                         loaded.records[learner].name,
+                                         loaded.bases[learner].seq.value, seq.value));
+    }
+  }
+  return CheckRowsMarker(rocks, loaded.folded);
+}
+
+// Row counts and widths of a delta must fit the learner it names.
+bool Fits(const LearnerDelta& delta, const std::vector<LearnerRecord>& records) {
+  if (delta.learner >= records.size()) return false;
+  if (!delta.rows) return true;
+  const RowLayout& layout = records[delta.learner].layout;
+  for (size_t i = 0; i < delta.rows->size(); ++i) {
+    const uint64_t row = delta.rows->rows[i];
+    if (row >= layout.space.rows() ||
+        delta.rows->Row(i).size() != layout.RowFloats(layout.space.TableOf(row)))
+      return false;
+  }
+  return true;
+}
+
+Status LoadDeltas(const Rocks& rocks, Loaded& loaded) {
+  const std::unique_ptr<rocksdb::Iterator> it(
+      rocks.db().NewIterator({}, rocks.family(Family::kDeltas)));
+  CommitSeq next(loaded.folded.value + 1);
+  for (it->SeekToFirst(); it->Valid(); it->Next(), ++next.value) {
+    if (SequenceOf(it->key().ToStringView()) != next.value)
+      return Broken(rocks, fmt::format("the delta of commit {} is missing", next.value));
+    auto delta = DecodeDelta(it->value().ToStringView(), next);
+    if (!delta) return Fail(std::move(delta.error()).Context("store " + rocks.path()));
+    for (const LearnerDelta& learner : delta->learners)
+      if (!Fits(learner, loaded.records))
+        return Broken(rocks, fmt::format("the delta of commit {} does not fit its learner {}",
+                                         next.value, learner.learner));
+    loaded.deltas.push_back(*std::move(delta));
+  }
+  TACIT_RETURN_IF_ERROR(ToStatus(it->status(), "reading store " + rocks.path()));
+  if (next.value != loaded.tip.seq.value + 1)
+    return Broken(rocks, fmt::format("deltas end before commit {}, the tip is {}", next.value,
+                                     loaded.tip.seq.value));
+  return {};
+}
+
+Status LoadPositions(const Rocks& rocks, Loaded& loaded) {
+  loaded.positions.resize(loaded.records.size());
+  TACIT_ASSIGN(const auto positions, rocks.Scan(Family::kOffsets, ""));
+  for (const auto& [key, position] : positions) {
+    if (SequenceOf(key) >= loaded.positions.size())
+      return Broken(rocks, "a learner's record is missing");
+    loaded.positions[SequenceOf(key)] = position;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Loaded> Load(const Rocks& rocks) {
+  Loaded loaded;
+  TACIT_RETURN_IF_ERROR(LoadIdentity(rocks, loaded));
+  if (loaded.fresh()) return loaded;
+  TACIT_ASSIGN(const auto tip, rocks.Get(Family::kMeta, meta::kTip));
+  if (tip) {
+    TACIT_ASSIGN(loaded.tip, DecodeTip(*tip));
+    TACIT_ASSIGN(loaded.ledger_state, Need(rocks, meta::kLedgerState));
+    TACIT_ASSIGN(loaded.source_identity, Need(rocks, meta::kSource));
+  }
+  TACIT_RETURN_IF_ERROR(LoadLedger(rocks, loaded));
+  TACIT_RETURN_IF_ERROR(LoadFolded(rocks, loaded));
+  TACIT_RETURN_IF_ERROR(LoadDeltas(rocks, loaded));
+  TACIT_RETURN_IF_ERROR(LoadPositions(rocks, loaded));
+  return loaded;
+}
+
+View Loaded::MakeView() const {
+  View view{lineage, tip, source_identity, {}, {}};
+  view.learners.resize(records.size());
+  for (size_t i = 0; i < records.size(); ++i)
+    view.learners[i] = {bases[i].state, bases[i].seq, positions[i]};
+  for (const DeltaRecord& delta : deltas) {
+    view.overlay.push_back(MakeOverlay(delta, records.size()));
+    for (const LearnerDelta& learner : delta.learners) {
+      if (!learner.dense) continue;
+      view.learners[learner.learner].dense = learner.dense;
+      view.learners[learner.learner].dense_seq = delta.tip.seq;
+    }
+  }
+  return view;
+}
+
+Status Loaded::TakeBackLast() {
+  TACIT_CHECK(!deltas.empty(), "a folded commit cannot be taken back");
+  const DeltaRecord last = std::move(deltas.back());
+  deltas.pop_back();
+  tip = last.previous;
+  entries.resize(tip.ledger_entries);
+  const size_t changed = last.previous_entries.size();
+  if (changed > entries.size())
+    return Fail(ErrorCode::kCorruption, "a delta names more ledger entries than there were");
+  for (size_t i = 0; i < changed; ++i) {
+    TACIT_ASSIGN(entries[entries.size() - changed + i],
+                 privacy::LedgerEntry::Decode(last.previous_entries[i]));
+  }
+  return {};
+}
+
+std::string EncodeFolded(const FoldedRecord& record) {
+  ByteWriter writer;
+  writer.Put(record.seq.value).Put(static_cast<uint32_t>(record.dense.size()));
+  for (const auto& [learner, seq] : record.dense) writer.Put(learner).Put(seq.value);
+  return std::move(writer).Take();
+}
+
+Result<FoldedRecord> DecodeFolded(std::string_view bytes) {
+  ByteReader reader(bytes);
+  FoldedRecord record{CommitSeq(reader.Get<uint64_t>()), {}};
+  const auto learners = reader.Get<uint32_t>();
+  for (uint32_t i = 0; i < learners && reader.ok(); ++i) {
+    const auto learner = reader.Get<uint16_t>();
+    record.dense.emplace_back(learner, CommitSeq(reader.Get<uint64_t>()));
+  }
+  if (!reader.at_end()) return Fail(ErrorCode::kCorruption, "'folded' is damaged");
+  return record;
+}
+
+}  // namespace tacit::store

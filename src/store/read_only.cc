@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <thread>
+
+#include "store/load.h"
+#include "store/store.h"
+
+namespace tacit::store {
+namespace {
+
+// The owner may fold, compact and drop files while they are being read; a second look then finds
+// the store whole again.
+constexpr int kAttempts = 8;
+constexpr auto kPause = std::chrono::milliseconds(50);
+
+bool MayPass(const Error& error) {
+  return error.code == ErrorCode::kIo || error.code == ErrorCode::kCorruption ||
+         error.code == ErrorCode::kNotFound;
+}
+
+Result<std::optional<WitnessRecord>> ReadWitness(const std::string& witness) {
+  if (witness.empty()) return std::optional<WitnessRecord>{};
+  return WitnessFile::Read(witness);
+}
+
+// Takes back what the witness has not seen. `before` was read before the store and `after` behind
+// it, so a living owner has before <= store and folded <= after.
+Status HoldAgainstWitness(const std::string& path, const std::string& witness,
+                          const std::optional<WitnessRecord>& before,
+                          const std::optional<WitnessRecord>& after, Loaded& loaded) {
+  if (witness.empty()) return {};
+  if (!after) {
+    if (loaded.tip.seq.value == 0) return {};
+    return Fail(ErrorCode::kRefused,
+                fmt::format("store {} holds commits but its witness {} is missing: what may be "
+                            "shown is not known",
+                            path, witness));
+  }
+  const auto check = [&](const WitnessRecord& seen) {
+    return CheckWitness(seen, WitnessOf(loaded.lineage, loaded.tip), witness, path);
+  };
+  if (before) TACIT_RETURN_IF_ERROR(check(*before));
+  while (loaded.tip.seq > after->seq) {
+    if (loaded.deltas.empty())
+      return Fail(ErrorCode::kRefused,
+                  fmt::format("store {} has folded commit {}, its witness {} has seen {}", path,
+                              loaded.tip.seq.value, witness, after->seq.value));
+    TACIT_RETURN_IF_ERROR(loaded.TakeBackLast());
+  }
+  return loaded.tip.seq == after->seq ? check(*after) : Status{};
+}
+
+Result<ReadOnlyStore> TryOpen(const std::string& path, const std::string& witness,
+                              const std::vector<LearnerLayout>& layouts) {
+  TACIT_ASSIGN(const auto before, ReadWitness(witness));
+  TACIT_ASSIGN(const auto rocks, Rocks::OpenReadOnly(path));
+  TACIT_ASSIGN(Loaded loaded, Load(*rocks));
+  if (loaded.fresh())
+    return Fail(ErrorCode::kNotFound, fmt::format("store {} has not been written yet", path));
+  TACIT_ASSIGN(const auto after, ReadWitness(witness));
+  TACIT_RETURN_IF_ERROR(HoldAgainstWitness(path, witness, before, after, loaded));
+
+  View view = loaded.MakeView();
+  const std::vector<uint8_t> trained(loaded.records.size(), 1);
+  auto catalog = std::make_shared<Catalog>(loaded.shards, loaded.records);
+  TACIT_RETURN_IF_ERROR(catalog->Match(layouts, trained));
+  view.learners.resize(catalog->records().size());
+  return ReadOnlyStore{std::make_shared<SnapshotImpl>(rocks, catalog, std::move(view)),
+                       std::move(loaded.entries)};
+}
+
+}  // namespace
+
+Result<ReadOnlyStore> OpenReadOnly(const std::string& path, const std::string& witness,
+                                   const std::vector<LearnerLayout>& layouts) {
+  if (!Rocks::Exists(path))
+    return Fail(ErrorCode::kNotFound, fmt::format("there is no store at {}", path));
+  for (int attempt = 1;; ++attempt) {
+    auto store = TryOpen(path, witness, layouts);
+    if (store || attempt == kAttempts || !MayPass(store.error())) return store;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace tacit::store

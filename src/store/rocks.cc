@@ -1,0 +1,247 @@
+#include "store/rocks.h"
+
+#include <fmt/format.h>
+#include <rocksdb/cache.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/listener.h>
+#include <rocksdb/options.h>
+#include <rocksdb/table.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/check.h"
+#include "store/seal.h"
+
+namespace tacit::store {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr size_t kBlockBytes = 4096;
+constexpr std::array<const char*, kFamilies> kFamilyNames = {
+    "rows", "deltas", "offsets", "ledger", "meta", "allowance", "histories"};
+
+// Puts an error of RocksDB's own threads where the next commit finds it, and keeps RocksDB from
+// carrying on by itself: after a failure the store waits for a person.
+class ErrorListener final : public rocksdb::EventListener {
+ public:
+  ErrorListener(std::string path, std::shared_ptr<FailureLatch> latch)
+      : path_(std::move(path)), latch_(std::move(latch)) {}
+
+  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* status) override {
+    if (status->severity() < rocksdb::Status::Severity::kHardError) return;
+    const Status failure = ToStatus(*status, "background work of store " + path_);
+    if (!failure) latch_->Set(failure.error());
+  }
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status,
+                            bool* auto_recovery) override {
+    *auto_recovery = false;
+  }
+
+ private:
+  const std::string path_;
+  const std::shared_ptr<FailureLatch> latch_;
+};
+
+// A reader that does not own the store leaves no log file in it.
+class NoLog final : public rocksdb::Logger {
+ public:
+  using rocksdb::Logger::Logv;
+  void Logv(const char*, va_list) override {}
+};
+
+// f32 rows do not compress; 4 KB blocks hold what one random row read must fetch anyway.
+rocksdb::BlockBasedTableOptions TableOptions(std::shared_ptr<rocksdb::Cache> cache) {
+  rocksdb::BlockBasedTableOptions table;
+  table.block_size = kBlockBytes;
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  table.cache_index_and_filter_blocks = true;
+  table.pin_l0_filter_and_index_blocks_in_cache = true;
+  table.no_block_cache = cache == nullptr;
+  if (table.no_block_cache) table.cache_index_and_filter_blocks = false;
+  table.block_cache = std::move(cache);
+  return table;
+}
+
+rocksdb::ColumnFamilyOptions FamilyOptions(std::shared_ptr<rocksdb::Cache> cache,
+                                           uint64_t write_buffer_bytes) {
+  rocksdb::ColumnFamilyOptions options;
+  options.compression = rocksdb::kNoCompression;
+  options.write_buffer_size = write_buffer_bytes;
+  options.level_compaction_dynamic_level_bytes = true;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(TableOptions(std::move(cache))));
+  return options;
+}
+
+// Three quarters of the memory cache blocks, one quarter holds memtables. Deltas are read at open
+// only: caching their blocks would throw the rows out.
+std::vector<rocksdb::ColumnFamilyDescriptor> Descriptors(uint64_t memory_bytes) {
+  const uint64_t buffers = memory_bytes / 4;
+  const auto cache =
+      rocksdb::HyperClockCacheOptions(memory_bytes - buffers, kBlockBytes).MakeSharedCache();
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  families.emplace_back(rocksdb::kDefaultColumnFamilyName, FamilyOptions(cache, kMiB));
+  for (size_t i = 0; i < kFamilies; ++i) {
+    const bool deltas = static_cast<Family>(i) == Family::kDeltas;
+    families.emplace_back(
+        kFamilyNames[i],
+        FamilyOptions(deltas ? nullptr : cache, deltas ? buffers : std::min(buffers, 8 * kMiB)));
+  }
+  return families;
+}
+
+// With the default recovery mode one flipped bit in the middle of the log opens without an error
+// and loses every synced commit behind it; this mode forgives only a record cut short at the end.
+rocksdb::DBOptions DatabaseOptions(uint64_t memory_bytes) {
+  rocksdb::DBOptions options;
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  options.db_write_buffer_size = memory_bytes / 4;
+  options.max_total_wal_size = std::clamp(memory_bytes, 64 * kMiB, 512 * kMiB);
+  options.wal_bytes_per_sync = kMiB;
+  options.max_background_jobs = 2;
+  options.max_open_files = -1;
+  options.info_log_level = rocksdb::WARN_LEVEL;
+  options.keep_log_file_num = 2;
+  options.max_log_file_size = 4 * kMiB;
+  return options;
+}
+
+template <class Int>
+void PutBigEndian(char* out, Int value) {
+  for (size_t i = 0; i < sizeof(Int); ++i)
+    out[i] = static_cast<char>(value >> (8 * (sizeof(Int) - 1 - i)));
+}
+
+bool IsLockFailure(const rocksdb::Status& status) {
+  return status.IsIOError() && status.ToString().find("lock") != std::string::npos;
+}
+
+}  // namespace
+
+Status ToStatus(const rocksdb::Status& status, std::string_view doing) {
+  if (status.ok()) return {};
+  ErrorCode code = ErrorCode::kInternal;
+  if (status.IsCorruption()) code = ErrorCode::kCorruption;
+  if (status.IsIOError() || status.IsNoSpace()) code = ErrorCode::kIo;
+  if (status.IsNotFound() || status.IsPathNotFound()) code = ErrorCode::kNotFound;
+  return Fail(code, fmt::format("{}: {}", doing, status.ToString()));
+}
+
+Status Rocks::Adopt(rocksdb::Status status, rocksdb::DB* db,
+                    const std::vector<rocksdb::ColumnFamilyHandle*>& handles) {
+  if (IsLockFailure(status))
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("store {} is locked: another process has it open", path_));
+  TACIT_RETURN_IF_ERROR(ToStatus(status, "opening store " + path_));
+  db_.reset(db);
+  default_family_ = handles[0];
+  std::copy(handles.begin() + 1, handles.end(), families_.begin());
+  return {};
+}
+
+Result<std::shared_ptr<Rocks>> Rocks::Open(const std::string& path, uint64_t memory_bytes,
+                                           std::shared_ptr<FailureLatch> latch) {
+  TACIT_CHECK(memory_bytes >= 32 * kMiB, "a store needs at least 32 MiB");
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error)
+    return Fail(ErrorCode::kIo, fmt::format("creating store {}: {}", path, error.message()));
+  rocksdb::DBOptions options = DatabaseOptions(memory_bytes);
+  options.create_if_missing = true;
+  options.create_missing_column_families = true;
+  options.listeners.push_back(std::make_shared<ErrorListener>(path, std::move(latch)));
+  rocksdb::DB* db = nullptr;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  const auto status = rocksdb::DB::Open(options, path, Descriptors(memory_bytes), &handles, &db);
+  std::shared_ptr<Rocks> rocks(new Rocks(path));
+  TACIT_RETURN_IF_ERROR(rocks->Adopt(status, db, handles));
+  return rocks;
+}
+
+Result<std::shared_ptr<Rocks>> Rocks::OpenReadOnly(const std::string& path) {
+  constexpr uint64_t kReaderMemory = 64 * kMiB;
+  rocksdb::DBOptions options = DatabaseOptions(kReaderMemory);
+  options.info_log = std::make_shared<NoLog>();
+  rocksdb::DB* db = nullptr;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  const auto status =
+      rocksdb::DB::OpenForReadOnly(options, path, Descriptors(kReaderMemory), &handles, &db);
+  std::shared_ptr<Rocks> rocks(new Rocks(path));
+  TACIT_RETURN_IF_ERROR(rocks->Adopt(status, db, handles));
+  return rocks;
+}
+
+bool Rocks::Exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path + "/CURRENT", error);
+}
+
+Rocks::~Rocks() {
+  if (!db_) return;
+  for (auto* handle : families_) db_->DestroyColumnFamilyHandle(handle);
+  db_->DestroyColumnFamilyHandle(default_family_);
+}
+
+Result<std::optional<std::string>> Rocks::Get(Family which, std::string_view key) const {
+  std::string sealed;
+  const auto status = db_->Get({}, family(which), AsSlice(key), &sealed);
+  if (status.IsNotFound()) return std::optional<std::string>{};
+  const std::string what = fmt::format("{} of store {}", key, path_);
+  TACIT_RETURN_IF_ERROR(ToStatus(status, "reading " + what));
+  TACIT_ASSIGN(const std::string_view payload, Unseal(sealed, what));
+  return std::optional<std::string>(payload);
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> Rocks::Scan(
+    Family which, std::string_view prefix) const {
+  std::vector<std::pair<std::string, std::string>> found;
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator({}, family(which)));
+  for (it->Seek(AsSlice(prefix)); it->Valid() && it->key().starts_with(AsSlice(prefix));
+       it->Next()) {
+    const std::string what =
+        fmt::format("a value of {} in store {}", kFamilyNames[static_cast<size_t>(which)], path_);
+    TACIT_ASSIGN(const std::string_view payload, Unseal(it->value().ToStringView(), what));
+    found.emplace_back(it->key().ToString(), payload);
+  }
+  TACIT_RETURN_IF_ERROR(ToStatus(it->status(), "reading store " + path_));
+  return found;
+}
+
+Status Rocks::WriteSynced(rocksdb::WriteBatch& batch) const {
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  return ToStatus(db_->Write(options, &batch), "writing store " + path_);
+}
+
+std::string SequenceKey(uint64_t number) {
+  std::string key(sizeof(number), '\0');
+  PutBigEndian(key.data(), number);
+  return key;
+}
+
+uint64_t SequenceOf(std::string_view key) {
+  uint64_t number = 0;
+  for (char byte : key) number = number << 8 | static_cast<uint8_t>(byte);
+  return number;
+}
+
+std::string LearnerKey(std::string_view prefix, uint16_t learner) {
+  std::string key(prefix);
+  key.resize(prefix.size() + sizeof(learner));
+  PutBigEndian(key.data() + prefix.size(), learner);
+  return key;
+}
+
+RowKey EncodeRowKey(const RowPlace& place) {
+  RowKey key;
+  key[0] = static_cast<char>(place.high >> 32);
+  PutBigEndian(key.data() + 1, static_cast<uint32_t>(place.high));
+  PutBigEndian(key.data() + 5, place.bucket);
+  return key;
+}
+
+rocksdb::Options RowsFileOptions() {
+  return rocksdb::Options(rocksdb::DBOptions(), FamilyOptions(nullptr, kMiB));
+}
+
+}  // namespace tacit::store

@@ -1,0 +1,308 @@
+#include "store/row_cache.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace tacit::store {
+namespace {
+
+// An entry at the usual load of the table.
+constexpr size_t kEntryShare = 32;
+constexpr size_t kMinEntries = 256;
+constexpr size_t kPrefetchAhead = 16;
+// Huge pages where the cache is big enough for address translation to matter.
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kSmallChunk = size_t{64} << 10;
+constexpr uint64_t kBigBudget = uint64_t{64} << 20;
+
+}  // namespace
+
+Slab::Slab(uint32_t floats, size_t chunk_bytes) {
+  stride_ = (floats + 3) / 4 * 4;  // 16 bytes, for aligned vector loads
+  const size_t rows = std::max<size_t>(1, chunk_bytes / row_bytes());
+  shift_ = static_cast<uint32_t>(std::bit_width(rows) - 1);
+  mask_ = (1u << shift_) - 1;
+  chunk_bytes_ = std::max(chunk_bytes, row_bytes());
+}
+
+void Slab::ChunkDeleter::operator()(float* chunk) const { std::free(chunk); }
+
+uint32_t Slab::Allocate() {
+  if (!free_.empty()) {
+    const uint32_t slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+  if (next_ >> shift_ == chunks_.size()) {
+    const size_t alignment = chunk_bytes_ >= kHugePage ? kHugePage : 64;
+    const size_t bytes = (chunk_bytes_ + alignment - 1) / alignment * alignment;
+    auto* chunk = static_cast<float*>(std::aligned_alloc(alignment, bytes));
+    TACIT_CHECK(chunk != nullptr, "out of memory");
+    if (alignment == kHugePage) madvise(chunk, bytes, MADV_HUGEPAGE);
+    chunks_.emplace_back(chunk);
+  }
+  return next_++;
+}
+
+class RowCache::TableCursor {
+ public:
+  explicit TableCursor(const RowSpace& space) : tables_(space.tables()) {}
+  // REQUIRES rows that ascend from call to call.
+  uint32_t Advance(uint64_t row) {
+    while (row >= tables_[table_].first + tables_[table_].rows) ++table_;
+    return table_;
+  }
+
+ private:
+  std::span<const RowSpace::Table> tables_;
+  uint32_t table_ = 0;
+};
+
+RowCache::RowCache(const RowLayout& layout, uint64_t budget_bytes, RowBacking& backing)
+    : layout_(layout), budget_(budget_bytes), backing_(backing) {
+  const size_t chunk = budget_bytes >= kBigBudget ? kHugePage : kSmallChunk;
+  std::vector<uint32_t> widths;
+  for (uint32_t t = 0; t < layout.space.tables().size(); ++t) {
+    const uint32_t width = layout.RowFloats(t);
+    const auto known = std::find(widths.begin(), widths.end(), width);
+    slab_of_table_.push_back(static_cast<uint32_t>(known - widths.begin()));
+    if (known != widths.end()) continue;
+    widths.push_back(width);
+    slabs_.emplace_back(width, chunk);
+  }
+  entries_.assign(kMinEntries, {kNoRow, 0, 0});
+  hash_shift_ = 64 - std::bit_width(kMinEntries - 1);
+  groups_.push_back({.number = 1});
+}
+
+size_t RowCache::Cost(uint32_t table) const {
+  return slabs_[slab_of_table_[table]].row_bytes() + kEntryShare;
+}
+
+RowCache::Entry* RowCache::Find(uint64_t row) {
+  const size_t mask = entries_.size() - 1;
+  for (size_t i = Home(row);; i = (i + 1) & mask) {
+    if (entries_[i].row == row) return &entries_[i];
+    if (entries_[i].row == kNoRow) return nullptr;
+  }
+}
+
+void RowCache::Prefetch(std::span<const uint64_t> rows, size_t i) const {
+  if (i < rows.size()) __builtin_prefetch(&entries_[Home(rows[i])]);
+}
+
+RowCache::Entry* RowCache::Insert(uint64_t row, uint32_t slot) {
+  if ((live_ + 1) * 5 > entries_.size() * 3) Grow();
+  const size_t mask = entries_.size() - 1;
+  size_t i = Home(row);
+  while (entries_[i].row != kNoRow) i = (i + 1) & mask;
+  entries_[i] = {row, slot, 0};
+  ++live_;
+  return &entries_[i];
+}
+
+void RowCache::Grow() {
+  std::vector<Entry> old(entries_.size() * 2, Entry{kNoRow, 0, 0});
+  old.swap(entries_);
+  --hash_shift_;
+  hand_ = 0;
+  const size_t mask = entries_.size() - 1;
+  for (const Entry& entry : old) {
+    if (entry.row == kNoRow) continue;
+    size_t i = Home(entry.row);
+    while (entries_[i].row != kNoRow) i = (i + 1) & mask;
+    entries_[i] = entry;
+  }
+}
+
+// Moves later entries of the probe chain up, so that no chain is broken and no tombstone is left.
+void RowCache::EraseAt(size_t hole) {
+  const size_t mask = entries_.size() - 1;
+  for (size_t i = (hole + 1) & mask; entries_[i].row != kNoRow; i = (i + 1) & mask) {
+    const size_t home = Home(entries_[i].row);
+    if (((i - home) & mask) < ((i - hole) & mask)) continue;
+    entries_[hole] = entries_[i];
+    hole = i;
+  }
+  entries_[hole].row = kNoRow;
+  --live_;
+}
+
+Status RowCache::Gather(std::span<const uint64_t> rows, std::span<float*> out) {
+  TACIT_CHECK(rows.size() == out.size());
+  misses_.clear();
+  TableCursor cursor(layout_.space);
+  for (size_t i = 0; i < kPrefetchAhead; ++i) Prefetch(rows, i);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Prefetch(rows, i + kPrefetchAhead);
+    const uint32_t table = cursor.Advance(rows[i]);
+    Entry* entry = Find(rows[i]);
+    if (entry == nullptr) {
+      misses_.push_back(static_cast<uint32_t>(i));
+      continue;
+    }
+    if ((entry->state & kUsed) == 0) entry->state |= kUsed;
+    out[i] = slabs_[slab_of_table_[table]].At(entry->slot);
+  }
+  hits_ += rows.size() - misses_.size();
+  missed_ += misses_.size();
+  return misses_.empty() ? Status{} : Fetch(rows, out);
+}
+
+Status RowCache::Fetch(std::span<const uint64_t> rows, std::span<float*> out) {
+  size_t bytes = 0;
+  TableCursor cursor(layout_.space);
+  for (uint32_t i : misses_) bytes += Cost(cursor.Advance(rows[i]));
+  MakeRoom(rows, bytes);
+  missed_rows_.clear();
+  missed_out_.clear();
+  cursor = TableCursor(layout_.space);
+  for (uint32_t i : misses_) {
+    Slab& slab = slabs_[slab_of_table_[cursor.Advance(rows[i])]];
+    const uint32_t slot = slab.Allocate();
+    Insert(rows[i], slot);
+    out[i] = slab.At(slot);
+    missed_rows_.push_back(rows[i]);
+    missed_out_.push_back(out[i]);
+  }
+  bytes_ += bytes;
+  const Status read = backing_.Read(missed_rows_, missed_out_);
+  if (!read)  // what lies in the new slots is nobody's row
+    for (uint64_t row : missed_rows_) Drop(static_cast<size_t>(Find(row) - entries_.data()));
+  return read;
+}
+
+void RowCache::MakeRoom(std::span<const uint64_t> rows, size_t bytes) {
+  if (bytes_ + bytes <= budget_) return;
+  const size_t excess = bytes_ + bytes - budget_;
+  ForgetFolded();
+  if (bytes_ - pinned_bytes_ < excess) {
+    // Newest enqueued group: everything up to it can be unpinned by waiting.
+    const auto enqueued = std::find_if(groups_.rbegin(), groups_.rend(),
+                                       [](const Group& group) { return group.seq.value > 0; });
+    if (enqueued != groups_.rend()) backing_.FoldThrough(enqueued->seq);
+    ForgetFolded();
+  }
+  SetHeld(rows, true);
+  Evict(excess);
+  SetHeld(rows, false);
+}
+
+// Rows of this Gather must outlive it, though the clock may already have passed them.
+void RowCache::SetHeld(std::span<const uint64_t> rows, bool held) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Prefetch(rows, i + kPrefetchAhead);
+    if (Entry* entry = Find(rows[i]))
+      entry->state = held ? entry->state | kHeld : entry->state & ~kHeld;
+  }
+}
+
+void RowCache::Evict(size_t bytes) {
+  const size_t mask = entries_.size() - 1;
+  const size_t target = bytes_ > bytes ? bytes_ - bytes : 0;
+  // Twice around: once to take the used bits, once to evict.
+  for (size_t steps = 2 * entries_.size(); steps > 0 && bytes_ > target; --steps) {
+    Entry& entry = entries_[hand_];
+    if (entry.row != kNoRow && (entry.state & kHeld) == 0 && !Pinned(entry)) {
+      if ((entry.state & kUsed) == 0) {
+        Drop(hand_);  // another entry may have moved here: look again
+        ++evictions_;
+        continue;
+      }
+      entry.state &= ~kUsed;
+    }
+    hand_ = (hand_ + 1) & mask;
+  }
+}
+
+void RowCache::Drop(size_t place) {
+  const uint32_t table = layout_.space.TableOf(entries_[place].row);
+  slabs_[slab_of_table_[table]].Free(entries_[place].slot);
+  bytes_ -= Cost(table);
+  EraseAt(place);
+}
+
+void RowCache::MarkChanged(std::span<const uint64_t> rows) {
+  TableCursor cursor(layout_.space);
+  const uint32_t now = groups_.back().number;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Prefetch(rows, i + kPrefetchAhead);
+    Entry* entry = Find(rows[i]);
+    TACIT_CHECK(entry != nullptr, "a changed row must be of the last Gather");
+    const uint32_t before = entry->state & kGroupMask;
+    if (before == now) continue;
+    const size_t cost = Cost(cursor.Advance(rows[i]));
+    if (before > folded_group_) {
+      GroupOf(before).rows -= 1;
+      GroupOf(before).bytes -= cost;
+    } else {
+      pinned_rows_ += 1;
+      pinned_bytes_ += cost;
+    }
+    groups_.back().rows += 1;
+    groups_.back().bytes += cost;
+    entry->state = (entry->state & ~kGroupMask) | now;
+    changed_.push_back(rows[i]);
+  }
+}
+
+std::shared_ptr<const RowDelta> RowCache::TakeDelta() {
+  ForgetFolded();
+  auto delta = std::make_shared<RowDelta>();
+  if (changed_.empty()) return delta;
+  std::sort(changed_.begin(), changed_.end());
+  delta->rows = changed_;
+  changed_.clear();
+  const auto& rows = delta->rows;
+  size_t floats = 0;
+  TableCursor cursor(layout_.space);
+  for (uint64_t row : rows) delta->end.push_back(floats += layout_.RowFloats(cursor.Advance(row)));
+  delta->floats.resize(floats);
+  cursor = TableCursor(layout_.space);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Prefetch(rows, i + kPrefetchAhead);
+    const Slab& slab = slabs_[slab_of_table_[cursor.Advance(rows[i])]];
+    const auto place = delta->Row(i);
+    std::memcpy(delta->floats.data() + (place.data() - delta->floats.data()),
+                slab.At(Find(rows[i])->slot), place.size_bytes());
+  }
+  Group& group = groups_.back();
+  group.delta = delta.get();
+  TACIT_CHECK(group.number < kGroupMask, "too many deltas in one run");
+  groups_.push_back({.number = group.number + 1});
+  if (pinned_bytes_ > budget_ / 2) backing_.RequestFold();
+  return delta;
+}
+
+void RowCache::Enqueued(const RowDelta* delta, CommitSeq seq) {
+  for (Group& group : groups_) {
+    if (group.seq.value > 0) continue;
+    const bool filling = group.delta == nullptr;
+    TACIT_CHECK(filling || group.delta == delta,
+                "deltas must be committed in the order in which they were taken");
+    if (!filling) group.seq = seq;
+    return;
+  }
+}
+
+void RowCache::ForgetFolded() {
+  const CommitSeq folded = backing_.folded();
+  while (groups_.front().seq.value > 0 && groups_.front().seq <= folded) {
+    pinned_rows_ -= groups_.front().rows;
+    pinned_bytes_ -= groups_.front().bytes;
+    folded_group_ = groups_.front().number;
+    groups_.pop_front();
+  }
+}
+
+WorkingRows::Stats RowCache::stats() const {
+  return {hits_, missed_, evictions_, bytes_, pinned_rows_};
+}
+
+}  // namespace tacit::store

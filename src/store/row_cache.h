@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "store/delta.h"
+#include "store/working_rows.h"
+
+namespace tacit::store {
+
+// What a row cache needs of the store behind it.
+class RowBacking {
+ public:
+  virtual ~RowBacking() = default;
+  // Reads whole rows (embedding and state) as they are folded, in any order.
+  virtual Status Read(std::span<const uint64_t> rows, std::span<float* const> out) = 0;
+  // Every commit up to here is folded: Read sees it.
+  virtual CommitSeq folded() const = 0;
+  // Folds soon; returns at once.
+  virtual void RequestFold() = 0;
+  // Folds up to `seq`, enqueued before, and waits; returns early when the store has failed.
+  virtual void FoldThrough(CommitSeq seq) = 0;
+};
+
+// Fixed-width rows in big chunks that never move.
+class Slab {
+ public:
+  explicit Slab(uint32_t floats, size_t chunk_bytes);
+
+  uint32_t Allocate();
+  void Free(uint32_t slot) { free_.push_back(slot); }
+  float* At(uint32_t slot) const {
+    return chunks_[slot >> shift_].get() + size_t{slot & mask_} * stride_;
+  }
+  size_t row_bytes() const { return size_t{stride_} * sizeof(float); }
+
+ private:
+  struct ChunkDeleter {
+    void operator()(float* chunk) const;
+  };
+
+  uint32_t stride_, shift_, mask_;
+  size_t chunk_bytes_;
+  uint32_t next_ = 0;  // slots from here on were never used
+  std::vector<std::unique_ptr<float[], ChunkDeleter>> chunks_;
+  std::vector<uint32_t> free_;
+};
+
+// WorkingRows on an open-addressing table from row to slab slot, 16 bytes an entry, evicted by the
+// clock. A row that was changed in group g (the g-th delta taken) is pinned until the commit that g
+// went into is folded. The budget counts slab rows and their share of the table; it is exceeded
+// only by rows that must not go: those of one Gather, and those changed and not yet folded.
+class RowCache final : public WorkingRows {
+ public:
+  // The layout and the backing outlive the cache.
+  RowCache(const RowLayout& layout, uint64_t budget_bytes, RowBacking& backing);
+
+  Status Gather(std::span<const uint64_t> rows, std::span<float*> out) override;
+  void MarkChanged(std::span<const uint64_t> rows) override;
+  std::shared_ptr<const RowDelta> TakeDelta() override;
+  Stats stats() const override;
+
+  // The delta (null: no rows) goes into this commit. REQUIRES that taken deltas are committed in
+  // the order in which they were taken.
+  void Enqueued(const RowDelta* delta, CommitSeq seq);
+
+ private:
+  struct Entry {
+    uint64_t row;  // kNoRow: free
+    uint32_t slot;
+    uint32_t state;  // kUsed | kHeld | group of the last change, 0: none
+  };
+  // One delta taken, until its commit is folded.
+  struct Group {
+    uint32_t number = 0;
+    const RowDelta* delta = nullptr;
+    CommitSeq seq{};  // 0: not enqueued yet
+    size_t rows = 0, bytes = 0;
+  };
+  static constexpr uint64_t kNoRow = UINT64_MAX;
+  static constexpr uint32_t kUsed = 1u << 31, kHeld = 1u << 30, kGroupMask = kHeld - 1;
+
+  // Walks the tables along ascending rows.
+  class TableCursor;
+
+  size_t Home(uint64_t row) const { return (row * 0x9E3779B97F4A7C15u) >> hash_shift_; }
+  Entry* Find(uint64_t row);
+  void Prefetch(std::span<const uint64_t> rows, size_t i) const;
+  Entry* Insert(uint64_t row, uint32_t slot);
+  void EraseAt(size_t place);
+  void Grow();
+
+  size_t Cost(uint32_t table) const;
+  bool Pinned(const Entry& entry) const { return (entry.state & kGroupMask) > folded_group_; }
+  Status Fetch(std::span<const uint64_t> rows, std::span<float*> out);
+  void MakeRoom(std::span<const uint64_t> rows, size_t bytes);
+  void SetHeld(std::span<const uint64_t> rows, bool held);
+  void Evict(size_t bytes);
+  void Drop(size_t place);
+  void ForgetFolded();
+  Group& GroupOf(uint32_t number) { return groups_[number - groups_.front().number]; }
+
+  const RowLayout& layout_;
+  const uint64_t budget_;
+  RowBacking& backing_;
+  std::vector<Slab> slabs_;
+  std::vector<uint32_t> slab_of_table_;
+
+  std::vector<Entry> entries_;
+  uint32_t hash_shift_;
+  size_t live_ = 0;
+  size_t hand_ = 0;
+  size_t bytes_ = 0, pinned_bytes_ = 0, pinned_rows_ = 0;
+
+  std::deque<Group> groups_;  // the last is the one being filled
+  uint32_t folded_group_ = 0;
+  std::vector<uint64_t> changed_;  // rows of the group being filled
+  std::vector<uint32_t> misses_;
+  std::vector<uint64_t> missed_rows_;
+  std::vector<float*> missed_out_;
+  uint64_t hits_ = 0, missed_ = 0, evictions_ = 0;
+};
+
+}  // namespace tacit::store

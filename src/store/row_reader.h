@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "store/catalog.h"
+#include "store/rocks.h"
+
+namespace tacit::store {
+
+// Reads rows of the `rows` family: one MultiGet over sorted keys; rows that are not there get their
+// initial value. Keeps its scratch memory between calls; not thread-safe.
+class RowReader {
+ public:
+  enum class Extent { kEmbedding, kWithState };
+
+  // Writes row i of `rows` (any order, repeats allowed) to out[i]. `snapshot` null: as of now.
+  Status Read(const Rocks& rocks, const rocksdb::Snapshot* snapshot, const Catalog& catalog,
+              const LearnerRecord& learner, std::span<const uint64_t> rows,
+              std::span<float* const> out, Extent extent);
+
+ private:
+  struct Wanted {
+    RowPlace place;
+    uint64_t row;
+    float* out;
+  };
+  Status ReadBatch(const Rocks& rocks, const rocksdb::Snapshot* snapshot,
+                   const LearnerRecord& learner, std::span<const Wanted> wanted, Extent extent);
+
+  std::vector<Wanted> wanted_;
+  std::vector<RowKey> keys_;
+  std::vector<rocksdb::Slice> slices_;
+  std::vector<rocksdb::PinnableSlice> values_;
+  std::vector<rocksdb::Status> statuses_;
+};
+
+// The row as it is before anything was learned: drawn embedding, zeroed optimiser state.
+void FillInitialRow(const RowLayout& layout, uint32_t table, uint64_t row, std::span<float> out);
+
+}  // namespace tacit::store

@@ -1,0 +1,77 @@
+#include "store/snapshot_impl.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "store/row_reader.h"
+
+namespace tacit::store {
+
+std::shared_ptr<const OverlayDelta> MakeOverlay(const DeltaRecord& record, size_t learners) {
+  auto overlay = std::make_shared<OverlayDelta>();
+  overlay->seq = record.tip.seq;
+  overlay->rows.resize(learners);
+  for (const LearnerDelta& learner : record.learners) {
+    overlay->rows[learner.learner] = learner.rows;
+    if (learner.rows) overlay->bytes += learner.rows->bytes();
+  }
+  return overlay;
+}
+
+size_t View::overlay_bytes() const {
+  size_t bytes = 0;
+  for (const auto& delta : overlay) bytes += delta->bytes;
+  return bytes;
+}
+
+SnapshotImpl::SnapshotImpl(std::shared_ptr<Rocks> rocks, std::shared_ptr<const Catalog> catalog,
+                           View view)
+    : rocks_(std::move(rocks)),
+      catalog_(std::move(catalog)),
+      view_(std::move(view)),
+      snapshot_(rocks_->db().GetSnapshot()) {}
+
+SnapshotImpl::~SnapshotImpl() { rocks_->db().ReleaseSnapshot(snapshot_); }
+
+std::shared_ptr<const DenseState> SnapshotImpl::Dense(LearnerIndex learner) const {
+  return view_.learners[catalog_->KeyOf(learner)].dense;
+}
+
+bool SnapshotImpl::CopyFromOverlay(uint16_t key, uint64_t row, std::span<float> out) const {
+  for (auto delta = view_.overlay.rbegin(); delta != view_.overlay.rend(); ++delta) {
+    const RowDelta* rows = (*delta)->rows[key].get();
+    if (rows == nullptr) continue;
+    const size_t place = rows->Find(row);
+    if (place == rows->size()) continue;
+    std::copy_n(rows->Row(place).begin(), out.size(), out.begin());
+    return true;
+  }
+  return false;
+}
+
+Status SnapshotImpl::Rows(LearnerIndex index, std::span<const uint64_t> rows,
+                          std::span<float> out) const {
+  const LearnerRecord& learner = catalog_->Configured(index);
+  const RowSpace& space = learner.layout.space;
+  std::vector<uint64_t> missing;
+  std::vector<float*> missing_out;
+  for (uint64_t row : rows) {
+    if (row >= space.rows())
+      return Fail(ErrorCode::kInvalidArgument, fmt::format("row {} of learner '{}': there are {}",
+                                                           row, learner.name, space.rows()));
+    const uint32_t dim = space.tables()[space.TableOf(row)].dim;
+    TACIT_CHECK(dim <= out.size(), "`out` is shorter than the rows");
+    if (!CopyFromOverlay(learner.key, row, out.first(dim))) {
+      missing.push_back(row);
+      missing_out.push_back(out.data());
+    }
+    out = out.subspan(dim);
+  }
+  TACIT_CHECK(out.empty(), "`out` is longer than the rows");
+  return RowReader().Read(*rocks_, snapshot_, *catalog_, learner, missing, missing_out,
+                          RowReader::Extent::kEmbedding);
+}
+
+}  // namespace tacit::store

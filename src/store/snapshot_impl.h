@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/catalog.h"
+#include "store/delta_codec.h"
+#include "store/rocks.h"
+#include "store/snapshot.h"
+
+namespace tacit::store {
+
+// Rows of one commit that are not folded yet, by the learner's key; null where nothing changed.
+struct OverlayDelta {
+  CommitSeq seq;
+  std::vector<std::shared_ptr<const RowDelta>> rows;
+  size_t bytes = 0;
+};
+std::shared_ptr<const OverlayDelta> MakeOverlay(const DeltaRecord& record, size_t learners);
+
+// A learner as of a commit.
+struct LearnerValue {
+  std::shared_ptr<const DenseState> dense;
+  CommitSeq dense_seq;  // the commit that wrote it
+  std::string position;
+};
+
+// The whole store as of one commit, but for the folded rows.
+struct View {
+  std::string lineage;
+  CommitTip tip;
+  std::string source_identity;
+  std::vector<LearnerValue> learners;                        // by key
+  std::vector<std::shared_ptr<const OverlayDelta>> overlay;  // unfolded commits, oldest first
+
+  size_t overlay_bytes() const;
+};
+
+// A View and the folded rows beneath it, held in place by a RocksDB snapshot. The snapshot must be
+// taken when every commit of the view is either in its overlay or folded, which is at once when it
+// is built: sorted files that are ingested later get newer sequence numbers and stay invisible to
+// it (snapshot_consistency). Files that carry commits of the overlay may be visible already: the
+// overlay is looked at first and holds the same rows.
+class SnapshotImpl final : public Snapshot {
+ public:
+  SnapshotImpl(std::shared_ptr<Rocks> rocks, std::shared_ptr<const Catalog> catalog, View view);
+  ~SnapshotImpl() override;
+  SnapshotImpl(const SnapshotImpl&) = delete;
+  SnapshotImpl& operator=(const SnapshotImpl&) = delete;
+
+  CommitSeq version() const override { return view_.tip.seq; }
+  const Digest& head() const override { return view_.tip.head; }
+  std::string lineage() const override { return view_.lineage; }
+  const std::vector<privacy::LedgerTotal>& learners() const override { return view_.tip.learners; }
+  const privacy::LedgerTotal& total() const override { return view_.tip.total; }
+  uint64_t ledger_entries() const override { return view_.tip.ledger_entries; }
+  std::shared_ptr<const DenseState> Dense(LearnerIndex learner) const override;
+  Status Rows(LearnerIndex learner, std::span<const uint64_t> rows,
+              std::span<float> out) const override;
+
+  const View& view() const { return view_; }
+
+ private:
+  // Copies the embedding from the newest unfolded commit that has the row.
+  bool CopyFromOverlay(uint16_t key, uint64_t row, std::span<float> out) const;
+
+  const std::shared_ptr<Rocks> rocks_;
+  const std::shared_ptr<const Catalog> catalog_;
+  const View view_;
+  const rocksdb::Snapshot* const snapshot_;
+};
+
+}  // namespace tacit::store
