@@ -40,6 +40,9 @@ float Biased(ConstMatrix x, std::span<const float> bias, bool relu, size_t r, si
   return relu && y < 0 ? 0.0f : y;
 }
 
+// log(1 + e^x), on the side where e^ cannot overflow.
+double SoftPlus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
+
 // As written: the gradient is formed, then squared.
 template <class T>
 double MaterialisedNorm(MatrixView<const T> a, MatrixView<const T> g, size_t begin, size_t end) {
@@ -142,11 +145,9 @@ class ReferenceBackend final : public Backend {
                     dlogit.size() == label.size(),
                 "one label per logit");
     for (size_t i = 0; i < logit.size(); ++i) {
-      // log(1 + e^-m) for the margin m of the label, on the side where e^ cannot overflow.
       const double x = logit[i], y = label[i];
-      const double positive = x > 0 ? std::log1p(std::exp(-x)) : std::log1p(std::exp(x)) - x;
-      loss[i] = static_cast<float>(positive + (1 - y) * x);
-      dlogit[i] = static_cast<float>(std::exp(-positive) - y);
+      loss[i] = static_cast<float>((1 - y) * SoftPlus(x) + y * SoftPlus(-x));
+      dlogit[i] = static_cast<float>(std::exp(-SoftPlus(-x)) - y);
     }
   }
   void GatherSum(const Slots& slots, std::span<float* const> row, Matrix x) override {
