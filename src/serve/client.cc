@@ -127,7 +127,9 @@ Result<Response> Fetch(const std::string& url, const std::string& method, std::s
 std::string JoinUrl(std::string_view base, std::string_view path) {
   while (base.ends_with('/')) base.remove_suffix(1);
   // unix:/socket/path takes a colon before the request's path.
-  const bool is_bare_unix = base.starts_with("unix:") && base.find(":/", 5) == base.npos;
+  const bool is_unix = base.starts_with("unix:");
+  if (is_unix && base.ends_with(':')) base.remove_suffix(1);
+  const bool is_bare_unix = is_unix && base.find(":/", 5) == base.npos;
   return fmt::format("{}{}{}", base, is_bare_unix ? ":" : "", path);
 }
 

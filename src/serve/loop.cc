@@ -72,7 +72,6 @@ void Loop::Tick() {
 }
 
 void Loop::Drain() {
-  draining_ = true;
   for (Session* session : sessions_) session->Drain();
 }
 

@@ -48,6 +48,7 @@ struct Shared {
   const ServerOptions options;
   Gate connections;
   std::atomic<uint64_t> body_bytes{0};  // of requests being received
+  std::atomic<bool> draining{false};    // every answer from now on closes its connection
   metrics::Gauge open_connections;
   metrics::Counter refused;  // requests that never reached a handler
 };
@@ -72,7 +73,7 @@ class Loop {
   asio::io_context& io() { return io_; }
   Shared& shared() { return shared_; }
   Handler& handler() { return *handler_; }
-  bool draining() const { return draining_; }
+  bool draining() const { return shared_.draining.load(std::memory_order_relaxed); }
   bool finished() const { return finished_; }
   const std::string& date() const { return date_; }  // of the Date header
 
@@ -94,7 +95,6 @@ class Loop {
   std::unique_ptr<Handler> handler_;
   std::unordered_set<Session*> sessions_;
   std::string date_;
-  bool draining_ = false;
   bool finished_ = false;
 };
 

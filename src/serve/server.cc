@@ -205,6 +205,7 @@ void AsioServer::OnAccept(Loop& loop, Role role, bool is_unix, Socket socket) {
 size_t AsioServer::Stop(std::chrono::milliseconds deadline) {
   if (threads_.empty()) return 0;
   const SteadyTime until = std::chrono::steady_clock::now() + deadline;
+  shared_.draining = true;
   asio::post(loops_.front()->io(), [this] {
     for (auto& listening : listening_) listening->Close();
   });

@@ -164,7 +164,7 @@ TEST(CrashTest, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
       const bool at_point = random() % 3 != 0;
       if (attempt < 6 && at_point)
         environment.push_back(fmt::format(
-            "TACIT_CRASH_AT={}:{}", kPoints[random() % std::size(kPoints)], 1 + random() % 6));
+            "TACIT_TEST_CRASH_AT={}:{}", kPoints[random() % std::size(kPoints)], 1 + random() % 6));
       if (attempt < 6 && !at_point)
         patience = milliseconds(random() % static_cast<uint64_t>(whole_ms.count() + 1));
       test::Process daemon(Command(dir, store), environment);

@@ -1,4 +1,4 @@
-// The crash tests' CrashPoint: TACIT_CRASH_AT=NAME:N kills the process, as if the power went, the
+// The crash tests' CrashPoint: TACIT_TEST_CRASH_AT=NAME:N kills the process, as if the power went, the
 // N-th time (from 1) it comes to that point.
 #include <signal.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 namespace tacit {
 
 void CrashPoint(const char* name) {
-  static const char* const wanted = getenv("TACIT_CRASH_AT");
+  static const char* const wanted = getenv("TACIT_TEST_CRASH_AT");
   if (wanted == nullptr) return;
   static const std::string wanted_name(wanted, std::strcspn(wanted, ":"));
   static const int wanted_hit = std::atoi(wanted + wanted_name.size() + 1);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -39,7 +40,7 @@ inline std::vector<std::vector<double>> ReadGoldenNumbers(const std::string& nam
   std::vector<std::vector<double>> rows;
   for (const auto& cells : ReadGolden(name)) {
     rows.emplace_back();
-    for (const std::string& cell : cells) rows.back().push_back(std::stod(cell));
+    for (const std::string& cell : cells) rows.back().push_back(std::strtod(cell.c_str(), nullptr));
   }
   return rows;
 }

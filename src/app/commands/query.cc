@@ -31,8 +31,9 @@ struct Options {
 // Lines of a Criteo log: those given by --row, or a stretch of --tsv.
 Result<std::vector<std::string>> ReadLines(const Options& options) {
   if (!options.rows.empty()) return options.rows;
-  TACIT_ASSIGN(const auto source,
-               OpenSource({.kind = config::Source::Kind::kLog, .files = {options.tsv}}));
+  config::Source log;
+  log.files = {options.tsv};
+  TACIT_ASSIGN(const auto source, OpenSource(log));
   TACIT_RETURN_IF_ERROR(source->Seek(std::vector<stream::PartitionOffset>{{0, options.first}}));
   std::vector<std::string> lines;
   event::RawRecords records;
