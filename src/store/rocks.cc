@@ -55,10 +55,9 @@ rocksdb::BlockBasedTableOptions TableOptions(std::shared_ptr<rocksdb::Cache> cac
   rocksdb::BlockBasedTableOptions table;
   table.block_size = kBlockBytes;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
-  table.cache_index_and_filter_blocks = true;
-  table.pin_l0_filter_and_index_blocks_in_cache = true;
   table.no_block_cache = cache == nullptr;
-  if (table.no_block_cache) table.cache_index_and_filter_blocks = false;
+  table.cache_index_and_filter_blocks = cache != nullptr;
+  table.pin_l0_filter_and_index_blocks_in_cache = cache != nullptr;
   table.block_cache = std::move(cache);
   return table;
 }
