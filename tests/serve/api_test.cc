@@ -1,0 +1,208 @@
+#include "serve/api.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <cmath>
+#include <map>
+#include <thread>
+
+#include "echo_server.h"
+#include "fake_snapshot.h"
+#include "serve/score_request.h"
+
+namespace tacit::serve {
+namespace {
+
+namespace json = boost::json;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kTwoRows[] =
+    R"({"learner":"ctr","rows":[{"dense":[3,-1.5],"categorical":["68fd1e64","x",["a","b"]]},
+                                 {"features":{"I1":7,"tags":["b"]}}]})";
+
+// The whole of serve over real sockets; only the store is in memory.
+class ApiTest : public testing::Test {
+ protected:
+  void Start(double epsilon = 4, uint32_t threads = 1) {
+    const ScoringModel model = SmallModel("ctr", epsilon);
+    store_ = std::make_unique<FakeStore>(model);
+    Services services;
+    services.latest = [this] { return store_->Latest(); };
+    services.models = {model};
+    services.readiness = [this] { return readiness_; };
+    services.budget_exhausted = [this](LearnerIndex) { return exhausted_.load(); };
+    services.metrics = &registry_;
+    ServerOptions options;
+    options.listeners = {{"127.0.0.1:0", Role::kPublic}, {"127.0.0.1:0", Role::kOperator}};
+    options.threads = threads;
+    auto server = Server::Start(options, MakeApi(services), registry_);
+    ASSERT_TRUE(server.has_value()) << server.error().message;
+    server_ = std::move(*server);
+  }
+  Response Ask(const std::string& method, const std::string& path, std::string_view body = "",
+               size_t listener = 0) {
+    const auto response =
+        Fetch("http://" + server_->addresses()[listener] + path, method, body, kPatience);
+    EXPECT_TRUE(response.has_value()) << response.error().message;
+    return response ? *response : Response{};
+  }
+  // What a version must answer to kTwoRows, computed without the server.
+  std::vector<float> Expected(uint64_t version) const {
+    const ScoringModel model = SmallModel();
+    ScoreRequestParser parser({{"ctr", model.transform}}, {});
+    event::Batch batch;
+    EXPECT_TRUE(parser.Parse(kTwoRows, &batch).has_value());
+    std::vector<float> scores(batch.size());
+    EXPECT_TRUE(Scorer(model).Score(*store_->Make(version), batch, scores).has_value());
+    return scores;
+  }
+
+  metrics::Registry registry_;
+  std::unique_ptr<FakeStore> store_;
+  Readiness readiness_{true, ""};
+  std::atomic<bool> exhausted_{false};
+  std::unique_ptr<Server> server_;
+};
+
+std::vector<float> ScoresOf(const json::value& answer) {
+  std::vector<float> scores;
+  for (const json::value& score : answer.at("scores").as_array())
+    scores.push_back(static_cast<float>(score.to_number<double>()));
+  return scores;
+}
+
+TEST_F(ApiTest, ScoresComeWithTheirModel) {
+  Start();
+  store_->Commit(6);
+  const Response response = Ask("POST", "/v1/score", kTwoRows);
+  ASSERT_EQ(response.status, 200u) << response.body;
+  const json::value answer = json::parse(response.body);
+  EXPECT_EQ(ScoresOf(answer), Expected(6));
+  std::string hash = "sha256:";
+  for (int i = 0; i < 32; ++i) hash += "06";
+  EXPECT_EQ(answer.at("model"), json::parse(R"({"learner":"ctr","version":6,"snapshot":")" + hash +
+                                            R"(","epsilon":1.5,"delta":1e-6,"private":true})"));
+}
+
+TEST_F(ApiTest, WithoutPrivacyEpsilonIsNull) {
+  Start(INFINITY);
+  store_->Commit(1);
+  const json::value model =
+      json::parse(Ask("POST", "/v1/score", R"({"rows":[{}]})").body).at("model");
+  EXPECT_TRUE(model.at("epsilon").is_null());
+  EXPECT_EQ(model.at("private"), false);
+  const json::value privacy = json::parse(Ask("GET", "/v1/privacy").body);
+  EXPECT_TRUE(privacy.at("learners").at(0).at("epsilon").is_null());
+  EXPECT_TRUE(privacy.at("learners").at(0).at("budget").at("epsilon").is_null());
+  EXPECT_TRUE(privacy.at("total").at("epsilon").is_null());
+}
+
+TEST_F(ApiTest, BeforeTheFirstCommitThereIsNothingToScoreWith) {
+  Start();
+  const Response score = Ask("POST", "/v1/score", kTwoRows);
+  EXPECT_EQ(score.status, 503u);
+  EXPECT_EQ(score.Header("Retry-After"), "1");
+  EXPECT_THAT(score.body, HasSubstr("no committed model yet"));
+  const Response ready = Ask("GET", "/readyz");
+  EXPECT_EQ(ready.status, 503u);
+  EXPECT_THAT(ready.body, HasSubstr("no committed model yet"));
+  EXPECT_EQ(Ask("GET", "/healthz").body, "ok\n");
+}
+
+TEST_F(ApiTest, ReadinessIsTheDaemonsAndTheStores) {
+  Start();
+  store_->Commit(1);
+  EXPECT_EQ(Ask("GET", "/readyz").status, 200u);
+  readiness_ = {false, "the source failed: day_3.tsv is gone"};
+  const Response response = Ask("GET", "/readyz");
+  EXPECT_EQ(response.status, 503u);
+  EXPECT_THAT(response.body, HasSubstr("day_3.tsv is gone"));
+}
+
+TEST_F(ApiTest, PrivacyHasItsStableForm) {
+  Start();
+  store_->Commit(2);
+  exhausted_ = true;
+  const json::value answer = json::parse(Ask("GET", "/v1/privacy").body);
+  std::string hash = "sha256:";
+  for (int i = 0; i < 32; ++i) hash += "02";
+  EXPECT_EQ(answer, json::parse(R"({"learners":[{"learner":"ctr","unit":"event","epsilon":0.5,
+      "delta":1e-6,"steps":6,"private":true,"budget":{"epsilon":4,"exhausted":true},
+      "participation":"once","adjacency":"zero-out"}],
+      "total":{"unit":"event","epsilon":0.5,"delta":1e-6},"entries":1,"head":")" +
+                                hash + R"(","version":2,"lineage":"line-1"})"))
+      << json::serialize(answer);
+}
+
+TEST_F(ApiTest, BadRequestsAreNamed) {
+  Start();
+  store_->Commit(1);
+  const Response not_json = Ask("POST", "/v1/score", "{\"learner\":");
+  EXPECT_EQ(not_json.status, 400u);
+  EXPECT_THAT(not_json.body, HasSubstr("not JSON"));
+  const Response unknown =
+      Ask("POST", "/v1/score", R"({"learner":"ctr","rows":[{"features":{"tegs":"a"}}]})");
+  EXPECT_EQ(unknown.status, 400u);
+  EXPECT_EQ(json::parse(unknown.body).at("error").at("message"),
+            "row 0: unknown feature 'tegs' (did you mean 'tags'?)");
+  EXPECT_EQ(Ask("POST", "/v1/score", R"({"learner":"cts","rows":[]})").status, 404u);
+  EXPECT_EQ(Ask("GET", "/v1/score").status, 405u);
+  EXPECT_EQ(Ask("GET", "/v1/scor").status, 404u);
+  EXPECT_THAT(Ask("GET", "/").body, HasSubstr("POST /v1/score"));
+}
+
+TEST_F(ApiTest, TheListenersRoleDecidesWhichMetricsAreSeen) {
+  Start();
+  registry_.AddGauge(metrics::Audience::kPublic, "tacit_version", "Committed.").Set(1);
+  registry_.AddGauge(metrics::Audience::kOperator, "tacit_training_loss", "Un-noised.").Set(2);
+  const Response seen = Ask("GET", "/metrics", "", 0);
+  EXPECT_THAT(seen.body, HasSubstr("tacit_version 1"));
+  EXPECT_THAT(seen.body, Not(HasSubstr("tacit_training_loss")));
+  EXPECT_THAT(std::string(seen.Header("Content-Type")), HasSubstr("version=0.0.4"));
+  const Response all = Ask("GET", "/metrics", "", 1);
+  EXPECT_THAT(all.body, HasSubstr("tacit_version 1"));
+  EXPECT_THAT(all.body, HasSubstr("tacit_training_loss 2"));
+}
+
+// While commits come, every answer's scores are exactly those of the version it names, and no
+// client sees versions go back.
+TEST_F(ApiTest, EveryAnswerBelongsToOneVersion) {
+  constexpr uint64_t kVersions = 40;
+  Start(4, 2);
+  store_->Commit(1);
+  std::map<uint64_t, std::vector<float>> expected;
+  for (uint64_t v = 1; v <= kVersions; ++v) expected[v] = Expected(v);
+  std::atomic<bool> done{false};
+  std::atomic<int> answers{0};
+  std::vector<std::thread> clients;
+  for (int c = 0; c < 3; ++c)
+    clients.emplace_back([&] {
+      RawConnection connection(server_->addresses()[0]);
+      uint64_t last = 0;
+      while (!done || last < kVersions) {
+        ASSERT_TRUE(connection.Send(MakeRequest("POST", "/v1/score", kTwoRows)));
+        const auto response = connection.Receive();
+        ASSERT_TRUE(response.has_value());
+        const json::value answer = json::parse(response->body);
+        const auto version = answer.at("model").at("version").to_number<uint64_t>();
+        ASSERT_EQ(ScoresOf(answer), expected.at(version)) << "version " << version;
+        ASSERT_EQ(answer.at("model").at("epsilon").to_number<double>(), 0.25 * version);
+        ASSERT_GE(version, last);
+        last = version;
+        ++answers;
+      }
+    });
+  for (uint64_t v = 2; v <= kVersions; ++v) {
+    store_->Commit(v);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  done = true;
+  for (std::thread& client : clients) client.join();
+  EXPECT_GT(answers, 40);
+}
+
+}  // namespace
+}  // namespace tacit::serve

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tacit::serve {
+
+struct RawResponse {
+  int status = 0;
+  std::string head;  // status line and fields
+  std::string body;
+};
+
+// A connection on which a test decides about every byte. Plain blocking sockets, so that nothing of
+// the server's libraries is on both sides.
+class RawConnection {
+ public:
+  // "HOST:PORT" with a numeric host, "[IPV6]:PORT" or "unix:PATH".
+  explicit RawConnection(const std::string& address);
+  ~RawConnection();
+  RawConnection(const RawConnection&) = delete;
+  RawConnection& operator=(const RawConnection&) = delete;
+
+  bool connected() const { return fd_ >= 0; }
+  // False when the other side has closed.
+  bool Send(std::string_view bytes);
+  // The next response, or nothing when the connection ends or ten seconds pass.
+  std::optional<RawResponse> Receive(bool is_head = false);
+  // Whether the server closes within `timeout`; bytes that come before are skipped.
+  bool ClosesWithin(std::chrono::milliseconds timeout);
+  void CloseSending();
+
+ private:
+  bool ReadMore();
+  int fd_ = -1;
+  std::string unread_;
+};
+
+// A whole request with Host and Content-Length.
+std::string MakeRequest(std::string_view method, std::string_view target,
+                        std::string_view body = "");
+
+}  // namespace tacit::serve

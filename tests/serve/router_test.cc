@@ -1,0 +1,68 @@
+#include "serve/router.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tacit::serve {
+namespace {
+
+using testing::HasSubstr;
+
+class RouterTest : public testing::Test {
+ protected:
+  RouterTest() : router_(registry_) {
+    router_.Add("GET", "/v1/thing", [](const Request&, Reply* reply) { reply->body = "got"; });
+    router_.Add("POST", "/v1/thing", [](const Request& request, Reply* reply) {
+      reply->body = "posted " + std::string(request.body);
+    });
+    router_.Add("POST", "/v1/score", [](const Request&, Reply* reply) { reply->status = 503; });
+  }
+
+  Reply Ask(std::string_view method, std::string_view path) {
+    Request request;
+    request.method = method;
+    request.path = path;
+    request.body = "b";
+    Reply reply;
+    router_.Handle(request, &reply);
+    return reply;
+  }
+
+  metrics::Registry registry_;
+  Router router_;
+};
+
+TEST_F(RouterTest, PicksByMethodAndPath) {
+  EXPECT_EQ(Ask("GET", "/v1/thing").body, "got");
+  EXPECT_EQ(Ask("POST", "/v1/thing").body, "posted b");
+}
+
+TEST_F(RouterTest, AnUnknownPathIs404WithTheNearest) {
+  const Reply reply = Ask("POST", "/v1/scores");
+  EXPECT_EQ(reply.status, 404u);
+  EXPECT_THAT(reply.body, HasSubstr("no route /v1/scores (did you mean '/v1/score'?)"));
+  EXPECT_EQ(Ask("GET", "").status, 404u);
+  EXPECT_LT(Ask("GET", "/" + std::string(9000, 'x')).body.size(), 300u);
+}
+
+TEST_F(RouterTest, AnUnknownMethodIs405WithAllow) {
+  const Reply reply = Ask("DELETE", "/v1/thing");
+  EXPECT_EQ(reply.status, 405u);
+  ASSERT_EQ(reply.headers.size(), 1u);
+  EXPECT_EQ(reply.headers[0], std::make_pair(std::string("Allow"), std::string("GET, HEAD, POST")));
+}
+
+TEST_F(RouterTest, CountsByRouteAndStatus) {
+  Ask("POST", "/v1/score");
+  Ask("GET", "/v1/thing");
+  Ask("GET", "/nowhere");
+  const std::string text = registry_.Scrape(metrics::Audience::kPublic);
+  EXPECT_THAT(text, HasSubstr("tacit_http_requests_total{method=\"POST\",path=\"/v1/score\","
+                              "status=\"5xx\"} 1"));
+  EXPECT_THAT(text, HasSubstr("{method=\"GET\",path=\"/v1/thing\",status=\"2xx\"} 1"));
+  EXPECT_THAT(text, HasSubstr("{method=\"other\",path=\"other\",status=\"4xx\"} 1"));
+  EXPECT_THAT(text, HasSubstr("request_seconds_count{method=\"GET\",path=\"/v1/thing\"} 1"));
+}
+
+}  // namespace
+}  // namespace tacit::serve
