@@ -1,6 +1,6 @@
 #pragma once
 
-#include <atomic>
+#include <cmath>
 #include <memory>
 #include <mutex>
 #include <string>
