@@ -1,0 +1,153 @@
+#include "mechanism/mechanism.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "mechanism/sigma_split.h"
+#include "noise/stream_noise.h"
+#include "step.h"
+#include "support/statistics.h"
+
+namespace tacit::mechanism {
+namespace {
+
+AdaFestOptions Options() {
+  return {.sigma_selection = 5,
+          .sigma_gradient = 1,
+          .clip_selection = 1,
+          .clip_gradient = 2,
+          .threshold = 15,
+          .expected_batch = 100};
+}
+
+RowSpace SpaceOf(uint64_t rows) {
+  RowSpace space;
+  space.AddTable("t", rows, 1);
+  return space;
+}
+
+noise::StreamNoise FixedNoise() {
+  return noise::StreamNoise(std::make_unique<noise::Keystream>(noise::Keystream::Key{7},
+                                                               noise::Keystream::CounterBlock{}));
+}
+
+TEST(SplitSigma, CostsWhatOneGaussianDoes) {
+  for (double sigma : {0.3, 1.0, 7.5})
+    for (double ratio : {0.1, 1.0, 5.0, 100.0}) {
+      const SigmaSplit split = SplitSigma(sigma, ratio);
+      EXPECT_NEAR(split.selection / split.gradient, ratio, 1e-12 * ratio);
+      EXPECT_NEAR(1 / std::pow(split.selection, 2) + 1 / std::pow(split.gradient, 2),
+                  1 / (sigma * sigma), 1e-12 / (sigma * sigma));
+      EXPECT_NEAR(CombineSigma(split), sigma, 1e-14 * sigma);
+    }
+}
+
+TEST(AdaFest, ChargesBothQueriesAsOneGaussian) {
+  const RowSpace space = SpaceOf(10);
+  const privacy::Charge charge = MakeAdaFest(space, Options())->charge();
+  EXPECT_EQ(charge.mechanism, privacy::MechanismKind::kAdaFest);
+  EXPECT_NEAR(charge.noise_multiplier, 1 / std::sqrt(1 / 25.0 + 1), 1e-15);
+  EXPECT_EQ(charge.sigma_selection, 5);
+  EXPECT_EQ(charge.sigma_gradient, 1);
+  EXPECT_EQ(charge.clip_selection, 1);
+  EXPECT_EQ(charge.clip_gradient, 2);
+}
+
+// Rows nobody touched, over a space far too large to walk: as many as c * p0 says, ascending, none
+// of them activated, evenly spread.
+TEST(AdaFest, ExtraRowsComeAsOftenAsPromised) {
+  const RowSpace space = SpaceOf(3'000'000'000);
+  AdaFestOptions options = Options();
+  options.threshold = 25;  // 5 standard deviations: p0 = 2.87e-7
+  const auto mechanism = MakeAdaFest(space, options);
+  EXPECT_NEAR(mechanism->ExpectedExtraRows(), 3e9 * testing::NormalCdf(-5), 1e-3);
+  auto noise = FixedNoise();
+  model::RowSelection selection;
+  double count = 0, places = 0;
+  for (int i = 0; i < 500; ++i) {
+    mechanism->Select({}, noise, &selection);
+    EXPECT_TRUE(std::is_sorted(selection.extra.begin(), selection.extra.end()));
+    count += static_cast<double>(selection.extra.size());
+    for (uint64_t row : selection.extra) {
+      ASSERT_LT(row, space.rows());
+      places += static_cast<double>(row) / 3e9;
+    }
+  }
+  const double expected = 500 * mechanism->ExpectedExtraRows();
+  EXPECT_EQ(testing::CheckDeviation("rows", count, expected, std::sqrt(expected)), "");
+  EXPECT_EQ(testing::CheckDeviation("place", places / count, 0.5, std::sqrt(1 / 12.0 / count)), "");
+}
+
+TEST(AdaFest, ExtraRowsAreNeverActivatedOnes) {
+  const RowSpace space = SpaceOf(50);
+  AdaFestOptions options = Options();
+  options.threshold = 0;
+  const auto mechanism = MakeAdaFest(space, options);
+  StepUnits units(1);
+  units[0].dense.resize(kDenseSize);
+  for (uint64_t row : {0u, 7u, 8u, 49u}) units[0].rows[row] = {1};
+  const auto activations = ActivationsOf(units);
+  auto noise = FixedNoise();
+  model::RowSelection selection;
+  for (int i = 0; i < 1000; ++i) {
+    mechanism->Select(activations, noise, &selection);
+    ASSERT_EQ(selection.kept.size(), 4u);
+    EXPECT_EQ(
+        std::adjacent_find(selection.extra.begin(), selection.extra.end(), std::greater_equal<>()),
+        selection.extra.end());
+    for (uint64_t row : activations.rows)
+      EXPECT_FALSE(std::binary_search(selection.extra.begin(), selection.extra.end(), row));
+  }
+}
+
+TEST(AdaFest, HoldsWhereEveryRowOrNoRowPasses) {
+  const RowSpace space = SpaceOf(33);
+  auto noise = FixedNoise();
+  model::RowSelection selection;
+  AdaFestOptions options = Options();
+  options.threshold = -1e6;
+  MakeAdaFest(space, options)->Select({}, noise, &selection);
+  ASSERT_EQ(selection.extra.size(), 33u);
+  for (uint64_t row = 0; row < 33; ++row) EXPECT_EQ(selection.extra[row], row);
+  options.threshold = 1e6;
+  MakeAdaFest(space, options)->Select({}, noise, &selection);
+  EXPECT_TRUE(selection.extra.empty());
+  EXPECT_EQ(MakeAdaFest(space, options)->ExpectedExtraRows(), 0);
+}
+
+TEST(AdaFest, AnEmptyBatchIsNoisedAndDividedByThePublicBatch) {
+  const RowSpace space = SpaceOf(10);
+  const auto mechanism = MakeAdaFest(space, Options());
+  auto noise = FixedNoise();
+  std::vector<double> z;
+  for (int i = 0; i < 100000; ++i) {
+    const Update update = RunStep(*mechanism, space, {}, noise);
+    // The noise's standard deviation is C2 sigma2 / B = 0.02.
+    for (double value : update.dense) z.push_back(value / 0.02);
+  }
+  EXPECT_EQ(testing::CheckMoments(z), "");
+}
+
+TEST(NonPrivate, KeepsEveryRowAndOnlyDivides) {
+  const RowSpace space = SpaceOf(10);
+  const auto mechanism = MakeNonPrivate(4);
+  auto noise = FixedNoise();
+  StepUnits units(2);
+  for (UnitGradient& unit : units) {
+    unit.dense = {100, -200, 0};
+    unit.rows[3] = {50};
+  }
+  units[1].rows[9] = {-8};
+  EXPECT_FALSE(mechanism->scale_rule().needs_norms());
+  const Update update = RunStep(*mechanism, space, units, noise);
+  EXPECT_EQ(update.dense, (std::vector<double>{50, -100, 0}));
+  EXPECT_EQ(update.rows, (std::map<uint64_t, std::vector<double>>{{3, {25}}, {9, {-2}}}));
+  EXPECT_TRUE(std::isinf(mechanism->charge().MuSquared()));
+  EXPECT_EQ(mechanism->charge().mechanism, privacy::MechanismKind::kNonPrivate);
+  EXPECT_EQ(mechanism->ExpectedExtraRows(), 0);
+}
+
+}  // namespace
+}  // namespace tacit::mechanism
