@@ -1,0 +1,214 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "event/codec.h"
+#include "event/tab_scan.h"
+#include "support/criteo_schema.h"
+
+namespace tacit::event {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr uint64_t kBuckets[] = {100, 200};
+
+FeatureSchema SmallSchema() { return CriteoSchema(4, kBuckets); }
+
+// What came of some records: the examples and the dead letters.
+struct Decoded {
+  Batch batch;
+  std::vector<DeadLetter> dead;
+};
+
+RawRecords Records(const std::vector<std::string>& lines) {
+  RawRecords records;
+  records.first_offset = 1000;
+  records.origin = "a.tsv";
+  records.origin_line = 11;
+  for (const std::string& line : lines) {
+    records.bytes += line;
+    records.end.push_back(static_cast<uint32_t>(records.bytes.size()));
+  }
+  return records;
+}
+
+Decoded Decode(const FeatureSchema& schema, const RawRecords& records) {
+  const FeatureTransform transform(schema);
+  const auto codec = MakeCriteoTsvCodec(transform);
+  Decoded decoded;
+  transform.StartBatch(&decoded.batch);
+  codec->Decode(records, &decoded.batch, &decoded.dead);
+  return decoded;
+}
+
+Decoded Decode(const std::vector<std::string>& lines) {
+  return Decode(SmallSchema(), Records(lines));
+}
+
+std::string ReasonOf(const std::string& line) {
+  const Decoded decoded = Decode({line});
+  EXPECT_EQ(decoded.batch.size() + decoded.dead.size(), 1u);
+  EXPECT_EQ(decoded.batch.dense.size(), decoded.batch.size() * 4);
+  EXPECT_EQ(decoded.batch.slot_end.size(), decoded.batch.size() * 2);
+  return decoded.dead.empty() ? "" : decoded.dead[0].reason;
+}
+
+TEST(CriteoTsvTest, DecodesLabelsNumbersAndCategories) {
+  const Decoded decoded = Decode({"1\t3\t-2\t\t0\tab\t", "0\t\t\t\t70000\t\tcd"});
+  ASSERT_TRUE(decoded.dead.empty());
+  const FeatureTransform transform(SmallSchema());
+  const Batch& batch = decoded.batch;
+  EXPECT_THAT(batch.label, ElementsAre(1.0f, 0.0f));
+  EXPECT_THAT(batch.offset, ElementsAre(1000u, 1001u));
+  EXPECT_THAT(batch.dense,
+              ElementsAre(static_cast<float>(std::log1p(3.0)), static_cast<float>(-std::log1p(2.0)),
+                          0.0f, 0.0f, 0.0f, 0.0f, 0.0f, static_cast<float>(std::log1p(70000.0))));
+  EXPECT_THAT(batch.slot_end, ElementsAre(1u, 2u, 3u, 4u));
+  EXPECT_THAT(batch.row, ElementsAre(transform.Row(0, "ab"), 100u, 0u, transform.Row(1, "cd")));
+}
+
+TEST(CriteoTsvTest, ACarriageReturnAtTheEndIsIgnored) {
+  const Decoded with = Decode({"1\t3\t-2\t\t0\tab\tcd\r", "0\t1\t1\t1\t1\t\t\r"});
+  const Decoded without = Decode({"1\t3\t-2\t\t0\tab\tcd", "0\t1\t1\t1\t1\t\t"});
+  EXPECT_TRUE(with.dead.empty());
+  EXPECT_EQ(with.batch.row, without.batch.row);
+}
+
+TEST(CriteoTsvTest, ReasonsNameTheColumn) {
+  EXPECT_EQ(ReasonOf("1\t3\t4\t5\tabc\tx\ty"), "column 5 (I4): 'abc' is not an integer");
+  EXPECT_EQ(ReasonOf("2\t3\t4\t5\t6\tx\ty"), "column 1 (label): '2' is neither 0 nor 1");
+  EXPECT_EQ(ReasonOf("\t3\t4\t5\t6\tx\ty"), "column 1 (label): '' is neither 0 nor 1");
+  EXPECT_EQ(ReasonOf("1\t3\t4\t5\t6\tx"), "6 columns, 7 expected");
+  EXPECT_EQ(ReasonOf("1\t3\t4\t5\t6\tx\ty\tz"), "8 columns, 7 expected");
+  EXPECT_EQ(ReasonOf(""), "1 column, 7 expected");
+}
+
+TEST(CriteoTsvTest, IntegersAreStrict) {
+  for (const std::string bad :
+       {"1.5", "+1", "-", "--1", " 1", "1 ", "0x1", "1e3", "9223372036854775808",
+        "-9223372036854775808", "00000000000000000001"})
+    EXPECT_THAT(ReasonOf("1\t" + bad + "\t\t\t\tx\ty"), HasSubstr("column 2 (I1)")) << bad;
+  for (const std::string good : {"0", "-0", "007", "9223372036854775807", "-9223372036854775807"})
+    EXPECT_EQ(ReasonOf("1\t" + good + "\t\t\t\tx\ty"), "") << good;
+}
+
+TEST(CriteoTsvTest, OddBytesAreHarmless) {
+  const std::string nul(1, '\0');
+  EXPECT_EQ(ReasonOf("1\t" + nul + "\t\t\t\tx\ty"), "column 2 (I1): '\\x00' is not an integer");
+  EXPECT_EQ(ReasonOf("1\t\t\t\t\tx" + nul + "\t\xff\xfe"), "");
+  EXPECT_NE(Decode({"1\t\t\t\t\tx" + nul + "\ty"}).batch.row[0],
+            Decode({"1\t\t\t\t\tx\ty"}).batch.row[0]);
+  // A long value is a value in a category, and shown in short where it is wrong.
+  const std::string endless(1 << 20, '7');
+  EXPECT_EQ(ReasonOf("1\t\t\t\t\t" + endless + "\ty"), "");
+  EXPECT_LT(ReasonOf("1\t" + endless + "\t\t\t\tx\ty").size(), 100u);
+}
+
+TEST(CriteoTsvTest, BadRecordsLeaveNoTraceBetweenGoodOnes) {
+  const std::string a = "1\t1\t2\t3\t4\tx\ty", b = "0\t5\t\t\t\tz\t";
+  const Decoded good = Decode({a, b});
+  const Decoded mixed = Decode({"1\t1\t2\tq\t4\tx\ty", a, "1\t2", b, "5" + a});
+  EXPECT_EQ(mixed.batch.dense, good.batch.dense);
+  EXPECT_EQ(mixed.batch.row, good.batch.row);
+  EXPECT_EQ(mixed.batch.slot_end, good.batch.slot_end);
+  EXPECT_THAT(mixed.batch.offset, ElementsAre(1001u, 1003u));
+  ASSERT_EQ(mixed.dead.size(), 3u);
+  EXPECT_EQ(mixed.dead[1].origin, "a.tsv");
+  EXPECT_EQ(mixed.dead[1].line, 13u);
+  EXPECT_EQ(mixed.dead[1].offset, 1002u);
+}
+
+TEST(CriteoTsvTest, FaultsOfTheSourceBecomeDeadLetters) {
+  RawRecords records = Records({"1\t1\t2\t3\t4\tx\ty", "", "0\t5\t\t\t\tz\t"});
+  records.faults = {{1, "the record is longer than 5 bytes"}};
+  const Decoded decoded = Decode(SmallSchema(), records);
+  EXPECT_THAT(decoded.batch.offset, ElementsAre(1000u, 1002u));
+  ASSERT_EQ(decoded.dead.size(), 1u);
+  EXPECT_EQ(decoded.dead[0].reason, "the record is longer than 5 bytes");
+}
+
+TEST(CriteoTsvTest, SetsHaveCommasBetweenTheirValues) {
+  FeatureSchema schema = SmallSchema();
+  schema.categorical[0].multi_hot = true;
+  schema.categorical[0].max_values = 2;
+  const Decoded decoded =
+      Decode(schema, Records({"1\t\t\t\t\ta,b,c\ty", "1\t\t\t\t\t,a,\ty", "1\t\t\t\t\t\ta,b"}));
+  const FeatureTransform transform(schema);
+  const uint64_t a = transform.Row(0, "a"), b = transform.Row(0, "b"), y = transform.Row(1, "y");
+  EXPECT_THAT(decoded.batch.row, ElementsAre(a, b, y, a, y, 0u, transform.Row(1, "a,b")));
+  EXPECT_THAT(decoded.batch.slot_end, ElementsAre(2u, 3u, 4u, 5u, 6u, 7u));
+}
+
+// The decoder against a naive one on random records made of what may confuse it.
+TEST(CriteoTsvTest, AgreesWithANaiveDecoder) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  const FeatureTransform transform(SmallSchema());
+  const std::vector<std::string> fields = {"", "0", "1", "-5", "1023", "1024", "99999999999", "x"};
+  size_t good = 0;
+  for (int round = 0; round < 5000; ++round) {
+    std::vector<std::string> columns{random() % 8 == 0 ? "x" : std::to_string(random() % 2)};
+    const size_t count = random() % 16 == 0 ? random() % 12 : 6;
+    for (size_t i = 0; i < count; ++i) {
+      const bool text = i >= 4;
+      columns.push_back(fields[random() % (text || random() % 8 == 0 ? fields.size() : 7)]);
+    }
+    std::string line = columns[0];
+    for (size_t i = 1; i < columns.size(); ++i) line += "\t" + columns[i];
+    bool expect_good = columns.size() == 7 && columns[0] != "x";
+    for (size_t i = 1; expect_good && i < 5; ++i) expect_good = columns[i] != "x";
+    const Decoded decoded = Decode({line});
+    ASSERT_EQ(decoded.dead.empty(), expect_good) << line;
+    if (!expect_good) continue;
+    ++good;
+    for (size_t i = 0; i < 4; ++i) {
+      const std::string& field = columns[1 + i];
+      const auto value = field.empty() ? std::nullopt : std::optional<double>(std::stod(field));
+      ASSERT_EQ(decoded.batch.dense[i], transform.Dense(i, value)) << line;
+    }
+    ASSERT_EQ(decoded.batch.row[0], transform.Row(0, columns[5]));
+    ASSERT_EQ(decoded.batch.row[1], transform.Row(1, columns[6]));
+  }
+  EXPECT_GT(good, 1000u);
+}
+
+TEST(TabScanTest, BothVersionsFindTheSameTabs) {
+  std::mt19937 random(7);
+  for (size_t size = 0; size < 200; ++size) {
+    std::string text(size, 'x');
+    for (char& c : text) c = "\tab\0\x89"[random() % 5];
+    std::vector<uint32_t> fast(20), portable(20);
+    ASSERT_EQ(FindTabs(text, fast), FindTabsPortable(text, portable));
+    ASSERT_EQ(fast, portable);
+    ASSERT_EQ(FindTabs(text, {}), std::count(text.begin(), text.end(), '\t'));
+  }
+}
+
+TEST(CriteoTsvTest, RealCriteoRowsDecodeWithoutDeadLetters) {
+  std::ifstream file(TACIT_SOURCE_DIR "/../shared/data/criteo_first8000_raw.tsv");
+  if (!file) {
+    const char* require = std::getenv("TACIT_REQUIRE");
+    ASSERT_FALSE(require != nullptr && std::string_view(require).find("data") != std::string::npos)
+        << "criteo_first8000_raw.tsv is missing";
+    GTEST_SKIP() << "criteo_first8000_raw.tsv is missing";
+  }
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  const std::vector<uint64_t> buckets(26, 10000);
+  const Decoded decoded = Decode(CriteoSchema(13, buckets), Records(lines));
+  EXPECT_EQ(decoded.batch.size(), 8000u);
+  EXPECT_TRUE(decoded.dead.empty());
+  double clicks = 0;
+  for (const float label : decoded.batch.label) clicks += label;
+  EXPECT_EQ(clicks, std::count_if(lines.begin(), lines.end(), [](auto& l) { return l[0] == '1'; }));
+}
+
+}  // namespace
+}  // namespace tacit::event

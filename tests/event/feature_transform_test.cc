@@ -1,0 +1,108 @@
+#include "event/feature_transform.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+namespace tacit::event {
+namespace {
+
+FeatureTransform OneOfEach(DenseTransform dense) {
+  FeatureSchema schema;
+  schema.dense.push_back({"x", dense});
+  CategoricalFeature set;
+  set.name = "genres";
+  set.buckets = 1000;
+  set.dim = 4;
+  set.multi_hot = true;
+  set.max_values = 3;
+  schema.categorical.push_back(set);
+  return FeatureTransform(schema);
+}
+
+std::vector<std::vector<std::string>> ReadGolden(const std::string& name) {
+  std::ifstream file(TACIT_SOURCE_DIR "/tests/golden/" + name);
+  std::vector<std::vector<std::string>> rows;
+  std::string line;
+  std::getline(file, line);  // the header
+  while (std::getline(file, line)) {
+    std::vector<std::string>& row = rows.emplace_back();
+    std::stringstream fields(line);
+    for (std::string field; std::getline(fields, field, ',');) row.push_back(field);
+  }
+  return rows;
+}
+
+TEST(FeatureTransformTest, SignedLog1pIsTheNearestFloat) {
+  const FeatureTransform transform = OneOfEach(DenseTransform::kSignedLog1p);
+  const auto rows = ReadGolden("signed_log1p.csv");
+  ASSERT_GT(rows.size(), 40u);
+  for (const auto& row : rows) {
+    const int64_t x = std::stoll(row[0]);
+    const auto expected = static_cast<uint32_t>(std::stoul(row[1], nullptr, 16));
+    EXPECT_EQ(std::bit_cast<uint32_t>(transform.DenseInteger(0, x)), expected) << x;
+    EXPECT_EQ(std::bit_cast<uint32_t>(transform.Dense(0, static_cast<double>(x))), expected) << x;
+  }
+}
+
+TEST(FeatureTransformTest, CachedIntegersEqualComputedOnes) {
+  const FeatureTransform transform = OneOfEach(DenseTransform::kSignedLog1p);
+  for (int64_t x = -1100; x <= 1100; ++x)
+    EXPECT_EQ(std::bit_cast<uint32_t>(transform.DenseInteger(0, x)),
+              std::bit_cast<uint32_t>(transform.Dense(0, static_cast<double>(x))))
+        << x;
+}
+
+TEST(FeatureTransformTest, NothingAndWhatIsNotFiniteIsZero) {
+  for (const auto kind : {DenseTransform::kIdentity, DenseTransform::kSignedLog1p}) {
+    const FeatureTransform transform = OneOfEach(kind);
+    EXPECT_EQ(transform.Dense(0, std::nullopt), 0);
+    EXPECT_EQ(transform.Dense(0, std::nan("")), 0);
+    EXPECT_EQ(transform.Dense(0, -std::numeric_limits<double>::infinity()), 0);
+    EXPECT_TRUE(std::isfinite(transform.Dense(0, 1e300)));
+    EXPECT_TRUE(std::isfinite(transform.Dense(0, -1e300)));
+  }
+}
+
+TEST(FeatureTransformTest, IdentityKeepsTheNumber) {
+  const FeatureTransform transform = OneOfEach(DenseTransform::kIdentity);
+  EXPECT_EQ(transform.Dense(0, -2.5), -2.5f);
+  EXPECT_EQ(transform.DenseInteger(0, -7), -7.0f);
+}
+
+TEST(FeatureTransformTest, RowsFollowTheGoldenBuckets) {
+  const auto rows = ReadGolden("feature_rows.csv");
+  ASSERT_GT(rows.size(), 10u);
+  for (const auto& row : rows) {
+    FeatureSchema schema;
+    CategoricalFeature before, feature;
+    before.name = "before";
+    before.buckets = 77;
+    before.dim = feature.dim = 1;
+    feature.name = row[0];
+    feature.buckets = std::stoull(row[1]);
+    schema.categorical = {before, feature};
+    EXPECT_EQ(FeatureTransform(schema).Row(1, row[2]), 77 + std::stoull(row[3])) << row[2];
+  }
+}
+
+TEST(FeatureTransformTest, SetsDropEmptyRepeatedAndSurplusValues) {
+  const FeatureTransform transform = OneOfEach(DenseTransform::kIdentity);
+  const auto rows_of = [&](std::vector<std::string_view> values) {
+    std::vector<uint64_t> rows{999};  // of an earlier slot
+    transform.AppendRows(0, values, &rows);
+    return std::vector<uint64_t>(rows.begin() + 1, rows.end());
+  };
+  const uint64_t a = transform.Row(0, "a"), b = transform.Row(0, "b"), c = transform.Row(0, "c");
+  EXPECT_EQ(rows_of({"a", "", "b", "a"}), (std::vector<uint64_t>{a, b}));
+  EXPECT_EQ(rows_of({"c", "b", "c", "a", "d"}), (std::vector<uint64_t>{c, b, a}));
+  EXPECT_EQ(rows_of({"", ""}), std::vector<uint64_t>{0});
+  EXPECT_EQ(rows_of({}), std::vector<uint64_t>{0});
+}
+
+}  // namespace
+}  // namespace tacit::event
