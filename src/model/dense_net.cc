@@ -190,7 +190,7 @@ class Net final : public DenseNet {
     return true;
   }
 
-  // |sum of rounded rows| <= |sum| + 2^-9 (sum of |row|). Shrinking all scales covers that for a
+  // |sum of rounded rows| <= |sum| + 2^-8 (sum of |row|). Shrinking all scales covers that for a
   // unit of one row only.
   void AddRoundingOfRows(size_t layer, std::span<const uint32_t> unit_end, std::span<float> out) {
     row_end_.resize(rows_);
@@ -202,7 +202,7 @@ class Net final : public DenseNet {
       double lengths = 0;
       for (; r < unit_end[u]; ++r) lengths += std::sqrt(double{row_norm_[r]});
       if (count < 2) continue;
-      const double bound = std::sqrt(double{out[u]}) + 0x1p-9 * lengths;
+      const double bound = std::sqrt(double{out[u]}) + 0x1p-8 * lengths;
       out[u] = static_cast<float>(bound * bound);
     }
   }

@@ -47,7 +47,7 @@ class DenseNet {
   virtual Status Backward(std::span<const float> dlogit, ops::Matrix input_gradient) = 0;
   // Squared norms of a layer's gradient, weights and biases, per unit (rows end at unit_end[u]).
   // In bf16 a unit of several rows gets an upper bound: its rows may cancel, but what rounding adds
-  // to them when they are scaled (at most 2^-9 of each) does not.
+  // to them when they are scaled (at most 2^-8 of each) does not.
   virtual void SquaredNorms(size_t layer, std::span<const uint32_t> unit_end,
                             std::span<float> out) = 0;
   // Wipes a row's inputs and gradients, so that it adds exact zeros to every sum.

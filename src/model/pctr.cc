@@ -241,7 +241,7 @@ void Pctr::Impl::DropUnboundedUnits(GroupNorms* norms) {
 }
 
 // From units to their examples. With bf16 the scaled factor is rounded once more, which can
-// lengthen it by 2^-9 of itself; the shrinking keeps it below the clip.
+// lengthen it by 2^-8 of itself; the shrinking keeps it below the clip.
 void Pctr::Impl::SpreadScales(const Examples& examples) {
   const float shrink = options.precision == ops::Precision::kBf16 ? 1 / (1 + 0x1p-8f) : 1.0f;
   example_scale.resize(groups() * examples.size);
