@@ -1,0 +1,232 @@
+#include "stream/participation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+namespace tacit::stream {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// A stream of offsets [begin, end), some of whose records did not decode, with marks.
+struct Stream {
+  uint64_t begin = 0, end = 0;
+  std::set<uint64_t> dead;
+  std::map<uint64_t, std::string> marks;  // before this offset, the file of this name ended
+
+  event::RawRecords Frame(uint64_t from, uint64_t to, bool with_end_mark) const {
+    event::RawRecords frame;
+    frame.first_offset = from;
+    frame.end.resize(to - from);
+    for (const auto& [offset, name] : marks)
+      if (offset > from && (offset < to || (offset == to && with_end_mark)))
+        frame.marks.push_back({event::PublicMark::Kind::kFileEnd, offset, name});
+    return frame;
+  }
+  event::RawRecords MarkOnly(uint64_t at) const {
+    event::RawRecords frame;
+    frame.first_offset = at;
+    frame.marks.push_back({event::PublicMark::Kind::kFileEnd, at, marks.at(at)});
+    return frame;
+  }
+  event::Batch Examples(uint64_t from, uint64_t to) const {
+    event::Batch batch;
+    batch.dense_width = 1;
+    batch.slots = 1;
+    for (uint64_t offset = from; offset < to; ++offset) {
+      if (dead.contains(offset)) continue;
+      batch.offset.push_back(offset);
+      batch.timestamp_ms.push_back(0);
+      batch.label.push_back(1);
+      batch.dense.push_back(static_cast<float>(offset));
+      batch.row.push_back(offset * 2);
+      batch.slot_end.push_back(static_cast<uint32_t>(batch.row.size()));
+    }
+    return batch;
+  }
+};
+
+// What a step is, for comparison.
+struct Step {
+  OffsetRange range;
+  std::vector<uint64_t> offsets;
+  std::vector<std::string> marks;
+  uint64_t number = 0;
+  friend bool operator==(const Step&, const Step&) = default;
+};
+
+Participation::Emit Into(std::vector<Step>* steps) {
+  return [steps](StepBatch&& step) {
+    EXPECT_EQ(step.ranges.size(), 1u);
+    EXPECT_EQ(step.units, step.examples.size());
+    EXPECT_EQ(step.examples.slots, 1u);
+    for (uint32_t i = 0; i < step.units; ++i) {
+      EXPECT_EQ(step.unit_of[i], i);
+      EXPECT_EQ(step.examples.Slot(i, 0)[0], step.examples.offset[i] * 2);
+    }
+    EXPECT_EQ(step.after.next.size(), 1u);
+    EXPECT_EQ(step.after.next[0].begin, step.ranges[0].end);
+    EXPECT_EQ(step.after.period_start[0].begin, 0u);
+    EXPECT_EQ(step.after.period, 3u);
+    Step& seen = steps->emplace_back();
+    seen.range = step.ranges[0];
+    seen.offsets = step.examples.offset;
+    seen.number = step.after.step;
+    for (const auto& mark : step.marks) seen.marks.push_back(mark.name);
+    return true;
+  };
+}
+
+Position StartAt(uint64_t offset, uint64_t step) {
+  return {.period = 3, .period_start = {{0, 0, 0}}, .next = {{0, offset, offset}}, .step = step};
+}
+
+// Steps by their definition, all at once.
+std::vector<Step> NaiveSteps(const Stream& stream, uint64_t per_step, uint64_t first_step) {
+  std::vector<Step> steps;
+  for (uint64_t begin = stream.begin; begin < stream.end;) {
+    uint64_t end = std::min(begin + per_step, stream.end);
+    const auto mark = stream.marks.upper_bound(begin);
+    if (mark != stream.marks.end()) end = std::min(end, mark->first);
+    Step& step = steps.emplace_back();
+    step.range = {0, begin, end};
+    step.number = first_step + steps.size();
+    for (uint64_t offset = begin; offset < end; ++offset)
+      if (!stream.dead.contains(offset)) step.offsets.push_back(offset);
+    if (stream.marks.contains(end)) step.marks.push_back(stream.marks.at(end));
+    begin = end;
+  }
+  return steps;
+}
+
+TEST(OnceTest, StepsAreTheSameHoweverTheFramesAreCut) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 300; ++round) {
+    Stream stream;
+    stream.begin = random() % 50;
+    stream.end = stream.begin + random() % 400;
+    const uint64_t per_step = 1 + random() % 40;
+    const double share_dead = random() % 4 == 0 ? 0.9 : 0.1;
+    for (uint64_t o = stream.begin; o < stream.end; ++o) {
+      if (std::uniform_real_distribution<>()(random) < share_dead) stream.dead.insert(o);
+      if (random() % 30 == 0 && o > stream.begin) stream.marks[o] = "file" + std::to_string(o);
+    }
+    if (random() % 2 == 0 && stream.end > stream.begin) stream.marks[stream.end] = "last";
+
+    std::vector<Step> steps;
+    const auto once = MakeOnceParticipation({per_step, StartAt(stream.begin, 17)});
+    const uint64_t frame_max = 1 + random() % 100;
+    for (uint64_t at = stream.begin; at < stream.end;) {
+      const uint64_t to = std::min(stream.end, at + 1 + random() % frame_max);
+      const bool late_mark = stream.marks.contains(to) && random() % 2 == 0;
+      ASSERT_TRUE(
+          once->Feed(stream.Frame(at, to, !late_mark), stream.Examples(at, to), Into(&steps)));
+      if (late_mark) {
+        ASSERT_TRUE(once->Feed(stream.MarkOnly(to), stream.Examples(to, to), Into(&steps)));
+      }
+      at = to;
+    }
+    ASSERT_TRUE(once->Finish(Into(&steps)));
+    ASSERT_EQ(steps, NaiveSteps(stream, per_step, 17)) << "round " << round;
+  }
+}
+
+// Stopping after any step and going on from its position gives the same steps.
+TEST(OnceTest, GoingOnFromAPositionGivesTheSameSteps) {
+  Stream stream;
+  stream.end = 100;
+  stream.dead = {3, 4, 5, 6, 7, 8, 50};
+  stream.marks = {{33, "a"}, {66, "b"}, {100, "c"}};
+  const std::vector<Step> whole = NaiveSteps(stream, 7, 0);
+  for (size_t done = 0; done < whole.size(); ++done) {
+    Stream rest = stream;
+    rest.begin = done == 0 ? 0 : whole[done - 1].range.end;
+    std::vector<Step> steps;
+    const auto once = MakeOnceParticipation({7, StartAt(rest.begin, done)});
+    ASSERT_TRUE(once->Feed(rest.Frame(rest.begin, 100, true), rest.Examples(rest.begin, 100),
+                           Into(&steps)));
+    ASSERT_TRUE(once->Finish(Into(&steps)));
+    EXPECT_TRUE(std::equal(steps.begin(), steps.end(), whole.begin() + static_cast<ptrdiff_t>(done),
+                           whole.end()));
+  }
+}
+
+TEST(OnceTest, AStepWithoutSurvivorsIsAStep) {
+  Stream stream;
+  stream.end = 20;
+  for (uint64_t o = 5; o < 10; ++o) stream.dead.insert(o);
+  std::vector<Step> steps;
+  const auto once = MakeOnceParticipation({5, StartAt(0, 0)});
+  ASSERT_TRUE(once->Feed(stream.Frame(0, 20, true), stream.Examples(0, 20), Into(&steps)));
+  ASSERT_TRUE(once->Finish(Into(&steps)));
+  ASSERT_EQ(steps.size(), 4u);
+  EXPECT_THAT(steps[1].offsets, IsEmpty());
+  EXPECT_EQ(steps[1].range, (OffsetRange{0, 5, 10}));
+}
+
+TEST(OnceTest, EmptyFilesMakeNoSteps) {
+  Stream stream;
+  stream.end = 4;
+  stream.marks = {{0, "nothing"}, {4, "a"}};
+  std::vector<Step> steps;
+  const auto once = MakeOnceParticipation({100, StartAt(0, 0)});
+  ASSERT_TRUE(once->Feed(stream.MarkOnly(0), stream.Examples(0, 0), Into(&steps)));
+  ASSERT_TRUE(once->Feed(stream.Frame(0, 4, true), stream.Examples(0, 4), Into(&steps)));
+  ASSERT_TRUE(once->Feed(stream.MarkOnly(4), stream.Examples(4, 4), Into(&steps)));
+  ASSERT_TRUE(once->Finish(Into(&steps)));
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_THAT(steps[0].marks, ElementsAre("a"));
+}
+
+TEST(OnceTest, NothingIsEmittedAfterEmitSaysStop) {
+  Stream stream;
+  stream.end = 100;
+  const auto once = MakeOnceParticipation({10, StartAt(0, 0)});
+  int emitted = 0;
+  EXPECT_FALSE(once->Feed(stream.Frame(0, 100, true), stream.Examples(0, 100),
+                          [&](StepBatch&&) { return ++emitted < 3; }));
+  EXPECT_EQ(emitted, 3);
+}
+
+TEST(OnceTest, PartitionsAreCutEachByItsOwn) {
+  Stream stream;
+  stream.end = 12;
+  const auto once = MakeOnceParticipation({5, {}});
+  std::vector<std::pair<OffsetRange, std::vector<OffsetRange>>> seen;
+  const auto emit = [&](StepBatch&& step) {
+    seen.emplace_back(step.ranges[0], step.after.next);
+    EXPECT_EQ(step.examples.partition, step.ranges[0].partition);
+    return true;
+  };
+  for (const int32_t partition : {4, 2}) {
+    event::RawRecords frame = stream.Frame(0, 12, false);
+    event::Batch examples = stream.Examples(0, 12);
+    frame.partition = examples.partition = partition;
+    ASSERT_TRUE(once->Feed(frame, examples, emit));
+  }
+  ASSERT_TRUE(once->Finish(emit));
+  ASSERT_EQ(seen.size(), 6u);
+  EXPECT_EQ(seen[2].first, (OffsetRange{2, 0, 5}));
+  EXPECT_THAT(seen[2].second, ElementsAre(OffsetRange{4, 10, 10}, OffsetRange{2, 5, 5}));
+  EXPECT_THAT(seen[5].second, ElementsAre(OffsetRange{4, 12, 12}, OffsetRange{2, 12, 12}));
+}
+
+TEST(OnceDeathTest, AGapInTheOffsetsIsAProgrammersError) {
+  Stream stream;
+  stream.end = 10;
+  const auto once = MakeOnceParticipation({5, StartAt(0, 0)});
+  const auto ignore = [](StepBatch&&) { return true; };
+  EXPECT_DEATH(once->Feed(stream.Frame(2, 4, false), stream.Examples(2, 4), ignore),
+               "missing or repeated");
+}
+
+}  // namespace
+}  // namespace tacit::stream
