@@ -209,14 +209,20 @@ struct CategoryColumn {
   std::vector<std::array<char, 8>> name;  // of all but the missing one
 };
 
-IntegerColumn MakeInteger(const Random& random, uint32_t index) {
+std::vector<double> NormalQuantiles() {
+  std::vector<double> normal(kQuantiles);
+  for (size_t i = 0; i < kQuantiles; ++i)
+    normal[i] = NormalQuantile((static_cast<double>(i) + 0.5) / kQuantiles);
+  return normal;
+}
+
+IntegerColumn MakeInteger(const Random& random, uint32_t index, std::span<const double> normals) {
   const IntegerShape& shape = kIntegerShape[index];
   IntegerColumn column;
   const auto words = random.Block(index, 0, 0);
   column.turn = DrawTurn(words[0], words[1], 0.3, 0.7);
   column.variance = 0.5 + Uniform(words[2]);
-  for (size_t i = 0; i < kQuantiles; ++i) {
-    const double normal = NormalQuantile((static_cast<double>(i) + 0.5) / kQuantiles);
+  for (const double normal : normals) {
     const double real = std::exp(shape.log_mean + shape.log_sd * normal) - shape.shift;
     column.value.push_back(static_cast<int64_t>(std::floor(real)));
     const double logarithm = std::copysign(std::log1p(std::abs(std::floor(real))), real);
@@ -311,7 +317,8 @@ struct CriteoGenerator::Truth {
 
   Truth(uint64_t seed, uint32_t days) {
     const Random random(seed, Stream::kInteger);
-    for (uint32_t i = 0; i < kIntegers; ++i) integer.push_back(MakeInteger(random, i));
+    const std::vector<double> normals = NormalQuantiles();
+    for (uint32_t i = 0; i < kIntegers; ++i) integer.push_back(MakeInteger(random, i, normals));
     for (uint32_t i = 0; i < kCategories; ++i) category.push_back(MakeCategory(seed, days, i));
     std::vector<IntegerColumn*> integers;
     std::vector<CategoryColumn*> small, large;
