@@ -50,7 +50,7 @@ std::string WriteConfig(const TempDir& dir, const std::string& store) {
       "source: {{kind: log, files: [\"{0}/day-*.tsv\"], passes: 2}}\n"
       "store: {{path: {0}/{1}, commit_interval_ms: 15}}\n"
       "serve: {{listen: \"\"}}\n"
-      "log: {{level: warn}}\n"
+      "log: {{level: warning}}\n"
       "memory: {{total_bytes: 512MiB}}\n"
       "training: {{workers: 2}}\n"
       "learners:\n"
