@@ -48,7 +48,7 @@ const std::vector<Library>& Libraries() {
       {"fmt/", {}},
       {"spdlog/", {}},
       {"tl/", {}},
-      {"openssl/", {"base", "noise", "privacy"}},
+      {"openssl/", {"base", "noise", "privacy", "store"}},
       {"xxhash.h", {"base", "store"}},
       {"rocksdb/", {"store"}},
       {"yaml-cpp/", {"config"}},
