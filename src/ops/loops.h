@@ -79,6 +79,7 @@ void ScaleRows(const float* scale, MatrixView<const T> x, MatrixView<T> out) {
 }
 
 // Two bf16 of a row, read at once: widening both is then a shift and a mask, without shuffles.
+// Named wherever it is used, for `auto` would lose the alignment.
 using Bf16Pair [[gnu::may_alias, gnu::aligned(2)]] = uint32_t;
 
 inline float LowerOf(Bf16Pair pair) { return std::bit_cast<float>(pair << 16); }
@@ -87,8 +88,10 @@ inline float UpperOf(Bf16Pair pair) { return std::bit_cast<float>(pair & 0xffff0
 // The same; the product of two bf16 has 16 bits and is exact in a float.
 [[gnu::always_inline]] inline double Dot(const Bf16* x, const Bf16* y, size_t cols) {
   const size_t half = cols / 4;  // in pairs
-  const auto *x0 = reinterpret_cast<const Bf16Pair*>(x), *x1 = x0 + half;
-  const auto *y0 = reinterpret_cast<const Bf16Pair*>(y), *y1 = y0 + half;
+  const Bf16Pair* x0 = reinterpret_cast<const Bf16Pair*>(x);
+  const Bf16Pair* x1 = x0 + half;
+  const Bf16Pair* y0 = reinterpret_cast<const Bf16Pair*>(y);
+  const Bf16Pair* y1 = y0 + half;
   double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
 #pragma omp simd reduction(+ : s0, s1, s2, s3)
   for (size_t c = 0; c < half; ++c) {
