@@ -68,21 +68,23 @@ Status CheckSameModel(const LearnerRecord& stored, const LearnerLayout& configur
     return Refuse(stored.name, fmt::format("{} tables there, {} in the configuration",
                                            old_tables.size(), new_tables.size()));
   for (size_t t = 0; t < old_tables.size(); ++t) {
+    if (old_tables[t].name != new_tables[t].name)
+      return Refuse(stored.name,
+                    fmt::format("its table {} is '{}' there, '{}' in the configuration", t,
+                                old_tables[t].name, new_tables[t].name));
     const auto differ = [&](std::string_view what, auto before, auto now) {
       return Refuse(stored.name, fmt::format("table '{}' has {} {} there, {} in the configuration",
-                                             old_tables[t].name, what, before, now));
+                                             old_tables[t].name, before, what, now));
     };
-    if (old_tables[t].name != new_tables[t].name)
-      return differ("name", old_tables[t].name, new_tables[t].name);
     if (old_tables[t].rows != new_tables[t].rows)
       return differ("rows", old_tables[t].rows, new_tables[t].rows);
     if (old_tables[t].dim != new_tables[t].dim)
-      return differ("dimension", old_tables[t].dim, new_tables[t].dim);
+      return differ("floats in a row", old_tables[t].dim, new_tables[t].dim);
     if (stored.layout.state_floats[t] != configured.rows.state_floats[t])
       return differ("optimiser floats", stored.layout.state_floats[t],
                     configured.rows.state_floats[t]);
     if (stored.layout.initial_scale[t] != configured.rows.initial_scale[t])
-      return differ("initial scale", stored.layout.initial_scale[t],
+      return differ("as initial scale", stored.layout.initial_scale[t],
                     configured.rows.initial_scale[t]);
   }
   if (stored.layout.seed != configured.rows.seed)

@@ -148,11 +148,11 @@ Result<std::shared_ptr<Rocks>> Rocks::Open(const std::string& path, uint64_t mem
   rocksdb::DBOptions options = DatabaseOptions(memory_bytes);
   options.create_if_missing = true;
   options.create_missing_column_families = true;
-  options.listeners.push_back(std::make_shared<ErrorListener>(path, std::move(latch)));
+  options.listeners.push_back(std::make_shared<ErrorListener>(path, latch));
   rocksdb::DB* db = nullptr;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   const auto status = rocksdb::DB::Open(options, path, Descriptors(memory_bytes), &handles, &db);
-  std::shared_ptr<Rocks> rocks(new Rocks(path));
+  std::shared_ptr<Rocks> rocks(new Rocks(path, std::move(latch)));
   TACIT_RETURN_IF_ERROR(rocks->Adopt(status, db, handles));
   return rocks;
 }
@@ -165,7 +165,7 @@ Result<std::shared_ptr<Rocks>> Rocks::OpenReadOnly(const std::string& path) {
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   const auto status =
       rocksdb::DB::OpenForReadOnly(options, path, Descriptors(kReaderMemory), &handles, &db);
-  std::shared_ptr<Rocks> rocks(new Rocks(path));
+  std::shared_ptr<Rocks> rocks(new Rocks(path, std::make_shared<FailureLatch>()));
   TACIT_RETURN_IF_ERROR(rocks->Adopt(status, db, handles));
   return rocks;
 }
@@ -177,6 +177,10 @@ bool Rocks::Exists(const std::string& path) {
 
 Rocks::~Rocks() {
   if (!db_) return;
+  if (latch_->failed()) {
+    (void)db_.release();
+    return;
+  }
   for (auto* handle : families_) db_->DestroyColumnFamilyHandle(handle);
   db_->DestroyColumnFamilyHandle(default_family_);
 }
@@ -206,10 +210,26 @@ Result<std::vector<std::pair<std::string, std::string>>> Rocks::Scan(
   return found;
 }
 
+Status Rocks::Latch(const rocksdb::Status& status, std::string_view doing) const {
+  const Status verdict = ToStatus(status, fmt::format("{} store {}", doing, path_));
+  if (!verdict) latch_->Set(verdict.error());
+  return verdict;
+}
+
+Status Rocks::Write(rocksdb::WriteBatch& batch) const {
+  TACIT_RETURN_IF_ERROR(latch_->status());
+  return Latch(db_->Write({}, &batch), "writing");
+}
+
+Status Rocks::SyncLog() const {
+  TACIT_RETURN_IF_ERROR(latch_->status());
+  return Latch(db_->SyncWAL(), "syncing");
+}
+
 Status Rocks::WriteSynced(rocksdb::WriteBatch& batch) const {
-  rocksdb::WriteOptions options;
-  options.sync = true;
-  return ToStatus(db_->Write(options, &batch), "writing store " + path_);
+  const auto lock = LockLog();
+  TACIT_RETURN_IF_ERROR(Write(batch));
+  return SyncLog();
 }
 
 std::string SequenceKey(uint64_t number) {

@@ -44,7 +44,9 @@ class FailureLatch {
   std::optional<Error> error_;
 };
 
-// An open database. Closes it when the last holder lets go. Thread-safe.
+// An open database. Closes it when the last holder lets go, unless it has failed: then it stays as
+// it is until the process ends, because Debian's RocksDB is built with assertions and aborts when a
+// log file that could not be written is closed. Thread-safe.
 class Rocks {
  public:
   // Creates what is missing. Background errors of RocksDB (a flush or compaction that failed) set
@@ -71,15 +73,26 @@ class Rocks {
   // Every (key, unsealed value) of a family whose key begins with `prefix`, in key order.
   Result<std::vector<std::pair<std::string, std::string>>> Scan(Family family,
                                                                 std::string_view prefix) const;
-  // Applies a batch and waits until it is on the disk.
+  // Writes to the log go through these. The first failure is for good, and sets the latch: after a
+  // log file has failed once RocksDB must not be asked to write or sync it again, so whoever writes
+  // and syncs in two steps holds the lock over both.
+  std::unique_lock<std::mutex> LockLog() const { return std::unique_lock(log_mutex_); }
+  // REQUIRE the lock.
+  Status Write(rocksdb::WriteBatch& batch) const;
+  Status SyncLog() const;
+  // Takes the lock.
   Status WriteSynced(rocksdb::WriteBatch& batch) const;
 
  private:
-  explicit Rocks(std::string path) : path_(std::move(path)) {}
+  Rocks(std::string path, std::shared_ptr<FailureLatch> latch)
+      : path_(std::move(path)), latch_(std::move(latch)) {}
+  Status Latch(const rocksdb::Status& status, std::string_view doing) const;
   Status Adopt(rocksdb::Status status, rocksdb::DB* db,
                const std::vector<rocksdb::ColumnFamilyHandle*>& handles);
 
-  std::string path_;
+  const std::string path_;
+  const std::shared_ptr<FailureLatch> latch_;
+  mutable std::mutex log_mutex_;
   std::unique_ptr<rocksdb::DB> db_;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families_{};
   rocksdb::ColumnFamilyHandle* default_family_ = nullptr;

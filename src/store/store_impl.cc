@@ -168,7 +168,11 @@ void StoreImpl::CommitLoop() {
     lock.unlock();
     Status status = parts_.latch->status();
     if (status) status = RunCommit(job);
-    if (!status) parts_.latch->Set(status.error());
+    if (!status) {
+      status = Fail(
+          std::move(status.error()).Context(fmt::format("commit {}", job.record.tip.seq.value)));
+      parts_.latch->Set(status.error());
+    }
     if (job.done) job.done(status);
     job = {};
     lock.lock();
@@ -181,11 +185,13 @@ Status StoreImpl::RunCommit(const Job& job) {
   const auto start = std::chrono::steady_clock::now();
   const DeltaRecord& record = job.record;
   CrashPoint("commit.begin");
-  TACIT_RETURN_IF_ERROR(WriteBatch(job));
-  CrashPoint("commit.written");
-  TACIT_RETURN_IF_ERROR(ToStatus(
-      parts_.rocks->db().SyncWAL(),
-      fmt::format("syncing commit {} of store {}", record.tip.seq.value, parts_.options.path)));
+  TACIT_RETURN_IF_ERROR(FillBatch(job));
+  {
+    const auto lock = parts_.rocks->LockLog();
+    TACIT_RETURN_IF_ERROR(parts_.rocks->Write(batch_));
+    CrashPoint("commit.written");
+    TACIT_RETURN_IF_ERROR(parts_.rocks->SyncLog());
+  }
   CrashPoint("commit.synced");
   if (parts_.witness)
     TACIT_RETURN_IF_ERROR(parts_.witness->Write(WitnessOf(parts_.view.lineage, record.tip)));
@@ -200,15 +206,14 @@ Status StoreImpl::RunCommit(const Job& job) {
   return {};
 }
 
-Status StoreImpl::WriteBatch(const Job& job) {
+Status StoreImpl::FillBatch(const Job& job) {
   const Rocks& rocks = *parts_.rocks;
   const DeltaRecord& record = job.record;
-  const std::string doing =
-      fmt::format("writing commit {} of store {}", record.tip.seq.value, parts_.options.path);
   const DeltaBlob blob(record);
   if (blob.bytes() > UINT32_MAX / 2)
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{}: {} bytes in one commit", doing, blob.bytes()));
+                fmt::format("store {}: commit {} has {} bytes", rocks.path(), record.tip.seq.value,
+                            blob.bytes()));
   std::vector<rocksdb::Slice> pieces;
   for (std::string_view piece : blob.pieces()) pieces.push_back(AsSlice(piece));
   const std::string key = SequenceKey(record.tip.seq.value);
@@ -228,7 +233,7 @@ Status StoreImpl::WriteBatch(const Job& job) {
   put_meta(meta::kTip, EncodeTip(record.tip));
   put_meta(meta::kLedgerState, job.ledger_state);
   put_meta(meta::kSource, record.source_identity);
-  return ToStatus(rocks.db().Write(rocksdb::WriteOptions(), &batch_), doing);
+  return {};
 }
 
 void StoreImpl::Publish(const DeltaRecord& record) {

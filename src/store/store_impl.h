@@ -70,7 +70,7 @@ class StoreImpl final : public EmbeddingStore {
 
   void CommitLoop();
   Status RunCommit(const Job& job);
-  Status WriteBatch(const Job& job);
+  Status FillBatch(const Job& job);
   void Publish(const DeltaRecord& record);
 
   bool FoldIsDue() const;

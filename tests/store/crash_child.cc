@@ -1,0 +1,159 @@
+// A process that follows script.h and dies where it is told to; exits with 0 when all went as it
+// should. It has its own CrashPoint.
+//   store_crash_child crash ROOT POINT HIT COMMITS   SIGKILL at the HIT-th pass of POINT
+//   store_crash_child full ROOT COMMITS              the disk is full after COMMITS commits
+//   store_crash_child nofold ROOT COMMITS            the disk is full for the fold after COMMITS
+//   store_crash_child hold ROOT                      opens, says so, waits for its input to end
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/crash_point.h"
+#include "script.h"
+
+namespace tacit {
+namespace {
+
+struct Plan {
+  std::string root, point;
+  int hit = 0;
+  std::atomic<int> passes = 0;
+  bool fills_disk = false;  // instead of a kill: no file may grow from here on
+};
+Plan* plan = nullptr;  // CrashPoint is a free function: this is how it knows what to do
+
+uint64_t NewestLogSize(const std::string& root, std::string* name) {
+  uint64_t size = 0;
+  name->clear();
+  for (const auto& file : std::filesystem::directory_iterator(root + "/store")) {
+    if (file.path().extension() != ".log" || file.path().string() < *name) continue;
+    *name = file.path().string();
+    size = file.file_size();
+  }
+  return size;
+}
+
+// What a power cut may leave of the log if it comes before the sync.
+void RecordLogSize(const std::string& root) {
+  std::string name;
+  const uint64_t size = NewestLogSize(root, &name);
+  std::ofstream(root + "/log-size", std::ios::trunc) << name << ' ' << size << '\n';
+}
+
+// A file-size limit stands in for a full disk: writes fail the same way, without privileges.
+void LimitFileSize(rlim_t bytes) {
+  const rlimit limit{bytes, RLIM_INFINITY};
+  EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+}  // namespace
+
+void CrashPoint(const char* name) {
+  if (plan == nullptr) return;
+  if (std::strcmp(name, "commit.begin") == 0) RecordLogSize(plan->root);
+  if (plan->point != name || ++plan->passes < plan->hit) return;
+  if (plan->fills_disk) {
+    LimitFileSize(4200);  // the witness fits
+    return;
+  }
+  kill(getpid(), SIGKILL);
+  pause();
+}
+
+namespace store {
+namespace {
+
+int Crash(const std::string& root, const std::string& point, int hit, uint64_t commits) {
+  Plan here;
+  here.root = root;
+  here.point = point;
+  here.hit = hit;
+  plan = &here;
+  const auto store = MustOpen(TestOptionsAt(root));
+  while (store->Latest()->version().value < commits) EXPECT_TRUE(Script::Step(*store));
+  return 0;
+}
+
+// The store is dead for good, and goes on answering.
+void ExpectOnlyReaders(EmbeddingStore& store, const std::shared_ptr<const Snapshot>& last) {
+  bool called = false;
+  const Status later = store.Commit({}, [&](Status) { called = true; });
+  EXPECT_FALSE(later);
+  if (!later) {
+    EXPECT_EQ(later.error().code, ErrorCode::kIo) << later.error().message;
+  }
+  EXPECT_FALSE(called);
+  EXPECT_FALSE(store.Flush());
+  EXPECT_EQ(store.Latest()->version(), last->version());
+  Script::ExpectSnapshot(*store.Latest());
+  Script::ExpectSnapshot(*last);
+}
+
+int FullDisk(const std::string& root, uint64_t commits) {
+  const auto store = MustOpen(TestOptionsAt(root));
+  while (store->Latest()->version().value < commits) EXPECT_TRUE(Script::Step(*store));
+  const auto last = store->Latest();
+  std::string name;
+  LimitFileSize(NewestLogSize(root, &name) + 2000);
+  EXPECT_FALSE(Script::Step(*store, 100000));
+  LimitFileSize(RLIM_INFINITY);  // room again does not revive it
+  ExpectOnlyReaders(*store, last);
+  return 0;
+}
+
+int FullDiskForAFold(const std::string& root, int commits) {
+  Plan here;
+  here.root = root;
+  here.point = "commit.witnessed";
+  here.hit = commits;
+  here.fills_disk = true;
+  plan = &here;
+  StoreOptions options = TestOptionsAt(root);
+  options.fold_after_commits = static_cast<uint32_t>(commits);
+  const auto store = MustOpen(options);
+  for (int commit = 0; commit < commits; ++commit) (void)Script::Step(*store);
+  while (store->Flush()) usleep(1000);  // until the fold has failed
+  const auto last = store->Latest();
+  EXPECT_EQ(last->version().value, static_cast<uint64_t>(commits));
+  plan = nullptr;
+  LimitFileSize(RLIM_INFINITY);
+  ExpectOnlyReaders(*store, last);
+  return 0;
+}
+
+int Hold(const std::string& root) {
+  const auto store = MustOpen(TestOptionsAt(root));
+  std::puts("open");
+  std::fflush(stdout);
+  while (std::getchar() != EOF) {
+  }
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  const std::string mode = argc > 2 ? argv[1] : "", root = argc > 2 ? argv[2] : "";
+  if (mode == "crash" && argc == 6)
+    return Crash(root, argv[3], std::atoi(argv[4]), std::strtoull(argv[5], nullptr, 10));
+  if (mode == "full" && argc == 4) return FullDisk(root, std::strtoull(argv[3], nullptr, 10));
+  if (mode == "nofold" && argc == 4) return FullDiskForAFold(root, std::atoi(argv[3]));
+  if (mode == "hold") return Hold(root);
+  return 2;
+}
+
+}  // namespace
+}  // namespace store
+}  // namespace tacit
+
+int main(int argc, char** argv) {
+  signal(SIGXFSZ, SIG_IGN);
+  const int status = tacit::store::Main(argc, argv);
+  return testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 1 : status;
+}

@@ -1,0 +1,250 @@
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+
+#include "script.h"
+#include "store/witness.h"
+
+namespace tacit::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A running store_crash_child with pipes to its input and from its output.
+class Child {
+ public:
+  explicit Child(const std::vector<std::string>& arguments) {
+    std::array<int, 2> in, out;
+    TACIT_CHECK(pipe2(in.data(), O_CLOEXEC) == 0 && pipe2(out.data(), O_CLOEXEC) == 0);
+    std::vector<std::string> words{TACIT_CRASH_CHILD};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    pid_ = fork();
+    TACIT_CHECK(pid_ >= 0);
+    if (pid_ == 0) {
+      dup2(in[0], STDIN_FILENO);
+      dup2(out[1], STDOUT_FILENO);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    close(in[0]);
+    close(out[1]);
+    input_ = in[1];
+    output_ = out[0];
+  }
+  ~Child() {
+    CloseInput();
+    close(output_);
+    if (pid_ > 0) Wait();
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // Waits for one line of output.
+  std::string ReadLine() {
+    std::string line;
+    for (char c; read(output_, &c, 1) == 1 && c != '\n';) line += c;
+    return line;
+  }
+  void CloseInput() {
+    if (input_ >= 0) close(input_);
+    input_ = -1;
+  }
+  // The wait status.
+  int Wait() {
+    // Output nobody reads must not hold the child up.
+    for (char c; read(output_, &c, 1) == 1;) said_ += c;
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return status;
+  }
+  const std::string& said() const { return said_; }
+
+ private:
+  pid_t pid_ = -1;
+  int input_ = -1, output_ = -1;
+  std::string said_;
+};
+
+void CrashAt(const TestFolder& folder, const std::string& point, int hit, int commits) {
+  Child child({"crash", folder.root(), point, std::to_string(hit), std::to_string(commits)});
+  const int status = child.Wait();
+  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+      << point << " was not passed " << hit << " times\n"
+      << child.said();
+}
+
+// Held against the script: first as a reader, who changes nothing, then as the owner, who then goes
+// on. `reader` and `owner` are the commits they must see; -1: any.
+void ExpectRecovery(const TestFolder& folder, int64_t reader_sees, int64_t owner_sees) {
+  const StoreOptions options = TestOptions(folder);
+  const auto witness = WitnessFile::Read(folder.witness());
+  ASSERT_TRUE(witness && *witness);
+  {
+    const auto reader = OpenReadOnly(folder.store(), folder.witness(), options.learners);
+    ASSERT_TRUE(reader) << reader.error().message;
+    Script::ExpectSnapshot(*reader->snapshot);
+    ASSERT_EQ(reader->snapshot->version(), (*witness)->seq);
+    ASSERT_EQ(reader->snapshot->head(), (*witness)->head);
+    if (reader_sees >= 0) {
+      ASSERT_EQ(reader->snapshot->version().value, uint64_t(reader_sees));
+    }
+    ASSERT_EQ(reader->entries.size(), reader->snapshot->ledger_entries());
+    ASSERT_TRUE(privacy::VerifyChain(reader->entries));
+  }
+  for (int again = 0; again < 2; ++again) {
+    const auto store = MustOpen(options);
+    Script::ExpectStore(*store);
+    ASSERT_GE(store->Latest()->version(), (*witness)->seq);
+    if (owner_sees >= 0 && again == 0) {
+      ASSERT_EQ(store->Latest()->version().value, uint64_t(owner_sees));
+    }
+    for (int commit = 0; commit < 3; ++commit) ASSERT_TRUE(Script::Step(*store));
+    Script::ExpectStore(*store);
+  }
+}
+
+TEST(CrashTest, AKillDuringACommitLeavesTheStateBeforeOrAfterIt) {
+  struct Case {
+    const char* point;
+    int64_t reader_sees, owner_sees;  // for a kill in commit 5
+  };
+  for (const Case& c : {Case{"commit.begin", 4, 4},
+                        {"commit.written", 4, 5},
+                        {"commit.synced", 4, 5},
+                        {"commit.witnessed", 5, 5},
+                        {"commit.published", 5, 5}}) {
+    SCOPED_TRACE(c.point);
+    const TestFolder folder;
+    CrashAt(folder, c.point, 5, 20);
+    ExpectRecovery(folder, c.reader_sees, c.owner_sees);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(CrashTest, AKillInTheVeryFirstCommitIsRecoveredFrom) {
+  for (const char* point : {"commit.begin", "commit.written", "commit.synced"}) {
+    SCOPED_TRACE(point);
+    const TestFolder folder;
+    CrashAt(folder, point, 1, 20);
+    ExpectRecovery(folder, 0, -1);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(CrashTest, AKillDuringAFoldLosesNothing) {
+  for (const char* point : {"fold.ingested", "fold.trimmed"})
+    for (int hit = 1; hit <= 3; ++hit) {
+      SCOPED_TRACE(point);
+      const TestFolder folder;
+      CrashAt(folder, point, hit, 20);
+      ExpectRecovery(folder, -1, -1);
+      if (HasFatalFailure()) return;
+    }
+}
+
+// The fold of a start is killed too, after a kill that left deltas unfolded.
+TEST(CrashTest, AKillDuringTheFoldOfAStartLosesNothing) {
+  for (const char* point : {"fold.ingested", "fold.trimmed"}) {
+    SCOPED_TRACE(point);
+    const TestFolder folder;
+    CrashAt(folder, "commit.published", 1, 20);
+    CrashAt(folder, point, 1, 20);
+    ExpectRecovery(folder, 1, 1);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Cuts the log back to what it was before the commit: the power went before the sync.
+void LosePower(const TestFolder& folder) {
+  std::ifstream sizes(folder.root() + "/log-size");
+  std::string log;
+  uint64_t size = 0;
+  ASSERT_TRUE(sizes >> log >> size);
+  ASSERT_GT(fs::file_size(log), size);
+  fs::resize_file(log, size);
+}
+
+TEST(CrashTest, ACommitThatWasWrittenAndNotSyncedMayBeLost) {
+  const TestFolder folder;
+  CrashAt(folder, "commit.written", 5, 20);
+  LosePower(folder);
+  ExpectRecovery(folder, 4, 4);
+}
+
+TEST(CrashTest, AHalfWrittenCommitIsNotThere) {
+  const TestFolder folder;
+  CrashAt(folder, "commit.written", 5, 20);
+  const auto whole = [&] {
+    std::ifstream sizes(folder.root() + "/log-size");
+    std::string log;
+    sizes >> log;
+    return log;
+  }();
+  fs::resize_file(whole, fs::file_size(whole) - 100);
+  ExpectRecovery(folder, 4, 4);
+}
+
+// A disk that said "synced" and lied: the witness has seen what is gone.
+TEST(CrashTest, ALostCommitThatWasWitnessedIsRefused) {
+  const TestFolder folder;
+  CrashAt(folder, "commit.witnessed", 5, 20);
+  LosePower(folder);
+  const auto store = EmbeddingStore::Open(TestOptions(folder));
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().code, ErrorCode::kRefused);
+  const auto reader = OpenReadOnly(folder.store(), folder.witness(), TestLearners());
+  ASSERT_FALSE(reader);
+  EXPECT_EQ(reader.error().code, ErrorCode::kRefused);
+}
+
+TEST(CrashTest, AFullDiskFailsTheCommitAndNothingElse) {
+  for (int commits : {0, 5}) {
+    const TestFolder folder;
+    {
+      Child child({"full", folder.root(), std::to_string(commits)});
+      const int status = child.Wait();
+      ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << child.said();
+    }
+    ExpectRecovery(folder, commits, commits);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(CrashTest, AFullDiskDuringAFoldFailsTheNextCommitAndLosesNothing) {
+  const TestFolder folder;
+  {
+    Child child({"nofold", folder.root(), "4"});
+    const int status = child.Wait();
+    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << child.said();
+  }
+  ExpectRecovery(folder, 4, 4);
+}
+
+TEST(CrashTest, AStoreHeldByAnotherProcessIsUnavailableButReadable) {
+  const TestFolder folder;
+  { ASSERT_TRUE(Script::Step(*MustOpen(TestOptions(folder)))); }
+  Child child({"hold", folder.root()});
+  ASSERT_EQ(child.ReadLine(), "open");
+  const auto store = EmbeddingStore::Open(TestOptions(folder));
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(store.error().message, testing::HasSubstr(folder.store()));
+  const auto reader = OpenReadOnly(folder.store(), folder.witness(), TestLearners());
+  ASSERT_TRUE(reader) << reader.error().message;
+  Script::ExpectSnapshot(*reader->snapshot);
+  child.CloseInput();
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+}  // namespace
+}  // namespace tacit::store

@@ -1,0 +1,166 @@
+#include "store/row_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "script.h"
+
+namespace tacit::store {
+namespace {
+
+// A store in memory: commits queue up and are folded when asked for.
+class FakeBacking final : public RowBacking {
+ public:
+  explicit FakeBacking(const RowLayout* layout) : rows_(layout) {}
+
+  Status Read(std::span<const uint64_t> rows, std::span<float* const> out) override {
+    if (fail_) return Fail(ErrorCode::kIo, "asked to");
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto row = rows_.Row(rows[i]);
+      std::copy(row.begin(), row.end(), out[i]);
+    }
+    return {};
+  }
+  CommitSeq folded() const override { return CommitSeq(folded_); }
+  void RequestFold() override { ++requests_; }
+  void FoldThrough(CommitSeq seq) override {
+    ++waits_;
+    while (folded_ < seq.value) FoldOne();
+  }
+
+  void Enqueue(std::shared_ptr<const RowDelta> delta) { deltas_.push_back(std::move(delta)); }
+  void FoldOne() {
+    const RowDelta& delta = *deltas_[folded_++];
+    for (size_t i = 0; i < delta.size(); ++i) rows_.Set(delta.rows[i], delta.Row(i));
+  }
+  bool HasUnfolded() const { return folded_ < deltas_.size(); }
+  CommitSeq enqueued() const { return CommitSeq(deltas_.size()); }
+
+  bool fail_ = false;
+  int waits_ = 0, requests_ = 0;
+
+ private:
+  RowModel rows_;
+  uint64_t folded_ = 0;
+  std::vector<std::shared_ptr<const RowDelta>> deltas_;
+};
+
+std::vector<uint64_t> SomeRows(std::mt19937_64& random, uint64_t space, size_t most) {
+  std::set<uint64_t> rows;
+  const size_t count = random() % (most + 1);
+  while (rows.size() < count) rows.insert(random() % space);
+  return {rows.begin(), rows.end()};
+}
+
+void TakeAndEnqueue(RowCache& cache, FakeBacking& backing) {
+  auto delta = cache.TakeDelta();
+  backing.Enqueue(delta);
+  cache.Enqueued(delta.get(), backing.enqueued());
+}
+
+// Random gathers, changes, commits and folds; every row read must be the newest.
+void RunAgainstModel(uint64_t seed, uint64_t budget) {
+  SCOPED_TRACE(testing::Message() << "seed " << seed << " budget " << budget);
+  const auto learner = MakeLearner("x", {{"a", 60, 4, 1}, {"b", 3, 2, 0}, {"c", 150, 7, 7}});
+  const RowLayout& layout = learner.rows;
+  FakeBacking backing(&layout);
+  RowCache cache(layout, budget, backing);
+  RowModel model(&layout);
+  std::mt19937_64 random(seed);
+  for (int step = 0; step < 1500; ++step) {
+    const auto rows = SomeRows(random, layout.space.rows(), 30);
+    std::vector<float*> places(rows.size(), nullptr);
+    ASSERT_TRUE(cache.Gather(rows, places));
+    std::vector<uint64_t> changed;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const uint32_t floats = layout.RowFloats(layout.space.TableOf(rows[i]));
+      const std::vector<float> got(places[i], places[i] + floats);
+      ASSERT_EQ(got, model.Row(rows[i])) << "row " << rows[i] << " at step " << step;
+      if (random() % 2) continue;
+      for (uint32_t j = 0; j < floats; ++j) places[i][j] += static_cast<float>(random() % 16);
+      model.Set(rows[i], {places[i], floats});
+      changed.push_back(rows[i]);
+    }
+    cache.MarkChanged(changed);
+    if (random() % 4 == 0) TakeAndEnqueue(cache, backing);
+    if (random() % 6 == 0 && backing.HasUnfolded()) backing.FoldOne();
+  }
+}
+
+TEST(RowCacheTest, EqualsANaiveMapUnderAnyBudget) {
+  const uint64_t seed = std::random_device()();
+  for (uint64_t budget : {0, 500, 3000, 8000, 1 << 20}) RunAgainstModel(seed + budget, budget);
+}
+
+TEST(RowCacheTest, KeepsToItsBudgetOnceRowsAreFolded) {
+  const auto learner = MakeLearner("x", {{"a", 10000, 16, 16}});
+  FakeBacking backing(&learner.rows);
+  const uint64_t budget = 64 << 10;
+  RowCache cache(learner.rows, budget, backing);
+  std::mt19937_64 random(1);
+  for (int step = 0; step < 200; ++step) {
+    const auto rows = SomeRows(random, 10000, 100);
+    std::vector<float*> places(rows.size());
+    ASSERT_TRUE(cache.Gather(rows, places));
+    cache.MarkChanged(rows);
+    TakeAndEnqueue(cache, backing);
+    EXPECT_LE(cache.stats().bytes, budget);
+  }
+  EXPECT_GT(cache.stats().evictions, 0u);
+  EXPECT_GT(backing.waits_, 0);
+  EXPECT_GT(backing.requests_, 0);
+}
+
+TEST(RowCacheTest, RowsChangedAndNotTakenGoOverTheBudget) {
+  const auto learner = MakeLearner("x", {{"a", 1000, 16, 0}});
+  FakeBacking backing(&learner.rows);
+  RowCache cache(learner.rows, 1000, backing);
+  for (uint64_t row = 0; row < 1000; ++row) {
+    float* place = nullptr;
+    ASSERT_TRUE(cache.Gather({&row, 1}, {&place, 1}));
+    place[0] = static_cast<float>(row);
+    cache.MarkChanged({&row, 1});
+  }
+  EXPECT_EQ(cache.stats().pinned_rows, 1000u);
+  EXPECT_EQ(backing.waits_, 0);
+  const auto delta = cache.TakeDelta();
+  ASSERT_EQ(delta->size(), 1000u);
+  for (size_t i = 0; i < 1000; ++i) ASSERT_EQ(delta->Row(i)[0], static_cast<float>(i));
+}
+
+TEST(RowCacheTest, ARowChangedAgainStaysUntilItsLastCommitIsFolded) {
+  const auto learner = MakeLearner("x", {{"a", 1000, 4, 0}});
+  FakeBacking backing(&learner.rows);
+  RowCache cache(learner.rows, 0, backing);
+  const uint64_t row = 5;
+  float* place = nullptr;
+  for (int change = 1; change <= 2; ++change) {
+    ASSERT_TRUE(cache.Gather({&row, 1}, {&place, 1}));
+    place[0] = static_cast<float>(change);
+    cache.MarkChanged({&row, 1});
+    TakeAndEnqueue(cache, backing);
+  }
+  backing.FoldOne();  // the first change only
+  EXPECT_EQ(cache.stats().pinned_rows, 1u);
+  ASSERT_TRUE(cache.Gather({&row, 1}, {&place, 1}));
+  EXPECT_EQ(place[0], 2.0f);
+}
+
+TEST(RowCacheTest, AFailedReadLeavesNoRowBehind) {
+  const auto learner = MakeLearner("x", {{"a", 1000, 4, 0}});
+  FakeBacking backing(&learner.rows);
+  RowCache cache(learner.rows, 1 << 20, backing);
+  const std::vector<uint64_t> rows{1, 2, 3};
+  std::vector<float*> places(3);
+  backing.fail_ = true;
+  EXPECT_FALSE(cache.Gather(rows, places));
+  EXPECT_EQ(cache.stats().bytes, 0u);
+  backing.fail_ = false;
+  ASSERT_TRUE(cache.Gather(rows, places));
+  EXPECT_EQ(places[1][0], RowModel(&learner.rows).Row(2)[0]);
+}
+
+}  // namespace
+}  // namespace tacit::store

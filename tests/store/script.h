@@ -1,0 +1,223 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "store/row_reader.h"
+#include "store/store.h"
+
+namespace tacit::store {
+
+// A folder that goes when the test does.
+class TestFolder {
+ public:
+  TestFolder() {
+    // In memory where there is such a place: a kill loses as little there as on a disk, and the
+    // tests sync a thousand times.
+    const std::filesystem::path memory = "/dev/shm";
+    const auto parent =
+        access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
+    std::string name = parent / "tacit-store-XXXXXX";
+    TACIT_CHECK(mkdtemp(name.data()) != nullptr);
+    root_ = name;
+  }
+  ~TestFolder() { std::filesystem::remove_all(root_); }
+  TestFolder(const TestFolder&) = delete;
+  TestFolder& operator=(const TestFolder&) = delete;
+
+  std::string root() const { return root_; }
+  std::string store() const { return root_ + "/store"; }
+  std::string witness() const { return root_ + "/witness"; }
+
+ private:
+  std::string root_;
+};
+
+struct TestTable {
+  const char* name;
+  uint64_t rows;
+  uint32_t dim, state;
+};
+
+inline LearnerLayout MakeLearner(const std::string& name, std::vector<TestTable> tables) {
+  LearnerLayout learner;
+  learner.name = name;
+  learner.rows.seed = 7 + name.size();
+  for (const TestTable& table : tables) {
+    learner.rows.space.AddTable(table.name, table.rows, table.dim);
+    learner.rows.state_floats.push_back(table.state);
+    learner.rows.initial_scale.push_back(0.25f);
+  }
+  learner.promise.learner = name;
+  learner.promise.epsilon = 8;
+  learner.promise.delta = 1e-6;
+  learner.promise.model_fingerprint.fill(static_cast<uint8_t>(name.size()));
+  return learner;
+}
+
+inline std::vector<LearnerLayout> TestLearners() {
+  return {MakeLearner("ctr", {{"site", 40, 4, 1}, {"ad", 200, 8, 8}}),
+          MakeLearner("next", {{"item", 100, 3, 0}})};
+}
+
+inline StoreOptions TestOptionsAt(const std::string& root) {
+  StoreOptions options;
+  options.path = root + "/store";
+  options.witness = root + "/witness";
+  options.shards = 4;
+  options.memory_bytes = uint64_t{32} << 20;
+  options.row_cache_bytes = uint64_t{1} << 20;
+  options.fold_after_commits = 2;
+  options.code_version = "test";
+  options.learners = TestLearners();
+  return options;
+}
+
+inline StoreOptions TestOptions(const TestFolder& folder) { return TestOptionsAt(folder.root()); }
+
+inline std::unique_ptr<EmbeddingStore> MustOpen(const StoreOptions& options) {
+  auto store = EmbeddingStore::Open(options);
+  if (!store) ADD_FAILURE() << store.error().message;
+  TACIT_CHECK(store.has_value());
+  return *std::move(store);
+}
+
+// The naive store of one learner: every row that was ever written.
+class RowModel {
+ public:
+  explicit RowModel(const RowLayout* layout) : layout_(layout) {}
+
+  std::vector<float> Row(uint64_t row) const {
+    if (const auto found = rows_.find(row); found != rows_.end()) return found->second;
+    const uint32_t table = layout_->space.TableOf(row);
+    std::vector<float> initial(layout_->RowFloats(table));
+    FillInitialRow(*layout_, table, row, initial);
+    return initial;
+  }
+  void Set(uint64_t row, std::span<const float> floats) {
+    rows_[row].assign(floats.begin(), floats.end());
+  }
+  const RowLayout& layout() const { return *layout_; }
+
+ private:
+  const RowLayout* layout_;
+  std::map<uint64_t, std::vector<float>> rows_;
+};
+
+// Every row of the learner, in a shuffled order, is what the model says.
+inline void ExpectRows(const Snapshot& snapshot, LearnerIndex learner, const RowModel& model) {
+  std::vector<uint64_t> rows(model.layout().space.rows());
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = i;
+  std::shuffle(rows.begin(), rows.end(), std::mt19937_64(snapshot.version().value));
+  std::vector<float> expected;
+  for (uint64_t row : rows) {
+    const auto whole = model.Row(row);
+    const uint32_t dim = model.layout().space.tables()[model.layout().space.TableOf(row)].dim;
+    expected.insert(expected.end(), whole.begin(), whole.begin() + dim);
+  }
+  std::vector<float> got(expected.size(), NAN);
+  const Status read = snapshot.Rows(learner, rows, got);
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(got, expected) << "learner " << learner.value << " at commit "
+                           << snapshot.version().value;
+}
+
+inline privacy::CommitCharge TestCharge(const std::string& learner, uint64_t seq) {
+  privacy::CommitCharge charge;
+  charge.learner = learner;
+  charge.charge.mechanism = privacy::MechanismKind::kDpSgd;
+  charge.charge.noise_multiplier = charge.charge.sigma_gradient = 2;
+  charge.charge.clip_gradient = 1;
+  charge.steps = 1;
+  charge.topic = "events";
+  charge.ranges = {{0, seq * 100, seq * 100 + 100}};
+  return charge;
+}
+
+// A fixed history: commit `seq` changes rows of learner 0 in a way that depends on what they were,
+// so that every commit on the way must have been there.
+class Script {
+ public:
+  static constexpr size_t kDense = 1000;
+
+  static std::vector<uint64_t> RowsOf(uint64_t seq) {
+    std::vector<uint64_t> rows;
+    for (uint64_t row = seq % 5; row < 240; row += 1 + (row * seq) % 7) rows.push_back(row);
+    return rows;
+  }
+  static void Change(uint64_t seq, std::span<float> row) {
+    for (size_t i = 0; i < row.size(); ++i)
+      row[i] = row[i] * 0.5f + static_cast<float>(seq) + static_cast<float>(i) * 0.125f;
+  }
+  static std::vector<float> DenseOf(uint64_t seq) {
+    return std::vector<float>(kDense, static_cast<float>(seq) * 0.5f);
+  }
+  static std::string PositionOf(uint64_t seq) {
+    return seq == 0 ? "" : "position " + std::to_string(seq);
+  }
+
+  // Makes the next commit and waits for it.
+  static Status Step(EmbeddingStore& store, size_t dense_floats = kDense) {
+    const uint64_t seq = store.Latest()->version().value + 1;
+    WorkingRows& working = store.working_rows(LearnerIndex(0));
+    const auto rows = RowsOf(seq);
+    std::vector<float*> places(rows.size());
+    TACIT_RETURN_IF_ERROR(working.Gather(rows, places));
+    const LearnerLayout layout = TestLearners()[0];
+    for (size_t i = 0; i < rows.size(); ++i)
+      Change(seq, {places[i], layout.rows.RowFloats(layout.rows.space.TableOf(rows[i]))});
+    working.MarkChanged(rows);
+    auto dense = std::make_shared<DenseState>();
+    dense->parameters = DenseOf(seq);
+    dense->optimizer.assign(dense_floats, 1.0f);
+    CommitRequest request;
+    request.source_identity = "source " + std::to_string(seq);
+    request.learners.push_back(
+        {LearnerIndex(0), working.TakeDelta(), dense, PositionOf(seq), TestCharge("ctr", seq)});
+    TACIT_RETURN_IF_ERROR(store.Commit(std::move(request), {}));
+    return store.Flush();
+  }
+
+  static void ExpectSnapshot(const Snapshot& snapshot) {
+    const uint64_t seq = snapshot.version().value;
+    static const auto learners = TestLearners();
+    RowModel model(&learners[0].rows);
+    for (uint64_t commit = 1; commit <= seq; ++commit)
+      for (uint64_t row : RowsOf(commit)) {
+        auto floats = model.Row(row);
+        Change(commit, floats);
+        model.Set(row, floats);
+      }
+    ExpectRows(snapshot, LearnerIndex(0), model);
+    const auto dense = snapshot.Dense(LearnerIndex(0));
+    ASSERT_EQ(dense != nullptr, seq > 0);
+    if (dense) {
+      ASSERT_EQ(dense->parameters, DenseOf(seq));
+    }
+    uint64_t steps = 0;
+    for (const auto& learner : snapshot.learners()) steps += learner.steps;
+    ASSERT_EQ(steps, seq);
+  }
+
+  static void ExpectStore(EmbeddingStore& store) {
+    const auto snapshot = store.Latest();
+    ExpectSnapshot(*snapshot);
+    ASSERT_EQ(store.State(LearnerIndex(0)).position, PositionOf(snapshot->version().value));
+    if (snapshot->version().value > 0) {
+      ASSERT_EQ(store.source_identity(), "source " + std::to_string(snapshot->version().value));
+    }
+  }
+};
+
+}  // namespace tacit::store
