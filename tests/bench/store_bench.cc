@@ -1,0 +1,215 @@
+// What a commit, a fold and a gather cost. Prints figures; the folder to work in may be given (the
+// disk matters): store_bench [FOLDER]
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "store/store.h"
+
+namespace tacit::store {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+double Time(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return Seconds(std::chrono::steady_clock::now() - start).count();
+}
+
+// CPU time of the whole process: the commit runs on another thread.
+double CpuTime(const std::function<void()>& work) {
+  const auto start = std::clock();
+  work();
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+}
+
+constexpr uint64_t kRows = 2'000'000;
+
+class Bench {
+ public:
+  Bench(const std::string& folder, uint32_t floats, uint32_t fold_after_commits) {
+    std::string name = folder + "/tacit-store-bench-XXXXXX";
+    TACIT_CHECK(mkdtemp(name.data()) != nullptr, "the folder cannot be written");
+    root_ = name;
+    StoreOptions options;
+    options.path = root_ + "/store";
+    options.witness = root_ + "/witness";
+    options.memory_bytes = uint64_t{256} << 20;
+    options.row_cache_bytes = uint64_t{1} << 30;
+    options.fold_after_commits = fold_after_commits;
+    LearnerLayout learner;
+    learner.name = learner.promise.learner = "bench";
+    learner.promise.epsilon = 8;
+    learner.promise.delta = 1e-6;
+    learner.rows.space.AddTable("rows", kRows, floats);
+    learner.rows.state_floats = {0};
+    learner.rows.initial_scale = {0.1f};
+    options.learners = {learner};
+    auto store = EmbeddingStore::Open(options);
+    TACIT_CHECK(store.has_value(), "opening failed");
+    store_ = *std::move(store);
+  }
+  ~Bench() {
+    store_.reset();
+    std::filesystem::remove_all(root_);
+  }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  EmbeddingStore& store() { return *store_; }
+  WorkingRows& rows() { return store_->working_rows(LearnerIndex(0)); }
+
+  std::vector<uint64_t> Draw(size_t count, uint64_t below = kRows) {
+    std::vector<uint64_t> rows(count);
+    for (uint64_t& row : rows) row = random_() % below;
+    std::sort(rows.begin(), rows.end());
+    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+    return rows;
+  }
+  void Change(const std::vector<uint64_t>& rows) {
+    std::vector<float*> places(rows.size());
+    TACIT_CHECK(this->rows().Gather(rows, places).has_value());
+    for (float* place : places) place[0] += 1;
+    this->rows().MarkChanged(rows);
+  }
+  void Commit(std::shared_ptr<const DenseState> dense) {
+    CommitRequest request;
+    privacy::CommitCharge charge;
+    charge.learner = "bench";
+    charge.charge.mechanism = privacy::MechanismKind::kDpSgd;
+    charge.charge.noise_multiplier = charge.charge.sigma_gradient = 1;
+    charge.charge.clip_gradient = 1;
+    charge.steps = 1;
+    charge.topic = "t";
+    charge.ranges = {{0, next_ * 10, next_ * 10 + 10}};
+    ++next_;
+    request.learners.push_back(
+        {LearnerIndex(0), rows().TakeDelta(), std::move(dense), "p", std::move(charge)});
+    TACIT_CHECK(store_->Commit(std::move(request), {}).has_value());
+    TACIT_CHECK(store_->Flush().has_value());
+  }
+
+ private:
+  std::string root_;
+  std::mt19937_64 random_{1};
+  uint64_t next_ = 0;
+  std::unique_ptr<EmbeddingStore> store_;
+};
+
+void BenchCommits(const std::string& folder, const char* name, size_t rows, size_t dense_floats) {
+  constexpr int kCommits = 20;
+  Bench bench(folder, 32, kCommits * 2);
+  auto dense = std::make_shared<DenseState>();
+  dense->parameters.assign(dense_floats / 3, 1.0f);
+  dense->optimizer.assign(dense_floats - dense_floats / 3, 1.0f);
+  double wall = 0, cpu = 0;
+  for (int i = 0; i < kCommits; ++i) {
+    bench.Change(bench.Draw(rows));
+    cpu += CpuTime([&] { wall += Time([&] { bench.Commit(dense); }); });
+  }
+  const double bytes = static_cast<double>(bench.store().stats().commit_bytes) / kCommits;
+  fmt::print("commit, {:<34} {:8.1f} KiB {:8.2f} ms {:8.2f} ms of CPU\n", name, bytes / 1024,
+             1e3 * wall / kCommits, 1e3 * cpu / kCommits);
+}
+
+void BenchFold(const std::string& folder) {
+  Bench bench(folder, 64, 8);
+  uint64_t rows = 0;
+  double wall = 0;
+  for (int round = 0; round < 3; ++round) {
+    const uint64_t before = bench.store().stats().folded_rows;
+    for (int i = 0; i < 7; ++i) {
+      bench.Change(bench.Draw(50'000));
+      bench.Commit(nullptr);
+    }
+    bench.Change(bench.Draw(50'000));
+    wall += Time([&] {  // the eighth commit sets the fold off
+      bench.Commit(nullptr);
+      while (bench.store().stats().unfolded_deltas > 0) usleep(200);
+    });
+    rows += bench.store().stats().folded_rows - before;
+  }
+  fmt::print("fold, 256-byte rows, one commit of 50,000 rows included {:13.2f} M rows/s\n",
+             1e-6 * static_cast<double>(rows) / wall);
+}
+
+void BenchGather(const std::string& folder, uint32_t floats) {
+  Bench bench(folder, floats, 8);
+  constexpr uint64_t kCached = 500'000;
+  constexpr size_t kBatch = 16'384;
+  std::vector<uint64_t> all(kCached);
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<float*> places(kCached);
+  const double cold = Time([&] { TACIT_CHECK(bench.rows().Gather(all, places).has_value()); });
+  std::vector<std::vector<uint64_t>> batches;
+  for (int i = 0; i < 32; ++i) batches.push_back(bench.Draw(kBatch, kCached));
+  double best_find = 1e9, best_copy = 1e9, best_limit = 1e9;
+  std::vector<float> copy(kBatch * floats);
+  const auto copy_rows = [&](size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      if (i + 8 < count)
+        for (uint32_t line = 0; line < floats; line += 16) __builtin_prefetch(places[i + 8] + line);
+      std::copy_n(places[i], floats, copy.data() + i * floats);
+    }
+  };
+  for (const auto& batch : batches) {
+    const double rows = static_cast<double>(batch.size());
+    const auto gather = [&] {
+      TACIT_CHECK(bench.rows().Gather(batch, std::span(places).first(batch.size())).has_value());
+    };
+    best_find = std::min(best_find, Time(gather) / rows);
+    best_limit = std::min(best_limit, Time([&] { copy_rows(batch.size()); }) / rows);
+    std::rotate(batches.begin(), batches.begin() + 1, batches.end());
+    best_copy = std::min(best_copy, Time([&] {
+                                      gather();
+                                      copy_rows(batch.size());
+                                    }) / rows);
+  }
+  fmt::print(
+      "gather, {:3} bytes: {:6.1f} M rows/s cached, {:6.1f} with the copy, {:6.1f} copy alone; "
+      "{:5.2f} M rows/s not there\n",
+      floats * 4, 1e-6 / best_find, 1e-6 / best_copy, 1e-6 / best_limit, 1e-6 * kCached / cold);
+}
+
+void BenchMisses(const std::string& folder) {
+  Bench bench(folder, 32, 1);
+  bench.Change(bench.Draw(400'000));
+  bench.Commit(nullptr);
+  while (bench.store().stats().unfolded_deltas > 0) usleep(1000);
+  const auto snapshot = bench.store().Latest();
+  const auto rows = bench.Draw(16'384);
+  std::vector<float> out(rows.size() * 32);
+  double best = 1e9;
+  for (int i = 0; i < 5; ++i)
+    best = std::min(
+        best, Time([&] { TACIT_CHECK(snapshot->Rows(LearnerIndex(0), rows, out).has_value()); }));
+  fmt::print("snapshot, 128-byte rows from RocksDB's cache {:24.2f} M rows/s\n",
+             1e-6 * static_cast<double>(rows.size()) / best);
+}
+
+int Main(int argc, char** argv) {
+  const std::string folder = argc > 1 ? argv[1] : std::filesystem::temp_directory_path().string();
+  BenchCommits(folder, "8,192 rows of 128 bytes", 8192, 0);
+  BenchCommits(folder, "8,192 rows and 15.6 MB of dense", 8192, 3'900'000);
+  BenchFold(folder);
+  for (uint32_t floats : {16, 32, 64}) BenchGather(folder, floats);
+  BenchMisses(folder);
+  return 0;
+}
+
+}  // namespace
+}  // namespace tacit::store
+
+int main(int argc, char** argv) { return tacit::store::Main(argc, argv); }
