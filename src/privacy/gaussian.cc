@@ -26,9 +26,10 @@ double MillsRatio(double x) {
     return std::sqrt(std::numbers::pi / 2) * std::exp(square / 2) * (1 + rest / 2) *
            std::erfc(x / std::numbers::sqrt2);
   }
-  // Laplace's continued fraction 1/(x + 1/(x + 2/(x + 3/(x + ...)))), from far inside outwards.
+  // Laplace's continued fraction 1/(x + 1/(x + 2/(x + 3/(x + ...)))), from far enough inside
+  // outwards.
   double fraction = x;
-  for (int k = 120; k >= 1; --k) fraction = x + k / fraction;
+  for (int k = 20 + static_cast<int>(1600 / (x * x)); k >= 1; --k) fraction = x + k / fraction;
   return 1 / fraction;
 }
 

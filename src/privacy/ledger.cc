@@ -132,7 +132,8 @@ uint64_t Ledger::Book(CommitSeq commit, const CommitCharge& charge, const Digest
   if (!MayExtend(account, next)) {
     next.index = entries_.size();
     next.first_commit = commit.value;
-    next.epsilon = account.EpsilonAt(worst);
+    const bool same_cost = account.steps > 0 && account.worst_mu_squared == worst;
+    next.epsilon = same_cost ? entries_[account.last_entry].epsilon : account.EpsilonAt(worst);
     account.last_entry = next.index;
     entries_.push_back(std::move(next));
   }
