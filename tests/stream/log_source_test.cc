@@ -102,6 +102,19 @@ TEST_F(LogSourceTest, BytesBehindGzipThatAreNotGzipAreAFault) {
   EXPECT_THAT(all.records[1], StartsWith("FAULT corrupt gzip data (incorrect header check)"));
 }
 
+// A fault has an offset like any record: positions before and behind it can be gone to at once.
+TEST_F(LogSourceTest, SeekCountsAFaultAsARecord) {
+  for (const std::string text : {"one\n", "one\ntwo"}) {  // the fault alone; with a cut line
+    const std::vector<std::string> files = {Write("a.gz", Gzip(text) + "garbage"),
+                                            Write("b", "after\n")};
+    const auto at_fault = Open(files), behind = Open(files);
+    ASSERT_TRUE(SeekTo(*at_fault, 1));
+    EXPECT_THAT(ReadAll(*at_fault).records, ElementsAre(StartsWith("FAULT"), "after"));
+    ASSERT_TRUE(SeekTo(*behind, 2));
+    EXPECT_THAT(ReadAll(*behind).records, ElementsAre("after"));
+  }
+}
+
 TEST_F(LogSourceTest, ALineThatIsTooLongIsAFaultAndIsNotHeld) {
   const std::string huge(10 << 20, 'h');
   const auto source = Open(
