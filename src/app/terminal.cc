@@ -84,7 +84,7 @@ std::string DayTable(const std::vector<train::DayRow>& days,
   std::string table =
       fmt::format("{:<18} {:>9} {:>7} {:>8} {:>8}", "log", "events", "steps", "log loss", "AUC");
   if (known) table += fmt::format(" {:>8} {:>11}", "best", "gap closed");
-  table += fmt::format(" {:>12}\n", "rows written");
+  table += fmt::format(" {:>9} {:>13}\n", "epsilon", "rows written");
   for (const train::DayRow& day : days) {
     const double auc = day.auc.Auc();
     table += fmt::format("{:<18} {:>9} {:>7} {:>8.4f} {:>8.4f}", day.name.empty() ? "-" : day.name,
@@ -96,7 +96,9 @@ std::string DayTable(const std::vector<train::DayRow>& days,
                                       : fmt::format(" {:>8.4f} {:>9.0f} %", best->second,
                                                     100 * (auc - 0.5) / (best->second - 0.5));
     }
-    table += fmt::format(" {:>12}\n", WithThousands(day.rows_written));
+    table += fmt::format(" {:>9} {:>13}\n",
+                         std::isfinite(day.epsilon) ? fmt::format("{:.4f}", day.epsilon) : "-",
+                         WithThousands(day.rows_written));
   }
   if (std::isfinite(epsilon)) {
     table += fmt::format(

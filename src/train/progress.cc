@@ -13,7 +13,7 @@ constexpr uint64_t kWindowEvents = 50000;
 Progress::Progress(size_t learners) : accounts_(learners) {}
 
 void Progress::AddStep(size_t learner, std::span<const float> logits, std::span<const float> labels,
-                       double loss_sum, uint64_t rows_written) {
+                       double loss_sum, uint64_t rows_written, double epsilon) {
   TACIT_CHECK(logits.size() == labels.size());
   std::lock_guard lock(mutex_);
   Account& account = accounts_[learner];
@@ -24,6 +24,7 @@ void Progress::AddStep(size_t learner, std::span<const float> logits, std::span<
   ++day.steps;
   day.rows_written += rows_written;
   day.loss_sum += loss_sum;
+  day.epsilon = epsilon;
   for (size_t i = 0; i < logits.size(); ++i) {
     day.auc.Add(logits[i], labels[i] > 0.5f);
     account.recent.Add(logits[i], labels[i] > 0.5f);

@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -13,6 +14,7 @@ struct Trainer::Seat {
   std::unique_ptr<Learner> learner;
   TrainerOptions::Budget budget;
   std::atomic<bool> exhausted = false;
+  double epsilon = 0;  // once everything taken so far is charged
 
   uint64_t pending_steps = 0;
   std::vector<OffsetRange> pending_ranges;
@@ -96,7 +98,10 @@ bool Trainer::WithinBudget(Seat& seat, const stream::StepBatch& batch) {
                                               .steps = 1,
                                               .topic = options_.topic,
                                               .ranges = batch.ranges});
-  if (epsilon <= seat.budget.epsilon) return true;
+  if (epsilon <= seat.budget.epsilon) {
+    seat.epsilon = std::max(seat.epsilon, epsilon);
+    return true;
+  }
   seat.exhausted = true;
   metrics_.Exhausted(seat.learner->options().index.value);
   spdlog::warn(
@@ -126,7 +131,7 @@ void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepRepor
                      double seconds) {
   const LearnerIndex index = seat.learner->options().index;
   progress_.AddStep(index.value, report.logits, batch.examples.label, report.loss_sum,
-                    report.rows_written);
+                    report.rows_written, seat.epsilon);
   for (const event::PublicMark& mark : batch.marks)
     if (mark.kind == event::PublicMark::Kind::kFileEnd) progress_.EndDay(index.value, mark.name);
   metrics_.Step(index.value, report, seconds);

@@ -10,10 +10,10 @@ namespace {
 TEST(ProgressTest, DaysEndAtTheirMarks) {
   Progress progress(2);
   const std::vector<float> logits{-1, 1}, labels{0, 1};
-  progress.AddStep(1, logits, labels, 0.5, 10);
-  progress.AddStep(1, logits, labels, 0.25, 5);
+  progress.AddStep(1, logits, labels, 0.5, 10, 1.0);
+  progress.AddStep(1, logits, labels, 0.25, 5, 2.0);
   progress.EndDay(1, "day-00");
-  progress.AddStep(1, logits, labels, 0.25, 1);
+  progress.AddStep(1, logits, labels, 0.25, 1, 3.0);
   const auto days = progress.days(1);
   ASSERT_EQ(days.size(), 2u);
   EXPECT_EQ(days[0].name, "day-00");
@@ -21,6 +21,7 @@ TEST(ProgressTest, DaysEndAtTheirMarks) {
   EXPECT_EQ(days[0].steps, 2u);
   EXPECT_EQ(days[0].rows_written, 15u);
   EXPECT_DOUBLE_EQ(days[0].loss_sum, 0.75);
+  EXPECT_EQ(days[0].epsilon, 2.0);
   EXPECT_NEAR(days[0].auc.Auc(), 1.0, 1e-9);
   EXPECT_EQ(days[1].events, 2u);
   EXPECT_TRUE(progress.days(0).empty());
@@ -41,9 +42,9 @@ TEST(ProgressTest, TheRunningAucForgets) {
     right[i] = i % 2 == 0 ? 0.0f : 1.0f;
     wrong[i] = 1 - right[i];
   }
-  for (int i = 0; i < 200; ++i) progress.AddStep(0, logits, wrong, 0, 0);
+  for (int i = 0; i < 200; ++i) progress.AddStep(0, logits, wrong, 0, 0, 0);
   EXPECT_LT(progress.view(0).auc, 0.1);
-  for (int i = 0; i < 200; ++i) progress.AddStep(0, logits, right, 0, 0);
+  for (int i = 0; i < 200; ++i) progress.AddStep(0, logits, right, 0, 0, 0);
   EXPECT_GT(progress.view(0).auc, 0.9);
 }
 
