@@ -8,6 +8,7 @@ int Report(const Error& error) {
   std::fprintf(stderr, "tacit: %s\n", error.message.c_str());
   switch (error.code) {
     case ErrorCode::kInvalidArgument:
+    case ErrorCode::kNotFound:  // of something that was named
       return kExitUsage;
     case ErrorCode::kRefused:
     case ErrorCode::kUnavailable:

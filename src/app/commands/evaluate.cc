@@ -3,6 +3,7 @@
 
 #include <boost/json.hpp>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <numeric>
 
@@ -109,8 +110,20 @@ void PrintTable(const json::array& rows) {
   }
 }
 
+Status CheckFiles(const std::vector<std::string>& files) {
+  for (const std::string& file : files)
+    if (!std::filesystem::exists(file))
+      return Fail(ErrorCode::kNotFound, fmt::format("--data {}: no such file", file));
+  return {};
+}
+
 Result<int> Evaluate(const Options& options) {
-  std::vector<std::string> overrides = options.overrides;
+  TACIT_RETURN_IF_ERROR(CheckFiles(options.data));
+  // The configuration's own log is not read: an experiment names its data.
+  boost::json::array files(options.data.begin(), options.data.end());
+  std::vector<std::string> overrides{"source.kind=log",
+                                     "source.files=" + json::serialize(files)};
+  overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
   TACIT_ASSIGN(config::Config config, config::Load(options.config, overrides));
   TACIT_ASSIGN(const Assembly assembly, Assemble(std::move(config)));
   json::array rows;

@@ -1,0 +1,240 @@
+// What a stranger may do wrong: each gives a clear error or a dead letter; nothing is lost.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <zlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "serve/client.h"
+#include "support/small_run.h"
+
+namespace tacit {
+namespace {
+
+using std::chrono::milliseconds;
+using test::Ended;
+using test::SmallRun;
+using test::TempDir;
+using testing::HasSubstr;
+
+Ended RunDaemon(const std::string& config, std::vector<std::string> more = {}) {
+  std::vector<std::string> command{TACITD, "--config", config, "--until-end"};
+  command.insert(command.end(), more.begin(), more.end());
+  return test::Run(command);
+}
+
+// Steps charged in a store, by the tool.
+std::string Ledger(const TempDir& dir, const std::string& store) {
+  const Ended shown = test::Run({TACIT, "ledger", "show", "--store", dir / store, "--json"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  return shown.out;
+}
+
+std::string Gzip(const std::string& path, const std::string& bytes) {
+  gzFile file = gzopen(path.c_str(), "wb1");
+  gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+  gzclose(file);
+  return test::ReadFile(path);
+}
+
+class BadInputTest : public testing::Test {
+ protected:
+  TempDir dir_;
+  SmallRun run_;
+};
+
+TEST_F(BadInputTest, AnEmptyFileIsADayWithoutEvents) {
+  test::WriteSmallLog(dir_, 2, 600, 1);
+  test::WriteFile(dir_ / "day-0.tsv", "");
+  const Ended ended = RunDaemon(run_.WriteConfig(dir_));
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(Ledger(dir_, "store"), HasSubstr("\"steps\":3"));
+}
+
+TEST_F(BadInputTest, ATruncatedGzipGivesWhatCanBeReadAndOneDeadLetter) {
+  test::WriteSmallLog(dir_, 2, 2000, 1);
+  const std::string whole = Gzip(dir_ / "cut.gz", test::ReadFile(dir_ / "day-0.tsv"));
+  test::WriteFile(dir_ / "cut.gz", whole.substr(0, whole.size() / 2));
+  std::filesystem::rename(dir_ / "cut.gz", dir_ / "day-0.tsv");
+  const Ended ended = RunDaemon(run_.WriteConfig(dir_));
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  const std::string letters = test::ReadFile(dir_ / "store.dead-letters.jsonl");
+  EXPECT_EQ(std::count(letters.begin(), letters.end(), '\n'), 1) << letters;
+  EXPECT_THAT(letters, HasSubstr("day-0.tsv"));
+  EXPECT_THAT(ended.out, HasSubstr("day-1.tsv"));
+}
+
+TEST_F(BadInputTest, BadLinesAreDeadLettersWithFileLineAndReason) {
+  test::WriteSmallLog(dir_, 1, 1000, 1);
+  std::string lines = test::ReadFile(dir_ / "day-0.tsv");
+  const std::string first = lines.substr(0, lines.find('\n'));
+  std::string bad = first.substr(0, first.rfind('\t')) + "\n";  // line 1: 39 columns
+  bad += std::string(10 << 20, 'x') + "\n";                     // line 2: 10 MB
+  bad += "2" + first.substr(1) + "\n";                          // line 3: label 2
+  bad += "0\tabc" + first.substr(first.find('\t', 2)) + "\n";   // line 4: no integer
+  test::WriteFile(dir_ / "day-0.tsv", bad + lines);
+  const Ended ended = RunDaemon(run_.WriteConfig(dir_));
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("4 of 1,004 records"));
+  const std::string letters = test::ReadFile(dir_ / "store.dead-letters.jsonl");
+  for (int line = 1; line <= 4; ++line)
+    EXPECT_THAT(letters, HasSubstr(fmt::format("\"line\":{},", line)));
+  EXPECT_THAT(letters, HasSubstr("39"));
+  EXPECT_THAT(letters, HasSubstr("'abc' is not an integer"));
+}
+
+TEST_F(BadInputTest, AnUnknownKeyIsNamedWithItsNeighbour) {
+  test::WriteSmallLog(dir_, 1, 10, 1);
+  run_.privacy = "{unit: event, epsilom: 8, delta: 1.0e-6}";
+  const Ended ended = RunDaemon(run_.WriteConfig(dir_));
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("learners[0].privacy.epsilom: unknown key (did you mean "
+                                   "'epsilon'?)"));
+}
+
+TEST_F(BadInputTest, PromisesThatCannotBeAreRefused) {
+  test::WriteSmallLog(dir_, 1, 10, 1);
+  const auto refuse = [&](const std::string& mechanism, const std::string& privacy,
+                          const std::string& message) {
+    run_.mechanism = mechanism;
+    run_.privacy = privacy;
+    const Ended ended = RunDaemon(run_.WriteConfig(dir_));
+    EXPECT_EQ(ended.exit_code, 2) << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr(message));
+    EXPECT_FALSE(std::filesystem::exists(dir_ / "store"));
+  };
+  const std::string good = "{kind: adafest, threshold: 1.0}";
+  refuse(good, "{unit: event, epsilon: 8, delta: 1}", "privacy.delta");
+  refuse(good, "{unit: event, epsilon: 8}", "privacy.delta");
+  refuse(good, "{unit: event, delta: 1.0e-6}", "privacy.epsilon");
+  refuse(good, "{epsilon: 8, delta: 1.0e-6}", "privacy.unit");
+  refuse("{kind: adafest, threshold: 1.0, noise_multiplier: 0}",
+         "{unit: event, epsilon: 8, delta: 1.0e-6}", "noise_multiplier");
+  refuse("{kind: adafest, threshold: 1.0, noise_multiplier: 0.3}",
+         "{unit: event, epsilon: 8, delta: 1.0e-6}", "is needed");
+  refuse("{kind: none}", "{unit: event, epsilon: 8, delta: 1.0e-6}", "epsilon");
+}
+
+TEST_F(BadInputTest, AStoreOfAnotherModelIsRefusedAndUntouched) {
+  test::WriteSmallLog(dir_, 1, 600, 1);
+  ASSERT_EQ(RunDaemon(run_.WriteConfig(dir_)).exit_code, 0);
+  const std::string before = Ledger(dir_, "store");
+  run_.hidden = "[32, 17]";
+  const Ended ended = RunDaemon(run_.WriteConfig(dir_));
+  EXPECT_EQ(ended.exit_code, 3) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("'ctr'"));
+  EXPECT_EQ(Ledger(dir_, "store"), before);
+}
+
+TEST_F(BadInputTest, AStoreBehindItsWitnessIsRefused) {
+  test::WriteSmallLog(dir_, 2, 600, 1);
+  run_.files = "day-0.tsv";
+  ASSERT_EQ(RunDaemon(run_.WriteConfig(dir_)).exit_code, 0);
+  std::filesystem::copy(dir_ / "store", dir_ / "old", std::filesystem::copy_options::recursive);
+  run_.files = "day-*.tsv";
+  ASSERT_EQ(RunDaemon(run_.WriteConfig(dir_)).exit_code, 0);
+  std::filesystem::remove_all(dir_ / "store");
+  std::filesystem::rename(dir_ / "old", dir_ / "store");
+  const Ended ended = RunDaemon(run_.WriteConfig(dir_));
+  EXPECT_EQ(ended.exit_code, 3) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("witness"));
+}
+
+TEST_F(BadInputTest, AChangedLogIsRefusedByName) {
+  test::WriteSmallLog(dir_, 1, 600, 1);
+  ASSERT_EQ(RunDaemon(run_.WriteConfig(dir_)).exit_code, 0);
+  test::WriteSmallLog(dir_, 1, 600, 2);
+  const Ended ended = RunDaemon(run_.WriteConfig(dir_));
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_THAT(ended.err, HasSubstr("day-0.tsv"));
+}
+
+TEST_F(BadInputTest, ASecondDaemonOnOneStoreIsRefused) {
+  test::WriteSmallLog(dir_, 1, 600, 1);
+  run_.listen = "unix:" + (dir_ / "socket");
+  const std::string config = run_.WriteConfig(dir_);
+  test::Process first({TACITD, "--config", config});
+  const std::string ready = "unix:" + (dir_ / "socket") + ":/readyz";
+  for (int i = 0; i < 1000; ++i) {
+    const auto answer = serve::Fetch(ready, "GET", "", milliseconds(1000));
+    if (answer && answer->status == 200) break;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  const Ended second = RunDaemon(config, {"--set", "serve.listen="});
+  EXPECT_EQ(second.exit_code, 3) << second.err;
+  EXPECT_THAT(second.err, HasSubstr(dir_ / "store"));
+  const auto still = serve::Fetch(ready, "GET", "", milliseconds(1000));
+  ASSERT_TRUE(still);
+  EXPECT_EQ(still->status, 200u);
+  first.Signal(SIGTERM);
+  const auto ended = first.WaitFor(milliseconds(5000));
+  ASSERT_TRUE(ended) << "SIGTERM must drain within 5 s";
+  EXPECT_EQ(ended->exit_code, 0) << ended->err;
+}
+
+TEST_F(BadInputTest, APortInUseIsNamed) {
+  test::WriteSmallLog(dir_, 1, 100, 1);
+  const std::string socket = "unix:" + (dir_ / "socket");
+  run_.listen = "127.0.0.1:0";
+  test::Process first({TACITD, "--config", run_.WriteConfig(dir_), "--set", "log.level=info"});
+  std::string address;
+  for (int i = 0; i < 1000 && address.empty(); ++i) {
+    std::this_thread::sleep_for(milliseconds(10));
+    const std::string said = first.Err();
+    const size_t at = said.find("127.0.0.1:");
+    const size_t end = said.find('\n', at);
+    if (at != std::string::npos && end != std::string::npos) address = said.substr(at, end - at);
+  }
+  ASSERT_FALSE(address.empty()) << first.Err();
+  run_.store = "other";
+  run_.listen = address;
+  const Ended second = RunDaemon(run_.WriteConfig(dir_));
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_THAT(second.err, HasSubstr(address));
+}
+
+TEST_F(BadInputTest, AMemoryBudgetTooSmallSaysWhatWouldDo) {
+  test::WriteSmallLog(dir_, 1, 10, 1);
+  run_.more = "memory: {total_bytes: 64MiB}\n";
+  run_.hidden = "[4096, 4096, 4096]";
+  const Ended ended = RunDaemon(run_.WriteConfig(dir_));
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("memory.total_bytes"));
+  EXPECT_THAT(ended.err, HasSubstr("the least that would do"));
+}
+
+// A limit on file sizes stands for a full disk: writes fail in the middle of a commit. The daemon
+// says so and lives long enough to say it; with room again it goes on to where it would have been.
+TEST_F(BadInputTest, AFullDiskLosesNothingThatWasCommitted) {
+  test::WriteSmallLog(dir_, 2, 4000, 1);
+  run_.hidden = "[256, 128]";
+  const std::string config = run_.WriteConfig(dir_);
+  const Ended full =
+      test::Run({"/bin/bash", "-c",
+                 fmt::format("ulimit -f 2048; exec {} --config {} --until-end", TACITD, config)});
+  EXPECT_EQ(full.exit_code, 1) << full.err;
+  EXPECT_THAT(full.err, HasSubstr("commit"));
+  const std::string between = Ledger(dir_, "store");
+  const Ended after = RunDaemon(config);
+  EXPECT_EQ(after.exit_code, 0) << after.err;
+  EXPECT_THAT(Ledger(dir_, "store"), HasSubstr("\"steps\":32")) << "before: " << between;
+  EXPECT_EQ(test::Run({TACIT, "ledger", "verify", "--store", dir_ / "store"}).exit_code, 0);
+}
+
+TEST_F(BadInputTest, MissingFilesAreNamed) {
+  run_.files = "nothing-*.tsv";
+  const Ended no_match = RunDaemon(run_.WriteConfig(dir_));
+  EXPECT_EQ(no_match.exit_code, 2);
+  EXPECT_THAT(no_match.err, HasSubstr("nothing-*.tsv"));
+  const Ended no_config = test::Run({TACITD, "--config", dir_ / "missing.yaml"});
+  EXPECT_EQ(no_config.exit_code, 2);
+  EXPECT_THAT(no_config.err, HasSubstr("missing.yaml"));
+}
+
+}  // namespace
+}  // namespace tacit

@@ -1,0 +1,136 @@
+// tacit's commands: their JSON is what scripts rely on.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <filesystem>
+
+#include "privacy/gaussian.h"
+#include "support/small_run.h"
+
+namespace tacit {
+namespace {
+
+namespace json = boost::json;
+using test::Ended;
+using test::TempDir;
+using testing::HasSubstr;
+
+json::object Json(const Ended& ended) {
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  json::error_code error;
+  json::value value = json::parse(ended.out, error);
+  EXPECT_FALSE(error) << ended.out;
+  return value.is_object() ? value.as_object() : json::object{};
+}
+
+TEST(CommandsTest, GenerateWritesTheSameBytesForTheSameSeed) {
+  TempDir dir;
+  for (const char* out : {"a", "b"})
+    Json(test::Run({TACIT, "generate", "criteo", "--days", "3", "--rows", "2000", "--seed", "5",
+                    "--out", dir / out, "--json"}));
+  const json::object other =
+      Json(test::Run({TACIT, "generate", "criteo", "--days", "3", "--rows", "2000", "--seed", "6",
+                      "--out", dir / "c", "--plain", "--json"}));
+  for (const char* day : {"day-00.tsv.gz", "day-01.tsv.gz", "day-02.tsv.gz"}) {
+    const std::string bytes = test::ReadFile(dir / "a" + "/" + day);
+    EXPECT_GT(bytes.size(), 10000u);
+    EXPECT_EQ(bytes, test::ReadFile(dir / "b" + "/" + day));
+  }
+  EXPECT_EQ(other.at("best_auc").as_object().size(), 3u);
+  EXPECT_TRUE(std::filesystem::exists(dir / "c" + "/day-02.tsv"));
+}
+
+TEST(CommandsTest, PrivacyEpsilonAndCalibrateAreInverse) {
+  const json::object noise =
+      Json(test::Run({TACIT, "privacy", "calibrate", "--accountant", "gaussian", "--epsilon", "3",
+                      "--steps", "4", "--delta", "1e-6", "--json"}));
+  const json::object epsilon =
+      Json(test::Run({TACIT, "privacy", "epsilon", "--accountant", "gaussian", "--noise-multiplier",
+                      fmt::format("{:.17g}", noise.at("noise_multiplier").as_double()), "--steps",
+                      "4", "--delta", "1e-6", "--json"}));
+  EXPECT_NEAR(epsilon.at("epsilon").to_number<double>(), 3, 1e-9);
+  EXPECT_LE(epsilon.at("epsilon").to_number<double>(), 3);
+}
+
+TEST(CommandsTest, WrongUsageExitsWithTwoAndSaysWhatIsMissing) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"nonsense"},
+                                             {"privacy", "epsilon"},
+                                             {"query", "score", "--learner", "ctr"},
+                                             {"bench", "stepp"}}) {
+    std::vector<std::string> command{TACIT};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const Ended ended = test::Run(command);
+    EXPECT_EQ(ended.exit_code, 2) << testing::PrintToString(arguments);
+    EXPECT_FALSE(ended.err.empty() && ended.out.empty());
+  }
+}
+
+TEST(CommandsTest, EveryCommandHasHelpWithAnExample) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"generate", "criteo"},
+                                             {"query", "score"},
+                                             {"ledger", "show"},
+                                             {"ledger", "verify"},
+                                             {"privacy", "epsilon"},
+                                             {"privacy", "calibrate"},
+                                             {"evaluate", "ctr"},
+                                             {"bench"}}) {
+    std::vector<std::string> command{TACIT};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    command.push_back("--help");
+    const Ended ended = test::Run(command);
+    EXPECT_EQ(ended.exit_code, 0);
+    EXPECT_THAT(ended.out, HasSubstr("Example")) << testing::PrintToString(arguments);
+    EXPECT_THAT(ended.out, HasSubstr("--json"));
+  }
+}
+
+TEST(CommandsTest, EvaluateMeasuresWhatItIsAskedFor) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 2, 3000, 4);
+  test::SmallRun run;
+  const json::object result = Json(test::Run(
+      {TACIT, "evaluate", "ctr", "--config", run.WriteConfig(dir), "--data", dir / "day-0.tsv",
+       "--data", dir / "day-1.tsv", "--from", "4000", "--seeds", "2", "--json"}));
+  const json::object& row = result.at("rows").at(0).as_object();
+  EXPECT_EQ(row.at("mechanism"), "adafest");
+  EXPECT_EQ(row.at("events"), 6000);
+  EXPECT_EQ(row.at("events_measured"), 2000);
+  EXPECT_EQ(row.at("seeds"), 2);
+  const double auc = row.at("auc").at("mean").to_number<double>();
+  EXPECT_GT(auc, 0.3);
+  EXPECT_LT(auc, 0.9);
+  EXPECT_FALSE(std::filesystem::exists(dir / "store")) << "an experiment leaves no store";
+}
+
+TEST(CommandsTest, ATamperedLedgerIsFound) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 1, 1000, 4);
+  test::SmallRun run;
+  ASSERT_EQ(test::Run({TACITD, "--config", run.WriteConfig(dir), "--until-end"}).exit_code, 0);
+  const Ended good = test::Run({TACIT, "ledger", "verify", "--store", dir / "store", "--json"});
+  EXPECT_EQ(Json(good).at("valid"), true);
+  // One byte of every file of the store in turn, at a place in its middle: verify either refuses or
+  // finds the ledger unharmed; it never tells another head.
+  const std::string head(Json(good).at("head").as_string());
+  for (const auto& entry : std::filesystem::directory_iterator(dir / "store")) {
+    const std::string bytes = test::ReadFile(entry.path());
+    if (bytes.empty() || !entry.is_regular_file()) continue;
+    std::string bad = bytes;
+    bad[bytes.size() / 2] = static_cast<char>(bad[bytes.size() / 2] ^ 1);
+    test::WriteFile(entry.path(), bad);
+    const Ended ended = test::Run({TACIT, "ledger", "verify", "--store", dir / "store", "--json"});
+    EXPECT_EQ(ended.signal, 0) << entry.path();
+    if (ended.exit_code == 0) {
+      EXPECT_THAT(ended.out, HasSubstr(head)) << entry.path();
+    }
+    test::WriteFile(entry.path(), bytes);
+  }
+}
+
+}  // namespace
+}  // namespace tacit

@@ -1,0 +1,236 @@
+// The daemon as a service: it learns, serves what is committed, keeps its budget and its word.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <boost/json.hpp>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "serve/client.h"
+#include "support/small_run.h"
+
+namespace tacit {
+namespace {
+
+namespace json = boost::json;
+using std::chrono::milliseconds;
+using test::Ended;
+using test::SmallRun;
+using test::TempDir;
+using testing::HasSubstr;
+
+// A daemon that listens on a socket in the test's folder.
+class Service {
+ public:
+  Service(const TempDir& dir, SmallRun run, std::vector<std::string> more = {})
+      : url_("unix:" + (dir / "socket")) {
+    run.listen = url_;
+    std::vector<std::string> command{TACITD, "--config", run.WriteConfig(dir)};
+    command.insert(command.end(), more.begin(), more.end());
+    process_ = std::make_unique<test::Process>(command);
+  }
+
+  const std::string& url() const { return url_; }
+  test::Process& process() { return *process_; }
+
+  Result<serve::Response> Ask(const std::string& method, const std::string& path,
+                              const std::string& body = "") {
+    return serve::Fetch(url_ + ":" + path, method, body, milliseconds(5000));
+  }
+  json::object Privacy() {
+    const auto answer = Ask("GET", "/v1/privacy");
+    return answer ? json::parse(answer->body).as_object() : json::object{};
+  }
+  // Waits until `path` answers 200.
+  bool WaitFor(const std::string& path) {
+    for (int i = 0; i < 2000; ++i) {
+      const auto answer = Ask("GET", path);
+      if (answer && answer->status == 200) return true;
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    return false;
+  }
+  // Waits until so many steps are committed.
+  bool WaitForSteps(uint64_t steps) {
+    for (int i = 0; i < 4000; ++i) {
+      const json::object privacy = Privacy();
+      if (privacy.contains("learners") && !privacy.at("learners").as_array().empty() &&
+          privacy.at("learners").at(0).at("steps").to_number<uint64_t>() >= steps)
+        return true;
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    return false;
+  }
+
+ private:
+  std::string url_;
+  std::unique_ptr<test::Process> process_;
+};
+
+std::string ScoreBody(size_t rows) {
+  std::string row = R"({"dense":[1,2,null,4,5,6,7,8,9,10,11,12,13],"categorical":[)";
+  for (int i = 0; i < 26; ++i) row += (i == 0 ? "\"" : ",\"") + fmt::format("{:08x}\"", i * 77);
+  row += "]}";
+  std::string body = R"({"learner":"ctr","rows":[)";
+  for (size_t i = 0; i < rows; ++i) body += (i == 0 ? "" : ",") + row;
+  return body + "]}";
+}
+
+TEST(DaemonTest, ServesCommittedSnapshotsWhileItLearns) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 6, 20000, 3);
+  SmallRun run;
+  run.hidden = "[256, 128]";
+  Service service(dir, run);
+  ASSERT_TRUE(service.WaitFor("/readyz")) << service.process().Err();
+  std::set<uint64_t> versions;
+  std::map<uint64_t, double> score_of_version;
+  uint64_t last = 0;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (versions.size() < 5 && std::chrono::steady_clock::now() < deadline) {
+    const auto answer = service.Ask("POST", "/v1/score", ScoreBody(3));
+    ASSERT_TRUE(answer);
+    ASSERT_EQ(answer->status, 200u) << answer->body;
+    const json::object body = json::parse(answer->body).as_object();
+    const auto version = body.at("model").at("version").to_number<uint64_t>();
+    const double score = body.at("scores").at(0).to_number<double>();
+    EXPECT_GT(score, 0);
+    EXPECT_LT(score, 1);
+    EXPECT_GE(version, last) << "a snapshot went back";
+    last = version;
+    // The same version gives the same answer: nothing uncommitted shines through.
+    const auto [seen, first] = score_of_version.emplace(version, score);
+    if (!first) {
+      EXPECT_EQ(seen->second, score);
+    }
+    EXPECT_LE(body.at("model").at("epsilon").to_number<double>(), 8.0);
+    versions.insert(version);
+  }
+  EXPECT_GE(versions.size(), 5u) << "commits were not published while training ran";
+  service.process().Signal(SIGTERM);
+  const auto ended = service.process().WaitFor(milliseconds(5000));
+  ASSERT_TRUE(ended) << "SIGTERM must drain within 5 s";
+  EXPECT_EQ(ended->exit_code, 0) << ended->err;
+}
+
+TEST(DaemonTest, GoesOnWhereItStoppedAndChargesNothingTwice) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 3, 20000, 3);
+  SmallRun run;
+  uint64_t stops = 0;
+  for (;; ++stops) {
+    ASSERT_LT(stops, 50u);
+    Service service(dir, run);
+    ASSERT_TRUE(service.WaitForSteps(20 + 60 * stops)) << service.process().Err();
+    const bool finished = service.Privacy().at("learners").at(0).at("steps") == 3 * 79;
+    service.process().Signal(SIGTERM);
+    const auto ended = service.process().WaitFor(milliseconds(5000));
+    ASSERT_TRUE(ended);
+    ASSERT_EQ(ended->exit_code, 0) << ended->err;
+    if (finished || 20 + 60 * (stops + 1) > 3 * 79) break;
+  }
+  const Ended rest = test::Run({TACITD, "--config", run.WriteConfig(dir), "--until-end"});
+  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+  const Ended shown = test::Run({TACIT, "ledger", "show", "--store", dir / "store", "--json"});
+  const json::object ledger = json::parse(shown.out).as_object();
+  EXPECT_EQ(ledger.at("learners").at(0).at("steps"), 3 * 79) << shown.out;
+  EXPECT_NEAR(ledger.at("total").at("epsilon").to_number<double>(), 8, 1e-6);
+  EXPECT_GE(stops, 1u);
+}
+
+TEST(DaemonTest, WhenTheBudgetIsSpentLearningStopsAndServingGoesOn) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 1, 2000, 3);
+  SmallRun run;
+  const std::string config = run.WriteConfig(dir);
+  ASSERT_EQ(test::Run({TACITD, "--config", config, "--until-end"}).exit_code, 0);
+  // The first reading has spent 8. A second of the same records would fit into 8.2 only had the
+  // first been made with the noise of two.
+  run.passes = run.max_participations = 2;
+  run.privacy = "{unit: event, epsilon: 8.2, delta: 1.0e-6}";
+  Service service(dir, run);
+  ASSERT_TRUE(service.WaitFor("/readyz")) << service.process().Err();
+  for (int i = 0; i < 2000; ++i) {
+    if (service.Privacy().at("learners").at(0).at("budget").at("exhausted").as_bool()) break;
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  const json::object privacy = service.Privacy();
+  EXPECT_TRUE(privacy.at("learners").at(0).at("budget").at("exhausted").as_bool());
+  EXPECT_LE(privacy.at("total").at("epsilon").to_number<double>(), 8.2);
+  const auto answer = service.Ask("POST", "/v1/score", ScoreBody(1));
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200u);
+  service.process().Signal(SIGTERM);
+  ASSERT_TRUE(service.process().WaitFor(milliseconds(5000)));
+  // The same with on_exhausted: exit ends with its own code.
+  run.privacy = "{unit: event, epsilon: 8.2, delta: 1.0e-6, on_exhausted: exit}";
+  EXPECT_EQ(test::Run({TACITD, "--config", run.WriteConfig(dir), "--until-end"}).exit_code, 4);
+}
+
+TEST(DaemonTest, TrainerThreadsRunUnderSchedIdleAndServersDoNot) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 4, 20000, 3);
+  SmallRun run;
+  run.hidden = "[512, 256]";
+  Service service(dir, run);
+  ASSERT_TRUE(service.WaitFor("/readyz")) << service.process().Err();
+  size_t idle = 0, normal = 0;
+  const std::string tasks = fmt::format("/proc/{}/task", service.process().pid());
+  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+    const int policy = sched_getscheduler(std::stoi(task.path().filename()));
+    ++(policy == SCHED_IDLE ? idle : normal);
+  }
+  EXPECT_EQ(idle, 2u) << "the trainer and its one extra worker";
+  EXPECT_GE(normal, 3u);
+}
+
+TEST(DaemonTest, PublicMetricsTellNothingOfRecords) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 2, 5000, 3);
+  SmallRun run;
+  Service service(dir, run, {"--set", "serve.operator_listen=unix:" + (dir / "operator")});
+  ASSERT_TRUE(service.WaitForSteps(40)) << service.process().Err();
+  const auto seen = service.Ask("GET", "/metrics");
+  ASSERT_TRUE(seen);
+  EXPECT_THAT(seen->body, HasSubstr("tacit_privacy_epsilon{learner=\"ctr\"}"));
+  EXPECT_THAT(seen->body, HasSubstr("tacit_steps_committed"));
+  for (const char* name : {"tacit_events_learnt_total", "tacit_training_loss",
+                           "tacit_units_clipped_total", "tacit_rows_touched_total"}) {
+    EXPECT_THAT(seen->body, Not(HasSubstr(name)));
+    const auto operators =
+        serve::Fetch("unix:" + (dir / "operator") + ":/metrics", "GET", "", milliseconds(5000));
+    ASSERT_TRUE(operators);
+    EXPECT_THAT(operators->body, HasSubstr(name));
+  }
+}
+
+// Whoever can only read sees committed state, while the daemon writes and after it has gone.
+TEST(DaemonTest, ReadersNeedNoLock) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 4, 20000, 3);
+  SmallRun run;
+  run.hidden = "[256, 128]";
+  Service service(dir, run);
+  ASSERT_TRUE(service.WaitFor("/readyz")) << service.process().Err();
+  uint64_t last = 0;
+  for (int i = 0; i < 10; ++i) {
+    const Ended shown = test::Run({TACIT, "ledger", "show", "--store", dir / "store", "--json"});
+    ASSERT_EQ(shown.exit_code, 0) << shown.err;
+    const auto steps =
+        json::parse(shown.out).at("learners").at(0).at("steps").to_number<uint64_t>();
+    EXPECT_GE(steps, last);
+    last = steps;
+  }
+  const Ended scored =
+      test::Run({TACIT, "query", "score", "--checkpoint", dir / "store", "--config",
+                 dir / "store.yaml", "--learner", "ctr", "--tsv", dir / "day-0.tsv", "--json"});
+  EXPECT_EQ(scored.exit_code, 0) << scored.err;
+  EXPECT_EQ(json::parse(scored.out).at("scores").as_array().size(), 3u);
+}
+
+}  // namespace
+}  // namespace tacit

@@ -1,0 +1,45 @@
+#include "support/small_run.h"
+
+#include <fmt/format.h>
+
+#include "stream/criteo_generator.h"
+
+namespace tacit::test {
+
+std::string SmallRun::WriteConfig(const TempDir& dir) const {
+  std::string yaml = fmt::format(
+      "source: {{kind: log, files: [\"{0}/{files}\"], passes: {passes}}}\n"
+      "store: {{path: \"{0}/{store}\", commit_interval_ms: {interval}}}\n"
+      "serve: {{listen: \"{listen}\"}}\n"
+      "log: {{level: warning}}\n"
+      "learners:\n"
+      "  - id: ctr\n"
+      "    model: {{kind: pctr, hidden: {hidden}}}\n"
+      "    mechanism: {mechanism}\n"
+      "    participation: {{mode: once, batch: {batch}, max_participations: {participations}}}\n"
+      "    privacy: {privacy}\n"
+      "    optimizer: {{kind: adam, learning_rate: 0.002}}\n",
+      dir.path(), fmt::arg("files", files), fmt::arg("passes", passes), fmt::arg("store", store),
+      fmt::arg("interval", commit_interval_ms), fmt::arg("listen", listen),
+      fmt::arg("hidden", hidden), fmt::arg("mechanism", mechanism), fmt::arg("batch", batch),
+      fmt::arg("participations", max_participations), fmt::arg("privacy", privacy));
+  yaml += more + "schema:\n  features:\n";
+  for (int i = 1; i <= 13; ++i) yaml += fmt::format("    - {{name: I{}, kind: dense}}\n", i);
+  for (int i = 1; i <= 26; ++i)
+    yaml += fmt::format("    - {{name: C{}, kind: categorical, buckets: 64}}\n", i);
+  const std::string path = dir / (store + ".yaml");
+  WriteFile(path, yaml);
+  return path;
+}
+
+void WriteSmallLog(const TempDir& dir, uint32_t days, uint64_t rows_per_day, uint64_t seed) {
+  const stream::CriteoGenerator generator(
+      {.days = days, .rows_per_day = rows_per_day, .seed = seed});
+  for (uint32_t day = 0; day < days; ++day) {
+    std::string lines;
+    generator.Generate(day, 0, rows_per_day, &lines, nullptr);
+    WriteFile(dir / fmt::format("day-{}.tsv", day), lines);
+  }
+}
+
+}  // namespace tacit::test
