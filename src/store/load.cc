@@ -70,7 +70,8 @@ Status CheckRowsMarker(const Rocks& rocks, CommitSeq folded) {
   std::string sealed;
   const auto got =
       rocks.db().Get({}, rocks.family(Family::kRows), AsSlice(kRowsMarkerKey), &sealed);
-  if (got.IsNotFound() && folded.value == 0) return {};
+  if (got.IsNotFound())
+    return folded.value == 0 ? Status{} : Broken(rocks, "the rows' marker is missing");
   TACIT_RETURN_IF_ERROR(ToStatus(got, "reading rows of store " + rocks.path()));
   TACIT_ASSIGN(const std::string_view marker, Unseal(sealed, "the rows' marker"));
   const auto rows = ByteReader(marker).Get<uint64_t>();

@@ -34,12 +34,16 @@ TEST(SnapshotTest, OutlivesItsStore) {
 
 TEST(SnapshotTest, AnswersRepeatedRowsAndRefusesUnknownOnes) {
   const TestFolder folder;
-  const auto store = MustOpen(TestOptions(folder));
+  auto store = MustOpen(TestOptions(folder));
   ASSERT_TRUE(Script::Step(*store));
-  const auto snapshot = store->Latest();
   const std::vector<uint64_t> rows{6, 1, 6, 39};
-  std::vector<float> out(16);
+  std::vector<float> unfolded(16), out(16);
+  ASSERT_TRUE(store->Latest()->Rows(LearnerIndex(0), rows, unfolded));
+  store.reset();
+  store = MustOpen(TestOptions(folder));  // folds
+  const auto snapshot = store->Latest();
   ASSERT_TRUE(snapshot->Rows(LearnerIndex(0), rows, out));
+  EXPECT_EQ(out, unfolded);
   EXPECT_TRUE(std::equal(out.begin(), out.begin() + 4, out.begin() + 8));
   const std::vector<uint64_t> beyond{240};
   const Status status = snapshot->Rows(LearnerIndex(0), beyond, out);
