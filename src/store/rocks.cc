@@ -14,7 +14,7 @@
 #include "store/seal.h"
 
 #ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/lsan_interface.h>
+extern "C" void __lsan_ignore_object(const void* object);  // of the leak checker's own interface
 #endif
 
 namespace tacit::store {
