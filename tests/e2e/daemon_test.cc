@@ -6,10 +6,12 @@
 #include <signal.h>
 
 #include <boost/json.hpp>
+#include <cmath>
 #include <filesystem>
 #include <set>
 #include <thread>
 
+#include "privacy/gaussian.h"
 #include "serve/client.h"
 #include "support/small_run.h"
 
@@ -206,6 +208,41 @@ TEST(DaemonTest, PublicMetricsTellNothingOfRecords) {
     ASSERT_TRUE(operators);
     EXPECT_THAT(operators->body, HasSubstr(name));
   }
+}
+
+TEST(DaemonTest, TwoLearnersShareOneStreamOneStoreAndOneLedger) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 2, 3000, 3);
+  SmallRun run;
+  run.second_learner =
+      "  - id: small\n"
+      "    model: {kind: pctr, hidden: [8]}\n"
+      "    mechanism: {kind: adafest, threshold: 2.0}\n"
+      "    participation: {mode: once, batch: 1000}\n"
+      "    privacy: {unit: event, epsilon: 2, delta: 1.0e-6}\n";
+  ASSERT_EQ(test::Run({TACITD, "--config", run.WriteConfig(dir), "--until-end"}).exit_code, 0);
+  const Ended shown = test::Run({TACIT, "ledger", "show", "--store", dir / "store", "--json"});
+  const json::object ledger = json::parse(shown.out).as_object();
+  const json::array& learners = ledger.at("learners").as_array();
+  ASSERT_EQ(learners.size(), 2u) << shown.out;
+  std::map<std::string, uint64_t> steps;
+  for (const json::value& learner : learners)
+    steps[std::string(learner.at("learner").as_string())] =
+        learner.at("steps").to_number<uint64_t>();
+  EXPECT_EQ(steps["ctr"], 2u * 12);
+  EXPECT_EQ(steps["small"], 2u * 3);
+  // Every record was in a step of both: the total is that of one Gaussian of both costs.
+  const double mu_ctr = privacy::GaussianMu(Epsilon(8), Delta(1e-6));
+  const double mu_small = privacy::GaussianMu(Epsilon(2), Delta(1e-6));
+  const double both = privacy::GaussianEpsilon(std::hypot(mu_ctr, mu_small), Delta(1e-6)).value;
+  EXPECT_NEAR(ledger.at("total").at("epsilon").to_number<double>(), both, 1e-6);
+  for (const char* learner : {"ctr", "small"}) {
+    const Ended scored =
+        test::Run({TACIT, "query", "score", "--checkpoint", dir / "store", "--config",
+                   dir / "store.yaml", "--learner", learner, "--tsv", dir / "day-0.tsv"});
+    EXPECT_EQ(scored.exit_code, 0) << scored.err;
+  }
+  EXPECT_EQ(test::Run({TACIT, "ledger", "verify", "--store", dir / "store"}).exit_code, 0);
 }
 
 // Whoever can only read sees committed state, while the daemon writes and after it has gone.

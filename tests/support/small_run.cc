@@ -23,7 +23,7 @@ std::string SmallRun::WriteConfig(const TempDir& dir) const {
       fmt::arg("interval", commit_interval_ms), fmt::arg("listen", listen),
       fmt::arg("hidden", hidden), fmt::arg("mechanism", mechanism), fmt::arg("batch", batch),
       fmt::arg("participations", max_participations), fmt::arg("privacy", privacy));
-  yaml += more + "schema:\n  features:\n";
+  yaml += second_learner + more + "schema:\n  features:\n";
   for (int i = 1; i <= 13; ++i) yaml += fmt::format("    - {{name: I{}, kind: dense}}\n", i);
   for (int i = 1; i <= 26; ++i)
     yaml += fmt::format("    - {{name: C{}, kind: categorical, buckets: 64}}\n", i);

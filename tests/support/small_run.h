@@ -15,8 +15,9 @@ struct SmallRun {
   std::string hidden = "[32, 16]";
   std::string mechanism = "{kind: adafest, threshold: 1.0, sigma_ratio: 5}";
   std::string privacy = "{unit: event, epsilon: 8, delta: 1.0e-6}";
-  std::string listen = "";  // no server
-  std::string more;         // further top-level YAML
+  std::string listen = "";     // no server
+  std::string second_learner;  // further items of `learners`, indented by two
+  std::string more;            // further top-level YAML
   uint32_t passes = 1, max_participations = 1;
   uint32_t batch = 256;
   uint32_t commit_interval_ms = 15;
