@@ -174,6 +174,7 @@ store::StoreOptions MakeStoreOptions(const Assembly& assembly) {
   options.shards = store.shards;
   options.memory_bytes = assembly.memory.store_bytes;
   options.row_cache_bytes = assembly.memory.row_cache_bytes;
+  options.overlay_bytes = assembly.memory.overlay_bytes;
   options.code_version = CodeVersion();
   options.learners = MakeLayouts(assembly);
   return options;

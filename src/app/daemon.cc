@@ -54,7 +54,9 @@ class Daemon {
 
   Result<int> Run() {
     TACIT_RETURN_IF_ERROR(OpenInputs());
-    TACIT_ASSIGN(store_, store::EmbeddingStore::Open(MakeStoreOptions(assembly_)));
+    store::StoreOptions store_options = MakeStoreOptions(assembly_);
+    store_options.accept_missing_witness = options_.accept_missing_witness;
+    TACIT_ASSIGN(store_, store::EmbeddingStore::Open(std::move(store_options)));
     TACIT_RETURN_IF_ERROR(source_->VerifyIdentity(store_->source_identity()));
     TACIT_RETURN_IF_ERROR(MakeTrainer());
     TACIT_ASSIGN(server_, StartServer(assembly_.config.serve, MakeServices(), registry_));

@@ -44,19 +44,25 @@ void PrintPlan(const tacit::app::Assembly& assembly) {
       m.overlay_bytes / kMiB);
 }
 
-tacit::Result<int> Run(const std::string& config_path, const std::vector<std::string>& overrides,
-                       bool check, bool until_end, bool serve_only, const std::string& checkpoint) {
-  TACIT_ASSIGN(tacit::config::Config config, tacit::config::Load(config_path, overrides));
+struct CommandLine {
+  std::string config, checkpoint;
+  std::vector<std::string> overrides;
+  bool check = false, until_end = false, serve_only = false, accept_missing_witness = false;
+};
+
+tacit::Result<int> Run(const CommandLine& line) {
+  TACIT_ASSIGN(tacit::config::Config config, tacit::config::Load(line.config, line.overrides));
   tacit::InitLogging(
       config.log.format == "json" ? tacit::LogFormat::kJson : tacit::LogFormat::kText,
       config.log.level);
   TACIT_ASSIGN(const tacit::app::Assembly assembly, tacit::app::Assemble(std::move(config)));
-  if (check) {
+  if (line.check) {
     PrintPlan(assembly);
     return int{tacit::app::kExitDone};
   }
-  if (serve_only) return tacit::app::ServeCheckpoint(assembly, checkpoint);
-  return tacit::app::RunDaemon(assembly, {.until_end = until_end});
+  if (line.serve_only) return tacit::app::ServeCheckpoint(assembly, line.checkpoint);
+  return tacit::app::RunDaemon(assembly, {.until_end = line.until_end,
+                                          .accept_missing_witness = line.accept_missing_witness});
 }
 
 }  // namespace
@@ -64,21 +70,23 @@ tacit::Result<int> Run(const std::string& config_path, const std::vector<std::st
 int main(int argc, char** argv) {
   CLI::App cli("tacitd learns from an interaction stream with differential privacy and serves it.");
   cli.footer(kExamples);
-  std::string config_path, checkpoint;
-  std::vector<std::string> overrides;
-  bool check = false, until_end = false, serve_only = false;
-  cli.add_option("--config", config_path, "Configuration file (YAML)")->required();
-  cli.add_option("--set", overrides, "Override a key: store.path=/x (repeatable)");
-  cli.add_flag("--check-config", check, "Print the whole configuration and its plan, then exit");
-  cli.add_flag("--until-end", until_end, "Exit when the source has ended and all is committed");
-  auto* directory = cli.add_option("--checkpoint", checkpoint, "Directory to serve from");
-  cli.add_flag("--serve-only", serve_only, "Serve a checkpoint, train nothing")->needs(directory);
+  CommandLine line;
+  cli.add_option("--config", line.config, "Configuration file (YAML)")->required();
+  cli.add_option("--set", line.overrides, "Override a key: store.path=/x (repeatable)");
+  cli.add_flag("--check-config", line.check, "Print the configuration and its plan, then exit");
+  cli.add_flag("--until-end", line.until_end,
+               "Exit when the source has ended and all is committed");
+  cli.add_flag("--accept-missing-witness", line.accept_missing_witness,
+               "Open a store whose witness file is lost, once; only if no newer copy of it exists");
+  auto* directory = cli.add_option("--checkpoint", line.checkpoint, "Directory to serve from");
+  cli.add_flag("--serve-only", line.serve_only, "Serve a checkpoint, train nothing")
+      ->needs(directory);
   cli.set_version_flag("--version", tacit::app::CodeVersion());
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return cli.exit(error) == 0 ? tacit::app::kExitDone : tacit::app::kExitUsage;
   }
-  auto code = Run(config_path, overrides, check, until_end, serve_only, checkpoint);
+  const auto code = Run(line);
   return code ? *code : tacit::app::Report(code.error());
 }

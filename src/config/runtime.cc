@@ -38,7 +38,7 @@ bool Inside(const std::string& file, const std::string& directory) {
 void DescribeStore(Fields& fields, Store& store) {
   fields.Text("path", &store.path, Use::kRequired);
   fields.Text("witness", &store.witness);
-  fields.Integer("shards", &store.shards, 1, 4096);
+  fields.Integer("shards", &store.shards, 1, 128);
   fields.Integer("commit_interval_ms", &store.commit_interval_ms, 1, 3'600'000);
 }
 

@@ -58,7 +58,7 @@ Status CheckHistory(const StoreOptions& options, const std::optional<WitnessReco
   return Fail(ErrorCode::kRefused,
               fmt::format("store {} holds {} commits but its witness {} is missing: without it an "
                           "older copy cannot be told from the newest; if this is the newest copy, "
-                          "open it once with accept_missing_witness",
+                          "open it once with --accept-missing-witness",
                           options.path, loaded.tip.seq.value, options.witness));
 }
 

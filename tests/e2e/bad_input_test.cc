@@ -145,6 +145,17 @@ TEST_F(BadInputTest, AStoreBehindItsWitnessIsRefused) {
   EXPECT_THAT(ended.err, HasSubstr("witness"));
 }
 
+TEST_F(BadInputTest, ALostWitnessIsRefusedUnlessTheOperatorSaysSo) {
+  test::WriteSmallLog(dir_, 1, 600, 1);
+  ASSERT_EQ(RunDaemon(run_.WriteConfig(dir_)).exit_code, 0);
+  std::filesystem::remove(dir_ / "store.witness");
+  const Ended refused = RunDaemon(run_.WriteConfig(dir_));
+  EXPECT_EQ(refused.exit_code, 3) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("--accept-missing-witness"));
+  EXPECT_EQ(RunDaemon(run_.WriteConfig(dir_), {"--accept-missing-witness"}).exit_code, 0);
+  EXPECT_EQ(RunDaemon(run_.WriteConfig(dir_)).exit_code, 0);
+}
+
 TEST_F(BadInputTest, AChangedLogIsRefusedByName) {
   test::WriteSmallLog(dir_, 1, 600, 1);
   ASSERT_EQ(RunDaemon(run_.WriteConfig(dir_)).exit_code, 0);

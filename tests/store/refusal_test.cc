@@ -72,7 +72,7 @@ TEST_F(RefusalTest, AnEmptyFolderBesideAWitnessWithCommits) {
 
 TEST_F(RefusalTest, AMissingWitnessUnlessItIsAccepted) {
   fs::remove(folder_.witness());
-  ExpectRefusal(options_, ErrorCode::kRefused, "accept_missing_witness");
+  ExpectRefusal(options_, ErrorCode::kRefused, "--accept-missing-witness");
   const auto reader = OpenReadOnly(folder_.store(), folder_.witness(), {});
   ASSERT_FALSE(reader);
   EXPECT_EQ(reader.error().code, ErrorCode::kRefused);
