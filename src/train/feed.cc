@@ -31,17 +31,16 @@ class Feed::Cutter {
     if (pass_ < position_.period || records.end_offset() < next) return true;
     identity_ = &piece.source_identity;
     const uint64_t from = std::exchange(next, records.end_offset());
-    if (from <= records.first_offset)
-      return participation_->Feed(records, examples, Emitter(false));
+    if (from <= records.first_offset) return participation_->Feed(records, examples, Emitter());
     event::Batch rest;
     const event::RawRecords frame = Behind(records, examples, from, &rest);
-    return participation_->Feed(frame, rest, Emitter(false));
+    return participation_->Feed(frame, rest, Emitter());
   }
 
   bool EndPass(const std::string& identity) {
     if (pass_ == position_.period) {
       identity_ = &identity;
-      if (!participation_->Finish(Emitter(true))) return false;
+      if (!participation_->Finish(Emitter())) return false;
     }
     ++pass_;
     if (pass_ > position_.period) {
@@ -78,10 +77,10 @@ class Feed::Cutter {
         {.offsets_per_step = learner_.offsets_per_step, .start = position_});
   }
 
-  stream::Participation::Emit Emitter(bool ends_pass) {
-    return [this, ends_pass](stream::StepBatch&& step) {
+  stream::Participation::Emit Emitter() {
+    return [this](stream::StepBatch&& step) {
       position_ = step.after;
-      return steps_.Push({learner_.index, std::move(step), *identity_, ends_pass});
+      return steps_.Push({learner_.index, std::move(step), *identity_});
     };
   }
 

@@ -26,7 +26,6 @@ struct LearnerStep {
   LearnerIndex learner;
   stream::StepBatch batch;
   std::string source_identity;  // of the source when these records had been read
-  bool ends_pass = false;       // the last of its pass: commit before the next begins
 };
 
 struct FeedOptions {

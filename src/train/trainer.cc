@@ -74,8 +74,8 @@ Result<Outcome> Trainer::Run(BoundedQueue<LearnerStep>& steps) {
     } else if (steps.closed_and_empty()) {
       break;
     }
-    const bool due = clock_.Now() - last_commit_ >= options_.commit_interval;
-    if (due || (step && step->ends_pass)) TACIT_RETURN_IF_ERROR(CommitPending());
+    if (clock_.Now() - last_commit_ >= options_.commit_interval)
+      TACIT_RETURN_IF_ERROR(CommitPending());
   }
   TACIT_RETURN_IF_ERROR(CommitPending());
   TACIT_RETURN_IF_ERROR(store_.Flush());
@@ -89,15 +89,17 @@ bool Trainer::AllExhausted() const {
   return true;
 }
 
-// The question covers what is pending too: within a pass offsets never repeat, and a pass ends with
-// a commit, so the pending ranges and the step's are disjoint and each costs one participation.
+// The store knows what was handed to it; what is pending is asked for along with the step. A short
+// log may begin its next pass within one commit, so the step may cover pending offsets once more.
 bool Trainer::WithinBudget(Seat& seat, const stream::StepBatch& batch) {
   if (seat.exhausted) return false;
+  std::vector<OffsetRange> ranges = seat.pending_ranges;
+  for (const OffsetRange& range : batch.ranges) AppendRange(range, &ranges);
   const double epsilon = store_.EpsilonAfter({.learner = seat.learner->options().id,
                                               .charge = seat.learner->mechanism().charge(),
-                                              .steps = 1,
+                                              .steps = seat.pending_steps + 1,
                                               .topic = options_.topic,
-                                              .ranges = batch.ranges});
+                                              .ranges = std::move(ranges)});
   if (epsilon <= seat.budget.epsilon) {
     seat.epsilon = std::max(seat.epsilon, epsilon);
     return true;

@@ -81,7 +81,6 @@ struct Seen {
   uint16_t learner;
   uint64_t begin, end, step, period;
   std::vector<uint64_t> offsets;
-  bool ends_pass;
 };
 
 std::vector<Seen> Drain(Feed& feed) {
@@ -89,8 +88,7 @@ std::vector<Seen> Drain(Feed& feed) {
   while (auto step = feed.steps().Pop()) {
     EXPECT_EQ(step->batch.ranges.size(), 1u);
     seen.push_back({step->learner.value, step->batch.ranges[0].begin, step->batch.ranges[0].end,
-                    step->batch.after.step, step->batch.after.period, step->batch.examples.offset,
-                    step->ends_pass});
+                    step->batch.after.step, step->batch.after.period, step->batch.examples.offset});
   }
   return seen;
 }

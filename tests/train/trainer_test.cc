@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -77,6 +78,27 @@ class RememberingStore final : public store::EmbeddingStore {
   privacy::Ledger ledger_;
 };
 
+// The product's noise; counts its keys.
+class CountingNoise final : public noise::NoiseSource {
+ public:
+  explicit CountingNoise(int* rekeys) : rekeys_(rekeys) {}
+  void AddGaussian(double stddev, std::span<float> values) override {
+    noise_->AddGaussian(stddev, values);
+  }
+  void FillGaussian(std::span<double> out) override { noise_->FillGaussian(out); }
+  double Uniform() override { return noise_->Uniform(); }
+  uint64_t GeometricSkip(double p) override { return noise_->GeometricSkip(p); }
+  double GaussianTail(double lower) override { return noise_->GaussianTail(lower); }
+  void Rekey() override {
+    ++*rekeys_;
+    noise_->Rekey();
+  }
+
+ private:
+  const std::unique_ptr<noise::NoiseSource> noise_ = noise::MakeNoiseSource();
+  int* const rekeys_;
+};
+
 // A trainer over random steps of 32 events, DP-AdaFEST with this noise.
 class TrainerTest : public testing::Test {
  protected:
@@ -101,9 +123,9 @@ class TrainerTest : public testing::Test {
                                                      .threshold = 1,
                                                      .expected_batch = 32});
     std::vector<std::unique_ptr<Learner>> learners;
-    learners.push_back(std::make_unique<Learner>(options, std::move(mechanism),
-                                                 noise::MakeNoiseSource(), *backend_,
-                                                 store_->working_rows(LearnerIndex(0)), nullptr));
+    learners.push_back(std::make_unique<Learner>(
+        options, std::move(mechanism), std::make_unique<CountingNoise>(&rekeys_), *backend_,
+        store_->working_rows(LearnerIndex(0)), nullptr));
     trainer_ =
         std::make_unique<Trainer>(TrainerOptions{.budgets = {{.epsilon = epsilon, .delta = 1e-6}},
                                                  .topic = "log",
@@ -141,6 +163,7 @@ class TrainerTest : public testing::Test {
   metrics::Registry registry_;
   Progress progress_{1};
   RowSpace space_;
+  int rekeys_ = 0;
   std::unique_ptr<WorkerPool> workers_;
   std::unique_ptr<ops::Backend> backend_;
   std::unique_ptr<RememberingStore> store_;
@@ -183,9 +206,22 @@ TEST_F(TrainerTest, AnEmptyStepIsTakenAndCharged) {
   const auto& learner = store_->commits[0].learners.at(0);
   EXPECT_EQ(learner.charge.steps, 1u);
   // Its noise is in the model: nobody can tell the empty step from a full one by its silence.
-  EXPECT_NE(learner.dense->optimizer, std::vector<float>(learner.dense->optimizer.size()));
+  const auto& moments = learner.dense->optimizer;
+  const auto first_end = moments.begin() + static_cast<ptrdiff_t>(moments.size() / 2);
+  EXPECT_EQ(std::count(moments.begin(), first_end, 0.0f), 0);
 }
 
+TEST_F(TrainerTest, EveryCommitIsFollowedByANewKey) {
+  Make(1.0, 8, std::chrono::milliseconds(0));
+  BoundedQueue<LearnerStep> steps(10);
+  for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(steps.Push(MakeStep(i, i * 32)));
+  steps.Close();
+  ASSERT_TRUE(trainer_->Run(steps));
+  ASSERT_EQ(store_->commits.size(), 3u);
+  EXPECT_EQ(rekeys_, 3);
+}
+
+// All passes lie within one commit interval: what is pending is spent as well.
 TEST_F(TrainerTest, TheStepThatWouldCrossTheBudgetIsNotTaken) {
   const double sigma = 1.0;
   // Room for two participations of one record, not for three.
@@ -193,11 +229,7 @@ TEST_F(TrainerTest, TheStepThatWouldCrossTheBudgetIsNotTaken) {
   Make(sigma, epsilon, std::chrono::milliseconds(1000));
   BoundedQueue<LearnerStep> steps(100);
   for (uint64_t pass = 0; pass < 3; ++pass)
-    for (uint64_t i = 0; i < 4; ++i) {
-      LearnerStep step = MakeStep(pass * 4 + i, i * 32);
-      step.ends_pass = i == 3;
-      ASSERT_TRUE(steps.Push(std::move(step)));
-    }
+    for (uint64_t i = 0; i < 4; ++i) ASSERT_TRUE(steps.Push(MakeStep(pass * 4 + i, i * 32)));
   steps.Close();
   const auto outcome = trainer_->Run(steps);
   ASSERT_TRUE(outcome);
