@@ -20,6 +20,8 @@
 namespace tacit::mechanism {
 namespace {
 
+constexpr int kFloatBits = 24;
+
 void CheckOptions(const AdaFestOptions& options) {
   for (double positive : {options.sigma_selection, options.sigma_gradient, options.clip_selection,
                           options.clip_gradient, options.expected_batch})
@@ -39,6 +41,9 @@ class AdaFest final : public Mechanism {
                .sigma_gradient = options.sigma_gradient,
                .clip_selection = options.clip_selection,
                .clip_gradient = options.clip_gradient};
+    const double largest = std::min(1.0, options.clip_selection);
+    grid_ = std::exp2(std::ceil(std::log2(largest * options.expected_batch)) - kFloatBits);
+    grid_ = std::min(grid_, largest * 0x1p-10);  // beyond 2^14 units, not to round all away
     extra_probability_ =
         std::erfc(options.threshold / selection_stddev() / std::numbers::sqrt2) / 2;
   }
@@ -74,14 +79,16 @@ class AdaFest final : public Mechanism {
  private:
   double selection_stddev() const { return options_.clip_selection * options_.sigma_selection; }
 
-  // contributions_ = the clipped contribution vectors, summed, on the rows somebody activated.
+  // contributions_ = the clipped contribution vectors, summed, on the rows somebody activated. Each
+  // is rounded down to a grid on which the sum over a batch is exact in f32: rounded sums could
+  // differ by more than the one unit in which two neighbours differ.
   void SumContributions(const model::Activations& activations) {
     contributions_.assign(activations.rows.size(), 0.0f);
     for (size_t unit = 0; unit < activations.units(); ++unit) {
       const auto rows = activations.UnitRows(unit);
       const double active = static_cast<double>(rows.size());
-      const auto contribution =
-          static_cast<float>(std::min(1.0, options_.clip_selection / std::sqrt(active)));
+      const double clipped = std::min(1.0, options_.clip_selection / std::sqrt(active));
+      const auto contribution = static_cast<float>(std::floor(clipped / grid_) * grid_);
       for (uint32_t place : rows) contributions_[place] += contribution;
     }
   }
@@ -107,6 +114,7 @@ class AdaFest final : public Mechanism {
   const AdaFestOptions options_;
   const FlatClip clip_;
   privacy::Charge charge_;
+  double grid_ = 0;                   // of contributions
   double extra_probability_ = 0;      // p0
   std::vector<float> contributions_;  // V on activated rows
 };

@@ -55,6 +55,55 @@ TEST(AdaFest, ChargesBothQueriesAsOneGaussian) {
   EXPECT_EQ(charge.clip_gradient, 2);
 }
 
+// Keeps what it should have added noise to.
+class Recorder final : public noise::NoiseSource {
+ public:
+  void AddGaussian(double, std::span<float> values) override {
+    seen.assign(values.begin(), values.end());
+  }
+  void FillGaussian(std::span<double>) override {}
+  double Uniform() override { return 0.5; }
+  uint64_t GeometricSkip(double) override { return uint64_t{1} << 63; }
+  double GaussianTail(double lower) override { return lower; }
+  void Rekey() override {}
+
+  std::vector<float> seen;
+};
+
+// Neighbours differ in one unit: wherever it stands in the batch, the sums before noise differ by
+// its clipped vector and not by a rounding more.
+TEST(AdaFest, OneUnitMovesTheContributionsByAtMostTheClip) {
+  const RowSpace space = SpaceOf(100);
+  for (const double clip : {1.0, 0.3, 4.0}) {
+    AdaFestOptions options = Options();
+    options.clip_selection = clip;
+    options.expected_batch = 2048;
+    const auto mechanism = MakeAdaFest(space, options);
+    const auto sums = [&](const StepUnits& units) {
+      Recorder noise;
+      model::RowSelection selection;
+      mechanism->Select(ActivationsOf(units), noise, &selection);
+      return noise.seen;
+    };
+    // Every unit has rows 0 to 9 and some of the others, so that row 0 has a long sum.
+    StepUnits units(2048);
+    for (size_t u = 0; u < units.size(); ++u)
+      for (uint64_t row = 0; row < 10 + u * u % 90; ++row) units[u].rows[row] = {1};
+    const std::vector<float> all = sums(units);
+    for (const size_t gone : {0u, 700u, 2047u}) {
+      StepUnits neighbour = units;
+      neighbour[gone].rows.clear();
+      const std::vector<float> rest = sums(neighbour);
+      double squared = 0;
+      for (size_t row = 0; row < rest.size(); ++row)
+        squared += std::pow(double{all[row]} - double{rest[row]}, 2);
+      EXPECT_LE(squared, clip * clip) << clip << " without unit " << gone;
+      const double whole = std::min(clip, std::sqrt(static_cast<double>(units[gone].rows.size())));
+      EXPECT_GT(std::sqrt(squared), 0.99 * whole);
+    }
+  }
+}
+
 // Rows nobody touched, over a space far too large to walk: as many as c * p0 says, ascending, none
 // of them activated, evenly spread.
 TEST(AdaFest, ExtraRowsComeAsOftenAsPromised) {
