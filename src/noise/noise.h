@@ -7,14 +7,14 @@
 namespace tacit::noise {
 
 // The randomness of privacy: a CSPRNG keyed from getrandom(2), never from a seed, never persisted.
-// Rekey() takes a new key; the store asks for it at start, restore and every commit, so that a
-// cloned machine repeats nothing. After fork() a child draws from a new key by itself. Not
-// thread-safe; each user has its own.
+// Rekey() takes a new key; the trainer asks for it at every commit, so that a cloned machine
+// repeats at most what its original draws between the cloning and the next commit. After fork() a
+// child draws from a new key by itself. Not thread-safe; each user has its own.
 class NoiseSource {
  public:
   virtual ~NoiseSource() = default;
 
-  // values[i] += stddev * z_i, z_i independent standard normals.
+  // values[i] += stddev * z_i, z_i independent standard normals. stddev is rounded up to a float.
   virtual void AddGaussian(double stddev, std::span<float> values) = 0;
   // out[i] = z_i.
   virtual void FillGaussian(std::span<double> out) = 0;

@@ -16,7 +16,9 @@ StreamNoise::StreamNoise(std::unique_ptr<Keystream> stream)
 
 void StreamNoise::AddGaussian(double stddev, std::span<float> values) {
   TACIT_CHECK(stddev >= 0 && std::isfinite(stddev));
-  const auto scale = static_cast<float>(stddev);
+  auto scale = static_cast<float>(stddev);
+  // Rounded up: never less noise than is charged.
+  if (scale < stddev) scale = std::nextafter(scale, HUGE_VALF);
   while (values.size() >= 2) {
     const auto bits = stream_->Take(values.size());
     const size_t pairs = bits.size() / 2;

@@ -44,6 +44,16 @@ TEST(AddGaussian, IsStandardNormal) {
   EXPECT_EQ(CheckTails(FloatNormals(*noise, 10 * kMany)), "");
 }
 
+TEST(AddGaussian, NeverAddsLessThanWasAskedFor) {
+  const auto draw = [](double stddev) {
+    StreamNoise noise(std::make_unique<Keystream>(Keystream::Key{9}, Keystream::CounterBlock{}));
+    return FloatNormals(noise, 1000, stddev);
+  };
+  ASSERT_LT(static_cast<double>(0.7f), 0.7);
+  EXPECT_EQ(draw(0.7), draw(std::nextafter(0.7f, 1.0f)));
+  EXPECT_NE(draw(0.7), draw(0.7f));
+}
+
 TEST(FillGaussian, IsStandardNormal) {
   const auto noise = MakeNoiseSource();
   EXPECT_EQ(CheckStandardNormal(DoubleNormals(*noise, kMany)), "");
