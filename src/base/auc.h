@@ -13,17 +13,18 @@
 namespace tacit {
 
 // The probability that a random positive is scored above a random negative, ties counting half
-// (Mann-Whitney). 1/2 when there are no positives or no negatives. Scores must not be NaN; a label
-// is positive when it is above 1/2. O(n log n).
+// (Mann-Whitney). 1/2 when there are no positives or no negatives. NaN counts as the lowest score;
+// a label is positive when it is above 1/2. O(n log n).
 inline double ExactAuc(std::span<const float> score, std::span<const float> label) {
   TACIT_CHECK(score.size() == label.size());
+  const auto rank = [&](size_t i) { return std::isnan(score[i]) ? -INFINITY : score[i]; };
   std::vector<size_t> order(score.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return score[a] < score[b]; });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
   double positives = 0, negatives = 0, wins = 0;
   for (size_t begin = 0, end; begin < order.size(); begin = end) {
     double tied_positives = 0, tied_negatives = 0;
-    for (end = begin; end < order.size() && score[order[end]] == score[order[begin]]; ++end)
+    for (end = begin; end < order.size() && rank(order[end]) == rank(order[begin]); ++end)
       ++(label[order[end]] > 0.5f ? tied_positives : tied_negatives);
     wins += tied_positives * (negatives + tied_negatives / 2);
     positives += tied_positives;

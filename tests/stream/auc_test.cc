@@ -32,6 +32,15 @@ TEST(AucTest, ExactAucIsTheShareOfPairsInOrder) {
   }
 }
 
+TEST(AucTest, NanIsTheLowestScore) {
+  std::vector<float> score, label;
+  for (int i = 0; i < 300; ++i) {
+    score.push_back(i % 3 == 0 ? NAN : static_cast<float>(i % 7));
+    label.push_back(i % 3 == 0 ? 0.0f : 1.0f);
+  }
+  EXPECT_EQ(ExactAuc(score, label), 1.0);
+}
+
 // Two normals one standard deviation apart: AUC = Phi(1 / sqrt(2)) = 0.76025.
 TEST(AucTest, TheHistogramIsWithinAThousandth) {
   std::mt19937 random(6);
