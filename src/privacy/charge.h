@@ -24,8 +24,9 @@ struct Charge {
   double sigma_gradient = 0;
   double clip_selection = 0;
   double clip_gradient = 0;
+  double sampling_rate = 1;  // probability that an eligible unit is in the step
 
-  // (sensitivity / noise)^2 of one participation; infinite when unbounded.
+  // (sensitivity / noise)^2 of a step the unit is surely in; infinite when unbounded.
   double MuSquared() const;
   friend bool operator==(const Charge&, const Charge&) = default;
 };

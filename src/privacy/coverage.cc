@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <tuple>
-#include <vector>
 
 #include "base/bytes.h"
 #include "base/check.h"
@@ -12,14 +11,6 @@ namespace tacit::privacy {
 namespace {
 
 constexpr uint8_t kFormat = 1;
-
-// Makes `offset` the beginning of a step without changing the function.
-std::map<uint64_t, double>::iterator SplitAt(std::map<uint64_t, double>& steps, uint64_t offset) {
-  const auto after = steps.upper_bound(offset);
-  const double value = after == steps.begin() ? 0 : std::prev(after)->second;
-  if (after != steps.begin() && std::prev(after)->first == offset) return std::prev(after);
-  return steps.emplace_hint(after, offset, value);
-}
 
 bool AnyOverlap(std::span<const OffsetRange> ranges) {
   std::vector<OffsetRange> sorted(ranges.begin(), ranges.end());
@@ -34,16 +25,27 @@ bool AnyOverlap(std::span<const OffsetRange> ranges) {
 
 }  // namespace
 
-double Coverage::AddTo(Steps& steps, uint64_t begin, uint64_t end, double mu_squared) {
+// Makes `offset` the beginning of a step without changing the function.
+Coverage::Steps::iterator Coverage::SplitAt(Steps& steps, uint64_t offset) {
+  const auto after = steps.upper_bound(offset);
+  if (after == steps.begin()) return steps.emplace_hint(after, offset, Spending{});
+  const auto before = std::prev(after);
+  if (before->first == offset) return before;
+  return steps.emplace_hint(after, offset, before->second);
+}
+
+void Coverage::AddTo(Steps& steps, uint64_t begin, uint64_t end, const Spending& spending) {
   auto step = SplitAt(steps, begin);
   const auto last = SplitAt(steps, end);
-  double before = step == steps.begin() ? 0 : std::prev(step)->second;
-  double highest = 0;
+  Spending before = step == steps.begin() ? Spending{} : std::prev(step)->second;
   // Steps that have become equal to the one before are none: after the last, on rounding, or when
   // both are infinite.
   for (bool inside = true; inside;) {
     inside = step != last;
-    if (inside) highest = std::max(highest, step->second += mu_squared);
+    if (inside) {
+      step->second.Add(spending);
+      InsertMaximal(step->second, &worst_);
+    }
     if (step->second == before) {
       step = steps.erase(step);
     } else {
@@ -51,43 +53,42 @@ double Coverage::AddTo(Steps& steps, uint64_t begin, uint64_t end, double mu_squ
       ++step;
     }
   }
-  return highest;
 }
 
-double Coverage::HighestIn(const Steps& steps, uint64_t begin, uint64_t end) {
-  double highest = 0;
-  auto step = steps.upper_bound(begin);
-  if (step != steps.begin()) highest = std::prev(step)->second;
-  for (; step != steps.end() && step->first < end; ++step)
-    highest = std::max(highest, step->second);
-  return highest;
-}
-
-void Coverage::Add(std::string_view topic, std::span<const OffsetRange> ranges, double mu_squared) {
-  TACIT_CHECK(mu_squared >= 0);
-  if (mu_squared == 0) return;
+void Coverage::Add(std::string_view topic, std::span<const OffsetRange> ranges,
+                   const Spending& spending) {
+  if (spending.empty()) return;
   for (const OffsetRange& range : ranges) {
     TACIT_CHECK(range.begin <= range.end, "a range that ends before it begins");
-    if (range.size() == 0) continue;
-    Steps& steps = partitions_[Place(topic, range.partition)];
-    worst_ = std::max(worst_, AddTo(steps, range.begin, range.end, mu_squared));
+    if (range.size() > 0)
+      AddTo(partitions_[Place(topic, range.partition)], range.begin, range.end, spending);
   }
 }
 
-double Coverage::WorstAfter(std::string_view topic, std::span<const OffsetRange> ranges,
-                            double mu_squared) const {
+std::vector<Spending> Coverage::WorstAfter(std::string_view topic,
+                                           std::span<const OffsetRange> ranges,
+                                           const Spending& spending) const {
   if (AnyOverlap(ranges)) {
     Coverage after = *this;
-    after.Add(topic, ranges, mu_squared);
+    after.Add(topic, ranges, spending);
     return after.worst_;
   }
-  double worst = worst_;
+  std::vector<Spending> worst = worst_;
+  const auto consider = [&](Spending used) {
+    used.Add(spending);
+    InsertMaximal(std::move(used), &worst);
+  };
   for (const OffsetRange& range : ranges) {
     if (range.size() == 0) continue;
     const auto found = partitions_.find(Place(topic, range.partition));
-    const double used =
-        found == partitions_.end() ? 0 : HighestIn(found->second, range.begin, range.end);
-    worst = std::max(worst, used + mu_squared);
+    if (found == partitions_.end()) {
+      consider({});
+      continue;
+    }
+    const Steps& steps = found->second;
+    auto step = steps.upper_bound(range.begin);
+    consider(step == steps.begin() ? Spending{} : std::prev(step)->second);
+    for (; step != steps.end() && step->first < range.end; ++step) consider(step->second);
   }
   return worst;
 }
@@ -95,7 +96,7 @@ double Coverage::WorstAfter(std::string_view topic, std::span<const OffsetRange>
 void Coverage::AddAll(const Coverage& other) {
   for (const auto& [place, steps] : other.partitions_) {
     for (auto step = steps.begin(); step != steps.end(); ++step) {
-      if (step->second == 0) continue;
+      if (step->second.empty()) continue;
       const OffsetRange range{place.second, step->first, std::next(step)->first};
       Add(place.first, {&range, 1}, step->second);
     }
@@ -107,9 +108,28 @@ std::string Coverage::Encode() const {
   out.Put(kFormat).Put(static_cast<uint32_t>(partitions_.size()));
   for (const auto& [place, steps] : partitions_) {
     out.PutString(place.first).Put(place.second).Put(static_cast<uint64_t>(steps.size()));
-    for (const auto& [offset, mu_squared] : steps) out.Put(offset).Put(mu_squared);
+    for (const auto& [offset, spending] : steps) {
+      out.Put(offset);
+      spending.EncodeTo(&out);
+    }
   }
   return std::move(out).Take();
+}
+
+bool Coverage::DecodeSteps(ByteReader* in, Steps* steps) {
+  constexpr size_t kLeastBytesEach = 20;
+  const auto count = in->Get<uint64_t>();
+  if (count == 0 || count > in->remaining() / kLeastBytesEach) return false;
+  for (uint64_t k = 0; k < count; ++k) {
+    const auto offset = in->Get<uint64_t>();
+    Spending spending;
+    if (!Spending::Decode(in, &spending)) return false;
+    const bool ascends = steps->empty() || offset > steps->rbegin()->first;
+    if (!ascends || spending == (steps->empty() ? Spending{} : steps->rbegin()->second))
+      return false;
+    steps->emplace_hint(steps->end(), offset, std::move(spending));
+  }
+  return steps->rbegin()->second.empty();
 }
 
 Result<Coverage> Coverage::Decode(std::string_view bytes) {
@@ -121,22 +141,13 @@ Result<Coverage> Coverage::Decode(std::string_view bytes) {
   for (uint32_t i = 0; i < partitions && in.ok(); ++i) {
     std::string topic(in.GetString());
     const Place place(std::move(topic), in.Get<int32_t>());
-    const auto count = in.Get<uint64_t>();
     // Written in order, every place once; no partition is without a step.
-    if (count == 0 || count > in.remaining() / 16) return broken();
     if (!coverage.partitions_.empty() && !(coverage.partitions_.rbegin()->first < place))
       return broken();
     Steps& steps = coverage.partitions_[place];
-    for (uint64_t k = 0; k < count; ++k) {
-      const auto offset = in.Get<uint64_t>();
-      const auto mu_squared = in.Get<double>();
-      const double before = steps.empty() ? 0 : steps.rbegin()->second;
-      const bool ascends = steps.empty() || offset > steps.rbegin()->first;
-      if (!ascends || !(mu_squared >= 0) || mu_squared == before) return broken();
-      steps.emplace_hint(steps.end(), offset, mu_squared);
-      coverage.worst_ = std::max(coverage.worst_, mu_squared);
-    }
-    if (steps.rbegin()->second != 0) return broken();
+    if (!DecodeSteps(&in, &steps)) return broken();
+    for (const auto& [offset, spending] : steps)
+      if (!spending.empty()) InsertMaximal(spending, &coverage.worst_);
   }
   if (!in.at_end()) return broken();
   return coverage;

@@ -6,27 +6,29 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "privacy/spending.h"
 
 namespace tacit::privacy {
 
-// How much each record of the stream has been used by one learner: mu^2 per offset, as a step
-// function over (topic, partition, offset). The worst unit of an event-level learner is the highest
-// step. Restoring an old checkpoint keeps the coverage, so consuming records again adds up. A
-// value.
+// How much each record of the stream has been used by one learner: a Spending per offset, as a step
+// function over (topic, partition, offset). The worst unit of an event-level learner is among the
+// highest steps. Restoring an old checkpoint keeps the coverage, so consuming records again adds
+// up. A value.
 class Coverage {
  public:
-  // Adds mu_squared to every offset of the ranges; to an offset that is in two of them, twice.
-  // REQUIRES begin <= end and mu_squared >= 0 (infinite for a learner without privacy).
-  void Add(std::string_view topic, std::span<const OffsetRange> ranges, double mu_squared);
+  // Adds to every offset of the ranges; to an offset that is in two of them, twice.
+  // REQUIRES begin <= end.
+  void Add(std::string_view topic, std::span<const OffsetRange> ranges, const Spending& spending);
 
-  // The worst offset of all; 0 when nothing is covered.
-  double WorstMuSquared() const { return worst_; }
-  // The worst offset after an Add of these ranges, without doing it.
-  double WorstAfter(std::string_view topic, std::span<const OffsetRange> ranges,
-                    double mu_squared) const;
+  // What the worst offsets have spent: every spending that no other covers, in no order.
+  const std::vector<Spending>& Worst() const { return worst_; }
+  // The same after an Add of these ranges, without doing it.
+  std::vector<Spending> WorstAfter(std::string_view topic, std::span<const OffsetRange> ranges,
+                                   const Spending& spending) const;
 
   // Adds what another learner has used of the same stream, offset by offset.
   void AddAll(const Coverage& other);
@@ -35,19 +37,21 @@ class Coverage {
   std::string Encode() const;
   static Result<Coverage> Decode(std::string_view bytes);
 
-  friend bool operator==(const Coverage&, const Coverage&) = default;
+  friend bool operator==(const Coverage& a, const Coverage& b) {
+    return a.partitions_ == b.partitions_;
+  }
 
  private:
-  // Per (topic, partition): offset -> mu^2 from there to the next key; ends with a zero step.
-  using Steps = std::map<uint64_t, double>;
+  // Per (topic, partition): offset -> spending from there to the next key; ends with an empty one.
+  using Steps = std::map<uint64_t, Spending>;
   using Place = std::pair<std::string, int32_t>;
 
-  // What is added to one partition; returns the highest step it makes.
-  static double AddTo(Steps& steps, uint64_t begin, uint64_t end, double mu_squared);
-  static double HighestIn(const Steps& steps, uint64_t begin, uint64_t end);
+  void AddTo(Steps& steps, uint64_t begin, uint64_t end, const Spending& spending);
+  static Steps::iterator SplitAt(Steps& steps, uint64_t offset);
+  static bool DecodeSteps(ByteReader* in, Steps* steps);
 
   std::map<Place, Steps> partitions_;
-  double worst_ = 0;
+  std::vector<Spending> worst_;
 };
 
 }  // namespace tacit::privacy

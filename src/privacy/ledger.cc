@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <tuple>
 
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/text.h"
-#include "privacy/gaussian.h"
 
 namespace tacit::privacy {
 namespace {
@@ -18,7 +16,8 @@ namespace {
 // without the salt they could be found by trying.
 Digest ExtendRangesDigest(const Digest& before, const Digest& salt, const CommitCharge& charge) {
   ByteWriter ranges;
-  ranges.PutString(charge.topic).Put(static_cast<uint32_t>(charge.ranges.size()));
+  ranges.PutString(charge.topic).Put(charge.steps_per_offset);
+  ranges.Put(static_cast<uint32_t>(charge.ranges.size()));
   for (const OffsetRange& range : charge.ranges)
     ranges.Put(range.partition).Put(range.begin).Put(range.end);
   const Digest salted = Sha256().Update(salt).Update(ranges.bytes()).Finish();
@@ -27,8 +26,14 @@ Digest ExtendRangesDigest(const Digest& before, const Digest& salt, const Commit
 
 // Everything that must be equal for two commits to be one run.
 auto RunKey(const LedgerEntry& e) {
-  return std::tie(e.learner, e.charge, e.unit, e.adjacency, e.participation, e.sampling_rate,
-                  e.delta, e.worst_mu_squared, e.model_fingerprint, e.code_version);
+  return std::tie(e.learner, e.charge, e.unit, e.adjacency, e.participation, e.delta,
+                  e.model_fingerprint, e.code_version);
+}
+
+// Steps on fresh records cost the worst unit nothing more: they are told apart from those on
+// records used before. Sampled steps come back to the records of their period and always cost more.
+bool SameRun(const LedgerEntry& a, const LedgerEntry& b) {
+  return RunKey(a) == RunKey(b) && (a.worst == b.worst || !b.worst.sampled.empty());
 }
 
 std::string Short(const Digest& digest) { return ToHex(std::span<const uint8_t>(digest).first(8)); }
@@ -62,18 +67,32 @@ std::string WhatChanged(const Promise& was, const Promise& is) {
 
 }  // namespace
 
-double Ledger::Account::WorstAfter(const Charge& charge, std::string_view topic,
-                                   std::span<const OffsetRange> ranges, uint64_t more_steps) const {
-  const double mu_squared = charge.MuSquared();
-  // Which users were in a step is not in the offsets: each may have been in every one.
-  if (promise.unit == Unit::kUser)
-    return worst_mu_squared + static_cast<double>(more_steps) * mu_squared;
-  // A step on no records releases noise all the same, and is charged as if there had been one.
-  return std::max({worst_mu_squared, mu_squared, coverage.WorstAfter(topic, ranges, mu_squared)});
-}
-
-double Ledger::Account::EpsilonAt(double mu_squared) const {
-  return GaussianEpsilon(std::sqrt(mu_squared), Delta(promise.delta)).value;
+std::pair<Spending, double> Ledger::Account::WorstAfter(const CommitCharge& charge) const {
+  std::vector<Spending> candidates;
+  if (promise.unit == Unit::kUser) {
+    // Which users were in a step is not in the offsets: each may have been in every one.
+    candidates = {worst};
+    candidates[0].Add(Spending::Of(charge.charge, charge.steps));
+  } else {
+    // A step on no records releases noise all the same, and is charged as if there had been one.
+    const Spending spent = Spending::Of(charge.charge, charge.steps_per_offset);
+    candidates = coverage.WorstAfter(charge.topic, charge.ranges, spent);
+    InsertMaximal(worst, &candidates);
+    InsertMaximal(spent, &candidates);
+  }
+  std::pair<Spending, double> after{worst, epsilon};
+  double most = -1;
+  for (Spending& candidate : candidates) {
+    const double of_it =
+        candidate == worst ? epsilon : meter.Bounds(candidate, Delta(promise.delta)).upper;
+    if (of_it <= most) continue;
+    most = of_it;
+    after.first = std::move(candidate);
+  }
+  // Two certified bounds of growing compositions may cross by their slack; what is told never
+  // falls.
+  after.second = std::max(epsilon, most);
+  return after;
 }
 
 Ledger::Account& Ledger::Find(std::string_view learner) {
@@ -98,17 +117,15 @@ Status Ledger::Declare(const Promise& promise) {
   return {};
 }
 
-double Ledger::EpsilonAfter(std::string_view learner, const Charge& charge, std::string_view topic,
-                            std::span<const OffsetRange> ranges) const {
-  const auto found = accounts_.find(learner);
+double Ledger::EpsilonAfter(const CommitCharge& charge) const {
+  const auto found = accounts_.find(charge.learner);
   TACIT_CHECK(found != accounts_.end(), "a learner that was not declared");
-  const Account& account = found->second;
-  return account.EpsilonAt(account.WorstAfter(charge, topic, ranges, 1));
+  return found->second.WorstAfter(charge).second;
 }
 
 bool Ledger::MayExtend(const Account& account, const LedgerEntry& next) const {
   const uint64_t last = account.last_entry;
-  if (last == Account::kNoEntry || RunKey(entries_[last]) != RunKey(next)) return false;
+  if (last == Account::kNoEntry || !SameRun(entries_[last], next)) return false;
   if (entries_.size() - last > accounts_.size()) return false;
   for (uint64_t i = last + 1; i < entries_.size(); ++i)
     if (accounts_.find(entries_[i].learner)->second.last_entry != i) return false;
@@ -118,7 +135,7 @@ bool Ledger::MayExtend(const Account& account, const LedgerEntry& next) const {
 uint64_t Ledger::Book(CommitSeq commit, const CommitCharge& charge, const Digest& salt,
                       std::string_view code_version) {
   Account& account = Find(charge.learner);
-  const double worst = account.WorstAfter(charge.charge, charge.topic, charge.ranges, charge.steps);
+  auto [worst, epsilon] = account.WorstAfter(charge);
   LedgerEntry next;
   next.learner = charge.learner;
   next.charge = charge.charge;
@@ -126,25 +143,27 @@ uint64_t Ledger::Book(CommitSeq commit, const CommitCharge& charge, const Digest
   next.adjacency = account.promise.adjacency;
   next.participation = account.promise.participation;
   next.delta = account.promise.delta;
-  next.worst_mu_squared = worst;
+  next.worst = worst;
   next.model_fingerprint = account.promise.model_fingerprint;
   next.code_version = code_version;
   if (!MayExtend(account, next)) {
     next.index = entries_.size();
     next.first_commit = commit.value;
-    const bool same_cost = account.steps > 0 && account.worst_mu_squared == worst;
-    next.epsilon = same_cost ? entries_[account.last_entry].epsilon : account.EpsilonAt(worst);
     account.last_entry = next.index;
     entries_.push_back(std::move(next));
   }
   LedgerEntry& entry = entries_[account.last_entry];
   entry.steps += charge.steps;
   entry.last_commit = commit.value;
+  entry.worst = worst;
+  entry.epsilon = epsilon;
   entry.ranges_digest = ExtendRangesDigest(entry.ranges_digest, salt, charge);
   account.steps += charge.steps;
-  account.worst_mu_squared = worst;
+  account.worst = std::move(worst);
+  account.epsilon = epsilon;
   if (account.promise.unit == Unit::kEvent)
-    account.coverage.Add(charge.topic, charge.ranges, charge.charge.MuSquared());
+    account.coverage.Add(charge.topic, charge.ranges,
+                         Spending::Of(charge.charge, charge.steps_per_offset));
   return entry.index;
 }
 
@@ -170,30 +189,41 @@ std::vector<uint64_t> Ledger::Append(CommitSeq commit, std::span<const CommitCha
 std::vector<LedgerTotal> Ledger::Learners() const {
   std::vector<LedgerTotal> totals;
   for (const auto& [name, account] : accounts_)
-    totals.push_back({name, account.promise.unit, account.EpsilonAt(account.worst_mu_squared),
-                      account.promise.delta, account.steps});
+    totals.push_back(
+        {name, account.promise.unit, account.epsilon, account.promise.delta, account.steps});
   return totals;
 }
 
 LedgerTotal Ledger::Total() const {
   LedgerTotal total;
   if (accounts_.empty()) return total;
+  if (accounts_.size() == 1) {
+    total = Learners()[0];
+    total.learner.clear();
+    return total;
+  }
   total.unit = Unit::kUser;
-  double users = 0, least = 0;
+  Spending users;
+  std::vector<Spending> least;  // of steps without records
   Coverage events;
   for (const auto& [name, account] : accounts_) {
     total.steps += account.steps;
     total.delta = std::max(total.delta, account.promise.delta);
     if (account.promise.unit == Unit::kUser) {
-      users += account.worst_mu_squared;  // a user-level guarantee holds for each event of hers
+      users.Add(account.worst);  // a user-level guarantee holds for each event of hers
     } else {
       total.unit = Unit::kEvent;
-      least = std::max(least, account.worst_mu_squared);
-      if (accounts_.size() > 1) events.AddAll(account.coverage);
+      InsertMaximal(account.worst, &least);
+      events.AddAll(account.coverage);
     }
   }
-  const double worst = users + std::max(least, events.WorstMuSquared());
-  total.epsilon = GaussianEpsilon(std::sqrt(worst), Delta(total.delta)).value;
+  std::vector<Spending> worst = events.Worst();
+  for (Spending& spending : least) InsertMaximal(std::move(spending), &worst);
+  if (worst.empty()) worst.push_back({});
+  for (Spending& spending : worst) spending.Add(users);
+  for (const Spending& spending : worst)
+    total.epsilon =
+        std::max(total.epsilon, total_meter_.Bounds(spending, Delta(total.delta)).upper);
   return total;
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -12,6 +13,7 @@
 #include "base/result.h"
 #include "privacy/charge.h"
 #include "privacy/coverage.h"
+#include "privacy/spending.h"
 
 namespace tacit::privacy {
 
@@ -35,12 +37,11 @@ struct LedgerEntry {
   Unit unit = Unit::kEvent;
   Adjacency adjacency = Adjacency::kZeroOut;
   ParticipationMode participation = ParticipationMode::kOnce;
-  double sampling_rate = 1;
   uint64_t steps = 0;
   uint64_t first_commit = 0, last_commit = 0;
   double delta = 0;
-  double worst_mu_squared = 0;  // of the learner's worst unit once this run is charged
-  double epsilon = 0;           // at that, upper bound
+  Spending worst;      // of the learner's worst unit once this run is charged
+  double epsilon = 0;  // at that, upper bound
   Digest model_fingerprint{};
   std::string code_version;
   Digest ranges_digest{};  // running digest of the salted offset ranges of the run
@@ -62,12 +63,13 @@ struct LedgerTotal {
   uint64_t steps = 0;
 };
 
-// The steps of one learner in one commit. An offset that more than one of the steps covered is in
-// the ranges as often.
+// The steps of one learner in one commit. Each offset of the ranges was eligible for so many of
+// them; an offset that is in two of the ranges, for twice as many.
 struct CommitCharge {
   std::string learner;
   Charge charge;
   uint64_t steps = 0;
+  uint64_t steps_per_offset = 1;  // `once`: 1; `poisson`: all of them
   std::string topic;
   std::vector<OffsetRange> ranges;  // every offset the steps covered, in order; may be empty
 };
@@ -83,10 +85,8 @@ class Ledger {
   // and delta and have the same fingerprint: kRefused, naming what changed.
   Status Declare(const Promise& promise);
 
-  // The epsilon the learner would be at after one more step on these ranges. REQUIRES a declared
-  // learner.
-  double EpsilonAfter(std::string_view learner, const Charge& charge, std::string_view topic,
-                      std::span<const OffsetRange> ranges) const;
+  // The epsilon the learner would be at after these steps too. REQUIRES a declared learner.
+  double EpsilonAfter(const CommitCharge& charge) const;
 
   // Charges one commit and returns the indices of the entries that changed or are new, ascending.
   // `salt` makes the digest of the ranges unguessable. REQUIRES declared learners. O(learners), not
@@ -97,8 +97,8 @@ class Ledger {
   const Digest& head() const { return head_; }
   const std::vector<LedgerEntry>& entries() const { return entries_; }
   std::vector<LedgerTotal> Learners() const;
-  // Over all learners, composed as one Gaussian at the largest of their deltas: mu^2 adds up offset
-  // by offset, since one record may be in every learner's steps. The unit is user when every
+  // Over all learners, composed at the largest of their deltas: spendings add up offset by offset,
+  // since one record may be in every learner's steps. The unit is user when every
   // learner's is, else event.
   LedgerTotal Total() const;
 
@@ -113,14 +113,15 @@ class Ledger {
     static constexpr uint64_t kNoEntry = ~uint64_t{0};
 
     Promise promise;
-    Coverage coverage;            // of an event-level learner
-    double worst_mu_squared = 0;  // of the worst unit; at least that of one step once there was one
+    Coverage coverage;   // of an event-level learner
+    Spending worst;      // of the worst unit; at least that of one step once there was one
+    double epsilon = 0;  // at that
     uint64_t steps = 0;
     uint64_t last_entry = kNoEntry;
+    mutable EpsilonMeter meter;
 
-    double WorstAfter(const Charge& charge, std::string_view topic,
-                      std::span<const OffsetRange> ranges, uint64_t more_steps) const;
-    double EpsilonAt(double mu_squared) const;
+    // What the worst unit would have spent, and the epsilon of it.
+    std::pair<Spending, double> WorstAfter(const CommitCharge& charge) const;
   };
 
   Account& Find(std::string_view learner);
@@ -137,10 +138,15 @@ class Ledger {
   std::map<std::string, Account, std::less<>> accounts_;
   std::vector<LedgerEntry> entries_;
   Digest head_{};
+  mutable EpsilonMeter total_meter_;
 };
 
+struct VerifyOptions {
+  // Epsilons recomputed, spread evenly over the entries; of each learner the last one always.
+  uint64_t epsilons_max = ~uint64_t{0};
+};
 // What is wrong with a chain of entries, or nothing: links, heads, epsilons recomputed from the
 // entries alone, costs that go down.
-Status VerifyChain(std::span<const LedgerEntry> entries);
+Status VerifyChain(std::span<const LedgerEntry> entries, const VerifyOptions& options = {});
 
 }  // namespace tacit::privacy

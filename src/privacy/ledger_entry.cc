@@ -16,12 +16,15 @@ void EncodeFields(const LedgerEntry& e, ByteWriter* out) {
       .Put(e.charge.sigma_selection)
       .Put(e.charge.sigma_gradient)
       .Put(e.charge.clip_selection)
-      .Put(e.charge.clip_gradient);
+      .Put(e.charge.clip_gradient)
+      .Put(e.charge.sampling_rate);
   out->Put(static_cast<uint8_t>(e.unit))
       .Put(static_cast<uint8_t>(e.adjacency))
       .Put(static_cast<uint8_t>(e.participation));
-  out->Put(e.sampling_rate).Put(e.steps).Put(e.first_commit).Put(e.last_commit);
-  out->Put(e.delta).Put(e.worst_mu_squared).Put(e.epsilon);
+  out->Put(e.steps).Put(e.first_commit).Put(e.last_commit);
+  out->Put(e.delta);
+  e.worst.EncodeTo(out);
+  out->Put(e.epsilon);
   out->PutArray(std::span<const uint8_t>(e.model_fingerprint)).PutString(e.code_version);
   out->PutArray(std::span<const uint8_t>(e.ranges_digest))
       .PutArray(std::span<const uint8_t>(e.previous_head));
@@ -42,16 +45,17 @@ bool DecodeFields(ByteReader* in, LedgerEntry* e) {
     return false;
   for (double* number :
        {&e->charge.noise_multiplier, &e->charge.sigma_selection, &e->charge.sigma_gradient,
-        &e->charge.clip_selection, &e->charge.clip_gradient})
+        &e->charge.clip_selection, &e->charge.clip_gradient, &e->charge.sampling_rate})
     *number = in->Get<double>();
   if (!GetEnum(in, Unit::kEvent, Unit::kUser, &e->unit) ||
       !GetEnum(in, Adjacency::kZeroOut, Adjacency::kReplaceOne, &e->adjacency) ||
       !GetEnum(in, ParticipationMode::kOnce, ParticipationMode::kPoisson, &e->participation))
     return false;
-  e->sampling_rate = in->Get<double>();
   for (uint64_t* number : {&e->steps, &e->first_commit, &e->last_commit})
     *number = in->Get<uint64_t>();
-  for (double* number : {&e->delta, &e->worst_mu_squared, &e->epsilon}) *number = in->Get<double>();
+  e->delta = in->Get<double>();
+  if (!Spending::Decode(in, &e->worst)) return false;
+  e->epsilon = in->Get<double>();
   in->GetArray(std::span<uint8_t>(e->model_fingerprint));
   e->code_version = in->GetString();
   for (Digest* digest : {&e->ranges_digest, &e->previous_head, &e->head})

@@ -47,7 +47,8 @@ std::string Ledger::EncodeState() const {
   out.PutArray(std::span<const uint8_t>(head_)).Put(static_cast<uint32_t>(accounts_.size()));
   for (const auto& [name, account] : accounts_) {
     PutPromise(account.promise, &out);
-    out.Put(account.worst_mu_squared).Put(account.steps).Put(account.last_entry);
+    account.worst.EncodeTo(&out);
+    out.Put(account.epsilon).Put(account.steps).Put(account.last_entry);
     out.PutString(account.coverage.Encode());
   }
   const Digest checksum = Checksum(out.bytes());
@@ -70,7 +71,8 @@ Result<Ledger> Ledger::DecodeState(std::string_view state, uint64_t* entries) {
   for (uint32_t i = 0; i < accounts && in.ok(); ++i) {
     Account account;
     account.promise = GetPromise(&in);
-    account.worst_mu_squared = in.Get<double>();
+    if (!Spending::Decode(&in, &account.worst)) return Broken("is not well-formed");
+    account.epsilon = in.Get<double>();
     account.steps = in.Get<uint64_t>();
     account.last_entry = in.Get<uint64_t>();
     TACIT_ASSIGN(account.coverage, Coverage::Decode(in.GetString()));
@@ -103,10 +105,11 @@ Status Ledger::CheckState(uint64_t entries_in_state) const {
       return Broken(fmt::format("does not know learner '{}'", learner));
   for (const auto& [learner, account] : accounts_) {
     const Sum sum = sums[learner];
-    const double worst =
-        sum.last_entry == Account::kNoEntry ? 0 : entries_[sum.last_entry].worst_mu_squared;
+    const bool none = sum.last_entry == Account::kNoEntry;
+    const Spending worst = none ? Spending{} : entries_[sum.last_entry].worst;
+    const double epsilon = none ? 0 : entries_[sum.last_entry].epsilon;
     if (account.steps != sum.steps || account.last_entry != sum.last_entry ||
-        account.worst_mu_squared != worst)
+        account.worst != worst || account.epsilon != epsilon)
       return Broken(fmt::format("does not add up for learner '{}'", learner));
   }
   return {};

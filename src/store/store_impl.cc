@@ -83,7 +83,7 @@ WorkingRows& StoreImpl::working_rows(LearnerIndex learner) {
 
 double StoreImpl::EpsilonAfter(const privacy::CommitCharge& step) const {
   std::lock_guard lock(ledger_mutex_);
-  return ledger_.EpsilonAfter(step.learner, step.charge, step.topic, step.ranges);
+  return ledger_.EpsilonAfter(step);
 }
 
 EmbeddingStore::Stats StoreImpl::stats() const {

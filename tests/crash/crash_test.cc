@@ -88,7 +88,7 @@ Outcome ReadOutcome(const TempDir& dir, const std::string& store) {
   EXPECT_TRUE(opened->snapshot->Rows(LearnerIndex(0), ids, outcome.rows));
   outcome.steps = opened->snapshot->learners().at(0).steps;
   outcome.epsilon = opened->snapshot->total().epsilon;
-  outcome.worst_mu_squared = opened->entries.back().worst_mu_squared;
+  outcome.worst_mu_squared = opened->entries.back().worst.mu_squared;
   const std::string letters = test::ReadFile(dir / (store + ".dead-letters.jsonl"));
   outcome.dead_letters = static_cast<size_t>(std::count(letters.begin(), letters.end(), '\n'));
   return outcome;

@@ -38,7 +38,7 @@ TEST(LedgerEntry, EncodingRoundTrips) {
     EXPECT_EQ(decoded->learner, entry.learner);
     EXPECT_EQ(decoded->charge, entry.charge);
     EXPECT_EQ(decoded->head, entry.head);
-    EXPECT_EQ(decoded->worst_mu_squared, entry.worst_mu_squared);
+    EXPECT_EQ(decoded->worst, entry.worst);
   }
 }
 
@@ -88,12 +88,12 @@ const Edit kEdits[] = {
     {"unit", [](LedgerEntry& e) { e.unit = Unit::kUser; }},
     {"adjacency", [](LedgerEntry& e) { e.adjacency = Adjacency::kAddRemove; }},
     {"participation", [](LedgerEntry& e) { e.participation = ParticipationMode::kPoisson; }},
-    {"sampling_rate", [](LedgerEntry& e) { e.sampling_rate = 0.5; }},
+    {"sampling_rate", [](LedgerEntry& e) { e.charge.sampling_rate = 0.5; }},
     {"steps", [](LedgerEntry& e) { ++e.steps; }},
     {"first_commit", [](LedgerEntry& e) { --e.first_commit; }},
     {"last_commit", [](LedgerEntry& e) { ++e.last_commit; }},
     {"delta", [](LedgerEntry& e) { e.delta *= 1.1; }},
-    {"worst_mu_squared", [](LedgerEntry& e) { e.worst_mu_squared *= 0.9; }},
+    {"worst", [](LedgerEntry& e) { e.worst.mu_squared *= 0.9; }},
     {"epsilon", [](LedgerEntry& e) { e.epsilon *= 0.999; }},
     {"model_fingerprint", [](LedgerEntry& e) { e.model_fingerprint[5] ^= 1; }},
     {"code_version", [](LedgerEntry& e) { e.code_version = "other"; }},
@@ -118,15 +118,15 @@ TEST(VerifyChain, FindsAnEditOfEveryField) {
 TEST(VerifyChain, FindsCostsThatDoNotAddUp) {
   const Edit edits[] = {
       {"epsilon", [](LedgerEntry& e) { e.epsilon *= 0.999; }},
-      {"worst", [](LedgerEntry& e) { e.worst_mu_squared *= 0.9; }},
+      {"worst", [](LedgerEntry& e) { e.worst.mu_squared *= 0.9; }},
       {"worst and epsilon",
        [](LedgerEntry& e) {
-         e.worst_mu_squared = 0.2;
+         e.worst.mu_squared = 0.2;
          e.epsilon = GaussianEpsilon(std::sqrt(0.2), Delta(e.delta)).value;
        }},
       {"more than was spent",
        [](LedgerEntry& e) {
-         e.worst_mu_squared = 0.75;
+         e.worst.mu_squared = 0.75;
          e.epsilon = GaussianEpsilon(std::sqrt(0.75), Delta(e.delta)).value;
        }},
       {"delta", [](LedgerEntry& e) { e.delta *= 10; }},

@@ -30,7 +30,7 @@ inline Charge UsualCharge() {
 
 // One step on [begin, end) of partition 0.
 inline CommitCharge StepOf(const std::string& learner, uint64_t begin, uint64_t end) {
-  return {learner, UsualCharge(), 1, "log", {{0, begin, end}}};
+  return {learner, UsualCharge(), 1, 1, "log", {{0, begin, end}}};
 }
 
 inline constexpr Digest kSalt{9};

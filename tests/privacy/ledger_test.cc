@@ -120,8 +120,8 @@ TEST(Ledger, ConsumingRecordsAgainRaisesEpsilonAfterARestore) {
   Ledger restored = Restored(ledger);
   EXPECT_TRUE(restored.Declare(PromiseOf("ctr")));
   const CommitCharge again = StepOf("ctr", 150, 160), fresh = StepOf("ctr", 200, 300);
-  EXPECT_EQ(restored.EpsilonAfter("ctr", again.charge, "log", fresh.ranges), EpsilonOf(0.25));
-  EXPECT_EQ(restored.EpsilonAfter("ctr", again.charge, "log", again.ranges), EpsilonOf(0.5));
+  EXPECT_EQ(restored.EpsilonAfter(fresh), EpsilonOf(0.25));
+  EXPECT_EQ(restored.EpsilonAfter(again), EpsilonOf(0.5));
   EXPECT_EQ(restored.Learners()[0].epsilon, EpsilonOf(0.25));
   EXPECT_THAT(AppendOne(restored, 3, again), ElementsAre(1));
   EXPECT_EQ(restored.Learners()[0].epsilon, EpsilonOf(0.5));
@@ -133,7 +133,7 @@ TEST(Ledger, AStepOnNoRecordsIsCharged) {
   Ledger ledger = LedgerOf({"ctr"});
   CommitCharge empty = StepOf("ctr", 0, 0);
   empty.ranges.clear();
-  EXPECT_EQ(ledger.EpsilonAfter("ctr", empty.charge, "log", {}), EpsilonOf(0.25));
+  EXPECT_EQ(ledger.EpsilonAfter(empty), EpsilonOf(0.25));
   AppendOne(ledger, 1, empty);
   EXPECT_EQ(ledger.Total().epsilon, EpsilonOf(0.25));
   EXPECT_TRUE(VerifyChain(ledger.entries()));
@@ -219,7 +219,7 @@ TEST(Ledger, AUserIsChargedForEveryStep) {
   steps.steps = 4;
   AppendOne(ledger, 1, steps);
   EXPECT_EQ(ledger.Learners()[0].epsilon, EpsilonOf(1));
-  EXPECT_EQ(ledger.EpsilonAfter("next", steps.charge, "log", steps.ranges), EpsilonOf(1.25));
+  EXPECT_EQ(ledger.EpsilonAfter(StepOf("next", 0, 100)), EpsilonOf(1.25));
   EXPECT_EQ(ledger.Total().unit, Unit::kUser);
   EXPECT_EQ(ledger.Total().epsilon, EpsilonOf(1));
   EXPECT_TRUE(VerifyChain(ledger.entries()));
@@ -279,8 +279,7 @@ TEST(Ledger, AgreesWithEveryOffsetByItself) {
         NaiveLedger after = naive;
         after.Append(c);
         if (charges.empty()) {
-          ASSERT_EQ(ledger.EpsilonAfter(learner, c.charge, c.topic, c.ranges),
-                    EpsilonOf(after.Worst(learner)));
+          ASSERT_EQ(ledger.EpsilonAfter(c), EpsilonOf(after.Worst(learner)));
         }
         naive = after;
         charges.push_back(c);

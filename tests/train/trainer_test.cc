@@ -54,7 +54,7 @@ class RememberingStore final : public store::EmbeddingStore {
   std::string lineage() const override { return ""; }
   store::WorkingRows& working_rows(LearnerIndex) override { return rows_; }
   double EpsilonAfter(const privacy::CommitCharge& step) const override {
-    return ledger_.EpsilonAfter(step.learner, step.charge, step.topic, step.ranges);
+    return ledger_.EpsilonAfter(step);
   }
   Status Commit(store::CommitRequest request, std::function<void(Status)> done) override {
     if (fails) return Fail(ErrorCode::kIo, "no space left on device");
@@ -85,8 +85,13 @@ class CountingNoise final : public noise::NoiseSource {
   void AddGaussian(double stddev, std::span<float> values) override {
     noise_->AddGaussian(stddev, values);
   }
+  void AddGridGaussian(double stddev, std::span<int64_t> values) override {
+    noise_->AddGridGaussian(stddev, values);
+  }
   void FillGaussian(std::span<double> out) override { noise_->FillGaussian(out); }
   double Uniform() override { return noise_->Uniform(); }
+  bool Bernoulli(double p) override { return noise_->Bernoulli(p); }
+  double Gumbel() override { return noise_->Gumbel(); }
   uint64_t GeometricSkip(double p) override { return noise_->GeometricSkip(p); }
   double GaussianTail(double lower) override { return noise_->GaussianTail(lower); }
   void Rekey() override {

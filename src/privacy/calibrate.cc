@@ -1,0 +1,106 @@
+#include "privacy/calibrate.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <vector>
+
+#include "privacy/gaussian.h"
+#include "privacy/pld.h"
+#include "privacy/rdp.h"
+
+namespace tacit::privacy {
+namespace {
+
+constexpr double kLeastSigma = 0.05, kMostSigma = 1e7;
+
+Status Check(const CalibrationTarget& target) {
+  if (!(target.epsilon > 0 && std::isfinite(target.epsilon)))
+    return Fail(ErrorCode::kInvalidArgument, "the target epsilon must be above 0 and finite");
+  if (!(target.delta > 0 && target.delta < 1))
+    return Fail(ErrorCode::kInvalidArgument, "delta must lie between 0 and 1, both excluded");
+  if (target.steps == 0) return Fail(ErrorCode::kInvalidArgument, "steps must be at least 1");
+  return Event::PoissonGaussian(1, target.sampling_rate).Validate();
+}
+
+Error OutOfReach(const CalibrationTarget& target) {
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("no noise multiplier in [{}, {}] gives epsilon {} at delta {}", kLeastSigma,
+                      kMostSigma, target.epsilon, target.delta)};
+}
+
+// [low, high] of log sigma around the root of epsilon(sigma) = target, no wider than `width`, or
+// nothing. REQUIRES epsilon falling.
+struct Bracket {
+  double low = 0, high = 0;
+};
+template <class Epsilon>
+Result<Bracket> Bisect(const CalibrationTarget& target, double width, Epsilon epsilon) {
+  Bracket bracket{std::log(kLeastSigma), std::log(kMostSigma)};
+  if (epsilon(kMostSigma) > target.epsilon) return Fail(OutOfReach(target));
+  while (bracket.high - bracket.low > width) {
+    const double middle = (bracket.low + bracket.high) / 2;
+    (epsilon(std::exp(middle)) > target.epsilon ? bracket.low : bracket.high) = middle;
+  }
+  return bracket;
+}
+
+}  // namespace
+
+Result<double> CalibrateRdp(const CalibrationTarget& target, std::span<const double> orders) {
+  TACIT_RETURN_IF_ERROR(Check(target));
+  const std::span<const double> used = orders.empty() ? DenseRdpOrders() : orders;
+  // Away from the root few orders matter: those near the best at the last sigma.
+  double best = 0;
+  const auto epsilon = [&](double sigma) {
+    std::vector<double> near;
+    for (double order : used)
+      if (best == 0 || std::abs(std::log((order - 1) / (best - 1))) < 0.7) near.push_back(order);
+    auto accountant = RdpAccountant::WithOrders(near);
+    if (!accountant ||
+        !accountant->Add(Event::PoissonGaussian(sigma, target.sampling_rate), target.steps))
+      return std::numeric_limits<double>::infinity();
+    const RdpAccountant::Answer answer = accountant->Epsilon(Delta(target.delta));
+    if (std::isfinite(answer.epsilon) && answer.epsilon > 0) best = answer.order;
+    return answer.epsilon;
+  };
+  TACIT_ASSIGN(const Bracket bracket, Bisect(target, 2e-7, epsilon));
+  return std::exp(bracket.high);
+}
+
+Result<double> CalibratePld(const CalibrationTarget& target, Adjacency adjacency) {
+  TACIT_RETURN_IF_ERROR(Check(target));
+  const Delta delta(target.delta);
+  const auto event = [&](double sigma) {
+    return Event::PoissonGaussian(sigma, target.sampling_rate);
+  };
+  TACIT_ASSIGN(const Bracket rough, Bisect(target, 1e-3, [&](double sigma) {
+                 return PldRoughEpsilon(event(sigma), target.steps, adjacency, delta);
+               }));
+  // Secant steps on log epsilon over log sigma with certified values, aimed a little below the
+  // target so that the last one counts.
+  double at = rough.high, slope = -1.5, best = 0;
+  double last_at = 0, last_value = 0;
+  bool has_last = false;
+  for (int i = 0; i < 40; ++i) {
+    if (!(at > std::log(kLeastSigma) - 1e-9)) at = std::log(kLeastSigma);
+    if (at > std::log(kMostSigma)) return Fail(OutOfReach(target));
+    TACIT_ASSIGN(const double epsilon,
+                 PldUpperEpsilon(event(std::exp(at)), target.steps, adjacency, delta));
+    const double value = std::log(std::max(epsilon, 1e-12) / target.epsilon);
+    if (value <= 0 && (best == 0 || at < std::log(best))) best = std::exp(at);
+    if (value <= 0 && value > -2e-4) break;
+    if (has_last && at != last_at) {
+      const double secant = (value - last_value) / (at - last_at);
+      if (secant < -0.05 && secant > -100) slope = secant;
+    }
+    last_at = at;
+    last_value = value;
+    has_last = true;
+    at -= (value + 1e-4) / slope;
+  }
+  if (best == 0) return Fail(OutOfReach(target));
+  return best;
+}
+
+}  // namespace tacit::privacy

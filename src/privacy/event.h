@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace tacit::privacy {
+
+enum class EventKind : uint8_t {
+  kGaussian,         // noise_multiplier: noise / sensitivity under the adjacency asked about
+  kPoissonGaussian,  // noise_multiplier: noise / clip norm; sampling_rate
+  kLaplace,          // epsilon: sensitivity / noise parameter
+  kPureDp,           // epsilon: any mechanism that is (epsilon, 0)-DP
+  kZcdp,             // rho: any mechanism that is rho-zCDP
+  kExponential,      // epsilon: exponential mechanism, that is epsilon-bounded-range
+};
+
+// The names of the event files: gaussian, poisson_gaussian, laplace, pure_dp, zcdp, exponential.
+std::string_view Name(EventKind kind);
+Result<EventKind> ParseEventKind(std::string_view name);
+
+// One private query, without how often it was made. All queries on one sampled batch are ONE event:
+// Gaussians of multipliers s_1, s_2, ... on the same batch are one of (sum s_i^-2)^(-1/2). Fields a
+// kind does not use stay at their defaults, so that equal events compare equal. A value.
+struct Event {
+  EventKind kind = EventKind::kGaussian;
+  double noise_multiplier = 0;
+  double sampling_rate = 1;
+  double epsilon = 0;
+  double rho = 0;
+
+  static Event Gaussian(double noise_multiplier);
+  static Event PoissonGaussian(double noise_multiplier, double sampling_rate);
+  static Event Laplace(double epsilon);
+  static Event PureDp(double epsilon);
+  static Event Zcdp(double rho);
+  static Event Exponential(double epsilon);
+
+  // kInvalidArgument, naming the field, unless every field the kind uses is in its domain. A noise
+  // multiplier of 0 is refused: no finite epsilon holds.
+  Status Validate() const;
+  friend auto operator<=>(const Event&, const Event&) = default;
+};
+
+}  // namespace tacit::privacy

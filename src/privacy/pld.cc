@@ -1,0 +1,221 @@
+#include "privacy/pld.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+#include "privacy/gaussian.h"
+#include "privacy/pld/composition.h"
+
+namespace tacit::privacy {
+namespace {
+
+using pld::Composition;
+using pld::Direction;
+
+constexpr double kLeastSampledSigma = 0.05;
+constexpr double kLeastDelta = 1e-100;
+// What OneEventDelta may be off by, relative.
+constexpr double kOneEventAccuracy = 1e-8;
+// While the number of events grows by less, a direction that could not be ruled out is not tried
+// again.
+constexpr double kRetryGrowth = 1.1;
+
+// A Gaussian whatever the direction: its mu^2, else nothing.
+std::optional<double> GaussianMuSquared(const Event& event, Adjacency adjacency) {
+  const double ratio = 1 / event.noise_multiplier;
+  if (event.kind == EventKind::kGaussian) return ratio * ratio;
+  if (event.kind != EventKind::kPoissonGaussian || event.sampling_rate != 1) return std::nullopt;
+  return (adjacency == Adjacency::kReplaceOne ? 4 : 1) * ratio * ratio;
+}
+
+bool IsSymmetric(const Event& event) { return event.kind != EventKind::kPoissonGaussian; }
+
+std::vector<Direction> DirectionsOf(Adjacency adjacency, bool symmetric) {
+  if (adjacency == Adjacency::kReplaceOne) return {Direction::kReplace};
+  if (symmetric) return {Direction::kRemove};
+  return {Direction::kRemove, Direction::kAdd};
+}
+
+double OneEventDelta(const Event& event, Adjacency adjacency, double epsilon) {
+  double delta = 0;
+  for (Direction direction : DirectionsOf(adjacency, IsSymmetric(event)))
+    delta = std::max(delta, pld::OneEventDelta(*pld::MakeLossLaw(event, direction), epsilon));
+  return delta;
+}
+
+// The root of a falling delta(epsilon), to the last place.
+double OneEventEpsilon(const Event& event, Adjacency adjacency, double delta) {
+  const auto above = [&](double epsilon) {
+    return OneEventDelta(event, adjacency, epsilon) > delta;
+  };
+  if (!above(0)) return 0;
+  double low = 0, high = 1e-9;
+  while (above(high)) {
+    low = high;
+    high *= 4;
+  }
+  while (high - low > 1e-12 * high) {
+    const double middle = low + (high - low) / 2;
+    (above(middle) ? low : high) = middle;
+  }
+  return high;
+}
+
+}  // namespace
+
+struct PldAccountant::State {
+  explicit State(Adjacency of) : adjacency(of) {}
+
+  Adjacency adjacency;
+  std::map<Event, uint64_t> events;
+  double count = 0;
+  bool symmetric = true;  // no event tells one direction from the other
+  bool gaussian = true;   // nothing but Gaussians
+  double mu_squared = 0;
+  std::optional<Composition> main;   // kRemove, or kReplace
+  std::optional<Composition> other;  // kAdd, once it differs
+  double tried_at = 0;               // number of events when `other` could not be ruled out
+
+  // A single event made once that has a closed form.
+  const Event* Single() const {
+    if (events.size() != 1 || events.begin()->second != 1) return nullptr;
+    const Event& event = events.begin()->first;
+    return event.kind == EventKind::kZcdp ? nullptr : &event;
+  }
+
+  void Charge(const Event& event, uint64_t times) {
+    events[event] += times;
+    const double number = static_cast<double>(times);
+    count += number;
+    const std::optional<double> mu = GaussianMuSquared(event, adjacency);
+    gaussian = gaussian && mu;
+    mu_squared += mu.value_or(0) * number;
+    if (adjacency != Adjacency::kReplaceOne && symmetric && !IsSymmetric(event)) {
+      symmetric = false;
+      // From here on the directions differ: the other starts with all that was before.
+      other.emplace(Direction::kAdd);
+      for (const auto& [known, known_times] : events)
+        if (!(known == event)) other->Add(known, static_cast<double>(known_times));
+    }
+    main->Add(event, number);
+    if (other) other->Add(event, number);
+  }
+
+  // Whether `other` is certainly not above delta at this epsilon.
+  Result<bool> OtherIsBelow(double epsilon, double log_delta) {
+    if (count < kRetryGrowth * tried_at) return false;
+    for (bool afresh : {false, true}) {
+      TACIT_ASSIGN(const double bound, other->ChernoffLogDelta(epsilon, afresh));
+      if (bound <= log_delta) return true;
+    }
+    tried_at = count;
+    return false;
+  }
+};
+
+PldAccountant::PldAccountant(Adjacency adjacency) : state_(std::make_unique<State>(adjacency)) {
+  state_->main.emplace(adjacency == Adjacency::kReplaceOne ? Direction::kReplace
+                                                           : Direction::kRemove);
+}
+PldAccountant::~PldAccountant() = default;
+PldAccountant::PldAccountant(PldAccountant&&) noexcept = default;
+PldAccountant& PldAccountant::operator=(PldAccountant&&) noexcept = default;
+
+Status PldAccountant::Add(const Event& event, uint64_t count) {
+  TACIT_RETURN_IF_ERROR(event.Validate());
+  if (event.kind == EventKind::kPoissonGaussian && event.sampling_rate < 1 &&
+      event.noise_multiplier < kLeastSampledSigma)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("noise_multiplier of a sampled Gaussian must be at least {} (got {})",
+                            kLeastSampledSigma, event.noise_multiplier));
+  if (count > 0) state_->Charge(event, count);
+  return {};
+}
+
+Result<CertifiedInterval> PldAccountant::Epsilon(Delta delta) {
+  TACIT_CHECK(delta.value > 0 && delta.value < 1, "delta must be in (0, 1)");
+  State& state = *state_;
+  if (state.gaussian) {
+    const double epsilon = GaussianEpsilon(std::sqrt(state.mu_squared), delta).value;
+    return CertifiedInterval{epsilon * (1 - 1e-9), epsilon};
+  }
+  if (delta.value < kLeastDelta)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("delta must be at least {} (got {})", kLeastDelta, delta.value));
+  if (const Event* single = state.Single())
+    return CertifiedInterval{
+        OneEventEpsilon(*single, state.adjacency, delta.value * (1 + kOneEventAccuracy)),
+        OneEventEpsilon(*single, state.adjacency, delta.value * (1 - kOneEventAccuracy))};
+  const double log_delta = std::log(delta.value);
+  TACIT_ASSIGN(pld::Interval interval, state.main->Epsilon(log_delta));
+  if (state.other) {
+    TACIT_ASSIGN(const bool below, state.OtherIsBelow(interval.upper, log_delta));
+    if (!below) {
+      TACIT_ASSIGN(const pld::Interval other, state.other->Epsilon(log_delta));
+      interval.lower = std::max(interval.lower, other.lower);
+      interval.upper = std::max(interval.upper, other.upper);
+    }
+  }
+  return CertifiedInterval{interval.lower, interval.upper};
+}
+
+Result<CertifiedInterval> PldAccountant::DeltaAt(double epsilon) {
+  TACIT_CHECK(epsilon >= 0);
+  State& state = *state_;
+  if (state.gaussian) {
+    const double delta = GaussianDelta(std::sqrt(state.mu_squared), tacit::Epsilon(epsilon)).value;
+    return CertifiedInterval{delta * (1 - 1e-9), delta * (1 + 1e-9)};
+  }
+  if (const Event* single = state.Single()) {
+    const double delta = OneEventDelta(*single, state.adjacency, epsilon);
+    return CertifiedInterval{delta * (1 - kOneEventAccuracy),
+                             std::min(1.0, delta * (1 + kOneEventAccuracy))};
+  }
+  TACIT_ASSIGN(pld::Interval interval, state.main->DeltaAt(epsilon));
+  if (state.other) {
+    TACIT_ASSIGN(const pld::Interval other, state.other->DeltaAt(epsilon));
+    interval.lower = std::max(interval.lower, other.lower);
+    interval.upper = std::max(interval.upper, other.upper);
+  }
+  return CertifiedInterval{interval.lower, interval.upper};
+}
+
+Result<double> PldUpperEpsilon(const Event& event, uint64_t count, Adjacency adjacency,
+                               Delta delta) {
+  TACIT_CHECK(delta.value > 0 && delta.value < 1, "delta must be in (0, 1)");
+  TACIT_RETURN_IF_ERROR(event.Validate());
+  PldAccountant accountant(adjacency);
+  TACIT_RETURN_IF_ERROR(accountant.Add(event, count));
+  if (count == 1 || GaussianMuSquared(event, adjacency)) {
+    TACIT_ASSIGN(const CertifiedInterval interval, accountant.Epsilon(delta));
+    return interval.upper;
+  }
+  const double log_delta = std::log(delta.value);
+  double greatest = 0;
+  for (Direction direction : DirectionsOf(adjacency, IsSymmetric(event))) {
+    Composition composition(direction);
+    composition.Add(event, static_cast<double>(count));
+    if (greatest > 0) {
+      TACIT_ASSIGN(const double bound, composition.ChernoffLogDelta(greatest, true));
+      if (bound <= log_delta) continue;
+    }
+    TACIT_ASSIGN(const double epsilon, composition.UpperEpsilon(log_delta));
+    greatest = std::max(greatest, epsilon);
+  }
+  return greatest;
+}
+
+double PldRoughEpsilon(const Event& event, uint64_t count, Adjacency adjacency, Delta delta) {
+  const pld::Kind kind(event, DirectionsOf(adjacency, IsSymmetric(event)).front());
+  pld::Counted counted{&kind, static_cast<double>(count)};
+  pld::Cap({&counted, 1}, std::log(delta.value));
+  return std::max(0.0, pld::SaddleForDelta({&counted, 1}, std::log(delta.value)).epsilon);
+}
+
+}  // namespace tacit::privacy

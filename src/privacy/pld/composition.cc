@@ -1,0 +1,253 @@
+#include "privacy/pld/composition.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <cstdio>
+#include <cstdlib>
+
+#include "privacy/pld/transform.h"
+
+namespace tacit::privacy::pld {
+namespace {
+
+// Bounds closer than this are close enough: relative, and absolute in epsilon.
+constexpr double kClose = 1.2e-3;
+constexpr double kCloseEpsilon = 7e-7;
+constexpr int kMostPlans = 5;
+constexpr double kMostRounding = 0.05;
+// Transforms kept of all kinds together, per side; what is beyond is computed on a coarser lattice.
+constexpr double kMostFrequencies = 1 << 24;
+constexpr double kMostWork = 4e8;
+constexpr int64_t kLongestFft = 1 << 22;
+
+int64_t PowerOfTwoFrom(int64_t value) {
+  int64_t power = 4;
+  while (power < value) power *= 2;
+  return power;
+}
+
+}  // namespace
+
+void Composition::Add(const Event& event, double count) {
+  for (Counted& counted : events_) {
+    if (event.kind == EventKind::kZcdp && counted.kind->event.kind == EventKind::kZcdp) {
+      // rho adds up exactly; composing the curves would cost more.
+      const double rho = counted.kind->event.rho + count * event.rho;
+      kinds_.emplace_back(Event::Zcdp(rho), direction_);
+      counted.kind = &kinds_.back();
+      plan_.reset();
+      chernoff_.reset();
+      return;
+    }
+    if (counted.kind->event == event) {
+      counted.count += count;
+      return;
+    }
+  }
+  const bool zcdp = event.kind == EventKind::kZcdp;
+  kinds_.emplace_back(zcdp ? Event::Zcdp(count * event.rho) : event, direction_);
+  events_.push_back({&kinds_.back(), zcdp ? 1 : count});
+}
+
+LatticeLaws Composition::LawsOf(const Counted& counted, const Plan& plan) const {
+  const double centre = CumulantsAt(counted, plan.tilt).mean;
+  const Grid grid = MakeGrid(*counted.kind->law, plan.step, plan.Spacing(counted.count), centre,
+                             plan.tail, plan.cells_per_scale);
+  if (counted.kind->event.kind == EventKind::kZcdp)
+    return DiscretiseZcdp(counted.kind->event.rho, grid);
+  return Discretise(*counted.kind->law, grid);
+}
+
+Saddle Composition::SaddleFor(double log_delta) const {
+  Cap(events_, log_delta);
+  return SaddleForDelta(events_, log_delta);
+}
+
+// The caps need a delta: that of a first look with next to none.
+Saddle Composition::SaddleAt(double epsilon) const {
+  Cap(events_, -80);
+  Cap(events_, SaddleForEpsilon(events_, epsilon).log_delta - 5);
+  return SaddleForEpsilon(events_, epsilon);
+}
+
+Status Composition::Replan(const Saddle& saddle, double budget, double cells, bool both) {
+  plan_.reset();
+  for (bool mind_edges = true; budget < 1e12; budget *= mind_edges ? 1 : 4, mind_edges = false) {
+    Plan plan = MakePlan(events_, saddle, budget, cells, mind_edges);
+    std::vector<LatticeLaws> laws;
+    std::vector<Side::Entry> uppers, lowers;
+    for (const Counted& counted : events_) laws.push_back(LawsOf(counted, plan));
+    double points = 0;
+    for (size_t i = 0; i < laws.size(); ++i) {
+      uppers.push_back({&laws[i].upper, events_[i].count});
+      lowers.push_back({&laws[i].lower, events_[i].count});
+      points += static_cast<double>(laws[i].upper.index.size());
+    }
+    TACIT_RETURN_IF_ERROR(ChooseWindow(plan, [&](double tilt) {
+      double sum = 0;
+      for (size_t i = 0; i < laws.size(); ++i)
+        sum += events_[i].count * LogMoment(laws[i].upper, plan.step, tilt, 0);
+      return sum;
+    }));
+    Side upper(plan, true), lower(plan, false);
+    int64_t count = upper.ChooseFrequencies(uppers);
+    if (both) count = std::max(count, lower.ChooseFrequencies(lowers));
+    const int64_t power = PowerOfTwoFrom(plan.period);
+    const double kinds = static_cast<double>(laws.size());
+    if (power <= kLongestFft &&
+        WantsFft(static_cast<size_t>(points / kinds), power, count)) {
+      plan.period = power;
+      count = power / 2 + 1;
+      upper = Side(plan, true);
+      lower = Side(plan, false);
+      upper.SetFrequencies(count);
+      lower.SetFrequencies(count);
+    } else if (static_cast<double>(count) * points > kMostWork) {
+      continue;
+    }
+    if (static_cast<double>(count) * kinds > kMostFrequencies) continue;
+    for (size_t i = 0; i < laws.size(); ++i) {
+      upper.AddPart(events_[i].kind, laws[i].upper);
+      if (both) lower.AddPart(events_[i].kind, laws[i].lower);
+    }
+    plan_ = plan;
+    upper_ = std::move(upper);
+    lower_.reset();
+    if (both) lower_ = std::move(lower);
+    return {};
+  }
+  return Fail(ErrorCode::kInvalidArgument,
+              "these events differ too much in size to be composed at this delta");
+}
+
+// Brings the counts up to date.
+void Composition::Refresh() {
+  for (const Counted& counted : events_) {
+    if (upper_->Has(counted.kind)) continue;
+    const LatticeLaws laws = LawsOf(counted, *plan_);
+    upper_->AddPart(counted.kind, laws.upper);
+    if (lower_) lower_->AddPart(counted.kind, laws.lower);
+  }
+  upper_->SetCounts(events_);
+  if (lower_) lower_->SetCounts(events_);
+}
+
+// What was found for far fewer events, or others, misleads.
+void Composition::ForgetStale() {
+  double count = 0;
+  for (const Counted& counted : events_) count += counted.count;
+  if (count > 1.5 * last_count_ || events_.size() != last_kinds_) {
+    last_.reset();
+    accepted_ = 0;
+    last_count_ = count;
+    last_kinds_ = events_.size();
+  }
+  // Nor is a plan for small events one for large.
+  if (!plan_) return;
+  double more = 0;
+  for (const Counted& counted : events_)
+    if (!upper_->Has(counted.kind))
+      more += counted.count * CumulantsAt(counted, 0).variance;
+  if (more > 0.5 * plan_->saddle.cumulants.variance) plan_.reset();
+}
+
+// Asks under the plan at hand; where the bounds are far apart, under a new one, and then under plans
+// made for what the last one found. `ask` returns the bounds and how far apart they are.
+template <class MakeSaddle, class Ask>
+Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask) {
+  if (events_.empty()) return Interval{};
+  ForgetStale();
+  double budget = std::numeric_limits<double>::infinity();
+  for (int plans = plan_ && lower_ ? 0 : 1;; ++plans) {
+    if (plans > 0) {
+      const Saddle saddle = make_saddle();
+      const double known = last_ ? BudgetFor(last_->epsilon, last_->slope) : UsualBudget(saddle);
+      budget = std::min({budget / 4, known, UsualBudget(saddle)});
+      TACIT_RETURN_IF_ERROR(Replan(saddle, budget, kUsualCells * std::sqrt(std::exp2(plans - 1)), true));
+    }
+    Refresh();
+    if (upper_->rounding() > kMostRounding) {
+      if (plans == 0) continue;
+      return Fail(ErrorCode::kRefused,
+                  "too many events: rounding could decide this answer, so there is none");
+    }
+    const Asked asked = ask(*upper_, *lower_);
+    last_ = asked;
+    if(getenv("DBG")) fprintf(stderr,"plan %d budget %g step %g period %ld tilt %g eps [%g %g] slope %g dist %g | %s\n",plans,budget,plan_->step,plan_->period,plan_->tilt,asked.interval.lower,asked.interval.upper,asked.slope,asked.distance,lower_->Debug(asked.interval.upper).c_str());
+    const bool close = asked.distance <= kCloseEpsilon + std::max(kClose, accepted_) * asked.epsilon;
+    if (close || plans == kMostPlans) {
+      if (!close) accepted_ = 1.25 * asked.distance / std::max(asked.epsilon, kCloseEpsilon);
+      return asked.interval;
+    }
+  }
+}
+
+Result<Interval> Composition::Epsilon(double log_delta) {
+  const auto make_saddle = [&] {
+    if (!last_ || !(last_->epsilon > 0)) return SaddleFor(log_delta);
+    Cap(events_, log_delta);
+    Saddle saddle = SaddleForEpsilon(events_, last_->epsilon);
+    saddle.log_delta = log_delta;
+    return saddle;
+  };
+  return Answer(make_saddle, [&](const Side& upper, const Side& lower) {
+    Asked asked;
+    asked.epsilon = upper.Epsilon(log_delta, last_ && last_->epsilon > 0 ? last_->epsilon
+                                                                 : plan_->saddle.epsilon);
+    asked.interval = {std::min(lower.Epsilon(log_delta, asked.epsilon), asked.epsilon),
+                      asked.epsilon};
+    asked.distance = asked.epsilon - asked.interval.lower;
+    asked.slope = upper.Slope(asked.epsilon);
+    return asked;
+  });
+}
+
+Result<Interval> Composition::DeltaAt(double epsilon) {
+  return Answer([&] { return SaddleAt(epsilon); },
+                [&](const Side& upper, const Side& lower) {
+                  Asked asked{{lower.DeltaAt(epsilon), upper.DeltaAt(epsilon)}, 0, epsilon, 0};
+                  asked.interval.lower = std::min(asked.interval.lower, asked.interval.upper);
+                  const auto& [low, high] = asked.interval;
+                  asked.slope = upper.Slope(epsilon);
+                  if (high > low)
+                    asked.distance = std::log(high / low) / std::max(asked.slope, 1e-3);
+                  return asked;
+                });
+}
+
+Result<double> Composition::UpperEpsilon(double log_delta) {
+  if (events_.empty()) return 0.0;
+  TACIT_ASSIGN(const Interval interval, Epsilon(log_delta));
+  return interval.upper;
+}
+
+// E[(1 - e^(epsilon - L))_+] <= E[e^(c L)] e^(-c epsilon) c^c / (1 + c)^(1 + c).
+Result<double> Composition::ChernoffLogDelta(double epsilon, bool afresh) {
+  if (!chernoff_ || afresh) {
+    const Saddle saddle = SaddleAt(epsilon);
+    chernoff_.emplace();
+    chernoff_->plan = MakePlan(events_, saddle, UsualBudget(saddle), kUsualCells, true);
+  }
+  const Plan& plan = chernoff_->plan;
+  double log_moment = 0, infinite = 0, rounding = 0;
+  for (const Counted& counted : events_) {
+    auto [place, is_new] = chernoff_->of.try_emplace(counted.kind);
+    if (is_new) {
+      const LatticeLaw law = LawsOf(counted, plan).upper;
+      place->second = {LogMoment(law, plan.step, plan.tilt, 0), law.infinite_mass,
+                       0x1p-53 * (2 * static_cast<double>(law.index.size()) + 100)};
+    }
+    const Moment& moment = place->second;
+    log_moment += counted.count * moment.log_moment;
+    infinite += counted.count * moment.infinite_mass;
+    rounding += counted.count * (moment.rounding + 0x1p-50 * std::abs(moment.log_moment));
+  }
+  const double c = plan.tilt;
+  const double log_delta = log_moment + rounding - c * epsilon - std::log1p(c) -
+                           c * std::log1p(1 / c);
+  return std::log(std::exp(log_delta) + infinite);
+}
+
+}  // namespace tacit::privacy::pld

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <vector>
+#include <string>
+
+#include "base/result.h"
+#include "privacy/pld/kind.h"
+#include "privacy/pld/lattice_law.h"
+#include "privacy/pld/plan.h"
+
+// Any number of events composed in one direction.
+namespace tacit::privacy::pld {
+
+// Certified: the truth lies within.
+struct Interval {
+  double lower = 0, upper = 0;
+};
+
+// One side (upper or lower laws) of a composition under a plan.
+//
+// With Phi the transform of the composed tilted law, the tilted answer at lattice point i is
+//   D(i) = e^(c i h) delta(i h) = E * 1/N * sum over k of Phi(t_k) kappa(t_k) e^(-i t_k i),
+// up to the wrapped values D(i + jN), j != 0; t_k = 2 pi k / N, E = E[e^(c L)], and kappa the
+// transform of (1 - e^-l)_+ e^(-c l). Every D is positive, so wrapping only adds; Chernoff's bound
+// at two more tilts says how much at most. Frequencies beyond those summed are bounded with |Phi|'s
+// own bounds, and every coefficient carries the rounding of its factors, each to the power of its
+// count. The tilt makes the answer the largest thing in the sum, however small delta is.
+class Side {
+ public:
+  // What a kind contributes, once.
+  struct Part {
+    int64_t centre = 0;
+    double log_moment = 0, log_moment_above = 0, log_moment_below = 0;
+    double infinite_mass = 0;
+    double rounding = 0;
+    std::vector<std::complex<double>> log_phi;
+    double count = 0, summed = 0;  // events of it; how many of them are in the total already
+  };
+
+  Side(const Plan& plan, bool is_upper) : plan_(plan), is_upper_(is_upper) {}
+
+  // How many frequencies `laws` (each with its count) need so that what is left out does not matter;
+  // also fixes the bound of what is left out. To be called once, with every law of the plan.
+  struct Entry {
+    const LatticeLaw* law = nullptr;
+    double count = 0;
+  };
+  int64_t ChooseFrequencies(const std::vector<Entry>& laws);
+  void SetFrequencies(int64_t count) { frequencies_ = count; }
+
+  void AddPart(const Kind* kind, const LatticeLaw& law);
+  bool Has(const Kind* kind) const { return parts_.contains(kind); }
+  // Brings the counts up to date. REQUIRES a part for each.
+  void SetCounts(const std::vector<Counted>& events);
+
+  // The certified log delta at a lattice point; -infinity where the lower side knows nothing.
+  double LogDelta(int64_t point) const;
+  // The epsilon where the certified delta crosses; 0 if it does not above 0.
+  double Epsilon(double log_delta, double guess) const;
+  double DeltaAt(double epsilon) const;
+
+  // -d log delta / d epsilon, near this epsilon.
+  double Slope(double epsilon) const;
+  std::string Debug(double eps) const;
+  double rounding() const { return rounding_; }
+
+ private:
+  double KernelSize(double frequency) const;
+  double LeftOut() const;
+  double Wrapped(int64_t point) const;
+  double Series(int64_t point) const;
+  void Resum();
+
+  Plan plan_;
+  bool is_upper_;
+  int64_t frequencies_ = 0;
+  double truncated_ = 0;  // bound of the left-out frequencies' sum
+  std::map<const Kind*, Part> parts_;
+  std::vector<std::complex<double>> log_total_, coefficients_;
+  double coefficient_sum_ = 0, kernel_sum_ = 0;
+  double log_moment_ = 0, log_moment_above_ = 0, log_moment_below_ = 0;
+  double infinite_mass_ = 0, rounding_ = 0;
+  int64_t centre_ = 0;
+  int updates_ = 0;
+};
+
+// Not thread-safe. Keeps its plan while it fits, so that one more event of a known kind costs a few
+// hundred multiplications.
+class Composition {
+ public:
+  explicit Composition(Direction direction) : direction_(direction) {}
+
+  void Add(const Event& event, double count);
+
+  // kInvalidArgument when no plan can be made, kRefused when rounding would decide the answer.
+  Result<Interval> Epsilon(double log_delta);
+  Result<Interval> DeltaAt(double epsilon);
+  Result<double> UpperEpsilon(double log_delta);
+
+  // An upper bound of delta at this epsilon from one moment; cheap, and enough to rule a direction
+  // out. Kept honest by the upper laws' exact moments.
+  // `afresh`: not with the tilt of an earlier question.
+  Result<double> ChernoffLogDelta(double epsilon, bool afresh);
+
+ private:
+  Saddle SaddleFor(double log_delta) const;
+  Saddle SaddleAt(double epsilon) const;
+  Status Replan(const Saddle& saddle, double budget, double cells, bool both);
+  LatticeLaws LawsOf(const Counted& counted, const Plan& plan) const;
+  void Refresh();
+  void ForgetStale();
+  struct Asked {
+    Interval interval;
+    double distance = 0;  // between the bounds, in epsilon
+    double epsilon = 0;
+    double slope = 0;  // of -log delta at epsilon
+  };
+  template <class MakeSaddle, class Ask>
+  Result<Interval> Answer(MakeSaddle make_saddle, Ask ask);
+
+  Direction direction_;
+  std::list<Kind> kinds_;
+  mutable std::vector<Counted> events_;  // caps are those of the last saddle
+  std::optional<Side> upper_, lower_;
+  std::optional<Plan> plan_;
+  std::optional<Asked> last_;  // what a new plan starts from
+  double last_count_ = 0;  // for how many events, of how many kinds, that was
+  size_t last_kinds_ = 0;
+  double accepted_ = 0;  // relative distance between the bounds that finer lattices did not mend
+  struct Moment {
+    double log_moment = 0, infinite_mass = 0, rounding = 0;
+  };
+  struct Chernoff {
+    Plan plan;
+    std::map<const Kind*, Moment> of;
+  };
+  std::optional<Chernoff> chernoff_;
+};
+
+}  // namespace tacit::privacy::pld

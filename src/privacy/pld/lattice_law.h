@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "privacy/pld/loss_law.h"
+
+// One event's loss put on a lattice, once from above and once from below.
+//
+// Domination. For masses p_j >= 0 at losses l_j let f(x) = sum p_j (1 - x e^(-l_j))_+, the
+// hockey-stick divergence at x = e^epsilon. If f <= g pointwise for one event, the same holds for
+// any composition with other events, since f enters linearly with weights that are not negative.
+// Both laws below are built to stand on one side of the event's own curve g at every x > 0:
+//   upper: the chords of g over the cells ("connect the dots", Doroshenko et al. 2022);
+//   lower: below one tangent of g in each cell. The tangents' own corners are the losses of merged
+//     outcomes and off the lattice; the corner at a lattice point is the lesser of the values of
+//     its two tangents there.
+// Both are off by the square of a cell's length only.
+namespace tacit::privacy::pld {
+
+struct LatticeLaw {
+  std::vector<int64_t> index;  // loss / step, ascending
+  std::vector<double> mass;
+  double infinite_mass = 0;  // what an upper law leaves out above its last point
+};
+
+struct LatticeLaws {
+  LatticeLaw upper, lower;
+};
+
+// Points of a lattice: every `spacing`-th around the centre, sparser with the distance from it.
+struct Grid {
+  double step = 0;
+  std::vector<int64_t> index;
+
+  double Loss(size_t i) const { return static_cast<double>(index[i]) * step; }
+};
+
+// Cells are `spacing` steps long near `centre` and a `cells_per_scale`-th of the distance from it
+// where that is longer. All but `tail` of the law is within.
+Grid MakeGrid(const LossLaw& law, double step, int64_t spacing, double centre, double tail,
+              double cells_per_scale);
+
+LatticeLaws Discretise(const LossLaw& law, const Grid& grid);
+
+// The worst mechanism that is rho-zCDP, from its delta(epsilon) alone: the upper law is the convex
+// hull of the conversion's values on the grid; the lower one is that of the Gaussian mechanism,
+// which is rho-zCDP too.
+LatticeLaws DiscretiseZcdp(double rho, const Grid& grid);
+
+}  // namespace tacit::privacy::pld

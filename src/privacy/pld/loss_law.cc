@@ -1,0 +1,115 @@
+#include "privacy/pld/loss_law.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "privacy/pld/normal.h"
+#include "privacy/pld/sampled_gaussian.h"
+
+namespace tacit::privacy::pld {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Randomized response: the worst of all (epsilon, 0)-DP pairs. Losses +epsilon and -epsilon.
+class TwoPointLaw final : public LossLaw {
+ public:
+  explicit TwoPointLaw(double epsilon) : epsilon_(epsilon) {}
+
+  IntervalMass Over(double low, double high, double reference) const override {
+    IntervalMass sum;
+    for (double loss : {-epsilon_, epsilon_}) {
+      if (!(low < loss && loss <= high)) continue;
+      const double mass = 1 / (1 + std::exp(-loss));
+      sum.mass += mass;
+      sum.gain -= mass * std::expm1(reference - loss);
+    }
+    return sum;
+  }
+  double Lowest(double) const override { return -epsilon_; }
+  double Highest(double) const override { return epsilon_; }
+  double Atom() const override { return epsilon_; }
+  std::vector<PilotPoint> Pilot() const override {
+    return {{-epsilon_, 1 / (1 + std::exp(epsilon_))}, {epsilon_, 1 / (1 + std::exp(-epsilon_))}};
+  }
+
+ private:
+  double epsilon_;
+};
+
+// Laplace noise of parameter 1/epsilon at 0 against the same at 1: atoms of 1/2 at epsilon and
+// e^-epsilon / 2 at -epsilon, and between them the density e^(-(epsilon - l) / 2) / 4.
+class LaplaceLaw final : public LossLaw {
+ public:
+  explicit LaplaceLaw(double epsilon) : epsilon_(epsilon) {}
+
+  IntervalMass Over(double low, double high, double reference) const override {
+    IntervalMass sum;
+    const auto atom = [&](double loss, double mass) {
+      if (!(low < loss && loss <= high)) return;
+      sum.mass += mass;
+      sum.gain -= mass * std::expm1(reference - loss);
+    };
+    atom(-epsilon_, std::exp(-epsilon_) / 2);
+    atom(epsilon_, 0.5);
+    const double a = std::clamp(low, -epsilon_, epsilon_);
+    const double b = std::clamp(high, -epsilon_, epsilon_);
+    if (a < b) {
+      sum.mass += std::exp((b - epsilon_) / 2) / 2 * -std::expm1((a - b) / 2);
+      sum.gain += Integrate(a, b, 1.0, [&](double loss) {
+        return std::exp((loss - epsilon_) / 2) / 4 * -std::expm1(reference - loss);
+      });
+    }
+    return sum;
+  }
+  double Lowest(double) const override { return -epsilon_; }
+  double Highest(double) const override { return epsilon_; }
+  double Atom() const override { return epsilon_; }
+  std::vector<PilotPoint> Pilot() const override {
+    constexpr int kCells = 32;
+    std::vector<PilotPoint> points = {{-epsilon_, std::exp(-epsilon_) / 2}, {epsilon_, 0.5}};
+    for (int i = 0; i < kCells; ++i) {
+      const double low = epsilon_ * (2.0 * i / kCells - 1);
+      const double high = epsilon_ * (2.0 * (i + 1) / kCells - 1);
+      const double mass = std::exp((high - epsilon_) / 2) / 2 * -std::expm1((low - high) / 2);
+      points.push_back({(low + high) / 2, mass});
+    }
+    return points;
+  }
+
+ private:
+  double epsilon_;
+};
+
+}  // namespace
+
+std::unique_ptr<LossLaw> MakeLossLaw(const Event& event, Direction direction) {
+  switch (event.kind) {
+    case EventKind::kPoissonGaussian:
+      if (event.sampling_rate == 1)
+        return std::make_unique<GaussianLaw>((direction == Direction::kReplace ? 2 : 1) /
+                                             event.noise_multiplier);
+      if (direction == Direction::kReplace)
+        return std::make_unique<ReplacedGaussianLaw>(event.noise_multiplier, event.sampling_rate);
+      return std::make_unique<SampledGaussianLaw>(event.noise_multiplier, event.sampling_rate,
+                                                  direction);
+    case EventKind::kGaussian:
+      return std::make_unique<GaussianLaw>(1 / event.noise_multiplier);
+    case EventKind::kLaplace:
+      return std::make_unique<LaplaceLaw>(event.epsilon);
+    case EventKind::kPureDp:
+    case EventKind::kExponential:
+      return std::make_unique<TwoPointLaw>(event.epsilon);
+    case EventKind::kZcdp:
+      return std::make_unique<GaussianLaw>(std::sqrt(2 * event.rho));
+  }
+  return nullptr;
+}
+
+double OneEventDelta(const LossLaw& law, double epsilon) {
+  return std::clamp(law.Over(epsilon, kInfinity, epsilon).gain, 0.0, 1.0);
+}
+
+}  // namespace tacit::privacy::pld

@@ -1,0 +1,247 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "base/check.h"
+#include "privacy/pld/composition.h"
+#include "privacy/pld/transform.h"
+
+namespace tacit::privacy::pld {
+namespace {
+
+using Complex = std::complex<double>;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUnit = 0x1p-53;
+// Left-out frequencies may be this share of the answer.
+constexpr double kTruncation = 3e-7;
+constexpr int kUpdatesPerResum = 64;
+constexpr int64_t kTurns = 64;
+
+double LogAdd(double a, double b) {
+  const double greater = std::max(a, b);
+  return greater == -kInfinity ? greater : greater + std::log1p(std::exp(std::min(a, b) - greater));
+}
+
+}  // namespace
+
+// |kappa| at a frequency in [0, pi]; it falls with the frequency.
+double Side::KernelSize(double frequency) const {
+  const auto distance = [&](double radius) {
+    const double sine = std::sin(frequency / 2);
+    return std::sqrt((1 - radius) * (1 - radius) + 4 * radius * sine * sine);
+  };
+  const double radius = std::exp(-plan_.tilt * plan_.step);
+  const double shrink = -std::expm1(-plan_.tilt * plan_.step);
+  const double next = radius * std::exp(-plan_.step);
+  const double sine = std::sin(frequency / 2);
+  const double first = std::sqrt(shrink * shrink + 4 * radius * sine * sine);
+  return radius * -std::expm1(-plan_.step) / (first * distance(next));
+}
+
+int64_t Side::ChooseFrequencies(const std::vector<Entry>& laws) {
+  std::vector<TiltedLaw> tilted;
+  double all = 0, widest = 0;
+  for (const Entry& entry : laws) {
+    tilted.push_back(Tilt(*entry.law, plan_.step, plan_.tilt));
+    all += entry.count * tilted.back().variance;
+  }
+  for (size_t i = 0; i < laws.size(); ++i)
+    if (laws[i].count * tilted[i].variance >= 0.05 * all)
+      widest = std::max(widest, tilted[i].variance);
+  int64_t samples = 1 << 12;
+  while (samples < (1 << 17) && static_cast<double>(samples) < 400 * std::sqrt(widest)) samples *= 2;
+
+  const std::vector<double> ends = PieceEnds(samples);
+  std::vector<double> log_bound(ends.size(), 0);
+  for (size_t i = 0; i < laws.size(); ++i) {
+    const std::vector<float> bounds = LogBounds(tilted[i], samples);
+    for (size_t k = 0; k < ends.size(); ++k) log_bound[k] += laws[i].count * bounds[k];
+  }
+  const Saddle& saddle = plan_.saddle;
+  const double tolerance = kTruncation * std::exp(saddle.log_delta - saddle.cumulants.log_moment +
+                                                  saddle.tilt * saddle.epsilon);
+  const double per_radian = static_cast<double>(plan_.period) / (2 * std::numbers::pi);
+  frequencies_ = plan_.period / 2 + 1;
+  for (size_t k = ends.size(); k-- > 0;) {
+    const double begin = k == 0 ? 0 : ends[k - 1];
+    const double number = std::floor(ends[k] * per_radian) - std::floor(begin * per_radian);
+    const double sum = truncated_ + 2 * number / static_cast<double>(plan_.period) *
+                                        std::exp(log_bound[k]) * KernelSize(begin);
+    if (!(sum <= tolerance)) break;
+    truncated_ = sum;
+    frequencies_ = std::min(frequencies_, static_cast<int64_t>(begin * per_radian) + 1);
+  }
+  return frequencies_;
+}
+
+void Side::AddPart(const Kind* kind, const LatticeLaw& law) {
+  const TiltedLaw tilted = Tilt(law, plan_.step, plan_.tilt);
+  Part part;
+  part.centre = tilted.centre;
+  part.log_moment = tilted.log_moment;
+  part.log_moment_above = LogMoment(law, plan_.step, plan_.tilt_above, part.centre);
+  part.log_moment_below = LogMoment(law, plan_.step, plan_.tilt_below, part.centre);
+  part.infinite_mass = law.infinite_mass;
+  // Of a factor: its masses, its sum or transform, its logarithm and that one's multiples. Losses
+  // are good to their last place, which the tilt magnifies.
+  const double size = std::abs(static_cast<double>(part.centre)) + 4 * std::sqrt(tilted.variance);
+  part.rounding = kUnit * (2 * static_cast<double>(law.index.size()) + 1000 +
+                           4 * plan_.tilt * plan_.step * size);
+  part.log_phi = Frequencies(tilted, plan_.period, frequencies_);
+  for (Complex& value : part.log_phi)
+    value = std::norm(value) > 1e-280 ? std::log(value) : Complex(-320, 0);
+  parts_.emplace(kind, std::move(part));
+}
+
+void Side::SetCounts(const std::vector<Counted>& events) {
+  for (const Counted& counted : events) parts_.at(counted.kind).count = counted.count;
+  if (updates_++ % kUpdatesPerResum == 0) {
+    log_total_.assign(static_cast<size_t>(frequencies_), 0);
+    for (auto& [kind, part] : parts_) part.summed = 0;
+  }
+  log_moment_ = log_moment_above_ = log_moment_below_ = infinite_mass_ = rounding_ = 0;
+  centre_ = 0;
+  for (auto& [kind, part] : parts_) {
+    if (const double more = part.count - part.summed; more != 0)
+      for (size_t k = 0; k < log_total_.size(); ++k) log_total_[k] += more * part.log_phi[k];
+    part.summed = part.count;
+    log_moment_ += part.count * part.log_moment;
+    log_moment_above_ += part.count * part.log_moment_above;
+    log_moment_below_ += part.count * part.log_moment_below;
+    infinite_mass_ += part.count * part.infinite_mass;
+    rounding_ += part.count * part.rounding + kUnit * std::abs(part.count * part.log_moment);
+    centre_ += static_cast<int64_t>(part.count) * part.centre;
+  }
+  Resum();
+}
+
+// The coefficients of the series, kernel and 1/N included.
+void Side::Resum() {
+  const double step = plan_.step, size = static_cast<double>(plan_.period);
+  const double shrink = -std::expm1(-plan_.tilt * step);
+  const double shrink_next = -std::expm1(-(plan_.tilt + 1) * step);
+  coefficients_.resize(log_total_.size());
+  coefficient_sum_ = kernel_sum_ = 0;
+  for (size_t k = 0; k < log_total_.size(); ++k) {
+    const double t = 2 * std::numbers::pi * static_cast<double>(k) / size;
+    // 1 - z for z = radius e^(-it) is (1 - radius) + radius (1 - e^(-it)).
+    const double sine = std::sin(t / 2);
+    const Complex turned(2 * sine * sine, std::sin(t));
+    const Complex first = shrink + (1 - shrink) * turned;
+    const Complex next = shrink_next + (1 - shrink_next) * turned;
+    const Complex kernel =
+        std::polar(1 - shrink, -t) * (-std::expm1(-step) / size) / (first * next);
+    const bool alone = k == 0 || 2 * static_cast<int64_t>(k) == plan_.period;
+    coefficients_[k] = std::exp(log_total_[k]) * kernel * (alone ? 1.0 : 2.0);
+    coefficient_sum_ += std::abs(coefficients_[k]);
+    kernel_sum_ += std::abs(kernel) * (alone ? 1.0 : 2.0);
+  }
+}
+
+// The real part of the sum of coefficient * e^(-i t_k (point - centre)).
+double Side::Series(int64_t point) const {
+  const int64_t turns = centre_ - point;
+  const Complex turn = Phase(turns, 1, plan_.period);
+  double sum = 0;
+  Complex phase = 1;
+  for (size_t k = 0; k < coefficients_.size(); ++k) {
+    if (k % kTurns == 0) phase = Phase(turns, static_cast<int64_t>(k), plan_.period);
+    sum += coefficients_[k].real() * phase.real() - coefficients_[k].imag() * phase.imag();
+    phase = Complex(phase.real() * turn.real() - phase.imag() * turn.imag(),
+                    phase.real() * turn.imag() + phase.imag() * turn.real());
+  }
+  return sum;
+}
+
+// What the series may miss, besides wrapping.
+double Side::LeftOut() const {
+  return truncated_ + kernel_sum_ * std::expm1(rounding_) + coefficient_sum_ * kUnit * 256;
+}
+
+// The tilted answers at point + jN, j != 0.
+double Side::Wrapped(int64_t point) const {
+  const double away = static_cast<double>(point - centre_) * plan_.step;
+  const double window = static_cast<double>(plan_.period) * plan_.step;
+  const double above = plan_.tilt_above - plan_.tilt, below = plan_.tilt - plan_.tilt_below;
+  return std::exp(log_moment_above_ - log_moment_ - above * (away + window) + rounding_) /
+             -std::expm1(-above * window) +
+         std::exp(log_moment_below_ - log_moment_ + below * (away - window) + rounding_) /
+             -std::expm1(-below * window);
+}
+
+double Side::LogDelta(int64_t point) const {
+  const double away = static_cast<double>(point - centre_) * plan_.step;
+  const double scale = log_moment_ - plan_.tilt * away;
+  const double slack = rounding_ + kUnit * 4 * (std::abs(log_moment_) + std::abs(scale));
+  if (is_upper_) {
+    const double answer = std::max(Series(point), 0.0) + LeftOut();
+    return std::min(0.0, LogAdd(scale + slack + std::log(answer), std::log(infinite_mass_)));
+  }
+  const double answer = Series(point) - LeftOut() - Wrapped(point);
+  return answer > 0 ? std::min(0.0, scale - slack + std::log(answer)) : -kInfinity;
+}
+
+double Side::DeltaAt(double epsilon) const {
+  const auto point = static_cast<int64_t>(std::floor(epsilon / plan_.step));
+  const double at = std::exp(LogDelta(point)), next = std::exp(LogDelta(point + 1));
+  // delta is linear in e^epsilon between lattice points.
+  const double share = std::expm1(std::max(0.0, epsilon - static_cast<double>(point) * plan_.step)) /
+                       std::expm1(plan_.step);
+  return std::clamp(at + std::min(share, 1.0) * (next - at), 0.0, 1.0);
+}
+
+double Side::Slope(double epsilon) const {
+  const auto point = static_cast<int64_t>(std::floor(epsilon / plan_.step));
+  const auto apart = std::max<int64_t>(1, point / 200);
+  const double drop = LogDelta(point) - LogDelta(point + apart);
+  return std::max(0.0, drop / (static_cast<double>(apart) * plan_.step));
+}
+
+double Side::Epsilon(double log_delta, double guess) const {
+  const auto above = [&](int64_t point) { return LogDelta(point) - log_delta; };
+  if (is_upper_ && !(above(0) > 0)) return 0;
+  // Brackets the crossing from the guess outwards. A lower side may know nothing far away from it.
+  int64_t low = std::max<int64_t>(0, std::llround(guess / plan_.step)), high = low + 1;
+  double at_low = above(low), at_high = at_low;
+  for (int64_t stride = 1; !(at_low > 0); stride *= 4) {
+    if (low == 0) return 0;
+    high = low;
+    at_high = at_low;
+    const double slope = at_low > -kInfinity ? at_low / (plan_.tilt * plan_.step) : 0;
+    low = std::max<int64_t>(0, low - stride - static_cast<int64_t>(-slope));
+    at_low = above(low);
+  }
+  if (!(at_high < 0)) at_high = above(high);
+  for (int64_t stride = 1; at_high > 0; stride *= 4) {
+    low = high;
+    at_low = at_high;
+    high += stride + static_cast<int64_t>(at_high / (plan_.tilt * plan_.step));
+    at_high = above(high);
+  }
+  while (high - low > 1) {
+    double next = static_cast<double>(low) + static_cast<double>(high - low) / 2;
+    if (at_low < kInfinity && at_high > -kInfinity)
+      next = static_cast<double>(low) +
+             static_cast<double>(high - low) * at_low / (at_low - at_high);
+    else if (at_high > -kInfinity)
+      next = static_cast<double>(high) + at_high / (plan_.tilt * plan_.step) - 1;
+    const int64_t point = std::clamp(static_cast<int64_t>(next), low + 1, high - 1);
+    const double value = above(point);
+    (value > 0 ? low : high) = point;
+    (value > 0 ? at_low : at_high) = value;
+    // Regula falsi may creep: a half step from time to time.
+    if (high - low > 1 && static_cast<double>(high - low) > 8) {
+      const int64_t nudge = value > 0 ? point + 2 : point - 2;
+      const double there = above(nudge);
+      (there > 0 ? low : high) = nudge;
+      (there > 0 ? at_low : at_high) = there;
+    }
+  }
+  const double d_low = std::exp(above(low)), d_high = std::exp(above(high));
+  const double share = (d_low - 1) / (d_low - d_high);
+  return static_cast<double>(low) * plan_.step + std::log1p(share * std::expm1(plan_.step));
+}
+
+std::string Side::Debug(double e) const { char b[300]; int64_t i=(int64_t)(e/plan_.step); snprintf(b,300,"K %ld S %g trunc %g round %g eval %g wrap %g lam %g inf %g",frequencies_,Series(i),truncated_,kernel_sum_*std::expm1(rounding_),coefficient_sum_*kUnit*256,Wrapped(i),log_moment_,infinite_mass_); return b;}
+}  // namespace tacit::privacy::pld

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <vector>
+
+#include "privacy/pld/lattice_law.h"
+
+// Fourier transforms of tilted lattice laws: masses p_j e^(c l_j) / M(c).
+namespace tacit::privacy::pld {
+
+struct TiltedLaw {
+  int64_t centre = 0;     // lattice index next to the tilted mean
+  double log_moment = 0;  // log E[e^(c (L - centre))], the law's lacking mass included
+  double variance = 0;    // of the index, tilted
+  double fourth = 0;      // its fourth central moment, at most this
+  std::vector<int64_t> offset;  // index - centre
+  std::vector<double> weight;   // sums to 1
+};
+
+TiltedLaw Tilt(const LatticeLaw& law, double step, double tilt);
+
+// log E[e^(c (L - centre))] alone.
+double LogMoment(const LatticeLaw& law, double step, double tilt, int64_t centre);
+
+// e^(2 pi i index k / period); the angle is reduced in whole numbers, so nothing is lost.
+// REQUIRES 0 <= k.
+std::complex<double> Phase(int64_t index, int64_t k, int64_t period);
+
+// phi(k) = sum of weight * e^(2 pi i k offset / period), for k < count. Each within
+// 2^-53 * (2 * points + 400) of the truth: directly, or by FFT where that is faster (`period` a
+// power of two).
+std::vector<std::complex<double>> Frequencies(const TiltedLaw& law, int64_t period, int64_t count);
+// Whether Frequencies() would rather have a power of two as its period.
+bool WantsFft(size_t points, int64_t period, int64_t count);
+
+// Upper bounds of log |phi| over pieces of the half period of frequencies [0, pi]: first
+// kFinePieces pieces whose ends grow geometrically up to pi / samples * 2, then one piece between
+// each two samples. Between samples |phi|^2 = E[cos(t (I - I'))] bends by at most 2 Var(I).
+inline constexpr int kFinePieces = 96;
+std::vector<double> PieceEnds(int64_t samples);
+std::vector<float> LogBounds(const TiltedLaw& law, int64_t samples);
+
+}  // namespace tacit::privacy::pld
