@@ -29,15 +29,16 @@ Error OutOfReach(const CalibrationTarget& target) {
                       kMostSigma, target.epsilon, target.delta)};
 }
 
-// [low, high] of log sigma around the root of epsilon(sigma) = target, no wider than `width`, or
-// nothing. REQUIRES epsilon falling.
+// [low, high] of log sigma, narrowed around the root of epsilon(sigma) = target, to no more than
+// `width`, or nothing. REQUIRES epsilon falling.
 struct Bracket {
   double low = 0, high = 0;
 };
+const Bracket kWholeRange{std::log(kLeastSigma), std::log(kMostSigma)};
 template <class Epsilon>
-Result<Bracket> Bisect(const CalibrationTarget& target, double width, Epsilon epsilon) {
-  Bracket bracket{std::log(kLeastSigma), std::log(kMostSigma)};
-  if (epsilon(kMostSigma) > target.epsilon) return Fail(OutOfReach(target));
+Result<Bracket> Bisect(const CalibrationTarget& target, Bracket bracket, double width,
+                       Epsilon epsilon) {
+  if (epsilon(std::exp(bracket.high)) > target.epsilon) return Fail(OutOfReach(target));
   while (bracket.high - bracket.low > width) {
     const double middle = (bracket.low + bracket.high) / 2;
     (epsilon(std::exp(middle)) > target.epsilon ? bracket.low : bracket.high) = middle;
@@ -50,21 +51,28 @@ Result<Bracket> Bisect(const CalibrationTarget& target, double width, Epsilon ep
 Result<double> CalibrateRdp(const CalibrationTarget& target, std::span<const double> orders) {
   TACIT_RETURN_IF_ERROR(Check(target));
   const std::span<const double> used = orders.empty() ? DenseRdpOrders() : orders;
-  // Away from the root few orders matter: those near the best at the last sigma.
   double best = 0;
-  const auto epsilon = [&](double sigma) {
-    std::vector<double> near;
-    for (double order : used)
-      if (best == 0 || std::abs(std::log((order - 1) / (best - 1))) < 0.7) near.push_back(order);
-    auto accountant = RdpAccountant::WithOrders(near);
+  const auto epsilon_over = [&](const std::vector<double>& over, double sigma) {
+    auto accountant = RdpAccountant::WithOrders(over);
     if (!accountant ||
         !accountant->Add(Event::PoissonGaussian(sigma, target.sampling_rate), target.steps))
       return std::numeric_limits<double>::infinity();
     const RdpAccountant::Answer answer = accountant->Epsilon(Delta(target.delta));
-    if (std::isfinite(answer.epsilon) && answer.epsilon > 0) best = answer.order;
+    best = answer.order;
     return answer.epsilon;
   };
-  TACIT_ASSIGN(const Bracket bracket, Bisect(target, 2e-7, epsilon));
+  const std::vector<double> all(used.begin(), used.end());
+  TACIT_RETURN_IF_ERROR(RdpAccountant::WithOrders(all));
+  TACIT_ASSIGN(Bracket bracket, Bisect(target, kWholeRange, 0.02,
+                                       [&](double sigma) { return epsilon_over(all, sigma); }));
+  // Near the root only the orders near the best one there matter; fewer orders never promise more.
+  epsilon_over(all, std::exp(bracket.high));
+  std::vector<double> near;
+  for (double order : all)
+    if (std::abs(std::log((order - 1) / (best - 1))) < 0.5) near.push_back(order);
+  bracket.high += 1e-3;
+  TACIT_ASSIGN(bracket, Bisect(target, bracket, 2e-7,
+                               [&](double sigma) { return epsilon_over(near, sigma); }));
   return std::exp(bracket.high);
 }
 
@@ -74,7 +82,7 @@ Result<double> CalibratePld(const CalibrationTarget& target, Adjacency adjacency
   const auto event = [&](double sigma) {
     return Event::PoissonGaussian(sigma, target.sampling_rate);
   };
-  TACIT_ASSIGN(const Bracket rough, Bisect(target, 1e-3, [&](double sigma) {
+  TACIT_ASSIGN(const Bracket rough, Bisect(target, kWholeRange, 1e-3, [&](double sigma) {
                  return PldRoughEpsilon(event(sigma), target.steps, adjacency, delta);
                }));
   // Secant steps on log epsilon over log sigma with certified values, aimed a little below the

@@ -35,6 +35,10 @@ class SampledMoment {
   double Log() {
     const int64_t low = Cell(FixedPoint(0));
     const int64_t high = std::max(Cell(FixedPoint(order_)), low);
+    // Beforehand, or the climb from a lower mode to a higher one far away would be walked step by
+    // step.
+    greatest_ = std::max(LogTerm(static_cast<double>(low) * step_),
+                         LogTerm(static_cast<double>(high) * step_));
     Walk(low, -1, std::numeric_limits<int64_t>::min());
     const int64_t reached = Walk(low + 1, +1, high);
     Walk(high + 1, +1, std::numeric_limits<int64_t>::max());
@@ -138,6 +142,9 @@ double BoundedRangeDivergence(double epsilon, double order) {
 std::vector<double> MakeDenseOrders() {
   std::vector<double> orders;
   for (double more = 0.01; more < 1e6; more *= 1.1) orders.push_back(1 + more);
+  for (int tenths = 11; tenths < 110; ++tenths) orders.push_back(tenths / 10.0);
+  for (int order = 11; order < 64; ++order) orders.push_back(order);
+  std::sort(orders.begin(), orders.end());
   return orders;
 }
 

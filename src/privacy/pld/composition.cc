@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <utility>
-#include <cstdio>
-#include <cstdlib>
 
 #include "privacy/pld/transform.h"
 
@@ -96,8 +94,7 @@ Status Composition::Replan(const Saddle& saddle, double budget, double cells, bo
     if (both) count = std::max(count, lower.ChooseFrequencies(lowers));
     const int64_t power = PowerOfTwoFrom(plan.period);
     const double kinds = static_cast<double>(laws.size());
-    if (power <= kLongestFft &&
-        WantsFft(static_cast<size_t>(points / kinds), power, count)) {
+    if (power <= kLongestFft && WantsFft(static_cast<size_t>(points / kinds), power, count)) {
       plan.period = power;
       count = power / 2 + 1;
       upper = Side(plan, true);
@@ -148,13 +145,12 @@ void Composition::ForgetStale() {
   if (!plan_) return;
   double more = 0;
   for (const Counted& counted : events_)
-    if (!upper_->Has(counted.kind))
-      more += counted.count * CumulantsAt(counted, 0).variance;
+    if (!upper_->Has(counted.kind)) more += counted.count * CumulantsAt(counted, 0).variance;
   if (more > 0.5 * plan_->saddle.cumulants.variance) plan_.reset();
 }
 
-// Asks under the plan at hand; where the bounds are far apart, under a new one, and then under plans
-// made for what the last one found. `ask` returns the bounds and how far apart they are.
+// Asks under the plan at hand; where the bounds are far apart, under a new one, and then under
+// plans made for what the last one found. `ask` returns the bounds and how far apart they are.
 template <class MakeSaddle, class Ask>
 Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask) {
   if (events_.empty()) return Interval{};
@@ -165,7 +161,8 @@ Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask) {
       const Saddle saddle = make_saddle();
       const double known = last_ ? BudgetFor(last_->epsilon, last_->slope) : UsualBudget(saddle);
       budget = std::min({budget / 4, known, UsualBudget(saddle)});
-      TACIT_RETURN_IF_ERROR(Replan(saddle, budget, kUsualCells * std::sqrt(std::exp2(plans - 1)), true));
+      TACIT_RETURN_IF_ERROR(
+          Replan(saddle, budget, kUsualCells * std::sqrt(std::exp2(plans - 1)), true));
     }
     Refresh();
     if (upper_->rounding() > kMostRounding) {
@@ -175,8 +172,8 @@ Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask) {
     }
     const Asked asked = ask(*upper_, *lower_);
     last_ = asked;
-    if(getenv("DBG")) fprintf(stderr,"plan %d budget %g step %g period %ld tilt %g eps [%g %g] slope %g dist %g | %s\n",plans,budget,plan_->step,plan_->period,plan_->tilt,asked.interval.lower,asked.interval.upper,asked.slope,asked.distance,lower_->Debug(asked.interval.upper).c_str());
-    const bool close = asked.distance <= kCloseEpsilon + std::max(kClose, accepted_) * asked.epsilon;
+    const bool close =
+        asked.distance <= kCloseEpsilon + std::max(kClose, accepted_) * asked.epsilon;
     if (close || plans == kMostPlans) {
       if (!close) accepted_ = 1.25 * asked.distance / std::max(asked.epsilon, kCloseEpsilon);
       return asked.interval;
@@ -194,8 +191,8 @@ Result<Interval> Composition::Epsilon(double log_delta) {
   };
   return Answer(make_saddle, [&](const Side& upper, const Side& lower) {
     Asked asked;
-    asked.epsilon = upper.Epsilon(log_delta, last_ && last_->epsilon > 0 ? last_->epsilon
-                                                                 : plan_->saddle.epsilon);
+    asked.epsilon = upper.Epsilon(
+        log_delta, last_ && last_->epsilon > 0 ? last_->epsilon : plan_->saddle.epsilon);
     asked.interval = {std::min(lower.Epsilon(log_delta, asked.epsilon), asked.epsilon),
                       asked.epsilon};
     asked.distance = asked.epsilon - asked.interval.lower;
@@ -245,8 +242,8 @@ Result<double> Composition::ChernoffLogDelta(double epsilon, bool afresh) {
     rounding += counted.count * (moment.rounding + 0x1p-50 * std::abs(moment.log_moment));
   }
   const double c = plan.tilt;
-  const double log_delta = log_moment + rounding - c * epsilon - std::log1p(c) -
-                           c * std::log1p(1 / c);
+  const double log_delta =
+      log_moment + rounding - c * epsilon - std::log1p(c) - c * std::log1p(1 / c);
   return std::log(std::exp(log_delta) + infinite);
 }
 

@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <vector>
-#include <string>
 
 #include "base/result.h"
 #include "privacy/pld/kind.h"
@@ -44,8 +43,9 @@ class Side {
 
   Side(const Plan& plan, bool is_upper) : plan_(plan), is_upper_(is_upper) {}
 
-  // How many frequencies `laws` (each with its count) need so that what is left out does not matter;
-  // also fixes the bound of what is left out. To be called once, with every law of the plan.
+  // How many frequencies `laws` (each with its count) need so that what is left out does not
+  // matter; also fixes the bound of what is left out. To be called once, with every law of the
+  // plan.
   struct Entry {
     const LatticeLaw* law = nullptr;
     double count = 0;
@@ -66,7 +66,6 @@ class Side {
 
   // -d log delta / d epsilon, near this epsilon.
   double Slope(double epsilon) const;
-  std::string Debug(double eps) const;
   double rounding() const { return rounding_; }
 
  private:
@@ -129,7 +128,7 @@ class Composition {
   std::optional<Side> upper_, lower_;
   std::optional<Plan> plan_;
   std::optional<Asked> last_;  // what a new plan starts from
-  double last_count_ = 0;  // for how many events, of how many kinds, that was
+  double last_count_ = 0;      // for how many events, of how many kinds, that was
   size_t last_kinds_ = 0;
   double accepted_ = 0;  // relative distance between the bounds that finer lattices did not mend
   struct Moment {

@@ -75,8 +75,8 @@ Cumulants CumulantsAt(const Counted& one, double tilt) {
   for (const PilotPoint& point : one.kind->pilot) {
     if (point.loss > one.cap) continue;
     const double more = small ? point.mass * std::expm1(tilt * point.loss) : 0;
-    const double weight = small ? point.mass + more
-                                : point.mass * std::exp(tilt * point.loss - shift);
+    const double weight =
+        small ? point.mass + more : point.mass * std::exp(tilt * point.loss - shift);
     excess += more;
     sum += weight;
     first += weight * point.loss;
@@ -108,9 +108,9 @@ Saddle SaddleForDelta(std::span<const Counted> events, double log_delta) {
   if (bound(saddle.tilt) <= 0) return SaddleForEpsilon(events, 0);
   saddle.cumulants = CumulantsAt(events, saddle.tilt);
   saddle.log_delta = log_delta;
-  saddle.epsilon = std::clamp(
-      (saddle.cumulants.log_moment - LogWidth(saddle) - log_delta) / saddle.tilt, 0.0,
-      bound(saddle.tilt));
+  saddle.epsilon =
+      std::clamp((saddle.cumulants.log_moment - LogWidth(saddle) - log_delta) / saddle.tilt, 0.0,
+                 bound(saddle.tilt));
   return saddle;
 }
 
@@ -122,9 +122,9 @@ Saddle SaddleForEpsilon(std::span<const Counted> events, double epsilon) {
   saddle.tilt = Minimise(bound);
   saddle.cumulants = CumulantsAt(events, saddle.tilt);
   saddle.epsilon = epsilon;
-  saddle.log_delta = std::min({0.0, bound(saddle.tilt),
-                               saddle.cumulants.log_moment - saddle.tilt * epsilon -
-                                   LogWidth(saddle)});
+  saddle.log_delta =
+      std::min({0.0, bound(saddle.tilt),
+                saddle.cumulants.log_moment - saddle.tilt * epsilon - LogWidth(saddle)});
   return saddle;
 }
 

@@ -23,7 +23,8 @@ int64_t CellAt(double longest, int64_t spacing) {
 constexpr double kNoGain = 1e-14;
 // Of an interval's mass beyond its point: enough to keep the point.
 constexpr double kCrowd = 0.02;
-// How many intervals at either end are looked at, and may be swallowed by one.
+// How many intervals at either end are looked at, and may be swallowed by one; the outermost may
+// swallow any number if it lies beyond 0, for then its gain does change sign before the other end.
 constexpr size_t kSettled = 12;
 constexpr int kAbsorbed = 3;
 
@@ -110,9 +111,7 @@ class LowerLaw {
   double FromNext(size_t i) const {
     return i + 1 < intervals_.size() ? AboveRight(i) / -std::expm1(-Gap(i)) : 0;
   }
-  double FromPrevious(size_t i) const {
-    return i > 0 ? AboveLeft(i) / std::expm1(Gap(i - 1)) : 0;
-  }
+  double FromPrevious(size_t i) const { return i > 0 ? AboveLeft(i) / std::expm1(Gap(i - 1)) : 0; }
   // What each neighbour may take at most.
   double Lendable(size_t i) const {
     return 0.49 * (intervals_[i].held.mass - std::max(0.0, intervals_[i].held.gain));
@@ -162,8 +161,8 @@ class LowerLaw {
       intervals_.erase(intervals_.begin());
     }
     for (size_t i = 0; i + 2 < intervals_.size() && i < kSettled; ++i)
-      for (int absorbed = 0; absorbed < kAbsorbed && i + 2 < intervals_.size() &&
-                             FromNext(i) > Lendable(i + 1);
+      for (int absorbed = 0; (absorbed < kAbsorbed || (i == 0 && PointLoss(0) < 0)) &&
+                             i + 2 < intervals_.size() && FromNext(i) > Lendable(i + 1);
            ++absorbed) {
         Merged grown = intervals_[i];
         grown.high = intervals_[i + 1].high;
@@ -194,9 +193,10 @@ class LowerLaw {
       intervals_.pop_back();
     }
     for (size_t back = 1; back + 2 < intervals_.size() && back <= kSettled; ++back)
-      for (int absorbed = 0; absorbed < kAbsorbed && back + 2 < intervals_.size(); ++absorbed) {
+      for (int absorbed = 0; back + 2 < intervals_.size(); ++absorbed) {
         const size_t i = intervals_.size() - back;
         if (FromPrevious(i) <= Lendable(i - 1)) break;
+        if (absorbed >= kAbsorbed && !(back == 1 && PointLoss(i) > 0)) break;
         Merged grown = intervals_[i];
         grown.low = intervals_[i - 1].low;
         Measure(grown);

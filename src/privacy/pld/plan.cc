@@ -81,7 +81,8 @@ Plan MakePlan(std::span<const Counted> events, const Saddle& saddle, double budg
   double longest = std::numeric_limits<double>::infinity();
   for (const Counted& counted : events)
     if (const double edge = counted.kind->law->Edge(); mind_edges && edge > 0)
-      longest = std::min(longest, std::max(edge / 2, 1e-4 * (saddle.epsilon + 1e-3) / counted.count));
+      longest =
+          std::min(longest, std::max(edge / 2, 1e-4 * (saddle.epsilon + 1e-3) / counted.count));
   plan.step = Step(events, plan.spacing_scale, longest);
   plan.tail = TailFor(events, saddle.log_delta);
   return plan;

@@ -15,13 +15,13 @@ inline constexpr double kUsualCells = 24;
 // The numbers a composition is computed with. Bounds hold for any of them; they are tight where the
 // plan fits the question.
 struct Plan {
-  Saddle saddle;         // what it was made for
-  double tilt = 0;       // c: masses are weighted with e^(c loss)
-  double step = 0;       // of the lattice
-  int64_t period = 0;    // of the Fourier transform, in steps: what lies outside wraps around
-  double tilt_above = 0; // c + s and c - s', whose moments bound what wraps from above and below
+  Saddle saddle;          // what it was made for
+  double tilt = 0;        // c: masses are weighted with e^(c loss)
+  double step = 0;        // of the lattice
+  int64_t period = 0;     // of the Fourier transform, in steps: what lies outside wraps around
+  double tilt_above = 0;  // c + s and c - s', whose moments bound what wraps from above and below
   double tilt_below = 0;
-  double tail = 0;       // mass that a law's grid may leave out
+  double tail = 0;  // mass that a law's grid may leave out
   double spacing_scale = 0;
   double cells_per_scale = 0;  // see MakeGrid
 

@@ -24,8 +24,8 @@ double TailReach(double tail) {
 // Where (1 - q) N(0, s^2) + q N(1, s^2) has at most `tail` above.
 double MixtureReach(double sigma, double rate, double tail) {
   const auto above = [&](double x) {
-    return (1 - rate) * NormalMass(x / sigma, kReach) +
-               rate * NormalMass((x - 1) / sigma, kReach) > tail;
+    return (1 - rate) * NormalMass(x / sigma, kReach) + rate * NormalMass((x - 1) / sigma, kReach) >
+           tail;
   };
   double low = 0, high = 1 + kReach * sigma;
   while (high - low > 1e-3 * sigma) {
@@ -166,8 +166,8 @@ double ReplacedGaussianLaw::Loss(double x) const {
          std::log1p(rate_ * std::expm1((-2 * x - 1) / (2 * variance)));
 }
 
-// With s = e^(x / s^2), c = q e^(-1 / (2 s^2)): c s^2 + (1 - q)(1 - e^l) s - c e^l = 0, the positive
-// root; the law is odd, so l >= 0 is enough.
+// With s = e^(x / s^2), c = q e^(-1 / (2 s^2)): c s^2 + (1 - q)(1 - e^l) s - c e^l = 0, the
+// positive root; the law is odd, so l >= 0 is enough.
 double ReplacedGaussianLaw::Inverse(double loss) const {
   if (loss < 0) return -Inverse(-loss);
   if (loss > 700) return kInfinity;
@@ -175,14 +175,14 @@ double ReplacedGaussianLaw::Inverse(double loss) const {
   const double half = (1 - rate_) * std::expm1(loss) / 2;
   const double root = half + std::sqrt(half * half + c * c * std::exp(loss));
   // s - 1 = (root - c) / c, written so that small losses keep their digits.
-  const double excess =
-      half + (half * half + c * c * std::expm1(loss)) / (c + std::sqrt(half * half +
-                                                                      c * c * std::exp(loss)));
+  const double excess = half + (half * half + c * c * std::expm1(loss)) /
+                                   (c + std::sqrt(half * half + c * c * std::exp(loss)));
   const double log_s = root > 2 * c ? std::log(root / c) : std::log1p(excess / c);
   return sigma_ * sigma_ * log_s;
 }
 
-// The integral over (a, b] of dP (1 - e^(reference - L)) = density(0) (numerator - e^r denominator).
+// The integral over (a, b] of dP (1 - e^(reference - L)) = density(0) (numerator - e^r
+// denominator).
 double ReplacedGaussianLaw::Gain(double a, double b, double reference) const {
   const double variance = sigma_ * sigma_;
   const double zero = Inverse(reference);

@@ -33,8 +33,8 @@ class SampledGaussianLaw final : public LossLaw {
   double Edge() const override;
 
  private:
-  double LogRatio(double x) const;      // log w(x)
-  double Inverse(double ratio) const;   // x where log w is `ratio`; -infinity below its range
+  double LogRatio(double x) const;     // log w(x)
+  double Inverse(double ratio) const;  // x where log w is `ratio`; -infinity below its range
   double Gain(double a, double b, double reference) const;
 
   double sigma_, rate_;

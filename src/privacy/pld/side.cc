@@ -50,7 +50,8 @@ int64_t Side::ChooseFrequencies(const std::vector<Entry>& laws) {
     if (laws[i].count * tilted[i].variance >= 0.05 * all)
       widest = std::max(widest, tilted[i].variance);
   int64_t samples = 1 << 12;
-  while (samples < (1 << 17) && static_cast<double>(samples) < 400 * std::sqrt(widest)) samples *= 2;
+  while (samples < (1 << 17) && static_cast<double>(samples) < 400 * std::sqrt(widest))
+    samples *= 2;
 
   const std::vector<double> ends = PieceEnds(samples);
   std::vector<double> log_bound(ends.size(), 0);
@@ -186,8 +187,9 @@ double Side::DeltaAt(double epsilon) const {
   const auto point = static_cast<int64_t>(std::floor(epsilon / plan_.step));
   const double at = std::exp(LogDelta(point)), next = std::exp(LogDelta(point + 1));
   // delta is linear in e^epsilon between lattice points.
-  const double share = std::expm1(std::max(0.0, epsilon - static_cast<double>(point) * plan_.step)) /
-                       std::expm1(plan_.step);
+  const double share =
+      std::expm1(std::max(0.0, epsilon - static_cast<double>(point) * plan_.step)) /
+      std::expm1(plan_.step);
   return std::clamp(at + std::min(share, 1.0) * (next - at), 0.0, 1.0);
 }
 
@@ -222,8 +224,8 @@ double Side::Epsilon(double log_delta, double guess) const {
   while (high - low > 1) {
     double next = static_cast<double>(low) + static_cast<double>(high - low) / 2;
     if (at_low < kInfinity && at_high > -kInfinity)
-      next = static_cast<double>(low) +
-             static_cast<double>(high - low) * at_low / (at_low - at_high);
+      next =
+          static_cast<double>(low) + static_cast<double>(high - low) * at_low / (at_low - at_high);
     else if (at_high > -kInfinity)
       next = static_cast<double>(high) + at_high / (plan_.tilt * plan_.step) - 1;
     const int64_t point = std::clamp(static_cast<int64_t>(next), low + 1, high - 1);
@@ -243,5 +245,4 @@ double Side::Epsilon(double log_delta, double guess) const {
   return static_cast<double>(low) * plan_.step + std::log1p(share * std::expm1(plan_.step));
 }
 
-std::string Side::Debug(double e) const { char b[300]; int64_t i=(int64_t)(e/plan_.step); snprintf(b,300,"K %ld S %g trunc %g round %g eval %g wrap %g lam %g inf %g",frequencies_,Series(i),truncated_,kernel_sum_*std::expm1(rounding_),coefficient_sum_*kUnit*256,Wrapped(i),log_moment_,infinite_mass_); return b;}
 }  // namespace tacit::privacy::pld

@@ -115,8 +115,8 @@ TiltedLaw Tilt(const LatticeLaw& law, double step, double tilt) {
   double greatest = -std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < law.index.size(); ++i)
     if (law.mass[i] > 0)
-      greatest = std::max(greatest, tilt * step * static_cast<double>(law.index[i]) +
-                                        std::log(law.mass[i]));
+      greatest = std::max(greatest,
+                          tilt * step * static_cast<double>(law.index[i]) + std::log(law.mass[i]));
   double sum = 0, mean = 0;
   for (size_t i = 0; i < law.index.size(); ++i) {
     const double exponent = tilt * step * static_cast<double>(law.index[i]) - greatest;
@@ -180,7 +180,8 @@ std::vector<float> LogBounds(const TiltedLaw& law, int64_t samples) {
     const int64_t k = static_cast<int64_t>(i) - kFinePieces + 1;
     if (k >= 1)
       squared = std::max(std::norm(at[static_cast<size_t>(k)]),
-                         std::norm(at[static_cast<size_t>(k + 1)])) + bend;
+                         std::norm(at[static_cast<size_t>(k + 1)])) +
+                bend;
     // The quartic falls up to t^2 = 12 Var / fourth.
     if (ends[i] * ends[i] * fourth < 12 * law.variance) {
       const double t = begin * begin;

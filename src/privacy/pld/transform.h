@@ -10,10 +10,10 @@
 namespace tacit::privacy::pld {
 
 struct TiltedLaw {
-  int64_t centre = 0;     // lattice index next to the tilted mean
-  double log_moment = 0;  // log E[e^(c (L - centre))], the law's lacking mass included
-  double variance = 0;    // of the index, tilted
-  double fourth = 0;      // its fourth central moment, at most this
+  int64_t centre = 0;           // lattice index next to the tilted mean
+  double log_moment = 0;        // log E[e^(c (L - centre))], the law's lacking mass included
+  double variance = 0;          // of the index, tilted
+  double fourth = 0;            // its fourth central moment, at most this
   std::vector<int64_t> offset;  // index - centre
   std::vector<double> weight;   // sums to 1
 };
