@@ -7,68 +7,74 @@
 // A row that nobody activated is written with probability p0 = Psi(tau / (C1 sigma1)) (appendix B.2
 // prints squares) and MUST then receive noise: a row without noise would say that nobody was there.
 // Both queries see the same batch, so a step costs one Gaussian of (sigma1^-2 + sigma2^-2)^(-1/2).
+// All sums lie on grids (grid.h) when noise is added. Contributions v_i are rounded down to V's, so
+// that none is longer than C1; what rounding can add to g_i is taken off C2 before the clip
+// (FlatClip).
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <vector>
 
 #include "base/check.h"
 #include "mechanism/clipping.h"
+#include "mechanism/grid.h"
 #include "mechanism/mechanism.h"
 #include "mechanism/sigma_split.h"
 
 namespace tacit::mechanism {
 namespace {
 
-constexpr int kFloatBits = 24;
+// Of thresholds, in steps: far above any sum.
+constexpr double kThresholdMax = 0x1p60;
 
-void CheckOptions(const AdaFestOptions& options) {
+const AdaFestOptions& Checked(const AdaFestOptions& options) {
   for (double positive : {options.sigma_selection, options.sigma_gradient, options.clip_selection,
                           options.clip_gradient, options.expected_batch})
     TACIT_CHECK(positive > 0 && std::isfinite(positive), "AdaFEST needs noise, clips and a batch");
   TACIT_CHECK(std::isfinite(options.threshold));
+  return options;
 }
 
 class AdaFest final : public Mechanism {
  public:
   AdaFest(const RowSpace& space, const AdaFestOptions& options)
-      : space_(space), options_(options), clip_(options.clip_gradient) {
-    CheckOptions(options);
+      : space_(space),
+        options_(Checked(options)),
+        map_grid_(
+            MakeGrid(options.clip_selection, options.clip_selection * options.sigma_selection)),
+        sum_grid_(MakeGrid(options.clip_gradient, options.clip_gradient * options.sigma_gradient)),
+        threshold_(static_cast<int64_t>(std::ceil(
+            std::clamp(options.threshold / map_grid_.step, -kThresholdMax, kThresholdMax)))),
+        clip_(options.clip_gradient, sum_grid_.step) {
     charge_ = {.mechanism = privacy::MechanismKind::kAdaFest,
                .noise_multiplier = CombineSigma(
                    {.selection = options.sigma_selection, .gradient = options.sigma_gradient}),
                .sigma_selection = options.sigma_selection,
                .sigma_gradient = options.sigma_gradient,
                .clip_selection = options.clip_selection,
-               .clip_gradient = options.clip_gradient};
-    const double largest = std::min(1.0, options.clip_selection);
-    grid_ = std::exp2(std::ceil(std::log2(largest * options.expected_batch)) - kFloatBits);
-    grid_ = std::min(grid_, largest * 0x1p-10);  // beyond 2^14 units, not to round all away
-    extra_probability_ =
-        std::erfc(options.threshold / selection_stddev() / std::numbers::sqrt2) / 2;
+               .clip_gradient = options.clip_gradient,
+               .sampling_rate = options.sampling_rate};
+    extra_probability_ = noise::GridGaussianTail(map_grid_.stddev, threshold_);
   }
 
   void Select(const model::Activations& activations, noise::NoiseSource& noise,
               model::RowSelection* selection) override {
     SumContributions(activations);
-    noise.AddGaussian(selection_stddev(), contributions_);
+    noise.AddGridGaussian(map_grid_.stddev, contributions_);
     selection->kept.resize(contributions_.size());
     for (size_t i = 0; i < contributions_.size(); ++i)
-      selection->kept[i] = contributions_[i] >= options_.threshold;
+      selection->kept[i] = contributions_[i] >= threshold_;
     // What stays here is one step's private data.
-    std::fill(contributions_.begin(), contributions_.end(), 0.0f);
+    std::fill(contributions_.begin(), contributions_.end(), 0);
     SelectExtra(activations.rows, noise, &selection->extra);
   }
 
   const model::ScaleRule& scale_rule() const override { return clip_; }
 
   void Finalize(noise::NoiseSource& noise, model::StepGradient* sum) override {
-    const double stddev = options_.clip_gradient * options_.sigma_gradient;
-    const auto scale = static_cast<float>(1 / options_.expected_batch);
-    for (std::vector<float>* part : {&sum->dense, &sum->row_values}) {
-      noise.AddGaussian(stddev, *part);
-      for (float& value : *part) value *= scale;
-    }
+    TACIT_CHECK(sum->row_sums.size() == sum->row_values.size(), "rows are summed on the grid");
+    const double factor = 1 / options_.expected_batch;
+    Release(sum_grid_, factor, noise, sum->dense);
+    Release(sum_grid_, factor, noise, sum->row_sums, sum->row_values);
   }
 
   const privacy::Charge& charge() const override { return charge_; }
@@ -77,20 +83,27 @@ class AdaFest final : public Mechanism {
   }
 
  private:
-  double selection_stddev() const { return options_.clip_selection * options_.sigma_selection; }
-
-  // contributions_ = the clipped contribution vectors, summed, on the rows somebody activated. Each
-  // is rounded down to a grid on which the sum over a batch is exact in f32: rounded sums could
-  // differ by more than the one unit in which two neighbours differ.
+  // contributions_ = the clipped contribution vectors, in steps, summed on the rows somebody
+  // activated.
   void SumContributions(const model::Activations& activations) {
-    contributions_.assign(activations.rows.size(), 0.0f);
+    contributions_.assign(activations.rows.size(), 0);
     for (size_t unit = 0; unit < activations.units(); ++unit) {
       const auto rows = activations.UnitRows(unit);
-      const double active = static_cast<double>(rows.size());
-      const double clipped = std::min(1.0, options_.clip_selection / std::sqrt(active));
-      const auto contribution = static_cast<float>(std::floor(clipped / grid_) * grid_);
+      if (rows.empty()) continue;
+      const int64_t contribution = Contribution(rows.size());
       for (uint32_t place : rows) contributions_[place] += contribution;
     }
+  }
+
+  // The most whole steps, at most 1 / step, of which `active` have a norm of at most C1. In
+  // integers: active * steps^2 <= (C1 / step)^2, where C1 / step is below 2^31.
+  int64_t Contribution(size_t active) const {
+    const auto clip = static_cast<uint64_t>(options_.clip_selection / map_grid_.step);
+    auto steps =
+        static_cast<uint64_t>(static_cast<double>(clip) / std::sqrt(static_cast<double>(active)));
+    while (active * steps * steps > clip * clip) --steps;
+    return static_cast<int64_t>(
+        std::min(static_cast<double>(steps), std::floor(1 / map_grid_.step)));
   }
 
   // Rows that pass by noise alone. Walking by geometric skips over the whole space costs what is
@@ -112,11 +125,12 @@ class AdaFest final : public Mechanism {
 
   const RowSpace& space_;
   const AdaFestOptions options_;
+  const Grid map_grid_, sum_grid_;
+  const int64_t threshold_;  // tau in steps of the map's grid
   const FlatClip clip_;
   privacy::Charge charge_;
-  double grid_ = 0;                   // of contributions
-  double extra_probability_ = 0;      // p0
-  std::vector<float> contributions_;  // V on activated rows
+  double extra_probability_ = 0;        // p0
+  std::vector<int64_t> contributions_;  // V on activated rows, in steps
 };
 
 }  // namespace

@@ -38,6 +38,7 @@ struct AdaFestOptions {
   double clip_gradient = 1;    // C2
   double threshold = 0;        // tau
   double expected_batch = 0;   // public divisor
+  double sampling_rate = 1;    // of the participation that feeds it; for the charge
 };
 
 // DP-AdaFEST with a fixed threshold (paper 003; corrected in the comments of the implementation).

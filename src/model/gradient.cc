@@ -34,6 +34,7 @@ void StepGradient::Reset(const RowSpace& space, const Activations& activations,
   }
   while (extra < selection.extra.size()) append(selection.extra[extra++]);
   row_values.assign(floats, 0.0f);
+  row_sums.clear();
 }
 
 }  // namespace tacit::model

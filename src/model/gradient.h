@@ -25,6 +25,9 @@ struct StepGradient {
   std::vector<uint64_t> rows;   // kept and extra rows, ascending
   std::vector<size_t> row_end;  // per row: end of its floats in row_values
   std::vector<float> row_values;
+  // Where the rule has a grid: the rows' sums in its steps, laid out as row_values, which are then
+  // all zero until Finalize. Else empty.
+  std::vector<int64_t> row_sums;
   std::vector<uint32_t>
       kept_place;  // per row of Activations::rows: its place in `rows`, or kNotKept
 
@@ -33,6 +36,10 @@ struct StepGradient {
   std::span<float> Row(size_t i) {
     const size_t begin = i == 0 ? 0 : row_end[i - 1];
     return {row_values.data() + begin, row_end[i] - begin};
+  }
+  std::span<int64_t> RowSum(size_t i) {
+    const size_t begin = i == 0 ? 0 : row_end[i - 1];
+    return {row_sums.data() + begin, row_end[i] - begin};
   }
   // Lays out zeroed rows for the selection and zeroed dense parameters.
   void Reset(const RowSpace& space, const Activations& activations, const RowSelection& selection,
@@ -44,6 +51,9 @@ struct GroupNorms {
   size_t groups = 0;
   size_t units = 0;
   std::vector<float> squared;
+  // Where the rule has a grid: by how much rounding to it can lengthen what a unit changes in the
+  // scaled sum, per unit. Else empty.
+  std::vector<float> rounding = {};
 };
 
 // From one unit's squared group norms to what each of its groups is multiplied by. Pure: the model
@@ -54,6 +64,10 @@ class ScaleRule {
   // False when every scale is 1 whatever the norms: the model then skips them, does not call
   // Scales and leaves GroupNorms::squared empty.
   virtual bool needs_norms() const { return true; }
+  // A power of two: each unit's scaled gradient of a row is rounded to the nearest multiple of it,
+  // and rows are summed as integers; dense sums will be rounded to it by Finalize. 0: all sums are
+  // in floats. REQUIRES needs_norms() where it is not 0.
+  virtual double grid_step() const { return 0; }
   // scales[g * units + u] for every group and unit.
   virtual void Scales(const GroupNorms& norms, std::span<float> scales) const = 0;
 };

@@ -85,6 +85,7 @@ struct Pctr::Impl {
 
   // Per step, of ClippedSum.
   std::vector<uint32_t> example_end;
+  std::vector<uint32_t> unit_coordinates;
   std::vector<float> unit_scale, example_scale;
 
   size_t groups() const { return layers.size() + 1; }
@@ -92,6 +93,7 @@ struct Pctr::Impl {
   void FindExampleEnds(const Examples& examples);
   void Norms(const Examples& examples, const Activations& activations,
              std::span<const uint32_t> kept_place, GroupNorms* norms);
+  void BoundRounding(double grid_step, GroupNorms* norms) const;
   void DropUnboundedUnits(GroupNorms* norms);
   void SpreadScales(const Examples& examples);
 };
@@ -185,9 +187,13 @@ Status Pctr::ClippedSum(const Examples& examples, const Activations& activations
   norms->groups = impl_->groups();
   norms->units = examples.units;
   norms->squared.clear();
+  norms->rounding.clear();
   impl_->example_scale.clear();
+  const double grid_step = rule.grid_step();
+  TACIT_CHECK(grid_step == 0 || rule.needs_norms(), "a grid is for what is bounded");
   if (rule.needs_norms()) {
     impl_->Norms(examples, activations, sum->kept_place, norms);
+    if (grid_step > 0) impl_->BoundRounding(grid_step, norms);
     impl_->unit_scale.resize(norms->squared.size());
     rule.Scales(*norms, impl_->unit_scale);
     impl_->SpreadScales(examples);
@@ -195,8 +201,13 @@ Status Pctr::ClippedSum(const Examples& examples, const Activations& activations
   const size_t rows_at = impl_->layers.size() * examples.size;
   const std::span<const float> scale = impl_->example_scale;
   TACIT_RETURN_IF_ERROR(impl_->net->Sum(scale.empty() ? scale : scale.first(rows_at), sum->dense));
-  impl_->row_gradients.AddTo(examples, impl_->input_gradient.view(),
-                             scale.empty() ? scale : scale.subspan(rows_at), sum);
+  const auto row_scale = scale.empty() ? scale : scale.subspan(rows_at);
+  if (grid_step > 0) {
+    impl_->row_gradients.SumOnGrid(examples, impl_->input_gradient.view(), row_scale, grid_step,
+                                   sum);
+  } else {
+    impl_->row_gradients.AddTo(examples, impl_->input_gradient.view(), row_scale, sum);
+  }
   return {};
 }
 
@@ -208,9 +219,23 @@ void Pctr::Impl::Norms(const Examples& examples, const Activations& activations,
     return std::span(norms->squared).subspan(g * norms->units, norms->units);
   };
   for (size_t l = 0; l < layers.size(); ++l) net->SquaredNorms(l, example_end, group(l));
+  unit_coordinates.resize(norms->units);
   row_gradients.SquaredNorms(examples, activations, kept_place, example_end, input_gradient.view(),
-                             group(layers.size()));
+                             group(layers.size()), unit_coordinates);
   DropUnboundedUnits(norms);
+}
+
+// Of a unit's n numbers in rows each moves by half a step at most. The dense sum is rounded as a
+// whole, so that a unit can shift each of its d numbers by one step more than it adds: a - b and
+// round(a) - round(b) differ by at most one. Together, by the triangle inequality,
+// step * (sqrt(n) / 2 + sqrt(d)); a little more, for it is kept in a float.
+void Pctr::Impl::BoundRounding(double grid_step, GroupNorms* norms) const {
+  const double dense = std::sqrt(static_cast<double>(layers.back().offset + layers.back().size()));
+  norms->rounding.resize(norms->units);
+  for (size_t u = 0; u < norms->units; ++u)
+    norms->rounding[u] = static_cast<float>(
+        grid_step * (std::sqrt(static_cast<double>(unit_coordinates[u])) / 2 + dense) *
+        (1 + 0x1p-20));
 }
 
 void Pctr::Impl::FindExampleEnds(const Examples& examples) {

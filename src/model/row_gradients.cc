@@ -1,6 +1,7 @@
 #include "model/row_gradients.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/check.h"
 
@@ -8,6 +9,13 @@ namespace tacit::model {
 namespace {
 
 constexpr uint32_t kNone = StepGradient::kNotKept;
+
+// The nearest integer of a number below 2^51 in magnitude: adding this leaves it in the low bits.
+// The compiler makes vector code of it, as it does not of a conversion.
+constexpr double kToInteger = 0x1.8p52;
+[[gnu::always_inline]] inline int64_t Nearest(double x) {
+  return std::bit_cast<int64_t>(x + kToInteger) - std::bit_cast<int64_t>(kToInteger);
+}
 
 // Calls body(slot, place) for every entry of one example.
 template <class Body>
@@ -30,9 +38,10 @@ RowGradients::RowGradients(std::vector<uint32_t> column, std::vector<uint32_t> d
 void RowGradients::SquaredNorms(const Examples& examples, const Activations& activations,
                                 std::span<const uint32_t> kept_place,
                                 std::span<const uint32_t> example_end,
-                                ops::ConstMatrix input_gradient, std::span<float> out) {
+                                ops::ConstMatrix input_gradient, std::span<float> out,
+                                std::span<uint32_t> coordinates) {
   TACIT_CHECK(kept_place.size() == activations.rows.size() && out.size() == example_end.size() &&
-                  out.size() == activations.units(),
+                  out.size() == activations.units() && out.size() == coordinates.size(),
               "norms are of the activations' units");
   workers_.Run(out.size(), [&](size_t begin, size_t end, size_t worker) {
     UnitSums& scratch = unit_sums_[worker];
@@ -42,18 +51,20 @@ void RowGradients::SquaredNorms(const Examples& examples, const Activations& act
       const size_t first = u == 0 ? 0 : example_end[u - 1], last = example_end[u];
       // As many entries as distinct rows: nothing occurs twice.
       const size_t entries = EntryBegin(examples, last) - EntryBegin(examples, first);
-      const double norm = entries == activations.UnitRows(u).size()
-                              ? UnitNorm(examples, kept_place, first, last, input_gradient)
-                              : UnitNormOfRepeats(examples, kept_place, static_cast<uint32_t>(u),
-                                                  first, last, input_gradient, &scratch);
-      out[u] = static_cast<float>(norm);
+      const UnitNorm norm = entries == activations.UnitRows(u).size()
+                                ? NormOf(examples, kept_place, first, last, input_gradient)
+                                : NormOfRepeats(examples, kept_place, static_cast<uint32_t>(u),
+                                                first, last, input_gradient, &scratch);
+      out[u] = static_cast<float>(norm.squared);
+      coordinates[u] = static_cast<uint32_t>(norm.coordinates);
     }
   });
 }
 
-double RowGradients::UnitNorm(const Examples& examples, std::span<const uint32_t> kept_place,
-                              size_t first, size_t last, ops::ConstMatrix input_gradient) const {
-  double norm = 0;
+RowGradients::UnitNorm RowGradients::NormOf(const Examples& examples,
+                                            std::span<const uint32_t> kept_place, size_t first,
+                                            size_t last, ops::ConstMatrix input_gradient) const {
+  UnitNorm norm;
   for (size_t i = first; i < last; ++i) {
     const float* gradient = input_gradient.Row(i);
     ForEachEntry(examples, i, slots(), EntryBegin(examples, i), [&](size_t slot, uint32_t place) {
@@ -62,16 +73,18 @@ double RowGradients::UnitNorm(const Examples& examples, std::span<const uint32_t
       double sum = 0;
 #pragma omp simd reduction(+ : sum)
       for (size_t c = 0; c < dim_[slot]; ++c) sum += double{g[c]} * double{g[c]};
-      norm += sum;
+      norm.squared += sum;
+      norm.coordinates += dim_[slot];
     });
   }
   return norm;
 }
 
-double RowGradients::UnitNormOfRepeats(const Examples& examples,
-                                       std::span<const uint32_t> kept_place, uint32_t unit,
-                                       size_t first, size_t last, ops::ConstMatrix input_gradient,
-                                       UnitSums* scratch) const {
+RowGradients::UnitNorm RowGradients::NormOfRepeats(const Examples& examples,
+                                                   std::span<const uint32_t> kept_place,
+                                                   uint32_t unit, size_t first, size_t last,
+                                                   ops::ConstMatrix input_gradient,
+                                                   UnitSums* scratch) const {
   scratch->sums.clear();
   for (size_t i = first; i < last; ++i) {
     const float* gradient = input_gradient.Row(i);
@@ -86,8 +99,8 @@ double RowGradients::UnitNormOfRepeats(const Examples& examples,
       for (size_t c = 0; c < dim; ++c) to[c] += gradient[column_[slot] + c];
     });
   }
-  double norm = 0;
-  for (double x : scratch->sums) norm += x * x;
+  UnitNorm norm{.squared = 0, .coordinates = scratch->sums.size()};
+  for (double x : scratch->sums) norm.squared += x * x;
   return norm;
 }
 
@@ -116,22 +129,68 @@ void RowGradients::SortOccurrences(const Examples& examples, const StepGradient&
   }
 }
 
+// The gradient of an occurrence; those that come next are asked for.
+const float* RowGradients::At(ops::ConstMatrix input_gradient, uint32_t occurrence,
+                              size_t dim) const {
+  constexpr size_t kAhead = 8;
+  const Occurrence at = occurrence_[occurrence];
+  if (occurrence + kAhead < occurrence_.size()) {
+    const Occurrence next = occurrence_[occurrence + kAhead];
+    __builtin_prefetch(input_gradient.Row(next.example) + column_[next.slot]);
+  }
+  TACIT_CHECK(dim_[at.slot] == dim, "a slot's rows are of its own table");
+  return input_gradient.Row(at.example) + column_[at.slot];
+}
+
 void RowGradients::AddRow(ops::ConstMatrix input_gradient, std::span<const float> scale, size_t row,
                           std::span<float> out) const {
-  constexpr size_t kAhead = 8;
   const uint32_t end = occurrence_end_[row];
   for (uint32_t i = row == 0 ? 0 : occurrence_end_[row - 1]; i < end; ++i) {
-    const Occurrence at = occurrence_[i];
-    if (i + kAhead < occurrence_.size()) {
-      const Occurrence next = occurrence_[i + kAhead];
-      __builtin_prefetch(input_gradient.Row(next.example) + column_[next.slot]);
-    }
-    TACIT_CHECK(dim_[at.slot] == out.size(), "a slot's rows are of its own table");
-    const float* from = input_gradient.Row(at.example) + column_[at.slot];
-    const float factor = scale.empty() ? 1.0f : scale[at.example];
+    const float* from = At(input_gradient, i, out.size());
+    const float factor = scale.empty() ? 1.0f : scale[occurrence_[i].example];
     float* to = out.data();
 #pragma GCC ivdep
     for (size_t c = 0; c < out.size(); ++c) to[c] += factor * from[c];
+  }
+}
+
+void RowGradients::SumOnGrid(const Examples& examples, ops::ConstMatrix input_gradient,
+                             std::span<const float> scale, double step, StepGradient* sum) {
+  TACIT_CHECK(scale.size() == examples.size, "only what is bounded can be rounded");
+  SortOccurrences(examples, *sum);
+  sum->row_sums.assign(sum->row_values.size(), 0);
+  workers_.Run(sum->rows.size(), [&](size_t begin, size_t end, size_t worker) {
+    for (size_t row = begin; row < end; ++row)
+      SumRowOnGrid(examples, input_gradient, scale, 1 / step, row, &unit_sums_[worker].sums,
+                   sum->RowSum(row));
+  });
+}
+
+// Occurrences of one unit stand side by side, for examples ascend by unit.
+void RowGradients::SumRowOnGrid(const Examples& examples, ops::ConstMatrix input_gradient,
+                                std::span<const float> scale, double per_step, size_t row,
+                                std::vector<double>* unit_sum, std::span<int64_t> out) const {
+  const size_t dim = out.size();
+  int64_t* to = out.data();
+  const uint32_t end = occurrence_end_[row];
+  for (uint32_t i = row == 0 ? 0 : occurrence_end_[row - 1]; i < end;) {
+    const uint32_t example = occurrence_[i].example, unit = examples.unit_of[example];
+    const double factor = double{scale[example]} * per_step;
+    const auto is_of_unit = [&](uint32_t at) {
+      return at < end && examples.unit_of[occurrence_[at].example] == unit;
+    };
+    const float* from = At(input_gradient, i, dim);
+    if (!is_of_unit(++i)) {
+#pragma GCC ivdep
+      for (size_t c = 0; c < dim; ++c) to[c] += Nearest(from[c] * factor);
+      continue;
+    }
+    unit_sum->assign(from, from + dim);
+    for (; is_of_unit(i); ++i) {
+      from = At(input_gradient, i, dim);
+      for (size_t c = 0; c < dim; ++c) (*unit_sum)[c] += from[c];
+    }
+    for (size_t c = 0; c < dim; ++c) to[c] += Nearest((*unit_sum)[c] * factor);
   }
 }
 

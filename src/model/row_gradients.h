@@ -21,15 +21,22 @@ class RowGradients {
   RowGradients(std::vector<uint32_t> column, std::vector<uint32_t> dim, WorkerPool& workers);
 
   // out[u] = squared norm of unit u's gradient over the rows with kept_place; occurrences of one
-  // row are added before they are squared. `example_end` per unit.
+  // row are added before they are squared. coordinates[u] = how many numbers that gradient has.
+  // `example_end` per unit.
   void SquaredNorms(const Examples& examples, const Activations& activations,
                     std::span<const uint32_t> kept_place, std::span<const uint32_t> example_end,
-                    ops::ConstMatrix input_gradient, std::span<float> out);
+                    ops::ConstMatrix input_gradient, std::span<float> out,
+                    std::span<uint32_t> coordinates);
 
   // Adds the rows' sums, each example scaled, into sum's rows. Occurrences are added in the order
   // of the batch, whatever the number of workers. An empty `scale` is all ones.
   void AddTo(const Examples& examples, ops::ConstMatrix input_gradient,
              std::span<const float> scale, StepGradient* sum);
+  // The same on a grid: fills sum's row_sums. A unit's occurrences of a row are added in double, in
+  // the order in which its norm was taken, scaled, and rounded once. `scale` per example, equal
+  // within a unit.
+  void SumOnGrid(const Examples& examples, ops::ConstMatrix input_gradient,
+                 std::span<const float> scale, double step, StepGradient* sum);
 
  private:
   struct Occurrence {
@@ -43,14 +50,23 @@ class RowGradients {
     std::vector<double> sums;
   };
 
-  double UnitNorm(const Examples& examples, std::span<const uint32_t> kept_place, size_t first,
+  struct UnitNorm {
+    double squared = 0;
+    size_t coordinates = 0;
+  };
+
+  UnitNorm NormOf(const Examples& examples, std::span<const uint32_t> kept_place, size_t first,
                   size_t last, ops::ConstMatrix input_gradient) const;
-  double UnitNormOfRepeats(const Examples& examples, std::span<const uint32_t> kept_place,
-                           uint32_t unit, size_t first, size_t last,
-                           ops::ConstMatrix input_gradient, UnitSums* scratch) const;
+  UnitNorm NormOfRepeats(const Examples& examples, std::span<const uint32_t> kept_place,
+                         uint32_t unit, size_t first, size_t last, ops::ConstMatrix input_gradient,
+                         UnitSums* scratch) const;
   void SortOccurrences(const Examples& examples, const StepGradient& sum);
   void AddRow(ops::ConstMatrix input_gradient, std::span<const float> scale, size_t row,
               std::span<float> out) const;
+  void SumRowOnGrid(const Examples& examples, ops::ConstMatrix input_gradient,
+                    std::span<const float> scale, double per_step, size_t row,
+                    std::vector<double>* unit_sum, std::span<int64_t> out) const;
+  const float* At(ops::ConstMatrix input_gradient, uint32_t occurrence, size_t dim) const;
 
   size_t slots() const { return dim_.size(); }
   uint32_t EntryBegin(const Examples& examples, size_t example) const {

@@ -6,32 +6,37 @@
 #include <memory>
 #include <span>
 
+#include "noise/aes_ctr.h"
+#include "noise/secret_pages.h"
+
 namespace tacit::noise {
 
 // The keystream of AES-256-CTR (NIST SP 800-38A) as a source of random words. Made 16 KiB at a
 // time, because OpenSSL is four times slower on 1 KiB calls.
 //
-// Key and unused keystream lie in memory that is locked (as far as the limit allows), kept out of
-// core dumps, wiped when done and zeroed by the kernel in a forked child, which is how a child
-// knows that it must take a key of its own. OpenSSL's copy of the key schedule is on its own heap;
-// it wipes it on release. Not thread-safe.
+// Key schedule and unused keystream lie in memory that is locked (as far as the limit allows), kept
+// out of core dumps, wiped when done and zeroed by the kernel in a forked child, which is how a
+// child knows that it must take a key of its own. Where OpenSSL makes the stream, its copy of the
+// key schedule is on its own heap; it wipes it on release. Not thread-safe.
 class Keystream {
  public:
   static constexpr size_t kChunkBytes = 16 << 10;
-  using Key = std::array<uint8_t, 32>;
-  using CounterBlock = std::array<uint8_t, 16>;
+  using Key = AesCtr::Key;
+  using CounterBlock = AesCtr::CounterBlock;
 
   // A key from getrandom(2).
   Keystream();
   // A known key, for test vectors and tests that plant a weak stream. Never for noise.
-  Keystream(const Key& key, const CounterBlock& counter);
+  Keystream(const Key& key, const CounterBlock& counter,
+            std::unique_ptr<AesCtr> cipher = MakeAesCtr());
   ~Keystream();
   Keystream(const Keystream&) = delete;
   Keystream& operator=(const Keystream&) = delete;
 
-  // The next words of the stream, at least two, at most `words_max` or what is left of the chunk,
-  // an even number. Valid until the next call. REQUIRES words_max >= 2.
-  std::span<const uint32_t> Take(size_t words_max);
+  // The next words of the stream, in whole granules: at least one, at most as fit into `words_max`
+  // or into what is left of the chunk. What is left and is no whole granule is dropped. Valid until
+  // the next call. REQUIRES an even granule of at most kChunkBytes, and words_max >= granule.
+  std::span<const uint32_t> Take(size_t words_max, size_t granule = 2);
   // The next 64 bits.
   uint64_t Next64();
 
@@ -39,22 +44,22 @@ class Keystream {
   void Rekey();
 
  private:
-  struct Secret;
-  struct SecretDeleter {
-    void operator()(Secret* secret) const;
-  };
-  struct CipherDeleter {
-    void operator()(void* context) const;
+  // Whole pages of their own. All zero in a forked child.
+  struct Secret {
+    uint64_t alive;
+    Key key;
+    CounterBlock counter;
+    alignas(64) std::array<uint8_t, kChunkBytes> chunk;
   };
 
   void SetKey();
   void Refill();
   bool InForkedChild() const;
 
-  std::unique_ptr<Secret, SecretDeleter> secret_;
-  std::unique_ptr<void, CipherDeleter> cipher_;  // EVP_CIPHER_CTX
-  size_t used_ = kChunkBytes;                    // bytes of the chunk given out
-  int owner_pid_ = 0;  // set only where the kernel cannot wipe memory on fork
+  SecretPages<Secret> secret_;
+  std::unique_ptr<AesCtr> cipher_;
+  size_t used_ = kChunkBytes;  // bytes of the chunk given out
+  int owner_pid_ = 0;          // set only where the kernel cannot wipe memory on fork
 };
 
 }  // namespace tacit::noise

@@ -6,6 +6,11 @@
 
 namespace tacit::noise {
 
+// Standard deviations, in steps of the grid, between which AddGridGaussian works. Below, its dither
+// would be seen; above, its lowest bits would not be random.
+inline constexpr double kGridStddevMin = 0x1p7;
+inline constexpr double kGridStddevMax = 0x1p38;
+
 // The randomness of privacy: a CSPRNG keyed from getrandom(2), never from a seed, never persisted.
 // Rekey() takes a new key; the trainer asks for it at every commit, so that a cloned machine
 // repeats at most what its original draws between the cloning and the next commit. After fork() a
@@ -14,12 +19,25 @@ class NoiseSource {
  public:
   virtual ~NoiseSource() = default;
 
-  // values[i] += stddev * z_i, z_i independent standard normals. stddev is rounded up to a float.
+  // values[i] += floor(stddev * z_i) + d_i, in steps of the caller's grid: z_i independent standard
+  // normals, d_i independent and uniform on as many integers as the power of two in (stddev / 128,
+  // stddev / 64], the middle one being 1/2. For integers x, x + floor(s z) + d is x + s z rounded
+  // down plus something independent of x: whatever the Gaussian mechanism promises, it keeps.
+  // src/noise/README.md says how near the draws are to that. Sums wrap at 2^63.
+  // REQUIRES kGridStddevMin <= stddev <= kGridStddevMax.
+  virtual void AddGridGaussian(double stddev, std::span<int64_t> values) = 0;
+  // values[i] += stddev * z_i in f32, z_i independent standard normals; stddev is rounded up to a
+  // float. No noise for what is released: the sum's rounding tells about what was there (Mironov,
+  // 2012).
   virtual void AddGaussian(double stddev, std::span<float> values) = 0;
   // out[i] = z_i.
   virtual void FillGaussian(std::span<double> out) = 0;
   // Uniform in (0, 1), 53 bits, never 0 or 1.
   virtual double Uniform() = 0;
+  // True with probability p in [0, 1], exact to 2^-128.
+  virtual bool Bernoulli(double p) = 0;
+  // -ln(-ln U): P(g <= x) = exp(-exp(-x)).
+  virtual double Gumbel() = 0;
   // Number of failures before the first success of independent trials of probability p in (0, 1]:
   // floor(ln U / log1p(-p)). Saturates at 2^63.
   virtual uint64_t GeometricSkip(double p) = 0;
@@ -28,6 +46,9 @@ class NoiseSource {
 
   virtual void Rekey() = 0;
 };
+
+// P(what AddGridGaussian adds >= threshold).
+double GridGaussianTail(double stddev, int64_t threshold);
 
 // The product's noise. Fails the process only when the system has no entropy.
 std::unique_ptr<NoiseSource> MakeNoiseSource();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <utility>
 
 #include "base/check.h"
@@ -12,7 +11,25 @@ namespace tacit::noise {
 StreamNoise::StreamNoise() : StreamNoise(std::make_unique<Keystream>()) {}
 
 StreamNoise::StreamNoise(std::unique_ptr<Keystream> stream)
-    : stream_(std::move(stream)), add_box_muller_(FastestBoxMuller()) {}
+    : stream_(std::move(stream)),
+      add_box_muller_(FastestBoxMuller()),
+      fill_normals_(FastestFillNormals()),
+      add_grid_(FastestAddGrid()) {}
+
+void StreamNoise::AddGridGaussian(double stddev, std::span<int64_t> values) {
+  const int dither_bits = DitherBits(stddev);
+  while (values.size() >= 2) {
+    const auto bits = stream_->Take(values.size() / 2 * kWordsPerPair, kWordsPerPair);
+    const size_t pairs = bits.size() / kWordsPerPair;
+    add_grid_(bits.data(), stddev, dither_bits, values.data(), values.data() + pairs, pairs);
+    values = values.subspan(2 * pairs);
+  }
+  if (!values.empty()) {
+    int64_t unused = 0;
+    add_grid_(stream_->Take(kWordsPerPair, kWordsPerPair).data(), stddev, dither_bits,
+              values.data(), &unused, 1);
+  }
+}
 
 void StreamNoise::AddGaussian(double stddev, std::span<float> values) {
   TACIT_CHECK(stddev >= 0 && std::isfinite(stddev));
@@ -32,20 +49,35 @@ void StreamNoise::AddGaussian(double stddev, std::span<float> values) {
 }
 
 void StreamNoise::FillGaussian(std::span<double> out) {
-  for (size_t i = 0; i < out.size(); i += 2) {
-    const double radius = std::sqrt(-2.0 * std::log(Uniform()));
-    const double angle = 2.0 * std::numbers::pi * Uniform();
-    out[i] = radius * std::cos(angle);
-    if (i + 1 < out.size()) out[i + 1] = radius * std::sin(angle);
+  while (out.size() >= 2) {
+    const auto bits = stream_->Take(out.size() / 2 * kWordsPerPair, kWordsPerPair);
+    const size_t pairs = bits.size() / kWordsPerPair;
+    fill_normals_(bits.data(), out.data(), out.data() + pairs, pairs);
+    out = out.subspan(2 * pairs);
+  }
+  if (!out.empty()) {
+    double unused = 0;
+    fill_normals_(stream_->Take(kWordsPerPair, kWordsPerPair).data(), out.data(), &unused, 1);
   }
 }
 
 double StreamNoise::Uniform() {
-  while (true) {
-    const uint64_t bits = stream_->Next64() >> 11;
-    if (bits != 0) return static_cast<double>(bits) * 0x1p-53;
-  }
+  // 0 becomes the smallest of the others.
+  return static_cast<double>(std::max<uint64_t>(stream_->Next64() >> 11, 1)) * 0x1p-53;
 }
+
+// The first 128 bits of a uniform number against those of p.
+bool StreamNoise::Bernoulli(double p) {
+  TACIT_CHECK(p >= 0 && p <= 1, "a probability");
+  const uint64_t high = stream_->Next64(), low = stream_->Next64();
+  if (p == 1) return true;
+  const double scaled = p * 0x1p64, whole = std::floor(scaled);
+  const auto p_high = static_cast<uint64_t>(whole);
+  const auto p_low = static_cast<uint64_t>((scaled - whole) * 0x1p64);
+  return high < p_high || (high == p_high && low < p_low);
+}
+
+double StreamNoise::Gumbel() { return -std::log(-std::log(Uniform())); }
 
 uint64_t StreamNoise::GeometricSkip(double p) {
   TACIT_CHECK(p > 0 && p <= 1, "a probability in (0, 1]");

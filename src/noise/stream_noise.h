@@ -5,13 +5,13 @@
 #include <span>
 
 #include "noise/box_muller.h"
+#include "noise/grid_gaussian.h"
 #include "noise/keystream.h"
 #include "noise/noise.h"
 
 namespace tacit::noise {
 
-// NoiseSource over an AES-256-CTR keystream. Every sampler draws from the one stream, so a new
-// sampler (integer noise on a grid) needs nothing but Next64().
+// NoiseSource over an AES-256-CTR keystream. Every sampler draws from the one stream.
 class StreamNoise final : public NoiseSource {
  public:
   // The product's: a key from getrandom(2).
@@ -19,9 +19,12 @@ class StreamNoise final : public NoiseSource {
   // Over a given stream, for tests.
   explicit StreamNoise(std::unique_ptr<Keystream> stream);
 
+  void AddGridGaussian(double stddev, std::span<int64_t> values) override;
   void AddGaussian(double stddev, std::span<float> values) override;
   void FillGaussian(std::span<double> out) override;
   double Uniform() override;
+  bool Bernoulli(double p) override;
+  double Gumbel() override;
   uint64_t GeometricSkip(double p) override;
   double GaussianTail(double lower) override;
   void Rekey() override { stream_->Rekey(); }
@@ -29,6 +32,8 @@ class StreamNoise final : public NoiseSource {
  private:
   std::unique_ptr<Keystream> stream_;
   BoxMullerFunction add_box_muller_;
+  FillNormalsFunction fill_normals_;
+  AddGridFunction add_grid_;
 };
 
 }  // namespace tacit::noise

@@ -55,19 +55,24 @@ TEST(AdaFest, ChargesBothQueriesAsOneGaussian) {
   EXPECT_EQ(charge.clip_gradient, 2);
 }
 
-// Keeps what it should have added noise to.
+// Keeps what it should have added noise to, and how much.
 class Recorder final : public noise::NoiseSource {
  public:
-  void AddGaussian(double, std::span<float> values) override {
+  void AddGridGaussian(double stddev, std::span<int64_t> values) override {
+    asked_stddev = stddev;
     seen.assign(values.begin(), values.end());
   }
+  void AddGaussian(double, std::span<float>) override { ADD_FAILURE() << "noise off the grid"; }
   void FillGaussian(std::span<double>) override {}
   double Uniform() override { return 0.5; }
+  bool Bernoulli(double p) override { return p > 0.5; }
+  double Gumbel() override { return 0; }
   uint64_t GeometricSkip(double) override { return uint64_t{1} << 63; }
   double GaussianTail(double lower) override { return lower; }
   void Rekey() override {}
 
-  std::vector<float> seen;
+  double asked_stddev = 0;
+  std::vector<int64_t> seen;
 };
 
 // Neighbours differ in one unit: wherever it stands in the batch, the sums before noise differ by
@@ -79,8 +84,8 @@ TEST(AdaFest, OneUnitMovesTheContributionsByAtMostTheClip) {
     options.clip_selection = clip;
     options.expected_batch = 2048;
     const auto mechanism = MakeAdaFest(space, options);
+    Recorder noise;
     const auto sums = [&](const StepUnits& units) {
-      Recorder noise;
       model::RowSelection selection;
       mechanism->Select(ActivationsOf(units), noise, &selection);
       return noise.seen;
@@ -89,17 +94,21 @@ TEST(AdaFest, OneUnitMovesTheContributionsByAtMostTheClip) {
     StepUnits units(2048);
     for (size_t u = 0; u < units.size(); ++u)
       for (uint64_t row = 0; row < 10 + u * u % 90; ++row) units[u].rows[row] = {1};
-    const std::vector<float> all = sums(units);
+    const std::vector<int64_t> all = sums(units);
+    // In steps of the grid; a power of two, so that nothing here is rounded.
+    const double clip_steps = noise.asked_stddev / options.sigma_selection;
+    EXPECT_EQ(std::exp2(std::round(std::log2(clip / clip_steps))) * clip_steps, clip);
     for (const size_t gone : {0u, 700u, 2047u}) {
       StepUnits neighbour = units;
       neighbour[gone].rows.clear();
-      const std::vector<float> rest = sums(neighbour);
-      double squared = 0;
+      const std::vector<int64_t> rest = sums(neighbour);
+      uint64_t squared = 0;
       for (size_t row = 0; row < rest.size(); ++row)
-        squared += std::pow(double{all[row]} - double{rest[row]}, 2);
-      EXPECT_LE(squared, clip * clip) << clip << " without unit " << gone;
+        squared += static_cast<uint64_t>((all[row] - rest[row]) * (all[row] - rest[row]));
+      const auto most = static_cast<uint64_t>(std::floor(clip_steps));
+      EXPECT_LE(squared, most * most) << clip << " without unit " << gone;
       const double whole = std::min(clip, std::sqrt(static_cast<double>(units[gone].rows.size())));
-      EXPECT_GT(std::sqrt(squared), 0.99 * whole);
+      EXPECT_GT(std::sqrt(static_cast<double>(squared)), 0.99 * whole / clip * clip_steps);
     }
   }
 }
@@ -111,7 +120,12 @@ TEST(AdaFest, ExtraRowsComeAsOftenAsPromised) {
   AdaFestOptions options = Options();
   options.threshold = 25;  // 5 standard deviations: p0 = 2.87e-7
   const auto mechanism = MakeAdaFest(space, options);
-  EXPECT_NEAR(mechanism->ExpectedExtraRows(), 3e9 * testing::NormalCdf(-5), 1e-3);
+  // The noise is a normal and a dither that makes it wider by some 10^-5: 2^26 steps of 2^-30.
+  double p0 = 0;
+  for (double place = -0.4995; place < 0.5; place += 0.001)
+    p0 += testing::NormalCdf(-5 + place * 0x1p-4 / 5) / 1000;
+  EXPECT_NEAR(mechanism->ExpectedExtraRows(), 3e9 * p0, 1e-3);
+  EXPECT_NEAR(mechanism->ExpectedExtraRows(), 3e9 * testing::NormalCdf(-5), 0.2);
   auto noise = FixedNoise();
   model::RowSelection selection;
   double count = 0, places = 0;

@@ -16,7 +16,7 @@ uint32_t PlaceOf(const std::vector<uint64_t>& rows, uint64_t row) {
 
 // Zeroed rows for what was selected.
 model::StepGradient Layout(const RowSpace& space, const model::Activations& activations,
-                           const model::RowSelection& selection) {
+                           const model::RowSelection& selection, double grid_step) {
   model::StepGradient sum;
   sum.dense.assign(kDenseSize, 0);
   sum.rows = selection.extra;
@@ -26,20 +26,26 @@ model::StepGradient Layout(const RowSpace& space, const model::Activations& acti
   size_t end = 0;
   for (uint64_t row : sum.rows) sum.row_end.push_back(end += DimOf(space, row));
   sum.row_values.assign(end, 0);
+  if (grid_step > 0) sum.row_sums.assign(end, 0);
   return sum;
 }
 
-// Squared norms of the dense part and of the selected rows, per unit.
+// Squared norms of the dense part and of the selected rows, per unit, and what rounding adds.
 model::GroupNorms NormsOf(const StepUnits& units, const model::Activations& activations,
-                          const model::RowSelection& selection) {
-  model::GroupNorms norms{.groups = 2, .units = units.size(), .squared = {}};
+                          const model::RowSelection& selection, double grid_step) {
+  model::GroupNorms norms{.groups = 2, .units = units.size(), .squared = {}, .rounding = {}};
   norms.squared.assign(2 * units.size(), 0);
   for (size_t u = 0; u < units.size(); ++u) {
-    double dense = 0, rows = 0;
+    double dense = 0, rows = 0, coordinates = 0;
     for (double value : units[u].dense) dense += value * value;
-    for (const auto& [row, values] : units[u].rows)
-      if (selection.kept[PlaceOf(activations.rows, row)])
-        for (double value : values) rows += value * value;
+    for (const auto& [row, values] : units[u].rows) {
+      if (!selection.kept[PlaceOf(activations.rows, row)]) continue;
+      coordinates += static_cast<double>(values.size());
+      for (double value : values) rows += value * value;
+    }
+    if (grid_step > 0)
+      norms.rounding.push_back(static_cast<float>(
+          grid_step * (std::sqrt(double{kDenseSize}) + std::sqrt(coordinates) / 2)));
     norms.squared[u] = static_cast<float>(dense);
     norms.squared[units.size() + u] = static_cast<float>(rows);
   }
@@ -67,8 +73,9 @@ Update RunStep(Mechanism& mechanism, const RowSpace& space, const StepUnits& uni
   const model::Activations activations = ActivationsOf(units);
   model::RowSelection selection;
   mechanism.Select(activations, noise, &selection);
-  model::StepGradient sum = Layout(space, activations, selection);
-  const model::GroupNorms norms = NormsOf(units, activations, selection);
+  const double step = mechanism.scale_rule().grid_step();
+  model::StepGradient sum = Layout(space, activations, selection, step);
+  const model::GroupNorms norms = NormsOf(units, activations, selection, step);
   std::vector<float> scales(norms.squared.size());
   mechanism.scale_rule().Scales(norms, scales);
   for (size_t u = 0; u < units.size(); ++u) {
@@ -76,9 +83,15 @@ Update RunStep(Mechanism& mechanism, const RowSpace& space, const StepUnits& uni
       sum.dense[i] += scales[u] * static_cast<float>(units[u].dense[i]);
     for (const auto& [row, values] : units[u].rows) {
       if (!selection.kept[PlaceOf(activations.rows, row)]) continue;
-      const auto out = sum.Row(PlaceOf(sum.rows, row));
-      for (size_t i = 0; i < values.size(); ++i)
-        out[i] += scales[units.size() + u] * static_cast<float>(values[i]);
+      const size_t place = PlaceOf(sum.rows, row);
+      for (size_t i = 0; i < values.size(); ++i) {
+        const double scaled = double{scales[units.size() + u]} * values[i];
+        if (step > 0) {
+          sum.RowSum(place)[i] += std::llround(scaled / step);
+        } else {
+          sum.Row(place)[i] += static_cast<float>(scaled);
+        }
+      }
     }
   }
   mechanism.Finalize(noise, &sum);

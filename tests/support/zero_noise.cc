@@ -9,9 +9,12 @@ namespace {
 
 class ZeroNoise final : public NoiseSource {
  public:
+  void AddGridGaussian(double, std::span<int64_t>) override {}
   void AddGaussian(double, std::span<float>) override {}
   void FillGaussian(std::span<double> out) override { std::fill(out.begin(), out.end(), 0.0); }
   double Uniform() override { return 0.5; }
+  bool Bernoulli(double p) override { return p > 0.5; }
+  double Gumbel() override { return 0; }
   uint64_t GeometricSkip(double) override { return uint64_t{1} << 63; }  // no extra rows
   double GaussianTail(double lower) override { return std::max(lower, 0.0); }
   void Rekey() override {}

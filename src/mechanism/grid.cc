@@ -1,0 +1,71 @@
+#include "mechanism/grid.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace tacit::mechanism {
+namespace {
+
+constexpr double kMostSteps = 0x1p50;
+// Added to a number of magnitude below 2^51, this leaves it rounded to an integer in the low bits.
+// The compiler makes vector code of that, as it does not of conversions.
+constexpr double kToInteger = 0x1.8p52;
+constexpr size_t kBlock = 2048;  // integers that stay in the first-level cache
+
+// What is no number fails the first comparison.
+double Bounded(double x) {
+  x = x > -kMostSteps ? x : -kMostSteps;
+  return x < kMostSteps ? x : kMostSteps;
+}
+
+int64_t Nearest(double x) {
+  return std::bit_cast<int64_t>(Bounded(x) + kToInteger) - std::bit_cast<int64_t>(kToInteger);
+}
+
+double ToDouble(int64_t n) {
+  constexpr auto most = static_cast<int64_t>(kMostSteps);
+  n = n > -most ? n : -most;
+  n = n < most ? n : most;
+  return std::bit_cast<double>(n + std::bit_cast<int64_t>(kToInteger)) - kToInteger;
+}
+
+}  // namespace
+
+Grid MakeGrid(double clip, double stddev) {
+  TACIT_CHECK(clip > 0 && stddev > 0 && std::isfinite(clip) && std::isfinite(stddev));
+  const int exponent = std::max(std::ilogb(clip) - 30, std::ilogb(stddev) - 37);
+  const Grid grid{.step = std::ldexp(1, exponent), .stddev = std::ldexp(stddev, -exponent)};
+  TACIT_CHECK(grid.stddev >= noise::kGridStddevMin && grid.stddev <= noise::kGridStddevMax,
+              "the noise is too small for its clip");
+  return grid;
+}
+
+void Release(const Grid& grid, double factor, noise::NoiseSource& noise, std::span<int64_t> sums,
+             std::span<float> out) {
+  TACIT_CHECK(sums.size() == out.size());
+  factor *= grid.step;
+  while (!sums.empty()) {
+    const size_t n = std::min(kBlock, sums.size());
+    noise.AddGridGaussian(grid.stddev, sums.first(n));
+    for (size_t i = 0; i < n; ++i) out[i] = static_cast<float>(ToDouble(sums[i]) * factor);
+    sums = sums.subspan(n);
+    out = out.subspan(n);
+  }
+}
+
+void Release(const Grid& grid, double factor, noise::NoiseSource& noise, std::span<float> values) {
+  const double per_step = 1 / grid.step;
+  std::array<int64_t, kBlock> steps;
+  while (!values.empty()) {
+    const auto block = values.first(std::min(kBlock, values.size()));
+    for (size_t i = 0; i < block.size(); ++i) steps[i] = Nearest(block[i] * per_step);
+    Release(grid, factor, noise, std::span(steps).first(block.size()), block);
+    values = values.subspan(block.size());
+  }
+}
+
+}  // namespace tacit::mechanism

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "noise/noise.h"
+
+// Noise on a public power-of-two grid. Sums that lie on it get integer noise and become floats
+// afterwards, by a function of the noisy integer alone: no bit of a released float depends on the
+// data but through that integer (Mironov, 2012).
+namespace tacit::mechanism {
+
+// A query's grid: its step, and its noise in steps.
+struct Grid {
+  double step = 0;
+  double stddev = 0;
+};
+
+// The grid of a query of this sensitivity and noise: 2^-30 of the sensitivity, rounded down to a
+// power of two; coarser where the noise is above 128 times the sensitivity, for then noise and
+// sums must still fit. REQUIRES 2^-23 <= stddev / clip <= 2^40.
+Grid MakeGrid(double clip, double stddev);
+
+// out[i] = factor * step * (sums[i] + noise). `sums` are left noisy.
+void Release(const Grid& grid, double factor, noise::NoiseSource& noise, std::span<int64_t> sums,
+             std::span<float> out);
+// values[i] = factor * step * (round(values[i] / step) + noise). Values beyond 2^50 steps count as
+// 2^50, which brings no two of them further apart.
+void Release(const Grid& grid, double factor, noise::NoiseSource& noise, std::span<float> values);
+
+}  // namespace tacit::mechanism
