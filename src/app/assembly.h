@@ -14,6 +14,7 @@
 #include "serve/scorer.h"
 #include "store/store.h"
 #include "stream/source.h"
+#include "train/feed.h"
 #include "train/learner.h"
 #include "train/trainer.h"
 
@@ -42,15 +43,22 @@ struct Assembly {
 Result<Assembly> Assemble(config::Config config);
 
 // The mechanism of a learner; noise calibrated to its promise unless the configuration fixes it.
-Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const config::Learner& learner,
-                                                            const RowSpace& space);
+Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const config::Config& config,
+                                                            size_t index, const RowSpace& space);
 
 Result<std::unique_ptr<stream::Source>> OpenSource(const config::Source& source);
+
+// How a learner's records enter its steps.
+train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(
+    const config::Participation& participation);
 
 store::StoreOptions MakeStoreOptions(const Assembly& assembly);
 std::vector<store::LearnerLayout> MakeLayouts(const Assembly& assembly);
 std::vector<serve::ScoringModel> MakeScoringModels(const Assembly& assembly);
 train::TrainerOptions MakeTrainerOptions(const Assembly& assembly, const std::string& topic);
+
+// The witness that a reader of this directory goes by, where there is one: its name + ".witness".
+std::string WitnessBeside(const std::string& directory);
 
 // What built this binary; in every ledger entry.
 std::string CodeVersion();

@@ -88,12 +88,12 @@ class Daemon {
       const LearnerPlan& plan = assembly_.learners[i];
       const store::LearnerState state = store_->State(plan.options.index);
       TACIT_ASSIGN(stream::Position position, train::DecodePosition(state.position));
-      TACIT_ASSIGN(auto mechanism,
-                   MakeMechanism(assembly_.config.learners[i], plan.options.model.space));
+      TACIT_ASSIGN(auto mechanism, MakeMechanism(assembly_.config, i, plan.options.model.space));
       positions_.push_back(position);
-      feed.learners.push_back({.index = plan.options.index,
-                               .offsets_per_step = plan.batch,
-                               .start = std::move(position)});
+      feed.learners.push_back(
+          {.index = plan.options.index,
+           .participation = MakeParticipationOf(assembly_.config.learners[i].participation),
+           .start = std::move(position)});
       learners.push_back(std::make_unique<train::Learner>(
           plan.options, std::move(mechanism), noise::MakeNoiseSource(), *backend_,
           store_->working_rows(plan.options.index), state.dense.get()));
@@ -125,9 +125,9 @@ class Daemon {
     for (const OffsetRange& range : positions_[0].next)
       start.push_back({range.partition, range.begin});
     const uint64_t passes = assembly_.config.source.passes;
-    if (positions_[0].period >= passes) return 0;
+    if (positions_[0].pass >= passes) return 0;
     return source_->RecordsAfter(start) +
-           (passes - 1 - positions_[0].period) * source_->RecordsAfter({});
+           (passes - 1 - positions_[0].pass) * source_->RecordsAfter({});
   }
 
   void Train() {
@@ -245,7 +245,7 @@ Result<int> ServeCheckpoint(const Assembly& assembly, const std::string& directo
   StopSignals signals;
   metrics::Registry registry;
   TACIT_ASSIGN(const store::ReadOnlyStore store,
-               store::OpenReadOnly(directory, "", MakeLayouts(assembly)));
+               store::OpenReadOnly(directory, WitnessBeside(directory), MakeLayouts(assembly)));
   TACIT_ASSIGN(const auto server,
                StartServer(assembly.config.serve,
                            {.latest = [snapshot = store.snapshot] { return snapshot; },

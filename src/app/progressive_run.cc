@@ -50,7 +50,7 @@ Result<ProgressiveResult> RunProgressive(const Assembly& assembly,
   const model::Pctr shape(plan.options.model, *backend);
   train::MemoryRows rows(train::MakeRowLayout(plan.options, shape));
   TACIT_ASSIGN(auto mechanism,
-               MakeMechanism(assembly.config.learners[options.learner], plan.options.model.space));
+               MakeMechanism(assembly.config, options.learner, plan.options.model.space));
   train::Learner learner(plan.options, std::move(mechanism), noise::MakeNoiseSource(), *backend,
                          rows, nullptr);
 
@@ -60,10 +60,12 @@ Result<ProgressiveResult> RunProgressive(const Assembly& assembly,
   TACIT_ASSIGN(const auto source, OpenSource(log));
   CountingSink sink;
   const auto codec = event::MakeCriteoTsvCodec(*assembly.transform);
-  train::Feed feed(
-      {.learners = {{.index = LearnerIndex(0), .offsets_per_step = plan.batch, .start = {}}},
-       .passes = 1},
-      *source, *codec, *assembly.transform, sink);
+  train::FeedOptions records;
+  records.learners.push_back({.index = LearnerIndex(0),
+                              .participation = MakeParticipationOf(
+                                  assembly.config.learners[options.learner].participation),
+                              .start = {}});
+  train::Feed feed(std::move(records), *source, *codec, *assembly.transform, sink);
   TACIT_RETURN_IF_ERROR(feed.Start());
 
   const SystemClock clock;
@@ -72,13 +74,19 @@ Result<ProgressiveResult> RunProgressive(const Assembly& assembly,
   while (auto step = feed.steps().Pop()) {
     const auto start = clock.Now();
     train::StepReport report;
-    TACIT_ASSIGN(const bool taken, learner.TakeStep(step->batch, abandon, &report));
-    if (!taken) break;
+    if (step->batch.preview) {
+      TACIT_RETURN_IF_ERROR(learner.Preview(step->batch, &report));
+    } else {
+      TACIT_ASSIGN(const bool taken, learner.TakeStep(step->batch, abandon, &report));
+      if (!taken) break;
+      result.rows_written += report.rows_written;
+      ++result.steps;
+    }
     result.seconds += Seconds(clock.Now() - start);
-    result.events += step->batch.examples.size();
-    result.rows_written += report.rows_written;
-    ++result.steps;
-    Measure(*step, report.logits, options, &result);
+    if (!step->batch.whole_period) {
+      result.events += step->batch.examples.size();
+      Measure(*step, report.logits, options, &result);
+    }
     if (options.progress) options.progress(result.events);
   }
   feed.Stop();

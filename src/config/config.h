@@ -58,10 +58,15 @@ struct Mechanism {
 };
 
 struct Participation {
-  enum class Mode { kOnce };
-  Mode mode = Mode::kOnce;          // required
-  uint64_t batch = 2048;            // offsets per step
-  uint32_t max_participations = 1;  // steps any unit may be in, over the life of the store
+  enum class Mode { kOnce, kPoisson };
+  Mode mode = Mode::kOnce;  // required
+  // once: offsets per step. poisson: examples expected in a step. Both: the public divisor.
+  uint64_t batch = 2048;
+  uint32_t max_participations = 1;  // once: steps any unit may be in, over the life of the store
+  // poisson, all required there:
+  double sampling_rate = 0;       // probability of an event to be in a step
+  uint64_t steps_per_period = 0;  // steps taken of each period
+  uint64_t period = 0;            // offsets in a period; a file end closes it too
 };
 
 struct Privacy {

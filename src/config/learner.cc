@@ -31,10 +31,18 @@ void DescribeMechanism(Fields& fields, Mechanism& mechanism) {
 }
 
 void DescribeParticipation(Fields& fields, Participation& participation) {
-  static constexpr std::array<std::string_view, 1> kModes = {"once"};
+  static constexpr std::array<std::string_view, 2> kModes = {"once", "poisson"};
   fields.Enum("mode", &participation.mode, kModes, Use::kRequired);
-  fields.Integer("batch", &participation.batch, 1, 1 << 24);
-  fields.Integer("max_participations", &participation.max_participations, 1, 1'000'000);
+  const bool poisson = participation.mode == Participation::Mode::kPoisson;
+  fields.Integer("batch", &participation.batch, 1, 1 << 24,
+                 poisson ? Use::kRequired : Use::kOptional);
+  fields.Integer("max_participations", &participation.max_participations, 1, 1'000'000,
+                 UsedIf(!poisson));
+  fields.Number("sampling_rate", &participation.sampling_rate,
+                {.min = 0, .max = 1, .above_min = true}, RequiredIf(poisson));
+  fields.Integer("steps_per_period", &participation.steps_per_period, 1, 1'000'000'000,
+                 RequiredIf(poisson));
+  fields.Integer("period", &participation.period, 1, uint64_t{1} << 40, RequiredIf(poisson));
 }
 
 void DescribePrivacy(Fields& fields, Privacy& privacy) {
@@ -119,8 +127,9 @@ Status CheckLearners(const Place& place, const std::vector<Learner>& learners,
       return item.Key("id").Fail(fmt::format("another learner is called '{}' too", learner.id));
     }
     TACIT_RETURN_IF_ERROR(CheckPrivacy(item, learner));
+    const bool once = learner.participation.mode == Participation::Mode::kOnce;
     const uint32_t allowed = learner.participation.max_participations;
-    if (source.kind == Source::Kind::kLog && allowed < source.passes) {
+    if (once && source.kind == Source::Kind::kLog && allowed < source.passes) {
       return item.Key("participation")
           .Key("max_participations")
           .Fail(fmt::format("{} is less than source.passes {}: each pass is a participation of "

@@ -31,6 +31,7 @@ struct Table {
 // What a step of one learner is made of.
 struct Shape {
   double batch = 0;
+  double period = 0;            // examples held until their period is closed
   double input_width = 0;       // numbers into the first layer
   double dense_parameters = 0;  // weights and biases
   double state_floats = 0;      // of the optimiser, per parameter
@@ -55,6 +56,8 @@ double Dim(const Feature& feature) {
 Shape ShapeOf(const Learner& learner, const std::vector<Feature>& features) {
   Shape shape;
   shape.batch = static_cast<double>(learner.participation.batch);
+  if (learner.participation.mode == Participation::Mode::kPoisson)
+    shape.period = static_cast<double>(learner.participation.period);
   shape.state_floats = learner.optimizer.kind == Optimizer::Kind::kAdam ? 2 : 0;
   for (const Feature& feature : features) {
     if (feature.kind == Feature::Kind::kDense) {
@@ -87,11 +90,12 @@ double ModelBytes(const Shape& shape) {
   return dense + shape.batch * shape.width_total * 4 * 3;
 }
 
-// Decoded examples: numbers, rows, ends, offset, label; and the records they came from.
+// Decoded examples: numbers, rows, ends, offset, label; and the records they came from. A period is
+// held while the next one cannot begin.
 double QueueBytes(const Shape& shape, uint32_t record_bytes) {
   double example = shape.input_width * 4 + 64;
   for (const Table& table : shape.tables) example += table.rows_per_example * 12;
-  return kStepsQueued * (shape.batch * example + record_bytes);
+  return kStepsQueued * (shape.batch * example + record_bytes) + shape.period * example;
 }
 
 // Unfolded commits: each has its dense blob. Their rows are folded as they come; two of every row

@@ -51,4 +51,12 @@ void Batch::AppendRange(const Batch& other, size_t begin, size_t end) {
     slot_end.push_back(base + (other.slot_end[s] - row_begin));
 }
 
+Batch EmptyLike(const Batch& batch) {
+  Batch empty;
+  empty.partition = batch.partition;
+  empty.dense_width = batch.dense_width;
+  empty.slots = batch.slots;
+  return empty;
+}
+
 }  // namespace tacit::event

@@ -59,4 +59,7 @@ struct Batch {
   void AppendRange(const Batch& other, size_t begin, size_t end);
 };
 
+// An empty batch of the same shape and partition.
+Batch EmptyLike(const Batch& batch);
+
 }  // namespace tacit::event

@@ -75,10 +75,7 @@ bool OnceParticipation::EmitPending(Pending* pending, const PublicMark* mark, co
   step.examples = std::move(pending->examples);
 
   pending->begin = pending->end;
-  pending->examples = {};
-  pending->examples.partition = pending->partition;
-  pending->examples.dense_width = step.examples.dense_width;
-  pending->examples.slots = step.examples.slots;
+  pending->examples = EmptyLike(step.examples);
   return emit(std::move(step));
 }
 

@@ -10,15 +10,18 @@
 #include "base/result.h"
 #include "event/batch.h"
 #include "event/raw_records.h"
+#include "noise/noise.h"
 
 namespace tacit::stream {
 
 // Where a learner is in the stream: everything it needs to go on after a crash.
 struct Position {
-  uint64_t period = 0;                    // number of the period (for `once`: of the pass)
+  uint64_t pass = 0;                      // times the source was read to its end before
+  uint64_t period = 0;                    // `poisson`: periods done with
   std::vector<OffsetRange> period_start;  // where the period began, one (empty) range a partition
-  std::vector<OffsetRange> next;          // next.begin = next offset to consume, one a partition
+  std::vector<OffsetRange> next;          // next.begin = next offset to read, one a partition
   uint64_t step = 0;                      // steps taken
+  uint64_t period_step = 0;               // `poisson`: steps taken of the period that is not done
 };
 
 // The examples of one private update and the public frame around them.
@@ -29,6 +32,11 @@ struct StepBatch {
   std::vector<OffsetRange> ranges;       // offsets this step covers, dead letters included
   Position after;                        // the position once this step is applied
   std::vector<event::PublicMark> marks;  // file ends at this step's end
+  // `poisson`: the ranges are those of the whole period, each step's alike; every offset of them
+  // was eligible for this step.
+  bool whole_period = false;
+  // To be predicted, not learnt from: nothing is released and nothing charged.
+  bool preview = false;
 };
 
 // Cuts the decoded stream into steps in a way that depends on public things only: offsets and
@@ -53,5 +61,20 @@ struct OnceOptions {
   Position start;
 };
 std::unique_ptr<Participation> MakeOnceParticipation(OnceOptions options);
+
+// `poisson`, unit event: a period is the next `offsets_per_period` offsets, cut short at a file
+// end, and is held until it is closed. Then `steps_per_period` steps are taken of it, each event in
+// each of them with probability `sampling_rate`, independently; the coins are the CSPRNG's. While
+// its steps last, a position points at the period's beginning: after a crash it is read again, and
+// the steps not yet taken draw fresh coins. Before the first step of a period its events come as
+// previews, so that progressive evaluation predicts them before any is learnt from.
+struct PoissonOptions {
+  uint64_t offsets_per_period = 0;
+  uint64_t steps_per_period = 0;
+  double sampling_rate = 0;  // in (0, 1]
+  Position start;
+};
+std::unique_ptr<Participation> MakePoissonParticipation(PoissonOptions options,
+                                                        std::unique_ptr<noise::NoiseSource> coins);
 
 }  // namespace tacit::stream

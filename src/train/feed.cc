@@ -28,7 +28,7 @@ class Feed::Cutter {
   bool Feed(const Piece& piece, const event::Batch& examples) {
     const event::RawRecords& records = piece.records;
     uint64_t& next = fed_[records.partition];
-    if (pass_ < position_.period || records.end_offset() < next) return true;
+    if (pass_ < position_.pass || records.end_offset() < next) return true;
     identity_ = &piece.source_identity;
     const uint64_t from = std::exchange(next, records.end_offset());
     if (from <= records.first_offset) return participation_->Feed(records, examples, Emitter());
@@ -38,13 +38,15 @@ class Feed::Cutter {
   }
 
   bool EndPass(const std::string& identity) {
-    if (pass_ == position_.period) {
+    if (pass_ == position_.pass) {
       identity_ = &identity;
       if (!participation_->Finish(Emitter())) return false;
     }
     ++pass_;
-    if (pass_ > position_.period) {
-      position_ = {.period = pass_, .period_start = {}, .next = {}, .step = position_.step};
+    if (pass_ > position_.pass) {
+      position_.pass = pass_;
+      position_.period_start.clear();
+      position_.next.clear();
       StartPass();
     }
     return true;
@@ -62,9 +64,7 @@ class Feed::Cutter {
     for (const event::PublicMark& mark : records.marks)
       if (mark.offset > from) frame.marks.push_back(mark);
     const auto first = std::lower_bound(examples.offset.begin(), examples.offset.end(), from);
-    rest->dense_width = examples.dense_width;
-    rest->slots = examples.slots;
-    rest->partition = examples.partition;
+    *rest = EmptyLike(examples);
     rest->AppendRange(examples, static_cast<size_t>(first - examples.offset.begin()),
                       examples.size());
     return frame;
@@ -73,8 +73,7 @@ class Feed::Cutter {
   void StartPass() {
     fed_.clear();
     for (const OffsetRange& next : position_.next) fed_[next.partition] = next.begin;
-    participation_ = stream::MakeOnceParticipation(
-        {.offsets_per_step = learner_.offsets_per_step, .start = position_});
+    participation_ = learner_.participation(position_);
   }
 
   stream::Participation::Emit Emitter() {
@@ -110,7 +109,7 @@ Status Feed::Start() {
     cutters_.push_back(std::make_unique<Cutter>(learner, steps_));
   first_pass_ = std::numeric_limits<uint64_t>::max();
   for (const FeedOptions::Learner& learner : options_.learners)
-    first_pass_ = std::min(first_pass_, learner.start.period);
+    first_pass_ = std::min(first_pass_, learner.start.pass);
   TACIT_RETURN_IF_ERROR(source_.Seek(FirstPositions(first_pass_)));
   poller_ = std::thread([this] { Poll(); });
   decoder_ = std::thread([this] { Decode(); });
@@ -141,8 +140,8 @@ std::vector<stream::PartitionOffset> Feed::FirstPositions(uint64_t pass) const {
   for (const int32_t partition : source_.partitions()) {
     uint64_t first = std::numeric_limits<uint64_t>::max();
     for (const FeedOptions::Learner& learner : options_.learners) {
-      if (learner.start.period > pass) continue;
-      const bool begun = learner.start.period == pass;
+      if (learner.start.pass > pass) continue;
+      const bool begun = learner.start.pass == pass;
       first = std::min(first, begun ? NextOffset(learner.start, partition) : 0);
     }
     // Every learner is past this pass: its records need not be read.

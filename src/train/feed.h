@@ -30,8 +30,12 @@ struct LearnerStep {
 
 struct FeedOptions {
   struct Learner {
+    // The way into steps from a position: once at the start, then at the beginning of each pass.
+    using MakeParticipation =
+        std::function<std::unique_ptr<stream::Participation>(stream::Position start)>;
+
     LearnerIndex index;
-    uint64_t offsets_per_step = 0;
+    MakeParticipation participation;
     stream::Position start;
   };
   std::vector<Learner> learners;

@@ -92,6 +92,17 @@ Result<bool> Learner::TakeStep(const stream::StepBatch& step, const std::atomic<
   return true;
 }
 
+Status Learner::Preview(const stream::StepBatch& batch, StepReport* report) {
+  TACIT_RETURN_IF_ERROR(Predict(batch));
+  loss_.resize(logits_.size());
+  dlogit_.resize(logits_.size());
+  backend_.LogisticLoss(logits_, examples_.label, loss_, dlogit_);
+  *report = {.logits = logits_,
+             .loss_sum = std::accumulate(loss_.begin(), loss_.end(), 0.0),
+             .rows_touched = activations_.rows.size()};
+  return {};
+}
+
 std::shared_ptr<const store::DenseState> Learner::CopyDense() const {
   return std::make_shared<const store::DenseState>(dense_);
 }

@@ -55,6 +55,8 @@ class Learner {
   // the update was applied.
   Result<bool> TakeStep(const stream::StepBatch& step, const std::atomic<bool>& abandon,
                         StepReport* report);
+  // Predicts alone: logits and loss of the report.
+  Status Preview(const stream::StepBatch& batch, StepReport* report);
   // A copy for a commit.
   std::shared_ptr<const store::DenseState> CopyDense() const;
   // A new key for the noise; asked for at every commit.
@@ -81,7 +83,7 @@ class Learner {
   model::StepGradient gradient_;
   model::GroupNorms norms_;
   std::vector<float*> row_pointers_;
-  std::vector<float> logits_, loss_;
+  std::vector<float> logits_, loss_, dlogit_;
 };
 
 // The layout of a learner's rows in the store.

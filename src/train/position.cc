@@ -29,7 +29,8 @@ bool GetRanges(ByteReader* in, std::vector<OffsetRange>* ranges) {
 
 std::string EncodePosition(const stream::Position& position) {
   ByteWriter out;
-  out.Put(kFormat).Put(position.period).Put(position.step);
+  out.Put(kFormat).Put(position.pass).Put(position.period);
+  out.Put(position.step).Put(position.period_step);
   PutRanges(position.period_start, &out);
   PutRanges(position.next, &out);
   return std::move(out).Take();
@@ -40,8 +41,8 @@ Result<stream::Position> DecodePosition(std::string_view bytes) {
   if (bytes.empty()) return position;
   ByteReader in(bytes);
   const auto format = in.Get<uint8_t>();
-  position.period = in.Get<uint64_t>();
-  position.step = in.Get<uint64_t>();
+  for (uint64_t* number : {&position.pass, &position.period, &position.step, &position.period_step})
+    *number = in.Get<uint64_t>();
   const bool ranges =
       GetRanges(&in, &position.period_start) && GetRanges(&in, &position.next) && in.at_end();
   if (format != kFormat || !ranges)

@@ -8,9 +8,10 @@
 
 namespace tacit::train {
 
-// A learner's position as the store keeps it (format 1, little-endian): u8 format, u64 period, u64
-// step, u32 count and that many {i32 partition, u64 begin, u64 end} of period_start, the same of
-// next. An empty string is the position of a learner that never committed.
+// A learner's position as the store keeps it (format 1, little-endian): u8 format, u64 pass, u64
+// period, u64 step, u64 period_step, u32 count and that many {i32 partition, u64 begin, u64 end} of
+// period_start, the same of next. An empty string is the position of a learner that never
+// committed.
 std::string EncodePosition(const stream::Position& position);
 Result<stream::Position> DecodePosition(std::string_view bytes);
 

@@ -12,19 +12,15 @@ constexpr uint64_t kWindowEvents = 50000;
 
 Progress::Progress(size_t learners) : accounts_(learners) {}
 
-void Progress::AddStep(size_t learner, std::span<const float> logits, std::span<const float> labels,
-                       double loss_sum, uint64_t rows_written, double epsilon) {
+void Progress::AddPredictions(size_t learner, std::span<const float> logits,
+                              std::span<const float> labels, double loss_sum) {
   TACIT_CHECK(logits.size() == labels.size());
   std::lock_guard lock(mutex_);
   Account& account = accounts_[learner];
   account.view.events += logits.size();
-  ++account.view.steps;
   DayRow& day = account.current;
   day.events += logits.size();
-  ++day.steps;
-  day.rows_written += rows_written;
   day.loss_sum += loss_sum;
-  day.epsilon = epsilon;
   for (size_t i = 0; i < logits.size(); ++i) {
     day.auc.Add(logits[i], labels[i] > 0.5f);
     account.recent.Add(logits[i], labels[i] > 0.5f);
@@ -35,6 +31,16 @@ void Progress::AddStep(size_t learner, std::span<const float> logits, std::span<
     account.recent = {};
     account.recent_events = 0;
   }
+}
+
+void Progress::AddStep(size_t learner, uint64_t rows_written, double epsilon) {
+  std::lock_guard lock(mutex_);
+  Account& account = accounts_[learner];
+  ++account.view.steps;
+  DayRow& day = account.current;
+  ++day.steps;
+  day.rows_written += rows_written;
+  day.epsilon = epsilon;
 }
 
 void Progress::EndDay(size_t learner, const std::string& name) {

@@ -18,7 +18,7 @@ struct DayRow {
   uint64_t rows_written = 0;
   double loss_sum = 0;
   double epsilon = 0;  // of the learner once the day's last step is charged
-  AucHistogram auc;  // of predictions made before learning
+  AucHistogram auc;    // of predictions made before learning
 };
 
 // How far training is, for the operator's terminal and operator metrics. Written by the trainer,
@@ -35,8 +35,10 @@ class Progress {
 
   explicit Progress(size_t learners);
 
-  void AddStep(size_t learner, std::span<const float> logits, std::span<const float> labels,
-               double loss_sum, uint64_t rows_written, double epsilon);
+  // Predictions made before their events were learnt from.
+  void AddPredictions(size_t learner, std::span<const float> logits, std::span<const float> labels,
+                      double loss_sum);
+  void AddStep(size_t learner, uint64_t rows_written, double epsilon);
   // The current day is over; what follows belongs to the next.
   void EndDay(size_t learner, const std::string& name);
   void Committed(size_t learner, double epsilon);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -16,8 +17,7 @@ struct Trainer::Seat {
   std::atomic<bool> exhausted = false;
   double epsilon = 0;  // once everything taken so far is charged
 
-  uint64_t pending_steps = 0;
-  std::vector<OffsetRange> pending_ranges;
+  privacy::CommitCharge pending;
   stream::Position position;
 };
 
@@ -89,17 +89,28 @@ bool Trainer::AllExhausted() const {
   return true;
 }
 
-// The store knows what was handed to it; what is pending is asked for along with the step. A short
-// log may begin its next pass within one commit, so the step may cover pending offsets once more.
+// What the learner would have to be charged for, had it taken this step too. Steps on fresh offsets
+// add theirs; the steps of a period share them. A short log may begin its next pass within one
+// commit, so that ranges repeat.
+privacy::CommitCharge Trainer::PendingWith(const Seat& seat, const stream::StepBatch& batch) const {
+  privacy::CommitCharge charge = seat.pending;
+  charge.learner = seat.learner->options().id;
+  charge.charge = seat.learner->mechanism().charge();
+  charge.topic = options_.topic;
+  ++charge.steps;
+  if (batch.whole_period) {
+    charge.ranges = batch.ranges;
+    charge.steps_per_offset = charge.steps;
+  } else {
+    for (const OffsetRange& range : batch.ranges) AppendRange(range, &charge.ranges);
+  }
+  return charge;
+}
+
+// The store knows what was handed to it; what is pending is asked for along with the step.
 bool Trainer::WithinBudget(Seat& seat, const stream::StepBatch& batch) {
   if (seat.exhausted) return false;
-  std::vector<OffsetRange> ranges = seat.pending_ranges;
-  for (const OffsetRange& range : batch.ranges) AppendRange(range, &ranges);
-  const double epsilon = store_.EpsilonAfter({.learner = seat.learner->options().id,
-                                              .charge = seat.learner->mechanism().charge(),
-                                              .steps = seat.pending_steps + 1,
-                                              .topic = options_.topic,
-                                              .ranges = std::move(ranges)});
+  const double epsilon = store_.EpsilonAfter(PendingWith(seat, batch));
   if (epsilon <= seat.budget.epsilon) {
     seat.epsilon = std::max(seat.epsilon, epsilon);
     return true;
@@ -116,24 +127,40 @@ bool Trainer::WithinBudget(Seat& seat, const stream::StepBatch& batch) {
 Result<bool> Trainer::TakeStep(LearnerStep& step) {
   TACIT_CHECK(step.learner.value < seats_.size());
   Seat& seat = *seats_[step.learner.value];
+  if (seat.exhausted) return false;
+  if (step.batch.preview) return Preview(seat, step.batch);
+  // One charge is of one period.
+  const bool next_period =
+      step.batch.whole_period && seat.pending.steps > 0 && seat.pending.ranges != step.batch.ranges;
+  if (next_period) TACIT_RETURN_IF_ERROR(CommitPending());
   if (!WithinBudget(seat, step.batch)) return false;
   const Clock::TimePoint start = clock_.Now();
   StepReport report;
   TACIT_ASSIGN(const bool taken, seat.learner->TakeStep(step.batch, stopping_, &report));
   if (!taken) return false;
-  ++seat.pending_steps;
-  for (const OffsetRange& range : step.batch.ranges) AppendRange(range, &seat.pending_ranges);
+  seat.pending = PendingWith(seat, step.batch);
   seat.position = step.batch.after;
   source_identity_ = std::move(step.source_identity);
   Record(seat, step.batch, report, Seconds(clock_.Now() - start));
   return true;
 }
 
+// Predictions for the operator's eyes: nothing is learnt, released or charged.
+Result<bool> Trainer::Preview(Seat& seat, const stream::StepBatch& batch) {
+  StepReport report;
+  TACIT_RETURN_IF_ERROR(seat.learner->Preview(batch, &report));
+  progress_.AddPredictions(seat.learner->options().index.value, report.logits, batch.examples.label,
+                           report.loss_sum);
+  return false;
+}
+
 void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report,
                      double seconds) {
   const LearnerIndex index = seat.learner->options().index;
-  progress_.AddStep(index.value, report.logits, batch.examples.label, report.loss_sum,
-                    report.rows_written, seat.epsilon);
+  // A period's events were predicted in its previews, before any of them was learnt from.
+  if (!batch.whole_period)
+    progress_.AddPredictions(index.value, report.logits, batch.examples.label, report.loss_sum);
+  progress_.AddStep(index.value, report.rows_written, seat.epsilon);
   for (const event::PublicMark& mark : batch.marks)
     if (mark.kind == event::PublicMark::Kind::kFileEnd) progress_.EndDay(index.value, mark.name);
   metrics_.Step(index.value, report, seconds);
@@ -143,19 +170,13 @@ Status Trainer::CommitPending() {
   last_commit_ = clock_.Now();
   store::CommitRequest request{.learners = {}, .source_identity = source_identity_};
   for (const auto& seat : seats_) {
-    if (seat->pending_steps == 0) continue;
+    if (seat->pending.steps == 0) continue;
     const LearnerOptions& learner = seat->learner->options();
     request.learners.push_back({.learner = learner.index,
                                 .rows = store_.working_rows(learner.index).TakeDelta(),
                                 .dense = seat->learner->CopyDense(),
                                 .position = EncodePosition(seat->position),
-                                .charge = {.learner = learner.id,
-                                           .charge = seat->learner->mechanism().charge(),
-                                           .steps = seat->pending_steps,
-                                           .topic = options_.topic,
-                                           .ranges = std::move(seat->pending_ranges)}});
-    seat->pending_steps = 0;
-    seat->pending_ranges.clear();
+                                .charge = std::exchange(seat->pending, {})});
     seat->learner->Rekey();
   }
   if (request.learners.empty()) return {};

@@ -8,6 +8,7 @@
 #include <boost/json.hpp>
 #include <cmath>
 #include <filesystem>
+#include <random>
 #include <set>
 #include <thread>
 
@@ -243,6 +244,42 @@ TEST(DaemonTest, TwoLearnersShareOneStreamOneStoreAndOneLedger) {
     EXPECT_EQ(scored.exit_code, 0) << scored.err;
   }
   EXPECT_EQ(test::Run({TACIT, "ledger", "verify", "--store", dir / "store"}).exit_code, 0);
+}
+
+// A sampled learner killed over and over: the period is read again, every step is taken once and
+// charged once, and the bill is that of the sampled Gaussian.
+TEST(DaemonTest, APoissonPeriodIsReadAgainAfterACrash) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 2, 4000, 3);
+  SmallRun run;
+  run.participation =
+      "{mode: poisson, batch: 200, sampling_rate: 0.1, steps_per_period: 30, period: 2000}";
+  constexpr uint64_t kSteps = 4 * 30;
+  std::mt19937_64 random(std::random_device{}());
+  const std::vector<std::string> command{TACITD, "--config", run.WriteConfig(dir), "--until-end"};
+  int kills = 0;
+  for (int life = 0; life < 30; ++life) {
+    test::Process daemon(command);
+    const auto ended = daemon.WaitFor(milliseconds(20 + random() % 200));
+    if (ended) {
+      ASSERT_EQ(ended->exit_code, 0) << ended->err;
+      break;
+    }
+    daemon.Signal(SIGKILL);
+    daemon.WaitFor(milliseconds(5000));
+    ++kills;
+  }
+  ASSERT_EQ(test::Run(command).exit_code, 0);
+  const Ended shown = test::Run({TACIT, "ledger", "show", "--store", dir / "store", "--json"});
+  const json::object ledger = json::parse(shown.out).as_object();
+  EXPECT_EQ(ledger.at("learners").at(0).at("steps"), kSteps) << shown.out;
+  EXPECT_EQ(ledger.at("entries"), 1) << "one run of equal steps";
+  const double epsilon = ledger.at("total").at("epsilon").to_number<double>();
+  EXPECT_LE(epsilon, 8);
+  EXPECT_GT(epsilon, 7.9);
+  EXPECT_EQ(test::Run({TACIT, "ledger", "verify", "--full", "--store", dir / "store"}).exit_code,
+            0);
+  EXPECT_GE(kills, 1);
 }
 
 // Whoever can only read sees committed state, while the daemon writes and after it has gone.

@@ -16,13 +16,18 @@ std::string SmallRun::WriteConfig(const TempDir& dir) const {
       "  - id: ctr\n"
       "    model: {{kind: pctr, hidden: {hidden}}}\n"
       "    mechanism: {mechanism}\n"
-      "    participation: {{mode: once, batch: {batch}, max_participations: {participations}}}\n"
+      "    participation: {participation}\n"
       "    privacy: {privacy}\n"
       "    optimizer: {{kind: adam, learning_rate: 0.002}}\n",
       dir.path(), fmt::arg("files", files), fmt::arg("passes", passes), fmt::arg("store", store),
       fmt::arg("interval", commit_interval_ms), fmt::arg("listen", listen),
-      fmt::arg("hidden", hidden), fmt::arg("mechanism", mechanism), fmt::arg("batch", batch),
-      fmt::arg("participations", max_participations), fmt::arg("privacy", privacy));
+      fmt::arg("hidden", hidden), fmt::arg("mechanism", mechanism),
+      fmt::arg("participation",
+               participation.empty()
+                   ? fmt::format("{{mode: once, batch: {}, max_participations: {}}}", batch,
+                                 max_participations)
+                   : participation),
+      fmt::arg("privacy", privacy));
   yaml += second_learner + more + "schema:\n  features:\n";
   for (int i = 1; i <= 13; ++i) yaml += fmt::format("    - {{name: I{}, kind: dense}}\n", i);
   for (int i = 1; i <= 26; ++i)

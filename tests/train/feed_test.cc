@@ -69,6 +69,12 @@ class ListSink final : public event::DeadLetterSink {
   bool fails = false;
 };
 
+FeedOptions::Learner::MakeParticipation Once(uint64_t offsets) {
+  return [offsets](stream::Position start) {
+    return stream::MakeOnceParticipation({.offsets_per_step = offsets, .start = std::move(start)});
+  };
+}
+
 struct Bench {
   event::FeatureTransform transform{
       {.dense = {{.name = "n", .transform = event::DenseTransform::kIdentity}}, .categorical = {}}};
@@ -88,7 +94,7 @@ std::vector<Seen> Drain(Feed& feed) {
   while (auto step = feed.steps().Pop()) {
     EXPECT_EQ(step->batch.ranges.size(), 1u);
     seen.push_back({step->learner.value, step->batch.ranges[0].begin, step->batch.ranges[0].end,
-                    step->batch.after.step, step->batch.after.period, step->batch.examples.offset});
+                    step->batch.after.step, step->batch.after.pass, step->batch.examples.offset});
   }
   return seen;
 }
@@ -96,7 +102,8 @@ std::vector<Seen> Drain(Feed& feed) {
 TEST(FeedTest, EveryRecordIsInOneStepOfEachLearnerAndPass) {
   Bench bench;
   ListSource source(1000, {300, 1000}, {17, 512}, 5);
-  Feed feed({.learners = {{LearnerIndex(0), 64, {}}, {LearnerIndex(1), 100, {}}}, .passes = 2},
+  Feed feed({.learners = {{LearnerIndex(0), Once(64), {}}, {LearnerIndex(1), Once(100), {}}},
+             .passes = 2},
             source, *bench.codec, bench.transform, bench.sink);
   ASSERT_TRUE(feed.Start());
   const auto seen = Drain(feed);
@@ -129,9 +136,9 @@ TEST(FeedTest, LearnersGoOnFromTheirOwnPositions) {
   Bench bench;
   ListSource source(500, {500}, {}, 6);
   const stream::Position ahead{
-      .period = 0, .period_start = {{0, 0, 0}}, .next = {{0, 333, 333}}, .step = 9};
-  Feed feed({.learners = {{LearnerIndex(0), 50, {}}, {LearnerIndex(1), 50, ahead}}}, source,
-            *bench.codec, bench.transform, bench.sink);
+      .pass = 0, .period_start = {{0, 0, 0}}, .next = {{0, 333, 333}}, .step = 9};
+  Feed feed({.learners = {{LearnerIndex(0), Once(50), {}}, {LearnerIndex(1), Once(50), ahead}}},
+            source, *bench.codec, bench.transform, bench.sink);
   ASSERT_TRUE(feed.Start());
   uint64_t first = 0, second = 0;
   for (const Seen& s : Drain(feed)) {
@@ -155,9 +162,9 @@ TEST(FeedTest, ALearnerInTheSecondPassDoesNotSeeTheFirst) {
   Bench bench;
   ListSource source(200, {200}, {}, 7);
   const stream::Position second_pass{
-      .period = 1, .period_start = {}, .next = {{0, 100, 100}}, .step = 12};
-  Feed feed({.learners = {{LearnerIndex(0), 50, second_pass}}, .passes = 2}, source, *bench.codec,
-            bench.transform, bench.sink);
+      .pass = 1, .period_start = {}, .next = {{0, 100, 100}}, .step = 12};
+  Feed feed({.learners = {{LearnerIndex(0), Once(50), second_pass}}, .passes = 2}, source,
+            *bench.codec, bench.transform, bench.sink);
   ASSERT_TRUE(feed.Start());
   const auto seen = Drain(feed);
   ASSERT_EQ(seen.size(), 2u);
@@ -170,7 +177,7 @@ TEST(FeedTest, ASourceThatFailsEndsTheFeedAndSaysWhy) {
   Bench bench;
   ListSource source(500, {}, {}, 8);
   source.fail_at = 200;
-  Feed feed({.learners = {{LearnerIndex(0), 50, {}}}}, source, *bench.codec, bench.transform,
+  Feed feed({.learners = {{LearnerIndex(0), Once(50), {}}}}, source, *bench.codec, bench.transform,
             bench.sink);
   ASSERT_TRUE(feed.Start());
   Drain(feed);
@@ -182,7 +189,7 @@ TEST(FeedTest, NoRecordPassesADeadLetterThatCouldNotBeKept) {
   Bench bench;
   bench.sink.fails = true;
   ListSource source(500, {}, {130}, 9);
-  Feed feed({.learners = {{LearnerIndex(0), 10, {}}}}, source, *bench.codec, bench.transform,
+  Feed feed({.learners = {{LearnerIndex(0), Once(10), {}}}}, source, *bench.codec, bench.transform,
             bench.sink);
   ASSERT_TRUE(feed.Start());
   for (const Seen& s : Drain(feed)) EXPECT_LE(s.end, 130u);
@@ -192,7 +199,7 @@ TEST(FeedTest, NoRecordPassesADeadLetterThatCouldNotBeKept) {
 TEST(FeedTest, StopEndsBothThreadsWhileTheQueueIsFull) {
   Bench bench;
   ListSource source(1'000'000, {}, {}, 10);
-  Feed feed({.learners = {{LearnerIndex(0), 10, {}}}}, source, *bench.codec, bench.transform,
+  Feed feed({.learners = {{LearnerIndex(0), Once(10), {}}}}, source, *bench.codec, bench.transform,
             bench.sink);
   ASSERT_TRUE(feed.Start());
   ASSERT_TRUE(feed.steps().Pop());

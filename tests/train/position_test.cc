@@ -6,13 +6,17 @@ namespace tacit::train {
 namespace {
 
 TEST(PositionTest, ComesBackAsItWas) {
-  const stream::Position position{.period = 3,
+  const stream::Position position{.pass = 2,
+                                  .period = 3,
                                   .period_start = {{0, 0, 0}, {7, 12, 12}},
                                   .next = {{0, 5'000'000'000, 5'000'000'000}, {7, 40, 40}},
-                                  .step = 99};
+                                  .step = 99,
+                                  .period_step = 7};
   const auto decoded = DecodePosition(EncodePosition(position));
   ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->pass, 2u);
   EXPECT_EQ(decoded->period, 3u);
+  EXPECT_EQ(decoded->period_step, 7u);
   EXPECT_EQ(decoded->step, 99u);
   EXPECT_EQ(decoded->next, position.next);
   EXPECT_EQ(decoded->period_start, position.period_start);
@@ -27,7 +31,7 @@ TEST(PositionTest, NoBytesAreTheBeginning) {
 
 TEST(PositionTest, CutOrLongerBytesAreRefused) {
   const std::string bytes =
-      EncodePosition({.period = 1, .period_start = {}, .next = {{0, 1, 1}}, .step = 2});
+      EncodePosition({.pass = 1, .period_start = {}, .next = {{0, 1, 1}}, .step = 2});
   for (size_t length = 1; length < bytes.size(); ++length)
     EXPECT_FALSE(DecodePosition(bytes.substr(0, length))) << length;
   EXPECT_FALSE(DecodePosition(bytes + "x"));

@@ -10,10 +10,13 @@ namespace {
 TEST(ProgressTest, DaysEndAtTheirMarks) {
   Progress progress(2);
   const std::vector<float> logits{-1, 1}, labels{0, 1};
-  progress.AddStep(1, logits, labels, 0.5, 10, 1.0);
-  progress.AddStep(1, logits, labels, 0.25, 5, 2.0);
+  progress.AddPredictions(1, logits, labels, 0.5);
+  progress.AddStep(1, 10, 1.0);
+  progress.AddPredictions(1, logits, labels, 0.25);
+  progress.AddStep(1, 5, 2.0);
   progress.EndDay(1, "day-00");
-  progress.AddStep(1, logits, labels, 0.25, 1, 3.0);
+  progress.AddPredictions(1, logits, labels, 0.25);
+  progress.AddStep(1, 1, 3.0);
   const auto days = progress.days(1);
   ASSERT_EQ(days.size(), 2u);
   EXPECT_EQ(days[0].name, "day-00");
@@ -42,9 +45,9 @@ TEST(ProgressTest, TheRunningAucForgets) {
     right[i] = i % 2 == 0 ? 0.0f : 1.0f;
     wrong[i] = 1 - right[i];
   }
-  for (int i = 0; i < 200; ++i) progress.AddStep(0, logits, wrong, 0, 0, 0);
+  for (int i = 0; i < 200; ++i) progress.AddPredictions(0, logits, wrong, 0);
   EXPECT_LT(progress.view(0).auc, 0.1);
-  for (int i = 0; i < 200; ++i) progress.AddStep(0, logits, right, 0, 0, 0);
+  for (int i = 0; i < 200; ++i) progress.AddPredictions(0, logits, right, 0);
   EXPECT_GT(progress.view(0).auc, 0.9);
 }
 

@@ -28,7 +28,7 @@ struct Rig {
     const model::Pctr shape(plan.options.model, *rig->backend);
     rig->rows = std::make_unique<train::MemoryRows>(train::MakeRowLayout(plan.options, shape));
     TACIT_ASSIGN(auto mechanism,
-                 MakeMechanism(rig->setup.assembly.config.learners[0], plan.options.model.space));
+                 MakeMechanism(rig->setup.assembly.config, 0, plan.options.model.space));
     rig->learner = std::make_unique<train::Learner>(plan.options, std::move(mechanism),
                                                     noise::MakeNoiseSource(), *rig->backend,
                                                     *rig->rows, nullptr);

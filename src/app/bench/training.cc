@@ -38,7 +38,7 @@ class TrainingRig {
     TACIT_ASSIGN(store_, store::EmbeddingStore::Open(MakeStoreOptions(setup_.assembly)));
     const LearnerPlan& plan = setup_.assembly.learners[0];
     TACIT_ASSIGN(auto mechanism,
-                 MakeMechanism(setup_.assembly.config.learners[0], plan.options.model.space));
+                 MakeMechanism(setup_.assembly.config, 0, plan.options.model.space));
     learner_ = std::make_unique<train::Learner>(plan.options, std::move(mechanism),
                                                 noise::MakeNoiseSource(), *backend_,
                                                 store_->working_rows(LearnerIndex(0)), nullptr);

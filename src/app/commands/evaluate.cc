@@ -121,8 +121,7 @@ Result<int> Evaluate(const Options& options) {
   TACIT_RETURN_IF_ERROR(CheckFiles(options.data));
   // The configuration's own log is not read: an experiment names its data.
   boost::json::array files(options.data.begin(), options.data.end());
-  std::vector<std::string> overrides{"source.kind=log",
-                                     "source.files=" + json::serialize(files)};
+  std::vector<std::string> overrides{"source.kind=log", "source.files=" + json::serialize(files)};
   overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
   TACIT_ASSIGN(config::Config config, config::Load(options.config, overrides));
   TACIT_ASSIGN(const Assembly assembly, Assemble(std::move(config)));

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -115,9 +114,8 @@ Result<json::object> AskServer(const Options& options, const std::string& reques
 Result<json::object> AskCheckpoint(const Options& options, const std::vector<std::string>& lines) {
   TACIT_ASSIGN(config::Config config, config::Load(options.config, {}));
   TACIT_ASSIGN(const Assembly assembly, Assemble(std::move(config)));
-  std::string witness = options.witness;
-  if (witness.empty() && std::filesystem::exists(options.checkpoint + ".witness"))
-    witness = options.checkpoint + ".witness";
+  const std::string witness =
+      options.witness.empty() ? WitnessBeside(options.checkpoint) : options.witness;
   TACIT_ASSIGN(const store::ReadOnlyStore store,
                store::OpenReadOnly(options.checkpoint, witness, MakeLayouts(assembly)));
   for (const serve::ScoringModel& model : MakeScoringModels(assembly)) {

@@ -1,0 +1,198 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "noise/noise.h"
+#include "stream/participation.h"
+
+namespace tacit::stream {
+namespace {
+
+using event::PublicMark;
+
+// Coins from a seed: what they come to must not depend on which CSPRNG they are.
+class SeededCoins final : public noise::NoiseSource {
+ public:
+  explicit SeededCoins(uint64_t seed) : random_(seed) {}
+  uint64_t GeometricSkip(double p) override {
+    const double u = (static_cast<double>(random_() >> 11) + 0.5) * 0x1p-53;
+    return p >= 1 ? 0 : static_cast<uint64_t>(std::log(u) / std::log1p(-p));
+  }
+  void AddGridGaussian(double, std::span<int64_t>) override {}
+  void AddGaussian(double, std::span<float>) override {}
+  void FillGaussian(std::span<double>) override {}
+  double Uniform() override { return 0.5; }
+  bool Bernoulli(double) override { return false; }
+  double Gumbel() override { return 0; }
+  double GaussianTail(double lower) override { return lower; }
+  void Rekey() override {}
+
+ private:
+  std::mt19937_64 random_;
+};
+
+// Offsets [first, first + n) with one number each, the offset; those divisible by 7 are lost.
+void MakeFrame(uint64_t first, uint64_t n, event::RawRecords* frame, event::Batch* batch) {
+  frame->first_offset = first;
+  frame->end.resize(n);
+  batch->dense_width = 1;
+  for (uint64_t offset = first; offset < first + n; ++offset) {
+    if (offset % 7 == 0) continue;
+    batch->offset.push_back(offset);
+    batch->timestamp_ms.push_back(0);
+    batch->label.push_back(0);
+    batch->dense.push_back(static_cast<float>(offset));
+  }
+}
+
+// Everything the participation makes of `records` offsets with file ends at `ends`, fed in random
+// pieces; with `steps_max` it is stopped after so many steps, as by a crash.
+std::vector<StepBatch> Collect(PoissonOptions options, uint64_t records, std::vector<uint64_t> ends,
+                               uint64_t seed, uint64_t steps_max = ~uint64_t{0}) {
+  std::mt19937_64 random(seed);
+  std::vector<StepBatch> steps;
+  uint64_t taken = 0;
+  const auto emit = [&](StepBatch&& step) {
+    if (!step.preview && taken++ == steps_max) return false;
+    steps.push_back(std::move(step));
+    return true;
+  };
+  uint64_t next = options.start.next.empty() ? 0 : options.start.next[0].begin;
+  const auto participation =
+      MakePoissonParticipation(std::move(options), std::make_unique<SeededCoins>(seed));
+  while (next < records) {
+    const uint64_t n = std::min<uint64_t>(1 + random() % 300, records - next);
+    event::RawRecords frame;
+    event::Batch batch;
+    MakeFrame(next, n, &frame, &batch);
+    for (const uint64_t end : ends)
+      if (end > next && end <= next + n)
+        frame.marks.push_back({PublicMark::Kind::kFileEnd, end, "day"});
+    if (!participation->Feed(frame, batch, emit)) return steps;
+    next += n;
+  }
+  participation->Finish(emit);
+  return steps;
+}
+
+TEST(PoissonParticipation, APeriodsStepsAreEmittedOnceItIsClosed) {
+  const auto steps = Collect(
+      {.offsets_per_period = 1000, .steps_per_period = 5, .sampling_rate = 0.1, .start = {}}, 2500,
+      {1300}, 1);
+  // Periods: [0, 1000), [1000, 1300) cut by the file end, [1300, 2300), [2300, 2500) at the end.
+  const std::vector<std::pair<uint64_t, uint64_t>> periods = {
+      {0, 1000}, {1000, 1300}, {1300, 2300}, {2300, 2500}};
+  size_t at = 0, marks = 0;
+  for (size_t p = 0; p < periods.size(); ++p) {
+    uint64_t previewed = 0;
+    for (; at < steps.size() && steps[at].preview; ++at) {
+      previewed += steps[at].examples.size();
+      EXPECT_TRUE(steps[at].ranges.empty()) << "a preview is charged to nobody";
+    }
+    uint64_t good = 0;
+    for (uint64_t offset = periods[p].first; offset < periods[p].second; ++offset)
+      good += offset % 7 != 0;
+    EXPECT_EQ(previewed, good);
+    for (uint64_t s = 0; s < 5; ++s, ++at) {
+      ASSERT_LT(at, steps.size());
+      const StepBatch& step = steps[at];
+      EXPECT_TRUE(step.whole_period);
+      EXPECT_EQ(step.ranges, (std::vector<OffsetRange>{{0, periods[p].first, periods[p].second}}));
+      EXPECT_EQ(step.after.step, p * 5 + s + 1);
+      EXPECT_EQ(step.after.period, s == 4 ? p + 1 : p);
+      EXPECT_EQ(step.after.period_step, s == 4 ? 0 : s + 1);
+      EXPECT_EQ(step.after.next[0].begin, s == 4 ? periods[p].second : periods[p].first);
+      for (const uint64_t offset : step.examples.offset) {
+        EXPECT_GE(offset, periods[p].first);
+        EXPECT_LT(offset, periods[p].second);
+      }
+      marks += step.marks.size();
+    }
+  }
+  EXPECT_EQ(at, steps.size());
+  EXPECT_EQ(marks, 1u);
+}
+
+// Each event is in each step with the rate, independently of other events and other steps. The
+// limits are 6 deviations; at a rate wrong by a tenth the first is far beyond.
+TEST(PoissonParticipation, EachEventIsInEachStepWithTheRateIndependently) {
+  constexpr double kRate = 0.05;
+  constexpr uint64_t kSteps = 400, kOffsets = 2000;
+  const auto check = [&](double rate) {
+    const auto steps = Collect({.offsets_per_period = kOffsets,
+                                .steps_per_period = kSteps,
+                                .sampling_rate = rate,
+                                .start = {}},
+                               kOffsets, {}, 42);
+    std::map<uint64_t, std::vector<uint8_t>> in;
+    uint64_t s = 0;
+    double total = 0, neighbours = 0, successive = 0;
+    for (const StepBatch& step : steps) {
+      if (step.preview) continue;
+      for (size_t i = 0; i < step.examples.size(); ++i) {
+        auto& row = in[step.examples.offset[i]];
+        row.resize(kSteps);
+        EXPECT_EQ(row[s], 0) << "an event twice in a step";
+        row[s] = 1;
+        ++total;
+      }
+      ++s;
+    }
+    const double events = kOffsets - (kOffsets + 6) / 7, cells = events * kSteps;
+    const std::vector<uint8_t> none(kSteps);
+    for (uint64_t offset = 0; offset < kOffsets; ++offset) {
+      const auto& row = in.contains(offset) ? in[offset] : none;
+      const auto& next = in.contains(offset + 1) ? in[offset + 1] : none;
+      for (uint64_t t = 0; t < kSteps; ++t) {
+        neighbours += row[t] & next[t];
+        if (t + 1 < kSteps) successive += row[t] & row[t + 1];
+      }
+    }
+    const auto far = [&](double seen, double pairs, double p) {
+      return std::abs(seen - pairs * p) / std::sqrt(pairs * p * (1 - p));
+    };
+    const double adjacent = kOffsets * 5.0 / 7 * kSteps;  // pairs of good neighbours
+    return std::array<double, 3>{far(total, cells, kRate), far(neighbours, adjacent, kRate * kRate),
+                                 far(successive, events * (kSteps - 1), kRate * kRate)};
+  };
+  for (const double deviations : check(kRate)) EXPECT_LT(deviations, 6);
+  EXPECT_GT(check(1.1 * kRate)[0], 12);
+}
+
+TEST(PoissonParticipation, AtRateOneEveryEventIsInEveryStep) {
+  for (const StepBatch& step :
+       Collect({.offsets_per_period = 100, .steps_per_period = 3, .sampling_rate = 1, .start = {}},
+               100, {}, 3))
+    EXPECT_EQ(step.examples.size(), 85u);
+}
+
+// A crash in the middle of a period: the period is read again, the steps left are taken, no step is
+// taken twice, and nothing is previewed a second time.
+TEST(PoissonParticipation, GoesOnInTheMiddleOfAPeriod) {
+  for (uint64_t crash = 1; crash < 12; ++crash) {
+    SCOPED_TRACE(crash);
+    PoissonOptions options{
+        .offsets_per_period = 400, .steps_per_period = 4, .sampling_rate = 0.2, .start = {}};
+    auto steps = Collect(options, 1200, {}, 5, crash);
+    while (steps.back().preview) steps.pop_back();
+    options.start = steps.back().after;
+    EXPECT_EQ(options.start.step, crash);
+    EXPECT_EQ(options.start.next[0].begin, crash / 4 * 400);
+    const bool inside = options.start.period_step != 0;
+    const auto rest = Collect(options, 1200, {}, 6);
+    EXPECT_EQ(rest.front().preview, !inside);
+    uint64_t expected = crash;
+    for (const StepBatch& step : rest) {
+      if (step.preview) continue;
+      EXPECT_EQ(step.after.step, ++expected);
+      EXPECT_EQ(step.ranges[0].begin, (expected - 1) / 4 * 400);
+    }
+    EXPECT_EQ(expected, 12u);
+  }
+}
+
+}  // namespace
+}  // namespace tacit::stream
