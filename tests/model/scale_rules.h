@@ -11,7 +11,8 @@ namespace tacit::model::testing {
 // min(1, C / |g|) over all groups jointly.
 class FlatClip final : public ScaleRule {
  public:
-  explicit FlatClip(double clip) : clip_(clip) {}
+  explicit FlatClip(double clip, double grid_step = 0) : clip_(clip), grid_step_(grid_step) {}
+  double grid_step() const override { return grid_step_; }
   void Scales(const GroupNorms& norms, std::span<float> scales) const override {
     for (size_t u = 0; u < norms.units; ++u) {
       double squared = 0;
@@ -23,7 +24,7 @@ class FlatClip final : public ScaleRule {
   }
 
  private:
-  const double clip_;
+  const double clip_, grid_step_;
 };
 
 // A different scale for every group and unit, so that a mix-up shows.

@@ -59,6 +59,79 @@ TEST(FillGaussian, IsStandardNormal) {
   EXPECT_EQ(CheckStandardNormal(DoubleNormals(*noise, kMany)), "");
 }
 
+// In standard deviations, on a grid so fine that its steps are not seen.
+std::vector<double> GridNormals(NoiseSource& noise, size_t n, double wrong = 1) {
+  constexpr double kStddev = 0x1p30;
+  std::vector<int64_t> steps(n);
+  noise.AddGridGaussian(kStddev * wrong, steps);
+  std::vector<double> z(n);
+  for (size_t i = 0; i < n; ++i) z[i] = static_cast<double>(steps[i]) / kStddev;
+  return z;
+}
+
+// Five million draws; the dither of 1/64 makes the deviation 1e-5 larger, a thirtieth of what they
+// can show.
+TEST(AddGridGaussian, IsStandardNormal) {
+  const auto noise = MakeNoiseSource();
+  EXPECT_EQ(CheckStandardNormal(GridNormals(*noise, 5 * kMany)), "");
+}
+
+TEST(AddGridGaussian, ADeviationOffByOnePercentIsFoundOut) {
+  const auto noise = MakeNoiseSource();
+  EXPECT_EQ(CheckMoments(GridNormals(*noise, 320000)), "");
+  for (double wrong : {0.99, 1.01}) {
+    const auto z = GridNormals(*noise, kMany, wrong);
+    EXPECT_NE(CheckMoments(std::span(z).first(320000)), "") << wrong;
+    EXPECT_NE(CheckDistribution(GridNormals(*noise, 5 * kMany, wrong), NormalCdf), "") << wrong;
+  }
+}
+
+// A grid so coarse that its steps are seen: every integer as often as it should be.
+TEST(AddGridGaussian, HasTheStatedTailAtEveryStep) {
+  constexpr double kStddev = 150;
+  const auto noise = MakeNoiseSource();
+  std::vector<int64_t> steps(kMany);
+  noise->AddGridGaussian(kStddev, steps);
+  std::vector<uint64_t> counts(601);
+  std::vector<double> p(601);
+  for (int64_t step : steps)
+    if (std::abs(step) <= 300) ++counts[static_cast<size_t>(step + 300)];
+  for (int64_t step = -300; step <= 300; ++step)
+    p[static_cast<size_t>(step + 300)] =
+        GridGaussianTail(kStddev, step) - GridGaussianTail(kStddev, step + 1);
+  EXPECT_EQ(CheckCounts(counts, p, static_cast<double>(kMany)), "");
+  std::rotate(counts.begin(), counts.begin() + 15, counts.end());  // a tenth of a deviation
+  EXPECT_NE(CheckCounts(counts, p, static_cast<double>(kMany)), "");
+}
+
+TEST(AddGridGaussian, AddsToWhatIsThereForEverySize) {
+  const auto noise = MakeNoiseSource();
+  for (size_t size : {0u, 1u, 2u, 3u, 7u, 1363u, 1364u, 1365u, 9001u}) {
+    std::vector<int64_t> values(size, int64_t{1} << 40);
+    noise->AddGridGaussian(1e6, values);
+    for (int64_t value : values) {
+      // Of 2^-17 probability a draw: never in this many.
+      EXPECT_NE(value, int64_t{1} << 40);
+      EXPECT_LT(std::abs(value - (int64_t{1} << 40)), 8e6);
+    }
+  }
+}
+
+TEST(AddGridGaussian, DrawsAndSourcesAreUncorrelatedAndAReplayIsFoundOut) {
+  const auto a = MakeNoiseSource(), b = MakeNoiseSource();
+  const auto z = GridNormals(*a, kMany);
+  EXPECT_EQ(CheckUncorrelated(z, GridNormals(*b, kMany)), "");
+  // Neighbours, the two halves of a pair, one chunk and the next.
+  for (size_t lag : {1u, 682u, 1364u})
+    EXPECT_EQ(CheckUncorrelated(std::span(z).first(kMany - lag), std::span(z).subspan(lag)), "")
+        << lag;
+  const auto fixed = [] {
+    return StreamNoise(std::make_unique<Keystream>(Keystream::Key{1}, Keystream::CounterBlock{}));
+  };
+  StreamNoise original = fixed(), replay = fixed();
+  EXPECT_NE(CheckUncorrelated(GridNormals(original, kMany), GridNormals(replay, kMany)), "");
+}
+
 TEST(StatisticalTests, FailOnWrongNormals) {
   const auto noise = MakeNoiseSource();
   for (double wrong_sigma : {0.99, 1.01})
@@ -144,6 +217,35 @@ TEST(Uniform, IsUniformAndNeverAtAnEnd) {
   EXPECT_EQ(CheckDistribution(u, [](double x) { return x; }), "");
   for (double& value : u) value = value * value;
   EXPECT_NE(CheckDistribution(u, [](double x) { return x; }), "");
+}
+
+TEST(Bernoulli, ComesAsOftenAsAsked) {
+  const auto noise = MakeNoiseSource();
+  const auto ones = [&](double p) {
+    double count = 0;
+    for (size_t i = 0; i < kMany; ++i) count += noise->Bernoulli(p);
+    return count;
+  };
+  constexpr auto kDraws = static_cast<double>(kMany);
+  for (double p : {1e-3, 0.3, 0.5, 0.99}) {
+    const double spread = std::sqrt(kDraws * p * (1 - p));
+    EXPECT_EQ(testing::CheckDeviation("ones", ones(p), kDraws * p, spread), "");
+    EXPECT_NE(
+        testing::CheckDeviation("ones", ones(p > 0.9 ? p - 0.01 : p * 1.3), kDraws * p, spread),
+        "");
+  }
+  EXPECT_EQ(ones(0), 0);
+  EXPECT_EQ(ones(1), kDraws);
+}
+
+TEST(Gumbel, IsGumbelAndAnExponentialIsFoundOut) {
+  const auto noise = MakeNoiseSource();
+  const auto cdf = [](double x) { return std::exp(-std::exp(-x)); };
+  std::vector<double> sample(kMany);
+  for (double& x : sample) x = noise->Gumbel();
+  EXPECT_EQ(CheckDistribution(sample, cdf), "");
+  for (double& x : sample) x = -std::log(noise->Uniform());
+  EXPECT_NE(CheckDistribution(sample, cdf), "");
 }
 
 // P(skip = k) = p (1 - p)^k; the last cell is everything beyond.

@@ -12,6 +12,9 @@ TEST(ZeroNoise, AddsNothingAndSelectsNothing) {
   std::vector<float> values = {1, -2, 3};
   noise->AddGaussian(5, values);
   EXPECT_EQ(values, (std::vector<float>{1, -2, 3}));
+  std::vector<int64_t> sums = {1, -2, 3};
+  noise->AddGridGaussian(1e6, sums);
+  EXPECT_EQ(sums, (std::vector<int64_t>{1, -2, 3}));
   std::vector<double> filled(4, 7);
   noise->FillGaussian(filled);
   EXPECT_EQ(filled, std::vector<double>(4, 0));
