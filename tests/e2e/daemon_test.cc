@@ -179,6 +179,7 @@ TEST(DaemonTest, TrainerThreadsRunUnderSchedIdleAndServersDoNot) {
   test::WriteSmallLog(dir, 4, 20000, 3);
   SmallRun run;
   run.hidden = "[512, 256]";
+  run.idle_priority = true;
   Service service(dir, run);
   ASSERT_TRUE(service.WaitFor("/readyz")) << service.process().Err();
   size_t idle = 0, normal = 0;

@@ -1,5 +1,5 @@
-// The crash tests' CrashPoint: TACIT_TEST_CRASH_AT=NAME:N kills the process, as if the power went, the
-// N-th time (from 1) it comes to that point.
+// The crash tests' CrashPoint: TACIT_TEST_CRASH_AT=NAME:N kills the process, as if the power went,
+// the N-th time (from 1) it comes to that point.
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>

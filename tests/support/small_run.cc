@@ -12,6 +12,7 @@ std::string SmallRun::WriteConfig(const TempDir& dir) const {
       "store: {{path: \"{0}/{store}\", commit_interval_ms: {interval}}}\n"
       "serve: {{listen: \"{listen}\"}}\n"
       "log: {{level: warning}}\n"
+      "training: {{idle_priority: {idle}}}\n"
       "learners:\n"
       "  - id: ctr\n"
       "    model: {{kind: pctr, hidden: {hidden}}}\n"
@@ -19,7 +20,8 @@ std::string SmallRun::WriteConfig(const TempDir& dir) const {
       "    participation: {participation}\n"
       "    privacy: {privacy}\n"
       "    optimizer: {{kind: adam, learning_rate: 0.002}}\n",
-      dir.path(), fmt::arg("files", files), fmt::arg("passes", passes), fmt::arg("store", store),
+      dir.path(), fmt::arg("files", files), fmt::arg("passes", passes),
+      fmt::arg("idle", idle_priority), fmt::arg("store", store),
       fmt::arg("interval", commit_interval_ms), fmt::arg("listen", listen),
       fmt::arg("hidden", hidden), fmt::arg("mechanism", mechanism),
       fmt::arg("participation",

@@ -22,6 +22,7 @@ struct SmallRun {
   uint32_t passes = 1, max_participations = 1;
   uint32_t batch = 256;
   uint32_t commit_interval_ms = 15;
+  bool idle_priority = false;  // a busy machine would starve the trainer, and the test wait
 
   // Writes STORE.yaml and returns its path.
   std::string WriteConfig(const TempDir& dir) const;
