@@ -48,6 +48,7 @@ const std::vector<Library>& Libraries() {
       {"fmt/", {}},
       {"spdlog/", {}},
       {"tl/", {}},
+      {"kissfft/", {"privacy"}},
       {"openssl/", {"base", "noise", "privacy", "store"}},
       {"xxhash.h", {"base", "store"}},
       {"rocksdb/", {"store"}},
