@@ -50,7 +50,9 @@ TEST(RealDataTest, LinesAsPublishedAreReadWithoutALoss) {
       test::Run({TACIT, "evaluate", "ctr", "--config",
                  std::string(TACIT_SOURCE_DIR) + "/config/criteo.yaml", "--data", data, "--json"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
-  for (const json::value& row : json::parse(ended.out).at("rows").as_array()) {
+  const json::array rows = json::parse(ended.out).at("rows").as_array();
+  EXPECT_EQ(rows.size(), 2u);
+  for (const json::value& row : rows) {
     EXPECT_EQ(row.at("events"), 8000);
     EXPECT_EQ(row.at("dead_letters"), 0);
   }
