@@ -88,13 +88,14 @@ Result<double> CalibratePld(const CalibrationTarget& target, Adjacency adjacency
   // Secant steps on log epsilon over log sigma with certified values, aimed a little below the
   // target so that the last one counts.
   double at = rough.high, slope = -1.5, best = 0;
+  std::optional<PldHint> hint;
   double last_at = 0, last_value = 0;
   bool has_last = false;
   for (int i = 0; i < 40; ++i) {
     if (!(at > std::log(kLeastSigma) - 1e-9)) at = std::log(kLeastSigma);
     if (at > std::log(kMostSigma)) return Fail(OutOfReach(target));
     TACIT_ASSIGN(const double epsilon,
-                 PldUpperEpsilon(event(std::exp(at)), target.steps, adjacency, delta));
+                 PldUpperEpsilon(event(std::exp(at)), target.steps, adjacency, delta, &hint));
     const double value = std::log(std::max(epsilon, 1e-12) / target.epsilon);
     if (value <= 0 && (best == 0 || at < std::log(best))) best = std::exp(at);
     if (value <= 0 && value > -2e-4) break;

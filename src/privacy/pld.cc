@@ -186,13 +186,12 @@ Result<CertifiedInterval> PldAccountant::DeltaAt(double epsilon) {
   return CertifiedInterval{interval.lower, interval.upper};
 }
 
-Result<double> PldUpperEpsilon(const Event& event, uint64_t count, Adjacency adjacency,
-                               Delta delta) {
+Result<double> PldUpperEpsilon(const Event& event, uint64_t count, Adjacency adjacency, Delta delta,
+                               std::optional<PldHint>* hint) {
   TACIT_CHECK(delta.value > 0 && delta.value < 1, "delta must be in (0, 1)");
-  TACIT_RETURN_IF_ERROR(event.Validate());
   PldAccountant accountant(adjacency);
   TACIT_RETURN_IF_ERROR(accountant.Add(event, count));
-  if (count == 1 || GaussianMuSquared(event, adjacency)) {
+  if (count <= 1 || GaussianMuSquared(event, adjacency)) {
     TACIT_ASSIGN(const CertifiedInterval interval, accountant.Epsilon(delta));
     return interval.upper;
   }
@@ -201,11 +200,16 @@ Result<double> PldUpperEpsilon(const Event& event, uint64_t count, Adjacency adj
   for (Direction direction : DirectionsOf(adjacency, IsSymmetric(event))) {
     Composition composition(direction);
     composition.Add(event, static_cast<double>(count));
-    if (greatest > 0) {
+    const bool first = direction != Direction::kAdd;
+    if (!first) {
       TACIT_ASSIGN(const double bound, composition.ChernoffLogDelta(greatest, true));
       if (bound <= log_delta) continue;
     }
-    TACIT_ASSIGN(const double epsilon, composition.UpperEpsilon(log_delta));
+    std::optional<Composition::Hint> known;
+    if (first && hint != nullptr && *hint)
+      known = Composition::Hint{(*hint)->epsilon, (*hint)->slope};
+    TACIT_ASSIGN(const double epsilon, composition.UpperEpsilon(log_delta, known));
+    if (first && hint != nullptr) *hint = PldHint{known->epsilon, known->slope};
     greatest = std::max(greatest, epsilon);
   }
   return greatest;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/ids.h"
 #include "base/result.h"
@@ -61,9 +62,13 @@ class PldAccountant {
   std::unique_ptr<State> state_;
 };
 
-// The upper bound alone, of one event made `count` times: what calibration asks.
-Result<double> PldUpperEpsilon(const Event& event, uint64_t count, Adjacency adjacency,
-                               Delta delta);
+// The upper bound alone, of one event made `count` times: what calibration asks. A hint from a
+// question nearby (not null) saves time, and is brought up to date; it never changes what is true.
+struct PldHint {
+  double epsilon = 0, slope = 0;
+};
+Result<double> PldUpperEpsilon(const Event& event, uint64_t count, Adjacency adjacency, Delta delta,
+                               std::optional<PldHint>* hint = nullptr);
 // A guess at the same within a few per cent, in microseconds. NOT a bound.
 double PldRoughEpsilon(const Event& event, uint64_t count, Adjacency adjacency, Delta delta);
 

@@ -14,11 +14,20 @@ namespace {
 constexpr double kClose = 1.2e-3;
 constexpr double kCloseEpsilon = 7e-7;
 constexpr int kMostPlans = 5;
+// UpperEpsilon's lattices are a little coarser than those of any later question about the same
+// events, so that its answer is the higher.
+constexpr double kCoarser = 1.3;
 constexpr double kMostRounding = 0.05;
+constexpr double kMostEvents = 2e11;  // each rounds at least 1000 times
 // Transforms kept of all kinds together, per side; what is beyond is computed on a coarser lattice.
 constexpr double kMostFrequencies = 1 << 24;
 constexpr double kMostWork = 4e8;
 constexpr int64_t kLongestFft = 1 << 22;
+
+Error TooManyEvents() {
+  return {ErrorCode::kRefused,
+          "too many events: rounding could decide this answer, so there is none"};
+}
 
 int64_t PowerOfTwoFrom(int64_t value) {
   int64_t power = 4;
@@ -72,7 +81,10 @@ Saddle Composition::SaddleAt(double epsilon) const {
 
 Status Composition::Replan(const Saddle& saddle, double budget, double cells, bool both) {
   plan_.reset();
-  for (bool mind_edges = true; budget < 1e12; budget *= mind_edges ? 1 : 4, mind_edges = false) {
+  double all = 0;
+  for (const Counted& counted : events_) all += counted.count;
+  if (all > kMostEvents) return Fail(TooManyEvents());
+  for (bool mind_edges = both; budget < 1e12; budget *= mind_edges ? 1 : 4, mind_edges = false) {
     Plan plan = MakePlan(events_, saddle, budget, cells, mind_edges);
     std::vector<LatticeLaws> laws;
     std::vector<Side::Entry> uppers, lowers;
@@ -167,8 +179,7 @@ Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask) {
     Refresh();
     if (upper_->rounding() > kMostRounding) {
       if (plans == 0) continue;
-      return Fail(ErrorCode::kRefused,
-                  "too many events: rounding could decide this answer, so there is none");
+      return Fail(TooManyEvents());
     }
     const Asked asked = ask(*upper_, *lower_);
     last_ = asked;
@@ -214,10 +225,23 @@ Result<Interval> Composition::DeltaAt(double epsilon) {
                 });
 }
 
-Result<double> Composition::UpperEpsilon(double log_delta) {
+Result<double> Composition::UpperEpsilon(double log_delta, std::optional<Hint>& hint) {
   if (events_.empty()) return 0.0;
-  TACIT_ASSIGN(const Interval interval, Epsilon(log_delta));
-  return interval.upper;
+  for (int plans = 1;; ++plans) {
+    Saddle saddle = SaddleFor(log_delta);
+    if (hint && hint->epsilon > 0) {
+      saddle = SaddleForEpsilon(events_, hint->epsilon);
+      saddle.log_delta = log_delta;
+    }
+    double budget = UsualBudget(saddle);
+    if (hint) budget = std::min(budget, BudgetFor(hint->epsilon, hint->slope));
+    TACIT_RETURN_IF_ERROR(Replan(saddle, kCoarser * budget, kUsualCells, false));
+    Refresh();
+    if (upper_->rounding() > kMostRounding) return Fail(TooManyEvents());
+    const double epsilon = upper_->Epsilon(log_delta, saddle.epsilon);
+    hint = Hint{epsilon, upper_->Slope(epsilon)};
+    if (plans == kMostPlans || BudgetFor(hint->epsilon, hint->slope) > budget / 2) return epsilon;
+  }
 }
 
 // E[(1 - e^(epsilon - L))_+] <= E[e^(c L)] e^(-c epsilon) c^c / (1 + c)^(1 + c).

@@ -99,7 +99,11 @@ class Composition {
   // kInvalidArgument when no plan can be made, kRefused when rounding would decide the answer.
   Result<Interval> Epsilon(double log_delta);
   Result<Interval> DeltaAt(double epsilon);
-  Result<double> UpperEpsilon(double log_delta);
+  // The upper bound alone; `hint` is what is known of it, and what is found.
+  struct Hint {
+    double epsilon = 0, slope = 0;
+  };
+  Result<double> UpperEpsilon(double log_delta, std::optional<Hint>& hint);
 
   // An upper bound of delta at this epsilon from one moment; cheap, and enough to rule a direction
   // out. Kept honest by the upper laws' exact moments.

@@ -22,7 +22,7 @@ double Step(std::span<const Counted> events, double spacing_scale, double longes
       atom = size;
     }
   }
-  return atom > 0 ? atom / std::ceil(atom / step) : step;
+  return atom > step ? atom / std::ceil(atom / step) : step;
 }
 
 // The window beyond which, on one side, little of the answer lies: the least over a few shifts of

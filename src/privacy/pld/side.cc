@@ -50,7 +50,7 @@ int64_t Side::ChooseFrequencies(const std::vector<Entry>& laws) {
     if (laws[i].count * tilted[i].variance >= 0.05 * all)
       widest = std::max(widest, tilted[i].variance);
   int64_t samples = 1 << 12;
-  while (samples < (1 << 17) && static_cast<double>(samples) < 400 * std::sqrt(widest))
+  while (samples < (1 << 19) && static_cast<double>(samples) < 400 * std::sqrt(widest))
     samples *= 2;
 
   const std::vector<double> ends = PieceEnds(samples);
