@@ -40,7 +40,9 @@ config::Config MakeConfig(const std::string& compute, bool private_mechanism) {
   learner.privacy.delta = 1e-7;
   learner.mechanism.kind =
       private_mechanism ? config::Mechanism::Kind::kAdaFest : config::Mechanism::Kind::kNone;
-  learner.mechanism.threshold = 12;
+  learner.mechanism.threshold = 9;  // the demo's mechanism
+  learner.mechanism.sigma_ratio = 3;
+  learner.mechanism.gradient_clip = 12;
   learner.privacy.epsilon = private_mechanism ? 8 : std::numeric_limits<double>::infinity();
   config.learners.push_back(learner);
   config.training.workers = 1;
