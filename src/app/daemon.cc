@@ -53,25 +53,25 @@ class Daemon {
       : assembly_(assembly), options_(options), progress_(assembly.learners.size()) {}
 
   Result<int> Run() {
-    TACIT_RETURN_IF_ERROR(OpenInputs());
+    TACIT_ASSIGN(source_, OpenSource(assembly_.config.source));
     store::StoreOptions store_options = MakeStoreOptions(assembly_);
     store_options.accept_missing_witness = options_.accept_missing_witness;
     TACIT_ASSIGN(store_, store::EmbeddingStore::Open(std::move(store_options)));
     TACIT_RETURN_IF_ERROR(source_->VerifyIdentity(store_->source_identity()));
+    TACIT_RETURN_IF_ERROR(OpenDeadLetters());
     TACIT_RETURN_IF_ERROR(MakeTrainer());
     TACIT_ASSIGN(server_, StartServer(assembly_.config.serve, MakeServices(), registry_));
     TACIT_RETURN_IF_ERROR(feed_->Start());
-    const uint64_t total = RecordsLeft();
     std::thread training([this] { Train(); });
     NotifyReady("training");
-    Watch(total);
+    Watch();
     Stop(&training);
     return ExitCode();
   }
 
  private:
-  Status OpenInputs() {
-    TACIT_ASSIGN(source_, OpenSource(assembly_.config.source));
+  // Behind the store, which makes the folder that both lie in, and may be refused.
+  Status OpenDeadLetters() {
     TACIT_ASSIGN(dead_letters_, event::OpenDeadLetterFile(assembly_.config.dead_letters));
     codec_ = event::MakeCriteoTsvCodec(*assembly_.transform);
     return {};
@@ -89,7 +89,6 @@ class Daemon {
       const store::LearnerState state = store_->State(plan.options.index);
       TACIT_ASSIGN(stream::Position position, train::DecodePosition(state.position));
       TACIT_ASSIGN(auto mechanism, MakeMechanism(assembly_.config, i, plan.options.model.space));
-      positions_.push_back(position);
       feed.learners.push_back(
           {.index = plan.options.index,
            .participation = MakeParticipationOf(assembly_.config.learners[i].participation),
@@ -119,17 +118,6 @@ class Daemon {
         .metrics = &registry_};
   }
 
-  // Records still to be learnt by the first learner, all passes counted.
-  uint64_t RecordsLeft() const {
-    std::vector<stream::PartitionOffset> start;
-    for (const OffsetRange& range : positions_[0].next)
-      start.push_back({range.partition, range.begin});
-    const uint64_t passes = assembly_.config.source.passes;
-    if (positions_[0].pass >= passes) return 0;
-    return source_->RecordsAfter(start) +
-           (passes - 1 - positions_[0].pass) * source_->RecordsAfter({});
-  }
-
   void Train() {
     auto outcome = trainer_->Run(feed_->steps());
     if (!outcome) {
@@ -145,16 +133,16 @@ class Daemon {
   }
 
   // Draws progress until it is time to stop.
-  void Watch(uint64_t total) {
-    ProgressLine line(clock_, total);
+  void Watch() {
+    ProgressLine line(clock_);
     bool told = false;
     while (!signals_.WaitFor(kTick)) {
       if (!trained_) {
-        line.Update(progress_.view(0).events, progress_.view(0));
+        line.Update(feed_->records_read() + feed_->records_ahead(), progress_.view(0));
         continue;
       }
       if (!told) {
-        line.Finish(progress_.view(0).events, progress_.view(0));
+        line.Finish(progress_.view(0));
         TellOutcome();
         told = true;
       }
@@ -225,7 +213,6 @@ class Daemon {
   std::unique_ptr<store::EmbeddingStore> store_;
   std::unique_ptr<WorkerPool> workers_;
   std::unique_ptr<ops::Backend> backend_;
-  std::vector<stream::Position> positions_;
   std::unique_ptr<train::Trainer> trainer_;
   std::unique_ptr<train::Feed> feed_;
   std::unique_ptr<serve::Server> server_;

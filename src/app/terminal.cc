@@ -38,26 +38,23 @@ std::string EpsilonText(double epsilon) {
 
 }  // namespace
 
-ProgressLine::ProgressLine(const Clock& clock, uint64_t total)
-    : clock_(clock),
-      total_(total),
-      terminal_(isatty(STDERR_FILENO) == 1),
-      start_(clock.Now()),
-      last_(start_) {}
+ProgressLine::ProgressLine(const Clock& clock)
+    : clock_(clock), terminal_(isatty(STDERR_FILENO) == 1), start_(clock.Now()), last_(start_) {}
 
-void ProgressLine::Update(uint64_t done, const train::Progress::View& view) {
+void ProgressLine::Update(uint64_t total, const train::Progress::View& view) {
   const auto interval = terminal_ ? kRedraw : kPlainLine;
-  if (clock_.Now() - last_ >= interval) Draw(done, view);
+  if (clock_.Now() - last_ >= interval) Draw(total, view);
 }
 
-void ProgressLine::Finish(uint64_t done, const train::Progress::View& view) {
-  rate_ = static_cast<double>(done) / std::max(1e-9, Seconds(clock_.Now() - start_));
-  last_done_ = done;
-  Draw(done, view);
+void ProgressLine::Finish(const train::Progress::View& view) {
+  rate_ = static_cast<double>(view.events) / std::max(1e-9, Seconds(clock_.Now() - start_));
+  last_done_ = view.events;
+  Draw(view.events, view);
   if (terminal_) std::fputc('\n', stderr);
 }
 
-void ProgressLine::Draw(uint64_t done, const train::Progress::View& view) {
+void ProgressLine::Draw(uint64_t total, const train::Progress::View& view) {
+  const uint64_t done = view.events;
   const Clock::TimePoint now = clock_.Now();
   const double elapsed = Seconds(now - last_);
   if (elapsed > 0 && done > last_done_) {
@@ -67,8 +64,8 @@ void ProgressLine::Draw(uint64_t done, const train::Progress::View& view) {
   last_ = now;
   last_done_ = done;
   std::string line;
-  if (total_ > 0) {
-    const double share = static_cast<double>(done) / static_cast<double>(total_);
+  if (total > 0) {
+    const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
     line = fmt::format("{:3.0f} % |{}| ", 100 * share, Bar(share));
   }
   line +=

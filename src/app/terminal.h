@@ -13,19 +13,17 @@ namespace tacit::app {
 // One line that is drawn over again on a terminal, or a line every few seconds elsewhere.
 class ProgressLine {
  public:
-  // `total` 0: unknown, no bar.
-  ProgressLine(const Clock& clock, uint64_t total);
+  explicit ProgressLine(const Clock& clock);
 
-  // Draws when it is time to.
-  void Update(uint64_t done, const train::Progress::View& view);
+  // Draws when it is time to. `total` 0: unknown, no bar.
+  void Update(uint64_t total, const train::Progress::View& view);
   // Draws a last time and ends the line.
-  void Finish(uint64_t done, const train::Progress::View& view);
+  void Finish(const train::Progress::View& view);
 
  private:
-  void Draw(uint64_t done, const train::Progress::View& view);
+  void Draw(uint64_t total, const train::Progress::View& view);
 
   const Clock& clock_;
-  const uint64_t total_;
   const bool terminal_;
   const Clock::TimePoint start_;
   Clock::TimePoint last_;

@@ -173,6 +173,9 @@ Status Feed::PollPass(uint64_t pass) {
     if (outcome == stream::PollOutcome::kEnd) return {};
     if (outcome == stream::PollOutcome::kNothing) continue;
     records_read_ += piece.records.size();
+    const stream::PartitionOffset read{piece.records.partition, piece.records.end_offset()};
+    records_ahead_ = source_.RecordsAfter(std::span(&read, 1)) +
+                     (options_.passes - 1 - pass) * source_.RecordsAfter({});
     piece.source_identity = source_.Identity();
     if (!pieces_.Push(std::move(piece))) return {};
   }

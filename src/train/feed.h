@@ -67,6 +67,8 @@ class Feed {
   Status status() const;
 
   uint64_t records_read() const { return records_read_; }
+  // Records still to be read, all passes counted: an estimate that gets better as files are read.
+  uint64_t records_ahead() const { return records_ahead_; }
   uint64_t records_dead() const { return records_dead_; }
 
  private:
@@ -96,7 +98,7 @@ class Feed {
   std::vector<std::unique_ptr<Cutter>> cutters_;
   uint64_t first_pass_ = 0;
   std::atomic<bool> stopping_ = false;
-  std::atomic<uint64_t> records_read_ = 0, records_dead_ = 0;
+  std::atomic<uint64_t> records_read_ = 0, records_dead_ = 0, records_ahead_ = 0;
   mutable std::mutex mutex_;
   Status status_;
   std::thread poller_, decoder_;
