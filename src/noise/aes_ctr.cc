@@ -82,14 +82,18 @@ TACIT_AES void ExpandKey(const uint8_t* key, __m128i* keys) {
       NextRoundKey(keys[12], _mm_shuffle_epi32(_mm_aeskeygenassist_si128(keys[13], 0x40), 0xff));
 }
 
-// Counters of four blocks: low halves in the even places, carrying into the odd ones.
+// Counters of four blocks: low halves in the even places. Those that may pass 2^64 carry into the
+// odd ones; it takes too long to do it always.
+template <bool kCarry>
 TACIT_AES [[gnu::always_inline]] inline __m512i Advance(__m512i counters, __m512i by) {
   const __m512i sum = _mm512_add_epi64(counters, by);
+  if (!kCarry) return sum;
   const auto carry = static_cast<__mmask8>((_mm512_cmplt_epu64_mask(sum, by) & 0x55) << 1);
   return _mm512_mask_add_epi64(sum, carry, sum, _mm512_set1_epi64(1));
 }
 
 // 256 bytes, sixteen blocks, in flight at once: enough to hide the latency of a round.
+template <bool kCarry>
 TACIT_AES void FillVaes(VaesState* state, uint8_t* out, size_t bytes) {
   __m512i key[kRounds + 1];
   for (int r = 0; r <= kRounds; ++r) key[r] = _mm512_broadcast_i32x4(state->round_key[r]);
@@ -99,13 +103,13 @@ TACIT_AES void FillVaes(VaesState* state, uint8_t* out, size_t bytes) {
   const __m512i four = _mm512_set_epi64(0, 4, 0, 4, 0, 4, 0, 4);
   const auto low = static_cast<long long>(state->counter_low);
   const auto high = static_cast<long long>(state->counter_high);
-  __m512i counters = Advance(_mm512_set_epi64(high, low, high, low, high, low, high, low),
-                             _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0));
+  __m512i counters = Advance<kCarry>(_mm512_set_epi64(high, low, high, low, high, low, high, low),
+                                     _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0));
   for (size_t at = 0; at < bytes; at += 256) {
     __m512i x[4];
     for (__m512i& block : x) {
       block = _mm512_xor_si512(_mm512_shuffle_epi8(counters, swap), key[0]);
-      counters = Advance(counters, four);
+      counters = Advance<kCarry>(counters, four);
     }
     for (int r = 1; r < kRounds; ++r)
       for (__m512i& block : x) block = _mm512_aesenc_epi128(block, key[r]);
@@ -118,6 +122,11 @@ TACIT_AES void FillVaes(VaesState* state, uint8_t* out, size_t bytes) {
 
 class VaesCtr final : public AesCtr {
  public:
+  VaesCtr() {
+    // Whoever uses the stream notices a fork by itself, and starts again.
+    bool wiped_on_fork = false;
+    state_ = MakeSecretPages<VaesState>(&wiped_on_fork);
+  }
   void Start(const Key& key, const CounterBlock& counter) override {
     ExpandKey(key.data(), state_->round_key);
     uint64_t high, low;
@@ -126,10 +135,17 @@ class VaesCtr final : public AesCtr {
     state_->counter_high = __builtin_bswap64(high);
     state_->counter_low = __builtin_bswap64(low);
   }
-  void Fill(std::span<uint8_t> out) override { FillVaes(state_.get(), out.data(), out.size()); }
+  void Fill(std::span<uint8_t> out) override {
+    // Three more than will be used are counted.
+    if (state_->counter_low > ~uint64_t{0} - out.size() / 16 - 3) {
+      FillVaes<true>(state_.get(), out.data(), out.size());
+    } else {
+      FillVaes<false>(state_.get(), out.data(), out.size());
+    }
+  }
 
  private:
-  const SecretPages<VaesState> state_ = MakeSecretPages<VaesState>();
+  SecretPages<VaesState> state_;
 };
 
 bool HasVaes() {

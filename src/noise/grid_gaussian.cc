@@ -24,35 +24,31 @@ constexpr uint64_t kTwoTo52 = 0x4330000000000000;  // the bits of 2^52
 // One rounding by definition, so the same everywhere.
 TACIT_INLINE double Fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
-// An integer below 2^52.
-TACIT_INLINE double ToDouble(uint64_t n) { return std::bit_cast<double>(n | kTwoTo52) - 0x1p52; }
+// n + plus, for an integer n below 2^52 and a multiple of 1/2 in [-2^52, 1).
+TACIT_INLINE double ToDouble(uint64_t n, double plus = 0) {
+  return std::bit_cast<double>(n | kTwoTo52) - (0x1p52 - plus);
+}
 
-// ln u for a normal u: u = 2^e m with m in [sqrt(1/2), sqrt(2)), then fdlibm's log: with
-// s = f / (2 + f), log(1 + f) = f - f^2/2 + s (f^2/2 + R(s^2)), below one unit in the last place.
-TACIT_INLINE double Log(double u) {
-  const uint64_t bits = std::bit_cast<uint64_t>(u);
-  // The exponent in the low bits of a number that is positive for every u here.
+// -ln(v 2^-52) for v in [2^-24, 2^52]: v = 2^e m with m in [sqrt(1/2), sqrt(2)), then fdlibm's log:
+// log(1 + f) = f - s (f - R(s^2)) with s = f / (2 + f).
+TACIT_INLINE double MinusLog(double v) {
+  const uint64_t bits = std::bit_cast<uint64_t>(v);
   const uint64_t biased = (bits + (0x3ff0000000000000 - 0x3fe6a09e667f3bcd)) >> 52;
-  const double e = ToDouble(biased) - 1023;
+  const double e = ToDouble(biased, -1023 - 52);
   const double f = std::bit_cast<double>(bits - (biased << 52) + (uint64_t{1023} << 52)) - 1;
   const double s = f / (2 + f);
   const double z = s * s;
-  const double w = z * z;
-  const double even = w * Fma(w, Fma(w, 1.531383769920937332e-01, 2.222219843214978396e-01),
-                              3.999999999940941908e-01);
-  const double odd = z * Fma(w,
-                             Fma(w, Fma(w, 1.479819860511658591e-01, 1.818357216161805012e-01),
-                                 2.857142874366239149e-01),
-                             6.666666666666735130e-01);
-  const double half = 0.5 * f * f;
-  // ln 2 in two parts, so that e ln 2 adds no error of its own.
-  const double small = Fma(e, 1.90821492927058770002e-10, s * (half + (even + odd)));
-  return Fma(e, 6.93147180369123816490e-01, f - (half - small));
+  double r = Fma(z, 1.479819860511658591e-01, 1.531383769920937332e-01);
+  r = Fma(z, r, 1.818357216161805012e-01);
+  r = Fma(z, r, 2.222219843214978396e-01);
+  r = Fma(z, r, 2.857142874366239149e-01);
+  r = Fma(z, r, 3.999999999940941908e-01);
+  r = Fma(z, r, 6.666666666666735130e-01);
+  return Fma(e, -std::numbers::ln2, Fma(s, Fma(-z, r, f), -f));
 }
 
 // Sine and cosine for |x| <= pi/4, fdlibm's polynomials.
-TACIT_INLINE double SinPoly(double x) {
-  const double z = x * x;
+TACIT_INLINE double SinPoly(double x, double z) {
   double p = Fma(z, 1.58969099521155010221e-10, -2.50507602534068634195e-08);
   p = Fma(z, p, 2.75573137070700676789e-06);
   p = Fma(z, p, -1.98412698298579493134e-04);
@@ -60,35 +56,32 @@ TACIT_INLINE double SinPoly(double x) {
   p = Fma(z, p, -1.66666666666666324348e-01);
   return Fma(z * x, p, x);
 }
-TACIT_INLINE double CosPoly(double x) {
-  const double z = x * x;
+TACIT_INLINE double CosPoly(double z) {
   double p = Fma(z, -1.13596475577881948265e-11, 2.08757232129817482790e-09);
   p = Fma(z, p, -2.75573143513906633035e-07);
   p = Fma(z, p, 2.48015872894767294178e-05);
   p = Fma(z, p, -1.38888888888741095749e-03);
   p = Fma(z, p, 4.16666666666666019037e-02);
-  const double half = 0.5 * z;
-  const double head = 1 - half;
-  return head + Fma(z * z, p, (1 - head) - half);
+  return Fma(z, Fma(z, p, -0.5), 1);
 }
 
-struct Pair {
-  double first, second;
+// The two normals of 128 random bits: radius times a point of the unit circle. The radius is
+// multiplied by root_two_stddev / sqrt(2).
+struct Polar {
+  double radius, cosine, sine;
 };
-
-// The two normals of 128 random bits.
-TACIT_INLINE Pair Normals(uint64_t a, uint64_t b) {
-  const double low = ToDouble((a & 0xfff) << 11 | (b & 0x7ff));
-  const double u = Fma(low + 0.5, 0x1p-23, ToDouble(a >> 12)) * 0x1p-52;
-  const double radius = std::sqrt(-2 * Log(u));
+TACIT_INLINE Polar Normals(uint64_t a, uint64_t b, double root_two_stddev) {
+  const double low = ToDouble((a & 0xfff) << 11 | (b & 0x7ff), 0.5);
+  const double radius = std::sqrt(MinusLog(Fma(low, 0x1p-23, ToDouble(a >> 12)))) * root_two_stddev;
   // The angle: 51 bits within an eighth of a turn to either side of an axis, 2 bits which axis.
-  const double place = ToDouble(b >> 11 & 0x7ffffffffffff) + 0.5;
-  const double x = Fma(place, 0x1p-51, -0.5) * kQuarterTurn;
-  const double sine = SinPoly(x);
+  const double x = Fma(ToDouble(b >> 11 & 0x7ffffffffffff), 0x1p-51 * kQuarterTurn,
+                       (0x1p-52 - 0.5) * kQuarterTurn);
+  const double z = x * x;
+  const double sine = SinPoly(x, z);
   const double cosine =
-      std::bit_cast<double>(std::bit_cast<uint64_t>(CosPoly(x)) ^ (b & 0x8000000000000000));
+      std::bit_cast<double>(std::bit_cast<uint64_t>(CosPoly(z)) ^ (b & 0x8000000000000000));
   const bool swap = (b & 0x4000000000000000) != 0;
-  return {radius * (swap ? sine : cosine), radius * (swap ? cosine : sine)};
+  return {radius, swap ? sine : cosine, swap ? cosine : sine};
 }
 
 // A keystream's bytes, read eight at a time.
@@ -97,9 +90,9 @@ using Word [[gnu::may_alias]] = uint64_t;
 TACIT_INLINE void NormalsLoop(const Word* __restrict words, double* __restrict first,
                               double* __restrict second, size_t pairs) {
   for (size_t i = 0; i < pairs; ++i) {
-    const Pair z = Normals(words[i], words[pairs + i]);
-    first[i] = z.first;
-    second[i] = z.second;
+    const Polar z = Normals(words[i], words[pairs + i], std::numbers::sqrt2);
+    first[i] = z.radius * z.cosine;
+    second[i] = z.radius * z.sine;
   }
 }
 
@@ -111,12 +104,13 @@ TACIT_INLINE uint64_t Floor(double y_minus_half) {
 TACIT_INLINE void GridLoop(const Word* __restrict words, double stddev, int dither_bits,
                            uint64_t* __restrict first, uint64_t* __restrict second, size_t pairs) {
   const int shift = 32 - dither_bits;
+  const double root_two_stddev = stddev * std::numbers::sqrt2;
   const uint64_t lowest = 1 - (uint64_t{1} << dither_bits) / 2;
   for (size_t i = 0; i < pairs; ++i) {
-    const Pair z = Normals(words[i], words[pairs + i]);
+    const Polar z = Normals(words[i], words[pairs + i], root_two_stddev);
     const uint64_t dither = words[2 * pairs + i];
-    first[i] += Floor(Fma(z.first, stddev, -0.5)) + ((dither & 0xffffffff) >> shift) + lowest;
-    second[i] += Floor(Fma(z.second, stddev, -0.5)) + (dither >> 32 >> shift) + lowest;
+    first[i] += Floor(Fma(z.radius, z.cosine, -0.5)) + ((dither & 0xffffffff) >> shift) + lowest;
+    second[i] += Floor(Fma(z.radius, z.sine, -0.5)) + (dither >> 32 >> shift) + lowest;
   }
 }
 

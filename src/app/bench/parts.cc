@@ -4,6 +4,7 @@
 
 #include "app/bench/bench.h"
 #include "app/bench/bench_data.h"
+#include "noise/keystream.h"
 #include "noise/noise.h"
 #include "stream/criteo_generator.h"
 
@@ -15,11 +16,23 @@ constexpr auto kAbout = std::chrono::milliseconds(1000);
 }  // namespace
 
 Result<std::vector<BenchRow>> BenchNoise() {
+  constexpr size_t kDraws = size_t{1} << 20;
+  const auto rate = [](const std::function<void()>& draw) {
+    return kDraws / MedianSeconds(draw, kAbout) / 1e9;
+  };
+  noise::Keystream stream;
+  const double words = rate([&] {
+    for (size_t left = kDraws; left > 0;) left -= stream.Take(left).size();
+  });
   const auto source = noise::MakeNoiseSource();
-  std::vector<float> values(size_t{1} << 20);
-  const double seconds = MedianSeconds([&] { source->AddGaussian(1.0, values); }, kAbout);
-  return std::vector<BenchRow>{{"noise-f32", static_cast<double>(values.size()) / seconds / 1e9,
-                                "G normals/s/core", std::nullopt}};
+  std::vector<float> floats(kDraws);
+  std::vector<int64_t> steps(kDraws);
+  // The limits: a word of keystream for a normal in f32, three for one on the grid.
+  return std::vector<BenchRow>{
+      {"keystream", words, "G words/s/core", std::nullopt},
+      {"noise-f32", rate([&] { source->AddGaussian(1, floats); }), "G normals/s/core", words},
+      {"noise-grid", rate([&] { source->AddGridGaussian(0x1p30, steps); }), "G normals/s/core",
+       words / 3}};
 }
 
 Result<std::vector<BenchRow>> BenchDecode() {
@@ -55,7 +68,7 @@ Result<std::vector<BenchRow>> BenchDecode() {
 std::vector<Bench> AllBenches() {
   return {{"step", "the private pCTR step (batch 2048, 4 x 598) on one core", BenchStep},
           {"training", "steps with commits through a store, on two cores", BenchTraining},
-          {"noise", "Gaussian noise into memory", BenchNoise},
+          {"noise", "Gaussian noise into memory, in floats and on a grid", BenchNoise},
           {"decode", "Criteo lines to columnar batches, and making them", BenchDecode}};
 }
 
