@@ -79,8 +79,10 @@ int main(int argc, char** argv) {
   cli.add_flag("--accept-missing-witness", line.accept_missing_witness,
                "Open a store whose witness file is lost, once; only if no newer copy of it exists");
   auto* directory = cli.add_option("--checkpoint", line.checkpoint, "Directory to serve from");
-  cli.add_flag("--serve-only", line.serve_only, "Serve a checkpoint, train nothing")
-      ->needs(directory);
+  auto* serve_only =
+      cli.add_flag("--serve-only", line.serve_only, "Serve a checkpoint, train nothing")
+          ->needs(directory);
+  directory->needs(serve_only);  // alone it would be ignored, and the stream learnt from
   cli.set_version_flag("--version", tacit::app::CodeVersion());
   try {
     cli.parse(argc, argv);

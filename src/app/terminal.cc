@@ -12,6 +12,7 @@
 #include <iterator>
 #include <set>
 
+#include "base/log.h"
 #include "base/text.h"
 
 namespace tacit::app {
@@ -66,12 +67,14 @@ void ProgressLine::Draw(uint64_t total, const train::Progress::View& view) {
   std::string line;
   if (total > 0) {
     const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
-    line = fmt::format("{:3.0f} % |{}| ", 100 * share, Bar(share));
+    line = fmt::format("{:3.0f} % ", 100 * share);
+    if (terminal_) line += fmt::format("|{}| ", Bar(share));
   }
-  line +=
-      fmt::format("{} events  {}/s  AUC {:.4f}  epsilon {}", WithThousands(done),
-                  WithThousands(static_cast<uint64_t>(rate_)), view.auc, EpsilonText(view.epsilon));
-  std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
+  line += fmt::format("{} events  {}/s  AUC {}  epsilon {}", WithThousands(done),
+                      WithThousands(static_cast<uint64_t>(rate_)),
+                      done > 0 ? fmt::format("{:.4f}", view.auc) : "-", EpsilonText(view.epsilon));
+  if (!terminal_) return spdlog::info("{}", line);  // a record like any other, JSON where asked for
+  std::fprintf(stderr, "\r\033[K%s", line.c_str());
   std::fflush(stderr);
 }
 

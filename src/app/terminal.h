@@ -10,7 +10,7 @@
 
 namespace tacit::app {
 
-// One line that is drawn over again on a terminal, or a line every few seconds elsewhere.
+// One line that is drawn over again on a terminal; elsewhere a record of the log every few seconds.
 class ProgressLine {
  public:
   explicit ProgressLine(const Clock& clock);

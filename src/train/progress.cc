@@ -55,7 +55,6 @@ void Progress::EndDay(size_t learner, const std::string& name) {
 void Progress::Committed(size_t learner, double epsilon) {
   std::lock_guard lock(mutex_);
   accounts_[learner].view.epsilon = epsilon;
-  ++accounts_[learner].view.commits;
 }
 
 Progress::View Progress::view(size_t learner) const {

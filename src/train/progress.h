@@ -30,7 +30,6 @@ class Progress {
     uint64_t steps = 0;
     double auc = 0.5;    // over the last events
     double epsilon = 0;  // committed
-    uint64_t commits = 0;
   };
 
   explicit Progress(size_t learners);

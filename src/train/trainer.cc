@@ -57,6 +57,7 @@ Trainer::Trainer(TrainerOptions options, std::vector<std::unique_ptr<Learner>> l
     seats_.back()->budget = options_.budgets[i];
     metrics_.Promised(i, options_.budgets[i].epsilon, options_.budgets[i].delta);
   }
+  Published();  // what an earlier run has spent is told from the start
 }
 
 Trainer::~Trainer() = default;
@@ -69,8 +70,7 @@ Result<Outcome> Trainer::Run(BoundedQueue<LearnerStep>& steps) {
     const auto left = options_.commit_interval - (clock_.Now() - last_commit_);
     std::optional<LearnerStep> step = steps.PopFor(std::max(left, Clock::Duration::zero()));
     if (step) {
-      TACIT_ASSIGN(const bool taken, TakeStep(*step));
-      if (!taken) continue;
+      TACIT_RETURN_IF_ERROR(TakeStep(*step));
     } else if (steps.closed_and_empty()) {
       break;
     }
@@ -124,34 +124,34 @@ bool Trainer::WithinBudget(Seat& seat, const stream::StepBatch& batch) {
   return false;
 }
 
-Result<bool> Trainer::TakeStep(LearnerStep& step) {
+Status Trainer::TakeStep(LearnerStep& step) {
   TACIT_CHECK(step.learner.value < seats_.size());
   Seat& seat = *seats_[step.learner.value];
-  if (seat.exhausted) return false;
+  if (seat.exhausted) return {};
   if (step.batch.preview) return Preview(seat, step.batch);
   // One charge is of one period.
   const bool next_period =
       step.batch.whole_period && seat.pending.steps > 0 && seat.pending.ranges != step.batch.ranges;
   if (next_period) TACIT_RETURN_IF_ERROR(CommitPending());
-  if (!WithinBudget(seat, step.batch)) return false;
+  if (!WithinBudget(seat, step.batch)) return {};
   const Clock::TimePoint start = clock_.Now();
   StepReport report;
   TACIT_ASSIGN(const bool taken, seat.learner->TakeStep(step.batch, stopping_, &report));
-  if (!taken) return false;
+  if (!taken) return {};
   seat.pending = PendingWith(seat, step.batch);
   seat.position = step.batch.after;
   source_identity_ = std::move(step.source_identity);
   Record(seat, step.batch, report, Seconds(clock_.Now() - start));
-  return true;
+  return {};
 }
 
 // Predictions for the operator's eyes: nothing is learnt, released or charged.
-Result<bool> Trainer::Preview(Seat& seat, const stream::StepBatch& batch) {
+Status Trainer::Preview(Seat& seat, const stream::StepBatch& batch) {
   StepReport report;
   TACIT_RETURN_IF_ERROR(seat.learner->Preview(batch, &report));
   progress_.AddPredictions(seat.learner->options().index.value, report.logits, batch.examples.label,
                            report.loss_sum);
-  return false;
+  return {};
 }
 
 void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report,
@@ -192,7 +192,7 @@ Status Trainer::CommitPending() {
 
 bool Trainer::exhausted(LearnerIndex learner) const { return seats_[learner.value]->exhausted; }
 
-// On the commit thread: what is committed may be told.
+// What is committed may be told. On the commit thread, once there are commits.
 void Trainer::Published() {
   const auto snapshot = store_.Latest();
   metrics_.Stored(store_.stats());

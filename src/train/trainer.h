@@ -64,8 +64,8 @@ class Trainer {
  private:
   struct Seat;  // a learner with its budget and what it has not committed yet
 
-  Result<bool> TakeStep(LearnerStep& step);  // false: nothing was done
-  Result<bool> Preview(Seat& seat, const stream::StepBatch& batch);
+  Status TakeStep(LearnerStep& step);  // unless its learner is exhausted, or Run is to end
+  Status Preview(Seat& seat, const stream::StepBatch& batch);
   privacy::CommitCharge PendingWith(const Seat& seat, const stream::StepBatch& batch) const;
   bool WithinBudget(Seat& seat, const stream::StepBatch& batch);
   void Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report, double seconds);

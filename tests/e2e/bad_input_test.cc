@@ -97,6 +97,31 @@ TEST_F(BadInputTest, AnUnknownKeyIsNamedWithItsNeighbour) {
                                    "'epsilon'?)"));
 }
 
+TEST_F(BadInputTest, AnEmptyConfigurationIsToldByName) {
+  test::WriteFile(dir_ / "empty.yaml", "");
+  const Ended ended = RunDaemon(dir_ / "empty.yaml");
+  EXPECT_EQ(ended.exit_code, 2) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("empty.yaml"));
+  EXPECT_THAT(ended.err, Not(HasSubstr("error")));
+}
+
+// Alone it would be ignored, and the stream learnt from.
+TEST_F(BadInputTest, ACheckpointWithoutServeOnlyIsRefused) {
+  test::WriteSmallLog(dir_, 1, 10, 1);
+  const Ended ended = RunDaemon(run_.WriteConfig(dir_), {"--checkpoint", dir_ / "store"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("--serve-only"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "store"));
+}
+
+TEST_F(BadInputTest, TheFolderOfTheStoreIsMade) {
+  test::WriteSmallLog(dir_, 1, 600, 1);
+  const Ended ended =
+      RunDaemon(run_.WriteConfig(dir_), {"--set", "store.path=" + (dir_ / "new/folder/store")});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(Ledger(dir_, "new/folder/store"), HasSubstr("\"steps\":3"));
+}
+
 TEST_F(BadInputTest, PromisesThatCannotBeAreRefused) {
   test::WriteSmallLog(dir_, 1, 10, 1);
   const auto refuse = [&](const std::string& mechanism, const std::string& privacy,

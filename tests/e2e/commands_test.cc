@@ -55,17 +55,36 @@ TEST(CommandsTest, PrivacyEpsilonAndCalibrateAreInverse) {
 }
 
 TEST(CommandsTest, WrongUsageExitsWithTwoAndSaysWhatIsMissing) {
-  for (const std::vector<std::string>& arguments :
-       std::vector<std::vector<std::string>>{{},
-                                             {"nonsense"},
-                                             {"privacy", "epsilon"},
-                                             {"query", "score", "--learner", "ctr"},
-                                             {"bench", "stepp"}}) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {},
+           {"nonsense"},
+           {"privacy", "epsilon"},
+           {"query", "score", "--learner", "ctr"},
+           {"query", "score", "--url", "http://127.0.0.1:1", "--learner", "ctr", "--tsv", "x",
+            "--count", "-1"},
+           {"evaluate", "ctr", "--config", "x", "--data", "x", "--from", "5", "--to", "4"},
+           {"evaluate", "ctr", "--config", "x", "--data", "x", "--from", "-1"},
+           {"bench", "stepp"}}) {
     std::vector<std::string> command{TACIT};
     command.insert(command.end(), arguments.begin(), arguments.end());
     const Ended ended = test::Run(command);
     EXPECT_EQ(ended.exit_code, 2) << testing::PrintToString(arguments);
     EXPECT_FALSE(ended.err.empty() && ended.out.empty());
+  }
+}
+
+// Status 3 is for stores that refuse.
+TEST(CommandsTest, WhereNoDaemonAnswersIsSaid) {
+  TempDir dir;
+  const std::string url = "unix:" + (dir / "nobody");
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"ledger", "show", "--url", url},
+           {"query", "score", "--url", url, "--learner", "ctr", "--request", "{}"}}) {
+    std::vector<std::string> command{TACIT};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const Ended ended = test::Run(command);
+    EXPECT_EQ(ended.exit_code, 1) << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr("no daemon answers at " + url));
   }
 }
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <random>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "privacy/gaussian.h"
@@ -209,6 +210,33 @@ TEST(DaemonTest, PublicMetricsTellNothingOfRecords) {
         serve::Fetch("unix:" + (dir / "operator") + ":/metrics", "GET", "", milliseconds(5000));
     ASSERT_TRUE(operators);
     EXPECT_THAT(operators->body, HasSubstr(name));
+  }
+}
+
+TEST(DaemonTest, ARestartedDaemonTellsWhatIsSpentBeforeItLearns) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 1, 2000, 3);
+  SmallRun run;
+  ASSERT_EQ(test::Run({TACITD, "--config", run.WriteConfig(dir), "--until-end"}).exit_code, 0);
+  Service service(dir, run);
+  ASSERT_TRUE(service.WaitFor("/readyz")) << service.process().Err();
+  const auto seen = service.Ask("GET", "/metrics");
+  ASSERT_TRUE(seen);
+  EXPECT_THAT(seen->body, HasSubstr("tacit_privacy_epsilon{learner=\"ctr\"} 7.99"));
+  EXPECT_THAT(seen->body, HasSubstr("tacit_steps_committed{learner=\"ctr\"} 8"));
+}
+
+TEST(DaemonTest, AJsonLogIsJsonInEveryLine) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 1, 600, 3);
+  const Ended ended = test::Run({TACITD, "--config", SmallRun().WriteConfig(dir), "--until-end",
+                                 "--set", "log.format=json", "--set", "log.level=info"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("600 events"));
+  std::istringstream lines(ended.err);
+  for (std::string line; std::getline(lines, line);) {
+    json::error_code error;
+    EXPECT_TRUE(json::parse(line, error).is_object()) << line;
   }
 }
 

@@ -118,6 +118,9 @@ Status CheckFiles(const std::vector<std::string>& files) {
 }
 
 Result<int> Evaluate(const Options& options) {
+  if (options.to != 0 && options.to <= options.from)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--to {} must lie behind --from {}", options.to, options.from));
   TACIT_RETURN_IF_ERROR(CheckFiles(options.data));
   // The configuration's own log is not read: an experiment names its data.
   boost::json::array files(options.data.begin(), options.data.end());
@@ -149,9 +152,12 @@ void AddEvaluate(CLI::App& cli, Action* chosen) {
   ctr->add_option("--config", options->config, "Schema and learners; each learner is a row")
       ->required();
   ctr->add_option("--data", options->data, "Log files in order")->required();
-  ctr->add_option("--from", options->from, "First event measured")->default_val(0);
+  ctr->add_option("--from", options->from, "First event measured")
+      ->default_val(0)
+      ->check(CLI::NonNegativeNumber);
   ctr->add_option("--to", options->to, "Event behind the last measured; 0: the end")
-      ->default_val(0);
+      ->default_val(0)
+      ->check(CLI::NonNegativeNumber);
   ctr->add_option("--seeds", options->seeds, "Runs per learner, each with its own initial values")
       ->default_val(1)
       ->check(CLI::Range(1, 1000));

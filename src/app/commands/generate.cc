@@ -175,7 +175,9 @@ void AddGenerate(CLI::App& cli, Action* chosen) {
   criteo->add_option("--rows", options->rows, "Events a day")
       ->default_val(150000)
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
-  criteo->add_option("--seed", options->seed, "The same seed gives the same bytes")->default_val(1);
+  criteo->add_option("--seed", options->seed, "The same seed gives the same bytes")
+      ->default_val(1)
+      ->check(CLI::NonNegativeNumber);
   criteo->add_option("--out", options->out, "Folder for day-00.tsv.gz, ...")->required();
   criteo->add_flag("--plain", options->plain, "Do not compress");
   criteo->add_flag("--json", options->json, "Print JSON");

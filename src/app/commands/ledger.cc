@@ -6,10 +6,10 @@
 #include <memory>
 
 #include "app/assembly.h"
+#include "app/commands/ask_daemon.h"
 #include "app/commands/command.h"
 #include "app/exit_code.h"
 #include "base/text.h"
-#include "serve/client.h"
 #include "store/store.h"
 
 namespace tacit::app {
@@ -53,8 +53,7 @@ json::object LedgerJson(const store::ReadOnlyStore& store) {
 }
 
 Result<json::object> FetchLedger(const std::string& url) {
-  TACIT_ASSIGN(const serve::Response response, serve::Fetch(serve::JoinUrl(url, "/v1/privacy"),
-                                                            "GET", "", std::chrono::seconds(10)));
+  TACIT_ASSIGN(const serve::Response response, AskDaemon(url, "/v1/privacy", "GET", ""));
   json::error_code error;
   json::value value = json::parse(response.body, error);
   if (response.status != 200 || error || !value.is_object())
@@ -65,6 +64,10 @@ Result<json::object> FetchLedger(const std::string& url) {
 
 std::string NumberOr(const json::value& value, const char* otherwise) {
   return value.is_number() ? fmt::format("{:.6g}", value.to_number<double>()) : otherwise;
+}
+
+std::string EntriesText(uint64_t entries) {
+  return fmt::format("{} {}", entries, entries == 1 ? "entry" : "entries");
 }
 
 void PrintTable(const json::object& ledger) {
@@ -79,7 +82,7 @@ void PrintTable(const json::object& ledger) {
     print(row.at("learner").as_string(), row, json::serialize(row.at("steps")));
   }
   print("all together", ledger.at("total").as_object(), "");
-  fmt::print("{} entries, head {}\n", json::serialize(ledger.at("entries")),
+  fmt::print("{}, head {}\n", EntriesText(ledger.at("entries").to_number<uint64_t>()),
              std::string_view(ledger.at("head").as_string()));
 }
 
@@ -93,8 +96,12 @@ Result<int> Show(const Options& options) {
   }
   if (options.json) {
     fmt::print("{}\n", json::serialize(ledger));
-  } else {
+    return int{kExitDone};
+  }
+  try {
     PrintTable(ledger);
+  } catch (const std::exception&) {  // JSON of another shape
+    return Fail(ErrorCode::kIo, fmt::format("{} does not answer as tacitd does", options.url));
   }
   return int{kExitDone};
 }
@@ -113,12 +120,12 @@ Result<int> Verify(const Options& options) {
                                                     {"entries", store.entries.size()},
                                                     {"head", "sha256:" + ToHex(head)}}));
   } else {
+    const uint64_t epsilons = options.full
+                                  ? store.entries.size()
+                                  : std::min<uint64_t>(store.entries.size(), kSampledEpsilons);
     fmt::print(
-        "{} entries: every link and head and {} epsilons recomputed and right; head sha256:{}\n",
-        store.entries.size(),
-        options.full ? store.entries.size()
-                     : std::min<uint64_t>(store.entries.size(), kSampledEpsilons),
-        ToHex(head));
+        "{}: every link and head recomputed and right, and so is epsilon in {}; head sha256:{}\n",
+        EntriesText(store.entries.size()), epsilons, ToHex(head));
   }
   return int{kExitDone};
 }
@@ -127,7 +134,8 @@ void AddWhere(CLI::App* command, const std::shared_ptr<Options>& options, bool w
   auto* where = command->add_option_group("where");
   where->add_option("--store", options->store, "Store directory");
   where->add_option("--checkpoint", options->checkpoint, "Checkpoint directory");
-  if (with_url) where->add_option("--url", options->url, "A running daemon: http://HOST:PORT");
+  if (with_url)
+    where->add_option("--url", options->url, "A running daemon: http://HOST:PORT or unix:/PATH");
   where->require_option(1);
   command->add_option("--witness", options->witness,
                       "Witness file (default: the store's name + .witness, where there is one)");

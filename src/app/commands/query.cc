@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "app/assembly.h"
+#include "app/commands/ask_daemon.h"
 #include "app/commands/command.h"
 #include "app/exit_code.h"
 #include "base/text.h"
 #include "event/codec.h"
-#include "serve/client.h"
 #include "serve/scorer.h"
 #include "store/store.h"
 
@@ -94,8 +94,7 @@ Result<std::string> MakeRequest(const Options& options, const std::vector<std::s
 
 Result<json::object> AskServer(const Options& options, const std::string& request) {
   TACIT_ASSIGN(const serve::Response response,
-               serve::Fetch(serve::JoinUrl(options.url, "/v1/score"), "POST", request,
-                            std::chrono::seconds(10)));
+               AskDaemon(options.url, "/v1/score", "POST", request));
   json::error_code error;
   json::value answer = json::parse(response.body, error);
   if (response.status == 200 && !error && answer.is_object()) return std::move(answer.get_object());
@@ -104,7 +103,7 @@ Result<json::object> AskServer(const Options& options, const std::string& reques
     if (const auto* inner = answer.get_object().if_contains("error"))
       if (const auto* text =
               inner->is_object() ? inner->get_object().if_contains("message") : nullptr)
-        message = std::string(text->as_string());
+        if (text->is_string()) message = std::string(text->get_string());
   const bool asked_wrong = response.status >= 400 && response.status < 500;
   return Fail(asked_wrong ? ErrorCode::kInvalidArgument : ErrorCode::kIo,
               fmt::format("{} answered {}: {}", options.url, response.status, message));
@@ -139,15 +138,16 @@ Result<json::object> AskCheckpoint(const Options& options, const std::vector<std
     const privacy::LedgerTotal* total = &store.snapshot->total();
     for (const privacy::LedgerTotal& l : store.snapshot->learners())
       if (l.learner == options.learner) total = &l;
+    const bool is_private = std::isfinite(total->epsilon) && std::isfinite(model.promise.epsilon);
     return json::object{
         {"scores", json::array(scores.begin(), scores.end())},
         {"model",
          json::object{{"learner", options.learner},
                       {"version", store.snapshot->version().value},
                       {"snapshot", "sha256:" + ToHex(store.snapshot->head())},
-                      {"epsilon", std::isfinite(total->epsilon) ? json::value(total->epsilon)
-                                                                : json::value(nullptr)},
-                      {"delta", total->delta}}}};
+                      {"epsilon", is_private ? json::value(total->epsilon) : json::value(nullptr)},
+                      {"delta", total->delta},
+                      {"private", is_private}}}};
   }
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("{} has no learner '{}'", options.config, options.learner));
@@ -192,8 +192,12 @@ Result<int> Score(const Options& options) {
   }
   if (options.json) {
     fmt::print("{}\n", json::serialize(answer));
-  } else {
+    return int{kExitDone};
+  }
+  try {
     PrintAnswer(answer, lines);
+  } catch (const std::exception&) {  // JSON of another shape
+    return Fail(ErrorCode::kIo, fmt::format("{} does not answer as tacitd does", options.url));
   }
   return int{kExitDone};
 }
@@ -214,10 +218,15 @@ void AddQuery(CLI::App& cli, Action* chosen) {
   score->add_option("--learner", options->learner, "Which learner")->required();
   score->add_option("--row", options->rows, "A line of a Criteo log (repeatable); label ignored");
   score->add_option("--tsv", options->tsv, "Take lines from this log, plain or gzip");
-  score->add_option("--first", options->first, "First line of --tsv, from 0")->default_val(0);
-  score->add_option("--count", options->count, "Lines of --tsv")->default_val(3);
+  score->add_option("--first", options->first, "First line of --tsv, from 0")
+      ->default_val(0)
+      ->check(CLI::NonNegativeNumber);
+  score->add_option("--count", options->count, "Lines of --tsv")
+      ->default_val(3)
+      ->check(CLI::PositiveNumber);
   score->add_option("--dense-columns", options->dense_columns, "Numbers in a line")
-      ->default_val(13);
+      ->default_val(13)
+      ->check(CLI::NonNegativeNumber);
   score->add_option("--request", options->request, "A whole JSON body for POST /v1/score");
   score->add_flag("--json", options->json, "Print JSON");
   score->footer(
