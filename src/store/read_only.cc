@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "store/load.h"
 #include "store/store.h"
@@ -10,9 +11,10 @@ namespace tacit::store {
 namespace {
 
 // The owner may fold, compact and drop files while they are being read; a second look then finds
-// the store whole again.
+// the store whole again. While its witness moves somebody is at work, and it is worth looking on.
 constexpr int kAttempts = 8;
 constexpr auto kPause = std::chrono::milliseconds(50);
+constexpr auto kPatience = std::chrono::seconds(20);
 
 bool MayPass(const Error& error) {
   return error.code == ErrorCode::kIo || error.code == ErrorCode::kCorruption ||
@@ -76,9 +78,15 @@ Result<ReadOnlyStore> OpenReadOnly(const std::string& path, const std::string& w
                                    const std::vector<LearnerLayout>& layouts) {
   if (!Rocks::Exists(path))
     return Fail(ErrorCode::kNotFound, fmt::format("there is no store at {}", path));
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  uint64_t seen = 0;
   for (int attempt = 1;; ++attempt) {
     auto store = TryOpen(path, witness, layouts);
-    if (store || attempt == kAttempts || !MayPass(store.error())) return store;
+    if (store || !MayPass(store.error())) return store;
+    const auto record = ReadWitness(witness);
+    const uint64_t now = record && *record ? (*record)->seq.value : 0;
+    if (now != std::exchange(seen, now) && std::chrono::steady_clock::now() < deadline) attempt = 1;
+    if (attempt >= kAttempts) return store;
     std::this_thread::sleep_for(kPause);
   }
 }

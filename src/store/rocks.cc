@@ -128,6 +128,26 @@ void LeaveOpen([[maybe_unused]] const void* object) {
 #endif
 }
 
+// Opening replays the log into a new table file, and writes some small ones. Debian's RocksDB meets
+// a full disk there with an assertion, which would end the process without a word.
+Status CheckRoom(const std::string& path) {
+  uint64_t needed = 16 * kMiB;
+  std::error_code error;
+  for (std::filesystem::directory_iterator file(path, error), end; !error && file != end;
+       file.increment(error)) {
+    std::error_code gone;
+    if (file->path().extension() != ".log") continue;
+    const uint64_t bytes = file->file_size(gone);
+    if (!gone) needed += bytes;
+  }
+  const auto disk = std::filesystem::space(path, error);
+  if (error || disk.available >= needed) return {};
+  return Fail(
+      ErrorCode::kIo,
+      fmt::format("store {}: its disk has {:.1f} MiB left, and opening it may take {:.1f}", path,
+                  static_cast<double>(disk.available) / kMiB, static_cast<double>(needed) / kMiB));
+}
+
 bool IsLockFailure(const rocksdb::Status& status) {
   return status.IsIOError() && status.ToString().find("lock") != std::string::npos;
 }
@@ -162,6 +182,7 @@ Result<std::shared_ptr<Rocks>> Rocks::Open(const std::string& path, uint64_t mem
   std::filesystem::create_directories(path, error);
   if (error)
     return Fail(ErrorCode::kIo, fmt::format("creating store {}: {}", path, error.message()));
+  TACIT_RETURN_IF_ERROR(CheckRoom(path));
   rocksdb::DBOptions options = DatabaseOptions(memory_bytes);
   options.create_if_missing = true;
   options.create_missing_column_families = true;
