@@ -132,17 +132,21 @@ class Daemon {
     trained_ = true;
   }
 
+  // Of this run, as far as is known.
+  uint64_t Records() const { return feed_->records_read() + feed_->records_ahead(); }
+
   // Draws progress until it is time to stop.
   void Watch() {
     ProgressLine line(clock_);
     bool told = false;
     while (!signals_.WaitFor(kTick)) {
       if (!trained_) {
-        line.Update(feed_->records_read() + feed_->records_ahead(), progress_.view(0));
+        line.Update(Records(), progress_.view(0));
         continue;
       }
       if (!told) {
-        line.Finish(progress_.view(0));
+        const bool at_end = outcome_ == train::Outcome::kEndOfSource;
+        line.Finish(at_end ? progress_.view(0).events : Records(), progress_.view(0));
         TellOutcome();
         told = true;
       }

@@ -74,14 +74,15 @@ int main(int argc, char** argv) {
   cli.add_option("--config", line.config, "Configuration file (YAML)")->required();
   cli.add_option("--set", line.overrides, "Override a key: store.path=/x (repeatable)");
   cli.add_flag("--check-config", line.check, "Print the configuration and its plan, then exit");
-  cli.add_flag("--until-end", line.until_end,
-               "Exit when the source has ended and all is committed");
+  auto* until_end = cli.add_flag("--until-end", line.until_end,
+                                 "Exit when the source has ended and all is committed");
   cli.add_flag("--accept-missing-witness", line.accept_missing_witness,
                "Open a store whose witness file is lost, once; only if no newer copy of it exists");
   auto* directory = cli.add_option("--checkpoint", line.checkpoint, "Directory to serve from");
   auto* serve_only =
       cli.add_flag("--serve-only", line.serve_only, "Serve a checkpoint, train nothing")
-          ->needs(directory);
+          ->needs(directory)
+          ->excludes(until_end);
   directory->needs(serve_only);  // alone it would be ignored, and the stream learnt from
   cli.set_version_flag("--version", tacit::app::CodeVersion());
   try {

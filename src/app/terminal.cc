@@ -47,10 +47,10 @@ void ProgressLine::Update(uint64_t total, const train::Progress::View& view) {
   if (clock_.Now() - last_ >= interval) Draw(total, view);
 }
 
-void ProgressLine::Finish(const train::Progress::View& view) {
+void ProgressLine::Finish(uint64_t total, const train::Progress::View& view) {
   rate_ = static_cast<double>(view.events) / std::max(1e-9, Seconds(clock_.Now() - start_));
   last_done_ = view.events;
-  Draw(view.events, view);
+  Draw(total, view);
   if (terminal_) std::fputc('\n', stderr);
 }
 

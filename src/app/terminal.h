@@ -18,7 +18,7 @@ class ProgressLine {
   // Draws when it is time to. `total` 0: unknown, no bar.
   void Update(uint64_t total, const train::Progress::View& view);
   // Draws a last time and ends the line.
-  void Finish(const train::Progress::View& view);
+  void Finish(uint64_t total, const train::Progress::View& view);
 
  private:
   void Draw(uint64_t total, const train::Progress::View& view);

@@ -39,7 +39,9 @@ struct LogFile {
 };
 
 tl::unexpected<Error> Changed(const LogFile& file, std::string_view how) {
-  return Fail(ErrorCode::kRefused, fmt::format("{}: {} since it was read", file.path, how));
+  return Fail(ErrorCode::kRefused,
+              fmt::format("{}: {} since it was read; new records belong in a new file behind it",
+                          file.path, how));
 }
 
 class LogSource final : public Source {
@@ -248,9 +250,11 @@ Status LogSource::VerifyFile(size_t index, ByteReader* stored) {
                             index + 1));
   LogFile& file = files_[index];
   if (file.name != name)
-    return Fail(ErrorCode::kRefused,
-                fmt::format("file {} of the log was '{}' when it was read and is now '{}'",
-                            index + 1, name, file.path));
+    return Fail(
+        ErrorCode::kRefused,
+        fmt::format("file {} of the log was '{}' when it was read and is now '{}': what has "
+                    "been read stays in the list, in its order, and new files come behind it",
+                    index + 1, name, file.path));
   file.prefix = prefix;
   if (ended) file.end = end;
   TACIT_RETURN_IF_ERROR(OpenChecked(&file));
