@@ -5,12 +5,14 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "privacy/pld/kind.h"
 #include "privacy/pld/lattice_law.h"
 #include "privacy/pld/plan.h"
+#include "privacy/pld/transform.h"
 
 // Any number of events composed in one direction.
 namespace tacit::privacy::pld {
@@ -51,6 +53,10 @@ class Side {
     double count = 0;
   };
   int64_t ChooseFrequencies(const std::vector<Entry>& laws);
+  struct Weighed {
+    TiltedLaw tilted;
+    double count = 0, strength = 0;
+  };
   void SetFrequencies(int64_t count) { frequencies_ = count; }
 
   void AddPart(const Kind* kind, const LatticeLaw& law);
@@ -69,6 +75,8 @@ class Side {
   double rounding() const { return rounding_; }
 
  private:
+  void BoundBy(std::span<const Weighed> laws, int64_t samples);
+  void CutOff(const std::vector<double>& ends, const std::vector<double>& log_bound);
   double KernelSize(double frequency) const;
   double LeftOut() const;
   double Wrapped(int64_t point) const;

@@ -14,15 +14,38 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // side.
 constexpr double kNudge = 1e-7;
 
-int64_t CellAt(double longest, int64_t spacing) {
-  if (!(longest > static_cast<double>(2 * spacing))) return spacing;
-  return static_cast<int64_t>(longest) / spacing * spacing;
-}
+// How long a cell at lattice index i is: `spacing`, longer far from the middle, shorter in the
+// crowd between 0 and an edge of the law.
+class CellLength {
+ public:
+  CellLength(const LossLaw& law, double step, int64_t spacing, double cells_per_scale)
+      : spacing_(spacing), cells_per_scale_(cells_per_scale), edge_(law.Edge() / step) {}
+
+  // The length of the `ordinal`-th cell from the middle. Lengths vary by the golden ratio's
+  // multiples: equal ones would make the law's transform return to 1 at a multiple of the lowest
+  // frequency, and the whole series would have to be summed.
+  int64_t At(int64_t i, int64_t distance, int64_t ordinal) const {
+    double cell =
+        std::max(static_cast<double>(spacing_), static_cast<double>(distance) / cells_per_scale_);
+    if (std::abs(static_cast<double>(i)) <= edge_ + static_cast<double>(spacing_))
+      cell = std::min(cell, std::max(1.0, edge_ / kCellsToEdge));
+    const double turn = static_cast<double>(ordinal) * 0.6180339887498949;
+    const double varied = cell * (0.75 + 0.5 * (turn - std::floor(turn)));
+    return cell < 1.5 ? 1 : static_cast<int64_t>(std::round(varied));
+  }
+
+ private:
+  static constexpr double kCellsToEdge = 40;
+  int64_t spacing_;
+  double cells_per_scale_, edge_;
+};
 
 // A gain below this share of the mass is none; the shift of a loss by as little is in the bounds.
 constexpr double kNoGain = 1e-14;
 // Of an interval's mass beyond its point: enough to keep the point.
 constexpr double kCrowd = 0.02;
+// Mass at the bottom that is not worth its own points: it decides no delta.
+constexpr double kThinTail = 1e-5;
 // How many intervals at either end are looked at, and may be swallowed by one; the outermost may
 // swallow any number if it lies beyond 0, for then its gain does change sign before the other end.
 constexpr size_t kSettled = 12;
@@ -150,6 +173,11 @@ class LowerLaw {
   // crowds at an end of the law. Borders are moved until neither is so.
   void SettleBottom() {
     const double bottom = intervals_[0].low;
+    while (intervals_.size() > 2 && intervals_[0].held.mass + intervals_[1].held.mass < kThinTail) {
+      intervals_[1].low = bottom;
+      Measure(intervals_[1]);
+      intervals_.erase(intervals_.begin());
+    }
     while (intervals_.size() > 2 && intervals_[0].held.gain > kNoGain * intervals_[0].held.mass) {
       const IntervalMass below = law_.Over(bottom, PointLoss(0), PointLoss(0));
       if (below.mass > kCrowd * intervals_[0].held.mass) {
@@ -323,31 +351,28 @@ double ZcdpDelta(double rho, double epsilon) {
 Grid MakeGrid(const LossLaw& law, double step, int64_t spacing, double centre, double tail,
               double cells_per_scale) {
   Grid grid{step, {}};
-  const auto middle =
-      static_cast<int64_t>(std::round(centre / step / static_cast<double>(spacing))) * spacing;
+  const auto middle = static_cast<int64_t>(std::round(centre / step));
   // One empty cell at either end, so that an atom there has a point on both sides.
   const double lowest = law.Lowest(tail) / step - 1e-3;
   const double highest = law.Highest(tail) / step + 1e-3;
+  const CellLength length(law, step, spacing, cells_per_scale);
+  int64_t ordinal = 0;
   std::vector<int64_t> below;
   for (int64_t i = middle;;) {
-    i -= CellAt(static_cast<double>(middle - i) / cells_per_scale, spacing);
+    i -= length.At(i, middle - i, ordinal++);
     below.push_back(i);
     if (static_cast<double>(i) < lowest) break;
   }
   grid.index.assign(below.rbegin(), below.rend());
   grid.index.push_back(middle);
   for (int64_t i = middle;;) {
-    i += CellAt(static_cast<double>(i - middle) / cells_per_scale, spacing);
+    i += length.At(i, i - middle, ordinal++);
     grid.index.push_back(i);
     if (static_cast<double>(i) > highest) break;
   }
   if (law.Atom() > 0)
     for (double atom : {-law.Atom(), law.Atom()})
       for (int64_t side : {-1, 0, 1}) grid.index.push_back(std::llround(atom / step) + side);
-  // Where cells are longer than the lattice's step the crowd at an edge still gets its own points.
-  if (const double edge = std::ceil(law.Edge() / step) + 1; spacing > 1 && edge < 64)
-    for (auto i = static_cast<int64_t>(-edge); i <= static_cast<int64_t>(edge); ++i)
-      grid.index.push_back(i);
   std::sort(grid.index.begin(), grid.index.end());
   grid.index.erase(std::unique(grid.index.begin(), grid.index.end()), grid.index.end());
   return grid;

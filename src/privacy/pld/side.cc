@@ -15,12 +15,41 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kUnit = 0x1p-53;
 // Left-out frequencies may be this share of the answer.
 constexpr double kTruncation = 3e-7;
+// Kinds are taken in until high frequencies are this small together, in log.
+constexpr double kDamped = 30;
+constexpr int64_t kQuickSamples = 1 << 14;
+constexpr int64_t kMostSamples = 1 << 19;
 constexpr int kUpdatesPerResum = 64;
 constexpr int64_t kTurns = 64;
 
 double LogAdd(double a, double b) {
   const double greater = std::max(a, b);
   return greater == -kInfinity ? greater : greater + std::log1p(std::exp(std::min(a, b) - greater));
+}
+
+// How much a kind damps high frequencies: the least of -log |Phi| at a few of them.
+double Strength(const Side::Weighed& one) {
+  constexpr int64_t kPeriod = 1 << 20;
+  double least = kInfinity;
+  for (int64_t k : {17011, 60013, 155003, 301007, 440009, 520021}) {
+    Complex sum = 0;
+    for (size_t i = 0; i < one.tilted.offset.size(); ++i)
+      sum += one.tilted.weight[i] * Phase(one.tilted.offset[i], k, kPeriod);
+    least = std::min(least, -std::log(std::max(std::abs(sum), 1e-30)));
+  }
+  return one.count * least;
+}
+
+int64_t SamplesFor(std::span<const Side::Weighed> laws, double resolution) {
+  double all = 0, widest = 0;
+  for (const Side::Weighed& one : laws) all += one.count * one.tilted.variance;
+  for (const Side::Weighed& one : laws)
+    if (one.count * one.tilted.variance * static_cast<double>(laws.size()) >= 0.1 * all)
+      widest = std::max(widest, one.tilted.variance);
+  int64_t samples = 1 << 10;
+  while (samples < kMostSamples && static_cast<double>(samples) < resolution * std::sqrt(widest))
+    samples *= 2;
+  return samples;
 }
 
 }  // namespace
@@ -39,40 +68,64 @@ double Side::KernelSize(double frequency) const {
   return radius * -std::expm1(-plan_.step) / (first * distance(next));
 }
 
-int64_t Side::ChooseFrequencies(const std::vector<Entry>& laws) {
-  std::vector<TiltedLaw> tilted;
-  double all = 0, widest = 0;
-  for (const Entry& entry : laws) {
-    tilted.push_back(Tilt(*entry.law, plan_.step, plan_.tilt));
-    all += entry.count * tilted.back().variance;
-  }
-  for (size_t i = 0; i < laws.size(); ++i)
-    if (laws[i].count * tilted[i].variance >= 0.05 * all)
-      widest = std::max(widest, tilted[i].variance);
-  int64_t samples = 1 << 12;
-  while (samples < (1 << 19) && static_cast<double>(samples) < 400 * std::sqrt(widest))
-    samples *= 2;
-
+// Bounds |Phi| by these kinds (others are at most 1), sampled `resolution` times over the frequency
+// that is one in units of the widest's standard deviation.
+void Side::BoundBy(std::span<const Weighed> laws, int64_t samples) {
+  const RealFft fft(samples);
   const std::vector<double> ends = PieceEnds(samples);
   std::vector<double> log_bound(ends.size(), 0);
-  for (size_t i = 0; i < laws.size(); ++i) {
-    const std::vector<float> bounds = LogBounds(tilted[i], samples);
-    for (size_t k = 0; k < ends.size(); ++k) log_bound[k] += laws[i].count * bounds[k];
+  for (const Weighed& one : laws) {
+    // Too wide to be known between these samples.
+    if (one.tilted.variance * 20 > static_cast<double>(samples) * static_cast<double>(samples))
+      continue;
+    const std::vector<float> bounds = LogBounds(one.tilted, fft);
+    for (size_t k = 0; k < ends.size(); ++k) log_bound[k] += one.count * bounds[k];
   }
+  CutOff(ends, log_bound);
+}
+
+// Leaves out as many of the highest frequencies as do not matter.
+void Side::CutOff(const std::vector<double>& ends, const std::vector<double>& log_bound) {
   const Saddle& saddle = plan_.saddle;
   const double tolerance = kTruncation * std::exp(saddle.log_delta - saddle.cumulants.log_moment +
                                                   saddle.tilt * saddle.epsilon);
   const double per_radian = static_cast<double>(plan_.period) / (2 * std::numbers::pi);
   frequencies_ = plan_.period / 2 + 1;
+  truncated_ = 0;
   for (size_t k = ends.size(); k-- > 0;) {
     const double begin = k == 0 ? 0 : ends[k - 1];
     const double number = std::floor(ends[k] * per_radian) - std::floor(begin * per_radian);
-    const double sum = truncated_ + 2 * number / static_cast<double>(plan_.period) *
-                                        std::exp(log_bound[k]) * KernelSize(begin);
+    const double sum = number == 0 ? truncated_
+                                   : truncated_ + 2 * number / static_cast<double>(plan_.period) *
+                                                      std::exp(log_bound[k]) * KernelSize(begin);
     if (!(sum <= tolerance)) break;
     truncated_ = sum;
     frequencies_ = std::min(frequencies_, static_cast<int64_t>(begin * per_radian) + 1);
   }
+}
+
+int64_t Side::ChooseFrequencies(const std::vector<Entry>& laws) {
+  std::vector<Weighed> weighed;
+  double points = 0;
+  for (const Entry& entry : laws) {
+    weighed.push_back({Tilt(*entry.law, plan_.step, plan_.tilt), entry.count, 0});
+    weighed.back().strength = Strength(weighed.back());
+    points += static_cast<double>(entry.law->index.size());
+  }
+  // A quick look first, by a few kinds that are cheap to sample and damp high frequencies well; a
+  // thorough one where it would save more than it costs.
+  std::sort(weighed.begin(), weighed.end(), [](const Weighed& a, const Weighed& b) {
+    return a.strength / (50 + std::sqrt(a.tilted.variance)) >
+           b.strength / (50 + std::sqrt(b.tilted.variance));
+  });
+  size_t used = 0;
+  for (double strength = 0; used < weighed.size() && strength < kDamped; ++used)
+    strength += weighed[used].strength;
+  const std::span<const Weighed> all(weighed), few = all.first(used);
+  BoundBy(few, std::min(SamplesFor(few, 200), kQuickSamples));
+  const int64_t samples = SamplesFor(all, 400);
+  const double thorough = 60 * static_cast<double>(samples) * static_cast<double>(laws.size());
+  if (static_cast<double>(frequencies_) * points > thorough) BoundBy(all, samples);
   return frequencies_;
 }
 

@@ -73,22 +73,31 @@ std::vector<Complex> Directly(const TiltedLaw& law, int64_t period, int64_t coun
   return result;
 }
 
-// All frequencies 0 .. period / 2 of the law wrapped around the period.
-std::vector<Complex> ByFft(const TiltedLaw& law, int64_t period) {
-  std::vector<double> wrapped(static_cast<size_t>(period), 0);
+}  // namespace
+
+struct RealFft::Impl {
+  explicit Impl(size_t half) : fft(half, false) {}
+  kissfft<double> fft;
+};
+
+RealFft::RealFft(int64_t size)
+    : size_(size), impl_(std::make_unique<Impl>(static_cast<size_t>(size / 2))) {
+  TACIT_CHECK(size >= 4 && (size & (size - 1)) == 0);
+}
+RealFft::~RealFft() = default;
+
+std::vector<Complex> RealFft::Transform(const TiltedLaw& law) const {
+  std::vector<double> wrapped(static_cast<size_t>(size_), 0);
   for (size_t i = 0; i < law.offset.size(); ++i)
-    wrapped[static_cast<size_t>(Wrap(law.offset[i], period))] += law.weight[i];
-  const auto half = static_cast<size_t>(period / 2);
-  const kissfft<double> fft(half, false);
+    wrapped[static_cast<size_t>(Wrap(law.offset[i], size_))] += law.weight[i];
+  const auto half = static_cast<size_t>(size_ / 2);
   std::vector<Complex> out(half + 1);
-  fft.transform_real(wrapped.data(), out.data());
+  impl_->fft.transform_real(wrapped.data(), out.data());
   out[half] = out[0].imag();  // kissfft's place for the highest frequency
   out[0] = out[0].real();
   for (Complex& value : out) value = std::conj(value);  // e^(+i ...)
   return out;
 }
-
-}  // namespace
 
 Complex Phase(int64_t index, int64_t k, int64_t period) {
   __extension__ using Wide = __int128;
@@ -151,7 +160,7 @@ std::vector<Complex> Frequencies(const TiltedLaw& law, int64_t period, int64_t c
   const bool power_of_two = (period & (period - 1)) == 0 && period >= 4;
   if (!power_of_two || !WantsFft(law.offset.size(), period, count))
     return Directly(law, period, count);
-  std::vector<Complex> all = ByFft(law, period);
+  std::vector<Complex> all = RealFft(period).Transform(law);
   TACIT_CHECK(count <= static_cast<int64_t>(all.size()));
   all.resize(static_cast<size_t>(count));
   return all;
@@ -166,9 +175,10 @@ std::vector<double> PieceEnds(int64_t samples) {
   return ends;
 }
 
-std::vector<float> LogBounds(const TiltedLaw& law, int64_t samples) {
+std::vector<float> LogBounds(const TiltedLaw& law, const RealFft& fft) {
+  const int64_t samples = fft.size();
   const std::vector<double> ends = PieceEnds(samples);
-  const std::vector<Complex> at = ByFft(law, samples);
+  const std::vector<Complex> at = fft.Transform(law);
   const double first = kTwoPi / static_cast<double>(samples);
   const double bend = first * first * law.variance / 4 + 1e-13;
   // cos x <= 1 - x^2/2 + x^4/24 for x = t (I - I'): E[x^2] = 2 t^2 Var, E[x^4] as below.

@@ -2,6 +2,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "privacy/pld/lattice_law.h"
@@ -27,6 +28,23 @@ double LogMoment(const LatticeLaw& law, double step, double tilt, int64_t centre
 // REQUIRES 0 <= k.
 std::complex<double> Phase(int64_t index, int64_t k, int64_t period);
 
+// The transform of one size, a power of two of at least 4; kept, because its tables cost as much as
+// its use.
+class RealFft {
+ public:
+  explicit RealFft(int64_t size);
+  ~RealFft();
+
+  int64_t size() const { return size_; }
+  // All frequencies 0 .. size / 2 of a law wrapped around the size.
+  std::vector<std::complex<double>> Transform(const TiltedLaw& law) const;
+
+ private:
+  struct Impl;
+  int64_t size_;
+  std::unique_ptr<Impl> impl_;
+};
+
 // phi(k) = sum of weight * e^(2 pi i k offset / period), for k < count. Each within
 // 2^-53 * (2 * points + 400) of the truth: directly, or by FFT where that is faster (`period` a
 // power of two).
@@ -39,6 +57,6 @@ bool WantsFft(size_t points, int64_t period, int64_t count);
 // each two samples. Between samples |phi|^2 = E[cos(t (I - I'))] bends by at most 2 Var(I).
 inline constexpr int kFinePieces = 96;
 std::vector<double> PieceEnds(int64_t samples);
-std::vector<float> LogBounds(const TiltedLaw& law, int64_t samples);
+std::vector<float> LogBounds(const TiltedLaw& law, const RealFft& fft);
 
 }  // namespace tacit::privacy::pld
