@@ -157,7 +157,7 @@ Result<CertifiedInterval> PldAccountant::Epsilon(Delta delta) {
   if (state.other) {
     TACIT_ASSIGN(const bool below, state.OtherIsBelow(interval.upper, log_delta));
     if (!below) {
-      TACIT_ASSIGN(const pld::Interval other, state.other->Epsilon(log_delta));
+      TACIT_ASSIGN(const pld::Interval other, state.other->Epsilon(log_delta, interval.lower));
       interval.lower = std::max(interval.lower, other.lower);
       interval.upper = std::max(interval.upper, other.upper);
     }

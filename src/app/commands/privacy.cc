@@ -3,25 +3,48 @@
 #include <boost/json.hpp>
 #include <cmath>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "app/commands/command.h"
+#include "app/commands/privacy_events.h"
 #include "app/exit_code.h"
+#include "privacy/calibrate.h"
 #include "privacy/gaussian.h"
+#include "privacy/gdp.h"
+#include "privacy/pld.h"
+#include "privacy/rdp.h"
 
 namespace tacit::app {
 namespace {
 
+using privacy::Adjacency;
+
 struct Query {
-  std::string accountant;
+  std::string accountant = "pld";
+  std::string adjacency = "add-remove";
+  std::string events;
+  std::vector<double> orders;
   double noise_multiplier = 0, epsilon = 0, delta = 0, sampling_rate = 1;
   uint64_t steps = 1;
   bool json = false;
 };
 
+// What an accountant says: `lower` where it is certified from both sides, `order` from RDP.
+struct Said {
+  double epsilon = 0;
+  std::optional<double> lower, order;
+  bool is_estimate = false;
+};
+
+Adjacency AdjacencyOf(const Query& query) {
+  return query.adjacency == "replace-one" ? Adjacency::kReplaceOne : Adjacency::kAddRemove;
+}
+
 // The exact accountant bills every participation in full; what it would say of a sampled step is
-// not what the step costs.
-Status CheckGaussian(const Query& query) {
-  if (query.sampling_rate != 1)
+// not what the step costs. The others than PLD know one adjacency.
+Status Check(const Query& query) {
+  if (query.accountant == "gaussian" && query.sampling_rate != 1)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("--accountant gaussian knows no sampling: --sampling-rate must be 1, "
                             "with --steps the number of participations of one unit (got {})",
@@ -31,51 +54,129 @@ Status CheckGaussian(const Query& query) {
         ErrorCode::kInvalidArgument,
         fmt::format("--delta must lie between 0 and 1, both excluded (got {})", query.delta));
   if (query.steps == 0) return Fail(ErrorCode::kInvalidArgument, "--steps must be at least 1");
+  if (query.accountant != "pld" && query.adjacency != "add-remove")
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--accountant {} is for --adjacency add-remove", query.accountant));
+  if (query.accountant != "rdp" && !query.orders.empty())
+    return Fail(ErrorCode::kInvalidArgument, "--orders is for --accountant rdp");
   return {};
 }
 
-Result<int> PrintEpsilon(const Query& query) {
-  TACIT_RETURN_IF_ERROR(CheckGaussian(query));
+// The events asked about: the file's, or the one of the command line.
+Result<std::vector<CountedEvent>> EventsOf(const Query& query) {
+  if (!query.events.empty()) return ReadEvents(query.events);
   if (!(query.noise_multiplier > 0))
     return Fail(ErrorCode::kInvalidArgument,
                 "--noise-multiplier must be above 0: without noise no finite epsilon holds");
-  const double mu = std::sqrt(static_cast<double>(query.steps)) / query.noise_multiplier;
-  const double epsilon = privacy::GaussianEpsilon(mu, Delta(query.delta)).value;
-  if (query.json) {
-    fmt::print("{}\n", boost::json::serialize(boost::json::object{{"accountant", query.accountant},
-                                                                  {"epsilon", epsilon},
-                                                                  {"epsilon_lower", epsilon},
-                                                                  {"delta", query.delta}}));
-  } else {
-    fmt::print("epsilon {:.6g} at delta {}: {} participation(s) with noise multiplier {}, exact\n",
-               epsilon, query.delta, query.steps, query.noise_multiplier);
+  const CountedEvent one{
+      privacy::Event::PoissonGaussian(query.noise_multiplier, query.sampling_rate), query.steps};
+  TACIT_RETURN_IF_ERROR(one.event.Validate());
+  return std::vector<CountedEvent>{one};
+}
+
+Result<Said> AskPld(const Query& query, const std::vector<CountedEvent>& events) {
+  privacy::PldAccountant accountant(AdjacencyOf(query));
+  for (const auto& [event, count] : events) TACIT_RETURN_IF_ERROR(accountant.Add(event, count));
+  TACIT_ASSIGN(const privacy::CertifiedInterval found, accountant.Epsilon(Delta(query.delta)));
+  return Said{found.upper, found.lower, {}, false};
+}
+
+Result<Said> AskRdp(const Query& query, const std::vector<CountedEvent>& events) {
+  privacy::RdpAccountant accountant;
+  if (!query.orders.empty()) {
+    TACIT_ASSIGN(accountant, privacy::RdpAccountant::WithOrders(query.orders));
   }
+  for (const auto& [event, count] : events) TACIT_RETURN_IF_ERROR(accountant.Add(event, count));
+  const auto answer = accountant.Epsilon(Delta(query.delta));
+  if (!std::isfinite(answer.epsilon))
+    return Fail(ErrorCode::kInvalidArgument, "none of the orders gives a bound");
+  return Said{answer.epsilon, {}, answer.order, false};
+}
+
+Result<Said> AskGaussian(const Query& query, const std::vector<CountedEvent>& events) {
+  double mu_squared = 0;
+  for (const auto& [event, count] : events) {
+    if (event.noise_multiplier == 0 || event.sampling_rate != 1)
+      return Fail(ErrorCode::kInvalidArgument,
+                  "--accountant gaussian takes Gaussians without sampling only");
+    mu_squared += static_cast<double>(count) / event.noise_multiplier / event.noise_multiplier;
+  }
+  const double epsilon = privacy::GaussianEpsilon(std::sqrt(mu_squared), Delta(query.delta)).value;
+  return Said{epsilon, epsilon, {}, false};
+}
+
+Result<Said> AskGdp(const Query& query, const std::vector<CountedEvent>& events) {
+  if (events.size() != 1 || events[0].event.noise_multiplier == 0)
+    return Fail(ErrorCode::kInvalidArgument, "--accountant gdp takes one kind of Gaussian only");
+  const auto& [event, count] = events[0];
+  const double epsilon = privacy::GdpCltEpsilonEstimate(event.noise_multiplier, event.sampling_rate,
+                                                        count, Delta(query.delta));
+  return Said{epsilon, {}, {}, true};
+}
+
+Result<Said> Ask(const Query& query) {
+  TACIT_RETURN_IF_ERROR(Check(query));
+  TACIT_ASSIGN(const std::vector<CountedEvent> events, EventsOf(query));
+  if (query.accountant == "pld") return AskPld(query, events);
+  if (query.accountant == "rdp") return AskRdp(query, events);
+  if (query.accountant == "gdp") return AskGdp(query, events);
+  return AskGaussian(query, events);
+}
+
+Result<int> PrintEpsilon(const Query& query) {
+  TACIT_ASSIGN(const Said said, Ask(query));
+  if (query.json) {
+    boost::json::object object{
+        {"accountant", query.accountant}, {"epsilon", said.epsilon}, {"delta", query.delta}};
+    if (said.lower) object["epsilon_lower"] = *said.lower;
+    if (said.order) object["order"] = *said.order;
+    if (said.is_estimate) object["estimate"] = true;
+    fmt::print("{}\n", boost::json::serialize(object));
+    return int{kExitDone};
+  }
+  fmt::print("epsilon {:.6g} at delta {} ({}", said.epsilon, query.delta, query.accountant);
+  if (said.lower) fmt::print("; no less than {:.6g}", *said.lower);
+  if (said.order) fmt::print("; order {:.4g}", *said.order);
+  fmt::print("{})\n", said.is_estimate ? "; an ESTIMATE, not a bound" : "");
   return int{kExitDone};
+}
+
+Result<double> Calibrate(const Query& query) {
+  TACIT_RETURN_IF_ERROR(Check(query));
+  if (!(query.epsilon > 0) || !std::isfinite(query.epsilon))
+    return Fail(ErrorCode::kInvalidArgument, "--epsilon must be above 0 and finite");
+  const privacy::CalibrationTarget target{query.epsilon, query.delta, query.sampling_rate,
+                                          query.steps};
+  if (query.accountant == "pld") return privacy::CalibratePld(target, AdjacencyOf(query));
+  if (query.accountant == "rdp") return privacy::CalibrateRdp(target, query.orders);
+  return privacy::CalibrateGaussian(Epsilon(query.epsilon), Delta(query.delta), query.steps).value;
 }
 
 Result<int> PrintNoise(const Query& query) {
-  TACIT_RETURN_IF_ERROR(CheckGaussian(query));
-  if (!(query.epsilon > 0) || !std::isfinite(query.epsilon))
-    return Fail(ErrorCode::kInvalidArgument, "--epsilon must be above 0 and finite");
-  const double noise =
-      privacy::CalibrateGaussian(Epsilon(query.epsilon), Delta(query.delta), query.steps).value;
+  TACIT_ASSIGN(const double noise, Calibrate(query));
   if (query.json) {
     fmt::print("{}\n", boost::json::serialize(boost::json::object{{"noise_multiplier", noise}}));
   } else {
-    fmt::print("noise multiplier {:.8g} keeps {} participation(s) at epsilon {} with delta {}\n",
-               noise, query.steps, query.epsilon, query.delta);
+    fmt::print("noise multiplier {:.8g} keeps {} step(s) at epsilon {} with delta {} ({})\n", noise,
+               query.steps, query.epsilon, query.delta, query.accountant);
   }
   return int{kExitDone};
 }
 
-void AddCommon(CLI::App* command, const std::shared_ptr<Query>& query) {
-  command->add_option("--accountant", query->accountant, "gaussian: exact, for `once`")
-      ->required()
-      ->check(CLI::IsMember({"gaussian"}));
+void AddCommon(CLI::App* command, const std::shared_ptr<Query>& query,
+               const std::vector<std::string>& accountants, const std::string& help) {
+  command->add_option("--accountant", query->accountant, help)
+      ->check(CLI::IsMember(accountants))
+      ->capture_default_str();
   command->add_option("--sampling-rate", query->sampling_rate, "Share of units in a step")
       ->default_val(1);
   command->add_option("--steps", query->steps, "Steps one unit takes part in")->default_val(1);
   command->add_option("--delta", query->delta, "Probability that the bound may fail")->required();
+  command->add_option("--orders", query->orders, "Orders of rdp, separated by commas")
+      ->delimiter(',');
+  command->add_option("--adjacency", query->adjacency, "Which data sets are neighbours (pld)")
+      ->check(CLI::IsMember({"add-remove", "replace-one"}))
+      ->capture_default_str();
   command->add_flag("--json", query->json, "Print JSON");
 }
 
@@ -84,24 +185,30 @@ void AddCommon(CLI::App* command, const std::shared_ptr<Query>& query) {
 void AddPrivacy(CLI::App& cli, Action* chosen) {
   auto* command = cli.add_subcommand("privacy", "What noise costs and what a promise needs");
   command->require_subcommand(1);
-  auto query = std::make_shared<Query>();
 
-  auto* epsilon = command->add_subcommand("epsilon", "Epsilon of a noise multiplier");
-  AddCommon(epsilon, query);
-  epsilon->add_option("--noise-multiplier", query->noise_multiplier, "Noise / sensitivity")
-      ->required();
+  auto asked = std::make_shared<Query>();
+  auto* epsilon = command->add_subcommand("epsilon", "Epsilon of a noise multiplier, or of events");
+  AddCommon(epsilon, asked, {"gaussian", "rdp", "pld", "gdp"},
+            "pld: certified from both sides; rdp; gaussian: exact, for `once`; gdp: an estimate");
+  auto* noise = epsilon->add_option("--noise-multiplier", asked->noise_multiplier,
+                                    "Noise / sensitivity of each step");
+  auto* events = epsilon->add_option("--events", asked->events, "File of events, a JSON a line");
+  events->excludes(noise);
   epsilon->footer(
-      "Example:\n  tacit privacy epsilon --accountant gaussian --noise-multiplier 0.7 --steps 1 "
-      "--delta 1e-6 --json");
-  epsilon->callback([query, chosen] { *chosen = [query] { return PrintEpsilon(*query); }; });
+      "Examples:\n  tacit privacy epsilon --accountant pld --noise-multiplier 1 --sampling-rate "
+      "0.01 --steps 1000 --delta 1e-6 --json\n  tacit privacy epsilon --events events.jsonl "
+      "--delta 1e-6");
+  epsilon->callback([asked, chosen] { *chosen = [asked] { return PrintEpsilon(*asked); }; });
 
+  auto wanted = std::make_shared<Query>();
   auto* calibrate = command->add_subcommand("calibrate", "Least noise that keeps a promise");
-  AddCommon(calibrate, query);
-  calibrate->add_option("--epsilon", query->epsilon, "The promise")->required();
+  AddCommon(calibrate, wanted, {"gaussian", "rdp", "pld"},
+            "pld, rdp, or gaussian (exact, for `once`); an estimate promises nothing");
+  calibrate->add_option("--epsilon", wanted->epsilon, "The promise")->required();
   calibrate->footer(
-      "Example:\n  tacit privacy calibrate --accountant gaussian --epsilon 8 --steps 1 --delta "
-      "1e-6");
-  calibrate->callback([query, chosen] { *chosen = [query] { return PrintNoise(*query); }; });
+      "Example:\n  tacit privacy calibrate --accountant pld --epsilon 8 --sampling-rate 0.01 "
+      "--steps 1000 --delta 1e-6");
+  calibrate->callback([wanted, chosen] { *chosen = [wanted] { return PrintNoise(*wanted); }; });
 }
 
 }  // namespace tacit::app

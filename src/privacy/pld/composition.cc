@@ -11,7 +11,7 @@ namespace tacit::privacy::pld {
 namespace {
 
 // Bounds closer than this are close enough: relative, and absolute in epsilon.
-constexpr double kClose = 1.2e-3;
+constexpr double kClose = 1.5e-3;
 constexpr double kCloseEpsilon = 7e-7;
 constexpr int kMostPlans = 5;
 // UpperEpsilon's lattices are a little coarser than those of any later question about the same
@@ -23,6 +23,11 @@ constexpr double kMostEvents = 2e11;  // each rounds at least 1000 times
 constexpr double kMostFrequencies = 1 << 24;
 constexpr double kMostWork = 4e8;
 constexpr int64_t kLongestFft = 1 << 22;
+
+// Later plans are for laws with heavy tails, which want more cells there.
+double CellsFor(int plans) {
+  return plans == 1 ? kUsualCells : kUsualCells * std::sqrt(std::exp2(plans - 0.5));
+}
 
 Error TooManyEvents() {
   return {ErrorCode::kRefused,
@@ -164,17 +169,17 @@ void Composition::ForgetStale() {
 // Asks under the plan at hand; where the bounds are far apart, under a new one, and then under
 // plans made for what the last one found. `ask` returns the bounds and how far apart they are.
 template <class MakeSaddle, class Ask>
-Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask) {
+Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask, double enough) {
   if (events_.empty()) return Interval{};
   ForgetStale();
   double budget = std::numeric_limits<double>::infinity();
   for (int plans = plan_ && lower_ ? 0 : 1;; ++plans) {
     if (plans > 0) {
       const Saddle saddle = make_saddle();
-      const double known = last_ ? BudgetFor(last_->epsilon, last_->slope) : UsualBudget(saddle);
+      const double known =
+          last_ ? BudgetFor(last_->epsilon, last_->slope) / 2.5 : UsualBudget(saddle);
       budget = std::min({budget / 4, known, UsualBudget(saddle)});
-      TACIT_RETURN_IF_ERROR(
-          Replan(saddle, budget, kUsualCells * std::sqrt(std::exp2(plans - 1)), true));
+      TACIT_RETURN_IF_ERROR(Replan(saddle, budget, CellsFor(plans), true));
     }
     Refresh();
     if (upper_->rounding() > kMostRounding) {
@@ -185,14 +190,30 @@ Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask) {
     last_ = asked;
     const bool close =
         asked.distance <= kCloseEpsilon + std::max(kClose, accepted_) * asked.epsilon;
-    if (close || plans == kMostPlans) {
+    if (close || asked.interval.upper <= enough || plans == kMostPlans) {
       if (!close) accepted_ = 1.25 * asked.distance / std::max(asked.epsilon, kCloseEpsilon);
       return asked.interval;
     }
   }
 }
 
-Result<Interval> Composition::Epsilon(double log_delta) {
+// A look at the upper side alone, where a first plan is likely to be far off: under the tilt a
+// heavy tail has most of the variance.
+Status Composition::LookAhead(double log_delta) {
+  const Saddle saddle = SaddleFor(log_delta);
+  if (saddle.cumulants.variance < 3 * CumulantsAt(events_, 0).variance) return {};
+  TACIT_RETURN_IF_ERROR(Replan(saddle, UsualBudget(saddle), kUsualCells, false));
+  Refresh();
+  if (upper_->rounding() > kMostRounding) return Fail(TooManyEvents());
+  const double epsilon = upper_->Epsilon(log_delta, saddle.epsilon);
+  last_ = Asked{{0, epsilon}, epsilon, epsilon, upper_->Slope(epsilon)};
+  return {};
+}
+
+Result<Interval> Composition::Epsilon(double log_delta, double enough) {
+  if (events_.empty()) return Interval{};
+  ForgetStale();
+  if (!last_ && !(plan_ && lower_)) TACIT_RETURN_IF_ERROR(LookAhead(log_delta));
   const auto make_saddle = [&] {
     if (!last_ || !(last_->epsilon > 0)) return SaddleFor(log_delta);
     Cap(events_, log_delta);
@@ -200,16 +221,19 @@ Result<Interval> Composition::Epsilon(double log_delta) {
     saddle.log_delta = log_delta;
     return saddle;
   };
-  return Answer(make_saddle, [&](const Side& upper, const Side& lower) {
-    Asked asked;
-    asked.epsilon = upper.Epsilon(
-        log_delta, last_ && last_->epsilon > 0 ? last_->epsilon : plan_->saddle.epsilon);
-    asked.interval = {std::min(lower.Epsilon(log_delta, asked.epsilon), asked.epsilon),
-                      asked.epsilon};
-    asked.distance = asked.epsilon - asked.interval.lower;
-    asked.slope = upper.Slope(asked.epsilon);
-    return asked;
-  });
+  return Answer(
+      make_saddle,
+      [&](const Side& upper, const Side& lower) {
+        Asked asked;
+        asked.epsilon = upper.Epsilon(
+            log_delta, last_ && last_->epsilon > 0 ? last_->epsilon : plan_->saddle.epsilon);
+        asked.interval = {std::min(lower.Epsilon(log_delta, asked.epsilon), asked.epsilon),
+                          asked.epsilon};
+        asked.distance = asked.epsilon - asked.interval.lower;
+        asked.slope = upper.Slope(asked.epsilon);
+        return asked;
+      },
+      enough);
 }
 
 Result<Interval> Composition::DeltaAt(double epsilon) {
@@ -222,7 +246,8 @@ Result<Interval> Composition::DeltaAt(double epsilon) {
                   if (high > low)
                     asked.distance = std::log(high / low) / std::max(asked.slope, 1e-3);
                   return asked;
-                });
+                },
+                -1);
 }
 
 Result<double> Composition::UpperEpsilon(double log_delta, std::optional<Hint>& hint) {

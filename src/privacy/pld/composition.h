@@ -105,7 +105,8 @@ class Composition {
   void Add(const Event& event, double count);
 
   // kInvalidArgument when no plan can be made, kRefused when rounding would decide the answer.
-  Result<Interval> Epsilon(double log_delta);
+  // Bounds far apart are good enough when the upper one is at most `enough`.
+  Result<Interval> Epsilon(double log_delta, double enough = -1);
   Result<Interval> DeltaAt(double epsilon);
   // The upper bound alone; `hint` is what is known of it, and what is found.
   struct Hint {
@@ -124,6 +125,7 @@ class Composition {
   Status Replan(const Saddle& saddle, double budget, double cells, bool both);
   LatticeLaws LawsOf(const Counted& counted, const Plan& plan) const;
   void Refresh();
+  Status LookAhead(double log_delta);
   void ForgetStale();
   struct Asked {
     Interval interval;
@@ -132,7 +134,7 @@ class Composition {
     double slope = 0;  // of -log delta at epsilon
   };
   template <class MakeSaddle, class Ask>
-  Result<Interval> Answer(MakeSaddle make_saddle, Ask ask);
+  Result<Interval> Answer(MakeSaddle make_saddle, Ask ask, double enough);
 
   Direction direction_;
   std::list<Kind> kinds_;

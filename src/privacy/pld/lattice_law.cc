@@ -27,8 +27,12 @@ class CellLength {
   int64_t At(int64_t i, int64_t distance, int64_t ordinal) const {
     double cell =
         std::max(static_cast<double>(spacing_), static_cast<double>(distance) / cells_per_scale_);
-    if (std::abs(static_cast<double>(i)) <= edge_ + static_cast<double>(spacing_))
-      cell = std::min(cell, std::max(1.0, edge_ / kCellsToEdge));
+    // Towards the crowd cells shrink step by step: much mass in a long cell next to a short one
+    // could not be brought onto the short one's points.
+    if (edge_ > 0) {
+      const double outside = std::abs(static_cast<double>(i)) - edge_;
+      cell = std::min(cell, std::max(1.0, edge_ / kCellsToEdge) + std::max(0.0, outside) / 5);
+    }
     const double turn = static_cast<double>(ordinal) * 0.6180339887498949;
     const double varied = cell * (0.75 + 0.5 * (turn - std::floor(turn)));
     return cell < 1.5 ? 1 : static_cast<int64_t>(std::round(varied));

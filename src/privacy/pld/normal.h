@@ -19,6 +19,12 @@ inline double NormalDensity(double x) {
   return std::exp(-x * x / 2) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
 }
 
+// e^x - 1 to 1e-10, in a few multiplications where x is small.
+inline double SmallExpm1(double x) {
+  if (std::abs(x) > 0.1) return std::exp(x) - 1;
+  return x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5 * (1 + x / 6)))));
+}
+
 // The integral of `f` over [a, b], by Gauss and Legendre with six points on each panel of at most
 // the given width; three do on an eighth of one.
 template <class F>

@@ -65,7 +65,7 @@ IntervalMass GaussianLaw::Over(double low, double high, double reference) const 
   IntervalMass sum;
   sum.mass = NormalMass(a, b);
   sum.gain = Integrate(a, b, std::min(0.4, 1 / mu_), [&](double z) {
-    return NormalDensity(z) * -std::expm1(reference - mu_ * (z + mu_ / 2));
+    return NormalDensity(z) * -SmallExpm1(reference - mu_ * (z + mu_ / 2));
   });
   return sum;
 }
@@ -110,7 +110,7 @@ double SampledGaussianLaw::Gain(double a, double b, double reference) const {
   }
   const double at_zero = rate_ * std::exp((2 * zero - 1) / (2 * variance));
   return Integrate(a, b, Panel(sigma_), [&](double x) {
-    return density(x) * at_zero * std::expm1((x - zero) / variance);
+    return density(x) * at_zero * SmallExpm1((x - zero) / variance);
   });
 }
 
@@ -191,7 +191,7 @@ double ReplacedGaussianLaw::Gain(double a, double b, double reference) const {
   const double down = c * std::exp(reference - zero / variance);
   return Integrate(a, b, Panel(sigma_), [&](double x) {
     const double y = (x - zero) / variance;
-    return NormalDensity(x / sigma_) / sigma_ * (up * std::expm1(y) - down * std::expm1(-y));
+    return NormalDensity(x / sigma_) / sigma_ * (up * SmallExpm1(y) - down * SmallExpm1(-y));
   });
 }
 
