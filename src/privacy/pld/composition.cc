@@ -63,13 +63,13 @@ void Composition::Add(const Event& event, double count) {
   events_.push_back({&kinds_.back(), zcdp ? 1 : count});
 }
 
-LatticeLaws Composition::LawsOf(const Counted& counted, const Plan& plan) const {
+LatticeLaws Composition::LawsOf(const Counted& counted, const Plan& plan, bool both) const {
   const double centre = CumulantsAt(counted, plan.tilt).mean;
   const Grid grid = MakeGrid(*counted.kind->law, plan.step, plan.Spacing(counted.count), centre,
                              plan.tail, plan.cells_per_scale);
   if (counted.kind->event.kind == EventKind::kZcdp)
     return DiscretiseZcdp(counted.kind->event.rho, grid);
-  return Discretise(*counted.kind->law, grid);
+  return Discretise(*counted.kind->law, grid, both);
 }
 
 Saddle Composition::SaddleFor(double log_delta) const {
@@ -93,7 +93,7 @@ Status Composition::Replan(const Saddle& saddle, double budget, double cells, bo
     Plan plan = MakePlan(events_, saddle, budget, cells, mind_edges);
     std::vector<LatticeLaws> laws;
     std::vector<Side::Entry> uppers, lowers;
-    for (const Counted& counted : events_) laws.push_back(LawsOf(counted, plan));
+    for (const Counted& counted : events_) laws.push_back(LawsOf(counted, plan, both));
     double points = 0;
     for (size_t i = 0; i < laws.size(); ++i) {
       uppers.push_back({&laws[i].upper, events_[i].count});
@@ -140,7 +140,7 @@ Status Composition::Replan(const Saddle& saddle, double budget, double cells, bo
 void Composition::Refresh() {
   for (const Counted& counted : events_) {
     if (upper_->Has(counted.kind)) continue;
-    const LatticeLaws laws = LawsOf(counted, *plan_);
+    const LatticeLaws laws = LawsOf(counted, *plan_, lower_.has_value());
     upper_->AddPart(counted.kind, laws.upper);
     if (lower_) lower_->AddPart(counted.kind, laws.lower);
   }
@@ -281,7 +281,7 @@ Result<double> Composition::ChernoffLogDelta(double epsilon, bool afresh) {
   for (const Counted& counted : events_) {
     auto [place, is_new] = chernoff_->of.try_emplace(counted.kind);
     if (is_new) {
-      const LatticeLaw law = LawsOf(counted, plan).upper;
+      const LatticeLaw law = LawsOf(counted, plan, false).upper;
       place->second = {LogMoment(law, plan.step, plan.tilt, 0), law.infinite_mass,
                        0x1p-53 * (2 * static_cast<double>(law.index.size()) + 100)};
     }

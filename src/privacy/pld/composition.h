@@ -123,7 +123,7 @@ class Composition {
   Saddle SaddleFor(double log_delta) const;
   Saddle SaddleAt(double epsilon) const;
   Status Replan(const Saddle& saddle, double budget, double cells, bool both);
-  LatticeLaws LawsOf(const Counted& counted, const Plan& plan) const;
+  LatticeLaws LawsOf(const Counted& counted, const Plan& plan, bool both) const;
   void Refresh();
   Status LookAhead(double log_delta);
   void ForgetStale();

@@ -41,7 +41,8 @@ struct Grid {
 Grid MakeGrid(const LossLaw& law, double step, int64_t spacing, double centre, double tail,
               double cells_per_scale);
 
-LatticeLaws Discretise(const LossLaw& law, const Grid& grid);
+// The lower law is left empty unless it is wanted.
+LatticeLaws Discretise(const LossLaw& law, const Grid& grid, bool with_lower = true);
 
 // The worst mechanism that is rho-zCDP, from its delta(epsilon) alone: the upper law is the convex
 // hull of the conversion's values on the grid; the lower one is that of the Gaussian mechanism,
