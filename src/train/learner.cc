@@ -76,7 +76,6 @@ Result<bool> Learner::TakeStep(const stream::StepBatch& step, const std::atomic<
   TACIT_RETURN_IF_ERROR(model_.Backward(examples_, dense_.parameters, loss_));
   if (abandon) return false;
   mechanism_->Select(activations_, *noise_, &selection_);
-  gradient_.Reset(options_.model.space, activations_, selection_, model_.dense_size());
   TACIT_RETURN_IF_ERROR(model_.ClippedSum(examples_, activations_, selection_,
                                           mechanism_->scale_rule(), &gradient_, &norms_));
   mechanism_->Finalize(*noise_, &gradient_);

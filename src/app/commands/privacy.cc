@@ -170,7 +170,9 @@ void AddCommon(CLI::App* command, const std::shared_ptr<Query>& query,
       ->capture_default_str();
   command->add_option("--sampling-rate", query->sampling_rate, "Share of units in a step")
       ->default_val(1);
-  command->add_option("--steps", query->steps, "Steps one unit takes part in")->default_val(1);
+  command->add_option("--steps", query->steps, "Steps one unit takes part in")
+      ->default_val(1)
+      ->check(CLI::PositiveNumber);
   command->add_option("--delta", query->delta, "Probability that the bound may fail")->required();
   command->add_option("--orders", query->orders, "Orders of rdp, separated by commas")
       ->delimiter(',');
