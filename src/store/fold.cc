@@ -80,6 +80,9 @@ Status Ingest(const Rocks& rocks, const std::vector<FoldRow>& rows, CommitSeq se
     options.write_global_seqno = false;
     // Published snapshots must not see rows of commits behind them.
     options.snapshot_consistency = true;
+    // Ingesting may switch memtables, and with them log files: not after one has failed.
+    const auto lock = rocks.LockLog();
+    TACIT_RETURN_IF_ERROR(rocks.LogStatus());
     status = rocks.db().IngestExternalFile(rocks.family(Family::kRows), {file}, options);
   }
   std::filesystem::remove(file, error);

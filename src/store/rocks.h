@@ -78,6 +78,7 @@ class Rocks {
   // and syncs in two steps holds the lock over both.
   std::unique_lock<std::mutex> LockLog() const { return std::unique_lock(log_mutex_); }
   // REQUIRE the lock.
+  Status LogStatus() const { return latch_->status(); }
   Status Write(rocksdb::WriteBatch& batch) const;
   Status SyncLog() const;
   // Takes the lock.
