@@ -2,15 +2,19 @@
 
 #include <fmt/format.h>
 #include <rocksdb/cache.h>
+#include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/listener.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
 
 #include <algorithm>
+#include <cstdarg>
+#include <cstdio>
 #include <filesystem>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "store/seal.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -45,6 +49,23 @@ class ErrorListener final : public rocksdb::EventListener {
  private:
   const std::string path_;
   const std::shared_ptr<FailureLatch> latch_;
+};
+
+// RocksDB's own words go to our log. A log file of its own on a full disk is an abort: its writer
+// may not be used again after a failed write, and is.
+class OurLog final : public rocksdb::Logger {
+ public:
+  using rocksdb::Logger::Logv;
+  void Logv(const char* format, va_list arguments) override {
+    Logv(rocksdb::InfoLogLevel::INFO_LEVEL, format, arguments);
+  }
+  void Logv(const rocksdb::InfoLogLevel level, const char* format, va_list arguments) override {
+    char line[512];
+    std::vsnprintf(line, sizeof(line), format, arguments);
+    const bool bad =
+        level >= rocksdb::InfoLogLevel::ERROR_LEVEL && level < rocksdb::InfoLogLevel::HEADER_LEVEL;
+    spdlog::log(bad ? spdlog::level::err : spdlog::level::debug, "store: {}", line);
+  }
 };
 
 // A reader that does not own the store leaves no log file in it.
@@ -110,8 +131,9 @@ rocksdb::DBOptions DatabaseOptions(uint64_t memory_bytes) {
   options.max_background_jobs = 2;
   options.max_open_files = -1;
   options.info_log_level = rocksdb::WARN_LEVEL;
-  options.keep_log_file_num = 2;
-  options.max_log_file_size = 4 * kMiB;
+  options.info_log = std::make_shared<OurLog>();
+  // After a failure nothing may touch the files again: a new start is what heals a store.
+  options.max_bgerror_resume_count = 0;
   return options;
 }
 
