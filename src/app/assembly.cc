@@ -2,14 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <filesystem>
-#include <limits>
 
-#include "mechanism/sigma_split.h"
-#include "privacy/calibrate.h"
-#include "privacy/gaussian.h"
-#include "privacy/pld.h"
+#include "app/mechanism_factory.h"
 #include "stream/criteo_generator.h"
 #include "stream/log_source.h"
 
@@ -33,81 +28,6 @@ event::FeatureSchema MakeSchema(const std::vector<config::Feature>& features) {
                                   .max_values = multi_hot ? f.max_values : 1});
   }
   return schema;
-}
-
-train::OptimizerOptions MakeOptimizer(const config::Optimizer& o) {
-  using Kind = train::OptimizerOptions::Kind;
-  const double row_rate = o.row_learning_rate > 0 ? o.row_learning_rate : o.learning_rate;
-  return {.kind = o.kind == config::Optimizer::Kind::kSgd ? Kind::kSgd : Kind::kAdam,
-          .learning_rate = static_cast<float>(o.learning_rate),
-          .row_learning_rate = static_cast<float>(row_rate),
-          .beta1 = static_cast<float>(o.beta1),
-          .beta2 = static_cast<float>(o.beta2),
-          .epsilon = static_cast<float>(o.epsilon)};
-}
-
-// What a step of a learner's mechanism is asked to withstand, by participation.
-struct Exposure {
-  bool sampled = false;
-  uint64_t steps = 1;  // that one event is in, or eligible for
-  double rate = 1;
-  std::string text;
-};
-
-Exposure ExposureOf(const config::Learner& learner, const config::Source& source) {
-  const config::Participation& p = learner.participation;
-  if (p.mode == config::Participation::Mode::kOnce)
-    return {.sampled = false,
-            .steps = p.max_participations,
-            .rate = 1,
-            .text = fmt::format("{} participation(s)", p.max_participations)};
-  const uint64_t steps = p.steps_per_period * source.passes;
-  return {.sampled = true,
-          .steps = steps,
-          .rate = p.sampling_rate,
-          .text = fmt::format("{} steps sampled at {}", steps, p.sampling_rate)};
-}
-
-// A hair more noise than calibrated. `once`: so that participations summed in floating point stay
-// within; `poisson`: so that the ledger's bound, certified step by step, does too.
-Result<double> CalibratedNoise(const Exposure& exposure, const config::Privacy& privacy) {
-  if (!exposure.sampled)
-    return privacy::CalibrateGaussian(Epsilon(privacy.epsilon), Delta(privacy.delta),
-                                      exposure.steps)
-               .value *
-           (1 + 1e-9);
-  return privacy::CalibratePld({.epsilon = privacy.epsilon * (1 - 0.005),
-                                .delta = privacy.delta,
-                                .sampling_rate = exposure.rate,
-                                .steps = exposure.steps},
-                               privacy::Adjacency::kAddRemove);
-}
-
-Result<double> EpsilonAt(double noise, const Exposure& exposure, double delta) {
-  if (!(noise > 0)) return std::numeric_limits<double>::infinity();
-  if (!exposure.sampled)
-    return privacy::GaussianEpsilon(std::sqrt(static_cast<double>(exposure.steps)) / noise,
-                                    Delta(delta))
-        .value;
-  return privacy::PldUpperEpsilon(privacy::Event::PoissonGaussian(noise, exposure.rate),
-                                  exposure.steps, privacy::Adjacency::kAddRemove, Delta(delta));
-}
-
-// The noise multiplier of one step: as small as the promise allows, or the larger one asked for.
-Result<double> StepNoise(const config::Learner& learner, const config::Source& source) {
-  const Exposure exposure = ExposureOf(learner, source);
-  auto needed = CalibratedNoise(exposure, learner.privacy);
-  if (!needed) return Fail(std::move(needed.error()).Context("learner '" + learner.id + "'"));
-  if (!learner.mechanism.noise_multiplier || *learner.mechanism.noise_multiplier >= *needed)
-    return learner.mechanism.noise_multiplier.value_or(*needed);
-  const double asked = *learner.mechanism.noise_multiplier;
-  TACIT_ASSIGN(const double epsilon, EpsilonAt(asked, exposure, learner.privacy.delta));
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("learner '{}': noise_multiplier {} gives epsilon {:.4g} at delta {} over "
-                          "{}, more than its privacy.epsilon of {}; at least {:.6g} is needed "
-                          "(leave the key out to have it calibrated)",
-                          learner.id, asked, epsilon, learner.privacy.delta, exposure.text,
-                          learner.privacy.epsilon, *needed));
 }
 
 // Optimiser state has its place behind every row: changing it would make stored rows unreadable.
@@ -167,37 +87,6 @@ std::string WitnessBeside(const std::string& directory) {
 }
 
 std::string CodeVersion() { return TACIT_VERSION; }
-
-Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const config::Config& config,
-                                                            size_t index, const RowSpace& space) {
-  const config::Learner& learner = config.learners[index];
-  const auto batch = static_cast<double>(learner.participation.batch);
-  if (learner.mechanism.kind == config::Mechanism::Kind::kNone)
-    return mechanism::MakeNonPrivate(batch);
-  TACIT_ASSIGN(const double noise, StepNoise(learner, config.source));
-  const mechanism::SigmaSplit split = mechanism::SplitSigma(noise, learner.mechanism.sigma_ratio);
-  return mechanism::MakeAdaFest(space, {.sigma_selection = split.selection,
-                                        .sigma_gradient = split.gradient,
-                                        .clip_selection = learner.mechanism.selection_clip,
-                                        .clip_gradient = learner.mechanism.gradient_clip,
-                                        .threshold = learner.mechanism.threshold,
-                                        .expected_batch = batch,
-                                        .sampling_rate = ExposureOf(learner, config.source).rate});
-}
-
-train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(const config::Participation& p) {
-  if (p.mode == config::Participation::Mode::kOnce)
-    return [batch = p.batch](stream::Position start) {
-      return stream::MakeOnceParticipation({.offsets_per_step = batch, .start = std::move(start)});
-    };
-  return [p](stream::Position start) {
-    return stream::MakePoissonParticipation({.offsets_per_period = p.period,
-                                             .steps_per_period = p.steps_per_period,
-                                             .sampling_rate = p.sampling_rate,
-                                             .start = std::move(start)},
-                                            noise::MakeNoiseSource());
-  };
-}
 
 Result<Assembly> Assemble(config::Config config) {
   Assembly assembly;

@@ -9,7 +9,6 @@
 #include "config/config.h"
 #include "event/codec.h"
 #include "event/feature_transform.h"
-#include "mechanism/mechanism.h"
 #include "ops/backend.h"
 #include "serve/scorer.h"
 #include "store/store.h"
@@ -42,15 +41,7 @@ struct Assembly {
 // Checks what only several rooms together can check: budgets against noise, memory against model.
 Result<Assembly> Assemble(config::Config config);
 
-// The mechanism of a learner; noise calibrated to its promise unless the configuration fixes it.
-Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const config::Config& config,
-                                                            size_t index, const RowSpace& space);
-
 Result<std::unique_ptr<stream::Source>> OpenSource(const config::Source& source);
-
-// How a learner's records enter its steps.
-train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(
-    const config::Participation& participation);
 
 store::StoreOptions MakeStoreOptions(const Assembly& assembly);
 std::vector<store::LearnerLayout> MakeLayouts(const Assembly& assembly);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "app/mechanism_factory.h"
 #include "app/service.h"
 #include "app/terminal.h"
 #include "base/log.h"

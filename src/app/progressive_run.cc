@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "app/mechanism_factory.h"
 #include "base/auc.h"
 #include "base/clock.h"
 #include "train/feed.h"

@@ -3,6 +3,7 @@
 
 #include "app/bench/bench.h"
 #include "app/bench/bench_data.h"
+#include "app/mechanism_factory.h"
 #include "base/clock.h"
 #include "train/memory_rows.h"
 

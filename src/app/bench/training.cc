@@ -5,6 +5,7 @@
 
 #include "app/bench/bench.h"
 #include "app/bench/bench_data.h"
+#include "app/mechanism_factory.h"
 #include "base/clock.h"
 #include "store/store.h"
 #include "train/position.h"

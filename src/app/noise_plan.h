@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "config/config.h"
+
+// How much noise a learner's step needs for its promise, given how its records take part.
+namespace tacit::app {
+
+// What a step of a learner's mechanism is asked to withstand, by participation.
+struct Exposure {
+  bool sampled = false;
+  uint64_t steps = 1;  // that one event is in, or eligible for
+  double rate = 1;
+  std::string text;
+};
+
+Exposure ExposureOf(const config::Learner& learner, const config::Source& source);
+
+// A hair more noise than calibrated. `once`: so that participations summed in floating point stay
+// within; `poisson`: so that the ledger's bound, certified step by step, does too.
+Result<double> CalibratedNoise(const Exposure& exposure, const config::Privacy& privacy);
+
+// What steps of this noise cost; infinite without noise.
+Result<double> EpsilonAt(double noise, const Exposure& exposure, double delta);
+
+// The noise multiplier of one step: as small as the promise allows, or the larger one asked for.
+Result<double> StepNoise(const config::Learner& learner, const config::Source& source);
+
+}  // namespace tacit::app
