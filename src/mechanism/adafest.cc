@@ -56,8 +56,9 @@ class AdaFest final : public Mechanism {
     extra_probability_ = noise::GridGaussianTail(map_grid_.stddev, threshold_);
   }
 
-  void Select(const model::Activations& activations, noise::NoiseSource& noise,
+  void Select(const StepRows& rows, noise::NoiseSource& noise,
               model::RowSelection* selection) override {
+    const model::Activations& activations = rows.activations;
     SumContributions(activations);
     noise.AddGridGaussian(map_grid_.stddev, contributions_);
     selection->kept.resize(contributions_.size());
@@ -70,7 +71,8 @@ class AdaFest final : public Mechanism {
 
   const model::ScaleRule& scale_rule() const override { return clip_; }
 
-  void Finalize(noise::NoiseSource& noise, model::StepGradient* sum) override {
+  void Finalize(noise::NoiseSource& noise, const model::GroupNorms&,
+                model::StepGradient* sum) override {
     TACIT_CHECK(sum->row_sums.size() == sum->row_values.size(), "rows are summed on the grid");
     const double factor = 1 / options_.expected_batch;
     Release(sum_grid_, factor, noise, sum->dense);

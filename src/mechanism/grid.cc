@@ -33,6 +33,22 @@ double ToDouble(int64_t n) {
   return std::bit_cast<double>(n + std::bit_cast<int64_t>(kToInteger)) - kToInteger;
 }
 
+// block(begin, n, source) over pieces of at most kBlock, on the workers of `noise`.
+template <class Block>
+void ForBlocks(size_t size, noise::NoiseSource& noise, const Block& block) {
+  noise.ForParts(size, [&](size_t begin, size_t end, noise::NoiseSource& source) {
+    for (; begin < end; begin += kBlock) block(begin, std::min(kBlock, end - begin), source);
+  });
+}
+
+// Noise, then floats. The block goes through the cache once.
+void ReleaseBlock(const Grid& grid, double factor, noise::NoiseSource& noise,
+                  std::span<int64_t> steps, float* out) {
+  noise.AddGridGaussian(grid.stddev, steps);
+  const double scale = factor * grid.step;
+  for (size_t i = 0; i < steps.size(); ++i) out[i] = static_cast<float>(ToDouble(steps[i]) * scale);
+}
+
 }  // namespace
 
 Grid MakeGrid(double clip, double stddev) {
@@ -47,25 +63,27 @@ Grid MakeGrid(double clip, double stddev) {
 void Release(const Grid& grid, double factor, noise::NoiseSource& noise, std::span<int64_t> sums,
              std::span<float> out) {
   TACIT_CHECK(sums.size() == out.size());
-  factor *= grid.step;
-  while (!sums.empty()) {
-    const size_t n = std::min(kBlock, sums.size());
-    noise.AddGridGaussian(grid.stddev, sums.first(n));
-    for (size_t i = 0; i < n; ++i) out[i] = static_cast<float>(ToDouble(sums[i]) * factor);
-    sums = sums.subspan(n);
-    out = out.subspan(n);
-  }
+  ForBlocks(sums.size(), noise, [&](size_t begin, size_t n, noise::NoiseSource& source) {
+    ReleaseBlock(grid, factor, source, sums.subspan(begin, n), out.data() + begin);
+  });
 }
 
 void Release(const Grid& grid, double factor, noise::NoiseSource& noise, std::span<float> values) {
   const double per_step = 1 / grid.step;
-  std::array<int64_t, kBlock> steps;
-  while (!values.empty()) {
-    const auto block = values.first(std::min(kBlock, values.size()));
-    for (size_t i = 0; i < block.size(); ++i) steps[i] = Nearest(block[i] * per_step);
-    Release(grid, factor, noise, std::span(steps).first(block.size()), block);
-    values = values.subspan(block.size());
-  }
+  ForBlocks(values.size(), noise, [&](size_t begin, size_t n, noise::NoiseSource& source) {
+    std::array<int64_t, kBlock> steps;
+    for (size_t i = 0; i < n; ++i) steps[i] = Nearest(values[begin + i] * per_step);
+    ReleaseBlock(grid, factor, source, std::span(steps).first(n), values.data() + begin);
+  });
+}
+
+void ReleaseNoise(const Grid& grid, double factor, noise::NoiseSource& noise,
+                  std::span<float> out) {
+  ForBlocks(out.size(), noise, [&](size_t begin, size_t n, noise::NoiseSource& source) {
+    std::array<int64_t, kBlock> steps;
+    std::fill_n(steps.begin(), n, 0);
+    ReleaseBlock(grid, factor, source, std::span(steps).first(n), out.data() + begin);
+  });
 }
 
 }  // namespace tacit::mechanism

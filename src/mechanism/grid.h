@@ -21,11 +21,15 @@ struct Grid {
 // sums must still fit. REQUIRES 2^-23 <= stddev / clip <= 2^40.
 Grid MakeGrid(double clip, double stddev);
 
+// All of these cut large spans over the workers of `noise`, where it has some.
+
 // out[i] = factor * step * (sums[i] + noise). `sums` are left noisy.
 void Release(const Grid& grid, double factor, noise::NoiseSource& noise, std::span<int64_t> sums,
              std::span<float> out);
 // values[i] = factor * step * (round(values[i] / step) + noise). Values beyond 2^50 steps count as
 // 2^50, which brings no two of them further apart.
 void Release(const Grid& grid, double factor, noise::NoiseSource& noise, std::span<float> values);
+// out[i] = factor * step * noise: the release of sums that are zero because nobody touched them.
+void ReleaseNoise(const Grid& grid, double factor, noise::NoiseSource& noise, std::span<float> out);
 
 }  // namespace tacit::mechanism

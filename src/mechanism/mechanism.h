@@ -1,7 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 
+#include "base/result.h"
 #include "base/row_space.h"
 #include "model/gradient.h"
 #include "noise/noise.h"
@@ -9,26 +15,58 @@
 
 namespace tacit::mechanism {
 
+// What a mechanism may look at when it decides which rows a step writes.
+struct StepRows {
+  const model::Activations& activations;
+  // Where row_score_clip() is above 0: per row of the activations, the sum over units of the norm
+  // of the unit's gradient of that row, each cut to the clip. Else empty.
+  std::span<const double> scores = {};
+};
+
 // What turns a batch's gradients into an update that may be published, and says what that costs.
 // The trainer calls Select, hands the selection and the rule to the model, then calls Finalize;
-// each once per step, empty steps included. Holds no data of any step. Not thread-safe.
+// each once per step, empty steps included. Between steps it holds nothing of the data but what it
+// has released (noised counts, a noised clip), and SaveState tells that. Not thread-safe.
 class Mechanism {
  public:
   virtual ~Mechanism() = default;
 
+  // Some mechanisms learn from a held period, before its first step, which rows are worth writing.
+  // Every unit of the period is shown once, in parts; OpenPeriod then releases what there is to
+  // release, with noise, even when nothing was shown. Showing anew forgets what was not released.
+  virtual bool observes_periods() const { return false; }
+  virtual void Observe(const model::Activations&) {}
+  // What OpenPeriod will cost each unit of the period; nothing when it releases nothing. Follows
+  // from the state alone, never from what was observed.
+  virtual std::optional<privacy::Charge> opening_charge() const { return {}; }
+  virtual void OpenPeriod(noise::NoiseSource&) {}
+
+  // Above 0: Select wants the rows' scores, each unit's norm cut to this.
+  virtual double row_score_clip() const { return 0; }
   // Decides which embedding rows this step writes.
-  virtual void Select(const model::Activations& activations, noise::NoiseSource& noise,
+  virtual void Select(const StepRows& rows, noise::NoiseSource& noise,
                       model::RowSelection* selection) = 0;
-  // How one unit's gradient is scaled, after the mask.
+  // How one unit's gradient is scaled, after the mask. Stays the same from Select to Finalize.
   virtual const model::ScaleRule& scale_rule() const = 0;
   // Turns the clipped sum into the update G: noise on every selected row and all dense parameters,
-  // then division by the public expected batch size.
-  virtual void Finalize(noise::NoiseSource& noise, model::StepGradient* sum) = 0;
+  // then division by the public expected batch size. `norms` are those the rule was given.
+  virtual void Finalize(noise::NoiseSource& noise, const model::GroupNorms& norms,
+                        model::StepGradient* sum) = 0;
+  // The update of rows that nobody activated, where the selection is of every row: noise alone.
+  // May be called many times after Finalize, for disjoint rows.
+  virtual void FillUntouched(noise::NoiseSource&, std::span<float>) {}
 
   // What one step costs, whatever was in it.
   virtual const privacy::Charge& charge() const = 0;
   // Rows written per step that nobody touched, on average: c * p0.
   virtual double ExpectedExtraRows() const = 0;
+
+  // What was released and later steps go by, so that a restart goes on from it; empty where there
+  // is nothing. The version grows when it changes. The byte format is in README.md of this room.
+  virtual uint64_t state_version() const { return 0; }
+  virtual std::string SaveState() const { return {}; }
+  // kCorruption when the bytes are no state of this mechanism.
+  virtual Status LoadState(std::string_view) { return {}; }
 };
 
 struct AdaFestOptions {

@@ -13,15 +13,14 @@ class NonPrivate final : public Mechanism {
     TACIT_CHECK(expected_batch > 0 && std::isfinite(expected_batch));
   }
 
-  void Select(const model::Activations& activations, noise::NoiseSource&,
-              model::RowSelection* selection) override {
-    selection->kept.assign(activations.rows.size(), 1);
+  void Select(const StepRows& rows, noise::NoiseSource&, model::RowSelection* selection) override {
+    selection->kept.assign(rows.activations.rows.size(), 1);
     selection->extra.clear();
   }
 
   const model::ScaleRule& scale_rule() const override { return no_clip_; }
 
-  void Finalize(noise::NoiseSource&, model::StepGradient* sum) override {
+  void Finalize(noise::NoiseSource&, const model::GroupNorms&, model::StepGradient* sum) override {
     const auto scale = static_cast<float>(1 / expected_batch_);
     for (float& value : sum->dense) value *= scale;
     for (float& value : sum->row_values) value *= scale;

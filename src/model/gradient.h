@@ -17,6 +17,9 @@ namespace tacit::model {
 struct RowSelection {
   std::vector<uint8_t> kept;    // per row of Activations::rows: 1 = may be written
   std::vector<uint64_t> extra;  // rows nobody activated that are written all the same, ascending
+  // Every row of the space is written: all activated ones are kept, and the rest, too many to list,
+  // get an update of noise alone (Mechanism::FillUntouched). `extra` is then empty.
+  bool every_row = false;
 };
 
 // A sum of gradients over all dense parameters and the selected rows; later the noisy update.

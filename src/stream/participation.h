@@ -35,6 +35,8 @@ struct StepBatch {
   // `poisson`: the ranges are those of the whole period, each step's alike; every offset of them
   // was eligible for this step.
   bool whole_period = false;
+  // The first step of its period: everything of the period has come as previews just before.
+  bool opens_period = false;
   // To be predicted, not learnt from: nothing is released and nothing charged.
   bool preview = false;
 };

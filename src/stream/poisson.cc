@@ -52,6 +52,7 @@ bool PoissonParticipation::Learn(const StepBatch& period, const Emit& emit) {
     StepBatch step = Sample(period);
     step.ranges = period.ranges;
     step.whole_period = true;
+    step.opens_period = position_.period_step == 0;
     step.after = position_ = After(period);
     const bool last = position_.period_step == 0;
     if (last) step.marks = period.marks;

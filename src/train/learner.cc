@@ -75,10 +75,10 @@ Result<bool> Learner::TakeStep(const stream::StepBatch& step, const std::atomic<
   loss_.resize(examples_.size);
   TACIT_RETURN_IF_ERROR(model_.Backward(examples_, dense_.parameters, loss_));
   if (abandon) return false;
-  mechanism_->Select(activations_, *noise_, &selection_);
+  mechanism_->Select({.activations = activations_}, *noise_, &selection_);
   TACIT_RETURN_IF_ERROR(model_.ClippedSum(examples_, activations_, selection_,
                                           mechanism_->scale_rule(), &gradient_, &norms_));
-  mechanism_->Finalize(*noise_, &gradient_);
+  mechanism_->Finalize(*noise_, norms_, &gradient_);
   if (abandon) return false;
   TACIT_RETURN_IF_ERROR(Apply());
 

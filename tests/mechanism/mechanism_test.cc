@@ -87,7 +87,7 @@ TEST(AdaFest, OneUnitMovesTheContributionsByAtMostTheClip) {
     Recorder noise;
     const auto sums = [&](const StepUnits& units) {
       model::RowSelection selection;
-      mechanism->Select(ActivationsOf(units), noise, &selection);
+      mechanism->Select({.activations = ActivationsOf(units)}, noise, &selection);
       return noise.seen;
     };
     // Every unit has rows 0 to 9 and some of the others, so that row 0 has a long sum.
@@ -130,7 +130,7 @@ TEST(AdaFest, ExtraRowsComeAsOftenAsPromised) {
   model::RowSelection selection;
   double count = 0, places = 0;
   for (int i = 0; i < 500; ++i) {
-    mechanism->Select({}, noise, &selection);
+    mechanism->Select({.activations = {}}, noise, &selection);
     EXPECT_TRUE(std::is_sorted(selection.extra.begin(), selection.extra.end()));
     count += static_cast<double>(selection.extra.size());
     for (uint64_t row : selection.extra) {
@@ -155,7 +155,7 @@ TEST(AdaFest, ExtraRowsAreNeverActivatedOnes) {
   auto noise = FixedNoise();
   model::RowSelection selection;
   for (int i = 0; i < 1000; ++i) {
-    mechanism->Select(activations, noise, &selection);
+    mechanism->Select({.activations = activations}, noise, &selection);
     ASSERT_EQ(selection.kept.size(), 4u);
     EXPECT_EQ(
         std::adjacent_find(selection.extra.begin(), selection.extra.end(), std::greater_equal<>()),
@@ -171,11 +171,11 @@ TEST(AdaFest, HoldsWhereEveryRowOrNoRowPasses) {
   model::RowSelection selection;
   AdaFestOptions options = Options();
   options.threshold = -1e6;
-  MakeAdaFest(space, options)->Select({}, noise, &selection);
+  MakeAdaFest(space, options)->Select({.activations = {}}, noise, &selection);
   ASSERT_EQ(selection.extra.size(), 33u);
   for (uint64_t row = 0; row < 33; ++row) EXPECT_EQ(selection.extra[row], row);
   options.threshold = 1e6;
-  MakeAdaFest(space, options)->Select({}, noise, &selection);
+  MakeAdaFest(space, options)->Select({.activations = {}}, noise, &selection);
   EXPECT_TRUE(selection.extra.empty());
   EXPECT_EQ(MakeAdaFest(space, options)->ExpectedExtraRows(), 0);
 }

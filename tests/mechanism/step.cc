@@ -72,7 +72,7 @@ Update RunStep(Mechanism& mechanism, const RowSpace& space, const StepUnits& uni
                noise::NoiseSource& noise) {
   const model::Activations activations = ActivationsOf(units);
   model::RowSelection selection;
-  mechanism.Select(activations, noise, &selection);
+  mechanism.Select({.activations = activations}, noise, &selection);
   const double step = mechanism.scale_rule().grid_step();
   model::StepGradient sum = Layout(space, activations, selection, step);
   const model::GroupNorms norms = NormsOf(units, activations, selection, step);
@@ -94,7 +94,7 @@ Update RunStep(Mechanism& mechanism, const RowSpace& space, const StepUnits& uni
       }
     }
   }
-  mechanism.Finalize(noise, &sum);
+  mechanism.Finalize(noise, norms, &sum);
   Update update;
   update.dense.assign(sum.dense.begin(), sum.dense.end());
   for (size_t i = 0; i < sum.rows.size(); ++i) {
