@@ -95,7 +95,7 @@ class Daemon {
            .participation = MakeParticipationOf(assembly_.config.learners[i].participation),
            .start = std::move(position)});
       learners.push_back(std::make_unique<train::Learner>(
-          plan.options, std::move(mechanism), noise::MakeNoiseSource(), *backend_,
+          plan.options, std::move(mechanism), noise::MakeNoiseSource(*workers_), *backend_,
           store_->working_rows(plan.options.index), state.dense.get()));
     }
     trainer_ = std::make_unique<train::Trainer>(MakeTrainerOptions(assembly_, source_->topic()),

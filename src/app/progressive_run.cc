@@ -52,8 +52,8 @@ Result<ProgressiveResult> RunProgressive(const Assembly& assembly,
   train::MemoryRows rows(train::MakeRowLayout(plan.options, shape));
   TACIT_ASSIGN(auto mechanism,
                MakeMechanism(assembly.config, options.learner, plan.options.model.space));
-  train::Learner learner(plan.options, std::move(mechanism), noise::MakeNoiseSource(), *backend,
-                         rows, nullptr);
+  train::Learner learner(plan.options, std::move(mechanism), noise::MakeNoiseSource(workers),
+                         *backend, rows, nullptr);
 
   config::Source log = assembly.config.source;
   log.kind = config::Source::Kind::kLog;

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+
+#include "base/worker_pool.h"
 
 namespace tacit::noise {
 
@@ -44,6 +48,14 @@ class NoiseSource {
   // A standard normal conditioned on being at least `lower`.
   virtual double GaussianTail(double lower) = 0;
 
+  // Cuts [0, n) into contiguous parts and calls part(begin, end, source) for each; at the same time
+  // where this source has workers. A part draws from the source it is given, which has a keystream
+  // of its own, and must not touch what is another's. Here: one part, and this source.
+  using Part = std::function<void(size_t begin, size_t end, NoiseSource& source)>;
+  virtual void ForParts(size_t n, const Part& part) {
+    if (n > 0) part(0, n, *this);
+  }
+
   virtual void Rekey() = 0;
 };
 
@@ -52,5 +64,9 @@ double GridGaussianTail(double stddev, int64_t threshold);
 
 // The product's noise. Fails the process only when the system has no entropy.
 std::unique_ptr<NoiseSource> MakeNoiseSource();
+// The same with a keystream for every worker, on which large fills and ForParts are cut. Single
+// draws and small fills come from the first. `workers` must outlive it, and must not be running
+// anything when it is called.
+std::unique_ptr<NoiseSource> MakeNoiseSource(WorkerPool& workers);
 
 }  // namespace tacit::noise

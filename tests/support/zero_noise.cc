@@ -23,5 +23,6 @@ class ZeroNoise final : public NoiseSource {
 }  // namespace
 
 std::unique_ptr<NoiseSource> MakeNoiseSource() { return std::make_unique<ZeroNoise>(); }
+std::unique_ptr<NoiseSource> MakeNoiseSource(WorkerPool&) { return MakeNoiseSource(); }
 
 }  // namespace tacit::noise

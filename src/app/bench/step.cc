@@ -31,8 +31,8 @@ struct Rig {
     TACIT_ASSIGN(auto mechanism,
                  MakeMechanism(rig->setup.assembly.config, 0, plan.options.model.space));
     rig->learner = std::make_unique<train::Learner>(plan.options, std::move(mechanism),
-                                                    noise::MakeNoiseSource(), *rig->backend,
-                                                    *rig->rows, nullptr);
+                                                    noise::MakeNoiseSource(rig->workers),
+                                                    *rig->backend, *rig->rows, nullptr);
     return rig;
   }
 

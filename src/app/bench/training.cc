@@ -41,7 +41,7 @@ class TrainingRig {
     TACIT_ASSIGN(auto mechanism,
                  MakeMechanism(setup_.assembly.config, 0, plan.options.model.space));
     learner_ = std::make_unique<train::Learner>(plan.options, std::move(mechanism),
-                                                noise::MakeNoiseSource(), *backend_,
+                                                noise::MakeNoiseSource(workers_), *backend_,
                                                 store_->working_rows(LearnerIndex(0)), nullptr);
     return {};
   }
