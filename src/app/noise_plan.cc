@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <limits>
 #include <utility>
 
 #include "privacy/calibrate.h"
-#include "privacy/gaussian.h"
 #include "privacy/pld.h"
 
 namespace tacit::app {
@@ -26,37 +24,38 @@ Exposure ExposureOf(const config::Learner& learner, const config::Source& source
           .text = fmt::format("{} steps sampled at {}", steps, p.sampling_rate)};
 }
 
-Result<double> CalibratedNoise(const Exposure& exposure, const config::Privacy& privacy) {
-  if (!exposure.sampled)
-    return privacy::CalibrateGaussian(Epsilon(privacy.epsilon), Delta(privacy.delta),
-                                      exposure.steps)
-               .value *
-           (1 + 1e-9);
-  return privacy::CalibratePld({.epsilon = privacy.epsilon * (1 - 0.005),
-                                .delta = privacy.delta,
-                                .sampling_rate = exposure.rate,
-                                .steps = exposure.steps},
-                               privacy::Adjacency::kAddRemove);
+Result<double> CalibratedNoise(const Exposure& exposure, double epsilon, double delta,
+                               const Beside& beside) {
+  privacy::CalibrationTarget target{.epsilon = epsilon,
+                                    .delta = delta,
+                                    .sampling_rate = exposure.rate,
+                                    .steps = exposure.steps,
+                                    .beside = beside};
+  if (!exposure.sampled) {
+    TACIT_ASSIGN(const double noise, privacy::CalibrateOnce(target));
+    return noise * (1 + 1e-9);
+  }
+  target.epsilon *= 1 - 0.005;
+  return privacy::CalibratePld(target, privacy::Adjacency::kAddRemove);
 }
 
-Result<double> EpsilonAt(double noise, const Exposure& exposure, double delta) {
+Result<double> EpsilonAt(double noise, const Exposure& exposure, double delta,
+                         const Beside& beside) {
   if (!(noise > 0)) return std::numeric_limits<double>::infinity();
-  if (!exposure.sampled)
-    return privacy::GaussianEpsilon(std::sqrt(static_cast<double>(exposure.steps)) / noise,
-                                    Delta(delta))
-        .value;
-  return privacy::PldUpperEpsilon(privacy::Event::PoissonGaussian(noise, exposure.rate),
-                                  exposure.steps, privacy::Adjacency::kAddRemove, Delta(delta));
+  Beside events = beside;
+  events.push_back({privacy::Event::PoissonGaussian(noise, exposure.rate), exposure.steps});
+  return privacy::PldUpperEpsilon(events, privacy::Adjacency::kAddRemove, Delta(delta));
 }
 
-Result<double> StepNoise(const config::Learner& learner, const config::Source& source) {
+Result<double> StepNoise(const config::Learner& learner, const config::Source& source,
+                         const Beside& beside) {
   const Exposure exposure = ExposureOf(learner, source);
-  auto needed = CalibratedNoise(exposure, learner.privacy);
+  auto needed = CalibratedNoise(exposure, learner.privacy.epsilon, learner.privacy.delta, beside);
   if (!needed) return Fail(std::move(needed.error()).Context("learner '" + learner.id + "'"));
   if (!learner.mechanism.noise_multiplier || *learner.mechanism.noise_multiplier >= *needed)
     return learner.mechanism.noise_multiplier.value_or(*needed);
   const double asked = *learner.mechanism.noise_multiplier;
-  TACIT_ASSIGN(const double epsilon, EpsilonAt(asked, exposure, learner.privacy.delta));
+  TACIT_ASSIGN(const double epsilon, EpsilonAt(asked, exposure, learner.privacy.delta, beside));
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("learner '{}': noise_multiplier {} gives epsilon {:.4g} at delta {} over "
                           "{}, more than its privacy.epsilon of {}; at least {:.6g} is needed "

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "config/config.h"
+#include "privacy/event.h"
 
 // How much noise a learner's step needs for its promise, given how its records take part.
 namespace tacit::app {
@@ -19,14 +21,20 @@ struct Exposure {
 
 Exposure ExposureOf(const config::Learner& learner, const config::Source& source);
 
+// What a unit takes part in beside the steps, at a fixed price: a histogram of each period, say.
+using Beside = std::vector<privacy::CountedEvent>;
+
 // A hair more noise than calibrated. `once`: so that participations summed in floating point stay
 // within; `poisson`: so that the ledger's bound, certified step by step, does too.
-Result<double> CalibratedNoise(const Exposure& exposure, const config::Privacy& privacy);
+Result<double> CalibratedNoise(const Exposure& exposure, double epsilon, double delta,
+                               const Beside& beside = {});
 
-// What steps of this noise cost; infinite without noise.
-Result<double> EpsilonAt(double noise, const Exposure& exposure, double delta);
+// What steps of this noise, and what is beside them, cost; infinite without noise.
+Result<double> EpsilonAt(double noise, const Exposure& exposure, double delta,
+                         const Beside& beside = {});
 
 // The noise multiplier of one step: as small as the promise allows, or the larger one asked for.
-Result<double> StepNoise(const config::Learner& learner, const config::Source& source);
+Result<double> StepNoise(const config::Learner& learner, const config::Source& source,
+                         const Beside& beside = {});
 
 }  // namespace tacit::app

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <vector>
 
+#include "base/check.h"
 #include "privacy/gaussian.h"
 #include "privacy/pld.h"
 #include "privacy/rdp.h"
@@ -20,7 +24,17 @@ Status Check(const CalibrationTarget& target) {
   if (!(target.delta > 0 && target.delta < 1))
     return Fail(ErrorCode::kInvalidArgument, "delta must lie between 0 and 1, both excluded");
   if (target.steps == 0) return Fail(ErrorCode::kInvalidArgument, "steps must be at least 1");
+  for (const CountedEvent& beside : target.beside) TACIT_RETURN_IF_ERROR(beside.event.Validate());
   return Event::PoissonGaussian(1, target.sampling_rate).Validate();
+}
+
+// Nothing is left for the steps.
+Status CheckBeside(const CalibrationTarget& target, double epsilon) {
+  if (target.beside.empty() || epsilon < target.epsilon) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("what is released beside the steps spends epsilon {:.4g} at delta {} "
+                          "alone: nothing of the target of {} is left for the steps",
+                          epsilon, target.delta, target.epsilon));
 }
 
 Error OutOfReach(const CalibrationTarget& target) {
@@ -46,6 +60,37 @@ Result<Bracket> Bisect(const CalibrationTarget& target, Bracket bracket, double 
   return bracket;
 }
 
+// The least sigma, in reach, that is known to keep the target: secant steps on log epsilon over log
+// sigma, aimed a little behind the root so that the last one counts, halving where they leave what
+// is known. `epsilon` falls, and is certified.
+template <class CertifiedEpsilon>
+Result<double> FallingRoot(const CalibrationTarget& target, double at, CertifiedEpsilon epsilon) {
+  constexpr double kClose = 4e-4, kAim = 1e-4;  // in log sigma
+  constexpr int kTries = 40;
+  Bracket bracket = kWholeRange;
+  double slope = -1.5, best = 0, last_at = 0, last_value = 0;
+  for (int i = 0; i < kTries; ++i) {
+    at = std::clamp(at, kWholeRange.low, kWholeRange.high);
+    TACIT_ASSIGN(const double found, epsilon(std::exp(at)));
+    const double value = std::log(std::max(found, 1e-12) / target.epsilon);
+    if (value <= 0) best = std::exp(at);
+    (value <= 0 ? bracket.high : bracket.low) = at;
+    if (i > 0 && at != last_at) {
+      const double secant = (value - last_value) / (at - last_at);
+      if (secant < -1e-3 && secant > -100) slope = secant;
+    }
+    const bool close = value <= 0 && value >= kClose * slope;
+    if (close || bracket.high - bracket.low < kClose) break;
+    last_at = at;
+    last_value = value;
+    at -= value / slope - kAim;
+    const bool inside = at > bracket.low && at < bracket.high;
+    if (!inside) at = (bracket.low + bracket.high) / 2;
+  }
+  if (best == 0) return Fail(OutOfReach(target));
+  return best;
+}
+
 }  // namespace
 
 Result<double> CalibrateRdp(const CalibrationTarget& target, std::span<const double> orders) {
@@ -57,12 +102,16 @@ Result<double> CalibrateRdp(const CalibrationTarget& target, std::span<const dou
     if (!accountant ||
         !accountant->Add(Event::PoissonGaussian(sigma, target.sampling_rate), target.steps))
       return std::numeric_limits<double>::infinity();
+    for (const auto& [event, count] : target.beside)
+      if (!accountant->Add(event, count)) return std::numeric_limits<double>::infinity();
     const RdpAccountant::Answer answer = accountant->Epsilon(Delta(target.delta));
     best = answer.order;
     return answer.epsilon;
   };
   const std::vector<double> all(used.begin(), used.end());
-  TACIT_RETURN_IF_ERROR(RdpAccountant::WithOrders(all));
+  TACIT_ASSIGN(RdpAccountant alone, RdpAccountant::WithOrders(all));
+  for (const auto& [event, count] : target.beside) TACIT_RETURN_IF_ERROR(alone.Add(event, count));
+  TACIT_RETURN_IF_ERROR(CheckBeside(target, alone.Epsilon(Delta(target.delta)).epsilon));
   TACIT_ASSIGN(Bracket bracket, Bisect(target, kWholeRange, 0.02,
                                        [&](double sigma) { return epsilon_over(all, sigma); }));
   // Near the root only the orders near the best one there matter; fewer orders never promise more.
@@ -79,37 +128,60 @@ Result<double> CalibrateRdp(const CalibrationTarget& target, std::span<const dou
 Result<double> CalibratePld(const CalibrationTarget& target, Adjacency adjacency) {
   TACIT_RETURN_IF_ERROR(Check(target));
   const Delta delta(target.delta);
-  const auto event = [&](double sigma) {
-    return Event::PoissonGaussian(sigma, target.sampling_rate);
-  };
-  TACIT_ASSIGN(const Bracket rough, Bisect(target, kWholeRange, 1e-3, [&](double sigma) {
-                 return PldRoughEpsilon(event(sigma), target.steps, adjacency, delta);
-               }));
-  // Secant steps on log epsilon over log sigma with certified values, aimed a little below the
-  // target so that the last one counts.
-  double at = rough.high, slope = -1.5, best = 0;
-  std::optional<PldHint> hint;
-  double last_at = 0, last_value = 0;
-  bool has_last = false;
-  for (int i = 0; i < 40; ++i) {
-    if (!(at > std::log(kLeastSigma) - 1e-9)) at = std::log(kLeastSigma);
-    if (at > std::log(kMostSigma)) return Fail(OutOfReach(target));
-    TACIT_ASSIGN(const double epsilon,
-                 PldUpperEpsilon(event(std::exp(at)), target.steps, adjacency, delta, &hint));
-    const double value = std::log(std::max(epsilon, 1e-12) / target.epsilon);
-    if (value <= 0 && (best == 0 || at < std::log(best))) best = std::exp(at);
-    if (value <= 0 && value > -2e-4) break;
-    if (has_last && at != last_at) {
-      const double secant = (value - last_value) / (at - last_at);
-      if (secant < -0.05 && secant > -100) slope = secant;
-    }
-    last_at = at;
-    last_value = value;
-    has_last = true;
-    at -= (value + 1e-4) / slope;
+  double beside = 0;
+  if (!target.beside.empty()) {
+    TACIT_ASSIGN(beside, PldUpperEpsilon(target.beside, adjacency, delta));
+    TACIT_RETURN_IF_ERROR(CheckBeside(target, beside));
   }
-  if (best == 0) return Fail(OutOfReach(target));
-  return best;
+  TACIT_ASSIGN(const Bracket rough, Bisect(target, kWholeRange, 1e-3, [&](double sigma) {
+                 return PldRoughEpsilon(Event::PoissonGaussian(sigma, target.sampling_rate),
+                                        target.steps, adjacency, delta);
+               }));
+  // Of what Gaussians could spend, as much is left for the steps.
+  const double mu = GaussianMu(Epsilon(target.epsilon), delta);
+  const double mu_beside = GaussianMu(Epsilon(beside), delta);
+  const double left = beside > 0 ? 1 - (mu_beside / mu) * (mu_beside / mu) : 1;
+  std::vector<CountedEvent> events = target.beside;
+  events.emplace_back();
+  std::optional<PldHint> hint;
+  const auto with = [&](double sigma) -> const std::vector<CountedEvent>& {
+    events.back() = {Event::PoissonGaussian(sigma, target.sampling_rate), target.steps};
+    return events;
+  };
+  TACIT_ASSIGN(double sigma, FallingRoot(target, rough.high - std::log(left) / 2, [&](double at) {
+                 return PldUpperEpsilon(with(at), adjacency, delta, &hint);
+               }));
+  // Bounds computed on different lattices differ in their last digits: the accountant's own counts.
+  for (;; sigma *= 1 + 1e-4) {
+    if (sigma > kMostSigma) return Fail(OutOfReach(target));
+    PldAccountant accountant(adjacency);
+    for (const auto& [event, count] : with(sigma))
+      TACIT_RETURN_IF_ERROR(accountant.Add(event, count));
+    TACIT_ASSIGN(const CertifiedInterval found, accountant.Epsilon(delta));
+    if (found.upper <= target.epsilon) return sigma;
+  }
+}
+
+Result<double> CalibrateOnce(const CalibrationTarget& target) {
+  TACIT_RETURN_IF_ERROR(Check(target));
+  TACIT_CHECK(target.sampling_rate == 1, "`once` knows no sampling");
+  double beside = 0;  // mu^2
+  for (const auto& [event, count] : target.beside) {
+    const bool gaussian = event.kind == EventKind::kGaussian ||
+                          (event.kind == EventKind::kPoissonGaussian && event.sampling_rate == 1);
+    if (!gaussian) return CalibratePld(target, Adjacency::kAddRemove);
+    beside += static_cast<double>(count) / event.noise_multiplier / event.noise_multiplier;
+  }
+  const Epsilon epsilon(target.epsilon);
+  const Delta delta(target.delta);
+  if (beside == 0) return CalibrateGaussian(epsilon, delta, target.steps).value;
+  TACIT_RETURN_IF_ERROR(CheckBeside(target, GaussianEpsilon(std::sqrt(beside), delta).value));
+  const double mu = GaussianMu(epsilon, delta);
+  // A hair less than is left: for what rounding adds when a ledger sums everything up again.
+  const double left = mu * mu * (1 - 1e-12) - beside;
+  const double noise = std::sqrt(static_cast<double>(target.steps) / left);
+  if (!(left > 0) || noise > kMostSigma) return Fail(OutOfReach(target));
+  return noise;
 }
 
 }  // namespace tacit::privacy

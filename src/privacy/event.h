@@ -43,4 +43,10 @@ struct Event {
   friend auto operator<=>(const Event&, const Event&) = default;
 };
 
+// An event and how often it was made. A value.
+struct CountedEvent {
+  Event event;
+  uint64_t count = 1;
+};
+
 }  // namespace tacit::privacy

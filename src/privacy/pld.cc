@@ -186,20 +186,28 @@ Result<CertifiedInterval> PldAccountant::DeltaAt(double epsilon) {
   return CertifiedInterval{interval.lower, interval.upper};
 }
 
-Result<double> PldUpperEpsilon(const Event& event, uint64_t count, Adjacency adjacency, Delta delta,
-                               std::optional<PldHint>* hint) {
+Result<double> PldUpperEpsilon(std::span<const CountedEvent> events, Adjacency adjacency,
+                               Delta delta, std::optional<PldHint>* hint) {
   TACIT_CHECK(delta.value > 0 && delta.value < 1, "delta must be in (0, 1)");
   PldAccountant accountant(adjacency);
-  TACIT_RETURN_IF_ERROR(accountant.Add(event, count));
-  if (count <= 1 || GaussianMuSquared(event, adjacency)) {
+  uint64_t total = 0;
+  bool gaussian = true, symmetric = true;
+  for (const auto& [event, count] : events) {
+    TACIT_RETURN_IF_ERROR(accountant.Add(event, count));
+    total += count;
+    gaussian = gaussian && GaussianMuSquared(event, adjacency);
+    symmetric = symmetric && IsSymmetric(event);
+  }
+  if (total <= 1 || gaussian) {
     TACIT_ASSIGN(const CertifiedInterval interval, accountant.Epsilon(delta));
     return interval.upper;
   }
   const double log_delta = std::log(delta.value);
   double greatest = 0;
-  for (Direction direction : DirectionsOf(adjacency, IsSymmetric(event))) {
+  for (Direction direction : DirectionsOf(adjacency, symmetric)) {
     Composition composition(direction);
-    composition.Add(event, static_cast<double>(count));
+    for (const auto& [event, count] : events)
+      if (count > 0) composition.Add(event, static_cast<double>(count));
     const bool first = direction != Direction::kAdd;
     if (!first) {
       TACIT_ASSIGN(const double bound, composition.ChernoffLogDelta(greatest, true));
@@ -213,6 +221,12 @@ Result<double> PldUpperEpsilon(const Event& event, uint64_t count, Adjacency adj
     greatest = std::max(greatest, epsilon);
   }
   return greatest;
+}
+
+Result<double> PldUpperEpsilon(const Event& event, uint64_t count, Adjacency adjacency, Delta delta,
+                               std::optional<PldHint>* hint) {
+  const CountedEvent counted{event, count};
+  return PldUpperEpsilon(std::span(&counted, 1), adjacency, delta, hint);
 }
 
 double PldRoughEpsilon(const Event& event, uint64_t count, Adjacency adjacency, Delta delta) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "base/ids.h"
 #include "base/result.h"
@@ -62,14 +63,16 @@ class PldAccountant {
   std::unique_ptr<State> state_;
 };
 
-// The upper bound alone, of one event made `count` times: what calibration asks. A hint from a
+// The upper bound alone, of all these events together: what calibration asks. A hint from a
 // question nearby (not null) saves time, and is brought up to date; it never changes what is true.
 struct PldHint {
   double epsilon = 0, slope = 0;
 };
+Result<double> PldUpperEpsilon(std::span<const CountedEvent> events, Adjacency adjacency,
+                               Delta delta, std::optional<PldHint>* hint = nullptr);
 Result<double> PldUpperEpsilon(const Event& event, uint64_t count, Adjacency adjacency, Delta delta,
                                std::optional<PldHint>* hint = nullptr);
-// A guess at the same within a few per cent, in microseconds. NOT a bound.
+// A guess at the latter within a few per cent, in microseconds. NOT a bound.
 double PldRoughEpsilon(const Event& event, uint64_t count, Adjacency adjacency, Delta delta);
 
 }  // namespace tacit::privacy

@@ -58,5 +58,77 @@ TEST(Calibrate, RefusesWhatCannotBeKept) {
   }
 }
 
+// What a mechanism may release once a period, beside its steps.
+const std::vector<CountedEvent> kHistogram{{Event::Gaussian(4), 3}};
+const std::vector<CountedEvent> kQueries{{Event::Zcdp(0.01), 3}, {Event::Gaussian(10), 1}};
+
+double CertifiedEpsilon(double sigma, const CalibrationTarget& target) {
+  PldAccountant accountant(Adjacency::kAddRemove);
+  EXPECT_TRUE(accountant.Add(Event::PoissonGaussian(sigma, target.sampling_rate), target.steps));
+  for (const auto& [event, count] : target.beside) EXPECT_TRUE(accountant.Add(event, count));
+  return accountant.Epsilon(Delta(target.delta)).value().upper;
+}
+
+TEST(Calibrate, PldPaysForWhatIsBesideTheSteps) {
+  for (const auto& beside : {kHistogram, kQueries}) {
+    for (const CalibrationTarget& target : {CalibrationTarget{8, 1e-6, 0.01, 1000, beside},
+                                            CalibrationTarget{3, 1e-5, 0.05, 200, beside},
+                                            CalibrationTarget{4, 1e-7, 1, 4, beside}}) {
+      const auto sigma = CalibratePld(target, Adjacency::kAddRemove);
+      ASSERT_TRUE(sigma) << sigma.error().message;
+      EXPECT_LE(CertifiedEpsilon(*sigma, target), target.epsilon);
+      EXPECT_GT(CertifiedEpsilon(*sigma * (1 - 1e-3), target), target.epsilon) << *sigma;
+    }
+  }
+}
+
+TEST(Calibrate, RdpPaysForWhatIsBesideTheSteps) {
+  const CalibrationTarget target{3, 1e-5, 0.05, 200, kQueries};
+  const auto sigma = CalibrateRdp(target, {});
+  ASSERT_TRUE(sigma) << sigma.error().message;
+  const auto epsilon = [&](double at) {
+    RdpAccountant accountant;
+    EXPECT_TRUE(accountant.Add(Event::PoissonGaussian(at, target.sampling_rate), target.steps));
+    for (const auto& [event, count] : target.beside) EXPECT_TRUE(accountant.Add(event, count));
+    return accountant.Epsilon(Delta(target.delta)).epsilon;
+  };
+  EXPECT_LE(epsilon(*sigma), 3);
+  EXPECT_GT(epsilon(*sigma * (1 - 1e-5)), 3);
+}
+
+TEST(Calibrate, OncePaysForGaussiansBesideTheStepsInClosedForm) {
+  const CalibrationTarget target{2, 1e-6, 1, 4, kHistogram};
+  const auto sigma = CalibrateOnce(target);
+  ASSERT_TRUE(sigma) << sigma.error().message;
+  const auto epsilon = [&](double at) {
+    return GaussianEpsilon(std::sqrt(4 / at / at + 3.0 / 16), Delta(1e-6)).value;
+  };
+  EXPECT_LE(epsilon(*sigma), 2);
+  EXPECT_GT(epsilon(*sigma * (1 - 1e-9)), 2);
+  EXPECT_EQ(*CalibrateOnce({2, 1e-6, 1, 4}), CalibrateGaussian(Epsilon(2), Delta(1e-6), 4).value);
+  const CalibrationTarget queries{2, 1e-6, 1, 4, kQueries};
+  EXPECT_EQ(*CalibrateOnce(queries), *CalibratePld(queries, Adjacency::kAddRemove));
+}
+
+// A sliver that is left can still be hit: the steps get the noise that fits into it.
+TEST(Calibrate, AlmostEverythingMayBeSpentBesideTheSteps) {
+  const double mu = GaussianMu(Epsilon(2), Delta(1e-6));
+  const CalibrationTarget target{2, 1e-6, 0.05, 200, {{Event::Gaussian(1.02 / mu), 1}}};
+  const auto sigma = CalibratePld(target, Adjacency::kAddRemove);
+  ASSERT_TRUE(sigma) << sigma.error().message;
+  EXPECT_LE(CertifiedEpsilon(*sigma, target), 2);
+  EXPECT_GT(CertifiedEpsilon(*sigma * 0.98, target), 2);
+}
+
+TEST(Calibrate, RefusesWhatIsSpentBesideTheStepsAlready) {
+  const CalibrationTarget target{1, 1e-6, 0.05, 200, {{Event::Gaussian(1), 2}}};
+  for (const auto& found : {CalibratePld(target, Adjacency::kAddRemove), CalibrateRdp(target, {}),
+                            CalibrateOnce({1, 1e-6, 1, 2, target.beside})}) {
+    ASSERT_FALSE(found);
+    EXPECT_NE(found.error().message.find("beside the steps"), std::string::npos);
+    EXPECT_NE(found.error().message.find("alone"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace tacit::privacy

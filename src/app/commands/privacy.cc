@@ -9,6 +9,7 @@
 #include "app/commands/command.h"
 #include "app/commands/privacy_events.h"
 #include "app/exit_code.h"
+#include "mechanism/sigma_split.h"
 #include "privacy/calibrate.h"
 #include "privacy/gaussian.h"
 #include "privacy/gdp.h"
@@ -19,6 +20,7 @@ namespace tacit::app {
 namespace {
 
 using privacy::Adjacency;
+using privacy::CountedEvent;
 
 struct Query {
   std::string accountant = "pld";
@@ -26,6 +28,7 @@ struct Query {
   std::string events;
   std::vector<double> orders;
   double noise_multiplier = 0, epsilon = 0, delta = 0, sampling_rate = 1;
+  std::optional<double> sigma_ratio;
   uint64_t steps = 1;
   bool json = false;
 };
@@ -145,21 +148,33 @@ Result<double> Calibrate(const Query& query) {
   TACIT_RETURN_IF_ERROR(Check(query));
   if (!(query.epsilon > 0) || !std::isfinite(query.epsilon))
     return Fail(ErrorCode::kInvalidArgument, "--epsilon must be above 0 and finite");
-  const privacy::CalibrationTarget target{query.epsilon, query.delta, query.sampling_rate,
-                                          query.steps};
+  privacy::CalibrationTarget target{query.epsilon, query.delta, query.sampling_rate, query.steps};
+  if (!query.events.empty()) {
+    TACIT_ASSIGN(target.beside, ReadEvents(query.events));
+  }
   if (query.accountant == "pld") return privacy::CalibratePld(target, AdjacencyOf(query));
   if (query.accountant == "rdp") return privacy::CalibrateRdp(target, query.orders);
-  return privacy::CalibrateGaussian(Epsilon(query.epsilon), Delta(query.delta), query.steps).value;
+  return privacy::CalibrateOnce(target);
 }
 
 Result<int> PrintNoise(const Query& query) {
+  if (query.sigma_ratio && !(*query.sigma_ratio > 0 && std::isfinite(*query.sigma_ratio)))
+    return Fail(ErrorCode::kInvalidArgument, "--sigma-ratio must be above 0 and finite");
   TACIT_ASSIGN(const double noise, Calibrate(query));
+  std::optional<mechanism::SigmaSplit> split;
+  if (query.sigma_ratio) split = mechanism::SplitSigma(noise, *query.sigma_ratio);
   if (query.json) {
-    fmt::print("{}\n", boost::json::serialize(boost::json::object{{"noise_multiplier", noise}}));
-  } else {
-    fmt::print("noise multiplier {:.8g} keeps {} step(s) at epsilon {} with delta {} ({})\n", noise,
-               query.steps, query.epsilon, query.delta, query.accountant);
+    boost::json::object object{{"noise_multiplier", noise}};
+    if (split) object["sigma_selection"] = split->selection;
+    if (split) object["sigma_gradient"] = split->gradient;
+    fmt::print("{}\n", boost::json::serialize(object));
+    return int{kExitDone};
   }
+  fmt::print("noise multiplier {:.8g} keeps {} step(s) at epsilon {} with delta {} ({})\n", noise,
+             query.steps, query.epsilon, query.delta, query.accountant);
+  if (split)
+    fmt::print("of AdaFEST's two queries of a step: selection {:.8g}, gradient {:.8g}\n",
+               split->selection, split->gradient);
   return int{kExitDone};
 }
 
@@ -207,9 +222,15 @@ void AddPrivacy(CLI::App& cli, Action* chosen) {
   AddCommon(calibrate, wanted, {"gaussian", "rdp", "pld"},
             "pld, rdp, or gaussian (exact, for `once`); an estimate promises nothing");
   calibrate->add_option("--epsilon", wanted->epsilon, "The promise")->required();
+  calibrate->add_option("--beside", wanted->events,
+                        "File of events that the promise pays for too, a JSON a line");
+  calibrate->add_option("--sigma-ratio", wanted->sigma_ratio,
+                        "Also divide it between AdaFEST's queries: selection / gradient");
   calibrate->footer(
-      "Example:\n  tacit privacy calibrate --accountant pld --epsilon 8 --sampling-rate 0.01 "
-      "--steps 1000 --delta 1e-6");
+      "Examples:\n  tacit privacy calibrate --accountant pld --epsilon 8 --sampling-rate 0.01 "
+      "--steps 1000 --delta 1e-6\n  tacit privacy calibrate --accountant gaussian --epsilon 8 "
+      "--delta 1e-7 --sigma-ratio 3 --json\n  tacit privacy calibrate --epsilon 8 --sampling-rate "
+      "0.01 --steps 1000 --delta 1e-6 --beside histogram.jsonl");
   calibrate->callback([wanted, chosen] { *chosen = [wanted] { return PrintNoise(*wanted); }; });
 }
 

@@ -9,6 +9,7 @@
 namespace tacit::app {
 namespace {
 
+using privacy::CountedEvent;
 using privacy::Event;
 using privacy::EventKind;
 
