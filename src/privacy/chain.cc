@@ -26,16 +26,18 @@ bool Near(double a, double b) { return a == b || std::abs(a - b) <= kTolerance *
 // The multiplier of all queries of a step together, from its parts; 0 when none is recorded.
 double CombinedNoise(const Charge& charge) {
   double inverse_squares = 0;
-  for (double sigma : {charge.sigma_selection, charge.sigma_gradient})
+  for (double sigma : {charge.sigma_selection, charge.sigma_gradient, charge.sigma_clip})
     if (sigma > 0) inverse_squares += 1 / sigma / sigma;
   return inverse_squares > 0 ? 1 / std::sqrt(inverse_squares) : 0;
 }
 
 Status CheckCharge(const LedgerEntry& entry, uint64_t i) {
   const Charge& charge = entry.charge;
-  for (double number : {charge.noise_multiplier, charge.sigma_selection, charge.sigma_gradient,
-                        charge.clip_selection, charge.clip_gradient})
+  for (double number : {charge.sigma_selection, charge.sigma_gradient, charge.sigma_clip,
+                        charge.clip_selection, charge.clip_gradient, charge.zcdp_rho})
     if (!(number >= 0) || std::isinf(number)) return Wrong(entry, i, "the charge is no charge");
+  if (!charge.Bounded() && charge.noise_multiplier != 0)
+    return Wrong(entry, i, "the charge is no charge");
   if ((charge.mechanism == MechanismKind::kNonPrivate) != (charge.noise_multiplier == 0))
     return Wrong(entry, i, "mechanism and noise multiplier contradict each other");
   const double combined = CombinedNoise(charge);
@@ -50,6 +52,8 @@ Status CheckFields(const LedgerEntry& entry, uint64_t i) {
   if (entry.learner.empty()) return Wrong(entry, i, "no learner");
   if (entry.steps == 0) return Wrong(entry, i, "no steps");
   if (entry.first_commit > entry.last_commit) return Wrong(entry, i, "commits run backwards");
+  if (entry.first_time_ms < 0 || entry.first_time_ms > entry.last_time_ms)
+    return Wrong(entry, i, "time runs backwards");
   const double rate = entry.charge.sampling_rate;
   if (!(rate > 0 && rate <= 1)) return Wrong(entry, i, "the sampling rate is not in (0, 1]");
   if (rate < 1 && entry.participation != ParticipationMode::kPoisson)
@@ -62,6 +66,7 @@ Status CheckFields(const LedgerEntry& entry, uint64_t i) {
 bool NearlyCovers(Spending whole, const Spending& part) {
   if (std::abs(whole.mu_squared - part.mu_squared) <= kTolerance * part.mu_squared)
     whole.mu_squared = part.mu_squared;
+  if (std::abs(whole.rho - part.rho) <= kTolerance * part.rho) whole.rho = part.rho;
   return whole.Covers(part);
 }
 
@@ -75,10 +80,13 @@ struct Running {
   // step there ever was at most once.
   Status CheckCost(const LedgerEntry& entry, uint64_t i) {
     charged.Add(Spending::Of(entry.charge, entry.steps));
-    const Spending least = last != nullptr && entry.worst.sampled.empty()
-                               ? last->worst
-                               : Spending::Of(entry.charge, last == nullptr ? 1 : 0);
-    const Spending own = Spending::Of(entry.charge, entry.worst.sampled.empty() ? 1 : 0);
+    // A user is in every step. Of events one may overtake another, but where all are Gaussians the
+    // worst has spent at least what any has.
+    const Spending step = Spending::Of(entry.charge, 1);
+    const bool ordered = entry.unit == Unit::kUser || last == nullptr ||
+                         (step.gaussian() && entry.worst.gaussian() && last->worst.gaussian());
+    const Spending least = ordered && last != nullptr ? last->worst : Spending{};
+    const Spending own = ordered ? step : Spending{};
     if (!NearlyCovers(entry.worst, least) || !NearlyCovers(entry.worst, own) ||
         (last != nullptr && entry.epsilon < last->epsilon && !Near(entry.epsilon, last->epsilon)))
       return Wrong(entry, i, "the cost goes down");
@@ -97,8 +105,7 @@ struct Running {
     const CertifiedInterval bounds = meter.Bounds(entry.worst, Delta(entry.delta));
     const double floor = last == nullptr ? 0 : last->epsilon;
     const double most = std::max(floor, bounds.upper);
-    const bool sampled = !entry.worst.sampled.empty();
-    const bool right = sampled
+    const bool right = !entry.worst.gaussian()
                            ? entry.epsilon >= bounds.lower && entry.epsilon <= most * (1 + kSlack)
                            : Near(entry.epsilon, most);
     if (!right)
@@ -113,11 +120,19 @@ struct Running {
         entry.model_fingerprint != last->model_fingerprint)
       return Wrong(entry, i, "the promise has changed");
     if (entry.first_commit < last->last_commit) return Wrong(entry, i, "commits run backwards");
+    if (entry.first_time_ms < last->last_time_ms) return Wrong(entry, i, "time runs backwards");
     return {};
   }
 };
 
 }  // namespace
+
+tl::unexpected<Error> OtherFormat(std::string_view what, uint8_t found, uint8_t known) {
+  return Fail(ErrorCode::kRefused,
+              fmt::format("{} is of format {}, this program reads format {}: it was written by "
+                          "another version of Tacit, which must be used to read it",
+                          what, found, known));
+}
 
 Status CheckLinks(std::span<const LedgerEntry> entries) {
   Digest head{};
@@ -139,11 +154,14 @@ Status VerifyChain(std::span<const LedgerEntry> entries, const VerifyOptions& op
   const uint64_t stride = 1 + entries.size() / std::max<uint64_t>(1, options.epsilons_max);
   std::map<std::string_view, Running> learners;
   uint64_t first_commit = 0;
+  int64_t first_time_ms = 0;
   for (uint64_t i = 0; i < entries.size(); ++i) {
     const LedgerEntry& entry = entries[i];
     TACIT_RETURN_IF_ERROR(CheckFields(entry, i));
     if (entry.first_commit < first_commit) return Wrong(entry, i, "commits run backwards");
+    if (entry.first_time_ms < first_time_ms) return Wrong(entry, i, "time runs backwards");
     first_commit = entry.first_commit;
+    first_time_ms = entry.first_time_ms;
     Running& running = learners[entry.learner];
     TACIT_RETURN_IF_ERROR(running.CheckPromise(entry, i));
     TACIT_RETURN_IF_ERROR(running.CheckCost(entry, i));

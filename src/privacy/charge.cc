@@ -1,5 +1,6 @@
 #include "privacy/charge.h"
 
+#include <cmath>
 #include <limits>
 
 namespace tacit::privacy {
@@ -44,13 +45,26 @@ std::string_view Name(MechanismKind kind) {
       return "adafest";
     case MechanismKind::kDpSgd:
       return "dp-sgd";
+    case MechanismKind::kFest:
+      return "fest";
+    case MechanismKind::kAdaFestPlus:
+      return "adafest+";
+    case MechanismKind::kExponential:
+      return "exponential";
+    case MechanismKind::kVocabulary:
+      return "vocabulary";
   }
   return "unknown";
 }
 
+bool Charge::Bounded() const {
+  // Comparisons that are false for what is no number: that promises nothing.
+  if (!(noise_multiplier > 0) || !(zcdp_rho >= 0) || std::isinf(zcdp_rho)) return false;
+  return !std::isinf(noise_multiplier) || zcdp_rho > 0;
+}
+
 double Charge::MuSquared() const {
-  // A multiplier that is no positive number promises nothing.
-  if (!(noise_multiplier > 0)) return std::numeric_limits<double>::infinity();
+  if (!Bounded()) return std::numeric_limits<double>::infinity();
   return 1 / noise_multiplier / noise_multiplier;
 }
 

@@ -6,22 +6,12 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "privacy/chain.h"
 
 namespace tacit::privacy {
 namespace {
 
-constexpr uint8_t kFormat = 1;
-
-bool AnyOverlap(std::span<const OffsetRange> ranges) {
-  std::vector<OffsetRange> sorted(ranges.begin(), ranges.end());
-  std::sort(sorted.begin(), sorted.end(), [](const OffsetRange& a, const OffsetRange& b) {
-    return std::tie(a.partition, a.begin) < std::tie(b.partition, b.begin);
-  });
-  return std::adjacent_find(sorted.begin(), sorted.end(),
-                            [](const OffsetRange& a, const OffsetRange& b) {
-                              return a.partition == b.partition && b.begin < a.end;
-                            }) != sorted.end();
-}
+constexpr uint8_t kFormat = 2;
 
 }  // namespace
 
@@ -55,40 +45,39 @@ void Coverage::AddTo(Steps& steps, uint64_t begin, uint64_t end, const Spending&
   }
 }
 
-void Coverage::Add(std::string_view topic, std::span<const OffsetRange> ranges,
-                   const Spending& spending) {
-  if (spending.empty()) return;
-  for (const OffsetRange& range : ranges) {
+void Coverage::Add(const Use& use) {
+  if (use.spending.empty()) return;
+  for (const OffsetRange& range : use.ranges) {
     TACIT_CHECK(range.begin <= range.end, "a range that ends before it begins");
     if (range.size() > 0)
-      AddTo(partitions_[Place(topic, range.partition)], range.begin, range.end, spending);
+      AddTo(partitions_[Place(use.topic, range.partition)], range.begin, range.end, use.spending);
   }
 }
 
-std::vector<Spending> Coverage::WorstAfter(std::string_view topic,
-                                           std::span<const OffsetRange> ranges,
-                                           const Spending& spending) const {
-  if (AnyOverlap(ranges)) {
-    Coverage after = *this;
-    after.Add(topic, ranges, spending);
-    return after.worst_;
-  }
+// What the uses come to by themselves is a small coverage: ranges may overlap, within one use and
+// between them. It is laid over this one step by step.
+std::vector<Spending> Coverage::WorstAfter(std::span<const Use> uses) const {
+  Coverage more;
+  for (const Use& use : uses) more.Add(use);
   std::vector<Spending> worst = worst_;
-  const auto consider = [&](Spending used) {
-    used.Add(spending);
-    InsertMaximal(std::move(used), &worst);
-  };
-  for (const OffsetRange& range : ranges) {
-    if (range.size() == 0) continue;
-    const auto found = partitions_.find(Place(topic, range.partition));
-    if (found == partitions_.end()) {
-      consider({});
-      continue;
+  for (const auto& [place, steps] : more.partitions_) {
+    const auto found = partitions_.find(place);
+    for (auto step = steps.begin(); step != steps.end(); ++step) {
+      if (step->second.empty()) continue;
+      const auto consider = [&](Spending used) {
+        used.Add(step->second);
+        InsertMaximal(std::move(used), &worst);
+      };
+      if (found == partitions_.end()) {
+        consider({});
+        continue;
+      }
+      const Steps& here = found->second;
+      auto used = here.upper_bound(step->first);
+      consider(used == here.begin() ? Spending{} : std::prev(used)->second);
+      const uint64_t end = std::next(step)->first;
+      for (; used != here.end() && used->first < end; ++used) consider(used->second);
     }
-    const Steps& steps = found->second;
-    auto step = steps.upper_bound(range.begin);
-    consider(step == steps.begin() ? Spending{} : std::prev(step)->second);
-    for (; step != steps.end() && step->first < range.end; ++step) consider(step->second);
   }
   return worst;
 }
@@ -98,7 +87,7 @@ void Coverage::AddAll(const Coverage& other) {
     for (auto step = steps.begin(); step != steps.end(); ++step) {
       if (step->second.empty()) continue;
       const OffsetRange range{place.second, step->first, std::next(step)->first};
-      Add(place.first, {&range, 1}, step->second);
+      Add({place.first, {&range, 1}, step->second});
     }
   }
 }
@@ -117,7 +106,7 @@ std::string Coverage::Encode() const {
 }
 
 bool Coverage::DecodeSteps(ByteReader* in, Steps* steps) {
-  constexpr size_t kLeastBytesEach = 20;
+  constexpr size_t kLeastBytesEach = 28;
   const auto count = in->Get<uint64_t>();
   if (count == 0 || count > in->remaining() / kLeastBytesEach) return false;
   for (uint64_t k = 0; k < count; ++k) {
@@ -135,7 +124,8 @@ bool Coverage::DecodeSteps(ByteReader* in, Steps* steps) {
 Result<Coverage> Coverage::Decode(std::string_view bytes) {
   const auto broken = [] { return Fail(ErrorCode::kCorruption, "coverage is not well-formed"); };
   ByteReader in(bytes);
-  if (in.Get<uint8_t>() != kFormat) return broken();
+  if (const auto format = in.Get<uint8_t>(); in.ok() && format != kFormat)
+    return OtherFormat("coverage", format, kFormat);
   Coverage coverage;
   const auto partitions = in.Get<uint32_t>();
   for (uint32_t i = 0; i < partitions && in.ok(); ++i) {

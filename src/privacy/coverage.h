@@ -14,21 +14,26 @@
 
 namespace tacit::privacy {
 
+// So much spent by each offset of the ranges; by an offset that is in two of them, twice.
+struct Use {
+  std::string_view topic;
+  std::span<const OffsetRange> ranges;
+  Spending spending;
+};
+
 // How much each record of the stream has been used by one learner: a Spending per offset, as a step
 // function over (topic, partition, offset). The worst unit of an event-level learner is among the
 // highest steps. Restoring an old checkpoint keeps the coverage, so consuming records again adds
 // up. A value.
 class Coverage {
  public:
-  // Adds to every offset of the ranges; to an offset that is in two of them, twice.
-  // REQUIRES begin <= end.
-  void Add(std::string_view topic, std::span<const OffsetRange> ranges, const Spending& spending);
+  // REQUIRES ranges that do not end before they begin.
+  void Add(const Use& use);
 
   // What the worst offsets have spent: every spending that no other covers, in no order.
   const std::vector<Spending>& Worst() const { return worst_; }
-  // The same after an Add of these ranges, without doing it.
-  std::vector<Spending> WorstAfter(std::string_view topic, std::span<const OffsetRange> ranges,
-                                   const Spending& spending) const;
+  // The same after an Add of each of these, without doing it.
+  std::vector<Spending> WorstAfter(std::span<const Use> uses) const;
 
   // Adds what another learner has used of the same stream, offset by offset.
   void AddAll(const Coverage& other);

@@ -31,9 +31,15 @@ auto RunKey(const LedgerEntry& e) {
 }
 
 // Steps on fresh records cost the worst unit nothing more: they are told apart from those on
-// records used before. Sampled steps come back to the records of their period and always cost more.
+// records used before. Sampled steps come back to the records of their period, and every user may
+// be in every step: those always cost more.
 bool SameRun(const LedgerEntry& a, const LedgerEntry& b) {
-  return RunKey(a) == RunKey(b) && (a.worst == b.worst || !b.worst.sampled.empty());
+  return RunKey(a) == RunKey(b) &&
+         (a.worst == b.worst || !b.worst.sampled.empty() || b.unit == Unit::kUser);
+}
+
+Use UseOf(const CommitCharge& charge) {
+  return {charge.topic, charge.ranges, Spending::Of(charge.charge, charge.steps_per_offset)};
 }
 
 std::string Short(const Digest& digest) { return ToHex(std::span<const uint8_t>(digest).first(8)); }
@@ -67,22 +73,32 @@ std::string WhatChanged(const Promise& was, const Promise& is) {
 
 }  // namespace
 
-std::pair<Spending, double> Ledger::Account::WorstAfter(const CommitCharge& charge) const {
+// The spendings of which one is that of the worst unit.
+std::vector<Spending> Ledger::Account::CandidatesAfter(
+    std::span<const CommitCharge> charges) const {
   std::vector<Spending> candidates;
   if (promise.unit == Unit::kUser) {
     // Which users were in a step is not in the offsets: each may have been in every one.
     candidates = {worst};
-    candidates[0].Add(Spending::Of(charge.charge, charge.steps));
-  } else {
-    // A step on no records releases noise all the same, and is charged as if there had been one.
-    const Spending spent = Spending::Of(charge.charge, charge.steps_per_offset);
-    candidates = coverage.WorstAfter(charge.topic, charge.ranges, spent);
-    InsertMaximal(worst, &candidates);
-    InsertMaximal(spent, &candidates);
+    for (const CommitCharge& charge : charges)
+      candidates[0].Add(Spending::Of(charge.charge, charge.steps));
+    return candidates;
   }
+  std::vector<Use> uses;
+  for (const CommitCharge& charge : charges)
+    if (charge.steps > 0) uses.push_back(UseOf(charge));
+  candidates = coverage.WorstAfter(uses);
+  InsertMaximal(worst, &candidates);
+  // A step on no records releases noise all the same, and is charged as if there had been one.
+  for (Use& use : uses) InsertMaximal(std::move(use.spending), &candidates);
+  return candidates;
+}
+
+std::pair<Spending, double> Ledger::Account::WorstAfter(
+    std::span<const CommitCharge> charges) const {
   std::pair<Spending, double> after{worst, epsilon};
   double most = -1;
-  for (Spending& candidate : candidates) {
+  for (Spending& candidate : CandidatesAfter(charges)) {
     const double of_it =
         candidate == worst ? epsilon : meter.Bounds(candidate, Delta(promise.delta)).upper;
     if (of_it <= most) continue;
@@ -95,7 +111,7 @@ std::pair<Spending, double> Ledger::Account::WorstAfter(const CommitCharge& char
   return after;
 }
 
-Ledger::Account& Ledger::Find(std::string_view learner) {
+const Ledger::Account& Ledger::Find(std::string_view learner) const {
   const auto found = accounts_.find(learner);
   TACIT_CHECK(found != accounts_.end(), "a learner that was not declared");
   return found->second;
@@ -117,10 +133,21 @@ Status Ledger::Declare(const Promise& promise) {
   return {};
 }
 
-double Ledger::EpsilonAfter(const CommitCharge& charge) const {
-  const auto found = accounts_.find(charge.learner);
-  TACIT_CHECK(found != accounts_.end(), "a learner that was not declared");
-  return found->second.WorstAfter(charge).second;
+Status Ledger::DeclareTotal(const TotalBudget& budget) {
+  if (!(budget.epsilon > 0) || !(budget.delta > 0 && budget.delta < 1))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("the total budget needs an epsilon above 0 and a delta in (0, 1) (got "
+                            "{} and {})",
+                            budget.epsilon, budget.delta));
+  total_budget_ = budget;
+  return {};
+}
+
+double Ledger::EpsilonAfter(std::span<const CommitCharge> charges) const {
+  TACIT_CHECK(!charges.empty());
+  for (const CommitCharge& charge : charges)
+    TACIT_CHECK(charge.learner == charges[0].learner, "the charges of one learner at a time");
+  return Find(charges[0].learner).WorstAfter(charges).second;
 }
 
 bool Ledger::MayExtend(const Account& account, const LedgerEntry& next) const {
@@ -132,38 +159,46 @@ bool Ledger::MayExtend(const Account& account, const LedgerEntry& next) const {
   return true;
 }
 
+LedgerEntry Ledger::EntryOf(const Account& account, const CommitCharge& charge) const {
+  LedgerEntry entry;
+  entry.learner = charge.learner;
+  entry.charge = charge.charge;
+  entry.unit = account.promise.unit;
+  entry.adjacency = account.promise.adjacency;
+  entry.participation = account.promise.participation;
+  entry.delta = account.promise.delta;
+  entry.model_fingerprint = account.promise.model_fingerprint;
+  return entry;
+}
+
 uint64_t Ledger::Book(CommitSeq commit, const CommitCharge& charge, const Digest& salt,
                       std::string_view code_version) {
-  Account& account = Find(charge.learner);
-  auto [worst, epsilon] = account.WorstAfter(charge);
-  LedgerEntry next;
-  next.learner = charge.learner;
-  next.charge = charge.charge;
-  next.unit = account.promise.unit;
-  next.adjacency = account.promise.adjacency;
-  next.participation = account.promise.participation;
-  next.delta = account.promise.delta;
+  Account& account = accounts_.find(charge.learner)->second;
+  auto [worst, epsilon] = account.WorstAfter({&charge, 1});
+  LedgerEntry next = EntryOf(account, charge);
   next.worst = worst;
-  next.model_fingerprint = account.promise.model_fingerprint;
   next.code_version = code_version;
   if (!MayExtend(account, next)) {
     next.index = entries_.size();
     next.first_commit = commit.value;
+    next.first_time_ms = last_time_ms_;
     account.last_entry = next.index;
     entries_.push_back(std::move(next));
   }
   LedgerEntry& entry = entries_[account.last_entry];
   entry.steps += charge.steps;
   entry.last_commit = commit.value;
+  entry.last_time_ms = last_time_ms_;
   entry.worst = worst;
   entry.epsilon = epsilon;
   entry.ranges_digest = ExtendRangesDigest(entry.ranges_digest, salt, charge);
   account.steps += charge.steps;
   account.worst = std::move(worst);
   account.epsilon = epsilon;
-  if (account.promise.unit == Unit::kEvent)
-    account.coverage.Add(charge.topic, charge.ranges,
-                         Spending::Of(charge.charge, charge.steps_per_offset));
+  if (account.promise.unit == Unit::kEvent) {
+    account.coverage.Add(UseOf(charge));
+    events_.Add(UseOf(charge));
+  }
   return entry.index;
 }
 
@@ -175,8 +210,11 @@ void Ledger::LinkFrom(uint64_t first) {
   if (!entries_.empty()) head_ = entries_.back().head;
 }
 
-std::vector<uint64_t> Ledger::Append(CommitSeq commit, std::span<const CommitCharge> charges,
-                                     const Digest& salt, std::string_view code_version) {
+std::vector<uint64_t> Ledger::Append(CommitSeq commit, int64_t time_ms,
+                                     std::span<const CommitCharge> charges, const Digest& salt,
+                                     std::string_view code_version) {
+  for (const CommitCharge& charge : charges) Find(charge.learner);
+  last_time_ms_ = std::max(last_time_ms_, time_ms);
   uint64_t first = entries_.size();
   for (const CommitCharge& charge : charges)
     if (charge.steps > 0) first = std::min(first, Book(commit, charge, salt, code_version));
@@ -194,37 +232,64 @@ std::vector<LedgerTotal> Ledger::Learners() const {
   return totals;
 }
 
+Delta Ledger::TotalDelta() const {
+  if (total_budget_) return Delta(total_budget_->delta);
+  double largest = 0;
+  for (const auto& [name, account] : accounts_) largest = std::max(largest, account.promise.delta);
+  return Delta(largest);
+}
+
 LedgerTotal Ledger::Total() const {
   LedgerTotal total;
   if (accounts_.empty()) return total;
-  if (accounts_.size() == 1) {
-    total = Learners()[0];
-    total.learner.clear();
-    return total;
-  }
   total.unit = Unit::kUser;
-  Spending users;
-  std::vector<Spending> least;  // of steps without records
-  Coverage events;
   for (const auto& [name, account] : accounts_) {
     total.steps += account.steps;
-    total.delta = std::max(total.delta, account.promise.delta);
-    if (account.promise.unit == Unit::kUser) {
-      users.Add(account.worst);  // a user-level guarantee holds for each event of hers
-    } else {
-      total.unit = Unit::kEvent;
+    if (account.promise.unit != Unit::kUser) total.unit = Unit::kEvent;
+  }
+  total.delta = TotalDelta().value;
+  total.epsilon = TotalAfter({});
+  return total;
+}
+
+double Ledger::TotalAfter(std::span<const CommitCharge> charges, std::optional<Delta> delta) const {
+  if (accounts_.empty()) return 0;
+  const Delta at = delta.value_or(TotalDelta());
+  const bool alone = accounts_.size() == 1 && accounts_.begin()->second.promise.delta == at.value;
+  if (alone) return charges.empty() ? accounts_.begin()->second.epsilon : EpsilonAfter(charges);
+  Spending users;               // a user-level guarantee holds for each event of hers
+  std::vector<Spending> least;  // of steps without records
+  for (const auto& [name, account] : accounts_)
+    if (account.promise.unit == Unit::kUser)
+      users.Add(account.worst);
+    else
       InsertMaximal(account.worst, &least);
-      events.AddAll(account.coverage);
+  std::vector<Use> uses;
+  for (const CommitCharge& charge : charges) {
+    if (charge.steps == 0) continue;
+    if (Find(charge.learner).promise.unit == Unit::kUser) {
+      users.Add(Spending::Of(charge.charge, charge.steps));
+    } else {
+      uses.push_back(UseOf(charge));
+      InsertMaximal(uses.back().spending, &least);
     }
   }
-  std::vector<Spending> worst = events.Worst();
+  std::vector<Spending> worst = events_.WorstAfter(uses);
   for (Spending& spending : least) InsertMaximal(std::move(spending), &worst);
   if (worst.empty()) worst.push_back({});
-  for (Spending& spending : worst) spending.Add(users);
-  for (const Spending& spending : worst)
-    total.epsilon =
-        std::max(total.epsilon, total_meter_.Bounds(spending, Delta(total.delta)).upper);
-  return total;
+  double epsilon = 0;
+  for (Spending& spending : worst) {
+    spending.Add(users);
+    epsilon = std::max(epsilon, total_meter_.Bounds(spending, at).upper);
+  }
+  return epsilon;
+}
+
+void Ledger::Derive() {
+  events_ = {};
+  for (const auto& [name, account] : accounts_) events_.AddAll(account.coverage);
+  for (const LedgerEntry& entry : entries_)
+    last_time_ms_ = std::max(last_time_ms_, entry.last_time_ms);
 }
 
 }  // namespace tacit::privacy

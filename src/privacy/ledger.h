@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,13 @@ struct Promise {
   Digest model_fingerprint{};
 };
 
+// What all learners together are to stay within; from the configuration.
+struct TotalBudget {
+  double epsilon = 0;
+  double delta = 0;
+  friend bool operator==(const TotalBudget&, const TotalBudget&) = default;
+};
+
 // A run of equal steps: everything needed to recompute what it cost, and its link in the chain. The
 // byte format is documented in README.md of this room; it is versioned.
 struct LedgerEntry {
@@ -39,6 +47,7 @@ struct LedgerEntry {
   ParticipationMode participation = ParticipationMode::kOnce;
   uint64_t steps = 0;
   uint64_t first_commit = 0, last_commit = 0;
+  int64_t first_time_ms = 0, last_time_ms = 0;  // UTC of those commits; never before an earlier one
   double delta = 0;
   Spending worst;      // of the learner's worst unit once this run is charged
   double epsilon = 0;  // at that, upper bound
@@ -49,6 +58,7 @@ struct LedgerEntry {
   Digest head{};  // SHA-256 over all of the above
 
   std::string Encode() const;
+  // kCorruption for bytes that are no entry, kRefused for one of another format.
   static Result<LedgerEntry> Decode(std::string_view bytes);
   // The head these fields should have.
   Digest ComputeHead() const;
@@ -63,8 +73,8 @@ struct LedgerTotal {
   uint64_t steps = 0;
 };
 
-// The steps of one learner in one commit. Each offset of the ranges was eligible for so many of
-// them; an offset that is in two of the ranges, for twice as many.
+// The steps of one learner in one commit, or a release of it. Each offset of the ranges was
+// eligible for so many of them; an offset that is in two of the ranges, for twice as many.
 struct CommitCharge {
   std::string learner;
   Charge charge;
@@ -85,21 +95,33 @@ class Ledger {
   // and delta and have the same fingerprint: kRefused, naming what changed.
   Status Declare(const Promise& promise);
 
-  // The epsilon the learner would be at after these steps too. REQUIRES a declared learner.
-  double EpsilonAfter(const CommitCharge& charge) const;
+  // The budget of all learners together. Total is stated at its delta from here on.
+  // kInvalidArgument unless it is a promise.
+  Status DeclareTotal(const TotalBudget& budget);
 
-  // Charges one commit and returns the indices of the entries that changed or are new, ascending.
-  // `salt` makes the digest of the ranges unguessable. REQUIRES declared learners. O(learners), not
-  // O(entries). A charge of no steps leaves no trace.
-  std::vector<uint64_t> Append(CommitSeq commit, std::span<const CommitCharge> charges,
-                               const Digest& salt, std::string_view code_version);
+  // The epsilon a learner would be at after these charges too, which are all its own. REQUIRES at
+  // least one, of a declared learner.
+  double EpsilonAfter(std::span<const CommitCharge> charges) const;
+  // The epsilon of all learners together after these charges too, of any of them; at `delta`, or
+  // where there is none at Total's. For every step: O(learners + ranges asked about), as long as
+  // the worst unit stays what it was.
+  double TotalAfter(std::span<const CommitCharge> charges,
+                    std::optional<Delta> delta = std::nullopt) const;
+
+  // Charges one commit and returns the indices of the entries that changed or are new, ascending. A
+  // learner may be charged for several things, in order. `time_ms` is now (UTC); a clock that went
+  // back is held at the last time there was. `salt` makes the digest of the ranges unguessable.
+  // REQUIRES declared learners. O(learners), not O(entries). A charge of no steps leaves no trace.
+  std::vector<uint64_t> Append(CommitSeq commit, int64_t time_ms,
+                               std::span<const CommitCharge> charges, const Digest& salt,
+                               std::string_view code_version);
 
   const Digest& head() const { return head_; }
   const std::vector<LedgerEntry>& entries() const { return entries_; }
   std::vector<LedgerTotal> Learners() const;
-  // Over all learners, composed at the largest of their deltas: spendings add up offset by offset,
-  // since one record may be in every learner's steps. The unit is user when every
-  // learner's is, else event.
+  // Over all learners, composed at the total budget's delta, or without one at the largest of
+  // theirs: spendings add up offset by offset, since one record may be in every learner's steps.
+  // The unit is user when every learner's is, else event.
   LedgerTotal Total() const;
 
   // Everything but the entries (coverage, promises, running state) for the store to keep beside
@@ -107,6 +129,12 @@ class Ledger {
   // broken link or head and a state that does not belong to these entries.
   std::string EncodeState() const;
   static Result<Ledger> Restore(std::vector<LedgerEntry> entries, std::string_view state);
+  // What was promised, by name, and the total budget: the part of a state that is nobody's secret.
+  struct Promises {
+    std::vector<Promise> learners;
+    std::optional<TotalBudget> total;
+  };
+  static Result<Promises> ReadPromises(std::string_view state);
 
  private:
   struct Account {
@@ -121,23 +149,31 @@ class Ledger {
     mutable EpsilonMeter meter;
 
     // What the worst unit would have spent, and the epsilon of it.
-    std::pair<Spending, double> WorstAfter(const CommitCharge& charge) const;
+    std::pair<Spending, double> WorstAfter(std::span<const CommitCharge> charges) const;
+    std::vector<Spending> CandidatesAfter(std::span<const CommitCharge> charges) const;
   };
 
-  Account& Find(std::string_view learner);
+  const Account& Find(std::string_view learner) const;
+  Delta TotalDelta() const;
   // Charges one learner; returns the index of the entry it went into.
   uint64_t Book(CommitSeq commit, const CommitCharge& charge, const Digest& salt,
                 std::string_view code_version);
+  LedgerEntry EntryOf(const Account& account, const CommitCharge& charge) const;
   // Whether the account's last entry may take another commit: it is the same run, and nothing lies
   // behind it but the last entries of other learners, whose heads are cheap to do again.
   bool MayExtend(const Account& account, const LedgerEntry& next) const;
   void LinkFrom(uint64_t first);
   static Result<Ledger> DecodeState(std::string_view state, uint64_t* entries);
   Status CheckState(uint64_t entries_in_state) const;
+  // What follows from accounts and entries.
+  void Derive();
 
   std::map<std::string, Account, std::less<>> accounts_;
   std::vector<LedgerEntry> entries_;
   Digest head_{};
+  std::optional<TotalBudget> total_budget_;
+  Coverage events_;           // of all event-level learners together
+  int64_t last_time_ms_ = 0;  // of all entries
   mutable EpsilonMeter total_meter_;
 };
 

@@ -1,12 +1,13 @@
 #include "base/bytes.h"
+#include "privacy/chain.h"
 #include "privacy/ledger.h"
 
 namespace tacit::privacy {
 namespace {
 
-constexpr uint8_t kFormat = 1;
+constexpr uint8_t kFormat = 2;
 // Keeps these hashes apart from hashes of anything else.
-constexpr std::string_view kDomain = "tacit.ledger.entry.v1";
+constexpr std::string_view kDomain = "tacit.ledger.entry.v2";
 
 // All fields but the head.
 void EncodeFields(const LedgerEntry& e, ByteWriter* out) {
@@ -17,12 +18,14 @@ void EncodeFields(const LedgerEntry& e, ByteWriter* out) {
       .Put(e.charge.sigma_gradient)
       .Put(e.charge.clip_selection)
       .Put(e.charge.clip_gradient)
-      .Put(e.charge.sampling_rate);
+      .Put(e.charge.sampling_rate)
+      .Put(e.charge.sigma_clip)
+      .Put(e.charge.zcdp_rho);
   out->Put(static_cast<uint8_t>(e.unit))
       .Put(static_cast<uint8_t>(e.adjacency))
       .Put(static_cast<uint8_t>(e.participation));
   out->Put(e.steps).Put(e.first_commit).Put(e.last_commit);
-  out->Put(e.delta);
+  out->Put(e.first_time_ms).Put(e.last_time_ms).Put(e.delta);
   e.worst.EncodeTo(out);
   out->Put(e.epsilon);
   out->PutArray(std::span<const uint8_t>(e.model_fingerprint)).PutString(e.code_version);
@@ -38,14 +41,15 @@ bool GetEnum(ByteReader* in, Enum first, Enum last, Enum* value) {
 }
 
 bool DecodeFields(ByteReader* in, LedgerEntry* e) {
-  if (in->Get<uint8_t>() != kFormat) return false;
+  in->Get<uint8_t>();  // the format
   e->index = in->Get<uint64_t>();
   e->learner = in->GetString();
-  if (!GetEnum(in, MechanismKind::kNonPrivate, MechanismKind::kDpSgd, &e->charge.mechanism))
+  if (!GetEnum(in, MechanismKind::kNonPrivate, MechanismKind::kVocabulary, &e->charge.mechanism))
     return false;
   for (double* number :
        {&e->charge.noise_multiplier, &e->charge.sigma_selection, &e->charge.sigma_gradient,
-        &e->charge.clip_selection, &e->charge.clip_gradient, &e->charge.sampling_rate})
+        &e->charge.clip_selection, &e->charge.clip_gradient, &e->charge.sampling_rate,
+        &e->charge.sigma_clip, &e->charge.zcdp_rho})
     *number = in->Get<double>();
   if (!GetEnum(in, Unit::kEvent, Unit::kUser, &e->unit) ||
       !GetEnum(in, Adjacency::kZeroOut, Adjacency::kReplaceOne, &e->adjacency) ||
@@ -53,6 +57,8 @@ bool DecodeFields(ByteReader* in, LedgerEntry* e) {
     return false;
   for (uint64_t* number : {&e->steps, &e->first_commit, &e->last_commit})
     *number = in->Get<uint64_t>();
+  e->first_time_ms = in->Get<int64_t>();
+  e->last_time_ms = in->Get<int64_t>();
   e->delta = in->Get<double>();
   if (!Spending::Decode(in, &e->worst)) return false;
   e->epsilon = in->Get<double>();
@@ -73,6 +79,8 @@ std::string LedgerEntry::Encode() const {
 }
 
 Result<LedgerEntry> LedgerEntry::Decode(std::string_view bytes) {
+  if (!bytes.empty() && static_cast<uint8_t>(bytes[0]) != kFormat)
+    return OtherFormat("a ledger entry", static_cast<uint8_t>(bytes[0]), kFormat);
   ByteReader in(bytes);
   LedgerEntry entry;
   if (!DecodeFields(&in, &entry))

@@ -8,8 +8,8 @@
 namespace tacit::privacy {
 namespace {
 
-constexpr uint8_t kFormat = 1;
-constexpr std::string_view kDomain = "tacit.ledger.state.v1";
+constexpr uint8_t kFormat = 2;
+constexpr std::string_view kDomain = "tacit.ledger.state.v2";
 
 Digest Checksum(std::string_view body) { return Sha256().Update(kDomain).Update(body).Finish(); }
 
@@ -44,7 +44,9 @@ auto Broken(std::string_view why) {
 std::string Ledger::EncodeState() const {
   ByteWriter out;
   out.Put(kFormat).Put(static_cast<uint64_t>(entries_.size()));
-  out.PutArray(std::span<const uint8_t>(head_)).Put(static_cast<uint32_t>(accounts_.size()));
+  out.PutArray(std::span<const uint8_t>(head_));
+  const TotalBudget total = total_budget_.value_or(TotalBudget{});
+  out.Put(total.epsilon).Put(total.delta).Put(static_cast<uint32_t>(accounts_.size()));
   for (const auto& [name, account] : accounts_) {
     PutPromise(account.promise, &out);
     account.worst.EncodeTo(&out);
@@ -58,15 +60,20 @@ std::string Ledger::EncodeState() const {
 
 Result<Ledger> Ledger::DecodeState(std::string_view state, uint64_t* entries) {
   Digest checksum;
-  if (state.size() < checksum.size()) return Broken("is cut short");
+  if (state.size() <= checksum.size()) return Broken("is cut short");
+  if (const auto format = static_cast<uint8_t>(state[0]); format != kFormat)
+    return OtherFormat("the ledger's state", format, kFormat);
   const std::string_view body = state.substr(0, state.size() - checksum.size());
   ByteReader(state.substr(body.size())).GetArray(std::span<uint8_t>(checksum));
   if (Checksum(body) != checksum) return Broken("has a wrong checksum");
   ByteReader in(body);
-  if (in.Get<uint8_t>() != kFormat) return Broken("is of another format");
+  in.Get<uint8_t>();  // the format
   Ledger ledger;
   *entries = in.Get<uint64_t>();
   in.GetArray(std::span<uint8_t>(ledger.head_));
+  const auto budget = in.Get<double>();
+  const TotalBudget total{budget, in.Get<double>()};
+  if (total != TotalBudget{}) TACIT_RETURN_IF_ERROR(ledger.DeclareTotal(total));
   const auto accounts = in.Get<uint32_t>();
   for (uint32_t i = 0; i < accounts && in.ok(); ++i) {
     Account account;
@@ -121,7 +128,16 @@ Result<Ledger> Ledger::Restore(std::vector<LedgerEntry> entries, std::string_vie
   TACIT_ASSIGN(Ledger ledger, DecodeState(state, &entries_in_state));
   ledger.entries_ = std::move(entries);
   TACIT_RETURN_IF_ERROR(ledger.CheckState(entries_in_state));
+  ledger.Derive();
   return ledger;
+}
+
+Result<Ledger::Promises> Ledger::ReadPromises(std::string_view state) {
+  uint64_t entries_in_state = 0;
+  TACIT_ASSIGN(const Ledger ledger, DecodeState(state, &entries_in_state));
+  Promises promises{.learners = {}, .total = ledger.total_budget_};
+  for (const auto& [name, account] : ledger.accounts_) promises.learners.push_back(account.promise);
+  return promises;
 }
 
 }  // namespace tacit::privacy

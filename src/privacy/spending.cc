@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <tuple>
 
@@ -32,10 +33,17 @@ uint64_t CountOf(const Spending& spending, const Spending::Sampled& setting) {
 Spending Spending::Of(const Charge& charge, uint64_t steps) {
   Spending spending;
   if (steps == 0) return spending;
-  const bool bounded = charge.noise_multiplier > 0;
-  if (!bounded || charge.sampling_rate >= 1) {
-    spending.mu_squared = charge.MuSquared() * static_cast<double>(steps);
-  } else {
+  const double times = static_cast<double>(steps);
+  if (!charge.Bounded()) {
+    spending.mu_squared = charge.MuSquared();
+    return spending;
+  }
+  // A step charged in full by one query and by its sampling for another, both on one sampled batch:
+  // that dominates the two together. README.md says why.
+  spending.rho = charge.zcdp_rho * times;
+  if (charge.sampling_rate >= 1) {
+    spending.mu_squared = charge.MuSquared() * times;
+  } else if (!std::isinf(charge.noise_multiplier)) {
     spending.sampled.push_back({charge.noise_multiplier, charge.sampling_rate, steps});
   }
   return spending;
@@ -43,6 +51,7 @@ Spending Spending::Of(const Charge& charge, uint64_t steps) {
 
 void Spending::Add(const Spending& other) {
   mu_squared += other.mu_squared;
+  rho += other.rho;
   for (const Sampled& more : other.sampled) {
     const auto place = Find(sampled, more);
     if (place != sampled.end() && Setting(*place) == Setting(more)) {
@@ -54,21 +63,24 @@ void Spending::Add(const Spending& other) {
 }
 
 bool Spending::Covers(const Spending& other) const {
-  if (mu_squared < other.mu_squared) return false;
+  if (mu_squared < other.mu_squared || rho < other.rho) return false;
   return std::all_of(other.sampled.begin(), other.sampled.end(),
                      [this](const Sampled& s) { return CountOf(*this, s) >= s.count; });
 }
 
 void Spending::EncodeTo(ByteWriter* out) const {
-  out->Put(mu_squared).Put(static_cast<uint32_t>(sampled.size()));
+  out->Put(mu_squared).Put(rho).Put(static_cast<uint32_t>(sampled.size()));
   for (const Sampled& s : sampled) out->Put(s.noise_multiplier).Put(s.sampling_rate).Put(s.count);
 }
 
 bool Spending::Decode(ByteReader* in, Spending* spending) {
   constexpr size_t kBytesEach = 24;
   spending->mu_squared = in->Get<double>();
+  spending->rho = in->Get<double>();
   const auto count = in->Get<uint32_t>();
-  if (!(spending->mu_squared >= 0) || count > in->remaining() / kBytesEach) return false;
+  if (!(spending->mu_squared >= 0) || !(spending->rho >= 0) || std::isinf(spending->rho) ||
+      count > in->remaining() / kBytesEach)
+    return false;
   spending->sampled.resize(count);
   for (size_t i = 0; i < count; ++i) {
     Sampled& s = spending->sampled[i];
@@ -90,47 +102,81 @@ void InsertMaximal(Spending spending, std::vector<Spending>* maximal) {
   maximal->push_back(std::move(spending));
 }
 
+// An accountant with what it holds, and its last answer.
+struct EpsilonMeter::Composition {
+  Spending composed;
+  std::unique_ptr<PldAccountant> accountant;
+  double delta = 0;
+  CertifiedInterval bounds;
+
+  // Gaussians are one event of the composed multiplier, so they must not have changed.
+  bool MayBecome(const Spending& to) const {
+    return accountant != nullptr && to.mu_squared == composed.mu_squared && to.Covers(composed);
+  }
+
+  // Adds what is missing; false when the accountant refuses it.
+  bool Become(const Spending& to) {
+    if (!MayBecome(to)) {
+      accountant = std::make_unique<PldAccountant>(Adjacency::kAddRemove);
+      composed = {};
+      if (to.mu_squared > 0 && !accountant->Add(Event::Gaussian(1 / std::sqrt(to.mu_squared)), 1))
+        return false;
+    }
+    if (to.rho > composed.rho && !accountant->Add(Event::Zcdp(to.rho - composed.rho), 1))
+      return false;
+    for (const Spending::Sampled& s : to.sampled) {
+      const uint64_t more = s.count - CountOf(composed, s);
+      const Event event = Event::PoissonGaussian(s.noise_multiplier, s.sampling_rate);
+      if (more > 0 && !accountant->Add(event, more)) return false;
+    }
+    composed = to;
+    return true;
+  }
+
+  CertifiedInterval Ask(const Spending& spending, Delta at) {
+    if (accountant != nullptr && composed == spending && delta == at.value) return bounds;
+    if (Become(spending)) {
+      if (const auto epsilon = accountant->Epsilon(at)) {
+        delta = at.value;
+        return bounds = *epsilon;
+      }
+    }
+    accountant.reset();
+    return {0, std::numeric_limits<double>::infinity()};
+  }
+};
+
 EpsilonMeter::EpsilonMeter() = default;
 EpsilonMeter::~EpsilonMeter() = default;
 EpsilonMeter::EpsilonMeter(const EpsilonMeter&) {}
 EpsilonMeter& EpsilonMeter::operator=(const EpsilonMeter&) {
-  accountant_.reset();
+  compositions_.clear();
   return *this;
 }
 
-// Adds what is missing, where what is there is a part of it. Gaussians are one event of the
-// composed multiplier, so they must not have changed.
-bool EpsilonMeter::Grow(const Spending& to) {
-  const bool fits =
-      accountant_ != nullptr && to.Covers(composed_) && to.mu_squared == composed_.mu_squared;
-  if (!fits) {
-    accountant_ = std::make_unique<PldAccountant>(Adjacency::kAddRemove);
-    composed_ = {};
-    if (to.mu_squared > 0) {
-      const Event gaussian = Event::Gaussian(1 / std::sqrt(to.mu_squared));
-      if (!accountant_->Add(gaussian, 1)) return false;
-      composed_.mu_squared = to.mu_squared;
-    }
+// The one that has the answer, else one that can grow into it, else the longest unused.
+EpsilonMeter::Composition& EpsilonMeter::Choose(const Spending& spending, double delta) {
+  constexpr size_t kMost = 4;
+  auto chosen = std::find_if(compositions_.begin(), compositions_.end(), [&](const auto& c) {
+    return c->composed == spending && c->delta == delta;
+  });
+  if (chosen == compositions_.end())
+    chosen = std::find_if(compositions_.begin(), compositions_.end(),
+                          [&](const auto& c) { return c->MayBecome(spending); });
+  if (chosen == compositions_.end()) {
+    if (compositions_.size() < kMost) compositions_.push_back(std::make_unique<Composition>());
+    chosen = std::prev(compositions_.end());
   }
-  for (const Spending::Sampled& s : to.sampled) {
-    const uint64_t more = s.count - CountOf(composed_, s);
-    if (more == 0) continue;
-    if (!accountant_->Add(Event::PoissonGaussian(s.noise_multiplier, s.sampling_rate), more))
-      return false;
-  }
-  composed_ = to;
-  return true;
+  std::rotate(compositions_.begin(), chosen, std::next(chosen));
+  return *compositions_.front();
 }
 
 CertifiedInterval EpsilonMeter::Bounds(const Spending& spending, Delta delta) {
-  if (spending.sampled.empty() || std::isinf(spending.mu_squared)) {
+  if (spending.gaussian()) {
     const double exact = GaussianEpsilon(std::sqrt(spending.mu_squared), delta).value;
     return {exact, exact};
   }
-  if (Grow(spending))
-    if (const auto epsilon = accountant_->Epsilon(delta)) return *epsilon;
-  accountant_.reset();
-  return {0, std::numeric_limits<double>::infinity()};
+  return Choose(spending, delta.value).Ask(spending, delta);
 }
 
 }  // namespace tacit::privacy

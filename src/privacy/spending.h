@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -12,9 +13,9 @@
 
 namespace tacit::privacy {
 
-// What one unit has taken part in, as a composition of Gaussian queries: those it was surely in,
-// which are one Gaussian whose mu^2 is the sum of theirs, and those it was in with a probability,
-// counted by setting. A value.
+// What one unit has taken part in, as a composition: the Gaussian queries it was surely in, which
+// are one Gaussian whose mu^2 is the sum of theirs; those it was in with a probability, counted by
+// setting; and the zCDP of all others, whose rho adds up. A value.
 struct Spending {
   struct Sampled {
     double noise_multiplier = 0;
@@ -24,18 +25,22 @@ struct Spending {
   };
 
   double mu_squared = 0;         // infinite: unbounded
+  double rho = 0;                // finite
   std::vector<Sampled> sampled;  // ascending by (noise_multiplier, sampling_rate), counts above 0
 
   // So many steps of this charge, the unit eligible for each.
   static Spending Of(const Charge& charge, uint64_t steps);
 
-  bool empty() const { return mu_squared == 0 && sampled.empty(); }
+  bool empty() const { return mu_squared == 0 && rho == 0 && sampled.empty(); }
+  bool bounded() const { return !std::isinf(mu_squared); }
+  // Whether the epsilon of it is in closed form.
+  bool gaussian() const { return (rho == 0 && sampled.empty()) || !bounded(); }
   void Add(const Spending& other);
   // Whether this is at least as much of everything.
   bool Covers(const Spending& other) const;
   friend bool operator==(const Spending&, const Spending&) = default;
 
-  // f64 mu^2, u32 count, then for each setting f64 noise multiplier, f64 rate, u64 count.
+  // f64 mu^2, f64 rho, u32 count, then for each setting f64 noise multiplier, f64 rate, u64 count.
   void EncodeTo(ByteWriter* out) const;
   // False when the bytes are no spending.
   static bool Decode(ByteReader* in, Spending* spending);
@@ -45,8 +50,10 @@ struct Spending {
 void InsertMaximal(Spending spending, std::vector<Spending>* maximal);
 
 // Bounds of epsilon for spendings that mostly grow: exact for Gaussians, certified by the PLD
-// accountant (add-or-remove, which bounds zero-out) once anything was sampled. Remembers its last
-// composition, so that one more step costs little; a copy starts afresh. Not thread-safe.
+// accountant (add-or-remove, which bounds zero-out) once anything was sampled or is charged by its
+// zCDP. Remembers its last compositions, a few of them since the worst unit may be one of several,
+// so that the same question costs nothing and one more step little; a copy starts afresh. Not
+// thread-safe.
 class EpsilonMeter {
  public:
   EpsilonMeter();
@@ -58,10 +65,11 @@ class EpsilonMeter {
   CertifiedInterval Bounds(const Spending& spending, Delta delta);
 
  private:
-  bool Grow(const Spending& to);
+  struct Composition;
 
-  std::unique_ptr<PldAccountant> accountant_;
-  Spending composed_;  // what the accountant holds
+  Composition& Choose(const Spending& spending, double delta);
+
+  std::vector<std::unique_ptr<Composition>> compositions_;  // the last used first
 };
 
 }  // namespace tacit::privacy

@@ -55,7 +55,7 @@ struct LearnerCommit {
   std::shared_ptr<const RowDelta> rows;
   std::shared_ptr<const DenseState> dense;
   std::string position;  // encoded by the trainer; the store does not look inside
-  privacy::CommitCharge charge;
+  std::vector<privacy::CommitCharge> charges;  // all of this learner: its steps, its releases
 };
 
 // A group of steps made durable and visible together.

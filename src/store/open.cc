@@ -83,7 +83,7 @@ Status DeclareLearners(const StoreOptions& options, privacy::Ledger& ledger) {
     TACIT_CHECK(learner.promise.learner == learner.name, "a promise must name its learner");
     TACIT_RETURN_IF_ERROR(ledger.Declare(learner.promise));
   }
-  return {};
+  return options.total_budget ? ledger.DeclareTotal(*options.total_budget) : Status{};
 }
 
 // Writes who this store is and which learners it has, where that is new.

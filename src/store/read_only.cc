@@ -62,6 +62,10 @@ Result<ReadOnlyStore> TryOpen(const std::string& path, const std::string& witnes
     return Fail(ErrorCode::kNotFound, fmt::format("store {} has not been written yet", path));
   TACIT_ASSIGN(const auto after, ReadWitness(witness));
   TACIT_RETURN_IF_ERROR(HoldAgainstWitness(path, witness, before, after, loaded));
+  privacy::Ledger::Promises promises;
+  if (!loaded.ledger_state.empty()) {
+    TACIT_ASSIGN(promises, privacy::Ledger::ReadPromises(loaded.ledger_state));
+  }
 
   View view = loaded.MakeView();
   const std::vector<uint8_t> trained(loaded.records.size(), 1);
@@ -69,7 +73,7 @@ Result<ReadOnlyStore> TryOpen(const std::string& path, const std::string& witnes
   TACIT_RETURN_IF_ERROR(catalog->Match(layouts, trained));
   view.learners.resize(catalog->records().size());
   return ReadOnlyStore{std::make_shared<SnapshotImpl>(rocks, catalog, std::move(view)),
-                       std::move(loaded.entries)};
+                       std::move(loaded.entries), std::move(promises)};
 }
 
 }  // namespace

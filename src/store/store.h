@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ struct StoreOptions {
   uint64_t overlay_bytes = uint64_t{256} << 20;  // unfolded rows kept in memory at most about this
   std::string code_version;
   std::vector<LearnerLayout> learners;
+  std::optional<privacy::TotalBudget> total_budget;  // of all learners together
+  const Clock* clock =
+      nullptr;  // of the ledger's times; must outlive the store; null: the system's
 };
 
 // What a learner goes on from. Without a commit yet: no dense state and an empty position.
@@ -64,8 +68,12 @@ class EmbeddingStore {
   virtual std::string lineage() const = 0;
   virtual WorkingRows& working_rows(LearnerIndex learner) = 0;
 
-  // The budget's question: epsilon after one more step, everything enqueued included.
-  virtual double EpsilonAfter(const privacy::CommitCharge& step) const = 0;
+  // The budget's questions, everything enqueued included: the epsilon of a learner after these
+  // charges of it too, and of all learners together after these of any of them (at `delta`; without
+  // one at the total budget's, or else the largest of the learners'). See privacy::Ledger.
+  virtual double EpsilonAfter(std::span<const privacy::CommitCharge> charges) const = 0;
+  virtual double TotalEpsilonAfter(std::span<const privacy::CommitCharge> charges,
+                                   std::optional<Delta> delta = std::nullopt) const = 0;
 
   // Hands a commit to the commit thread; waits while another is in flight. `done` (may be empty) is
   // called on the commit thread after the witness is written and the snapshot published, or with
@@ -91,6 +99,7 @@ class EmbeddingStore {
 struct ReadOnlyStore {
   std::shared_ptr<const Snapshot> snapshot;
   std::vector<privacy::LedgerEntry> entries;
+  privacy::Ledger::Promises promises;  // as last committed
 };
 Result<ReadOnlyStore> OpenReadOnly(const std::string& path, const std::string& witness,
                                    const std::vector<LearnerLayout>& layouts);

@@ -81,9 +81,20 @@ WorkingRows& StoreImpl::working_rows(LearnerIndex learner) {
   return *rows_[learner.value];
 }
 
-double StoreImpl::EpsilonAfter(const privacy::CommitCharge& step) const {
+double StoreImpl::EpsilonAfter(std::span<const privacy::CommitCharge> charges) const {
   std::lock_guard lock(ledger_mutex_);
-  return ledger_.EpsilonAfter(step);
+  return ledger_.EpsilonAfter(charges);
+}
+
+double StoreImpl::TotalEpsilonAfter(std::span<const privacy::CommitCharge> charges,
+                                    std::optional<Delta> delta) const {
+  std::lock_guard lock(ledger_mutex_);
+  return ledger_.TotalAfter(charges, delta);
+}
+
+int64_t StoreImpl::UnixMillis() const {
+  return parts_.options.clock != nullptr ? parts_.options.clock->UnixMillis()
+                                         : SystemClock().UnixMillis();
 }
 
 EmbeddingStore::Stats StoreImpl::stats() const {
@@ -120,12 +131,15 @@ StoreImpl::Job StoreImpl::MakeJob(CommitRequest request, std::function<void(Stat
   std::vector<privacy::CommitCharge> charges;
   for (LearnerCommit& commit : request.learners) {
     const uint16_t key = parts_.catalog->KeyOf(commit.learner);
-    TACIT_CHECK(commit.charge.learner == parts_.catalog->records()[key].name,
-                "a commit must charge the learner whose rows it holds");
+    TACIT_CHECK(!commit.charges.empty(), "a commit without a charge");
+    for (privacy::CommitCharge& charge : commit.charges) {
+      TACIT_CHECK(charge.learner == parts_.catalog->records()[key].name,
+                  "a commit must charge the learner whose rows it holds");
+      charges.push_back(std::move(charge));
+    }
     rows_[commit.learner.value]->Enqueued(commit.rows.get(), seq);
     job.record.learners.push_back(
         {key, std::move(commit.position), std::move(commit.rows), std::move(commit.dense)});
-    charges.push_back(std::move(commit.charge));
   }
   ChargeLedger(std::move(charges), job);
   return job;
@@ -144,7 +158,8 @@ void StoreImpl::ChargeLedger(std::vector<privacy::CommitCharge> charges, Job& jo
     record.previous_entries.push_back(entries[i].Encode());
 
   const CommitSeq seq(enqueued_.seq.value + 1);
-  const auto changed = ledger_.Append(seq, charges, parts_.salt, parts_.options.code_version);
+  const auto changed =
+      ledger_.Append(seq, UnixMillis(), charges, parts_.salt, parts_.options.code_version);
   uint64_t first = before;
   for (uint64_t index : changed) {
     first = std::min(first, index);

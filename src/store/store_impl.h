@@ -47,7 +47,9 @@ class StoreImpl final : public EmbeddingStore {
   std::string source_identity() const override;
   std::string lineage() const override;
   WorkingRows& working_rows(LearnerIndex learner) override;
-  double EpsilonAfter(const privacy::CommitCharge& step) const override;
+  double EpsilonAfter(std::span<const privacy::CommitCharge> charges) const override;
+  double TotalEpsilonAfter(std::span<const privacy::CommitCharge> charges,
+                           std::optional<Delta> delta) const override;
   Status Commit(CommitRequest request, std::function<void(Status)> done) override;
   Status Flush() override;
   std::shared_ptr<const Snapshot> Latest() const override { return Published(); }
@@ -78,6 +80,8 @@ class StoreImpl final : public EmbeddingStore {
   Status FoldPublished();
   void RequestFold(CommitSeq seq);
   void FoldThrough(CommitSeq seq);
+
+  int64_t UnixMillis() const;
 
   const OpenedStore parts_;
   rocksdb::WriteBatch batch_;  // of the commit thread; keeps its memory

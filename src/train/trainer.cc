@@ -110,7 +110,8 @@ privacy::CommitCharge Trainer::PendingWith(const Seat& seat, const stream::StepB
 // The store knows what was handed to it; what is pending is asked for along with the step.
 bool Trainer::WithinBudget(Seat& seat, const stream::StepBatch& batch) {
   if (seat.exhausted) return false;
-  const double epsilon = store_.EpsilonAfter(PendingWith(seat, batch));
+  const privacy::CommitCharge charge = PendingWith(seat, batch);
+  const double epsilon = store_.EpsilonAfter({&charge, 1});
   if (epsilon <= seat.budget.epsilon) {
     seat.epsilon = std::max(seat.epsilon, epsilon);
     return true;
@@ -176,7 +177,7 @@ Status Trainer::CommitPending() {
                                 .rows = store_.working_rows(learner.index).TakeDelta(),
                                 .dense = seat->learner->CopyDense(),
                                 .position = EncodePosition(seat->position),
-                                .charge = std::exchange(seat->pending, {})});
+                                .charges = {std::exchange(seat->pending, {})}});
     seat->learner->Rekey();
   }
   if (request.learners.empty()) return {};

@@ -96,7 +96,7 @@ class Bench {
     charge.ranges = {{0, next_ * 10, next_ * 10 + 10}};
     ++next_;
     request.learners.push_back(
-        {LearnerIndex(0), rows().TakeDelta(), std::move(dense), "p", std::move(charge)});
+        {LearnerIndex(0), rows().TakeDelta(), std::move(dense), "p", {std::move(charge)}});
     TACIT_CHECK(store_->Commit(std::move(request), {}).has_value());
     TACIT_CHECK(store_->Flush().has_value());
   }

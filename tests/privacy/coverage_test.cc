@@ -63,9 +63,10 @@ TEST(Coverage, AgreesWithEveryOffsetByItself) {
       const double mu_squared = random.MuSquared();
       NaiveCoverage after = naive;
       after.Add(topic, ranges, mu_squared);
-      ASSERT_EQ(Only(coverage.WorstAfter(topic, ranges, Mu(mu_squared))), after.Worst());
+      ASSERT_EQ(Only(coverage.WorstAfter(std::vector<Use>{{topic, ranges, Mu(mu_squared)}})),
+                after.Worst());
       if (random.Below(4) == 0) continue;  // asking alone must change nothing
-      coverage.Add(topic, ranges, Mu(mu_squared));
+      coverage.Add({topic, ranges, Mu(mu_squared)});
       naive = after;
       ASSERT_EQ(Only(coverage.Worst()), naive.Worst());
     }
@@ -85,7 +86,7 @@ TEST(Coverage, AddAllIsTheSumOffsetByOffset) {
       const std::string topic = random.Topic();
       const auto ranges = random.Ranges();
       const double mu_squared = random.MuSquared();
-      both[i % 2].Add(topic, ranges, Mu(mu_squared));
+      both[i % 2].Add({topic, ranges, Mu(mu_squared)});
       naive.Add(topic, ranges, mu_squared);
     }
     both[0].AddAll(both[1]);
@@ -96,10 +97,10 @@ TEST(Coverage, AddAllIsTheSumOffsetByOffset) {
 TEST(Coverage, AContiguousStreamIsOneInterval) {
   Coverage coverage, once;
   const OffsetRange whole{0, 0, 2048 * 1000};
-  once.Add("t", {&whole, 1}, Mu(0.3));
+  once.Add({"t", {&whole, 1}, Mu(0.3)});
   for (uint64_t i = 0; i < 1000; ++i) {
     const OffsetRange step{0, 2048 * i, 2048 * (i + 1)};
-    coverage.Add("t", {&step, 1}, Mu(0.3));
+    coverage.Add({"t", {&step, 1}, Mu(0.3)});
   }
   EXPECT_EQ(coverage, once);
   EXPECT_LT(coverage.Encode().size(), 100u);
@@ -108,9 +109,9 @@ TEST(Coverage, AContiguousStreamIsOneInterval) {
 TEST(Coverage, InfiniteStepsMerge) {
   Coverage coverage;
   const OffsetRange first{0, 0, 10}, second{0, 5, 20}, all{0, 0, 20};
-  coverage.Add("t", {&first, 1}, Mu(1));
-  coverage.Add("t", {&second, 1}, Mu(2));
-  coverage.Add("t", {&all, 1}, Mu(std::numeric_limits<double>::infinity()));
+  coverage.Add({"t", {&first, 1}, Mu(1)});
+  coverage.Add({"t", {&second, 1}, Mu(2)});
+  coverage.Add({"t", {&all, 1}, Mu(std::numeric_limits<double>::infinity())});
   auto decoded = Coverage::Decode(coverage.Encode());
   ASSERT_TRUE(decoded);
   EXPECT_EQ(*decoded, coverage);
@@ -119,8 +120,8 @@ TEST(Coverage, InfiniteStepsMerge) {
 TEST(Coverage, RefusesBytesThatAreNoCoverage) {
   Coverage coverage;
   const OffsetRange a{0, 3, 9}, b{1, 5, 7};
-  coverage.Add("topic", {&a, 1}, Mu(1));
-  coverage.Add("topic", {&b, 1}, Mu(2));
+  coverage.Add({"topic", {&a, 1}, Mu(1)});
+  coverage.Add({"topic", {&b, 1}, Mu(2)});
   const std::string bytes = coverage.Encode();
   for (size_t n = 0; n < bytes.size(); ++n)
     EXPECT_FALSE(Coverage::Decode(std::string_view(bytes).substr(0, n))) << n;
@@ -138,13 +139,13 @@ TEST(Coverage, KeepsEverySpendingThatNoOtherCovers) {
   const Spending often{.mu_squared = 0, .sampled = {{1.0, 0.01, 100}}};
   const Spending seldom{.mu_squared = 0, .sampled = {{1.0, 0.01, 40}}};
   const Spending other{.mu_squared = 0, .sampled = {{2.0, 0.5, 3}}};
-  coverage.Add("t", {&first, 1}, often);
-  coverage.Add("t", {&second, 1}, other);
-  coverage.Add("t", {&third, 1}, seldom);
+  coverage.Add({"t", {&first, 1}, often});
+  coverage.Add({"t", {&second, 1}, other});
+  coverage.Add({"t", {&third, 1}, seldom});
   EXPECT_EQ(coverage.Worst().size(), 2u);
-  EXPECT_EQ(coverage.WorstAfter("t", {&second, 1}, other).size(), 2u);
-  coverage.Add("t", {&both, 1},
-               seldom);  // 5-9: 140 of one kind; 10-14: 40 of it and 3 of the other
+  EXPECT_EQ(coverage.WorstAfter(std::vector<Use>{{"t", {&second, 1}, other}}).size(), 2u);
+  coverage.Add(
+      {"t", {&both, 1}, seldom});  // 5-9: 140 of one kind; 10-14: 40 of it and 3 of the other
   ASSERT_EQ(coverage.Worst().size(), 2u);
   Spending most = often;
   most.Add(seldom);

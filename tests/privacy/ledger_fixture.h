@@ -36,7 +36,12 @@ inline CommitCharge StepOf(const std::string& learner, uint64_t begin, uint64_t 
 inline constexpr Digest kSalt{9};
 
 inline std::vector<uint64_t> AppendOne(Ledger& ledger, uint64_t commit, const CommitCharge& step) {
-  return ledger.Append(CommitSeq(commit), {&step, 1}, kSalt, "test");
+  return ledger.Append(CommitSeq(commit), static_cast<int64_t>(commit) * 1000, {&step, 1}, kSalt,
+                       "test");
+}
+
+inline double EpsilonAfterOne(const Ledger& ledger, const CommitCharge& step) {
+  return ledger.EpsilonAfter({&step, 1});
 }
 
 }  // namespace tacit::privacy

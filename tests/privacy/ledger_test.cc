@@ -106,7 +106,7 @@ TEST(Ledger, HeadDependsOnRangesAndSalt) {
   for (int variant = 0; variant < 3; ++variant) {
     Ledger ledger = LedgerOf({"ctr"});
     const CommitCharge step = StepOf("ctr", 0, variant == 1 ? 11 : 10);
-    ledger.Append(CommitSeq(1), {&step, 1}, variant == 2 ? Digest{8} : kSalt, "test");
+    ledger.Append(CommitSeq(1), 7, {&step, 1}, variant == 2 ? Digest{8} : kSalt, "test");
     heads.push_back(ledger.head());
   }
   EXPECT_NE(heads[0], heads[1]);
@@ -120,8 +120,8 @@ TEST(Ledger, ConsumingRecordsAgainRaisesEpsilonAfterARestore) {
   Ledger restored = Restored(ledger);
   EXPECT_TRUE(restored.Declare(PromiseOf("ctr")));
   const CommitCharge again = StepOf("ctr", 150, 160), fresh = StepOf("ctr", 200, 300);
-  EXPECT_EQ(restored.EpsilonAfter(fresh), EpsilonOf(0.25));
-  EXPECT_EQ(restored.EpsilonAfter(again), EpsilonOf(0.5));
+  EXPECT_EQ(EpsilonAfterOne(restored, fresh), EpsilonOf(0.25));
+  EXPECT_EQ(EpsilonAfterOne(restored, again), EpsilonOf(0.5));
   EXPECT_EQ(restored.Learners()[0].epsilon, EpsilonOf(0.25));
   EXPECT_THAT(AppendOne(restored, 3, again), ElementsAre(1));
   EXPECT_EQ(restored.Learners()[0].epsilon, EpsilonOf(0.5));
@@ -133,7 +133,7 @@ TEST(Ledger, AStepOnNoRecordsIsCharged) {
   Ledger ledger = LedgerOf({"ctr"});
   CommitCharge empty = StepOf("ctr", 0, 0);
   empty.ranges.clear();
-  EXPECT_EQ(ledger.EpsilonAfter(empty), EpsilonOf(0.25));
+  EXPECT_EQ(EpsilonAfterOne(ledger, empty), EpsilonOf(0.25));
   AppendOne(ledger, 1, empty);
   EXPECT_EQ(ledger.Total().epsilon, EpsilonOf(0.25));
   EXPECT_TRUE(VerifyChain(ledger.entries()));
@@ -148,11 +148,11 @@ TEST(Ledger, TwoLearnersInTurnsStayTwoEntries) {
                                  StepOf("b", 10 * i, 10 * i + 10)};
     // Together, and each alone: the other's head moves along when it lies behind.
     if (i % 3 == 0) {
-      EXPECT_THAT(ledger.Append(CommitSeq(i + 1), both, kSalt, "test"), ElementsAre(0, 1));
+      EXPECT_THAT(ledger.Append(CommitSeq(i + 1), 7, both, kSalt, "test"), ElementsAre(0, 1));
     } else if (i % 3 == 1) {
-      EXPECT_THAT(ledger.Append(CommitSeq(i + 1), {both, 1}, kSalt, "test"), ElementsAre(0, 1));
+      EXPECT_THAT(ledger.Append(CommitSeq(i + 1), 7, {both, 1}, kSalt, "test"), ElementsAre(0, 1));
     } else {
-      EXPECT_THAT(ledger.Append(CommitSeq(i + 1), {both + 1, 1}, kSalt, "test"), ElementsAre(1));
+      EXPECT_THAT(ledger.Append(CommitSeq(i + 1), 7, {both + 1, 1}, kSalt, "test"), ElementsAre(1));
     }
   }
   EXPECT_EQ(ledger.entries().size(), 2u);
@@ -219,7 +219,7 @@ TEST(Ledger, AUserIsChargedForEveryStep) {
   steps.steps = 4;
   AppendOne(ledger, 1, steps);
   EXPECT_EQ(ledger.Learners()[0].epsilon, EpsilonOf(1));
-  EXPECT_EQ(ledger.EpsilonAfter(StepOf("next", 0, 100)), EpsilonOf(1.25));
+  EXPECT_EQ(EpsilonAfterOne(ledger, StepOf("next", 0, 100)), EpsilonOf(1.25));
   EXPECT_EQ(ledger.Total().unit, Unit::kUser);
   EXPECT_EQ(ledger.Total().epsilon, EpsilonOf(1));
   EXPECT_TRUE(VerifyChain(ledger.entries()));
@@ -279,13 +279,13 @@ TEST(Ledger, AgreesWithEveryOffsetByItself) {
         NaiveLedger after = naive;
         after.Append(c);
         if (charges.empty()) {
-          ASSERT_EQ(ledger.EpsilonAfter(c), EpsilonOf(after.Worst(learner)));
+          ASSERT_EQ(EpsilonAfterOne(ledger, c), EpsilonOf(after.Worst(learner)));
         }
         naive = after;
         charges.push_back(c);
       }
       const auto before = ledger.entries();
-      const auto changed = ledger.Append(CommitSeq(commit), charges, kSalt, "test");
+      const auto changed = ledger.Append(CommitSeq(commit), 7, charges, kSalt, "test");
       // What is not reported as changed must not have changed: the store writes only these.
       for (uint64_t i = 0; i < before.size(); ++i) {
         if (std::find(changed.begin(), changed.end(), i) != changed.end()) continue;

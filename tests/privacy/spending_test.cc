@@ -93,8 +93,8 @@ TEST(PoissonLedger, APeriodLearntAgainCostsAgain) {
   const double before = ledger.Total().epsilon;
   auto restored = Ledger::Restore(ledger.entries(), ledger.EncodeState());
   ASSERT_TRUE(restored) << restored.error().message;
-  EXPECT_GT(restored->EpsilonAfter(SampledSteps(1, 500, 600)), before);
-  EXPECT_EQ(restored->EpsilonAfter(SampledSteps(1, 1000, 2000)), before);
+  EXPECT_GT(EpsilonAfterOne(*restored, SampledSteps(1, 500, 600)), before);
+  EXPECT_EQ(EpsilonAfterOne(*restored, SampledSteps(1, 1000, 2000)), before);
   AppendOne(*restored, 2, SampledSteps(100, 0, 1000));
   EXPECT_NEAR(restored->Total().epsilon, PldEpsilon(200), 0.004 * PldEpsilon(200));
   EXPECT_TRUE(VerifyChain(restored->entries()));
@@ -105,7 +105,7 @@ TEST(PoissonLedger, WhatIsToldNeverFalls) {
   double told = 0;
   for (uint64_t commit = 1; commit <= 60; ++commit) {
     const CommitCharge step = SampledSteps(1, 0, 1000);
-    const double foretold = ledger.EpsilonAfter(step);
+    const double foretold = EpsilonAfterOne(ledger, step);
     AppendOne(ledger, commit, step);
     EXPECT_GE(ledger.Total().epsilon, told);
     EXPECT_NEAR(foretold, ledger.Total().epsilon, 1e-9);

@@ -184,7 +184,7 @@ class Script {
     CommitRequest request;
     request.source_identity = "source " + std::to_string(seq);
     request.learners.push_back(
-        {LearnerIndex(0), working.TakeDelta(), dense, PositionOf(seq), TestCharge("ctr", seq)});
+        {LearnerIndex(0), working.TakeDelta(), dense, PositionOf(seq), {TestCharge("ctr", seq)}});
     TACIT_RETURN_IF_ERROR(store.Commit(std::move(request), {}));
     return store.Flush();
   }

@@ -79,8 +79,10 @@ class StoreModel {
       dense->parameters = {static_cast<float>(seq)};
       const std::string position = "at " + std::to_string(seq);
       request.learners.push_back({LearnerIndex(i),
-                                  store_->working_rows(LearnerIndex(i)).TakeDelta(), dense,
-                                  position, TestCharge(options_.learners[i].name, seq)});
+                                  store_->working_rows(LearnerIndex(i)).TakeDelta(),
+                                  dense,
+                                  position,
+                                  {TestCharge(options_.learners[i].name, seq)}});
       committed.rows[i] = working_.rows[i];
       committed.positions[i] = position;
       committed.dense[i] = static_cast<float>(seq);
@@ -155,11 +157,11 @@ TEST(StoreModelTest, TheBudgetCountsWhatIsEnqueued) {
   const TestFolder folder;
   const auto store = MustOpen(TestOptions(folder));
   const auto charge = TestCharge("ctr", 1);
-  const double once = store->EpsilonAfter(charge);
+  const double once = store->EpsilonAfter({&charge, 1});
   CommitRequest request;
-  request.learners.push_back({LearnerIndex(0), nullptr, nullptr, "p", charge});
+  request.learners.push_back({LearnerIndex(0), nullptr, nullptr, "p", {charge}});
   ASSERT_TRUE(store->Commit(std::move(request), {}));
-  EXPECT_GT(store->EpsilonAfter(charge), once);  // the same records again
+  EXPECT_GT(store->EpsilonAfter({&charge, 1}), once);  // the same records again
   ASSERT_TRUE(store->Flush());
   EXPECT_EQ(store->Latest()->learners()[0].epsilon, once);
 }

@@ -53,13 +53,17 @@ class RememberingStore final : public store::EmbeddingStore {
   std::string source_identity() const override { return ""; }
   std::string lineage() const override { return ""; }
   store::WorkingRows& working_rows(LearnerIndex) override { return rows_; }
-  double EpsilonAfter(const privacy::CommitCharge& step) const override {
-    return ledger_.EpsilonAfter(step);
+  double EpsilonAfter(std::span<const privacy::CommitCharge> charges) const override {
+    return ledger_.EpsilonAfter(charges);
+  }
+  double TotalEpsilonAfter(std::span<const privacy::CommitCharge> charges,
+                           std::optional<Delta> delta) const override {
+    return ledger_.TotalAfter(charges, delta);
   }
   Status Commit(store::CommitRequest request, std::function<void(Status)> done) override {
     if (fails) return Fail(ErrorCode::kIo, "no space left on device");
     for (const auto& learner : request.learners)
-      ledger_.Append(CommitSeq(commits.size() + 1), std::vector{learner.charge}, Digest{}, "test");
+      ledger_.Append(CommitSeq(commits.size() + 1), 0, learner.charges, Digest{}, "test");
     commits.push_back(std::move(request));
     done({});
     return {};
@@ -186,8 +190,8 @@ TEST_F(TrainerTest, EverythingTakenIsCommittedOnceAndCharged) {
   uint64_t charged = 0, next = 0;
   for (const auto& commit : store_->commits) {
     const auto& learner = commit.learners.at(0);
-    charged += learner.charge.steps;
-    for (const OffsetRange& range : learner.charge.ranges) {
+    charged += learner.charges[0].steps;
+    for (const OffsetRange& range : learner.charges[0].ranges) {
       EXPECT_EQ(range.begin, next);
       next = range.end;
     }
@@ -209,7 +213,7 @@ TEST_F(TrainerTest, AnEmptyStepIsTakenAndCharged) {
   ASSERT_TRUE(trainer_->Run(steps));
   ASSERT_EQ(store_->commits.size(), 1u);
   const auto& learner = store_->commits[0].learners.at(0);
-  EXPECT_EQ(learner.charge.steps, 1u);
+  EXPECT_EQ(learner.charges[0].steps, 1u);
   // Its noise is in the model: nobody can tell the empty step from a full one by its silence.
   const auto& moments = learner.dense->optimizer;
   const auto first_end = moments.begin() + static_cast<ptrdiff_t>(moments.size() / 2);
@@ -241,7 +245,7 @@ TEST_F(TrainerTest, TheStepThatWouldCrossTheBudgetIsNotTaken) {
   EXPECT_EQ(*outcome, Outcome::kBudgetExhausted);
   EXPECT_TRUE(trainer_->exhausted(LearnerIndex(0)));
   uint64_t charged = 0;
-  for (const auto& commit : store_->commits) charged += commit.learners.at(0).charge.steps;
+  for (const auto& commit : store_->commits) charged += commit.learners.at(0).charges[0].steps;
   EXPECT_EQ(charged, 8u);
   EXPECT_LE(store_->Latest()->total().epsilon, epsilon);
 }
@@ -271,7 +275,7 @@ TEST_F(TrainerTest, StopCommitsWhatWasLearnt) {
   ASSERT_TRUE(outcome);
   EXPECT_EQ(*outcome, Outcome::kStopped);
   ASSERT_EQ(store_->commits.size(), 1u);
-  EXPECT_EQ(store_->commits[0].learners.at(0).charge.steps, 3u);
+  EXPECT_EQ(store_->commits[0].learners.at(0).charges[0].steps, 3u);
 }
 
 }  // namespace

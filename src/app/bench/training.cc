@@ -92,11 +92,11 @@ class TrainingRig {
                                 .rows = store_->working_rows(LearnerIndex(0)).TakeDelta(),
                                 .dense = learner_->CopyDense(),
                                 .position = train::EncodePosition(position_),
-                                .charge = {.learner = plan.options.id,
-                                           .charge = plan.charge,
-                                           .steps = position_.step - committed_steps_,
-                                           .topic = "bench",
-                                           .ranges = {{0, begin, end}}}});
+                                .charges = {{.learner = plan.options.id,
+                                             .charge = plan.charge,
+                                             .steps = position_.step - committed_steps_,
+                                             .topic = "bench",
+                                             .ranges = {{0, begin, end}}}}});
     committed_steps_ = position_.step;
     return store_->Commit(std::move(request), [](Status) {});
   }
