@@ -49,6 +49,7 @@ void DescribeConfig(Fields& fields, Config& config) {
     below.Sections("features", &config.features, DescribeFeature, /*compact=*/true);
   });
   fields.Sections("learners", &config.learners, DescribeLearner, /*compact=*/false);
+  fields.Section("budget", [&](Fields& below) { DescribeBudget(below, config.budget); });
   fields.Section("store", [&](Fields& below) { DescribeStore(below, config.store); });
   fields.Section("serve", [&](Fields& below) { DescribeServe(below, config.serve); });
   fields.Section("memory", [&](Fields& below) {
@@ -64,6 +65,7 @@ Status CheckConfig(const Tree& tree, Config* config) {
   TACIT_RETURN_IF_ERROR(CheckSource(root.Key("source"), &config->source));
   TACIT_RETURN_IF_ERROR(CheckFeatures(root.Key("schema").Key("features"), config->features));
   TACIT_RETURN_IF_ERROR(CheckLearners(root.Key("learners"), config->learners, config->source));
+  TACIT_RETURN_IF_ERROR(CheckBudget(root.Key("budget"), config->budget, config->learners));
   TACIT_RETURN_IF_ERROR(CheckStore(root.Key("store"), &config->store));
   TACIT_RETURN_IF_ERROR(CheckServe(root.Key("serve"), config->serve));
   if (config->dead_letters.empty()) {

@@ -44,17 +44,51 @@ struct Model {
   std::vector<uint32_t> hidden = {598, 598, 598, 598};
   std::string compute = "f32";  // f32 | bf16
   uint64_t seed = 1;            // of the initial parameters; public
+  bool categorical = true;      // false: from numbers alone, no embeddings
+};
+
+// Which rows are worth writing, and the release that says so.
+struct Vocabulary {
+  enum class Source { kFile, kFirstPeriod, kRunning };
+  enum class Query { kGaussian, kGumbel };
+  Source source = Source::kRunning;  // required
+  std::string file;                  // kFile: lines "feature<TAB>value"
+  uint64_t keep = 0;                 // required but for kFile; 0: all of the file
+  Query query = Query::kGaussian;
+  double noise_multiplier = 0;  // of each histogram; required but for kFile
+  double clip = 1;              // of one unit's histogram, gaussian
+};
+
+// The clip that follows a quantile of the units' norms.
+struct QuantileClip {
+  double target = 0.5;          // share of units that stay unclipped
+  double rate = 0.2;            // of the clip's logarithm
+  double noise_multiplier = 0;  // of the count; required
 };
 
 struct Mechanism {
-  enum class Kind { kNone, kAdaFest };
+  enum class Kind { kNone, kAdaFest, kAdaFestPlus, kFest, kDpSgd, kExponential };
+  enum class Clipping { kFlat, kAutomatic, kPerLayer, kQuantile };
   Kind kind = Kind::kAdaFest;
-  double threshold = 0;       // adafest: tau, required
-  double sigma_ratio = 5;     // adafest: sigma_selection / sigma_gradient
-  double selection_clip = 1;  // adafest: C1
+  double threshold = 0;       // adafest, adafest+: tau, required; infinite: no row is ever written
+  double sigma_ratio = 5;     // adafest, adafest+: sigma_selection / sigma_gradient
+  double selection_clip = 1;  // adafest, adafest+: C1
+  Vocabulary vocabulary;      // fest, adafest+
+  uint64_t rows = 0;          // exponential: how many a step writes, required
+  double row_epsilon = 0;     // exponential: of each of them, required
+  double row_clip = 1;        // exponential: of one unit's gradient norm of one row
   double gradient_clip = 1;   // C2
+  Clipping clipping = Clipping::kFlat;
+  QuantileClip quantile;  // clipping quantile
   // Overrides the noise multiplier that epsilon and delta call for; refused when it is too small.
   std::optional<double> noise_multiplier;
+
+  bool has_threshold() const { return kind == Kind::kAdaFest || kind == Kind::kAdaFestPlus; }
+  bool has_vocabulary() const { return kind == Kind::kFest || kind == Kind::kAdaFestPlus; }
+  // Whether a held period's histogram is asked for.
+  bool observes_periods() const {
+    return has_vocabulary() && vocabulary.source != Vocabulary::Source::kFile;
+  }
 };
 
 struct Participation {
@@ -63,10 +97,13 @@ struct Participation {
   // once: offsets per step. poisson: examples expected in a step. Both: the public divisor.
   uint64_t batch = 2048;
   uint32_t max_participations = 1;  // once: steps any unit may be in, over the life of the store
-  // poisson, all required there:
+  // poisson, required there but for period where there is period_files:
   double sampling_rate = 0;       // probability of an event to be in a step
   uint64_t steps_per_period = 0;  // steps taken of each period
-  uint64_t period = 0;            // offsets in a period; a file end closes it too
+  // A period is closed after `period` offsets (0: however many there are) and at every
+  // `period_files`-th file end (0: every one), whichever comes first.
+  uint64_t period = 0;
+  uint32_t period_files = 0;
 };
 
 struct Privacy {
@@ -75,6 +112,13 @@ struct Privacy {
   double epsilon = 0;  // required; .inf only with mechanism none
   double delta = 0;    // required, in (0, 1)
   OnExhausted on_exhausted = OnExhausted::kStopLearning;
+};
+
+// Of all learners together. Without epsilon and delta there is none.
+struct Budget {
+  std::optional<double> epsilon, delta;
+  Privacy::OnExhausted on_exhausted = Privacy::OnExhausted::kStopLearning;
+  bool given() const { return epsilon.has_value(); }
 };
 
 struct Optimizer {
@@ -122,6 +166,7 @@ struct Config {
   Source source;
   std::vector<Feature> features;
   std::vector<Learner> learners;
+  Budget budget;
   Store store;
   Serve serve;
   Training training;

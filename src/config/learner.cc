@@ -16,18 +16,7 @@ void DescribeModel(Fields& fields, Model& model) {
   fields.Integers("hidden", &model.hidden, 1, 65536);
   fields.OneOf("compute", &model.compute, kPrecisions);
   fields.Integer("seed", &model.seed, 0, UINT64_MAX);
-}
-
-void DescribeMechanism(Fields& fields, Mechanism& mechanism) {
-  static constexpr std::array<std::string_view, 2> kKinds = {"none", "adafest"};
-  fields.Enum("kind", &mechanism.kind, kKinds, Use::kRequired);
-  const bool adafest = mechanism.kind == Mechanism::Kind::kAdaFest;
-  fields.Number("threshold", &mechanism.threshold, Range::NotNegative(), RequiredIf(adafest));
-  fields.Number("sigma_ratio", &mechanism.sigma_ratio, Range::Positive(), UsedIf(adafest));
-  fields.Number("selection_clip", &mechanism.selection_clip, Range::Positive(), UsedIf(adafest));
-  fields.Number("gradient_clip", &mechanism.gradient_clip, Range::Positive(), UsedIf(adafest));
-  fields.Number("noise_multiplier", &mechanism.noise_multiplier, Range::NotNegative(),
-                UsedIf(adafest));
+  fields.Flag("categorical", &model.categorical);
 }
 
 void DescribeParticipation(Fields& fields, Participation& participation) {
@@ -42,17 +31,21 @@ void DescribeParticipation(Fields& fields, Participation& participation) {
                 {.min = 0, .max = 1, .above_min = true}, RequiredIf(poisson));
   fields.Integer("steps_per_period", &participation.steps_per_period, 1, 1'000'000'000,
                  RequiredIf(poisson));
-  fields.Integer("period", &participation.period, 1, uint64_t{1} << 40, RequiredIf(poisson));
+  fields.Integer("period_files", &participation.period_files, 0, 1'000'000, UsedIf(poisson));
+  const bool by_files = participation.period_files > 0;
+  fields.Integer("period", &participation.period, by_files ? 0 : 1, uint64_t{1} << 40,
+                 by_files ? UsedIf(poisson) : RequiredIf(poisson));
 }
+
+constexpr std::array<std::string_view, 2> kOnExhausted = {"stop-learning", "exit"};
+constexpr Range kProbability = {.min = 0, .max = 1, .above_min = true, .below_max = true};
 
 void DescribePrivacy(Fields& fields, Privacy& privacy) {
   static constexpr std::array<std::string_view, 2> kUnits = {"event", "user"};
-  static constexpr std::array<std::string_view, 2> kOnExhausted = {"stop-learning", "exit"};
   fields.OneOf("unit", &privacy.unit, kUnits, Use::kRequired);
   fields.Number("epsilon", &privacy.epsilon, {.min = 0, .above_min = true, .infinite = true},
                 Use::kRequired);
-  fields.Number("delta", &privacy.delta, {.min = 0, .max = 1, .above_min = true, .below_max = true},
-                Use::kRequired);
+  fields.Number("delta", &privacy.delta, kProbability, Use::kRequired);
   fields.Enum("on_exhausted", &privacy.on_exhausted, kOnExhausted);
 }
 
@@ -76,7 +69,7 @@ bool GoodId(const std::string& id) {
 
 // Epsilon and the mechanism must tell the same story.
 Status CheckPrivacy(const Place& place, const Learner& learner) {
-  const Place privacy = place.Key("privacy"), mechanism = place.Key("mechanism");
+  const Place privacy = place.Key("privacy");
   if (learner.privacy.unit == "user") {
     return privacy.Key("unit").Fail(
         "unit user comes with learners that bound each user's part, and model kind pctr does not; "
@@ -91,12 +84,6 @@ Status CheckPrivacy(const Place& place, const Learner& learner) {
   if (!finite) {
     return privacy.Key("epsilon").Fail(
         "an epsilon of .inf goes with mechanism none only; name the epsilon to hold");
-  }
-  if (learner.mechanism.noise_multiplier == 0.0) {
-    return mechanism.Key("noise_multiplier")
-        .Fail(
-            "0 adds no noise, so no finite epsilon holds; leave it out to have it follow from "
-            "epsilon and delta");
   }
   return {};
 }
@@ -127,6 +114,8 @@ Status CheckLearners(const Place& place, const std::vector<Learner>& learners,
       return item.Key("id").Fail(fmt::format("another learner is called '{}' too", learner.id));
     }
     TACIT_RETURN_IF_ERROR(CheckPrivacy(item, learner));
+    TACIT_RETURN_IF_ERROR(
+        CheckMechanism(item.Key("mechanism"), learner.mechanism, learner.participation));
     const bool once = learner.participation.mode == Participation::Mode::kOnce;
     const uint32_t allowed = learner.participation.max_participations;
     if (once && source.kind == Source::Kind::kLog && allowed < source.passes) {
@@ -136,6 +125,28 @@ Status CheckLearners(const Place& place, const std::vector<Learner>& learners,
                             "every event, and is charged",
                             allowed, source.passes));
     }
+  }
+  return {};
+}
+
+void DescribeBudget(Fields& fields, Budget& budget) {
+  fields.Number("epsilon", &budget.epsilon, Range::Positive());
+  fields.Number("delta", &budget.delta, kProbability);
+  fields.Enum("on_exhausted", &budget.on_exhausted, kOnExhausted, UsedIf(budget.given()));
+}
+
+Status CheckBudget(const Place& place, const Budget& budget, const std::vector<Learner>& learners) {
+  if (place.tree() == nullptr) return {};
+  for (const auto& [key, value] : {std::pair("epsilon", budget.epsilon), {"delta", budget.delta}}) {
+    if (value) continue;
+    return place.Key(key).Fail("required where there is a total budget, and has no default");
+  }
+  for (const Learner& learner : learners) {
+    if (learner.mechanism.kind != Mechanism::Kind::kNone) continue;
+    return place.Key("epsilon").Fail(
+        fmt::format("learner '{}' has mechanism none, so that the total has no bound: no total "
+                    "budget can be kept",
+                    learner.id));
   }
   return {};
 }

@@ -20,6 +20,9 @@ constexpr double kCommitsUnfolded = 8;
 // A commit holds the rows of all steps of its interval. Rows repeat between steps (a stream's
 // popular values do), so a few steps' worth of distinct rows are a bound in practice.
 constexpr double kStepsPerCommit = 4;
+// Of a period's histogram: a row's count while it is observed, its noised sum over all periods, and
+// the vocabulary's own lists.
+constexpr double kVocabularyRowBytes = 12;
 
 // One table of a learner.
 struct Table {
@@ -36,13 +39,19 @@ struct Shape {
   double dense_parameters = 0;  // weights and biases
   double state_floats = 0;      // of the optimiser, per parameter
   double width_total = 0;       // inputs and outputs of all layers, per example
+  double observed_rows = 0;     // of the id space, where its histogram is kept
+  bool every_row = false;       // each step writes the whole id space
+  double chosen_rows = 0;       // a step may write that nobody touched
   std::vector<Table> tables;
 
   // Of the distinct rows that this many steps can touch.
   double RowBytes(double steps) const {
     double bytes = 0;
     for (const Table& table : tables) {
-      bytes += std::min(table.rows, steps * batch * table.rows_per_example) * table.row_bytes;
+      const double touched = steps * batch * table.rows_per_example;
+      // Chosen rows may all be of one table, but of each no more than it has.
+      const double rows = std::min(table.rows, touched + steps * chosen_rows);
+      bytes += (every_row ? table.rows : rows) * table.row_bytes;
     }
     return bytes;
   }
@@ -53,18 +62,33 @@ double Dim(const Feature& feature) {
   return std::max(1.0, std::floor(2 * std::pow(static_cast<double>(feature.buckets), 0.25)));
 }
 
+// Examples of a period that is held. Where files close it, how many they have is not known before
+// they are read; but the batch is said to be the sampling rate's share of them.
+double PeriodOf(const Participation& participation) {
+  if (participation.mode != Participation::Mode::kPoisson) return 0;
+  if (participation.period > 0) return static_cast<double>(participation.period);
+  return static_cast<double>(participation.batch) / participation.sampling_rate;
+}
+
 Shape ShapeOf(const Learner& learner, const std::vector<Feature>& features) {
   Shape shape;
   shape.batch = static_cast<double>(learner.participation.batch);
-  if (learner.participation.mode == Participation::Mode::kPoisson)
-    shape.period = static_cast<double>(learner.participation.period);
+  shape.period = PeriodOf(learner.participation);
+  shape.every_row = learner.mechanism.kind == Mechanism::Kind::kDpSgd;
+  if (learner.mechanism.has_vocabulary())
+    shape.chosen_rows = static_cast<double>(learner.mechanism.vocabulary.keep);
+  if (learner.mechanism.kind == Mechanism::Kind::kExponential)
+    shape.chosen_rows = static_cast<double>(learner.mechanism.rows);
   shape.state_floats = learner.optimizer.kind == Optimizer::Kind::kAdam ? 2 : 0;
   for (const Feature& feature : features) {
     if (feature.kind == Feature::Kind::kDense) {
       shape.input_width += 1;
       continue;
     }
+    if (!learner.model.categorical) continue;
     const double dim = Dim(feature);
+    if (learner.mechanism.observes_periods())
+      shape.observed_rows += static_cast<double>(feature.buckets);
     shape.input_width += dim;
     shape.tables.push_back(
         {.rows = static_cast<double>(feature.buckets),
@@ -84,10 +108,12 @@ Shape ShapeOf(const Learner& learner, const std::vector<Feature>& features) {
 }
 
 // Parameters and state, the gradient, its noise, and a second set on its way into a commit; per
-// example activations and their gradients, once more in the precision computed in.
+// example activations and their gradients, once more in the precision computed in. The mechanism's
+// histogram.
 double ModelBytes(const Shape& shape) {
   const double dense = shape.dense_parameters * 4 * (2 * (1 + shape.state_floats) + 2);
-  return dense + shape.batch * shape.width_total * 4 * 3;
+  return dense + shape.batch * shape.width_total * 4 * 3 +
+         shape.observed_rows * kVocabularyRowBytes;
 }
 
 // Decoded examples: numbers, rows, ends, offset, label; and the records they came from. A period is

@@ -19,6 +19,13 @@ void DescribeLearner(Fields& fields, Learner& learner);
 Status CheckLearners(const Place& place, const std::vector<Learner>& learners,
                      const Source& source);
 
+void DescribeMechanism(Fields& fields, Mechanism& mechanism);
+Status CheckMechanism(const Place& place, const Mechanism& mechanism,
+                      const Participation& participation);
+
+void DescribeBudget(Fields& fields, Budget& budget);
+Status CheckBudget(const Place& place, const Budget& budget, const std::vector<Learner>& learners);
+
 void DescribeStore(Fields& fields, Store& store);
 void DescribeServe(Fields& fields, Serve& serve);
 void DescribeTraining(Fields& fields, Training& training);

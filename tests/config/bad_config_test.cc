@@ -132,8 +132,6 @@ const std::vector<BadCase> kValues = {
      "c.yaml:21: learners[0].privacy.epsilon: must be a number, is '8'"},
     {"NotANumber", "epsilon: 8", "epsilon: .nan",
      "c.yaml:21: learners[0].privacy.epsilon: must be a number, is '.nan'"},
-    {"ThresholdInfinite", "threshold: 10", "threshold: .inf",
-     "c.yaml:15: learners[0].mechanism.threshold: must be finite, is '.inf'"},
     {"ThresholdNegative", "threshold: 10", "threshold: -1",
      "c.yaml:15: learners[0].mechanism.threshold: must be at least 0, is -1"},
     {"RatioZero", "threshold: 10", "threshold: 10\n      sigma_ratio: 0",
@@ -201,8 +199,86 @@ const std::vector<BadCase> kPrivacy = {
      "each pass is a participation of every event, and is charged"},
     {"OnExhausted", "epsilon: 8", "epsilon: 8\n      on_exhausted: stop",
      "c.yaml:22: learners[0].privacy.on_exhausted: must be one of stop-learning, exit, is 'stop'"},
+    {"TotalBudgetWithoutDelta", "store:", "budget: {epsilon: 10}\nstore:",
+     "c.yaml:23: budget.delta: required where there is a total budget, and has no default"},
+    {"TotalBudgetWithoutEpsilon", "store:", "budget: {on_exhausted: exit}\nstore:",
+     "c.yaml:23: budget.epsilon: required where there is a total budget, and has no default"},
+    {"TotalBudgetOfNothing", "store:", "budget: {epsilon: 0, delta: 1e-6}\nstore:",
+     "c.yaml:23: budget.epsilon: must be above 0, is 0"},
+    {"TotalBudgetWithoutEnd", "store:", "budget: {epsilon: .inf, delta: 1e-6}\nstore:",
+     "c.yaml:23: budget.epsilon: must be finite, is '.inf'"},
+    {"TotalBudgetWithALearnerWithoutPrivacy",
+     "kind: adafest\n      threshold: 10\n    participation:\n      mode: once\n      batch: 4096\n"
+     "    privacy:\n      unit: event\n      epsilon: 8\n      delta: 1e-7\n",
+     "kind: none\n    participation:\n      mode: once\n"
+     "    privacy: {unit: event, epsilon: .inf, delta: 1e-7}\nbudget: {epsilon: 8, delta: 1e-6}\n",
+     "c.yaml:18: budget.epsilon: learner 'ctr' has mechanism none, so that the total has no bound: "
+     "no total budget can be kept"},
 };
 INSTANTIATE_TEST_SUITE_P(Privacy, BadConfig, testing::ValuesIn(kPrivacy));
+
+const std::vector<BadCase> kMechanisms = {
+    {"KindMisspelt", "kind: adafest\n", "kind: adafest*\n",
+     "c.yaml:14: learners[0].mechanism.kind: must be one of none, adafest, adafest+, fest, dp-sgd, "
+     "exponential, is 'adafest*' (did you mean 'adafest'?)"},
+    {"PlusWithoutThreshold", "kind: adafest\n      threshold: 10",
+     "kind: adafest+\n      vocabulary: {source: file, file: x}",
+     "c.yaml:13: learners[0].mechanism.threshold: required, and has no default"},
+    {"FestWithoutVocabulary", "kind: adafest\n      threshold: 10", "kind: fest",
+     "c.yaml:13: learners[0].mechanism.vocabulary.source: required, and has no default"},
+    {"VocabularySource", "kind: adafest\n      threshold: 10",
+     "kind: fest\n      vocabulary: {source: stream}",
+     "c.yaml:15: learners[0].mechanism.vocabulary.source: must be one of file, first-period, "
+     "running, is 'stream'"},
+    {"VocabularyWithoutFile", "kind: adafest\n      threshold: 10",
+     "kind: fest\n      vocabulary: {source: file}",
+     "c.yaml:15: learners[0].mechanism.vocabulary.file: required, and has no default"},
+    {"VocabularyWithoutKeep", "kind: adafest\n      threshold: 10",
+     "kind: fest\n      vocabulary: {source: running, noise_multiplier: 20}",
+     "c.yaml:15: learners[0].mechanism.vocabulary.keep: required, and has no default"},
+    {"VocabularyWithoutNoise", "kind: adafest\n      threshold: 10",
+     "kind: fest\n      vocabulary: {source: running, keep: 10}",
+     "c.yaml:15: learners[0].mechanism.vocabulary.noise_multiplier: required, and has no default"},
+    {"VocabularyNoiseZero", "kind: adafest\n      threshold: 10",
+     "kind: fest\n      vocabulary: {source: running, keep: 10, noise_multiplier: 0}",
+     "c.yaml:15: learners[0].mechanism.vocabulary.noise_multiplier: must be above 0, is 0"},
+    {"VocabularyQuery", "kind: adafest\n      threshold: 10",
+     "kind: fest\n      vocabulary: {source: running, query: laplace}",
+     "c.yaml:15: learners[0].mechanism.vocabulary.query: must be one of gaussian, gumbel, is "
+     "'laplace'"},
+    {"VocabularyOfAPeriodWithOnce", "kind: adafest\n      threshold: 10",
+     "kind: fest\n      vocabulary: {source: running, keep: 10, noise_multiplier: 20}",
+     "c.yaml:15: learners[0].mechanism.vocabulary.source: a histogram is of a period that is held, "
+     "and participation mode once holds none; use mode poisson, or source file"},
+    {"ExponentialWithoutRows", "kind: adafest\n      threshold: 10", "kind: exponential",
+     "c.yaml:13: learners[0].mechanism.rows: required, and has no default"},
+    {"ExponentialWithoutEpsilon", "kind: adafest\n      threshold: 10",
+     "kind: exponential\n      rows: 5",
+     "c.yaml:13: learners[0].mechanism.row_epsilon: required, and has no default"},
+    {"ExponentialRowClip", "kind: adafest\n      threshold: 10",
+     "kind: exponential\n      row_clip: 0",
+     "c.yaml:15: learners[0].mechanism.row_clip: must be above 0, is 0"},
+    {"Clipping", "threshold: 10", "threshold: 10\n      clipping: ghost",
+     "c.yaml:16: learners[0].mechanism.clipping: must be one of flat, automatic, per-layer, "
+     "quantile, is 'ghost'"},
+    {"QuantileWithoutNoise", "threshold: 10", "threshold: 10\n      clipping: quantile",
+     "c.yaml:13: learners[0].mechanism.quantile.noise_multiplier: required, and has no default"},
+    {"QuantileTargetOne", "threshold: 10",
+     "threshold: 10\n      clipping: quantile\n      quantile: {target: 1}",
+     "c.yaml:17: learners[0].mechanism.quantile.target: must be above 0 and below 1, is 1"},
+    {"QuantileRateZero", "threshold: 10",
+     "threshold: 10\n      clipping: quantile\n      quantile: {rate: 0}",
+     "c.yaml:17: learners[0].mechanism.quantile.rate: must be above 0, is 0"},
+    {"CategoricalYes", "kind: pctr", "kind: pctr\n      categorical: yes",
+     "c.yaml:12: learners[0].model.categorical: must be true or false, is 'yes'"},
+    {"PoissonWithoutPeriod", "mode: once\n      batch: 4096",
+     "mode: poisson\n      batch: 4\n      sampling_rate: 0.1\n      steps_per_period: 3",
+     "c.yaml:16: learners[0].participation.period: required, and has no default"},
+    {"PeriodFilesNegative", "mode: once", "mode: poisson\n      period_files: -1",
+     "c.yaml:18: learners[0].participation.period_files: must be a whole number of at least 0, is "
+     "'-1'"},
+};
+INSTANTIATE_TEST_SUITE_P(Mechanisms, BadConfig, testing::ValuesIn(kMechanisms));
 
 TEST(BadConfigFile, IdsMustDiffer) {
   const std::string learner = std::string(

@@ -67,6 +67,39 @@ TEST(Config, MemoryTakesSuffixes) {
   }
 }
 
+// Every mechanism and every clip: read, dumped and read again.
+TEST(Config, MechanismsAreReadAndDumped) {
+  const std::string poisson =
+      "learners.0.participation={mode: poisson, batch: 100, sampling_rate: 0.01, "
+      "steps_per_period: 7, period_files: 2}";
+  for (const std::string mechanism :
+       {"{kind: adafest, threshold: .inf, clipping: automatic}",
+        "{kind: adafest+, threshold: 3, clipping: per-layer, vocabulary: {source: first-period, "
+        "keep: 50, query: gumbel, noise_multiplier: 2.5}}",
+        "{kind: fest, vocabulary: {source: running, keep: 50, noise_multiplier: 2.5, clip: 2}}",
+        "{kind: fest, vocabulary: {source: file, file: values.tsv, keep: 9}}",
+        "{kind: dp-sgd, gradient_clip: 3, clipping: quantile, quantile: {target: 0.7, rate: 0.1, "
+        "noise_multiplier: 10}}",
+        "{kind: exponential, rows: 40, row_epsilon: 0.01, row_clip: 2}"}) {
+    const Result<Config> config =
+        Parse(kSample, "c.yaml", {"learners.0.mechanism=" + mechanism, poisson});
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->learners[0].participation.period, 0u);
+    const std::string dump = Dump(*config);
+    const Result<Config> again = Parse(dump, "dump", {});
+    ASSERT_TRUE(again) << again.error().message << "\n" << dump;
+    EXPECT_EQ(Dump(*again), dump);
+    // Nothing that was written is lost: each word of it is in the dump.
+    std::istringstream words(mechanism);
+    for (std::string word; words >> word;) {
+      while (!word.empty() && std::string_view("{},:").find(word.back()) != std::string_view::npos)
+        word.pop_back();
+      while (word.starts_with('{')) word.erase(0, 1);
+      EXPECT_THAT(dump, HasSubstr(word)) << mechanism;
+    }
+  }
+}
+
 class Files : public testing::Test {
  protected:
   Files() : directory_(testing::TempDir() + "/tacit-config-files") {
@@ -124,6 +157,19 @@ TEST(Dump, KeepsAwkwardTexts) {
   EXPECT_EQ(again->store.path, "/a \"b\"\\ # c: [x]\té\x01/d");
 }
 
+TEST(Dump, HasATotalBudgetWhereThereIsOne) {
+  EXPECT_THAT(Dump(*Parse(kSample, "c.yaml", {})), Not(HasSubstr("budget")));
+  const Result<Config> config =
+      Parse(std::string(kSample) + "budget: {epsilon: 10, delta: 1e-6, on_exhausted: exit}",
+            "c.yaml", {});
+  ASSERT_TRUE(config) << config.error().message;
+  const Result<Config> again = Parse(Dump(*config), "dump", {});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->budget.epsilon, 10);
+  EXPECT_EQ(again->budget.delta, 1e-6);
+  EXPECT_EQ(again->budget.on_exhausted, Privacy::OnExhausted::kExit);
+}
+
 TEST(Dump, LeavesOutWhatBelongsToAnotherKind) {
   const Result<Config> config = Parse(kSample, "c.yaml", {});
   ASSERT_TRUE(config) << config.error().message;
@@ -152,7 +198,7 @@ TEST_P(Shipped, ParsesAndRoundTrips) {
   ExpectRoundTrip(*config);
   EXPECT_TRUE(PlanMemory(*config));
 }
-INSTANTIATE_TEST_SUITE_P(Files, Shipped, testing::Values("demo", "reference"));
+INSTANTIATE_TEST_SUITE_P(Files, Shipped, testing::Values("demo", "reference", "criteo"));
 
 TEST(Shipped, DemoIsCriteo) {
   const Result<Config> config =

@@ -81,5 +81,44 @@ TEST(PlanMemory, LearnersAddUp) {
   EXPECT_EQ(PlanMemory(two)->overlay_bytes, 2 * PlanMemory(one)->overlay_bytes);
 }
 
+// 12 bytes for each of the 1,500 rows; nothing where the vocabulary comes from a file.
+TEST(PlanMemory, AHistogramIsOfEveryRow) {
+  const std::string poisson =
+      "learners.0.participation={mode: poisson, batch: 100, sampling_rate: 0.01, "
+      "steps_per_period: 7, period_files: 2}";
+  const auto model_bytes = [&](const std::string& vocabulary) {
+    return PlanMemory(
+               ReadSample(
+                   {"learners.0.mechanism={kind: fest, vocabulary: " + vocabulary + "}", poisson}))
+        ->model_bytes;
+  };
+  EXPECT_EQ(model_bytes("{source: running, keep: 5, noise_multiplier: 1}") -
+                model_bytes("{source: file, file: x}"),
+            1500u * 12);
+}
+
+// A period closed by files is as long as batch and sampling rate say.
+TEST(PlanMemory, APeriodOfFilesIsHeld) {
+  const auto queue_bytes = [&](const std::string& period) {
+    return PlanMemory(ReadSample({"learners.0.participation={mode: poisson, batch: 100, "
+                                  "sampling_rate: 0.001, steps_per_period: 7, " +
+                                  period + "}"}))
+        ->queue_bytes;
+  };
+  EXPECT_EQ(queue_bytes("period_files: 3"), queue_bytes("period: 100000"));
+  EXPECT_GT(queue_bytes("period: 100000"), queue_bytes("period: 50000"));
+}
+
+TEST(PlanMemory, DpSgdKeepsEveryRow) {
+  const auto cache = [&](const std::string& kind) {
+    return PlanMemory(
+               ReadSample({"learners.0.mechanism=" + kind, "learners.0.participation.batch=1",
+                           "schema.features.1.buckets=1000000", "memory.total_bytes=64GiB"}))
+        ->overlay_bytes;
+  };
+  EXPECT_GT(cache("{kind: dp-sgd}"), 2u * 1'000'000 * 63 * 3 * 4);
+  EXPECT_LT(cache("{kind: adafest, threshold: 9}"), 10u << 20);
+}
+
 }  // namespace
 }  // namespace tacit::config

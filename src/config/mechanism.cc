@@ -1,0 +1,82 @@
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "config/sections.h"
+
+namespace tacit::config {
+namespace {
+
+void DescribeVocabulary(Fields& fields, Vocabulary& vocabulary, bool used) {
+  static constexpr std::array<std::string_view, 3> kSources = {"file", "first-period", "running"};
+  static constexpr std::array<std::string_view, 2> kQueries = {"gaussian", "gumbel"};
+  fields.Enum("source", &vocabulary.source, kSources, RequiredIf(used));
+  const bool file = vocabulary.source == Vocabulary::Source::kFile;
+  fields.Text("file", &vocabulary.file, RequiredIf(used && file));
+  fields.Integer("keep", &vocabulary.keep, file ? 0 : 1, uint64_t{1} << 36,
+                 file ? UsedIf(used) : RequiredIf(used));
+  fields.Enum("query", &vocabulary.query, kQueries, UsedIf(used && !file));
+  fields.Number("noise_multiplier", &vocabulary.noise_multiplier, Range::Positive(),
+                RequiredIf(used && !file));
+  fields.Number("clip", &vocabulary.clip, Range::Positive(),
+                UsedIf(used && !file && vocabulary.query == Vocabulary::Query::kGaussian));
+}
+
+void DescribeQuantile(Fields& fields, QuantileClip& quantile, bool used) {
+  fields.Number("target", &quantile.target,
+                {.min = 0, .max = 1, .above_min = true, .below_max = true}, UsedIf(used));
+  fields.Number("rate", &quantile.rate, Range::Positive(), UsedIf(used));
+  fields.Number("noise_multiplier", &quantile.noise_multiplier, Range::Positive(),
+                RequiredIf(used));
+}
+
+}  // namespace
+
+void DescribeMechanism(Fields& fields, Mechanism& mechanism) {
+  static constexpr std::array<std::string_view, 6> kKinds = {"none", "adafest", "adafest+",
+                                                             "fest", "dp-sgd",  "exponential"};
+  static constexpr std::array<std::string_view, 4> kClippings = {"flat", "automatic", "per-layer",
+                                                                 "quantile"};
+  using Kind = Mechanism::Kind;
+  fields.Enum("kind", &mechanism.kind, kKinds, Use::kRequired);
+  const bool is_private = mechanism.kind != Kind::kNone;
+  const bool threshold = mechanism.has_threshold();
+  const bool exponential = mechanism.kind == Kind::kExponential;
+  fields.Number("threshold", &mechanism.threshold, {.min = 0, .infinite = true},
+                RequiredIf(threshold));
+  fields.Number("sigma_ratio", &mechanism.sigma_ratio, Range::Positive(), UsedIf(threshold));
+  fields.Number("selection_clip", &mechanism.selection_clip, Range::Positive(), UsedIf(threshold));
+  fields.Section("vocabulary", [&](Fields& below) {
+    DescribeVocabulary(below, mechanism.vocabulary, mechanism.has_vocabulary());
+  });
+  fields.Integer("rows", &mechanism.rows, 1, uint64_t{1} << 36, RequiredIf(exponential));
+  fields.Number("row_epsilon", &mechanism.row_epsilon, Range::Positive(), RequiredIf(exponential));
+  fields.Number("row_clip", &mechanism.row_clip, Range::Positive(), UsedIf(exponential));
+  fields.Number("gradient_clip", &mechanism.gradient_clip, Range::Positive(), UsedIf(is_private));
+  fields.Enum("clipping", &mechanism.clipping, kClippings, UsedIf(is_private));
+  const bool quantile = is_private && mechanism.clipping == Mechanism::Clipping::kQuantile;
+  fields.Section("quantile",
+                 [&](Fields& below) { DescribeQuantile(below, mechanism.quantile, quantile); });
+  fields.Number("noise_multiplier", &mechanism.noise_multiplier, Range::NotNegative(),
+                UsedIf(is_private));
+}
+
+Status CheckMechanism(const Place& place, const Mechanism& mechanism,
+                      const Participation& participation) {
+  if (mechanism.kind != Mechanism::Kind::kNone && mechanism.noise_multiplier == 0.0) {
+    return place.Key("noise_multiplier")
+        .Fail(
+            "0 adds no noise, so no finite epsilon holds; leave it out to have it follow from "
+            "epsilon and delta");
+  }
+  if (mechanism.observes_periods() && participation.mode == Participation::Mode::kOnce) {
+    return place.Key("vocabulary")
+        .Key("source")
+        .Fail(
+            "a histogram is of a period that is held, and participation mode once holds none; use "
+            "mode poisson, or source file");
+  }
+  return {};
+}
+
+}  // namespace tacit::config
