@@ -22,9 +22,11 @@ class TextColumn {
     const uint32_t begin = i == 0 ? 0 : end_[i - 1];
     return std::string_view(bytes_).substr(begin, end_[i] - begin);
   }
-  void Clear() {
-    bytes_.clear();
-    end_.clear();
+  void Clear() { Truncate(0); }
+  // Keeps the first `size` strings.
+  void Truncate(size_t size) {
+    end_.resize(size);
+    bytes_.resize(size == 0 ? 0 : end_.back());
   }
 
  private:

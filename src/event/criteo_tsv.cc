@@ -5,23 +5,11 @@
 
 #include "base/check.h"
 #include "event/codec.h"
+#include "event/run_codec.h"
 #include "event/tab_scan.h"
 
 namespace tacit::event {
 namespace {
-
-// A field as it may appear in a message: short, printable, in quotes.
-std::string Quoted(std::string_view field) {
-  constexpr size_t kShown = 24;
-  std::string text = "'";
-  for (const char c : field.substr(0, kShown)) {
-    if (c >= ' ' && c <= '~')
-      text.push_back(c);
-    else
-      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-  }
-  return text + (field.size() > kShown ? "...'" : "'");
-}
 
 // Decimal digits with an optional minus; nothing when it is not that or does not fit 64 bits.
 std::optional<int64_t> ParseInteger(std::string_view field) {
@@ -58,63 +46,36 @@ class Columns {
   size_t column_ = 0, begin_ = 0;
 };
 
-class CriteoTsvCodec final : public Codec {
+class CriteoTsvCodec final : public RunCodec<CriteoTsvCodec> {
  public:
+  struct Scratch {
+    std::vector<uint32_t> tabs;
+    std::vector<std::string_view> values;
+  };
+
   explicit CriteoTsvCodec(const FeatureTransform& transform)
       : transform_(transform),
         dense_(transform.schema().dense.size()),
         slots_(transform.schema().categorical.size()) {}
 
-  void Decode(const RawRecords& records, Batch* batch,
-              std::vector<DeadLetter>* dead) const override;
+  Scratch MakeScratch(const Batch& batch) const {
+    TACIT_CHECK(batch.dense_width == dense_ && batch.slots == slots_, "the batch is not started");
+    return {.tabs = std::vector<uint32_t>(columns() - 1), .values = {}};
+  }
+  std::optional<std::string> DecodeRecord(const RawRecords& records, size_t place, Scratch* scratch,
+                                          Batch* batch) const;
 
  private:
   size_t columns() const { return 1 + dense_ + slots_; }
-  // What Decode works with, so that nothing is allocated per record.
-  struct Scratch {
-    std::vector<uint32_t> tabs;
-    std::vector<std::string_view> values;
-  };
-  // Appends the record, or says why not and leaves the batch to be cut back.
-  std::optional<std::string> DecodeRecord(std::string_view record, Scratch* scratch,
-                                          Batch* batch) const;
   void AppendSet(size_t feature, std::string_view field, Scratch* scratch, Batch* batch) const;
 
   const FeatureTransform& transform_;
   const size_t dense_, slots_;
 };
 
-void CriteoTsvCodec::Decode(const RawRecords& records, Batch* batch,
-                            std::vector<DeadLetter>* dead) const {
-  TACIT_CHECK(batch->dense_width == dense_ && batch->slots == slots_, "the batch is not started");
-  TACIT_CHECK(batch->size() == 0 || batch->partition == records.partition, "mixed partitions");
-  batch->partition = records.partition;
-  Scratch scratch{.tabs = std::vector<uint32_t>(columns() - 1), .values = {}};
-  auto fault = records.faults.begin();
-  for (size_t i = 0; i < records.size(); ++i) {
-    const size_t examples = batch->size(), rows = batch->row.size();
-    const uint64_t offset = records.first_offset + i;
-    std::optional<std::string> reason;
-    if (fault != records.faults.end() && fault->index == i)
-      reason = (fault++)->reason;
-    else
-      reason = DecodeRecord(records[i], &scratch, batch);
-    if (!reason) {
-      batch->offset.push_back(offset);
-      batch->timestamp_ms.push_back(0);
-      continue;
-    }
-    batch->label.resize(examples);
-    batch->dense.resize(examples * dense_);
-    batch->slot_end.resize(examples * slots_);
-    batch->row.resize(rows);
-    const uint64_t line = records.origin_line == 0 ? 0 : records.origin_line + i;
-    dead->push_back({records.origin, line, records.partition, offset, std::move(*reason)});
-  }
-}
-
-std::optional<std::string> CriteoTsvCodec::DecodeRecord(std::string_view record, Scratch* scratch,
-                                                        Batch* batch) const {
+std::optional<std::string> CriteoTsvCodec::DecodeRecord(const RawRecords& records, size_t place,
+                                                        Scratch* scratch, Batch* batch) const {
+  std::string_view record = records[place];
   if (record.ends_with('\r')) record.remove_suffix(1);
   const size_t found = FindTabs(record, scratch->tabs) + 1;
   if (found != columns())
@@ -125,6 +86,7 @@ std::optional<std::string> CriteoTsvCodec::DecodeRecord(std::string_view record,
   if (label != "0" && label != "1")
     return fmt::format("column 1 (label): {} is neither 0 nor 1", Quoted(label));
   batch->label.push_back(label == "1" ? 1.0f : 0.0f);
+  batch->timestamp_ms.push_back(records.TimeOf(place));
   for (size_t i = 0; i < dense_; ++i) {
     const std::string_view field = fields.Next();
     if (field.empty()) {

@@ -9,6 +9,7 @@ void RawRecords::Clear() {
   origin_line = 0;
   bytes.clear();
   end.clear();
+  timestamp_ms.clear();
   faults.clear();
   marks.clear();
 }

@@ -27,14 +27,17 @@ struct RawRecords {
 
   int32_t partition = 0;
   uint64_t first_offset = 0;
-  std::string origin;             // file name or topic, for messages
-  uint64_t origin_line = 0;       // 1-based line of the first record in `origin`; 0: not a file
-  std::string bytes;              // records end to end, without separators
-  std::vector<uint32_t> end;      // end of each record in `bytes`
+  std::string origin;         // file name or topic, for messages
+  uint64_t origin_line = 0;   // 1-based line of the first record in `origin`; 0: not a file
+  std::string bytes;          // records end to end, without separators
+  std::vector<uint32_t> end;  // end of each record in `bytes`
+  // When the source took each record; empty where it does not say.
+  std::vector<int64_t> timestamp_ms;
   std::vector<Fault> faults;      // ascending by index
   std::vector<PublicMark> marks;  // ascending by offset, in [first_offset, end_offset()]
 
   size_t size() const { return end.size(); }
+  int64_t TimeOf(size_t i) const { return timestamp_ms.empty() ? 0 : timestamp_ms[i]; }
   uint64_t end_offset() const { return first_offset + end.size(); }
   std::string_view operator[](size_t i) const {
     const uint32_t begin = i == 0 ? 0 : end[i - 1];

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "event/codec.h"
+
+namespace tacit::event {
+
+// A codec whose records are decoded one by one. `Derived` has a type Scratch, what a run works with
+// so that nothing is allocated per record, and
+//   std::optional<std::string> DecodeRecord(const RawRecords&, size_t i, Scratch*, Batch*) const;
+// which appends the record's label, timestamp and columns or returns why not; what a bad record has
+// appended is cut off again here. Known at compile time: no virtual call per record.
+template <class Derived>
+class RunCodec : public Codec {
+ public:
+  void Decode(const RawRecords& records, Batch* batch, std::vector<DeadLetter>* dead) const final {
+    const Derived& codec = static_cast<const Derived&>(*this);
+    TACIT_CHECK(batch->size() == 0 || batch->partition == records.partition, "mixed partitions");
+    batch->partition = records.partition;
+    typename Derived::Scratch scratch = codec.MakeScratch(*batch);
+    auto fault = records.faults.begin();
+    for (size_t i = 0; i < records.size(); ++i) {
+      const BatchMark mark(*batch);
+      std::optional<std::string> reason;
+      if (fault != records.faults.end() && fault->index == i)
+        reason = (fault++)->reason;
+      else
+        reason = codec.DecodeRecord(records, i, &scratch, batch);
+      if (!reason) {
+        batch->offset.push_back(records.first_offset + i);
+        continue;
+      }
+      mark.CutBack(batch);
+      const uint64_t line = records.origin_line == 0 ? 0 : records.origin_line + i;
+      dead->push_back(
+          {records.origin, line, records.partition, records.first_offset + i, std::move(*reason)});
+    }
+  }
+
+ private:
+  // How far the batch's columns reach.
+  class BatchMark {
+   public:
+    explicit BatchMark(const Batch& batch)
+        : examples_(batch.size()),
+          rows_(batch.row.size()),
+          users_(batch.user.size()),
+          ids_(batch.event_id.size()) {}
+    void CutBack(Batch* batch) const {
+      batch->label.resize(examples_);
+      batch->timestamp_ms.resize(examples_);
+      batch->dense.resize(examples_ * batch->dense_width);
+      batch->slot_end.resize(examples_ * batch->slots);
+      batch->row.resize(rows_);
+      batch->user.Truncate(users_);
+      batch->event_id.Truncate(ids_);
+    }
+
+   private:
+    const size_t examples_, rows_, users_, ids_;
+  };
+};
+
+// A field as it may appear in a message: short, printable, in quotes.
+std::string Quoted(std::string_view field);
+
+}  // namespace tacit::event
