@@ -33,11 +33,16 @@ class RowSelector {
   // Writes down what its own queries cost a step: mechanism, sigma_selection and clip_selection, or
   // zcdp_rho.
   virtual void AddTo(privacy::Charge* charge) const = 0;
+  // As in Mechanism; an upper bound where that depends on the data, infinite for every row there
+  // is.
   virtual double ExpectedExtraRows() const = 0;
 
   virtual uint64_t state_version() const { return 0; }
   virtual std::string SaveState() const { return {}; }
-  virtual Status LoadState(std::string_view) { return {}; }
+  virtual Status LoadState(std::string_view bytes) {
+    if (bytes.empty()) return {};
+    return Fail(ErrorCode::kCorruption, "a state of a mechanism that keeps none");
+  }
 };
 
 // `space` must outlive what is made here.
@@ -51,7 +56,7 @@ std::unique_ptr<RowSelector> MakeVocabularyRows(std::unique_ptr<Vocabulary> voca
 struct ThresholdOptions {
   double sigma = 0;      // sigma1: noise on the contribution map, in units of clip
   double clip = 1;       // C1
-  double threshold = 0;  // tau
+  double threshold = 0;  // tau; infinite: no row ever
 };
 // DP-AdaFEST: rows whose noisy count of contributions reaches the threshold. With a vocabulary,
 // AdaFEST+: the same inside it, as if it were the whole id space.

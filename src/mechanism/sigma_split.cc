@@ -12,8 +12,13 @@ SigmaSplit SplitSigma(double sigma, double ratio) {
   return {.selection = ratio * gradient, .gradient = gradient};
 }
 
-double CombineSigma(const SigmaSplit& split) {
-  return split.selection * split.gradient / std::hypot(split.selection, split.gradient);
+double CombineSigma(std::initializer_list<double> sigmas) {
+  double inverse = 0;
+  for (double sigma : sigmas) {
+    TACIT_CHECK(sigma >= 0 && std::isfinite(sigma));
+    if (sigma > 0) inverse = std::hypot(inverse, 1 / sigma);
+  }
+  return 1 / inverse;
 }
 
 }  // namespace tacit::mechanism

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <initializer_list>
+
 namespace tacit::mechanism {
 
 // A step's noise, divided between its two queries.
@@ -12,7 +14,8 @@ struct SigmaSplit {
 // `sigma` does: (selection^-2 + gradient^-2)^(-1/2) = sigma. REQUIRES sigma > 0 and ratio > 0.
 SigmaSplit SplitSigma(double sigma, double ratio);
 
-// The other way round: both queries of a step see the same batch, so they are one Gaussian.
-double CombineSigma(const SigmaSplit& split);
+// The other way round, for any number of queries: all see the same batch, so they are one Gaussian
+// of (sum of sigma^-2)^(-1/2). A sigma of 0 stands for a query that is not asked.
+double CombineSigma(std::initializer_list<double> sigmas);
 
 }  // namespace tacit::mechanism

@@ -38,15 +38,18 @@ struct VocabularyOptions {
 // DP-FEST's set of rows worth writing, and the release it rests on (algorithms.md 5). One id space
 // over all tables. A unit counts once in every row that it activates; its counts are scaled as one
 // vector to the clip (Gumbel: each count is at most 1). The histogram is over the WHOLE id space:
-// rows nobody activated get noise too. Memory: 4 to 8 bytes per row of the space where the source
-// is a period. Until its first release it is empty.
+// rows nobody activated get noise too. Until its first release it is empty. What is observed adds
+// up until OpenPeriod; a process that goes down before loses it and is shown the period again.
+// Memory per row of the space where the source is a period: kGaussian 4 bytes, and 12 more while a
+// period is shown and released; kGumbel 4 while it is shown.
 class Vocabulary {
  public:
   virtual ~Vocabulary() = default;
 
   // Ascending.
   virtual std::span<const uint64_t> rows() const = 0;
-  virtual bool Contains(uint64_t row) const = 0;
+  // How many rows it has, or will have once there was a release.
+  virtual uint64_t keep() const = 0;
   // Noised counts over the id space, all periods together; empty where none are released.
   virtual std::span<const float> counts() const = 0;
 
@@ -61,7 +64,9 @@ class Vocabulary {
   virtual Status LoadState(std::string_view bytes) = 0;
 };
 
-// `space` must outlive the vocabulary.
+// `space` must outlive the vocabulary. REQUIRES at most kVocabularySpaceMax rows in it where the
+// source is a period: their counts are a part of the state.
+inline constexpr uint64_t kVocabularySpaceMax = uint64_t{1} << 29;
 std::unique_ptr<Vocabulary> MakeVocabulary(const RowSpace& space, VocabularyOptions options);
 
 }  // namespace tacit::mechanism

@@ -40,7 +40,7 @@ TEST(SplitSigma, CostsWhatOneGaussianDoes) {
       EXPECT_NEAR(split.selection / split.gradient, ratio, 1e-12 * ratio);
       EXPECT_NEAR(1 / std::pow(split.selection, 2) + 1 / std::pow(split.gradient, 2),
                   1 / (sigma * sigma), 1e-12 / (sigma * sigma));
-      EXPECT_NEAR(CombineSigma(split), sigma, 1e-14 * sigma);
+      EXPECT_NEAR(CombineSigma({split.selection, split.gradient}), sigma, 1e-14 * sigma);
     }
 }
 

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+
+#include "base/row_space.h"
+#include "mechanism/clipper.h"
+#include "mechanism/mechanism.h"
+#include "mechanism/row_selector.h"
+
+namespace tacit::mechanism {
+
+struct PrivateStepOptions {
+  double sigma_gradient = 0;  // sigma2: noise on the gradient, in units of the clip
+  double expected_batch = 0;  // public divisor
+  double sampling_rate = 1;   // of the participation that feeds it; for the charge
+};
+
+// A mechanism of two halves: the selector says which rows a step writes, the clipper bounds what a
+// unit adds to them; noise and divisor are the same for all. All Gaussian queries of a step see the
+// same batch and cost one Gaussian together; what a selector draws by Gumbel is charged beside it.
+// With a clip that adapts, the charge names the clip it began with, so that the charges of all
+// steps are equal. REQUIRES that the clipper was made for `sigma_gradient`; `space` must outlive
+// the mechanism.
+std::unique_ptr<Mechanism> MakePrivateStep(const RowSpace& space,
+                                           std::unique_ptr<RowSelector> selector,
+                                           std::unique_ptr<Clipper> clipper,
+                                           const PrivateStepOptions& options);
+
+}  // namespace tacit::mechanism
