@@ -56,8 +56,8 @@ struct LongPair {
 
 // The formula, from the same words.
 LongPair Formula(uint64_t a, uint64_t b) {
-  const auto low = static_cast<long double>((a & 0xfff) << 11 | (b & 0x7ff));
-  const long double u = (static_cast<long double>(a >> 12) + (low + 0.5L) * 0x1p-23L) * 0x1p-52L;
+  const auto low = static_cast<long double>((b & 0x7fe) | 1);
+  const long double u = (static_cast<long double>(a) * 0x1p11L + low) * 0x1p-75L;
   const long double radius = std::sqrt(-2 * std::log(u));
   const auto place = static_cast<long double>(b >> 11 & 0x7ffffffffffff);
   const long double angle =
@@ -86,7 +86,7 @@ TEST(GridGaussian, NormalsAgreeWithTheFormulaToFiftyBits) {
     ASSERT_LE(std::abs(static_cast<double>(second[i] - want.second)), allowed) << a << " " << b;
     largest = std::max(largest, static_cast<double>(want.radius));
   }
-  EXPECT_NEAR(largest, std::sqrt(2 * 76 * std::numbers::ln2), 1e-9);
+  EXPECT_NEAR(largest, std::sqrt(2 * 75 * std::numbers::ln2), 1e-9);
 }
 
 TEST(GridGaussian, IsTheNormalRoundedDownPlusItsDither) {
@@ -102,9 +102,11 @@ TEST(GridGaussian, IsTheNormalRoundedDownPlusItsDither) {
     AddGridPortable(bits.data(), stddev, dither_bits, values.data(), values.data() + kPairs,
                     kPairs);
     for (size_t i = 0; i < 2 * kPairs; ++i) {
-      const uint32_t word = bits[4 * kPairs + 2 * (i % kPairs) + i / kPairs];
-      const int64_t dither =
-          int64_t{word >> (32 - dither_bits)} + 1 - (int64_t{1} << dither_bits) / 2;
+      uint64_t word;
+      std::memcpy(&word, &bits[4 * kPairs + 2 * (i % kPairs)], 8);
+      const uint64_t width = uint64_t{1} << dither_bits;
+      const uint64_t drawn = i < kPairs ? word % width : word >> (64 - dither_bits);
+      const auto dither = static_cast<int64_t>(drawn + 1 - width / 2);
       EXPECT_NEAR(static_cast<double>(values[i] + 5 - dither), std::floor(z[i] * stddev),
                   std::abs(z[i] * stddev - std::round(z[i] * stddev)) < 1e-6 ? 1 : 0);
     }
