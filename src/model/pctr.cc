@@ -211,6 +211,14 @@ Status Pctr::ClippedSum(const Examples& examples, const Activations& activations
   return {};
 }
 
+void Pctr::RowScores(const Examples& examples, const Activations& activations, double clip,
+                     std::span<double> out) {
+  TACIT_CHECK(impl_->has_gradients && impl_->dlogit.size() == examples.size,
+              "RowScores follows Backward on the same examples");
+  TACIT_CHECK(clip > 0 && out.size() == activations.rows.size(), "a score per activated row");
+  impl_->row_gradients.Scores(examples, impl_->input_gradient.view(), clip, out);
+}
+
 void Pctr::Impl::Norms(const Examples& examples, const Activations& activations,
                        std::span<const uint32_t> kept_place, GroupNorms* norms) {
   FindExampleEnds(examples);

@@ -58,6 +58,11 @@ class Pctr {
   Status ClippedSum(const Examples& examples, const Activations& activations,
                     const RowSelection& selection, const ScaleRule& rule, StepGradient* sum,
                     GroupNorms* norms);
+  // Of the last Backward, per row of the activations: the sum over units of the norm of the unit's
+  // gradient of that row, each cut to `clip`. One unit moves each score by at most the clip, all in
+  // one direction.
+  void RowScores(const Examples& examples, const Activations& activations, double clip,
+                 std::span<double> out);
 
  private:
   struct Impl;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <numeric>
 
 #include "base/check.h"
 
@@ -16,6 +18,8 @@ constexpr double kToInteger = 0x1.8p52;
 [[gnu::always_inline]] inline int64_t Nearest(double x) {
   return std::bit_cast<int64_t>(x + kToInteger) - std::bit_cast<int64_t>(kToInteger);
 }
+
+constexpr double kScoreSteps = 0x1p24;  // to the clip
 
 // Calls body(slot, place) for every entry of one example.
 template <class Body>
@@ -106,23 +110,24 @@ RowGradients::UnitNorm RowGradients::NormOfRepeats(const Examples& examples,
 
 void RowGradients::AddTo(const Examples& examples, ops::ConstMatrix input_gradient,
                          std::span<const float> scale, StepGradient* sum) {
-  SortOccurrences(examples, *sum);
+  SortOccurrences(examples, sum->kept_place, sum->rows.size());
   workers_.Run(sum->rows.size(), [&](size_t begin, size_t end, size_t) {
     for (size_t row = begin; row < end; ++row) AddRow(input_gradient, scale, row, sum->Row(row));
   });
 }
 
-// Counting sort of the kept entries by row, stable.
-void RowGradients::SortOccurrences(const Examples& examples, const StepGradient& sum) {
-  occurrence_end_.assign(sum.rows.size(), 0);
+// Counting sort of the entries by row, stable; places of no row are left out.
+void RowGradients::SortOccurrences(const Examples& examples, std::span<const uint32_t> row_of_place,
+                                   size_t rows) {
+  occurrence_end_.assign(rows, 0);
   for (uint32_t place : examples.slot_row)
-    if (sum.kept_place[place] != kNone) ++occurrence_end_[sum.kept_place[place]];
+    if (row_of_place[place] != kNone) ++occurrence_end_[row_of_place[place]];
   uint32_t begin = 0;
   for (uint32_t& count : occurrence_end_) begin += std::exchange(count, begin);
   occurrence_.resize(begin);
   for (size_t i = 0; i < examples.size; ++i) {
     ForEachEntry(examples, i, slots(), EntryBegin(examples, i), [&](size_t slot, uint32_t place) {
-      const uint32_t row = sum.kept_place[place];
+      const uint32_t row = row_of_place[place];
       if (row == kNone) return;
       occurrence_[occurrence_end_[row]++] = {static_cast<uint32_t>(i), static_cast<uint32_t>(slot)};
     });
@@ -157,7 +162,7 @@ void RowGradients::AddRow(ops::ConstMatrix input_gradient, std::span<const float
 void RowGradients::SumOnGrid(const Examples& examples, ops::ConstMatrix input_gradient,
                              std::span<const float> scale, double step, StepGradient* sum) {
   TACIT_CHECK(scale.size() == examples.size, "only what is bounded can be rounded");
-  SortOccurrences(examples, *sum);
+  SortOccurrences(examples, sum->kept_place, sum->rows.size());
   sum->row_sums.assign(sum->row_values.size(), 0);
   workers_.Run(sum->rows.size(), [&](size_t begin, size_t end, size_t worker) {
     for (size_t row = begin; row < end; ++row)
@@ -192,6 +197,38 @@ void RowGradients::SumRowOnGrid(const Examples& examples, ops::ConstMatrix input
     }
     for (size_t c = 0; c < dim; ++c) to[c] += Nearest((*unit_sum)[c] * factor);
   }
+}
+
+void RowGradients::Scores(const Examples& examples, ops::ConstMatrix input_gradient, double clip,
+                          std::span<double> out) {
+  every_place_.resize(out.size());
+  std::iota(every_place_.begin(), every_place_.end(), 0u);
+  SortOccurrences(examples, every_place_, out.size());
+  workers_.Run(out.size(), [&](size_t begin, size_t end, size_t worker) {
+    for (size_t row = begin; row < end; ++row)
+      out[row] = ScoreRow(examples, input_gradient, clip, row, &unit_sums_[worker].sums);
+  });
+}
+
+// Occurrences of one unit stand side by side.
+double RowGradients::ScoreRow(const Examples& examples, ops::ConstMatrix input_gradient,
+                              double clip, size_t row, std::vector<double>* unit_sum) const {
+  double steps = 0;
+  const uint32_t end = occurrence_end_[row];
+  for (uint32_t i = row == 0 ? 0 : occurrence_end_[row - 1]; i < end;) {
+    const uint32_t unit = examples.unit_of[occurrence_[i].example];
+    const size_t dim = dim_[occurrence_[i].slot];
+    unit_sum->assign(dim, 0);
+    for (; i < end && examples.unit_of[occurrence_[i].example] == unit; ++i) {
+      const float* from = At(input_gradient, i, dim);
+      for (size_t c = 0; c < dim; ++c) (*unit_sum)[c] += from[c];
+    }
+    double squared = 0;
+    for (double x : *unit_sum) squared += x * x;
+    const double share = std::sqrt(squared) / clip;
+    if (std::isfinite(share)) steps += std::floor(std::min(share, 1.0) * kScoreSteps);
+  }
+  return steps / kScoreSteps * clip;
 }
 
 }  // namespace tacit::model

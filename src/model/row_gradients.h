@@ -38,6 +38,13 @@ class RowGradients {
   void SumOnGrid(const Examples& examples, ops::ConstMatrix input_gradient,
                  std::span<const float> scale, double step, StepGradient* sum);
 
+  // out[place] = over units, the sum of the norm of the unit's gradient of the row, each cut to
+  // `clip` and rounded down to a multiple of clip / 2^24. Sums of those are exact below 2^29 units:
+  // they depend neither on the order nor on the number of workers, and one unit moves none by more
+  // than the clip. A norm that is no finite number counts 0.
+  void Scores(const Examples& examples, ops::ConstMatrix input_gradient, double clip,
+              std::span<double> out);
+
  private:
   struct Occurrence {
     uint32_t example;
@@ -60,7 +67,10 @@ class RowGradients {
   UnitNorm NormOfRepeats(const Examples& examples, std::span<const uint32_t> kept_place,
                          uint32_t unit, size_t first, size_t last, ops::ConstMatrix input_gradient,
                          UnitSums* scratch) const;
-  void SortOccurrences(const Examples& examples, const StepGradient& sum);
+  void SortOccurrences(const Examples& examples, std::span<const uint32_t> row_of_place,
+                       size_t rows);
+  double ScoreRow(const Examples& examples, ops::ConstMatrix input_gradient, double clip,
+                  size_t row, std::vector<double>* unit_sum) const;
   void AddRow(ops::ConstMatrix input_gradient, std::span<const float> scale, size_t row,
               std::span<float> out) const;
   void SumRowOnGrid(const Examples& examples, ops::ConstMatrix input_gradient,
@@ -76,6 +86,7 @@ class RowGradients {
   const std::vector<uint32_t> column_, dim_;
   WorkerPool& workers_;
   std::vector<UnitSums> unit_sums_;       // per worker
+  std::vector<uint32_t> every_place_;     // 0, 1, 2, ...
   std::vector<uint32_t> occurrence_end_;  // per row of the sum
   std::vector<Occurrence> occurrence_;
 };
