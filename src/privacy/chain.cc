@@ -74,7 +74,7 @@ bool NearlyCovers(Spending whole, const Spending& part) {
 struct Running {
   const LedgerEntry* last = nullptr;
   Spending charged;  // by a unit that was in every step of the learner
-  EpsilonMeter meter;
+  EpsilonMeter meter, step_meter;
 
   // The worst unit was in at least one of the run's steps, or was the worst before; it was in each
   // step there ever was at most once.
@@ -110,6 +110,10 @@ struct Running {
                            : Near(entry.epsilon, most);
     if (!right)
       return Wrong(entry, i, fmt::format("epsilon {} where it must be {}", entry.epsilon, most));
+    // Whoever was in one of the steps has spent no more than the worst unit.
+    const Spending step = Spending::Of(entry.charge, 1);
+    if (step_meter.Bounds(step, Delta(entry.delta)).lower > entry.epsilon * (1 + kSlack))
+      return Wrong(entry, i, "one step of it costs more than the worst unit has spent");
     return {};
   }
 

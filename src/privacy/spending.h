@@ -24,9 +24,10 @@ struct Spending {
     friend bool operator==(const Sampled&, const Sampled&) = default;
   };
 
-  double mu_squared = 0;         // infinite: unbounded
-  double rho = 0;                // finite
-  std::vector<Sampled> sampled;  // ascending by (noise_multiplier, sampling_rate), counts above 0
+  double mu_squared = 0;  // infinite: unbounded
+  double rho = 0;         // finite
+  std::vector<Sampled> sampled =
+      {};  // ascending by (noise_multiplier, sampling_rate), counts above 0
 
   // So many steps of this charge, the unit eligible for each.
   static Spending Of(const Charge& charge, uint64_t steps);

@@ -1,0 +1,187 @@
+#include "privacy/forecast.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tacit::privacy {
+namespace {
+
+constexpr double kDayMs = 86400e3;
+constexpr double kHorizonMs = 100 * 365.25 * kDayMs;
+// A history shorter than this says nothing about days to come.
+constexpr int64_t kLeastHistoryMs = 1000;
+constexpr uint64_t kLeastSteps = 10;
+
+uint64_t CountOf(const Spending& spending) {
+  uint64_t count = 0;
+  for (const Spending::Sampled& s : spending.sampled) count += s.count;
+  return count;
+}
+
+// What one composition has over another, part by part; of neither less than nothing.
+Spending Difference(const Spending& more, const Spending& less) {
+  Spending difference{.mu_squared = std::max(0.0, more.mu_squared - less.mu_squared),
+                      .rho = std::max(0.0, more.rho - less.rho)};
+  for (Spending::Sampled s : more.sampled) {
+    for (const Spending::Sampled& had : less.sampled)
+      if (had.noise_multiplier == s.noise_multiplier && had.sampling_rate == s.sampling_rate)
+        s.count -= std::min(s.count, had.count);
+    if (s.count > 0) difference.sampled.push_back(s);
+  }
+  return difference;
+}
+
+// Counts round up: a step that has begun has been made.
+Spending Scaled(const Spending& spending, double by) {
+  Spending scaled{.mu_squared = spending.mu_squared * by, .rho = spending.rho * by};
+  for (Spending::Sampled s : spending.sampled) {
+    s.count = static_cast<uint64_t>(std::ceil(static_cast<double>(s.count) * by));
+    if (s.count > 0) scaled.sampled.push_back(s);
+  }
+  return scaled;
+}
+
+}  // namespace
+
+Growth Growth::Of(std::span<const LedgerEntry> entries, std::string_view learner) {
+  std::vector<const LedgerEntry*> own;
+  for (const LedgerEntry& entry : entries)
+    if (entry.learner == learner) own.push_back(&entry);
+  Growth growth;
+  if (!own.empty()) growth.Observe(own);
+  return growth;
+}
+
+void Growth::Observe(const std::vector<const LedgerEntry*>& own) {
+  now_ = own.back()->worst;
+  begin_ms_ = own.front()->first_time_ms;
+  uint64_t steps = 0, sampled_steps = 0;
+  for (const LedgerEntry* entry : own) {
+    end_ms_ = std::max(end_ms_, entry->last_time_ms);
+    steps += entry->steps;
+    if (entry->charge.sampling_rate < 1) sampled_steps += entry->steps;
+  }
+  if (!now_.bounded()) {
+    kind_ = Kind::kUnbounded;
+    return;
+  }
+  const bool enough = end_ms_ - begin_ms_ >= kLeastHistoryMs && steps >= kLeastSteps;
+  if (own.front()->unit == Unit::kUser) {
+    kind_ = enough ? Kind::kByStep : Kind::kTooLittle;
+    gained_ = now_;
+    gains_ = static_cast<double>(steps);
+    return;
+  }
+  // A step on records used before begins a run of its own, unless steps are sampled. What is
+  // charged for the first time is no use again.
+  for (size_t i = 1; i < own.size(); ++i) {
+    const Spending gain = Difference(own[i]->worst, own[i - 1]->worst);
+    const bool charged_before = std::any_of(own.begin(), own.begin() + static_cast<ptrdiff_t>(i),
+                                            [&](auto* e) { return e->charge == own[i]->charge; });
+    if (gain.empty() || !charged_before) continue;
+    ++gains_;
+    gained_.Add(gain);
+    last_gain_ms_ = own[i]->first_time_ms;
+  }
+  if (gains_ > 0) {
+    kind_ = enough && last_gain_ms_ > begin_ms_ ? Kind::kByPass : Kind::kTooLittle;
+  } else if (sampled_steps > 0 && CountOf(now_) >= sampled_steps) {
+    kind_ = Kind::kTooLittle;  // still the first period: every step was on the same records
+  } else {
+    kind_ = Kind::kConstant;
+  }
+}
+
+Spending Growth::AfterOneMore() const {
+  Spending then = now_;
+  if (kind_ == Kind::kByStep) then.Add(Scaled(gained_, 1 / gains_));
+  return then;
+}
+
+Spending Growth::At(double time_ms) const {
+  double share = 0;  // of what was gained, once more
+  if (kind_ == Kind::kByStep) {
+    share = (time_ms - static_cast<double>(end_ms_)) / static_cast<double>(end_ms_ - begin_ms_);
+  } else if (kind_ == Kind::kByPass) {
+    const double each = static_cast<double>(last_gain_ms_ - begin_ms_) / gains_;
+    // One that is overdue may come at any time from the next on.
+    const double last = static_cast<double>(last_gain_ms_), end = static_cast<double>(end_ms_);
+    share = std::floor((time_ms - (last + each > end ? last : end)) / each) / gains_;
+  }
+  Spending then = now_;
+  if (share > 0) then.Add(Scaled(gained_, share));
+  return then;
+}
+
+namespace {
+
+// Whether there is room for one more step of those that cost with every step.
+bool MayStep(std::span<const Growth> growths, const TotalBudget& budget) {
+  Spending sum;
+  for (const Growth& growth : growths) sum.Add(growth.AfterOneMore());
+  return EpsilonMeter().Bounds(sum, Delta(budget.delta)).upper <= budget.epsilon;
+}
+
+double EpsilonAt(std::span<const Growth> growths, double time_ms, double delta) {
+  Spending sum;
+  for (const Growth& growth : growths) sum.Add(growth.At(time_ms));
+  return EpsilonMeter().Bounds(sum, Delta(delta)).upper;
+}
+
+// The first moment at which the budget is crossed, to the minute or a ten-thousandth of the way.
+double CrossingAfter(std::span<const Growth> growths, const TotalBudget& budget, double from) {
+  const auto crossed = [&](double ahead) {
+    return EpsilonAt(growths, from + ahead, budget.delta) > budget.epsilon;
+  };
+  double low = 0, high = 60e3;
+  while (high < kHorizonMs && !crossed(high)) {
+    low = high;
+    high *= 2;
+  }
+  if (high >= kHorizonMs && !crossed(kHorizonMs)) return kHorizonMs;
+  high = std::min(high, kHorizonMs);
+  while (high - low > std::max(60e3, 1e-4 * high)) {
+    const double middle = low + (high - low) / 2;
+    (crossed(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+}  // namespace
+
+Forecast Foretell(std::span<const Growth> growths, const TotalBudget& budget) {
+  Forecast forecast{.budget = budget.epsilon, .delta = budget.delta};
+  bool grows = false, too_little = false, nothing = true, unbounded = false;
+  for (const Growth& growth : growths) {
+    using Kind = Growth::Kind;
+    if (growth.kind() == Kind::kNothing) continue;
+    forecast.begin_ms =
+        nothing ? growth.begin_ms() : std::min(forecast.begin_ms, growth.begin_ms());
+    forecast.end_ms = std::max(forecast.end_ms, growth.end_ms());
+    nothing = false;
+    unbounded |= growth.kind() == Kind::kUnbounded;
+    too_little |= growth.kind() == Kind::kTooLittle;
+    grows |= growth.kind() == Kind::kByStep || growth.kind() == Kind::kByPass;
+  }
+  const double from = static_cast<double>(forecast.end_ms);
+  forecast.epsilon = EpsilonAt(growths, from, budget.delta);
+  using Kind = Forecast::Kind;
+  if (unbounded || !std::isfinite(budget.epsilon) || !(budget.epsilon > 0)) {
+    forecast.kind = Kind::kNoBudget;
+  } else if (nothing) {
+    forecast.kind = Kind::kNothingSpent;
+  } else if (!MayStep(growths, budget)) {
+    forecast.kind = Kind::kExhausted;
+  } else if (too_little) {
+    forecast.kind = Kind::kTooLittleHistory;
+  } else if (!grows) {
+    forecast.kind = Kind::kConstant;
+  } else {
+    const double ahead = CrossingAfter(growths, budget, from);
+    forecast.kind = ahead < kHorizonMs ? Kind::kRunsOut : Kind::kBeyondHorizon;
+    forecast.runs_out_ms = forecast.end_ms + static_cast<int64_t>(ahead);
+  }
+  return forecast;
+}
+
+}  // namespace tacit::privacy

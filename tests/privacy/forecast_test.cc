@@ -1,0 +1,151 @@
+#include "privacy/forecast.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ledger_fixture.h"
+#include "privacy/gaussian.h"
+
+namespace tacit::privacy {
+namespace {
+
+constexpr int64_t kDay = 86400 * 1000;
+constexpr int64_t kStart = 1'700'000'000'000;
+
+class ForecastTest : public ::testing::Test {
+ protected:
+  void Declare(const std::string& learner, Unit unit, ParticipationMode mode) {
+    Promise promise = PromiseOf(learner);
+    promise.unit = unit;
+    promise.participation = mode;
+    ASSERT_TRUE(ledger.Declare(promise));
+  }
+  // One step of `learner` on [begin, end), made `at` days after the start.
+  void Step(const std::string& learner, double at, uint64_t begin, uint64_t end,
+            double noise_multiplier = 2, double rate = 1) {
+    CommitCharge step = StepOf(learner, begin, end);
+    step.charge = {.mechanism = MechanismKind::kDpSgd,
+                   .noise_multiplier = noise_multiplier,
+                   .sigma_gradient = noise_multiplier,
+                   .sampling_rate = rate};
+    ledger.Append(CommitSeq(++commit), kStart + static_cast<int64_t>(at * kDay), {&step, 1}, kSalt,
+                  "test");
+  }
+  Forecast Of(const std::string& learner, double epsilon) {
+    const Growth growth = Growth::Of(ledger.entries(), learner);
+    return Foretell({&growth, 1}, {.epsilon = epsilon, .delta = 1e-6});
+  }
+  Ledger ledger;
+  uint64_t commit = 0;
+};
+
+// What mu^2 an epsilon allows, from the closed form's inverse.
+double MuSquaredAt(double epsilon) {
+  return std::pow(GaussianMu(Epsilon(epsilon), Delta(1e-6)), 2);
+}
+
+TEST_F(ForecastTest, OnceOverFreshRecordsNeverRunsOut) {
+  Declare("ctr", Unit::kEvent, ParticipationMode::kOnce);
+  for (uint64_t i = 0; i < 100; ++i) Step("ctr", 0.1 * i, 10 * i, 10 * i + 10);
+  const Forecast forecast = Of("ctr", 3);
+  EXPECT_EQ(forecast.kind, Forecast::Kind::kConstant);
+  EXPECT_EQ(forecast.epsilon, ledger.Learners()[0].epsilon);
+}
+
+TEST_F(ForecastTest, AUsersStepsRunOutWhenTheirMuIsSpent) {
+  Declare("next", Unit::kUser, ParticipationMode::kOnce);
+  const double each = 1.0 / 400;
+  for (uint64_t i = 0; i <= 100; ++i) Step("next", 0.1 * i, 0, 10, 20);
+  const Forecast forecast = Of("next", 4);
+  ASSERT_EQ(forecast.kind, Forecast::Kind::kRunsOut);
+  // 101 steps in 10 days; the budget allows so many more.
+  const double days = (MuSquaredAt(4) / each - 101) * 10 / 101;
+  EXPECT_NEAR(static_cast<double>(forecast.runs_out_ms - forecast.end_ms) / kDay, days,
+              1e-3 * days);
+  EXPECT_EQ(forecast.end_ms, kStart + 10 * kDay);
+  // A straight line in epsilon would be weeks off.
+  const double line = 10 * (4 - forecast.epsilon) / forecast.epsilon;
+  EXPECT_GT(std::abs(line - days), 10);
+}
+
+TEST_F(ForecastTest, AUsersSampledStepsAreComposedByTheAccountant) {
+  Declare("next", Unit::kUser, ParticipationMode::kPoisson);
+  for (uint64_t i = 0; i <= 200; ++i) Step("next", 0.05 * i, 0, 10, 1, 0.01);
+  const Forecast forecast = Of("next", 3);
+  ASSERT_EQ(forecast.kind, Forecast::Kind::kRunsOut);
+  const double steps = 201.0 * (1 + static_cast<double>(forecast.runs_out_ms - forecast.end_ms) /
+                                        static_cast<double>(forecast.end_ms - forecast.begin_ms));
+  const auto epsilon = [](double count) {
+    return PldUpperEpsilon(Event::PoissonGaussian(1, 0.01), static_cast<uint64_t>(count),
+                           Adjacency::kAddRemove, Delta(1e-6))
+        .value();
+  };
+  EXPECT_GT(epsilon(steps * 1.01), 3);
+  EXPECT_LT(epsilon(steps * 0.99), 3);
+}
+
+TEST_F(ForecastTest, PassesOverTheSameRecordsRunOutAtTheBeginningOfOne) {
+  Declare("ctr", Unit::kEvent, ParticipationMode::kOnce);
+  // Passes of four days each; the third is half done.
+  for (int i = 0; i < 25; ++i) Step("ctr", 0.4 * i, 10 * (i % 10), 10 * (i % 10) + 10);
+  // Room for five passes: the sixth, on day 20, has none.
+  const Forecast forecast =
+      Of("ctr", GaussianEpsilon(std::sqrt(5 * 0.25 + 0.1), Delta(1e-6)).value);
+  ASSERT_EQ(forecast.kind, Forecast::Kind::kRunsOut);
+  EXPECT_NEAR(static_cast<double>(forecast.runs_out_ms - kStart) / kDay, 20, 0.01);
+}
+
+TEST_F(ForecastTest, AReleaseBesideTheStepsIsNoGrowth) {
+  Declare("next", Unit::kEvent, ParticipationMode::kOnce);
+  for (int period = 0; period < 12; ++period) {
+    const uint64_t begin = 100 * static_cast<uint64_t>(period);
+    Step("next", period, begin, begin + 100);
+    Step("next", period + 0.5, begin, begin + 100, 7);
+  }
+  EXPECT_EQ(Of("next", 8).kind, Forecast::Kind::kConstant);
+}
+
+TEST_F(ForecastTest, SaysWhenThereIsTooLittleToGoBy) {
+  EXPECT_EQ(Of("next", 4).kind, Forecast::Kind::kNothingSpent);
+  Declare("next", Unit::kUser, ParticipationMode::kOnce);
+  for (int i = 0; i < 5; ++i) Step("next", i, 0, 10, 20);
+  EXPECT_EQ(Of("next", 4).kind, Forecast::Kind::kTooLittleHistory);  // five steps
+  // The first period of a sampled stream: all steps were on the same records.
+  Declare("ctr", Unit::kEvent, ParticipationMode::kPoisson);
+  for (int i = 0; i < 20; ++i) Step("ctr", i, 0, 10, 1, 0.01);
+  EXPECT_EQ(Of("ctr", 8).kind, Forecast::Kind::kTooLittleHistory);
+  for (int i = 0; i < 20; ++i) Step("ctr", 20 + i, 10, 20, 1, 0.01);
+  EXPECT_EQ(Of("ctr", 8).kind, Forecast::Kind::kConstant);
+}
+
+TEST_F(ForecastTest, KnowsABudgetThatIsSpentAndOneThatIsNone) {
+  Declare("next", Unit::kUser, ParticipationMode::kOnce);
+  for (int i = 0; i < 20; ++i) Step("next", i, 0, 10, 20);
+  const double epsilon = ledger.Learners()[0].epsilon;
+  EXPECT_EQ(Of("next", epsilon).kind, Forecast::Kind::kExhausted);
+  EXPECT_EQ(Of("next", epsilon * 1.001).kind, Forecast::Kind::kExhausted);
+  EXPECT_EQ(Of("next", epsilon * 1.2).kind, Forecast::Kind::kRunsOut);
+  EXPECT_EQ(Of("next", INFINITY).kind, Forecast::Kind::kNoBudget);
+  EXPECT_EQ(Of("next", 1e4).kind, Forecast::Kind::kBeyondHorizon);
+  CommitCharge open = StepOf("next", 0, 10);
+  open.charge = {};
+  ledger.Append(CommitSeq(99), kStart + 30 * kDay, {&open, 1}, kSalt, "test");
+  EXPECT_EQ(Of("next", 4).kind, Forecast::Kind::kNoBudget);
+}
+
+TEST_F(ForecastTest, TheTotalRunsOutBeforeItsParts) {
+  Declare("a", Unit::kUser, ParticipationMode::kOnce);
+  Declare("b", Unit::kUser, ParticipationMode::kOnce);
+  for (int i = 0; i <= 100; ++i)
+    for (const char* learner : {"a", "b"}) Step(learner, 0.1 * i, 0, 10, 20);
+  const Growth growths[] = {Growth::Of(ledger.entries(), "a"), Growth::Of(ledger.entries(), "b")};
+  const Forecast total = Foretell(growths, {.epsilon = 4, .delta = 1e-6});
+  ASSERT_EQ(total.kind, Forecast::Kind::kRunsOut);
+  EXPECT_EQ(total.epsilon, ledger.Total().epsilon);
+  const double days = (MuSquaredAt(4) * 400 / 2 - 101) * 10 / 101;
+  EXPECT_NEAR(static_cast<double>(total.runs_out_ms - total.end_ms) / kDay, days, 1e-3 * days);
+}
+
+}  // namespace
+}  // namespace tacit::privacy
