@@ -10,16 +10,21 @@ namespace {
 
 using event::PublicMark;
 
+constexpr uint64_t kOffsetsMax = uint64_t{1} << 62;
+
 // A step with all its offsets is held until the next record or mark of its partition: only then is
 // it known whether a mark stands at its end. So steps and their marks do not depend on how the
 // source cut its frames.
 class OnceParticipation final : public Participation {
  public:
   explicit OnceParticipation(OnceOptions options)
-      : offsets_per_step_(options.offsets_per_step), position_(std::move(options.start)) {
-    TACIT_CHECK(offsets_per_step_ > 0, "a step without offsets");
+      : offsets_per_step_(options.offsets_per_step),
+        files_per_step_(options.files_per_step),
+        position_(std::move(options.start)) {
+    TACIT_CHECK(offsets_per_step_ > 0 && offsets_per_step_ <= kOffsetsMax, "no size of a step");
+    TACIT_CHECK(files_per_step_ > 0, "a step without files");
     for (const OffsetRange& next : position_.next)
-      pending_.push_back({next.partition, next.begin, next.begin, {}});
+      pending_.push_back({next.partition, next.begin, next.begin, 0, {}});
   }
 
   bool Feed(const event::RawRecords& frame, const event::Batch& examples,
@@ -36,6 +41,7 @@ class OnceParticipation final : public Participation {
   struct Pending {
     int32_t partition = 0;
     uint64_t begin = 0, end = 0;
+    uint32_t files_ended = 0;  // since `begin`
     event::Batch examples;
   };
 
@@ -44,6 +50,7 @@ class OnceParticipation final : public Participation {
   bool EmitPending(Pending* pending, const PublicMark* mark, const Emit& emit);
 
   const uint64_t offsets_per_step_;
+  const uint32_t files_per_step_;
   Position position_;
   std::vector<Pending> pending_;  // in the order of position_.next
 };
@@ -55,7 +62,7 @@ OnceParticipation::Pending* OnceParticipation::FindOrAdd(const event::RawRecords
   const OffsetRange start{frame.partition, frame.first_offset, frame.first_offset};
   position_.period_start.push_back(start);
   position_.next.push_back(start);
-  pending_.push_back({frame.partition, frame.first_offset, frame.first_offset, {}});
+  pending_.push_back({frame.partition, frame.first_offset, frame.first_offset, 0, {}});
   return &pending_.back();
 }
 
@@ -75,6 +82,7 @@ bool OnceParticipation::EmitPending(Pending* pending, const PublicMark* mark, co
   step.examples = std::move(pending->examples);
 
   pending->begin = pending->end;
+  pending->files_ended = 0;
   pending->examples = EmptyLike(step.examples);
   return emit(std::move(step));
 }
@@ -90,8 +98,10 @@ bool OnceParticipation::Feed(const event::RawRecords& frame, const event::Batch&
   size_t example = 0;
   auto mark = frame.marks.begin();
   for (;;) {
-    for (; mark != frame.marks.end() && mark->offset == pending->end; ++mark)
+    for (; mark != frame.marks.end() && mark->offset == pending->end; ++mark) {
+      if (pending->begin == pending->end || ++pending->files_ended < files_per_step_) continue;
       if (!EmitPending(pending, &*mark, emit)) return false;
+    }
     if (pending->end == frame.end_offset()) break;
     if (pending->end - pending->begin == offsets_per_step_ && !EmitPending(pending, nullptr, emit))
       return false;

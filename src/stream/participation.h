@@ -59,19 +59,23 @@ class Participation {
 // `once`, unit event: a step is the next `offsets_per_step` offsets of the partition, cut short at
 // a file end; every event is in exactly one step per pass. Steps may be empty: they still count.
 struct OnceOptions {
-  uint64_t offsets_per_step = 2048;
+  uint64_t offsets_per_step = 2048;  // at most 2^62
   Position start;
+  uint32_t files_per_step = 1;  // how many file ends cut a step short
 };
 std::unique_ptr<Participation> MakeOnceParticipation(OnceOptions options);
 
-// `poisson`, unit event: a period is the next `offsets_per_period` offsets, cut short at a file
-// end, and is held until it is closed. Then `steps_per_period` steps are taken of it, each event in
-// each of them with probability `sampling_rate`, independently; the coins are the CSPRNG's. While
-// its steps last, a position points at the period's beginning: after a crash it is read again, and
-// the steps not yet taken draw fresh coins. Before the first step of a period its events come as
-// previews, so that progressive evaluation predicts them before any is learnt from.
+// `poisson`, unit event: a period is the next `offsets_per_period` offsets, cut short at the
+// `files_per_period`-th file end since it began, and is held until it is closed. (An empty file at
+// its very beginning is not counted: read again from there, it would not be seen.) Then
+// `steps_per_period` steps are taken of it, each event in each of them with probability
+// `sampling_rate`, independently; the coins are the CSPRNG's. While its steps last, a position
+// points at the period's beginning: after a crash it is read again, and the steps not yet taken
+// draw fresh coins. Before the first step of a period its events come as previews, so that
+// progressive evaluation predicts them before any is learnt from.
 struct PoissonOptions {
-  uint64_t offsets_per_period = 0;
+  uint64_t offsets_per_period = 0;  // 0: as many as there are
+  uint32_t files_per_period = 1;
   uint64_t steps_per_period = 0;
   double sampling_rate = 0;  // in (0, 1]
   Position start;

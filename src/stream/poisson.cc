@@ -8,6 +8,7 @@ namespace tacit::stream {
 namespace {
 
 constexpr size_t kPreviewExamples = 4096;
+constexpr uint64_t kUnbounded = uint64_t{1} << 62;
 
 void SetUnits(StepBatch* step) {
   step->units = static_cast<uint32_t>(step->examples.size());
@@ -22,8 +23,10 @@ class PoissonParticipation final : public Participation {
       : options_(std::move(options)), coins_(std::move(coins)), position_(options_.start) {
     TACIT_CHECK(options_.steps_per_period > 0, "a period without steps");
     TACIT_CHECK(options_.sampling_rate > 0 && options_.sampling_rate <= 1);
-    periods_ = MakeOnceParticipation(
-        {.offsets_per_step = options_.offsets_per_period, .start = options_.start});
+    const uint64_t offsets = options_.offsets_per_period;
+    periods_ = MakeOnceParticipation({.offsets_per_step = offsets == 0 ? kUnbounded : offsets,
+                                      .start = options_.start,
+                                      .files_per_step = options_.files_per_period});
   }
 
   bool Feed(const event::RawRecords& frame, const event::Batch& examples,

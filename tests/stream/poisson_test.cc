@@ -194,5 +194,61 @@ TEST(PoissonParticipation, GoesOnInTheMiddleOfAPeriod) {
   }
 }
 
+// Ranges of the periods, in order.
+std::vector<std::pair<uint64_t, uint64_t>> Periods(const std::vector<StepBatch>& steps) {
+  std::vector<std::pair<uint64_t, uint64_t>> periods;
+  for (const StepBatch& step : steps) {
+    if (step.preview) continue;
+    const std::pair<uint64_t, uint64_t> range{step.ranges[0].begin, step.ranges[0].end};
+    if (periods.empty() || periods.back() != range) periods.push_back(range);
+  }
+  return periods;
+}
+
+TEST(PoissonParticipation, APeriodOfSeveralFilesIsClosedByTheLastOfThem) {
+  using Ranges = std::vector<std::pair<uint64_t, uint64_t>>;
+  const std::vector<uint64_t> ends = {300, 700, 1000, 1400, 1500};
+  const auto periods = [&](uint64_t offsets, uint32_t files, std::vector<uint64_t> at) {
+    return Periods(Collect({.offsets_per_period = offsets,
+                            .files_per_period = files,
+                            .steps_per_period = 2,
+                            .sampling_rate = 0.5,
+                            .start = {}},
+                           1500, std::move(at), 9));
+  };
+  EXPECT_EQ(periods(0, 2, ends), (Ranges{{0, 700}, {700, 1400}, {1400, 1500}}));
+  EXPECT_EQ(periods(0, 4, ends), (Ranges{{0, 1400}, {1400, 1500}}));
+  EXPECT_EQ(periods(0, 9, ends), (Ranges{{0, 1500}}));
+  // Offsets close it too, and the files are counted from there.
+  EXPECT_EQ(periods(500, 2, ends), (Ranges{{0, 500}, {500, 1000}, {1000, 1500}}));
+  // An empty file counts, but not at a period's very beginning.
+  EXPECT_EQ(periods(0, 2, {300, 300, 700, 700, 1500}), (Ranges{{0, 300}, {300, 700}, {700, 1500}}));
+}
+
+// Wherever it stops, the periods are those of a run that never stopped: files that ended inside the
+// period under way are seen, and counted, again.
+TEST(PoissonParticipation, GoesOnInAPeriodOfSeveralFiles) {
+  PoissonOptions options{.offsets_per_period = 0,
+                         .files_per_period = 3,
+                         .steps_per_period = 4,
+                         .sampling_rate = 0.2,
+                         .start = {}};
+  const std::vector<uint64_t> ends = {100, 250, 250, 400, 500, 800, 900, 1000, 1100};
+  const auto whole = Collect(options, 1200, ends, 5);
+  const auto periods = Periods(whole);
+  ASSERT_EQ(periods.size(), 4u);
+  for (uint64_t crash = 1; crash < 16; ++crash) {
+    SCOPED_TRACE(crash);
+    options.start = {};
+    auto steps = Collect(options, 1200, ends, 5, crash);
+    while (steps.back().preview) steps.pop_back();
+    options.start = steps.back().after;
+    EXPECT_EQ(options.start.next[0].begin, periods[crash / 4].first);
+    const auto rest = Periods(Collect(options, 1200, ends, 6));
+    EXPECT_EQ(rest,
+              (std::vector(periods.begin() + static_cast<ptrdiff_t>(crash / 4), periods.end())));
+  }
+}
+
 }  // namespace
 }  // namespace tacit::stream
