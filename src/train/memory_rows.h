@@ -2,11 +2,11 @@
 
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "store/delta.h"
 #include "store/working_rows.h"
+#include "train/row_map.h"
 
 namespace tacit::train {
 
@@ -25,8 +25,12 @@ class MemoryRows final : public store::WorkingRows {
   float* Create(uint64_t row);
 
   store::RowLayout layout_;
-  std::unordered_map<uint64_t, float*> places_;
-  std::vector<std::unique_ptr<float[]>> slabs_;
+  struct Free {
+    void operator()(float* slab) const { std::free(slab); }
+  };
+
+  RowMap<float*> places_;
+  std::vector<std::unique_ptr<float[], Free>> slabs_;
   float* next_ = nullptr;  // first free float of the last slab
   size_t slab_free_ = 0;   // floats left there
   uint64_t bytes_ = 0;

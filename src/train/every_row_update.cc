@@ -1,0 +1,74 @@
+#include "train/every_row_update.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.h"
+
+namespace tacit::train {
+namespace {
+
+// Numbers in a chunk: enough work that waking the workers does not show, 16 MiB of rows to hold.
+constexpr size_t kChunkFloats = size_t{1} << 22;
+// Numbers of noise between drawing and applying: they and the rows stay in the nearest cache.
+constexpr size_t kBlockFloats = 2048;
+
+}  // namespace
+
+Status EveryRowUpdate::Apply(mechanism::Mechanism& mechanism, noise::NoiseSource& noise,
+                             model::StepGradient& gradient, store::WorkingRows& rows) {
+  for (const RowSpace::Table& table : space_.tables()) {
+    const size_t most = std::max<size_t>(1, kChunkFloats / table.dim);
+    for (uint64_t done = 0; done < table.rows; done += most) {
+      const Chunk chunk{.first = table.first + done,
+                        .rows = std::min<uint64_t>(most, table.rows - done),
+                        .dim = table.dim,
+                        .row_floats = table.dim + optimizer_.StateFloats(table.dim)};
+      TACIT_RETURN_IF_ERROR(ApplyChunk(chunk, mechanism, noise, gradient, rows));
+    }
+  }
+  return {};
+}
+
+Status EveryRowUpdate::ApplyChunk(const Chunk& chunk, mechanism::Mechanism& mechanism,
+                                  noise::NoiseSource& noise, model::StepGradient& gradient,
+                                  store::WorkingRows& rows) {
+  ids_.resize(chunk.rows);
+  std::iota(ids_.begin(), ids_.end(), chunk.first);
+  pointers_.resize(chunk.rows);
+  TACIT_RETURN_IF_ERROR(rows.Gather(ids_, pointers_));
+  // Cut by numbers, which is what the work is in; a row belongs to the part its first one is in.
+  const auto row_at = [&](size_t number) { return (number + chunk.dim - 1) / chunk.dim; };
+  noise.ForParts(chunk.rows * chunk.dim, [&](size_t begin, size_t end, noise::NoiseSource& source) {
+    ApplyRows(chunk, row_at(begin), row_at(end), mechanism, source, gradient);
+  });
+  rows.MarkChanged(ids_);
+  return {};
+}
+
+void EveryRowUpdate::ApplyRows(const Chunk& chunk, size_t begin, size_t end,
+                               mechanism::Mechanism& mechanism, noise::NoiseSource& noise,
+                               model::StepGradient& gradient) const {
+  const size_t block = std::max<size_t>(1, kBlockFloats / chunk.dim);
+  std::vector<float> untouched(std::min(block, end - begin) * chunk.dim);
+  const auto& touched = gradient.rows;
+  auto next = std::lower_bound(touched.begin(), touched.end(), chunk.first + begin);
+  for (; begin < end; begin += block) {
+    const size_t stop = std::min(end, begin + block);
+    const auto last = std::lower_bound(next, touched.end(), chunk.first + stop);
+    const auto own = static_cast<size_t>(last - next);
+    mechanism.FillUntouched(noise, std::span(untouched).first((stop - begin - own) * chunk.dim));
+    const float* drawn = untouched.data();
+    for (size_t i = begin; i < stop; ++i) {
+      std::span<const float> update(drawn, chunk.dim);
+      if (next != last && *next == chunk.first + i) {
+        update = gradient.Row(static_cast<size_t>(next++ - touched.begin()));
+      } else {
+        drawn += chunk.dim;
+      }
+      optimizer_.StepRow(update, {pointers_[i], chunk.row_floats});
+    }
+  }
+}
+
+}  // namespace tacit::train
