@@ -34,4 +34,25 @@ class Codec {
 // how many of each. `transform` must outlive the codec.
 std::unique_ptr<Codec> MakeCriteoTsvCodec(const FeatureTransform& transform);
 
+// What becomes of an example that lacks a feature of the schema.
+enum class MissingPolicy {
+  kDefault,  // it has the missing value: 0, or the table's row 0
+  kReject,   // it is a dead letter
+};
+
+struct InteractionOptions {
+  MissingPolicy missing = MissingPolicy::kDefault;
+  // How far a record's own time may lie ahead of when the source took it, where the source says.
+  int64_t ahead_max_ms = 24 * 3'600'000;
+};
+
+// JSON objects by schemas/interaction.schema.json: named features, in any order; fields and
+// features that the schema does not know are passed over. `transform` must outlive the codec.
+std::unique_ptr<Codec> MakeJsonCodec(const FeatureTransform& transform,
+                                     const InteractionOptions& options);
+// Protobuf messages by schemas/interaction.proto: features by name, or packed in the schema's
+// order. The same rules otherwise.
+std::unique_ptr<Codec> MakeProtobufCodec(const FeatureTransform& transform,
+                                         const InteractionOptions& options);
+
 }  // namespace tacit::event

@@ -70,4 +70,8 @@ class RunCodec : public Codec {
 // A field as it may appear in a message: short, printable, in quotes.
 std::string Quoted(std::string_view field);
 
+// Why a record with this time of its own cannot be taken, if so.
+std::optional<std::string> TooFarAhead(int64_t timestamp_ms, int64_t taken_ms,
+                                       const InteractionOptions& options);
+
 }  // namespace tacit::event

@@ -1,0 +1,89 @@
+#include "event/example_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tacit::event {
+
+FeatureNames::FeatureNames(const FeatureSchema& schema) : dense_(schema.dense.size()) {
+  for (const DenseFeature& feature : schema.dense) names_.push_back(feature.name);
+  for (const CategoricalFeature& feature : schema.categorical) names_.push_back(feature.name);
+  for (size_t i = 0; i < names_.size(); ++i) index_.emplace(names_[i], static_cast<uint32_t>(i));
+}
+
+std::optional<FeatureNames::Place> FeatureNames::Find(std::string_view name, size_t* guess) const {
+  size_t index = *guess;
+  if (index >= names_.size() || names_[index] != name) {
+    const auto found = index_.find(name);
+    if (found == index_.end()) return std::nullopt;
+    index = found->second;
+  }
+  *guess = index + 1;
+  if (index < dense_) return Place{.dense = true, .index = static_cast<uint32_t>(index)};
+  return Place{.dense = false, .index = static_cast<uint32_t>(index - dense_)};
+}
+
+ExampleBuilder::ExampleBuilder(const FeatureTransform& transform, const FeatureNames& names,
+                               MissingPolicy missing)
+    : transform_(transform),
+      names_(names),
+      missing_(missing),
+      told_(names.size()),
+      dense_(transform.schema().dense.size()),
+      runs_(transform.schema().categorical.size()) {}
+
+void ExampleBuilder::Start() {
+  guess_ = 0;
+  std::ranges::fill(told_, uint8_t{0});
+  std::ranges::fill(dense_, 0.0f);
+  std::ranges::fill(runs_, Run{});
+  rows_.clear();
+}
+
+bool ExampleBuilder::Tell(FeatureNames::Place place) {
+  uint8_t& told = told_[names_.IndexOf(place)];
+  return std::exchange(told, uint8_t{1}) == 0;
+}
+
+void ExampleBuilder::SetValues(uint32_t index, std::span<const std::string_view> values) {
+  const auto begin = static_cast<uint32_t>(rows_.size());
+  if (transform_.schema().categorical[index].multi_hot) {
+    transform_.AppendRows(index, values, &rows_);
+  } else {
+    rows_.push_back(transform_.Row(index, values.empty() ? std::string_view() : values[0]));
+  }
+  runs_[index] = {.begin = begin, .size = static_cast<uint32_t>(rows_.size()) - begin};
+}
+
+bool ExampleBuilder::SetBucket(uint32_t index, uint64_t bucket) {
+  const RowSpace::Table& table = transform_.row_space().tables()[index];
+  if (bucket >= table.rows) return false;
+  runs_[index] = {.begin = static_cast<uint32_t>(rows_.size()), .size = 1};
+  rows_.push_back(table.first + bucket);
+  return true;
+}
+
+std::optional<std::string> ExampleBuilder::AppendTo(Batch* batch) const {
+  if (missing_ == MissingPolicy::kReject) {
+    const auto absent = std::ranges::find(told_, uint8_t{0});
+    if (absent != told_.end())
+      return fmt::format("feature '{}' is missing",
+                         names_.name(static_cast<size_t>(absent - told_.begin())));
+  }
+  batch->dense.insert(batch->dense.end(), dense_.begin(), dense_.end());
+  for (size_t slot = 0; slot < runs_.size(); ++slot) {
+    const Run run = runs_[slot];
+    if (run.size == 0) {
+      batch->row.push_back(transform_.row_space().tables()[slot].first);  // the missing value's
+    } else {
+      const auto begin = rows_.begin() + run.begin;
+      batch->row.insert(batch->row.end(), begin, begin + run.size);
+    }
+    batch->slot_end.push_back(static_cast<uint32_t>(batch->row.size()));
+  }
+  return std::nullopt;
+}
+
+}  // namespace tacit::event

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "event/batch.h"
+#include "event/codec.h"
+#include "event/feature_transform.h"
+
+namespace tacit::event {
+
+// The schema's features by name, for formats that name them. Immutable; thread-safe.
+class FeatureNames {
+ public:
+  struct Place {
+    bool dense = false;
+    uint32_t index = 0;  // among the dense, or the categorical features
+  };
+
+  explicit FeatureNames(const FeatureSchema& schema);
+
+  // `guess` is where to look first, and is moved on: records tend to name their features in the
+  // same order.
+  std::optional<Place> Find(std::string_view name, size_t* guess) const;
+  std::string_view NameOf(Place place) const { return names_[IndexOf(place)]; }
+  std::string_view name(size_t index) const { return names_[index]; }
+  size_t IndexOf(Place place) const { return place.dense ? place.index : dense_ + place.index; }
+  size_t size() const { return names_.size(); }
+
+ private:
+  std::vector<std::string> names_;  // dense, then categorical
+  size_t dense_ = 0;
+  std::unordered_map<std::string_view, uint32_t> index_;  // views of names_
+};
+
+// One example at a time, its features in any order: turns values into rows as they come and appends
+// the example to a batch in the schema's order. Keeps its memory.
+class ExampleBuilder {
+ public:
+  // The references must outlive the builder.
+  ExampleBuilder(const FeatureTransform& transform, const FeatureNames& names,
+                 MissingPolicy missing);
+
+  void Start();
+  // Where a feature of this name goes; nothing: the schema has none, its value is passed over.
+  std::optional<FeatureNames::Place> Find(std::string_view name) {
+    return names_.Find(name, &guess_);
+  }
+  std::string_view NameOf(FeatureNames::Place place) const { return names_.NameOf(place); }
+  bool IsSet(FeatureNames::Place place) const {
+    return !place.dense && transform_.schema().categorical[place.index].multi_hot;
+  }
+
+  // Marks a feature as told; false when it was told before.
+  bool Tell(FeatureNames::Place place);
+  // REQUIRES a dense place, which was told.
+  void SetNumber(uint32_t index, double value) { dense_[index] = transform_.Dense(index, value); }
+  // REQUIRES a categorical place; an empty set or value is a missing one.
+  void SetValues(uint32_t index, std::span<const std::string_view> values);
+  // The same by the number of its bucket; false when the table has none such.
+  bool SetBucket(uint32_t index, uint64_t bucket);
+
+  // Appends dense, slot_end and row; the reason when the policy forbids what is missing.
+  std::optional<std::string> AppendTo(Batch* batch) const;
+
+ private:
+  struct Run {
+    uint32_t begin = 0, size = 0;  // in rows_
+  };
+
+  const FeatureTransform& transform_;
+  const FeatureNames& names_;
+  const MissingPolicy missing_;
+  size_t guess_ = 0;
+  std::vector<uint8_t> told_;  // per feature, as FeatureNames counts them
+  std::vector<float> dense_;
+  std::vector<Run> runs_;  // per categorical feature
+  std::vector<uint64_t> rows_;
+};
+
+}  // namespace tacit::event

@@ -1,0 +1,249 @@
+// Interactions as JSON, one object a record; what may stand in it is in schemas/ and in README.md.
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/check.h"
+#include "event/codec.h"
+#include "event/example_builder.h"
+#include "event/run_codec.h"
+
+namespace tacit::event {
+namespace {
+
+namespace ondemand = simdjson::ondemand;
+using Reason = std::optional<std::string>;
+
+Reason Said(std::string_view field, std::string_view what) {
+  return fmt::format("{}: {}", field, what);
+}
+
+Reason Broken(simdjson::error_code error) {
+  return fmt::format("no valid JSON: {}", simdjson::error_message(error));
+}
+
+std::string_view Trimmed(std::string_view token) {
+  while (!token.empty() && static_cast<unsigned char>(token.back()) <= ' ') token.remove_suffix(1);
+  return token;
+}
+
+// A text, or an integer as its digits: ids come in both ways. Empty for null. False for the rest.
+bool ReadText(ondemand::value value, std::string_view* text) {
+  ondemand::json_type type;
+  if (value.type().get(type)) return false;
+  switch (type) {
+    case ondemand::json_type::string:
+      return value.get_string().get(*text) == simdjson::SUCCESS;
+    case ondemand::json_type::null:
+      *text = {};
+      return true;
+    case ondemand::json_type::number: {
+      *text = Trimmed(value.raw_json_token());
+      return text->find_first_of(".eE") == std::string_view::npos;
+    }
+    default:
+      return false;
+  }
+}
+
+// What a record has said of itself so far.
+struct Header {
+  std::string_view event_id, user;
+  std::optional<float> label;
+  std::optional<int64_t> timestamp_ms;
+};
+
+class JsonCodec final : public RunCodec<JsonCodec> {
+ public:
+  struct Scratch {
+    explicit Scratch(const JsonCodec& codec)
+        : example(codec.transform_, codec.names_, codec.options_.missing) {}
+
+    ExampleBuilder example;
+    ondemand::parser parser;
+    std::string padded;  // a record that has no room behind it
+    std::vector<std::string_view> values;
+  };
+
+  JsonCodec(const FeatureTransform& transform, InteractionOptions options)
+      : transform_(transform), names_(transform.schema()), options_(options) {}
+
+  Scratch MakeScratch(const Batch& batch) const {
+    TACIT_CHECK(batch.dense_width == transform_.schema().dense.size() &&
+                    batch.slots == transform_.schema().categorical.size(),
+                "the batch is not started");
+    return Scratch(*this);
+  }
+  Reason DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch, Batch* batch) const;
+
+ private:
+  Reason ReadRecord(ondemand::object record, Scratch* scratch, Header* header) const;
+  Reason ReadField(std::string_view key, ondemand::value value, Scratch* scratch,
+                   Header* header) const;
+  Reason ReadFeatures(ondemand::value value, Scratch* scratch) const;
+  Reason ReadFeature(FeatureNames::Place place, ondemand::value value, Scratch* scratch) const;
+  Reason ReadSet(uint32_t index, ondemand::value value, Scratch* scratch) const;
+
+  const FeatureTransform& transform_;
+  const FeatureNames names_;
+  const InteractionOptions options_;
+};
+
+// The parser reads some bytes behind the record, whatever they are; most often the next record.
+simdjson::padded_string_view Padded(const RawRecords& records, std::string_view record,
+                                    std::string* copy) {
+  const size_t room =
+      records.bytes.capacity() - static_cast<size_t>(record.data() - records.bytes.data());
+  if (room >= record.size() + simdjson::SIMDJSON_PADDING)
+    return simdjson::padded_string_view(record.data(), record.size(), room);
+  copy->assign(record);
+  copy->resize(record.size() + simdjson::SIMDJSON_PADDING);
+  return simdjson::padded_string_view(copy->data(), record.size(), copy->size());
+}
+
+Reason JsonCodec::DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch,
+                               Batch* batch) const {
+  const std::string_view record = records[i];
+  if (record.empty()) return "the record is empty";
+  ondemand::document document;
+  if (const auto error =
+          scratch->parser.iterate(Padded(records, record, &scratch->padded)).get(document))
+    return Broken(error);
+  ondemand::object object;
+  if (const auto error = document.get_object().get(object))
+    return error == simdjson::INCORRECT_TYPE ? Reason("no JSON object") : Broken(error);
+  Header header;
+  scratch->example.Start();
+  if (Reason reason = ReadRecord(object, scratch, &header)) return reason;
+  // Where a whole document has been read there is no place to be at.
+  if (document.current_location().error() == simdjson::SUCCESS)
+    return "no valid JSON: something follows the object";
+  if (!header.label) return "label is missing";
+  const int64_t taken = records.TimeOf(i), timestamp = header.timestamp_ms.value_or(taken);
+  if (Reason reason = TooFarAhead(timestamp, taken, options_)) return reason;
+  if (Reason reason = scratch->example.AppendTo(batch)) return reason;
+  batch->label.push_back(*header.label);
+  batch->timestamp_ms.push_back(timestamp);
+  batch->user.Append(header.user);
+  batch->event_id.Append(header.event_id);
+  return std::nullopt;
+}
+
+Reason JsonCodec::ReadRecord(ondemand::object record, Scratch* scratch, Header* header) const {
+  for (auto entry : record) {
+    ondemand::field field;
+    if (const auto error = std::move(entry).get(field)) return Broken(error);
+    std::string_view key;
+    if (const auto error = field.unescaped_key().get(key)) return Broken(error);
+    if (Reason reason = ReadField(key, field.value(), scratch, header)) return reason;
+  }
+  return std::nullopt;
+}
+
+Reason ReadLabel(ondemand::value value, std::optional<float>* label) {
+  bool yes = false;
+  double number = 0;
+  if (value.get_bool().get(yes) == simdjson::SUCCESS) {
+    *label = yes ? 1.0f : 0.0f;
+  } else if (value.get_double().get(number) == simdjson::SUCCESS && (number == 0 || number == 1)) {
+    *label = static_cast<float>(number);
+  } else {
+    return Said("label", Quoted(Trimmed(value.raw_json_token())) + " is neither 0 nor 1");
+  }
+  return std::nullopt;
+}
+
+// Fields nobody here knows are passed over: a newer producer may send more.
+Reason JsonCodec::ReadField(std::string_view key, ondemand::value value, Scratch* scratch,
+                            Header* header) const {
+  if (key == "label") return ReadLabel(value, &header->label);
+  if (key == "features") return ReadFeatures(value, scratch);
+  if (key == "timestamp_ms") {
+    int64_t time = 0;
+    if (value.get_int64().get(time)) return Said(key, "is no integer");
+    header->timestamp_ms = time;
+    return std::nullopt;
+  }
+  if (key != "event_id" && key != "user" && key != "item") return std::nullopt;
+  std::string_view text;
+  if (!ReadText(value, &text)) return Said(key, "is neither a text nor an integer");
+  if (key == "event_id") header->event_id = text;
+  if (key == "user") header->user = text;
+  // A schema may have the user or the item as a feature.
+  const auto place = scratch->example.Find(key);
+  if (!place || place->dense) return std::nullopt;
+  if (!scratch->example.Tell(*place)) return Said(key, "is there twice");
+  scratch->example.SetValues(place->index, {&text, 1});
+  return std::nullopt;
+}
+
+Reason JsonCodec::ReadFeatures(ondemand::value value, Scratch* scratch) const {
+  ondemand::object features;
+  if (value.get_object().get(features)) return Said("features", "is no object");
+  for (auto entry : features) {
+    ondemand::field field;
+    if (const auto error = std::move(entry).get(field)) return Broken(error);
+    std::string_view name;
+    if (const auto error = field.unescaped_key().get(name)) return Broken(error);
+    const auto place = scratch->example.Find(name);
+    if (!place) continue;
+    if (!scratch->example.Tell(*place)) return Said(names_.NameOf(*place), "is there twice");
+    if (Reason reason = ReadFeature(*place, field.value(), scratch)) return reason;
+  }
+  return std::nullopt;
+}
+
+Reason JsonCodec::ReadFeature(FeatureNames::Place place, ondemand::value value,
+                              Scratch* scratch) const {
+  if (place.dense) {
+    double number = 0;
+    if (value.get_double().get(number) == simdjson::SUCCESS) {
+      scratch->example.SetNumber(place.index, number);
+      return std::nullopt;
+    }
+    if (value.is_null()) return std::nullopt;
+    return Said(names_.NameOf(place), "is no number");
+  }
+  if (scratch->example.IsSet(place)) return ReadSet(place.index, value, scratch);
+  std::string_view text;
+  if (!ReadText(value, &text))
+    return Said(names_.NameOf(place), "is neither a text nor an integer");
+  scratch->example.SetValues(place.index, {&text, 1});
+  return std::nullopt;
+}
+
+Reason JsonCodec::ReadSet(uint32_t index, ondemand::value value, Scratch* scratch) const {
+  const auto wrong = [&] {
+    return Said(names_.NameOf({.dense = false, .index = index}),
+                "is no list of texts and integers");
+  };
+  scratch->values.clear();
+  ondemand::array values;
+  if (value.get_array().get(values)) {
+    // One value alone is a set of one.
+    std::string_view text;
+    if (!ReadText(value, &text)) return wrong();
+    scratch->values.push_back(text);
+  } else {
+    for (auto entry : values) {
+      ondemand::value element;
+      if (const auto error = std::move(entry).get(element)) return Broken(error);
+      std::string_view text;
+      if (!ReadText(element, &text)) return wrong();
+      scratch->values.push_back(text);
+    }
+  }
+  scratch->example.SetValues(index, scratch->values);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::unique_ptr<Codec> MakeJsonCodec(const FeatureTransform& transform,
+                                     const InteractionOptions& options) {
+  return std::make_unique<JsonCodec>(transform, options);
+}
+
+}  // namespace tacit::event
