@@ -55,6 +55,9 @@ class Mechanism {
   // The update of rows that nobody activated, where the selection is of every row: noise alone.
   // May be called many times after Finalize, for disjoint rows.
   virtual void FillUntouched(noise::NoiseSource&, std::span<float>) {}
+  // Standard deviation of the noise on each number of the update last finalized: sigma C / B of
+  // that step. 0: there is none.
+  virtual double update_stddev() const { return 0; }
 
   // What one step costs, whatever was in it.
   virtual const privacy::Charge& charge() const = 0;

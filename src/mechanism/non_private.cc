@@ -1,11 +1,20 @@
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
-#include "mechanism/clipping.h"
 #include "mechanism/mechanism.h"
 
 namespace tacit::mechanism {
 namespace {
+
+// Every scale is 1.
+class NoClip final : public model::ScaleRule {
+ public:
+  bool needs_norms() const override { return false; }
+  void Scales(const model::GroupNorms&, std::span<float> scales) const override {
+    std::fill(scales.begin(), scales.end(), 1.0f);
+  }
+};
 
 class NonPrivate final : public Mechanism {
  public:

@@ -70,6 +70,7 @@ class PrivateStep final : public Mechanism {
   void FillUntouched(noise::NoiseSource& noise, std::span<float> out) override {
     ReleaseNoise(step_grid_, factor(), noise, out);
   }
+  double update_stddev() const override { return step_grid_.stddev * step_grid_.step * factor(); }
 
   const privacy::Charge& charge() const override { return charge_; }
   double ExpectedExtraRows() const override {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "mechanism/private_step.h"
 namespace tacit::mechanism {
 namespace {
 
@@ -366,6 +367,31 @@ TEST(FixedClippers, HaveNothingToKeep) {
   EXPECT_EQ(clipper->state_version(), 0u);
   EXPECT_TRUE(clipper->SaveState().empty());
   EXPECT_TRUE(noise.noted_.empty());
+}
+
+// The clip has moved on by then; the noise of the update has not.
+TEST(PrivateStep, TellsTheNoiseOfTheUpdateThatWasFinalized) {
+  RowSpace space;
+  space.AddTable("t", 8, 3);
+  const auto step = MakePrivateStep(space, MakeAllRows(), MakeQuantileClipper(Quantile(2), 3),
+                                    {.sigma_gradient = 3, .expected_batch = 100});
+  NotedNoise noise;
+  model::StepGradient sum;
+  EXPECT_EQ(step->scale_rule().grid_step(), MakeGrid(2, 6).step);
+  step->Finalize(noise, OneGroup(std::vector<double>(100, 0.5)), &sum);
+  EXPECT_NEAR(step->update_stddev(), 3 * 2 / 100.0, 1e-12);
+  EXPECT_LT(step->scale_rule().grid_step(), MakeGrid(2, 6).step);
+  step->Finalize(noise, OneGroup({}), &sum);
+  EXPECT_NEAR(step->update_stddev(), 3 * 2 / 100.0 * std::exp(-0.2 * 0.7), 1e-12);
+}
+
+TEST(NonPrivate, ScalesNothingAndHasNoNoise) {
+  const auto step = MakeNonPrivate(4);
+  EXPECT_FALSE(step->scale_rule().needs_norms());
+  std::vector<float> scales(2);
+  step->scale_rule().Scales(OneGroup({100, 0}), scales);
+  EXPECT_EQ(scales, (std::vector<float>{1, 1}));
+  EXPECT_EQ(step->update_stddev(), 0);
 }
 
 TEST(ClipperDeath, WhatIsNoClipIsRefused) {

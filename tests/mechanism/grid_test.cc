@@ -7,7 +7,6 @@
 #include <random>
 #include <vector>
 
-#include "mechanism/clipping.h"
 #include "mechanism/mechanism.h"
 #include "noise/noise.h"
 #include "noise/stream_noise.h"
@@ -89,34 +88,6 @@ TEST(Grid, WhatIsBeyondItIsBounded) {
   std::vector<float> out(2);
   Release(grid, 1, noise, sums, out);
   EXPECT_EQ(out, (std::vector<float>{0x1p50f, -0x1p50f}));
-}
-
-TEST(FlatClip, OnAGridNoUnitIsLongerThanTheClipAfterRounding) {
-  constexpr double kClip = 0.9, kStep = 0x1p-6;
-  const FlatClip rule(kClip, kStep);
-  EXPECT_EQ(rule.grid_step(), kStep);
-  std::mt19937_64 random(8);
-  std::normal_distribution<double> normal;
-  int longer_without = 0;
-  for (int unit = 0; unit < 2000; ++unit) {
-    std::vector<double> gradient(1 + random() % 40);
-    double squared = 0;
-    for (double& x : gradient) squared += std::pow(x = normal(random), 2);
-    const auto rounding =
-        static_cast<float>(kStep * std::sqrt(static_cast<double>(gradient.size())) / 2);
-    const model::GroupNorms norms{
-        .groups = 1, .units = 1, .squared = {static_cast<float>(squared)}, .rounding = {rounding}};
-    const auto rounded_length = [&](const FlatClip& clip) {
-      float scale = 0;
-      clip.Scales(norms, {&scale, 1});
-      double sum = 0;
-      for (double x : gradient) sum += std::pow(std::nearbyint(scale * x / kStep) * kStep, 2);
-      return std::sqrt(sum);
-    };
-    EXPECT_LE(rounded_length(rule), kClip);
-    longer_without += rounded_length(FlatClip(kClip)) > kClip;
-  }
-  EXPECT_GT(longer_without, 300) << "without the allowance rounding must show";
 }
 
 // Whatever the batch, every number of an update is a whole number of steps: two neighbours' outputs
