@@ -47,10 +47,14 @@ void Composition::Add(const Event& event, double count) {
     if (event.kind == EventKind::kZcdp && counted.kind->event.kind == EventKind::kZcdp) {
       // rho adds up exactly; composing the curves would cost more.
       const double rho = counted.kind->event.rho + count * event.rho;
+      // Nothing that was made for the old one stays: a stream adds to it with every step.
+      plan_.reset();
+      upper_.reset();
+      lower_.reset();
+      chernoff_.reset();
+      kinds_.remove_if([&](const Kind& kind) { return &kind == counted.kind; });
       kinds_.emplace_back(Event::Zcdp(rho), direction_);
       counted.kind = &kinds_.back();
-      plan_.reset();
-      chernoff_.reset();
       return;
     }
     if (counted.kind->event == event) {

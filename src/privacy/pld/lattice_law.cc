@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "privacy/pld/lower_law.h"
 
@@ -60,22 +61,25 @@ LatticeLaw UpperLaw(const LossLaw& law, const Grid& grid, const std::vector<Halv
   return upper;
 }
 
-// Bun and Steinke's delta for rho-zCDP as improved by Canonne, Kamath and Steinke, minimised over
-// the order; below 0 the curve is its own mirror image, g(x) = 1 - x + x g(1/x).
-double ZcdpDelta(double rho, double epsilon) {
-  if (epsilon < 0) return -std::expm1(epsilon) + std::exp(epsilon) * ZcdpDelta(rho, -epsilon);
-  const auto log_delta = [&](double log_more) {
-    const double more = std::exp(log_more), order = 1 + more;
-    return more * (order * rho - epsilon) - log_more + order * std::log1p(-1 / order);
-  };
-  // Around the classical optimum (epsilon - rho) / (2 rho) of order - 1/2.
-  double low = -20, high = std::log(std::max(epsilon / rho, 1.0)) + 10;
-  const double golden = 0.6180339887498949;
-  while (high - low > 1e-9) {
-    const double a = high - golden * (high - low), b = low + golden * (high - low);
-    (log_delta(a) < log_delta(b) ? high : low) = log_delta(a) < log_delta(b) ? b : a;
+// Bun and Steinke's delta for rho-zCDP as improved by Canonne, Kamath and Steinke,
+//   ln delta = m ((1 + m) rho - epsilon) - ln m - (1 + m) ln(1 + 1/m),   order 1 + m,
+// a bound at every m > 0 and least where rho (1 + 2m) - epsilon = ln(1 + 1/m). The difference of
+// the sides rises and is concave: Newton's steps come to its root from the left. `more` is m: that
+// of a point nearby to begin with.
+double ZcdpDelta(double rho, double epsilon, double* more) {
+  // Below 0 the curve is its own mirror image, g(x) = 1 - x + x g(1/x).
+  if (epsilon < 0) return -std::expm1(epsilon) + std::exp(epsilon) * ZcdpDelta(rho, -epsilon, more);
+  double& m = *more;
+  constexpr int kMostSteps = 100;
+  for (int i = 0; i < kMostSteps; ++i) {
+    const double off = rho * (1 + 2 * m) - epsilon - std::log1p(1 / m);
+    const double next = m - off / (2 * rho + 1 / (m * (1 + m)));
+    const double last = std::exchange(m, next > 0 ? next : m / 16);
+    if (std::abs(m - last) <= 1e-9 * m) break;
   }
-  return std::min(1.0, std::exp(log_delta(low)));
+  const double log_delta =
+      m * ((1 + m) * rho - epsilon) - std::log(m) - (1 + m) * std::log1p(1 / m);
+  return std::min(1.0, std::exp(log_delta));
 }
 
 }  // namespace
@@ -124,11 +128,12 @@ LatticeLaws DiscretiseZcdp(double rho, const Grid& grid) {
   // Corners of the lower convex hull of (e^l_j, delta(l_j)), by Andrew's monotone chain.
   std::vector<size_t> corners;
   std::vector<double> value(grid.index.size());
+  double more = 1;
   const auto slope = [&](size_t a, size_t b) {  // times e^loss(a)
     return (value[b] - value[a]) / std::expm1(grid.Loss(b) - grid.Loss(a));
   };
   for (size_t j = 0; j < value.size(); ++j) {
-    value[j] = ZcdpDelta(rho, grid.Loss(j));
+    value[j] = ZcdpDelta(rho, grid.Loss(j), &more);
     while (corners.size() > 1) {
       const size_t a = corners[corners.size() - 2], b = corners.back();
       if (slope(a, b) * std::exp(grid.Loss(b) - grid.Loss(a)) < slope(b, j)) break;
