@@ -14,7 +14,8 @@ constexpr double kMostSteps = 0x1p50;
 // Added to a number of magnitude below 2^51, this leaves it rounded to an integer in the low bits.
 // The compiler makes vector code of that, as it does not of conversions.
 constexpr double kToInteger = 0x1.8p52;
-constexpr size_t kBlock = 2048;  // integers that stay in the first-level cache
+// Integers that stay in the first-level cache; as many as a chunk of keystream makes.
+constexpr size_t kBlock = 1360;
 
 // What is no number fails the first comparison.
 double Bounded(double x) {
@@ -79,11 +80,7 @@ void Release(const Grid& grid, double factor, noise::NoiseSource& noise, std::sp
 
 void ReleaseNoise(const Grid& grid, double factor, noise::NoiseSource& noise,
                   std::span<float> out) {
-  ForBlocks(out.size(), noise, [&](size_t begin, size_t n, noise::NoiseSource& source) {
-    std::array<int64_t, kBlock> steps;
-    std::fill_n(steps.begin(), n, 0);
-    ReleaseBlock(grid, factor, source, std::span(steps).first(n), out.data() + begin);
-  });
+  noise.FillGridGaussian(grid.stddev, factor * grid.step, out);
 }
 
 }  // namespace tacit::mechanism

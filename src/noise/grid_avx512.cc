@@ -24,6 +24,10 @@ struct Avx512 {
   TACIT_INLINE static void Store(uint64_t* to, Word x) {
     _mm512_storeu_si512(to, reinterpret_cast<__m512i>(x));
   }
+  TACIT_INLINE static void StoreFloats(float* to, Real x) {
+    _mm256_storeu_ps(to, _mm512_cvtpd_ps(x));
+  }
+  TACIT_INLINE static Real FromBits(Word x) { return reinterpret_cast<Real>(x); }
   TACIT_INLINE static Real Fma(Real a, Real b, Real c) { return _mm512_fmadd_pd(a, b, c); }
   TACIT_INLINE static Real Sqrt(Real x) { return _mm512_sqrt_pd(x); }
   TACIT_INLINE static Real FromWord(Word n) { return __builtin_convertvector(n, Real); }
@@ -38,7 +42,7 @@ struct Avx512 {
         _mm512_fmadd_round_pd(a, b, All(c), _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC));
   }
   TACIT_INLINE static Real FlipSign(Real x, Word sign) {
-    return reinterpret_cast<Real>(reinterpret_cast<Word>(x) ^ sign);
+    return FromBits(reinterpret_cast<Word>(x) ^ sign);
   }
   TACIT_INLINE static Lanes Test(Word n, uint64_t bit) {
     return _mm512_test_epi64_mask(reinterpret_cast<__m512i>(n),
@@ -79,6 +83,17 @@ void AddGridAvx512(const uint32_t* bits, double stddev, int dither_bits, int64_t
     PrefetchNext(y + i, pairs);
   }
   for (; i < pairs; ++i) AddGridAt<Portable>(words + i, scale, x + i, y + i, pairs);
+}
+
+void FillGridAvx512(const uint32_t* bits, double stddev, int dither_bits, double factor,
+                    float* first, float* second, size_t pairs) {
+  const auto* words = reinterpret_cast<const KeyWord*>(bits);
+  const GridScale scale = MakeGridScale(stddev, dither_bits);
+  size_t i = 0;
+  for (; i + Avx512::kLanes <= pairs; i += Avx512::kLanes)
+    FillGridAt<Avx512>(words + i, scale, factor, first + i, second + i, pairs);
+  for (; i < pairs; ++i)
+    FillGridAt<Portable>(words + i, scale, factor, first + i, second + i, pairs);
 }
 
 }  // namespace tacit::noise

@@ -39,6 +39,14 @@ void AddGridPortable(const uint32_t* bits, double stddev, int dither_bits, int64
   for (size_t i = 0; i < pairs; ++i) AddGridAt<Portable>(words + i, scale, x + i, y + i, pairs);
 }
 
+void FillGridPortable(const uint32_t* bits, double stddev, int dither_bits, double factor,
+                      float* __restrict first, float* __restrict second, size_t pairs) {
+  const auto* words = reinterpret_cast<const KeyWord*>(bits);
+  const GridScale scale = MakeGridScale(stddev, dither_bits);
+  for (size_t i = 0; i < pairs; ++i)
+    FillGridAt<Portable>(words + i, scale, factor, first + i, second + i, pairs);
+}
+
 FillNormalsFunction FastestFillNormals() {
 #if defined(__x86_64__)
   if (HasAvx512()) return FillNormalsAvx512;
@@ -51,6 +59,13 @@ AddGridFunction FastestAddGrid() {
   if (HasAvx512()) return AddGridAvx512;
 #endif
   return AddGridPortable;
+}
+
+FillGridFunction FastestFillGrid() {
+#if defined(__x86_64__)
+  if (HasAvx512()) return FillGridAvx512;
+#endif
+  return FillGridPortable;
 }
 
 int DitherBits(double stddev) {

@@ -14,6 +14,8 @@ namespace tacit::noise {
 // They lie at a[i] = words[i], b[i] = words[pairs + i], c[i] = words[2 * pairs + i]. The largest
 // magnitude is sqrt(2 * 75 ln 2) = 10.20. No branch and no address depends on the bits.
 inline constexpr size_t kWordsPerPair = 6;  // of 32 bits
+// The kernels are at their best with multiples of so many.
+inline constexpr size_t kPairsAtOnce = 8;
 
 // first[i] = radius * cos(angle), second[i] = radius * sin(angle). c is not used.
 using FillNormalsFunction = void (*)(const uint32_t* bits, double* first, double* second,
@@ -34,6 +36,15 @@ void AddGridPortable(const uint32_t* bits, double stddev, int dither_bits, int64
 void AddGridAvx512(const uint32_t* bits, double stddev, int dither_bits, int64_t* first,
                    int64_t* second, size_t pairs);
 AddGridFunction FastestAddGrid();
+
+// first[i] = factor * n in f32, n what AddGrid would have added; second[i] likewise.
+using FillGridFunction = void (*)(const uint32_t* bits, double stddev, int dither_bits,
+                                  double factor, float* first, float* second, size_t pairs);
+void FillGridPortable(const uint32_t* bits, double stddev, int dither_bits, double factor,
+                      float* first, float* second, size_t pairs);
+void FillGridAvx512(const uint32_t* bits, double stddev, int dither_bits, double factor,
+                    float* first, float* second, size_t pairs);
+FillGridFunction FastestFillGrid();
 
 // The width of the dither for a standard deviation in steps: 2^bits is the power of two in
 // (stddev / 128, stddev / 64].

@@ -106,18 +106,36 @@ TACIT_INLINE GridScale MakeGridScale(double stddev, int dither_bits) {
           .dither_shift = 64 - dither_bits};
 }
 
+// floor(stddev * z) + d for the two normals of a pair: integers n as the bits of 1.5 * 2^52 + n, to
+// which those of `kPlus` are added. REQUIRES that kPlus has none where the dither is.
+template <class V>
+struct Steps {
+  typename V::Word first, second;
+};
+template <class V, uint64_t kPlus>
+TACIT_INLINE Steps<V> StepsAt(const KeyWord* words, const GridScale& scale, size_t pairs) {
+  const Polar<V> z = PolarOf<V>(V::Load(words), V::Load(words + pairs), scale.root_two_stddev);
+  const auto dither = V::Load(words + 2 * pairs);
+  return {
+      V::FloorBits(z.radius, z.cosine, scale.to_integer) + ((dither & scale.dither_mask) | kPlus),
+      V::FloorBits(z.radius, z.sine, scale.to_integer) + ((dither >> scale.dither_shift) | kPlus)};
+}
+
 // Unsigned, for sums may wrap.
 template <class V>
 TACIT_INLINE void AddGridAt(const KeyWord* words, const GridScale& scale, uint64_t* first,
                             uint64_t* second, size_t pairs) {
-  const Polar<V> z = PolarOf<V>(V::Load(words), V::Load(words + pairs), scale.root_two_stddev);
-  const auto dither = V::Load(words + 2 * pairs);
-  const auto x = V::FloorBits(z.radius, z.cosine, scale.to_integer);
-  const auto y = V::FloorBits(z.radius, z.sine, scale.to_integer);
-  // What takes the bits of 1.5 * 2^52 off has none where the dither is.
-  constexpr uint64_t kMinus = -kToIntegerBits;
-  V::Store(first, V::Load(first) + (x + ((dither & scale.dither_mask) | kMinus)));
-  V::Store(second, V::Load(second) + (y + ((dither >> scale.dither_shift) | kMinus)));
+  const auto n = StepsAt<V, -kToIntegerBits>(words, scale, pairs);
+  V::Store(first, V::Load(first) + n.first);
+  V::Store(second, V::Load(second) + n.second);
+}
+
+template <class V>
+TACIT_INLINE void FillGridAt(const KeyWord* words, const GridScale& scale, double factor,
+                             float* first, float* second, size_t pairs) {
+  const auto n = StepsAt<V, 0>(words, scale, pairs);
+  V::StoreFloats(first, (V::FromBits(n.first) - 0x1.8p52) * factor);
+  V::StoreFloats(second, (V::FromBits(n.second) - 0x1.8p52) * factor);
 }
 
 }  // namespace

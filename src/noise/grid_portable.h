@@ -17,6 +17,7 @@ struct Portable {
   TACIT_INLINE static Word Load(const uint64_t* from) { return *from; }
   TACIT_INLINE static void Store(double* to, Real x) { *to = x; }
   TACIT_INLINE static void Store(uint64_t* to, Word x) { *to = x; }
+  TACIT_INLINE static void StoreFloats(float* to, Real x) { *to = static_cast<float>(x); }
   TACIT_INLINE static Real Fma(Real a, Real b, Real c) { return __builtin_fma(a, b, c); }
   TACIT_INLINE static Real Sqrt(Real x) { return __builtin_sqrt(x); }
   // Halves that lie behind 2^84 and 2^52; their sum is rounded once.

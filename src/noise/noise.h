@@ -30,6 +30,8 @@ class NoiseSource {
   // src/noise/README.md says how near the draws are to that. Sums wrap at 2^63.
   // REQUIRES kGridStddevMin <= stddev <= kGridStddevMax.
   virtual void AddGridGaussian(double stddev, std::span<int64_t> values) = 0;
+  // out[i] = factor * n_i in f32, n_i what AddGridGaussian would add.
+  virtual void FillGridGaussian(double stddev, double factor, std::span<float> out);
   // values[i] += stddev * z_i in f32, z_i independent standard normals; stddev is rounded up to a
   // float. No noise for what is released: the sum's rounding tells about what was there (Mironov,
   // 2012).

@@ -45,6 +45,12 @@ void PooledNoise::AddGridGaussian(double stddev, std::span<int64_t> values) {
   });
 }
 
+void PooledNoise::FillGridGaussian(double stddev, double factor, std::span<float> out) {
+  ForParts(out.size(), [&](size_t begin, size_t end, NoiseSource& source) {
+    source.FillGridGaussian(stddev, factor, out.subspan(begin, end - begin));
+  });
+}
+
 void PooledNoise::AddGaussian(double stddev, std::span<float> values) {
   ForParts(values.size(), [&](size_t begin, size_t end, NoiseSource& source) {
     source.AddGaussian(stddev, values.subspan(begin, end - begin));

@@ -27,6 +27,7 @@ class PooledNoise final : public NoiseSource {
   PooledNoise(WorkerPool& workers, std::vector<std::unique_ptr<Keystream>> streams);
 
   void AddGridGaussian(double stddev, std::span<int64_t> values) override;
+  void FillGridGaussian(double stddev, double factor, std::span<float> out) override;
   void AddGaussian(double stddev, std::span<float> values) override;
   void FillGaussian(std::span<double> out) override;
   double Uniform() override { return first().Uniform(); }

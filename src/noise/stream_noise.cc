@@ -14,21 +14,37 @@ StreamNoise::StreamNoise(std::unique_ptr<Keystream> stream)
     : stream_(std::move(stream)),
       add_box_muller_(FastestBoxMuller()),
       fill_normals_(FastestFillNormals()),
-      add_grid_(FastestAddGrid()) {}
+      add_grid_(FastestAddGrid()),
+      fill_grid_(FastestFillGrid()) {}
 
-void StreamNoise::AddGridGaussian(double stddev, std::span<int64_t> values) {
-  const int dither_bits = DitherBits(stddev);
+template <class T, class Draw>
+void StreamNoise::ForPairs(std::span<T> values, const Draw& draw) {
   while (values.size() >= 2) {
-    const auto bits = stream_->Take(values.size() / 2 * kWordsPerPair, kWordsPerPair);
+    const size_t left = values.size() / 2;
+    const size_t granule = left < kPairsAtOnce ? 1 : kPairsAtOnce;
+    const auto bits = stream_->Take(left * kWordsPerPair, granule * kWordsPerPair);
     const size_t pairs = bits.size() / kWordsPerPair;
-    add_grid_(bits.data(), stddev, dither_bits, values.data(), values.data() + pairs, pairs);
+    draw(bits.data(), values.data(), values.data() + pairs, pairs);
     values = values.subspan(2 * pairs);
   }
   if (!values.empty()) {
-    int64_t unused = 0;
-    add_grid_(stream_->Take(kWordsPerPair, kWordsPerPair).data(), stddev, dither_bits,
-              values.data(), &unused, 1);
+    T unused{};
+    draw(stream_->Take(kWordsPerPair, kWordsPerPair).data(), values.data(), &unused, 1);
   }
+}
+
+void StreamNoise::AddGridGaussian(double stddev, std::span<int64_t> values) {
+  const int dither_bits = DitherBits(stddev);
+  ForPairs(values, [&](const uint32_t* bits, int64_t* first, int64_t* second, size_t pairs) {
+    add_grid_(bits, stddev, dither_bits, first, second, pairs);
+  });
+}
+
+void StreamNoise::FillGridGaussian(double stddev, double factor, std::span<float> out) {
+  const int dither_bits = DitherBits(stddev);
+  ForPairs(out, [&](const uint32_t* bits, float* first, float* second, size_t pairs) {
+    fill_grid_(bits, stddev, dither_bits, factor, first, second, pairs);
+  });
 }
 
 void StreamNoise::AddGaussian(double stddev, std::span<float> values) {
@@ -48,18 +64,7 @@ void StreamNoise::AddGaussian(double stddev, std::span<float> values) {
   }
 }
 
-void StreamNoise::FillGaussian(std::span<double> out) {
-  while (out.size() >= 2) {
-    const auto bits = stream_->Take(out.size() / 2 * kWordsPerPair, kWordsPerPair);
-    const size_t pairs = bits.size() / kWordsPerPair;
-    fill_normals_(bits.data(), out.data(), out.data() + pairs, pairs);
-    out = out.subspan(2 * pairs);
-  }
-  if (!out.empty()) {
-    double unused = 0;
-    fill_normals_(stream_->Take(kWordsPerPair, kWordsPerPair).data(), out.data(), &unused, 1);
-  }
-}
+void StreamNoise::FillGaussian(std::span<double> out) { ForPairs(out, fill_normals_); }
 
 double StreamNoise::Uniform() {
   // 0 becomes the smallest of the others.

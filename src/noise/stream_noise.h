@@ -20,6 +20,7 @@ class StreamNoise final : public NoiseSource {
   explicit StreamNoise(std::unique_ptr<Keystream> stream);
 
   void AddGridGaussian(double stddev, std::span<int64_t> values) override;
+  void FillGridGaussian(double stddev, double factor, std::span<float> out) override;
   void AddGaussian(double stddev, std::span<float> values) override;
   void FillGaussian(std::span<double> out) override;
   double Uniform() override;
@@ -30,10 +31,16 @@ class StreamNoise final : public NoiseSource {
   void Rekey() override { stream_->Rekey(); }
 
  private:
+  // Calls draw(bits, first, second, pairs) until `values` are drawn; an odd one at the end has the
+  // first of a pair.
+  template <class T, class Draw>
+  void ForPairs(std::span<T> values, const Draw& draw);
+
   std::unique_ptr<Keystream> stream_;
   BoxMullerFunction add_box_muller_;
   FillNormalsFunction fill_normals_;
   AddGridFunction add_grid_;
+  FillGridFunction fill_grid_;
 };
 
 }  // namespace tacit::noise

@@ -46,6 +46,14 @@ TEST(GridGaussian, DispatchedKernelsGiveThePortableBits) {
       AddGridPortable(bits.data(), stddev, DitherBits(stddev), x.data(), x.data() + pairs, pairs);
       FastestAddGrid()(bits.data(), stddev, DitherBits(stddev), y.data(), y.data() + pairs, pairs);
       EXPECT_EQ(x, y) << pairs << " at " << stddev;
+      std::vector<float> f(2 * pairs), g = f;
+      FillGridPortable(bits.data(), stddev, DitherBits(stddev), 0.3 / stddev, f.data(),
+                       f.data() + pairs, pairs);
+      FastestFillGrid()(bits.data(), stddev, DitherBits(stddev), 0.3 / stddev, g.data(),
+                        g.data() + pairs, pairs);
+      EXPECT_EQ(f, g) << pairs << " at " << stddev;
+      for (size_t i = 0; i < f.size(); ++i)
+        ASSERT_EQ(f[i], static_cast<float>(static_cast<double>(x[i] - 7) * (0.3 / stddev)));
     }
   }
 }
