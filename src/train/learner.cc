@@ -74,12 +74,14 @@ Result<bool> Learner::TakeStep(const stream::StepBatch& step, const std::atomic<
   if (abandon) return false;
   loss_.resize(examples_.size);
   TACIT_RETURN_IF_ERROR(model_.Backward(examples_, dense_.parameters, loss_));
+  ScoreRows();
+  // From here on the mechanism changes: what it released must be charged, so the step is taken.
   if (abandon) return false;
-  mechanism_->Select({.activations = activations_}, *noise_, &selection_);
+  if (step.opens_period) mechanism_->OpenPeriod(*noise_);
+  mechanism_->Select({.activations = activations_, .scores = row_scores_}, *noise_, &selection_);
   TACIT_RETURN_IF_ERROR(model_.ClippedSum(examples_, activations_, selection_,
                                           mechanism_->scale_rule(), &gradient_, &norms_));
   mechanism_->Finalize(*noise_, norms_, &gradient_);
-  if (abandon) return false;
   TACIT_RETURN_IF_ERROR(Apply());
 
   const double clip = mechanism_->charge().clip_gradient;
@@ -91,8 +93,16 @@ Result<bool> Learner::TakeStep(const stream::StepBatch& step, const std::atomic<
   return true;
 }
 
+// Where the mechanism asks for them.
+void Learner::ScoreRows() {
+  const double clip = mechanism_->row_score_clip();
+  row_scores_.resize(clip > 0 ? activations_.rows.size() : 0);
+  if (clip > 0) model_.RowScores(examples_, activations_, clip, row_scores_);
+}
+
 Status Learner::Preview(const stream::StepBatch& batch, StepReport* report) {
   TACIT_RETURN_IF_ERROR(Predict(batch));
+  if (mechanism_->observes_periods()) mechanism_->Observe(activations_);
   loss_.resize(logits_.size());
   dlogit_.resize(logits_.size());
   backend_.LogisticLoss(logits_, examples_.label, loss_, dlogit_);

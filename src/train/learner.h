@@ -52,10 +52,11 @@ class Learner {
   const model::Pctr& model() const { return model_; }
 
   // Predicts, then learns. Returns false, with nothing changed, when `abandon` became true before
-  // the update was applied.
+  // the mechanism was asked for anything.
   Result<bool> TakeStep(const stream::StepBatch& step, const std::atomic<bool>& abandon,
                         StepReport* report);
-  // Predicts alone: logits and loss of the report.
+  // Predicts alone: logits and loss of the report. The mechanism sees what is there, where it
+  // learns from whole periods.
   Status Preview(const stream::StepBatch& batch, StepReport* report);
   // A copy for a commit.
   std::shared_ptr<const store::DenseState> CopyDense() const;
@@ -65,6 +66,7 @@ class Learner {
  private:
   Status Predict(const stream::StepBatch& step);
   Status Apply();
+  void ScoreRows();
 
   LearnerOptions options_;
   std::unique_ptr<mechanism::Mechanism> mechanism_;
@@ -83,6 +85,7 @@ class Learner {
   model::StepGradient gradient_;
   model::GroupNorms norms_;
   std::vector<float*> row_pointers_;
+  std::vector<double> row_scores_;
   std::vector<float> logits_, loss_, dlogit_;
 };
 

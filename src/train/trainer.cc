@@ -17,7 +17,8 @@ struct Trainer::Seat {
   std::atomic<bool> exhausted = false;
   double epsilon = 0;  // once everything taken so far is charged
 
-  privacy::CommitCharge pending;
+  // Of one period at most: its opening, if it costs something, then its steps. Empty: none taken.
+  std::vector<privacy::CommitCharge> pending;
   stream::Position position;
 };
 
@@ -89,29 +90,50 @@ bool Trainer::AllExhausted() const {
   return true;
 }
 
-// What the learner would have to be charged for, had it taken this step too. Steps on fresh offsets
-// add theirs; the steps of a period share them. A short log may begin its next pass within one
-// commit, so that ranges repeat.
-privacy::CommitCharge Trainer::PendingWith(const Seat& seat, const stream::StepBatch& batch) const {
-  privacy::CommitCharge charge = seat.pending;
-  charge.learner = seat.learner->options().id;
-  charge.charge = seat.learner->mechanism().charge();
-  charge.topic = options_.topic;
-  ++charge.steps;
-  if (batch.whole_period) {
-    charge.ranges = batch.ranges;
-    charge.steps_per_offset = charge.steps;
-  } else {
-    for (const OffsetRange& range : batch.ranges) AppendRange(range, &charge.ranges);
+// What the learner would have to be charged for, had it taken this step too: what its mechanism
+// releases when the step opens a period, and the step. Steps on fresh offsets add theirs; the steps
+// of a period share them. A short log may begin its next pass within one commit, so that ranges
+// repeat.
+std::vector<privacy::CommitCharge> Trainer::PendingWith(const Seat& seat,
+                                                        const stream::StepBatch& batch) const {
+  std::vector<privacy::CommitCharge> charges = seat.pending;
+  const mechanism::Mechanism& mechanism = seat.learner->mechanism();
+  const auto begin = [&](const privacy::Charge& charge) {
+    charges.push_back({.learner = seat.learner->options().id,
+                       .charge = charge,
+                       .topic = options_.topic,
+                       .ranges = {}});
+  };
+  if (charges.empty()) {
+    const auto opening = batch.opens_period ? mechanism.opening_charge() : std::nullopt;
+    if (opening) {
+      begin(*opening);
+      charges.back().steps = 1;
+      charges.back().ranges = batch.ranges;
+    }
+    begin(mechanism.charge());
   }
-  return charge;
+  privacy::CommitCharge& steps = charges.back();
+  ++steps.steps;
+  if (batch.whole_period) {
+    steps.ranges = batch.ranges;
+    steps.steps_per_offset = steps.steps;
+  } else {
+    for (const OffsetRange& range : batch.ranges) AppendRange(range, &steps.ranges);
+  }
+  return charges;
+}
+
+// One commit charges a learner for one period: its steps share their offsets.
+bool Trainer::BeginsNextPeriod(const Seat& seat, const stream::StepBatch& batch) {
+  return batch.whole_period && !seat.pending.empty() &&
+         (batch.opens_period || seat.pending.back().ranges != batch.ranges);
 }
 
 // The store knows what was handed to it; what is pending is asked for along with the step.
-bool Trainer::WithinBudget(Seat& seat, const stream::StepBatch& batch) {
+bool Trainer::WithinBudget(Seat& seat, std::span<const privacy::CommitCharge> charges) {
   if (seat.exhausted) return false;
-  const privacy::CommitCharge charge = PendingWith(seat, batch);
-  const double epsilon = store_.EpsilonAfter({&charge, 1});
+  const double epsilon = store_.EpsilonAfter(charges);
   if (epsilon <= seat.budget.epsilon) {
     seat.epsilon = std::max(seat.epsilon, epsilon);
     return true;
@@ -130,16 +152,15 @@ Status Trainer::TakeStep(LearnerStep& step) {
   Seat& seat = *seats_[step.learner.value];
   if (seat.exhausted) return {};
   if (step.batch.preview) return Preview(seat, step.batch);
-  // One charge is of one period.
-  const bool next_period =
-      step.batch.whole_period && seat.pending.steps > 0 && seat.pending.ranges != step.batch.ranges;
-  if (next_period) TACIT_RETURN_IF_ERROR(CommitPending());
-  if (!WithinBudget(seat, step.batch)) return {};
+  if (BeginsNextPeriod(seat, step.batch)) TACIT_RETURN_IF_ERROR(CommitPending());
+  // Before the step: what opens a period costs what it does as long as it has not happened.
+  std::vector<privacy::CommitCharge> charges = PendingWith(seat, step.batch);
+  if (!WithinBudget(seat, charges)) return {};
   const Clock::TimePoint start = clock_.Now();
   StepReport report;
   TACIT_ASSIGN(const bool taken, seat.learner->TakeStep(step.batch, stopping_, &report));
   if (!taken) return {};
-  seat.pending = PendingWith(seat, step.batch);
+  seat.pending = std::move(charges);
   seat.position = step.batch.after;
   source_identity_ = std::move(step.source_identity);
   Record(seat, step.batch, report, Seconds(clock_.Now() - start));
@@ -171,13 +192,13 @@ Status Trainer::CommitPending() {
   last_commit_ = clock_.Now();
   store::CommitRequest request{.learners = {}, .source_identity = source_identity_};
   for (const auto& seat : seats_) {
-    if (seat->pending.steps == 0) continue;
+    if (seat->pending.empty()) continue;
     const LearnerOptions& learner = seat->learner->options();
     request.learners.push_back({.learner = learner.index,
                                 .rows = store_.working_rows(learner.index).TakeDelta(),
                                 .dense = seat->learner->CopyDense(),
                                 .position = EncodePosition(seat->position),
-                                .charges = {std::exchange(seat->pending, {})}});
+                                .charges = std::exchange(seat->pending, {})});
     seat->learner->Rekey();
   }
   if (request.learners.empty()) return {};

@@ -66,8 +66,10 @@ class Trainer {
 
   Status TakeStep(LearnerStep& step);  // unless its learner is exhausted, or Run is to end
   Status Preview(Seat& seat, const stream::StepBatch& batch);
-  privacy::CommitCharge PendingWith(const Seat& seat, const stream::StepBatch& batch) const;
-  bool WithinBudget(Seat& seat, const stream::StepBatch& batch);
+  std::vector<privacy::CommitCharge> PendingWith(const Seat& seat,
+                                                 const stream::StepBatch& batch) const;
+  static bool BeginsNextPeriod(const Seat& seat, const stream::StepBatch& batch);
+  bool WithinBudget(Seat& seat, std::span<const privacy::CommitCharge> charges);
   void Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report, double seconds);
   Status CommitPending();
   void Published();
