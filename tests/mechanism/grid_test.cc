@@ -116,8 +116,7 @@ TEST(AdaFest, EveryNumberOfAnUpdateLiesOnThePublicGrid) {
     }
     const Update update = RunStep(*mechanism, space, units, *noise);
     std::vector<double> all = update.dense;
-    for (const auto& [row, values] : update.rows)
-      all.insert(all.end(), values.begin(), values.end());
+    all.insert(all.end(), update.values.begin(), update.values.end());
     for (double value : all) {
       ASSERT_EQ(value / step, std::floor(value / step)) << value;
       ++numbers;

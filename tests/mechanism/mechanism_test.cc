@@ -206,7 +206,8 @@ TEST(NonPrivate, KeepsEveryRowAndOnlyDivides) {
   EXPECT_FALSE(mechanism->scale_rule().needs_norms());
   const Update update = RunStep(*mechanism, space, units, noise);
   EXPECT_EQ(update.dense, (std::vector<double>{50, -100, 0}));
-  EXPECT_EQ(update.rows, (std::map<uint64_t, std::vector<double>>{{3, {25}}, {9, {-2}}}));
+  EXPECT_EQ(update.rows, (std::vector<uint64_t>{3, 9}));
+  EXPECT_EQ(update.values, (std::vector<double>{25, -2}));
   EXPECT_TRUE(std::isinf(mechanism->charge().MuSquared()));
   EXPECT_EQ(mechanism->charge().mechanism, privacy::MechanismKind::kNonPrivate);
   EXPECT_EQ(mechanism->ExpectedExtraRows(), 0);

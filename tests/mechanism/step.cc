@@ -1,58 +1,21 @@
 #include "step.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace tacit::mechanism {
 namespace {
 
-uint32_t DimOf(const RowSpace& space, uint64_t row) {
-  return space.tables()[space.TableOf(row)].dim;
-}
-
-uint32_t PlaceOf(const std::vector<uint64_t>& rows, uint64_t row) {
-  return static_cast<uint32_t>(std::lower_bound(rows.begin(), rows.end(), row) - rows.begin());
-}
-
-// Zeroed rows for what was selected.
-model::StepGradient Layout(const RowSpace& space, const model::Activations& activations,
-                           const model::RowSelection& selection, double grid_step) {
-  model::StepGradient sum;
-  sum.dense.assign(kDenseSize, 0);
-  sum.rows = selection.extra;
-  for (size_t i = 0; i < activations.rows.size(); ++i)
-    if (selection.kept[i]) sum.rows.push_back(activations.rows[i]);
-  std::sort(sum.rows.begin(), sum.rows.end());
-  size_t end = 0;
-  for (uint64_t row : sum.rows) sum.row_end.push_back(end += DimOf(space, row));
-  sum.row_values.assign(end, 0);
-  if (grid_step > 0) sum.row_sums.assign(end, 0);
-  return sum;
-}
-
-// Squared norms of the dense part and of the selected rows, per unit, and what rounding adds.
-model::GroupNorms NormsOf(const StepUnits& units, const model::Activations& activations,
-                          const model::RowSelection& selection, double grid_step) {
-  model::GroupNorms norms{.groups = 2, .units = units.size(), .squared = {}, .rounding = {}};
-  norms.squared.assign(2 * units.size(), 0);
-  for (size_t u = 0; u < units.size(); ++u) {
-    double dense = 0, rows = 0, coordinates = 0;
-    for (double value : units[u].dense) dense += value * value;
-    for (const auto& [row, values] : units[u].rows) {
-      if (!selection.kept[PlaceOf(activations.rows, row)]) continue;
-      coordinates += static_cast<double>(values.size());
-      for (double value : values) rows += value * value;
-    }
-    if (grid_step > 0)
-      norms.rounding.push_back(static_cast<float>(
-          grid_step * (std::sqrt(double{kDenseSize}) + std::sqrt(coordinates) / 2)));
-    norms.squared[u] = static_cast<float>(dense);
-    norms.squared[units.size() + u] = static_cast<float>(rows);
-  }
-  return norms;
+size_t PlaceOf(const std::vector<uint64_t>& rows, uint64_t row) {
+  return static_cast<size_t>(std::lower_bound(rows.begin(), rows.end(), row) - rows.begin());
 }
 
 }  // namespace
+
+uint32_t DimOf(const RowSpace& space, uint64_t row) {
+  return space.tables()[space.TableOf(row)].dim;
+}
 
 model::Activations ActivationsOf(const StepUnits& units) {
   std::set<uint64_t> rows;
@@ -62,46 +25,111 @@ model::Activations ActivationsOf(const StepUnits& units) {
   activations.rows.assign(rows.begin(), rows.end());
   for (const UnitGradient& unit : units) {
     for (const auto& [row, values] : unit.rows)
-      activations.unit_row.push_back(PlaceOf(activations.rows, row));
+      activations.unit_row.push_back(static_cast<uint32_t>(PlaceOf(activations.rows, row)));
     activations.unit_end.push_back(static_cast<uint32_t>(activations.unit_row.size()));
   }
   return activations;
 }
 
-Update RunStep(Mechanism& mechanism, const RowSpace& space, const StepUnits& units,
-               noise::NoiseSource& noise) {
-  const model::Activations activations = ActivationsOf(units);
-  model::RowSelection selection;
-  mechanism.Select({.activations = activations}, noise, &selection);
-  const double step = mechanism.scale_rule().grid_step();
-  model::StepGradient sum = Layout(space, activations, selection, step);
-  const model::GroupNorms norms = NormsOf(units, activations, selection, step);
-  std::vector<float> scales(norms.squared.size());
-  mechanism.scale_rule().Scales(norms, scales);
-  for (size_t u = 0; u < units.size(); ++u) {
-    for (size_t i = 0; i < kDenseSize; ++i)
-      sum.dense[i] += scales[u] * static_cast<float>(units[u].dense[i]);
-    for (const auto& [row, values] : units[u].rows) {
-      if (!selection.kept[PlaceOf(activations.rows, row)]) continue;
-      const size_t place = PlaceOf(sum.rows, row);
+std::vector<double> ScoresOf(const StepUnits& units, const model::Activations& activations,
+                             double clip) {
+  std::vector<double> scores(activations.rows.size());
+  for (const UnitGradient& unit : units) {
+    for (const auto& [row, values] : unit.rows) {
+      double squared = 0;
+      for (double value : values) squared += value * value;
+      scores[PlaceOf(activations.rows, row)] += std::min(std::sqrt(squared), clip);
+    }
+  }
+  return scores;
+}
+
+const Update& StepRunner::Run(Mechanism& mechanism, noise::NoiseSource& noise) {
+  const double clip = mechanism.row_score_clip();
+  if (clip > 0 && scores_.empty()) scores_ = ScoresOf(units_, activations_, clip);
+  mechanism.Select({.activations = activations_, .scores = scores_}, noise, &selection_);
+  sum_.Reset(space_, activations_, selection_, kDenseSize);
+  const model::ScaleRule& rule = mechanism.scale_rule();
+  Norms(rule.grid_step());
+  Sum(rule);
+  mechanism.Finalize(noise, norms_, &sum_);
+  TakeUpdate(mechanism, noise);
+  return update_;
+}
+
+// Squared norms of the dense part and of the selected rows, per unit, and what rounding adds.
+void StepRunner::Norms(double grid_step) {
+  norms_ = {.groups = 2, .units = units_.size(), .squared = {}, .rounding = {}};
+  norms_.squared.assign(2 * units_.size(), 0);
+  for (size_t u = 0; u < units_.size(); ++u) {
+    double dense = 0, rows = 0, coordinates = 0;
+    for (double value : units_[u].dense) dense += value * value;
+    size_t i = 0;
+    for (const auto& [row, values] : units_[u].rows) {
+      if (!selection_.kept[activations_.UnitRows(u)[i++]]) continue;
+      coordinates += static_cast<double>(values.size());
+      for (double value : values) rows += value * value;
+    }
+    if (grid_step > 0)
+      norms_.rounding.push_back(static_cast<float>(
+          grid_step * (std::sqrt(double{kDenseSize}) + std::sqrt(coordinates) / 2)));
+    norms_.squared[u] = static_cast<float>(dense);
+    norms_.squared[units_.size() + u] = static_cast<float>(rows);
+  }
+}
+
+void StepRunner::Sum(const model::ScaleRule& rule) {
+  const double step = rule.grid_step();
+  if (step > 0) sum_.row_sums.assign(sum_.row_values.size(), 0);
+  std::vector<float> scales(norms_.squared.size());
+  rule.Scales(norms_, scales);
+  for (size_t u = 0; u < units_.size(); ++u) {
+    for (size_t i = 0; i < units_[u].dense.size(); ++i)
+      sum_.dense[i] += scales[u] * static_cast<float>(units_[u].dense[i]);
+    size_t entry = 0;
+    for (const auto& [row, values] : units_[u].rows) {
+      const uint32_t place = sum_.kept_place[activations_.UnitRows(u)[entry++]];
+      if (place == model::StepGradient::kNotKept) continue;
       for (size_t i = 0; i < values.size(); ++i) {
-        const double scaled = double{scales[units.size() + u]} * values[i];
+        const double scaled = double{scales[units_.size() + u]} * values[i];
         if (step > 0) {
-          sum.RowSum(place)[i] += std::llround(scaled / step);
+          sum_.RowSum(place)[i] += std::llround(scaled / step);
         } else {
-          sum.Row(place)[i] += static_cast<float>(scaled);
+          sum_.Row(place)[i] += static_cast<float>(scaled);
         }
       }
     }
   }
-  mechanism.Finalize(noise, norms, &sum);
-  Update update;
-  update.dense.assign(sum.dense.begin(), sum.dense.end());
-  for (size_t i = 0; i < sum.rows.size(); ++i) {
-    const auto values = sum.Row(i);
-    update.rows[sum.rows[i]].assign(values.begin(), values.end());
+}
+
+void StepRunner::TakeUpdate(Mechanism& mechanism, noise::NoiseSource& noise) {
+  update_.dense.assign(sum_.dense.begin(), sum_.dense.end());
+  if (!selection_.every_row) {
+    update_.rows = sum_.rows;
+    update_.values.assign(sum_.row_values.begin(), sum_.row_values.end());
+    return;
   }
-  return update;
+  update_.rows.clear();
+  update_.values.clear();
+  std::vector<float> untouched(space_.max_dim());
+  size_t place = 0;
+  for (uint64_t row = 0; row < space_.rows(); ++row) {
+    std::span<const float> values;
+    if (place < sum_.rows.size() && sum_.rows[place] == row) {
+      values = sum_.Row(place++);
+    } else {
+      const std::span<float> fill = std::span(untouched).first(DimOf(space_, row));
+      mechanism.FillUntouched(noise, fill);
+      values = fill;
+    }
+    update_.rows.push_back(row);
+    update_.values.insert(update_.values.end(), values.begin(), values.end());
+  }
+}
+
+Update RunStep(Mechanism& mechanism, const RowSpace& space, const StepUnits& units,
+               noise::NoiseSource& noise) {
+  return StepRunner(space, units).Run(mechanism, noise);
 }
 
 }  // namespace tacit::mechanism
