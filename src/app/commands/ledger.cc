@@ -1,37 +1,47 @@
+#include "app/commands/ledger.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json.hpp>
 #include <cmath>
-#include <memory>
 
 #include "app/assembly.h"
 #include "app/commands/ask_daemon.h"
-#include "app/commands/command.h"
 #include "app/exit_code.h"
 #include "base/text.h"
-#include "store/store.h"
 
 namespace tacit::app {
 namespace {
 
 namespace json = boost::json;
 
-struct Options {
-  std::string store, checkpoint, url, witness;
-  bool json = false, full = false;
-};
+}  // namespace
 
-// JSON knows no infinity: a bound that is not there is null.
 json::value EpsilonJson(double epsilon) {
   return std::isfinite(epsilon) ? json::value(epsilon) : json::value(nullptr);
 }
 
-Result<store::ReadOnlyStore> OpenLedger(const Options& options) {
+Result<store::ReadOnlyStore> OpenLedger(const LedgerOptions& options) {
   const std::string& path = options.store.empty() ? options.checkpoint : options.store;
   return store::OpenReadOnly(path, options.witness.empty() ? WitnessBeside(path) : options.witness,
                              {});
 }
+
+std::string HeadName(const store::ReadOnlyStore& store) {
+  return "sha256:" + ToHex(store.snapshot->head());
+}
+
+Result<json::object> FetchLedger(const std::string& url) {
+  TACIT_ASSIGN(const serve::Response response, AskDaemon(url, "/v1/privacy", "GET", ""));
+  json::error_code error;
+  json::value value = json::parse(response.body, error);
+  if (response.status != 200 || error || !value.is_object())
+    return Fail(ErrorCode::kIo, fmt::format("{} answered {}: {}", url, response.status,
+                                            response.body.substr(0, 200)));
+  return std::move(value.get_object());
+}
+
+namespace {
 
 json::object LedgerJson(const store::ReadOnlyStore& store) {
   json::array learners;
@@ -47,19 +57,9 @@ json::object LedgerJson(const store::ReadOnlyStore& store) {
                                  {"epsilon", EpsilonJson(total.epsilon)},
                                  {"delta", total.delta}}},
           {"entries", store.snapshot->ledger_entries()},
-          {"head", "sha256:" + ToHex(store.snapshot->head())},
+          {"head", HeadName(store)},
           {"version", store.snapshot->version().value},
           {"lineage", store.snapshot->lineage()}};
-}
-
-Result<json::object> FetchLedger(const std::string& url) {
-  TACIT_ASSIGN(const serve::Response response, AskDaemon(url, "/v1/privacy", "GET", ""));
-  json::error_code error;
-  json::value value = json::parse(response.body, error);
-  if (response.status != 200 || error || !value.is_object())
-    return Fail(ErrorCode::kIo, fmt::format("{} answered {}: {}", url, response.status,
-                                            response.body.substr(0, 200)));
-  return std::move(value.get_object());
 }
 
 std::string NumberOr(const json::value& value, const char* otherwise) {
@@ -86,7 +86,7 @@ void PrintTable(const json::object& ledger) {
              std::string_view(ledger.at("head").as_string()));
 }
 
-Result<int> Show(const Options& options) {
+Result<int> Show(const LedgerOptions& options) {
   json::object ledger;
   if (!options.url.empty()) {
     TACIT_ASSIGN(ledger, FetchLedger(options.url));
@@ -106,7 +106,7 @@ Result<int> Show(const Options& options) {
   return int{kExitDone};
 }
 
-Result<int> Verify(const Options& options) {
+Result<int> Verify(const LedgerOptions& options) {
   TACIT_ASSIGN(const store::ReadOnlyStore store, OpenLedger(options));
   constexpr uint64_t kSampledEpsilons = 1000;
   TACIT_RETURN_IF_ERROR(privacy::VerifyChain(
@@ -130,7 +130,10 @@ Result<int> Verify(const Options& options) {
   return int{kExitDone};
 }
 
-void AddWhere(CLI::App* command, const std::shared_ptr<Options>& options, bool with_url) {
+}  // namespace
+
+void AddLedgerPlace(CLI::App* command, const std::shared_ptr<LedgerOptions>& options,
+                    bool with_url) {
   auto* where = command->add_option_group("where");
   where->add_option("--store", options->store, "Store directory");
   where->add_option("--checkpoint", options->checkpoint, "Checkpoint directory");
@@ -142,25 +145,26 @@ void AddWhere(CLI::App* command, const std::shared_ptr<Options>& options, bool w
   command->add_flag("--json", options->json, "Print JSON");
 }
 
-}  // namespace
-
 void AddLedger(CLI::App& cli, Action* chosen) {
   auto* command = cli.add_subcommand("ledger", "What has been charged, and whether it is whole");
   command->require_subcommand(1);
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LedgerOptions>();
 
   auto* show = command->add_subcommand("show", "Epsilon per learner and in total");
-  AddWhere(show, options, true);
+  AddLedgerPlace(show, options, true);
   show->footer(
       "Examples:\n  tacit ledger show --store demo-data/store\n  tacit ledger show --url "
       "http://127.0.0.1:8980 --json");
   show->callback([options, chosen] { *chosen = [options] { return Show(*options); }; });
 
   auto* verify = command->add_subcommand("verify", "Recompute the chain and its epsilons");
-  AddWhere(verify, options, false);
+  AddLedgerPlace(verify, options, false);
   verify->add_flag("--full", options->full, "Recompute every epsilon, not 1,000 of them");
   verify->footer("Example:\n  tacit ledger verify --store demo-data/store");
   verify->callback([options, chosen] { *chosen = [options] { return Verify(*options); }; });
+
+  AddLedgerExport(command, chosen);
+  AddLedgerForecast(command, chosen);
 }
 
 }  // namespace tacit::app

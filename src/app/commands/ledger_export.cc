@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include <fstream>
+#include <map>
+
+#include "app/commands/dp_event.h"
+#include "app/commands/ledger.h"
+#include "app/exit_code.h"
+
+namespace tacit::app {
+namespace {
+
+namespace json = boost::json;
+
+struct ExportOptions {
+  std::shared_ptr<LedgerOptions> place = std::make_shared<LedgerOptions>();
+  std::string learner, output;
+};
+
+// One learner: what is claimed, and the composition of which it is claimed. The last entry of a
+// learner tells its worst unit.
+json::object LearnerJson(const privacy::LedgerTotal& total, const privacy::LedgerEntry* last) {
+  json::object learner{{"learner", total.learner},
+                       {"unit", privacy::Name(total.unit)},
+                       {"epsilon", EpsilonJson(total.epsilon)},
+                       {"delta", total.delta},
+                       {"steps", total.steps},
+                       {"neighboring_relation", "ADD_OR_REMOVE_ONE"}};
+  learner["event"] = DpEventJson(last != nullptr ? last->worst : privacy::Spending{});
+  return learner;
+}
+
+Result<json::object> ExportJson(const store::ReadOnlyStore& store, const std::string& wanted) {
+  std::map<std::string_view, const privacy::LedgerEntry*> last;
+  for (const privacy::LedgerEntry& entry : store.entries) last[entry.learner] = &entry;
+  json::array learners;
+  std::string known;
+  for (const privacy::LedgerTotal& total : store.snapshot->learners()) {
+    known += (known.empty() ? "'" : ", '") + total.learner + "'";
+    if (wanted.empty() || total.learner == wanted)
+      learners.push_back(LearnerJson(total, last[total.learner]));
+  }
+  if (!wanted.empty() && learners.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("the ledger has no learner '{}' (it has {})", wanted,
+                            known.empty() ? "none" : known));
+  return json::object{{"learners", std::move(learners)}, {"head", HeadName(store)}};
+}
+
+Result<int> Export(const ExportOptions& options) {
+  TACIT_ASSIGN(const store::ReadOnlyStore store, OpenLedger(*options.place));
+  TACIT_ASSIGN(const json::object exported, ExportJson(store, options.learner));
+  const std::string text = json::serialize(exported) + "\n";
+  if (options.output.empty()) {
+    fmt::print("{}", text);
+    return int{kExitDone};
+  }
+  std::ofstream file(options.output, std::ios::trunc);
+  file << text << std::flush;
+  if (!file) return Fail(ErrorCode::kIo, fmt::format("{} cannot be written", options.output));
+  return int{kExitDone};
+}
+
+constexpr const char* kFooter =
+    R"(Examples:
+  tacit ledger export --store demo-data/store --output ledger.json
+  tacit ledger export --checkpoint DIR --learner ctr
+Each learner has the composition of its worst unit as `event`, and the epsilon and delta claimed of
+it. In Python, with dp_accounting 0.6.0:
+  named = lambda fields: collections.namedtuple("Named", fields)(**fields)
+  ledger = json.load(open("ledger.json"), object_hook=named)
+  event = dp_accounting.DpEvent.from_named_tuple(ledger.learners[0].event)
+  dp_accounting.pld.PLDAccountant().compose(event).get_epsilon(ledger.learners[0].delta)
+(Its PLD accountant does not know ZCDpEvent; its rdp.RdpAccountant does.))";
+
+}  // namespace
+
+void AddLedgerExport(CLI::App* ledger, Action* chosen) {
+  auto* command =
+      ledger->add_subcommand("export", "What was charged, as events that dp_accounting reads");
+  auto options = std::make_shared<ExportOptions>();
+  AddLedgerPlace(command, options->place, false);
+  command->add_option("--learner", options->learner, "One learner (default: all)");
+  command->add_option("--output", options->output, "File to write (default: standard output)");
+  command->footer(kFooter);
+  command->callback([options, chosen] { *chosen = [options] { return Export(*options); }; });
+}
+
+}  // namespace tacit::app

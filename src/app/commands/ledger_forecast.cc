@@ -1,0 +1,184 @@
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "app/commands/ledger.h"
+#include "app/exit_code.h"
+#include "config/config.h"
+#include "privacy/forecast.h"
+
+namespace tacit::app {
+namespace {
+
+namespace json = boost::json;
+using privacy::Forecast;
+
+struct ForecastOptions {
+  std::shared_ptr<LedgerOptions> place = std::make_shared<LedgerOptions>();
+  std::string config;
+  double epsilon = 0;  // 0: as promised
+};
+
+struct Line {
+  std::string name;  // "": all learners together
+  Forecast forecast;
+};
+
+std::string_view Name(Forecast::Kind kind) {
+  switch (kind) {
+    case Forecast::Kind::kNoBudget:
+      return "no_budget";
+    case Forecast::Kind::kNothingSpent:
+      return "nothing_spent";
+    case Forecast::Kind::kTooLittleHistory:
+      return "too_little_history";
+    case Forecast::Kind::kConstant:
+      return "constant";
+    case Forecast::Kind::kExhausted:
+      return "exhausted";
+    case Forecast::Kind::kRunsOut:
+      return "runs_out";
+    case Forecast::Kind::kBeyondHorizon:
+      return "beyond_a_century";
+  }
+  return "unknown";
+}
+
+double Days(int64_t from_ms, int64_t to_ms) {
+  return static_cast<double>(to_ms - from_ms) / 86400e3;
+}
+
+std::string Utc(int64_t unix_ms) {
+  return fmt::format("{:%Y-%m-%dT%H:%MZ}", fmt::gmtime(static_cast<std::time_t>(unix_ms / 1000)));
+}
+
+std::string Sentence(const Forecast& f) {
+  switch (f.kind) {
+    case Forecast::Kind::kNoBudget:
+      return "has no budget that could run out";
+    case Forecast::Kind::kNothingSpent:
+      return "has spent nothing yet";
+    case Forecast::Kind::kTooLittleHistory:
+      return "too little history to go by";
+    case Forecast::Kind::kConstant:
+      return "does not run out: constant however long the stream runs, as long as no record is "
+             "used again";
+    case Forecast::Kind::kExhausted:
+      return "has run out: there is no room for another step";
+    case Forecast::Kind::kRunsOut:
+      return fmt::format(
+          "runs out on {}, {:.1f} days after the last commit, if all goes on as in "
+          "the {:.1f} days of its history",
+          Utc(f.runs_out_ms), Days(f.end_ms, f.runs_out_ms), Days(f.begin_ms, f.end_ms));
+    case Forecast::Kind::kBeyondHorizon:
+      return "does not run out within a hundred years";
+  }
+  return "";
+}
+
+json::object LineJson(const Line& line) {
+  const Forecast& f = line.forecast;
+  json::object row;
+  if (!line.name.empty()) row["learner"] = line.name;
+  const auto number = [](double value) {
+    return std::isfinite(value) ? json::value(value) : json::value(nullptr);
+  };
+  row["forecast"] = Name(f.kind);
+  row["epsilon"] = number(f.epsilon);
+  row["delta"] = f.delta;
+  row["budget"] = number(f.budget);
+  row["history_days"] = Days(f.begin_ms, f.end_ms);
+  const bool dated = f.kind == Forecast::Kind::kRunsOut;
+  row["runs_out"] = dated ? json::value(Utc(f.runs_out_ms)) : json::value(nullptr);
+  row["days"] = dated ? json::value(Days(f.end_ms, f.runs_out_ms)) : json::value(nullptr);
+  return row;
+}
+
+// The budgets asked about: those of a configuration, one for each, or those that were promised.
+struct Budgets {
+  std::vector<privacy::Promise> learners;
+  std::optional<privacy::TotalBudget> total;
+};
+
+Result<Budgets> BudgetsOf(const ForecastOptions& options, const store::ReadOnlyStore& store) {
+  Budgets budgets{store.promises.learners, store.promises.total};
+  if (!options.config.empty()) {
+    TACIT_ASSIGN(const config::Config config, config::Load(options.config, {}));
+    for (privacy::Promise& promise : budgets.learners)
+      for (const config::Learner& learner : config.learners)
+        if (learner.id == promise.learner) promise.epsilon = learner.privacy.epsilon;
+    if (config.budget.given())
+      budgets.total = {.epsilon = *config.budget.epsilon, .delta = *config.budget.delta};
+  }
+  if (options.epsilon > 0) {
+    for (privacy::Promise& promise : budgets.learners) promise.epsilon = options.epsilon;
+    const double delta = budgets.total ? budgets.total->delta : store.snapshot->total().delta;
+    budgets.total = {.epsilon = options.epsilon, .delta = delta};
+  }
+  return budgets;
+}
+
+std::vector<Line> ForecastLines(const store::ReadOnlyStore& store, const Budgets& budgets) {
+  std::vector<Line> lines;
+  std::vector<privacy::Growth> growths;
+  for (const privacy::Promise& promise : budgets.learners) {
+    growths.push_back(privacy::Growth::Of(store.entries, promise.learner));
+    lines.push_back(
+        {promise.learner, privacy::Foretell({&growths.back(), 1},
+                                            {.epsilon = promise.epsilon, .delta = promise.delta})});
+  }
+  const double none = std::numeric_limits<double>::infinity();
+  const double delta = store.snapshot->total().delta;
+  if (!growths.empty())
+    lines.push_back({"", privacy::Foretell(
+                             growths, budgets.total.value_or(privacy::TotalBudget{none, delta}))});
+  return lines;
+}
+
+Result<int> RunForecast(const ForecastOptions& options) {
+  TACIT_ASSIGN(const store::ReadOnlyStore store, OpenLedger(*options.place));
+  TACIT_ASSIGN(const Budgets budgets, BudgetsOf(options, store));
+  const std::vector<Line> lines = ForecastLines(store, budgets);
+  if (options.place->json) {
+    json::object out{{"learners", json::array()}, {"total", nullptr}};
+    for (const Line& line : lines)
+      if (line.name.empty())
+        out["total"] = LineJson(line);
+      else
+        out["learners"].as_array().push_back(LineJson(line));
+    fmt::print("{}\n", json::serialize(out));
+    return int{kExitDone};
+  }
+  if (lines.empty()) fmt::print("nothing has been charged yet\n");
+  for (const Line& line : lines)
+    fmt::print("{}: epsilon {:.4g} of {:.4g} at delta {:g}: {}\n",
+               line.name.empty() ? "all together" : line.name, line.forecast.epsilon,
+               line.forecast.budget, line.forecast.delta, Sentence(line.forecast));
+  return int{kExitDone};
+}
+
+}  // namespace
+
+void AddLedgerForecast(CLI::App* ledger, Action* chosen) {
+  auto* command = ledger->add_subcommand("forecast", "The day each budget runs out");
+  auto options = std::make_shared<ForecastOptions>();
+  AddLedgerPlace(command, options->place, false);
+  auto* config = command->add_option("--config", options->config,
+                                     "Budgets of this configuration (default: as promised)");
+  command
+      ->add_option("--epsilon", options->epsilon,
+                   "One budget for each learner and for all together")
+      ->check(CLI::PositiveNumber)
+      ->excludes(config);
+  command->footer(
+      "What is yet to be spent is composed with what was, at the pace of the history so far.\n"
+      "Examples:\n  tacit ledger forecast --store demo-data/store\n  tacit ledger forecast "
+      "--checkpoint DIR --epsilon 4 --json");
+  command->callback([options, chosen] { *chosen = [options] { return RunForecast(*options); }; });
+}
+
+}  // namespace tacit::app
