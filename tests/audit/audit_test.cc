@@ -1,0 +1,57 @@
+#include "audit/audit.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "audit/cases.h"
+#include "privacy/gaussian.h"
+#include "support/statistics.h"
+
+namespace tacit::audit {
+namespace {
+
+// Seeds are fixed, so that a machine's run repeats another's; tests/campaign/audit takes new ones.
+constexpr AuditOptions kRight = {};
+constexpr AuditOptions kFaulty = {.runs = 200'000, .runs_of_choice = 20'000};
+
+std::string TestName(std::string name) {
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+
+class RightMechanism : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(RightMechanism, StaysUnderItsChargeAndReachesIt) {
+  const Case audited = RightCases()[GetParam()];
+  const Finding finding = RunAudit(audited, kRight);
+  std::puts(Describe(audited, finding).c_str());
+  EXPECT_LE(privacy::GaussianEpsilon(finding.charged_mu, Delta{1e-5}).value, 1 + 1e-9);
+  EXPECT_FALSE(finding.Exceeds()) << Describe(audited, finding);
+  EXPECT_TRUE(finding.Reaches(0.8)) << Describe(audited, finding);
+}
+
+INSTANTIATE_TEST_SUITE_P(Audit, RightMechanism, ::testing::Range(size_t{0}, RightCases().size()),
+                         [](const auto& info) { return TestName(RightCases()[info.param].name); });
+
+class FaultyMechanism : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(FaultyMechanism, IsFoundOut) {
+  const PlantedFault fault = PlantedFaults()[GetParam()];
+  const Finding finding = RunAudit(fault.audited, kFaulty);
+  std::puts(Describe(fault.audited, finding).c_str());
+  EXPECT_EQ(finding.Exceeds(), fault.exceeds) << Describe(fault.audited, finding);
+  if (!fault.exceeds) {
+    EXPECT_FALSE(finding.Reaches(0.8)) << Describe(fault.audited, finding);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Audit, FaultyMechanism,
+                         ::testing::Range(size_t{0}, PlantedFaults().size()), [](const auto& info) {
+                           return TestName(PlantedFaults()[info.param].audited.name);
+                         });
+
+}  // namespace
+}  // namespace tacit::audit
