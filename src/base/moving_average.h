@@ -41,6 +41,10 @@ class MovingAverage {
            std::expm1(to * log_decay_);
   }
 
+  // The stored average of n weights; empty when the state is too short to hold one. REQUIRES on().
+  std::span<const float> Of(size_t n, std::span<const float> state) const {
+    return state.size() < n + 1 ? std::span<const float>() : state.subspan(state.size() - 1 - n, n);
+  }
   // The average of weights as of step `to`; `state` is all that lies behind them. Without an
   // average: the weights.
   void Read(std::span<const float> weights, std::span<const float> state, uint32_t to,

@@ -36,6 +36,7 @@ std::string EncodeLearner(const LearnerRecord& record) {
         .Put(tables[t].dim)
         .Put(record.layout.state_floats[t])
         .Put(record.layout.initial_scale[t]);
+  writer.Put(record.layout.average.decay());
   return std::move(writer).Take();
 }
 
@@ -56,8 +57,11 @@ Result<LearnerRecord> DecodeLearner(uint16_t key, std::string_view bytes) {
     if (rows == 0 || dim == 0) break;
     record.layout.space.AddTable(name, rows, dim);
   }
-  if (!reader.at_end() || record.layout.space.tables().size() != tables)
+  const auto decay = reader.Get<double>();
+  if (!reader.at_end() || record.layout.space.tables().size() != tables ||
+      !(decay >= 0 && decay < 1))
     return Fail(ErrorCode::kCorruption, fmt::format("the record of learner {} is damaged", key));
+  record.layout.average = MovingAverage(decay);
   return record;
 }
 
@@ -87,6 +91,11 @@ Status CheckSameModel(const LearnerRecord& stored, const LearnerLayout& configur
       return differ("as initial scale", stored.layout.initial_scale[t],
                     configured.rows.initial_scale[t]);
   }
+  if (stored.layout.average.decay() != configured.rows.average.decay())
+    return Refuse(stored.name,
+                  fmt::format("its weights' average decays by {} there, by {} in the "
+                              "configuration (0: there is none)",
+                              stored.layout.average.decay(), configured.rows.average.decay()));
   if (stored.layout.seed != configured.rows.seed)
     return Refuse(stored.name, fmt::format("row seed {} there, {} in the configuration",
                                            stored.layout.seed, configured.rows.seed));

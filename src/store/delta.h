@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/ids.h"
+#include "base/moving_average.h"
 #include "base/result.h"
 #include "base/row_space.h"
 #include "privacy/ledger.h"
@@ -15,12 +16,15 @@
 namespace tacit::store {
 
 // How the rows of one learner lie in the store: an embedding and the optimiser's floats behind it.
-// A row that was never written is InitialRow(seed, row, scale) with zeroed optimiser floats.
+// A row that was never written is InitialRow(seed, row, scale) with zeroed optimiser floats. Where
+// there is a moving average, the floats behind rows and dense parameters end in it, and it is what
+// serving sees.
 struct RowLayout {
   RowSpace space;
   std::vector<uint32_t> state_floats;  // per table: optimiser floats behind the embedding
   uint64_t seed = 0;
   std::vector<float> initial_scale;  // per table
+  MovingAverage average;
 
   uint32_t RowFloats(uint32_t table) const {
     return space.tables()[table].dim + state_floats[table];
@@ -56,6 +60,8 @@ struct LearnerCommit {
   std::shared_ptr<const DenseState> dense;
   std::string position;  // encoded by the trainer; the store does not look inside
   std::vector<privacy::CommitCharge> charges;  // all of this learner: its steps, its releases
+  // What its mechanism has released and goes on from, encoded by it; null: as it was.
+  std::shared_ptr<const std::string> mechanism_state = nullptr;
 };
 
 // A group of steps made durable and visible together.

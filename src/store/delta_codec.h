@@ -27,12 +27,14 @@ struct CommitTip {
 std::string EncodeTip(const CommitTip& tip);
 Result<CommitTip> DecodeTip(std::string_view bytes);
 
-// One learner's part of a delta. `rows` and `dense` are null where nothing changed.
+// One learner's part of a delta. Null where nothing changed.
 struct LearnerDelta {
   uint16_t learner = 0;  // its key in the store
   std::string position;
   std::shared_ptr<const RowDelta> rows;
   std::shared_ptr<const DenseState> dense;
+  // Not in the blob: it is read from its own key, as the position is, and no reader shows it.
+  std::shared_ptr<const std::string> mechanism_state = nullptr;
 };
 
 // Everything one commit changed. `previous` and `previous_entries` (the last entries of the ledger

@@ -136,6 +136,19 @@ Status LoadDeltas(const Rocks& rocks, Loaded& loaded) {
   return {};
 }
 
+Status LoadMechanismStates(const Rocks& rocks, Loaded& loaded) {
+  loaded.mechanism_states.resize(loaded.records.size());
+  TACIT_ASSIGN(auto states, rocks.Scan(Family::kMeta, meta::kMechanismPrefix));
+  for (auto& [key, state] : states) {
+    const uint64_t learner =
+        SequenceOf(std::string_view(key).substr(meta::kMechanismPrefix.size()));
+    if (learner >= loaded.mechanism_states.size())
+      return Broken(rocks, "a learner's record is missing");
+    loaded.mechanism_states[learner] = std::make_shared<const std::string>(std::move(state));
+  }
+  return {};
+}
+
 Status LoadPositions(const Rocks& rocks, Loaded& loaded) {
   loaded.positions.resize(loaded.records.size());
   TACIT_ASSIGN(const auto positions, rocks.Scan(Family::kOffsets, ""));
@@ -163,6 +176,7 @@ Result<Loaded> Load(const Rocks& rocks) {
   TACIT_RETURN_IF_ERROR(LoadFolded(rocks, loaded));
   TACIT_RETURN_IF_ERROR(LoadDeltas(rocks, loaded));
   TACIT_RETURN_IF_ERROR(LoadPositions(rocks, loaded));
+  TACIT_RETURN_IF_ERROR(LoadMechanismStates(rocks, loaded));
   return loaded;
 }
 
@@ -170,7 +184,7 @@ View Loaded::MakeView() const {
   View view{lineage, tip, source_identity, {}, {}};
   view.learners.resize(records.size());
   for (size_t i = 0; i < records.size(); ++i)
-    view.learners[i] = {bases[i].state, bases[i].seq, positions[i]};
+    view.learners[i] = {bases[i].state, bases[i].seq, positions[i], mechanism_states[i]};
   for (const DeltaRecord& delta : deltas) {
     view.overlay.push_back(MakeOverlay(delta, records.size()));
     for (const LearnerDelta& learner : delta.learners) {

@@ -15,7 +15,7 @@
 namespace tacit::store {
 
 // The store's format; raised when bytes change their meaning.
-inline constexpr uint32_t kStoreFormat = 1;
+inline constexpr uint32_t kStoreFormat = 2;
 
 // Everything a store holds but its folded rows, as read from the disk and found to hang together.
 struct Loaded {
@@ -27,7 +27,8 @@ struct Loaded {
   std::string ledger_state;
   std::vector<privacy::LedgerEntry> entries;
   std::string source_identity;
-  std::vector<std::string> positions;  // by key
+  std::vector<std::string> positions;                                // by key
+  std::vector<std::shared_ptr<const std::string>> mechanism_states;  // by key; null: none
   CommitSeq folded;
   std::vector<DenseBase> bases;     // by key: dense state as of `folded`
   std::vector<DeltaRecord> deltas;  // commits folded + 1 .. tip, in order
@@ -36,8 +37,8 @@ struct Loaded {
   // The view as of the tip.
   View MakeView() const;
   // Takes back the newest commit. REQUIRES an unfolded one. Afterwards `positions`,
-  // `source_identity` and `ledger_state` are those of a later commit: for readers that do not
-  // show them.
+  // `mechanism_states`, `source_identity` and `ledger_state` are those of a later commit: for
+  // readers that do not show them.
   Status TakeBackLast();
 };
 

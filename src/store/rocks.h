@@ -120,6 +120,7 @@ inline constexpr std::string_view kSource = "source";
 inline constexpr std::string_view kFolded = "folded";
 inline constexpr std::string_view kLearnerPrefix = "learner/";
 inline constexpr std::string_view kDensePrefix = "dense/";
+inline constexpr std::string_view kMechanismPrefix = "mechanism/";
 }  // namespace meta
 
 // prefix | u16 big-endian: the place of a learner in `meta` and, with no prefix, in `offsets`.

@@ -25,7 +25,8 @@ void FillInitialRow(const RowLayout& layout, uint32_t table, uint64_t row, std::
 
 Status RowReader::Read(const Rocks& rocks, const rocksdb::Snapshot* snapshot,
                        const Catalog& catalog, const LearnerRecord& learner,
-                       std::span<const uint64_t> rows, std::span<float* const> out, Extent extent) {
+                       std::span<const uint64_t> rows, std::span<float* const> out, Extent extent,
+                       uint32_t step) {
   wanted_.clear();
   for (size_t i = 0; i < rows.size(); ++i)
     wanted_.push_back(
@@ -34,15 +35,15 @@ Status RowReader::Read(const Rocks& rocks, const rocksdb::Snapshot* snapshot,
             [](const Wanted& a, const Wanted& b) { return a.place < b.place; });
   for (size_t begin = 0; begin < wanted_.size(); begin += kBatchRows) {
     const size_t count = std::min(kBatchRows, wanted_.size() - begin);
-    TACIT_RETURN_IF_ERROR(
-        ReadBatch(rocks, snapshot, learner, std::span(wanted_).subspan(begin, count), extent));
+    TACIT_RETURN_IF_ERROR(ReadBatch(rocks, snapshot, learner,
+                                    std::span(wanted_).subspan(begin, count), extent, step));
   }
   return {};
 }
 
 Status RowReader::ReadBatch(const Rocks& rocks, const rocksdb::Snapshot* snapshot,
                             const LearnerRecord& learner, std::span<const Wanted> wanted,
-                            Extent extent) {
+                            Extent extent, uint32_t step) {
   const size_t n = wanted.size();
   keys_.resize(n);
   slices_.resize(n);
@@ -61,9 +62,9 @@ Status RowReader::ReadBatch(const Rocks& rocks, const rocksdb::Snapshot* snapsho
     const Wanted& row = wanted[i];
     const uint32_t table = TableOf(row.place);
     const uint32_t stored = learner.layout.RowFloats(table);
-    const uint32_t floats =
-        extent == Extent::kWithState ? stored : learner.layout.space.tables()[table].dim;
     if (statuses_[i].IsNotFound()) {
+      const uint32_t floats =
+          extent == Extent::kWithState ? stored : learner.layout.space.tables()[table].dim;
       FillInitialRow(learner.layout, table, row.row, {row.out, floats});
     } else if (!statuses_[i].ok()) {
       status = ToStatus(statuses_[i], "reading rows of store " + rocks.path());
@@ -73,11 +74,26 @@ Status RowReader::ReadBatch(const Rocks& rocks, const rocksdb::Snapshot* snapsho
                fmt::format("row {} of learner '{}' in store {} has {} bytes, not {}", row.row,
                            learner.name, rocks.path(), values_[i].size(), stored * sizeof(float)));
     } else {
-      std::memcpy(row.out, values_[i].data(), floats * sizeof(float));
+      CopyOut(learner.layout, row, values_[i].data(), extent, step);
     }
     values_[i].Reset();
   }
   return status;
+}
+
+void RowReader::CopyOut(const RowLayout& layout, const Wanted& wanted, const char* stored,
+                        Extent extent, uint32_t step) {
+  const uint32_t table = TableOf(wanted.place), dim = layout.space.tables()[table].dim;
+  const bool average = extent == Extent::kServed && layout.average.on();
+  const size_t floats = extent == Extent::kServed && !average ? dim : layout.RowFloats(table);
+  if (!average) {
+    std::memcpy(wanted.out, stored, floats * sizeof(float));
+    return;
+  }
+  row_.resize(floats);
+  std::memcpy(row_.data(), stored, floats * sizeof(float));
+  const std::span<const float> row(row_);
+  layout.average.Read(row.first(dim), row.subspan(dim), step, {wanted.out, dim});
 }
 
 }  // namespace tacit::store

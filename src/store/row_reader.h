@@ -14,12 +14,15 @@ namespace tacit::store {
 // initial value. Keeps its scratch memory between calls; not thread-safe.
 class RowReader {
  public:
-  enum class Extent { kEmbedding, kWithState };
+  enum class Extent {
+    kServed,     // the embedding, or its moving average as of `step`
+    kWithState,  // all there is of the row
+  };
 
   // Writes row i of `rows` (any order, repeats allowed) to out[i]. `snapshot` null: as of now.
   Status Read(const Rocks& rocks, const rocksdb::Snapshot* snapshot, const Catalog& catalog,
               const LearnerRecord& learner, std::span<const uint64_t> rows,
-              std::span<float* const> out, Extent extent);
+              std::span<float* const> out, Extent extent, uint32_t step = 0);
 
  private:
   struct Wanted {
@@ -28,13 +31,18 @@ class RowReader {
     float* out;
   };
   Status ReadBatch(const Rocks& rocks, const rocksdb::Snapshot* snapshot,
-                   const LearnerRecord& learner, std::span<const Wanted> wanted, Extent extent);
+                   const LearnerRecord& learner, std::span<const Wanted> wanted, Extent extent,
+                   uint32_t step);
+  // A stored row, of as many floats as its table's rows have.
+  void CopyOut(const RowLayout& layout, const Wanted& wanted, const char* stored, Extent extent,
+               uint32_t step);
 
   std::vector<Wanted> wanted_;
   std::vector<RowKey> keys_;
   std::vector<rocksdb::Slice> slices_;
   std::vector<rocksdb::PinnableSlice> values_;
   std::vector<rocksdb::Status> statuses_;
+  std::vector<float> row_;
 };
 
 // The row as it is before anything was learned: drawn embedding, zeroed optimiser state.

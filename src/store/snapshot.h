@@ -31,8 +31,12 @@ class Snapshot {
 
   // Null before the learner's first commit.
   virtual std::shared_ptr<const DenseState> Dense(LearnerIndex learner) const = 0;
-  // The embeddings (without optimiser state) of these rows, end to end in `out`, which is as long
-  // as their dims together. Unwritten rows have their initial value. Any order, repeats allowed.
+  // The parameters that serving goes by: their moving average where the learner keeps one. Empty
+  // before the learner's first commit. Valid as long as the snapshot.
+  virtual std::span<const float> ServedDense(LearnerIndex) const { return {}; }
+  // The embeddings that serving goes by (without optimiser state) of these rows, end to end in
+  // `out`, which is as long as their dims together: their moving averages as of this commit where
+  // the learner keeps them. Unwritten rows have their initial value. Any order, repeats allowed.
   virtual Status Rows(LearnerIndex learner, std::span<const uint64_t> rows,
                       std::span<float> out) const = 0;
 };

@@ -39,16 +39,28 @@ std::shared_ptr<const DenseState> SnapshotImpl::Dense(LearnerIndex learner) cons
   return view_.learners[catalog_->KeyOf(learner)].dense;
 }
 
-bool SnapshotImpl::CopyFromOverlay(uint16_t key, uint64_t row, std::span<float> out) const {
+std::span<const float> SnapshotImpl::ServedDense(LearnerIndex learner) const {
+  const DenseState* dense = view_.learners[catalog_->KeyOf(learner)].dense.get();
+  if (dense == nullptr) return {};
+  const MovingAverage& average = catalog_->Configured(learner).layout.average;
+  return average.on() ? average.Of(dense->parameters.size(), dense->optimizer) : dense->parameters;
+}
+
+std::span<const float> SnapshotImpl::FromOverlay(uint16_t key, uint64_t row) const {
   for (auto delta = view_.overlay.rbegin(); delta != view_.overlay.rend(); ++delta) {
     const RowDelta* rows = (*delta)->rows[key].get();
     if (rows == nullptr) continue;
     const size_t place = rows->Find(row);
-    if (place == rows->size()) continue;
-    std::copy_n(rows->Row(place).begin(), out.size(), out.begin());
-    return true;
+    if (place != rows->size()) return rows->Row(place);
   }
-  return false;
+  return {};
+}
+
+// Every step moves the dense average, so it carries the learner's last step.
+uint32_t SnapshotImpl::StepOf(const LearnerRecord& learner) const {
+  const DenseState* dense = view_.learners[learner.key].dense.get();
+  if (!learner.layout.average.on() || dense == nullptr || dense->optimizer.empty()) return 0;
+  return CountOf(dense->optimizer.back());
 }
 
 Status SnapshotImpl::Rows(LearnerIndex index, std::span<const uint64_t> rows,
@@ -57,13 +69,16 @@ Status SnapshotImpl::Rows(LearnerIndex index, std::span<const uint64_t> rows,
   const RowSpace& space = learner.layout.space;
   std::vector<uint64_t> missing;
   std::vector<float*> missing_out;
+  const uint32_t step = StepOf(learner);
   for (uint64_t row : rows) {
     if (row >= space.rows())
       return Fail(ErrorCode::kInvalidArgument, fmt::format("row {} of learner '{}': there are {}",
                                                            row, learner.name, space.rows()));
     const uint32_t dim = space.tables()[space.TableOf(row)].dim;
     TACIT_CHECK(dim <= out.size(), "`out` is shorter than the rows");
-    if (!CopyFromOverlay(learner.key, row, out.first(dim))) {
+    if (const auto stored = FromOverlay(learner.key, row); !stored.empty()) {
+      learner.layout.average.Read(stored.first(dim), stored.subspan(dim), step, out.first(dim));
+    } else {
       missing.push_back(row);
       missing_out.push_back(out.data());
     }
@@ -71,7 +86,7 @@ Status SnapshotImpl::Rows(LearnerIndex index, std::span<const uint64_t> rows,
   }
   TACIT_CHECK(out.empty(), "`out` is longer than the rows");
   return RowReader().Read(*rocks_, snapshot_, *catalog_, learner, missing, missing_out,
-                          RowReader::Extent::kEmbedding);
+                          RowReader::Extent::kServed, step);
 }
 
 }  // namespace tacit::store

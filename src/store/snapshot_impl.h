@@ -25,6 +25,7 @@ struct LearnerValue {
   std::shared_ptr<const DenseState> dense;
   CommitSeq dense_seq;  // the commit that wrote it
   std::string position;
+  std::shared_ptr<const std::string> mechanism_state = nullptr;
 };
 
 // The whole store as of one commit, but for the folded rows.
@@ -57,14 +58,17 @@ class SnapshotImpl final : public Snapshot {
   const privacy::LedgerTotal& total() const override { return view_.tip.total; }
   uint64_t ledger_entries() const override { return view_.tip.ledger_entries; }
   std::shared_ptr<const DenseState> Dense(LearnerIndex learner) const override;
+  std::span<const float> ServedDense(LearnerIndex learner) const override;
   Status Rows(LearnerIndex learner, std::span<const uint64_t> rows,
               std::span<float> out) const override;
 
   const View& view() const { return view_; }
 
  private:
-  // Copies the embedding from the newest unfolded commit that has the row.
-  bool CopyFromOverlay(uint16_t key, uint64_t row, std::span<float> out) const;
+  // The row as it lies in the newest unfolded commit that has it; else empty.
+  std::span<const float> FromOverlay(uint16_t key, uint64_t row) const;
+  // The step of the learner's average, as of this commit.
+  uint32_t StepOf(const LearnerRecord& learner) const;
 
   const std::shared_ptr<Rocks> rocks_;
   const std::shared_ptr<const Catalog> catalog_;

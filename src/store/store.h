@@ -46,6 +46,7 @@ struct StoreOptions {
 struct LearnerState {
   std::shared_ptr<const DenseState> dense;
   std::string position;
+  std::shared_ptr<const std::string> mechanism_state;  // null: none was ever committed
 };
 
 // RocksDB behind one door: rows, dense parameters, positions and the privacy ledger of all

@@ -70,7 +70,7 @@ std::shared_ptr<const SnapshotImpl> StoreImpl::Published() const {
 
 LearnerState StoreImpl::State(LearnerIndex learner) const {
   const LearnerValue value = Published()->view().learners[parts_.catalog->KeyOf(learner)];
-  return {value.dense, value.position};
+  return {value.dense, value.position, value.mechanism_state};
 }
 
 std::string StoreImpl::source_identity() const { return Published()->view().source_identity; }
@@ -138,8 +138,8 @@ StoreImpl::Job StoreImpl::MakeJob(CommitRequest request, std::function<void(Stat
       charges.push_back(std::move(charge));
     }
     rows_[commit.learner.value]->Enqueued(commit.rows.get(), seq);
-    job.record.learners.push_back(
-        {key, std::move(commit.position), std::move(commit.rows), std::move(commit.dense)});
+    job.record.learners.push_back({key, std::move(commit.position), std::move(commit.rows),
+                                   std::move(commit.dense), std::move(commit.mechanism_state)});
   }
   ChargeLedger(std::move(charges), job);
   return job;
@@ -248,6 +248,9 @@ Status StoreImpl::FillBatch(const Job& job) {
   put_meta(meta::kTip, EncodeTip(record.tip));
   put_meta(meta::kLedgerState, job.ledger_state);
   put_meta(meta::kSource, record.source_identity);
+  for (const LearnerDelta& learner : record.learners)
+    if (learner.mechanism_state)
+      put_meta(LearnerKey(meta::kMechanismPrefix, learner.learner), *learner.mechanism_state);
   return {};
 }
 
@@ -264,6 +267,7 @@ void StoreImpl::Publish(const DeltaRecord& record) {
     for (const LearnerDelta& learner : record.learners) {
       LearnerValue& value = view.learners[learner.learner];
       value.position = learner.position;
+      if (learner.mechanism_state) value.mechanism_state = learner.mechanism_state;
       if (!learner.dense) continue;
       value.dense = learner.dense;
       value.dense_seq = record.tip.seq;

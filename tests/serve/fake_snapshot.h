@@ -63,6 +63,9 @@ class FakeSnapshot final : public store::Snapshot {
   const privacy::LedgerTotal& total() const override { return total_; }
   uint64_t ledger_entries() const override { return version_ == 0 ? 0 : 1; }
   std::shared_ptr<const store::DenseState> Dense(LearnerIndex) const override { return dense_; }
+  std::span<const float> ServedDense(LearnerIndex) const override {
+    return dense_ ? std::span<const float>(dense_->parameters) : std::span<const float>();
+  }
   Status Rows(LearnerIndex, std::span<const uint64_t> rows, std::span<float> out) const override {
     size_t at = 0;
     for (const uint64_t row : rows) {

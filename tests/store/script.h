@@ -167,6 +167,12 @@ class Script {
     return seq == 0 ? "" : "position " + std::to_string(seq);
   }
 
+  // Changes at some commits only; the one before the first has none.
+  static std::string MechanismStateOf(uint64_t seq) {
+    const uint64_t changed = seq - seq % 3;
+    return changed == 0 ? "" : "released by " + std::to_string(changed);
+  }
+
   // Makes the next commit and waits for it.
   static Status Step(EmbeddingStore& store, size_t dense_floats = kDense) {
     const uint64_t seq = store.Latest()->version().value + 1;
@@ -185,6 +191,9 @@ class Script {
     request.source_identity = "source " + std::to_string(seq);
     request.learners.push_back(
         {LearnerIndex(0), working.TakeDelta(), dense, PositionOf(seq), {TestCharge("ctr", seq)}});
+    if (seq % 3 == 0)
+      request.learners.back().mechanism_state =
+          std::make_shared<const std::string>(MechanismStateOf(seq));
     TACIT_RETURN_IF_ERROR(store.Commit(std::move(request), {}));
     return store.Flush();
   }
@@ -213,7 +222,10 @@ class Script {
   static void ExpectStore(EmbeddingStore& store) {
     const auto snapshot = store.Latest();
     ExpectSnapshot(*snapshot);
-    ASSERT_EQ(store.State(LearnerIndex(0)).position, PositionOf(snapshot->version().value));
+    const LearnerState state = store.State(LearnerIndex(0));
+    ASSERT_EQ(state.position, PositionOf(snapshot->version().value));
+    ASSERT_EQ(state.mechanism_state ? *state.mechanism_state : "",
+              MechanismStateOf(snapshot->version().value));
     if (snapshot->version().value > 0) {
       ASSERT_EQ(store.source_identity(), "source " + std::to_string(snapshot->version().value));
     }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <random>
 #include <thread>
 
 #include "script.h"
@@ -75,6 +76,93 @@ TEST(SnapshotTest, ReadOnlyOpenersSeeWholeCommitsOfALivingStore) {
   stop = true;
   writer.join();
   EXPECT_GT(newest, 1u);
+}
+
+// What weights that stood still since step `from` are on average at step `to`, a step at a time.
+double AverageAt(double weight, double average, uint32_t from, uint32_t to, double decay) {
+  double sum = 0, weights = 0;  // of decay^(steps since), over all steps so far
+  for (uint32_t step = 1; step <= to; ++step) {
+    weights = decay * weights + 1;
+    sum = step == from ? average * weights : decay * sum + weight;
+  }
+  return weights == 0 ? weight : sum / weights;
+}
+
+// Rows are served as they are on average at the learner's last step, not at their own last write,
+// wherever they lie: in an unfolded commit, in a file, or nowhere yet.
+TEST(SnapshotTest, ServesTheMovingAverageAsOfItsCommit) {
+  constexpr double kDecay = 0.9;
+  constexpr uint32_t kDim = 3, kRows = 50, kState = 2 + kDim + 1;
+  const TestFolder folder;
+  StoreOptions options = TestOptions(folder);
+  options.learners = {MakeLearner("ctr", {{"site", kRows, kDim, kState}})};
+  const LearnerLayout unaveraged = options.learners[0];
+  options.learners[0].rows.average = MovingAverage(kDecay);
+  auto store = MustOpen(options);
+  std::vector<std::vector<float>> written(kRows);
+  std::mt19937 random(6);
+  const auto number = [&] { return static_cast<float>(random() % 1000) / 100; };
+  const auto expect = [&](const Snapshot& snapshot, uint32_t step) {
+    std::vector<uint64_t> ids(kRows);
+    for (uint64_t row = 0; row < kRows; ++row) ids[row] = row;
+    std::vector<float> served(kRows * kDim), initial(kDim);
+    ASSERT_TRUE(snapshot.Rows(LearnerIndex(0), ids, served));
+    for (uint64_t row = 0; row < kRows; ++row) {
+      const std::vector<float>& floats = written[row];
+      InitialRow(options.learners[0].rows.seed, row, 0.25f, initial);
+      for (size_t i = 0; i < kDim; ++i)
+        ASSERT_NEAR(served[row * kDim + i],
+                    floats.empty() ? initial[i]
+                                   : AverageAt(floats[i], floats[kDim + 2 + i],
+                                               CountOf(floats.back()), step, kDecay),
+                    1e-5)
+            << "row " << row << " at step " << step;
+    }
+    const auto dense = snapshot.ServedDense(LearnerIndex(0));
+    ASSERT_EQ(dense.size(), 2u);
+    EXPECT_EQ(dense[1], -static_cast<float>(step));
+  };
+  uint32_t step = 0;
+  for (uint64_t commit = 1; commit <= 7; ++commit) {
+    const uint32_t steps = 1 + random() % 20;
+    step += steps;
+    std::vector<uint64_t> rows;
+    for (uint64_t row = random() % 5; row < kRows; row += 1 + random() % 9) rows.push_back(row);
+    std::vector<float*> places(rows.size());
+    ASSERT_TRUE(store->working_rows(LearnerIndex(0)).Gather(rows, places));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      std::vector<float>& row = written[rows[i]];
+      row.resize(kDim + kState);
+      for (float& value : row) value = number();
+      row.back() = CountAsFloat(step - random() % steps);
+      std::copy(row.begin(), row.end(), places[i]);
+    }
+    store->working_rows(LearnerIndex(0)).MarkChanged(rows);
+    const auto dense = std::make_shared<DenseState>();
+    dense->parameters = {1, 2};
+    dense->optimizer = {7, 5, -static_cast<float>(step), CountAsFloat(step)};
+    CommitRequest request;
+    request.learners.push_back({LearnerIndex(0),
+                                store->working_rows(LearnerIndex(0)).TakeDelta(),
+                                dense,
+                                "p",
+                                {TestCharge("ctr", commit)}});
+    ASSERT_TRUE(store->Commit(std::move(request), {}));
+    ASSERT_TRUE(store->Flush());
+    expect(*store->Latest(), step);
+  }
+  const auto reader = OpenReadOnly(folder.store(), folder.witness(), options.learners);
+  ASSERT_TRUE(reader) << reader.error().message;
+  expect(*reader->snapshot, step);
+  store.reset();
+  store = MustOpen(options);  // folds
+  expect(*store->Latest(), step);
+  store.reset();
+  options.learners[0] = unaveraged;
+  const auto refused = EmbeddingStore::Open(options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
+  EXPECT_NE(refused.error().message.find("average"), std::string::npos) << refused.error().message;
 }
 
 TEST(SnapshotTest, ALedgerReaderNeedsNoLayouts) {

@@ -12,6 +12,7 @@ namespace {
 struct ModelState {
   std::vector<RowModel> rows;
   std::vector<std::string> positions{"", ""};
+  std::vector<std::string> mechanism_states{"none", "none"};
   std::vector<float> dense{0, 0};
 };
 
@@ -83,6 +84,11 @@ class StoreModel {
                                   dense,
                                   position,
                                   {TestCharge(options_.learners[i].name, seq)}});
+      if (random_() % 3 == 0) {
+        committed.mechanism_states[i] = std::string(random_() % 50, static_cast<char>(seq));
+        request.learners.back().mechanism_state =
+            std::make_shared<const std::string>(committed.mechanism_states[i]);
+      }
       committed.rows[i] = working_.rows[i];
       committed.positions[i] = position;
       committed.dense[i] = static_cast<float>(seq);
@@ -112,8 +118,12 @@ class StoreModel {
     working_ = history_.back();
     ASSERT_EQ(store_->Latest()->version().value, history_.size() - 1);
     Expect(*store_->Latest());
-    for (uint16_t i = 0; i < 2; ++i)
-      ASSERT_EQ(store_->State(LearnerIndex(i)).position, working_.positions[i]);
+    for (uint16_t i = 0; i < 2; ++i) {
+      const LearnerState state = store_->State(LearnerIndex(i));
+      ASSERT_EQ(state.position, working_.positions[i]);
+      ASSERT_EQ(state.mechanism_state ? *state.mechanism_state : "none",
+                working_.mechanism_states[i]);
+    }
   }
 
   void ReadBeside() {
