@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "mechanism/grid.h"
 #include "model/gradient.h"
 #include "noise/noise.h"
@@ -30,7 +34,10 @@ class Clipper {
 
   virtual uint64_t state_version() const { return 0; }
   virtual std::string SaveState() const { return {}; }
-  virtual Status LoadState(std::string_view) { return {}; }
+  virtual Status LoadState(std::string_view bytes) {
+    if (bytes.empty()) return {};
+    return Fail(ErrorCode::kCorruption, "a state of a clip that keeps none");
+  }
 };
 
 // min(1, C / |g|), |g| over all groups jointly.
