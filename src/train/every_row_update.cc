@@ -23,7 +23,7 @@ Status EveryRowUpdate::Apply(mechanism::Mechanism& mechanism, noise::NoiseSource
       const Chunk chunk{.first = table.first + done,
                         .rows = std::min<uint64_t>(most, table.rows - done),
                         .dim = table.dim,
-                        .row_floats = table.dim + optimizer_.StateFloats(table.dim)};
+                        .row_floats = table.dim + optimizer_.RowStateFloats(table.dim)};
       TACIT_RETURN_IF_ERROR(ApplyChunk(chunk, mechanism, noise, gradient, rows));
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <functional>
 #include <optional>
 #include <string>
@@ -14,13 +15,19 @@ struct BenchRow {
   std::string name;
   double value = 0;
   std::string unit;
-  std::optional<double> limit;  // in the same unit
+  std::optional<double> limit = {};  // in the same unit
+  boost::json::object more = {};     // further fields of the JSON row
+  std::string note = {};             // printed behind the figure
+};
+
+struct BenchRequest {
+  bool quick = false;  // a few steps, for tests: the figures mean little
 };
 
 struct Bench {
   std::string name;
   std::string what;  // one line
-  std::function<Result<std::vector<BenchRow>>()> run;
+  std::function<Result<std::vector<BenchRow>>(const BenchRequest&)> run;
 };
 
 // The suite, in the order it runs.
@@ -30,5 +37,6 @@ Result<std::vector<BenchRow>> BenchStep();      // the private step, alone
 Result<std::vector<BenchRow>> BenchTraining();  // steps with commits through a real store
 Result<std::vector<BenchRow>> BenchNoise();
 Result<std::vector<BenchRow>> BenchDecode();
+Result<std::vector<BenchRow>> BenchVocabulary(const BenchRequest& request);  // paper 003, table 4
 
 }  // namespace tacit::app

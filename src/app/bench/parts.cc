@@ -4,8 +4,6 @@
 
 #include "app/bench/bench.h"
 #include "app/bench/bench_data.h"
-#include "noise/keystream.h"
-#include "noise/noise.h"
 #include "stream/criteo_generator.h"
 
 namespace tacit::app {
@@ -14,31 +12,6 @@ namespace {
 constexpr auto kAbout = std::chrono::milliseconds(1000);
 
 }  // namespace
-
-Result<std::vector<BenchRow>> BenchNoise() {
-  // Short calls, which a busy neighbour seldom cuts, walking through memory that no cache holds.
-  constexpr size_t kDraws = size_t{1} << 16, kCalls = 256;
-  const auto rate = [](const std::function<void()>& draw) {
-    return kDraws / MedianSeconds(draw, kAbout) / 1e9;
-  };
-  noise::Keystream stream;
-  const double words = rate([&] {
-    for (size_t left = kDraws; left > 0;) left -= stream.Take(left).size();
-  });
-  const auto source = noise::MakeNoiseSource();
-  std::vector<float> floats(kDraws * kCalls);
-  std::vector<int64_t> steps(kDraws * kCalls);
-  size_t call = 0;
-  const auto next = [&](auto& values) {
-    return std::span(values).subspan(kDraws * (call++ % kCalls), kDraws);
-  };
-  // The limits: a word of keystream for a normal in f32, three for one on the grid.
-  return std::vector<BenchRow>{
-      {"keystream", words, "G words/s/core", std::nullopt},
-      {"noise-f32", rate([&] { source->AddGaussian(1, next(floats)); }), "G normals/s/core", words},
-      {"noise-grid", rate([&] { source->AddGridGaussian(0x1p30, next(steps)); }),
-       "G normals/s/core", words / 3}};
-}
 
 Result<std::vector<BenchRow>> BenchDecode() {
   TACIT_ASSIGN(const BenchSetup setup, MakeBenchSetup("f32", true, 1));
@@ -71,10 +44,16 @@ Result<std::vector<BenchRow>> BenchDecode() {
 }
 
 std::vector<Bench> AllBenches() {
-  return {{"step", "the private pCTR step (batch 2048, 4 x 598) on one core", BenchStep},
-          {"training", "steps with commits through a store, on two cores", BenchTraining},
-          {"noise", "Gaussian noise into memory, in floats and on a grid", BenchNoise},
-          {"decode", "Criteo lines to columnar batches, and making them", BenchDecode}};
+  // These are as quick as they are.
+  const auto always = [](Result<std::vector<BenchRow>> (*run)()) {
+    return [run](const BenchRequest&) { return run(); };
+  };
+  return {{"step", "the private pCTR step (batch 2048, 4 x 598) on one core", always(BenchStep)},
+          {"training", "steps with commits through a store, on two cores", always(BenchTraining)},
+          {"vocabulary", "dense DP-SGD and AdaFEST against the size of the vocabulary",
+           BenchVocabulary},
+          {"noise", "Gaussian noise into memory, in floats and on a grid", always(BenchNoise)},
+          {"decode", "Criteo lines to columnar batches, and making them", always(BenchDecode)}};
 }
 
 }  // namespace tacit::app

@@ -17,21 +17,24 @@ namespace json = boost::json;
 
 struct Options {
   std::vector<std::string> names;
-  bool json = false;
+  bool json = false, quick = false;
 };
 
 json::object RowJson(const BenchRow& row) {
-  return {{"name", row.name},
-          {"value", row.value},
-          {"unit", row.unit},
-          {"limit", row.limit ? json::value(*row.limit) : json::value(nullptr)},
-          {"share", row.limit ? json::value(row.value / *row.limit) : json::value(nullptr)}};
+  json::object object{
+      {"name", row.name},
+      {"value", row.value},
+      {"unit", row.unit},
+      {"limit", row.limit ? json::value(*row.limit) : json::value(nullptr)},
+      {"share", row.limit ? json::value(row.value / *row.limit) : json::value(nullptr)}};
+  for (const auto& [key, value] : row.more) object[key] = value;
+  return object;
 }
 
 void Print(const BenchRow& row) {
   fmt::print("{:<32} {:>14.4g} {:<24}", row.name, row.value, row.unit);
   if (row.limit) fmt::print(" {:>5.1f} % of {:.4g}", 100 * row.value / *row.limit, *row.limit);
-  fmt::print("\n");
+  fmt::print("{}{}\n", row.note.empty() ? "" : " ", row.note);
   std::fflush(stdout);
 }
 
@@ -53,7 +56,7 @@ Result<int> Run(const Options& options) {
     const auto& names = options.names;
     if (!names.empty() && std::find(names.begin(), names.end(), bench.name) == names.end())
       continue;
-    TACIT_ASSIGN(const std::vector<BenchRow> measured, bench.run());
+    TACIT_ASSIGN(const std::vector<BenchRow> measured, bench.run({.quick = options.quick}));
     for (const BenchRow& row : measured) {
       rows.push_back(RowJson(row));
       if (!options.json) Print(row);
@@ -73,6 +76,8 @@ void AddBench(CLI::App& cli, Action* chosen) {
   for (const Bench& bench : AllBenches())
     footer += fmt::format("  {:<10} {}\n", bench.name, bench.what);
   command->add_option("name", options->names, "Which ones; all when none is named");
+  command->add_flag("--quick", options->quick,
+                    "Fewer steps where a benchmark takes minutes: to see that it works");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(footer + "Example:\n  tacit bench step --json");
   command->callback([options, chosen] { *chosen = [options] { return Run(*options); }; });
