@@ -17,6 +17,12 @@ uint64_t CountClipped(const model::GroupNorms& norms, double clip) {
   return clipped;
 }
 
+uint64_t EmbeddingFloats(const RowSpace& space) {
+  uint64_t floats = 0;
+  for (const RowSpace::Table& table : space.tables()) floats += table.rows * table.dim;
+  return floats;
+}
+
 }  // namespace
 
 Learner::Learner(LearnerOptions options, std::unique_ptr<mechanism::Mechanism> mechanism,
@@ -28,7 +34,8 @@ Learner::Learner(LearnerOptions options, std::unique_ptr<mechanism::Mechanism> m
       backend_(backend),
       rows_(rows),
       model_(options_.model, backend),
-      optimizer_(options_.optimizer) {
+      optimizer_(options_.optimizer),
+      every_row_(options_.model.space, optimizer_) {
   if (resume != nullptr) {
     dense_ = *resume;
   } else {
@@ -39,13 +46,18 @@ Learner::Learner(LearnerOptions options, std::unique_ptr<mechanism::Mechanism> m
 
 Status Learner::Predict(const stream::StepBatch& step) {
   const event::Batch& batch = step.examples;
-  indexer_.Index(batch.row, batch.slot_end, batch.slots, step.unit_of, step.units, &activations_);
+  // A model without tables learns from the numbers alone.
+  const bool embeds = !options_.model.space.tables().empty();
+  const std::span<const uint64_t> rows(batch.row.data(), embeds ? batch.row.size() : 0);
+  const std::span<const uint32_t> slot_end(batch.slot_end.data(),
+                                           embeds ? batch.slot_end.size() : 0);
+  indexer_.Index(rows, slot_end, embeds ? batch.slots : 0, step.unit_of, step.units, &activations_);
   examples_ = {.size = batch.size(),
                .units = step.units,
                .unit_of = step.unit_of,
                .label = batch.label,
                .dense = batch.dense,
-               .slot_end = batch.slot_end,
+               .slot_end = slot_end,
                .slot_row = activations_.slot_row};
   row_pointers_.resize(activations_.rows.size());
   TACIT_RETURN_IF_ERROR(rows_.Gather(activations_.rows, row_pointers_));
@@ -57,6 +69,7 @@ Status Learner::Predict(const stream::StepBatch& step) {
 // gradient, not those of the batch.
 Status Learner::Apply() {
   optimizer_.StepDense(gradient_.dense, dense_.parameters, dense_.optimizer, backend_.workers());
+  if (selection_.every_row) return every_row_.Apply(*mechanism_, *noise_, gradient_, rows_);
   row_pointers_.resize(gradient_.rows.size());
   TACIT_RETURN_IF_ERROR(rows_.Gather(gradient_.rows, row_pointers_));
   for (size_t i = 0; i < gradient_.rows.size(); ++i) {
@@ -85,11 +98,14 @@ Result<bool> Learner::TakeStep(const stream::StepBatch& step, const std::atomic<
   TACIT_RETURN_IF_ERROR(Apply());
 
   const double clip = mechanism_->charge().clip_gradient;
-  *report = {.logits = logits_,
-             .loss_sum = std::accumulate(loss_.begin(), loss_.end(), 0.0),
-             .rows_touched = activations_.rows.size(),
-             .rows_written = gradient_.rows.size(),
-             .units_clipped = clip > 0 ? CountClipped(norms_, clip) : 0};
+  *report = {
+      .logits = logits_,
+      .loss_sum = std::accumulate(loss_.begin(), loss_.end(), 0.0),
+      .rows_touched = activations_.rows.size(),
+      .rows_written = selection_.every_row ? options_.model.space.rows() : gradient_.rows.size(),
+      .row_floats_written = selection_.every_row ? EmbeddingFloats(options_.model.space)
+                                                 : gradient_.row_values.size(),
+      .units_clipped = clip > 0 ? CountClipped(norms_, clip) : 0};
   return true;
 }
 

@@ -16,6 +16,7 @@
 #include "store/delta.h"
 #include "store/working_rows.h"
 #include "stream/participation.h"
+#include "train/every_row_update.h"
 #include "train/optimizer.h"
 
 namespace tacit::train {
@@ -34,6 +35,7 @@ struct StepReport {
   double loss_sum = 0;
   uint64_t rows_touched = 0;  // distinct rows the step's units activated
   uint64_t rows_written = 0;
+  uint64_t row_floats_written = 0;  // coordinates of those rows' gradients
   uint64_t units_clipped = 0;
 };
 
@@ -46,6 +48,8 @@ class Learner {
   Learner(LearnerOptions options, std::unique_ptr<mechanism::Mechanism> mechanism,
           std::unique_ptr<noise::NoiseSource> noise, ops::Backend& backend,
           store::WorkingRows& rows, const store::DenseState* resume);
+  Learner(const Learner&) = delete;
+  Learner& operator=(const Learner&) = delete;
 
   const LearnerOptions& options() const { return options_; }
   const mechanism::Mechanism& mechanism() const { return *mechanism_; }
@@ -75,6 +79,7 @@ class Learner {
   store::WorkingRows& rows_;
   model::Pctr model_;
   Optimizer optimizer_;
+  EveryRowUpdate every_row_;
   store::DenseState dense_;
 
   // Working memory of a step.
