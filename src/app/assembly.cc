@@ -5,30 +5,12 @@
 #include <filesystem>
 
 #include "app/mechanism_factory.h"
+#include "app/vocabulary_file.h"
 #include "stream/criteo_generator.h"
 #include "stream/log_source.h"
 
 namespace tacit::app {
 namespace {
-
-event::FeatureSchema MakeSchema(const std::vector<config::Feature>& features) {
-  event::FeatureSchema schema;
-  for (const config::Feature& f : features) {
-    if (f.kind == config::Feature::Kind::kDense) {
-      schema.dense.push_back({f.name, f.transform == "identity"
-                                          ? event::DenseTransform::kIdentity
-                                          : event::DenseTransform::kSignedLog1p});
-      continue;
-    }
-    const bool multi_hot = f.kind == config::Feature::Kind::kMultiHot;
-    schema.categorical.push_back({.name = f.name,
-                                  .buckets = f.buckets,
-                                  .dim = f.dim != 0 ? f.dim : event::DefaultEmbeddingDim(f.buckets),
-                                  .multi_hot = multi_hot,
-                                  .max_values = multi_hot ? f.max_values : 1});
-  }
-  return schema;
-}
 
 // Optimiser state has its place behind every row: changing it would make stored rows unreadable.
 Digest StoredFingerprint(const train::LearnerOptions& options, const model::Pctr& model) {
@@ -54,7 +36,7 @@ Result<LearnerPlan> PlanLearner(const config::Config& config, size_t index,
   LearnerPlan plan;
   plan.options = {.id = learner.id,
                   .index = LearnerIndex(static_cast<uint16_t>(index)),
-                  .model = {.space = transform.row_space(),
+                  .model = {.space = learner.model.categorical ? transform.row_space() : RowSpace(),
                             .dense_width = static_cast<uint32_t>(transform.schema().dense.size()),
                             .hidden = learner.model.hidden,
                             .precision = learner.model.compute == "bf16" ? ops::Precision::kBf16
@@ -71,7 +53,7 @@ Result<LearnerPlan> PlanLearner(const config::Config& config, size_t index,
                   .epsilon = learner.privacy.epsilon,
                   .delta = learner.privacy.delta,
                   .model_fingerprint = StoredFingerprint(plan.options, shape.model)};
-  TACIT_ASSIGN(const auto mechanism, MakeMechanism(config, index, transform.row_space()));
+  TACIT_ASSIGN(const auto mechanism, MakeMechanism(config, index, plan.options.model.space));
   plan.charge = mechanism->charge();
   plan.expected_extra_rows = mechanism->ExpectedExtraRows();
   plan.batch = learner.participation.batch;

@@ -58,14 +58,19 @@ Status Scorer::ScoreChunk(const store::Snapshot& snapshot, std::span<const float
                           const event::Batch& chunk, std::span<float> scores) {
   const size_t n = chunk.size();
   const std::span<const uint32_t> unit_of(unit_of_.data(), n);
-  indexer_.Index(chunk.row, chunk.slot_end, chunk.slots, unit_of, n, &activations_);
+  // A model without tables goes by the numbers alone.
+  const bool embeds = !model_.model.space.tables().empty();
+  const std::span<const uint64_t> rows(chunk.row.data(), embeds ? chunk.row.size() : 0);
+  const std::span<const uint32_t> slot_end(chunk.slot_end.data(),
+                                           embeds ? chunk.slot_end.size() : 0);
+  indexer_.Index(rows, slot_end, embeds ? chunk.slots : 0, unit_of, n, &activations_);
   TACIT_RETURN_IF_ERROR(FetchRows(snapshot));
   const model::Examples examples{.size = n,
                                  .units = n,
                                  .unit_of = unit_of,
                                  .label = chunk.label,
                                  .dense = chunk.dense,
-                                 .slot_end = chunk.slot_end,
+                                 .slot_end = slot_end,
                                  .slot_row = activations_.slot_row};
   TACIT_RETURN_IF_ERROR(pctr_.Forward(examples, dense, rows_, scores));
   for (float& score : scores) {

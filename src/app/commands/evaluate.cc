@@ -1,17 +1,18 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <memory>
-#include <numeric>
 
-#include "app/assembly.h"
 #include "app/commands/command.h"
+#include "app/evaluate/experiment.h"
+#include "app/evaluate/figure.h"
 #include "app/exit_code.h"
-#include "app/progressive_run.h"
-#include "base/text.h"
+#include "app/vocabulary_file.h"
 
 namespace tacit::app {
 namespace {
@@ -19,126 +20,166 @@ namespace {
 namespace json = boost::json;
 
 struct Options {
-  std::string config;
-  std::vector<std::string> data, overrides;
-  uint32_t seeds = 1;
-  uint64_t from = 0, to = 0;
+  GridOptions grid;
+  std::vector<std::string> data, axes;
+  uint32_t seeds = 1, jobs = 1, bootstrap = 0;
+  uint64_t from = 0, to = 0, train_to = 0;
+  size_t train_files = 0;
+  std::string results, markdown, svg, reference;
   bool json = false;
 };
 
-struct Moments {
-  double mean = 0, std = 0;  // sample deviation; 0 for a single seed
-
-  explicit Moments(const std::vector<double>& values) {
-    mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-    double squares = 0;
-    for (const double value : values) squares += (value - mean) * (value - mean);
-    if (values.size() > 1) std = std::sqrt(squares / static_cast<double>(values.size() - 1));
-  }
-  json::object Json() const { return {{"mean", mean}, {"std", std}}; }
-};
-
-// One learner over all seeds, as a row of the result.
-Result<json::object> EvaluateLearner(const Assembly& assembly, size_t index,
-                                     const Options& options) {
-  const LearnerPlan& plan = assembly.learners[index];
-  std::vector<double> auc, loss, rate;
-  uint64_t events = 0, measured = 0, dead = 0, rows_written = 0, steps = 0;
-  for (uint32_t seed = 0; seed < options.seeds; ++seed) {
-    ProgressiveOptions run{
-        .learner = index,
-        .seed_offset = seed,
-        .files = options.data,
-        .measure_from = options.from,
-        .measure_to = options.to == 0 ? std::numeric_limits<uint64_t>::max() : options.to,
-        .progress = {}};
-    if (isatty(STDERR_FILENO) == 1)
-      run.progress = [&, seed](uint64_t n) {
-        std::fprintf(stderr, "\r\033[K%s seed %u of %u: %s events", plan.options.id.c_str(),
-                     seed + 1, options.seeds, WithThousands(n).c_str());
-      };
-    TACIT_ASSIGN(const ProgressiveResult result, RunProgressive(assembly, run));
-    if (run.progress) std::fprintf(stderr, "\r\033[K");
-    if (result.labels.empty())
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("no event of the data lies in the measured stretch: it has {} "
-                              "usable events",
-                              result.events));
-    auc.push_back(result.Auc());
-    loss.push_back(result.LogLoss());
-    rate.push_back(static_cast<double>(result.events) / result.seconds);
-    events = result.events;
-    measured = result.labels.size();
-    dead = result.dead_letters;
-    rows_written = result.rows_written;
-    steps = result.steps;
-  }
-  const bool is_private = std::isfinite(plan.promise.epsilon);
-  return json::object{
-      {"learner", plan.options.id},
-      {"mechanism", privacy::Name(plan.charge.mechanism)},
-      {"epsilon", is_private ? json::value(plan.promise.epsilon) : json::value(nullptr)},
-      {"delta", plan.promise.delta},
-      {"seeds", options.seeds},
-      {"auc", Moments(auc).Json()},
-      {"log_loss", Moments(loss).Json()},
-      {"events", events},
-      {"events_measured", measured},
-      {"dead_letters", dead},
-      {"rows_written_per_step",
-       static_cast<double>(rows_written) / static_cast<double>(std::max<uint64_t>(1, steps))},
-      {"events_per_second", Moments(rate).mean}};
+tl::unexpected<Error> BadUsage(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-void PrintTable(const json::array& rows) {
-  fmt::print("{:<16} {:<12} {:>8} {:>18} {:>18} {:>10} {:>12}\n", "learner", "mechanism", "epsilon",
-             "AUC", "log loss", "measured", "events/s");
-  for (const json::value& value : rows) {
-    const json::object& row = value.as_object();
-    const auto moments = [&](const char* key) {
-      const json::object& m = row.at(key).as_object();
-      return fmt::format("{:.4f} ± {:.4f}", m.at("mean").as_double(), m.at("std").as_double());
-    };
-    const json::value& epsilon = row.at("epsilon");
-    fmt::print(
-        "{:<16} {:<12} {:>8} {:>18} {:>18} {:>10} {:>12}\n",
-        std::string_view(row.at("learner").as_string()),
-        std::string_view(row.at("mechanism").as_string()),
-        epsilon.is_null() ? "-" : fmt::format("{:g}", epsilon.to_number<double>()), moments("auc"),
-        moments("log_loss"), WithThousands(row.at("events_measured").to_number<uint64_t>()),
-        WithThousands(static_cast<uint64_t>(row.at("events_per_second").to_number<double>())));
-  }
-}
-
-Status CheckFiles(const std::vector<std::string>& files) {
-  for (const std::string& file : files)
+Status CheckOptions(const Options& options) {
+  if (options.to != 0 && options.to <= options.from)
+    return BadUsage(fmt::format("--to {} must lie behind --from {}", options.to, options.from));
+  if (options.train_to != 0 && options.train_files != 0)
+    return BadUsage("--train-to and --train-files say the same thing; use one of them");
+  if (options.train_files > options.data.size())
+    return BadUsage(fmt::format("--train-files {}: there are {} files", options.train_files,
+                                options.data.size()));
+  for (const std::string& file : options.data)
     if (!std::filesystem::exists(file))
       return Fail(ErrorCode::kNotFound, fmt::format("--data {}: no such file", file));
   return {};
 }
 
+// What is learnt from and what is measured, once the log is known.
+Result<ExperimentOptions> MakeExperiment(const Options& options, const EventLog& log,
+                                         uint32_t workers) {
+  ExperimentOptions experiment{.seeds = options.seeds,
+                               .jobs = options.jobs,
+                               .workers = options.jobs > 1 ? 1 : workers,
+                               .measure_from = options.from,
+                               .show_progress = isatty(STDERR_FILENO) == 1};
+  if (options.to != 0) experiment.measure_to = options.to;
+  if (options.train_to != 0) experiment.train_to = options.train_to;
+  if (options.train_files != 0) experiment.train_to = log.file_ends()[options.train_files - 1];
+  if (experiment.train_to == std::numeric_limits<uint64_t>::max()) return experiment;
+  if (experiment.train_to >= log.records())
+    return BadUsage(fmt::format("nothing is left to predict behind the {} records learnt from",
+                                experiment.train_to));
+  experiment.measure_from = std::max(experiment.measure_from, experiment.train_to);
+  if (experiment.measure_to <= experiment.measure_from)
+    return BadUsage(fmt::format("--to {} must lie behind the {} records learnt from", options.to,
+                                experiment.train_to));
+  return experiment;
+}
+
+Status WriteFile(const std::string& path, const std::string& text) {
+  if (path.empty()) return {};
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file.flush()) return Fail(ErrorCode::kIo, path + ": cannot be written");
+  return {};
+}
+
+std::string Figure(const std::vector<ReportRow>& rows, const std::string& name) {
+  std::vector<FigurePoint> points;
+  for (const ReportRow& row : rows) {
+    // Without privacy there is no gradient to make smaller for its sake.
+    if (!row.refusal.empty() || !std::isfinite(row.epsilon)) continue;
+    const ReportRow* reference = ReferenceOf(rows, row, name);
+    const double base = reference == nullptr ? row.auc.mean : reference->auc.mean;
+    points.push_back({.series = row.mechanism,
+                      .label = fmt::format("{}: AUC {:.4f}, {:.4g} times smaller", row.Label(),
+                                           row.auc.mean, row.gradient_size_reduction),
+                      .epsilon = row.epsilon,
+                      .reduction = row.gradient_size_reduction,
+                      .difference = row.auc.mean - base,
+                      .error = row.auc.std});
+  }
+  const bool dense = std::ranges::any_of(
+      rows, [](const ReportRow& row) { return row.refusal.empty() && row.mechanism == "dp-sgd"; });
+  const std::string to = !name.empty() ? name : dense ? "dense DP-SGD" : "the best";
+  return DrawFigure(
+      points, {.title = "Utility against gradient size", .y_axis = "AUC, difference to " + to});
+}
+
 Result<int> Evaluate(const Options& options) {
-  if (options.to != 0 && options.to <= options.from)
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("--to {} must lie behind --from {}", options.to, options.from));
-  TACIT_RETURN_IF_ERROR(CheckFiles(options.data));
+  TACIT_RETURN_IF_ERROR(CheckOptions(options));
+  GridOptions grid = options.grid;
+  for (const std::string& text : options.axes) {
+    TACIT_ASSIGN(GridAxis axis, ParseGridAxis(text));
+    grid.axes.push_back(std::move(axis));
+  }
   // The configuration's own log is not read: an experiment names its data.
-  boost::json::array files(options.data.begin(), options.data.end());
-  std::vector<std::string> overrides{"source.kind=log", "source.files=" + json::serialize(files)};
-  overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
-  TACIT_ASSIGN(config::Config config, config::Load(options.config, overrides));
-  TACIT_ASSIGN(const Assembly assembly, Assemble(std::move(config)));
-  json::array rows;
-  for (size_t i = 0; i < assembly.learners.size(); ++i) {
-    TACIT_ASSIGN(json::object row, EvaluateLearner(assembly, i, options));
-    rows.push_back(std::move(row));
+  const json::array files(options.data.begin(), options.data.end());
+  grid.overrides.insert(grid.overrides.begin(),
+                        {"source.kind=log", "source.files=" + json::serialize(files)});
+  TACIT_ASSIGN(const config::Config base, config::Load(grid.config, grid.overrides));
+  const event::FeatureSchema schema = MakeSchema(base.features);
+  TACIT_RETURN_IF_ERROR(schema.Validate());
+  const event::FeatureTransform transform(schema);
+  TACIT_ASSIGN(const auto log, EventLog::Open(base.source, transform, base.memory_total_bytes / 2));
+  TACIT_ASSIGN(const ExperimentOptions experiment,
+               MakeExperiment(options, *log, base.training.workers));
+  TACIT_ASSIGN(std::vector<GridPoint> points, MakeGrid(grid, *log, experiment.train_to));
+  TACIT_ASSIGN(const auto results, Results::Open(options.results, options.bootstrap > 0));
+  TACIT_ASSIGN(std::vector<ReportRow> rows,
+               RunExperiment(std::move(points), *log, experiment, results.get()));
+  // A single learner that is refused is a mistake; among others it is a line of the table.
+  if (std::ranges::none_of(rows, [](const ReportRow& row) { return row.refusal.empty(); }))
+    return BadUsage(rows[0].refusal);
+  if (options.bootstrap > 0) {
+    TACIT_ASSIGN(const std::vector<float> labels, MeasuredLabels(*log, experiment));
+    TACIT_RETURN_IF_ERROR(
+        CompareRows(*results, labels, options.bootstrap, options.reference, &rows));
   }
-  if (options.json) {
-    fmt::print("{}\n", json::serialize(json::object{{"rows", std::move(rows)}}));
-  } else {
-    PrintTable(rows);
-  }
+  TACIT_RETURN_IF_ERROR(WriteFile(options.markdown, MarkdownTable(rows)));
+  if (!options.svg.empty())
+    TACIT_RETURN_IF_ERROR(WriteFile(options.svg, Figure(rows, options.reference)));
+  if (options.json)
+    fmt::print("{}\n", json::serialize(ToJson(rows, options.seeds, log->dead_letters())));
+  else
+    fmt::print("{}", TextTable(rows));
   return int{kExitDone};
+}
+
+void AddGridOptions(CLI::App& ctr, Options& options) {
+  ctr.add_option("--learner", options.grid.learners, "Only these learners, by id");
+  ctr.add_option("--set", options.grid.overrides, "Override a key of the configuration");
+  ctr.add_option(
+      "--grid", options.axes,
+      "KEY=VALUE,VALUE,...: a key of the learners and the values it takes; repeat it for "
+      "the cross product. participation.epochs sets sampling_rate and steps_per_period "
+      "for the batch and the log's largest period");
+  ctr.add_option("--seeds", options.seeds, "Runs per point, each with its own initial values")
+      ->default_val(1)
+      ->check(CLI::Range(1, 1000));
+  ctr.add_option("--jobs", options.jobs, "Runs at a time, each on one thread if above 1")
+      ->default_val(1)
+      ->check(CLI::Range(1, 256));
+}
+
+void AddMeasureOptions(CLI::App& ctr, Options& options) {
+  ctr.add_option("--from", options.from, "First record measured")
+      ->default_val(0)
+      ->check(CLI::NonNegativeNumber);
+  ctr.add_option("--to", options.to, "Record behind the last measured; 0: the end")
+      ->default_val(0)
+      ->check(CLI::NonNegativeNumber);
+  ctr.add_option("--train-to", options.train_to,
+                 "Learn from so many records; the rest is predicted with the model left as it is")
+      ->check(CLI::PositiveNumber);
+  ctr.add_option("--train-files", options.train_files, "The same, as a number of files")
+      ->check(CLI::PositiveNumber);
+}
+
+void AddOutputOptions(CLI::App& ctr, Options& options) {
+  ctr.add_option("--results", options.results,
+                 "Keep each finished run here (JSON lines); what is there is not run again");
+  ctr.add_option("--bootstrap", options.bootstrap,
+                 "So many resamples of the events: AUC differences with their middle 95 %")
+      ->check(CLI::Range(20, 1'000'000));
+  ctr.add_option("--reference", options.reference,
+                 "Learner or mechanism that differences are to; default: dp-sgd, else the best");
+  ctr.add_option("--markdown", options.markdown, "Write the table to this file");
+  ctr.add_option("--svg", options.svg, "Write utility against gradient size to this file");
+  ctr.add_flag("--json", options.json, "Print JSON");
 }
 
 }  // namespace
@@ -149,23 +190,18 @@ void AddEvaluate(CLI::App& cli, Action* chosen) {
   auto options = std::make_shared<Options>();
   auto* ctr = command->add_subcommand(
       "ctr", "Progressive validation of click models: predict every event, then learn from it");
-  ctr->add_option("--config", options->config, "Schema and learners; each learner is a row")
+  ctr->add_option("--config", options->grid.config, "Schema and learners; each learner is a row")
       ->required();
   ctr->add_option("--data", options->data, "Log files in order")->required();
-  ctr->add_option("--from", options->from, "First event measured")
-      ->default_val(0)
-      ->check(CLI::NonNegativeNumber);
-  ctr->add_option("--to", options->to, "Event behind the last measured; 0: the end")
-      ->default_val(0)
-      ->check(CLI::NonNegativeNumber);
-  ctr->add_option("--seeds", options->seeds, "Runs per learner, each with its own initial values")
-      ->default_val(1)
-      ->check(CLI::Range(1, 1000));
-  ctr->add_option("--set", options->overrides, "Override a key of the configuration");
-  ctr->add_flag("--json", options->json, "Print JSON");
+  AddMeasureOptions(*ctr, *options);
+  AddGridOptions(*ctr, *options);
+  AddOutputOptions(*ctr, *options);
   ctr->footer(
-      "Example:\n  tacit evaluate ctr --config config/criteo.yaml --data criteo.tsv.gz --from "
-      "60000 --to 80000 --seeds 3");
+      "Examples:\n  tacit evaluate ctr --config config/criteo.yaml --data criteo.tsv.gz --from "
+      "60000 --to 80000 --seeds 3\n  tacit evaluate ctr --config config/sparse.yaml --data "
+      "day-*.tsv.gz --train-files 18 --grid privacy.epsilon=1,3,8 --grid "
+      "mechanism.threshold=5,10,inf --jobs 2 --results runs.jsonl --bootstrap 1000 --svg "
+      "figure.svg");
   ctr->callback([options, chosen] { *chosen = [options] { return Evaluate(*options); }; });
 }
 

@@ -1,38 +1,244 @@
-#include "app/progressive_run.h"
+#include "app/evaluate/run.h"
 
-#include <atomic>
 #include <cmath>
+#include <memory>
+#include <utility>
 
 #include "app/mechanism_factory.h"
 #include "base/auc.h"
 #include "base/clock.h"
-#include "train/feed.h"
+#include "privacy/coverage.h"
+#include "train/flat_rows.h"
+#include "train/lazy_dense.h"
 #include "train/memory_rows.h"
 
 namespace tacit::app {
 namespace {
 
-// An experiment counts its dead letters and keeps none.
-class CountingSink final : public event::DeadLetterSink {
+constexpr char kTopic[] = "log";
+
+// Carries one learner through the log.
+class Run {
  public:
-  Status Write(std::span<const event::DeadLetter>) override { return {}; }
+  static Result<std::unique_ptr<Run>> Start(const Assembly& assembly, const RunOptions& options);
+
+  Status Learn(const EventLog& log);
+  // What lies behind the records learnt from.
+  Status Predict(const EventLog& log);
+  RunResult Finish() &&;
+
+ private:
+  Run(const Assembly& assembly, const RunOptions& options)
+      : assembly_(assembly),
+        options_(options),
+        plan_(assembly.learners[options.learner]),
+        workers_({.workers = options.workers}),
+        backend_(ops::MakeCpuBackend(workers_)) {}
+
+  Status MakeLearner();
+  Status LearnPass(const EventLog& log);
+  Status Take(stream::StepBatch&& step);
+  Status TakeStep(const stream::StepBatch& step);
+  Status Preview(const stream::StepBatch& step);
+  void Charge(const stream::StepBatch& step);
+  bool Measured(const event::Batch& batch) const;
+  void Measure(const event::Batch& batch, std::span<const float> logits);
+
+  const Assembly& assembly_;
+  const RunOptions options_;
+  LearnerPlan plan_;
+  WorkerPool workers_;
+  std::unique_ptr<ops::Backend> backend_;
+  std::unique_ptr<store::WorkingRows> rows_;
+  std::unique_ptr<train::Learner> learner_;
+  stream::Position position_;
+  privacy::Coverage coverage_;
+  // Charged once the period it is of is over, together with the steps of that.
+  std::vector<OffsetRange> period_;
+  privacy::Spending period_spending_;
+  uint64_t floats_every_step_ = 0;  // where rows get their noise later; 0: as reported
+  RunResult result_;
 };
 
-void Measure(const train::LearnerStep& step, std::span<const float> logits,
-             const ProgressiveOptions& options, ProgressiveResult* result) {
-  const event::Batch& batch = step.batch.examples;
-  for (size_t i = 0; i < batch.size(); ++i) {
-    if (batch.offset[i] < options.measure_from || batch.offset[i] >= options.measure_to) continue;
-    result->logits.push_back(logits[i]);
-    result->labels.push_back(batch.label[i]);
+uint64_t EmbeddingFloats(const RowSpace& space) {
+  uint64_t floats = 0;
+  for (const RowSpace::Table& table : space.tables()) floats += table.rows * table.dim;
+  return floats;
+}
+
+// Noise on rows that nobody looks at may be drawn later where it adds up: with plain SGD.
+bool MayBeLazy(const config::Mechanism& mechanism, const train::OptimizerOptions& optimizer) {
+  return mechanism.kind == config::Mechanism::Kind::kDpSgd &&
+         mechanism.clipping != config::Mechanism::Clipping::kQuantile &&
+         optimizer.kind == train::OptimizerOptions::Kind::kSgd && optimizer.momentum == 0 &&
+         optimizer.average_decay == 0;
+}
+
+Result<std::unique_ptr<Run>> Run::Start(const Assembly& assembly, const RunOptions& options) {
+  std::unique_ptr<Run> run(new Run(assembly, options));
+  run->plan_.options.seed += options.seed_offset;
+  run->plan_.options.index = LearnerIndex(0);
+  TACIT_RETURN_IF_ERROR(run->MakeLearner());
+  return run;
+}
+
+Status Run::MakeLearner() {
+  const train::LearnerOptions& learner = plan_.options;
+  const config::Mechanism& kind = assembly_.config.learners[options_.learner].mechanism;
+  const model::Pctr shape(learner.model, *backend_);
+  const store::RowLayout layout = train::MakeRowLayout(learner, shape);
+  TACIT_ASSIGN(auto mechanism,
+               MakeMechanism(assembly_.config, options_.learner, learner.model.space));
+  if (MayBeLazy(kind, learner.optimizer)) {
+    auto lazy = train::MakeLazyDense(
+        std::move(mechanism), std::make_unique<train::MemoryRows>(layout), layout,
+        learner.optimizer.row_learning_rate, noise::MakeNoiseSource(workers_));
+    mechanism = std::move(lazy.mechanism);
+    rows_ = std::move(lazy.rows);
+    floats_every_step_ = EmbeddingFloats(learner.model.space);
+  } else if (kind.kind == config::Mechanism::Kind::kDpSgd) {
+    TACIT_ASSIGN(rows_, train::FlatRows::Make(layout, train::AvailableMemory() / 2, workers_));
+  } else {
+    rows_ = std::make_unique<train::MemoryRows>(layout);
   }
+  learner_ = std::make_unique<train::Learner>(
+      learner, std::move(mechanism), noise::MakeNoiseSource(workers_), *backend_, *rows_, nullptr);
+  return {};
+}
+
+Status Run::Learn(const EventLog& log) {
+  for (uint64_t pass = 0; pass < assembly_.config.source.passes; ++pass) {
+    position_.pass = pass;
+    position_.period_start.clear();
+    position_.next.clear();
+    result_.events = 0;
+    TACIT_RETURN_IF_ERROR(LearnPass(log));
+  }
+  return {};
+}
+
+Status Run::LearnPass(const EventLog& log) {
+  const auto participation =
+      MakeParticipationOf(assembly_.config.learners[options_.learner].participation)(position_);
+  Status failed;
+  const stream::Participation::Emit emit = [&](stream::StepBatch&& step) {
+    position_ = step.after;
+    failed = Take(std::move(step));
+    return failed.has_value();
+  };
+  const auto feed = [&](const event::RawRecords& frame,
+                        const event::Batch& examples) -> Result<bool> {
+    result_.events += examples.size();
+    if (!participation->Feed(frame, examples, emit)) return Fail(failed.error());
+    if (options_.progress != nullptr) *options_.progress += frame.size();
+    return true;
+  };
+  TACIT_RETURN_IF_ERROR(log.ForEach(0, options_.train_to, feed));
+  participation->Finish(emit);
+  return failed;
+}
+
+Status Run::Predict(const EventLog& log) {
+  const auto preview = [&](const event::RawRecords& frame,
+                           const event::Batch& examples) -> Result<bool> {
+    stream::StepBatch batch;
+    batch.examples = examples;
+    batch.units = static_cast<uint32_t>(examples.size());
+    for (uint32_t i = 0; i < batch.units; ++i) batch.unit_of.push_back(i);
+    if (Measured(examples)) {
+      const SystemClock clock;
+      const auto start = clock.Now();
+      train::StepReport report;
+      TACIT_RETURN_IF_ERROR(learner_->Preview(batch, &report));
+      result_.seconds += Seconds(clock.Now() - start);
+      Measure(examples, report.logits);
+    }
+    if (options_.progress != nullptr) *options_.progress += frame.size();
+    return true;
+  };
+  if (options_.train_to >= log.records()) return {};
+  return log.ForEach(options_.train_to, log.records(), preview);
+}
+
+Status Run::Take(stream::StepBatch&& step) {
+  const SystemClock clock;
+  const auto start = clock.Now();
+  TACIT_RETURN_IF_ERROR(step.preview ? Preview(step) : TakeStep(step));
+  result_.seconds += Seconds(clock.Now() - start);
+  return {};
+}
+
+// What is neither measured nor observed need not be predicted.
+Status Run::Preview(const stream::StepBatch& step) {
+  const bool measured = position_.pass == 0 && Measured(step.examples);
+  if (!measured && !learner_->mechanism().observes_periods()) return {};
+  train::StepReport report;
+  TACIT_RETURN_IF_ERROR(learner_->Preview(step, &report));
+  if (measured) Measure(step.examples, report.logits);
+  return {};
+}
+
+Status Run::TakeStep(const stream::StepBatch& step) {
+  static const std::atomic<bool> kNever = false;
+  Charge(step);
+  train::StepReport report;
+  TACIT_ASSIGN(const bool taken, learner_->TakeStep(step, kNever, &report));
+  TACIT_CHECK(taken, "nobody abandons an experiment");
+  ++result_.steps;
+  result_.rows_written += report.rows_written;
+  result_.row_floats_written +=
+      floats_every_step_ > 0 ? floats_every_step_ : report.row_floats_written;
+  if (!step.whole_period && position_.pass == 0) Measure(step.examples, report.logits);
+  return {};
+}
+
+// As the ledger would be charged, offset by offset.
+void Run::Charge(const stream::StepBatch& step) {
+  const mechanism::Mechanism& mechanism = learner_->mechanism();
+  const auto flush = [&] {
+    if (!period_.empty()) coverage_.Add({kTopic, period_, period_spending_});
+    period_spending_ = {};
+  };
+  const auto spending = privacy::Spending::Of(mechanism.charge(), 1);
+  if (!step.whole_period) return coverage_.Add({kTopic, step.ranges, spending});
+  if (step.opens_period) {
+    flush();
+    period_ = step.ranges;
+    if (const auto opening = mechanism.opening_charge())
+      period_spending_.Add(privacy::Spending::Of(*opening, 1));
+  }
+  period_spending_.Add(spending);
+}
+
+bool Run::Measured(const event::Batch& batch) const {
+  return batch.size() > 0 && batch.offset.back() >= options_.measure_from &&
+         batch.offset.front() < options_.measure_to;
+}
+
+void Run::Measure(const event::Batch& batch, std::span<const float> logits) {
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (batch.offset[i] < options_.measure_from || batch.offset[i] >= options_.measure_to) continue;
+    result_.logits.push_back(logits[i]);
+    result_.labels.push_back(batch.label[i]);
+  }
+}
+
+RunResult Run::Finish() && {
+  if (!period_.empty()) coverage_.Add({kTopic, period_, period_spending_});
+  privacy::EpsilonMeter meter;
+  for (const privacy::Spending& worst : coverage_.Worst())
+    result_.epsilon_spent =
+        std::max(result_.epsilon_spent, worst.bounded()
+                                            ? meter.Bounds(worst, Delta(plan_.promise.delta)).upper
+                                            : std::numeric_limits<double>::infinity());
+  return std::move(result_);
 }
 
 }  // namespace
 
-double ProgressiveResult::Auc() const { return ExactAuc(logits, labels); }
+double RunResult::Auc() const { return ExactAuc(logits, labels); }
 
-double ProgressiveResult::LogLoss() const {
+double RunResult::LogLoss() const {
   double sum = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     const double z = labels[i] > 0.5f ? -logits[i] : logits[i];
@@ -41,59 +247,12 @@ double ProgressiveResult::LogLoss() const {
   return logits.empty() ? 0 : sum / static_cast<double>(logits.size());
 }
 
-Result<ProgressiveResult> RunProgressive(const Assembly& assembly,
-                                         const ProgressiveOptions& options) {
-  LearnerPlan plan = assembly.learners[options.learner];
-  plan.options.seed += options.seed_offset;
-  plan.options.index = LearnerIndex(0);
-  WorkerPool workers({.workers = assembly.config.training.workers});
-  const auto backend = ops::MakeCpuBackend(workers);
-  const model::Pctr shape(plan.options.model, *backend);
-  train::MemoryRows rows(train::MakeRowLayout(plan.options, shape));
-  TACIT_ASSIGN(auto mechanism,
-               MakeMechanism(assembly.config, options.learner, plan.options.model.space));
-  train::Learner learner(plan.options, std::move(mechanism), noise::MakeNoiseSource(workers),
-                         *backend, rows, nullptr);
-
-  config::Source log = assembly.config.source;
-  log.kind = config::Source::Kind::kLog;
-  log.files = options.files;
-  TACIT_ASSIGN(const auto source, OpenSource(log));
-  CountingSink sink;
-  const auto codec = event::MakeCriteoTsvCodec(*assembly.transform);
-  train::FeedOptions records;
-  records.learners.push_back({.index = LearnerIndex(0),
-                              .participation = MakeParticipationOf(
-                                  assembly.config.learners[options.learner].participation),
-                              .start = {}});
-  train::Feed feed(std::move(records), *source, *codec, *assembly.transform, sink);
-  TACIT_RETURN_IF_ERROR(feed.Start());
-
-  const SystemClock clock;
-  const std::atomic<bool> abandon = false;
-  ProgressiveResult result;
-  while (auto step = feed.steps().Pop()) {
-    const auto start = clock.Now();
-    train::StepReport report;
-    if (step->batch.preview) {
-      TACIT_RETURN_IF_ERROR(learner.Preview(step->batch, &report));
-    } else {
-      TACIT_ASSIGN(const bool taken, learner.TakeStep(step->batch, abandon, &report));
-      if (!taken) break;
-      result.rows_written += report.rows_written;
-      ++result.steps;
-    }
-    result.seconds += Seconds(clock.Now() - start);
-    if (!step->batch.whole_period) {
-      result.events += step->batch.examples.size();
-      Measure(*step, report.logits, options, &result);
-    }
-    if (options.progress) options.progress(result.events);
-  }
-  feed.Stop();
-  result.dead_letters = feed.records_dead();
-  TACIT_RETURN_IF_ERROR(feed.status());
-  return result;
+Result<RunResult> RunLearner(const Assembly& assembly, const EventLog& log,
+                             const RunOptions& options) {
+  TACIT_ASSIGN(auto run, Run::Start(assembly, options));
+  TACIT_RETURN_IF_ERROR(run->Learn(log));
+  TACIT_RETURN_IF_ERROR(run->Predict(log));
+  return std::move(*run).Finish();
 }
 
 }  // namespace tacit::app

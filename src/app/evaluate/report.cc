@@ -1,0 +1,280 @@
+#include "app/evaluate/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/text.h"
+
+namespace tacit::app {
+namespace {
+
+namespace json = boost::json;
+
+json::value FiniteOrNull(double number) {
+  return std::isfinite(number) ? json::value(number) : json::value(nullptr);
+}
+
+json::object SettingsJson(const ReportRow& row) {
+  json::object settings;
+  for (const auto& [key, value] : row.settings) settings[key] = value;
+  return settings;
+}
+
+json::object IntervalJson(const ReportRow::Difference& difference) {
+  return {{"reference", difference.reference},
+          {"mean", difference.auc.mean},
+          {"low", difference.auc.low},
+          {"high", difference.auc.high}};
+}
+
+json::object RowJson(const ReportRow& row, uint32_t seeds, uint64_t dead) {
+  json::object o{{"learner", row.learner},
+                 {"mechanism", row.mechanism},
+                 {"epsilon", FiniteOrNull(row.epsilon)},
+                 {"delta", row.delta},
+                 {"seeds", seeds},
+                 {"auc", {{"mean", row.auc.mean}, {"std", row.auc.std}}},
+                 {"log_loss", {{"mean", row.log_loss.mean}, {"std", row.log_loss.std}}},
+                 {"gradient_size_reduction", FiniteOrNull(row.gradient_size_reduction)},
+                 {"rows_written_per_step", row.rows_per_step},
+                 {"row_floats_per_step", row.row_floats_per_step},
+                 {"steps", row.steps},
+                 {"epsilon_spent", FiniteOrNull(row.epsilon_spent)},
+                 {"settings", SettingsJson(row)},
+                 {"events", row.events},
+                 {"events_measured", row.events_measured},
+                 {"dead_letters", dead},
+                 {"events_per_second", row.events_per_second}};
+  if (row.difference) o["auc_difference"] = IntervalJson(*row.difference);
+  return o;
+}
+
+std::string SettingsText(const ReportRow& row) {
+  std::string text;
+  for (const auto& [key, value] : row.settings) {
+    if (key == "mechanism.kind" || key == "privacy.epsilon") continue;
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", key.substr(key.rfind('.') + 1), value);
+  }
+  return text;
+}
+
+std::string RefusedText(const ReportRow& row) {
+  std::string text = row.learner;
+  for (const auto& [key, value] : row.settings) text += fmt::format(" {}={}", key, value);
+  return text + ": " + row.refusal;
+}
+
+std::string Finite(double number, std::string_view format) {
+  return std::isfinite(number) ? fmt::format(fmt::runtime(format), number) : "-";
+}
+
+std::string WithDeviation(const Moments& moments) {
+  return fmt::format("{:.4f} ± {:.4f}", moments.mean, moments.std);
+}
+
+std::string ReductionText(double reduction) {
+  if (!std::isfinite(reduction)) return "inf";
+  return reduction >= 1000 ? WithThousands(static_cast<uint64_t>(std::round(reduction)))
+                           : fmt::format("{:.3g}", reduction);
+}
+
+// The cells of a row, in the order of Header.
+std::vector<std::string> Cells(const ReportRow& row, bool differences) {
+  std::vector<std::string> cells = {row.learner,
+                                    row.mechanism,
+                                    Finite(row.epsilon, "{:g}"),
+                                    SettingsText(row),
+                                    WithDeviation(row.auc),
+                                    WithDeviation(row.log_loss),
+                                    ReductionText(row.gradient_size_reduction),
+                                    fmt::format("{:.0f}", row.rows_per_step),
+                                    Finite(row.epsilon_spent, "{:.4g}"),
+                                    WithThousands(static_cast<uint64_t>(row.events_per_second))};
+  if (!differences) return cells;
+  cells.push_back(row.difference
+                      ? fmt::format("{:+.4f} [{:+.4f}, {:+.4f}]", row.difference->auc.mean,
+                                    row.difference->auc.low, row.difference->auc.high)
+                      : "");
+  return cells;
+}
+
+std::vector<std::string> Header(bool differences) {
+  std::vector<std::string> header = {"learner",  "mechanism", "epsilon",   "settings",  "AUC",
+                                     "log loss", "smaller",   "rows/step", "eps spent", "events/s"};
+  if (differences) header.push_back("AUC difference, 95 %");
+  return header;
+}
+
+bool HasDifferences(const std::vector<ReportRow>& rows) {
+  return std::ranges::any_of(rows, [](const ReportRow& row) { return row.difference.has_value(); });
+}
+
+std::vector<std::vector<std::string>> Table(const std::vector<ReportRow>& rows) {
+  const bool differences = HasDifferences(rows);
+  std::vector<std::vector<std::string>> table{Header(differences)};
+  for (const ReportRow& row : rows)
+    if (row.refusal.empty()) table.push_back(Cells(row, differences));
+  return table;
+}
+
+// Characters shown; the table holds no wide ones.
+size_t Width(const std::string& text) {
+  return static_cast<size_t>(
+      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::string References(const std::vector<ReportRow>& rows) {
+  std::string text;
+  for (const ReportRow& row : rows) {
+    if (!row.difference) continue;
+    const std::string line = fmt::format("difference to {} at epsilon {}\n",
+                                         row.difference->reference, Finite(row.epsilon, "{:g}"));
+    if (text.find(line) == std::string::npos) text += line;
+  }
+  return text;
+}
+
+}  // namespace
+
+Moments Moments::Of(const std::vector<double>& values) {
+  Moments m;
+  m.mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  double squares = 0;
+  for (const double value : values) squares += (value - m.mean) * (value - m.mean);
+  if (values.size() > 1) m.std = std::sqrt(squares / static_cast<double>(values.size() - 1));
+  return m;
+}
+
+std::string ReportRow::Label() const {
+  const std::string more = SettingsText(*this);
+  return more.empty() ? fmt::format("{} ({})", learner, mechanism)
+                      : fmt::format("{} ({} {})", learner, mechanism, more);
+}
+
+ReportRow MakeRow(const GridPoint& point, const std::vector<RunRecord>& records,
+                  uint64_t embedding_floats) {
+  const config::Learner& learner = point.config.learners[0];
+  const auto moments = [&](double RunRecord::*field) {
+    std::vector<double> values;
+    for (const RunRecord& record : records) values.push_back(record.*field);
+    return Moments::Of(values);
+  };
+  ReportRow row;
+  row.learner = point.learner;
+  row.mechanism = records[0].mechanism;
+  row.settings = point.settings;
+  row.epsilon = learner.privacy.epsilon;
+  row.delta = learner.privacy.delta;
+  row.auc = moments(&RunRecord::auc);
+  row.log_loss = moments(&RunRecord::log_loss);
+  row.rows_per_step = moments(&RunRecord::rows_per_step).mean;
+  row.row_floats_per_step = moments(&RunRecord::row_floats_per_step).mean;
+  row.gradient_size_reduction =
+      row.row_floats_per_step > 0 ? static_cast<double>(embedding_floats) / row.row_floats_per_step
+                                  : std::numeric_limits<double>::infinity();
+  double seconds = 0;
+  for (const RunRecord& record : records) {
+    row.epsilon_spent = std::max(row.epsilon_spent, record.epsilon_spent);
+    row.runs.push_back(record.id);
+    seconds += record.seconds;
+  }
+  row.steps = records[0].steps;
+  row.events = records[0].events;
+  row.events_measured = records[0].events_measured;
+  row.events_per_second =
+      static_cast<double>(row.events * records.size()) / std::max(1e-9, seconds);
+  return row;
+}
+
+ReportRow MakeRefusedRow(const GridPoint& point) {
+  ReportRow row;
+  row.learner = point.learner;
+  row.settings = point.settings;
+  row.refusal = point.refusal;
+  return row;
+}
+
+const ReportRow* ReferenceOf(const std::vector<ReportRow>& rows, const ReportRow& row,
+                             const std::string& name) {
+  const auto best = [&](const auto& among) {
+    const ReportRow* found = nullptr;
+    for (const ReportRow& other : rows) {
+      if (!other.refusal.empty() || other.epsilon != row.epsilon || !among(other)) continue;
+      if (found == nullptr || other.auc.mean > found->auc.mean) found = &other;
+    }
+    return found;
+  };
+  const ReportRow* reference = best([&](const ReportRow& other) {
+    return !name.empty() && (other.learner == name || other.mechanism == name);
+  });
+  if (reference == nullptr)
+    reference = best([](const ReportRow& other) { return other.mechanism == "dp-sgd"; });
+  if (reference == nullptr) reference = best([](const ReportRow&) { return true; });
+  return reference == &row ? nullptr : reference;
+}
+
+json::object ToJson(const std::vector<ReportRow>& rows, uint32_t seeds, uint64_t dead) {
+  json::array done, refused;
+  for (const ReportRow& row : rows) {
+    if (row.refusal.empty())
+      done.push_back(RowJson(row, seeds, dead));
+    else
+      refused.push_back(json::object{
+          {"learner", row.learner}, {"settings", SettingsJson(row)}, {"reason", row.refusal}});
+  }
+  json::object result{{"rows", std::move(done)}};
+  if (!refused.empty()) result["refused"] = std::move(refused);
+  return result;
+}
+
+std::string TextTable(const std::vector<ReportRow>& rows) {
+  const auto table = Table(rows);
+  std::vector<size_t> width(table[0].size());
+  for (const auto& cells : table)
+    for (size_t i = 0; i < cells.size(); ++i) width[i] = std::max(width[i], Width(cells[i]));
+  std::string text;
+  for (const auto& cells : table) {
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (width[i] == 0) continue;
+      const std::string pad(width[i] - Width(cells[i]), ' ');
+      const bool left = i < 2 || i == 3;
+      text += (left ? cells[i] + pad : pad + cells[i]) + (i + 1 < cells.size() ? "  " : "");
+    }
+    text += '\n';
+  }
+  text += References(rows);
+  for (const ReportRow& row : rows)
+    if (!row.refusal.empty()) text += "not run: " + RefusedText(row) + '\n';
+  return text;
+}
+
+std::string MarkdownTable(const std::vector<ReportRow>& rows) {
+  std::string text;
+  const auto table = Table(rows);
+  for (size_t r = 0; r < table.size(); ++r) {
+    text += "|";
+    for (const std::string& cell : table[r]) text += " " + cell + " |";
+    text += '\n';
+    if (r == 0) {
+      text += "|";
+      for (size_t i = 0; i < table[0].size(); ++i) text += i < 2 || i == 3 ? "---|" : "---:|";
+      text += '\n';
+    }
+  }
+  const std::string references = References(rows);
+  if (!references.empty()) text += "\n" + references;
+  bool first = true;
+  for (const ReportRow& row : rows) {
+    if (row.refusal.empty()) continue;
+    if (std::exchange(first, false)) text += "\nNot run:\n\n";
+    text += "- " + RefusedText(row) + '\n';
+  }
+  return text;
+}
+
+}  // namespace tacit::app
