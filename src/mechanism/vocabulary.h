@@ -32,7 +32,7 @@ struct VocabularyOptions {
   double noise_multiplier = 0;  // kGaussian: of a histogram, in units of clip. kGumbel: what its
                                 // zCDP is to cost, rho = 1 / (2 multiplier^2)
   double clip = 1;              // kGaussian: norm that one unit's histogram is cut to
-  std::vector<uint64_t> rows;   // kPublic: ascending, distinct
+  std::vector<uint64_t> rows = {};  // kPublic: ascending, distinct
 };
 
 // DP-FEST's set of rows worth writing, and the release it rests on (algorithms.md 5). One id space
