@@ -1,28 +1,27 @@
 #include "noise/keystream.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <functional>
 #include <random>
 #include <vector>
 
+#include "fork_check.h"
 #include "support/golden.h"
 #include "support/statistics.h"
 
 namespace tacit::noise {
 namespace {
 
-using testing::CheckNoCommonWord;
-using testing::CheckNoRepeat;
+using tacit::testing::CheckNoCommonWord;
+using testing::CheckFork;
 
 // The key and counter block of SP 800-38A, F.5.5.
 Keystream NistStream() {
   return Keystream(
-      testing::Bytes<32>("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4"),
-      testing::Bytes<16>("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"));
+      tacit::testing::Bytes<32>("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4"),
+      tacit::testing::Bytes<16>("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"));
 }
 
 std::vector<uint64_t> Words(Keystream& stream, size_t n) {
@@ -33,9 +32,9 @@ std::vector<uint64_t> Words(Keystream& stream, size_t n) {
 
 TEST(Keystream, IsAes256CtrOfNist) {
   Keystream stream = NistStream();
-  for (const auto& row : testing::ReadGolden("aes256_ctr")) {
-    const auto plain = testing::Bytes<16>(row[0]);
-    const auto cipher = testing::Bytes<16>(row[1]);
+  for (const auto& row : tacit::testing::ReadGolden("aes256_ctr")) {
+    const auto plain = tacit::testing::Bytes<16>(row[0]);
+    const auto cipher = tacit::testing::Bytes<16>(row[1]);
     const auto words = stream.Take(4);
     ASSERT_EQ(words.size(), 4u);
     std::array<uint8_t, 16> key_stream;
@@ -75,59 +74,6 @@ TEST(Keystream, RekeyStartsAnotherStream) {
   const auto before = Words(stream, 5000);
   stream.Rekey();
   EXPECT_EQ(CheckNoCommonWord(before, Words(stream, 5000)), "");
-}
-
-// First words after a new key, 300,000 times.
-std::vector<uint64_t> FirstWords(const std::function<uint64_t()>& first_word) {
-  std::vector<uint64_t> words(300000);
-  for (uint64_t& word : words) word = first_word();
-  return words;
-}
-
-TEST(Keystream, KeysHaveMoreThan31Bits) {
-  Keystream stream;
-  EXPECT_EQ(CheckNoRepeat(FirstWords([&] {
-              stream.Rekey();
-              return stream.Next64();
-            })),
-            "");
-}
-
-TEST(Keystream, KeysFromA31BitSeedAreFoundOut) {
-  std::mt19937 seeds(1);
-  EXPECT_NE(CheckNoRepeat(FirstWords([&] {
-              // SplitMix64: one word of a generator that was given 31 bits.
-              uint64_t z = (seeds() >> 1) + 0x9e3779b97f4a7c15u;
-              z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-              z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-              return z ^ (z >> 31);
-            })),
-            "");
-}
-
-// Draws in a forked child and in the parent after the fork; what is wrong, or "".
-std::string CheckFork(const std::function<uint64_t()>& next) {
-  constexpr size_t kWords = 100;
-  int pipe_ends[2];
-  EXPECT_EQ(pipe(pipe_ends), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    std::vector<uint64_t> words(kWords);
-    for (uint64_t& word : words) word = next();
-    const auto size = static_cast<ssize_t>(kWords * sizeof(uint64_t));
-    _exit(write(pipe_ends[1], words.data(), kWords * sizeof(uint64_t)) == size ? 0 : 1);
-  }
-  EXPECT_GT(child, 0);
-  std::vector<uint64_t> ours(kWords), theirs(kWords);
-  for (uint64_t& word : ours) word = next();
-  const auto size = static_cast<ssize_t>(kWords * sizeof(uint64_t));
-  EXPECT_EQ(read(pipe_ends[0], theirs.data(), kWords * sizeof(uint64_t)), size);
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  close(pipe_ends[0]);
-  close(pipe_ends[1]);
-  return CheckNoCommonWord(ours, theirs);
 }
 
 TEST(Keystream, ForkedChildDrawsFromAKeyOfItsOwn) {

@@ -60,30 +60,13 @@ TEST(FillGaussian, IsStandardNormal) {
 }
 
 // In standard deviations, on a grid so fine that its steps are not seen.
-std::vector<double> GridNormals(NoiseSource& noise, size_t n, double wrong = 1) {
+std::vector<double> GridNormals(NoiseSource& noise, size_t n) {
   constexpr double kStddev = 0x1p30;
   std::vector<int64_t> steps(n);
-  noise.AddGridGaussian(kStddev * wrong, steps);
+  noise.AddGridGaussian(kStddev, steps);
   std::vector<double> z(n);
   for (size_t i = 0; i < n; ++i) z[i] = static_cast<double>(steps[i]) / kStddev;
   return z;
-}
-
-// Five million draws; the dither of 1/64 makes the deviation 1e-5 larger, a thirtieth of what they
-// can show.
-TEST(AddGridGaussian, IsStandardNormal) {
-  const auto noise = MakeNoiseSource();
-  EXPECT_EQ(CheckStandardNormal(GridNormals(*noise, 5 * kMany)), "");
-}
-
-TEST(AddGridGaussian, ADeviationOffByOnePercentIsFoundOut) {
-  const auto noise = MakeNoiseSource();
-  EXPECT_EQ(CheckMoments(GridNormals(*noise, 320000)), "");
-  for (double wrong : {0.99, 1.01}) {
-    const auto z = GridNormals(*noise, kMany, wrong);
-    EXPECT_NE(CheckMoments(std::span(z).first(320000)), "") << wrong;
-    EXPECT_NE(CheckDistribution(GridNormals(*noise, 5 * kMany, wrong), NormalCdf), "") << wrong;
-  }
 }
 
 // A grid so coarse that its steps are seen: every integer as often as it should be.
@@ -106,7 +89,7 @@ TEST(AddGridGaussian, HasTheStatedTailAtEveryStep) {
 
 TEST(AddGridGaussian, AddsToWhatIsThereForEverySize) {
   const auto noise = MakeNoiseSource();
-  for (size_t size : {0u, 1u, 2u, 3u, 7u, 1363u, 1364u, 1365u, 9001u}) {
+  for (size_t size : {0u, 1u, 2u, 3u, 7u, 15u, 16u, 17u, 1359u, 1360u, 1361u, 9001u}) {
     std::vector<int64_t> values(size, int64_t{1} << 40);
     noise->AddGridGaussian(1e6, values);
     for (int64_t value : values) {
@@ -122,7 +105,7 @@ TEST(AddGridGaussian, DrawsAndSourcesAreUncorrelatedAndAReplayIsFoundOut) {
   const auto z = GridNormals(*a, kMany);
   EXPECT_EQ(CheckUncorrelated(z, GridNormals(*b, kMany)), "");
   // Neighbours, the two halves of a pair, one chunk and the next.
-  for (size_t lag : {1u, 682u, 1364u})
+  for (size_t lag : {1u, 680u, 1360u})
     EXPECT_EQ(CheckUncorrelated(std::span(z).first(kMany - lag), std::span(z).subspan(lag)), "")
         << lag;
   const auto fixed = [] {
