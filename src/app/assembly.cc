@@ -55,6 +55,7 @@ Result<LearnerPlan> PlanLearner(const config::Config& config, size_t index,
                   .model_fingerprint = StoredFingerprint(plan.options, shape.model)};
   TACIT_ASSIGN(const auto mechanism, MakeMechanism(config, index, plan.options.model.space));
   plan.charge = mechanism->charge();
+  plan.opening_charge = mechanism->opening_charge();
   plan.expected_extra_rows = mechanism->ExpectedExtraRows();
   plan.batch = learner.participation.batch;
   plan.exit_when_exhausted = learner.privacy.on_exhausted == config::Privacy::OnExhausted::kExit;
@@ -79,6 +80,8 @@ Result<Assembly> Assemble(config::Config config) {
     TACIT_ASSIGN(LearnerPlan plan, PlanLearner(config, i, *assembly.transform));
     assembly.learners.push_back(std::move(plan));
   }
+  if (config.budget.given())
+    assembly.total_budget = {.epsilon = *config.budget.epsilon, .delta = *config.budget.delta};
   TACIT_ASSIGN(assembly.memory, config::PlanMemory(config));
   assembly.config = std::move(config);
   return assembly;
@@ -118,6 +121,7 @@ store::StoreOptions MakeStoreOptions(const Assembly& assembly) {
   options.overlay_bytes = assembly.memory.overlay_bytes;
   options.code_version = CodeVersion();
   options.learners = MakeLayouts(assembly);
+  options.total_budget = assembly.total_budget;
   return options;
 }
 
@@ -137,6 +141,7 @@ train::TrainerOptions MakeTrainerOptions(const Assembly& assembly, const std::st
     options.budgets.push_back({.epsilon = plan.promise.epsilon,
                                .delta = plan.promise.delta,
                                .exit_when_exhausted = plan.exit_when_exhausted});
+  options.total_budget = assembly.total_budget;
   options.topic = topic;
   options.commit_interval = std::chrono::milliseconds(assembly.config.store.commit_interval_ms);
   options.idle_priority = assembly.config.training.idle_priority;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,9 @@ namespace tacit::app {
 struct LearnerPlan {
   train::LearnerOptions options;
   privacy::Promise promise;
-  privacy::Charge charge;          // of one step
-  double expected_extra_rows = 0;  // per step, c * p0
+  privacy::Charge charge;                         // of one step
+  std::optional<privacy::Charge> opening_charge;  // of a period's release before its steps
+  double expected_extra_rows = 0;                 // per step, c * p0
   uint64_t batch = 0;
   bool exit_when_exhausted = false;
 };
@@ -36,6 +38,7 @@ struct Assembly {
   config::MemoryPlan memory;
   std::shared_ptr<const event::FeatureTransform> transform;
   std::vector<LearnerPlan> learners;
+  std::optional<privacy::TotalBudget> total_budget;
 };
 
 // Checks what only several rooms together can check: budgets against noise, memory against model.

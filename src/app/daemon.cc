@@ -16,6 +16,7 @@
 #include "serve/api.h"
 #include "serve/server.h"
 #include "train/feed.h"
+#include "train/ledger_metrics.h"
 #include "train/position.h"
 #include "train/trainer.h"
 
@@ -107,34 +108,53 @@ class Daemon {
   }
 
   serve::Services MakeServices() {
-    return {
-        .latest = [this] { return store_->Latest(); },
-        .models = MakeScoringModels(assembly_),
-        .readiness =
-            [this] {
-              if (failed_) return serve::Readiness{false, "training has failed"};
-              return serve::Readiness{true, ""};
-            },
-        .budget_exhausted = [this](LearnerIndex learner) { return trainer_->exhausted(learner); },
-        .metrics = &registry_};
+    return {.latest = [this] { return store_->Latest(); },
+            .models = MakeScoringModels(assembly_),
+            .readiness =
+                [this] {
+                  if (failed_) return serve::Readiness{false, "training has failed"};
+                  return serve::Readiness{true, ""};
+                },
+            .budget_exhausted =
+                [this](LearnerIndex learner) {
+                  return trainer_->spent(learner) != train::Spent::kNone;
+                },
+            .total_budget = assembly_.total_budget,
+            .metrics = &registry_};
   }
 
   void Train() {
     auto outcome = trainer_->Run(feed_->steps());
     if (!outcome) {
-      failed_ = true;
-      spdlog::error("training ends: {}", outcome.error().message);
+      Failed("training ends", outcome.error());
     } else if (Status feed = feed_->status(); !feed) {
-      failed_ = true;
-      spdlog::error("the source ends: {}", feed.error().message);
+      Failed("the source ends", feed.error());
     } else {
       outcome_ = *outcome;
     }
     trained_ = true;
   }
 
+  // There is no second try: after a write that failed only a new start knows what is on the disk.
+  void Failed(const char* what, const Error& error) {
+    failed_ = true;
+    training_failed_.Set(1);
+    spdlog::error("{}: {}", what, error.message);
+    spdlog::error(
+        "nothing more is learnt, the last commit is served on. Mend the cause, then start tacitd "
+        "anew: it goes on from commit {} and reads again what was not committed",
+        store_->Latest()->version().value);
+  }
+
   // Of this run, as far as is known.
   uint64_t Records() const { return feed_->records_read() + feed_->records_ahead(); }
+
+  std::vector<LearnerView> Views() const {
+    std::vector<LearnerView> views;
+    for (const LearnerPlan& plan : assembly_.learners)
+      views.push_back({plan.options.id, progress_.view(plan.options.index.value)});
+    return views;
+  }
 
   // Draws progress until it is time to stop.
   void Watch() {
@@ -142,12 +162,12 @@ class Daemon {
     bool told = false;
     while (!signals_.WaitFor(kTick)) {
       if (!trained_) {
-        line.Update(Records(), progress_.view(0));
+        line.Update(Records(), Views());
         continue;
       }
       if (!told) {
         const bool at_end = outcome_ == train::Outcome::kEndOfSource;
-        line.Finish(at_end ? progress_.view(0).events : Records(), progress_.view(0));
+        line.Finish(at_end ? EventsOf(Views()) : Records(), Views());
         TellOutcome();
         told = true;
       }
@@ -156,10 +176,15 @@ class Daemon {
     stopped_by_signal_ = true;
   }
 
+  // Nobody may learn any more, and one of the budgets that stopped them says so.
   bool ExitWhenExhausted() const {
     if (outcome_ != train::Outcome::kBudgetExhausted) return false;
-    for (const LearnerPlan& plan : assembly_.learners)
-      if (plan.exit_when_exhausted) return true;
+    const auto& total = assembly_.config.budget;
+    const bool exit_at_total = total.on_exhausted == config::Privacy::OnExhausted::kExit;
+    for (const LearnerPlan& plan : assembly_.learners) {
+      const train::Spent spent = trainer_->spent(plan.options.index);
+      if (spent == train::Spent::kTotal ? exit_at_total : plan.exit_when_exhausted) return true;
+    }
     return false;
   }
 
@@ -194,16 +219,21 @@ class Daemon {
     feed_->Stop();
     training->join();
     if (server_) server_->Stop(kDrain);
-    if (Status status = store_->Flush(); !status) {
-      failed_ = true;
-      spdlog::error("the last commit failed: {}", status.error().message);
-    }
+    if (Status status = store_->Flush(); !status && !failed_)
+      Failed("the last commit failed", status.error());
     spdlog::info("stopped at commit {}", store_->Latest()->version().value);
   }
 
   int ExitCode() const {
     if (failed_) return kExitFailed;
-    return !stopped_by_signal_ && ExitWhenExhausted() ? kExitBudgetExhausted : kExitDone;
+    if (!stopped_by_signal_) return ExitWhenExhausted() ? kExitBudgetExhausted : kExitDone;
+    // A service is asked to stop, and has. Whoever asked for the whole stream has not got it.
+    const bool cut_short = !outcome_ || *outcome_ == train::Outcome::kStopped;
+    if (!options_.until_end || !cut_short) return kExitDone;
+    spdlog::error(
+        "stopped before the end of the source: what was learnt is committed, and the next start "
+        "goes on from there");
+    return kExitFailed;
   }
 
   const Assembly& assembly_;
@@ -211,6 +241,9 @@ class Daemon {
   StopSignals signals_;
   SystemClock clock_;
   metrics::Registry registry_;
+  const metrics::Gauge training_failed_ =
+      registry_.AddGauge(metrics::Audience::kPublic, "tacit_training_failed",
+                         "1 when training has ended with an error: restart tacitd to go on");
   train::Progress progress_;
   std::unique_ptr<stream::Source> source_;
   std::unique_ptr<event::DeadLetterSink> dead_letters_;
@@ -238,6 +271,10 @@ Result<int> ServeCheckpoint(const Assembly& assembly, const std::string& directo
   metrics::Registry registry;
   TACIT_ASSIGN(const store::ReadOnlyStore store,
                store::OpenReadOnly(directory, WitnessBeside(directory), MakeLayouts(assembly)));
+  std::vector<train::LedgerMetrics::Learner> promised;
+  for (const LearnerPlan& plan : assembly.learners)
+    promised.push_back({plan.options.id, plan.promise.epsilon, plan.promise.delta});
+  train::LedgerMetrics(registry, promised, assembly.total_budget).Show(*store.snapshot);
   TACIT_ASSIGN(const auto server,
                StartServer(assembly.config.serve,
                            {.latest = [snapshot = store.snapshot] { return snapshot; },
@@ -247,6 +284,7 @@ Result<int> ServeCheckpoint(const Assembly& assembly, const std::string& directo
                                   return serve::Readiness{true, ""};
                                 },
                             .budget_exhausted = [](LearnerIndex) { return false; },
+                            .total_budget = assembly.total_budget,
                             .metrics = &registry},
                            registry));
   if (!server) return Fail(ErrorCode::kInvalidArgument, "serve.listen is empty: nobody could ask");

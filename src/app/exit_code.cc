@@ -4,8 +4,8 @@
 
 namespace tacit::app {
 
-int Report(const Error& error) {
-  std::fprintf(stderr, "tacit: %s\n", error.message.c_str());
+int Report(const char* program, const Error& error) {
+  std::fprintf(stderr, "%s: %s\n", program, error.message.c_str());
   switch (error.code) {
     case ErrorCode::kInvalidArgument:
     case ErrorCode::kNotFound:  // of something that was named

@@ -13,7 +13,7 @@ enum ExitCode : int {
   kExitBudgetExhausted = 4,  // with on_exhausted: exit
 };
 
-// Prints "tacit: message" to standard error and returns the code for it.
-int Report(const Error& error);
+// Prints "PROGRAM: message" to standard error and returns the code for it.
+int Report(const char* program, const Error& error);
 
 }  // namespace tacit::app

@@ -16,7 +16,7 @@ struct Exposure {
   bool sampled = false;
   uint64_t steps = 1;  // that one event is in, or eligible for
   double rate = 1;
-  std::string text;
+  std::string text = {};
 };
 
 Exposure ExposureOf(const config::Learner& learner, const config::Source& source);

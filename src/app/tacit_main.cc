@@ -23,5 +23,5 @@ int main(int argc, char** argv) {
     return cli.exit(error) == 0 ? tacit::app::kExitDone : tacit::app::kExitUsage;
   }
   const auto code = action();
-  return code ? *code : tacit::app::Report(code.error());
+  return code ? *code : tacit::app::Report("tacit", code.error());
 }

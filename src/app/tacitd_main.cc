@@ -18,7 +18,8 @@ Examples:
   tacitd --config config/demo.yaml --until-end        train to the end of the log, print a table
   tacitd --config config/demo.yaml --serve-only --checkpoint demo-data/store
   tacitd --config config/demo.yaml --set store.path=/tmp/other
-Exit codes: 0 done, 1 failed, 2 bad usage or config, 3 store refused, 4 budget exhausted)";
+Exit codes: 0 done (stopped by SIGTERM too), 1 failed (stopped before the end that --until-end asked
+for too), 2 bad usage or config, 3 store refused, 4 budget exhausted)";
 
 // What --check-config prints: the whole configuration and what it comes to.
 void PrintPlan(const tacit::app::Assembly& assembly) {
@@ -91,5 +92,5 @@ int main(int argc, char** argv) {
     return cli.exit(error) == 0 ? tacit::app::kExitDone : tacit::app::kExitUsage;
   }
   const auto code = Run(line);
-  return code ? *code : tacit::app::Report(code.error());
+  return code ? *code : tacit::app::Report("tacitd", code.error());
 }

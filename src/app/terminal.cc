@@ -39,23 +39,30 @@ std::string EpsilonText(double epsilon) {
 
 }  // namespace
 
+uint64_t EventsOf(const std::vector<LearnerView>& learners) {
+  uint64_t most = 0;
+  for (const LearnerView& learner : learners) most = std::max(most, learner.view.events);
+  return most;
+}
+
 ProgressLine::ProgressLine(const Clock& clock)
     : clock_(clock), terminal_(isatty(STDERR_FILENO) == 1), start_(clock.Now()), last_(start_) {}
 
-void ProgressLine::Update(uint64_t total, const train::Progress::View& view) {
+void ProgressLine::Update(uint64_t total, const std::vector<LearnerView>& learners) {
   const auto interval = terminal_ ? kRedraw : kPlainLine;
-  if (clock_.Now() - last_ >= interval) Draw(total, view);
+  if (clock_.Now() - last_ >= interval) Draw(total, learners);
 }
 
-void ProgressLine::Finish(uint64_t total, const train::Progress::View& view) {
-  rate_ = static_cast<double>(view.events) / std::max(1e-9, Seconds(clock_.Now() - start_));
-  last_done_ = view.events;
-  Draw(total, view);
+void ProgressLine::Finish(uint64_t total, const std::vector<LearnerView>& learners) {
+  const uint64_t done = EventsOf(learners);
+  rate_ = static_cast<double>(done) / std::max(1e-9, Seconds(clock_.Now() - start_));
+  last_done_ = done;
+  Draw(total, learners);
   if (terminal_) std::fputc('\n', stderr);
 }
 
-void ProgressLine::Draw(uint64_t total, const train::Progress::View& view) {
-  const uint64_t done = view.events;
+void ProgressLine::Draw(uint64_t total, const std::vector<LearnerView>& learners) {
+  const uint64_t done = EventsOf(learners);
   const Clock::TimePoint now = clock_.Now();
   const double elapsed = Seconds(now - last_);
   if (elapsed > 0 && done > last_done_) {
@@ -70,9 +77,12 @@ void ProgressLine::Draw(uint64_t total, const train::Progress::View& view) {
     line = fmt::format("{:3.0f} % ", 100 * share);
     if (terminal_) line += fmt::format("|{}| ", Bar(share));
   }
-  line += fmt::format("{} events  {}/s  AUC {}  epsilon {}", WithThousands(done),
-                      WithThousands(static_cast<uint64_t>(rate_)),
-                      done > 0 ? fmt::format("{:.4f}", view.auc) : "-", EpsilonText(view.epsilon));
+  line += fmt::format("{} events  {}/s", WithThousands(done),
+                      WithThousands(static_cast<uint64_t>(rate_)));
+  for (const auto& [id, view] : learners)
+    line += fmt::format("  {}AUC {}  epsilon {}", learners.size() > 1 ? id + ": " : "",
+                        view.events > 0 ? fmt::format("{:.4f}", view.auc) : "-",
+                        EpsilonText(view.epsilon));
   if (!terminal_) return spdlog::info("{}", line);  // a record like any other, JSON where asked for
   std::fprintf(stderr, "\r\033[K%s", line.c_str());
   std::fflush(stderr);

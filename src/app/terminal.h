@@ -10,18 +10,26 @@
 
 namespace tacit::app {
 
+// How far one learner is.
+struct LearnerView {
+  std::string id;
+  train::Progress::View view;
+};
+// Of those who have come furthest: all read the same stream.
+uint64_t EventsOf(const std::vector<LearnerView>& learners);
+
 // One line that is drawn over again on a terminal; elsewhere a record of the log every few seconds.
 class ProgressLine {
  public:
   explicit ProgressLine(const Clock& clock);
 
   // Draws when it is time to. `total` 0: unknown, no bar.
-  void Update(uint64_t total, const train::Progress::View& view);
+  void Update(uint64_t total, const std::vector<LearnerView>& learners);
   // Draws a last time and ends the line.
-  void Finish(uint64_t total, const train::Progress::View& view);
+  void Finish(uint64_t total, const std::vector<LearnerView>& learners);
 
  private:
-  void Draw(uint64_t total, const train::Progress::View& view);
+  void Draw(uint64_t total, const std::vector<LearnerView>& learners);
 
   const Clock& clock_;
   const bool terminal_;

@@ -179,7 +179,8 @@ void Api::Score(const Request& request, Reply* reply) {
 void Api::Privacy(Reply* reply) const {
   const SnapshotPtr snapshot = services_->latest();
   if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
-  reply->body = PrivacyJson(*snapshot, services_->models, services_->budget_exhausted);
+  reply->body = PrivacyJson(*snapshot, services_->models, services_->budget_exhausted,
+                            services_->total_budget);
 }
 
 void Api::Ready(Reply* reply) const {
@@ -201,7 +202,8 @@ void Api::Metrics(const Request& request, Reply* reply) const {
 }  // namespace
 
 std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<ScoringModel>& models,
-                        const std::function<bool(LearnerIndex)>& budget_exhausted) {
+                        const std::function<bool(LearnerIndex)>& budget_exhausted,
+                        const std::optional<privacy::TotalBudget>& total_budget) {
   std::string out = R"({"learners":[)";
   bool all_private = true;
   for (const ScoringModel& model : models) {
@@ -213,6 +215,9 @@ std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<Scori
   if (!all_private) total.epsilon = INFINITY;
   Append(&out, R"(],"total":{{"unit":"{}",)", privacy::Name(total.unit));
   AppendLoss(total, &out);
+  if (total_budget)
+    Append(&out, R"(,"budget":{{"epsilon":{},"delta":{}}})", total_budget->epsilon,
+           total_budget->delta);
   Append(&out, R"(}},"entries":{},"head":"{}","version":{},"lineage":)", snapshot.ledger_entries(),
          HashName(snapshot.head()), snapshot.version().value);
   AppendJsonString(snapshot.lineage(), &out);

@@ -2,11 +2,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "metrics/registry.h"
+#include "privacy/ledger.h"
 #include "serve/http.h"
 #include "serve/scorer.h"
 #include "store/snapshot.h"
@@ -27,6 +29,8 @@ struct Services {
   std::function<Readiness()> readiness;
   // Whether the learner has stopped because its next step would exceed its budget.
   std::function<bool(LearnerIndex)> budget_exhausted;
+  // What all learners together are to stay within, where there is such a limit.
+  std::optional<privacy::TotalBudget> total_budget = {};
   metrics::Registry* metrics = nullptr;  // never null; outlives the server
 };
 
@@ -35,6 +39,7 @@ HandlerFactory MakeApi(Services services);
 
 // GET /v1/privacy's body, for whoever has a snapshot and no server.
 std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<ScoringModel>& models,
-                        const std::function<bool(LearnerIndex)>& budget_exhausted);
+                        const std::function<bool(LearnerIndex)>& budget_exhausted,
+                        const std::optional<privacy::TotalBudget>& total_budget);
 
 }  // namespace tacit::serve

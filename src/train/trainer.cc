@@ -1,5 +1,7 @@
 #include "train/trainer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -14,7 +16,7 @@ namespace tacit::train {
 struct Trainer::Seat {
   std::unique_ptr<Learner> learner;
   TrainerOptions::Budget budget;
-  std::atomic<bool> exhausted = false;
+  std::atomic<Spent> spent = Spent::kNone;
   double epsilon = 0;  // once everything taken so far is charged
 
   // Of one period at most: its opening, if it costs something, then its steps. Empty: none taken.
@@ -41,6 +43,15 @@ std::vector<std::string> Names(const std::vector<std::unique_ptr<Learner>>& lear
   return names;
 }
 
+std::vector<LedgerMetrics::Learner> Promised(const std::vector<std::unique_ptr<Learner>>& learners,
+                                             const std::vector<TrainerOptions::Budget>& budgets) {
+  TACIT_CHECK(budgets.size() == learners.size());
+  std::vector<LedgerMetrics::Learner> promised;
+  for (size_t i = 0; i < learners.size(); ++i)
+    promised.push_back({learners[i]->options().id, budgets[i].epsilon, budgets[i].delta});
+  return promised;
+}
+
 }  // namespace
 
 Trainer::Trainer(TrainerOptions options, std::vector<std::unique_ptr<Learner>> learners,
@@ -50,13 +61,12 @@ Trainer::Trainer(TrainerOptions options, std::vector<std::unique_ptr<Learner>> l
       store_(store),
       clock_(clock),
       progress_(progress),
-      metrics_(registry, Names(learners)) {
-  TACIT_CHECK(options_.budgets.size() == learners.size());
+      metrics_(registry, Names(learners)),
+      ledger_metrics_(registry, Promised(learners, options_.budgets), options_.total_budget) {
   for (size_t i = 0; i < learners.size(); ++i) {
     seats_.push_back(std::make_unique<Seat>());
     seats_.back()->learner = std::move(learners[i]);
     seats_.back()->budget = options_.budgets[i];
-    metrics_.Promised(i, options_.budgets[i].epsilon, options_.budgets[i].delta);
   }
   Published();  // what an earlier run has spent is told from the start
 }
@@ -66,6 +76,10 @@ Trainer::~Trainer() = default;
 Result<Outcome> Trainer::Run(BoundedQueue<LearnerStep>& steps) {
   if (options_.idle_priority && !SetIdlePriority())
     spdlog::warn("the system refuses SCHED_IDLE: training runs at normal priority");
+  for (const auto& seat : seats_) {
+    const auto state = store_.State(seat->learner->options().index).mechanism_state;
+    if (state) TACIT_RETURN_IF_ERROR(seat->learner->LoadMechanismState(*state));
+  }
   last_commit_ = clock_.Now();
   while (!stopping_ && !AllExhausted()) {
     const auto left = options_.commit_interval - (clock_.Now() - last_commit_);
@@ -86,7 +100,7 @@ Result<Outcome> Trainer::Run(BoundedQueue<LearnerStep>& steps) {
 
 bool Trainer::AllExhausted() const {
   for (const auto& seat : seats_)
-    if (!seat->exhausted) return false;
+    if (seat->spent == Spent::kNone) return false;
   return true;
 }
 
@@ -130,32 +144,49 @@ bool Trainer::BeginsNextPeriod(const Seat& seat, const stream::StepBatch& batch)
          (batch.opens_period || seat.pending.back().ranges != batch.ranges);
 }
 
-// The store knows what was handed to it; what is pending is asked for along with the step.
-bool Trainer::WithinBudget(Seat& seat, std::span<const privacy::CommitCharge> charges) {
-  if (seat.exhausted) return false;
+// The store knows what was handed to it; what is pending is asked for along with the step: of the
+// learner for its own budget, of all for the total.
+bool Trainer::WithinBudgets(Seat& seat, std::vector<privacy::CommitCharge> charges) {
   const double epsilon = store_.EpsilonAfter(charges);
-  if (epsilon <= seat.budget.epsilon) {
-    seat.epsilon = std::max(seat.epsilon, epsilon);
-    return true;
+  if (!(epsilon <= seat.budget.epsilon)) {
+    Exhaust(
+        seat, Spent::kOwn,
+        fmt::format("epsilon to {:.4g}, over its budget of {:.4g}", epsilon, seat.budget.epsilon));
+    return false;
   }
-  seat.exhausted = true;
+  if (const auto& total = options_.total_budget) {
+    for (const auto& other : seats_)
+      if (other.get() != &seat)
+        charges.insert(charges.end(), other->pending.begin(), other->pending.end());
+    const double all = store_.TotalEpsilonAfter(charges, Delta(total->delta));
+    if (!(all <= total->epsilon)) {
+      Exhaust(seat, Spent::kTotal,
+              fmt::format("the epsilon of all learners together to {:.4g}, over the total budget "
+                          "of {:.4g}",
+                          all, total->epsilon));
+      return false;
+    }
+  }
+  seat.epsilon = std::max(seat.epsilon, epsilon);
+  return true;
+}
+
+void Trainer::Exhaust(Seat& seat, Spent spent, const std::string& why) {
+  seat.spent = spent;
   metrics_.Exhausted(seat.learner->options().index.value);
-  spdlog::warn(
-      "learner '{}': the next step would bring epsilon to {:.4g}, over its budget of {:.4g}: "
-      "it stops learning, serving goes on",
-      seat.learner->options().id, epsilon, seat.budget.epsilon);
-  return false;
+  spdlog::warn("learner '{}': the next step would bring {}: it stops learning, serving goes on",
+               seat.learner->options().id, why);
 }
 
 Status Trainer::TakeStep(LearnerStep& step) {
   TACIT_CHECK(step.learner.value < seats_.size());
   Seat& seat = *seats_[step.learner.value];
-  if (seat.exhausted) return {};
+  if (seat.spent != Spent::kNone) return {};
   if (step.batch.preview) return Preview(seat, step.batch);
   if (BeginsNextPeriod(seat, step.batch)) TACIT_RETURN_IF_ERROR(CommitPending());
   // Before the step: what opens a period costs what it does as long as it has not happened.
   std::vector<privacy::CommitCharge> charges = PendingWith(seat, step.batch);
-  if (!WithinBudget(seat, charges)) return {};
+  if (!WithinBudgets(seat, charges)) return {};
   const Clock::TimePoint start = clock_.Now();
   StepReport report;
   TACIT_ASSIGN(const bool taken, seat.learner->TakeStep(step.batch, stopping_, &report));
@@ -198,7 +229,8 @@ Status Trainer::CommitPending() {
                                 .rows = store_.working_rows(learner.index).TakeDelta(),
                                 .dense = seat->learner->CopyDense(),
                                 .position = EncodePosition(seat->position),
-                                .charges = std::exchange(seat->pending, {})});
+                                .charges = std::exchange(seat->pending, {}),
+                                .mechanism_state = seat->learner->TakeMechanismState()});
     seat->learner->Rekey();
   }
   if (request.learners.empty()) return {};
@@ -212,18 +244,17 @@ Status Trainer::CommitPending() {
   });
 }
 
-bool Trainer::exhausted(LearnerIndex learner) const { return seats_[learner.value]->exhausted; }
+Spent Trainer::spent(LearnerIndex learner) const { return seats_[learner.value]->spent; }
 
 // What is committed may be told. On the commit thread, once there are commits.
 void Trainer::Published() {
   const auto snapshot = store_.Latest();
   metrics_.Stored(store_.stats());
+  ledger_metrics_.Show(*snapshot);
   for (const auto& seat : seats_) {
     const LearnerOptions& learner = seat->learner->options();
     for (const privacy::LedgerTotal& total : snapshot->learners()) {
-      if (total.learner != learner.id) continue;
-      progress_.Committed(learner.index.value, total.epsilon);
-      metrics_.Committed(learner.index.value, total);
+      if (total.learner == learner.id) progress_.Committed(learner.index.value, total.epsilon);
     }
   }
 }

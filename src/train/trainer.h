@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "store/store.h"
 #include "train/feed.h"
 #include "train/learner.h"
+#include "train/ledger_metrics.h"
 #include "train/progress.h"
 #include "train/trainer_metrics.h"
 
@@ -28,8 +30,9 @@ struct TrainerOptions {
     double delta = 0;
     bool exit_when_exhausted = false;
   };
-  std::vector<Budget> budgets;  // per learner
-  std::string topic;            // of the source, for the ledger
+  std::vector<Budget> budgets;                       // per learner
+  std::optional<privacy::TotalBudget> total_budget;  // of all learners together
+  std::string topic;                                 // of the source, for the ledger
   std::chrono::milliseconds commit_interval{1000};
   bool idle_priority = true;  // the training thread runs under SCHED_IDLE
 };
@@ -41,9 +44,13 @@ enum class Outcome {
   kBudgetExhausted,  // no learner may take another step; everything before is committed
 };
 
+// Which budget a learner has come to the end of.
+enum class Spent { kNone, kOwn, kTotal };
+
 // The step loop: takes steps off the feed, asks the budget, lets the learner take the step, and
 // groups what changed into commits that run behind the next step's compute. The step that would
-// cross a learner's budget is not taken. Runs on the caller's thread.
+// cross a learner's budget, or bring all learners together over the total budget, is not taken.
+// Runs on the caller's thread.
 class Trainer {
  public:
   // The references must outlive the trainer; one learner per LearnerIndex, in order.
@@ -55,8 +62,8 @@ class Trainer {
   // Trains until the steps end. A failed commit or model ends it with the error.
   Result<Outcome> Run(BoundedQueue<LearnerStep>& steps);
 
-  // Whether the learner's next step would exceed its budget. Thread-safe.
-  bool exhausted(LearnerIndex learner) const;
+  // The budget that the learner's next step would exceed, after which it stopped. Thread-safe.
+  Spent spent(LearnerIndex learner) const;
 
   // Makes Run return soon; a step under way is abandoned. Callable from any thread.
   void RequestStop() { stopping_ = true; }
@@ -69,7 +76,8 @@ class Trainer {
   std::vector<privacy::CommitCharge> PendingWith(const Seat& seat,
                                                  const stream::StepBatch& batch) const;
   static bool BeginsNextPeriod(const Seat& seat, const stream::StepBatch& batch);
-  bool WithinBudget(Seat& seat, std::span<const privacy::CommitCharge> charges);
+  bool WithinBudgets(Seat& seat, std::vector<privacy::CommitCharge> charges);
+  void Exhaust(Seat& seat, Spent spent, const std::string& why);
   void Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report, double seconds);
   Status CommitPending();
   void Published();
@@ -81,6 +89,7 @@ class Trainer {
   const Clock& clock_;
   Progress& progress_;
   TrainerMetrics metrics_;
+  LedgerMetrics ledger_metrics_;
   std::string source_identity_;
   Clock::TimePoint last_commit_;
   std::atomic<bool> stopping_ = false;

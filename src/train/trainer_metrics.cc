@@ -16,14 +16,7 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& registry,
       return registry.AddCounter(Audience::kOperator, name, help, labels);
     };
     learners_.push_back(
-        {.epsilon = gauge(Audience::kPublic, "tacit_privacy_epsilon",
-                          "Epsilon of the worst unit over everything committed"),
-         .epsilon_budget = gauge(Audience::kPublic, "tacit_privacy_epsilon_budget",
-                                 "Epsilon the learner may reach"),
-         .delta = gauge(Audience::kPublic, "tacit_privacy_delta", "Delta epsilon is told at"),
-         .steps_committed = gauge(Audience::kPublic, "tacit_steps_committed",
-                                  "Private updates charged to the ledger"),
-         .exhausted = gauge(Audience::kPublic, "tacit_privacy_budget_exhausted",
+        {.exhausted = gauge(Audience::kPublic, "tacit_privacy_budget_exhausted",
                             "1 when the next step would exceed the budget"),
          .events = counter("tacit_events_learnt_total", "Examples in steps taken"),
          .rows_touched =
@@ -36,7 +29,6 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& registry,
          .step_seconds = registry.AddHistogram(Audience::kOperator, "tacit_step_seconds",
                                                "Time one private update takes", seconds, labels)});
   }
-  commits_ = registry.AddGauge(Audience::kPublic, "tacit_commits", "Commits made durable");
   commit_seconds_ = registry.AddGauge(Audience::kOperator, "tacit_last_commit_seconds",
                                       "Time the last commit took");
   unfolded_deltas_ = registry.AddGauge(Audience::kOperator, "tacit_unfolded_deltas",
@@ -54,22 +46,11 @@ void TrainerMetrics::Step(size_t learner, const StepReport& report, double secon
   l.step_seconds.Observe(seconds);
 }
 
-void TrainerMetrics::Committed(size_t learner, const privacy::LedgerTotal& total) {
-  learners_[learner].epsilon.Set(total.epsilon);
-  learners_[learner].steps_committed.Set(static_cast<double>(total.steps));
-}
-
 void TrainerMetrics::Stored(const store::EmbeddingStore::Stats& stats) {
-  commits_.Set(static_cast<double>(stats.commits));
   commit_seconds_.Set(stats.last_commit_ms / 1000);
   unfolded_deltas_.Set(static_cast<double>(stats.unfolded_deltas));
 }
 
 void TrainerMetrics::Exhausted(size_t learner) { learners_[learner].exhausted.Set(1); }
-
-void TrainerMetrics::Promised(size_t learner, double epsilon, double delta) {
-  learners_[learner].epsilon_budget.Set(epsilon);
-  learners_[learner].delta.Set(delta);
-}
 
 }  // namespace tacit::train

@@ -5,33 +5,29 @@
 #include <vector>
 
 #include "metrics/registry.h"
-#include "privacy/ledger.h"
 #include "store/store.h"
 #include "train/learner.h"
 
 namespace tacit::train {
 
-// What training tells Prometheus. Public: committed, noised or promised. Operator: everything that
-// looks at raw records or at work not yet committed, time taken included.
+// What training tells Prometheus beside LedgerMetrics. Operator: everything that looks at raw
+// records or at work not yet committed, time taken included.
 class TrainerMetrics {
  public:
   TrainerMetrics(metrics::Registry& registry, const std::vector<std::string>& learners);
 
   void Step(size_t learner, const StepReport& report, double seconds);
-  void Committed(size_t learner, const privacy::LedgerTotal& total);
   void Stored(const store::EmbeddingStore::Stats& stats);
   void Exhausted(size_t learner);
-  void Promised(size_t learner, double epsilon, double delta);
 
  private:
   struct PerLearner {
-    metrics::Gauge epsilon, epsilon_budget, delta, steps_committed, exhausted;  // public
-    metrics::Counter events, rows_touched, rows_written, units_clipped;         // operator
+    metrics::Gauge exhausted;                                            // public
+    metrics::Counter events, rows_touched, rows_written, units_clipped;  // operator
     metrics::Gauge loss;
     metrics::Histogram step_seconds;
   };
   std::vector<PerLearner> learners_;
-  metrics::Gauge commits_;
   metrics::Gauge commit_seconds_, unfolded_deltas_;  // operator
 };
 

@@ -96,6 +96,7 @@ TEST(CommandsTest, EveryCommandHasHelpWithAnExample) {
                                              {"ledger", "verify"},
                                              {"privacy", "epsilon"},
                                              {"privacy", "calibrate"},
+                                             {"privacy", "plan"},
                                              {"evaluate", "ctr"},
                                              {"bench"}}) {
     std::vector<std::string> command{TACIT};

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "privacy/gaussian.h"
-#include "serve/client.h"
+#include "service.h"
 #include "support/small_run.h"
 
 namespace tacit {
@@ -23,57 +23,10 @@ namespace {
 namespace json = boost::json;
 using std::chrono::milliseconds;
 using test::Ended;
+using test::Service;
 using test::SmallRun;
 using test::TempDir;
 using testing::HasSubstr;
-
-// A daemon that listens on a socket in the test's folder.
-class Service {
- public:
-  Service(const TempDir& dir, SmallRun run, std::vector<std::string> more = {})
-      : url_("unix:" + (dir / "socket")) {
-    run.listen = url_;
-    std::vector<std::string> command{TACITD, "--config", run.WriteConfig(dir)};
-    command.insert(command.end(), more.begin(), more.end());
-    process_ = std::make_unique<test::Process>(command);
-  }
-
-  const std::string& url() const { return url_; }
-  test::Process& process() { return *process_; }
-
-  Result<serve::Response> Ask(const std::string& method, const std::string& path,
-                              const std::string& body = "") {
-    return serve::Fetch(url_ + ":" + path, method, body, milliseconds(5000));
-  }
-  json::object Privacy() {
-    const auto answer = Ask("GET", "/v1/privacy");
-    return answer ? json::parse(answer->body).as_object() : json::object{};
-  }
-  // Waits until `path` answers 200.
-  bool WaitFor(const std::string& path) {
-    for (int i = 0; i < 2000; ++i) {
-      const auto answer = Ask("GET", path);
-      if (answer && answer->status == 200) return true;
-      std::this_thread::sleep_for(milliseconds(5));
-    }
-    return false;
-  }
-  // Waits until so many steps are committed.
-  bool WaitForSteps(uint64_t steps) {
-    for (int i = 0; i < 4000; ++i) {
-      const json::object privacy = Privacy();
-      if (privacy.contains("learners") && !privacy.at("learners").as_array().empty() &&
-          privacy.at("learners").at(0).at("steps").to_number<uint64_t>() >= steps)
-        return true;
-      std::this_thread::sleep_for(milliseconds(5));
-    }
-    return false;
-  }
-
- private:
-  std::string url_;
-  std::unique_ptr<test::Process> process_;
-};
 
 std::string ScoreBody(size_t rows) {
   std::string row = R"({"dense":[1,2,null,4,5,6,7,8,9,10,11,12,13],"categorical":[)";

@@ -2,10 +2,12 @@
 // ends.
 #include "train/trainer.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 
 #include "noise/noise.h"
@@ -46,13 +48,14 @@ class EmptySnapshot final : public store::Snapshot {
 
 class RememberingStore final : public store::EmbeddingStore {
  public:
-  explicit RememberingStore(store::RowLayout layout) : rows_(std::move(layout)) {
-    EXPECT_TRUE(ledger_.Declare({.learner = "ctr", .epsilon = 8, .delta = 1e-6}));
+  void Add(const std::string& learner, store::RowLayout layout) {
+    rows_.push_back(std::make_unique<MemoryRows>(std::move(layout)));
+    EXPECT_TRUE(ledger_.Declare({.learner = learner, .epsilon = 8, .delta = 1e-6}));
   }
   store::LearnerState State(LearnerIndex) const override { return {}; }
   std::string source_identity() const override { return ""; }
   std::string lineage() const override { return ""; }
-  store::WorkingRows& working_rows(LearnerIndex) override { return rows_; }
+  store::WorkingRows& working_rows(LearnerIndex learner) override { return *rows_[learner.value]; }
   double EpsilonAfter(std::span<const privacy::CommitCharge> charges) const override {
     return ledger_.EpsilonAfter(charges);
   }
@@ -78,7 +81,7 @@ class RememberingStore final : public store::EmbeddingStore {
   bool fails = false;
 
  private:
-  MemoryRows rows_;
+  std::vector<std::unique_ptr<MemoryRows>> rows_;
   privacy::Ledger ledger_;
 };
 
@@ -117,35 +120,55 @@ class TrainerTest : public testing::Test {
   }
 
   void Make(double sigma, double epsilon, std::chrono::milliseconds interval) {
-    LearnerOptions options{.id = "ctr",
-                           .index = LearnerIndex(0),
+    Make({{"ctr", sigma, epsilon}}, interval, std::nullopt);
+  }
+
+  struct Setup {
+    std::string id;
+    double sigma = 0, epsilon = 0;
+  };
+  void Make(const std::vector<Setup>& setups, std::chrono::milliseconds interval,
+            std::optional<privacy::TotalBudget> total) {
+    store_ = std::make_unique<RememberingStore>();
+    TrainerOptions options{.budgets = {},
+                           .total_budget = total,
+                           .topic = "log",
+                           .commit_interval = interval,
+                           .idle_priority = false};
+    std::vector<std::unique_ptr<Learner>> learners;
+    for (const Setup& setup : setups) {
+      learners.push_back(MakeLearner(setup, learners.size()));
+      options.budgets.push_back({.epsilon = setup.epsilon, .delta = 1e-6});
+    }
+    trainer_ = std::make_unique<Trainer>(std::move(options), std::move(learners), *store_, clock_,
+                                         registry_, progress_);
+  }
+
+  std::unique_ptr<Learner> MakeLearner(const Setup& setup, size_t index) {
+    LearnerOptions options{.id = setup.id,
+                           .index = LearnerIndex(static_cast<uint16_t>(index)),
                            .model = {.space = SmallSpace(), .dense_width = 2, .hidden = {8, 4}},
                            .seed = 3,
                            .optimizer = {}};
     space_ = options.model.space;
     const model::Pctr shape(options.model, *backend_);
-    store_ = std::make_unique<RememberingStore>(MakeRowLayout(options, shape));
-    auto mechanism = mechanism::MakeAdaFest(space_, {.sigma_selection = sigma * std::sqrt(2.0),
-                                                     .sigma_gradient = sigma * std::sqrt(2.0),
-                                                     .clip_selection = 1,
-                                                     .clip_gradient = 1,
-                                                     .threshold = 1,
-                                                     .expected_batch = 32});
-    std::vector<std::unique_ptr<Learner>> learners;
-    learners.push_back(std::make_unique<Learner>(
-        options, std::move(mechanism), std::make_unique<CountingNoise>(&rekeys_), *backend_,
-        store_->working_rows(LearnerIndex(0)), nullptr));
-    trainer_ =
-        std::make_unique<Trainer>(TrainerOptions{.budgets = {{.epsilon = epsilon, .delta = 1e-6}},
-                                                 .topic = "log",
-                                                 .commit_interval = interval,
-                                                 .idle_priority = false},
-                                  std::move(learners), *store_, clock_, registry_, progress_);
+    store_->Add(setup.id, MakeRowLayout(options, shape));
+    auto mechanism =
+        mechanism::MakeAdaFest(space_, {.sigma_selection = setup.sigma * std::sqrt(2.0),
+                                        .sigma_gradient = setup.sigma * std::sqrt(2.0),
+                                        .clip_selection = 1,
+                                        .clip_gradient = 1,
+                                        .threshold = 1,
+                                        .expected_batch = 32});
+    return std::make_unique<Learner>(options, std::move(mechanism),
+                                     std::make_unique<CountingNoise>(&rekeys_), *backend_,
+                                     store_->working_rows(options.index), nullptr);
   }
 
-  LearnerStep MakeStep(uint64_t index, uint64_t first_offset, size_t events = 32) {
+  LearnerStep MakeStep(uint64_t index, uint64_t first_offset, size_t events = 32,
+                       uint16_t learner = 0) {
     LearnerStep step;
-    step.learner = LearnerIndex(0);
+    step.learner = LearnerIndex(learner);
     step.source_identity = "identity " + std::to_string(index);
     event::Batch& batch = step.batch.examples;
     batch.dense_width = 2;
@@ -170,7 +193,7 @@ class TrainerTest : public testing::Test {
   std::mt19937_64 random_{11};
   SystemClock clock_;
   metrics::Registry registry_;
-  Progress progress_{1};
+  Progress progress_{2};
   RowSpace space_;
   int rekeys_ = 0;
   std::unique_ptr<WorkerPool> workers_;
@@ -243,11 +266,60 @@ TEST_F(TrainerTest, TheStepThatWouldCrossTheBudgetIsNotTaken) {
   const auto outcome = trainer_->Run(steps);
   ASSERT_TRUE(outcome);
   EXPECT_EQ(*outcome, Outcome::kBudgetExhausted);
-  EXPECT_TRUE(trainer_->exhausted(LearnerIndex(0)));
+  EXPECT_EQ(trainer_->spent(LearnerIndex(0)), Spent::kOwn);
   uint64_t charged = 0;
   for (const auto& commit : store_->commits) charged += commit.learners.at(0).charges[0].steps;
   EXPECT_EQ(charged, 8u);
   EXPECT_LE(store_->Latest()->total().epsilon, epsilon);
+}
+
+// Both learn from the same records, each with room for three of its steps; together there is room
+// for a mu^2 of 1.6. Nothing is committed before the end: what the other has pending is spent too.
+TEST_F(TrainerTest, TheStepThatWouldBringTheTotalOverItsBudgetIsNotTaken) {
+  const auto epsilon = [](double mu_squared) {
+    return privacy::GaussianEpsilon(std::sqrt(mu_squared), Delta(1e-6)).value;
+  };
+  const double total = epsilon(1.6);
+  Make({{"ctr", 1.0, epsilon(3.5)}, {"small", 2.0, epsilon(0.9)}}, std::chrono::hours(1),
+       privacy::TotalBudget{.epsilon = total, .delta = 1e-6});
+  BoundedQueue<LearnerStep> steps(100);
+  for (uint64_t pass = 0; pass < 3; ++pass)
+    for (uint16_t learner = 0; learner < 2; ++learner)
+      ASSERT_TRUE(steps.Push(MakeStep(pass, 0, 32, learner)));
+  steps.Close();
+  const auto outcome = trainer_->Run(steps);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(*outcome, Outcome::kBudgetExhausted);
+  EXPECT_EQ(trainer_->spent(LearnerIndex(0)), Spent::kTotal);
+  EXPECT_EQ(trainer_->spent(LearnerIndex(1)), Spent::kTotal);
+  ASSERT_EQ(store_->commits.size(), 1u);
+  // 1 + 1/4, then 1 more is too much, but 1/4 is not; then even that is.
+  EXPECT_EQ(store_->commits[0].learners.at(0).charges.at(0).steps, 1u);
+  EXPECT_EQ(store_->commits[0].learners.at(1).charges.at(0).steps, 2u);
+  EXPECT_NEAR(store_->Latest()->total().epsilon, epsilon(1.5), 1e-9);
+  const std::string told = registry_.Scrape(metrics::Audience::kPublic);
+  EXPECT_NE(told.find(fmt::format("tacit_privacy_total_epsilon_budget {}", total).substr(0, 42)),
+            std::string::npos)
+      << told;
+  EXPECT_NE(
+      told.find("tacit_privacy_total_epsilon " + fmt::format("{}", epsilon(1.5)).substr(0, 8)),
+      std::string::npos)
+      << told;
+}
+
+// Records of one are none of the other's: the total is that of the worse one.
+TEST_F(TrainerTest, TheTotalIsOfOneRecord) {
+  const double two = privacy::GaussianEpsilon(std::sqrt(1.2), Delta(1e-6)).value;
+  Make({{"ctr", 1.0, two}, {"small", 1.0, two}}, std::chrono::hours(1),
+       privacy::TotalBudget{.epsilon = two, .delta = 1e-6});
+  BoundedQueue<LearnerStep> steps(100);
+  for (uint16_t learner = 0; learner < 2; ++learner)
+    for (uint64_t i = 0; i < 3; ++i)
+      ASSERT_TRUE(steps.Push(MakeStep(i, (learner * 3 + i) * 32, 32, learner)));
+  steps.Close();
+  const auto outcome = trainer_->Run(steps);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(*outcome, Outcome::kEndOfSource);
 }
 
 TEST_F(TrainerTest, AFailedCommitEndsTrainingWithItsReason) {

@@ -8,6 +8,7 @@
 
 #include "app/commands/command.h"
 #include "app/commands/privacy_events.h"
+#include "app/commands/privacy_plan.h"
 #include "app/exit_code.h"
 #include "mechanism/sigma_split.h"
 #include "privacy/calibrate.h"
@@ -232,6 +233,8 @@ void AddPrivacy(CLI::App& cli, Action* chosen) {
       "--delta 1e-7 --sigma-ratio 3 --json\n  tacit privacy calibrate --epsilon 8 --sampling-rate "
       "0.01 --steps 1000 --delta 1e-6 --beside histogram.jsonl");
   calibrate->callback([wanted, chosen] { *chosen = [wanted] { return PrintNoise(*wanted); }; });
+
+  AddPrivacyPlan(command, chosen);
 }
 
 }  // namespace tacit::app

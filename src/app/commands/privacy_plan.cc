@@ -1,0 +1,202 @@
+#include "app/commands/privacy_plan.h"
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "app/exit_code.h"
+#include "app/privacy_plan.h"
+#include "base/text.h"
+
+namespace tacit::app {
+namespace {
+
+namespace json = boost::json;
+
+struct Options {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::optional<uint64_t> events_per_day;
+  bool json = false;
+};
+
+// JSON knows no infinity: a bound that is not there is null, as is what is not known.
+json::value Number(double number) {
+  return std::isfinite(number) ? json::value(number) : json::value(nullptr);
+}
+template <class T>
+json::value Known(const std::optional<T>& number) {
+  return number ? json::value(*number) : json::value(nullptr);
+}
+
+json::object Json(const EpsilonAhead& ahead) {
+  return {{"period", Number(ahead.period)},
+          {"day", Number(ahead.day)},
+          {"days_30", Number(ahead.days_30)},
+          {"all_passes", Number(ahead.all_passes)},
+          {"allowed", Number(ahead.allowed)}};
+}
+
+json::object Json(const privacy::Charge& charge) {
+  json::object object{{"mechanism", privacy::Name(charge.mechanism)},
+                      {"noise_multiplier", Number(charge.noise_multiplier)},
+                      {"sampling_rate", charge.sampling_rate}};
+  const auto add = [&](const char* key, double value) {
+    if (value > 0) object[key] = value;
+  };
+  add("sigma_selection", charge.sigma_selection);
+  add("sigma_gradient", charge.sigma_gradient);
+  add("sigma_clip", charge.sigma_clip);
+  add("zcdp_rho", charge.zcdp_rho);
+  return object;
+}
+
+json::object Json(const OtherMode& other) {
+  json::object object{{"mode", other.mode},
+                      {"noise_multiplier", Known(other.noise_multiplier)},
+                      {"note", other.words}};
+  if (!other.noise_multiplier) return object;
+  object["steps"] = other.steps;
+  object["sampling_rate"] = other.sampling_rate;
+  if (other.period > 0) object["period"] = other.period;
+  return object;
+}
+
+json::object Json(const LearnerForecast& learner) {
+  json::array others;
+  for (const OtherMode& other : learner.others) others.push_back(Json(other));
+  return {{"learner", learner.id},
+          {"unit", privacy::Name(learner.unit)},
+          {"promise", json::object{{"epsilon", Number(learner.epsilon)}, {"delta", learner.delta}}},
+          {"participation", learner.mode},
+          {"participation_text", learner.participation},
+          {"step", Json(learner.charge)},
+          {"opening", learner.opening ? json::value(Json(*learner.opening)) : json::value(nullptr)},
+          {"epsilon", Json(learner.ahead)},
+          {"epsilon_period_estimate", Known(learner.estimate)},
+          {"steps_per_day", Known(learner.steps_per_day)},
+          {"untouched_rows_per_step", learner.untouched_rows},
+          {"touched_rows_per_step", nullptr},
+          {"others", std::move(others)}};
+}
+
+json::object Json(const PrivacyForecast& forecast) {
+  json::array learners, warnings;
+  for (const LearnerForecast& learner : forecast.learners) learners.push_back(Json(learner));
+  for (const std::string& warning : forecast.warnings) warnings.push_back(json::value(warning));
+  json::value budget = nullptr;
+  if (forecast.budget)
+    budget = {{"epsilon", forecast.budget->epsilon}, {"delta", forecast.budget->delta}};
+  return {{"learners", std::move(learners)},
+          {"total", json::object{{"unit", "event"},
+                                 {"delta", forecast.delta},
+                                 {"epsilon", Json(forecast.total)},
+                                 {"budget", std::move(budget)}}},
+          {"events_per_day", Known(forecast.events_per_day)},
+          {"warnings", std::move(warnings)}};
+}
+
+std::string Text(double epsilon) {
+  return std::isfinite(epsilon) ? fmt::format("{:.4f}", epsilon) : "unbounded";
+}
+
+// The parts of a charge that are there.
+std::string Text(const privacy::Charge& charge) {
+  std::string text;
+  const auto add = [&](const char* name, double value) {
+    if (value > 0) text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, value);
+  };
+  if (std::isfinite(charge.noise_multiplier)) add("noise multiplier", charge.noise_multiplier);
+  add("selection", charge.sigma_selection);
+  add("gradient", charge.sigma_gradient);
+  add("clip count", charge.sigma_clip);
+  add("zCDP rho", charge.zcdp_rho);
+  return text.empty() ? "none" : text;
+}
+
+void Row(const char* name, const std::string& text) { fmt::print("  {:<15} {}\n", name, text); }
+
+void PrintAhead(const EpsilonAhead& ahead, const char* first) {
+  fmt::print("  {:<15} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "epsilon after", first, "a day",
+             "30 days", "all passes", "allowed");
+  fmt::print("  {:<15} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", Text(ahead.period),
+             Text(ahead.day), Text(ahead.days_30), Text(ahead.all_passes), Text(ahead.allowed));
+}
+
+void PrintOther(const OtherMode& other, double noise) {
+  if (!other.noise_multiplier) return Row(("as " + other.mode).c_str(), other.words);
+  std::string how = fmt::format("noise multiplier {:.4f} ({:.2f} times)", *other.noise_multiplier,
+                                *other.noise_multiplier / noise);
+  if (other.period > 0)
+    how += fmt::format(", {} steps at rate {:.4g}", other.steps, other.sampling_rate);
+  Row(("as " + other.mode).c_str(), how + ": " + other.words);
+}
+
+void Print(const LearnerForecast& learner) {
+  fmt::print("learner {}: epsilon {} at delta {} promised to each {}\n", learner.id,
+             std::isfinite(learner.epsilon) ? fmt::format("{}", learner.epsilon) : "unbounded",
+             learner.delta, privacy::Name(learner.unit));
+  Row("takes part", learner.participation);
+  Row("a step", Text(learner.charge));
+  if (learner.opening) Row("a period first", Text(*learner.opening));
+  Row("steps a day", learner.steps_per_day ? WithThousands(*learner.steps_per_day)
+                                           : "not known (--events-per-day N, a file a day)");
+  Row("rows a step", fmt::format("{:.1f} untouched ones are written; how many are touched is not "
+                                 "known without the data",
+                                 learner.untouched_rows));
+  PrintAhead(learner.ahead, learner.mode == "once" ? "a step" : "a period");
+  if (learner.estimate)
+    Row("", fmt::format("(central limit for a period: {:.4f}, an ESTIMATE, no bound)",
+                        *learner.estimate));
+  for (const OtherMode& other : learner.others) PrintOther(other, learner.charge.noise_multiplier);
+  fmt::print("\n");
+}
+
+void Print(const PrivacyForecast& forecast) {
+  for (const LearnerForecast& learner : forecast.learners) Print(learner);
+  fmt::print("all learners together, on one event, at delta {}{}\n", forecast.delta,
+             forecast.budget ? fmt::format("; budget {}", forecast.budget->epsilon) : "");
+  PrintAhead(forecast.total, "first");
+  fmt::print(
+      "\nAn event is in the steps of its own period (or its one step) only: a day, and thirty, "
+      "cost\n"
+      "it what its period does. Passes over the same log do add up. Bounds are certified.\n");
+  for (const std::string& warning : forecast.warnings) fmt::print("WARNING: {}\n", warning);
+}
+
+Result<int> Plan(const Options& options) {
+  // The log is not looked at, whether it is there or not.
+  std::vector<std::string> overrides{"source.files=/dev/null"};
+  overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
+  TACIT_ASSIGN(config::Config config, config::Load(options.config, overrides));
+  TACIT_ASSIGN(const Assembly assembly, Assemble(std::move(config)));
+  TACIT_ASSIGN(const PrivacyForecast forecast, ForecastPrivacy(assembly, options.events_per_day));
+  if (options.json) {
+    fmt::print("{}\n", json::serialize(Json(forecast)));
+  } else {
+    Print(forecast);
+  }
+  return int{kExitDone};
+}
+
+}  // namespace
+
+void AddPrivacyPlan(CLI::App* privacy, Action* chosen) {
+  auto options = std::make_shared<Options>();
+  auto* plan = privacy->add_subcommand("plan", "What a configuration will cost, before any data");
+  plan->add_option("--config", options->config, "Configuration file (YAML)")->required();
+  plan->add_option("--set", options->overrides, "Override a key: store.path=/x (repeatable)");
+  plan->add_option("--events-per-day", options->events_per_day,
+                   "Length of a day (a file), where the source does not tell it")
+      ->check(CLI::PositiveNumber);
+  plan->add_flag("--json", options->json, "Print JSON");
+  plan->footer(
+      "Examples:\n  tacit privacy plan --config config/demo.yaml --events-per-day 150000\n  tacit "
+      "privacy plan --config config/demo.yaml --set learners.0.privacy.epsilon=3 --json");
+  plan->callback([options, chosen] { *chosen = [options] { return Plan(*options); }; });
+}
+
+}  // namespace tacit::app

@@ -1,0 +1,138 @@
+// How a daemon ends, and what it says while it cannot go on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <boost/json.hpp>
+#include <cmath>
+#include <sstream>
+
+#include "service.h"
+#include "support/small_run.h"
+
+namespace tacit {
+namespace {
+
+namespace json = boost::json;
+using std::chrono::milliseconds;
+using test::Ended;
+using test::Service;
+using test::SmallRun;
+using test::TempDir;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+constexpr char kSmallLearner[] =
+    "  - id: small\n"
+    "    model: {kind: pctr, hidden: [8]}\n"
+    "    mechanism: {kind: adafest, threshold: 2.0}\n"
+    "    participation: {mode: once, batch: 1000}\n"
+    "    privacy: {unit: event, epsilon: 2, delta: 1.0e-6}\n";
+
+// Two learners within their own budgets, and too much together.
+TEST(DaemonEndTest, TheTotalBudgetEndsLearningWithItsOwnStatus) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 1, 2000, 3);
+  SmallRun run;
+  run.passes = run.max_participations = 2;
+  run.privacy = "{unit: event, epsilon: 4, delta: 1.0e-6}";
+  run.second_learner = kSmallLearner;
+  const size_t at = run.second_learner.find("batch: 1000");
+  run.second_learner.replace(at, 11, "batch: 1000, max_participations: 2");
+  run.more = "budget: {epsilon: 3.3, delta: 1.0e-6, on_exhausted: exit}\n";
+  const std::string config = run.WriteConfig(dir);
+  const Ended ended = test::Run({TACITD, "--config", config, "--until-end"});
+  EXPECT_EQ(ended.exit_code, 4) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("learner 'ctr'"));
+  EXPECT_THAT(ended.err, HasSubstr("over the total budget of 3.3"));
+  const Ended shown = test::Run({TACIT, "ledger", "show", "--store", dir / "store", "--json"});
+  const double total = json::parse(shown.out).at("total").at("epsilon").to_number<double>();
+  EXPECT_LE(total, 3.3);
+  EXPECT_GT(total, 3.0) << "a pass of both does fit";
+  // Told to stop learning only, it is done.
+  EXPECT_EQ(test::Run({TACITD, "--config", config, "--until-end", "--set",
+                       "budget.on_exhausted=stop-learning"})
+                .exit_code,
+            0);
+}
+
+// Who asked for the whole stream has not got it; a service that is stopped has done its work.
+TEST(DaemonEndTest, AStopBeforeTheEndFailsWhereTheEndWasAskedFor) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 6, 20000, 3);
+  SmallRun run;
+  run.hidden = "[256, 128]";
+  Service service(dir, run, {"--until-end"});
+  ASSERT_TRUE(service.WaitForSteps(5)) << service.process().Err();
+  service.process().Signal(SIGTERM);
+  const auto ended = service.process().WaitFor(milliseconds(5000));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->exit_code, 1);
+  EXPECT_THAT(ended->err, HasSubstr("stopped before the end of the source"));
+  const Ended rest = test::Run({TACITD, "--config", dir / "store.yaml", "--until-end"});
+  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+}
+
+TEST(DaemonEndTest, ACheckpointTellsWhatItHasSpent) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 1, 2000, 3);
+  SmallRun run;
+  run.more = "budget: {epsilon: 9, delta: 1.0e-6}\n";
+  ASSERT_EQ(test::Run({TACITD, "--config", run.WriteConfig(dir), "--until-end"}).exit_code, 0);
+  Service service(dir, run, {"--serve-only", "--checkpoint", dir / "store"});
+  ASSERT_TRUE(service.WaitFor("/readyz")) << service.process().Err();
+  const auto seen = service.Ask("GET", "/metrics");
+  ASSERT_TRUE(seen);
+  for (const char* line :
+       {"tacit_privacy_epsilon{learner=\"ctr\"} 7.99", "tacit_privacy_delta{learner=\"ctr\"} 1e-06",
+        "tacit_privacy_epsilon_budget{learner=\"ctr\"} 8", "tacit_privacy_total_epsilon 7.99",
+        "tacit_privacy_total_epsilon_budget 9", "tacit_steps_committed{learner=\"ctr\"} 8"})
+    EXPECT_THAT(seen->body, HasSubstr(line));
+  EXPECT_EQ(service.Privacy().at("total").at("budget").at("epsilon").to_number<double>(), 9);
+}
+
+// The disk stays full: nothing more is learnt, the last commit is served, and everybody is told.
+TEST(DaemonEndTest, ADaemonThatCannotCommitSaysHowToGoOn) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 2, 4000, 1);
+  SmallRun run;
+  run.hidden = "[256, 128]";
+  run.listen = "unix:" + (dir / "socket");
+  const std::string config = run.WriteConfig(dir);
+  test::Process daemon({"/bin/bash", "-c", "ulimit -f 2048; exec " TACITD " --config " + config});
+  const std::string metrics = run.listen + ":/metrics";
+  std::string body;
+  for (int i = 0; i < 2000 && body.find("tacit_training_failed 1") == std::string::npos; ++i) {
+    std::this_thread::sleep_for(milliseconds(10));
+    if (const auto seen = serve::Fetch(metrics, "GET", "", milliseconds(1000))) body = seen->body;
+  }
+  EXPECT_THAT(body, HasSubstr("tacit_training_failed 1"));
+  const auto ready = serve::Fetch(run.listen + ":/readyz", "GET", "", milliseconds(5000));
+  ASSERT_TRUE(ready);
+  EXPECT_EQ(ready->status, 503u);
+  EXPECT_THAT(daemon.Err(), HasSubstr("start tacitd anew"));
+  daemon.Signal(SIGTERM);
+  const auto ended = daemon.WaitFor(milliseconds(5000));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->exit_code, 1);
+}
+
+TEST(DaemonEndTest, ProgressTellsEveryLearner) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 1, 2000, 3);
+  SmallRun run;
+  run.second_learner = kSmallLearner;
+  const Ended ended = test::Run(
+      {TACITD, "--config", run.WriteConfig(dir), "--until-end", "--set", "log.level=info"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.err, ContainsRegex("ctr: AUC [0-9.]+  epsilon 8.000  small: AUC"));
+}
+
+TEST(DaemonEndTest, ErrorsAreSaidInTheProgramsName) {
+  EXPECT_THAT(test::Run({TACITD, "--config", "/nowhere.yaml"}).err, HasSubstr("tacitd: /nowhere"));
+  EXPECT_THAT(test::Run({TACIT, "ledger", "show", "--store", "/nowhere"}).err,
+              HasSubstr("tacit: "));
+}
+
+}  // namespace
+}  // namespace tacit

@@ -1,0 +1,160 @@
+// tacit privacy plan: its numbers are those of the accountants, and of what the daemon will spend.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <cmath>
+#include <filesystem>
+
+#include "privacy/gaussian.h"
+#include "support/small_run.h"
+
+namespace tacit {
+namespace {
+
+namespace json = boost::json;
+using test::Ended;
+using test::SmallRun;
+using test::TempDir;
+using testing::HasSubstr;
+
+json::object Json(const Ended& ended) {
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  json::error_code error;
+  json::value value = json::parse(ended.out, error);
+  EXPECT_FALSE(error) << ended.out;
+  return value.is_object() ? value.as_object() : json::object{};
+}
+
+json::object Plan(const std::string& config, std::vector<std::string> more = {}) {
+  std::vector<std::string> command{TACIT, "privacy", "plan", "--config", config, "--json"};
+  command.insert(command.end(), more.begin(), more.end());
+  return Json(test::Run(command));
+}
+
+double Number(const json::value& value) { return value.to_number<double>(); }
+
+// What `tacit privacy epsilon` says.
+double PldEpsilon(double noise, double rate, uint64_t steps, const char* delta) {
+  return Number(
+      Json(test::Run({TACIT, "privacy", "epsilon", "--accountant", "pld", "--noise-multiplier",
+                      fmt::format("{:.17g}", noise), "--sampling-rate", fmt::format("{}", rate),
+                      "--steps", fmt::format("{}", steps), "--delta", delta, "--json"}))
+          .at("epsilon"));
+}
+
+TEST(PrivacyPlanTest, OnceCostsADayWhatAStepCosts) {
+  TempDir dir;  // holds no log: a plan reads the configuration alone
+  SmallRun run;
+  run.passes = 2;
+  run.max_participations = 3;
+  const json::object plan = Plan(run.WriteConfig(dir), {"--events-per-day", "2560"});
+  const json::object& learner = plan.at("learners").at(0).as_object();
+  const json::object& step = learner.at("step").as_object();
+  const double noise = Number(step.at("noise_multiplier"));
+  EXPECT_NEAR(Number(step.at("sigma_selection")) / Number(step.at("sigma_gradient")), 5, 1e-9);
+  EXPECT_NEAR(noise, privacy::CalibrateGaussian(Epsilon(8), Delta(1e-6), 3).value, 1e-6);
+  const json::object& epsilon = learner.at("epsilon").as_object();
+  EXPECT_NEAR(Number(epsilon.at("period")), PldEpsilon(noise, 1, 1, "1e-6"), 1e-9);
+  EXPECT_EQ(epsilon.at("day"), epsilon.at("period"));
+  EXPECT_EQ(epsilon.at("days_30"), epsilon.at("period"));
+  EXPECT_NEAR(Number(epsilon.at("all_passes")), PldEpsilon(noise, 1, 2, "1e-6"), 1e-9);
+  EXPECT_NEAR(Number(epsilon.at("allowed")), PldEpsilon(noise, 1, 3, "1e-6"), 1e-9);
+  EXPECT_LE(Number(epsilon.at("allowed")), 8);
+  EXPECT_EQ(learner.at("steps_per_day"), 10);
+  EXPECT_GT(Number(learner.at("untouched_rows_per_step")), 0);
+  EXPECT_TRUE(learner.at("touched_rows_per_step").is_null()) << "nobody knows without the data";
+  EXPECT_EQ(plan.at("total").at("epsilon"), learner.at("epsilon")) << "one learner is all there is";
+}
+
+TEST(PrivacyPlanTest, OtherParticipationsHaveTheirNoise) {
+  TempDir dir;
+  SmallRun run;
+  const json::object plan = Plan(run.WriteConfig(dir), {"--events-per-day", "25600"});
+  const json::array& others = plan.at("learners").at(0).at("others").as_array();
+  ASSERT_EQ(others.size(), 3u);
+  EXPECT_EQ(others[0].at("mode"), "poisson");
+  EXPECT_EQ(others[0].at("steps"), 100);
+  EXPECT_EQ(Number(others[0].at("sampling_rate")), 0.01);
+  const double noise = Number(others[0].at("noise_multiplier"));
+  const double epsilon = PldEpsilon(noise, 0.01, 100, "1e-6");
+  EXPECT_LE(epsilon, 8);
+  EXPECT_GT(epsilon, 8 * 0.99);
+  for (const size_t i : {1, 2}) {
+    EXPECT_TRUE(others[i].at("noise_multiplier").is_null());
+    EXPECT_EQ(others[i].at("note"), "refused: no accountant");
+  }
+  // Without a day's length there is no number, and that is said.
+  const json::object unknown = Plan(run.WriteConfig(dir));
+  const json::value& learner = unknown.at("learners").at(0);
+  EXPECT_TRUE(unknown.at("events_per_day").is_null());
+  EXPECT_TRUE(learner.at("steps_per_day").is_null());
+  EXPECT_TRUE(learner.at("others").at(0).at("noise_multiplier").is_null());
+  EXPECT_THAT(std::string(learner.at("others").at(0).at("note").as_string()),
+              HasSubstr("not known"));
+}
+
+// The figures of a plan are what the daemon then spends.
+TEST(PrivacyPlanTest, PoissonCostsADayWhatAPeriodCostsAndTheDaemonAgrees) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 2, 2000, 3);
+  SmallRun run;
+  run.participation =
+      "{mode: poisson, batch: 200, sampling_rate: 0.1, steps_per_period: 30, period: 1000}";
+  const std::string config = run.WriteConfig(dir);
+  const json::object plan = Plan(config, {"--events-per-day", "2000"});
+  const json::object& learner = plan.at("learners").at(0).as_object();
+  const double noise = Number(learner.at("step").at("noise_multiplier"));
+  const json::object& epsilon = learner.at("epsilon").as_object();
+  EXPECT_NEAR(Number(epsilon.at("period")), PldEpsilon(noise, 0.1, 30, "1e-6"), 1e-9);
+  EXPECT_EQ(epsilon.at("days_30"), epsilon.at("period"));
+  EXPECT_EQ(learner.at("steps_per_day"), 60);
+  const json::array& others = learner.at("others").as_array();
+  EXPECT_EQ(others[0].at("mode"), "once");
+  EXPECT_NEAR(Number(others[0].at("noise_multiplier")),
+              privacy::CalibrateGaussian(Epsilon(8), Delta(1e-6), 1).value, 1e-6);
+  ASSERT_EQ(test::Run({TACITD, "--config", config, "--until-end"}).exit_code, 0);
+  const json::object ledger =
+      Json(test::Run({TACIT, "ledger", "show", "--store", dir / "store", "--json"}));
+  EXPECT_NEAR(Number(ledger.at("total").at("epsilon")), Number(epsilon.at("all_passes")), 2e-3);
+}
+
+TEST(PrivacyPlanTest, ATotalBudgetThatComesFirstIsWarnedOf) {
+  TempDir dir;
+  SmallRun run;
+  run.second_learner =
+      "  - id: small\n"
+      "    model: {kind: pctr, hidden: [8]}\n"
+      "    mechanism: {kind: adafest, threshold: 2.0}\n"
+      "    participation: {mode: once, batch: 1000}\n"
+      "    privacy: {unit: event, epsilon: 2, delta: 1.0e-6}\n";
+  run.more = "budget: {epsilon: 8.1, delta: 1.0e-6}\n";
+  const std::string config = run.WriteConfig(dir);
+  const json::object plan = Plan(config);
+  const double mu_ctr = privacy::GaussianMu(Epsilon(8), Delta(1e-6));
+  const double mu_small = privacy::GaussianMu(Epsilon(2), Delta(1e-6));
+  const double both = privacy::GaussianEpsilon(std::hypot(mu_ctr, mu_small), Delta(1e-6)).value;
+  EXPECT_NEAR(Number(plan.at("total").at("epsilon").at("allowed")), both, 1e-6);
+  EXPECT_EQ(Number(plan.at("total").at("budget").at("epsilon")), 8.1);
+  ASSERT_EQ(plan.at("warnings").as_array().size(), 1u);
+  EXPECT_THAT(std::string(plan.at("warnings").at(0).as_string()), HasSubstr("8.1"));
+  const Ended table = test::Run({TACIT, "privacy", "plan", "--config", config});
+  EXPECT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("WARNING: the total budget of 8.1 is reached before"));
+  EXPECT_THAT(table.out, HasSubstr("refused: no accountant"));
+  EXPECT_TRUE(Plan(config, {"--set", "budget.epsilon=9"}).at("warnings").as_array().empty());
+}
+
+TEST(PrivacyPlanTest, WhatTheDaemonWouldRefuseIsRefused) {
+  TempDir dir;
+  SmallRun run;
+  run.mechanism = "{kind: adafest, threshold: 1.0, noise_multiplier: 0.1}";
+  const Ended ended =
+      test::Run({TACIT, "privacy", "plan", "--config", run.WriteConfig(dir), "--json"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("at least"));
+}
+
+}  // namespace
+}  // namespace tacit
