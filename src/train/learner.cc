@@ -1,18 +1,23 @@
 #include "train/learner.h"
 
 #include <numeric>
+#include <utility>
 
 namespace tacit::train {
 namespace {
 
-// Units whose gradient is longer than the clip norm.
-uint64_t CountClipped(const model::GroupNorms& norms, double clip) {
+// Units that the step's rule makes shorter.
+uint64_t CountClipped(const model::ScaleRule& rule, const model::GroupNorms& norms,
+                      std::vector<float>* scales) {
+  if (!rule.needs_norms()) return 0;
+  scales->resize(norms.squared.size());
+  rule.Scales(norms, *scales);
   uint64_t clipped = 0;
   for (size_t unit = 0; unit < norms.units; ++unit) {
-    double squared = 0;
+    bool shorter = false;
     for (size_t group = 0; group < norms.groups; ++group)
-      squared += norms.squared[group * norms.units + unit];
-    if (squared > clip * clip) ++clipped;
+      shorter |= (*scales)[group * norms.units + unit] < 1;
+    clipped += shorter;
   }
   return clipped;
 }
@@ -40,7 +45,7 @@ Learner::Learner(LearnerOptions options, std::unique_ptr<mechanism::Mechanism> m
     dense_ = *resume;
   } else {
     dense_.parameters = model_.InitialDense(options_.seed);
-    dense_.optimizer.assign(optimizer_.StateFloats(dense_.parameters.size()), 0.0f);
+    dense_.optimizer.assign(optimizer_.DenseStateFloats(dense_.parameters.size()), 0.0f);
   }
 }
 
@@ -68,14 +73,15 @@ Status Learner::Predict(const stream::StepBatch& step) {
 // The update reaches rows that nobody activated too, so the rows are gathered again: those of the
 // gradient, not those of the batch.
 Status Learner::Apply() {
-  optimizer_.StepDense(gradient_.dense, dense_.parameters, dense_.optimizer, backend_.workers());
+  optimizer_.StepDense(gradient_.dense, mechanism_->update_stddev(), dense_.parameters,
+                       dense_.optimizer, backend_.workers());
   if (selection_.every_row) return every_row_.Apply(*mechanism_, *noise_, gradient_, rows_);
   row_pointers_.resize(gradient_.rows.size());
   TACIT_RETURN_IF_ERROR(rows_.Gather(gradient_.rows, row_pointers_));
   for (size_t i = 0; i < gradient_.rows.size(); ++i) {
     const std::span<const float> update = gradient_.Row(i);
-    optimizer_.StepRow(update,
-                       {row_pointers_[i], update.size() + optimizer_.StateFloats(update.size())});
+    optimizer_.StepRow(
+        update, {row_pointers_[i], update.size() + optimizer_.RowStateFloats(update.size())});
   }
   rows_.MarkChanged(gradient_.rows);
   return {};
@@ -94,10 +100,11 @@ Result<bool> Learner::TakeStep(const stream::StepBatch& step, const std::atomic<
   mechanism_->Select({.activations = activations_, .scores = row_scores_}, *noise_, &selection_);
   TACIT_RETURN_IF_ERROR(model_.ClippedSum(examples_, activations_, selection_,
                                           mechanism_->scale_rule(), &gradient_, &norms_));
+  // Before a clip that adapts moves on.
+  const uint64_t clipped = CountClipped(mechanism_->scale_rule(), norms_, &scales_);
   mechanism_->Finalize(*noise_, norms_, &gradient_);
   TACIT_RETURN_IF_ERROR(Apply());
 
-  const double clip = mechanism_->charge().clip_gradient;
   *report = {
       .logits = logits_,
       .loss_sum = std::accumulate(loss_.begin(), loss_.end(), 0.0),
@@ -105,7 +112,7 @@ Result<bool> Learner::TakeStep(const stream::StepBatch& step, const std::atomic<
       .rows_written = selection_.every_row ? options_.model.space.rows() : gradient_.rows.size(),
       .row_floats_written = selection_.every_row ? EmbeddingFloats(options_.model.space)
                                                  : gradient_.row_values.size(),
-      .units_clipped = clip > 0 ? CountClipped(norms_, clip) : 0};
+      .units_clipped = clipped};
   return true;
 }
 
@@ -132,14 +139,29 @@ std::shared_ptr<const store::DenseState> Learner::CopyDense() const {
   return std::make_shared<const store::DenseState>(dense_);
 }
 
+Status Learner::LoadMechanismState(std::string_view bytes) {
+  if (Status loaded = mechanism_->LoadState(bytes); !loaded)
+    return Fail(std::move(loaded.error())
+                    .Context("learner '" + options_.id + "': what its mechanism had released"));
+  saved_version_ = mechanism_->state_version();
+  return {};
+}
+
+std::shared_ptr<const std::string> Learner::TakeMechanismState() {
+  const uint64_t version = mechanism_->state_version();
+  if (version == std::exchange(saved_version_, version)) return nullptr;
+  return std::make_shared<const std::string>(mechanism_->SaveState());
+}
+
 store::RowLayout MakeRowLayout(const LearnerOptions& options, const model::Pctr& model) {
   store::RowLayout layout;
   layout.space = options.model.space;
   layout.seed = options.seed;
+  layout.average = MovingAverage(options.optimizer.average_decay);
   const Optimizer optimizer(options.optimizer);
   for (uint32_t table = 0; table < layout.space.tables().size(); ++table) {
     layout.state_floats.push_back(
-        static_cast<uint32_t>(optimizer.StateFloats(layout.space.tables()[table].dim)));
+        static_cast<uint32_t>(optimizer.RowStateFloats(layout.space.tables()[table].dim)));
     layout.initial_scale.push_back(model.InitialRowScale(table));
   }
   return layout;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -64,6 +65,10 @@ class Learner {
   Status Preview(const stream::StepBatch& batch, StepReport* report);
   // A copy for a commit.
   std::shared_ptr<const store::DenseState> CopyDense() const;
+  // Goes on from what the mechanism had released. kCorruption names the learner.
+  Status LoadMechanismState(std::string_view bytes);
+  // The mechanism's state for a commit; null when it is as it was at the last call, or loaded.
+  std::shared_ptr<const std::string> TakeMechanismState();
   // A new key for the noise; asked for at every commit.
   void Rekey() { noise_->Rekey(); }
 
@@ -81,6 +86,7 @@ class Learner {
   Optimizer optimizer_;
   EveryRowUpdate every_row_;
   store::DenseState dense_;
+  uint64_t saved_version_ = 0;  // of the mechanism's state
 
   // Working memory of a step.
   model::ActivationIndexer indexer_;
@@ -91,7 +97,7 @@ class Learner {
   model::GroupNorms norms_;
   std::vector<float*> row_pointers_;
   std::vector<double> row_scores_;
-  std::vector<float> logits_, loss_, dlogit_;
+  std::vector<float> logits_, loss_, dlogit_, scales_;
 };
 
 // The layout of a learner's rows in the store.

@@ -55,11 +55,6 @@ class Optimizer {
   // Behind a row of this width.
   size_t RowStateFloats(size_t dim) const;
 
-  size_t StateFloats(size_t n) const { return RowStateFloats(n); }
-  void StepDense(std::span<const float> gradient, std::span<float> parameters,
-                 std::span<float> state, WorkerPool& workers) {
-    StepDense(gradient, 0, parameters, state, workers);
-  }
   // Begins a step: the dense parameters, split over the workers; each element is on its own, so the
   // split does not change a bit. `noise_stddev`: of the noise on each number of the gradient;
   // REQUIRES one above 0 when it is to be subtracted.
