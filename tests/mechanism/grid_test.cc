@@ -73,6 +73,52 @@ TEST(Grid, ReleasedIsTheNoisyIntegerAndNothingElse) {
     EXPECT_EQ(from_sums[i], static_cast<float>(static_cast<double>(noisy[i]) * (0.3 * 0x1p-10)));
 }
 
+// Rows that nobody touched: no input, the same noise. Also through the blocks that a source without
+// a kernel of its own takes.
+TEST(Grid, NoiseAloneIsTheReleaseOfZeros) {
+  const Grid grid = MakeGrid(0.7, 0.9);
+  const auto fixed = [] {
+    return noise::StreamNoise(std::make_unique<noise::Keystream>(noise::Keystream::Key{5},
+                                                                 noise::Keystream::CounterBlock{}));
+  };
+  for (const size_t n : {1u, 2u, 1359u, 1360u, 1361u, 5000u}) {
+    std::vector<float> noise_alone(n, 3), zeros(n, 0);
+    auto first = fixed(), second = fixed();
+    ReleaseNoise(grid, 0.3, first, noise_alone);
+    Release(grid, 0.3, second, zeros);
+    EXPECT_EQ(noise_alone, zeros) << n;
+    KnownNoise third, fourth;
+    std::vector<float> known(n, 3), known_zeros(n, 0);
+    ReleaseNoise(grid, 0.3, third, known);
+    Release(grid, 0.3, fourth, known_zeros);
+    EXPECT_EQ(known, known_zeros) << n;
+  }
+}
+
+// Whatever a release is cut into, every number has its own noise and only its own sum.
+TEST(Grid, AReleaseOnWorkersReachesEveryNumber) {
+  WorkerPool pool({.workers = 2});
+  const auto noise = noise::MakeNoiseSource(pool);
+  const Grid grid = MakeGrid(1, 1);
+  constexpr size_t kSize = 200001;
+  std::vector<float> values(kSize), from_sums(kSize), alone(kSize);
+  std::vector<int64_t> sums(kSize);
+  for (size_t i = 0; i < kSize; ++i) {
+    values[i] = static_cast<float>(i % 1000);
+    sums[i] = static_cast<int64_t>(static_cast<double>(values[i]) / grid.step);
+  }
+  const std::vector<float> before = values;
+  Release(grid, 2, *noise, values);
+  Release(grid, 2, *noise, sums, from_sums);
+  ReleaseNoise(grid, 2, *noise, alone);
+  for (const auto* released : {&values, &from_sums, &alone}) {
+    std::vector<double> z;
+    for (size_t i = 0; i < kSize; ++i)
+      z.push_back(((*released)[i] - (released == &alone ? 0 : 2 * before[i])) / 2);
+    EXPECT_EQ(testing::CheckDistribution(z, testing::NormalCdf), "");
+  }
+}
+
 TEST(Grid, WhatIsBeyondItIsBounded) {
   const Grid grid{.step = 1, .stddev = 1000};
   constexpr float kMax = std::numeric_limits<float>::max();
