@@ -21,6 +21,13 @@ constexpr double kToInteger = 0x1.8p52;
 
 constexpr double kScoreSteps = 0x1p24;  // to the clip
 
+// A grain for WorkerPool: all `n` where the entries' gradients are gone through sooner than a
+// worker wakes up.
+size_t GrainFor(const Examples& examples, size_t slots, size_t width, size_t n) {
+  constexpr size_t kAloneNumbers = size_t{1} << 17;
+  return examples.slot_row.size() * width < kAloneNumbers * slots ? n : 1;
+}
+
 // Calls body(slot, place) for every entry of one example.
 template <class Body>
 void ForEachEntry(const Examples& examples, size_t example, size_t slots, uint32_t entry,
@@ -47,7 +54,7 @@ void RowGradients::SquaredNorms(const Examples& examples, const Activations& act
   TACIT_CHECK(kept_place.size() == activations.rows.size() && out.size() == example_end.size() &&
                   out.size() == activations.units() && out.size() == coordinates.size(),
               "norms are of the activations' units");
-  workers_.Run(out.size(), [&](size_t begin, size_t end, size_t worker) {
+  const auto norms_of = [&](size_t begin, size_t end, size_t worker) {
     UnitSums& scratch = unit_sums_[worker];
     scratch.unit.assign(activations.rows.size(), kNone);
     scratch.begin.resize(activations.rows.size());
@@ -62,7 +69,8 @@ void RowGradients::SquaredNorms(const Examples& examples, const Activations& act
       out[u] = static_cast<float>(norm.squared);
       coordinates[u] = static_cast<uint32_t>(norm.coordinates);
     }
-  });
+  };
+  workers_.Run(out.size(), norms_of, GrainFor(examples, slots(), input_gradient.cols, out.size()));
 }
 
 RowGradients::UnitNorm RowGradients::NormOf(const Examples& examples,
@@ -111,9 +119,13 @@ RowGradients::UnitNorm RowGradients::NormOfRepeats(const Examples& examples,
 void RowGradients::AddTo(const Examples& examples, ops::ConstMatrix input_gradient,
                          std::span<const float> scale, StepGradient* sum) {
   SortOccurrences(examples, sum->kept_place, sum->rows.size());
-  workers_.Run(sum->rows.size(), [&](size_t begin, size_t end, size_t) {
-    for (size_t row = begin; row < end; ++row) AddRow(input_gradient, scale, row, sum->Row(row));
-  });
+  workers_.Run(
+      sum->rows.size(),
+      [&](size_t begin, size_t end, size_t) {
+        for (size_t row = begin; row < end; ++row)
+          AddRow(input_gradient, scale, row, sum->Row(row));
+      },
+      GrainFor(examples, slots(), input_gradient.cols, sum->rows.size()));
 }
 
 // Counting sort of the entries by row, stable; places of no row are left out.
@@ -164,11 +176,14 @@ void RowGradients::SumOnGrid(const Examples& examples, ops::ConstMatrix input_gr
   TACIT_CHECK(scale.size() == examples.size, "only what is bounded can be rounded");
   SortOccurrences(examples, sum->kept_place, sum->rows.size());
   sum->row_sums.assign(sum->row_values.size(), 0);
-  workers_.Run(sum->rows.size(), [&](size_t begin, size_t end, size_t worker) {
-    for (size_t row = begin; row < end; ++row)
-      SumRowOnGrid(examples, input_gradient, scale, 1 / step, row, &unit_sums_[worker].sums,
-                   sum->RowSum(row));
-  });
+  workers_.Run(
+      sum->rows.size(),
+      [&](size_t begin, size_t end, size_t worker) {
+        for (size_t row = begin; row < end; ++row)
+          SumRowOnGrid(examples, input_gradient, scale, 1 / step, row, &unit_sums_[worker].sums,
+                       sum->RowSum(row));
+      },
+      GrainFor(examples, slots(), input_gradient.cols, sum->rows.size()));
 }
 
 // Occurrences of one unit stand side by side, for examples ascend by unit.

@@ -1,5 +1,6 @@
 #include "ops/cpu_backend.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "ops/dnnl_gemm.h"
@@ -13,6 +14,9 @@ namespace {
 // A worker's part of a GEMM is a block of rows or columns of c that no other worker writes, so
 // there is nothing to reduce and the bits depend on the split alone. Blocks start on cache lines.
 constexpr size_t kGrain = 16;
+// Less than this many numbers, or products of a GEMM, are done with sooner than a worker wakes up.
+constexpr size_t kAloneNumbers = size_t{1} << 17;
+constexpr size_t kAloneProducts = size_t{1} << 20;
 
 template <class T>
 MatrixView<T> Columns(const MatrixView<T>& x, size_t begin, size_t end) {
@@ -64,7 +68,7 @@ class CpuBackend final : public Backend {
   }
   void ReluBackward(ConstMatrix activation, Matrix grad) override {
     CheckSameShape(activation, grad);
-    ForRows(grad.rows, [&](size_t begin, size_t end) {
+    ForRows(grad.rows, grad.rows * grad.cols, [&](size_t begin, size_t end) {
       const Matrix part = grad.Rows(begin, end);
       loops::ReluBackward<float>(activation.Rows(begin, end), part, part);
     });
@@ -72,7 +76,7 @@ class CpuBackend final : public Backend {
   void ReluBackward16(ConstMatrix16 activation, ConstMatrix grad, Matrix16 out) override {
     CheckSameShape(activation, grad);
     CheckSameShape(grad, out);
-    ForRows(grad.rows, [&](size_t begin, size_t end) {
+    ForRows(grad.rows, grad.rows * grad.cols, [&](size_t begin, size_t end) {
       loops::ReluBackward<Bf16>(activation.Rows(begin, end), grad.Rows(begin, end),
                                 out.Rows(begin, end));
     });
@@ -86,7 +90,7 @@ class CpuBackend final : public Backend {
 
   void RowSquaredNorms(ConstMatrix x, std::span<float> out) override {
     TACIT_CHECK(out.size() == x.rows, "one norm per row");
-    ForRows(x.rows, [&](size_t begin, size_t end) {
+    ForRows(x.rows, x.rows * x.cols, [&](size_t begin, size_t end) {
       for (size_t r = begin; r < end; ++r)
         out[r] = static_cast<float>(loops::SquaredNorm(x.Row(r), x.cols));
     });
@@ -117,20 +121,23 @@ class CpuBackend final : public Backend {
     TACIT_CHECK(logit.size() == label.size() && loss.size() == label.size() &&
                     dlogit.size() == label.size(),
                 "one label per logit");
-    ForRows(logit.size(), [&](size_t begin, size_t end) {
+    ForRows(logit.size(), 16 * logit.size(), [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i)
         loops::LogisticLoss(logit[i], label[i], &loss[i], &dlogit[i]);
     });
   }
   void GatherSum(const Slots& slots, std::span<float* const> row, Matrix x) override {
     CheckSlots(slots, x);
-    ForRows(x.rows, [&](size_t begin, size_t end) { loops::GatherSum(slots, row, x, begin, end); });
+    ForRows(x.rows, x.rows * x.cols,
+            [&](size_t begin, size_t end) { loops::GatherSum(slots, row, x, begin, end); });
   }
 
  private:
   template <class Body>
-  void ForRows(size_t rows, const Body& body) {
-    workers_.Run(rows, [&](size_t begin, size_t end, size_t) { body(begin, end); });
+  void ForRows(size_t rows, size_t numbers, const Body& body) {
+    workers_.Run(
+        rows, [&](size_t begin, size_t end, size_t) { body(begin, end); },
+        numbers < kAloneNumbers ? rows : 1);
   }
 
   // Runs part(worker, a, b, c) on blocks of c, cut along its longer side.
@@ -147,6 +154,7 @@ class CpuBackend final : public Backend {
     }
     for (Status& status : status_) status = {};
     const bool by_rows = s.m >= s.n;
+    const bool alone = s.m * s.n * s.k < kAloneProducts;
     workers_.Run(
         by_rows ? s.m : s.n,
         [&](size_t begin, size_t end, size_t worker) {
@@ -154,7 +162,7 @@ class CpuBackend final : public Backend {
               by_rows ? part(worker, RowsOfOp(ta, a, begin, end), b, c.Rows(begin, end))
                       : part(worker, a, ColumnsOfOp(tb, b, begin, end), Columns(c, begin, end));
         },
-        kGrain);
+        alone ? std::max(s.m, s.n) : kGrain);
     for (Status& status : status_) TACIT_RETURN_IF_ERROR(std::move(status));
     return {};
   }
@@ -162,7 +170,7 @@ class CpuBackend final : public Backend {
   ConstMatrix Widen(ConstMatrix16 x, MatrixBuffer<float>* buffer) {
     buffer->Reset(x.rows, x.cols);
     const Matrix out = buffer->view();
-    ForRows(x.rows, [&](size_t begin, size_t end) {
+    ForRows(x.rows, x.rows * x.cols, [&](size_t begin, size_t end) {
       for (size_t r = begin; r < end; ++r)
         for (size_t c = 0; c < x.cols; ++c) out.Row(r)[c] = FromBf16(x.Row(r)[c]);
     });
@@ -174,7 +182,7 @@ class CpuBackend final : public Backend {
     CheckSameShape(x, out);
     TACIT_CHECK(bias.empty() || bias.size() == x.cols, "one bias per column");
     const float* values = bias.empty() ? nullptr : bias.data();
-    ForRows(x.rows, [&](size_t begin, size_t end) {
+    ForRows(x.rows, x.rows * x.cols, [&](size_t begin, size_t end) {
       loops::Bias(x.Rows(begin, end), values, relu, out.Rows(begin, end));
     });
   }
@@ -182,7 +190,7 @@ class CpuBackend final : public Backend {
   void ScaleInto(std::span<const float> scale, MatrixView<const T> x, MatrixView<T> out) {
     CheckSameShape(x, out);
     TACIT_CHECK(scale.size() == x.rows, "one scale per row");
-    ForRows(x.rows, [&](size_t begin, size_t end) {
+    ForRows(x.rows, x.rows * x.cols, [&](size_t begin, size_t end) {
       loops::ScaleRows<T>(scale.data() + begin, x.Rows(begin, end), out.Rows(begin, end));
     });
   }
@@ -191,7 +199,8 @@ class CpuBackend final : public Backend {
                  std::span<float> out) {
     TACIT_CHECK(a.rows == g.rows, "one output gradient per input");
     CheckUnits(unit_end, a.rows, out.size());
-    ForRows(unit_end.size(), [&](size_t begin, size_t end) {
+    const size_t rows_each = unit_end.empty() ? 0 : a.rows / unit_end.size() + 1;
+    ForRows(unit_end.size(), a.rows * rows_each * (a.cols + g.cols), [&](size_t begin, size_t end) {
       for (size_t u = begin; u < end; ++u)
         out[u] =
             static_cast<float>(loops::GramNorm(a, g, u == 0 ? 0 : unit_end[u - 1], unit_end[u]));

@@ -10,8 +10,16 @@ namespace {
 
 // Numbers in a chunk: enough work that waking the workers does not show, 16 MiB of rows to hold.
 constexpr size_t kChunkFloats = size_t{1} << 22;
-// Numbers of noise between drawing and applying: they and the rows stay in the nearest cache.
-constexpr size_t kBlockFloats = 2048;
+// Numbers of noise between drawing and applying: few enough that the lines they go to, asked for
+// before, are fetched meanwhile.
+constexpr size_t kBlockFloats = 512;
+
+// Fetches rows that are about to be written, while their noise is drawn.
+void Prefetch(std::span<float* const> rows, size_t row_floats) {
+  constexpr size_t kLineFloats = 16;
+  for (const float* row : rows)
+    for (size_t c = 0; c < row_floats; c += kLineFloats) __builtin_prefetch(row + c, 1);
+}
 
 }  // namespace
 
@@ -57,18 +65,30 @@ void EveryRowUpdate::ApplyRows(const Chunk& chunk, size_t begin, size_t end,
     const size_t stop = std::min(end, begin + block);
     const auto last = std::lower_bound(next, touched.end(), chunk.first + stop);
     const auto own = static_cast<size_t>(last - next);
+    Prefetch(std::span(pointers_).subspan(begin, stop - begin), chunk.row_floats);
     mechanism.FillUntouched(noise, std::span(untouched).first((stop - begin - own) * chunk.dim));
     const float* drawn = untouched.data();
-    for (size_t i = begin; i < stop; ++i) {
-      std::span<const float> update(drawn, chunk.dim);
+    for (size_t i = begin; i < stop;) {
       if (next != last && *next == chunk.first + i) {
-        update = gradient.Row(static_cast<size_t>(next++ - touched.begin()));
-      } else {
-        drawn += chunk.dim;
+        optimizer_.StepRow(gradient.Row(static_cast<size_t>(next++ - touched.begin())),
+                           {pointers_[i++], chunk.row_floats});
+        continue;
       }
-      optimizer_.StepRow(update, {pointers_[i], chunk.row_floats});
+      const size_t until = next == last ? stop : static_cast<size_t>(*next - chunk.first);
+      const size_t run = RunLength(chunk, i, until);
+      optimizer_.StepRow({drawn, run * chunk.dim}, {pointers_[i], run * chunk.row_floats});
+      drawn += run * chunk.dim;
+      i += run;
     }
   }
+}
+
+// How many rows from `begin` on can be stepped as one: without state, side by side.
+size_t EveryRowUpdate::RunLength(const Chunk& chunk, size_t begin, size_t end) const {
+  size_t i = begin + 1;
+  if (chunk.row_floats == chunk.dim)
+    while (i < end && pointers_[i] == pointers_[i - 1] + chunk.dim) ++i;
+  return i - begin;
 }
 
 }  // namespace tacit::train

@@ -43,6 +43,7 @@ class EveryRowUpdate {
                     model::StepGradient& gradient, store::WorkingRows& rows);
   void ApplyRows(const Chunk& chunk, size_t begin, size_t end, mechanism::Mechanism& mechanism,
                  noise::NoiseSource& noise, model::StepGradient& gradient) const;
+  size_t RunLength(const Chunk& chunk, size_t begin, size_t end) const;
 
   const RowSpace& space_;
   const Optimizer& optimizer_;

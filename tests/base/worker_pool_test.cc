@@ -57,6 +57,12 @@ TEST(WorkerPool, CallerIsWorkerZero) {
   EXPECT_NE(ids[1], ids[0]);
 }
 
+TEST(WorkerPool, OneGrainIsForTheCallerAlone) {
+  WorkerPool pool({.workers = 3});
+  for (size_t n : {1u, 5u, 16u}) EXPECT_EQ(PartsOf(pool, n, 16), (Parts{{0, 0, n}}));
+  EXPECT_EQ(PartsOf(pool, 17, 16).size(), 2u);
+}
+
 TEST(WorkerPool, ReturnsWhenEveryPartIsDoneManyTimesOver) {
   WorkerPool pool({.workers = 3, .idle_priority = true});
   std::vector<int> counts(300);
