@@ -17,7 +17,8 @@ namespace tacit::train {
 // The update of a step that writes every row of the space (dense DP-SGD): rows of the gradient move
 // by it, all others by noise alone, drawn where it is applied. Goes through the tables in chunks,
 // and through a chunk in blocks that the first-level cache holds, on the workers of the noise
-// source: no buffer of the size of a table. Which draws go where depends on sizes alone.
+// source, each of which calls Mechanism::FillUntouched with a source of its own: no buffer of the
+// size of a table. Which draws go where depends on sizes alone.
 //
 // Works on any rows. On a cache in front of a store every row of the space becomes pinned until the
 // commit it goes into is folded: that is for tables that fit in memory. Not thread-safe.

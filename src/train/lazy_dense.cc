@@ -31,6 +31,7 @@ class LazyMechanism final : public mechanism::Mechanism {
     dense_->Finalize(noise, norms, sum);
     TACIT_CHECK(dense_->state_version() == version_, "what is owed must be alike in every step");
   }
+  double update_stddev() const override { return dense_->update_stddev(); }
   const privacy::Charge& charge() const override { return dense_->charge(); }
   double ExpectedExtraRows() const override { return dense_->ExpectedExtraRows(); }
 

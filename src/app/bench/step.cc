@@ -11,6 +11,7 @@ namespace tacit::app {
 namespace {
 
 constexpr size_t kSteps = 8;
+constexpr double kSigmaRatio = 5;  // sigma1 / sigma2 of the private step
 
 // A learner with its rows in memory, ready to take the setup's steps over and over.
 struct Rig {
@@ -25,6 +26,7 @@ struct Rig {
   static Result<std::unique_ptr<Rig>> Make(const std::string& compute, bool private_mechanism) {
     auto rig = std::make_unique<Rig>();
     TACIT_ASSIGN(rig->setup, MakeBenchSetup(compute, private_mechanism, kSteps));
+    rig->setup.assembly.config.learners[0].mechanism.sigma_ratio = kSigmaRatio;
     const LearnerPlan& plan = rig->setup.assembly.learners[0];
     const model::Pctr shape(plan.options.model, *rig->backend);
     rig->rows = std::make_unique<train::MemoryRows>(train::MakeRowLayout(plan.options, shape));
@@ -76,8 +78,14 @@ Status AddPrecision(const std::string& compute, std::vector<BenchRow>* rows) {
   rows->push_back({"gemm-" + compute, limit / 1e9, "GFLOP/s/core", std::nullopt});
   rows->push_back({"step-private-" + compute, private_rate, "examples/s/core", most});
   rows->push_back({"step-plain-" + compute, plain_rate, "examples/s/core", most});
-  rows->push_back(
-      {"step-private-over-plain-" + compute, plain_rate / private_rate, "times", std::nullopt});
+  const auto& setup = with->setup;
+  rows->push_back({"step-private-over-plain-" + compute,
+                   plain_rate / private_rate,
+                   "times",
+                   std::nullopt,
+                   {{"batch", setup.steps[0].examples.size()},
+                    {"tables", setup.assembly.learners[0].options.model.space.tables().size()},
+                    {"sigma_ratio", kSigmaRatio}}});
   return {};
 }
 
