@@ -9,7 +9,9 @@
 #include <cmath>
 #include <optional>
 #include <random>
+#include <set>
 
+#include "mechanism/private_step.h"
 #include "noise/noise.h"
 #include "privacy/gaussian.h"
 #include "train/memory_rows.h"
@@ -52,7 +54,9 @@ class RememberingStore final : public store::EmbeddingStore {
     rows_.push_back(std::make_unique<MemoryRows>(std::move(layout)));
     EXPECT_TRUE(ledger_.Declare({.learner = learner, .epsilon = 8, .delta = 1e-6}));
   }
-  store::LearnerState State(LearnerIndex) const override { return {}; }
+  store::LearnerState State(LearnerIndex) const override {
+    return {.dense = nullptr, .position = "", .mechanism_state = mechanism_state};
+  }
   std::string source_identity() const override { return ""; }
   std::string lineage() const override { return ""; }
   store::WorkingRows& working_rows(LearnerIndex learner) override { return *rows_[learner.value]; }
@@ -78,6 +82,7 @@ class RememberingStore final : public store::EmbeddingStore {
   Stats stats() const override { return {}; }
 
   std::vector<store::CommitRequest> commits;
+  std::shared_ptr<const std::string> mechanism_state;  // as of the last run
   bool fails = false;
 
  private:
@@ -126,6 +131,7 @@ class TrainerTest : public testing::Test {
   struct Setup {
     std::string id;
     double sigma = 0, epsilon = 0;
+    bool adapts = false;  // its clip follows the norms
   };
   void Make(const std::vector<Setup>& setups, std::chrono::milliseconds interval,
             std::optional<privacy::TotalBudget> total) {
@@ -153,16 +159,25 @@ class TrainerTest : public testing::Test {
     space_ = options.model.space;
     const model::Pctr shape(options.model, *backend_);
     store_->Add(setup.id, MakeRowLayout(options, shape));
-    auto mechanism =
-        mechanism::MakeAdaFest(space_, {.sigma_selection = setup.sigma * std::sqrt(2.0),
-                                        .sigma_gradient = setup.sigma * std::sqrt(2.0),
-                                        .clip_selection = 1,
-                                        .clip_gradient = 1,
-                                        .threshold = 1,
-                                        .expected_batch = 32});
+    const double sigma = setup.sigma * std::sqrt(2.0);
+    const mechanism::QuantileOptions quantile = {.sigma_query = 10, .expected_batch = 32};
+    auto mechanism = mechanism::MakePrivateStep(
+        space_, mechanism::MakeThresholdRows(space_, {.sigma = sigma, .clip = 1, .threshold = 1}),
+        setup.adapts ? mechanism::MakeQuantileClipper(quantile, sigma)
+                     : mechanism::MakeFlatClipper(1, sigma),
+        {.sigma_gradient = sigma, .expected_batch = 32});
+    mechanism_ = mechanism.get();
     return std::make_unique<Learner>(options, std::move(mechanism),
                                      std::make_unique<CountingNoise>(&rekeys_), *backend_,
                                      store_->working_rows(options.index), nullptr);
+  }
+
+  // Runs this many steps; each is a commit.
+  Result<Outcome> RunSteps(uint64_t count) {
+    BoundedQueue<LearnerStep> steps(100);
+    for (uint64_t i = 0; i < count; ++i) EXPECT_TRUE(steps.Push(MakeStep(i, i * 32)));
+    steps.Close();
+    return trainer_->Run(steps);
   }
 
   LearnerStep MakeStep(uint64_t index, uint64_t first_offset, size_t events = 32,
@@ -200,6 +215,7 @@ class TrainerTest : public testing::Test {
   std::unique_ptr<ops::Backend> backend_;
   std::unique_ptr<RememberingStore> store_;
   std::unique_ptr<Trainer> trainer_;
+  mechanism::Mechanism* mechanism_ = nullptr;  // of the learner made last
 };
 
 TEST_F(TrainerTest, EverythingTakenIsCommittedOnceAndCharged) {
@@ -320,6 +336,46 @@ TEST_F(TrainerTest, TheTotalIsOfOneRecord) {
   const auto outcome = trainer_->Run(steps);
   ASSERT_TRUE(outcome);
   EXPECT_EQ(*outcome, Outcome::kEndOfSource);
+}
+
+// A clip that adapts was paid for; a restart must not begin anew, nor from anything uncommitted.
+TEST_F(TrainerTest, WhatAMechanismReleasedIsCommittedAndGoneOnFrom) {
+  Make({{"ctr", 1.0, 8, true}}, std::chrono::milliseconds(0), std::nullopt);
+  ASSERT_TRUE(RunSteps(3));
+  ASSERT_EQ(store_->commits.size(), 3u);
+  std::set<std::string> states;
+  for (const auto& commit : store_->commits) {
+    ASSERT_NE(commit.learners.at(0).mechanism_state, nullptr);
+    states.insert(*commit.learners.at(0).mechanism_state);
+  }
+  EXPECT_EQ(states.size(), 3u);
+  const auto last = store_->commits.back().learners.at(0).mechanism_state;
+  EXPECT_EQ(mechanism_->SaveState(), *last);
+
+  Make({{"ctr", 1.0, 8, true}}, std::chrono::milliseconds(0), std::nullopt);
+  EXPECT_NE(mechanism_->SaveState(), *last);
+  store_->mechanism_state = last;
+  ASSERT_TRUE(RunSteps(0));
+  EXPECT_EQ(mechanism_->SaveState(), *last);
+  EXPECT_TRUE(store_->commits.empty());
+}
+
+TEST_F(TrainerTest, AStateThatIsNoneOfTheMechanismNamesTheLearner) {
+  Make({{"ctr", 1.0, 8, true}}, std::chrono::milliseconds(0), std::nullopt);
+  store_->mechanism_state = std::make_shared<const std::string>("torn");
+  const auto outcome = RunSteps(1);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code, ErrorCode::kCorruption);
+  EXPECT_NE(outcome.error().message.find("learner 'ctr'"), std::string::npos)
+      << outcome.error().message;
+  EXPECT_TRUE(store_->commits.empty());
+}
+
+TEST_F(TrainerTest, AMechanismThatReleasesNothingToGoOnFromWritesNoState) {
+  Make(1.0, 8, std::chrono::milliseconds(0));
+  ASSERT_TRUE(RunSteps(2));
+  for (const auto& commit : store_->commits)
+    EXPECT_EQ(commit.learners.at(0).mechanism_state, nullptr);
 }
 
 TEST_F(TrainerTest, AFailedCommitEndsTrainingWithItsReason) {
