@@ -1,6 +1,6 @@
-// The audit without an end: every right mechanism and every planted fault with many runs, then
-// random instances, then all again with other noise. One line per audit goes to a file; a slice
-// begins where the file ends, so it can be stopped at any time.
+// The audit without an end: in turn a right mechanism with many runs, a planted fault and a random
+// instance, each time with other noise. One line per audit goes to a file; a slice begins where the
+// file ends, so it can be stopped at any time.
 //   audit_campaign RESULTS SECONDS
 #include <fmt/format.h>
 
@@ -27,7 +27,6 @@ constexpr AuditOptions kFaulty = {
     .runs = 300'000, .runs_of_choice = 30'000, .alpha = kAlpha, .seed = 0};
 constexpr AuditOptions kRandom = {
     .runs = 600'000, .runs_of_choice = 40'000, .alpha = kAlpha, .seed = 0};
-constexpr size_t kRandomPerRound = 40;
 
 // The file: "seed S", then one line per audit.
 struct Progress {
@@ -67,12 +66,16 @@ std::pair<bool, std::string> RunNumber(uint64_t number, uint64_t base) {
   static const std::vector<Case> right = RightCases();
   static const std::vector<PlantedFault> faults = PlantedFaults();
   const uint64_t seed = base + number;
-  size_t place = number % (right.size() + faults.size() + kRandomPerRound);
-  if (place < right.size()) return Judge(right[place], kRight, seed, Kind::kRight, false);
-  place -= right.size();
-  if (place < faults.size())
-    return Judge(faults[place].audited, kFaulty, seed, Kind::kFaulty, faults[place].exceeds);
-  return Judge(RandomCase(seed), kRandom, seed, Kind::kRandom, false);
+  switch (const uint64_t round = number / 3; number % 3) {
+    case 0:
+      return Judge(right[round % right.size()], kRight, seed, Kind::kRight, false);
+    case 1: {
+      const PlantedFault& fault = faults[round % faults.size()];
+      return Judge(fault.audited, kFaulty, seed, Kind::kFaulty, fault.exceeds);
+    }
+    default:
+      return Judge(RandomCase(seed), kRandom, seed, Kind::kRandom, false);
+  }
 }
 
 int Run(const std::string& path, double seconds) {

@@ -13,8 +13,16 @@ namespace tacit::audit {
 namespace {
 
 // Seeds are fixed, so that a machine's run repeats another's; tests/campaign/audit takes new ones.
+// Under the address sanitizer too few runs to prove anything: there it is memory that is tested.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kProves = false;
+constexpr AuditOptions kRight = {.runs = 10'000, .runs_of_choice = 1000};
+constexpr AuditOptions kFaulty = kRight;
+#else
+constexpr bool kProves = true;
 constexpr AuditOptions kRight = {};
 constexpr AuditOptions kFaulty = {.runs = 200'000, .runs_of_choice = 20'000};
+#endif
 
 std::string TestName(std::string name) {
   for (char& c : name)
@@ -30,7 +38,7 @@ TEST_P(RightMechanism, StaysUnderItsChargeAndReachesIt) {
   std::puts(Describe(audited, finding).c_str());
   EXPECT_LE(privacy::GaussianEpsilon(finding.charged_mu, Delta{1e-5}).value, 1 + 1e-9);
   EXPECT_FALSE(finding.Exceeds()) << Describe(audited, finding);
-  EXPECT_TRUE(finding.Reaches(0.8)) << Describe(audited, finding);
+  EXPECT_TRUE(finding.Reaches(0.8) || !kProves) << Describe(audited, finding);
 }
 
 INSTANTIATE_TEST_SUITE_P(Audit, RightMechanism, ::testing::Range(size_t{0}, RightCases().size()),
@@ -42,6 +50,7 @@ TEST_P(FaultyMechanism, IsFoundOut) {
   const PlantedFault fault = PlantedFaults()[GetParam()];
   const Finding finding = RunAudit(fault.audited, kFaulty);
   std::puts(Describe(fault.audited, finding).c_str());
+  if (!kProves) return;
   EXPECT_EQ(finding.Exceeds(), fault.exceeds) << Describe(fault.audited, finding);
   if (!fault.exceeds) {
     EXPECT_FALSE(finding.Reaches(0.8)) << Describe(fault.audited, finding);

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "audit/cases.h"
+#include "mechanism/row_selector.h"
 #include "mechanism/sigma_split.h"
 
 namespace tacit::audit {
@@ -44,15 +45,78 @@ Setting RandomSetting(Chance* chance, uint64_t* foreign) {
 ClipperMaker RandomClipper(Chance* chance, std::string* name, Evidence* evidence) {
   switch (chance->Whole(0, 2)) {
     case 0:
-      *name += "flat";
+      *name += ", flat";
       return Flat;
     case 1:
-      *name += "automatic";
+      *name += ", automatic";
       return Automatic;
     default:
-      *name += "per layer";
+      *name += ", per layer";
       evidence->per_layer = true;
       return PerLayer;
+  }
+}
+
+using SelectorMaker = std::function<std::unique_ptr<mechanism::RowSelector>(const Setting&)>;
+
+// Which rows are written: sets the case's evidence and name, and divides mu.
+struct Choice {
+  SelectorMaker make;
+  double sigma_gradient = 0;
+};
+
+Choice RandomThreshold(double mu, uint64_t foreign, Chance* chance, Case* audited) {
+  const bool plus = chance->Coin();
+  const Setting& setting = audited->setting;
+  const auto split = mechanism::SplitSigma(1 / mu, chance->Real(0.4, 4));
+  const double in_sds = chance->Real(-0.5, 2);
+  const Selection selection =
+      MakeSelection(setting, split.selection, in_sds * split.selection * setting.clip_selection,
+                    setting.canary.rows.size() - (plus ? foreign : 0));
+  audited->evidence = selection.evidence;
+  if (plus) KeepVocabulary(setting, &audited->evidence.rows);
+  audited->name += fmt::format("{}, threshold {:.2f} sd", plus ? "adafest+" : "adafest", in_sds);
+  return {.make =
+              [=](const Setting& of) {
+                return mechanism::MakeThresholdRows(of.space, selection.options,
+                                                    plus ? PublicVocabulary(of) : nullptr);
+              },
+          .sigma_gradient = split.gradient};
+}
+
+// At least eight rows, and at most half of mu^2: there sqrt(2 rho) is mu (README.md).
+Choice RandomExponential(double mu, Chance* chance, Case* audited) {
+  const uint64_t rows = chance->Whole(8, 16);
+  const auto split = mechanism::SplitSigma(1 / mu, chance->Real(1, 3));
+  const mechanism::ExponentialOptions options{
+      .rows = rows,
+      .epsilon = 2 / split.selection / std::sqrt(static_cast<double>(rows)),
+      .clip = audited->setting.clip_gradient / 2000};
+  audited->evidence.written = options.epsilon;
+  for (const auto& [row, gradient] : audited->setting.canary.rows)
+    audited->evidence.rows.push_back(row);
+  audited->name += fmt::format("exponential, {} rows", rows);
+  return {
+      .make = [=](const Setting& of) { return mechanism::MakeExponentialRows(of.space, options); },
+      .sigma_gradient = split.gradient};
+}
+
+Choice RandomChoice(double mu, uint64_t foreign, Chance* chance, Case* audited) {
+  switch (chance->Whole(0, 5)) {
+    case 0:
+      audited->name += "dp-sgd";
+      return {.make = [](const Setting&) { return mechanism::MakeAllRows(); },
+              .sigma_gradient = 1 / mu};
+    case 1:
+      audited->name += "fest";
+      return {
+          .make =
+              [](const Setting& of) { return mechanism::MakeVocabularyRows(PublicVocabulary(of)); },
+          .sigma_gradient = 1 / mu};
+    case 2:
+      return RandomExponential(mu, chance, audited);
+    default:
+      return RandomThreshold(mu, foreign, chance, audited);
   }
 }
 
@@ -61,27 +125,17 @@ ClipperMaker RandomClipper(Chance* chance, std::string* name, Evidence* evidence
 Case RandomCase(uint64_t seed) {
   Chance chance(seed);
   uint64_t foreign = 0;
-  Case audited{.setting = RandomSetting(&chance, &foreign)};
+  Case audited{.name = fmt::format("random {}: ", seed)};
+  audited.setting = RandomSetting(&chance, &foreign);
   const double mu = chance.Real(0.5, 1) * MakeBudget().mu;
-  const auto [sigma_selection, sigma] = mechanism::SplitSigma(1 / mu, chance.Real(0.4, 4));
-  const bool plus = chance.Coin();
-  const size_t active = audited.setting.canary.rows.size() - (plus ? foreign : 0);
-  const double stddev = sigma_selection * audited.setting.clip_selection;
-  const double threshold = chance.Real(-0.5, 2) * stddev;
-  const Selection selection = MakeSelection(audited.setting, sigma_selection, threshold, active);
-  audited.evidence = selection.evidence;
-  audited.evidence.sigma_gradient = sigma;
-  if (plus) KeepVocabulary(audited.setting, &audited.evidence.rows);
-  audited.name = fmt::format("random {}: {}, threshold {:.2f} sd, ", seed,
-                             plus ? "adafest+" : "adafest", threshold / stddev);
+  const Choice choice = RandomChoice(mu, foreign, &chance, &audited);
+  audited.evidence.sigma_gradient = choice.sigma_gradient;
   const ClipperMaker clipper = RandomClipper(&chance, &audited.name, &audited.evidence);
   audited.null_unit = chance.Coin();
   audited.two_steps = chance.Coin();
-  audited.make = [=, sigma = sigma](const Setting& setting) {
-    return Assemble(setting,
-                    mechanism::MakeThresholdRows(setting.space, selection.options,
-                                                 plus ? PublicVocabulary(setting) : nullptr),
-                    clipper(setting, sigma), sigma);
+  audited.make = [=](const Setting& setting) {
+    return Assemble(setting, choice.make(setting), clipper(setting, choice.sigma_gradient),
+                    choice.sigma_gradient);
   };
   return audited;
 }
