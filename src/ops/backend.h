@@ -79,8 +79,8 @@ class Backend {
   // out[r] = sum_c x[r,c]^2, in double inside.
   virtual void RowSquaredNorms(ConstMatrix x, std::span<float> out) = 0;
   // The squared Frobenius norm of A_u^T G_u for every unit u, whose rows of a and g end at
-  // unit_end[u]: sum over pairs (s, t) of <a_s, a_t> <g_s, g_t>, in double throughout, so that rows
-  // that cancel do no harm. Quadratic in the rows of a unit.
+  // unit_end[u]: sum over pairs (s, t) of <a_s, a_t> <g_s, g_t>, in double throughout. Where the
+  // rows of a unit nearly cancel, A_u^T G_u is formed. Quadratic in the rows of a unit.
   virtual void UnitSquaredNorms(std::span<const uint32_t> unit_end, ConstMatrix a, ConstMatrix g,
                                 std::span<float> out) = 0;
   virtual void UnitSquaredNorms16(std::span<const uint32_t> unit_end, ConstMatrix16 a,

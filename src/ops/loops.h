@@ -110,16 +110,35 @@ template <class T>
   return Dot(x, x, cols);
 }
 
-// |A^T G|^2 of one unit's rows [begin, end).
+// |A^T G|^2 of one unit's rows [begin, end), number by number.
+template <class T>
+double MaterialisedNorm(MatrixView<const T> a, MatrixView<const T> g, size_t begin, size_t end) {
+  double squared = 0;
+  for (size_t i = 0; i < a.cols; ++i)
+    for (size_t j = 0; j < g.cols; ++j) {
+      double sum = 0;
+      for (size_t r = begin; r < end; ++r)
+        sum += double{Widen(a.Row(r)[i])} * double{Widen(g.Row(r)[j])};
+      squared += sum * sum;
+    }
+  return squared;
+}
+
+// The same from products of rows. Where rows nearly cancel, that is a difference of large terms,
+// off by up to 2^-40 of (sum of |a_s| |g_s|)^2, and a clip would let through what it does not see.
+// The gradient is then formed and its norm taken.
 template <class T>
 double GramNorm(MatrixView<const T> a, MatrixView<const T> g, size_t begin, size_t end) {
-  double sum = 0;
+  double sum = 0, lengths = 0;
   for (size_t s = begin; s < end; ++s) {
-    sum += SquaredNorm(a.Row(s), a.cols) * SquaredNorm(g.Row(s), g.cols);
+    const double own = SquaredNorm(a.Row(s), a.cols) * SquaredNorm(g.Row(s), g.cols);
+    sum += own;
+    lengths += std::sqrt(own);
     for (size_t t = begin; t < s; ++t)
       sum += 2 * Dot(a.Row(s), a.Row(t), a.cols) * Dot(g.Row(s), g.Row(t), g.cols);
   }
-  return std::max(sum, 0.0);
+  const bool cancels = end - begin > 1 && !(sum > 0x1p-18 * lengths * lengths);
+  return cancels ? MaterialisedNorm(a, g, begin, end) : sum;
 }
 
 inline void LogisticLoss(float logit, float label, float* loss, float* dlogit) {

@@ -331,6 +331,34 @@ TEST_P(BackendContract, UnitSquaredNormsSurviveCancellation) {
   CheckUnitNorms<Bf16>({2, 4, 8, 16}, true);
 }
 
+// Records that cancel but for the last bits: what is left must not be lost, or a clip lets it
+// through. Exact by materialising in long double.
+TEST_P(BackendContract, UnitSquaredNormsAreNotBelowWhatIsLeftOfRowsThatCancel) {
+  constexpr size_t kIn = 61, kOut = 37;
+  int with_something_left = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    const auto a = Random<float>(2, kIn, 0), g = Random<float>(2, kOut, 0);
+    for (size_t c = 0; c < kIn; ++c) a.view.Row(1)[c] = a.view.Row(0)[c];
+    for (size_t c = 0; c < kOut; ++c) g.view.Row(1)[c] = -g.view.Row(0)[c];
+    float& last = g.view.Row(1)[random_() % kOut];
+    last = std::nextafter(last, trial % 2 ? 1e9f : 0.0f);
+    long double exact = 0;
+    for (size_t i = 0; i < kIn; ++i)
+      for (size_t j = 0; j < kOut; ++j) {
+        long double sum = 0;
+        for (size_t r = 0; r < 2; ++r)
+          sum += static_cast<long double>(a.view.Row(r)[i]) * g.view.Row(r)[j];
+        exact += sum * sum;
+      }
+    float norm = -1;
+    const uint32_t end = 2;
+    DoUnitNorms({&end, 1}, a.view, g.view, {&norm, 1});
+    ASSERT_NEAR(norm / static_cast<double>(exact), 1, 0x1p-20) << trial;
+    with_something_left += exact > 0;
+  }
+  EXPECT_EQ(with_something_left, 200);
+}
+
 TEST_P(BackendContract, ColumnSumsAddRowsInOrder) {
   const auto x = Random<float>(50, 35, 2);
   auto out = RandomVector(35);
