@@ -134,6 +134,30 @@ TEST(RdpAccountant, ChargesEveryRandomizedResponse) {
   EXPECT_NEAR(accountant.Epsilon(Delta(1e-6)).epsilon, 10.989, 5e-3);
 }
 
+// And for the exponential mechanism: a hundred of 0.01 cost it 0.0135, as one would.
+TEST(RdpAccountant, ChargesEveryExponentialMechanism) {
+  int rows = 0;
+  for (const auto& row : tacit::testing::ReadGolden("heterogenous")) {
+    if (row[0] != "2" || row[1] != "0") continue;
+    ASSERT_EQ(row[2], "gumbel");
+    ASSERT_EQ(row[5], "100");
+    const auto number = [&](size_t i) { return std::strtod(row[i].c_str(), nullptr); };
+    RdpAccountant at_once, one_by_one, once;
+    ASSERT_TRUE(at_once.Add(Event::Exponential(number(4)), 100));
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(one_by_one.Add(Event::Exponential(number(4)), 1));
+    ASSERT_TRUE(once.Add(Event::Exponential(number(4)), 1));
+    const Delta delta(number(6));
+    const double epsilon = at_once.Epsilon(delta).epsilon;
+    EXPECT_NEAR(epsilon, one_by_one.Epsilon(delta).epsilon, 1e-9);
+    EXPECT_GT(epsilon, 10 * number(10));
+    EXPECT_GE(number(10), once.Epsilon(delta).epsilon * (1 - 1e-9)) << "what it is of";
+    // As a bounded range it is worth less than a hundred pure mechanisms of the table.
+    EXPECT_LT(epsilon, number(9));
+    ++rows;
+  }
+  EXPECT_EQ(rows, 3);
+}
+
 TEST(RdpAccountant, DeltaAndEpsilonAreInverse) {
   RdpAccountant accountant;
   ASSERT_TRUE(accountant.Add(Event::PoissonGaussian(1, 0.01), 1000));

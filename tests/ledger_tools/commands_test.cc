@@ -1,0 +1,115 @@
+// `tacit ledger export` and `forecast` on a store that tacitd has written.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <cmath>
+
+#include "privacy/gaussian.h"
+#include "support/small_run.h"
+
+namespace tacit {
+namespace {
+
+namespace json = boost::json;
+using test::Ended;
+using test::TempDir;
+using testing::HasSubstr;
+
+class LedgerCommandsTest : public testing::Test {
+ protected:
+  void Train(const test::SmallRun& run) {
+    test::WriteSmallLog(dir_, 1, 3000, 4);
+    const Ended ended = test::Run({TACITD, "--config", run.WriteConfig(dir_), "--until-end"});
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  }
+  Ended Ledger(std::vector<std::string> arguments) {
+    std::vector<std::string> command{TACIT, "ledger"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    command.insert(command.end(), {"--store", dir_ / "store"});
+    return test::Run(command);
+  }
+  json::object Json(std::vector<std::string> arguments) {
+    arguments.push_back("--json");
+    const Ended ended = Ledger(std::move(arguments));
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    return json::parse(ended.out).as_object();
+  }
+  TempDir dir_;
+};
+
+TEST_F(LedgerCommandsTest, ExportHoldsWhatIsClaimedAndTheEventOfWhichItIs) {
+  Train({});
+  const json::object exported = Json({"export"});
+  const json::object shown = Json({"show"});
+  EXPECT_EQ(exported.at("head"), shown.at("head"));
+  ASSERT_EQ(exported.at("learners").as_array().size(), 1u);
+  const json::object& learner = exported.at("learners").at(0).as_object();
+  for (const char* field : {"learner", "unit", "epsilon", "delta", "steps"})
+    EXPECT_EQ(learner.at(field), shown.at("learners").at(0).at(field)) << field;
+  const json::object& event = learner.at("event").as_object();
+  EXPECT_EQ(event.at("class_name"), "GaussianDpEvent");
+  const double epsilon =
+      privacy::GaussianEpsilon(1 / event.at("noise_multiplier").as_double(), Delta(1e-6)).value;
+  EXPECT_NEAR(learner.at("epsilon").as_double(), epsilon, 1e-9 * epsilon);
+
+  const std::string file = dir_ / "ledger.json";
+  const Ended written = Ledger({"export", "--learner", "ctr", "--output", file});
+  EXPECT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_EQ(written.out, "");
+  EXPECT_EQ(json::parse(test::ReadFile(file)), json::value(exported));
+  const Ended unknown = Ledger({"export", "--learner", "nobody"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("the ledger has no learner 'nobody' (it has 'ctr')"));
+  EXPECT_NE(Ledger({"export", "--output", dir_ / "no" + "/such"}).exit_code, 0);
+}
+
+TEST_F(LedgerCommandsTest, ExportOfASampledLearnerCountsItsSteps) {
+  test::SmallRun run;
+  run.participation =
+      "{mode: poisson, batch: 150, sampling_rate: 0.05, steps_per_period: 20, period: 3000}";
+  Train(run);
+  const json::object exported = Json({"export"});
+  const json::object& event = exported.at("learners").at(0).at("event").as_object();
+  EXPECT_EQ(event.at("class_name"), "SelfComposedDpEvent");
+  EXPECT_EQ(event.at("count"), 20);
+  EXPECT_EQ(event.at("event").at("class_name"), "PoissonSampledDpEvent");
+  EXPECT_EQ(event.at("event").at("sampling_probability"), 0.05);
+  EXPECT_EQ(event.at("event").at("event").at("class_name"), "GaussianDpEvent");
+}
+
+TEST_F(LedgerCommandsTest, ForecastOfOnceNeverRunsOut) {
+  Train({});
+  const json::object forecast = Json({"forecast"});
+  const json::object& learner = forecast.at("learners").at(0).as_object();
+  EXPECT_EQ(learner.at("learner"), "ctr");
+  EXPECT_EQ(learner.at("forecast"), "constant");
+  EXPECT_EQ(learner.at("budget"), 8);
+  EXPECT_TRUE(learner.at("runs_out").is_null());
+  EXPECT_EQ(forecast.at("total").at("forecast"), "no_budget");
+  const json::object lower = Json({"forecast", "--epsilon", "7"});
+  EXPECT_EQ(lower.at("learners").at(0).at("forecast"), "exhausted");
+  EXPECT_EQ(lower.at("total").at("forecast"), "exhausted");
+  const Ended said = Ledger({"forecast"});
+  EXPECT_THAT(said.out, HasSubstr("ctr: epsilon 8 of 8 at delta 1e-06: does not run out"));
+}
+
+TEST_F(LedgerCommandsTest, ForecastOfASecondOfHistorySaysItIsTooLittle) {
+  test::SmallRun run;
+  run.passes = run.max_participations = 3;
+  Train(run);
+  EXPECT_EQ(Json({"forecast", "--epsilon", "20"}).at("learners").at(0).at("forecast"),
+            "too_little_history");
+}
+
+TEST_F(LedgerCommandsTest, TheirHelpHasExamples) {
+  for (const char* command : {"export", "forecast"}) {
+    const Ended ended = test::Run({TACIT, "ledger", command, "--help"});
+    EXPECT_EQ(ended.exit_code, 0);
+    EXPECT_THAT(ended.out, HasSubstr("Example"));
+    EXPECT_THAT(ended.out, HasSubstr("--json"));
+  }
+}
+
+}  // namespace
+}  // namespace tacit
