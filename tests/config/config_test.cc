@@ -198,7 +198,7 @@ TEST_P(Shipped, ParsesAndRoundTrips) {
   ExpectRoundTrip(*config);
   EXPECT_TRUE(PlanMemory(*config));
 }
-INSTANTIATE_TEST_SUITE_P(Files, Shipped, testing::Values("demo", "reference", "criteo"));
+INSTANTIATE_TEST_SUITE_P(Files, Shipped, testing::Values("demo", "reference", "criteo", "sparse"));
 
 TEST(Shipped, DemoIsCriteo) {
   const Result<Config> config =

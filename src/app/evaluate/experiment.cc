@@ -138,7 +138,8 @@ Status MakeRun(const Task& task, const EventLog& log, const ExperimentOptions& o
                 fmt::format("no event of the data lies in the measured stretch: it has {} usable "
                             "events",
                             log.records() - log.dead_letters()));
-  TACIT_RETURN_IF_ERROR(results->Add(MakeRecord(task, *result), std::move(result->logits)));
+  const RunRecord record = MakeRecord(task, *result);
+  TACIT_RETURN_IF_ERROR(results->Add(record, std::move(result->logits)));
   line->RunDone();
   return {};
 }
