@@ -243,7 +243,7 @@ class Daemon {
   metrics::Registry registry_;
   const metrics::Gauge training_failed_ =
       registry_.AddGauge(metrics::Audience::kPublic, "tacit_training_failed",
-                         "1 when training has ended with an error: restart tacitd to go on");
+                         "Whether training has ended with an error; restart tacitd to go on");
   train::Progress progress_;
   std::unique_ptr<stream::Source> source_;
   std::unique_ptr<event::DeadLetterSink> dead_letters_;

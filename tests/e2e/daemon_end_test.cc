@@ -102,11 +102,11 @@ TEST(DaemonEndTest, ADaemonThatCannotCommitSaysHowToGoOn) {
   test::Process daemon({"/bin/bash", "-c", "ulimit -f 2048; exec " TACITD " --config " + config});
   const std::string metrics = run.listen + ":/metrics";
   std::string body;
-  for (int i = 0; i < 2000 && body.find("tacit_training_failed 1") == std::string::npos; ++i) {
+  for (int i = 0; i < 2000 && body.find("\ntacit_training_failed 1\n") == std::string::npos; ++i) {
     std::this_thread::sleep_for(milliseconds(10));
     if (const auto seen = serve::Fetch(metrics, "GET", "", milliseconds(1000))) body = seen->body;
   }
-  EXPECT_THAT(body, HasSubstr("tacit_training_failed 1"));
+  EXPECT_THAT(body, HasSubstr("\ntacit_training_failed 1\n"));
   const auto ready = serve::Fetch(run.listen + ":/readyz", "GET", "", milliseconds(5000));
   ASSERT_TRUE(ready);
   EXPECT_EQ(ready->status, 503u);

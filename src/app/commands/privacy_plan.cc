@@ -117,12 +117,12 @@ std::string Text(const privacy::Charge& charge) {
   return text.empty() ? "none" : text;
 }
 
-void Row(const char* name, const std::string& text) { fmt::print("  {:<15} {}\n", name, text); }
+void Row(const char* name, const std::string& text) { fmt::print("  {:<18} {}\n", name, text); }
 
 void PrintAhead(const EpsilonAhead& ahead, const char* first) {
-  fmt::print("  {:<15} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "epsilon after", first, "a day",
+  fmt::print("  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "epsilon after", first, "a day",
              "30 days", "all passes", "allowed");
-  fmt::print("  {:<15} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", Text(ahead.period),
+  fmt::print("  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", Text(ahead.period),
              Text(ahead.day), Text(ahead.days_30), Text(ahead.all_passes), Text(ahead.allowed));
 }
 
