@@ -26,14 +26,16 @@ struct StepRows {
 // What turns a batch's gradients into an update that may be published, and says what that costs.
 // The trainer calls Select, hands the selection and the rule to the model, then calls Finalize;
 // each once per step, empty steps included. Between steps it holds nothing of the data but what it
-// has released (noised counts, a noised clip), and SaveState tells that. Not thread-safe.
+// has released (noised counts, a noised clip), which SaveState tells, and what it was shown of a
+// period that is not open yet, which it does not. Not thread-safe.
 class Mechanism {
  public:
   virtual ~Mechanism() = default;
 
   // Some mechanisms learn from a held period, before its first step, which rows are worth writing.
   // Every unit of the period is shown once, in parts; OpenPeriod then releases what there is to
-  // release, with noise, even when nothing was shown. Showing anew forgets what was not released.
+  // release, with noise, even when nothing was shown, and forgets what it was shown. A process that
+  // goes down before has released nothing: the next one is shown the period from its beginning.
   virtual bool observes_periods() const { return false; }
   virtual void Observe(const model::Activations&) {}
   // What OpenPeriod will cost each unit of the period; nothing when it releases nothing. Follows
