@@ -96,7 +96,7 @@ Status Run::MakeLearner() {
     mechanism = std::move(lazy.mechanism);
     rows_ = std::move(lazy.rows);
     floats_every_step_ = EmbeddingFloats(learner.model.space);
-  } else if (kind.kind == config::Mechanism::Kind::kDpSgd) {
+  } else if (kind.kind == config::Mechanism::Kind::kDpSgd && layout.space.rows() > 0) {
     TACIT_ASSIGN(rows_, train::FlatRows::Make(layout, train::AvailableMemory() / 2, workers_));
   } else {
     rows_ = std::make_unique<train::MemoryRows>(layout);
