@@ -185,7 +185,8 @@ Status Run::TakeStep(const stream::StepBatch& step) {
   TACIT_ASSIGN(const bool taken, learner_->TakeStep(step, kNever, &report));
   TACIT_CHECK(taken, "nobody abandons an experiment");
   ++result_.steps;
-  result_.rows_written += report.rows_written;
+  result_.rows_written +=
+      floats_every_step_ > 0 ? plan_.options.model.space.rows() : report.rows_written;
   result_.row_floats_written +=
       floats_every_step_ > 0 ? floats_every_step_ : report.row_floats_written;
   if (!step.whole_period && position_.pass == 0) Measure(step.examples, report.logits);
