@@ -199,7 +199,8 @@ class CpuBackend final : public Backend {
                  std::span<float> out) {
     TACIT_CHECK(a.rows == g.rows, "one output gradient per input");
     CheckUnits(unit_end, a.rows, out.size());
-    const size_t rows_each = unit_end.empty() ? 0 : a.rows / unit_end.size() + 1;
+    const size_t units = std::max<size_t>(1, unit_end.size());
+    const size_t rows_each = (a.rows + units - 1) / units;
     ForRows(unit_end.size(), a.rows * rows_each * (a.cols + g.cols), [&](size_t begin, size_t end) {
       for (size_t u = begin; u < end; ++u)
         out[u] =

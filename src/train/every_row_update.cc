@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/check.h"
+#include "train/flat_rows.h"
 
 namespace tacit::train {
 namespace {
@@ -14,44 +14,49 @@ constexpr size_t kChunkFloats = size_t{1} << 22;
 // before, are fetched meanwhile.
 constexpr size_t kBlockFloats = 512;
 
-// Fetches rows that are about to be written, while their noise is drawn.
-void Prefetch(std::span<float* const> rows, size_t row_floats) {
+// Fetches a row that is about to be written, while its noise is drawn.
+void Prefetch(const float* row, size_t row_floats) {
   constexpr size_t kLineFloats = 16;
-  for (const float* row : rows)
-    for (size_t c = 0; c < row_floats; c += kLineFloats) __builtin_prefetch(row + c, 1);
+  for (size_t c = 0; c < row_floats; c += kLineFloats) __builtin_prefetch(row + c, 1);
 }
 
 }  // namespace
 
 Status EveryRowUpdate::Apply(mechanism::Mechanism& mechanism, noise::NoiseSource& noise,
                              model::StepGradient& gradient, store::WorkingRows& rows) {
-  for (const RowSpace::Table& table : space_.tables()) {
+  const auto* flat = dynamic_cast<const FlatRows*>(&rows);
+  for (uint32_t t = 0; t < space_.tables().size(); ++t) {
+    const RowSpace::Table& table = space_.tables()[t];
+    Chunk chunk{.dim = table.dim, .row_floats = table.dim + optimizer_.RowStateFloats(table.dim)};
+    if (flat != nullptr) {  // one chunk, and nothing to gather
+      chunk.first = table.first;
+      chunk.rows = table.rows;
+      chunk.flat = flat->Table(t);
+      ApplyChunk(chunk, mechanism, noise, gradient);
+      continue;
+    }
     const size_t most = std::max<size_t>(1, kChunkFloats / table.dim);
     for (uint64_t done = 0; done < table.rows; done += most) {
-      const Chunk chunk{.first = table.first + done,
-                        .rows = std::min<uint64_t>(most, table.rows - done),
-                        .dim = table.dim,
-                        .row_floats = table.dim + optimizer_.RowStateFloats(table.dim)};
-      TACIT_RETURN_IF_ERROR(ApplyChunk(chunk, mechanism, noise, gradient, rows));
+      chunk.first = table.first + done;
+      chunk.rows = std::min<uint64_t>(most, table.rows - done);
+      ids_.resize(chunk.rows);
+      std::iota(ids_.begin(), ids_.end(), chunk.first);
+      pointers_.resize(chunk.rows);
+      TACIT_RETURN_IF_ERROR(rows.Gather(ids_, pointers_));
+      ApplyChunk(chunk, mechanism, noise, gradient);
+      rows.MarkChanged(ids_);
     }
   }
   return {};
 }
 
-Status EveryRowUpdate::ApplyChunk(const Chunk& chunk, mechanism::Mechanism& mechanism,
-                                  noise::NoiseSource& noise, model::StepGradient& gradient,
-                                  store::WorkingRows& rows) {
-  ids_.resize(chunk.rows);
-  std::iota(ids_.begin(), ids_.end(), chunk.first);
-  pointers_.resize(chunk.rows);
-  TACIT_RETURN_IF_ERROR(rows.Gather(ids_, pointers_));
-  // Cut by numbers, which is what the work is in; a row belongs to the part its first one is in.
+// Cut by numbers, which is what the work is in; a row belongs to the part its first one is in.
+void EveryRowUpdate::ApplyChunk(const Chunk& chunk, mechanism::Mechanism& mechanism,
+                                noise::NoiseSource& noise, model::StepGradient& gradient) const {
   const auto row_at = [&](size_t number) { return (number + chunk.dim - 1) / chunk.dim; };
   noise.ForParts(chunk.rows * chunk.dim, [&](size_t begin, size_t end, noise::NoiseSource& source) {
     ApplyRows(chunk, row_at(begin), row_at(end), mechanism, source, gradient);
   });
-  rows.MarkChanged(ids_);
-  return {};
 }
 
 void EveryRowUpdate::ApplyRows(const Chunk& chunk, size_t begin, size_t end,
@@ -65,18 +70,18 @@ void EveryRowUpdate::ApplyRows(const Chunk& chunk, size_t begin, size_t end,
     const size_t stop = std::min(end, begin + block);
     const auto last = std::lower_bound(next, touched.end(), chunk.first + stop);
     const auto own = static_cast<size_t>(last - next);
-    Prefetch(std::span(pointers_).subspan(begin, stop - begin), chunk.row_floats);
+    for (size_t i = begin; i < stop; ++i) Prefetch(Row(chunk, i), chunk.row_floats);
     mechanism.FillUntouched(noise, std::span(untouched).first((stop - begin - own) * chunk.dim));
     const float* drawn = untouched.data();
     for (size_t i = begin; i < stop;) {
       if (next != last && *next == chunk.first + i) {
         optimizer_.StepRow(gradient.Row(static_cast<size_t>(next++ - touched.begin())),
-                           {pointers_[i++], chunk.row_floats});
+                           {Row(chunk, i++), chunk.row_floats});
         continue;
       }
       const size_t until = next == last ? stop : static_cast<size_t>(*next - chunk.first);
       const size_t run = RunLength(chunk, i, until);
-      optimizer_.StepRow({drawn, run * chunk.dim}, {pointers_[i], run * chunk.row_floats});
+      optimizer_.StepRow({drawn, run * chunk.dim}, {Row(chunk, i), run * chunk.row_floats});
       drawn += run * chunk.dim;
       i += run;
     }
@@ -87,7 +92,7 @@ void EveryRowUpdate::ApplyRows(const Chunk& chunk, size_t begin, size_t end,
 size_t EveryRowUpdate::RunLength(const Chunk& chunk, size_t begin, size_t end) const {
   size_t i = begin + 1;
   if (chunk.row_floats == chunk.dim)
-    while (i < end && pointers_[i] == pointers_[i - 1] + chunk.dim) ++i;
+    while (i < end && Row(chunk, i) == Row(chunk, i - 1) + chunk.dim) ++i;
   return i - begin;
 }
 

@@ -20,8 +20,9 @@ namespace tacit::train {
 // source, each of which calls Mechanism::FillUntouched with a source of its own: no buffer of the
 // size of a table. Which draws go where depends on sizes alone.
 //
-// Works on any rows. On a cache in front of a store every row of the space becomes pinned until the
-// commit it goes into is folded: that is for tables that fit in memory. Not thread-safe.
+// Works on any rows; on FlatRows a table is one chunk. On a cache in front of a store every row of
+// the space becomes pinned until the commit it goes into is folded: that is for tables that fit in
+// memory. Not thread-safe.
 class EveryRowUpdate {
  public:
   // Both must outlive it.
@@ -38,12 +39,16 @@ class EveryRowUpdate {
   struct Chunk {
     uint64_t first = 0;
     size_t rows = 0, dim = 0, row_floats = 0;
+    float* flat = nullptr;  // where the first is, when they lie side by side; else see pointers_
   };
 
-  Status ApplyChunk(const Chunk& chunk, mechanism::Mechanism& mechanism, noise::NoiseSource& noise,
-                    model::StepGradient& gradient, store::WorkingRows& rows);
+  void ApplyChunk(const Chunk& chunk, mechanism::Mechanism& mechanism, noise::NoiseSource& noise,
+                  model::StepGradient& gradient) const;
   void ApplyRows(const Chunk& chunk, size_t begin, size_t end, mechanism::Mechanism& mechanism,
                  noise::NoiseSource& noise, model::StepGradient& gradient) const;
+  float* Row(const Chunk& chunk, size_t i) const {
+    return chunk.flat != nullptr ? chunk.flat + i * chunk.row_floats : pointers_[i];
+  }
   size_t RunLength(const Chunk& chunk, size_t begin, size_t end) const;
 
   const RowSpace& space_;

@@ -23,6 +23,9 @@ class FlatRows final : public store::WorkingRows {
                                                 WorkerPool& workers);
   static uint64_t BytesNeeded(const store::RowLayout& layout);
 
+  // A table's row 0; the others follow, RowLayout::RowFloats apart.
+  float* Table(uint32_t table) const { return table_[table]; }
+
   Status Gather(std::span<const uint64_t> rows, std::span<float*> out) override;
   void MarkChanged(std::span<const uint64_t>) override {}
   std::shared_ptr<const store::RowDelta> TakeDelta() override;
