@@ -28,13 +28,13 @@ Result<std::unique_ptr<mechanism::Vocabulary>> MakeVocabulary(
     const config::Learner& learner, const std::vector<config::Feature>& features,
     const RowSpace& space) {
   const config::Vocabulary& from = learner.mechanism.vocabulary;
+  if (space.rows() == 0)
+    return Refuse(learner, "mechanism.vocabulary: a model without tables has no rows to choose");
   using Options = mechanism::VocabularyOptions;
   Options options;
   if (from.source == config::Vocabulary::Source::kFile) {
     options.source = Options::Source::kPublic;
-    if (space.rows() > 0) {
-      TACIT_ASSIGN(options.rows, ReadVocabularyFile(from.file, features, from.keep));
-    }
+    TACIT_ASSIGN(options.rows, ReadVocabularyFile(from.file, features, from.keep));
     return mechanism::MakeVocabulary(space, std::move(options));
   }
   if (space.rows() > mechanism::kVocabularySpaceMax)
@@ -182,15 +182,24 @@ train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(const config:
 }
 
 train::OptimizerOptions MakeOptimizer(const config::Optimizer& o) {
-  using OptimizerKind = train::OptimizerOptions::Kind;
+  using From = config::Optimizer::Kind;
+  using To = train::OptimizerOptions::Kind;
+  using Moments = train::OptimizerOptions::Moments;
   const double row_rate = o.row_learning_rate > 0 ? o.row_learning_rate : o.learning_rate;
-  return {
-      .kind = o.kind == config::Optimizer::Kind::kSgd ? OptimizerKind::kSgd : OptimizerKind::kAdam,
-      .learning_rate = static_cast<float>(o.learning_rate),
-      .row_learning_rate = static_cast<float>(row_rate),
-      .beta1 = static_cast<float>(o.beta1),
-      .beta2 = static_cast<float>(o.beta2),
-      .epsilon = static_cast<float>(o.epsilon)};
+  const bool lazy = o.moments == config::Optimizer::Moments::kLazy;
+  return {.kind = o.is_adam()                ? To::kAdam
+                  : o.kind == From::kAdagrad ? To::kAdagrad
+                                             : To::kSgd,
+          .learning_rate = static_cast<float>(o.learning_rate),
+          .row_learning_rate = static_cast<float>(row_rate),
+          .momentum = static_cast<float>(o.momentum),
+          .beta1 = static_cast<float>(o.beta1),
+          .beta2 = static_cast<float>(o.beta2),
+          .epsilon = static_cast<float>(o.epsilon),
+          .moments = lazy ? Moments::kLazy : Moments::kOwn,
+          .subtract_noise = o.kind == From::kAdamBc,
+          .variance_floor = static_cast<float>(o.variance_floor),
+          .average_decay = o.ema};
 }
 
 }  // namespace tacit::app

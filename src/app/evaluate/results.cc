@@ -144,7 +144,9 @@ std::optional<RunRecord> Results::Find(const std::string& id) const {
 // The predictions first: a record says that they are there.
 Status Results::Add(const RunRecord& record, std::vector<float> logits) {
   std::lock_guard lock(mutex_);
-  records_[record.id] = record;
+  // As it will be read again: a number may lose its last bit on the way.
+  const std::string line = ToJsonLine(record);
+  TACIT_ASSIGN(records_[record.id], FromJsonLine(line));
   if (path_.empty()) {
     if (keep_predictions_) predictions_[record.id] = std::move(logits);
     return {};
@@ -156,7 +158,7 @@ Status Results::Add(const RunRecord& record, std::vector<float> logits) {
     if (!file.flush()) return CannotWrite(PredictionFile(record.id));
   }
   std::ofstream file(path_, std::ios::binary | std::ios::app);
-  file << ToJsonLine(record) << '\n';
+  file << line << '\n';
   if (!file.flush()) return CannotWrite(path_);
   return {};
 }
