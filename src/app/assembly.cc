@@ -12,14 +12,18 @@
 namespace tacit::app {
 namespace {
 
-// Optimiser state has its place behind every row: changing it would make stored rows unreadable.
+// Optimiser state has its place behind every row and behind the dense parameters: what changes its
+// layout, or what its numbers mean, would make what is stored unreadable.
 Digest StoredFingerprint(const train::LearnerOptions& options, const model::Pctr& model) {
   const Digest model_fingerprint = model.Fingerprint();
+  const train::OptimizerOptions& o = options.optimizer;
   return Sha256()
-      .Update("tacit learner 1")
+      .Update("tacit learner 2")
       .Update(model_fingerprint)
-      .Update(fmt::format("optimizer={} seed={}", static_cast<int>(options.optimizer.kind),
-                          options.seed))
+      .Update(
+          fmt::format("optimizer={} momentum={} moments={} subtract_noise={} average={} seed={}",
+                      static_cast<int>(o.kind), o.momentum > 0, static_cast<int>(o.moments),
+                      o.subtract_noise, o.average_decay, options.seed))
       .Finish();
 }
 

@@ -122,11 +122,20 @@ struct Budget {
 };
 
 struct Optimizer {
-  enum class Kind { kSgd, kAdam };
+  enum class Kind { kSgd, kAdam, kAdagrad, kAdamBc };
+  enum class Moments { kOwn, kLazy };
   Kind kind = Kind::kAdam;
   double learning_rate = 0.001;
-  double row_learning_rate = 0;                       // 0: learning_rate
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // adam
+  double row_learning_rate = 0;       // 0: learning_rate
+  double momentum = 0;                // sgd: of dense parameters
+  double beta1 = 0.9, beta2 = 0.999;  // adam, adam-bc
+  double epsilon = 1e-8;              // adam, adam-bc (its rows), adagrad
+  Moments moments = Moments::kOwn;    // adam, adam-bc: of rows
+  double variance_floor = 1e-8;       // adam-bc: below what is left of the second moment
+  double ema = 0;                     // decay of the weights' moving average; 0: none
+
+  // Adam's moments are kept: adam, and adam-bc with the noise's share taken out.
+  bool is_adam() const { return kind == Kind::kAdam || kind == Kind::kAdamBc; }
 };
 
 struct Learner {

@@ -50,15 +50,23 @@ void DescribePrivacy(Fields& fields, Privacy& privacy) {
 }
 
 void DescribeOptimizer(Fields& fields, Optimizer& optimizer) {
-  static constexpr std::array<std::string_view, 2> kKinds = {"sgd", "adam"};
+  static constexpr std::array<std::string_view, 4> kKinds = {"sgd", "adam", "adagrad", "adam-bc"};
+  static constexpr std::array<std::string_view, 2> kMoments = {"own", "lazy"};
   static constexpr Range kDecay = {.min = 0, .max = 1, .below_max = true};
+  using Kind = Optimizer::Kind;
   fields.Enum("kind", &optimizer.kind, kKinds);
-  const Use adam = UsedIf(optimizer.kind == Optimizer::Kind::kAdam);
+  const Use adam = UsedIf(optimizer.is_adam());
   fields.Number("learning_rate", &optimizer.learning_rate, Range::Positive());
   fields.Number("row_learning_rate", &optimizer.row_learning_rate, Range::NotNegative());
+  fields.Number("momentum", &optimizer.momentum, kDecay, UsedIf(optimizer.kind == Kind::kSgd));
   fields.Number("beta1", &optimizer.beta1, kDecay, adam);
   fields.Number("beta2", &optimizer.beta2, kDecay, adam);
-  fields.Number("epsilon", &optimizer.epsilon, Range::Positive(), adam);
+  fields.Number("epsilon", &optimizer.epsilon, Range::Positive(),
+                UsedIf(optimizer.kind != Kind::kSgd));
+  fields.Enum("moments", &optimizer.moments, kMoments, adam);
+  fields.Number("variance_floor", &optimizer.variance_floor, Range::Positive(),
+                UsedIf(optimizer.kind == Kind::kAdamBc));
+  fields.Number("ema", &optimizer.ema, kDecay);
 }
 
 bool GoodId(const std::string& id) {
@@ -116,6 +124,15 @@ Status CheckLearners(const Place& place, const std::vector<Learner>& learners,
     TACIT_RETURN_IF_ERROR(CheckPrivacy(item, learner));
     TACIT_RETURN_IF_ERROR(
         CheckMechanism(item.Key("mechanism"), learner.mechanism, learner.participation));
+    if (learner.optimizer.kind == Optimizer::Kind::kAdamBc &&
+        learner.mechanism.kind == Mechanism::Kind::kNone) {
+      return item.Key("optimizer")
+          .Key("kind")
+          .Fail(
+              "adam-bc takes the noise's share out of the second moment, and mechanism none adds "
+              "no "
+              "noise; use adam");
+    }
     const bool once = learner.participation.mode == Participation::Mode::kOnce;
     const uint32_t allowed = learner.participation.max_participations;
     if (once && source.kind == Source::Kind::kLog && allowed < source.passes) {

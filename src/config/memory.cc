@@ -37,7 +37,7 @@ struct Shape {
   double period = 0;            // examples held until their period is closed
   double input_width = 0;       // numbers into the first layer
   double dense_parameters = 0;  // weights and biases
-  double state_floats = 0;      // of the optimiser, per parameter
+  double state_floats = 0;      // of the optimiser, per dense parameter
   double width_total = 0;       // inputs and outputs of all layers, per example
   double observed_rows = 0;     // of the id space, where its histogram is kept
   bool every_row = false;       // each step writes the whole id space
@@ -70,6 +70,18 @@ double PeriodOf(const Participation& participation) {
   return static_cast<double>(participation.batch) / participation.sampling_rate;
 }
 
+// The optimiser's floats for a dense parameter.
+double DenseState(const Optimizer& optimizer) {
+  const bool one = optimizer.kind == Optimizer::Kind::kAdagrad || optimizer.momentum > 0;
+  return (optimizer.is_adam() ? 2.0 : one ? 1.0 : 0.0) + (optimizer.ema > 0 ? 1 : 0);
+}
+
+// Behind a row of this width: moments and average, and what counts for the row as a whole.
+double RowState(const Optimizer& optimizer, double dim) {
+  const double average = optimizer.ema > 0 ? 1 : 0;
+  return dim * ((optimizer.is_adam() ? 2 : 0) + average) + 1 + average;
+}
+
 Shape ShapeOf(const Learner& learner, const std::vector<Feature>& features) {
   Shape shape;
   shape.batch = static_cast<double>(learner.participation.batch);
@@ -79,7 +91,7 @@ Shape ShapeOf(const Learner& learner, const std::vector<Feature>& features) {
     shape.chosen_rows = static_cast<double>(learner.mechanism.vocabulary.keep);
   if (learner.mechanism.kind == Mechanism::Kind::kExponential)
     shape.chosen_rows = static_cast<double>(learner.mechanism.rows);
-  shape.state_floats = learner.optimizer.kind == Optimizer::Kind::kAdam ? 2 : 0;
+  shape.state_floats = DenseState(learner.optimizer);
   for (const Feature& feature : features) {
     if (feature.kind == Feature::Kind::kDense) {
       shape.input_width += 1;
@@ -92,7 +104,7 @@ Shape ShapeOf(const Learner& learner, const std::vector<Feature>& features) {
     shape.input_width += dim;
     shape.tables.push_back(
         {.rows = static_cast<double>(feature.buckets),
-         .row_bytes = 4 * (dim * (1 + shape.state_floats) + 1) + kRowOverhead,
+         .row_bytes = 4 * (dim + RowState(learner.optimizer, dim)) + kRowOverhead,
          .rows_per_example = feature.kind == Feature::Kind::kMultiHot ? feature.max_values : 1.0});
   }
   double in = shape.input_width;

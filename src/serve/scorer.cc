@@ -35,21 +35,20 @@ Scorer::Scorer(const ScoringModel& model)
 Status Scorer::Score(const store::Snapshot& snapshot, const event::Batch& batch,
                      std::span<float> scores) {
   TACIT_CHECK(scores.size() == batch.size());
-  const auto state = snapshot.Dense(model_.index);
-  if (state == nullptr)
+  if (snapshot.Dense(model_.index) == nullptr)
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("learner '{}' has no committed model yet", model_.promise.learner));
-  if (state->parameters.size() != pctr_.dense_size())
+  const std::span<const float> dense = snapshot.ServedDense(model_.index);
+  if (dense.size() != pctr_.dense_size())
     return Fail(ErrorCode::kCorruption,
                 fmt::format("learner '{}': version {} has {} dense parameters, the model {}",
-                            model_.promise.learner, snapshot.version().value,
-                            state->parameters.size(), pctr_.dense_size()));
+                            model_.promise.learner, snapshot.version().value, dense.size(),
+                            pctr_.dense_size()));
   for (size_t begin = 0; begin < batch.size(); begin += kChunkRows) {
     const size_t end = std::min(batch.size(), begin + kChunkRows);
     chunk_.Clear();
     chunk_.AppendRange(batch, begin, end);
-    TACIT_RETURN_IF_ERROR(
-        ScoreChunk(snapshot, state->parameters, chunk_, scores.subspan(begin, end - begin)));
+    TACIT_RETURN_IF_ERROR(ScoreChunk(snapshot, dense, chunk_, scores.subspan(begin, end - begin)));
   }
   return {};
 }

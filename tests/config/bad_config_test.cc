@@ -138,6 +138,8 @@ const std::vector<BadCase> kValues = {
      "c.yaml:16: learners[0].mechanism.sigma_ratio: must be above 0, is 0"},
     {"BetaOne", "store:", "    optimizer: {beta1: 1}\nstore:",
      "c.yaml:23: learners[0].optimizer.beta1: must be at least 0 and below 1, is 1"},
+    {"EmaOne", "store:", "    optimizer: {ema: 1}\nstore:",
+     "c.yaml:23: learners[0].optimizer.ema: must be at least 0 and below 1, is 1"},
     {"FlagYes", "store:", "training: {idle_priority: yes}\nstore:",
      "c.yaml:23: training.idle_priority: must be true or false, is 'yes'"},
     {"MemoryUnit", "store:", "memory: {total_bytes: 2GB}\nstore:",

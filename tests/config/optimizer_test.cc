@@ -1,0 +1,64 @@
+#include <gtest/gtest.h>
+
+#include "config/config.h"
+#include "sample.h"
+
+namespace tacit::config {
+namespace {
+
+Result<Config> With(const std::vector<std::string>& settings) {
+  std::vector<std::string> overrides;
+  for (const std::string& setting : settings)
+    overrides.push_back("learners.0.optimizer." + setting);
+  return Parse(kSample, "c.yaml", overrides);
+}
+
+Optimizer Read(const std::vector<std::string>& settings) {
+  const Result<Config> config = With(settings);
+  EXPECT_TRUE(config) << config.error().message;
+  return config ? config->learners[0].optimizer : Optimizer();
+}
+
+TEST(OptimizerConfig, EveryKindAndItsKeys) {
+  EXPECT_EQ(Read({}).kind, Optimizer::Kind::kAdam);
+  EXPECT_EQ(Read({}).ema, 0);
+  const Optimizer lazy = Read({"moments=lazy", "ema=0.999"});
+  EXPECT_EQ(lazy.moments, Optimizer::Moments::kLazy);
+  EXPECT_EQ(lazy.ema, 0.999);
+  const Optimizer sgd = Read({"kind=sgd", "momentum=0.9"});
+  EXPECT_EQ(sgd.kind, Optimizer::Kind::kSgd);
+  EXPECT_EQ(sgd.momentum, 0.9);
+  EXPECT_EQ(Read({"kind=adagrad", "epsilon=0.1"}).kind, Optimizer::Kind::kAdagrad);
+  const Optimizer corrected = Read({"kind=adam-bc", "variance_floor=1e-6"});
+  EXPECT_EQ(corrected.kind, Optimizer::Kind::kAdamBc);
+  EXPECT_EQ(corrected.variance_floor, 1e-6);
+}
+
+TEST(OptimizerConfig, NoiseIsNotSubtractedWhereThereIsNone) {
+  const Result<Config> config =
+      Parse(kSample, "c.yaml",
+            {"learners.0.optimizer.kind=adam-bc", "learners.0.mechanism.kind=none",
+             "learners.0.privacy.epsilon=.inf"});
+  ASSERT_FALSE(config);
+  EXPECT_NE(config.error().message.find("learners[0].optimizer.kind: adam-bc takes"),
+            std::string::npos)
+      << config.error().message;
+}
+
+TEST(OptimizerConfig, StateIsPaidForInMemory) {
+  const auto model_bytes = [](const std::vector<std::string>& settings) {
+    const Result<Config> config = With(settings);
+    EXPECT_TRUE(config);
+    return PlanMemory(*config)->model_bytes;
+  };
+  // 11009 dense parameters (memory_test.cc), each of the optimiser's floats held twice.
+  const uint64_t one = 11009u * 4 * 2, sgd = model_bytes({"kind=sgd"});
+  EXPECT_EQ(model_bytes({"kind=sgd", "momentum=0.9"}), sgd + one);
+  EXPECT_EQ(model_bytes({"kind=adagrad"}), sgd + one);
+  EXPECT_EQ(model_bytes({"kind=adam"}), sgd + 2 * one);
+  EXPECT_EQ(model_bytes({"kind=adam-bc"}), sgd + 2 * one);
+  EXPECT_EQ(model_bytes({"kind=adam", "ema=0.99"}), sgd + 3 * one);
+}
+
+}  // namespace
+}  // namespace tacit::config
