@@ -54,7 +54,9 @@ TEST(VocabularyBenchTest, SaysWhatWasMeasuredAndWhere) {
     }
     EXPECT_GT(Number(row, "dense_s"), 0);
     EXPECT_GT(Number(row, "dense_share"), 0);
-    if (vocabulary >= 1e6) EXPECT_GT(Number(row, "factor"), 1);
+    if (vocabulary >= 1e6) {
+      EXPECT_GT(Number(row, "factor"), 1);
+    }
   }
   EXPECT_GE(in_memory, 3);
   EXPECT_EQ(in_store, 2);
