@@ -46,7 +46,6 @@ void Batch::AppendRange(const Batch& other, size_t begin, size_t end) {
   const uint32_t row_begin = first_slot == 0 ? 0 : other.slot_end[first_slot - 1];
   const auto base = static_cast<uint32_t>(row.size());
   AppendElements(other.row, row_begin, other.slot_end[last_slot - 1], &row);
-  slot_end.reserve(slot_end.size() + (last_slot - first_slot));
   for (size_t s = first_slot; s < last_slot; ++s)
     slot_end.push_back(base + (other.slot_end[s] - row_begin));
 }
