@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "serve/ledger_route.h"
 #include "serve/router.h"
 #include "serve/score_request.h"
 
@@ -22,6 +23,10 @@ GET  /v1/privacy   what has been spent, per learner and in total
 GET  /healthz      200 while the process lives
 GET  /readyz       200 once a committed model is served and training works
 GET  /metrics      for Prometheus
+)";
+
+constexpr std::string_view kOperatorIndex = R"(
+GET  /v1/ledger    every entry of the ledger, to be verified elsewhere
 )";
 
 template <class... Args>
@@ -120,6 +125,7 @@ class Api final : public Handler {
  private:
   void Score(const Request& request, Reply* reply);
   void Privacy(Reply* reply) const;
+  void Ledger(const Request& request, Reply* reply) const;
   void Ready(Reply* reply) const;
   void Metrics(const Request& request, Reply* reply) const;
 
@@ -149,11 +155,17 @@ Api::Api(std::shared_ptr<const Services> services)
                                                      "tacit_scored_rows_total", "Rows scored.",
                                                      {{"learner", model.promise.learner}}));
   }
-  router_.Add("GET", "/", [](const Request&, Reply* reply) { SetText(kIndex, reply); });
+  router_.Add("GET", "/", [](const Request& request, Reply* reply) {
+    SetText(kIndex, reply);
+    if (request.role == Role::kOperator) reply->body += kOperatorIndex;
+  });
   router_.Add("GET", "/healthz", [](const Request&, Reply* reply) { SetText("ok\n", reply); });
   router_.Add("GET", "/readyz", [this](const Request&, Reply* reply) { Ready(reply); });
   router_.Add("GET", "/metrics", [this](const Request& r, Reply* reply) { Metrics(r, reply); });
   router_.Add("GET", "/v1/privacy", [this](const Request&, Reply* reply) { Privacy(reply); });
+  router_.Add(
+      "GET", "/v1/ledger", [this](const Request& r, Reply* reply) { Ledger(r, reply); },
+      Role::kOperator);
   router_.Add("POST", "/v1/score", [this](const Request& r, Reply* reply) { Score(r, reply); });
 }
 
@@ -181,6 +193,12 @@ void Api::Privacy(Reply* reply) const {
   if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
   reply->body = PrivacyJson(*snapshot, services_->models, services_->budget_exhausted,
                             services_->total_budget);
+}
+
+void Api::Ledger(const Request& request, Reply* reply) const {
+  const SnapshotPtr snapshot = services_->latest();
+  if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
+  AnswerLedger(*snapshot, services_->models, services_->total_budget, request.query, reply);
 }
 
 void Api::Ready(Reply* reply) const {

@@ -33,10 +33,10 @@ Router::Counters Router::MakeCounters(std::string_view method, std::string_view 
   return counters;
 }
 
-void Router::Add(std::string_view method, std::string_view path, Endpoint endpoint) {
+void Router::Add(std::string_view method, std::string_view path, Endpoint endpoint, Role role) {
   std::vector<Route>& routes = routes_[std::string(path)];
   for (const Route& route : routes) TACIT_CHECK(route.method != method, path);
-  routes.push_back({std::string(method), std::move(endpoint), MakeCounters(method, path)});
+  routes.push_back({std::string(method), std::move(endpoint), role, MakeCounters(method, path)});
 }
 
 Router::Route* Router::Find(const Request& request, Reply* reply) {
@@ -51,7 +51,11 @@ Router::Route* Router::Find(const Request& request, Reply* reply) {
   }
   std::string allowed;
   for (Route& route : at->second) {
-    if (route.method == request.method) return &route;
+    if (route.method == request.method) {
+      if (route.role == Role::kPublic || request.role == Role::kOperator) return &route;
+      SetError(403, at->first + " is the operator's: ask at serve.operator_listen", reply);
+      return nullptr;
+    }
     if (!allowed.empty()) allowed += ", ";
     allowed += route.method == "GET" ? "GET, HEAD" : route.method;
   }

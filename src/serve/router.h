@@ -12,15 +12,18 @@
 namespace tacit::serve {
 
 // Picks the handler by method and exact path, and counts. A path that is not there is answered 404
-// with the nearest one, a method that is not there 405 with Allow. One per server thread.
+// with the nearest one, a method that is not there 405 with Allow, an operator's route asked for at
+// a public listener 403. One per server thread.
 class Router final : public Handler {
  public:
   using Endpoint = std::function<void(const Request&, Reply*)>;
 
   explicit Router(metrics::Registry& metrics);
 
-  // REQUIRES a pair not added before.
-  void Add(std::string_view method, std::string_view path, Endpoint endpoint);
+  // REQUIRES a pair not added before. A route for kOperator is answered at the operator's listener
+  // alone.
+  void Add(std::string_view method, std::string_view path, Endpoint endpoint,
+           Role role = Role::kPublic);
   void Handle(const Request& request, Reply* reply) override;
 
  private:
@@ -31,6 +34,7 @@ class Router final : public Handler {
   struct Route {
     std::string method;
     Endpoint endpoint;
+    Role role = Role::kPublic;
     Counters counters;
   };
   Counters MakeCounters(std::string_view method, std::string_view path);

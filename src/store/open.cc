@@ -163,6 +163,7 @@ Result<std::unique_ptr<EmbeddingStore>> EmbeddingStore::Open(StoreOptions option
   TACIT_RETURN_IF_ERROR(DeclareLearners(options, store.ledger));
   TACIT_RETURN_IF_ERROR(WriteIdentity(*store.rocks, loaded, fresh, *catalog, changed));
   store.catalog = std::move(catalog);
+  store.view.ledger_tail = TailOf(loaded.entries, store.catalog->records().size());
   store.salt = loaded.salt;
   store.options = std::move(options);
   if (!store.options.witness.empty()) TACIT_RETURN_IF_ERROR(BringUpWitness(store));

@@ -72,6 +72,7 @@ Result<ReadOnlyStore> TryOpen(const std::string& path, const std::string& witnes
   auto catalog = std::make_shared<Catalog>(loaded.shards, loaded.records);
   TACIT_RETURN_IF_ERROR(catalog->Match(layouts, trained));
   view.learners.resize(catalog->records().size());
+  view.ledger_tail = TailOf(loaded.entries, catalog->records().size());
   return ReadOnlyStore{std::make_shared<SnapshotImpl>(rocks, catalog, std::move(view)),
                        std::move(loaded.entries), std::move(promises)};
 }

@@ -272,6 +272,28 @@ Result<std::vector<std::pair<std::string, std::string>>> Rocks::Scan(
   return found;
 }
 
+Result<std::vector<std::string>> Rocks::ReadLedger(const rocksdb::Snapshot* snapshot,
+                                                   uint64_t begin, uint64_t end) const {
+  rocksdb::ReadOptions options;
+  options.snapshot = snapshot;
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options, family(Family::kLedger)));
+  std::vector<std::string> entries;
+  const std::string first = SequenceKey(begin);
+  for (it->Seek(AsSlice(first)); it->Valid() && begin + entries.size() < end; it->Next()) {
+    const uint64_t index = begin + entries.size();
+    const std::string what = fmt::format("ledger entry {} of store {}", index, path_);
+    if (SequenceOf(it->key().ToStringView()) != index)
+      return Fail(ErrorCode::kCorruption, what + " is missing");
+    TACIT_ASSIGN(const std::string_view payload, Unseal(it->value().ToStringView(), what));
+    entries.emplace_back(payload);
+  }
+  TACIT_RETURN_IF_ERROR(ToStatus(it->status(), "reading store " + path_));
+  if (begin + entries.size() < end)
+    return Fail(ErrorCode::kCorruption, fmt::format("ledger entry {} of store {} is missing",
+                                                    begin + entries.size(), path_));
+  return entries;
+}
+
 Status Rocks::Latch(const rocksdb::Status& status, std::string_view doing) const {
   const Status verdict = ToStatus(status, fmt::format("{} store {}", doing, path_));
   if (!verdict) latch_->Set(verdict.error());

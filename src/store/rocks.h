@@ -73,6 +73,9 @@ class Rocks {
   // Every (key, unsealed value) of a family whose key begins with `prefix`, in key order.
   Result<std::vector<std::pair<std::string, std::string>>> Scan(Family family,
                                                                 std::string_view prefix) const;
+  // The ledger entries [begin, end) as of `snapshot`, encoded. kCorruption unless all are there.
+  Result<std::vector<std::string>> ReadLedger(const rocksdb::Snapshot* snapshot, uint64_t begin,
+                                              uint64_t end) const;
   // Writes to the log go through these. The first failure is for good, and sets the latch: after a
   // log file has failed once RocksDB must not be asked to write or sync it again, so whoever writes
   // and syncs in two steps holds the lock over both.

@@ -28,6 +28,9 @@ class Snapshot {
   virtual const std::vector<privacy::LedgerTotal>& learners() const = 0;
   virtual const privacy::LedgerTotal& total() const = 0;
   virtual uint64_t ledger_entries() const = 0;
+  // The encoded entries [from, from + count) of the chain as of this commit, in order; fewer where
+  // it ends before. Reads the disk.
+  virtual Result<std::vector<std::string>> LedgerEntries(uint64_t from, uint64_t count) const = 0;
 
   // Null before the learner's first commit.
   virtual std::shared_ptr<const DenseState> Dense(LearnerIndex learner) const = 0;

@@ -20,6 +20,25 @@ std::shared_ptr<const OverlayDelta> MakeOverlay(const DeltaRecord& record, size_
   return overlay;
 }
 
+LedgerTail TailOf(const std::vector<privacy::LedgerEntry>& entries, size_t learners) {
+  auto tail = std::make_shared<std::vector<std::string>>();
+  for (size_t i = entries.size() - std::min(entries.size(), learners); i < entries.size(); ++i)
+    tail->push_back(entries[i].Encode());
+  return tail;
+}
+
+LedgerTail TailAfter(const std::vector<std::string>& before, const DeltaRecord& record,
+                     size_t learners) {
+  const size_t replaced = record.previous_entries.size();
+  TACIT_CHECK(replaced <= before.size(), "a commit changed an old ledger entry");
+  auto tail = std::make_shared<std::vector<std::string>>(
+      before.begin(), before.end() - static_cast<ptrdiff_t>(replaced));
+  tail->insert(tail->end(), record.entries.begin(), record.entries.end());
+  if (tail->size() > learners)
+    tail->erase(tail->begin(), tail->end() - static_cast<ptrdiff_t>(learners));
+  return tail;
+}
+
 size_t View::overlay_bytes() const {
   size_t bytes = 0;
   for (const auto& delta : overlay) bytes += delta->bytes;
@@ -34,6 +53,20 @@ SnapshotImpl::SnapshotImpl(std::shared_ptr<Rocks> rocks, std::shared_ptr<const C
       snapshot_(rocks_->db().GetSnapshot()) {}
 
 SnapshotImpl::~SnapshotImpl() { rocks_->db().ReleaseSnapshot(snapshot_); }
+
+Result<std::vector<std::string>> SnapshotImpl::LedgerEntries(uint64_t from, uint64_t count) const {
+  const uint64_t end =
+      from + std::min(count, view_.tip.ledger_entries - std::min(from, view_.tip.ledger_entries));
+  const std::vector<std::string>& tail = *view_.ledger_tail;
+  const uint64_t tail_begin = view_.tip.ledger_entries - tail.size();
+  std::vector<std::string> entries;
+  if (from < std::min(end, tail_begin)) {
+    TACIT_ASSIGN(entries, rocks_->ReadLedger(snapshot_, from, std::min(end, tail_begin)));
+  }
+  for (uint64_t i = std::max(from, tail_begin); i < end; ++i)
+    entries.push_back(tail[i - tail_begin]);
+  return entries;
+}
 
 std::shared_ptr<const DenseState> SnapshotImpl::Dense(LearnerIndex learner) const {
   return view_.learners[catalog_->KeyOf(learner)].dense;

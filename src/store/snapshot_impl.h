@@ -28,13 +28,22 @@ struct LearnerValue {
   std::shared_ptr<const std::string> mechanism_state = nullptr;
 };
 
-// The whole store as of one commit, but for the folded rows.
+// The last entries of a chain, encoded: those that later commits may change. Nobody changes these.
+using LedgerTail = std::shared_ptr<const std::vector<std::string>>;
+// A commit extends at most the last run of each learner, and those runs come last.
+LedgerTail TailOf(const std::vector<privacy::LedgerEntry>& entries, size_t learners);
+// The tail behind a commit on top of the one with `before`.
+LedgerTail TailAfter(const std::vector<std::string>& before, const DeltaRecord& record,
+                     size_t learners);
+
+// The whole store as of one commit, but for the folded rows and the older ledger entries.
 struct View {
   std::string lineage;
   CommitTip tip;
   std::string source_identity;
   std::vector<LearnerValue> learners;                        // by key
   std::vector<std::shared_ptr<const OverlayDelta>> overlay;  // unfolded commits, oldest first
+  LedgerTail ledger_tail = std::make_shared<const std::vector<std::string>>();
 
   size_t overlay_bytes() const;
 };
@@ -43,7 +52,8 @@ struct View {
 // taken when every commit of the view is either in its overlay or folded, which is at once when it
 // is built: sorted files that are ingested later get newer sequence numbers and stay invisible to
 // it (snapshot_consistency). Files that carry commits of the overlay may be visible already: the
-// overlay is looked at first and holds the same rows.
+// overlay is looked at first and holds the same rows. So may be the next commit's ledger entries:
+// what it may have changed is in the view's tail.
 class SnapshotImpl final : public Snapshot {
  public:
   SnapshotImpl(std::shared_ptr<Rocks> rocks, std::shared_ptr<const Catalog> catalog, View view);
@@ -57,6 +67,7 @@ class SnapshotImpl final : public Snapshot {
   const std::vector<privacy::LedgerTotal>& learners() const override { return view_.tip.learners; }
   const privacy::LedgerTotal& total() const override { return view_.tip.total; }
   uint64_t ledger_entries() const override { return view_.tip.ledger_entries; }
+  Result<std::vector<std::string>> LedgerEntries(uint64_t from, uint64_t count) const override;
   std::shared_ptr<const DenseState> Dense(LearnerIndex learner) const override;
   std::span<const float> ServedDense(LearnerIndex learner) const override;
   Status Rows(LearnerIndex learner, std::span<const uint64_t> rows,

@@ -263,6 +263,7 @@ void StoreImpl::Publish(const DeltaRecord& record) {
     View view = published_->view();
     view.tip = record.tip;
     view.source_identity = record.source_identity;
+    view.ledger_tail = TailAfter(*view.ledger_tail, record, parts_.catalog->records().size());
     view.overlay.push_back(std::move(delta));
     for (const LearnerDelta& learner : record.learners) {
       LearnerValue& value = view.learners[learner.learner];

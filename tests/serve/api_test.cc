@@ -1,5 +1,6 @@
 #include "serve/api.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 
 #include "echo_server.h"
 #include "fake_snapshot.h"
+#include "serve/ledger_route.h"
 #include "serve/score_request.h"
 
 namespace tacit::serve {
@@ -32,6 +34,7 @@ class ApiTest : public testing::Test {
     Services services;
     services.latest = [this] { return store_->Latest(); };
     services.models = {model};
+    services.total_budget = total_budget_;
     services.readiness = [this] { return readiness_; };
     services.budget_exhausted = [this](LearnerIndex) { return exhausted_.load(); };
     services.metrics = &registry_;
@@ -64,6 +67,7 @@ class ApiTest : public testing::Test {
   std::unique_ptr<FakeStore> store_;
   Readiness readiness_{true, ""};
   std::atomic<bool> exhausted_{false};
+  std::optional<privacy::TotalBudget> total_budget_;
   std::unique_ptr<Server> server_;
 };
 
@@ -123,6 +127,7 @@ TEST_F(ApiTest, ReadinessIsTheDaemonsAndTheStores) {
 }
 
 TEST_F(ApiTest, PrivacyHasItsStableForm) {
+  total_budget_ = {.epsilon = 6, .delta = 1e-7};
   Start();
   store_->Commit(2);
   exhausted_ = true;
@@ -132,9 +137,75 @@ TEST_F(ApiTest, PrivacyHasItsStableForm) {
   EXPECT_EQ(answer, json::parse(R"({"learners":[{"learner":"ctr","unit":"event","epsilon":0.5,
       "delta":1e-6,"steps":6,"private":true,"budget":{"epsilon":4,"exhausted":true},
       "participation":"once","adjacency":"zero-out"}],
-      "total":{"unit":"event","epsilon":0.5,"delta":1e-6},"entries":1,"head":")" +
+      "total":{"unit":"event","epsilon":0.5,"delta":1e-6,
+      "budget":{"epsilon":6,"delta":1e-7}},"entries":2,"head":")" +
                                 hash + R"(","version":2,"lineage":"line-1"})"))
       << json::serialize(answer);
+}
+
+TEST_F(ApiTest, TheLedgerIsForTheOperatorAlone) {
+  Start();
+  store_->Commit(2);
+  const Response refused = Ask("GET", "/v1/ledger");
+  EXPECT_EQ(refused.status, 403u);
+  EXPECT_THAT(refused.body, HasSubstr("serve.operator_listen"));
+  EXPECT_THAT(refused.body, Not(HasSubstr("entries")));
+  EXPECT_THAT(Ask("GET", "/").body, Not(HasSubstr("/v1/ledger")));
+  EXPECT_THAT(Ask("GET", "/", "", 1).body, HasSubstr("/v1/ledger"));
+  EXPECT_EQ(Ask("POST", "/v1/ledger", "", 1).status, 405u);
+}
+
+TEST_F(ApiTest, TheLedgerHasItsStableForm) {
+  Start();
+  store_->Commit(2);
+  std::string hash = "sha256:", one;
+  for (int i = 0; i < 32; ++i) hash += "02";
+  for (size_t i = 0; i < FakeSnapshot::kEntryBytes; ++i) one += "01";
+  EXPECT_EQ(json::parse(Ask("GET", "/v1/ledger?from=1", "", 1).body),
+            json::parse(R"({"head":")" + hash + R"(","version":2,"lineage":"line-1",
+      "promises":[{"learner":"ctr","unit":"event","adjacency":"zero-out","participation":"once",
+                   "epsilon":4,"delta":1e-6}],
+      "total_budget":null,"length":2,"from":1,"entries":[")" +
+                        one + R"("]})"));
+}
+
+TEST_F(ApiTest, TheLedgerComesInPages) {
+  total_budget_ = {.epsilon = 6, .delta = 1e-7};
+  Start(INFINITY);
+  constexpr uint64_t kEntries = 9000;
+  store_->Commit(kEntries);
+  uint64_t next = 0, pages = 0;
+  while (next < kEntries) {
+    const Response response = Ask("GET", "/v1/ledger?from=" + std::to_string(next), "", 1);
+    ASSERT_EQ(response.status, 200u) << response.body;
+    EXPECT_LE(response.body.size(), kLedgerPageBytes + 1000);
+    const json::value page = json::parse(response.body);
+    EXPECT_EQ(page.at("total_budget"), json::parse(R"({"epsilon":6,"delta":1e-7})"));
+    EXPECT_TRUE(page.at("promises").at(0).at("epsilon").is_null());
+    ASSERT_FALSE(page.at("entries").as_array().empty());
+    for (const json::value& entry : page.at("entries").as_array()) {
+      ASSERT_TRUE(entry.as_string().starts_with(fmt::format("{:02x}", next % 256)));
+      ++next;
+    }
+    ++pages;
+  }
+  EXPECT_EQ(next, kEntries);
+  EXPECT_GE(pages, kEntries * FakeSnapshot::kEntryBytes * 2 / kLedgerPageBytes);
+  const auto count = [&](const std::string& query) {
+    return json::parse(Ask("GET", "/v1/ledger?" + query, "", 1).body)
+        .at("entries")
+        .as_array()
+        .size();
+  };
+  EXPECT_EQ(count("count=3&from=8998"), 2u);
+  EXPECT_EQ(count("count=3"), 3u);
+  EXPECT_EQ(count("count=0"), 0u);
+  EXPECT_EQ(count("from=9000"), 0u);
+  EXPECT_EQ(count("from=18446744073709551615"), 0u);
+  for (const char* query : {"from=-1", "from=", "count=1x", "form=1"}) {
+    const Response bad = Ask("GET", std::string("/v1/ledger?") + query, "", 1);
+    EXPECT_EQ(bad.status, 400u) << query;
+  }
 }
 
 TEST_F(ApiTest, BadRequestsAreNamed) {

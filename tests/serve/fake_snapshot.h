@@ -61,7 +61,15 @@ class FakeSnapshot final : public store::Snapshot {
   std::string lineage() const override { return "line-1"; }
   const std::vector<privacy::LedgerTotal>& learners() const override { return learners_; }
   const privacy::LedgerTotal& total() const override { return total_; }
-  uint64_t ledger_entries() const override { return version_ == 0 ? 0 : 1; }
+  uint64_t ledger_entries() const override { return version_; }
+  // Entry i is so many bytes of i.
+  static constexpr size_t kEntryBytes = 1000;
+  Result<std::vector<std::string>> LedgerEntries(uint64_t from, uint64_t count) const override {
+    std::vector<std::string> entries;
+    for (uint64_t i = from; i < version_ && entries.size() < count; ++i)
+      entries.emplace_back(kEntryBytes, static_cast<char>(i));
+    return entries;
+  }
   std::shared_ptr<const store::DenseState> Dense(LearnerIndex) const override { return dense_; }
   std::span<const float> ServedDense(LearnerIndex) const override {
     return dense_ ? std::span<const float>(dense_->parameters) : std::span<const float>();

@@ -81,7 +81,12 @@ TEST_F(CorruptionTest, AFlippedByteInALedgerEntry) {
 
 TEST_F(CorruptionTest, AMissingLedgerEntry) {
   Remove(Family::kLedger, SequenceKey(0));
-  ExpectCorrupt("the ledger ends at entry 0");
+  ExpectCorrupt("ledger entry 0 breaks the chain");
+}
+
+TEST_F(CorruptionTest, AMissingNewestLedgerEntry) {
+  Remove(Family::kLedger, SequenceKey(1));
+  ExpectCorrupt("the ledger ends at entry 1, its tip says 2");
 }
 
 TEST_F(CorruptionTest, AFlippedByteInMeta) {

@@ -137,7 +137,8 @@ inline privacy::CommitCharge TestCharge(const std::string& learner, uint64_t seq
   privacy::CommitCharge charge;
   charge.learner = learner;
   charge.charge.mechanism = privacy::MechanismKind::kDpSgd;
-  charge.charge.noise_multiplier = charge.charge.sigma_gradient = 2;
+  // A new entry at every fourth commit, which the commits in between extend.
+  charge.charge.noise_multiplier = charge.charge.sigma_gradient = seq / 4 % 2 == 0 ? 2 : 3;
   charge.charge.clip_gradient = 1;
   charge.steps = 1;
   charge.topic = "events";
@@ -217,6 +218,32 @@ class Script {
     uint64_t steps = 0;
     for (const auto& learner : snapshot.learners()) steps += learner.steps;
     ASSERT_EQ(steps, seq);
+    ExpectLedger(snapshot);
+  }
+
+  // The chain is whole, and is that of this commit; also when it is read in pieces.
+  static void ExpectLedger(const Snapshot& snapshot) {
+    std::vector<privacy::LedgerEntry> entries;
+    const auto encoded = snapshot.LedgerEntries(0, ~uint64_t{0});
+    ASSERT_TRUE(encoded) << encoded.error().message;
+    for (const std::string& bytes : *encoded) {
+      auto entry = privacy::LedgerEntry::Decode(bytes);
+      ASSERT_TRUE(entry) << entry.error().message;
+      entries.push_back(*std::move(entry));
+    }
+    const uint64_t length = snapshot.ledger_entries();
+    ASSERT_EQ(entries.size(), length);
+    const Status whole = privacy::VerifyChain(entries, {.epsilons_max = 0});
+    ASSERT_TRUE(whole) << whole.error().message;
+    ASSERT_EQ(entries.empty() ? Digest{} : entries.back().head, snapshot.head());
+    for (uint64_t from :
+         {uint64_t{0}, length / 2, length - std::min<uint64_t>(length, 1), length}) {
+      const auto piece = snapshot.LedgerEntries(from, 2);
+      ASSERT_TRUE(piece) << piece.error().message;
+      ASSERT_EQ(*piece, std::vector<std::string>(
+                            encoded->begin() + static_cast<ptrdiff_t>(from),
+                            encoded->begin() + static_cast<ptrdiff_t>(std::min(from + 2, length))));
+    }
   }
 
   static void ExpectStore(EmbeddingStore& store) {

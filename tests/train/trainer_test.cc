@@ -37,6 +37,9 @@ class EmptySnapshot final : public store::Snapshot {
   const std::vector<privacy::LedgerTotal>& learners() const override { return learners_; }
   const privacy::LedgerTotal& total() const override { return total_; }
   uint64_t ledger_entries() const override { return 0; }
+  Result<std::vector<std::string>> LedgerEntries(uint64_t, uint64_t) const override {
+    return std::vector<std::string>();
+  }
   std::shared_ptr<const store::DenseState> Dense(LearnerIndex) const override { return nullptr; }
   Status Rows(LearnerIndex, std::span<const uint64_t>, std::span<float>) const override {
     return {};

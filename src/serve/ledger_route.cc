@@ -1,0 +1,107 @@
+#include "serve/ledger_route.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <string>
+
+#include "base/text.h"
+
+namespace tacit::serve {
+namespace {
+
+struct Page {
+  uint64_t from = 0, count = kLedgerPageEntries;
+};
+
+Result<uint64_t> Number(std::string_view name, std::string_view text) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{} must be a whole number, not '{}'", name, text.substr(0, 30)));
+  return number;
+}
+
+Result<Page> ParseQuery(std::string_view query) {
+  Page page;
+  while (!query.empty()) {
+    const std::string_view field = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(query.size(), field.size() + 1));
+    const size_t equals = field.find('=');
+    const std::string_view name = field.substr(0, equals);
+    const std::string_view value = equals == field.npos ? "" : field.substr(equals + 1);
+    if (name == "from") {
+      TACIT_ASSIGN(page.from, Number(name, value));
+    } else if (name == "count") {
+      TACIT_ASSIGN(page.count, Number(name, value));
+    } else {
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("unknown parameter '{}' (there are from and count)", name.substr(0, 30)));
+    }
+  }
+  page.count = std::min(page.count, kLedgerPageEntries);
+  return page;
+}
+
+// JSON has no infinity: a budget that is none is null.
+void AppendBudget(double epsilon, double delta, std::string* out) {
+  const std::string number = std::isfinite(epsilon) ? fmt::format("{}", epsilon) : "null";
+  fmt::format_to(std::back_inserter(*out), R"("epsilon":{},"delta":{}}})", number, delta);
+}
+
+void AppendPromises(const std::vector<ScoringModel>& models, std::string* out) {
+  for (const ScoringModel& model : models) {
+    const privacy::Promise& promise = model.promise;
+    *out += &model == &models.front() ? R"({"learner":)" : R"(,{"learner":)";
+    AppendJsonString(promise.learner, out);
+    fmt::format_to(std::back_inserter(*out),
+                   R"(,"unit":"{}","adjacency":"{}","participation":"{}",)",
+                   privacy::Name(promise.unit), privacy::Name(promise.adjacency),
+                   privacy::Name(promise.participation));
+    AppendBudget(promise.epsilon, promise.delta, out);
+  }
+}
+
+void AppendEntries(const std::vector<std::string>& entries, std::string* out) {
+  const size_t begin = out->size();
+  for (const std::string& entry : entries) {
+    if (out->size() != begin && out->size() - begin + 2 * entry.size() > kLedgerPageBytes) return;
+    *out += out->size() == begin ? "\"" : ",\"";
+    *out += ToHex({reinterpret_cast<const uint8_t*>(entry.data()), entry.size()});
+    *out += '"';
+  }
+}
+
+}  // namespace
+
+void AnswerLedger(const store::Snapshot& snapshot, const std::vector<ScoringModel>& models,
+                  const std::optional<privacy::TotalBudget>& total_budget, std::string_view query,
+                  Reply* reply) {
+  const Result<Page> page = ParseQuery(query);
+  if (!page) return SetError(400, page.error().message, reply);
+  const auto entries = snapshot.LedgerEntries(page->from, page->count);
+  if (!entries) return SetError(500, entries.error().message, reply);
+  std::string& out = reply->body;
+  out = fmt::format(R"({{"head":"sha256:{}","version":{},"lineage":)", ToHex(snapshot.head()),
+                    snapshot.version().value);
+  AppendJsonString(snapshot.lineage(), &out);
+  out += R"(,"promises":[)";
+  AppendPromises(models, &out);
+  out += R"(],"total_budget":)";
+  if (total_budget) {
+    out += '{';
+    AppendBudget(total_budget->epsilon, total_budget->delta, &out);
+  } else {
+    out += "null";
+  }
+  fmt::format_to(std::back_inserter(out), R"(,"length":{},"from":{},"entries":[)",
+                 snapshot.ledger_entries(), page->from);
+  AppendEntries(*entries, &out);
+  out += "]}\n";
+}
+
+}  // namespace tacit::serve

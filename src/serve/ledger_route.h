@@ -1,0 +1,25 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "privacy/ledger.h"
+#include "serve/http.h"
+#include "serve/scorer.h"
+#include "store/snapshot.h"
+
+namespace tacit::serve {
+
+// Entries in one answer of GET /v1/ledger, at most; fewer where they would be longer than
+// kLedgerPageBytes.
+inline constexpr uint64_t kLedgerPageEntries = 4096;
+inline constexpr size_t kLedgerPageBytes = size_t{4} << 20;
+
+// GET /v1/ledger?from=INDEX&count=N: the chain as of the snapshot, in the encoded form of which it
+// is the hash, and what was promised. README.md has the form.
+void AnswerLedger(const store::Snapshot& snapshot, const std::vector<ScoringModel>& models,
+                  const std::optional<privacy::TotalBudget>& total_budget, std::string_view query,
+                  Reply* reply);
+
+}  // namespace tacit::serve
