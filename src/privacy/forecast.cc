@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace tacit::privacy {
 namespace {
@@ -11,12 +12,6 @@ constexpr double kHorizonMs = 100 * 365.25 * kDayMs;
 // A history shorter than this says nothing about days to come.
 constexpr int64_t kLeastHistoryMs = 1000;
 constexpr uint64_t kLeastSteps = 10;
-
-uint64_t CountOf(const Spending& spending) {
-  uint64_t count = 0;
-  for (const Spending::Sampled& s : spending.sampled) count += s.count;
-  return count;
-}
 
 // What one composition has over another, part by part; of neither less than nothing.
 Spending Difference(const Spending& more, const Spending& less) {
@@ -72,24 +67,54 @@ void Growth::Observe(const std::vector<const LedgerEntry*>& own) {
     gains_ = static_cast<double>(steps);
     return;
   }
-  // A step on records used before begins a run of its own, unless steps are sampled. What is
-  // charged for the first time is no use again.
-  for (size_t i = 1; i < own.size(); ++i) {
-    const Spending gain = Difference(own[i]->worst, own[i - 1]->worst);
-    const bool charged_before = std::any_of(own.begin(), own.begin() + static_cast<ptrdiff_t>(i),
-                                            [&](auto* e) { return e->charge == own[i]->charge; });
-    if (gain.empty() || !charged_before) continue;
-    ++gains_;
-    gained_.Add(gain);
-    last_gain_ms_ = own[i]->first_time_ms;
-  }
+  ObservePasses(own);
   if (gains_ > 0) {
     kind_ = enough && last_gain_ms_ > begin_ms_ ? Kind::kByPass : Kind::kTooLittle;
-  } else if (sampled_steps > 0 && CountOf(now_) >= sampled_steps) {
+  } else if (sampled_steps > 0 && now_.SampledSteps() >= sampled_steps) {
     kind_ = Kind::kTooLittle;  // still the first period: every step was on the same records
   } else {
     kind_ = Kind::kConstant;
   }
+}
+
+// A step on records used before begins an entry of its own, unless the one before it did so too: a
+// sampled period's steps are all on the same records. What is charged for the first time is no use
+// again.
+void Growth::ObservePasses(const std::vector<const LedgerEntry*>& own) {
+  struct Setting {
+    const Charge* charge;
+    Spending first, latest;  // cost of the first pass, and of the one under way
+    bool growing = true;     // at its last entry
+    bool again = false;      // whether a pass behind the first has begun
+  };
+  std::vector<Setting> settings;
+  Spending before;
+  for (const LedgerEntry* entry : own) {
+    const Spending gain = Difference(entry->worst, std::exchange(before, entry->worst));
+    const bool growing = gain.SampledSteps() == entry->steps;
+    auto setting = std::find_if(settings.begin(), settings.end(),
+                                [&](const Setting& s) { return *s.charge == entry->charge; });
+    pending_ = {};
+    if (setting == settings.end()) {
+      settings.push_back({&entry->charge, gain, gain, growing});
+      continue;
+    }
+    if (!gain.empty() && !setting->growing) {
+      ++gains_;
+      last_gain_ms_ = entry->first_time_ms;
+      setting->again = true;
+      setting->latest = {};
+    }
+    setting->growing = growing;
+    setting->latest.Add(gain);
+    if (setting->again) {
+      gained_.Add(gain);
+      if (growing) pending_ = Difference(setting->first, setting->latest);
+    } else {
+      setting->first.Add(gain);
+    }
+  }
+  gained_.Add(pending_);
 }
 
 Spending Growth::AfterOneMore() const {
@@ -109,8 +134,30 @@ Spending Growth::At(double time_ms) const {
     share = std::floor((time_ms - (last + each > end ? last : end)) / each) / gains_;
   }
   Spending then = now_;
+  if (time_ms > static_cast<double>(end_ms_)) then.Add(pending_);
   if (share > 0) then.Add(Scaled(gained_, share));
   return then;
+}
+
+std::optional<Spending> MostEver(std::span<const LedgerEntry> entries, std::string_view learner,
+                                 const UseLimits& limits) {
+  Spending most, now;
+  std::vector<const Charge*> charges;  // a record may be in so many steps of each
+  for (const LedgerEntry& entry : entries) {
+    if (entry.learner != learner) continue;
+    if (entry.unit == Unit::kUser || !entry.worst.bounded()) return std::nullopt;
+    now = entry.worst;
+    const Charge& charge = entry.charge;
+    if (std::any_of(charges.begin(), charges.end(), [&](auto* c) { return *c == charge; }))
+      continue;
+    charges.push_back(&charge);
+    const bool release = charge.mechanism == MechanismKind::kVocabulary;
+    most.Add(Spending::Of(charge, release ? limits.releases : limits.steps));
+  }
+  if (charges.empty()) return std::nullopt;
+  // It was not always so: what has been spent may be that of another configuration.
+  if (!most.Covers(now)) most.Add(now);
+  return most;
 }
 
 namespace {
@@ -149,7 +196,8 @@ double CrossingAfter(std::span<const Growth> growths, const TotalBudget& budget,
 
 }  // namespace
 
-Forecast Foretell(std::span<const Growth> growths, const TotalBudget& budget) {
+Forecast Foretell(std::span<const Growth> growths, const TotalBudget& budget,
+                  const std::optional<Spending>& most) {
   Forecast forecast{.budget = budget.epsilon, .delta = budget.delta};
   bool grows = false, too_little = false, nothing = true, unbounded = false;
   for (const Growth& growth : growths) {
@@ -165,11 +213,14 @@ Forecast Foretell(std::span<const Growth> growths, const TotalBudget& budget) {
   }
   const double from = static_cast<double>(forecast.end_ms);
   forecast.epsilon = EpsilonAt(growths, from, budget.delta);
+  if (most) forecast.most = EpsilonMeter().Bounds(*most, Delta(budget.delta)).upper;
   using Kind = Forecast::Kind;
   if (unbounded || !std::isfinite(budget.epsilon) || !(budget.epsilon > 0)) {
     forecast.kind = Kind::kNoBudget;
   } else if (nothing) {
     forecast.kind = Kind::kNothingSpent;
+  } else if (most && forecast.most <= budget.epsilon) {
+    forecast.kind = Kind::kBounded;
   } else if (!MayStep(growths, budget)) {
     forecast.kind = Kind::kExhausted;
   } else if (too_little) {

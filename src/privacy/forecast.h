@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,7 @@ class Growth {
   enum class Kind {
     kNothing,    // nothing has been charged yet
     kTooLittle,  // not enough of a history to go by
-    kConstant,   // it does not grow: no record was used again
+    kConstant,   // it does not grow: no record has been used again so far
     kByStep,     // with every step (a user may be in each)
     kByPass,     // each time that records are used again
     kUnbounded,  // nothing is promised
@@ -39,26 +40,39 @@ class Growth {
 
  private:
   void Observe(const std::vector<const LedgerEntry*>& own);
+  void ObservePasses(const std::vector<const LedgerEntry*>& own);
 
   Kind kind_ = Kind::kNothing;
   Spending now_, gained_;
+  Spending pending_;  // what the pass under way is yet to cost, if it costs what the first one did
   int64_t begin_ms_ = 0, end_ms_ = 0;
   double gains_ = 0;          // in so many equal parts: steps, or passes behind the first
   int64_t last_gain_ms_ = 0;  // of passes
 };
+
+// What the worst unit of an event-level learner can ever come to, if its configuration stays as it
+// is and lets no record be in more than so many of its steps, and of its releases beside them.
+// Nothing where that cannot be said: before the first step, or where a unit is a user.
+struct UseLimits {
+  uint64_t steps = 0, releases = 0;
+};
+std::optional<Spending> MostEver(std::span<const LedgerEntry> entries, std::string_view learner,
+                                 const UseLimits& limits);
 
 struct Forecast {
   enum class Kind {
     kNoBudget,  // nothing was promised
     kNothingSpent,
     kTooLittleHistory,
-    kConstant,   // however long the stream runs, unless records are used again
+    kConstant,   // so far; until records are used again
+    kBounded,    // MostEver is within the budget
     kExhausted,  // there is no room for what comes next
     kRunsOut,
     kBeyondHorizon,  // not within a hundred years
   };
   Kind kind = Kind::kNoBudget;
   double epsilon = 0;  // now, upper bound
+  double most = 0;     // of MostEver; 0: not known
   double budget = 0;
   double delta = 0;
   int64_t begin_ms = 0, end_ms = 0;  // of the history this is from
@@ -67,6 +81,8 @@ struct Forecast {
 
 // Of one learner alone, and of several on one stream: their spendings are added as if one record
 // had been the worst of each, which bounds the total from above, so that the day may come later.
-Forecast Foretell(std::span<const Growth> growths, const TotalBudget& budget);
+// `most`: MostEver of the learner, or of all of them added up.
+Forecast Foretell(std::span<const Growth> growths, const TotalBudget& budget,
+                  const std::optional<Spending>& most = std::nullopt);
 
 }  // namespace tacit::privacy

@@ -31,11 +31,11 @@ auto RunKey(const LedgerEntry& e) {
 }
 
 // Steps on fresh records cost the worst unit nothing more: they are told apart from those on
-// records used before. Sampled steps come back to the records of their period, and every user may
-// be in every step: those always cost more.
-bool SameRun(const LedgerEntry& a, const LedgerEntry& b) {
-  return RunKey(a) == RunKey(b) &&
-         (a.worst == b.worst || !b.worst.sampled.empty() || b.unit == Unit::kUser);
+// records used before. Sampled steps come back to the records of their period, so the first
+// period's all cost more (`growing`), those of fresh periods nothing, and once they cost more again
+// records are used again. Every user may be in every step: those always cost more.
+bool SameRun(const LedgerEntry& a, const LedgerEntry& b, bool growing) {
+  return RunKey(a) == RunKey(b) && (a.worst == b.worst || growing || b.unit == Unit::kUser);
 }
 
 Use UseOf(const CommitCharge& charge) {
@@ -152,7 +152,7 @@ double Ledger::EpsilonAfter(std::span<const CommitCharge> charges) const {
 
 bool Ledger::MayExtend(const Account& account, const LedgerEntry& next) const {
   const uint64_t last = account.last_entry;
-  if (last == Account::kNoEntry || !SameRun(entries_[last], next)) return false;
+  if (last == Account::kNoEntry || !SameRun(entries_[last], next, account.growing)) return false;
   if (entries_.size() - last > accounts_.size()) return false;
   for (uint64_t i = last + 1; i < entries_.size(); ++i)
     if (accounts_.find(entries_[i].learner)->second.last_entry != i) return false;
@@ -175,6 +175,7 @@ uint64_t Ledger::Book(CommitSeq commit, const CommitCharge& charge, const Digest
                       std::string_view code_version) {
   Account& account = accounts_.find(charge.learner)->second;
   auto [worst, epsilon] = account.WorstAfter({&charge, 1});
+  const uint64_t gained = worst.SampledSteps() - account.worst.SampledSteps();
   LedgerEntry next = EntryOf(account, charge);
   next.worst = worst;
   next.code_version = code_version;
@@ -186,6 +187,7 @@ uint64_t Ledger::Book(CommitSeq commit, const CommitCharge& charge, const Digest
     entries_.push_back(std::move(next));
   }
   LedgerEntry& entry = entries_[account.last_entry];
+  account.growing = (entry.steps == 0 || account.growing) && gained == charge.steps;
   entry.steps += charge.steps;
   entry.last_commit = commit.value;
   entry.last_time_ms = last_time_ms_;
@@ -288,8 +290,14 @@ double Ledger::TotalAfter(std::span<const CommitCharge> charges, std::optional<D
 void Ledger::Derive() {
   events_ = {};
   for (const auto& [name, account] : accounts_) events_.AddAll(account.coverage);
-  for (const LedgerEntry& entry : entries_)
+  std::map<std::string_view, uint64_t> sampled_steps;  // of each learner's worst unit
+  for (const LedgerEntry& entry : entries_) {
     last_time_ms_ = std::max(last_time_ms_, entry.last_time_ms);
+    uint64_t& before = sampled_steps[entry.learner];
+    const uint64_t after = entry.worst.SampledSteps();
+    accounts_.find(entry.learner)->second.growing = after - before == entry.steps;
+    before = after;
+  }
 }
 
 }  // namespace tacit::privacy

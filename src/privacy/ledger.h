@@ -146,6 +146,7 @@ class Ledger {
     double epsilon = 0;  // at that
     uint64_t steps = 0;
     uint64_t last_entry = kNoEntry;
+    bool growing = false;  // whether each sampled step of the last entry cost the worst unit more
     mutable EpsilonMeter meter;
 
     // What the worst unit would have spent, and the epsilon of it.

@@ -37,6 +37,11 @@ struct Spending {
   // Whether the epsilon of it is in closed form.
   bool gaussian() const { return (rho == 0 && sampled.empty()) || !bounded(); }
   void Add(const Spending& other);
+  uint64_t SampledSteps() const {
+    uint64_t steps = 0;
+    for (const Sampled& s : sampled) steps += s.count;
+    return steps;
+  }
   // Whether this is at least as much of everything.
   bool Covers(const Spending& other) const;
   friend bool operator==(const Spending&, const Spending&) = default;

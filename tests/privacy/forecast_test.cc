@@ -96,6 +96,73 @@ TEST_F(ForecastTest, PassesOverTheSameRecordsRunOutAtTheBeginningOfOne) {
   EXPECT_NEAR(static_cast<double>(forecast.runs_out_ms - kStart) / kDay, 20, 0.01);
 }
 
+// Periods of 20 steps, three of them a day apart, then the same three again and again.
+TEST_F(ForecastTest, PassesOverSampledPeriodsRunOutAtTheBeginningOfOne) {
+  Declare("ctr", Unit::kEvent, ParticipationMode::kPoisson);
+  const auto period = [&](int day, int from = 0, int to = 20) {
+    const uint64_t begin = 100 * static_cast<uint64_t>(day % 3);
+    for (int i = from; i < to; ++i) Step("ctr", day + 0.001 * i, begin, begin + 100, 1, 0.1);
+  };
+  const auto epsilon = [](uint64_t steps) {
+    return PldUpperEpsilon(Event::PoissonGaussian(1, 0.1), steps, Adjacency::kAddRemove,
+                           Delta(1e-6))
+        .value();
+  };
+  const double room = epsilon(105);  // for five passes, not for the sixth
+  for (int day = 0; day < 3; ++day) period(day);
+  EXPECT_EQ(ledger.entries().size(), 1u);
+  EXPECT_EQ(Of("ctr", room).kind, Forecast::Kind::kConstant);
+  for (int day = 3; day < 6; ++day) period(day);
+  EXPECT_EQ(ledger.entries().size(), 2u);  // the second pass has its own
+  period(6, 0, 5);                         // the third has just begun, and costs 20 all the same
+  EXPECT_EQ(ledger.entries().size(), 3u);
+  const Forecast begun = Of("ctr", room);
+  period(6, 5);
+  period(7);
+  const Forecast forecast = Of("ctr", room);
+  for (const Forecast& f : {begun, forecast}) {
+    ASSERT_EQ(f.kind, Forecast::Kind::kRunsOut);
+    EXPECT_NEAR(static_cast<double>(f.runs_out_ms - kStart) / kDay, 15, 0.05);
+  }
+}
+
+TEST_F(ForecastTest, ARestoredLedgerTellsPassesApartAsBefore) {
+  Declare("ctr", Unit::kEvent, ParticipationMode::kPoisson);
+  for (int i = 0; i < 30; ++i) {
+    Step("ctr", i, i < 20 ? 0 : 10, i < 20 ? 10 : 20, 1, 0.1);
+    auto restored = Ledger::Restore(ledger.entries(), ledger.EncodeState());
+    ASSERT_TRUE(restored) << restored.error().message;
+    ledger = *std::move(restored);
+  }
+  EXPECT_EQ(ledger.entries().size(), 1u);
+  Step("ctr", 30, 0, 10, 1, 0.1);
+  Step("ctr", 31, 0, 10, 1, 0.1);
+  EXPECT_EQ(ledger.entries().size(), 2u);
+  EXPECT_EQ(ledger.entries()[1].steps, 2u);
+}
+
+TEST_F(ForecastTest, WhatTheConfigurationLimitsIsBounded) {
+  Declare("ctr", Unit::kEvent, ParticipationMode::kOnce);
+  EXPECT_FALSE(MostEver(ledger.entries(), "ctr", {.steps = 3}));
+  for (int i = 0; i < 20; ++i) Step("ctr", i, 10 * (i % 10), 10 * (i % 10) + 10);
+  const auto bounded = [&](uint64_t steps, double epsilon) {
+    const Growth growth = Growth::Of(ledger.entries(), "ctr");
+    return Foretell({&growth, 1}, {.epsilon = epsilon, .delta = 1e-6},
+                    MostEver(ledger.entries(), "ctr", {.steps = steps}));
+  };
+  const auto epsilon = [](int passes) {
+    return GaussianEpsilon(std::sqrt(passes * 0.25), Delta(1e-6)).value;
+  };
+  EXPECT_EQ(bounded(3, epsilon(3) + 1e-9).kind, Forecast::Kind::kBounded);
+  EXPECT_NEAR(bounded(3, 9).most, epsilon(3), 1e-9);
+  EXPECT_EQ(bounded(4, epsilon(3) + 1e-9).kind, Forecast::Kind::kRunsOut);
+  // Two passes are behind it: one allowed from now on is one more.
+  EXPECT_NEAR(bounded(1, 9).most, epsilon(3), 1e-9);
+  Declare("next", Unit::kUser, ParticipationMode::kOnce);
+  Step("next", 21, 0, 10);
+  EXPECT_FALSE(MostEver(ledger.entries(), "next", {.steps = 3}));
+}
+
 TEST_F(ForecastTest, AReleaseBesideTheStepsIsNoGrowth) {
   Declare("next", Unit::kEvent, ParticipationMode::kOnce);
   for (int period = 0; period < 12; ++period) {
