@@ -5,8 +5,8 @@
 #include <boost/json.hpp>
 #include <cmath>
 
+#include "e2e/service.h"
 #include "privacy/gaussian.h"
-#include "support/small_run.h"
 
 namespace tacit {
 namespace {
@@ -84,7 +84,7 @@ TEST_F(LedgerCommandsTest, ForecastOfOnceNeverRunsOut) {
   const json::object& learner = forecast.at("learners").at(0).as_object();
   EXPECT_EQ(learner.at("learner"), "ctr");
   EXPECT_EQ(learner.at("forecast"), "constant");
-  EXPECT_EQ(learner.at("budget"), 8);
+  EXPECT_EQ(learner.at("budget").to_number<double>(), 8);
   EXPECT_TRUE(learner.at("runs_out").is_null());
   EXPECT_EQ(forecast.at("total").at("forecast"), "no_budget");
   const json::object lower = Json({"forecast", "--epsilon", "7"});
@@ -100,6 +100,64 @@ TEST_F(LedgerCommandsTest, ForecastOfASecondOfHistorySaysItIsTooLittle) {
   Train(run);
   EXPECT_EQ(Json({"forecast", "--epsilon", "20"}).at("learners").at(0).at("forecast"),
             "too_little_history");
+}
+
+// The configuration bounds what a record can come to; a sampled second pass is seen in the history.
+TEST_F(LedgerCommandsTest, ForecastGoesByTheConfigurationsLimits) {
+  test::SmallRun run;
+  run.passes = 2;
+  run.participation =
+      "{mode: poisson, batch: 150, sampling_rate: 0.05, steps_per_period: 10, period: 1000}";
+  Train(run);
+  const json::object exported = Json({"export"});
+  EXPECT_EQ(exported.at("learners").at(0).at("event").at("count"), 20);
+  EXPECT_EQ(Json({"show"}).at("entries"), 2) << "an entry for each pass";
+  EXPECT_EQ(Json({"forecast"}).at("learners").at(0).at("forecast"), "too_little_history");
+  const json::object bounded = Json({"forecast", "--config", dir_ / "store.yaml"});
+  const json::object& learner = bounded.at("learners").at(0).as_object();
+  EXPECT_EQ(learner.at("forecast"), "bounded");
+  EXPECT_NEAR(learner.at("most").to_number<double>(), learner.at("epsilon").to_number<double>(),
+              0.01);
+  // With a third pass there would be no room.
+  run.passes = 3;
+  run.privacy =
+      "{unit: event, epsilon: " + json::serialize(learner.at("epsilon")) + ", delta: 1.0e-6}";
+  run.WriteConfig(dir_);
+  EXPECT_NE(Json({"forecast", "--config", dir_ / "store.yaml"}).at("learners").at(0).at("forecast"),
+            "bounded");
+}
+
+TEST_F(LedgerCommandsTest, ARunningDaemonIsAskedAndNotBelieved) {
+  test::WriteSmallLog(dir_, 1, 3000, 4);
+  test::SmallRun run;
+  run.more = "budget: {epsilon: 9, delta: 1.0e-6}\n";
+  test::Service service(dir_, run, {"--set", "serve.operator_listen=unix:" + (dir_ / "operator")});
+  ASSERT_TRUE(service.WaitForSteps(12)) << service.process().Err();
+  const std::string url = "unix:" + (dir_ / "operator");
+  const auto ask = [&](std::vector<std::string> arguments) {
+    std::vector<std::string> command{TACIT, "ledger"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return test::Run(command);
+  };
+  const auto both = [&](const std::string& command) {
+    const Ended there = ask({command, "--url", url, "--json"});
+    EXPECT_EQ(there.exit_code, 0) << there.err;
+    EXPECT_EQ(json::parse(there.out), json::value(Json({command}))) << command;
+    return json::parse(there.out).as_object();
+  };
+  EXPECT_EQ(both("verify").at("valid"), true);
+  EXPECT_EQ(both("export").at("learners").at(0).at("steps"), 12);
+  EXPECT_EQ(both("forecast").at("total").at("budget").to_number<double>(), 9);
+  const json::value shown = json::parse(ask({"show", "--url", url, "--json"}).out);
+  const json::object stored = Json({"show"});
+  for (const json::value& show : {shown, json::value(stored)}) {
+    EXPECT_EQ(show.at("total").at("budget").at("epsilon").to_number<double>(), 9);
+    EXPECT_EQ(show.at("learners").at(0).at("budget").at("epsilon").to_number<double>(), 8);
+  }
+  const Ended refused = ask({"verify", "--url", service.url()});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("serve.operator_listen"));
+  EXPECT_EQ(ask({"verify", "--url", url, "--witness", "x"}).exit_code, 2);
 }
 
 TEST_F(LedgerCommandsTest, TheirHelpHasExamples) {

@@ -37,6 +37,7 @@ Result<std::vector<BenchRow>> BenchStep();      // the private step, alone
 Result<std::vector<BenchRow>> BenchTraining();  // steps with commits through a real store
 Result<std::vector<BenchRow>> BenchNoise();
 Result<std::vector<BenchRow>> BenchDecode();
+Result<std::vector<BenchRow>> BenchAccountants(const BenchRequest& request);
 Result<std::vector<BenchRow>> BenchVocabulary(const BenchRequest& request);  // paper 003, table 4
 
 }  // namespace tacit::app

@@ -52,6 +52,8 @@ std::vector<Bench> AllBenches() {
           {"training", "steps with commits through a store, on two cores", always(BenchTraining)},
           {"vocabulary", "dense DP-SGD and AdaFEST against the size of the vocabulary",
            BenchVocabulary},
+          {"accountant", "questions about privacy: epsilons, calibration, a long ledger",
+           BenchAccountants},
           {"noise", "Gaussian noise into memory, in floats and on a grid", always(BenchNoise)},
           {"decode", "Criteo lines to columnar batches, and making them", always(BenchDecode)}};
 }

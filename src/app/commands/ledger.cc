@@ -7,6 +7,7 @@
 
 #include "app/assembly.h"
 #include "app/commands/ask_daemon.h"
+#include "app/commands/ledger_copy.h"
 #include "app/exit_code.h"
 #include "base/text.h"
 
@@ -27,11 +28,10 @@ Result<store::ReadOnlyStore> OpenLedger(const LedgerOptions& options) {
                              {});
 }
 
-std::string HeadName(const store::ReadOnlyStore& store) {
-  return "sha256:" + ToHex(store.snapshot->head());
-}
+namespace {
 
-Result<json::object> FetchLedger(const std::string& url) {
+// What a daemon answers to GET /v1/privacy.
+Result<json::object> FetchPrivacy(const std::string& url) {
   TACIT_ASSIGN(const serve::Response response, AskDaemon(url, "/v1/privacy", "GET", ""));
   json::error_code error;
   json::value value = json::parse(response.body, error);
@@ -41,23 +41,32 @@ Result<json::object> FetchLedger(const std::string& url) {
   return std::move(value.get_object());
 }
 
-namespace {
+json::object LearnerJson(const privacy::LedgerTotal& total,
+                         const privacy::Ledger::Promises& promises) {
+  json::object learner{{"learner", total.learner},
+                       {"unit", privacy::Name(total.unit)},
+                       {"epsilon", EpsilonJson(total.epsilon)},
+                       {"delta", total.delta},
+                       {"steps", total.steps}};
+  for (const privacy::Promise& promise : promises.learners)
+    if (promise.learner == total.learner)
+      learner["budget"] = json::object{{"epsilon", EpsilonJson(promise.epsilon)}};
+  return learner;
+}
 
 json::object LedgerJson(const store::ReadOnlyStore& store) {
   json::array learners;
-  for (const privacy::LedgerTotal& l : store.snapshot->learners())
-    learners.push_back(json::object{{"learner", l.learner},
-                                    {"unit", privacy::Name(l.unit)},
-                                    {"epsilon", EpsilonJson(l.epsilon)},
-                                    {"delta", l.delta},
-                                    {"steps", l.steps}});
-  const privacy::LedgerTotal& total = store.snapshot->total();
+  for (const privacy::LedgerTotal& total : store.snapshot->learners())
+    learners.push_back(LearnerJson(total, store.promises));
+  json::object total{{"unit", privacy::Name(store.snapshot->total().unit)},
+                     {"epsilon", EpsilonJson(store.snapshot->total().epsilon)},
+                     {"delta", store.snapshot->total().delta}};
+  if (const auto& budget = store.promises.total)
+    total["budget"] = json::object{{"epsilon", budget->epsilon}, {"delta", budget->delta}};
   return {{"learners", std::move(learners)},
-          {"total", json::object{{"unit", privacy::Name(total.unit)},
-                                 {"epsilon", EpsilonJson(total.epsilon)},
-                                 {"delta", total.delta}}},
+          {"total", std::move(total)},
           {"entries", store.snapshot->ledger_entries()},
-          {"head", HeadName(store)},
+          {"head", "sha256:" + ToHex(store.snapshot->head())},
           {"version", store.snapshot->version().value},
           {"lineage", store.snapshot->lineage()}};
 }
@@ -70,12 +79,19 @@ std::string EntriesText(uint64_t entries) {
   return fmt::format("{} {}", entries, entries == 1 ? "entry" : "entries");
 }
 
+// "8", or "-" where no budget was promised.
+std::string BudgetText(const json::object& row) {
+  const json::value* budget = row.if_contains("budget");
+  return budget == nullptr ? "-" : NumberOr(budget->at("epsilon"), "-");
+}
+
 void PrintTable(const json::object& ledger) {
-  fmt::print("{:<20} {:<6} {:>12} {:>10} {:>10}\n", "learner", "unit", "epsilon", "delta", "steps");
+  constexpr const char* kForm = "{:<20} {:<6} {:>12} {:>10} {:>10} {:>10}\n";
+  fmt::print(fmt::runtime(kForm), "learner", "unit", "epsilon", "budget", "delta", "steps");
   const auto print = [](std::string_view name, const json::object& row, const std::string& steps) {
-    fmt::print("{:<20} {:<6} {:>12} {:>10} {:>10}\n", name,
-               std::string_view(row.at("unit").as_string()),
-               NumberOr(row.at("epsilon"), "unbounded"), NumberOr(row.at("delta"), "-"), steps);
+    fmt::print(fmt::runtime(kForm), name, std::string_view(row.at("unit").as_string()),
+               NumberOr(row.at("epsilon"), "unbounded"), BudgetText(row),
+               NumberOr(row.at("delta"), "-"), steps);
   };
   for (const json::value& learner : ledger.at("learners").as_array()) {
     const json::object& row = learner.as_object();
@@ -89,7 +105,7 @@ void PrintTable(const json::object& ledger) {
 Result<int> Show(const LedgerOptions& options) {
   json::object ledger;
   if (!options.url.empty()) {
-    TACIT_ASSIGN(ledger, FetchLedger(options.url));
+    TACIT_ASSIGN(ledger, FetchPrivacy(options.url));
   } else {
     TACIT_ASSIGN(const store::ReadOnlyStore store, OpenLedger(options));
     ledger = LedgerJson(store);
@@ -107,25 +123,21 @@ Result<int> Show(const LedgerOptions& options) {
 }
 
 Result<int> Verify(const LedgerOptions& options) {
-  TACIT_ASSIGN(const store::ReadOnlyStore store, OpenLedger(options));
+  TACIT_ASSIGN(const LedgerCopy ledger, CopyLedger(options));
   constexpr uint64_t kSampledEpsilons = 1000;
-  TACIT_RETURN_IF_ERROR(privacy::VerifyChain(
-      store.entries, {.epsilons_max = options.full ? ~uint64_t{0} : kSampledEpsilons}));
-  const Digest& head = store.snapshot->head();
-  if (!store.entries.empty() && store.entries.back().head != head)
-    return Fail(ErrorCode::kCorruption,
-                "the chain is whole but does not end at the head the store has committed");
+  const uint64_t epsilons = options.full ? ~uint64_t{0} : kSampledEpsilons;
+  TACIT_RETURN_IF_ERROR(privacy::VerifyChain(ledger.entries, {.epsilons_max = epsilons}));
+  const size_t entries = ledger.entries.size();
   if (options.json) {
-    fmt::print("{}\n", json::serialize(json::object{{"valid", true},
-                                                    {"entries", store.entries.size()},
-                                                    {"head", "sha256:" + ToHex(head)}}));
+    fmt::print("{}\n", json::serialize(json::object{
+                           {"valid", true}, {"entries", entries}, {"head", ledger.HeadName()}}));
+  } else if (entries == 0) {
+    fmt::print("nothing has been charged yet: there is no entry to verify\n");
   } else {
-    const uint64_t epsilons = options.full
-                                  ? store.entries.size()
-                                  : std::min<uint64_t>(store.entries.size(), kSampledEpsilons);
-    fmt::print(
-        "{}: every link and head recomputed and right, and so is epsilon in {}; head sha256:{}\n",
-        EntriesText(store.entries.size()), epsilons, ToHex(head));
+    fmt::print("{}: links and heads are right; epsilon recomputed {}, and right; head {}\n",
+               EntriesText(entries),
+               entries <= epsilons ? "for each" : fmt::format("for {} of them", epsilons),
+               ledger.HeadName());
   }
   return int{kExitDone};
 }
@@ -133,15 +145,18 @@ Result<int> Verify(const LedgerOptions& options) {
 }  // namespace
 
 void AddLedgerPlace(CLI::App* command, const std::shared_ptr<LedgerOptions>& options,
-                    bool with_url) {
+                    const std::string& listener) {
   auto* where = command->add_option_group("where");
   where->add_option("--store", options->store, "Store directory");
   where->add_option("--checkpoint", options->checkpoint, "Checkpoint directory");
-  if (with_url)
-    where->add_option("--url", options->url, "A running daemon: http://HOST:PORT or unix:/PATH");
+  auto* url = where->add_option(
+      "--url", options->url,
+      fmt::format("A running daemon, {}: http://HOST:PORT or unix:/PATH", listener));
   where->require_option(1);
-  command->add_option("--witness", options->witness,
-                      "Witness file (default: the store's name + .witness, where there is one)");
+  command
+      ->add_option("--witness", options->witness,
+                   "Witness file (default: the store's name + .witness, where there is one)")
+      ->excludes(url);
   command->add_flag("--json", options->json, "Print JSON");
 }
 
@@ -151,16 +166,19 @@ void AddLedger(CLI::App& cli, Action* chosen) {
   auto options = std::make_shared<LedgerOptions>();
 
   auto* show = command->add_subcommand("show", "Epsilon per learner and in total");
-  AddLedgerPlace(show, options, true);
+  AddLedgerPlace(show, options, "any of its listeners");
   show->footer(
       "Examples:\n  tacit ledger show --store demo-data/store\n  tacit ledger show --url "
       "http://127.0.0.1:8980 --json");
   show->callback([options, chosen] { *chosen = [options] { return Show(*options); }; });
 
   auto* verify = command->add_subcommand("verify", "Recompute the chain and its epsilons");
-  AddLedgerPlace(verify, options, false);
+  AddLedgerPlace(verify, options, kOperatorListener);
   verify->add_flag("--full", options->full, "Recompute every epsilon, not 1,000 of them");
-  verify->footer("Example:\n  tacit ledger verify --store demo-data/store");
+  verify->footer(
+      "From the entries alone; a daemon asked with --url is believed nothing else.\n"
+      "Examples:\n  tacit ledger verify --store demo-data/store\n  tacit ledger verify --url "
+      "unix:/run/tacit/operator --full");
   verify->callback([options, chosen] { *chosen = [options] { return Verify(*options); }; });
 
   AddLedgerExport(command, chosen);

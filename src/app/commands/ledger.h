@@ -16,18 +16,15 @@ struct LedgerOptions {
   bool json = false, full = false;
 };
 
-// --store or --checkpoint, and --url where a running daemon can answer.
+// --store, --checkpoint or --url. `listener` says which of the daemon's it has to be.
 void AddLedgerPlace(CLI::App* command, const std::shared_ptr<LedgerOptions>& options,
-                    bool with_url);
+                    const std::string& listener);
+inline constexpr const char* kOperatorListener = "its serve.operator_listen";
 // REQUIRES a store or a checkpoint.
 Result<store::ReadOnlyStore> OpenLedger(const LedgerOptions& options);
-// What a daemon answers to GET /v1/privacy.
-Result<boost::json::object> FetchLedger(const std::string& url);
 
 // JSON knows no infinity: a bound that is not there is null.
 boost::json::value EpsilonJson(double epsilon);
-// "sha256:..."
-std::string HeadName(const store::ReadOnlyStore& store);
 
 void AddLedgerExport(CLI::App* ledger, Action* chosen);
 void AddLedgerForecast(CLI::App* ledger, Action* chosen);

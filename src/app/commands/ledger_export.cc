@@ -5,6 +5,7 @@
 
 #include "app/commands/dp_event.h"
 #include "app/commands/ledger.h"
+#include "app/commands/ledger_copy.h"
 #include "app/exit_code.h"
 
 namespace tacit::app {
@@ -30,12 +31,12 @@ json::object LearnerJson(const privacy::LedgerTotal& total, const privacy::Ledge
   return learner;
 }
 
-Result<json::object> ExportJson(const store::ReadOnlyStore& store, const std::string& wanted) {
+Result<json::object> ExportJson(const LedgerCopy& ledger, const std::string& wanted) {
   std::map<std::string_view, const privacy::LedgerEntry*> last;
-  for (const privacy::LedgerEntry& entry : store.entries) last[entry.learner] = &entry;
+  for (const privacy::LedgerEntry& entry : ledger.entries) last[entry.learner] = &entry;
   json::array learners;
   std::string known;
-  for (const privacy::LedgerTotal& total : store.snapshot->learners()) {
+  for (const privacy::LedgerTotal& total : ledger.Learners()) {
     known += (known.empty() ? "'" : ", '") + total.learner + "'";
     if (wanted.empty() || total.learner == wanted)
       learners.push_back(LearnerJson(total, last[total.learner]));
@@ -44,12 +45,12 @@ Result<json::object> ExportJson(const store::ReadOnlyStore& store, const std::st
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("the ledger has no learner '{}' (it has {})", wanted,
                             known.empty() ? "none" : known));
-  return json::object{{"learners", std::move(learners)}, {"head", HeadName(store)}};
+  return json::object{{"learners", std::move(learners)}, {"head", ledger.HeadName()}};
 }
 
 Result<int> Export(const ExportOptions& options) {
-  TACIT_ASSIGN(const store::ReadOnlyStore store, OpenLedger(*options.place));
-  TACIT_ASSIGN(const json::object exported, ExportJson(store, options.learner));
+  TACIT_ASSIGN(const LedgerCopy ledger, CopyLedger(*options.place));
+  TACIT_ASSIGN(const json::object exported, ExportJson(ledger, options.learner));
   const std::string text = json::serialize(exported) + "\n";
   if (options.output.empty()) {
     fmt::print("{}", text);
@@ -66,12 +67,16 @@ constexpr const char* kFooter =
   tacit ledger export --store demo-data/store --output ledger.json
   tacit ledger export --checkpoint DIR --learner ctr
 Each learner has the composition of its worst unit as `event`, and the epsilon and delta claimed of
-it. In Python, with dp_accounting 0.6.0:
+it. In Python, with dp_accounting 0.6.0 (pip install dp-accounting==0.6.0):
+  import collections, json, dp_accounting
   named = lambda fields: collections.namedtuple("Named", fields)(**fields)
   ledger = json.load(open("ledger.json"), object_hook=named)
-  event = dp_accounting.DpEvent.from_named_tuple(ledger.learners[0].event)
-  dp_accounting.pld.PLDAccountant().compose(event).get_epsilon(ledger.learners[0].delta)
-(Its PLD accountant does not know ZCDpEvent; its rdp.RdpAccountant does.))";
+  learner = ledger.learners[0]
+  event = dp_accounting.DpEvent.from_named_tuple(learner.event)
+  accountant = dp_accounting.pld.PLDAccountant().compose(event)
+  print(learner.epsilon, accountant.get_epsilon(learner.delta))
+Where the event holds a ZCDpEvent (a one-shot Gumbel selection) the PLD accountant refuses it; then
+dp_accounting.rdp.RdpAccountant() reads it and bounds a little less tightly.)";
 
 }  // namespace
 
@@ -79,7 +84,7 @@ void AddLedgerExport(CLI::App* ledger, Action* chosen) {
   auto* command =
       ledger->add_subcommand("export", "What was charged, as events that dp_accounting reads");
   auto options = std::make_shared<ExportOptions>();
-  AddLedgerPlace(command, options->place, false);
+  AddLedgerPlace(command, options->place, kOperatorListener);
   command->add_option("--learner", options->learner, "One learner (default: all)");
   command->add_option("--output", options->output, "File to write (default: standard output)");
   command->footer(kFooter);

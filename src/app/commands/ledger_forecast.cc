@@ -3,10 +3,12 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string_view>
 
 #include "app/commands/ledger.h"
+#include "app/commands/ledger_copy.h"
 #include "app/exit_code.h"
 #include "config/config.h"
 #include "privacy/forecast.h"
@@ -38,6 +40,8 @@ std::string_view Name(Forecast::Kind kind) {
       return "too_little_history";
     case Forecast::Kind::kConstant:
       return "constant";
+    case Forecast::Kind::kBounded:
+      return "bounded";
     case Forecast::Kind::kExhausted:
       return "exhausted";
     case Forecast::Kind::kRunsOut:
@@ -63,10 +67,13 @@ std::string Sentence(const Forecast& f) {
     case Forecast::Kind::kNothingSpent:
       return "has spent nothing yet";
     case Forecast::Kind::kTooLittleHistory:
-      return "too little history to go by";
+      return "too little history to go by: a few steps, or every step on the same records";
     case Forecast::Kind::kConstant:
-      return "does not run out: constant however long the stream runs, as long as no record is "
-             "used again";
+      return "does not run out as long as no record is used again, and none has been so far";
+    case Forecast::Kind::kBounded:
+      return fmt::format(
+          "does not run out: used as often as the configuration allows, a record comes to {:.4g}",
+          f.most);
     case Forecast::Kind::kExhausted:
       return "has run out: there is no room for another step";
     case Forecast::Kind::kRunsOut:
@@ -91,6 +98,7 @@ json::object LineJson(const Line& line) {
   row["epsilon"] = number(f.epsilon);
   row["delta"] = f.delta;
   row["budget"] = number(f.budget);
+  row["most"] = f.most > 0 ? number(f.most) : json::value(nullptr);
   row["history_days"] = Days(f.begin_ms, f.end_ms);
   const bool dated = f.kind == Forecast::Kind::kRunsOut;
   row["runs_out"] = dated ? json::value(Utc(f.runs_out_ms)) : json::value(nullptr);
@@ -102,47 +110,68 @@ json::object LineJson(const Line& line) {
 struct Budgets {
   std::vector<privacy::Promise> learners;
   std::optional<privacy::TotalBudget> total;
+  std::map<std::string, privacy::UseLimits> limits;  // by learner; of a configuration alone
 };
 
-Result<Budgets> BudgetsOf(const ForecastOptions& options, const store::ReadOnlyStore& store) {
-  Budgets budgets{store.promises.learners, store.promises.total};
+// A source that does not end is read once.
+privacy::UseLimits LimitsOf(const config::Learner& learner, const config::Source& source) {
+  const config::Participation& p = learner.participation;
+  const uint64_t passes = source.kind == config::Source::Kind::kLog ? source.passes : uint64_t{1};
+  if (p.mode == config::Participation::Mode::kOnce)
+    return {.steps = p.max_participations, .releases = p.max_participations};
+  return {.steps = p.steps_per_period * passes, .releases = passes};
+}
+
+Result<Budgets> BudgetsOf(const ForecastOptions& options, const LedgerCopy& ledger) {
+  Budgets budgets{ledger.promises.learners, ledger.promises.total, {}};
   if (!options.config.empty()) {
     TACIT_ASSIGN(const config::Config config, config::Load(options.config, {}));
     for (privacy::Promise& promise : budgets.learners)
       for (const config::Learner& learner : config.learners)
         if (learner.id == promise.learner) promise.epsilon = learner.privacy.epsilon;
+    for (const config::Learner& learner : config.learners)
+      budgets.limits[learner.id] = LimitsOf(learner, config.source);
     if (config.budget.given())
       budgets.total = {.epsilon = *config.budget.epsilon, .delta = *config.budget.delta};
   }
   if (options.epsilon > 0) {
     for (privacy::Promise& promise : budgets.learners) promise.epsilon = options.epsilon;
-    const double delta = budgets.total ? budgets.total->delta : store.snapshot->total().delta;
+    const double delta = budgets.total ? budgets.total->delta : ledger.TotalDelta();
     budgets.total = {.epsilon = options.epsilon, .delta = delta};
   }
   return budgets;
 }
 
-std::vector<Line> ForecastLines(const store::ReadOnlyStore& store, const Budgets& budgets) {
+std::vector<Line> ForecastLines(const LedgerCopy& ledger, const Budgets& budgets) {
   std::vector<Line> lines;
   std::vector<privacy::Growth> growths;
+  std::optional<privacy::Spending> most_of_all = privacy::Spending();
   for (const privacy::Promise& promise : budgets.learners) {
-    growths.push_back(privacy::Growth::Of(store.entries, promise.learner));
+    growths.push_back(privacy::Growth::Of(ledger.entries, promise.learner));
+    const auto limits = budgets.limits.find(promise.learner);
+    const auto most = limits == budgets.limits.end()
+                          ? std::nullopt
+                          : privacy::MostEver(ledger.entries, promise.learner, limits->second);
     lines.push_back(
-        {promise.learner, privacy::Foretell({&growths.back(), 1},
-                                            {.epsilon = promise.epsilon, .delta = promise.delta})});
+        {promise.learner,
+         privacy::Foretell({&growths.back(), 1},
+                           {.epsilon = promise.epsilon, .delta = promise.delta}, most)});
+    if (most && most_of_all)
+      most_of_all->Add(*most);
+    else
+      most_of_all.reset();
   }
   const double none = std::numeric_limits<double>::infinity();
-  const double delta = store.snapshot->total().delta;
-  if (!growths.empty())
-    lines.push_back({"", privacy::Foretell(
-                             growths, budgets.total.value_or(privacy::TotalBudget{none, delta}))});
+  const privacy::TotalBudget total =
+      budgets.total.value_or(privacy::TotalBudget{none, ledger.TotalDelta()});
+  if (!growths.empty()) lines.push_back({"", privacy::Foretell(growths, total, most_of_all)});
   return lines;
 }
 
 Result<int> RunForecast(const ForecastOptions& options) {
-  TACIT_ASSIGN(const store::ReadOnlyStore store, OpenLedger(*options.place));
-  TACIT_ASSIGN(const Budgets budgets, BudgetsOf(options, store));
-  const std::vector<Line> lines = ForecastLines(store, budgets);
+  TACIT_ASSIGN(const LedgerCopy ledger, CopyLedger(*options.place));
+  TACIT_ASSIGN(const Budgets budgets, BudgetsOf(options, ledger));
+  const std::vector<Line> lines = ForecastLines(ledger, budgets);
   if (options.place->json) {
     json::object out{{"learners", json::array()}, {"total", nullptr}};
     for (const Line& line : lines)
@@ -155,9 +184,11 @@ Result<int> RunForecast(const ForecastOptions& options) {
   }
   if (lines.empty()) fmt::print("nothing has been charged yet\n");
   for (const Line& line : lines)
-    fmt::print("{}: epsilon {:.4g} of {:.4g} at delta {:g}: {}\n",
-               line.name.empty() ? "all together" : line.name, line.forecast.epsilon,
-               line.forecast.budget, line.forecast.delta, Sentence(line.forecast));
+    fmt::print(
+        "{}: epsilon {:.4g}{} at delta {:g}: {}\n", line.name.empty() ? "all together" : line.name,
+        line.forecast.epsilon,
+        std::isfinite(line.forecast.budget) ? fmt::format(" of {:.4g}", line.forecast.budget) : "",
+        line.forecast.delta, Sentence(line.forecast));
   return int{kExitDone};
 }
 
@@ -166,9 +197,10 @@ Result<int> RunForecast(const ForecastOptions& options) {
 void AddLedgerForecast(CLI::App* ledger, Action* chosen) {
   auto* command = ledger->add_subcommand("forecast", "The day each budget runs out");
   auto options = std::make_shared<ForecastOptions>();
-  AddLedgerPlace(command, options->place, false);
+  AddLedgerPlace(command, options->place, kOperatorListener);
   auto* config = command->add_option("--config", options->config,
-                                     "Budgets of this configuration (default: as promised)");
+                                     "Budgets of this configuration, and how often it lets a "
+                                     "record be used (default: budgets as promised)");
   command
       ->add_option("--epsilon", options->epsilon,
                    "One budget for each learner and for all together")
@@ -176,8 +208,8 @@ void AddLedgerForecast(CLI::App* ledger, Action* chosen) {
       ->excludes(config);
   command->footer(
       "What is yet to be spent is composed with what was, at the pace of the history so far.\n"
-      "Examples:\n  tacit ledger forecast --store demo-data/store\n  tacit ledger forecast "
-      "--checkpoint DIR --epsilon 4 --json");
+      "Examples:\n  tacit ledger forecast --store demo-data/store --config config/demo.yaml\n"
+      "  tacit ledger forecast --checkpoint DIR --epsilon 4 --json");
   command->callback([options, chosen] { *chosen = [options] { return RunForecast(*options); }; });
 }
 
