@@ -5,6 +5,7 @@
 
 #include <boost/json.hpp>
 #include <filesystem>
+#include <map>
 
 #include "privacy/gaussian.h"
 #include "support/small_run.h"
@@ -79,6 +80,7 @@ TEST(CommandsTest, WhereNoDaemonAnswersIsSaid) {
   const std::string url = "unix:" + (dir / "nobody");
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
            {"ledger", "show", "--url", url},
+           {"ledger", "verify", "--url", url},
            {"query", "score", "--url", url, "--learner", "ctr", "--request", "{}"}}) {
     std::vector<std::string> command{TACIT};
     command.insert(command.end(), arguments.begin(), arguments.end());
@@ -107,6 +109,24 @@ TEST(CommandsTest, EveryCommandHasHelpWithAnExample) {
     EXPECT_THAT(ended.out, HasSubstr("Example")) << testing::PrintToString(arguments);
     EXPECT_THAT(ended.out, HasSubstr("--json"));
   }
+}
+
+// Its figures are of right answers: dp_accounting 0.6.0 bounds this one from above by 1.86106 at a
+// lattice of 1e-5, and by 1.86200 at its usual one of 1e-4.
+TEST(CommandsTest, BenchAccountantTimesRightAnswers) {
+  const json::object result = Json(test::Run({TACIT, "bench", "accountant", "--quick", "--json"}));
+  std::map<std::string, json::object> rows;
+  for (const json::value& row : result.at("rows").as_array()) {
+    EXPECT_EQ(row.at("unit"), "ms");
+    EXPECT_GT(row.at("value").to_number<double>(), 0);
+    rows[std::string(row.at("name").as_string())] = row.as_object();
+  }
+  const json::object& one = rows["pld-q.001-T1e5"];
+  EXPECT_LE(one.at("epsilon_lower").to_number<double>(), 1.86106);
+  EXPECT_GE(one.at("epsilon").to_number<double>(), 1.8605);
+  for (const char* name : {"pld-hundred-settings", "pld-one-more-step", "calibrate-ml-1m",
+                           "ledger-sampled", "ledger-verify"})
+    EXPECT_TRUE(rows.contains(name)) << name;
 }
 
 TEST(CommandsTest, EvaluateMeasuresWhatItIsAskedFor) {

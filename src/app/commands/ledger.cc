@@ -134,10 +134,11 @@ Result<int> Verify(const LedgerOptions& options) {
   } else if (entries == 0) {
     fmt::print("nothing has been charged yet: there is no entry to verify\n");
   } else {
-    fmt::print("{}: links and heads are right; epsilon recomputed {}, and right; head {}\n",
-               EntriesText(entries),
-               entries <= epsilons ? "for each" : fmt::format("for {} of them", epsilons),
-               ledger.HeadName());
+    fmt::print(
+        "{}: every link and head recomputed, and {}; all right; head {}\n", EntriesText(entries),
+        entries <= epsilons ? "every epsilon"
+                            : fmt::format("the epsilon of about {} (--full: of each)", epsilons),
+        ledger.HeadName());
   }
   return int{kExitDone};
 }

@@ -60,6 +60,15 @@ std::string Utc(int64_t unix_ms) {
   return fmt::format("{:%Y-%m-%dT%H:%MZ}", fmt::gmtime(static_cast<std::time_t>(unix_ms / 1000)));
 }
 
+// "3.4 days", "17.0 minutes".
+std::string Span(int64_t from_ms, int64_t to_ms) {
+  const double seconds = static_cast<double>(to_ms - from_ms) / 1e3;
+  if (seconds >= 2 * 86400) return fmt::format("{:.1f} days", seconds / 86400);
+  if (seconds >= 2 * 3600) return fmt::format("{:.1f} hours", seconds / 3600);
+  if (seconds >= 120) return fmt::format("{:.1f} minutes", seconds / 60);
+  return fmt::format("{:.0f} seconds", seconds);
+}
+
 std::string Sentence(const Forecast& f) {
   switch (f.kind) {
     case Forecast::Kind::kNoBudget:
@@ -78,9 +87,8 @@ std::string Sentence(const Forecast& f) {
       return "has run out: there is no room for another step";
     case Forecast::Kind::kRunsOut:
       return fmt::format(
-          "runs out on {}, {:.1f} days after the last commit, if all goes on as in "
-          "the {:.1f} days of its history",
-          Utc(f.runs_out_ms), Days(f.end_ms, f.runs_out_ms), Days(f.begin_ms, f.end_ms));
+          "runs out on {}, {} after the last commit, if all goes on as in the {} of its history",
+          Utc(f.runs_out_ms), Span(f.end_ms, f.runs_out_ms), Span(f.begin_ms, f.end_ms));
     case Forecast::Kind::kBeyondHorizon:
       return "does not run out within a hundred years";
   }
