@@ -94,8 +94,9 @@ TEST_F(LedgerCommandsTest, ForecastOfOnceNeverRunsOut) {
   EXPECT_THAT(said.out, HasSubstr("ctr: epsilon 8 of 8 at delta 1e-06: does not run out"));
 }
 
-TEST_F(LedgerCommandsTest, ForecastOfASecondOfHistorySaysItIsTooLittle) {
+TEST_F(LedgerCommandsTest, ForecastOfAFewStepsSaysItIsTooLittle) {
   test::SmallRun run;
+  run.batch = 2048;  // two steps a pass
   run.passes = run.max_participations = 3;
   Train(run);
   EXPECT_EQ(Json({"forecast", "--epsilon", "20"}).at("learners").at(0).at("forecast"),
@@ -107,10 +108,10 @@ TEST_F(LedgerCommandsTest, ForecastGoesByTheConfigurationsLimits) {
   test::SmallRun run;
   run.passes = 2;
   run.participation =
-      "{mode: poisson, batch: 150, sampling_rate: 0.05, steps_per_period: 10, period: 1000}";
+      "{mode: poisson, batch: 150, sampling_rate: 0.05, steps_per_period: 1, period: 1000}";
   Train(run);
   const json::object exported = Json({"export"});
-  EXPECT_EQ(exported.at("learners").at(0).at("event").at("count"), 20);
+  EXPECT_EQ(exported.at("learners").at(0).at("event").at("count"), 2);
   EXPECT_EQ(Json({"show"}).at("entries"), 2) << "an entry for each pass";
   EXPECT_EQ(Json({"forecast"}).at("learners").at(0).at("forecast"), "too_little_history");
   const json::object bounded = Json({"forecast", "--config", dir_ / "store.yaml"});
