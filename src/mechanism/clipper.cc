@@ -177,8 +177,10 @@ class QuantileClip final : public JointClip<FlatLaw> {
     writer.Put(kStateFormat).Put(bound());
     return std::move(writer).Take();
   }
-  // A clip outside the range that is configured now is brought into it.
+  // A clip outside the range that is configured now is brought into it. A learner whose clip was
+  // fixed before has no state, and begins where the configuration says.
   Status LoadState(std::string_view bytes) override {
+    if (bytes.empty()) return {};
     ByteReader reader(bytes);
     const auto format = reader.Get<uint8_t>();
     const auto clip = reader.Get<double>();

@@ -98,6 +98,9 @@ class Ledger {
   // The budget of all learners together. Total is stated at its delta from here on.
   // kInvalidArgument unless it is a promise.
   Status DeclareTotal(const TotalBudget& budget);
+  // Nobody holds the learners to a total any more.
+  void ClearTotal() { total_budget_.reset(); }
+  const std::optional<TotalBudget>& total_budget() const { return total_budget_; }
 
   // The epsilon a learner would be at after these charges too, which are all its own. REQUIRES at
   // least one, of a declared learner.

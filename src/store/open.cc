@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <openssl/rand.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
@@ -83,7 +84,15 @@ Status DeclareLearners(const StoreOptions& options, privacy::Ledger& ledger) {
     TACIT_CHECK(learner.promise.learner == learner.name, "a promise must name its learner");
     TACIT_RETURN_IF_ERROR(ledger.Declare(learner.promise));
   }
-  return options.total_budget ? ledger.DeclareTotal(*options.total_budget) : Status{};
+  if (options.total_budget) return ledger.DeclareTotal(*options.total_budget);
+  if (ledger.total_budget()) {
+    spdlog::warn(
+        "store {}: it was under a budget of epsilon {:g} for all learners together, which the "
+        "configuration no longer has: nobody holds them to it from now on",
+        options.path, ledger.total_budget()->epsilon);
+    ledger.ClearTotal();
+  }
+  return {};
 }
 
 // Writes who this store is and which learners it has, where that is new.

@@ -81,6 +81,9 @@ bool PoissonParticipation::Preview(const StepBatch& period, const Emit& emit) co
 // The gap between two successes of independent coins is geometric: as good as a coin each, and it
 // takes one draw per example taken instead of one per example held.
 StepBatch PoissonParticipation::Sample(const StepBatch& period) {
+  // A new key for each step's coins: a cloned machine must not draw the same batches, for then one
+  // sample would be released twice and be charged as two.
+  coins_->Rekey();
   StepBatch step;
   const uint64_t n = period.examples.size();
   step.examples = EmptyLike(period.examples);

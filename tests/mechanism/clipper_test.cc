@@ -336,7 +336,7 @@ TEST(QuantileClipper, GoesOnFromItsState) {
 TEST(QuantileClipper, RefusesBytesThatAreNoState) {
   const auto clipper = MakeQuantileClipper(Quantile(1), 1);
   const std::string good = clipper->SaveState();
-  std::vector<std::string> bad = {"", good.substr(1), good + "x", std::string(good.size(), '\xff'),
+  std::vector<std::string> bad = {good.substr(1), good + "x", std::string(good.size(), '\xff'),
                                   std::string(good.size(), '\0')};
   for (double clip : {0.0, -1.0, HUGE_VAL, std::nan("")}) {
     bad.push_back(good);
@@ -347,6 +347,8 @@ TEST(QuantileClipper, RefusesBytesThatAreNoState) {
     ASSERT_FALSE(status);
     EXPECT_EQ(status.error().code, ErrorCode::kCorruption);
   }
+  // Of a learner whose clip was fixed until now.
+  EXPECT_TRUE(clipper->LoadState(""));
   EXPECT_EQ(clipper->bound(), 1);
 }
 

@@ -207,6 +207,9 @@ TEST(Ledger, TheTotalIsStatedAtTheDeltaOfItsBudget) {
   for (const TotalBudget& none :
        {TotalBudget{0, 1e-5}, TotalBudget{1, 0}, TotalBudget{1, 1}, TotalBudget{NAN, 1e-5}})
     EXPECT_FALSE(ledger.DeclareTotal(none));
+  ledger.ClearTotal();
+  EXPECT_EQ(ledger.Total().delta, 1e-4);
+  EXPECT_FALSE(Ledger::ReadPromises(ledger.EncodeState())->total);
 }
 
 // Every offset by itself, and every user-level learner as one more thing that all have been in.

@@ -28,7 +28,9 @@ class SeededCoins final : public noise::NoiseSource {
   bool Bernoulli(double) override { return false; }
   double Gumbel() override { return 0; }
   double GaussianTail(double lower) override { return lower; }
-  void Rekey() override {}
+  void Rekey() override { ++keys; }
+
+  uint64_t keys = 0;
 
  private:
   std::mt19937_64 random_;
@@ -248,6 +250,25 @@ TEST(PoissonParticipation, GoesOnInAPeriodOfSeveralFiles) {
     EXPECT_EQ(rest,
               (std::vector(periods.begin() + static_cast<ptrdiff_t>(crash / 4), periods.end())));
   }
+}
+
+// A machine that is cloned within a period must not draw the batches its original draws.
+TEST(PoissonParticipation, EveryStepDrawsItsCoinsFromAKeyOfItsOwn) {
+  auto coins = std::make_unique<SeededCoins>(1);
+  const SeededCoins& counter = *coins;
+  const auto participation = MakePoissonParticipation(
+      {.offsets_per_period = 50, .steps_per_period = 5, .sampling_rate = 0.5, .start = {}},
+      std::move(coins));
+  event::RawRecords frame;
+  event::Batch batch;
+  MakeFrame(0, 100, &frame, &batch);
+  uint64_t steps = 0;
+  participation->Feed(frame, batch, [&](StepBatch&& step) {
+    if (step.preview) return true;
+    EXPECT_EQ(counter.keys, ++steps);
+    return true;
+  });
+  EXPECT_GE(steps, 5u);
 }
 
 }  // namespace
