@@ -40,6 +40,31 @@ TEST(ParseGridAxis, RefusesWhatIsNoKeyOfALearner) {
   EXPECT_THAT(message("mechanism.kind=fest,fest"), HasSubstr("fest twice"));
 }
 
+TEST(CheckAxes, AKeyIsSetOnce) {
+  const auto message = [](const std::vector<std::string>& texts) {
+    std::vector<GridAxis> axes;
+    for (const std::string& text : texts) axes.push_back(*ParseGridAxis(text));
+    const Status checked = CheckAxes(axes);
+    return checked ? "" : checked.error().message;
+  };
+  EXPECT_EQ(message({"privacy.epsilon=1", "mechanism.threshold=1"}), "");
+  EXPECT_THAT(message({"privacy.epsilon=1", "privacy.epsilon=3"}),
+              HasSubstr("--grid privacy.epsilon: given twice"));
+  EXPECT_THAT(message({"participation.epochs=1", "participation.sampling_rate=0.1"}),
+              HasSubstr("participation.sampling_rate: follows from participation.epochs"));
+  EXPECT_THAT(message({"participation.steps_per_period=3", "participation.epochs=1"}),
+              HasSubstr("participation.steps_per_period: follows from participation.epochs"));
+}
+
+TEST(ShortKey, IsAsLongAsItMustBe) {
+  EXPECT_EQ(ShortKey("mechanism.threshold"), "threshold");
+  EXPECT_EQ(ShortKey("optimizer.kind"), "optimizer.kind");
+  EXPECT_EQ(ShortKey("mechanism.quantile.noise_multiplier"), "quantile.noise_multiplier");
+  EXPECT_EQ(ShortKey("mechanism.noise_multiplier"), "mechanism.noise_multiplier");
+  EXPECT_EQ(ShortKey("participation.epochs"), "epochs");
+  EXPECT_EQ(ShortKey("mechanism"), "mechanism");
+}
+
 class Grid : public testing::Test {
  protected:
   Grid() {
@@ -88,6 +113,40 @@ TEST_F(Grid, ARefusedCombinationHasItsReason) {
   ASSERT_EQ(points.size(), 2u);
   EXPECT_EQ(points[0].refusal, "");
   EXPECT_THAT(points[1].refusal, HasSubstr("mechanism.vocabulary.source: required"));
+}
+
+// No combination makes such a value right; one that lacks something else is a line of the table.
+TEST_F(Grid, AValueThatIsNoneOfItsKeyIsRefusedAtOnce) {
+  const auto message = [&](const std::vector<std::string>& axes) {
+    options_.axes.clear();
+    for (const std::string& axis : axes) options_.axes.push_back(*ParseGridAxis(axis));
+    const auto points = MakeGrid(options_, *log_, 1200);
+    return points ? "" : points.error().message;
+  };
+  EXPECT_THAT(
+      message({"privacy.epsilon=1,3", "mechanism.kind=adafest,adafast"}),
+      AllOf(HasSubstr("--grid mechanism.kind=adafast: "), HasSubstr("must be one of none")));
+  EXPECT_THAT(message({"mechanism={kind: fast},{kind: dp-sgd}"}), HasSubstr("must be one of none"));
+  EXPECT_THAT(message({"privacy.epsilon=1,-1"}), HasSubstr("--grid privacy.epsilon=-1: "));
+  EXPECT_THAT(message({"participation.epochs=1,x"}), HasSubstr("--grid participation.epochs=x: "));
+  EXPECT_EQ(message({"mechanism.kind=adafest,fest,none", "privacy.epsilon=1,.inf"}), "");
+  EXPECT_EQ(message({"participation.period=0,50", "participation.period_files=0,1"}), "");
+}
+
+TEST_F(Grid, WarnsWhereAStepHoldsAnotherNumberThanBatch) {
+  const auto warnings = [&](const std::vector<std::string>& axes) {
+    return BatchWarnings(Make(axes), *log_, 1200);
+  };
+  // 400 records a day, a tenth of them a step.
+  EXPECT_THAT(warnings({"participation.batch=37,40,43"}), testing::IsEmpty());
+  EXPECT_THAT(
+      warnings({"participation.batch=36,45"}),
+      ElementsAre(AllOf(HasSubstr("holds 40 events"), HasSubstr("is 36")), HasSubstr("is 45")));
+  EXPECT_THAT(warnings({"participation.batch=45", "privacy.epsilon=1,2"}), testing::SizeIs(1));
+  EXPECT_THAT(warnings({"participation.batch=5,30", "participation.period=50"}),
+              ElementsAre(HasSubstr("period of 50")));
+  EXPECT_THAT(warnings({"participation.batch=300", "participation.epochs=1"}), testing::IsEmpty());
+  EXPECT_THAT(warnings({"participation.batch=300", "participation.mode=once"}), testing::IsEmpty());
 }
 
 TEST_F(Grid, EpochsGiveRateAndSteps) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
+#include <filesystem>
 
 #include "support/small_run.h"
 
@@ -15,6 +16,7 @@ namespace json = boost::json;
 using test::Ended;
 using test::TempDir;
 using testing::HasSubstr;
+using testing::Not;
 
 class EvaluateTest : public testing::Test {
  protected:
@@ -144,6 +146,61 @@ TEST_F(EvaluateTest, DifferencesFigureAndTableAreWritten) {
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
   EXPECT_THAT(svg, HasSubstr("adafest"));
   EXPECT_THAT(test::ReadFile(dir_ / "t.md"), HasSubstr("| threshold=4 |"));
+}
+
+// Before any run: nothing is kept, and no file is left behind.
+TEST_F(EvaluateTest, WhatCannotBeDoneIsRefusedBeforeTheRuns) {
+  const std::string results = dir_ / "r.jsonl";
+  const auto refusal = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--results", results});
+    const Ended ended = Evaluate(std::move(more));
+    EXPECT_EQ(ended.exit_code, 2) << ended.out;
+    EXPECT_EQ(ended.out, "");
+    EXPECT_FALSE(std::filesystem::exists(results));
+    return ended.err;
+  };
+  EXPECT_THAT(refusal({"--reference", "dp-sdg", "--grid", "mechanism.kind=adafest,dp-sgd"}),
+              AllOf(HasSubstr("--reference dp-sdg"), HasSubstr("did you mean 'dp-sgd'"),
+                    HasSubstr("it has ctr, adafest, dp-sgd")));
+  EXPECT_THAT(refusal({"--svg", dir_ / "none/f.svg"}), HasSubstr("--svg " + (dir_ / "none/f.svg")));
+  EXPECT_THAT(refusal({"--markdown", dir_ / "none/t.md"}), HasSubstr("--markdown"));
+  EXPECT_THAT(Evaluate({"--results", dir_ / "none/r.jsonl"}).err, HasSubstr("cannot be written"));
+  EXPECT_THAT(refusal({"--grid", "privacy.epsilon=1", "--grid", "privacy.epsilon=3"}),
+              HasSubstr("given twice"));
+  EXPECT_THAT(refusal({"--grid", "optimizer.kind=sgd,adan"}), HasSubstr("optimizer.kind=adan"));
+}
+
+TEST_F(EvaluateTest, TheTableIsPrintedThoughAFileFails) {
+  const Ended ended = Evaluate({"--markdown", "/dev/full"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.out, HasSubstr("epsilon is at delta 1e-06"));
+  EXPECT_THAT(ended.err, HasSubstr("/dev/full: cannot be written"));
+}
+
+// AdaFEST within a vocabulary of 40 rows writes many of them where they are the frequent ones, and
+// hardly any where noise has chosen them of 1664. What lies before the measured stretch is not
+// predicted, but it is counted.
+TEST_F(EvaluateTest, AVocabularyIsOfWhatIsNotMeasuredToo) {
+  const auto written = [&](const std::string& noise_multiplier, std::vector<std::string> more) {
+    more.insert(more.end(), {"--set",
+                             "learners.0.mechanism={kind: adafest+, threshold: 12, vocabulary: "
+                             "{source: running, keep: 40, noise_multiplier: " +
+                                 noise_multiplier + "}}"});
+    const json::object result = Json(std::move(more));
+    return result.at("rows").at(0).at("rows_written_per_step").to_number<double>();
+  };
+  const double measured = written("9", {});
+  const double before = written("9", {"--train-files", "2"});
+  const double by_noise = written("1e6", {"--train-files", "2"});
+  EXPECT_GT(before, 4 * by_noise);
+  EXPECT_NEAR(before, measured, 0.3 * measured);
+}
+
+TEST_F(EvaluateTest, WarnsWhereBatchIsNotWhatAStepHolds) {
+  const Ended ended = Evaluate({"--set", "learners.0.participation.batch=100"});
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_THAT(ended.err, HasSubstr("warning: learner 'ctr': a step holds 150 events"));
+  EXPECT_THAT(Evaluate({}).err, Not(HasSubstr("warning")));
 }
 
 // Every kind of mechanism and of clip, from the command line to a ledger's figure.

@@ -33,6 +33,17 @@ tl::unexpected<Error> BadUsage(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
 }
 
+// Found out before hours of runs. What was not there is not there afterwards.
+Status CheckWritable(const char* option, const std::string& path) {
+  if (path.empty()) return {};
+  std::error_code ignored;
+  const bool existed = std::filesystem::exists(path, ignored);
+  if (!std::ofstream(path, std::ios::binary | std::ios::app))
+    return BadUsage(fmt::format("{} {}: cannot be written", option, path));
+  if (!existed) std::filesystem::remove(path, ignored);
+  return {};
+}
+
 Status CheckOptions(const Options& options) {
   if (options.to != 0 && options.to <= options.from)
     return BadUsage(fmt::format("--to {} must lie behind --from {}", options.to, options.from));
@@ -44,7 +55,9 @@ Status CheckOptions(const Options& options) {
   for (const std::string& file : options.data)
     if (!std::filesystem::exists(file))
       return Fail(ErrorCode::kNotFound, fmt::format("--data {}: no such file", file));
-  return {};
+  TACIT_RETURN_IF_ERROR(CheckWritable("--results", options.results));
+  TACIT_RETURN_IF_ERROR(CheckWritable("--markdown", options.markdown));
+  return CheckWritable("--svg", options.svg);
 }
 
 // What is learnt from and what is measured, once the log is known.
@@ -54,6 +67,7 @@ Result<ExperimentOptions> MakeExperiment(const Options& options, const EventLog&
                                .jobs = options.jobs,
                                .workers = options.jobs > 1 ? 1 : workers,
                                .measure_from = options.from,
+                               .reference = options.reference,
                                .show_progress = isatty(STDERR_FILENO) == 1};
   if (options.to != 0) experiment.measure_to = options.to;
   if (options.train_to != 0) experiment.train_to = options.train_to;
@@ -90,13 +104,29 @@ std::string Figure(const std::vector<ReportRow>& rows, const std::string& name) 
                       .epsilon = row.epsilon,
                       .reduction = row.gradient_size_reduction,
                       .difference = row.auc.mean - base,
-                      .error = row.auc.std});
+                      .error = row.auc.std.value_or(0)});
   }
-  const bool dense = std::ranges::any_of(
-      rows, [](const ReportRow& row) { return row.refusal.empty() && row.mechanism == "dp-sgd"; });
-  const std::string to = !name.empty() ? name : dense ? "dense DP-SGD" : "the best";
-  return DrawFigure(
-      points, {.title = "Utility against gradient size", .y_axis = "AUC, difference to " + to});
+  return DrawFigure(points, {.title = "Utility against gradient size",
+                             .y_axis = "AUC, difference to " + ReferenceNames(rows, name)});
+}
+
+Status Compare(const Options& options, const EventLog& log, const ExperimentOptions& experiment,
+               const Results& results, std::vector<ReportRow>* rows) {
+  if (options.bootstrap == 0) return {};
+  TACIT_ASSIGN(const std::vector<float> labels, MeasuredLabels(log, experiment));
+  return CompareRows(results, labels, options.bootstrap, options.reference, rows);
+}
+
+// The table first: what took hours is not lost to a file that cannot be written.
+Status Show(const Options& options, const std::vector<ReportRow>& rows, uint64_t dead_letters) {
+  if (options.json)
+    fmt::print("{}\n", json::serialize(ToJson(rows, options.seeds, dead_letters)));
+  else
+    fmt::print("{}", TextTable(rows));
+  std::fflush(stdout);
+  TACIT_RETURN_IF_ERROR(WriteFile(options.markdown, MarkdownTable(rows)));
+  if (options.svg.empty()) return {};
+  return WriteFile(options.svg, Figure(rows, options.reference));
 }
 
 Result<int> Evaluate(const Options& options) {
@@ -106,6 +136,7 @@ Result<int> Evaluate(const Options& options) {
     TACIT_ASSIGN(GridAxis axis, ParseGridAxis(text));
     grid.axes.push_back(std::move(axis));
   }
+  TACIT_RETURN_IF_ERROR(CheckAxes(grid.axes));
   // The configuration's own log is not read: an experiment names its data.
   const json::array files(options.data.begin(), options.data.end());
   grid.overrides.insert(grid.overrides.begin(),
@@ -118,24 +149,17 @@ Result<int> Evaluate(const Options& options) {
   TACIT_ASSIGN(const ExperimentOptions experiment,
                MakeExperiment(options, *log, base.training.workers));
   TACIT_ASSIGN(std::vector<GridPoint> points, MakeGrid(grid, *log, experiment.train_to));
+  for (const std::string& warning : BatchWarnings(points, *log, experiment.train_to))
+    fmt::print(stderr, "tacit: warning: {}\n", warning);
   TACIT_ASSIGN(const auto results, Results::Open(options.results, options.bootstrap > 0));
   TACIT_ASSIGN(std::vector<ReportRow> rows,
                RunExperiment(std::move(points), *log, experiment, results.get()));
   // A single learner that is refused is a mistake; among others it is a line of the table.
   if (std::ranges::none_of(rows, [](const ReportRow& row) { return row.refusal.empty(); }))
     return BadUsage(rows[0].refusal);
-  if (options.bootstrap > 0) {
-    TACIT_ASSIGN(const std::vector<float> labels, MeasuredLabels(*log, experiment));
-    TACIT_RETURN_IF_ERROR(
-        CompareRows(*results, labels, options.bootstrap, options.reference, &rows));
-  }
-  TACIT_RETURN_IF_ERROR(WriteFile(options.markdown, MarkdownTable(rows)));
-  if (!options.svg.empty())
-    TACIT_RETURN_IF_ERROR(WriteFile(options.svg, Figure(rows, options.reference)));
-  if (options.json)
-    fmt::print("{}\n", json::serialize(ToJson(rows, options.seeds, log->dead_letters())));
-  else
-    fmt::print("{}", TextTable(rows));
+  Status compared = Compare(options, *log, experiment, *results, &rows);
+  TACIT_RETURN_IF_ERROR(Show(options, rows, log->dead_letters()));
+  TACIT_RETURN_IF_ERROR(std::move(compared));
   return int{kExitDone};
 }
 
@@ -176,7 +200,8 @@ void AddOutputOptions(CLI::App& ctr, Options& options) {
                  "So many resamples of the events: AUC differences with their middle 95 %")
       ->check(CLI::Range(20, 1'000'000));
   ctr.add_option("--reference", options.reference,
-                 "Learner or mechanism that differences are to; default: dp-sgd, else the best");
+                 "Learner or mechanism that differences are to; default: dp-sgd with embeddings, "
+                 "else the best");
   ctr.add_option("--markdown", options.markdown, "Write the table to this file");
   ctr.add_option("--svg", options.svg, "Write utility against gradient size to this file");
   ctr.add_flag("--json", options.json, "Print JSON");

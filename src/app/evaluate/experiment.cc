@@ -169,11 +169,27 @@ Result<std::vector<std::unique_ptr<Assembly>>> AssembleAll(std::vector<GridPoint
   return assemblies;
 }
 
+Status CheckReference(const std::string& name, const std::vector<GridPoint>& points,
+                      const std::vector<std::unique_ptr<Assembly>>& assemblies) {
+  std::vector<std::string_view> known;
+  const auto add = [&](std::string_view more) {
+    if (std::ranges::find(known, more) == known.end()) known.push_back(more);
+  };
+  for (const GridPoint& point : points) add(point.learner);
+  for (const auto& assembly : assemblies)
+    if (assembly != nullptr) add(privacy::Name(assembly->learners[0].charge.mechanism));
+  if (name.empty() || std::ranges::find(known, std::string_view(name)) != known.end()) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("--reference {}: no learner or mechanism of this experiment{}; it has {}",
+                          name, DidYouMean(name, known), fmt::join(known, ", ")));
+}
+
 }  // namespace
 
 Result<std::vector<ReportRow>> RunExperiment(std::vector<GridPoint> points, const EventLog& log,
                                              const ExperimentOptions& options, Results* results) {
   TACIT_ASSIGN(const auto assemblies, AssembleAll(&points, options.jobs));
+  TACIT_RETURN_IF_ERROR(CheckReference(options.reference, points, assemblies));
   const auto id_of = [&](size_t i, uint64_t seed) {
     return RunId(points[i], log.identity(), options.train_to, options.measure_from,
                  options.measure_to, seed);

@@ -19,12 +19,14 @@ struct ExperimentOptions {
   uint32_t workers = 1;  // threads of each
   uint64_t train_to = std::numeric_limits<uint64_t>::max();
   uint64_t measure_from = 0, measure_to = std::numeric_limits<uint64_t>::max();
+  std::string reference;       // what rows are to be compared with; empty: as ReferenceOf chooses
   bool show_progress = false;  // a line on standard error, drawn over again
 };
 
 // Makes every run of the grid that is not among the results yet, several at a time, and keeps each
 // as it ends. One row for each point, in their order; a point whose noise cannot be had is refused
-// like one that the configuration refuses.
+// like one that the configuration refuses. Before any run, kInvalidArgument for a reference that is
+// neither a learner nor a mechanism of the grid.
 Result<std::vector<ReportRow>> RunExperiment(std::vector<GridPoint> points, const EventLog& log,
                                              const ExperimentOptions& options, Results* results);
 

@@ -45,12 +45,17 @@ std::vector<std::string> SplitValues(std::string_view text) {
   return values;
 }
 
+// The keys of a learner, that of experiments alone first.
+std::vector<std::string> LearnerKeys() {
+  std::vector<std::string> keys{std::string(kEpochs)};
+  for (const std::string& pattern : config::KeyPatterns())
+    if (pattern.starts_with(kLearnerKey)) keys.push_back(pattern.substr(kLearnerKey.size()));
+  return keys;
+}
+
 Status CheckKey(const std::string& text, const std::string& key) {
-  std::vector<std::string> patterns = config::KeyPatterns();
-  std::vector<std::string_view> names{kEpochs};
-  for (const std::string& pattern : patterns)
-    if (std::string_view(pattern).starts_with(kLearnerKey))
-      names.push_back(std::string_view(pattern).substr(kLearnerKey.size()));
+  const std::vector<std::string> keys = LearnerKeys();
+  const std::vector<std::string_view> names(keys.begin(), keys.end());
   if (key == "id") return BadAxis(text, "a learner's name is no setting");
   // A section may be given as a whole: mechanism.vocabulary={...}.
   for (const std::string_view name : names)
@@ -158,6 +163,54 @@ Result<std::vector<size_t>> ChooseLearners(const config::Config& config,
   return chosen;
 }
 
+// Whether a refusal is of the value at `key` or below it, and not of what goes with it.
+bool IsOfValue(std::string_view refusal, const std::string& key) {
+  const std::string place = "]." + key;
+  if (const size_t at = refusal.find(place); at != std::string_view::npos)
+    refusal.remove_prefix(at + place.size());
+  else if (refusal.starts_with(key))
+    refusal.remove_prefix(key.size());
+  else
+    return false;
+  const size_t colon = refusal.find(": ");
+  return (colon == 0 || refusal.starts_with('.') || refusal.starts_with('[')) &&
+         colon != std::string_view::npos && refusal.substr(colon + 2).starts_with("must be");
+}
+
+// Which values do somewhere, and which were refused for their own sake.
+class ValueFates {
+ public:
+  void Note(const GridPoint& point) {
+    for (const auto& setting : point.settings) {
+      if (point.refusal.empty())
+        accepted_.insert(setting);
+      else if (IsOfValue(point.refusal, setting.first))
+        refused_.try_emplace(setting, point.refusal);
+    }
+  }
+  // kInvalidArgument for a value that no combination would make right.
+  Status Check() const {
+    for (const auto& [setting, refusal] : refused_)
+      if (!accepted_.contains(setting))
+        return BadAxis(fmt::format("{}={}", setting.first, setting.second), refusal);
+    return {};
+  }
+
+ private:
+  using Setting = std::pair<std::string, std::string>;
+  std::set<Setting> accepted_;
+  std::map<Setting, std::string> refused_;
+};
+
+// The next combination of the axes' values, the last axis running fastest; false after the last.
+bool Advance(const std::vector<GridAxis>& axes, std::vector<size_t>* at) {
+  for (size_t a = at->size(); a-- > 0;) {
+    if (++(*at)[a] < axes[a].values.size()) return true;
+    (*at)[a] = 0;
+  }
+  return false;
+}
+
 // Settings in which two points of one experiment differ make no difference to it.
 void KeepCommon(const std::map<std::string, std::string>& other,
                 std::map<std::string, std::string>* settings) {
@@ -181,6 +234,52 @@ Result<GridAxis> ParseGridAxis(const std::string& text) {
       return BadAxis(text, fmt::format("has the value {} twice", value));
   }
   return axis;
+}
+
+Status CheckAxes(const std::vector<GridAxis>& axes) {
+  std::set<std::string> keys;
+  for (const GridAxis& axis : axes)
+    if (!keys.insert(axis.key).second)
+      return BadAxis(axis.key, "given twice; name all its values at once");
+  if (!keys.contains(std::string(kEpochs))) return {};
+  for (const char* derived : {"participation.sampling_rate", "participation.steps_per_period"})
+    if (keys.contains(derived))
+      return BadAxis(derived, fmt::format("follows from {}; use one of them", kEpochs));
+  return {};
+}
+
+std::string ShortKey(const std::string& key) {
+  const std::vector<std::string> keys = LearnerKeys();
+  for (size_t dot = key.rfind('.'); dot != std::string::npos && dot > 0;
+       dot = key.rfind('.', dot - 1)) {
+    const std::string end = key.substr(dot);
+    const auto others = std::ranges::count_if(keys, [&](const std::string& other) {
+      return other != key && ("." + other).ends_with(end);
+    });
+    if (others == 0) return end.substr(1);
+  }
+  return key;
+}
+
+std::vector<std::string> BatchWarnings(const std::vector<GridPoint>& points, const EventLog& log,
+                                       uint64_t train_to) {
+  std::vector<std::string> warnings;
+  for (const GridPoint& point : points) {
+    if (!point.refusal.empty()) continue;
+    const config::Participation& p = point.config.learners[0].participation;
+    if (p.mode != config::Participation::Mode::kPoisson) continue;
+    const uint64_t period = LargestPeriod(log, train_to, p);
+    const double expected = p.sampling_rate * static_cast<double>(period);
+    const auto batch = static_cast<double>(p.batch);
+    if (std::abs(expected - batch) <= 0.1 * batch) continue;
+    std::string warning = fmt::format(
+        "learner '{}': a step holds {:.6g} events on average (sampling_rate {} of a period of {}), "
+        "but participation.batch, which its update is divided by, is {}",
+        point.learner, expected, p.sampling_rate, period, p.batch);
+    if (std::ranges::find(warnings, warning) == warnings.end())
+      warnings.push_back(std::move(warning));
+  }
+  return warnings;
 }
 
 uint64_t LargestPeriod(const EventLog& log, uint64_t train_to,
@@ -214,26 +313,24 @@ Result<std::vector<GridPoint>> MakeGrid(const GridOptions& options, const EventL
   TACIT_ASSIGN(const std::vector<size_t> chosen, ChooseLearners(base, options.learners));
   std::vector<GridPoint> points;
   std::map<std::string, size_t> known;
+  ValueFates fates;
   for (const size_t index : chosen) {
     std::vector<size_t> at(options.axes.size());  // which value of each axis
-    for (bool more = true; more;) {
+    do {
       std::map<std::string, std::string> settings;
       for (size_t a = 0; a < at.size(); ++a)
         settings[options.axes[a].key] = options.axes[a].values[at[a]];
       GridPoint point =
           MakePoint(options, index, base.learners[index].id, std::move(settings), log, train_to);
+      fates.Note(point);
       const auto [same, is_new] = known.try_emplace(point.canonical, points.size());
       if (is_new || !point.refusal.empty())
         points.push_back(std::move(point));
       else
         KeepCommon(point.settings, &points[same->second].settings);
-      more = false;
-      for (size_t a = at.size(); a-- > 0 && !more;) {
-        more = ++at[a] < options.axes[a].values.size();
-        if (!more) at[a] = 0;
-      }
-    }
+    } while (Advance(options.axes, &at));
   }
+  TACIT_RETURN_IF_ERROR(fates.Check());
   return points;
 }
 

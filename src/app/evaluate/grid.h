@@ -24,6 +24,12 @@ struct GridAxis {
 // used, on average. From it, the batch and the largest period of the log (in records, which are
 // public) follow sampling_rate = batch / records and steps_per_period = epochs * records / batch.
 Result<GridAxis> ParseGridAxis(const std::string& text);
+// kInvalidArgument where two axes set the same key: twice given, or derived from epochs.
+Status CheckAxes(const std::vector<GridAxis>& axes);
+
+// As much of the end of a learner's key as no other key of a learner ends with: "threshold",
+// "optimizer.kind".
+std::string ShortKey(const std::string& key);
 
 // One learner under one combination of values.
 struct GridPoint {
@@ -46,9 +52,16 @@ struct GridOptions {
 // The cross product of the learners and the axes' values, in that order, the last axis running
 // fastest. What a learner's kind does not use makes no difference: points that are the same
 // experiment are one. A combination that the configuration refuses is there with its reason.
-// Fails where the file itself is refused or a learner is not in it.
+// Fails where the file itself is refused, a learner is not in it, or a value is none of its key's
+// in any combination.
 Result<std::vector<GridPoint>> MakeGrid(const GridOptions& options, const EventLog& log,
                                         uint64_t train_to);
+
+// Of each learner whose steps do not hold as many events as its `batch` says, which the update is
+// divided by: sampling_rate * (events of the largest period) is off by more than a tenth. Goes by
+// the configuration and the log's number of records, which are public.
+std::vector<std::string> BatchWarnings(const std::vector<GridPoint>& points, const EventLog& log,
+                                       uint64_t train_to);
 
 // Records of the largest period that this participation makes of the log.
 uint64_t LargestPeriod(const EventLog& log, uint64_t train_to,

@@ -19,6 +19,11 @@ json::value FiniteOrNull(double number) {
   return std::isfinite(number) ? json::value(number) : json::value(nullptr);
 }
 
+json::object MomentsJson(const Moments& moments) {
+  return {{"mean", moments.mean},
+          {"std", moments.std ? json::value(*moments.std) : json::value(nullptr)}};
+}
+
 json::object SettingsJson(const ReportRow& row) {
   json::object settings;
   for (const auto& [key, value] : row.settings) settings[key] = value;
@@ -38,8 +43,8 @@ json::object RowJson(const ReportRow& row, uint32_t seeds, uint64_t dead) {
                  {"epsilon", FiniteOrNull(row.epsilon)},
                  {"delta", row.delta},
                  {"seeds", seeds},
-                 {"auc", {{"mean", row.auc.mean}, {"std", row.auc.std}}},
-                 {"log_loss", {{"mean", row.log_loss.mean}, {"std", row.log_loss.std}}},
+                 {"auc", MomentsJson(row.auc)},
+                 {"log_loss", MomentsJson(row.log_loss)},
                  {"gradient_size_reduction", FiniteOrNull(row.gradient_size_reduction)},
                  {"rows_written_per_step", row.rows_per_step},
                  {"row_floats_per_step", row.row_floats_per_step},
@@ -58,7 +63,7 @@ std::string SettingsText(const ReportRow& row) {
   std::string text;
   for (const auto& [key, value] : row.settings) {
     if (key == "mechanism.kind" || key == "privacy.epsilon") continue;
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", key.substr(key.rfind('.') + 1), value);
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", ShortKey(key), value);
   }
   return text;
 }
@@ -74,7 +79,8 @@ std::string Finite(double number, std::string_view format) {
 }
 
 std::string WithDeviation(const Moments& moments) {
-  return fmt::format("{:.4f} ± {:.4f}", moments.mean, moments.std);
+  const std::string mean = fmt::format("{:.4f}", moments.mean);
+  return moments.std ? fmt::format("{} ± {:.4f}", mean, *moments.std) : mean;
 }
 
 std::string ReductionText(double reduction) {
@@ -139,6 +145,25 @@ std::string References(const std::vector<ReportRow>& rows) {
   return text;
 }
 
+// What the columns mean that a name cannot say, and what all epsilons go with.
+std::string Notes(const std::vector<ReportRow>& rows) {
+  std::string text =
+      "smaller: gradient size reduction, embedding coordinates of the model / coordinates written "
+      "a "
+      "step\n";
+  std::map<double, std::vector<std::string>> learners;  // by delta
+  for (const ReportRow& row : rows) {
+    if (!row.refusal.empty() || !std::isfinite(row.epsilon)) continue;
+    auto& of = learners[row.delta];
+    if (std::ranges::find(of, row.learner) == of.end()) of.push_back(row.learner);
+  }
+  for (const auto& [delta, of] : learners)
+    text += learners.size() == 1
+                ? fmt::format("epsilon is at delta {:g}\n", delta)
+                : fmt::format("epsilon of {} is at delta {:g}\n", fmt::join(of, ", "), delta);
+  return text;
+}
+
 }  // namespace
 
 Moments Moments::Of(const std::vector<double>& values) {
@@ -170,6 +195,7 @@ ReportRow MakeRow(const GridPoint& point, const std::vector<RunRecord>& records,
   row.settings = point.settings;
   row.epsilon = learner.privacy.epsilon;
   row.delta = learner.privacy.delta;
+  row.embeddings = learner.model.categorical && embedding_floats > 0;
   row.auc = moments(&RunRecord::auc);
   row.log_loss = moments(&RunRecord::log_loss);
   row.rows_per_step = moments(&RunRecord::rows_per_step).mean;
@@ -213,9 +239,22 @@ const ReportRow* ReferenceOf(const std::vector<ReportRow>& rows, const ReportRow
     return !name.empty() && (other.learner == name || other.mechanism == name);
   });
   if (reference == nullptr)
-    reference = best([](const ReportRow& other) { return other.mechanism == "dp-sgd"; });
+    reference = best(
+        [](const ReportRow& other) { return other.mechanism == "dp-sgd" && other.embeddings; });
   if (reference == nullptr) reference = best([](const ReportRow&) { return true; });
   return reference == &row ? nullptr : reference;
+}
+
+std::string ReferenceNames(const std::vector<ReportRow>& rows, const std::string& name) {
+  std::vector<std::string> names;
+  for (const ReportRow& row : rows) {
+    if (!row.refusal.empty() || !std::isfinite(row.epsilon)) continue;
+    const ReportRow* other = ReferenceOf(rows, row, name);
+    const ReportRow& reference = other == nullptr ? row : *other;
+    std::string text = fmt::format("{} ({})", reference.learner, reference.mechanism);
+    if (std::ranges::find(names, text) == names.end()) names.push_back(std::move(text));
+  }
+  return fmt::format("{}", fmt::join(names, " or "));
 }
 
 json::object ToJson(const std::vector<ReportRow>& rows, uint32_t seeds, uint64_t dead) {
@@ -247,7 +286,7 @@ std::string TextTable(const std::vector<ReportRow>& rows) {
     }
     text += '\n';
   }
-  text += References(rows);
+  text += Notes(rows) + References(rows);
   for (const ReportRow& row : rows)
     if (!row.refusal.empty()) text += "not run: " + RefusedText(row) + '\n';
   return text;
@@ -266,8 +305,7 @@ std::string MarkdownTable(const std::vector<ReportRow>& rows) {
       text += '\n';
     }
   }
-  const std::string references = References(rows);
-  if (!references.empty()) text += "\n" + references;
+  text += "\n" + Notes(rows) + References(rows);
   bool first = true;
   for (const ReportRow& row : rows) {
     if (row.refusal.empty()) continue;

@@ -14,7 +14,8 @@
 namespace tacit::app {
 
 struct Moments {
-  double mean = 0, std = 0;  // sample deviation; 0 for a single value
+  double mean = 0;
+  std::optional<double> std = {};  // sample deviation; a single value has none
   static Moments Of(const std::vector<double>& values);
 };
 
@@ -22,8 +23,9 @@ struct Moments {
 struct ReportRow {
   std::string learner, mechanism;
   std::map<std::string, std::string> settings;
-  std::string refusal;  // why it was not run; then only what is above is there
-  double epsilon = 0;   // promised; infinite: nothing is
+  std::string refusal;     // why it was not run; then only what is above is there
+  bool embeddings = true;  // the model has tables
+  double epsilon = 0;      // promised; infinite: nothing is
   double delta = 0;
   Moments auc, log_loss;
   // Embedding coordinates there are / coordinates written a step, as in paper 003; dense DP-SGD has
@@ -51,10 +53,13 @@ ReportRow MakeRow(const GridPoint& point, const std::vector<RunRecord>& records,
 ReportRow MakeRefusedRow(const GridPoint& point);
 
 // What a row is compared with: among the rows of its epsilon, the best by mean AUC of this learner
-// or mechanism; where there is none, or no name, the best dp-sgd, else the best of all. Null:
-// itself.
+// or mechanism; where there is none, or no name, the best dp-sgd with embeddings, which is the
+// dense baseline, else the best of all. Null: itself.
 const ReportRow* ReferenceOf(const std::vector<ReportRow>& rows, const ReportRow& row,
                              const std::string& name);
+
+// The learners that the private rows are compared with, for people: "dense (dp-sgd)".
+std::string ReferenceNames(const std::vector<ReportRow>& rows, const std::string& name);
 
 boost::json::object ToJson(const std::vector<ReportRow>& rows, uint32_t seeds, uint64_t dead);
 std::string TextTable(const std::vector<ReportRow>& rows);

@@ -40,6 +40,7 @@ class Run {
   Status Take(stream::StepBatch&& step);
   Status TakeStep(const stream::StepBatch& step);
   Status Preview(const stream::StepBatch& step);
+  void Observe(const stream::StepBatch& step);
   void Charge(const stream::StepBatch& step);
   bool Measured(const event::Batch& batch) const;
   void Measure(const event::Batch& batch, std::span<const float> logits);
@@ -51,6 +52,9 @@ class Run {
   std::unique_ptr<ops::Backend> backend_;
   std::unique_ptr<store::WorkingRows> rows_;
   std::unique_ptr<train::Learner> learner_;
+  mechanism::Mechanism* mechanism_ = nullptr;  // the learner's
+  model::ActivationIndexer indexer_;           // of what is observed and not predicted
+  model::Activations observed_;
   stream::Position position_;
   privacy::Coverage coverage_;
   // Charged once the period it is of is over, together with the steps of that.
@@ -101,6 +105,7 @@ Status Run::MakeLearner() {
   } else {
     rows_ = std::make_unique<train::MemoryRows>(layout);
   }
+  mechanism_ = mechanism.get();
   learner_ = std::make_unique<train::Learner>(
       learner, std::move(mechanism), noise::MakeNoiseSource(workers_), *backend_, *rows_, nullptr);
   return {};
@@ -168,14 +173,24 @@ Status Run::Take(stream::StepBatch&& step) {
   return {};
 }
 
-// What is neither measured nor observed need not be predicted.
+// What is not measured need not be predicted.
 Status Run::Preview(const stream::StepBatch& step) {
   const bool measured = position_.pass == 0 && Measured(step.examples);
-  if (!measured && !learner_->mechanism().observes_periods()) return {};
+  if (!measured) {
+    if (mechanism_->observes_periods()) Observe(step);
+    return {};
+  }
   train::StepReport report;
   TACIT_RETURN_IF_ERROR(learner_->Preview(step, &report));
-  if (measured) Measure(step.examples, report.logits);
+  Measure(step.examples, report.logits);
   return {};
+}
+
+// As Learner::Preview shows it to the mechanism. What observes has rows to choose from.
+void Run::Observe(const stream::StepBatch& step) {
+  const event::Batch& batch = step.examples;
+  indexer_.Index(batch.row, batch.slot_end, batch.slots, step.unit_of, step.units, &observed_);
+  mechanism_->Observe(observed_);
 }
 
 Status Run::TakeStep(const stream::StepBatch& step) {
