@@ -97,7 +97,7 @@ struct Participation {
   // once: offsets per step. poisson: examples expected in a step. Both: the public divisor.
   uint64_t batch = 2048;
   uint32_t max_participations = 1;  // once: steps any unit may be in, over the life of the store
-  // poisson, required there but for period where there is period_files:
+  // poisson, required there, and one of period and period_files:
   double sampling_rate = 0;       // probability of an event to be in a step
   uint64_t steps_per_period = 0;  // steps taken of each period
   // A period is closed after `period` offsets (0: however many there are) and at every

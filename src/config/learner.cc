@@ -32,9 +32,7 @@ void DescribeParticipation(Fields& fields, Participation& participation) {
   fields.Integer("steps_per_period", &participation.steps_per_period, 1, 1'000'000'000,
                  RequiredIf(poisson));
   fields.Integer("period_files", &participation.period_files, 0, 1'000'000, UsedIf(poisson));
-  const bool by_files = participation.period_files > 0;
-  fields.Integer("period", &participation.period, by_files ? 0 : 1, uint64_t{1} << 40,
-                 by_files ? UsedIf(poisson) : RequiredIf(poisson));
+  fields.Integer("period", &participation.period, 0, uint64_t{1} << 40, UsedIf(poisson));
 }
 
 constexpr std::array<std::string_view, 2> kOnExhausted = {"stop-learning", "exit"};
@@ -67,6 +65,15 @@ void DescribeOptimizer(Fields& fields, Optimizer& optimizer) {
   fields.Number("variance_floor", &optimizer.variance_floor, Range::Positive(),
                 UsedIf(optimizer.kind == Kind::kAdamBc));
   fields.Number("ema", &optimizer.ema, kDecay);
+}
+
+// Something must close a period.
+Status CheckParticipation(const Place& place, const Participation& participation) {
+  const bool poisson = participation.mode == Participation::Mode::kPoisson;
+  if (!poisson || participation.period > 0 || participation.period_files > 0) return {};
+  return place.Key("period").Fail(
+      "nothing closes a period: give period, the offsets of one, or period_files, after how many "
+      "files' ends one is closed (1: every file is a period)");
 }
 
 bool GoodId(const std::string& id) {
@@ -122,6 +129,7 @@ Status CheckLearners(const Place& place, const std::vector<Learner>& learners,
       return item.Key("id").Fail(fmt::format("another learner is called '{}' too", learner.id));
     }
     TACIT_RETURN_IF_ERROR(CheckPrivacy(item, learner));
+    TACIT_RETURN_IF_ERROR(CheckParticipation(item.Key("participation"), learner.participation));
     TACIT_RETURN_IF_ERROR(
         CheckMechanism(item.Key("mechanism"), learner.mechanism, learner.participation));
     if (learner.optimizer.kind == Optimizer::Kind::kAdamBc &&

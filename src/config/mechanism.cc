@@ -7,6 +7,10 @@
 namespace tacit::config {
 namespace {
 
+// Beyond these the integer grids that carry sums and noise have no room, and nobody needs more.
+constexpr Range kClip = {.min = 1e-6, .max = 1e6};
+constexpr Range kNoise = {.min = 1e-3, .max = 1e6};
+
 void DescribeVocabulary(Fields& fields, Vocabulary& vocabulary, bool used) {
   static constexpr std::array<std::string_view, 3> kSources = {"file", "first-period", "running"};
   static constexpr std::array<std::string_view, 2> kQueries = {"gaussian", "gumbel"};
@@ -16,18 +20,17 @@ void DescribeVocabulary(Fields& fields, Vocabulary& vocabulary, bool used) {
   fields.Integer("keep", &vocabulary.keep, file ? 0 : 1, uint64_t{1} << 36,
                  file ? UsedIf(used) : RequiredIf(used));
   fields.Enum("query", &vocabulary.query, kQueries, UsedIf(used && !file));
-  fields.Number("noise_multiplier", &vocabulary.noise_multiplier, Range::Positive(),
+  fields.Number("noise_multiplier", &vocabulary.noise_multiplier, kNoise,
                 RequiredIf(used && !file));
-  fields.Number("clip", &vocabulary.clip, Range::Positive(),
+  fields.Number("clip", &vocabulary.clip, kClip,
                 UsedIf(used && !file && vocabulary.query == Vocabulary::Query::kGaussian));
 }
 
 void DescribeQuantile(Fields& fields, QuantileClip& quantile, bool used) {
   fields.Number("target", &quantile.target,
                 {.min = 0, .max = 1, .above_min = true, .below_max = true}, UsedIf(used));
-  fields.Number("rate", &quantile.rate, Range::Positive(), UsedIf(used));
-  fields.Number("noise_multiplier", &quantile.noise_multiplier, Range::Positive(),
-                RequiredIf(used));
+  fields.Number("rate", &quantile.rate, {.min = 0, .max = 10, .above_min = true}, UsedIf(used));
+  fields.Number("noise_multiplier", &quantile.noise_multiplier, kNoise, RequiredIf(used));
 }
 
 }  // namespace
@@ -44,20 +47,21 @@ void DescribeMechanism(Fields& fields, Mechanism& mechanism) {
   const bool exponential = mechanism.kind == Kind::kExponential;
   fields.Number("threshold", &mechanism.threshold, {.min = 0, .infinite = true},
                 RequiredIf(threshold));
-  fields.Number("sigma_ratio", &mechanism.sigma_ratio, Range::Positive(), UsedIf(threshold));
-  fields.Number("selection_clip", &mechanism.selection_clip, Range::Positive(), UsedIf(threshold));
+  fields.Number("sigma_ratio", &mechanism.sigma_ratio, {.min = 1e-3, .max = 1e3},
+                UsedIf(threshold));
+  fields.Number("selection_clip", &mechanism.selection_clip, kClip, UsedIf(threshold));
   fields.Section("vocabulary", [&](Fields& below) {
     DescribeVocabulary(below, mechanism.vocabulary, mechanism.has_vocabulary());
   });
   fields.Integer("rows", &mechanism.rows, 1, uint64_t{1} << 36, RequiredIf(exponential));
   fields.Number("row_epsilon", &mechanism.row_epsilon, Range::Positive(), RequiredIf(exponential));
-  fields.Number("row_clip", &mechanism.row_clip, Range::Positive(), UsedIf(exponential));
-  fields.Number("gradient_clip", &mechanism.gradient_clip, Range::Positive(), UsedIf(is_private));
+  fields.Number("row_clip", &mechanism.row_clip, kClip, UsedIf(exponential));
+  fields.Number("gradient_clip", &mechanism.gradient_clip, kClip, UsedIf(is_private));
   fields.Enum("clipping", &mechanism.clipping, kClippings, UsedIf(is_private));
   const bool quantile = is_private && mechanism.clipping == Mechanism::Clipping::kQuantile;
   fields.Section("quantile",
                  [&](Fields& below) { DescribeQuantile(below, mechanism.quantile, quantile); });
-  fields.Number("noise_multiplier", &mechanism.noise_multiplier, Range::NotNegative(),
+  fields.Number("noise_multiplier", &mechanism.noise_multiplier, {.min = 0, .max = kNoise.max},
                 UsedIf(is_private));
 }
 

@@ -20,9 +20,10 @@ constexpr double kCommitsUnfolded = 8;
 // A commit holds the rows of all steps of its interval. Rows repeat between steps (a stream's
 // popular values do), so a few steps' worth of distinct rows are a bound in practice.
 constexpr double kStepsPerCommit = 4;
-// Of a period's histogram: a row's count while it is observed, its noised sum over all periods, and
-// the vocabulary's own lists.
-constexpr double kVocabularyRowBytes = 12;
+// Of a period's histogram: a row's count while it is observed (8), what is released of it and the
+// sum over all periods (4 each), and the copies of that sum on its way into a commit and into the
+// store (about 12).
+constexpr double kVocabularyRowBytes = 28;
 
 // One table of a learner.
 struct Table {
@@ -149,6 +150,21 @@ double RowCacheBytesMin(const Shape& shape) {
   return shape.RowBytes(kCommitsUnfolded * kStepsPerCommit + 1) + kMiB;
 }
 
+// Whose tables are held whole, since each step writes all of them: they stay pinned until folded.
+std::string WholeTables(const Config& config) {
+  std::string text;
+  for (const Learner& learner : config.learners) {
+    const Shape shape = ShapeOf(learner, config.features);
+    if (!shape.every_row) continue;
+    text += fmt::format(
+        "; learner '{}' has mechanism dp-sgd, which writes every row in every step: its tables of "
+        "{:.0f}MiB are held whole, and commits of up to {:.0f}MiB that are not folded yet",
+        learner.id, std::ceil(shape.RowBytes(INFINITY) / kMiB),
+        std::ceil(OverlayBytes(shape) / kMiB));
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<MemoryPlan> PlanMemory(const Config& config) {
@@ -166,10 +182,11 @@ Result<MemoryPlan> PlanMemory(const Config& config) {
   const double least =
       kProcessBytes + model + queue + overlay + kStoreBytesMin + cache_min * learners;
   if (total < least) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("memory.total_bytes: {:.0f}MiB are too few for these learners; the "
-                            "least that would do is {:.0f}MiB",
-                            std::floor(total / kMiB), std::ceil(least / kMiB)));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("memory.total_bytes: {:.0f}MiB are too few for these learners; the "
+                    "least that would do is {:.0f}MiB{}",
+                    std::floor(total / kMiB), std::ceil(least / kMiB), WholeTables(config)));
   }
   // What is left goes to the rows first, as far as there are rows, but a quarter of it, and what no
   // row can use, to the store's caches.

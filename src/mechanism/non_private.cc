@@ -37,6 +37,10 @@ class NonPrivate final : public Mechanism {
 
   const privacy::Charge& charge() const override { return charge_; }
   double ExpectedExtraRows() const override { return 0; }
+  Status LoadState(std::string_view bytes) override {
+    if (bytes.empty()) return {};
+    return Fail(ErrorCode::kCorruption, "the stored state is one of a private mechanism");
+  }
 
  private:
   const double expected_batch_;

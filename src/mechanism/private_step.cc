@@ -4,6 +4,8 @@
 // the clipper's grid (grid.h), and what rounding can add to g_i is the clipper's to take off C.
 #include "mechanism/private_step.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -110,10 +112,14 @@ Status PrivateStep::LoadState(std::string_view bytes) {
   const auto version = reader.Get<uint32_t>();
   const auto mechanism = reader.Get<uint8_t>();
   const std::string_view selector = reader.GetString(), clipper = reader.GetString();
-  if (!reader.at_end() || version != kStateVersion ||
-      mechanism != static_cast<uint8_t>(charge_.mechanism))
-    return Fail(ErrorCode::kCorruption, "the stored state is not one of the mechanism '" +
-                                            std::string(privacy::Name(charge_.mechanism)) + "'");
+  constexpr auto kKinds = static_cast<uint8_t>(privacy::MechanismKind::kVocabulary);
+  if (!reader.at_end() || version != kStateVersion || mechanism >= kKinds)
+    return Fail(ErrorCode::kCorruption, "the stored state is not one of a mechanism");
+  const auto kind = static_cast<privacy::MechanismKind>(mechanism);
+  if (kind != charge_.mechanism)
+    return Fail(ErrorCode::kCorruption,
+                fmt::format("the stored state is one of the mechanism '{}', not of '{}'",
+                            privacy::Name(kind), privacy::Name(charge_.mechanism)));
   TACIT_RETURN_IF_ERROR(selector_->LoadState(selector));
   return clipper_->LoadState(clipper);
 }

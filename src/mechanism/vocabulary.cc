@@ -7,6 +7,8 @@
 // histograms; its top rows, and whatever else is made of it, cost nothing more.
 #include "mechanism/vocabulary.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -22,7 +24,7 @@
 namespace tacit::mechanism {
 namespace {
 
-constexpr uint32_t kStateVersion = 1;
+constexpr uint32_t kStateVersion = 2;
 
 using Source = VocabularyOptions::Source;
 using Query = VocabularyOptions::Query;
@@ -73,7 +75,8 @@ class PublicVocabulary final : public Vocabulary {
   std::string SaveState() const override { return {}; }
   Status LoadState(std::string_view bytes) override {
     if (bytes.empty()) return {};
-    return Fail(ErrorCode::kCorruption, "a state of a vocabulary, which is public here");
+    return Fail(ErrorCode::kCorruption,
+                "the stored vocabulary was released, and the configured one is public");
   }
 
  private:
@@ -136,6 +139,7 @@ std::string ReleasedVocabulary::SaveState() const {
   if (releases_ == 0) return {};
   ByteWriter bytes;
   bytes.Put(kStateVersion).Put(static_cast<uint8_t>(options_.query));
+  bytes.Put(static_cast<uint8_t>(options_.source));
   bytes.Put(space_.rows()).Put(releases_);
   SaveBody(&bytes);
   return std::move(bytes).Take();
@@ -146,9 +150,18 @@ Status ReleasedVocabulary::LoadState(std::string_view bytes) {
   ByteReader reader(bytes);
   const auto version = reader.Get<uint32_t>();
   const auto query = reader.Get<uint8_t>();
+  // Version 1 did not tell its source.
+  const auto source = version == 1 ? static_cast<uint8_t>(options_.source) : reader.Get<uint8_t>();
   const auto space = reader.Get<uint64_t>(), releases = reader.Get<uint64_t>();
-  if (version != kStateVersion || query != static_cast<uint8_t>(options_.query) ||
-      space != space_.rows() || releases == 0 || !LoadBody(&reader))
+  const auto other = [](const char* what) {
+    return Fail(ErrorCode::kCorruption,
+                fmt::format("the stored vocabulary is of another {} than is configured", what));
+  };
+  if (version != 1 && version != kStateVersion)
+    return Fail(ErrorCode::kCorruption, "the stored vocabulary is of an unknown version");
+  if (query != static_cast<uint8_t>(options_.query)) return other("query");
+  if (source != static_cast<uint8_t>(options_.source)) return other("source");
+  if (space != space_.rows() || releases == 0 || !LoadBody(&reader))
     return Fail(ErrorCode::kCorruption, "the stored vocabulary is not one of this configuration");
   releases_ = releases;
   return {};

@@ -135,7 +135,7 @@ const std::vector<BadCase> kValues = {
     {"ThresholdNegative", "threshold: 10", "threshold: -1",
      "c.yaml:15: learners[0].mechanism.threshold: must be at least 0, is -1"},
     {"RatioZero", "threshold: 10", "threshold: 10\n      sigma_ratio: 0",
-     "c.yaml:16: learners[0].mechanism.sigma_ratio: must be above 0, is 0"},
+     "c.yaml:16: learners[0].mechanism.sigma_ratio: must be at least 0.001 and at most 1000, is 0"},
     {"BetaOne", "store:", "    optimizer: {beta1: 1}\nstore:",
      "c.yaml:23: learners[0].optimizer.beta1: must be at least 0 and below 1, is 1"},
     {"EmaOne", "store:", "    optimizer: {ema: 1}\nstore:",
@@ -243,7 +243,8 @@ const std::vector<BadCase> kMechanisms = {
      "c.yaml:15: learners[0].mechanism.vocabulary.noise_multiplier: required, and has no default"},
     {"VocabularyNoiseZero", "kind: adafest\n      threshold: 10",
      "kind: fest\n      vocabulary: {source: running, keep: 10, noise_multiplier: 0}",
-     "c.yaml:15: learners[0].mechanism.vocabulary.noise_multiplier: must be above 0, is 0"},
+     "c.yaml:15: learners[0].mechanism.vocabulary.noise_multiplier: must be at least 0.001 and at "
+     "most 1000000, is 0"},
     {"VocabularyQuery", "kind: adafest\n      threshold: 10",
      "kind: fest\n      vocabulary: {source: running, query: laplace}",
      "c.yaml:15: learners[0].mechanism.vocabulary.query: must be one of gaussian, gumbel, is "
@@ -259,7 +260,19 @@ const std::vector<BadCase> kMechanisms = {
      "c.yaml:13: learners[0].mechanism.row_epsilon: required, and has no default"},
     {"ExponentialRowClip", "kind: adafest\n      threshold: 10",
      "kind: exponential\n      row_clip: 0",
-     "c.yaml:15: learners[0].mechanism.row_clip: must be above 0, is 0"},
+     "c.yaml:15: learners[0].mechanism.row_clip: must be at least 1e-06 and at most 1000000, is 0"},
+    // What no integer grid can carry would end the process.
+    {"ClipTooSmall", "threshold: 10", "threshold: 10\n      gradient_clip: 1e-320",
+     "c.yaml:16: learners[0].mechanism.gradient_clip: must be at least 1e-06 and at most 1000000, "
+     "is 1e-320"},
+    {"ClipTooLarge", "threshold: 10",
+     "threshold: 10\n      clipping: quantile\n      gradient_clip: 2e6",
+     "c.yaml:17: learners[0].mechanism.gradient_clip: must be at least 1e-06 and at most 1000000, "
+     "is 2e6"},
+    {"QuantileNoiseTooLarge", "threshold: 10",
+     "threshold: 10\n      clipping: quantile\n      quantile: {noise_multiplier: 1e12}",
+     "c.yaml:17: learners[0].mechanism.quantile.noise_multiplier: must be at least 0.001 and at "
+     "most 1000000, is 1e12"},
     {"Clipping", "threshold: 10", "threshold: 10\n      clipping: ghost",
      "c.yaml:16: learners[0].mechanism.clipping: must be one of flat, automatic, per-layer, "
      "quantile, is 'ghost'"},
@@ -270,12 +283,20 @@ const std::vector<BadCase> kMechanisms = {
      "c.yaml:17: learners[0].mechanism.quantile.target: must be above 0 and below 1, is 1"},
     {"QuantileRateZero", "threshold: 10",
      "threshold: 10\n      clipping: quantile\n      quantile: {rate: 0}",
-     "c.yaml:17: learners[0].mechanism.quantile.rate: must be above 0, is 0"},
+     "c.yaml:17: learners[0].mechanism.quantile.rate: must be above 0 and at most 10, is 0"},
     {"CategoricalYes", "kind: pctr", "kind: pctr\n      categorical: yes",
      "c.yaml:12: learners[0].model.categorical: must be true or false, is 'yes'"},
     {"PoissonWithoutPeriod", "mode: once\n      batch: 4096",
      "mode: poisson\n      batch: 4\n      sampling_rate: 0.1\n      steps_per_period: 3",
-     "c.yaml:16: learners[0].participation.period: required, and has no default"},
+     "c.yaml:16: learners[0].participation.period: nothing closes a period: give period, the "
+     "offsets of one, or period_files, after how many files' ends one is closed (1: every file is "
+     "a period)"},
+    {"PeriodFilesZero", "mode: once\n      batch: 4096",
+     "mode: poisson\n      batch: 4\n      sampling_rate: 0.1\n      steps_per_period: 3\n      "
+     "period_files: 0\n      period: 0",
+     "c.yaml:22: learners[0].participation.period: nothing closes a period: give period, the "
+     "offsets of one, or period_files, after how many files' ends one is closed (1: every file is "
+     "a period)"},
     {"PeriodFilesNegative", "mode: once", "mode: poisson\n      period_files: -1",
      "c.yaml:18: learners[0].participation.period_files: must be a whole number of at least 0, is "
      "'-1'"},

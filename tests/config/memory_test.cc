@@ -49,6 +49,26 @@ TEST(PlanMemory, LeastThatWouldDoDoes) {
   EXPECT_FALSE(with(least - 1));
 }
 
+// Both numbers of what has no room are named: the tables, and what there is for them.
+TEST(PlanMemory, TablesThatEveryStepWritesAreNamed) {
+  const std::vector<std::string> large = {"memory.total_bytes=128MiB",
+                                          "learners.0.participation.batch=16",
+                                          "schema.features.1.buckets=4000000"};
+  std::vector<std::string> dense = large;
+  dense.push_back("learners.0.mechanism.kind=dp-sgd");
+  EXPECT_TRUE(PlanMemory(ReadSample(large))) << "a few rows a step have room";
+  const Result<MemoryPlan> refused = PlanMemory(ReadSample(dense));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("memory.total_bytes: 128MiB"), std::string::npos);
+  // dim int(2 * 4e6^.25) = 89; with adam 3 * 89 + 1 floats, and 64 bytes.
+  const double mib = 4e6 * (4 * (3 * 89 + 1) + 64) / (1 << 20);
+  EXPECT_NE(refused.error().message.find("learner 'ctr' has mechanism dp-sgd"), std::string::npos)
+      << refused.error().message;
+  EXPECT_NE(refused.error().message.find("tables of " + std::to_string(int(mib) + 1) + "MiB"),
+            std::string::npos)
+      << refused.error().message;
+}
+
 TEST(PlanMemory, DenseParametersAreCounted) {
   // Inputs: 1 number, int(2 * 1000^.25) = 11, and 8. (20+1)*128 + 129*64 + 65*1 = 11009.
   const Config adam = ReadSample({"learners.0.participation.batch=1"});
@@ -81,7 +101,7 @@ TEST(PlanMemory, LearnersAddUp) {
   EXPECT_EQ(PlanMemory(two)->overlay_bytes, 2 * PlanMemory(one)->overlay_bytes);
 }
 
-// 12 bytes for each of the 1,500 rows; nothing where the vocabulary comes from a file.
+// 28 bytes for each of the 1,500 rows; nothing where the vocabulary comes from a file.
 TEST(PlanMemory, AHistogramIsOfEveryRow) {
   const std::string poisson =
       "learners.0.participation={mode: poisson, batch: 100, sampling_rate: 0.01, "
@@ -94,7 +114,7 @@ TEST(PlanMemory, AHistogramIsOfEveryRow) {
   };
   EXPECT_EQ(model_bytes("{source: running, keep: 5, noise_multiplier: 1}") -
                 model_bytes("{source: file, file: x}"),
-            1500u * 12);
+            1500u * 28);
 }
 
 // A period closed by files is as long as batch and sampling rate say.

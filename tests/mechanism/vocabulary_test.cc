@@ -10,6 +10,7 @@
 
 #include "mechanism/private_step.h"
 #include "naive.h"
+#include "support/silent_noise.h"
 #include "support/statistics.h"
 
 namespace tacit::mechanism {
@@ -113,20 +114,13 @@ TEST(Vocabulary, AHistogramIsTheClippedCountsAndNoiseOnEveryRow) {
 }
 
 // Keeps the sums that were to be made noisy, in pieces, and adds nothing.
-class Recorder final : public noise::NoiseSource {
+class Recorder final : public noise::SilentNoise {
  public:
   void AddGridGaussian(double stddev, std::span<int64_t> values) override {
     asked_stddev = stddev;
     seen.insert(seen.end(), values.begin(), values.end());
   }
   void AddGaussian(double, std::span<float>) override { ADD_FAILURE() << "noise off the grid"; }
-  void FillGaussian(std::span<double>) override {}
-  double Uniform() override { return 0.5; }
-  bool Bernoulli(double p) override { return p > 0.5; }
-  double Gumbel() override { return 0; }
-  uint64_t GeometricSkip(double) override { return uint64_t{1} << 63; }
-  double GaussianTail(double lower) override { return lower; }
-  void Rekey() override {}
 
   double asked_stddev = 0;
   std::vector<int64_t> seen;
@@ -366,6 +360,9 @@ TEST(Vocabulary, RefusesWhatIsNoStateOfIts) {
     load(*MakeVocabulary(larger, options), state);
     VocabularyOptions other = options;
     other.query = options.query == Query::kGaussian ? Query::kGumbel : Query::kGaussian;
+    load(*MakeVocabulary(space, other), state);
+    other = options;
+    other.source = Source::kFirstPeriod;
     load(*MakeVocabulary(space, other), state);
     // The last four bytes are a row beyond the space, or a count that is no number.
     load(*MakeVocabulary(space, options), state.substr(0, state.size() - 4) + "\xff\xff\xff\xff");
