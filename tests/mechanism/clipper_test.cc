@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "mechanism/private_step.h"
+#include "support/silent_noise.h"
 namespace tacit::mechanism {
 namespace {
 
@@ -33,7 +34,7 @@ model::GroupNorms OneGroup(std::vector<double> norms) {
 }
 
 // Notes what it is asked to make noisy, and adds a number of its own choice.
-class NotedNoise final : public noise::NoiseSource {
+class NotedNoise final : public noise::SilentNoise {
  public:
   void AddGridGaussian(double stddev, std::span<int64_t> values) override {
     stddev_ = stddev;
@@ -42,12 +43,6 @@ class NotedNoise final : public noise::NoiseSource {
   }
   void AddGaussian(double, std::span<float>) override { ADD_FAILURE() << "noise off the grid"; }
   void FillGaussian(std::span<double>) override { ADD_FAILURE() << "noise off the grid"; }
-  double Uniform() override { return 0.5; }
-  bool Bernoulli(double p) override { return p > 0.5; }
-  double Gumbel() override { return 0; }
-  uint64_t GeometricSkip(double) override { return uint64_t{1} << 63; }
-  double GaussianTail(double lower) override { return lower; }
-  void Rekey() override {}
 
   double stddev_ = 0, add_ = 0;
   std::vector<int64_t> noted_;

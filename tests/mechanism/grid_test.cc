@@ -11,25 +11,19 @@
 #include "noise/noise.h"
 #include "noise/stream_noise.h"
 #include "step.h"
+#include "support/silent_noise.h"
 #include "support/statistics.h"
 
 namespace tacit::mechanism {
 namespace {
 
 // Adds the same known integers to whatever it is given.
-class KnownNoise final : public noise::NoiseSource {
+class KnownNoise final : public noise::SilentNoise {
  public:
   void AddGridGaussian(double, std::span<int64_t> values) override {
     for (int64_t& value : values) value += static_cast<int64_t>(next_++ * 1000003 % 4096) - 2048;
   }
   void AddGaussian(double, std::span<float>) override { ADD_FAILURE() << "noise off the grid"; }
-  void FillGaussian(std::span<double>) override {}
-  double Uniform() override { return 0.5; }
-  bool Bernoulli(double p) override { return p > 0.5; }
-  double Gumbel() override { return 0; }
-  uint64_t GeometricSkip(double) override { return uint64_t{1} << 63; }
-  double GaussianTail(double lower) override { return lower; }
-  void Rekey() override {}
 
  private:
   uint64_t next_ = 0;

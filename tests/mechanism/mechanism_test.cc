@@ -8,6 +8,7 @@
 #include "mechanism/sigma_split.h"
 #include "noise/stream_noise.h"
 #include "step.h"
+#include "support/silent_noise.h"
 #include "support/statistics.h"
 
 namespace tacit::mechanism {
@@ -56,20 +57,13 @@ TEST(AdaFest, ChargesBothQueriesAsOneGaussian) {
 }
 
 // Keeps what it should have added noise to, and how much.
-class Recorder final : public noise::NoiseSource {
+class Recorder final : public noise::SilentNoise {
  public:
   void AddGridGaussian(double stddev, std::span<int64_t> values) override {
     asked_stddev = stddev;
     seen.assign(values.begin(), values.end());
   }
   void AddGaussian(double, std::span<float>) override { ADD_FAILURE() << "noise off the grid"; }
-  void FillGaussian(std::span<double>) override {}
-  double Uniform() override { return 0.5; }
-  bool Bernoulli(double p) override { return p > 0.5; }
-  double Gumbel() override { return 0; }
-  uint64_t GeometricSkip(double) override { return uint64_t{1} << 63; }
-  double GaussianTail(double lower) override { return lower; }
-  void Rekey() override {}
 
   double asked_stddev = 0;
   std::vector<int64_t> seen;

@@ -10,6 +10,7 @@
 #include "mechanism/private_step.h"
 #include "model/loop_model.h"
 #include "model/pctr.h"
+#include "support/silent_noise.h"
 
 namespace tacit::mechanism {
 namespace {
@@ -20,19 +21,6 @@ using model::testing::SquaredLength;
 
 constexpr double kClip = 0.7, kBatch = 4;
 constexpr double kScoreClip = 20;  // above most norms, so that scores differ
-
-class Silence final : public noise::NoiseSource {
- public:
-  void AddGridGaussian(double, std::span<int64_t>) override {}
-  void AddGaussian(double, std::span<float>) override {}
-  void FillGaussian(std::span<double> out) override { std::fill(out.begin(), out.end(), 0.0); }
-  double Uniform() override { return 0.5; }
-  bool Bernoulli(double p) override { return p > 0.5; }
-  double Gumbel() override { return 0; }
-  uint64_t GeometricSkip(double) override { return uint64_t{1} << 63; }
-  double GaussianTail(double lower) override { return std::max(lower, 0.0); }
-  void Rekey() override {}
-};
 
 using Rows = std::vector<uint64_t>;
 
@@ -103,7 +91,7 @@ class MultiHot : public ::testing::Test {
       scores.resize(problem.activations.rows.size());
       model.RowScores(examples, problem.activations, mechanism->row_score_clip(), scores);
     }
-    Silence none;
+    noise::SilentNoise none;
     model::RowSelection selection;
     model::StepGradient gradient;
     model::GroupNorms norms;

@@ -7,6 +7,7 @@
 
 #include "noise/noise.h"
 #include "stream/participation.h"
+#include "support/silent_noise.h"
 
 namespace tacit::stream {
 namespace {
@@ -14,20 +15,13 @@ namespace {
 using event::PublicMark;
 
 // Coins from a seed: what they come to must not depend on which CSPRNG they are.
-class SeededCoins final : public noise::NoiseSource {
+class SeededCoins final : public noise::SilentNoise {
  public:
   explicit SeededCoins(uint64_t seed) : random_(seed) {}
   uint64_t GeometricSkip(double p) override {
     const double u = (static_cast<double>(random_() >> 11) + 0.5) * 0x1p-53;
     return p >= 1 ? 0 : static_cast<uint64_t>(std::log(u) / std::log1p(-p));
   }
-  void AddGridGaussian(double, std::span<int64_t>) override {}
-  void AddGaussian(double, std::span<float>) override {}
-  void FillGaussian(std::span<double>) override {}
-  double Uniform() override { return 0.5; }
-  bool Bernoulli(double) override { return false; }
-  double Gumbel() override { return 0; }
-  double GaussianTail(double lower) override { return lower; }
   void Rekey() override { ++keys; }
 
   uint64_t keys = 0;

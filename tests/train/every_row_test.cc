@@ -11,6 +11,7 @@
 #include "mechanism/private_step.h"
 #include "mechanism/row_selector.h"
 #include "store/store.h"
+#include "support/silent_noise.h"
 #include "support/statistics.h"
 #include "train/every_row_update.h"
 #include "train/flat_rows.h"
@@ -28,20 +29,11 @@ constexpr float kRate = 0.25f;
 const std::atomic<bool> kGoOn = false;
 
 // Cuts into parts of odd sizes, each on the one source.
-class CuttingNoise final : public NoiseSource {
+class CuttingNoise final : public noise::SilentNoise {
  public:
-  void AddGridGaussian(double, std::span<int64_t>) override {}
   void FillGridGaussian(double, double, std::span<float> out) override {
     std::fill(out.begin(), out.end(), 0.0f);
   }
-  void AddGaussian(double, std::span<float>) override {}
-  void FillGaussian(std::span<double> out) override { std::fill(out.begin(), out.end(), 0.0); }
-  double Uniform() override { return 0.5; }
-  bool Bernoulli(double p) override { return p > 0.5; }
-  double Gumbel() override { return 0; }
-  uint64_t GeometricSkip(double) override { return uint64_t{1} << 63; }
-  double GaussianTail(double lower) override { return lower; }
-  void Rekey() override {}
   void ForParts(size_t n, const Part& part) override {
     for (size_t begin = 0; begin < n;) {
       const size_t end = std::min(n, begin + 1 + begin % 37);

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "noise/noise.h"
+#include "support/silent_noise.h"
 #include "train/memory_rows.h"
 
 namespace tacit::train {
@@ -16,19 +17,6 @@ namespace {
 
 constexpr double kClip = 0.5, kSigma = 2, kBatch = 8;
 const std::atomic<bool> kGoOn = false;
-
-class Silence final : public noise::NoiseSource {
- public:
-  void AddGridGaussian(double, std::span<int64_t>) override {}
-  void AddGaussian(double, std::span<float>) override {}
-  void FillGaussian(std::span<double> out) override { std::fill(out.begin(), out.end(), 0.0); }
-  double Uniform() override { return 0.5; }
-  bool Bernoulli(double p) override { return p > 0.5; }
-  double Gumbel() override { return 0; }
-  uint64_t GeometricSkip(double) override { return uint64_t{1} << 63; }
-  double GaussianTail(double lower) override { return std::max(lower, 0.0); }
-  void Rekey() override {}
-};
 
 // Rows in memory that remember which were marked as changed.
 class MarkedRows final : public store::WorkingRows {
@@ -137,7 +125,7 @@ TEST_F(LearnerTest, AnEmptyStepIsNoiseOnDenseAndOnRowsNobodyTouched) {
 }
 
 TEST_F(LearnerTest, OneLoudEventMovesTheModelByItsClipOverThePublicBatch) {
-  Make(std::make_unique<Silence>());
+  Make(std::make_unique<noise::SilentNoise>());
   stream::StepBatch step = EmptyStep();
   step.examples.offset = {0};
   step.examples.timestamp_ms = {0};
