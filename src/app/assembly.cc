@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
 
 #include "app/mechanism_factory.h"
@@ -75,14 +76,25 @@ std::string WitnessBeside(const std::string& directory) {
 
 std::string CodeVersion() { return TACIT_VERSION; }
 
-Result<Assembly> Assemble(config::Config config) {
+void TellOfNoWitness(const std::string& directory) {
+  fmt::print(stderr, "no witness beside {}: an older copy would not be noticed\n", directory);
+}
+
+Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* refused) {
   Assembly assembly;
   event::FeatureSchema schema = MakeSchema(config.features);
   TACIT_RETURN_IF_ERROR(schema.Validate());
   assembly.transform = std::make_shared<const event::FeatureTransform>(std::move(schema));
-  for (size_t i = 0; i < config.learners.size(); ++i) {
-    TACIT_ASSIGN(LearnerPlan plan, PlanLearner(config, i, *assembly.transform));
-    assembly.learners.push_back(std::move(plan));
+  for (size_t i = 0, position = 0; i < config.learners.size(); ++position) {
+    auto plan = PlanLearner(config, i, *assembly.transform);
+    if (plan) {
+      assembly.learners.push_back(std::move(*plan));
+      ++i;
+      continue;
+    }
+    if (refused == nullptr) return Fail(std::move(plan.error()));
+    refused->push_back({position, config.learners[i].id, std::move(plan.error())});
+    config.learners.erase(config.learners.begin() + static_cast<ptrdiff_t>(i));
   }
   if (config.budget.given())
     assembly.total_budget = {.epsilon = *config.budget.epsilon, .delta = *config.budget.delta};

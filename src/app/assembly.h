@@ -41,8 +41,17 @@ struct Assembly {
   std::optional<privacy::TotalBudget> total_budget;
 };
 
+// A learner that cannot be as it is configured.
+struct RefusedLearner {
+  size_t position = 0;  // in the configuration
+  std::string id;
+  Error error;
+};
+
 // Checks what only several rooms together can check: budgets against noise, memory against model.
-Result<Assembly> Assemble(config::Config config);
+// With `refused`, learners that fail are left out and told there; otherwise the first one is the
+// failure.
+Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* refused = nullptr);
 
 Result<std::unique_ptr<stream::Source>> OpenSource(const config::Source& source);
 
@@ -53,6 +62,8 @@ train::TrainerOptions MakeTrainerOptions(const Assembly& assembly, const std::st
 
 // The witness that a reader of this directory goes by, where there is one: its name + ".witness".
 std::string WitnessBeside(const std::string& directory);
+// Says on stderr what a directory without one cannot tell.
+void TellOfNoWitness(const std::string& directory);
 
 // What built this binary; in every ledger entry.
 std::string CodeVersion();

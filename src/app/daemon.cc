@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "app/budget_check.h"
 #include "app/mechanism_factory.h"
 #include "app/service.h"
 #include "app/terminal.h"
@@ -48,6 +49,10 @@ Result<std::unique_ptr<serve::Server>> StartServer(const config::Serve& config,
   return server;
 }
 
+void WarnOfNoWitness(const std::string& store) {
+  spdlog::warn("no witness of {}: an older copy put in its place would not be noticed", store);
+}
+
 // A daemon at work: everything it owns, in the order it is built.
 class Daemon {
  public:
@@ -60,6 +65,8 @@ class Daemon {
     store_options.accept_missing_witness = options_.accept_missing_witness;
     TACIT_ASSIGN(store_, store::EmbeddingStore::Open(std::move(store_options)));
     TACIT_RETURN_IF_ERROR(source_->VerifyIdentity(store_->source_identity()));
+    TACIT_RETURN_IF_ERROR(CheckBudgets(store_->Latest()->version().value == 0));
+    if (assembly_.config.store.witness == "none") WarnOfNoWitness(assembly_.config.store.path);
     TACIT_RETURN_IF_ERROR(OpenDeadLetters());
     TACIT_RETURN_IF_ERROR(MakeTrainer());
     TACIT_ASSIGN(server_, StartServer(assembly_.config.serve, MakeServices(), registry_));
@@ -72,6 +79,31 @@ class Daemon {
   }
 
  private:
+  // A budget that not one step fits in is a mistake, unless the store shows that it once was
+  // larger.
+  Status CheckBudgets(bool is_new) {
+    std::vector<std::string> problems = FirstStepsRefused(assembly_);
+    if (is_new && !problems.empty())
+      return Fail(ErrorCode::kInvalidArgument, std::move(problems.front()));
+    for (std::string& below : BudgetsBelowSpent(assembly_, *store_->Latest()))
+      problems.push_back(std::move(below));
+    for (const std::string& problem : problems) spdlog::warn("{}", problem);
+    return {};
+  }
+
+  // Before anything is served: what was released goes on under the mechanism that released it only.
+  Status CheckReleased(const LearnerPlan& plan, const store::LearnerState& state,
+                       mechanism::Mechanism& mechanism) {
+    if (!state.mechanism_state) return {};
+    const Status loaded = mechanism.LoadState(*state.mechanism_state);
+    if (loaded) return {};
+    return Fail(ErrorCode::kRefused,
+                fmt::format("learner '{}': mechanism: {}; go on with the store's own "
+                            "mechanism.kind, clipping, vocabulary.source and vocabulary.query, or "
+                            "train under another id or in another store",
+                            plan.options.id, loaded.error().message));
+  }
+
   // Behind the store, which makes the folder that both lie in, and may be refused.
   Status OpenDeadLetters() {
     TACIT_ASSIGN(dead_letters_, event::OpenDeadLetterFile(assembly_.config.dead_letters));
@@ -91,6 +123,7 @@ class Daemon {
       const store::LearnerState state = store_->State(plan.options.index);
       TACIT_ASSIGN(stream::Position position, train::DecodePosition(state.position));
       TACIT_ASSIGN(auto mechanism, MakeMechanism(assembly_.config, i, plan.options.model.space));
+      TACIT_RETURN_IF_ERROR(CheckReleased(plan, state, *mechanism));
       feed.learners.push_back(
           {.index = plan.options.index,
            .participation = MakeParticipationOf(assembly_.config.learners[i].participation),
@@ -269,8 +302,10 @@ Result<int> RunDaemon(const Assembly& assembly, const DaemonOptions& options) {
 Result<int> ServeCheckpoint(const Assembly& assembly, const std::string& directory) {
   StopSignals signals;
   metrics::Registry registry;
+  const std::string witness = WitnessBeside(directory);
+  if (witness.empty()) WarnOfNoWitness(directory);
   TACIT_ASSIGN(const store::ReadOnlyStore store,
-               store::OpenReadOnly(directory, WitnessBeside(directory), MakeLayouts(assembly)));
+               store::OpenReadOnly(directory, witness, MakeLayouts(assembly)));
   std::vector<train::LedgerMetrics::Learner> promised;
   for (const LearnerPlan& plan : assembly.learners)
     promised.push_back({plan.options.id, plan.promise.epsilon, plan.promise.delta});

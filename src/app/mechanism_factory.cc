@@ -34,7 +34,9 @@ Result<std::unique_ptr<mechanism::Vocabulary>> MakeVocabulary(
   Options options;
   if (from.source == config::Vocabulary::Source::kFile) {
     options.source = Options::Source::kPublic;
-    TACIT_ASSIGN(options.rows, ReadVocabularyFile(from.file, features, from.keep));
+    auto rows = ReadVocabularyFile(from.file, features, from.keep);
+    if (!rows) return Refuse(learner, "mechanism.vocabulary.file: " + rows.error().message);
+    options.rows = std::move(*rows);
     return mechanism::MakeVocabulary(space, std::move(options));
   }
   if (space.rows() > mechanism::kVocabularySpaceMax)
@@ -73,6 +75,42 @@ Beside BesideSteps(const config::Learner& learner, const config::Source& source,
   return beside;
 }
 
+// The key whose price leaves nothing for the steps, and what it comes to.
+tl::unexpected<Error> TooDear(const config::Learner& learner, const Exposure& exposure,
+                              double spent) {
+  const config::Mechanism& m = learner.mechanism;
+  const std::string cost = fmt::format(
+      "epsilon {:.4g} at delta {} alone, which leaves nothing of privacy.epsilon {} for the "
+      "gradient",
+      spent, learner.privacy.delta, learner.privacy.epsilon);
+  if (m.kind != Kind::kExponential)
+    return Refuse(learner,
+                  fmt::format("mechanism.vocabulary.noise_multiplier: histograms of {} cost {}; it "
+                              "must be larger",
+                              m.vocabulary.noise_multiplier, cost));
+  const double rho = static_cast<double>(m.rows) * m.row_epsilon * m.row_epsilon / 8;
+  return Refuse(learner, fmt::format("mechanism.row_epsilon: choosing rows costs a zCDP of rows * "
+                                     "row_epsilon^2 / 8 = {} * {}^2 / 8 = {:.4g} a step, and over "
+                                     "{} {}; lower row_epsilon, or mechanism.rows",
+                                     m.rows, m.row_epsilon, rho, exposure.text, cost));
+}
+
+// The noise of a step, given what is beside the steps.
+Result<double> NoiseBeside(const config::Learner& learner, const config::Source& source,
+                           const Beside& beside) {
+  if (beside.empty()) return StepNoise(learner, source, beside);
+  const Exposure exposure = ExposureOf(learner, source);
+  const double epsilon = learner.privacy.epsilon, delta = learner.privacy.delta;
+  // Far out of reach, where no accountant's grid has room: by the closed form.
+  const double rho = ZcdpOfBeside(beside);
+  if (rho > epsilon) return TooDear(learner, exposure, rho + 2 * std::sqrt(-rho * std::log(delta)));
+  auto noise = StepNoise(learner, source, beside);
+  if (noise) return noise;
+  TACIT_ASSIGN(const double spent, EpsilonOfBeside(beside, delta));
+  if (spent > kBesideAtMost * epsilon) return TooDear(learner, exposure, spent);
+  return noise;
+}
+
 // What is left of a step's noise for its other queries, once the clip's count has had its own.
 Result<double> NoiseBesideQuantile(const config::Learner& learner, double step_noise) {
   if (learner.mechanism.clipping != config::Mechanism::Clipping::kQuantile) return step_noise;
@@ -84,6 +122,9 @@ Result<double> NoiseBesideQuantile(const config::Learner& learner, double step_n
                                        query, step_noise));
   return 1 / std::sqrt(1 / (step_noise * step_noise) - 1 / (query * query));
 }
+
+// How far an adaptive clip may go from where it begins, either way.
+constexpr double kClipRange = 100;
 
 std::unique_ptr<mechanism::Clipper> MakeClipper(const config::Learner& learner,
                                                 double sigma_gradient) {
@@ -101,7 +142,10 @@ std::unique_ptr<mechanism::Clipper> MakeClipper(const config::Learner& learner,
            .quantile = m.quantile.target,
            .learning_rate = m.quantile.rate,
            .sigma_query = m.quantile.noise_multiplier,
-           .expected_batch = static_cast<double>(learner.participation.batch)},
+           .expected_batch = static_cast<double>(learner.participation.batch),
+           // Where batches are smaller than they are said to be, the clip would run away.
+           .clip_min = m.gradient_clip / kClipRange,
+           .clip_max = m.gradient_clip * kClipRange},
           sigma_gradient);
   }
   return mechanism::MakeFlatClipper(m.gradient_clip, sigma_gradient);
@@ -153,7 +197,7 @@ Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const config::Config
   const Beside beside =
       BesideSteps(learner, config.source, vocabulary ? vocabulary->opening_charge() : std::nullopt,
                   SelectionCost(m, space));
-  TACIT_ASSIGN(const double step_noise, StepNoise(learner, config.source, beside));
+  TACIT_ASSIGN(const double step_noise, NoiseBeside(learner, config.source, beside));
   TACIT_ASSIGN(const double noise, NoiseBesideQuantile(learner, step_noise));
   const mechanism::SigmaSplit split =
       m.has_threshold() ? mechanism::SplitSigma(noise, m.sigma_ratio)

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/text.h"
 #include "privacy/calibrate.h"
 #include "privacy/pld.h"
 
@@ -16,12 +17,12 @@ Exposure ExposureOf(const config::Learner& learner, const config::Source& source
     return {.sampled = false,
             .steps = p.max_participations,
             .rate = 1,
-            .text = fmt::format("{} participation(s)", p.max_participations)};
+            .text = Counted(p.max_participations, "participation")};
   const uint64_t steps = p.steps_per_period * source.passes;
   return {.sampled = true,
           .steps = steps,
           .rate = p.sampling_rate,
-          .text = fmt::format("{} steps sampled at {}", steps, p.sampling_rate)};
+          .text = fmt::format("{} sampled at {}", Counted(steps, "step"), p.sampling_rate)};
 }
 
 Result<double> CalibratedNoise(const Exposure& exposure, double epsilon, double delta,
@@ -47,6 +48,23 @@ Result<double> EpsilonAt(double noise, const Exposure& exposure, double delta,
   return privacy::PldUpperEpsilon(events, privacy::Adjacency::kAddRemove, Delta(delta));
 }
 
+Result<double> EpsilonOfBeside(const Beside& beside, double delta) {
+  return privacy::PldUpperEpsilon(beside, privacy::Adjacency::kAddRemove, Delta(delta));
+}
+
+double ZcdpOfBeside(const Beside& beside) {
+  double rho = 0;
+  for (const auto& [event, count] : beside) {
+    const double mu = event.kind == privacy::EventKind::kGaussian ? 1 / event.noise_multiplier : 0;
+    rho += static_cast<double>(count) * (event.rho + mu * mu / 2);
+  }
+  return rho;
+}
+
+std::string Counted(uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", WithThousands(count), noun, count == 1 ? "" : "s");
+}
+
 Result<double> StepNoise(const config::Learner& learner, const config::Source& source,
                          const Beside& beside) {
   const Exposure exposure = ExposureOf(learner, source);
@@ -56,12 +74,14 @@ Result<double> StepNoise(const config::Learner& learner, const config::Source& s
     return learner.mechanism.noise_multiplier.value_or(*needed);
   const double asked = *learner.mechanism.noise_multiplier;
   TACIT_ASSIGN(const double epsilon, EpsilonAt(asked, exposure, learner.privacy.delta, beside));
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("learner '{}': noise_multiplier {} gives epsilon {:.4g} at delta {} over "
-                          "{}, more than its privacy.epsilon of {}; at least {:.6g} is needed "
-                          "(leave the key out to have it calibrated)",
-                          learner.id, asked, epsilon, learner.privacy.delta, exposure.text,
-                          learner.privacy.epsilon, *needed));
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format(
+          "learner '{}': mechanism.noise_multiplier: {} gives epsilon {:.4g} at delta {} over "
+          "{}, more than its privacy.epsilon of {}; at least {:.6g} is needed "
+          "(leave the key out to have it calibrated)",
+          learner.id, asked, epsilon, learner.privacy.delta, exposure.text, learner.privacy.epsilon,
+          *needed));
 }
 
 }  // namespace tacit::app

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -32,6 +33,15 @@ Result<double> CalibratedNoise(const Exposure& exposure, double epsilon, double 
 // What steps of this noise, and what is beside them, cost; infinite without noise.
 Result<double> EpsilonAt(double noise, const Exposure& exposure, double delta,
                          const Beside& beside = {});
+
+// What is beside the steps costs alone. Above this share of epsilon, the steps have nothing left.
+Result<double> EpsilonOfBeside(const Beside& beside, double delta);
+inline constexpr double kBesideAtMost = 0.99;
+// Its rho, of Gaussians and of what is charged by its zCDP.
+double ZcdpOfBeside(const Beside& beside);
+
+// "1 file", "2 files".
+std::string Counted(uint64_t count, std::string_view noun);
 
 // The noise multiplier of one step: as small as the promise allows, or the larger one asked for.
 Result<double> StepNoise(const config::Learner& learner, const config::Source& source,

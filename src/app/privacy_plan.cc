@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "app/budget_check.h"
 #include "app/noise_plan.h"
 #include "base/text.h"
 #include "privacy/gdp.h"
@@ -108,22 +109,30 @@ std::string InWords(const Subject& s) {
                        WithThousands(p.batch), passes);
   std::string period = p.period > 0 ? fmt::format("{} offsets", WithThousands(p.period)) : "";
   if (p.period_files > 0 || p.period == 0)
-    period +=
-        fmt::format("{}{} file(s)", period.empty() ? "" : " or ", std::max(1u, p.period_files));
+    period += (period.empty() ? "" : " or ") + Counted(std::max(1u, p.period_files), "file");
   return fmt::format(
-      "poisson: a period of {} is held, each event in each of its {} steps with "
+      "poisson: a period of {} is held, each event in each of its {} with "
       "probability {}{}",
-      period, WithThousands(p.steps_per_period), p.sampling_rate, passes);
+      period, Counted(p.steps_per_period, "step"), p.sampling_rate, passes);
 }
 
 // Steps a day, where a day is one file of the stream.
 std::optional<uint64_t> StepsPerDay(const Subject& s, std::optional<uint64_t> events_per_day) {
-  if (!events_per_day) return std::nullopt;
   const Participation& p = s.learner.participation;
+  const bool a_file_each = p.period == 0 && p.period_files <= 1;
+  if (!s.once() && a_file_each) return p.steps_per_period;
+  if (!events_per_day) return std::nullopt;
   const auto times = [&](uint64_t each) { return (*events_per_day + each - 1) / each; };
   if (s.once()) return times(p.batch);
   if (p.period_files > 1) return std::nullopt;
-  return p.steps_per_period * (p.period > 0 ? times(p.period) : 1);
+  return p.steps_per_period * times(p.period);
+}
+
+std::string StepsUnknown(const Subject& s) {
+  const Participation& p = s.learner.participation;
+  if (!s.once() && p.period_files > 1)
+    return fmt::format("a period may be of {}, and a day is one", Counted(p.period_files, "file"));
+  return "--events-per-day N, a file a day";
 }
 
 // The noise a step would need for the same promise.
@@ -164,14 +173,16 @@ Result<std::vector<OtherMode>> Others(const Subject& s, std::optional<uint64_t> 
   } else {
     std::vector<uint64_t> participations{1};
     if (s.passes() > 1) participations.push_back(s.passes());
+    // A histogram is of a period that is held.
+    if (s.learner.mechanism.observes_periods()) participations.clear();
     for (const uint64_t k : participations) {
       TACIT_ASSIGN(
           OtherMode once,
           Calibrated(s, {.steps = k}, k,
                      {.mode = "once",
-                      .words = fmt::format("no amplification: {} step(s) in full an event; nothing "
+                      .words = fmt::format("no amplification: {} in full an event; nothing "
                                            "is held, learns as events come",
-                                           k)}));
+                                           Counted(k, "step"))}));
       others.push_back(std::move(once));
     }
   }
@@ -191,7 +202,9 @@ Result<LearnerForecast> Forecast(const Subject& s, std::optional<uint64_t> event
                            .charge = s.plan.charge,
                            .opening = s.plan.opening_charge,
                            .steps_per_day = StepsPerDay(s, events_per_day),
-                           .untouched_rows = s.plan.expected_extra_rows};
+                           .steps_unknown = StepsUnknown(s),
+                           .untouched_rows = s.plan.expected_extra_rows,
+                           .rows = RowsText(s.plan)};
   TACIT_ASSIGN(forecast.ahead, Ahead({s}, promise.delta));
   if (!s.is_private()) return forecast;
   TACIT_ASSIGN(forecast.others, Others(s, events_per_day));
@@ -202,6 +215,36 @@ Result<LearnerForecast> Forecast(const Subject& s, std::optional<uint64_t> event
         charge.noise_multiplier, charge.sampling_rate, s.learner.participation.steps_per_period,
         Delta(promise.delta));
   return forecast;
+}
+
+// What the configuration says of its events, against what they are.
+void WarnOfEvents(const Subject& s, std::optional<uint64_t> events_per_day,
+                  std::vector<std::string>* warnings) {
+  const std::string& id = s.plan.promise.learner;
+  const Participation& p = s.learner.participation;
+  uint64_t period = p.period;
+  if (period == 0 && p.period_files <= 1) period = events_per_day.value_or(0);
+  const double expected = p.sampling_rate * static_cast<double>(period);
+  const auto batch = static_cast<double>(p.batch);
+  if (!s.once() && period > 0 && std::abs(batch - expected) > 0.1 * expected)
+    warnings->push_back(fmt::format(
+        "learner '{}': participation.batch is {}, but sampling_rate {} of a period of {} is "
+        "{:.0f}: "
+        "updates are divided by the former",
+        id, WithThousands(p.batch), p.sampling_rate, Counted(period, "event"), expected));
+  if (!s.is_private()) return;
+  const double delta = s.plan.promise.delta;
+  if (events_per_day && delta * static_cast<double>(*events_per_day) >= 1) {
+    warnings->push_back(fmt::format(
+        "learner '{}': privacy.delta {} is not below 1 / {}, one over the events of a day: a "
+        "promise that giving away some events whole would not break",
+        id, delta, WithThousands(*events_per_day)));
+  } else if (!events_per_day && delta > 1e-5) {
+    warnings->push_back(fmt::format(
+        "learner '{}': privacy.delta {} is large; it should be well below one over the number of "
+        "events (--events-per-day N)",
+        id, delta));
+  }
 }
 
 void Warn(PrivacyForecast* forecast) {
@@ -217,7 +260,52 @@ void Warn(PrivacyForecast* forecast) {
           fmt::format("learner '{}' is not private: nothing bounds what it tells", learner.id));
 }
 
+// An expected number: exact enough to read, no more.
+std::string Expected(double number) {
+  return number >= 10 ? WithThousands(static_cast<uint64_t>(std::llround(number)))
+                      : fmt::format("{:.1f}", number);
+}
+
 }  // namespace
+
+std::string ChargeText(const privacy::Charge& charge) {
+  std::string text;
+  const auto add = [&](const char* name, double value) {
+    if (value > 0) text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, value);
+  };
+  if (std::isfinite(charge.noise_multiplier)) add("noise multiplier", charge.noise_multiplier);
+  add("selection", charge.sigma_selection);
+  add("gradient", charge.sigma_gradient);
+  add("clip count", charge.sigma_clip);
+  add("zCDP rho", charge.zcdp_rho);
+  return text.empty() ? "no noise" : text;
+}
+
+std::string RowsText(const LearnerPlan& plan) {
+  constexpr const char* kTouched = "how many are touched is not known without the data";
+  const uint64_t space = plan.options.model.space.rows();
+  const std::string extra = Expected(plan.expected_extra_rows);
+  const std::string chosen =
+      WithThousands(static_cast<uint64_t>(std::llround(plan.expected_extra_rows)));
+  switch (plan.charge.mechanism) {
+    case privacy::MechanismKind::kDpSgd:
+      return fmt::format("all {} are written in every step, touched or not", WithThousands(space));
+    case privacy::MechanismKind::kFest:
+      return fmt::format("the vocabulary's, up to {}, are written in every step, touched or not",
+                         chosen);
+    case privacy::MechanismKind::kExponential:
+      return fmt::format("the {} that are chosen are written in every step, touched or not",
+                         chosen);
+    case privacy::MechanismKind::kAdaFest:
+    case privacy::MechanismKind::kAdaFestPlus:
+      return fmt::format("about {} untouched ones are written for noise alone; {}", extra,
+                         kTouched);
+    case privacy::MechanismKind::kNonPrivate:
+    case privacy::MechanismKind::kVocabulary:
+      break;
+  }
+  return fmt::format("the touched ones alone; {}", kTouched);
+}
 
 Result<PrivacyForecast> ForecastPrivacy(const Assembly& assembly,
                                         std::optional<uint64_t> events_per_day) {
@@ -239,9 +327,16 @@ Result<PrivacyForecast> ForecastPrivacy(const Assembly& assembly,
     forecast.delta = std::max(forecast.delta, promise.delta);
     TACIT_ASSIGN(LearnerForecast learner, Forecast(subject, forecast.events_per_day));
     forecast.learners.push_back(std::move(learner));
+    WarnOfEvents(subject, forecast.events_per_day, &forecast.warnings);
     subjects.push_back(subject);
   }
+  for (std::string& refused : FirstStepsRefused(assembly))
+    forecast.warnings.push_back(std::move(refused));
   if (forecast.budget) forecast.delta = forecast.budget->delta;
+  if (subjects.empty()) {  // every learner was refused
+    forecast.total = {kInfinity, kInfinity, kInfinity, kInfinity, kInfinity};
+    return forecast;
+  }
   TACIT_ASSIGN(forecast.total, Ahead(subjects, forecast.delta));
   Warn(&forecast);
   return forecast;

@@ -41,8 +41,10 @@ struct LearnerForecast {
   std::optional<privacy::Charge> opening;  // of what a period releases before its first step
   EpsilonAhead ahead = {};                 // infinite without privacy
   std::optional<double> estimate = {};     // of `period` by the central limit: no bound
-  std::optional<uint64_t> steps_per_day;   // nothing where a day's offsets are not known
+  std::optional<uint64_t> steps_per_day;   // nothing where they do not follow
+  std::string steps_unknown = {};          // why not
   double untouched_rows = 0;               // written a step, expected
+  std::string rows = {};                   // written a step, in words
   std::vector<OtherMode> others = {};      // none without privacy
 };
 
@@ -54,6 +56,11 @@ struct PrivacyForecast {
   std::optional<privacy::TotalBudget> budget;
   std::vector<std::string> warnings;
 };
+
+// The parts of a charge that are there: "noise multiplier 1.2, selection 6.1, gradient 1.22".
+std::string ChargeText(const privacy::Charge& charge);
+// Which rows a step of the learner's mechanism writes.
+std::string RowsText(const LearnerPlan& plan);
 
 // Reads the configuration alone. `events_per_day` is for sources that do not tell it.
 Result<PrivacyForecast> ForecastPrivacy(const Assembly& assembly,

@@ -4,8 +4,11 @@
 #include <CLI/CLI.hpp>
 
 #include "app/assembly.h"
+#include "app/budget_check.h"
 #include "app/daemon.h"
 #include "app/exit_code.h"
+#include "app/noise_plan.h"
+#include "app/privacy_plan.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -25,17 +28,19 @@ for too), 2 bad usage or config, 3 store refused, 4 budget exhausted)";
 void PrintPlan(const tacit::app::Assembly& assembly) {
   fmt::print("{}\n# In numbers\n", tacit::config::Dump(assembly.config));
   for (const auto& plan : assembly.learners) {
-    const auto& c = plan.charge;
-    fmt::print(
-        "# learner {}: epsilon {} at delta {} per {}, noise multiplier {:.4f} a step "
-        "(selection {:.4f}, gradient {:.4f}),\n#   about {:.1f} untouched rows written a step, "
-        "{} rows in {} tables\n",
-        plan.options.id, plan.promise.epsilon, plan.promise.delta,
-        tacit::privacy::Name(plan.promise.unit), c.noise_multiplier, c.sigma_selection,
-        c.sigma_gradient, plan.expected_extra_rows,
-        tacit::WithThousands(plan.options.model.space.rows()),
-        plan.options.model.space.tables().size());
+    const auto& space = plan.options.model.space;
+    fmt::print("# learner {}: epsilon {} at delta {} per {}; {} in {}\n#   a step: {}\n",
+               plan.options.id, plan.promise.epsilon, plan.promise.delta,
+               tacit::privacy::Name(plan.promise.unit), tacit::app::Counted(space.rows(), "row"),
+               tacit::app::Counted(space.tables().size(), "table"),
+               tacit::app::ChargeText(plan.charge));
+    if (plan.opening_charge)
+      fmt::print("#   a period first, its histogram: {}\n",
+                 tacit::app::ChargeText(*plan.opening_charge));
+    fmt::print("#   rows a step: {}\n", tacit::app::RowsText(plan));
   }
+  for (const std::string& problem : tacit::app::FirstStepsRefused(assembly))
+    fmt::print("# WARNING: {}\n", problem);
   const auto& m = assembly.memory;
   constexpr double kMiB = 1 << 20;
   fmt::print(
@@ -56,7 +61,9 @@ tacit::Result<int> Run(const CommandLine& line) {
   tacit::InitLogging(
       config.log.format == "json" ? tacit::LogFormat::kJson : tacit::LogFormat::kText,
       config.log.level);
-  TACIT_ASSIGN(const tacit::app::Assembly assembly, tacit::app::Assemble(std::move(config)));
+  auto assembled = tacit::app::Assemble(std::move(config));
+  if (!assembled) return tacit::Fail(std::move(assembled.error()).Context(line.config));
+  const tacit::app::Assembly& assembly = *assembled;
   if (line.check) {
     PrintPlan(assembly);
     return int{tacit::app::kExitDone};

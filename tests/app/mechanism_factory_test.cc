@@ -1,5 +1,6 @@
 #include "app/mechanism_factory.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +15,7 @@ namespace {
 
 using test::TempDir;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 // What one event has spent at most after everything the configuration allows.
 double Spent(const mechanism::Mechanism& mechanism, const config::Learner& learner,
@@ -104,10 +106,22 @@ TEST_F(Factory, RefusesWhatLeavesNothingForTheGradient) {
       ErrorOf("{kind: dp-sgd, clipping: quantile, quantile: {noise_multiplier: 0.1}}", kOnce),
       HasSubstr("learner 'ctr': mechanism.quantile.noise_multiplier: 0.1 leaves nothing for the "
                 "gradient"));
-  EXPECT_NE(ErrorOf("{kind: fest, vocabulary: {source: running, keep: 9, noise_multiplier: 0.1}}",
-                    kPoisson),
-            "")
-      << "the histogram alone costs more than epsilon";
+  // The histogram alone costs more than epsilon.
+  const std::string histogram = ErrorOf(
+      "{kind: fest, vocabulary: {source: running, keep: 9, noise_multiplier: 0.1}}", kPoisson);
+  EXPECT_THAT(histogram, StartsWith("learner 'ctr': mechanism.vocabulary.noise_multiplier: "));
+  EXPECT_THAT(histogram, HasSubstr("of privacy.epsilon 8 "));
+  for (const char* row_epsilon : {"0.3", "40"}) {
+    const std::string rows = ErrorOf(
+        fmt::format("{{kind: exponential, rows: 20, row_epsilon: {}}}", row_epsilon), kPoisson);
+    EXPECT_THAT(rows, StartsWith("learner 'ctr': mechanism.row_epsilon: "));
+    EXPECT_THAT(rows, HasSubstr(fmt::format("20 * {}^2 / 8", row_epsilon)));
+    EXPECT_THAT(rows, HasSubstr("of privacy.epsilon 8 "));
+  }
+  EXPECT_THAT(ErrorOf("{kind: dp-sgd, noise_multiplier: 0.1}", kOnce),
+              StartsWith("learner 'ctr': mechanism.noise_multiplier: 0.1 gives epsilon"));
+  EXPECT_THAT(ErrorOf("{kind: fest, vocabulary: {source: file, file: /nowhere/v}}", kOnce),
+              StartsWith("learner 'ctr': mechanism.vocabulary.file: /nowhere/v: cannot be read"));
   EXPECT_THAT(ErrorOf("{kind: exponential, rows: 2000, row_epsilon: 0.02}", kOnce),
               HasSubstr("mechanism.rows: 2000 are more than the 1664 that there are"));
 }

@@ -156,5 +156,43 @@ TEST(PrivacyPlanTest, WhatTheDaemonWouldRefuseIsRefused) {
   EXPECT_THAT(ended.err, HasSubstr("at least"));
 }
 
+TEST(PrivacyPlanTest, OneRefusedLearnerDoesNotHideTheOthers) {
+  TempDir dir;
+  SmallRun run;
+  run.second_learner =
+      "  - id: small\n"
+      "    model: {kind: pctr, hidden: [8]}\n"
+      "    mechanism: {kind: fest, vocabulary: {source: file, file: /nowhere/v}}\n"
+      "    participation: {mode: once, batch: 1000}\n"
+      "    privacy: {unit: event, epsilon: 2, delta: 1.0e-6}\n";
+  const Ended ended = test::Run({TACIT, "privacy", "plan", "--config", run.WriteConfig(dir)});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.out, HasSubstr("learner ctr: epsilon 8"));
+  EXPECT_THAT(ended.out, HasSubstr("learner small: REFUSED: learner 'small': "
+                                   "mechanism.vocabulary.file: /nowhere/v"));
+}
+
+TEST(PrivacyPlanTest, ABatchAndADeltaThatDoNotFitTheEventsAreWarnedOf) {
+  TempDir dir;
+  SmallRun run;
+  run.participation =
+      "{mode: poisson, batch: 200, sampling_rate: 0.1, steps_per_period: 3, period_files: 1}";
+  const std::string config = run.WriteConfig(dir);
+  const auto warnings = [&](const std::string& events, const std::string& delta) {
+    std::vector<std::string> more{"--set", "learners.0.privacy.delta=" + delta};
+    if (!events.empty()) more.insert(more.end(), {"--events-per-day", events});
+    std::string all;
+    const json::object plan = Plan(config, more);
+    for (const json::value& warning : plan.at("warnings").as_array())
+      all += std::string(warning.as_string()) + "\n";
+    return all;
+  };
+  EXPECT_EQ(warnings("2000", "1e-6"), "");
+  EXPECT_EQ(warnings("", "1e-6"), "");
+  EXPECT_THAT(warnings("2500", "1e-6"), HasSubstr("participation.batch is 200"));
+  EXPECT_THAT(warnings("2000", "5e-4"), HasSubstr("not below 1 / 2,000"));
+  EXPECT_THAT(warnings("", "1e-4"), HasSubstr("privacy.delta 0.0001 is large"));
+}
+
 }  // namespace
 }  // namespace tacit

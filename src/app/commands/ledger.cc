@@ -22,10 +22,16 @@ json::value EpsilonJson(double epsilon) {
   return std::isfinite(epsilon) ? json::value(epsilon) : json::value(nullptr);
 }
 
+std::string WitnessOf(const LedgerOptions& options) {
+  if (!options.witness.empty()) return options.witness;
+  return WitnessBeside(options.store.empty() ? options.checkpoint : options.store);
+}
+
 Result<store::ReadOnlyStore> OpenLedger(const LedgerOptions& options) {
   const std::string& path = options.store.empty() ? options.checkpoint : options.store;
-  return store::OpenReadOnly(path, options.witness.empty() ? WitnessBeside(path) : options.witness,
-                             {});
+  const std::string witness = WitnessOf(options);
+  if (witness.empty()) TellOfNoWitness(path);
+  return store::OpenReadOnly(path, witness, {});
 }
 
 namespace {
@@ -109,6 +115,7 @@ Result<int> Show(const LedgerOptions& options) {
   } else {
     TACIT_ASSIGN(const store::ReadOnlyStore store, OpenLedger(options));
     ledger = LedgerJson(store);
+    ledger["witness"] = !WitnessOf(options).empty();
   }
   if (options.json) {
     fmt::print("{}\n", json::serialize(ledger));
@@ -129,8 +136,9 @@ Result<int> Verify(const LedgerOptions& options) {
   TACIT_RETURN_IF_ERROR(privacy::VerifyChain(ledger.entries, {.epsilons_max = epsilons}));
   const size_t entries = ledger.entries.size();
   if (options.json) {
-    fmt::print("{}\n", json::serialize(json::object{
-                           {"valid", true}, {"entries", entries}, {"head", ledger.HeadName()}}));
+    json::object answer{{"valid", true}, {"entries", entries}, {"head", ledger.HeadName()}};
+    if (options.url.empty()) answer["witness"] = !WitnessOf(options).empty();
+    fmt::print("{}\n", json::serialize(answer));
   } else if (entries == 0) {
     fmt::print("nothing has been charged yet: there is no entry to verify\n");
   } else {

@@ -20,7 +20,9 @@ struct LedgerOptions {
 void AddLedgerPlace(CLI::App* command, const std::shared_ptr<LedgerOptions>& options,
                     const std::string& listener);
 inline constexpr const char* kOperatorListener = "its serve.operator_listen";
-// REQUIRES a store or a checkpoint.
+// The witness that a store or checkpoint is read by; empty: there is none.
+std::string WitnessOf(const LedgerOptions& options);
+// REQUIRES a store or a checkpoint. Says on stderr when there is no witness.
 Result<store::ReadOnlyStore> OpenLedger(const LedgerOptions& options);
 
 // JSON knows no infinity: a bound that is not there is null.

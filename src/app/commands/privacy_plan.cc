@@ -4,6 +4,7 @@
 
 #include <boost/json.hpp>
 #include <cmath>
+#include <cstdio>
 #include <memory>
 #include <optional>
 
@@ -80,11 +81,14 @@ json::object Json(const LearnerForecast& learner) {
           {"steps_per_day", Known(learner.steps_per_day)},
           {"untouched_rows_per_step", learner.untouched_rows},
           {"touched_rows_per_step", nullptr},
+          {"rows_text", learner.rows},
           {"others", std::move(others)}};
 }
 
-json::object Json(const PrivacyForecast& forecast) {
-  json::array learners, warnings;
+json::object Json(const PrivacyForecast& forecast, const std::vector<RefusedLearner>& refused) {
+  json::array learners, warnings, refusals;
+  for (const RefusedLearner& learner : refused)
+    refusals.push_back(json::object{{"learner", learner.id}, {"reason", learner.error.message}});
   for (const LearnerForecast& learner : forecast.learners) learners.push_back(Json(learner));
   for (const std::string& warning : forecast.warnings) warnings.push_back(json::value(warning));
   json::value budget = nullptr;
@@ -95,26 +99,13 @@ json::object Json(const PrivacyForecast& forecast) {
                                  {"delta", forecast.delta},
                                  {"epsilon", Json(forecast.total)},
                                  {"budget", std::move(budget)}}},
+          {"refused", std::move(refusals)},
           {"events_per_day", Known(forecast.events_per_day)},
           {"warnings", std::move(warnings)}};
 }
 
 std::string Text(double epsilon) {
   return std::isfinite(epsilon) ? fmt::format("{:.4f}", epsilon) : "unbounded";
-}
-
-// The parts of a charge that are there.
-std::string Text(const privacy::Charge& charge) {
-  std::string text;
-  const auto add = [&](const char* name, double value) {
-    if (value > 0) text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, value);
-  };
-  if (std::isfinite(charge.noise_multiplier)) add("noise multiplier", charge.noise_multiplier);
-  add("selection", charge.sigma_selection);
-  add("gradient", charge.sigma_gradient);
-  add("clip count", charge.sigma_clip);
-  add("zCDP rho", charge.zcdp_rho);
-  return text.empty() ? "none" : text;
 }
 
 void Row(const char* name, const std::string& text) { fmt::print("  {:<18} {}\n", name, text); }
@@ -140,13 +131,11 @@ void Print(const LearnerForecast& learner) {
              std::isfinite(learner.epsilon) ? fmt::format("{}", learner.epsilon) : "unbounded",
              learner.delta, privacy::Name(learner.unit));
   Row("takes part", learner.participation);
-  Row("a step", Text(learner.charge));
-  if (learner.opening) Row("a period first", Text(*learner.opening));
+  Row("a step", ChargeText(learner.charge));
+  if (learner.opening) Row("a period first", ChargeText(*learner.opening));
   Row("steps a day", learner.steps_per_day ? WithThousands(*learner.steps_per_day)
-                                           : "not known (--events-per-day N, a file a day)");
-  Row("rows a step", fmt::format("{:.1f} untouched ones are written; how many are touched is not "
-                                 "known without the data",
-                                 learner.untouched_rows));
+                                           : fmt::format("not known ({})", learner.steps_unknown));
+  Row("rows a step", learner.rows);
   PrintAhead(learner.ahead, learner.mode == "once" ? "a step" : "a period");
   if (learner.estimate)
     Row("", fmt::format("(central limit for a period: {:.4f}, an ESTIMATE, no bound)",
@@ -155,13 +144,33 @@ void Print(const LearnerForecast& learner) {
   fmt::print("\n");
 }
 
-void Print(const PrivacyForecast& forecast) {
-  for (const LearnerForecast& learner : forecast.learners) Print(learner);
+// All learners in the order of the configuration, those that are refused in their places.
+void PrintLearners(const PrivacyForecast& forecast, const std::vector<RefusedLearner>& refused) {
+  auto next = forecast.learners.begin();
+  auto refusal = refused.begin();
+  for (size_t i = 0; i < forecast.learners.size() + refused.size(); ++i) {
+    if (refusal != refused.end() && refusal->position == i) {
+      fmt::print("learner {}: REFUSED: {}\n\n", refusal->id, refusal->error.message);
+      ++refusal;
+    } else {
+      Print(*next++);
+    }
+  }
+}
+
+void Print(const PrivacyForecast& forecast, const std::vector<RefusedLearner>& refused) {
+  PrintLearners(forecast, refused);
+  if (forecast.learners.empty()) return;
   fmt::print("all learners together, on one event, at delta {}{}\n", forecast.delta,
              forecast.budget ? fmt::format("; budget {}", forecast.budget->epsilon) : "");
   PrintAhead(forecast.total, "first");
   fmt::print(
-      "\nAn event is in the steps of its own period (or its one step) only: a day, and thirty, "
+      "\nallowed: at the end of what the noise is calibrated for: all passes, or "
+      "max_participations.\n"
+      "balls-and-bins (each event in one random step of its period) and correlated noise need "
+      "less\n"
+      "noise, but no accountant here certifies how much, so that no learner takes part so.\n"
+      "An event is in the steps of its own period (or its one step) only: a day, and thirty, "
       "cost\n"
       "it what its period does. Passes over the same log do add up. Bounds are certified.\n");
   for (const std::string& warning : forecast.warnings) fmt::print("WARNING: {}\n", warning);
@@ -172,14 +181,17 @@ Result<int> Plan(const Options& options) {
   std::vector<std::string> overrides{"source.files=/dev/null"};
   overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
   TACIT_ASSIGN(config::Config config, config::Load(options.config, overrides));
-  TACIT_ASSIGN(const Assembly assembly, Assemble(std::move(config)));
+  std::vector<RefusedLearner> refused;
+  TACIT_ASSIGN(const Assembly assembly, Assemble(std::move(config), &refused));
   TACIT_ASSIGN(const PrivacyForecast forecast, ForecastPrivacy(assembly, options.events_per_day));
   if (options.json) {
-    fmt::print("{}\n", json::serialize(Json(forecast)));
+    fmt::print("{}\n", json::serialize(Json(forecast, refused)));
   } else {
-    Print(forecast);
+    Print(forecast, refused);
   }
-  return int{kExitDone};
+  if (refused.empty()) return int{kExitDone};
+  std::fflush(stdout);
+  return Fail(std::move(refused.front().error));
 }
 
 }  // namespace

@@ -115,6 +115,7 @@ Result<json::object> AskCheckpoint(const Options& options, const std::vector<std
   TACIT_ASSIGN(const Assembly assembly, Assemble(std::move(config)));
   const std::string witness =
       options.witness.empty() ? WitnessBeside(options.checkpoint) : options.witness;
+  if (witness.empty()) TellOfNoWitness(options.checkpoint);
   TACIT_ASSIGN(const store::ReadOnlyStore store,
                store::OpenReadOnly(options.checkpoint, witness, MakeLayouts(assembly)));
   for (const serve::ScoringModel& model : MakeScoringModels(assembly)) {
@@ -141,6 +142,7 @@ Result<json::object> AskCheckpoint(const Options& options, const std::vector<std
     const bool is_private = std::isfinite(total->epsilon) && std::isfinite(model.promise.epsilon);
     return json::object{
         {"scores", json::array(scores.begin(), scores.end())},
+        {"witness", !witness.empty()},
         {"model",
          json::object{{"learner", options.learner},
                       {"version", store.snapshot->version().value},
