@@ -284,6 +284,7 @@ std::string ChargeText(const privacy::Charge& charge) {
 std::string RowsText(const LearnerPlan& plan) {
   constexpr const char* kTouched = "how many are touched is not known without the data";
   const uint64_t space = plan.options.model.space.rows();
+  if (space == 0) return "there are none: the model has no tables";
   const std::string extra = Expected(plan.expected_extra_rows);
   const std::string chosen =
       WithThousands(static_cast<uint64_t>(std::llround(plan.expected_extra_rows)));
@@ -298,6 +299,8 @@ std::string RowsText(const LearnerPlan& plan) {
                          chosen);
     case privacy::MechanismKind::kAdaFest:
     case privacy::MechanismKind::kAdaFestPlus:
+      if (plan.expected_extra_rows < 0.05)
+        return fmt::format("hardly any untouched one is written for noise alone; {}", kTouched);
       return fmt::format("about {} untouched ones are written for noise alone; {}", extra,
                          kTouched);
     case privacy::MechanismKind::kNonPrivate:

@@ -111,7 +111,7 @@ TEST_F(Factory, RefusesWhatLeavesNothingForTheGradient) {
       "{kind: fest, vocabulary: {source: running, keep: 9, noise_multiplier: 0.1}}", kPoisson);
   EXPECT_THAT(histogram, StartsWith("learner 'ctr': mechanism.vocabulary.noise_multiplier: "));
   EXPECT_THAT(histogram, HasSubstr("of privacy.epsilon 8 "));
-  for (const char* row_epsilon : {"0.3", "40"}) {
+  for (const char* row_epsilon : {"0.15", "0.3", "40"}) {
     const std::string rows = ErrorOf(
         fmt::format("{{kind: exponential, rows: 20, row_epsilon: {}}}", row_epsilon), kPoisson);
     EXPECT_THAT(rows, StartsWith("learner 'ctr': mechanism.row_epsilon: "));

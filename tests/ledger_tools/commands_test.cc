@@ -143,7 +143,9 @@ TEST_F(LedgerCommandsTest, ARunningDaemonIsAskedAndNotBelieved) {
   const auto both = [&](const std::string& command) {
     const Ended there = ask({command, "--url", url, "--json"});
     EXPECT_EQ(there.exit_code, 0) << there.err;
-    EXPECT_EQ(json::parse(there.out), json::value(Json({command}))) << command;
+    json::object here = Json({command});
+    here.erase("witness");  // beside the store; a daemon has its own
+    EXPECT_EQ(json::parse(there.out), json::value(here)) << command;
     return json::parse(there.out).as_object();
   };
   EXPECT_EQ(both("verify").at("valid"), true);
