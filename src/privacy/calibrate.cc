@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -60,35 +61,91 @@ Result<Bracket> Bisect(const CalibrationTarget& target, Bracket bracket, double 
   return bracket;
 }
 
-// The least sigma, in reach, that is known to keep the target: secant steps on log epsilon over log
-// sigma, aimed a little behind the root so that the last one counts, halving where they leave what
-// is known. `epsilon` falls, and is certified.
-template <class CertifiedEpsilon>
-Result<double> FallingRoot(const CalibrationTarget& target, double at, CertifiedEpsilon epsilon) {
-  constexpr double kClose = 4e-4, kAim = 1e-4;  // in log sigma
-  constexpr int kTries = 40;
-  Bracket bracket = kWholeRange;
-  double slope = -1.5, best = 0, last_at = 0, last_value = 0;
-  for (int i = 0; i < kTries; ++i) {
-    at = std::clamp(at, kWholeRange.low, kWholeRange.high);
-    TACIT_ASSIGN(const double found, epsilon(std::exp(at)));
-    const double value = std::log(std::max(found, 1e-12) / target.epsilon);
-    if (value <= 0) best = std::exp(at);
-    (value <= 0 ? bracket.high : bracket.low) = at;
-    if (i > 0 && at != last_at) {
-      const double secant = (value - last_value) / (at - last_at);
-      if (secant < -1e-3 && secant > -100) slope = secant;
-    }
-    const bool close = value <= 0 && value >= kClose * slope;
-    if (close || bracket.high - bracket.low < kClose) break;
-    last_at = at;
-    last_value = value;
-    at -= value / slope - kAim;
-    const bool inside = at > bracket.low && at < bracket.high;
-    if (!inside) at = (bracket.low + bracket.high) / 2;
+// Where epsilon(sigma) meets the target, from above: the least log sigma that is known to keep it,
+// and the slope of log epsilon over log sigma there.
+struct Root {
+  double log_sigma = 0, slope = 0;
+};
+
+// What is known of a falling epsilon(sigma), a probe at a time.
+class RootSearch {
+ public:
+  RootSearch(const CalibrationTarget& target, double at) : target_(target), at_(Inside(at)) {}
+
+  double sigma() const { return std::exp(at_); }
+  // Takes what was found at sigma(). True when the root is known well enough.
+  bool Take(double epsilon);
+  // There was no answer: counts as too little noise, never as an answer.
+  void TakeFailure();
+  const std::optional<Root>& best() const { return best_; }
+
+ private:
+  static constexpr double kClose = 4e-4, kAim = 1e-4;  // in log sigma
+  // Beside other events epsilon is flat, then steep: what one part says of the other is not much.
+  static constexpr double kLongest = 0.7, kLocal = 0.05;
+  static constexpr int kFreeProbes = 8;
+
+  static double Inside(double at) { return std::clamp(at, kWholeRange.low, kWholeRange.high); }
+  bool IsBracketed() const {
+    return bracket_.low > kWholeRange.low && bracket_.high < kWholeRange.high;
   }
-  if (best == 0) return Fail(OutOfReach(target));
-  return best;
+  double Middle() const { return (bracket_.low + bracket_.high) / 2; }
+
+  const CalibrationTarget& target_;
+  Bracket bracket_ = kWholeRange;
+  double at_, slope_ = -1.5;
+  bool knows_last_ = false;
+  double last_at_ = 0, last_value_ = 0;
+  int probes_ = 0;
+  std::optional<Root> best_;
+};
+
+// Secant steps of bounded length, aimed a little behind the root so that the last one counts;
+// halving where they leave what is known, and every other time when there were many.
+bool RootSearch::Take(double epsilon) {
+  const double value = std::log(std::max(epsilon, 1e-12) / target_.epsilon);
+  double step = 1;
+  if (knows_last_ && at_ != last_at_) {
+    step = at_ - last_at_;
+    slope_ = std::clamp((value - last_value_) / step, -100.0, -1e-3);
+  }
+  (value <= 0 ? bracket_.high : bracket_.low) = at_;
+  if (value <= 0) best_ = {at_, slope_};
+  const bool close = value <= 0 && value >= kClose * slope_ && std::abs(step) < kLocal;
+  if (close || bracket_.high - bracket_.low < kClose) return true;
+  knows_last_ = true;
+  last_at_ = at_;
+  last_value_ = value;
+  at_ = Inside(at_ + std::clamp(kAim - value / slope_, -kLongest, kLongest));
+  const bool inside = at_ > bracket_.low && at_ < bracket_.high;
+  const bool halve = ++probes_ > kFreeProbes && probes_ % 2 == 0 && IsBracketed();
+  if (!inside || halve) at_ = Middle();
+  return false;
+}
+
+void RootSearch::TakeFailure() {
+  bracket_.low = at_;
+  knows_last_ = false;
+  at_ = std::min(Middle(), at_ + kLongest);
+}
+
+// `epsilon` falls, and is certified. Its refusal is passed on where no noise at all has an answer.
+template <class CertifiedEpsilon>
+Result<Root> FallingRoot(const CalibrationTarget& target, double at, CertifiedEpsilon epsilon) {
+  constexpr int kTries = 60;
+  RootSearch search(target, at);
+  std::optional<Error> failure;
+  for (int i = 0; i < kTries; ++i) {
+    Result<double> found = epsilon(search.sigma());
+    if (!found) {
+      failure = std::move(found.error());
+      search.TakeFailure();
+    } else if (search.Take(*found)) {
+      break;
+    }
+  }
+  if (search.best()) return *search.best();
+  return Fail(failure ? *std::move(failure) : OutOfReach(target));
 }
 
 }  // namespace
@@ -148,9 +205,11 @@ Result<double> CalibratePld(const CalibrationTarget& target, Adjacency adjacency
     events.back() = {Event::PoissonGaussian(sigma, target.sampling_rate), target.steps};
     return events;
   };
-  TACIT_ASSIGN(double sigma, FallingRoot(target, rough.high - std::log(left) / 2, [&](double at) {
+  TACIT_ASSIGN(const Root root,
+               FallingRoot(target, rough.high - std::log(left) / 2, [&](double at) {
                  return PldUpperEpsilon(with(at), adjacency, delta, &hint);
                }));
+  double sigma = std::exp(root.log_sigma);
   // Bounds computed on different lattices differ in their last digits: the accountant's own counts.
   for (;; sigma *= 1 + 1e-4) {
     if (sigma > kMostSigma) return Fail(OutOfReach(target));

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "accountants.h"
 #include "privacy/gaussian.h"
@@ -78,6 +81,50 @@ TEST(Calibrate, PldPaysForWhatIsBesideTheSteps) {
       ASSERT_TRUE(sigma) << sigma.error().message;
       EXPECT_LE(CertifiedEpsilon(*sigma, target), target.epsilon);
       EXPECT_GT(CertifiedEpsilon(*sigma * (1 - 1e-3), target), target.epsilon) << *sigma;
+    }
+  }
+}
+
+// The least log sigma that the accountant itself certifies, asked afresh each time.
+double SlowRoot(const CalibrationTarget& target) {
+  double low = std::log(0.2), high = std::log(5);
+  while (high - low > 1e-4) {
+    const double middle = (low + high) / 2;
+    (CertifiedEpsilon(std::exp(middle), target) > target.epsilon ? low : high) = middle;
+  }
+  return high;
+}
+
+// Epsilon is flat where what is beside the steps dominates, and steep where they do: no probe may
+// be led astray by another, nor refused for it.
+TEST(Calibrate, FindsTheRootBehindAFlatStretch) {
+  const std::vector<std::pair<CountedEvent, uint64_t>> rows{{{Event::Zcdp(0.73), 1}, 73},
+                                                            {{Event::Gaussian(0.75), 1}, 73},
+                                                            {{Event::Gaussian(0.85), 1}, 1},
+                                                            {{Event::Gaussian(0.80), 1}, 1},
+                                                            {{Event::Gaussian(0.75), 1}, 1}};
+  for (const auto& [beside, steps] : rows) {
+    const CalibrationTarget target{8, 1e-7, 0.0137, steps, {beside}};
+    const auto sigma = CalibratePld(target, Adjacency::kAddRemove);
+    ASSERT_TRUE(sigma) << sigma.error().message;
+    EXPECT_LE(CertifiedEpsilon(*sigma, target), target.epsilon);
+    EXPECT_NEAR(std::log(*sigma), SlowRoot(target), 1e-3) << *sigma;
+  }
+}
+
+// A hint changes how long an answer takes, not what it is.
+TEST(Calibrate, AHintFromFarAwayDoesNotLoosenTheBound) {
+  for (uint64_t steps : {1, 73}) {
+    const std::vector<CountedEvent> events{{Event::PoissonGaussian(0.6, 0.0137), steps},
+                                           {Event::Gaussian(0.8), 1}};
+    const double plain = PldUpperEpsilon(events, Adjacency::kAddRemove, Delta(1e-7)).value();
+    for (double factor : {0.05, 0.5, 0.9, 1.15, 1.5, 2.0, 5.0, 100.0}) {
+      std::optional<PldHint> hint{{factor * plain, 4}};
+      const auto found = PldUpperEpsilon(events, Adjacency::kAddRemove, Delta(1e-7), &hint);
+      ASSERT_TRUE(found) << found.error().message;
+      EXPECT_NEAR(*found / plain, 1, 1e-3) << factor;
+      ASSERT_TRUE(hint);
+      EXPECT_EQ(hint->epsilon, *found);
     }
   }
 }

@@ -48,6 +48,27 @@ TEST(PldAccountant, RefusesWhereRoundingWouldDecide) {
   EXPECT_EQ(found.error().code, ErrorCode::kRefused);
 }
 
+// Neither an answer nor a refusal far away may spoil the next one.
+TEST(PldAccountant, IsNotLedAstrayByAnEarlierQuestion) {
+  const auto make = [] {
+    PldAccountant accountant(Adjacency::kAddRemove);
+    EXPECT_TRUE(accountant.Add(Event::PoissonGaussian(0.55, 0.0137), 1));
+    EXPECT_TRUE(accountant.Add(Event::Gaussian(0.85), 1));
+    return accountant;
+  };
+  const double fresh = make().Epsilon(Delta(1e-7)).value().upper;
+  PldAccountant accountant = make();
+  for (double epsilon : {300.0, 50.0, 1e4}) {
+    const auto far = accountant.DeltaAt(epsilon);
+    if (far) {
+      EXPECT_LE(far->lower, far->upper);
+    }
+    const auto found = accountant.Epsilon(Delta(1e-7));
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_NEAR(found->upper / fresh, 1, 2e-3) << epsilon;
+  }
+}
+
 TEST(PldAccountant, RefusesEventsOutOfTheirDomain) {
   PldAccountant accountant(Adjacency::kAddRemove);
   const double infinity = std::numeric_limits<double>::infinity();

@@ -29,6 +29,12 @@ double CellsFor(int plans) {
   return plans == 1 ? kUsualCells : kUsualCells * std::sqrt(std::exp2(plans - 0.5));
 }
 
+// Whether a plan made for one epsilon is tight at another. Above, where the tilt is greater than
+// the answer's, bounds loosen quickly.
+bool IsNear(double planned, double found) {
+  return planned < 1.1 * found + 1e-6 && planned > 0.7 * found - 1e-6;
+}
+
 Error TooManyEvents() {
   return {ErrorCode::kRefused,
           "too many events: rounding could decide this answer, so there is none"};
@@ -188,7 +194,10 @@ Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask, double eno
     Refresh();
     if (upper_->rounding() > kMostRounding) {
       if (plans == 0) continue;
-      return Fail(TooManyEvents());
+      plan_.reset();
+      // What another question found far away may have asked for this tilt.
+      if (!std::exchange(last_, std::nullopt)) return Fail(TooManyEvents());
+      continue;
     }
     const Asked asked = ask(*upper_, *lower_);
     last_ = asked;
@@ -254,8 +263,11 @@ Result<Interval> Composition::DeltaAt(double epsilon) {
                 -1);
 }
 
+// Under a plan for the hint, then under plans for what was found, until one fits; the least bound
+// of all. A hint from far away is dropped: its tilt may leave nothing but rounding.
 Result<double> Composition::UpperEpsilon(double log_delta, std::optional<Hint>& hint) {
   if (events_.empty()) return 0.0;
+  std::optional<Hint> best;
   for (int plans = 1;; ++plans) {
     Saddle saddle = SaddleFor(log_delta);
     if (hint && hint->epsilon > 0) {
@@ -264,13 +276,32 @@ Result<double> Composition::UpperEpsilon(double log_delta, std::optional<Hint>& 
     }
     double budget = UsualBudget(saddle);
     if (hint) budget = std::min(budget, BudgetFor(hint->epsilon, hint->slope));
-    TACIT_RETURN_IF_ERROR(Replan(saddle, kCoarser * budget, kUsualCells, false));
-    Refresh();
-    if (upper_->rounding() > kMostRounding) return Fail(TooManyEvents());
-    const double epsilon = upper_->Epsilon(log_delta, saddle.epsilon);
-    hint = Hint{epsilon, upper_->Slope(epsilon)};
-    if (plans == kMostPlans || BudgetFor(hint->epsilon, hint->slope) > budget / 2) return epsilon;
+    const bool is_told = plans == 1 && hint;
+    auto found = UpperUnder(saddle, kCoarser * budget, log_delta);
+    if (!found) {
+      if (best) break;
+      if (!is_told) return Fail(std::move(found.error()));
+      hint.reset();
+      continue;
+    }
+    if (!best || found->epsilon < best->epsilon) best = *found;
+    const bool is_near = IsNear(saddle.epsilon, found->epsilon);
+    const bool is_fine = BudgetFor(found->epsilon, found->slope) > budget / 2;
+    if ((is_near && is_fine) || plans == kMostPlans) break;
+    hint = *found;
+    if (is_told && !is_near) hint.reset();
   }
+  hint = best;
+  return best->epsilon;
+}
+
+Result<Composition::Hint> Composition::UpperUnder(const Saddle& saddle, double budget,
+                                                  double log_delta) {
+  TACIT_RETURN_IF_ERROR(Replan(saddle, budget, kUsualCells, false));
+  Refresh();
+  if (upper_->rounding() > kMostRounding) return Fail(TooManyEvents());
+  const double epsilon = upper_->Epsilon(log_delta, saddle.epsilon);
+  return Hint{epsilon, upper_->Slope(epsilon)};
 }
 
 // E[(1 - e^(epsilon - L))_+] <= E[e^(c L)] e^(-c epsilon) c^c / (1 + c)^(1 + c).

@@ -126,6 +126,7 @@ class Composition {
   LatticeLaws LawsOf(const Counted& counted, const Plan& plan, bool both) const;
   void Refresh();
   Status LookAhead(double log_delta);
+  Result<Hint> UpperUnder(const Saddle& saddle, double budget, double log_delta);
   void ForgetStale();
   struct Asked {
     Interval interval;
