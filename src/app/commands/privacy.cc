@@ -28,7 +28,8 @@ struct Query {
   std::string adjacency = "add-remove";
   std::string events;
   std::vector<double> orders;
-  double noise_multiplier = 0, epsilon = 0, delta = 0, sampling_rate = 1;
+  std::optional<double> noise_multiplier;
+  double epsilon = 0, delta = 0, sampling_rate = 1;
   std::optional<double> sigma_ratio;
   uint64_t steps = 1;
   bool json = false;
@@ -69,11 +70,13 @@ Status Check(const Query& query) {
 // The events asked about: the file's, or the one of the command line.
 Result<std::vector<CountedEvent>> EventsOf(const Query& query) {
   if (!query.events.empty()) return ReadEvents(query.events);
-  if (!(query.noise_multiplier > 0))
+  if (!query.noise_multiplier)
+    return Fail(ErrorCode::kInvalidArgument, "give --noise-multiplier or --events");
+  if (!(*query.noise_multiplier > 0))
     return Fail(ErrorCode::kInvalidArgument,
                 "--noise-multiplier must be above 0: without noise no finite epsilon holds");
   const CountedEvent one{
-      privacy::Event::PoissonGaussian(query.noise_multiplier, query.sampling_rate), query.steps};
+      privacy::Event::PoissonGaussian(*query.noise_multiplier, query.sampling_rate), query.steps};
   TACIT_RETURN_IF_ERROR(one.event.Validate());
   return std::vector<CountedEvent>{one};
 }
@@ -188,7 +191,7 @@ void AddCommon(CLI::App* command, const std::shared_ptr<Query>& query,
       ->default_val(1);
   command->add_option("--steps", query->steps, "Steps one unit takes part in")
       ->default_val(1)
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1.0, 1e15));
   command->add_option("--delta", query->delta, "Probability that the bound may fail")->required();
   command->add_option("--orders", query->orders, "Orders of rdp, separated by commas")
       ->delimiter(',');
@@ -211,7 +214,9 @@ void AddPrivacy(CLI::App& cli, Action* chosen) {
   auto* noise = epsilon->add_option("--noise-multiplier", asked->noise_multiplier,
                                     "Noise / sensitivity of each step");
   auto* events = epsilon->add_option("--events", asked->events, "File of events, a JSON a line");
-  events->excludes(noise);
+  events->excludes(noise)
+      ->excludes(epsilon->get_option("--steps"))
+      ->excludes(epsilon->get_option("--sampling-rate"));
   epsilon->footer(
       "Examples:\n  tacit privacy epsilon --accountant pld --noise-multiplier 1 --sampling-rate "
       "0.01 --steps 1000 --delta 1e-6 --json\n  tacit privacy epsilon --events events.jsonl "

@@ -203,7 +203,7 @@ void AddPrivacyPlan(CLI::App* privacy, Action* chosen) {
   plan->add_option("--set", options->overrides, "Override a key: store.path=/x (repeatable)");
   plan->add_option("--events-per-day", options->events_per_day,
                    "Length of a day (a file), where the source does not tell it")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1.0, 1e15));
   plan->add_flag("--json", options->json, "Print JSON");
   plan->footer(
       "Examples:\n  tacit privacy plan --config config/demo.yaml --events-per-day 150000\n  tacit "
