@@ -58,7 +58,7 @@ TEST(PldAccountant, IsNotLedAstrayByAnEarlierQuestion) {
   };
   const double fresh = make().Epsilon(Delta(1e-7)).value().upper;
   PldAccountant accountant = make();
-  for (double epsilon : {300.0, 50.0, 1e4}) {
+  for (double epsilon : {300.0, 50.0, 1e4, 0.01, 1e-6, 0.0}) {
     const auto far = accountant.DeltaAt(epsilon);
     if (far) {
       EXPECT_LE(far->lower, far->upper);
@@ -66,6 +66,22 @@ TEST(PldAccountant, IsNotLedAstrayByAnEarlierQuestion) {
     const auto found = accountant.Epsilon(Delta(1e-7));
     ASSERT_TRUE(found) << found.error().message;
     EXPECT_NEAR(found->upper / fresh, 1, 2e-3) << epsilon;
+  }
+}
+
+// Such an event promises nothing; no lattice holds it beside others.
+TEST(PldAccountant, RefusesToComposeWhatIsAbsurd) {
+  for (const Event& absurd : {Event::Gaussian(1e-8), Event::Zcdp(1e12), Event::Zcdp(1125),
+                              Event::Laplace(1e15), Event::PureDp(1e20), Event::Exponential(1e7)}) {
+    PldAccountant accountant(Adjacency::kAddRemove);
+    ASSERT_TRUE(accountant.Add(absurd, 2));
+    ASSERT_TRUE(accountant.Add(Event::PureDp(1e-20), 1));
+    const auto epsilon = accountant.Epsilon(Delta(1e-6));
+    ASSERT_FALSE(epsilon);
+    EXPECT_EQ(epsilon.error().code, ErrorCode::kRefused);
+    EXPECT_FALSE(accountant.DeltaAt(1));
+    const CountedEvent events[] = {{absurd, 2}, {Event::PureDp(1e-20), 1}};
+    EXPECT_FALSE(PldUpperEpsilon(events, Adjacency::kAddRemove, Delta(1e-6)));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "privacy/pld/composition.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -38,6 +40,34 @@ bool IsNear(double planned, double found) {
 Error TooManyEvents() {
   return {ErrorCode::kRefused,
           "too many events: rounding could decide this answer, so there is none"};
+}
+
+Error NoBound() {
+  return {ErrorCode::kRefused, "no bound can be certified for these events at this delta"};
+}
+
+// Beyond these an event promises nothing, and its loss leaves no room for that of the others.
+constexpr double kMostEpsilon = 1e4, kMostZcdp = 1e3;
+
+// Events whose bound would be absurd are refused before they are put on a lattice.
+Status CheckSizes(std::span<const Counted> events) {
+  for (const Counted& counted : events) {
+    const Event& event = counted.kind->event;
+    const double sigma = event.noise_multiplier;
+    const bool gaussian =
+        event.kind == EventKind::kGaussian || event.kind == EventKind::kPoissonGaussian;
+    const double epsilon = gaussian ? 0.5 / (sigma * sigma) : event.epsilon;
+    if (epsilon > kMostEpsilon)
+      return Fail(
+          ErrorCode::kRefused,
+          fmt::format("an event of {} {:g} promises nothing, and is not composed with others",
+                      gaussian ? "noise multiplier" : "epsilon", gaussian ? sigma : epsilon));
+    if (event.kind == EventKind::kZcdp && event.rho * counted.count > kMostZcdp)
+      return Fail(ErrorCode::kRefused,
+                  fmt::format("zCDP of {:g} in all promises nothing, and is not composed",
+                              event.rho * counted.count));
+  }
+  return {};
 }
 
 int64_t PowerOfTwoFrom(int64_t value) {
@@ -200,6 +230,12 @@ Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask, double eno
       continue;
     }
     const Asked asked = ask(*upper_, *lower_);
+    if (std::isinf(asked.interval.upper)) {
+      plan_.reset();
+      const bool misled = std::exchange(last_, std::nullopt).has_value();
+      if ((!misled && plans > 0) || plans >= kMostPlans) return Fail(NoBound());
+      continue;
+    }
     last_ = asked;
     const bool close =
         asked.distance <= kCloseEpsilon + std::max(kClose, accepted_) * asked.epsilon;
@@ -219,12 +255,14 @@ Status Composition::LookAhead(double log_delta) {
   Refresh();
   if (upper_->rounding() > kMostRounding) return Fail(TooManyEvents());
   const double epsilon = upper_->Epsilon(log_delta, saddle.epsilon);
+  if (std::isinf(epsilon)) return {};
   last_ = Asked{{0, epsilon}, epsilon, epsilon, upper_->Slope(epsilon)};
   return {};
 }
 
 Result<Interval> Composition::Epsilon(double log_delta, double enough) {
   if (events_.empty()) return Interval{};
+  TACIT_RETURN_IF_ERROR(CheckSizes(events_));
   ForgetStale();
   if (!last_ && !(plan_ && lower_)) TACIT_RETURN_IF_ERROR(LookAhead(log_delta));
   const auto make_saddle = [&] {
@@ -240,6 +278,7 @@ Result<Interval> Composition::Epsilon(double log_delta, double enough) {
         Asked asked;
         asked.epsilon = upper.Epsilon(
             log_delta, last_ && last_->epsilon > 0 ? last_->epsilon : plan_->saddle.epsilon);
+        if (std::isinf(asked.epsilon)) return Asked{{0, asked.epsilon}, asked.epsilon, 0, 0};
         asked.interval = {std::min(lower.Epsilon(log_delta, asked.epsilon), asked.epsilon),
                           asked.epsilon};
         asked.distance = asked.epsilon - asked.interval.lower;
@@ -250,6 +289,7 @@ Result<Interval> Composition::Epsilon(double log_delta, double enough) {
 }
 
 Result<Interval> Composition::DeltaAt(double epsilon) {
+  TACIT_RETURN_IF_ERROR(CheckSizes(events_));
   return Answer([&] { return SaddleAt(epsilon); },
                 [&](const Side& upper, const Side& lower) {
                   Asked asked{{lower.DeltaAt(epsilon), upper.DeltaAt(epsilon)}, 0, epsilon, 0};
@@ -267,6 +307,7 @@ Result<Interval> Composition::DeltaAt(double epsilon) {
 // of all. A hint from far away is dropped: its tilt may leave nothing but rounding.
 Result<double> Composition::UpperEpsilon(double log_delta, std::optional<Hint>& hint) {
   if (events_.empty()) return 0.0;
+  TACIT_RETURN_IF_ERROR(CheckSizes(events_));
   std::optional<Hint> best;
   for (int plans = 1;; ++plans) {
     Saddle saddle = SaddleFor(log_delta);
@@ -301,6 +342,7 @@ Result<Composition::Hint> Composition::UpperUnder(const Saddle& saddle, double b
   Refresh();
   if (upper_->rounding() > kMostRounding) return Fail(TooManyEvents());
   const double epsilon = upper_->Epsilon(log_delta, saddle.epsilon);
+  if (std::isinf(epsilon)) return Fail(NoBound());
   return Hint{epsilon, upper_->Slope(epsilon)};
 }
 

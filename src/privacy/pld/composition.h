@@ -67,6 +67,7 @@ class Side {
   // The certified log delta at a lattice point; -infinity where the lower side knows nothing.
   double LogDelta(int64_t point) const;
   // The epsilon where the certified delta crosses; 0 if it does not above 0.
+  // Infinite, of an upper side, where it bounds nothing at this delta.
   double Epsilon(double log_delta, double guess) const;
   double DeltaAt(double epsilon) const;
 

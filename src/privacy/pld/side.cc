@@ -254,24 +254,33 @@ double Side::Slope(double epsilon) const {
 }
 
 double Side::Epsilon(double log_delta, double guess) const {
+  // Under a plan for another question what was left out may never fall below delta.
+  constexpr int64_t kFarthest = int64_t{1} << 50;
   const auto above = [&](int64_t point) { return LogDelta(point) - log_delta; };
+  const auto steps = [&](double log_ratio) {
+    return static_cast<int64_t>(
+        std::clamp(log_ratio / (plan_.tilt * plan_.step), 0.0, static_cast<double>(kFarthest)));
+  };
   if (is_upper_ && !(above(0) > 0)) return 0;
+  if (is_upper_ && !(std::log(infinite_mass_) < log_delta)) return kInfinity;
   // Brackets the crossing from the guess outwards. A lower side may know nothing far away from it.
-  int64_t low = std::max<int64_t>(0, std::llround(guess / plan_.step)), high = low + 1;
+  int64_t low = static_cast<int64_t>(
+      std::clamp(std::round(guess / plan_.step), 0.0, static_cast<double>(kFarthest)));
+  int64_t high = low + 1;
   double at_low = above(low), at_high = at_low;
   for (int64_t stride = 1; !(at_low > 0); stride *= 4) {
     if (low == 0) return 0;
     high = low;
     at_high = at_low;
-    const double slope = at_low > -kInfinity ? at_low / (plan_.tilt * plan_.step) : 0;
-    low = std::max<int64_t>(0, low - stride - static_cast<int64_t>(-slope));
+    low = std::max<int64_t>(0, low - stride - (at_low > -kInfinity ? steps(-at_low) : 0));
     at_low = above(low);
   }
   if (!(at_high < 0)) at_high = above(high);
   for (int64_t stride = 1; at_high > 0; stride *= 4) {
     low = high;
     at_low = at_high;
-    high += stride + static_cast<int64_t>(at_high / (plan_.tilt * plan_.step));
+    if (high > kFarthest) return is_upper_ ? kInfinity : 0;
+    high += stride + steps(at_high);
     at_high = above(high);
   }
   while (high - low > 1) {
