@@ -216,8 +216,8 @@ Result<double> CalibratePld(const CalibrationTarget& target, Adjacency adjacency
     PldAccountant accountant(adjacency);
     for (const auto& [event, count] : with(sigma))
       TACIT_RETURN_IF_ERROR(accountant.Add(event, count));
-    TACIT_ASSIGN(const CertifiedInterval found, accountant.Epsilon(delta));
-    if (found.upper <= target.epsilon) return sigma;
+    TACIT_ASSIGN(const double found, accountant.UpperEpsilon(delta));
+    if (found <= target.epsilon) return sigma;
   }
 }
 

@@ -165,6 +165,21 @@ Result<CertifiedInterval> PldAccountant::Epsilon(Delta delta) {
   return CertifiedInterval{interval.lower, interval.upper};
 }
 
+Result<double> PldAccountant::UpperEpsilon(Delta delta) {
+  State& state = *state_;
+  if (!state.gaussian && state.Single() == nullptr && delta.value >= kLeastDelta) {
+    const double log_delta = std::log(delta.value);
+    TACIT_ASSIGN(const std::optional<double> upper, state.main->CheapUpper(log_delta));
+    if (upper) {
+      if (!state.other) return *upper;
+      TACIT_ASSIGN(const bool below, state.OtherIsBelow(*upper, log_delta));
+      if (below) return *upper;
+    }
+  }
+  TACIT_ASSIGN(const CertifiedInterval interval, Epsilon(delta));
+  return interval.upper;
+}
+
 Result<CertifiedInterval> PldAccountant::DeltaAt(double epsilon) {
   TACIT_CHECK(epsilon >= 0);
   State& state = *state_;

@@ -56,6 +56,9 @@ class PldAccountant {
   // many events (about 1e11) that rounding could decide the answer; kInvalidArgument for a delta
   // below 1e-100 and for mixes too uneven to be put on one lattice.
   Result<CertifiedInterval> Epsilon(Delta delta);
+  // An upper bound alone, which Epsilon's will not exceed if this accountant was asked nothing
+  // else: cheaper where tails are heavy.
+  Result<double> UpperEpsilon(Delta delta);
   Result<CertifiedInterval> DeltaAt(double epsilon);
 
  private:

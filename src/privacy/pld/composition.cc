@@ -246,25 +246,35 @@ Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask, double eno
   }
 }
 
-// A look at the upper side alone, where a first plan is likely to be far off: under the tilt a
-// heavy tail has most of the variance.
-Status Composition::LookAhead(double log_delta) {
+// Under the tilt a heavy tail has most of the variance: a first plan is likely to be far off.
+bool Composition::IsHeavy(double log_delta) {
   const Saddle saddle = SaddleFor(log_delta);
-  if (saddle.cumulants.variance < 3 * CumulantsAt(events_, 0).variance) return {};
-  TACIT_RETURN_IF_ERROR(Replan(saddle, UsualBudget(saddle), kUsualCells, false));
-  Refresh();
-  if (upper_->rounding() > kMostRounding) return Fail(TooManyEvents());
-  const double epsilon = upper_->Epsilon(log_delta, saddle.epsilon);
-  if (std::isinf(epsilon)) return {};
-  last_ = Asked{{0, epsilon}, epsilon, epsilon, upper_->Slope(epsilon)};
-  return {};
+  return saddle.cumulants.variance >= 3 * CumulantsAt(events_, 0).variance;
+}
+
+// A look at the upper side alone, which costs little; infinite where there is nothing to be seen.
+double Composition::LookAhead(double log_delta) {
+  std::optional<Hint> found;
+  const Result<double> epsilon = UpperEpsilon(log_delta, found);
+  if (!epsilon) return std::numeric_limits<double>::infinity();
+  last_ = Asked{{0, *epsilon}, *epsilon, *epsilon, found->slope};
+  return *epsilon;
+}
+
+Result<std::optional<double>> Composition::CheapUpper(double log_delta) {
+  TACIT_RETURN_IF_ERROR(CheckSizes(events_));
+  if (events_.empty() || !IsHeavy(log_delta)) return std::optional<double>();
+  std::optional<Hint> none;
+  TACIT_ASSIGN(const double epsilon, UpperEpsilon(log_delta, none));
+  return std::optional(epsilon);
 }
 
 Result<Interval> Composition::Epsilon(double log_delta, double enough) {
   if (events_.empty()) return Interval{};
   TACIT_RETURN_IF_ERROR(CheckSizes(events_));
   ForgetStale();
-  if (!last_ && !(plan_ && lower_)) TACIT_RETURN_IF_ERROR(LookAhead(log_delta));
+  double seen = std::numeric_limits<double>::infinity();
+  if (!last_ && !(plan_ && lower_) && IsHeavy(log_delta)) seen = LookAhead(log_delta);
   const auto make_saddle = [&] {
     if (!last_ || !(last_->epsilon > 0)) return SaddleFor(log_delta);
     Cap(events_, log_delta);
@@ -272,7 +282,7 @@ Result<Interval> Composition::Epsilon(double log_delta, double enough) {
     saddle.log_delta = log_delta;
     return saddle;
   };
-  return Answer(
+  auto interval = Answer(
       make_saddle,
       [&](const Side& upper, const Side& lower) {
         Asked asked;
@@ -286,6 +296,8 @@ Result<Interval> Composition::Epsilon(double log_delta, double enough) {
         return asked;
       },
       enough);
+  if (interval) interval->upper = std::min(interval->upper, seen);
+  return interval;
 }
 
 Result<Interval> Composition::DeltaAt(double epsilon) {

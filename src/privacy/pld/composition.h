@@ -114,6 +114,8 @@ class Composition {
     double epsilon = 0, slope = 0;
   };
   Result<double> UpperEpsilon(double log_delta, std::optional<Hint>& hint);
+  // An upper bound that a first question's will not exceed, where it is much cheaper than that.
+  Result<std::optional<double>> CheapUpper(double log_delta);
 
   // An upper bound of delta at this epsilon from one moment; cheap, and enough to rule a direction
   // out. Kept honest by the upper laws' exact moments.
@@ -126,7 +128,8 @@ class Composition {
   Status Replan(const Saddle& saddle, double budget, double cells, bool both);
   LatticeLaws LawsOf(const Counted& counted, const Plan& plan, bool both) const;
   void Refresh();
-  Status LookAhead(double log_delta);
+  bool IsHeavy(double log_delta);
+  double LookAhead(double log_delta);
   Result<Hint> UpperUnder(const Saddle& saddle, double budget, double log_delta);
   void ForgetStale();
   struct Asked {
