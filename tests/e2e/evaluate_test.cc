@@ -99,6 +99,21 @@ TEST_F(EvaluateTest, WhatIsFinishedIsNotRunAgain) {
   EXPECT_EQ(std::count(again.begin(), again.end(), '\n'), 4);
 }
 
+TEST_F(EvaluateTest, ARunIsOfTheRowsThatItsVocabularyHeld) {
+  const std::string results = dir_ / "runs.jsonl", vocabulary = dir_ / "rows.tsv";
+  const auto runs = [&](const std::string& rows) {
+    test::WriteFile(vocabulary, rows);
+    Json({"--results", results, "--set",
+          "learners.0.mechanism={kind: fest, vocabulary: {source: file, file: " + vocabulary +
+              "}}"});
+    const std::string kept = test::ReadFile(results);
+    return std::count(kept.begin(), kept.end(), '\n');
+  };
+  EXPECT_EQ(runs("C1\ta\nC1\tb\n"), 1);
+  EXPECT_EQ(runs("# the same\nC1\ta\nC1\tb\n"), 1);
+  EXPECT_EQ(runs("C1\ta\nC1\tc\n"), 2);
+}
+
 TEST_F(EvaluateTest, WhatLiesBehindTheTrainingFilesIsPredictedAlone) {
   const json::object result = Json({"--train-files", "2"});
   const json::object& row = result.at("rows").at(0).as_object();

@@ -12,7 +12,9 @@
 #include <thread>
 
 #include "app/assembly.h"
+#include "app/vocabulary_file.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/text.h"
 
 namespace tacit::app {
@@ -184,12 +186,31 @@ Status CheckReference(const std::string& name, const std::vector<GridPoint>& poi
                           name, DidYouMean(name, known), fmt::join(known, ", ")));
 }
 
+// A vocabulary's file is known by its name in a configuration; what a run was made with is the
+// rows.
+Status NameVocabularies(std::vector<GridPoint>* points) {
+  for (GridPoint& point : *points) {
+    if (!point.refusal.empty()) continue;
+    const config::Mechanism& mechanism = point.config.learners[0].mechanism;
+    const config::Vocabulary& vocabulary = mechanism.vocabulary;
+    if (!mechanism.has_vocabulary() || vocabulary.source != config::Vocabulary::Source::kFile)
+      continue;
+    TACIT_ASSIGN(const std::vector<uint64_t> rows,
+                 ReadVocabularyFile(vocabulary.file, point.config.features, vocabulary.keep));
+    Sha256 digest;
+    for (const uint64_t row : rows) digest.Update(fmt::format("{} ", row));
+    point.canonical += fmt::format("vocabulary {}\n", ToHex(digest.Finish()));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<ReportRow>> RunExperiment(std::vector<GridPoint> points, const EventLog& log,
                                              const ExperimentOptions& options, Results* results) {
   TACIT_ASSIGN(const auto assemblies, AssembleAll(&points, options.jobs));
   TACIT_RETURN_IF_ERROR(CheckReference(options.reference, points, assemblies));
+  TACIT_RETURN_IF_ERROR(NameVocabularies(&points));
   const auto id_of = [&](size_t i, uint64_t seed) {
     return RunId(points[i], log.identity(), options.train_to, options.measure_from,
                  options.measure_to, seed);
