@@ -86,21 +86,29 @@ void Growth::ObservePasses(const std::vector<const LedgerEntry*>& own) {
     Spending first, latest;  // cost of the first pass, and of the one under way
     bool growing = true;     // at its last entry
     bool again = false;      // whether a pass behind the first has begun
+    uint64_t seen = 0;       // entries that cost something, up to its last one
+    double passes = 0;       // that it has paid for behind the first
   };
   std::vector<Setting> settings;
   Spending before;
+  uint64_t costly = 0;
   for (const LedgerEntry* entry : own) {
     const Spending gain = Difference(entry->worst, std::exchange(before, entry->worst));
     const bool growing = gain.SampledSteps() == entry->steps;
     auto setting = std::find_if(settings.begin(), settings.end(),
                                 [&](const Setting& s) { return *s.charge == entry->charge; });
     pending_ = {};
+    const uint64_t costly_before = costly;
+    if (!gain.empty()) ++costly;
     if (setting == settings.end()) {
-      settings.push_back({&entry->charge, gain, gain, growing});
+      settings.push_back({&entry->charge, gain, gain, growing, false, costly, 0});
       continue;
     }
-    if (!gain.empty() && !setting->growing) {
-      ++gains_;
+    // What another setting cost in between, its records cost anew: a period's opening, say.
+    const bool returns = costly_before > std::exchange(setting->seen, costly);
+    if (!gain.empty() && (!setting->growing || returns)) {
+      // A pass may cost in several settings: the opening of its periods and their steps.
+      gains_ = std::max(gains_, ++setting->passes);
       last_gain_ms_ = entry->first_time_ms;
       setting->again = true;
       setting->latest = {};

@@ -126,6 +126,23 @@ TEST_F(ForecastTest, PassesOverSampledPeriodsRunOutAtTheBeginningOfOne) {
   }
 }
 
+// One period is all there is; each pass over it opens it anew, and pays for opening and steps.
+TEST_F(ForecastTest, APassOfOnePeriodCostsItsStepsAndItsOpening) {
+  Declare("ctr", Unit::kEvent, ParticipationMode::kPoisson);
+  for (int day = 0; day < 4; ++day) {
+    Step("ctr", day, 0, 100, 9);
+    for (int i = 1; i <= 20; ++i) Step("ctr", day + 0.001 * i, 0, 100, 1, 0.1);
+  }
+  const auto epsilon = [](uint64_t passes) {
+    const CountedEvent events[] = {{Event::Gaussian(9), passes},
+                                   {Event::PoissonGaussian(1, 0.1), 20 * passes}};
+    return PldUpperEpsilon(events, Adjacency::kAddRemove, Delta(1e-6)).value();
+  };
+  const Forecast forecast = Of("ctr", (epsilon(6) + epsilon(7)) / 2);
+  ASSERT_EQ(forecast.kind, Forecast::Kind::kRunsOut);
+  EXPECT_NEAR(static_cast<double>(forecast.runs_out_ms - kStart) / kDay, 6, 0.1);
+}
+
 TEST_F(ForecastTest, ARestoredLedgerTellsPassesApartAsBefore) {
   Declare("ctr", Unit::kEvent, ParticipationMode::kPoisson);
   for (int i = 0; i < 30; ++i) {
