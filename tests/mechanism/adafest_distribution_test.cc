@@ -98,7 +98,7 @@ void ExpectTheNaiveOne(const Setting& setting, std::vector<Fault> faults) {
   EXPECT_LT(Moments::Distance(setting.Naive(setting.units, Fault::kNone, 2, kDraws / 10), expected),
             kLimit);
   for (Fault fault : faults)
-    EXPECT_GT(Moments::Distance(setting.Naive(setting.units, fault, 3, kDraws / 10), expected),
+    EXPECT_GT(Moments::Distance(setting.Naive(setting.units, fault, 3, kDraws / 5), expected),
               1.5 * kLimit)
         << "fault " << static_cast<int>(fault) << " on " << setting.space.rows() << " rows";
 }
