@@ -50,6 +50,7 @@ const std::vector<Library>& Libraries() {
       {"tl/", {}},
       {"google/protobuf/", {"event"}},
       {"kissfft/", {"privacy"}},
+      {"librdkafka/", {"stream"}},
       {"openssl/", {"base", "noise", "privacy", "store"}},
       {"simdjson.h", {"event"}},
       {"xxhash.h", {"base", "store"}},
