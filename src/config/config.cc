@@ -2,14 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
-
 #include "config/environment.h"
 #include "config/reader.h"
+#include "config/secret.h"
 #include "config/sections.h"
+#include "config/text_file.h"
 #include "config/tree.h"
 
 namespace tacit::config {
@@ -17,28 +14,16 @@ namespace {
 
 // One "a.b=value" of the command line.
 Status ApplyOverride(Tree* tree, const std::string& text) {
-  const std::string origin = fmt::format("override '{}'", text);
   const size_t equals = text.find('=');
   if (equals == std::string::npos) {
-    return Fail(ErrorCode::kInvalidArgument, origin + ": must be key=value");
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("override '{}': must be key=value",
+                            MayHoldSecret(text) ? "(redacted)" : text.c_str()));
   }
-  return SetPath(tree, std::string_view(text).substr(0, equals),
-                 std::string_view(text).substr(equals + 1), origin);
-}
-
-Result<std::string> ReadFile(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  // Inserting nothing at all counts as a failure of `text`.
-  const bool is_empty = file && file.peek() == std::ifstream::traits_type::eof() && errno == 0;
-  if (file && !is_empty) text << file.rdbuf();
-  if (!is_empty && (!file || !text)) {
-    const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
-    return Fail(
-        code, fmt::format("{}: cannot be read: {}", path, std::strerror(errno == 0 ? EIO : errno)));
-  }
-  return std::move(text).str();
+  const std::string_view key = std::string_view(text).substr(0, equals);
+  const std::string origin = MayHoldSecret(key) ? fmt::format("override '{}=(redacted)'", key)
+                                                : fmt::format("override '{}'", text);
+  return SetPath(tree, key, std::string_view(text).substr(equals + 1), origin);
 }
 
 }  // namespace
@@ -57,12 +42,14 @@ void DescribeConfig(Fields& fields, Config& config) {
   });
   fields.Section("training", [&](Fields& below) { DescribeTraining(below, config.training); });
   fields.Section("log", [&](Fields& below) { DescribeLog(below, config.log); });
+  DescribeKafka(fields, config.kafka, config.source.kind == Source::Kind::kKafka);
   fields.Section("dead_letters", [&](Fields& below) { below.Text("path", &config.dead_letters); });
 }
 
 Status CheckConfig(const Tree& tree, Config* config) {
   const Place root(tree);
   TACIT_RETURN_IF_ERROR(CheckSource(root.Key("source"), &config->source));
+  TACIT_RETURN_IF_ERROR(CheckKafka(root.Key("kafka"), config->source, &config->kafka));
   TACIT_RETURN_IF_ERROR(CheckFeatures(root.Key("schema").Key("features"), config->features));
   TACIT_RETURN_IF_ERROR(CheckLearners(root.Key("learners"), config->learners, config->source));
   TACIT_RETURN_IF_ERROR(CheckBudget(root.Key("budget"), config->budget, config->learners));
@@ -99,7 +86,7 @@ Result<Config> Parse(std::string_view yaml, const std::string& name,
 }
 
 Result<Config> Load(const std::string& path, const std::vector<std::string>& overrides) {
-  TACIT_ASSIGN(const std::string yaml, ReadFile(path));
+  TACIT_ASSIGN(const std::string yaml, ReadTextFile(path));
   return Parse(yaml, path, overrides);
 }
 

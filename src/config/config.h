@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -28,14 +29,62 @@ struct Generator {
   uint64_t seed = 1;
 };
 
+// A text that may be kept outside of the configuration. What is written here of one that is kept
+// elsewhere is where that is; ReadSecret fetches it.
+struct Secret {
+  enum class Kind {
+    kText,        // the text itself
+    kFile,        // {file: PATH}
+    kCredential,  // {credential: NAME}, of systemd: a file in $CREDENTIALS_DIRECTORY
+  };
+  Kind kind = Kind::kText;
+  std::string text;   // or the path, or the name
+  std::string place;  // "c.yaml:12: kafka.sasl.password": for messages
+};
+
+// A key that is not ours to name, and its value.
+struct Property {
+  std::string name;
+  Secret value;
+};
+
+// Where the schemas of framed messages are told.
+struct SchemaRegistry {
+  std::string url;       // empty: only what is pinned is known
+  std::string username;  // empty: without authentication
+  Secret password;       // goes with username
+  std::string ca_file;   // whom to trust for https; empty: whom the system trusts
+  uint32_t timeout_ms = 2000;
+  // Names are ids or GUIDs; values `accept` (it is source.format by our schema) or `reject`.
+  std::vector<Property> schemas;
+};
+
 struct Source {
-  enum class Kind { kLog, kGenerator };
+  enum class Kind { kLog, kGenerator, kKafka };
+  enum class Framing { kNone, kConfluent };
+  enum class Missing { kDefault, kReject };
+  enum class OnPeriodLost { kRefuse, kClose };
   Kind kind = Kind::kLog;
-  std::string format = "criteo_tsv";  // log
+  std::string format = "criteo_tsv";  // log, kafka: criteo_tsv | json | protobuf (kafka only)
   std::vector<std::string> files;     // log: globs expanded, in order; many files are many days
   uint32_t passes = 1;                // log: how often the files are read from the beginning
   uint32_t max_record_bytes = 1 << 20;
-  Generator generator;  // generator
+  std::string topic;                    // kafka, required
+  Framing framing = Framing::kNone;     // kafka, json and protobuf
+  SchemaRegistry registry;              // framing confluent
+  Missing missing = Missing::kDefault;  // json, protobuf: what becomes of an absent feature
+  uint32_t ahead_max_hours = 24;        // kafka, json and protobuf: of a record's own time
+  uint32_t tick_ms = 0;                 // kafka: of the clock that closes periods; 0: none does
+  OnPeriodLost on_period_lost = OnPeriodLost::kRefuse;  // kafka, poisson
+  Generator generator;                                  // generator
+
+  bool is_named() const { return format == "json" || format == "protobuf"; }
+};
+
+// librdkafka's own settings by its names, and by Kafka Connect's (errors.*) where dead letters go.
+struct Kafka {
+  std::vector<Property> properties;  // as written
+  std::string dead_letter_topic;     // errors.deadletterqueue.topic.name; empty: a file
 };
 
 struct Model {
@@ -180,6 +229,7 @@ struct Config {
   Serve serve;
   Training training;
   Log log;
+  Kafka kafka;               // source kafka
   std::string dead_letters;  // file; default: store path + ".dead-letters.jsonl"
   uint64_t memory_total_bytes = 2ull << 30;
 };
@@ -200,6 +250,16 @@ Result<Config> Load(const std::string& path, const std::vector<std::string>& ove
 // The same from text; `name` stands for the file in messages.
 Result<Config> Parse(std::string_view yaml, const std::string& name,
                      const std::vector<std::string>& overrides);
+
+// Whether what stands under this key is, or may be, a secret: it is in no dump and no message.
+bool IsSecret(std::string_view key);
+// The text itself. Of a file or credential, without one newline at its end; fails, naming the key
+// and the file but nothing of its content.
+Result<std::string> ReadSecret(const Secret& secret);
+// librdkafka's settings, with what is kept elsewhere fetched; without Kafka Connect's.
+Result<std::vector<std::pair<std::string, std::string>>> ReadKafkaProperties(const Kafka& kafka);
+// The places of secrets that are written out in the configuration itself.
+std::vector<std::string> SecretsInTheOpen(const Config& config);
 
 // The configuration as YAML with every default spelled out and secrets redacted.
 std::string Dump(const Config& config);

@@ -40,10 +40,6 @@ std::string EscapeGlob(std::string_view name) {
 
 }  // namespace
 
-bool IsSecret(std::string_view key) {
-  return key.ends_with("password") || key.ends_with("secret") || key.ends_with("key_pem");
-}
-
 void Dumper::Write(std::string_view key, std::string_view value, Use use) {
   if (use == Use::kUnused || use == Use::kRefused) return;
   if (compact_) {
@@ -97,6 +93,22 @@ void Dumper::Texts(std::string_view key, std::vector<std::string>* values, Use u
     list += fmt::format("\n{:{}}- {}", "", indent_ + 2, Quote(EscapeGlob(value)));
   }
   Write(key, list, use);
+}
+
+void Dumper::Hidden(std::string_view key, Secret* value, Use use) {
+  if (value->kind == Secret::Kind::kText) {
+    Text(key, &value->text, use);
+    return;
+  }
+  const bool file = value->kind == Secret::Kind::kFile;
+  Write(key, fmt::format("{{{}: {}}}", file ? "file" : "credential", Quote(value->text)), use);
+}
+
+void Dumper::Verbatim(std::string_view key, std::vector<Property>* properties, Use use) {
+  if (use == Use::kUnused || use == Use::kRefused || properties->empty()) return;
+  Section(key, [properties](Fields& below) {
+    for (Property& property : *properties) below.Hidden(property.name, &property.value);
+  });
 }
 
 void Dumper::Section(std::string_view key, const std::function<void(Fields&)>& describe) {

@@ -8,9 +8,6 @@
 
 namespace tacit::config {
 
-// Whether what stands under this key must never be shown: it ends in password, secret or key_pem.
-bool IsSecret(std::string_view key);
-
 // Writes the section described to it as YAML, without what belongs to another kind. What IsSecret
 // is written as "(redacted)".
 class Dumper : public Fields {
@@ -30,6 +27,8 @@ class Dumper : public Fields {
   void Integers(std::string_view key, std::vector<uint32_t>* values, uint32_t min, uint32_t max,
                 Use use) override;
   void Texts(std::string_view key, std::vector<std::string>* values, Use use) override;
+  void Hidden(std::string_view key, Secret* value, Use use) override;
+  void Verbatim(std::string_view key, std::vector<Property>* properties, Use use) override;
   void Section(std::string_view key, const std::function<void(Fields&)>& describe) override;
 
  protected:

@@ -34,6 +34,10 @@ class PatternLister : public Fields {
     Add(key);
   }
   void Texts(std::string_view key, std::vector<std::string>*, Use) override { Add(key); }
+  void Hidden(std::string_view key, Secret*, Use) override { Add(key); }
+  void Verbatim(std::string_view key, std::vector<Property>*, Use) override {
+    Add(fmt::format("{}.*", key));
+  }
   void Section(std::string_view key, const std::function<void(Fields&)>& describe) override {
     PatternLister below(fmt::format("{}{}.", prefix_, key), patterns_);
     describe(below);
@@ -72,6 +76,11 @@ std::string MatchPattern(std::string_view name, std::string_view pattern) {
       while (at < name.size() && IsDigit(name[at])) path += name[at++];
       if (at == begin) return "";
       continue;
+    }
+    if (c == '*') {
+      for (; at < name.size(); ++at)
+        path += name[at] == '_' ? '.' : static_cast<char>(std::tolower(name[at]));
+      return path.ends_with('.') ? "" : path;
     }
     const char expected = c == '.' ? '_' : static_cast<char>(std::toupper(c));
     if (at == name.size() || name[at++] != expected) return "";

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "config/config.h"
+
 // Each section of the configuration says once which keys it has (`Describe` in its file). Reading,
 // dumping and listing the keys are three visitors of that one description, so that they cannot
 // disagree.
@@ -57,6 +59,11 @@ class Fields {
   // A list of texts; a single text stands for a list of one.
   virtual void Texts(std::string_view key, std::vector<std::string>* values,
                      Use use = Use::kOptional) = 0;
+  // A text, or where it is kept: {file: PATH} or {credential: NAME}.
+  virtual void Hidden(std::string_view key, Secret* value, Use use = Use::kOptional) = 0;
+  // A section whose keys are not ours: all are taken as they are written, dots included.
+  virtual void Verbatim(std::string_view key, std::vector<Property>* properties,
+                        Use use = Use::kOptional) = 0;
   virtual void Section(std::string_view key, const std::function<void(Fields&)>& describe) = 0;
 
   void Number(std::string_view key, double* value, const Range& range, Use use = Use::kOptional) {

@@ -68,9 +68,16 @@ void DescribeOptimizer(Fields& fields, Optimizer& optimizer) {
 }
 
 // Something must close a period.
-Status CheckParticipation(const Place& place, const Participation& participation) {
+Status CheckParticipation(const Place& place, const Participation& participation,
+                          const Source& source) {
   const bool poisson = participation.mode == Participation::Mode::kPoisson;
-  if (!poisson || participation.period > 0 || participation.period_files > 0) return {};
+  if (!poisson || participation.period > 0) return {};
+  if (source.kind == Source::Kind::kKafka) {
+    return place.Key("period").Fail(
+        "required where records come from Kafka, which has no files to end: the offsets of a "
+        "period; source.tick_ms closes it too");
+  }
+  if (participation.period_files > 0) return {};
   return place.Key("period").Fail(
       "nothing closes a period: give period, the offsets of one, or period_files, after how many "
       "files' ends one is closed (1: every file is a period)");
@@ -129,7 +136,8 @@ Status CheckLearners(const Place& place, const std::vector<Learner>& learners,
       return item.Key("id").Fail(fmt::format("another learner is called '{}' too", learner.id));
     }
     TACIT_RETURN_IF_ERROR(CheckPrivacy(item, learner));
-    TACIT_RETURN_IF_ERROR(CheckParticipation(item.Key("participation"), learner.participation));
+    TACIT_RETURN_IF_ERROR(
+        CheckParticipation(item.Key("participation"), learner.participation, source));
     TACIT_RETURN_IF_ERROR(
         CheckMechanism(item.Key("mechanism"), learner.mechanism, learner.participation));
     if (learner.optimizer.kind == Optimizer::Kind::kAdamBc &&

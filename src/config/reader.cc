@@ -49,6 +49,15 @@ std::optional<double> ParseNumber(std::string_view text) {
   return number;
 }
 
+// Such as librdkafka's names and schema ids are. "null" alone would not be read as a text again.
+bool GoodName(std::string_view name) {
+  constexpr std::string_view kFirst = "abcdefghijklmnopqrstuvwxyz0123456789";
+  return !name.empty() && name != "null" && kFirst.find(name[0]) != name.npos &&
+         std::ranges::all_of(name, [&](char c) {
+           return kFirst.find(c) != kFirst.npos || c == '.' || c == '-' || c == '_';
+         });
+}
+
 }  // namespace
 
 void Reader::Fail(const Place& place, std::string_view message) {
@@ -222,6 +231,56 @@ void Reader::Texts(std::string_view key, std::vector<std::string>* values, Use u
     texts.push_back(scalar->text);
   }
   *values = std::move(texts);
+}
+
+// Says nothing of what is written there: it may be a secret in the wrong shape.
+std::optional<Secret> Reader::ReadHidden(const Place& place) {
+  Secret secret;
+  secret.place = place.Name();
+  const Tree* scalar = place.tree();
+  if (scalar->kind == Tree::Kind::kMap && scalar->children.size() == 1) {
+    const std::string& kept = scalar->children[0].key;
+    if (kept == "file") secret.kind = Secret::Kind::kFile;
+    if (kept == "credential") secret.kind = Secret::Kind::kCredential;
+    if (secret.kind != Secret::Kind::kText) scalar = &scalar->children[0];
+  }
+  const bool kept = secret.kind != Secret::Kind::kText;
+  if (scalar->kind != Tree::Kind::kScalar || (kept && scalar->text.empty())) {
+    Fail(place, "expected a text (\"\" for an empty one), {file: PATH} or {credential: NAME}");
+    return std::nullopt;
+  }
+  if (scalar->text.find('\0') != std::string::npos) {
+    Fail(place, "holds a zero byte");
+    return std::nullopt;
+  }
+  secret.text = scalar->text;
+  return secret;
+}
+
+void Reader::Hidden(std::string_view key, Secret* value, Use use) {
+  const std::optional<Place> place = Written(key, use);
+  if (!place) return;
+  if (std::optional<Secret> secret = ReadHidden(*place)) *value = std::move(*secret);
+}
+
+void Reader::Verbatim(std::string_view key, std::vector<Property>* properties, Use use) {
+  const std::optional<Place> place = Written(key, use);
+  if (!place || place->tree()->kind == Tree::Kind::kNull) return;
+  if (place->tree()->kind != Tree::Kind::kMap) {
+    Fail(*place, "must be a section of keys");
+    return;
+  }
+  properties->clear();
+  for (const Tree& child : place->tree()->children) {
+    const Place below = place->Key(child.key);
+    if (!GoodName(child.key)) {
+      Fail(below, "is no name: those are of a-z, 0-9, '.', '-' and '_'");
+      return;
+    }
+    std::optional<Secret> value = ReadHidden(below);
+    if (!value) return;
+    properties->push_back({child.key, std::move(*value)});
+  }
 }
 
 void Reader::Section(std::string_view key, const std::function<void(Fields&)>& describe) {

@@ -37,6 +37,8 @@ class Reader : public Fields {
   void Integers(std::string_view key, std::vector<uint32_t>* values, uint32_t min, uint32_t max,
                 Use use) override;
   void Texts(std::string_view key, std::vector<std::string>* values, Use use) override;
+  void Hidden(std::string_view key, Secret* value, Use use) override;
+  void Verbatim(std::string_view key, std::vector<Property>* properties, Use use) override;
   void Section(std::string_view key, const std::function<void(Fields&)>& describe) override;
 
   // Refuses what was written but not asked for.
@@ -53,6 +55,7 @@ class Reader : public Fields {
   // The scalar at a place that was written; null, with a failure noted, for anything else.
   const Tree* Scalar(const std::optional<Place>& place, std::string_view what);
   void Fail(const Place& place, std::string_view message);
+  std::optional<Secret> ReadHidden(const Place& place);
   uint64_t ReadInteger(const Place& place, std::string_view text, bool quoted, uint64_t min,
                        uint64_t max);
 

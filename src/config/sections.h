@@ -12,6 +12,10 @@ namespace tacit::config {
 void DescribeSource(Fields& fields, Source& source);
 Status CheckSource(const Place& place, Source* source);  // expands the globs of `files`
 
+bool GoodTopic(std::string_view name);
+void DescribeKafka(Fields& fields, Kafka& kafka, bool used);
+Status CheckKafka(const Place& place, const Source& source, Kafka* kafka);  // fills in the topic
+
 void DescribeFeature(Fields& fields, Feature& feature);
 Status CheckFeatures(const Place& place, const std::vector<Feature>& features);
 

@@ -1,9 +1,14 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <glob.h>
 
+#include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <memory>
 #include <set>
 
+#include "base/text.h"
 #include "config/sections.h"
 
 namespace tacit::config {
@@ -25,31 +30,7 @@ Result<std::vector<std::string>> Expand(const Place& place, const std::string& p
   return std::vector<std::string>(found->gl_pathv, found->gl_pathv + found->gl_pathc);
 }
 
-}  // namespace
-
-void DescribeSource(Fields& fields, Source& source) {
-  static constexpr std::array<std::string_view, 2> kKinds = {"log", "generator"};
-  static constexpr std::array<std::string_view, 1> kFormats = {"criteo_tsv"};
-  fields.Enum("kind", &source.kind, kKinds, Use::kRequired);
-  const bool log = source.kind == Source::Kind::kLog;
-  fields.OneOf("format", &source.format, kFormats, UsedIf(log));
-  fields.Texts("files", &source.files, RequiredIf(log));
-  fields.Integer("passes", &source.passes, 1, 1'000'000, UsedIf(log));
-  fields.Integer("max_record_bytes", &source.max_record_bytes, 64, 256 << 20);
-  fields.Section("generator", [&](Fields& below) {
-    Generator& generator = source.generator;
-    below.Integer("days", &generator.days, 1, 100'000, UsedIf(!log));
-    below.Integer("rows_per_day", &generator.rows_per_day, 1, 1'000'000'000'000, UsedIf(!log));
-    below.Integer("seed", &generator.seed, 0, UINT64_MAX, UsedIf(!log));
-  });
-}
-
-Status CheckSource(const Place& place, Source* source) {
-  if (source->kind != Source::Kind::kLog) {
-    source->files.clear();
-    return {};
-  }
-  const Place files = place.Key("files");
+Status ExpandFiles(const Place& files, Source* source) {
   std::vector<std::string> expanded;
   std::set<std::string> seen;
   for (size_t i = 0; i < source->files.size(); ++i) {
@@ -63,6 +44,127 @@ Status CheckSource(const Place& place, Source* source) {
     }
   }
   source->files = std::move(expanded);
+  return {};
+}
+
+Status CheckFormat(const Place& place, const Source& source) {
+  static constexpr std::array<std::string_view, 3> kFormats = {"criteo_tsv", "json", "protobuf"};
+  if (source.format == "avro") {
+    return place.Fail(
+        "Avro is not read; send JSON (schemas/interaction.schema.json) or Protobuf "
+        "(schemas/interaction.proto), or let ksqlDB or Kafka Connect write the topic anew as one "
+        "of them");
+  }
+  if (std::ranges::find(kFormats, source.format) == kFormats.end()) {
+    return place.Fail(fmt::format("must be one of {}, is '{}'{}", fmt::join(kFormats, ", "),
+                                  source.format, DidYouMean(source.format, kFormats)));
+  }
+  if (source.kind == Source::Kind::kLog && source.format == "protobuf") {
+    return place.Fail(
+        "a log file has one record a line, and a Protobuf message may hold a newline; write the "
+        "log as json, or read protobuf from a topic");
+  }
+  if (source.kind == Source::Kind::kKafka && source.framing == Source::Framing::kConfluent &&
+      !source.is_named()) {
+    return place.Fail(fmt::format("source.framing confluent goes with json and protobuf, is '{}'",
+                                  source.format));
+  }
+  return {};
+}
+
+void DescribeRegistry(Fields& fields, SchemaRegistry& registry, bool used) {
+  fields.Text("url", &registry.url, UsedIf(used));
+  fields.Text("username", &registry.username, UsedIf(used));
+  fields.Hidden("password", &registry.password, UsedIf(used && !registry.username.empty()));
+  fields.Text("ca_file", &registry.ca_file, UsedIf(used));
+  fields.Integer("timeout_ms", &registry.timeout_ms, 10, 60'000, UsedIf(used));
+  fields.Verbatim("schemas", &registry.schemas, UsedIf(used));
+}
+
+// A number as framed values have it, or a GUID as headers have it.
+bool GoodSchemaKey(std::string_view key) {
+  int32_t id = 0;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+  if (error == std::errc() && end == key.data() + key.size()) return true;
+  constexpr std::string_view kForm = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+  return std::ranges::equal(key, kForm, [](char c, char form) {
+    return form == 'x' ? std::isxdigit(static_cast<unsigned char>(c)) != 0 : c == form;
+  });
+}
+
+Status CheckRegistry(const Place& place, SchemaRegistry* registry) {
+  std::string& url = registry->url;
+  if (url.empty() && registry->schemas.empty()) {
+    return place.Fail(
+        "no schema could ever be known: give url, or the schemas there are (schemas: {7: accept})");
+  }
+  if (!url.empty() && !url.starts_with("http://") && !url.starts_with("https://")) {
+    return place.Key("url").Fail("must begin with http:// or https://");
+  }
+  if (url.find('@') != std::string::npos) {
+    return place.Key("url").Fail("names a user; give username and password, which are not shown");
+  }
+  while (url.ends_with('/')) url.pop_back();
+  for (const Property& schema : registry->schemas) {
+    const Place at = place.Key("schemas").Key(schema.name);
+    if (!GoodSchemaKey(schema.name)) {
+      return at.Fail("is neither a schema's id nor its GUID");
+    }
+    const std::string& verdict = schema.value.text;
+    if (schema.value.kind != Secret::Kind::kText || (verdict != "accept" && verdict != "reject")) {
+      return at.Fail(
+          "must be accept (its messages are source.format by our schema) or reject (they are dead "
+          "letters)");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void DescribeSource(Fields& fields, Source& source) {
+  static constexpr std::array<std::string_view, 3> kKinds = {"log", "generator", "kafka"};
+  static constexpr std::array<std::string_view, 2> kFramings = {"none", "confluent"};
+  static constexpr std::array<std::string_view, 2> kMissing = {"default", "reject"};
+  static constexpr std::array<std::string_view, 2> kOnPeriodLost = {"refuse", "close"};
+  fields.Enum("kind", &source.kind, kKinds, Use::kRequired);
+  const bool log = source.kind == Source::Kind::kLog;
+  const bool kafka = source.kind == Source::Kind::kKafka;
+  const bool generator = source.kind == Source::Kind::kGenerator;
+  fields.Text("format", &source.format, UsedIf(!generator));
+  fields.Enum("missing", &source.missing, kMissing, UsedIf(!generator && source.is_named()));
+  fields.Texts("files", &source.files, RequiredIf(log));
+  fields.Integer("passes", &source.passes, 1, 1'000'000, UsedIf(log));
+  fields.Integer("max_record_bytes", &source.max_record_bytes, 64, 256 << 20);
+  fields.Text("topic", &source.topic, RequiredIf(kafka));
+  fields.Enum("framing", &source.framing, kFramings, UsedIf(kafka));
+  const bool framed = kafka && source.framing != Source::Framing::kNone;
+  fields.Section("registry",
+                 [&](Fields& below) { DescribeRegistry(below, source.registry, framed); });
+  fields.Integer("ahead_max_hours", &source.ahead_max_hours, 1, 1'000'000,
+                 UsedIf(kafka && source.is_named()));
+  fields.Integer("tick_ms", &source.tick_ms, 0, 86'400'000, UsedIf(kafka));
+  fields.Enum("on_period_lost", &source.on_period_lost, kOnPeriodLost, UsedIf(kafka));
+  fields.Section("generator", [&](Fields& below) {
+    Generator& made = source.generator;
+    below.Integer("days", &made.days, 1, 100'000, UsedIf(generator));
+    below.Integer("rows_per_day", &made.rows_per_day, 1, 1'000'000'000'000, UsedIf(generator));
+    below.Integer("seed", &made.seed, 0, UINT64_MAX, UsedIf(generator));
+  });
+}
+
+Status CheckSource(const Place& place, Source* source) {
+  TACIT_RETURN_IF_ERROR(CheckFormat(place.Key("format"), *source));
+  if (source->kind == Source::Kind::kKafka) {
+    if (!GoodTopic(source->topic)) {
+      return place.Key("topic").Fail(fmt::format("'{}' is no topic's name", source->topic));
+    }
+    if (source->framing == Source::Framing::kConfluent) {
+      TACIT_RETURN_IF_ERROR(CheckRegistry(place.Key("registry"), &source->registry));
+    }
+  }
+  if (source->kind == Source::Kind::kLog) return ExpandFiles(place.Key("files"), source);
+  source->files.clear();
   return {};
 }
 

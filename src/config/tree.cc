@@ -9,6 +9,8 @@ namespace tacit::config {
 namespace {
 
 constexpr size_t kDepthMax = 32;
+// The section whose keys have dots of their own.
+constexpr std::string_view kVerbatim = "kafka.";
 
 // A list index, or nothing.
 bool ParseIndex(std::string_view text, size_t* index) {
@@ -78,7 +80,8 @@ Status SetPath(Tree* root, std::string_view path, std::string_view value,
   Tree* at = root;
   size_t begin = 0, depth = 0;
   while (true) {
-    const size_t dot = std::min(path.find('.', begin), path.size());
+    const bool verbatim = path.substr(0, begin) == kVerbatim;
+    const size_t dot = verbatim ? path.size() : std::min(path.find('.', begin), path.size());
     TACIT_ASSIGN(at, Step(at, path.substr(begin, dot - begin),
                           path.substr(0, begin == 0 ? 0 : begin - 1), origin));
     if (dot == path.size()) break;
@@ -112,9 +115,12 @@ Place Place::Item(size_t index) const {
   return place;
 }
 
+std::string Place::Name() const {
+  return path_.empty() ? origin_ : fmt::format("{}: {}", origin_, path_);
+}
+
 tl::unexpected<Error> Place::Fail(std::string_view message) const {
-  const std::string spot = path_.empty() ? origin_ : fmt::format("{}: {}", origin_, path_);
-  return tacit::Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {}", spot, message));
+  return tacit::Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {}", Name(), message));
 }
 
 }  // namespace tacit::config

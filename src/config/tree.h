@@ -31,8 +31,9 @@ struct Tree {
 Result<Tree> ParseYaml(std::string_view yaml, const std::string& name);
 
 // Writes `value` at a dotted path ("learners.0.model.compute"), making sections on the way; list
-// items must exist. A value that is a YAML list, map or quoted text is read as such, anything else
-// is a plain scalar. `origin` names the override in messages.
+// items must exist. Behind "kafka." there are no more sections: the rest is one key. A value that
+// is a YAML list, map or quoted text is read as such, anything else is a plain scalar. `origin`
+// names the override in messages.
 Status SetPath(Tree* root, std::string_view path, std::string_view value,
                const std::string& origin);
 
@@ -48,6 +49,8 @@ class Place {
   const Tree* tree() const { return tree_; }  // null: not written
   const std::string& path() const { return path_; }
 
+  // "demo.yaml:41: learners[0].privacy.delta".
+  std::string Name() const;
   // An error at this spot.
   tl::unexpected<Error> Fail(std::string_view message) const;
 

@@ -6,6 +6,7 @@
 
 #include <sstream>
 
+#include "config/config.h"
 #include "config/tree.h"
 
 namespace tacit::config {
@@ -77,13 +78,15 @@ class TreeBuilder : public YAML::EventHandler {
   Tree* Add(const YAML::Mark& mark, YAML::anchor_t anchor, const std::string& tag,
             Tree::Kind kind) {
     if (anchor != YAML::NullAnchor) RefuseAnchor(mark);
-    if (!tag.empty() && tag != "?" && tag != "!") Refuse(mark, "tags are not read: " + tag);
     if (ExpectsKey()) Refuse(mark, "a key must be plain text");
     Tree* value = root_;
     if (!open_.empty()) {
       if (open_.back()->kind == Tree::Kind::kList) open_.back()->children.push_back({});
       value = &open_.back()->children.back();
     }
+    // A password that begins with an exclamation mark looks like a tag.
+    if (!tag.empty() && tag != "?" && tag != "!")
+      Refuse(mark, "tags are not read" + (IsSecret(value->key) ? "" : ": " + tag));
     if (value->origin.empty()) value->origin = At(mark);
     value->kind = kind;
     has_key_ = false;

@@ -94,8 +94,9 @@ const std::vector<BadCase> kKeys = {
 INSTANTIATE_TEST_SUITE_P(Keys, BadConfig, testing::ValuesIn(kKeys));
 
 const std::vector<BadCase> kValues = {
-    {"SourceKind", "kind: generator", "kind: kafka",
-     "c.yaml:2: source.kind: must be one of log, generator, is 'kafka'"},
+    {"SourceKind", "kind: generator", "kind: kafk",
+     "c.yaml:2: source.kind: must be one of log, generator, kafka, is 'kafk' (did you mean "
+     "'kafka'?)"},
     {"ModelKind", "kind: pctr", "kind: pctx",
      "c.yaml:11: learners[0].model.kind: must be pctr, is 'pctx' (did you mean 'pctr'?)"},
     {"FeatureKind", "kind: dense", "kind: densse",

@@ -1,0 +1,82 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/text.h"
+#include "config/sections.h"
+
+namespace tacit::config {
+namespace {
+
+// What is Kafka Connect's, not librdkafka's, which has no name that begins so.
+constexpr std::string_view kConnect = "errors.";
+constexpr std::string_view kTolerance = "errors.tolerance";
+constexpr std::string_view kDeadLetterTopic = "errors.deadletterqueue.topic.name";
+
+const Property* Find(const Kafka& kafka, std::string_view name) {
+  const auto found = std::ranges::find(kafka.properties, name, &Property::name);
+  return found == kafka.properties.end() ? nullptr : &*found;
+}
+
+Status CheckConnect(const Place& place, const Property& property) {
+  static constexpr std::string_view kKnown[] = {kTolerance, kDeadLetterTopic};
+  if (std::ranges::find(kKnown, property.name) == std::end(kKnown)) {
+    return place.Fail("unknown key" + DidYouMean(property.name, kKnown));
+  }
+  if (property.value.kind != Secret::Kind::kText) return place.Fail("must be a text");
+  if (property.name == kTolerance && property.value.text != "all") {
+    return place.Fail(
+        fmt::format("must be all, is '{}': a record that cannot be learnt from becomes a dead "
+                    "letter, and the stream goes on",
+                    property.value.text));
+  }
+  return {};
+}
+
+}  // namespace
+
+bool GoodTopic(std::string_view name) {
+  constexpr size_t kLengthMax = 249;
+  return !name.empty() && name.size() <= kLengthMax && name != "." && name != ".." &&
+         std::ranges::all_of(name, [](unsigned char c) {
+           return std::isalnum(c) || c == '.' || c == '_' || c == '-';
+         });
+}
+
+void DescribeKafka(Fields& fields, Kafka& kafka, bool used) {
+  fields.Verbatim("kafka", &kafka.properties, UsedIf(used));
+}
+
+Status CheckKafka(const Place& place, const Source& source, Kafka* kafka) {
+  if (source.kind != Source::Kind::kKafka) return {};
+  if (Find(*kafka, "bootstrap.servers") == nullptr &&
+      Find(*kafka, "metadata.broker.list") == nullptr) {
+    return place.Key("bootstrap.servers").Fail("required, and has no default");
+  }
+  for (const Property& property : kafka->properties) {
+    if (!property.name.starts_with(kConnect)) continue;
+    TACIT_RETURN_IF_ERROR(CheckConnect(place.Key(property.name), property));
+  }
+  const Property* topic = Find(*kafka, kDeadLetterTopic);
+  if (topic == nullptr) return {};
+  const Place at = place.Key(kDeadLetterTopic);
+  kafka->dead_letter_topic = topic->value.text;
+  if (!GoodTopic(kafka->dead_letter_topic)) return at.Fail("is no topic's name");
+  if (kafka->dead_letter_topic == source.topic) {
+    return at.Fail("is source.topic itself: its letters would be read as interactions");
+  }
+  return {};
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> ReadKafkaProperties(const Kafka& kafka) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const Property& property : kafka.properties) {
+    if (property.name.starts_with(kConnect)) continue;
+    TACIT_ASSIGN(std::string value, ReadSecret(property.value));
+    values.emplace_back(property.name, std::move(value));
+  }
+  return values;
+}
+
+}  // namespace tacit::config
