@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numbers>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "base/auc.h"
@@ -69,6 +70,7 @@ constexpr double kClickRate = 0.25;
 constexpr double kPopularitySwing = 0.5;  // of the logarithm
 constexpr double kNewShare = 0.2;         // of the values are not there on day 0
 constexpr uint32_t kAlwaysThere = 5;      // most popular values that are there from the start
+constexpr int64_t kBriefDays = 4;         // that a value is there which comes and goes
 constexpr uint32_t kTailRank = 1000;      // values behind it have smaller effects
 constexpr double kTailEffect = 0.6;
 
@@ -201,7 +203,7 @@ struct CategoryColumn {
     float a, b;        // as above
     float popularity;  // logarithm, on an average day
     float phase;
-    uint32_t first_day;
+    uint32_t first_day, end_day;  // there on days [first_day, end_day)
   };
   Turn turn;
   double variance = 0, period_days = 0;
@@ -239,7 +241,17 @@ IntegerColumn MakeInteger(const Random& random, uint32_t index, std::span<const 
   return column;
 }
 
-CategoryColumn MakeCategory(uint64_t seed, uint32_t days, uint32_t index) {
+// The days of a value that comes and goes: as many are there on the first day as on any other.
+std::pair<uint32_t, uint32_t> BriefLife(uint32_t days, uint32_t word) {
+  const int64_t begin =
+      static_cast<int64_t>(Uniform(word) * (days + kBriefDays - 1)) - (kBriefDays - 1);
+  return {static_cast<uint32_t>(std::max<int64_t>(begin, 0)),
+          static_cast<uint32_t>(std::min<int64_t>(begin + kBriefDays, days))};
+}
+
+CategoryColumn MakeCategory(const CriteoGeneratorOptions& options, uint32_t index) {
+  const uint64_t seed = options.seed;
+  const uint32_t days = options.days;
   const CategoryShape& shape = kCategoryShape[index];
   const uint32_t vocabulary = kVocabulary[index];
   const Random values(seed, Stream::kValue), lives(seed, Stream::kLife);
@@ -255,17 +267,23 @@ CategoryColumn MakeCategory(uint64_t seed, uint32_t days, uint32_t index) {
     const auto life = lives.Block(index, id, 0);
     const auto [a, b] = Normals(effect[0], effect[1]);
     const double damp = id < kTailRank ? 1 : kTailEffect;
-    const bool is_new = vocabulary > 100 && id >= kAlwaysThere && Uniform(life[0]) < kNewShare;
+    const bool may_change = vocabulary > 100 && id >= kAlwaysThere;
+    const bool is_new = may_change && Uniform(life[0]) < kNewShare;
+    const bool is_brief = may_change && Uniform(life[3]) < options.churn;
     const double popularity = -shape.exponent * std::log(id + shape.flatness);
     column.value.push_back({static_cast<float>(damp * a), static_cast<float>(damp * b),
                             static_cast<float>(popularity), static_cast<float>(Uniform(life[1])),
-                            is_new ? 1 + life[2] % std::max(1u, days - 1) : 0});
+                            is_new ? 1 + life[2] % std::max(1u, days - 1) : 0, days});
+    if (is_brief)
+      std::tie(column.value.back().first_day, column.value.back().end_day) =
+          BriefLife(days, effect[2]);
     if (id == vocabulary) break;
     total += std::exp(popularity);
     column.name.push_back(HexName(id, key));
   }
   CategoryColumn::Value& missing = column.value.back();
   missing.first_day = 0;
+  missing.end_day = days;
   missing.popularity =
       static_cast<float>(std::log(total) + std::log(shape.missing / (1 - shape.missing)));
   return column;
@@ -283,7 +301,7 @@ std::vector<double> PopularityOn(const CategoryColumn& column, uint32_t day) {
   std::vector<double> weight(column.value.size());
   for (size_t i = 0; i < weight.size(); ++i) {
     const CategoryColumn::Value& value = column.value[i];
-    if (value.first_day > day) continue;
+    if (day < value.first_day || day >= value.end_day) continue;
     const double swing = std::sin(2 * std::numbers::pi * (day / column.period_days + value.phase));
     weight[i] = std::exp(value.popularity + kPopularitySwing * swing);
   }
@@ -315,11 +333,12 @@ struct CriteoGenerator::Truth {
   std::vector<std::vector<float>> pair;  // first value x second value
   double bias = 0;
 
-  Truth(uint64_t seed, uint32_t days) {
+  explicit Truth(const CriteoGeneratorOptions& options) {
+    const uint64_t seed = options.seed;
     const Random random(seed, Stream::kInteger);
     const std::vector<double> normals = NormalQuantiles();
     for (uint32_t i = 0; i < kIntegers; ++i) integer.push_back(MakeInteger(random, i, normals));
-    for (uint32_t i = 0; i < kCategories; ++i) category.push_back(MakeCategory(seed, days, i));
+    for (uint32_t i = 0; i < kCategories; ++i) category.push_back(MakeCategory(options, i));
     std::vector<IntegerColumn*> integers;
     std::vector<CategoryColumn*> small, large;
     for (IntegerColumn& column : integer) integers.push_back(&column);
@@ -414,8 +433,9 @@ struct CriteoGenerator::Row {
 };
 
 CriteoGenerator::CriteoGenerator(CriteoGeneratorOptions options)
-    : options_(options), truth_(std::make_unique<Truth>(options.seed, options.days)) {
+    : options_(options), truth_(std::make_unique<Truth>(options)) {
   TACIT_CHECK(options.days > 0 && options.rows_per_day > 0, "an empty log");
+  TACIT_CHECK(options.churn >= 0 && options.churn <= 1, "a share");
 }
 
 CriteoGenerator::~CriteoGenerator() = default;

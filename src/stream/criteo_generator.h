@@ -15,6 +15,9 @@ struct CriteoGeneratorOptions {
   uint32_t days = 24;
   uint64_t rows_per_day = 150000;
   uint64_t seed = 1;
+  // Share of the values, in columns of some size, that are there for a few days only, as campaigns
+  // and offers are; in [0, 1].
+  double churn = 0;
 };
 
 // The vocabulary sizes of Criteo's 26 categorical columns (Kaggle log, features 14 to 39).

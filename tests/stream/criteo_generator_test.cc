@@ -165,6 +165,24 @@ TEST(CriteoGeneratorTest, NewValuesAppear) {
   EXPECT_GT(fresh, 5);
 }
 
+TEST(CriteoGeneratorTest, BriefValuesComeAndGo) {
+  // How much of a column's last day was there on the first.
+  const auto old_share = [](double churn) {
+    const CriteoGenerator generator(
+        {.days = 24, .rows_per_day = 100000, .seed = 11, .churn = churn});
+    std::set<std::string> first;
+    for (const auto& row : Columns(LinesOf(generator, 0, 0, 30000))) first.insert(row[14 + 2]);
+    size_t old = 0, rows = 0;
+    for (const auto& row : Columns(LinesOf(generator, 23, 0, 30000))) {
+      old += first.contains(row[14 + 2]);
+      ++rows;
+    }
+    return static_cast<double>(old) / static_cast<double>(rows);
+  };
+  EXPECT_GT(old_share(0), 0.7);
+  EXPECT_LT(old_share(0.9), old_share(0) - 0.2);
+}
+
 TEST(CriteoGeneratorTest, EveryRowDecodes) {
   std::vector<uint64_t> buckets;
   for (const uint32_t v : CriteoVocabulary()) buckets.push_back(v + 1);

@@ -23,8 +23,9 @@ namespace {
 using Setting = VocabularySetting;
 
 constexpr size_t kWarmUpSteps = 10;
-constexpr size_t kRounds = 5;          // of AdaFEST; the median counts
-constexpr double kMemoryShare = 0.85;  // of what is available, for the dense table
+constexpr size_t kRounds = 5;  // of AdaFEST, and of dense while that is short; the median counts
+constexpr uint64_t kShortDense = 500'000;  // rows up to which it is
+constexpr double kMemoryShare = 0.85;      // of what is available, for the dense table
 constexpr size_t kLimitFloats = size_t{1} << 26;
 
 struct Size {
@@ -82,6 +83,12 @@ store::RowLayout LayoutOf(const train::LearnerOptions& options, Machine& machine
   return train::MakeRowLayout(options, model::Pctr(options.model, *machine.backend));
 }
 
+double MiddleOf(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
 // Seconds of 100 (or fewer) steps.
 Result<double> TimeAdaFest(uint64_t vocabulary, size_t steps, Machine& machine) {
   const train::LearnerOptions options = VocabularyLearner(vocabulary);
@@ -95,8 +102,7 @@ Result<double> TimeAdaFest(uint64_t vocabulary, size_t steps, Machine& machine) 
     TACIT_ASSIGN(const double one, rig.Take(all.subspan(kWarmUpSteps + round * steps, steps)));
     seconds.push_back(one);
   }
-  std::ranges::nth_element(seconds, seconds.begin() + kRounds / 2);
-  return seconds[kRounds / 2];
+  return MiddleOf(std::move(seconds));
 }
 
 // What dense noise must take: the noise itself, written to memory by all workers, and the passage
@@ -138,14 +144,22 @@ Result<DenseTime> TimeDense(uint64_t vocabulary, size_t steps, Machine& machine,
       train::FlatRows::Make(LayoutOf(options, machine),
                             static_cast<uint64_t>(available * kMemoryShare), machine.workers));
   Rig rig(options, VocabularyDense(options.model.space), machine.workers, *machine.backend, *rows);
-  const auto batches = VocabularySteps(vocabulary, steps + 1, 1);
+  const size_t rounds = vocabulary <= kShortDense ? kRounds : 1;
+  const auto batches = VocabularySteps(vocabulary, rounds * steps + 1, 1);
+  const std::span all(batches);
   DenseTime time;
   MeasureLimits(vocabulary * Setting::kDim, machine, &time.limits);
-  TACIT_RETURN_IF_ERROR(rig.Take(std::span(batches).first(1)));
-  TACIT_ASSIGN(time.seconds, rig.Take(std::span(batches).subspan(1), [&](size_t taken) {
-    progress.Say(fmt::format("dense DP-SGD, vocabulary {}: step {} of {}",
-                             WithThousands(vocabulary), taken, steps));
-  }));
+  TACIT_RETURN_IF_ERROR(rig.Take(all.first(1)));
+  std::vector<double> seconds;
+  for (size_t round = 0; round < rounds; ++round) {
+    const size_t before = round * steps;
+    TACIT_ASSIGN(const double one, rig.Take(all.subspan(1 + before, steps), [&](size_t taken) {
+      progress.Say(fmt::format("dense DP-SGD, vocabulary {}: step {} of {}",
+                               WithThousands(vocabulary), before + taken, rounds * steps));
+    }));
+    seconds.push_back(one);
+  }
+  time.seconds = MiddleOf(std::move(seconds));
   MeasureLimits(vocabulary * Setting::kDim, machine, &time.limits);
   return time;
 }

@@ -26,6 +26,7 @@ struct Options {
   uint32_t days = 24;
   uint64_t rows = 150000;
   uint64_t seed = 1;
+  double churn = 0;
   std::string out;
   bool plain = false, json = false;
 };
@@ -103,8 +104,10 @@ Result<double> WriteDay(const stream::CriteoGenerator& generator, const Options&
 
 // Days over the machine's cores; progress on standard error.
 Result<std::vector<double>> WriteDays(const Options& options) {
-  const stream::CriteoGenerator generator(
-      {.days = options.days, .rows_per_day = options.rows, .seed = options.seed});
+  const stream::CriteoGenerator generator({.days = options.days,
+                                           .rows_per_day = options.rows,
+                                           .seed = options.seed,
+                                           .churn = options.churn});
   std::vector<double> best(options.days);
   std::atomic<uint32_t> next_day = 0;
   std::atomic<uint64_t> rows_done = 0;
@@ -145,8 +148,10 @@ Result<int> Generate(const Options& options) {
     by_file[DayName(day, options.plain)] = best[day];
     sum += best[day];
   }
-  const boost::json::object truth{
-      {"seed", options.seed}, {"rows_per_day", options.rows}, {"best_auc", std::move(by_file)}};
+  const boost::json::object truth{{"seed", options.seed},
+                                  {"rows_per_day", options.rows},
+                                  {"churn", options.churn},
+                                  {"best_auc", std::move(by_file)}};
   std::ofstream file(std::filesystem::path(options.out) / kGroundTruthFile);
   file << boost::json::serialize(truth) << '\n';
   if (!file.flush())
@@ -178,6 +183,12 @@ void AddGenerate(CLI::App& cli, Action* chosen) {
   criteo->add_option("--seed", options->seed, "The same seed gives the same bytes")
       ->default_val(1)
       ->check(CLI::NonNegativeNumber);
+  criteo
+      ->add_option("--churn", options->churn,
+                   "Share of the values that are there for four days only, like campaigns; the "
+                   "vocabularies' sizes are then those of all days together")
+      ->default_val(0)
+      ->check(CLI::Range(0.0, 1.0));
   criteo->add_option("--out", options->out, "Folder for day-00.tsv.gz, ...")->required();
   criteo->add_flag("--plain", options->plain, "Do not compress");
   criteo->add_flag("--json", options->json, "Print JSON");
