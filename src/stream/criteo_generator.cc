@@ -267,9 +267,10 @@ CategoryColumn MakeCategory(const CriteoGeneratorOptions& options, uint32_t inde
     const auto life = lives.Block(index, id, 0);
     const auto [a, b] = Normals(effect[0], effect[1]);
     const double damp = id < kTailRank ? 1 : kTailEffect;
-    const bool may_change = vocabulary > 100 && id >= kAlwaysThere;
-    const bool is_new = may_change && Uniform(life[0]) < kNewShare;
-    const bool is_brief = may_change && Uniform(life[3]) < options.churn;
+    const bool is_new = vocabulary > 100 && id >= kAlwaysThere && Uniform(life[0]) < kNewShare;
+    // All but the rarest one: no day is without any.
+    const bool is_brief =
+        vocabulary > 100 && id + 1 < vocabulary && Uniform(life[3]) < options.churn;
     const double popularity = -shape.exponent * std::log(id + shape.flatness);
     column.value.push_back({static_cast<float>(damp * a), static_cast<float>(damp * b),
                             static_cast<float>(popularity), static_cast<float>(Uniform(life[1])),
