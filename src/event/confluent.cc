@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace tacit::event {
 namespace {
@@ -65,6 +66,12 @@ Reason Unframe(std::string_view value, std::string_view header, PayloadKind kind
   }
   out->payload = header.empty() ? frame : value;
   return std::nullopt;
+}
+
+size_t SchemaKeyHash::operator()(const SchemaKey& key) const {
+  if (const int32_t* id = std::get_if<int32_t>(&key)) return std::hash<int32_t>()(*id);
+  const SchemaGuid& guid = std::get<SchemaGuid>(key);
+  return std::hash<std::string_view>()({reinterpret_cast<const char*>(guid.data()), guid.size()});
 }
 
 std::string Text(const SchemaKey& key) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,6 +33,10 @@ struct Unframed {
 // refused: what they mean is not told in the frame.
 std::optional<std::string> Unframe(std::string_view value, std::string_view header,
                                    PayloadKind kind, Unframed* out);
+
+struct SchemaKeyHash {
+  size_t operator()(const SchemaKey& key) const;
+};
 
 // "id 7" or "guid 5f0c...": for messages.
 std::string Text(const SchemaKey& key);

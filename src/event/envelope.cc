@@ -1,0 +1,113 @@
+#include "event/envelope.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/check.h"
+#include "event/run_codec.h"
+
+namespace tacit::event {
+namespace {
+
+using Reason = std::optional<std::string>;
+
+// CloudEvents' Kafka binding, binary mode: attributes are headers, the value is the data.
+constexpr std::string_view kCloudEvent = "ce_";
+constexpr std::string_view kStructured = "application/cloudevents";
+
+struct CloudEvent {
+  std::string_view specversion, source, id, content_type;
+};
+
+// Of a header that is there twice the last one counts, as for Kafka's own clients.
+void Note(const MessageHeader& header, CloudEvent* event) {
+  if (header.name == "content-type") event->content_type = header.value;
+  if (!header.name.starts_with(kCloudEvent)) return;
+  const std::string_view attribute = header.name.substr(kCloudEvent.size());
+  if (attribute == "specversion") event->specversion = header.value;
+  if (attribute == "source") event->source = header.value;
+  if (attribute == "id") event->id = header.value;
+}
+
+}  // namespace
+
+Envelope::Envelope(EnvelopeOptions options, std::unique_ptr<SchemaBook> book)
+    : options_(options), book_(std::move(book)) {
+  TACIT_CHECK(!options_.framed || book_ != nullptr, "frames name schemas, and nobody knows them");
+}
+
+Reason Envelope::ReadHeaders(const Message& message, std::string_view* schema) {
+  CloudEvent event;
+  for (const MessageHeader& header : message.headers) {
+    Note(header, &event);
+    if (header.name == kSchemaIdHeader) *schema = header.value;
+  }
+  if (event.content_type.starts_with(kStructured))
+    return "content-type " + Quoted(event.content_type) +
+           ": a CloudEvent in structured mode; send them in binary mode, the data as value";
+  if (event.content_type.find("avro") != std::string_view::npos)
+    return "content-type " + Quoted(event.content_type) + ": Avro is not read";
+  if (event.specversion.empty()) return std::nullopt;
+  if (!event.specversion.starts_with("1."))
+    return "ce_specversion: " + Quoted(event.specversion) + " is not known, 1.0 is";
+  if (event.id.empty()) return std::nullopt;
+  event_id_.append(event.source).append(1, ' ').append(event.id);
+  return std::nullopt;
+}
+
+Envelope::Outcome Envelope::Open(const Message& message, std::string_view* payload,
+                                 std::string* reason) {
+  event_id_.clear();
+  if (message.null) {
+    *reason = "null value";
+    return Outcome::kFault;
+  }
+  std::string_view schema;
+  if (!message.headers.empty()) {
+    if (Reason wrong = ReadHeaders(message, &schema)) {
+      *reason = std::move(*wrong);
+      return Outcome::kFault;
+    }
+  }
+  if (options_.framed) return OpenFrame(message, schema, payload, reason);
+  // No format begins with a zero byte, and Confluent's frames do.
+  if (message.value.starts_with('\0')) {
+    *reason =
+        "the value begins with a zero byte, as a schema frame does; source.framing: confluent "
+        "takes those off";
+    return Outcome::kFault;
+  }
+  *payload = message.value;
+  return Outcome::kPayload;
+}
+
+Envelope::Outcome Envelope::OpenFrame(const Message& message, std::string_view header,
+                                      std::string_view* payload, std::string* reason) {
+  Unframed unframed;
+  if (Reason wrong = Unframe(message.value, header, options_.kind, &unframed)) {
+    *reason = std::move(*wrong);
+    return Outcome::kFault;
+  }
+  if (accepted_ != unframed.schema) {
+    const SchemaVerdict& verdict = VerdictOn(unframed.schema);
+    if (verdict.kind != SchemaVerdict::Kind::kAccept) {
+      *reason = fmt::format("schema {}: {}", Text(unframed.schema), verdict.reason);
+      return verdict.kind == SchemaVerdict::Kind::kReject ? Outcome::kFault : Outcome::kWait;
+    }
+    accepted_ = unframed.schema;
+  }
+  *payload = unframed.payload;
+  return Outcome::kPayload;
+}
+
+const SchemaVerdict& Envelope::VerdictOn(const SchemaKey& schema) {
+  if (const auto known = known_.find(schema); known != known_.end()) return known->second;
+  SchemaVerdict verdict = book_->Look(schema);
+  if (verdict.kind != SchemaVerdict::Kind::kUnknown)
+    return known_.emplace(schema, std::move(verdict)).first->second;
+  unknown_ = std::move(verdict);
+  return unknown_;
+}
+
+}  // namespace tacit::event

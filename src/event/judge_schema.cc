@@ -1,0 +1,163 @@
+// A schema of somebody else's, held against ours. Only what is certainly wrong is rejected: a
+// producer may have more fields, fewer, or none of the optional ones.
+#include <fmt/format.h>
+#include <google/protobuf/compiler/parser.h>
+#include <google/protobuf/descriptor.pb.h>
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "event/schema_books.h"
+
+namespace tacit::event {
+namespace {
+
+namespace json = boost::json;
+namespace protobuf = google::protobuf;
+using Proto = protobuf::FieldDescriptorProto;
+using Reason = std::optional<std::string>;
+
+SchemaVerdict Unknown(std::string reason) {
+  return {SchemaVerdict::Kind::kUnknown,
+          std::move(reason) + "; accept or reject it in source.registry.schemas"};
+}
+
+std::string TextOf(const json::object& object, std::string_view key) {
+  const json::value* value = object.if_contains(key);
+  const json::string* text = value == nullptr ? nullptr : value->if_string();
+  return text == nullptr ? "" : std::string(*text);
+}
+
+// Whether a JSON schema allows one of these types. One that names none allows all.
+bool Allows(const json::value& schema, const std::vector<std::string_view>& types) {
+  const json::object* object = schema.if_object();
+  const json::value* type = object == nullptr ? nullptr : object->if_contains("type");
+  if (type == nullptr) return true;
+  const auto is_one = [&](const json::value& name) {
+    const json::string* text = name.if_string();
+    return text == nullptr || std::ranges::find(types, std::string_view(*text)) != types.end();
+  };
+  if (const json::array* several = type->if_array()) return std::ranges::any_of(*several, is_one);
+  return is_one(*type);
+}
+
+Reason JudgeJson(const std::string& text, SchemaVerdict* verdict) {
+  struct Field {
+    std::string_view name;
+    std::vector<std::string_view> types;
+  };
+  static const Field kFields[] = {{"label", {"integer", "number", "boolean"}},
+                                  {"features", {"object"}},
+                                  {"timestamp_ms", {"integer", "number"}},
+                                  {"event_id", {"string", "integer", "number", "null"}},
+                                  {"user", {"string", "integer", "number", "null"}},
+                                  {"item", {"string", "integer", "number", "null"}}};
+  boost::system::error_code error;
+  const json::value schema = json::parse(text, error);
+  if (error) {
+    *verdict = Unknown("its JSON schema cannot be read: " + error.message());
+    return std::nullopt;
+  }
+  if (!Allows(schema, {"object"})) return "it is no object's";
+  const json::value* properties =
+      schema.is_object() ? schema.get_object().if_contains("properties") : nullptr;
+  if (properties == nullptr || !properties->is_object()) return std::nullopt;
+  for (const Field& field : kFields) {
+    const json::value* property = properties->get_object().if_contains(field.name);
+    if (property != nullptr && !Allows(*property, field.types))
+      return fmt::format("its {} is of another type than ours", field.name);
+  }
+  return std::nullopt;
+}
+
+// What a field of ours may be declared as, so that it comes in the same way on the wire.
+struct WireField {
+  int number;
+  std::string_view name;
+  std::vector<Proto::Type> types;
+  bool repeated = false;
+};
+
+// TYPE_MESSAGE stands for every type with a name of its own: messages and enumerations.
+const std::vector<WireField>& InteractionFields() {
+  static const std::vector<WireField> kFields = {
+      {1, "event_id", {Proto::TYPE_STRING, Proto::TYPE_BYTES}},
+      {2, "user", {Proto::TYPE_STRING, Proto::TYPE_BYTES}},
+      {3, "item", {Proto::TYPE_STRING, Proto::TYPE_BYTES}},
+      {4, "timestamp_ms", {Proto::TYPE_INT64, Proto::TYPE_UINT64}},
+      {5, "outcome", {Proto::TYPE_MESSAGE, Proto::TYPE_INT32, Proto::TYPE_UINT32}},
+      {6, "features", {Proto::TYPE_MESSAGE}, true},
+      {7, "dense", {Proto::TYPE_FLOAT}, true},
+      {8, "buckets", {Proto::TYPE_FIXED32}, true}};
+  return kFields;
+}
+
+Reason JudgeMessage(const protobuf::DescriptorProto& message) {
+  bool has_outcome = false;
+  for (const Proto& field : message.field()) {
+    const auto ours = std::ranges::find(InteractionFields(), field.number(), &WireField::number);
+    if (ours == InteractionFields().end()) continue;
+    const Proto::Type type = field.has_type_name() ? Proto::TYPE_MESSAGE : field.type();
+    const bool repeated = field.label() == Proto::LABEL_REPEATED;
+    if (repeated != ours->repeated || std::ranges::find(ours->types, type) == ours->types.end())
+      return fmt::format("its field {} ({}) is of another type than our {}", field.number(),
+                         field.name(), ours->name);
+    has_outcome = has_outcome || ours->name == "outcome";
+  }
+  if (!has_outcome) return "it has no outcome (5)";
+  return std::nullopt;
+}
+
+class FirstError final : public protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int, const std::string& message) override {
+    if (text_.empty()) text_ = fmt::format("line {}: {}", line + 1, message);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+Reason JudgeProtobuf(const std::string& text, SchemaVerdict* verdict) {
+  protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
+  FirstError error;
+  protobuf::io::Tokenizer tokens(&stream, &error);
+  protobuf::compiler::Parser parser;
+  parser.RecordErrorsTo(&error);
+  protobuf::FileDescriptorProto file;
+  if (!parser.Parse(&tokens, &file)) {
+    *verdict = Unknown("its Protobuf schema cannot be read: " + error.text());
+    return std::nullopt;
+  }
+  if (file.message_type_size() == 0) return "it has no message";
+  return JudgeMessage(file.message_type(0));  // frames name the first one
+}
+
+}  // namespace
+
+SchemaVerdict JudgeSchema(std::string_view answer, PayloadKind kind) {
+  boost::system::error_code error;
+  const json::value value = json::parse({answer.data(), answer.size()}, error);
+  if (error || !value.is_object() || !value.get_object().contains("schema"))
+    return Unknown("the registry's answer is no schema");
+  const json::object& object = value.get_object();
+  std::string type = TextOf(object, "schemaType");
+  if (type.empty()) type = "AVRO";  // which a registry does not name
+  const std::string_view wanted = kind == PayloadKind::kJson ? "JSON" : "PROTOBUF";
+  if (type != wanted)
+    return {SchemaVerdict::Kind::kReject, fmt::format("is of type {}, {} expected{}", type, wanted,
+                                                      type == "AVRO" ? "; Avro is not read" : "")};
+  SchemaVerdict verdict{SchemaVerdict::Kind::kAccept};
+  const std::string schema = TextOf(object, "schema");
+  const Reason wrong =
+      kind == PayloadKind::kJson ? JudgeJson(schema, &verdict) : JudgeProtobuf(schema, &verdict);
+  if (wrong) return {SchemaVerdict::Kind::kReject, *wrong};
+  return verdict;
+}
+
+}  // namespace tacit::event

@@ -1,0 +1,174 @@
+#include "event/envelope.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <vector>
+
+namespace tacit::event {
+namespace {
+
+using ::testing::HasSubstr;
+using Outcome = Envelope::Outcome;
+using Kind = SchemaVerdict::Kind;
+
+template <size_t N>
+std::string Bytes(const char (&text)[N]) {
+  return std::string(text, N - 1);
+}
+
+// Answers what it is told to, and counts the questions.
+class FakeBook final : public SchemaBook {
+ public:
+  FakeBook(std::map<SchemaKey, SchemaVerdict>* answers, int* asked)
+      : answers_(*answers), asked_(*asked) {}
+  SchemaVerdict Look(const SchemaKey& schema) override {
+    ++asked_;
+    const auto found = answers_.find(schema);
+    return found == answers_.end() ? SchemaVerdict{Kind::kUnknown, "nobody answers"}
+                                   : found->second;
+  }
+
+ private:
+  const std::map<SchemaKey, SchemaVerdict>& answers_;
+  int& asked_;
+};
+
+struct Opened {
+  Outcome outcome;
+  std::string payload, reason;
+};
+Opened Open(Envelope& envelope, std::string_view value,
+            const std::vector<MessageHeader>& headers = {}) {
+  std::string_view payload;
+  Opened opened;
+  opened.outcome = envelope.Open({.value = value, .headers = headers}, &payload, &opened.reason);
+  opened.payload = payload;
+  return opened;
+}
+
+class BareEnvelopeTest : public ::testing::Test {
+ protected:
+  Envelope envelope_{{}, nullptr};
+};
+
+TEST_F(BareEnvelopeTest, TheValueIsThePayload) {
+  EXPECT_EQ(Open(envelope_, "{}").payload, "{}");
+  EXPECT_EQ(Open(envelope_, "{}", {{"trace", "x"}, {"empty", ""}}).payload, "{}");
+  // An empty value is one: what the codec makes of it is its own affair.
+  EXPECT_EQ(Open(envelope_, "").outcome, Outcome::kPayload);
+}
+
+TEST_F(BareEnvelopeTest, ATombstoneIsADeadLetter) {
+  std::string_view payload;
+  std::string reason;
+  EXPECT_EQ(envelope_.Open({.value = {}, .null = true, .headers = {}}, &payload, &reason),
+            Outcome::kFault);
+  EXPECT_EQ(reason, "null value");
+}
+
+TEST_F(BareEnvelopeTest, AFrameThatNobodyTakesOffIsNamed) {
+  const std::string framed = Bytes("\0\0\0\0\7{}");
+  const Opened opened = Open(envelope_, framed);
+  EXPECT_EQ(opened.outcome, Outcome::kFault);
+  EXPECT_THAT(opened.reason, HasSubstr("source.framing: confluent"));
+}
+
+TEST_F(BareEnvelopeTest, ACloudEventInBinaryModeIsItsValue) {
+  const Opened opened = Open(envelope_, "{}",
+                             {{"ce_specversion", "1.0"},
+                              {"ce_type", "click"},
+                              {"ce_source", "/shop"},
+                              {"ce_id", "42"},
+                              {"ce_time", "2026-01-01T00:00:00Z"},
+                              {"content-type", "application/json"}});
+  EXPECT_EQ(opened.payload, "{}");
+  EXPECT_EQ(envelope_.event_id(), "/shop 42");
+  // It is the event's of that message and of no other.
+  Open(envelope_, "{}");
+  EXPECT_EQ(envelope_.event_id(), "");
+  // Without a version it is no CloudEvent.
+  Open(envelope_, "{}", {{"ce_id", "42"}});
+  EXPECT_EQ(envelope_.event_id(), "");
+}
+
+TEST_F(BareEnvelopeTest, OtherCloudEventsAreRefusedByName) {
+  const auto reason = [&](std::vector<MessageHeader> headers) {
+    const Opened opened = Open(envelope_, "{}", headers);
+    return opened.outcome == Outcome::kFault ? opened.reason : "read";
+  };
+  EXPECT_THAT(reason({{"content-type", "application/cloudevents+json; charset=UTF-8"}}),
+              HasSubstr("a CloudEvent in structured mode; send them in binary mode"));
+  EXPECT_EQ(reason({{"ce_specversion", "0.3"}}), "ce_specversion: '0.3' is not known, 1.0 is");
+  EXPECT_THAT(reason({{"content-type", "application/avro"}}), HasSubstr("Avro is not read"));
+  // What a reason shows of a header is short and printable.
+  EXPECT_LT(reason({{"ce_specversion", std::string_view("\n\0\xff", 3)}}).size(), 100u);
+  EXPECT_LT(reason({{"ce_specversion", std::string(1 << 20, 'x')}}).size(), 100u);
+}
+
+class FramedEnvelopeTest : public ::testing::Test {
+ protected:
+  static Envelope Make(PayloadKind kind, std::map<SchemaKey, SchemaVerdict>* answers, int* asked) {
+    return Envelope({.framed = true, .kind = kind}, std::make_unique<FakeBook>(answers, asked));
+  }
+
+  int asked_ = 0;
+  std::map<SchemaKey, SchemaVerdict> answers_ = {
+      {7, {Kind::kAccept}}, {8, {Kind::kAccept}}, {9, {Kind::kReject, "is of type AVRO"}}};
+  Envelope json_ = Make(PayloadKind::kJson, &answers_, &asked_);
+  Envelope protobuf_ = Make(PayloadKind::kProtobuf, &answers_, &asked_);
+};
+
+TEST_F(FramedEnvelopeTest, FramesAreTakenOff) {
+  EXPECT_EQ(Open(json_, Bytes("\0\0\0\0\7{}")).payload, "{}");
+  EXPECT_EQ(Open(protobuf_, Bytes("\0\0\0\0\7\0xyz")).payload, "xyz");
+  EXPECT_EQ(Open(protobuf_, Bytes("\0\0\0\0\7\2\0xyz")).payload, "xyz");
+}
+
+TEST_F(FramedEnvelopeTest, TheGuidOfAHeaderIsAskedForAndTheValueIsBare) {
+  SchemaGuid guid{};
+  guid[0] = 0x5f;
+  const std::string header = Bytes("\1\x5f\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+  const std::vector<MessageHeader> headers = {{"__value_schema_id", header}};
+  EXPECT_EQ(Open(json_, "{}", headers).outcome, Outcome::kWait);
+  answers_[guid] = {Kind::kAccept};
+  EXPECT_EQ(Open(json_, "{}", headers).payload, "{}");
+}
+
+TEST_F(FramedEnvelopeTest, ASchemaIsAskedForOnce) {
+  for (int i = 0; i < 10; ++i)
+    for (const char* value : {"\0\0\0\0\7{}", "\0\0\0\0\x8{}", "\0\0\0\0\x9{}"})
+      Open(json_, std::string_view(value, 7));
+  EXPECT_EQ(asked_, 3);
+}
+
+TEST_F(FramedEnvelopeTest, ARejectedSchemaIsADeadLetter) {
+  const Opened opened = Open(json_, Bytes("\0\0\0\0\x9{}"));
+  EXPECT_EQ(opened.outcome, Outcome::kFault);
+  EXPECT_EQ(opened.reason, "schema id 9: is of type AVRO");
+}
+
+// Unknown is not for ever: the same message is read once somebody knows its schema.
+TEST_F(FramedEnvelopeTest, AnUnknownSchemaIsWaitedFor) {
+  const std::string value = Bytes("\0\0\0\1\0{}");
+  for (int i = 1; i <= 3; ++i) {
+    const Opened opened = Open(json_, value);
+    EXPECT_EQ(opened.outcome, Outcome::kWait);
+    EXPECT_EQ(opened.reason, "schema id 256: nobody answers");
+    EXPECT_EQ(asked_, i);
+  }
+  answers_[256] = {Kind::kAccept};
+  EXPECT_EQ(Open(json_, value).payload, "{}");
+}
+
+TEST_F(FramedEnvelopeTest, ADamagedFrameIsADeadLetter) {
+  EXPECT_THAT(Open(json_, "{}").reason, HasSubstr("magic byte 0x7b, 0x00 expected"));
+  EXPECT_THAT(Open(json_, "").reason, HasSubstr("the value is empty"));
+  EXPECT_THAT(Open(json_, Bytes("\0\0\0")).reason, HasSubstr("ends within the schema's id"));
+  EXPECT_THAT(Open(protobuf_, Bytes("\0\0\0\0\7\2\2xyz")).reason, HasSubstr("only the first"));
+  EXPECT_EQ(asked_, 0);
+}
+
+}  // namespace
+}  // namespace tacit::event

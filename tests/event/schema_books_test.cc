@@ -1,0 +1,150 @@
+#include "event/schema_books.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace tacit::event {
+namespace {
+
+using ::testing::HasSubstr;
+using Kind = SchemaVerdict::Kind;
+
+constexpr auto kJson = PayloadKind::kJson;
+constexpr auto kProtobuf = PayloadKind::kProtobuf;
+
+// A text as it stands in JSON.
+std::string Quote(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c == '\n' ? std::string("\\n") : std::string(1, c);
+  }
+  return quoted + '"';
+}
+
+std::string Answer(const std::string& type, const std::string& schema) {
+  const std::string told = type.empty() ? "" : fmt::format(R"("schemaType":"{}",)", type);
+  return fmt::format(R"({{{}"schema":{}}})", told, Quote(schema));
+}
+
+std::string Shipped(const std::string& name) {
+  std::ifstream file(std::string(TACIT_SOURCE_DIR) + "/schemas/" + name);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+SchemaVerdict JudgeProto(const std::string& body) {
+  return JudgeSchema(Answer("PROTOBUF", "syntax = \"proto3\";\nmessage M {\n" + body + "\n}"),
+                     kProtobuf);
+}
+
+TEST(JudgeSchema, OursAreAccepted) {
+  EXPECT_EQ(JudgeSchema(Answer("JSON", Shipped("interaction.schema.json")), kJson).kind,
+            Kind::kAccept);
+  EXPECT_EQ(JudgeSchema(Answer("PROTOBUF", Shipped("interaction.proto")), kProtobuf).kind,
+            Kind::kAccept);
+}
+
+TEST(JudgeSchema, AnotherTypeIsRejected) {
+  const std::string proto = Shipped("interaction.proto");
+  EXPECT_EQ(JudgeSchema(Answer("PROTOBUF", proto), kJson).reason,
+            "is of type PROTOBUF, JSON expected");
+  // A registry does not name its first type.
+  const SchemaVerdict avro = JudgeSchema(Answer("", "\"string\""), kJson);
+  EXPECT_EQ(avro.kind, Kind::kReject);
+  EXPECT_EQ(avro.reason, "is of type AVRO, JSON expected; Avro is not read");
+}
+
+TEST(JudgeSchema, EvolvedSchemasAreAccepted) {
+  EXPECT_EQ(JudgeProto("import1.Outcome outcome = 5; map<string, string> more = 20; oneof a { "
+                       "int32 b = 21; } reserved 1 to 4; message Inner { int32 user = 2; }")
+                .kind,
+            Kind::kAccept);
+  // A map from names to numbers comes as our named features do.
+  EXPECT_EQ(JudgeProto("int32 outcome = 5; map<string, double> features = 6;").kind,
+            Kind::kAccept);
+  EXPECT_EQ(JudgeProto("int32 result = 5; repeated float dense = 7 [packed = false];").kind,
+            Kind::kAccept);
+  EXPECT_EQ(
+      JudgeSchema(Answer("JSON", R"({"properties":{"label":{},"new":{"type":"null"}}})"), kJson)
+          .kind,
+      Kind::kAccept);
+  EXPECT_EQ(JudgeSchema(Answer("JSON", "true"), kJson).kind, Kind::kAccept);
+}
+
+TEST(JudgeSchema, OurNumbersWithOtherTypesAreRejected) {
+  const std::string outcome = "int32 outcome = 5; ";
+  EXPECT_EQ(JudgeProto(outcome + "int64 uid = 2;").reason,
+            "its field 2 (uid) is of another type than our user");
+  EXPECT_EQ(JudgeProto(outcome + "string when = 4;").reason,
+            "its field 4 (when) is of another type than our timestamp_ms");
+  EXPECT_EQ(JudgeProto(outcome + "repeated double dense = 7;").reason,
+            "its field 7 (dense) is of another type than our dense");
+  EXPECT_EQ(JudgeProto(outcome + "repeated uint32 buckets = 8;").reason,
+            "its field 8 (buckets) is of another type than our buckets");
+  EXPECT_EQ(JudgeProto(outcome + "float dense = 7;").reason,
+            "its field 7 (dense) is of another type than our dense");
+  EXPECT_EQ(JudgeProto(outcome + "string features = 6;").kind, Kind::kReject);
+  EXPECT_EQ(JudgeProto("string user = 2;").reason, "it has no outcome (5)");
+  EXPECT_EQ(JudgeSchema(Answer("PROTOBUF", "syntax = \"proto3\";"), kProtobuf).reason,
+            "it has no message");
+}
+
+TEST(JudgeSchema, JsonTypesThatCannotBeOursAreRejected) {
+  const auto reason = [](const std::string& schema) {
+    return JudgeSchema(Answer("JSON", schema), kJson).reason;
+  };
+  EXPECT_EQ(reason(R"({"type":"array"})"), "it is no object's");
+  EXPECT_EQ(reason(R"({"properties":{"label":{"type":"string"}}})"),
+            "its label is of another type than ours");
+  EXPECT_EQ(reason(R"({"properties":{"features":{"type":["array","null"]}}})"),
+            "its features is of another type than ours");
+}
+
+// Nobody's fault that can be told: the partition waits, and an operator may decide.
+TEST(JudgeSchema, WhatCannotBeUnderstoodIsUnknown) {
+  for (const std::string& answer :
+       {std::string(), std::string("<html>"), std::string("[]"), std::string("{}"),
+        Answer("JSON", "{"), std::string(R"({"schema":7,"schemaType":"JSON"})")}) {
+    const SchemaVerdict verdict = JudgeSchema(answer, kJson);
+    EXPECT_EQ(verdict.kind, Kind::kUnknown) << answer;
+    EXPECT_THAT(verdict.reason, HasSubstr("source.registry.schemas"));
+  }
+  EXPECT_THAT(JudgeProto("int32 x = ;").reason, HasSubstr("cannot be read: line 3: "));
+}
+
+TEST(PinnedSchemas, AreKnownWithoutAsking) {
+  std::map<SchemaKey, bool> pinned;
+  pinned[*ParseSchemaKey("7")] = true;
+  pinned[*ParseSchemaKey("5F0c9e00-1111-2222-3333-0123456789ab")] = false;
+  const auto book = MakePinnedSchemas(std::move(pinned), nullptr);
+  EXPECT_EQ(book->Look(7).kind, Kind::kAccept);
+  EXPECT_EQ(book->Look(8).kind, Kind::kUnknown);
+  EXPECT_THAT(book->Look(8).reason, HasSubstr("not among the configured ones"));
+  const SchemaKey guid = *ParseSchemaKey("5f0c9e00-1111-2222-3333-0123456789ab");
+  EXPECT_EQ(book->Look(guid).reason, "rejected by the configuration");
+  EXPECT_EQ(Text(guid), "guid 5f0c9e00-1111-2222-3333-0123456789ab");
+
+  // What is not pinned is for the next one to know.
+  std::map<SchemaKey, bool> other;
+  other[SchemaKey(8)] = true;
+  const auto both =
+      MakePinnedSchemas({{SchemaKey(7), false}}, MakePinnedSchemas(std::move(other), nullptr));
+  EXPECT_EQ(both->Look(7).kind, Kind::kReject);
+  EXPECT_EQ(both->Look(8).kind, Kind::kAccept);
+}
+
+TEST(PinnedSchemas, OtherNamesAreNone) {
+  for (const char* text :
+       {"", "x", "7x", "99999999999", "5f0c9e00-1111-2222-3333-0123456789a",
+        "5f0c9e00-1111-2222-3333-0123456789ag", "5f0c9e0011112222333301234567890123456"})
+    EXPECT_FALSE(ParseSchemaKey(text)) << text;
+}
+
+}  // namespace
+}  // namespace tacit::event
