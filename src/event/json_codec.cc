@@ -127,7 +127,7 @@ Reason JsonCodec::DecodeRecord(const RawRecords& records, size_t i, Scratch* scr
   batch->label.push_back(*header.label);
   batch->timestamp_ms.push_back(timestamp);
   batch->user.Append(header.user);
-  batch->event_id.Append(header.event_id);
+  batch->event_id.Append(header.event_id.empty() ? records.EventIdOf(i) : header.event_id);
   return std::nullopt;
 }
 

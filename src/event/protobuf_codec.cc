@@ -152,7 +152,7 @@ Reason ProtobufCodec::DecodeRecord(const RawRecords& records, size_t i, Scratch*
   batch->label.push_back(message.outcome == kPositive ? 1.0f : 0.0f);
   batch->timestamp_ms.push_back(timestamp);
   batch->user.Append(message.user);
-  batch->event_id.Append(message.event_id);
+  batch->event_id.Append(message.event_id.empty() ? records.EventIdOf(i) : message.event_id);
   return std::nullopt;
 }
 

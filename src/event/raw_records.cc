@@ -10,6 +10,7 @@ void RawRecords::Clear() {
   bytes.clear();
   end.clear();
   timestamp_ms.clear();
+  event_id.Clear();
   faults.clear();
   marks.clear();
 }

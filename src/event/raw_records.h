@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "event/text_column.h"
+
 namespace tacit::event {
 
 // Something everybody may know about the stream, standing between two records: where steps and
@@ -33,11 +35,15 @@ struct RawRecords {
   std::vector<uint32_t> end;  // end of each record in `bytes`
   // When the source took each record; empty where it does not say.
   std::vector<int64_t> timestamp_ms;
+  // What the headers beside each record call its event (Envelope::event_id); empty where the source
+  // has none. An event id in the record itself goes before it.
+  TextColumn event_id;
   std::vector<Fault> faults;      // ascending by index
   std::vector<PublicMark> marks;  // ascending by offset, in [first_offset, end_offset()]
 
   size_t size() const { return end.size(); }
   int64_t TimeOf(size_t i) const { return timestamp_ms.empty() ? 0 : timestamp_ms[i]; }
+  std::string_view EventIdOf(size_t i) const { return event_id.empty() ? "" : event_id[i]; }
   uint64_t end_offset() const { return first_offset + end.size(); }
   std::string_view operator[](size_t i) const {
     const uint32_t begin = i == 0 ? 0 : end[i - 1];

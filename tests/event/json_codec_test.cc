@@ -130,6 +130,16 @@ TEST_F(JsonCodecTest, BadRecordsAreNamedAndLeaveNothingBehind) {
   }
 }
 
+// What the record says goes before what stands beside it; a source may say nothing at all.
+TEST_F(JsonCodecTest, AnEventMayBeNamedBesideItsRecord) {
+  RawRecords records = Records({R"({"label":1})", R"({"label":1,"event_id":"own"})", "{"});
+  EXPECT_EQ(Decode(records).batch.event_id[0], "");
+  for (const char* id : {"/shop 1", "/shop 2", "/shop 3"}) records.event_id.Append(id);
+  const Decoded decoded = Decode(records);
+  EXPECT_EQ(decoded.batch.event_id[0], "/shop 1");
+  EXPECT_EQ(decoded.batch.event_id[1], "own");
+}
+
 TEST_F(JsonCodecTest, ATimeFarAheadIsRefused) {
   RawRecords records =
       Records({R"({"label":1,"timestamp_ms":1000000})", R"({"label":1,"timestamp_ms":1000501})",

@@ -178,6 +178,16 @@ TEST_F(ProtobufCodecTest, DamageIsNeverMoreThanADeadLetter) {
   EXPECT_GT(decoded.batch.size(), 1000u);
 }
 
+TEST_F(ProtobufCodecTest, AnEventMayBeNamedBesideItsRecord) {
+  Interaction message = Full();
+  message.clear_event_id();
+  RawRecords records = Records({message.SerializeAsString(), Full().SerializeAsString()});
+  for (const char* id : {"/shop 1", "/shop 2"}) records.event_id.Append(id);
+  const Decoded decoded = Decode(records);
+  EXPECT_EQ(decoded.batch.event_id[0], "/shop 1");
+  EXPECT_EQ(decoded.batch.event_id[1], "e1");
+}
+
 TEST_F(ProtobufCodecTest, ATimeFarAheadIsRefused) {
   Interaction message = Full();
   message.set_timestamp_ms(2'000'000);

@@ -66,8 +66,7 @@ TEST(JudgeSchema, EvolvedSchemasAreAccepted) {
                 .kind,
             Kind::kAccept);
   // A map from names to numbers comes as our named features do.
-  EXPECT_EQ(JudgeProto("int32 outcome = 5; map<string, double> features = 6;").kind,
-            Kind::kAccept);
+  EXPECT_EQ(JudgeProto("int32 outcome = 5; map<string, double> features = 6;").kind, Kind::kAccept);
   EXPECT_EQ(JudgeProto("int32 result = 5; repeated float dense = 7 [packed = false];").kind,
             Kind::kAccept);
   EXPECT_EQ(
