@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -41,7 +42,10 @@ enum class Packing { kNone, kGzip, kZstd };
 
 Packing PackingOf(std::string_view head) {
   if (head.starts_with("\x1f\x8b")) return Packing::kGzip;
+  // A frame, or one that is to be skipped, which parallel packers begin with.
   if (head.starts_with("\x28\xb5\x2f\xfd")) return Packing::kZstd;
+  if (head.size() == 4 && (head[0] & 0xf0) == 0x50 && head.substr(1) == "\x2a\x4d\x18")
+    return Packing::kZstd;
   return Packing::kNone;
 }
 
@@ -118,6 +122,68 @@ class GzipFile final : public InputFile {
   bool in_member_ = true, input_ended_ = false, done_ = false;
 };
 
+// One or more zstd frames (RFC 8878); skippable ones are skipped. A window is 128 MiB at most, as
+// for the zstd program itself.
+class ZstdFile final : public InputFile {
+ public:
+  explicit ZstdFile(Opened opened) : InputFile(std::move(opened)), input_(kChunkBytes) {
+    TACIT_CHECK(stream_ != nullptr, "out of memory");
+    wanted_ = frame_start_ = ZSTD_initDStream(stream_.get());
+  }
+
+  Result<size_t> Read(std::span<char> out) override {
+    ZSTD_outBuffer unpacked{out.data(), out.size(), 0};
+    while (unpacked.pos < unpacked.size && !done_) {
+      if (begin_ == end_ && !input_ended_) TACIT_RETURN_IF_ERROR(Refill());
+      if (begin_ == end_ && input_ended_ && !in_frame_)
+        done_ = true;
+      else
+        Unpack(&unpacked);
+    }
+    return unpacked.pos;
+  }
+
+ private:
+  struct Deleter {
+    void operator()(ZSTD_DStream* stream) const { ZSTD_freeDStream(stream); }
+  };
+
+  Status Refill() {
+    begin_ = 0;
+    TACIT_ASSIGN(end_, ReadRaw(input_));
+    input_ended_ = end_ == 0;
+    return {};
+  }
+
+  // Takes no more than the block that comes next: damage behind it must not cost what is in it.
+  void Unpack(ZSTD_outBuffer* out) {
+    ZSTD_inBuffer in{input_.data() + begin_, std::min(wanted_, end_ - begin_), 0};
+    const size_t unpacked = out->pos;
+    const size_t code = ZSTD_decompressStream(stream_.get(), out, &in);
+    if (ZSTD_isError(code)) {
+      Damaged(fmt::format("corrupt zstd data ({})", ZSTD_getErrorName(code)));
+      return;
+    }
+    begin_ += in.pos;
+    in_frame_ = code != 0;
+    wanted_ = in_frame_ ? code : frame_start_;
+    if (in_frame_ && input_ended_ && begin_ == end_ && out->pos == unpacked)
+      Damaged("truncated zstd data");
+  }
+
+  void Damaged(std::string_view how) {
+    SetFault(how, raw_read() - (end_ - begin_));
+    done_ = true;
+  }
+
+  std::unique_ptr<ZSTD_DStream, Deleter> stream_{ZSTD_createDStream()};
+  std::vector<char> input_;
+  size_t begin_ = 0, end_ = 0;  // unread part of the input
+  size_t wanted_ = 0;           // how much of it the next call may take
+  size_t frame_start_ = 0;      // the same, where a frame begins
+  bool in_frame_ = true, input_ended_ = false, done_ = false;
+};
+
 }  // namespace
 
 Result<size_t> InputFile::ReadRaw(std::span<char> out) {
@@ -153,15 +219,18 @@ Result<std::unique_ptr<InputFile>> InputFile::Open(const std::string& path) {
   TACIT_ASSIGN(const size_t got, ReadAt(fd.get(), path, 0, head));
   const Inode inode{info.st_dev, info.st_ino};
   Opened opened{std::move(fd), path, static_cast<uint64_t>(info.st_size), inode};
-  const Packing packing = PackingOf({head, got});
-  if (packing == Packing::kZstd)
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{}: is packed with zstd; logs may be plain or gzip", path));
   std::unique_ptr<InputFile> file;
-  if (packing == Packing::kGzip)
-    file = std::make_unique<GzipFile>(std::move(opened));
-  else
-    file = std::make_unique<PlainFile>(std::move(opened));
+  switch (PackingOf({head, got})) {
+    case Packing::kNone:
+      file = std::make_unique<PlainFile>(std::move(opened));
+      break;
+    case Packing::kGzip:
+      file = std::make_unique<GzipFile>(std::move(opened));
+      break;
+    case Packing::kZstd:
+      file = std::make_unique<ZstdFile>(std::move(opened));
+      break;
+  }
   return file;
 }
 

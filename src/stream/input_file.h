@@ -13,11 +13,11 @@
 
 namespace tacit::stream {
 
-// The bytes of one log file from front to back, unpacked where the file is gzip (told by its first
-// bytes, not by its name). Not thread-safe.
+// The bytes of one log file from front to back, unpacked where the file is gzip or zstd (told by
+// its first bytes, not by its name). Not thread-safe.
 class InputFile {
  public:
-  // Fails for what is not there, not readable, not a regular file or packed in another way.
+  // Fails for what is not there, not readable or not a regular file.
   static Result<std::unique_ptr<InputFile>> Open(const std::string& path);
   virtual ~InputFile() = default;
 

@@ -61,6 +61,8 @@ const std::vector<Library>& Libraries() {
       {"omp.h", {"ops"}},
       {"prometheus/", {"metrics"}},
       {"zlib.h", {"stream", "app"}},
+      {"zstd.h", {"stream"}},
+      {"curl/", {"stream"}},
       {"boost/json", {"event", "privacy", "serve", "app"}},
       {"boost/asio", {"serve", "app"}},
       {"boost/beast", {"serve"}},

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +37,18 @@ class LogFilesTest : public ::testing::Test {
     EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
     packed.resize(stream.total_out);
     deflateEnd(&stream);
+    return packed;
+  }
+  // One frame, with the checksum that the zstd program writes.
+  static std::string Zstd(std::string_view content) {
+    const std::unique_ptr<ZSTD_CCtx, size_t (*)(ZSTD_CCtx*)> context(ZSTD_createCCtx(),
+                                                                     ZSTD_freeCCtx);
+    ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
+    std::string packed(ZSTD_compressBound(content.size()), '\0');
+    const size_t size =
+        ZSTD_compress2(context.get(), packed.data(), packed.size(), content.data(), content.size());
+    EXPECT_FALSE(ZSTD_isError(size));
+    packed.resize(size);
     return packed;
   }
 

@@ -158,7 +158,7 @@ TEST_F(LogSourceTest, SeekingEqualsReadingStraightThrough) {
     lines += n;
     std::string name = "f";
     name += std::to_string(i);
-    files.push_back(Write(name, i % 2 == 0 ? text : Gzip(text)));
+    files.push_back(Write(name, i % 3 == 0 ? text : i % 3 == 1 ? Gzip(text) : Zstd(text)));
   }
   const Delivered whole = ReadAll(*Open(files));
   ASSERT_EQ(whole.records.size(), lines);
@@ -203,7 +203,6 @@ TEST_F(LogSourceTest, WhatCannotBeALogIsRefusedByName) {
   EXPECT_THAT(refusal({good, PathOf("missing")}), HasSubstr("missing: No such file"));
   EXPECT_THAT(refusal({directory_}), HasSubstr("is a directory"));
   EXPECT_THAT(refusal({"/dev/null"}), HasSubstr("not a regular file"));
-  EXPECT_THAT(refusal({Write("z", "\x28\xb5\x2f\xfd....")}), HasSubstr("zstd"));
   EXPECT_THAT(refusal({good, directory_ + "/./good"}), HasSubstr("same file"));
   std::filesystem::create_symlink(good, PathOf("link"));
   EXPECT_THAT(refusal({good, PathOf("link")}), HasSubstr("same file"));

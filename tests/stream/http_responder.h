@@ -1,0 +1,92 @@
+#pragma once
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace tacit::stream {
+
+// Answers one HTTP request after the other, on a port of its own of this machine, each on a new
+// connection. Keeps what it was asked.
+class HttpResponder {
+ public:
+  // From the head of a request to the whole answer; "" closes the connection without one.
+  using Answer = std::function<std::string(const std::string& head)>;
+
+  explicit HttpResponder(Answer answer) : answer_(std::move(answer)) {
+    listener_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(listener_.get(), 16), 0);
+    ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~HttpResponder() {
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+  }
+  HttpResponder(const HttpResponder&) = delete;
+  HttpResponder& operator=(const HttpResponder&) = delete;
+
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  std::vector<std::string> heads() const {
+    std::lock_guard lock(mutex_);
+    return heads_;
+  }
+
+  static std::string Reply(const std::string& status, const std::string& body,
+                           const std::string& headers = "") {
+    return "HTTP/1.1 " + status + "\r\nConnection: close\r\n" + headers +
+           "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  }
+
+ private:
+  void Run() {
+    while (true) {
+      const UniqueFd peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (peer.get() < 0) return;
+      std::string head;
+      char bytes[4096];
+      while (head.find("\r\n\r\n") == std::string::npos) {
+        const ssize_t got = ::read(peer.get(), bytes, sizeof(bytes));
+        if (got <= 0) break;
+        head.append(bytes, static_cast<size_t>(got));
+      }
+      {
+        std::lock_guard lock(mutex_);
+        heads_.push_back(head);
+      }
+      const std::string reply = answer_(head);
+      for (size_t sent = 0; sent < reply.size();) {
+        const ssize_t put =
+            ::send(peer.get(), reply.data() + sent, reply.size() - sent, MSG_NOSIGNAL);
+        if (put <= 0) break;
+        sent += static_cast<size_t>(put);
+      }
+    }
+  }
+
+  const Answer answer_;
+  UniqueFd listener_;
+  uint16_t port_ = 0;
+  mutable std::mutex mutex_;
+  std::vector<std::string> heads_;
+  std::thread thread_;
+};
+
+}  // namespace tacit::stream
