@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "app/budget_check.h"
+#include "app/formats.h"
 #include "app/mechanism_factory.h"
 #include "app/service.h"
 #include "app/terminal.h"
@@ -107,7 +108,7 @@ class Daemon {
   // Behind the store, which makes the folder that both lie in, and may be refused.
   Status OpenDeadLetters() {
     TACIT_ASSIGN(dead_letters_, event::OpenDeadLetterFile(assembly_.config.dead_letters));
-    codec_ = event::MakeCriteoTsvCodec(*assembly_.transform);
+    codec_ = MakeCodec(assembly_.config.source, *assembly_.transform);
     return {};
   }
 

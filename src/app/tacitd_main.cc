@@ -24,6 +24,10 @@ Examples:
 Exit codes: 0 done (stopped by SIGTERM too), 1 failed (stopped before the end that --until-end asked
 for too), 2 bad usage or config, 3 store refused, 4 budget exhausted)";
 
+std::string InTheOpen(const std::string& place) {
+  return place + ": a secret in the open; {file: PATH} or {credential: NAME} keeps it elsewhere";
+}
+
 // What --check-config prints: the whole configuration and what it comes to.
 void PrintPlan(const tacit::app::Assembly& assembly) {
   fmt::print("{}\n# In numbers\n", tacit::config::Dump(assembly.config));
@@ -41,6 +45,8 @@ void PrintPlan(const tacit::app::Assembly& assembly) {
   }
   for (const std::string& problem : tacit::app::FirstStepsRefused(assembly))
     fmt::print("# WARNING: {}\n", problem);
+  for (const std::string& place : tacit::config::SecretsInTheOpen(assembly.config))
+    fmt::print("# WARNING: {}\n", InTheOpen(place));
   const auto& m = assembly.memory;
   constexpr double kMiB = 1 << 20;
   fmt::print(
@@ -68,6 +74,8 @@ tacit::Result<int> Run(const CommandLine& line) {
     PrintPlan(assembly);
     return int{tacit::app::kExitDone};
   }
+  for (const std::string& place : tacit::config::SecretsInTheOpen(assembly.config))
+    spdlog::warn("{}", InTheOpen(place));
   if (line.serve_only) return tacit::app::ServeCheckpoint(assembly, line.checkpoint);
   return tacit::app::RunDaemon(assembly, {.until_end = line.until_end,
                                           .accept_missing_witness = line.accept_missing_witness});

@@ -73,7 +73,8 @@ TEST_F(PlantedHouse, MechanismSeesOneHeaderOfPrivacy) {
 }
 
 TEST_F(PlantedHouse, LibraryOutOfItsRoomIsFound) {
-  Write("src/ops/a.cc", "#include <rocksdb/db.h>\n#include <folly/Range.h>\n#include <sys/mman.h>\n");
+  Write("src/ops/a.cc",
+        "#include <rocksdb/db.h>\n#include <folly/Range.h>\n#include <sys/mman.h>\n");
   EXPECT_THAT(CheckIncludes(root_),
               ElementsAre("src/ops/a.cc:1: <rocksdb/db.h> is not at home in ops",
                           "src/ops/a.cc:2: <folly/Range.h> is a stranger"));

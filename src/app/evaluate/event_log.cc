@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "app/assembly.h"
+#include "app/formats.h"
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/text.h"
@@ -103,7 +104,7 @@ Status EventLog::Read(const Take& take, std::string* identity, uint64_t* dead) c
   std::vector<stream::PartitionOffset> start;
   for (const int32_t partition : source->partitions()) start.push_back({partition, 0});
   TACIT_RETURN_IF_ERROR(source->Seek(start));
-  const auto codec = event::MakeCriteoTsvCodec(transform_);
+  const auto codec = MakeCodec(log_, transform_);
   event::RawRecords records;
   event::Batch batch;
   std::vector<event::DeadLetter> letters;

@@ -1,0 +1,21 @@
+#include "app/formats.h"
+
+#include <cstdint>
+
+namespace tacit::app {
+
+std::unique_ptr<event::Codec> MakeCodec(const config::Source& source,
+                                        const event::FeatureTransform& transform) {
+  const event::InteractionOptions options{
+      .missing = source.missing == config::Source::Missing::kReject
+                     ? event::MissingPolicy::kReject
+                     : event::MissingPolicy::kDefault,
+      .ahead_max_ms = int64_t{source.ahead_max_hours} * 3'600'000};
+  const bool generated = source.kind == config::Source::Kind::kGenerator;  // lines as Criteo's
+  if (!generated && source.format == "json") return event::MakeJsonCodec(transform, options);
+  if (!generated && source.format == "protobuf")
+    return event::MakeProtobufCodec(transform, options);
+  return event::MakeCriteoTsvCodec(transform);
+}
+
+}  // namespace tacit::app

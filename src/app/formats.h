@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "config/config.h"
+#include "event/codec.h"
+#include "event/feature_transform.h"
+
+namespace tacit::app {
+
+// What reads the source's records, by source.format. `transform` must outlive it.
+std::unique_ptr<event::Codec> MakeCodec(const config::Source& source,
+                                        const event::FeatureTransform& transform);
+
+}  // namespace tacit::app

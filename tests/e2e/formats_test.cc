@@ -1,0 +1,176 @@
+// What a log may be written in, and what becomes of what cannot be read.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <vector>
+
+#include "support/small_run.h"
+
+namespace tacit {
+namespace {
+
+using test::Ended;
+using test::SmallRun;
+using test::TempDir;
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// A Criteo line by schemas/interaction.schema.json: what it lacks is left out, or null.
+std::string ToJson(const std::string& line, bool nulls) {
+  std::vector<std::string> fields;
+  std::istringstream in(line);
+  for (std::string field; std::getline(in, field, '\t');) fields.push_back(field);
+  fields.resize(40);
+  std::string features;
+  for (size_t i = 39; i > 0; --i) {  // in an order of their own
+    const bool dense = i <= 13;
+    if (fields[i].empty() && !nulls) continue;
+    const std::string value = fields[i].empty() ? "null"
+                              : dense           ? fields[i]
+                                                : fmt::format("\"{}\"", fields[i]);
+    features += fmt::format("{}\"{}{}\":{}", features.empty() ? "" : ",", dense ? "I" : "C",
+                            dense ? i : i - 13, value);
+  }
+  return fmt::format(R"({{"features":{{{}}},"label":{}}})", features, fields[0]);
+}
+
+class FormatsTest : public testing::Test {
+ protected:
+  FormatsTest() {
+    run_.mechanism = "{kind: none}";
+    run_.privacy = "{unit: event, epsilon: .inf, delta: 1.0e-6}";
+  }
+
+  Ended Train(const std::string& store, const std::string& files,
+              const std::vector<std::string>& settings) {
+    run_.store = store;
+    run_.files = files;
+    std::vector<std::string> command{TACITD, "--config", run_.WriteConfig(dir_), "--until-end"};
+    for (const std::string& setting : settings) {
+      command.push_back("--set");
+      command.push_back(setting);
+    }
+    return test::Run(command);
+  }
+  std::string Scores(const std::string& store, const std::string& settings = "") {
+    const Ended ended = test::Run({TACIT, "query", "score", "--checkpoint", dir_ / store,
+                                   "--config", dir_ / (store + ".yaml"), "--learner", "ctr",
+                                   "--tsv", dir_ / "day-0.tsv", "--count", "50", "--json"});
+    EXPECT_EQ(ended.exit_code, 0) << ended.err << settings;
+    const size_t begin = ended.out.find("\"scores\"");
+    return ended.out.substr(begin, ended.out.find(']', begin) - begin);
+  }
+
+  TempDir dir_;
+  SmallRun run_;
+};
+
+// Without noise a run is a function of its events, so equal scores are equal events.
+TEST_F(FormatsTest, AJsonLogGivesTheModelOfTheSameCriteoLog) {
+  test::WriteSmallLog(dir_, 2, 3000, 1);
+  for (const char* day : {"day-0", "day-1"}) {
+    std::string lines;
+    bool nulls = false;
+    for (const std::string& line : Lines(test::ReadFile(dir_ / (day + std::string(".tsv")))))
+      lines += ToJson(line, nulls = !nulls) + "\n";
+    test::WriteFile(dir_ / (day + std::string(".jsonl")), lines);
+  }
+  const Ended criteo = Train("criteo", "day-*.tsv", {});
+  ASSERT_EQ(criteo.exit_code, 0) << criteo.err;
+  const Ended json = Train("json", "day-*.jsonl", {"source.format=json"});
+  ASSERT_EQ(json.exit_code, 0) << json.err;
+  EXPECT_FALSE(std::filesystem::file_size(dir_ / "json.dead-letters.jsonl")) << json.err;
+  const std::string scores = Scores("criteo");
+  EXPECT_GT(std::count(scores.begin(), scores.end(), ','), 40);
+  EXPECT_EQ(Scores("json"), scores);
+
+  // The same, offline: what an experiment reads is what the daemon does.
+  const auto auc = [&](const std::string& store, std::vector<std::string> more) {
+    std::vector<std::string> command{
+        TACIT, "evaluate", "ctr", "--config", dir_ / (store + ".yaml"), "--json"};
+    command.insert(command.end(), more.begin(), more.end());
+    const Ended ended = test::Run(command);
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    const size_t begin = ended.out.find("\"auc\"");
+    return ended.out.substr(begin, ended.out.find('}', begin) - begin);
+  };
+  EXPECT_EQ(auc("json", {"--set", "source.format=json", "--data", dir_ / "day-0.jsonl"}),
+            auc("criteo", {"--data", dir_ / "day-0.tsv"}));
+}
+
+TEST_F(FormatsTest, BadJsonLinesAreDeadLettersWithFileLineAndField) {
+  std::string good;
+  for (int i = 0; i < 500; ++i)
+    good += fmt::format("{{\"label\":{},\"features\":{{\"I1\":{}}}}}\n", i % 2, i);
+  const std::string bad =
+      "{\"label\":1,\"features\":{\"I7\":\"many\"}}\n"  // line 1
+      "{\"label\":1,\n"                                 // line 2
+      "{\"label\":7}\n"                                 // line 3
+      "\n" +                                            // line 4
+      std::string(2 << 20, 'x') +
+      "\n";  // line 5: 2 MiB
+  test::WriteFile(dir_ / "day.jsonl", bad + good);
+  const Ended ended = Train("store", "day.jsonl", {"source.format=json"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("5 of 505 records"));
+  const std::vector<std::string> letters = Lines(test::ReadFile(dir_ / "store.dead-letters.jsonl"));
+  ASSERT_EQ(letters.size(), 5u);
+  const char* kReasons[] = {"I7: is no number", "no valid JSON", "label: '7' is neither 0 nor 1",
+                            "the record is empty", "1048576"};
+  for (size_t i = 0; i < letters.size(); ++i) {
+    EXPECT_THAT(letters[i], HasSubstr(fmt::format("\"line\":{},", i + 1)));
+    EXPECT_THAT(letters[i], HasSubstr("day.jsonl"));
+    EXPECT_THAT(letters[i], HasSubstr(kReasons[i]));
+  }
+}
+
+TEST_F(FormatsTest, ARecordThatLacksAFeatureIsADeadLetterWhereThatIsAsked) {
+  test::WriteFile(dir_ / "day.jsonl", "{\"label\":1,\"features\":{\"I1\":1}}\n");
+  const Ended ended = Train("store", "day.jsonl", {"source.format=json", "source.missing=reject"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(test::ReadFile(dir_ / "store.dead-letters.jsonl"),
+              HasSubstr("feature 'I2' is missing"));
+}
+
+TEST_F(FormatsTest, WhatIsNotReadIsRefusedAtStart) {
+  test::WriteSmallLog(dir_, 1, 10, 1);
+  const auto refusal = [&](const std::string& format) {
+    const Ended ended = Train("store", "day-0.tsv", {"source.format=" + format});
+    EXPECT_EQ(ended.exit_code, 2) << ended.err;
+    return ended.err;
+  };
+  EXPECT_THAT(refusal("avro"), HasSubstr("source.format: Avro is not read; send JSON"));
+  EXPECT_THAT(refusal("protobuf"), HasSubstr("a log file has one record a line"));
+  EXPECT_THAT(refusal("jsonl"), HasSubstr("(did you mean 'json'?)"));
+}
+
+TEST_F(FormatsTest, CheckingShowsNoSecretAndWarnsOfOneInTheOpen) {
+  test::WriteFile(dir_ / "secret", "swordfish\n");
+  run_.more =
+      "kafka:\n  bootstrap.servers: localhost:9092\n  sasl.password: hunter2\n"
+      "  ssl.key.password: {file: \"" +
+      (dir_ / "secret") + "\"}\n";
+  const std::string config = run_.WriteConfig(dir_);
+  const Ended ended = test::Run({TACITD, "--config", config, "--check-config", "--set",
+                                 "source={kind: kafka, topic: clicks}"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("sasl.password: \"(redacted)\""));
+  EXPECT_THAT(ended.out, HasSubstr("kafka.sasl.password: a secret in the open"));
+  EXPECT_THAT(ended.out, HasSubstr("ssl.key.password: {file: "));
+  EXPECT_THAT(ended.out + ended.err, Not(HasSubstr("hunter2")));
+  EXPECT_THAT(ended.out + ended.err, Not(HasSubstr("swordfish")));
+}
+
+}  // namespace
+}  // namespace tacit
