@@ -21,8 +21,7 @@ std::optional<FeatureNames::Place> FeatureNames::Find(std::string_view name, siz
     index = found->second;
   }
   *guess = index + 1;
-  if (index < dense_) return Place{.dense = true, .index = static_cast<uint32_t>(index)};
-  return Place{.dense = false, .index = static_cast<uint32_t>(index - dense_)};
+  return PlaceOf(index);
 }
 
 ExampleBuilder::ExampleBuilder(const FeatureTransform& transform, const FeatureNames& names,

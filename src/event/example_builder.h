@@ -27,6 +27,10 @@ class FeatureNames {
   // `guess` is where to look first, and is moved on: records tend to name their features in the
   // same order.
   std::optional<Place> Find(std::string_view name, size_t* guess) const;
+  Place PlaceOf(size_t index) const {
+    const bool dense = index < dense_;
+    return {.dense = dense, .index = static_cast<uint32_t>(dense ? index : index - dense_)};
+  }
   std::string_view NameOf(Place place) const { return names_[IndexOf(place)]; }
   std::string_view name(size_t index) const { return names_[index]; }
   size_t IndexOf(Place place) const { return place.dense ? place.index : dense_ + place.index; }
@@ -51,6 +55,11 @@ class ExampleBuilder {
   std::optional<FeatureNames::Place> Find(std::string_view name) {
     return names_.Find(name, &guess_);
   }
+  // The name that is expected next, "" where none is; Follow takes it as found.
+  std::string_view expected() const {
+    return guess_ < names_.size() ? names_.name(guess_) : std::string_view();
+  }
+  FeatureNames::Place Follow() { return names_.PlaceOf(guess_++); }
   std::string_view NameOf(FeatureNames::Place place) const { return names_.NameOf(place); }
   bool IsSet(FeatureNames::Place place) const {
     return !place.dense && transform_.schema().categorical[place.index].multi_hot;

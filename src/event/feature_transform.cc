@@ -38,8 +38,14 @@ float FeatureTransform::Dense(size_t feature, std::optional<double> value) const
   switch (schema_.dense[feature].transform) {
     case DenseTransform::kIdentity:
       return Identity(*value);
-    case DenseTransform::kSignedLog1p:
-      return SignedLog1p(*value);
+    case DenseTransform::kSignedLog1p: {
+      // Most numbers are small counts. Not 0, which keeps its sign.
+      const double magnitude = std::abs(*value);
+      if (magnitude < 1 || magnitude >= kSmallIntegers || magnitude != std::trunc(magnitude))
+        return SignedLog1p(*value);
+      const float small = small_log1p_[static_cast<size_t>(magnitude)];
+      return *value < 0 ? -small : small;
+    }
   }
   CheckFailed(__FILE__, __LINE__, "transform", "an unknown dense transform");
 }

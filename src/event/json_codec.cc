@@ -55,6 +55,13 @@ struct Header {
   std::optional<int64_t> timestamp_ms;
 };
 
+// Whether the names stand in JSON as they are, most likely.
+bool ArePlain(const FeatureNames& names) {
+  for (size_t i = 0; i < names.size(); ++i)
+    if (names.name(i).find_first_of("\"\\") != std::string_view::npos) return false;
+  return true;
+}
+
 class JsonCodec final : public RunCodec<JsonCodec> {
  public:
   struct Scratch {
@@ -68,7 +75,10 @@ class JsonCodec final : public RunCodec<JsonCodec> {
   };
 
   JsonCodec(const FeatureTransform& transform, InteractionOptions options)
-      : transform_(transform), names_(transform.schema()), options_(options) {}
+      : transform_(transform),
+        names_(transform.schema()),
+        options_(options),
+        plain_names_(ArePlain(names_)) {}
 
   Scratch MakeScratch(const Batch& batch) const {
     TACIT_CHECK(batch.dense_width == transform_.schema().dense.size() &&
@@ -89,6 +99,7 @@ class JsonCodec final : public RunCodec<JsonCodec> {
   const FeatureTransform& transform_;
   const FeatureNames names_;
   const InteractionOptions options_;
+  const bool plain_names_;  // a key that is one of them needs no unescaping to be known
 };
 
 // The parser reads some bytes behind the record, whatever they are; most often the next record.
@@ -185,9 +196,15 @@ Reason JsonCodec::ReadFeatures(ondemand::value value, Scratch* scratch) const {
   for (auto entry : features) {
     ondemand::field field;
     if (const auto error = std::move(entry).get(field)) return Broken(error);
-    std::string_view name;
-    if (const auto error = field.unescaped_key().get(name)) return Broken(error);
-    const auto place = scratch->example.Find(name);
+    std::optional<FeatureNames::Place> place;
+    const std::string_view expected = scratch->example.expected();
+    if (plain_names_ && !expected.empty() && field.key().unsafe_is_equal(expected)) {
+      place = scratch->example.Follow();
+    } else {
+      std::string_view name;
+      if (const auto error = field.unescaped_key().get(name)) return Broken(error);
+      place = scratch->example.Find(name);
+    }
     if (!place) continue;
     if (!scratch->example.Tell(*place)) return Said(names_.NameOf(*place), "is there twice");
     if (Reason reason = ReadFeature(*place, field.value(), scratch)) return reason;
