@@ -29,6 +29,17 @@ class BoundedQueue {
     return true;
   }
 
+  // As Push, but gives up after `timeout`: then the item is still the caller's, as it is when the
+  // queue is closed; closed() tells the two apart.
+  bool PushFor(T* item, std::chrono::nanoseconds timeout) {
+    std::unique_lock lock(mutex_);
+    writable_.wait_for(lock, timeout, [&] { return closed_ || items_.size() < capacity_; });
+    if (closed_ || items_.size() >= capacity_) return false;
+    items_.push_back(std::move(*item));
+    readable_.notify_one();
+    return true;
+  }
+
   // Waits for an item; nothing when the queue is closed and empty.
   std::optional<T> Pop() {
     std::unique_lock lock(mutex_);
@@ -50,6 +61,10 @@ class BoundedQueue {
     writable_.notify_all();
   }
 
+  bool closed() const {
+    std::lock_guard lock(mutex_);
+    return closed_;
+  }
   bool closed_and_empty() const {
     std::lock_guard lock(mutex_);
     return closed_ && items_.empty();

@@ -12,7 +12,11 @@ namespace tacit::event {
 // Something everybody may know about the stream, standing between two records: where steps and
 // periods may be cut without telling anything about the records themselves.
 struct PublicMark {
-  enum class Kind { kFileEnd, kClockTick };
+  enum class Kind {
+    kFileEnd,
+    kClockTick,
+    kLost,  // records before this one are gone that had not been read, or may have to be again
+  };
   Kind kind = Kind::kFileEnd;
   uint64_t offset = 0;  // the mark stands before this offset
   std::string name;     // of the file that ended

@@ -44,17 +44,18 @@ class GeneratorSource final : public Source {
   Status Seek(std::span<const PartitionOffset> positions) override {
     if (positions.size() != 1 || positions[0].partition != 0)
       return Fail(ErrorCode::kInvalidArgument, "the generator has one partition, 0");
-    if (positions[0].offset > end_offset())
+    const uint64_t offset = positions[0].from_beginning ? 0 : positions[0].offset;
+    if (offset > end_offset())
       return Fail(ErrorCode::kRefused,
                   fmt::format("offset {} is behind the end of the generator, which has {} records",
-                              positions[0].offset, end_offset()));
-    offset_ = positions[0].offset;
+                              offset, end_offset()));
+    offset_ = offset;
     return {};
   }
 
   void Pause(std::span<const int32_t> partitions) override { SetPaused(partitions, true); }
   void Resume(std::span<const int32_t> partitions) override { SetPaused(partitions, false); }
-  void Advise(std::span<const PartitionOffset>, const std::string&) override {}
+  void Advise(std::span<const PartitionOffset>, const StoreMark&) override {}
 
   uint64_t RecordsAfter(std::span<const PartitionOffset> positions) const override {
     const uint64_t before = positions.empty() ? 0 : positions[0].offset;

@@ -58,7 +58,7 @@ class LogSource final : public Source {
   Status Seek(std::span<const PartitionOffset> positions) override;
   void Pause(std::span<const int32_t> partitions) override { SetPaused(partitions, true); }
   void Resume(std::span<const int32_t> partitions) override { SetPaused(partitions, false); }
-  void Advise(std::span<const PartitionOffset>, const std::string&) override {}
+  void Advise(std::span<const PartitionOffset>, const StoreMark&) override {}
   uint64_t RecordsAfter(std::span<const PartitionOffset> positions) const override;
   std::string Identity() const override;
   Status VerifyIdentity(const std::string& stored) override;
@@ -149,7 +149,7 @@ Result<PollOutcome> LogSource::Poll(std::chrono::milliseconds timeout, event::Ra
 Status LogSource::Seek(std::span<const PartitionOffset> positions) {
   if (positions.size() != 1 || positions[0].partition != 0)
     return Fail(ErrorCode::kInvalidArgument, "a log has one partition, 0");
-  const uint64_t offset = positions[0].offset;
+  const uint64_t offset = positions[0].from_beginning ? 0 : positions[0].offset;
   uint64_t begin = 0;  // of files_[file]
   size_t file = 0;
   uint64_t line = 0;

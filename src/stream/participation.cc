@@ -14,17 +14,18 @@ constexpr uint64_t kOffsetsMax = uint64_t{1} << 62;
 
 // A step with all its offsets is held until the next record or mark of its partition: only then is
 // it known whether a mark stands at its end. So steps and their marks do not depend on how the
-// source cut its frames.
+// source cut its frames. Where no mark could say anything of a full step it is not held.
 class OnceParticipation final : public Participation {
  public:
   explicit OnceParticipation(OnceOptions options)
       : offsets_per_step_(options.offsets_per_step),
         files_per_step_(options.files_per_step),
+        full_at_once_(options.full_at_once),
         position_(std::move(options.start)) {
     TACIT_CHECK(offsets_per_step_ > 0 && offsets_per_step_ <= kOffsetsMax, "no size of a step");
     TACIT_CHECK(files_per_step_ > 0, "a step without files");
     for (const OffsetRange& next : position_.next)
-      pending_.push_back({next.partition, next.begin, next.begin, 0, {}});
+      pending_.push_back({next.partition, next.begin, next.begin, next.end, 0, 0, {}});
   }
 
   bool Feed(const event::RawRecords& frame, const event::Batch& examples,
@@ -41,16 +42,25 @@ class OnceParticipation final : public Participation {
   struct Pending {
     int32_t partition = 0;
     uint64_t begin = 0, end = 0;
+    uint64_t ends_at = 0;      // where it ended before it was read again; else at most `begin`
+    uint64_t skip_to = 0;      // what comes below is passed over
     uint32_t files_ended = 0;  // since `begin`
     event::Batch examples;
   };
 
   Pending* FindOrAdd(const event::RawRecords& frame);
+  uint64_t FullAt(const Pending& pending) const {
+    const uint64_t full = pending.begin + offsets_per_step_;
+    return pending.ends_at > pending.begin ? std::min(pending.ends_at, full) : full;
+  }
+  // Ends the step at the mark; what is left of it, though it be there, was lost with the rest.
+  bool EndAtLoss(Pending* pending, const PublicMark& mark, const Emit& emit);
   // Emits the step when it has any offsets, and starts the next one.
   bool EmitPending(Pending* pending, const PublicMark* mark, const Emit& emit);
 
   const uint64_t offsets_per_step_;
   const uint32_t files_per_step_;
+  const bool full_at_once_;
   Position position_;
   std::vector<Pending> pending_;  // in the order of position_.next
 };
@@ -62,7 +72,7 @@ OnceParticipation::Pending* OnceParticipation::FindOrAdd(const event::RawRecords
   const OffsetRange start{frame.partition, frame.first_offset, frame.first_offset};
   position_.period_start.push_back(start);
   position_.next.push_back(start);
-  pending_.push_back({frame.partition, frame.first_offset, frame.first_offset, 0, {}});
+  pending_.push_back({frame.partition, frame.first_offset, frame.first_offset, 0, 0, 0, {}});
   return &pending_.back();
 }
 
@@ -87,26 +97,42 @@ bool OnceParticipation::EmitPending(Pending* pending, const PublicMark* mark, co
   return emit(std::move(step));
 }
 
+bool OnceParticipation::EndAtLoss(Pending* pending, const PublicMark& mark, const Emit& emit) {
+  pending->end = std::max({pending->end, mark.offset, pending->ends_at});
+  pending->skip_to = pending->end;
+  return EmitPending(pending, &mark, emit);
+}
+
 bool OnceParticipation::Feed(const event::RawRecords& frame, const event::Batch& examples,
                              const Emit& emit) {
   Pending* pending = FindOrAdd(frame);
-  TACIT_CHECK(frame.first_offset == pending->end, "records are missing or repeated");
+  TACIT_CHECK(frame.first_offset >= pending->end || pending->end == pending->skip_to,
+              "records are repeated");
   pending->examples.partition = frame.partition;
   pending->examples.dense_width = examples.dense_width;
   pending->examples.slots = examples.slots;
 
-  size_t example = 0;
   auto mark = frame.marks.begin();
+  for (; mark != frame.marks.end() && mark->kind == PublicMark::Kind::kLost; ++mark)
+    if (!EndAtLoss(pending, *mark, emit)) return false;
+  if (frame.end_offset() < pending->end) return true;
+  while (mark != frame.marks.end() && mark->offset < pending->end) ++mark;
+  auto example = static_cast<size_t>(
+      std::lower_bound(examples.offset.begin(), examples.offset.end(), pending->end) -
+      examples.offset.begin());
   for (;;) {
     for (; mark != frame.marks.end() && mark->offset == pending->end; ++mark) {
-      if (pending->begin == pending->end || ++pending->files_ended < files_per_step_) continue;
+      if (pending->begin == pending->end) continue;
+      if (mark->kind == PublicMark::Kind::kFileEnd && ++pending->files_ended < files_per_step_)
+        continue;
       if (!EmitPending(pending, &*mark, emit)) return false;
     }
-    if (pending->end == frame.end_offset()) break;
-    if (pending->end - pending->begin == offsets_per_step_ && !EmitPending(pending, nullptr, emit))
-      return false;
+    const bool all = pending->end == frame.end_offset();
+    if (all && !full_at_once_) break;
+    if (pending->end == FullAt(*pending) && !EmitPending(pending, nullptr, emit)) return false;
+    if (all) break;
 
-    uint64_t cut = std::min(frame.end_offset(), pending->begin + offsets_per_step_);
+    uint64_t cut = std::min(frame.end_offset(), FullAt(*pending));
     if (mark != frame.marks.end()) {
       TACIT_CHECK(mark->offset > pending->end, "marks out of order");
       cut = std::min(cut, mark->offset);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -26,39 +27,100 @@ class PoissonParticipation final : public Participation {
     const uint64_t offsets = options_.offsets_per_period;
     periods_ = MakeOnceParticipation({.offsets_per_step = offsets == 0 ? kUnbounded : offsets,
                                       .start = options_.start,
-                                      .files_per_step = options_.files_per_period});
+                                      .files_per_step = options_.files_per_period,
+                                      .full_at_once = options_.full_at_once});
+    if (position_.period_step == 0) return;
+    for (const OffsetRange& next : position_.next)
+      if (next.end > next.begin) under_way_ = next;
   }
 
   bool Feed(const event::RawRecords& frame, const event::Batch& examples,
             const Emit& emit) override {
-    return periods_->Feed(frame, examples, [&](StepBatch&& period) { return Learn(period, emit); });
+    return periods_->Feed(frame, examples,
+                          [&](StepBatch&& period) { return Take(std::move(period), emit); });
   }
   bool Finish(const Emit& emit) override {
-    return periods_->Finish([&](StepBatch&& period) { return Learn(period, emit); });
+    return periods_->Finish([&](StepBatch&& period) { return Take(std::move(period), emit); });
   }
 
  private:
+  bool Take(StepBatch&& period, const Emit& emit);
+  bool LearnOrClose(const StepBatch& period, const Emit& emit);
   bool Learn(const StepBatch& period, const Emit& emit);
   bool Preview(const StepBatch& period, const Emit& emit) const;
   StepBatch Sample(const StepBatch& period);
-  Position After(const StepBatch& period) const;
+  // Where the partition of a period is, of which so much is to be read again.
+  void MoveTo(const OffsetRange& range);
 
   const PoissonOptions options_;
   std::unique_ptr<noise::NoiseSource> coins_;
   std::unique_ptr<Participation> periods_;
   Position position_;  // after the last emitted step
+  // Steps of it were taken before a crash: it is finished before another one begins, whichever
+  // partition is read first.
+  std::optional<OffsetRange> under_way_;
+  std::vector<StepBatch> behind_it_;
+  std::vector<OffsetRange> lost_;  // on the ledger with the next period
 };
+
+// A partition is where its next period begins until that one is learnt, even while others, which came
+// later, are.
+bool PoissonParticipation::Take(StepBatch&& period, const Emit& emit) {
+  const auto knows = [&](int32_t partition) {
+    return std::ranges::any_of(
+        position_.next, [&](const OffsetRange& next) { return next.partition == partition; });
+  };
+  const OffsetRange& range = period.ranges.front();
+  if (!knows(range.partition)) MoveTo({range.partition, range.begin, range.begin});
+  for (const OffsetRange& next : period.after.next)
+    if (!knows(next.partition)) MoveTo({next.partition, next.begin, next.begin});
+  if (under_way_ && under_way_->partition != range.partition) {
+    behind_it_.push_back(std::move(period));
+    return true;
+  }
+  if (!LearnOrClose(period, emit)) return false;
+  if (!std::exchange(under_way_, std::nullopt)) return true;
+  for (const StepBatch& next : std::exchange(behind_it_, {}))
+    if (!LearnOrClose(next, emit)) return false;
+  return true;
+}
+
+bool PoissonParticipation::LearnOrClose(const StepBatch& period, const Emit& emit) {
+  const OffsetRange& range = period.ranges.front();
+  const bool lost = !period.marks.empty() && period.marks[0].kind == event::PublicMark::Kind::kLost;
+  const bool begun = position_.period_step > 0;
+  if (!lost || (!begun && period.examples.size() > 0)) return Learn(period, emit);
+  // What steps were taken of is on the ledger with them.
+  const uint64_t told = begun && under_way_ ? std::min(under_way_->end, range.end) : range.begin;
+  if (told < range.end) lost_.push_back({range.partition, told, range.end});
+  if (begun) {
+    position_.period_step = 0;
+    ++position_.period;
+  }
+  MoveTo({range.partition, range.end, range.end});
+  return true;
+}
 
 bool PoissonParticipation::Learn(const StepBatch& period, const Emit& emit) {
   if (position_.period_step == 0 && !Preview(period, emit)) return false;
+  std::vector<OffsetRange> ranges = std::exchange(lost_, {});
+  ranges.insert(ranges.end(), period.ranges.begin(), period.ranges.end());
+  const OffsetRange& range = period.ranges.front();
   while (true) {
     StepBatch step = Sample(period);
-    step.ranges = period.ranges;
+    step.ranges = ranges;
     step.whole_period = true;
     step.opens_period = position_.period_step == 0;
-    step.after = position_ = After(period);
-    const bool last = position_.period_step == 0;
-    if (last) step.marks = period.marks;
+    ++position_.step;
+    const bool last = ++position_.period_step >= options_.steps_per_period;
+    if (last) {
+      position_.period_step = 0;
+      ++position_.period;
+      step.marks = period.marks;
+    }
+    // Until the last step the period is read again after a crash.
+    MoveTo({range.partition, last ? range.end : range.begin, range.end});
+    step.after = position_;
     if (!emit(std::move(step))) return false;
     if (last) return true;
   }
@@ -97,23 +159,17 @@ StepBatch PoissonParticipation::Sample(const StepBatch& period) {
   return step;
 }
 
-Position PoissonParticipation::After(const StepBatch& period) const {
-  Position after = position_;
-  ++after.step;
-  ++after.period_step;
-  if (after.period_step >= options_.steps_per_period) {
-    after.period_step = 0;
-    ++after.period;
-    after.next = after.period_start = period.after.next;
-    return after;
-  }
-  // The period is read again after a crash: go back to where it begins.
-  after.next = period.after.next;
-  for (OffsetRange& next : after.next)
-    for (const OffsetRange& range : period.ranges)
-      if (range.partition == next.partition) next = {range.partition, range.begin, range.begin};
-  after.period_start = after.next;
-  return after;
+void PoissonParticipation::MoveTo(const OffsetRange& range) {
+  const auto put = [](const OffsetRange& value, std::vector<OffsetRange>* ranges) {
+    const auto found = std::ranges::find(*ranges, value.partition, &OffsetRange::partition);
+    if (found == ranges->end()) {
+      ranges->push_back(value);
+    } else {
+      *found = value;
+    }
+  };
+  put(range, &position_.next);
+  put({range.partition, range.begin, range.begin}, &position_.period_start);
 }
 
 }  // namespace

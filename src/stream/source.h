@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,8 +14,26 @@
 namespace tacit::stream {
 
 struct PartitionOffset {
+  static constexpr uint64_t kNowhere = std::numeric_limits<uint64_t>::max();
+
   int32_t partition = 0;
-  uint64_t offset = 0;  // the next record to read
+  uint64_t offset = 0;  // the next record to read; what nobody has read of yet: kNowhere
+  // To be read from the first record there is, by somebody who has not read of it yet; `offset`
+  // is then how far the others are, and has to be there too.
+  bool from_beginning = false;
+};
+
+// How far a store is: what it says of itself where others may see how far it has read.
+struct StoreMark {
+  std::string lineage;
+  uint64_t sequence = 0;  // of its last commit
+  std::string head;       // of its ledger then, in hexadecimal
+  friend bool operator==(const StoreMark&, const StoreMark&) = default;
+};
+
+struct SourceHealth {
+  bool connected = true;
+  std::string alert;  // for the operator; empty: nothing is the matter
 };
 
 enum class PollOutcome {
@@ -37,15 +56,21 @@ class Source {
   // Replaces `records` with the next run of records of one partition.
   virtual Result<PollOutcome> Poll(std::chrono::milliseconds timeout,
                                    event::RawRecords* records) = 0;
-  // Goes on from these positions. Fails, naming the offset, where a position cannot be reached or
-  // the records before it are not those that were read (a changed file).
+  // Goes on from these positions; partitions that are not named are read from their beginning.
+  // Fails, naming the offset, where a position cannot be reached or the records before it are not
+  // those that were read (a changed file). A source that is out of reach now finds out later, and
+  // Poll fails.
   virtual Status Seek(std::span<const PartitionOffset> positions) = 0;
   // Back-pressure: a paused partition delivers nothing until resumed.
   virtual void Pause(std::span<const int32_t> partitions) = 0;
   virtual void Resume(std::span<const int32_t> partitions) = 0;
-  // Tells the source what is committed, for its lag tools; `metadata` names lineage and ledger
-  // head.
-  virtual void Advise(std::span<const PartitionOffset> committed, const std::string& metadata) = 0;
+  // Says which store reads, before the first Seek: where another one has read, or a newer copy of
+  // this one, Seek refuses.
+  virtual void Claim(const StoreMark&) {}
+  // Tells the source what `store` has committed, for lag tools and for Claim. From any thread.
+  virtual void Advise(std::span<const PartitionOffset> committed, const StoreMark& store) = 0;
+  // From any thread.
+  virtual SourceHealth health() const { return {}; }
 
   // Records from the given offsets to the end, when the source knows; for progress bars.
   virtual uint64_t RecordsAfter(std::span<const PartitionOffset> positions) const = 0;

@@ -3,15 +3,20 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 namespace tacit::train {
 namespace {
 
-uint64_t NextOffset(const stream::Position& position, int32_t partition) {
+constexpr std::chrono::milliseconds kPoll(100);
+
+// Nothing: the learner has taken no step of the partition, and begins where it begins.
+std::optional<uint64_t> NextOffset(const stream::Position& position, int32_t partition) {
   for (const OffsetRange& range : position.next)
     if (range.partition == partition) return range.begin;
-  return 0;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -134,19 +139,27 @@ void Feed::Fail(Error error) {
   if (status_) status_ = tacit::Fail(std::move(error));
 }
 
-// Where reading must begin so that no learner misses a record: the least of their positions.
+// Where reading must begin so that no learner misses a record: the least of their positions. A source
+// that is out of reach knows of no partitions yet, the positions do.
 std::vector<stream::PartitionOffset> Feed::FirstPositions(uint64_t pass) const {
+  std::set<int32_t> partitions;
+  for (const int32_t partition : source_.partitions()) partitions.insert(partition);
+  for (const FeedOptions::Learner& learner : options_.learners)
+    for (const OffsetRange& next : learner.start.next) partitions.insert(next.partition);
   std::vector<stream::PartitionOffset> positions;
-  for (const int32_t partition : source_.partitions()) {
-    uint64_t first = std::numeric_limits<uint64_t>::max();
+  for (const int32_t partition : partitions) {
+    stream::PartitionOffset first{.partition = partition,
+                                  .offset = stream::PartitionOffset::kNowhere};
     for (const FeedOptions::Learner& learner : options_.learners) {
       if (learner.start.pass > pass) continue;
-      const bool begun = learner.start.pass == pass;
-      first = std::min(first, begun ? NextOffset(learner.start, partition) : 0);
+      std::optional<uint64_t> next;
+      if (learner.start.pass == pass) next = NextOffset(learner.start, partition);
+      if (next) first.offset = std::min(first.offset, *next);
+      first.from_beginning |= !next;
     }
     // Every learner is past this pass: its records need not be read.
-    if (first == std::numeric_limits<uint64_t>::max()) first = 0;
-    positions.push_back({partition, first});
+    first.from_beginning |= first.offset == stream::PartitionOffset::kNowhere;
+    positions.push_back(first);
   }
   return positions;
 }
@@ -166,10 +179,10 @@ void Feed::Poll() {
 
 Status Feed::PollPass(uint64_t pass) {
   if (pass > first_pass_) TACIT_RETURN_IF_ERROR(source_.Seek(FirstPositions(pass)));
-  while (!stopping_) {
+  while (!stopping_ && !pieces_.closed()) {
     Piece piece;
     TACIT_ASSIGN(const stream::PollOutcome outcome,
-                 source_.Poll(std::chrono::milliseconds(100), &piece.records));
+                 source_.Poll(kPoll, &piece.records));
     if (outcome == stream::PollOutcome::kEnd) return {};
     if (outcome == stream::PollOutcome::kNothing) continue;
     records_read_ += piece.records.size();
@@ -177,8 +190,20 @@ Status Feed::PollPass(uint64_t pass) {
     records_ahead_ = source_.RecordsAfter(std::span(&read, 1)) +
                      (options_.passes - 1 - pass) * source_.RecordsAfter({});
     piece.source_identity = source_.Identity();
-    if (!pieces_.Push(std::move(piece))) return {};
+    TACIT_RETURN_IF_ERROR(HandOn(std::move(piece)));
   }
+  return {};
+}
+
+// While nobody takes what was read the source is to look after itself, but to deliver nothing.
+Status Feed::HandOn(Piece piece) {
+  if (pieces_.PushFor(&piece, kPoll)) return {};
+  const std::vector<int32_t> partitions = source_.partitions();
+  source_.Pause(partitions);
+  event::RawRecords none;
+  while (!stopping_ && !pieces_.closed() && !pieces_.PushFor(&piece, kPoll))
+    TACIT_RETURN_IF_ERROR(source_.Poll(std::chrono::milliseconds(0), &none));
+  source_.Resume(partitions);
   return {};
 }
 

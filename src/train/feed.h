@@ -82,6 +82,7 @@ class Feed {
 
   void Poll();
   Status PollPass(uint64_t pass);
+  Status HandOn(Piece piece);
   void Decode();
   Status DecodePiece(const Piece& piece, event::Batch* batch, std::vector<event::DeadLetter>* dead);
   void Fail(Error error);

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "train/position.h"
 
 namespace tacit::train {
@@ -77,8 +78,10 @@ Result<Outcome> Trainer::Run(BoundedQueue<LearnerStep>& steps) {
   if (options_.idle_priority && !SetIdlePriority())
     spdlog::warn("the system refuses SCHED_IDLE: training runs at normal priority");
   for (const auto& seat : seats_) {
-    const auto state = store_.State(seat->learner->options().index).mechanism_state;
-    if (state) TACIT_RETURN_IF_ERROR(seat->learner->LoadMechanismState(*state));
+    const store::LearnerState state = store_.State(seat->learner->options().index);
+    if (state.mechanism_state)
+      TACIT_RETURN_IF_ERROR(seat->learner->LoadMechanismState(*state.mechanism_state));
+    TACIT_ASSIGN(seat->position, DecodePosition(state.position));
   }
   last_commit_ = clock_.Now();
   while (!stopping_ && !AllExhausted()) {
@@ -234,14 +237,39 @@ Status Trainer::CommitPending() {
     seat->learner->Rekey();
   }
   if (request.learners.empty()) return {};
-  return store_.Commit(std::move(request), [this](Status status) {
+  return store_.Commit(std::move(request), [this, reached = Reached()](Status status) {
     if (!status) {
       spdlog::error("commit failed: {}", status.error().message);
       stopping_ = true;
       return;
     }
     Published();
+    if (!options_.advise || reached.empty()) return;
+    const auto snapshot = store_.Latest();
+    options_.advise(reached, {.lineage = snapshot->lineage(),
+                              .sequence = snapshot->version().value,
+                              .head = ToHex(snapshot->head())});
   });
+}
+
+// One whose budget is spent stays where it is; the others would for ever seem to be there too.
+std::vector<stream::PartitionOffset> Trainer::Reached() const {
+  std::map<int32_t, uint64_t> least;
+  const bool all = AllExhausted();
+  bool first = true;
+  for (const auto& seat : seats_) {
+    if (!all && seat->spent != Spent::kNone) continue;
+    std::map<int32_t, uint64_t> here;
+    for (const OffsetRange& next : seat->position.next) here[next.partition] = next.begin;
+    // A partition that one of them has not begun is one that they are not past.
+    if (first) least = here;
+    std::erase_if(least, [&](const auto& entry) { return !here.contains(entry.first); });
+    for (auto& [partition, offset] : least) offset = std::min(offset, here[partition]);
+    first = false;
+  }
+  std::vector<stream::PartitionOffset> reached;
+  for (const auto& [partition, offset] : least) reached.push_back({partition, offset});
+  return reached;
 }
 
 Spent Trainer::spent(LearnerIndex learner) const { return seats_[learner.value]->spent; }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ struct TrainerOptions {
   std::string topic;                                 // of the source, for the ledger
   std::chrono::milliseconds commit_interval{1000};
   bool idle_priority = true;  // the training thread runs under SCHED_IDLE
+  // Told after each commit, on the commit thread, how far every learner that still learns has got,
+  // and by which store; may be empty.
+  std::function<void(std::span<const stream::PartitionOffset>, const stream::StoreMark&)> advise;
 };
 
 // Why training ended.
@@ -81,6 +85,8 @@ class Trainer {
   void Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report, double seconds);
   Status CommitPending();
   void Published();
+  // What all learners that still learn are past, once what is pending is committed.
+  std::vector<stream::PartitionOffset> Reached() const;
   bool AllExhausted() const;
 
   TrainerOptions options_;

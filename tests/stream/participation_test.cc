@@ -219,13 +219,115 @@ TEST(OnceTest, PartitionsAreCutEachByItsOwn) {
   EXPECT_THAT(seen[5].second, ElementsAre(OffsetRange{4, 12, 12}, OffsetRange{2, 12, 12}));
 }
 
-TEST(OnceDeathTest, AGapInTheOffsetsIsAProgrammersError) {
+TEST(OnceDeathTest, RecordsThatComeAgainAreAProgrammersError) {
   Stream stream;
   stream.end = 10;
-  const auto once = MakeOnceParticipation({5, StartAt(0, 0)});
+  const auto once = MakeOnceParticipation({5, StartAt(3, 0)});
   const auto ignore = [](StepBatch&&) { return true; };
-  EXPECT_DEATH(once->Feed(stream.Frame(2, 4, false), stream.Examples(2, 4), ignore),
-               "missing or repeated");
+  EXPECT_DEATH(once->Feed(stream.Frame(2, 4, false), stream.Examples(2, 4), ignore), "repeated");
+}
+
+// Marks of transactions and compaction leave offsets without records: steps are the same as if
+// these had been there and could not be decoded.
+TEST(OnceTest, HolesInTheOffsetsDoNotMoveSteps) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 200; ++round) {
+    Stream stream;
+    stream.end = 300;
+    const uint64_t per_step = 1 + random() % 40;
+    std::vector<Step> steps;
+    const auto once = MakeOnceParticipation({per_step, StartAt(0, 0)});
+    for (uint64_t at = 0; at < stream.end;) {
+      const uint64_t to = std::min(stream.end, at + 1 + random() % 30);
+      const bool hole = random() % 3 == 0 && to < stream.end;
+      if (hole) {
+        for (uint64_t o = at; o < to; ++o) stream.dead.insert(o);
+      } else {
+        ASSERT_TRUE(once->Feed(stream.Frame(at, to, false), stream.Examples(at, to), Into(&steps)));
+      }
+      at = to;
+    }
+    ASSERT_TRUE(once->Finish(Into(&steps)));
+    ASSERT_EQ(steps, NaiveSteps(stream, per_step, 0)) << "round " << round;
+  }
+}
+
+event::RawRecords MarkAt(int32_t partition, uint64_t offset, event::PublicMark::Kind kind) {
+  event::RawRecords frame;
+  frame.partition = partition;
+  frame.first_offset = offset;
+  frame.marks.push_back({kind, offset, ""});
+  return frame;
+}
+
+TEST(OnceTest, AFullStepWaitsForNothingWhereNoMarkCanCome) {
+  Stream stream;
+  stream.end = 20;
+  for (const bool at_once : {false, true}) {
+    std::vector<Step> steps;
+    const auto once =
+        MakeOnceParticipation({.offsets_per_step = 5, .start = StartAt(0, 0), .full_at_once = at_once});
+    ASSERT_TRUE(once->Feed(stream.Frame(0, 10, false), stream.Examples(0, 10), Into(&steps)));
+    EXPECT_EQ(steps.size(), at_once ? 2u : 1u);
+  }
+}
+
+TEST(OnceTest, ATickClosesAStepWhateverFilesItIsMadeOf) {
+  Stream stream;
+  stream.end = 20;
+  std::vector<Step> steps;
+  const auto once =
+      MakeOnceParticipation({.offsets_per_step = 100, .start = StartAt(0, 0), .files_per_step = 3});
+  const auto tick = [&](uint64_t at) {
+    return once->Feed(MarkAt(0, at, event::PublicMark::Kind::kClockTick), stream.Examples(0, 0),
+                      Into(&steps));
+  };
+  ASSERT_TRUE(tick(0));
+  ASSERT_TRUE(once->Feed(stream.Frame(0, 7, false), stream.Examples(0, 7), Into(&steps)));
+  ASSERT_TRUE(tick(7));
+  ASSERT_TRUE(tick(7));
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].range, (OffsetRange{0, 0, 7}));
+}
+
+TEST(OnceTest, WhatIsLostIsInTheStepItCutsShort) {
+  Stream stream;
+  stream.end = 1000;
+  std::vector<Step> steps;
+  const auto once = MakeOnceParticipation({10, StartAt(0, 0)});
+  ASSERT_TRUE(once->Feed(stream.Frame(0, 14, false), stream.Examples(0, 14), Into(&steps)));
+  ASSERT_TRUE(once->Feed(MarkAt(0, 990, event::PublicMark::Kind::kLost), stream.Examples(0, 0),
+                         Into(&steps)));
+  ASSERT_TRUE(once->Feed(stream.Frame(990, 1000, false), stream.Examples(990, 1000), Into(&steps)));
+  ASSERT_TRUE(once->Finish(Into(&steps)));
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[1].range, (OffsetRange{0, 10, 990}));
+  EXPECT_THAT(steps[1].offsets, ElementsAre(10, 11, 12, 13));
+  EXPECT_EQ(steps[2].range, (OffsetRange{0, 990, 1000}));
+}
+
+// Records of all partitions come as they come; an idle one holds nobody up.
+TEST(OnceTest, AnIdlePartitionHoldsNoOtherBack) {
+  Stream stream;
+  stream.end = 1000;
+  const auto once = MakeOnceParticipation({.offsets_per_step = 10, .start = {}, .full_at_once = true});
+  uint64_t steps = 0;
+  const auto emit = [&](StepBatch&& step) {
+    EXPECT_EQ(step.ranges[0].partition, 1);
+    EXPECT_EQ(step.after.next[0], (OffsetRange{0, 0, 0})) << "where the idle one began";
+    ++steps;
+    return true;
+  };
+  event::RawRecords frame = stream.Frame(0, 3, false);
+  ASSERT_TRUE(once->Feed(frame, stream.Examples(0, 3), emit));
+  for (uint64_t at = 0; at < 1000; at += 50) {
+    frame = stream.Frame(at, at + 50, false);
+    frame.partition = 1;
+    ASSERT_TRUE(once->Feed(frame, stream.Examples(at, at + 50), emit));
+  }
+  EXPECT_EQ(steps, 100u);
 }
 
 }  // namespace

@@ -246,6 +246,130 @@ TEST(PoissonParticipation, GoesOnInAPeriodOfSeveralFiles) {
   }
 }
 
+// A frame of one partition, every record good.
+struct Piece {
+  event::RawRecords frame;
+  event::Batch batch;
+};
+Piece MakePiece(int32_t partition, uint64_t first, uint64_t n) {
+  Piece piece;
+  MakeFrame(first, n, &piece.frame, &piece.batch);
+  piece.frame.partition = piece.batch.partition = partition;
+  return piece;
+}
+Piece MakeMark(int32_t partition, uint64_t at, PublicMark::Kind kind) {
+  Piece piece = MakePiece(partition, at, 0);
+  piece.frame.marks.push_back({kind, at, ""});
+  return piece;
+}
+
+OffsetRange NextOf(const Position& position, int32_t partition) {
+  for (const OffsetRange& next : position.next)
+    if (next.partition == partition) return next;
+  return {partition, 999, 999};
+}
+
+PoissonOptions TwoPartitions(Position start = {}) {
+  return {.offsets_per_period = 100,
+          .steps_per_period = 4,
+          .sampling_rate = 0.5,
+          .start = std::move(start),
+          .full_at_once = true};
+}
+
+// Stopped in the third step of a period, and read again with the other partition in front: its last
+// two steps come first, on the same offsets, before anything of the other one.
+TEST(PoissonParticipation, APeriodUnderWayIsFinishedBeforeAnotherPartitions) {
+  std::vector<StepBatch> steps;
+  const auto emit = [&](StepBatch&& step) {
+    if (step.preview) return true;
+    steps.push_back(std::move(step));
+    return steps.size() < 2;
+  };
+  const auto before = MakePoissonParticipation(TwoPartitions(), std::make_unique<SeededCoins>(1));
+  const Piece other = MakePiece(1, 0, 30), first = MakePiece(0, 0, 100);
+  ASSERT_TRUE(before->Feed(other.frame, other.batch, emit));
+  ASSERT_FALSE(before->Feed(first.frame, first.batch, emit));
+  const Position start = steps.back().after;
+  EXPECT_EQ(start.period_step, 2u);
+  EXPECT_EQ(NextOf(start, 0), (OffsetRange{0, 0, 100}));
+  EXPECT_EQ(NextOf(start, 1), (OffsetRange{1, 0, 0}));
+
+  steps.clear();
+  const auto all = [&](StepBatch&& step) {
+    // The other partition is not past a period until its steps are taken.
+    if (!step.preview) {
+      const bool done = steps.size() >= 5;
+      EXPECT_EQ(NextOf(step.after, 1).begin, done ? 100u : 0u) << steps.size();
+      steps.push_back(std::move(step));
+    }
+    return true;
+  };
+  const auto after = MakePoissonParticipation(TwoPartitions(start), std::make_unique<SeededCoins>(2));
+  const Piece closed = MakePiece(1, 0, 100);
+  ASSERT_TRUE(after->Feed(closed.frame, closed.batch, all));
+  EXPECT_TRUE(steps.empty()) << "another period while one is under way";
+  ASSERT_TRUE(after->Feed(first.frame, first.batch, all));
+  ASSERT_EQ(steps.size(), 6u);
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(steps[i].ranges, (std::vector<OffsetRange>{{i < 2 ? 0 : 1, 0, 100}}));
+    EXPECT_EQ(steps[i].opens_period, i == 2);
+    EXPECT_EQ(steps[i].after.step, 3 + i);
+  }
+  EXPECT_EQ(NextOf(steps.back().after, 0), (OffsetRange{0, 100, 100}));
+}
+
+// The clock does not strike at the same offset twice.
+TEST(PoissonParticipation, APeriodThatATickClosedEndsWhereItEndedWhenReadAgain) {
+  std::vector<StepBatch> steps;
+  const auto emit = [&](StepBatch&& step) {
+    if (!step.preview) steps.push_back(std::move(step));
+    return steps.size() != 1;
+  };
+  const auto before = MakePoissonParticipation(TwoPartitions(), std::make_unique<SeededCoins>(1));
+  const Piece some = MakePiece(0, 0, 60), tick = MakeMark(0, 60, PublicMark::Kind::kClockTick);
+  ASSERT_TRUE(before->Feed(some.frame, some.batch, emit));
+  ASSERT_FALSE(before->Feed(tick.frame, tick.batch, emit));
+  const auto after =
+      MakePoissonParticipation(TwoPartitions(steps[0].after), std::make_unique<SeededCoins>(2));
+  const Piece more = MakePiece(0, 0, 90);
+  ASSERT_TRUE(after->Feed(more.frame, more.batch, emit));
+  ASSERT_EQ(steps.size(), 4u);
+  for (const StepBatch& step : steps)
+    EXPECT_EQ(step.ranges, (std::vector<OffsetRange>{{0, 0, 60}}));
+  EXPECT_EQ(NextOf(steps.back().after, 0).begin, 60u);
+}
+
+// Retention took the beginning of a period of which two steps were taken: it is closed, the rest of
+// it is not learnt from, and what is lost behind it is told with the next one.
+TEST(PoissonParticipation, APeriodThatIsLostIsClosed) {
+  const Position start{.period_start = {{0, 0, 0}},
+                       .next = {{0, 0, 100}},
+                       .step = 2,
+                       .period_step = 2};
+  for (const auto& [low, told] : std::vector<std::pair<uint64_t, std::vector<OffsetRange>>>{
+           {40, {{0, 100, 200}}}, {130, {{0, 100, 130}, {0, 130, 230}}}}) {
+    std::vector<StepBatch> steps;
+    const auto emit = [&](StepBatch&& step) {
+      for (const uint64_t offset : step.examples.offset) EXPECT_GE(offset, std::max(low, 100ul));
+      if (!step.preview) steps.push_back(std::move(step));
+      return true;
+    };
+    const auto after =
+        MakePoissonParticipation(TwoPartitions(start), std::make_unique<SeededCoins>(2));
+    const Piece loss = MakeMark(0, low, PublicMark::Kind::kLost);
+    ASSERT_TRUE(after->Feed(loss.frame, loss.batch, emit));
+    EXPECT_TRUE(steps.empty());
+    const Piece rest = MakePiece(0, low, 250 - low);
+    ASSERT_TRUE(after->Feed(rest.frame, rest.batch, emit));
+    ASSERT_EQ(steps.size(), 4u);
+    EXPECT_EQ(steps[0].ranges, told);
+    EXPECT_TRUE(steps[0].opens_period);
+    EXPECT_EQ(steps[0].after.period, 1u);
+    EXPECT_EQ(steps[0].after.step, 3u);
+  }
+}
+
 // A machine that is cloned within a period must not draw the batches its original draws.
 TEST(PoissonParticipation, EveryStepDrawsItsCoinsFromAKeyOfItsOwn) {
   auto coins = std::make_unique<SeededCoins>(1);

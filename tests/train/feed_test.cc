@@ -39,12 +39,12 @@ class ListSource final : public stream::Source {
   }
   Status Seek(std::span<const stream::PartitionOffset> positions) override {
     ++seeks;
-    next_ = positions.empty() ? 0 : positions[0].offset;
+    next_ = positions.empty() || positions[0].from_beginning ? 0 : positions[0].offset;
     return {};
   }
   void Pause(std::span<const int32_t>) override {}
   void Resume(std::span<const int32_t>) override {}
-  void Advise(std::span<const stream::PartitionOffset>, const std::string&) override {}
+  void Advise(std::span<const stream::PartitionOffset>, const stream::StoreMark&) override {}
   uint64_t RecordsAfter(std::span<const stream::PartitionOffset>) const override { return 0; }
   std::string Identity() const override { return "read to " + std::to_string(next_); }
   Status VerifyIdentity(const std::string&) override { return {}; }

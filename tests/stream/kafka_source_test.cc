@@ -1,0 +1,407 @@
+#include "stream/kafka_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include "mock_kafka.h"
+
+namespace tacit::stream {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Steady = std::chrono::steady_clock;
+
+constexpr auto kPatience = 30s;  // a limit, not an expectation
+
+// Everything that came of a topic.
+struct Heard {
+  std::map<int32_t, std::vector<std::string>> values;  // faults as "!REASON"
+  std::map<int32_t, uint64_t> next;
+  std::vector<std::pair<int32_t, event::PublicMark>> marks;
+  size_t records = 0;
+
+  void Add(const event::RawRecords& frame) {
+    const auto known = next.find(frame.partition);
+    if (known != next.end()) {
+      EXPECT_GE(frame.first_offset, known->second) << "a record again";
+    }
+    next[frame.partition] = frame.end_offset();
+    for (size_t i = 0; i < frame.size(); ++i)
+      values[frame.partition].emplace_back(frame[i]);
+    for (const auto& fault : frame.faults)
+      values[frame.partition][values[frame.partition].size() - frame.size() + fault.index] =
+          "!" + fault.reason;
+    for (const auto& mark : frame.marks) marks.emplace_back(frame.partition, mark);
+    records += frame.size();
+    EXPECT_EQ(frame.timestamp_ms.size(), frame.size());
+  }
+};
+
+class KafkaSourceTest : public testing::Test {
+ protected:
+  KafkaSourceOptions Options() {
+    KafkaSourceOptions options;
+    options.properties.values = {{"bootstrap.servers", kafka_.bootstrap()}, {"group.id", "tacit"}};
+    options.topic = "t";
+    options.refresh = 100ms;
+    options.advise = 0ms;
+    return options;
+  }
+  std::unique_ptr<Source> Open(KafkaSourceOptions options,
+                               std::unique_ptr<event::Envelope> envelope = nullptr) {
+    auto source = OpenKafkaSource(std::move(options), std::move(envelope));
+    EXPECT_TRUE(source) << source.error().message;
+    return source ? std::move(*source) : nullptr;
+  }
+  std::unique_ptr<Source> Open() { return Open(Options()); }
+
+  // Polls until it is done.
+  static Status PollUntil(Source& source, Heard* heard, const std::function<bool()>& done) {
+    const auto deadline = Steady::now() + kPatience;
+    while (!done()) {
+      if (Steady::now() > deadline) return Fail(ErrorCode::kInternal, "it took too long");
+      event::RawRecords frame;
+      TACIT_ASSIGN(const PollOutcome outcome, source.Poll(20ms, &frame));
+      if (outcome == PollOutcome::kRecords) heard->Add(frame);
+    }
+    return {};
+  }
+  static void PollRecords(Source& source, Heard* heard, size_t records) {
+    const Status status = PollUntil(source, heard, [&] { return heard->records >= records; });
+    ASSERT_TRUE(status) << status.error().message;
+    EXPECT_EQ(heard->records, records);
+  }
+  static std::string SeekRefusal(Source& source, std::vector<PartitionOffset> positions) {
+    const Status status = source.Seek(positions);
+    if (status) return "";
+    EXPECT_EQ(status.error().code, ErrorCode::kRefused);
+    return status.error().message;
+  }
+
+  MockKafka kafka_;
+};
+
+TEST_F(KafkaSourceTest, EveryPartitionComesInOrderFromItsBeginning) {
+  kafka_.Create("t", 3);
+  for (int32_t p = 0; p < 3; ++p) kafka_.WriteNumbers("t", p, p * 1000, 300);
+  const auto source = Open();
+  ASSERT_TRUE(source->Seek({}));
+  EXPECT_THAT(source->partitions(), ElementsAre(0, 1, 2));
+  EXPECT_TRUE(source->health().connected);
+  Heard heard;
+  PollRecords(*source, &heard, 900);
+  for (int32_t p = 0; p < 3; ++p)
+    for (size_t i = 0; i < 300; ++i)
+      ASSERT_EQ(heard.values[p][i], std::to_string(p * 1000 + static_cast<int>(i)));
+}
+
+TEST_F(KafkaSourceTest, ReadingGoesOnFromPositions) {
+  kafka_.Create("t", 2);
+  for (int32_t p = 0; p < 2; ++p) kafka_.WriteNumbers("t", p, 0, 100);
+  const auto source = Open();
+  ASSERT_TRUE(source->Seek(std::vector<PartitionOffset>{{0, 40}, {1, 100}}));
+  Heard heard;
+  PollRecords(*source, &heard, 60);
+  EXPECT_EQ(heard.values[0].front(), "40");
+  EXPECT_THAT(heard.values[1], IsEmpty());
+  // And again, back and forth, through the same source.
+  ASSERT_TRUE(source->Seek(std::vector<PartitionOffset>{{0, 99}, {1, 0, true}}));
+  Heard again;
+  PollRecords(*source, &again, 101);
+  EXPECT_THAT(again.values[0], ElementsAre("99"));
+  EXPECT_EQ(again.values[1].front(), "0");
+}
+
+TEST_F(KafkaSourceTest, WhatCannotBeLearntFromIsAFaultAtItsOffset) {
+  kafka_.Create("t", 1);
+  kafka_.Write("t", 0, "a");
+  kafka_.Write("t", 0, std::nullopt);
+  kafka_.Write("t", 0, std::string(101, 'x'));
+  kafka_.Write("t", 0, "");
+  kafka_.Write("t", 0, std::string(100, 'y'));
+  kafka_.Flush();
+  auto options = Options();
+  options.max_record_bytes = 100;
+  const auto source = Open(options);
+  ASSERT_TRUE(source->Seek({}));
+  Heard heard;
+  PollRecords(*source, &heard, 5);
+  EXPECT_THAT(heard.values[0],
+              ElementsAre("a", "!null value", HasSubstr("!a value of 101 bytes, more than"), "",
+                          std::string(100, 'y')));
+}
+
+TEST_F(KafkaSourceTest, APausedPartitionWaitsAndLosesNothing) {
+  kafka_.Create("t", 2);
+  kafka_.WriteNumbers("t", 0, 0, 50);
+  const auto source = Open();
+  ASSERT_TRUE(source->Seek({}));
+  Heard heard;
+  PollRecords(*source, &heard, 50);
+  const std::vector<int32_t> first{0};
+  source->Pause(first);
+  kafka_.WriteNumbers("t", 0, 50, 50);
+  kafka_.WriteNumbers("t", 1, 0, 70);
+  PollRecords(*source, &heard, 120);
+  EXPECT_EQ(heard.next[0], 50u);
+  source->Resume(first);
+  PollRecords(*source, &heard, 170);
+  EXPECT_EQ(heard.next[0], 100u);
+}
+
+// As a feed does whose queue is full.
+TEST_F(KafkaSourceTest, AllPausedIsBackpressure) {
+  kafka_.Create("t", 2);
+  const auto source = Open();
+  ASSERT_TRUE(source->Seek({}));
+  Heard heard;
+  for (int round = 0; round < 5; ++round) {
+    for (int32_t p = 0; p < 2; ++p) kafka_.WriteNumbers("t", p, round * 100, 100);
+    event::RawRecords frame;
+    const auto deadline = Steady::now() + kPatience;
+    while (frame.size() == 0 && Steady::now() < deadline) ASSERT_TRUE(source->Poll(20ms, &frame));
+    heard.Add(frame);
+    source->Pause(source->partitions());
+    for (int i = 0; i < 3; ++i) {
+      const auto outcome = source->Poll(1ms, &frame);
+      ASSERT_TRUE(outcome);
+      EXPECT_EQ(*outcome, PollOutcome::kNothing);
+    }
+    source->Resume(source->partitions());
+  }
+  PollRecords(*source, &heard, 1000);
+  for (int32_t p = 0; p < 2; ++p)
+    for (size_t i = 0; i < 500; ++i) ASSERT_EQ(heard.values[p][i], std::to_string(i));
+}
+
+TEST_F(KafkaSourceTest, BrokersThatGoAndComeBackAreNoFailure) {
+  kafka_.Create("t", 1);
+  kafka_.WriteNumbers("t", 0, 0, 30);
+  metrics::Registry registry;
+  auto options = Options();
+  options.metrics = &registry;
+  const auto source = Open(options);
+  ASSERT_TRUE(source->Seek({}));
+  Heard heard;
+  PollRecords(*source, &heard, 30);
+  EXPECT_THAT(registry.Scrape(metrics::Audience::kPublic), HasSubstr("tacit_source_connected 1"));
+  for (int round = 0; round < 2; ++round) {
+    kafka_.SetDown(true);
+    const Status gone = PollUntil(*source, &heard, [&] { return !source->health().connected; });
+    ASSERT_TRUE(gone) << gone.error().message;
+    EXPECT_THAT(registry.Scrape(metrics::Audience::kPublic),
+                HasSubstr("tacit_source_connected 0"));
+    EXPECT_NE(source->health().alert, "");
+    kafka_.SetDown(false);
+    const Status back = PollUntil(*source, &heard, [&] { return source->health().connected; });
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(source->health().alert, "");
+    kafka_.WriteNumbers("t", 0, 30 + round * 10, 10);
+    PollRecords(*source, &heard, 40 + static_cast<size_t>(round) * 10);
+  }
+  for (size_t i = 0; i < 50; ++i) ASSERT_EQ(heard.values[0][i], std::to_string(i));
+}
+
+TEST_F(KafkaSourceTest, ASourceOutOfReachAtTheStartIsReadWhenItComes) {
+  kafka_.Create("t", 1);
+  kafka_.WriteNumbers("t", 0, 0, 10);
+  kafka_.SetDown(true);
+  auto options = Options();
+  options.open_timeout = 0ms;
+  const auto source = Open(options);
+  ASSERT_TRUE(source->Seek(std::vector<PartitionOffset>{{0, 4}}));
+  EXPECT_FALSE(source->health().connected);
+  EXPECT_NE(source->health().alert, "");
+  kafka_.SetDown(false);
+  Heard heard;
+  PollRecords(*source, &heard, 6);
+  EXPECT_EQ(heard.values[0].front(), "4");
+}
+
+TEST_F(KafkaSourceTest, WhatIsThereIsTheEndWhereOneIsAskedFor) {
+  kafka_.Create("t", 3);
+  kafka_.WriteNumbers("t", 1, 0, 20);
+  auto options = Options();
+  options.until_end = true;
+  const auto source = Open(options);
+  ASSERT_TRUE(source->Seek({}));
+  Heard heard;
+  PollOutcome outcome = PollOutcome::kNothing;
+  const auto deadline = Steady::now() + kPatience;
+  while (outcome != PollOutcome::kEnd && Steady::now() < deadline) {
+    event::RawRecords frame;
+    const auto polled = source->Poll(20ms, &frame);
+    ASSERT_TRUE(polled);
+    if (outcome = *polled; outcome == PollOutcome::kRecords) heard.Add(frame);
+  }
+  EXPECT_EQ(outcome, PollOutcome::kEnd);
+  EXPECT_EQ(heard.records, 20u);
+}
+
+TEST_F(KafkaSourceTest, TheClockMarksPartitionsWhereSomethingCame) {
+  kafka_.Create("t", 2);
+  kafka_.WriteNumbers("t", 0, 0, 5);
+  auto options = Options();
+  options.tick = 50ms;
+  const auto source = Open(options);
+  ASSERT_TRUE(source->Seek({}));
+  Heard heard;
+  ASSERT_TRUE(PollUntil(*source, &heard, [&] { return !heard.marks.empty(); }));
+  ASSERT_EQ(heard.marks.size(), 1u);
+  EXPECT_EQ(heard.marks[0].first, 0);
+  EXPECT_EQ(heard.marks[0].second.kind, event::PublicMark::Kind::kClockTick);
+  EXPECT_EQ(heard.marks[0].second.offset, 5u);
+  // An idle stream is not marked again; one that goes on is.
+  event::RawRecords frame;
+  for (int i = 0; i < 10; ++i) {
+    const auto outcome = source->Poll(20ms, &frame);
+    ASSERT_TRUE(outcome);
+    EXPECT_EQ(*outcome, PollOutcome::kNothing);
+  }
+  kafka_.WriteNumbers("t", 0, 5, 5);
+  ASSERT_TRUE(PollUntil(*source, &heard, [&] { return heard.marks.size() == 2; }));
+  EXPECT_LE(heard.marks[1].second.offset, 10u);
+}
+
+TEST_F(KafkaSourceTest, WhatIsCommittedIsInTheGroupForOthersToSee) {
+  kafka_.Create("t", 2);
+  kafka_.WriteNumbers("t", 0, 0, 10);
+  kafka_.WriteNumbers("t", 1, 0, 10);
+  const StoreMark own{"aa", 3, "ff"};
+  {
+    const auto source = Open();
+    source->Claim(own);
+    ASSERT_TRUE(source->Seek({}));
+    source->Advise(std::vector<PartitionOffset>{{0, 7}, {1, 9}}, own);
+  }  // at the latest now
+  const auto refusal = [&](const StoreMark& store) {
+    const auto source = Open();
+    source->Claim(store);
+    return SeekRefusal(*source, {{0, 7}, {1, 9}});
+  };
+  EXPECT_EQ(refusal(own), "");
+  EXPECT_EQ(refusal({"aa", 4, "ee"}), "") << "a store that is further";
+  EXPECT_THAT(refusal({"bb", 9, "ff"}),
+              AllOf(HasSubstr("topic 't' partition 0"), HasSubstr("lineage aa"),
+                    HasSubstr("up to offset 7"), HasSubstr("lineage bb"), HasSubstr("group 'tacit'"),
+                    HasSubstr("kafka.group.id")));
+  EXPECT_THAT(refusal({"aa", 2, "dd"}),
+              AllOf(HasSubstr("commit 3"), HasSubstr("is at commit 2"), HasSubstr("older copy")));
+  EXPECT_THAT(refusal({"aa", 3, "dd"}), HasSubstr("went another way"));
+}
+
+TEST_F(KafkaSourceTest, CommitsGoOutWhileReading) {
+  kafka_.Create("t", 1);
+  kafka_.WriteNumbers("t", 0, 0, 10);
+  metrics::Registry registry;
+  auto options = Options();
+  options.metrics = &registry;
+  const auto source = Open(options);
+  source->Claim({"aa", 0, ""});
+  ASSERT_TRUE(source->Seek({}));
+  Heard heard;
+  PollRecords(*source, &heard, 10);
+  source->Advise(std::vector<PartitionOffset>{{0, 6}}, {"aa", 1, "ff"});
+  ASSERT_TRUE(PollUntil(*source, &heard, [&] {
+    const std::string scraped = registry.Scrape(metrics::Audience::kOperator);
+    return scraped.find("position=\"group\"} 4") != std::string::npos &&
+           scraped.find("position=\"store\"} 4") != std::string::npos &&
+           scraped.find("position=\"read\"} 0") != std::string::npos;
+  })) << registry.Scrape(metrics::Audience::kOperator);
+  EXPECT_THAT(registry.Scrape(metrics::Audience::kPublic),
+              testing::Not(HasSubstr("tacit_source_lag")));
+}
+
+TEST_F(KafkaSourceTest, ATopicThatShrankIsRefused) {
+  kafka_.Create("t", 2);
+  kafka_.WriteNumbers("t", 0, 0, 10);
+  const auto source = Open();
+  EXPECT_THAT(SeekRefusal(*source, {{0, 11}}),
+              AllOf(HasSubstr("topic 't' partition 0: ends at offset 10"),
+                    HasSubstr("up to offset 11")));
+  EXPECT_THAT(SeekRefusal(*source, {{2, 1}}),
+              HasSubstr("topic 't' partition 2: is not there"));
+}
+
+// The offsets fit; the record does not.
+TEST_F(KafkaSourceTest, ATopicMadeAnewIsRefused) {
+  kafka_.Create("t", 2);
+  kafka_.WriteNumbers("t", 0, 0, 10);
+  kafka_.WriteNumbers("t", 1, 0, 3);
+  std::string identity;
+  {
+    const auto source = Open();
+    ASSERT_TRUE(source->VerifyIdentity(""));
+    ASSERT_TRUE(source->Seek({}));
+    Heard heard;
+    PollRecords(*source, &heard, 13);
+    identity = source->Identity();
+  }
+  const std::vector<PartitionOffset> positions{{0, 8}, {1, 3}};
+  {
+    const auto same = Open();
+    ASSERT_TRUE(same->VerifyIdentity(identity));
+    EXPECT_EQ(SeekRefusal(*same, positions), "");
+  }
+  MockKafka other;
+  other.Create("t", 2);
+  other.WriteNumbers("t", 0, 500, 20);
+  other.WriteNumbers("t", 1, 500, 20);
+  auto options = Options();
+  options.properties.values[0].second = other.bootstrap();
+  const auto anew = Open(options);
+  ASSERT_TRUE(anew->VerifyIdentity(identity));
+  EXPECT_THAT(SeekRefusal(*anew, positions),
+              AllOf(HasSubstr("topic 't' partition 0: the record at offset 9 is not the one"),
+                    HasSubstr("made anew")));
+}
+
+TEST_F(KafkaSourceTest, AnotherTopicOrSourceIsRefused) {
+  kafka_.Create("t", 1);
+  const auto source = Open();
+  const std::string identity = source->Identity();
+  auto options = Options();
+  options.topic = "views";
+  const auto other = Open(options);
+  const Status status = other->VerifyIdentity(identity);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kRefused);
+  EXPECT_THAT(status.error().message, AllOf(HasSubstr("'t'"), HasSubstr("'views'")));
+  EXPECT_EQ(source->VerifyIdentity(std::string(40, '\1')).error().code, ErrorCode::kRefused);
+}
+
+TEST_F(KafkaSourceTest, ATopicThatIsNotThereIsNamed) {
+  kafka_.Create("t", 1);
+  rd_kafka_mock_topic_set_error(kafka_.cluster(), "t", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+  const auto source = Open();
+  const Status status = source->Seek({});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(status.error().message, HasSubstr("topic 't': "));
+}
+
+TEST_F(KafkaSourceTest, SettingsAreCheckedBeforeAnyBrokerIsAsked) {
+  auto options = Options();
+  options.properties.values = {{"bootstrap.servers", "localhost:1"}};
+  const auto without_group = OpenKafkaSource(options, nullptr);
+  ASSERT_FALSE(without_group);
+  EXPECT_EQ(without_group.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(without_group.error().message, HasSubstr("kafka.group.id: required"));
+  options = Options();
+  options.properties.values.push_back({"enable.auto.commit", "true"});
+  const auto commits = OpenKafkaSource(options, nullptr);
+  ASSERT_FALSE(commits);
+  EXPECT_THAT(commits.error().message, HasSubstr("kafka.enable.auto.commit"));
+}
+
+}  // namespace
+}  // namespace tacit::stream
