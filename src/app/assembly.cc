@@ -109,6 +109,12 @@ Result<std::unique_ptr<stream::Source>> OpenSource(const config::Source& source)
                                         .rows_per_day = source.generator.rows_per_day,
                                         .seed = source.generator.seed});
   }
+  if (source.kind == config::Source::Kind::kKafka)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("source.kind: kafka: topic '{}' is read by tacitd alone; this reads log "
+                    "files",
+                    source.topic));
   stream::LogSourceOptions options;
   options.files = source.files;
   options.max_record_bytes = source.max_record_bytes;

@@ -53,6 +53,7 @@ struct RefusedLearner {
 // failure.
 Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* refused = nullptr);
 
+// Log files and the generator; a topic is opened with more than a Source (app/kafka.h).
 Result<std::unique_ptr<stream::Source>> OpenSource(const config::Source& source);
 
 store::StoreOptions MakeStoreOptions(const Assembly& assembly);

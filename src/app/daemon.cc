@@ -8,6 +8,7 @@
 
 #include "app/budget_check.h"
 #include "app/formats.h"
+#include "app/kafka.h"
 #include "app/mechanism_factory.h"
 #include "app/service.h"
 #include "app/terminal.h"
@@ -28,6 +29,13 @@ namespace {
 using std::chrono::milliseconds;
 constexpr milliseconds kTick(100);
 constexpr milliseconds kDrain(2000);
+constexpr milliseconds kStandby(250);
+
+stream::StoreMark MarkOf(const store::Snapshot& snapshot) {
+  return {.lineage = snapshot.lineage(),
+          .sequence = snapshot.version().value,
+          .head = ToHex(snapshot.head())};
+}
 
 // Starts the server, or nothing when the configuration names no address.
 Result<std::unique_ptr<serve::Server>> StartServer(const config::Serve& config,
@@ -61,11 +69,11 @@ class Daemon {
       : assembly_(assembly), options_(options), progress_(assembly.learners.size()) {}
 
   Result<int> Run() {
-    TACIT_ASSIGN(source_, OpenSource(assembly_.config.source));
-    store::StoreOptions store_options = MakeStoreOptions(assembly_);
-    store_options.accept_missing_witness = options_.accept_missing_witness;
-    TACIT_ASSIGN(store_, store::EmbeddingStore::Open(std::move(store_options)));
+    TACIT_RETURN_IF_ERROR(OpenSourceOfRecords());
+    TACIT_ASSIGN(store_, OpenStore());
+    if (store_ == nullptr) return int{kExitDone};
     TACIT_RETURN_IF_ERROR(source_->VerifyIdentity(store_->source_identity()));
+    source_->Claim(MarkOf(*store_->Latest()));
     TACIT_RETURN_IF_ERROR(CheckBudgets(store_->Latest()->version().value == 0));
     if (assembly_.config.store.witness == "none") WarnOfNoWitness(assembly_.config.store.path);
     TACIT_RETURN_IF_ERROR(OpenDeadLetters());
@@ -80,6 +88,36 @@ class Daemon {
   }
 
  private:
+  bool from_kafka() const { return assembly_.config.source.kind == config::Source::Kind::kKafka; }
+
+  Status OpenSourceOfRecords() {
+    if (from_kafka()) {
+      TACIT_ASSIGN(source_, OpenKafka(assembly_.config, options_.until_end, clock_, registry_));
+    } else {
+      TACIT_ASSIGN(source_, OpenSource(assembly_.config.source));
+    }
+    return {};
+  }
+
+  // Null: asked to stop while another daemon had the store.
+  Result<std::unique_ptr<store::EmbeddingStore>> OpenStore() {
+    for (bool told = false;;) {
+      store::StoreOptions options = MakeStoreOptions(assembly_);
+      options.accept_missing_witness = options_.accept_missing_witness;
+      auto store = store::EmbeddingStore::Open(std::move(options));
+      const bool held = !store && store.error().code == ErrorCode::kUnavailable;
+      if (!held || !options_.standby) {
+        if (store && told) spdlog::info("the store is free: taking over");
+        return store;
+      }
+      if (!std::exchange(told, true)) {
+        spdlog::info("standing by: {}", store.error().message);
+        NotifyReady("standing by");
+      }
+      if (signals_.WaitFor(kStandby)) return std::unique_ptr<store::EmbeddingStore>();
+    }
+  }
+
   // A budget that not one step fits in is a mistake, unless the store shows that it once was
   // larger.
   Status CheckBudgets(bool is_new) {
@@ -125,17 +163,21 @@ class Daemon {
       TACIT_ASSIGN(stream::Position position, train::DecodePosition(state.position));
       TACIT_ASSIGN(auto mechanism, MakeMechanism(assembly_.config, i, plan.options.model.space));
       TACIT_RETURN_IF_ERROR(CheckReleased(plan, state, *mechanism));
-      feed.learners.push_back(
-          {.index = plan.options.index,
-           .participation = MakeParticipationOf(assembly_.config.learners[i].participation),
-           .start = std::move(position)});
+      feed.learners.push_back({.index = plan.options.index,
+                               .participation = MakeParticipationOf(
+                                   assembly_.config.learners[i].participation, !from_kafka()),
+                               .start = std::move(position)});
       learners.push_back(std::make_unique<train::Learner>(
           plan.options, std::move(mechanism), noise::MakeNoiseSource(*workers_), *backend_,
           store_->working_rows(plan.options.index), state.dense.get()));
     }
-    trainer_ = std::make_unique<train::Trainer>(MakeTrainerOptions(assembly_, source_->topic()),
-                                                std::move(learners), *store_, clock_, registry_,
-                                                progress_);
+    train::TrainerOptions trainer = MakeTrainerOptions(assembly_, source_->topic());
+    trainer.advise = [this](std::span<const stream::PartitionOffset> reached,
+                            const store::Snapshot& snapshot) {
+      source_->Advise(reached, MarkOf(snapshot));
+    };
+    trainer_ = std::make_unique<train::Trainer>(std::move(trainer), std::move(learners), *store_,
+                                                clock_, registry_, progress_);
     feed_ = std::make_unique<train::Feed>(std::move(feed), *source_, *codec_, *assembly_.transform,
                                           *dead_letters_);
     return {};

@@ -9,7 +9,8 @@
 namespace tacit::app {
 
 struct DaemonOptions {
-  bool until_end = false;               // end when the source has: no server stays
+  bool until_end = false;  // end when the source has: no server stays
+  bool standby = false;    // wait for a store that another daemon holds, then take over
   bool accept_missing_witness = false;  // for a lost witness of a store known to be the newest
 };
 

@@ -210,17 +210,20 @@ Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const config::Config
                                      .sampling_rate = ExposureOf(learner, config.source).rate});
 }
 
-train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(const config::Participation& p) {
+train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(const config::Participation& p,
+                                                                   bool has_files) {
   if (p.mode == config::Participation::Mode::kOnce)
-    return [batch = p.batch](stream::Position start) {
-      return stream::MakeOnceParticipation({.offsets_per_step = batch, .start = std::move(start)});
+    return [batch = p.batch, has_files](stream::Position start) {
+      return stream::MakeOnceParticipation(
+          {.offsets_per_step = batch, .start = std::move(start), .full_at_once = !has_files});
     };
-  return [p](stream::Position start) {
+  return [p, has_files](stream::Position start) {
     return stream::MakePoissonParticipation({.offsets_per_period = p.period,
                                              .files_per_period = std::max(1u, p.period_files),
                                              .steps_per_period = p.steps_per_period,
                                              .sampling_rate = p.sampling_rate,
-                                             .start = std::move(start)},
+                                             .start = std::move(start),
+                                             .full_at_once = !has_files},
                                             noise::MakeNoiseSource());
   };
 }

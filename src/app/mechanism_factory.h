@@ -18,8 +18,9 @@ Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const config::Config
 
 train::OptimizerOptions MakeOptimizer(const config::Optimizer& optimizer);
 
-// How a learner's records enter its steps.
+// How a learner's records enter its steps. `has_files`: the source has file ends, which stand at
+// the end of a step.
 train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(
-    const config::Participation& participation);
+    const config::Participation& participation, bool has_files);
 
 }  // namespace tacit::app

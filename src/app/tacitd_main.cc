@@ -19,6 +19,7 @@ Examples:
   tacitd --config config/demo.yaml --check-config     what would run, and what it promises
   tacitd --config config/demo.yaml                    train and serve until SIGTERM
   tacitd --config config/demo.yaml --until-end        train to the end of the log, print a table
+  tacitd --config config/demo.yaml --standby          wait until the daemon on this store has ended
   tacitd --config config/demo.yaml --serve-only --checkpoint demo-data/store
   tacitd --config config/demo.yaml --set store.path=/tmp/other
 Exit codes: 0 done (stopped by SIGTERM too), 1 failed (stopped before the end that --until-end asked
@@ -59,7 +60,8 @@ void PrintPlan(const tacit::app::Assembly& assembly) {
 struct CommandLine {
   std::string config, checkpoint;
   std::vector<std::string> overrides;
-  bool check = false, until_end = false, serve_only = false, accept_missing_witness = false;
+  bool check = false, until_end = false, standby = false, serve_only = false;
+  bool accept_missing_witness = false;
 };
 
 tacit::Result<int> Run(const CommandLine& line) {
@@ -78,6 +80,7 @@ tacit::Result<int> Run(const CommandLine& line) {
     spdlog::warn("{}", InTheOpen(place));
   if (line.serve_only) return tacit::app::ServeCheckpoint(assembly, line.checkpoint);
   return tacit::app::RunDaemon(assembly, {.until_end = line.until_end,
+                                          .standby = line.standby,
                                           .accept_missing_witness = line.accept_missing_witness});
 }
 
@@ -90,15 +93,20 @@ int main(int argc, char** argv) {
   cli.add_option("--config", line.config, "Configuration file (YAML)")->required();
   cli.add_option("--set", line.overrides, "Override a key: store.path=/x (repeatable)");
   cli.add_flag("--check-config", line.check, "Print the configuration and its plan, then exit");
-  auto* until_end = cli.add_flag("--until-end", line.until_end,
-                                 "Exit when the source has ended and all is committed");
+  auto* until_end =
+      cli.add_flag("--until-end", line.until_end,
+                   "Exit when the source has ended (a topic: all that is there has been "
+                   "read) and all is committed");
+  auto* standby = cli.add_flag("--standby", line.standby,
+                               "While another daemon has the store, wait; then take over");
   cli.add_flag("--accept-missing-witness", line.accept_missing_witness,
                "Open a store whose witness file is lost, once; only if no newer copy of it exists");
   auto* directory = cli.add_option("--checkpoint", line.checkpoint, "Directory to serve from");
   auto* serve_only =
       cli.add_flag("--serve-only", line.serve_only, "Serve a checkpoint, train nothing")
           ->needs(directory)
-          ->excludes(until_end);
+          ->excludes(until_end)
+          ->excludes(standby);
   directory->needs(serve_only);  // alone it would be ignored, and the stream learnt from
   cli.set_version_flag("--version", tacit::app::CodeVersion());
   try {

@@ -151,8 +151,8 @@ Envelope::Outcome KafkaPartition::OpenValue(const rd_kafka_message_t& message, E
     const char* name = nullptr;
     const void* value = nullptr;
     size_t size = 0;
-    for (size_t i = 0; rd_kafka_header_get_all(headers, i, &name, &value, &size) ==
-                       RD_KAFKA_RESP_ERR_NO_ERROR;
+    for (size_t i = 0;
+         rd_kafka_header_get_all(headers, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
          ++i)
       headers_.push_back({name, {static_cast<const char*>(value), value == nullptr ? 0 : size}});
   }

@@ -8,7 +8,8 @@ namespace tacit::stream {
 namespace {
 
 constexpr std::string_view kMadeAnew =
-    "the topic was cut back or made anew, and its offsets no longer stand for the records that were "
+    "the topic was cut back or made anew, and its offsets no longer stand for the records that "
+    "were "
     "read; give the new topic another name, or begin a new store";
 
 const PartitionSpan* Find(std::span<const PartitionSpan> there, int32_t partition) {
@@ -69,7 +70,8 @@ Result<std::vector<PartitionOffset>> MarksToCheck(const KafkaIdentity& identity,
                     fmt::format("ends at offset {}, but the store has read the record at offset "
                                 "{}: {}",
                                 span->end, mark.offset, kMadeAnew));
-    if (mark.offset >= span->begin) check.push_back({.partition = partition, .offset = mark.offset});
+    if (mark.offset >= span->begin)
+      check.push_back({.partition = partition, .offset = mark.offset});
   }
   return check;
 }

@@ -9,8 +9,8 @@
 #include "stream/kafka_marks.h"
 #include "stream/source.h"
 
-// Whether a topic is still what a store has read of it, and where to go on. No broker is asked here:
-// every refusal is a function of what the brokers have said.
+// Whether a topic is still what a store has read of it, and where to go on. No broker is asked
+// here: every refusal is a function of what the brokers have said.
 namespace tacit::stream {
 
 // What there is of a partition.

@@ -24,8 +24,7 @@ Status KafkaReader::MakeClient() {
                 "kafka.group.id: required, and has no default: under it others see how far the "
                 "store has read, and another store is kept from reading the same records");
   group_ = *group;
-  TACIT_ASSIGN(KafkaConf conf,
-               MakeKafkaConf(options_.properties, KafkaRole::kConsumer, &context_));
+  TACIT_ASSIGN(KafkaConf conf, MakeKafkaConf(options_.properties, KafkaRole::kConsumer, &context_));
   rd_kafka_conf_set_offset_commit_cb(conf.get(), OnCommit);
   TACIT_ASSIGN(client_, MakeKafkaClient(std::move(conf), KafkaRole::kConsumer, context_));
   rd_kafka_poll_set_consumer(client_.get());
@@ -41,16 +40,15 @@ Result<std::vector<PartitionStart>> KafkaReader::Open(const KafkaExpectation& ex
     rd_kafka_queue_poll_callback(queue_.get(), 0);  // which says why it cannot connect
     const std::string why = context_.TakeEvents().unauthenticated;
     if (!why.empty())
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("topic '{}': the brokers let nobody in with these settings: {}", topic,
-                              why));
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("topic '{}': the brokers let nobody in with these settings: {}", topic, why));
     return Fail(std::move(partitions.error()));
   }
   TACIT_ASSIGN(const auto spans, ReadSpans(client_.get(), topic, *partitions, kSlowQuestion));
   TACIT_RETURN_IF_ERROR(Check(expected, spans));
-  TACIT_ASSIGN(auto starts,
-               PlanStarts(topic, spans, expected.positions,
-                          options_.go_on_when_lost ? OnLost::kGoOn : OnLost::kRefuse));
+  TACIT_ASSIGN(auto starts, PlanStarts(topic, spans, expected.positions,
+                                       options_.go_on_when_lost ? OnLost::kGoOn : OnLost::kRefuse));
   std::vector<PartitionOffset> offsets;
   for (const PartitionStart& start : starts) offsets.push_back({start.partition, start.offset});
   const KafkaPartitions list = MakePartitions(topic, offsets);
@@ -82,7 +80,8 @@ void KafkaReader::Close() {
 }
 
 Result<uint64_t> KafkaReader::Add(int32_t partition) {
-  TACIT_ASSIGN(const auto spans, ReadSpans(client_.get(), options_.topic, {&partition, 1}, kQuestion));
+  TACIT_ASSIGN(const auto spans,
+               ReadSpans(client_.get(), options_.topic, {&partition, 1}, kQuestion));
   const PartitionOffset offset{partition, spans[0].begin};
   const KafkaPartitions list = MakePartitions(options_.topic, {&offset, 1});
   const KafkaError error(rd_kafka_incremental_assign(client_.get(), list.get()));
@@ -101,7 +100,8 @@ void KafkaReader::Fetch(Milliseconds timeout, std::vector<rd_kafka_message_t*>* 
         rd_kafka_consume_queue(queue_.get(), static_cast<int>(timeout.count()));
     if (first != nullptr) {
       (*messages)[before] = first;
-      got = rd_kafka_consume_batch_queue(queue_.get(), 0, messages->data() + before + 1, kBatch - 1);
+      got =
+          rd_kafka_consume_batch_queue(queue_.get(), 0, messages->data() + before + 1, kBatch - 1);
       got = std::max<ssize_t>(got, 0) + 1;
     }
   }
@@ -156,8 +156,8 @@ std::optional<uint64_t> KafkaReader::CommittedOffset(int32_t partition) const {
 
 std::optional<uint64_t> KafkaReader::End(int32_t partition) const {
   int64_t low = 0, high = 0;
-  const auto known = rd_kafka_get_watermark_offsets(client_.get(), options_.topic.c_str(),
-                                                    partition, &low, &high);
+  const auto known =
+      rd_kafka_get_watermark_offsets(client_.get(), options_.topic.c_str(), partition, &low, &high);
   if (known != RD_KAFKA_RESP_ERR_NO_ERROR || high < 0) return std::nullopt;
   return static_cast<uint64_t>(high);
 }

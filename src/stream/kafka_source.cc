@@ -35,9 +35,9 @@ class KafkaSource final : public Source {
     connected_gauge_ = options_.metrics->AddGauge(
         Audience::kPublic, "tacit_source_connected",
         "Whether the source of interactions is within reach and being read");
-    waiting_gauge_ = options_.metrics->AddGauge(
-        Audience::kOperator, "tacit_source_partitions_waiting",
-        "Partitions held back by a message that cannot be read yet");
+    waiting_gauge_ =
+        options_.metrics->AddGauge(Audience::kOperator, "tacit_source_partitions_waiting",
+                                   "Partitions held back by a message that cannot be read yet");
   }
   ~KafkaSource() override {
     if (reader_.open() && connected_) CommitAdvice(/*wait=*/true);
@@ -106,9 +106,9 @@ class KafkaSource final : public Source {
   // Shared with other threads.
   mutable std::mutex mutex_;
   bool connected_ = false;
-  std::string alert_;                         // of the source; partitions have their own
-  std::vector<std::string> waits_;            // of partitions
-  std::vector<PartitionOffset> advice_;       // not yet committed for the group
+  std::string alert_;                    // of the source; partitions have their own
+  std::vector<std::string> waits_;       // of partitions
+  std::vector<PartitionOffset> advice_;  // not yet committed for the group
   std::optional<StoreMark> adviser_;
   metrics::Gauge connected_gauge_, waiting_gauge_;
 };
@@ -156,9 +156,9 @@ Status KafkaSource::Open() {
   const Error& error = starts.error();
   next_try_ = clock_.Now() + retry_;
   retry_ = std::min(retry_ * 2, kRetryMax);
-  const bool patience = error.code == ErrorCode::kUnavailable ||
-                        (error.code == ErrorCode::kNotFound &&
-                         clock_.Now() - first_try_ < kUnknownTopicPatience);
+  const bool patience =
+      error.code == ErrorCode::kUnavailable ||
+      (error.code == ErrorCode::kNotFound && clock_.Now() - first_try_ < kUnknownTopicPatience);
   // What worked once may work again; what never has is a mistake. Another topic is another topic.
   if (error.code == ErrorCode::kRefused || (!opened_before_ && !patience)) return Fail(error);
   SetAlert(error.message);
@@ -272,8 +272,8 @@ void KafkaSource::Fetch(Milliseconds timeout) {
   if (reopen_) Reopen(*std::exchange(reopen_, std::nullopt));
 }
 
-// What librdkafka gets over by itself is its own affair. Anything else (the offset is out of range, a
-// batch is damaged, the topic is gone) is looked at by opening anew, which either names what is
+// What librdkafka gets over by itself is its own affair. Anything else (the offset is out of range,
+// a batch is damaged, the topic is gone) is looked at by opening anew, which either names what is
 // wrong or reads the same once more: nothing is passed over.
 void KafkaSource::OnError(const rd_kafka_message_t& message) {
   if (IsTransient(message.err)) return;
@@ -404,9 +404,10 @@ void KafkaSource::CommitAdvice(bool wait) {
   }
   const std::string failure = reader_.TakeCommitFailure();
   if (!failure.empty() && !commit_failed_)
-    spdlog::warn("group '{}': its offsets cannot be committed: {}. Training goes on: the store "
-                 "keeps its own; but lag tools see old ones",
-                 reader_.group(), failure);
+    spdlog::warn(
+        "group '{}': its offsets cannot be committed: {}. Training goes on: the store "
+        "keeps its own; but lag tools see old ones",
+        reader_.group(), failure);
   commit_failed_ = !failure.empty();
 }
 

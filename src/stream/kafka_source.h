@@ -36,9 +36,9 @@ struct KafkaSourceOptions {
 // A topic of Kafka, read partition by partition from the offsets it is told, through assign(): no
 // group decides who reads what, and offsets committed for the group are for others to look at. A
 // frame is a run of consecutive offsets; where offsets are missing (marks of transactions, what
-// compaction took) another one begins. What cannot be delivered (a null value, one that is too long,
-// one that `envelope` refuses) is a faulty record; where the envelope has to wait, so does the
-// partition, alone. `envelope` may be null: then values are payloads.
+// compaction took) another one begins. What cannot be delivered (a null value, one that is too
+// long, one that `envelope` refuses) is a faulty record; where the envelope has to wait, so does
+// the partition, alone. `envelope` may be null: then values are payloads.
 //
 // Brokers that are out of reach are no failure: Poll has nothing until they are back, and then the
 // topic is held against what was read of it before anything more is taken from it. Poll fails for

@@ -42,8 +42,8 @@ Result<std::vector<int32_t>> ReadPartitions(rd_kafka_t* client, const std::strin
   const KafkaTopic handle(rd_kafka_topic_new(client, topic.c_str(), nullptr));
   if (handle == nullptr) return Unanswered(question, rd_kafka_last_error());
   const rd_kafka_metadata_t* answer = nullptr;
-  const auto asked = rd_kafka_metadata(client, 0, handle.get(), &answer,
-                                       static_cast<int>(timeout.count()));
+  const auto asked =
+      rd_kafka_metadata(client, 0, handle.get(), &answer, static_cast<int>(timeout.count()));
   if (asked != RD_KAFKA_RESP_ERR_NO_ERROR) return Unanswered(question, asked);
   const KafkaMetadata metadata(answer);
   if (metadata->topic_cnt != 1)
@@ -137,9 +137,9 @@ Result<std::map<int32_t, RecordMark>> ReadMarks(const KafkaProperties& propertie
     } else if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
       ended += marks.contains(message->partition) ? 0 : 1;
     } else if (!IsTransient(message->err)) {
-      return Unanswered(fmt::format("topic '{}' partition {}: the last record read", topic,
-                                    message->partition),
-                        message->err);
+      return Unanswered(
+          fmt::format("topic '{}' partition {}: the last record read", topic, message->partition),
+          message->err);
     }
   }
   return marks;

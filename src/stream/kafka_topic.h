@@ -11,8 +11,8 @@
 #include "stream/kafka_client.h"
 #include "stream/kafka_plan.h"
 
-// Questions to the brokers about one topic; each waits for its answer. kUnavailable: none came within
-// the time, ask again later. kNotFound: there is no such topic. Private to the room.
+// Questions to the brokers about one topic; each waits for its answer. kUnavailable: none came
+// within the time, ask again later. kNotFound: there is no such topic. Private to the room.
 namespace tacit::stream {
 
 using Milliseconds = std::chrono::milliseconds;

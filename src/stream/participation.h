@@ -22,8 +22,8 @@ struct Position {
   // next.begin = next offset to read, one a partition. `poisson`: the period that is not done ends
   // at next.end, where that lies behind next.begin.
   std::vector<OffsetRange> next;
-  uint64_t step = 0;                      // steps taken
-  uint64_t period_step = 0;               // `poisson`: steps taken of the period that is not done
+  uint64_t step = 0;         // steps taken
+  uint64_t period_step = 0;  // `poisson`: steps taken of the period that is not done
 };
 
 // The examples of one private update and the public frame around them.
@@ -59,9 +59,9 @@ class Participation {
 };
 
 // `once`, unit event: a step is the next `offsets_per_step` offsets of the partition, cut short at
-// a file end or a tick of the clock; every event is in exactly one step per pass. Steps may be empty:
-// they still count. Offsets that hold no record count as well; those that are lost are all in the
-// one step that they cut short, so that they are on the ledger.
+// a file end or a tick of the clock; every event is in exactly one step per pass. Steps may be
+// empty: they still count. Offsets that hold no record count as well; those that are lost are all
+// in the one step that they cut short, so that they are on the ledger.
 struct OnceOptions {
   uint64_t offsets_per_step = 2048;  // at most 2^62
   Position start;
@@ -71,15 +71,15 @@ struct OnceOptions {
 };
 std::unique_ptr<Participation> MakeOnceParticipation(OnceOptions options);
 
-// `poisson`, unit event: a period is the next `offsets_per_period` offsets of a partition, cut short
-// at the `files_per_period`-th file end since it began or a tick, and is held until it is closed. (An empty file at
-// its very beginning is not counted: read again from there, it would not be seen.) Then
-// `steps_per_period` steps are taken of it, each event in each of them with probability
-// `sampling_rate`, independently; the coins are the CSPRNG's. While its steps last, a position
-// points at the period's beginning: after a crash it is read again, and the steps not yet taken
-// draw fresh coins. Before the first step of a period its events come as previews, so that
-// progressive evaluation predicts them before any is learnt from. A period of which records were lost
-// before it was read again is closed: no more steps are taken of it.
+// `poisson`, unit event: a period is the next `offsets_per_period` offsets of a partition, cut
+// short at the `files_per_period`-th file end since it began or a tick, and is held until it is
+// closed. (An empty file at its very beginning is not counted: read again from there, it would not
+// be seen.) Then `steps_per_period` steps are taken of it, each event in each of them with
+// probability `sampling_rate`, independently; the coins are the CSPRNG's. While its steps last, a
+// position points at the period's beginning: after a crash it is read again, and the steps not yet
+// taken draw fresh coins. Before the first step of a period its events come as previews, so that
+// progressive evaluation predicts them before any is learnt from. A period of which records were
+// lost before it was read again is closed: no more steps are taken of it.
 struct PoissonOptions {
   uint64_t offsets_per_period = 0;  // 0: as many as there are
   uint32_t files_per_period = 1;

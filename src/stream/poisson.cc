@@ -63,8 +63,8 @@ class PoissonParticipation final : public Participation {
   std::vector<OffsetRange> lost_;  // on the ledger with the next period
 };
 
-// A partition is where its next period begins until that one is learnt, even while others, which came
-// later, are.
+// A partition is where its next period begins until that one is learnt, even while others, which
+// came later, are.
 bool PoissonParticipation::Take(StepBatch&& period, const Emit& emit) {
   const auto knows = [&](int32_t partition) {
     return std::ranges::any_of(

@@ -139,8 +139,8 @@ void Feed::Fail(Error error) {
   if (status_) status_ = tacit::Fail(std::move(error));
 }
 
-// Where reading must begin so that no learner misses a record: the least of their positions. A source
-// that is out of reach knows of no partitions yet, the positions do.
+// Where reading must begin so that no learner misses a record: the least of their positions. A
+// source that is out of reach knows of no partitions yet, the positions do.
 std::vector<stream::PartitionOffset> Feed::FirstPositions(uint64_t pass) const {
   std::set<int32_t> partitions;
   for (const int32_t partition : source_.partitions()) partitions.insert(partition);
@@ -181,8 +181,7 @@ Status Feed::PollPass(uint64_t pass) {
   if (pass > first_pass_) TACIT_RETURN_IF_ERROR(source_.Seek(FirstPositions(pass)));
   while (!stopping_ && !pieces_.closed()) {
     Piece piece;
-    TACIT_ASSIGN(const stream::PollOutcome outcome,
-                 source_.Poll(kPoll, &piece.records));
+    TACIT_ASSIGN(const stream::PollOutcome outcome, source_.Poll(kPoll, &piece.records));
     if (outcome == stream::PollOutcome::kEnd) return {};
     if (outcome == stream::PollOutcome::kNothing) continue;
     records_read_ += piece.records.size();

@@ -8,7 +8,6 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "train/position.h"
 
 namespace tacit::train {
@@ -244,11 +243,7 @@ Status Trainer::CommitPending() {
       return;
     }
     Published();
-    if (!options_.advise || reached.empty()) return;
-    const auto snapshot = store_.Latest();
-    options_.advise(reached, {.lineage = snapshot->lineage(),
-                              .sequence = snapshot->version().value,
-                              .head = ToHex(snapshot->head())});
+    if (options_.advise && !reached.empty()) options_.advise(reached, *store_.Latest());
   });
 }
 

@@ -36,9 +36,9 @@ struct TrainerOptions {
   std::string topic;                                 // of the source, for the ledger
   std::chrono::milliseconds commit_interval{1000};
   bool idle_priority = true;  // the training thread runs under SCHED_IDLE
-  // Told after each commit, on the commit thread, how far every learner that still learns has got,
-  // and by which store; may be empty.
-  std::function<void(std::span<const stream::PartitionOffset>, const stream::StoreMark&)> advise;
+  // Told after each commit, on the commit thread, what all learners that still learn are past, and
+  // what is published now; may be empty.
+  std::function<void(std::span<const stream::PartitionOffset>, const store::Snapshot&)> advise = {};
 };
 
 // Why training ended.

@@ -35,8 +35,7 @@ struct Heard {
       EXPECT_GE(frame.first_offset, known->second) << "a record again";
     }
     next[frame.partition] = frame.end_offset();
-    for (size_t i = 0; i < frame.size(); ++i)
-      values[frame.partition].emplace_back(frame[i]);
+    for (size_t i = 0; i < frame.size(); ++i) values[frame.partition].emplace_back(frame[i]);
     for (const auto& fault : frame.faults)
       values[frame.partition][values[frame.partition].size() - frame.size() + fault.index] =
           "!" + fault.reason;
@@ -198,8 +197,7 @@ TEST_F(KafkaSourceTest, BrokersThatGoAndComeBackAreNoFailure) {
     kafka_.SetDown(true);
     const Status gone = PollUntil(*source, &heard, [&] { return !source->health().connected; });
     ASSERT_TRUE(gone) << gone.error().message;
-    EXPECT_THAT(registry.Scrape(metrics::Audience::kPublic),
-                HasSubstr("tacit_source_connected 0"));
+    EXPECT_THAT(registry.Scrape(metrics::Audience::kPublic), HasSubstr("tacit_source_connected 0"));
     EXPECT_NE(source->health().alert, "");
     kafka_.SetDown(false);
     const Status back = PollUntil(*source, &heard, [&] { return source->health().connected; });
@@ -292,8 +290,8 @@ TEST_F(KafkaSourceTest, WhatIsCommittedIsInTheGroupForOthersToSee) {
   EXPECT_EQ(refusal({"aa", 4, "ee"}), "") << "a store that is further";
   EXPECT_THAT(refusal({"bb", 9, "ff"}),
               AllOf(HasSubstr("topic 't' partition 0"), HasSubstr("lineage aa"),
-                    HasSubstr("up to offset 7"), HasSubstr("lineage bb"), HasSubstr("group 'tacit'"),
-                    HasSubstr("kafka.group.id")));
+                    HasSubstr("up to offset 7"), HasSubstr("lineage bb"),
+                    HasSubstr("group 'tacit'"), HasSubstr("kafka.group.id")));
   EXPECT_THAT(refusal({"aa", 2, "dd"}),
               AllOf(HasSubstr("commit 3"), HasSubstr("is at commit 2"), HasSubstr("older copy")));
   EXPECT_THAT(refusal({"aa", 3, "dd"}), HasSubstr("went another way"));
@@ -325,11 +323,10 @@ TEST_F(KafkaSourceTest, ATopicThatShrankIsRefused) {
   kafka_.Create("t", 2);
   kafka_.WriteNumbers("t", 0, 0, 10);
   const auto source = Open();
-  EXPECT_THAT(SeekRefusal(*source, {{0, 11}}),
-              AllOf(HasSubstr("topic 't' partition 0: ends at offset 10"),
-                    HasSubstr("up to offset 11")));
-  EXPECT_THAT(SeekRefusal(*source, {{2, 1}}),
-              HasSubstr("topic 't' partition 2: is not there"));
+  EXPECT_THAT(
+      SeekRefusal(*source, {{0, 11}}),
+      AllOf(HasSubstr("topic 't' partition 0: ends at offset 10"), HasSubstr("up to offset 11")));
+  EXPECT_THAT(SeekRefusal(*source, {{2, 1}}), HasSubstr("topic 't' partition 2: is not there"));
 }
 
 // The offsets fit; the record does not.

@@ -267,8 +267,8 @@ TEST(OnceTest, AFullStepWaitsForNothingWhereNoMarkCanCome) {
   stream.end = 20;
   for (const bool at_once : {false, true}) {
     std::vector<Step> steps;
-    const auto once =
-        MakeOnceParticipation({.offsets_per_step = 5, .start = StartAt(0, 0), .full_at_once = at_once});
+    const auto once = MakeOnceParticipation(
+        {.offsets_per_step = 5, .start = StartAt(0, 0), .full_at_once = at_once});
     ASSERT_TRUE(once->Feed(stream.Frame(0, 10, false), stream.Examples(0, 10), Into(&steps)));
     EXPECT_EQ(steps.size(), at_once ? 2u : 1u);
   }
@@ -312,7 +312,8 @@ TEST(OnceTest, WhatIsLostIsInTheStepItCutsShort) {
 TEST(OnceTest, AnIdlePartitionHoldsNoOtherBack) {
   Stream stream;
   stream.end = 1000;
-  const auto once = MakeOnceParticipation({.offsets_per_step = 10, .start = {}, .full_at_once = true});
+  const auto once =
+      MakeOnceParticipation({.offsets_per_step = 10, .start = {}, .full_at_once = true});
   uint64_t steps = 0;
   const auto emit = [&](StepBatch&& step) {
     EXPECT_EQ(step.ranges[0].partition, 1);

@@ -305,7 +305,8 @@ TEST(PoissonParticipation, APeriodUnderWayIsFinishedBeforeAnotherPartitions) {
     }
     return true;
   };
-  const auto after = MakePoissonParticipation(TwoPartitions(start), std::make_unique<SeededCoins>(2));
+  const auto after =
+      MakePoissonParticipation(TwoPartitions(start), std::make_unique<SeededCoins>(2));
   const Piece closed = MakePiece(1, 0, 100);
   ASSERT_TRUE(after->Feed(closed.frame, closed.batch, all));
   EXPECT_TRUE(steps.empty()) << "another period while one is under way";
@@ -343,10 +344,8 @@ TEST(PoissonParticipation, APeriodThatATickClosedEndsWhereItEndedWhenReadAgain) 
 // Retention took the beginning of a period of which two steps were taken: it is closed, the rest of
 // it is not learnt from, and what is lost behind it is told with the next one.
 TEST(PoissonParticipation, APeriodThatIsLostIsClosed) {
-  const Position start{.period_start = {{0, 0, 0}},
-                       .next = {{0, 0, 100}},
-                       .step = 2,
-                       .period_step = 2};
+  const Position start{
+      .period_start = {{0, 0, 0}}, .next = {{0, 0, 100}}, .step = 2, .period_step = 2};
   for (const auto& [low, told] : std::vector<std::pair<uint64_t, std::vector<OffsetRange>>>{
            {40, {{0, 100, 200}}}, {130, {{0, 100, 130}, {0, 130, 230}}}}) {
     std::vector<StepBatch> steps;

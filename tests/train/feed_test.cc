@@ -20,6 +20,7 @@ class ListSource final : public stream::Source {
   std::vector<int32_t> partitions() const override { return {0}; }
   Result<stream::PollOutcome> Poll(std::chrono::milliseconds, event::RawRecords* out) override {
     out->Clear();
+    if (paused_) return stream::PollOutcome::kNothing;
     if (fail_at && next_ >= *fail_at) return Fail(ErrorCode::kIo, "the list is torn");
     if (next_ >= records_) return stream::PollOutcome::kEnd;
     out->first_offset = next_;
@@ -42,8 +43,8 @@ class ListSource final : public stream::Source {
     next_ = positions.empty() || positions[0].from_beginning ? 0 : positions[0].offset;
     return {};
   }
-  void Pause(std::span<const int32_t>) override {}
-  void Resume(std::span<const int32_t>) override {}
+  void Pause(std::span<const int32_t>) override { paused_ = true; }
+  void Resume(std::span<const int32_t>) override { paused_ = false; }
   void Advise(std::span<const stream::PartitionOffset>, const stream::StoreMark&) override {}
   uint64_t RecordsAfter(std::span<const stream::PartitionOffset>) const override { return 0; }
   std::string Identity() const override { return "read to " + std::to_string(next_); }
@@ -53,6 +54,7 @@ class ListSource final : public stream::Source {
   std::optional<uint64_t> fail_at;
 
  private:
+  bool paused_ = false;
   uint64_t records_, next_ = 0;
   std::vector<uint64_t> ends_, bad_;
   std::mt19937_64 random_;

@@ -1,0 +1,68 @@
+#include "app/kafka.h"
+
+#include <map>
+#include <utility>
+
+#include "event/schema_books.h"
+#include "stream/kafka_source.h"
+#include "stream/schema_registry.h"
+
+namespace tacit::app {
+namespace {
+
+Result<std::unique_ptr<event::SchemaBook>> MakeSchemaBook(const config::SchemaRegistry& registry,
+                                                          event::PayloadKind kind,
+                                                          const Clock& clock) {
+  std::map<event::SchemaKey, bool> pinned;
+  for (const config::Property& schema : registry.schemas) {
+    TACIT_ASSIGN(const event::SchemaKey key, event::ParseSchemaKey(schema.name));
+    pinned[key] = schema.value.text == "accept";
+  }
+  std::unique_ptr<event::SchemaBook> asked;
+  if (!registry.url.empty()) {
+    stream::SchemaRegistryOptions options{.url = registry.url,
+                                          .username = registry.username,
+                                          .password = "",
+                                          .ca_file = registry.ca_file,
+                                          .timeout = std::chrono::milliseconds(registry.timeout_ms),
+                                          .kind = kind};
+    if (!registry.username.empty()) {
+      TACIT_ASSIGN(options.password, config::ReadSecret(registry.password));
+    }
+    asked = stream::MakeSchemaRegistry(std::move(options), clock);
+  }
+  return event::MakePinnedSchemas(std::move(pinned), std::move(asked));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<event::Envelope>> MakeEnvelope(const config::Source& source,
+                                                      const Clock& clock) {
+  const event::EnvelopeOptions options{
+      .framed = source.framing == config::Source::Framing::kConfluent,
+      .kind =
+          source.format == "protobuf" ? event::PayloadKind::kProtobuf : event::PayloadKind::kJson};
+  std::unique_ptr<event::SchemaBook> book;
+  if (options.framed) {
+    TACIT_ASSIGN(book, MakeSchemaBook(source.registry, options.kind, clock));
+  }
+  return std::make_unique<event::Envelope>(options, std::move(book));
+}
+
+Result<std::unique_ptr<stream::Source>> OpenKafka(const config::Config& config, bool until_end,
+                                                  const Clock& clock, metrics::Registry& registry) {
+  const config::Source& source = config.source;
+  stream::KafkaSourceOptions options;
+  TACIT_ASSIGN(options.properties.values, config::ReadKafkaProperties(config.kafka));
+  options.topic = source.topic;
+  options.max_record_bytes = source.max_record_bytes;
+  options.tick = std::chrono::milliseconds(source.tick_ms);
+  options.go_on_when_lost = source.on_period_lost == config::Source::OnPeriodLost::kClose;
+  options.until_end = until_end;
+  options.clock = &clock;
+  options.metrics = &registry;
+  TACIT_ASSIGN(auto envelope, MakeEnvelope(source, clock));
+  return stream::OpenKafkaSource(std::move(options), std::move(envelope));
+}
+
+}  // namespace tacit::app
