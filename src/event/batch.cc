@@ -33,7 +33,8 @@ void Batch::Clear() {
 void Batch::AppendRange(const Batch& other, size_t begin, size_t end) {
   TACIT_CHECK(begin <= end && end <= other.size(), "range outside the batch");
   TACIT_CHECK(dense_width == other.dense_width && slots == other.slots, "batches differ in shape");
-  TACIT_CHECK(size() == 0 || user.empty() == other.user.empty(), "batches differ in columns");
+  TACIT_CHECK(size() == 0 || begin == end || user.empty() == other.user.empty(),
+              "batches differ in columns");
   AppendElements(other.offset, begin, end, &offset);
   AppendElements(other.timestamp_ms, begin, end, &timestamp_ms);
   AppendElements(other.label, begin, end, &label);

@@ -76,6 +76,16 @@ TEST(BatchTest, ClearKeepsTheShape) {
   ExpectEqual(batch, Empty());
 }
 
+// A run of nothing but bad records gives a batch without columns.
+TEST(BatchTest, NothingIsAppendedWhateverItsColumns) {
+  Batch batch = Empty();
+  AppendExample(1, &batch);
+  ASSERT_FALSE(batch.user.empty());
+  batch.AppendRange(Empty(), 0, 0);
+  EXPECT_EQ(batch.size(), 1u);
+  EXPECT_EQ(batch.user.size(), 1u);
+}
+
 TEST(BatchDeathTest, BatchesOfAnotherShapeAreRefused) {
   Batch batch = Empty(), other;
   other.dense_width = 1;
