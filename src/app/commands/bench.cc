@@ -17,6 +17,7 @@ namespace json = boost::json;
 
 struct Options {
   std::vector<std::string> names;
+  std::string brokers, topic;
   bool json = false, quick = false;
 };
 
@@ -54,9 +55,11 @@ Result<int> Run(const Options& options) {
   json::array rows;
   for (const Bench& bench : benches) {
     const auto& names = options.names;
-    if (!names.empty() && std::find(names.begin(), names.end(), bench.name) == names.end())
-      continue;
-    TACIT_ASSIGN(const std::vector<BenchRow> measured, bench.run({.quick = options.quick}));
+    const bool named = std::find(names.begin(), names.end(), bench.name) != names.end();
+    if (!named && (!names.empty() || bench.when_named)) continue;
+    TACIT_ASSIGN(
+        const std::vector<BenchRow> measured,
+        bench.run({.quick = options.quick, .brokers = options.brokers, .topic = options.topic}));
     for (const BenchRow& row : measured) {
       rows.push_back(RowJson(row));
       if (!options.json) Print(row);
@@ -78,8 +81,12 @@ void AddBench(CLI::App& cli, Action* chosen) {
   command->add_option("name", options->names, "Which ones; all when none is named");
   command->add_flag("--quick", options->quick,
                     "Fewer steps where a benchmark takes minutes: to see that it works");
+  command->add_option("--brokers", options->brokers, "Of the topic for kafka: HOST:PORT,...");
+  command->add_option("--topic", options->topic, "For kafka: a topic of Criteo lines, read only");
   command->add_flag("--json", options->json, "Print JSON");
-  command->footer(footer + "Example:\n  tacit bench step --json");
+  command->footer(footer +
+                  "Examples:\n  tacit bench step --json\n"
+                  "  tacit bench kafka --brokers 127.0.0.1:9092 --topic clicks");
   command->callback([options, chosen] { *chosen = [options] { return Run(*options); }; });
 }
 

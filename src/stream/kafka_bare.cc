@@ -1,0 +1,108 @@
+#include "stream/kafka_bare.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <vector>
+
+#include "stream/kafka_client.h"
+#include "stream/kafka_topic.h"
+
+namespace tacit::stream {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+constexpr size_t kBatch = 4096;
+constexpr std::chrono::seconds kPatience(30);  // without a message
+
+// What has come so far. The first run of messages starts the clock and is not counted: it waited
+// for the connection.
+class Tally {
+ public:
+  void Add(uint64_t records, uint64_t bytes) {
+    seen_ += records;
+    last_ = Steady::now();
+    if (!begun_) {
+      begun_ = true;
+      first_ = last_;
+      return;
+    }
+    reading_.records += records;
+    reading_.bytes += bytes;
+  }
+  uint64_t seen() const { return seen_; }
+  Steady::time_point last() const { return last_; }
+  BareReading Finish() {
+    reading_.seconds = std::chrono::duration<double>(last_ - first_).count();
+    return reading_;
+  }
+
+ private:
+  BareReading reading_;
+  uint64_t seen_ = 0;
+  bool begun_ = false;
+  Steady::time_point first_, last_ = Steady::now();
+};
+
+// Null values and all: false for what is no message.
+bool Count(const rd_kafka_message_t& message, uint64_t* records, uint64_t* bytes) {
+  if (message.err != RD_KAFKA_RESP_ERR_NO_ERROR) return false;
+  ++*records;
+  *bytes += message.len;
+  return true;
+}
+
+void TakeOne(rd_kafka_t* client, Tally* tally) {
+  const KafkaMessage message(rd_kafka_consumer_poll(client, 100));
+  uint64_t records = 0, bytes = 0;
+  if (message != nullptr && Count(*message, &records, &bytes)) tally->Add(records, bytes);
+}
+
+void TakeBatch(rd_kafka_queue_t* queue, std::vector<rd_kafka_message_t*>* batch, Tally* tally) {
+  const ssize_t got = rd_kafka_consume_batch_queue(queue, 10, batch->data(), batch->size());
+  uint64_t records = 0, bytes = 0;
+  for (ssize_t i = 0; i < got; ++i) {
+    const KafkaMessage message((*batch)[static_cast<size_t>(i)]);
+    Count(*message, &records, &bytes);
+  }
+  if (records > 0) tally->Add(records, bytes);
+}
+
+}  // namespace
+
+Result<BareReading> ReadBare(const KafkaProperties& properties, const std::string& topic,
+                             BareLoop loop) {
+  KafkaContext context;
+  TACIT_ASSIGN(KafkaConf conf, MakeKafkaConf(properties, KafkaRole::kConsumer, &context));
+  TACIT_ASSIGN(const KafkaClient client,
+               MakeKafkaClient(std::move(conf), KafkaRole::kConsumer, context));
+  rd_kafka_poll_set_consumer(client.get());
+  TACIT_ASSIGN(const auto partitions, ReadPartitions(client.get(), topic, Milliseconds(10000)));
+  TACIT_ASSIGN(const auto spans, ReadSpans(client.get(), topic, partitions, Milliseconds(10000)));
+  std::vector<PartitionOffset> starts;
+  uint64_t expected = 0;
+  for (const PartitionSpan& span : spans) {
+    starts.push_back({span.partition, span.begin});
+    expected += span.end - span.begin;
+  }
+  const KafkaPartitions list = MakePartitions(topic, starts);
+  if (const auto assigned = rd_kafka_assign(client.get(), list.get());
+      assigned != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return Unanswered("assigning", assigned);
+  const KafkaQueue queue(rd_kafka_queue_get_consumer(client.get()));
+  std::vector<rd_kafka_message_t*> batch(kBatch);
+  Tally tally;
+  while (tally.seen() < expected) {
+    if (loop == BareLoop::kOneByOne)
+      TakeOne(client.get(), &tally);
+    else
+      TakeBatch(queue.get(), &batch, &tally);
+    if (Steady::now() - tally.last() > kPatience)
+      return Fail(ErrorCode::kUnavailable,
+                  fmt::format("topic '{}': {} of {} records came, then nothing", topic,
+                              tally.seen(), expected));
+  }
+  return tally.Finish();
+}
+
+}  // namespace tacit::stream
