@@ -1,0 +1,53 @@
+// What `tacit bench kafka` prints is read by programs.
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+
+#include "kafka/broker.h"
+#include "kafka/topic.h"
+#include "stream/criteo_generator.h"
+#include "support/process.h"
+
+namespace tacit {
+namespace {
+
+namespace json = boost::json;
+
+TEST(KafkaBenchTest, TellsWhatShareOfABareLoopIngestHas) {
+  TACIT_NEED_BROKER(test::kDefaultVersion);
+  const std::string topic = test::FreshName("bench");
+  test::SharedBroker().CreateTopic(topic, 2);
+  constexpr uint64_t kRows = 20000;
+  std::string lines;
+  stream::CriteoGenerator({.days = 1, .rows_per_day = kRows, .seed = 1})
+      .Generate(0, 0, kRows, &lines, nullptr);
+  std::vector<test::TopicRecord> records;
+  for (size_t begin = 0; begin < lines.size();) {
+    const size_t end = lines.find('\n', begin);
+    records.push_back({.partition = static_cast<int32_t>(records.size() % 2),
+                       .value = lines.substr(begin, end - begin)});
+    begin = end + 1;
+  }
+  test::WriteTopic(test::SharedBroker().bootstrap(), topic, records);
+  const test::Ended ended = test::Run({TACIT, "bench", "kafka", "--quick", "--json", "--brokers",
+                                       test::SharedBroker().bootstrap(), "--topic", topic});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const json::array rows = json::parse(ended.out).at("rows").as_array();
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].at("name"), "kafka-bare-poll");
+  EXPECT_EQ(rows[1].at("name"), "kafka-bare-batches");
+  EXPECT_EQ(rows[2].at("name"), "kafka-ingest");
+  const double limit = rows[2].at("limit").to_number<double>();
+  EXPECT_EQ(limit, std::max(rows[0].at("value").to_number<double>(),
+                            rows[1].at("value").to_number<double>()));
+  EXPECT_GT(rows[2].at("share").to_number<double>(), 0);
+}
+
+TEST(KafkaBenchTest, SaysWhatItNeeds) {
+  const test::Ended ended = test::Run({TACIT, "bench", "kafka"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_NE(ended.err.find("--brokers"), std::string::npos) << ended.err;
+}
+
+}  // namespace
+}  // namespace tacit

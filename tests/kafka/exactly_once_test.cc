@@ -1,0 +1,40 @@
+// The daemon beside a real broker, with everything going wrong: each event once, each bad one in
+// the dead letters. The share of the campaign (tests/campaign/kafka) that a few minutes hold.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "kafka/violence.h"
+
+namespace tacit {
+namespace {
+
+using test::Harm;
+using test::Violence;
+
+void Suffer(const Harm& harm, std::chrono::seconds time) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  Violence violence({.seed = seed});
+  if (testing::Test::HasFailure()) return;
+  const Harm done = violence.Run(harm, std::chrono::steady_clock::now() + time);
+  if (!testing::Test::HasFatalFailure()) violence.Finish();
+  fmt::print("seed {}: {}\n{}\n", seed, done.Text(), violence.Figures());
+  EXPECT_EQ(done.Text(), harm.Text());
+}
+
+TEST(ExactlyOnceTest, WhateverHappensToTheDaemon) {
+  TACIT_NEED_BROKER(test::kDefaultVersion);
+  Suffer({.daemon_kills = 12, .takeovers = 2, .refusals = 2, .growths = 1, .clock_steps = 1},
+         std::chrono::seconds(240));
+}
+
+TEST(ExactlyOnceTest, WhateverHappensToTheBroker) {
+  TACIT_NEED_BROKER(test::kDefaultVersion);
+  Suffer({.daemon_kills = 3, .broker_kills = 2, .broker_stops = 2, .cuts = 1},
+         std::chrono::seconds(240));
+}
+
+}  // namespace
+}  // namespace tacit
