@@ -155,6 +155,20 @@ TEST_F(FormatsTest, WhatIsNotReadIsRefusedAtStart) {
   EXPECT_THAT(refusal("jsonl"), HasSubstr("(did you mean 'json'?)"));
 }
 
+// What we ship is what a reader starts from.
+TEST_F(FormatsTest, EveryShippedConfigurationIsAccepted) {
+  size_t checked = 0;
+  for (const auto& file : std::filesystem::directory_iterator(TACIT_SOURCE_DIR "/config")) {
+    const Ended ended = test::Run({TACITD, "--config", file.path().string(), "--check-config",
+                                   "--set", "source.files=/dev/null"});
+    EXPECT_EQ(ended.exit_code, 0) << file.path() << ": " << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr("# In numbers"));
+    EXPECT_THAT(ended.out, Not(HasSubstr("WARNING"))) << file.path();
+    ++checked;
+  }
+  EXPECT_GE(checked, 5u);
+}
+
 TEST_F(FormatsTest, CheckingShowsNoSecretAndWarnsOfOneInTheOpen) {
   test::WriteFile(dir_ / "secret", "swordfish\n");
   run_.more =
