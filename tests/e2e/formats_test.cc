@@ -2,12 +2,16 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
+#include <thread>
 #include <vector>
 
+#include "serve/client.h"
+#include "service.h"
 #include "support/small_run.h"
 
 namespace tacit {
@@ -184,6 +188,45 @@ TEST_F(FormatsTest, CheckingShowsNoSecretAndWarnsOfOneInTheOpen) {
   EXPECT_THAT(ended.out, HasSubstr("ssl.key.password: {file: "));
   EXPECT_THAT(ended.out + ended.err, Not(HasSubstr("hunter2")));
   EXPECT_THAT(ended.out + ended.err, Not(HasSubstr("swordfish")));
+}
+
+// No broker is there, and librdkafka says all it can of that and of its settings.
+TEST_F(FormatsTest, ADaemonBesideKafkaTellsNobodyItsSecrets) {
+  test::WriteFile(dir_ / "secret", "swordfish\n");
+  run_.more =
+      "kafka:\n  bootstrap.servers: 127.0.0.1:1\n  group.id: tacit\n  debug: all\n"
+      "  security.protocol: SASL_PLAINTEXT\n  sasl.mechanism: PLAIN\n  sasl.username: me\n"
+      "  ssl.key.password: hunter2\n  sasl.password: {file: \"" +
+      (dir_ / "secret") + "\"}\n";
+  const std::string operators = "unix:" + (dir_ / "operators");
+  test::Service service(
+      dir_, run_,
+      {"--set",
+       "source={kind: kafka, topic: clicks, format: json, framing: confluent, registry: {url: "
+       "'http://127.0.0.1:1', username: me, password: hunter3}}",
+       "--set", "log.level=trace", "--set", "serve.operator_listen=" + operators});
+  ASSERT_TRUE(service.WaitFor("/metrics")) << service.process().Err();
+  std::string told;
+  for (const char* path : {"/metrics", "/v1/privacy", "/readyz", "/v1/ledger"}) {
+    for (const std::string& url : {service.url(), operators}) {
+      const auto answer =
+          serve::Fetch(url + ":" + path, "GET", "", std::chrono::milliseconds(5000));
+      if (answer) told += answer->body;
+    }
+  }
+  // Until a connection has been tried.
+  for (int i = 0; i < 4000 && service.process().Err().find("onnect") == std::string::npos; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  service.process().Signal(SIGTERM);
+  const auto ended = service.process().WaitFor(std::chrono::milliseconds(30000));
+  ASSERT_TRUE(ended);
+  EXPECT_THAT(ended->err, HasSubstr("librdkafka"));
+  EXPECT_THAT(ended->err, HasSubstr("sasl.username"));  // its settings are among what it says
+  EXPECT_THAT(ended->err, HasSubstr("ssl.key.password: a secret in the open"));
+  told += ended->err + ended->out;
+  EXPECT_THAT(told, HasSubstr("tacit_"));
+  for (const char* secret : {"hunter2", "hunter3", "swordfish"})
+    EXPECT_THAT(told, Not(HasSubstr(secret)));
 }
 
 }  // namespace
