@@ -83,10 +83,14 @@ Result<Outcome> Trainer::Run(BoundedQueue<LearnerStep>& steps) {
     TACIT_ASSIGN(seat->position, DecodePosition(state.position));
   }
   last_commit_ = clock_.Now();
+  bool waited = false;
   while (!stopping_ && !AllExhausted()) {
+    const size_t queued = steps.size();
+    waited |= queued == 0;
     const auto left = options_.commit_interval - (clock_.Now() - last_commit_);
     std::optional<LearnerStep> step = steps.PopFor(std::max(left, Clock::Duration::zero()));
     if (step) {
+      metrics_.Queued(queued, std::exchange(waited, false));
       TACIT_RETURN_IF_ERROR(TakeStep(*step));
     } else if (steps.closed_and_empty()) {
       break;

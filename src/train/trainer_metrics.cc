@@ -33,6 +33,10 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& registry,
                                       "Time the last commit took");
   unfolded_deltas_ = registry.AddGauge(Audience::kOperator, "tacit_unfolded_deltas",
                                        "Commits not yet folded into sorted files");
+  queued_ = registry.AddGauge(Audience::kOperator, "tacit_steps_queued",
+                              "Steps that are ready for training; 0: the source is behind it");
+  waits_ = registry.AddCounter(Audience::kOperator, "tacit_step_waits_total",
+                               "Steps that training had to wait for");
 }
 
 void TrainerMetrics::Step(size_t learner, const StepReport& report, double seconds) {
@@ -49,6 +53,11 @@ void TrainerMetrics::Step(size_t learner, const StepReport& report, double secon
 void TrainerMetrics::Stored(const store::EmbeddingStore::Stats& stats) {
   commit_seconds_.Set(stats.last_commit_ms / 1000);
   unfolded_deltas_.Set(static_cast<double>(stats.unfolded_deltas));
+}
+
+void TrainerMetrics::Queued(size_t steps, bool waited) {
+  queued_.Set(static_cast<double>(steps));
+  if (waited) waits_.Add(1);
 }
 
 void TrainerMetrics::Exhausted(size_t learner) { learners_[learner].exhausted.Set(1); }

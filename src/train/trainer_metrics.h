@@ -19,6 +19,8 @@ class TrainerMetrics {
   void Step(size_t learner, const StepReport& report, double seconds);
   void Stored(const store::EmbeddingStore::Stats& stats);
   void Exhausted(size_t learner);
+  // So many steps are ready for training; `waited`: it has had to wait for the one it takes now.
+  void Queued(size_t steps, bool waited);
 
  private:
   struct PerLearner {
@@ -28,7 +30,8 @@ class TrainerMetrics {
     metrics::Histogram step_seconds;
   };
   std::vector<PerLearner> learners_;
-  metrics::Gauge commit_seconds_, unfolded_deltas_;  // operator
+  metrics::Gauge commit_seconds_, unfolded_deltas_, queued_;  // operator
+  metrics::Counter waits_;                                    // operator
 };
 
 }  // namespace tacit::train

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <random>
 #include <set>
@@ -119,6 +120,18 @@ class CountingNoise final : public noise::NoiseSource {
   int* const rekeys_;
 };
 
+// The system's time; something may happen whenever it is looked at.
+class HookedClock final : public Clock {
+ public:
+  TimePoint Now() const override {
+    if (hook) hook();
+    return SystemClock().Now();
+  }
+  int64_t UnixMillis() const override { return SystemClock().UnixMillis(); }
+
+  std::function<void()> hook;
+};
+
 // A trainer over random steps of 32 events, DP-AdaFEST with this noise.
 class TrainerTest : public testing::Test {
  protected:
@@ -209,7 +222,7 @@ class TrainerTest : public testing::Test {
   }
 
   std::mt19937_64 random_{11};
-  SystemClock clock_;
+  HookedClock clock_;
   metrics::Registry registry_;
   Progress progress_{2};
   RowSpace space_;
@@ -270,6 +283,23 @@ TEST_F(TrainerTest, EveryCommitIsFollowedByANewKey) {
   ASSERT_TRUE(trainer_->Run(steps));
   ASSERT_EQ(store_->commits.size(), 3u);
   EXPECT_EQ(rekeys_, 3);
+}
+
+// The third step comes only when training has looked for it in vain.
+TEST_F(TrainerTest, StepsThatWereWaitedForAreCounted) {
+  Make(1.0, 8, std::chrono::milliseconds(0));
+  BoundedQueue<LearnerStep> steps(10);
+  for (uint64_t i = 0; i < 2; ++i) ASSERT_TRUE(steps.Push(MakeStep(i, i * 32)));
+  clock_.hook = [&, pushed = false]() mutable {
+    if (pushed || store_->commits.size() < 2) return;
+    pushed = true;
+    EXPECT_TRUE(steps.Push(MakeStep(2, 64)));
+    steps.Close();
+  };
+  ASSERT_TRUE(trainer_->Run(steps));
+  EXPECT_EQ(store_->commits.size(), 3u);
+  const std::string told = registry_.Scrape(metrics::Audience::kOperator);
+  EXPECT_NE(told.find("tacit_step_waits_total 1\n"), std::string::npos) << told;
 }
 
 // All passes lie within one commit interval: what is pending is spent as well.
