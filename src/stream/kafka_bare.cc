@@ -15,22 +15,15 @@ using Steady = std::chrono::steady_clock;
 constexpr size_t kBatch = 4096;
 constexpr std::chrono::seconds kPatience(30);  // without a message
 
-// What has come so far. The first run of messages starts the clock and is not counted: it waited
-// for the connection.
+// What has come since the partitions were assigned.
 class Tally {
  public:
   void Add(uint64_t records, uint64_t bytes) {
-    seen_ += records;
-    last_ = Steady::now();
-    if (!begun_) {
-      begun_ = true;
-      first_ = last_;
-      return;
-    }
     reading_.records += records;
     reading_.bytes += bytes;
+    last_ = Steady::now();
   }
-  uint64_t seen() const { return seen_; }
+  uint64_t seen() const { return reading_.records; }
   Steady::time_point last() const { return last_; }
   BareReading Finish() {
     reading_.seconds = std::chrono::duration<double>(last_ - first_).count();
@@ -39,9 +32,8 @@ class Tally {
 
  private:
   BareReading reading_;
-  uint64_t seen_ = 0;
-  bool begun_ = false;
-  Steady::time_point first_, last_ = Steady::now();
+  const Steady::time_point first_ = Steady::now();
+  Steady::time_point last_ = first_;
 };
 
 // Null values and all: false for what is no message.
@@ -85,6 +77,8 @@ Result<BareReading> ReadBare(const KafkaProperties& properties, const std::strin
     starts.push_back({span.partition, span.begin});
     expected += span.end - span.begin;
   }
+  if (expected == 0)
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("topic '{}' is empty", topic));
   const KafkaPartitions list = MakePartitions(topic, starts);
   if (const auto assigned = rd_kafka_assign(client.get(), list.get());
       assigned != RD_KAFKA_RESP_ERR_NO_ERROR)

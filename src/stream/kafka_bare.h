@@ -15,8 +15,8 @@ enum class BareLoop {
 };
 
 struct BareReading {
-  uint64_t records = 0, bytes = 0;  // between the first poll that had any and the last
-  double seconds = 0;
+  uint64_t records = 0, bytes = 0;
+  double seconds = 0;  // since the partitions were assigned
 };
 
 // Reads all that is in a topic now and looks at nothing but lengths: what librdkafka can deliver,

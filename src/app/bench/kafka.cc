@@ -20,32 +20,19 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
-// Counts what is decoded and makes no steps.
-class CountOnly final : public stream::Participation {
+// Looks when the last record has been decoded, and makes no steps.
+class LookOn final : public stream::Participation {
  public:
-  struct Count {
-    std::atomic<uint64_t> records = 0;  // but those of the first run, whose end starts the clock
-    std::atomic<bool> begun = false;
-    Steady::time_point first;                // written before begun is set
-    std::atomic<Steady::time_point> last{};  // when the last run had been decoded
-  };
-  explicit CountOnly(Count& count) : count_(count) {}
+  explicit LookOn(std::atomic<Steady::time_point>& last) : last_(last) {}
 
-  bool Feed(const event::RawRecords& frame, const event::Batch&, const Emit&) override {
-    const auto now = Steady::now();
-    if (!count_.begun) {
-      count_.first = now;
-      count_.begun = true;
-    } else {
-      count_.records += frame.size();
-    }
-    count_.last = now;
+  bool Feed(const event::RawRecords&, const event::Batch&, const Emit&) override {
+    last_ = Steady::now();
     return true;
   }
   bool Finish(const Emit&) override { return true; }
 
  private:
-  Count& count_;
+  std::atomic<Steady::time_point>& last_;
 };
 
 class NoDeadLetters final : public event::DeadLetterSink {
@@ -63,15 +50,16 @@ Result<double> Ingest(const Assembly& assembly, const stream::KafkaProperties& p
   TACIT_ASSIGN(const auto source, stream::OpenKafkaSource(std::move(options), nullptr));
   const auto codec = event::MakeCriteoTsvCodec(*assembly.transform);
   NoDeadLetters dead_letters;
-  CountOnly::Count count;
+  std::atomic<Steady::time_point> last{};
   train::FeedOptions feed_options{.learners = {{.index = LearnerIndex(0),
-                                                .participation =
-                                                    [&count](const stream::Position&) {
-                                                      return std::make_unique<CountOnly>(count);
-                                                    },
+                                                .participation = [&last](const stream::Position&)
+                                                    -> std::unique_ptr<stream::Participation> {
+                                                  return std::make_unique<LookOn>(last);
+                                                },
                                                 .start = {}}}};
   train::Feed feed(std::move(feed_options), *source, *codec, *assembly.transform, dead_letters);
   TACIT_RETURN_IF_ERROR(feed.Start());
+  const Steady::time_point assigned = Steady::now();
   feed.steps().Pop();  // closed at the end of the topic
   feed.Stop();
   TACIT_RETURN_IF_ERROR(feed.status());
@@ -79,11 +67,7 @@ Result<double> Ingest(const Assembly& assembly, const stream::KafkaProperties& p
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("topic '{}': {} of {} records are no lines of Criteo's", topic,
                             feed.records_dead(), feed.records_read()));
-  const double seconds = Seconds(count.last.load() - count.first);
-  if (seconds <= 0)
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("topic '{}' has too few records to be timed", topic));
-  return static_cast<double>(count.records) / seconds;
+  return static_cast<double>(feed.records_read()) / Seconds(last.load() - assigned);
 }
 
 double Median(std::vector<double> values) {
