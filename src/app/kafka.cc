@@ -54,6 +54,7 @@ Result<std::unique_ptr<stream::Source>> OpenKafka(const config::Config& config, 
   const config::Source& source = config.source;
   stream::KafkaSourceOptions options;
   TACIT_ASSIGN(options.properties.values, config::ReadKafkaProperties(config.kafka));
+  options.properties.hidden = config::KeptElsewhere(config.kafka);
   options.topic = source.topic;
   options.max_record_bytes = source.max_record_bytes;
   options.tick = std::chrono::milliseconds(source.tick_ms);

@@ -258,6 +258,8 @@ bool IsSecret(std::string_view key);
 Result<std::string> ReadSecret(const Secret& secret);
 // librdkafka's settings, with what is kept elsewhere fetched; without Kafka Connect's.
 Result<std::vector<std::pair<std::string, std::string>>> ReadKafkaProperties(const Kafka& kafka);
+// The names of those that are kept elsewhere, and so are nobody's to see whatever they are called.
+std::vector<std::string> KeptElsewhere(const Kafka& kafka);
 // The places of secrets that are written out in the configuration itself.
 std::vector<std::string> SecretsInTheOpen(const Config& config);
 

@@ -79,4 +79,11 @@ Result<std::vector<std::pair<std::string, std::string>>> ReadKafkaProperties(con
   return values;
 }
 
+std::vector<std::string> KeptElsewhere(const Kafka& kafka) {
+  std::vector<std::string> names;
+  for (const Property& property : kafka.properties)
+    if (property.value.kind != Secret::Kind::kText) names.push_back(property.name);
+  return names;
+}
+
 }  // namespace tacit::config

@@ -164,10 +164,13 @@ Result<KafkaConf> MakeKafkaConf(const KafkaProperties& properties, KafkaRole rol
   KafkaConf conf(rd_kafka_conf_new());
   TACIT_CHECK(conf != nullptr && context != nullptr);
   for (const auto& [name, value] : properties.values)
-    if (IsSecret(name) && value.size() >= kSecretBytesMin) context->secrets_.push_back(value);
+    if ((IsSecret(name) || std::ranges::find(properties.hidden, name) != properties.hidden.end()) &&
+        value.size() >= kSecretBytesMin)
+      context->secrets_.push_back(value);
   for (const auto& [name, value] : properties.values) {
     TACIT_RETURN_IF_ERROR(CheckAllowed(name, value, role));
-    TACIT_RETURN_IF_ERROR(Set(conf.get(), name, value));
+    if (const Status set = Set(conf.get(), name, value); !set)
+      return Fail(set.error().code, context->Redact(set.error().message));
   }
   TACIT_RETURN_IF_ERROR(SetDefaults(kDefaults, properties, conf.get()));
   if (role == KafkaRole::kConsumer) {

@@ -195,6 +195,7 @@ TEST(Secrets, ComeFromAFileOrACredentialWithoutTheLastNewline) {
     const auto values = ReadKafkaProperties(config->kafka);
     ASSERT_TRUE(values) << values.error().message;
     EXPECT_THAT(*values, testing::Contains(Pair("sasl.password", "  two\nlines \n")));
+    EXPECT_THAT(KeptElsewhere(config->kafka), ElementsAre("sasl.password"));
     EXPECT_THAT(Dump(*config), Not(HasSubstr("lines")));
     EXPECT_THAT(SecretsInTheOpen(*config), IsEmpty());
     // A dump says where the secret is, so that it starts the same daemon.

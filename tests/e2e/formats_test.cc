@@ -197,7 +197,7 @@ TEST_F(FormatsTest, ADaemonBesideKafkaTellsNobodyItsSecrets) {
       "kafka:\n  bootstrap.servers: 127.0.0.1:1\n  group.id: tacit\n  debug: all\n"
       "  security.protocol: SASL_PLAINTEXT\n  sasl.mechanism: PLAIN\n  sasl.username: me\n"
       "  ssl.key.password: hunter2\n  sasl.password: {file: \"" +
-      (dir_ / "secret") + "\"}\n";
+      (dir_ / "secret") + "\"}\n  client.rack: {file: \"" + (dir_ / "secret") + "\"}\n";
   const std::string operators = "unix:" + (dir_ / "operators");
   test::Service service(
       dir_, run_,

@@ -105,6 +105,20 @@ TEST(KafkaClient, SecretsAreInNoMessageAndNoLogLine) {
             "joe: [redacted], [redacted] and [redacted].");
 }
 
+// What is kept outside of the configuration is nobody's to see, whatever its name is.
+TEST(KafkaClient, HiddenValuesAreInNoMessageEither) {
+  KafkaProperties properties = With({{"sasl.username", "joe-the-user"}});
+  properties.hidden = {"sasl.username", "session.timeout.ms"};
+  KafkaContext context;
+  ASSERT_TRUE(MakeKafkaConf(properties, KafkaRole::kConsumer, &context));
+  EXPECT_EQ(context.Redact("I am joe-the-user."), "I am [redacted].");
+  properties.values.emplace_back("session.timeout.ms", "hunter2");
+  const auto refused = MakeKafkaConf(properties, KafkaRole::kConsumer, &context);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message,
+              AllOf(HasSubstr("kafka.session.timeout.ms"), Not(HasSubstr("hunter2"))));
+}
+
 TEST(KafkaClient, ClientsAreMadeWithoutABroker) {
   for (const KafkaRole role : {KafkaRole::kConsumer, KafkaRole::kProducer}) {
     KafkaContext context;
