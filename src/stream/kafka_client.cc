@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
-#include <optional>
+#include <future>
+#include <thread>
 #include <utility>
 
 #include "base/check.h"
@@ -146,6 +148,7 @@ void KafkaContext::OnLog(const rd_kafka_t* client, int level, const char* facili
   if (level > 6 || std::strcmp(facility, "CONFWARN") == 0) ours = spdlog::level::debug;
   if (!spdlog::should_log(ours)) return;
   const auto* context = static_cast<const KafkaContext*>(rd_kafka_opaque(client));
+  if (context->silent_) return;
   spdlog::log(ours, "librdkafka: {}: {}", facility, context->Redact(line));
 }
 
@@ -194,6 +197,20 @@ Result<KafkaClient> MakeKafkaClient(KafkaConf conf, KafkaRole role, const KafkaC
                 fmt::format("kafka: {}", context.Redact(message.data())));
   static_cast<void>(conf.release());  // the client's
   return KafkaClient(client);
+}
+
+void EndKafkaClient(KafkaClient client, std::shared_ptr<KafkaContext> context) {
+  constexpr std::chrono::seconds kMoment(3);
+  if (client == nullptr) return;
+  std::promise<void> ended;
+  const std::future<void> end = ended.get_future();
+  std::thread([client = std::move(client), context, ended = std::move(ended)]() mutable {
+    client.reset();
+    ended.set_value();
+  }).detach();
+  if (end.wait_for(kMoment) == std::future_status::ready) return;
+  context->Silence();
+  spdlog::warn("a client of Kafka does not end, as where its topic was deleted: it is left behind");
 }
 
 bool IsTransient(rd_kafka_resp_err_t error) {

@@ -2,6 +2,7 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -57,6 +58,8 @@ class KafkaContext {
   KafkaContext& operator=(const KafkaContext&) = delete;
 
   Events TakeEvents();
+  // Passes over everything from now on: for a client that is left behind.
+  void Silence() { silent_ = true; }
   // The text without what must not be printed.
   std::string Redact(std::string_view text) const;
 
@@ -67,6 +70,7 @@ class KafkaContext {
   static void OnError(rd_kafka_t* client, int error, const char* reason, void* opaque);
 
   std::vector<std::string> secrets_;  // written before there is a client
+  std::atomic<bool> silent_ = false;
   std::mutex mutex_;
   Events events_;
 };
@@ -78,6 +82,10 @@ Result<KafkaConf> MakeKafkaConf(const KafkaProperties& properties, KafkaRole rol
                                 KafkaContext* context);
 // Starts the client's threads; no broker is asked for anything yet.
 Result<KafkaClient> MakeKafkaClient(KafkaConf conf, KafkaRole role, const KafkaContext& context);
+
+// Ends the client, whose opaque is `context`. librdkafka 2.0 waits without end for the partitions
+// of a topic that was deleted: after a moment such a client is left behind with its threads.
+void EndKafkaClient(KafkaClient client, std::shared_ptr<KafkaContext> context);
 
 // Whether the same may work later, without anybody doing anything about it here: brokers that are
 // down, slow, or at moving a partition.

@@ -123,8 +123,13 @@ bool KafkaPartition::Append(const rd_kafka_message_t& message, Envelope* envelop
   } else {
     records->bytes.append(payload);
   }
-  if (envelope != nullptr)
-    records->event_id.Append(outcome == Envelope::Outcome::kFault ? "" : envelope->event_id());
+  const bool named = envelope != nullptr && outcome == Envelope::Outcome::kPayload;
+  const std::string_view event_id = named ? envelope->event_id() : std::string_view();
+  // Mostly no record has one.
+  if (!event_id.empty() || !records->event_id.empty()) {
+    while (records->event_id.size() < records->size()) records->event_id.Append("");
+    records->event_id.Append(event_id);
+  }
   records->end.push_back(static_cast<uint32_t>(records->bytes.size()));
   rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
   records->timestamp_ms.push_back(

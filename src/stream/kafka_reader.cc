@@ -24,9 +24,10 @@ Status KafkaReader::MakeClient() {
                 "kafka.group.id: required, and has no default: under it others see how far the "
                 "store has read, and another store is kept from reading the same records");
   group_ = *group;
-  TACIT_ASSIGN(KafkaConf conf, MakeKafkaConf(options_.properties, KafkaRole::kConsumer, &context_));
+  TACIT_ASSIGN(KafkaConf conf,
+               MakeKafkaConf(options_.properties, KafkaRole::kConsumer, context_.get()));
   rd_kafka_conf_set_offset_commit_cb(conf.get(), OnCommit);
-  TACIT_ASSIGN(client_, MakeKafkaClient(std::move(conf), KafkaRole::kConsumer, context_));
+  TACIT_ASSIGN(client_, MakeKafkaClient(std::move(conf), KafkaRole::kConsumer, *context_));
   rd_kafka_poll_set_consumer(client_.get());
   queue_.reset(rd_kafka_queue_get_consumer(client_.get()));
   return {};
@@ -38,7 +39,7 @@ Result<std::vector<PartitionStart>> KafkaReader::Open(const KafkaExpectation& ex
   auto partitions = Refresh();
   if (!partitions) {
     rd_kafka_queue_poll_callback(queue_.get(), 0);  // which says why it cannot connect
-    const std::string why = context_.TakeEvents().unauthenticated;
+    const std::string why = context_->TakeEvents().unauthenticated;
     if (!why.empty())
       return Fail(
           ErrorCode::kInvalidArgument,
@@ -49,6 +50,9 @@ Result<std::vector<PartitionStart>> KafkaReader::Open(const KafkaExpectation& ex
   TACIT_RETURN_IF_ERROR(Check(expected, spans));
   TACIT_ASSIGN(auto starts, PlanStarts(topic, spans, expected.positions,
                                        options_.go_on_when_lost ? OnLost::kGoOn : OnLost::kRefuse));
+  // Attempts that failed on the way here are over.
+  rd_kafka_queue_poll_callback(queue_.get(), 0);
+  context_->TakeEvents();
   std::vector<PartitionOffset> offsets;
   for (const PartitionStart& start : starts) offsets.push_back({start.partition, start.offset});
   const KafkaPartitions list = MakePartitions(topic, offsets);
@@ -75,8 +79,11 @@ Status KafkaReader::Check(const KafkaExpectation& expected,
 
 void KafkaReader::Close() {
   queue_.reset();
-  client_.reset();
   open_ = false;
+  if (client_ == nullptr) return;
+  const std::map<int32_t, uint64_t> committed = context_->committed;
+  EndKafkaClient(std::move(client_), std::exchange(context_, std::make_shared<Context>()));
+  context_->committed = committed;
 }
 
 Result<uint64_t> KafkaReader::Add(int32_t partition) {
@@ -132,7 +139,7 @@ void KafkaReader::Commit(std::span<const PartitionOffset> offsets, const StoreMa
   }
   const KafkaQueue answers(rd_kafka_queue_new(client_.get()));
   rd_kafka_commit_queue(client_.get(), list.get(), answers.get(), OnCommit,
-                        static_cast<KafkaContext*>(&context_));
+                        static_cast<KafkaContext*>(context_.get()));
   rd_kafka_queue_poll_callback(answers.get(), static_cast<int>(kCommitTimeout.count()));
 }
 
@@ -149,8 +156,8 @@ void KafkaReader::OnCommit(rd_kafka_t*, rd_kafka_resp_err_t error,
 }
 
 std::optional<uint64_t> KafkaReader::CommittedOffset(int32_t partition) const {
-  const auto found = context_.committed.find(partition);
-  if (found == context_.committed.end()) return std::nullopt;
+  const auto found = context_->committed.find(partition);
+  if (found == context_->committed.end()) return std::nullopt;
   return found->second;
 }
 

@@ -57,13 +57,13 @@ class KafkaReader {
   // Commits for the group without waiting, or waits until the brokers have it or time is up.
   void Commit(std::span<const PartitionOffset> offsets, const StoreMark& store, bool wait);
   // Why the last commit has failed, once.
-  std::string TakeCommitFailure() { return std::exchange(context_.commit_failure, {}); }
+  std::string TakeCommitFailure() { return std::exchange(context_->commit_failure, {}); }
   // What the brokers have confirmed of this client's commits.
   std::optional<uint64_t> CommittedOffset(int32_t partition) const;
   // Where a partition ends, as far as the last fetch has told.
   std::optional<uint64_t> End(int32_t partition) const;
 
-  KafkaContext::Events TakeEvents() { return context_.TakeEvents(); }
+  KafkaContext::Events TakeEvents() { return context_->TakeEvents(); }
   const std::string& group() const { return group_; }
 
  private:
@@ -81,7 +81,7 @@ class KafkaReader {
 
   const KafkaSourceOptions& options_;
   std::string group_;
-  Context context_;
+  std::shared_ptr<Context> context_ = std::make_shared<Context>();  // of the client
   KafkaClient client_;
   KafkaQueue queue_;
   bool open_ = false;

@@ -328,7 +328,8 @@ Status KafkaSource::LookAfter() {
     TACIT_RETURN_IF_ERROR(Open());
     if (!reader_.open()) return {};
   }
-  if (reader_.TakeEvents().all_brokers_down) {
+  // A connection may have ended for no reason but that nobody needed it.
+  if (reader_.TakeEvents().all_brokers_down && !reader_.Refresh()) {
     Reopen(fmt::format("topic '{}': no broker is within reach", options_.topic));
     return {};
   }

@@ -25,6 +25,34 @@ Result<KafkaClient> MakeLooker(const KafkaProperties& properties, KafkaContext* 
   return MakeKafkaClient(std::move(conf), KafkaRole::kConsumer, *context);
 }
 
+Result<std::map<int32_t, RecordMark>> ReadMarks(rd_kafka_t* client, const std::string& topic,
+                                                std::span<const PartitionOffset> offsets,
+                                                Steady::time_point deadline) {
+  std::map<int32_t, RecordMark> marks;
+  rd_kafka_poll_set_consumer(client);
+  const KafkaPartitions list = MakePartitions(topic, offsets);
+  const auto assigned = rd_kafka_assign(client, list.get());
+  if (assigned != RD_KAFKA_RESP_ERR_NO_ERROR) return Unanswered("assigning", assigned);
+  size_t ended = 0;  // before any record
+  while (marks.size() + ended < offsets.size()) {
+    if (Steady::now() >= deadline)
+      return Unanswered(fmt::format("topic '{}': the last records read", topic),
+                        RD_KAFKA_RESP_ERR__TIMED_OUT);
+    const KafkaMessage message(rd_kafka_consumer_poll(client, Left(deadline)));
+    if (message == nullptr) continue;
+    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      marks.emplace(message->partition, MarkOf(*message));
+    } else if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+      ended += marks.contains(message->partition) ? 0 : 1;
+    } else if (!IsTransient(message->err)) {
+      return Unanswered(
+          fmt::format("topic '{}' partition {}: the last record read", topic, message->partition),
+          message->err);
+    }
+  }
+  return marks;
+}
+
 }  // namespace
 
 tl::unexpected<Error> Unanswered(const std::string& question, rd_kafka_resp_err_t error) {
@@ -116,32 +144,12 @@ Result<std::map<int32_t, RecordMark>> ReadMarks(const KafkaProperties& propertie
                                                 const std::string& topic,
                                                 std::span<const PartitionOffset> offsets,
                                                 Milliseconds timeout) {
-  std::map<int32_t, RecordMark> marks;
-  if (offsets.empty()) return marks;
+  if (offsets.empty()) return std::map<int32_t, RecordMark>();
   const auto deadline = Steady::now() + timeout;
-  KafkaContext context;
-  TACIT_ASSIGN(const KafkaClient client, MakeLooker(properties, &context));
-  rd_kafka_poll_set_consumer(client.get());
-  const KafkaPartitions list = MakePartitions(topic, offsets);
-  const auto assigned = rd_kafka_assign(client.get(), list.get());
-  if (assigned != RD_KAFKA_RESP_ERR_NO_ERROR) return Unanswered("assigning", assigned);
-  size_t ended = 0;  // before any record
-  while (marks.size() + ended < offsets.size()) {
-    if (Steady::now() >= deadline)
-      return Unanswered(fmt::format("topic '{}': the last records read", topic),
-                        RD_KAFKA_RESP_ERR__TIMED_OUT);
-    const KafkaMessage message(rd_kafka_consumer_poll(client.get(), Left(deadline)));
-    if (message == nullptr) continue;
-    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      marks.emplace(message->partition, MarkOf(*message));
-    } else if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-      ended += marks.contains(message->partition) ? 0 : 1;
-    } else if (!IsTransient(message->err)) {
-      return Unanswered(
-          fmt::format("topic '{}' partition {}: the last record read", topic, message->partition),
-          message->err);
-    }
-  }
+  const auto context = std::make_shared<KafkaContext>();
+  TACIT_ASSIGN(KafkaClient client, MakeLooker(properties, context.get()));
+  auto marks = ReadMarks(client.get(), topic, offsets, deadline);
+  EndKafkaClient(std::move(client), context);
   return marks;
 }
 
