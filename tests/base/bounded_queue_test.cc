@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -69,6 +70,21 @@ TEST(BoundedQueue, PopForGivesUp) {
   EXPECT_FALSE(queue.closed_and_empty());
   EXPECT_TRUE(queue.Push(7));
   EXPECT_EQ(queue.PopFor(milliseconds(1)), 7);
+}
+
+TEST(BoundedQueue, PushForGivesUpAndLeavesTheItem) {
+  BoundedQueue<std::string> queue(1);
+  std::string item = "a";
+  EXPECT_TRUE(queue.PushFor(&item, milliseconds(1)));
+  item = "b";
+  EXPECT_FALSE(queue.PushFor(&item, milliseconds(1)));
+  EXPECT_EQ(item, "b");
+  EXPECT_FALSE(queue.closed());
+  EXPECT_EQ(queue.Pop(), "a");
+  queue.Close();
+  EXPECT_FALSE(queue.PushFor(&item, milliseconds(1)));
+  EXPECT_EQ(item, "b");
+  EXPECT_TRUE(queue.closed());
 }
 
 TEST(BoundedQueue, ManyWritersAndReadersLoseNothing) {

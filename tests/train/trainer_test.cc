@@ -157,6 +157,10 @@ class TrainerTest : public testing::Test {
                            .topic = "log",
                            .commit_interval = interval,
                            .idle_priority = false};
+    options.advise = [this](std::span<const stream::PartitionOffset> reached,
+                            const store::Snapshot&) {
+      advised_.emplace_back(reached.begin(), reached.end());
+    };
     std::vector<std::unique_ptr<Learner>> learners;
     for (const Setup& setup : setups) {
       learners.push_back(MakeLearner(setup, learners.size()));
@@ -231,8 +235,28 @@ class TrainerTest : public testing::Test {
   std::unique_ptr<ops::Backend> backend_;
   std::unique_ptr<RememberingStore> store_;
   std::unique_ptr<Trainer> trainer_;
-  mechanism::Mechanism* mechanism_ = nullptr;  // of the learner made last
+  mechanism::Mechanism* mechanism_ = nullptr;                  // of the learner made last
+  std::vector<std::vector<stream::PartitionOffset>> advised_;  // commit by commit
 };
+
+// Others are told what no learner will read again: where the furthest behind is.
+TEST_F(TrainerTest, AdviceIsOfWhatEveryLearnerIsPast) {
+  Make({{"ctr", 1, 100}, {"small", 1, 100}}, std::chrono::milliseconds(0), std::nullopt);
+  BoundedQueue<LearnerStep> steps(100);
+  ASSERT_TRUE(steps.Push(MakeStep(0, 0)));
+  ASSERT_TRUE(steps.Push(MakeStep(0, 0, 32, 1)));
+  ASSERT_TRUE(steps.Push(MakeStep(1, 32)));
+  ASSERT_TRUE(steps.Push(MakeStep(2, 64)));
+  ASSERT_TRUE(steps.Push(MakeStep(1, 32, 32, 1)));
+  steps.Close();
+  ASSERT_TRUE(trainer_->Run(steps));
+  std::vector<uint64_t> offsets;
+  for (const auto& reached : advised_) {
+    ASSERT_EQ(reached.size(), 1u);
+    offsets.push_back(reached[0].offset);
+  }
+  EXPECT_EQ(offsets, (std::vector<uint64_t>{32, 32, 32, 64})) << "nothing before both have begun";
+}
 
 TEST_F(TrainerTest, EverythingTakenIsCommittedOnceAndCharged) {
   Make(1.0, 8, std::chrono::milliseconds(2));
