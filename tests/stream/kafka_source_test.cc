@@ -182,6 +182,55 @@ TEST_F(KafkaSourceTest, AllPausedIsBackpressure) {
     for (size_t i = 0; i < 500; ++i) ASSERT_EQ(heard.values[p][i], std::to_string(i));
 }
 
+// A registry that is out of reach for so many questions, and then knows every schema.
+class LateBook final : public event::SchemaBook {
+ public:
+  explicit LateBook(int silent) : silent_(silent) {}
+  event::SchemaVerdict Look(const event::SchemaKey&) override {
+    using Kind = event::SchemaVerdict::Kind;
+    if (silent_-- > 0) return {.kind = Kind::kUnknown, .reason = "nobody answers"};
+    return {.kind = Kind::kAccept};
+  }
+
+ private:
+  int silent_;
+};
+
+TEST_F(KafkaSourceTest, AMessageThatCannotBeOpenedYetHoldsItsPartitionAlone) {
+  const auto framed = [](int number) {
+    return std::string("\0\0\0\0\7", 5) + std::to_string(number);
+  };
+  kafka_.Create("t", 2);
+  for (int i = 0; i < 20; ++i) kafka_.Write("t", 0, framed(i));
+  kafka_.Write("t", 1, "no frame");
+  kafka_.Flush();
+  metrics::Registry registry;
+  auto options = Options();
+  options.metrics = &registry;
+  const auto source =
+      Open(options, std::make_unique<event::Envelope>(event::EnvelopeOptions{.framed = true},
+                                                      std::make_unique<LateBook>(2)));
+  ASSERT_TRUE(source->Seek({}));
+  Heard heard;
+  const Status told = PollUntil(*source, &heard, [&] {
+    return source->health().alert.find("partition 0 waits at offset 0: ") != std::string::npos;
+  });
+  ASSERT_TRUE(told) << told.error().message;
+  EXPECT_THAT(source->health().alert, HasSubstr("nobody answers"));
+  EXPECT_TRUE(source->health().connected);
+  EXPECT_THAT(registry.Scrape(metrics::Audience::kOperator),
+              HasSubstr("tacit_source_partitions_waiting 1"));
+  EXPECT_EQ(heard.next.count(0), 0u);
+  kafka_.Write("t", 1, "nor here");
+  kafka_.Flush();
+  for (int i = 20; i < 40; ++i) kafka_.Write("t", 0, framed(i));
+  kafka_.Flush();
+  PollRecords(*source, &heard, 42);
+  for (size_t i = 0; i < 40; ++i) ASSERT_EQ(heard.values[0][i], std::to_string(i));
+  EXPECT_THAT(heard.values[1], ElementsAre(HasSubstr("!"), HasSubstr("!")));
+  ASSERT_TRUE(PollUntil(*source, &heard, [&] { return source->health().alert.empty(); }));
+}
+
 TEST_F(KafkaSourceTest, BrokersThatGoAndComeBackAreNoFailure) {
   kafka_.Create("t", 1);
   kafka_.WriteNumbers("t", 0, 0, 30);
