@@ -30,7 +30,7 @@ MatrixView<T> FirstColumns(const MatrixView<T>& x, size_t cols) {
 class F32 {
  public:
   using Element = float;
-  static constexpr bool kRounds = false;
+  static constexpr double kRounding = 0x1p-24;  // of a scaled number
   static constexpr float kOne = 1.0f;
 
   explicit F32(ops::Backend& backend) : backend_(backend) {}
@@ -64,7 +64,7 @@ class F32 {
 class Rounded16 {
  public:
   using Element = Bf16;
-  static constexpr bool kRounds = true;
+  static constexpr double kRounding = 0x1p-8;
   static constexpr Bf16 kOne = 0x3f80;
 
   explicit Rounded16(ops::Backend& backend) : backend_(backend) {}
@@ -156,7 +156,7 @@ class Net final : public DenseNet {
                     std::span<float> out) override {
     const ConstView a = input_[layer].view(), g = gradient_[layer].view();
     arithmetic_.Norms(unit_end, a, g, out);
-    if (Arithmetic::kRounds && !OneRowEach(unit_end)) AddRoundingOfRows(layer, unit_end, out);
+    if (!OneRowEach(unit_end)) AddRoundingOfRows(layer, unit_end, out);
   }
 
   void ClearRow(size_t row) override {
@@ -190,8 +190,8 @@ class Net final : public DenseNet {
     return true;
   }
 
-  // |sum of rounded rows| <= |sum| + 2^-8 (sum of |row|). Shrinking all scales covers that for a
-  // unit of one row only.
+  // |sum of rounded rows| <= |sum| + rounding * (sum of |row|). For a unit of one row the clip's
+  // own slack, or shrinking all scales, covers that.
   void AddRoundingOfRows(size_t layer, std::span<const uint32_t> unit_end, std::span<float> out) {
     row_end_.resize(rows_);
     std::iota(row_end_.begin(), row_end_.end(), 1);
@@ -202,7 +202,7 @@ class Net final : public DenseNet {
       double lengths = 0;
       for (; r < unit_end[u]; ++r) lengths += std::sqrt(double{row_norm_[r]});
       if (count < 2) continue;
-      const double bound = std::sqrt(double{out[u]}) + 0x1p-8 * lengths;
+      const double bound = std::sqrt(double{out[u]}) + Arithmetic::kRounding * lengths;
       out[u] = static_cast<float>(bound * bound);
     }
   }

@@ -46,8 +46,8 @@ class DenseNet {
   // The parameters must still be those of Forward.
   virtual Status Backward(std::span<const float> dlogit, ops::Matrix input_gradient) = 0;
   // Squared norms of a layer's gradient, weights and biases, per unit (rows end at unit_end[u]).
-  // In bf16 a unit of several rows gets an upper bound: its rows may cancel, but what rounding adds
-  // to them when they are scaled (at most 2^-8 of each) does not.
+  // A unit of several rows gets an upper bound: its rows may cancel, but what rounding adds to them
+  // when they are scaled (at most 2^-24 of each, in bf16 2^-8) does not.
   virtual void SquaredNorms(size_t layer, std::span<const uint32_t> unit_end,
                             std::span<float> out) = 0;
   // Wipes a row's inputs and gradients, so that it adds exact zeros to every sum.

@@ -110,25 +110,35 @@ template <class T>
   return Dot(x, x, cols);
 }
 
-// |A^T G|^2 of one unit's rows [begin, end), number by number.
+// |A^T G|^2 of one unit's rows [begin, end): the gradient is formed, a strip of it at a time.
 template <class T>
 double MaterialisedNorm(MatrixView<const T> a, MatrixView<const T> g, size_t begin, size_t end) {
+  constexpr size_t kStrip = 128;
   double squared = 0;
   for (size_t i = 0; i < a.cols; ++i)
-    for (size_t j = 0; j < g.cols; ++j) {
-      double sum = 0;
-      for (size_t r = begin; r < end; ++r)
-        sum += double{Widen(a.Row(r)[i])} * double{Widen(g.Row(r)[j])};
-      squared += sum * sum;
+    for (size_t first = 0; first < g.cols; first += kStrip) {
+      const size_t cols = std::min(kStrip, g.cols - first);
+      double strip[kStrip] = {};
+      for (size_t r = begin; r < end; ++r) {
+        const double factor = Widen(a.Row(r)[i]);
+        const T* row = g.Row(r) + first;
+#pragma omp simd
+        for (size_t j = 0; j < cols; ++j) strip[j] += factor * double{Widen(row[j])};
+      }
+      for (size_t j = 0; j < cols; ++j) squared += strip[j] * strip[j];
     }
   return squared;
 }
 
-// The same from products of rows. Where rows nearly cancel, that is a difference of large terms,
-// off by up to 2^-40 of (sum of |a_s| |g_s|)^2, and a clip would let through what it does not see.
-// The gradient is then formed and its norm taken.
+// The same from products of rows: a pair of rows costs a.cols + g.cols products, forming the
+// gradient a.cols * g.cols a row. Where rows nearly cancel, the products' sum is a difference of
+// large terms, off by up to 2^-40 of (sum of |a_s| |g_s|)^2, and a clip would let through what it
+// does not see. The gradient is then formed and its norm taken, as it is where a unit has so many
+// rows that this costs less.
 template <class T>
 double GramNorm(MatrixView<const T> a, MatrixView<const T> g, size_t begin, size_t end) {
+  const size_t rows = end - begin;
+  if (rows > 2 * a.cols * g.cols / (a.cols + g.cols) + 1) return MaterialisedNorm(a, g, begin, end);
   double sum = 0, lengths = 0;
   for (size_t s = begin; s < end; ++s) {
     const double own = SquaredNorm(a.Row(s), a.cols) * SquaredNorm(g.Row(s), g.cols);
@@ -137,7 +147,7 @@ double GramNorm(MatrixView<const T> a, MatrixView<const T> g, size_t begin, size
     for (size_t t = begin; t < s; ++t)
       sum += 2 * Dot(a.Row(s), a.Row(t), a.cols) * Dot(g.Row(s), g.Row(t), g.cols);
   }
-  const bool cancels = end - begin > 1 && !(sum > 0x1p-18 * lengths * lengths);
+  const bool cancels = rows > 1 && !(sum > 0x1p-18 * lengths * lengths);
   return cancels ? MaterialisedNorm(a, g, begin, end) : sum;
 }
 

@@ -319,7 +319,7 @@ void BackendContract::CheckUnitNorms(const std::vector<uint32_t>& unit_end, bool
 
 TEST_P(BackendContract, UnitSquaredNormsMatchMaterialisedGradients) {
   const std::vector<std::vector<uint32_t>> partitions = {
-      {}, {1}, {1, 2, 3, 4, 5}, {0, 3, 3, 4, 11, 11}, {20}};
+      {}, {1}, {1, 2, 3, 4, 5}, {0, 3, 3, 4, 11, 11}, {20}, {2, 90, 91}};
   for (const auto& unit_end : partitions) {
     CheckUnitNorms<float>(unit_end, false);
     CheckUnitNorms<Bf16>(unit_end, false);
@@ -327,8 +327,8 @@ TEST_P(BackendContract, UnitSquaredNormsMatchMaterialisedGradients) {
 }
 
 TEST_P(BackendContract, UnitSquaredNormsSurviveCancellation) {
-  CheckUnitNorms<float>({2, 4, 8, 16}, true);
-  CheckUnitNorms<Bf16>({2, 4, 8, 16}, true);
+  CheckUnitNorms<float>({2, 4, 8, 16, 96}, true);
+  CheckUnitNorms<Bf16>({2, 4, 8, 16, 96}, true);
 }
 
 // Records that cancel but for the last bits: what is left must not be lost, or a clip lets it

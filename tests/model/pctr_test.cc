@@ -12,6 +12,7 @@
 namespace tacit::model {
 namespace {
 
+using testing::LoopBackward;
 using testing::LoopGradient;
 using testing::Problem;
 using testing::SquaredLength;
@@ -172,6 +173,67 @@ class PctrOnCpu : public ::testing::Test {
   WorkerPool workers_{WorkerPool::Options{}};
   std::unique_ptr<ops::Backend> backend_ = ops::MakeCpuBackend(workers_);
 };
+
+// Two records of one unit, equal but for their labels and a little of one number.
+Problem OppositeRecords(uint64_t seed) {
+  Problem problem(seed, {.examples = 2, .hidden = {}, .spread = 0.02f});
+  const size_t width = problem.model.dense_width;
+  std::copy_n(problem.dense.begin(), width, problem.dense.begin() + static_cast<ptrdiff_t>(width));
+  problem.dense[width] *= 1.01f;
+  const uint32_t slots = static_cast<uint32_t>(problem.model.space.tables().size());
+  const std::vector<uint64_t> first(problem.row.begin(),
+                                    problem.row.begin() + problem.slot_end[slots - 1]);
+  problem.row = first;
+  problem.row.insert(problem.row.end(), first.begin(), first.end());
+  for (uint32_t s = 0; s < slots; ++s)
+    problem.slot_end[slots + s] = problem.slot_end[s] + static_cast<uint32_t>(first.size());
+  problem.label = {0, 1};
+  problem.unit_of = {0, 0};
+  problem.units = 1;
+  problem.Index();
+  return problem;
+}
+
+// A user's records may all but cancel. Her norm is that of what is left, not below it, and what she
+// adds is no longer than the clip.
+TEST_F(PctrOnCpu, RecordsOfAUnitThatNearlyCancelAreClippedByWhatIsLeft) {
+  constexpr double kClip = 1e-4;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    const Problem problem = OppositeRecords(seed);
+    Pctr model(problem.ModelOptions(), *backend_);
+    StepResult result = RunStep(problem, KeepAll(problem), testing::FlatClip(kClip), model);
+    const GroupNorms want = LoopNorms(problem, problem.UnitGradients());
+    const auto ones =
+        LoopBackward(problem.model, problem.Example(0), problem.Dense(), problem.RowMap());
+    ASSERT_LT(want.squared[0], SquaredLength(ones.dense) / 100) << "they do not cancel";
+    for (size_t g = 0; g < want.groups; ++g) {
+      const double length = std::sqrt(want.squared[g]);
+      // What is left is known as well as the records' f32 gradients, and never told too short.
+      ASSERT_NEAR(std::sqrt(result.norms.squared[g]), length, 1e-5 * length + 2e-7)
+          << "seed " << seed << " group " << g;
+    }
+    double squared = 0;
+    for (float x : result.sum.dense) squared += double{x} * x;
+    for (float x : result.sum.row_values) squared += double{x} * x;
+    ASSERT_LE(std::sqrt(squared), kClip * (1 + 1e-6)) << "seed " << seed;
+  }
+}
+
+// A user of many records: forming the gradient is then cheaper than all pairs of them.
+TEST_F(PctrOnCpu, AUnitOfManyRecordsHasItsNorm) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    Problem problem(seed, {.examples = 120});
+    for (size_t i = 0; i < problem.unit_of.size(); ++i) problem.unit_of[i] = i < 100 ? 0 : 1;
+    problem.units = 2;
+    problem.Index();
+    Pctr model(problem.ModelOptions(), *backend_);
+    StepResult result = RunStep(problem, KeepAll(problem), testing::FlatClip(0.5), model);
+    const GroupNorms want = LoopNorms(problem, problem.UnitGradients());
+    for (size_t i = 0; i < want.squared.size(); ++i)
+      ASSERT_NEAR(std::sqrt(result.norms.squared[i]), std::sqrt(want.squared[i]),
+                  1e-5 * std::sqrt(want.squared[i]));
+  }
+}
 
 TEST_F(PctrOnCpu, EmptyBatchGivesZeros) {
   const Problem problem(1, {.examples = 0});
