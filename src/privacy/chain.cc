@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "privacy/spending.h"
+#include "privacy/user_costs.h"
 
 namespace tacit::privacy {
 namespace {
@@ -74,14 +75,16 @@ bool NearlyCovers(Spending whole, const Spending& part) {
 struct Running {
   const LedgerEntry* last = nullptr;
   Spending charged;  // by a unit that was in every step of the learner
+  UserCosts users;   // by the users' allowances, where there are any
   EpsilonMeter meter, step_meter;
 
   // The worst unit was in at least one of the run's steps, or was the worst before; it was in each
   // step there ever was at most once.
   Status CheckCost(const LedgerEntry& entry, uint64_t i) {
     charged.Add(Spending::Of(entry.charge, entry.steps));
-    // A user is in every step. Of events one may overtake another, but where all are Gaussians the
-    // worst has spent at least what any has.
+    if (entry.unit == Unit::kUser) TACIT_RETURN_IF_ERROR(CheckUsers(entry, i));
+    // A user may be in any step. Of events one may overtake another, but where all are Gaussians
+    // the worst has spent at least what any has.
     const Spending step = Spending::Of(entry.charge, 1);
     const bool ordered = entry.unit == Unit::kUser || last == nullptr ||
                          (step.gaussian() && entry.worst.gaussian() && last->worst.gaussian());
@@ -93,6 +96,16 @@ struct Running {
     if (!NearlyCovers(charged, entry.worst))
       return Wrong(entry, i, "the worst unit has spent more than there was to spend");
     return {};
+  }
+
+  // With an allowance, the worst user's cost follows from the entries alone.
+  Status CheckUsers(const LedgerEntry& entry, uint64_t i) {
+    users.Bound(entry.bounds);
+    users.Add(entry.charge, entry.steps);
+    if (users.unbounded()) return {};
+    const Spending worst = users.Worst();
+    if (NearlyCovers(entry.worst, worst) && NearlyCovers(worst, entry.worst)) return {};
+    return Wrong(entry, i, "the worst user's cost is not what the allowance lets");
   }
 
   Status CheckEpsilon(const LedgerEntry& entry, uint64_t i) {

@@ -49,4 +49,17 @@ struct Charge {
   friend bool operator==(const Charge&, const Charge&) = default;
 };
 
+// How much of a learner's steps a unit is in at most, and what is one event: what is enforced where
+// steps are cut, and what the ledger goes by.
+struct Bounds {
+  // Unit user: steps that a user is in, or eligible for, over the life of the learner. 0: no bound.
+  uint64_t allowance = 0;
+  uint64_t per_period = 0;    // unit user, `once`: of them in a period; for the record. 0: no bound
+  uint64_t period_steps = 0;  // unit user, `poisson`: steps that a period counts for; else 0
+  // A record with the event id of one among so many offsets before it is no record. 0: ids are not
+  // looked at.
+  uint64_t dedupe_window = 0;
+  friend bool operator==(const Bounds&, const Bounds&) = default;
+};
+
 }  // namespace tacit::privacy

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "privacy/user_costs.h"
+
 namespace tacit::privacy {
 namespace {
 
@@ -62,7 +64,9 @@ void Growth::Observe(const std::vector<const LedgerEntry*>& own) {
   }
   const bool enough = end_ms_ - begin_ms_ >= kLeastHistoryMs && steps >= kLeastSteps;
   if (own.front()->unit == Unit::kUser) {
-    kind_ = enough ? Kind::kByStep : Kind::kTooLittle;
+    const uint64_t allowance = own.back()->bounds.allowance;
+    const bool used_up = allowance > 0 && steps >= allowance;
+    kind_ = used_up ? Kind::kConstant : enough ? Kind::kByStep : Kind::kTooLittle;
     gained_ = now_;
     gains_ = static_cast<double>(steps);
     return;
@@ -150,10 +154,13 @@ Spending Growth::At(double time_ms) const {
 std::optional<Spending> MostEver(std::span<const LedgerEntry> entries, std::string_view learner,
                                  const UseLimits& limits) {
   Spending most, now;
+  UserCosts users;
   std::vector<const Charge*> charges;  // a record may be in so many steps of each
   for (const LedgerEntry& entry : entries) {
     if (entry.learner != learner) continue;
-    if (entry.unit == Unit::kUser || !entry.worst.bounded()) return std::nullopt;
+    if (!entry.worst.bounded()) return std::nullopt;
+    if (entry.unit == Unit::kUser) users.Bound(entry.bounds);
+    if (entry.unit == Unit::kUser && users.unbounded()) return std::nullopt;
     now = entry.worst;
     const Charge& charge = entry.charge;
     if (std::any_of(charges.begin(), charges.end(), [&](auto* c) { return *c == charge; }))
@@ -161,7 +168,9 @@ std::optional<Spending> MostEver(std::span<const LedgerEntry> entries, std::stri
     charges.push_back(&charge);
     const bool release = charge.mechanism == MechanismKind::kVocabulary;
     most.Add(Spending::Of(charge, release ? limits.releases : limits.steps));
+    users.Add(charge, ~uint64_t{0} >> 1);  // as often as the allowance lets
   }
+  if (!users.unbounded()) most = users.Worst();
   if (charges.empty()) return std::nullopt;
   // It was not always so: what has been spent may be that of another configuration.
   if (!most.Covers(now)) most.Add(now);

@@ -20,7 +20,7 @@ class Growth {
     kNothing,    // nothing has been charged yet
     kTooLittle,  // not enough of a history to go by
     kConstant,   // it does not grow: no record has been used again so far
-    kByStep,     // with every step (a user may be in each)
+    kByStep,     // with every step (a user may be in each, up to an allowance)
     kByPass,     // each time that records are used again
     kUnbounded,  // nothing is promised
   };
@@ -52,7 +52,8 @@ class Growth {
 
 // What the worst unit of an event-level learner can ever come to, if its configuration stays as it
 // is and lets no record be in more than so many of its steps, and of its releases beside them.
-// Nothing where that cannot be said: before the first step, or where a unit is a user.
+// Of a user-level learner, by its users' allowance whatever the limits. Nothing where that cannot
+// be said: before the first step, or where users have no allowance.
 struct UseLimits {
   uint64_t steps = 0, releases = 0;
 };

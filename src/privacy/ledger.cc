@@ -26,14 +26,14 @@ Digest ExtendRangesDigest(const Digest& before, const Digest& salt, const Commit
 
 // Everything that must be equal for two commits to be one run.
 auto RunKey(const LedgerEntry& e) {
-  return std::tie(e.learner, e.charge, e.unit, e.adjacency, e.participation, e.delta,
-                  e.model_fingerprint, e.code_version);
+  return std::tie(e.format, e.learner, e.charge, e.unit, e.adjacency, e.participation, e.bounds,
+                  e.delta, e.model_fingerprint, e.code_version);
 }
 
 // Steps on fresh records cost the worst unit nothing more: they are told apart from those on
 // records used before. Sampled steps come back to the records of their period, so the first
 // period's all cost more (`growing`), those of fresh periods nothing, and once they cost more again
-// records are used again. Every user may be in every step: those always cost more.
+// records are used again. Every user may be in every step that the allowance lets.
 bool SameRun(const LedgerEntry& a, const LedgerEntry& b, bool growing) {
   return RunKey(a) == RunKey(b) && (a.worst == b.worst || growing || b.unit == Unit::kUser);
 }
@@ -73,17 +73,29 @@ std::string WhatChanged(const Promise& was, const Promise& is) {
 
 }  // namespace
 
+Spending Ledger::Account::UserAfter(std::span<const CommitCharge> charges) const {
+  const auto own = [&](const CommitCharge& charge) {
+    return charge.learner == promise.learner && charge.steps > 0;
+  };
+  if (std::none_of(charges.begin(), charges.end(), own)) return worst;
+  if (users.unbounded()) {
+    Spending after = worst;
+    for (const CommitCharge& charge : charges)
+      if (own(charge)) after.Add(Spending::Of(charge.charge, charge.steps));
+    return after;
+  }
+  UserCosts after = users;
+  for (const CommitCharge& charge : charges)
+    if (own(charge)) after.Add(charge.charge, charge.steps);
+  return after.Worst();
+}
+
 // The spendings of which one is that of the worst unit.
 std::vector<Spending> Ledger::Account::CandidatesAfter(
     std::span<const CommitCharge> charges) const {
   std::vector<Spending> candidates;
-  if (promise.unit == Unit::kUser) {
-    // Which users were in a step is not in the offsets: each may have been in every one.
-    candidates = {worst};
-    for (const CommitCharge& charge : charges)
-      candidates[0].Add(Spending::Of(charge.charge, charge.steps));
-    return candidates;
-  }
+  // Which users were in a step is not in the offsets.
+  if (promise.unit == Unit::kUser) return {UserAfter(charges)};
   std::vector<Use> uses;
   for (const CommitCharge& charge : charges)
     if (charge.steps > 0) uses.push_back(UseOf(charge));
@@ -130,6 +142,7 @@ Status Ledger::Declare(const Promise& promise) {
                               promise.learner, changed));
   }
   account.promise = promise;
+  account.users.Bound(promise.bounds);
   return {};
 }
 
@@ -166,6 +179,7 @@ LedgerEntry Ledger::EntryOf(const Account& account, const CommitCharge& charge) 
   entry.unit = account.promise.unit;
   entry.adjacency = account.promise.adjacency;
   entry.participation = account.promise.participation;
+  entry.bounds = account.promise.bounds;
   entry.delta = account.promise.delta;
   entry.model_fingerprint = account.promise.model_fingerprint;
   return entry;
@@ -197,7 +211,9 @@ uint64_t Ledger::Book(CommitSeq commit, const CommitCharge& charge, const Digest
   account.steps += charge.steps;
   account.worst = std::move(worst);
   account.epsilon = epsilon;
-  if (account.promise.unit == Unit::kEvent) {
+  if (account.promise.unit == Unit::kUser) {
+    account.users.Add(charge.charge, charge.steps);
+  } else {
     account.coverage.Add(UseOf(charge));
     events_.Add(UseOf(charge));
   }
@@ -263,18 +279,14 @@ double Ledger::TotalAfter(std::span<const CommitCharge> charges, std::optional<D
   std::vector<Spending> least;  // of steps without records
   for (const auto& [name, account] : accounts_)
     if (account.promise.unit == Unit::kUser)
-      users.Add(account.worst);
+      users.Add(account.UserAfter(charges));
     else
       InsertMaximal(account.worst, &least);
   std::vector<Use> uses;
   for (const CommitCharge& charge : charges) {
-    if (charge.steps == 0) continue;
-    if (Find(charge.learner).promise.unit == Unit::kUser) {
-      users.Add(Spending::Of(charge.charge, charge.steps));
-    } else {
-      uses.push_back(UseOf(charge));
-      InsertMaximal(uses.back().spending, &least);
-    }
+    if (charge.steps == 0 || Find(charge.learner).promise.unit == Unit::kUser) continue;
+    uses.push_back(UseOf(charge));
+    InsertMaximal(uses.back().spending, &least);
   }
   std::vector<Spending> worst = events_.WorstAfter(uses);
   for (Spending& spending : least) InsertMaximal(std::move(spending), &worst);
@@ -295,7 +307,10 @@ void Ledger::Derive() {
     last_time_ms_ = std::max(last_time_ms_, entry.last_time_ms);
     uint64_t& before = sampled_steps[entry.learner];
     const uint64_t after = entry.worst.SampledSteps();
-    accounts_.find(entry.learner)->second.growing = after - before == entry.steps;
+    Account& account = accounts_.find(entry.learner)->second;
+    account.growing = after - before == entry.steps;
+    account.users.Bound(entry.bounds);
+    if (entry.unit == Unit::kUser) account.users.Add(entry.charge, entry.steps);
     before = after;
   }
 }

@@ -15,6 +15,7 @@
 #include "privacy/charge.h"
 #include "privacy/coverage.h"
 #include "privacy/spending.h"
+#include "privacy/user_costs.h"
 
 namespace tacit::privacy {
 
@@ -27,6 +28,7 @@ struct Promise {
   double epsilon = 0;  // the budget; infinite for a non-private learner
   double delta = 0;
   Digest model_fingerprint{};
+  Bounds bounds = {};  // may change from one start to the next
 };
 
 // What all learners together are to stay within; from the configuration.
@@ -39,12 +41,16 @@ struct TotalBudget {
 // A run of equal steps: everything needed to recompute what it cost, and its link in the chain. The
 // byte format is documented in README.md of this room; it is versioned.
 struct LedgerEntry {
-  uint64_t index = 0;  // place in the chain, from 0
+  static constexpr uint8_t kFormat = 3;
+
+  uint8_t format = kFormat;  // 2: of before there were bounds; such a run is not extended
+  uint64_t index = 0;        // place in the chain, from 0
   std::string learner;
   Charge charge;
   Unit unit = Unit::kEvent;
   Adjacency adjacency = Adjacency::kZeroOut;
   ParticipationMode participation = ParticipationMode::kOnce;
+  Bounds bounds;
   uint64_t steps = 0;
   uint64_t first_commit = 0, last_commit = 0;
   int64_t first_time_ms = 0, last_time_ms = 0;  // UTC of those commits; never before an earlier one
@@ -58,7 +64,7 @@ struct LedgerEntry {
   Digest head{};  // SHA-256 over all of the above
 
   std::string Encode() const;
-  // kCorruption for bytes that are no entry, kRefused for one of another format.
+  // kCorruption for bytes that are no entry, kRefused for one of another format than 2 and 3.
   static Result<LedgerEntry> Decode(std::string_view bytes);
   // The head these fields should have.
   Digest ComputeHead() const;
@@ -145,6 +151,7 @@ class Ledger {
 
     Promise promise;
     Coverage coverage;   // of an event-level learner
+    UserCosts users;     // of a user-level learner
     Spending worst;      // of the worst unit; at least that of one step once there was one
     double epsilon = 0;  // at that
     uint64_t steps = 0;
@@ -155,6 +162,8 @@ class Ledger {
     // What the worst unit would have spent, and the epsilon of it.
     std::pair<Spending, double> WorstAfter(std::span<const CommitCharge> charges) const;
     std::vector<Spending> CandidatesAfter(std::span<const CommitCharge> charges) const;
+    // The worst user's, after those of these charges that are this learner's.
+    Spending UserAfter(std::span<const CommitCharge> charges) const;
   };
 
   const Account& Find(std::string_view learner) const;

@@ -5,13 +5,16 @@
 namespace tacit::privacy {
 namespace {
 
-constexpr uint8_t kFormat = 2;
+constexpr uint8_t kFormatWithoutBounds = 2;
+
 // Keeps these hashes apart from hashes of anything else.
-constexpr std::string_view kDomain = "tacit.ledger.entry.v2";
+std::string_view Domain(uint8_t format) {
+  return format == kFormatWithoutBounds ? "tacit.ledger.entry.v2" : "tacit.ledger.entry.v3";
+}
 
 // All fields but the head.
 void EncodeFields(const LedgerEntry& e, ByteWriter* out) {
-  out->Put(kFormat).Put(e.index).PutString(e.learner);
+  out->Put(e.format).Put(e.index).PutString(e.learner);
   out->Put(static_cast<uint8_t>(e.charge.mechanism))
       .Put(e.charge.noise_multiplier)
       .Put(e.charge.sigma_selection)
@@ -24,6 +27,11 @@ void EncodeFields(const LedgerEntry& e, ByteWriter* out) {
   out->Put(static_cast<uint8_t>(e.unit))
       .Put(static_cast<uint8_t>(e.adjacency))
       .Put(static_cast<uint8_t>(e.participation));
+  if (e.format != kFormatWithoutBounds)
+    out->Put(e.bounds.allowance)
+        .Put(e.bounds.per_period)
+        .Put(e.bounds.period_steps)
+        .Put(e.bounds.dedupe_window);
   out->Put(e.steps).Put(e.first_commit).Put(e.last_commit);
   out->Put(e.first_time_ms).Put(e.last_time_ms).Put(e.delta);
   e.worst.EncodeTo(out);
@@ -41,7 +49,7 @@ bool GetEnum(ByteReader* in, Enum first, Enum last, Enum* value) {
 }
 
 bool DecodeFields(ByteReader* in, LedgerEntry* e) {
-  in->Get<uint8_t>();  // the format
+  e->format = in->Get<uint8_t>();
   e->index = in->Get<uint64_t>();
   e->learner = in->GetString();
   if (!GetEnum(in, MechanismKind::kNonPrivate, MechanismKind::kVocabulary, &e->charge.mechanism))
@@ -55,6 +63,10 @@ bool DecodeFields(ByteReader* in, LedgerEntry* e) {
       !GetEnum(in, Adjacency::kZeroOut, Adjacency::kReplaceOne, &e->adjacency) ||
       !GetEnum(in, ParticipationMode::kOnce, ParticipationMode::kPoisson, &e->participation))
     return false;
+  if (e->format != kFormatWithoutBounds)
+    for (uint64_t* bound : {&e->bounds.allowance, &e->bounds.per_period, &e->bounds.period_steps,
+                            &e->bounds.dedupe_window})
+      *bound = in->Get<uint64_t>();
   for (uint64_t* number : {&e->steps, &e->first_commit, &e->last_commit})
     *number = in->Get<uint64_t>();
   e->first_time_ms = in->Get<int64_t>();
@@ -79,8 +91,9 @@ std::string LedgerEntry::Encode() const {
 }
 
 Result<LedgerEntry> LedgerEntry::Decode(std::string_view bytes) {
-  if (!bytes.empty() && static_cast<uint8_t>(bytes[0]) != kFormat)
-    return OtherFormat("a ledger entry", static_cast<uint8_t>(bytes[0]), kFormat);
+  const uint8_t format = bytes.empty() ? kFormat : static_cast<uint8_t>(bytes[0]);
+  if (format != kFormat && format != kFormatWithoutBounds)
+    return OtherFormat("a ledger entry", format, kFormat);
   ByteReader in(bytes);
   LedgerEntry entry;
   if (!DecodeFields(&in, &entry))
@@ -91,7 +104,7 @@ Result<LedgerEntry> LedgerEntry::Decode(std::string_view bytes) {
 Digest LedgerEntry::ComputeHead() const {
   ByteWriter fields;
   EncodeFields(*this, &fields);
-  return Sha256().Update(kDomain).Update(fields.bytes()).Finish();
+  return Sha256().Update(Domain(format)).Update(fields.bytes()).Finish();
 }
 
 }  // namespace tacit::privacy

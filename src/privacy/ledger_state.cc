@@ -8,10 +8,16 @@
 namespace tacit::privacy {
 namespace {
 
-constexpr uint8_t kFormat = 2;
-constexpr std::string_view kDomain = "tacit.ledger.state.v2";
+constexpr uint8_t kFormat = 3;
+constexpr uint8_t kFormatWithoutBounds = 2;
 
-Digest Checksum(std::string_view body) { return Sha256().Update(kDomain).Update(body).Finish(); }
+Digest Checksum(std::string_view body) {
+  const bool old = !body.empty() && static_cast<uint8_t>(body[0]) == kFormatWithoutBounds;
+  return Sha256()
+      .Update(old ? "tacit.ledger.state.v2" : "tacit.ledger.state.v3")
+      .Update(body)
+      .Finish();
+}
 
 void PutPromise(const Promise& promise, ByteWriter* out) {
   out->PutString(promise.learner)
@@ -21,9 +27,13 @@ void PutPromise(const Promise& promise, ByteWriter* out) {
       .Put(promise.epsilon)
       .Put(promise.delta)
       .PutArray(std::span<const uint8_t>(promise.model_fingerprint));
+  out->Put(promise.bounds.allowance)
+      .Put(promise.bounds.per_period)
+      .Put(promise.bounds.period_steps)
+      .Put(promise.bounds.dedupe_window);
 }
 
-Promise GetPromise(ByteReader* in) {
+Promise GetPromise(uint8_t format, ByteReader* in) {
   Promise promise;
   promise.learner = in->GetString();
   promise.unit = static_cast<Unit>(in->Get<uint8_t>());
@@ -32,6 +42,10 @@ Promise GetPromise(ByteReader* in) {
   promise.epsilon = in->Get<double>();
   promise.delta = in->Get<double>();
   in->GetArray(std::span<uint8_t>(promise.model_fingerprint));
+  if (format != kFormatWithoutBounds)
+    for (uint64_t* bound : {&promise.bounds.allowance, &promise.bounds.per_period,
+                            &promise.bounds.period_steps, &promise.bounds.dedupe_window})
+      *bound = in->Get<uint64_t>();
   return promise;
 }
 
@@ -61,7 +75,8 @@ std::string Ledger::EncodeState() const {
 Result<Ledger> Ledger::DecodeState(std::string_view state, uint64_t* entries) {
   Digest checksum;
   if (state.size() <= checksum.size()) return Broken("is cut short");
-  if (const auto format = static_cast<uint8_t>(state[0]); format != kFormat)
+  const auto format = static_cast<uint8_t>(state[0]);
+  if (format != kFormat && format != kFormatWithoutBounds)
     return OtherFormat("the ledger's state", format, kFormat);
   const std::string_view body = state.substr(0, state.size() - checksum.size());
   ByteReader(state.substr(body.size())).GetArray(std::span<uint8_t>(checksum));
@@ -77,7 +92,7 @@ Result<Ledger> Ledger::DecodeState(std::string_view state, uint64_t* entries) {
   const auto accounts = in.Get<uint32_t>();
   for (uint32_t i = 0; i < accounts && in.ok(); ++i) {
     Account account;
-    account.promise = GetPromise(&in);
+    account.promise = GetPromise(format, &in);
     if (!Spending::Decode(&in, &account.worst)) return Broken("is not well-formed");
     account.epsilon = in.Get<double>();
     account.steps = in.Get<uint64_t>();

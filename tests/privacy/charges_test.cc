@@ -172,7 +172,7 @@ TEST(Ledger, RefusesAnotherFormatByName) {
   const auto expect_named = [](const Error& error) {
     EXPECT_EQ(error.code, ErrorCode::kRefused);
     EXPECT_THAT(error.message, HasSubstr("format 1"));
-    EXPECT_THAT(error.message, HasSubstr("format 2"));
+    EXPECT_THAT(error.message, HasSubstr("format 3"));
   };
   std::string entry = ledger.entries()[0].Encode(), state = ledger.EncodeState();
   entry[0] = state[0] = 1;
