@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/moving_average.h"
 #include "base/result.h"
 #include "base/row_space.h"
+#include "base/user_uses.h"
 #include "privacy/ledger.h"
 
 namespace tacit::store {
@@ -53,6 +55,12 @@ struct DenseState {
   std::vector<float> optimizer;
 };
 
+// What the users of a learner of unit user have used, once all steps up to this one are counted.
+struct AllowanceCommit {
+  uint64_t step = 0;
+  std::vector<UserUses> uses;  // of those whose counts have changed; each user once
+};
+
 // One learner's part of a commit.
 struct LearnerCommit {
   LearnerIndex learner;
@@ -62,6 +70,7 @@ struct LearnerCommit {
   std::vector<privacy::CommitCharge> charges;  // all of this learner: its steps, its releases
   // What its mechanism has released and goes on from, encoded by it; null: as it was.
   std::shared_ptr<const std::string> mechanism_state = nullptr;
+  std::optional<AllowanceCommit> allowances = {};
 };
 
 // A group of steps made durable and visible together.

@@ -35,6 +35,8 @@ struct LearnerDelta {
   std::shared_ptr<const DenseState> dense;
   // Not in the blob: it is read from its own key, as the position is, and no reader shows it.
   std::shared_ptr<const std::string> mechanism_state = nullptr;
+  // Nor these: they have keys of their own.
+  std::optional<AllowanceCommit> allowances = {};
 };
 
 // Everything one commit changed. `previous` and `previous_entries` (the last entries of the ledger

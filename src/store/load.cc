@@ -32,6 +32,13 @@ Status LoadIdentity(const Rocks& rocks, Loaded& loaded) {
   TACIT_ASSIGN(loaded.lineage, Need(rocks, meta::kLineage));
   TACIT_ASSIGN(const std::string salt, Need(rocks, meta::kSalt));
   ByteReader(salt).GetArray(std::span<uint8_t>(loaded.salt));
+  TACIT_ASSIGN(const auto user_key, rocks.Get(Family::kMeta, meta::kUserKey));
+  if (user_key) {
+    SipHash::Key key{};
+    if (user_key->size() != key.size()) return Broken(rocks, "its identity is damaged");
+    ByteReader(*user_key).GetArray(std::span<uint8_t>(key));
+    loaded.user_key = key;
+  }
   TACIT_ASSIGN(const std::string shards, Need(rocks, meta::kShards));
   loaded.shards = ByteReader(shards).Get<uint32_t>();
   TACIT_ASSIGN(const auto learners, rocks.Scan(Family::kMeta, meta::kLearnerPrefix));

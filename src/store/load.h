@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/hash.h"
 #include "base/result.h"
+#include "base/siphash.h"
 #include "privacy/ledger.h"
 #include "store/catalog.h"
 #include "store/rocks.h"
@@ -21,6 +23,7 @@ inline constexpr uint32_t kStoreFormat = 2;
 struct Loaded {
   std::string lineage;  // empty: created, but nothing was ever written
   Digest salt{};
+  std::optional<SipHash::Key> user_key;  // nothing in a store that was made before there was one
   uint32_t shards = 0;
   std::vector<LearnerRecord> records;  // by key
   CommitTip tip;

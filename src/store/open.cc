@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/text.h"
+#include "store/allowance.h"
 #include "store/fold.h"
 #include "store/load.h"
 #include "store/seal.h"
@@ -96,8 +97,8 @@ Status DeclareLearners(const StoreOptions& options, privacy::Ledger& ledger) {
 }
 
 // Writes who this store is and which learners it has, where that is new.
-Status WriteIdentity(const Rocks& rocks, const Loaded& loaded, bool fresh, const Catalog& catalog,
-                     const std::vector<uint16_t>& changed) {
+Status WriteIdentity(const Rocks& rocks, const Loaded& loaded, bool fresh, bool new_user_key,
+                     const Catalog& catalog, const std::vector<uint16_t>& changed) {
   rocksdb::WriteBatch batch;
   auto* family = rocks.family(Family::kMeta);
   const auto put_number = [&](std::string_view key, uint32_t number) {
@@ -112,10 +113,27 @@ Status WriteIdentity(const Rocks& rocks, const Loaded& loaded, bool fresh, const
     batch.Put(family, AsSlice(meta::kSalt),
               Seal({reinterpret_cast<const char*>(loaded.salt.data()), loaded.salt.size()}));
   }
+  if (new_user_key)
+    batch.Put(
+        family, AsSlice(meta::kUserKey),
+        Seal({reinterpret_cast<const char*>(loaded.user_key->data()), loaded.user_key->size()}));
   for (uint16_t key : changed)
     batch.Put(family, LearnerKey(meta::kLearnerPrefix, key),
               Seal(EncodeLearner(catalog.records()[key])));
   return batch.Count() == 0 ? Status{} : rocks.WriteSynced(batch);
+}
+
+// Draws the secret that users are counted under, where there is none yet. Under another one every
+// user would begin anew.
+Result<bool> DrawUserKey(const Rocks& rocks, Loaded& loaded) {
+  if (loaded.user_key) return false;
+  TACIT_ASSIGN(const bool counted, HasAllowances(rocks));
+  if (counted)
+    return Fail(ErrorCode::kCorruption,
+                fmt::format("store {}: users are counted in it, but '{}' is missing", rocks.path(),
+                            meta::kUserKey));
+  loaded.user_key = RandomBytes<16>();
+  return true;
 }
 
 Result<privacy::Ledger> RestoreLedger(const StoreOptions& options, const Loaded& loaded) {
@@ -170,10 +188,13 @@ Result<std::unique_ptr<EmbeddingStore>> EmbeddingStore::Open(StoreOptions option
   TACIT_ASSIGN(const auto changed, MatchLearners(options, *catalog, store.view));
   TACIT_ASSIGN(store.ledger, RestoreLedger(options, loaded));
   TACIT_RETURN_IF_ERROR(DeclareLearners(options, store.ledger));
-  TACIT_RETURN_IF_ERROR(WriteIdentity(*store.rocks, loaded, fresh, *catalog, changed));
+  TACIT_ASSIGN(const bool new_user_key, DrawUserKey(*store.rocks, loaded));
+  TACIT_RETURN_IF_ERROR(
+      WriteIdentity(*store.rocks, loaded, fresh, new_user_key, *catalog, changed));
   store.catalog = std::move(catalog);
   store.view.ledger_tail = TailOf(loaded.entries, store.catalog->records().size());
   store.salt = loaded.salt;
+  store.user_key = *loaded.user_key;
   store.options = std::move(options);
   if (!store.options.witness.empty()) TACIT_RETURN_IF_ERROR(BringUpWitness(store));
 

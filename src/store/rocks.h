@@ -116,6 +116,7 @@ namespace meta {
 inline constexpr std::string_view kFormat = "format";
 inline constexpr std::string_view kLineage = "lineage";
 inline constexpr std::string_view kSalt = "salt";
+inline constexpr std::string_view kUserKey = "user_key";
 inline constexpr std::string_view kShards = "shards";
 inline constexpr std::string_view kTip = "tip";
 inline constexpr std::string_view kLedgerState = "ledger_state";

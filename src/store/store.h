@@ -11,6 +11,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "base/siphash.h"
+#include "base/user_uses.h"
 #include "privacy/ledger.h"
 #include "store/delta.h"
 #include "store/snapshot.h"
@@ -67,6 +69,13 @@ class EmbeddingStore {
   virtual LearnerState State(LearnerIndex learner) const = 0;
   virtual std::string source_identity() const = 0;
   virtual std::string lineage() const = 0;
+  // The secret under which users are counted: drawn when the store is made, never told.
+  virtual SipHash::Key user_key() const = 0;
+  // Fills in how much of the learner's allowance each of these users (named by `user`) has used,
+  // and returns the step that it is as of: both of one commit, which may be one that is written and
+  // not published yet. May be called from any thread.
+  virtual Result<uint64_t> ReadAllowances(LearnerIndex learner,
+                                          std::span<UserUses> users) const = 0;
   virtual WorkingRows& working_rows(LearnerIndex learner) = 0;
 
   // The budget's questions, everything enqueued included: the epsilon of a learner after these

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/crash_point.h"
+#include "store/allowance.h"
 #include "store/fold.h"
 #include "store/load.h"
 #include "store/seal.h"
@@ -76,6 +77,10 @@ LearnerState StoreImpl::State(LearnerIndex learner) const {
 std::string StoreImpl::source_identity() const { return Published()->view().source_identity; }
 std::string StoreImpl::lineage() const { return parts_.view.lineage; }
 
+Result<uint64_t> StoreImpl::ReadAllowances(LearnerIndex learner, std::span<UserUses> users) const {
+  return store::ReadAllowances(*parts_.rocks, parts_.catalog->KeyOf(learner), users);
+}
+
 WorkingRows& StoreImpl::working_rows(LearnerIndex learner) {
   TACIT_CHECK(learner.value < rows_.size(), "no such learner in the configuration");
   return *rows_[learner.value];
@@ -139,7 +144,8 @@ StoreImpl::Job StoreImpl::MakeJob(CommitRequest request, std::function<void(Stat
     }
     rows_[commit.learner.value]->Enqueued(commit.rows.get(), seq);
     job.record.learners.push_back({key, std::move(commit.position), std::move(commit.rows),
-                                   std::move(commit.dense), std::move(commit.mechanism_state)});
+                                   std::move(commit.dense), std::move(commit.mechanism_state),
+                                   std::move(commit.allowances)});
   }
   ChargeLedger(std::move(charges), job);
   return job;
@@ -251,6 +257,8 @@ Status StoreImpl::FillBatch(const Job& job) {
   for (const LearnerDelta& learner : record.learners)
     if (learner.mechanism_state)
       put_meta(LearnerKey(meta::kMechanismPrefix, learner.learner), *learner.mechanism_state);
+  for (const LearnerDelta& learner : record.learners)
+    if (learner.allowances) PutAllowances(rocks, learner.learner, *learner.allowances, &batch_);
   return {};
 }
 

@@ -32,6 +32,7 @@ struct OpenedStore {
   std::unique_ptr<WitnessFile> witness;  // null: none is kept
   privacy::Ledger ledger;
   Digest salt{};
+  SipHash::Key user_key{};
   View view;
 };
 
@@ -46,6 +47,8 @@ class StoreImpl final : public EmbeddingStore {
   LearnerState State(LearnerIndex learner) const override;
   std::string source_identity() const override;
   std::string lineage() const override;
+  SipHash::Key user_key() const override { return parts_.user_key; }
+  Result<uint64_t> ReadAllowances(LearnerIndex learner, std::span<UserUses> users) const override;
   WorkingRows& working_rows(LearnerIndex learner) override;
   double EpsilonAfter(std::span<const privacy::CommitCharge> charges) const override;
   double TotalEpsilonAfter(std::span<const privacy::CommitCharge> charges,

@@ -174,6 +174,22 @@ class Script {
     return changed == 0 ? "" : "released by " + std::to_string(changed);
   }
 
+  // Commit `seq` is the step `seq` and counts two users of three: what user `u` has used after it.
+  static UserUses UsesOf(uint64_t u, uint64_t seq) {
+    UserUses uses{.user = {u, ~u}};
+    for (uint64_t step = 1; step <= seq; ++step)
+      if (step % 3 != u % 3)
+        uses = {.user = uses.user, .used = uses.used + 1, .in_period = 1, .period = step};
+    return uses;
+  }
+  static constexpr uint64_t kUsers = 30;
+  static AllowanceCommit AllowancesOf(uint64_t seq) {
+    AllowanceCommit commit{.step = seq, .uses = {}};
+    for (uint64_t u = 0; u < kUsers; ++u)
+      if (seq % 3 != u % 3) commit.uses.push_back(UsesOf(u, seq));
+    return commit;
+  }
+
   // Makes the next commit and waits for it.
   static Status Step(EmbeddingStore& store, size_t dense_floats = kDense) {
     const uint64_t seq = store.Latest()->version().value + 1;
@@ -192,6 +208,7 @@ class Script {
     request.source_identity = "source " + std::to_string(seq);
     request.learners.push_back(
         {LearnerIndex(0), working.TakeDelta(), dense, PositionOf(seq), {TestCharge("ctr", seq)}});
+    request.learners.back().allowances = AllowancesOf(seq);
     if (seq % 3 == 0)
       request.learners.back().mechanism_state =
           std::make_shared<const std::string>(MechanismStateOf(seq));
@@ -246,9 +263,21 @@ class Script {
     }
   }
 
+  // What was counted is as of the same commit as everything else.
+  static void ExpectAllowances(const EmbeddingStore& store, uint64_t seq) {
+    std::vector<UserUses> uses;
+    for (uint64_t u = 0; u <= kUsers; ++u) uses.push_back({.user = {u, ~u}, .used = 77});
+    const auto step = store.ReadAllowances(LearnerIndex(0), uses);
+    ASSERT_TRUE(step) << step.error().message;
+    ASSERT_EQ(*step, seq);
+    for (uint64_t u = 0; u < kUsers; ++u) ASSERT_EQ(uses[u], UsesOf(u, seq));
+    ASSERT_EQ(uses[kUsers], UserUses{.user = uses[kUsers].user});
+  }
+
   static void ExpectStore(EmbeddingStore& store) {
     const auto snapshot = store.Latest();
     ExpectSnapshot(*snapshot);
+    ExpectAllowances(store, snapshot->version().value);
     const LearnerState state = store.State(LearnerIndex(0));
     ASSERT_EQ(state.position, PositionOf(snapshot->version().value));
     ASSERT_EQ(state.mechanism_state ? *state.mechanism_state : "",

@@ -1,0 +1,59 @@
+#include <gtest/gtest.h>
+#include <rocksdb/db.h>
+
+#include "script.h"
+#include "store/rocks.h"
+
+namespace tacit::store {
+namespace {
+
+TEST(AllowanceTest, UsersAreCountedUnderTheSameSecretAtEveryStart) {
+  const TestFolder folder;
+  SipHash::Key key;
+  {
+    const auto store = MustOpen(TestOptions(folder));
+    key = store->user_key();
+    ASSERT_TRUE(Script::Step(*store));
+    ASSERT_TRUE(Script::Step(*store));
+    Script::ExpectStore(*store);
+  }
+  const auto store = MustOpen(TestOptions(folder));
+  EXPECT_EQ(store->user_key(), key);
+  Script::ExpectStore(*store);
+  // Another learner's users are counted by themselves.
+  std::vector<UserUses> uses{Script::UsesOf(1, 2)};
+  ASSERT_GT(uses[0].used, 0u);
+  EXPECT_EQ(*store->ReadAllowances(LearnerIndex(1), uses), 0u);
+  EXPECT_EQ(uses[0].used, 0u);
+  const TestFolder other;
+  EXPECT_NE(MustOpen(TestOptions(other))->user_key(), key);
+}
+
+void DeleteUserKey(const TestFolder& folder) {
+  auto rocks = Rocks::Open(folder.store(), uint64_t{32} << 20, std::make_shared<FailureLatch>());
+  ASSERT_TRUE(rocks);
+  rocksdb::WriteBatch batch;
+  batch.Delete((*rocks)->family(Family::kMeta), AsSlice(meta::kUserKey));
+  ASSERT_TRUE((*rocks)->WriteSynced(batch));
+}
+
+// A store of before there were users gets a secret; one that has counted some is refused, for under
+// another secret every user would begin anew.
+TEST(AllowanceTest, ALostSecretIsRefusedOnceUsersAreCounted) {
+  const TestFolder folder;
+  MustOpen(TestOptions(folder));
+  DeleteUserKey(folder);
+  {
+    const auto store = MustOpen(TestOptions(folder));
+    EXPECT_NE(store->user_key(), SipHash::Key{});
+    ASSERT_TRUE(Script::Step(*store));
+  }
+  DeleteUserKey(folder);
+  const auto refused = EmbeddingStore::Open(TestOptions(folder));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kCorruption);
+  EXPECT_NE(refused.error().message.find("user_key"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tacit::store
