@@ -49,7 +49,7 @@ class GeneratorSource final : public Source {
       return Fail(ErrorCode::kRefused,
                   fmt::format("offset {} is behind the end of the generator, which has {} records",
                               offset, end_offset()));
-    offset_ = offset;
+    offset_ = positions[0].first();
     return {};
   }
 

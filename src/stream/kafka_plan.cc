@@ -54,7 +54,7 @@ Result<std::vector<PartitionStart>> PlanStarts(const std::string& topic,
                                   "them, and what was lost stays unlearnt",
                                   position->offset, span.begin - 1));
     }
-    if (!position->from_beginning) start.offset = std::max(position->offset, span.begin);
+    if (!position->from_beginning) start.offset = std::max(position->first(), span.begin);
   }
   return starts;
 }

@@ -67,6 +67,7 @@ class LogSource final : public Source {
   void SetPaused(std::span<const int32_t> partitions, bool paused) {
     if (std::find(partitions.begin(), partitions.end(), 0) != partitions.end()) paused_ = paused;
   }
+  Status SeekTo(uint64_t offset);
   // Opens the file and holds it against what is known of it; notes its prefix when nothing is.
   Result<std::unique_ptr<InputFile>> OpenChecked(LogFile* file) const;
   Result<std::unique_ptr<LineReader>> OpenReader(size_t file);
@@ -149,7 +150,13 @@ Result<PollOutcome> LogSource::Poll(std::chrono::milliseconds timeout, event::Ra
 Status LogSource::Seek(std::span<const PartitionOffset> positions) {
   if (positions.size() != 1 || positions[0].partition != 0)
     return Fail(ErrorCode::kInvalidArgument, "a log has one partition, 0");
+  // What is asked for must be there, wherever reading then begins.
   const uint64_t offset = positions[0].from_beginning ? 0 : positions[0].offset;
+  TACIT_RETURN_IF_ERROR(SeekTo(offset));
+  return positions[0].first() == offset ? Status{} : SeekTo(positions[0].first());
+}
+
+Status LogSource::SeekTo(uint64_t offset) {
   uint64_t begin = 0;  // of files_[file]
   size_t file = 0;
   uint64_t line = 0;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "stream/user_units.h"
 
 namespace tacit::stream {
 namespace {
@@ -152,6 +153,7 @@ bool OnceParticipation::Feed(const event::RawRecords& frame, const event::Batch&
 }  // namespace
 
 std::unique_ptr<Participation> MakeOnceParticipation(OnceOptions options) {
+  if (options.users) return MakeUserOnce(std::move(options));
   return std::make_unique<OnceParticipation>(std::move(options));
 }
 

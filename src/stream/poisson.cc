@@ -1,21 +1,17 @@
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "base/check.h"
 #include "stream/participation.h"
+#include "stream/user_units.h"
 
 namespace tacit::stream {
 namespace {
 
 constexpr size_t kPreviewExamples = 4096;
 constexpr uint64_t kUnbounded = uint64_t{1} << 62;
-
-void SetUnits(StepBatch* step) {
-  step->units = static_cast<uint32_t>(step->examples.size());
-  step->unit_of.resize(step->units);
-  for (uint32_t i = 0; i < step->units; ++i) step->unit_of[i] = i;  // every event is a unit
-}
 
 // A period is cut exactly as a step of `once` is; what is done with it differs.
 class PoissonParticipation final : public Participation {
@@ -24,6 +20,8 @@ class PoissonParticipation final : public Participation {
       : options_(std::move(options)), coins_(std::move(coins)), position_(options_.start) {
     TACIT_CHECK(options_.steps_per_period > 0, "a period without steps");
     TACIT_CHECK(options_.sampling_rate > 0 && options_.sampling_rate <= 1);
+    TACIT_CHECK(!options_.users || options_.steps_per_period <= UINT32_MAX,
+                "a period of too many steps to count");
     const uint64_t offsets = options_.offsets_per_period;
     periods_ = MakeOnceParticipation({.offsets_per_step = offsets == 0 ? kUnbounded : offsets,
                                       .start = options_.start,
@@ -42,13 +40,16 @@ class PoissonParticipation final : public Participation {
   bool Finish(const Emit& emit) override {
     return periods_->Finish([&](StepBatch&& period) { return Take(std::move(period), emit); });
   }
+  Status status() const override { return status_; }
 
  private:
   bool Take(StepBatch&& period, const Emit& emit);
-  bool LearnOrClose(const StepBatch& period, const Emit& emit);
-  bool Learn(const StepBatch& period, const Emit& emit);
-  bool Preview(const StepBatch& period, const Emit& emit) const;
-  StepBatch Sample(const StepBatch& period);
+  bool LearnOrClose(StepBatch&& period, const Emit& emit);
+  bool Learn(StepBatch&& period, const Emit& emit);
+  Status TakeUnits(event::Batch&& examples, UnitBatch* units);
+  bool Admit(UserUses* user) const;
+  bool Preview(const UnitBatch& units, const Emit& emit) const;
+  StepBatch Sample(const UnitBatch& units);
   // Where the partition of a period is, of which so much is to be read again.
   void MoveTo(const OffsetRange& range);
 
@@ -61,6 +62,8 @@ class PoissonParticipation final : public Participation {
   std::optional<OffsetRange> under_way_;
   std::vector<StepBatch> behind_it_;
   std::vector<OffsetRange> lost_;  // on the ledger with the next period
+  UserGroups groups_;
+  Status status_;
 };
 
 // A partition is where its next period begins until that one is learnt, even while others, which
@@ -78,18 +81,18 @@ bool PoissonParticipation::Take(StepBatch&& period, const Emit& emit) {
     behind_it_.push_back(std::move(period));
     return true;
   }
-  if (!LearnOrClose(period, emit)) return false;
+  if (!LearnOrClose(std::move(period), emit)) return false;
   if (!std::exchange(under_way_, std::nullopt)) return true;
-  for (const StepBatch& next : std::exchange(behind_it_, {}))
-    if (!LearnOrClose(next, emit)) return false;
+  for (StepBatch& next : std::exchange(behind_it_, {}))
+    if (!LearnOrClose(std::move(next), emit)) return false;
   return true;
 }
 
-bool PoissonParticipation::LearnOrClose(const StepBatch& period, const Emit& emit) {
-  const OffsetRange& range = period.ranges.front();
+bool PoissonParticipation::LearnOrClose(StepBatch&& period, const Emit& emit) {
+  const OffsetRange range = period.ranges.front();
   const bool lost = !period.marks.empty() && period.marks[0].kind == event::PublicMark::Kind::kLost;
   const bool begun = position_.period_step > 0;
-  if (!lost || (!begun && period.examples.size() > 0)) return Learn(period, emit);
+  if (!lost || (!begun && period.examples.size() > 0)) return Learn(std::move(period), emit);
   // What steps were taken of is on the ledger with them.
   const uint64_t told = begun && under_way_ ? std::min(under_way_->end, range.end) : range.begin;
   if (told < range.end) lost_.push_back({range.partition, told, range.end});
@@ -101,13 +104,23 @@ bool PoissonParticipation::LearnOrClose(const StepBatch& period, const Emit& emi
   return true;
 }
 
-bool PoissonParticipation::Learn(const StepBatch& period, const Emit& emit) {
-  if (position_.period_step == 0 && !Preview(period, emit)) return false;
+// Appends a unit of `from` to the step.
+void AppendUnit(const UnitBatch& from, size_t unit, StepBatch* step) {
+  const size_t begin = unit == 0 ? 0 : from.unit_end[unit - 1];
+  step->examples.AppendRange(from.examples, begin, from.unit_end[unit]);
+  step->unit_of.resize(step->examples.size(), step->units++);
+}
+
+bool PoissonParticipation::Learn(StepBatch&& period, const Emit& emit) {
+  UnitBatch units;
+  status_ = TakeUnits(std::move(period.examples), &units);
+  if (!status_) return false;
+  if (position_.period_step == 0 && !Preview(units, emit)) return false;
   std::vector<OffsetRange> ranges = std::exchange(lost_, {});
   ranges.insert(ranges.end(), period.ranges.begin(), period.ranges.end());
   const OffsetRange& range = period.ranges.front();
-  while (true) {
-    StepBatch step = Sample(period);
+  for (bool first = true;; first = false) {
+    StepBatch step = Sample(units);
     step.ranges = ranges;
     step.whole_period = true;
     step.opens_period = position_.period_step == 0;
@@ -121,19 +134,50 @@ bool PoissonParticipation::Learn(const StepBatch& period, const Emit& emit) {
     // Until the last step the period is read again after a crash.
     MoveTo({range.partition, last ? range.end : range.begin, range.end});
     step.after = position_;
+    step.counts_users = options_.users.has_value();
+    if (step.counts_users && first) {
+      options_.users->allowances->Count(step.after.step, units.uses);
+      step.uses = std::move(units.uses);
+      step.units_refused = units.refused;
+    }
     if (!emit(std::move(step))) return false;
     if (last) return true;
   }
 }
 
-bool PoissonParticipation::Preview(const StepBatch& period, const Emit& emit) const {
-  for (size_t begin = 0; begin < period.examples.size(); begin += kPreviewExamples) {
+Status PoissonParticipation::TakeUnits(event::Batch&& examples, UnitBatch* units) {
+  if (options_.users)
+    return TakeUsers(
+        *options_.users, examples, &groups_, options_.users->allowances,
+        [this](UserUses* user) { return Admit(user); }, units);
+  units->examples = std::move(examples);
+  units->unit_end.resize(units->examples.size());  // every event is a unit
+  std::iota(units->unit_end.begin(), units->unit_end.end(), 1u);
+  return {};
+}
+
+// A period that has opened keeps the users it was opened with, who were counted then; for more
+// steps than it had then they are counted once more.
+bool PoissonParticipation::Admit(UserUses* user) const {
+  const auto steps = static_cast<uint32_t>(options_.steps_per_period);
+  const bool is_in = user->in_period > 0 && user->period == position_.period;
+  if (position_.period_step > 0 && !is_in) return false;
+  const uint32_t counted = is_in ? std::min(user->in_period, steps) : 0;
+  if (uint64_t{user->used} + (steps - counted) > options_.users->allowance) return counted == steps;
+  user->used += steps - counted;
+  user->in_period = std::max(steps, counted);
+  user->period = position_.period;
+  return true;
+}
+
+// A unit is in one preview: a histogram that is made of them counts it once.
+bool PoissonParticipation::Preview(const UnitBatch& units, const Emit& emit) const {
+  for (size_t unit = 0; unit < units.units();) {
     StepBatch preview;
     preview.preview = true;
-    preview.examples = EmptyLike(period.examples);
-    preview.examples.AppendRange(period.examples, begin,
-                                 std::min(begin + kPreviewExamples, period.examples.size()));
-    SetUnits(&preview);
+    preview.examples = EmptyLike(units.examples);
+    while (unit < units.units() && preview.examples.size() < kPreviewExamples)
+      AppendUnit(units, unit++, &preview);
     preview.after = position_;
     if (!emit(std::move(preview))) return false;
   }
@@ -141,21 +185,20 @@ bool PoissonParticipation::Preview(const StepBatch& period, const Emit& emit) co
 }
 
 // The gap between two successes of independent coins is geometric: as good as a coin each, and it
-// takes one draw per example taken instead of one per example held.
-StepBatch PoissonParticipation::Sample(const StepBatch& period) {
+// takes one draw per unit taken instead of one per unit held.
+StepBatch PoissonParticipation::Sample(const UnitBatch& units) {
   // A new key for each step's coins: a cloned machine must not draw the same batches, for then one
   // sample would be released twice and be charged as two.
   coins_->Rekey();
   StepBatch step;
-  const uint64_t n = period.examples.size();
-  step.examples = EmptyLike(period.examples);
+  const uint64_t n = units.units();
+  step.examples = EmptyLike(units.examples);
   for (uint64_t i = coins_->GeometricSkip(options_.sampling_rate); i < n;) {
-    step.examples.AppendRange(period.examples, i, i + 1);
+    AppendUnit(units, i, &step);
     const uint64_t gap = coins_->GeometricSkip(options_.sampling_rate);
     if (gap >= n) break;
     i += gap + 1;
   }
-  SetUnits(&step);
   return step;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -21,6 +22,12 @@ struct PartitionOffset {
   // To be read from the first record there is, by somebody who has not read of it yet; `offset`
   // is then how far the others are, and has to be there too.
   bool from_beginning = false;
+  // So many records before `offset` are delivered too, as far as they are still there: what is new
+  // is known by them.
+  uint64_t before = 0;
+
+  // Where reading begins; of a source that ends where it began, the beginning is 0.
+  uint64_t first() const { return from_beginning ? 0 : offset - std::min(before, offset); }
 };
 
 // How far a store is: what it says of itself where others may see how far it has read.

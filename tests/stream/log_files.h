@@ -114,7 +114,7 @@ inline Delivered ReadAll(Source& source, size_t records_max = SIZE_MAX) {
 }
 
 inline Status SeekTo(Source& source, uint64_t offset) {
-  const PartitionOffset position{0, offset};
+  const PartitionOffset position{.partition = 0, .offset = offset};
   return source.Seek({&position, 1});
 }
 

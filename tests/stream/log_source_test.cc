@@ -220,7 +220,7 @@ TEST_F(LogSourceTest, APausedLogDeliversNothing) {
 
 TEST_F(LogSourceTest, RecordsAfterIsExactOnceTheEndsAreKnown) {
   const auto source = Open({Write("a", Lines(0, 1000)), Write("b", Gzip(Lines(0, 500)))}, 100);
-  const PartitionOffset at{0, 300};
+  const PartitionOffset at{.partition = 0, .offset = 300};
   ReadAll(*source, 500);
   const uint64_t guess = source->RecordsAfter({&at, 1});
   EXPECT_GT(guess, 200u);

@@ -1,0 +1,466 @@
+// Unit user against a naive model that sees the whole stream at once: who is in which step, how
+// often, with which records.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "stream/participation.h"
+#include "support/silent_noise.h"
+
+namespace tacit::stream {
+namespace {
+
+constexpr SipHash::Key kKey{1, 2, 3};
+
+// What the store is to a participation: it has what was committed, and no more.
+class FakeStore final : public AllowanceView {
+ public:
+  Result<uint64_t> Read(std::span<UserUses> users) override {
+    if (broken) return Fail(ErrorCode::kIo, "the disk is gone");
+    for (UserUses& uses : users) {
+      const auto found = uses_.find(uses.user);
+      uses = found == uses_.end() ? UserUses{.user = uses.user} : found->second;
+    }
+    return step_;
+  }
+  void Commit(const StepBatch& step) {
+    for (const UserUses& uses : step.uses) uses_[uses.user] = uses;
+    step_ = step.after.step;
+    position = step.after;
+  }
+  uint32_t UsedBy(const std::string& user) const {
+    const auto found = uses_.find(SipHash(kKey)(user));
+    return found == uses_.end() ? 0 : found->second.used;
+  }
+
+  bool broken = false;
+  Position position;
+
+ private:
+  std::map<Hash128, UserUses> uses_;
+  uint64_t step_ = 0;
+};
+
+// Offset o is a record of users[o]; "-" did not decode.
+struct Stream {
+  std::vector<std::string> users;
+  std::set<uint64_t> marks;
+
+  void Frame(uint64_t from, uint64_t to, event::RawRecords* frame, event::Batch* batch) const {
+    frame->first_offset = from;
+    frame->end.resize(to - from);
+    for (uint64_t mark : marks)
+      if (mark > from && mark <= to)
+        frame->marks.push_back({event::PublicMark::Kind::kFileEnd, mark, "day"});
+    batch->dense_width = 1;
+    batch->slots = 1;
+    for (uint64_t offset = from; offset < to; ++offset) {
+      if (users[offset] == "-") continue;
+      batch->offset.push_back(offset);
+      batch->timestamp_ms.push_back(0);
+      batch->label.push_back(0);
+      batch->dense.push_back(static_cast<float>(offset));
+      batch->row.push_back(offset);
+      batch->slot_end.push_back(static_cast<uint32_t>(batch->row.size()));
+      batch->user.Append(users[offset]);
+      batch->event_id.Append("");
+    }
+  }
+};
+
+Stream RandomStream(std::mt19937_64& random, uint64_t n, uint64_t users) {
+  Stream stream;
+  for (uint64_t i = 0; i < n; ++i) {
+    // A few users have most of the records.
+    const uint64_t user = std::min(random() % users, random() % users);
+    stream.users.push_back(random() % 20 == 0 ? "-" : "u" + std::to_string(user));
+    if (random() % 60 == 0) stream.marks.insert(i + 1);
+  }
+  return stream;
+}
+
+// Feeds what is behind the store's position in random pieces, until emit says stop.
+void Feed(const Stream& stream, Participation& participation, const Position& start,
+          std::mt19937_64& random, const Participation::Emit& emit) {
+  uint64_t next = start.next.empty() ? 0 : start.next[0].begin;
+  while (next < stream.users.size()) {
+    const uint64_t to = std::min<uint64_t>(stream.users.size(), next + 1 + random() % 50);
+    event::RawRecords frame;
+    event::Batch batch;
+    stream.Frame(next, to, &frame, &batch);
+    if (!participation.Feed(frame, batch, emit)) return;
+    next = to;
+  }
+  participation.Finish(emit);
+}
+
+// Who is in a step with which offsets, in order; and that the step is well-formed.
+using Members = std::map<std::string, std::vector<uint64_t>>;
+Members MembersOf(const StepBatch& step) {
+  Members members;
+  EXPECT_EQ(step.unit_of.size(), step.examples.size());
+  std::set<std::string> done;
+  for (size_t i = 0; i < step.examples.size(); ++i) {
+    const std::string user(step.examples.user[i]);
+    const bool begins = i == 0 || step.unit_of[i] != step.unit_of[i - 1];
+    if (begins) {
+      EXPECT_EQ(step.unit_of[i], i == 0 ? 0 : step.unit_of[i - 1] + 1);
+      EXPECT_TRUE(done.insert(user).second) << user << " is two units of a step";
+    } else {
+      EXPECT_EQ(user, step.examples.user[i - 1]) << "two users are one unit";
+    }
+    // Every column has come along.
+    EXPECT_EQ(step.examples.dense[i], static_cast<float>(step.examples.offset[i]));
+    EXPECT_EQ(step.examples.Slot(i, 0)[0], step.examples.offset[i]);
+    members[user].push_back(step.examples.offset[i]);
+  }
+  EXPECT_EQ(step.units, done.size());
+  return members;
+}
+
+struct OnceSettings {
+  uint64_t per_step = 10, allowance = 3, per_period = 0, period = 0, marks = 0, records_max = 0;
+};
+
+OnceOptions OptionsOf(const OnceSettings& s, const Position& start, AllowanceBook& book) {
+  return {.offsets_per_step = s.per_step,
+          .start = start,
+          .users = UserOptions{.key = kKey,
+                               .allowances = &book,
+                               .allowance = s.allowance,
+                               .records_max = s.records_max,
+                               .per_period = s.per_period,
+                               .period_offsets = s.period,
+                               .period_marks = s.marks}};
+}
+
+std::vector<Members> NaiveOnce(const Stream& stream, const OnceSettings& s) {
+  std::vector<Members> steps;
+  std::map<std::string, uint64_t> used, in_period;
+  uint64_t offsets = 0, marks = 0;
+  for (uint64_t begin = 0; begin < stream.users.size();) {
+    uint64_t end = std::min<uint64_t>(begin + s.per_step, stream.users.size());
+    const auto mark = stream.marks.upper_bound(begin);
+    if (mark != stream.marks.end()) end = std::min(end, *mark);
+    Members all, members;
+    for (uint64_t offset = begin; offset < end; ++offset)
+      if (stream.users[offset] != "-") all[stream.users[offset]].push_back(offset);
+    for (auto& [user, records] : all) {
+      if (used[user] == s.allowance) continue;
+      if (s.per_period > 0 && in_period[user] == s.per_period) continue;
+      ++used[user];
+      ++in_period[user];
+      if (s.records_max > 0 && records.size() > s.records_max) records.resize(s.records_max);
+      members[user] = records;
+    }
+    steps.push_back(members);
+    offsets += end - begin;
+    marks += stream.marks.contains(end);
+    if ((s.period > 0 && offsets >= s.period) || (s.marks > 0 && marks >= s.marks)) {
+      in_period.clear();
+      offsets = marks = 0;
+    }
+    begin = end;
+  }
+  return steps;
+}
+
+// However commits lag, and whenever it is cut off and begun again at the last commit, the steps are
+// those of the naive model, each once.
+TEST(UserOnceTest, StepsAreThoseOfTheDefinitionOverCrashesAtAnyMoment) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 150; ++round) {
+    const Stream stream = RandomStream(random, 1 + random() % 600, 1 + random() % 40);
+    const OnceSettings settings{.per_step = 1 + random() % 30,
+                                .allowance = 1 + random() % 6,
+                                .per_period = random() % 3,
+                                .period = random() % 2 * (1 + random() % 100),
+                                .marks = random() % 3,
+                                .records_max = random() % 4};
+    const std::vector<Members> want = NaiveOnce(stream, settings);
+    FakeStore store;
+    std::vector<Members> committed;
+    for (int life = 0; committed.size() < want.size(); ++life) {
+      ASSERT_LT(life, 1000);
+      AllowanceBook book(store);
+      const auto once = MakeOnceParticipation(OptionsOf(settings, store.position, book));
+      std::vector<StepBatch> taken;  // and not committed
+      uint64_t until_crash = 1 + random() % 40;
+      Feed(stream, *once, store.position, random, [&](StepBatch&& step) {
+        EXPECT_TRUE(step.counts_users);
+        taken.push_back(std::move(step));
+        if (random() % 4 == 0) {
+          for (const StepBatch& one : taken) {
+            store.Commit(one);
+            committed.push_back(MembersOf(one));
+          }
+          taken.clear();
+        }
+        return --until_crash > 0;
+      });
+      ASSERT_TRUE(once->status());
+    }
+    ASSERT_EQ(committed, want) << "round " << round;
+    std::map<std::string, uint64_t> steps_of;
+    for (const Members& step : committed)
+      for (const auto& [user, records] : step) ++steps_of[user];
+    for (const auto& [user, steps] : steps_of) {
+      ASSERT_LE(steps, settings.allowance);
+      ASSERT_EQ(store.UsedBy(user), steps);
+    }
+  }
+}
+
+// Zero-out: with a user's records nulled, everybody else is where they were.
+TEST(UserOnceTest, AUserChangesNobodyElsesPart) {
+  std::mt19937_64 random(7);
+  const OnceSettings settings{.per_step = 12, .allowance = 2, .per_period = 1, .period = 50};
+  const Stream with = RandomStream(random, 500, 20);
+  Stream without = with;
+  std::replace(without.users.begin(), without.users.end(), std::string("u3"), std::string("-"));
+  std::vector<Members> a = NaiveOnce(with, settings), b = NaiveOnce(without, settings);
+  const auto run = [&](const Stream& stream) {
+    FakeStore store;
+    std::vector<Members> steps;
+    AllowanceBook book(store);
+    const auto once = MakeOnceParticipation(OptionsOf(settings, {}, book));
+    Feed(stream, *once, {}, random, [&](StepBatch&& step) {
+      steps.push_back(MembersOf(step));
+      return true;
+    });
+    return steps;
+  };
+  std::vector<Members> steps = run(with), others = run(without);
+  ASSERT_EQ(steps.size(), others.size());
+  size_t of_the_user = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    of_the_user += steps[i].erase("u3");
+    ASSERT_EQ(steps[i], others[i]) << i;
+  }
+  EXPECT_EQ(of_the_user, 2u);
+}
+
+// A pass begins while nothing of the one before it is committed.
+TEST(UserOnceTest, WhatIsCutInOnePassCountsInTheNext) {
+  FakeStore store;
+  AllowanceBook book(store);
+  Stream stream;
+  stream.users = {"a", "b", "a", "c"};
+  std::mt19937_64 random(1);
+  Position position;
+  std::map<std::string, int> steps_of;
+  for (int pass = 0; pass < 4; ++pass) {
+    position.next.clear();
+    const auto once =
+        MakeOnceParticipation(OptionsOf({.per_step = 2, .allowance = 3}, position, book));
+    Feed(stream, *once, position, random, [&](StepBatch&& step) {
+      for (const auto& [user, records] : MembersOf(step)) ++steps_of[user];
+      position = step.after;
+      return true;
+    });
+  }
+  EXPECT_EQ(steps_of, (std::map<std::string, int>{{"a", 3}, {"b", 3}, {"c", 3}}));
+}
+
+TEST(UserOnceTest, RecordsOfNobodyAreInNoStep) {
+  FakeStore store;
+  Stream stream;
+  stream.users = {"a", "", "", "b", ""};
+  AllowanceBook book(store);
+  const auto once = MakeOnceParticipation(OptionsOf({.per_step = 5, .allowance = 1}, {}, book));
+  std::mt19937_64 random(1);
+  int steps = 0;
+  Feed(stream, *once, {}, random, [&](StepBatch&& step) {
+    EXPECT_EQ(MembersOf(step), (Members{{"a", {0}}, {"b", {3}}}));
+    ++steps;
+    return true;
+  });
+  EXPECT_EQ(steps, 1);
+}
+
+TEST(UserOnceTest, ACountThatCannotBeReadEndsTheFeed) {
+  FakeStore store;
+  store.broken = true;
+  Stream stream;
+  stream.users = {"a", "b"};
+  AllowanceBook book(store);
+  const auto once = MakeOnceParticipation(OptionsOf({.per_step = 1}, {}, book));
+  std::mt19937_64 random(1);
+  Feed(stream, *once, {}, random, [&](StepBatch&&) {
+    ADD_FAILURE() << "a step of users who were not counted";
+    return true;
+  });
+  ASSERT_FALSE(once->status());
+  EXPECT_EQ(once->status().error().message, "the disk is gone");
+}
+
+// ---- poisson ----
+
+class SeededCoins final : public noise::SilentNoise {
+ public:
+  explicit SeededCoins(uint64_t seed) : random_(seed) {}
+  uint64_t GeometricSkip(double p) override {
+    const double u = (static_cast<double>(random_() >> 11) + 0.5) * 0x1p-53;
+    return p >= 1 ? 0 : static_cast<uint64_t>(std::log(u) / std::log1p(-p));
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+PoissonOptions PoissonOf(uint64_t period, uint64_t steps, double rate, uint64_t allowance,
+                         const Position& start, AllowanceBook& book) {
+  return {.offsets_per_period = period,
+          .steps_per_period = steps,
+          .sampling_rate = rate,
+          .start = start,
+          .users = UserOptions{.key = kKey, .allowances = &book, .allowance = allowance}};
+}
+
+// By period, the users who are let in, with all their records.
+std::vector<Members> NaivePeriods(const Stream& stream, uint64_t period, uint64_t steps,
+                                  uint64_t allowance) {
+  std::vector<Members> periods;
+  std::map<std::string, uint64_t> used;
+  for (uint64_t begin = 0; begin < stream.users.size();) {
+    uint64_t end = std::min<uint64_t>(begin + period, stream.users.size());
+    const auto mark = stream.marks.upper_bound(begin);
+    if (mark != stream.marks.end()) end = std::min(end, *mark);
+    Members all;
+    for (uint64_t offset = begin; offset < end; ++offset)
+      if (stream.users[offset] != "-") all[stream.users[offset]].push_back(offset);
+    Members& in = periods.emplace_back();
+    for (const auto& [user, records] : all) {
+      if (used[user] + steps > allowance) continue;
+      used[user] += steps;
+      in[user] = records;
+    }
+    begin = end;
+  }
+  return periods;
+}
+
+// At rate 1 every user of the period who is let in is in every step of it; over crashes, whenever
+// they come, none is in more steps than the allowance, and previews show whom the steps can hold.
+TEST(UserPoissonTest, PeriodsAreThoseOfTheDefinitionOverCrashesAtAnyMoment) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 100; ++round) {
+    const Stream stream = RandomStream(random, 1 + random() % 500, 1 + random() % 30);
+    const uint64_t period = 20 + random() % 100, steps = 1 + random() % 4;
+    const uint64_t allowance = steps * (1 + random() % 3) + random() % steps;
+    const auto want = NaivePeriods(stream, period, steps, allowance);
+    FakeStore store;
+    std::vector<Members> committed;
+    for (int life = 0; committed.size() < want.size() * steps; ++life) {
+      ASSERT_LT(life, 1000);
+      AllowanceBook book(store);
+      const auto poisson =
+          MakePoissonParticipation(PoissonOf(period, steps, 1, allowance, store.position, book),
+                                   std::make_unique<SeededCoins>(seed));
+      std::vector<StepBatch> taken;
+      Members previewed;
+      uint64_t until_crash = 1 + random() % 12;
+      Feed(stream, *poisson, store.position, random, [&](StepBatch&& step) {
+        if (step.preview) {
+          EXPECT_FALSE(step.counts_users);
+          previewed.merge(MembersOf(step));
+          return true;
+        }
+        if (step.opens_period) {
+          EXPECT_EQ(previewed, MembersOf(step));
+          previewed.clear();
+        }
+        taken.push_back(std::move(step));
+        if (random() % 3 == 0) {
+          for (const StepBatch& one : taken) {
+            store.Commit(one);
+            committed.push_back(MembersOf(one));
+          }
+          taken.clear();
+        }
+        return --until_crash > 0;
+      });
+      ASSERT_TRUE(poisson->status());
+    }
+    std::vector<Members> want_steps;
+    for (const Members& one : want) want_steps.insert(want_steps.end(), steps, one);
+    ASSERT_EQ(committed, want_steps) << "round " << round;
+  }
+}
+
+// Each user with the rate, with all records or none, independently of the others.
+TEST(UserPoissonTest, UsersAreSampledNotRecords) {
+  constexpr double kRate = 0.25;
+  constexpr uint64_t kUsers = 60, kSteps = 3000;
+  Stream stream;
+  for (uint64_t i = 0; i < 4 * kUsers; ++i)
+    stream.users.push_back("u" + std::to_string(i % kUsers));
+  FakeStore store;
+  AllowanceBook book(store);
+  const auto poisson = MakePoissonParticipation(PoissonOf(1000, kSteps, kRate, kSteps, {}, book),
+                                                std::make_unique<SeededCoins>(5));
+  std::mt19937_64 random(1);
+  std::map<std::string, double> seen;
+  double pairs = 0;
+  Feed(stream, *poisson, {}, random, [&](StepBatch&& step) {
+    if (step.preview) return true;
+    const Members members = MembersOf(step);
+    for (const auto& [user, records] : members) {
+      EXPECT_EQ(records.size(), 4u);
+      seen[user] += 1;
+    }
+    pairs += members.contains("u0") && members.contains("u1");
+    return true;
+  });
+  const double sd = std::sqrt(kSteps * kRate * (1 - kRate));
+  for (const auto& [user, steps] : seen) EXPECT_NEAR(steps, kSteps * kRate, 5 * sd) << user;
+  const double both = kRate * kRate;
+  EXPECT_NEAR(pairs, kSteps * both, 5 * std::sqrt(kSteps * both * (1 - both)));
+  EXPECT_EQ(store.UsedBy("u0"), 0u) << "nothing was committed";
+}
+
+// A period that grows while it is under way, by another configuration, counts for more.
+TEST(UserPoissonTest, MoreStepsThanAPeriodWasOpenedWithAreCounted) {
+  FakeStore store;
+  Stream stream;
+  stream.users = {"a", "b", "a"};
+  std::mt19937_64 random(1);
+  {
+    AllowanceBook book(store);
+    const auto poisson =
+        MakePoissonParticipation(PoissonOf(3, 4, 1, 9, {}, book), std::make_unique<SeededCoins>(1));
+    Feed(stream, *poisson, {}, random, [&](StepBatch&& step) {
+      if (!step.preview) store.Commit(step);
+      return step.preview;  // one step, and the process is gone
+    });
+  }
+  EXPECT_EQ(store.UsedBy("a"), 4u);
+  AllowanceBook book(store);
+  const auto longer = MakePoissonParticipation(PoissonOf(3, 7, 1, 9, store.position, book),
+                                               std::make_unique<SeededCoins>(1));
+  Feed(stream, *longer, store.position, random, [&](StepBatch&& step) {
+    store.Commit(step);
+    return false;
+  });
+  EXPECT_EQ(store.UsedBy("a"), 7u);
+  AllowanceBook later(store);
+  const auto too_long = MakePoissonParticipation(PoissonOf(3, 12, 1, 9, store.position, later),
+                                                 std::make_unique<SeededCoins>(1));
+  Feed(stream, *too_long, store.position, random, [&](StepBatch&& step) {
+    EXPECT_EQ(step.units, 0u) << "nobody's allowance has room for what is left of the period";
+    return false;
+  });
+}
+
+}  // namespace
+}  // namespace tacit::stream
