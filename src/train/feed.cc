@@ -31,6 +31,7 @@ class Feed::Cutter {
   }
 
   bool Feed(const Piece& piece, const event::Batch& examples) {
+    if (retired_) return true;
     const event::RawRecords& records = piece.records;
     uint64_t& next = fed_[records.partition];
     if (pass_ < position_.pass || records.end_offset() < next) return true;
@@ -43,6 +44,7 @@ class Feed::Cutter {
   }
 
   bool EndPass(const std::string& identity) {
+    if (retired_) return true;
     if (pass_ == position_.pass) {
       identity_ = &identity;
       if (!participation_->Finish(Emitter())) return false;
@@ -56,6 +58,11 @@ class Feed::Cutter {
     }
     return true;
   }
+
+  LearnerIndex learner() const { return learner_.index; }
+  void Retire() { retired_ = true; }
+  // What went wrong, where nobody has said stop.
+  Status status() const { return participation_->status(); }
 
  private:
   // The frame and the examples of a run of records from this offset on: another learner, further
@@ -95,6 +102,7 @@ class Feed::Cutter {
   std::map<int32_t, uint64_t> fed_;  // per partition: the offset behind the last record taken
   const std::string* identity_ = nullptr;
   std::unique_ptr<stream::Participation> participation_;
+  std::atomic<bool> retired_ = false;
 };
 
 Feed::Feed(FeedOptions options, stream::Source& source, const event::Codec& codec,
@@ -105,7 +113,8 @@ Feed::Feed(FeedOptions options, stream::Source& source, const event::Codec& code
       transform_(transform),
       dead_letters_(dead_letters),
       pieces_(options_.queued_records_max),
-      steps_(options_.queued_steps_max) {}
+      steps_(options_.queued_steps_max),
+      filter_(options_.filter) {}
 
 Feed::~Feed() { Stop(); }
 
@@ -115,10 +124,16 @@ Status Feed::Start() {
   first_pass_ = std::numeric_limits<uint64_t>::max();
   for (const FeedOptions::Learner& learner : options_.learners)
     first_pass_ = std::min(first_pass_, learner.start.pass);
-  TACIT_RETURN_IF_ERROR(source_.Seek(FirstPositions(first_pass_)));
+  starts_ = FirstPositions(first_pass_);
+  TACIT_RETURN_IF_ERROR(source_.Seek(starts_));
   poller_ = std::thread([this] { Poll(); });
   decoder_ = std::thread([this] { Decode(); });
   return {};
+}
+
+void Feed::Retire(LearnerIndex learner) {
+  for (const auto& cutter : cutters_)
+    if (cutter->learner() == learner) cutter->Retire();
 }
 
 void Feed::Stop() {
@@ -159,6 +174,7 @@ std::vector<stream::PartitionOffset> Feed::FirstPositions(uint64_t pass) const {
     }
     // Every learner is past this pass: its records need not be read.
     first.from_beginning |= first.offset == stream::PartitionOffset::kNowhere;
+    first.before = filter_.window();
     positions.push_back(first);
   }
   return positions;
@@ -185,7 +201,8 @@ Status Feed::PollPass(uint64_t pass) {
     if (outcome == stream::PollOutcome::kEnd) return {};
     if (outcome == stream::PollOutcome::kNothing) continue;
     records_read_ += piece.records.size();
-    const stream::PartitionOffset read{piece.records.partition, piece.records.end_offset()};
+    const stream::PartitionOffset read{.partition = piece.records.partition,
+                                       .offset = piece.records.end_offset()};
     records_ahead_ = source_.RecordsAfter(std::span(&read, 1)) +
                      (options_.passes - 1 - pass) * source_.RecordsAfter({});
     piece.source_identity = source_.Identity();
@@ -224,20 +241,30 @@ void Feed::Decode() {
 Status Feed::DecodePiece(const Piece& piece, event::Batch* batch,
                          std::vector<event::DeadLetter>* dead) {
   if (piece.ends_pass) {
+    if (++decoded_pass_ > first_pass_) filter_.BeginPass();
     for (const auto& cutter : cutters_)
-      if (!cutter->EndPass(piece.source_identity)) return {};
+      if (!cutter->EndPass(piece.source_identity)) return cutter->status();
     return {};
   }
   transform_.StartBatch(batch);
   dead->clear();
   codec_.Decode(piece.records, batch, dead);
+  filter_.Apply(piece.records, batch, dead);
+  DropTold(piece.records, dead);
   if (!dead->empty()) {
     TACIT_RETURN_IF_ERROR(dead_letters_.Write(*dead));
     records_dead_ += dead->size();
   }
   for (const auto& cutter : cutters_)
-    if (!cutter->Feed(piece, *batch)) return {};
+    if (!cutter->Feed(piece, *batch)) return cutter->status();
   return {};
+}
+
+void Feed::DropTold(const event::RawRecords& records, std::vector<event::DeadLetter>* dead) const {
+  if (decoded_pass_ > first_pass_) return;
+  for (const stream::PartitionOffset& start : starts_)
+    if (start.partition == records.partition && !start.from_beginning)
+      std::erase_if(*dead, [&](const auto& letter) { return letter.offset < start.offset; });
 }
 
 }  // namespace tacit::train

@@ -18,6 +18,7 @@
 #include "event/feature_transform.h"
 #include "stream/participation.h"
 #include "stream/source.h"
+#include "train/record_filter.h"
 
 namespace tacit::train {
 
@@ -39,6 +40,7 @@ struct FeedOptions {
     stream::Position start;
   };
   std::vector<Learner> learners;
+  RecordFilterOptions filter;
   uint32_t passes = 1;            // how often a source with an end is read
   size_t queued_records_max = 4;  // runs of records between the poll and the decode thread
   size_t queued_steps_max = 4;    // steps between the decode thread and the trainer
@@ -58,6 +60,8 @@ class Feed {
 
   // Seeks the source to where the learners are and starts the threads.
   Status Start();
+  // Cuts no more steps for this learner. May be called from any thread.
+  void Retire(LearnerIndex learner);
   // Stops reading; steps not yet taken are dropped. May be called from any thread, more than once.
   void Stop();
 
@@ -85,6 +89,8 @@ class Feed {
   Status HandOn(Piece piece);
   void Decode();
   Status DecodePiece(const Piece& piece, event::Batch* batch, std::vector<event::DeadLetter>* dead);
+  // Drops the letters of what was read before, to know what is new: those were written then.
+  void DropTold(const event::RawRecords& records, std::vector<event::DeadLetter>* dead) const;
   void Fail(Error error);
   std::vector<stream::PartitionOffset> FirstPositions(uint64_t pass) const;
 
@@ -97,7 +103,10 @@ class Feed {
   BoundedQueue<Piece> pieces_;
   BoundedQueue<LearnerStep> steps_;
   std::vector<std::unique_ptr<Cutter>> cutters_;
-  uint64_t first_pass_ = 0;
+  RecordFilter filter_;  // of the decode thread, as is decoded_pass_
+  uint64_t first_pass_ = 0, decoded_pass_ = 0;
+  std::vector<stream::PartitionOffset>
+      starts_;  // of the first pass: what is before was learnt from
   std::atomic<bool> stopping_ = false;
   std::atomic<uint64_t> records_read_ = 0, records_dead_ = 0, records_ahead_ = 0;
   mutable std::mutex mutex_;

@@ -5,7 +5,7 @@
 namespace tacit::train {
 namespace {
 
-constexpr uint8_t kFormat = 1;
+constexpr uint8_t kFormat = 2;
 constexpr uint32_t kMaxPartitions = 1 << 20;
 
 void PutRanges(const std::vector<OffsetRange>& ranges, ByteWriter* out) {
@@ -30,7 +30,7 @@ bool GetRanges(ByteReader* in, std::vector<OffsetRange>* ranges) {
 std::string EncodePosition(const stream::Position& position) {
   ByteWriter out;
   out.Put(kFormat).Put(position.pass).Put(position.period);
-  out.Put(position.step).Put(position.period_step);
+  out.Put(position.step).Put(position.period_step).Put(position.period_marks);
   PutRanges(position.period_start, &out);
   PutRanges(position.next, &out);
   return std::move(out).Take();
@@ -43,10 +43,11 @@ Result<stream::Position> DecodePosition(std::string_view bytes) {
   const auto format = in.Get<uint8_t>();
   for (uint64_t* number : {&position.pass, &position.period, &position.step, &position.period_step})
     *number = in.Get<uint64_t>();
+  if (format > 1) position.period_marks = in.Get<uint64_t>();
   const bool ranges =
       GetRanges(&in, &position.period_start) && GetRanges(&in, &position.next) && in.at_end();
-  if (format != kFormat || !ranges)
-    return Fail(ErrorCode::kCorruption, "a learner's stored position is not in format 1");
+  if (format == 0 || format > kFormat || !ranges)
+    return Fail(ErrorCode::kCorruption, "a learner's stored position is not in format 1 or 2");
   return position;
 }
 

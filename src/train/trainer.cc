@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "base/check.h"
@@ -22,6 +24,18 @@ struct Trainer::Seat {
   // Of one period at most: its opening, if it costs something, then its steps. Empty: none taken.
   std::vector<privacy::CommitCharge> pending;
   stream::Position position;
+  // Unit user: those who are counted in the pending steps, as of the last of these.
+  bool counts_users = false;
+  std::unordered_map<Hash128, UserUses> uses;
+
+  std::optional<store::AllowanceCommit> TakeAllowances() {
+    if (!std::exchange(counts_users, false)) return std::nullopt;
+    store::AllowanceCommit commit{.step = position.step, .uses = {}};
+    commit.uses.reserve(uses.size());
+    for (const auto& [user, one] : uses) commit.uses.push_back(one);
+    uses.clear();
+    return commit;
+  }
 };
 
 namespace {
@@ -182,6 +196,7 @@ void Trainer::Exhaust(Seat& seat, Spent spent, const std::string& why) {
   metrics_.Exhausted(seat.learner->options().index.value);
   spdlog::warn("learner '{}': the next step would bring {}: it stops learning, serving goes on",
                seat.learner->options().id, why);
+  if (options_.on_exhausted) options_.on_exhausted(seat.learner->options().index);
 }
 
 Status Trainer::TakeStep(LearnerStep& step) {
@@ -199,6 +214,8 @@ Status Trainer::TakeStep(LearnerStep& step) {
   if (!taken) return {};
   seat.pending = std::move(charges);
   seat.position = step.batch.after;
+  seat.counts_users |= step.batch.counts_users;
+  for (const UserUses& uses : step.batch.uses) seat.uses[uses.user] = uses;
   source_identity_ = std::move(step.source_identity);
   Record(seat, step.batch, report, Seconds(clock_.Now() - start));
   return {};
@@ -222,7 +239,7 @@ void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepRepor
   progress_.AddStep(index.value, report.rows_written, seat.epsilon);
   for (const event::PublicMark& mark : batch.marks)
     if (mark.kind == event::PublicMark::Kind::kFileEnd) progress_.EndDay(index.value, mark.name);
-  metrics_.Step(index.value, report, seconds);
+  metrics_.Step(index.value, report, batch.units_refused, seconds);
 }
 
 Status Trainer::CommitPending() {
@@ -236,7 +253,8 @@ Status Trainer::CommitPending() {
                                 .dense = seat->learner->CopyDense(),
                                 .position = EncodePosition(seat->position),
                                 .charges = std::exchange(seat->pending, {}),
-                                .mechanism_state = seat->learner->TakeMechanismState()});
+                                .mechanism_state = seat->learner->TakeMechanismState(),
+                                .allowances = seat->TakeAllowances()});
     seat->learner->Rekey();
   }
   if (request.learners.empty()) return {};

@@ -39,6 +39,8 @@ struct TrainerOptions {
   // Told after each commit, on the commit thread, what all learners that still learn are past, and
   // what is published now; may be empty.
   std::function<void(std::span<const stream::PartitionOffset>, const store::Snapshot&)> advise = {};
+  // Told of a learner that takes no step any more: none need be cut for it. On Run's thread.
+  std::function<void(LearnerIndex)> on_exhausted = {};
 };
 
 // Why training ended.

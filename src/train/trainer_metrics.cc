@@ -24,6 +24,8 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& registry,
          .rows_written = counter("tacit_rows_written_total", "Embedding rows written"),
          .units_clipped =
              counter("tacit_units_clipped_total", "Privacy units whose gradient was clipped"),
+         .units_refused = counter("tacit_users_left_out_total",
+                                  "Users left out of a step or a period, their allowance used"),
          .loss = gauge(Audience::kOperator, "tacit_training_loss",
                        "Mean loss of the last step, before learning from it"),
          .step_seconds = registry.AddHistogram(Audience::kOperator, "tacit_step_seconds",
@@ -39,13 +41,15 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& registry,
                                "Steps that training had to wait for");
 }
 
-void TrainerMetrics::Step(size_t learner, const StepReport& report, double seconds) {
+void TrainerMetrics::Step(size_t learner, const StepReport& report, uint64_t units_refused,
+                          double seconds) {
   const PerLearner& l = learners_[learner];
   const size_t events = report.logits.size();
   l.events.Add(static_cast<double>(events));
   l.rows_touched.Add(static_cast<double>(report.rows_touched));
   l.rows_written.Add(static_cast<double>(report.rows_written));
   l.units_clipped.Add(static_cast<double>(report.units_clipped));
+  l.units_refused.Add(static_cast<double>(units_refused));
   if (events > 0) l.loss.Set(report.loss_sum / static_cast<double>(events));
   l.step_seconds.Observe(seconds);
 }

@@ -16,7 +16,7 @@ class TrainerMetrics {
  public:
   TrainerMetrics(metrics::Registry& registry, const std::vector<std::string>& learners);
 
-  void Step(size_t learner, const StepReport& report, double seconds);
+  void Step(size_t learner, const StepReport& report, uint64_t units_refused, double seconds);
   void Stored(const store::EmbeddingStore::Stats& stats);
   void Exhausted(size_t learner);
   // So many steps are ready for training; `waited`: it has had to wait for the one it takes now.
@@ -24,8 +24,8 @@ class TrainerMetrics {
 
  private:
   struct PerLearner {
-    metrics::Gauge exhausted;                                            // public
-    metrics::Counter events, rows_touched, rows_written, units_clipped;  // operator
+    metrics::Gauge exhausted;                                                           // public
+    metrics::Counter events, rows_touched, rows_written, units_clipped, units_refused;  // operator
     metrics::Gauge loss;
     metrics::Histogram step_seconds;
   };

@@ -11,15 +11,30 @@ TEST(PositionTest, ComesBackAsItWas) {
                                   .period_start = {{0, 0, 0}, {7, 12, 12}},
                                   .next = {{0, 5'000'000'000, 5'000'000'000}, {7, 40, 40}},
                                   .step = 99,
-                                  .period_step = 7};
+                                  .period_step = 7,
+                                  .period_marks = 2};
   const auto decoded = DecodePosition(EncodePosition(position));
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->pass, 2u);
   EXPECT_EQ(decoded->period, 3u);
   EXPECT_EQ(decoded->period_step, 7u);
+  EXPECT_EQ(decoded->period_marks, 2u);
   EXPECT_EQ(decoded->step, 99u);
   EXPECT_EQ(decoded->next, position.next);
   EXPECT_EQ(decoded->period_start, position.period_start);
+}
+
+// A store of before there were users goes on.
+TEST(PositionTest, FormatOneIsRead) {
+  std::string bytes =
+      EncodePosition({.pass = 1, .period_start = {{0, 3, 3}}, .next = {{0, 9, 9}}, .step = 2});
+  bytes.erase(1 + 4 * 8, 8);
+  bytes[0] = 1;
+  const auto decoded = DecodePosition(bytes);
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->step, 2u);
+  EXPECT_EQ(decoded->period_marks, 0u);
+  EXPECT_EQ(decoded->next, (std::vector<OffsetRange>{{0, 9, 9}}));
 }
 
 TEST(PositionTest, NoBytesAreTheBeginning) {

@@ -63,6 +63,8 @@ class RememberingStore final : public store::EmbeddingStore {
   }
   std::string source_identity() const override { return ""; }
   std::string lineage() const override { return ""; }
+  SipHash::Key user_key() const override { return {}; }
+  Result<uint64_t> ReadAllowances(LearnerIndex, std::span<UserUses>) const override { return 0; }
   store::WorkingRows& working_rows(LearnerIndex learner) override { return *rows_[learner.value]; }
   double EpsilonAfter(std::span<const privacy::CommitCharge> charges) const override {
     return ledger_.EpsilonAfter(charges);
@@ -161,6 +163,7 @@ class TrainerTest : public testing::Test {
                             const store::Snapshot&) {
       advised_.emplace_back(reached.begin(), reached.end());
     };
+    options.on_exhausted = [this](LearnerIndex learner) { exhausted_.push_back(learner.value); };
     std::vector<std::unique_ptr<Learner>> learners;
     for (const Setup& setup : setups) {
       learners.push_back(MakeLearner(setup, learners.size()));
@@ -231,6 +234,7 @@ class TrainerTest : public testing::Test {
   Progress progress_{2};
   RowSpace space_;
   int rekeys_ = 0;
+  std::vector<uint16_t> exhausted_;
   std::unique_ptr<WorkerPool> workers_;
   std::unique_ptr<ops::Backend> backend_;
   std::unique_ptr<RememberingStore> store_;
@@ -282,6 +286,37 @@ TEST_F(TrainerTest, EverythingTakenIsCommittedOnceAndCharged) {
   EXPECT_EQ(charged, 50u);
   EXPECT_EQ(next, 50u * 32);
   EXPECT_EQ(progress_.view(0).events, 50u * 32);
+}
+
+// What users have used goes into the commit of the steps, as of the last of them.
+TEST_F(TrainerTest, UsersAreCountedInTheCommitOfTheirSteps) {
+  Make(1.0, 8, std::chrono::hours(1));
+  BoundedQueue<LearnerStep> steps(10);
+  const auto push = [&](uint64_t index, std::vector<UserUses> uses) {
+    LearnerStep step = MakeStep(index, index * 32);
+    step.batch.counts_users = true;
+    step.batch.uses = std::move(uses);
+    ASSERT_TRUE(steps.Push(std::move(step)));
+  };
+  push(0, {{.user = {1, 1}, .used = 1}, {.user = {2, 2}, .used = 7}});
+  push(1, {{.user = {1, 1}, .used = 2}});
+  push(2, {});
+  steps.Close();
+  ASSERT_TRUE(trainer_->Run(steps));
+  ASSERT_EQ(store_->commits.size(), 1u);
+  const auto& allowances = store_->commits[0].learners.at(0).allowances;
+  ASSERT_TRUE(allowances);
+  EXPECT_EQ(allowances->step, 3u);
+  std::map<Hash128, uint32_t> used;
+  for (const UserUses& uses : allowances->uses) used[uses.user] = uses.used;
+  EXPECT_EQ(used, (std::map<Hash128, uint32_t>{{{1, 1}, 2}, {{2, 2}, 7}}));
+  EXPECT_EQ(allowances->uses.size(), 2u);
+}
+
+TEST_F(TrainerTest, WithoutUsersNobodyIsCounted) {
+  Make(1.0, 8, std::chrono::hours(1));
+  ASSERT_TRUE(RunSteps(2));
+  EXPECT_FALSE(store_->commits.at(0).learners.at(0).allowances);
 }
 
 TEST_F(TrainerTest, AnEmptyStepIsTakenAndCharged) {
@@ -340,6 +375,7 @@ TEST_F(TrainerTest, TheStepThatWouldCrossTheBudgetIsNotTaken) {
   ASSERT_TRUE(outcome);
   EXPECT_EQ(*outcome, Outcome::kBudgetExhausted);
   EXPECT_EQ(trainer_->spent(LearnerIndex(0)), Spent::kOwn);
+  EXPECT_EQ(exhausted_, std::vector<uint16_t>{0}) << "no step need be cut for it any more";
   uint64_t charged = 0;
   for (const auto& commit : store_->commits) charged += commit.learners.at(0).charges[0].steps;
   EXPECT_EQ(charged, 8u);

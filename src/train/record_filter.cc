@@ -1,0 +1,52 @@
+#include "train/record_filter.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tacit::train {
+
+RecordFilter::RecordFilter(const RecordFilterOptions& options) : options_(options) {
+  if (options_.dedupe_window > 0) deduper_.emplace(options_.dedupe_window, options_.key);
+}
+
+void RecordFilter::BeginPass() {
+  if (deduper_) deduper_->Clear();
+}
+
+void RecordFilter::TakeOut(const std::vector<uint32_t>& examples, event::Batch* batch) {
+  if (examples.empty()) return;
+  rest_ = EmptyLike(*batch);
+  size_t begin = 0;
+  for (const uint32_t out : examples) {
+    rest_.AppendRange(*batch, begin, out);
+    begin = out + 1;
+  }
+  rest_.AppendRange(*batch, begin, batch->size());
+  std::swap(rest_, *batch);
+}
+
+void RecordFilter::Apply(const event::RawRecords& records, event::Batch* batch,
+                         std::vector<event::DeadLetter>* dead) {
+  if (options_.needs_user) {
+    out_.clear();
+    for (uint32_t i = 0; i < batch->size(); ++i) {
+      if (!batch->user.empty() && !batch->user[i].empty()) continue;
+      out_.push_back(i);
+      const uint64_t index = batch->offset[i] - records.first_offset;
+      dead->push_back({.origin = records.origin,
+                       .line = records.origin_line == 0 ? 0 : records.origin_line + index,
+                       .partition = records.partition,
+                       .offset = batch->offset[i],
+                       .reason = "user: is missing, and a learner's unit is the user"});
+    }
+    TakeOut(out_, batch);
+    std::stable_sort(dead->begin(), dead->end(),
+                     [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  }
+  if (!deduper_) return;
+  deduper_->Find(*batch, &out_);
+  options_.duplicates.Add(static_cast<double>(out_.size()));
+  TakeOut(out_, batch);
+}
+
+}  // namespace tacit::train

@@ -1,0 +1,187 @@
+// De-duplication and records without a user, through the feed: over starts at any position the same
+// records are learnt from.
+#include "train/record_filter.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "event/codec.h"
+#include "train/feed.h"
+
+namespace tacit::train {
+namespace {
+
+struct Line {
+  std::string user, id;
+};
+
+// JSON lines in one partition.
+class JsonSource final : public stream::Source {
+ public:
+  explicit JsonSource(std::vector<Line> lines, bool forgets = false)
+      : lines_(std::move(lines)), forgets_(forgets) {}
+
+  std::string topic() const override { return "lines"; }
+  std::vector<int32_t> partitions() const override { return {0}; }
+  Result<stream::PollOutcome> Poll(std::chrono::milliseconds, event::RawRecords* out) override {
+    out->Clear();
+    if (next_ >= lines_.size()) return stream::PollOutcome::kEnd;
+    out->first_offset = next_;
+    out->origin = "lines";
+    for (uint64_t n = 0; n < 7 && next_ < lines_.size(); ++n, ++next_) {
+      const Line& line = lines_[next_];
+      out->bytes += fmt::format(R"({{"label":1,"features":{{"n":{}}})", next_);
+      if (!line.user.empty()) out->bytes += fmt::format(R"(,"user":"{}")", line.user);
+      if (!line.id.empty()) out->bytes += fmt::format(R"(,"event_id":"{}")", line.id);
+      out->bytes += '}';
+      out->end.push_back(static_cast<uint32_t>(out->bytes.size()));
+    }
+    return stream::PollOutcome::kRecords;
+  }
+  Status Seek(std::span<const stream::PartitionOffset> positions) override {
+    next_ = forgets_ ? positions[0].offset : positions[0].first();
+    return {};
+  }
+  void Pause(std::span<const int32_t>) override {}
+  void Resume(std::span<const int32_t>) override {}
+  void Advise(std::span<const stream::PartitionOffset>, const std::string&) override {}
+  uint64_t RecordsAfter(std::span<const stream::PartitionOffset>) const override { return 0; }
+  std::string Identity() const override { return ""; }
+  Status VerifyIdentity(const std::string&) override { return {}; }
+
+ private:
+  const std::vector<Line> lines_;
+  const bool forgets_;  // the mistake: what lies before a position is not read again
+  uint64_t next_ = 0;
+};
+
+class Letters final : public event::DeadLetterSink {
+ public:
+  Status Write(std::span<const event::DeadLetter> letters) override {
+    for (const auto& letter : letters) {
+      offsets.push_back(letter.offset);
+      reason = letter.reason;
+    }
+    return {};
+  }
+  std::vector<uint64_t> offsets;
+  std::string reason;
+};
+
+struct Learnt {
+  std::vector<uint64_t> offsets;  // in order
+  std::vector<uint64_t> letters;
+  double repeated = 0;
+};
+
+// Learns steps of `per_step` offsets; with `steps_a_life` the process dies after so many, and goes
+// on behind the last.
+Learnt LearnAll(const std::vector<Line>& lines, uint64_t window, uint64_t per_step,
+                uint64_t steps_a_life, bool forgets = false, uint32_t passes = 1) {
+  const event::FeatureTransform transform(
+      {.dense = {{.name = "n", .transform = event::DenseTransform::kIdentity}}, .categorical = {}});
+  const auto codec = event::MakeJsonCodec(transform, {});
+  Learnt learnt;
+  stream::Position position;
+  for (bool ended = false; !ended;) {
+    JsonSource source(lines, forgets);
+    Letters letters;
+    metrics::Registry registry;
+    const auto repeated =
+        registry.AddCounter(metrics::Audience::kOperator, "repeated", "of this life");
+    FeedOptions::Learner learner{LearnerIndex(0),
+                                 [per_step](stream::Position start) {
+                                   return stream::MakeOnceParticipation(
+                                       {.offsets_per_step = per_step, .start = std::move(start)});
+                                 },
+                                 position};
+    Feed feed({.learners = {learner},
+               .filter = {.needs_user = true, .dedupe_window = window, .duplicates = repeated},
+               .passes = passes,
+               .queued_records_max = 1,
+               .queued_steps_max = 1},
+              source, *codec, transform, letters);
+    EXPECT_TRUE(feed.Start());
+    ended = true;
+    for (uint64_t taken = 0; auto step = feed.steps().Pop();) {
+      const auto& offsets = step->batch.examples.offset;
+      learnt.offsets.insert(learnt.offsets.end(), offsets.begin(), offsets.end());
+      position = step->batch.after;
+      if (++taken < steps_a_life) continue;
+      ended = false;
+      break;
+    }
+    feed.Stop();
+    learnt.letters.insert(learnt.letters.end(), letters.offsets.begin(), letters.offsets.end());
+    learnt.repeated += repeated.value();
+    if (!letters.offsets.empty()) {
+      EXPECT_EQ(letters.reason, "user: is missing, and a learner's unit is the user");
+    }
+  }
+  return learnt;
+}
+
+std::vector<Line> RandomLines(std::mt19937_64& random, uint64_t n) {
+  std::vector<Line> lines;
+  for (uint64_t i = 0; i < n; ++i)
+    lines.push_back({random() % 15 == 0 ? "" : "u" + std::to_string(random() % 3),
+                     random() % 9 == 0 ? "" : "e" + std::to_string(random() % 40)});
+  return lines;
+}
+
+std::vector<uint64_t> NaiveOffsets(const std::vector<Line>& lines, uint64_t window) {
+  std::vector<uint64_t> offsets;
+  std::map<std::pair<std::string, std::string>, uint64_t> last;
+  for (uint64_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].user.empty()) continue;
+    bool repeated = false;
+    if (!lines[i].id.empty() && window > 0) {
+      const auto key = std::pair(lines[i].user, lines[i].id);
+      repeated = last.contains(key) && i - last[key] <= window;
+      last[key] = i;
+    }
+    if (!repeated) offsets.push_back(i);
+  }
+  return offsets;
+}
+
+TEST(RecordFilterTest, WhatIsRepeatedIsLearntOnceOverStartsAtAnyPosition) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 30; ++round) {
+    const auto lines = RandomLines(random, 1 + random() % 200);
+    const uint64_t window = random() % 60, per_step = 1 + random() % 12;
+    const auto want = NaiveOffsets(lines, window);
+    const Learnt whole = LearnAll(lines, window, per_step, ~uint64_t{0});
+    ASSERT_EQ(whole.offsets, want) << "round " << round;
+    const Learnt pieces = LearnAll(lines, window, per_step, 1 + random() % 3);
+    ASSERT_EQ(pieces.offsets, want) << "round " << round;
+    // A letter that was told before a start is not told again, but for what had been read and not
+    // been learnt from.
+    const std::set<uint64_t> told(pieces.letters.begin(), pieces.letters.end());
+    ASSERT_TRUE(std::equal(told.begin(), told.end(), whole.letters.begin(), whole.letters.end()));
+  }
+}
+
+// Ids of one pass do not count in the next.
+TEST(RecordFilterTest, EveryPassIsLearnt) {
+  const std::vector<Line> lines = {{"u", "a"}, {"u", "b"}, {"u", "a"}, {"v", "a"}};
+  const Learnt learnt = LearnAll(lines, 10, 2, ~uint64_t{0}, false, 2);
+  EXPECT_EQ(learnt.offsets, (std::vector<uint64_t>{0, 1, 3, 0, 1, 3}));
+  EXPECT_EQ(learnt.repeated, 2);
+}
+
+// The mistake: the window is not read again at a start. What was learnt from is learnt from twice.
+TEST(RecordFilterTest, AWindowThatIsForgottenAtAStartIsFound) {
+  const std::vector<Line> lines = {{"u", "a"}, {"u", "b"}, {"u", "a"}, {"u", "b"}};
+  const std::vector<uint64_t> once = {0, 1};
+  EXPECT_EQ(LearnAll(lines, 10, 2, 1).offsets, once);
+  EXPECT_NE(LearnAll(lines, 10, 2, 1, /*forgets=*/true).offsets, once);
+}
+
+}  // namespace
+}  // namespace tacit::train
