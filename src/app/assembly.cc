@@ -50,14 +50,15 @@ Result<LearnerPlan> PlanLearner(const config::Config& config, size_t index,
                   .optimizer = MakeOptimizer(learner.optimizer)};
   const ShapeModel shape(plan.options.model);
   plan.promise = {.learner = learner.id,
-                  .unit = privacy::Unit::kEvent,
+                  .unit = learner.privacy.of_users() ? privacy::Unit::kUser : privacy::Unit::kEvent,
                   .adjacency = privacy::Adjacency::kZeroOut,
                   .participation = learner.participation.mode == config::Participation::Mode::kOnce
                                        ? privacy::ParticipationMode::kOnce
                                        : privacy::ParticipationMode::kPoisson,
                   .epsilon = learner.privacy.epsilon,
                   .delta = learner.privacy.delta,
-                  .model_fingerprint = StoredFingerprint(plan.options, shape.model)};
+                  .model_fingerprint = StoredFingerprint(plan.options, shape.model),
+                  .bounds = BoundsOf(learner, config.source)};
   TACIT_ASSIGN(const auto mechanism, MakeMechanism(config, index, plan.options.model.space));
   plan.charge = mechanism->charge();
   plan.opening_charge = mechanism->opening_charge();

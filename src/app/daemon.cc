@@ -62,6 +62,22 @@ void WarnOfNoWitness(const std::string& store) {
   spdlog::warn("no witness of {}: an older copy put in its place would not be noticed", store);
 }
 
+// What users have used, as the store has it, and what is cut since.
+class StoredAllowances final : public stream::AllowanceView {
+ public:
+  StoredAllowances(const store::EmbeddingStore& store, LearnerIndex learner)
+      : store_(store), learner_(learner) {}
+  stream::AllowanceBook& book() { return book_; }
+  Result<uint64_t> Read(std::span<UserUses> users) override {
+    return store_.ReadAllowances(learner_, users);
+  }
+
+ private:
+  const store::EmbeddingStore& store_;
+  const LearnerIndex learner_;
+  stream::AllowanceBook book_{*this};
+};
+
 // A daemon at work: everything it owns, in the order it is built.
 class Daemon {
  public:
@@ -155,7 +171,11 @@ class Daemon {
     workers_ = std::make_unique<WorkerPool>(
         WorkerPool::Options{.workers = training.workers, .idle_priority = training.idle_priority});
     backend_ = ops::MakeCpuBackend(*workers_);
-    train::FeedOptions feed{.learners = {}, .passes = assembly_.config.source.passes};
+    train::FeedOptions feed{.learners = {},
+                            .filter = {.dedupe_window = assembly_.config.source.dedupe_window,
+                                       .key = store_->user_key(),
+                                       .duplicates = duplicates_},
+                            .passes = assembly_.config.source.passes};
     std::vector<std::unique_ptr<train::Learner>> learners;
     for (size_t i = 0; i < assembly_.learners.size(); ++i) {
       const LearnerPlan& plan = assembly_.learners[i];
@@ -163,10 +183,18 @@ class Daemon {
       TACIT_ASSIGN(stream::Position position, train::DecodePosition(state.position));
       TACIT_ASSIGN(auto mechanism, MakeMechanism(assembly_.config, i, plan.options.model.space));
       TACIT_RETURN_IF_ERROR(CheckReleased(plan, state, *mechanism));
-      feed.learners.push_back({.index = plan.options.index,
-                               .participation = MakeParticipationOf(
-                                   assembly_.config.learners[i].participation, !from_kafka()),
-                               .start = std::move(position)});
+      const config::Learner& learner = assembly_.config.learners[i];
+      std::optional<stream::UserOptions> users;
+      if (learner.privacy.of_users()) {
+        feed.filter.needs_user = true;
+        allowances_.push_back(std::make_unique<StoredAllowances>(*store_, plan.options.index));
+        users = UsersOf(learner, assembly_.config.source, store_->user_key(),
+                        allowances_.back()->book());
+      }
+      feed.learners.push_back(
+          {.index = plan.options.index,
+           .participation = MakeParticipationOf(learner.participation, !from_kafka(), users),
+           .start = std::move(position)});
       learners.push_back(std::make_unique<train::Learner>(
           plan.options, std::move(mechanism), noise::MakeNoiseSource(*workers_), *backend_,
           store_->working_rows(plan.options.index), state.dense.get()));
@@ -176,6 +204,7 @@ class Daemon {
                             const store::Snapshot& snapshot) {
       source_->Advise(reached, MarkOf(snapshot));
     };
+    trainer.on_exhausted = [this](LearnerIndex learner) { feed_->Retire(learner); };
     trainer_ = std::make_unique<train::Trainer>(std::move(trainer), std::move(learners), *store_,
                                                 clock_, registry_, progress_);
     feed_ = std::make_unique<train::Feed>(std::move(feed), *source_, *codec_, *assembly_.transform,
@@ -320,6 +349,9 @@ class Daemon {
   const metrics::Gauge training_failed_ =
       registry_.AddGauge(metrics::Audience::kPublic, "tacit_training_failed",
                          "Whether training has ended with an error; restart tacitd to go on");
+  const metrics::Counter duplicates_ =
+      registry_.AddCounter(metrics::Audience::kOperator, "tacit_records_repeated_total",
+                           "Records whose event id was there before, in source.dedupe.window");
   train::Progress progress_;
   std::unique_ptr<stream::Source> source_;
   std::unique_ptr<event::DeadLetterSink> dead_letters_;
@@ -327,6 +359,7 @@ class Daemon {
   std::unique_ptr<store::EmbeddingStore> store_;
   std::unique_ptr<WorkerPool> workers_;
   std::unique_ptr<ops::Backend> backend_;
+  std::vector<std::unique_ptr<StoredAllowances>> allowances_;
   std::unique_ptr<train::Trainer> trainer_;
   std::unique_ptr<train::Feed> feed_;
   std::unique_ptr<serve::Server> server_;

@@ -64,7 +64,9 @@ Beside BesideSteps(const config::Learner& learner, const config::Source& source,
   if (opening) {
     const bool running =
         learner.mechanism.vocabulary.source == config::Vocabulary::Source::kRunning;
-    const uint64_t releases = running ? source.passes : 1;
+    const uint64_t periods =
+        learner.privacy.of_users() ? PeriodsOfUser(learner.participation) : source.passes;
+    const uint64_t releases = running ? periods : 1;
     if (opening->MuSquared() > 0)
       beside.push_back({privacy::Event::Gaussian(opening->noise_multiplier), releases});
     if (opening->zcdp_rho > 0)
@@ -210,20 +212,52 @@ Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const config::Config
                                      .sampling_rate = ExposureOf(learner, config.source).rate});
 }
 
-train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(const config::Participation& p,
-                                                                   bool has_files) {
+privacy::Bounds BoundsOf(const config::Learner& learner, const config::Source& source) {
+  const config::Participation& p = learner.participation;
+  privacy::Bounds bounds{.dedupe_window = source.dedupe_window};
+  if (!learner.privacy.of_users()) return bounds;
+  bounds.allowance = ExposureOf(learner, source).steps;
   if (p.mode == config::Participation::Mode::kOnce)
-    return [batch = p.batch, has_files](stream::Position start) {
-      return stream::MakeOnceParticipation(
-          {.offsets_per_step = batch, .start = std::move(start), .full_at_once = !has_files});
+    bounds.per_period = p.per_period;
+  else
+    bounds.period_steps = p.steps_per_period;
+  return bounds;
+}
+
+stream::UserOptions UsersOf(const config::Learner& learner, const config::Source& source,
+                            const SipHash::Key& key, stream::AllowanceBook& allowances) {
+  const config::Participation& p = learner.participation;
+  const privacy::Bounds bounds = BoundsOf(learner, source);
+  stream::UserOptions users{.key = key,
+                            .allowances = &allowances,
+                            .allowance = bounds.allowance,
+                            .records_max = p.user_records_max,
+                            .per_period = bounds.per_period};
+  if (users.per_period > 0) {
+    users.period_offsets = p.period;
+    users.period_marks = std::max(1u, p.period_files);
+  }
+  return users;
+}
+
+train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(
+    const config::Participation& p, bool has_files,
+    const std::optional<stream::UserOptions>& users) {
+  if (p.mode == config::Participation::Mode::kOnce)
+    return [batch = p.batch, has_files, users](stream::Position start) {
+      return stream::MakeOnceParticipation({.offsets_per_step = batch,
+                                            .start = std::move(start),
+                                            .full_at_once = !has_files,
+                                            .users = users});
     };
-  return [p, has_files](stream::Position start) {
+  return [p, has_files, users](stream::Position start) {
     return stream::MakePoissonParticipation({.offsets_per_period = p.period,
                                              .files_per_period = std::max(1u, p.period_files),
                                              .steps_per_period = p.steps_per_period,
                                              .sampling_rate = p.sampling_rate,
                                              .start = std::move(start),
-                                             .full_at_once = !has_files},
+                                             .full_at_once = !has_files,
+                                             .users = users},
                                             noise::MakeNoiseSource());
   };
 }

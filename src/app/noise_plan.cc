@@ -11,6 +11,10 @@
 
 namespace tacit::app {
 
+uint64_t PeriodsOfUser(const config::Participation& p) {
+  return p.max_participations / p.steps_per_period;
+}
+
 Exposure ExposureOf(const config::Learner& learner, const config::Source& source) {
   const config::Participation& p = learner.participation;
   if (p.mode == config::Participation::Mode::kOnce)
@@ -18,7 +22,8 @@ Exposure ExposureOf(const config::Learner& learner, const config::Source& source
             .steps = p.max_participations,
             .rate = 1,
             .text = Counted(p.max_participations, "participation")};
-  const uint64_t steps = p.steps_per_period * source.passes;
+  const uint64_t periods = learner.privacy.of_users() ? PeriodsOfUser(p) : source.passes;
+  const uint64_t steps = p.steps_per_period * periods;
   return {.sampled = true,
           .steps = steps,
           .rate = p.sampling_rate,

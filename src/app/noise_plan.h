@@ -15,10 +15,13 @@ namespace tacit::app {
 // What a step of a learner's mechanism is asked to withstand, by participation.
 struct Exposure {
   bool sampled = false;
-  uint64_t steps = 1;  // that one event is in, or eligible for
+  uint64_t steps = 1;  // that one unit is in, or eligible for
   double rate = 1;
   std::string text = {};
 };
+
+// `poisson`, unit user: periods that the allowance lets a user be in.
+uint64_t PeriodsOfUser(const config::Participation& participation);
 
 Exposure ExposureOf(const config::Learner& learner, const config::Source& source);
 

@@ -30,6 +30,7 @@ struct Subject {
 
   bool once() const { return learner.participation.mode == Participation::Mode::kOnce; }
   bool is_private() const { return plan.charge.Bounded(); }
+  bool of_users() const { return learner.privacy.of_users(); }
   // How often one event is read.
   uint64_t passes() const {
     return source.kind == config::Source::Kind::kLog ? source.passes : uint64_t{1};
@@ -73,6 +74,20 @@ uint64_t AllowedPasses(const Subject& s) {
   return s.once() ? s.learner.participation.max_participations : s.passes();
 }
 
+// Everything a user has been in after so many periods. Without periods, the whole allowance:
+// nothing else says how often a user comes back.
+Events AfterPeriods(const Subject& s, uint64_t periods) {
+  const Participation& p = s.learner.participation;
+  const uint64_t allowance = s.plan.promise.bounds.allowance;
+  const uint64_t each =
+      s.once() ? (p.per_period > 0 ? p.per_period : allowance) : p.steps_per_period;
+  periods = std::min(periods, (allowance + each - 1) / each);
+  Events events;
+  Append(s.plan.charge, std::min(allowance, periods * each), &events);
+  if (s.plan.opening_charge) Append(*s.plan.opening_charge, Openings(s, periods), &events);
+  return events;
+}
+
 Result<double> EpsilonOf(const Events& events, double delta) {
   privacy::PldAccountant accountant(privacy::Adjacency::kAddRemove);
   for (const auto& [event, count] : events) TACIT_RETURN_IF_ERROR(accountant.Add(event, count));
@@ -83,11 +98,20 @@ Result<double> EpsilonOf(const Events& events, double delta) {
 // Of one event over all these learners.
 Result<EpsilonAhead> Ahead(const std::vector<Subject>& subjects, double delta) {
   Events first, all, allowed;
+  bool users = false;
   for (const Subject& s : subjects) {
     if (!s.is_private()) return EpsilonAhead{kInfinity, kInfinity, kInfinity, kInfinity, kInfinity};
     const auto join = [](Events from, Events* to) {
       to->insert(to->end(), from.begin(), from.end());
     };
+    if (s.of_users()) {
+      const uint64_t most = s.plan.promise.bounds.allowance;  // more periods than there can be
+      join(AfterPeriods(s, 1), &first);
+      join(AfterPeriods(s, most), &all);
+      join(AfterPeriods(s, most), &allowed);
+      users = true;
+      continue;
+    }
     join(AfterPasses(s, 1), &first);
     join(AfterPasses(s, s.passes()), &all);
     join(AfterPasses(s, AllowedPasses(s)), &allowed);
@@ -96,11 +120,29 @@ Result<EpsilonAhead> Ahead(const std::vector<Subject>& subjects, double delta) {
   TACIT_ASSIGN(ahead.period, EpsilonOf(first, delta));
   ahead.day = ahead.days_30 = ahead.period;
   TACIT_ASSIGN(ahead.all_passes, EpsilonOf(all, delta));
+  // Users come back: how soon is not for the configuration to say.
+  if (users) ahead.day = ahead.days_30 = ahead.all_passes;
   TACIT_ASSIGN(ahead.allowed, EpsilonOf(allowed, delta));
   return ahead;
 }
 
+std::string UsersInWords(const Subject& s) {
+  const Participation& p = s.learner.participation;
+  const std::string ever = fmt::format("{} ever", Counted(s.plan.promise.bounds.allowance, "step"));
+  if (!s.once())
+    return fmt::format(
+        "poisson: a period is held, each user in each of its {} with probability {}; "
+        "a user is eligible for {}, which is {}",
+        Counted(p.steps_per_period, "step"), p.sampling_rate, ever,
+        Counted(PeriodsOfUser(p), "period"));
+  const std::string of_a_period =
+      p.per_period > 0 ? fmt::format(", {} of a period", p.per_period) : "";
+  return fmt::format("once: steps of {} offsets in the order they came; a user is in {}{}",
+                     WithThousands(p.batch), ever, of_a_period);
+}
+
 std::string InWords(const Subject& s) {
+  if (s.of_users()) return UsersInWords(s);
   const Participation& p = s.learner.participation;
   const std::string passes =
       s.passes() == 1 ? "" : fmt::format(", in each of {} passes", s.passes());
@@ -207,7 +249,9 @@ Result<LearnerForecast> Forecast(const Subject& s, std::optional<uint64_t> event
                            .rows = RowsText(s.plan)};
   TACIT_ASSIGN(forecast.ahead, Ahead({s}, promise.delta));
   if (!s.is_private()) return forecast;
-  TACIT_ASSIGN(forecast.others, Others(s, events_per_day));
+  if (!s.of_users()) {
+    TACIT_ASSIGN(forecast.others, Others(s, events_per_day));
+  }
   const privacy::Charge& charge = s.plan.charge;
   const bool sampled_gaussian = charge.zcdp_rho == 0 && !s.once() && !s.plan.opening_charge;
   if (sampled_gaussian)
@@ -226,7 +270,7 @@ void WarnOfEvents(const Subject& s, std::optional<uint64_t> events_per_day,
   if (period == 0 && p.period_files <= 1) period = events_per_day.value_or(0);
   const double expected = p.sampling_rate * static_cast<double>(period);
   const auto batch = static_cast<double>(p.batch);
-  if (!s.once() && period > 0 && std::abs(batch - expected) > 0.1 * expected)
+  if (!s.once() && !s.of_users() && period > 0 && std::abs(batch - expected) > 0.1 * expected)
     warnings->push_back(fmt::format(
         "learner '{}': participation.batch is {}, but sampling_rate {} of a period of {} is "
         "{:.0f}: "
@@ -322,11 +366,6 @@ Result<PrivacyForecast> ForecastPrivacy(const Assembly& assembly,
   for (size_t i = 0; i < assembly.learners.size(); ++i) {
     const Subject subject{assembly.config.learners[i], source, assembly.learners[i]};
     const privacy::Promise& promise = subject.plan.promise;
-    if (promise.unit != privacy::Unit::kEvent)
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("learner '{}': how often a user takes part does not follow from the "
-                              "configuration; a plan is of unit event",
-                              promise.learner));
     forecast.delta = std::max(forecast.delta, promise.delta);
     TACIT_ASSIGN(LearnerForecast learner, Forecast(subject, forecast.events_per_day));
     forecast.learners.push_back(std::move(learner));

@@ -76,6 +76,7 @@ struct Source {
   uint32_t ahead_max_hours = 24;        // kafka, json and protobuf: of a record's own time
   uint32_t tick_ms = 0;                 // kafka: of the clock that closes periods; 0: none does
   OnPeriodLost on_period_lost = OnPeriodLost::kRefuse;  // kafka, poisson
+  uint64_t dedupe_window = 0;                           // json, protobuf: offsets; 0: none
   Generator generator;                                  // generator
 
   bool is_named() const { return format == "json" || format == "protobuf"; }
@@ -145,10 +146,15 @@ struct Participation {
   Mode mode = Mode::kOnce;  // required
   // once: offsets per step. poisson: examples expected in a step. Both: the public divisor.
   uint64_t batch = 2048;
-  uint32_t max_participations = 1;  // once: steps any unit may be in, over the life of the store
+  // Steps any unit may be in, or be eligible for, over the life of the store. Unit event: `once`.
+  // Unit user: required.
+  uint32_t max_participations = 1;
+  uint32_t per_period = 0;        // unit user, once: steps of a period a user may be in; 0: all
+  uint32_t user_records_max = 0;  // unit user: records of a user in a step; 0: all
   // poisson, required there, and one of period and period_files:
   double sampling_rate = 0;       // probability of an event to be in a step
   uint64_t steps_per_period = 0;  // steps taken of each period
+  // poisson, and once with per_period:
   // A period is closed after `period` offsets (0: however many there are) and at every
   // `period_files`-th file end (0: every one), whichever comes first.
   uint64_t period = 0;
@@ -157,10 +163,12 @@ struct Participation {
 
 struct Privacy {
   enum class OnExhausted { kStopLearning, kExit };
-  std::string unit;    // required: event
+  std::string unit;    // required: event | user
   double epsilon = 0;  // required; .inf only with mechanism none
   double delta = 0;    // required, in (0, 1)
   OnExhausted on_exhausted = OnExhausted::kStopLearning;
+
+  bool of_users() const { return unit == "user"; }
 };
 
 // Of all learners together. Without epsilon and delta there is none.

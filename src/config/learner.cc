@@ -19,20 +19,24 @@ void DescribeModel(Fields& fields, Model& model) {
   fields.Flag("categorical", &model.categorical);
 }
 
-void DescribeParticipation(Fields& fields, Participation& participation) {
+void DescribeParticipation(Fields& fields, Participation& participation, bool of_users) {
   static constexpr std::array<std::string_view, 2> kModes = {"once", "poisson"};
   fields.Enum("mode", &participation.mode, kModes, Use::kRequired);
   const bool poisson = participation.mode == Participation::Mode::kPoisson;
   fields.Integer("batch", &participation.batch, 1, 1 << 24,
                  poisson ? Use::kRequired : Use::kOptional);
   fields.Integer("max_participations", &participation.max_participations, 1, 1'000'000,
-                 UsedIf(!poisson));
+                 of_users ? Use::kRequired : UsedIf(!poisson));
+  fields.Integer("per_period", &participation.per_period, 0, 1'000'000,
+                 UsedIf(of_users && !poisson));
+  fields.Integer("user_records_max", &participation.user_records_max, 0, 1 << 24, UsedIf(of_users));
   fields.Number("sampling_rate", &participation.sampling_rate,
                 {.min = 0, .max = 1, .above_min = true}, RequiredIf(poisson));
   fields.Integer("steps_per_period", &participation.steps_per_period, 1, 1'000'000'000,
                  RequiredIf(poisson));
-  fields.Integer("period_files", &participation.period_files, 0, 1'000'000, UsedIf(poisson));
-  fields.Integer("period", &participation.period, 0, uint64_t{1} << 40, UsedIf(poisson));
+  const bool periods = poisson || (of_users && participation.per_period > 0);
+  fields.Integer("period_files", &participation.period_files, 0, 1'000'000, UsedIf(periods));
+  fields.Integer("period", &participation.period, 0, uint64_t{1} << 40, UsedIf(periods));
 }
 
 constexpr std::array<std::string_view, 2> kOnExhausted = {"stop-learning", "exit"};
@@ -69,9 +73,10 @@ void DescribeOptimizer(Fields& fields, Optimizer& optimizer) {
 
 // Something must close a period.
 Status CheckParticipation(const Place& place, const Participation& participation,
-                          const Source& source) {
+                          const Source& source, bool of_users) {
   const bool poisson = participation.mode == Participation::Mode::kPoisson;
-  if (!poisson || participation.period > 0) return {};
+  const bool periods = poisson || (of_users && participation.per_period > 0);
+  if (!periods || participation.period > 0) return {};
   if (source.kind == Source::Kind::kKafka) {
     return place.Key("period").Fail(
         "required where records come from Kafka, which has no files to end: the offsets of a "
@@ -83,6 +88,21 @@ Status CheckParticipation(const Place& place, const Participation& participation
       "files' ends one is closed (1: every file is a period)");
 }
 
+// What a user's part is bounded by must be there to be counted.
+Status CheckUsers(const Place& place, const Learner& learner, const Source& source) {
+  const Participation& participation = learner.participation;
+  if (source.kind == Source::Kind::kGenerator || !source.is_named()) {
+    return place.Key("privacy").Key("unit").Fail(
+        "unit user needs records that name their user: source.format json or protobuf; use event");
+  }
+  const bool poisson = participation.mode == Participation::Mode::kPoisson;
+  if (!poisson || participation.max_participations >= participation.steps_per_period) return {};
+  return place.Key("participation")
+      .Key("max_participations")
+      .Fail(fmt::format("{} steps are less than a period has ({}): no user could ever be in one",
+                        participation.max_participations, participation.steps_per_period));
+}
+
 bool GoodId(const std::string& id) {
   return !id.empty() && std::ranges::all_of(id, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -92,11 +112,6 @@ bool GoodId(const std::string& id) {
 // Epsilon and the mechanism must tell the same story.
 Status CheckPrivacy(const Place& place, const Learner& learner) {
   const Place privacy = place.Key("privacy");
-  if (learner.privacy.unit == "user") {
-    return privacy.Key("unit").Fail(
-        "unit user comes with learners that bound each user's part, and model kind pctr does not; "
-        "use event");
-  }
   const bool finite = std::isfinite(learner.privacy.epsilon);
   if (learner.mechanism.kind == Mechanism::Kind::kNone) {
     if (!finite) return {};
@@ -116,9 +131,10 @@ void DescribeLearner(Fields& fields, Learner& learner) {
   fields.Text("id", &learner.id, Use::kRequired);
   fields.Section("model", [&](Fields& below) { DescribeModel(below, learner.model); });
   fields.Section("mechanism", [&](Fields& below) { DescribeMechanism(below, learner.mechanism); });
-  fields.Section("participation",
-                 [&](Fields& below) { DescribeParticipation(below, learner.participation); });
   fields.Section("privacy", [&](Fields& below) { DescribePrivacy(below, learner.privacy); });
+  fields.Section("participation", [&](Fields& below) {
+    DescribeParticipation(below, learner.participation, learner.privacy.of_users());
+  });
   fields.Section("optimizer", [&](Fields& below) { DescribeOptimizer(below, learner.optimizer); });
 }
 
@@ -136,8 +152,10 @@ Status CheckLearners(const Place& place, const std::vector<Learner>& learners,
       return item.Key("id").Fail(fmt::format("another learner is called '{}' too", learner.id));
     }
     TACIT_RETURN_IF_ERROR(CheckPrivacy(item, learner));
+    const bool of_users = learner.privacy.of_users();
+    if (of_users) TACIT_RETURN_IF_ERROR(CheckUsers(item, learner, source));
     TACIT_RETURN_IF_ERROR(
-        CheckParticipation(item.Key("participation"), learner.participation, source));
+        CheckParticipation(item.Key("participation"), learner.participation, source, of_users));
     TACIT_RETURN_IF_ERROR(
         CheckMechanism(item.Key("mechanism"), learner.mechanism, learner.participation));
     if (learner.optimizer.kind == Optimizer::Kind::kAdamBc &&
@@ -151,7 +169,8 @@ Status CheckLearners(const Place& place, const std::vector<Learner>& learners,
     }
     const bool once = learner.participation.mode == Participation::Mode::kOnce;
     const uint32_t allowed = learner.participation.max_participations;
-    if (once && source.kind == Source::Kind::kLog && allowed < source.passes) {
+    // A user whose allowance is used is left out, in whichever pass.
+    if (once && !of_users && source.kind == Source::Kind::kLog && allowed < source.passes) {
       return item.Key("participation")
           .Key("max_participations")
           .Fail(fmt::format("{} is less than source.passes {}: each pass is a participation of "

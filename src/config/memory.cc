@@ -10,6 +10,8 @@
 namespace tacit::config {
 namespace {
 
+constexpr double kDedupeBytes = 32;  // per offset of the window: an id's hash, and where it is
+
 // In doubles: a product of extreme settings must come out as too much, not wrap around.
 constexpr double kMiB = 1 << 20;
 constexpr double kProcessBytes = 64 * kMiB;   // code, stacks, heaps, the libraries' own
@@ -168,7 +170,9 @@ std::string WholeTables(const Config& config) {
 }  // namespace
 
 Result<MemoryPlan> PlanMemory(const Config& config) {
-  double model = 0, queue = 0, overlay = 0, cache_min = 0, cache_max = 0;
+  double model = 0, overlay = 0, cache_min = 0, cache_max = 0;
+  // Of one partition: how many there are is not known here.
+  double queue = static_cast<double>(config.source.dedupe_window) * kDedupeBytes;
   for (const Learner& learner : config.learners) {
     const Shape shape = ShapeOf(learner, config.features);
     model += ModelBytes(shape);

@@ -145,6 +145,10 @@ void DescribeSource(Fields& fields, Source& source) {
                  UsedIf(kafka && source.is_named()));
   fields.Integer("tick_ms", &source.tick_ms, 0, 86'400'000, UsedIf(kafka));
   fields.Enum("on_period_lost", &source.on_period_lost, kOnPeriodLost, UsedIf(kafka));
+  fields.Section("dedupe", [&](Fields& below) {
+    below.Integer("window", &source.dedupe_window, 0, uint64_t{1} << 28,
+                  UsedIf(!generator && source.is_named()));
+  });
   fields.Section("generator", [&](Fields& below) {
     Generator& made = source.generator;
     below.Integer("days", &made.days, 1, 100'000, UsedIf(generator));

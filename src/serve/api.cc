@@ -89,8 +89,10 @@ void AppendLearner(const store::Snapshot& snapshot, const ScoringModel& model, b
   AppendLoss(total, out);
   Append(out, R"(,"steps":{},"private":{},"budget":{{"epsilon":)", total.steps, is_private);
   AppendNumber(promise.epsilon, out);
-  Append(out, R"(,"exhausted":{}}},"participation":"{}","adjacency":"{}"}})", exhausted,
+  Append(out, R"(,"exhausted":{}}},"participation":"{}","adjacency":"{}")", exhausted,
          privacy::Name(promise.participation), privacy::Name(promise.adjacency));
+  AppendBounds(promise.bounds, out);
+  *out += '}';
 }
 
 uint32_t HttpStatus(const Error& error) {

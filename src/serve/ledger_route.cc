@@ -53,15 +53,29 @@ void AppendBudget(double epsilon, double delta, std::string* out) {
   fmt::format_to(std::back_inserter(*out), R"("epsilon":{},"delta":{}}})", number, delta);
 }
 
+}  // namespace
+
+void AppendBounds(const privacy::Bounds& bounds, std::string* out) {
+  if (bounds == privacy::Bounds{}) return;
+  fmt::format_to(std::back_inserter(*out),
+                 R"(,"bounds":{{"allowance":{},"per_period":{},"period_steps":{},)"
+                 R"("dedupe_window":{}}})",
+                 bounds.allowance, bounds.per_period, bounds.period_steps, bounds.dedupe_window);
+}
+
+namespace {
+
 void AppendPromises(const std::vector<ScoringModel>& models, std::string* out) {
   for (const ScoringModel& model : models) {
     const privacy::Promise& promise = model.promise;
     *out += &model == &models.front() ? R"({"learner":)" : R"(,{"learner":)";
     AppendJsonString(promise.learner, out);
     fmt::format_to(std::back_inserter(*out),
-                   R"(,"unit":"{}","adjacency":"{}","participation":"{}",)",
+                   R"(,"unit":"{}","adjacency":"{}","participation":"{}")",
                    privacy::Name(promise.unit), privacy::Name(promise.adjacency),
                    privacy::Name(promise.participation));
+    AppendBounds(promise.bounds, out);
+    *out += ',';
     AppendBudget(promise.epsilon, promise.delta, out);
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace tacit::serve {
 // kLedgerPageBytes.
 inline constexpr uint64_t kLedgerPageEntries = 4096;
 inline constexpr size_t kLedgerPageBytes = size_t{4} << 20;
+
+// ,"bounds":{...}; nothing where a unit's part is not bounded in numbers.
+void AppendBounds(const privacy::Bounds& bounds, std::string* out);
 
 // GET /v1/ledger?from=INDEX&count=N: the chain as of the snapshot, in the encoded form of which it
 // is the hash, and what was promised. README.md has the form.

@@ -192,8 +192,11 @@ const std::vector<BadCase> kPrivacy = {
      "c.yaml:16: learners[0].mechanism.noise_multiplier: 0 adds no noise, so no finite epsilon "
      "holds; leave it out to have it follow from epsilon and delta"},
     {"UnitUser", "unit: event", "unit: user",
-     "c.yaml:20: learners[0].privacy.unit: unit user comes with learners that bound each user's "
-     "part, and model kind pctr does not; use event"},
+     "c.yaml:16: learners[0].participation.max_participations: required, and has no default"},
+    {"UnitUserWithoutUsers", "batch: 4096\n    privacy:\n      unit: event",
+     "batch: 4096\n      max_participations: 3\n    privacy:\n      unit: user",
+     "c.yaml:21: learners[0].privacy.unit: unit user needs records that name their user: "
+     "source.format json or protobuf; use event"},
     {"UnitElse", "unit: event", "unit: household",
      "c.yaml:20: learners[0].privacy.unit: must be one of event, user, is 'household'"},
     {"MorePassesThanParticipations", "kind: generator",

@@ -8,7 +8,9 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "app/assembly.h"
@@ -111,6 +113,45 @@ std::vector<std::string> Command(const TempDir& dir, const std::string& store) {
   return {TACITD_CRASH, "--config", dir / (store + ".yaml"), "--until-end"};
 }
 
+// Runs the daemon to the end of its log, killed some times on the way.
+void RunWithKills(const TempDir& dir, const std::string& store, milliseconds whole_ms,
+                  std::mt19937_64& random, int* kills, int* by_point) {
+  uint64_t steps_before = 0;
+  for (int attempt = 0;; ++attempt) {
+    std::vector<std::string> environment;
+    milliseconds patience(60000);
+    const bool at_point = random() % 2 == 0;
+    if (attempt < 6 && at_point)
+      environment.push_back(fmt::format("TACIT_TEST_CRASH_AT={}:{}",
+                                        kPoints[random() % std::size(kPoints)], 1 + random() % 6));
+    if (attempt < 6 && !at_point)
+      patience = milliseconds(random() % static_cast<uint64_t>(whole_ms.count() + 1));
+    test::Process daemon(Command(dir, store), environment);
+    auto ended = daemon.WaitFor(patience);
+    if (!ended) {
+      daemon.Signal(SIGKILL);
+      ended = daemon.WaitFor(milliseconds(10000));
+    }
+    ASSERT_TRUE(ended);
+    if (ended->signal == SIGKILL) {
+      ++*kills;
+      *by_point += at_point ? 1 : 0;
+    } else {
+      ASSERT_EQ(ended->exit_code, 0) << ended->err;
+    }
+    // What can be read between two lives never goes back.
+    if (std::filesystem::exists(dir / (store + ".witness"))) {
+      auto opened = store::OpenReadOnly(dir / store, dir / (store + ".witness"), {});
+      ASSERT_TRUE(opened) << opened.error().message;
+      const auto& learners = opened->snapshot->learners();
+      const uint64_t steps = learners.empty() ? 0 : learners[0].steps;
+      ASSERT_GE(steps, steps_before);
+      steps_before = steps;
+    }
+    if (ended->exit_code == 0) break;
+  }
+}
+
 TEST(CrashTest, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -136,41 +177,145 @@ TEST(CrashTest, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
     ASSERT_LT(life, 200) << "the daemon ends before it can be killed";
     const std::string store = fmt::format("store-{}", life);
     WriteConfig(dir, store);
-    uint64_t steps_before = 0;
-    for (int attempt = 0;; ++attempt) {
-      std::vector<std::string> environment;
-      milliseconds patience(60000);
-      const bool at_point = random() % 2 == 0;
-      if (attempt < 6 && at_point)
-        environment.push_back(fmt::format(
-            "TACIT_TEST_CRASH_AT={}:{}", kPoints[random() % std::size(kPoints)], 1 + random() % 6));
-      if (attempt < 6 && !at_point)
-        patience = milliseconds(random() % static_cast<uint64_t>(whole_ms.count() + 1));
-      test::Process daemon(Command(dir, store), environment);
-      auto ended = daemon.WaitFor(patience);
-      if (!ended) {
-        daemon.Signal(SIGKILL);
-        ended = daemon.WaitFor(milliseconds(10000));
-      }
-      ASSERT_TRUE(ended);
-      if (ended->signal == SIGKILL) {
-        ++kills;
-        by_point += at_point ? 1 : 0;
-      } else {
-        ASSERT_EQ(ended->exit_code, 0) << ended->err;
-      }
-      // What can be read between two lives never goes back.
-      if (std::filesystem::exists(dir / (store + ".witness"))) {
-        auto opened = store::OpenReadOnly(dir / store, dir / (store + ".witness"), {});
-        ASSERT_TRUE(opened) << opened.error().message;
-        const auto& learners = opened->snapshot->learners();
-        const uint64_t steps = learners.empty() ? 0 : learners[0].steps;
-        ASSERT_GE(steps, steps_before);
-        steps_before = steps;
-      }
-      if (ended->exit_code == 0) break;
-    }
+    RunWithKills(dir, store, whole_ms, random, &kills, &by_point);
+    if (testing::Test::HasFatalFailure()) break;
     ExpectSame(ReadOutcome(dir, store), expected);
+    if (testing::Test::HasFailure()) break;
+    std::filesystem::remove_all(dir / store);
+  }
+  fmt::print("killed {} times, {} of them between two named moments\n", kills, by_point);
+}
+
+// ---- Unit user: nobody is in more steps than the allowance, whatever dies when. ----
+
+constexpr uint64_t kUserBatch = 100, kAllowance = 7, kPerPeriod = 2, kPeriod = 1000, kWindow = 400;
+
+struct UserLine {
+  std::string user, id;
+};
+
+// Two days of JSON lines: some users are everywhere, some records come twice, some name nobody.
+std::vector<std::vector<UserLine>> WriteUserLog(const TempDir& dir, std::mt19937_64& random) {
+  std::vector<std::vector<UserLine>> days(2);
+  uint64_t made = 0;
+  for (size_t day = 0; day < days.size(); ++day) {
+    std::string text;
+    for (int i = 0; i < 4000; ++i) {
+      UserLine line{fmt::format("user-{}", std::min(random() % 300, random() % 300)),
+                    fmt::format("event-{}", ++made)};
+      if (random() % 10 == 0 && days[day].size() > 50)
+        line = days[day][days[day].size() - 1 - random() % 50];
+      if (random() % 100 == 0) line.user = "";
+      text += fmt::format(R"({{"label":{},"features":{{"I1":{},"C1":"{:x}"}},"event_id":"{}")",
+                          random() % 2, random() % 50, random() % 90, line.id);
+      text += line.user.empty() ? "}\n" : fmt::format(R"(,"user":"{}"}}{})", line.user, '\n');
+      days[day].push_back(std::move(line));
+    }
+    test::WriteFile(dir / fmt::format("day-{}.jsonl", day), text);
+  }
+  return days;
+}
+
+// Steps that each user must have been in, by the definition, in two passes; how many there were.
+std::map<std::string, uint64_t> NaiveUses(const std::vector<std::vector<UserLine>>& days,
+                                          uint64_t* steps) {
+  std::map<std::string, uint64_t> used, in_period;
+  uint64_t covered = 0;
+  *steps = 0;
+  for (int pass = 0; pass < 2; ++pass) {
+    std::map<std::pair<std::string, std::string>, uint64_t> last;
+    uint64_t offset = 0;
+    for (const auto& day : days) {
+      for (size_t begin = 0; begin < day.size(); begin += kUserBatch) {
+        const size_t end = std::min<size_t>(begin + kUserBatch, day.size());
+        std::set<std::string> there;
+        for (size_t i = begin; i < end; ++i, ++offset) {
+          if (day[i].user.empty()) continue;
+          const auto key = std::pair(day[i].user, day[i].id);
+          const bool repeated = last.contains(key) && offset - last[key] <= kWindow;
+          last[key] = offset;
+          if (!repeated) there.insert(day[i].user);
+        }
+        for (const std::string& user : there) {
+          if (used[user] == kAllowance || in_period[user] == kPerPeriod) continue;
+          ++used[user];
+          ++in_period[user];
+        }
+        ++*steps;
+        covered += end - begin;
+        if (covered < kPeriod && end < day.size()) continue;
+        covered = 0;
+        in_period.clear();
+      }
+    }
+  }
+  return used;
+}
+
+// As the store has counted them.
+std::map<std::string, uint64_t> StoredUses(const TempDir& dir, const std::string& name,
+                                           const std::map<std::string, uint64_t>& users) {
+  auto store =
+      store::EmbeddingStore::Open(app::MakeStoreOptions(LoadAssembly(dir / (name + ".yaml"))));
+  EXPECT_TRUE(store) << store.error().message;
+  if (!store) return {};
+  const SipHash hash((*store)->user_key());
+  std::vector<UserUses> uses;
+  for (const auto& [user, used] : users) uses.push_back({.user = hash(user)});
+  EXPECT_TRUE((*store)->ReadAllowances(LearnerIndex(0), uses));
+  std::map<std::string, uint64_t> stored;
+  size_t at = 0;
+  for (const auto& [user, used] : users) stored[user] = uses[at++].used;
+  return stored;
+}
+
+TEST(CrashTest, UsersAreCountedExactlyHoweverOftenItIsKilled) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937_64 random(seed);
+  TempDir dir;
+  uint64_t steps = 0;
+  const auto uses = NaiveUses(WriteUserLog(dir, random), &steps);
+  const auto write_config = [&](const std::string& store) {
+    test::SmallRun run;
+    run.store = store;
+    run.passes = 2;
+    run.files = "day-*.jsonl";
+    run.source = fmt::format(", format: json, dedupe: {{window: {}}}", kWindow);
+    run.privacy = "{unit: user, epsilon: 8, delta: 1.0e-6}";
+    run.participation =
+        fmt::format("{{mode: once, batch: {}, max_participations: {}, per_period: {}, period: {}}}",
+                    kUserBatch, kAllowance, kPerPeriod, kPeriod);
+    run.WriteConfig(dir);
+  };
+  write_config("whole");
+  const auto start = std::chrono::steady_clock::now();
+  const Ended whole = test::Run(Command(dir, "whole"));
+  const auto whole_ms =
+      std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - start);
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  const Outcome expected = ReadOutcome(dir, "whole");
+  EXPECT_EQ(expected.steps, steps);
+  EXPECT_GT(expected.dead_letters, 0u) << "records of nobody";
+  // What the ledger says is what a user can have been in, not how many steps there were.
+  EXPECT_LE(expected.epsilon, 8);
+  EXPECT_GT(expected.epsilon, 7.9);
+  ASSERT_EQ(StoredUses(dir, "whole", uses), uses);
+  EXPECT_EQ(std::max_element(uses.begin(), uses.end(),
+                             [](const auto& a, const auto& b) { return a.second < b.second; })
+                ->second,
+            kAllowance)
+      << "nobody's allowance was ever used: the test would show nothing";
+
+  int kills = 0, by_point = 0;
+  for (int life = 0; kills < kKills / 3; ++life) {
+    ASSERT_LT(life, 100) << "the daemon ends before it can be killed";
+    const std::string store = fmt::format("store-{}", life);
+    write_config(store);
+    RunWithKills(dir, store, whole_ms, random, &kills, &by_point);
+    if (testing::Test::HasFatalFailure()) break;
+    ExpectSame(ReadOutcome(dir, store), expected);
+    EXPECT_EQ(StoredUses(dir, store, uses), uses);
     if (testing::Test::HasFailure()) break;
     std::filesystem::remove_all(dir / store);
   }

@@ -8,7 +8,7 @@ namespace tacit::test {
 
 std::string SmallRun::WriteConfig(const TempDir& dir) const {
   std::string yaml = fmt::format(
-      "source: {{kind: log, files: [\"{0}/{files}\"], passes: {passes}}}\n"
+      "source: {{kind: log, files: [\"{0}/{files}\"], passes: {passes}{source}}}\n"
       "store: {{path: \"{0}/{store}\", commit_interval_ms: {interval}}}\n"
       "serve: {{listen: \"{listen}\"}}\n"
       "log: {{level: warning}}\n"
@@ -20,7 +20,7 @@ std::string SmallRun::WriteConfig(const TempDir& dir) const {
       "    participation: {participation}\n"
       "    privacy: {privacy}\n"
       "    optimizer: {{kind: adam, learning_rate: 0.002}}\n",
-      dir.path(), fmt::arg("files", files), fmt::arg("passes", passes),
+      dir.path(), fmt::arg("files", files), fmt::arg("passes", passes), fmt::arg("source", source),
       fmt::arg("idle", idle_priority), fmt::arg("store", store),
       fmt::arg("interval", commit_interval_ms), fmt::arg("listen", listen),
       fmt::arg("hidden", hidden), fmt::arg("mechanism", mechanism),

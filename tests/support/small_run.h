@@ -18,6 +18,7 @@ struct SmallRun {
   std::string listen = "";     // no server
   std::string second_learner;  // further items of `learners`, indented by two
   std::string more;            // further top-level YAML
+  std::string source;          // further keys of `source`, each behind a comma
   std::string participation;   // instead of `once` with the two below
   uint32_t passes = 1, max_participations = 1;
   uint32_t batch = 256;

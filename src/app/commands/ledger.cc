@@ -47,6 +47,14 @@ Result<json::object> FetchPrivacy(const std::string& url) {
   return std::move(value.get_object());
 }
 
+// Left out where there are none.
+json::object BoundsJson(const privacy::Bounds& bounds) {
+  return {{"allowance", bounds.allowance},
+          {"per_period", bounds.per_period},
+          {"period_steps", bounds.period_steps},
+          {"dedupe_window", bounds.dedupe_window}};
+}
+
 json::object LearnerJson(const privacy::LedgerTotal& total,
                          const privacy::Ledger::Promises& promises) {
   json::object learner{{"learner", total.learner},
@@ -54,9 +62,11 @@ json::object LearnerJson(const privacy::LedgerTotal& total,
                        {"epsilon", EpsilonJson(total.epsilon)},
                        {"delta", total.delta},
                        {"steps", total.steps}};
-  for (const privacy::Promise& promise : promises.learners)
-    if (promise.learner == total.learner)
-      learner["budget"] = json::object{{"epsilon", EpsilonJson(promise.epsilon)}};
+  for (const privacy::Promise& promise : promises.learners) {
+    if (promise.learner != total.learner) continue;
+    learner["budget"] = json::object{{"epsilon", EpsilonJson(promise.epsilon)}};
+    if (promise.bounds != privacy::Bounds{}) learner["bounds"] = BoundsJson(promise.bounds);
+  }
   return learner;
 }
 
@@ -91,6 +101,23 @@ std::string BudgetText(const json::object& row) {
   return budget == nullptr ? "-" : NumberOr(budget->at("epsilon"), "-");
 }
 
+// What bounds a unit's part, in words; "" where nothing is told.
+std::string BoundsText(const json::object& row) {
+  const json::value* bounds = row.if_contains("bounds");
+  if (bounds == nullptr) return "";
+  const auto number = [&](const char* key) { return bounds->at(key).to_number<uint64_t>(); };
+  std::string text;
+  if (const uint64_t steps = number("allowance"))
+    text += fmt::format("; a user is in at most {} steps, ever", steps);
+  if (const uint64_t steps = number("per_period")) text += fmt::format(", {} of a period", steps);
+  if (const uint64_t steps = number("period_steps"))
+    text += fmt::format(", {} of which a period counts for", steps);
+  if (const uint64_t window = number("dedupe_window"))
+    text += fmt::format("; an event id counts once in {} offsets", window);
+  return fmt::format("{}: {}\n", std::string_view(row.at("learner").as_string()),
+                     text.substr(std::min<size_t>(2, text.size())));
+}
+
 void PrintTable(const json::object& ledger) {
   constexpr const char* kForm = "{:<20} {:<6} {:>12} {:>10} {:>10} {:>10}\n";
   fmt::print(fmt::runtime(kForm), "learner", "unit", "epsilon", "budget", "delta", "steps");
@@ -104,6 +131,8 @@ void PrintTable(const json::object& ledger) {
     print(row.at("learner").as_string(), row, json::serialize(row.at("steps")));
   }
   print("all together", ledger.at("total").as_object(), "");
+  for (const json::value& learner : ledger.at("learners").as_array())
+    fmt::print("{}", BoundsText(learner.as_object()));
   fmt::print("{}, head {}\n", EntriesText(ledger.at("entries").to_number<uint64_t>()),
              std::string_view(ledger.at("head").as_string()));
 }

@@ -1,5 +1,7 @@
 #include "app/evaluate/run.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -79,6 +81,12 @@ bool MayBeLazy(const config::Mechanism& mechanism, const train::OptimizerOptions
 }
 
 Result<std::unique_ptr<Run>> Run::Start(const Assembly& assembly, const RunOptions& options) {
+  const config::Learner& configured = assembly.config.learners[options.learner];
+  if (configured.privacy.of_users())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("learner '{}': privacy.unit: evaluate keeps no count of users; set "
+                            "it to event",
+                            configured.id));
   std::unique_ptr<Run> run(new Run(assembly, options));
   run->plan_.options.seed += options.seed_offset;
   run->plan_.options.index = LearnerIndex(0);
