@@ -120,6 +120,19 @@ TEST_F(KafkaSourceTest, ReadingGoesOnFromPositions) {
   EXPECT_EQ(again.values[1].front(), "0");
 }
 
+// What is new is known by what came before: that is read again, as far as it is there.
+TEST_F(KafkaSourceTest, RecordsBeforeAPositionAreDeliveredWhereTheyAreAskedFor) {
+  kafka_.Create("t", 2);
+  for (int32_t p = 0; p < 2; ++p) kafka_.WriteNumbers("t", p, 0, 100);
+  const auto source = Open();
+  ASSERT_TRUE(source->Seek(std::vector<PartitionOffset>{
+      {.partition = 0, .offset = 40, .before = 15}, {.partition = 1, .offset = 10, .before = 15}}));
+  Heard heard;
+  PollRecords(*source, &heard, 75 + 100);
+  EXPECT_EQ(heard.values[0].front(), "25");
+  EXPECT_EQ(heard.values[1].front(), "0");
+}
+
 TEST_F(KafkaSourceTest, WhatCannotBeLearntFromIsAFaultAtItsOffset) {
   kafka_.Create("t", 1);
   kafka_.Write("t", 0, "a");
