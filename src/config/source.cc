@@ -159,6 +159,8 @@ void DescribeSource(Fields& fields, Source& source) {
 
 Status CheckSource(const Place& place, Source* source) {
   TACIT_RETURN_IF_ERROR(CheckFormat(place.Key("format"), *source));
+  // Nothing is compared where nothing has an id, and nothing is to be claimed of it.
+  if (source->kind == Source::Kind::kGenerator || !source->is_named()) source->dedupe_window = 0;
   if (source->kind == Source::Kind::kKafka) {
     if (!GoodTopic(source->topic)) {
       return place.Key("topic").Fail(fmt::format("'{}' is no topic's name", source->topic));
