@@ -47,7 +47,7 @@ class JsonSource final : public stream::Source {
   }
   void Pause(std::span<const int32_t>) override {}
   void Resume(std::span<const int32_t>) override {}
-  void Advise(std::span<const stream::PartitionOffset>, const std::string&) override {}
+  void Advise(std::span<const stream::PartitionOffset>, const stream::StoreMark&) override {}
   uint64_t RecordsAfter(std::span<const stream::PartitionOffset>) const override { return 0; }
   std::string Identity() const override { return ""; }
   Status VerifyIdentity(const std::string&) override { return {}; }
