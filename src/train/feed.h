@@ -40,7 +40,7 @@ struct FeedOptions {
     stream::Position start;
   };
   std::vector<Learner> learners;
-  RecordFilterOptions filter;
+  RecordFilterOptions filter = {};
   uint32_t passes = 1;            // how often a source with an end is read
   size_t queued_records_max = 4;  // runs of records between the poll and the decode thread
   size_t queued_steps_max = 4;    // steps between the decode thread and the trainer
