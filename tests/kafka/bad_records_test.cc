@@ -163,6 +163,24 @@ TEST_F(BadRecordsTest, Json) {
   ExpectAllAsItShouldBe("format: json");
 }
 
+// The same event again, at another offset, and behind a start that reads what was before it.
+TEST_F(BadRecordsTest, CopiesOfAnEvent) {
+  const auto text = [&](size_t event) {
+    return fmt::format(R"({{"event_id":"{1}","label":{0},"features":{{"I1":1,"E":"{1}"}}}})",
+                       static_cast<int>(oracle_.Label(event)), oracle_.Value(event));
+  };
+  const std::string config = WriteConfig("format: json, dedupe: {window: 1000}");
+  for (int part = 0; part < 2; ++part) {
+    for (int i = 0; i < 100; ++i) Put(text(Good()));
+    for (size_t event = 0; event < oracle_.size(); event += 3) Put(text(event));
+    Write();
+    LearnToTheEnd(config);
+    records_.clear();
+  }
+  ExpectLearnt(config);
+  ExpectDeadLetters();
+}
+
 // Protobuf in Confluent's frame.
 class FramedTest : public BadRecordsTest {
  protected:
