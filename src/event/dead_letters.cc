@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/unique_fd.h"
+#include "event/offset_set.h"
 
 namespace tacit::event {
 namespace {
@@ -21,31 +22,6 @@ std::string SystemMessage(std::string_view doing, const std::string& path) {
   return fmt::format("{} {}: {}", doing, path, std::strerror(errno));
 }
 
-// A set of offsets as runs: neighbouring bad records, the common case, cost nothing more.
-class OffsetSet {
- public:
-  bool Contains(uint64_t offset) const {
-    auto after = run_.upper_bound(offset);
-    return after != run_.begin() && std::prev(after)->second > offset;
-  }
-  void Insert(uint64_t offset) {
-    if (Contains(offset)) return;
-    auto at = run_.upper_bound(offset);
-    if (at != run_.begin() && std::prev(at)->second == offset)
-      at = std::prev(at);
-    else
-      at = run_.emplace_hint(at, offset, offset);
-    at->second = offset + 1;
-    auto next = std::next(at);
-    if (next != run_.end() && next->first == offset + 1) {
-      at->second = next->second;
-      run_.erase(next);
-    }
-  }
-
- private:
-  std::map<uint64_t, uint64_t> run_;  // begin -> end
-};
 using SeenOffsets = std::map<int32_t, OffsetSet>;
 
 std::string ToLine(const DeadLetter& letter) {

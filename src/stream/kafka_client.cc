@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <future>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -40,6 +41,13 @@ constexpr std::array<Forced, 8> kForcedOnConsumers = {{
     {"enable.partition.eof", "true", "it tells when everything there is has been read"},
     {"log.queue", "false", "log lines go into Tacit's log"},
 }};
+constexpr std::array<Forced, 5> kForcedOnProducers = {{
+    {"enable.idempotence", "true", "a record is written once, and in its order"},
+    {"acks", "all", "what is acknowledged must not get lost"},
+    {"request.required.acks", "all", "what is acknowledged must not get lost", true},
+    {"message.timeout.ms", "0", "a record that is given up would leave a gap"},
+    {"delivery.timeout.ms", "0", "a record that is given up would leave a gap", true},
+}};
 // What one may set, and what is so unless one does. A broker that returns is to be found within
 // seconds, whatever was lost on the way: connections, packets or answers.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kDefaults = {{
@@ -64,17 +72,22 @@ bool IsSecret(std::string_view name) {
 // librdkafka has several words for each truth value.
 bool SameValue(std::string_view given, std::string_view wanted) {
   if (wanted == "true") return given == "true" || given == "t" || given == "1" || given.empty();
+  if (wanted == "all") return given == "all" || given == "-1";
   if (wanted == "false") return given == "false" || given == "f" || given == "0";
   return given == wanted;
+}
+
+std::span<const Forced> ForcedOn(KafkaRole role) {
+  if (role == KafkaRole::kConsumer) return kForcedOnConsumers;
+  return kForcedOnProducers;
 }
 
 Status CheckAllowed(std::string_view name, std::string_view value, KafkaRole role) {
   if (std::ranges::find(kRunsCode, name) != kRunsCode.end())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("kafka.{}: is refused: it would run code of another's choice", name));
-  for (const Forced& forced : kForcedOnConsumers) {
-    if (role != KafkaRole::kConsumer || name != forced.name || SameValue(value, forced.value))
-      continue;
+  for (const Forced& forced : ForcedOn(role)) {
+    if (name != forced.name || SameValue(value, forced.value)) continue;
     return Fail(ErrorCode::kInvalidArgument, fmt::format("kafka.{}: must be {}, is '{}': {}", name,
                                                          forced.value, value, forced.why));
   }
@@ -93,6 +106,18 @@ std::vector<std::string> KnownNames(rd_kafka_conf_t* conf) {
   for (size_t i = 0; i + 1 < count; i += 2) names.emplace_back(dump[i]);
   rd_kafka_conf_dump_free(dump, count);
   return names;
+}
+
+// Brokers hold SCRAM's nonce against RFC 5802 since Kafka 4, which older clients do not keep to
+// (librdkafka's pull request 4895).
+std::string ScramHint(std::string_view reason) {
+  constexpr int kMended = 0x020601ff;
+  if (rd_kafka_version() >= kMended || reason.find("SCRAM") == std::string_view::npos) return "";
+  return fmt::format(
+      " (brokers of Kafka 4 refuse SCRAM of librdkafka before 2.6.1, whatever the password; this "
+      "is "
+      "{})",
+      rd_kafka_version_str());
 }
 
 Status Set(rd_kafka_conf_t* conf, std::string_view name, std::string_view value) {
@@ -158,7 +183,7 @@ void KafkaContext::OnError(rd_kafka_t*, int error, const char* reason, void* opa
   if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) context->events_.all_brokers_down = true;
   if (error == RD_KAFKA_RESP_ERR__AUTHENTICATION || error == RD_KAFKA_RESP_ERR__SSL ||
       error == RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED)
-    context->events_.unauthenticated = context->Redact(reason);
+    context->events_.unauthenticated = context->Redact(reason) + ScramHint(reason);
 }
 
 Result<KafkaConf> MakeKafkaConf(const KafkaProperties& properties, KafkaRole role,
@@ -176,11 +201,10 @@ Result<KafkaConf> MakeKafkaConf(const KafkaProperties& properties, KafkaRole rol
       return Fail(set.error().code, context->Redact(set.error().message));
   }
   TACIT_RETURN_IF_ERROR(SetDefaults(kDefaults, properties, conf.get()));
-  if (role == KafkaRole::kConsumer) {
+  if (role == KafkaRole::kConsumer)
     TACIT_RETURN_IF_ERROR(SetDefaults(kConsumerDefaults, properties, conf.get()));
-    for (const Forced& forced : kForcedOnConsumers)
-      if (!forced.by_default) TACIT_RETURN_IF_ERROR(Set(conf.get(), forced.name, forced.value));
-  }
+  for (const Forced& forced : ForcedOn(role))
+    if (!forced.by_default) TACIT_RETURN_IF_ERROR(Set(conf.get(), forced.name, forced.value));
   rd_kafka_conf_set_opaque(conf.get(), context);
   rd_kafka_conf_set_log_cb(conf.get(), KafkaContext::OnLog);
   rd_kafka_conf_set_error_cb(conf.get(), KafkaContext::OnError);

@@ -140,6 +140,7 @@ void Feed::Stop() {
   stopping_ = true;
   pieces_.Close();
   steps_.Close();
+  dead_letters_.Interrupt();
   if (poller_.joinable()) poller_.join();
   if (decoder_.joinable()) decoder_.join();
 }
@@ -228,7 +229,8 @@ void Feed::Decode() {
   std::vector<event::DeadLetter> dead;
   while (auto piece = pieces_.Pop()) {
     if (Status status = DecodePiece(*piece, &batch, &dead); !status) {
-      Fail(std::move(status.error()));
+      // A write of dead letters that was interrupted is not a failure.
+      if (!stopping_) Fail(std::move(status.error()));
       stopping_ = true;
       break;
     }

@@ -95,9 +95,14 @@ std::vector<Extent> ExtentsOf(rd_kafka_t* client, const std::string& topic) {
   EXPECT_GT(partitions, 0) << "the broker does not tell of topic " << topic;
   std::vector<Extent> extents(static_cast<size_t>(partitions));
   for (size_t p = 0; p < extents.size(); ++p) {
-    const auto error =
-        rd_kafka_query_watermark_offsets(client, topic.c_str(), static_cast<int32_t>(p),
-                                         &extents[p].low, &extents[p].high, kAnswerMs);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kAnswerMs);
+    rd_kafka_resp_err_t error;
+    do {
+      error = rd_kafka_query_watermark_offsets(client, topic.c_str(), static_cast<int32_t>(p),
+                                               &extents[p].low, &extents[p].high, kAnswerMs);
+      // A broker that has just begun to lead a partition says so before it does.
+    } while (error == RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION &&
+             std::chrono::steady_clock::now() < deadline);
     EXPECT_EQ(error, RD_KAFKA_RESP_ERR_NO_ERROR) << topic << ": " << rd_kafka_err2str(error);
   }
   return extents;

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <random>
+#include <thread>
 
 #include "event/codec.h"
 
@@ -64,11 +66,21 @@ class ListSink final : public event::DeadLetterSink {
  public:
   Status Write(std::span<const event::DeadLetter> letters) override {
     if (fails) return Fail(ErrorCode::kIo, "dead letters cannot be kept");
+    if (waits) {
+      writing = true;
+      interrupted.wait(false);
+      return Fail(ErrorCode::kUnavailable, "interrupted");
+    }
     for (const auto& letter : letters) offsets.push_back(letter.offset);
     return {};
   }
+  void Interrupt() override {
+    interrupted = true;
+    interrupted.notify_all();
+  }
   std::vector<uint64_t> offsets;
-  bool fails = false;
+  bool fails = false, waits = false;
+  std::atomic<bool> writing = false, interrupted = false;
 };
 
 FeedOptions::Learner::MakeParticipation Once(uint64_t offsets) {
@@ -185,6 +197,24 @@ TEST(FeedTest, ASourceThatFailsEndsTheFeedAndSaysWhy) {
   Drain(feed);
   ASSERT_FALSE(feed.status());
   EXPECT_EQ(feed.status().error().message, "the list is torn");
+}
+
+TEST(FeedTest, ADeadLetterThatWaitsToBeKeptHoldsUpRecordsButNotTheStop) {
+  Bench bench;
+  bench.sink.waits = true;
+  ListSource source(500, {}, {130}, 9);
+  Feed feed({.learners = {{LearnerIndex(0), Once(10), {}}}}, source, *bench.codec, bench.transform,
+            bench.sink);
+  ASSERT_TRUE(feed.Start());
+  uint64_t end = 0;
+  std::thread taker([&] {
+    for (const Seen& s : Drain(feed)) end = std::max(end, s.end);
+  });
+  while (!bench.sink.writing) std::this_thread::yield();
+  feed.Stop();
+  taker.join();
+  EXPECT_LE(end, 130u);
+  EXPECT_TRUE(feed.status());  // stopped, not failed
 }
 
 TEST(FeedTest, NoRecordPassesADeadLetterThatCouldNotBeKept) {
