@@ -161,7 +161,8 @@ class Daemon {
 
   // Behind the store, which makes the folder that both lie in, and may be refused.
   Status OpenDeadLetters() {
-    TACIT_ASSIGN(dead_letters_, event::OpenDeadLetterFile(assembly_.config.dead_letters));
+    TACIT_ASSIGN(dead_letters_,
+                 app::OpenDeadLetters(assembly_.config, store_->Latest()->lineage()));
     codec_ = MakeCodec(assembly_.config.source, *assembly_.transform);
     return {};
   }
@@ -261,11 +262,21 @@ class Daemon {
     return views;
   }
 
+  // Degraded: what is committed is served on, and nothing is learnt until they are written.
+  void ShowWhetherLettersWait() {
+    const std::string why = dead_letters_->trouble();
+    if (why.empty() != letters_wait_) return;
+    letters_wait_ = !why.empty();
+    letters_waiting_.Set(letters_wait_ ? 1 : 0);
+    NotifyStatus(letters_wait_ ? "degraded, dead letters cannot be written: " + why : "training");
+  }
+
   // Draws progress until it is time to stop.
   void Watch() {
     ProgressLine line(clock_);
     bool told = false;
     while (!signals_.WaitFor(kTick)) {
+      ShowWhetherLettersWait();
       if (!trained_) {
         line.Update(Records(), Views());
         continue;
@@ -314,7 +325,7 @@ class Daemon {
     if (feed_->records_dead() > 0)
       fmt::print("{} of {} records could not be learnt from: see {}\n",
                  WithThousands(feed_->records_dead()), WithThousands(feed_->records_read()),
-                 assembly_.config.dead_letters);
+                 PlaceOfDeadLetters(assembly_.config));
     std::fflush(stdout);
   }
 
@@ -352,6 +363,10 @@ class Daemon {
   const metrics::Counter duplicates_ =
       registry_.AddCounter(metrics::Audience::kOperator, "tacit_records_repeated_total",
                            "Records whose event id was there before, in source.dedupe.window");
+  const metrics::Gauge letters_waiting_ = registry_.AddGauge(
+      metrics::Audience::kOperator, "tacit_dead_letters_waiting",
+      "Whether reading waits for dead letters that cannot be written at present");
+  bool letters_wait_ = false;
   train::Progress progress_;
   std::unique_ptr<stream::Source> source_;
   std::unique_ptr<event::DeadLetterSink> dead_letters_;

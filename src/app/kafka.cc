@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "event/schema_books.h"
+#include "stream/dead_letter_topic.h"
 #include "stream/kafka_source.h"
 #include "stream/schema_registry.h"
 
@@ -64,6 +65,23 @@ Result<std::unique_ptr<stream::Source>> OpenKafka(const config::Config& config, 
   options.metrics = &registry;
   TACIT_ASSIGN(auto envelope, MakeEnvelope(source, clock));
   return stream::OpenKafkaSource(std::move(options), std::move(envelope));
+}
+
+Result<std::unique_ptr<event::DeadLetterSink>> OpenDeadLetters(const config::Config& config,
+                                                               const std::string& lineage) {
+  if (config.kafka.dead_letter_topic.empty()) return event::OpenDeadLetterFile(config.dead_letters);
+  stream::DeadLetterTopicOptions options{.topic = config.kafka.dead_letter_topic,
+                                         .source_topic = config.source.topic,
+                                         .connector = "tacitd",
+                                         .lineage = lineage};
+  TACIT_ASSIGN(options.properties.values, config::ReadKafkaProperties(config.kafka));
+  if (const std::string* group = options.properties.Find("group.id")) options.connector = *group;
+  return stream::OpenDeadLetterTopic(std::move(options));
+}
+
+const std::string& PlaceOfDeadLetters(const config::Config& config) {
+  return config.kafka.dead_letter_topic.empty() ? config.dead_letters
+                                                : config.kafka.dead_letter_topic;
 }
 
 }  // namespace tacit::app

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "config/config.h"
+#include "event/dead_letters.h"
 #include "event/envelope.h"
 #include "metrics/registry.h"
 #include "stream/source.h"
@@ -20,5 +22,11 @@ Result<std::unique_ptr<event::Envelope>> MakeEnvelope(const config::Source& sour
 // read. The references must outlive the source.
 Result<std::unique_ptr<stream::Source>> OpenKafka(const config::Config& config, bool until_end,
                                                   const Clock& clock, metrics::Registry& registry);
+
+// The topic of dead letters, or their file where none is named. `lineage`: of the store.
+Result<std::unique_ptr<event::DeadLetterSink>> OpenDeadLetters(const config::Config& config,
+                                                               const std::string& lineage);
+// Its name, for people.
+const std::string& PlaceOfDeadLetters(const config::Config& config);
 
 }  // namespace tacit::app

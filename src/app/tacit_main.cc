@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   cli.footer("tacit COMMAND --help shows a command's options and examples.");
   tacit::app::Action action;
   tacit::app::AddGenerate(cli, &action);
+  tacit::app::AddReplay(cli, &action);
   tacit::app::AddQuery(cli, &action);
   tacit::app::AddLedger(cli, &action);
   tacit::app::AddPrivacy(cli, &action);

@@ -1,8 +1,6 @@
 #include "app/terminal.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
@@ -12,26 +10,10 @@
 #include <iterator>
 #include <set>
 
-#include "base/log.h"
 #include "base/text.h"
 
 namespace tacit::app {
 namespace {
-
-using std::chrono::milliseconds;
-constexpr auto kRedraw = milliseconds(200);
-constexpr auto kPlainLine = milliseconds(5000);
-constexpr size_t kBarWidth = 24;
-
-std::string Bar(double share) {
-  static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-  const auto eighths = static_cast<size_t>(std::clamp(share, 0.0, 1.0) * kBarWidth * 8);
-  std::string bar;
-  for (size_t i = 0; i < eighths / 8; ++i) bar += "█";
-  bar += kEighths[eighths % 8];
-  const size_t drawn = eighths / 8 + (eighths % 8 != 0 ? 1 : 0);
-  return bar + std::string(kBarWidth - drawn, ' ');
-}
 
 std::string EpsilonText(double epsilon) {
   return std::isfinite(epsilon) ? fmt::format("{:.3f}", epsilon) : "none promised";
@@ -46,11 +28,10 @@ uint64_t EventsOf(const std::vector<LearnerView>& learners) {
 }
 
 ProgressLine::ProgressLine(const Clock& clock)
-    : clock_(clock), terminal_(isatty(STDERR_FILENO) == 1), start_(clock.Now()), last_(start_) {}
+    : clock_(clock), line_(clock), start_(clock.Now()), last_(start_) {}
 
 void ProgressLine::Update(uint64_t total, const std::vector<LearnerView>& learners) {
-  const auto interval = terminal_ ? kRedraw : kPlainLine;
-  if (clock_.Now() - last_ >= interval) Draw(total, learners);
+  if (line_.due()) Draw(total, learners);
 }
 
 void ProgressLine::Finish(uint64_t total, const std::vector<LearnerView>& learners) {
@@ -58,7 +39,7 @@ void ProgressLine::Finish(uint64_t total, const std::vector<LearnerView>& learne
   rate_ = static_cast<double>(done) / std::max(1e-9, Seconds(clock_.Now() - start_));
   last_done_ = done;
   Draw(total, learners);
-  if (terminal_) std::fputc('\n', stderr);
+  line_.End();
 }
 
 void ProgressLine::Draw(uint64_t total, const std::vector<LearnerView>& learners) {
@@ -75,7 +56,7 @@ void ProgressLine::Draw(uint64_t total, const std::vector<LearnerView>& learners
   if (total > 0) {
     const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
     line = fmt::format("{:3.0f} % ", 100 * share);
-    if (terminal_) line += fmt::format("|{}| ", Bar(share));
+    if (line_.is_terminal()) line += fmt::format("|{}| ", ProgressBar(share));
   }
   line += fmt::format("{} events  {}/s", WithThousands(done),
                       WithThousands(static_cast<uint64_t>(rate_)));
@@ -83,9 +64,7 @@ void ProgressLine::Draw(uint64_t total, const std::vector<LearnerView>& learners
     line += fmt::format("  {}AUC {}  epsilon {}", learners.size() > 1 ? id + ": " : "",
                         view.events > 0 ? fmt::format("{:.4f}", view.auc) : "-",
                         EpsilonText(view.epsilon));
-  if (!terminal_) return spdlog::info("{}", line);  // a record like any other, JSON where asked for
-  std::fprintf(stderr, "\r\033[K%s", line.c_str());
-  std::fflush(stderr);
+  line_.Draw(line);
 }
 
 std::string DayTable(const std::vector<train::DayRow>& days,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/terminal_line.h"
 #include "base/clock.h"
 #include "train/progress.h"
 
@@ -18,7 +19,7 @@ struct LearnerView {
 // Of those who have come furthest: all read the same stream.
 uint64_t EventsOf(const std::vector<LearnerView>& learners);
 
-// One line that is drawn over again on a terminal; elsewhere a record of the log every few seconds.
+// How far the learners are, as one line.
 class ProgressLine {
  public:
   explicit ProgressLine(const Clock& clock);
@@ -32,7 +33,7 @@ class ProgressLine {
   void Draw(uint64_t total, const std::vector<LearnerView>& learners);
 
   const Clock& clock_;
-  const bool terminal_;
+  TerminalLine line_;
   const Clock::TimePoint start_;
   Clock::TimePoint last_;
   uint64_t last_done_ = 0;

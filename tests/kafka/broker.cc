@@ -174,11 +174,14 @@ void Broker::Continue() {
   if (running()) ::kill(Pid(), SIGCONT);
 }
 
-void Broker::CreateTopic(const std::string& name, int32_t partitions) {
+void Broker::CreateTopic(const std::string& name, int32_t partitions,
+                         const std::vector<std::pair<std::string, std::string>>& settings) {
   char why[512];
   const std::unique_ptr<rd_kafka_NewTopic_t, Destroy<rd_kafka_NewTopic_destroy>> topic(
       rd_kafka_NewTopic_new(name.c_str(), partitions, 1, why, sizeof(why)));
   ASSERT_TRUE(topic) << why;
+  for (const auto& [key, value] : settings)
+    rd_kafka_NewTopic_set_config(topic.get(), key.c_str(), value.c_str());
   const std::string what = "creating topic " + name;
   const Event event = Ask(bootstrap(), what, [&](rd_kafka_t* client, rd_kafka_queue_t* queue) {
     rd_kafka_NewTopic_t* topics[] = {topic.get()};

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "support/process.h"
 
@@ -61,7 +63,8 @@ class Broker {
   void Continue();
 
   // By librdkafka's admin interface; a failure is one of the test.
-  void CreateTopic(const std::string& name, int32_t partitions = 1);
+  void CreateTopic(const std::string& name, int32_t partitions = 1,
+                   const std::vector<std::pair<std::string, std::string>>& settings = {});
   void GrowTopic(const std::string& name, int32_t partitions);  // to so many in all
   void DeleteTopic(const std::string& name);
   // Everything below `offset` is gone, as when retention has passed over it.

@@ -12,6 +12,7 @@ using Action = std::function<Result<int>()>;
 
 // Each adds its subcommand: options, examples, and what to do when it is chosen.
 void AddGenerate(CLI::App& cli, Action* chosen);
+void AddReplay(CLI::App& cli, Action* chosen);
 void AddQuery(CLI::App& cli, Action* chosen);
 void AddLedger(CLI::App& cli, Action* chosen);
 void AddPrivacy(CLI::App& cli, Action* chosen);
