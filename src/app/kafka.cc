@@ -75,6 +75,7 @@ Result<std::unique_ptr<event::DeadLetterSink>> OpenDeadLetters(const config::Con
                                          .connector = "tacitd",
                                          .lineage = lineage};
   TACIT_ASSIGN(options.properties.values, config::ReadKafkaProperties(config.kafka));
+  options.properties.hidden = config::KeptElsewhere(config.kafka);
   if (const std::string* group = options.properties.Find("group.id")) options.connector = *group;
   return stream::OpenDeadLetterTopic(std::move(options));
 }

@@ -69,6 +69,7 @@ Result<ReplayOptions> MakeOptions(const Options& options, const config::Config& 
                        .max_record_bytes = source.max_record_bytes};
   if (replay.key.empty()) replay.key = source.format == "json" ? "user" : "none";
   TACIT_ASSIGN(replay.properties.values, config::ReadKafkaProperties(config.kafka));
+  replay.properties.hidden = config::KeptElsewhere(config.kafka);
   return replay;
 }
 
