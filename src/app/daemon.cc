@@ -318,9 +318,9 @@ class Daemon {
         spdlog::info("learner '{}' has nothing left to learn", plan.options.id);
         continue;
       }
-      fmt::print("\nlearner {}\n{}", plan.options.id,
-                 DayTable(days, best, progress_.view(plan.options.index.value).epsilon,
-                          plan.promise.delta));
+      fmt::print(
+          "\nlearner {}\n{}", plan.options.id,
+          DayTable(days, best, progress_.view(plan.options.index.value).epsilon, plan.promise));
     }
     if (feed_->records_dead() > 0)
       fmt::print("{} of {} records could not be learnt from: see {}\n",

@@ -68,8 +68,10 @@ void ProgressLine::Draw(uint64_t total, const std::vector<LearnerView>& learners
 }
 
 std::string DayTable(const std::vector<train::DayRow>& days,
-                     const std::map<std::string, double>& best_auc, double epsilon, double delta) {
+                     const std::map<std::string, double>& best_auc, double epsilon,
+                     const privacy::Promise& promise) {
   const bool known = !best_auc.empty();
+  const bool of_users = promise.unit == privacy::Unit::kUser;
   std::string table =
       fmt::format("{:<18} {:>9} {:>7} {:>8} {:>8}", "log", "events", "steps", "log loss", "AUC");
   if (known) table += fmt::format(" {:>8} {:>11}", "best", "gap closed");
@@ -91,10 +93,12 @@ std::string DayTable(const std::vector<train::DayRow>& days,
   }
   if (std::isfinite(epsilon)) {
     table += fmt::format(
-        "\nepsilon {:.4f} at delta {} for the whole stream: every event took part in its steps "
-        "only,\nso a longer stream costs no event more. AUC and loss are not noised: for the "
-        "operator's eyes.\n",
-        epsilon, delta);
+        "\nepsilon {:.4f} at delta {} for the whole stream: {},\nso a longer stream costs {} more. "
+        "AUC and loss are not noised: for the operator's eyes.\n",
+        epsilon, promise.delta,
+        of_users ? fmt::format("no user is ever in more than {} steps", promise.bounds.allowance)
+                 : "every event took part in its steps only",
+        of_users ? "no user" : "no event");
   } else {
     table += "\nThis run was not private.\n";
   }

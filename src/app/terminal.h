@@ -7,6 +7,7 @@
 
 #include "app/terminal_line.h"
 #include "base/clock.h"
+#include "privacy/ledger.h"
 #include "train/progress.h"
 
 namespace tacit::app {
@@ -40,10 +41,11 @@ class ProgressLine {
   double rate_ = 0;
 };
 
-// Days as a table. `best_auc` (by file name) is known for generated logs alone; without it the
-// columns that need it are left out.
+// Days as a table, and what they cost of what was promised. `best_auc` (by file name) is known for
+// generated logs alone; without it the columns that need it are left out.
 std::string DayTable(const std::vector<train::DayRow>& days,
-                     const std::map<std::string, double>& best_auc, double epsilon, double delta);
+                     const std::map<std::string, double>& best_auc, double epsilon,
+                     const privacy::Promise& promise);
 
 // What `tacit generate` wrote beside these log files; empty when nothing is there.
 std::map<std::string, double> ReadBestAuc(const std::vector<std::string>& files);
