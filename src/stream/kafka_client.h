@@ -87,6 +87,20 @@ Result<KafkaClient> MakeKafkaClient(KafkaConf conf, KafkaRole role, const KafkaC
 // of a topic that was deleted: after a moment such a client is left behind with its threads.
 void EndKafkaClient(KafkaClient client, std::shared_ptr<KafkaContext> context);
 
+// The headers of a message, as {name, value}, in place of what was there; views of the message.
+template <class Header>
+void ReadHeaders(const rd_kafka_message_t& message, std::vector<Header>* headers) {
+  headers->clear();
+  rd_kafka_headers_t* list = nullptr;
+  if (rd_kafka_message_headers(&message, &list) != RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  const char* name = nullptr;
+  const void* value = nullptr;
+  size_t size = 0;
+  for (size_t i = 0;
+       rd_kafka_header_get_all(list, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR; ++i)
+    headers->push_back({name, {static_cast<const char*>(value), value == nullptr ? 0 : size}});
+}
+
 // Whether the same may work later, without anybody doing anything about it here: brokers that are
 // down, slow, or at moving a partition.
 bool IsTransient(rd_kafka_resp_err_t error);

@@ -150,17 +150,7 @@ Envelope::Outcome KafkaPartition::OpenValue(const rd_kafka_message_t& message, E
     reason_ = "null value";
     return Envelope::Outcome::kFault;
   }
-  headers_.clear();
-  rd_kafka_headers_t* headers = nullptr;
-  if (rd_kafka_message_headers(&message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    const char* name = nullptr;
-    const void* value = nullptr;
-    size_t size = 0;
-    for (size_t i = 0;
-         rd_kafka_header_get_all(headers, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
-         ++i)
-      headers_.push_back({name, {static_cast<const char*>(value), value == nullptr ? 0 : size}});
-  }
+  ReadHeaders(message, &headers_);
   return envelope->Open({*payload, message.payload == nullptr, headers_}, payload, &reason_);
 }
 

@@ -86,17 +86,7 @@ class Tail {
   void Show(const rd_kafka_message_t& message, const ShowTail& show) {
     const auto end = end_.find(message.partition);
     if (end == end_.end()) return;
-    headers_.clear();
-    rd_kafka_headers_t* list = nullptr;
-    if (rd_kafka_message_headers(&message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      const char* name = nullptr;
-      const void* value = nullptr;
-      size_t size = 0;
-      for (size_t i = 0;
-           rd_kafka_header_get_all(list, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
-           ++i)
-        headers_.push_back({name, std::string_view(static_cast<const char*>(value), size)});
-    }
+    ReadHeaders(message, &headers_);
     show(message.partition, static_cast<uint64_t>(message.offset), headers_);
     if (static_cast<uint64_t>(message.offset) + 1 >= end->second) end_.erase(end);
   }
