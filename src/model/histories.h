@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tacit::model {
+
+// What privacy units did, each in its own order, one after the other in contiguous memory. Unit u's
+// items are items[end[u - 1]] up to items[end[u]], and each is below `catalogue`. The catalogue is
+// public; the rest is as private as the data. A value.
+struct Histories {
+  std::vector<uint32_t> items;
+  std::vector<uint64_t> end;  // per unit; ascending, the last is items.size()
+  uint32_t catalogue = 0;     // items there are
+
+  size_t units() const { return end.size(); }
+  std::span<const uint32_t> Of(size_t unit) const {
+    const uint64_t begin = unit == 0 ? 0 : end[unit - 1];
+    return {items.data() + begin, end[unit] - begin};
+  }
+};
+
+}  // namespace tacit::model
