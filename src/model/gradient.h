@@ -60,7 +60,8 @@ struct GroupNorms {
 };
 
 // From one unit's squared group norms to what each of its groups is multiplied by. Pure: the model
-// calls it whenever its norms are known. Called per batch, not per unit.
+// calls it whenever its norms are known: for a batch at a time, or, where a unit's work is large
+// (sequence/sequence_model.h), for one unit at a time and from several threads at once.
 class ScaleRule {
  public:
   virtual ~ScaleRule() = default;

@@ -40,6 +40,8 @@ using ConstMatrix16 = MatrixView<const Bf16>;
 
 enum class Transpose : bool { kNo, kYes };
 
+class UnitOps;
+
 // The arithmetic a model is made of. Virtual calls per batch, never per example. Two
 // implementations: a reference of plain loops that is the oracle, and a fast one; one contract
 // suite (tests/contract) holds for both. Calls split their work over the backend's workers in a
@@ -102,6 +104,9 @@ class Backend {
   virtual void GatherSum(const Slots& slots, std::span<float* const> row, Matrix x) = 0;
 
   virtual WorkerPool& workers() = 0;
+  // The arithmetic of one of the workers alone, for models that go through their units one at a
+  // time; see unit_ops.h. It may outlive the backend.
+  virtual std::unique_ptr<UnitOps> MakeUnitOps() const = 0;
 };
 
 // Plain loops with double sums: slow, obviously right.

@@ -7,6 +7,7 @@
 #include "ops/loops.h"
 #include "ops/matrix_buffer.h"
 #include "ops/shapes.h"
+#include "ops/unit_ops.h"
 
 namespace tacit::ops {
 namespace {
@@ -39,6 +40,7 @@ class CpuBackend final : public Backend {
   const char* name() const override { return bf16_ == Bf16Gemm::kNative ? "cpu-bf16" : "cpu"; }
   bool has_fast_bf16() const override { return bf16_ == Bf16Gemm::kNative; }
   WorkerPool& workers() override { return workers_; }
+  std::unique_ptr<UnitOps> MakeUnitOps() const override { return MakeCpuUnitOps(); }
 
   Status Gemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
               Matrix c) override {

@@ -2,6 +2,7 @@
 
 #include "ops/bf16.h"
 #include "ops/shapes.h"
+#include "ops/unit_ops.h"
 
 namespace tacit::ops {
 namespace {
@@ -71,6 +72,7 @@ class ReferenceBackend final : public Backend {
   const char* name() const override { return "reference"; }
   bool has_fast_bf16() const override { return false; }
   WorkerPool& workers() override { return workers_; }
+  std::unique_ptr<UnitOps> MakeUnitOps() const override { return MakeReferenceUnitOps(); }
 
   Status Gemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
               Matrix c) override {

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+
+namespace tacit::model {
+
+// No item: padding in a sequence, or a position without a target.
+inline constexpr uint32_t kNoItem = 0xffffffff;
+
+// Paper 000's correction of attention (its section 5, as algorithms of this house correct it): the
+// noise in the parameters makes uncertain keys draw more attention than they deserve, so each
+// logit is lowered by half its variance.
+struct ReAttentionOptions {
+  float kappa = 0;  // share of the correction; 1: the paper's, 0: none
+  float most = 8;   // at most so much is taken off a logit
+};
+
+struct SequenceOptions {
+  enum class Encoder : uint8_t { kTransformer = 0, kGru = 1, kLstm = 2 };
+  // Where layers are normalised: behind each residual sum (Vaswani et al. 2017, as in the paper) or
+  // before each branch and once at the end.
+  enum class Norm : uint8_t { kPost = 0, kPre = 1 };
+
+  uint32_t catalogue = 0;  // items there are
+  uint32_t length = 200;   // positions a crop has at most
+  uint32_t width = 64;
+  Encoder encoder = Encoder::kTransformer;
+  uint32_t blocks = 2;        // or recurrent layers
+  uint32_t heads = 1;         // transformer
+  uint32_t feed_forward = 0;  // transformer: width of the inner layer; 0: that of the model
+  Norm norm = Norm::kPost;    // transformer
+  bool tied = true;           // the output layer's rows are the input embeddings
+  bool item_bias = false;     // a learnt bias per item in the output
+  float embedding_scale = 0;  // what embeddings are multiplied by at the input; 0: sqrt(width)
+
+  // Of training; no part of what is stored.
+  float dropout = 0;                // of embeddings and of each branch's output
+  float label_smoothing = 0;        // share of the target that is spread evenly over the catalogue
+  bool mean_loss = true;            // over the positions of a unit; else their sum
+  bool last_position_only = false;  // of each crop
+  uint32_t crops = 1;               // windows of a history that is longer than one, at most
+  bool random_crops = false;        // wherever public coins say; else the latest, side by side
+  uint32_t negatives = 0;           // public ones in each step's softmax; 0: the whole catalogue
+  ReAttentionOptions re_attention = {};
+};
+
+// kInvalidArgument names what is out of its domain, or does not go together.
+Status CheckOptions(const SequenceOptions& options);
+
+}  // namespace tacit::model

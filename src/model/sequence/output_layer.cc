@@ -1,0 +1,226 @@
+#include "model/sequence/output_layer.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/hash.h"
+
+namespace tacit::model {
+namespace {
+
+using ops::ConstMatrix;
+using ops::Matrix;
+using ops::Transpose;
+
+// Positions gone through together.
+constexpr size_t kPositions = 64;
+
+double Dot(const float* x, const float* y, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += double{x[i]} * y[i];
+  return sum;
+}
+
+void AddScaled(float factor, const float* x, size_t n, float* to) {
+#pragma GCC ivdep
+  for (size_t i = 0; i < n; ++i) to[i] += factor * x[i];
+}
+
+}  // namespace
+
+void OutputStep::Begin(std::span<const float> parameters, uint64_t coins) {
+  parameters_ = parameters;
+  if (layout_.options().negatives > 0) DrawNegatives(coins);
+  if (layout_.options().label_smoothing == 0) return;
+  const ConstMatrix table = layout_.output().Of(parameters);
+  std::vector<double> mean(table.cols);
+  for (size_t r = 0; r < table.rows; ++r)
+    for (size_t c = 0; c < table.cols; ++c) mean[c] += table.Row(r)[c];
+  mean_row_.resize(table.cols);
+  for (size_t c = 0; c < table.cols; ++c)
+    mean_row_[c] = static_cast<float>(mean[c] / static_cast<double>(table.rows));
+  mean_bias_ = 0;
+  const ParameterTable& bias = layout_.item_bias();
+  for (size_t i = 0; i < bias.size(); ++i)
+    mean_bias_ += parameters[bias.offset + i] / static_cast<double>(bias.size());
+}
+
+// One item after the other, those that were drawn before skipped.
+void OutputStep::DrawNegatives(uint64_t coins) {
+  const SequenceOptions& options = layout_.options();
+  place_.resize(options.catalogue, -1);
+  for (const uint32_t item : negatives_) place_[item] = -1;
+  negatives_.clear();
+  const std::array<uint32_t, 2> key = {static_cast<uint32_t>(coins),
+                                       static_cast<uint32_t>(coins >> 32)};
+  for (uint32_t call = 0; negatives_.size() < options.negatives; ++call) {
+    const auto words = Philox({call, 0, 0, 2}, key);
+    for (size_t w = 0; w < words.size() && negatives_.size() < options.negatives; ++w) {
+      const auto item = static_cast<uint32_t>((uint64_t{words[w]} * options.catalogue) >> 32);
+      if (place_[item] >= 0) continue;
+      place_[item] = static_cast<int32_t>(negatives_.size());
+      negatives_.push_back(item);
+    }
+  }
+  const ConstMatrix table = layout_.output().Of(parameters_);
+  negative_rows_.Reset(negatives_.size(), table.cols);
+  for (size_t k = 0; k < negatives_.size(); ++k)
+    std::memcpy(negative_rows_.view().Row(k), table.Row(negatives_[k]), table.cols * sizeof(float));
+  shift_.assign(negatives_.size() + 1,
+                static_cast<float>(std::log((options.catalogue - 1.0) / options.negatives)));
+  shift_.back() = 0;
+}
+
+Result<bool> OutputLayer::Run(const OutputStep& step, const UnitRows& rows, ConstMatrix hidden,
+                              Matrix hidden_grad, UnitGradient* gradient, double* loss) {
+  counted_.clear();
+  for (uint32_t r = 0; r < rows.size(); ++r)
+    if (rows.weight[r] != 0 && rows.target[r] != kNoItem) counted_.push_back(r);
+  *loss = loss_ = 0;
+  if (counted_.empty()) return false;
+  for (size_t r = 0; r < hidden_grad.rows; ++r)
+    std::fill_n(hidden_grad.Row(r), hidden_grad.cols, 0.0f);
+
+  const size_t width = hidden.cols, parts = (counted_.size() + kPositions - 1) / kPositions;
+  const size_t most = (counted_.size() + parts - 1) / parts;
+  // One row more than positions, and one column more than negatives: see below.
+  states_.Reset(most + 1, width);
+  state_grad_.Reset(most, width);
+  logits_.Reset(most + 1, step.sampled() ? step.negatives().size() + 1 : layout_.output().rows);
+  exp_.resize(most);
+  factor_.resize(most);
+  for (size_t p = 0; p < parts; ++p) {
+    const size_t begin = counted_.size() * p / parts, end = counted_.size() * (p + 1) / parts;
+    const Chunk chunk{std::span(counted_).subspan(begin, end - begin), p == 0};
+    for (size_t i = 0; i < chunk.row.size(); ++i)
+      std::memcpy(states_.view().Row(i), hidden.Row(chunk.row[i]), width * sizeof(float));
+    if (step.sampled()) {
+      TACIT_RETURN_IF_ERROR(RunSampled(step, rows, chunk, hidden_grad, gradient));
+    } else {
+      TACIT_RETURN_IF_ERROR(RunAll(step, rows, chunk, hidden_grad, gradient));
+    }
+  }
+  if (step.sampled()) AddNegatives(step, gradient);
+  *loss = loss_;
+  return true;
+}
+
+// With e = exp(logit - max) and s its sum over the catalogue, the logits' gradient is w / s times
+// e - (1 - a) s at the target, e elsewhere, less w a / M everywhere when a share a of the target is
+// spread. The normaliser is applied to the states, which are few, and what is spread is one row
+// more: -a / M everywhere, against the weighted sum of the states.
+Status OutputLayer::RunAll(const OutputStep& step, const UnitRows& rows, const Chunk& chunk,
+                           Matrix hidden_grad, UnitGradient* gradient) {
+  const ConstMatrix table = layout_.output().Of(step.parameters());
+  const std::span<const float> bias =
+      step.parameters().subspan(layout_.item_bias().offset, layout_.item_bias().size());
+  const float spread = layout_.options().label_smoothing;
+  const size_t n = chunk.row.size(), width = table.cols;
+  const Matrix states = states_.view().Rows(0, n), logits = logits_.view().Rows(0, n);
+  TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kNo, states, Transpose::kYes, table, 0, logits));
+  const auto logit_of = [&](size_t i) {
+    const uint32_t target = rows.target[chunk.row[i]];
+    return double{logits.Row(i)[target]} + (bias.empty() ? 0 : bias[target]);
+  };
+  for (size_t i = 0; i < n; ++i) {
+    double predicted = (1 - spread) * logit_of(i);
+    if (spread > 0)
+      predicted += spread * (Dot(states.Row(i), step.mean_row().data(), width) + step.mean_bias());
+    loss_ -= rows.weight[chunk.row[i]] * predicted;
+  }
+  ops_.ExpRows(bias, logits, std::span(exp_).first(n));
+  for (size_t i = 0; i < n; ++i) {
+    const float weight = rows.weight[chunk.row[i]];
+    loss_ += weight * (double{exp_[i].max} + std::log(double{exp_[i].sum}));
+    logits.Row(i)[rows.target[chunk.row[i]]] -= (1 - spread) * exp_[i].sum;
+    factor_[i] = weight / exp_[i].sum;
+  }
+  const Matrix state_grad = state_grad_.view().Rows(0, n);
+  TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kNo, logits, Transpose::kNo, table, 0, state_grad));
+
+  float* const sum = states_.view().Row(n);
+  std::fill_n(sum, width, 0.0f);
+  double weights = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const float weight = rows.weight[chunk.row[i]];
+    float* const to = hidden_grad.Row(chunk.row[i]);
+    AddScaled(factor_[i], state_grad.Row(i), width, to);
+    if (spread > 0) {
+      AddScaled(-weight * spread, step.mean_row().data(), width, to);
+      AddScaled(weight, states.Row(i), width, sum);
+      weights += weight;
+    }
+    for (size_t c = 0; c < width; ++c) states.Row(i)[c] *= factor_[i];
+  }
+  if (spread > 0)
+    std::fill_n(logits_.view().Row(n), table.rows, -spread / static_cast<float>(table.rows));
+  if (!bias.empty()) AddBiasGradient(n, weights, gradient);
+  const size_t all = n + (spread > 0);
+  const float beta = chunk.first && !gradient->straight() ? 0.0f : 1.0f;
+  return ops_.Gemm(Transpose::kYes, logits_.view().Rows(0, all), Transpose::kNo,
+                   states_.view().Rows(0, all), beta, layout_.output().Of(gradient->values()));
+}
+
+void OutputLayer::AddBiasGradient(size_t count, double weights, UnitGradient* gradient) {
+  const ParameterTable& bias = layout_.item_bias();
+  const std::span<float> to = gradient->values().subspan(bias.offset, bias.size());
+  for (size_t i = 0; i < count; ++i)
+    ops_.AddScaled(factor_[i], {logits_.view().Row(i), to.size()}, to);
+  if (weights > 0)
+    ops_.AddScaled(static_cast<float>(weights), {logits_.view().Row(count), to.size()}, to);
+}
+
+// The target's own logit stands behind the negatives'. A target that is among them is left out
+// there.
+Status OutputLayer::RunSampled(const OutputStep& step, const UnitRows& rows, const Chunk& chunk,
+                               Matrix hidden_grad, UnitGradient* gradient) {
+  constexpr float kNever = -1e30f;
+  const ConstMatrix table = layout_.output().Of(step.parameters());
+  const size_t n = chunk.row.size(), width = table.cols, negatives = step.negatives().size();
+  const Matrix states = states_.view().Rows(0, n), logits = logits_.view().Rows(0, n);
+  const Matrix others(logits.data, n, negatives, logits.stride);
+  TACIT_RETURN_IF_ERROR(
+      ops_.Gemm(Transpose::kNo, states, Transpose::kYes, step.negative_rows(), 0, others));
+  for (size_t i = 0; i < n; ++i) {
+    const uint32_t target = rows.target[chunk.row[i]];
+    const double logit = Dot(states.Row(i), table.Row(target), width);
+    logits.Row(i)[negatives] = static_cast<float>(logit);
+    if (step.PlaceOf(target) >= 0) logits.Row(i)[step.PlaceOf(target)] = kNever;
+    loss_ -= rows.weight[chunk.row[i]] * logit;
+  }
+  ops_.ExpRows(step.shift(), logits, std::span(exp_).first(n));
+  for (size_t i = 0; i < n; ++i) {
+    const uint32_t target = rows.target[chunk.row[i]];
+    const float weight = rows.weight[chunk.row[i]];
+    loss_ += weight * (double{exp_[i].max} + std::log(double{exp_[i].sum}));
+    logits.Row(i)[negatives] -= exp_[i].sum;
+    if (step.PlaceOf(target) >= 0) logits.Row(i)[step.PlaceOf(target)] = 0;
+    factor_[i] = weight / exp_[i].sum;
+  }
+  const Matrix state_grad = state_grad_.view().Rows(0, n);
+  TACIT_RETURN_IF_ERROR(
+      ops_.Gemm(Transpose::kNo, others, Transpose::kNo, step.negative_rows(), 0, state_grad));
+  for (size_t i = 0; i < n; ++i) {
+    const uint32_t target = rows.target[chunk.row[i]];
+    const float own = factor_[i] * logits.Row(i)[negatives];
+    float* const to = hidden_grad.Row(chunk.row[i]);
+    AddScaled(factor_[i], state_grad.Row(i), width, to);
+    AddScaled(own, table.Row(target), width, to);
+    AddScaled(own, states.Row(i), width, gradient->OutputRow(target));
+    for (size_t c = 0; c < width; ++c) states.Row(i)[c] *= factor_[i];
+  }
+  negative_grad_.Reset(negatives, width);
+  return ops_.Gemm(Transpose::kYes, others, Transpose::kNo, states, chunk.first ? 0.0f : 1.0f,
+                   negative_grad_.view());
+}
+
+void OutputLayer::AddNegatives(const OutputStep& step, UnitGradient* gradient) {
+  const Matrix grad = negative_grad_.view();
+  for (size_t k = 0; k < grad.rows; ++k)
+    AddScaled(1, grad.Row(k), grad.cols, gradient->OutputRow(step.negatives()[k]));
+}
+
+}  // namespace tacit::model

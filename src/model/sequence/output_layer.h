@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/sequence/layout.h"
+#include "model/sequence/unit_gradient.h"
+#include "model/sequence/unit_rows.h"
+#include "ops/matrix_buffer.h"
+#include "ops/unit_ops.h"
+
+namespace tacit::model {
+
+// What all units of a step see of the output layer; made once a step, read by all workers.
+class OutputStep {
+ public:
+  explicit OutputStep(const SequenceLayout& layout) : layout_(layout) {}
+
+  // `coins`: public; which items are the step's negatives follows from them.
+  void Begin(std::span<const float> parameters, uint64_t coins);
+
+  std::span<const float> parameters() const { return parameters_; }
+  bool sampled() const { return !negatives_.empty(); }
+  // Distinct items, and their rows side by side.
+  std::span<const uint32_t> negatives() const { return negatives_; }
+  ops::ConstMatrix negative_rows() const { return negative_rows_.view(); }
+  // Where an item stands among the negatives; -1: nowhere.
+  int32_t PlaceOf(uint32_t item) const { return place_[item]; }
+  // What the negatives' logits are raised by: ln((catalogue - 1) / negatives), so that they stand
+  // for all items that are not the target. One more, for the target: 0.
+  std::span<const float> shift() const { return shift_; }
+  // Over the catalogue, where labels are smoothed.
+  std::span<const float> mean_row() const { return mean_row_; }
+  double mean_bias() const { return mean_bias_; }
+
+ private:
+  void DrawNegatives(uint64_t coins);
+
+  const SequenceLayout& layout_;
+  std::span<const float> parameters_;
+  std::vector<uint32_t> negatives_;
+  std::vector<int32_t> place_;
+  ops::MatrixBuffer<float> negative_rows_;
+  std::vector<float> shift_, mean_row_;
+  double mean_bias_ = 0;
+};
+
+// Softmax over the catalogue, or over the target and the step's negatives, at each position that
+// counts; forward and backward in one, a few positions at a time, so that their logits stay in the
+// second-level cache. One per worker; not thread-safe.
+class OutputLayer {
+ public:
+  OutputLayer(const SequenceLayout& layout, ops::UnitOps& ops) : layout_(layout), ops_(ops) {}
+
+  // Adds the output rows' gradient (and the biases') to `gradient`, and sets that of the hidden
+  // states. `loss`: weighted over the positions. False where no position counts: nothing is then
+  // written.
+  Result<bool> Run(const OutputStep& step, const UnitRows& rows, ops::ConstMatrix hidden,
+                   ops::Matrix hidden_grad, UnitGradient* gradient, double* loss);
+
+ private:
+  // Positions that count, as many as are gone through together.
+  struct Chunk {
+    std::span<const uint32_t> row;
+    bool first = false;
+  };
+  Status RunAll(const OutputStep& step, const UnitRows& rows, const Chunk& chunk,
+                ops::Matrix hidden_grad, UnitGradient* gradient);
+  Status RunSampled(const OutputStep& step, const UnitRows& rows, const Chunk& chunk,
+                    ops::Matrix hidden_grad, UnitGradient* gradient);
+  void AddBiasGradient(size_t count, double weights, UnitGradient* gradient);
+  void AddNegatives(const OutputStep& step, UnitGradient* gradient);
+
+  const SequenceLayout& layout_;
+  ops::UnitOps& ops_;
+  std::vector<uint32_t> counted_;
+  ops::MatrixBuffer<float> states_, state_grad_, logits_, negative_grad_;
+  std::vector<ops::ExpRow> exp_;
+  std::vector<float> factor_;  // per position: weight / normaliser
+  double loss_ = 0;
+};
+
+}  // namespace tacit::model

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/result.h"
+#include "model/gradient.h"
+#include "model/histories.h"
+#include "model/sequence/layout.h"
+#include "model/sequence/unit_gradient.h"
+#include "model/sequence/unit_rows.h"
+#include "model/sequence/variance.h"
+#include "ops/backend.h"
+
+namespace tacit::model {
+
+// The units of a step, as the model sees them. Called from all workers at once.
+class SequenceUnits {
+ public:
+  virtual ~SequenceUnits() = default;
+  virtual size_t units() const = 0;
+  // Who a unit is, whatever else is in the step: its public coins follow from that.
+  virtual uint64_t Id(size_t unit) const = 0;
+  // About as much work as so many positions; decides which worker does it.
+  virtual size_t Cost(size_t unit) const = 0;
+  virtual void Rows(size_t unit, uint64_t coins, UnitRows* rows) const = 0;
+};
+
+// Chosen units of histories, cut into crops. Both must outlive it.
+class HistoryUnits final : public SequenceUnits {
+ public:
+  HistoryUnits(const SequenceOptions& options, const Histories& histories,
+               std::span<const uint64_t> chosen)
+      : options_(options), histories_(histories), chosen_(chosen) {}
+
+  size_t units() const override { return chosen_.size(); }
+  uint64_t Id(size_t unit) const override { return chosen_[unit]; }
+  size_t Cost(size_t unit) const override;
+  void Rows(size_t unit, uint64_t coins, UnitRows* rows) const override;
+
+ private:
+  const SequenceOptions& options_;
+  const Histories& histories_;
+  const std::span<const uint64_t> chosen_;
+};
+
+// Next-item prediction over histories: item embeddings, an encoder (the transformer of paper 000),
+// and a softmax over the catalogue whose rows are the embeddings themselves, unless they are
+// untied. All parameters are one flat vector (SequenceLayout), so that optimisers, noise and
+// commits need not know the layers.
+//
+// Units are gone through one at a time by each worker: forward, backward, norms, scale, sum, all
+// while the unit is in the caches. A rule's Scales is therefore called for one unit at a time, from
+// all workers at once. A unit whose norm is not finite adds nothing.
+//
+// Not thread-safe; one per trainer. Working memory grows to the largest unit, per worker.
+class SequenceModel {
+ public:
+  // REQUIRES CheckOptions(options). `backend` must outlive the model.
+  SequenceModel(const SequenceOptions& options, ops::Backend& backend);
+  ~SequenceModel();
+
+  const SequenceLayout& layout() const;
+  // Multiplications and additions of a crop of so many positions, forward and backward.
+  double FlopsPerCrop(size_t positions) const;
+
+  // What a step's coins come from: public. Dropout, random crops and negatives follow from it.
+  // `noise`: of the parameters, where attention is corrected by it.
+  struct Step {
+    uint64_t seed = 0;
+    ParameterNoise noise = {};
+  };
+  // The sum over units of their gradients, each scaled by the rule; on the rule's grid where it has
+  // one, each number of each unit rounded once. What rounding can add to a unit is in the norms.
+  Status ClippedSum(std::span<const float> parameters, const SequenceUnits& units, const Step& step,
+                    const ScaleRule& rule, SequenceSum* sum);
+
+  // The score of every item to come behind each history, one call of `take` per history, from all
+  // workers at once: take(i, scores, worker). The scores may be changed. Nothing is dropped.
+  using Take = std::function<void(size_t i, std::span<float> scores, size_t worker)>;
+  Status Score(std::span<const float> parameters, const ParameterNoise& noise,
+               std::span<const std::span<const uint32_t>> histories, const Take& take);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tacit::model

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/gradient.h"
+#include "model/sequence/layout.h"
+#include "ops/unit_ops.h"
+
+namespace tacit::model {
+
+// A sum over units of all parameters' gradients: in floats, or in whole steps of a rule's grid.
+struct SequenceSum {
+  std::vector<float> values;
+  std::vector<int64_t> steps;  // where the rule has a grid; `values` is then empty
+  GroupNorms norms;            // per unit, by group of the layout; empty where the rule needs none
+  std::vector<float> loss;     // per unit. Un-noised, as the norms are: operator-only
+};
+
+// Which rows of a table one unit's gradient is in.
+class TouchedRows {
+ public:
+  void Begin(size_t table_rows) {
+    if (last_unit_.size() != table_rows) last_unit_.assign(table_rows, unit_ = 0);
+    rows_.clear();
+    if (++unit_ == 0) last_unit_.assign(table_rows, 0), unit_ = 1;
+  }
+  void Touch(uint32_t row) {
+    if (last_unit_[row] == unit_) return;
+    last_unit_[row] = unit_;
+    rows_.push_back(row);
+  }
+  std::span<const uint32_t> rows() const { return rows_; }
+
+ private:
+  std::vector<uint32_t> rows_, last_unit_;
+  uint32_t unit_ = 0;
+};
+
+// One worker's place for the gradient of the unit under way, laid out as the parameters. It is
+// formed in full, while it is in the caches: embeddings are read and predicted through the same
+// rows, and of what both sides add up to ONE norm is taken, in the end. (Paper 000's eq. 4.1 takes
+// it as a sum of three terms that cancel, the first of them squared by mistake.) A unit's
+// contribution is therefore known number by number, and rounded to the grid before it is summed:
+// the sum does not depend on the order of units, nor on how many workers share them.
+//
+// A table that the whole catalogue's softmax writes is overwritten for each unit; of other tables
+// the rows that are touched are listed, and are zero again when the unit is done.
+class UnitGradient {
+ public:
+  UnitGradient(const SequenceLayout& layout, ops::UnitOps& ops);
+
+  // Units add into `sum`, which stays theirs, unscaled; nothing below but values() is then asked.
+  void AddStraightTo(std::span<float> sum);
+  // Units are formed one by one.
+  void FormEach();
+
+  void BeginUnit();
+  std::span<float> values() { return values_; }
+  bool straight() const { return straight_; }
+  // Rows of the output table (the items' own where it is tied) that are written one by one: the
+  // caller adds into them, after Touch.
+  bool output_is_dense() const { return output_is_dense_; }
+  float* ItemRow(uint32_t item) { return Row(layout_.items(), items_dense_, &items_, item); }
+  float* OutputRow(uint32_t item) {
+    return layout_.options().tied ? ItemRow(item)
+                                  : Row(layout_.output(), output_is_dense_, &output_, item);
+  }
+
+  // squared[g]: of each group of the layout.
+  void SquaredNorms(std::span<float> squared);
+  // How many numbers this unit's gradient has.
+  size_t Coordinates() const;
+  // sum += scale[g] * the unit's group g.
+  void AddTo(std::span<const float> scale, std::span<float> sum);
+  // The same in steps of a grid, each number rounded once.
+  void AddTo(std::span<const float> scale, double step, std::span<int64_t> sum);
+  void EndUnit();
+
+ private:
+  float* Row(const ParameterTable& table, bool dense, TouchedRows* touched, uint32_t row) {
+    if (!straight_ && !dense) touched->Touch(row);
+    return values_.data() + table.offset + row * table.cols;
+  }
+  // The rows of a group that is written row by row, or null.
+  const TouchedRows* RowsOf(size_t group) const;
+  // add(offset, size) for each run of numbers of a group that may not be zero.
+  template <class Body>
+  void ForRuns(size_t group, const Body& body) const;
+
+  const SequenceLayout& layout_;
+  ops::UnitOps& ops_;
+  const bool output_is_dense_, items_dense_;
+  const size_t rest_;  // where what is neither table begins
+  std::vector<float> own_;
+  std::span<float> values_;
+  bool straight_ = false;
+  TouchedRows items_, output_;
+};
+
+}  // namespace tacit::model

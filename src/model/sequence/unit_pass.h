@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+
+#include "model/sequence/encoder.h"
+#include "model/sequence/output_layer.h"
+#include "model/sequence/unit_gradient.h"
+
+namespace tacit::model {
+
+// One worker's way through units: embeddings, encoder, output, and back. Not thread-safe.
+class UnitPass {
+ public:
+  // `layout` must outlive it.
+  UnitPass(const SequenceLayout& layout, std::unique_ptr<ops::UnitOps> ops);
+
+  Status BeginStep(std::span<const float> parameters, const ParameterNoise& noise);
+
+  // The hidden states of the unit's rows, valid until the next call.
+  Status Forward(const UnitRows& rows, const DropoutCoins& coins, ops::ConstMatrix* hidden);
+  // Forward, then the unit's gradient. False where no position counts and nothing was written.
+  Result<bool> Learn(const OutputStep& step, const UnitRows& rows, const DropoutCoins& coins,
+                     double* loss);
+
+  UnitGradient& gradient() { return gradient_; }
+  ops::UnitOps& ops() { return *ops_; }
+
+ private:
+  void Embed(const UnitRows& rows, const DropoutCoins& coins);
+  void SpreadEmbeddingGradient(const UnitRows& rows, const DropoutCoins& coins, ops::Matrix grad);
+
+  const SequenceLayout& layout_;
+  const std::unique_ptr<ops::UnitOps> ops_;
+  const std::unique_ptr<Encoder> encoder_;
+  OutputLayer output_;
+  UnitGradient gradient_;
+  std::span<const float> parameters_;
+  ParameterNoise noise_;
+  ops::MatrixBuffer<float> input_, variance_, dropped_, grad_;
+};
+
+}  // namespace tacit::model

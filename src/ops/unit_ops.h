@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/result.h"
+#include "ops/backend.h"
+
+namespace tacit::ops {
+
+// What ExpRows leaves of a row beside its exponentials: softmax is exp / sum, and the logarithm of
+// the normaliser max + log(sum).
+struct ExpRow {
+  float max = 0;
+  float sum = 0;
+};
+
+// The arithmetic of one worker on one unit. Where a unit is large enough to fill a core for
+// milliseconds (a user's sequence), a model goes through its units one at a time: forward, backward
+// and clip while everything is in the caches, the workers side by side on different units. Calls
+// run on the calling thread alone. As of Backend, there is a reference of plain loops and a fast
+// one, and one contract suite for both. One object per worker; not thread-safe.
+class UnitOps {
+ public:
+  virtual ~UnitOps() = default;
+
+  // c = op(a) op(b) + beta c; beta is 0 or 1. An empty inner dimension is a sum of nothing.
+  virtual Status Gemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
+                      Matrix c) = 0;
+
+  // x[r,:] += bias, then max(x, 0) when relu.
+  virtual void AddBias(Matrix x, std::span<const float> bias, bool relu) = 0;
+  // grad[r,c] = 0 where activation[r,c] <= 0.
+  virtual void ReluBackward(ConstMatrix activation, Matrix grad) = 0;
+  // to += from.
+  virtual void Add(ConstMatrix from, Matrix to) = 0;
+  // out[c] += sum_r x[r,c], rows in order.
+  virtual void ColumnSums(ConstMatrix x, std::span<float> out) = 0;
+
+  // Of each row x, its mean m and variance s over the columns: normal = (x - m) / sqrt(s +
+  // epsilon), inverse[r] = 1 / sqrt(s + epsilon), out = gain * normal + bias. `out` may be x.
+  virtual void LayerNorm(ConstMatrix x, std::span<const float> gain, std::span<const float> bias,
+                         float epsilon, Matrix normal, std::span<float> inverse, Matrix out) = 0;
+  // From the gradient of `out` to that of x, in place; adds to those of gain and bias.
+  virtual void LayerNormBackward(ConstMatrix normal, std::span<const float> inverse,
+                                 std::span<const float> gain, Matrix grad,
+                                 std::span<float> gain_grad, std::span<float> bias_grad) = 0;
+
+  // Row r of x holds the products of query first + r with keys 0, 1, ...; those behind the query
+  // itself are not looked at. Replaces the row by softmax(scale * x - penalty), zero behind the
+  // query. An empty penalty is zero.
+  virtual void CausalSoftmax(size_t first, float scale, ConstMatrix penalty, Matrix x) = 0;
+  // From the gradient of the softmax s to that of the products: scale * s * (grad - <grad, s>),
+  // zero behind the query.
+  virtual void CausalSoftmaxBackward(size_t first, float scale, ConstMatrix s, Matrix grad) = 0;
+  // penalty = min(factor * penalty, most), of what CausalSoftmax looks at.
+  virtual void LimitPenalty(size_t first, float factor, float most, Matrix penalty) = 0;
+
+  // x[r,:] = exp(x[r,:] + bias - max), the maximum being over the row; an empty bias is zero.
+  virtual void ExpRows(std::span<const float> bias, Matrix x, std::span<ExpRow> rows) = 0;
+
+  // sum x^2, in double inside.
+  virtual double SquaredNorm(std::span<const float> x) = 0;
+  // out += factor * x.
+  virtual void AddScaled(float factor, std::span<const float> x, std::span<float> out) = 0;
+  // sums[i] += factor * x[i], rounded to the nearest integer. REQUIRES |factor x[i]| <= 2^50.
+  virtual void AddRounded(float factor, std::span<const float> x, std::span<int64_t> sums) = 0;
+
+  // The variance of max(X, 0) for X of this mean and variance, normal: in place.
+  virtual void ReluVariance(ConstMatrix mean, Matrix variance) = 0;
+};
+
+// What Backend::MakeUnitOps gives out.
+std::unique_ptr<UnitOps> MakeReferenceUnitOps();
+std::unique_ptr<UnitOps> MakeCpuUnitOps();
+
+}  // namespace tacit::ops

@@ -1,0 +1,413 @@
+// The sequence model against float64 loops whose gradients come from a tape.
+#include "model/sequence/sequence_model.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "model/sequence/coins.h"
+#include "model/sequence/output_layer.h"
+#include "scale_rules.h"
+#include "sequence_oracle.h"
+
+namespace tacit::model {
+namespace {
+
+using testing::OracleUnit;
+using testing::PaddedUnit;
+using testing::PaddedUnits;
+using testing::SequenceOracle;
+
+// Every kind of model there is, by number.
+SequenceOptions Kind(uint64_t kind) {
+  SequenceOptions o;
+  o.catalogue = 9;
+  o.length = 1 + kind % 6;
+  o.width = 8;
+  o.heads = kind % 2 + 1;
+  o.blocks = 1 + kind / 2 % 2;
+  o.norm = kind / 3 % 2 ? SequenceOptions::Norm::kPre : SequenceOptions::Norm::kPost;
+  o.feed_forward = kind % 4 == 0 ? 7 : 0;
+  o.tied = kind % 3 != 1;
+  o.crops = 1 + kind % 3;
+  o.mean_loss = kind % 5 != 0;
+  o.last_position_only = kind % 7 == 3;
+  o.dropout = kind % 4 == 2 ? 0.3f : 0;
+  if (kind % 5 == 4) {
+    o.negatives = 5;
+  } else {
+    o.item_bias = kind % 2 == 0;
+    o.label_smoothing = kind % 3 == 2 ? 0.2f : 0;
+  }
+  if (kind % 4 == 1) o.re_attention.kappa = 1.5f;
+  if (kind % 8 == 5) o.re_attention.most = 0.02f;
+  return o;
+}
+
+struct Trial {
+  Trial(const SequenceOptions& given, uint64_t seed)
+      : options(given),
+        layout(options),
+        parameters(testing::RandomParameters(layout, seed)),
+        units(testing::RandomUnits(options, 7, seed)) {
+    step.seed = seed;
+    if (options.re_attention.kappa > 0) {
+      for (uint32_t i = 0; i < options.catalogue; ++i)
+        item_variance.push_back(0.01f * static_cast<float>(1 + i));
+      step.noise = {0.02f, item_variance};
+    }
+  }
+
+  SequenceOracle::Context ContextOf(const PaddedUnit& unit) const {
+    SequenceOracle::Context context;
+    if (options.negatives > 0) {
+      OutputStep output(layout);
+      output.Begin(parameters, StepCoins{step.seed}.negatives());
+      context.negatives.assign(output.negatives().begin(), output.negatives().end());
+    }
+    if (options.dropout > 0) {
+      const DropoutCoins coins{StepCoins{step.seed}.dropout(), unit.id, options.dropout};
+      context.dropped = [coins, this](uint32_t site, size_t row, size_t column) {
+        ops::MatrixBuffer<float> factors;
+        factors.Reset(options.length * options.crops, options.width);
+        coins.Draw(site, factors.view());
+        return double{factors.view().Row(row)[column]};
+      };
+    }
+    context.weight_variance = step.noise.weight_variance;
+    context.item_variance.assign(item_variance.begin(), item_variance.end());
+    return context;
+  }
+  OracleUnit Oracle(size_t unit) const {
+    return SequenceOracle(layout, parameters, ContextOf(units[unit])).Run(units[unit]);
+  }
+  SequenceSum Sum(const ScaleRule& rule, ops::Backend& backend) const {
+    SequenceModel model(options, backend);
+    SequenceSum sum;
+    const Status status =
+        model.ClippedSum(parameters, PaddedUnits(options, units), step, rule, &sum);
+    EXPECT_TRUE(status) << status.error().message;
+    return sum;
+  }
+
+  SequenceOptions options;
+  SequenceLayout layout;
+  std::vector<float> parameters, item_variance;
+  std::vector<PaddedUnit> units;
+  SequenceModel::Step step;
+};
+
+double SquaredLength(std::span<const double> x) {
+  double sum = 0;
+  for (const double v : x) sum += v * v;
+  return sum;
+}
+
+void CheckAgainstOracle(const Trial& trial, const ScaleRule& rule, ops::Backend& backend) {
+  const SequenceSum sum = trial.Sum(rule, backend);
+  const auto groups = trial.layout.groups();
+  const size_t count = trial.units.size();
+  ASSERT_EQ(sum.norms.groups, groups.size());
+  ASSERT_EQ(sum.norms.units, count);
+  std::vector<double> want(trial.layout.size());
+  for (size_t u = 0; u < count; ++u) {
+    const OracleUnit unit = trial.Oracle(u);
+    ASSERT_NEAR(sum.loss[u], unit.loss, 1e-5 * (1 + unit.loss)) << "unit " << u;
+    const double length = std::sqrt(SquaredLength(unit.gradient));
+    double joint = 0;
+    GroupNorms own{groups.size(), 1, std::vector<float>(groups.size()), {}};
+    for (size_t g = 0; g < groups.size(); ++g) {
+      const double squared =
+          SquaredLength(std::span(unit.gradient).subspan(groups[g].offset, groups[g].size));
+      own.squared[g] = sum.norms.squared[g * count + u];
+      joint += double{own.squared[g]};
+      ASSERT_NEAR(std::sqrt(double{own.squared[g]}), std::sqrt(squared),
+                  1e-5 * std::sqrt(squared) + 1e-6 * length)
+          << "unit " << u << " " << groups[g].name;
+    }
+    ASSERT_NEAR(std::sqrt(joint), length, 1e-5 * length) << "unit " << u;
+    if (length == 0) continue;
+    std::vector<float> scale(groups.size());
+    rule.Scales(own, scale);
+    for (size_t g = 0; g < groups.size(); ++g)
+      for (size_t i = 0; i < groups[g].size; ++i)
+        want[groups[g].offset + i] += scale[g] * unit.gradient[groups[g].offset + i];
+  }
+  ASSERT_EQ(sum.values.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i)
+    ASSERT_NEAR(sum.values[i], want[i], 2e-5 * (1 + std::abs(want[i]))) << "parameter " << i;
+}
+
+TEST(SequenceModel, NormsAndClippedSumsAreThoseOfMaterialisedGradients) {
+  WorkerPool one({1, false}), three({3, false});
+  const auto reference = ops::MakeReferenceBackend();
+  const auto single = ops::MakeCpuBackend(one), triple = ops::MakeCpuBackend(three);
+  const testing::FlatClip flat(0.3);
+  const testing::PerGroup per_group;
+  for (uint64_t kind = 0; kind < 40; ++kind) {
+    const Trial trial(Kind(kind), kind + 1);
+    const ScaleRule& rule =
+        kind % 2 ? static_cast<const ScaleRule&>(flat) : static_cast<const ScaleRule&>(per_group);
+    for (ops::Backend* backend : {reference.get(), single.get(), triple.get()}) {
+      SCOPED_TRACE(::testing::Message() << "kind " << kind << " on " << backend->name());
+      CheckAgainstOracle(trial, rule, *backend);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+class SequenceOnCpu : public ::testing::Test {
+ protected:
+  WorkerPool workers_{WorkerPool::Options{}};
+  std::unique_ptr<ops::Backend> backend_ = ops::MakeCpuBackend(workers_);
+};
+
+// The tape's gradients, and with them the model's, are the slopes of the loss: every group, a few
+// parameters each.
+TEST_F(SequenceOnCpu, GradientsAreFiniteDifferences) {
+  for (const uint64_t kind : {0, 2, 4, 7, 11, 14}) {
+    SequenceOptions options = Kind(kind);
+    options.re_attention.kappa = 0;
+    Trial trial(options, kind + 1);
+    trial.units.resize(1);
+    const SequenceSum sum = trial.Sum(testing::NoClip(), *backend_);
+    std::mt19937_64 random(kind);
+    for (const ParameterGroup& group : trial.layout.groups()) {
+      for (int k = 0; k < 6; ++k) {
+        const size_t at = group.offset + random() % group.size;
+        constexpr double kStep = 1e-5;
+        SequenceOracle oracle(trial.layout, trial.parameters, trial.ContextOf(trial.units[0]));
+        oracle.Nudge(at, kStep);
+        const double above = oracle.Run(trial.units[0]).loss;
+        oracle.Nudge(at, -2 * kStep);
+        const double slope = (above - oracle.Run(trial.units[0]).loss) / (2 * kStep);
+        ASSERT_NEAR(sum.values[at], slope, 2e-5 * (1 + std::abs(slope)))
+            << "kind " << kind << " " << group.name << " parameter " << at - group.offset;
+      }
+    }
+  }
+}
+
+// algorithms of phantom clipping, in float64: the squared norm of the shared embedding's gradient
+// is the input side's, the output side's and twice what they have in common.
+struct PhantomTerms {
+  double input = 0, output = 0, common = 0;
+  double input_as_printed = 0;  // eq. 4.1 squares the products of the first term once more
+};
+
+PhantomTerms TermsOf(const OracleUnit& unit) {
+  PhantomTerms terms;
+  const auto dot = [](const std::vector<double>& x, const std::vector<double>& y) {
+    double sum = 0;
+    for (size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
+    return sum;
+  };
+  for (size_t a = 0; a < unit.item.size(); ++a)
+    for (size_t b = 0; b < unit.item.size(); ++b) {
+      if (unit.item[a] == unit.item[b]) {
+        const double product = dot(unit.input_grad[a], unit.input_grad[b]);
+        terms.input += product;
+        terms.input_as_printed += product * product;
+      }
+      terms.output +=
+          dot(unit.logit_grad[a], unit.logit_grad[b]) * dot(unit.hidden[a], unit.hidden[b]);
+      terms.common += unit.logit_grad[b][unit.item[a]] * dot(unit.input_grad[a], unit.hidden[b]);
+    }
+  return terms;
+}
+
+Trial TiedTrial(uint64_t seed) {
+  SequenceOptions options = Kind(0);
+  options.length = 6;
+  options.blocks = 2;
+  options.mean_loss = true;
+  return Trial(options, seed);
+}
+
+TEST_F(SequenceOnCpu, TiedNormIsThePhantomIdentityAndNotItsMisprints) {
+  bool cross_seen = false, square_seen = false;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const Trial trial = TiedTrial(seed);
+    const SequenceSum sum = trial.Sum(testing::FlatClip(1), *backend_);
+    const ParameterTable& items = trial.layout.items();
+    for (size_t u = 0; u < trial.units.size(); ++u) {
+      const OracleUnit unit = trial.Oracle(u);
+      const PhantomTerms terms = TermsOf(unit);
+      const double materialised =
+          SquaredLength(std::span(unit.gradient).subspan(items.offset, items.size()));
+      const double identity = terms.input + terms.output + 2 * terms.common;
+      ASSERT_NEAR(identity, materialised, 1e-12 * (terms.input + terms.output + 1e-30));
+      const double norm = std::sqrt(double{sum.norms.squared[u]});
+      ASSERT_NEAR(norm, std::sqrt(materialised), 1e-5 * norm);
+      const auto differs = [&](double squared) {
+        return std::abs(std::sqrt(std::max(0.0, squared)) - norm) > 1e-3 * norm;
+      };
+      cross_seen |= differs(terms.input + terms.output);
+      square_seen |= differs(terms.input_as_printed + terms.output + 2 * terms.common);
+    }
+  }
+  EXPECT_TRUE(cross_seen) << "a norm without its cross term would pass";
+  EXPECT_TRUE(square_seen) << "the paper's square would pass";
+}
+
+TEST_F(SequenceOnCpu, PaddingThatCountedWouldBeSeen) {
+  SequenceOptions options = Kind(0);
+  options.length = 5;
+  const Trial trial(options, 3);
+  const PaddedUnit unit{.id = 1, .crops = {{{kNoItem, 3, kNoItem, 3, 5}, {kNoItem, 3, 1, 5, 2}}}};
+  SequenceOracle::Context right, wrong;
+  wrong.padding_counts = true;
+  const OracleUnit with = SequenceOracle(trial.layout, trial.parameters, wrong).Run(unit);
+  const OracleUnit without = SequenceOracle(trial.layout, trial.parameters, right).Run(unit);
+  EXPECT_GT(std::abs(std::sqrt(SquaredLength(with.gradient)) -
+                     std::sqrt(SquaredLength(without.gradient))),
+            1e-3);
+  // Padding shifts nothing but positions: those that are there are the window's own.
+  const UnitRows rows = unit.ToRows(options);
+  EXPECT_EQ(rows.position, (std::vector<uint32_t>{1, 3, 4}));
+  EXPECT_EQ(rows.crop_end, std::vector<uint32_t>{3});
+}
+
+// Each number of each unit is rounded once: the sum is whole steps, no further from the exact one
+// than half a step a unit, and the same however many workers there are.
+TEST(SequenceModel, SumsOnAGridAreExactAndDoNotDependOnWorkers) {
+  WorkerPool one({1, false}), three({3, false});
+  const auto single = ops::MakeCpuBackend(one), triple = ops::MakeCpuBackend(three);
+  for (const uint64_t kind : {0, 1, 4, 8, 12}) {
+    const Trial trial(Kind(kind), kind + 1);
+    for (const double step : {0x1p-6, 0x1p-30}) {
+      const SequenceSum plain = trial.Sum(testing::FlatClip(0.3), *single);
+      const SequenceSum sum = trial.Sum(testing::FlatClip(0.3, step), *single);
+      ASSERT_TRUE(sum.values.empty());
+      ASSERT_EQ(sum.norms.squared, plain.norms.squared);
+      const auto units = static_cast<double>(trial.units.size());
+      for (size_t i = 0; i < sum.steps.size(); ++i)
+        ASSERT_NEAR(static_cast<double>(sum.steps[i]) * step, plain.values[i],
+                    units * step / 2 + 1e-6);
+      EXPECT_EQ(sum.steps, trial.Sum(testing::FlatClip(0.3, step), *triple).steps);
+      for (size_t u = 0; u < trial.units.size(); ++u) {
+        const double numbers = std::pow(2 * sum.norms.rounding[u] / step, 2);
+        EXPECT_LE(numbers, static_cast<double>(trial.layout.size()) * 1.001);
+      }
+    }
+  }
+}
+
+// What a unit changes in the integers is no longer than its clip and what is told about rounding,
+// on a grid so coarse that rounding matters; without that allowance it would be.
+TEST_F(SequenceOnCpu, RoundingLengthensAUnitByNoMoreThanIsTold) {
+  constexpr double kClip = 0.3, kStep = 0x1p-5;
+  bool lengthened = false;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Trial trial(Kind(seed), seed);
+    for (const PaddedUnit& unit : std::vector<PaddedUnit>(trial.units)) {
+      trial.units = {unit};
+      const SequenceSum sum = trial.Sum(testing::FlatClip(kClip, kStep), *backend_);
+      double squared = 0, scaled = 0;
+      for (const int64_t s : sum.steps) squared += std::pow(static_cast<double>(s) * kStep, 2);
+      for (const float s : sum.norms.squared) scaled += double{s};
+      scaled = std::min(kClip, std::sqrt(scaled));
+      ASSERT_LE(std::sqrt(squared), scaled + sum.norms.rounding[0] + 1e-6);
+      lengthened |= std::sqrt(squared) > scaled * 1.01;
+    }
+  }
+  EXPECT_TRUE(lengthened) << "the grid is too fine for this test to fail";
+}
+
+// One unit out of the step changes nothing of what the others bring: their dropout and negatives
+// are their own.
+TEST_F(SequenceOnCpu, AUnitThatIsTakenOutMovesNoOtherUnit) {
+  SequenceOptions options = Kind(2);
+  options.dropout = 0.4f;
+  Trial trial(options, 5);
+  const SequenceSum all = trial.Sum(testing::FlatClip(0.3, 0x1p-30), *backend_);
+  Trial only = trial;
+  only.units = {trial.units[0]};
+  const SequenceSum first = only.Sum(testing::FlatClip(0.3, 0x1p-30), *backend_);
+  trial.units.erase(trial.units.begin());
+  const SequenceSum rest = trial.Sum(testing::FlatClip(0.3, 0x1p-30), *backend_);
+  int64_t moved = 0;
+  for (size_t i = 0; i < all.steps.size(); ++i) {
+    ASSERT_EQ(all.steps[i] - rest.steps[i], first.steps[i]);
+    moved += std::abs(first.steps[i]);
+  }
+  EXPECT_GT(moved, 0);
+}
+
+TEST_F(SequenceOnCpu, ANormThatIsNotFiniteAddsNothing) {
+  Trial trial(Kind(0), 1);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  // A position that only crops of full length read.
+  trial.options.length = 4;
+  trial.layout = SequenceLayout(trial.options);
+  trial.parameters = testing::RandomParameters(trial.layout, 1);
+  trial.units = {{.id = 1, .crops = {{{1, 2}, {2, 3}}}},
+                 {.id = 2, .crops = {{{1, 2, 3, 4}, {2, 3, 4, 5}}}}};
+  const Trial clean = trial;
+  trial.parameters[trial.layout.positions().offset] = nan;
+  const SequenceSum sum = trial.Sum(testing::FlatClip(0.3), *backend_);
+  for (const float v : sum.values) ASSERT_TRUE(std::isfinite(v));
+  Trial first = clean;
+  first.units.resize(1);
+  EXPECT_EQ(sum.values, first.Sum(testing::FlatClip(0.3), *backend_).values);
+}
+
+TEST_F(SequenceOnCpu, AnEmptyStepIsASumOfNothing) {
+  Trial trial(Kind(0), 1);
+  trial.units.clear();
+  const SequenceSum sum = trial.Sum(testing::FlatClip(0.3, 0x1p-30), *backend_);
+  EXPECT_EQ(sum.steps, std::vector<int64_t>(trial.layout.size()));
+  EXPECT_TRUE(sum.loss.empty());
+}
+
+// With all other items as negatives the sampled softmax is the whole one.
+TEST_F(SequenceOnCpu, SampledSoftmaxOfAllOtherItemsComesCloseToTheWhole) {
+  SequenceOptions options = Kind(0);
+  options.item_bias = false;
+  options.catalogue = 300;
+  Trial whole(options, 3);
+  const SequenceSum all = whole.Sum(testing::NoClip(), *backend_);
+  options.negatives = 299;
+  const Trial sampled(options, 3);
+  const SequenceSum some = sampled.Sum(testing::NoClip(), *backend_);
+  double difference = 0, length = 0;
+  for (size_t i = 0; i < all.values.size(); ++i) {
+    difference += std::pow(all.values[i] - some.values[i], 2);
+    length += std::pow(all.values[i], 2);
+  }
+  EXPECT_LT(difference, 1e-3 * length);
+}
+
+TEST_F(SequenceOnCpu, ScoresAreTheLogitsBehindTheLastItem) {
+  for (const uint64_t kind : {0, 1, 9}) {
+    SequenceOptions options = Kind(kind);
+    options.dropout = 0;
+    options.negatives = 0;
+    options.length = 3;
+    const Trial trial(options, kind + 1);
+    SequenceModel model(options, *backend_);
+    const std::vector<uint32_t> history = {5, 1, 4, 4}, window = {1, 4, 4};
+    std::vector<float> scores;
+    const std::span<const uint32_t> histories[] = {history, {}};
+    ASSERT_TRUE(model.Score(trial.parameters, trial.step.noise, histories,
+                            [&](size_t i, std::span<float> s, size_t) {
+                              if (i == 0) scores.assign(s.begin(), s.end());
+                              EXPECT_EQ(s.size(), options.catalogue);
+                            }));
+    // The oracle's loss of each target is its score less the same normaliser.
+    std::vector<double> losses;
+    for (uint32_t target = 0; target < options.catalogue; ++target) {
+      SequenceOptions last = options;
+      last.label_smoothing = 0;
+      const SequenceLayout layout(last);
+      SequenceOracle::Context context = trial.ContextOf({});
+      const PaddedUnit unit{.id = 0, .crops = {{window, {kNoItem, kNoItem, target}}}};
+      losses.push_back(SequenceOracle(layout, trial.parameters, context).Run(unit).loss);
+    }
+    for (uint32_t i = 1; i < options.catalogue; ++i)
+      EXPECT_NEAR(scores[i] - scores[0], losses[0] - losses[i], 1e-4);
+  }
+}
+
+}  // namespace
+}  // namespace tacit::model
