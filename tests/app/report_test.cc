@@ -74,6 +74,28 @@ TEST(TextTable, SaysWhatItsFiguresAre) {
   EXPECT_THAT(TextTable(rows), HasSubstr("0.7050 ± 0.0071"));
 }
 
+// What all rows have in common is said once, below them.
+TEST(TextTable, HasInItsRowsOnlySettingsThatDiffer) {
+  std::vector<ReportRow> rows = Rows();
+  for (ReportRow& row : rows) row.settings = {{"participation.batch", "2048"}};
+  rows[2].settings["mechanism.threshold"] = "5";
+  for (const std::string& text : {TextTable(rows), MarkdownTable(rows)}) {
+    EXPECT_THAT(text, HasSubstr("\nall rows: batch=2048\n"));
+    EXPECT_THAT(text, HasSubstr("threshold=5"));
+    EXPECT_THAT(text, Not(HasSubstr("threshold=5 batch=2048")));
+  }
+  rows[0].settings.clear();
+  EXPECT_THAT(TextTable(rows), Not(HasSubstr("all rows")));
+  EXPECT_THAT(TextTable(rows), HasSubstr("threshold=5 batch=2048"));
+}
+
+TEST(TextTable, NamesAReferenceOnceForAllItsEpsilons) {
+  std::vector<ReportRow> rows = {Row("dense", "dp-sgd", 1, 0.7), Row("fest", "fest", 1, 0.71),
+                                 Row("dense", "dp-sgd", 3, 0.7), Row("fest", "fest", 3, 0.71)};
+  for (const size_t i : {1, 3}) rows[i].difference = {.reference = "dense (dp-sgd)", .auc = {}};
+  EXPECT_THAT(TextTable(rows), HasSubstr("difference to dense (dp-sgd) at epsilon 1, 3\n"));
+}
+
 TEST(ToJson, HasNoDeviationOfOneSeed) {
   std::vector<ReportRow> rows = Rows();
   EXPECT_TRUE(ToJson(rows, 1, 0).at("rows").at(0).at("auc").at("std").is_null());

@@ -14,7 +14,7 @@ namespace tacit::app {
 namespace {
 
 constexpr double kPanelWidth = 400, kPanelHeight = 280;  // the plotting area
-constexpr double kLeft = 74, kTop = 66, kBottom = 52, kGap = 34;
+constexpr double kLeft = 86, kTop = 66, kBottom = 52, kGap = 34;
 constexpr size_t kPanelsPerLine = 3;
 constexpr double kLegendLine = 24;
 
@@ -250,7 +250,7 @@ std::string DrawFigure(const std::vector<FigurePoint>& points, const FigureText&
                 "gradient size reduction (all coordinates / written per step)");
     if (column == 0)
       svg += Text(0, 0, "middle", text.y_axis,
-                  fmt::format("transform=\"translate(-56 {:.1f}) rotate(-90)\"", kPanelHeight / 2));
+                  fmt::format("transform=\"translate(-68 {:.1f}) rotate(-90)\"", kPanelHeight / 2));
     for (const auto& [name, members] : series) {
       const auto index = std::ranges::find(names, name) - names.begin();
       svg += Series(axes, static_cast<size_t>(index), members);

@@ -59,10 +59,29 @@ json::object RowJson(const ReportRow& row, uint32_t seeds, uint64_t dead) {
   return o;
 }
 
-std::string SettingsText(const ReportRow& row) {
+using Settings = std::map<std::string, std::string>;
+
+// The settings that are the same in all rows: they tell no two of them apart. None where there is
+// one row only.
+Settings SharedSettings(const std::vector<ReportRow>& rows) {
+  Settings shared;
+  size_t seen = 0;
+  for (const ReportRow& row : rows) {
+    if (!row.refusal.empty()) continue;
+    if (seen++ == 0) shared = row.settings;
+    std::erase_if(shared, [&](const auto& setting) {
+      const auto found = row.settings.find(setting.first);
+      return found == row.settings.end() || found->second != setting.second;
+    });
+  }
+  return seen > 1 ? shared : Settings{};
+}
+
+// What has a column of its own is left out, and what is in `shared`.
+std::string SettingsText(const Settings& settings, const Settings& shared = {}) {
   std::string text;
-  for (const auto& [key, value] : row.settings) {
-    if (key == "mechanism.kind" || key == "privacy.epsilon") continue;
+  for (const auto& [key, value] : settings) {
+    if (key == "mechanism.kind" || key == "privacy.epsilon" || shared.contains(key)) continue;
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", ShortKey(key), value);
   }
   return text;
@@ -90,11 +109,11 @@ std::string ReductionText(double reduction) {
 }
 
 // The cells of a row, in the order of Header.
-std::vector<std::string> Cells(const ReportRow& row, bool differences) {
+std::vector<std::string> Cells(const ReportRow& row, const Settings& shared, bool differences) {
   std::vector<std::string> cells = {row.learner,
                                     row.mechanism,
                                     Finite(row.epsilon, "{:g}"),
-                                    SettingsText(row),
+                                    SettingsText(row.settings, shared),
                                     WithDeviation(row.auc),
                                     WithDeviation(row.log_loss),
                                     ReductionText(row.gradient_size_reduction),
@@ -122,9 +141,10 @@ bool HasDifferences(const std::vector<ReportRow>& rows) {
 
 std::vector<std::vector<std::string>> Table(const std::vector<ReportRow>& rows) {
   const bool differences = HasDifferences(rows);
+  const Settings shared = SharedSettings(rows);
   std::vector<std::vector<std::string>> table{Header(differences)};
   for (const ReportRow& row : rows)
-    if (row.refusal.empty()) table.push_back(Cells(row, differences));
+    if (row.refusal.empty()) table.push_back(Cells(row, shared, differences));
   return table;
 }
 
@@ -135,13 +155,16 @@ size_t Width(const std::string& text) {
 }
 
 std::string References(const std::vector<ReportRow>& rows) {
-  std::string text;
+  std::map<std::string, std::vector<std::string>> epsilons;  // by reference
   for (const ReportRow& row : rows) {
     if (!row.difference) continue;
-    const std::string line = fmt::format("difference to {} at epsilon {}\n",
-                                         row.difference->reference, Finite(row.epsilon, "{:g}"));
-    if (text.find(line) == std::string::npos) text += line;
+    auto& of = epsilons[row.difference->reference];
+    const std::string epsilon = Finite(row.epsilon, "{:g}");
+    if (std::ranges::find(of, epsilon) == of.end()) of.push_back(epsilon);
   }
+  std::string text;
+  for (const auto& [reference, of] : epsilons)
+    text += fmt::format("difference to {} at epsilon {}\n", reference, fmt::join(of, ", "));
   return text;
 }
 
@@ -149,8 +172,9 @@ std::string References(const std::vector<ReportRow>& rows) {
 std::string Notes(const std::vector<ReportRow>& rows) {
   std::string text =
       "smaller: gradient size reduction, embedding coordinates of the model / coordinates written "
-      "a "
-      "step\n";
+      "a step\n";
+  if (const std::string shared = SettingsText(SharedSettings(rows)); !shared.empty())
+    text += fmt::format("all rows: {}\n", shared);
   std::map<double, std::vector<std::string>> learners;  // by delta
   for (const ReportRow& row : rows) {
     if (!row.refusal.empty() || !std::isfinite(row.epsilon)) continue;
@@ -176,7 +200,7 @@ Moments Moments::Of(const std::vector<double>& values) {
 }
 
 std::string ReportRow::Label() const {
-  const std::string more = SettingsText(*this);
+  const std::string more = SettingsText(settings);
   return more.empty() ? fmt::format("{} ({})", learner, mechanism)
                       : fmt::format("{} ({} {})", learner, mechanism, more);
 }
