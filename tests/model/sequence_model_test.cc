@@ -18,7 +18,9 @@ using testing::PaddedUnit;
 using testing::PaddedUnits;
 using testing::SequenceOracle;
 
-// Every kind of model there is, by number.
+constexpr uint64_t kTransformers = 40, kKinds = 56;
+
+// Every kind of model there is, by number: recurrent ones behind the transformers.
 SequenceOptions Kind(uint64_t kind) {
   SequenceOptions o;
   o.catalogue = 9;
@@ -41,6 +43,10 @@ SequenceOptions Kind(uint64_t kind) {
   }
   if (kind % 4 == 1) o.re_attention.kappa = 1.5f;
   if (kind % 8 == 5) o.re_attention.most = 0.02f;
+  if (kind >= kTransformers) {
+    o.encoder = kind % 2 ? SequenceOptions::Encoder::kGru : SequenceOptions::Encoder::kLstm;
+    o.re_attention = {};
+  }
   return o;
 }
 
@@ -144,7 +150,7 @@ TEST(SequenceModel, NormsAndClippedSumsAreThoseOfMaterialisedGradients) {
   const auto single = ops::MakeCpuBackend(one), triple = ops::MakeCpuBackend(three);
   const testing::FlatClip flat(0.3);
   const testing::PerGroup per_group;
-  for (uint64_t kind = 0; kind < 40; ++kind) {
+  for (uint64_t kind = 0; kind < kKinds; ++kind) {
     const Trial trial(Kind(kind), kind + 1);
     const ScaleRule& rule =
         kind % 2 ? static_cast<const ScaleRule&>(flat) : static_cast<const ScaleRule&>(per_group);
@@ -165,7 +171,7 @@ class SequenceOnCpu : public ::testing::Test {
 // The tape's gradients, and with them the model's, are the slopes of the loss: every group, a few
 // parameters each.
 TEST_F(SequenceOnCpu, GradientsAreFiniteDifferences) {
-  for (const uint64_t kind : {0, 2, 4, 7, 11, 14}) {
+  for (const uint64_t kind : {0, 2, 4, 7, 11, 14, 40, 41, 50}) {
     SequenceOptions options = Kind(kind);
     options.re_attention.kappa = 0;
     Trial trial(options, kind + 1);

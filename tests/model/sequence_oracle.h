@@ -295,7 +295,36 @@ class SequenceOracle {
     return out;
   }
 
+  // Padding is stepped over: the state behind it is the state before it.
+  Rows Recur(Rows x) const {
+    const bool gru = options().encoder == SequenceOptions::Encoder::kGru;
+    const size_t width = options().width;
+    for (size_t l = 0; l < layout_.recurrent().size(); ++l) {
+      const SequenceLayout::Recurrent& layer = layout_.recurrent()[l];
+      Row state(width, x[0][0].tape->Leaf(0)), cell = state;
+      for (size_t i = 0; i < x.size(); ++i) {
+        if (padding_[i]) continue;
+        const Row a = Linear(x[i], layer.input), u = Linear(state, layer.recurrent);
+        for (size_t c = 0; c < width; ++c) {
+          const auto sum = [&](size_t gate) { return a[gate * width + c] + u[gate * width + c]; };
+          if (gru) {
+            const Var r = Sigmoid(sum(0)), z = Sigmoid(sum(1));
+            const Var n = Tanh(a[2 * width + c] + r * u[2 * width + c]);
+            state[c] = n - z * n + z * state[c];
+          } else {
+            cell[c] = Sigmoid(sum(1)) * cell[c] + Sigmoid(sum(0)) * Tanh(sum(2));
+            state[c] = Sigmoid(sum(3)) * Tanh(cell[c]);
+          }
+        }
+        for (size_t c = 0; c < width; ++c)
+          x[i][c] = Dropped(static_cast<uint32_t>(1 + l), i, c) * state[c];
+      }
+    }
+    return x;
+  }
+
   Rows Encode(Rows x, const PaddedUnit::Crop& crop) const {
+    if (!layout_.recurrent().empty()) return Recur(std::move(x));
     const bool pre = options().norm == SequenceOptions::Norm::kPre;
     const bool noisy = !context_.item_variance.empty();
     Numbers v;

@@ -31,5 +31,6 @@ class Encoder {
 
 // `layout` and `ops` must outlive the encoder.
 std::unique_ptr<Encoder> MakeTransformer(const SequenceLayout& layout, ops::UnitOps& ops);
+std::unique_ptr<Encoder> MakeRecurrentEncoder(const SequenceLayout& layout, ops::UnitOps& ops);
 
 }  // namespace tacit::model

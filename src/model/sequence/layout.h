@@ -55,8 +55,8 @@ class SequenceLayout {
     LinearLayer projection, inner, outer;
     NormLayer first, second;
   };
-  // Gates side by side: GRU reset, update, candidate; LSTM input, forget, cell, output. One bias
-  // each, that of the input; a GRU's candidate has its recurrent bias too (in `recurrent`).
+  // Gates side by side, each with a bias of the input's and one of the state's. GRU: reset, update,
+  // candidate. LSTM: input, forget, candidate, output.
   struct Recurrent {
     LinearLayer input, recurrent;
   };

@@ -8,7 +8,8 @@ namespace {
 constexpr uint32_t kEmbeddingSite = 0;
 
 std::unique_ptr<Encoder> MakeEncoder(const SequenceLayout& layout, ops::UnitOps& ops) {
-  return MakeTransformer(layout, ops);
+  return layout.recurrent().empty() ? MakeTransformer(layout, ops)
+                                    : MakeRecurrentEncoder(layout, ops);
 }
 
 }  // namespace

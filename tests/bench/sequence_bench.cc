@@ -1,0 +1,188 @@
+// Whole training steps of the sequence model on one core, in the shape of MovieLens-1M (200
+// positions, 3,417 items, width 64, two blocks): private (forward, backward, norms, grid, noise,
+// Adam), the same without privacy, with Re-Attention, and with every unit's gradient in memory of
+// its own. Beside them the GEMM limit of this core, measured in the same run, and the process's
+// peak of memory. Prints JSON lines.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/worker_pool.h"
+#include "model/histories.h"
+#include "model/sequence/sequence_model.h"
+#include "noise/noise.h"
+#include "ops/backend.h"
+#include "train/sequence/sequence_trainer.h"
+
+namespace tacit {
+namespace {
+
+constexpr uint32_t kItems = 3417, kLength = 200;
+
+// Users of one full window each, popular items often.
+model::Histories MakeHistories(size_t users) {
+  model::Histories histories;
+  histories.catalogue = kItems;
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  for (size_t u = 0; u < users; ++u) {
+    for (uint32_t i = 0; i <= kLength; ++i)
+      histories.items.push_back(
+          std::min(kItems - 1, static_cast<uint32_t>(std::pow(kItems, uniform(random)) - 1)));
+    histories.end.push_back(histories.items.size());
+  }
+  return histories;
+}
+
+train::SequenceTrainingOptions Options(size_t batch, bool is_private, float kappa) {
+  train::SequenceTrainingOptions options;
+  options.model.catalogue = kItems;
+  options.model.length = kLength;
+  options.model.re_attention.kappa = kappa;
+  options.expected_batch = static_cast<double>(batch);
+  options.schedule.steps = 1'000'000;
+  options.privacy.on = is_private;
+  options.privacy.sigma = 1;
+  options.privacy.clip = train::SequencePrivacy::Clip::kNormalised;
+  return options;
+}
+
+void Check(const Status& status) {
+  if (status) return;
+  fmt::print(stderr, "sequence_bench: {}\n", status.error().message);
+  std::exit(1);
+}
+
+template <class Body>
+double Seconds(const Body& body) {
+  const auto begin = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double StepSeconds(train::SequenceTrainer& trainer) {
+  return Seconds([&] {
+    train::SequenceStepReport report;
+    Check(trainer.Step(&report));
+  });
+}
+
+// Every unit's gradient side by side, then norms, then the sum: what a framework's per-example
+// gradients are.
+class Naive {
+ public:
+  Naive(const model::Histories& histories, ops::Backend& backend)
+      : histories_(histories), model_(Options(1, true, 0).model, backend) {
+    parameters_ = model_.layout().Initial(1);
+  }
+
+  double StepSeconds() {
+    return Seconds([&] {
+      const size_t size = parameters_.size(), units = histories_.units();
+      gradients_.resize(size * units);
+      for (uint64_t u = 0; u < units; ++u) {
+        Check(model_.ClippedSum(parameters_,
+                                model::HistoryUnits(model_.layout().options(), histories_, {&u, 1}),
+                                {}, plain_, &sum_));
+        std::copy(sum_.values.begin(), sum_.values.end(),
+                  gradients_.begin() + static_cast<ptrdiff_t>(u * size));
+      }
+      total_.assign(size, 0.0f);
+      for (size_t u = 0; u < units; ++u) {
+        const float* g = gradients_.data() + u * size;
+        double squared = 0;
+        for (size_t i = 0; i < size; ++i) squared += double{g[i]} * g[i];
+        const auto scale = static_cast<float>(1 / (std::sqrt(squared) + 0.01));
+        for (size_t i = 0; i < size; ++i) total_[i] += scale * g[i];
+      }
+    });
+  }
+
+ private:
+  class Plain final : public model::ScaleRule {
+   public:
+    bool needs_norms() const override { return false; }
+    void Scales(const model::GroupNorms&, std::span<float>) const override {}
+  };
+
+  const model::Histories& histories_;
+  const Plain plain_;
+  model::SequenceModel model_;
+  model::SequenceSum sum_;
+  std::vector<float> parameters_, gradients_, total_;
+};
+
+// Peak of this process so far, in MiB.
+double PeakMemory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return std::strtod(line.c_str() + 6, nullptr) / 1024;
+  return 0;
+}
+
+void Report(const std::string& name, double value, const char* unit, double limit) {
+  fmt::print(
+      "{{\"name\":\"{}\",\"value\":{:.4g},\"unit\":\"{}\",\"limit\":{:.4g},\"share\":{:.3f}}}\n",
+      name, value, unit, limit, value / limit);
+}
+
+// The fastest of the steps of each, taken in turns, so that a busy neighbour slows all.
+void Run(size_t batch, int steps, ops::Backend& backend) {
+  const model::Histories histories = MakeHistories(batch);
+  const auto make = [&](bool is_private, float kappa) {
+    return train::SequenceTrainer(Options(batch, is_private, kappa), histories, backend,
+                                  noise::MakeNoiseSource(), noise::MakeNoiseSource());
+  };
+  double memory[2] = {};
+  {
+    train::SequenceTrainer plain = make(false, 0);
+    StepSeconds(plain);
+    memory[0] = PeakMemory();
+  }
+  train::SequenceTrainer clipped = make(true, 0);
+  StepSeconds(clipped);
+  memory[1] = PeakMemory();
+  train::SequenceTrainer plain = make(false, 0), corrected = make(true, 1);
+  Naive naive(histories, backend);
+  double best[4] = {1e300, 1e300, 1e300, 1e300}, limit = 0;
+  for (int i = 0; i < steps; ++i) {
+    best[0] = std::min(best[0], StepSeconds(clipped));
+    best[1] = std::min(best[1], StepSeconds(plain));
+    best[2] = std::min(best[2], StepSeconds(corrected));
+    if (batch <= 256) best[3] = std::min(best[3], naive.StepSeconds());
+    limit = std::max(limit, ops::MeasureGemmLimit(ops::Precision::kF32, 0.3));
+  }
+  const auto count = static_cast<double>(batch);
+  const std::string prefix = fmt::format("sequence_{}_", batch);
+  const double most = limit / clipped.model().FlopsPerCrop(kLength);
+  Report(prefix + "gemm_limit", limit / 1e9, "GF/s/core", limit / 1e9);
+  Report(prefix + "private", count / best[0], "sequences/s/core", most);
+  Report(prefix + "plain", count / best[1], "sequences/s/core", most);
+  Report(prefix + "re_attention", count / best[2], "sequences/s/core", most);
+  if (batch <= 256) Report(prefix + "naive", count / best[3], "sequences/s/core", most);
+  Report(prefix + "private_over_plain", best[1] / best[0], "ratio", 1.0);
+  Report(prefix + "re_attention_cost", best[2] / best[0] - 1, "share of a step", 0.1);
+  Report(prefix + "memory_private_over_plain", memory[1] / memory[0], "ratio", 1.15);
+  Report(prefix + "memory_plain", memory[0], "MiB", memory[0]);
+}
+
+}  // namespace
+}  // namespace tacit
+
+// sequence_bench [steps [batch...]]
+int main(int argc, char** argv) {
+  const int steps = argc > 1 ? std::atoi(argv[1]) : 5;
+  tacit::WorkerPool workers({1, false});
+  const auto backend = tacit::ops::MakeCpuBackend(workers);
+  std::vector<size_t> batches;
+  for (int i = 2; i < argc; ++i) batches.push_back(static_cast<size_t>(std::atoll(argv[i])));
+  if (batches.empty()) batches = {256, 1024};
+  for (const size_t batch : batches) tacit::Run(batch, steps, *backend);
+}

@@ -1,0 +1,299 @@
+#include "train/sequence/sequence_trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <random>
+
+#include "privacy/gaussian.h"
+#include "privacy/pld.h"
+#include "support/silent_noise.h"
+#include "support/statistics.h"
+
+namespace tacit::train {
+namespace {
+
+using Kind = OptimizerOptions::Kind;
+
+constexpr uint32_t kCatalogue = 12;
+
+// Users who go round a circle of items, each from his own place.
+model::Histories Circles(size_t users, size_t length) {
+  model::Histories histories;
+  histories.catalogue = kCatalogue;
+  for (size_t u = 0; u < users; ++u) {
+    for (size_t i = 0; i < length; ++i)
+      histories.items.push_back(static_cast<uint32_t>((5 * u + i) % kCatalogue));
+    histories.end.push_back(histories.items.size());
+  }
+  return histories;
+}
+
+SequenceTrainingOptions Options(double batch) {
+  SequenceTrainingOptions options;
+  options.model.catalogue = kCatalogue;
+  options.model.length = 6;
+  options.model.width = 8;
+  options.model.blocks = 1;
+  options.expected_batch = batch;
+  options.schedule.steps = 10;
+  options.optimizer.kind = Kind::kSgd;
+  options.optimizer.learning_rate = 0.5f;
+  options.privacy.sigma = 1;
+  return options;
+}
+
+class SequenceTrainerTest : public ::testing::Test {
+ protected:
+  SequenceTrainer Make(const SequenceTrainingOptions& options, const model::Histories& histories) {
+    EXPECT_TRUE(CheckOptions(options, histories.units()));
+    return {options, histories, *backend_, noise::MakeNoiseSource(), noise::MakeNoiseSource()};
+  }
+  SequenceTrainer MakeSilent(const SequenceTrainingOptions& options,
+                             const model::Histories& histories) {
+    return {options, histories, *backend_, std::make_unique<noise::SilentNoise>(),
+            std::make_unique<noise::SilentNoise>()};
+  }
+  static std::vector<float> Copy(std::span<const float> x) { return {x.begin(), x.end()}; }
+
+  WorkerPool workers_{WorkerPool::Options{2, false}};
+  std::unique_ptr<ops::Backend> backend_ = ops::MakeCpuBackend(workers_);
+};
+
+// min(1, C / |g|), by hand.
+class Flat final : public model::ScaleRule {
+ public:
+  explicit Flat(double clip) : clip_(clip) {}
+  void Scales(const model::GroupNorms& norms, std::span<float> scales) const override {
+    const double norm = std::sqrt(std::accumulate(norms.squared.begin(), norms.squared.end(), 0.0));
+    std::fill(scales.begin(), scales.end(), static_cast<float>(std::min(1.0, clip_ / norm)));
+  }
+
+ private:
+  const double clip_;
+};
+
+TEST_F(SequenceTrainerTest, AStepWithoutNoiseIsTheClippedSumOverThePublicBatch) {
+  const model::Histories histories = Circles(9, 8);
+  SequenceTrainingOptions options = Options(9);
+  options.privacy.clip_norm = 0.1;
+  SequenceTrainer trainer = MakeSilent(options, histories);
+  const std::vector<float> before = Copy(trainer.Weights());
+
+  model::SequenceModel model(options.model, *backend_);
+  const std::vector<uint64_t> all = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+  model::SequenceSum sum;
+  ASSERT_TRUE(model.ClippedSum(before, model::HistoryUnits(options.model, histories, all), {},
+                               Flat(0.1), &sum));
+  SequenceStepReport report;
+  ASSERT_TRUE(trainer.Step(&report));
+  EXPECT_EQ(report.units, 9u);
+  EXPECT_EQ(report.units_clipped, 9u);
+  EXPECT_NEAR(report.loss, std::log(kCatalogue), 0.2);
+  for (size_t i = 0; i < before.size(); ++i)
+    ASSERT_NEAR(trainer.Weights()[i], before[i] - 0.5 * sum.values[i] / 9, 1e-6);
+}
+
+// sigma C / B on every number, whoever is in the batch; a noise that is off by 2 % fails the same
+// test.
+TEST_F(SequenceTrainerTest, NoiseIsThatOfItsMultiplier) {
+  model::Histories nobody;
+  nobody.catalogue = kCatalogue;
+  nobody.end.assign(50, 0);
+  SequenceTrainingOptions options = Options(20);
+  options.model.catalogue = nobody.catalogue = 20000;
+  options.privacy.sigma = 1.7;
+  options.privacy.clip_norm = 0.3;
+  SequenceTrainer trainer = Make(options, nobody);
+  const std::vector<float> before = Copy(trainer.Weights());
+  SequenceStepReport report;
+  ASSERT_TRUE(trainer.Step(&report));
+  EXPECT_DOUBLE_EQ(trainer.update_stddev(), 1.7 * 0.3 / 20);
+  std::vector<double> z;
+  for (size_t i = 0; i < before.size(); ++i)
+    z.push_back((double{before[i]} - trainer.Weights()[i]) / 0.5 / (1.7 * 0.3 / 20));
+  EXPECT_EQ(testing::CheckMoments(z), "");
+  for (double& value : z) value *= 0.97;
+  EXPECT_NE(testing::CheckMoments(z), "");
+}
+
+// A unit that is taken out moves the sum before noise by its clip at most, in whole steps of the
+// grid; with a clip twice as long it moves it further.
+TEST_F(SequenceTrainerTest, AUnitMovesTheSumByItsClipAtMost) {
+  const model::Histories histories = Circles(6, 8);
+  for (const auto clip : {SequencePrivacy::Clip::kFlat, SequencePrivacy::Clip::kNormalised}) {
+    SequenceTrainingOptions options = Options(6);
+    options.privacy.clip_norm = 0.05;
+    options.privacy.clip = clip;
+    const auto moved = [&](const SequenceTrainingOptions& o) {
+      SequenceTrainer whole = MakeSilent(o, histories);
+      model::Histories without = histories;  // the first user's records are nulls
+      without.items.erase(without.items.begin(), without.items.begin() + 8);
+      for (uint64_t& end : without.end) end -= 8;
+      SequenceTrainer less = MakeSilent(o, without);
+      SequenceStepReport report;
+      EXPECT_TRUE(whole.Step(&report));
+      EXPECT_TRUE(less.Step(&report));
+      double squared = 0;
+      for (size_t i = 0; i < whole.Weights().size(); ++i)
+        squared += std::pow((double{whole.Weights()[i]} - less.Weights()[i]) / 0.5 * 6, 2);
+      return std::sqrt(squared);
+    };
+    EXPECT_LE(moved(options), 0.05 * (1 + 1e-4));
+    EXPECT_GT(moved(options), 0.04);
+    options.privacy.clip_norm = 0.1;
+    EXPECT_GT(moved(options), 0.05 * 1.5);
+  }
+}
+
+TEST_F(SequenceTrainerTest, LearnsTheCircleWithAndWithoutPrivacy) {
+  const model::Histories histories = Circles(400, 9);
+  for (const bool is_private : {false, true}) {
+    SequenceTrainingOptions options = Options(400);
+    options.privacy.on = is_private;
+    options.privacy.clip = SequencePrivacy::Clip::kNormalised;
+    options.schedule = {.steps = 60, .warm_up = 0.2, .decays = true};
+    options.optimizer.kind = Kind::kAdam;
+    options.optimizer.learning_rate = 0.03f;
+    options.optimizer.average_decay = 0.5;
+    SequenceTrainer trainer = Make(options, histories);
+    SequenceStepReport report;
+    while (!trainer.done()) ASSERT_TRUE(trainer.Step(&report));
+    EXPECT_LT(report.loss, 1.0) << is_private;
+    EXPECT_EQ(trainer.charge().Bounded(), is_private);
+    const std::vector<uint32_t> seen = {3, 4, 5};
+    const std::span<const uint32_t> asked[] = {seen};
+    ASSERT_TRUE(trainer.Score(asked, [&](size_t, std::span<float> scores, size_t) {
+      EXPECT_EQ(std::max_element(scores.begin(), scores.end()) - scores.begin(), 6);
+    }));
+  }
+}
+
+// Paper 000's model: noise in the parameters corrects attention, less where an item is frequent.
+TEST_F(SequenceTrainerTest, ReAttentionGoesByTheNoiseAndTheItemsShares) {
+  const model::Histories histories = Circles(20, 8);
+  SequenceTrainingOptions options = Options(20);
+  options.model.re_attention.kappa = 1;
+  options.privacy.sigma = 2;
+  options.privacy.item_share.assign(kCatalogue, 0.5f);
+  options.privacy.item_share[3] = 0;
+  SequenceTrainer trainer = Make(options, histories);
+  const model::ParameterNoise noise = trainer.parameter_noise();
+  EXPECT_NEAR(noise.weight_variance, std::pow(2.0 / 20, 2), 1e-8);
+  EXPECT_NEAR(noise.item_variance[0], std::pow(2.0 / 20 / 0.5, 2), 1e-7);
+  EXPECT_NEAR(noise.item_variance[3], std::pow(2.0 / 20 / 1e-3, 2), 1);
+  SequenceStepReport report;
+  ASSERT_TRUE(trainer.Step(&report));
+  options.privacy.on = false;
+  EXPECT_FALSE(Make(options, histories).parameter_noise().on());
+}
+
+TEST_F(SequenceTrainerTest, WeightsAreAveraged) {
+  const model::Histories histories = Circles(8, 8);
+  SequenceTrainingOptions options = Options(8), averaged = Options(8);
+  averaged.optimizer.average_decay = 0.7;
+  SequenceTrainer plain = MakeSilent(options, histories), mean = MakeSilent(averaged, histories);
+  std::vector<double> sum(plain.Weights().size());
+  double weights = 0;
+  SequenceStepReport report;
+  for (int step = 0; step < 5; ++step) {
+    ASSERT_TRUE(plain.Step(&report));
+    ASSERT_TRUE(mean.Step(&report));
+    weights = 0.7 * weights + 1;
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] = 0.7 * sum[i] + plain.Weights()[i];
+  }
+  for (size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(mean.Weights()[i], sum[i] / weights, 1e-6);
+}
+
+TEST_F(SequenceTrainerTest, WhatIsMissingIsRefused) {
+  const auto refused = [](const std::function<void(SequenceTrainingOptions*)>& change,
+                          const char* name) {
+    SequenceTrainingOptions options = Options(5);
+    change(&options);
+    const Status status = CheckOptions(options, 10);
+    ASSERT_FALSE(status) << name;
+    EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(status.error().message.find(name), std::string::npos) << status.error().message;
+  };
+  EXPECT_TRUE(CheckOptions(Options(5), 10));
+  refused([](auto* o) { o->privacy.sigma = 0; }, "sigma");
+  refused([](auto* o) { o->privacy.clip_norm = 0; }, "clip_norm");
+  refused([](auto* o) { o->expected_batch = 11; }, "expected_batch");
+  refused([](auto* o) { o->schedule.steps = 0; }, "steps");
+  refused([](auto* o) { o->schedule.warm_up = 2; }, "warm_up");
+  refused([](auto* o) { o->privacy.item_share = {1}; }, "item_share");
+  refused([](auto* o) { o->privacy.on = false, o->optimizer.subtract_noise = true; },
+          "subtract_noise");
+  refused([](auto* o) { o->model.width = 0; }, "width");
+}
+
+TEST(RateSchedule, RisesThenFalls) {
+  const RateSchedule schedule{.steps = 10, .warm_up = 0.4, .decays = true};
+  const std::vector<double> want = {0.25,    0.5,     0.75,    1,       6 / 7.0,
+                                    5 / 7.0, 4 / 7.0, 3 / 7.0, 2 / 7.0, 1 / 7.0};
+  for (size_t step = 0; step < want.size(); ++step)
+    EXPECT_NEAR(schedule.Factor(step), want[step], 1e-12) << step;
+  EXPECT_EQ((RateSchedule{.steps = 5}.Factor(4)), 1);
+  EXPECT_EQ((RateSchedule{.steps = 5, .decays = true}.Factor(0)), 1);
+  EXPECT_NEAR((RateSchedule{.steps = 5, .decays = true}.Factor(4)), 0.2, 1e-12);
+}
+
+// Each unit by its own coin: how often it comes, and how batch sizes scatter. Batches of a fixed
+// size do not scatter, and fail the same test.
+TEST(UnitSampler, TakesEachUnitByACoinOfItsOwn) {
+  constexpr uint64_t kUnits = 40;
+  constexpr double kRate = 0.3;
+  constexpr int kSteps = 4000;
+  const auto check = [&](const std::function<std::vector<uint64_t>()>& sample) {
+    std::vector<uint64_t> taken(kUnits), sizes(kUnits + 1);
+    for (int step = 0; step < kSteps; ++step) {
+      const auto units = sample();
+      ++sizes[units.size()];
+      for (const uint64_t unit : units) ++taken[unit];
+    }
+    std::string wrong;
+    for (const uint64_t count : taken)
+      wrong += testing::CheckBinomial("taken", count, kSteps, kRate);
+    std::vector<double> p;
+    for (uint64_t k = 0; k <= kUnits; ++k)
+      p.push_back(std::exp(std::lgamma(kUnits + 1.0) - std::lgamma(k + 1.0) -
+                           std::lgamma(kUnits - k + 1.0) +
+                           static_cast<double>(k) * std::log(kRate) +
+                           static_cast<double>(kUnits - k) * std::log1p(-kRate)));
+    return wrong + testing::CheckCounts(sizes, p, kSteps);
+  };
+  UnitSampler sampler(kUnits, kRate, noise::MakeNoiseSource());
+  EXPECT_EQ(check([&] {
+              const auto units = sampler.Sample();
+              return std::vector<uint64_t>(units.begin(), units.end());
+            }),
+            "");
+  std::mt19937_64 random(1);
+  std::vector<uint64_t> all(kUnits);
+  std::iota(all.begin(), all.end(), uint64_t{0});
+  EXPECT_NE(check([&] {
+              std::shuffle(all.begin(), all.end(), random);
+              return std::vector<uint64_t>(all.begin(), all.begin() + 12);
+            }),
+            "");
+  UnitSampler everyone(kUnits, 1, noise::MakeNoiseSource());
+  EXPECT_EQ(everyone.Sample().size(), kUnits);
+}
+
+TEST(CalibrateSequenceNoise, KeepsItsPromise) {
+  const auto full = CalibrateSequenceNoise(5, 1e-5, 1, 30);
+  ASSERT_TRUE(full) << full.error().message;
+  EXPECT_LE(privacy::GaussianEpsilon(std::sqrt(30.0) / *full, Delta{1e-5}).value, 5);
+  EXPECT_GE(privacy::GaussianEpsilon(std::sqrt(30.0) / (*full * 0.99), Delta{1e-5}).value, 5);
+  // Sampled, the same promise takes less noise; more steps take more.
+  const auto sampled = CalibrateSequenceNoise(5, 1e-5, 0.1, 30);
+  const auto longer = CalibrateSequenceNoise(5, 1e-5, 0.1, 300);
+  ASSERT_TRUE(sampled && longer);
+  EXPECT_LT(*sampled, *full);
+  EXPECT_GT(*longer, *sampled);
+}
+
+}  // namespace
+}  // namespace tacit::train
