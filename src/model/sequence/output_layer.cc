@@ -16,7 +16,7 @@ using ops::Matrix;
 using ops::Transpose;
 
 // Positions gone through together.
-constexpr size_t kPositions = 64;
+constexpr size_t kPositions = 100;
 
 double Dot(const float* x, const float* y, size_t n) {
   double sum = 0;
