@@ -14,4 +14,23 @@ int64_t ContributionSteps(double clip, const Grid& grid, size_t active) {
   return static_cast<int64_t>(std::min(static_cast<double>(steps), std::floor(1 / grid.step)));
 }
 
+double ContributionScale(double clip, const Grid& grid, std::span<const double> weights) {
+  double largest = 0, squares = 0;
+  for (const double weight : weights) largest = std::max(largest, weight);
+  if (!(largest > 0)) return 0;
+  for (const double weight : weights) squares += (weight / largest) * (weight / largest);
+  const auto whole = static_cast<uint64_t>(clip / grid.step);
+  const double norm = largest * std::sqrt(squares);
+  // Where the weights are so small that the quotient overflows, they are no weights.
+  if (!std::isfinite(static_cast<double>(whole) / norm)) return 0;
+  for (double scale = static_cast<double>(whole) / norm;; scale *= 1 - 0x1p-21) {
+    uint64_t steps_squared = 0;
+    for (const double weight : weights) {
+      const auto steps = static_cast<uint64_t>(StepsAt(weight, scale));
+      steps_squared += steps * steps;
+    }
+    if (steps_squared <= whole * whole) return scale;
+  }
+}
+
 }  // namespace tacit::mechanism

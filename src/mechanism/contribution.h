@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "mechanism/grid.h"
 
@@ -12,5 +13,12 @@ namespace tacit::mechanism {
 // steps, at most 1 / step, of which `active` have a norm of at most `clip`, so that rounding makes
 // no unit longer. REQUIRES active > 0.
 int64_t ContributionSteps(double clip, const Grid& grid, size_t active);
+
+// The same for weights: a unit's vector is scaled to the norm `clip`, up or down, and each number
+// rounded down to whole steps, StepsAt(weight, scale). The scale is the largest, but for one part
+// in 2^20, at which the squares of the steps add up, in integers, to at most (clip / step)^2; 0 for
+// a unit without weight. REQUIRES weights >= 0 and finite, and a grid of MakeHistogramGrid.
+double ContributionScale(double clip, const Grid& grid, std::span<const double> weights);
+inline int64_t StepsAt(double weight, double scale) { return static_cast<int64_t>(weight * scale); }
 
 }  // namespace tacit::mechanism

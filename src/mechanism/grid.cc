@@ -61,6 +61,11 @@ Grid MakeGrid(double clip, double stddev) {
   return grid;
 }
 
+Grid MakeHistogramGrid(double clip, double noise_multiplier) {
+  constexpr double kCoarser = 0x1p10;
+  return MakeGrid(clip * kCoarser, clip * noise_multiplier);
+}
+
 void Release(const Grid& grid, double factor, noise::NoiseSource& noise, std::span<int64_t> sums,
              std::span<float> out) {
   TACIT_CHECK(sums.size() == out.size());

@@ -21,6 +21,12 @@ struct Grid {
 // sums must still fit. REQUIRES 2^-23 <= stddev / clip <= 2^40.
 Grid MakeGrid(double clip, double stddev);
 
+// The grid of a histogram over a whole period, or a whole log, in which a unit counts as one vector
+// of norm `clip`. It may hold a million units and more: it is 2^10 times coarser, so that 2^30
+// units of full length fit where the grid's floats end (2^50 steps). A unit loses 2^-20 of the clip
+// by rounding, which counts as the unit's and not as privacy.
+Grid MakeHistogramGrid(double clip, double noise_multiplier);
+
 // All of these cut large spans over the workers of `noise`, where it has some.
 
 // out[i] = factor * step * (sums[i] + noise). `sums` are left noisy.

@@ -29,11 +29,6 @@ constexpr uint32_t kStateVersion = 2;
 using Source = VocabularyOptions::Source;
 using Query = VocabularyOptions::Query;
 
-// A period's counts may reach a million units and more: the grid is 2^10 times coarser than a
-// step's, so that 2^30 units of full length fit where the grid's floats end (2^50 steps). A unit
-// loses 2^-20 of the clip by rounding, which counts as the unit's and not as privacy.
-constexpr double kCoarser = 0x1p10;
-
 // The `keep` rows of the largest counts, ascending. Of equal counts the lower row comes first.
 std::vector<uint64_t> TopRows(std::span<const float> counts, uint64_t keep) {
   std::vector<uint64_t> rows;
@@ -171,7 +166,7 @@ class HistogramVocabulary final : public ReleasedVocabulary {
  public:
   HistogramVocabulary(const RowSpace& space, const VocabularyOptions& options)
       : ReleasedVocabulary(space, options),
-        grid_(MakeGrid(options.clip * kCoarser, options.clip * options.noise_multiplier)) {}
+        grid_(MakeHistogramGrid(options.clip, options.noise_multiplier)) {}
 
   std::span<const float> counts() const override { return counts_; }
 

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "mechanism/grid.h"
+#include "noise/noise.h"
+#include "privacy/charge.h"
+
+namespace tacit::mechanism {
+
+// A histogram over a public list of cells, in which a unit counts as one vector of norm 1, released
+// once with Gaussian noise on EVERY cell, those that nobody touched among them. Sums are integers
+// on the grid of a period's histogram. It costs one Gaussian of its noise multiplier that no
+// sampling amplifies: taking a unit out moves the sums by a norm of at most 1; replacing it by
+// another, whose numbers are not below 0 either, by at most sqrt(2).
+//
+// A multiplier of 0 is for experiments without privacy: no noise, and an unbounded charge.
+class UnitHistogram {
+ public:
+  UnitHistogram(size_t cells, double noise_multiplier);
+
+  // A unit's whole vector: distinct cells, and weights of at least 0 that are scaled to norm 1.
+  // From any thread, the order making no difference. REQUIRES one call for a unit.
+  void Add(std::span<const uint32_t> cells, std::span<const double> weights);
+  // Once. Sums plus noise.
+  std::vector<float> Release(noise::NoiseSource& noise) &&;
+
+  privacy::Charge charge() const;
+
+  // What Add made of the units so far, in steps; private as the data.
+  std::span<const int64_t> sums() const { return sums_; }
+  double step() const { return grid_.step; }
+
+ private:
+  const double noise_multiplier_;
+  const Grid grid_;
+  std::vector<int64_t> sums_;
+};
+
+}  // namespace tacit::mechanism
