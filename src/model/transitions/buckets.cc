@@ -1,0 +1,105 @@
+#include "model/transitions/buckets.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "base/check.h"
+
+namespace tacit::model::transitions {
+namespace {
+
+constexpr uint32_t kYearBins = 12;  // and one for items without a year
+
+// Years from a to b: six steps to either side of none, and "unknown".
+constexpr uint32_t kYearSteps = 12;
+uint32_t YearStep(int16_t a, int16_t b) {
+  if (a == 0 || b == 0) return kYearSteps - 1;
+  const int years = b - a, size = std::abs(years);
+  const int step = size == 0    ? 0
+                   : size <= 2  ? 1
+                   : size <= 5  ? 2
+                   : size <= 10 ? 3
+                   : size <= 20 ? 4
+                                : 5;
+  return static_cast<uint32_t>(years < 0 ? 5 - step : 5 + step);
+}
+
+// 1, 2-3, 4-7, ... ids apart, up to 512 and more; upwards and downwards.
+constexpr uint32_t kIdWidths = 10, kIdSteps = 2 * kIdWidths;
+uint32_t IdStep(int64_t a, int64_t b) {
+  const auto distance = static_cast<uint64_t>(b > a ? b - a : a - b);
+  const uint32_t width =
+      std::clamp<uint32_t>(static_cast<uint32_t>(std::bit_width(distance)), 1, kIdWidths);
+  return (b > a ? kIdWidths : 0) + width - 1;
+}
+
+// None, less than half, more, all.
+constexpr uint32_t kOverlaps = 4;
+uint32_t Overlap(uint64_t a, uint64_t b) {
+  const int common = std::popcount(a & b), all = std::popcount(a | b);
+  if (common == 0) return 0;
+  if (common == all) return 3;
+  return 2 * common >= all ? 2 : 1;
+}
+
+std::vector<uint32_t> ByPopularity(std::span<const double> popularity) {
+  std::vector<uint32_t> order(popularity.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::stable_sort(order,
+                           [&](uint32_t a, uint32_t b) { return popularity[a] > popularity[b]; });
+  return order;
+}
+
+}  // namespace
+
+Buckets::Buckets(const Catalogue& catalogue, std::span<const double> popularity, uint32_t rank_bins)
+    : catalogue_(catalogue), marks_(catalogue.items()) {
+  TACIT_CHECK(popularity.size() == catalogue.items() && rank_bins > 0);
+  bins_[kRanks] = rank_bins;
+  const double total = std::accumulate(popularity.begin(), popularity.end(), 0.0);
+  double before = 0;
+  for (uint32_t item : ByPopularity(popularity)) {
+    const auto bin = static_cast<uint32_t>(before / total * rank_bins);
+    marks_[item][kRanks] = std::min(bin, rank_bins - 1);
+    before += popularity[item];
+  }
+  sizes_[kRanks] = rank_bins * rank_bins;
+  if (!catalogue.described()) return;
+
+  std::vector<int16_t> years;
+  for (uint32_t item = 0; item < items(); ++item)
+    if (catalogue.features(item).year != 0) years.push_back(catalogue.features(item).year);
+  std::sort(years.begin(), years.end());
+  bins_[kYears] = kYearBins + 1;
+  bins_[kGenres] = catalogue.first_genres();
+  for (uint32_t item = 0; item < items(); ++item) {
+    const ItemFeatures& features = catalogue.features(item);
+    marks_[item][kGenres] = features.first_genre;
+    if (features.year == 0) continue;
+    // Items of one year share a bin: that of the year's first.
+    const auto rank = std::lower_bound(years.begin(), years.end(), features.year) - years.begin();
+    marks_[item][kYears] =
+        1 + static_cast<uint32_t>(static_cast<uint64_t>(rank) * kYearBins / years.size());
+  }
+  sizes_[kYears] = bins_[kYears] * bins_[kYears];
+  sizes_[kGenres] = bins_[kGenres] * bins_[kGenres];
+  sizes_[kKinship] = kYearSteps * kIdSteps * kOverlaps * 4;
+}
+
+uint32_t Buckets::Kinship(uint32_t a, uint32_t b) const {
+  const ItemFeatures& x = catalogue_.features(a);
+  const ItemFeatures& y = catalogue_.features(b);
+  const uint32_t same = x.first_genre == y.first_genre ? 1 : 0;
+  const uint32_t word = catalogue_.ShareRareWord(a, b) ? 1 : 0;
+  return (((YearStep(x.year, y.year) * kIdSteps + IdStep(x.id, y.id)) * kOverlaps +
+           Overlap(x.genres, y.genres)) *
+              2 +
+          word) *
+             2 +
+         same;
+}
+
+bool Buckets::SameGenre(uint32_t kinship) { return kinship % 2 == 1; }
+
+}  // namespace tacit::model::transitions

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/transitions/catalogue.h"
+
+namespace tacit::model::transitions {
+
+// The tables that ordered pairs (a, b) are counted in, and which bucket of each a pair falls into.
+//   kRanks    popularity of a x popularity of b, by bins of equal released popularity
+//   kYears    year of a x year of b, by bins of equally many items
+//   kGenres   main genre of a x main genre of b
+//   kKinship  years between x distance of ids and its sign x overlap of genres (Jaccard) x same
+//             main genre x a rare title word in common
+// Without descriptions there is kRanks alone. The catalogue and the popularity must outlive it.
+class Buckets {
+ public:
+  enum Table : size_t { kRanks, kYears, kGenres, kKinship };
+  static constexpr size_t kTablesMost = 4;
+  using Marks = std::array<uint32_t, kTablesMost - 1>;
+
+  // `popularity` as released, positive.
+  Buckets(const Catalogue& catalogue, std::span<const double> popularity, uint32_t rank_bins);
+
+  uint32_t items() const { return static_cast<uint32_t>(marks_.size()); }
+  size_t tables() const { return catalogue_.described() ? kTablesMost : 1; }
+  uint32_t size(size_t table) const { return sizes_[table]; }
+  uint32_t Of(size_t table, uint32_t a, uint32_t b) const {
+    return table == kKinship ? Kinship(a, b) : MarkBucket(table, marks_[a], marks_[b]);
+  }
+
+  // What every table but kKinship goes by: the item's bin.
+  const Marks& marks(uint32_t item) const { return marks_[item]; }
+  uint32_t MarkBucket(size_t table, const Marks& a, const Marks& b) const {
+    return a[table] * bins_[table] + b[table];
+  }
+  // Kinship's buckets in which the main genre is the same, or is not.
+  static bool SameGenre(uint32_t kinship);
+
+ private:
+  uint32_t Kinship(uint32_t a, uint32_t b) const;
+
+  const Catalogue& catalogue_;
+  std::array<uint32_t, kTablesMost - 1> bins_ = {1, 1, 1};
+  std::array<uint32_t, kTablesMost> sizes_ = {};
+  std::vector<Marks> marks_;
+};
+
+}  // namespace tacit::model::transitions

@@ -1,0 +1,125 @@
+#include "model/transitions/catalogue.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+namespace tacit::model::transitions {
+namespace {
+
+constexpr size_t kGenresMost = 63;  // a bit each, and one for all others
+constexpr size_t kWordLettersLeast = 3;
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+// Beyond ASCII every byte belongs to a word: titles come in more than one encoding.
+bool IsOfWord(char c) {
+  return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
+char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// Where the year's opening bracket is.
+size_t FindYear(const std::string& title) {
+  for (size_t at = title.rfind('('); at != std::string::npos && at + 5 < title.size();
+       at = at == 0 ? std::string::npos : title.rfind('(', at - 1)) {
+    if (title[at + 5] == ')' &&
+        std::all_of(title.begin() + static_cast<ptrdiff_t>(at) + 1,
+                    title.begin() + static_cast<ptrdiff_t>(at) + 5, IsDigit))
+      return at;
+  }
+  return std::string::npos;
+}
+
+}  // namespace
+
+int16_t YearOfTitle(const std::string& title) {
+  const size_t at = FindYear(title);
+  if (at == std::string::npos) return 0;
+  int year = 0;
+  for (size_t i = at + 1; i < at + 5; ++i) year = year * 10 + (title[i] - '0');
+  return static_cast<int16_t>(year);
+}
+
+std::vector<std::string> WordsOfTitle(const std::string& title) {
+  const std::string text = title.substr(0, FindYear(title));
+  std::vector<std::string> words;
+  std::string word;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i < text.size() && IsOfWord(text[i])) {
+      word += Lower(text[i]);
+      continue;
+    }
+    if (word.size() >= kWordLettersLeast) words.push_back(word);
+    word.clear();
+  }
+  std::sort(words.begin(), words.end());
+  words.erase(std::unique(words.begin(), words.end()), words.end());
+  return words;
+}
+
+Catalogue::Catalogue(std::span<const ItemText> texts)
+    : items_(static_cast<uint32_t>(texts.size())), features_(texts.size()) {
+  for (size_t i = 0; i < texts.size(); ++i) {
+    features_[i].id = texts[i].id;
+    features_[i].year = YearOfTitle(texts[i].title);
+  }
+  IndexGenres(texts);
+  IndexWords(texts);
+}
+
+void Catalogue::IndexGenres(std::span<const ItemText> texts) {
+  std::map<std::string, size_t> count;
+  for (const ItemText& text : texts)
+    for (const std::string& genre : text.genres) ++count[genre];
+  std::vector<std::pair<size_t, std::string>> commonest;
+  for (const auto& [genre, times] : count) commonest.emplace_back(times, genre);
+  std::ranges::stable_sort(commonest, std::greater<>(), &std::pair<size_t, std::string>::first);
+  std::map<std::string, uint8_t> place;
+  for (size_t i = 0; i < commonest.size(); ++i)
+    place[commonest[i].second] = static_cast<uint8_t>(std::min(i, kGenresMost));
+  first_genres_ = static_cast<uint32_t>(std::min(commonest.size(), kGenresMost + 1)) + 1;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (!texts[i].genres.empty())
+      features_[i].first_genre = static_cast<uint8_t>(place[texts[i].genres[0]] + 1);
+    for (const std::string& genre : texts[i].genres)
+      features_[i].genres |= uint64_t{1} << place[genre];
+  }
+}
+
+void Catalogue::IndexWords(std::span<const ItemText> texts) {
+  std::vector<std::vector<std::string>> words(texts.size());
+  std::map<std::string, uint32_t> titles;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    words[i] = WordsOfTitle(texts[i].title);
+    for (const std::string& word : words[i]) ++titles[word];
+  }
+  const uint32_t most = std::max(2u, items_ / 200);
+  std::map<std::string, uint32_t> rare;
+  for (const auto& [word, count] : titles)
+    if (count >= 2 && count <= most) rare.emplace(word, static_cast<uint32_t>(rare.size()));
+  for (size_t i = 0; i < texts.size(); ++i) {
+    for (const std::string& word : words[i]) {
+      const auto at = rare.find(word);
+      if (at == rare.end()) continue;
+      words_.push_back(at->second);
+      features_[i].words |= uint64_t{1} << (at->second * 0x9e3779b1u >> 26);
+    }
+    word_end_.push_back(static_cast<uint32_t>(words_.size()));
+  }
+}
+
+bool Catalogue::ShareRareWord(uint32_t a, uint32_t b) const {
+  if ((features_[a].words & features_[b].words) == 0) return false;
+  const auto of = [&](uint32_t item) {
+    const uint32_t begin = item == 0 ? 0 : word_end_[item - 1];
+    return std::span(words_).subspan(begin, word_end_[item] - begin);
+  };
+  const auto left = of(a), right = of(b);
+  for (size_t i = 0, j = 0; i < left.size() && j < right.size();) {
+    if (left[i] == right[j]) return true;
+    ++(left[i] < right[j] ? i : j);
+  }
+  return false;
+}
+
+}  // namespace tacit::model::transitions

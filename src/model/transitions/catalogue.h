@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tacit::model::transitions {
+
+// An item as its publisher describes it.
+struct ItemText {
+  int64_t id = 0;                   // in the publisher's order
+  std::string title;                // "Toy Story (1995)"; the year may be missing
+  std::vector<std::string> genres;  // the first is the main one
+};
+
+// What the public knows of one item, in the form that pairs are compared in.
+struct ItemFeatures {
+  int64_t id = 0;
+  uint64_t genres = 0;      // a bit for each
+  uint64_t words = 0;       // a bit for each rare word, by hash: two items without a common bit
+                            // share none
+  int16_t year = 0;         // 0: unknown
+  uint8_t first_genre = 0;  // 0: none
+  friend bool operator==(const ItemFeatures&, const ItemFeatures&) = default;
+};
+
+// The public items: how many there are, and where the publisher describes them, what they are. Owes
+// nothing to anybody's history. A value.
+class Catalogue {
+ public:
+  // Items that nothing is known about.
+  explicit Catalogue(uint32_t items) : items_(items) {}
+  // Item i is texts[i]. Its year is the last four digits in brackets of its title. Of the genres
+  // the 63 commonest are told apart. A word is rare that between 2 and max(2, items / 200) titles
+  // have; those of fewer than three letters are left out.
+  explicit Catalogue(std::span<const ItemText> texts);
+
+  uint32_t items() const { return items_; }
+  bool described() const { return !features_.empty(); }
+  // REQUIRES described().
+  const ItemFeatures& features(uint32_t item) const { return features_[item]; }
+  // Main genres there are, "none" among them.
+  uint32_t first_genres() const { return first_genres_; }
+  bool ShareRareWord(uint32_t a, uint32_t b) const;
+
+ private:
+  void IndexGenres(std::span<const ItemText> texts);
+  void IndexWords(std::span<const ItemText> texts);
+
+  uint32_t items_ = 0;
+  uint32_t first_genres_ = 1;
+  std::vector<ItemFeatures> features_;
+  std::vector<uint32_t> word_end_, words_;  // per item its rare words, ascending
+};
+
+// 0 where there is none.
+int16_t YearOfTitle(const std::string& title);
+// The title's words in lower case, ascending, each once.
+std::vector<std::string> WordsOfTitle(const std::string& title);
+
+}  // namespace tacit::model::transitions

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/worker_pool.h"
+#include "model/histories.h"
+#include "model/transitions/options.h"
+#include "model/transitions/prior.h"
+
+namespace tacit::model::transitions {
+
+// A set of ordered pairs of items, ascending by the first, then by the second; a cell is known by
+// its place. A value; at most 2^32 - 1 of them.
+struct Cells {
+  std::vector<uint64_t> row_end;  // per item a: end of its run in `column`
+  std::vector<uint32_t> column;   // b
+
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  size_t size() const { return column.size(); }
+  uint32_t items() const { return static_cast<uint32_t>(row_end.size()); }
+  uint64_t row_begin(uint32_t a) const { return a == 0 ? 0 : row_end[a - 1]; }
+  std::span<const uint32_t> Row(uint32_t a) const {
+    return std::span(column).subspan(row_begin(a), row_end[a] - row_begin(a));
+  }
+  // The cell's place, or kNone.
+  uint32_t Find(uint32_t a, uint32_t b) const;
+};
+
+// The `count` cells of the largest prior / (p_a^from p_b^to), fewer where there are not so many; of
+// equals the earlier. Found by walking items of equal bins in order of popularity down to a
+// threshold, so that work is that of the cells near it and never of all pairs. Where millions of
+// items cannot be told apart, cells of one score may be too many to be walked: then there are none
+// of that score, and fewer in all.
+Cells TopCells(const Prior& prior, uint64_t count, const Options& options, WorkerPool& workers);
+
+// Every pair that is in the histories: for experiments without privacy.
+Cells SeenCells(const Histories& histories, uint32_t lags);
+
+}  // namespace tacit::model::transitions

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace tacit::model::transitions {
+
+inline constexpr size_t kStages = 3;
+
+// The constants of the shaped count model (algorithms.md 11). All of them are public: they are set
+// before the data is seen, and none follows from it but by way of what was released.
+struct Options {
+  // What a history is read as.
+  uint32_t popularity_items = 600;  // the last ones count
+  uint32_t lags = 10;               // items b up to so far behind a make a pair (a, b)
+  double lag_decay = 0.8;           // of a pair's weight, per lag
+
+  // How mu is spent: the shares of mu of the popularity and of each table; what is left of mu^2 is
+  // split between the measurements.
+  double popularity_share = 0.15;
+  double table_share = 0.1;
+  std::array<double, kStages> stage_shares = {0.34, 0.33, 0.33};
+
+  // Popularity below these is raised to them: a count, and deviations of the noise.
+  double popularity_least = 1;
+  double popularity_deviations = 0.3;
+
+  // The prior.
+  uint32_t rank_bins = 12;
+  uint32_t fitting_rounds = 2;
+  double ratio_least = 0.05, ratio_most = 30;
+
+  // Which cells are measured: the first so many by estimate / (p_a^from p_b^to). The first stage
+  // measures `support` = cells_at_signal (signal / signal_unit)^cells_power times stage_cells[0]
+  // of them, the signal being mu times the noisy sum of all popularity: what counts stand out by.
+  double support_from = 0.3, support_to = 0.4;
+  std::array<double, kStages> stage_cells = {1.3, 1.0 / 4, 1.0 / 15};
+  double cells_at_signal = 1e6, signal_unit = 75e3, cells_power = 1.4;
+  uint64_t cells_most = uint64_t{1} << 27;  // whatever the signal: memory is bounded
+
+  double prior_log_deviation = 1.8;  // of a cell's weight around kappa times the prior
+
+  // Scores.
+  double reverse_weight = 0.3;  // of b before a
+  uint32_t recent_items = 20;
+  double recent_decay = 0.7;
+  double score_from = 0.8, score_to = 0.4, score_power = 0.55;
+
+  // What goes over every cell does so up to so many cells; where there are more, samples or the
+  // listed cells stand for all.
+  uint64_t dense_cells_most = uint64_t{1} << 25;
+  bool IsDense(uint64_t items) const { return items * items <= dense_cells_most; }
+};
+
+}  // namespace tacit::model::transitions

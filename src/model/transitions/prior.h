@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/worker_pool.h"
+#include "model/transitions/buckets.h"
+#include "model/transitions/options.h"
+
+namespace tacit::model::transitions {
+
+// A table as it was released: the noisy sum of each bucket, and the noise's standard deviation.
+struct ReleasedTable {
+  std::vector<float> sums;
+  double deviation = 0;
+};
+
+// What is expected of every ordered pair of items before pairs are measured: p_a p_b times a factor
+// for its bucket in each table, 0 for an item and itself. Never a matrix: a cell is computed where
+// it is asked for. Made of released numbers alone. The buckets must outlive it.
+class Prior {
+ public:
+  // Without tables: p_a p_b.
+  Prior(const Buckets& buckets, std::vector<double> popularity);
+
+  // Iterative proportional fitting: in each round, each table in turn, finest first, has its
+  // factors multiplied by the ratio of what was released of a bucket to what the prior has there,
+  // both with the same total; the ratio is clipped, and shrunk towards 1 by e^2 / (e^2 + sd^2), e
+  // the expected sum of the bucket. Where the cells are too many to go over, what the prior has
+  // is estimated from 2^22 pairs spread evenly over p x p. REQUIRES a table for each of the
+  // buckets' tables.
+  void Fit(std::span<const ReleasedTable> tables, const Options& options, WorkerPool& workers);
+
+  float Of(uint32_t a, uint32_t b) const {
+    return a == b ? 0 : static_cast<float>(popularity_[a] * popularity_[b]) * Factor(a, b);
+  }
+  // Of all tables together.
+  float Factor(uint32_t a, uint32_t b) const {
+    float factor = MarkFactor(buckets_.marks(a), buckets_.marks(b));
+    return has_kinship() ? factor * factors_[Buckets::kKinship][KinshipOf(a, b)] : factor;
+  }
+  // Of all tables but kKinship; and the most that kKinship can add where the main genre is the
+  // same, or is not.
+  float MarkFactor(const Buckets::Marks& a, const Buckets::Marks& b) const;
+  float KinshipMost(bool same_genre) const;
+
+  const Buckets& buckets() const { return buckets_; }
+  std::span<const double> popularity() const { return popularity_; }
+  uint32_t items() const { return static_cast<uint32_t>(popularity_.size()); }
+
+ private:
+  bool has_kinship() const { return buckets_.tables() > Buckets::kKinship; }
+  uint32_t KinshipOf(uint32_t a, uint32_t b) const { return buckets_.Of(Buckets::kKinship, a, b); }
+  // Kinship's bucket of every cell, row by row: worth its memory while a fit goes over all cells
+  // again and again. Empty without descriptions.
+  std::vector<uint16_t> Kinships(WorkerPool& workers) const;
+  // The prior of every b after a; `kinships` are those of the row.
+  void FillRow(uint32_t a, std::span<const uint16_t> kinships, std::span<float> row) const;
+  // The prior's sum in each bucket of a table; and the same estimated.
+  std::vector<double> Sums(size_t table, std::span<const uint16_t> kinships,
+                           WorkerPool& workers) const;
+  std::vector<double> SampledSums(size_t table, WorkerPool& workers) const;
+
+  const Buckets& buckets_;
+  std::vector<double> popularity_;
+  std::array<std::vector<float>, Buckets::kTablesMost> factors_;
+};
+
+}  // namespace tacit::model::transitions
