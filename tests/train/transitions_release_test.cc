@@ -1,0 +1,325 @@
+#include "train/transitions_release.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <random>
+
+#include "mechanism/contribution.h"
+#include "mechanism/unit_histogram.h"
+#include "model/transitions/scorer.h"
+#include "model/transitions/world.h"
+#include "noise/stream_noise.h"
+#include "privacy/gaussian.h"
+#include "support/silent_noise.h"
+#include "support/statistics.h"
+
+namespace tacit::train {
+namespace {
+
+using model::Histories;
+using model::transitions::Catalogue;
+using model::transitions::Options;
+using model::transitions::SomeHistories;
+using model::transitions::SomeTexts;
+using model::transitions::With;
+
+constexpr uint32_t kItems = 60;
+constexpr double kStep = 0x1p-20;  // of the grid of a norm of 1
+
+noise::StreamNoise FixedNoise(uint8_t seed) {
+  return noise::StreamNoise(std::make_unique<noise::Keystream>(noise::Keystream::Key{seed},
+                                                               noise::Keystream::CounterBlock{}));
+}
+
+// What noise was asked for, query by query: the sums as they came, the deviation, what went out.
+struct Asked {
+  std::vector<std::vector<int64_t>> sums, released;
+  std::vector<double> stddev;
+};
+
+// Writes down every query, and answers with what `answers` says, whatever the sums are: so that two
+// runs on different data go the same way, and each query can be compared given all answers before
+// it. Without answers, it adds noise.
+class Scribe final : public noise::SilentNoise {
+ public:
+  explicit Scribe(noise::NoiseSource& noise, const Asked* answers = nullptr)
+      : noise_(noise), answers_(answers) {}
+
+  void ForParts(size_t n, const Part& part) override {
+    asked_.sums.emplace_back();
+    asked_.released.emplace_back();
+    asked_.stddev.push_back(0);
+    if (n > 0) part(0, n, *this);
+  }
+  void AddGridGaussian(double stddev, std::span<int64_t> values) override {
+    auto& sums = asked_.sums.back();
+    auto& released = asked_.released.back();
+    const size_t at = sums.size();
+    sums.insert(sums.end(), values.begin(), values.end());
+    if (answers_ != nullptr)
+      std::copy_n(
+          answers_->released.at(asked_.sums.size() - 1).begin() + static_cast<ptrdiff_t>(at),
+          values.size(), values.begin());
+    else
+      noise_.AddGridGaussian(stddev, values);
+    released.insert(released.end(), values.begin(), values.end());
+    asked_.stddev.back() = stddev * kStep;
+  }
+  const Asked& asked() const { return asked_; }
+
+ private:
+  noise::NoiseSource& noise_;
+  const Asked* answers_;
+  Asked asked_;
+};
+
+class ReleaseTest : public ::testing::Test {
+ protected:
+  ReleaseTest() { options_.cells_at_signal = 4000, options_.signal_unit = 500; }
+
+  TransitionsRelease Release(const Histories& histories, const Catalogue& catalogue, double mu,
+                             noise::NoiseSource& noise) {
+    auto release = ReleaseTransitions(histories, catalogue, options_, mu, noise, workers_);
+    EXPECT_TRUE(release) << release.error().message;
+    return std::move(*release);
+  }
+
+  Options options_;
+  const Catalogue described_{SomeTexts(kItems, 3)}, plain_{kItems};
+  const Histories histories_ = SomeHistories(kItems, 200, 60, 1);
+  WorkerPool workers_{{.workers = 2}};
+};
+
+TEST_F(ReleaseTest, AllQueriesTogetherAreTheOneGaussianThatWasPaidFor) {
+  for (const bool described : {true, false}) {
+    for (const double epsilon : {0.1, 1.0, 5.0, 10.0, 40.0}) {
+      const double mu = privacy::GaussianMu(Epsilon(epsilon), Delta(1e-5));
+      auto noise = FixedNoise(1);
+      Scribe scribe(noise);
+      const auto release = Release(histories_, described ? described_ : plain_, mu, scribe);
+      ASSERT_EQ(release.charges.size(), described ? 8u : 5u);
+      // By the noise that was really asked for.
+      double mu_squared = 0;
+      for (const double stddev : scribe.asked().stddev) mu_squared += 1 / (stddev * stddev);
+      EXPECT_LE(mu_squared, mu * mu);
+      EXPECT_NEAR(mu_squared, mu * mu, 1e-9 * mu * mu) << "and nothing is wasted";
+      EXPECT_NEAR(release.MuSquared(), mu_squared, 1e-12 * mu_squared);
+      for (size_t q = 0; q < release.charges.size(); ++q)
+        EXPECT_DOUBLE_EQ(release.charges[q].noise_multiplier, scribe.asked().stddev[q]);
+      EXPECT_LE(privacy::GaussianEpsilon(std::sqrt(release.MuSquared()), Delta(1e-5)).value,
+                epsilon);
+    }
+  }
+}
+
+// Norm of the difference of each query's sums, in units of the clip, given the same answers before.
+std::vector<double> Moves(const Asked& one, const Asked& other) {
+  std::vector<double> moves;
+  EXPECT_EQ(one.sums.size(), other.sums.size());
+  for (size_t q = 0; q < one.sums.size(); ++q) {
+    EXPECT_EQ(one.sums[q].size(), other.sums[q].size()) << "the cells depend on answers alone";
+    double square = 0;
+    for (size_t i = 0; i < one.sums[q].size(); ++i) {
+      const double d = static_cast<double>(one.sums[q][i] - other.sums[q][i]);
+      square += d * d;
+    }
+    moves.push_back(std::sqrt(square) * kStep);
+  }
+  return moves;
+}
+
+TEST_F(ReleaseTest, OneUserMovesEachQueryByAtMostOne) {
+  for (const bool described : {true, false}) {
+    const Catalogue& catalogue = described ? described_ : plain_;
+    auto noise = FixedNoise(2);
+    Scribe first(noise);
+    Release(histories_, catalogue, 3, first);
+    double most = 0, least = 1;
+    for (const size_t unit : {3, 17, 40, 77, 123, 199}) {
+      Scribe without(noise, &first.asked());
+      Release(With(histories_, unit, {}), catalogue, 3, without);
+      for (const double move : Moves(first.asked(), without.asked())) {
+        EXPECT_LE(move, 1) << "unit " << unit;
+        if (histories_.Of(unit).size() > 10) least = std::min(least, move);
+        most = std::max(most, move);
+      }
+      // Replaced: vectors that are not below 0 are not further apart than sqrt(2).
+      Scribe replaced(noise, &first.asked());
+      Release(With(histories_, unit, {9, 8, 7, 6, 9, 8, 7, 1, 0}), catalogue, 3, replaced);
+      for (const double move : Moves(first.asked(), replaced.asked()))
+        EXPECT_LE(move, std::sqrt(2));
+    }
+    EXPECT_GT(most, 0.999) << "the norm is used up";
+    EXPECT_GT(least, 0.9);
+  }
+}
+
+// Whether every cell of every query has noise of the deviation it is charged for.
+std::string CheckEveryCell(const Asked& asked) {
+  std::string wrong;
+  for (size_t q = 0; q < asked.sums.size(); ++q) {
+    std::vector<double> z;
+    size_t still = 0;
+    for (size_t i = 0; i < asked.sums[q].size(); ++i) {
+      const int64_t added = asked.released[q][i] - asked.sums[q][i];
+      still += added == 0 ? 1 : 0;
+      z.push_back(static_cast<double>(added) * kStep / asked.stddev[q]);
+    }
+    // By chance one in a hundred thousand stays where it was.
+    if (still > 1 + z.size() / 1000)
+      wrong += "query " + std::to_string(q) + ": no noise on " + std::to_string(still) + " cells; ";
+    if (z.size() >= 100) wrong += testing::CheckMoments(z);
+  }
+  return wrong;
+}
+
+// The fault: cells that nobody touched stay as they are.
+class OnlyTouched final : public noise::SilentNoise {
+ public:
+  explicit OnlyTouched(noise::NoiseSource& noise) : noise_(noise) {}
+  void AddGridGaussian(double stddev, std::span<int64_t> values) override {
+    for (int64_t& value : values)
+      if (value != 0) noise_.AddGridGaussian(stddev, std::span(&value, 1));
+  }
+
+ private:
+  noise::NoiseSource& noise_;
+};
+
+TEST_F(ReleaseTest, EveryCellHasNoiseTouchedOrNot) {
+  for (const bool described : {true, false}) {
+    const Catalogue& catalogue = described ? described_ : plain_;
+    for (const Histories& histories : {histories_, SomeHistories(kItems, 5, 8, 1)}) {
+      auto noise = FixedNoise(3);
+      Scribe scribe(noise);
+      Release(histories, catalogue, 3, scribe);
+      EXPECT_EQ(CheckEveryCell(scribe.asked()), "");
+      OnlyTouched fault(noise);
+      Scribe planted(fault);
+      Release(histories, catalogue, 3, planted);
+      EXPECT_NE(CheckEveryCell(planted.asked()), "");
+    }
+  }
+}
+
+TEST_F(ReleaseTest, NobodyAtAllIsReleasedLikeAnybody) {
+  Histories nobody;
+  nobody.catalogue = kItems;
+  auto noise = FixedNoise(4);
+  Scribe scribe(noise);
+  const auto release = Release(nobody, described_, 1, scribe);
+  EXPECT_EQ(CheckEveryCell(scribe.asked()), "");
+  EXPECT_NEAR(release.MuSquared(), 1, 1e-9);
+}
+
+// The measurements against loops in float64, given the cells.
+TEST_F(ReleaseTest, TheFirstMeasurementIsTheSumOfUnitVectors) {
+  auto noise = FixedNoise(5);
+  Scribe scribe(noise);
+  const auto release = Release(histories_, plain_, 3, scribe);
+  const auto& cells = release.estimate->cells();
+  std::vector<double> expected(cells.size());
+  for (size_t u = 0; u < histories_.units(); ++u) {
+    const auto items = histories_.Of(u);
+    std::map<uint32_t, double> vector;
+    for (size_t i = 0; i < items.size(); ++i)
+      for (size_t j = i + 1; j < items.size() && j <= i + 10; ++j) {
+        const uint32_t place = items[i] == items[j] ? cells.kNone : cells.Find(items[i], items[j]);
+        if (place != cells.kNone) vector[place] += std::pow(0.8, j - i - 1);
+      }
+    double square = 0;
+    for (const auto& [place, weight] : vector) square += weight * weight;
+    for (const auto& [place, weight] : vector) expected[place] += weight / std::sqrt(square);
+  }
+  const auto& sums = scribe.asked().sums[2];
+  ASSERT_EQ(sums.size(), cells.size());
+  for (size_t i = 0; i < sums.size(); ++i)
+    ASSERT_NEAR(static_cast<double>(sums[i]) * kStep, expected[i], 200 * kStep);
+}
+
+TEST_F(ReleaseTest, WithoutNoiseTheWeightsAreTheCounts) {
+  noise::SilentNoise silence;
+  const auto release =
+      Release(histories_, plain_, std::numeric_limits<double>::infinity(), silence);
+  for (const auto& charge : release.charges) EXPECT_FALSE(charge.Bounded());
+  EXPECT_EQ(release.MuSquared(), std::numeric_limits<double>::infinity());
+  double sum = 0, norm = 0;
+  for (const float weight : release.estimate->weights()) sum += weight;
+  for (size_t u = 0; u < histories_.units(); ++u) {
+    const auto items = histories_.Of(u);
+    std::map<std::pair<uint32_t, uint32_t>, double> vector;
+    for (size_t i = 0; i < items.size(); ++i)
+      for (size_t j = i + 1; j < items.size() && j <= i + 10; ++j)
+        if (items[i] != items[j]) vector[{items[i], items[j]}] += std::pow(0.8, j - i - 1);
+    double square = 0, all = 0;
+    for (const auto& [pair, weight] : vector) square += weight * weight, all += weight;
+    if (square > 0) norm += all / std::sqrt(square);
+  }
+  EXPECT_NEAR(sum, norm, 1e-3 * norm);
+}
+
+// It learns: with little noise the habit of the histories is what is recommended.
+TEST_F(ReleaseTest, TheHabitOfTheHistoriesIsRecommended) {
+  auto noise = FixedNoise(6);
+  const auto release = Release(SomeHistories(kItems, 3000, 60, 8), plain_, 10, noise);
+  const model::transitions::Scorer scorer(*release.estimate, options_, workers_);
+  std::vector<float> scores(kItems);
+  size_t right = 0;
+  for (uint32_t item = 0; item + 1 < kItems; ++item) {
+    const std::vector<uint32_t> history = {item};
+    scorer.Score(history, scores);
+    std::vector<uint32_t> order(kItems);
+    std::iota(order.begin(), order.end(), 0u);
+    std::ranges::sort(order, std::greater<>(), [&](uint32_t b) { return scores[b]; });
+    const auto end = order.begin() + 5;
+    right += std::find(order.begin(), end, item + 1) != end ? 1 : 0;
+  }
+  EXPECT_GT(right, kItems * 3 / 4);
+}
+
+TEST_F(ReleaseTest, WhatCannotBeIsRefused) {
+  auto noise = FixedNoise(7);
+  const auto other =
+      ReleaseTransitions(histories_, Catalogue(kItems + 1), options_, 1, noise, workers_);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().message,
+            "the histories are of a catalogue of 60 items, and 61 are described");
+  for (const double mu : {0.0, -1.0, 1e-9, 1e9, std::nan("")})
+    EXPECT_FALSE(ReleaseTransitions(histories_, plain_, options_, mu, noise, workers_)) << mu;
+}
+
+TEST(ContributionScale, TheStepsAreNeverLongerThanTheClip) {
+  std::mt19937_64 random(9);
+  for (const double multiplier : {0.1, 1.0, 50.0}) {
+    const mechanism::Grid grid = mechanism::MakeHistogramGrid(1, multiplier);
+    for (int i = 0; i < 300; ++i) {
+      std::vector<double> weights(1 + random() % 2000);
+      for (double& weight : weights)
+        weight =
+            random() % 3 == 0 ? 0 : std::exp(std::uniform_real_distribution<>(-20, 20)(random));
+      weights[0] = 1e-9;
+      const double scale = mechanism::ContributionScale(1, grid, weights);
+      uint64_t square = 0;
+      for (const double weight : weights) {
+        const auto steps = static_cast<uint64_t>(mechanism::StepsAt(weight, scale));
+        square += steps * steps;
+      }
+      const auto whole = static_cast<uint64_t>(1 / grid.step);
+      EXPECT_LE(square, whole * whole);
+      // Rounding down costs at most a step a number.
+      EXPECT_GT(std::sqrt(static_cast<double>(square)),
+                static_cast<double>(whole) * (1 - 0x1p-20) - std::sqrt(weights.size()) - 1);
+    }
+    EXPECT_EQ(mechanism::ContributionScale(1, grid, std::vector<double>(5)), 0);
+    EXPECT_EQ(mechanism::ContributionScale(1, grid, {}), 0);
+    EXPECT_EQ(mechanism::ContributionScale(1, grid, std::vector<double>{5e-324}), 0);
+  }
+}
+
+}  // namespace
+}  // namespace tacit::train
