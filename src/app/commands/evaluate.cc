@@ -5,10 +5,11 @@
 #include <boost/json.hpp>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "app/commands/command.h"
+#include "app/commands/evaluate_sequence.h"
+#include "app/commands/output_file.h"
 #include "app/evaluate/experiment.h"
 #include "app/evaluate/figure.h"
 #include "app/exit_code.h"
@@ -31,17 +32,6 @@ struct Options {
 
 tl::unexpected<Error> BadUsage(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
-// Found out before hours of runs. What was not there is not there afterwards.
-Status CheckWritable(const char* option, const std::string& path) {
-  if (path.empty()) return {};
-  std::error_code ignored;
-  const bool existed = std::filesystem::exists(path, ignored);
-  if (!std::ofstream(path, std::ios::binary | std::ios::app))
-    return BadUsage(fmt::format("{} {}: cannot be written", option, path));
-  if (!existed) std::filesystem::remove(path, ignored);
-  return {};
 }
 
 Status CheckOptions(const Options& options) {
@@ -81,14 +71,6 @@ Result<ExperimentOptions> MakeExperiment(const Options& options, const EventLog&
     return BadUsage(fmt::format("--to {} must lie behind the {} records learnt from", options.to,
                                 experiment.train_to));
   return experiment;
-}
-
-Status WriteFile(const std::string& path, const std::string& text) {
-  if (path.empty()) return {};
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file.flush()) return Fail(ErrorCode::kIo, path + ": cannot be written");
-  return {};
 }
 
 std::string Figure(const std::vector<ReportRow>& rows, const std::string& name) {
@@ -228,6 +210,7 @@ void AddEvaluate(CLI::App& cli, Action* chosen) {
       "mechanism.threshold=5,10,inf --jobs 2 --results runs.jsonl --bootstrap 1000 --svg "
       "figure.svg");
   ctr->callback([options, chosen] { *chosen = [options] { return Evaluate(*options); }; });
+  AddEvaluateSequence(*command, chosen);
 }
 
 }  // namespace tacit::app

@@ -1,0 +1,164 @@
+#include "app/commands/evaluate_sequence.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <boost/json.hpp>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <thread>
+
+#include "app/commands/output_file.h"
+#include "app/evaluate/sequence_experiment.h"
+#include "app/exit_code.h"
+#include "base/hash.h"
+#include "base/text.h"
+
+namespace tacit::app {
+namespace {
+
+struct Options {
+  std::string data, items, item_ids;
+  std::vector<std::string> learners, epsilons;
+  double delta = 0;
+  uint32_t seeds = 1, jobs = 1;
+  bool validate = false, json = false;
+  std::string results, markdown, svg;
+};
+
+tl::unexpected<Error> BadUsage(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+// "none" is an epsilon too: nothing is promised.
+Result<std::vector<double>> ParseEpsilons(const std::vector<std::string>& texts) {
+  std::vector<double> epsilons;
+  for (const std::string& text : texts) {
+    double epsilon = std::numeric_limits<double>::infinity();
+    if (text != "none") {
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), epsilon);
+      if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(epsilon) ||
+          epsilon <= 0)
+        return BadUsage(fmt::format("--epsilon {}: a number above 0, or none", text));
+    }
+    epsilons.push_back(epsilon);
+  }
+  return epsilons;
+}
+
+Status CheckOptions(const Options& options) {
+  if (!options.item_ids.empty() && options.items.empty())
+    return BadUsage("--item-ids says which of --items the data means; there are no --items");
+  for (const std::string& learner : options.learners)
+    TACIT_RETURN_IF_ERROR(CheckSequenceMethod(learner));
+  TACIT_RETURN_IF_ERROR(CheckWritable("--results", options.results));
+  TACIT_RETURN_IF_ERROR(CheckWritable("--markdown", options.markdown));
+  return CheckWritable("--svg", options.svg);
+}
+
+// The table first: what took hours is not lost to a file that cannot be written.
+Status Show(const Options& options, const std::vector<SequenceRow>& rows) {
+  if (options.json)
+    fmt::print("{}\n", boost::json::serialize(SequenceJson(rows)));
+  else
+    fmt::print("{}", SequenceTextTable(rows));
+  std::fflush(stdout);
+  TACIT_RETURN_IF_ERROR(WriteFile(options.markdown, SequenceMarkdownTable(rows)));
+  return WriteFile(options.svg, options.svg.empty() ? "" : DrawSequenceFigure(rows));
+}
+
+// What runs of one catalogue are known by: all that is known of its items.
+std::string CatalogueIdentity(const model::transitions::Catalogue& catalogue) {
+  if (!catalogue.described()) return "";
+  Sha256 digest;
+  for (uint32_t item = 0; item < catalogue.items(); ++item) {
+    const auto& features = catalogue.features(item);
+    digest.Update(fmt::format("{} {} {} {} {}\n", features.id, features.year, features.first_genre,
+                              features.genres, features.words));
+  }
+  return ToHex(digest.Finish());
+}
+
+Result<int> Evaluate(const Options& options) {
+  TACIT_RETURN_IF_ERROR(CheckOptions(options));
+  TACIT_ASSIGN(std::vector<double> epsilons, ParseEpsilons(options.epsilons));
+  TACIT_ASSIGN(const SequenceData data, ReadSequences(options.data));
+  model::transitions::Catalogue catalogue(data.histories.catalogue);
+  if (!options.items.empty()) {
+    TACIT_ASSIGN(catalogue, ReadCatalogue(data, options.items, options.item_ids));
+  }
+  SequenceResults results(options.results);
+  TACIT_RETURN_IF_ERROR(results.Load());
+  const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const SequenceExperiment experiment{.learners = options.learners,
+                                      .epsilons = std::move(epsilons),
+                                      .delta = options.delta,
+                                      .seeds = options.seeds,
+                                      .jobs = options.jobs,
+                                      .workers = options.jobs > 1 ? 1 : cores,
+                                      .validate = options.validate,
+                                      .catalogue = CatalogueIdentity(catalogue),
+                                      .show_progress = isatty(STDERR_FILENO) == 1};
+  const SequenceSetting setting{.catalogue = &catalogue, .transitions = {}};
+  TACIT_ASSIGN(const std::vector<SequenceRow> rows,
+               RunSequenceExperiment(data, setting, experiment, &results));
+  TACIT_RETURN_IF_ERROR(Show(options, rows));
+  return int{kExitDone};
+}
+
+}  // namespace
+
+void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
+  auto options = std::make_shared<Options>();
+  auto* sequence = evaluate.add_subcommand(
+      "sequence",
+      "Next-item recommendation: learn from all but the last item of every user, rank "
+      "the whole catalogue, ask for the last");
+  sequence->add_option("--data", options->data, "Lines `user item` in order of time; may be gzip")
+      ->required();
+  sequence
+      ->add_option("--epsilon", options->epsilons,
+                   "Promised to every user, several with commas; none: no noise")
+      ->required()
+      ->delimiter(',');
+  sequence->add_option("--delta", options->delta, "Of every epsilon")
+      ->default_val(1e-5)
+      ->check(CLI::Range(1e-300, 0.5));
+  sequence
+      ->add_option("--learner", options->learners,
+                   "transitions, transitions-no-items or popularity, several with commas")
+      ->default_str("transitions")
+      ->delimiter(',');
+  sequence->add_option("--items", options->items,
+                       "What the public knows of items: lines `id::title (year)::genre|genre`");
+  sequence->add_option("--item-ids", options->item_ids,
+                       "Lines `item id`: which of --items an item of the data is");
+  sequence->add_option("--seeds", options->seeds, "Runs of each, with fresh noise")
+      ->default_val(1)
+      ->check(CLI::Range(1, 1000));
+  sequence->add_option("--jobs", options->jobs, "Runs at a time, each on one thread if above 1")
+      ->default_val(1)
+      ->check(CLI::Range(1, 256));
+  sequence->add_flag("--validate", options->validate,
+                     "Ask for the item before the last and leave the last out: what constants are "
+                     "to be chosen on");
+  sequence->add_option("--results", options->results,
+                       "Keep each finished run here (JSON lines); what is there is not run again");
+  sequence->add_option("--markdown", options->markdown, "Write the table to this file");
+  sequence->add_option("--svg", options->svg, "Write NDCG@10 against epsilon to this file");
+  sequence->add_flag("--json", options->json, "Print JSON");
+  sequence->footer(
+      "Examples:\n  tacit evaluate sequence --data ml-1m.txt.gz --epsilon 1,5,8,10,none --seeds 3\n"
+      "  tacit evaluate sequence --data ml-1m.txt.gz --items movies.dat --item-ids item-ids.txt "
+      "--learner transitions,transitions-no-items,popularity --epsilon 5,10 --seeds 5 --results "
+      "runs.jsonl --markdown table.md --svg figure.svg");
+  sequence->callback([options, chosen] {
+    if (options->learners.empty()) options->learners = {"transitions"};
+    *chosen = [options] { return Evaluate(*options); };
+  });
+}
+
+}  // namespace tacit::app

@@ -1,0 +1,114 @@
+#include "app/evaluate/sequence_method.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "mechanism/unit_histogram.h"
+#include "model/transitions/scorer.h"
+#include "model/transitions/unit_vector.h"
+#include "privacy/gaussian.h"
+#include "train/transitions_release.h"
+
+namespace tacit::app {
+namespace {
+
+constexpr std::array<std::string_view, 3> kNames = {"transitions", "transitions-no-items",
+                                                    "popularity"};
+
+// All that a promise lets Gaussian queries spend together.
+double MuOf(const SequencePrivacy& privacy) {
+  return std::isinf(privacy.epsilon)
+             ? privacy.epsilon
+             : privacy::GaussianMu(Epsilon(privacy.epsilon), Delta(privacy.delta));
+}
+
+// What they spent.
+double EpsilonOf(double mu_squared, const SequencePrivacy& privacy) {
+  return privacy::GaussianEpsilon(std::sqrt(mu_squared), Delta(privacy.delta)).value;
+}
+
+class TransitionsMethod final : public SequenceMethod {
+ public:
+  // Without a catalogue of its own it goes by the number of items alone.
+  TransitionsMethod(const SequenceSetting& setting, bool described)
+      : options_(setting.transitions),
+        plain_(setting.catalogue->items()),
+        catalogue_(described ? *setting.catalogue : plain_) {}
+
+  Result<double> Fit(const model::Histories& train, const SequencePrivacy& privacy,
+                     noise::NoiseSource& noise, WorkerPool& workers,
+                     const std::function<void(double)>& progress) override {
+    TACIT_ASSIGN(const auto release,
+                 train::ReleaseTransitions(train, catalogue_, options_, MuOf(privacy), noise,
+                                           workers, progress));
+    scorer_.emplace(*release.estimate, options_, workers);
+    return EpsilonOf(release.MuSquared(), privacy);
+  }
+
+  void Score(std::span<const uint32_t> history, std::span<float> scores) const override {
+    scorer_->Score(history, scores);
+  }
+
+ private:
+  const model::transitions::Options options_;
+  const model::transitions::Catalogue plain_;
+  const model::transitions::Catalogue& catalogue_;
+  std::optional<model::transitions::Scorer> scorer_;
+};
+
+class PopularityMethod final : public SequenceMethod {
+ public:
+  explicit PopularityMethod(const SequenceSetting& setting) : options_(setting.transitions) {}
+
+  Result<double> Fit(const model::Histories& train, const SequencePrivacy& privacy,
+                     noise::NoiseSource& noise, WorkerPool&,
+                     const std::function<void(double)>&) override {
+    const double mu = MuOf(privacy);
+    mechanism::UnitHistogram histogram(train.catalogue, std::isinf(mu) ? 0 : (1 + 1e-12) / mu);
+    model::transitions::UnitVector vector(train.catalogue);
+    for (size_t unit = 0; unit < train.units(); ++unit) {
+      vector.Clear();
+      model::transitions::AddPopularity(train.Of(unit), options_.popularity_items, &vector);
+      histogram.Add(vector.cells(), vector.weights());
+    }
+    const double mu_squared = histogram.charge().MuSquared();
+    scores_ = std::move(histogram).Release(noise);
+    return EpsilonOf(mu_squared, privacy);
+  }
+
+  void Score(std::span<const uint32_t>, std::span<float> scores) const override {
+    std::ranges::copy(scores_, scores.begin());
+  }
+
+ private:
+  const model::transitions::Options options_;
+  std::vector<float> scores_;
+};
+
+}  // namespace
+
+std::span<const std::string_view> SequenceMethodNames() { return kNames; }
+
+Status CheckSequenceMethod(std::string_view name) {
+  if (std::ranges::find(kNames, name) != kNames.end()) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("--learner {}: no learner of sequences{}; there are {}", name,
+                          DidYouMean(name, kNames), fmt::join(kNames, ", ")));
+}
+
+std::unique_ptr<SequenceMethod> MakeSequenceMethod(std::string_view name,
+                                                   const SequenceSetting& setting) {
+  TACIT_CHECK(setting.catalogue != nullptr);
+  if (name == "popularity") return std::make_unique<PopularityMethod>(setting);
+  TACIT_CHECK(std::ranges::find(kNames, name) != kNames.end(), "a name that was checked");
+  return std::make_unique<TransitionsMethod>(setting, name == "transitions");
+}
+
+}  // namespace tacit::app

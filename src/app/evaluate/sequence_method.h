@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/worker_pool.h"
+#include "model/histories.h"
+#include "model/transitions/catalogue.h"
+#include "model/transitions/options.h"
+#include "noise/noise.h"
+
+namespace tacit::app {
+
+// What is promised to every user; an infinite epsilon promises nothing and asks for no noise.
+struct SequencePrivacy {
+  double epsilon = 0;
+  double delta = 0;
+};
+
+// A way to recommend the next item: the seam of `tacit evaluate sequence`.
+class SequenceMethod {
+ public:
+  virtual ~SequenceMethod() = default;
+
+  // Learns from all histories, once, and says what epsilon that cost by what was really released:
+  // at most the promised one, certified; infinite where nothing is promised. `noise` is used on
+  // this thread. `progress` may be called with a share of the work; `workers` must outlive the
+  // method.
+  virtual Result<double> Fit(const model::Histories& train, const SequencePrivacy& privacy,
+                             noise::NoiseSource& noise, WorkerPool& workers,
+                             const std::function<void(double share)>& progress) = 0;
+  // A score for every item of the catalogue, of what may follow this history. From any thread.
+  virtual void Score(std::span<const uint32_t> history, std::span<float> scores) const = 0;
+};
+
+// What methods may know beforehand. The catalogue must outlive what is made of it.
+struct SequenceSetting {
+  const model::transitions::Catalogue* catalogue = nullptr;  // described or not
+  model::transitions::Options transitions;
+};
+
+// Their names: transitions (the shaped count model), transitions-no-items (the same without what is
+// known of items), popularity (one histogram, the same answer for everybody).
+std::span<const std::string_view> SequenceMethodNames();
+// kInvalidArgument, with the nearest name, for one that is none.
+Status CheckSequenceMethod(std::string_view name);
+// REQUIRES a name of these.
+std::unique_ptr<SequenceMethod> MakeSequenceMethod(std::string_view name,
+                                                   const SequenceSetting& setting);
+
+}  // namespace tacit::app

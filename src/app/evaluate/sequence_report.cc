@@ -1,0 +1,211 @@
+#include "app/evaluate/sequence_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json.hpp>
+#include <cmath>
+#include <string_view>
+
+namespace tacit::app {
+namespace {
+
+namespace json = boost::json;
+
+json::value FiniteOrNull(double number) {
+  return std::isfinite(number) ? json::value(number) : json::value(nullptr);
+}
+
+json::object MomentsJson(const Moments& moments) {
+  return {{"mean", moments.mean},
+          {"std", moments.std ? json::value(*moments.std) : json::value(nullptr)}};
+}
+
+std::string Percent(const Moments& moments) {
+  return moments.std ? fmt::format("{:.2f} ± {:.2f}", 100 * moments.mean, 100 * *moments.std)
+                     : fmt::format("{:.2f}", 100 * moments.mean);
+}
+
+// In the order in which they come.
+template <class T, class Of>
+std::vector<T> Distinct(const std::vector<SequenceRow>& rows, const Of& of) {
+  std::vector<T> values;
+  for (const SequenceRow& row : rows)
+    if (std::ranges::find(values, of(row)) == values.end()) values.push_back(of(row));
+  return values;
+}
+std::vector<std::string> Learners(const std::vector<SequenceRow>& rows) {
+  return Distinct<std::string>(rows, [](const SequenceRow& row) { return row.learner; });
+}
+std::vector<double> Epsilons(const std::vector<SequenceRow>& rows) {
+  return Distinct<double>(rows, [](const SequenceRow& row) { return row.epsilon; });
+}
+
+std::vector<std::vector<std::string>> Table(const std::vector<SequenceRow>& rows) {
+  std::vector<std::vector<std::string>> table{{"NDCG@10 / HIT@10, %"}};
+  const auto epsilons = Epsilons(rows);
+  for (const double epsilon : epsilons)
+    table[0].push_back(std::isfinite(epsilon) ? fmt::format("epsilon {:g}", epsilon)
+                                              : "no privacy");
+  for (const std::string& learner : Learners(rows)) {
+    std::vector<std::string> line{learner};
+    for (const double epsilon : epsilons) {
+      const auto row = std::ranges::find_if(
+          rows, [&](const SequenceRow& r) { return r.learner == learner && r.epsilon == epsilon; });
+      line.push_back(row == rows.end() ? "" : Percent(row->ndcg10) + " / " + Percent(row->hit10));
+    }
+    table.push_back(std::move(line));
+  }
+  return table;
+}
+
+std::string Notes(const std::vector<SequenceRow>& rows) {
+  return fmt::format(
+      "{} users asked about, every item ranked, those of the history excluded; mean and deviation "
+      "over {} seeds of noise; epsilon is at delta {:g}, unit user\n",
+      rows[0].users, rows[0].seeds, rows[0].delta);
+}
+
+// Characters shown; the table holds no wide ones.
+size_t Width(const std::string& text) {
+  return static_cast<size_t>(
+      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+}  // namespace
+
+SequenceRow MakeSequenceRow(const std::vector<SequenceRun>& runs) {
+  SequenceRow row{.learner = runs[0].learner, .epsilon = runs[0].epsilon, .delta = runs[0].delta};
+  std::vector<double> ndcg10, hit10;
+  for (const SequenceRun& run : runs) {
+    ndcg10.push_back(run.ndcg10);
+    hit10.push_back(run.hit10);
+    row.epsilon_spent = std::max(row.epsilon_spent, run.epsilon_spent);
+    row.fit_seconds += run.fit_seconds / static_cast<double>(runs.size());
+    row.microseconds_a_user += 1e6 * run.score_seconds /
+                               static_cast<double>(runs.size() * std::max<uint64_t>(1, run.users));
+  }
+  row.ndcg10 = Moments::Of(ndcg10);
+  row.hit10 = Moments::Of(hit10);
+  row.seeds = runs.size();
+  row.users = runs[0].users;
+  return row;
+}
+
+json::object SequenceJson(const std::vector<SequenceRow>& rows) {
+  json::array lines;
+  for (const SequenceRow& row : rows)
+    lines.push_back(json::object{{"model", row.learner},
+                                 {"epsilon", FiniteOrNull(row.epsilon)},
+                                 {"delta", row.delta},
+                                 {"seeds", row.seeds},
+                                 {"ndcg10", MomentsJson(row.ndcg10)},
+                                 {"hit10", MomentsJson(row.hit10)},
+                                 {"users", row.users},
+                                 {"epsilon_spent", FiniteOrNull(row.epsilon_spent)},
+                                 {"fit_seconds", row.fit_seconds},
+                                 {"microseconds_a_user", row.microseconds_a_user}});
+  return {{"rows", std::move(lines)}};
+}
+
+std::string SequenceTextTable(const std::vector<SequenceRow>& rows) {
+  const auto table = Table(rows);
+  std::vector<size_t> width(table[0].size());
+  for (const auto& line : table)
+    for (size_t i = 0; i < line.size(); ++i) width[i] = std::max(width[i], Width(line[i]));
+  std::string text;
+  for (const auto& line : table) {
+    for (size_t i = 0; i < line.size(); ++i) {
+      const std::string pad(width[i] - Width(line[i]), ' ');
+      text += (i == 0 ? line[i] + pad : "  " + pad + line[i]);
+    }
+    text += '\n';
+  }
+  return text + Notes(rows);
+}
+
+std::string SequenceMarkdownTable(const std::vector<SequenceRow>& rows) {
+  std::string text;
+  const auto table = Table(rows);
+  for (size_t r = 0; r < table.size(); ++r) {
+    text += fmt::format("| {} |\n", fmt::join(table[r], " | "));
+    if (r > 0) continue;
+    text += "|---|";
+    for (size_t i = 1; i < table[0].size(); ++i) text += "---:|";
+    text += '\n';
+  }
+  return text + "\n" + Notes(rows);
+}
+
+std::string DrawSequenceFigure(const std::vector<SequenceRow>& rows) {
+  constexpr double kWidth = 560, kHeight = 320, kLeft = 64, kTop = 28, kBottom = 52, kLegend = 190;
+  // Okabe and Ito's palette: told apart with every common colour blindness, and on paper.
+  constexpr std::array<std::string_view, 7> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                                        "#e69f00", "#56b4e9", "#000000"};
+  std::vector<double> epsilons = Epsilons(rows);
+  std::ranges::sort(epsilons);
+  double most = 0;
+  for (const SequenceRow& row : rows)
+    most = std::max(most, 100 * (row.ndcg10.mean + row.ndcg10.std.value_or(0)));
+  const double top = std::max(1.0, std::ceil(most / 5) * 5);
+  // Epsilons stand side by side; "none" is the last.
+  const auto x_of = [&](double epsilon) {
+    const auto at = std::ranges::find(epsilons, epsilon) - epsilons.begin();
+    return kLeft + kWidth * (static_cast<double>(at) + 0.5) / static_cast<double>(epsilons.size());
+  };
+  const auto y_of = [&](double percent) { return kTop + kHeight * (1 - percent / top); };
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 "
+      "0 "
+      "{0:.0f} {1:.0f}\" font-family=\"sans-serif\" font-size=\"13\">\n"
+      "<title>NDCG@10 against epsilon</title>\n<rect width=\"100%\" height=\"100%\" "
+      "fill=\"#ffffff\"/>\n",
+      kLeft + kWidth + kLegend, kTop + kHeight + kBottom);
+  for (int i = 0; i <= 5; ++i) {
+    const double value = top * i / 5;
+    svg += fmt::format(
+        "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#dddddd\"/>\n"
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:g}</text>\n",
+        kLeft, kLeft + kWidth, y_of(value), y_of(value), kLeft - 8, y_of(value) + 4, value);
+  }
+  for (const double epsilon : epsilons)
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
+                       x_of(epsilon), kTop + kHeight + 20,
+                       std::isfinite(epsilon) ? fmt::format("{:g}", epsilon) : "none");
+  svg += fmt::format(
+      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">epsilon</text>\n"
+      "<text x=\"{:.1f}\" y=\"{:.1f}\">NDCG@10, %</text>\n",
+      kLeft + kWidth / 2, kTop + kHeight + 42, kLeft, kTop - 10);
+  const auto learners = Learners(rows);
+  for (size_t i = 0; i < learners.size(); ++i) {
+    const std::string_view colour = kColours[i % kColours.size()];
+    std::vector<SequenceRow> own;
+    for (const SequenceRow& row : rows)
+      if (row.learner == learners[i]) own.push_back(row);
+    std::ranges::sort(own, {}, &SequenceRow::epsilon);
+    std::string points, marks;
+    for (const SequenceRow& row : own) {
+      const double x = x_of(row.epsilon), y = y_of(100 * row.ndcg10.mean);
+      const double error = 100 * row.ndcg10.std.value_or(0);
+      points += fmt::format("{:.1f},{:.1f} ", x, y);
+      marks += fmt::format(
+          "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\" stroke=\"{3}\"/>\n"
+          "<circle cx=\"{0:.1f}\" cy=\"{4:.1f}\" r=\"4\" fill=\"{3}\"><title>{5}: {6}</title>"
+          "</circle>\n",
+          x, y_of(100 * row.ndcg10.mean - error), y_of(100 * row.ndcg10.mean + error), colour, y,
+          row.learner, Percent(row.ndcg10));
+    }
+    svg += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n",
+                       points, colour) +
+           marks;
+    const double y = kTop + 12 + 22 * static_cast<double>(i);
+    svg += fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\"/>\n<text x=\"{:.1f}\" "
+        "y=\"{:.1f}\">{}</text>\n",
+        kLeft + kWidth + 14, y - 4, colour, kLeft + kWidth + 24, y, learners[i]);
+  }
+  return svg + "</svg>\n";
+}
+
+}  // namespace tacit::app

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <boost/json/fwd.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/evaluate/report.h"
+#include "app/evaluate/sequence_results.h"
+
+namespace tacit::app {
+
+// One learner at one epsilon over all seeds: a cell of the table.
+struct SequenceRow {
+  std::string learner;
+  double epsilon = 0, delta = 0;  // promised; epsilon is infinite where nothing is
+  Moments ndcg10 = {}, hit10 = {};
+  double epsilon_spent = 0;  // the most of any seed
+  uint64_t seeds = 0, users = 0;
+  double fit_seconds = 0;          // mean
+  double microseconds_a_user = 0;  // of scoring and ranking the whole catalogue; mean
+};
+
+// REQUIRES at least one run, all of one learner and epsilon.
+SequenceRow MakeSequenceRow(const std::vector<SequenceRun>& runs);
+
+// {"rows": [{"model", "epsilon", "delta", "seeds", "ndcg10": {"mean", "std"}, "hit10", ...}]};
+// epsilon is null where nothing is promised.
+boost::json::object SequenceJson(const std::vector<SequenceRow>& rows);
+// Learners down, epsilons across, NDCG@10 / HIT@10 in per cent with their deviations over seeds.
+std::string SequenceTextTable(const std::vector<SequenceRow>& rows);
+std::string SequenceMarkdownTable(const std::vector<SequenceRow>& rows);
+// NDCG@10 against epsilon, a line for each learner, an SVG document without anything from outside.
+std::string DrawSequenceFigure(const std::vector<SequenceRow>& rows);
+
+}  // namespace tacit::app

@@ -1,0 +1,107 @@
+#include "app/evaluate/sequence_results.h"
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+namespace tacit::app {
+namespace {
+
+namespace json = boost::json;
+
+json::value FiniteOrNull(double number) {
+  return std::isfinite(number) ? json::value(number) : json::value(nullptr);
+}
+
+double NumberOrInfinity(const json::value& value) {
+  return value.is_null() ? std::numeric_limits<double>::infinity() : value.to_number<double>();
+}
+
+tl::unexpected<Error> CannotWrite(const std::string& path) {
+  return Fail(ErrorCode::kIo, path + ": cannot be written");
+}
+
+}  // namespace
+
+std::string ToJsonLine(const SequenceRun& run) {
+  return json::serialize(json::object{{"id", run.id},
+                                      {"learner", run.learner},
+                                      {"epsilon", FiniteOrNull(run.epsilon)},
+                                      {"delta", run.delta},
+                                      {"seed", run.seed},
+                                      {"ndcg10", run.ndcg10},
+                                      {"hit10", run.hit10},
+                                      {"users", run.users},
+                                      {"epsilon_spent", FiniteOrNull(run.epsilon_spent)},
+                                      {"fit_seconds", run.fit_seconds},
+                                      {"score_seconds", run.score_seconds}});
+}
+
+Result<SequenceRun> SequenceRunFromJson(const std::string& line) {
+  try {
+    const json::object o = json::parse(line).as_object();
+    SequenceRun run;
+    run.id = o.at("id").as_string();
+    run.learner = o.at("learner").as_string();
+    run.epsilon = NumberOrInfinity(o.at("epsilon"));
+    run.delta = o.at("delta").to_number<double>();
+    run.seed = o.at("seed").to_number<uint64_t>();
+    run.ndcg10 = o.at("ndcg10").to_number<double>();
+    run.hit10 = o.at("hit10").to_number<double>();
+    run.users = o.at("users").to_number<uint64_t>();
+    run.epsilon_spent = NumberOrInfinity(o.at("epsilon_spent"));
+    run.fit_seconds = o.at("fit_seconds").to_number<double>();
+    run.score_seconds = o.at("score_seconds").to_number<double>();
+    return run;
+  } catch (const std::exception& e) {
+    return Fail(ErrorCode::kCorruption, fmt::format("not a finished run: {}", e.what()));
+  }
+}
+
+Status SequenceResults::Load() {
+  std::lock_guard lock(mutex_);
+  if (path_.empty()) return {};
+  std::ifstream file(path_, std::ios::binary);
+  if (!file) return {};
+  uint64_t number = 0;
+  std::streamoff good = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    if (file.eof()) break;  // no newline: cut short while it was written
+    auto run = SequenceRunFromJson(line);
+    if (!run) return Fail(std::move(run.error()).Context(fmt::format("{}:{}", path_, number)));
+    good = file.tellg();
+    runs_[run->id] = std::move(*run);
+  }
+  file.close();
+  std::error_code error;
+  if (std::filesystem::file_size(path_, error) != static_cast<uint64_t>(good))
+    std::filesystem::resize_file(path_, static_cast<uint64_t>(good), error);
+  if (error) return CannotWrite(path_);
+  return {};
+}
+
+std::optional<SequenceRun> SequenceResults::Find(const std::string& id) const {
+  std::lock_guard lock(mutex_);
+  const auto at = runs_.find(id);
+  if (at == runs_.end()) return {};
+  return at->second;
+}
+
+Status SequenceResults::Add(const SequenceRun& run) {
+  std::lock_guard lock(mutex_);
+  // As it will be read again: a number may lose its last bit on the way.
+  const std::string line = ToJsonLine(run);
+  TACIT_ASSIGN(runs_[run.id], SequenceRunFromJson(line));
+  if (path_.empty()) return {};
+  std::ofstream file(path_, std::ios::binary | std::ios::app);
+  file << line << '\n';
+  if (!file.flush()) return CannotWrite(path_);
+  return {};
+}
+
+}  // namespace tacit::app
