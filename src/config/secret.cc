@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 
+#include "base/secret_name.h"
 #include "config/text_file.h"
 
 namespace tacit::config {
@@ -34,23 +34,7 @@ Result<std::string> PathOf(const Secret& secret) {
 
 }  // namespace
 
-bool IsSecret(std::string_view key) {
-  static constexpr std::string_view kParts[] = {"password",
-                                                "passwd",
-                                                "passphrase",
-                                                "secret",
-                                                "pem",
-                                                "token",
-                                                "private",
-                                                "credential",
-                                                "jaas",
-                                                "oauthbearer.config",
-                                                "oauthbearer.extensions"};
-  std::string name(key);
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-  return std::ranges::any_of(
-      kParts, [&](std::string_view part) { return name.find(part) != std::string::npos; });
-}
+bool IsSecret(std::string_view key) { return IsSecretName(key); }
 
 // A section may be written as a whole, with a secret inside.
 bool MayHoldSecret(std::string_view path) {

@@ -2,25 +2,14 @@
 
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "event/confluent.h"
+#include "event/message.h"
 
 namespace tacit::event {
-
-struct MessageHeader {
-  std::string_view name, value;
-};
-
-// A message as a broker hands it over. Views of its buffers.
-struct Message {
-  std::string_view value;
-  bool null = false;  // no value at all, a tombstone, which an empty one is not
-  std::span<const MessageHeader> headers;
-};
 
 // What is to become of messages of one schema.
 struct SchemaVerdict {

@@ -63,9 +63,11 @@ class DeadLetterTopic final : public event::DeadLetterSink {
   Status Open() {
     TACIT_RETURN_IF_ERROR(OpenProducer());
     TACIT_RETURN_IF_ERROR(originals_.Open(options_.properties, options_.source_topic));
-    const Status recalled = ReadKafkaTail(
-        options_.properties, options_.topic, kRecalled, kRecallTime,
-        [this](int32_t, uint64_t, std::span<const KafkaHeader> headers) { Recall(headers); });
+    const Status recalled =
+        ReadKafkaTail(options_.properties, options_.topic, kRecalled, kRecallTime,
+                      [this](int32_t, uint64_t, std::span<const event::MessageHeader> headers) {
+                        Recall(headers);
+                      });
     if (recalled) return {};
     if (recalled.error().code != ErrorCode::kUnavailable)
       return Fail(Error(recalled.error()).Context("kafka.errors.deadletterqueue.topic.name"));
@@ -125,9 +127,9 @@ class DeadLetterTopic final : public event::DeadLetterSink {
   }
 
   // A letter of this store that is in the topic from an earlier run.
-  void Recall(std::span<const KafkaHeader> headers) {
+  void Recall(std::span<const event::MessageHeader> headers) {
     std::map<std::string_view, std::string_view> values;
-    for (const KafkaHeader& header : headers) values[header.name] = header.value;
+    for (const event::MessageHeader& header : headers) values[header.name] = header.value;
     if (options_.lineage.empty() || values[kLineage] != options_.lineage ||
         values[kTopic] != options_.source_topic)
       return;
@@ -167,8 +169,8 @@ class DeadLetterTopic final : public event::DeadLetterSink {
     const bool there = original.err == RD_KAFKA_RESP_ERR_NO_ERROR;
     const std::string partition = std::to_string(letter.partition);
     const std::string offset = std::to_string(letter.offset);
-    std::vector<KafkaHeader> headers;
-    if (there) AppendHeaders(original, &headers);
+    std::vector<event::MessageHeader> headers;
+    if (there) ReadHeaders(original, &headers);
     headers.insert(headers.end(), {{kTopic, options_.source_topic},
                                    {kPartition, partition},
                                    {kOffset, offset},
@@ -196,18 +198,6 @@ class DeadLetterTopic final : public event::DeadLetterSink {
       if (sent.error().code != ErrorCode::kUnavailable) return sent;
       Waits(sent.error().message);
     }
-  }
-
-  // Views of the message's own.
-  static void AppendHeaders(const rd_kafka_message_t& message, std::vector<KafkaHeader>* headers) {
-    rd_kafka_headers_t* list = nullptr;
-    if (rd_kafka_message_headers(&message, &list) != RD_KAFKA_RESP_ERR_NO_ERROR) return;
-    const char* name = nullptr;
-    const void* value = nullptr;
-    size_t size = 0;
-    for (size_t i = 0;
-         rd_kafka_header_get_all(list, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR; ++i)
-      headers->push_back({name, std::string_view(static_cast<const char*>(value), size)});
   }
 
   // What the broker has refused of what was sent, and how it is to be tried next.

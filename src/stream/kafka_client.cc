@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/secret_name.h"
 #include "base/text.h"
 
 namespace tacit::stream {
@@ -61,13 +62,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kConsumer
     {"queued.max.messages.kbytes", "32768"},  // what is fetched ahead, all partitions together
     {"socket.keepalive.enable", "true"},
 }};
-
-bool IsSecret(std::string_view name) {
-  constexpr std::array<std::string_view, 6> kParts = {"password", "secret", ".pem",
-                                                      "token",    "jaas",   "oauthbearer.config"};
-  return std::ranges::any_of(
-      kParts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
-}
 
 // librdkafka has several words for each truth value.
 bool SameValue(std::string_view given, std::string_view wanted) {
@@ -133,9 +127,17 @@ Status Set(rd_kafka_conf_t* conf, std::string_view name, std::string_view value)
                             rd_kafka_version_str(), DidYouMean(name, candidates)));
   }
   // The message may quote the value.
-  if (IsSecret(name))
+  if (IsSecretName(name))
     return Fail(ErrorCode::kInvalidArgument, fmt::format("kafka.{}: its value is refused", name));
   return Fail(ErrorCode::kInvalidArgument, fmt::format("kafka.{}: {}", name, message.data()));
+}
+
+// Its own default is a second, in which a reader uses up all that was fetched (FetchWaker).
+Status SetFetchQueueBackoff(const KafkaProperties& given, rd_kafka_conf_t* conf) {
+  if (given.Find(kFetchQueueBackoff) != nullptr) return {};
+  size_t size = 0;
+  if (rd_kafka_conf_get(conf, kFetchQueueBackoff, nullptr, &size) != RD_KAFKA_CONF_OK) return {};
+  return Set(conf, kFetchQueueBackoff, "10");
 }
 
 template <size_t N>
@@ -192,7 +194,8 @@ Result<KafkaConf> MakeKafkaConf(const KafkaProperties& properties, KafkaRole rol
   KafkaConf conf(rd_kafka_conf_new());
   TACIT_CHECK(conf != nullptr && context != nullptr);
   for (const auto& [name, value] : properties.values)
-    if ((IsSecret(name) || std::ranges::find(properties.hidden, name) != properties.hidden.end()) &&
+    if ((IsSecretName(name) ||
+         std::ranges::find(properties.hidden, name) != properties.hidden.end()) &&
         value.size() >= kSecretBytesMin)
       context->secrets_.push_back(value);
   for (const auto& [name, value] : properties.values) {
@@ -201,8 +204,10 @@ Result<KafkaConf> MakeKafkaConf(const KafkaProperties& properties, KafkaRole rol
       return Fail(set.error().code, context->Redact(set.error().message));
   }
   TACIT_RETURN_IF_ERROR(SetDefaults(kDefaults, properties, conf.get()));
-  if (role == KafkaRole::kConsumer)
+  if (role == KafkaRole::kConsumer) {
     TACIT_RETURN_IF_ERROR(SetDefaults(kConsumerDefaults, properties, conf.get()));
+    TACIT_RETURN_IF_ERROR(SetFetchQueueBackoff(properties, conf.get()));
+  }
   for (const Forced& forced : ForcedOn(role))
     if (!forced.by_default) TACIT_RETURN_IF_ERROR(Set(conf.get(), forced.name, forced.value));
   rd_kafka_conf_set_opaque(conf.get(), context);
@@ -235,6 +240,18 @@ void EndKafkaClient(KafkaClient client, std::shared_ptr<KafkaContext> context) {
   if (end.wait_for(kMoment) == std::future_status::ready) return;
   context->Silence();
   spdlog::warn("a client of Kafka does not end, as where its topic was deleted: it is left behind");
+}
+
+void ReadHeaders(const rd_kafka_message_t& message, std::vector<event::MessageHeader>* headers) {
+  headers->clear();
+  rd_kafka_headers_t* list = nullptr;
+  if (rd_kafka_message_headers(&message, &list) != RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  const char* name = nullptr;
+  const void* value = nullptr;
+  size_t size = 0;
+  for (size_t i = 0;
+       rd_kafka_header_get_all(list, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR; ++i)
+    headers->push_back({name, {static_cast<const char*>(value), value == nullptr ? 0 : size}});
 }
 
 bool IsTransient(rd_kafka_resp_err_t error) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "event/message.h"
 #include "stream/kafka_properties.h"
 
 // librdkafka's handles, and how a client comes of its settings. Private to the room: nothing else
@@ -42,6 +43,9 @@ struct KafkaClientDeleter {
 using KafkaClient = std::unique_ptr<rd_kafka_t, KafkaClientDeleter>;
 
 enum class KafkaRole { kConsumer, kProducer };
+
+// How soon a full queue is looked at again; unknown to librdkafka before 2.2.
+inline constexpr char kFetchQueueBackoff[] = "fetch.queue.backoff.ms";
 
 // What librdkafka calls back into, from its own threads too. Its log lines become ours, without the
 // values of secrets. Must outlive the client. Thread-safe.
@@ -87,19 +91,8 @@ Result<KafkaClient> MakeKafkaClient(KafkaConf conf, KafkaRole role, const KafkaC
 // of a topic that was deleted: after a moment such a client is left behind with its threads.
 void EndKafkaClient(KafkaClient client, std::shared_ptr<KafkaContext> context);
 
-// The headers of a message, as {name, value}, in place of what was there; views of the message.
-template <class Header>
-void ReadHeaders(const rd_kafka_message_t& message, std::vector<Header>* headers) {
-  headers->clear();
-  rd_kafka_headers_t* list = nullptr;
-  if (rd_kafka_message_headers(&message, &list) != RD_KAFKA_RESP_ERR_NO_ERROR) return;
-  const char* name = nullptr;
-  const void* value = nullptr;
-  size_t size = 0;
-  for (size_t i = 0;
-       rd_kafka_header_get_all(list, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR; ++i)
-    headers->push_back({name, {static_cast<const char*>(value), value == nullptr ? 0 : size}});
-}
+// The headers of a message in place of what was there; views of the message.
+void ReadHeaders(const rd_kafka_message_t& message, std::vector<event::MessageHeader>* headers);
 
 // Whether the same may work later, without anybody doing anything about it here: brokers that are
 // down, slow, or at moving a partition.

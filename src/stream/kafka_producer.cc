@@ -23,9 +23,9 @@ struct HeadersDeleter {
 };
 using Headers = std::unique_ptr<rd_kafka_headers_t, HeadersDeleter>;
 
-Headers MakeHeaders(std::span<const KafkaHeader> headers) {
+Headers MakeHeaders(std::span<const event::MessageHeader> headers) {
   Headers made(rd_kafka_headers_new(headers.size()));
-  for (const KafkaHeader& header : headers)
+  for (const event::MessageHeader& header : headers)
     rd_kafka_header_add(made.get(), header.name.data(), static_cast<ssize_t>(header.name.size()),
                         header.value.data(), static_cast<ssize_t>(header.value.size()));
   return made;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "event/message.h"
 #include "stream/kafka_properties.h"
 
 namespace tacit::stream {
@@ -21,17 +22,13 @@ struct KafkaProducerOptions {
   uint32_t record_bytes_max = 1 << 20;   // of key, value and headers
 };
 
-struct KafkaHeader {
-  std::string_view name, value;
-};
-
 // A record on its way out. Everything is copied when it is sent.
 struct KafkaRecord {
   static constexpr int32_t kByKey = -1;
 
   int32_t partition = kByKey;  // as PartitionOfKey says; any one for a record without a key
   std::optional<std::string_view> key = {}, value = {};  // none: null
-  std::span<const KafkaHeader> headers = {};
+  std::span<const event::MessageHeader> headers = {};
   int64_t timestamp_ms = 0;  // 0: when it is sent
   uint64_t tag = 0;          // the caller's own, to know a failed one by
 };

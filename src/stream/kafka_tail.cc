@@ -100,7 +100,7 @@ class Tail {
   KafkaContext context_;
   KafkaClient client_;
   std::map<int32_t, uint64_t> end_;  // of the partitions not yet read to it
-  std::vector<KafkaHeader> headers_;
+  std::vector<event::MessageHeader> headers_;
 };
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace tacit::stream {
 // Shows the last `records_max` records of each partition of a topic, in the order of their offsets,
 // with their headers: what somebody who begins again has written before. Views end with the call.
 // kUnavailable: not to the end within the time. kNotFound: there is no such topic.
-using ShowTail =
-    std::function<void(int32_t partition, uint64_t offset, std::span<const KafkaHeader> headers)>;
+using ShowTail = std::function<void(int32_t partition, uint64_t offset,
+                                    std::span<const event::MessageHeader> headers)>;
 Status ReadKafkaTail(const KafkaProperties& properties, const std::string& topic,
                      uint64_t records_max, std::chrono::milliseconds timeout, const ShowTail& show);
 

@@ -71,7 +71,7 @@ TEST(KafkaProducerTest, WritesKeysValuesAndHeadersWhereTheyWereSent) {
   EXPECT_EQ(*partitions, 3);
   for (uint64_t i = 0; i < 300; ++i) {
     const std::string number = std::to_string(i);
-    const KafkaHeader headers[] = {{"n", number}, {"empty", ""}};
+    const event::MessageHeader headers[] = {{"n", number}, {"empty", ""}};
     ASSERT_TRUE(producer->Send({.partition = static_cast<int32_t>(i % 3),
                                 .key = number,
                                 .value = std::string_view(),
@@ -84,14 +84,14 @@ TEST(KafkaProducerTest, WritesKeysValuesAndHeadersWhereTheyWereSent) {
   EXPECT_TRUE(producer->TakeFailures().empty());
 
   std::map<int32_t, std::vector<std::string>> tails;
-  const Status read =
-      ReadKafkaTail(broker.properties(), "t", 2, seconds(30),
-                    [&](int32_t partition, uint64_t, std::span<const KafkaHeader> headers) {
-                      ASSERT_EQ(headers.size(), 2u);
-                      EXPECT_EQ(headers[1].name, "empty");
-                      EXPECT_EQ(headers[1].value, "");
-                      tails[partition].emplace_back(headers[0].value);
-                    });
+  const Status read = ReadKafkaTail(
+      broker.properties(), "t", 2, seconds(30),
+      [&](int32_t partition, uint64_t, std::span<const event::MessageHeader> headers) {
+        ASSERT_EQ(headers.size(), 2u);
+        EXPECT_EQ(headers[1].name, "empty");
+        EXPECT_EQ(headers[1].value, "");
+        tails[partition].emplace_back(headers[0].value);
+      });
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_THAT(tails[0], ElementsAre("294", "297"));
   EXPECT_THAT(tails[1], ElementsAre("295", "298"));
@@ -105,16 +105,17 @@ TEST(KafkaProducerTest, AKeyedRecordGoesToItsKeysPartition) {
   for (int i = 0; i < 100; ++i) {
     const std::string key = "user-" + std::to_string(i);
     expected[key] = KafkaProducer::PartitionOfKey(key, 8);
-    const KafkaHeader header[] = {{"key", key}};
+    const event::MessageHeader header[] = {{"key", key}};
     ASSERT_TRUE(producer->Send({.key = key, .value = "v", .headers = header}, seconds(30)));
   }
   ASSERT_TRUE(producer->Flush(seconds(30)));
   size_t seen = 0;
-  ASSERT_TRUE(ReadKafkaTail(broker.properties(), "t", 1000, seconds(30),
-                            [&](int32_t partition, uint64_t, std::span<const KafkaHeader> headers) {
-                              EXPECT_EQ(partition, expected.at(std::string(headers[0].value)));
-                              ++seen;
-                            }));
+  ASSERT_TRUE(ReadKafkaTail(
+      broker.properties(), "t", 1000, seconds(30),
+      [&](int32_t partition, uint64_t, std::span<const event::MessageHeader> headers) {
+        EXPECT_EQ(partition, expected.at(std::string(headers[0].value)));
+        ++seen;
+      }));
   EXPECT_EQ(seen, expected.size());
 }
 

@@ -70,8 +70,8 @@ class Replayer {
     summary_.partitions = *partitions;
     Status read = stream::ReadKafkaTail(
         options_.properties, options_.topic, kTailRecords, kAnswer,
-        [this](int32_t partition, uint64_t, std::span<const stream::KafkaHeader> headers) {
-          for (const stream::KafkaHeader& header : headers)
+        [this](int32_t partition, uint64_t, std::span<const event::MessageHeader> headers) {
+          for (const event::MessageHeader& header : headers)
             if (header.name == kReplayHeader)
               if (const auto mark = ParseReplayMark(header.value)) history_.Note(partition, *mark);
         });
@@ -147,7 +147,7 @@ class Replayer {
                                              .run = run(),
                                              .partitions = summary_.partitions,
                                              .key = options_.key});
-    const stream::KafkaHeader header{kReplayHeader, mark};
+    const event::MessageHeader header{kReplayHeader, mark};
     std::string_view value = line;
     if (!options_.frame.empty()) {
       framed_ = options_.frame;
