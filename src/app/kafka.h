@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -13,6 +14,10 @@
 
 // The topic of a configuration, with everything around it.
 namespace tacit::app {
+
+// Runs of records that wait for the decode thread (train::FeedOptions::queued_records_max): so many
+// that a core which is taken from it or from the poll thread for a moment does not stop the other.
+inline constexpr size_t kKafkaRunsQueued = 16;
 
 // What takes off what producers put around a record.
 Result<std::unique_ptr<event::Envelope>> MakeEnvelope(const config::Source& source,

@@ -1,6 +1,8 @@
 #include "base/hash.h"
 
 #include <openssl/evp.h>
+// Its code, not the library: most values are shorter than a call takes.
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "base/check.h"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <optional>
 #include <vector>
 
 #include "stream/kafka_client.h"
@@ -15,25 +16,31 @@ using Steady = std::chrono::steady_clock;
 constexpr size_t kBatch = 4096;
 constexpr std::chrono::seconds kPatience(30);  // without a message
 
-// What has come since the partitions were assigned.
+// What has come since the partitions were assigned. The clock is not asked at each message: that
+// would be a good part of what a loop takes.
 class Tally {
  public:
   void Add(uint64_t records, uint64_t bytes) {
     reading_.records += records;
     reading_.bytes += bytes;
-    last_ = Steady::now();
+    silent_since_.reset();
   }
   uint64_t seen() const { return reading_.records; }
-  Steady::time_point last() const { return last_; }
+  // That nothing has come: whether that has lasted for too long.
+  bool GivesUp() {
+    const auto now = Steady::now();
+    if (!silent_since_) silent_since_ = now;
+    return now - *silent_since_ > kPatience;
+  }
   BareReading Finish() {
-    reading_.seconds = std::chrono::duration<double>(last_ - first_).count();
+    reading_.seconds = std::chrono::duration<double>(Steady::now() - first_).count();
     return reading_;
   }
 
  private:
   BareReading reading_;
   const Steady::time_point first_ = Steady::now();
-  Steady::time_point last_ = first_;
+  std::optional<Steady::time_point> silent_since_;
 };
 
 // Null values and all: false for what is no message.
@@ -44,13 +51,16 @@ bool Count(const rd_kafka_message_t& message, uint64_t* records, uint64_t* bytes
   return true;
 }
 
-void TakeOne(rd_kafka_t* client, Tally* tally) {
+// False where nothing has come.
+bool TakeOne(rd_kafka_t* client, Tally* tally) {
   const KafkaMessage message(rd_kafka_consumer_poll(client, 100));
   uint64_t records = 0, bytes = 0;
-  if (message != nullptr && Count(*message, &records, &bytes)) tally->Add(records, bytes);
+  if (message == nullptr || !Count(*message, &records, &bytes)) return false;
+  tally->Add(records, bytes);
+  return true;
 }
 
-void TakeBatch(rd_kafka_queue_t* queue, std::vector<rd_kafka_message_t*>* batch, Tally* tally) {
+bool TakeBatch(rd_kafka_queue_t* queue, std::vector<rd_kafka_message_t*>* batch, Tally* tally) {
   const ssize_t got = rd_kafka_consume_batch_queue(queue, 10, batch->data(), batch->size());
   uint64_t records = 0, bytes = 0;
   for (ssize_t i = 0; i < got; ++i) {
@@ -58,6 +68,7 @@ void TakeBatch(rd_kafka_queue_t* queue, std::vector<rd_kafka_message_t*>* batch,
     Count(*message, &records, &bytes);
   }
   if (records > 0) tally->Add(records, bytes);
+  return records > 0;
 }
 
 }  // namespace
@@ -87,11 +98,9 @@ Result<BareReading> ReadBare(const KafkaProperties& properties, const std::strin
   std::vector<rd_kafka_message_t*> batch(kBatch);
   Tally tally;
   while (tally.seen() < expected) {
-    if (loop == BareLoop::kOneByOne)
-      TakeOne(client.get(), &tally);
-    else
-      TakeBatch(queue.get(), &batch, &tally);
-    if (Steady::now() - tally.last() > kPatience)
+    const bool came = loop == BareLoop::kOneByOne ? TakeOne(client.get(), &tally)
+                                                  : TakeBatch(queue.get(), &batch, &tally);
+    if (!came && tally.GivesUp())
       return Fail(ErrorCode::kUnavailable,
                   fmt::format("topic '{}': {} of {} records came, then nothing", topic,
                               tally.seen(), expected));

@@ -30,6 +30,7 @@ Status KafkaReader::MakeClient() {
   TACIT_ASSIGN(client_, MakeKafkaClient(std::move(conf), KafkaRole::kConsumer, *context_));
   rd_kafka_poll_set_consumer(client_.get());
   queue_.reset(rd_kafka_queue_get_consumer(client_.get()));
+  waker_.emplace(client_.get());
   return {};
 }
 
@@ -54,7 +55,11 @@ Result<std::vector<PartitionStart>> KafkaReader::Open(const KafkaExpectation& ex
   rd_kafka_queue_poll_callback(queue_.get(), 0);
   context_->TakeEvents();
   std::vector<PartitionOffset> offsets;
-  for (const PartitionStart& start : starts) offsets.push_back({start.partition, start.offset});
+  assigned_.clear();
+  for (const PartitionStart& start : starts) {
+    offsets.push_back({start.partition, start.offset});
+    assigned_.push_back(start.partition);
+  }
   const KafkaPartitions list = MakePartitions(topic, offsets);
   const auto assigned = rd_kafka_assign(client_.get(), list.get());
   if (assigned != RD_KAFKA_RESP_ERR_NO_ERROR) return Unanswered("assigning", assigned);
@@ -93,6 +98,7 @@ Result<uint64_t> KafkaReader::Add(int32_t partition) {
   const KafkaPartitions list = MakePartitions(options_.topic, {&offset, 1});
   const KafkaError error(rd_kafka_incremental_assign(client_.get(), list.get()));
   if (error != nullptr) return Unanswered("assigning", rd_kafka_error_code(error.get()));
+  assigned_.push_back(partition);
   return spans[0].begin;
 }
 
@@ -113,6 +119,11 @@ void KafkaReader::Fetch(Milliseconds timeout, std::vector<rd_kafka_message_t*>* 
     }
   }
   messages->resize(before + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  size_t bytes = 0;
+  for (size_t i = before; i < messages->size(); ++i) bytes += (*messages)[i]->len;
+  if (waker_->IsDue(messages->size() - before, bytes, rd_kafka_queue_length(queue_.get()),
+                    std::chrono::steady_clock::now()))
+    FetchWaker::Wake(client_.get(), options_.topic, assigned_);
 }
 
 void KafkaReader::Pause(int32_t partition, bool pause) {

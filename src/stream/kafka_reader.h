@@ -12,6 +12,7 @@
 #include "stream/kafka_plan.h"
 #include "stream/kafka_source.h"
 #include "stream/kafka_topic.h"
+#include "stream/kafka_waker.h"
 
 namespace tacit::stream {
 
@@ -50,7 +51,7 @@ class KafkaReader {
   Result<uint64_t> Add(int32_t partition);
 
   // Appends what has come, and serves callbacks; waits for the first message. Each is to be
-  // destroyed by the caller, before Close.
+  // destroyed by the caller, before Close. Sees to it that more is fetched meanwhile.
   void Fetch(Milliseconds timeout, std::vector<rd_kafka_message_t*>* messages);
   // Holds a partition back, or goes on with it where its last message left off.
   void Pause(int32_t partition, bool pause);
@@ -84,6 +85,8 @@ class KafkaReader {
   std::shared_ptr<Context> context_ = std::make_shared<Context>();  // of the client
   KafkaClient client_;
   KafkaQueue queue_;
+  std::optional<FetchWaker> waker_;  // of the client
+  std::vector<int32_t> assigned_;    // to it
   bool open_ = false;
 };
 

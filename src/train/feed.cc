@@ -127,7 +127,9 @@ Status Feed::Start() {
   starts_ = FirstPositions(first_pass_);
   TACIT_RETURN_IF_ERROR(source_.Seek(starts_));
   poller_ = std::thread([this] { Poll(); });
+  pthread_setname_np(poller_.native_handle(), "tacit-poll");
   decoder_ = std::thread([this] { Decode(); });
+  pthread_setname_np(decoder_.native_handle(), "tacit-decode");
   return {};
 }
 

@@ -41,6 +41,8 @@ TEST(KafkaBenchTest, TellsWhatShareOfABareLoopIngestHas) {
   EXPECT_EQ(limit, std::max(rows[0].at("value").to_number<double>(),
                             rows[1].at("value").to_number<double>()));
   EXPECT_GT(rows[2].at("share").to_number<double>(), 0);
+  for (const json::value& row : rows)
+    EXPECT_GT(row.at("cpu_s_per_million").to_number<double>(), 0) << row.at("name");
 }
 
 TEST(KafkaBenchTest, SaysWhatItNeeds) {

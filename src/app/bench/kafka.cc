@@ -1,7 +1,10 @@
 // How fast a topic becomes batches, beside how fast librdkafka alone delivers it. All ways read the
 // whole topic in turn, several times over, so that a machine that changes its pace changes it for
-// all.
+// all. What each way takes of the processors' time does not depend on who else uses them.
+#include "app/kafka.h"
+
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,9 +43,10 @@ class NoDeadLetters final : public event::DeadLetterSink {
   Status Write(std::span<const event::DeadLetter>) override { return {}; }
 };
 
-// Records a second through source, decoding and cutting, threads and queues as in the daemon.
-Result<double> Ingest(const Assembly& assembly, const stream::KafkaProperties& properties,
-                      const std::string& topic) {
+// Through source, decoding and cutting, threads and queues as in the daemon.
+Result<stream::BareReading> Ingest(const Assembly& assembly,
+                                   const stream::KafkaProperties& properties,
+                                   const std::string& topic) {
   stream::KafkaSourceOptions options;
   options.properties = properties;
   options.topic = topic;
@@ -51,12 +55,14 @@ Result<double> Ingest(const Assembly& assembly, const stream::KafkaProperties& p
   const auto codec = event::MakeCriteoTsvCodec(*assembly.transform);
   NoDeadLetters dead_letters;
   std::atomic<Steady::time_point> last{};
-  train::FeedOptions feed_options{.learners = {{.index = LearnerIndex(0),
-                                                .participation = [&last](const stream::Position&)
-                                                    -> std::unique_ptr<stream::Participation> {
-                                                  return std::make_unique<LookOn>(last);
-                                                },
-                                                .start = {}}}};
+  train::FeedOptions feed_options{
+      .learners = {{.index = LearnerIndex(0),
+                    .participation =
+                        [&last](const stream::Position&) -> std::unique_ptr<stream::Participation> {
+                      return std::make_unique<LookOn>(last);
+                    },
+                    .start = {}}},
+      .queued_records_max = kKafkaRunsQueued};
   train::Feed feed(std::move(feed_options), *source, *codec, *assembly.transform, dead_letters);
   TACIT_RETURN_IF_ERROR(feed.Start());
   const Steady::time_point assigned = Steady::now();
@@ -67,8 +73,35 @@ Result<double> Ingest(const Assembly& assembly, const stream::KafkaProperties& p
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("topic '{}': {} of {} records are no lines of Criteo's", topic,
                             feed.records_dead(), feed.records_read()));
-  return static_cast<double>(feed.records_read()) / Seconds(last.load() - assigned);
+  return stream::BareReading{.records = feed.records_read(),
+                             .seconds = Seconds(last.load() - assigned)};
 }
+
+// Of this process, all threads together.
+double CpuSeconds() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+// One way of reading the topic, round after round.
+struct Way {
+  std::vector<double> rates, cpu;  // records a second; seconds for a million records
+
+  // `read` returns {records, seconds}.
+  template <class Read>
+  Status Run(Read read) {
+    const double begun = CpuSeconds();
+    TACIT_ASSIGN(const stream::BareReading reading, read());
+    const auto records = static_cast<double>(reading.records);
+    rates.push_back(records / reading.seconds);
+    cpu.push_back((CpuSeconds() - begun) / records * 1e6);
+    return {};
+  }
+};
 
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -86,36 +119,51 @@ Result<std::vector<BenchRow>> BenchKafka(const BenchRequest& request) {
   stream::KafkaProperties properties;
   properties.values = {{"bootstrap.servers", request.brokers},
                        {"group.id", fmt::format("tacit-bench-{}", ::getpid())}};
-  std::vector<double> one_by_one, batches, ingest, shares;
+  Way poll, batches, ingest;
+  std::vector<double> shares;
   double record_bytes = 0;
+  const auto bare = [&](stream::BareLoop loop) {
+    auto reading = stream::ReadBare(properties, request.topic, loop);
+    if (reading)
+      record_bytes = static_cast<double>(reading->bytes) / static_cast<double>(reading->records);
+    return reading;
+  };
   const int rounds = request.quick ? 1 : 5;
   for (int round = 0; round < rounds; ++round) {
-    TACIT_ASSIGN(const auto one,
-                 stream::ReadBare(properties, request.topic, stream::BareLoop::kOneByOne));
-    TACIT_ASSIGN(const auto batch,
-                 stream::ReadBare(properties, request.topic, stream::BareLoop::kBatches));
-    TACIT_ASSIGN(const double ours, Ingest(setup.assembly, properties, request.topic));
-    one_by_one.push_back(static_cast<double>(one.records) / one.seconds);
-    batches.push_back(static_cast<double>(batch.records) / batch.seconds);
-    ingest.push_back(ours);
-    shares.push_back(ours / std::max(one_by_one.back(), batches.back()));
-    record_bytes = static_cast<double>(batch.bytes) / static_cast<double>(batch.records);
+    TACIT_RETURN_IF_ERROR(poll.Run([&] { return bare(stream::BareLoop::kOneByOne); }));
+    TACIT_RETURN_IF_ERROR(batches.Run([&] { return bare(stream::BareLoop::kBatches); }));
+    TACIT_RETURN_IF_ERROR(
+        ingest.Run([&] { return Ingest(setup.assembly, properties, request.topic); }));
+    shares.push_back(ingest.rates.back() / std::max(poll.rates.back(), batches.rates.back()));
   }
-  const double bare = std::max(Median(one_by_one), Median(batches));
-  return std::vector<BenchRow>{
-      {.name = "kafka-bare-poll", .value = Median(one_by_one), .unit = "records/s"},
+  const auto cpu = [](const Way& way) {
+    return boost::json::object{{"cpu_s_per_million", Median(way.cpu)}};
+  };
+  const auto cpu_note = [](const Way& way) {
+    return fmt::format("({:.2f} CPU seconds for a million)", Median(way.cpu));
+  };
+  std::vector<BenchRow> rows{
+      {.name = "kafka-bare-poll",
+       .value = Median(poll.rates),
+       .unit = "records/s",
+       .more = cpu(poll),
+       .note = cpu_note(poll)},
       {.name = "kafka-bare-batches",
-       .value = Median(batches),
+       .value = Median(batches.rates),
        .unit = "records/s",
-       .more = {{"record_bytes", record_bytes}}},
+       .more = cpu(batches),
+       .note = cpu_note(batches)},
       {.name = "kafka-ingest",
-       .value = Median(ingest),
+       .value = Median(ingest.rates),
        .unit = "records/s",
-       .limit = bare,
-       .more = {{"share_of_each_round", boost::json::array(shares.begin(), shares.end())}},
-       .note = fmt::format("(of each round's faster bare loop: {:.0f} to {:.0f} %)",
-                           100 * *std::min_element(shares.begin(), shares.end()),
+       .limit = std::max(Median(poll.rates), Median(batches.rates)),
+       .more = cpu(ingest),
+       .note = fmt::format("{} (of each round's faster bare loop: {:.0f} to {:.0f} %)",
+                           cpu_note(ingest), 100 * *std::min_element(shares.begin(), shares.end()),
                            100 * *std::max_element(shares.begin(), shares.end()))}};
+  rows[1].more["record_bytes"] = record_bytes;
+  rows[2].more["share_of_each_round"] = boost::json::array(shares.begin(), shares.end());
+  return rows;
 }
 
 }  // namespace tacit::app
