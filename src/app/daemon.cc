@@ -14,6 +14,7 @@
 #include "app/terminal.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "config/memory.h"
 #include "event/dead_letters.h"
 #include "metrics/registry.h"
 #include "serve/api.h"
@@ -96,6 +97,7 @@ class Daemon {
     TACIT_RETURN_IF_ERROR(MakeTrainer());
     TACIT_ASSIGN(server_, StartServer(assembly_.config.serve, MakeServices(), registry_));
     TACIT_RETURN_IF_ERROR(feed_->Start());
+    TACIT_RETURN_IF_ERROR(config::CheckPartitions(assembly_.config, source_->partitions().size()));
     std::thread training([this] { Train(); });
     NotifyReady("training");
     Watch();
@@ -177,6 +179,7 @@ class Daemon {
                                        .key = store_->user_key(),
                                        .duplicates = duplicates_},
                             .passes = assembly_.config.source.passes};
+    if (from_kafka()) feed.queued_records_max = kKafkaRunsQueued;
     std::vector<std::unique_ptr<train::Learner>> learners;
     for (size_t i = 0; i < assembly_.learners.size(); ++i) {
       const LearnerPlan& plan = assembly_.learners[i];
@@ -219,7 +222,7 @@ class Daemon {
             .readiness =
                 [this] {
                   if (failed_) return serve::Readiness{false, "training has failed"};
-                  return serve::Readiness{true, ""};
+                  return ReadyOrDegraded();
                 },
             .budget_exhausted =
                 [this](LearnerIndex learner) {
@@ -227,6 +230,23 @@ class Daemon {
                 },
             .total_budget = assembly_.total_budget,
             .metrics = &registry_};
+  }
+
+  // What is committed is served on.
+  serve::Readiness ReadyOrDegraded() const {
+    serve::Readiness readiness{.ready = true, .reason = ""};
+    const stream::SourceHealth source = source_->health();
+    if (std::string letters = dead_letters_->trouble(); !letters.empty()) {
+      readiness.degraded = "dead letters cannot be written";
+      readiness.details = std::move(letters);
+    } else if (!source.connected) {
+      readiness.degraded = "the source of interactions is out of reach";
+      readiness.details = source.alert;
+    } else if (!source.alert.empty()) {
+      readiness.degraded = "a part of the source cannot be read at present";
+      readiness.details = source.alert;
+    }
+    return readiness;
   }
 
   void Train() {

@@ -11,6 +11,9 @@
 namespace tacit::app {
 namespace {
 
+// A daemon that is asked to stop while it looks for its brokers has to be gone within 5 s.
+constexpr std::chrono::milliseconds kOpenTimeout(2000);
+
 Result<std::unique_ptr<event::SchemaBook>> MakeSchemaBook(const config::SchemaRegistry& registry,
                                                           event::PayloadKind kind,
                                                           const Clock& clock) {
@@ -61,6 +64,7 @@ Result<std::unique_ptr<stream::Source>> OpenKafka(const config::Config& config, 
   options.tick = std::chrono::milliseconds(source.tick_ms);
   options.go_on_when_lost = source.on_period_lost == config::Source::OnPeriodLost::kClose;
   options.until_end = until_end;
+  options.open_timeout = kOpenTimeout;
   options.clock = &clock;
   options.metrics = &registry;
   TACIT_ASSIGN(auto envelope, MakeEnvelope(source, clock));

@@ -1,9 +1,10 @@
+#include "config/memory.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-
-#include "config/config.h"
 
 // The estimates are cautious sums of what the rooms keep, not measurements of a running daemon; the
 // README derives each.
@@ -11,6 +12,14 @@ namespace tacit::config {
 namespace {
 
 constexpr double kDedupeBytes = 32;  // per offset of the window: an id's hash, and where it is
+
+// Of Kafka: what is fetched ahead, all partitions together, where queued.max.messages.kbytes says
+// nothing else (stream's own default, and librdkafka's largest); small messages take as much again
+// for what librdkafka keeps of each. Behind it runs of records wait to be decoded.
+constexpr double kFetchedKBytes = 32768, kFetchedKBytesMax = 2097151;
+constexpr double kFetchedFactor = 2;
+constexpr double kRunsQueued = 16 + 2;  // those at the two threads' hands included
+constexpr double kRunBytes = 1 << 20;   // a record more may be in it
 
 // In doubles: a product of extreme settings must come out as too much, not wrap around.
 constexpr double kMiB = 1 << 20;
@@ -139,6 +148,28 @@ double QueueBytes(const Shape& shape, uint32_t record_bytes) {
   return kStepsQueued * (shape.batch * example + record_bytes) + shape.period * example;
 }
 
+// Between the brokers and the decode thread; of logs a few records of the largest size.
+double SourceBytes(const Config& config) {
+  if (config.source.kind != Source::Kind::kKafka) return 0;
+  double kbytes = kFetchedKBytes;
+  for (const Property& property : config.kafka.properties) {
+    if (property.name != "queued.max.messages.kbytes") continue;
+    const std::string& text = property.value.text;
+    uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    // What is no number is refused by librdkafka.
+    if (error == std::errc() && end == text.data() + text.size())
+      kbytes = std::min(static_cast<double>(number), kFetchedKBytesMax);
+  }
+  return kFetchedFactor * kbytes * 1024 +
+         kRunsQueued * (kRunBytes + static_cast<double>(config.source.max_record_bytes));
+}
+
+double DedupeBytes(const Config& config, size_t partitions) {
+  return static_cast<double>(config.source.dedupe_window) * kDedupeBytes *
+         static_cast<double>(partitions);
+}
+
 // Unfolded commits: each has its dense blob. Their rows are folded as they come; two of every row
 // there can be is when folding has fallen behind.
 double OverlayBytes(const Shape& shape) {
@@ -167,24 +198,36 @@ std::string WholeTables(const Config& config) {
   return text;
 }
 
+// What cannot be done without.
+struct Needs {
+  double model = 0, queue = 0, overlay = 0;
+  double cache_min = 0, cache_max = 0;  // per learner
+
+  double Least(double learners) const {
+    return kProcessBytes + model + queue + overlay + kStoreBytesMin + cache_min * learners;
+  }
+};
+
+Needs NeedsOf(const Config& config, size_t partitions) {
+  Needs needs{.queue = SourceBytes(config) + DedupeBytes(config, partitions)};
+  for (const Learner& learner : config.learners) {
+    const Shape shape = ShapeOf(learner, config.features);
+    needs.model += ModelBytes(shape);
+    needs.queue += QueueBytes(shape, config.source.max_record_bytes);
+    needs.overlay += OverlayBytes(shape);
+    needs.cache_min = std::max(needs.cache_min, RowCacheBytesMin(shape));
+    needs.cache_max = std::max(needs.cache_max, shape.RowBytes(INFINITY) + kMiB);
+  }
+  return needs;
+}
+
 }  // namespace
 
 Result<MemoryPlan> PlanMemory(const Config& config) {
-  double model = 0, overlay = 0, cache_min = 0, cache_max = 0;
-  // Of one partition: how many there are is not known here.
-  double queue = static_cast<double>(config.source.dedupe_window) * kDedupeBytes;
-  for (const Learner& learner : config.learners) {
-    const Shape shape = ShapeOf(learner, config.features);
-    model += ModelBytes(shape);
-    queue += QueueBytes(shape, config.source.max_record_bytes);
-    overlay += OverlayBytes(shape);
-    cache_min = std::max(cache_min, RowCacheBytesMin(shape));
-    cache_max = std::max(cache_max, shape.RowBytes(INFINITY) + kMiB);
-  }
+  const Needs needs = NeedsOf(config, 1);
   const double learners = std::max<double>(1, static_cast<double>(config.learners.size()));
   const double total = static_cast<double>(config.memory_total_bytes);
-  const double least =
-      kProcessBytes + model + queue + overlay + kStoreBytesMin + cache_min * learners;
+  const double least = needs.Least(learners);
   if (total < least) {
     return Fail(
         ErrorCode::kInvalidArgument,
@@ -195,15 +238,31 @@ Result<MemoryPlan> PlanMemory(const Config& config) {
   // What is left goes to the rows first, as far as there are rows, but a quarter of it, and what no
   // row can use, to the store's caches.
   const double spare = total - least;
-  const double rows_spare =
-      std::min(spare * 3 / 4 / learners, std::max(cache_max, cache_min) - cache_min);
+  const double rows_spare = std::min(spare * 3 / 4 / learners,
+                                     std::max(needs.cache_max, needs.cache_min) - needs.cache_min);
   const double store =
       std::min(kStoreBytesMin + spare - rows_spare * learners, std::max(kStoreBytesMin, total / 2));
-  return MemoryPlan{.row_cache_bytes = static_cast<uint64_t>(cache_min + rows_spare),
+  return MemoryPlan{.row_cache_bytes = static_cast<uint64_t>(needs.cache_min + rows_spare),
                     .store_bytes = static_cast<uint64_t>(store),
-                    .queue_bytes = static_cast<uint64_t>(queue),
-                    .model_bytes = static_cast<uint64_t>(model),
-                    .overlay_bytes = static_cast<uint64_t>(overlay)};
+                    .queue_bytes = static_cast<uint64_t>(needs.queue),
+                    .model_bytes = static_cast<uint64_t>(needs.model),
+                    .overlay_bytes = static_cast<uint64_t>(needs.overlay)};
+}
+
+// By then the caches have what was left, and keep it: the windows of further partitions come on
+// top. What could not do even with the smallest caches is refused.
+Status CheckPartitions(const Config& config, size_t partitions) {
+  if (config.source.dedupe_window == 0) return {};
+  const double learners = std::max<double>(1, static_cast<double>(config.learners.size()));
+  const double total = static_cast<double>(config.memory_total_bytes);
+  const double least = NeedsOf(config, partitions).Least(learners);
+  if (total >= least) return {};
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("memory.total_bytes: {:.0f}MiB are too few for source.dedupe.window of {} "
+                  "partitions, {:.0f}MiB each; the least that would do is {:.0f}MiB",
+                  std::floor(total / kMiB), partitions, std::ceil(DedupeBytes(config, 1) / kMiB),
+                  std::ceil(least / kMiB)));
 }
 
 }  // namespace tacit::config

@@ -128,7 +128,7 @@ class Api final : public Handler {
   void Score(const Request& request, Reply* reply);
   void Privacy(Reply* reply) const;
   void Ledger(const Request& request, Reply* reply) const;
-  void Ready(Reply* reply) const;
+  void Ready(const Request& request, Reply* reply) const;
   void Metrics(const Request& request, Reply* reply) const;
 
   const std::shared_ptr<const Services> services_;
@@ -162,7 +162,8 @@ Api::Api(std::shared_ptr<const Services> services)
     if (request.role == Role::kOperator) reply->body += kOperatorIndex;
   });
   router_.Add("GET", "/healthz", [](const Request&, Reply* reply) { SetText("ok\n", reply); });
-  router_.Add("GET", "/readyz", [this](const Request&, Reply* reply) { Ready(reply); });
+  router_.Add("GET", "/readyz",
+              [this](const Request& request, Reply* reply) { Ready(request, reply); });
   router_.Add("GET", "/metrics", [this](const Request& r, Reply* reply) { Metrics(r, reply); });
   router_.Add("GET", "/v1/privacy", [this](const Request&, Reply* reply) { Privacy(reply); });
   router_.Add(
@@ -203,13 +204,17 @@ void Api::Ledger(const Request& request, Reply* reply) const {
   AnswerLedger(*snapshot, services_->models, services_->total_budget, request.query, reply);
 }
 
-void Api::Ready(Reply* reply) const {
+void Api::Ready(const Request& request, Reply* reply) const {
   const SnapshotPtr snapshot = services_->latest();
   if (snapshot == nullptr || snapshot->version() == CommitSeq(0))
     return SetFailure({ErrorCode::kUnavailable, "no committed model yet"}, reply);
   const Readiness readiness = services_->readiness();
   if (!readiness.ready) return SetFailure({ErrorCode::kUnavailable, readiness.reason}, reply);
-  SetText("ready\n", reply);
+  if (readiness.degraded.empty()) return SetText("ready\n", reply);
+  std::string text = "ready, degraded: " + readiness.degraded;
+  if (request.role == Role::kOperator && !readiness.details.empty())
+    text += ": " + readiness.details;
+  SetText(text + "\n", reply);
 }
 
 void Api::Metrics(const Request& request, Reply* reply) const {

@@ -18,6 +18,9 @@ namespace tacit::serve {
 struct Readiness {
   bool ready = false;
   std::string reason;  // why not
+  // Ready, but nothing is learnt at present: why, in words that everybody may read, and what only
+  // operators may (it can tell of records). Empty: nothing is wrong.
+  std::string degraded = {}, details = {};
 };
 
 // What the routes are made of; app fills it in. The functions are called by all server threads.

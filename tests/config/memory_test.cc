@@ -1,6 +1,7 @@
+#include "config/memory.h"
+
 #include <gtest/gtest.h>
 
-#include "config/config.h"
 #include "sample.h"
 
 namespace tacit::config {
@@ -138,6 +139,45 @@ TEST(PlanMemory, DpSgdKeepsEveryRow) {
   };
   EXPECT_GT(cache("{kind: dp-sgd}"), 2u * 1'000'000 * 63 * 3 * 4);
   EXPECT_LT(cache("{kind: adafest, threshold: 9}"), 10u << 20);
+}
+
+Config ReadKafka(const std::string& source, const std::string& kafka) {
+  Result<Config> config = Parse(Sample("kind: generator\n", "kind: kafka\n  topic: t\n" + source) +
+                                    "kafka:\n  bootstrap.servers: localhost:9092\n" + kafka,
+                                "c.yaml", {});
+  EXPECT_TRUE(config) << config.error().message;
+  return config ? *config : Config();
+}
+
+uint64_t QueueOf(const Config& config) {
+  const Result<MemoryPlan> plan = PlanMemory(config);
+  EXPECT_TRUE(plan) << plan.error().message;
+  return plan ? plan->queue_bytes : 0;
+}
+
+TEST(PlanMemory, WhatIsFetchedAheadFromKafkaCounts) {
+  constexpr uint64_t kMiB = 1 << 20;
+  const uint64_t log = QueueOf(ReadSample({}));
+  const uint64_t usual = QueueOf(ReadKafka("", ""));
+  EXPECT_GE(usual, log + 64 * kMiB);
+  EXPECT_EQ(QueueOf(ReadKafka("", "  queued.max.messages.kbytes: 32768\n")), usual);
+  EXPECT_EQ(QueueOf(ReadKafka("", "  queued.max.messages.kbytes: 131072\n")), usual + 192 * kMiB);
+  EXPECT_LT(QueueOf(ReadKafka("", "  queued.max.messages.kbytes: 1024\n")), usual);
+}
+
+TEST(PlanMemory, WindowsOfAllPartitionsHaveToFit) {
+  // 32 MiB a partition.
+  Config config = ReadKafka("  format: json\n  dedupe: {window: 1048576}\n", "");
+  config.memory_total_bytes = 1ull << 30;
+  EXPECT_TRUE(PlanMemory(config));
+  EXPECT_TRUE(CheckPartitions(config, 1));
+  EXPECT_TRUE(CheckPartitions(config, 4));
+  const Status refused = CheckPartitions(config, 64);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  for (const char* part : {"memory.total_bytes: 1024MiB", "64 partitions", "32MiB each"})
+    EXPECT_NE(refused.error().message.find(part), std::string::npos) << refused.error().message;
+  EXPECT_TRUE(CheckPartitions(ReadKafka("", ""), 1'000'000)) << "no window, nothing to hold";
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <chrono>
+#include <filesystem>
 #include <set>
 #include <thread>
 
@@ -73,6 +75,25 @@ TEST_F(DaemonTest, DeadLettersAreInTheirTopicBeforeAnythingBehindThemIsLearnt) {
   ended = test::Run(command);
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_EQ(TopicSize(broker.bootstrap(), dead), kRecords / 10);
+}
+
+// It needs no broker, and is here because the daemon looks for one.
+TEST(DaemonWithoutABrokerTest, GoesWithinFiveSecondsWhenAskedToWhileItLooksForOne) {
+  TempDir dir;
+  const std::string config = WriteTopicConfig(dir, "t", "127.0.0.1:1", "format: json");
+  Process daemon({TACITD, "--config", config});
+  // It is past its own start, and in the first second of its search.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!std::filesystem::exists(dir / "store/CURRENT") &&
+         std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const auto asked = std::chrono::steady_clock::now();
+  daemon.Signal(SIGTERM);
+  const auto ended = daemon.WaitFor(std::chrono::seconds(60));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->exit_code, 0) << ended->err;
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(5)) << ended->err;
 }
 
 // What TLS and SCRAM need, and everything that librdkafka says: its password is in no word of it.

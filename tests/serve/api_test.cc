@@ -126,6 +126,20 @@ TEST_F(ApiTest, ReadinessIsTheDaemonsAndTheStores) {
   EXPECT_THAT(response.body, HasSubstr("day_3.tsv is gone"));
 }
 
+// It serves, so it is ready; the public is told of nothing that tells of records.
+TEST_F(ApiTest, DegradedIsReadyAndSaysWhy) {
+  Start();
+  store_->Commit(1);
+  EXPECT_EQ(Ask("GET", "/readyz").body, "ready\n");
+  readiness_ = {true, "", "the source is out of reach", "partition 3 waits at offset 17"};
+  const Response told = Ask("GET", "/readyz"), to_operator = Ask("GET", "/readyz", "", 1);
+  EXPECT_EQ(told.status, 200u);
+  EXPECT_EQ(told.body, "ready, degraded: the source is out of reach\n");
+  EXPECT_EQ(to_operator.status, 200u);
+  EXPECT_EQ(to_operator.body,
+            "ready, degraded: the source is out of reach: partition 3 waits at offset 17\n");
+}
+
 TEST_F(ApiTest, PrivacyHasItsStableForm) {
   total_budget_ = {.epsilon = 6, .delta = 1e-7};
   Start();

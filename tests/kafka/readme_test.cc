@@ -1,0 +1,48 @@
+// "Next to your Kafka" of the README, as it stands there.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "kafka/broker.h"
+#include "support/process.h"
+
+namespace tacit::test {
+namespace {
+
+// The commands under a heading, but for the one that starts a broker.
+std::string CommandsUnder(const std::string& heading) {
+  std::istringstream readme(ReadFile(std::string(TACIT_SOURCE_DIR) + "/README.md"));
+  std::string commands;
+  bool here = false, goes_on = false;
+  for (std::string line; std::getline(readme, line);) {
+    if (line.starts_with("## ")) here = line == heading;
+    if (!here) continue;
+    const bool command = line.starts_with("    $ ");
+    if (goes_on || (command && line.find("tools/kafka start") == std::string::npos))
+      commands += line.substr(command ? 6 : 0) + "\n";
+    goes_on = (command || goes_on) && line.ends_with('\\');
+  }
+  return commands;
+}
+
+TEST(ReadmeTest, TheLinesNextToYourKafkaRun) {
+  TACIT_NEED_BROKER(kDefaultVersion);
+  const std::string commands = CommandsUnder("## Next to your Kafka");
+  ASSERT_THAT(commands, testing::HasSubstr("tacit replay --config config/kafka.yaml"));
+  SharedBroker().CreateTopic("clicks", 4);
+  TempDir dir;
+  const std::string programs = std::filesystem::path(TACITD).parent_path();
+  const Ended ended = Run({"/bin/bash", "-euc",
+                           fmt::format("cd '{}'\nln -s '{}/config' config\nPATH='{}':$PATH\n{}",
+                                       dir / "", TACIT_SOURCE_DIR, programs, commands)},
+                          {"TACIT_KAFKA_BOOTSTRAP_SERVERS=" + SharedBroker().bootstrap(),
+                           "TACIT_SERVE_LISTEN=unix:" + (dir / "socket")});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, testing::HasSubstr("100,000 of 100,000 lines sent"));
+}
+
+}  // namespace
+}  // namespace tacit::test
