@@ -13,10 +13,10 @@ namespace {
 using test::Harm;
 using test::Violence;
 
-void Suffer(const Harm& harm, std::chrono::seconds time) {
-  const uint64_t seed = std::random_device{}();
+void Suffer(const Harm& harm, std::chrono::seconds time, Violence::Options options) {
+  const uint64_t seed = options.seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));
-  Violence violence({.seed = seed});
+  Violence violence(options);
   if (testing::Test::HasFailure()) return;
   const Harm done = violence.Run(harm, std::chrono::steady_clock::now() + time);
   if (!testing::Test::HasFatalFailure()) violence.Finish();
@@ -27,13 +27,13 @@ void Suffer(const Harm& harm, std::chrono::seconds time) {
 TEST(ExactlyOnceTest, WhateverHappensToTheDaemon) {
   TACIT_NEED_BROKER(test::kDefaultVersion);
   Suffer({.daemon_kills = 12, .takeovers = 2, .refusals = 2, .growths = 1, .clock_steps = 1},
-         std::chrono::seconds(240));
+         std::chrono::seconds(240), {.users = true});
 }
 
 TEST(ExactlyOnceTest, WhateverHappensToTheBroker) {
   TACIT_NEED_BROKER(test::kDefaultVersion);
   Suffer({.daemon_kills = 3, .broker_kills = 2, .broker_stops = 2, .cuts = 1},
-         std::chrono::seconds(240));
+         std::chrono::seconds(240), {.dead_letter_topic = true});
 }
 
 }  // namespace

@@ -74,6 +74,12 @@ std::string Oracle::Line(size_t number) const {
   return fmt::format("{}\t1\t{}", event.bad ? 2 : static_cast<int>(event.label), event.value);
 }
 
+std::string Oracle::Json(size_t number, const std::string& user) const {
+  const Event& event = events_[number];
+  return fmt::format(R"({{"label":{},"user":"{}","event_id":"{}","features":{{"I1":1,"E":"{}"}}}})",
+                     event.bad ? 2 : static_cast<int>(event.label), user, number, event.value);
+}
+
 std::optional<size_t> Oracle::EventIn(std::string_view record) const {
   const std::string prefix = fmt::format("{:x}-", seed_);
   const size_t value = record.find(prefix);
@@ -87,7 +93,7 @@ std::optional<size_t> Oracle::EventIn(std::string_view record) const {
   return number;
 }
 
-std::string Oracle::Yaml(bool periods) {
+std::string Oracle::Yaml(bool periods, bool users) {
   const std::string frozen =
       fmt::format("    optimizer: {{kind: sgd, learning_rate: {}, row_learning_rate: {}}}\n",
                   kDenseRate, kRowRate);
@@ -117,10 +123,33 @@ std::string Oracle::Yaml(bool periods) {
                     "  - id: private\n"
                     "    model: {{kind: pctr, hidden: [4], categorical: false}}\n"
                     "    mechanism: {{kind: dp-sgd}}\n"
-                    "    participation: {{mode: once, batch: {}}}\n"
-                    "    privacy: {{unit: event, epsilon: {}, delta: {}}}\n"
+                    "    participation: {{mode: once, batch: {}{}}}\n"
+                    "    privacy: {{unit: {}, epsilon: {}, delta: {}}}\n"
                     "    optimizer: {{kind: sgd, learning_rate: 0.01}}\n",
-                    kBatch, kEpsilon, kDelta);
+                    kBatch, users ? fmt::format(", max_participations: {}", kAllowance) : "",
+                    users ? "user" : "event", kEpsilon, kDelta);
+}
+
+double Oracle::EpsilonAfter(uint64_t steps, bool users) {
+  if (steps == 0) return 0;
+  if (!users) return kEpsilon;
+  const auto phi = [](double x) { return std::erfc(-x / std::sqrt(2)) / 2; };
+  const auto delta = [&](double mu, double epsilon) {
+    return phi(mu / 2 - epsilon / mu) - std::exp(epsilon) * phi(-mu / 2 - epsilon / mu);
+  };
+  // Where a monotone function passes zero.
+  const auto zero = [](auto f, double low, double high) {
+    const bool rises = f(high) > 0;
+    for (int i = 0; i < 200; ++i) {
+      const double middle = (low + high) / 2;
+      (f(middle) > 0) == rises ? high = middle : low = middle;
+    }
+    return high;
+  };
+  const double all = zero([&](double mu) { return delta(mu, kEpsilon) - kDelta; }, 1e-3, 10);
+  const double mu = all * std::sqrt(static_cast<double>(std::min(steps, kAllowance)) /
+                                    static_cast<double>(kAllowance));
+  return zero([&](double epsilon) { return delta(mu, epsilon) - kDelta; }, 0, kEpsilon + 1);
 }
 
 std::vector<double> Oracle::InitialRowOf(const Event& event) const {

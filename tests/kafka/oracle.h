@@ -33,6 +33,8 @@ class Oracle {
   bool IsBad(size_t event) const { return events_[event].bad; }
   // Its record as Criteo TSV, without the newline. No two events have the same.
   std::string Line(size_t event) const;
+  // The same as JSON, with a user and an event id.
+  std::string Json(size_t event, const std::string& user) const;
   const std::string& Value(size_t event) const { return events_[event].value; }
   // The same as a bucket, which is how packed messages have it.
   uint32_t Bucket(size_t event) const { return static_cast<uint32_t>(events_[event].row); }
@@ -40,15 +42,22 @@ class Oracle {
   float Label(size_t event) const { return events_[event].label; }
   // A record that is learnt from and moves no event's row.
   static std::string Filler() { return "1\t1\t"; }
+  static std::string JsonFiller() { return R"({"label":1,"user":"none","features":{"I1":1}})"; }
   // The event that a record in any format is about.
   std::optional<size_t> EventIn(std::string_view record) const;
 
   // `schema` and `learners` of the daemon's configuration. Beside `exact` stand `period`, each of
   // whose events is in each of its period's two steps (`poisson` with probability 1; left out
-  // without `periods`), and `private`, which pays for what it learns.
-  static std::string Yaml(bool periods);
+  // without `periods`), and `private`, which pays for what it learns: its unit is the event, or
+  // with `users` the user, who may be in kAllowance steps and pays for each.
+  static std::string Yaml(bool periods, bool users = false);
   static constexpr uint32_t kBatch = 16, kPeriod = 64, kStepsPerPeriod = 2;
   static constexpr double kEpsilon = 2, kDelta = 1e-6;
+  static constexpr uint64_t kAllowance = 100'000;
+
+  // What `private` has to report after so many steps: events were in one each, users in as many as
+  // they may. A closed form (Balle and Wang 2018), computed here.
+  static double EpsilonAfter(uint64_t steps, bool users);
 
   // How often a learner (0: exact, 1: period) has applied each event, as its rows in the store of
   // this configuration tell; -1 where no number of times leads there. Fails where the store cannot

@@ -15,7 +15,7 @@ namespace tacit::test {
 // of where events come from. Returns its path.
 inline std::string WriteOracleConfig(const TempDir& dir, const std::string& name,
                                      const std::string& source, bool periods,
-                                     const std::string& listen = "") {
+                                     const std::string& listen = "", bool users = false) {
   const std::string path = dir / (name + ".yaml");
   WriteFile(path, source +
                       fmt::format("store: {{path: \"{}\", commit_interval_ms: 20}}\n"
@@ -23,7 +23,7 @@ inline std::string WriteOracleConfig(const TempDir& dir, const std::string& name
                                   "log: {{level: info}}\n"
                                   "training: {{idle_priority: false, workers: 1}}\n",
                                   dir / name, listen) +
-                      Oracle::Yaml(periods));
+                      Oracle::Yaml(periods, users));
   return path;
 }
 

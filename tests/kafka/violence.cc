@@ -20,7 +20,7 @@ using std::chrono::seconds;
 using Steady = std::chrono::steady_clock;
 namespace json = boost::json;
 
-constexpr char kTopic[] = "events";
+constexpr char kTopic[] = "events", kDeadTopic[] = "events-dead";
 // Whatever is waited for comes in a fraction of this on a machine that does nothing else.
 constexpr seconds kPatience(90);
 
@@ -68,27 +68,34 @@ Violence::Violence(Options options)
       partitions_(options.partitions) {
   proxy_.LeadTo(broker_.port());
   broker_.CreateTopic(kTopic, partitions_);
+  if (options_.dead_letter_topic) broker_.CreateTopic(kDeadTopic, 2);
   config_ = WriteConfig();
   load_ = std::make_unique<LoadWriter>(
       LoadWriter::Options{.bootstrap = fmt::format("127.0.0.1:{}", proxy_.port()),
                           .topic = kTopic,
                           .partitions = partitions_,
                           .events_per_second = options_.events_per_second,
-                          .seed = options_.seed + 1},
+                          .seed = options_.seed + 1,
+                          .users = options_.users},
       oracle_);
 }
 
 Violence::~Violence() = default;
 
 std::string Violence::WriteConfig() {
-  return WriteOracleConfig(dir_, "store",
-                           fmt::format("source: {{kind: kafka, topic: {}, format: criteo_tsv}}\n"
-                                       "kafka:\n"
-                                       "  bootstrap.servers: 127.0.0.1:{}\n"
-                                       "  group.id: violence\n"
-                                       "  topic.metadata.refresh.interval.ms: 1000\n",
-                                       kTopic, proxy_.port()),
-                           true);
+  const std::string dead =
+      options_.dead_letter_topic
+          ? fmt::format("  errors.deadletterqueue.topic.name: {}\n", kDeadTopic)
+          : "";
+  return WriteOracleConfig(
+      dir_, "store",
+      fmt::format("source: {{kind: kafka, topic: {}, format: {}}}\n"
+                  "kafka:\n"
+                  "  bootstrap.servers: 127.0.0.1:{}\n"
+                  "  group.id: violence\n"
+                  "  topic.metadata.refresh.interval.ms: 1000\n{}",
+                  kTopic, options_.users ? "json" : "criteo_tsv", proxy_.port(), dead),
+      true, "", options_.users);
 }
 
 milliseconds Violence::Random(milliseconds max) {
@@ -143,7 +150,9 @@ std::optional<Violence::Told> Violence::Ask(const std::string& url) const {
   const json::object privacy = json::parse(answer->body).as_object();
   uint64_t private_steps = 0;
   const double epsilon = EpsilonOf(privacy, &private_steps);
-  return Told{.steps = StepsOf(privacy), .epsilon = private_steps > 0 ? epsilon : 0};
+  return Told{.steps = StepsOf(privacy),
+              .private_steps = private_steps,
+              .epsilon = private_steps > 0 ? epsilon : 0};
 }
 
 uint64_t Violence::StepsNow() {
@@ -177,8 +186,8 @@ void Violence::ExpectServing(const std::string& when) {
   EXPECT_EQ(answer->status, 200) << when << ": " << answer->body;
 }
 
-// One participation costs what the configuration allows, and no event was in two: the charge is a
-// closed form, the same from the first step to the last.
+// Neither ever goes back, and the charge of so many steps is a closed form: one participation of an
+// event costs the same from the first step to the last; a user's costs grow.
 void Violence::CheckEpsilon(const Told& told, const std::string& where) {
   if (told.steps < last_.steps)
     ADD_FAILURE() << where << " tells of " << told.steps << " steps, and of " << last_.steps
@@ -186,10 +195,13 @@ void Violence::CheckEpsilon(const Told& told, const std::string& where) {
   if (told.epsilon < last_.epsilon)
     ADD_FAILURE() << where << " tells of epsilon " << told.epsilon << ", and of " << last_.epsilon
                   << " before";
-  if (told.epsilon > 0) {
-    EXPECT_GE(told.epsilon, Oracle::kEpsilon * (1 - 1e-3)) << where;
-    EXPECT_LE(told.epsilon, Oracle::kEpsilon) << where << ": charged for more than one";
-  }
+  if (told.private_steps < last_.private_steps)
+    ADD_FAILURE() << where << " tells of " << told.private_steps << " private steps, and of "
+                  << last_.private_steps << " before";
+  const double due = Oracle::EpsilonAfter(told.private_steps, options_.users);
+  EXPECT_GE(told.epsilon, due * (1 - 1e-3)) << where << ": " << told.private_steps << " steps";
+  EXPECT_LE(told.epsilon, due * (options_.users ? 1.01 : 1))
+      << where << ": charged for more than " << told.private_steps << " steps";
   last_ = told;
 }
 
@@ -203,7 +215,9 @@ void Violence::CheckStore() {
   const json::object privacy = json::parse(shown.out).as_object();
   uint64_t private_steps = 0;
   const double epsilon = EpsilonOf(privacy, &private_steps);
-  CheckEpsilon({.steps = StepsOf(privacy), .epsilon = private_steps > 0 ? epsilon : 0},
+  CheckEpsilon({.steps = StepsOf(privacy),
+                .private_steps = private_steps,
+                .epsilon = private_steps > 0 ? epsilon : 0},
                "tacit ledger show");
 }
 
@@ -324,7 +338,8 @@ void Violence::Fill() {
   std::vector<TopicRecord> filler;
   for (int32_t p = 0; p < partitions_; ++p)
     for (uint32_t i = 0; i <= Oracle::kPeriod; ++i)
-      filler.push_back({.partition = p, .value = Oracle::Filler()});
+      filler.push_back(
+          {.partition = p, .value = options_.users ? Oracle::JsonFiller() : Oracle::Filler()});
   WriteTopic(broker_.bootstrap(), kTopic, filler);
 }
 
@@ -349,14 +364,30 @@ void Violence::AwaitEnd(const std::vector<int>& once) {
   }
 }
 
-void Violence::CheckDeadLetters(const std::vector<TopicRecord>& records) {
-  const auto letters = ReadDeadLetters(dir_ / "store.dead-letters.jsonl");
-  std::set<std::pair<int32_t, uint64_t>> bad;
-  for (const TopicRecord& record : records) {
-    const auto event = oracle_.EventIn(*record.value);
-    if (event && oracle_.IsBad(*event))
-      bad.emplace(record.partition, static_cast<uint64_t>(record.offset));
+DeadLetters Violence::ReadLetters() {
+  if (!options_.dead_letter_topic) return ReadDeadLetters(dir_ / "store.dead-letters.jsonl");
+  DeadLetters letters;
+  for (const TopicRecord& letter : ReadTopic(broker_.bootstrap(), kDeadTopic)) {
+    const std::pair<int32_t, uint64_t> place(std::stoi(letter.Header("__connect.errors.partition")),
+                                             std::stoull(letter.Header("__connect.errors.offset")));
+    // A letter that was on its way when its daemon was killed may be there again.
+    if (!letters.emplace(place, letter.Header("__connect.errors.exception.message")).second)
+      ++dead_again_;
   }
+  return letters;
+}
+
+bool Violence::IsBad(const TopicRecord& record) const {
+  if (!record.value) return true;
+  const auto event = oracle_.EventIn(*record.value);
+  return event && oracle_.IsBad(*event);
+}
+
+void Violence::CheckDeadLetters(const std::vector<TopicRecord>& records) {
+  const DeadLetters letters = ReadLetters();
+  std::set<std::pair<int32_t, uint64_t>> bad;
+  for (const TopicRecord& record : records)
+    if (IsBad(record)) bad.emplace(record.partition, static_cast<uint64_t>(record.offset));
   dead_ = bad.size();
   for (const auto& [partition, offset] : bad)
     EXPECT_TRUE(letters.contains({partition, offset}))
@@ -366,21 +397,37 @@ void Violence::CheckDeadLetters(const std::vector<TopicRecord>& records) {
                                      << ", offset " << place.second << ": " << reason;
 }
 
+std::vector<int> Violence::CheckTopic(const std::vector<TopicRecord>& records) {
+  std::vector<int> there(oracle_.size());
+  uint64_t nulls = 0;
+  for (const TopicRecord& record : records) {
+    if (!record.value) ++nulls;
+    const auto event = record.value ? oracle_.EventIn(*record.value) : std::nullopt;
+    if (event) ++there[*event];
+  }
+  size_t missing = 0, twice = 0;
+  for (size_t event = 0; event < there.size(); ++event) {
+    missing += load_->IsAcked(event) && there[event] == 0;
+    twice += there[event] > 1;
+  }
+  EXPECT_EQ(missing, 0u) << "events are acked and not in the topic";
+  EXPECT_EQ(twice, 0u) << "the topic itself has events twice";
+  EXPECT_GE(nulls, load_->nulls_acked()) << "null values are acked and not in the topic";
+  for (size_t event = 0; event < there.size(); ++event)
+    if (oracle_.IsBad(event)) there[event] = 0;
+  return there;
+}
+
 void Violence::Finish() {
   load_->Stop();
   Fill();
   EnsureDaemon();
   ASSERT_FALSE(testing::Test::HasFatalFailure());
   const std::vector<TopicRecord> records = ReadTopic(broker_.bootstrap(), kTopic);
-  std::vector<int> once(oracle_.size()), periods;
-  for (const TopicRecord& record : records) {
-    const auto event = oracle_.EventIn(*record.value);
-    if (event && !oracle_.IsBad(*event)) ++once[*event];
-  }
+  const std::vector<int> once = CheckTopic(records);
+  std::vector<int> periods;
   for (int times : once) periods.push_back(times * static_cast<int>(Oracle::kStepsPerPeriod));
   applied_ = static_cast<size_t>(std::count(once.begin(), once.end(), 1));
-  EXPECT_EQ(std::count_if(once.begin(), once.end(), [](int times) { return times > 1; }), 0)
-      << "the topic itself has events twice";
   AwaitEnd(once);
   ASSERT_FALSE(testing::Test::HasFatalFailure());
   daemon_->Signal(SIGTERM);
@@ -402,9 +449,14 @@ void Violence::Finish() {
 
 std::string Violence::Figures() const {
   return fmt::format(
-      "{} events applied once, {} dead letters, {} partitions, {} steps; learning again after a "
-      "return: {}; after a takeover: {}",
-      applied_, dead_, partitions_, last_.steps, Summary(returns_), Summary(takeovers_));
+      "{} events applied once, {} dead letters{}; never in the topic: {} that the producer's "
+      "client "
+      "would not take and {} that it gave up; {} partitions, {} steps, epsilon {:.4f} of unit {}; "
+      "learning again after a return: {}; after a takeover: {}",
+      applied_, dead_,
+      options_.dead_letter_topic ? fmt::format(" in a topic, {} of them again", dead_again_) : "",
+      load_->refused(), load_->given_up(), partitions_, last_.steps, last_.epsilon,
+      options_.users ? "user" : "event", Summary(returns_), Summary(takeovers_));
 }
 
 }  // namespace tacit::test

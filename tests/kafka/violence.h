@@ -11,6 +11,7 @@
 #include "kafka/broker.h"
 #include "kafka/load.h"
 #include "kafka/oracle.h"
+#include "kafka/oracle_run.h"
 #include "kafka/tcp_proxy.h"
 #include "kafka/topic.h"
 #include "support/process.h"
@@ -42,6 +43,10 @@ class Violence {
     std::chrono::seconds cut{10};
     // A broker that is killed or stopped is so for a random time up to this.
     std::chrono::milliseconds outage{3000};
+    // Records are JSON, and the unit of `private` is the user, whose epsilon grows by the step.
+    bool users = false;
+    // Dead letters go into a topic.
+    bool dead_letter_topic = false;
   };
 
   explicit Violence(Options options);
@@ -56,6 +61,9 @@ class Violence {
 
   // Milliseconds from a broker's return until steps are committed again, each time.
   const std::vector<double>& returns() const { return returns_; }
+  // Good events that were learnt from once each, and bad ones in the dead letters.
+  size_t applied() const { return applied_; }
+  size_t dead() const { return dead_; }
   std::string Figures() const;
 
  private:
@@ -71,8 +79,8 @@ class Violence {
 
   // What the daemon says of itself; nothing when it does not answer.
   struct Told {
-    uint64_t steps = 0;
-    double epsilon = 0;
+    uint64_t steps = 0, private_steps = 0;
+    double epsilon = 0;  // of `private`
   };
   std::optional<Told> Ask(const std::string& url) const;
   uint64_t StepsNow();
@@ -92,7 +100,12 @@ class Violence {
   void StepClock();
 
   void Fill();
+  // That the topic holds what was acked, each event once; how often each good one is to be learnt.
+  std::vector<int> CheckTopic(const std::vector<TopicRecord>& records);
   void AwaitEnd(const std::vector<int>& once);
+  // Where each letter comes from, and why.
+  DeadLetters ReadLetters();
+  bool IsBad(const TopicRecord& record) const;
   void CheckDeadLetters(const std::vector<TopicRecord>& records);
   std::chrono::milliseconds Random(std::chrono::milliseconds max);
 
@@ -110,7 +123,7 @@ class Violence {
   int daemons_ = 0;
   Told last_;  // of what was seen committed; it may never go back
   std::vector<double> returns_, takeovers_;
-  size_t applied_ = 0, dead_ = 0;
+  size_t applied_ = 0, dead_ = 0, dead_again_ = 0;
 };
 
 }  // namespace tacit::test
