@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "stream/kafka_client.h"
@@ -23,14 +23,14 @@ class Tally {
   void Add(uint64_t records, uint64_t bytes) {
     reading_.records += records;
     reading_.bytes += bytes;
-    silent_since_.reset();
+    silent_ = false;
   }
   uint64_t seen() const { return reading_.records; }
   // That nothing has come: whether that has lasted for too long.
   bool GivesUp() {
     const auto now = Steady::now();
-    if (!silent_since_) silent_since_ = now;
-    return now - *silent_since_ > kPatience;
+    if (!std::exchange(silent_, true)) silent_since_ = now;
+    return now - silent_since_ > kPatience;
   }
   BareReading Finish() {
     reading_.seconds = std::chrono::duration<double>(Steady::now() - first_).count();
@@ -40,7 +40,8 @@ class Tally {
  private:
   BareReading reading_;
   const Steady::time_point first_ = Steady::now();
-  std::optional<Steady::time_point> silent_since_;
+  Steady::time_point silent_since_ = first_;
+  bool silent_ = false;
 };
 
 // Null values and all: false for what is no message.

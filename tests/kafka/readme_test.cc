@@ -35,11 +35,12 @@ TEST(ReadmeTest, TheLinesNextToYourKafkaRun) {
   SharedBroker().CreateTopic("clicks", 4);
   TempDir dir;
   const std::string programs = std::filesystem::path(TACITD).parent_path();
-  const Ended ended = Run({"/bin/bash", "-euc",
-                           fmt::format("cd '{}'\nln -s '{}/config' config\nPATH='{}':$PATH\n{}",
-                                       dir / "", TACIT_SOURCE_DIR, programs, commands)},
-                          {"TACIT_KAFKA_BOOTSTRAP_SERVERS=" + SharedBroker().bootstrap(),
-                           "TACIT_SERVE_LISTEN=unix:" + (dir / "socket")});
+  const Ended ended =
+      test::Run({"/bin/bash", "-euc",
+                 fmt::format("cd '{}'\nln -s '{}/config' config\nPATH='{}':$PATH\n{}", dir / "",
+                             TACIT_SOURCE_DIR, programs, commands)},
+                {"TACIT_KAFKA_BOOTSTRAP_SERVERS=" + SharedBroker().bootstrap(),
+                 "TACIT_SERVE_LISTEN=unix:" + (dir / "socket")});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_THAT(ended.out, testing::HasSubstr("100,000 of 100,000 lines sent"));
 }

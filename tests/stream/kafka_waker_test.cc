@@ -54,20 +54,21 @@ TEST(FetchWaker, DoesNotWakeMoreOftenThanItHelps) {
   EXPECT_TRUE(waker.IsDue(0, 0, 0, kThen + 20ms)) << "it was due all the time";
 }
 
-// Some 150 times the queue is full. Without being woken the fetcher sleeps a second each time.
+// The queue is full hundreds of times, and the fetcher, unless it is woken, asleep each time: some
+// two minutes in all, where it takes seconds.
 TEST(FetchWaker, ASmallQueueIsReadWithoutWaitingForTheFetcher) {
-  constexpr int kRecords = 3000;
+  constexpr int kRecords = 4000;
   MockKafka kafka;
   kafka.Create("t", 1);
   for (int i = 0; i < kRecords; ++i) {
     kafka.Write("t", 0, std::string(1000, 'x'));
-    if (i % 10 == 9) kafka.Flush();  // a batch
+    if (i % 5 == 4) kafka.Flush();  // a batch
   }
   KafkaSourceOptions options;
   options.properties.values = {{"bootstrap.servers", kafka.bootstrap()},
                                {"group.id", "tacit"},
-                               {"queued.min.messages", "10"},
-                               {"fetch.message.max.bytes", "20000"}};
+                               {"queued.min.messages", "5"},
+                               {"fetch.message.max.bytes", "10000"}};
   options.topic = "t";
   const auto source = OpenKafkaSource(options, nullptr);
   ASSERT_TRUE(source) << source.error().message;
@@ -76,7 +77,7 @@ TEST(FetchWaker, ASmallQueueIsReadWithoutWaitingForTheFetcher) {
   size_t records = 0;
   while (records < kRecords && std::chrono::steady_clock::now() - begun < 60s) {
     event::RawRecords frame;
-    ASSERT_TRUE((*source)->Poll(20ms, &frame));
+    ASSERT_TRUE((*source)->Poll(5ms, &frame));
     records += frame.size();
   }
   EXPECT_EQ(records, size_t{kRecords});
