@@ -201,32 +201,14 @@ Status SequenceModel::Score(std::span<const float> parameters, const ParameterNo
                             std::span<const std::span<const uint32_t>> histories,
                             const Take& take) {
   Impl& impl = *impl_;
-  const SequenceLayout& layout = impl.layout;
-  const size_t length = layout.options().length;
-  const ops::ConstMatrix table = layout.output().Of(parameters);
-  const std::span<const float> bias =
-      parameters.subspan(layout.item_bias().offset, layout.item_bias().size());
-  const auto score = [&](size_t i, size_t w, Impl::Worker& worker) -> Status {
-    const auto history = histories[i].last(std::min(length, histories[i].size()));
-    worker.rows.Clear();
-    worker.rows.Append(history, history, layout.options().length);
-    worker.scores.assign(table.rows, 0.0f);
-    const ops::Matrix scores(worker.scores.data(), 1, table.rows);
-    if (worker.rows.size() > 0) {
-      ops::ConstMatrix hidden;
-      TACIT_RETURN_IF_ERROR(worker.pass.Forward(worker.rows, {}, &hidden));
-      TACIT_RETURN_IF_ERROR(worker.pass.ops().Gemm(ops::Transpose::kNo,
-                                                   hidden.Rows(hidden.rows - 1, hidden.rows),
-                                                   ops::Transpose::kYes, table, 0, scores));
-    }
-    if (!bias.empty()) worker.pass.ops().AddBias(scores, bias, false);
-    take(i, worker.scores, w);
-    return {};
-  };
   impl.backend.workers().Run(histories.size(), [&](size_t begin, size_t end, size_t w) {
     Impl::Worker& worker = *impl.workers[w];
     worker.status = worker.pass.BeginStep(parameters, noise);
-    for (size_t i = begin; worker.status && i < end; ++i) worker.status = score(i, w, worker);
+    worker.scores.resize(impl.layout.output().rows);
+    for (size_t i = begin; worker.status && i < end; ++i) {
+      worker.status = worker.pass.Score(histories[i], worker.scores);
+      if (worker.status) take(i, worker.scores, w);
+    }
   });
   return impl.FirstFailure();
 }

@@ -1,5 +1,7 @@
 #include "model/sequence/unit_pass.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace tacit::model {
@@ -76,6 +78,25 @@ Result<bool> UnitPass::Learn(const OutputStep& step, const UnitRows& rows,
   TACIT_RETURN_IF_ERROR(encoder_->Backward(rows, grad_.view(), gradient_.values()));
   SpreadEmbeddingGradient(rows, coins, grad_.view());
   return true;
+}
+
+Status UnitPass::Score(std::span<const uint32_t> history, std::span<float> scores) {
+  const ops::ConstMatrix table = layout_.output().Of(parameters_);
+  TACIT_CHECK(scores.size() == table.rows, "a score per item");
+  const auto window = history.last(std::min<size_t>(layout_.options().length, history.size()));
+  scored_.Clear();
+  scored_.Append(window, window, layout_.options().length);
+  const ops::Matrix out(scores.data(), 1, scores.size());
+  std::ranges::fill(scores, 0.0f);
+  if (scored_.size() > 0) {
+    ops::ConstMatrix hidden;
+    TACIT_RETURN_IF_ERROR(Forward(scored_, {}, &hidden));
+    TACIT_RETURN_IF_ERROR(ops_->Gemm(ops::Transpose::kNo, hidden.Rows(hidden.rows - 1, hidden.rows),
+                                     ops::Transpose::kYes, table, 0, out));
+  }
+  const ParameterTable& bias = layout_.item_bias();
+  if (bias.size() > 0) ops_->AddBias(out, parameters_.subspan(bias.offset, bias.size()), false);
+  return {};
 }
 
 // The input side of the embeddings goes on top of what the output wrote.

@@ -22,8 +22,11 @@ class UnitPass {
   Result<bool> Learn(const OutputStep& step, const UnitRows& rows, const DropoutCoins& coins,
                      double* loss);
 
+  // The score of every item to come behind this history, of which the latest window is read; of an
+  // empty one, the items' biases where there are such, else 0. Nothing is dropped.
+  Status Score(std::span<const uint32_t> history, std::span<float> scores);
+
   UnitGradient& gradient() { return gradient_; }
-  ops::UnitOps& ops() { return *ops_; }
 
  private:
   void Embed(const UnitRows& rows, const DropoutCoins& coins);
@@ -36,6 +39,7 @@ class UnitPass {
   UnitGradient gradient_;
   std::span<const float> parameters_;
   ParameterNoise noise_;
+  UnitRows scored_;
   ops::MatrixBuffer<float> input_, variance_, dropped_, grad_;
 };
 
