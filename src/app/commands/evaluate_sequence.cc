@@ -129,7 +129,8 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
       ->check(CLI::Range(1e-300, 0.5));
   sequence
       ->add_option("--learner", options->learners,
-                   "transitions, transitions-no-items or popularity, several with commas")
+                   "transitions, transitions-no-items, popularity; trained: dpformer, transformer, "
+                   "transformer-untied, gru, lstm; several with commas")
       ->default_str("transitions")
       ->delimiter(',');
   sequence->add_option("--items", options->items,

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "app/evaluate/trained_method.h"
 #include "base/check.h"
 #include "base/text.h"
 #include "mechanism/unit_histogram.h"
@@ -19,8 +20,18 @@
 namespace tacit::app {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames = {"transitions", "transitions-no-items",
-                                                    "popularity"};
+constexpr std::array<std::string_view, 3> kCounted = {"transitions", "transitions-no-items",
+                                                      "popularity"};
+
+// The counted ones, then the trained.
+const std::vector<std::string_view>& Names() {
+  static const std::vector<std::string_view> kNames = [] {
+    std::vector<std::string_view> names(kCounted.begin(), kCounted.end());
+    names.insert(names.end(), TrainedMethodNames().begin(), TrainedMethodNames().end());
+    return names;
+  }();
+  return kNames;
+}
 
 // All that a promise lets Gaussian queries spend together.
 double MuOf(const SequencePrivacy& privacy) {
@@ -94,20 +105,20 @@ class PopularityMethod final : public SequenceMethod {
 
 }  // namespace
 
-std::span<const std::string_view> SequenceMethodNames() { return kNames; }
+std::span<const std::string_view> SequenceMethodNames() { return Names(); }
 
 Status CheckSequenceMethod(std::string_view name) {
-  if (std::ranges::find(kNames, name) != kNames.end()) return {};
+  if (std::ranges::find(Names(), name) != Names().end()) return {};
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("--learner {}: no learner of sequences{}; there are {}", name,
-                          DidYouMean(name, kNames), fmt::join(kNames, ", ")));
+                          DidYouMean(name, Names()), fmt::join(Names(), ", ")));
 }
 
 std::unique_ptr<SequenceMethod> MakeSequenceMethod(std::string_view name,
                                                    const SequenceSetting& setting) {
   TACIT_CHECK(setting.catalogue != nullptr);
   if (name == "popularity") return std::make_unique<PopularityMethod>(setting);
-  TACIT_CHECK(std::ranges::find(kNames, name) != kNames.end(), "a name that was checked");
+  if (std::ranges::find(kCounted, name) == kCounted.end()) return MakeTrainedMethod(name);
   return std::make_unique<TransitionsMethod>(setting, name == "transitions");
 }
 

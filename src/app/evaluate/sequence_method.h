@@ -45,7 +45,8 @@ struct SequenceSetting {
 };
 
 // Their names: transitions (the shaped count model), transitions-no-items (the same without what is
-// known of items), popularity (one histogram, the same answer for everybody).
+// known of items), popularity (one histogram, the same answer for everybody), and those of
+// trained_method.h.
 std::span<const std::string_view> SequenceMethodNames();
 // kInvalidArgument, with the nearest name, for one that is none.
 Status CheckSequenceMethod(std::string_view name);

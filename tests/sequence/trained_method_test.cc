@@ -1,0 +1,111 @@
+// Trained sequence models behind the seam of tacit evaluate sequence.
+#include "app/evaluate/trained_method.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "app/evaluate/sequence_data.h"
+#include "app/evaluate/sequence_ranking.h"
+#include "noise/noise.h"
+
+namespace tacit::app {
+namespace {
+
+// Users who go round a circle of items, each from his own place.
+model::Histories Circles() {
+  model::Histories histories;
+  histories.catalogue = 30;
+  for (uint32_t user = 0; user < 300; ++user) {
+    for (uint32_t i = 0; i < 12; ++i) histories.items.push_back((7 * user + i) % 30);
+    histories.end.push_back(histories.items.size());
+  }
+  return histories;
+}
+
+TrainedConstants Small() {
+  TrainedConstants constants;
+  constants.length = 8;
+  constants.width = 16;
+  constants.blocks = 1;
+  constants.dropout = 0.1f;
+  constants.epochs = 30;
+  constants.batch_private = 150;
+  constants.batch_plain = 30;
+  constants.learning_rate_private = 0.02f;
+  constants.learning_rate_plain = 0.01f;
+  return constants;
+}
+
+class TrainedMethodTest : public testing::Test {
+ protected:
+  double Fit(SequenceMethod& method, double epsilon) {
+    double shown = 0;
+    const auto spent = method.Fit(split_.train, {.epsilon = epsilon, .delta = 1e-5}, *noise_,
+                                  workers_, [&](double share) {
+                                    EXPECT_GE(share, shown);
+                                    shown = share;
+                                  });
+    EXPECT_TRUE(spent) << spent.error().message;
+    EXPECT_EQ(shown, 1);
+    return spent ? *spent : 0;
+  }
+
+  const SequenceSplit split_ = LeaveLastOut(Circles(), false);
+  WorkerPool workers_{WorkerPool::Options{2, false}};
+  std::unique_ptr<noise::NoiseSource> noise_ = noise::MakeNoiseSource(workers_);
+};
+
+TEST_F(TrainedMethodTest, EveryModelLearnsWithoutPrivacy) {
+  for (const std::string_view name : TrainedMethodNames()) {
+    const auto method = MakeTrainedMethod(name, Small());
+    EXPECT_TRUE(std::isinf(Fit(*method, std::numeric_limits<double>::infinity())));
+    EXPECT_GT(MeasureRanking(*method, split_, workers_).hit10, 0.95) << name;
+  }
+}
+
+// Sampled, and with everybody in every step.
+TEST_F(TrainedMethodTest, WhatIsSpentIsWhatWasPromised) {
+  for (const double batch : {150.0, 1000.0})
+    for (const std::string_view name : {"dpformer", "transformer"}) {
+      TrainedConstants constants = Small();
+      constants.batch_private = batch;
+      constants.epochs = 4;
+      for (const double epsilon : {1.0, 8.0}) {
+        const double spent = Fit(*MakeTrainedMethod(name, constants), epsilon);
+        EXPECT_LE(spent, epsilon) << name;
+        EXPECT_GT(spent, 0.95 * epsilon) << name;
+      }
+    }
+}
+
+TEST_F(TrainedMethodTest, MoreEpsilonTellsMore) {
+  TrainedConstants constants = Small();
+  const auto hit = [&](double epsilon) {
+    const auto method = MakeTrainedMethod("dpformer", constants);
+    Fit(*method, epsilon);
+    return MeasureRanking(*method, split_, workers_).hit10;
+  };
+  EXPECT_GT(hit(200), hit(0.05) + 0.2);
+}
+
+TEST_F(TrainedMethodTest, ScoresFromAnyThread) {
+  TrainedConstants constants = Small();
+  constants.epochs = 1;
+  const auto method = MakeTrainedMethod("transformer", constants);
+  Fit(*method, 8);
+  std::vector<std::vector<float>> scores(4, std::vector<float>(30));
+  std::vector<std::thread> threads;
+  for (auto& mine : scores)
+    threads.emplace_back([&] {
+      const std::vector<uint32_t> history = {1, 2, 3};
+      for (int i = 0; i < 50; ++i) method->Score(history, mine);
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& mine : scores) EXPECT_EQ(mine, scores[0]);
+}
+
+}  // namespace
+}  // namespace tacit::app
