@@ -91,6 +91,15 @@ TEST_F(TrainedMethodTest, MoreEpsilonTellsMore) {
   EXPECT_GT(hit(200), hit(0.05) + 0.2);
 }
 
+// Kept runs of other constants are not taken for these.
+TEST_F(TrainedMethodTest, RunsAreKnownByTheirConstants) {
+  SequenceSetting setting, other;
+  other.trained.epochs = 7;
+  EXPECT_NE(SequenceMethodIdentity("gru", setting), SequenceMethodIdentity("gru", other));
+  EXPECT_NE(SequenceMethodIdentity("gru", setting), SequenceMethodIdentity("lstm", setting));
+  EXPECT_EQ(SequenceMethodIdentity("popularity", other), "popularity");
+}
+
 TEST_F(TrainedMethodTest, ScoresFromAnyThread) {
   TrainedConstants constants = Small();
   constants.epochs = 1;

@@ -25,6 +25,8 @@ struct Options {
   std::vector<std::string> learners, epsilons;
   double delta = 0;
   uint32_t seeds = 1, jobs = 1;
+  double epochs = 0, batch = 0;  // of trained learners, as is the rate
+  float learning_rate = 0;
   bool validate = false, json = false;
   std::string results, markdown, svg;
 };
@@ -82,6 +84,16 @@ std::string CatalogueIdentity(const model::transitions::Catalogue& catalogue) {
   return ToHex(digest.Finish());
 }
 
+// What is 0 stays as it is set beforehand.
+TrainedConstants TrainedFrom(const Options& options) {
+  TrainedConstants constants;
+  if (options.epochs > 0) constants.epochs = options.epochs;
+  if (options.batch > 0) constants.batch_private = constants.batch_plain = options.batch;
+  if (options.learning_rate > 0)
+    constants.learning_rate_private = constants.learning_rate_plain = options.learning_rate;
+  return constants;
+}
+
 Result<int> Evaluate(const Options& options) {
   TACIT_RETURN_IF_ERROR(CheckOptions(options));
   TACIT_ASSIGN(std::vector<double> epsilons, ParseEpsilons(options.epsilons));
@@ -102,7 +114,8 @@ Result<int> Evaluate(const Options& options) {
                                       .validate = options.validate,
                                       .catalogue = CatalogueIdentity(catalogue),
                                       .show_progress = isatty(STDERR_FILENO) == 1};
-  const SequenceSetting setting{.catalogue = &catalogue, .transitions = {}};
+  const SequenceSetting setting{
+      .catalogue = &catalogue, .transitions = {}, .trained = TrainedFrom(options)};
   TACIT_ASSIGN(const std::vector<SequenceRow> rows,
                RunSequenceExperiment(data, setting, experiment, &results));
   TACIT_RETURN_IF_ERROR(Show(options, rows));
@@ -133,6 +146,17 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
                    "transformer-untied, gru, lstm; several with commas")
       ->default_str("transitions")
       ->delimiter(',');
+  sequence
+      ->add_option("--epochs", options->epochs, "Of trained learners: how often each user is seen")
+      ->default_str("100")
+      ->check(CLI::Range(1e-3, 1e6));
+  sequence
+      ->add_option("--batch", options->batch, "Of trained learners: users a step takes on average")
+      ->default_str("2048, without privacy 256")
+      ->check(CLI::Range(1.0, 1e9));
+  sequence->add_option("--learning-rate", options->learning_rate, "Of trained learners")
+      ->default_str("0.005, without privacy 0.001")
+      ->check(CLI::Range(1e-9, 1e3));
   sequence->add_option("--items", options->items,
                        "What the public knows of items: lines `id::title (year)::genre|genre`");
   sequence->add_option("--item-ids", options->item_ids,

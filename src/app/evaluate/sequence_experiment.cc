@@ -131,8 +131,9 @@ Result<std::vector<SequenceRow>> RunSequenceExperiment(const SequenceData& data,
     const Digest digest =
         Sha256()
             .Update(fmt::format("tacit evaluate sequence {}\n{}\n{}\n{}\n{} {} {} {}\n", kFormat,
-                                data.identity, learner, experiment.catalogue, epsilon,
-                                experiment.delta, experiment.validate, seed))
+                                data.identity, SequenceMethodIdentity(learner, setting),
+                                experiment.catalogue, epsilon, experiment.delta,
+                                experiment.validate, seed))
             .Finish();
     return ToHex(std::span(digest).first(16));
   };

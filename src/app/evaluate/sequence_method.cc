@@ -114,11 +114,17 @@ Status CheckSequenceMethod(std::string_view name) {
                           DidYouMean(name, Names()), fmt::join(Names(), ", ")));
 }
 
+std::string SequenceMethodIdentity(std::string_view name, const SequenceSetting& setting) {
+  const bool counted = std::ranges::find(kCounted, name) != kCounted.end();
+  return counted ? std::string(name) : fmt::format("{} {}", name, setting.trained.Text());
+}
+
 std::unique_ptr<SequenceMethod> MakeSequenceMethod(std::string_view name,
                                                    const SequenceSetting& setting) {
   TACIT_CHECK(setting.catalogue != nullptr);
   if (name == "popularity") return std::make_unique<PopularityMethod>(setting);
-  if (std::ranges::find(kCounted, name) == kCounted.end()) return MakeTrainedMethod(name);
+  if (std::ranges::find(kCounted, name) == kCounted.end())
+    return MakeTrainedMethod(name, setting.trained);
   return std::make_unique<TransitionsMethod>(setting, name == "transitions");
 }
 

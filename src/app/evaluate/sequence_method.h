@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/evaluate/trained_constants.h"
 #include "base/result.h"
 #include "base/worker_pool.h"
 #include "model/histories.h"
@@ -42,6 +43,7 @@ class SequenceMethod {
 struct SequenceSetting {
   const model::transitions::Catalogue* catalogue = nullptr;  // described or not
   model::transitions::Options transitions;
+  TrainedConstants trained;
 };
 
 // Their names: transitions (the shaped count model), transitions-no-items (the same without what is
@@ -50,6 +52,8 @@ struct SequenceSetting {
 std::span<const std::string_view> SequenceMethodNames();
 // kInvalidArgument, with the nearest name, for one that is none.
 Status CheckSequenceMethod(std::string_view name);
+// What runs of a method are known by: its name, and the constants that an experimenter may choose.
+std::string SequenceMethodIdentity(std::string_view name, const SequenceSetting& setting);
 // REQUIRES a name of these.
 std::unique_ptr<SequenceMethod> MakeSequenceMethod(std::string_view name,
                                                    const SequenceSetting& setting);

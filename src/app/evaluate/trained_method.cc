@@ -1,5 +1,7 @@
 #include "app/evaluate/trained_method.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -186,6 +188,14 @@ void TrainedMethod::Score(std::span<const uint32_t> history, std::span<float> sc
 }
 
 }  // namespace
+
+std::string TrainedConstants::Text() const {
+  return fmt::format(
+      "length {} width {} blocks {} heads {} dropout {} epochs {} warm-up {} batch {} {} "
+      "learning rate {} {} average {} kappa {} histogram {}",
+      length, width, blocks, heads, dropout, epochs, warm_up, batch_private, batch_plain,
+      learning_rate_private, learning_rate_plain, average_decay_private, kappa, histogram_share);
+}
 
 std::span<const std::string_view> TrainedMethodNames() { return kNames; }
 
