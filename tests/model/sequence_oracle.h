@@ -407,10 +407,12 @@ class SequenceOracle {
 // Units as they were written down.
 class PaddedUnits final : public SequenceUnits {
  public:
-  PaddedUnits(const SequenceOptions& options, const std::vector<PaddedUnit>& units)
-      : options_(options), units_(units) {}
+  // `coins_by_place`: a planted fault.
+  PaddedUnits(const SequenceOptions& options, const std::vector<PaddedUnit>& units,
+              bool coins_by_place = false)
+      : options_(options), units_(units), coins_by_place_(coins_by_place) {}
   size_t units() const override { return units_.size(); }
-  uint64_t Id(size_t unit) const override { return units_[unit].id; }
+  uint64_t Id(size_t unit) const override { return coins_by_place_ ? unit : units_[unit].id; }
   size_t Cost(size_t unit) const override { return units_[unit].crops.size() + 1; }
   void Rows(size_t unit, uint64_t, UnitRows* rows) const override {
     *rows = units_[unit].ToRows(options_);
@@ -419,6 +421,7 @@ class PaddedUnits final : public SequenceUnits {
  private:
   const SequenceOptions& options_;
   const std::vector<PaddedUnit>& units_;
+  const bool coins_by_place_;
 };
 
 // Random units: repeats are likely; padding in front, within and behind; a crop of one position; a
