@@ -186,6 +186,18 @@ void Violence::ExpectServing(const std::string& when) {
   EXPECT_EQ(answer->status, 200) << when << ": " << answer->body;
 }
 
+void Violence::AwaitReadyz(const std::string& text, const std::string& when) {
+  const auto deadline = Steady::now() + kPatience;
+  std::string body;
+  while (Steady::now() < deadline) {
+    const auto answer = serve::Fetch(url_ + ":/readyz", "GET", "", milliseconds(5000));
+    if (answer && answer->status == 200 && answer->body.starts_with(text)) return;
+    if (answer) body = answer->body;
+    std::this_thread::sleep_for(milliseconds(100));
+  }
+  ADD_FAILURE() << when << ": /readyz does not say \"" << text << "\" but \"" << body << "\"";
+}
+
 // Neither ever goes back, and the charge of so many steps is a closed form: one participation of an
 // event costs the same from the first step to the last; a user's costs grow.
 void Violence::CheckEpsilon(const Told& told, const std::string& where) {
@@ -286,8 +298,10 @@ void Violence::CutNetwork() {
   proxy_.Cut();
   std::this_thread::sleep_for(options_.cut);
   ExpectServing("without a network");
+  AwaitReadyz("ready, degraded: ", "without a network");  // the source, or dead letters
   proxy_.Mend();
   returns_.push_back(AwaitMoreSteps(StepsNow(), "after the network is mended"));
+  AwaitReadyz("ready\n", "after the network is mended");
 }
 
 // As an administrator, or a bad NTP server, steps the clock: time since the start goes on evenly.

@@ -87,6 +87,8 @@ class Violence {
   // Until more than `steps` are committed; how long that took.
   double AwaitMoreSteps(uint64_t steps, const std::string& when);
   void ExpectServing(const std::string& when);
+  // Until /readyz begins like this; what it says of learning may come a while after the fact.
+  void AwaitReadyz(const std::string& text, const std::string& when);
   void CheckEpsilon(const Told& told, const std::string& where);
   void CheckStore();
 
