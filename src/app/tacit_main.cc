@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
   CLI::App cli("tacit: logs, questions, ledgers and experiments around tacitd.");
   cli.require_subcommand(1);
   cli.set_version_flag("--version", tacit::app::CodeVersion());
-  cli.footer("tacit COMMAND --help shows a command's options and examples.");
+  cli.footer("tacit COMMAND --help shows a command's options and examples.\n");
   tacit::app::Action action;
   tacit::app::AddGenerate(cli, &action);
   tacit::app::AddReplay(cli, &action);

@@ -118,6 +118,8 @@ TEST_F(EvaluateSequenceTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal({}), HasSubstr("--epsilon is required"));
   std::ofstream(dir_ / "data.txt", std::ios::app) << "one-word\n";
   EXPECT_THAT(refusal({"--epsilon", "5"}), HasSubstr("data.txt:12001: 1 words"));
+  std::ofstream(dir_ / "data.txt") << "u a\nu b\nv a\n";
+  EXPECT_THAT(refusal({"--epsilon", "5"}), HasSubstr("data.txt: nobody can be asked about"));
 }
 
 // Real data: what the table of README.md says, less what noise may take.

@@ -112,7 +112,7 @@ Result<SequenceData> ReadSequences(const std::string& path) {
   }));
   if (of_user.empty())
     return Fail(ErrorCode::kInvalidArgument, path + ": no line `user item` is in it");
-  SequenceData data;
+  SequenceData data{.path = path, .histories = {}, .items = {}, .identity = {}};
   data.histories.catalogue = static_cast<uint32_t>(items.size());
   data.items = std::move(items).Take();
   Sha256 digest;

@@ -13,6 +13,7 @@ namespace tacit::app {
 // What users did, as a file tells it. Users and items are numbered in the order in which they first
 // come; an experiment takes all items of the file for the public catalogue.
 struct SequenceData {
+  std::string path;  // of the file
   model::Histories histories;
   std::vector<std::string> items;  // what the file calls them
   std::string identity;            // SHA-256 of what was read, in hex

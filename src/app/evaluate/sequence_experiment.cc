@@ -126,7 +126,7 @@ Result<std::vector<SequenceRow>> RunSequenceExperiment(const SequenceData& data,
   const SequenceSplit split = LeaveLastOut(data.histories, experiment.validate);
   if (split.user.empty())
     return Fail(ErrorCode::kInvalidArgument,
-                "nobody can be asked about: every user has fewer than three items");
+                data.path + ": nobody can be asked about: every user has fewer than three items");
   const auto id_of = [&](const std::string& learner, double epsilon, uint64_t seed) {
     const Digest digest =
         Sha256()

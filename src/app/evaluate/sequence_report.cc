@@ -61,10 +61,14 @@ std::vector<std::vector<std::string>> Table(const std::vector<SequenceRow>& rows
 }
 
 std::string Notes(const std::vector<SequenceRow>& rows) {
+  const uint64_t seeds = rows[0].seeds;
   return fmt::format(
-      "{} users asked about, every item ranked, those of the history excluded; mean and deviation "
-      "over {} seeds of noise; epsilon is at delta {:g}, unit user\n",
-      rows[0].users, rows[0].seeds, rows[0].delta);
+      "{} users asked about, every item ranked, those of the history excluded; {}; epsilon is at "
+      "delta {:g}, unit user\n",
+      rows[0].users,
+      seeds == 1 ? "one seed of noise"
+                 : fmt::format("mean and deviation over {} seeds of noise", seeds),
+      rows[0].delta);
 }
 
 // Characters shown; the table holds no wide ones.
