@@ -17,8 +17,8 @@ struct Options {
 
   // How mu is spent: the shares of mu of the popularity and of each table; what is left of mu^2 is
   // split between the measurements.
-  double popularity_share = 0.15;
-  double table_share = 0.1;
+  double popularity_share = 0.25;
+  double table_share = 0.08;
   std::array<double, kStages> stage_shares = {0.34, 0.33, 0.33};
 
   // Popularity below these is raised to them: a count, and deviations of the noise.
