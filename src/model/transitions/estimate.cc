@@ -51,7 +51,8 @@ void Estimate::MeasureAll(std::span<const float> sums, double deviation) {
   const double expected = std::accumulate(expected_.begin(), expected_.end(), 0.0);
   // Where noise has drowned the sum, the least that is plainly above 0: one deviation of it.
   const double least = deviation * std::sqrt(static_cast<double>(std::max<size_t>(1, sums.size())));
-  kappa_ = expected > 0 ? std::max(measured, least) / expected : 0;
+  // Without noise the cells are all there were, and the others are known to be empty.
+  kappa_ = expected > 0 && !noiseless_ ? std::max(measured, least) / expected : 0;
   const auto precision = static_cast<float>(noiseless_ ? 1 : 1 / (deviation * deviation));
   ForCells([&](uint32_t place, uint32_t, uint32_t) {
     mean_[place] = sums[place];

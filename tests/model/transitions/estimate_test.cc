@@ -163,10 +163,11 @@ TEST_F(EstimateTest, ScoresAreTheSumsOfTheBook) {
       double expected = 0;
       for (size_t age = 0; age < std::min<size_t>(20, history.size()); ++age) {
         const uint32_t a = history[history.size() - 1 - age];
-        const double v = w[a][b] + 0.3 * w[b][a];
+        const double v = w[a][b] + options_.reverse_weight * w[b][a];
         expected +=
-            std::pow(0.7, age) *
-            std::pow(v / (std::pow(popularity_[a], 0.8) * std::pow(popularity_[b], 0.4)), 0.55);
+            std::pow(0.7, age) * std::pow(v / (std::pow(popularity_[a], options_.score_from) *
+                                               std::pow(popularity_[b], options_.score_to)),
+                                          options_.score_power);
       }
       ASSERT_NEAR(scores[b], expected, 1e-4 * expected);
     }
