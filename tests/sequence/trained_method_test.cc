@@ -97,7 +97,11 @@ TEST_F(TrainedMethodTest, RunsAreKnownByTheirConstants) {
   other.trained.epochs = 7;
   EXPECT_NE(SequenceMethodIdentity("gru", setting), SequenceMethodIdentity("gru", other));
   EXPECT_NE(SequenceMethodIdentity("gru", setting), SequenceMethodIdentity("lstm", setting));
-  EXPECT_EQ(SequenceMethodIdentity("popularity", other), "popularity");
+  EXPECT_EQ(SequenceMethodIdentity("popularity", setting),
+            SequenceMethodIdentity("popularity", other));
+  other.transitions.stage_cells[1] = 0.2;
+  EXPECT_NE(SequenceMethodIdentity("transitions", setting),
+            SequenceMethodIdentity("transitions", other));
 }
 
 TEST_F(TrainedMethodTest, ScoresFromAnyThread) {

@@ -116,7 +116,7 @@ Status CheckSequenceMethod(std::string_view name) {
 
 std::string SequenceMethodIdentity(std::string_view name, const SequenceSetting& setting) {
   const bool counted = std::ranges::find(kCounted, name) != kCounted.end();
-  return counted ? std::string(name) : fmt::format("{} {}", name, setting.trained.Text());
+  return fmt::format("{} {}", name, counted ? setting.transitions.Text() : setting.trained.Text());
 }
 
 std::unique_ptr<SequenceMethod> MakeSequenceMethod(std::string_view name,

@@ -52,7 +52,7 @@ struct SequenceSetting {
 std::span<const std::string_view> SequenceMethodNames();
 // kInvalidArgument, with the nearest name, for one that is none.
 Status CheckSequenceMethod(std::string_view name);
-// What runs of a method are known by: its name, and the constants that an experimenter may choose.
+// What runs of a method are known by: its name and all its constants.
 std::string SequenceMethodIdentity(std::string_view name, const SequenceSetting& setting);
 // REQUIRES a name of these.
 std::unique_ptr<SequenceMethod> MakeSequenceMethod(std::string_view name,

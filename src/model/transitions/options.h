@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 namespace tacit::model::transitions {
 
@@ -50,6 +51,9 @@ struct Options {
   // listed cells stand for all.
   uint64_t dense_cells_most = uint64_t{1} << 25;
   bool IsDense(uint64_t items) const { return items * items <= dense_cells_most; }
+
+  // All of them, in words: what was made with others is another model.
+  std::string Text() const;
 };
 
 }  // namespace tacit::model::transitions

@@ -1,0 +1,56 @@
+#include "model/transitions/options.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace tacit::model::transitions {
+namespace {
+
+// Whoever adds a constant and leaves it out of the words is told here.
+TEST(Options, EachOfThemIsInTheWords) {
+  const Options usual;
+  using Change = void (*)(Options&);
+  const std::vector<Change> changes = {
+      [](Options& o) { o.popularity_items = 7; },
+      [](Options& o) { o.lags = 7; },
+      [](Options& o) { o.lag_decay = 0.7; },
+      [](Options& o) { o.popularity_share = 0.7; },
+      [](Options& o) { o.table_share = 0.7; },
+      [](Options& o) { o.stage_shares[2] = 0.7; },
+      [](Options& o) { o.popularity_least = 7; },
+      [](Options& o) { o.popularity_deviations = 7; },
+      [](Options& o) { o.rank_bins = 7; },
+      [](Options& o) { o.fitting_rounds = 7; },
+      [](Options& o) { o.ratio_least = 0.7; },
+      [](Options& o) { o.ratio_most = 7; },
+      [](Options& o) { o.support_from = 0.7; },
+      [](Options& o) { o.support_to = 0.7; },
+      [](Options& o) { o.stage_cells[1] = 0.7; },
+      [](Options& o) { o.cells_at_signal = 7; },
+      [](Options& o) { o.signal_unit = 7; },
+      [](Options& o) { o.cells_power = 7; },
+      [](Options& o) { o.cells_most = 7; },
+      [](Options& o) { o.prior_log_deviation = 7; },
+      [](Options& o) { o.reverse_weight = 7; },
+      [](Options& o) { o.recent_items = 7; },
+      [](Options& o) { o.recent_decay = 0.75; },
+      [](Options& o) { o.score_from = 0.7; },
+      [](Options& o) { o.score_to = 0.7; },
+      [](Options& o) { o.score_power = 0.7; },
+      [](Options& o) { o.dense_cells_most = 7; },
+  };
+  std::set<std::string> words = {usual.Text()};
+  for (const Change change : changes) {
+    Options other;
+    change(other);
+    EXPECT_TRUE(words.insert(other.Text()).second) << other.Text();
+  }
+  // Constants that the list above does not know would make this larger.
+  EXPECT_EQ(sizeof(Options), 232u);
+}
+
+}  // namespace
+}  // namespace tacit::model::transitions
