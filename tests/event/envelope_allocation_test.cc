@@ -1,25 +1,12 @@
 // A program of its own: it counts what operator new is asked for.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
+#include "counted_new.h"
 #include "event/envelope.h"
-
-namespace {
-thread_local size_t allocations = 0;
-}  // namespace
-
-void* operator new(size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace tacit::event {
 namespace {
@@ -36,9 +23,9 @@ size_t AllocationsOf(Envelope& envelope, const std::vector<Message>& messages) {
     for (const Message& message : messages) {
       std::string_view payload;
       std::string reason;
-      const size_t before = allocations;
+      const size_t before = test::Allocations();
       const auto outcome = envelope.Open(message, &payload, &reason);
-      if (round > 0) all += allocations - before;
+      if (round > 0) all += test::Allocations() - before;
       EXPECT_EQ(outcome, Envelope::Outcome::kPayload) << reason;
     }
   }
@@ -46,9 +33,9 @@ size_t AllocationsOf(Envelope& envelope, const std::vector<Message>& messages) {
 }
 
 TEST(EnvelopeAllocation, TheCounterCounts) {
-  const size_t before = allocations;
+  const size_t before = test::Allocations();
   const auto thing = std::make_unique<std::string>(100, 'x');
-  EXPECT_EQ(allocations - before, 2u) << *thing;
+  EXPECT_EQ(test::Allocations() - before, 2u) << *thing;
 }
 
 TEST(EnvelopeAllocation, NoneForAGoodMessageWithAndWithoutHeaders) {
