@@ -98,6 +98,7 @@ class KafkaSource final : public Source {
 
   bool opened_before_ = false;
   Milliseconds retry_{kRetryMin};
+  bool topic_unknown_ = false;  // as the last try to open had it
   TimePoint first_try_{}, next_try_{}, next_refresh_{}, next_tick_{}, next_advice_{};
   bool heard_ = false;  // something of the brokers since the last refresh
   bool commit_failed_ = false;
@@ -137,7 +138,8 @@ Status KafkaSource::Seek(std::span<const PartitionOffset> positions) {
   while (true) {
     TACIT_RETURN_IF_ERROR(Open());
     if (reader_.open()) return {};
-    if (clock_.Now() >= deadline) break;
+    // A topic that its brokers do not know is waited for as long as it takes to call it a mistake.
+    if (clock_.Now() >= deadline && !topic_unknown_) break;
     std::this_thread::sleep_for(kRetryMin);
   }
   spdlog::warn("{}; what is committed is served, and learning begins when the brokers are back",
@@ -154,6 +156,7 @@ Status KafkaSource::Open() {
     return {};
   }
   const Error& error = starts.error();
+  topic_unknown_ = error.code == ErrorCode::kNotFound;
   next_try_ = clock_.Now() + retry_;
   retry_ = std::min(retry_ * 2, kRetryMax);
   const bool patience =

@@ -77,8 +77,17 @@ TEST_F(DaemonTest, DeadLettersAreInTheirTopicBeforeAnythingBehindThemIsLearnt) {
   EXPECT_EQ(TopicSize(broker.bootstrap(), dead), kRecords / 10);
 }
 
+TEST_F(DaemonTest, ATopicThatIsNotThereIsAMistake) {
+  const std::string topic = FreshName("clikcs");
+  const std::string config =
+      WriteTopicConfig(dir_, topic, SharedBroker().bootstrap(), "format: json");
+  const Ended ended = test::Run({TACITD, "--config", config});
+  EXPECT_EQ(ended.exit_code, 2) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("topic '" + topic + "'"));
+}
+
 // It needs no broker, and is here because the daemon looks for one.
-TEST(DaemonWithoutABrokerTest, GoesWithinFiveSecondsWhenAskedToWhileItLooksForOne) {
+TEST(DaemonWithoutABrokerTest, GoesSoonWhenAskedToWhileItLooksForOne) {
   TempDir dir;
   const std::string config = WriteTopicConfig(dir, "t", "127.0.0.1:1", "format: json");
   Process daemon({TACITD, "--config", config});
@@ -93,7 +102,8 @@ TEST(DaemonWithoutABrokerTest, GoesWithinFiveSecondsWhenAskedToWhileItLooksForOn
   const auto ended = daemon.WaitFor(std::chrono::seconds(60));
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->exit_code, 0) << ended->err;
-  EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(5)) << ended->err;
+  // Some 2 s; the rest is for a machine that has more to do.
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(8)) << ended->err;
 }
 
 // What TLS and SCRAM need, and everything that librdkafka says: its password is in no word of it.

@@ -448,6 +448,17 @@ TEST_F(KafkaSourceTest, ATopicThatIsNotThereIsNamed) {
   EXPECT_THAT(status.error().message, HasSubstr("topic 't': "));
 }
 
+// Whoever has less time for brokers that do not answer waits for a topic's mistake all the same.
+TEST_F(KafkaSourceTest, ATopicThatIsNotThereIsNamedHoweverShortTheTimeForOpening) {
+  kafka_.Create("t", 1);
+  rd_kafka_mock_topic_set_error(kafka_.cluster(), "t", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+  KafkaSourceOptions options = Options();
+  options.open_timeout = 0ms;
+  const Status status = Open(options)->Seek({});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kNotFound);
+}
+
 TEST_F(KafkaSourceTest, SettingsAreCheckedBeforeAnyBrokerIsAsked) {
   auto options = Options();
   options.properties.values = {{"bootstrap.servers", "localhost:1"}};
