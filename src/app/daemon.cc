@@ -14,7 +14,6 @@
 #include "app/terminal.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "config/memory.h"
 #include "event/dead_letters.h"
 #include "metrics/registry.h"
 #include "serve/api.h"
@@ -97,7 +96,6 @@ class Daemon {
     TACIT_RETURN_IF_ERROR(MakeTrainer());
     TACIT_ASSIGN(server_, StartServer(assembly_.config.serve, MakeServices(), registry_));
     TACIT_RETURN_IF_ERROR(feed_->Start());
-    TACIT_RETURN_IF_ERROR(config::CheckPartitions(assembly_.config, source_->partitions().size()));
     std::thread training([this] { Train(); });
     NotifyReady("training");
     Watch();
@@ -174,11 +172,13 @@ class Daemon {
     workers_ = std::make_unique<WorkerPool>(
         WorkerPool::Options{.workers = training.workers, .idle_priority = training.idle_priority});
     backend_ = ops::MakeCpuBackend(*workers_);
-    train::FeedOptions feed{.learners = {},
-                            .filter = {.dedupe_window = assembly_.config.source.dedupe_window,
-                                       .key = store_->user_key(),
-                                       .duplicates = duplicates_},
-                            .passes = assembly_.config.source.passes};
+    train::FeedOptions feed{
+        .learners = {},
+        .filter = {.dedupe_window = assembly_.config.source.dedupe_window,
+                   .dedupe_partitions = assembly_.config.source.dedupe_partitions,
+                   .key = store_->user_key(),
+                   .duplicates = duplicates_},
+        .passes = assembly_.config.source.passes};
     if (from_kafka()) feed.queued_records_max = kKafkaRunsQueued;
     std::vector<std::unique_ptr<train::Learner>> learners;
     for (size_t i = 0; i < assembly_.learners.size(); ++i) {
@@ -236,16 +236,16 @@ class Daemon {
   serve::Readiness ReadyOrDegraded() const {
     serve::Readiness readiness{.ready = true, .reason = ""};
     const stream::SourceHealth source = source_->health();
-    if (std::string letters = dead_letters_->trouble(); !letters.empty()) {
-      readiness.degraded = "dead letters cannot be written";
-      readiness.details = std::move(letters);
-    } else if (!source.connected) {
+    const std::string letters = dead_letters_->trouble();
+    std::vector<std::string> causes;
+    if (!source.connected) {
       readiness.degraded = "the source of interactions is out of reach";
-      readiness.details = source.alert;
+      causes.push_back(readiness.degraded + ": " + source.alert);
     } else if (!source.alert.empty()) {
-      readiness.degraded = "a part of the source cannot be read at present";
-      readiness.details = source.alert;
+      causes.push_back("a part of the source cannot be read at present: " + source.alert);
     }
+    if (!letters.empty()) causes.push_back("dead letters cannot be written: " + letters);
+    readiness.degraded_for_operators = fmt::format("{}", fmt::join(causes, "; "));
     return readiness;
   }
 

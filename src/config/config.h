@@ -77,6 +77,7 @@ struct Source {
   uint32_t tick_ms = 0;                 // kafka: of the clock that closes periods; 0: none does
   OnPeriodLost on_period_lost = OnPeriodLost::kRefuse;  // kafka, poisson
   uint64_t dedupe_window = 0;                           // json, protobuf: offsets; 0: none
+  uint64_t dedupe_partitions = 8;                       // that memory is set aside for
   Generator generator;                                  // generator
 
   bool is_named() const { return format == "json" || format == "protobuf"; }

@@ -1,10 +1,10 @@
-#include "config/memory.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+
+#include "config/config.h"
 
 // The estimates are cautious sums of what the rooms keep, not measurements of a running daemon; the
 // README derives each.
@@ -165,9 +165,11 @@ double SourceBytes(const Config& config) {
          kRunsQueued * (kRunBytes + static_cast<double>(config.source.max_record_bytes));
 }
 
-double DedupeBytes(const Config& config, size_t partitions) {
+// A log is one partition.
+double DedupeBytes(const Config& config) {
+  const bool kafka = config.source.kind == Source::Kind::kKafka;
   return static_cast<double>(config.source.dedupe_window) * kDedupeBytes *
-         static_cast<double>(partitions);
+         static_cast<double>(kafka ? config.source.dedupe_partitions : 1);
 }
 
 // Unfolded commits: each has its dense blob. Their rows are folded as they come; two of every row
@@ -181,6 +183,17 @@ double OverlayBytes(const Shape& shape) {
 // Changed rows stay pinned until they are folded, while the next step's rows come in.
 double RowCacheBytesMin(const Shape& shape) {
   return shape.RowBytes(kCommitsUnfolded * kStepsPerCommit + 1) + kMiB;
+}
+
+// The windows of de-duplication, where they are a part that one may not think of.
+std::string Windows(const Config& config) {
+  const double bytes = DedupeBytes(config);
+  if (bytes < kMiB) return "";
+  return fmt::format("; source.dedupe.window takes {:.0f}MiB{}", std::ceil(bytes / kMiB),
+                     config.source.kind == Source::Kind::kKafka
+                         ? fmt::format(" for source.dedupe.partitions, {} of them",
+                                       config.source.dedupe_partitions)
+                         : "");
 }
 
 // Whose tables are held whole, since each step writes all of them: they stay pinned until folded.
@@ -208,8 +221,8 @@ struct Needs {
   }
 };
 
-Needs NeedsOf(const Config& config, size_t partitions) {
-  Needs needs{.queue = SourceBytes(config) + DedupeBytes(config, partitions)};
+Needs NeedsOf(const Config& config) {
+  Needs needs{.queue = SourceBytes(config) + DedupeBytes(config)};
   for (const Learner& learner : config.learners) {
     const Shape shape = ShapeOf(learner, config.features);
     needs.model += ModelBytes(shape);
@@ -224,16 +237,16 @@ Needs NeedsOf(const Config& config, size_t partitions) {
 }  // namespace
 
 Result<MemoryPlan> PlanMemory(const Config& config) {
-  const Needs needs = NeedsOf(config, 1);
+  const Needs needs = NeedsOf(config);
   const double learners = std::max<double>(1, static_cast<double>(config.learners.size()));
   const double total = static_cast<double>(config.memory_total_bytes);
   const double least = needs.Least(learners);
   if (total < least) {
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("memory.total_bytes: {:.0f}MiB are too few for these learners; the "
-                    "least that would do is {:.0f}MiB{}",
-                    std::floor(total / kMiB), std::ceil(least / kMiB), WholeTables(config)));
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("memory.total_bytes: {:.0f}MiB are too few for these learners; the "
+                            "least that would do is {:.0f}MiB{}{}",
+                            std::floor(total / kMiB), std::ceil(least / kMiB), WholeTables(config),
+                            Windows(config)));
   }
   // What is left goes to the rows first, as far as there are rows, but a quarter of it, and what no
   // row can use, to the store's caches.
@@ -247,22 +260,6 @@ Result<MemoryPlan> PlanMemory(const Config& config) {
                     .queue_bytes = static_cast<uint64_t>(needs.queue),
                     .model_bytes = static_cast<uint64_t>(needs.model),
                     .overlay_bytes = static_cast<uint64_t>(needs.overlay)};
-}
-
-// By then the caches have what was left, and keep it: the windows of further partitions come on
-// top. What could not do even with the smallest caches is refused.
-Status CheckPartitions(const Config& config, size_t partitions) {
-  if (config.source.dedupe_window == 0) return {};
-  const double learners = std::max<double>(1, static_cast<double>(config.learners.size()));
-  const double total = static_cast<double>(config.memory_total_bytes);
-  const double least = NeedsOf(config, partitions).Least(learners);
-  if (total >= least) return {};
-  return Fail(
-      ErrorCode::kInvalidArgument,
-      fmt::format("memory.total_bytes: {:.0f}MiB are too few for source.dedupe.window of {} "
-                  "partitions, {:.0f}MiB each; the least that would do is {:.0f}MiB",
-                  std::floor(total / kMiB), partitions, std::ceil(DedupeBytes(config, 1) / kMiB),
-                  std::ceil(least / kMiB)));
 }
 
 }  // namespace tacit::config

@@ -148,6 +148,8 @@ void DescribeSource(Fields& fields, Source& source) {
   fields.Section("dedupe", [&](Fields& below) {
     below.Integer("window", &source.dedupe_window, 0, uint64_t{1} << 28,
                   UsedIf(!generator && source.is_named()));
+    below.Integer("partitions", &source.dedupe_partitions, 1, 100'000,
+                  UsedIf(kafka && source.is_named()));
   });
   fields.Section("generator", [&](Fields& below) {
     Generator& made = source.generator;

@@ -210,11 +210,9 @@ void Api::Ready(const Request& request, Reply* reply) const {
     return SetFailure({ErrorCode::kUnavailable, "no committed model yet"}, reply);
   const Readiness readiness = services_->readiness();
   if (!readiness.ready) return SetFailure({ErrorCode::kUnavailable, readiness.reason}, reply);
-  if (readiness.degraded.empty()) return SetText("ready\n", reply);
-  std::string text = "ready, degraded: " + readiness.degraded;
-  if (request.role == Role::kOperator && !readiness.details.empty())
-    text += ": " + readiness.details;
-  SetText(text + "\n", reply);
+  const std::string& why =
+      request.role == Role::kOperator ? readiness.degraded_for_operators : readiness.degraded;
+  SetText(why.empty() ? "ready\n" : "ready, degraded: " + why + "\n", reply);
 }
 
 void Api::Metrics(const Request& request, Reply* reply) const {

@@ -18,9 +18,10 @@ namespace tacit::serve {
 struct Readiness {
   bool ready = false;
   std::string reason;  // why not
-  // Ready, but nothing is learnt at present: why, in words that everybody may read, and what only
-  // operators may (it can tell of records). Empty: nothing is wrong.
-  std::string degraded = {}, details = {};
+  // Ready, but nothing is learnt at present, or not all: why, for everybody, and for operators, who
+  // may know what depends on records (that a dead letter waits tells of one). Empty: nothing is
+  // wrong that these may know.
+  std::string degraded = {}, degraded_for_operators = {};
 };
 
 // What the routes are made of; app fills it in. The functions are called by all server threads.

@@ -1,5 +1,7 @@
 #include "train/record_filter.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +13,16 @@ RecordFilter::RecordFilter(const RecordFilterOptions& options) : options_(option
 
 void RecordFilter::BeginPass() {
   if (deduper_) deduper_->Clear();
+}
+
+// A topic may grow under a daemon whose memory is divided: it goes on.
+void RecordFilter::TellOfMemory(int32_t partition) {
+  if (!partitions_.insert(partition).second || partitions_.size() <= options_.dedupe_partitions)
+    return;
+  spdlog::warn(
+      "partition {} is one more than source.dedupe.partitions, {}: its window of de-duplication "
+      "goes beyond memory.total_bytes",
+      partition, options_.dedupe_partitions);
 }
 
 void RecordFilter::TakeOut(const std::vector<uint32_t>& examples, event::Batch* batch) {
@@ -44,6 +56,7 @@ void RecordFilter::Apply(const event::RawRecords& records, event::Batch* batch,
                      [](const auto& a, const auto& b) { return a.offset < b.offset; });
   }
   if (!deduper_) return;
+  TellOfMemory(records.partition);
   deduper_->Find(*batch, &out_);
   options_.duplicates.Add(static_cast<double>(out_.size()));
   TakeOut(out_, batch);

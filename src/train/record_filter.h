@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "event/batch.h"
@@ -13,9 +14,10 @@
 namespace tacit::train {
 
 struct RecordFilterOptions {
-  bool needs_user = false;     // some learner's unit is the user
-  uint64_t dedupe_window = 0;  // 0: event ids are not looked at
-  SipHash::Key key{};          // that they are compared under
+  bool needs_user = false;         // some learner's unit is the user
+  uint64_t dedupe_window = 0;      // 0: event ids are not looked at
+  uint64_t dedupe_partitions = 1;  // that there is memory for; of more the log tells
+  SipHash::Key key{};              // that they are compared under
   metrics::Counter duplicates = {};
 };
 
@@ -35,10 +37,12 @@ class RecordFilter {
   void BeginPass();
 
  private:
+  void TellOfMemory(int32_t partition);
   void TakeOut(const std::vector<uint32_t>& examples, event::Batch* batch);
 
   const RecordFilterOptions options_;
   std::optional<stream::Deduper> deduper_;
+  std::set<int32_t> partitions_;  // with a window
   std::vector<uint32_t> out_;
   event::Batch rest_;
 };

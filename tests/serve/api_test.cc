@@ -126,18 +126,24 @@ TEST_F(ApiTest, ReadinessIsTheDaemonsAndTheStores) {
   EXPECT_THAT(response.body, HasSubstr("day_3.tsv is gone"));
 }
 
-// It serves, so it is ready; the public is told of nothing that tells of records.
+// It serves, so it is ready; the public is told of nothing that tells of records, and not that
+// there is something.
 TEST_F(ApiTest, DegradedIsReadyAndSaysWhy) {
   Start();
   store_->Commit(1);
   EXPECT_EQ(Ask("GET", "/readyz").body, "ready\n");
-  readiness_ = {true, "", "the source is out of reach", "partition 3 waits at offset 17"};
+  readiness_ = {true, "", "the source is out of reach",
+                "the source is out of reach: timed out; dead letters cannot be written"};
   const Response told = Ask("GET", "/readyz"), to_operator = Ask("GET", "/readyz", "", 1);
   EXPECT_EQ(told.status, 200u);
   EXPECT_EQ(told.body, "ready, degraded: the source is out of reach\n");
   EXPECT_EQ(to_operator.status, 200u);
   EXPECT_EQ(to_operator.body,
-            "ready, degraded: the source is out of reach: partition 3 waits at offset 17\n");
+            "ready, degraded: the source is out of reach: timed out; dead letters cannot be "
+            "written\n");
+  readiness_ = {true, "", "", "partition 3 waits at offset 17"};
+  EXPECT_EQ(Ask("GET", "/readyz").body, "ready\n");
+  EXPECT_EQ(Ask("GET", "/readyz", "", 1).body, "ready, degraded: partition 3 waits at offset 17\n");
 }
 
 TEST_F(ApiTest, PrivacyHasItsStableForm) {
