@@ -35,8 +35,9 @@ bool FetchWaker::IsDue(size_t taken, size_t bytes, size_t left, Clock::TimePoint
   // What is left cannot be weighed, but is much like what was taken. Half counts as full: the queue
   // was looked at by the fetcher some time before it is here.
   const size_t there = taken + left;
+  if (there == 0 && !asleep_) return false;
   const size_t weight = taken == 0 ? 0 : bytes / taken * there;
-  if (there >= messages_max_ / 2 || weight >= bytes_max_ / 2) {
+  if (there >= std::max<size_t>(1, messages_max_ / 2) || weight >= bytes_max_ / 2) {
     asleep_ = true;
     at_most_ = std::max(at_most_, there / 2);
   }

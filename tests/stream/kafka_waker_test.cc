@@ -75,7 +75,7 @@ TEST(FetchWaker, ASmallQueueIsReadWithoutWaitingForTheFetcher) {
   ASSERT_TRUE((*source)->Seek({}));
   const auto begun = std::chrono::steady_clock::now();
   size_t records = 0;
-  while (records < kRecords && std::chrono::steady_clock::now() - begun < 60s) {
+  while (records < kRecords && std::chrono::steady_clock::now() - begun < 100s) {
     event::RawRecords frame;
     ASSERT_TRUE((*source)->Poll(5ms, &frame));
     records += frame.size();
