@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
 
 #include <random>
 #include <set>
@@ -181,6 +182,27 @@ TEST(RecordFilterTest, AWindowThatIsForgottenAtAStartIsFound) {
   const std::vector<uint64_t> once = {0, 1};
   EXPECT_EQ(LearnAll(lines, 10, 2, 1).offsets, once);
   EXPECT_NE(LearnAll(lines, 10, 2, 1, /*forgets=*/true).offsets, once);
+}
+
+// Once for each, and of no more than there is memory for.
+TEST(RecordFilter, TellsOfPartitionsThatMemoryWasNotSetAsideFor) {
+  RecordFilter filter({.dedupe_window = 4, .dedupe_partitions = 2});
+  testing::internal::CaptureStdout();
+  for (int round = 0; round < 2; ++round) {
+    for (const int32_t partition : {0, 7, 3}) {
+      event::RawRecords records;
+      records.partition = partition;
+      event::Batch batch;
+      std::vector<event::DeadLetter> dead;
+      filter.Apply(records, &batch, &dead);
+    }
+  }
+  spdlog::default_logger()->flush();
+  const std::string told = testing::internal::GetCapturedStdout();
+  const size_t at = told.find("partition 3 is one more than source.dedupe.partitions, 2");
+  EXPECT_NE(at, std::string::npos) << told;
+  EXPECT_EQ(told.find("source.dedupe.partitions", told.find('\n', at)), std::string::npos) << told;
+  EXPECT_EQ(told.find("partition 7"), std::string::npos) << told;
 }
 
 }  // namespace
