@@ -1,8 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <fstream>
+#include <random>
 
 #include "app/evaluate/sequence_data.h"
 #include "support/process.h"
@@ -30,13 +32,37 @@ class SequenceDataTest : public testing::Test {
 TEST_F(SequenceDataTest, ALineIsAUserAndAnItem) {
   const auto data = ReadSequences(Write("data", "u 10\nv 7\r\n\nu\t7\n  u   x  \nv 10"));
   ASSERT_TRUE(data) << data.error().message;
-  EXPECT_THAT(data->items, ElementsAre("10", "7", "x"));
+  // By sha256sum: 2d711642..., 4a44dc15..., 7902699b....
+  EXPECT_THAT(data->items, ElementsAre("x", "10", "7"));
   EXPECT_EQ(data->histories.catalogue, 3u);
   ASSERT_EQ(data->histories.units(), 2u);
-  EXPECT_THAT(data->histories.Of(0), ElementsAre(0, 1, 2));
-  EXPECT_THAT(data->histories.Of(1), ElementsAre(1, 0));
+  EXPECT_THAT(data->histories.Of(0), ElementsAre(1, 2, 0));
+  EXPECT_THAT(data->histories.Of(1), ElementsAre(2, 1));
   EXPECT_EQ(data->identity.size(), 64u);
   EXPECT_NE(data->identity, ReadSequences(Write("other", "u 10\n"))->identity);
+}
+
+// Whoever comes first in the file, and whatever he did, an item has the same number.
+TEST_F(SequenceDataTest, ItemsAreNumberedWhateverTheOrderOfUsersIs) {
+  std::mt19937_64 random(5);
+  std::vector<std::string> blocks;
+  for (int user = 0; user < 60; ++user) {
+    std::string block;
+    for (int i = 0; i < 20; ++i)
+      block += "u" + std::to_string(user) + " i" + std::to_string((7 * user + i) % 90) + "\n";
+    blocks.push_back(block);
+  }
+  const auto read = [&] {
+    std::string text;
+    for (const std::string& block : blocks) text += block;
+    return *ReadSequences(Write("data", text));
+  };
+  const SequenceData data = read();
+  EXPECT_EQ(data.items.size(), 90u);
+  for (int i = 0; i < 5; ++i) {
+    std::ranges::shuffle(blocks, random);
+    EXPECT_EQ(read().items, data.items);
+  }
 }
 
 TEST_F(SequenceDataTest, WhatIsNoLineOfTheFormIsNamed) {
@@ -61,10 +87,11 @@ TEST_F(SequenceDataTest, ItemsAreDescribedByTheirIds) {
   const std::string ids = Write("ids", "a 7\nb 5\n");
   const auto catalogue = ReadCatalogue(data, items, ids);
   ASSERT_TRUE(catalogue) << catalogue.error().message;
-  EXPECT_EQ(catalogue->features(0).id, 7);
-  EXPECT_EQ(catalogue->features(0).year, 2009);
-  EXPECT_EQ(catalogue->features(1).year, 1979);
-  EXPECT_EQ(std::popcount(catalogue->features(1).genres), 2);
+  // By sha256sum, b comes before a.
+  EXPECT_EQ(catalogue->features(1).id, 7);
+  EXPECT_EQ(catalogue->features(1).year, 2009);
+  EXPECT_EQ(catalogue->features(0).year, 1979);
+  EXPECT_EQ(std::popcount(catalogue->features(0).genres), 2);
 
   const auto refusal = [&](const std::string& items_file, const std::string& ids_file) {
     const auto refused = ReadCatalogue(data, items_file, ids_file);
@@ -73,10 +100,12 @@ TEST_F(SequenceDataTest, ItemsAreDescribedByTheirIds) {
   EXPECT_EQ(refusal(items, Write("few", "a 7\n")), dir_ / "few: no line for item b of the data");
   EXPECT_EQ(refusal(items, Write("wrong", "a 7\nb 6\n")),
             dir_ / "items: item b of the data (id 6) is not described");
-  EXPECT_EQ(refusal(items, ""), dir_ / "items: item a of the data (id a) is not described");
+  EXPECT_EQ(refusal(items, ""), dir_ / "items: item b of the data (id b) is not described");
   EXPECT_EQ(refusal(items, Write("twice", "a 7\na 5\n")), dir_ / "twice:2: item a is there twice");
   EXPECT_EQ(refusal(Write("bad", "5::Alien\n"), ids),
             dir_ / "bad:1: fewer than three fields where `id::title::genre|genre` is expected");
+  EXPECT_EQ(refusal(Write("over", "5:::\n"), ids),
+            dir_ / "over:1: fewer than three fields where `id::title::genre|genre` is expected");
   EXPECT_EQ(refusal(Write("x", "x::Alien::War\n"), ids),
             dir_ / "x:1: an id that is no number where `id::title::genre|genre` is expected");
   EXPECT_EQ(refusal(Write("same", "5::A::B\n5::A::B\n"), ids),

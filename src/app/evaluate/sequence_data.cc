@@ -6,6 +6,8 @@
 #include <charconv>
 #include <functional>
 #include <limits>
+#include <numeric>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -68,6 +70,11 @@ class Numbers {
     if (fresh) names_.emplace_back(name);
     return static_cast<uint32_t>(at->second);
   }
+  std::optional<uint32_t> Find(const std::string& name) const {
+    const auto at = number_.find(name);
+    if (at == number_.end()) return {};
+    return static_cast<uint32_t>(at->second);
+  }
   size_t size() const { return names_.size(); }
   std::vector<std::string> Take() && { return std::move(names_); }
 
@@ -75,6 +82,31 @@ class Numbers {
   std::unordered_map<std::string, size_t> number_;
   std::vector<std::string> names_;
 };
+
+// Places of names, by SHA-256 of the name.
+std::vector<uint32_t> ByDigest(std::span<const std::string> names) {
+  std::vector<Digest> digests;
+  for (const std::string& name : names) digests.push_back(Sha256().Update(name).Finish());
+  std::vector<uint32_t> order(names.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::sort(order, {}, [&](uint32_t i) { return digests[i]; });
+  return order;
+}
+
+// Who came first among items is what users did, and ties are broken by an item's number: numbers
+// are given anew, by what owes nothing to any history.
+void Renumber(std::vector<std::string>* items, std::vector<std::vector<uint32_t>>* histories) {
+  const std::vector<uint32_t> order = ByDigest(*items);
+  std::vector<uint32_t> number(order.size());
+  std::vector<std::string> names;
+  for (uint32_t place = 0; place < order.size(); ++place) {
+    number[order[place]] = place;
+    names.push_back(std::move((*items)[order[place]]));
+  }
+  *items = std::move(names);
+  for (auto& history : *histories)
+    for (uint32_t& item : history) item = number[item];
+}
 
 // `id::title::genre|genre`.
 Result<model::transitions::ItemText> ParseItem(std::string_view line) {
@@ -85,7 +117,7 @@ Result<model::transitions::ItemText> ParseItem(std::string_view line) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{} where `id::title::genre|genre` is expected", what));
   };
-  if (first == std::string_view::npos || first == second) return bad("fewer than three fields");
+  if (first == std::string_view::npos || second < first + 2) return bad("fewer than three fields");
   const auto [end, error] = std::from_chars(line.data(), line.data() + first, item.id);
   if (error != std::errc() || end != line.data() + first) return bad("an id that is no number");
   item.title = line.substr(first + 2, second - first - 2);
@@ -115,6 +147,7 @@ Result<SequenceData> ReadSequences(const std::string& path) {
   SequenceData data{.path = path, .histories = {}, .items = {}, .identity = {}};
   data.histories.catalogue = static_cast<uint32_t>(items.size());
   data.items = std::move(items).Take();
+  Renumber(&data.items, &of_user);
   Sha256 digest;
   for (const auto& history : of_user) {
     data.histories.items.insert(data.histories.items.end(), history.begin(), history.end());
@@ -129,12 +162,14 @@ Result<SequenceData> ReadSequences(const std::string& path) {
 Result<model::transitions::Catalogue> ReadCatalogue(const SequenceData& data,
                                                     const std::string& items_path,
                                                     const std::string& ids_path) {
-  std::unordered_map<std::string, model::transitions::ItemText> described;
+  std::vector<model::transitions::ItemText> texts;
+  Numbers described;
   TACIT_RETURN_IF_ERROR(ForLines(items_path, [&](std::string_view line) -> Status {
     TACIT_ASSIGN(auto item, ParseItem(line));
     const std::string id = std::to_string(item.id);
-    if (!described.emplace(id, std::move(item)).second)
+    if (described.Of(id) < texts.size())
       return Fail(ErrorCode::kInvalidArgument, fmt::format("item {} is described twice", id));
+    texts.push_back(std::move(item));
     return {};
   }));
   std::unordered_map<std::string, std::string> id_of;
@@ -145,7 +180,7 @@ Result<model::transitions::Catalogue> ReadCatalogue(const SequenceData& data,
         return Fail(ErrorCode::kInvalidArgument, fmt::format("item {} is there twice", words[0]));
       return {};
     }));
-  std::vector<model::transitions::ItemText> texts;
+  std::vector<uint32_t> items;
   for (const std::string& name : data.items) {
     std::string id = name;
     if (!ids_path.empty()) {
@@ -155,14 +190,14 @@ Result<model::transitions::Catalogue> ReadCatalogue(const SequenceData& data,
                     fmt::format("{}: no line for item {} of the data", ids_path, name));
       id = at->second;
     }
-    const auto at = described.find(id);
-    if (at == described.end())
+    const auto at = described.Find(id);
+    if (!at)
       return Fail(
           ErrorCode::kInvalidArgument,
           fmt::format("{}: item {} of the data (id {}) is not described", items_path, name, id));
-    texts.push_back(at->second);
+    items.push_back(*at);
   }
-  return model::transitions::Catalogue(texts);
+  return model::transitions::Catalogue(texts, items);
 }
 
 SequenceSplit LeaveLastOut(const model::Histories& histories, bool validate) {

@@ -10,8 +10,9 @@
 
 namespace tacit::app {
 
-// What users did, as a file tells it. Users and items are numbered in the order in which they first
-// come; an experiment takes all items of the file for the public catalogue.
+// What users did, as a file tells it. Users are numbered in the order in which they first come;
+// items by SHA-256 of what the file calls them, so that an item's number, by which ties are broken,
+// owes nothing to any history. An experiment takes all items of the file for the public catalogue.
 struct SequenceData {
   std::string path;  // of the file
   model::Histories histories;
@@ -27,6 +28,7 @@ Result<SequenceData> ReadSequences(const std::string& path);
 // What the publisher says of these items: lines `id::title::genre|genre`, and, where the ids are
 // others than the data's, a file of lines `item id`. Refused, by file and line, where a line is of
 // another form; an item of the data that is not described is refused by name.
+// What is rare or common is counted over all that is described, whether the data has it or not.
 Result<model::transitions::Catalogue> ReadCatalogue(const SequenceData& data,
                                                     const std::string& items_path,
                                                     const std::string& ids_path);

@@ -28,7 +28,8 @@ uint32_t YearStep(int16_t a, int16_t b) {
 // 1, 2-3, 4-7, ... ids apart, up to 512 and more; upwards and downwards.
 constexpr uint32_t kIdWidths = 10, kIdSteps = 2 * kIdWidths;
 uint32_t IdStep(int64_t a, int64_t b) {
-  const auto distance = static_cast<uint64_t>(b > a ? b - a : a - b);
+  const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+  const uint64_t distance = b > a ? y - x : x - y;
   const uint32_t width =
       std::clamp<uint32_t>(static_cast<uint32_t>(std::bit_width(distance)), 1, kIdWidths);
   return (b > a ? kIdWidths : 0) + width - 1;
@@ -67,10 +68,7 @@ Buckets::Buckets(const Catalogue& catalogue, std::span<const double> popularity,
   sizes_[kRanks] = rank_bins * rank_bins;
   if (!catalogue.described()) return;
 
-  std::vector<int16_t> years;
-  for (uint32_t item = 0; item < items(); ++item)
-    if (catalogue.features(item).year != 0) years.push_back(catalogue.features(item).year);
-  std::sort(years.begin(), years.end());
+  const std::span<const int16_t> years = catalogue.years();
   bins_[kYears] = kYearBins + 1;
   bins_[kGenres] = catalogue.first_genres();
   for (uint32_t item = 0; item < items(); ++item) {

@@ -20,9 +20,9 @@ char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 
 // Where the year's opening bracket is.
 size_t FindYear(const std::string& title) {
-  for (size_t at = title.rfind('('); at != std::string::npos && at + 5 < title.size();
+  for (size_t at = title.rfind('('); at != std::string::npos;
        at = at == 0 ? std::string::npos : title.rfind('(', at - 1)) {
-    if (title[at + 5] == ')' &&
+    if (at + 5 < title.size() && title[at + 5] == ')' &&
         std::all_of(title.begin() + static_cast<ptrdiff_t>(at) + 1,
                     title.begin() + static_cast<ptrdiff_t>(at) + 5, IsDigit))
       return at;
@@ -62,9 +62,24 @@ Catalogue::Catalogue(std::span<const ItemText> texts)
   for (size_t i = 0; i < texts.size(); ++i) {
     features_[i].id = texts[i].id;
     features_[i].year = YearOfTitle(texts[i].title);
+    if (features_[i].year != 0) years_.push_back(features_[i].year);
   }
+  std::ranges::sort(years_);
   IndexGenres(texts);
   IndexWords(texts);
+}
+
+Catalogue::Catalogue(std::span<const ItemText> described, std::span<const uint32_t> items)
+    : items_(static_cast<uint32_t>(items.size())) {
+  const Catalogue all(described);
+  first_genres_ = all.first_genres_;
+  years_ = all.years_;
+  for (const uint32_t item : items) {
+    features_.push_back(all.features_[item]);
+    const auto words = all.RareWords(item);
+    words_.insert(words_.end(), words.begin(), words.end());
+    word_end_.push_back(static_cast<uint32_t>(words_.size()));
+  }
 }
 
 void Catalogue::IndexGenres(std::span<const ItemText> texts) {
@@ -108,13 +123,14 @@ void Catalogue::IndexWords(std::span<const ItemText> texts) {
   }
 }
 
+std::span<const uint32_t> Catalogue::RareWords(uint32_t item) const {
+  const uint32_t begin = item == 0 ? 0 : word_end_[item - 1];
+  return std::span(words_).subspan(begin, word_end_[item] - begin);
+}
+
 bool Catalogue::ShareRareWord(uint32_t a, uint32_t b) const {
   if ((features_[a].words & features_[b].words) == 0) return false;
-  const auto of = [&](uint32_t item) {
-    const uint32_t begin = item == 0 ? 0 : word_end_[item - 1];
-    return std::span(words_).subspan(begin, word_end_[item] - begin);
-  };
-  const auto left = of(a), right = of(b);
+  const auto left = RareWords(a), right = RareWords(b);
   for (size_t i = 0, j = 0; i < left.size() && j < right.size();) {
     if (left[i] == right[j]) return true;
     ++(left[i] < right[j] ? i : j);

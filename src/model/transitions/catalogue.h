@@ -36,6 +36,9 @@ class Catalogue {
   // the 63 commonest are told apart. A word is rare that between 2 and max(2, items / 200) titles
   // have; those of fewer than three letters are left out.
   explicit Catalogue(std::span<const ItemText> texts);
+  // Item i is described[items[i]]; what is rare or common, and how years lie, is that of all that is
+  // described.
+  Catalogue(std::span<const ItemText> described, std::span<const uint32_t> items);
 
   uint32_t items() const { return items_; }
   bool described() const { return !features_.empty(); }
@@ -43,15 +46,19 @@ class Catalogue {
   const ItemFeatures& features(uint32_t item) const { return features_[item]; }
   // Main genres there are, "none" among them.
   uint32_t first_genres() const { return first_genres_; }
+  // The years that are known of all that is described, ascending, each as often as it comes.
+  std::span<const int16_t> years() const { return years_; }
   bool ShareRareWord(uint32_t a, uint32_t b) const;
 
  private:
   void IndexGenres(std::span<const ItemText> texts);
   void IndexWords(std::span<const ItemText> texts);
+  std::span<const uint32_t> RareWords(uint32_t item) const;
 
   uint32_t items_ = 0;
   uint32_t first_genres_ = 1;
   std::vector<ItemFeatures> features_;
+  std::vector<int16_t> years_;
   std::vector<uint32_t> word_end_, words_;  // per item its rare words, ascending
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "model/transitions/buckets.h"
 #include "world.h"
@@ -18,6 +19,8 @@ using testing::ElementsAre;
 TEST(Catalogue, ATitleTellsItsYearAndItsWords) {
   EXPECT_EQ(YearOfTitle("Toy Story (1995)"), 1995);
   EXPECT_EQ(YearOfTitle("City of Lost Children, The (Cite (1900) des enfants) (1995)"), 1995);
+  EXPECT_EQ(YearOfTitle("Heat (1995) (TV)"), 1995);
+  EXPECT_EQ(YearOfTitle("Heat (1995) ("), 1995);
   EXPECT_EQ(YearOfTitle("2001: A Space Odyssey"), 0);
   EXPECT_EQ(YearOfTitle("Nine (99)"), 0);
   EXPECT_EQ(YearOfTitle("(19x5)"), 0);
@@ -56,6 +59,45 @@ TEST(Catalogue, TheCommonestGenresAreToldApart) {
   EXPECT_NE(catalogue.features(0).first_genre, catalogue.features(150).first_genre);
   EXPECT_EQ(std::popcount(catalogue.features(0).genres), 2);
   for (uint32_t i = 0; i < 200; ++i) EXPECT_LT(catalogue.features(i).first_genre, 65);
+}
+
+// What is in the data decides nothing: each item is as it is among all that are described.
+TEST(Catalogue, ItemsAreAsTheyAreAmongAllThatAreDescribed) {
+  const auto texts = SomeTexts(80, 7);
+  const std::vector<uint32_t> items = {71, 3, 40, 8, 65};
+  const Catalogue all(texts), some(texts, items);
+  ASSERT_EQ(some.items(), 5u);
+  EXPECT_EQ(some.first_genres(), all.first_genres());
+  const std::vector<double> alike(80, 1.0);
+  const Buckets of_all(all, alike, 3), of_some(some, std::span(alike).first(5), 3);
+  size_t otherwise = 0;
+  std::vector<ItemText> alone;
+  for (const uint32_t item : items) alone.push_back(texts[item]);
+  const Buckets of_alone(Catalogue(alone), std::span(alike).first(5), 3);
+  for (uint32_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(some.features(i), all.features(items[i]));
+    for (uint32_t j = 0; j < 5; ++j)
+      EXPECT_EQ(some.ShareRareWord(i, j), all.ShareRareWord(items[i], items[j]));
+    for (const size_t table : {Buckets::kYears, Buckets::kGenres}) {
+      EXPECT_EQ(of_some.marks(i)[table], of_all.marks(items[i])[table]);
+      otherwise += of_alone.marks(i)[table] != of_all.marks(items[i])[table] ? 1 : 0;
+    }
+  }
+  EXPECT_GT(otherwise, 0u) << "counted over the data's items alone it would be told";
+}
+
+// Ids as far apart as numbers can be are the most apart, either way.
+TEST(Buckets, AnyTwoIdsHaveADistance) {
+  std::vector<ItemText> texts(3);
+  texts[0].id = std::numeric_limits<int64_t>::min();
+  texts[1].id = std::numeric_limits<int64_t>::max();
+  texts[2].id = std::numeric_limits<int64_t>::max() - 2000;
+  const Catalogue catalogue(texts);
+  const Buckets buckets(catalogue, std::vector<double>(3, 1.0), 1);
+  const auto of = [&](uint32_t a, uint32_t b) { return buckets.Of(Buckets::kKinship, a, b); };
+  EXPECT_EQ(of(0, 1), of(2, 1));
+  EXPECT_EQ(of(1, 0), of(1, 2));
+  EXPECT_NE(of(0, 1), of(1, 0));
 }
 
 // All that kinship goes by.
