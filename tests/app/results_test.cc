@@ -73,6 +73,20 @@ TEST(Results, ALineCutShortIsDroppedAndWrittenAnew) {
   }
 }
 
+// A file that is somebody else's stays as it is, however it ends.
+TEST(Results, AnothersFileIsRefusedAndKept) {
+  TempDir dir;
+  const std::string path = dir / "notes";
+  for (const std::string& text : {std::string("one line that matters"), std::string("{\"a\": 1}"),
+                                  ToJsonLine(Record("a")) + "\nnotes"}) {
+    test::WriteFile(path, text);
+    const auto results = Results::Open(path, false);
+    ASSERT_FALSE(results);
+    EXPECT_THAT(results.error().message, HasSubstr(path));
+    EXPECT_EQ(test::ReadFile(path), text);
+  }
+}
+
 TEST(Results, ABadLineIsNamed) {
   TempDir dir;
   test::WriteFile(dir / "r.jsonl", ToJsonLine(Record("a")) + "\nnonsense\n");

@@ -81,6 +81,15 @@ TEST(SequenceResults, AreThereAfterARestart) {
   EXPECT_THAT(test::ReadFile(dir / "runs.jsonl"), Not(HasSubstr("cut sh")));
 }
 
+TEST(SequenceResults, AnothersFileIsRefusedAndKept) {
+  test::TempDir dir;
+  std::ofstream(dir / "notes") << "one line that matters";
+  const Status loaded = SequenceResults(dir / "notes").Load();
+  ASSERT_FALSE(loaded);
+  EXPECT_THAT(loaded.error().message, HasSubstr("notes:1: not a finished run"));
+  EXPECT_EQ(test::ReadFile(dir / "notes"), "one line that matters");
+}
+
 TEST(SequenceResults, ALineThatIsNoRunIsRefusedByItsNumber) {
   test::TempDir dir;
   std::ofstream(dir / "runs.jsonl") << ToJsonLine(MakeRun("a", 1, 0, 0.1)) << "\n{\"id\": 7}\n";

@@ -9,6 +9,7 @@
 #include <limits>
 #include <span>
 
+#include "app/evaluate/run_lines.h"
 #include "base/hash.h"
 #include "base/text.h"
 
@@ -105,25 +106,11 @@ Result<std::unique_ptr<Results>> Results::Open(const std::string& path, bool kee
 }
 
 Status Results::Load() {
-  std::ifstream file(path_, std::ios::binary);
-  if (!file) return {};
-  uint64_t number = 0;
-  std::streamoff good = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    if (file.eof()) break;  // no newline: cut short while it was written
-    auto record = FromJsonLine(line);
-    if (!record)
-      return Fail(std::move(record.error()).Context(fmt::format("{}:{}", path_, number)));
-    good = file.tellg();
-    records_[record->id] = std::move(*record);
-  }
-  file.close();
-  std::error_code error;
-  if (std::filesystem::file_size(path_, error) != static_cast<uint64_t>(good))
-    std::filesystem::resize_file(path_, static_cast<uint64_t>(good), error);
-  if (error) return CannotWrite(path_);
-  return {};
+  return ReadRunLines(path_, [&](const std::string& line) -> Status {
+    TACIT_ASSIGN(RunRecord record, FromJsonLine(line));
+    records_[record.id] = std::move(record);
+    return {};
+  });
 }
 
 std::string Results::PredictionFile(const std::string& id) const {

@@ -4,9 +4,10 @@
 
 #include <boost/json.hpp>
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <limits>
+
+#include "app/evaluate/run_lines.h"
 
 namespace tacit::app {
 namespace {
@@ -65,24 +66,11 @@ Result<SequenceRun> SequenceRunFromJson(const std::string& line) {
 Status SequenceResults::Load() {
   std::lock_guard lock(mutex_);
   if (path_.empty()) return {};
-  std::ifstream file(path_, std::ios::binary);
-  if (!file) return {};
-  uint64_t number = 0;
-  std::streamoff good = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    if (file.eof()) break;  // no newline: cut short while it was written
-    auto run = SequenceRunFromJson(line);
-    if (!run) return Fail(std::move(run.error()).Context(fmt::format("{}:{}", path_, number)));
-    good = file.tellg();
-    runs_[run->id] = std::move(*run);
-  }
-  file.close();
-  std::error_code error;
-  if (std::filesystem::file_size(path_, error) != static_cast<uint64_t>(good))
-    std::filesystem::resize_file(path_, static_cast<uint64_t>(good), error);
-  if (error) return CannotWrite(path_);
-  return {};
+  return ReadRunLines(path_, [&](const std::string& line) -> Status {
+    TACIT_ASSIGN(SequenceRun run, SequenceRunFromJson(line));
+    runs_[run.id] = std::move(run);
+    return {};
+  });
 }
 
 std::optional<SequenceRun> SequenceResults::Find(const std::string& id) const {
