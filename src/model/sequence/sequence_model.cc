@@ -201,6 +201,8 @@ Status SequenceModel::Score(std::span<const float> parameters, const ParameterNo
                             std::span<const std::span<const uint32_t>> histories,
                             const Take& take) {
   Impl& impl = *impl_;
+  // A worker without a history does not run: what it said before is not this call's.
+  for (const auto& worker : impl.workers) worker->status = {};
   impl.backend.workers().Run(histories.size(), [&](size_t begin, size_t end, size_t w) {
     Impl::Worker& worker = *impl.workers[w];
     worker.status = worker.pass.BeginStep(parameters, noise);
