@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <limits>
 
 #include "base/check.h"
 #include "mechanism/contribution.h"
@@ -21,8 +22,12 @@ UnitHistogram::UnitHistogram(size_t cells, double noise_multiplier)
   TACIT_CHECK(noise_multiplier >= 0 && std::isfinite(noise_multiplier));
 }
 
-void UnitHistogram::Add(std::span<const uint32_t> cells, std::span<const double> weights) {
-  TACIT_CHECK(cells.size() == weights.size());
+void UnitHistogram::Add(const UnitVector& unit) {
+  TACIT_CHECK(unit.size() == sums_.size(), "a unit of another query");
+  const std::span<const uint32_t> cells = unit.cells();
+  const std::span<const double> weights = unit.weights();
+  for (const double weight : weights)
+    TACIT_CHECK(weight >= 0 && weight <= std::numeric_limits<double>::max(), "no weight");
   const double scale = ContributionScale(kClip, grid_, weights);
   for (size_t i = 0; i < cells.size(); ++i)
     std::atomic_ref(sums_[cells[i]])
@@ -32,6 +37,7 @@ void UnitHistogram::Add(std::span<const uint32_t> cells, std::span<const double>
 std::vector<float> UnitHistogram::Release(noise::NoiseSource& noise) && {
   std::vector<float> released(sums_.size());
   if (noise_multiplier_ > 0) {
+    noise.Rekey();
     mechanism::Release(grid_, 1, noise, sums_, released);
   } else {
     for (size_t i = 0; i < sums_.size(); ++i)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "mechanism/grid.h"
+#include "mechanism/unit_vector.h"
 #include "noise/noise.h"
 #include "privacy/charge.h"
 
@@ -21,10 +22,11 @@ class UnitHistogram {
  public:
   UnitHistogram(size_t cells, double noise_multiplier);
 
-  // A unit's whole vector: distinct cells, and weights of at least 0 that are scaled to norm 1.
-  // From any thread, the order making no difference. REQUIRES one call for a unit.
-  void Add(std::span<const uint32_t> cells, std::span<const double> weights);
-  // Once. Sums plus noise.
+  // A unit's whole vector: weights of at least 0 that are scaled to norm 1. From any thread, the
+  // order making no difference. REQUIRES one call for a unit, a vector of as many cells, and
+  // weights that are finite.
+  void Add(const UnitVector& unit);
+  // Once. Sums plus noise, which has a key of its own: a cloned machine must not draw it again.
   std::vector<float> Release(noise::NoiseSource& noise) &&;
 
   privacy::Charge charge() const;

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "base/result.h"
+
 namespace tacit::model {
 
 // What privacy units did, each in its own order, one after the other in contiguous memory. Unit u's
@@ -21,5 +23,9 @@ struct Histories {
     return {items.data() + begin, end[unit] - begin};
   }
 };
+
+// kInvalidArgument, naming the unit, where an item is not of the catalogue or the ends are not as
+// they are said to be.
+Status CheckHistories(const Histories& histories);
 
 }  // namespace tacit::model

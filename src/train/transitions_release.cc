@@ -9,12 +9,13 @@
 #include <utility>
 
 #include "mechanism/unit_histogram.h"
-#include "model/transitions/unit_vector.h"
+#include "model/transitions/pairs.h"
 
 namespace tacit::train {
 namespace {
 
 using mechanism::UnitHistogram;
+using mechanism::UnitVector;
 using model::Histories;
 using model::transitions::AddPopularity;
 using model::transitions::Buckets;
@@ -25,7 +26,6 @@ using model::transitions::kStages;
 using model::transitions::Options;
 using model::transitions::Prior;
 using model::transitions::ReleasedTable;
-using model::transitions::UnitVector;
 
 // What rounding may add when mu^2 is summed up again.
 constexpr double kMargin = 1 + 1e-12;
@@ -86,6 +86,7 @@ Status Release::Check() const {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("the histories are of a catalogue of {} items, and {} are described",
                             histories_.catalogue, catalogue_.items()));
+  TACIT_RETURN_IF_ERROR(model::CheckHistories(histories_));
   if (catalogue_.items() == 0) return Fail(ErrorCode::kInvalidArgument, "a catalogue needs items");
   // Where the grid ends, with room for every share of mu.
   constexpr double kMuLeast = 1e-6, kMuMost = 1e3;
@@ -104,7 +105,7 @@ std::vector<float> Release::Query(size_t cells, double deviation, const Unit& un
     for (size_t u = begin; u < end; ++u) {
       vector.Clear();
       unit(histories_.Of(u), vector);
-      histogram.Add(vector.cells(), vector.weights());
+      histogram.Add(vector);
     }
   });
   out_.charges.push_back(histogram.charge());
@@ -140,7 +141,9 @@ ReleasedTable Release::Table(const Buckets& buckets, size_t table) {
 uint64_t Release::FirstCells() const {
   const double items = catalogue_.items();
   const double most = std::min(static_cast<double>(options_.cells_most), items * (items - 1));
-  return static_cast<uint64_t>(std::clamp(options_.stage_cells[0] * cells_per_part_, 1.0, most));
+  // A catalogue of one item has no pairs.
+  return static_cast<uint64_t>(
+      std::min(std::max(options_.stage_cells[0] * cells_per_part_, 1.0), most));
 }
 
 void Release::MeasureAll(Estimate& estimate) {

@@ -31,7 +31,8 @@ struct TransitionsRelease {
 // infinite mu is an experiment without privacy: no noise, every seen pair measured once, unbounded
 // charges. `stage(share)` is told how far it is. `catalogue` and `workers` must outlive what is
 // returned; `noise` is used on this thread. Refuses, as kInvalidArgument, a catalogue of another
-// size than the histories', and a mu so large or small that a query's noise leaves the grid.
+// size than the histories', items that are not of it, and a mu so large or small that a query's
+// noise leaves the grid.
 Result<TransitionsRelease> ReleaseTransitions(const model::Histories& histories,
                                               const model::transitions::Catalogue& catalogue,
                                               const model::transitions::Options& options, double mu,

@@ -110,6 +110,8 @@ TEST_F(EvaluateSequenceTest, WhatIsWrongIsNamed) {
     return ended.err;
   };
   EXPECT_THAT(refusal({"--epsilon", "0"}), HasSubstr("--epsilon 0: a number above 0, or none"));
+  for (const char* learner : {"popularity", "dpformer", "transitions"})
+    EXPECT_THAT(refusal({"--epsilon", "1e9", "--learner", learner}), HasSubstr("--epsilon 1e+09"));
   EXPECT_THAT(refusal({"--epsilon", "5,x"}), HasSubstr("--epsilon x"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "transition"}),
               HasSubstr("(did you mean 'transitions'?)"));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -10,6 +11,7 @@
 #include "app/evaluate/sequence_data.h"
 #include "app/evaluate/sequence_ranking.h"
 #include "noise/noise.h"
+#include "support/silent_noise.h"
 
 namespace tacit::app {
 namespace {
@@ -79,6 +81,47 @@ TEST_F(TrainedMethodTest, WhatIsSpentIsWhatWasPromised) {
         EXPECT_GT(spent, 0.95 * epsilon) << name;
       }
     }
+}
+
+// What Re-Attention's histogram was before its noise.
+class Sums final : public noise::SilentNoise {
+ public:
+  void AddGridGaussian(double, std::span<int64_t> values) override {
+    sums.insert(sums.end(), values.begin(), values.end());
+  }
+  std::vector<int64_t> sums;
+};
+
+// However often a user's items come again; if each time counted, one user would move it further.
+TEST_F(TrainedMethodTest, AUserMovesTheHistogramOfItemsByAtMostOne) {
+  model::Histories histories = Circles();
+  TrainedConstants constants = Small();
+  constants.epochs = 1;
+  const auto sums = [&](const std::vector<uint32_t>& first) {
+    std::ranges::copy(first, histories.items.begin());
+    Sums noise;
+    const auto spent =
+        MakeTrainedMethod("dpformer", constants)
+            ->Fit(histories, {.epsilon = 4, .delta = 1e-5}, noise, workers_, [](double) {});
+    EXPECT_TRUE(spent) << spent.error().message;
+    EXPECT_EQ(noise.sums.size(), 30u);
+    return noise.sums;
+  };
+  // Both users' vectors are known: what is common cancels, what is not has norm 1.
+  const auto one = sums(std::vector<uint32_t>(12, 3));
+  const auto other = sums({3, 3, 3, 3, 3, 3, 8, 8, 8, 8, 8, 8});
+  constexpr double kStep = 0x1p-20;
+  const auto moved = [&](size_t item) { return static_cast<double>(one[item] - other[item]); };
+  EXPECT_NEAR(moved(3) * kStep, 1 - std::sqrt(0.5), 1e-5) << "1 and 1 / sqrt(2)";
+  EXPECT_NEAR(moved(8) * kStep, -std::sqrt(0.5), 1e-5);
+  histories.items.erase(histories.items.begin(), histories.items.begin() + 12);
+  for (uint64_t& end : histories.end) end -= 12;
+  const auto without = sums({});
+  double squared = 0;
+  for (size_t item = 0; item < 30; ++item)
+    squared += std::pow(static_cast<double>(other[item] - without[item]) * kStep, 2);
+  EXPECT_LE(squared, 1);
+  EXPECT_GT(squared, 0.999);
 }
 
 TEST_F(TrainedMethodTest, MoreEpsilonTellsMore) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -117,6 +118,122 @@ TEST_F(SequenceTrainerTest, NoiseIsThatOfItsMultiplier) {
   EXPECT_EQ(testing::CheckMoments(z), "");
   for (double& value : z) value *= 0.97;
   EXPECT_NE(testing::CheckMoments(z), "");
+}
+
+// Noise over many steps, group by group: every number moves, by what it is charged for.
+class GroupNoise {
+ public:
+  GroupNoise(std::span<const model::ParameterGroup> groups, double stddev)
+      : groups_(groups), stddev_(stddev), z_(groups.size()) {}
+
+  void Add(std::span<const float> before, std::span<const float> after) {
+    if (moved_.empty()) moved_.resize(before.size());
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for (size_t i = groups_[g].offset; i < groups_[g].offset + groups_[g].size; ++i) {
+        z_[g].push_back((double{before[i]} - after[i]) / stddev_);
+        if (before[i] != after[i]) moved_[i] = true;
+      }
+  }
+  std::string Check() const {
+    std::string wrong;
+    size_t numbers = 0;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      numbers += groups_[g].size;
+      const std::string here = testing::CheckMoments(z_[g]);
+      if (!here.empty()) wrong += groups_[g].name + ": " + here;
+    }
+    if (numbers != moved_.size()) wrong += "numbers of no group; ";
+    const auto still = std::ranges::count(moved_, false);
+    if (still > 0) wrong += std::to_string(still) + " numbers stand still; ";
+    return wrong;
+  }
+
+ private:
+  const std::span<const model::ParameterGroup> groups_;
+  const double stddev_;
+  std::vector<std::vector<double>> z_;
+  std::vector<bool> moved_;
+};
+
+// The fault: what lies behind the embeddings gets none.
+class OnEmbeddingsOnly final : public noise::SilentNoise {
+ public:
+  explicit OnEmbeddingsOnly(size_t numbers) : numbers_(numbers) {}
+  void ForParts(size_t n, const Part& part) override {
+    left_ = numbers_;
+    part(0, n, *this);
+  }
+  void AddGridGaussian(double stddev, std::span<int64_t> values) override {
+    const size_t n = std::min(left_, values.size());
+    noise_->AddGridGaussian(stddev, values.first(n));
+    left_ -= n;
+  }
+
+ private:
+  const std::unique_ptr<noise::NoiseSource> noise_ = noise::MakeNoiseSource();
+  const size_t numbers_;
+  size_t left_ = 0;
+};
+
+TEST_F(SequenceTrainerTest, EveryGroupHasTheNoiseThatIsCharged) {
+  model::Histories nobody;
+  nobody.catalogue = kCatalogue;
+  nobody.end.assign(50, 0);
+  SequenceTrainingOptions options = Options(20);
+  options.schedule.steps = 2000;
+  options.privacy.sigma = 0.8;
+  options.model.item_bias = true;
+  options.model.tied = false;
+  const auto check = [&](SequenceTrainer trainer) {
+    GroupNoise noise(trainer.model().layout().groups(),
+                     0.5 * trainer.charge().sigma_gradient * trainer.charge().clip_gradient / 20);
+    SequenceStepReport report;
+    while (!trainer.done()) {
+      const std::vector<float> before = Copy(trainer.Weights());
+      EXPECT_TRUE(trainer.Step(&report));
+      noise.Add(before, trainer.Weights());
+    }
+    return noise.Check();
+  };
+  EXPECT_EQ(check(Make(options, nobody)), "");
+  const size_t embeddings = size_t{kCatalogue} * options.model.width;
+  const std::string wrong =
+      check({options, nobody, *backend_, std::make_unique<OnEmbeddingsOnly>(embeddings),
+             noise::MakeNoiseSource()});
+  EXPECT_NE(wrong.find("stand still"), std::string::npos) << wrong;
+}
+
+// Units come as often as is charged for; a rate that is off by a tenth is found out.
+TEST_F(SequenceTrainerTest, UnitsAreTakenAsOftenAsIsCharged) {
+  model::Histories nobody;
+  nobody.catalogue = kCatalogue;
+  nobody.end.assign(500, 0);
+  SequenceTrainingOptions options = Options(60);
+  options.schedule.steps = 600;
+  SequenceTrainer trainer = Make(options, nobody);
+  uint64_t taken = 0;
+  SequenceStepReport report;
+  while (!trainer.done()) {
+    ASSERT_TRUE(trainer.Step(&report));
+    taken += report.units;
+  }
+  const double rate = trainer.charge().sampling_rate;
+  EXPECT_DOUBLE_EQ(rate, 60.0 / 500);
+  const uint64_t coins = 500 * trainer.steps_taken();
+  EXPECT_EQ(testing::CheckBinomial("taken", taken, coins, rate), "");
+  EXPECT_NE(testing::CheckBinomial("taken", taken, coins, rate * 0.9), "");
+  EXPECT_NE(testing::CheckBinomial("taken", taken, coins, rate * 1.1), "");
+}
+
+TEST_F(SequenceTrainerTest, ItemsThatAreNotOfTheCatalogueAreRefused) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  model::Histories histories = Circles(3, 4);
+  EXPECT_TRUE(model::CheckHistories(histories));
+  histories.items[5] = kCatalogue;
+  const Status checked = model::CheckHistories(histories);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().message, "histories: unit 1: item 12 of a catalogue of 12");
+  EXPECT_DEATH(Make(Options(3), histories), "of the catalogue");
 }
 
 // A unit that is taken out moves the sum before noise by its clip at most, in whole steps of the

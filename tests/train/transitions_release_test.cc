@@ -282,6 +282,27 @@ TEST_F(ReleaseTest, TheHabitOfTheHistoriesIsRecommended) {
   EXPECT_GT(right, kItems * 3 / 4);
 }
 
+// The smallest catalogues: no pair at all, and two.
+TEST_F(ReleaseTest, ACatalogueOfOneItemOrTwoIsReleasedLikeAnyOther) {
+  for (const uint32_t items : {1u, 2u})
+    for (const bool described : {true, false})
+      for (const double mu : {3.0, std::numeric_limits<double>::infinity()}) {
+        const Histories histories = SomeHistories(items, 50, 10, 4);
+        const Catalogue catalogue = described ? Catalogue(SomeTexts(items, 3)) : Catalogue(items);
+        auto noise = FixedNoise(8);
+        Scribe scribe(noise);
+        const auto release = Release(histories, catalogue, mu, scribe);
+        if (std::isfinite(mu)) {
+          EXPECT_NEAR(release.MuSquared(), mu * mu, 1e-9 * mu * mu);
+          EXPECT_EQ(CheckEveryCell(scribe.asked()), "");
+        }
+        const model::transitions::Scorer scorer(*release.estimate, options_, workers_);
+        std::vector<float> scores(items);
+        scorer.Score(std::vector<uint32_t>{0}, scores);
+        for (const float score : scores) EXPECT_TRUE(std::isfinite(score));
+      }
+}
+
 TEST_F(ReleaseTest, WhatCannotBeIsRefused) {
   auto noise = FixedNoise(7);
   const auto other =
@@ -289,6 +310,13 @@ TEST_F(ReleaseTest, WhatCannotBeIsRefused) {
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().message,
             "the histories are of a catalogue of 60 items, and 61 are described");
+  const auto outside =
+      ReleaseTransitions(With(histories_, 9, {0, kItems}), plain_, options_, 1, noise, workers_);
+  ASSERT_FALSE(outside);
+  EXPECT_EQ(outside.error().message, "histories: unit 9: item 60 of a catalogue of 60");
+  Histories nobodys = histories_;
+  nobodys.items.push_back(0);
+  EXPECT_FALSE(ReleaseTransitions(nobodys, plain_, options_, 1, noise, workers_));
   for (const double mu : {0.0, -1.0, 1e-9, 1e9, std::nan("")})
     EXPECT_FALSE(ReleaseTransitions(histories_, plain_, options_, mu, noise, workers_)) << mu;
 }

@@ -97,6 +97,8 @@ TrainedConstants TrainedFrom(const Options& options) {
 Result<int> Evaluate(const Options& options) {
   TACIT_RETURN_IF_ERROR(CheckOptions(options));
   TACIT_ASSIGN(std::vector<double> epsilons, ParseEpsilons(options.epsilons));
+  for (const double epsilon : epsilons)
+    TACIT_RETURN_IF_ERROR(CheckSequencePrivacy({.epsilon = epsilon, .delta = options.delta}));
   TACIT_ASSIGN(const SequenceData data, ReadSequences(options.data));
   model::transitions::Catalogue catalogue(data.histories.catalogue);
   if (!options.items.empty()) {

@@ -12,8 +12,8 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "mechanism/unit_histogram.h"
+#include "model/transitions/pairs.h"
 #include "model/transitions/scorer.h"
-#include "model/transitions/unit_vector.h"
 #include "privacy/gaussian.h"
 #include "train/transitions_release.h"
 
@@ -81,13 +81,15 @@ class PopularityMethod final : public SequenceMethod {
   Result<double> Fit(const model::Histories& train, const SequencePrivacy& privacy,
                      noise::NoiseSource& noise, WorkerPool&,
                      const std::function<void(double)>&) override {
+    TACIT_RETURN_IF_ERROR(CheckSequencePrivacy(privacy));
+    TACIT_RETURN_IF_ERROR(model::CheckHistories(train));
     const double mu = MuOf(privacy);
     mechanism::UnitHistogram histogram(train.catalogue, std::isinf(mu) ? 0 : (1 + 1e-12) / mu);
-    model::transitions::UnitVector vector(train.catalogue);
+    mechanism::UnitVector vector(train.catalogue);
     for (size_t unit = 0; unit < train.units(); ++unit) {
       vector.Clear();
       model::transitions::AddPopularity(train.Of(unit), options_.popularity_items, &vector);
-      histogram.Add(vector.cells(), vector.weights());
+      histogram.Add(vector);
     }
     const double mu_squared = histogram.charge().MuSquared();
     scores_ = std::move(histogram).Release(noise);
@@ -112,6 +114,17 @@ Status CheckSequenceMethod(std::string_view name) {
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("--learner {}: no learner of sequences{}; there are {}", name,
                           DidYouMean(name, Names()), fmt::join(Names(), ", ")));
+}
+
+Status CheckSequencePrivacy(const SequencePrivacy& privacy) {
+  // What the grids of noise are made for.
+  constexpr double kMuLeast = 1e-6, kMuMost = 1e3;
+  const double mu = MuOf(privacy);
+  if (std::isinf(privacy.epsilon) || (mu >= kMuLeast && mu <= kMuMost)) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("--epsilon {:g} at delta {:g} is a mu of {:.4g}: noise is made for a mu "
+                          "of {:g} to {:g}",
+                          privacy.epsilon, privacy.delta, mu, kMuLeast, kMuMost));
 }
 
 std::string SequenceMethodIdentity(std::string_view name, const SequenceSetting& setting) {

@@ -23,6 +23,10 @@ struct SequencePrivacy {
   double delta = 0;
 };
 
+// kInvalidArgument, naming --epsilon, where the noise that it asks for is so small or so large that
+// no grid holds it: then it promises nothing, or leaves nothing.
+Status CheckSequencePrivacy(const SequencePrivacy& privacy);
+
 // A way to recommend the next item: the seam of `tacit evaluate sequence`.
 class SequenceMethod {
  public:

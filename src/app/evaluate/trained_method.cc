@@ -13,7 +13,9 @@
 #include "base/check.h"
 #include "mechanism/unit_histogram.h"
 #include "model/sequence/unit_pass.h"
+#include "model/transitions/pairs.h"
 #include "ops/unit_ops.h"
+#include "privacy/charge.h"
 #include "privacy/gaussian.h"
 #include "privacy/pld.h"
 #include "train/sequence/sequence_trainer.h"
@@ -42,6 +44,12 @@ SequenceOptions ModelOf(std::string_view name, const TrainedConstants& constants
   return options;
 }
 
+// What a charge is to the accountant.
+privacy::Event EventOf(const privacy::Charge& charge) {
+  if (charge.sampling_rate == 1) return privacy::Event::Gaussian(charge.noise_multiplier);
+  return privacy::Event::PoissonGaussian(charge.noise_multiplier, charge.sampling_rate);
+}
+
 class TrainedMethod final : public SequenceMethod {
  public:
   TrainedMethod(std::string_view name, const TrainedConstants& constants)
@@ -57,8 +65,8 @@ class TrainedMethod final : public SequenceMethod {
   Status ReleaseShares(const model::Histories& train, const SequencePrivacy& privacy,
                        noise::NoiseSource& noise, train::SequencePrivacy* plan);
   Status Calibrate(const SequencePrivacy& privacy, double rate, uint64_t steps, double* sigma);
-  Result<double> Spent(const SequencePrivacy& privacy, double rate, uint64_t steps,
-                       double sigma) const;
+  Result<double> Spent(const SequencePrivacy& privacy, const privacy::Charge& step,
+                       uint64_t steps) const;
 
   const TrainedConstants constants_;
   SequenceOptions model_;
@@ -98,17 +106,15 @@ Status TrainedMethod::ReleaseShares(const model::Histories& train, const Sequenc
   const double mu = privacy::GaussianMu(Epsilon(privacy.epsilon), Delta(privacy.delta));
   const double multiplier = 1 / (constants_.histogram_share * mu);
   mechanism::UnitHistogram histogram(train.catalogue, multiplier);
-  std::vector<uint32_t> items;
+  mechanism::UnitVector vector(train.catalogue);
   for (size_t unit = 0; unit < train.units(); ++unit) {
+    vector.Clear();
     const auto history = train.Of(unit);
-    items.assign(history.begin(), history.end());
-    std::ranges::sort(items);
-    const auto repeated = std::ranges::unique(items);
-    items.erase(repeated.begin(), repeated.end());
-    histogram.Add(items, std::vector<double>(items.size(), 1.0));
+    model::transitions::AddPopularity(history, history.size(), &vector);
+    histogram.Add(vector);
   }
+  beside_.push_back({EventOf(histogram.charge()), 1});
   std::vector<float> share = std::move(histogram).Release(noise);
-  beside_.push_back({privacy::Event::Gaussian(multiplier), 1});
   const auto users = static_cast<double>(train.units());
   const double root = std::max(1.0, std::accumulate(share.begin(), share.end(), 0.0) / users);
   for (float& p : share) p = static_cast<float>(std::clamp(p * root / users, 0.0, 1.0));
@@ -123,19 +129,25 @@ Status TrainedMethod::Calibrate(const SequencePrivacy& privacy, double rate, uin
   return {};
 }
 
-Result<double> TrainedMethod::Spent(const SequencePrivacy& privacy, double rate, uint64_t steps,
-                                    double sigma) const {
+// By what was done, not by what was planned.
+Result<double> TrainedMethod::Spent(const SequencePrivacy& privacy, const privacy::Charge& step,
+                                    uint64_t steps) const {
+  constexpr double kSlack = 1 + 1e-9;
   std::vector<privacy::CountedEvent> events = beside_;
-  events.push_back(
-      {rate == 1 ? privacy::Event::Gaussian(sigma) : privacy::Event::PoissonGaussian(sigma, rate),
-       steps});
-  return privacy::PldUpperEpsilon(events, privacy::Adjacency::kAddRemove, Delta(privacy.delta));
+  events.push_back({EventOf(step), steps});
+  TACIT_ASSIGN(const double spent, privacy::PldUpperEpsilon(events, privacy::Adjacency::kAddRemove,
+                                                            Delta(privacy.delta)));
+  if (spent <= privacy.epsilon * kSlack) return spent;
+  return Fail(ErrorCode::kRefused,
+              fmt::format("epsilon {} was promised and {} spent", privacy.epsilon, spent));
 }
 
 Result<double> TrainedMethod::Fit(const model::Histories& train, const SequencePrivacy& privacy,
                                   noise::NoiseSource& noise, WorkerPool& workers,
                                   const std::function<void(double)>& progress) {
   const bool is_private = std::isfinite(privacy.epsilon);
+  TACIT_RETURN_IF_ERROR(CheckSequencePrivacy(privacy));
+  TACIT_RETURN_IF_ERROR(model::CheckHistories(train));
   model_.catalogue = train.catalogue;
   train::SequenceTrainingOptions plan = Plan(train.units(), is_private);
   const double rate = plan.expected_batch / static_cast<double>(train.units());
@@ -162,7 +174,7 @@ Result<double> TrainedMethod::Fit(const model::Histories& train, const SequenceP
   item_variance_.assign(noise_.item_variance.begin(), noise_.item_variance.end());
   noise_.item_variance = item_variance_;
   if (!is_private) return std::numeric_limits<double>::infinity();
-  return Spent(privacy, rate, plan.schedule.steps, plan.privacy.sigma);
+  return Spent(privacy, trainer.charge(), trainer.steps_taken());
 }
 
 void TrainedMethod::Score(std::span<const uint32_t> history, std::span<float> scores) const {

@@ -36,8 +36,8 @@ class Catalogue {
   // the 63 commonest are told apart. A word is rare that between 2 and max(2, items / 200) titles
   // have; those of fewer than three letters are left out.
   explicit Catalogue(std::span<const ItemText> texts);
-  // Item i is described[items[i]]; what is rare or common, and how years lie, is that of all that is
-  // described.
+  // Item i is described[items[i]]; what is rare or common, and how years lie, is that of all that
+  // is described.
   Catalogue(std::span<const ItemText> described, std::span<const uint32_t> items);
 
   uint32_t items() const { return items_; }

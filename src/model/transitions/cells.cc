@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "model/transitions/unit_vector.h"
+#include "model/transitions/pairs.h"
 
 namespace tacit::model::transitions {
 namespace {

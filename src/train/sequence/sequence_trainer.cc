@@ -85,6 +85,8 @@ SequenceTrainer::SequenceTrainer(SequenceTrainingOptions options, const model::H
   const Status status = CheckOptions(options_, histories.units());
   TACIT_CHECK(status.has_value(), "options are checked before a trainer is made");
   TACIT_CHECK(histories.catalogue == options_.model.catalogue, "histories of another catalogue");
+  // Embeddings and logits are found by it.
+  TACIT_CHECK(model::CheckHistories(histories).has_value(), "every item is of the catalogue");
   if (clipper_ == nullptr) return;
   charge_ = {.mechanism = privacy::MechanismKind::kDpSgd,
              .noise_multiplier = options_.privacy.sigma,

@@ -75,8 +75,8 @@ struct SequenceStepReport {
 // Not thread-safe; the work of a step is split over the backend's workers.
 class SequenceTrainer {
  public:
-  // REQUIRES CheckOptions(options, histories.units()). `histories` and `backend` must outlive it.
-  // `noise` and `coins` are different sources.
+  // REQUIRES CheckOptions(options, histories.units()) and CheckHistories(histories). `histories`
+  // and `backend` must outlive it. `noise` and `coins` are different sources.
   SequenceTrainer(SequenceTrainingOptions options, const model::Histories& histories,
                   ops::Backend& backend, std::unique_ptr<noise::NoiseSource> noise,
                   std::unique_ptr<noise::NoiseSource> coins);

@@ -73,7 +73,8 @@ TEST(Catalogue, ItemsAreAsTheyAreAmongAllThatAreDescribed) {
   size_t otherwise = 0;
   std::vector<ItemText> alone;
   for (const uint32_t item : items) alone.push_back(texts[item]);
-  const Buckets of_alone(Catalogue(alone), std::span(alike).first(5), 3);
+  const Catalogue counted_alone(alone);
+  const Buckets of_alone(counted_alone, std::span(alike).first(5), 3);
   for (uint32_t i = 0; i < 5; ++i) {
     EXPECT_EQ(some.features(i), all.features(items[i]));
     for (uint32_t j = 0; j < 5; ++j)

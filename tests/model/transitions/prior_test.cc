@@ -8,7 +8,7 @@
 #include <random>
 
 #include "model/transitions/cells.h"
-#include "model/transitions/unit_vector.h"
+#include "model/transitions/pairs.h"
 #include "world.h"
 
 namespace tacit::model::transitions {

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+
+namespace tacit::mechanism {
+
+// One unit's weights on the cells of a query, added up as they come: no cell is there twice, and
+// each is one of the query's. Its memory is that of the query's cells and is used again from unit
+// to unit; work is that of the cells that have weight.
+class UnitVector {
+ public:
+  explicit UnitVector(size_t cells) : place_(cells, 0) {}
+
+  // Of the query.
+  size_t size() const { return place_.size(); }
+  // REQUIRES a cell of the query.
+  void Add(uint32_t cell, double weight) {
+    TACIT_CHECK(cell < place_.size(), "a cell that the query does not have");
+    uint32_t& place = place_[cell];
+    if (place == 0) {
+      cells_.push_back(cell);
+      weights_.push_back(weight);
+      place = static_cast<uint32_t>(cells_.size());
+    } else {
+      weights_[place - 1] += weight;
+    }
+  }
+  bool Has(uint32_t cell) const { return place_[cell] != 0; }
+  void Clear() {
+    for (uint32_t cell : cells_) place_[cell] = 0;
+    cells_.clear();
+    weights_.clear();
+  }
+
+  // Distinct, in the order in which they came.
+  std::span<const uint32_t> cells() const { return cells_; }
+  std::span<const double> weights() const { return weights_; }
+
+ private:
+  std::vector<uint32_t> place_;  // per cell its place in cells_, from 1
+  std::vector<uint32_t> cells_;
+  std::vector<double> weights_;
+};
+
+}  // namespace tacit::mechanism

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace tacit::model::transitions {
+
+// Each of a history's last `items_most` items, once, whatever it was repeated: weight 1 in a vector
+// that can Add(item, weight) and says what it Has(item).
+template <class Vector>
+void AddPopularity(std::span<const uint32_t> history, size_t items_most, Vector* vector) {
+  for (const uint32_t item : history.last(std::min(history.size(), items_most)))
+    if (!vector->Has(item)) vector->Add(item, 1);
+}
+
+// visit(a, b, weight) for every two different items of a history, a before b, not further apart
+// than `lags`: weight decay^(lag - 1). The same pair may come more than once.
+template <class Visit>
+void ForPairs(std::span<const uint32_t> history, uint32_t lags, double decay, const Visit& visit) {
+  for (size_t i = 1; i < history.size(); ++i) {
+    double weight = 1;
+    for (size_t lag = 1; lag <= std::min<size_t>(lags, i); ++lag, weight *= decay)
+      if (history[i - lag] != history[i]) visit(history[i - lag], history[i], weight);
+  }
+}
+
+}  // namespace tacit::model::transitions
