@@ -67,7 +67,9 @@ void Loop::Tick() {
   for (Session* session : sessions_) session->Tick(now);
   timer_.expires_after(tick_);
   timer_.async_wait([this](const boost::system::error_code& cancelled) {
-    if (!cancelled) Tick();
+    // A tick that was due already when the loop was finished is not cancelled any more: a further
+    // one would keep the loop for ever.
+    if (!cancelled && !finished_) Tick();
   });
 }
 

@@ -177,16 +177,18 @@ void AsioServer::Accept(Listening& listening) {
   // The handler runs on the listener's loop, the socket belongs to its own.
   listening.acceptor.async_accept(
       loop.io(), [this, &listening, &loop](const error_code& error, Socket socket) {
-        if (error == asio::error::operation_aborted) return;
+        // Closed while this was on its way: whoever asked again would ask for ever.
+        if (error == asio::error::operation_aborted || (error && !listening.acceptor.is_open()))
+          return;
         if (error) {  // no file descriptors left, most likely: let some be closed
           listening.pause.expires_after(std::chrono::milliseconds(100));
           listening.pause.async_wait([this, &listening](const error_code& cancelled) {
-            if (!cancelled) Accept(listening);
+            if (!cancelled && listening.acceptor.is_open()) Accept(listening);
           });
           return;
         }
         OnAccept(loop, listening.role, listening.address.is_unix(), std::move(socket));
-        Accept(listening);
+        if (listening.acceptor.is_open()) Accept(listening);
       });
 }
 

@@ -327,6 +327,21 @@ TEST(ServerTimeoutTest, AClientThatDoesNotTakeItsAnswerIsCut) {
   EXPECT_FALSE(connection.Receive().has_value());  // cut in the middle
 }
 
+// A tick that is due when the server is stopped does not keep its thread.
+TEST(ServerTimeoutTest, AServerStopsWhileItsTickIsDue) {
+  ServerOptions options = OnLoopback();
+  options.write_timeout = milliseconds(40);  // a tick of 10 ms
+  for (int round = 0; round < 40; ++round) {
+    EchoServer server(options, [](const Request&, Reply* reply) {
+      std::this_thread::sleep_for(milliseconds(12));
+      reply->body = "late";
+    });
+    RawConnection first(server.address()), second(server.address());
+    ASSERT_TRUE(first.Send(MakeRequest("GET", "/")) && second.Send(MakeRequest("GET", "/")));
+    std::this_thread::sleep_for(milliseconds(round % 20));
+  }
+}
+
 TEST(ListenTest, APortInUseIsUnavailableAndNamed) {
   EchoServer server(OnLoopback());
   ServerOptions options;
