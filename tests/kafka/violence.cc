@@ -23,6 +23,7 @@ namespace json = boost::json;
 constexpr char kTopic[] = "events", kDeadTopic[] = "events-dead";
 // Whatever is waited for comes in a fraction of this on a machine that does nothing else.
 constexpr seconds kPatience(90);
+constexpr char kForOperators[] = "-operators";  // behind the socket that everybody asks at
 
 double MillisecondsSince(Steady::time_point begun) {
   return std::chrono::duration<double, std::milli>(Steady::now() - begun).count();
@@ -102,10 +103,16 @@ milliseconds Violence::Random(milliseconds max) {
   return milliseconds(random_() % static_cast<uint64_t>(max.count() + 1));
 }
 
-// Each daemon of a series listens on a socket of its own.
+// Each daemon of a series listens on sockets of its own.
 std::vector<std::string> Violence::Command(bool standby, std::string* url) {
   *url = "unix:" + (dir_ / fmt::format("socket-{}", daemons_++));
-  std::vector<std::string> command{TACITD, "--config", config_, "--set", "serve.listen=" + *url};
+  std::vector<std::string> command{TACITD,
+                                   "--config",
+                                   config_,
+                                   "--set",
+                                   "serve.listen=" + *url,
+                                   "--set",
+                                   "serve.operator_listen=" + *url + kForOperators};
   if (standby) command.push_back("--standby");
   return command;
 }
@@ -190,7 +197,8 @@ void Violence::AwaitReadyz(const std::string& text, const std::string& when) {
   const auto deadline = Steady::now() + kPatience;
   std::string body;
   while (Steady::now() < deadline) {
-    const auto answer = serve::Fetch(url_ + ":/readyz", "GET", "", milliseconds(5000));
+    const auto answer =
+        serve::Fetch(url_ + kForOperators + ":/readyz", "GET", "", milliseconds(5000));
     if (answer && answer->status == 200 && answer->body.starts_with(text)) return;
     if (answer) body = answer->body;
     std::this_thread::sleep_for(milliseconds(100));
@@ -298,7 +306,8 @@ void Violence::CutNetwork() {
   proxy_.Cut();
   std::this_thread::sleep_for(options_.cut);
   ExpectServing("without a network");
-  AwaitReadyz("ready, degraded: ", "without a network");  // the source, or dead letters
+  // Of the source; or of dead letters, if one came before the cut was noticed: what operators hear.
+  AwaitReadyz("ready, degraded: ", "without a network");
   proxy_.Mend();
   returns_.push_back(AwaitMoreSteps(StepsNow(), "after the network is mended"));
   AwaitReadyz("ready\n", "after the network is mended");
