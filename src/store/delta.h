@@ -14,6 +14,7 @@
 #include "base/row_space.h"
 #include "base/user_uses.h"
 #include "privacy/ledger.h"
+#include "store/history.h"
 
 namespace tacit::store {
 
@@ -71,6 +72,7 @@ struct LearnerCommit {
   // What its mechanism has released and goes on from, encoded by it; null: as it was.
   std::shared_ptr<const std::string> mechanism_state = nullptr;
   std::optional<AllowanceCommit> allowances = {};
+  std::optional<HistoryCommit> histories = {};
 };
 
 // A group of steps made durable and visible together.

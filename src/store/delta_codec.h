@@ -33,10 +33,11 @@ struct LearnerDelta {
   std::string position;
   std::shared_ptr<const RowDelta> rows;
   std::shared_ptr<const DenseState> dense;
-  // Not in the blob: it is read from its own key, as the position is, and no reader shows it.
+  // Not in the blob: it is read from its own key, as the position is.
   std::shared_ptr<const std::string> mechanism_state = nullptr;
   // Nor these: they have keys of their own.
   std::optional<AllowanceCommit> allowances = {};
+  std::optional<HistoryCommit> histories = {};
 };
 
 // Everything one commit changed. `previous` and `previous_entries` (the last entries of the ledger

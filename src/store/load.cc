@@ -145,6 +145,7 @@ Status LoadDeltas(const Rocks& rocks, Loaded& loaded) {
 
 Status LoadMechanismStates(const Rocks& rocks, Loaded& loaded) {
   loaded.mechanism_states.resize(loaded.records.size());
+  loaded.mechanism_seqs.resize(loaded.records.size());
   TACIT_ASSIGN(auto states, rocks.Scan(Family::kMeta, meta::kMechanismPrefix));
   for (auto& [key, state] : states) {
     const uint64_t learner =
@@ -152,6 +153,10 @@ Status LoadMechanismStates(const Rocks& rocks, Loaded& loaded) {
     if (learner >= loaded.mechanism_states.size())
       return Broken(rocks, "a learner's record is missing");
     loaded.mechanism_states[learner] = std::make_shared<const std::string>(std::move(state));
+    const auto place = static_cast<uint16_t>(learner);
+    TACIT_ASSIGN(const auto seq,
+                 rocks.Get(Family::kMeta, LearnerKey(meta::kMechanismCommitPrefix, place)));
+    if (seq) loaded.mechanism_seqs[learner] = CommitSeq(ByteReader(*seq).Get<uint64_t>());
   }
   return {};
 }
@@ -191,7 +196,8 @@ View Loaded::MakeView() const {
   View view{lineage, tip, source_identity, {}, {}};
   view.learners.resize(records.size());
   for (size_t i = 0; i < records.size(); ++i)
-    view.learners[i] = {bases[i].state, bases[i].seq, positions[i], mechanism_states[i]};
+    view.learners[i] = {bases[i].state, bases[i].seq, positions[i], mechanism_states[i],
+                        mechanism_seqs[i]};
   for (const DeltaRecord& delta : deltas) {
     view.overlay.push_back(MakeOverlay(delta, records.size()));
     for (const LearnerDelta& learner : delta.learners) {

@@ -32,6 +32,7 @@ struct Loaded {
   std::string source_identity;
   std::vector<std::string> positions;                                // by key
   std::vector<std::shared_ptr<const std::string>> mechanism_states;  // by key; null: none
+  std::vector<CommitSeq> mechanism_seqs;  // by key: that wrote them; 0 where older programs did
   CommitSeq folded;
   std::vector<DenseBase> bases;     // by key: dense state as of `folded`
   std::vector<DeltaRecord> deltas;  // commits folded + 1 .. tip, in order

@@ -172,7 +172,8 @@ Result<std::unique_ptr<EmbeddingStore>> EmbeddingStore::Open(StoreOptions option
 
   OpenedStore store;
   store.latch = std::make_shared<FailureLatch>();
-  TACIT_ASSIGN(store.rocks, Rocks::Open(options.path, options.memory_bytes, store.latch));
+  TACIT_ASSIGN(store.rocks,
+               Rocks::Open(options.path, options.memory_bytes, store.latch, options.clock));
   TACIT_ASSIGN(Loaded loaded, Load(*store.rocks));
   const bool fresh = loaded.fresh();
   if (fresh) {

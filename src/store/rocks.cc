@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "store/history_table.h"
 #include "store/seal.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -106,17 +107,38 @@ rocksdb::ColumnFamilyOptions DeltaOptions(uint64_t write_buffer_bytes) {
   return options;
 }
 
+// Every file is looked through once a day, so that what is too old goes although nobody comes back.
+rocksdb::ColumnFamilyOptions HistoryOptions(rocksdb::ColumnFamilyOptions options,
+                                            const Clock& clock) {
+  constexpr uint64_t kDaySeconds = 86400;
+  options.compaction_filter_factory = MakeHistoryFilter(clock);
+  options.periodic_compaction_seconds = kDaySeconds;
+  return options;
+}
+
+rocksdb::ColumnFamilyOptions OptionsOf(Family family, std::shared_ptr<rocksdb::Cache> cache,
+                                       uint64_t buffers, const Clock& clock) {
+  if (family == Family::kDeltas) return DeltaOptions(buffers);
+  auto options = FamilyOptions(std::move(cache), std::min(buffers, 8 * kMiB));
+  return family == Family::kHistories ? HistoryOptions(std::move(options), clock) : options;
+}
+
+const Clock& SystemTime() {
+  static const SystemClock clock;
+  return clock;
+}
+
 // Three quarters of the memory cache blocks, one quarter holds memtables.
-std::vector<rocksdb::ColumnFamilyDescriptor> Descriptors(uint64_t memory_bytes) {
+std::vector<rocksdb::ColumnFamilyDescriptor> Descriptors(uint64_t memory_bytes,
+                                                         const Clock& clock) {
   const uint64_t buffers = memory_bytes / 4;
   const auto cache =
       rocksdb::HyperClockCacheOptions(memory_bytes - buffers, kBlockBytes).MakeSharedCache();
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
   families.emplace_back(rocksdb::kDefaultColumnFamilyName, FamilyOptions(cache, kMiB));
   for (size_t i = 0; i < kFamilies; ++i)
-    families.emplace_back(kFamilyNames[i], static_cast<Family>(i) == Family::kDeltas
-                                               ? DeltaOptions(buffers)
-                                               : FamilyOptions(cache, std::min(buffers, 8 * kMiB)));
+    families.emplace_back(kFamilyNames[i],
+                          OptionsOf(static_cast<Family>(i), cache, buffers, clock));
   return families;
 }
 
@@ -198,7 +220,8 @@ Status Rocks::Adopt(rocksdb::Status status, rocksdb::DB* db,
 }
 
 Result<std::shared_ptr<Rocks>> Rocks::Open(const std::string& path, uint64_t memory_bytes,
-                                           std::shared_ptr<FailureLatch> latch) {
+                                           std::shared_ptr<FailureLatch> latch,
+                                           const Clock* clock) {
   TACIT_CHECK(memory_bytes >= 32 * kMiB, "a store needs at least 32 MiB");
   std::error_code error;
   std::filesystem::create_directories(path, error);
@@ -211,8 +234,10 @@ Result<std::shared_ptr<Rocks>> Rocks::Open(const std::string& path, uint64_t mem
   options.listeners.push_back(std::make_shared<ErrorListener>(path, latch));
   rocksdb::DB* db = nullptr;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  const auto status = rocksdb::DB::Open(options, path, Descriptors(memory_bytes), &handles, &db);
-  std::shared_ptr<Rocks> rocks(new Rocks(path, std::move(latch)));
+  const Clock& time = clock != nullptr ? *clock : SystemTime();
+  const auto status =
+      rocksdb::DB::Open(options, path, Descriptors(memory_bytes, time), &handles, &db);
+  std::shared_ptr<Rocks> rocks(new Rocks(path, std::move(latch), time));
   TACIT_RETURN_IF_ERROR(rocks->Adopt(status, db, handles));
   return rocks;
 }
@@ -223,9 +248,9 @@ Result<std::shared_ptr<Rocks>> Rocks::OpenReadOnly(const std::string& path) {
   options.info_log = std::make_shared<NoLog>();
   rocksdb::DB* db = nullptr;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  const auto status =
-      rocksdb::DB::OpenForReadOnly(options, path, Descriptors(kReaderMemory), &handles, &db);
-  std::shared_ptr<Rocks> rocks(new Rocks(path, std::make_shared<FailureLatch>()));
+  const auto status = rocksdb::DB::OpenForReadOnly(
+      options, path, Descriptors(kReaderMemory, SystemTime()), &handles, &db);
+  std::shared_ptr<Rocks> rocks(new Rocks(path, std::make_shared<FailureLatch>(), SystemTime()));
   TACIT_RETURN_IF_ERROR(rocks->Adopt(status, db, handles));
   return rocks;
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/ids.h"
 #include "base/result.h"
 
@@ -50,9 +51,11 @@ class FailureLatch {
 class Rocks {
  public:
   // Creates what is missing. Background errors of RocksDB (a flush or compaction that failed) set
-  // `latch`. kUnavailable: locked by another process.
+  // `latch`. kUnavailable: locked by another process. `clock` (null: the system's) says what is too
+  // old to be kept, and must outlive the database.
   static Result<std::shared_ptr<Rocks>> Open(const std::string& path, uint64_t memory_bytes,
-                                             std::shared_ptr<FailureLatch> latch);
+                                             std::shared_ptr<FailureLatch> latch,
+                                             const Clock* clock = nullptr);
   // A view of the moment, beside whoever owns the database. Writes nothing.
   static Result<std::shared_ptr<Rocks>> OpenReadOnly(const std::string& path);
   // Whether there is a database at all.
@@ -67,6 +70,7 @@ class Rocks {
     return families_[static_cast<size_t>(family)];
   }
   const std::string& path() const { return path_; }
+  const Clock& clock() const { return clock_; }
 
   // The sealed value under a key, unsealed; nothing when the key is not there.
   Result<std::optional<std::string>> Get(Family family, std::string_view key) const;
@@ -88,14 +92,15 @@ class Rocks {
   Status WriteSynced(rocksdb::WriteBatch& batch) const;
 
  private:
-  Rocks(std::string path, std::shared_ptr<FailureLatch> latch)
-      : path_(std::move(path)), latch_(std::move(latch)) {}
+  Rocks(std::string path, std::shared_ptr<FailureLatch> latch, const Clock& clock)
+      : path_(std::move(path)), latch_(std::move(latch)), clock_(clock) {}
   Status Latch(const rocksdb::Status& status, std::string_view doing) const;
   Status Adopt(rocksdb::Status status, rocksdb::DB* db,
                const std::vector<rocksdb::ColumnFamilyHandle*>& handles);
 
   const std::string path_;
   const std::shared_ptr<FailureLatch> latch_;
+  const Clock& clock_;
   mutable std::mutex log_mutex_;
   std::unique_ptr<rocksdb::DB> db_;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families_{};
@@ -125,6 +130,7 @@ inline constexpr std::string_view kFolded = "folded";
 inline constexpr std::string_view kLearnerPrefix = "learner/";
 inline constexpr std::string_view kDensePrefix = "dense/";
 inline constexpr std::string_view kMechanismPrefix = "mechanism/";
+inline constexpr std::string_view kMechanismCommitPrefix = "mechanism_commit/";
 }  // namespace meta
 
 // prefix | u16 big-endian: the place of a learner in `meta` and, with no prefix, in `offsets`.

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "privacy/ledger.h"
 #include "store/delta.h"
+#include "store/history.h"
 
 namespace tacit::store {
 
@@ -37,6 +38,15 @@ class Snapshot {
   // The parameters that serving goes by: their moving average where the learner keeps one. Empty
   // before the learner's first commit. Valid as long as the snapshot.
   virtual std::span<const float> ServedDense(LearnerIndex) const { return {}; }
+  // What the learner's mechanism had released as of this commit, encoded by it; null where it had
+  // released nothing that is kept, and in a store whose owner died while it was being changed,
+  // until that is started again.
+  virtual std::shared_ptr<const std::string> Released(LearnerIndex) const { return nullptr; }
+  // A user's recent items as of this commit, oldest first; empty for one who is not known. Not
+  // covered by any epsilon: for that user's own eyes. Reads the disk.
+  virtual Result<std::vector<HistoryItem>> History(LearnerIndex, const Hash128& /*user*/) const {
+    return std::vector<HistoryItem>{};
+  }
   // The embeddings that serving goes by (without optimiser state) of these rows, end to end in
   // `out`, which is as long as their dims together: their moving averages as of this commit where
   // the learner keeps them. Unwritten rows have their initial value. Any order, repeats allowed.

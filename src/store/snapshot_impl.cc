@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "store/history_table.h"
 #include "store/row_reader.h"
 
 namespace tacit::store {
@@ -77,6 +78,18 @@ std::span<const float> SnapshotImpl::ServedDense(LearnerIndex learner) const {
   if (dense == nullptr) return {};
   const MovingAverage& average = catalog_->Configured(learner).layout.average;
   return average.on() ? average.Of(dense->parameters.size(), dense->optimizer) : dense->parameters;
+}
+
+// A reader has it from its key, which may be ahead of what the witness has seen.
+std::shared_ptr<const std::string> SnapshotImpl::Released(LearnerIndex learner) const {
+  const LearnerValue& value = view_.learners[catalog_->KeyOf(learner)];
+  return value.mechanism_seq > view_.tip.seq ? nullptr : value.mechanism_state;
+}
+
+Result<std::vector<HistoryItem>> SnapshotImpl::History(LearnerIndex learner,
+                                                       const Hash128& user) const {
+  return ReadHistory(*rocks_, snapshot_, catalog_->KeyOf(learner), view_.tip.seq,
+                     rocks_->clock().UnixMillis(), user);
 }
 
 std::span<const float> SnapshotImpl::FromOverlay(uint16_t key, uint64_t row) const {

@@ -26,6 +26,7 @@ struct LearnerValue {
   CommitSeq dense_seq;  // the commit that wrote it
   std::string position;
   std::shared_ptr<const std::string> mechanism_state = nullptr;
+  CommitSeq mechanism_seq = {};  // the commit that wrote it
 };
 
 // The last entries of a chain, encoded: those that later commits may change. Nobody changes these.
@@ -52,8 +53,8 @@ struct View {
 // taken when every commit of the view is either in its overlay or folded, which is at once when it
 // is built: sorted files that are ingested later get newer sequence numbers and stay invisible to
 // it (snapshot_consistency). Files that carry commits of the overlay may be visible already: the
-// overlay is looked at first and holds the same rows. So may be the next commit's ledger entries:
-// what it may have changed is in the view's tail.
+// overlay is looked at first and holds the same rows. So may be the next commit's ledger entries
+// (what it may have changed is in the view's tail) and histories, which tell what that added.
 class SnapshotImpl final : public Snapshot {
  public:
   SnapshotImpl(std::shared_ptr<Rocks> rocks, std::shared_ptr<const Catalog> catalog, View view);
@@ -70,6 +71,9 @@ class SnapshotImpl final : public Snapshot {
   Result<std::vector<std::string>> LedgerEntries(uint64_t from, uint64_t count) const override;
   std::shared_ptr<const DenseState> Dense(LearnerIndex learner) const override;
   std::span<const float> ServedDense(LearnerIndex learner) const override;
+  std::shared_ptr<const std::string> Released(LearnerIndex learner) const override;
+  Result<std::vector<HistoryItem>> History(LearnerIndex learner,
+                                           const Hash128& user) const override;
   Status Rows(LearnerIndex learner, std::span<const uint64_t> rows,
               std::span<float> out) const override;
 

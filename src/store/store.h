@@ -15,6 +15,7 @@
 #include "base/user_uses.h"
 #include "privacy/ledger.h"
 #include "store/delta.h"
+#include "store/history.h"
 #include "store/snapshot.h"
 #include "store/working_rows.h"
 
@@ -76,6 +77,9 @@ class EmbeddingStore {
   // not published yet. May be called from any thread.
   virtual Result<uint64_t> ReadAllowances(LearnerIndex learner,
                                           std::span<UserUses> users) const = 0;
+  // The same for their recent items: fills in each user's (named by `user`).
+  virtual Result<uint64_t> ReadHistories(LearnerIndex learner,
+                                         std::span<UserHistory> users) const = 0;
   virtual WorkingRows& working_rows(LearnerIndex learner) = 0;
 
   // The budget's questions, everything enqueued included: the epsilon of a learner after these

@@ -6,10 +6,12 @@
 #include <chrono>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "base/crash_point.h"
 #include "store/allowance.h"
 #include "store/fold.h"
+#include "store/history_table.h"
 #include "store/load.h"
 #include "store/seal.h"
 
@@ -81,6 +83,12 @@ Result<uint64_t> StoreImpl::ReadAllowances(LearnerIndex learner, std::span<UserU
   return store::ReadAllowances(*parts_.rocks, parts_.catalog->KeyOf(learner), users);
 }
 
+Result<uint64_t> StoreImpl::ReadHistories(LearnerIndex learner,
+                                          std::span<UserHistory> users) const {
+  return store::ReadHistories(*parts_.rocks, parts_.catalog->KeyOf(learner),
+                              parts_.rocks->clock().UnixMillis(), users);
+}
+
 WorkingRows& StoreImpl::working_rows(LearnerIndex learner) {
   TACIT_CHECK(learner.value < rows_.size(), "no such learner in the configuration");
   return *rows_[learner.value];
@@ -95,11 +103,6 @@ double StoreImpl::TotalEpsilonAfter(std::span<const privacy::CommitCharge> charg
                                     std::optional<Delta> delta) const {
   std::lock_guard lock(ledger_mutex_);
   return ledger_.TotalAfter(charges, delta);
-}
-
-int64_t StoreImpl::UnixMillis() const {
-  return parts_.options.clock != nullptr ? parts_.options.clock->UnixMillis()
-                                         : SystemClock().UnixMillis();
 }
 
 EmbeddingStore::Stats StoreImpl::stats() const {
@@ -145,7 +148,7 @@ StoreImpl::Job StoreImpl::MakeJob(CommitRequest request, std::function<void(Stat
     rows_[commit.learner.value]->Enqueued(commit.rows.get(), seq);
     job.record.learners.push_back({key, std::move(commit.position), std::move(commit.rows),
                                    std::move(commit.dense), std::move(commit.mechanism_state),
-                                   std::move(commit.allowances)});
+                                   std::move(commit.allowances), std::move(commit.histories)});
   }
   ChargeLedger(std::move(charges), job);
   return job;
@@ -164,8 +167,8 @@ void StoreImpl::ChargeLedger(std::vector<privacy::CommitCharge> charges, Job& jo
     record.previous_entries.push_back(entries[i].Encode());
 
   const CommitSeq seq(enqueued_.seq.value + 1);
-  const auto changed =
-      ledger_.Append(seq, UnixMillis(), charges, parts_.salt, parts_.options.code_version);
+  const auto changed = ledger_.Append(seq, parts_.rocks->clock().UnixMillis(), charges, parts_.salt,
+                                      parts_.options.code_version);
   uint64_t first = before;
   for (uint64_t index : changed) {
     first = std::min(first, index);
@@ -254,11 +257,20 @@ Status StoreImpl::FillBatch(const Job& job) {
   put_meta(meta::kTip, EncodeTip(record.tip));
   put_meta(meta::kLedgerState, job.ledger_state);
   put_meta(meta::kSource, record.source_identity);
-  for (const LearnerDelta& learner : record.learners)
-    if (learner.mechanism_state)
-      put_meta(LearnerKey(meta::kMechanismPrefix, learner.learner), *learner.mechanism_state);
+  ByteWriter seq;
+  seq.Put(record.tip.seq.value);
+  for (const LearnerDelta& learner : record.learners) {
+    if (!learner.mechanism_state) continue;
+    put_meta(LearnerKey(meta::kMechanismPrefix, learner.learner), *learner.mechanism_state);
+    put_meta(LearnerKey(meta::kMechanismCommitPrefix, learner.learner), seq.bytes());
+  }
   for (const LearnerDelta& learner : record.learners)
     if (learner.allowances) PutAllowances(rocks, learner.learner, *learner.allowances, &batch_);
+  const int64_t now = rocks.clock().UnixMillis();
+  for (const LearnerDelta& learner : record.learners)
+    if (learner.histories)
+      TACIT_RETURN_IF_ERROR(
+          PutHistories(rocks, learner.learner, record.tip.seq, *learner.histories, now, &batch_));
   return {};
 }
 
@@ -276,7 +288,10 @@ void StoreImpl::Publish(const DeltaRecord& record) {
     for (const LearnerDelta& learner : record.learners) {
       LearnerValue& value = view.learners[learner.learner];
       value.position = learner.position;
-      if (learner.mechanism_state) value.mechanism_state = learner.mechanism_state;
+      if (learner.mechanism_state) {
+        value.mechanism_state = learner.mechanism_state;
+        value.mechanism_seq = record.tip.seq;
+      }
       if (!learner.dense) continue;
       value.dense = learner.dense;
       value.dense_seq = record.tip.seq;

@@ -49,6 +49,7 @@ class StoreImpl final : public EmbeddingStore {
   std::string lineage() const override;
   SipHash::Key user_key() const override { return parts_.user_key; }
   Result<uint64_t> ReadAllowances(LearnerIndex learner, std::span<UserUses> users) const override;
+  Result<uint64_t> ReadHistories(LearnerIndex learner, std::span<UserHistory> users) const override;
   WorkingRows& working_rows(LearnerIndex learner) override;
   double EpsilonAfter(std::span<const privacy::CommitCharge> charges) const override;
   double TotalEpsilonAfter(std::span<const privacy::CommitCharge> charges,
@@ -83,8 +84,6 @@ class StoreImpl final : public EmbeddingStore {
   Status FoldPublished();
   void RequestFold(CommitSeq seq);
   void FoldThrough(CommitSeq seq);
-
-  int64_t UnixMillis() const;
 
   const OpenedStore parts_;
   rocksdb::WriteBatch batch_;  // of the commit thread; keeps its memory

@@ -190,6 +190,29 @@ class Script {
     return commit;
   }
 
+  // Commit `seq` appends one or two items to what half of the users did; the last ten are kept.
+  static constexpr uint32_t kItemsKept = 10;
+  static std::vector<HistoryItem> AppendedBy(uint64_t u, uint64_t seq) {
+    std::vector<HistoryItem> items;
+    for (uint64_t i = 0; i <= (u + seq) % 3 && (u + seq) % 2 == 0; ++i)
+      items.push_back({static_cast<uint32_t>(100 * seq + i), static_cast<int64_t>(seq)});
+    return items;
+  }
+  static std::vector<HistoryItem> HistoryOf(uint64_t u, uint64_t seq) {
+    std::vector<HistoryItem> items;
+    for (uint64_t commit = 1; commit <= seq; ++commit)
+      for (const HistoryItem& item : AppendedBy(u, commit)) items.push_back(item);
+    if (items.size() > kItemsKept) items.erase(items.begin(), items.end() - kItemsKept);
+    return items;
+  }
+  static HistoryCommit HistoriesOf(uint64_t seq) {
+    HistoryCommit commit{.step = seq, .appended = {}, .items_most = kItemsKept};
+    for (uint64_t u = 0; u < kUsers; ++u)
+      if (auto items = AppendedBy(u, seq); !items.empty())
+        commit.appended.push_back({.user = {u, ~u}, .items = std::move(items)});
+    return commit;
+  }
+
   // Makes the next commit and waits for it.
   static Status Step(EmbeddingStore& store, size_t dense_floats = kDense) {
     const uint64_t seq = store.Latest()->version().value + 1;
@@ -209,6 +232,7 @@ class Script {
     request.learners.push_back(
         {LearnerIndex(0), working.TakeDelta(), dense, PositionOf(seq), {TestCharge("ctr", seq)}});
     request.learners.back().allowances = AllowancesOf(seq);
+    request.learners.back().histories = HistoriesOf(seq);
     if (seq % 3 == 0)
       request.learners.back().mechanism_state =
           std::make_shared<const std::string>(MechanismStateOf(seq));
@@ -231,6 +255,21 @@ class Script {
     ASSERT_EQ(dense != nullptr, seq > 0);
     if (dense) {
       ASSERT_EQ(dense->parameters, DenseOf(seq));
+    }
+    const auto released = snapshot.Released(LearnerIndex(0));
+    if (released) {
+      ASSERT_EQ(*released, MechanismStateOf(seq));
+    }
+    // Of more items than are kept, a commit that the witness has not seen may have dropped the
+    // oldest.
+    for (uint64_t u = 0; u <= kUsers; ++u) {
+      const auto history = snapshot.History(LearnerIndex(0), {u, ~u});
+      ASSERT_TRUE(history) << history.error().message;
+      auto expected = u < kUsers ? HistoryOf(u, seq) : std::vector<HistoryItem>{};
+      ASSERT_LE(history->size(), expected.size());
+      ASSERT_GE(history->size() + 3, expected.size());
+      expected.erase(expected.begin(), expected.end() - static_cast<ptrdiff_t>(history->size()));
+      ASSERT_EQ(*history, expected) << "user " << u << " at commit " << seq;
     }
     uint64_t steps = 0;
     for (const auto& learner : snapshot.learners()) steps += learner.steps;
@@ -274,10 +313,24 @@ class Script {
     ASSERT_EQ(uses[kUsers], UserUses{.user = uses[kUsers].user});
   }
 
+  static void ExpectHistories(const EmbeddingStore& store, uint64_t seq) {
+    std::vector<UserHistory> users;
+    for (uint64_t u = 0; u <= kUsers; ++u) users.push_back({.user = {u, ~u}, .items = {{77, 77}}});
+    const auto step = store.ReadHistories(LearnerIndex(0), users);
+    ASSERT_TRUE(step) << step.error().message;
+    ASSERT_EQ(*step, seq);
+    for (uint64_t u = 0; u < kUsers; ++u) ASSERT_EQ(users[u].items, HistoryOf(u, seq));
+    ASSERT_TRUE(users[kUsers].items.empty());
+  }
+
   static void ExpectStore(EmbeddingStore& store) {
     const auto snapshot = store.Latest();
     ExpectSnapshot(*snapshot);
     ExpectAllowances(store, snapshot->version().value);
+    ExpectHistories(store, snapshot->version().value);
+    // The owner's own snapshot has what was released, whenever that was.
+    const auto released = snapshot->Released(LearnerIndex(0));
+    ASSERT_EQ(released ? *released : "", MechanismStateOf(snapshot->version().value));
     const LearnerState state = store.State(LearnerIndex(0));
     ASSERT_EQ(state.position, PositionOf(snapshot->version().value));
     ASSERT_EQ(state.mechanism_state ? *state.mechanism_state : "",

@@ -65,6 +65,9 @@ class RememberingStore final : public store::EmbeddingStore {
   std::string lineage() const override { return ""; }
   SipHash::Key user_key() const override { return {}; }
   Result<uint64_t> ReadAllowances(LearnerIndex, std::span<UserUses>) const override { return 0; }
+  Result<uint64_t> ReadHistories(LearnerIndex, std::span<store::UserHistory>) const override {
+    return 0;
+  }
   store::WorkingRows& working_rows(LearnerIndex learner) override { return *rows_[learner.value]; }
   double EpsilonAfter(std::span<const privacy::CommitCharge> charges) const override {
     return ledger_.EpsilonAfter(charges);

@@ -1,0 +1,152 @@
+#include "store/history_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "store/seal.h"
+#include "store/user_values.h"
+
+namespace tacit::store {
+namespace {
+
+struct Kept {
+  uint64_t commit = 0;   // that changed it last
+  uint32_t added = 0;    // of the items, by that commit: the last ones
+  int64_t age_most = 0;  // 0: items are kept for ever
+  std::vector<HistoryItem> items;
+
+  bool TooOld(const HistoryItem& item, int64_t now) const {
+    return age_most > 0 && item.timestamp_ms < now - age_most;
+  }
+  void Forget(int64_t now) {
+    std::erase_if(items, [&](const HistoryItem& item) { return TooOld(item, now); });
+  }
+};
+
+std::string Encode(const Kept& kept) {
+  ByteWriter writer;
+  writer.Put(kept.commit).Put(kept.added).Put(kept.age_most);
+  writer.Put(static_cast<uint32_t>(kept.items.size()));
+  for (const HistoryItem& item : kept.items) writer.Put(item.item).Put(item.timestamp_ms);
+  return std::move(writer).Take();
+}
+
+bool Decode(std::string_view payload, Kept* kept) {
+  ByteReader reader(payload);
+  kept->commit = reader.Get<uint64_t>();
+  kept->added = reader.Get<uint32_t>();
+  kept->age_most = reader.Get<int64_t>();
+  const auto items = reader.Get<uint32_t>();
+  for (uint32_t i = 0; i < items && reader.ok(); ++i) {
+    const auto item = reader.Get<uint32_t>();
+    kept->items.push_back({item, reader.Get<int64_t>()});
+  }
+  return reader.at_end() && kept->added <= kept->items.size();
+}
+
+Result<Kept> Decode(const std::optional<std::string>& payload, const Rocks& rocks) {
+  Kept kept;
+  if (!payload || Decode(*payload, &kept)) return kept;
+  return Fail(ErrorCode::kCorruption,
+              fmt::format("a user's history in store {} is damaged", rocks.path()));
+}
+
+// A damaged value is kept: whoever reads it says so.
+class HistoryFilter final : public rocksdb::CompactionFilter {
+ public:
+  explicit HistoryFilter(int64_t now) : now_(now) {}
+  const char* Name() const override { return "tacit.histories"; }
+  bool Filter(int, const rocksdb::Slice& key, const rocksdb::Slice& value, std::string*,
+              bool*) const override {
+    if (key.size() <= LearnerKey("", 0).size()) return false;
+    const auto payload = Unseal(value.ToStringView(), "a user's history");
+    Kept kept;
+    if (!payload || !Decode(*payload, &kept)) return false;
+    return std::ranges::all_of(kept.items,
+                               [&](const HistoryItem& item) { return kept.TooOld(item, now_); });
+  }
+
+ private:
+  const int64_t now_;
+};
+
+class HistoryFilters final : public rocksdb::CompactionFilterFactory {
+ public:
+  explicit HistoryFilters(const Clock& clock) : clock_(clock) {}
+  const char* Name() const override { return "tacit.histories"; }
+  std::unique_ptr<rocksdb::CompactionFilter> CreateCompactionFilter(
+      const rocksdb::CompactionFilter::Context&) override {
+    return std::make_unique<HistoryFilter>(clock_.UnixMillis());
+  }
+
+ private:
+  const Clock& clock_;
+};
+
+}  // namespace
+
+Status PutHistories(const Rocks& rocks, uint16_t learner, CommitSeq seq,
+                    const HistoryCommit& commit, int64_t now, rocksdb::WriteBatch* batch) {
+  std::vector<Hash128> users;
+  for (const UserHistory& user : commit.appended) users.push_back(user.user);
+  TACIT_ASSIGN(const UserValues read, ReadUserValues(rocks, Family::kHistories, learner, users));
+  PutUserStep(rocks, Family::kHistories, learner, commit.step, batch);
+  for (size_t i = 0; i < users.size(); ++i) {
+    TACIT_ASSIGN(Kept kept, Decode(read.values[i], rocks));
+    kept.commit = seq.value;
+    kept.age_most = commit.age_most_ms;
+    const size_t before = kept.items.size();
+    for (HistoryItem item : commit.appended[i].items) {
+      if (item.timestamp_ms == 0) item.timestamp_ms = now;
+      kept.items.push_back(item);
+    }
+    const size_t excess =
+        kept.items.size() - std::min<size_t>(kept.items.size(), commit.items_most);
+    kept.items.erase(kept.items.begin(), kept.items.begin() + static_cast<ptrdiff_t>(excess));
+    // Of what is older than allowed nothing is written again. Items come in the stream's order, so
+    // both counts are of what is left.
+    const auto is_new =
+        kept.items.begin() + static_cast<ptrdiff_t>(before - std::min(before, excess));
+    kept.added =
+        static_cast<uint32_t>(std::count_if(is_new, kept.items.end(), [&](const HistoryItem& item) {
+          return !kept.TooOld(item, now);
+        }));
+    kept.Forget(now);
+    PutUserValue(rocks, Family::kHistories, learner, users[i], Encode(kept), batch);
+  }
+  return {};
+}
+
+Result<uint64_t> ReadHistories(const Rocks& rocks, uint16_t learner, int64_t now,
+                               std::span<UserHistory> users) {
+  std::vector<Hash128> names;
+  for (const UserHistory& user : users) names.push_back(user.user);
+  TACIT_ASSIGN(const UserValues read, ReadUserValues(rocks, Family::kHistories, learner, names));
+  for (size_t i = 0; i < users.size(); ++i) {
+    TACIT_ASSIGN(Kept kept, Decode(read.values[i], rocks));
+    kept.Forget(now);
+    users[i].items = std::move(kept.items);
+  }
+  return read.step;
+}
+
+Result<std::vector<HistoryItem>> ReadHistory(const Rocks& rocks, const rocksdb::Snapshot* snapshot,
+                                             uint16_t learner, CommitSeq seq, int64_t now,
+                                             const Hash128& user) {
+  TACIT_ASSIGN(const UserValues read,
+               ReadUserValues(rocks, Family::kHistories, learner, {&user, 1}, snapshot));
+  TACIT_ASSIGN(Kept kept, Decode(read.values[0], rocks));
+  if (kept.commit > seq.value) kept.items.resize(kept.items.size() - kept.added);
+  kept.Forget(now);
+  return std::move(kept.items);
+}
+
+std::shared_ptr<rocksdb::CompactionFilterFactory> MakeHistoryFilter(const Clock& clock) {
+  return std::make_shared<HistoryFilters>(clock);
+}
+
+}  // namespace tacit::store
