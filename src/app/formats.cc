@@ -1,16 +1,19 @@
 #include "app/formats.h"
 
 #include <cstdint>
+#include <utility>
 
 namespace tacit::app {
 
 std::unique_ptr<event::Codec> MakeCodec(const config::Source& source,
-                                        const event::FeatureTransform& transform) {
+                                        const event::FeatureTransform& transform,
+                                        std::shared_ptr<const event::ItemCatalogue> items) {
   const event::InteractionOptions options{
       .missing = source.missing == config::Source::Missing::kReject
                      ? event::MissingPolicy::kReject
                      : event::MissingPolicy::kDefault,
-      .ahead_max_ms = int64_t{source.ahead_max_hours} * 3'600'000};
+      .ahead_max_ms = int64_t{source.ahead_max_hours} * 3'600'000,
+      .items = std::move(items)};
   const bool generated = source.kind == config::Source::Kind::kGenerator;  // lines as Criteo's
   if (!generated && source.format == "json") return event::MakeJsonCodec(transform, options);
   if (!generated && source.format == "protobuf")

@@ -8,8 +8,10 @@
 
 namespace tacit::app {
 
-// What reads the source's records, by source.format. `transform` must outlive it.
-std::unique_ptr<event::Codec> MakeCodec(const config::Source& source,
-                                        const event::FeatureTransform& transform);
+// What reads the source's records, by source.format, and looks their items up in `items`, where
+// there are such. `transform` must outlive it.
+std::unique_ptr<event::Codec> MakeCodec(
+    const config::Source& source, const event::FeatureTransform& transform,
+    std::shared_ptr<const event::ItemCatalogue> items = nullptr);
 
 }  // namespace tacit::app

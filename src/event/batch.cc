@@ -26,6 +26,7 @@ void Batch::Clear() {
   dense.clear();
   slot_end.clear();
   row.clear();
+  item.clear();
   user.Clear();
   event_id.Clear();
 }
@@ -33,12 +34,14 @@ void Batch::Clear() {
 void Batch::AppendRange(const Batch& other, size_t begin, size_t end) {
   TACIT_CHECK(begin <= end && end <= other.size(), "range outside the batch");
   TACIT_CHECK(dense_width == other.dense_width && slots == other.slots, "batches differ in shape");
-  TACIT_CHECK(size() == 0 || begin == end || user.empty() == other.user.empty(),
+  TACIT_CHECK(size() == 0 || begin == end ||
+                  (user.empty() == other.user.empty() && item.empty() == other.item.empty()),
               "batches differ in columns");
   AppendElements(other.offset, begin, end, &offset);
   AppendElements(other.timestamp_ms, begin, end, &timestamp_ms);
   AppendElements(other.label, begin, end, &label);
   AppendElements(other.dense, begin * dense_width, end * dense_width, &dense);
+  if (!other.item.empty()) AppendElements(other.item, begin, end, &item);
   AppendTexts(other.user, begin, end, &user);
   AppendTexts(other.event_id, begin, end, &event_id);
 

@@ -9,6 +9,9 @@
 
 namespace tacit::event {
 
+// No item, or one that is not of the catalogue.
+inline constexpr uint32_t kNoItem = 0xffffffff;
+
 // Decoded examples in columns, all of one partition and in offset order. Cleared and filled again;
 // keeps its memory. What crosses the borders between stages: never single events.
 struct Batch {
@@ -22,6 +25,7 @@ struct Batch {
   std::vector<float> dense;           // size() x dense_width, transformed
   std::vector<uint32_t> slot_end;     // size() x slots: end in `row` of each example's slot
   std::vector<uint64_t> row;          // rows of the learner's id space (RowSpace)
+  std::vector<uint32_t> item;         // of the ItemCatalogue, or kNoItem; empty: there is none
   TextColumn user, event_id;          // empty columns when the source has none
 
   size_t size() const { return label.size(); }

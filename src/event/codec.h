@@ -6,6 +6,7 @@
 
 #include "event/batch.h"
 #include "event/feature_transform.h"
+#include "event/item_catalogue.h"
 #include "event/raw_records.h"
 
 namespace tacit::event {
@@ -44,6 +45,9 @@ struct InteractionOptions {
   MissingPolicy missing = MissingPolicy::kDefault;
   // How far a record's own time may lie ahead of when the source took it, where the source says.
   int64_t ahead_max_ms = 24 * 3'600'000;
+  // What Batch::item is filled from: a record's item may be unknown to it, or missing, and the
+  // record is learnt from all the same by who needs none. Null: the column stays empty.
+  std::shared_ptr<const ItemCatalogue> items = nullptr;
 };
 
 // JSON objects by schemas/interaction.schema.json: named features, in any order; fields and

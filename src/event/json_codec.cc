@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/check.h"
 #include "event/codec.h"
@@ -51,6 +52,7 @@ bool ReadText(ondemand::value value, std::string_view* text) {
 // What a record has said of itself so far.
 struct Header {
   std::string_view event_id, user;
+  uint32_t item = kNoItem;
   std::optional<float> label;
   std::optional<int64_t> timestamp_ms;
 };
@@ -77,7 +79,7 @@ class JsonCodec final : public RunCodec<JsonCodec> {
   JsonCodec(const FeatureTransform& transform, InteractionOptions options)
       : transform_(transform),
         names_(transform.schema()),
-        options_(options),
+        options_(std::move(options)),
         plain_names_(ArePlain(names_)) {}
 
   Scratch MakeScratch(const Batch& batch) const {
@@ -137,6 +139,7 @@ Reason JsonCodec::DecodeRecord(const RawRecords& records, size_t i, Scratch* scr
   if (Reason reason = scratch->example.AppendTo(batch)) return reason;
   batch->label.push_back(*header.label);
   batch->timestamp_ms.push_back(timestamp);
+  if (options_.items) batch->item.push_back(header.item);
   batch->user.Append(header.user);
   batch->event_id.Append(header.event_id.empty() ? records.EventIdOf(i) : header.event_id);
   return std::nullopt;
@@ -182,6 +185,7 @@ Reason JsonCodec::ReadField(std::string_view key, ondemand::value value, Scratch
   if (!ReadText(value, &text)) return Said(key, "is neither a text nor an integer");
   if (key == "event_id") header->event_id = text;
   if (key == "user") header->user = text;
+  if (key == "item" && options_.items) header->item = options_.items->Find(text);
   // A schema may have the user or the item as a feature.
   const auto place = scratch->example.Find(key);
   if (!place || place->dense) return std::nullopt;

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "base/check.h"
 #include "event/codec.h"
@@ -109,7 +110,7 @@ class ProtobufCodec final : public RunCodec<ProtobufCodec> {
   };
 
   ProtobufCodec(const FeatureTransform& transform, InteractionOptions options)
-      : transform_(transform), names_(transform.schema()), options_(options) {}
+      : transform_(transform), names_(transform.schema()), options_(std::move(options)) {}
 
   Scratch MakeScratch(const Batch& batch) const {
     TACIT_CHECK(batch.dense_width == dense() && batch.slots == slots(), "the batch is not started");
@@ -151,6 +152,7 @@ Reason ProtobufCodec::DecodeRecord(const RawRecords& records, size_t i, Scratch*
   if (Reason reason = scratch->example.AppendTo(batch)) return reason;
   batch->label.push_back(message.outcome == kPositive ? 1.0f : 0.0f);
   batch->timestamp_ms.push_back(timestamp);
+  if (options_.items) batch->item.push_back(options_.items->Find(message.item));
   batch->user.Append(message.user);
   batch->event_id.Append(message.event_id.empty() ? records.EventIdOf(i) : message.event_id);
   return std::nullopt;

@@ -50,6 +50,7 @@ class RunCodec : public Codec {
     explicit BatchMark(const Batch& batch)
         : examples_(batch.size()),
           rows_(batch.row.size()),
+          items_(batch.item.size()),
           users_(batch.user.size()),
           ids_(batch.event_id.size()) {}
     void CutBack(Batch* batch) const {
@@ -58,12 +59,13 @@ class RunCodec : public Codec {
       batch->dense.resize(examples_ * batch->dense_width);
       batch->slot_end.resize(examples_ * batch->slots);
       batch->row.resize(rows_);
+      batch->item.resize(items_);
       batch->user.Truncate(users_);
       batch->event_id.Truncate(ids_);
     }
 
    private:
-    const size_t examples_, rows_, users_, ids_;
+    const size_t examples_, rows_, items_, users_, ids_;
   };
 };
 

@@ -17,6 +17,17 @@ TEST(DidYouMean, NamesTheNearestOrNobody) {
   EXPECT_EQ(DidYouMean("x", {}), "");
 }
 
+TEST(Utf8, IsWhatRfc3629Says) {
+  for (std::string_view good :
+       {"", "a", "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xef\xbf\xbf",
+        "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf", "a\xc3\xa9z"})
+    EXPECT_TRUE(IsUtf8(good)) << good;
+  for (std::string_view bad :
+       {"\x80", "\xc0\x80", "\xc1\xbf", "\xc2", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
+        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "ok\xe9"})
+    EXPECT_FALSE(IsUtf8(bad));
+}
+
 TEST(Hex, RoundTripsAndRefusesWhatIsNoHex) {
   const std::array<uint8_t, 4> bytes = {0x00, 0x7f, 0xAB, 0xff};
   EXPECT_EQ(ToHex(bytes), "007fabff");

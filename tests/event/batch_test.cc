@@ -20,6 +20,7 @@ void AppendExample(uint64_t offset, Batch* batch) {
       batch->row.push_back(offset * 100 + s * 10 + k);
     batch->slot_end.push_back(static_cast<uint32_t>(batch->row.size()));
   }
+  batch->item.push_back(offset % 5 == 0 ? kNoItem : static_cast<uint32_t>(offset * 7));
   batch->user.Append("user" + std::to_string(offset));
 }
 
@@ -37,6 +38,7 @@ void ExpectEqual(const Batch& a, const Batch& b) {
   EXPECT_EQ(a.dense, b.dense);
   EXPECT_EQ(a.slot_end, b.slot_end);
   EXPECT_EQ(a.row, b.row);
+  EXPECT_EQ(a.item, b.item);
   ASSERT_EQ(a.user.size(), b.user.size());
   for (size_t i = 0; i < a.user.size(); ++i) EXPECT_EQ(a.user[i], b.user[i]);
 }
@@ -84,6 +86,14 @@ TEST(BatchTest, NothingIsAppendedWhateverItsColumns) {
   batch.AppendRange(Empty(), 0, 0);
   EXPECT_EQ(batch.size(), 1u);
   EXPECT_EQ(batch.user.size(), 1u);
+}
+
+TEST(BatchDeathTest, ColumnsThatAreNotInAllBatchesAreRefused) {
+  Batch batch = Empty(), other = Empty();
+  AppendExample(1, &batch);
+  AppendExample(2, &other);
+  other.item.clear();
+  EXPECT_DEATH(batch.AppendRange(other, 0, 1), "differ in columns");
 }
 
 TEST(BatchDeathTest, BatchesOfAnotherShapeAreRefused) {

@@ -61,6 +61,7 @@ class InteractionTest : public ::testing::Test {
     EXPECT_EQ(batch.timestamp_ms.size(), batch.size());
     EXPECT_EQ(batch.user.size(), batch.size());
     EXPECT_EQ(batch.event_id.size(), batch.size());
+    EXPECT_EQ(batch.item.size(), options.items ? batch.size() : 0);
     EXPECT_EQ(batch.dense.size(), 2 * batch.size());
     EXPECT_EQ(batch.slot_end.size(), 2 * batch.size());
     EXPECT_EQ(batch.row.size(), batch.size() == 0 ? 0 : batch.slot_end.back());
@@ -69,6 +70,12 @@ class InteractionTest : public ::testing::Test {
   Decoded Decode(const std::vector<std::string>& payloads,
                  const InteractionOptions& options = {}) const {
     return Decode(Records(payloads), options);
+  }
+
+  static std::shared_ptr<const ItemCatalogue> Items(const std::string& text) {
+    auto items = ItemCatalogue::Parse(text, "items.dat");
+    EXPECT_TRUE(items.has_value());
+    return std::make_shared<const ItemCatalogue>(std::move(*items));
   }
 
   void ExpectExample(const Batch& batch, size_t i, const Told& told) const {

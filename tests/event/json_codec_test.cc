@@ -39,6 +39,31 @@ TEST_F(JsonCodecTest, ReadsFeaturesByNameInAnyOrder) {
   ExpectSameExample(decoded.batch, 0, 1);
 }
 
+TEST_F(JsonCodecTest, ItemsAreThoseOfTheCatalogue) {
+  const std::vector<std::string> records = {R"({"label":1,"item":"b"})",
+                                            R"({"item":42,"label":0})",
+                                            R"({"label":1,"item":"42"})",
+                                            R"({"label":1,"item":"\u0062"})",
+                                            R"({"label":1,"item":"unknown"})",
+                                            R"({"label":1,"item":null})",
+                                            R"({"label":1})",
+                                            R"({"label":1,"features":{"item":"b"}})"};
+  const Decoded decoded = Decode(records, {.items = Items("a\nb\n42\n")});
+  EXPECT_TRUE(decoded.dead.empty());
+  EXPECT_THAT(decoded.batch.item,
+              testing::ElementsAre(1, 2, 2, 1, kNoItem, kNoItem, kNoItem, kNoItem));
+  EXPECT_EQ(Decode(records).batch.size(), records.size());
+}
+
+TEST_F(JsonCodecTest, ABadRecordLeavesNoItem) {
+  const Decoded decoded = Decode(
+      {R"({"label":1,"item":"b"})", R"({"label":1,"item":"a"} x)", R"({"label":2,"item":"a"})",
+       R"({"label":1,"item":1.5})", R"({"label":1,"item":"a"})"},
+      {.items = Items("a\nb\n")});
+  EXPECT_EQ(decoded.dead.size(), 3u);
+  EXPECT_THAT(decoded.batch.item, testing::ElementsAre(1, 0));
+}
+
 TEST_F(JsonCodecTest, AnIntegerCategoryIsItsDigits) {
   const Decoded decoded = Decode({R"({"label":0,"features":{"c1":42,"set":7}})",
                                   R"({"label":0.0,"features":{"c1":"42","set":["7"]}})"});

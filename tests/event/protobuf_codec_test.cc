@@ -76,6 +76,19 @@ TEST_F(ProtobufCodecTest, PackedFeaturesAreTheSameExample) {
       "feature 'n2' is missing");
 }
 
+TEST_F(ProtobufCodecTest, ItemsAreThoseOfTheCatalogue) {
+  std::vector<std::string> records;
+  for (const char* item : {"b", "42", "unknown", ""}) {
+    Interaction message = Full();
+    message.set_item(item);
+    records.push_back(message.SerializeAsString());
+  }
+  records.push_back("damaged");
+  const Decoded decoded = Decode(records, {.items = Items("a\nb\n42\n")});
+  EXPECT_EQ(decoded.dead.size(), 1u);
+  EXPECT_THAT(decoded.batch.item, testing::ElementsAre(1, 2, kNoItem, kNoItem));
+}
+
 TEST_F(ProtobufCodecTest, AnIntegerCategoryIsItsDigits) {
   Interaction number = Full(), text = Full();
   number.mutable_features(2)->set_integer(-42);
