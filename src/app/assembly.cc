@@ -15,7 +15,7 @@ namespace {
 
 // Optimiser state has its place behind every row and behind the dense parameters: what changes its
 // layout, or what its numbers mean, would make what is stored unreadable.
-Digest StoredFingerprint(const train::LearnerOptions& options, const model::Pctr& model) {
+Digest StoredFingerprint(const train::ClickOptions& options, const model::Pctr& model) {
   const Digest model_fingerprint = model.Fingerprint();
   const train::OptimizerOptions& o = options.optimizer;
   return Sha256()

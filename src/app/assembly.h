@@ -14,8 +14,8 @@
 #include "serve/scorer.h"
 #include "store/store.h"
 #include "stream/source.h"
+#include "train/click_learner.h"
 #include "train/feed.h"
-#include "train/learner.h"
 #include "train/trainer.h"
 
 // From the configuration to what each room wants to know. The only place that reads config structs.
@@ -23,7 +23,7 @@ namespace tacit::app {
 
 // A learner as every room sees it.
 struct LearnerPlan {
-  train::LearnerOptions options;
+  train::ClickOptions options;
   privacy::Promise promise;
   privacy::Charge charge;                         // of one step
   std::optional<privacy::Charge> opening_charge;  // of a period's release before its steps

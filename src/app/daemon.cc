@@ -199,7 +199,7 @@ class Daemon {
           {.index = plan.options.index,
            .participation = MakeParticipationOf(learner.participation, !from_kafka(), users),
            .start = std::move(position)});
-      learners.push_back(std::make_unique<train::Learner>(
+      learners.push_back(std::make_unique<train::ClickLearner>(
           plan.options, std::move(mechanism), noise::MakeNoiseSource(*workers_), *backend_,
           store_->working_rows(plan.options.index), state.dense.get()));
     }

@@ -53,7 +53,7 @@ void AppendRange(const OffsetRange& range, std::vector<OffsetRange>* ranges) {
 
 std::vector<std::string> Names(const std::vector<std::unique_ptr<Learner>>& learners) {
   std::vector<std::string> names;
-  for (const auto& learner : learners) names.push_back(learner->options().id);
+  for (const auto& learner : learners) names.push_back(learner->id());
   return names;
 }
 
@@ -62,7 +62,7 @@ std::vector<LedgerMetrics::Learner> Promised(const std::vector<std::unique_ptr<L
   TACIT_CHECK(budgets.size() == learners.size());
   std::vector<LedgerMetrics::Learner> promised;
   for (size_t i = 0; i < learners.size(); ++i)
-    promised.push_back({learners[i]->options().id, budgets[i].epsilon, budgets[i].delta});
+    promised.push_back({learners[i]->id(), budgets[i].epsilon, budgets[i].delta});
   return promised;
 }
 
@@ -91,7 +91,7 @@ Result<Outcome> Trainer::Run(BoundedQueue<LearnerStep>& steps) {
   if (options_.idle_priority && !SetIdlePriority())
     spdlog::warn("the system refuses SCHED_IDLE: training runs at normal priority");
   for (const auto& seat : seats_) {
-    const store::LearnerState state = store_.State(seat->learner->options().index);
+    const store::LearnerState state = store_.State(seat->learner->index());
     if (state.mechanism_state)
       TACIT_RETURN_IF_ERROR(seat->learner->LoadMechanismState(*state.mechanism_state));
     TACIT_ASSIGN(seat->position, DecodePosition(state.position));
@@ -131,21 +131,19 @@ bool Trainer::AllExhausted() const {
 std::vector<privacy::CommitCharge> Trainer::PendingWith(const Seat& seat,
                                                         const stream::StepBatch& batch) const {
   std::vector<privacy::CommitCharge> charges = seat.pending;
-  const mechanism::Mechanism& mechanism = seat.learner->mechanism();
+  const Learner& learner = *seat.learner;
   const auto begin = [&](const privacy::Charge& charge) {
-    charges.push_back({.learner = seat.learner->options().id,
-                       .charge = charge,
-                       .topic = options_.topic,
-                       .ranges = {}});
+    charges.push_back(
+        {.learner = learner.id(), .charge = charge, .topic = options_.topic, .ranges = {}});
   };
   if (charges.empty()) {
-    const auto opening = batch.opens_period ? mechanism.opening_charge() : std::nullopt;
+    const auto opening = batch.opens_period ? learner.opening_charge() : std::nullopt;
     if (opening) {
       begin(*opening);
       charges.back().steps = 1;
       charges.back().ranges = batch.ranges;
     }
-    begin(mechanism.charge());
+    begin(learner.charge());
   }
   privacy::CommitCharge& steps = charges.back();
   ++steps.steps;
@@ -193,10 +191,10 @@ bool Trainer::WithinBudgets(Seat& seat, std::vector<privacy::CommitCharge> charg
 
 void Trainer::Exhaust(Seat& seat, Spent spent, const std::string& why) {
   seat.spent = spent;
-  metrics_.Exhausted(seat.learner->options().index.value);
+  metrics_.Exhausted(seat.learner->index().value);
   spdlog::warn("learner '{}': the next step would bring {}: it stops learning, serving goes on",
-               seat.learner->options().id, why);
-  if (options_.on_exhausted) options_.on_exhausted(seat.learner->options().index);
+               seat.learner->id(), why);
+  if (options_.on_exhausted) options_.on_exhausted(seat.learner->index());
 }
 
 Status Trainer::TakeStep(LearnerStep& step) {
@@ -225,14 +223,14 @@ Status Trainer::TakeStep(LearnerStep& step) {
 Status Trainer::Preview(Seat& seat, const stream::StepBatch& batch) {
   StepReport report;
   TACIT_RETURN_IF_ERROR(seat.learner->Preview(batch, &report));
-  progress_.AddPredictions(seat.learner->options().index.value, report.logits, batch.examples.label,
+  progress_.AddPredictions(seat.learner->index().value, report.logits, batch.examples.label,
                            report.loss_sum);
   return {};
 }
 
 void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report,
                      double seconds) {
-  const LearnerIndex index = seat.learner->options().index;
+  const LearnerIndex index = seat.learner->index();
   // A period's events were predicted in its previews, before any of them was learnt from.
   if (!batch.whole_period)
     progress_.AddPredictions(index.value, report.logits, batch.examples.label, report.loss_sum);
@@ -247,15 +245,16 @@ Status Trainer::CommitPending() {
   store::CommitRequest request{.learners = {}, .source_identity = source_identity_};
   for (const auto& seat : seats_) {
     if (seat->pending.empty()) continue;
-    const LearnerOptions& learner = seat->learner->options();
-    request.learners.push_back({.learner = learner.index,
-                                .rows = store_.working_rows(learner.index).TakeDelta(),
-                                .dense = seat->learner->CopyDense(),
+    Learner& learner = *seat->learner;
+    request.learners.push_back({.learner = learner.index(),
+                                .rows = store_.working_rows(learner.index()).TakeDelta(),
+                                .dense = learner.CopyDense(),
                                 .position = EncodePosition(seat->position),
                                 .charges = std::exchange(seat->pending, {}),
-                                .mechanism_state = seat->learner->TakeMechanismState(),
-                                .allowances = seat->TakeAllowances()});
-    seat->learner->Rekey();
+                                .mechanism_state = learner.TakeMechanismState(),
+                                .allowances = seat->TakeAllowances(),
+                                .histories = learner.TakeHistories()});
+    learner.Rekey();
   }
   if (request.learners.empty()) return {};
   return store_.Commit(std::move(request), [this, reached = Reached()](Status status) {
@@ -297,9 +296,9 @@ void Trainer::Published() {
   metrics_.Stored(store_.stats());
   ledger_metrics_.Show(*snapshot);
   for (const auto& seat : seats_) {
-    const LearnerOptions& learner = seat->learner->options();
+    const Learner& learner = *seat->learner;
     for (const privacy::LedgerTotal& total : snapshot->learners()) {
-      if (total.learner == learner.id) progress_.Committed(learner.index.value, total.epsilon);
+      if (total.learner == learner.id()) progress_.Committed(learner.index().value, total.epsilon);
     }
   }
 }

@@ -17,7 +17,7 @@
 #include "privacy/ledger.h"
 #include "stream/participation.h"
 #include "support/silent_noise.h"
-#include "train/learner.h"
+#include "train/click_learner.h"
 #include "train/memory_rows.h"
 
 namespace tacit {
@@ -99,7 +99,7 @@ stream::StepBatch EveryRecordAUnit(stream::StepBatch step) {
 // How far a step moves a learner that adds no noise, times the public divisor: the clipped sum of
 // dense parameters and embedding rows together.
 double LengthOfUpdate(const stream::StepBatch& step) {
-  train::LearnerOptions options{
+  train::ClickOptions options{
       .id = "ctr",
       .index = LearnerIndex(0),
       .model = {.space = {}, .dense_width = 2, .hidden = {8}},
@@ -122,8 +122,8 @@ double LengthOfUpdate(const stream::StepBatch& step) {
   std::vector<float*> place(1);
   EXPECT_TRUE(rows.Gather(touched, place));
   const std::vector<float> row_before(place[0], place[0] + 3);
-  train::Learner learner(options, std::move(mechanism), std::make_unique<noise::SilentNoise>(),
-                         *backend, rows, nullptr);
+  train::ClickLearner learner(options, std::move(mechanism), std::make_unique<noise::SilentNoise>(),
+                              *backend, rows, nullptr);
   const auto before = learner.CopyDense();
   const std::atomic<bool> go_on = false;
   train::StepReport report;

@@ -13,9 +13,9 @@
 #include "store/store.h"
 #include "support/silent_noise.h"
 #include "support/statistics.h"
+#include "train/click_learner.h"
 #include "train/every_row_update.h"
 #include "train/flat_rows.h"
-#include "train/learner.h"
 #include "train/memory_rows.h"
 #include "train/position.h"
 
@@ -112,8 +112,8 @@ TEST(EveryRowUpdateTest, EachRowMovesOnceByItsGradientOrByItsOwnNoise) {
   }
 }
 
-LearnerOptions DenseLearner(OptimizerOptions::Kind kind, uint64_t rows) {
-  LearnerOptions options;
+ClickOptions DenseLearner(OptimizerOptions::Kind kind, uint64_t rows) {
+  ClickOptions options;
   options.id = "dense";
   options.index = LearnerIndex(0);
   options.model.space.AddTable("a", rows, 5);
@@ -147,7 +147,7 @@ stream::StepBatch OneEvent() {
   return step;
 }
 
-std::vector<double> Changes(const LearnerOptions& options, ops::Backend& backend,
+std::vector<double> Changes(const ClickOptions& options, ops::Backend& backend,
                             store::WorkingRows& rows) {
   const auto layout = MakeRowLayout(options, model::Pctr(options.model, backend));
   std::vector<double> changes;
@@ -166,12 +166,12 @@ std::vector<double> Changes(const LearnerOptions& options, ops::Backend& backend
 TEST(DenseDpSgdTest, ARowThatNobodyTouchedMovesByNoiseOfTheStatedDeviation) {
   WorkerPool workers({.workers = 2});
   const auto backend = ops::MakeCpuBackend(workers);
-  const LearnerOptions options = DenseLearner(OptimizerOptions::Kind::kSgd, 20000);
+  const ClickOptions options = DenseLearner(OptimizerOptions::Kind::kSgd, 20000);
   auto rows = FlatRows::Make(MakeRowLayout(options, model::Pctr(options.model, *backend)),
                              uint64_t{1} << 30, workers);
   ASSERT_TRUE(rows);
-  Learner learner(options, DpSgd(options.model.space), noise::MakeNoiseSource(workers), *backend,
-                  **rows, nullptr);
+  ClickLearner learner(options, DpSgd(options.model.space), noise::MakeNoiseSource(workers),
+                       *backend, **rows, nullptr);
   StepReport report;
   const auto taken = learner.TakeStep(OneEvent(), kGoOn, &report);
   ASSERT_TRUE(taken && *taken);
@@ -195,7 +195,7 @@ TEST(DenseDpSgdTest, AStoreCommitsEveryRow) {
   {
     WorkerPool workers({.workers = 2});
     const auto backend = ops::MakeCpuBackend(workers);
-    const LearnerOptions options = DenseLearner(OptimizerOptions::Kind::kAdam, 2000);
+    const ClickOptions options = DenseLearner(OptimizerOptions::Kind::kAdam, 2000);
     const model::Pctr shape(options.model, *backend);
     store::StoreOptions store_options;
     store_options.path = folder / "store";
@@ -211,8 +211,8 @@ TEST(DenseDpSgdTest, AStoreCommitsEveryRow) {
     auto store = store::EmbeddingStore::Open(std::move(store_options));
     ASSERT_TRUE(store) << store.error().message;
     auto& rows = (*store)->working_rows(options.index);
-    Learner learner(options, DpSgd(options.model.space), noise::MakeNoiseSource(workers), *backend,
-                    rows, nullptr);
+    ClickLearner learner(options, DpSgd(options.model.space), noise::MakeNoiseSource(workers),
+                         *backend, rows, nullptr);
     stream::StepBatch step = OneEvent();
     step.examples.row[1] = 2010;
     for (uint64_t s = 0; s < 3; ++s) {

@@ -11,7 +11,7 @@
 #include "mechanism/private_step.h"
 #include "mechanism/row_selector.h"
 #include "support/statistics.h"
-#include "train/learner.h"
+#include "train/click_learner.h"
 #include "train/memory_rows.h"
 
 namespace tacit::train {
@@ -75,8 +75,8 @@ class Trained {
     recording_ = std::make_unique<RecordingRows>(*rows_);
     store::DenseState dense;
     dense.parameters.assign(kDim + 1, 0.0f);
-    learner_ = std::make_unique<Learner>(options_, std::move(mechanism), noise::MakeNoiseSource(),
-                                         *backend_, *recording_, &dense);
+    learner_ = std::make_unique<ClickLearner>(
+        options_, std::move(mechanism), noise::MakeNoiseSource(), *backend_, *recording_, &dense);
   }
 
   // One event a row.
@@ -115,11 +115,11 @@ class Trained {
  private:
   WorkerPool workers_{{.workers = 1}};
   std::unique_ptr<ops::Backend> backend_ = ops::MakeCpuBackend(workers_);
-  LearnerOptions options_;
+  ClickOptions options_;
   store::RowLayout layout_;
   std::unique_ptr<store::WorkingRows> rows_;
   std::unique_ptr<RecordingRows> recording_;
-  std::unique_ptr<Learner> learner_;
+  std::unique_ptr<ClickLearner> learner_;
 };
 
 void ExpectStandardNormal(const std::vector<double>& z) {

@@ -10,6 +10,7 @@
 #include "privacy/gaussian.h"
 #include "store/store.h"
 #include "support/process.h"
+#include "train/click_learner.h"
 #include "train/trainer.h"
 
 namespace tacit::train {
@@ -72,8 +73,9 @@ class OpeningTest : public testing::Test {
   std::unique_ptr<Learner> MakeLearner(store::EmbeddingStore& store,
                                        std::unique_ptr<mechanism::Mechanism> mechanism) {
     const auto dense = store.State(options_.index).dense;
-    return std::make_unique<Learner>(options_, std::move(mechanism), noise::MakeNoiseSource(),
-                                     *backend_, store.working_rows(options_.index), dense.get());
+    return std::make_unique<ClickLearner>(options_, std::move(mechanism), noise::MakeNoiseSource(),
+                                          *backend_, store.working_rows(options_.index),
+                                          dense.get());
   }
 
   // All of the period's events, or about half of them.
@@ -165,7 +167,7 @@ class OpeningTest : public testing::Test {
   SystemClock clock_;
   WorkerPool workers_{{.workers = 1}};
   std::unique_ptr<ops::Backend> backend_ = ops::MakeCpuBackend(workers_);
-  LearnerOptions options_;
+  ClickOptions options_;
 };
 
 TEST_F(OpeningTest, IsChargedOncePerPeriod) {
@@ -248,7 +250,7 @@ TEST_F(OpeningTest, OfAnAbandonedStepDidNotHappen) {
   ASSERT_TRUE(taken);
   EXPECT_FALSE(*taken);
   EXPECT_EQ(learner->TakeMechanismState(), nullptr);
-  EXPECT_TRUE(learner->mechanism().opening_charge());
+  EXPECT_TRUE(learner->opening_charge());
 }
 
 // There is room for the period's steps, but not for its opening too.

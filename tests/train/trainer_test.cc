@@ -15,6 +15,7 @@
 #include "mechanism/private_step.h"
 #include "noise/noise.h"
 #include "privacy/gaussian.h"
+#include "train/click_learner.h"
 #include "train/memory_rows.h"
 #include "train/position.h"
 
@@ -177,11 +178,11 @@ class TrainerTest : public testing::Test {
   }
 
   std::unique_ptr<Learner> MakeLearner(const Setup& setup, size_t index) {
-    LearnerOptions options{.id = setup.id,
-                           .index = LearnerIndex(static_cast<uint16_t>(index)),
-                           .model = {.space = SmallSpace(), .dense_width = 2, .hidden = {8, 4}},
-                           .seed = 3,
-                           .optimizer = {}};
+    ClickOptions options{.id = setup.id,
+                         .index = LearnerIndex(static_cast<uint16_t>(index)),
+                         .model = {.space = SmallSpace(), .dense_width = 2, .hidden = {8, 4}},
+                         .seed = 3,
+                         .optimizer = {}};
     space_ = options.model.space;
     const model::Pctr shape(options.model, *backend_);
     store_->Add(setup.id, MakeRowLayout(options, shape));
@@ -193,9 +194,9 @@ class TrainerTest : public testing::Test {
                      : mechanism::MakeFlatClipper(1, sigma),
         {.sigma_gradient = sigma, .expected_batch = 32});
     mechanism_ = mechanism.get();
-    return std::make_unique<Learner>(options, std::move(mechanism),
-                                     std::make_unique<CountingNoise>(&rekeys_), *backend_,
-                                     store_->working_rows(options.index), nullptr);
+    return std::make_unique<ClickLearner>(options, std::move(mechanism),
+                                          std::make_unique<CountingNoise>(&rekeys_), *backend_,
+                                          store_->working_rows(options.index), nullptr);
   }
 
   // Runs this many steps; each is a commit.

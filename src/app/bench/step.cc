@@ -19,7 +19,7 @@ struct Rig {
   WorkerPool workers{{.workers = 1}};
   std::unique_ptr<ops::Backend> backend = ops::MakeCpuBackend(workers);
   std::unique_ptr<train::MemoryRows> rows;
-  std::unique_ptr<train::Learner> learner;
+  std::unique_ptr<train::ClickLearner> learner;
   size_t next = 0;
   std::vector<double> seconds;
 
@@ -32,9 +32,9 @@ struct Rig {
     rig->rows = std::make_unique<train::MemoryRows>(train::MakeRowLayout(plan.options, shape));
     TACIT_ASSIGN(auto mechanism,
                  MakeMechanism(rig->setup.assembly.config, 0, plan.options.model.space));
-    rig->learner = std::make_unique<train::Learner>(plan.options, std::move(mechanism),
-                                                    noise::MakeNoiseSource(rig->workers),
-                                                    *rig->backend, *rig->rows, nullptr);
+    rig->learner = std::make_unique<train::ClickLearner>(plan.options, std::move(mechanism),
+                                                         noise::MakeNoiseSource(rig->workers),
+                                                         *rig->backend, *rig->rows, nullptr);
     return rig;
   }
 

@@ -40,9 +40,9 @@ class TrainingRig {
     const LearnerPlan& plan = setup_.assembly.learners[0];
     TACIT_ASSIGN(auto mechanism,
                  MakeMechanism(setup_.assembly.config, 0, plan.options.model.space));
-    learner_ = std::make_unique<train::Learner>(plan.options, std::move(mechanism),
-                                                noise::MakeNoiseSource(workers_), *backend_,
-                                                store_->working_rows(LearnerIndex(0)), nullptr);
+    learner_ = std::make_unique<train::ClickLearner>(
+        plan.options, std::move(mechanism), noise::MakeNoiseSource(workers_), *backend_,
+        store_->working_rows(LearnerIndex(0)), nullptr);
     return {};
   }
 
@@ -106,7 +106,7 @@ class TrainingRig {
   WorkerPool workers_;
   std::unique_ptr<ops::Backend> backend_;
   std::unique_ptr<store::EmbeddingStore> store_;
-  std::unique_ptr<train::Learner> learner_;
+  std::unique_ptr<train::ClickLearner> learner_;
   stream::Position position_;
   uint64_t committed_steps_ = 0, rows_written_ = 0;
 };

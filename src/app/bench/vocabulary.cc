@@ -51,7 +51,7 @@ class ProgressNote {
 // A learner of the setting on the rows it is given.
 class Rig {
  public:
-  Rig(train::LearnerOptions options, std::unique_ptr<mechanism::Mechanism> mechanism,
+  Rig(train::ClickOptions options, std::unique_ptr<mechanism::Mechanism> mechanism,
       WorkerPool& workers, ops::Backend& backend, store::WorkingRows& rows)
       : learner_(std::move(options), std::move(mechanism), noise::MakeNoiseSource(workers), backend,
                  rows, nullptr) {}
@@ -71,7 +71,7 @@ class Rig {
   }
 
  private:
-  train::Learner learner_;
+  train::ClickLearner learner_;
 };
 
 struct Machine {
@@ -79,7 +79,7 @@ struct Machine {
   std::unique_ptr<ops::Backend> backend = ops::MakeCpuBackend(workers);
 };
 
-store::RowLayout LayoutOf(const train::LearnerOptions& options, Machine& machine) {
+store::RowLayout LayoutOf(const train::ClickOptions& options, Machine& machine) {
   return train::MakeRowLayout(options, model::Pctr(options.model, *machine.backend));
 }
 
@@ -91,7 +91,7 @@ double MiddleOf(std::vector<double> values) {
 
 // Seconds of 100 (or fewer) steps.
 Result<double> TimeAdaFest(uint64_t vocabulary, size_t steps, Machine& machine) {
-  const train::LearnerOptions options = VocabularyLearner(vocabulary);
+  const train::ClickOptions options = VocabularyLearner(vocabulary);
   train::MemoryRows rows(LayoutOf(options, machine));
   Rig rig(options, VocabularyAdaFest(options.model.space), machine.workers, *machine.backend, rows);
   const auto batches = VocabularySteps(vocabulary, kWarmUpSteps + kRounds * steps, 1);
@@ -137,7 +137,7 @@ struct DenseTime {
 
 Result<DenseTime> TimeDense(uint64_t vocabulary, size_t steps, Machine& machine,
                             const ProgressNote& progress) {
-  const train::LearnerOptions options = VocabularyLearner(vocabulary);
+  const train::ClickOptions options = VocabularyLearner(vocabulary);
   const double available = static_cast<double>(train::AvailableMemory());
   TACIT_ASSIGN(
       const auto rows,
@@ -228,7 +228,7 @@ Result<BenchRow> BenchSize(const Size& size, size_t steps, Machine& machine,
     if (time) dense = *time;
     if (!time) std::fprintf(stderr, "dense DP-SGD is left out: %s\n", time.error().message.c_str());
   }
-  const train::LearnerOptions options = VocabularyLearner(vocabulary);
+  const train::ClickOptions options = VocabularyLearner(vocabulary);
   const SelectionFigures figures =
       MeasureSelection(options.model.space, VocabularySteps(vocabulary, 100, 2));
   BenchRow row{.name = fmt::format("vocabulary-{}", vocabulary),

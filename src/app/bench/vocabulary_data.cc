@@ -75,8 +75,8 @@ mechanism::SigmaSplit VocabularySigmas() {
   return mechanism::SplitSigma(Setting::kSigma, Setting::kSigmaRatio);
 }
 
-train::LearnerOptions VocabularyLearner(uint64_t vocabulary) {
-  train::LearnerOptions options;
+train::ClickOptions VocabularyLearner(uint64_t vocabulary) {
+  train::ClickOptions options;
   options.id = "vocabulary";
   options.index = LearnerIndex(0);
   options.model.space.AddTable("id", vocabulary, Setting::kDim);

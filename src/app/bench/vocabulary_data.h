@@ -7,7 +7,7 @@
 #include "mechanism/mechanism.h"
 #include "mechanism/sigma_split.h"
 #include "stream/participation.h"
-#include "train/learner.h"
+#include "train/click_learner.h"
 
 namespace tacit::app {
 
@@ -31,7 +31,7 @@ struct VocabularySetting {
 };
 
 // Plain SGD, so that rows carry no state.
-train::LearnerOptions VocabularyLearner(uint64_t vocabulary);
+train::ClickOptions VocabularyLearner(uint64_t vocabulary);
 
 mechanism::SigmaSplit VocabularySigmas();
 

@@ -49,9 +49,9 @@ class StoreRig {
     options.code_version = CodeVersion();
     options.learners.push_back(std::move(layout));
     TACIT_ASSIGN(store_, store::EmbeddingStore::Open(std::move(options)));
-    learner_ = std::make_unique<train::Learner>(options_, std::move(mechanism),
-                                                noise::MakeNoiseSource(workers_), *backend_,
-                                                store_->working_rows(options_.index), nullptr);
+    learner_ = std::make_unique<train::ClickLearner>(options_, std::move(mechanism),
+                                                     noise::MakeNoiseSource(workers_), *backend_,
+                                                     store_->working_rows(options_.index), nullptr);
     return {};
   }
 
@@ -92,12 +92,12 @@ class StoreRig {
     });
   }
 
-  const train::LearnerOptions options_;
+  const train::ClickOptions options_;
   const std::filesystem::path folder_;
   WorkerPool workers_{{.workers = 2}};
   const std::unique_ptr<ops::Backend> backend_ = ops::MakeCpuBackend(workers_);
   std::unique_ptr<store::EmbeddingStore> store_;
-  std::unique_ptr<train::Learner> learner_;
+  std::unique_ptr<train::ClickLearner> learner_;
   privacy::Charge charge_;
   stream::Position position_;
   std::atomic<uint64_t> commits_ = 0;

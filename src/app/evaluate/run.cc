@@ -53,7 +53,7 @@ class Run {
   WorkerPool workers_;
   std::unique_ptr<ops::Backend> backend_;
   std::unique_ptr<store::WorkingRows> rows_;
-  std::unique_ptr<train::Learner> learner_;
+  std::unique_ptr<train::ClickLearner> learner_;
   mechanism::Mechanism* mechanism_ = nullptr;  // the learner's
   model::ActivationIndexer indexer_;           // of what is observed and not predicted
   model::Activations observed_;
@@ -95,7 +95,7 @@ Result<std::unique_ptr<Run>> Run::Start(const Assembly& assembly, const RunOptio
 }
 
 Status Run::MakeLearner() {
-  const train::LearnerOptions& learner = plan_.options;
+  const train::ClickOptions& learner = plan_.options;
   const config::Mechanism& kind = assembly_.config.learners[options_.learner].mechanism;
   const model::Pctr shape(learner.model, *backend_);
   const store::RowLayout layout = train::MakeRowLayout(learner, shape);
@@ -114,7 +114,7 @@ Status Run::MakeLearner() {
     rows_ = std::make_unique<train::MemoryRows>(layout);
   }
   mechanism_ = mechanism.get();
-  learner_ = std::make_unique<train::Learner>(
+  learner_ = std::make_unique<train::ClickLearner>(
       learner, std::move(mechanism), noise::MakeNoiseSource(workers_), *backend_, *rows_, nullptr);
   return {};
 }

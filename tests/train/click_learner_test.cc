@@ -1,6 +1,6 @@
 // One private step through the learner: what reaches the model when nobody, or one loud event, is
 // in it.
-#include "train/learner.h"
+#include "train/click_learner.h"
 
 #include <gtest/gtest.h>
 
@@ -58,8 +58,8 @@ class LearnerTest : public testing::Test {
                                                     .clip_gradient = kClip,
                                                     .threshold = 0.01,
                                                     .expected_batch = kBatch});
-    learner_ = std::make_unique<Learner>(options_, std::move(mechanism), std::move(noise),
-                                         *backend_, *rows_, nullptr);
+    learner_ = std::make_unique<ClickLearner>(options_, std::move(mechanism), std::move(noise),
+                                              *backend_, *rows_, nullptr);
     before_ = learner_->CopyDense();
   }
 
@@ -95,9 +95,9 @@ class LearnerTest : public testing::Test {
 
   WorkerPool workers_{{.workers = 1}};
   std::unique_ptr<ops::Backend> backend_ = ops::MakeCpuBackend(workers_);
-  LearnerOptions options_;
+  ClickOptions options_;
   std::unique_ptr<MarkedRows> rows_;
-  std::unique_ptr<Learner> learner_;
+  std::unique_ptr<ClickLearner> learner_;
   std::shared_ptr<const store::DenseState> before_;
 };
 

@@ -1,4 +1,4 @@
-#include "train/learner.h"
+#include "train/click_learner.h"
 
 #include <numeric>
 #include <utility>
@@ -30,10 +30,11 @@ uint64_t EmbeddingFloats(const RowSpace& space) {
 
 }  // namespace
 
-Learner::Learner(LearnerOptions options, std::unique_ptr<mechanism::Mechanism> mechanism,
-                 std::unique_ptr<noise::NoiseSource> noise, ops::Backend& backend,
-                 store::WorkingRows& rows, const store::DenseState* resume)
-    : options_(std::move(options)),
+ClickLearner::ClickLearner(ClickOptions options, std::unique_ptr<mechanism::Mechanism> mechanism,
+                           std::unique_ptr<noise::NoiseSource> noise, ops::Backend& backend,
+                           store::WorkingRows& rows, const store::DenseState* resume)
+    : Learner(options.id, options.index),
+      options_(std::move(options)),
       mechanism_(std::move(mechanism)),
       noise_(std::move(noise)),
       backend_(backend),
@@ -49,7 +50,7 @@ Learner::Learner(LearnerOptions options, std::unique_ptr<mechanism::Mechanism> m
   }
 }
 
-Status Learner::Predict(const stream::StepBatch& step) {
+Status ClickLearner::Predict(const stream::StepBatch& step) {
   const event::Batch& batch = step.examples;
   // A model without tables learns from the numbers alone.
   const bool embeds = !options_.model.space.tables().empty();
@@ -72,7 +73,7 @@ Status Learner::Predict(const stream::StepBatch& step) {
 
 // The update reaches rows that nobody activated too, so the rows are gathered again: those of the
 // gradient, not those of the batch.
-Status Learner::Apply() {
+Status ClickLearner::Apply() {
   optimizer_.StepDense(gradient_.dense, mechanism_->update_stddev(), dense_.parameters,
                        dense_.optimizer, backend_.workers());
   if (selection_.every_row) return every_row_.Apply(*mechanism_, *noise_, gradient_, rows_);
@@ -87,8 +88,8 @@ Status Learner::Apply() {
   return {};
 }
 
-Result<bool> Learner::TakeStep(const stream::StepBatch& step, const std::atomic<bool>& abandon,
-                               StepReport* report) {
+Result<bool> ClickLearner::TakeStep(const stream::StepBatch& step, const std::atomic<bool>& abandon,
+                                    StepReport* report) {
   TACIT_RETURN_IF_ERROR(Predict(step));
   if (abandon) return false;
   loss_.resize(examples_.size);
@@ -117,13 +118,13 @@ Result<bool> Learner::TakeStep(const stream::StepBatch& step, const std::atomic<
 }
 
 // Where the mechanism asks for them.
-void Learner::ScoreRows() {
+void ClickLearner::ScoreRows() {
   const double clip = mechanism_->row_score_clip();
   row_scores_.resize(clip > 0 ? activations_.rows.size() : 0);
   if (clip > 0) model_.RowScores(examples_, activations_, clip, row_scores_);
 }
 
-Status Learner::Preview(const stream::StepBatch& batch, StepReport* report) {
+Status ClickLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
   TACIT_RETURN_IF_ERROR(Predict(batch));
   if (mechanism_->observes_periods()) mechanism_->Observe(activations_);
   loss_.resize(logits_.size());
@@ -135,11 +136,11 @@ Status Learner::Preview(const stream::StepBatch& batch, StepReport* report) {
   return {};
 }
 
-std::shared_ptr<const store::DenseState> Learner::CopyDense() const {
+std::shared_ptr<const store::DenseState> ClickLearner::CopyDense() const {
   return std::make_shared<const store::DenseState>(dense_);
 }
 
-Status Learner::LoadMechanismState(std::string_view bytes) {
+Status ClickLearner::LoadMechanismState(std::string_view bytes) {
   if (Status loaded = mechanism_->LoadState(bytes); !loaded)
     return Fail(std::move(loaded.error())
                     .Context("learner '" + options_.id + "': what its mechanism had released"));
@@ -147,13 +148,13 @@ Status Learner::LoadMechanismState(std::string_view bytes) {
   return {};
 }
 
-std::shared_ptr<const std::string> Learner::TakeMechanismState() {
+std::shared_ptr<const std::string> ClickLearner::TakeMechanismState() {
   const uint64_t version = mechanism_->state_version();
   if (version == std::exchange(saved_version_, version)) return nullptr;
   return std::make_shared<const std::string>(mechanism_->SaveState());
 }
 
-store::RowLayout MakeRowLayout(const LearnerOptions& options, const model::Pctr& model) {
+store::RowLayout MakeRowLayout(const ClickOptions& options, const model::Pctr& model) {
   store::RowLayout layout;
   layout.space = options.model.space;
   layout.seed = options.seed;
