@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <utility>
 
+#include "base/check.h"
 #include "mechanism/unit_histogram.h"
 #include "model/transitions/pairs.h"
 
@@ -20,33 +20,41 @@ using model::Histories;
 using model::transitions::AddPopularity;
 using model::transitions::Buckets;
 using model::transitions::Cells;
-using model::transitions::Estimate;
-using model::transitions::ForPairs;
+using model::transitions::ForNewPairs;
 using model::transitions::kStages;
 using model::transitions::Options;
-using model::transitions::Prior;
+using model::transitions::ReleasedModel;
 using model::transitions::ReleasedTable;
+using model::transitions::SeenCells;
 
 // What rounding may add when mu^2 is summed up again.
 constexpr double kMargin = 1 + 1e-12;
 
+double SumOfMuSquared(std::span<const privacy::Charge> charges) {
+  double sum = 0;
+  for (const privacy::Charge& charge : charges) sum += charge.MuSquared();
+  return sum;
+}
+
 class Release {
  public:
-  Release(const Histories& histories, const model::transitions::Catalogue& catalogue,
-          const Options& options, double mu, noise::NoiseSource& noise, WorkerPool& workers)
-      : histories_(histories),
-        catalogue_(catalogue),
-        options_(options),
+  Release(const TransitionsPeriod& period, double mu, noise::NoiseSource& noise,
+          WorkerPool& workers, ReleasedModel* model)
+      : histories_(period.histories),
+        known_(period.known),
         mu_(mu),
         noise_(noise),
-        workers_(workers) {}
+        workers_(workers),
+        model_(model),
+        options_(model->options()) {}
 
   Status Check() const;
-  TransitionsRelease Run(const std::function<void(double)>& stage) &&;
+  TransitionsCharge Run(const TransitionsProgress& progress) &&;
 
  private:
   bool noiseless() const { return std::isinf(mu_); }
-  size_t tables() const { return catalogue_.described() ? Buckets::kTablesMost : 1; }
+  size_t tables() const { return model_->catalogue().described() ? Buckets::kTablesMost : 1; }
+  size_t Known(size_t unit) const { return known_.empty() ? 0 : known_[unit]; }
   // The noise of a query that spends this share of mu.
   double Deviation(double share) const { return noiseless() ? 0 : kMargin / (share * mu_); }
   // Of each measurement: all mu^2 that popularity and tables leave, by the stages' shares.
@@ -55,22 +63,23 @@ class Release {
   // One query over so many cells: unit(u, vector) gives each unit's vector.
   template <class Unit>
   std::vector<float> Query(size_t cells, double deviation, const Unit& unit);
+  // One in which a unit counts its pairs: cell_of(a, b) is the pair's cell, or Cells::kNone.
+  template <class CellOf>
+  std::vector<float> QueryPairs(size_t cells, double deviation, const CellOf& cell_of);
 
-  std::vector<double> Popularity();
-  ReleasedTable Table(const Buckets& buckets, size_t table);
-  uint64_t FirstCells() const;
-  void MeasureAll(Estimate& estimate);
-  void MeasureMore(Estimate& estimate, size_t stage);
+  void Popularity();
+  void Tables();
+  void Measure(size_t stage, std::span<const uint32_t> places);
+  TransitionsCharge Charged() &&;
 
   const Histories& histories_;
-  const model::transitions::Catalogue& catalogue_;
-  const Options& options_;
+  const std::span<const uint32_t> known_;
   const double mu_;
   noise::NoiseSource& noise_;
   WorkerPool& workers_;
-  double signal_ = 0;          // mu times the noisy sum of popularity
-  double cells_per_part_ = 0;  // what stage_cells is a multiple of
-  TransitionsRelease out_;
+  ReleasedModel* const model_;
+  const Options& options_;
+  std::vector<privacy::Charge> queries_;
 };
 
 double Release::StageShare(size_t stage) const {
@@ -82,18 +91,29 @@ double Release::StageShare(size_t stage) const {
 }
 
 Status Release::Check() const {
-  if (histories_.catalogue != catalogue_.items())
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("the histories are of a catalogue of {} items, and {} are described",
-                            histories_.catalogue, catalogue_.items()));
+  const auto refuse = [](std::string why) {
+    return Fail(ErrorCode::kInvalidArgument, std::move(why));
+  };
+  const uint32_t items = model_->catalogue().items();
+  if (histories_.catalogue != items)
+    return refuse(fmt::format("the histories are of a catalogue of {} items, and {} are described",
+                              histories_.catalogue, items));
   TACIT_RETURN_IF_ERROR(model::CheckHistories(histories_));
-  if (catalogue_.items() == 0) return Fail(ErrorCode::kInvalidArgument, "a catalogue needs items");
+  if (items == 0) return refuse("a catalogue needs items");
+  if (!known_.empty() && known_.size() != histories_.units())
+    return refuse(fmt::format("what {} units did before is known, and there are {}", known_.size(),
+                              histories_.units()));
+  for (size_t unit = 0; unit < known_.size(); ++unit)
+    if (known_[unit] > histories_.Of(unit).size())
+      return refuse(fmt::format("unit {}: {} items of {} are known", unit, known_[unit],
+                                histories_.Of(unit).size()));
   // Where the grid ends, with room for every share of mu.
   constexpr double kMuLeast = 1e-6, kMuMost = 1e3;
   if (!noiseless() && !(mu_ >= kMuLeast && mu_ <= kMuMost))
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("mu {:.4g}: the noise is on a grid that is made for {} to {}", mu_,
-                            kMuLeast, kMuMost));
+    return refuse(fmt::format("mu {:.4g}: the noise is on a grid that is made for {} to {}", mu_,
+                              kMuLeast, kMuMost));
+  if (model_->periods() > 0 && model_->noiseless() != noiseless())
+    return refuse("periods with noise and periods without make no model together");
   return {};
 }
 
@@ -104,126 +124,111 @@ std::vector<float> Release::Query(size_t cells, double deviation, const Unit& un
     UnitVector vector(cells);
     for (size_t u = begin; u < end; ++u) {
       vector.Clear();
-      unit(histories_.Of(u), vector);
+      unit(u, vector);
       histogram.Add(vector);
     }
   });
-  out_.charges.push_back(histogram.charge());
+  queries_.push_back(histogram.charge());
   return std::move(histogram).Release(noise_);
 }
 
-std::vector<double> Release::Popularity() {
+template <class CellOf>
+std::vector<float> Release::QueryPairs(size_t cells, double deviation, const CellOf& cell_of) {
+  return Query(cells, deviation, [&](size_t u, UnitVector& vector) {
+    ForNewPairs(histories_.Of(u), Known(u), options_.lags, options_.lag_decay,
+                [&](uint32_t a, uint32_t b, double weight) {
+                  const uint32_t cell = cell_of(a, b);
+                  if (cell != Cells::kNone) vector.Add(cell, weight);
+                });
+  });
+}
+
+void Release::Popularity() {
   const double deviation = Deviation(options_.popularity_share);
-  const std::vector<float> released = Query(
-      catalogue_.items(), deviation, [&](std::span<const uint32_t> items, UnitVector& vector) {
-        AddPopularity(items, options_.popularity_items, &vector);
-      });
-  signal_ = mu_ * std::max(0.0, std::accumulate(released.begin(), released.end(), 0.0));
-  std::vector<double> popularity;
-  for (const float value : released)
-    popularity.push_back(std::max(
-        {double{value}, options_.popularity_least, options_.popularity_deviations * deviation}));
-  return popularity;
+  const auto sums = Query(histories_.catalogue, deviation, [&](size_t u, UnitVector& vector) {
+    AddPopularity(histories_.Of(u).subspan(Known(u)), options_.popularity_items, &vector);
+  });
+  model_->AddPopularity(sums, deviation, mu_);
 }
 
-ReleasedTable Release::Table(const Buckets& buckets, size_t table) {
+void Release::Tables() {
   const double deviation = Deviation(options_.table_share);
-  return {.sums = Query(buckets.size(table), deviation,
-                        [&](std::span<const uint32_t> items, UnitVector& vector) {
-                          ForPairs(items, options_.lags, options_.lag_decay,
-                                   [&](uint32_t a, uint32_t b, double weight) {
-                                     vector.Add(buckets.Of(table, a, b), weight);
-                                   });
-                        }),
-          .deviation = deviation};
+  const Buckets& buckets = model_->buckets();
+  std::vector<ReleasedTable> tables;
+  for (size_t table = 0; table < buckets.tables(); ++table)
+    tables.push_back(
+        {.sums = QueryPairs(buckets.size(table), deviation,
+                            [&](uint32_t a, uint32_t b) { return buckets.Of(table, a, b); }),
+         .deviation = deviation});
+  model_->AddTables(tables);
 }
 
-uint64_t Release::FirstCells() const {
-  const double items = catalogue_.items();
-  const double most = std::min(static_cast<double>(options_.cells_most), items * (items - 1));
-  // A catalogue of one item has no pairs.
-  return static_cast<uint64_t>(
-      std::min(std::max(options_.stage_cells[0] * cells_per_part_, 1.0), most));
-}
-
-void Release::MeasureAll(Estimate& estimate) {
-  const Cells& cells = estimate.cells();
-  const double deviation = noiseless() ? 0 : Deviation(StageShare(0));
-  estimate.MeasureAll(Query(cells.size(), deviation,
-                            [&](std::span<const uint32_t> items, UnitVector& vector) {
-                              ForPairs(items, options_.lags, options_.lag_decay,
-                                       [&](uint32_t a, uint32_t b, double weight) {
-                                         const uint32_t place = cells.Find(a, b);
-                                         if (place != Cells::kNone) vector.Add(place, weight);
-                                       });
-                            }),
-                      deviation);
-}
-
-void Release::MeasureMore(Estimate& estimate, size_t stage) {
-  const Cells& cells = estimate.cells();
-  const std::vector<uint32_t> places = estimate.Top(
-      static_cast<uint64_t>(std::max(1.0, options_.stage_cells[stage] * cells_per_part_)));
+void Release::Measure(size_t stage, std::span<const uint32_t> places) {
+  const Cells& cells = model_->estimate().cells();
   std::vector<uint32_t> among(cells.size(), Cells::kNone);
   for (uint32_t i = 0; i < places.size(); ++i) among[places[i]] = i;
   const double deviation = Deviation(StageShare(stage));
-  const std::vector<float> sums =
-      Query(places.size(), deviation, [&](std::span<const uint32_t> items, UnitVector& vector) {
-        ForPairs(items, options_.lags, options_.lag_decay,
-                 [&](uint32_t a, uint32_t b, double weight) {
-                   const uint32_t place = cells.Find(a, b);
-                   if (place != Cells::kNone && among[place] != Cells::kNone)
-                     vector.Add(among[place], weight);
-                 });
-      });
-  estimate.MeasureMore(places, sums, deviation);
+  const auto sums = QueryPairs(places.size(), deviation, [&](uint32_t a, uint32_t b) {
+    const uint32_t place = cells.Find(a, b);
+    return place == Cells::kNone ? Cells::kNone : among[place];
+  });
+  model_->Measure(stage, places, sums, deviation);
 }
 
-TransitionsRelease Release::Run(const std::function<void(double)>& stage) && {
+TransitionsCharge Release::Charged() && {
+  TransitionsCharge charge{.whole = {}, .queries = std::move(queries_)};
+  if (noiseless()) return charge;
+  charge.whole = {.mechanism = privacy::MechanismKind::kVocabulary,
+                  .noise_multiplier = 1 / mu_,
+                  .sigma_selection = 1 / mu_,
+                  .clip_selection = 1};
+  TACIT_CHECK(charge.MuSquared() <= charge.whole.MuSquared(), "more was spent than is charged");
+  return charge;
+}
+
+TransitionsCharge Release::Run(const TransitionsProgress& progress) && {
   const auto tell = [&](double share) {
-    if (stage) stage(share);
+    if (progress) progress(share);
   };
-  std::vector<double> popularity = Popularity();
+  Popularity();
   tell(0.1);
-  out_.buckets = std::make_unique<Buckets>(catalogue_, popularity, options_.rank_bins);
-  out_.prior = std::make_unique<Prior>(*out_.buckets, std::move(popularity));
-  std::vector<ReleasedTable> tables;
-  for (size_t table = 0; table < out_.buckets->tables(); ++table)
-    tables.push_back(Table(*out_.buckets, table));
-  tell(0.2);
-  out_.prior->Fit(tables, options_, workers_);
+  Tables();
   tell(0.4);
-  cells_per_part_ =
-      options_.cells_at_signal * std::pow(signal_ / options_.signal_unit, options_.cells_power);
-  Cells cells = noiseless()
-                    ? model::transitions::SeenCells(histories_, options_.lags)
-                    : model::transitions::TopCells(*out_.prior, FirstCells(), options_, workers_);
-  out_.estimate = std::make_unique<Estimate>(*out_.prior, std::move(cells), options_, workers_);
-  tell(0.6);
-  MeasureAll(*out_.estimate);
-  for (size_t s = 1; s < kStages && !noiseless(); ++s) {
-    tell(0.6 + 0.4 * static_cast<double>(s) / kStages);
-    MeasureMore(*out_.estimate, s);
+  if (noiseless()) {
+    Measure(0, model_->ChooseSeen(SeenCells(histories_, options_.lags, known_)));
+    return std::move(*this).Charged();
   }
-  return std::move(out_);
+  for (size_t stage = 0; stage < kStages; ++stage) {
+    Measure(stage, model_->Choose(stage));
+    tell(0.6 + 0.4 * static_cast<double>(stage + 1) / kStages);
+  }
+  return std::move(*this).Charged();
 }
 
 }  // namespace
 
-double TransitionsRelease::MuSquared() const {
-  double sum = 0;
-  for (const privacy::Charge& charge : charges) sum += charge.MuSquared();
-  return sum;
+double TransitionsCharge::MuSquared() const { return SumOfMuSquared(queries); }
+
+double TransitionsRelease::MuSquared() const { return SumOfMuSquared(charges); }
+
+Result<TransitionsCharge> ReleaseTransitionsPeriod(const TransitionsPeriod& period, double mu,
+                                                   noise::NoiseSource& noise, WorkerPool& workers,
+                                                   ReleasedModel* model,
+                                                   const TransitionsProgress& progress) {
+  Release release(period, mu, noise, workers, model);
+  TACIT_RETURN_IF_ERROR(release.Check());
+  return std::move(release).Run(progress);
 }
 
 Result<TransitionsRelease> ReleaseTransitions(const Histories& histories,
                                               const model::transitions::Catalogue& catalogue,
                                               const Options& options, double mu,
                                               noise::NoiseSource& noise, WorkerPool& workers,
-                                              const std::function<void(double)>& stage) {
-  Release release(histories, catalogue, options, mu, noise, workers);
-  TACIT_RETURN_IF_ERROR(release.Check());
-  return std::move(release).Run(stage);
+                                              const TransitionsProgress& progress) {
+  auto model = std::make_unique<ReleasedModel>(catalogue, options, workers);
+  TACIT_ASSIGN(auto charge, ReleaseTransitionsPeriod({.histories = histories}, mu, noise, workers,
+                                                     model.get(), progress));
+  return TransitionsRelease{.model = std::move(model), .charges = std::move(charge.queries)};
 }
 
 }  // namespace tacit::train

@@ -222,7 +222,7 @@ TEST_F(ReleaseTest, TheFirstMeasurementIsTheSumOfUnitVectors) {
   auto noise = FixedNoise(5);
   Scribe scribe(noise);
   const auto release = Release(histories_, plain_, 3, scribe);
-  const auto& cells = release.estimate->cells();
+  const auto& cells = release.estimate().cells();
   std::vector<double> expected(cells.size());
   for (size_t u = 0; u < histories_.units(); ++u) {
     const auto items = histories_.Of(u);
@@ -249,7 +249,7 @@ TEST_F(ReleaseTest, WithoutNoiseTheWeightsAreTheCounts) {
   for (const auto& charge : release.charges) EXPECT_FALSE(charge.Bounded());
   EXPECT_EQ(release.MuSquared(), std::numeric_limits<double>::infinity());
   double sum = 0, norm = 0;
-  for (const float weight : release.estimate->weights()) sum += weight;
+  for (const float weight : release.estimate().weights()) sum += weight;
   for (size_t u = 0; u < histories_.units(); ++u) {
     const auto items = histories_.Of(u);
     std::map<std::pair<uint32_t, uint32_t>, double> vector;
@@ -267,7 +267,7 @@ TEST_F(ReleaseTest, WithoutNoiseTheWeightsAreTheCounts) {
 TEST_F(ReleaseTest, TheHabitOfTheHistoriesIsRecommended) {
   auto noise = FixedNoise(6);
   const auto release = Release(SomeHistories(kItems, 3000, 60, 8), plain_, 10, noise);
-  const model::transitions::Scorer scorer(*release.estimate, options_, workers_);
+  const model::transitions::Scorer scorer(release.estimate(), options_, workers_);
   std::vector<float> scores(kItems);
   size_t right = 0;
   for (uint32_t item = 0; item + 1 < kItems; ++item) {
@@ -296,7 +296,7 @@ TEST_F(ReleaseTest, ACatalogueOfOneItemOrTwoIsReleasedLikeAnyOther) {
           EXPECT_NEAR(release.MuSquared(), mu * mu, 1e-9 * mu * mu);
           EXPECT_EQ(CheckEveryCell(scribe.asked()), "");
         }
-        const model::transitions::Scorer scorer(*release.estimate, options_, workers_);
+        const model::transitions::Scorer scorer(release.estimate(), options_, workers_);
         std::vector<float> scores(items);
         scorer.Score(std::vector<uint32_t>{0}, scores);
         for (const float score : scores) EXPECT_TRUE(std::isfinite(score));

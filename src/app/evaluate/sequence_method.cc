@@ -59,7 +59,7 @@ class TransitionsMethod final : public SequenceMethod {
     TACIT_ASSIGN(const auto release,
                  train::ReleaseTransitions(train, catalogue_, options_, MuOf(privacy), noise,
                                            workers, progress));
-    scorer_.emplace(*release.estimate, options_, workers);
+    scorer_.emplace(release.estimate(), options_, workers);
     return EpsilonOf(release.MuSquared(), privacy);
   }
 

@@ -4,6 +4,8 @@
 #include <limits>
 #include <map>
 
+#include "base/bytes.h"
+
 namespace tacit::model::transitions {
 namespace {
 
@@ -126,6 +128,19 @@ void Catalogue::IndexWords(std::span<const ItemText> texts) {
 std::span<const uint32_t> Catalogue::RareWords(uint32_t item) const {
   const uint32_t begin = item == 0 ? 0 : word_end_[item - 1];
   return std::span(words_).subspan(begin, word_end_[item] - begin);
+}
+
+Digest Catalogue::Fingerprint() const {
+  ByteWriter writer;
+  writer.PutString("tacit.catalogue").Put(uint32_t{1}).Put(items_).Put(first_genres_);
+  writer.Put(static_cast<uint32_t>(years_.size())).PutArray(std::span(years_));
+  for (uint32_t item = 0; item < features_.size(); ++item) {
+    const ItemFeatures& features = features_[item];
+    const auto words = RareWords(item);
+    writer.Put(features.id).Put(features.genres).Put(features.year).Put(features.first_genre);
+    writer.Put(static_cast<uint32_t>(words.size())).PutArray(words);
+  }
+  return Sha256().Update(writer.bytes()).Finish();
 }
 
 bool Catalogue::ShareRareWord(uint32_t a, uint32_t b) const {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
+
 namespace tacit::model::transitions {
 
 // An item as its publisher describes it.
@@ -49,6 +51,8 @@ class Catalogue {
   // The years that are known of all that is described, ascending, each as often as it comes.
   std::span<const int16_t> years() const { return years_; }
   bool ShareRareWord(uint32_t a, uint32_t b) const;
+  // SHA-256 of all of it: what was counted by another catalogue means something else.
+  Digest Fingerprint() const;
 
  private:
   void IndexGenres(std::span<const ItemText> texts);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -204,7 +205,7 @@ Cells TopCells(const Prior& prior, uint64_t count, const Options& options, Worke
   return ToCells(std::move(best).Take(), prior.items());
 }
 
-Cells SeenCells(const Histories& histories, uint32_t lags) {
+Cells SeenCells(const Histories& histories, uint32_t lags, std::span<const uint32_t> known) {
   std::vector<Scored> pairs;
   const auto by_cell = [](const Scored& s) { return std::pair(s.a, s.b); };
   const auto merge = [&] {
@@ -214,14 +215,40 @@ Cells SeenCells(const Histories& histories, uint32_t lags) {
   };
   size_t merge_at = size_t{1} << 22;
   for (size_t unit = 0; unit < histories.units(); ++unit) {
-    ForPairs(histories.Of(unit), lags, 1,
-             [&](uint32_t a, uint32_t b, double) { pairs.push_back({.a = a, .b = b}); });
+    ForNewPairs(histories.Of(unit), known.empty() ? 0 : known[unit], lags, 1,
+                [&](uint32_t a, uint32_t b, double) { pairs.push_back({.a = a, .b = b}); });
     if (pairs.size() < merge_at) continue;
     merge();
     merge_at = 2 * pairs.size() + (size_t{1} << 22);
   }
   merge();
   return ToCells(std::move(pairs), histories.catalogue);
+}
+
+Cells Union(const Cells& one, const Cells& other) {
+  TACIT_CHECK(one.items() == other.items());
+  Cells cells;
+  cells.row_end.reserve(one.items());
+  cells.column.reserve(std::max(one.size(), other.size()));
+  for (uint32_t a = 0; a < one.items(); ++a) {
+    std::ranges::set_union(one.Row(a), other.Row(a), std::back_inserter(cells.column));
+    cells.row_end.push_back(cells.column.size());
+  }
+  TACIT_CHECK(cells.size() < Cells::kNone, "a cell's place is a number of 32 bits");
+  return cells;
+}
+
+Cells Among(const Cells& cells, std::span<const uint32_t> places) {
+  Cells some;
+  some.row_end.reserve(cells.items());
+  some.column.reserve(places.size());
+  size_t i = 0;
+  for (uint32_t a = 0; a < cells.items(); ++a) {
+    for (; i < places.size() && places[i] < cells.row_end[a]; ++i)
+      some.column.push_back(cells.column[places[i]]);
+    some.row_end.push_back(some.column.size());
+  }
+  return some;
 }
 
 }  // namespace tacit::model::transitions

@@ -37,7 +37,13 @@ struct Cells {
 // of that score, and fewer in all.
 Cells TopCells(const Prior& prior, uint64_t count, const Options& options, WorkerPool& workers);
 
-// Every pair that is in the histories: for experiments without privacy.
-Cells SeenCells(const Histories& histories, uint32_t lags);
+// Every pair that is in the histories, but for those of each unit's first `known` items (empty:
+// none are): for experiments without privacy.
+Cells SeenCells(const Histories& histories, uint32_t lags, std::span<const uint32_t> known = {});
+
+// The cells of either.
+Cells Union(const Cells& one, const Cells& other);
+// Those at these places, ascending.
+Cells Among(const Cells& cells, std::span<const uint32_t> places);
 
 }  // namespace tacit::model::transitions

@@ -8,62 +8,89 @@
 #include "base/check.h"
 
 namespace tacit::model::transitions {
+namespace {
+
+Measured Nothing(Cells cells) {
+  const size_t size = cells.size();
+  return {.cells = std::move(cells),
+          .mean = std::vector<float>(size),
+          .precision = std::vector<float>(size)};
+}
+
+}  // namespace
 
 template <class Visit>
 void Estimate::ForCells(const Visit& visit) const {
-  workers_.Run(cells_.items(), [&](size_t begin, size_t end, size_t) {
+  const Cells& cells = measured_.cells;
+  workers_.Run(cells.items(), [&](size_t begin, size_t end, size_t) {
     for (auto a = static_cast<uint32_t>(begin); a < end; ++a)
-      for (uint64_t place = cells_.row_begin(a); place < cells_.row_end[a]; ++place)
-        visit(static_cast<uint32_t>(place), a, cells_.column[place]);
+      for (uint64_t place = cells.row_begin(a); place < cells.row_end[a]; ++place)
+        visit(static_cast<uint32_t>(place), a, cells.column[place]);
   });
 }
 
 Estimate::Estimate(const Prior& prior, Cells cells, const Options& options, WorkerPool& workers)
-    : prior_(prior),
-      cells_(std::move(cells)),
+    : Estimate(prior, Nothing(std::move(cells)), options, workers) {}
+
+Estimate::Estimate(const Prior& prior, Measured measured, const Options& options,
+                   WorkerPool& workers)
+    : prior_(&prior),
       options_(options),
       workers_(workers),
       posterior_(options.prior_log_deviation),
-      expected_(cells_.size()),
-      mean_(cells_.size()),
-      precision_(cells_.size()) {
-  ForCells([&](uint32_t place, uint32_t a, uint32_t b) { expected_[place] = prior_.Of(a, b); });
-  weights_ = expected_;
+      measured_(std::move(measured)) {
+  TACIT_CHECK(cells().items() == prior.items());
+  TACIT_CHECK(measured_.mean.size() == cells().size() &&
+              measured_.precision.size() == cells().size());
+  Expect();
+  UpdateAll();
 }
 
 float Estimate::Of(uint32_t a, uint32_t b) const {
-  const uint32_t place = cells_.Find(a, b);
+  const uint32_t place = cells().Find(a, b);
   return place == Cells::kNone ? Unmeasured(a, b) : weights_[place];
 }
 
+void Estimate::Expect() {
+  expected_.resize(cells().size());
+  ForCells([&](uint32_t place, uint32_t a, uint32_t b) { expected_[place] = prior_->Of(a, b); });
+}
+
 void Estimate::Update(uint32_t place) {
-  const double expected = kappa_ * expected_[place];
-  weights_[place] =
-      static_cast<float>(noiseless_ ? std::max(mean_[place], 0.0f)
-                                    : posterior_.Mean(expected, mean_[place],
-                                                      1 / std::sqrt(double{precision_[place]})));
+  const double expected = kappa() * expected_[place];
+  const float mean = measured_.mean[place], precision = measured_.precision[place];
+  weights_[place] = static_cast<float>(
+      measured_.noiseless ? std::max(mean, 0.0f)
+      : precision == 0    ? expected
+                          : posterior_.Mean(expected, mean, 1 / std::sqrt(double{precision})));
+}
+
+void Estimate::UpdateAll() {
+  weights_.resize(cells().size());
+  ForCells([&](uint32_t place, uint32_t, uint32_t) { Update(place); });
 }
 
 void Estimate::MeasureAll(std::span<const float> sums, double deviation) {
-  TACIT_CHECK(sums.size() == cells_.size());
-  noiseless_ = deviation == 0;
-  const double measured = std::accumulate(sums.begin(), sums.end(), 0.0);
+  TACIT_CHECK(sums.size() == cells().size());
+  measured_.noiseless = deviation == 0;
+  const bool noiseless = measured_.noiseless;
+  const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
   const double expected = std::accumulate(expected_.begin(), expected_.end(), 0.0);
   // Where noise has drowned the sum, the least that is plainly above 0: one deviation of it.
   const double least = deviation * std::sqrt(static_cast<double>(std::max<size_t>(1, sums.size())));
   // Without noise the cells are all there were, and the others are known to be empty.
-  kappa_ = expected > 0 && !noiseless_ ? std::max(measured, least) / expected : 0;
-  const auto precision = static_cast<float>(noiseless_ ? 1 : 1 / (deviation * deviation));
-  ForCells([&](uint32_t place, uint32_t, uint32_t) {
-    mean_[place] = sums[place];
-    precision_[place] = precision;
-    Update(place);
-  });
+  measured_.kappa = expected > 0 && !noiseless ? std::max(total, least) / expected : 0;
+  std::ranges::copy(sums, measured_.mean.begin());
+  std::ranges::fill(measured_.precision,
+                    static_cast<float>(noiseless ? 1 : 1 / (deviation * deviation)));
+  UpdateAll();
 }
 
 void Estimate::MeasureMore(std::span<const uint32_t> places, std::span<const float> sums,
                            double deviation) {
   TACIT_CHECK(places.size() == sums.size());
+  TACIT_CHECK(measured_.noiseless == (deviation == 0), "sums with noise and without");
+  if (measured_.noiseless) return Add(places, sums);
   double cross = 0, square = 0;
   for (size_t i = 0; i < places.size(); ++i) {
     const double weight = weights_[places[i]];
@@ -73,22 +100,96 @@ void Estimate::MeasureMore(std::span<const uint32_t> places, std::span<const flo
   // Of a measurement that does not even agree in sign nothing can be made.
   if (!(cross > 0 && square > 0)) return;
   const double scale = cross / square;
-  const double precision = deviation == 0 ? 1 : scale * scale / (deviation * deviation);
+  const double precision = scale * scale / (deviation * deviation);
   workers_.Run(places.size(), [&](size_t begin, size_t end, size_t) {
     for (size_t i = begin; i < end; ++i) {
       const uint32_t place = places[i];
-      const double before = precision_[place], both = before + precision;
-      mean_[place] =
-          static_cast<float>((before * mean_[place] + precision * (sums[i] / scale)) / both);
-      precision_[place] = static_cast<float>(both);
+      float& mean = measured_.mean[place];
+      const double before = measured_.precision[place], both = before + precision;
+      mean = static_cast<float>((before * mean + precision * (sums[i] / scale)) / both);
+      measured_.precision[place] = static_cast<float>(both);
       Update(place);
     }
   });
 }
 
+void Estimate::Add(std::span<const uint32_t> places, std::span<const float> sums) {
+  for (size_t i = 0; i < places.size(); ++i) {
+    measured_.mean[places[i]] += sums[i];
+    measured_.precision[places[i]] = 1;
+    Update(places[i]);
+  }
+}
+
+void Estimate::Renew(const Prior& prior, double share) {
+  TACIT_CHECK(prior.items() == cells().items() && share >= 0 && share <= 1);
+  prior_ = &prior;
+  Expect();
+  // What sums without noise tell is their size, and of means how well they are known.
+  for (float& value : measured_.noiseless ? measured_.mean : measured_.precision)
+    value *= static_cast<float>(share);
+  FitKappa();
+}
+
+void Estimate::FitKappa() {
+  double weight = 0, expected = 0;
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    if (measured_.precision[i] == 0) continue;
+    weight += weights_[i];
+    expected += expected_[i];
+  }
+  if (!measured_.noiseless && weight > 0 && expected > 0) measured_.kappa = weight / expected;
+  UpdateAll();
+}
+
+void Estimate::Widen(const Cells& more) {
+  Measured wide = Nothing(Union(cells(), more));
+  for (uint32_t a = 0; a < cells().items(); ++a) {
+    uint64_t at = wide.cells.row_begin(a);
+    for (uint64_t place = cells().row_begin(a); place < cells().row_end[a]; ++place, ++at) {
+      while (wide.cells.column[at] != cells().column[place]) ++at;
+      wide.mean[at] = measured_.mean[place];
+      wide.precision[at] = measured_.precision[place];
+    }
+  }
+  wide.kappa = measured_.kappa;
+  wide.noiseless = measured_.noiseless;
+  measured_ = std::move(wide);
+  Expect();
+  UpdateAll();
+}
+
+std::vector<uint32_t> Estimate::Narrow(std::span<const uint32_t> places) {
+  std::vector<uint32_t> kept;
+  for (uint32_t place = 0, next = 0; place < cells().size(); ++place) {
+    const bool chosen = next < places.size() && places[next] == place;
+    if (chosen) ++next;
+    if (chosen || measured_.precision[place] > 0) kept.push_back(place);
+  }
+  if (kept.size() > options_.cells_most) {
+    std::vector<uint32_t> best;
+    std::ranges::set_intersection(kept, Top(options_.cells_most), std::back_inserter(best));
+    kept = std::move(best);
+  }
+  std::vector<uint32_t> now;
+  for (size_t i = 0, next = 0; i < kept.size(); ++i) {
+    const uint32_t place = kept[i];
+    measured_.mean[i] = measured_.mean[place];
+    measured_.precision[i] = measured_.precision[place];
+    expected_[i] = expected_[place];
+    weights_[i] = weights_[place];
+    while (next < places.size() && places[next] < place) ++next;
+    if (next < places.size() && places[next] == place) now.push_back(static_cast<uint32_t>(i));
+  }
+  for (auto* values : {&measured_.mean, &measured_.precision, &expected_, &weights_})
+    values->resize(kept.size());
+  measured_.cells = Among(cells(), kept);
+  return now;
+}
+
 std::vector<uint32_t> Estimate::Top(uint64_t count) const {
-  std::vector<float> score(cells_.size());
-  const auto popularity = prior_.popularity();
+  std::vector<float> score(cells().size());
+  const auto popularity = prior_->popularity();
   std::vector<float> from(popularity.size()), to(popularity.size());
   for (size_t i = 0; i < popularity.size(); ++i) {
     from[i] = static_cast<float>(std::pow(popularity[i], -options_.support_from));
@@ -97,7 +198,7 @@ std::vector<uint32_t> Estimate::Top(uint64_t count) const {
   ForCells([&](uint32_t place, uint32_t a, uint32_t b) {
     score[place] = weights_[place] * from[a] * to[b];
   });
-  std::vector<uint32_t> top(cells_.size());
+  std::vector<uint32_t> top(cells().size());
   std::iota(top.begin(), top.end(), 0u);
   if (top.size() > count) {
     std::nth_element(

@@ -39,6 +39,10 @@ struct Options {
   double cells_at_signal = 1e6, signal_unit = 75e3, cells_power = 1.4;
   uint64_t cells_most = uint64_t{1} << 27;  // whatever the signal: memory is bounded
 
+  // In a stream: what a period's numbers count for in the next one, of what they did. Below 1, what
+  // people no longer do fades.
+  double forget = 1;
+
   double prior_log_deviation = 1.8;  // of a cell's weight around kappa times the prior
 
   // Scores.

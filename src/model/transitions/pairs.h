@@ -16,14 +16,23 @@ void AddPopularity(std::span<const uint32_t> history, size_t items_most, Vector*
 }
 
 // visit(a, b, weight) for every two different items of a history, a before b, not further apart
-// than `lags`: weight decay^(lag - 1). The same pair may come more than once.
+// than `lags`: weight decay^(lag - 1). The same pair may come more than once. Of the first `known`
+// items the pairs are left out, but not those that lead from one of them to a later one: so a
+// history that is cut anywhere, each part with what was before it, has each of its pairs once.
 template <class Visit>
-void ForPairs(std::span<const uint32_t> history, uint32_t lags, double decay, const Visit& visit) {
-  for (size_t i = 1; i < history.size(); ++i) {
+void ForNewPairs(std::span<const uint32_t> history, size_t known, uint32_t lags, double decay,
+                 const Visit& visit) {
+  for (size_t i = std::max<size_t>(1, known); i < history.size(); ++i) {
     double weight = 1;
     for (size_t lag = 1; lag <= std::min<size_t>(lags, i); ++lag, weight *= decay)
       if (history[i - lag] != history[i]) visit(history[i - lag], history[i], weight);
   }
+}
+
+// Nothing is known.
+template <class Visit>
+void ForPairs(std::span<const uint32_t> history, uint32_t lags, double decay, const Visit& visit) {
+  ForNewPairs(history, 0, lags, decay, visit);
 }
 
 }  // namespace tacit::model::transitions

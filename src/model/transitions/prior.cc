@@ -42,6 +42,16 @@ Prior::Prior(const Buckets& buckets, std::vector<double> popularity)
     factors_[table].assign(buckets_.size(table), 1);
 }
 
+Prior::Prior(const Buckets& buckets, std::vector<double> popularity,
+             std::vector<std::vector<float>> factors)
+    : Prior(buckets, std::move(popularity)) {
+  TACIT_CHECK(factors.size() == buckets_.tables());
+  for (size_t table = 0; table < factors.size(); ++table) {
+    TACIT_CHECK(factors[table].size() == buckets_.size(table));
+    factors_[table] = std::move(factors[table]);
+  }
+}
+
 float Prior::MarkFactor(const Buckets::Marks& a, const Buckets::Marks& b) const {
   float factor = 1;
   for (size_t table = 0; table < std::min(buckets_.tables(), a.size()); ++table)

@@ -24,6 +24,9 @@ class Prior {
  public:
   // Without tables: p_a p_b.
   Prior(const Buckets& buckets, std::vector<double> popularity);
+  // As it was fitted before. REQUIRES a factor for each bucket of each table.
+  Prior(const Buckets& buckets, std::vector<double> popularity,
+        std::vector<std::vector<float>> factors);
 
   // Iterative proportional fitting: in each round, each table in turn, finest first, has its
   // factors multiplied by the ratio of what was released of a bucket to what the prior has there,
@@ -45,6 +48,9 @@ class Prior {
   // same, or is not.
   float MarkFactor(const Buckets::Marks& a, const Buckets::Marks& b) const;
   float KinshipMost(bool same_genre) const;
+
+  // Per bucket of a table.
+  std::span<const float> factors(size_t table) const { return factors_[table]; }
 
   const Buckets& buckets() const { return buckets_; }
   std::span<const double> popularity() const { return popularity_; }

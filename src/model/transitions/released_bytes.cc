@@ -1,0 +1,195 @@
+// What ReleasedModel looks like when it is stored (README.md).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "model/transitions/released_model.h"
+
+namespace tacit::model::transitions {
+namespace {
+
+constexpr std::string_view kName = "tacit.transitions";
+constexpr uint32_t kVersion = 1;
+
+// Seven bits a byte, the least first; all but the last have the highest bit set.
+void PutVarint(uint32_t value, ByteWriter* writer) {
+  for (; value >= 0x80; value >>= 7) writer->Put(static_cast<uint8_t>(value | 0x80));
+  writer->Put(static_cast<uint8_t>(value));
+}
+
+// Only the form that PutVarint writes.
+bool GetVarint(ByteReader* reader, uint32_t* value) {
+  uint64_t all = 0;
+  for (int shift = 0; shift <= 28; shift += 7) {
+    const auto byte = reader->Get<uint8_t>();
+    all |= uint64_t{byte & 0x7fu} << shift;
+    if (byte >= 0x80) continue;
+    *value = static_cast<uint32_t>(all);
+    return reader->ok() && all <= ~uint32_t{0} && (byte != 0 || shift == 0);
+  }
+  return false;
+}
+
+void PutTable(const ReleasedTable& table, ByteWriter* writer) {
+  writer->Put(table.deviation)
+      .Put(static_cast<uint32_t>(table.sums.size()))
+      .PutArray(std::span(table.sums));
+}
+
+// Per row how many there are, then each column's distance from the one before it.
+void PutCells(const Cells& cells, ByteWriter* writer) {
+  writer->Put(static_cast<uint32_t>(cells.size()));
+  for (uint32_t a = 0; a < cells.items(); ++a) {
+    const auto row = cells.Row(a);
+    PutVarint(static_cast<uint32_t>(row.size()), writer);
+    for (uint32_t next = 0; const uint32_t b : row) {
+      PutVarint(b - next, writer);
+      next = b + 1;
+    }
+  }
+}
+
+tl::unexpected<Error> Damaged(std::string_view what) {
+  return Fail(ErrorCode::kCorruption, fmt::format("released counts: {}", what));
+}
+
+bool AllFinite(std::span<const float> values) {
+  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+}
+bool NoneBelowZero(std::span<const float> values) {
+  return AllFinite(values) && std::ranges::all_of(values, [](float value) { return value >= 0; });
+}
+bool IsDeviation(double value) { return std::isfinite(value) && value >= 0; }
+
+// Memory is not set aside for more numbers than there are bytes for.
+bool GetFloats(ByteReader* reader, uint64_t count, std::vector<float>* values) {
+  if (!reader->ok() || count > reader->remaining() / sizeof(float)) return false;
+  values->resize(count);
+  reader->GetArray(std::span(*values));
+  return true;
+}
+
+bool GetTable(ByteReader* reader, uint32_t size, ReleasedTable* table) {
+  table->deviation = reader->Get<double>();
+  return reader->Get<uint32_t>() == size && GetFloats(reader, size, &table->sums) &&
+         IsDeviation(table->deviation) && AllFinite(table->sums);
+}
+
+bool GetCells(ByteReader* reader, uint32_t items, Cells* cells) {
+  const auto size = reader->Get<uint32_t>();
+  if (!reader->ok() || size > reader->remaining() || items > reader->remaining()) return false;
+  cells->row_end.reserve(items);
+  cells->column.reserve(size);
+  for (uint32_t a = 0; a < items; ++a) {
+    uint32_t count = 0, distance = 0;
+    if (!GetVarint(reader, &count) || count > size - cells->column.size()) return false;
+    for (uint64_t next = 0; count > 0; --count) {
+      if (!GetVarint(reader, &distance) || next + distance >= items || next + distance == a)
+        return false;
+      cells->column.push_back(static_cast<uint32_t>(next + distance));
+      next += uint64_t{distance} + 1;
+    }
+    cells->row_end.push_back(cells->column.size());
+  }
+  return cells->column.size() == size;
+}
+
+// Of what, and made how. Other versions, catalogues and constants are refused.
+Status CheckHead(ByteReader* reader, const Catalogue& catalogue, const Options& options) {
+  const auto other = [](std::string what) {
+    return Fail(ErrorCode::kInvalidArgument, "released counts: " + std::move(what));
+  };
+  const std::string_view name = reader->GetString();
+  const auto version = reader->Get<uint32_t>();
+  if (!reader->ok() || name != kName) return Damaged("these bytes are something else");
+  if (version != kVersion)
+    return other(fmt::format("of version {}, and {} is what is read here", version, kVersion));
+  const auto items = reader->Get<uint32_t>();
+  Digest fingerprint{};
+  reader->GetArray(std::span<uint8_t>(fingerprint));
+  const std::string_view constants = reader->GetString();
+  if (!reader->ok()) return Damaged("the head is cut short");
+  if (items != catalogue.items())
+    return other(fmt::format("of a catalogue of {} items, and there are {}", items,
+                             catalogue.items()));
+  if (fingerprint != catalogue.Fingerprint())
+    return other("of a catalogue that says other things of its items");
+  if (constants != options.Text())
+    return other(fmt::format("made with other constants:\n  {}\nand not\n  {}", constants,
+                             options.Text()));
+  return {};
+}
+
+}  // namespace
+
+std::string ReleasedModel::Encode() const {
+  TACIT_CHECK(next_ == nullptr, "a period is under way");
+  ByteWriter writer;
+  writer.PutString(kName).Put(kVersion).Put(catalogue_->items());
+  writer.PutArray(std::span<const uint8_t>(catalogue_->Fingerprint())).PutString(options_.Text());
+  writer.Put(periods_);
+  if (periods_ == 0) return std::move(writer).Take();
+  const Measured& measured = estimate_->measured();
+  const size_t cells = measured.cells.size();
+  writer.Reserve(popularity_.sums.size() * sizeof(float) + catalogue_->items() + cells * 10);
+  writer.Put(signal_);
+  PutTable(popularity_, &writer);
+  writer.Put(static_cast<uint32_t>(tables_.size()));
+  for (size_t table = 0; table < tables_.size(); ++table) {
+    PutTable(tables_[table], &writer);
+    writer.PutArray(fitted_->prior.factors(table));
+  }
+  writer.Put(static_cast<uint8_t>(measured.noiseless)).Put(measured.kappa);
+  PutCells(measured.cells, &writer);
+  writer.PutArray(std::span(measured.mean)).PutArray(std::span(measured.precision));
+  return std::move(writer).Take();
+}
+
+Result<ReleasedModel> ReleasedModel::Decode(std::string_view bytes, const Catalogue& catalogue,
+                                            const Options& options, WorkerPool& workers) {
+  ByteReader reader(bytes);
+  TACIT_RETURN_IF_ERROR(CheckHead(&reader, catalogue, options));
+  ReleasedModel model(catalogue, options, workers);
+  model.periods_ = reader.Get<uint64_t>();
+  if (model.periods_ == 0) {
+    if (!reader.at_end()) return Damaged("nothing was released, and more follows");
+    return model;
+  }
+  model.signal_ = reader.Get<double>();
+  if (!reader.ok() || !IsDeviation(model.signal_)) return Damaged("the signal is no number");
+  if (!GetTable(&reader, catalogue.items(), &model.popularity_))
+    return Damaged("the popularity is cut short or no numbers");
+  std::vector<double> popularity = model.Popularity();
+  const Buckets buckets(catalogue, popularity, options.rank_bins);
+  if (reader.Get<uint32_t>() != buckets.tables()) return Damaged("another number of tables");
+  model.tables_.resize(buckets.tables());
+  std::vector<std::vector<float>> factors(buckets.tables());
+  for (size_t table = 0; table < factors.size(); ++table)
+    if (!GetTable(&reader, buckets.size(table), &model.tables_[table]) ||
+        !GetFloats(&reader, buckets.size(table), &factors[table]) ||
+        !NoneBelowZero(factors[table]))
+      return Damaged(fmt::format("table {} is cut short or no numbers", table));
+  Measured measured;
+  const auto noiseless = reader.Get<uint8_t>();
+  measured.noiseless = noiseless == 1;
+  measured.kappa = reader.Get<double>();
+  if (!reader.ok() || noiseless > 1 || !IsDeviation(measured.kappa))
+    return Damaged("kappa is no number");
+  if (!GetCells(&reader, catalogue.items(), &measured.cells))
+    return Damaged("the cells are cut short or out of order");
+  if (!GetFloats(&reader, measured.cells.size(), &measured.mean) ||
+      !GetFloats(&reader, measured.cells.size(), &measured.precision) || !reader.at_end() ||
+      !AllFinite(measured.mean) || !NoneBelowZero(measured.precision))
+    return Damaged("the measurements are cut short, too many, or no numbers");
+  model.fitted_ = std::make_unique<Fitted>(catalogue, std::move(popularity), options.rank_bins,
+                                           std::move(factors));
+  model.estimate_ =
+      std::make_unique<Estimate>(model.fitted_->prior, std::move(measured), options, workers);
+  return model;
+}
+
+}  // namespace tacit::model::transitions

@@ -1,0 +1,121 @@
+#include "model/transitions/released_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tacit::model::transitions {
+namespace {
+
+// Sums of one more period; the noises of periods are independent.
+void AddPeriod(std::span<const float> sums, double deviation, double share, ReleasedTable* all) {
+  all->sums.resize(sums.size());
+  for (size_t i = 0; i < sums.size(); ++i)
+    all->sums[i] = static_cast<float>(share * all->sums[i] + sums[i]);
+  all->deviation = std::hypot(share * all->deviation, deviation);
+}
+
+}  // namespace
+
+ReleasedModel::Fitted::Fitted(const Catalogue& catalogue, std::vector<double> popularity,
+                              uint32_t rank_bins)
+    : buckets(catalogue, popularity, rank_bins), prior(buckets, std::move(popularity)) {}
+
+ReleasedModel::Fitted::Fitted(const Catalogue& catalogue, std::vector<double> popularity,
+                              uint32_t rank_bins, std::vector<std::vector<float>> factors)
+    : buckets(catalogue, popularity, rank_bins),
+      prior(buckets, std::move(popularity), std::move(factors)) {}
+
+ReleasedModel::ReleasedModel(const Catalogue& catalogue, const Options& options,
+                             WorkerPool& workers)
+    : catalogue_(&catalogue), options_(options), workers_(&workers) {
+  TACIT_CHECK(options.forget >= 0 && options.forget <= 1);
+}
+
+std::vector<double> ReleasedModel::Popularity() const {
+  std::vector<double> popularity;
+  popularity.reserve(popularity_.sums.size());
+  for (const float sum : popularity_.sums)
+    popularity.push_back(std::max({double{sum}, options_.popularity_least,
+                                   options_.popularity_deviations * popularity_.deviation}));
+  return popularity;
+}
+
+void ReleasedModel::AddPopularity(std::span<const float> sums, double deviation, double mu) {
+  TACIT_CHECK(sums.size() == catalogue_->items());
+  AddPeriod(sums, deviation, options_.forget, &popularity_);
+  // What a period's counts stand out by goes with their precision: squares add up.
+  // Without noise all pairs are counted that there are.
+  const double signal =
+      std::isinf(mu) ? 0 : mu * std::max(0.0, std::accumulate(sums.begin(), sums.end(), 0.0));
+  signal_ = std::hypot(std::sqrt(options_.forget) * signal_, signal);
+  next_ = std::make_unique<Fitted>(*catalogue_, Popularity(), options_.rank_bins);
+}
+
+void ReleasedModel::AddTables(std::span<const ReleasedTable> tables) {
+  TACIT_CHECK(next_ != nullptr && tables.size() == next_->buckets.tables());
+  tables_.resize(tables.size());
+  for (size_t table = 0; table < tables.size(); ++table) {
+    TACIT_CHECK(tables[table].sums.size() == next_->buckets.size(table));
+    AddPeriod(tables[table].sums, tables[table].deviation, options_.forget, &tables_[table]);
+  }
+  next_->prior.Fit(tables_, options_, *workers_);
+}
+
+uint64_t ReleasedModel::StageCells(size_t stage) const {
+  const double per_part =
+      options_.cells_at_signal * std::pow(signal_ / options_.signal_unit, options_.cells_power);
+  const double items = catalogue_->items();
+  const double most = std::min(static_cast<double>(options_.cells_most), items * (items - 1));
+  // A catalogue of one item has no pairs.
+  return static_cast<uint64_t>(std::min(std::max(options_.stage_cells[stage] * per_part, 1.0), most));
+}
+
+void ReleasedModel::UseNext() {
+  if (estimate_ != nullptr) estimate_->Renew(next_->prior, options_.forget);
+  fitted_ = std::move(next_);
+}
+
+std::vector<uint32_t> ReleasedModel::Choose(size_t stage) {
+  const uint64_t count = StageCells(stage);
+  if (stage > 0) return estimate_->Top(count);
+  UseNext();
+  if (estimate_ == nullptr) {
+    estimate_ = std::make_unique<Estimate>(
+        fitted_->prior, TopCells(fitted_->prior, count, options_, *workers_), options_, *workers_);
+    return estimate_->Top(count);
+  }
+  // Of cells that are not measured, the best are among so many of the prior's.
+  const uint64_t most = StageCells(stage) + estimate_->cells().size();
+  estimate_->Widen(TopCells(fitted_->prior, std::min(most, options_.cells_most), options_, *workers_));
+  return estimate_->Narrow(estimate_->Top(count));
+}
+
+std::vector<uint32_t> ReleasedModel::ChooseSeen(const Cells& seen) {
+  UseNext();
+  if (estimate_ == nullptr) {
+    estimate_ = std::make_unique<Estimate>(fitted_->prior, seen, options_, *workers_);
+    return estimate_->Top(seen.size());
+  }
+  estimate_->Widen(seen);
+  std::vector<uint32_t> places;
+  places.reserve(seen.size());
+  for (uint32_t a = 0; a < seen.items(); ++a)
+    for (const uint32_t b : seen.Row(a)) places.push_back(estimate_->cells().Find(a, b));
+  return places;
+}
+
+void ReleasedModel::Measure(size_t stage, std::span<const uint32_t> places,
+                            std::span<const float> sums, double deviation) {
+  if (stage == 0 && periods_ == 0)
+    estimate_->MeasureAll(sums, deviation);
+  else
+    estimate_->MeasureMore(places, sums, deviation);
+  if (stage == 0 && periods_ > 0) estimate_->FitKappa();
+  if (stage + 1 == kStages || estimate_->measured().noiseless) ++periods_;
+}
+
+}  // namespace tacit::model::transitions
