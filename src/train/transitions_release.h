@@ -37,15 +37,15 @@ struct TransitionsCharge {
 using TransitionsProgress = std::function<void(double share)>;
 
 // Carries out algorithms.md 11 on what units did in a period: popularity, tables, three
-// measurements, each a mechanism::UnitHistogram whose cells and scales follow from the catalogue and
-// from what was released before, in this period or an earlier one, and takes the answers into the
-// model. The composition is adaptive, and mu^2 never above the square of `mu`; a period without
+// measurements, each a mechanism::UnitHistogram whose cells and scales follow from the catalogue
+// and from what was released before, in this period or an earlier one, and takes the answers into
+// the model. The composition is adaptive, and mu^2 never above the square of `mu`; a period without
 // anybody is released and charged like any other. An infinite mu is an experiment without privacy:
 // no noise, every seen pair measured once, unbounded charges. `noise` is used on this thread.
 //
 // Refuses, as kInvalidArgument and with the model as it was, histories of a catalogue of another
-// size than the model's, items that are not of it, more known items than there are, a mu so large or
-// small that a query's noise leaves the grid, and periods with noise after periods without.
+// size than the model's, items that are not of it, more known items than there are, a mu so large
+// or small that a query's noise leaves the grid, and periods with noise after periods without.
 Result<TransitionsCharge> ReleaseTransitionsPeriod(const TransitionsPeriod& period, double mu,
                                                    noise::NoiseSource& noise, WorkerPool& workers,
                                                    model::transitions::ReleasedModel* model,

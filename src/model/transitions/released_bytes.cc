@@ -114,13 +114,13 @@ Status CheckHead(ByteReader* reader, const Catalogue& catalogue, const Options& 
   const std::string_view constants = reader->GetString();
   if (!reader->ok()) return Damaged("the head is cut short");
   if (items != catalogue.items())
-    return other(fmt::format("of a catalogue of {} items, and there are {}", items,
-                             catalogue.items()));
+    return other(
+        fmt::format("of a catalogue of {} items, and there are {}", items, catalogue.items()));
   if (fingerprint != catalogue.Fingerprint())
     return other("of a catalogue that says other things of its items");
   if (constants != options.Text())
-    return other(fmt::format("made with other constants:\n  {}\nand not\n  {}", constants,
-                             options.Text()));
+    return other(
+        fmt::format("made with other constants:\n  {}\nand not\n  {}", constants, options.Text()));
   return {};
 }
 
@@ -170,8 +170,7 @@ Result<ReleasedModel> ReleasedModel::Decode(std::string_view bytes, const Catalo
   std::vector<std::vector<float>> factors(buckets.tables());
   for (size_t table = 0; table < factors.size(); ++table)
     if (!GetTable(&reader, buckets.size(table), &model.tables_[table]) ||
-        !GetFloats(&reader, buckets.size(table), &factors[table]) ||
-        !NoneBelowZero(factors[table]))
+        !GetFloats(&reader, buckets.size(table), &factors[table]) || !NoneBelowZero(factors[table]))
       return Damaged(fmt::format("table {} is cut short or no numbers", table));
   Measured measured;
   const auto noiseless = reader.Get<uint8_t>();

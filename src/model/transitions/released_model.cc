@@ -71,7 +71,8 @@ uint64_t ReleasedModel::StageCells(size_t stage) const {
   const double items = catalogue_->items();
   const double most = std::min(static_cast<double>(options_.cells_most), items * (items - 1));
   // A catalogue of one item has no pairs.
-  return static_cast<uint64_t>(std::min(std::max(options_.stage_cells[stage] * per_part, 1.0), most));
+  return static_cast<uint64_t>(
+      std::min(std::max(options_.stage_cells[stage] * per_part, 1.0), most));
 }
 
 void ReleasedModel::UseNext() {
@@ -90,7 +91,8 @@ std::vector<uint32_t> ReleasedModel::Choose(size_t stage) {
   }
   // Of cells that are not measured, the best are among so many of the prior's.
   const uint64_t most = StageCells(stage) + estimate_->cells().size();
-  estimate_->Widen(TopCells(fitted_->prior, std::min(most, options_.cells_most), options_, *workers_));
+  estimate_->Widen(
+      TopCells(fitted_->prior, std::min(most, options_.cells_most), options_, *workers_));
   return estimate_->Narrow(estimate_->Top(count));
 }
 

@@ -36,12 +36,13 @@ class ReleasedModel {
   // Nothing was released.
   ReleasedModel(const Catalogue& catalogue, const Options& options, WorkerPool& workers);
   ReleasedModel(ReleasedModel&&) = default;
+  ReleasedModel& operator=(ReleasedModel&&) = default;
 
-  // The form that is stored (README.md); what is decoded from it encodes to the same bytes. REQUIRES
-  // that no period is under way.
+  // The form that is stored (README.md); what is decoded from it encodes to the same bytes.
+  // REQUIRES that no period is under way.
   std::string Encode() const;
-  // kCorruption where the bytes are damaged; kInvalidArgument where they are of another catalogue or
-  // of other constants, saying what differs.
+  // kCorruption where the bytes are damaged; kInvalidArgument where they are of another catalogue
+  // or of other constants, saying what differs.
   static Result<ReleasedModel> Decode(std::string_view bytes, const Catalogue& catalogue,
                                       const Options& options, WorkerPool& workers);
 
@@ -52,6 +53,9 @@ class ReleasedModel {
   // REQUIRES a period. Positive: what noise has drowned is raised.
   std::span<const double> popularity() const { return estimate_->prior().popularity(); }
   const Estimate& estimate() const { return *estimate_; }
+  // The sums over all periods, and the deviation of all their noise.
+  const ReleasedTable& popularity_sums() const { return popularity_; }
+  std::span<const ReleasedTable> tables() const { return tables_; }
 
   // A period is these calls, in this order, each with what was released.
 
