@@ -12,7 +12,7 @@
 
 #include "base/auc.h"
 #include "base/check.h"
-#include "base/hash.h"
+#include "stream/generator_parts.h"
 
 namespace tacit::stream {
 namespace {
@@ -74,32 +74,8 @@ constexpr int64_t kBriefDays = 4;         // that a value is there which comes a
 constexpr uint32_t kTailRank = 1000;      // values behind it have smaller effects
 constexpr double kTailEffect = 0.6;
 
-// What a Philox block is for; part of the counter, so that no number is used twice.
+// What a block of random words is for.
 enum class Stream : uint32_t { kRow, kValue, kLife, kInteger, kColumn, kPair };
-
-class Random {
- public:
-  Random(uint64_t seed, Stream stream)
-      : key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)},
-        stream_(static_cast<uint32_t>(stream)) {}
-  std::array<uint32_t, 4> Block(uint32_t a, uint32_t b, uint32_t c) const {
-    return Philox({a, b, c, stream_}, key_);
-  }
-
- private:
-  const std::array<uint32_t, 2> key_;
-  const uint32_t stream_;
-};
-
-// In (0, 1).
-double Uniform(uint32_t word) { return (word + 0.5) * 0x1p-32; }
-
-// Box and Muller.
-std::pair<double, double> Normals(uint32_t u, uint32_t v) {
-  const double radius = std::sqrt(-2 * std::log(Uniform(u)));
-  const double angle = 2 * std::numbers::pi * Uniform(v);
-  return {radius * std::cos(angle), radius * std::sin(angle)};
-}
 
 double NormalQuantile(double p) {
   double low = -9, high = 9;
@@ -127,44 +103,6 @@ void Standardise(std::span<const double> weight, double variance, std::span<floa
   const double scale = std::sqrt(variance) / std::max(std::sqrt(square / total), 0.5);
   for (float& e : effect) e = static_cast<float>((e - mean) * scale);
 }
-
-// Draws an index with given weights from one 32-bit word (Walker's alias method).
-class AliasTable {
- public:
-  explicit AliasTable(std::span<const double> weight) : cell_(weight.size()) {
-    double total = 0;
-    for (const double w : weight) total += w;
-    std::vector<double> share(weight.size());
-    std::vector<uint32_t> poor, rich;
-    for (size_t i = 0; i < weight.size(); ++i) {
-      share[i] = weight[i] / total * static_cast<double>(weight.size());
-      (share[i] < 1 ? poor : rich).push_back(static_cast<uint32_t>(i));
-      cell_[i] = {UINT32_MAX, static_cast<uint32_t>(i)};
-    }
-    while (!poor.empty() && !rich.empty()) {
-      const uint32_t small = poor.back(), large = rich.back();
-      poor.pop_back();
-      cell_[small] = {static_cast<uint32_t>(share[small] * 0x1p32), large};
-      share[large] -= 1 - share[small];
-      if (share[large] < 1) {
-        rich.pop_back();
-        poor.push_back(large);
-      }
-    }
-  }
-  uint32_t Draw(uint32_t word) const {
-    const uint64_t product = uint64_t{word} * cell_.size();
-    const auto index = static_cast<uint32_t>(product >> 32);
-    const Cell& cell = cell_[index];
-    return static_cast<uint32_t>(product) < cell.threshold ? index : cell.other;
-  }
-
- private:
-  struct Cell {
-    uint32_t threshold, other;
-  };
-  std::vector<Cell> cell_;
-};
 
 // A bijection of the ids of a column: 32 bits, as 8 digits (the finaliser of MurmurHash3).
 std::array<char, 8> HexName(uint32_t id, uint32_t key) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <filesystem>
 #include <map>
@@ -41,6 +42,33 @@ TEST(CommandsTest, GenerateWritesTheSameBytesForTheSameSeed) {
   }
   EXPECT_EQ(other.at("best_auc").as_object().size(), 3u);
   EXPECT_TRUE(std::filesystem::exists(dir / "c" + "/day-02.tsv"));
+}
+
+TEST(CommandsTest, GeneratedInteractionsComeWithTheirCatalogue) {
+  TempDir dir;
+  const auto generate = [&](const std::string& out, const char* seed) {
+    return Json(
+        test::Run({TACIT, "generate", "interactions", "--days", "2", "--rows", "3000", "--users",
+                   "200", "--items", "150", "--seed", seed, "--output", dir / out, "--json"}));
+  };
+  const json::object summary = generate("a", "5");
+  generate("b", "5");
+  for (const char* file : {"day-00.jsonl.gz", "day-01.jsonl.gz", "items.dat"}) {
+    const std::string bytes = test::ReadFile(dir / "a" + "/" + file);
+    EXPECT_GT(bytes.size(), 4000u);
+    EXPECT_EQ(bytes, test::ReadFile(dir / "b" + "/" + file));
+  }
+  EXPECT_EQ(summary.at("best_auc").as_object().size(), 2u);
+  EXPECT_GT(summary.at("best_hit10").to_number<double>(),
+            1.5 * summary.at("popular_hit10").to_number<double>());
+  EXPECT_EQ(json::parse(test::ReadFile(dir / "a" + "/ground-truth.json")), json::value(summary));
+
+  // One file, as it is named.
+  const json::object one = generate("c/shop.jsonl", "5");
+  EXPECT_EQ(one.at("catalogue").as_string(), dir / "c/items.dat");
+  const std::string lines = test::ReadFile(dir / "c/shop.jsonl");
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 6000);
+  EXPECT_EQ(test::ReadFile(dir / "c/items.dat"), test::ReadFile(dir / "a" + "/items.dat"));
 }
 
 TEST(CommandsTest, PrivacyEpsilonAndCalibrateAreInverse) {
@@ -93,6 +121,7 @@ TEST(CommandsTest, WhereNoDaemonAnswersIsSaid) {
 TEST(CommandsTest, EveryCommandHasHelpWithAnExample) {
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"generate", "criteo"},
+                                             {"generate", "interactions"},
                                              {"query", "score"},
                                              {"ledger", "show"},
                                              {"ledger", "verify"},

@@ -1,9 +1,7 @@
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <atomic>
 #include <boost/json.hpp>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -11,6 +9,8 @@
 #include <thread>
 
 #include "app/commands/command.h"
+#include "app/commands/generate_interactions.h"
+#include "app/commands/log_writer.h"
 #include "app/exit_code.h"
 #include "app/terminal.h"
 #include "base/auc.h"
@@ -29,44 +29,6 @@ struct Options {
   double churn = 0;
   std::string out;
   bool plain = false, json = false;
-};
-
-// A log file being written, gzip or plain, under a temporary name until it is whole.
-class LogWriter {
- public:
-  static Result<std::unique_ptr<LogWriter>> Create(const std::string& path, bool plain) {
-    auto writer = std::unique_ptr<LogWriter>(new LogWriter(path));
-    writer->file_ = gzopen(writer->TemporaryPath().c_str(), plain ? "wbT" : "wb1");
-    if (writer->file_ == nullptr)
-      return Fail(ErrorCode::kIo,
-                  fmt::format("cannot create {}: {}", writer->TemporaryPath(), strerror(errno)));
-    gzbuffer(writer->file_, 1 << 18);
-    return writer;
-  }
-  ~LogWriter() {
-    if (file_ != nullptr) gzclose(file_);
-  }
-
-  Status Write(std::string_view bytes) {
-    if (gzwrite(file_, bytes.data(), static_cast<unsigned>(bytes.size())) !=
-        static_cast<int>(bytes.size()))
-      return Fail(ErrorCode::kIo, fmt::format("cannot write {}: {}", path_, strerror(errno)));
-    return {};
-  }
-  Status Close() {
-    const int closed = gzclose(file_);
-    file_ = nullptr;
-    if (closed != Z_OK || std::rename(TemporaryPath().c_str(), path_.c_str()) != 0)
-      return Fail(ErrorCode::kIo, fmt::format("cannot finish {}: {}", path_, strerror(errno)));
-    return {};
-  }
-
- private:
-  explicit LogWriter(std::string path) : path_(std::move(path)) {}
-  std::string TemporaryPath() const { return path_ + ".part"; }
-
-  std::string path_;
-  gzFile file_ = nullptr;
 };
 
 std::string DayName(uint32_t day, bool plain) {
@@ -189,12 +151,13 @@ void AddGenerate(CLI::App& cli, Action* chosen) {
                    "vocabularies' sizes are then those of all days together")
       ->default_val(0)
       ->check(CLI::Range(0.0, 1.0));
-  criteo->add_option("--out", options->out, "Folder for day-00.tsv.gz, ...")->required();
+  criteo->add_option("--out,--output", options->out, "Folder for day-00.tsv.gz, ...")->required();
   criteo->add_flag("--plain", options->plain, "Do not compress");
   criteo->add_flag("--json", options->json, "Print JSON");
   criteo->footer(
       "Example:\n  tacit generate criteo --days 24 --rows 150000 --seed 1 --out demo-data/log");
   criteo->callback([options, chosen] { *chosen = [options] { return Generate(*options); }; });
+  AddGenerateInteractions(*command, chosen);
 }
 
 }  // namespace tacit::app
