@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 #include <iterator>
 
 #include "base/check.h"
 #include "base/text.h"
 #include "serve/ledger_route.h"
+#include "serve/model_json.h"
 #include "serve/router.h"
 #include "serve/score_request.h"
 
@@ -19,6 +20,7 @@ using SnapshotPtr = std::shared_ptr<const store::Snapshot>;
 constexpr std::string_view kIndex = R"(tacit: learns from a stream with differential privacy
 
 POST /v1/score     click probabilities of rows
+POST /v1/recommend what comes next after a sequence of items
 GET  /v1/privacy   what has been spent, per learner and in total
 GET  /healthz      200 while the process lives
 GET  /readyz       200 once a committed model is served and training works
@@ -34,60 +36,15 @@ void Append(std::string* out, fmt::format_string<Args...> format, Args&&... args
   fmt::format_to(std::back_inserter(*out), format, std::forward<Args>(args)...);
 }
 
-// JSON has no infinity: an unbounded epsilon is null.
-void AppendNumber(double number, std::string* out) {
-  if (std::isfinite(number)) {
-    Append(out, "{}", number);
-  } else {
-    *out += "null";
-  }
-}
-
-std::string HashName(const Digest& digest) { return "sha256:" + ToHex(digest); }
-
-// What the snapshot's ledger says of the learner; zero before its first charge.
-privacy::LedgerTotal TotalOf(const store::Snapshot& snapshot, const privacy::Promise& promise) {
-  for (const privacy::LedgerTotal& total : snapshot.learners())
-    if (total.learner == promise.learner) return total;
-  return {.learner = promise.learner, .unit = promise.unit, .delta = promise.delta};
-}
-
-bool IsPrivate(const privacy::LedgerTotal& total, const privacy::Promise& promise) {
-  return std::isfinite(total.epsilon) && std::isfinite(promise.epsilon);
-}
-
-void AppendLoss(const privacy::LedgerTotal& total, std::string* out) {
-  *out += R"("epsilon":)";
-  AppendNumber(total.epsilon, out);
-  *out += R"(,"delta":)";
-  AppendNumber(total.delta, out);
-}
-
-// "model":{...}, which is in every answer.
-void AppendModel(const store::Snapshot& snapshot, const privacy::Promise& promise,
-                 std::string* out) {
-  privacy::LedgerTotal total = TotalOf(snapshot, promise);
-  const bool is_private = IsPrivate(total, promise);
-  if (!is_private) total.epsilon = INFINITY;
-  *out += R"("model":{"learner":)";
-  AppendJsonString(promise.learner, out);
-  Append(out, R"(,"version":{},"snapshot":"{}",)", snapshot.version().value,
-         HashName(snapshot.head()));
-  AppendLoss(total, out);
-  Append(out, R"(,"private":{}}})", is_private);
-}
-
-void AppendLearner(const store::Snapshot& snapshot, const ScoringModel& model, bool exhausted,
+void AppendLearner(const store::Snapshot& snapshot, const ServedLearner& learner, bool exhausted,
                    std::string* out) {
-  const privacy::Promise& promise = model.promise;
-  privacy::LedgerTotal total = TotalOf(snapshot, promise);
-  const bool is_private = IsPrivate(total, promise);
-  if (!is_private) total.epsilon = INFINITY;
+  const privacy::Promise& promise = learner.promise;
+  const privacy::LedgerTotal total = TotalOf(snapshot, promise);
   *out += R"({"learner":)";
   AppendJsonString(promise.learner, out);
   Append(out, R"(,"unit":"{}",)", privacy::Name(total.unit));
   AppendLoss(total, out);
-  Append(out, R"(,"steps":{},"private":{},"budget":{{"epsilon":)", total.steps, is_private);
+  Append(out, R"(,"steps":{},"private":{},"budget":{{"epsilon":)", total.steps, IsPrivate(total));
   AppendNumber(promise.epsilon, out);
   Append(out, R"(,"exhausted":{}}},"participation":"{}","adjacency":"{}")", exhausted,
          privacy::Name(promise.participation), privacy::Name(promise.adjacency));
@@ -121,7 +78,7 @@ void SetText(std::string_view text, Reply* reply) {
 // The routes of one server thread, with its own scorers and scratch memory.
 class Api final : public Handler {
  public:
-  explicit Api(std::shared_ptr<const Services> services);
+  Api(std::shared_ptr<const Services> services, std::shared_ptr<const Recommender> recommender);
   void Handle(const Request& request, Reply* reply) override { router_.Handle(request, reply); }
 
  private:
@@ -132,12 +89,14 @@ class Api final : public Handler {
   void Metrics(const Request& request, Reply* reply) const;
 
   const std::shared_ptr<const Services> services_;
+  const std::vector<ServedLearner> learners_;
   Router router_;
   ScoreRequestParser parser_;
   std::vector<std::unique_ptr<Scorer>> scorers_;  // one per model
   std::vector<metrics::Counter> scored_;          // one per model
   event::Batch batch_;
   std::vector<float> scores_;
+  RecommendRoute recommend_;
 };
 
 std::vector<ScoreRequestParser::Target> Targets(const std::vector<ScoringModel>& models) {
@@ -147,10 +106,13 @@ std::vector<ScoreRequestParser::Target> Targets(const std::vector<ScoringModel>&
   return targets;
 }
 
-Api::Api(std::shared_ptr<const Services> services)
+Api::Api(std::shared_ptr<const Services> services, std::shared_ptr<const Recommender> recommender)
     : services_(std::move(services)),
+      learners_(LearnersOf(*services_)),
       router_(*services_->metrics),
-      parser_(Targets(services_->models), {}) {
+      parser_(Targets(services_->models), {}),
+      recommend_(std::move(recommender), services_->latest, services_->user_hash,
+                 *services_->metrics) {
   for (const ScoringModel& model : services_->models) {
     scorers_.push_back(std::make_unique<Scorer>(model));
     scored_.push_back(services_->metrics->AddCounter(metrics::Audience::kPublic,
@@ -170,6 +132,8 @@ Api::Api(std::shared_ptr<const Services> services)
       "GET", "/v1/ledger", [this](const Request& r, Reply* reply) { Ledger(r, reply); },
       Role::kOperator);
   router_.Add("POST", "/v1/score", [this](const Request& r, Reply* reply) { Score(r, reply); });
+  router_.Add("POST", "/v1/recommend",
+              [this](const Request& r, Reply* reply) { recommend_.Answer(r.body, reply); });
 }
 
 void Api::Score(const Request& request, Reply* reply) {
@@ -194,14 +158,14 @@ void Api::Score(const Request& request, Reply* reply) {
 void Api::Privacy(Reply* reply) const {
   const SnapshotPtr snapshot = services_->latest();
   if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
-  reply->body = PrivacyJson(*snapshot, services_->models, services_->budget_exhausted,
-                            services_->total_budget);
+  reply->body =
+      PrivacyJson(*snapshot, learners_, services_->budget_exhausted, services_->total_budget);
 }
 
 void Api::Ledger(const Request& request, Reply* reply) const {
   const SnapshotPtr snapshot = services_->latest();
   if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
-  AnswerLedger(*snapshot, services_->models, services_->total_budget, request.query, reply);
+  AnswerLedger(*snapshot, learners_, services_->total_budget, request.query, reply);
 }
 
 void Api::Ready(const Request& request, Reply* reply) const {
@@ -224,15 +188,25 @@ void Api::Metrics(const Request& request, Reply* reply) const {
 
 }  // namespace
 
-std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<ScoringModel>& models,
+std::vector<ServedLearner> LearnersOf(const Services& services) {
+  std::vector<ServedLearner> learners;
+  for (const ScoringModel& model : services.models)
+    learners.push_back({model.index, model.promise});
+  for (const RecommendModel& model : services.recommenders)
+    learners.push_back({model.index, model.promise});
+  std::ranges::sort(learners, {}, [](const ServedLearner& l) { return l.index.value; });
+  return learners;
+}
+
+std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<ServedLearner>& learners,
                         const std::function<bool(LearnerIndex)>& budget_exhausted,
                         const std::optional<privacy::TotalBudget>& total_budget) {
   std::string out = R"({"learners":[)";
   bool all_private = true;
-  for (const ScoringModel& model : models) {
-    if (&model != &models.front()) out += ",";
-    AppendLearner(snapshot, model, budget_exhausted && budget_exhausted(model.index), &out);
-    all_private = all_private && IsPrivate(TotalOf(snapshot, model.promise), model.promise);
+  for (const ServedLearner& learner : learners) {
+    if (&learner != &learners.front()) out += ",";
+    AppendLearner(snapshot, learner, budget_exhausted && budget_exhausted(learner.index), &out);
+    all_private = all_private && IsPrivate(TotalOf(snapshot, learner.promise));
   }
   privacy::LedgerTotal total = snapshot.total();
   if (!all_private) total.epsilon = INFINITY;
@@ -242,7 +216,7 @@ std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<Scori
     Append(&out, R"(,"budget":{{"epsilon":{},"delta":{}}})", total_budget->epsilon,
            total_budget->delta);
   Append(&out, R"(}},"entries":{},"head":"{}","version":{},"lineage":)", snapshot.ledger_entries(),
-         HashName(snapshot.head()), snapshot.version().value);
+         "sha256:" + ToHex(snapshot.head()), snapshot.version().value);
   AppendJsonString(snapshot.lineage(), &out);
   out += "}\n";
   return out;
@@ -251,7 +225,9 @@ std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<Scori
 HandlerFactory MakeApi(Services services) {
   TACIT_CHECK(services.latest && services.readiness && services.metrics != nullptr);
   auto shared = std::make_shared<const Services>(std::move(services));
-  return [shared] { return std::make_unique<Api>(shared); };
+  auto recommender = std::make_shared<Recommender>(shared->recommenders, shared->latest);
+  recommender->Start();
+  return [shared, recommender] { return std::make_unique<Api>(shared, recommender); };
 }
 
 }  // namespace tacit::serve

@@ -10,6 +10,9 @@
 #include "metrics/registry.h"
 #include "privacy/ledger.h"
 #include "serve/http.h"
+#include "serve/ledger_route.h"
+#include "serve/recommend/recommend_route.h"
+#include "serve/recommend/recommender.h"
 #include "serve/scorer.h"
 #include "store/snapshot.h"
 
@@ -29,6 +32,9 @@ struct Services {
   // The last published snapshot, or null before there is a store.
   std::function<std::shared_ptr<const store::Snapshot>()> latest;
   std::vector<ScoringModel> models;
+  std::vector<RecommendModel> recommenders = {};
+  // How histories know users; needed where a recommender serves them by id.
+  UserHash user_hash = {};
   // Whether training and source work. A committed snapshot is asked for on top of it.
   std::function<Readiness()> readiness;
   // Whether the learner has stopped because its next step would exceed its budget.
@@ -38,11 +44,15 @@ struct Services {
   metrics::Registry* metrics = nullptr;  // never null; outlives the server
 };
 
-// The routes of README.md, for Server::Start.
+// All learners in the order of their places.
+std::vector<ServedLearner> LearnersOf(const Services& services);
+
+// The routes of README.md, for Server::Start. What builds recommendations' states lives as long as
+// the factory and the last handler it made.
 HandlerFactory MakeApi(Services services);
 
 // GET /v1/privacy's body, for whoever has a snapshot and no server.
-std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<ScoringModel>& models,
+std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<ServedLearner>& learners,
                         const std::function<bool(LearnerIndex)>& budget_exhausted,
                         const std::optional<privacy::TotalBudget>& total_budget);
 

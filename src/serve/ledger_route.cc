@@ -65,10 +65,10 @@ void AppendBounds(const privacy::Bounds& bounds, std::string* out) {
 
 namespace {
 
-void AppendPromises(const std::vector<ScoringModel>& models, std::string* out) {
-  for (const ScoringModel& model : models) {
-    const privacy::Promise& promise = model.promise;
-    *out += &model == &models.front() ? R"({"learner":)" : R"(,{"learner":)";
+void AppendPromises(const std::vector<ServedLearner>& learners, std::string* out) {
+  for (const ServedLearner& learner : learners) {
+    const privacy::Promise& promise = learner.promise;
+    *out += &learner == &learners.front() ? R"({"learner":)" : R"(,{"learner":)";
     AppendJsonString(promise.learner, out);
     fmt::format_to(std::back_inserter(*out),
                    R"(,"unit":"{}","adjacency":"{}","participation":"{}")",
@@ -92,7 +92,7 @@ void AppendEntries(const std::vector<std::string>& entries, std::string* out) {
 
 }  // namespace
 
-void AnswerLedger(const store::Snapshot& snapshot, const std::vector<ScoringModel>& models,
+void AnswerLedger(const store::Snapshot& snapshot, const std::vector<ServedLearner>& learners,
                   const std::optional<privacy::TotalBudget>& total_budget, std::string_view query,
                   Reply* reply) {
   const Result<Page> page = ParseQuery(query);
@@ -104,7 +104,7 @@ void AnswerLedger(const store::Snapshot& snapshot, const std::vector<ScoringMode
                     snapshot.version().value);
   AppendJsonString(snapshot.lineage(), &out);
   out += R"(,"promises":[)";
-  AppendPromises(models, &out);
+  AppendPromises(learners, &out);
   out += R"(],"total_budget":)";
   if (total_budget) {
     out += '{';

@@ -1,0 +1,50 @@
+#include "serve/model_json.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+
+#include "base/text.h"
+#include "serve/http.h"
+
+namespace tacit::serve {
+
+privacy::LedgerTotal TotalOf(const store::Snapshot& snapshot, const privacy::Promise& promise) {
+  privacy::LedgerTotal found{
+      .learner = promise.learner, .unit = promise.unit, .delta = promise.delta};
+  for (const privacy::LedgerTotal& total : snapshot.learners())
+    if (total.learner == promise.learner) found = total;
+  if (!std::isfinite(promise.epsilon)) found.epsilon = INFINITY;
+  return found;
+}
+
+bool IsPrivate(const privacy::LedgerTotal& total) { return std::isfinite(total.epsilon); }
+
+void AppendNumber(double number, std::string* out) {
+  if (std::isfinite(number)) {
+    fmt::format_to(std::back_inserter(*out), "{}", number);
+  } else {
+    *out += "null";
+  }
+}
+
+void AppendLoss(const privacy::LedgerTotal& total, std::string* out) {
+  *out += R"("epsilon":)";
+  AppendNumber(total.epsilon, out);
+  *out += R"(,"delta":)";
+  AppendNumber(total.delta, out);
+}
+
+void AppendModel(const store::Snapshot& snapshot, const privacy::Promise& promise,
+                 std::string* out) {
+  const privacy::LedgerTotal total = TotalOf(snapshot, promise);
+  *out += R"("model":{"learner":)";
+  AppendJsonString(promise.learner, out);
+  fmt::format_to(std::back_inserter(*out), R"(,"version":{},"snapshot":"sha256:{}",)",
+                 snapshot.version().value, ToHex(snapshot.head()));
+  AppendLoss(total, out);
+  fmt::format_to(std::back_inserter(*out), R"(,"private":{}}})", IsPrivate(total));
+}
+
+}  // namespace tacit::serve

@@ -1,0 +1,108 @@
+#include "serve/recommend/recommend_route.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <utility>
+
+namespace tacit::serve {
+namespace {
+
+uint32_t StatusOf(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kInvalidArgument:
+      return 400;
+    case ErrorCode::kRefused:
+      return 403;
+    case ErrorCode::kNotFound:
+      return 404;
+    case ErrorCode::kUnavailable:
+      return 503;
+    default:
+      return 500;
+  }
+}
+
+}  // namespace
+
+RecommendRoute::RecommendRoute(std::shared_ptr<const Recommender> recommender,
+                               Recommender::Latest latest, UserHash hash,
+                               metrics::Registry& metrics)
+    : recommender_(std::move(recommender)),
+      latest_(std::move(latest)),
+      hash_(std::move(hash)),
+      parser_(recommender_->models(), {}) {
+  for (const RecommendModel& model : recommender_->models()) {
+    rankers_.push_back(std::make_unique<ItemRanker>(model.model));
+    recommended_.push_back(metrics.AddCounter(
+        metrics::Audience::kPublic, "tacit_recommendations_total",
+        "Requests answered with recommendations.", {{"learner", model.promise.learner}}));
+  }
+}
+
+void RecommendRoute::Answer(std::string_view body, Reply* reply) {
+  const Status done = Recommend(body, &reply->body);
+  if (done) {
+    recommended_[request_.model].Add();
+    return;
+  }
+  SetError(StatusOf(done.error()), done.error().message, reply);
+  if (reply->status == 503) reply->headers.emplace_back("Retry-After", "1");
+}
+
+Status RecommendRoute::Recommend(std::string_view body, std::string* answer) {
+  TACIT_RETURN_IF_ERROR(parser_.Parse(body, &request_));
+  const RecommendModel& model = recommender_->models()[request_.model];
+  if (request_.user && (!model.serve_users || !hash_))
+    return Fail(ErrorCode::kRefused,
+                fmt::format("recommending by user reads that user's raw history, which no epsilon "
+                            "covers, and learner '{}' is not configured to (serve_users): ask with "
+                            "\"sequence\"",
+                            model.promise.learner));
+  TACIT_ASSIGN(const auto served, recommender_->Get(request_.model));
+  ItemRanker& ranker = *rankers_[request_.model];
+  if (request_.user) TACIT_RETURN_IF_ERROR(ReadHistory(model, *request_.user));
+  TACIT_ASSIGN(const auto items,
+               request_.user
+                   ? ranker.OfUser(*served->state, history_, request_.count, request_.exclude_seen)
+                   : ranker.OfHistory(*served->state, request_.sequence, request_.count,
+                                      request_.exclude_seen));
+  Append(model, *served, items, answer);
+  return {};
+}
+
+// As of the last commit, which may be ahead of the model's.
+Status RecommendRoute::ReadHistory(const RecommendModel& model, std::string_view user) {
+  history_.clear();
+  const auto snapshot = latest_();
+  if (snapshot == nullptr) return Fail(ErrorCode::kUnavailable, "no store yet");
+  TACIT_ASSIGN(const auto items, snapshot->History(model.index, hash_(user)));
+  for (const store::HistoryItem& item : items)
+    if (item.item < model.items->items()) history_.push_back(item.item);
+  return {};
+}
+
+void RecommendRoute::Append(const RecommendModel& model, const ServedItems& served,
+                            std::span<const RankedItem> items, std::string* answer) const {
+  answer->reserve(items.size() * 40 + 512);
+  *answer = R"({"items":[)";
+  for (const RankedItem& ranked : items) {
+    *answer += &ranked == &items.front() ? R"({"id":)" : R"(,{"id":)";
+    AppendJsonString(model.items->Name(ranked.item), answer);
+    fmt::format_to(std::back_inserter(*answer), R"(,"score":{}}})", ranked.score);
+  }
+  fmt::format_to(std::back_inserter(*answer), R"(],"covered_by_epsilon":{},)",
+                 served.is_private && !request_.user);
+  if (!request_.unknown_items.empty()) {
+    *answer += R"("unknown_items":[)";
+    for (const std::string& id : request_.unknown_items) {
+      if (&id != &request_.unknown_items.front()) *answer += ',';
+      AppendJsonString(id, answer);
+    }
+    *answer += "],";
+  }
+  *answer += served.model;
+  *answer += "}\n";
+}
+
+}  // namespace tacit::serve

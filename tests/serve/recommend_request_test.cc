@@ -1,0 +1,147 @@
+#include "serve/recommend/recommend_request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "recommend_fakes.h"
+
+namespace tacit::serve {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class RecommendRequestTest : public testing::Test {
+ protected:
+  static std::vector<RecommendModel> Models() {
+    std::vector<RecommendModel> models = {SomeRecommender(20), SomeRecommender(5)};
+    models[1].promise.learner = "other";
+    return models;
+  }
+  Error ErrorOf(std::string_view body) {
+    const Status parsed = parser_.Parse(body, &request_);
+    return parsed ? Error{ErrorCode::kInternal, "none"} : parsed.error();
+  }
+
+  const std::vector<RecommendModel> models_ = Models();
+  const RecommendRequestParser parser_{models_, {.count_most = 1000, .sequence_most = 8}};
+  RecommendRequest request_;
+};
+
+TEST_F(RecommendRequestTest, ReadsWhatIsAskedFor) {
+  ASSERT_TRUE(parser_.Parse(
+      R"({"learner":"other","sequence":["a4","a0","a4"],"k":3,"exclude_seen":false})", &request_));
+  EXPECT_EQ(request_.model, 1u);
+  EXPECT_FALSE(request_.user);
+  EXPECT_THAT(request_.sequence, ElementsAre(4, 0, 4));
+  EXPECT_EQ(request_.count, 3u);
+  EXPECT_FALSE(request_.exclude_seen);
+
+  ASSERT_TRUE(parser_.Parse(R"({"learner":"next","user":"u1"})", &request_));
+  EXPECT_EQ(request_.model, 0u);
+  EXPECT_EQ(request_.user, "u1");
+  EXPECT_TRUE(request_.sequence.empty());
+  EXPECT_EQ(request_.count, 10u);
+  EXPECT_TRUE(request_.exclude_seen);
+
+  ASSERT_TRUE(parser_.Parse(R"({"learner":"next","user":77,"k":1000})", &request_));
+  EXPECT_EQ(request_.user, "77");
+  ASSERT_TRUE(parser_.Parse(R"({"learner":"next","sequence":[]})", &request_));
+  EXPECT_TRUE(request_.sequence.empty());
+}
+
+TEST_F(RecommendRequestTest, UnknownItemsArePassedOverAndTold) {
+  ASSERT_TRUE(parser_.Parse(
+      R"({"learner":"other","sequence":["a1","a5",7,"",18446744073709551615]})", &request_));
+  EXPECT_THAT(request_.sequence, ElementsAre(1));
+  EXPECT_THAT(request_.unknown_items, ElementsAre("a5", "7", "", "18446744073709551615"));
+}
+
+TEST_F(RecommendRequestTest, TheOnlyLearnerNeedNotBeNamed) {
+  const std::vector<RecommendModel> one = {SomeRecommender(3)};
+  EXPECT_TRUE(RecommendRequestParser(one, {}).Parse(R"({"sequence":["a1"]})", &request_));
+}
+
+TEST_F(RecommendRequestTest, WhatIsWrongIsNamed) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"", "not JSON: it ends too early, at byte 0"},
+      {"{", "not JSON: it ends too early, at byte 1"},
+      {"[]", "the request must be a JSON object"},
+      {"{} {}", "not JSON"},
+      {R"({"sequence":[]})", "\"learner\" is missing"},
+      {R"({"learner":1,"sequence":[]})", "\"learner\" must be a string"},
+      {R"({"learner":"next"})", "either \"user\" or \"sequence\" says whom it is for"},
+      {R"({"learner":"next","user":"u","sequence":[]})", "either \"user\" or \"sequence\""},
+      {R"({"learner":"next","user":""})", "\"user\" is empty"},
+      {R"({"learner":"next","user":null})", "\"user\" must be a string or an integer"},
+      {R"({"learner":"next","user":1.5})", "\"user\" must be a string or an integer"},
+      {R"({"learner":"next","sequence":"a1"})", "\"sequence\" must be an array"},
+      {R"({"learner":"next","sequence":["a1",null]})",
+       "\"sequence\" 1: must be a string or an integer"},
+      {R"({"learner":"next","sequence":[1,2,3,4,5,6,7,8,9]})",
+       "\"sequence\" has 9 items, at most 8 are read"},
+      {R"({"learner":"next","sequence":[],"k":0})", "\"k\" must be a whole number from 1 to 1000"},
+      {R"({"learner":"next","sequence":[],"k":1001})", "\"k\" must be a whole number"},
+      {R"({"learner":"next","sequence":[],"k":-1})", "\"k\" must be a whole number"},
+      {R"({"learner":"next","sequence":[],"k":2.0})", "\"k\" must be a whole number"},
+      {R"({"learner":"next","sequence":[],"k":"5"})", "\"k\" must be a whole number"},
+      {R"({"learner":"next","sequence":[],"k":18446744073709551615})", "\"k\" must be a whole"},
+      {R"({"learner":"next","sequence":[],"exclude_seen":1})",
+       "\"exclude_seen\" must be true or false"},
+      {R"({"learner":"next","sequenze":[]})", "unknown key 'sequenze' (did you mean 'sequence'?)"},
+      {R"({"learner":"next","sequence":[[[[[[[[[1]]]]]]]]]})", "not JSON"}};
+  for (const auto& [body, message] : wrong) {
+    const Error error = ErrorOf(body);
+    EXPECT_EQ(error.code, ErrorCode::kInvalidArgument) << body;
+    EXPECT_THAT(error.message, HasSubstr(message)) << body;
+  }
+  const Error unknown = ErrorOf(R"({"learner":"nexd","sequence":[]})");
+  EXPECT_EQ(unknown.code, ErrorCode::kNotFound);
+  EXPECT_EQ(unknown.message, "unknown learner 'nexd' (did you mean 'next'?)");
+}
+
+// Whatever comes, it is read or refused, and what is read is within the limits.
+TEST_F(RecommendRequestTest, DamagedBodiesAreReadOrRefused) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  const std::string good =
+      R"({"learner":"other","sequence":["a4","x",7,"a0"],"k":10,"exclude_seen":true})";
+  constexpr std::string_view kBytes = "{}[]\",:0123456789-.eaknulltrue\\\x80\xff\0 ";
+  size_t read = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string body = good;
+    for (uint32_t edits = 1 + random() % 4; edits > 0; --edits) {
+      const size_t at = random() % body.size();
+      const char c = kBytes[random() % kBytes.size()];
+      switch (random() % 4) {
+        case 0:
+          body[at] = c;
+          break;
+        case 1:
+          body.insert(at, 1, c);
+          break;
+        case 2:
+          body.erase(at, 1 + random() % 12);
+          break;
+        default:
+          body.resize(at + 1);
+      }
+      if (body.empty()) body = "{";
+    }
+    if (!parser_.Parse(body, &request_)) continue;
+    ++read;
+    ASSERT_LT(request_.model, 2u) << body;
+    ASSERT_GE(request_.count, 1u) << body;
+    ASSERT_LE(request_.count, 1000u) << body;
+    ASSERT_LE(request_.sequence.size(), 8u) << body;
+    for (const uint32_t item : request_.sequence)
+      ASSERT_LT(item, models_[request_.model].items->items()) << body;
+  }
+  EXPECT_GT(read, 0u);
+}
+
+}  // namespace
+}  // namespace tacit::serve

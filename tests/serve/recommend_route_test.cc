@@ -1,0 +1,271 @@
+#include "serve/recommend/recommend_route.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <boost/json.hpp>
+#include <thread>
+
+#include "recommend_fakes.h"
+
+namespace tacit::serve {
+namespace {
+
+namespace json = boost::json;
+using testing::HasSubstr;
+
+constexpr uint32_t kItems = 30;
+constexpr char kSequence[] = R"({"sequence":["a3","a7"]})";
+
+// The routes as the server's threads have them, over commits in memory.
+class RecommendRouteTest : public testing::Test {
+ protected:
+  void Start(bool serve_users = false, double epsilon = 4) {
+    model_ = SomeRecommender(kItems, serve_users);
+    model_.promise.epsilon = epsilon;
+    services_.latest = [this] {
+      const std::lock_guard lock(mutex_);
+      return latest_;
+    };
+    services_.recommenders = {model_};
+    services_.readiness = [] { return Readiness{true, ""}; };
+    services_.user_hash = [](std::string_view user) { return SipHash()(user); };
+    services_.metrics = &registry_;
+    factory_ = MakeApi(services_);
+    handler_ = factory_();
+  }
+  void Commit(uint64_t version, const std::string& released) {
+    auto snapshot = std::make_shared<RecommendSnapshot>(version, model_.promise);
+    if (!released.empty()) snapshot->released = std::make_shared<const std::string>(released);
+    snapshot->histories[SipHash()("u1")] = {{3, 10}, {7, 11}};
+    std::vector<store::HistoryItem>& all = snapshot->histories[SipHash()("saw-all")];
+    for (uint32_t item = 0; item < kItems; ++item) all.push_back({item, item});
+    const std::lock_guard lock(mutex_);
+    latest_ = std::move(snapshot);
+  }
+  static Reply Ask(Handler& handler, std::string_view body) {
+    Reply reply;
+    handler.Handle({.role = Role::kPublic,
+                    .method = "POST",
+                    .path = "/v1/recommend",
+                    .query = "",
+                    .body = body},
+                   &reply);
+    return reply;
+  }
+  Reply Ask(std::string_view body) { return Ask(*handler_, body); }
+  // Asks until the answer is of this version.
+  json::object AskVersion(uint64_t version, std::string_view body = kSequence) {
+    for (int i = 0; i < 1000; ++i) {
+      const Reply reply = Ask(body);
+      if (reply.status == 200) {
+        const json::object answer = json::parse(reply.body).as_object();
+        if (answer.at("model").at("version").to_number<uint64_t>() == version) return answer;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    ADD_FAILURE() << "no answer of version " << version;
+    return {};
+  }
+  // The items of an answer, by their place, and that the scores are what the state gives.
+  static std::vector<uint32_t> ItemsOf(const json::object& answer, const std::string& state,
+                                       std::span<const uint32_t> history) {
+    std::vector<uint32_t> items;
+    for (const json::value& entry : answer.at("items").as_array()) {
+      const std::string id(entry.at("id").as_string());
+      items.push_back(static_cast<uint32_t>(std::stoul(id.substr(1))));
+      EXPECT_EQ(static_cast<float>(entry.at("score").to_number<double>()),
+                FakeItems::Fake(state, history, items.back()));
+    }
+    return items;
+  }
+
+  metrics::Registry registry_;
+  RecommendModel model_;
+  Services services_;
+  std::mutex mutex_;
+  std::shared_ptr<const store::Snapshot> latest_;
+  HandlerFactory factory_;
+  std::unique_ptr<Handler> handler_;
+};
+
+TEST_F(RecommendRouteTest, BeforeTheFirstReleaseItIsNotReady) {
+  Start(true);
+  for (const char* body : {kSequence, R"({"user":"u1"})"}) {
+    const Reply reply = Ask(body);
+    EXPECT_EQ(reply.status, 503u);
+    EXPECT_THAT(reply.body, HasSubstr("learner 'next' has released nothing to recommend from yet"));
+    EXPECT_THAT(reply.headers, testing::Contains(testing::Pair("Retry-After", "1")));
+  }
+  Commit(1, "");
+  std::this_thread::sleep_for(std::chrono::milliseconds(120));
+  EXPECT_EQ(Ask(kSequence).status, 503u);
+}
+
+TEST_F(RecommendRouteTest, AnswersHaveTheirForm) {
+  Start();
+  Commit(6, "first");
+  const json::object answer =
+      AskVersion(6, R"({"learner":"next","sequence":["a3","x","a7"],"k":4})");
+  std::string hash = "sha256:";
+  for (int i = 0; i < 32; ++i) hash += "06";
+  EXPECT_EQ(answer.at("model"), json::parse(R"({"learner":"next","version":6,"snapshot":")" + hash +
+                                            R"(","epsilon":1.5,"delta":1e-6,"private":true})"));
+  EXPECT_EQ(answer.at("covered_by_epsilon"), true);
+  EXPECT_EQ(answer.at("unknown_items"), json::parse(R"(["x"])"));
+  const std::vector<uint32_t> history = {3, 7};
+  const auto items = ItemsOf(answer, "first", history);
+  EXPECT_EQ(items.size(), 4u);
+  EXPECT_THAT(items, testing::Not(testing::Contains(testing::AnyOf(3u, 7u))));
+
+  const auto with_seen =
+      json::parse(Ask(R"({"sequence":["a3","a7"],"k":30,"exclude_seen":false})").body).as_object();
+  EXPECT_EQ(ItemsOf(with_seen, "first", history).size(), 30u);
+  EXPECT_FALSE(with_seen.contains("unknown_items"));
+  const auto all = json::parse(Ask(R"({"sequence":["a3","a7"],"k":1000})").body).as_object();
+  EXPECT_EQ(ItemsOf(all, "first", history).size(), 28u);
+  // A cold start.
+  for (const char* body : {R"({"sequence":[]})", R"({"sequence":["x"]})"}) {
+    const auto cold = json::parse(Ask(body).body).as_object();
+    EXPECT_EQ(ItemsOf(cold, "first", {}).size(), 10u);
+    EXPECT_EQ(cold.at("covered_by_epsilon"), true);
+  }
+  EXPECT_EQ(Ask(R"({"sequence":[],"k":0})").status, 400u);
+  EXPECT_EQ(Ask(R"({"learner":"ctr","sequence":[]})").status, 404u);
+}
+
+TEST_F(RecommendRouteTest, WithoutPrivacyNothingIsCovered) {
+  Start(false, INFINITY);
+  Commit(6, "first");
+  const json::object answer = AskVersion(6);
+  EXPECT_EQ(answer.at("covered_by_epsilon"), false);
+  EXPECT_EQ(answer.at("model").at("private"), false);
+  EXPECT_TRUE(answer.at("model").at("epsilon").is_null());
+}
+
+TEST_F(RecommendRouteTest, ByUserOnlyWhereItIsConfigured) {
+  Start();
+  Commit(6, "first");
+  AskVersion(6);
+  for (const char* body : {R"({"user":"u1"})", R"({"user":"nobody"})"}) {
+    const Reply reply = Ask(body);
+    EXPECT_EQ(reply.status, 403u);
+    EXPECT_THAT(reply.body, HasSubstr("raw history, which no epsilon covers"));
+    EXPECT_THAT(reply.body, HasSubstr("serve_users"));
+  }
+}
+
+TEST_F(RecommendRouteTest, AUserIsServedOutOfHisHistory) {
+  Start(true);
+  Commit(6, "first");
+  const json::object known = AskVersion(6, R"({"user":"u1"})");
+  EXPECT_EQ(known.at("covered_by_epsilon"), false);
+  const std::vector<uint32_t> history = {3, 7};
+  const auto items = ItemsOf(known, "first", history);
+  EXPECT_THAT(items, testing::Not(testing::Contains(testing::AnyOf(3u, 7u))));
+  EXPECT_EQ(known.at("items"), json::parse(Ask(kSequence).body).at("items"));
+}
+
+// But for which items they are: status, keys, their order, how many items, the model.
+TEST_F(RecommendRouteTest, WhetherAUserIsKnownIsNotTold) {
+  Start(true);
+  Commit(6, "first");
+  AskVersion(6);
+  for (const char* rest : {"", R"(,"k":30)", R"(,"k":3,"exclude_seen":false)", R"(,"k":0)"}) {
+    const auto form = [&](const std::string& user) {
+      const Reply reply = Ask(fmt::format(R"({{"user":"{}"{}}})", user, rest));
+      json::value answer = json::parse(reply.body);
+      if (reply.status == 200) {
+        for (json::value& item : answer.at("items").as_array()) {
+          EXPECT_TRUE(std::isfinite(item.at("score").to_number<double>()));
+          item.as_object()["id"] = "";
+          item.as_object()["score"] = 0;
+        }
+      }
+      return fmt::format("{} {} {}", reply.status, reply.content_type, json::serialize(answer));
+    };
+    const std::string unknown = form("nobody");
+    EXPECT_EQ(form("u1"), unknown);
+    EXPECT_EQ(form("saw-all"), unknown);
+  }
+}
+
+TEST_F(RecommendRouteTest, TheModelIsTheOneItWasMadeFrom) {
+  Start();
+  Commit(1, "first");
+  AskVersion(1);
+  // Another learner's commit changes nothing of this one.
+  Commit(2, "first");
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  EXPECT_EQ(AskVersion(1).at("model").at("epsilon").to_number<double>(), 0.25);
+  Commit(3, "second");
+  const json::object answer = AskVersion(3);
+  ItemsOf(answer, "second", std::vector<uint32_t>{3, 7});
+}
+
+TEST_F(RecommendRouteTest, WhatCannotBeReadLeavesTheOlderOne) {
+  Start();
+  Commit(1, "damaged");
+  for (int i = 0; i < 500 && Ask(kSequence).status == 503; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const Reply reply = Ask(kSequence);
+  EXPECT_EQ(reply.status, 500u);
+  EXPECT_THAT(reply.body, HasSubstr("the bytes are damaged"));
+  Commit(2, "first");
+  AskVersion(2);
+  Commit(3, "damaged");
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  EXPECT_EQ(Ask(kSequence).status, 200u);
+  AskVersion(2);
+}
+
+TEST_F(RecommendRouteTest, EveryAnswerIsOfOneVersionWhileTheyChange) {
+  Start();
+  Commit(1, "state 1");
+  AskVersion(1);
+  std::atomic<bool> stop{false};
+  std::atomic<size_t> answered{0}, versions{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&] {
+      const std::unique_ptr<Handler> handler = factory_();
+      uint64_t last = 0;
+      while (!stop) {
+        const Reply reply = Ask(*handler, kSequence);
+        ASSERT_EQ(reply.status, 200u) << reply.body;
+        const json::object answer = json::parse(reply.body).as_object();
+        const auto version = answer.at("model").at("version").to_number<uint64_t>();
+        ASSERT_GE(version, last);
+        versions += version != last ? 1 : 0;
+        last = version;
+        ++answered;
+        ASSERT_EQ(answer.at("model").at("epsilon").to_number<double>(),
+                  0.25 * static_cast<double>(version));
+        ItemsOf(answer, fmt::format("state {}", version), std::vector<uint32_t>{3, 7});
+      }
+    });
+  for (uint64_t version = 2; version <= 12; ++version) {
+    Commit(version, fmt::format("state {}", version));
+    AskVersion(version);
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(answered, 30u);
+  EXPECT_GT(versions, 10u);
+}
+
+TEST_F(RecommendRouteTest, ItsPromiseIsInTheAccount) {
+  Start();
+  Commit(2, "first");
+  Reply reply;
+  handler_->Handle(
+      {.role = Role::kPublic, .method = "GET", .path = "/v1/privacy", .query = "", .body = ""},
+      &reply);
+  const json::value answer = json::parse(reply.body);
+  EXPECT_EQ(answer.at("learners").at(0).at("learner"), "next");
+  EXPECT_EQ(answer.at("learners").at(0).at("epsilon").to_number<double>(), 0.5);
+}
+
+}  // namespace
+}  // namespace tacit::serve
