@@ -1,11 +1,10 @@
 // What only real clicks can show. The data may not be shipped: tests take it from ../shared/data
 // beside the checkout.
+#include "support/real_data.h"
+
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
-#include <cstdlib>
-#include <filesystem>
-#include <string_view>
 
 #include "support/process.h"
 
@@ -14,19 +13,9 @@ namespace {
 
 namespace json = boost::json;
 
-// The file, or "" where it is not there and need not be.
-std::string RealData(const std::string& name) {
-  const std::string path = std::string(TACIT_SOURCE_DIR) + "/../shared/data/" + name;
-  if (std::filesystem::exists(path)) return path;
-  const char* required = std::getenv("TACIT_REQUIRE");
-  EXPECT_TRUE(required == nullptr || std::string_view(required).find("data") == std::string::npos)
-      << "TACIT_REQUIRE asks for real data, and " << path << " is missing";
-  return "";
-}
-
 // Online logistic regression gets AUC 0.772 and log loss 0.442 on these rows.
 TEST(RealDataTest, CriteosFirst80000EventsAreLearntOnline) {
-  const std::string data = RealData("criteo_dac80k_hash20.tsv.gz");
+  const std::string data = test::RealData("criteo_dac80k_hash20.tsv.gz");
   if (data.empty()) GTEST_SKIP() << "needs ../shared/data/criteo_dac80k_hash20.tsv.gz";
   const test::Ended ended = test::Run(
       {TACIT, "evaluate", "ctr", "--config", std::string(TACIT_SOURCE_DIR) + "/config/criteo.yaml",
@@ -44,7 +33,7 @@ TEST(RealDataTest, CriteosFirst80000EventsAreLearntOnline) {
 }
 
 TEST(RealDataTest, LinesAsPublishedAreReadWithoutALoss) {
-  const std::string data = RealData("criteo_first8000_raw.tsv");
+  const std::string data = test::RealData("criteo_first8000_raw.tsv");
   if (data.empty()) GTEST_SKIP() << "needs ../shared/data/criteo_first8000_raw.tsv";
   const test::Ended ended =
       test::Run({TACIT, "evaluate", "ctr", "--config",

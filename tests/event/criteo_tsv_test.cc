@@ -9,6 +9,7 @@
 #include "event/codec.h"
 #include "event/tab_scan.h"
 #include "support/criteo_schema.h"
+#include "support/real_data.h"
 
 namespace tacit::event {
 namespace {
@@ -192,13 +193,9 @@ TEST(TabScanTest, BothVersionsFindTheSameTabs) {
 }
 
 TEST(CriteoTsvTest, RealCriteoRowsDecodeWithoutDeadLetters) {
-  std::ifstream file(TACIT_SOURCE_DIR "/../shared/data/criteo_first8000_raw.tsv");
-  if (!file) {
-    const char* require = std::getenv("TACIT_REQUIRE");
-    ASSERT_FALSE(require != nullptr && std::string_view(require).find("data") != std::string::npos)
-        << "criteo_first8000_raw.tsv is missing";
-    GTEST_SKIP() << "criteo_first8000_raw.tsv is missing";
-  }
+  const std::string data = test::RealData("criteo_first8000_raw.tsv");
+  if (data.empty()) GTEST_SKIP() << "needs ../shared/data/criteo_first8000_raw.tsv";
+  std::ifstream file(data);
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   const std::vector<uint64_t> buckets(26, 10000);

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "app/assembly.h"
 #include "app/commands/ask_daemon.h"
 #include "app/commands/ledger_copy.h"
 #include "app/exit_code.h"
+#include "app/json_number.h"
 #include "base/text.h"
 
 namespace tacit::app {
@@ -17,10 +17,6 @@ namespace {
 namespace json = boost::json;
 
 }  // namespace
-
-json::value EpsilonJson(double epsilon) {
-  return std::isfinite(epsilon) ? json::value(epsilon) : json::value(nullptr);
-}
 
 std::string WitnessOf(const LedgerOptions& options) {
   if (!options.witness.empty()) return options.witness;
@@ -59,12 +55,12 @@ json::object LearnerJson(const privacy::LedgerTotal& total,
                          const privacy::Ledger::Promises& promises) {
   json::object learner{{"learner", total.learner},
                        {"unit", privacy::Name(total.unit)},
-                       {"epsilon", EpsilonJson(total.epsilon)},
+                       {"epsilon", FiniteOrNull(total.epsilon)},
                        {"delta", total.delta},
                        {"steps", total.steps}};
   for (const privacy::Promise& promise : promises.learners) {
     if (promise.learner != total.learner) continue;
-    learner["budget"] = json::object{{"epsilon", EpsilonJson(promise.epsilon)}};
+    learner["budget"] = json::object{{"epsilon", FiniteOrNull(promise.epsilon)}};
     if (promise.bounds != privacy::Bounds{}) learner["bounds"] = BoundsJson(promise.bounds);
   }
   return learner;
@@ -75,7 +71,7 @@ json::object LedgerJson(const store::ReadOnlyStore& store) {
   for (const privacy::LedgerTotal& total : store.snapshot->learners())
     learners.push_back(LearnerJson(total, store.promises));
   json::object total{{"unit", privacy::Name(store.snapshot->total().unit)},
-                     {"epsilon", EpsilonJson(store.snapshot->total().epsilon)},
+                     {"epsilon", FiniteOrNull(store.snapshot->total().epsilon)},
                      {"delta", store.snapshot->total().delta}};
   if (const auto& budget = store.promises.total)
     total["budget"] = json::object{{"epsilon", budget->epsilon}, {"delta", budget->delta}};

@@ -25,9 +25,6 @@ std::string WitnessOf(const LedgerOptions& options);
 // REQUIRES a store or a checkpoint. Says on stderr when there is no witness.
 Result<store::ReadOnlyStore> OpenLedger(const LedgerOptions& options);
 
-// JSON knows no infinity: a bound that is not there is null.
-boost::json::value EpsilonJson(double epsilon);
-
 void AddLedgerExport(CLI::App* ledger, Action* chosen);
 void AddLedgerForecast(CLI::App* ledger, Action* chosen);
 

@@ -7,6 +7,7 @@
 #include "app/commands/ledger.h"
 #include "app/commands/ledger_copy.h"
 #include "app/exit_code.h"
+#include "app/json_number.h"
 
 namespace tacit::app {
 namespace {
@@ -23,7 +24,7 @@ struct ExportOptions {
 json::object LearnerJson(const privacy::LedgerTotal& total, const privacy::LedgerEntry* last) {
   json::object learner{{"learner", total.learner},
                        {"unit", privacy::Name(total.unit)},
-                       {"epsilon", EpsilonJson(total.epsilon)},
+                       {"epsilon", FiniteOrNull(total.epsilon)},
                        {"delta", total.delta},
                        {"steps", total.steps},
                        {"neighboring_relation", "ADD_OR_REMOVE_ONE"}};

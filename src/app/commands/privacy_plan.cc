@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "app/exit_code.h"
+#include "app/json_number.h"
 #include "app/privacy_plan.h"
 #include "base/text.h"
 
@@ -24,26 +25,23 @@ struct Options {
   bool json = false;
 };
 
-// JSON knows no infinity: a bound that is not there is null, as is what is not known.
-json::value Number(double number) {
-  return std::isfinite(number) ? json::value(number) : json::value(nullptr);
-}
+// What is not known is null, as is what is unbounded.
 template <class T>
 json::value Known(const std::optional<T>& number) {
   return number ? json::value(*number) : json::value(nullptr);
 }
 
 json::object Json(const EpsilonAhead& ahead) {
-  return {{"period", Number(ahead.period)},
-          {"day", Number(ahead.day)},
-          {"days_30", Number(ahead.days_30)},
-          {"all_passes", Number(ahead.all_passes)},
-          {"allowed", Number(ahead.allowed)}};
+  return {{"period", FiniteOrNull(ahead.period)},
+          {"day", FiniteOrNull(ahead.day)},
+          {"days_30", FiniteOrNull(ahead.days_30)},
+          {"all_passes", FiniteOrNull(ahead.all_passes)},
+          {"allowed", FiniteOrNull(ahead.allowed)}};
 }
 
 json::object Json(const privacy::Charge& charge) {
   json::object object{{"mechanism", privacy::Name(charge.mechanism)},
-                      {"noise_multiplier", Number(charge.noise_multiplier)},
+                      {"noise_multiplier", FiniteOrNull(charge.noise_multiplier)},
                       {"sampling_rate", charge.sampling_rate}};
   const auto add = [&](const char* key, double value) {
     if (value > 0) object[key] = value;
@@ -71,7 +69,8 @@ json::object Json(const LearnerForecast& learner) {
   for (const OtherMode& other : learner.others) others.push_back(Json(other));
   return {{"learner", learner.id},
           {"unit", privacy::Name(learner.unit)},
-          {"promise", json::object{{"epsilon", Number(learner.epsilon)}, {"delta", learner.delta}}},
+          {"promise",
+           json::object{{"epsilon", FiniteOrNull(learner.epsilon)}, {"delta", learner.delta}}},
           {"participation", learner.mode},
           {"participation_text", learner.participation},
           {"step", Json(learner.charge)},

@@ -6,23 +6,15 @@
 #include <boost/json.hpp>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
+#include "app/evaluate/text_table.h"
+#include "app/json_number.h"
 #include "base/text.h"
 
 namespace tacit::app {
 namespace {
 
 namespace json = boost::json;
-
-json::value FiniteOrNull(double number) {
-  return std::isfinite(number) ? json::value(number) : json::value(nullptr);
-}
-
-json::object MomentsJson(const Moments& moments) {
-  return {{"mean", moments.mean},
-          {"std", moments.std ? json::value(*moments.std) : json::value(nullptr)}};
-}
 
 json::object SettingsJson(const ReportRow& row) {
   json::object settings;
@@ -139,19 +131,13 @@ bool HasDifferences(const std::vector<ReportRow>& rows) {
   return std::ranges::any_of(rows, [](const ReportRow& row) { return row.difference.has_value(); });
 }
 
-std::vector<std::vector<std::string>> Table(const std::vector<ReportRow>& rows) {
+TextLines Table(const std::vector<ReportRow>& rows) {
   const bool differences = HasDifferences(rows);
   const Settings shared = SharedSettings(rows);
-  std::vector<std::vector<std::string>> table{Header(differences)};
+  TextLines table{Header(differences)};
   for (const ReportRow& row : rows)
     if (row.refusal.empty()) table.push_back(Cells(row, shared, differences));
   return table;
-}
-
-// Characters shown; the table holds no wide ones.
-size_t Width(const std::string& text) {
-  return static_cast<size_t>(
-      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
 std::string References(const std::vector<ReportRow>& rows) {
@@ -189,15 +175,6 @@ std::string Notes(const std::vector<ReportRow>& rows) {
 }
 
 }  // namespace
-
-Moments Moments::Of(const std::vector<double>& values) {
-  Moments m;
-  m.mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-  double squares = 0;
-  for (const double value : values) squares += (value - m.mean) * (value - m.mean);
-  if (values.size() > 1) m.std = std::sqrt(squares / static_cast<double>(values.size() - 1));
-  return m;
-}
 
 std::string ReportRow::Label() const {
   const std::string more = SettingsText(settings);
@@ -296,20 +273,7 @@ json::object ToJson(const std::vector<ReportRow>& rows, uint32_t seeds, uint64_t
 }
 
 std::string TextTable(const std::vector<ReportRow>& rows) {
-  const auto table = Table(rows);
-  std::vector<size_t> width(table[0].size());
-  for (const auto& cells : table)
-    for (size_t i = 0; i < cells.size(); ++i) width[i] = std::max(width[i], Width(cells[i]));
-  std::string text;
-  for (const auto& cells : table) {
-    for (size_t i = 0; i < cells.size(); ++i) {
-      if (width[i] == 0) continue;
-      const std::string pad(width[i] - Width(cells[i]), ' ');
-      const bool left = i < 2 || i == 3;
-      text += (left ? cells[i] + pad : pad + cells[i]) + (i + 1 < cells.size() ? "  " : "");
-    }
-    text += '\n';
-  }
+  std::string text = LayOut(Table(rows), {0, 1, 3});
   text += Notes(rows) + References(rows);
   for (const ReportRow& row : rows)
     if (!row.refusal.empty()) text += "not run: " + RefusedText(row) + '\n';
@@ -317,18 +281,7 @@ std::string TextTable(const std::vector<ReportRow>& rows) {
 }
 
 std::string MarkdownTable(const std::vector<ReportRow>& rows) {
-  std::string text;
-  const auto table = Table(rows);
-  for (size_t r = 0; r < table.size(); ++r) {
-    text += "|";
-    for (const std::string& cell : table[r]) text += " " + cell + " |";
-    text += '\n';
-    if (r == 0) {
-      text += "|";
-      for (size_t i = 0; i < table[0].size(); ++i) text += i < 2 || i == 3 ? "---|" : "---:|";
-      text += '\n';
-    }
-  }
+  std::string text = LayOutMarkdown(Table(rows), {0, 1, 3});
   text += "\n" + Notes(rows) + References(rows);
   bool first = true;
   for (const ReportRow& row : rows) {

@@ -9,15 +9,10 @@
 
 #include "app/evaluate/bootstrap.h"
 #include "app/evaluate/grid.h"
+#include "app/evaluate/moments.h"
 #include "app/evaluate/results.h"
 
 namespace tacit::app {
-
-struct Moments {
-  double mean = 0;
-  std::optional<double> std = {};  // sample deviation; a single value has none
-  static Moments Of(const std::vector<double>& values);
-};
 
 // One grid point over all seeds: a row of the table.
 struct ReportRow {

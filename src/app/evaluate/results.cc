@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <span>
 
 #include "app/evaluate/run_lines.h"
+#include "app/json_number.h"
 #include "base/hash.h"
 #include "base/text.h"
 
@@ -47,10 +47,6 @@ RunRecord FromJson(const json::object& o) {
   record.events_measured = o.at("events_measured").to_number<uint64_t>();
   record.seconds = o.at("seconds").to_number<double>();
   return record;
-}
-
-json::value FiniteOrNull(double number) {
-  return std::isfinite(number) ? json::value(number) : json::value(nullptr);
 }
 
 }  // namespace

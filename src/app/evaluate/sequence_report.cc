@@ -17,11 +17,6 @@ json::value FiniteOrNull(double number) {
   return std::isfinite(number) ? json::value(number) : json::value(nullptr);
 }
 
-json::object MomentsJson(const Moments& moments) {
-  return {{"mean", moments.mean},
-          {"std", moments.std ? json::value(*moments.std) : json::value(nullptr)}};
-}
-
 std::string Percent(const Moments& moments) {
   return moments.std ? fmt::format("{:.2f} ± {:.2f}", 100 * moments.mean, 100 * *moments.std)
                      : fmt::format("{:.2f}", 100 * moments.mean);
