@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <random>
 
 #include "support/process.h"
+#include "support/real_data.h"
 
 namespace tacit {
 namespace {
@@ -124,16 +123,102 @@ TEST_F(EvaluateSequenceTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal({"--epsilon", "5"}), HasSubstr("data.txt: nobody can be asked about"));
 }
 
+class EvaluateStreamTest : public testing::Test {
+ protected:
+  // The same items that follow each other, one user after the other, a few at a time; twenty of
+  // them are always there.
+  EvaluateStreamTest() {
+    std::mt19937_64 random(4);
+    std::ofstream data(dir_ / "stream.tsv");
+    std::vector<uint64_t> item(400);
+    for (int i = 0, time = 0; i < 400 * 20; ++i, ++time) {
+      const auto come = static_cast<size_t>(i) / 20 + random() % 4;
+      const auto user = random() % 5 == 0 ? random() % 20 : come % item.size();
+      data << user << '\t' << item[user] << "\t5\t" << time / 3 << '\n';
+      item[user] = (item[user] + 1 + random() % 2) % 50;
+    }
+  }
+  Ended Evaluate(std::vector<std::string> more) {
+    std::vector<std::string> command{TACIT, "evaluate", "sequence", "--stream",
+                                     dir_ / "stream.tsv"};
+    command.insert(command.end(), more.begin(), more.end());
+    return test::Run(command);
+  }
+
+  test::TempDir dir_;
+};
+
+TEST_F(EvaluateStreamTest, EveryRowSpendsWhatIsPromisedOverTheWholeStream) {
+  const std::vector<std::string> run = {"--period",
+                                        "1000",
+                                        "--epsilon",
+                                        "3,none",
+                                        "--learner",
+                                        "transitions,popularity",
+                                        "--user-periods",
+                                        "1,3",
+                                        "--json",
+                                        "--results",
+                                        dir_ / "runs.jsonl",
+                                        "--svg",
+                                        dir_ / "f.svg"};
+  const Ended ended = Evaluate(run);
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const json::array rows = json::parse(ended.out).at("rows").as_array();
+  ASSERT_EQ(rows.size(), 8u);
+  for (const json::value& row : rows) {
+    EXPECT_EQ(row.at("tenths").as_array().size(), 10u);
+    if (row.at("epsilon").is_null()) continue;
+    const auto spent = row.at("epsilon_spent").to_number<double>();
+    EXPECT_LE(spent, 3);
+    EXPECT_GT(spent, 2.99);
+  }
+  EXPECT_EQ(rows[2].at("user_periods"), 3);
+  const auto hit = [&](size_t i) { return rows[i].at("hit10").at("mean").to_number<double>(); };
+  EXPECT_GT(hit(1), 0.8) << "what follows is all but certain";
+  EXPECT_GT(hit(1), hit(5)) << "popularity tells less";
+  EXPECT_THAT(test::ReadFile(dir_ / "f.svg"), HasSubstr("</svg>"));
+  EXPECT_EQ(Evaluate(run).out, ended.out) << "what is finished is not run again";
+}
+
+TEST_F(EvaluateStreamTest, WhatIsWrongIsNamed) {
+  const auto refusal = [&](std::vector<std::string> more) {
+    const Ended ended = Evaluate(std::move(more));
+    EXPECT_EQ(ended.exit_code, 2) << ended.out;
+    return ended.err;
+  };
+  EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "dpformer"}),
+              HasSubstr("--learner dpformer learns from whole histories"));
+  EXPECT_THAT(refusal({"--epsilon", "5", "--validate"}), HasSubstr("--data"));
+  EXPECT_THAT(refusal({"--epsilon", "5", "--data", dir_ / "stream.tsv"}), HasSubstr("excludes"));
+  EXPECT_THAT(refusal({"--epsilon", "5", "--user-periods", "0"}), HasSubstr("--user-periods"));
+  EXPECT_THAT(refusal({"--epsilon", "5", "--period", "1000000"}),
+              HasSubstr("are one period of 1000000"));
+  std::ofstream(dir_ / "stream.tsv", std::ios::app) << "7 1 5 0\n";
+  EXPECT_THAT(refusal({"--epsilon", "5"}), HasSubstr("the line before it is later"));
+  const Ended neither = test::Run({TACIT, "evaluate", "sequence", "--epsilon", "5"});
+  EXPECT_EQ(neither.exit_code, 2);
+  EXPECT_THAT(neither.err, HasSubstr("--data or --stream"));
+}
+
+// Real data: predicted as it came.
+TEST(EvaluateStream, MovieLensIsPredictedFromCounts) {
+  const std::string data = test::RealData("ml-100k_stream.tsv");
+  if (data.empty()) GTEST_SKIP() << "needs ../shared/data/ml-100k_stream.tsv";
+  const Ended ended = test::Run({TACIT, "evaluate", "sequence", "--stream", data, "--epsilon",
+                                 "10,none", "--period", "20000", "--json"},
+                                {}, std::chrono::seconds(500));
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const json::array rows = json::parse(ended.out).at("rows").as_array();
+  EXPECT_EQ(rows[0].at("events"), rows[1].at("events"));
+  EXPECT_GT(rows[0].at("ndcg10").at("mean").to_number<double>(), 0.045);
+  EXPECT_GT(rows[1].at("ndcg10").at("mean").to_number<double>(), 0.09);
+}
+
 // Real data: what the table of README.md says, less what noise may take.
 TEST(EvaluateSequence, MovieLensIsRecommendedFromCounts) {
-  const std::filesystem::path data =
-      std::filesystem::path(TACIT_SOURCE_DIR) / "../shared/data/ml-1m.txt.gz";
-  if (!std::filesystem::exists(data)) {
-    const char* require = std::getenv("TACIT_REQUIRE");
-    if (require != nullptr && std::string(require).find("data") != std::string::npos)
-      FAIL() << data << " is missing";
-    GTEST_SKIP() << data << " is missing";
-  }
+  const std::string data = test::RealData("ml-1m.txt.gz");
+  if (data.empty()) GTEST_SKIP() << "needs ../shared/data/ml-1m.txt.gz";
   const Ended ended =
       test::Run({TACIT, "evaluate", "sequence", "--data", data, "--epsilon", "5", "--json"}, {},
                 std::chrono::seconds(500));

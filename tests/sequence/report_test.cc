@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "app/evaluate/sequence_report.h"
+#include "app/evaluate/stream_report.h"
 #include "support/process.h"
 
 namespace tacit::app {
@@ -61,6 +62,65 @@ TEST(SequenceReport, TheFigureHasALineForEachLearner) {
   EXPECT_THAT(svg, HasSubstr(">b</text>"));
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
   EXPECT_THAT(svg, Not(HasSubstr("inf")));
+}
+
+SequenceRun MakeStreamRun(uint32_t user_periods, double epsilon, uint64_t seed, double ndcg10) {
+  SequenceRun run = MakeRun("a", epsilon, seed, ndcg10);
+  run.user_periods = user_periods;
+  // The first tenth was not asked about.
+  run.tenths.push_back({});
+  for (int t = 1; t < 10; ++t)
+    run.tenths.push_back({.events = 11, .ndcg10 = ndcg10 + 0.01 * t, .hit10 = 0.5});
+  return run;
+}
+
+std::vector<SequenceRow> SomeStreamRows() {
+  return {MakeSequenceRow({MakeStreamRun(1, 2, 0, 0.10), MakeStreamRun(1, 2, 1, 0.14)}),
+          MakeSequenceRow({MakeStreamRun(1, INFINITY, 0, 0.25)}),
+          MakeSequenceRow({MakeStreamRun(4, 2, 0, 0.05)})};
+}
+
+TEST(StreamReport, SaysOfHowManyPeriodsAUserIsLearntFrom) {
+  const std::string table = StreamMarkdownTable(SomeStreamRows(), 5000);
+  EXPECT_THAT(table, HasSubstr("| NDCG@10 / HIT@10, % | epsilon 2 | no privacy |\n"));
+  EXPECT_THAT(table, HasSubstr("| a, 1 period a user | 12.00 ± 2.83 / 24.00 ± 5.66 | 25.00 / "));
+  EXPECT_THAT(table, HasSubstr("| a, 4 periods a user | 5.00 / 10.00 |  |\n"));
+  EXPECT_THAT(table, HasSubstr("| a, 1 period a user | epsilon 2 | - | 13.00 | 14.00 |"));
+  EXPECT_THAT(table, HasSubstr("100 events asked about, each before its period of 5,000 records"));
+  EXPECT_THAT(StreamTextTable(SomeStreamRows(), 5000),
+              HasSubstr("unit user over the whole stream"));
+}
+
+TEST(StreamReport, JsonHasTheTenths) {
+  const auto rows = SequenceJson(SomeStreamRows()).at("rows").as_array();
+  EXPECT_EQ(rows[2].at("user_periods"), 4);
+  EXPECT_EQ(rows[0].at("events"), 100);
+  EXPECT_FALSE(rows[0].as_object().contains("users"));
+  const auto& tenths = rows[0].at("tenths").as_array();
+  ASSERT_EQ(tenths.size(), 10u);
+  EXPECT_EQ(tenths[0].at("events"), 0);
+  EXPECT_DOUBLE_EQ(tenths[9].at("ndcg10").at("mean").as_double(), 0.21);
+}
+
+TEST(StreamReport, TheFigureHasALineForEachRow) {
+  const std::string svg = DrawStreamFigure(SomeStreamRows());
+  EXPECT_THAT(svg, HasSubstr("<svg xmlns"));
+  EXPECT_THAT(svg, HasSubstr("a, 4 periods a user, epsilon 2</text>"));
+  EXPECT_THAT(svg, HasSubstr("a, 1 period a user, no privacy</text>"));
+  EXPECT_THAT(svg, Not(HasSubstr("nan")));
+  EXPECT_THAT(svg, Not(HasSubstr("inf")));
+}
+
+TEST(SequenceResults, OfAStreamAreReadAsTheyWereWritten) {
+  for (const double epsilon : {2.0, double{INFINITY}}) {
+    const SequenceRun run = MakeStreamRun(3, epsilon, 1, 0.25);
+    const auto again = SequenceRunFromJson(ToJsonLine(run));
+    ASSERT_TRUE(again) << again.error().message;
+    for (size_t t = 0; t < run.tenths.size(); ++t)
+      EXPECT_NEAR(again->tenths[t].ndcg10, run.tenths[t].ndcg10, 1e-15);
+    EXPECT_EQ(again->user_periods, 3u);
+    EXPECT_EQ(ToJsonLine(*again), ToJsonLine(*SequenceRunFromJson(ToJsonLine(*again))));
+  }
 }
 
 TEST(SequenceResults, AreThereAfterARestart) {

@@ -13,6 +13,9 @@
 
 #include "app/commands/output_file.h"
 #include "app/evaluate/sequence_experiment.h"
+#include "app/evaluate/stream_experiment.h"
+#include "app/evaluate/stream_method.h"
+#include "app/evaluate/stream_report.h"
 #include "app/exit_code.h"
 #include "base/hash.h"
 #include "base/text.h"
@@ -20,13 +23,19 @@
 namespace tacit::app {
 namespace {
 
+// Most users come once and are gone: of one period the noise is least.
+constexpr uint32_t kUserPeriods = 1;
+
 struct Options {
-  std::string data, items, item_ids;
+  std::string data, stream, items, item_ids;
   std::vector<std::string> learners, epsilons;
   double delta = 0;
   uint32_t seeds = 1, jobs = 1;
   double epochs = 0, batch = 0;  // of trained learners, as is the rate
   float learning_rate = 0;
+  uint64_t period = 0;  // of a stream, as are the next two
+  std::vector<uint32_t> user_periods;
+  double forget = 1;
   bool validate = false, json = false;
   std::string results, markdown, svg;
 };
@@ -54,8 +63,11 @@ Result<std::vector<double>> ParseEpsilons(const std::vector<std::string>& texts)
 Status CheckOptions(const Options& options) {
   if (!options.item_ids.empty() && options.items.empty())
     return BadUsage("--item-ids says which of --items the data means; there are no --items");
+  if (options.data.empty() && options.stream.empty())
+    return BadUsage("--data or --stream: what users did has to be in a file");
   for (const std::string& learner : options.learners)
-    TACIT_RETURN_IF_ERROR(CheckSequenceMethod(learner));
+    TACIT_RETURN_IF_ERROR(options.stream.empty() ? CheckSequenceMethod(learner)
+                                                 : CheckStreamMethod(learner));
   TACIT_RETURN_IF_ERROR(CheckWritable("--results", options.results));
   TACIT_RETURN_IF_ERROR(CheckWritable("--markdown", options.markdown));
   return CheckWritable("--svg", options.svg);
@@ -63,13 +75,17 @@ Status CheckOptions(const Options& options) {
 
 // The table first: what took hours is not lost to a file that cannot be written.
 Status Show(const Options& options, const std::vector<SequenceRow>& rows) {
+  const bool stream = !options.stream.empty();
   if (options.json)
     fmt::print("{}\n", boost::json::serialize(SequenceJson(rows)));
   else
-    fmt::print("{}", SequenceTextTable(rows));
+    fmt::print("{}", stream ? StreamTextTable(rows, options.period) : SequenceTextTable(rows));
   std::fflush(stdout);
-  TACIT_RETURN_IF_ERROR(WriteFile(options.markdown, SequenceMarkdownTable(rows)));
-  return WriteFile(options.svg, options.svg.empty() ? "" : DrawSequenceFigure(rows));
+  TACIT_RETURN_IF_ERROR(WriteFile(options.markdown, stream
+                                                        ? StreamMarkdownTable(rows, options.period)
+                                                        : SequenceMarkdownTable(rows)));
+  if (options.svg.empty()) return {};
+  return WriteFile(options.svg, stream ? DrawStreamFigure(rows) : DrawSequenceFigure(rows));
 }
 
 // What runs of one catalogue are known by: all that is known of its items.
@@ -94,12 +110,21 @@ TrainedConstants TrainedFrom(const Options& options) {
   return constants;
 }
 
+// What is learnt from: the data, or a stream and when what happened.
+Result<SequenceStream> ReadEvents(const Options& options) {
+  if (!options.stream.empty()) return ReadSequenceStream(options.stream);
+  SequenceStream stream;
+  TACIT_ASSIGN(stream.data, ReadSequences(options.data));
+  return stream;
+}
+
 Result<int> Evaluate(const Options& options) {
   TACIT_RETURN_IF_ERROR(CheckOptions(options));
   TACIT_ASSIGN(std::vector<double> epsilons, ParseEpsilons(options.epsilons));
   for (const double epsilon : epsilons)
     TACIT_RETURN_IF_ERROR(CheckSequencePrivacy({.epsilon = epsilon, .delta = options.delta}));
-  TACIT_ASSIGN(const SequenceData data, ReadSequences(options.data));
+  TACIT_ASSIGN(const SequenceStream stream, ReadEvents(options));
+  const SequenceData& data = stream.data;
   model::transitions::Catalogue catalogue(data.histories.catalogue);
   if (!options.items.empty()) {
     TACIT_ASSIGN(catalogue, ReadCatalogue(data, options.items, options.item_ids));
@@ -116,12 +141,47 @@ Result<int> Evaluate(const Options& options) {
                                       .validate = options.validate,
                                       .catalogue = CatalogueIdentity(catalogue),
                                       .show_progress = isatty(STDERR_FILENO) == 1};
-  const SequenceSetting setting{
+  SequenceSetting setting{
       .catalogue = &catalogue, .transitions = {}, .trained = TrainedFrom(options)};
+  setting.transitions.forget = options.forget;
   TACIT_ASSIGN(const std::vector<SequenceRow> rows,
-               RunSequenceExperiment(data, setting, experiment, &results));
+               options.stream.empty() ? RunSequenceExperiment(data, setting, experiment, &results)
+                                      : RunStreamExperiment(stream, setting,
+                                                            {.common = experiment,
+                                                             .period_events = options.period,
+                                                             .user_periods = options.user_periods},
+                                                            &results));
   TACIT_RETURN_IF_ERROR(Show(options, rows));
   return int{kExitDone};
+}
+
+void AddStreamOptions(CLI::App& sequence, CLI::Option* data,
+                      const std::shared_ptr<Options>& options) {
+  auto* stream = sequence
+                     .add_option("--stream", options->stream,
+                                 "Lines `user item rating timestamp` in order of time, also with "
+                                 "commas: each event is predicted, then learnt from")
+                     ->excludes(data);
+  sequence
+      .add_option("--period", options->period,
+                  "Of a stream: records that are learnt from at once, after all are predicted")
+      ->default_val(5000)
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->needs(stream);
+  sequence
+      .add_option("--user-periods", options->user_periods,
+                  "Of a stream: periods that a user is learnt from at most, over which what is "
+                  "promised is split; several with commas, each a row")
+      ->default_str(std::to_string(kUserPeriods))
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1'000'000))
+      ->needs(stream);
+  sequence
+      .add_option("--forget", options->forget,
+                  "Of a stream: what a period counts for in the next, of what it did; 1: for ever")
+      ->default_val(1)
+      ->check(CLI::Range(0.0, 1.0))
+      ->needs(stream);
 }
 
 }  // namespace
@@ -131,9 +191,10 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
   auto* sequence = evaluate.add_subcommand(
       "sequence",
       "Next-item recommendation: learn from all but the last item of every user, rank "
-      "the whole catalogue, ask for the last");
-  sequence->add_option("--data", options->data, "Lines `user item` in order of time; may be gzip")
-      ->required();
+      "the whole catalogue, ask for the last; or, of a stream, predict, then learn");
+  auto* data = sequence->add_option("--data", options->data,
+                                    "Lines `user item` in order of time; may be gzip");
+  AddStreamOptions(*sequence, data, options);
   sequence
       ->add_option("--epsilon", options->epsilons,
                    "Promised to every user, several with commas; none: no noise")
@@ -169,21 +230,27 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
   sequence->add_option("--jobs", options->jobs, "Runs at a time, each on one thread if above 1")
       ->default_val(1)
       ->check(CLI::Range(1, 256));
-  sequence->add_flag("--validate", options->validate,
-                     "Ask for the item before the last and leave the last out: what constants are "
-                     "to be chosen on");
+  sequence
+      ->add_flag("--validate", options->validate,
+                 "Ask for the item before the last and leave the last out: what constants are "
+                 "to be chosen on")
+      ->needs(data);
   sequence->add_option("--results", options->results,
                        "Keep each finished run here (JSON lines); what is there is not run again");
   sequence->add_option("--markdown", options->markdown, "Write the table to this file");
-  sequence->add_option("--svg", options->svg, "Write NDCG@10 against epsilon to this file");
+  sequence->add_option("--svg", options->svg,
+                       "Write NDCG@10 against epsilon to this file; of a stream, over its tenths");
   sequence->add_flag("--json", options->json, "Print JSON");
   sequence->footer(
       "Examples:\n  tacit evaluate sequence --data ml-1m.txt.gz --epsilon 1,5,8,10,none --seeds 3\n"
       "  tacit evaluate sequence --data ml-1m.txt.gz --items movies.dat --item-ids item-ids.txt "
       "--learner transitions,transitions-no-items,popularity --epsilon 5,10 --seeds 5 --results "
-      "runs.jsonl --markdown table.md --svg figure.svg");
+      "runs.jsonl --markdown table.md --svg figure.svg\n"
+      "  tacit evaluate sequence --stream ml-100k_stream.tsv --period 5000 --user-periods 1,2,4 "
+      "--epsilon 5,none --learner transitions,popularity --svg curve.svg");
   sequence->callback([options, chosen] {
     if (options->learners.empty()) options->learners = {"transitions"};
+    if (options->user_periods.empty()) options->user_periods = {kUserPeriods};
     *chosen = [options] { return Evaluate(*options); };
   });
 }

@@ -11,6 +11,7 @@
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -48,12 +49,15 @@ Status ForLines(const std::string& path, const std::function<Status(std::string_
   }
 }
 
+constexpr std::string_view kBlanks = " \t", kBlanksAndCommas = " \t,";
+
 // The words of a line.
 Result<std::vector<std::string_view>> Words(std::string_view line, size_t number,
-                                            std::string_view form) {
+                                            std::string_view form,
+                                            std::string_view between = kBlanks) {
   std::vector<std::string_view> words;
-  for (size_t at = 0; (at = line.find_first_not_of(" \t", at)) != std::string_view::npos;) {
-    const size_t end = std::min(line.find_first_of(" \t", at), line.size());
+  for (size_t at = 0; (at = line.find_first_not_of(between, at)) != std::string_view::npos;) {
+    const size_t end = std::min(line.find_first_of(between, at), line.size());
     words.push_back(line.substr(at, end - at));
     at = end;
   }
@@ -130,20 +134,9 @@ Result<model::transitions::ItemText> ParseItem(std::string_view line) {
   return item;
 }
 
-}  // namespace
+using HistoryOfUser = std::vector<std::vector<uint32_t>>;
 
-Result<SequenceData> ReadSequences(const std::string& path) {
-  Numbers users, items;
-  std::vector<std::vector<uint32_t>> of_user;
-  TACIT_RETURN_IF_ERROR(ForLines(path, [&](std::string_view line) -> Status {
-    TACIT_ASSIGN(const auto words, Words(line, 2, "user item"));
-    const uint32_t user = users.Of(words[0]);
-    if (user == of_user.size()) of_user.emplace_back();
-    of_user[user].push_back(items.Of(words[1]));
-    return {};
-  }));
-  if (of_user.empty())
-    return Fail(ErrorCode::kInvalidArgument, path + ": no line `user item` is in it");
+SequenceData MakeData(const std::string& path, Numbers items, HistoryOfUser of_user) {
   SequenceData data{.path = path, .histories = {}, .items = {}, .identity = {}};
   data.histories.catalogue = static_cast<uint32_t>(items.size());
   data.items = std::move(items).Take();
@@ -157,6 +150,66 @@ Result<SequenceData> ReadSequences(const std::string& path) {
   for (const std::string& item : data.items) digest.Update(item + "\n");
   data.identity = ToHex(digest.Finish());
   return data;
+}
+
+// The number that a word is, all of it.
+std::optional<double> NumberOf(std::string_view word) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (error != std::errc() || end != word.data() + word.size()) return {};
+  return number;
+}
+
+}  // namespace
+
+Result<SequenceData> ReadSequences(const std::string& path) {
+  Numbers users, items;
+  HistoryOfUser of_user;
+  TACIT_RETURN_IF_ERROR(ForLines(path, [&](std::string_view line) -> Status {
+    TACIT_ASSIGN(const auto words, Words(line, 2, "user item"));
+    const uint32_t user = users.Of(words[0]);
+    if (user == of_user.size()) of_user.emplace_back();
+    of_user[user].push_back(items.Of(words[1]));
+    return {};
+  }));
+  if (of_user.empty())
+    return Fail(ErrorCode::kInvalidArgument, path + ": no line `user item` is in it");
+  return MakeData(path, std::move(items), std::move(of_user));
+}
+
+Result<SequenceStream> ReadSequenceStream(const std::string& path) {
+  Numbers users, items;
+  HistoryOfUser of_user;
+  SequenceStream stream;
+  bool first = true;
+  double before = -std::numeric_limits<double>::infinity();
+  TACIT_RETURN_IF_ERROR(ForLines(path, [&](std::string_view line) -> Status {
+    TACIT_ASSIGN(const auto words, Words(line, 4, "user item rating timestamp", kBlanksAndCommas));
+    const auto time = NumberOf(words[3]);
+    if (std::exchange(first, false) && !time) return {};
+    if (!time)
+      return Fail(ErrorCode::kInvalidArgument, fmt::format("timestamp {}: no number", words[3]));
+    if (*time < before)
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("timestamp {}: the line before it is later; a stream is in order of "
+                              "time",
+                              words[3]));
+    before = *time;
+    const uint32_t user = users.Of(words[0]);
+    if (user == of_user.size()) of_user.emplace_back();
+    of_user[user].push_back(items.Of(words[1]));
+    stream.user.push_back(user);
+    return {};
+  }));
+  if (stream.user.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                path + ": no line `user item rating timestamp` is in it");
+  stream.data = MakeData(path, std::move(items), std::move(of_user));
+  // The same histories in another order of time are another stream.
+  Sha256 digest;
+  digest.Update(stream.data.identity).Update(fmt::format("{}", fmt::join(stream.user, " ")));
+  stream.data.identity = ToHex(digest.Finish());
+  return stream;
 }
 
 Result<model::transitions::Catalogue> ReadCatalogue(const SequenceData& data,

@@ -25,6 +25,17 @@ struct SequenceData {
 // a line of another form, which is named.
 Result<SequenceData> ReadSequences(const std::string& path);
 
+// What users did, one after the other in time: event i is the next item of user user[i].
+struct SequenceStream {
+  SequenceData data;
+  std::vector<uint32_t> user;  // per event
+};
+
+// Reads lines `user item rating timestamp`, separated by blanks, tabs or commas; a first line that
+// does not end in a number is a header. Fails as ReadSequences does, and for a line that is earlier
+// than the one before it.
+Result<SequenceStream> ReadSequenceStream(const std::string& path);
+
 // What the publisher says of these items: lines `id::title::genre|genre`, and, where the ids are
 // others than the data's, a file of lines `item id`. Refused, by file and line, where a line is of
 // another form; an item of the data that is not described is refused by name.

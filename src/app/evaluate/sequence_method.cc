@@ -33,18 +33,6 @@ const std::vector<std::string_view>& Names() {
   return kNames;
 }
 
-// All that a promise lets Gaussian queries spend together.
-double MuOf(const SequencePrivacy& privacy) {
-  return std::isinf(privacy.epsilon)
-             ? privacy.epsilon
-             : privacy::GaussianMu(Epsilon(privacy.epsilon), Delta(privacy.delta));
-}
-
-// What they spent.
-double EpsilonOf(double mu_squared, const SequencePrivacy& privacy) {
-  return privacy::GaussianEpsilon(std::sqrt(mu_squared), Delta(privacy.delta)).value;
-}
-
 class TransitionsMethod final : public SequenceMethod {
  public:
   // Without a catalogue of its own it goes by the number of items alone.
@@ -114,6 +102,16 @@ Status CheckSequenceMethod(std::string_view name) {
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("--learner {}: no learner of sequences{}; there are {}", name,
                           DidYouMean(name, Names()), fmt::join(Names(), ", ")));
+}
+
+double MuOf(const SequencePrivacy& privacy) {
+  return std::isinf(privacy.epsilon)
+             ? privacy.epsilon
+             : privacy::GaussianMu(Epsilon(privacy.epsilon), Delta(privacy.delta));
+}
+
+double EpsilonOf(double mu_squared, const SequencePrivacy& privacy) {
+  return privacy::GaussianEpsilon(std::sqrt(mu_squared), Delta(privacy.delta)).value;
 }
 
 Status CheckSequencePrivacy(const SequencePrivacy& privacy) {

@@ -27,6 +27,12 @@ struct SequencePrivacy {
 // no grid holds it: then it promises nothing, or leaves nothing.
 Status CheckSequencePrivacy(const SequencePrivacy& privacy);
 
+// All that a promise lets Gaussian queries on a user spend together; infinite where nothing is
+// promised.
+double MuOf(const SequencePrivacy& privacy);
+// What epsilon they spent, at the promise's delta.
+double EpsilonOf(double mu_squared, const SequencePrivacy& privacy);
+
 // A way to recommend the next item: the seam of `tacit evaluate sequence`.
 class SequenceMethod {
  public:

@@ -26,6 +26,11 @@ size_t PlaceOf(uint32_t answer, std::span<const uint32_t> history, std::span<con
   return place;
 }
 
+Credit CreditOf(size_t place) {
+  if (place > kPlaces) return {};
+  return {.ndcg10 = 1 / std::log2(static_cast<double>(place) + 1), .hit10 = 1};
+}
+
 RankingQuality MeasureRanking(const SequenceMethod& method, const SequenceSplit& split,
                               WorkerPool& workers) {
   const size_t asked = split.user.size();
@@ -40,9 +45,9 @@ RankingQuality MeasureRanking(const SequenceMethod& method, const SequenceSplit&
   });
   RankingQuality quality{.users = asked};
   for (const size_t place : places) {
-    if (place > kPlaces) continue;
-    quality.ndcg10 += 1 / std::log2(static_cast<double>(place) + 1);
-    quality.hit10 += 1;
+    const Credit credit = CreditOf(place);
+    quality.ndcg10 += credit.ndcg10;
+    quality.hit10 += credit.hit10;
   }
   quality.ndcg10 /= static_cast<double>(std::max<size_t>(1, asked));
   quality.hit10 /= static_cast<double>(std::max<size_t>(1, asked));

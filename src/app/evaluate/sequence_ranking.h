@@ -23,6 +23,12 @@ struct RankingQuality {
 // last. The answer counts though it may be in the history.
 size_t PlaceOf(uint32_t answer, std::span<const uint32_t> history, std::span<const float> scores);
 
+// What an answer at this place counts for.
+struct Credit {
+  double ndcg10 = 0, hit10 = 0;
+};
+Credit CreditOf(size_t place);
+
 // Asks the method about every user of the split.
 RankingQuality MeasureRanking(const SequenceMethod& method, const SequenceSplit& split,
                               WorkerPool& workers);

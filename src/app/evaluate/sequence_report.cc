@@ -8,19 +8,13 @@
 #include <cmath>
 #include <string_view>
 
+#include "app/evaluate/text_table.h"
+#include "app/json_number.h"
+
 namespace tacit::app {
 namespace {
 
 namespace json = boost::json;
-
-json::value FiniteOrNull(double number) {
-  return std::isfinite(number) ? json::value(number) : json::value(nullptr);
-}
-
-std::string Percent(const Moments& moments) {
-  return moments.std ? fmt::format("{:.2f} ± {:.2f}", 100 * moments.mean, 100 * *moments.std)
-                     : fmt::format("{:.2f}", 100 * moments.mean);
-}
 
 // In the order in which they come.
 template <class T, class Of>
@@ -37,8 +31,8 @@ std::vector<double> Epsilons(const std::vector<SequenceRow>& rows) {
   return Distinct<double>(rows, [](const SequenceRow& row) { return row.epsilon; });
 }
 
-std::vector<std::vector<std::string>> Table(const std::vector<SequenceRow>& rows) {
-  std::vector<std::vector<std::string>> table{{"NDCG@10 / HIT@10, %"}};
+TextLines Table(const std::vector<SequenceRow>& rows) {
+  TextLines table{{"NDCG@10 / HIT@10, %"}};
   const auto epsilons = Epsilons(rows);
   for (const double epsilon : epsilons)
     table[0].push_back(std::isfinite(epsilon) ? fmt::format("epsilon {:g}", epsilon)
@@ -48,7 +42,8 @@ std::vector<std::vector<std::string>> Table(const std::vector<SequenceRow>& rows
     for (const double epsilon : epsilons) {
       const auto row = std::ranges::find_if(
           rows, [&](const SequenceRow& r) { return r.learner == learner && r.epsilon == epsilon; });
-      line.push_back(row == rows.end() ? "" : Percent(row->ndcg10) + " / " + Percent(row->hit10));
+      line.push_back(
+          row == rows.end() ? "" : PercentText(row->ndcg10) + " / " + PercentText(row->hit10));
     }
     table.push_back(std::move(line));
   }
@@ -66,12 +61,6 @@ std::string Notes(const std::vector<SequenceRow>& rows) {
       rows[0].delta);
 }
 
-// Characters shown; the table holds no wide ones.
-size_t Width(const std::string& text) {
-  return static_cast<size_t>(
-      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
 }  // namespace
 
 SequenceRow MakeSequenceRow(const std::vector<SequenceRun>& runs) {
@@ -87,6 +76,17 @@ SequenceRow MakeSequenceRow(const std::vector<SequenceRun>& runs) {
   }
   row.ndcg10 = Moments::Of(ndcg10);
   row.hit10 = Moments::Of(hit10);
+  for (size_t t = 0; t < runs[0].tenths.size(); ++t) {
+    std::vector<double> ndcg, hit;
+    for (const SequenceRun& run : runs) {
+      ndcg.push_back(run.tenths[t].ndcg10);
+      hit.push_back(run.tenths[t].hit10);
+    }
+    row.tenths.push_back({.events = runs[0].tenths[t].events,
+                          .ndcg10 = Moments::Of(ndcg),
+                          .hit10 = Moments::Of(hit)});
+  }
+  row.user_periods = runs[0].user_periods;
   row.seeds = runs.size();
   row.users = runs[0].users;
   return row;
@@ -94,47 +94,39 @@ SequenceRow MakeSequenceRow(const std::vector<SequenceRun>& runs) {
 
 json::object SequenceJson(const std::vector<SequenceRow>& rows) {
   json::array lines;
-  for (const SequenceRow& row : rows)
-    lines.push_back(json::object{{"model", row.learner},
-                                 {"epsilon", FiniteOrNull(row.epsilon)},
-                                 {"delta", row.delta},
-                                 {"seeds", row.seeds},
-                                 {"ndcg10", MomentsJson(row.ndcg10)},
-                                 {"hit10", MomentsJson(row.hit10)},
-                                 {"users", row.users},
-                                 {"epsilon_spent", FiniteOrNull(row.epsilon_spent)},
-                                 {"fit_seconds", row.fit_seconds},
-                                 {"microseconds_a_user", row.microseconds_a_user}});
+  for (const SequenceRow& row : rows) {
+    const bool streamed = row.user_periods > 0;
+    json::object line{
+        {"model", row.learner},
+        {"epsilon", FiniteOrNull(row.epsilon)},
+        {"delta", row.delta},
+        {"seeds", row.seeds},
+        {"ndcg10", MomentsJson(row.ndcg10)},
+        {"hit10", MomentsJson(row.hit10)},
+        {streamed ? "events" : "users", row.users},
+        {"epsilon_spent", FiniteOrNull(row.epsilon_spent)},
+        {"fit_seconds", row.fit_seconds},
+        {streamed ? "microseconds_an_event" : "microseconds_a_user", row.microseconds_a_user}};
+    if (streamed) {
+      line["user_periods"] = row.user_periods;
+      json::array tenths;
+      for (const SequenceRow::Tenth& tenth : row.tenths)
+        tenths.push_back({{"events", tenth.events},
+                          {"ndcg10", MomentsJson(tenth.ndcg10)},
+                          {"hit10", MomentsJson(tenth.hit10)}});
+      line["tenths"] = std::move(tenths);
+    }
+    lines.push_back(std::move(line));
+  }
   return {{"rows", std::move(lines)}};
 }
 
 std::string SequenceTextTable(const std::vector<SequenceRow>& rows) {
-  const auto table = Table(rows);
-  std::vector<size_t> width(table[0].size());
-  for (const auto& line : table)
-    for (size_t i = 0; i < line.size(); ++i) width[i] = std::max(width[i], Width(line[i]));
-  std::string text;
-  for (const auto& line : table) {
-    for (size_t i = 0; i < line.size(); ++i) {
-      const std::string pad(width[i] - Width(line[i]), ' ');
-      text += (i == 0 ? line[i] + pad : "  " + pad + line[i]);
-    }
-    text += '\n';
-  }
-  return text + Notes(rows);
+  return LayOut(Table(rows), {0}) + Notes(rows);
 }
 
 std::string SequenceMarkdownTable(const std::vector<SequenceRow>& rows) {
-  std::string text;
-  const auto table = Table(rows);
-  for (size_t r = 0; r < table.size(); ++r) {
-    text += fmt::format("| {} |\n", fmt::join(table[r], " | "));
-    if (r > 0) continue;
-    text += "|---|";
-    for (size_t i = 1; i < table[0].size(); ++i) text += "---:|";
-    text += '\n';
-  }
-  return text + "\n" + Notes(rows);
+  return LayOutMarkdown(Table(rows), {0}) + "\n" + Notes(rows);
 }
 
 std::string DrawSequenceFigure(const std::vector<SequenceRow>& rows) {
@@ -193,7 +185,7 @@ std::string DrawSequenceFigure(const std::vector<SequenceRow>& rows) {
           "<circle cx=\"{0:.1f}\" cy=\"{4:.1f}\" r=\"4\" fill=\"{3}\"><title>{5}: {6}</title>"
           "</circle>\n",
           x, y_of(100 * row.ndcg10.mean - error), y_of(100 * row.ndcg10.mean + error), colour, y,
-          row.learner, Percent(row.ndcg10));
+          row.learner, PercentText(row.ndcg10));
     }
     svg += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n",
                        points, colour) +

@@ -3,20 +3,16 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
-#include <cmath>
 #include <fstream>
 #include <limits>
 
 #include "app/evaluate/run_lines.h"
+#include "app/json_number.h"
 
 namespace tacit::app {
 namespace {
 
 namespace json = boost::json;
-
-json::value FiniteOrNull(double number) {
-  return std::isfinite(number) ? json::value(number) : json::value(nullptr);
-}
 
 double NumberOrInfinity(const json::value& value) {
   return value.is_null() ? std::numeric_limits<double>::infinity() : value.to_number<double>();
@@ -29,17 +25,24 @@ tl::unexpected<Error> CannotWrite(const std::string& path) {
 }  // namespace
 
 std::string ToJsonLine(const SequenceRun& run) {
-  return json::serialize(json::object{{"id", run.id},
-                                      {"learner", run.learner},
-                                      {"epsilon", FiniteOrNull(run.epsilon)},
-                                      {"delta", run.delta},
-                                      {"seed", run.seed},
-                                      {"ndcg10", run.ndcg10},
-                                      {"hit10", run.hit10},
-                                      {"users", run.users},
-                                      {"epsilon_spent", FiniteOrNull(run.epsilon_spent)},
-                                      {"fit_seconds", run.fit_seconds},
-                                      {"score_seconds", run.score_seconds}});
+  json::object line{{"id", run.id},
+                    {"learner", run.learner},
+                    {"epsilon", FiniteOrNull(run.epsilon)},
+                    {"delta", run.delta},
+                    {"seed", run.seed},
+                    {"ndcg10", run.ndcg10},
+                    {"hit10", run.hit10},
+                    {"users", run.users},
+                    {"epsilon_spent", FiniteOrNull(run.epsilon_spent)},
+                    {"fit_seconds", run.fit_seconds},
+                    {"score_seconds", run.score_seconds}};
+  if (run.tenths.empty()) return json::serialize(line);
+  line["user_periods"] = run.user_periods;
+  json::array tenths;
+  for (const SequenceTenth& tenth : run.tenths)
+    tenths.push_back({{"events", tenth.events}, {"ndcg10", tenth.ndcg10}, {"hit10", tenth.hit10}});
+  line["tenths"] = std::move(tenths);
+  return json::serialize(line);
 }
 
 Result<SequenceRun> SequenceRunFromJson(const std::string& line) {
@@ -57,6 +60,12 @@ Result<SequenceRun> SequenceRunFromJson(const std::string& line) {
     run.epsilon_spent = NumberOrInfinity(o.at("epsilon_spent"));
     run.fit_seconds = o.at("fit_seconds").to_number<double>();
     run.score_seconds = o.at("score_seconds").to_number<double>();
+    if (!o.contains("tenths")) return run;
+    run.user_periods = o.at("user_periods").to_number<uint32_t>();
+    for (const json::value& tenth : o.at("tenths").as_array())
+      run.tenths.push_back({.events = tenth.at("events").to_number<uint64_t>(),
+                            .ndcg10 = tenth.at("ndcg10").to_number<double>(),
+                            .hit10 = tenth.at("hit10").to_number<double>()});
     return run;
   } catch (const std::exception& e) {
     return Fail(ErrorCode::kCorruption, fmt::format("not a finished run: {}", e.what()));

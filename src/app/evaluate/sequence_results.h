@@ -5,10 +5,18 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
 namespace tacit::app {
+
+// How well a tenth of a stream was predicted; means over the events that were asked about.
+struct SequenceTenth {
+  uint64_t events = 0;
+  double ndcg10 = 0, hit10 = 0;
+  friend bool operator==(const SequenceTenth&, const SequenceTenth&) = default;
+};
 
 // One finished run of `tacit evaluate sequence`, as it is kept.
 struct SequenceRun {
@@ -17,9 +25,12 @@ struct SequenceRun {
   double epsilon = 0, delta = 0;  // promised; epsilon is infinite where nothing is
   uint64_t seed = 0;
   double ndcg10 = 0, hit10 = 0;
-  uint64_t users = 0;        // asked about
+  uint64_t users = 0;        // asked about; events, of a stream
   double epsilon_spent = 0;  // infinite: unbounded
   double fit_seconds = 0, score_seconds = 0;
+  // Of a stream: the periods that a user is learnt from at most, and the quality as it went on.
+  uint32_t user_periods = 0;
+  std::vector<SequenceTenth> tenths = {};
   friend bool operator==(const SequenceRun&, const SequenceRun&) = default;
 };
 
