@@ -122,6 +122,7 @@ TEST(CommandsTest, EveryCommandHasHelpWithAnExample) {
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"generate", "criteo"},
                                              {"generate", "interactions"},
+                                             {"query", "recommend"},
                                              {"query", "score"},
                                              {"ledger", "show"},
                                              {"ledger", "verify"},

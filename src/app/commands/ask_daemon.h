@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/json.hpp>
 #include <string>
 #include <string_view>
 
@@ -11,5 +12,14 @@ namespace tacit::app {
 // for stores that refuse.
 Result<serve::Response> AskDaemon(const std::string& url, std::string_view path,
                                   const std::string& method, std::string_view body);
+
+// The same by POST, for an answer in JSON: what the daemon says against the request is the failure,
+// kInvalidArgument where the request is at fault.
+Result<boost::json::object> AskDaemonForJson(const std::string& url, std::string_view path,
+                                             std::string_view body);
+
+// "from learner ... at version ..., epsilon ...": the last line of an answer on a terminal. Throws
+// as boost::json does where the answer is of another form.
+void PrintModel(const boost::json::object& answer);
 
 }  // namespace tacit::app

@@ -8,6 +8,7 @@
 #include "app/assembly.h"
 #include "app/commands/ask_daemon.h"
 #include "app/commands/command.h"
+#include "app/commands/query_recommend.h"
 #include "app/exit_code.h"
 #include "base/text.h"
 #include "event/codec.h"
@@ -92,23 +93,6 @@ Result<std::string> MakeRequest(const Options& options, const std::vector<std::s
   return json::serialize(json::object{{"learner", options.learner}, {"rows", std::move(rows)}});
 }
 
-Result<json::object> AskServer(const Options& options, const std::string& request) {
-  TACIT_ASSIGN(const serve::Response response,
-               AskDaemon(options.url, "/v1/score", "POST", request));
-  json::error_code error;
-  json::value answer = json::parse(response.body, error);
-  if (response.status == 200 && !error && answer.is_object()) return std::move(answer.get_object());
-  std::string message = response.body.substr(0, 300);
-  if (!error && answer.is_object())
-    if (const auto* inner = answer.get_object().if_contains("error"))
-      if (const auto* text =
-              inner->is_object() ? inner->get_object().if_contains("message") : nullptr)
-        if (text->is_string()) message = std::string(text->get_string());
-  const bool asked_wrong = response.status >= 400 && response.status < 500;
-  return Fail(asked_wrong ? ErrorCode::kInvalidArgument : ErrorCode::kIo,
-              fmt::format("{} answered {}: {}", options.url, response.status, message));
-}
-
 // Scores with the model of a directory, without a daemon.
 Result<json::object> AskCheckpoint(const Options& options, const std::vector<std::string>& lines) {
   TACIT_ASSIGN(config::Config config, config::Load(options.config, {}));
@@ -162,12 +146,7 @@ void PrintAnswer(const json::object& answer, const std::vector<std::string>& lin
     fmt::print("click probability {:.4f}   {}\n", scores[i].to_number<double>(),
                line.substr(0, 70));
   }
-  const json::object& model = answer.at("model").as_object();
-  const json::value& epsilon = model.at("epsilon");
-  fmt::print("from learner {} at version {}, {}\n", json::serialize(model.at("learner")),
-             json::serialize(model.at("version")),
-             epsilon.is_number() ? fmt::format("epsilon {:.4f}", epsilon.to_number<double>())
-                                 : std::string("without a privacy promise"));
+  PrintModel(answer);
 }
 
 Result<int> Score(const Options& options) {
@@ -188,7 +167,7 @@ Result<int> Score(const Options& options) {
   }
   json::object answer;
   if (!options.url.empty()) {
-    TACIT_ASSIGN(answer, AskServer(options, request));
+    TACIT_ASSIGN(answer, AskDaemonForJson(options.url, "/v1/score", request));
   } else {
     TACIT_ASSIGN(answer, AskCheckpoint(options, lines));
   }
@@ -236,6 +215,7 @@ void AddQuery(CLI::App& cli, Action* chosen) {
       "demo-data/log/day-23.tsv.gz --count 3\n  tacit query score --checkpoint demo-data/store "
       "--config config/demo.yaml --learner ctr --tsv demo-data/log/day-23.tsv.gz");
   score->callback([options, chosen] { *chosen = [options] { return Score(*options); }; });
+  AddQueryRecommend(*command, chosen);
 }
 
 }  // namespace tacit::app

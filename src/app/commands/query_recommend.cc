@@ -1,0 +1,101 @@
+#include "app/commands/query_recommend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "app/commands/ask_daemon.h"
+#include "app/exit_code.h"
+
+namespace tacit::app {
+namespace {
+
+namespace json = boost::json;
+
+struct Options {
+  std::string url, learner, user, sequence;
+  CLI::Option* user_given = nullptr;
+  uint32_t count = 10;
+  bool include_seen = false, json = false;
+};
+
+// "a,b,c"; nothing for nothing.
+json::array Items(std::string_view list) {
+  json::array items;
+  while (!list.empty()) {
+    const std::string_view item = list.substr(0, list.find(','));
+    if (!item.empty()) items.push_back(json::value(item));
+    list.remove_prefix(std::min(list.size(), item.size() + 1));
+  }
+  return items;
+}
+
+std::string MakeRequest(const Options& options) {
+  json::object request{{"k", options.count}, {"exclude_seen", !options.include_seen}};
+  if (!options.learner.empty()) request["learner"] = options.learner;
+  if (options.user_given->count() > 0)
+    request["user"] = options.user;
+  else
+    request["sequence"] = Items(options.sequence);
+  return json::serialize(request);
+}
+
+void PrintAnswer(const json::object& answer) {
+  size_t place = 0;
+  for (const json::value& item : answer.at("items").as_array())
+    fmt::print("{:>4}  {:<24} {:.6g}\n", ++place, std::string(item.at("id").as_string()),
+               item.at("score").to_number<double>());
+  if (const json::value* const unknown = answer.if_contains("unknown_items"))
+    fmt::print("not of the catalogue: {}\n", json::serialize(*unknown));
+  PrintModel(answer);
+  if (!answer.at("covered_by_epsilon").as_bool())
+    fmt::print("no epsilon covers what was answered\n");
+}
+
+Result<int> Recommend(const Options& options) {
+  TACIT_ASSIGN(const json::object answer,
+               AskDaemonForJson(options.url, "/v1/recommend", MakeRequest(options)));
+  if (options.json) {
+    fmt::print("{}\n", json::serialize(answer));
+    return int{kExitDone};
+  }
+  try {
+    PrintAnswer(answer);
+  } catch (const std::exception&) {  // JSON of another shape
+    return Fail(ErrorCode::kIo, fmt::format("{} does not answer as tacitd does", options.url));
+  }
+  return int{kExitDone};
+}
+
+}  // namespace
+
+void AddQueryRecommend(CLI::App& query, Action* chosen) {
+  auto options = std::make_shared<Options>();
+  auto* command = query.add_subcommand("recommend", "What comes next, for a sequence or a user");
+  command->add_option("--url", options->url, "A running daemon: http://HOST:PORT or unix:/PATH")
+      ->required();
+  command->add_option("--learner", options->learner, "Which learner, where several recommend");
+  auto* whom = command->add_option_group("whom");
+  options->user_given = whom->add_option(
+      "--user", options->user, "Out of this user's raw history, where the learner serves users");
+  whom->add_option("--sequence", options->sequence,
+                   "Behind these items, the latest last: a,b,c; '' is a cold start");
+  whom->require_option(1);
+  command->add_option("--k", options->count, "How many items")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  command->add_flag("--include-seen", options->include_seen,
+                    "Recommend items of the sequence or history too");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->footer(
+      "Examples:\n  tacit query recommend --url http://127.0.0.1:8980 --learner next --sequence "
+      "2571,260,1196\n  tacit query recommend --url unix:/run/tacit/tacit.sock --learner next "
+      "--user u17 --k 5 --json");
+  command->callback([options, chosen] { *chosen = [options] { return Recommend(*options); }; });
+}
+
+}  // namespace tacit::app
