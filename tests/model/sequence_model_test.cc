@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "model/sequence/coins.h"
+#include "model/sequence/logit_prior.h"
 #include "model/sequence/output_layer.h"
 #include "scale_rules.h"
 #include "sequence_oracle.h"
@@ -19,6 +20,7 @@ using testing::PaddedUnits;
 using testing::SequenceOracle;
 
 constexpr uint64_t kTransformers = 40, kKinds = 56;
+constexpr double kKnownDecay = 0.625;  // a float
 
 // Every kind of model there is, by number: recurrent ones behind the transformers.
 SequenceOptions Kind(uint64_t kind) {
@@ -40,6 +42,7 @@ SequenceOptions Kind(uint64_t kind) {
   } else {
     o.item_bias = kind % 2 == 0;
     o.label_smoothing = kind % 3 == 2 ? 0.2f : 0;
+    o.mask_seen = kind % 3 == 1;
   }
   if (kind % 4 == 1) o.re_attention.kappa = 1.5f;
   if (kind % 8 == 5) o.re_attention.most = 0.02f;
@@ -80,6 +83,8 @@ struct Trial {
         return double{factors.view().Row(row)[column]};
       };
     }
+    context.known = known;
+    context.known_decay = kKnownDecay;
     context.weight_variance = step.noise.weight_variance;
     context.item_variance.assign(item_variance.begin(), item_variance.end());
     return context;
@@ -88,7 +93,7 @@ struct Trial {
     return SequenceOracle(layout, parameters, ContextOf(units[unit])).Run(units[unit]);
   }
   SequenceSum Sum(const ScaleRule& rule, ops::Backend& backend) const {
-    SequenceModel model(options, backend);
+    SequenceModel model(options, backend, prior);
     SequenceSum sum;
     const Status status =
         model.ClippedSum(parameters, PaddedUnits(options, units), step, rule, &sum);
@@ -101,6 +106,8 @@ struct Trial {
   std::vector<float> parameters, item_variance;
   std::vector<PaddedUnit> units;
   SequenceModel::Step step;
+  std::vector<std::vector<double>> known;
+  const LogitPrior* prior = nullptr;
 };
 
 double SquaredLength(std::span<const double> x) {
@@ -159,6 +166,46 @@ TEST(SequenceModel, NormsAndClippedSumsAreThoseOfMaterialisedGradients) {
       CheckAgainstOracle(trial, rule, *backend);
       if (HasFatalFailure()) return;
     }
+  }
+}
+
+// Known logits, and a table of them: row by row what follows an item.
+struct Known {
+  explicit Known(uint32_t catalogue, uint64_t seed) : rows(catalogue) {
+    std::mt19937_64 random(seed);
+    std::vector<float> table;
+    for (auto& row : rows)
+      for (uint32_t b = 0; b < catalogue; ++b)
+        row.push_back(table.emplace_back(std::normal_distribution<float>()(random)));
+    prior = std::make_unique<DecayedLogits>(std::move(table), catalogue, kKnownDecay);
+  }
+  std::vector<std::vector<double>> rows;
+  std::unique_ptr<DecayedLogits> prior;
+};
+
+TEST(SequenceModel, WhatIsKnownBesideIsAddedToTheLogits) {
+  WorkerPool workers({2, false});
+  const auto reference = ops::MakeReferenceBackend(), cpu = ops::MakeCpuBackend(workers);
+  for (const uint64_t kind : {0, 1, 6, 7, 10, 40, 43}) {
+    SequenceOptions options = Kind(kind);
+    options.label_smoothing = 0;
+    ASSERT_EQ(options.negatives, 0u);
+    Trial trial(options, kind + 1);
+    const Known known(options.catalogue, kind);
+    trial.known = known.rows;
+    trial.prior = known.prior.get();
+    for (ops::Backend* backend : {reference.get(), cpu.get()}) {
+      SCOPED_TRACE(::testing::Message() << "kind " << kind << " on " << backend->name());
+      CheckAgainstOracle(trial, testing::FlatClip(0.3), *backend);
+      if (HasFatalFailure()) return;
+    }
+    // Planted: the same logits one item late.
+    std::ranges::rotate(trial.known, trial.known.begin() + 1);
+    const SequenceSum sum = trial.Sum(testing::NoClip(), *cpu);
+    double off = 0;
+    for (size_t u = 0; u < trial.units.size(); ++u)
+      off = std::max(off, std::abs(sum.loss[u] - trial.Oracle(u).loss));
+    EXPECT_GT(off, 0.1);
   }
 }
 
@@ -399,8 +446,14 @@ TEST_F(SequenceOnCpu, ScoresAreTheLogitsBehindTheLastItem) {
     options.dropout = 0;
     options.negatives = 0;
     options.length = 3;
-    const Trial trial(options, kind + 1);
-    SequenceModel model(options, *backend_);
+    Trial trial(options, kind + 1);
+    const Known known(options.catalogue, kind);
+    // One with, two without.
+    if (kind == 1) {
+      trial.known = known.rows;
+      trial.prior = known.prior.get();
+    }
+    SequenceModel model(options, *backend_, trial.prior);
     const std::vector<uint32_t> history = {5, 1, 4, 4}, window = {1, 4, 4};
     std::vector<float> scores;
     const std::span<const uint32_t> histories[] = {history, {}};
@@ -414,6 +467,7 @@ TEST_F(SequenceOnCpu, ScoresAreTheLogitsBehindTheLastItem) {
     for (uint32_t target = 0; target < options.catalogue; ++target) {
       SequenceOptions last = options;
       last.label_smoothing = 0;
+      last.mask_seen = false;
       const SequenceLayout layout(last);
       SequenceOracle::Context context = trial.ContextOf({});
       const PaddedUnit unit{.id = 0, .crops = {{window, {kNoItem, kNoItem, target}}}};

@@ -53,7 +53,10 @@ class SequenceOracle {
     std::function<double(uint32_t site, size_t row, size_t column)> dropped = {};
     double weight_variance = 0;
     std::vector<double> item_variance = {};  // empty: attention is not corrected
-    bool padding_counts = false;             // a planted fault
+    // Known logits: of each item (rows) those of what follows, decayed by age. Empty: none.
+    std::vector<std::vector<double>> known = {};
+    double known_decay = 0;
+    bool padding_counts = false;  // a planted fault
   };
 
   SequenceOracle(const SequenceLayout& layout, std::span<const float> parameters, Context context)
@@ -141,10 +144,11 @@ class SequenceOracle {
     for (size_t i = 0; i < n; ++i) {
       const bool padded = padding_[i];
       if (padded && !context_.padding_counts) continue;
-      Row z = Logits(x[i], crop.targets[i] == kNoItem ? 0 : crop.targets[i]);
+      Row z = Logits(x[i], TargetOf(crop, i));
+      AddKnown(crop, i, &z);
       if (Counts(crop, i)) {
         const double weight = options().mean_loss ? 1.0 / static_cast<double>(counted) : 1.0;
-        loss = loss + weight * Loss(z, crop.targets[i] == kNoItem ? 0 : crop.targets[i]);
+        loss = loss + weight * Loss(Possible(z, crop, i), PlaceOf(crop, i));
       }
       if (padded) continue;
       hidden->push_back(x[i]);
@@ -152,6 +156,41 @@ class SequenceOracle {
     }
     row_ = next;
     return loss;
+  }
+
+  static uint32_t TargetOf(const PaddedUnit::Crop& crop, size_t i) {
+    return crop.targets[i] == kNoItem ? 0 : crop.targets[i];
+  }
+  void AddKnown(const PaddedUnit::Crop& crop, size_t i, Row* z) const {
+    double weight = 1;
+    for (size_t j = i + 1; j-- > 0 && !context_.known.empty();) {
+      if (crop.inputs[j] == kNoItem) continue;
+      for (size_t item = 0; item < z->size(); ++item)
+        (*z)[item] = (*z)[item] + weight * context_.known[crop.inputs[j]][item];
+      weight *= context_.known_decay;
+    }
+  }
+
+  // Whether the item can come next: where what was seen is masked, only if it was not, or does.
+  bool CanCome(const PaddedUnit::Crop& crop, size_t i, uint32_t item) const {
+    if (!options().mask_seen || item == TargetOf(crop, i)) return true;
+    for (size_t j = 0; j <= i; ++j)
+      if (crop.inputs[j] == item) return false;
+    return true;
+  }
+  Row Possible(const Row& z, const PaddedUnit::Crop& crop, size_t i) const {
+    if (!options().mask_seen) return z;
+    Row possible;
+    for (uint32_t item = 0; item < z.size(); ++item)
+      if (CanCome(crop, i, item)) possible.push_back(z[item]);
+    return possible;
+  }
+  // Of the target, among those.
+  uint32_t PlaceOf(const PaddedUnit::Crop& crop, size_t i) const {
+    uint32_t place = 0;
+    for (uint32_t item = 0; item < TargetOf(crop, i) && options().negatives == 0; ++item)
+      place += CanCome(crop, i, item);
+    return place;
   }
 
   double Dropped(uint32_t site, size_t i, size_t c) const {

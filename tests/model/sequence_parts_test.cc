@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <set>
 
 #include "model/sequence/coins.h"
 #include "model/sequence/layout.h"
+#include "model/sequence/logit_prior.h"
 #include "model/sequence/output_layer.h"
 #include "model/sequence/unit_rows.h"
 #include "ops/matrix_buffer.h"
@@ -39,6 +41,8 @@ TEST(SequenceOptions, WhatDoesNotGoTogetherIsRefused) {
   refused([](auto* o) { o->label_smoothing = -1; }, "label_smoothing");
   refused([](auto* o) { o->negatives = 20; }, "negatives");
   refused([](auto* o) { o->negatives = 3, o->item_bias = true; }, "item_bias");
+  refused([](auto* o) { o->mask_seen = true, o->negatives = 3; }, "mask_seen");
+  refused([](auto* o) { o->mask_seen = true, o->label_smoothing = 0.1f; }, "mask_seen");
   refused([](auto* o) { o->re_attention.kappa = -1; }, "kappa");
 }
 
@@ -142,6 +146,43 @@ TEST(CutCrops, RandomWindowsAreEverywhereAndFollowTheCoins) {
     ASSERT_EQ(rows.item, again.item);
   }
   EXPECT_EQ(begins, (std::set<uint32_t>{0, 1, 2, 3, 4}));
+}
+
+// Any places of any crops, against the sum as it is written down.
+TEST(DecayedLogits, AreTheDecayedSumOfWhatIsBefore) {
+  constexpr uint32_t kItems = 7;
+  std::mt19937_64 random(11);
+  std::vector<float> table;
+  for (uint32_t i = 0; i < kItems * kItems; ++i)
+    table.push_back(std::uniform_real_distribution<float>(-1, 1)(random));
+  for (const double decay : {0.0, 0.25, 0.875}) {
+    const DecayedLogits known(table, kItems, decay);
+    for (int trial = 0; trial < 50; ++trial) {
+      UnitRows rows;
+      for (int crop = 0; crop < 3; ++crop) {
+        std::vector<uint32_t> items(1 + random() % 300);
+        for (uint32_t& item : items) item = static_cast<uint32_t>(random() % kItems);
+        rows.Append(items, items, 300);
+      }
+      std::vector<uint32_t> places;
+      for (uint32_t r = 0; r < rows.size(); ++r)
+        if (random() % (trial % 2 ? 2 : 150) == 0) places.push_back(r);
+      ops::MatrixBuffer<float> logits;
+      logits.Reset(places.size(), kItems);
+      known.Fill(rows, places, logits.view());
+      for (size_t i = 0; i < places.size(); ++i) {
+        size_t crop = 0;
+        while (rows.crop_end[crop] <= places[i]) ++crop;
+        std::vector<double> want(kItems);
+        for (size_t r = crop == 0 ? 0 : rows.crop_end[crop - 1]; r <= places[i]; ++r)
+          for (uint32_t b = 0; b < kItems; ++b)
+            want[b] = decay * want[b] + double{table[rows.item[r] * kItems + b]};
+        for (uint32_t b = 0; b < kItems; ++b)
+          ASSERT_NEAR(logits.view().Row(i)[b], want[b], 1e-5)
+              << "decay " << decay << " place " << i;
+      }
+    }
+  }
 }
 
 TEST(DropoutCoins, KeepTheirShareAndDependOnUnitSiteAndSeed) {

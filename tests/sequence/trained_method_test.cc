@@ -32,17 +32,20 @@ TrainedConstants Small() {
   constants.length = 8;
   constants.width = 16;
   constants.blocks = 1;
-  constants.dropout = 0.1f;
-  constants.epochs = 30;
+  constants.dropout_private = constants.dropout_plain = 0.1;
+  constants.epochs_private = constants.epochs_plain = 30;
   constants.batch_private = 150;
   constants.batch_plain = 30;
-  constants.learning_rate_private = 0.02f;
-  constants.learning_rate_plain = 0.01f;
+  constants.learning_rate_private = 0.02;
+  constants.learning_rate_plain = 0.01;
   return constants;
 }
 
 class TrainedMethodTest : public testing::Test {
  protected:
+  SequenceSetting With(const TrainedConstants& constants) const {
+    return {.catalogue = &catalogue_, .transitions = {}, .trained = constants};
+  }
   double Fit(SequenceMethod& method, double epsilon) {
     double shown = 0;
     const auto spent = method.Fit(split_.train, {.epsilon = epsilon, .delta = 1e-5}, *noise_,
@@ -55,6 +58,7 @@ class TrainedMethodTest : public testing::Test {
     return spent ? *spent : 0;
   }
 
+  const model::transitions::Catalogue catalogue_{30};
   const SequenceSplit split_ = LeaveLastOut(Circles(), false);
   WorkerPool workers_{WorkerPool::Options{2, false}};
   std::unique_ptr<noise::NoiseSource> noise_ = noise::MakeNoiseSource(workers_);
@@ -62,7 +66,7 @@ class TrainedMethodTest : public testing::Test {
 
 TEST_F(TrainedMethodTest, EveryModelLearnsWithoutPrivacy) {
   for (const std::string_view name : TrainedMethodNames()) {
-    const auto method = MakeTrainedMethod(name, Small());
+    const auto method = MakeTrainedMethod(name, With(Small()));
     EXPECT_TRUE(std::isinf(Fit(*method, std::numeric_limits<double>::infinity())));
     EXPECT_GT(MeasureRanking(*method, split_, workers_).hit10, 0.95) << name;
   }
@@ -74,9 +78,9 @@ TEST_F(TrainedMethodTest, WhatIsSpentIsWhatWasPromised) {
     for (const std::string_view name : {"dpformer", "transformer"}) {
       TrainedConstants constants = Small();
       constants.batch_private = batch;
-      constants.epochs = 4;
+      constants.epochs_private = constants.epochs_plain = 4;
       for (const double epsilon : {1.0, 8.0}) {
-        const double spent = Fit(*MakeTrainedMethod(name, constants), epsilon);
+        const double spent = Fit(*MakeTrainedMethod(name, With(constants)), epsilon);
         EXPECT_LE(spent, epsilon) << name;
         EXPECT_GT(spent, 0.95 * epsilon) << name;
       }
@@ -96,12 +100,12 @@ class Sums final : public noise::SilentNoise {
 TEST_F(TrainedMethodTest, AUserMovesTheHistogramOfItemsByAtMostOne) {
   model::Histories histories = Circles();
   TrainedConstants constants = Small();
-  constants.epochs = 1;
+  constants.epochs_private = constants.epochs_plain = 1;
   const auto sums = [&](const std::vector<uint32_t>& first) {
     std::ranges::copy(first, histories.items.begin());
     Sums noise;
     const auto spent =
-        MakeTrainedMethod("dpformer", constants)
+        MakeTrainedMethod("dpformer", With(constants))
             ->Fit(histories, {.epsilon = 4, .delta = 1e-5}, noise, workers_, [](double) {});
     EXPECT_TRUE(spent) << spent.error().message;
     EXPECT_EQ(noise.sums.size(), 30u);
@@ -127,7 +131,7 @@ TEST_F(TrainedMethodTest, AUserMovesTheHistogramOfItemsByAtMostOne) {
 TEST_F(TrainedMethodTest, MoreEpsilonTellsMore) {
   TrainedConstants constants = Small();
   const auto hit = [&](double epsilon) {
-    const auto method = MakeTrainedMethod("dpformer", constants);
+    const auto method = MakeTrainedMethod("dpformer", With(constants));
     Fit(*method, epsilon);
     return MeasureRanking(*method, split_, workers_).hit10;
   };
@@ -137,7 +141,7 @@ TEST_F(TrainedMethodTest, MoreEpsilonTellsMore) {
 // Kept runs of other constants are not taken for these.
 TEST_F(TrainedMethodTest, RunsAreKnownByTheirConstants) {
   SequenceSetting setting, other;
-  other.trained.epochs = 7;
+  other.trained.epochs_private = 7;
   EXPECT_NE(SequenceMethodIdentity("gru", setting), SequenceMethodIdentity("gru", other));
   EXPECT_NE(SequenceMethodIdentity("gru", setting), SequenceMethodIdentity("lstm", setting));
   EXPECT_EQ(SequenceMethodIdentity("popularity", setting),
@@ -147,10 +151,101 @@ TEST_F(TrainedMethodTest, RunsAreKnownByTheirConstants) {
             SequenceMethodIdentity("transitions", other));
 }
 
+TEST_F(TrainedMethodTest, ConstantsAreSetByName) {
+  TrainedConstants constants;
+  for (const char* setting : {"width=32", "mask_seen=true", "learning_rate_private=0.25"})
+    EXPECT_TRUE(constants.Set(setting));
+  EXPECT_EQ(constants.width, 32u);
+  EXPECT_TRUE(constants.mask_seen);
+  EXPECT_EQ(constants.learning_rate_private, 0.25);
+  const auto refused = [&](const char* setting, const char* why) {
+    const Status status = constants.Set(setting);
+    ASSERT_FALSE(status) << setting;
+    EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(status.error().message.find(why), std::string::npos) << status.error().message;
+  };
+  refused("widht=32", "did you mean 'width'?");
+  refused("width", "NAME=VALUE");
+  refused("width=-1", "--set width=-1: it is a whole number");
+  refused("width=3.5", "whole number");
+  refused("dropout_plain=x", "it is a number");
+  refused("dropout_plain=inf", "it is a number");
+  refused("mask_seen=1", "true or false");
+  // Each makes another model of it.
+  for (const std::string_view name : TrainedConstants::Names()) {
+    TrainedConstants other;
+    ASSERT_TRUE(other.Set(std::string(name) + "=1") || other.Set(std::string(name) + "=true"));
+    TrainedConstants another;
+    ASSERT_TRUE(another.Set(std::string(name) + "=7") || another.Set(std::string(name) + "=false"));
+    EXPECT_NE(other.Text(), another.Text()) << name;
+  }
+}
+
+// Before it has learnt anything, a transformer whose embeddings are small ranks as the counts do.
+TEST_F(TrainedMethodTest, LogitsBeginWithThoseOfCounts) {
+  TrainedConstants constants = Small();
+  constants.epochs_plain = constants.epochs_private = 0.1;
+  constants.learning_rate_plain = constants.learning_rate_private = 0;
+  const auto begun = MakeTrainedMethod("transitions+transformer", With(constants));
+  const auto never = MakeTrainedMethod("transformer", With(constants));
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  Fit(*begun, kNone);
+  Fit(*never, kNone);
+  EXPECT_GT(MeasureRanking(*begun, split_, workers_).hit10, 0.95);
+  EXPECT_LT(MeasureRanking(*never, split_, workers_).hit10, 0.8);
+  // The release and the steps are paid for out of one promise.
+  for (const double share : {0.2, 0.9}) {
+    constants.counts_share = share;
+    constants.epochs_private = 4;
+    const double spent = Fit(*MakeTrainedMethod("transitions+transformer", With(constants)), 5);
+    EXPECT_LE(spent, 5);
+    EXPECT_GT(spent, 4.75);
+  }
+}
+
+// What is looked at on the way is the model so far, and the last look is at what is kept.
+TEST_F(TrainedMethodTest, IsWatchedAsItLearns) {
+  TrainedConstants constants = Small();
+  constants.epochs_plain = 6;
+  constants.learning_rate_plain = 0.002;
+  const auto method = MakeTrainedMethod("transformer", With(constants));
+  std::vector<double> epochs, hits;
+  method->Watch(2, [&](double epoch) {
+    epochs.push_back(epoch);
+    hits.push_back(MeasureRanking(*method, split_, workers_).hit10);
+  });
+  Fit(*method, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(epochs, (std::vector<double>{2, 4, 6}));
+  EXPECT_GT(hits[2], hits[0]);
+  EXPECT_EQ(hits[2], MeasureRanking(*method, split_, workers_).hit10);
+}
+
+// Biases that begin as a released histogram rank what many have first.
+TEST_F(TrainedMethodTest, BiasesMayBeginAsWhatIsPopular) {
+  TrainedConstants constants = Small();
+  constants.epochs_private = 0.5;
+  constants.learning_rate_private = 0;
+  constants.popularity_start = true;
+  const auto spent =
+      MakeTrainedMethod("transformer", With(constants))
+          ->Fit(split_.train, {.epsilon = 8, .delta = 1e-5}, *noise_, workers_, [](double) {});
+  ASSERT_FALSE(spent);
+  EXPECT_NE(spent.error().message.find("item_bias"), std::string::npos);
+  constants.item_bias = true;
+  const auto method = MakeTrainedMethod("transformer", With(constants));
+  model::Histories histories = split_.train;
+  for (size_t i = 0; i < histories.items.size(); i += 4) histories.items[i] = 17;
+  ASSERT_TRUE(
+      method->Fit(histories, {.epsilon = 8, .delta = 1e-5}, *noise_, workers_, [](double) {}));
+  std::vector<float> scores(30);
+  method->Score({}, scores);
+  EXPECT_EQ(std::ranges::max_element(scores) - scores.begin(), 17);
+}
+
 TEST_F(TrainedMethodTest, ScoresFromAnyThread) {
   TrainedConstants constants = Small();
-  constants.epochs = 1;
-  const auto method = MakeTrainedMethod("transformer", constants);
+  constants.epochs_private = constants.epochs_plain = 1;
+  const auto method = MakeTrainedMethod("transformer", With(constants));
   Fit(*method, 8);
   std::vector<std::vector<float>> scores(4, std::vector<float>(30));
   std::vector<std::thread> threads;

@@ -31,8 +31,8 @@ struct Options {
   std::vector<std::string> learners, epsilons;
   double delta = 0;
   uint32_t seeds = 1, jobs = 1;
-  double epochs = 0, batch = 0;  // of trained learners, as is the rate
-  float learning_rate = 0;
+  double epochs = 0, batch = 0, learning_rate = 0;  // of trained learners, as are the settings
+  std::vector<std::string> settings;
   uint64_t period = 0;  // of a stream, as are the next two
   std::vector<uint32_t> user_periods;
   double forget = 1;
@@ -101,12 +101,13 @@ std::string CatalogueIdentity(const model::transitions::Catalogue& catalogue) {
 }
 
 // What is 0 stays as it is set beforehand.
-TrainedConstants TrainedFrom(const Options& options) {
+Result<TrainedConstants> TrainedFrom(const Options& options) {
   TrainedConstants constants;
-  if (options.epochs > 0) constants.epochs = options.epochs;
+  if (options.epochs > 0) constants.epochs_private = constants.epochs_plain = options.epochs;
   if (options.batch > 0) constants.batch_private = constants.batch_plain = options.batch;
   if (options.learning_rate > 0)
     constants.learning_rate_private = constants.learning_rate_plain = options.learning_rate;
+  for (const std::string& setting : options.settings) TACIT_RETURN_IF_ERROR(constants.Set(setting));
   return constants;
 }
 
@@ -121,6 +122,7 @@ Result<SequenceStream> ReadEvents(const Options& options) {
 Result<int> Evaluate(const Options& options) {
   TACIT_RETURN_IF_ERROR(CheckOptions(options));
   TACIT_ASSIGN(std::vector<double> epsilons, ParseEpsilons(options.epsilons));
+  TACIT_ASSIGN(const TrainedConstants trained, TrainedFrom(options));
   for (const double epsilon : epsilons)
     TACIT_RETURN_IF_ERROR(CheckSequencePrivacy({.epsilon = epsilon, .delta = options.delta}));
   TACIT_ASSIGN(const SequenceStream stream, ReadEvents(options));
@@ -141,8 +143,7 @@ Result<int> Evaluate(const Options& options) {
                                       .validate = options.validate,
                                       .catalogue = CatalogueIdentity(catalogue),
                                       .show_progress = isatty(STDERR_FILENO) == 1};
-  SequenceSetting setting{
-      .catalogue = &catalogue, .transitions = {}, .trained = TrainedFrom(options)};
+  SequenceSetting setting{.catalogue = &catalogue, .transitions = {}, .trained = trained};
   setting.transitions.forget = options.forget;
   TACIT_ASSIGN(const std::vector<SequenceRow> rows,
                options.stream.empty() ? RunSequenceExperiment(data, setting, experiment, &results)
@@ -206,7 +207,7 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
   sequence
       ->add_option("--learner", options->learners,
                    "transitions, transitions-no-items, popularity; trained: dpformer, transformer, "
-                   "transformer-untied, gru, lstm; several with commas")
+                   "transformer-untied, gru, lstm, transitions+transformer; several with commas")
       ->default_str("transitions")
       ->delimiter(',');
   sequence
@@ -220,6 +221,12 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
   sequence->add_option("--learning-rate", options->learning_rate, "Of trained learners")
       ->default_str("0.005, without privacy 0.001")
       ->check(CLI::Range(1e-9, 1e3));
+  sequence
+      ->add_option("--set", options->settings,
+                   "NAME=VALUE, a constant of trained learners; again for another. There are " +
+                       fmt::format("{}", fmt::join(TrainedConstants::Names(), ", ")))
+      ->expected(1)
+      ->take_all();
   sequence->add_option("--items", options->items,
                        "What the public knows of items: lines `id::title (year)::genre|genre`");
   sequence->add_option("--item-ids", options->item_ids,

@@ -127,15 +127,17 @@ Status CheckSequencePrivacy(const SequencePrivacy& privacy) {
 
 std::string SequenceMethodIdentity(std::string_view name, const SequenceSetting& setting) {
   const bool counted = std::ranges::find(kCounted, name) != kCounted.end();
-  return fmt::format("{} {}", name, counted ? setting.transitions.Text() : setting.trained.Text());
+  std::string identity(name);
+  if (counted || BeginsWithCounts(name)) identity += " " + setting.transitions.Text();
+  if (!counted) identity += " " + setting.trained.Text();
+  return identity;
 }
 
 std::unique_ptr<SequenceMethod> MakeSequenceMethod(std::string_view name,
                                                    const SequenceSetting& setting) {
   TACIT_CHECK(setting.catalogue != nullptr);
   if (name == "popularity") return std::make_unique<PopularityMethod>(setting);
-  if (std::ranges::find(kCounted, name) == kCounted.end())
-    return MakeTrainedMethod(name, setting.trained);
+  if (std::ranges::find(kCounted, name) == kCounted.end()) return MakeTrainedMethod(name, setting);
   return std::make_unique<TransitionsMethod>(setting, name == "transitions");
 }
 

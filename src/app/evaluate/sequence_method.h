@@ -45,6 +45,11 @@ class SequenceMethod {
   virtual Result<double> Fit(const model::Histories& train, const SequencePrivacy& privacy,
                              noise::NoiseSource& noise, WorkerPool& workers,
                              const std::function<void(double share)>& progress) = 0;
+  // Before Fit: look(epochs) is to be called every so many epochs and at the end, from Fit's
+  // thread, while Score goes by what was learnt so far. Learners without epochs never call it.
+  virtual void Watch(double epochs, std::function<void(double epochs)> look) {
+    static_cast<void>(epochs), static_cast<void>(look);
+  }
   // A score for every item of the catalogue, of what may follow this history. From any thread.
   virtual void Score(std::span<const uint32_t> history, std::span<float> scores) const = 0;
 };

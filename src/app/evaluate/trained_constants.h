@@ -2,24 +2,53 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
 
 namespace tacit::app {
 
-// The constants of trained sequence models, set beforehand: paper 000's where it tells them (width
-// 64, two blocks, one head, dropout 0.2, 100 epochs, a fifth of them warm-up, gradients normalised
-// to 1).
+// The constants of trained sequence models. All are set before the data is seen.
 struct TrainedConstants {
+  // The model.
   uint32_t length = 200, width = 64, blocks = 2, heads = 1;
-  float dropout = 0.2f;
-  double epochs = 100, warm_up = 0.2;
+  bool pre_norm = false;
+  bool item_bias = false;
+  // Item biases begin as the logarithm of a released histogram of items; asks for item_bias.
+  bool popularity_start = false;
+  uint32_t crops = 1;
+  bool random_crops = false;
+  double dropout_private = 0.2, dropout_plain = 0.2;
+  double label_smoothing = 0;
+  bool mask_seen = false;
+
+  // A run.
+  double epochs_private = 100, epochs_plain = 100, warm_up = 0.2;
   // Users a step takes on average, or all where there are fewer.
   double batch_private = 2048, batch_plain = 256;
-  float learning_rate_private = 5e-3f, learning_rate_plain = 1e-3f;
+  double learning_rate_private = 5e-3, learning_rate_plain = 1e-3;
   double average_decay_private = 0.95;
-  // Re-Attention: its kappa, and the share of mu that the histogram of items it goes by may have.
-  float kappa = 1;
+  double beta1 = 0.9, beta2 = 0.999;
+  bool subtract_noise = false;  // DP-AdamBC, of private runs
+  double variance_floor = 1e-8;
+  bool normalised_clip = true;  // else flat
+  double clip_norm = 1;
+
+  // Re-Attention: its kappa, and the share of mu that the histogram of items may have by which it,
+  // and popularity_start, go.
+  double kappa = 1;
   double histogram_share = 0.1;
 
+  // Where counts are begun with: the share of mu^2 that their release may have, and the weight of
+  // their logits.
+  double counts_share = 0.9;
+  double counts_weight = 3;
+
+  // "width=32". kInvalidArgument, naming --set, for a name that is none or a value that is not of
+  // its kind; whether a value makes sense is asked where a model is made of it.
+  Status Set(std::string_view setting);
+  static std::vector<std::string_view> Names();
   // All of them, in words.
   std::string Text() const;
 };

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 
+#include "app/evaluate/counted_start.h"
 #include "base/check.h"
 #include "mechanism/unit_histogram.h"
 #include "model/sequence/unit_pass.h"
@@ -25,8 +26,9 @@ namespace {
 
 using model::SequenceOptions;
 
-constexpr std::array<std::string_view, 5> kNames = {"dpformer", "transformer", "transformer-untied",
-                                                    "gru", "lstm"};
+constexpr std::string_view kCountedTransformer = "transitions+transformer";
+constexpr std::array<std::string_view, 6> kNames = {"dpformer", "transformer", "transformer-untied",
+                                                    "gru",      "lstm",        kCountedTransformer};
 // What is left to the ledger's bound, which is certified step by step.
 constexpr double kCalibrationRoom = 0.005;
 
@@ -36,11 +38,17 @@ SequenceOptions ModelOf(std::string_view name, const TrainedConstants& constants
   options.width = constants.width;
   options.blocks = constants.blocks;
   options.heads = constants.heads;
-  options.dropout = constants.dropout;
+  if (constants.pre_norm) options.norm = SequenceOptions::Norm::kPre;
+  options.item_bias = constants.item_bias;
+  options.crops = constants.crops;
+  options.random_crops = constants.random_crops;
+  // Counts take for likely what is much like what was seen, and so what was seen.
+  options.mask_seen = constants.mask_seen || BeginsWithCounts(name);
+  options.label_smoothing = static_cast<float>(constants.label_smoothing);
   options.tied = name != "transformer-untied";
   if (name == "gru") options.encoder = SequenceOptions::Encoder::kGru;
   if (name == "lstm") options.encoder = SequenceOptions::Encoder::kLstm;
-  if (name == "dpformer") options.re_attention.kappa = constants.kappa;
+  if (name == "dpformer") options.re_attention.kappa = static_cast<float>(constants.kappa);
   return options;
 }
 
@@ -50,27 +58,54 @@ privacy::Event EventOf(const privacy::Charge& charge) {
   return privacy::Event::PoissonGaussian(charge.noise_multiplier, charge.sampling_rate);
 }
 
+// As the model draws it, but for the biases, which predict what is popular before anything is
+// learnt. What the histogram cannot tell from nothing counts as one user.
+std::vector<float> StartFromPopularity(const model::SequenceLayout& layout, uint64_t seed,
+                                       std::span<const float> share, uint64_t users) {
+  std::vector<float> parameters = layout.Initial(seed);
+  const float least = 1 / static_cast<float>(users);
+  for (size_t i = 0; i < share.size(); ++i)
+    parameters[layout.item_bias().offset + i] = std::log(std::max(share[i], least));
+  return parameters;
+}
+
 class TrainedMethod final : public SequenceMethod {
  public:
-  TrainedMethod(std::string_view name, const TrainedConstants& constants)
-      : constants_(constants), model_(ModelOf(name, constants)) {}
+  TrainedMethod(std::string_view name, const SequenceSetting& setting)
+      : constants_(setting.trained),
+        transitions_(setting.transitions),
+        catalogue_(BeginsWithCounts(name) ? setting.catalogue : nullptr),
+        model_(ModelOf(name, constants_)) {}
 
   Result<double> Fit(const model::Histories& train, const SequencePrivacy& privacy,
                      noise::NoiseSource& noise, WorkerPool& workers,
                      const std::function<void(double)>& progress) override;
   void Score(std::span<const uint32_t> history, std::span<float> scores) const override;
+  void Watch(double epochs, std::function<void(double)> look) override {
+    look_epochs_ = epochs;
+    look_ = std::move(look);
+  }
 
  private:
   train::SequenceTrainingOptions Plan(uint64_t users, bool is_private) const;
-  Status ReleaseShares(const model::Histories& train, const SequencePrivacy& privacy,
-                       noise::NoiseSource& noise, train::SequencePrivacy* plan);
+  Status BeginWithCounts(const model::Histories& train, const SequencePrivacy& privacy,
+                         noise::NoiseSource& noise, WorkerPool& workers);
+  std::vector<float> ReleaseShares(const model::Histories& train, const SequencePrivacy& privacy,
+                                   noise::NoiseSource& noise);
+  Status Train(train::SequenceTrainer& trainer, const std::function<void(double)>& progress);
+  void Publish(train::SequenceTrainer& trainer);
   Status Calibrate(const SequencePrivacy& privacy, double rate, uint64_t steps, double* sigma);
   Result<double> Spent(const SequencePrivacy& privacy, const privacy::Charge& step,
                        uint64_t steps) const;
 
   const TrainedConstants constants_;
+  const model::transitions::Options transitions_;
+  const model::transitions::Catalogue* const catalogue_;  // null: counts are not begun with
   SequenceOptions model_;
   std::vector<privacy::CountedEvent> beside_;  // what was released besides the steps
+  std::unique_ptr<model::LogitPrior> prior_;
+  double look_epochs_ = 0;
+  std::function<void(double)> look_;
 
   // What was learnt.
   std::optional<model::SequenceLayout> layout_;
@@ -82,30 +117,57 @@ class TrainedMethod final : public SequenceMethod {
 };
 
 train::SequenceTrainingOptions TrainedMethod::Plan(uint64_t users, bool is_private) const {
+  const TrainedConstants& c = constants_;
   train::SequenceTrainingOptions plan;
   plan.model = model_;
-  plan.expected_batch = std::min(static_cast<double>(users),
-                                 is_private ? constants_.batch_private : constants_.batch_plain);
-  const double steps = constants_.epochs * static_cast<double>(users) / plan.expected_batch;
+  plan.model.dropout = static_cast<float>(is_private ? c.dropout_private : c.dropout_plain);
+  plan.expected_batch =
+      std::min(static_cast<double>(users), is_private ? c.batch_private : c.batch_plain);
+  const double steps = (is_private ? c.epochs_private : c.epochs_plain) *
+                       static_cast<double>(users) / plan.expected_batch;
   plan.schedule = {.steps = std::max<uint64_t>(1, static_cast<uint64_t>(std::lround(steps))),
-                   .warm_up = constants_.warm_up,
+                   .warm_up = c.warm_up,
                    .decays = true};
   plan.optimizer.learning_rate =
-      is_private ? constants_.learning_rate_private : constants_.learning_rate_plain;
-  plan.optimizer.average_decay = is_private ? constants_.average_decay_private : 0;
+      static_cast<float>(is_private ? c.learning_rate_private : c.learning_rate_plain);
+  plan.optimizer.beta1 = static_cast<float>(c.beta1);
+  plan.optimizer.beta2 = static_cast<float>(c.beta2);
   plan.privacy.on = is_private;
-  plan.privacy.clip = train::SequencePrivacy::Clip::kNormalised;
+  if (!is_private) return plan;
+  plan.optimizer.average_decay = c.average_decay_private;
+  plan.optimizer.subtract_noise = c.subtract_noise;
+  plan.optimizer.variance_floor = static_cast<float>(c.variance_floor);
+  plan.privacy.clip = c.normalised_clip ? train::SequencePrivacy::Clip::kNormalised
+                                        : train::SequencePrivacy::Clip::kFlat;
+  plan.privacy.clip_norm = c.clip_norm;
   return plan;
+}
+
+Status TrainedMethod::BeginWithCounts(const model::Histories& train, const SequencePrivacy& privacy,
+                                      noise::NoiseSource& noise, WorkerPool& workers) {
+  const bool is_private = std::isfinite(privacy.epsilon);
+  const double mu = is_private
+                        ? std::sqrt(constants_.counts_share) *
+                              privacy::GaussianMu(Epsilon(privacy.epsilon), Delta(privacy.delta))
+                        : privacy.epsilon;
+  TACIT_ASSIGN(auto start, ReleaseCountedStart(train, *catalogue_, transitions_,
+                                               constants_.counts_weight, mu, noise, workers, {}));
+  prior_ = std::move(start.prior);
+  if (is_private) beside_.push_back({privacy::Event::Gaussian(1 / std::sqrt(start.mu_squared)), 1});
+  return {};
 }
 
 // How many users have an item, from one histogram in which a user of n items counts 1 / sqrt(n) in
 // each: the sum of all cells is the users' sqrt(n), so that its mean undoes the division on
 // average.
-Status TrainedMethod::ReleaseShares(const model::Histories& train, const SequencePrivacy& privacy,
-                                    noise::NoiseSource& noise, train::SequencePrivacy* plan) {
-  const double mu = privacy::GaussianMu(Epsilon(privacy.epsilon), Delta(privacy.delta));
-  const double multiplier = 1 / (constants_.histogram_share * mu);
-  mechanism::UnitHistogram histogram(train.catalogue, multiplier);
+std::vector<float> TrainedMethod::ReleaseShares(const model::Histories& train,
+                                                const SequencePrivacy& privacy,
+                                                noise::NoiseSource& noise) {
+  const bool is_private = std::isfinite(privacy.epsilon);
+  const double mu =
+      is_private ? privacy::GaussianMu(Epsilon(privacy.epsilon), Delta(privacy.delta)) : 0;
+  mechanism::UnitHistogram histogram(train.catalogue,
+                                     is_private ? 1 / (constants_.histogram_share * mu) : 0);
   mechanism::UnitVector vector(train.catalogue);
   for (size_t unit = 0; unit < train.units(); ++unit) {
     vector.Clear();
@@ -113,13 +175,12 @@ Status TrainedMethod::ReleaseShares(const model::Histories& train, const Sequenc
     model::transitions::AddPopularity(history, history.size(), &vector);
     histogram.Add(vector);
   }
-  beside_.push_back({EventOf(histogram.charge()), 1});
+  if (is_private) beside_.push_back({EventOf(histogram.charge()), 1});
   std::vector<float> share = std::move(histogram).Release(noise);
   const auto users = static_cast<double>(train.units());
   const double root = std::max(1.0, std::accumulate(share.begin(), share.end(), 0.0) / users);
   for (float& p : share) p = static_cast<float>(std::clamp(p * root / users, 0.0, 1.0));
-  plan->item_share = std::move(share);
-  return {};
+  return share;
 }
 
 Status TrainedMethod::Calibrate(const SequencePrivacy& privacy, double rate, uint64_t steps,
@@ -150,10 +211,17 @@ Result<double> TrainedMethod::Fit(const model::Histories& train, const SequenceP
   TACIT_RETURN_IF_ERROR(model::CheckHistories(train));
   model_.catalogue = train.catalogue;
   train::SequenceTrainingOptions plan = Plan(train.units(), is_private);
+  if (constants_.popularity_start && !model_.item_bias)
+    return Fail(ErrorCode::kInvalidArgument,
+                "popularity_start is a start of biases: set item_bias");
   const double rate = plan.expected_batch / static_cast<double>(train.units());
+  if (catalogue_ != nullptr) TACIT_RETURN_IF_ERROR(BeginWithCounts(train, privacy, noise, workers));
+  plan.prior = prior_.get();
+  std::vector<float> share;
+  if (constants_.popularity_start || (is_private && model_.re_attention.kappa > 0))
+    share = ReleaseShares(train, privacy, noise);
   if (is_private) {
-    if (model_.re_attention.kappa > 0)
-      TACIT_RETURN_IF_ERROR(ReleaseShares(train, privacy, noise, &plan.privacy));
+    if (model_.re_attention.kappa > 0) plan.privacy.item_share = share;
     TACIT_RETURN_IF_ERROR(Calibrate(privacy, rate, plan.schedule.steps, &plan.privacy.sigma));
   }
   // Public coins and first weights differ from run to run.
@@ -162,19 +230,42 @@ Result<double> TrainedMethod::Fit(const model::Histories& train, const SequenceP
   const auto backend = ops::MakeCpuBackend(workers);
   train::SequenceTrainer trainer(plan, train, *backend, noise::MakeNoiseSource(workers),
                                  noise::MakeNoiseSource());
+  if (constants_.popularity_start)
+    trainer.SetInitial(
+        StartFromPopularity(trainer.model().layout(), plan.seed, share, train.units()));
+  TACIT_RETURN_IF_ERROR(Train(trainer, progress));
+  Publish(trainer);
+  if (!is_private) return std::numeric_limits<double>::infinity();
+  return Spent(privacy, trainer.charge(), trainer.steps_taken());
+}
+
+Status TrainedMethod::Train(train::SequenceTrainer& trainer,
+                            const std::function<void(double)>& progress) {
+  const auto steps = static_cast<double>(trainer.options().schedule.steps);
   train::SequenceStepReport report;
-  while (!trainer.done()) {
+  for (double next_look = look_epochs_; !trainer.done();) {
     TACIT_RETURN_IF_ERROR(trainer.Step(&report));
-    progress(static_cast<double>(trainer.steps_taken()) / static_cast<double>(plan.schedule.steps));
+    const double epochs = trainer.epochs_taken();
+    if (look_ && (epochs >= next_look || trainer.done())) {
+      Publish(trainer);
+      look_(epochs);
+      while (next_look <= epochs) next_look += look_epochs_;
+    }
+    progress(static_cast<double>(trainer.steps_taken()) / steps);
   }
+  return {};
+}
+
+// What Score goes by from now on.
+void TrainedMethod::Publish(train::SequenceTrainer& trainer) {
   const std::span<const float> weights = trainer.Weights();
   weights_.assign(weights.begin(), weights.end());
+  // Passes go by the layout that is replaced here.
+  idle_.clear();
   layout_.emplace(trainer.model().layout());
   noise_ = trainer.parameter_noise();
   item_variance_.assign(noise_.item_variance.begin(), noise_.item_variance.end());
   noise_.item_variance = item_variance_;
-  if (!is_private) return std::numeric_limits<double>::infinity();
-  return Spent(privacy, trainer.charge(), trainer.steps_taken());
 }
 
 void TrainedMethod::Score(std::span<const uint32_t> history, std::span<float> scores) const {
@@ -189,7 +280,7 @@ void TrainedMethod::Score(std::span<const uint32_t> history, std::span<float> sc
   }
   Status status;
   if (pass == nullptr) {
-    pass = std::make_unique<model::UnitPass>(*layout_, ops::MakeCpuUnitOps());
+    pass = std::make_unique<model::UnitPass>(*layout_, ops::MakeCpuUnitOps(), prior_.get());
     status = pass->BeginStep(weights_, noise_);
   }
   if (status) status = pass->Score(history, scores);
@@ -201,20 +292,15 @@ void TrainedMethod::Score(std::span<const uint32_t> history, std::span<float> sc
 
 }  // namespace
 
-std::string TrainedConstants::Text() const {
-  return fmt::format(
-      "length {} width {} blocks {} heads {} dropout {} epochs {} warm-up {} batch {} {} "
-      "learning rate {} {} average {} kappa {} histogram {}",
-      length, width, blocks, heads, dropout, epochs, warm_up, batch_private, batch_plain,
-      learning_rate_private, learning_rate_plain, average_decay_private, kappa, histogram_share);
-}
-
 std::span<const std::string_view> TrainedMethodNames() { return kNames; }
 
+bool BeginsWithCounts(std::string_view name) { return name == kCountedTransformer; }
+
 std::unique_ptr<SequenceMethod> MakeTrainedMethod(std::string_view name,
-                                                  const TrainedConstants& constants) {
+                                                  const SequenceSetting& setting) {
   TACIT_CHECK(std::ranges::find(kNames, name) != kNames.end(), "a name that was checked");
-  return std::make_unique<TrainedMethod>(name, constants);
+  TACIT_CHECK(!BeginsWithCounts(name) || setting.catalogue != nullptr);
+  return std::make_unique<TrainedMethod>(name, setting);
 }
 
 }  // namespace tacit::app

@@ -29,6 +29,8 @@ Status CheckOptions(const SequenceOptions& o) {
     return Refuse(fmt::format("negatives {} of a catalogue of {}", o.negatives, o.catalogue));
   if (o.negatives > 0 && (o.item_bias || o.label_smoothing > 0))
     return Refuse("item_bias and label_smoothing are for a softmax over the whole catalogue");
+  if (o.mask_seen && (o.negatives > 0 || o.label_smoothing > 0))
+    return Refuse("mask_seen is for a softmax over the whole catalogue, its labels not smoothed");
   if (!(o.re_attention.kappa >= 0 && o.re_attention.most > 0))
     return Refuse("re_attention: kappa is 0 or more, most is above 0");
   if (o.re_attention.kappa > 0 && !transformer) return Refuse("re_attention is for transformers");

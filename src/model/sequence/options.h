@@ -40,9 +40,12 @@ struct SequenceOptions {
   float label_smoothing = 0;        // share of the target that is spread evenly over the catalogue
   bool mean_loss = true;            // over the positions of a unit; else their sum
   bool last_position_only = false;  // of each crop
-  uint32_t crops = 1;               // windows of a history that is longer than one, at most
-  bool random_crops = false;        // wherever public coins say; else the latest, side by side
-  uint32_t negatives = 0;           // public ones in each step's softmax; 0: the whole catalogue
+  // An item that is before the position in its crop cannot be what comes next, unless it does:
+  // nothing is learnt from how likely it was.
+  bool mask_seen = false;
+  uint32_t crops = 1;         // windows of a history that is longer than one, at most
+  bool random_crops = false;  // wherever public coins say; else the latest, side by side
+  uint32_t negatives = 0;     // public ones in each step's softmax; 0: the whole catalogue
   ReAttentionOptions re_attention = {};
 };
 

@@ -17,6 +17,8 @@ using ops::Transpose;
 
 // Positions gone through together.
 constexpr size_t kPositions = 100;
+// The logit of what cannot be.
+constexpr float kNever = -1e30f;
 
 double Dot(const float* x, const float* y, size_t n) {
   double sum = 0;
@@ -120,7 +122,10 @@ Status OutputLayer::RunAll(const OutputStep& step, const UnitRows& rows, const C
   const float spread = layout_.options().label_smoothing;
   const size_t n = chunk.row.size(), width = table.cols;
   const Matrix states = states_.view().Rows(0, n), logits = logits_.view().Rows(0, n);
-  TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kNo, states, Transpose::kYes, table, 0, logits));
+  if (prior_ != nullptr) prior_->Fill(rows, chunk.row, logits);
+  TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kNo, states, Transpose::kYes, table,
+                                  prior_ != nullptr ? 1.0f : 0.0f, logits));
+  if (layout_.options().mask_seen) MaskSeen(rows, chunk.row, logits);
   const auto logit_of = [&](size_t i) {
     const uint32_t target = rows.target[chunk.row[i]];
     return double{logits.Row(i)[target]} + (bias.empty() ? 0 : bias[target]);
@@ -164,6 +169,18 @@ Status OutputLayer::RunAll(const OutputStep& step, const UnitRows& rows, const C
                    states_.view().Rows(0, all), beta, layout_.output().Of(gradient->values()));
 }
 
+// Logits whose exponential is 0, and with it their gradient.
+void OutputLayer::MaskSeen(const UnitRows& rows, std::span<const uint32_t> places,
+                           Matrix logits) const {
+  size_t crop = 0;
+  for (size_t i = 0; i < places.size(); ++i) {
+    while (rows.crop_end[crop] <= places[i]) ++crop;
+    const uint32_t target = rows.target[places[i]];
+    for (size_t r = crop == 0 ? 0 : rows.crop_end[crop - 1]; r <= places[i]; ++r)
+      if (rows.item[r] != target) logits.Row(i)[rows.item[r]] = kNever;
+  }
+}
+
 void OutputLayer::AddBiasGradient(size_t count, double weights, UnitGradient* gradient) {
   const ParameterTable& bias = layout_.item_bias();
   const std::span<float> to = gradient->values().subspan(bias.offset, bias.size());
@@ -177,7 +194,6 @@ void OutputLayer::AddBiasGradient(size_t count, double weights, UnitGradient* gr
 // there.
 Status OutputLayer::RunSampled(const OutputStep& step, const UnitRows& rows, const Chunk& chunk,
                                Matrix hidden_grad, UnitGradient* gradient) {
-  constexpr float kNever = -1e30f;
   const ConstMatrix table = layout_.output().Of(step.parameters());
   const size_t n = chunk.row.size(), width = table.cols, negatives = step.negatives().size();
   const Matrix states = states_.view().Rows(0, n), logits = logits_.view().Rows(0, n);

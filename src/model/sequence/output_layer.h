@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/sequence/layout.h"
+#include "model/sequence/logit_prior.h"
 #include "model/sequence/unit_gradient.h"
 #include "model/sequence/unit_rows.h"
 #include "ops/matrix_buffer.h"
@@ -51,7 +52,9 @@ class OutputStep {
 // second-level cache. One per worker; not thread-safe.
 class OutputLayer {
  public:
-  OutputLayer(const SequenceLayout& layout, ops::UnitOps& ops) : layout_(layout), ops_(ops) {}
+  // `prior` may be null; all must outlive it.
+  OutputLayer(const SequenceLayout& layout, ops::UnitOps& ops, const LogitPrior* prior)
+      : layout_(layout), ops_(ops), prior_(prior) {}
 
   // Adds the output rows' gradient (and the biases') to `gradient`, and sets that of the hidden
   // states. `loss`: weighted over the positions. False where no position counts: nothing is then
@@ -69,11 +72,13 @@ class OutputLayer {
                 ops::Matrix hidden_grad, UnitGradient* gradient);
   Status RunSampled(const OutputStep& step, const UnitRows& rows, const Chunk& chunk,
                     ops::Matrix hidden_grad, UnitGradient* gradient);
+  void MaskSeen(const UnitRows& rows, std::span<const uint32_t> places, ops::Matrix logits) const;
   void AddBiasGradient(size_t count, double weights, UnitGradient* gradient);
   void AddNegatives(const OutputStep& step, UnitGradient* gradient);
 
   const SequenceLayout& layout_;
   ops::UnitOps& ops_;
+  const LogitPrior* const prior_;
   std::vector<uint32_t> counted_;
   ops::MatrixBuffer<float> states_, state_grad_, logits_, negative_grad_;
   std::vector<ops::ExpRow> exp_;

@@ -27,16 +27,18 @@ void HistoryUnits::Rows(size_t unit, uint64_t coins, UnitRows* rows) const {
 }
 
 struct SequenceModel::Impl {
-  Impl(const SequenceOptions& options, ops::Backend& b)
+  Impl(const SequenceOptions& options, ops::Backend& b, const LogitPrior* prior)
       : layout(options), backend(b), output(layout) {
+    TACIT_CHECK(prior == nullptr || (options.negatives == 0 && options.label_smoothing == 0),
+                "a prior is of the whole catalogue, its labels not smoothed");
     for (size_t w = 0; w < backend.workers().workers(); ++w)
-      workers.push_back(std::make_unique<Worker>(layout, backend));
+      workers.push_back(std::make_unique<Worker>(layout, backend, prior));
   }
 
   // What one worker has of its own.
   struct Worker {
-    Worker(const SequenceLayout& layout, ops::Backend& backend)
-        : pass(layout, backend.MakeUnitOps()), scale(layout.groups().size()) {}
+    Worker(const SequenceLayout& layout, ops::Backend& backend, const LogitPrior* prior)
+        : pass(layout, backend.MakeUnitOps(), prior), scale(layout.groups().size()) {}
 
     UnitPass pass;
     UnitRows rows;
@@ -61,8 +63,9 @@ struct SequenceModel::Impl {
   Status FirstFailure();
 };
 
-SequenceModel::SequenceModel(const SequenceOptions& options, ops::Backend& backend)
-    : impl_(std::make_unique<Impl>(options, backend)) {}
+SequenceModel::SequenceModel(const SequenceOptions& options, ops::Backend& backend,
+                             const LogitPrior* prior)
+    : impl_(std::make_unique<Impl>(options, backend, prior)) {}
 SequenceModel::~SequenceModel() = default;
 
 const SequenceLayout& SequenceModel::layout() const { return impl_->layout; }

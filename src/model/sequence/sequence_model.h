@@ -10,6 +10,7 @@
 #include "model/gradient.h"
 #include "model/histories.h"
 #include "model/sequence/layout.h"
+#include "model/sequence/logit_prior.h"
 #include "model/sequence/unit_gradient.h"
 #include "model/sequence/unit_rows.h"
 #include "model/sequence/variance.h"
@@ -59,8 +60,11 @@ class HistoryUnits final : public SequenceUnits {
 // Not thread-safe; one per trainer. Working memory grows to the largest unit, per worker.
 class SequenceModel {
  public:
-  // REQUIRES CheckOptions(options). `backend` must outlive the model.
-  SequenceModel(const SequenceOptions& options, ops::Backend& backend);
+  // REQUIRES CheckOptions(options), and a softmax over the whole catalogue with labels that are
+  // not smoothed where there is a prior.
+  // `backend` and `prior` must outlive the model.
+  SequenceModel(const SequenceOptions& options, ops::Backend& backend,
+                const LogitPrior* prior = nullptr);
   ~SequenceModel();
 
   const SequenceLayout& layout() const;

@@ -16,11 +16,13 @@ std::unique_ptr<Encoder> MakeEncoder(const SequenceLayout& layout, ops::UnitOps&
 
 }  // namespace
 
-UnitPass::UnitPass(const SequenceLayout& layout, std::unique_ptr<ops::UnitOps> ops)
+UnitPass::UnitPass(const SequenceLayout& layout, std::unique_ptr<ops::UnitOps> ops,
+                   const LogitPrior* prior)
     : layout_(layout),
       ops_(std::move(ops)),
+      prior_(prior),
       encoder_(MakeEncoder(layout, *ops_)),
-      output_(layout, *ops_),
+      output_(layout, *ops_, prior),
       gradient_(layout, *ops_) {}
 
 Status UnitPass::BeginStep(std::span<const float> parameters, const ParameterNoise& noise) {
@@ -91,8 +93,11 @@ Status UnitPass::Score(std::span<const uint32_t> history, std::span<float> score
   if (scored_.size() > 0) {
     ops::ConstMatrix hidden;
     TACIT_RETURN_IF_ERROR(Forward(scored_, {}, &hidden));
-    TACIT_RETURN_IF_ERROR(ops_->Gemm(ops::Transpose::kNo, hidden.Rows(hidden.rows - 1, hidden.rows),
-                                     ops::Transpose::kYes, table, 0, out));
+    const auto last = static_cast<uint32_t>(scored_.size() - 1);
+    if (prior_ != nullptr) prior_->Fill(scored_, {&last, 1}, out);
+    TACIT_RETURN_IF_ERROR(ops_->Gemm(ops::Transpose::kNo, hidden.Rows(last, last + 1),
+                                     ops::Transpose::kYes, table, prior_ != nullptr ? 1.0f : 0.0f,
+                                     out));
   }
   const ParameterTable& bias = layout_.item_bias();
   if (bias.size() > 0) ops_->AddBias(out, parameters_.subspan(bias.offset, bias.size()), false);

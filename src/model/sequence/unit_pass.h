@@ -11,8 +11,9 @@ namespace tacit::model {
 // One worker's way through units: embeddings, encoder, output, and back. Not thread-safe.
 class UnitPass {
  public:
-  // `layout` must outlive it.
-  UnitPass(const SequenceLayout& layout, std::unique_ptr<ops::UnitOps> ops);
+  // `layout`, and the prior where there is one, must outlive it.
+  UnitPass(const SequenceLayout& layout, std::unique_ptr<ops::UnitOps> ops,
+           const LogitPrior* prior = nullptr);
 
   Status BeginStep(std::span<const float> parameters, const ParameterNoise& noise);
 
@@ -23,7 +24,7 @@ class UnitPass {
                      double* loss);
 
   // The score of every item to come behind this history, of which the latest window is read; of an
-  // empty one, the items' biases where there are such, else 0. Nothing is dropped.
+  // empty one, the items' biases where there are such, else 0. Nothing is dropped, nor masked.
   Status Score(std::span<const uint32_t> history, std::span<float> scores);
 
   UnitGradient& gradient() { return gradient_; }
@@ -34,6 +35,7 @@ class UnitPass {
 
   const SequenceLayout& layout_;
   const std::unique_ptr<ops::UnitOps> ops_;
+  const LogitPrior* const prior_;
   const std::unique_ptr<Encoder> encoder_;
   OutputLayer output_;
   UnitGradient gradient_;

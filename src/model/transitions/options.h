@@ -49,7 +49,7 @@ struct Options {
   double reverse_weight = 0.25;  // of b before a
   uint32_t recent_items = 20;
   double recent_decay = 0.7;
-  double score_from = 0.8, score_to = 0.4, score_power = 0.5;
+  double score_from = 0.8, score_to = 0.4, score_power = 0.3;
 
   // What goes over every cell does so up to so many cells; where there are more, samples or the
   // listed cells stand for all.

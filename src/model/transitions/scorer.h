@@ -21,6 +21,8 @@ class Scorer {
   Scorer(const Estimate& estimate, const Options& options, WorkerPool& workers);
 
   uint32_t items() const { return items_; }
+  // Item b behind item a, all pairs, where they are few enough; else empty.
+  std::span<const float> table() const { return dense_; }
   // Every item's score; 0 for all where there is no history. REQUIRES items() scores, and a history
   // of items of the catalogue.
   void Score(std::span<const uint32_t> history, std::span<float> scores) const;

@@ -43,6 +43,8 @@ Status CheckOptions(const SequenceTrainingOptions& o, uint64_t units) {
   if (units == 0) return Refuse("there are no units");
   if (!(o.expected_batch > 0 && o.expected_batch <= static_cast<double>(units)))
     return Refuse(fmt::format("expected_batch {} of {} units", o.expected_batch, units));
+  if (o.prior != nullptr && (o.model.negatives > 0 || o.model.label_smoothing > 0))
+    return Refuse("a prior is for a softmax over the whole catalogue, its labels not smoothed");
   if (o.schedule.steps == 0) return Refuse("steps: there is no step");
   if (!(o.schedule.warm_up >= 0 && o.schedule.warm_up <= 1))
     return Refuse(fmt::format("warm_up {} is no share of the steps", o.schedule.warm_up));
@@ -76,7 +78,7 @@ SequenceTrainer::SequenceTrainer(SequenceTrainingOptions options, const model::H
       histories_(histories),
       backend_(backend),
       noise_(std::move(noise)),
-      model_(options_.model, backend),
+      model_(options_.model, backend, options_.prior),
       sampler_(histories.units(), RateOf(options_.expected_batch, histories.units()),
                std::move(coins)),
       clipper_(MakeClipper(options_.privacy)),

@@ -43,6 +43,9 @@ struct SequenceTrainingOptions {
   model::SequenceOptions model;
   uint64_t seed = 1;          // of initial parameters and of all public coins; public
   double expected_batch = 0;  // units a step takes on average; the public divisor
+  // Logits that the model's are added to, or null; must outlive the trainer. What it is made of
+  // is charged elsewhere.
+  const model::LogitPrior* prior = nullptr;
   RateSchedule schedule;
   OptimizerOptions optimizer;
   SequencePrivacy privacy;
@@ -84,6 +87,11 @@ class SequenceTrainer {
   const SequenceTrainingOptions& options() const { return options_; }
   model::SequenceModel& model() { return model_; }
   uint64_t steps_taken() const { return step_; }
+  // Passes over the units so far, on average.
+  double epochs_taken() const {
+    return static_cast<double>(step_) * options_.expected_batch /
+           static_cast<double>(histories_.units());
+  }
   bool done() const { return step_ >= options_.schedule.steps; }
   // What one step costs each unit. Unbounded where privacy is off.
   const privacy::Charge& charge() const { return charge_; }

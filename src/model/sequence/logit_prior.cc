@@ -1,0 +1,47 @@
+#include "model/sequence/logit_prior.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace tacit::model {
+
+DecayedLogits::DecayedLogits(std::vector<float> table, uint32_t catalogue, double decay)
+    : table_(std::move(table)), catalogue_(catalogue), decay_(static_cast<float>(decay)) {
+  TACIT_CHECK(table_.size() == size_t{catalogue} * catalogue, "a row of the catalogue per item");
+  TACIT_CHECK(decay >= 0 && decay < 1);
+  for (double weight = decay; weight >= 1e-7; weight *= decay) ++reach_;
+}
+
+void DecayedLogits::Append(const UnitRows& rows, size_t from, size_t end, float* to) const {
+  for (size_t r = from; r < end; ++r) {
+    TACIT_CHECK(rows.item[r] < catalogue_, "items are of the catalogue");
+    const float* const row = &table_[size_t{rows.item[r]} * catalogue_];
+#pragma GCC ivdep
+    for (size_t b = 0; b < catalogue_; ++b) to[b] = decay_ * to[b] + row[b];
+  }
+}
+
+// A row goes on from the one before it, where that is near and of the same crop.
+void DecayedLogits::Fill(const UnitRows& rows, std::span<const uint32_t> places,
+                         ops::Matrix logits) const {
+  TACIT_CHECK(logits.rows == places.size() && logits.cols == catalogue_);
+  size_t crop = 0;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const size_t place = places[i];
+    while (rows.crop_end[crop] <= place) ++crop;
+    const size_t crop_begin = crop == 0 ? 0 : rows.crop_end[crop - 1];
+    float* const to = logits.Row(i);
+    if (i > 0 && places[i - 1] >= crop_begin && place - places[i - 1] <= reach_) {
+      std::memcpy(to, logits.Row(i - 1), catalogue_ * sizeof(float));
+      Append(rows, places[i - 1] + 1, place + 1, to);
+    } else {
+      std::fill_n(to, catalogue_, 0.0f);
+      Append(rows, std::max(crop_begin, place + 1 - std::min(place + 1, reach_)), place + 1, to);
+    }
+  }
+}
+
+}  // namespace tacit::model

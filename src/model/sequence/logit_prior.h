@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/sequence/unit_rows.h"
+#include "ops/shapes.h"
+
+namespace tacit::model {
+
+// What is known of the next item beside a sequence model: logits that the model's own are added to,
+// in training and in scoring, and that training does not change. It must be public or made of what
+// was released and charged, for it reaches every update. Thread-safe.
+class LogitPrior {
+ public:
+  virtual ~LogitPrior() = default;
+  // Row i of `logits` = over the catalogue, what follows row places[i] of the unit and what is
+  // before it in its crop. REQUIRES ascending places.
+  virtual void Fill(const UnitRows& rows, std::span<const uint32_t> places,
+                    ops::Matrix logits) const = 0;
+};
+
+// logit(b) = sum over what is before of decay^age table[item][b], the latest having age 0. Ages of
+// which decay^age is below 1e-7 may be left out.
+class DecayedLogits final : public LogitPrior {
+ public:
+  // `table`: catalogue x catalogue, row by row. REQUIRES 0 <= decay < 1.
+  DecayedLogits(std::vector<float> table, uint32_t catalogue, double decay);
+
+  void Fill(const UnitRows& rows, std::span<const uint32_t> places,
+            ops::Matrix logits) const override;
+
+ private:
+  // to = decay^times to + the rows' entries [from, end), the last of age 0.
+  void Append(const UnitRows& rows, size_t from, size_t end, float* to) const;
+
+  const std::vector<float> table_;
+  const uint32_t catalogue_;
+  const float decay_;
+  size_t reach_ = 1;  // ages that count
+};
+
+}  // namespace tacit::model
