@@ -102,6 +102,24 @@ TEST_F(EvaluateSequenceTest, TablesAndFiguresAreWritten) {
   EXPECT_THAT(test::ReadFile(dir_ / "f.svg"), HasSubstr("</svg>"));
 }
 
+TEST_F(EvaluateSequenceTest, LearningIsWatched) {
+  const std::vector<std::string> run = {"--epsilon",     "none",
+                                        "--learner",     "transformer,transitions",
+                                        "--epochs",      "2",
+                                        "--set",         "width=8",
+                                        "--set",         "blocks=1",
+                                        "--curve-every", "0.5",
+                                        "--curve-svg",   dir_ / "c.svg",
+                                        "--results",     dir_ / "runs.jsonl"};
+  const json::array rows = Rows(run);
+  const auto& curve = rows[0].at("curve").as_array();
+  ASSERT_EQ(curve.size(), 3u) << "a step takes 256 of 400 users";
+  EXPECT_EQ(curve.at(2).at("hit10").at("mean"), rows[0].at("hit10").at("mean"));
+  EXPECT_FALSE(rows[1].as_object().contains("curve"));
+  EXPECT_EQ(Rows(run), rows) << "what is kept is drawn again";
+  EXPECT_THAT(test::ReadFile(dir_ / "c.svg"), HasSubstr("HIT@10, transformer, no privacy</text>"));
+}
+
 TEST_F(EvaluateSequenceTest, WhatIsWrongIsNamed) {
   const auto refusal = [&](std::vector<std::string> more) {
     const Ended ended = Evaluate(std::move(more));
@@ -115,6 +133,9 @@ TEST_F(EvaluateSequenceTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "transition"}),
               HasSubstr("(did you mean 'transitions'?)"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--item-ids", dir_ / "ids.txt"}), HasSubstr("--items"));
+  EXPECT_THAT(refusal({"--epsilon", "5", "--set", "widht=3"}), HasSubstr("did you mean 'width'"));
+  EXPECT_THAT(refusal({"--epsilon", "5", "--curve-svg", dir_ / "no/c.svg"}),
+              HasSubstr("--curve-svg"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--markdown", dir_ / "no/t.md"}), HasSubstr("--markdown"));
   EXPECT_THAT(refusal({}), HasSubstr("--epsilon is required"));
   std::ofstream(dir_ / "data.txt", std::ios::app) << "one-word\n";

@@ -123,9 +123,39 @@ TEST(SequenceResults, OfAStreamAreReadAsTheyWereWritten) {
   }
 }
 
+// Two learners, one of them looked at.
+std::vector<SequenceRow> SomeCurves() {
+  SequenceRun one = MakeRun("b", 8, 0, 0.04), other = MakeRun("b", 8, 1, 0.06);
+  one.curve = {{5, 0.02, 0.06}, {10, 0.04, 0.08}};
+  other.curve = {{5, 0.04, 0.10}, {10, 0.06, 0.12}};
+  return {MakeSequenceRow({MakeRun("a", 1, 0, 0.10)}), MakeSequenceRow({one, other})};
+}
+
+TEST(SequenceReport, CurvesAreMeansOverSeeds) {
+  const auto rows = SequenceJson(SomeCurves()).at("rows").as_array();
+  EXPECT_FALSE(rows[0].as_object().contains("curve"));
+  const auto& curve = rows[1].at("curve").as_array();
+  ASSERT_EQ(curve.size(), 2u);
+  EXPECT_EQ(curve[1].at("epochs").to_number<double>(), 10);
+  EXPECT_DOUBLE_EQ(curve[1].at("ndcg10").at("mean").as_double(), 0.05);
+  EXPECT_DOUBLE_EQ(curve[0].at("hit10").at("mean").as_double(), 0.08);
+}
+
+// Half way along and at the end, 3 % and 5 % of the 10 % at the top.
+TEST(SequenceReport, CurvesAreDrawnWhereTheyAre) {
+  const std::string svg = DrawLearningCurves(SomeCurves());
+  EXPECT_THAT(svg, HasSubstr("<polyline points=\"344.0,252.0 624.0,188.0 \""));
+  EXPECT_THAT(svg, HasSubstr("NDCG@10, b, epsilon 8</text>"));
+  EXPECT_THAT(svg, HasSubstr("HIT@10, b, epsilon 8</text>"));
+  EXPECT_THAT(svg, Not(HasSubstr(", a, ")));
+  EXPECT_THAT(svg, Not(HasSubstr("nan")));
+}
+
 TEST(SequenceResults, AreThereAfterARestart) {
   test::TempDir dir;
-  const SequenceRun a = MakeRun("a", 1, 0, 0.1), b = MakeRun("b", INFINITY, 1, 0.2);
+  const SequenceRun a = MakeRun("a", 1, 0, 0.1);
+  SequenceRun b = MakeRun("b", INFINITY, 1, 0.2);
+  b.curve = {{1, 0.125, 0.25}, {2.5, 0.25, 0.5}};
   {
     SequenceResults results(dir / "runs.jsonl");
     ASSERT_TRUE(results.Load());

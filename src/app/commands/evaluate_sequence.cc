@@ -37,7 +37,8 @@ struct Options {
   std::vector<uint32_t> user_periods;
   double forget = 1;
   bool validate = false, json = false;
-  std::string results, markdown, svg;
+  std::string results, markdown, svg, curve_svg;
+  double curve_every = 0;
 };
 
 tl::unexpected<Error> BadUsage(std::string message) {
@@ -70,6 +71,7 @@ Status CheckOptions(const Options& options) {
                                                  : CheckStreamMethod(learner));
   TACIT_RETURN_IF_ERROR(CheckWritable("--results", options.results));
   TACIT_RETURN_IF_ERROR(CheckWritable("--markdown", options.markdown));
+  TACIT_RETURN_IF_ERROR(CheckWritable("--curve-svg", options.curve_svg));
   return CheckWritable("--svg", options.svg);
 }
 
@@ -84,6 +86,8 @@ Status Show(const Options& options, const std::vector<SequenceRow>& rows) {
   TACIT_RETURN_IF_ERROR(WriteFile(options.markdown, stream
                                                         ? StreamMarkdownTable(rows, options.period)
                                                         : SequenceMarkdownTable(rows)));
+  if (!options.curve_svg.empty())
+    TACIT_RETURN_IF_ERROR(WriteFile(options.curve_svg, DrawLearningCurves(rows)));
   if (options.svg.empty()) return {};
   return WriteFile(options.svg, stream ? DrawStreamFigure(rows) : DrawSequenceFigure(rows));
 }
@@ -134,15 +138,17 @@ Result<int> Evaluate(const Options& options) {
   SequenceResults results(options.results);
   TACIT_RETURN_IF_ERROR(results.Load());
   const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
-  const SequenceExperiment experiment{.learners = options.learners,
-                                      .epsilons = std::move(epsilons),
-                                      .delta = options.delta,
-                                      .seeds = options.seeds,
-                                      .jobs = options.jobs,
-                                      .workers = options.jobs > 1 ? 1 : cores,
-                                      .validate = options.validate,
-                                      .catalogue = CatalogueIdentity(catalogue),
-                                      .show_progress = isatty(STDERR_FILENO) == 1};
+  const SequenceExperiment experiment{
+      .learners = options.learners,
+      .epsilons = std::move(epsilons),
+      .delta = options.delta,
+      .seeds = options.seeds,
+      .jobs = options.jobs,
+      .workers = options.jobs > 1 ? 1 : cores,
+      .validate = options.validate,
+      .look_epochs = options.curve_svg.empty() ? 0 : options.curve_every,
+      .catalogue = CatalogueIdentity(catalogue),
+      .show_progress = isatty(STDERR_FILENO) == 1};
   SequenceSetting setting{.catalogue = &catalogue, .transitions = {}, .trained = trained};
   setting.transitions.forget = options.forget;
   TACIT_ASSIGN(const std::vector<SequenceRow> rows,
@@ -247,6 +253,15 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
   sequence->add_option("--markdown", options->markdown, "Write the table to this file");
   sequence->add_option("--svg", options->svg,
                        "Write NDCG@10 against epsilon to this file; of a stream, over its tenths");
+  auto* curve = sequence
+                    ->add_option("--curve-svg", options->curve_svg,
+                                 "Write NDCG@10 and HIT@10 of trained learners, as they learn, to "
+                                 "this file")
+                    ->needs(data);
+  sequence->add_option("--curve-every", options->curve_every, "Epochs between two points of it")
+      ->default_val(5)
+      ->check(CLI::Range(1e-3, 1e6))
+      ->needs(curve);
   sequence->add_flag("--json", options->json, "Print JSON");
   sequence->footer(
       "Examples:\n  tacit evaluate sequence --data ml-1m.txt.gz --epsilon 1,5,8,10,none --seeds 3\n"

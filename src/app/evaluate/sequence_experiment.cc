@@ -23,6 +23,12 @@ Result<SequenceRun> MakeRun(const SequenceTask& task, const SequenceSplit& split
   WorkerPool workers({.workers = experiment.workers});
   const auto noise = noise::MakeNoiseSource(workers);
   const auto method = MakeSequenceMethod(task.learner, setting);
+  std::vector<SequenceLook> curve;
+  if (experiment.look_epochs > 0)
+    method->Watch(experiment.look_epochs, [&](double epochs) {
+      const RankingQuality quality = MeasureRanking(*method, split, workers);
+      curve.push_back({epochs, quality.ndcg10, quality.hit10});
+    });
   const auto start = clock.Now();
   // Ranking is a small part at the end.
   auto spent = method->Fit(split.train, {.epsilon = task.epsilon, .delta = experiment.delta},
@@ -42,7 +48,8 @@ Result<SequenceRun> MakeRun(const SequenceTask& task, const SequenceSplit& split
                      .users = quality.users,
                      .epsilon_spent = *spent,
                      .fit_seconds = Seconds(fitted - start),
-                     .score_seconds = Seconds(clock.Now() - fitted)};
+                     .score_seconds = Seconds(clock.Now() - fitted),
+                     .curve = std::move(curve)};
 }
 
 }  // namespace
@@ -62,6 +69,9 @@ Result<std::vector<SequenceRow>> RunSequenceExperiment(const SequenceData& data,
                                 data.identity, SequenceMethodIdentity(learner, setting),
                                 experiment.catalogue, epsilon, experiment.delta,
                                 experiment.validate, seed))
+            .Update(experiment.look_epochs > 0 && !LearnsAtOnce(learner)
+                        ? fmt::format("looked at every {} epochs\n", experiment.look_epochs)
+                        : "")
             .Finish();
     return ToHex(std::span(digest).first(16));
   };

@@ -20,7 +20,8 @@ struct SequenceExperiment {
   uint32_t jobs = 1;     // runs at a time
   uint32_t workers = 1;  // threads of each
   bool validate = false;
-  std::string catalogue;       // what is known of items, named; "" where nothing is
+  double look_epochs = 0;  // trained learners are asked every so many epochs; 0: in the end alone
+  std::string catalogue;   // what is known of items, named; "" where nothing is
   bool show_progress = false;  // a line on standard error, drawn over again
 };
 

@@ -125,8 +125,12 @@ Status CheckSequencePrivacy(const SequencePrivacy& privacy) {
                           privacy.epsilon, privacy.delta, mu, kMuLeast, kMuMost));
 }
 
+bool LearnsAtOnce(std::string_view name) {
+  return std::ranges::find(kCounted, name) != kCounted.end();
+}
+
 std::string SequenceMethodIdentity(std::string_view name, const SequenceSetting& setting) {
-  const bool counted = std::ranges::find(kCounted, name) != kCounted.end();
+  const bool counted = LearnsAtOnce(name);
   std::string identity(name);
   if (counted || BeginsWithCounts(name)) identity += " " + setting.transitions.Text();
   if (!counted) identity += " " + setting.trained.Text();
@@ -137,7 +141,7 @@ std::unique_ptr<SequenceMethod> MakeSequenceMethod(std::string_view name,
                                                    const SequenceSetting& setting) {
   TACIT_CHECK(setting.catalogue != nullptr);
   if (name == "popularity") return std::make_unique<PopularityMethod>(setting);
-  if (std::ranges::find(kCounted, name) == kCounted.end()) return MakeTrainedMethod(name, setting);
+  if (!LearnsAtOnce(name)) return MakeTrainedMethod(name, setting);
   return std::make_unique<TransitionsMethod>(setting, name == "transitions");
 }
 

@@ -67,6 +67,8 @@ struct SequenceSetting {
 std::span<const std::string_view> SequenceMethodNames();
 // kInvalidArgument, with the nearest name, for one that is none.
 Status CheckSequenceMethod(std::string_view name);
+// Whether a method counts, and so has no epochs. REQUIRES a name of these.
+bool LearnsAtOnce(std::string_view name);
 // What runs of a method are known by: its name and all its constants.
 std::string SequenceMethodIdentity(std::string_view name, const SequenceSetting& setting);
 // REQUIRES a name of these.

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "app/evaluate/line_figure.h"
 #include "app/evaluate/text_table.h"
 #include "app/json_number.h"
 
@@ -86,6 +87,16 @@ SequenceRow MakeSequenceRow(const std::vector<SequenceRun>& runs) {
                           .ndcg10 = Moments::Of(ndcg),
                           .hit10 = Moments::Of(hit)});
   }
+  for (size_t i = 0; i < runs[0].curve.size(); ++i) {
+    std::vector<double> ndcg, hit;
+    for (const SequenceRun& run : runs) {
+      ndcg.push_back(run.curve[i].ndcg10);
+      hit.push_back(run.curve[i].hit10);
+    }
+    row.curve.push_back({.epochs = runs[0].curve[i].epochs,
+                         .ndcg10 = Moments::Of(ndcg),
+                         .hit10 = Moments::Of(hit)});
+  }
   row.user_periods = runs[0].user_periods;
   row.seeds = runs.size();
   row.users = runs[0].users;
@@ -107,6 +118,12 @@ json::object SequenceJson(const std::vector<SequenceRow>& rows) {
         {"epsilon_spent", FiniteOrNull(row.epsilon_spent)},
         {"fit_seconds", row.fit_seconds},
         {streamed ? "microseconds_an_event" : "microseconds_a_user", row.microseconds_a_user}};
+    for (const SequenceRow::Look& look : row.curve) {
+      if (!line.contains("curve")) line["curve"] = json::array();
+      line["curve"].as_array().push_back({{"epochs", look.epochs},
+                                          {"ndcg10", MomentsJson(look.ndcg10)},
+                                          {"hit10", MomentsJson(look.hit10)}});
+    }
     if (streamed) {
       line["user_periods"] = row.user_periods;
       json::array tenths;
@@ -197,6 +214,36 @@ std::string DrawSequenceFigure(const std::vector<SequenceRow>& rows) {
         kLeft + kWidth + 14, y - 4, colour, kLeft + kWidth + 24, y, learners[i]);
   }
   return svg + "</svg>\n";
+}
+
+std::string DrawLearningCurves(const std::vector<SequenceRow>& rows) {
+  LineFigure::Axes axes{.title = "NDCG@10 and HIT@10 against epochs",
+                        .x_axis = "epochs",
+                        .y_axis = "%",
+                        .x_ticks = {},
+                        .lines = 2 * rows.size()};
+  for (const SequenceRow& row : rows)
+    for (const SequenceRow::Look& look : row.curve) {
+      axes.x_most = std::max(axes.x_most, look.epochs);
+      axes.percent_most = std::max(axes.percent_most, 100 * look.hit10.mean);
+    }
+  for (int i = 0; i <= 5; ++i)
+    axes.x_ticks.emplace_back(axes.x_most * i / 5, fmt::format("{:.4g}", axes.x_most * i / 5));
+  LineFigure figure(axes);
+  for (size_t r = 0; r < rows.size(); ++r) {
+    if (rows[r].curve.empty()) continue;
+    std::vector<LineFigure::Point> ndcg, hit;
+    for (const SequenceRow::Look& look : rows[r].curve) {
+      ndcg.push_back({look.epochs, 100 * look.ndcg10.mean, PercentText(look.ndcg10)});
+      hit.push_back({look.epochs, 100 * look.hit10.mean, PercentText(look.hit10)});
+    }
+    const std::string who = rows[r].learner + (std::isfinite(rows[r].epsilon)
+                                                   ? fmt::format(", epsilon {:g}", rows[r].epsilon)
+                                                   : ", no privacy");
+    figure.Add("NDCG@10, " + who, r, 0, ndcg);
+    figure.Add("HIT@10, " + who, r, 1, hit);
+  }
+  return std::move(figure).Take();
 }
 
 }  // namespace tacit::app

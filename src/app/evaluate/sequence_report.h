@@ -25,6 +25,13 @@ struct SequenceRow {
     uint64_t events = 0;
     Moments ndcg10 = {}, hit10 = {};
   };
+  // Of a trained learner that was looked at on the way.
+  struct Look {
+    double epochs = 0;
+    Moments ndcg10 = {}, hit10 = {};
+  };
+  std::vector<Look> curve = {};
+
   uint32_t user_periods = 0;  // 0: of no stream
   std::vector<Tenth> tenths = {};
 };
@@ -33,7 +40,8 @@ struct SequenceRow {
 SequenceRow MakeSequenceRow(const std::vector<SequenceRun>& runs);
 
 // {"rows": [{"model", "epsilon", "delta", "seeds", "ndcg10": {"mean", "std"}, "hit10", ...}]};
-// epsilon is null where nothing is promised. Rows of a stream have "user_periods", and of each of
+// epsilon is null where nothing is promised. Rows that were looked at on the way have a "curve" of
+// {"epochs", "ndcg10", "hit10"}. Rows of a stream have "user_periods", and of each of
 // its "tenths" {"events", "ndcg10", "hit10"}.
 boost::json::object SequenceJson(const std::vector<SequenceRow>& rows);
 // Learners down, epsilons across, NDCG@10 / HIT@10 in per cent with their deviations over seeds.
@@ -41,5 +49,8 @@ std::string SequenceTextTable(const std::vector<SequenceRow>& rows);
 std::string SequenceMarkdownTable(const std::vector<SequenceRow>& rows);
 // NDCG@10 against epsilon, a line for each learner, an SVG document without anything from outside.
 std::string DrawSequenceFigure(const std::vector<SequenceRow>& rows);
+// NDCG@10 and, dashed, HIT@10 against epochs, a line of each for every row that was looked at on
+// the way.
+std::string DrawLearningCurves(const std::vector<SequenceRow>& rows);
 
 }  // namespace tacit::app

@@ -36,6 +36,11 @@ std::string ToJsonLine(const SequenceRun& run) {
                     {"epsilon_spent", FiniteOrNull(run.epsilon_spent)},
                     {"fit_seconds", run.fit_seconds},
                     {"score_seconds", run.score_seconds}};
+  for (const SequenceLook& look : run.curve) {
+    if (!line.contains("curve")) line["curve"] = json::array();
+    line["curve"].as_array().push_back(
+        {{"epochs", look.epochs}, {"ndcg10", look.ndcg10}, {"hit10", look.hit10}});
+  }
   if (run.tenths.empty()) return json::serialize(line);
   line["user_periods"] = run.user_periods;
   json::array tenths;
@@ -60,6 +65,10 @@ Result<SequenceRun> SequenceRunFromJson(const std::string& line) {
     run.epsilon_spent = NumberOrInfinity(o.at("epsilon_spent"));
     run.fit_seconds = o.at("fit_seconds").to_number<double>();
     run.score_seconds = o.at("score_seconds").to_number<double>();
+    for (const json::value& look : o.contains("curve") ? o.at("curve").as_array() : json::array())
+      run.curve.push_back({.epochs = look.at("epochs").to_number<double>(),
+                           .ndcg10 = look.at("ndcg10").to_number<double>(),
+                           .hit10 = look.at("hit10").to_number<double>()});
     if (!o.contains("tenths")) return run;
     run.user_periods = o.at("user_periods").to_number<uint32_t>();
     for (const json::value& tenth : o.at("tenths").as_array())

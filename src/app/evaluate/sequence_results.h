@@ -18,6 +18,12 @@ struct SequenceTenth {
   friend bool operator==(const SequenceTenth&, const SequenceTenth&) = default;
 };
 
+// How well the items asked about were ranked after so many epochs of a run.
+struct SequenceLook {
+  double epochs = 0, ndcg10 = 0, hit10 = 0;
+  friend bool operator==(const SequenceLook&, const SequenceLook&) = default;
+};
+
 // One finished run of `tacit evaluate sequence`, as it is kept.
 struct SequenceRun {
   std::string id;  // of everything that decides what the run is, but its noise
@@ -31,6 +37,8 @@ struct SequenceRun {
   // Of a stream: the periods that a user is learnt from at most, and the quality as it went on.
   uint32_t user_periods = 0;
   std::vector<SequenceTenth> tenths = {};
+  // Of a trained learner that was looked at on the way.
+  std::vector<SequenceLook> curve = {};
   friend bool operator==(const SequenceRun&, const SequenceRun&) = default;
 };
 

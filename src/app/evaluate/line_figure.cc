@@ -1,0 +1,77 @@
+#include "app/evaluate/line_figure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+namespace tacit::app {
+namespace {
+
+// Where things are in the figure.
+constexpr double kWidth = 560, kHeight = 320, kLeft = 64, kTop = 28, kBottom = 52, kLegend = 330;
+
+// Okabe and Ito's palette: told apart with every common colour blindness, and on paper.
+constexpr std::array<std::string_view, LineFigure::kColours> kPalette = {
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"};
+constexpr std::array<std::string_view, LineFigure::kDashes> kPatterns = {"none", "7 4", "2 3",
+                                                                         "9 3 2 3"};
+
+}  // namespace
+
+LineFigure::LineFigure(const Axes& axes)
+    : x_most_(axes.x_most), top_(std::max(1.0, std::ceil(axes.percent_most / 5) * 5)) {
+  svg_ = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
+      "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"sans-serif\" font-size=\"13\">\n"
+      "<title>{2}</title>\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+      kLeft + kWidth + kLegend,
+      std::max(kTop + kHeight + kBottom, kTop + 22 * static_cast<double>(axes.lines + 1)),
+      axes.title);
+  for (int i = 0; i <= 5; ++i) {
+    const double value = top_ * i / 5;
+    svg_ += fmt::format(
+        "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#dddddd\"/>\n"
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:g}</text>\n",
+        kLeft, kLeft + kWidth, Y(value), Y(value), kLeft - 8, Y(value) + 4, value);
+  }
+  for (const auto& [x, text] : axes.x_ticks)
+    svg_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", X(x),
+                        kTop + kHeight + 20, text);
+  svg_ += fmt::format(
+      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n"
+      "<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
+      kLeft + kWidth / 2, kTop + kHeight + 42, axes.x_axis, kLeft, kTop - 10, axes.y_axis);
+}
+
+double LineFigure::X(double x) const { return kLeft + kWidth * x / x_most_; }
+double LineFigure::Y(double percent) const { return kTop + kHeight * (1 - percent / top_); }
+
+void LineFigure::Add(const std::string& label, size_t colour, size_t dash,
+                     const std::vector<Point>& points) {
+  const std::string_view stroke = kPalette[colour % kColours], pattern = kPatterns[dash % kDashes];
+  std::string line, marks;
+  for (const Point& point : points) {
+    line += fmt::format("{:.1f},{:.1f} ", X(point.x), Y(point.percent));
+    marks += fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}: {}</title>"
+        "</circle>\n",
+        X(point.x), Y(point.percent), stroke, label, point.tip);
+  }
+  const double x = kLeft + kWidth + 12, y = kTop + 12 + 22 * static_cast<double>(added_++);
+  svg_ += fmt::format(
+              "<polyline points=\"{0}\" fill=\"none\" stroke=\"{1}\" stroke-width=\"2\" "
+              "stroke-dasharray=\"{2}\"/>\n"
+              "<line x1=\"{3:.1f}\" x2=\"{4:.1f}\" y1=\"{5:.1f}\" y2=\"{5:.1f}\" "
+              "stroke=\"{1}\" stroke-width=\"2\" stroke-dasharray=\"{2}\"/>\n"
+              "<text x=\"{6:.1f}\" y=\"{7:.1f}\">{8}</text>\n",
+              line, stroke, pattern, x, x + 24, y - 4, x + 30, y, label) +
+          marks;
+}
+
+std::string LineFigure::Take() && { return std::move(svg_) + "</svg>\n"; }
+
+}  // namespace tacit::app
