@@ -255,6 +255,18 @@ TEST_F(RecommendRouteTest, EveryAnswerIsOfOneVersionWhileTheyChange) {
   EXPECT_GT(versions, 10u);
 }
 
+TEST_F(RecommendRouteTest, WithoutAServerTheAnswerIsTheSame) {
+  Start(true);
+  Commit(6, "first");
+  AskVersion(6);
+  const Reply reply = RecommendOnce({model_}, latest_, kSequence);
+  EXPECT_EQ(reply.status, 200u);
+  EXPECT_EQ(reply.body, Ask(kSequence).body);
+  EXPECT_EQ(RecommendOnce({model_}, latest_, R"({"user":"u1"})").status, 403u);
+  Commit(7, "");
+  EXPECT_EQ(RecommendOnce({model_}, latest_, kSequence).status, 503u);
+}
+
 TEST_F(RecommendRouteTest, ItsPromiseIsInTheAccount) {
   Start();
   Commit(2, "first");

@@ -105,4 +105,15 @@ void RecommendRoute::Append(const RecommendModel& model, const ServedItems& serv
   *answer += "}\n";
 }
 
+Reply RecommendOnce(std::vector<RecommendModel> models,
+                    std::shared_ptr<const store::Snapshot> snapshot, std::string_view body) {
+  const Recommender::Latest latest = [snapshot = std::move(snapshot)] { return snapshot; };
+  auto recommender = std::make_shared<Recommender>(std::move(models), latest);
+  recommender->Refresh();
+  metrics::Registry metrics;
+  Reply reply;
+  RecommendRoute(recommender, latest, {}, metrics).Answer(body, &reply);
+  return reply;
+}
+
 }  // namespace tacit::serve

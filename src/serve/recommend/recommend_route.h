@@ -43,4 +43,8 @@ class RecommendRoute {
   std::vector<uint32_t> history_;
 };
 
+// The same out of one snapshot, for whoever has no server; nobody is recommended to by id.
+Reply RecommendOnce(std::vector<RecommendModel> models,
+                    std::shared_ptr<const store::Snapshot> snapshot, std::string_view body);
+
 }  // namespace tacit::serve
