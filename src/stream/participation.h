@@ -65,6 +65,8 @@ struct StepBatch {
   bool opens_period = false;
   // To be predicted, not learnt from: nothing is released and nothing charged.
   bool preview = false;
+  // A preview of a period that opened before a crash: it was predicted, and looked at, then.
+  bool again = false;
   // Unit user: users are counted, these as follows once the step is taken (`poisson`: in the
   // first step of a period, and the first after a crash, for all of its steps).
   bool counts_users = false;
@@ -112,7 +114,8 @@ std::unique_ptr<Participation> MakeOnceParticipation(OnceOptions options);
 // and counted for all of its steps when it opens. While its steps last, a
 // position points at the period's beginning: after a crash it is read again, and the steps not yet
 // taken draw fresh coins. Before the first step of a period its events come as previews, so that
-// progressive evaluation predicts them before any is learnt from. A period of which records were
+// progressive evaluation predicts them before any is learnt from; unit user: when it is read again,
+// too, for who remembers what users did. A period of which records were
 // lost before it was read again is closed: no more steps are taken of it.
 struct PoissonOptions {
   uint64_t offsets_per_period = 0;  // 0: as many as there are

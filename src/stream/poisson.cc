@@ -48,7 +48,7 @@ class PoissonParticipation final : public Participation {
   bool Learn(StepBatch&& period, const Emit& emit);
   Status TakeUnits(event::Batch&& examples, UnitBatch* units);
   bool Admit(UserUses* user) const;
-  bool Preview(const UnitBatch& units, const Emit& emit) const;
+  bool Preview(const UnitBatch& units, bool again, const Emit& emit) const;
   StepBatch Sample(const UnitBatch& units);
   // Where the partition of a period is, of which so much is to be read again.
   void MoveTo(const OffsetRange& range);
@@ -115,7 +115,8 @@ bool PoissonParticipation::Learn(StepBatch&& period, const Emit& emit) {
   UnitBatch units;
   status_ = TakeUnits(std::move(period.examples), &units);
   if (!status_) return false;
-  if (position_.period_step == 0 && !Preview(units, emit)) return false;
+  const bool opens = position_.period_step == 0;
+  if ((opens || options_.users) && !Preview(units, !opens, emit)) return false;
   std::vector<OffsetRange> ranges = std::exchange(lost_, {});
   ranges.insert(ranges.end(), period.ranges.begin(), period.ranges.end());
   const OffsetRange& range = period.ranges.front();
@@ -171,10 +172,11 @@ bool PoissonParticipation::Admit(UserUses* user) const {
 }
 
 // A unit is in one preview: a histogram that is made of them counts it once.
-bool PoissonParticipation::Preview(const UnitBatch& units, const Emit& emit) const {
+bool PoissonParticipation::Preview(const UnitBatch& units, bool again, const Emit& emit) const {
   for (size_t unit = 0; unit < units.units();) {
     StepBatch preview;
     preview.preview = true;
+    preview.again = again;
     preview.examples = EmptyLike(units.examples);
     while (unit < units.units() && preview.examples.size() < kPreviewExamples)
       AppendUnit(units, unit++, &preview);
