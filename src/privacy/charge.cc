@@ -53,6 +53,8 @@ std::string_view Name(MechanismKind kind) {
       return "exponential";
     case MechanismKind::kVocabulary:
       return "vocabulary";
+    case MechanismKind::kCounts:
+      return "counts";
   }
   return "unknown";
 }

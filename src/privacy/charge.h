@@ -16,6 +16,7 @@ enum class MechanismKind : uint8_t {
   kAdaFestPlus = 4,
   kExponential = 5,
   kVocabulary = 6,  // a release of a noised histogram, beside the steps
+  kCounts = 7,      // a step that is the release of a period's noised counts
 };
 
 std::string_view Name(Unit unit);

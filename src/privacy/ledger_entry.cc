@@ -52,7 +52,7 @@ bool DecodeFields(ByteReader* in, LedgerEntry* e) {
   e->format = in->Get<uint8_t>();
   e->index = in->Get<uint64_t>();
   e->learner = in->GetString();
-  if (!GetEnum(in, MechanismKind::kNonPrivate, MechanismKind::kVocabulary, &e->charge.mechanism))
+  if (!GetEnum(in, MechanismKind::kNonPrivate, MechanismKind::kCounts, &e->charge.mechanism))
     return false;
   for (double* number :
        {&e->charge.noise_multiplier, &e->charge.sigma_selection, &e->charge.sigma_gradient,

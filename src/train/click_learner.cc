@@ -108,7 +108,9 @@ Result<bool> ClickLearner::TakeStep(const stream::StepBatch& step, const std::at
 
   *report = {
       .logits = logits_,
+      .examples = examples_.size,
       .loss_sum = std::accumulate(loss_.begin(), loss_.end(), 0.0),
+      .losses = examples_.size,
       .rows_touched = activations_.rows.size(),
       .rows_written = selection_.every_row ? options_.model.space.rows() : gradient_.rows.size(),
       .row_floats_written = selection_.every_row ? EmbeddingFloats(options_.model.space)
@@ -125,13 +127,16 @@ void ClickLearner::ScoreRows() {
 }
 
 Status ClickLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
+  if (batch.again) return {};  // it was seen when the period opened
   TACIT_RETURN_IF_ERROR(Predict(batch));
   if (mechanism_->observes_periods()) mechanism_->Observe(activations_);
   loss_.resize(logits_.size());
   dlogit_.resize(logits_.size());
   backend_.LogisticLoss(logits_, examples_.label, loss_, dlogit_);
   *report = {.logits = logits_,
+             .examples = examples_.size,
              .loss_sum = std::accumulate(loss_.begin(), loss_.end(), 0.0),
+             .losses = examples_.size,
              .rows_touched = activations_.rows.size()};
   return {};
 }

@@ -20,8 +20,13 @@ namespace tacit::train {
 // What happened in a step. Un-noised: operator-only.
 struct StepReport {
   // Of click models: predictions made before learning; valid until the next step.
-  std::span<const float> logits;
-  double loss_sum = 0;
+  std::span<const float> logits = {};
+  // Of models of the next item: units that were asked, before learning, for their first new item,
+  // and those that had it among their ten best.
+  uint64_t asked = 0, hits = 0;
+  uint64_t examples = 0;  // in the step
+  double loss_sum = 0;    // over `losses` of them, or of its units
+  uint64_t losses = 0;
   uint64_t rows_touched = 0;  // distinct rows the step's units activated
   uint64_t rows_written = 0;
   uint64_t row_floats_written = 0;  // coordinates of those rows' gradients

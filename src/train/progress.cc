@@ -1,5 +1,7 @@
 #include "train/progress.h"
 
+#include <utility>
+
 #include "base/check.h"
 
 namespace tacit::train {
@@ -7,6 +9,7 @@ namespace {
 
 // Events in one window of the running AUC.
 constexpr uint64_t kWindowEvents = 50000;
+constexpr uint64_t kWindowAsked = 2000;  // and of the running share of hits
 
 }  // namespace
 
@@ -31,6 +34,19 @@ void Progress::AddPredictions(size_t learner, std::span<const float> logits,
     account.recent = {};
     account.recent_events = 0;
   }
+}
+
+void Progress::AddRankings(size_t learner, uint64_t examples, uint64_t asked, uint64_t hits) {
+  std::lock_guard lock(mutex_);
+  Account& account = accounts_[learner];
+  account.view.events += examples;
+  account.current.events += examples;
+  account.current.asked += asked;
+  account.current.hits += hits;
+  account.recent_asked.units += asked;
+  account.recent_asked.hits += hits;
+  if (account.recent_asked.units < kWindowAsked) return;
+  account.previous_asked = std::exchange(account.recent_asked, {});
 }
 
 void Progress::AddStep(size_t learner, uint64_t rows_written, double epsilon) {
@@ -64,6 +80,8 @@ Progress::View Progress::view(size_t learner) const {
   AucHistogram window = account.previous;
   window.Merge(account.recent);
   view.auc = window.Auc();
+  view.asked = account.previous_asked.units + account.recent_asked.units;
+  view.hits = account.previous_asked.hits + account.recent_asked.hits;
   return view;
 }
 

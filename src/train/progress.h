@@ -17,8 +17,9 @@ struct DayRow {
   uint64_t steps = 0;
   uint64_t rows_written = 0;
   double loss_sum = 0;
-  double epsilon = 0;  // of the learner once the day's last step is charged
-  AucHistogram auc;    // of predictions made before learning
+  uint64_t asked = 0, hits = 0;  // of models of the next item; see StepReport
+  double epsilon = 0;            // of the learner once the day's last step is charged
+  AucHistogram auc;              // of predictions made before learning
 };
 
 // How far training is, for the operator's terminal and operator metrics. Written by the trainer,
@@ -28,7 +29,10 @@ class Progress {
   struct View {
     uint64_t events = 0;
     uint64_t steps = 0;
-    double auc = 0.5;    // over the last events
+    double auc = 0.5;  // over the last events
+    // Of models of the next item: of the last units that were asked for theirs, how many had it
+    // among their ten best.
+    uint64_t asked = 0, hits = 0;
     double epsilon = 0;  // committed
   };
 
@@ -37,6 +41,9 @@ class Progress {
   // Predictions made before their events were learnt from.
   void AddPredictions(size_t learner, std::span<const float> logits, std::span<const float> labels,
                       double loss_sum);
+  // Of a model of the next item: so many examples, and of units asked so many had theirs among the
+  // ten best.
+  void AddRankings(size_t learner, uint64_t examples, uint64_t asked, uint64_t hits);
   void AddStep(size_t learner, uint64_t rows_written, double epsilon);
   // The current day is over; what follows belongs to the next.
   void EndDay(size_t learner, const std::string& name);
@@ -47,12 +54,16 @@ class Progress {
   std::vector<DayRow> days(size_t learner) const;
 
  private:
+  struct Asked {
+    uint64_t units = 0, hits = 0;
+  };
   struct Account {
     View view;
     std::vector<DayRow> finished;
     DayRow current;
     AucHistogram recent, previous;  // two windows, so that the running AUC is never of nothing
     uint64_t recent_events = 0;
+    Asked recent_asked, previous_asked;
   };
   mutable std::mutex mutex_;
   std::vector<Account> accounts_;

@@ -223,17 +223,25 @@ Status Trainer::TakeStep(LearnerStep& step) {
 Status Trainer::Preview(Seat& seat, const stream::StepBatch& batch) {
   StepReport report;
   TACIT_RETURN_IF_ERROR(seat.learner->Preview(batch, &report));
-  progress_.AddPredictions(seat.learner->index().value, report.logits, batch.examples.label,
-                           report.loss_sum);
+  if (!batch.again) Predicted(seat, batch, report);
   return {};
+}
+
+void Trainer::Predicted(const Seat& seat, const stream::StepBatch& batch,
+                        const StepReport& report) {
+  const size_t learner = seat.learner->index().value;
+  if (!report.logits.empty()) {
+    progress_.AddPredictions(learner, report.logits, batch.examples.label, report.loss_sum);
+  } else {
+    progress_.AddRankings(learner, report.examples, report.asked, report.hits);
+  }
 }
 
 void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report,
                      double seconds) {
   const LearnerIndex index = seat.learner->index();
   // A period's events were predicted in its previews, before any of them was learnt from.
-  if (!batch.whole_period)
-    progress_.AddPredictions(index.value, report.logits, batch.examples.label, report.loss_sum);
+  if (!batch.whole_period) Predicted(seat, batch, report);
   progress_.AddStep(index.value, report.rows_written, seat.epsilon);
   for (const event::PublicMark& mark : batch.marks)
     if (mark.kind == event::PublicMark::Kind::kFileEnd) progress_.EndDay(index.value, mark.name);

@@ -84,6 +84,7 @@ class Trainer {
   static bool BeginsNextPeriod(const Seat& seat, const stream::StepBatch& batch);
   bool WithinBudgets(Seat& seat, std::vector<privacy::CommitCharge> charges);
   void Exhaust(Seat& seat, Spent spent, const std::string& why);
+  void Predicted(const Seat& seat, const stream::StepBatch& batch, const StepReport& report);
   void Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report, double seconds);
   Status CommitPending();
   void Published();

@@ -44,13 +44,12 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& registry,
 void TrainerMetrics::Step(size_t learner, const StepReport& report, uint64_t units_refused,
                           double seconds) {
   const PerLearner& l = learners_[learner];
-  const size_t events = report.logits.size();
-  l.events.Add(static_cast<double>(events));
+  l.events.Add(static_cast<double>(report.examples));
   l.rows_touched.Add(static_cast<double>(report.rows_touched));
   l.rows_written.Add(static_cast<double>(report.rows_written));
   l.units_clipped.Add(static_cast<double>(report.units_clipped));
   l.units_refused.Add(static_cast<double>(units_refused));
-  if (events > 0) l.loss.Set(report.loss_sum / static_cast<double>(events));
+  if (report.losses > 0) l.loss.Set(report.loss_sum / static_cast<double>(report.losses));
   l.step_seconds.Observe(seconds);
 }
 

@@ -178,7 +178,7 @@ void Release::Measure(size_t stage, std::span<const uint32_t> places) {
 TransitionsCharge Release::Charged() && {
   TransitionsCharge charge{.whole = {}, .queries = std::move(queries_)};
   if (noiseless()) return charge;
-  charge.whole = {.mechanism = privacy::MechanismKind::kVocabulary,
+  charge.whole = {.mechanism = privacy::MechanismKind::kCounts,
                   .noise_multiplier = 1 / mu_,
                   .sigma_selection = 1 / mu_,
                   .clip_selection = 1};

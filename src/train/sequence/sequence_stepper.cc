@@ -1,0 +1,180 @@
+#include "train/sequence/sequence_stepper.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+#include "mechanism/grid.h"
+
+namespace tacit::train {
+namespace {
+Status Refuse(std::string why) {
+  return Fail(ErrorCode::kInvalidArgument, "sequence training: " + std::move(why));
+}
+
+// Privacy off: every unit as it is.
+class Unscaled final : public model::ScaleRule {
+ public:
+  bool needs_norms() const override { return false; }
+  void Scales(const model::GroupNorms&, std::span<float> scales) const override {
+    std::ranges::fill(scales, 1.0f);
+  }
+};
+
+std::unique_ptr<mechanism::Clipper> MakeClipper(const SequencePrivacy& privacy) {
+  if (!privacy.on) return nullptr;
+  if (privacy.clip == SequencePrivacy::Clip::kFlat)
+    return mechanism::MakeFlatClipper(privacy.clip_norm, privacy.sigma);
+  return mechanism::MakeAutomaticClipper(privacy.clip_norm, privacy.sigma);
+}
+
+}  // namespace
+
+Status CheckOptions(const SequenceTrainingOptions& o) {
+  TACIT_RETURN_IF_ERROR(model::CheckOptions(o.model));
+  if (!(o.expected_batch > 0 && std::isfinite(o.expected_batch)))
+    return Refuse(fmt::format("expected_batch {} divides nothing", o.expected_batch));
+  if (o.prior != nullptr && (o.model.negatives > 0 || o.model.label_smoothing > 0))
+    return Refuse("a prior is for a softmax over the whole catalogue, its labels not smoothed");
+  if (o.schedule.steps == 0) return Refuse("steps: there is no step");
+  if (!(o.schedule.warm_up >= 0 && o.schedule.warm_up <= 1))
+    return Refuse(fmt::format("warm_up {} is no share of the steps", o.schedule.warm_up));
+  const SequencePrivacy& p = o.privacy;
+  if (p.on && !(p.sigma > 0 && std::isfinite(p.sigma)))
+    return Refuse(fmt::format("sigma {}: private training needs noise", p.sigma));
+  if (p.on && !(p.clip_norm > 0 && std::isfinite(p.clip_norm)))
+    return Refuse(fmt::format("clip_norm {} bounds nothing", p.clip_norm));
+  if (!p.on && o.optimizer.subtract_noise)
+    return Refuse("subtract_noise: there is no noise where privacy is off");
+  if (!p.item_share.empty() && p.item_share.size() != o.model.catalogue)
+    return Refuse(fmt::format("item_share has {} numbers for a catalogue of {}",
+                              p.item_share.size(), o.model.catalogue));
+  if (!(p.item_share_min > 0 && p.item_share_min <= 1))
+    return Refuse(fmt::format("item_share_min {} is not in (0, 1]", p.item_share_min));
+  return {};
+}
+
+privacy::Charge StepCharge(const SequencePrivacy& privacy, double sampling_rate) {
+  if (!privacy.on) return {};
+  return {.mechanism = privacy::MechanismKind::kDpSgd,
+          .noise_multiplier = privacy.sigma,
+          .sigma_gradient = privacy.sigma,
+          .clip_gradient = privacy.clip_norm,
+          .sampling_rate = sampling_rate};
+}
+
+SequenceStepper::SequenceStepper(SequenceTrainingOptions options, double sampling_rate,
+                                 ops::Backend& backend, std::unique_ptr<noise::NoiseSource> noise)
+    : options_(std::move(options)),
+      backend_(backend),
+      noise_(std::move(noise)),
+      model_(options_.model, backend, options_.prior),
+      clipper_(MakeClipper(options_.privacy)),
+      charge_(StepCharge(options_.privacy, sampling_rate)),
+      parameters_(model_.layout().Initial(options_.seed)),
+      state_(Optimizer(options_.optimizer).DenseStateFloats(parameters_.size()), 0.0f) {
+  const Status status = CheckOptions(options_);
+  TACIT_CHECK(status.has_value(), "options are checked before a stepper is made");
+  if (clipper_ == nullptr) return;
+  if (options_.model.re_attention.kappa == 0) return;
+  item_variance_.resize(options_.model.catalogue);
+  const std::vector<float>& share = options_.privacy.item_share;
+  for (size_t i = 0; i < item_variance_.size(); ++i) {
+    const float p =
+        share.empty() ? 1.0f : std::clamp(share[i], options_.privacy.item_share_min, 1.0f);
+    item_variance_[i] = static_cast<float>(std::pow(update_stddev() / p, 2));
+  }
+}
+
+double SequenceStepper::update_stddev() const {
+  if (clipper_ == nullptr) return 0;
+  return clipper_->grid().stddev * clipper_->grid().step / options_.expected_batch;
+}
+
+model::ParameterNoise SequenceStepper::parameter_noise() const {
+  if (item_variance_.empty()) return {};
+  return {static_cast<float>(update_stddev() * update_stddev()), item_variance_};
+}
+
+void SequenceStepper::Resume(std::span<const float> parameters,
+                             std::span<const float> optimizer_state, uint64_t steps_taken) {
+  TACIT_CHECK(step_ == 0 && parameters.size() == parameters_.size() &&
+                  optimizer_state.size() == state_.size(),
+              "what was stored is of another model");
+  parameters_.assign(parameters.begin(), parameters.end());
+  state_.assign(optimizer_state.begin(), optimizer_state.end());
+  step_ = steps_taken;
+}
+
+void SequenceStepper::SetInitial(std::vector<float> parameters) {
+  TACIT_CHECK(step_ == 0 && parameters.size() == parameters_.size(),
+              "initial parameters come before the first step, all of them");
+  parameters_ = std::move(parameters);
+}
+
+Status SequenceStepper::Step(const model::SequenceUnits& units, SequenceStepReport* report) {
+  TACIT_RETURN_IF_ERROR(GradientOf(units));
+  *report = Release();
+  return {};
+}
+
+Status SequenceStepper::GradientOf(const model::SequenceUnits& units) {
+  // The step's public coins: a function of the seed and the step alone.
+  const model::SequenceModel::Step step{options_.seed * 0x9e3779b97f4a7c15 + step_,
+                                        parameter_noise()};
+  const Unscaled unscaled;
+  return model_.ClippedSum(parameters_, units, step,
+                           clipper_ != nullptr ? clipper_->rule() : unscaled, &sum_);
+}
+
+// From the sum to the update G: noise on every number, whatever was in the batch, then the public
+// divisor.
+SequenceStepReport SequenceStepper::Release() {
+  const double factor = 1 / options_.expected_batch;
+  if (clipper_ != nullptr) {
+    noise_->Rekey();
+    update_.resize(sum_.steps.size());
+    mechanism::Release(clipper_->grid(), factor, *noise_, sum_.steps, update_);
+  } else {
+    update_.resize(sum_.values.size());
+    for (size_t i = 0; i < update_.size(); ++i)
+      update_[i] = static_cast<float>(factor * sum_.values[i]);
+  }
+  // All that an optimiser goes on from is in its state: this step's has this step's rate.
+  OptimizerOptions optimizer = options_.optimizer;
+  optimizer.learning_rate *= static_cast<float>(options_.schedule.Factor(step_));
+  Optimizer(optimizer).StepDense(update_, update_stddev(), parameters_, state_, backend_.workers());
+  const SequenceStepReport report = Report();
+  ++step_;
+  return report;
+}
+
+SequenceStepReport SequenceStepper::Report() const {
+  SequenceStepReport report{.step = step_, .units = sum_.loss.size()};
+  size_t with_loss = 0;
+  for (const float loss : sum_.loss) {
+    report.loss += loss;
+    with_loss += loss > 0;
+  }
+  report.loss /= static_cast<double>(std::max<size_t>(1, with_loss));
+  const model::GroupNorms& norms = sum_.norms;
+  for (size_t u = 0; clipper_ != nullptr && u < norms.units; ++u) {
+    double squared = 0;
+    for (size_t g = 0; g < norms.groups; ++g) squared += norms.squared[g * norms.units + u];
+    report.units_clipped += std::sqrt(squared) > clipper_->bound();
+  }
+  return report;
+}
+
+std::span<const float> SequenceStepper::Weights() {
+  const MovingAverage average(options_.optimizer.average_decay);
+  if (!average.on() || step_ == 0) return parameters_;
+  average_.resize(parameters_.size());
+  average.Read(parameters_, state_, static_cast<uint32_t>(step_), average_);
+  return average_;
+}
+
+}  // namespace tacit::train

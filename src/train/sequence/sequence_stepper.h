@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "mechanism/clipper.h"
+#include "model/sequence/sequence_model.h"
+#include "noise/noise.h"
+#include "ops/backend.h"
+#include "privacy/charge.h"
+#include "train/optimizer.h"
+#include "train/sequence/schedule.h"
+
+namespace tacit::train {
+
+// How the gradients of a run are bounded and noised. Nothing here has a default that promises
+// anything.
+struct SequencePrivacy {
+  enum class Clip {
+    kFlat,        // min(1, C / |g|)
+    kNormalised,  // C / (|g| + 0.01), as in paper 000
+  };
+  bool on = true;    // false: no clip, no noise, no promise
+  double sigma = 0;  // noise multiplier of a step
+  Clip clip = Clip::kFlat;
+  double clip_norm = 1;  // C
+  // P(a unit's history holds the item), by item, from what was released with noise or is public.
+  // For Re-Attention; empty: every item is in every history.
+  std::vector<float> item_share = {};
+  // Shares below count as this: an item that nobody has would have infinite variance.
+  float item_share_min = 1e-3f;
+};
+
+struct SequenceTrainingOptions {
+  model::SequenceOptions model;
+  uint64_t seed = 1;          // of initial parameters and of all public coins; public
+  double expected_batch = 0;  // units a step takes on average; the public divisor
+  // Logits that the model's are added to, or null; must outlive the stepper. What it is made of
+  // is charged elsewhere.
+  const model::LogitPrior* prior = nullptr;
+  RateSchedule schedule;
+  OptimizerOptions optimizer;
+  SequencePrivacy privacy;
+};
+
+// kInvalidArgument names what is missing or out of its domain.
+Status CheckOptions(const SequenceTrainingOptions& options);
+
+// What one step costs each unit, which is in it with this probability. Unbounded where privacy is
+// off.
+privacy::Charge StepCharge(const SequencePrivacy& privacy, double sampling_rate);
+
+// What happened in a step. Un-noised: operator-only.
+struct SequenceStepReport {
+  uint64_t step = 0;
+  size_t units = 0;
+  double loss = 0;  // mean over the units that had one
+  size_t units_clipped = 0;
+};
+
+// A sequence model while it is trained, and its private step on whichever units it is given: every
+// unit's gradient is formed, bounded and rounded to the grid, integer noise is added to the sum,
+// which is divided by the public expected batch. What follows is post-processing: Adam, DP-AdamBC
+// or SGD, warm-up and decay, a moving average of the weights. No units at all release noise like
+// any others.
+//
+// Knows nothing of where units come from; not thread-safe. The work of a step is split over the
+// backend's workers.
+class SequenceStepper {
+ public:
+  // REQUIRES CheckOptions(options). `sampling_rate`: the probability that a unit is in a step, for
+  // the charge. `backend` must outlive it.
+  SequenceStepper(SequenceTrainingOptions options, double sampling_rate, ops::Backend& backend,
+                  std::unique_ptr<noise::NoiseSource> noise);
+
+  const SequenceTrainingOptions& options() const { return options_; }
+  model::SequenceModel& model() { return model_; }
+  // What one step costs each unit. Unbounded where privacy is off.
+  const privacy::Charge& charge() const { return charge_; }
+  // Of the noise on each number of an update; 0 where privacy is off.
+  double update_stddev() const;
+  // The noise in the weights, where attention is corrected by it.
+  model::ParameterNoise parameter_noise() const;
+
+  std::span<const float> parameters() const { return parameters_; }
+  std::span<const float> optimizer_state() const { return state_; }
+  uint64_t steps_taken() const { return step_; }
+  // Goes on from there, or begins there. REQUIRES as many numbers as there are, before a step.
+  void Resume(std::span<const float> parameters, std::span<const float> optimizer_state,
+              uint64_t steps_taken);
+  // Initial parameters from public data or charged releases. REQUIRES as many numbers as the layout
+  // has, before the first step.
+  void SetInitial(std::vector<float> parameters);
+
+  // One step: GradientOf, then Release. After a failure nothing was learnt and nothing released.
+  Status Step(const model::SequenceUnits& units, SequenceStepReport* report);
+  // Its first half: the bounded sum, which nobody has seen yet.
+  Status GradientOf(const model::SequenceUnits& units);
+  // Its second: noise, and what follows from it.
+  SequenceStepReport Release();
+
+  // The weights to predict with: their moving average where there is one.
+  std::span<const float> Weights();
+  void Rekey() {
+    if (noise_ != nullptr) noise_->Rekey();
+  }
+
+ private:
+  SequenceStepReport Report() const;
+
+  const SequenceTrainingOptions options_;
+  ops::Backend& backend_;
+  const std::unique_ptr<noise::NoiseSource> noise_;
+  model::SequenceModel model_;
+  std::unique_ptr<mechanism::Clipper> clipper_;  // null where privacy is off
+  const privacy::Charge charge_;
+  std::vector<float> item_variance_;
+  std::vector<float> parameters_, state_, update_, average_;
+  model::SequenceSum sum_;
+  uint64_t step_ = 0;
+};
+
+}  // namespace tacit::train

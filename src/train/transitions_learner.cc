@@ -1,0 +1,104 @@
+#include "train/transitions_learner.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "train/next_item.h"
+#include "train/transitions_release.h"
+
+namespace tacit::train {
+
+privacy::Charge TransitionsPeriodCharge(double noise_multiplier) {
+  if (noise_multiplier == 0) return {};
+  return {.mechanism = privacy::MechanismKind::kCounts,
+          .noise_multiplier = noise_multiplier,
+          .sigma_selection = noise_multiplier,
+          .clip_selection = 1};
+}
+
+TransitionsLearner::TransitionsLearner(TransitionsLearnerOptions options,
+                                       RecentHistories::Reader reader,
+                                       std::unique_ptr<noise::NoiseSource> noise,
+                                       WorkerPool& workers)
+    : Learner(options.id, options.index),
+      options_(std::move(options)),
+      charge_(TransitionsPeriodCharge(options_.noise_multiplier)),
+      recent_(options_.histories, std::move(reader)),
+      noise_(std::move(noise)),
+      workers_(workers),
+      model_(*options_.catalogue, options_.model, workers) {}
+
+Status TransitionsLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
+  recent_.Preview(batch);
+  *report = {.examples = batch.examples.size()};
+  return {};
+}
+
+// By what was released before the step.
+void TransitionsLearner::AskForNext(StepReport* report) {
+  if (model_.periods() == 0) return;
+  std::vector<size_t> asked;
+  std::vector<uint32_t> answers;
+  for (size_t u = 0; u < step_.id.size() && asked.size() < options_.asked_most; ++u) {
+    const auto answer = FirstUnseen(step_.Before(u), step_.New(u));
+    if (step_.before[u] == 0 || !answer) continue;
+    asked.push_back(u);
+    answers.push_back(*answer);
+  }
+  if (asked.empty()) return;
+  if (scorer_ == nullptr)
+    scorer_ =
+        std::make_unique<model::transitions::Scorer>(model_.estimate(), options_.model, workers_);
+  std::vector<uint8_t> hit(asked.size());
+  workers_.Run(asked.size(), [&](size_t begin, size_t end, size_t) {
+    std::vector<float> scores(scorer_->items());
+    for (size_t i = begin; i < end; ++i) {
+      scorer_->Score(step_.Before(asked[i]), scores);
+      hit[i] = IsAmongBest(scores, step_.Before(asked[i]), answers[i]);
+    }
+  });
+  report->asked = asked.size();
+  report->hits = std::accumulate(hit.begin(), hit.end(), uint64_t{0});
+}
+
+Result<bool> TransitionsLearner::TakeStep(const stream::StepBatch& step,
+                                          const std::atomic<bool>& abandon, StepReport* report) {
+  TACIT_RETURN_IF_ERROR(recent_.Gather(step, &step_));
+  *report = {.examples = step.examples.size()};
+  AskForNext(report);
+  // From here on it is released, and charged.
+  if (abandon) return false;
+  const double mu =
+      charge_.Bounded() ? 1 / options_.noise_multiplier : std::numeric_limits<double>::infinity();
+  TACIT_ASSIGN(const TransitionsCharge paid,
+               ReleaseTransitionsPeriod({.histories = step_.histories, .known = step_.before}, mu,
+                                        *noise_, workers_, &model_));
+  TACIT_CHECK(!charge_.Bounded() || paid.MuSquared() <= charge_.MuSquared() * (1 + 1e-9),
+              "a period released more than it is charged for");
+  recent_.Taken(step);
+  scorer_.reset();
+  changed_ = true;
+  return true;
+}
+
+std::shared_ptr<const std::string> TransitionsLearner::TakeMechanismState() {
+  if (!std::exchange(changed_, false)) return nullptr;
+  return std::make_shared<const std::string>(model_.Encode());
+}
+
+Status TransitionsLearner::LoadMechanismState(std::string_view bytes) {
+  auto model = model::transitions::ReleasedModel::Decode(bytes, *options_.catalogue, options_.model,
+                                                         workers_);
+  if (!model)
+    return Fail(std::move(model.error())
+                    .Context("learner '" + id() + "': what its mechanism had released"));
+  model_ = std::move(*model);
+  scorer_.reset();
+  return {};
+}
+
+}  // namespace tacit::train

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/worker_pool.h"
+#include "model/transitions/released_model.h"
+#include "model/transitions/scorer.h"
+#include "noise/noise.h"
+#include "train/learner.h"
+#include "train/recent_histories.h"
+
+namespace tacit::train {
+
+struct TransitionsLearnerOptions {
+  std::string id;
+  LearnerIndex index;
+  std::shared_ptr<const model::transitions::Catalogue> catalogue;
+  model::transitions::Options model;
+  double noise_multiplier = 0;  // of a period: 1 / mu. 0: no noise and no promise
+  RecentHistoriesOptions histories;
+  // Of the units of a step, so many are asked for their next item before it is learnt from, for the
+  // operator's eyes.
+  uint32_t asked_most = 256;
+};
+
+// The shaped count model in a stream: a step is a period, of which everything is released at once.
+// What is kept of it is released numbers alone, as the mechanism's state.
+class TransitionsLearner final : public Learner {
+ public:
+  // `workers` must outlive the learner.
+  TransitionsLearner(TransitionsLearnerOptions options, RecentHistories::Reader reader,
+                     std::unique_ptr<noise::NoiseSource> noise, WorkerPool& workers);
+
+  privacy::Charge charge() const override { return charge_; }
+  Result<bool> TakeStep(const stream::StepBatch& step, const std::atomic<bool>& abandon,
+                        StepReport* report) override;
+  Status Preview(const stream::StepBatch& batch, StepReport* report) override;
+  std::shared_ptr<const store::DenseState> CopyDense() const override { return nullptr; }
+  std::shared_ptr<const std::string> TakeMechanismState() override;
+  std::optional<store::HistoryCommit> TakeHistories() override { return recent_.Take(); }
+  Status LoadMechanismState(std::string_view bytes) override;
+  void Rekey() override { noise_->Rekey(); }
+
+ private:
+  void AskForNext(StepReport* report);
+
+  const TransitionsLearnerOptions options_;
+  const privacy::Charge charge_;
+  RecentHistories recent_;
+  const std::unique_ptr<noise::NoiseSource> noise_;
+  WorkerPool& workers_;
+  model::transitions::ReleasedModel model_;
+  std::unique_ptr<model::transitions::Scorer> scorer_;  // of the model; null: to be made
+  StepHistories step_;
+  bool changed_ = false;
+};
+
+// What a period of this noise costs the units in it.
+privacy::Charge TransitionsPeriodCharge(double noise_multiplier);
+
+}  // namespace tacit::train
