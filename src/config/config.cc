@@ -30,6 +30,7 @@ Status ApplyOverride(Tree* tree, const std::string& text) {
 
 void DescribeConfig(Fields& fields, Config& config) {
   fields.Section("source", [&](Fields& below) { DescribeSource(below, config.source); });
+  fields.Section("catalogue", [&](Fields& below) { below.Text("file", &config.catalogue.file); });
   fields.Section("schema", [&](Fields& below) {
     below.Sections("features", &config.features, DescribeFeature, /*compact=*/true);
   });
@@ -51,7 +52,8 @@ Status CheckConfig(const Tree& tree, Config* config) {
   TACIT_RETURN_IF_ERROR(CheckSource(root.Key("source"), &config->source));
   TACIT_RETURN_IF_ERROR(CheckKafka(root.Key("kafka"), config->source, &config->kafka));
   TACIT_RETURN_IF_ERROR(CheckFeatures(root.Key("schema").Key("features"), config->features));
-  TACIT_RETURN_IF_ERROR(CheckLearners(root.Key("learners"), config->learners, config->source));
+  TACIT_RETURN_IF_ERROR(
+      CheckLearners(root.Key("learners"), config->learners, config->source, config->catalogue));
   TACIT_RETURN_IF_ERROR(CheckBudget(root.Key("budget"), config->budget, config->learners));
   TACIT_RETURN_IF_ERROR(CheckStore(root.Key("store"), &config->store));
   TACIT_RETURN_IF_ERROR(CheckServe(root.Key("serve"), config->serve));

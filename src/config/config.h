@@ -89,13 +89,54 @@ struct Kafka {
   std::string dead_letter_topic;     // errors.deadletterqueue.topic.name; empty: a file
 };
 
+// The next item of a user, by a model of sequences.
+struct Sequence {
+  enum class Encoder { kTransformer, kGru, kLstm };
+  Encoder encoder = Encoder::kTransformer;
+  uint32_t length = 200;  // items the model looks back over
+  uint32_t width = 64;
+  uint32_t blocks = 2;        // or recurrent layers
+  uint32_t heads = 1;         // transformer
+  uint32_t feed_forward = 0;  // transformer: width of the inner layer; 0: `width`
+  bool tied = true;           // the output layer's rows are the input embeddings
+  bool item_bias = false;     // a learnt bias for each item
+  uint32_t negatives = 0;     // public ones in each step's softmax; 0: the whole catalogue
+  double re_attention = 0;    // transformer: share of the correction; 1: paper 000's
+  double dropout = 0;
+  double label_smoothing = 0;
+};
+
+// The next item of a user, by noised counts of which item follows which.
+struct Transitions {
+  bool described = true;       // use what the catalogue says of items, where it says anything
+  double forget = 1;           // what is kept of the periods before, at each new one
+  uint64_t cells = 4'000'000;  // pairs of items that are measured and kept at most
+};
+
 struct Model {
-  enum class Kind { kPctr };
+  enum class Kind { kPctr, kSequence, kTransitions };
   Kind kind = Kind::kPctr;
-  std::vector<uint32_t> hidden = {598, 598, 598, 598};
-  std::string compute = "f32";  // f32 | bf16
-  uint64_t seed = 1;            // of the initial parameters; public
-  bool categorical = true;      // false: from numbers alone, no embeddings
+  std::vector<uint32_t> hidden = {598, 598, 598, 598};  // pctr, as the following but for seed
+  std::string compute = "f32";                          // f32 | bf16
+  uint64_t seed = 1;        // pctr, sequence: of the initial parameters; public
+  bool categorical = true;  // false: from numbers alone, no embeddings
+  Sequence sequence;
+  Transitions transitions;
+
+  // What comes next for a user, out of the public catalogue.
+  bool recommends() const { return kind != Kind::kPctr; }
+};
+
+// What is remembered of users, for a model of the next item.
+struct History {
+  uint32_t items = 200;      // the last ones
+  uint32_t days = 0;         // and for how long; 0: for ever
+  bool serve_users = false;  // /v1/recommend by user: reads raw histories
+};
+
+// The items that everybody may know.
+struct Catalogue {
+  std::string file;  // required by models of the next item
 };
 
 // Which rows are worth writing, and the release that says so.
@@ -118,7 +159,7 @@ struct QuantileClip {
 };
 
 struct Mechanism {
-  enum class Kind { kNone, kAdaFest, kAdaFestPlus, kFest, kDpSgd, kExponential };
+  enum class Kind { kNone, kAdaFest, kAdaFestPlus, kFest, kDpSgd, kExponential, kCounts };
   enum class Clipping { kFlat, kAutomatic, kPerLayer, kQuantile };
   Kind kind = Kind::kAdaFest;
   double threshold = 0;       // adafest, adafest+: tau, required; infinite: no row is ever written
@@ -199,6 +240,7 @@ struct Optimizer {
 struct Learner {
   std::string id;
   Model model;
+  History history;  // models of the next item
   Mechanism mechanism;
   Participation participation;
   Privacy privacy;
@@ -231,6 +273,7 @@ struct Log {
 
 struct Config {
   Source source;
+  Catalogue catalogue;
   std::vector<Feature> features;
   std::vector<Learner> learners;
   Budget budget;
@@ -275,7 +318,7 @@ std::vector<std::string> SecretsInTheOpen(const Config& config);
 // The configuration as YAML with every default spelled out and secrets redacted.
 std::string Dump(const Config& config);
 
-// Divides memory_total_bytes, or says what is the least that would do.
-Result<MemoryPlan> PlanMemory(const Config& config);
+// Divides memory_total_bytes, or says what is the least that would do. `items`: of the catalogue.
+Result<MemoryPlan> PlanMemory(const Config& config, uint64_t items = 0);
 
 }  // namespace tacit::config

@@ -9,14 +9,47 @@
 namespace tacit::config {
 namespace {
 
+void DescribeSequence(Fields& fields, Sequence& sequence, bool used) {
+  static constexpr std::array<std::string_view, 3> kEncoders = {"transformer", "gru", "lstm"};
+  static constexpr Range kShare = {.min = 0, .max = 1, .below_max = true};
+  const Use use = UsedIf(used);
+  fields.Enum("encoder", &sequence.encoder, kEncoders, use);
+  const Use attention = UsedIf(used && sequence.encoder == Sequence::Encoder::kTransformer);
+  fields.Integer("length", &sequence.length, 1, 4096, use);
+  fields.Integer("width", &sequence.width, 1, 4096, use);
+  fields.Integer("blocks", &sequence.blocks, 1, 64, use);
+  fields.Integer("heads", &sequence.heads, 1, 64, attention);
+  fields.Integer("feed_forward", &sequence.feed_forward, 0, 65536, attention);
+  fields.Flag("tied", &sequence.tied, use);
+  fields.Flag("item_bias", &sequence.item_bias, use);
+  fields.Integer("negatives", &sequence.negatives, 0, 1 << 24, use);
+  fields.Number("re_attention", &sequence.re_attention, {.min = 0, .max = 1}, attention);
+  fields.Number("dropout", &sequence.dropout, kShare, use);
+  fields.Number("label_smoothing", &sequence.label_smoothing, kShare, use);
+}
+
 void DescribeModel(Fields& fields, Model& model) {
-  static constexpr std::array<std::string_view, 1> kKinds = {"pctr"};
+  static constexpr std::array<std::string_view, 3> kKinds = {"pctr", "sequence", "transitions"};
   static constexpr std::array<std::string_view, 2> kPrecisions = {"f32", "bf16"};
+  using Kind = Model::Kind;
   fields.Enum("kind", &model.kind, kKinds, Use::kRequired);
-  fields.Integers("hidden", &model.hidden, 1, 65536);
-  fields.OneOf("compute", &model.compute, kPrecisions);
-  fields.Integer("seed", &model.seed, 0, UINT64_MAX);
-  fields.Flag("categorical", &model.categorical);
+  const Use pctr = UsedIf(model.kind == Kind::kPctr);
+  fields.Integers("hidden", &model.hidden, 1, 65536, pctr);
+  fields.OneOf("compute", &model.compute, kPrecisions, pctr);
+  fields.Integer("seed", &model.seed, 0, UINT64_MAX, UsedIf(model.kind != Kind::kTransitions));
+  fields.Flag("categorical", &model.categorical, pctr);
+  DescribeSequence(fields, model.sequence, model.kind == Kind::kSequence);
+  const Use transitions = UsedIf(model.kind == Kind::kTransitions);
+  fields.Flag("described", &model.transitions.described, transitions);
+  fields.Integer("cells", &model.transitions.cells, 1, uint64_t{1} << 27, transitions);
+  fields.Number("forget", &model.transitions.forget, {.min = 0, .max = 1, .above_min = true},
+                transitions);
+}
+
+void DescribeHistory(Fields& fields, History& history, bool used) {
+  fields.Integer("items", &history.items, 1, 1 << 16, UsedIf(used));
+  fields.Integer("days", &history.days, 0, 36500, UsedIf(used));
+  fields.Flag("serve_users", &history.serve_users, UsedIf(used));
 }
 
 void DescribeParticipation(Fields& fields, Participation& participation, bool of_users) {
@@ -103,6 +136,52 @@ Status CheckUsers(const Place& place, const Learner& learner, const Source& sour
                         participation.max_participations, participation.steps_per_period));
 }
 
+// What a model of the next item rests on, and which mechanisms guard it.
+Status CheckNextItem(const Place& place, const Learner& learner, const Catalogue& catalogue) {
+  using Kind = Mechanism::Kind;
+  const Mechanism& mechanism = learner.mechanism;
+  const bool counts = mechanism.kind == Kind::kCounts;
+  if (learner.model.kind != Model::Kind::kTransitions && counts) {
+    return place.Key("mechanism")
+        .Key("kind")
+        .Fail("counts are what model.kind transitions releases, and goes with no other");
+  }
+  if (!learner.model.recommends()) return {};
+  if (catalogue.file.empty()) {
+    return place.Key("model").Key("kind").Fail(
+        "a model of the next item needs catalogue.file, the items that everybody may know: ids "
+        "that were learnt from users would tell of them");
+  }
+  if (!learner.privacy.of_users()) {
+    return place.Key("privacy").Key("unit").Fail(
+        "a model of the next item reads a user's records again and again, so that the unit must "
+        "be user");
+  }
+  if (learner.model.kind == Model::Kind::kTransitions) {
+    if (!counts && mechanism.kind != Kind::kNone) {
+      return place.Key("mechanism")
+          .Key("kind")
+          .Fail("model.kind transitions is guarded by mechanism counts");
+    }
+    if (learner.participation.mode == Participation::Mode::kOnce) return {};
+    return place.Key("participation")
+        .Key("mode")
+        .Fail(
+            "transitions are counted once a period: mode once, each step a period of `batch` "
+            "offsets");
+  }
+  if (mechanism.kind != Kind::kDpSgd && mechanism.kind != Kind::kNone) {
+    return place.Key("mechanism")
+        .Key("kind")
+        .Fail("model.kind sequence is guarded by mechanism dp-sgd: all its parameters are dense");
+  }
+  if (mechanism.clipping == Mechanism::Clipping::kFlat ||
+      mechanism.clipping == Mechanism::Clipping::kAutomatic) {
+    return {};
+  }
+  return place.Key("mechanism").Key("clipping").Fail("model.kind sequence: flat or automatic");
+}
+
 bool GoodId(const std::string& id) {
   return !id.empty() && std::ranges::all_of(id, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -130,6 +209,9 @@ Status CheckPrivacy(const Place& place, const Learner& learner) {
 void DescribeLearner(Fields& fields, Learner& learner) {
   fields.Text("id", &learner.id, Use::kRequired);
   fields.Section("model", [&](Fields& below) { DescribeModel(below, learner.model); });
+  fields.Section("history", [&](Fields& below) {
+    DescribeHistory(below, learner.history, learner.model.recommends());
+  });
   fields.Section("mechanism", [&](Fields& below) { DescribeMechanism(below, learner.mechanism); });
   fields.Section("privacy", [&](Fields& below) { DescribePrivacy(below, learner.privacy); });
   fields.Section("participation", [&](Fields& below) {
@@ -138,8 +220,8 @@ void DescribeLearner(Fields& fields, Learner& learner) {
   fields.Section("optimizer", [&](Fields& below) { DescribeOptimizer(below, learner.optimizer); });
 }
 
-Status CheckLearners(const Place& place, const std::vector<Learner>& learners,
-                     const Source& source) {
+Status CheckLearners(const Place& place, const std::vector<Learner>& learners, const Source& source,
+                     const Catalogue& catalogue) {
   std::set<std::string> ids;
   for (size_t i = 0; i < learners.size(); ++i) {
     const Learner& learner = learners[i];
@@ -152,6 +234,7 @@ Status CheckLearners(const Place& place, const std::vector<Learner>& learners,
       return item.Key("id").Fail(fmt::format("another learner is called '{}' too", learner.id));
     }
     TACIT_RETURN_IF_ERROR(CheckPrivacy(item, learner));
+    TACIT_RETURN_IF_ERROR(CheckNextItem(item, learner, catalogue));
     const bool of_users = learner.privacy.of_users();
     if (of_users) TACIT_RETURN_IF_ERROR(CheckUsers(item, learner, source));
     TACIT_RETURN_IF_ERROR(

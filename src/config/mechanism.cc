@@ -36,8 +36,8 @@ void DescribeQuantile(Fields& fields, QuantileClip& quantile, bool used) {
 }  // namespace
 
 void DescribeMechanism(Fields& fields, Mechanism& mechanism) {
-  static constexpr std::array<std::string_view, 6> kKinds = {"none", "adafest", "adafest+",
-                                                             "fest", "dp-sgd",  "exponential"};
+  static constexpr std::array<std::string_view, 7> kKinds = {
+      "none", "adafest", "adafest+", "fest", "dp-sgd", "exponential", "counts"};
   static constexpr std::array<std::string_view, 4> kClippings = {"flat", "automatic", "per-layer",
                                                                  "quantile"};
   using Kind = Mechanism::Kind;
@@ -56,9 +56,10 @@ void DescribeMechanism(Fields& fields, Mechanism& mechanism) {
   fields.Integer("rows", &mechanism.rows, 1, uint64_t{1} << 36, RequiredIf(exponential));
   fields.Number("row_epsilon", &mechanism.row_epsilon, Range::Positive(), RequiredIf(exponential));
   fields.Number("row_clip", &mechanism.row_clip, kClip, UsedIf(exponential));
-  fields.Number("gradient_clip", &mechanism.gradient_clip, kClip, UsedIf(is_private));
-  fields.Enum("clipping", &mechanism.clipping, kClippings, UsedIf(is_private));
-  const bool quantile = is_private && mechanism.clipping == Mechanism::Clipping::kQuantile;
+  const bool gradient = is_private && mechanism.kind != Kind::kCounts;
+  fields.Number("gradient_clip", &mechanism.gradient_clip, kClip, UsedIf(gradient));
+  fields.Enum("clipping", &mechanism.clipping, kClippings, UsedIf(gradient));
+  const bool quantile = gradient && mechanism.clipping == Mechanism::Clipping::kQuantile;
   fields.Section("quantile",
                  [&](Fields& below) { DescribeQuantile(below, mechanism.quantile, quantile); });
   fields.Number("noise_multiplier", &mechanism.noise_multiplier, {.min = 0, .max = kNoise.max},

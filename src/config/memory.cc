@@ -54,6 +54,7 @@ struct Shape {
   double observed_rows = 0;     // of the id space, where its histogram is kept
   bool every_row = false;       // each step writes the whole id space
   double chosen_rows = 0;       // a step may write that nobody touched
+  double other_bytes = 0;       // of a model of the next item
   std::vector<Table> tables;
 
   // Of the distinct rows that this many steps can touch.
@@ -94,7 +95,44 @@ double RowState(const Optimizer& optimizer, double dim) {
   return dim * ((optimizer.is_adam() ? 2 : 0) + average) + 1 + average;
 }
 
-Shape ShapeOf(const Learner& learner, const std::vector<Feature>& features) {
+// Parameters of a model of sequences over so many items; gates of a recurrent layer count as four,
+// and what is added to products counts too.
+double SequenceParameters(const Sequence& model, double items) {
+  const double width = model.width;
+  const double inner = model.feed_forward == 0 ? width : model.feed_forward;
+  const double block = model.encoder == Sequence::Encoder::kTransformer
+                           ? 4 * width * (width + 1) + (2 * width + 1) * inner + 6 * width
+                           : 8 * width * (width + 1);
+  return items * (width * (model.tied ? 1 : 2) + 1) + model.length * width + model.blocks * block;
+}
+
+// Of a model of the next item: what it holds beside dense parameters and their state. Of sequences
+// each worker's integer sum, and all together; of counts the cells, as estimate, as released and as
+// what serves, and a table of all pairs where that is small.
+double NextItemBytes(const Learner& learner, double items) {
+  constexpr double kWorkers = 2, kSumBytes = 8, kCellBytes = 80, kDenseCells = 1 << 25;
+  if (learner.model.kind == Model::Kind::kSequence)
+    return SequenceParameters(learner.model.sequence, items) * kSumBytes * (kWorkers + 1);
+  const double cells =
+      std::min(static_cast<double>(learner.model.transitions.cells), items * items);
+  const double table = items * items <= kDenseCells ? 4 * items * items : 0;
+  return cells * kCellBytes + 3 * table;
+}
+
+Shape NextItemShape(const Learner& learner, double items) {
+  Shape shape;
+  shape.batch = static_cast<double>(learner.participation.batch);
+  shape.period = PeriodOf(learner.participation);
+  shape.state_floats = DenseState(learner.optimizer);
+  shape.input_width = learner.history.items;  // of a user, at most
+  shape.other_bytes = NextItemBytes(learner, items);
+  if (learner.model.kind == Model::Kind::kSequence)
+    shape.dense_parameters = SequenceParameters(learner.model.sequence, items);
+  return shape;
+}
+
+Shape ShapeOf(const Learner& learner, const std::vector<Feature>& features, double items) {
+  if (learner.model.recommends()) return NextItemShape(learner, items);
   Shape shape;
   shape.batch = static_cast<double>(learner.participation.batch);
   shape.period = PeriodOf(learner.participation);
@@ -137,7 +175,7 @@ Shape ShapeOf(const Learner& learner, const std::vector<Feature>& features) {
 double ModelBytes(const Shape& shape) {
   const double dense = shape.dense_parameters * 4 * (2 * (1 + shape.state_floats) + 2);
   return dense + shape.batch * shape.width_total * 4 * 3 +
-         shape.observed_rows * kVocabularyRowBytes;
+         shape.observed_rows * kVocabularyRowBytes + shape.other_bytes;
 }
 
 // Decoded examples: numbers, rows, ends, offset, label; and the records they came from. A period is
@@ -197,10 +235,10 @@ std::string Windows(const Config& config) {
 }
 
 // Whose tables are held whole, since each step writes all of them: they stay pinned until folded.
-std::string WholeTables(const Config& config) {
+std::string WholeTables(const Config& config, double items) {
   std::string text;
   for (const Learner& learner : config.learners) {
-    const Shape shape = ShapeOf(learner, config.features);
+    const Shape shape = ShapeOf(learner, config.features, items);
     if (!shape.every_row) continue;
     text += fmt::format(
         "; learner '{}' has mechanism dp-sgd, which writes every row in every step: its tables of "
@@ -221,10 +259,10 @@ struct Needs {
   }
 };
 
-Needs NeedsOf(const Config& config) {
+Needs NeedsOf(const Config& config, double items) {
   Needs needs{.queue = SourceBytes(config) + DedupeBytes(config)};
   for (const Learner& learner : config.learners) {
-    const Shape shape = ShapeOf(learner, config.features);
+    const Shape shape = ShapeOf(learner, config.features, items);
     needs.model += ModelBytes(shape);
     needs.queue += QueueBytes(shape, config.source.max_record_bytes);
     needs.overlay += OverlayBytes(shape);
@@ -236,8 +274,8 @@ Needs NeedsOf(const Config& config) {
 
 }  // namespace
 
-Result<MemoryPlan> PlanMemory(const Config& config) {
-  const Needs needs = NeedsOf(config);
+Result<MemoryPlan> PlanMemory(const Config& config, uint64_t items) {
+  const Needs needs = NeedsOf(config, static_cast<double>(items));
   const double learners = std::max<double>(1, static_cast<double>(config.learners.size()));
   const double total = static_cast<double>(config.memory_total_bytes);
   const double least = needs.Least(learners);
@@ -245,8 +283,8 @@ Result<MemoryPlan> PlanMemory(const Config& config) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("memory.total_bytes: {:.0f}MiB are too few for these learners; the "
                             "least that would do is {:.0f}MiB{}{}",
-                            std::floor(total / kMiB), std::ceil(least / kMiB), WholeTables(config),
-                            Windows(config)));
+                            std::floor(total / kMiB), std::ceil(least / kMiB),
+                            WholeTables(config, static_cast<double>(items)), Windows(config)));
   }
   // What is left goes to the rows first, as far as there are rows, but a quarter of it, and what no
   // row can use, to the store's caches.

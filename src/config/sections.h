@@ -20,8 +20,8 @@ void DescribeFeature(Fields& fields, Feature& feature);
 Status CheckFeatures(const Place& place, const std::vector<Feature>& features);
 
 void DescribeLearner(Fields& fields, Learner& learner);
-Status CheckLearners(const Place& place, const std::vector<Learner>& learners,
-                     const Source& source);
+Status CheckLearners(const Place& place, const std::vector<Learner>& learners, const Source& source,
+                     const Catalogue& catalogue);
 
 void DescribeMechanism(Fields& fields, Mechanism& mechanism);
 Status CheckMechanism(const Place& place, const Mechanism& mechanism,

@@ -98,7 +98,8 @@ const std::vector<BadCase> kValues = {
      "c.yaml:2: source.kind: must be one of log, generator, kafka, is 'kafk' (did you mean "
      "'kafka'?)"},
     {"ModelKind", "kind: pctr", "kind: pctx",
-     "c.yaml:11: learners[0].model.kind: must be pctr, is 'pctx' (did you mean 'pctr'?)"},
+     "c.yaml:11: learners[0].model.kind: must be one of pctr, sequence, transitions, is 'pctx' "
+     "(did you mean 'pctr'?)"},
     {"FeatureKind", "kind: dense", "kind: densse",
      "c.yaml:5: schema.features[0].kind: must be one of dense, categorical, multi_hot, is "
      "'densse' (did you mean 'dense'?)"},
@@ -226,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(Privacy, BadConfig, testing::ValuesIn(kPrivacy));
 const std::vector<BadCase> kMechanisms = {
     {"KindMisspelt", "kind: adafest\n", "kind: adafest*\n",
      "c.yaml:14: learners[0].mechanism.kind: must be one of none, adafest, adafest+, fest, dp-sgd, "
-     "exponential, is 'adafest*' (did you mean 'adafest'?)"},
+     "exponential, counts, is 'adafest*' (did you mean 'adafest'?)"},
     {"PlusWithoutThreshold", "kind: adafest\n      threshold: 10",
      "kind: adafest+\n      vocabulary: {source: file, file: x}",
      "c.yaml:13: learners[0].mechanism.threshold: required, and has no default"},
