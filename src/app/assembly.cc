@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "app/mechanism_factory.h"
+#include "app/next_item_plan.h"
 #include "app/vocabulary_file.h"
 #include "stream/criteo_generator.h"
 #include "stream/log_source.h"
@@ -35,20 +36,49 @@ struct ShapeModel {
   explicit ShapeModel(const model::PctrOptions& options) : model(options, *backend) {}
 };
 
+// Model, mechanism and what a step costs.
+Status PlanClicks(const config::Config& config, size_t index,
+                  const event::FeatureTransform& transform, LearnerPlan* plan) {
+  const config::Learner& learner = config.learners[index];
+  plan->options = {
+      .id = learner.id,
+      .index = plan->options.index,
+      .model = {.space = learner.model.categorical ? transform.row_space() : RowSpace(),
+                .dense_width = static_cast<uint32_t>(transform.schema().dense.size()),
+                .hidden = learner.model.hidden,
+                .precision =
+                    learner.model.compute == "bf16" ? ops::Precision::kBf16 : ops::Precision::kF32},
+      .seed = learner.model.seed,
+      .optimizer = MakeOptimizer(learner.optimizer)};
+  TACIT_ASSIGN(const auto mechanism, MakeMechanism(config, index, plan->options.model.space));
+  plan->charge = mechanism->charge();
+  plan->opening_charge = mechanism->opening_charge();
+  plan->expected_extra_rows = mechanism->ExpectedExtraRows();
+  plan->promise.model_fingerprint =
+      StoredFingerprint(plan->options, ShapeModel(plan->options.model).model);
+  return {};
+}
+
+Status PlanNextItem(const config::Config& config, size_t index, const event::ItemCatalogue& items,
+                    LearnerPlan* plan) {
+  if (config.learners[index].model.kind == config::Model::Kind::kSequence) {
+    TACIT_ASSIGN(plan->sequence, PlanSequence(config, index, items));
+    plan->charge = train::ChargeOf(*plan->sequence);
+    plan->promise.model_fingerprint = FingerprintOf(*plan->sequence, items);
+  } else {
+    TACIT_ASSIGN(plan->transitions, PlanTransitions(config, index, items));
+    plan->charge = train::TransitionsPeriodCharge(plan->transitions->noise_multiplier);
+    plan->promise.model_fingerprint = FingerprintOf(*plan->transitions, items);
+  }
+  return {};
+}
+
 Result<LearnerPlan> PlanLearner(const config::Config& config, size_t index,
-                                const event::FeatureTransform& transform) {
+                                const Assembly& assembly) {
   const config::Learner& learner = config.learners[index];
   LearnerPlan plan;
-  plan.options = {.id = learner.id,
-                  .index = LearnerIndex(static_cast<uint16_t>(index)),
-                  .model = {.space = learner.model.categorical ? transform.row_space() : RowSpace(),
-                            .dense_width = static_cast<uint32_t>(transform.schema().dense.size()),
-                            .hidden = learner.model.hidden,
-                            .precision = learner.model.compute == "bf16" ? ops::Precision::kBf16
-                                                                         : ops::Precision::kF32},
-                  .seed = learner.model.seed,
-                  .optimizer = MakeOptimizer(learner.optimizer)};
-  const ShapeModel shape(plan.options.model);
+  plan.options.id = learner.id;
+  plan.options.index = LearnerIndex(static_cast<uint16_t>(index));
   plan.promise = {.learner = learner.id,
                   .unit = learner.privacy.of_users() ? privacy::Unit::kUser : privacy::Unit::kEvent,
                   .adjacency = privacy::Adjacency::kZeroOut,
@@ -57,12 +87,11 @@ Result<LearnerPlan> PlanLearner(const config::Config& config, size_t index,
                                        : privacy::ParticipationMode::kPoisson,
                   .epsilon = learner.privacy.epsilon,
                   .delta = learner.privacy.delta,
-                  .model_fingerprint = StoredFingerprint(plan.options, shape.model),
+                  .model_fingerprint = {},
                   .bounds = BoundsOf(learner, config.source)};
-  TACIT_ASSIGN(const auto mechanism, MakeMechanism(config, index, plan.options.model.space));
-  plan.charge = mechanism->charge();
-  plan.opening_charge = mechanism->opening_charge();
-  plan.expected_extra_rows = mechanism->ExpectedExtraRows();
+  TACIT_RETURN_IF_ERROR(learner.model.recommends()
+                            ? PlanNextItem(config, index, *assembly.items, &plan)
+                            : PlanClicks(config, index, *assembly.transform, &plan));
   plan.batch = learner.participation.batch;
   plan.exit_when_exhausted = learner.privacy.on_exhausted == config::Privacy::OnExhausted::kExit;
   return plan;
@@ -86,8 +115,12 @@ Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* re
   event::FeatureSchema schema = MakeSchema(config.features);
   TACIT_RETURN_IF_ERROR(schema.Validate());
   assembly.transform = std::make_shared<const event::FeatureTransform>(std::move(schema));
+  if (!config.catalogue.file.empty()) {
+    TACIT_ASSIGN(auto items, event::ItemCatalogue::Read(config.catalogue.file));
+    assembly.items = std::make_shared<const event::ItemCatalogue>(std::move(items));
+  }
   for (size_t i = 0, position = 0; i < config.learners.size(); ++position) {
-    auto plan = PlanLearner(config, i, *assembly.transform);
+    auto plan = PlanLearner(config, i, assembly);
     if (plan) {
       assembly.learners.push_back(std::move(*plan));
       ++i;
@@ -99,7 +132,8 @@ Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* re
   }
   if (config.budget.given())
     assembly.total_budget = {.epsilon = *config.budget.epsilon, .delta = *config.budget.delta};
-  TACIT_ASSIGN(assembly.memory, config::PlanMemory(config));
+  TACIT_ASSIGN(assembly.memory,
+               config::PlanMemory(config, assembly.items ? assembly.items->items() : 0));
   assembly.config = std::move(config);
   return assembly;
 }
@@ -125,10 +159,13 @@ Result<std::unique_ptr<stream::Source>> OpenSource(const config::Source& source)
 std::vector<store::LearnerLayout> MakeLayouts(const Assembly& assembly) {
   std::vector<store::LearnerLayout> layouts;
   for (const LearnerPlan& plan : assembly.learners) {
-    const ShapeModel shape(plan.options.model);
-    layouts.push_back({.name = plan.options.id,
-                       .rows = train::MakeRowLayout(plan.options, shape.model),
-                       .promise = plan.promise});
+    store::RowLayout rows;
+    if (plan.sequence) {
+      rows = train::MakeRowLayout(plan.sequence->training);
+    } else if (!plan.transitions) {
+      rows = train::MakeRowLayout(plan.options, ShapeModel(plan.options.model).model);
+    }
+    layouts.push_back({.name = plan.options.id, .rows = std::move(rows), .promise = plan.promise});
   }
   return layouts;
 }
@@ -150,11 +187,13 @@ store::StoreOptions MakeStoreOptions(const Assembly& assembly) {
 
 std::vector<serve::ScoringModel> MakeScoringModels(const Assembly& assembly) {
   std::vector<serve::ScoringModel> models;
-  for (const LearnerPlan& plan : assembly.learners)
+  for (const LearnerPlan& plan : assembly.learners) {
+    if (plan.recommends()) continue;
     models.push_back({.index = plan.options.index,
                       .promise = plan.promise,
                       .transform = assembly.transform,
                       .model = plan.options.model});
+  }
   return models;
 }
 

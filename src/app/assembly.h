@@ -10,26 +10,33 @@
 #include "config/config.h"
 #include "event/codec.h"
 #include "event/feature_transform.h"
+#include "event/item_catalogue.h"
 #include "ops/backend.h"
 #include "serve/scorer.h"
 #include "store/store.h"
 #include "stream/source.h"
 #include "train/click_learner.h"
 #include "train/feed.h"
+#include "train/sequence/sequence_learner.h"
 #include "train/trainer.h"
+#include "train/transitions_learner.h"
 
 // From the configuration to what each room wants to know. The only place that reads config structs.
 namespace tacit::app {
 
 // A learner as every room sees it.
 struct LearnerPlan {
-  train::ClickOptions options;
+  train::ClickOptions options;  // of another model: its id and index alone
+  std::optional<train::SequenceLearnerOptions> sequence;        // of the next item
+  std::optional<train::TransitionsLearnerOptions> transitions;  // of the next item
   privacy::Promise promise;
   privacy::Charge charge;                         // of one step
   std::optional<privacy::Charge> opening_charge;  // of a period's release before its steps
   double expected_extra_rows = 0;                 // per step, c * p0
   uint64_t batch = 0;
   bool exit_when_exhausted = false;
+
+  bool recommends() const { return sequence || transitions; }
 };
 
 // Everything that follows from the configuration alone, before any file is touched.
@@ -37,6 +44,7 @@ struct Assembly {
   config::Config config;
   config::MemoryPlan memory;
   std::shared_ptr<const event::FeatureTransform> transform;
+  std::shared_ptr<const event::ItemCatalogue> items;  // null: there is none
   std::vector<LearnerPlan> learners;
   std::optional<privacy::TotalBudget> total_budget;
 };

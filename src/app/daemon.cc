@@ -148,22 +148,52 @@ class Daemon {
 
   // Before anything is served: what was released goes on under the mechanism that released it only.
   Status CheckReleased(const LearnerPlan& plan, const store::LearnerState& state,
-                       mechanism::Mechanism& mechanism) {
+                       train::Learner& learner) {
     if (!state.mechanism_state) return {};
-    const Status loaded = mechanism.LoadState(*state.mechanism_state);
+    const Status loaded = learner.LoadMechanismState(*state.mechanism_state);
     if (loaded) return {};
     return Fail(ErrorCode::kRefused,
-                fmt::format("learner '{}': mechanism: {}; go on with the store's own "
-                            "mechanism.kind, clipping, vocabulary.source and vocabulary.query, or "
-                            "train under another id or in another store",
-                            plan.options.id, loaded.error().message));
+                fmt::format("{}; go on with {}, or train under another id or in another store",
+                            loaded.error().message,
+                            plan.transitions ? "the store's own model and catalogue"
+                                             : "the store's own mechanism.kind, clipping, "
+                                               "vocabulary.source and vocabulary.query"));
+  }
+
+  Result<std::unique_ptr<train::Learner>> MakeLearner(size_t i, const store::LearnerState& state,
+                                                      const stream::Position& position) {
+    const LearnerPlan& plan = assembly_.learners[i];
+    auto noise = noise::MakeNoiseSource(*workers_);
+    const auto histories = [this, index = plan.options.index](std::span<store::UserHistory> users) {
+      return store_->ReadHistories(index, users);
+    };
+    std::unique_ptr<train::Learner> learner;
+    if (plan.sequence) {
+      train::SequenceLearnerOptions options = *plan.sequence;
+      options.histories.user_key = store_->user_key();
+      learner =
+          std::make_unique<train::SequenceLearner>(std::move(options), histories, std::move(noise),
+                                                   *backend_, state.dense.get(), position.step);
+    } else if (plan.transitions) {
+      train::TransitionsLearnerOptions options = *plan.transitions;
+      options.histories.user_key = store_->user_key();
+      learner = std::make_unique<train::TransitionsLearner>(std::move(options), histories,
+                                                            std::move(noise), *workers_);
+    } else {
+      TACIT_ASSIGN(auto mechanism, MakeMechanism(assembly_.config, i, plan.options.model.space));
+      learner = std::make_unique<train::ClickLearner>(
+          plan.options, std::move(mechanism), std::move(noise), *backend_,
+          store_->working_rows(plan.options.index), state.dense.get());
+    }
+    TACIT_RETURN_IF_ERROR(CheckReleased(plan, state, *learner));
+    return learner;
   }
 
   // Behind the store, which makes the folder that both lie in, and may be refused.
   Status OpenDeadLetters() {
     TACIT_ASSIGN(dead_letters_,
                  app::OpenDeadLetters(assembly_.config, store_->Latest()->lineage()));
-    codec_ = MakeCodec(assembly_.config.source, *assembly_.transform);
+    codec_ = MakeCodec(assembly_.config.source, *assembly_.transform, assembly_.items);
     return {};
   }
 
@@ -185,8 +215,8 @@ class Daemon {
       const LearnerPlan& plan = assembly_.learners[i];
       const store::LearnerState state = store_->State(plan.options.index);
       TACIT_ASSIGN(stream::Position position, train::DecodePosition(state.position));
-      TACIT_ASSIGN(auto mechanism, MakeMechanism(assembly_.config, i, plan.options.model.space));
-      TACIT_RETURN_IF_ERROR(CheckReleased(plan, state, *mechanism));
+      TACIT_ASSIGN(auto made, MakeLearner(i, state, position));
+      learners.push_back(std::move(made));
       const config::Learner& learner = assembly_.config.learners[i];
       std::optional<stream::UserOptions> users;
       if (learner.privacy.of_users()) {
@@ -199,9 +229,6 @@ class Daemon {
           {.index = plan.options.index,
            .participation = MakeParticipationOf(learner.participation, !from_kafka(), users),
            .start = std::move(position)});
-      learners.push_back(std::make_unique<train::ClickLearner>(
-          plan.options, std::move(mechanism), noise::MakeNoiseSource(*workers_), *backend_,
-          store_->working_rows(plan.options.index), state.dense.get()));
     }
     train::TrainerOptions trainer = MakeTrainerOptions(assembly_, source_->topic());
     trainer.advise = [this](std::span<const stream::PartitionOffset> reached,
@@ -278,7 +305,8 @@ class Daemon {
   std::vector<LearnerView> Views() const {
     std::vector<LearnerView> views;
     for (const LearnerPlan& plan : assembly_.learners)
-      views.push_back({plan.options.id, progress_.view(plan.options.index.value)});
+      views.push_back(
+          {plan.options.id, progress_.view(plan.options.index.value), plan.recommends()});
     return views;
   }
 
@@ -338,9 +366,10 @@ class Daemon {
         spdlog::info("learner '{}' has nothing left to learn", plan.options.id);
         continue;
       }
-      fmt::print(
-          "\nlearner {}\n{}", plan.options.id,
-          DayTable(days, best, progress_.view(plan.options.index.value).epsilon, plan.promise));
+      const double epsilon = progress_.view(plan.options.index.value).epsilon;
+      fmt::print("\nlearner {}\n{}", plan.options.id,
+                 plan.recommends() ? RankedDayTable(days, epsilon, plan.promise)
+                                   : DayTable(days, best, epsilon, plan.promise));
     }
     if (feed_->records_dead() > 0)
       fmt::print("{} of {} records could not be learnt from: see {}\n",

@@ -159,6 +159,7 @@ std::unique_ptr<mechanism::RowSelector> MakeSelector(
   switch (m.kind) {
     case Kind::kNone:
     case Kind::kDpSgd:
+    case Kind::kCounts:
       break;
     case Kind::kFest:
       return mechanism::MakeVocabularyRows(std::move(vocabulary));

@@ -328,6 +328,8 @@ std::string ChargeText(const privacy::Charge& charge) {
 std::string RowsText(const LearnerPlan& plan) {
   constexpr const char* kTouched = "how many are touched is not known without the data";
   const uint64_t space = plan.options.model.space.rows();
+  if (plan.sequence) return "all of the model's numbers are moved in every step";
+  if (plan.transitions) return "each period's noised counts are released once";
   if (space == 0) return "there are none: the model has no tables";
   const std::string extra = Expected(plan.expected_extra_rows);
   const std::string chosen =
@@ -349,6 +351,7 @@ std::string RowsText(const LearnerPlan& plan) {
                          kTouched);
     case privacy::MechanismKind::kNonPrivate:
     case privacy::MechanismKind::kVocabulary:
+    case privacy::MechanismKind::kCounts:
       break;
   }
   return fmt::format("the touched ones alone; {}", kTouched);

@@ -34,11 +34,13 @@ void PrintPlan(const tacit::app::Assembly& assembly) {
   fmt::print("{}\n# In numbers\n", tacit::config::Dump(assembly.config));
   for (const auto& plan : assembly.learners) {
     const auto& space = plan.options.model.space;
-    fmt::print("# learner {}: epsilon {} at delta {} per {}; {} in {}\n#   a step: {}\n",
-               plan.options.id, plan.promise.epsilon, plan.promise.delta,
-               tacit::privacy::Name(plan.promise.unit), tacit::app::Counted(space.rows(), "row"),
-               tacit::app::Counted(space.tables().size(), "table"),
-               tacit::app::ChargeText(plan.charge));
+    const std::string size = plan.recommends()
+                                 ? tacit::app::Counted(assembly.items->items(), "item")
+                                 : fmt::format("{} in {}", tacit::app::Counted(space.rows(), "row"),
+                                               tacit::app::Counted(space.tables().size(), "table"));
+    fmt::print("# learner {}: epsilon {} at delta {} per {}; {}\n#   a step: {}\n", plan.options.id,
+               plan.promise.epsilon, plan.promise.delta, tacit::privacy::Name(plan.promise.unit),
+               size, tacit::app::ChargeText(plan.charge));
     if (plan.opening_charge)
       fmt::print("#   a period first, its histogram: {}\n",
                  tacit::app::ChargeText(*plan.opening_charge));

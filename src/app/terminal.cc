@@ -19,6 +19,29 @@ std::string EpsilonText(double epsilon) {
   return std::isfinite(epsilon) ? fmt::format("{:.3f}", epsilon) : "none promised";
 }
 
+std::string HitText(uint64_t hits, uint64_t asked) {
+  return "HIT@10 " + (asked == 0 ? "-"
+                                 : fmt::format("{:.3f}", static_cast<double>(hits) /
+                                                             static_cast<double>(asked)));
+}
+
+std::string DayEpsilon(double epsilon) {
+  return std::isfinite(epsilon) ? fmt::format("{:.4f}", epsilon) : "-";
+}
+
+// What a table of days cost; `seen`: what in it is not noised.
+std::string CostLine(double epsilon, const privacy::Promise& promise, std::string_view seen) {
+  if (!std::isfinite(epsilon)) return "\nThis run was not private.\n";
+  const bool of_users = promise.unit == privacy::Unit::kUser;
+  return fmt::format(
+      "\nepsilon {:.4f} at delta {} for the whole stream: {},\nso a longer stream costs {} more. "
+      "{} not noised: for the operator's eyes.\n",
+      epsilon, promise.delta,
+      of_users ? fmt::format("no user is ever in more than {} steps", promise.bounds.allowance)
+               : "every event took part in its steps only",
+      of_users ? "no user" : "no event", seen);
+}
+
 }  // namespace
 
 uint64_t EventsOf(const std::vector<LearnerView>& learners) {
@@ -60,9 +83,10 @@ void ProgressLine::Draw(uint64_t total, const std::vector<LearnerView>& learners
   }
   line += fmt::format("{} events  {}/s", WithThousands(done),
                       WithThousands(static_cast<uint64_t>(rate_)));
-  for (const auto& [id, view] : learners)
-    line += fmt::format("  {}AUC {}  epsilon {}", learners.size() > 1 ? id + ": " : "",
-                        view.events > 0 ? fmt::format("{:.4f}", view.auc) : "-",
+  for (const auto& [id, view, ranks] : learners)
+    line += fmt::format("  {}{}  epsilon {}", learners.size() > 1 ? id + ": " : "",
+                        ranks ? HitText(view.hits, view.asked)
+                              : "AUC " + (view.events > 0 ? fmt::format("{:.4f}", view.auc) : "-"),
                         EpsilonText(view.epsilon));
   line_.Draw(line);
 }
@@ -71,7 +95,6 @@ std::string DayTable(const std::vector<train::DayRow>& days,
                      const std::map<std::string, double>& best_auc, double epsilon,
                      const privacy::Promise& promise) {
   const bool known = !best_auc.empty();
-  const bool of_users = promise.unit == privacy::Unit::kUser;
   std::string table =
       fmt::format("{:<18} {:>9} {:>7} {:>8} {:>8}", "log", "events", "steps", "log loss", "AUC");
   if (known) table += fmt::format(" {:>8} {:>11}", "best", "gap closed");
@@ -87,22 +110,25 @@ std::string DayTable(const std::vector<train::DayRow>& days,
                                       : fmt::format(" {:>8.4f} {:>9.0f} %", best->second,
                                                     100 * (auc - 0.5) / (best->second - 0.5));
     }
-    table += fmt::format(" {:>9} {:>13}\n",
-                         std::isfinite(day.epsilon) ? fmt::format("{:.4f}", day.epsilon) : "-",
-                         WithThousands(day.rows_written));
+    table +=
+        fmt::format(" {:>9} {:>13}\n", DayEpsilon(day.epsilon), WithThousands(day.rows_written));
   }
-  if (std::isfinite(epsilon)) {
+  return table + CostLine(epsilon, promise, "AUC and loss are");
+}
+
+std::string RankedDayTable(const std::vector<train::DayRow>& days, double epsilon,
+                           const privacy::Promise& promise) {
+  std::string table = fmt::format("{:<18} {:>9} {:>7} {:>9} {:>8} {:>9}\n", "log", "events",
+                                  "steps", "asked", "HIT@10", "epsilon");
+  for (const train::DayRow& day : days)
     table += fmt::format(
-        "\nepsilon {:.4f} at delta {} for the whole stream: {},\nso a longer stream costs {} more. "
-        "AUC and loss are not noised: for the operator's eyes.\n",
-        epsilon, promise.delta,
-        of_users ? fmt::format("no user is ever in more than {} steps", promise.bounds.allowance)
-                 : "every event took part in its steps only",
-        of_users ? "no user" : "no event");
-  } else {
-    table += "\nThis run was not private.\n";
-  }
-  return table;
+        "{:<18} {:>9} {:>7} {:>9} {:>8} {:>9}\n", day.name.empty() ? "-" : day.name,
+        WithThousands(day.events), day.steps, WithThousands(day.asked),
+        day.asked == 0
+            ? "-"
+            : fmt::format("{:.4f}", static_cast<double>(day.hits) / static_cast<double>(day.asked)),
+        DayEpsilon(day.epsilon));
+  return table + CostLine(epsilon, promise, "Hits are");
 }
 
 std::map<std::string, double> ReadBestAuc(const std::vector<std::string>& files) {

@@ -16,6 +16,7 @@ namespace tacit::app {
 struct LearnerView {
   std::string id;
   train::Progress::View view;
+  bool ranks = false;  // a model of the next item: told by its hits, not by its AUC
 };
 // Of those who have come furthest: all read the same stream.
 uint64_t EventsOf(const std::vector<LearnerView>& learners);
@@ -46,6 +47,9 @@ class ProgressLine {
 std::string DayTable(const std::vector<train::DayRow>& days,
                      const std::map<std::string, double>& best_auc, double epsilon,
                      const privacy::Promise& promise);
+// The same of a model of the next item.
+std::string RankedDayTable(const std::vector<train::DayRow>& days, double epsilon,
+                           const privacy::Promise& promise);
 
 // What `tacit generate` wrote beside these log files; empty when nothing is there.
 std::map<std::string, double> ReadBestAuc(const std::vector<std::string>& files);

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "app/assembly.h"
+#include "crash/kills.h"
 #include "privacy/ledger.h"
 #include "store/store.h"
 #include "support/process.h"
@@ -29,11 +30,6 @@ using test::TempDir;
 constexpr uint32_t kDays = 3;
 constexpr uint64_t kRowsPerDay = 5000;
 constexpr int kKills = 50;
-
-// Every moment of a commit and of a fold at which the store's files or its witness have changed.
-constexpr const char* kPoints[] = {"commit.begin",     "commit.written",   "commit.synced",
-                                   "commit.witnessed", "commit.published", "fold.ingested",
-                                   "fold.trimmed"};
 
 void WriteLog(const TempDir& dir) {
   test::WriteSmallLog(dir, kDays, kRowsPerDay, 7);
@@ -109,49 +105,6 @@ void ExpectSame(const Outcome& a, const Outcome& b) {
   EXPECT_EQ(a.dead_letters, b.dead_letters);
 }
 
-std::vector<std::string> Command(const TempDir& dir, const std::string& store) {
-  return {TACITD_CRASH, "--config", dir / (store + ".yaml"), "--until-end"};
-}
-
-// Runs the daemon to the end of its log, killed some times on the way.
-void RunWithKills(const TempDir& dir, const std::string& store, milliseconds whole_ms,
-                  std::mt19937_64& random, int* kills, int* by_point) {
-  uint64_t steps_before = 0;
-  for (int attempt = 0;; ++attempt) {
-    std::vector<std::string> environment;
-    milliseconds patience(60000);
-    const bool at_point = random() % 2 == 0;
-    if (attempt < 6 && at_point)
-      environment.push_back(fmt::format("TACIT_TEST_CRASH_AT={}:{}",
-                                        kPoints[random() % std::size(kPoints)], 1 + random() % 6));
-    if (attempt < 6 && !at_point)
-      patience = milliseconds(random() % static_cast<uint64_t>(whole_ms.count() + 1));
-    test::Process daemon(Command(dir, store), environment);
-    auto ended = daemon.WaitFor(patience);
-    if (!ended) {
-      daemon.Signal(SIGKILL);
-      ended = daemon.WaitFor(milliseconds(10000));
-    }
-    ASSERT_TRUE(ended);
-    if (ended->signal == SIGKILL) {
-      ++*kills;
-      *by_point += at_point ? 1 : 0;
-    } else {
-      ASSERT_EQ(ended->exit_code, 0) << ended->err;
-    }
-    // What can be read between two lives never goes back.
-    if (std::filesystem::exists(dir / (store + ".witness"))) {
-      auto opened = store::OpenReadOnly(dir / store, dir / (store + ".witness"), {});
-      ASSERT_TRUE(opened) << opened.error().message;
-      const auto& learners = opened->snapshot->learners();
-      const uint64_t steps = learners.empty() ? 0 : learners[0].steps;
-      ASSERT_GE(steps, steps_before);
-      steps_before = steps;
-    }
-    if (ended->exit_code == 0) break;
-  }
-}
-
 TEST(CrashTest, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -161,7 +114,7 @@ TEST(CrashTest, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
 
   WriteConfig(dir, "whole");
   const auto start = std::chrono::steady_clock::now();
-  const Ended whole = test::Run(Command(dir, "whole"));
+  const Ended whole = test::Run(test::CrashCommand(dir, "whole"));
   const auto whole_ms =
       std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - start);
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
@@ -172,18 +125,18 @@ TEST(CrashTest, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
   const std::vector<float> untrained(expected.rows.size());
   ASSERT_NE(expected.rows, untrained);
 
-  int kills = 0, by_point = 0;
-  for (int life = 0; kills < kKills; ++life) {
+  test::Kills kills;
+  for (int life = 0; kills.all < kKills; ++life) {
     ASSERT_LT(life, 200) << "the daemon ends before it can be killed";
     const std::string store = fmt::format("store-{}", life);
     WriteConfig(dir, store);
-    RunWithKills(dir, store, whole_ms, random, &kills, &by_point);
+    test::RunWithKills(dir, store, whole_ms, random, &kills);
     if (testing::Test::HasFatalFailure()) break;
     ExpectSame(ReadOutcome(dir, store), expected);
     if (testing::Test::HasFailure()) break;
     std::filesystem::remove_all(dir / store);
   }
-  fmt::print("killed {} times, {} of them between two named moments\n", kills, by_point);
+  fmt::print("killed {} times, {} of them between two named moments\n", kills.all, kills.by_point);
 }
 
 // ---- Unit user: nobody is in more steps than the allowance, whatever dies when. ----
@@ -290,7 +243,7 @@ TEST(CrashTest, UsersAreCountedExactlyHoweverOftenItIsKilled) {
   };
   write_config("whole");
   const auto start = std::chrono::steady_clock::now();
-  const Ended whole = test::Run(Command(dir, "whole"));
+  const Ended whole = test::Run(test::CrashCommand(dir, "whole"));
   const auto whole_ms =
       std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - start);
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
@@ -307,19 +260,19 @@ TEST(CrashTest, UsersAreCountedExactlyHoweverOftenItIsKilled) {
             kAllowance)
       << "nobody's allowance was ever used: the test would show nothing";
 
-  int kills = 0, by_point = 0;
-  for (int life = 0; kills < kKills / 3; ++life) {
+  test::Kills kills;
+  for (int life = 0; kills.all < kKills / 3; ++life) {
     ASSERT_LT(life, 100) << "the daemon ends before it can be killed";
     const std::string store = fmt::format("store-{}", life);
     write_config(store);
-    RunWithKills(dir, store, whole_ms, random, &kills, &by_point);
+    test::RunWithKills(dir, store, whole_ms, random, &kills);
     if (testing::Test::HasFatalFailure()) break;
     ExpectSame(ReadOutcome(dir, store), expected);
     EXPECT_EQ(StoredUses(dir, store, uses), uses);
     if (testing::Test::HasFailure()) break;
     std::filesystem::remove_all(dir / store);
   }
-  fmt::print("killed {} times, {} of them between two named moments\n", kills, by_point);
+  fmt::print("killed {} times, {} of them between two named moments\n", kills.all, kills.by_point);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST_F(RefusalTest, AStoreOfAnotherMechanismIsRefusedAtStart) {
     run_.mechanism = mechanism;
     const Ended ended = Train();
     EXPECT_EQ(ended.exit_code, 3) << mechanism << ended.err;
-    EXPECT_THAT(ended.err, HasSubstr("learner 'ctr': mechanism: "));
+    EXPECT_THAT(ended.err, HasSubstr("learner 'ctr': what its mechanism had released: "));
     EXPECT_THAT(ended.err, HasSubstr(what));
   }
   // What may change between two runs.

@@ -152,13 +152,23 @@ Result<std::vector<size_t>> ChooseLearners(const config::Config& config,
   std::vector<size_t> chosen;
   std::vector<std::string_view> names;
   for (const config::Learner& learner : config.learners) names.push_back(learner.id);
-  for (size_t i = 0; ids.empty() && i < names.size(); ++i) chosen.push_back(i);
+  for (size_t i = 0; ids.empty() && i < names.size(); ++i)
+    if (!config.learners[i].model.recommends()) chosen.push_back(i);
+  if (ids.empty() && chosen.empty())
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        "learners: none has model.kind pctr; `tacit evaluate sequence` is for the next item");
   for (const std::string& id : ids) {
     const auto at = std::ranges::find(names, id);
     if (at == names.end())
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("--learner {}: no learner has this id{}", id, DidYouMean(id, names)));
     chosen.push_back(static_cast<size_t>(at - names.begin()));
+    if (config.learners[chosen.back()].model.recommends())
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("--learner {}: its model is of the next item, not of clicks; `tacit "
+                              "evaluate sequence` is for those",
+                              id));
   }
   return chosen;
 }
