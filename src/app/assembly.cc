@@ -97,6 +97,22 @@ Result<LearnerPlan> PlanLearner(const config::Config& config, size_t index,
   return plan;
 }
 
+// What its recommendations are made from.
+std::shared_ptr<const serve::ItemModel> ItemModelOf(const LearnerPlan& plan) {
+  const LearnerIndex index = plan.options.index;
+  if (plan.transitions)
+    return serve::MakeTransitionsItems(index, plan.transitions->catalogue, plan.transitions->model);
+  const train::SequenceTrainingOptions& training = plan.sequence->training;
+  serve::SequenceNoise noise;
+  if (training.model.re_attention.kappa > 0) {
+    // As training has it, where every item may be in every history.
+    const double stddev = train::UpdateStddev(training.privacy, training.expected_batch);
+    noise.weight_variance = static_cast<float>(stddev * stddev);
+    noise.item_variance.assign(training.model.catalogue, noise.weight_variance);
+  }
+  return serve::MakeSequenceItems(index, training.model, std::move(noise));
+}
+
 }  // namespace
 
 std::string WitnessBeside(const std::string& directory) {
@@ -193,6 +209,20 @@ std::vector<serve::ScoringModel> MakeScoringModels(const Assembly& assembly) {
                       .promise = plan.promise,
                       .transform = assembly.transform,
                       .model = plan.options.model});
+  }
+  return models;
+}
+
+std::vector<serve::RecommendModel> MakeRecommendModels(const Assembly& assembly) {
+  std::vector<serve::RecommendModel> models;
+  for (size_t i = 0; i < assembly.learners.size(); ++i) {
+    const LearnerPlan& plan = assembly.learners[i];
+    if (!plan.recommends()) continue;
+    models.push_back({.index = plan.options.index,
+                      .promise = plan.promise,
+                      .items = assembly.items,
+                      .model = ItemModelOf(plan),
+                      .serve_users = assembly.config.learners[i].history.serve_users});
   }
   return models;
 }

@@ -12,6 +12,7 @@
 #include "event/feature_transform.h"
 #include "event/item_catalogue.h"
 #include "ops/backend.h"
+#include "serve/recommend/recommender.h"
 #include "serve/scorer.h"
 #include "store/store.h"
 #include "stream/source.h"
@@ -67,6 +68,7 @@ Result<std::unique_ptr<stream::Source>> OpenSource(const config::Source& source)
 store::StoreOptions MakeStoreOptions(const Assembly& assembly);
 std::vector<store::LearnerLayout> MakeLayouts(const Assembly& assembly);
 std::vector<serve::ScoringModel> MakeScoringModels(const Assembly& assembly);
+std::vector<serve::RecommendModel> MakeRecommendModels(const Assembly& assembly);
 train::TrainerOptions MakeTrainerOptions(const Assembly& assembly, const std::string& topic);
 
 // The witness that a reader of this directory goes by, where there is one: its name + ".witness".

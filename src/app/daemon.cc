@@ -246,6 +246,9 @@ class Daemon {
   serve::Services MakeServices() {
     return {.latest = [this] { return store_->Latest(); },
             .models = MakeScoringModels(assembly_),
+            .recommenders = MakeRecommendModels(assembly_),
+            .user_hash =
+                [hash = SipHash(store_->user_key())](std::string_view user) { return hash(user); },
             .readiness =
                 [this] {
                   if (failed_) return serve::Readiness{false, "training has failed"};
@@ -454,6 +457,7 @@ Result<int> ServeCheckpoint(const Assembly& assembly, const std::string& directo
                StartServer(assembly.config.serve,
                            {.latest = [snapshot = store.snapshot] { return snapshot; },
                             .models = MakeScoringModels(assembly),
+                            .recommenders = MakeRecommendModels(assembly),
                             .readiness =
                                 [] {
                                   return serve::Readiness{true, ""};

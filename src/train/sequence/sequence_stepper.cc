@@ -57,6 +57,12 @@ Status CheckOptions(const SequenceTrainingOptions& o) {
   return {};
 }
 
+double UpdateStddev(const SequencePrivacy& privacy, double expected_batch) {
+  const auto clipper = MakeClipper(privacy);
+  if (clipper == nullptr) return 0;
+  return clipper->grid().stddev * clipper->grid().step / expected_batch;
+}
+
 privacy::Charge StepCharge(const SequencePrivacy& privacy, double sampling_rate) {
   if (!privacy.on) return {};
   return {.mechanism = privacy::MechanismKind::kDpSgd,
@@ -74,6 +80,7 @@ SequenceStepper::SequenceStepper(SequenceTrainingOptions options, double samplin
       model_(options_.model, backend, options_.prior),
       clipper_(MakeClipper(options_.privacy)),
       charge_(StepCharge(options_.privacy, sampling_rate)),
+      update_stddev_(UpdateStddev(options_.privacy, options_.expected_batch)),
       parameters_(model_.layout().Initial(options_.seed)),
       state_(Optimizer(options_.optimizer).DenseStateFloats(parameters_.size()), 0.0f) {
   const Status status = CheckOptions(options_);
@@ -87,11 +94,6 @@ SequenceStepper::SequenceStepper(SequenceTrainingOptions options, double samplin
         share.empty() ? 1.0f : std::clamp(share[i], options_.privacy.item_share_min, 1.0f);
     item_variance_[i] = static_cast<float>(std::pow(update_stddev() / p, 2));
   }
-}
-
-double SequenceStepper::update_stddev() const {
-  if (clipper_ == nullptr) return 0;
-  return clipper_->grid().stddev * clipper_->grid().step / options_.expected_batch;
 }
 
 model::ParameterNoise SequenceStepper::parameter_noise() const {

@@ -49,6 +49,9 @@ struct SequenceTrainingOptions {
 // kInvalidArgument names what is missing or out of its domain.
 Status CheckOptions(const SequenceTrainingOptions& options);
 
+// Of the noise on each number of an update; 0 where privacy is off.
+double UpdateStddev(const SequencePrivacy& privacy, double expected_batch);
+
 // What one step costs each unit, which is in it with this probability. Unbounded where privacy is
 // off.
 privacy::Charge StepCharge(const SequencePrivacy& privacy, double sampling_rate);
@@ -80,8 +83,7 @@ class SequenceStepper {
   model::SequenceModel& model() { return model_; }
   // What one step costs each unit. Unbounded where privacy is off.
   const privacy::Charge& charge() const { return charge_; }
-  // Of the noise on each number of an update; 0 where privacy is off.
-  double update_stddev() const;
+  double update_stddev() const { return update_stddev_; }
   // The noise in the weights, where attention is corrected by it.
   model::ParameterNoise parameter_noise() const;
 
@@ -117,6 +119,7 @@ class SequenceStepper {
   model::SequenceModel model_;
   std::unique_ptr<mechanism::Clipper> clipper_;  // null where privacy is off
   const privacy::Charge charge_;
+  const double update_stddev_;
   std::vector<float> item_variance_;
   std::vector<float> parameters_, state_, update_, average_;
   model::SequenceSum sum_;
