@@ -1,0 +1,213 @@
+// A click model and models of the next item on one stream, under one ledger, as somebody who runs
+// the programs sees them.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <thread>
+
+#include "privacy/gaussian.h"
+#include "serve/client.h"
+#include "support/process.h"
+
+namespace tacit {
+namespace {
+
+namespace json = boost::json;
+using test::Ended;
+using test::TempDir;
+using ::testing::HasSubstr;
+
+constexpr int kItems = 20, kUsers = 60, kDays = 3, kClicks = 8;
+
+// Every user goes round a circle of items, each from his own place, a few steps a day; what is
+// shown besides is passed over.
+void WriteShop(const TempDir& dir) {
+  std::string catalogue;
+  for (int i = 0; i < kItems; ++i) catalogue += fmt::format("item-{}\n", i);
+  test::WriteFile(dir / "items.dat", catalogue);
+  for (int day = 0; day < kDays; ++day) {
+    std::string text;
+    for (int click = 0; click < kClicks; ++click) {
+      for (int user = 0; user < kUsers; ++user) {
+        const int item = (3 * user + day * kClicks + click) % kItems;
+        const auto line = [&](int shown, int label) {
+          text += fmt::format(
+              R"({{"label":{},"user":"u{}","item":"item-{}","timestamp_ms":{},"features":{{"x":{},"c":"{}"}}}})"
+              "\n",
+              label, user, shown, 1000 + day * 1000 + click, shown, shown % 7);
+        };
+        line((item + 7) % kItems, 0);
+        line(item, 1);
+      }
+    }
+    test::WriteFile(dir / fmt::format("day-{}.jsonl", day), text);
+  }
+}
+
+struct Guard {
+  std::string privacy = "{unit: user, epsilon: .inf, delta: 1.0e-6}";
+  std::string counts = "{kind: none}", next = "{kind: none}", clicks = "{kind: none}";
+};
+const Guard kPrivate{.privacy = "{unit: user, epsilon: 4, delta: 1.0e-6}",
+                     .counts = "{kind: counts}",
+                     .next = "{kind: dp-sgd}",
+                     .clicks = "{kind: dp-sgd}"};
+
+class RecommendTest : public ::testing::Test {
+ protected:
+  RecommendTest() { WriteShop(dir_); }
+
+  void WriteConfig(const Guard& guard, const std::string& history = "{items: 50}") {
+    std::string yaml = fmt::format(
+        "source: {{kind: log, files: {}, format: json}}\n"
+        "catalogue: {{file: {}}}\n"
+        "schema: {{features: [{{name: x, kind: dense}}, {{name: c, kind: categorical, buckets: "
+        "16}}]}}\n"
+        "store: {{path: {}, commit_interval_ms: 10}}\n"
+        "serve: {{listen: \"{}\"}}\n"
+        "training: {{idle_priority: false}}\n"
+        "memory: {{total_bytes: 500MiB}}\n"
+        "learners:\n",
+        dir_ / "day-*.jsonl", dir_ / "items.dat", dir_ / "store", url_);
+    yaml += fmt::format(
+        "  - id: counts\n    model: {{kind: transitions}}\n    mechanism: {}\n"
+        "    participation: {{mode: once, batch: 100000, max_participations: 3}}\n"
+        "    history: {}\n    privacy: {}\n",
+        guard.counts, history, guard.privacy);
+    yaml += fmt::format(
+        "  - id: next\n    model: {{kind: sequence, width: 16, length: 8, blocks: 1}}\n"
+        "    mechanism: {}\n"
+        "    participation: {{mode: poisson, period_files: 1, sampling_rate: 0.5, "
+        "steps_per_period: 60, batch: 30, max_participations: 180}}\n"
+        "    optimizer: {{kind: adam, learning_rate: 0.02}}\n"
+        "    history: {}\n    privacy: {}\n",
+        guard.next, history, guard.privacy);
+    yaml += fmt::format(
+        "  - id: ctr\n    model: {{kind: pctr, hidden: [8]}}\n    mechanism: {}\n"
+        "    participation: {{mode: once, batch: 320, max_participations: 9}}\n    privacy: {}\n",
+        guard.clicks, guard.privacy);
+    test::WriteFile(dir_ / "shop.yaml", yaml);
+  }
+  Ended Tacitd(std::vector<std::string> words = {"--until-end"}) {
+    words.insert(words.begin(), {TACITD, "--config", dir_ / "shop.yaml"});
+    return test::Run(words);
+  }
+  // Asks until there is an answer of this status: states are made behind the commits.
+  json::object Recommend(const std::string& body, unsigned status = 200) {
+    Result<serve::Response> answer = Fail(ErrorCode::kUnavailable, "not asked");
+    for (int i = 0; i < 2000; ++i) {
+      answer = serve::Fetch(url_ + ":/v1/recommend", "POST", body, std::chrono::seconds(5));
+      if (answer && answer->status == status) return json::parse(answer->body).as_object();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    ADD_FAILURE() << body << ": " << (answer ? answer->body : answer.error().message);
+    return {};
+  }
+  static std::string Best(const json::object& answer) {
+    if (!answer.contains("items") || answer.at("items").as_array().empty()) return "";
+    return std::string(answer.at("items").at(0).at("id").as_string());
+  }
+
+  const TempDir dir_;
+  const std::string url_ = "unix:" + (dir_ / "socket");
+};
+
+// Without noise a circle is foreseen by both, from any of its places.
+TEST_F(RecommendTest, WhatFollowsIsLearntFromTheStream) {
+  WriteConfig({});
+  const Ended ended = Tacitd();
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("learner counts"));
+  EXPECT_THAT(ended.out, HasSubstr("HIT@10"));
+  test::Process daemon(
+      {TACITD, "--config", dir_ / "shop.yaml", "--serve-only", "--checkpoint", dir_ / "store"});
+  for (int item = 0; item < kItems; item += 3) {
+    const std::string sequence =
+        fmt::format(R"("sequence":["item-{}","item-{}"],"k":1)", item, (item + 1) % kItems);
+    const std::string expected = fmt::format("item-{}", (item + 2) % kItems);
+    EXPECT_EQ(Best(Recommend(R"({"learner":"counts",)" + sequence + "}")), expected);
+    EXPECT_EQ(Best(Recommend(R"({"learner":"next",)" + sequence + "}")), expected);
+  }
+  // Whom a checkpoint knows is nobody's to ask of it.
+  const json::object refused = Recommend(R"({"learner":"next","user":"u1"})", 403);
+  EXPECT_TRUE(refused.contains("error"));
+}
+
+// One ledger: the total is that of one user in everything, and the daemon says what it says.
+TEST_F(RecommendTest, AllLearnersAreUnderOneLedger) {
+  WriteConfig(kPrivate);
+  const Ended ended = Tacitd();
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const Ended shown = test::Run({TACIT, "ledger", "show", "--store", dir_ / "store", "--json"});
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  const json::object ledger = json::parse(shown.out).as_object();
+  EXPECT_EQ(ledger.at("total").at("unit"), "user");
+  double most = 0;
+  for (const json::value& learner : ledger.at("learners").as_array()) {
+    const double epsilon = learner.at("epsilon").to_number<double>();
+    EXPECT_EQ(learner.at("unit"), "user");
+    EXPECT_GT(epsilon, 3.9) << learner;
+    EXPECT_LE(epsilon, 4) << learner;
+    most = std::max(most, epsilon);
+  }
+  const double total = ledger.at("total").at("epsilon").to_number<double>();
+  EXPECT_GT(total, most * 1.2);
+  EXPECT_LT(total, 3 * 4.0);
+  const Ended verified =
+      test::Run({TACIT, "ledger", "verify", "--full", "--store", dir_ / "store"});
+  EXPECT_EQ(verified.exit_code, 0) << verified.err;
+  const Ended exported = test::Run({TACIT, "ledger", "export", "--store", dir_ / "store"});
+  EXPECT_EQ(exported.exit_code, 0) << exported.err;
+  const Ended plan = test::Run({TACIT, "privacy", "plan", "--config", dir_ / "shop.yaml"});
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("each period's noised counts are released once"));
+}
+
+TEST_F(RecommendTest, AUserIsServedWhereThatIsAskedForAlone) {
+  WriteConfig({}, "{items: 50, serve_users: true}");
+  test::Process daemon({TACITD, "--config", dir_ / "shop.yaml"});
+  // When all is learnt: who has been at every item gets back what he saw longest ago.
+  for (const std::string learner : {"counts", "next"}) {
+    const std::string ask = R"({"learner":")" + learner + R"(","k":3,"exclude_seen":false,"user":)";
+    json::object known;
+    for (int i = 0; i < 2000; ++i) {
+      known = Recommend(ask + R"("u0"})");
+      // u0 ends at item 3 of the circle, having gone round.
+      if (Best(known) == fmt::format("item-{}", kDays * kClicks % kItems)) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_EQ(Best(known), fmt::format("item-{}", kDays * kClicks % kItems)) << learner;
+    EXPECT_FALSE(known.at("covered_by_epsilon").as_bool());
+    const json::object unknown = Recommend(ask + R"("nobody"})");
+    EXPECT_EQ(unknown.at("items").as_array().size(), known.at("items").as_array().size());
+    ASSERT_EQ(unknown.size(), known.size());
+    for (const auto& [key, value] : known) EXPECT_TRUE(unknown.contains(key)) << key;
+    EXPECT_EQ(unknown.at("covered_by_epsilon"), known.at("covered_by_epsilon"));
+  }
+}
+
+TEST_F(RecommendTest, AnotherCatalogueIsAnotherModel) {
+  WriteConfig(kPrivate);
+  ASSERT_EQ(Tacitd().exit_code, 0);
+  test::WriteFile(dir_ / "items.dat", test::ReadFile(dir_ / "items.dat") + "item-new\n");
+  const Ended refused = Tacitd();
+  EXPECT_EQ(refused.exit_code, 3) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("learner 'counts' is another model than the store's"));
+  test::WriteFile(dir_ / "items.dat", "item-1\nitem-1\n");
+  const Ended bad = Tacitd();
+  EXPECT_EQ(bad.exit_code, 2) << bad.err;
+  EXPECT_THAT(bad.err, HasSubstr("items.dat:2"));
+}
+
+TEST_F(RecommendTest, EvaluateIsForClicks) {
+  WriteConfig(kPrivate);
+  const Ended refused = test::Run({TACIT, "evaluate", "ctr", "--config", dir_ / "shop.yaml",
+                                   "--data", dir_ / "day-0.jsonl", "--learner", "next"});
+  EXPECT_EQ(refused.exit_code, 2) << refused.out;
+  EXPECT_THAT(refused.err, HasSubstr("--learner next: its model is of the next item"));
+}
+
+}  // namespace
+}  // namespace tacit
