@@ -230,7 +230,7 @@ TEST_F(TrainedMethodTest, BiasesMayBeginAsWhatIsPopular) {
   TrainedConstants constants = Small();
   constants.epochs_private = 0.5;
   constants.learning_rate_private = 0;
-  constants.popularity_start = true;
+  constants.item_bias = false;
   const auto spent =
       MakeTrainedMethod("transformer", With(constants))
           ->Fit(split_.train, {.epsilon = 8, .delta = 1e-5}, *noise_, workers_, [](double) {});

@@ -218,14 +218,14 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
       ->delimiter(',');
   sequence
       ->add_option("--epochs", options->epochs, "Of trained learners: how often each user is seen")
-      ->default_str("100")
+      ->default_str("20")
       ->check(CLI::Range(1e-3, 1e6));
   sequence
       ->add_option("--batch", options->batch, "Of trained learners: users a step takes on average")
       ->default_str("2048, without privacy 256")
       ->check(CLI::Range(1.0, 1e9));
   sequence->add_option("--learning-rate", options->learning_rate, "Of trained learners")
-      ->default_str("0.005, without privacy 0.001")
+      ->default_str("0.03, without privacy 0.005")
       ->check(CLI::Range(1e-9, 1e3));
   sequence
       ->add_option("--set", options->settings,
