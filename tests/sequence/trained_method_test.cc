@@ -193,6 +193,10 @@ TEST_F(TrainedMethodTest, LogitsBeginWithThoseOfCounts) {
   Fit(*never, kNone);
   EXPECT_GT(MeasureRanking(*begun, split_, workers_).hit10, 0.95);
   EXPECT_LT(MeasureRanking(*never, split_, workers_).hit10, 0.8);
+  // Popularity is among what counts know: it is not begun with a second time.
+  std::vector<float> nothing(30, 1);
+  begun->Score({}, nothing);
+  EXPECT_EQ(nothing, std::vector<float>(30));
   // The release and the steps are paid for out of one promise.
   for (const double share : {0.2, 0.9}) {
     constants.counts_share = share;

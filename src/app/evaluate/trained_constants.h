@@ -20,7 +20,7 @@ struct TrainedConstants {
   bool pre_norm = false;
   bool item_bias = true;
   // Item biases begin as the logarithm of a released histogram of items, so that no gradient is
-  // spent on what is popular; asks for item_bias.
+  // spent on what is popular; asks for item_bias. Not where counts are begun with.
   bool popularity_start = true;
   uint32_t crops = 1;
   bool random_crops = true;

@@ -211,14 +211,16 @@ Result<double> TrainedMethod::Fit(const model::Histories& train, const SequenceP
   TACIT_RETURN_IF_ERROR(model::CheckHistories(train));
   model_.catalogue = train.catalogue;
   train::SequenceTrainingOptions plan = Plan(train.units(), is_private);
-  if (constants_.popularity_start && !model_.item_bias)
+  // Counts know what is popular.
+  const bool popularity_first = constants_.popularity_start && catalogue_ == nullptr;
+  if (popularity_first && !model_.item_bias)
     return Fail(ErrorCode::kInvalidArgument,
                 "popularity_start is a start of biases: set item_bias");
   const double rate = plan.expected_batch / static_cast<double>(train.units());
   if (catalogue_ != nullptr) TACIT_RETURN_IF_ERROR(BeginWithCounts(train, privacy, noise, workers));
   plan.prior = prior_.get();
   std::vector<float> share;
-  if (constants_.popularity_start || (is_private && model_.re_attention.kappa > 0))
+  if (popularity_first || (is_private && model_.re_attention.kappa > 0))
     share = ReleaseShares(train, privacy, noise);
   if (is_private) {
     if (model_.re_attention.kappa > 0) plan.privacy.item_share = share;
@@ -230,7 +232,7 @@ Result<double> TrainedMethod::Fit(const model::Histories& train, const SequenceP
   const auto backend = ops::MakeCpuBackend(workers);
   train::SequenceTrainer trainer(plan, train, *backend, noise::MakeNoiseSource(workers),
                                  noise::MakeNoiseSource());
-  if (constants_.popularity_start)
+  if (popularity_first)
     trainer.SetInitial(
         StartFromPopularity(trainer.model().layout(), plan.seed, share, train.units()));
   TACIT_RETURN_IF_ERROR(Train(trainer, progress));
