@@ -11,7 +11,7 @@ namespace tacit::app {
 
 // The constants of trained sequence models. All are set before the data is seen. These were chosen
 // on MovieLens-1M at epsilon 10, by what was ranked before the last items, which never were looked
-// at, in five runs; tests/bench/RESULTS.md has them. What the paper of the transformer has instead
+// at, in six runs; tests/bench/RESULTS.md has them. What the paper of the transformer has instead
 // (length 200, width 64, one crop, dropout 0.2, 100 epochs, a fifth of them warm-up, no mask, no
 // biases) can be set.
 struct TrainedConstants {
