@@ -40,8 +40,8 @@ class Release {
  public:
   Release(const TransitionsPeriod& period, double mu, noise::NoiseSource& noise,
           WorkerPool& workers, ReleasedModel* model)
-      : histories_(period.histories),
-        known_(period.known),
+      : period_(period),
+        histories_(period.histories),
         mu_(mu),
         noise_(noise),
         workers_(workers),
@@ -54,7 +54,6 @@ class Release {
  private:
   bool noiseless() const { return std::isinf(mu_); }
   size_t tables() const { return model_->catalogue().described() ? Buckets::kTablesMost : 1; }
-  size_t Known(size_t unit) const { return known_.empty() ? 0 : known_[unit]; }
   // The noise of a query that spends this share of mu.
   double Deviation(double share) const { return noiseless() ? 0 : kMargin / (share * mu_); }
   // Of each measurement: all mu^2 that popularity and tables leave, by the stages' shares.
@@ -72,8 +71,8 @@ class Release {
   void Measure(size_t stage, std::span<const uint32_t> places);
   TransitionsCharge Charged() &&;
 
+  const TransitionsPeriod period_;
   const Histories& histories_;
-  const std::span<const uint32_t> known_;
   const double mu_;
   noise::NoiseSource& noise_;
   WorkerPool& workers_;
@@ -100,12 +99,13 @@ Status Release::Check() const {
                               histories_.catalogue, items));
   TACIT_RETURN_IF_ERROR(model::CheckHistories(histories_));
   if (items == 0) return refuse("a catalogue needs items");
-  if (!known_.empty() && known_.size() != histories_.units())
-    return refuse(fmt::format("what {} units did before is known, and there are {}", known_.size(),
+  const std::span<const uint32_t> known = period_.known;
+  if (!known.empty() && known.size() != histories_.units())
+    return refuse(fmt::format("what {} units did before is known, and there are {}", known.size(),
                               histories_.units()));
-  for (size_t unit = 0; unit < known_.size(); ++unit)
-    if (known_[unit] > histories_.Of(unit).size())
-      return refuse(fmt::format("unit {}: {} items of {} are known", unit, known_[unit],
+  for (size_t unit = 0; unit < known.size(); ++unit)
+    if (known[unit] > histories_.Of(unit).size())
+      return refuse(fmt::format("unit {}: {} items of {} are known", unit, known[unit],
                                 histories_.Of(unit).size()));
   // Where the grid ends, with room for every share of mu.
   constexpr double kMuLeast = 1e-6, kMuMost = 1e3;
@@ -135,7 +135,7 @@ std::vector<float> Release::Query(size_t cells, double deviation, const Unit& un
 template <class CellOf>
 std::vector<float> Release::QueryPairs(size_t cells, double deviation, const CellOf& cell_of) {
   return Query(cells, deviation, [&](size_t u, UnitVector& vector) {
-    ForNewPairs(histories_.Of(u), Known(u), options_.lags, options_.lag_decay,
+    ForNewPairs(histories_.Of(u), period_.Known(u), options_.lags, options_.lag_decay,
                 [&](uint32_t a, uint32_t b, double weight) {
                   const uint32_t cell = cell_of(a, b);
                   if (cell != Cells::kNone) vector.Add(cell, weight);
@@ -146,7 +146,7 @@ std::vector<float> Release::QueryPairs(size_t cells, double deviation, const Cel
 void Release::Popularity() {
   const double deviation = Deviation(options_.popularity_share);
   const auto sums = Query(histories_.catalogue, deviation, [&](size_t u, UnitVector& vector) {
-    AddPopularity(histories_.Of(u).subspan(Known(u)), options_.popularity_items, &vector);
+    AddPopularity(histories_.Of(u).subspan(period_.Known(u)), options_.popularity_items, &vector);
   });
   model_->AddPopularity(sums, deviation, mu_);
 }
@@ -195,7 +195,7 @@ TransitionsCharge Release::Run(const TransitionsProgress& progress) && {
   Tables();
   tell(0.4);
   if (noiseless()) {
-    Measure(0, model_->ChooseSeen(SeenCells(histories_, options_.lags, known_)));
+    Measure(0, model_->ChooseSeen(SeenCells(histories_, options_.lags, period_.known)));
     return std::move(*this).Charged();
   }
   for (size_t stage = 0; stage < kStages; ++stage) {

@@ -21,6 +21,8 @@ namespace tacit::train {
 struct TransitionsPeriod {
   const model::Histories& histories;
   std::span<const uint32_t> known = {};
+
+  size_t Known(size_t unit) const { return known.empty() ? 0 : known[unit]; }
 };
 
 // What a period costs a unit that is in it. Its queries are all on the same units, so that together

@@ -315,6 +315,24 @@ TEST_F(StreamTest, ASecondPeriodOfTheSameTellsMore) {
   EXPECT_LT(more + 30, all);
 }
 
+// Units are those of the first measurement: where that is noise, what follows sets them right.
+TEST_F(StreamTest, ABeginningWithoutAnybodyIsMadeUpFor) {
+  const Histories nobody{.items = {}, .end = {}, .catalogue = kItems};
+  size_t right[2] = {};
+  for (const bool empty : {false, true})
+    for (uint8_t seed = 0; seed < 3; ++seed) {
+      auto noise = FixedNoise(seed);
+      ReleasedModel model(plain_, options_, workers_);
+      for (int period = 0; empty && period < 2; ++period)
+        Release({.histories = nobody}, 3, noise, &model);
+      for (uint64_t period = 0; period < 4; ++period)
+        Release({.histories = SomeHistories(kItems, 800, 40, period)}, 3, noise, &model);
+      right[empty ? 1 : 0] += Right(model, 1);
+    }
+  EXPECT_GT(right[0], 3 * kItems * 3 / 4);
+  EXPECT_GT(right[1], right[0] * 9 / 10);
+}
+
 // People change their ways: what fades makes room.
 TEST_F(StreamTest, WhatIsForgottenMakesRoomForWhatIsNew) {
   size_t right[2] = {};

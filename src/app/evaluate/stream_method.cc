@@ -62,7 +62,7 @@ class PopularityStream final : public StreamMethod {
     mechanism::UnitVector vector(items);
     for (size_t unit = 0; unit < period.histories.units(); ++unit) {
       vector.Clear();
-      model::transitions::AddPopularity(period.histories.Of(unit).subspan(period.known[unit]),
+      model::transitions::AddPopularity(period.histories.Of(unit).subspan(period.Known(unit)),
                                         options_.popularity_items, &vector);
       histogram.Add(vector);
     }
