@@ -46,7 +46,8 @@ class Release {
         noise_(noise),
         workers_(workers),
         model_(model),
-        options_(model->options()) {}
+        options_(model->options()),
+        popularity_share_(model->PopularityShare()) {}
 
   Status Check() const;
   TransitionsCharge Run(const TransitionsProgress& progress) &&;
@@ -78,11 +79,12 @@ class Release {
   WorkerPool& workers_;
   ReleasedModel* const model_;
   const Options& options_;
+  const double popularity_share_;
   std::vector<privacy::Charge> queries_;
 };
 
 double Release::StageShare(size_t stage) const {
-  const double spent = options_.popularity_share * options_.popularity_share +
+  const double spent = popularity_share_ * popularity_share_ +
                        static_cast<double>(tables()) * options_.table_share * options_.table_share;
   const double all =
       std::accumulate(options_.stage_shares.begin(), options_.stage_shares.end(), 0.0);
@@ -144,7 +146,7 @@ std::vector<float> Release::QueryPairs(size_t cells, double deviation, const Cel
 }
 
 void Release::Popularity() {
-  const double deviation = Deviation(options_.popularity_share);
+  const double deviation = Deviation(popularity_share_);
   const auto sums = Query(histories_.catalogue, deviation, [&](size_t u, UnitVector& vector) {
     AddPopularity(histories_.Of(u).subspan(period_.Known(u)), options_.popularity_items, &vector);
   });

@@ -20,6 +20,10 @@ struct Options {
   // split between the measurements.
   double popularity_share = 0.25;
   double table_share = 0.08;
+  // In a stream, where what was released so far says that pairs hardly stand out (the signal,
+  // below, is under `share_signal`), popularity has more: popularity_share (share_signal /
+  // signal)^share_power, at most popularity_share_most.
+  double share_signal = 2e4, share_power = 0.3, popularity_share_most = 0.75;
   std::array<double, kStages> stage_shares = {0.34, 0.33, 0.33};
 
   // Popularity below these is raised to them: a count, and deviations of the noise.

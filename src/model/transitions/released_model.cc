@@ -65,6 +65,14 @@ void ReleasedModel::AddTables(std::span<const ReleasedTable> tables) {
   next_->prior.Fit(tables_, options_, *workers_);
 }
 
+double ReleasedModel::PopularityShare() const {
+  const double share = options_.popularity_share;
+  if (periods_ == 0 || signal_ >= options_.share_signal) return share;
+  // Without any signal the quotient is infinite, and the most it is.
+  return std::min(std::max(share, options_.popularity_share_most),
+                  share * std::pow(options_.share_signal / signal_, options_.share_power));
+}
+
 uint64_t ReleasedModel::StageCells(size_t stage) const {
   const double per_part =
       options_.cells_at_signal * std::pow(signal_ / options_.signal_unit, options_.cells_power);

@@ -57,6 +57,9 @@ class ReleasedModel {
   const ReleasedTable& popularity_sums() const { return popularity_; }
   std::span<const ReleasedTable> tables() const { return tables_; }
 
+  // Of mu, what the next period's popularity has: it follows from what was released.
+  double PopularityShare() const;
+
   // A period is these calls, in this order, each with what was released.
 
   // Of every item; `mu` is what the whole period spends, infinite where there is no noise.
