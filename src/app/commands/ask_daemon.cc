@@ -15,21 +15,25 @@ Result<serve::Response> AskDaemon(const std::string& url, std::string_view path,
   return Fail(ErrorCode::kIo, fmt::format("no daemon answers at {}", response.error().message));
 }
 
-Result<json::object> AskDaemonForJson(const std::string& url, std::string_view path,
-                                      std::string_view body) {
-  TACIT_ASSIGN(const serve::Response response, AskDaemon(url, path, "POST", body));
+Result<json::object> ReadAnswer(const std::string& who, uint32_t status, const std::string& body) {
   json::error_code error;
-  json::value answer = json::parse(response.body, error);
-  if (response.status == 200 && !error && answer.is_object()) return std::move(answer.get_object());
-  std::string message = response.body.substr(0, 300);
+  json::value answer = json::parse(body, error);
+  if (status == 200 && !error && answer.is_object()) return std::move(answer.get_object());
+  std::string message = body.substr(0, 300);
   if (!error && answer.is_object())
     if (const auto* inner = answer.get_object().if_contains("error"))
       if (const auto* text =
               inner->is_object() ? inner->get_object().if_contains("message") : nullptr)
         if (text->is_string()) message = std::string(text->get_string());
-  const bool asked_wrong = response.status >= 400 && response.status < 500;
+  const bool asked_wrong = status >= 400 && status < 500;
   return Fail(asked_wrong ? ErrorCode::kInvalidArgument : ErrorCode::kIo,
-              fmt::format("{} answered {}: {}", url, response.status, message));
+              fmt::format("{} answered {}: {}", who, status, message));
+}
+
+Result<json::object> AskDaemonForJson(const std::string& url, std::string_view path,
+                                      std::string_view body) {
+  TACIT_ASSIGN(const serve::Response response, AskDaemon(url, path, "POST", body));
+  return ReadAnswer(url, response.status, response.body);
 }
 
 void PrintModel(const json::object& answer) {

@@ -13,8 +13,11 @@ namespace tacit::app {
 Result<serve::Response> AskDaemon(const std::string& url, std::string_view path,
                                   const std::string& method, std::string_view body);
 
-// The same by POST, for an answer in JSON: what the daemon says against the request is the failure,
-// kInvalidArgument where the request is at fault.
+// The object of an answer in JSON. What is said against the request is the failure,
+// kInvalidArgument where the request is at fault; `who` answered.
+Result<boost::json::object> ReadAnswer(const std::string& who, uint32_t status,
+                                       const std::string& body);
+// Both, by POST.
 Result<boost::json::object> AskDaemonForJson(const std::string& url, std::string_view path,
                                              std::string_view body);
 

@@ -7,9 +7,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "app/assembly.h"
 #include "app/commands/ask_daemon.h"
 #include "app/exit_code.h"
+#include "serve/recommend/recommend_route.h"
+#include "store/store.h"
 
 namespace tacit::app {
 namespace {
@@ -17,7 +21,7 @@ namespace {
 namespace json = boost::json;
 
 struct Options {
-  std::string url, learner, user, sequence;
+  std::string url, checkpoint, config, witness, learner, user, sequence;
   CLI::Option* user_given = nullptr;
   uint32_t count = 10;
   bool include_seen = false, json = false;
@@ -44,6 +48,28 @@ std::string MakeRequest(const Options& options) {
   return json::serialize(request);
 }
 
+// With the model of a directory, without a daemon.
+Result<json::object> AskCheckpoint(const Options& options) {
+  if (options.config.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                "--checkpoint needs --config, which names the catalogue of items");
+  if (options.user_given->count() > 0)
+    return Fail(ErrorCode::kInvalidArgument,
+                "--user needs --url: which history is whose only the store's daemon can tell");
+  TACIT_ASSIGN(config::Config config, config::Load(options.config, {}));
+  TACIT_ASSIGN(const Assembly assembly, Assemble(std::move(config)));
+  const std::string witness =
+      options.witness.empty() ? WitnessBeside(options.checkpoint) : options.witness;
+  if (witness.empty()) TellOfNoWitness(options.checkpoint);
+  TACIT_ASSIGN(const store::ReadOnlyStore store,
+               store::OpenReadOnly(options.checkpoint, witness, MakeLayouts(assembly)));
+  const serve::Reply reply =
+      serve::RecommendOnce(MakeRecommendModels(assembly), store.snapshot, MakeRequest(options));
+  TACIT_ASSIGN(json::object answer, ReadAnswer(options.checkpoint, reply.status, reply.body));
+  answer["witness"] = !witness.empty();
+  return answer;
+}
+
 void PrintAnswer(const json::object& answer) {
   size_t place = 0;
   for (const json::value& item : answer.at("items").as_array())
@@ -57,8 +83,12 @@ void PrintAnswer(const json::object& answer) {
 }
 
 Result<int> Recommend(const Options& options) {
-  TACIT_ASSIGN(const json::object answer,
-               AskDaemonForJson(options.url, "/v1/recommend", MakeRequest(options)));
+  json::object answer;
+  if (!options.url.empty()) {
+    TACIT_ASSIGN(answer, AskDaemonForJson(options.url, "/v1/recommend", MakeRequest(options)));
+  } else {
+    TACIT_ASSIGN(answer, AskCheckpoint(options));
+  }
   if (options.json) {
     fmt::print("{}\n", json::serialize(answer));
     return int{kExitDone};
@@ -76,8 +106,12 @@ Result<int> Recommend(const Options& options) {
 void AddQueryRecommend(CLI::App& query, Action* chosen) {
   auto options = std::make_shared<Options>();
   auto* command = query.add_subcommand("recommend", "What comes next, for a sequence or a user");
-  command->add_option("--url", options->url, "A running daemon: http://HOST:PORT or unix:/PATH")
-      ->required();
+  auto* where = command->add_option_group("where");
+  where->add_option("--url", options->url, "A running daemon: http://HOST:PORT or unix:/PATH");
+  where->add_option("--checkpoint", options->checkpoint, "A store or checkpoint directory");
+  where->require_option(1);
+  command->add_option("--config", options->config, "Configuration, for --checkpoint");
+  command->add_option("--witness", options->witness, "Witness file, for --checkpoint");
   command->add_option("--learner", options->learner, "Which learner, where several recommend");
   auto* whom = command->add_option_group("whom");
   options->user_given = whom->add_option(
@@ -94,7 +128,8 @@ void AddQueryRecommend(CLI::App& query, Action* chosen) {
   command->footer(
       "Examples:\n  tacit query recommend --url http://127.0.0.1:8980 --learner next --sequence "
       "2571,260,1196\n  tacit query recommend --url unix:/run/tacit/tacit.sock --learner next "
-      "--user u17 --k 5 --json");
+      "--user u17 --k 5 --json\n  tacit query recommend --checkpoint shop/store --config "
+      "config/recommend.yaml --learner counts --sequence ''");
   command->callback([options, chosen] { *chosen = [options] { return Recommend(*options); }; });
 }
 

@@ -54,11 +54,12 @@ Status RecommendRoute::Recommend(std::string_view body, std::string* answer) {
   TACIT_RETURN_IF_ERROR(parser_.Parse(body, &request_));
   const RecommendModel& model = recommender_->models()[request_.model];
   if (request_.user && (!model.serve_users || !hash_))
-    return Fail(ErrorCode::kRefused,
-                fmt::format("recommending by user reads that user's raw history, which no epsilon "
-                            "covers, and learner '{}' is not configured to (serve_users): ask with "
-                            "\"sequence\"",
-                            model.promise.learner));
+    return Fail(
+        ErrorCode::kRefused,
+        fmt::format("recommending by user reads that user's raw history, which no epsilon "
+                    "covers, and learner '{}' is not configured to (history.serve_users): ask with "
+                    "\"sequence\"",
+                    model.promise.learner));
   TACIT_ASSIGN(const auto served, recommender_->Get(request_.model));
   ItemRanker& ranker = *rankers_[request_.model];
   if (request_.user) TACIT_RETURN_IF_ERROR(ReadHistory(model, *request_.user));
