@@ -171,12 +171,14 @@ class Daemon {
     if (plan.sequence) {
       train::SequenceLearnerOptions options = *plan.sequence;
       options.histories.user_key = store_->user_key();
+      options.histories.clock = &clock_;
       learner =
           std::make_unique<train::SequenceLearner>(std::move(options), histories, std::move(noise),
                                                    *backend_, state.dense.get(), position.step);
     } else if (plan.transitions) {
       train::TransitionsLearnerOptions options = *plan.transitions;
       options.histories.user_key = store_->user_key();
+      options.histories.clock = &clock_;
       learner = std::make_unique<train::TransitionsLearner>(std::move(options), histories,
                                                             std::move(noise), *workers_);
     } else {

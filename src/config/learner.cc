@@ -137,7 +137,8 @@ Status CheckUsers(const Place& place, const Learner& learner, const Source& sour
 }
 
 // What a model of the next item rests on, and which mechanisms guard it.
-Status CheckNextItem(const Place& place, const Learner& learner, const Catalogue& catalogue) {
+Status CheckNextItem(const Place& place, const Learner& learner, const Source& source,
+                     const Catalogue& catalogue) {
   using Kind = Mechanism::Kind;
   const Mechanism& mechanism = learner.mechanism;
   const bool counts = mechanism.kind == Kind::kCounts;
@@ -156,6 +157,11 @@ Status CheckNextItem(const Place& place, const Learner& learner, const Catalogue
     return place.Key("privacy").Key("unit").Fail(
         "a model of the next item reads a user's records again and again, so that the unit must "
         "be user");
+  }
+  if (source.passes > 1) {
+    return place.Key("model").Key("kind").Fail(
+        "a model of the next item reads a stream once: in a second pass, source.passes, everybody "
+        "would seem to begin anew behind the end");
   }
   if (learner.model.kind == Model::Kind::kTransitions) {
     if (!counts && mechanism.kind != Kind::kNone) {
@@ -234,7 +240,7 @@ Status CheckLearners(const Place& place, const std::vector<Learner>& learners, c
       return item.Key("id").Fail(fmt::format("another learner is called '{}' too", learner.id));
     }
     TACIT_RETURN_IF_ERROR(CheckPrivacy(item, learner));
-    TACIT_RETURN_IF_ERROR(CheckNextItem(item, learner, catalogue));
+    TACIT_RETURN_IF_ERROR(CheckNextItem(item, learner, source, catalogue));
     const bool of_users = learner.privacy.of_users();
     if (of_users) TACIT_RETURN_IF_ERROR(CheckUsers(item, learner, source));
     TACIT_RETURN_IF_ERROR(

@@ -106,33 +106,44 @@ double SequenceParameters(const Sequence& model, double items) {
   return items * (width * (model.tied ? 1 : 2) + 1) + model.length * width + model.blocks * block;
 }
 
-// Of a model of the next item: what it holds beside dense parameters and their state. Of sequences
-// each worker's integer sum, and all together; of counts the cells, as estimate, as released and as
-// what serves, and a table of all pairs where that is small.
-double NextItemBytes(const Learner& learner, double items) {
-  constexpr double kWorkers = 2, kSumBytes = 8, kCellBytes = 80, kDenseCells = 1 << 25;
-  if (learner.model.kind == Model::Kind::kSequence)
-    return SequenceParameters(learner.model.sequence, items) * kSumBytes * (kWorkers + 1);
+// Of a model of the next item: what it holds beside dense parameters and their state, and what it
+// is served from. Of sequences each worker's integer sum and the gradient of the unit at hand, the
+// sum of all, and the state that is served and the next one while it is made. Of counts the cells,
+// as estimate, as released and as what serves; the best cells and a unit's vector, per worker; and
+// tables of all pairs where those are small: the trainer's, the one that is served, and three
+// while the next is made.
+double NextItemBytes(const Learner& learner, double items, double workers) {
+  constexpr double kCellBytes = 80, kWorkerCellBytes = 28, kDenseCells = 1 << 25;
+  if (learner.model.kind == Model::Kind::kSequence) {
+    const double parameters = SequenceParameters(learner.model.sequence, items);
+    return parameters * (12 * workers + 8 + 2 * 4);
+  }
   const double cells =
       std::min(static_cast<double>(learner.model.transitions.cells), items * items);
   const double table = items * items <= kDenseCells ? 4 * items * items : 0;
-  return cells * kCellBytes + 3 * table;
+  return cells * (kCellBytes + kWorkerCellBytes * workers) + 5 * table;
 }
 
-Shape NextItemShape(const Learner& learner, double items) {
+Shape NextItemShape(const Learner& learner, double items, double workers) {
   Shape shape;
   shape.batch = static_cast<double>(learner.participation.batch);
   shape.period = PeriodOf(learner.participation);
   shape.state_floats = DenseState(learner.optimizer);
-  shape.input_width = learner.history.items;  // of a user, at most
-  shape.other_bytes = NextItemBytes(learner, items);
+  shape.input_width = 4;  // an item and its time, twice
+  // The histories of a step's or a period's users, as many as there are records: as they are learnt
+  // from, and in the commit that remembers them.
+  constexpr double kHistoryItemBytes = 4 + 2 * 12;
+  shape.other_bytes = NextItemBytes(learner, items, workers) + std::max(shape.batch, shape.period) *
+                                                                   learner.history.items *
+                                                                   kHistoryItemBytes;
   if (learner.model.kind == Model::Kind::kSequence)
     shape.dense_parameters = SequenceParameters(learner.model.sequence, items);
   return shape;
 }
 
-Shape ShapeOf(const Learner& learner, const std::vector<Feature>& features, double items) {
-  if (learner.model.recommends()) return NextItemShape(learner, items);
+Shape ShapeOf(const Config& config, const Learner& learner, double items) {
+  if (learner.model.recommends()) return NextItemShape(learner, items, config.training.workers);
+  const std::vector<Feature>& features = config.features;
   Shape shape;
   shape.batch = static_cast<double>(learner.participation.batch);
   shape.period = PeriodOf(learner.participation);
@@ -238,7 +249,7 @@ std::string Windows(const Config& config) {
 std::string WholeTables(const Config& config, double items) {
   std::string text;
   for (const Learner& learner : config.learners) {
-    const Shape shape = ShapeOf(learner, config.features, items);
+    const Shape shape = ShapeOf(config, learner, items);
     if (!shape.every_row) continue;
     text += fmt::format(
         "; learner '{}' has mechanism dp-sgd, which writes every row in every step: its tables of "
@@ -260,9 +271,11 @@ struct Needs {
 };
 
 Needs NeedsOf(const Config& config, double items) {
-  Needs needs{.queue = SourceBytes(config) + DedupeBytes(config)};
+  constexpr double kItemBytes =
+      250;  // of the catalogue: its line, what it is found by and compared by
+  Needs needs{.model = kItemBytes * items, .queue = SourceBytes(config) + DedupeBytes(config)};
   for (const Learner& learner : config.learners) {
-    const Shape shape = ShapeOf(learner, config.features, items);
+    const Shape shape = ShapeOf(config, learner, items);
     needs.model += ModelBytes(shape);
     needs.queue += QueueBytes(shape, config.source.max_record_bytes);
     needs.overlay += OverlayBytes(shape);

@@ -25,7 +25,7 @@ struct UserHistory {
 // What one commit appends to the histories of a learner's users.
 struct HistoryCommit {
   uint64_t step = 0;  // the learner's, as of which histories are then
-  // Each user once; items in their order. A time of 0 is taken for the commit's.
+  // Each user once; items in their order. A time of 0, or to come, is taken for the commit's.
   std::vector<UserHistory> appended;
   uint32_t items_most = 0;  // the last ones are kept
   int64_t age_most_ms = 0;  // what is older is forgotten, item by item; 0: never

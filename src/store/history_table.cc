@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -22,8 +23,21 @@ struct Kept {
   bool TooOld(const HistoryItem& item, int64_t now) const {
     return age_most > 0 && item.timestamp_ms < now - age_most;
   }
+  // `added` with them: items come in the stream's order, the added ones last.
   void Forget(int64_t now) {
+    const auto is_new = items.end() - added;
+    added = static_cast<uint32_t>(std::count_if(
+        is_new, items.end(), [&](const HistoryItem& item) { return !TooOld(item, now); }));
     std::erase_if(items, [&](const HistoryItem& item) { return TooOld(item, now); });
+  }
+  // A record's own time may be anything: none is taken for later than now, or it would stay.
+  void Append(std::span<const HistoryItem> more, uint32_t items_most, int64_t now) {
+    for (const HistoryItem& item : more)
+      items.push_back({item.item, item.timestamp_ms == 0 ? now : std::min(item.timestamp_ms, now)});
+    const size_t excess = items.size() - std::min<size_t>(items.size(), items_most);
+    items.erase(items.begin(), items.begin() + static_cast<ptrdiff_t>(excess));
+    added = static_cast<uint32_t>(std::min(more.size(), items.size()));
+    Forget(now);
   }
 };
 
@@ -60,14 +74,18 @@ class HistoryFilter final : public rocksdb::CompactionFilter {
  public:
   explicit HistoryFilter(int64_t now) : now_(now) {}
   const char* Name() const override { return "tacit.histories"; }
-  bool Filter(int, const rocksdb::Slice& key, const rocksdb::Slice& value, std::string*,
-              bool*) const override {
+  bool Filter(int, const rocksdb::Slice& key, const rocksdb::Slice& value, std::string* new_value,
+              bool* value_changed) const override {
     if (key.size() <= LearnerKey("", 0).size()) return false;
     const auto payload = Unseal(value.ToStringView(), "a user's history");
     Kept kept;
     if (!payload || !Decode(*payload, &kept)) return false;
-    return std::ranges::all_of(kept.items,
-                               [&](const HistoryItem& item) { return kept.TooOld(item, now_); });
+    const size_t before = kept.items.size();
+    kept.Forget(now_);
+    if (kept.items.empty()) return true;
+    *value_changed = kept.items.size() < before;
+    if (*value_changed) *new_value = Seal(Encode(kept));
+    return false;
   }
 
  private:
@@ -91,32 +109,25 @@ class HistoryFilters final : public rocksdb::CompactionFilterFactory {
 
 Status PutHistories(const Rocks& rocks, uint16_t learner, CommitSeq seq,
                     const HistoryCommit& commit, int64_t now, rocksdb::WriteBatch* batch) {
-  std::vector<Hash128> users;
-  for (const UserHistory& user : commit.appended) users.push_back(user.user);
-  TACIT_ASSIGN(const UserValues read, ReadUserValues(rocks, Family::kHistories, learner, users));
   PutUserStep(rocks, Family::kHistories, learner, commit.step, batch);
-  for (size_t i = 0; i < users.size(); ++i) {
-    TACIT_ASSIGN(Kept kept, Decode(read.values[i], rocks));
-    kept.commit = seq.value;
-    kept.age_most = commit.age_most_ms;
-    const size_t before = kept.items.size();
-    for (HistoryItem item : commit.appended[i].items) {
-      if (item.timestamp_ms == 0) item.timestamp_ms = now;
-      kept.items.push_back(item);
+  // A period may have brought everybody: what is read of them is let go of bit by bit.
+  constexpr size_t kAtOnce = 1024;
+  std::vector<Hash128> users;
+  for (size_t begin = 0; begin < commit.appended.size(); begin += kAtOnce) {
+    const std::span<const UserHistory> some =
+        std::span(commit.appended)
+            .subspan(begin)
+            .first(std::min(kAtOnce, commit.appended.size() - begin));
+    users.clear();
+    for (const UserHistory& user : some) users.push_back(user.user);
+    TACIT_ASSIGN(const UserValues read, ReadUserValues(rocks, Family::kHistories, learner, users));
+    for (size_t i = 0; i < some.size(); ++i) {
+      TACIT_ASSIGN(Kept kept, Decode(read.values[i], rocks));
+      kept.commit = seq.value;
+      kept.age_most = commit.age_most_ms;
+      kept.Append(some[i].items, commit.items_most, now);
+      PutUserValue(rocks, Family::kHistories, learner, users[i], Encode(kept), batch);
     }
-    const size_t excess =
-        kept.items.size() - std::min<size_t>(kept.items.size(), commit.items_most);
-    kept.items.erase(kept.items.begin(), kept.items.begin() + static_cast<ptrdiff_t>(excess));
-    // Of what is older than allowed nothing is written again. Items come in the stream's order, so
-    // both counts are of what is left.
-    const auto is_new =
-        kept.items.begin() + static_cast<ptrdiff_t>(before - std::min(before, excess));
-    kept.added =
-        static_cast<uint32_t>(std::count_if(is_new, kept.items.end(), [&](const HistoryItem& item) {
-          return !kept.TooOld(item, now);
-        }));
-    kept.Forget(now);
-    PutUserValue(rocks, Family::kHistories, learner, users[i], Encode(kept), batch);
   }
   return {};
 }
@@ -140,7 +151,9 @@ Result<std::vector<HistoryItem>> ReadHistory(const Rocks& rocks, const rocksdb::
   TACIT_ASSIGN(const UserValues read,
                ReadUserValues(rocks, Family::kHistories, learner, {&user, 1}, snapshot));
   TACIT_ASSIGN(Kept kept, Decode(read.values[0], rocks));
-  if (kept.commit > seq.value) kept.items.resize(kept.items.size() - kept.added);
+  // What the commits before the last one appended is not known any more.
+  if (kept.commit > seq.value + 1) return std::vector<HistoryItem>{};
+  if (kept.commit > seq.value) kept.items.resize(kept.items.size() - std::exchange(kept.added, 0));
   kept.Forget(now);
   return std::move(kept.items);
 }

@@ -31,7 +31,7 @@ Result<std::vector<HistoryItem>> ReadHistory(const Rocks& rocks, const rocksdb::
                                              uint16_t learner, CommitSeq seq, int64_t now,
                                              const Hash128& user);
 
-// Drops users all of whose items are too old, whenever their file is rewritten.
+// Drops items that are too old, and users who have no other, whenever their file is rewritten.
 std::shared_ptr<rocksdb::CompactionFilterFactory> MakeHistoryFilter(const Clock& clock);
 
 }  // namespace tacit::store

@@ -12,10 +12,12 @@ namespace tacit::train {
 // Predict, then learn: whether a model of the next item had it among its ten best.
 inline constexpr size_t kBest = 10;
 
-// The first new item that is not among those before: what a model could have been asked for.
+// The first new item that is not among those before: what a model could have been asked for. Looks
+// at the first few alone: how much somebody does must not hold everybody up.
+inline constexpr size_t kLookedAt = 16;
 inline std::optional<uint32_t> FirstUnseen(std::span<const uint32_t> before,
                                            std::span<const uint32_t> fresh) {
-  for (const uint32_t item : fresh)
+  for (const uint32_t item : fresh.first(std::min(fresh.size(), kLookedAt)))
     if (std::ranges::find(before, item) == before.end()) return item;
   return std::nullopt;
 }

@@ -1,6 +1,7 @@
 #include "train/recent_histories.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/check.h"
 #include "event/batch.h"
@@ -34,6 +35,10 @@ Status RecentHistories::Gather(const stream::StepBatch& step, StepHistories* out
   TACIT_ASSIGN(const uint64_t committed, reader_(users));
   Forget(committed);
 
+  // As the store forgets, whether an item is there yet or not.
+  const int64_t oldest = options_.age_most_ms > 0 && options_.clock != nullptr
+                             ? options_.clock->UnixMillis() - options_.age_most_ms
+                             : std::numeric_limits<int64_t>::min();
   *out = {};
   out->histories.catalogue = options_.catalogue;
   const auto add = [&](uint32_t item) {
@@ -43,7 +48,8 @@ Status RecentHistories::Gather(const stream::StepBatch& step, StepHistories* out
     const size_t begin = out->histories.items.size();
     for (const store::HistoryItem& item : users[u].items) add(item.item);
     if (const auto pending = pending_.find(users[u].user); pending != pending_.end())
-      for (const Pending& one : pending->second) add(one.item.item);
+      for (const Pending& one : pending->second)
+        if (one.item.timestamp_ms == 0 || one.item.timestamp_ms >= oldest) add(one.item.item);
     auto& items = out->histories.items;
     const size_t known = items.size() - begin;
     if (known > options_.items_most)

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/siphash.h"
 #include "model/histories.h"
@@ -32,10 +33,11 @@ struct StepHistories {
 };
 
 struct RecentHistoriesOptions {
-  uint32_t catalogue = 0;   // items there are
-  uint32_t items_most = 0;  // remembered of a user
-  int64_t age_most_ms = 0;  // and for how long; 0: for ever
-  SipHash::Key user_key{};  // that users are known under
+  uint32_t catalogue = 0;        // items there are
+  uint32_t items_most = 0;       // remembered of a user
+  int64_t age_most_ms = 0;       // and for how long; 0: for ever
+  SipHash::Key user_key{};       // that users are known under
+  const Clock* clock = nullptr;  // where there is an age; must outlive the histories
 };
 
 // The recent items of users, as of the step under way: what the store has, what steps that are not

@@ -69,7 +69,7 @@ Result<bool> TransitionsLearner::TakeStep(const stream::StepBatch& step,
                                           const std::atomic<bool>& abandon, StepReport* report) {
   TACIT_RETURN_IF_ERROR(recent_.Gather(step, &step_));
   *report = {.examples = step.examples.size()};
-  AskForNext(report);
+  if (!abandon) AskForNext(report);
   // From here on it is released, and charged.
   if (abandon) return false;
   const double mu =

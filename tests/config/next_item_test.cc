@@ -99,6 +99,14 @@ TEST(NextItem, TransitionsAreCountedOncePerPeriod) {
   ExpectRefused(parts, "participation.mode: transitions are counted once a period");
 }
 
+TEST(NextItem, ReadAStreamOnce) {
+  const Result<Config> config =
+      Parse(Yaml({.participation = "{mode: once, batch: 100, max_participations: 9}"}), "c.yaml",
+            {"source.passes=2"});
+  ASSERT_FALSE(config);
+  EXPECT_THAT(config.error().message, HasSubstr("source.passes"));
+}
+
 // Memory follows from the catalogue's size, and a total that is too small is refused.
 TEST(NextItem, MemoryIsPlannedByTheCatalogue) {
   for (const Parts& parts : {Parts(), kCounts}) {

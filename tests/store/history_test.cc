@@ -96,9 +96,29 @@ TEST_F(HistoryTest, WhatIsTooOldIsForgottenItemByItem) {
   EXPECT_EQ(Read(kAnna), Items{});
 }
 
+// A record's own time may be anything: what is to come would never be forgotten.
+TEST_F(HistoryTest, NothingIsFromTheFuture) {
+  Open();
+  Append({{kAnna, {{1, INT64_MAX}, {2, clock_.now + 50}}}}, 1000);
+  EXPECT_EQ(Read(kAnna), (Items{1, 2}));
+  clock_.now += 1001;
+  EXPECT_EQ(Read(kAnna), Items{});
+}
+
+// More users than are read at once.
+TEST_F(HistoryTest, APeriodMayBringEverybody) {
+  Open();
+  for (uint32_t round = 0; round < 2; ++round) {
+    std::vector<UserHistory> all;
+    for (uint64_t u = 0; u < 2500; ++u) all.push_back({{u, 7}, {{round, 1}}});
+    Append(std::move(all));
+  }
+  for (uint64_t u = 0; u < 2500; u += 123) EXPECT_EQ(Read({u, 7}), (Items{0, 1}));
+}
+
 TEST_F(HistoryTest, UsersWhoDoNotComeBackLeaveTheDisk) {
   Open();
-  Append({{kAnna, {{1, 0}}}}, 1000);
+  Append({{kAnna, {{1, 0}}}, {kBert, {{1, 0}}}}, 1000);
   clock_.now += 600;
   Append({{kBert, {{2, 0}}}}, 1000);
   clock_.now += 600;
@@ -110,11 +130,12 @@ TEST_F(HistoryTest, UsersWhoDoNotComeBackLeaveTheDisk) {
   all.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
   auto* family = (*rocks)->family(Family::kHistories);
   ASSERT_TRUE((*rocks)->db().CompactRange(all, family, nullptr, nullptr).ok());
-  // The learner's step and Bert.
+  // The learner's step and Bert, of whom one item is left.
   const std::unique_ptr<rocksdb::Iterator> it((*rocks)->db().NewIterator({}, family));
-  size_t keys = 0;
-  for (it->SeekToFirst(); it->Valid(); it->Next()) ++keys;
-  EXPECT_EQ(keys, 2u);
+  std::vector<size_t> bytes;
+  for (it->SeekToFirst(); it->Valid(); it->Next()) bytes.push_back(it->value().size());
+  constexpr size_t kSeal = 8, kHeader = 8 + 4 + 8 + 4, kItem = 4 + 8;
+  EXPECT_EQ(bytes, (std::vector<size_t>{kSeal + 8, kSeal + kHeader + kItem}));
 }
 
 }  // namespace

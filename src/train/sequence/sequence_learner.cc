@@ -77,7 +77,7 @@ Result<bool> SequenceLearner::TakeStep(const stream::StepBatch& step,
                                        const std::atomic<bool>& abandon, StepReport* report) {
   TACIT_RETURN_IF_ERROR(recent_.Gather(step, &step_));
   *report = {.examples = step.examples.size()};
-  if (!step.whole_period) TACIT_RETURN_IF_ERROR(AskForNext(report));
+  if (!step.whole_period && !abandon) TACIT_RETURN_IF_ERROR(AskForNext(report));
   if (abandon) return false;
   TACIT_RETURN_IF_ERROR(stepper_.GradientOf(StepUnits(stepper_.model().layout().options(), step_)));
   // Nobody has seen the sum; from here on it is released, and charged.
