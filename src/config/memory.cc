@@ -282,6 +282,8 @@ Needs NeedsOf(const Config& config, double items) {
     needs.cache_min = std::max(needs.cache_min, RowCacheBytesMin(shape));
     needs.cache_max = std::max(needs.cache_max, shape.RowBytes(INFINITY) + kMiB);
   }
+  // Counts alone commit neither rows nor dense parameters.
+  needs.overlay = std::max(needs.overlay, kMiB);
   return needs;
 }
 

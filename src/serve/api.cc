@@ -133,7 +133,7 @@ Api::Api(std::shared_ptr<const Services> services, std::shared_ptr<const Recomme
       Role::kOperator);
   router_.Add("POST", "/v1/score", [this](const Request& r, Reply* reply) { Score(r, reply); });
   router_.Add("POST", "/v1/recommend",
-              [this](const Request& r, Reply* reply) { recommend_.Answer(r.body, reply); });
+              [this](const Request& r, Reply* reply) { recommend_.Answer(r.role, r.body, reply); });
 }
 
 void Api::Score(const Request& request, Reply* reply) {

@@ -29,7 +29,7 @@ class QueryRecommendTest : public testing::Test {
     services.readiness = [] { return serve::Readiness{true, ""}; };
     services.user_hash = [](std::string_view user) { return SipHash()(user); };
     services.metrics = &registry_;
-    auto server = serve::Server::Start({.listeners = {{url_, serve::Role::kPublic}}},
+    auto server = serve::Server::Start({.listeners = {{url_, serve::Role::kOperator}}},
                                        serve::MakeApi(services), registry_);
     EXPECT_TRUE(server.has_value()) << server.error().message;
     server_ = std::move(*server);

@@ -66,11 +66,11 @@ class RecommendTest : public ::testing::Test {
         "schema: {{features: [{{name: x, kind: dense}}, {{name: c, kind: categorical, buckets: "
         "16}}]}}\n"
         "store: {{path: {}, commit_interval_ms: 10}}\n"
-        "serve: {{listen: \"{}\"}}\n"
+        "serve: {{listen: \"{}\", operator_listen: \"{}-operators\"}}\n"
         "training: {{idle_priority: false}}\n"
         "memory: {{total_bytes: 500MiB}}\n"
         "learners:\n",
-        dir_ / "day-*.jsonl", dir_ / "items.dat", dir_ / "store", url_);
+        dir_ / "day-*.jsonl", dir_ / "items.dat", dir_ / "store", url_, url_);
     yaml += fmt::format(
         "  - id: counts\n    model: {{kind: transitions}}\n    mechanism: {}\n"
         "    participation: {{mode: once, batch: 100000, max_participations: 3}}\n"
@@ -95,10 +95,12 @@ class RecommendTest : public ::testing::Test {
     return test::Run(words);
   }
   // Asks until there is an answer of this status: states are made behind the commits.
-  json::object Recommend(const std::string& body, unsigned status = 200) {
+  json::object Recommend(const std::string& body, unsigned status = 200,
+                         const std::string& listener = "") {
     Result<serve::Response> answer = Fail(ErrorCode::kUnavailable, "not asked");
     for (int i = 0; i < 2000; ++i) {
-      answer = serve::Fetch(url_ + ":/v1/recommend", "POST", body, std::chrono::seconds(5));
+      answer =
+          serve::Fetch(url_ + listener + ":/v1/recommend", "POST", body, std::chrono::seconds(5));
       if (answer && answer->status == status) return json::parse(answer->body).as_object();
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
@@ -173,19 +175,30 @@ TEST_F(RecommendTest, AUserIsServedWhereThatIsAskedForAlone) {
     const std::string ask = R"({"learner":")" + learner + R"(","k":3,"exclude_seen":false,"user":)";
     json::object known;
     for (int i = 0; i < 2000; ++i) {
-      known = Recommend(ask + R"("u0"})");
+      known = Recommend(ask + R"("u0"})", 200, "-operators");
       // u0 ends at item 3 of the circle, having gone round.
       if (Best(known) == fmt::format("item-{}", kDays * kClicks % kItems)) break;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     EXPECT_EQ(Best(known), fmt::format("item-{}", kDays * kClicks % kItems)) << learner;
     EXPECT_FALSE(known.at("covered_by_epsilon").as_bool());
-    const json::object unknown = Recommend(ask + R"("nobody"})");
+    const json::object unknown = Recommend(ask + R"("nobody"})", 200, "-operators");
     EXPECT_EQ(unknown.at("items").as_array().size(), known.at("items").as_array().size());
     ASSERT_EQ(unknown.size(), known.size());
     for (const auto& [key, value] : known) EXPECT_TRUE(unknown.contains(key)) << key;
     EXPECT_EQ(unknown.at("covered_by_epsilon"), known.at("covered_by_epsilon"));
   }
+}
+
+// Nothing but counts: no embeddings, no dense parameters.
+TEST_F(RecommendTest, CountsMayBeAlone) {
+  WriteConfig(kPrivate);
+  std::string yaml = test::ReadFile(dir_ / "shop.yaml");
+  yaml.erase(yaml.find("  - id: next"));
+  test::WriteFile(dir_ / "shop.yaml", yaml);
+  const Ended ended = Tacitd();
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("learner counts"));
 }
 
 TEST_F(RecommendTest, AnotherCatalogueIsAnotherModel) {

@@ -44,14 +44,11 @@ class RecommendRouteTest : public testing::Test {
     const std::lock_guard lock(mutex_);
     latest_ = std::move(snapshot);
   }
-  static Reply Ask(Handler& handler, std::string_view body) {
+  static Reply Ask(Handler& handler, std::string_view body, Role role = Role::kOperator) {
     Reply reply;
-    handler.Handle({.role = Role::kPublic,
-                    .method = "POST",
-                    .path = "/v1/recommend",
-                    .query = "",
-                    .body = body},
-                   &reply);
+    handler.Handle(
+        {.role = role, .method = "POST", .path = "/v1/recommend", .query = "", .body = body},
+        &reply);
     return reply;
   }
   Reply Ask(std::string_view body) { return Ask(*handler_, body); }
@@ -154,6 +151,20 @@ TEST_F(RecommendRouteTest, ByUserOnlyWhereItIsConfigured) {
     EXPECT_THAT(reply.body, HasSubstr("raw history, which no epsilon covers"));
     EXPECT_THAT(reply.body, HasSubstr("serve_users"));
   }
+}
+
+// There is no credential of a user's, so that anybody could name anybody.
+TEST_F(RecommendRouteTest, ByUserForOperatorsAlone) {
+  Start(true);
+  Commit(6, "first");
+  AskVersion(6);
+  for (const char* body : {R"({"user":"u1"})", R"({"user":"nobody"})"}) {
+    const Reply reply = Ask(*handler_, body, Role::kPublic);
+    EXPECT_EQ(reply.status, 403u);
+    EXPECT_THAT(reply.body, HasSubstr("serve.operator_listen"));
+    EXPECT_EQ(Ask(*handler_, body, Role::kOperator).status, 200u);
+  }
+  EXPECT_EQ(Ask(*handler_, kSequence, Role::kPublic).status, 200u);
 }
 
 TEST_F(RecommendRouteTest, AUserIsServedOutOfHisHistory) {

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/log.h"
+
 namespace tacit::serve {
 namespace {
 
@@ -40,26 +42,44 @@ RecommendRoute::RecommendRoute(std::shared_ptr<const Recommender> recommender,
   }
 }
 
-void RecommendRoute::Answer(std::string_view body, Reply* reply) {
-  const Status done = Recommend(body, &reply->body);
+void RecommendRoute::Answer(Role role, std::string_view body, Reply* reply) {
+  const Status done = Recommend(role, body, &reply->body);
   if (done) {
     recommended_[request_.model].Add();
     return;
   }
-  SetError(StatusOf(done.error()), done.error().message, reply);
+  const uint32_t status = StatusOf(done.error());
+  if (status == 500) {
+    // Of a file or of somebody, and neither is everybody's to know.
+    spdlog::error("POST /v1/recommend: {}", done.error().message);
+    SetError(status, "what is asked for cannot be read; the daemon's log says why", reply);
+  } else {
+    SetError(status, done.error().message, reply);
+  }
   if (reply->status == 503) reply->headers.emplace_back("Retry-After", "1");
 }
 
-Status RecommendRoute::Recommend(std::string_view body, std::string* answer) {
+Status RecommendRoute::CheckUser(Role role, const RecommendModel& model) const {
+  constexpr const char* kRaw =
+      "recommending by user reads that user's raw history, which no epsilon covers, and";
+  if (!model.serve_users)
+    return Fail(ErrorCode::kRefused, fmt::format("{} learner '{}' is not configured to "
+                                                 "(history.serve_users): ask with \"sequence\"",
+                                                 kRaw, model.promise.learner));
+  if (!hash_)
+    return Fail(ErrorCode::kRefused,
+                fmt::format("{} a checkpoint knows nobody by name: ask with \"sequence\"", kRaw));
+  if (role == Role::kOperator) return {};
+  return Fail(ErrorCode::kRefused,
+              fmt::format("{} is answered at the operator's listener (serve.operator_listen) "
+                          "alone: ask with \"sequence\"",
+                          kRaw));
+}
+
+Status RecommendRoute::Recommend(Role role, std::string_view body, std::string* answer) {
   TACIT_RETURN_IF_ERROR(parser_.Parse(body, &request_));
   const RecommendModel& model = recommender_->models()[request_.model];
-  if (request_.user && (!model.serve_users || !hash_))
-    return Fail(
-        ErrorCode::kRefused,
-        fmt::format("recommending by user reads that user's raw history, which no epsilon "
-                    "covers, and learner '{}' is not configured to (history.serve_users): ask with "
-                    "\"sequence\"",
-                    model.promise.learner));
+  if (request_.user) TACIT_RETURN_IF_ERROR(CheckUser(role, model));
   TACIT_ASSIGN(const auto served, recommender_->Get(request_.model));
   ItemRanker& ranker = *rankers_[request_.model];
   if (request_.user) TACIT_RETURN_IF_ERROR(ReadHistory(model, *request_.user));
@@ -113,7 +133,7 @@ Reply RecommendOnce(std::vector<RecommendModel> models,
   recommender->Refresh();
   metrics::Registry metrics;
   Reply reply;
-  RecommendRoute(recommender, latest, {}, metrics).Answer(body, &reply);
+  RecommendRoute(recommender, latest, {}, metrics).Answer(Role::kPublic, body, &reply);
   return reply;
 }
 

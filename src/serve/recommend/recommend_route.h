@@ -24,10 +24,13 @@ class RecommendRoute {
   RecommendRoute(std::shared_ptr<const Recommender> recommender, Recommender::Latest latest,
                  UserHash hash, metrics::Registry& metrics);
 
-  void Answer(std::string_view body, Reply* reply);
+  // By id for operators alone: users have no credential here.
+  void Answer(Role role, std::string_view body, Reply* reply);
 
  private:
-  Status Recommend(std::string_view body, std::string* answer);
+  Status Recommend(Role role, std::string_view body, std::string* answer);
+  // Whether somebody may be named at all.
+  Status CheckUser(Role role, const RecommendModel& model) const;
   // The items of the catalogue that the user is known to have met with, oldest first.
   Status ReadHistory(const RecommendModel& model, std::string_view user);
   void Append(const RecommendModel& model, const ServedItems& served,

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "base/check.h"
@@ -14,6 +15,17 @@ namespace {
 
 constexpr std::chrono::milliseconds kLook(50);
 constexpr int kRestPerBuild = 9;  // how much longer than a build it rests behind it
+
+// Its own thread has nobody else to tell that there is not enough memory.
+Result<std::shared_ptr<const ItemState>> BuildOf(const ItemModel& model,
+                                                 const store::Snapshot& snapshot,
+                                                 const std::shared_ptr<const ItemState>& last) {
+  try {
+    return model.Build(snapshot, last);
+  } catch (const std::exception& failure) {
+    return Fail(ErrorCode::kInternal, failure.what());
+  }
+}
 
 }  // namespace
 
@@ -62,7 +74,7 @@ void Recommender::Update(size_t index) {
   if (snapshot == nullptr || slot.looked_at == snapshot->version() || begin < slot.not_before)
     return;
   const auto last = slot.served == nullptr ? nullptr : slot.served->state;
-  auto state = model.model->Build(*snapshot, last);
+  auto state = BuildOf(*model.model, *snapshot, last);
   const bool changed = state && *state != nullptr && *state != last;
   std::shared_ptr<ServedItems> served;
   if (changed) {
