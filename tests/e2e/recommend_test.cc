@@ -132,6 +132,26 @@ TEST_F(RecommendTest, WhatFollowsIsLearntFromTheStream) {
     EXPECT_EQ(Best(Recommend(R"({"learner":"counts",)" + sequence + "}")), expected);
     EXPECT_EQ(Best(Recommend(R"({"learner":"next",)" + sequence + "}")), expected);
   }
+  // A directory is asked as a daemon is.
+  const json::object told = Recommend(R"({"learner":"counts","sequence":["item-5"]})");
+  const std::vector<std::string> ask = {
+      TACIT,          "query",        "recommend", "--config", dir_ / "shop.yaml",
+      "--checkpoint", dir_ / "store", "--learner", "counts"};
+  const auto query = [&](const std::string& option, const std::string& value) {
+    std::vector<std::string> words = ask;
+    words.insert(words.end(), {option, value, "--json"});
+    return test::Run(words);
+  };
+  const Ended asked = query("--sequence", "item-5");
+  ASSERT_EQ(asked.exit_code, 0) << asked.err;
+  json::object without = json::parse(asked.out).as_object();
+  EXPECT_TRUE(without.at("witness").is_bool());
+  without.erase("witness");
+  EXPECT_EQ(without, told);
+  const Ended of_user = query("--user", "u1");
+  EXPECT_EQ(of_user.exit_code, 2);
+  EXPECT_THAT(of_user.err, HasSubstr("--user needs --url"));
+
   // Whom a checkpoint knows is nobody's to ask of it.
   const json::object refused = Recommend(R"({"learner":"next","user":"u1"})", 403);
   EXPECT_TRUE(refused.contains("error"));
