@@ -167,6 +167,19 @@ TEST_F(RecommendRouteTest, ByUserForOperatorsAlone) {
   EXPECT_EQ(Ask(*handler_, kSequence, Role::kPublic).status, 200u);
 }
 
+// What is broken is of a file, or of somebody.
+TEST_F(RecommendRouteTest, WhatIsBrokenIsForOperators) {
+  Start();
+  Commit(6, "damaged");
+  for (int i = 0; i < 1000 && Ask(kSequence).status != 500; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_THAT(Ask(kSequence).body, HasSubstr("the bytes are damaged"));
+  const Reply told = Ask(*handler_, kSequence, Role::kPublic);
+  EXPECT_EQ(told.status, 500u);
+  EXPECT_THAT(told.body, HasSubstr("the daemon's log says why"));
+  EXPECT_THAT(told.body, testing::Not(HasSubstr("damaged")));
+}
+
 TEST_F(RecommendRouteTest, AUserIsServedOutOfHisHistory) {
   Start(true);
   Commit(6, "first");

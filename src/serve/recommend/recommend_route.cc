@@ -49,7 +49,7 @@ void RecommendRoute::Answer(Role role, std::string_view body, Reply* reply) {
     return;
   }
   const uint32_t status = StatusOf(done.error());
-  if (status == 500) {
+  if (status == 500 && role == Role::kPublic) {
     // Of a file or of somebody, and neither is everybody's to know.
     spdlog::error("POST /v1/recommend: {}", done.error().message);
     SetError(status, "what is asked for cannot be read; the daemon's log says why", reply);
@@ -133,7 +133,7 @@ Reply RecommendOnce(std::vector<RecommendModel> models,
   recommender->Refresh();
   metrics::Registry metrics;
   Reply reply;
-  RecommendRoute(recommender, latest, {}, metrics).Answer(Role::kPublic, body, &reply);
+  RecommendRoute(recommender, latest, {}, metrics).Answer(Role::kOperator, body, &reply);
   return reply;
 }
 
