@@ -53,7 +53,8 @@ class ErrorListener final : public rocksdb::EventListener {
 };
 
 // RocksDB's own words go to our log. A log file of its own on a full disk is an abort: its writer
-// may not be used again after a failed write, and is.
+// may not be used again after a failed write, and is. The log is held on to: the threads of a
+// database that is left open may speak while the process ends.
 class OurLog final : public rocksdb::Logger {
  public:
   using rocksdb::Logger::Logv;
@@ -65,8 +66,11 @@ class OurLog final : public rocksdb::Logger {
     std::vsnprintf(line, sizeof(line), format, arguments);
     const bool bad =
         level >= rocksdb::InfoLogLevel::ERROR_LEVEL && level < rocksdb::InfoLogLevel::HEADER_LEVEL;
-    spdlog::log(bad ? spdlog::level::err : spdlog::level::debug, "store: {}", line);
+    log_->log(bad ? spdlog::level::err : spdlog::level::debug, "store: {}", line);
   }
+
+ private:
+  const std::shared_ptr<spdlog::logger> log_ = spdlog::default_logger();
 };
 
 // A reader that does not own the store leaves no log file in it.
