@@ -52,24 +52,6 @@ void AppendLearner(const store::Snapshot& snapshot, const ServedLearner& learner
   *out += '}';
 }
 
-uint32_t HttpStatus(const Error& error) {
-  switch (error.code) {
-    case ErrorCode::kInvalidArgument:
-      return 400;
-    case ErrorCode::kNotFound:
-      return 404;
-    case ErrorCode::kUnavailable:
-      return 503;
-    default:
-      return 500;
-  }
-}
-
-void SetFailure(const Error& error, Reply* reply) {
-  SetError(HttpStatus(error), error.message, reply);
-  if (reply->status == 503) reply->headers.emplace_back("Retry-After", "1");
-}
-
 void SetText(std::string_view text, Reply* reply) {
   reply->content_type = "text/plain; charset=utf-8";
   reply->body = text;

@@ -7,6 +7,24 @@
 #include "base/text.h"
 
 namespace tacit::serve {
+namespace {
+
+uint32_t StatusOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+      return 400;
+    case ErrorCode::kRefused:
+      return 403;
+    case ErrorCode::kNotFound:
+      return 404;
+    case ErrorCode::kUnavailable:
+      return 503;
+    default:
+      return 500;
+  }
+}
+
+}  // namespace
 
 void AppendJsonString(std::string_view text, std::string* out) {
   out->push_back('"');
@@ -34,6 +52,11 @@ void SetError(uint32_t status, std::string_view message, Reply* reply) {
   reply->body = fmt::format(R"({{"error":{{"code":{},"message":)", status);
   AppendJsonString(message, &reply->body);
   reply->body += "}}\n";
+}
+
+void SetFailure(const Error& error, Reply* reply) {
+  SetError(StatusOf(error.code), error.message, reply);
+  if (reply->status == 503) reply->headers.emplace_back("Retry-After", "1");
 }
 
 }  // namespace tacit::serve

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
+
 namespace tacit::serve {
 
 // Whom a listener is for; decides which metrics an answer may show.
@@ -41,6 +43,9 @@ using HandlerFactory = std::function<std::unique_ptr<Handler>()>;
 
 // Makes `reply` the error form {"error":{"code":STATUS,"message":MESSAGE}}.
 void SetError(uint32_t status, std::string_view message, Reply* reply);
+// The same of a failure, with the status that goes with its code: 400, 403, 404, 503 with
+// Retry-After, else 500.
+void SetFailure(const Error& error, Reply* reply);
 
 // Appends `text` as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD.
 void AppendJsonString(std::string_view text, std::string* out);

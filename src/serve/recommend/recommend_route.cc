@@ -8,25 +8,6 @@
 #include "base/log.h"
 
 namespace tacit::serve {
-namespace {
-
-uint32_t StatusOf(const Error& error) {
-  switch (error.code) {
-    case ErrorCode::kInvalidArgument:
-      return 400;
-    case ErrorCode::kRefused:
-      return 403;
-    case ErrorCode::kNotFound:
-      return 404;
-    case ErrorCode::kUnavailable:
-      return 503;
-    default:
-      return 500;
-  }
-}
-
-}  // namespace
-
 RecommendRoute::RecommendRoute(std::shared_ptr<const Recommender> recommender,
                                Recommender::Latest latest, UserHash hash,
                                metrics::Registry& metrics)
@@ -48,15 +29,11 @@ void RecommendRoute::Answer(Role role, std::string_view body, Reply* reply) {
     recommended_[request_.model].Add();
     return;
   }
-  const uint32_t status = StatusOf(done.error());
-  if (status == 500 && role == Role::kPublic) {
-    // Of a file or of somebody, and neither is everybody's to know.
-    spdlog::error("POST /v1/recommend: {}", done.error().message);
-    SetError(status, "what is asked for cannot be read; the daemon's log says why", reply);
-  } else {
-    SetError(status, done.error().message, reply);
-  }
-  if (reply->status == 503) reply->headers.emplace_back("Retry-After", "1");
+  SetFailure(done.error(), reply);
+  if (reply->status != 500 || role == Role::kOperator) return;
+  // Of a file or of somebody, and neither is everybody's to know.
+  spdlog::error("POST /v1/recommend: {}", done.error().message);
+  SetError(500, "what is asked for cannot be read; the daemon's log says why", reply);
 }
 
 Status RecommendRoute::CheckUser(Role role, const RecommendModel& model) const {
