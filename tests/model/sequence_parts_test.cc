@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "model/sequence/coins.h"
 #include "model/sequence/layout.h"
@@ -146,6 +148,77 @@ TEST(CutCrops, RandomWindowsAreEverywhereAndFollowTheCoins) {
     ASSERT_EQ(rows.item, again.item);
   }
   EXPECT_EQ(begins, (std::set<uint32_t>{0, 1, 2, 3, 4}));
+}
+
+// The pairs that a history's crops predict, each with how often.
+std::map<std::pair<uint32_t, uint32_t>, int> PairsOf(const UnitRows& rows) {
+  std::map<std::pair<uint32_t, uint32_t>, int> pairs;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    EXPECT_EQ(rows.weight[r] > 0, rows.target[r] != kNoItem);
+    if (rows.target[r] != kNoItem) ++pairs[{rows.item[r], rows.target[r]}];
+  }
+  return pairs;
+}
+
+TEST(CutNewCrops, AHistoryThatIsCutAnywhereHasEachPairOnce) {
+  SequenceOptions options = Small();
+  options.crops = 100;
+  std::mt19937_64 random(5);
+  for (int times = 0; times < 200; ++times) {
+    std::vector<uint32_t> history(random() % 14);
+    for (uint32_t i = 0; i < history.size(); ++i) history[i] = i;
+    std::map<std::pair<uint32_t, uint32_t>, int> all;
+    UnitRows rows;
+    for (size_t known = 0; known < history.size();) {
+      const size_t end = known + 1 + random() % (history.size() - known);
+      CutNewCrops(options, std::span(history).first(end), known, 0, &rows);
+      for (const auto& [pair, count] : PairsOf(rows)) all[pair] += count;
+      known = end;
+    }
+    ASSERT_EQ(all.size(), history.empty() ? 0 : history.size() - 1);
+    for (const auto& [pair, count] : all) ASSERT_EQ(pair.second, count * (pair.first + 1));
+    CutNewCrops(options, history, history.size(), 0, &rows);
+    ASSERT_EQ(rows.size(), 0u) << "nothing is new";
+  }
+}
+
+TEST(CutNewCrops, WhatIsKnownIsReadAndNotPredicted) {
+  SequenceOptions options = Small();
+  const std::vector<uint32_t> history = {10, 11, 12, 13, 14, 15, 16};
+  UnitRows rows;
+  CutNewCrops(options, history, 5, 0, &rows);
+  EXPECT_EQ(rows.item, (std::vector<uint32_t>{12, 13, 14, 15}));
+  EXPECT_EQ(rows.target, (std::vector<uint32_t>{kNoItem, kNoItem, 15, 16}));
+  EXPECT_EQ(rows.position, (std::vector<uint32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(rows.weight, (std::vector<float>{0, 0, 0.5f, 0.5f}));
+  options.crops = 3;
+  CutNewCrops(options, history, 2, 0, &rows);
+  EXPECT_EQ(rows.target, (std::vector<uint32_t>{13, 14, 15, 16, kNoItem, 12}));
+  // Windows at random are of what is new alone, and of all of it.
+  options.random_crops = true;
+  std::set<uint32_t> begins;
+  std::vector<uint32_t> longer(12);
+  for (uint32_t i = 0; i < 12; ++i) longer[i] = i;
+  for (uint64_t coins = 0; coins < 200; ++coins) {
+    CutNewCrops(options, longer, 5, coins, &rows);
+    ASSERT_EQ(rows.crop_end, (std::vector<uint32_t>{4, 8, 12}));
+    for (size_t r = 0; r < 12; ++r) ASSERT_EQ(rows.target[r], rows.item[r] + 1);
+    begins.insert(rows.item[0]);
+  }
+  EXPECT_EQ(begins, (std::set<uint32_t>{4, 5, 6, 7}));
+}
+
+TEST(ItemLogits, AreTheSameBehindEverything) {
+  ItemLogits popular(3);
+  UnitRows rows;
+  rows.Append(std::vector<uint32_t>{0, 1, 2}, std::vector<uint32_t>{1, 2, 0}, 4);
+  const std::vector<uint32_t> places = {0, 2};
+  std::vector<float> logits(6, 9.0f);
+  popular.Fill(rows, places, {logits.data(), 2, 3});
+  EXPECT_EQ(logits, std::vector<float>(6)) << "until it is told";
+  popular.Set({1, 2, 3});
+  popular.Fill(rows, places, {logits.data(), 2, 3});
+  EXPECT_EQ(logits, (std::vector<float>{1, 2, 3, 1, 2, 3}));
 }
 
 // Any places of any crops, against the sum as it is written down.

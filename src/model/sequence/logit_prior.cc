@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 
@@ -42,6 +43,16 @@ void DecayedLogits::Fill(const UnitRows& rows, std::span<const uint32_t> places,
       Append(rows, std::max(crop_begin, place + 1 - std::min(place + 1, reach_)), place + 1, to);
     }
   }
+}
+
+void ItemLogits::Set(std::vector<float> logits) {
+  TACIT_CHECK(logits.size() == logits_.size(), "a logit per item of the catalogue");
+  logits_ = std::move(logits);
+}
+
+void ItemLogits::Fill(const UnitRows&, std::span<const uint32_t> places, ops::Matrix logits) const {
+  TACIT_CHECK(logits.rows == places.size() && logits.cols == logits_.size());
+  for (size_t i = 0; i < places.size(); ++i) std::ranges::copy(logits_, logits.Row(i));
 }
 
 }  // namespace tacit::model

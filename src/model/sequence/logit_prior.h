@@ -42,4 +42,20 @@ class DecayedLogits final : public LogitPrior {
   size_t reach_ = 1;  // ages that count
 };
 
+// logit(b) is the item's own, whatever is before it.
+class ItemLogits final : public LogitPrior {
+ public:
+  // None is likelier than another, until it is told so.
+  explicit ItemLogits(uint32_t catalogue) : logits_(catalogue) {}
+
+  // REQUIRES as many as there are items, and that nobody asks meanwhile.
+  void Set(std::vector<float> logits);
+
+  void Fill(const UnitRows& rows, std::span<const uint32_t> places,
+            ops::Matrix logits) const override;
+
+ private:
+  std::vector<float> logits_;
+};
+
 }  // namespace tacit::model

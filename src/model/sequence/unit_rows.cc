@@ -42,22 +42,32 @@ void UnitRows::Weigh(const SequenceOptions& options) {
 
 void CutCrops(const SequenceOptions& options, std::span<const uint32_t> history, uint64_t coins,
               UnitRows* rows) {
+  CutNewCrops(options, history, 0, coins, rows);
+}
+
+void CutNewCrops(const SequenceOptions& options, std::span<const uint32_t> history, size_t known,
+                 uint64_t coins, UnitRows* rows) {
+  TACIT_CHECK(known <= history.size(), "what is known is of the history");
   rows->Clear();
   const size_t pairs = history.empty() ? 0 : history.size() - 1, length = options.length;
+  const size_t first = known == 0 ? 0 : known - 1;  // pair whose target is new
   const auto append = [&](size_t begin, size_t end) {
+    const size_t row = rows->size();
     rows->Append(history.subspan(begin, end - begin), history.subspan(begin + 1, end - begin),
                  options.length);
+    const size_t context = first > begin ? first - begin : 0;
+    std::ranges::fill(std::span(rows->target).subspan(row, context), kNoItem);
   };
-  if (pairs > length && options.random_crops) {
+  if (pairs > first + length && options.random_crops) {
     for (uint32_t crop = 0; crop < options.crops; ++crop) {
       const auto words = Philox({crop, 0, 0, 1},
                                 {static_cast<uint32_t>(coins), static_cast<uint32_t>(coins >> 32)});
-      const size_t begin = (uint64_t{words[0]} * (pairs - length + 1)) >> 32;
+      const size_t begin = first + ((uint64_t{words[0]} * (pairs - first - length + 1)) >> 32);
       append(begin, begin + length);
     }
   } else {
     size_t end = pairs;
-    for (uint32_t crop = 0; crop < options.crops && end > 0; ++crop) {
+    for (uint32_t crop = 0; crop < options.crops && end > first; ++crop) {
       const size_t begin = end > length ? end - length : 0;
       append(begin, end);
       end = begin;

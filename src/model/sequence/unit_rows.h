@@ -32,4 +32,11 @@ struct UnitRows {
 void CutCrops(const SequenceOptions& options, std::span<const uint32_t> history, uint64_t coins,
               UnitRows* rows);
 
+// Those of a history whose first `known` items were learnt from before: they are read where a crop
+// reaches back to them, and are nobody's target. So a history that is cut anywhere, each part with
+// what was before it, has each of its pairs once. Random crops begin no earlier than where the
+// first new target is predicted. REQUIRES known <= history.size().
+void CutNewCrops(const SequenceOptions& options, std::span<const uint32_t> history, size_t known,
+                 uint64_t coins, UnitRows* rows);
+
 }  // namespace tacit::model
