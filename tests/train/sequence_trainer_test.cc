@@ -225,6 +225,23 @@ TEST_F(SequenceTrainerTest, UnitsAreTakenAsOftenAsIsCharged) {
   EXPECT_NE(testing::CheckBinomial("taken", taken, coins, rate * 1.1), "");
 }
 
+// What a later release says of items is what an earlier one would have said.
+TEST_F(SequenceTrainerTest, ItemSharesMayComeLater) {
+  SequenceTrainingOptions options = Options(20);
+  options.model.re_attention.kappa = 1;
+  const std::vector<float> share = {0.5f, 0.1f, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  SequenceStepper later(options, 1, *backend_, noise::MakeNoiseSource());
+  const auto variance = [](const SequenceStepper& stepper) {
+    return Copy(stepper.parameter_noise().item_variance);
+  };
+  options.privacy.item_share = share;
+  const SequenceStepper at_once(options, 1, *backend_, noise::MakeNoiseSource());
+  EXPECT_NE(variance(later), variance(at_once));
+  later.SetItemShare(share);
+  EXPECT_EQ(variance(later), variance(at_once));
+  EXPECT_NEAR(variance(later)[0] / variance(later)[3], 4, 1e-5);
+}
+
 TEST_F(SequenceTrainerTest, ItemsThatAreNotOfTheCatalogueAreRefused) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   model::Histories histories = Circles(3, 4);

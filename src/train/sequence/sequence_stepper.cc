@@ -85,10 +85,13 @@ SequenceStepper::SequenceStepper(SequenceTrainingOptions options, double samplin
       state_(Optimizer(options_.optimizer).DenseStateFloats(parameters_.size()), 0.0f) {
   const Status status = CheckOptions(options_);
   TACIT_CHECK(status.has_value(), "options are checked before a stepper is made");
-  if (clipper_ == nullptr) return;
-  if (options_.model.re_attention.kappa == 0) return;
+  SetItemShare(options_.privacy.item_share);
+}
+
+void SequenceStepper::SetItemShare(std::span<const float> share) {
+  TACIT_CHECK(share.empty() || share.size() == options_.model.catalogue, "a chance per item");
+  if (clipper_ == nullptr || options_.model.re_attention.kappa == 0) return;
   item_variance_.resize(options_.model.catalogue);
-  const std::vector<float>& share = options_.privacy.item_share;
   for (size_t i = 0; i < item_variance_.size(); ++i) {
     const float p =
         share.empty() ? 1.0f : std::clamp(share[i], options_.privacy.item_share_min, 1.0f);

@@ -96,6 +96,9 @@ class SequenceStepper {
   // Initial parameters from public data or charged releases. REQUIRES as many numbers as the layout
   // has, before the first step.
   void SetInitial(std::vector<float> parameters);
+  // From now on attention is corrected by these chances, of a later release, in place of
+  // options().privacy.item_share. REQUIRES one for each item, or none at all.
+  void SetItemShare(std::span<const float> share);
 
   // One step: GradientOf, then Release. After a failure nothing was learnt and nothing released.
   Status Step(const model::SequenceUnits& units, SequenceStepReport* report);
