@@ -202,14 +202,63 @@ TEST_F(EvaluateStreamTest, EveryRowSpendsWhatIsPromisedOverTheWholeStream) {
   EXPECT_EQ(Evaluate(run).out, ended.out) << "what is finished is not run again";
 }
 
+TEST_F(EvaluateStreamTest, TrainedLearnersSpendWhatIsPromisedToo) {
+  std::vector<std::string> run = {"--period",
+                                  "1000",
+                                  "--epsilon",
+                                  "3,none",
+                                  "--learner",
+                                  "dpformer,gru",
+                                  "--user-periods",
+                                  "2",
+                                  "--epochs",
+                                  "10",
+                                  "--set",
+                                  "width=16",
+                                  "--set",
+                                  "blocks=1",
+                                  "--json",
+                                  "--results",
+                                  dir_ / "runs.jsonl"};
+  const Ended ended = Evaluate(run);
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const json::array rows = json::parse(ended.out).at("rows").as_array();
+  ASSERT_EQ(rows.size(), 4u);
+  for (const json::value& row : rows) {
+    EXPECT_EQ(row.at("user_periods"), 2);
+    if (row.at("epsilon").is_null()) {
+      EXPECT_TRUE(row.at("epsilon_spent").is_null());
+      EXPECT_GT(row.at("hit10").at("mean").to_number<double>(), 0.5) << "what follows was learnt";
+      continue;
+    }
+    const auto spent = row.at("epsilon_spent").to_number<double>();
+    EXPECT_LE(spent, 3);
+    EXPECT_GT(spent, 2.99);
+  }
+  EXPECT_EQ(Evaluate(run).out, ended.out) << "what is finished is not run again";
+  // Another constant is another run.
+  const auto lines = [&] {
+    const std::string text = test::ReadFile(dir_ / "runs.jsonl");
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  EXPECT_EQ(lines(), 4);
+  run.insert(run.end(), {"--set", "length=4"});
+  EXPECT_EQ(Evaluate(run).exit_code, 0);
+  EXPECT_EQ(lines(), 8);
+}
+
 TEST_F(EvaluateStreamTest, WhatIsWrongIsNamed) {
   const auto refusal = [&](std::vector<std::string> more) {
     const Ended ended = Evaluate(std::move(more));
     EXPECT_EQ(ended.exit_code, 2) << ended.out;
     return ended.err;
   };
-  EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "dpformer"}),
-              HasSubstr("--learner dpformer learns from whole histories"));
+  EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "transitions+transformer"}),
+              HasSubstr("--learner transitions+transformer begins with counts of whole histories"));
+  EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "gru", "--set", "histogram_share=1"}),
+              HasSubstr("histogram_share 1"));
+  EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "gru", "--set", "width=0"}),
+              HasSubstr("width"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--validate"}), HasSubstr("--data"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--data", dir_ / "stream.tsv"}), HasSubstr("excludes"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--user-periods", "0"}), HasSubstr("--user-periods"));

@@ -53,7 +53,7 @@ TEST_F(SequenceStreamTest, ALineIsAnEventInOrderOfTime) {
   EXPECT_THAT(Refusal("user item rating time\n"), HasSubstr("no line"));
 }
 
-// What a replay did, one line after the other: "learn user: known | new ...", "ask after N:
+// What a replay did, one line after the other: "learn N, user: known | new", "ask after N:
 // history".
 using Diary = std::multiset<std::string>;
 
@@ -66,16 +66,19 @@ std::string Text(std::span<const uint32_t> items) {
 // Keeps a diary, and scores item i by i.
 class DiaryMethod final : public StreamMethod {
  public:
-  Result<double> Learn(const train::TransitionsPeriod& period, double mu, noise::NoiseSource&,
+  // Spends so many times what it may.
+  explicit DiaryMethod(double spends = 1) : spends_(spends) {}
+
+  Result<double> Learn(const StreamPeriod& period, double mu, noise::NoiseSource&,
                        WorkerPool&) override {
     for (size_t unit = 0; unit < period.histories.units(); ++unit) {
       const auto items = period.histories.Of(unit);
       const size_t known = period.known[unit];
-      diary_.insert("learn " + std::to_string(periods_) + ":" + Text(items.first(known)) + " |" +
-                    Text(items.subspan(known)));
+      diary_.insert("learn " + std::to_string(periods_) + ", " + std::to_string(period.user[unit]) +
+                    ":" + Text(items.first(known)) + " |" + Text(items.subspan(known)));
     }
     ++periods_;
-    return mu * mu;
+    return spends_ * mu * mu;
   }
   void Score(std::span<const uint32_t> history, std::span<float> scores) const override {
     std::lock_guard lock(mutex_);
@@ -83,9 +86,9 @@ class DiaryMethod final : public StreamMethod {
     for (size_t i = 0; i < scores.size(); ++i) scores[i] = static_cast<float>(i);
   }
   const Diary& diary() const { return diary_; }
-  int periods() const { return periods_; }
 
  private:
+  const double spends_;
   int periods_ = 0;
   mutable std::mutex mutex_;
   mutable Diary diary_;
@@ -161,8 +164,8 @@ Expected ByLoops(const Events& events, const StreamPlan& plan, uint32_t users) {
       auto known = items_of(user, 0, begin);
       if (known.size() > plan.context)
         known.erase(known.begin(), known.end() - static_cast<ptrdiff_t>(plan.context));
-      expected.diary.insert("learn " + std::to_string(period) + ":" + Text(known) + " |" +
-                            Text(fresh));
+      expected.diary.insert("learn " + std::to_string(period) + ", " + std::to_string(user) + ":" +
+                            Text(known) + " |" + Text(fresh));
     }
   }
   return expected;
@@ -224,6 +227,21 @@ TEST(ReplayStream, AnotherReplayIsToldApart) {
   fault = plan;
   fault.context = 4;
   EXPECT_EQ(CheckReplay(events, 8, fault, plan), "another diary");
+}
+
+TEST(ReplayStream, APeriodThatSpendsMoreThanItMayIsRefused) {
+  const StreamPlan plan{.period_events = 20, .user_periods = 2, .mu = 0.5, .context = 3};
+  WorkerPool workers({.workers = 1});
+  noise::SilentNoise silence;
+  for (const double spends : {1.0, 1.001}) {
+    DiaryMethod method(spends);
+    const auto outcome = ReplayStream(StreamOf(SomeEvents(100, 8, 7), 8), plan, method, silence,
+                                      workers, [](double) {});
+    ASSERT_EQ(outcome.has_value(), spends == 1);
+    if (spends > 1) {
+      EXPECT_EQ(outcome.error().code, ErrorCode::kRefused);
+    }
+  }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "app/evaluate/sequence_data.h"
 #include "app/evaluate/sequence_ranking.h"
+#include "app/evaluate/trained_model.h"
 #include "noise/noise.h"
 #include "support/silent_noise.h"
 

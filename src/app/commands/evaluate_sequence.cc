@@ -106,7 +106,8 @@ std::string CatalogueIdentity(const model::transitions::Catalogue& catalogue) {
 
 // What is 0 stays as it is set beforehand.
 Result<TrainedConstants> TrainedFrom(const Options& options) {
-  TrainedConstants constants;
+  TrainedConstants constants =
+      options.stream.empty() ? TrainedConstants() : TrainedConstants::ForStreams();
   if (options.epochs > 0) constants.epochs_private = constants.epochs_plain = options.epochs;
   if (options.batch > 0) constants.batch_private = constants.batch_plain = options.batch;
   if (options.learning_rate > 0)
@@ -217,12 +218,17 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
       ->default_str("transitions")
       ->delimiter(',');
   sequence
-      ->add_option("--epochs", options->epochs, "Of trained learners: how often each user is seen")
+      ->add_option(
+          "--epochs", options->epochs,
+          "Of trained learners: how often each user is seen; in a private stream, steps of "
+          "a period, each with all its users")
       ->default_str("20")
       ->check(CLI::Range(1e-3, 1e6));
   sequence
-      ->add_option("--batch", options->batch, "Of trained learners: users a step takes on average")
-      ->default_str("2048, without privacy 256")
+      ->add_option("--batch", options->batch,
+                   "Of trained learners: users a step takes on average; in a private stream, the "
+                   "public number that a period's sums are divided by")
+      ->default_str("2048, without privacy 256; of a stream 256 and 16")
       ->check(CLI::Range(1.0, 1e9));
   sequence->add_option("--learning-rate", options->learning_rate, "Of trained learners")
       ->default_str("0.03, without privacy 0.005")

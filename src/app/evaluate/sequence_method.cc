@@ -7,12 +7,13 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 
+#include "app/evaluate/item_histogram.h"
 #include "app/evaluate/trained_method.h"
+#include "app/evaluate/trained_model.h"
 #include "base/check.h"
 #include "base/text.h"
-#include "mechanism/unit_histogram.h"
-#include "model/transitions/pairs.h"
 #include "model/transitions/scorer.h"
 #include "privacy/gaussian.h"
 #include "train/transitions_release.h"
@@ -71,17 +72,10 @@ class PopularityMethod final : public SequenceMethod {
                      const std::function<void(double)>&) override {
     TACIT_RETURN_IF_ERROR(CheckSequencePrivacy(privacy));
     TACIT_RETURN_IF_ERROR(model::CheckHistories(train));
-    const double mu = MuOf(privacy);
-    mechanism::UnitHistogram histogram(train.catalogue, std::isinf(mu) ? 0 : (1 + 1e-12) / mu);
-    mechanism::UnitVector vector(train.catalogue);
-    for (size_t unit = 0; unit < train.units(); ++unit) {
-      vector.Clear();
-      model::transitions::AddPopularity(train.Of(unit), options_.popularity_items, &vector);
-      histogram.Add(vector);
-    }
-    const double mu_squared = histogram.charge().MuSquared();
-    scores_ = std::move(histogram).Release(noise);
-    return EpsilonOf(mu_squared, privacy);
+    ItemHistogram histogram =
+        ReleaseItems(train, {}, options_.popularity_items, MuOf(privacy), noise);
+    scores_ = std::move(histogram.sums);
+    return EpsilonOf(histogram.charge.MuSquared(), privacy);
   }
 
   void Score(std::span<const uint32_t>, std::span<float> scores) const override {

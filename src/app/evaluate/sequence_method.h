@@ -63,7 +63,7 @@ struct SequenceSetting {
 
 // Their names: transitions (the shaped count model), transitions-no-items (the same without what is
 // known of items), popularity (one histogram, the same answer for everybody), and those of
-// trained_method.h.
+// trained_model.h.
 std::span<const std::string_view> SequenceMethodNames();
 // kInvalidArgument, with the nearest name, for one that is none.
 Status CheckSequenceMethod(std::string_view name);

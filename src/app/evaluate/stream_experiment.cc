@@ -27,7 +27,7 @@ Result<SequenceRun> MakeRun(const SequenceTask& task, const SequenceStream& stre
   const StreamPlan plan{.period_events = experiment.period_events,
                         .user_periods = task.user_periods,
                         .mu = MuOf(privacy) / std::sqrt(task.user_periods),
-                        .context = setting.transitions.lags};
+                        .context = method->context()};
   TACIT_ASSIGN(const StreamOutcome outcome,
                ReplayStream(stream, plan, *method, *noise, workers, tell));
   return SequenceRun{.id = task.id,
@@ -63,7 +63,7 @@ Result<std::vector<SequenceRow>> RunStreamExperiment(const SequenceStream& strea
         Sha256()
             .Update(fmt::format("tacit evaluate sequence --stream {}\n{}\n{}\n{}\n{} {} {} {} {}\n",
                                 kFormat, stream.data.identity,
-                                SequenceMethodIdentity(learner, setting), common.catalogue, epsilon,
+                                StreamMethodIdentity(learner, setting), common.catalogue, epsilon,
                                 common.delta, experiment.period_events, user_periods, seed))
             .Finish();
     return SequenceTask{ToHex(std::span(digest).first(16)), learner, epsilon, seed, user_periods};

@@ -4,25 +4,20 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <optional>
-#include <utility>
-#include <vector>
 
+#include "app/evaluate/item_histogram.h"
+#include "app/evaluate/trained_model.h"
+#include "app/evaluate/trained_stream.h"
 #include "base/check.h"
-#include "mechanism/unit_histogram.h"
-#include "model/transitions/pairs.h"
 #include "model/transitions/scorer.h"
+#include "train/transitions_release.h"
 
 namespace tacit::app {
 namespace {
 
 using model::transitions::Catalogue;
 using model::transitions::Options;
-
-constexpr std::array<std::string_view, 3> kNames = {"transitions", "transitions-no-items",
-                                                    "popularity"};
 
 class TransitionsStream final : public StreamMethod {
  public:
@@ -31,10 +26,13 @@ class TransitionsStream final : public StreamMethod {
       : plain_(setting.catalogue->items()),
         model_(described ? *setting.catalogue : plain_, setting.transitions, workers) {}
 
-  Result<double> Learn(const train::TransitionsPeriod& period, double mu, noise::NoiseSource& noise,
+  uint32_t context() const override { return model_.options().lags; }
+
+  Result<double> Learn(const StreamPeriod& period, double mu, noise::NoiseSource& noise,
                        WorkerPool& workers) override {
-    TACIT_ASSIGN(const auto charge,
-                 train::ReleaseTransitionsPeriod(period, mu, noise, workers, &model_));
+    TACIT_ASSIGN(const auto charge, train::ReleaseTransitionsPeriod(
+                                        {.histories = period.histories, .known = period.known}, mu,
+                                        noise, workers, &model_));
     scorer_.emplace(model_.estimate(), model_.options(), workers);
     return charge.MuSquared();
   }
@@ -55,22 +53,13 @@ class PopularityStream final : public StreamMethod {
   explicit PopularityStream(const SequenceSetting& setting)
       : options_(setting.transitions), scores_(setting.catalogue->items()) {}
 
-  Result<double> Learn(const train::TransitionsPeriod& period, double mu, noise::NoiseSource& noise,
+  Result<double> Learn(const StreamPeriod& period, double mu, noise::NoiseSource& noise,
                        WorkerPool&) override {
-    const size_t items = scores_.size();
-    mechanism::UnitHistogram histogram(items, std::isinf(mu) ? 0 : (1 + 1e-12) / mu);
-    mechanism::UnitVector vector(items);
-    for (size_t unit = 0; unit < period.histories.units(); ++unit) {
-      vector.Clear();
-      model::transitions::AddPopularity(period.histories.Of(unit).subspan(period.Known(unit)),
-                                        options_.popularity_items, &vector);
-      histogram.Add(vector);
-    }
-    const double mu_squared = histogram.charge().MuSquared();
-    const std::vector<float> sums = std::move(histogram).Release(noise);
-    for (size_t item = 0; item < items; ++item)
-      scores_[item] = static_cast<float>(options_.forget * scores_[item] + sums[item]);
-    return mu_squared;
+    const ItemHistogram histogram =
+        ReleaseItems(period.histories, period.known, options_.popularity_items, mu, noise);
+    for (size_t item = 0; item < scores_.size(); ++item)
+      scores_[item] = static_cast<float>(options_.forget * scores_[item] + histogram.sums[item]);
+    return histogram.charge.MuSquared();
   }
 
   void Score(std::span<const uint32_t>, std::span<float> scores) const override {
@@ -84,13 +73,26 @@ class PopularityStream final : public StreamMethod {
 
 }  // namespace
 
+std::vector<std::string_view> StreamMethodNames() {
+  std::vector<std::string_view> names;
+  for (const std::string_view name : SequenceMethodNames())
+    if (!BeginsWithCounts(name)) names.push_back(name);
+  return names;
+}
+
 Status CheckStreamMethod(std::string_view name) {
   TACIT_RETURN_IF_ERROR(CheckSequenceMethod(name));
-  if (std::ranges::find(kNames, name) != kNames.end()) return {};
+  if (!BeginsWithCounts(name)) return {};
   return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("--learner {} learns from whole histories, many times over; those that "
-                          "learn from a --stream as it goes on are {}",
-                          name, fmt::join(kNames, ", ")));
+              fmt::format("--learner {} begins with counts of whole histories; those that learn "
+                          "from a --stream as it goes on are {}",
+                          name, fmt::join(StreamMethodNames(), ", ")));
+}
+
+std::string StreamMethodIdentity(std::string_view name, const SequenceSetting& setting) {
+  std::string identity = SequenceMethodIdentity(name, setting);
+  if (!LearnsAtOnce(name)) identity += fmt::format(" forget {}", setting.transitions.forget);
+  return identity;
 }
 
 std::unique_ptr<StreamMethod> MakeStreamMethod(std::string_view name,
@@ -98,6 +100,7 @@ std::unique_ptr<StreamMethod> MakeStreamMethod(std::string_view name,
                                                WorkerPool& workers) {
   TACIT_CHECK(setting.catalogue != nullptr);
   if (name == "popularity") return std::make_unique<PopularityStream>(setting);
+  if (!LearnsAtOnce(name)) return MakeTrainedStream(name, setting, workers);
   return std::make_unique<TransitionsStream>(setting, name == "transitions", workers);
 }
 

@@ -1,6 +1,9 @@
 #include "app/evaluate/stream_replay.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "app/evaluate/sequence_ranking.h"
 #include "base/check.h"
@@ -9,6 +12,9 @@
 
 namespace tacit::app {
 namespace {
+
+// What rounding may add to mu^2.
+constexpr double kSlack = 1 + 1e-9;
 
 class Replay {
  public:
@@ -92,7 +98,11 @@ Status Replay::Learn(const std::vector<Question>& questions) {
     histories.end.push_back(histories.items.size());
   }
   TACIT_ASSIGN(const double mu_squared,
-               method_.Learn({.histories = histories, .known = known}, plan_.mu, noise_, workers_));
+               method_.Learn({.histories = histories, .known = known, .user = users}, plan_.mu,
+                             noise_, workers_));
+  if (!(mu_squared <= plan_.mu * plan_.mu * kSlack))
+    return Fail(ErrorCode::kRefused, fmt::format("a period may spend a mu of {} and spent {}",
+                                                 plan_.mu, std::sqrt(mu_squared)));
   for (const uint32_t user : users) {
     out_.user_periods_most = std::max<uint64_t>(out_.user_periods_most, ++periods_[user]);
     out_.mu_squared = std::max(out_.mu_squared, spent_[user] += mu_squared);

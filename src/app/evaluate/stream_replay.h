@@ -20,7 +20,7 @@ struct StreamPlan {
   uint64_t period_events = 0;  // records of a period; the last may have fewer
   uint32_t user_periods = 0;   // that a user is learnt from at most
   double mu = 0;               // that each of them may spend on a user; infinite: no noise
-  uint32_t context = 0;        // earlier items of a user that pairs may lead from
+  uint32_t context = 0;        // earlier items of a user that a period has with what is new
 };
 
 struct StreamOutcome {
@@ -36,7 +36,8 @@ struct StreamOutcome {
 // Not asked about: events of the first period, a user's first event, and items that the user has
 // had before. A user's records count in the first `user_periods` of the periods that he has records
 // in, and in no other, which is decided by his own records alone; the last period is learnt by
-// nobody. REQUIRES period_events and user_periods above 0.
+// nobody. A period that spends more than it may is refused. REQUIRES period_events and user_periods
+// above 0.
 Result<StreamOutcome> ReplayStream(const SequenceStream& stream, const StreamPlan& plan,
                                    StreamMethod& method, noise::NoiseSource& noise,
                                    WorkerPool& workers,

@@ -69,6 +69,14 @@ Status Parse(std::string_view text, Number* value) {
 
 }  // namespace
 
+TrainedConstants TrainedConstants::ForStreams() {
+  TrainedConstants constants;
+  constants.batch_private = 256;
+  constants.batch_plain = 16;
+  constants.histogram_share = 0.5;
+  return constants;
+}
+
 Status TrainedConstants::Set(std::string_view setting) {
   const size_t equals = setting.find('=');
   const std::string_view wanted = setting.substr(0, equals);

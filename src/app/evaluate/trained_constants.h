@@ -50,6 +50,12 @@ struct TrainedConstants {
   double counts_share = 0.9;
   double counts_weight = 3;
 
+  // Those of streams, which bring few users at a time. A private step takes all users of a period,
+  // so that batch_private is only the public divisor, and epochs_private the steps of a period.
+  // What is popular is kept beside the biases as it is released, period by period. Chosen on
+  // MovieLens latest small, as tests/bench/RESULTS.md tells.
+  static TrainedConstants ForStreams();
+
   // "width=32". kInvalidArgument, naming --set, for a name that is none or a value that is not of
   // its kind; whether a value makes sense is asked where a model is made of it.
   Status Set(std::string_view setting);

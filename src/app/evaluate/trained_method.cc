@@ -3,19 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
-#include <mutex>
-#include <numeric>
-#include <optional>
+#include <string>
+#include <vector>
 
 #include "app/evaluate/counted_start.h"
+#include "app/evaluate/item_histogram.h"
+#include "app/evaluate/trained_model.h"
+#include "app/evaluate/trained_scorer.h"
 #include "base/check.h"
-#include "mechanism/unit_histogram.h"
-#include "model/sequence/unit_pass.h"
-#include "model/transitions/pairs.h"
-#include "ops/unit_ops.h"
 #include "privacy/charge.h"
 #include "privacy/gaussian.h"
 #include "privacy/pld.h"
@@ -24,33 +21,8 @@
 namespace tacit::app {
 namespace {
 
-using model::SequenceOptions;
-
-constexpr std::string_view kCountedTransformer = "transitions+transformer";
-constexpr std::array<std::string_view, 6> kNames = {"dpformer", "transformer", "transformer-untied",
-                                                    "gru",      "lstm",        kCountedTransformer};
 // What is left to the ledger's bound, which is certified step by step.
 constexpr double kCalibrationRoom = 0.005;
-
-SequenceOptions ModelOf(std::string_view name, const TrainedConstants& constants) {
-  SequenceOptions options;
-  options.length = constants.length;
-  options.width = constants.width;
-  options.blocks = constants.blocks;
-  options.heads = constants.heads;
-  if (constants.pre_norm) options.norm = SequenceOptions::Norm::kPre;
-  options.item_bias = constants.item_bias;
-  options.crops = constants.crops;
-  options.random_crops = constants.random_crops;
-  // Counts take for likely what is much like what was seen, and so what was seen.
-  options.mask_seen = constants.mask_seen || BeginsWithCounts(name);
-  options.label_smoothing = static_cast<float>(constants.label_smoothing);
-  options.tied = name != "transformer-untied";
-  if (name == "gru") options.encoder = SequenceOptions::Encoder::kGru;
-  if (name == "lstm") options.encoder = SequenceOptions::Encoder::kLstm;
-  if (name == "dpformer") options.re_attention.kappa = static_cast<float>(constants.kappa);
-  return options;
-}
 
 // What a charge is to the accountant.
 privacy::Event EventOf(const privacy::Charge& charge) {
@@ -75,25 +47,30 @@ class TrainedMethod final : public SequenceMethod {
       : constants_(setting.trained),
         transitions_(setting.transitions),
         catalogue_(BeginsWithCounts(name) ? setting.catalogue : nullptr),
-        model_(ModelOf(name, constants_)) {}
+        name_(name) {}
 
   Result<double> Fit(const model::Histories& train, const SequencePrivacy& privacy,
                      noise::NoiseSource& noise, WorkerPool& workers,
                      const std::function<void(double)>& progress) override;
-  void Score(std::span<const uint32_t> history, std::span<float> scores) const override;
+  void Score(std::span<const uint32_t> history, std::span<float> scores) const override {
+    scorer_.Score(history, scores);
+  }
   void Watch(double epochs, std::function<void(double)> look) override {
     look_epochs_ = epochs;
     look_ = std::move(look);
   }
 
  private:
-  train::SequenceTrainingOptions Plan(uint64_t users, bool is_private) const;
+  train::SequenceTrainingOptions Plan(const model::Histories& train, bool is_private) const;
   Status BeginWithCounts(const model::Histories& train, const SequencePrivacy& privacy,
                          noise::NoiseSource& noise, WorkerPool& workers);
   std::vector<float> ReleaseShares(const model::Histories& train, const SequencePrivacy& privacy,
                                    noise::NoiseSource& noise);
   Status Train(train::SequenceTrainer& trainer, const std::function<void(double)>& progress);
-  void Publish(train::SequenceTrainer& trainer);
+  void Publish(train::SequenceTrainer& trainer) {
+    scorer_.Publish(trainer.model().layout(), trainer.Weights(), trainer.parameter_noise(),
+                    prior_.get());
+  }
   Status Calibrate(const SequencePrivacy& privacy, double rate, uint64_t steps, double* sigma);
   Result<double> Spent(const SequencePrivacy& privacy, const privacy::Charge& step,
                        uint64_t steps) const;
@@ -101,45 +78,25 @@ class TrainedMethod final : public SequenceMethod {
   const TrainedConstants constants_;
   const model::transitions::Options transitions_;
   const model::transitions::Catalogue* const catalogue_;  // null: counts are not begun with
-  SequenceOptions model_;
+  const std::string name_;
   std::vector<privacy::CountedEvent> beside_;  // what was released besides the steps
   std::unique_ptr<model::LogitPrior> prior_;
   double look_epochs_ = 0;
   std::function<void(double)> look_;
-
-  // What was learnt.
-  std::optional<model::SequenceLayout> layout_;
-  std::vector<float> weights_, item_variance_;
-  model::ParameterNoise noise_;
-  // Passes that nobody uses at the moment.
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<model::UnitPass>> idle_;
+  TrainedScorer scorer_;
 };
 
-train::SequenceTrainingOptions TrainedMethod::Plan(uint64_t users, bool is_private) const {
+train::SequenceTrainingOptions TrainedMethod::Plan(const model::Histories& train,
+                                                   bool is_private) const {
   const TrainedConstants& c = constants_;
-  train::SequenceTrainingOptions plan;
-  plan.model = model_;
-  plan.model.dropout = static_cast<float>(is_private ? c.dropout_private : c.dropout_plain);
-  plan.expected_batch =
-      std::min(static_cast<double>(users), is_private ? c.batch_private : c.batch_plain);
-  const double steps = (is_private ? c.epochs_private : c.epochs_plain) *
-                       static_cast<double>(users) / plan.expected_batch;
-  plan.schedule = {.steps = std::max<uint64_t>(1, static_cast<uint64_t>(std::lround(steps))),
-                   .warm_up = c.warm_up,
-                   .decays = true};
-  plan.optimizer.learning_rate =
-      static_cast<float>(is_private ? c.learning_rate_private : c.learning_rate_plain);
-  plan.optimizer.beta1 = static_cast<float>(c.beta1);
-  plan.optimizer.beta2 = static_cast<float>(c.beta2);
-  plan.privacy.on = is_private;
-  if (!is_private) return plan;
-  plan.optimizer.average_decay = c.average_decay_private;
-  plan.optimizer.subtract_noise = c.subtract_noise;
-  plan.optimizer.variance_floor = static_cast<float>(c.variance_floor);
-  plan.privacy.clip = c.normalised_clip ? train::SequencePrivacy::Clip::kNormalised
-                                        : train::SequencePrivacy::Clip::kFlat;
-  plan.privacy.clip_norm = c.clip_norm;
+  const auto users = static_cast<double>(train.units());
+  train::SequenceTrainingOptions plan = TrainingOf(name_, c, is_private);
+  plan.model.catalogue = train.catalogue;
+  plan.expected_batch = std::min(users, is_private ? c.batch_private : c.batch_plain);
+  const double steps =
+      (is_private ? c.epochs_private : c.epochs_plain) * users / plan.expected_batch;
+  plan.schedule.steps = std::max<uint64_t>(1, static_cast<uint64_t>(std::lround(steps)));
+  plan.schedule.decays = true;
   return plan;
 }
 
@@ -157,30 +114,13 @@ Status TrainedMethod::BeginWithCounts(const model::Histories& train, const Seque
   return {};
 }
 
-// How many users have an item, from one histogram in which a user of n items counts 1 / sqrt(n) in
-// each: the sum of all cells is the users' sqrt(n), so that its mean undoes the division on
-// average.
 std::vector<float> TrainedMethod::ReleaseShares(const model::Histories& train,
                                                 const SequencePrivacy& privacy,
                                                 noise::NoiseSource& noise) {
-  const bool is_private = std::isfinite(privacy.epsilon);
-  const double mu =
-      is_private ? privacy::GaussianMu(Epsilon(privacy.epsilon), Delta(privacy.delta)) : 0;
-  mechanism::UnitHistogram histogram(train.catalogue,
-                                     is_private ? 1 / (constants_.histogram_share * mu) : 0);
-  mechanism::UnitVector vector(train.catalogue);
-  for (size_t unit = 0; unit < train.units(); ++unit) {
-    vector.Clear();
-    const auto history = train.Of(unit);
-    model::transitions::AddPopularity(history, history.size(), &vector);
-    histogram.Add(vector);
-  }
-  if (is_private) beside_.push_back({EventOf(histogram.charge()), 1});
-  std::vector<float> share = std::move(histogram).Release(noise);
-  const auto users = static_cast<double>(train.units());
-  const double root = std::max(1.0, std::accumulate(share.begin(), share.end(), 0.0) / users);
-  for (float& p : share) p = static_cast<float>(std::clamp(p * root / users, 0.0, 1.0));
-  return share;
+  const ItemHistogram histogram = ReleaseItems(train, {}, std::numeric_limits<size_t>::max(),
+                                               constants_.histogram_share * MuOf(privacy), noise);
+  if (std::isfinite(privacy.epsilon)) beside_.push_back({EventOf(histogram.charge), 1});
+  return ItemShares(histogram.sums, static_cast<double>(train.units()));
 }
 
 Status TrainedMethod::Calibrate(const SequencePrivacy& privacy, double rate, uint64_t steps,
@@ -209,21 +149,22 @@ Result<double> TrainedMethod::Fit(const model::Histories& train, const SequenceP
   const bool is_private = std::isfinite(privacy.epsilon);
   TACIT_RETURN_IF_ERROR(CheckSequencePrivacy(privacy));
   TACIT_RETURN_IF_ERROR(model::CheckHistories(train));
-  model_.catalogue = train.catalogue;
-  train::SequenceTrainingOptions plan = Plan(train.units(), is_private);
+  train::SequenceTrainingOptions plan = Plan(train, is_private);
   // Counts know what is popular.
   const bool popularity_first = constants_.popularity_start && catalogue_ == nullptr;
-  if (popularity_first && !model_.item_bias)
+  if (popularity_first && !plan.model.item_bias)
     return Fail(ErrorCode::kInvalidArgument,
                 "popularity_start is a start of biases: set item_bias");
   const double rate = plan.expected_batch / static_cast<double>(train.units());
   if (catalogue_ != nullptr) TACIT_RETURN_IF_ERROR(BeginWithCounts(train, privacy, noise, workers));
   plan.prior = prior_.get();
   std::vector<float> share;
-  if (popularity_first || (is_private && model_.re_attention.kappa > 0))
+  if (popularity_first || (is_private && plan.model.re_attention.kappa > 0)) {
+    TACIT_RETURN_IF_ERROR(CheckHistogramShare(constants_));
     share = ReleaseShares(train, privacy, noise);
+  }
   if (is_private) {
-    if (model_.re_attention.kappa > 0) plan.privacy.item_share = share;
+    if (plan.model.re_attention.kappa > 0) plan.privacy.item_share = share;
     TACIT_RETURN_IF_ERROR(Calibrate(privacy, rate, plan.schedule.steps, &plan.privacy.sigma));
   }
   // Public coins and first weights differ from run to run.
@@ -258,49 +199,10 @@ Status TrainedMethod::Train(train::SequenceTrainer& trainer,
   return {};
 }
 
-// What Score goes by from now on.
-void TrainedMethod::Publish(train::SequenceTrainer& trainer) {
-  const std::span<const float> weights = trainer.Weights();
-  weights_.assign(weights.begin(), weights.end());
-  // Passes go by the layout that is replaced here.
-  idle_.clear();
-  layout_.emplace(trainer.model().layout());
-  noise_ = trainer.parameter_noise();
-  item_variance_.assign(noise_.item_variance.begin(), noise_.item_variance.end());
-  noise_.item_variance = item_variance_;
-}
-
-void TrainedMethod::Score(std::span<const uint32_t> history, std::span<float> scores) const {
-  TACIT_CHECK(layout_.has_value(), "Score follows Fit");
-  std::unique_ptr<model::UnitPass> pass;
-  {
-    std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      pass = std::move(idle_.back());
-      idle_.pop_back();
-    }
-  }
-  Status status;
-  if (pass == nullptr) {
-    pass = std::make_unique<model::UnitPass>(*layout_, ops::MakeCpuUnitOps(), prior_.get());
-    status = pass->BeginStep(weights_, noise_);
-  }
-  if (status) status = pass->Score(history, scores);
-  // The same products ran in Fit: only memory that has lost its right to run code is left.
-  TACIT_CHECK(status.has_value(), "a model that was trained here scores here");
-  std::lock_guard lock(mutex_);
-  idle_.push_back(std::move(pass));
-}
-
 }  // namespace
-
-std::span<const std::string_view> TrainedMethodNames() { return kNames; }
-
-bool BeginsWithCounts(std::string_view name) { return name == kCountedTransformer; }
 
 std::unique_ptr<SequenceMethod> MakeTrainedMethod(std::string_view name,
                                                   const SequenceSetting& setting) {
-  TACIT_CHECK(std::ranges::find(kNames, name) != kNames.end(), "a name that was checked");
   TACIT_CHECK(!BeginsWithCounts(name) || setting.catalogue != nullptr);
   return std::make_unique<TrainedMethod>(name, setting);
 }

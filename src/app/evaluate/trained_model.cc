@@ -1,0 +1,74 @@
+#include "app/evaluate/trained_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+
+namespace tacit::app {
+namespace {
+
+using model::SequenceOptions;
+
+constexpr std::string_view kCountedTransformer = "transitions+transformer";
+constexpr std::array<std::string_view, 6> kNames = {"dpformer", "transformer", "transformer-untied",
+                                                    "gru",      "lstm",        kCountedTransformer};
+
+SequenceOptions ModelOf(std::string_view name, const TrainedConstants& constants) {
+  SequenceOptions options;
+  options.length = constants.length;
+  options.width = constants.width;
+  options.blocks = constants.blocks;
+  options.heads = constants.heads;
+  if (constants.pre_norm) options.norm = SequenceOptions::Norm::kPre;
+  options.item_bias = constants.item_bias;
+  options.crops = constants.crops;
+  options.random_crops = constants.random_crops;
+  // Counts take for likely what is much like what was seen, and so what was seen.
+  options.mask_seen = constants.mask_seen || BeginsWithCounts(name);
+  options.label_smoothing = static_cast<float>(constants.label_smoothing);
+  options.tied = name != "transformer-untied";
+  if (name == "gru") options.encoder = SequenceOptions::Encoder::kGru;
+  if (name == "lstm") options.encoder = SequenceOptions::Encoder::kLstm;
+  if (name == "dpformer") options.re_attention.kappa = static_cast<float>(constants.kappa);
+  return options;
+}
+
+}  // namespace
+
+std::span<const std::string_view> TrainedMethodNames() { return kNames; }
+
+bool BeginsWithCounts(std::string_view name) { return name == kCountedTransformer; }
+
+train::SequenceTrainingOptions TrainingOf(std::string_view name, const TrainedConstants& c,
+                                          bool is_private) {
+  TACIT_CHECK(std::ranges::find(kNames, name) != kNames.end(), "a name that was checked");
+  train::SequenceTrainingOptions options;
+  options.model = ModelOf(name, c);
+  options.model.dropout = static_cast<float>(is_private ? c.dropout_private : c.dropout_plain);
+  options.schedule.warm_up = c.warm_up;
+  options.optimizer.learning_rate =
+      static_cast<float>(is_private ? c.learning_rate_private : c.learning_rate_plain);
+  options.optimizer.beta1 = static_cast<float>(c.beta1);
+  options.optimizer.beta2 = static_cast<float>(c.beta2);
+  options.privacy.on = is_private;
+  if (!is_private) return options;
+  options.optimizer.average_decay = c.average_decay_private;
+  options.optimizer.subtract_noise = c.subtract_noise;
+  options.optimizer.variance_floor = static_cast<float>(c.variance_floor);
+  options.privacy.clip = c.normalised_clip ? train::SequencePrivacy::Clip::kNormalised
+                                           : train::SequencePrivacy::Clip::kFlat;
+  options.privacy.clip_norm = c.clip_norm;
+  return options;
+}
+
+Status CheckHistogramShare(const TrainedConstants& constants) {
+  const double share = constants.histogram_share;
+  if (share > 0 && share < 1) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("histogram_share {}: no share of mu between 0 and 1", share));
+}
+
+}  // namespace tacit::app

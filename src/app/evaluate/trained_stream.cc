@@ -1,0 +1,205 @@
+#include "app/evaluate/trained_stream.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "app/evaluate/item_histogram.h"
+#include "app/evaluate/lent_noise.h"
+#include "app/evaluate/trained_model.h"
+#include "app/evaluate/trained_scorer.h"
+#include "base/check.h"
+#include "model/sequence/sequence_model.h"
+#include "train/sequence/sequence_stepper.h"
+#include "train/sequence/unit_sampler.h"
+
+namespace tacit::app {
+namespace {
+
+// What rounding may add when mu^2 is summed up again.
+constexpr double kMargin = 1 + 1e-12;
+
+Status Refuse(std::string why) { return Fail(ErrorCode::kInvalidArgument, std::move(why)); }
+
+// Chosen users of a period.
+class PeriodUnits final : public model::SequenceUnits {
+ public:
+  PeriodUnits(const model::SequenceOptions& options, const StreamPeriod& period,
+              std::span<const uint64_t> chosen)
+      : options_(options), period_(period), chosen_(chosen) {}
+
+  size_t units() const override { return chosen_.size(); }
+  // Not the place in the period, which others decide: coins that changed with who else is there
+  // would change everybody's gradient.
+  uint64_t Id(size_t unit) const override { return period_.user[chosen_[unit]]; }
+  size_t Cost(size_t unit) const override {
+    return std::min<size_t>(period_.histories.Of(chosen_[unit]).size(),
+                            size_t{options_.length} * options_.crops) +
+           1;
+  }
+  void Rows(size_t unit, uint64_t coins, model::UnitRows* rows) const override {
+    const uint64_t u = chosen_[unit];
+    model::CutNewCrops(options_, period_.histories.Of(u), period_.known[u], coins, rows);
+  }
+
+ private:
+  const model::SequenceOptions& options_;
+  const StreamPeriod& period_;
+  const std::span<const uint64_t> chosen_;
+};
+
+class TrainedStream final : public StreamMethod {
+ public:
+  TrainedStream(std::string_view name, const SequenceSetting& setting, WorkerPool& workers)
+      : name_(name),
+        constants_(setting.trained),
+        forget_(setting.transitions.forget),
+        backend_(ops::MakeCpuBackend(workers)),
+        running_(setting.catalogue->items()),
+        popular_(setting.catalogue->items()) {}
+
+  // As many as a window reads, the last of which is what the first new item is predicted from.
+  uint32_t context() const override { return constants_.length; }
+  Result<double> Learn(const StreamPeriod& period, double mu, noise::NoiseSource& noise,
+                       WorkerPool& workers) override;
+  void Score(std::span<const uint32_t> history, std::span<float> scores) const override {
+    scorer_.Score(history, scores);
+  }
+
+ private:
+  bool is_private() const { return std::isfinite(mu_); }
+  // Whether a period's first query is which items its users have.
+  bool HasHistogram() const {
+    return constants_.popularity_start || (is_private() && options_.model.re_attention.kappa > 0);
+  }
+  // Users a period has, or a public number in their place.
+  double Users(const StreamPeriod& period) const {
+    return is_private() ? constants_.batch_private : static_cast<double>(period.histories.units());
+  }
+  // Of each step of this period, the probability that it takes a user; and how many there are.
+  double Rate(const StreamPeriod& period) const {
+    return is_private() ? 1.0
+                        : std::min(1.0, options_.expected_batch / std::max(1.0, Users(period)));
+  }
+  uint64_t Steps(const StreamPeriod& period) const;
+
+  Status Check(const StreamPeriod& period, double mu) const;
+  Status Begin(const StreamPeriod& period, double mu, noise::NoiseSource& noise);
+  double LearnWhatIsPopular(const StreamPeriod& period, noise::NoiseSource& noise);
+  Result<double> TakeSteps(const StreamPeriod& period);
+
+  const std::string name_;
+  const TrainedConstants constants_;
+  const double forget_;
+  const std::unique_ptr<ops::Backend> backend_;
+  double mu_ = 0;                           // of every period
+  train::SequenceTrainingOptions options_;  // since the first
+  RunningItems running_;
+  model::ItemLogits popular_;
+  LentNoise* lent_ = nullptr;  // the stepper's
+  std::optional<train::SequenceStepper> stepper_;
+  TrainedScorer scorer_;
+};
+
+uint64_t TrainedStream::Steps(const StreamPeriod& period) const {
+  if (is_private()) return std::max<int64_t>(1, std::llround(constants_.epochs_private));
+  if (period.histories.units() == 0) return 0;
+  return std::max<int64_t>(1, std::llround(constants_.epochs_plain / Rate(period)));
+}
+
+Status TrainedStream::Check(const StreamPeriod& period, double mu) const {
+  TACIT_RETURN_IF_ERROR(model::CheckHistories(period.histories));
+  const size_t units = period.histories.units();
+  TACIT_CHECK(period.known.size() == units && period.user.size() == units);
+  // Where the grid ends, with room for steps and the histogram's share.
+  constexpr double kMuLeast = 1e-6, kMuMost = 1e3;
+  if (std::isfinite(mu) && !(mu >= kMuLeast && mu <= kMuMost))
+    return Refuse(fmt::format("mu {:.4g}: the noise is on a grid that is made for {} to {}", mu,
+                              kMuLeast, kMuMost));
+  if (stepper_ && mu != mu_)
+    return Refuse(fmt::format(
+        "a period of mu {} among those of {}: one optimiser goes by one noise", mu, mu_));
+  return {};
+}
+
+// What holds for all periods.
+Status TrainedStream::Begin(const StreamPeriod& period, double mu, noise::NoiseSource& noise) {
+  mu_ = mu;
+  options_ = TrainingOf(name_, constants_, is_private());
+  options_.model.catalogue = period.histories.catalogue;
+  options_.expected_batch = is_private() ? constants_.batch_private : constants_.batch_plain;
+  if (HasHistogram()) TACIT_RETURN_IF_ERROR(CheckHistogramShare(constants_));
+  if (constants_.popularity_start) {
+    if (options_.model.label_smoothing > 0)
+      return Refuse(
+          "popularity_start: labels that are smoothed are of no popularity; set one of it "
+          "and label_smoothing off");
+    options_.prior = &popular_;
+  }
+  // The rate rises in the first period and stays: nobody knows how many are to come.
+  const uint64_t steps = std::max<uint64_t>(1, Steps(period));
+  options_.schedule.steps = steps;
+  if (is_private()) {
+    const double share = HasHistogram() ? constants_.histogram_share : 0;
+    options_.privacy.sigma =
+        kMargin * std::sqrt(static_cast<double>(steps) / (1 - share * share)) / mu;
+  }
+  // Public coins and first weights differ from run to run.
+  options_.seed = static_cast<uint64_t>(noise.Uniform() * 0x1p53);
+  TACIT_RETURN_IF_ERROR(train::CheckOptions(options_));
+  auto lent = std::make_unique<LentNoise>();
+  lent_ = lent.get();
+  stepper_.emplace(options_, 1.0, *backend_, std::move(lent));
+  return {};
+}
+
+// One query, of its share of mu: what was spent, as mu^2.
+double TrainedStream::LearnWhatIsPopular(const StreamPeriod& period, noise::NoiseSource& noise) {
+  const ItemHistogram histogram =
+      ReleaseItems(period.histories, period.known, std::numeric_limits<size_t>::max(),
+                   constants_.histogram_share * mu_, noise);
+  running_.Add(histogram, Users(period), forget_);
+  if (constants_.popularity_start) popular_.Set(running_.Logits());
+  stepper_->SetItemShare(running_.Shares());
+  return histogram.charge.MuSquared();
+}
+
+Result<double> TrainedStream::TakeSteps(const StreamPeriod& period) {
+  train::UnitSampler sampler(period.histories.units(), Rate(period), noise::MakeNoiseSource());
+  const uint64_t before = stepper_->steps_taken();
+  train::SequenceStepReport report;
+  for (uint64_t step = Steps(period); step > 0; --step)
+    TACIT_RETURN_IF_ERROR(
+        stepper_->Step(PeriodUnits(options_.model, period, sampler.Sample()), &report));
+  if (!is_private()) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(stepper_->steps_taken() - before) * stepper_->charge().MuSquared();
+}
+
+Result<double> TrainedStream::Learn(const StreamPeriod& period, double mu,
+                                    noise::NoiseSource& noise, WorkerPool&) {
+  TACIT_RETURN_IF_ERROR(Check(period, mu));
+  if (!stepper_) TACIT_RETURN_IF_ERROR(Begin(period, mu, noise));
+  lent_->BorrowFrom(noise);
+  double spent = HasHistogram() ? LearnWhatIsPopular(period, noise) : 0;
+  TACIT_ASSIGN(const double by_steps, TakeSteps(period));
+  spent += by_steps;
+  scorer_.Publish(stepper_->model().layout(), stepper_->Weights(), stepper_->parameter_noise(),
+                  options_.prior);
+  return spent;
+}
+
+}  // namespace
+
+std::unique_ptr<StreamMethod> MakeTrainedStream(std::string_view name,
+                                                const SequenceSetting& setting,
+                                                WorkerPool& workers) {
+  TACIT_CHECK(setting.catalogue != nullptr && !BeginsWithCounts(name));
+  return std::make_unique<TrainedStream>(name, setting, workers);
+}
+
+}  // namespace tacit::app
