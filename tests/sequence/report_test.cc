@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "app/evaluate/line_figure.h"
 #include "app/evaluate/sequence_report.h"
 #include "app/evaluate/stream_report.h"
 #include "support/process.h"
@@ -149,6 +150,28 @@ TEST(SequenceReport, CurvesAreDrawnWhereTheyAre) {
   EXPECT_THAT(svg, HasSubstr("HIT@10, b, epsilon 8</text>"));
   EXPECT_THAT(svg, Not(HasSubstr(", a, ")));
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
+}
+
+TEST(LineFigure, TicksAreAtRoundNumbers) {
+  const auto ticks = [](double most) {
+    std::string text;
+    for (const auto& [x, label] : RoundTicks(most)) {
+      EXPECT_NEAR(x, std::stod(label), 1e-9);
+      text += label + " ";
+    }
+    return text;
+  };
+  EXPECT_EQ(ticks(10.04), "0 2 4 6 8 10 ");
+  EXPECT_EQ(ticks(10), "0 2 4 6 8 10 ");
+  EXPECT_EQ(ticks(1), "0 0.2 0.4 0.6 0.8 1 ");
+  EXPECT_EQ(ticks(0.3), "0 0.1 0.2 0.3 ");
+  EXPECT_EQ(ticks(7), "0 2 4 6 ");
+  EXPECT_EQ(ticks(60), "0 20 40 60 ");
+  for (double most = 1e-3; most < 1e6; most *= 1.07) {
+    EXPECT_LE(RoundTicks(most).size(), 6u) << most;
+    EXPECT_GE(RoundTicks(most).size(), 3u) << most;
+    EXPECT_LE(RoundTicks(most).back().first, most * (1 + 1e-6));
+  }
 }
 
 TEST(SequenceResults, AreThereAfterARestart) {

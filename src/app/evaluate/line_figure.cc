@@ -74,4 +74,17 @@ void LineFigure::Add(const std::string& label, size_t colour, size_t dash,
 
 std::string LineFigure::Take() && { return std::move(svg_) + "</svg>\n"; }
 
+std::vector<std::pair<double, std::string>> RoundTicks(double most) {
+  constexpr double kTicksMost = 6;
+  most *= 1 + 1e-9;
+  const double power = std::pow(10, std::floor(std::log10(most / kTicksMost)));
+  double step = 10 * power;
+  for (const double times : {5.0, 2.0, 1.0})
+    if (most / (times * power) < kTicksMost) step = times * power;
+  std::vector<std::pair<double, std::string>> ticks;
+  for (int i = 0; i * step <= most; ++i)
+    ticks.emplace_back(i * step, fmt::format("{:.4g}", i * step));
+  return ticks;
+}
+
 }  // namespace tacit::app

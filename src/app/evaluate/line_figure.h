@@ -39,4 +39,8 @@ class LineFigure {
   std::string svg_;
 };
 
+// Places for ticks from 0 to `most`: multiples of 1, 2 or 5 times a power of ten, six at most.
+// REQUIRES a number above 0.
+std::vector<std::pair<double, std::string>> RoundTicks(double most);
+
 }  // namespace tacit::app

@@ -227,8 +227,7 @@ std::string DrawLearningCurves(const std::vector<SequenceRow>& rows) {
       axes.x_most = std::max(axes.x_most, look.epochs);
       axes.percent_most = std::max(axes.percent_most, 100 * look.hit10.mean);
     }
-  for (int i = 0; i <= 5; ++i)
-    axes.x_ticks.emplace_back(axes.x_most * i / 5, fmt::format("{:.4g}", axes.x_most * i / 5));
+  axes.x_ticks = RoundTicks(axes.x_most);
   LineFigure figure(axes);
   for (size_t r = 0; r < rows.size(); ++r) {
     if (rows[r].curve.empty()) continue;
