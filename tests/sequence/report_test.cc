@@ -174,6 +174,29 @@ TEST(LineFigure, TicksAreAtRoundNumbers) {
   }
 }
 
+// Letters of 13 pixels are seven wide on average.
+TEST(LineFigure, LabelsHaveRoom) {
+  for (const size_t letters : {5u, 30u, 80u}) {
+    LineFigure figure({.title = "t",
+                       .x_axis = "x",
+                       .y_axis = "y",
+                       .x_most = 1,
+                       .x_ticks = {},
+                       .percent_most = 5});
+    figure.Add(std::string(letters, 'a'), 0, 0, {{1, 2, ""}});
+    for (int i = 0; i < 30; ++i) figure.Add("b", 0, 0, {});
+    const std::string svg = std::move(figure).Take();
+    const auto number = [&](const std::string& before, size_t from) {
+      return std::stod(svg.substr(svg.find(before, from) + before.size()));
+    };
+    const size_t label = svg.rfind("<text", svg.find("aaaa"));
+    const size_t last = svg.rfind("<text");
+    EXPECT_GT(number("width=\"", 0), number("x=\"", label) + 7 * static_cast<double>(letters));
+    EXPECT_LT(number("width=\"", 0), number("x=\"", label) + 8 * static_cast<double>(letters) + 20);
+    EXPECT_GT(number("height=\"", 0), number("y=\"", last) + 5);
+  }
+}
+
 TEST(SequenceResults, AreThereAfterARestart) {
   test::TempDir dir;
   const SequenceRun a = MakeRun("a", 1, 0, 0.1);

@@ -11,7 +11,10 @@ namespace tacit::app {
 namespace {
 
 // Where things are in the figure.
-constexpr double kWidth = 560, kHeight = 320, kLeft = 64, kTop = 28, kBottom = 52, kLegend = 330;
+constexpr double kWidth = 560, kHeight = 320, kLeft = 64, kTop = 28, kBottom = 52;
+// The legend's lines, and about how wide its letters are.
+constexpr double kGap = 12, kLegendStroke = 24, kLegendText = kLegendStroke + 6, kLegendLine = 22,
+                 kLetter = 7.2;
 
 // Okabe and Ito's palette: told apart with every common colour blindness, and on paper.
 constexpr std::array<std::string_view, LineFigure::kColours> kPalette = {
@@ -22,15 +25,9 @@ constexpr std::array<std::string_view, LineFigure::kDashes> kPatterns = {"none",
 }  // namespace
 
 LineFigure::LineFigure(const Axes& axes)
-    : x_most_(axes.x_most), top_(std::max(1.0, std::ceil(axes.percent_most / 5) * 5)) {
-  svg_ = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
-      "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"sans-serif\" font-size=\"13\">\n"
-      "<title>{2}</title>\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-      kLeft + kWidth + kLegend,
-      std::max(kTop + kHeight + kBottom, kTop + 22 * static_cast<double>(axes.lines + 1)),
-      axes.title);
+    : title_(axes.title),
+      x_most_(axes.x_most),
+      top_(std::max(1.0, std::ceil(axes.percent_most / 5) * 5)) {
   for (int i = 0; i <= 5; ++i) {
     const double value = top_ * i / 5;
     svg_ += fmt::format(
@@ -61,18 +58,32 @@ void LineFigure::Add(const std::string& label, size_t colour, size_t dash,
         "</circle>\n",
         X(point.x), Y(point.percent), stroke, label, point.tip);
   }
-  const double x = kLeft + kWidth + 12, y = kTop + 12 + 22 * static_cast<double>(added_++);
+  const double x = kLeft + kWidth + kGap,
+               y = kTop + 12 + kLegendLine * static_cast<double>(added_++);
+  longest_ = std::max(longest_, label.size());
   svg_ += fmt::format(
               "<polyline points=\"{0}\" fill=\"none\" stroke=\"{1}\" stroke-width=\"2\" "
               "stroke-dasharray=\"{2}\"/>\n"
               "<line x1=\"{3:.1f}\" x2=\"{4:.1f}\" y1=\"{5:.1f}\" y2=\"{5:.1f}\" "
               "stroke=\"{1}\" stroke-width=\"2\" stroke-dasharray=\"{2}\"/>\n"
               "<text x=\"{6:.1f}\" y=\"{7:.1f}\">{8}</text>\n",
-              line, stroke, pattern, x, x + 24, y - 4, x + 30, y, label) +
+              line, stroke, pattern, x, x + kLegendStroke, y - 4, x + kLegendText, y, label) +
           marks;
 }
 
-std::string LineFigure::Take() && { return std::move(svg_) + "</svg>\n"; }
+// As wide as the longest label asks for, and as high as all of them.
+std::string LineFigure::Take() && {
+  const double legend = kGap + kLegendText + kLetter * static_cast<double>(longest_);
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
+      "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"sans-serif\" font-size=\"13\">\n"
+      "<title>{2}</title>\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+      "{3}</svg>\n",
+      kLeft + kWidth + legend + kGap,
+      std::max(kTop + kHeight + kBottom, kTop + kLegendLine * static_cast<double>(added_ + 1)),
+      title_, svg_);
+}
 
 std::vector<std::pair<double, std::string>> RoundTicks(double most) {
   constexpr double kTicksMost = 6;

@@ -16,7 +16,6 @@ class LineFigure {
     double x_most = 1;
     std::vector<std::pair<double, std::string>> x_ticks;
     double percent_most = 1;  // of all that will be shown
-    size_t lines = 1;         // there will be
   };
   struct Point {
     double x = 0, percent = 0;
@@ -33,9 +32,10 @@ class LineFigure {
   double X(double x) const;
   double Y(double percent) const;
 
+  const std::string title_;
   const double x_most_;
   double top_ = 1;
-  size_t added_ = 0;
+  size_t added_ = 0, longest_ = 0;  // lines, and letters of a label
   std::string svg_;
 };
 

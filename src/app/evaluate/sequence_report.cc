@@ -220,8 +220,7 @@ std::string DrawLearningCurves(const std::vector<SequenceRow>& rows) {
   LineFigure::Axes axes{.title = "NDCG@10 and HIT@10 against epochs",
                         .x_axis = "epochs",
                         .y_axis = "%",
-                        .x_ticks = {},
-                        .lines = 2 * rows.size()};
+                        .x_ticks = {}};
   for (const SequenceRow& row : rows)
     for (const SequenceRow::Look& look : row.curve) {
       axes.x_most = std::max(axes.x_most, look.epochs);

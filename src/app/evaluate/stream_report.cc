@@ -86,8 +86,7 @@ std::string DrawStreamFigure(const std::vector<SequenceRow>& rows) {
                         .x_axis = "tenth of the stream",
                         .y_axis = "NDCG@10, %",
                         .x_most = static_cast<double>(tenths),
-                        .x_ticks = {},
-                        .lines = rows.size()};
+                        .x_ticks = {}};
   for (size_t t = 0; t < tenths; ++t)
     axes.x_ticks.emplace_back(static_cast<double>(t) + 0.5, std::to_string(t + 1));
   for (const SequenceRow& row : rows)
