@@ -203,23 +203,11 @@ TEST_F(EvaluateStreamTest, EveryRowSpendsWhatIsPromisedOverTheWholeStream) {
 }
 
 TEST_F(EvaluateStreamTest, TrainedLearnersSpendWhatIsPromisedToo) {
-  std::vector<std::string> run = {"--period",
-                                  "1000",
-                                  "--epsilon",
-                                  "3,none",
-                                  "--learner",
-                                  "dpformer,gru",
-                                  "--user-periods",
-                                  "2",
-                                  "--epochs",
-                                  "10",
-                                  "--set",
-                                  "width=16",
-                                  "--set",
-                                  "blocks=1",
-                                  "--json",
-                                  "--results",
-                                  dir_ / "runs.jsonl"};
+  std::vector<std::string> run = {"--period", "1000", "--user-periods", "2", "--epsilon", "3,none"};
+  run.insert(run.end(), {"--learner", "dpformer,transitions+transformer", "--json"});
+  run.insert(run.end(), {"--epochs", "10", "--learning-rate", "0.01", "--set", "width=16"});
+  run.insert(run.end(), {"--set", "blocks=1", "--set", "dropout_plain=0"});
+  run.insert(run.end(), {"--results", dir_ / "runs.jsonl"});
   const Ended ended = Evaluate(run);
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   const json::array rows = json::parse(ended.out).at("rows").as_array();
@@ -253,8 +241,8 @@ TEST_F(EvaluateStreamTest, WhatIsWrongIsNamed) {
     EXPECT_EQ(ended.exit_code, 2) << ended.out;
     return ended.err;
   };
-  EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "transitions+transformer"}),
-              HasSubstr("--learner transitions+transformer begins with counts of whole histories"));
+  EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "transitions-transformer"}),
+              HasSubstr("did you mean 'transitions+transformer'?"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "gru", "--set", "histogram_share=1"}),
               HasSubstr("histogram_share 1"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "gru", "--set", "width=0"}),

@@ -67,8 +67,7 @@ Status CheckOptions(const Options& options) {
   if (options.data.empty() && options.stream.empty())
     return BadUsage("--data or --stream: what users did has to be in a file");
   for (const std::string& learner : options.learners)
-    TACIT_RETURN_IF_ERROR(options.stream.empty() ? CheckSequenceMethod(learner)
-                                                 : CheckStreamMethod(learner));
+    TACIT_RETURN_IF_ERROR(CheckSequenceMethod(learner));
   TACIT_RETURN_IF_ERROR(CheckWritable("--results", options.results));
   TACIT_RETURN_IF_ERROR(CheckWritable("--markdown", options.markdown));
   TACIT_RETURN_IF_ERROR(CheckWritable("--curve-svg", options.curve_svg));
@@ -222,7 +221,7 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
           "--epochs", options->epochs,
           "Of trained learners: how often each user is seen; in a private stream, steps of "
           "a period, each with all its users")
-      ->default_str("20")
+      ->default_str("20, of a stream without privacy 40")
       ->check(CLI::Range(1e-3, 1e6));
   sequence
       ->add_option("--batch", options->batch,
@@ -231,7 +230,7 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
       ->default_str("2048, without privacy 256; of a stream 256 and 16")
       ->check(CLI::Range(1.0, 1e9));
   sequence->add_option("--learning-rate", options->learning_rate, "Of trained learners")
-      ->default_str("0.03, without privacy 0.005")
+      ->default_str("0.03, without privacy 0.005; of a stream 0.003 and 0.002")
       ->check(CLI::Range(1e-9, 1e3));
   sequence
       ->add_option("--set", options->settings,

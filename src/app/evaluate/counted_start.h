@@ -1,13 +1,16 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "base/result.h"
 #include "base/worker_pool.h"
 #include "model/histories.h"
 #include "model/sequence/logit_prior.h"
 #include "model/transitions/catalogue.h"
+#include "model/transitions/estimate.h"
 #include "model/transitions/options.h"
 #include "noise/noise.h"
 
@@ -19,10 +22,17 @@ struct CountedStart {
   double mu_squared = 0;  // what the release cost; infinite without noise
 };
 
+// kInvalidArgument for a catalogue of which no table of all pairs is kept.
+Status CheckCountedLogits(uint64_t items, const model::transitions::Options& options);
+// The table of model::DecayedLogits, under the model's own decay, that is made of a count model's
+// scores S: weight log(S_ab + 3 mean of S), less a constant. What is far below the mean cannot be
+// told from it, so that its logarithm says nothing. REQUIRES such a catalogue.
+std::vector<float> CountedLogits(const model::transitions::Estimate& estimate,
+                                 const model::transitions::Options& options, double weight,
+                                 WorkerPool& workers);
+
 // Releases the shaped count model with `mu`, infinite for none of its noise, and makes logits of
-// its scores S: weight * sum of decay^age log(S_ab + 3 mean of S), with the model's own decay. What
-// is far below the mean cannot be told from it, so that its logarithm says nothing. Refuses, as
-// kInvalidArgument, a catalogue of which no table of all pairs is kept.
+// it. Refuses what CheckCountedLogits does.
 Result<CountedStart> ReleaseCountedStart(const model::Histories& train,
                                          const model::transitions::Catalogue& catalogue,
                                          const model::transitions::Options& options, double weight,

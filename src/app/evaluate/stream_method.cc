@@ -1,13 +1,11 @@
 #include "app/evaluate/stream_method.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
 
 #include "app/evaluate/item_histogram.h"
-#include "app/evaluate/trained_model.h"
 #include "app/evaluate/trained_stream.h"
 #include "base/check.h"
 #include "model/transitions/scorer.h"
@@ -72,22 +70,6 @@ class PopularityStream final : public StreamMethod {
 };
 
 }  // namespace
-
-std::vector<std::string_view> StreamMethodNames() {
-  std::vector<std::string_view> names;
-  for (const std::string_view name : SequenceMethodNames())
-    if (!BeginsWithCounts(name)) names.push_back(name);
-  return names;
-}
-
-Status CheckStreamMethod(std::string_view name) {
-  TACIT_RETURN_IF_ERROR(CheckSequenceMethod(name));
-  if (!BeginsWithCounts(name)) return {};
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("--learner {} begins with counts of whole histories; those that learn "
-                          "from a --stream as it goes on are {}",
-                          name, fmt::join(StreamMethodNames(), ", ")));
-}
 
 std::string StreamMethodIdentity(std::string_view name, const SequenceSetting& setting) {
   std::string identity = SequenceMethodIdentity(name, setting);

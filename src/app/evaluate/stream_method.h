@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "app/evaluate/sequence_method.h"
 #include "base/result.h"
@@ -43,13 +42,9 @@ class StreamMethod {
   virtual void Score(std::span<const uint32_t> history, std::span<float> scores) const = 0;
 };
 
-// The names of those that do: all of sequence_method.h but transitions+transformer.
-std::vector<std::string_view> StreamMethodNames();
-// kInvalidArgument for a learner that learns from whole histories at once, or for none at all.
-Status CheckStreamMethod(std::string_view name);
 // What runs of a method over a stream are known by: its name and all its constants.
 std::string StreamMethodIdentity(std::string_view name, const SequenceSetting& setting);
-// REQUIRES a name that was checked. `setting`'s catalogue and `workers` must outlive it.
+// REQUIRES a name of sequence_method.h. `setting`'s catalogue and `workers` must outlive it.
 std::unique_ptr<StreamMethod> MakeStreamMethod(std::string_view name,
                                                const SequenceSetting& setting, WorkerPool& workers);
 

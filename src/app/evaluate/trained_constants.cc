@@ -73,7 +73,11 @@ TrainedConstants TrainedConstants::ForStreams() {
   TrainedConstants constants;
   constants.batch_private = 256;
   constants.batch_plain = 16;
-  constants.histogram_share = 0.5;
+  constants.epochs_plain = 40;
+  constants.learning_rate_private = 0.003;
+  constants.learning_rate_plain = 0.002;
+  constants.dropout_plain = 0.5;
+  constants.histogram_share = 0.85;
   return constants;
 }
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "app/evaluate/item_histogram.h"
 #include "app/evaluate/lent_noise.h"
+#include "app/evaluate/stream_start.h"
 #include "app/evaluate/trained_model.h"
 #include "app/evaluate/trained_scorer.h"
 #include "base/check.h"
@@ -57,14 +57,17 @@ class TrainedStream final : public StreamMethod {
  public:
   TrainedStream(std::string_view name, const SequenceSetting& setting, WorkerPool& workers)
       : name_(name),
-        constants_(setting.trained),
-        forget_(setting.transitions.forget),
-        backend_(ops::MakeCpuBackend(workers)),
-        running_(setting.catalogue->items()),
-        popular_(setting.catalogue->items()) {}
+        setting_(setting),
+        constants_(setting_.trained),
+        workers_(workers),
+        backend_(ops::MakeCpuBackend(workers)) {}
 
-  // As many as a window reads, the last of which is what the first new item is predicted from.
-  uint32_t context() const override { return constants_.length; }
+  // What a window reads, the last of it being what the first new item is predicted from; or what
+  // counted pairs lead from.
+  uint32_t context() const override {
+    return BeginsWithCounts(name_) ? std::max(constants_.length, setting_.transitions.lags)
+                                   : constants_.length;
+  }
   Result<double> Learn(const StreamPeriod& period, double mu, noise::NoiseSource& noise,
                        WorkerPool& workers) override;
   void Score(std::span<const uint32_t> history, std::span<float> scores) const override {
@@ -73,10 +76,6 @@ class TrainedStream final : public StreamMethod {
 
  private:
   bool is_private() const { return std::isfinite(mu_); }
-  // Whether a period's first query is which items its users have.
-  bool HasHistogram() const {
-    return constants_.popularity_start || (is_private() && options_.model.re_attention.kappa > 0);
-  }
   // Users a period has, or a public number in their place.
   double Users(const StreamPeriod& period) const {
     return is_private() ? constants_.batch_private : static_cast<double>(period.histories.units());
@@ -90,17 +89,17 @@ class TrainedStream final : public StreamMethod {
 
   Status Check(const StreamPeriod& period, double mu) const;
   Status Begin(const StreamPeriod& period, double mu, noise::NoiseSource& noise);
-  double LearnWhatIsPopular(const StreamPeriod& period, noise::NoiseSource& noise);
   Result<double> TakeSteps(const StreamPeriod& period);
 
   const std::string name_;
-  const TrainedConstants constants_;
-  const double forget_;
+  const SequenceSetting setting_;
+  const TrainedConstants& constants_;
+  WorkerPool& workers_;
   const std::unique_ptr<ops::Backend> backend_;
-  double mu_ = 0;                           // of every period
-  train::SequenceTrainingOptions options_;  // since the first
-  RunningItems running_;
-  model::ItemLogits popular_;
+  // Since the first period.
+  double mu_ = 0;                       // of every one
+  std::unique_ptr<StreamStart> start_;  // null: steps are all that is released
+  train::SequenceTrainingOptions options_;
   LentNoise* lent_ = nullptr;  // the stepper's
   std::optional<train::SequenceStepper> stepper_;
   TrainedScorer scorer_;
@@ -133,21 +132,14 @@ Status TrainedStream::Begin(const StreamPeriod& period, double mu, noise::NoiseS
   options_ = TrainingOf(name_, constants_, is_private());
   options_.model.catalogue = period.histories.catalogue;
   options_.expected_batch = is_private() ? constants_.batch_private : constants_.batch_plain;
-  if (HasHistogram()) TACIT_RETURN_IF_ERROR(CheckHistogramShare(constants_));
-  if (constants_.popularity_start) {
-    if (options_.model.label_smoothing > 0)
-      return Refuse(
-          "popularity_start: labels that are smoothed are of no popularity; set one of it "
-          "and label_smoothing off");
-    options_.prior = &popular_;
-  }
+  TACIT_ASSIGN(start_, MakeStreamStart(name_, setting_, is_private(), workers_));
+  if (start_ != nullptr) options_.prior = start_->prior();
   // The rate rises in the first period and stays: nobody knows how many are to come.
   const uint64_t steps = std::max<uint64_t>(1, Steps(period));
   options_.schedule.steps = steps;
   if (is_private()) {
-    const double share = HasHistogram() ? constants_.histogram_share : 0;
-    options_.privacy.sigma =
-        kMargin * std::sqrt(static_cast<double>(steps) / (1 - share * share)) / mu;
+    const double left = 1 - (start_ != nullptr ? start_->share() : 0);
+    options_.privacy.sigma = kMargin * std::sqrt(static_cast<double>(steps) / left) / mu;
   }
   // Public coins and first weights differ from run to run.
   options_.seed = static_cast<uint64_t>(noise.Uniform() * 0x1p53);
@@ -156,17 +148,6 @@ Status TrainedStream::Begin(const StreamPeriod& period, double mu, noise::NoiseS
   lent_ = lent.get();
   stepper_.emplace(options_, 1.0, *backend_, std::move(lent));
   return {};
-}
-
-// One query, of its share of mu: what was spent, as mu^2.
-double TrainedStream::LearnWhatIsPopular(const StreamPeriod& period, noise::NoiseSource& noise) {
-  const ItemHistogram histogram =
-      ReleaseItems(period.histories, period.known, std::numeric_limits<size_t>::max(),
-                   constants_.histogram_share * mu_, noise);
-  running_.Add(histogram, Users(period), forget_);
-  if (constants_.popularity_start) popular_.Set(running_.Logits());
-  stepper_->SetItemShare(running_.Shares());
-  return histogram.charge.MuSquared();
 }
 
 Result<double> TrainedStream::TakeSteps(const StreamPeriod& period) {
@@ -185,12 +166,15 @@ Result<double> TrainedStream::Learn(const StreamPeriod& period, double mu,
   TACIT_RETURN_IF_ERROR(Check(period, mu));
   if (!stepper_) TACIT_RETURN_IF_ERROR(Begin(period, mu, noise));
   lent_->BorrowFrom(noise);
-  double spent = HasHistogram() ? LearnWhatIsPopular(period, noise) : 0;
+  double before_steps = 0;
+  if (start_ != nullptr) {
+    TACIT_ASSIGN(before_steps, start_->Learn(period, mu, Users(period), noise, workers_));
+    stepper_->SetItemShare(start_->ItemShares());
+  }
   TACIT_ASSIGN(const double by_steps, TakeSteps(period));
-  spent += by_steps;
   scorer_.Publish(stepper_->model().layout(), stepper_->Weights(), stepper_->parameter_noise(),
                   options_.prior);
-  return spent;
+  return before_steps + by_steps;
 }
 
 }  // namespace
@@ -198,7 +182,7 @@ Result<double> TrainedStream::Learn(const StreamPeriod& period, double mu,
 std::unique_ptr<StreamMethod> MakeTrainedStream(std::string_view name,
                                                 const SequenceSetting& setting,
                                                 WorkerPool& workers) {
-  TACIT_CHECK(setting.catalogue != nullptr && !BeginsWithCounts(name));
+  TACIT_CHECK(setting.catalogue != nullptr);
   return std::make_unique<TrainedStream>(name, setting, workers);
 }
 

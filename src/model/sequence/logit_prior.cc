@@ -9,11 +9,15 @@
 
 namespace tacit::model {
 
-DecayedLogits::DecayedLogits(std::vector<float> table, uint32_t catalogue, double decay)
-    : table_(std::move(table)), catalogue_(catalogue), decay_(static_cast<float>(decay)) {
-  TACIT_CHECK(table_.size() == size_t{catalogue} * catalogue, "a row of the catalogue per item");
+DecayedLogits::DecayedLogits(uint32_t catalogue, double decay)
+    : catalogue_(catalogue), decay_(static_cast<float>(decay)) {
   TACIT_CHECK(decay >= 0 && decay < 1);
   for (double weight = decay; weight >= 1e-7; weight *= decay) ++reach_;
+}
+
+void DecayedLogits::Set(std::vector<float> table) {
+  TACIT_CHECK(table.size() == size_t{catalogue_} * catalogue_, "a row of the catalogue per item");
+  table_ = std::move(table);
 }
 
 void DecayedLogits::Append(const UnitRows& rows, size_t from, size_t end, float* to) const {
@@ -29,6 +33,10 @@ void DecayedLogits::Append(const UnitRows& rows, size_t from, size_t end, float*
 void DecayedLogits::Fill(const UnitRows& rows, std::span<const uint32_t> places,
                          ops::Matrix logits) const {
   TACIT_CHECK(logits.rows == places.size() && logits.cols == catalogue_);
+  if (table_.empty()) {
+    for (size_t i = 0; i < places.size(); ++i) std::fill_n(logits.Row(i), catalogue_, 0.0f);
+    return;
+  }
   size_t crop = 0;
   for (size_t i = 0; i < places.size(); ++i) {
     const size_t place = places[i];

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "model/sequence/unit_rows.h"
@@ -12,7 +13,7 @@ namespace tacit::model {
 
 // What is known of the next item beside a sequence model: logits that the model's own are added to,
 // in training and in scoring, and that training does not change. It must be public or made of what
-// was released and charged, for it reaches every update. Thread-safe.
+// was released and charged, for it reaches every update. Thread-safe, but while it is Set.
 class LogitPrior {
  public:
   virtual ~LogitPrior() = default;
@@ -26,8 +27,15 @@ class LogitPrior {
 // which decay^age is below 1e-7 may be left out.
 class DecayedLogits final : public LogitPrior {
  public:
-  // `table`: catalogue x catalogue, row by row. REQUIRES 0 <= decay < 1.
-  DecayedLogits(std::vector<float> table, uint32_t catalogue, double decay);
+  // None is likelier than another, until it is told so. REQUIRES 0 <= decay < 1.
+  DecayedLogits(uint32_t catalogue, double decay);
+  DecayedLogits(std::vector<float> table, uint32_t catalogue, double decay)
+      : DecayedLogits(catalogue, decay) {
+    Set(std::move(table));
+  }
+
+  // REQUIRES catalogue x catalogue, row by row.
+  void Set(std::vector<float> table);
 
   void Fill(const UnitRows& rows, std::span<const uint32_t> places,
             ops::Matrix logits) const override;
@@ -36,7 +44,7 @@ class DecayedLogits final : public LogitPrior {
   // to = decay^times to + the rows' entries [from, end), the last of age 0.
   void Append(const UnitRows& rows, size_t from, size_t end, float* to) const;
 
-  const std::vector<float> table_;
+  std::vector<float> table_;  // empty: zeros
   const uint32_t catalogue_;
   const float decay_;
   size_t reach_ = 1;  // ages that count
@@ -48,7 +56,7 @@ class ItemLogits final : public LogitPrior {
   // None is likelier than another, until it is told so.
   explicit ItemLogits(uint32_t catalogue) : logits_(catalogue) {}
 
-  // REQUIRES as many as there are items, and that nobody asks meanwhile.
+  // REQUIRES as many as there are items.
   void Set(std::vector<float> logits);
 
   void Fill(const UnitRows& rows, std::span<const uint32_t> places,
