@@ -1,8 +1,14 @@
 #include "model/gradient.h"
 
+#include <cmath>
+
 #include "base/check.h"
 
 namespace tacit::model {
+
+float RoundingOf(double step, size_t numbers) {
+  return static_cast<float>(step * std::sqrt(static_cast<double>(numbers)) / 2 * (1 + 0x1p-20));
+}
 
 void StepGradient::Reset(const RowSpace& space, const Activations& activations,
                          const RowSelection& selection, size_t dense_size) {

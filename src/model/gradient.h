@@ -59,6 +59,10 @@ struct GroupNorms {
   std::vector<float> rounding = {};
 };
 
+// By how much rounding each of a unit's numbers to the nearest step can lengthen it; a little more,
+// for it is kept in a float.
+float RoundingOf(double step, size_t numbers);
+
 // From one unit's squared group norms to what each of its groups is multiplied by. Pure: the model
 // calls it whenever its norms are known: for a batch at a time, or, where a unit's work is large
 // (sequence/sequence_model.h), for one unit at a time and from several threads at once.

@@ -103,6 +103,8 @@ std::string CatalogueIdentity(const model::transitions::Catalogue& catalogue) {
   return ToHex(digest.Finish());
 }
 
+bool IsRanked(std::string_view setting) { return setting.starts_with("ranker_"); }
+
 // What is 0 stays as it is set beforehand.
 Result<TrainedConstants> TrainedFrom(const Options& options) {
   TrainedConstants constants =
@@ -111,7 +113,15 @@ Result<TrainedConstants> TrainedFrom(const Options& options) {
   if (options.batch > 0) constants.batch_private = constants.batch_plain = options.batch;
   if (options.learning_rate > 0)
     constants.learning_rate_private = constants.learning_rate_plain = options.learning_rate;
-  for (const std::string& setting : options.settings) TACIT_RETURN_IF_ERROR(constants.Set(setting));
+  for (const std::string& setting : options.settings)
+    if (!IsRanked(setting)) TACIT_RETURN_IF_ERROR(constants.Set(setting));
+  return constants;
+}
+
+Result<RankedConstants> RankedFrom(const Options& options) {
+  RankedConstants constants;
+  for (const std::string& setting : options.settings)
+    if (IsRanked(setting)) TACIT_RETURN_IF_ERROR(constants.Set(setting));
   return constants;
 }
 
@@ -127,6 +137,7 @@ Result<int> Evaluate(const Options& options) {
   TACIT_RETURN_IF_ERROR(CheckOptions(options));
   TACIT_ASSIGN(std::vector<double> epsilons, ParseEpsilons(options.epsilons));
   TACIT_ASSIGN(const TrainedConstants trained, TrainedFrom(options));
+  TACIT_ASSIGN(const RankedConstants ranked, RankedFrom(options));
   for (const double epsilon : epsilons)
     TACIT_RETURN_IF_ERROR(CheckSequencePrivacy({.epsilon = epsilon, .delta = options.delta}));
   TACIT_ASSIGN(const SequenceStream stream, ReadEvents(options));
@@ -149,7 +160,8 @@ Result<int> Evaluate(const Options& options) {
       .look_epochs = options.curve_svg.empty() ? 0 : options.curve_every,
       .catalogue = CatalogueIdentity(catalogue),
       .show_progress = isatty(STDERR_FILENO) == 1};
-  SequenceSetting setting{.catalogue = &catalogue, .transitions = {}, .trained = trained};
+  SequenceSetting setting{
+      .catalogue = &catalogue, .transitions = {}, .trained = trained, .ranked = ranked};
   setting.transitions.forget = options.forget;
   TACIT_ASSIGN(const std::vector<SequenceRow> rows,
                options.stream.empty() ? RunSequenceExperiment(data, setting, experiment, &results)
@@ -212,7 +224,8 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
       ->check(CLI::Range(1e-300, 0.5));
   sequence
       ->add_option("--learner", options->learners,
-                   "transitions, transitions-no-items, popularity; trained: dpformer, transformer, "
+                   "transitions, transitions-no-items, popularity, transitions+ranker; trained: "
+                   "dpformer, transformer, "
                    "transformer-untied, gru, lstm, transitions+transformer; several with commas")
       ->default_str("transitions")
       ->delimiter(',');
@@ -234,8 +247,10 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
       ->check(CLI::Range(1e-9, 1e3));
   sequence
       ->add_option("--set", options->settings,
-                   "NAME=VALUE, a constant of trained learners; again for another. There are " +
-                       fmt::format("{}", fmt::join(TrainedConstants::Names(), ", ")))
+                   fmt::format("NAME=VALUE, a constant of trained learners or of the ranker; again "
+                               "for another. There are {}, {}",
+                               fmt::join(TrainedConstants::Names(), ", "),
+                               fmt::join(RankedConstants::Names(), ", ")))
       ->expected(1)
       ->take_all();
   sequence->add_option("--items", options->items,

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "app/evaluate/item_histogram.h"
+#include "app/evaluate/ranked_method.h"
 #include "app/evaluate/trained_method.h"
 #include "app/evaluate/trained_model.h"
 #include "base/check.h"
@@ -24,10 +25,13 @@ namespace {
 constexpr std::array<std::string_view, 3> kCounted = {"transitions", "transitions-no-items",
                                                       "popularity"};
 
+constexpr std::string_view kRanked = "transitions+ranker";
+
 // The counted ones, then the trained.
 const std::vector<std::string_view>& Names() {
   static const std::vector<std::string_view> kNames = [] {
     std::vector<std::string_view> names(kCounted.begin(), kCounted.end());
+    names.push_back(kRanked);
     names.insert(names.end(), TrainedMethodNames().begin(), TrainedMethodNames().end());
     return names;
   }();
@@ -124,9 +128,10 @@ bool LearnsAtOnce(std::string_view name) {
 }
 
 std::string SequenceMethodIdentity(std::string_view name, const SequenceSetting& setting) {
-  const bool counted = LearnsAtOnce(name);
+  const bool counted = LearnsAtOnce(name), ranked = name == kRanked;
   std::string identity(name);
-  if (counted || BeginsWithCounts(name)) identity += " " + setting.transitions.Text();
+  if (counted || ranked || BeginsWithCounts(name)) identity += " " + setting.transitions.Text();
+  if (ranked) return identity + " " + setting.ranked.Text();
   if (!counted) identity += " " + setting.trained.Text();
   return identity;
 }
@@ -135,6 +140,7 @@ std::unique_ptr<SequenceMethod> MakeSequenceMethod(std::string_view name,
                                                    const SequenceSetting& setting) {
   TACIT_CHECK(setting.catalogue != nullptr);
   if (name == "popularity") return std::make_unique<PopularityMethod>(setting);
+  if (name == kRanked) return MakeRankedMethod(setting);
   if (!LearnsAtOnce(name)) return MakeTrainedMethod(name, setting);
   return std::make_unique<TransitionsMethod>(setting, name == "transitions");
 }

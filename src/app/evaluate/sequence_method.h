@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/evaluate/ranked_constants.h"
 #include "app/evaluate/trained_constants.h"
 #include "base/result.h"
 #include "base/worker_pool.h"
@@ -59,11 +60,12 @@ struct SequenceSetting {
   const model::transitions::Catalogue* catalogue = nullptr;  // described or not
   model::transitions::Options transitions;
   TrainedConstants trained;
+  RankedConstants ranked;
 };
 
 // Their names: transitions (the shaped count model), transitions-no-items (the same without what is
-// known of items), popularity (one histogram, the same answer for everybody), and those of
-// trained_model.h.
+// known of items), popularity (one histogram, the same answer for everybody), transitions+ranker
+// (ranked_method.h), and those of trained_model.h.
 std::span<const std::string_view> SequenceMethodNames();
 // kInvalidArgument, with the nearest name, for one that is none.
 Status CheckSequenceMethod(std::string_view name);

@@ -1,19 +1,12 @@
 #include "app/evaluate/trained_constants.h"
 
-#include <fmt/format.h>
-
-#include <charconv>
-#include <cmath>
-#include <type_traits>
-
-#include "base/text.h"
+#include "app/evaluate/named_constants.h"
 
 namespace tacit::app {
 namespace {
 
-// visit(name, field) for every constant: what Set, Names and Text go by.
-template <class Constants, class Visit>
-void ForEach(Constants& c, const Visit& visit) {
+// What Set, Names and Text go by.
+constexpr auto kForEach = [](auto& c, const auto& visit) {
   visit("length", c.length);
   visit("width", c.width);
   visit("blocks", c.blocks);
@@ -45,27 +38,7 @@ void ForEach(Constants& c, const Visit& visit) {
   visit("histogram_share", c.histogram_share);
   visit("counts_share", c.counts_share);
   visit("counts_weight", c.counts_weight);
-}
-
-Status Parse(std::string_view text, bool* value) {
-  if (text != "true" && text != "false")
-    return Fail(ErrorCode::kInvalidArgument, "it is true or false");
-  *value = text == "true";
-  return {};
-}
-
-template <class Number>
-Status Parse(std::string_view text, Number* value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  if constexpr (std::is_floating_point_v<Number>) {
-    if (whole && std::isfinite(*value)) return {};
-    return Fail(ErrorCode::kInvalidArgument, "it is a number");
-  } else {
-    if (whole) return {};
-    return Fail(ErrorCode::kInvalidArgument, "it is a whole number of 0 or more");
-  }
-}
+};
 
 }  // namespace
 
@@ -82,38 +55,13 @@ TrainedConstants TrainedConstants::ForStreams() {
 }
 
 Status TrainedConstants::Set(std::string_view setting) {
-  const size_t equals = setting.find('=');
-  const std::string_view wanted = setting.substr(0, equals);
-  const auto refuse = [&](std::string why) {
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("--set {}: {}", setting, why));
-  };
-  if (equals == std::string_view::npos) return refuse("it has the form NAME=VALUE");
-  bool found = false;
-  Status status;
-  ForEach(*this, [&](std::string_view name, auto& field) {
-    if (name != wanted) return;
-    found = true;
-    status = Parse(setting.substr(equals + 1), &field);
-  });
-  if (!found)
-    return refuse(fmt::format("no constant of trained learners{}; there are {}",
-                              DidYouMean(wanted, Names()), fmt::join(Names(), ", ")));
-  return status ? Status() : refuse(status.error().message);
+  return SetNamed(setting, "trained learners", kForEach, this);
 }
 
 std::vector<std::string_view> TrainedConstants::Names() {
-  std::vector<std::string_view> names;
-  const TrainedConstants constants;
-  ForEach(constants, [&](std::string_view name, const auto&) { names.push_back(name); });
-  return names;
+  return NamesOf(TrainedConstants(), kForEach);
 }
 
-std::string TrainedConstants::Text() const {
-  std::string text;
-  ForEach(*this, [&](std::string_view name, const auto& field) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : " ", name, field);
-  });
-  return text;
-}
+std::string TrainedConstants::Text() const { return TextOf(*this, kForEach); }
 
 }  // namespace tacit::app

@@ -7,15 +7,6 @@
 #include "model/sequence/unit_pass.h"
 
 namespace tacit::model {
-namespace {
-
-// By how much rounding each of a unit's n numbers to the nearest step can lengthen it; a little
-// more, for it is kept in a float.
-float RoundingOf(double step, size_t numbers) {
-  return static_cast<float>(step * std::sqrt(static_cast<double>(numbers)) / 2 * (1 + 0x1p-20));
-}
-
-}  // namespace
 
 size_t HistoryUnits::Cost(size_t unit) const {
   const size_t items = histories_.Of(chosen_[unit]).size();

@@ -1,0 +1,131 @@
+#include "app/evaluate/ranked_method.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "base/check.h"
+#include "model/ranking/candidates.h"
+#include "model/ranking/ranker.h"
+#include "train/ranking/ranker_trainer.h"
+#include "train/transitions_release.h"
+
+namespace tacit::app {
+namespace {
+
+class RankedMethod final : public SequenceMethod {
+ public:
+  explicit RankedMethod(const SequenceSetting& setting)
+      : constants_(setting.ranked),
+        transitions_(setting.transitions),
+        catalogue_(*setting.catalogue) {}
+
+  Result<double> Fit(const model::Histories& train, const SequencePrivacy& privacy,
+                     noise::NoiseSource& noise, WorkerPool& workers,
+                     const std::function<void(double)>& progress) override;
+  void Watch(double steps, std::function<void(double)> look) override {
+    look_steps_ = steps;
+    look_ = std::move(look);
+  }
+  void Score(std::span<const uint32_t> history, std::span<float> scores) const override;
+
+ private:
+  train::RankerTraining Plan(size_t users, double mu, uint64_t seed) const;
+  Status Train(train::RankerTrainer& trainer, const std::function<void(double)>& progress);
+
+  const RankedConstants constants_;
+  const model::transitions::Options transitions_;
+  const model::transitions::Catalogue& catalogue_;
+  double look_steps_ = 0;
+  std::function<void(double)> look_;
+  std::optional<model::ranking::CandidateSource> source_;
+  std::vector<float> parameters_;
+};
+
+train::RankerTraining RankedMethod::Plan(size_t users, double mu, uint64_t seed) const {
+  // So little more that rounding spends nothing beyond what is promised.
+  constexpr double kSlack = 1 + 1e-12;
+  const auto steps = static_cast<double>(constants_.steps);
+  return {.seed = seed,
+          .steps = constants_.steps,
+          .sigma = std::isinf(mu) ? 0 : kSlack * std::sqrt(steps / constants_.share) / mu,
+          .candidates = constants_.candidates,
+          .last_items = constants_.last_items,
+          .focus = constants_.focus,
+          .expected_units = static_cast<double>(users),
+          .learning_rate = constants_.learning_rate};
+}
+
+Result<double> RankedMethod::Fit(const model::Histories& train, const SequencePrivacy& privacy,
+                                 noise::NoiseSource& noise, WorkerPool& workers,
+                                 const std::function<void(double)>& progress) {
+  // The release's share of the work, about.
+  constexpr double kReleased = 0.1;
+  TACIT_RETURN_IF_ERROR(CheckSequencePrivacy(privacy));
+  if (!transitions_.IsDense(train.catalogue))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("a ranker goes by a table of all pairs of items, and {} items are too "
+                            "many for one",
+                            train.catalogue));
+  const double mu = MuOf(privacy);
+  TACIT_ASSIGN(const auto release,
+               train::ReleaseTransitions(train, catalogue_, transitions_,
+                                         mu * std::sqrt(1 - constants_.share), noise, workers,
+                                         [&](double share) { progress(kReleased * share); }));
+  source_.emplace(release.estimate(), catalogue_, transitions_, workers);
+  const train::RankerTraining plan =
+      Plan(train.units(), mu, static_cast<uint64_t>(noise.Uniform() * 0x1p53));
+  TACIT_RETURN_IF_ERROR(train::CheckOptions(plan));
+  train::RankerTrainer trainer(plan, train, *source_, noise, workers);
+  TACIT_RETURN_IF_ERROR(
+      Train(trainer, [&](double share) { progress(kReleased + (1 - kReleased) * share); }));
+  if (std::isinf(mu)) return std::numeric_limits<double>::infinity();
+  const double mu_squared = release.MuSquared() + static_cast<double>(trainer.steps_taken()) *
+                                                      trainer.charge().MuSquared();
+  return EpsilonOf(mu_squared, privacy);
+}
+
+Status RankedMethod::Train(train::RankerTrainer& trainer,
+                           const std::function<void(double)>& progress) {
+  double next_look = look_steps_;
+  while (!trainer.done()) {
+    trainer.Step();
+    const auto steps = static_cast<double>(trainer.steps_taken());
+    if (look_ && (steps >= next_look || trainer.done())) {
+      parameters_ = trainer.Average();
+      look_(steps);
+      next_look += look_steps_;
+    }
+    progress(steps / static_cast<double>(constants_.steps));
+  }
+  parameters_ = trainer.Average();
+  return {};
+}
+
+// Candidates by the ranker, before all others by the counts.
+void RankedMethod::Score(std::span<const uint32_t> history, std::span<float> scores) const {
+  TACIT_CHECK(source_.has_value() && !parameters_.empty(), "Score follows Fit");
+  model::ranking::Candidates candidates;
+  source_->Find(history, constants_.candidates_asked, &candidates);
+  // Counts are not below 0: in (-1, 0].
+  for (size_t item = 0; item < scores.size(); ++item)
+    scores[item] = -1 / (1 + candidates.scores[item]);
+  model::ranking::RankerPass pass;
+  const auto order = pass.Score(parameters_, candidates.rows);
+  if (order.empty()) return;
+  const float least = *std::ranges::min_element(order);
+  for (size_t i = 0; i < order.size(); ++i) scores[candidates.items[i]] = 1 + (order[i] - least);
+}
+
+}  // namespace
+
+std::unique_ptr<SequenceMethod> MakeRankedMethod(const SequenceSetting& setting) {
+  TACIT_CHECK(setting.catalogue != nullptr);
+  return std::make_unique<RankedMethod>(setting);
+}
+
+}  // namespace tacit::app

@@ -1,0 +1,270 @@
+#include "model/ranking/candidates.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+
+#include "base/check.h"
+
+namespace tacit::model::ranking {
+namespace {
+
+using transitions::Catalogue;
+using transitions::ItemFeatures;
+
+constexpr size_t kGenresMost = 64;
+// A weight of decay^age below which an item is as good as forgotten.
+constexpr double kForgotten = 1e-3;
+// Users of an average taste that a profile begins with.
+constexpr float kEraPrior = 2, kGenrePrior = 3;
+// Before logarithms; far below any score of a pair that was counted.
+constexpr float kLeast = 1e-6f;
+
+transitions::Options ForwardAlone(transitions::Options options) {
+  options.reverse_weight = 0;
+  return options;
+}
+
+float LogDistance(uint64_t distance) { return std::log1p(static_cast<float>(distance)); }
+
+uint64_t Distance(int64_t a, int64_t b) {
+  const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+  return b > a ? y - x : x - y;
+}
+
+float Overlap(uint64_t a, uint64_t b) {
+  const int all = std::popcount(a | b);
+  return all == 0 ? 0 : static_cast<float>(std::popcount(a & b)) / static_cast<float>(all);
+}
+
+template <class Visit>
+void ForBits(uint64_t bits, const Visit& visit) {
+  for (; bits != 0; bits &= bits - 1) visit(static_cast<size_t>(std::countr_zero(bits)));
+}
+
+// visit(item, weight) for the history's items from the latest on, weight decay^age.
+template <class Visit>
+void ForRecent(std::span<const uint32_t> history, double decay, const Visit& visit) {
+  double weight = 1;
+  for (size_t age = 0; age < history.size() && weight > kForgotten; ++age, weight *= decay)
+    visit(history[history.size() - 1 - age], static_cast<float>(weight));
+}
+
+// Mean 0 and deviation 1 of a column; one that is the same everywhere becomes 0.
+void Standardise(std::span<float> rows, size_t count, size_t feature) {
+  double sum = 0, squares = 0;
+  for (size_t i = 0; i < count; ++i) sum += rows[i * kFeatures + feature];
+  const auto mean = static_cast<float>(sum / static_cast<double>(count));
+  for (size_t i = 0; i < count; ++i) {
+    float& x = rows[i * kFeatures + feature];
+    x -= mean;
+    squares += double{x} * x;
+  }
+  const double deviation = std::sqrt(squares / static_cast<double>(count));
+  const auto scale = static_cast<float>(deviation > 1e-5 ? 1 / deviation : 0);
+  for (size_t i = 0; i < count; ++i) rows[i * kFeatures + feature] *= scale;
+}
+
+}  // namespace
+
+size_t Candidates::PlaceOf(uint32_t item) const {
+  return static_cast<size_t>(std::ranges::find(items, item) - items.begin());
+}
+
+// How the items of a history are spread over genres and bins of years, each item with a weight.
+class CandidateSource::Profile {
+ public:
+  explicit Profile(const CandidateSource& source) : source_(source) {}
+
+  void Begin() {
+    genres_.fill(0);
+    eras_.assign(source_.era_share_.size(), 0.0f);
+    unit_.fill(0);
+    weight_ = 0;
+  }
+  void Add(uint32_t item, float weight) {
+    ForBits(source_.catalogue_.features(item).genres, [&](size_t genre) {
+      genres_[genre] += weight;
+      unit_[genre] += weight * source_.genre_unit_[item];
+    });
+    eras_[source_.era_[item]] += weight;
+    weight_ += weight;
+  }
+  // From what was added to what candidates are asked.
+  void End() {
+    float squares = 0;
+    for (size_t g = 0; g < kGenresMost; ++g) {
+      squares += unit_[g] * unit_[g];
+      genres_[g] = LogRatio(genres_[g], source_.genre_share_[g], kGenrePrior);
+    }
+    const float scale = squares > 0 ? 1 / std::sqrt(squares) : 0;
+    for (float& x : unit_) x *= scale;
+    for (size_t e = 0; e < eras_.size(); ++e)
+      eras_[e] = LogRatio(eras_[e], source_.era_share_[e], kEraPrior);
+  }
+
+  float Cosine(uint32_t item) const {
+    float sum = 0;
+    ForBits(source_.catalogue_.features(item).genres, [&](size_t g) { sum += unit_[g]; });
+    return sum * source_.genre_unit_[item];
+  }
+  float Taste(uint32_t item) const {
+    const uint64_t genres = source_.catalogue_.features(item).genres;
+    float sum = 0;
+    ForBits(genres, [&](size_t g) { sum += genres_[g]; });
+    return genres == 0 ? 0 : sum / static_cast<float>(std::popcount(genres));
+  }
+  float Era(uint32_t item) const { return eras_[source_.era_[item]]; }
+
+ private:
+  float LogRatio(float weight, float share, float prior) const {
+    if (share <= 0) return 0;
+    return std::log((weight + prior * share) / (weight_ + prior) / share);
+  }
+
+  const CandidateSource& source_;
+  std::array<float, kGenresMost> genres_, unit_;
+  std::vector<float> eras_;
+  float weight_ = 0;
+};
+
+CandidateSource::CandidateSource(const transitions::Estimate& estimate, const Catalogue& catalogue,
+                                 const transitions::Options& options, WorkerPool& workers)
+    : options_(options),
+      catalogue_(catalogue),
+      counts_(estimate, options, workers),
+      forward_(estimate, ForwardAlone(options), workers) {
+  TACIT_CHECK(options.IsDense(estimate.prior().items()), "candidates need a table of all pairs");
+  const auto popularity = estimate.prior().popularity();
+  const double all = std::accumulate(popularity.begin(), popularity.end(), 0.0);
+  for (const double p : popularity) log_popularity_.push_back(static_cast<float>(std::log(p)));
+  if (!catalogue.described()) return;
+  using transitions::Buckets;
+  const Buckets& buckets = estimate.prior().buckets();
+  genre_share_.resize(kGenresMost);
+  for (uint32_t item = 0; item < items(); ++item) {
+    const auto share = static_cast<float>(popularity[item] / all);
+    const uint64_t genres = catalogue.features(item).genres;
+    ForBits(genres, [&](size_t genre) { genre_share_[genre] += share; });
+    genre_unit_.push_back(genres == 0 ? 0
+                                      : 1 / std::sqrt(static_cast<float>(std::popcount(genres))));
+    era_.push_back(buckets.marks(item)[Buckets::kYears]);
+    if (era_.back() >= era_share_.size()) era_share_.resize(era_.back() + 1);
+    era_share_[era_.back()] += share;
+  }
+}
+
+void CandidateSource::Find(std::span<const uint32_t> history, size_t most, Candidates* out) const {
+  out->items.clear();
+  out->rows.clear();
+  out->scores.assign(items(), 0.0f);
+  if (history.empty()) return;
+  Choose(history, most, out);
+  out->rows.assign(out->items.size() * kFeatures, 0.0f);
+  FromCounts(history, out);
+  if (catalogue_.described()) FromDescriptions(history, out);
+  if (out->items.empty()) return;
+  for (size_t feature = 0; feature < kFeatures; ++feature)
+    Standardise(out->rows, out->items.size(), feature);
+}
+
+void CandidateSource::Choose(std::span<const uint32_t> history, size_t most,
+                             Candidates* out) const {
+  counts_.Score(history, out->scores);
+  out->taken.assign(items(), 0);
+  for (const uint32_t item : history) out->taken[item] = 1;
+  for (uint32_t item = 0; item < items(); ++item)
+    if (!out->taken[item]) out->items.push_back(item);
+  // Of equals the earlier, as ranking has it.
+  const auto before = [&](uint32_t a, uint32_t b) {
+    return out->scores[a] != out->scores[b] ? out->scores[a] > out->scores[b] : a < b;
+  };
+  if (out->items.size() > most) {
+    std::ranges::nth_element(out->items, out->items.begin() + static_cast<ptrdiff_t>(most), before);
+    out->items.resize(most);
+  }
+  // In the catalogue's order: rows of the tables are then read forwards.
+  std::ranges::sort(out->items);
+}
+
+void CandidateSource::FromCounts(std::span<const uint32_t> history, Candidates* out) const {
+  const auto table = counts_.table(), forward = forward_.table();
+  const size_t all = items(), count = out->items.size();
+  float* rows = out->rows.data();
+  const auto add = [&](std::span<const float> pairs, double decay, const auto& take) {
+    ForRecent(history, decay, [&](uint32_t a, float weight) {
+      const float* pair = &pairs[a * all];
+      for (size_t i = 0; i < count; ++i) take(&rows[i * kFeatures], weight, pair[out->items[i]]);
+    });
+  };
+  add(table, options_.recent_decay, [](float* row, float w, float s) {
+    row[kScore] += w * s;
+    row[kProduct] += w * std::log(s + kLeast);
+  });
+  add(table, 0.4, [](float* row, float w, float s) { row[kSharp] += w * s; });
+  add(table, 0.9, [](float* row, float w, float s) { row[kLong] += w * s; });
+  add(forward, options_.recent_decay, [](float* row, float w, float f) { row[kForward] += w * f; });
+  float usual = 0, weights = 0;
+  ForRecent(history, 0.9, [&](uint32_t a, float weight) {
+    usual += weight * log_popularity_[a];
+    weights += weight;
+  });
+  usual /= weights;
+  const uint32_t latest = history.back();
+  for (size_t i = 0; i < count; ++i) {
+    float* row = &rows[i * kFeatures];
+    const uint32_t b = out->items[i];
+    for (const Feature f : {kScore, kForward, kSharp, kLong}) row[f] = std::log(row[f] + kLeast);
+    row[kLatest] = std::log(table[latest * all + b] + kLeast);
+    row[kPopular] = log_popularity_[b];
+    row[kUsual] = -(log_popularity_[b] - usual) * (log_popularity_[b] - usual);
+    row[kAsLatest] = -std::abs(log_popularity_[b] - log_popularity_[latest]);
+  }
+}
+
+void CandidateSource::FromDescriptions(std::span<const uint32_t> history, Candidates* out) const {
+  Profile latest(*this), recent(*this), ever(*this);
+  for (Profile* profile : {&latest, &recent, &ever}) profile->Begin();
+  ForRecent(history, 0.7, [&](uint32_t a, float weight) { latest.Add(a, weight); });
+  ForRecent(history, 0.9, [&](uint32_t a, float weight) { recent.Add(a, weight); });
+  for (const uint32_t a : history) ever.Add(a, 1);
+  for (Profile* profile : {&latest, &recent, &ever}) profile->End();
+  const uint32_t last = history.back();
+  const ItemFeatures& a0 = catalogue_.features(last);
+  const ItemFeatures& a1 =
+      catalogue_.features(history[history.size() - std::min<size_t>(2, history.size())]);
+  const auto years = [](const ItemFeatures& a, const ItemFeatures& b) {
+    return a.year == 0 || b.year == 0 ? 0 : b.year - a.year;
+  };
+  for (size_t i = 0; i < out->items.size(); ++i) {
+    const uint32_t item = out->items[i];
+    const ItemFeatures& b = catalogue_.features(item);
+    float* row = &out->rows[i * kFeatures];
+    row[kGenresRecent] = recent.Cosine(item);
+    row[kGenresEver] = ever.Cosine(item);
+    row[kTasteRecent] = recent.Taste(item);
+    row[kTasteEver] = ever.Taste(item);
+    row[kEraLatest] = latest.Era(item);
+    row[kEraRecent] = recent.Era(item);
+    row[kEraEver] = ever.Era(item);
+    const int younger = years(a0, b);
+    const float years_latest = LogDistance(static_cast<uint64_t>(std::abs(younger)));
+    row[kYearsLatest] = -years_latest;
+    row[kYearsBefore] = -LogDistance(static_cast<uint64_t>(std::abs(years(a1, b))));
+    row[kYounger] = static_cast<float>((younger > 0) - (younger < 0));
+    row[kYoungerBy] = younger > 0 ? years_latest : 0;
+    const float places_latest = LogDistance(Distance(a0.id, b.id));
+    row[kPlacesLatest] = -places_latest;
+    row[kPlacesBefore] = -LogDistance(Distance(a1.id, b.id));
+    row[kBehind] = static_cast<float>((b.id > a0.id) - (b.id < a0.id));
+    row[kBehindBy] = b.id > a0.id ? places_latest : 0;
+    row[kOverlapLatest] = Overlap(a0.genres, b.genres);
+    row[kOverlapBefore] = Overlap(a1.genres, b.genres);
+    row[kWordLatest] = catalogue_.ShareRareWord(last, item) ? 1 : 0;
+  }
+}
+
+}  // namespace tacit::model::ranking

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/worker_pool.h"
+#include "model/transitions/catalogue.h"
+#include "model/transitions/estimate.h"
+#include "model/transitions/scorer.h"
+
+namespace tacit::model::ranking {
+
+// What speaks for an item b that may follow a history whose last items are a0, a1, ... (a0 the
+// latest). S_ab is what transitions::Scorer makes of the pair, F_ab the same of b after a alone;
+// sums over decay^age go over as many of the last items as matter. What the catalogue does not
+// describe is 0, for all candidates alike.
+enum Feature : size_t {
+  // Of counts.
+  kScore,     // ln sum .7^age S_ab, the score itself
+  kForward,   // ln sum .7^age F_ab
+  kSharp,     // ln sum .4^age S_ab
+  kLong,      // ln sum .9^age S_ab
+  kLatest,    // ln S_a0b
+  kProduct,   // sum .7^age ln S_ab
+  kPopular,   // ln p_b
+  kUsual,     // -(ln p_b - what is usual for the history)^2
+  kAsLatest,  // -|ln p_b - ln p_a0|
+  // Of what the public knows of items. A profile is how often what is much watched in the history
+  // comes in it, over how often it comes in the popularity.
+  kGenresRecent,
+  kGenresEver,  // cosine of b's genres with those of the history
+  kTasteRecent,
+  kTasteEver,  // mean over b's genres of the profile's logarithm
+  kEraLatest,
+  kEraRecent,
+  kEraEver,  // logarithm of the profile at b's bin of years
+  kYearsLatest,
+  kYearsBefore,  // -ln(1 + years between a0 or a1 and b)
+  kPlacesLatest,
+  kPlacesBefore,  // -ln(1 + places between their ids)
+  kYounger,
+  kYoungerBy,  // sign of the years from a0 to b; ln(1 + years) if younger
+  kBehind,
+  kBehindBy,  // the same of ids
+  kOverlapLatest,
+  kOverlapBefore,  // Jaccard of genres with a0, a1
+  kWordLatest,     // a rare word of the title in common with a0
+  kFeatures
+};
+
+// The items that a history is likeliest to be followed by, and a row of kFeatures numbers for each.
+// Kept by whoever asks, so that nothing is allocated for each question.
+struct Candidates {
+  std::vector<uint32_t> items;
+  std::vector<float> rows;  // items.size() x kFeatures
+
+  std::span<const float> Row(size_t i) const { return {&rows[i * kFeatures], kFeatures}; }
+  // Where the item is among them; items.size() where it is not.
+  size_t PlaceOf(uint32_t item) const;
+
+  std::vector<float> scores;   // of the whole catalogue, by the counts
+  std::vector<uint8_t> taken;  // per item of the catalogue: not to be recommended
+};
+
+// Chooses candidates by the shaped counts and says what speaks for each. Made of released numbers
+// and of the public catalogue; of whoever asks it sees the history and no more. Immutable: from any
+// thread, each with Candidates of its own. Two tables of all pairs, so for catalogues of which one
+// fits.
+class CandidateSource {
+ public:
+  // The catalogue must outlive it. REQUIRES transitions::Options::IsDense of its items.
+  CandidateSource(const transitions::Estimate& estimate, const transitions::Catalogue& catalogue,
+                  const transitions::Options& options, WorkerPool& workers);
+
+  uint32_t items() const { return counts_.items(); }
+  // The `most` likeliest items by the counts, those of the history left out; `out->scores` are the
+  // counts' own of all. Each feature is shifted and scaled to mean 0 and deviation 1 over the
+  // candidates, for only how they differ from each other counts. None without a history. REQUIRES
+  // items of the catalogue.
+  void Find(std::span<const uint32_t> history, size_t most, Candidates* out) const;
+
+ private:
+  struct Item;
+  class Profile;
+
+  void Choose(std::span<const uint32_t> history, size_t most, Candidates* out) const;
+  void FromCounts(std::span<const uint32_t> history, Candidates* out) const;
+  void FromDescriptions(std::span<const uint32_t> history, Candidates* out) const;
+
+  const transitions::Options options_;
+  const transitions::Catalogue& catalogue_;
+  const transitions::Scorer counts_, forward_;
+  std::vector<float> log_popularity_;
+  // Where items are described: each item's bin of years; how much of all popularity is of a genre
+  // (by its bit) or a bin; one over the root of how many genres an item has.
+  std::vector<uint32_t> era_;
+  std::vector<float> genre_share_, era_share_, genre_unit_;
+};
+
+}  // namespace tacit::model::ranking

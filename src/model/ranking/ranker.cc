@@ -1,0 +1,86 @@
+#include "model/ranking/ranker.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/hash.h"
+
+namespace tacit::model::ranking {
+namespace {
+
+// Where the parts begin.
+constexpr size_t kV = kFeatures, kC = kV + kFeatures * kHidden, kO = kC + kHidden;
+// Of the first a: features have deviation 1, and scores of counts are about that much too flat for
+// a softmax.
+constexpr float kScoreWeight = 2;
+
+}  // namespace
+
+std::vector<float> InitialRanker(uint64_t seed) {
+  std::vector<float> parameters(kRankerParameters);
+  parameters[size_t{kScore}] = kScoreWeight;
+  // Uniform with the variance of 1 / kFeatures.
+  InitialRow(seed, 0, std::sqrt(3.0f / static_cast<float>(kFeatures)),
+             std::span(parameters).subspan(kV, kFeatures * kHidden));
+  return parameters;
+}
+
+std::span<const float> RankerPass::Score(std::span<const float> parameters,
+                                         std::span<const float> rows) {
+  TACIT_CHECK(parameters.size() == kRankerParameters && rows.size() % kFeatures == 0);
+  const size_t count = rows.size() / kFeatures;
+  z_.resize(count);
+  hidden_.resize(count * kHidden);
+  const float *a = parameters.data(), *v = a + kV, *c = a + kC, *o = a + kO;
+  for (size_t i = 0; i < count; ++i) {
+    const float* x = &rows[i * kFeatures];
+    float h[kHidden], z = 0;
+    for (size_t k = 0; k < kHidden; ++k) h[k] = c[k];
+    for (size_t f = 0; f < kFeatures; ++f) {
+      z += a[f] * x[f];
+#pragma omp simd
+      for (size_t k = 0; k < kHidden; ++k) h[k] += x[f] * v[f * kHidden + k];
+    }
+    for (size_t k = 0; k < kHidden; ++k) {
+      h[k] = std::max(0.0f, h[k]);
+      z += o[k] * h[k];
+    }
+    std::copy_n(h, kHidden, &hidden_[i * kHidden]);
+    z_[i] = z;
+  }
+  return z_;
+}
+
+double RankerPass::AddGradient(std::span<const float> parameters, std::span<const float> rows,
+                               size_t answer, double q, std::span<float> gradient) {
+  const size_t count = rows.size() / kFeatures;
+  TACIT_CHECK(answer < count && gradient.size() == kRankerParameters && q > 0 && q <= 1);
+  Score(parameters, rows);
+  const float most = *std::ranges::max_element(z_);
+  double all = 0;
+  for (float& z : z_) all += z = std::exp(z - most);
+  const double p = z_[answer] / all, pull = std::pow(p, q);
+  const float* o = parameters.data() + kO;
+  float *ga = gradient.data(), *gv = ga + kV, *gc = ga + kC, *go = ga + kO;
+  for (size_t i = 0; i < count; ++i) {
+    const auto d = static_cast<float>(pull * (z_[i] / all - (i == answer ? 1.0 : 0.0)));
+    const float* x = &rows[i * kFeatures];
+    const float* h = &hidden_[i * kHidden];
+    float dh[kHidden];
+#pragma omp simd
+    for (size_t k = 0; k < kHidden; ++k) {
+      go[k] += d * h[k];
+      dh[k] = h[k] > 0 ? d * o[k] : 0;
+      gc[k] += dh[k];
+    }
+    for (size_t f = 0; f < kFeatures; ++f) {
+      ga[f] += d * x[f];
+#pragma omp simd
+      for (size_t k = 0; k < kHidden; ++k) gv[f * kHidden + k] += x[f] * dh[k];
+    }
+  }
+  return (1 - pull) / q;
+}
+
+}  // namespace tacit::model::ranking

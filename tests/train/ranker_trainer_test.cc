@@ -1,0 +1,181 @@
+#include "train/ranking/ranker_trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "model/ranking/ranker.h"
+#include "model/transitions/world.h"
+#include "noise/noise.h"
+#include "support/silent_noise.h"
+#include "train/transitions_release.h"
+
+namespace tacit::train {
+namespace {
+
+using model::Histories;
+using model::ranking::CandidateSource;
+using model::ranking::kRankerParameters;
+using model::transitions::Catalogue;
+using model::transitions::SomeHistories;
+using model::transitions::SomeTexts;
+using model::transitions::With;
+
+constexpr uint32_t kItems = 60;
+constexpr size_t kUnits = 80;
+
+// Adds nothing, and writes down what it was asked to add.
+class Asked final : public noise::SilentNoise {
+ public:
+  void AddGridGaussian(double stddev, std::span<int64_t> values) override {
+    stddevs.push_back(stddev);
+    numbers += values.size();
+  }
+  void Rekey() override { ++keys; }
+  std::vector<double> stddevs;
+  size_t numbers = 0, keys = 0;
+};
+
+class RankerTrainerTest : public testing::Test {
+ protected:
+  RankerTrainerTest() {
+    const auto noise = noise::MakeNoiseSource();
+    auto release = ReleaseTransitions(histories_, catalogue_, options_, 2, *noise, workers_);
+    EXPECT_TRUE(release) << release.error().message;
+    source_.emplace(release->estimate(), catalogue_, options_, workers_);
+  }
+  static RankerTraining Training() {
+    return {.seed = 3, .steps = 20, .sigma = 4, .candidates = 30, .expected_units = kUnits};
+  }
+  std::vector<int64_t> Sums(const Histories& histories, WorkerPool& workers,
+                            double* step = nullptr) {
+    Asked noise;
+    RankerTrainer trainer(Training(), histories, *source_, noise, workers);
+    trainer.Step();
+    if (step != nullptr) *step = trainer.grid_step();
+    return {trainer.sums().begin(), trainer.sums().end()};
+  }
+
+  const model::transitions::Options options_;
+  const Catalogue catalogue_{SomeTexts(kItems, 3)};
+  const Histories histories_ = SomeHistories(kItems, kUnits, 40, 1);
+  WorkerPool workers_{{.workers = 2}};
+  std::optional<CandidateSource> source_;
+};
+
+double Norm(const std::vector<int64_t>& one, const std::vector<int64_t>& other, double step) {
+  double squares = 0;
+  for (size_t i = 0; i < one.size(); ++i)
+    squares += std::pow(static_cast<double>(one[i] - other[i]), 2);
+  return std::sqrt(squares) * step;
+}
+
+// By what it is asked about, whatever its history: each unit is taken out in turn.
+TEST_F(RankerTrainerTest, AUnitMovesASumByOneAtMost) {
+  double step = 0;
+  const auto all = Sums(histories_, workers_, &step);
+  size_t asked = 0;
+  for (size_t unit = 0; unit < kUnits; ++unit) {
+    const double moved = Norm(all, Sums(With(histories_, unit, {}), workers_), step);
+    EXPECT_LE(moved, 1);
+    asked += moved > 0;
+    // Brought to norm 1, all but the shortest; without that the three questions of a unit pull as
+    // hard as they like.
+    if (moved > 0) {
+      EXPECT_GT(moved, 0.8);
+    }
+  }
+  EXPECT_GT(asked, kUnits / 2) << "and most have questions";
+}
+
+TEST_F(RankerTrainerTest, WithoutTheBoundUnitsWouldPullAsTheyLike) {
+  model::ranking::RankerPass pass;
+  model::ranking::Candidates candidates;
+  double most = 0, least = 1e9;
+  for (size_t unit = 0; unit < kUnits; ++unit) {
+    const auto history = histories_.Of(unit);
+    if (history.size() < 2) continue;
+    source_->Find(history.first(history.size() - 1), 30, &candidates);
+    const size_t answer = candidates.PlaceOf(history.back());
+    if (answer == candidates.items.size()) continue;
+    std::vector<float> gradient(kRankerParameters);
+    pass.AddGradient(model::ranking::InitialRanker(3), candidates.rows, answer, 0.3, gradient);
+    double squares = 0;
+    for (const float g : gradient) squares += double{g} * g;
+    most = std::max(most, std::sqrt(squares));
+    least = std::min(least, std::sqrt(squares));
+  }
+  EXPECT_GT(most, 1);
+  EXPECT_LT(least, 0.8);
+}
+
+TEST_F(RankerTrainerTest, SumsDoNotDependOnWhoAddsThem) {
+  WorkerPool one({.workers = 1}), three({.workers = 3});
+  EXPECT_EQ(Sums(histories_, one), Sums(histories_, three));
+}
+
+// Whoever is there: nobody at all, too.
+TEST_F(RankerTrainerTest, EveryNumberOfEveryStepGetsTheNoiseThatIsCharged) {
+  Histories nobody;
+  nobody.catalogue = kItems;
+  for (const Histories* histories : {&histories_, static_cast<const Histories*>(&nobody)}) {
+    Asked noise;
+    RankerTrainer trainer(Training(), *histories, *source_, noise, workers_);
+    EXPECT_DOUBLE_EQ(trainer.charge().MuSquared(), 1 / 16.0);
+    EXPECT_EQ(trainer.charge().sampling_rate, 1);
+    while (!trainer.done()) trainer.Step();
+    EXPECT_EQ(noise.numbers, 20 * kRankerParameters);
+    EXPECT_EQ(noise.keys, 20u) << "a cloned machine draws no noise twice";
+    for (const double stddev : noise.stddevs)
+      EXPECT_DOUBLE_EQ(stddev * trainer.grid_step(), 4) << "sigma times a norm of 1";
+  }
+  // Real noise moves what nobody said anything of.
+  const auto noise = noise::MakeNoiseSource();
+  RankerTrainer trainer(Training(), nobody, *source_, *noise, workers_);
+  const std::vector<float> before(trainer.parameters().begin(), trainer.parameters().end());
+  trainer.Step();
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_NE(trainer.parameters()[i], before[i]);
+}
+
+// Items follow their neighbours, which descriptions tell nothing of; losses fall, and the order of
+// candidates gets better than that of the counts.
+TEST_F(RankerTrainerTest, WhatIsLearntIsOfUse) {
+  RankerTraining training = Training();
+  training.sigma = 0;
+  training.steps = 60;
+  Asked noise;
+  RankerTrainer trainer(training, histories_, *source_, noise, workers_);
+  EXPECT_FALSE(trainer.charge().Bounded());
+  trainer.Step();
+  const double first = trainer.report().loss;
+  while (!trainer.done()) trainer.Step();
+  EXPECT_LT(trainer.report().loss, 0.9 * first);
+  EXPECT_EQ(noise.numbers, 0u);
+  const auto average = trainer.Average();
+  EXPECT_NE(average, std::vector<float>(trainer.parameters().begin(), trainer.parameters().end()));
+}
+
+TEST_F(RankerTrainerTest, WhatMakesNoSenseIsNamed) {
+  const auto why = [](auto change) {
+    RankerTraining training = Training();
+    change(training);
+    const Status status = CheckOptions(training);
+    return status ? std::string() : status.error().message;
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(why([](auto&) {}), "");
+  EXPECT_NE(why([](auto& t) { t.steps = 0; }).find("steps"), std::string::npos);
+  EXPECT_NE(why([&](auto& t) { t.sigma = nan; }).find("sigma"), std::string::npos);
+  EXPECT_NE(why([](auto& t) { t.candidates = 0; }).find("candidates"), std::string::npos);
+  EXPECT_NE(why([](auto& t) { t.last_items = 0; }).find("last_items"), std::string::npos);
+  EXPECT_NE(why([](auto& t) { t.focus = 0; }).find("focus"), std::string::npos);
+  EXPECT_NE(why([](auto& t) { t.expected_units = 0; }).find("expected_units"), std::string::npos);
+  EXPECT_NE(why([](auto& t) { t.learning_rate = -1; }).find("learning_rate"), std::string::npos);
+  EXPECT_NE(why([](auto& t) { t.average_decay = 1; }).find("average_decay"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tacit::train
