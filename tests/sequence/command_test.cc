@@ -55,10 +55,11 @@ class EvaluateSequenceTest : public testing::Test {
 };
 
 TEST_F(EvaluateSequenceTest, EveryLearnerAtEveryEpsilonSpendsWhatIsPromised) {
-  const json::array rows =
-      Rows({"--epsilon", "2,10,none", "--learner", "transitions,transitions-no-items,popularity",
-            "--seeds", "2", "--items", dir_ / "items.dat", "--item-ids", dir_ / "ids.txt"});
-  ASSERT_EQ(rows.size(), 9u);
+  const json::array rows = Rows({"--epsilon", "2,10,none", "--learner",
+                                 "transitions,transitions-no-items,popularity,transitions+ranker",
+                                 "--set", "ranker_steps=40", "--seeds", "2", "--items",
+                                 dir_ / "items.dat", "--item-ids", dir_ / "ids.txt"});
+  ASSERT_EQ(rows.size(), 12u);
   for (const json::value& row : rows) {
     EXPECT_EQ(row.at("users"), 400);
     EXPECT_EQ(row.at("seeds"), 2);
@@ -74,6 +75,7 @@ TEST_F(EvaluateSequenceTest, EveryLearnerAtEveryEpsilonSpendsWhatIsPromised) {
   const auto hit = [&](size_t i) { return rows[i].at("hit10").at("mean").to_number<double>(); };
   EXPECT_GT(hit(2), 0.9) << "what follows is all but certain";
   EXPECT_GT(hit(2), hit(8)) << "popularity tells less";
+  EXPECT_GT(hit(11), 0.9);
 }
 
 TEST_F(EvaluateSequenceTest, WhatIsFinishedIsNotRunAgain) {
@@ -137,6 +139,11 @@ TEST_F(EvaluateSequenceTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal({"--epsilon", "5", "--curve-svg", dir_ / "no/c.svg"}),
               HasSubstr("--curve-svg"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--markdown", dir_ / "no/t.md"}), HasSubstr("--markdown"));
+  EXPECT_THAT(refusal({"--epsilon", "5", "--set", "ranker_setps=3"}),
+              HasSubstr("did you mean 'ranker_steps'"));
+  for (const char* setting : {"ranker_share=0", "ranker_share=1", "ranker_steps=0"})
+    EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "transitions+ranker", "--set", setting}),
+                HasSubstr(std::string(setting).substr(7, 5)));
   EXPECT_THAT(refusal({}), HasSubstr("--epsilon is required"));
   std::ofstream(dir_ / "data.txt", std::ios::app) << "one-word\n";
   EXPECT_THAT(refusal({"--epsilon", "5"}), HasSubstr("data.txt:12001: 1 words"));
@@ -247,6 +254,8 @@ TEST_F(EvaluateStreamTest, WhatIsWrongIsNamed) {
               HasSubstr("histogram_share 1"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "gru", "--set", "width=0"}),
               HasSubstr("width"));
+  EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "transitions+ranker"}),
+              HasSubstr("--learner transitions+ranker learns its order from everybody"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--validate"}), HasSubstr("--data"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--data", dir_ / "stream.tsv"}), HasSubstr("excludes"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--user-periods", "0"}), HasSubstr("--user-periods"));

@@ -45,7 +45,7 @@ TrainedConstants Small() {
 class TrainedMethodTest : public testing::Test {
  protected:
   SequenceSetting With(const TrainedConstants& constants) const {
-    return {.catalogue = &catalogue_, .transitions = {}, .trained = constants};
+    return {.catalogue = &catalogue_, .transitions = {}, .trained = constants, .ranked = {}};
   }
   double Fit(SequenceMethod& method, double epsilon) {
     double shown = 0;

@@ -115,7 +115,8 @@ class TrainedStreamTest : public testing::Test {
  protected:
   std::unique_ptr<StreamMethod> Make(std::string_view name, const TrainedConstants& constants) {
     return MakeTrainedStream(
-        name, {.catalogue = &catalogue_, .transitions = {}, .trained = constants}, workers_);
+        name, {.catalogue = &catalogue_, .transitions = {}, .trained = constants, .ranked = {}},
+        workers_);
   }
   double Learn(StreamMethod& method, const Period& period, double mu, noise::NoiseSource& noise) {
     const auto spent = method.Learn(period.view(), mu, noise, workers_);
@@ -345,7 +346,8 @@ double Hit10(StreamMethod& method, const SequenceStream& stream, double mu,
 
 TEST_F(TrainedStreamTest, WithoutPrivacyWhatFollowsIsLearnt) {
   const SequenceStream stream = Circles(250, 12);
-  const SequenceSetting setting{.catalogue = &catalogue_, .transitions = {}, .trained = {}};
+  const SequenceSetting setting{
+      .catalogue = &catalogue_, .transitions = {}, .trained = {}, .ranked = {}};
   const auto popularity = MakeStreamMethod("popularity", setting, workers_);
   EXPECT_LT(Hit10(*popularity, stream, kNone, *noise_, workers_), 0.6);
   for (const std::string_view name : TrainedMethodNames()) {

@@ -67,7 +67,8 @@ Status CheckOptions(const Options& options) {
   if (options.data.empty() && options.stream.empty())
     return BadUsage("--data or --stream: what users did has to be in a file");
   for (const std::string& learner : options.learners)
-    TACIT_RETURN_IF_ERROR(CheckSequenceMethod(learner));
+    TACIT_RETURN_IF_ERROR(options.stream.empty() ? CheckSequenceMethod(learner)
+                                                 : CheckStreamMethod(learner));
   TACIT_RETURN_IF_ERROR(CheckWritable("--results", options.results));
   TACIT_RETURN_IF_ERROR(CheckWritable("--markdown", options.markdown));
   TACIT_RETURN_IF_ERROR(CheckWritable("--curve-svg", options.curve_svg));

@@ -34,7 +34,7 @@ class RankedMethod final : public SequenceMethod {
   void Score(std::span<const uint32_t> history, std::span<float> scores) const override;
 
  private:
-  train::RankerTraining Plan(size_t users, double mu, uint64_t seed) const;
+  train::RankerTraining Plan(size_t users, double mu, noise::NoiseSource& noise) const;
   Status Train(train::RankerTrainer& trainer, const std::function<void(double)>& progress);
 
   const RankedConstants constants_;
@@ -46,11 +46,11 @@ class RankedMethod final : public SequenceMethod {
   std::vector<float> parameters_;
 };
 
-train::RankerTraining RankedMethod::Plan(size_t users, double mu, uint64_t seed) const {
+train::RankerTraining RankedMethod::Plan(size_t users, double mu, noise::NoiseSource& noise) const {
   // So little more that rounding spends nothing beyond what is promised.
   constexpr double kSlack = 1 + 1e-12;
   const auto steps = static_cast<double>(constants_.steps);
-  return {.seed = seed,
+  return {.seed = static_cast<uint64_t>(noise.Uniform() * 0x1p53),
           .steps = constants_.steps,
           .sigma = std::isinf(mu) ? 0 : kSlack * std::sqrt(steps / constants_.share) / mu,
           .candidates = constants_.candidates,
@@ -71,15 +71,18 @@ Result<double> RankedMethod::Fit(const model::Histories& train, const SequencePr
                 fmt::format("a ranker goes by a table of all pairs of items, and {} items are too "
                             "many for one",
                             train.catalogue));
+  if (!(constants_.share > 0 && constants_.share < 1))
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("ranker_share {}: counts and ranker both need some of mu", constants_.share));
+  const train::RankerTraining plan = Plan(train.units(), MuOf(privacy), noise);
+  TACIT_RETURN_IF_ERROR(train::CheckOptions(plan));
   const double mu = MuOf(privacy);
   TACIT_ASSIGN(const auto release,
                train::ReleaseTransitions(train, catalogue_, transitions_,
                                          mu * std::sqrt(1 - constants_.share), noise, workers,
                                          [&](double share) { progress(kReleased * share); }));
   source_.emplace(release.estimate(), catalogue_, transitions_, workers);
-  const train::RankerTraining plan =
-      Plan(train.units(), mu, static_cast<uint64_t>(noise.Uniform() * 0x1p53));
-  TACIT_RETURN_IF_ERROR(train::CheckOptions(plan));
   train::RankerTrainer trainer(plan, train, *source_, noise, workers);
   TACIT_RETURN_IF_ERROR(
       Train(trainer, [&](double share) { progress(kReleased + (1 - kReleased) * share); }));

@@ -25,13 +25,11 @@ namespace {
 constexpr std::array<std::string_view, 3> kCounted = {"transitions", "transitions-no-items",
                                                       "popularity"};
 
-constexpr std::string_view kRanked = "transitions+ranker";
-
 // The counted ones, then the trained.
 const std::vector<std::string_view>& Names() {
   static const std::vector<std::string_view> kNames = [] {
     std::vector<std::string_view> names(kCounted.begin(), kCounted.end());
-    names.push_back(kRanked);
+    names.push_back(kRankedMethod);
     names.insert(names.end(), TrainedMethodNames().begin(), TrainedMethodNames().end());
     return names;
   }();
@@ -128,7 +126,7 @@ bool LearnsAtOnce(std::string_view name) {
 }
 
 std::string SequenceMethodIdentity(std::string_view name, const SequenceSetting& setting) {
-  const bool counted = LearnsAtOnce(name), ranked = name == kRanked;
+  const bool counted = LearnsAtOnce(name), ranked = name == kRankedMethod;
   std::string identity(name);
   if (counted || ranked || BeginsWithCounts(name)) identity += " " + setting.transitions.Text();
   if (ranked) return identity + " " + setting.ranked.Text();
@@ -140,7 +138,7 @@ std::unique_ptr<SequenceMethod> MakeSequenceMethod(std::string_view name,
                                                    const SequenceSetting& setting) {
   TACIT_CHECK(setting.catalogue != nullptr);
   if (name == "popularity") return std::make_unique<PopularityMethod>(setting);
-  if (name == kRanked) return MakeRankedMethod(setting);
+  if (name == kRankedMethod) return MakeRankedMethod(setting);
   if (!LearnsAtOnce(name)) return MakeTrainedMethod(name, setting);
   return std::make_unique<TransitionsMethod>(setting, name == "transitions");
 }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "app/evaluate/item_histogram.h"
+#include "app/evaluate/ranked_method.h"
 #include "app/evaluate/trained_stream.h"
 #include "base/check.h"
 #include "model/transitions/scorer.h"
@@ -70,6 +71,16 @@ class PopularityStream final : public StreamMethod {
 };
 
 }  // namespace
+
+Status CheckStreamMethod(std::string_view name) {
+  TACIT_RETURN_IF_ERROR(CheckSequenceMethod(name));
+  if (name != kRankedMethod) return {};
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("--learner {} learns its order from everybody at once, not from a --stream; "
+                  "transitions, which it begins with, does",
+                  name));
+}
 
 std::string StreamMethodIdentity(std::string_view name, const SequenceSetting& setting) {
   std::string identity = SequenceMethodIdentity(name, setting);

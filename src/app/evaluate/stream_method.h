@@ -44,7 +44,9 @@ class StreamMethod {
 
 // What runs of a method over a stream are known by: its name and all its constants.
 std::string StreamMethodIdentity(std::string_view name, const SequenceSetting& setting);
-// REQUIRES a name of sequence_method.h. `setting`'s catalogue and `workers` must outlive it.
+// kInvalidArgument for a learner of sequence_method.h that learns from everybody at once.
+Status CheckStreamMethod(std::string_view name);
+// REQUIRES a name that was checked. `setting`'s catalogue and `workers` must outlive it.
 std::unique_ptr<StreamMethod> MakeStreamMethod(std::string_view name,
                                                const SequenceSetting& setting, WorkerPool& workers);
 

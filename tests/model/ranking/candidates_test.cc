@@ -11,8 +11,8 @@
 #include <numeric>
 #include <random>
 
-#include "model/transitions/released_model.h"
 #include "../transitions/world.h"
+#include "model/transitions/released_model.h"
 
 namespace tacit::model::ranking {
 namespace {

@@ -1,0 +1,155 @@
+// Counts with a ranker, behind the seam of tacit evaluate sequence.
+#include "app/evaluate/ranked_method.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "app/evaluate/sequence_data.h"
+#include "app/evaluate/sequence_ranking.h"
+#include "noise/noise.h"
+#include "support/silent_noise.h"
+
+namespace tacit::app {
+namespace {
+
+constexpr uint32_t kItems = 480;
+
+// Every user likes one genre of twelve and takes every other item from it: what came last tells
+// less than all of a history does.
+struct Tastes {
+  Tastes() {
+    std::mt19937_64 random(2);
+    for (uint32_t i = 0; i < kItems; ++i)
+      texts.push_back({.id = static_cast<int64_t>(random() % 10'000),
+                       .title = "a title",
+                       .genres = {std::string(1, static_cast<char>('a' + i % 12))}});
+    histories.catalogue = kItems;
+    for (uint32_t user = 0; user < 1500; ++user) {
+      const auto genre = random() % 12;
+      std::vector<uint8_t> had(kItems);
+      for (int i = 0; i < 30; ++i) {
+        uint32_t item = 0;
+        do {
+          item = static_cast<uint32_t>(random() % (kItems / 12) * 12 +
+                                       (random() % 2 == 0 ? random() % 12 : genre));
+        } while (had[item] > 0);
+        had[item] = 1;
+        histories.items.push_back(item);
+      }
+      histories.end.push_back(histories.items.size());
+    }
+  }
+  std::vector<model::transitions::ItemText> texts;
+  model::Histories histories;
+};
+
+class RankedMethodTest : public testing::Test {
+ protected:
+  double Fit(SequenceMethod& method, double epsilon, noise::NoiseSource& noise) {
+    double shown = 0;
+    const auto spent = method.Fit(split_.train, {.epsilon = epsilon, .delta = 1e-5}, noise,
+                                  workers_, [&](double share) {
+                                    EXPECT_GE(share, shown);
+                                    shown = share;
+                                  });
+    EXPECT_TRUE(spent) << spent.error().message;
+    EXPECT_EQ(shown, 1);
+    return spent ? *spent : 0;
+  }
+
+  const Tastes tastes_;
+  const model::transitions::Catalogue catalogue_{tastes_.texts};
+  const SequenceSplit split_ = LeaveLastOut(tastes_.histories, false);
+  SequenceSetting setting_{
+      .catalogue = &catalogue_, .transitions = {}, .trained = {}, .ranked = {}};
+  WorkerPool workers_{WorkerPool::Options{2, false}};
+  std::unique_ptr<noise::NoiseSource> noise_ = noise::MakeNoiseSource(workers_);
+};
+
+// What a profile of the user's genres tells.
+TEST_F(RankedMethodTest, UnderNoiseItIsBetterThanTheCountsItBeginsWith) {
+  setting_.ranked.steps = 60;
+  const auto counts = MakeSequenceMethod("transitions", setting_);
+  const auto ranked = MakeSequenceMethod("transitions+ranker", setting_);
+  EXPECT_LE(Fit(*counts, 8, *noise_), 8);
+  EXPECT_LE(Fit(*ranked, 8, *noise_), 8);
+  const double before = MeasureRanking(*counts, split_, workers_).hit10;
+  const double after = MeasureRanking(*ranked, split_, workers_).hit10;
+  EXPECT_GT(after, before + 0.02) << before;
+}
+
+// What was really asked for, query by query, given that every query is on vectors of norm 1.
+class Queries final : public noise::SilentNoise {
+ public:
+  explicit Queries(noise::NoiseSource& noise) : noise_(noise) {}
+  // A query begins here; its blocks have the same noise.
+  void ForParts(size_t n, const Part& part) override {
+    begins_ = true;
+    if (n > 0) part(0, n, *this);
+  }
+  void AddGridGaussian(double stddev, std::span<int64_t> values) override {
+    if (begins_) stddevs.push_back(stddev);
+    begins_ = false;
+    noise_.AddGridGaussian(stddev, values);
+  }
+  double Uniform() override { return noise_.Uniform(); }
+  std::vector<double> stddevs;
+
+ private:
+  noise::NoiseSource& noise_;
+  bool begins_ = true;
+};
+
+TEST_F(RankedMethodTest, ReleaseAndStepsTogetherAreWhatWasPromised) {
+  setting_.ranked.steps = 7;
+  setting_.ranked.share = 0.2;
+  for (const double epsilon : {1.0, 8.0}) {
+    Queries noise(*noise_);
+    const double spent = Fit(*MakeRankedMethod(setting_), epsilon, noise);
+    EXPECT_LE(spent, epsilon);
+    EXPECT_GT(spent, 0.9999 * epsilon);
+    // Eight queries of the counts on histograms' grids, then seven steps on a gradient's.
+    ASSERT_EQ(noise.stddevs.size(), 8u + 7u);
+    const double mu = MuOf({.epsilon = epsilon, .delta = 1e-5});
+    double counts = 0, ranker = 0;
+    for (size_t q = 0; q < 8; ++q) counts += std::pow(noise.stddevs[q] * 0x1p-20, -2);
+    const double step = std::exp2(std::floor(-30));
+    for (size_t q = 8; q < 15; ++q) ranker += std::pow(noise.stddevs[q] * step, -2);
+    EXPECT_NEAR(counts, 0.8 * mu * mu, 1e-6);
+    EXPECT_NEAR(ranker, 0.2 * mu * mu, 1e-6);
+  }
+}
+
+// Whoever is not a candidate comes behind those that are, in the order of the counts.
+TEST_F(RankedMethodTest, EveryItemHasAScore) {
+  setting_.ranked.steps = 3;
+  setting_.ranked.candidates_asked = 20;
+  const auto ranked = MakeRankedMethod(setting_);
+  Fit(*ranked, std::numeric_limits<double>::infinity(), *noise_);
+  std::vector<float> scores(kItems);
+  ranked->Score(split_.train.Of(0), scores);
+  size_t before = 0;
+  for (const float score : scores) {
+    EXPECT_TRUE(std::isfinite(score));
+    EXPECT_GE(score, -1);
+    before += score >= 1;
+  }
+  EXPECT_EQ(before, 20u);
+  ranked->Score({}, scores);
+  EXPECT_EQ(scores, std::vector<float>(kItems, -1)) << "nothing is known of who has no history";
+}
+
+TEST_F(RankedMethodTest, ItIsWatchedStepByStep) {
+  setting_.ranked.steps = 6;
+  const auto ranked = MakeRankedMethod(setting_);
+  std::vector<double> looks;
+  ranked->Watch(2, [&](double steps) { looks.push_back(steps); });
+  Fit(*ranked, 4, *noise_);
+  EXPECT_EQ(looks, (std::vector<double>{2, 4, 6}));
+}
+
+}  // namespace
+}  // namespace tacit::app
