@@ -12,8 +12,10 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "app/evaluate/sequence_data.h"
 #include "base/worker_pool.h"
 #include "model/histories.h"
 #include "model/sequence/sequence_model.h"
@@ -26,14 +28,14 @@ namespace {
 
 constexpr uint32_t kItems = 3417, kLength = 200;
 
-// Users of one full window each, popular items often.
-model::Histories MakeHistories(size_t users) {
+// Users of one window each, popular items often.
+model::Histories MakeHistories(size_t users, uint32_t length) {
   model::Histories histories;
   histories.catalogue = kItems;
   std::mt19937_64 random(7);
   std::uniform_real_distribution<double> uniform(0, 1);
   for (size_t u = 0; u < users; ++u) {
-    for (uint32_t i = 0; i <= kLength; ++i)
+    for (uint32_t i = 0; i <= length; ++i)
       histories.items.push_back(
           std::min(kItems - 1, static_cast<uint32_t>(std::pow(kItems, uniform(random)) - 1)));
     histories.end.push_back(histories.items.size());
@@ -41,9 +43,22 @@ model::Histories MakeHistories(size_t users) {
   return histories;
 }
 
-train::SequenceTrainingOptions Options(size_t batch, bool is_private, float kappa) {
+// The first so many users of a file, again from the first where there are fewer.
+model::Histories FirstOf(const model::Histories& all, size_t users) {
+  model::Histories histories;
+  histories.catalogue = all.catalogue;
+  for (size_t u = 0; u < users; ++u) {
+    const auto items = all.Of(u % all.units());
+    histories.items.insert(histories.items.end(), items.begin(), items.end());
+    histories.end.push_back(histories.items.size());
+  }
+  return histories;
+}
+
+train::SequenceTrainingOptions Options(size_t batch, uint32_t catalogue, bool is_private,
+                                       float kappa) {
   train::SequenceTrainingOptions options;
-  options.model.catalogue = kItems;
+  options.model.catalogue = catalogue;
   options.model.length = kLength;
   options.model.re_attention.kappa = kappa;
   options.expected_batch = static_cast<double>(batch);
@@ -80,7 +95,7 @@ double StepSeconds(train::SequenceTrainer& trainer) {
 class Naive {
  public:
   Naive(const model::Histories& histories, ops::Backend& backend)
-      : histories_(histories), model_(Options(1, true, 0).model, backend) {
+      : histories_(histories), model_(Options(1, histories.catalogue, true, 0).model, backend) {
     parameters_ = model_.layout().Initial(1);
   }
 
@@ -135,11 +150,11 @@ void Report(const std::string& name, double value, const char* unit, double limi
 }
 
 // The fastest of the steps of each, taken in turns, so that a busy neighbour slows all.
-void Run(size_t batch, int steps, ops::Backend& backend) {
-  const model::Histories histories = MakeHistories(batch);
+void Run(const model::Histories& histories, int steps, ops::Backend& backend) {
+  const size_t batch = histories.units();
   const auto make = [&](bool is_private, float kappa) {
-    return train::SequenceTrainer(Options(batch, is_private, kappa), histories, backend,
-                                  noise::MakeNoiseSource(), noise::MakeNoiseSource());
+    return train::SequenceTrainer(Options(batch, histories.catalogue, is_private, kappa), histories,
+                                  backend, noise::MakeNoiseSource(), noise::MakeNoiseSource());
   };
   double memory[2] = {};
   {
@@ -162,7 +177,12 @@ void Run(size_t batch, int steps, ops::Backend& backend) {
   }
   const auto count = static_cast<double>(batch);
   const std::string prefix = fmt::format("sequence_{}_", batch);
-  const double most = limit / clipped.model().FlopsPerCrop(kLength);
+  double flops = 0;
+  for (size_t u = 0; u < batch; ++u) {
+    const size_t positions = std::min<size_t>(kLength, histories.Of(u).size() - 1);
+    flops += clipped.model().FlopsPerCrop(static_cast<uint32_t>(positions)) / count;
+  }
+  const double most = limit / flops;
   Report(prefix + "gemm_limit", limit / 1e9, "GF/s/core", limit / 1e9);
   Report(prefix + "private", count / best[0], "sequences/s/core", most);
   Report(prefix + "plain", count / best[1], "sequences/s/core", most);
@@ -177,13 +197,32 @@ void Run(size_t batch, int steps, ops::Backend& backend) {
 }  // namespace
 }  // namespace tacit
 
-// sequence_bench [steps [batch...]]
+// sequence_bench [--length N | --data FILE] [steps [batch...]]: N positions a user instead of 200,
+// or the users of a file of lines `user item`, of whom the last 200 positions count.
 int main(int argc, char** argv) {
+  uint32_t length = tacit::kLength;
+  tacit::app::SequenceData data;
+  if (argc > 2 && std::string_view(argv[1]).starts_with("--")) {
+    if (std::string_view(argv[1]) == "--length") {
+      length = std::max(1u, static_cast<uint32_t>(std::atoi(argv[2])));
+    } else {
+      auto read = tacit::app::ReadSequences(argv[2]);
+      if (!read) {
+        fmt::print(stderr, "sequence_bench: {}\n", read.error().message);
+        return 1;
+      }
+      data = std::move(*read);
+    }
+    argc -= 2, argv += 2;
+  }
   const int steps = argc > 1 ? std::atoi(argv[1]) : 5;
   tacit::WorkerPool workers({1, false});
   const auto backend = tacit::ops::MakeCpuBackend(workers);
   std::vector<size_t> batches;
   for (int i = 2; i < argc; ++i) batches.push_back(static_cast<size_t>(std::atoll(argv[i])));
   if (batches.empty()) batches = {256, 1024};
-  for (const size_t batch : batches) tacit::Run(batch, steps, *backend);
+  for (const size_t batch : batches)
+    tacit::Run(data.path.empty() ? tacit::MakeHistories(batch, length)
+                                 : tacit::FirstOf(data.histories, batch),
+               steps, *backend);
 }

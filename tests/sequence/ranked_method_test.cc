@@ -3,13 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <memory>
+#include <numeric>
 #include <random>
 
 #include "app/evaluate/sequence_data.h"
 #include "app/evaluate/sequence_ranking.h"
 #include "noise/noise.h"
+#include "noise/stream_noise.h"
 #include "support/silent_noise.h"
 
 namespace tacit::app {
@@ -140,6 +145,42 @@ TEST_F(RankedMethodTest, EveryItemHasAScore) {
   EXPECT_EQ(before, 20u);
   ranked->Score({}, scores);
   EXPECT_EQ(scores, std::vector<float>(kItems, -1)) << "nothing is known of who has no history";
+}
+
+// Noise is then all there is to learn from; steps of full length would shuffle the candidates.
+TEST_F(RankedMethodTest, FewPeopleLeaveTheOrderOfTheCounts) {
+  model::Histories few;
+  few.catalogue = kItems;
+  for (size_t user = 0; user < 20; ++user) {
+    const auto items = split_.train.Of(user);
+    few.items.insert(few.items.end(), items.begin(), items.end());
+    few.end.push_back(few.items.size());
+  }
+  // The likeliest item of each of a hundred histories, after the same release of counts.
+  const auto first = [&](double learning_rate) {
+    setting_.ranked.learning_rate = learning_rate;
+    noise::StreamNoise drawn(std::make_unique<noise::Keystream>(noise::Keystream::Key{7},
+                                                                noise::Keystream::CounterBlock{}));
+    Queries noise(drawn);  // that keeps its key
+    const auto ranked = MakeRankedMethod(setting_);
+    const auto spent =
+        ranked->Fit(few, {.epsilon = 0.5, .delta = 1e-5}, noise, workers_, [](double) {});
+    EXPECT_TRUE(spent) << spent.error().message;
+    std::vector<size_t> likeliest;
+    for (size_t user = 0; user < 100; ++user) {
+      std::vector<float> scores(kItems);
+      ranked->Score(split_.train.Of(user), scores);
+      likeliest.push_back(static_cast<size_t>(std::ranges::max_element(scores) - scores.begin()));
+    }
+    return likeliest;
+  };
+  const auto counts = first(1e-9);
+  const auto same = [&](const std::vector<size_t>& other) {
+    return std::inner_product(counts.begin(), counts.end(), other.begin(), 0, std::plus<>(),
+                              std::equal_to<>());
+  };
+  EXPECT_GE(same(first(RankedConstants().learning_rate)), 90);
+  EXPECT_LT(same(first(100)), 60) << "and that is not for want of noise";
 }
 
 TEST_F(RankedMethodTest, ItIsWatchedStepByStep) {

@@ -46,18 +46,24 @@ class RankedMethod final : public SequenceMethod {
   std::vector<float> parameters_;
 };
 
-train::RankerTraining RankedMethod::Plan(size_t users, double mu, noise::NoiseSource& noise) const {
+train::RankerTraining RankedMethod::Plan(size_t users, double mu,
+                                         noise::NoiseSource& source) const {
   // So little more that rounding spends nothing beyond what is promised.
   constexpr double kSlack = 1 + 1e-12;
-  const auto steps = static_cast<double>(constants_.steps);
-  return {.seed = static_cast<uint64_t>(noise.Uniform() * 0x1p53),
+  const auto steps = static_cast<double>(constants_.steps), units = static_cast<double>(users);
+  const double sigma = std::isinf(mu) ? 0 : kSlack * std::sqrt(steps / constants_.share) / mu;
+  // Adam takes steps of one length, whatever they go by. Where a step's noise is longer than all
+  // users together could be, they are as much shorter: few people leave the counts' order as it is.
+  const double noise = sigma * std::sqrt(static_cast<double>(model::ranking::kRankerParameters));
+  const double sure = noise > units ? units / noise : 1;
+  return {.seed = static_cast<uint64_t>(source.Uniform() * 0x1p53),
           .steps = constants_.steps,
-          .sigma = std::isinf(mu) ? 0 : kSlack * std::sqrt(steps / constants_.share) / mu,
+          .sigma = sigma,
           .candidates = constants_.candidates,
           .last_items = constants_.last_items,
           .focus = constants_.focus,
-          .expected_units = static_cast<double>(users),
-          .learning_rate = constants_.learning_rate};
+          .expected_units = units,
+          .learning_rate = constants_.learning_rate * sure};
 }
 
 Result<double> RankedMethod::Fit(const model::Histories& train, const SequencePrivacy& privacy,
