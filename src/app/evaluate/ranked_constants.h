@@ -15,7 +15,7 @@ struct RankedConstants {
   double share = 0.05;  // of mu^2, that the ranker may have; the counts have the rest
   uint64_t steps = 200;
   uint64_t candidates = 100, candidates_asked = 200;  // that it learns on, and puts in order
-  uint64_t last_items = 3;
+  uint64_t last_items = 6;
   double focus = 0.3, learning_rate = 0.03;
 
   // "ranker_steps=200", as TrainedConstants::Set has it; all names begin so.

@@ -24,7 +24,7 @@ struct RankerTraining {
   double sigma = 0;      // noise multiplier of a step; 0: an experiment without privacy
   size_t candidates = 100;
   // A unit is asked for so many of its last items, each given what came before it.
-  size_t last_items = 3;
+  size_t last_items = 6;
   double focus = 0.3;           // the loss's q
   double expected_units = 0;    // the public divisor
   double learning_rate = 0.03;  // rises over the first tenth of the steps, then falls to nothing
