@@ -141,7 +141,13 @@ TEST_F(EvaluateSequenceTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal({"--epsilon", "5", "--markdown", dir_ / "no/t.md"}), HasSubstr("--markdown"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--set", "ranker_setps=3"}),
               HasSubstr("did you mean 'ranker_steps'"));
-  for (const char* setting : {"ranker_share=0", "ranker_share=1", "ranker_steps=0"})
+  EXPECT_THAT(refusal({"--epsilon", "5", "--set", "rankr_steps=3"}),
+              HasSubstr("did you mean 'ranker_steps'"));
+  EXPECT_THAT(refusal({"--epsilon", "5", "--set", "ranker_steps=99999999999999999999"}),
+              HasSubstr("it is a whole number of 0 to 18446744073709551615"));
+  for (const char* setting : {"ranker_share=0", "ranker_share=1", "ranker_share=0.99999999999",
+                              "ranker_steps=0", "ranker_candidates=0", "ranker_candidates_asked=0",
+                              "ranker_last_items=100000", "ranker_learning_rate=1e300"})
     EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "transitions+ranker", "--set", setting}),
                 HasSubstr(std::string(setting).substr(7, 5)));
   EXPECT_THAT(refusal({}), HasSubstr("--epsilon is required"));

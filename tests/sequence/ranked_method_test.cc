@@ -121,14 +121,14 @@ TEST_F(RankedMethodTest, ReleaseAndStepsTogetherAreWhatWasPromised) {
     const double mu = MuOf({.epsilon = epsilon, .delta = 1e-5});
     double counts = 0, ranker = 0;
     for (size_t q = 0; q < 8; ++q) counts += std::pow(noise.stddevs[q] * 0x1p-20, -2);
-    const double step = std::exp2(std::floor(-30));
-    for (size_t q = 8; q < 15; ++q) ranker += std::pow(noise.stddevs[q] * step, -2);
+    constexpr double kGradientStep = 0x1p-30;
+    for (size_t q = 8; q < 15; ++q) ranker += std::pow(noise.stddevs[q] * kGradientStep, -2);
     EXPECT_NEAR(counts, 0.8 * mu * mu, 1e-6);
     EXPECT_NEAR(ranker, 0.2 * mu * mu, 1e-6);
   }
 }
 
-// Whoever is not a candidate comes behind those that are, in the order of the counts.
+// Whoever is not a candidate comes behind those that are.
 TEST_F(RankedMethodTest, EveryItemHasAScore) {
   setting_.ranked.steps = 3;
   setting_.ranked.candidates_asked = 20;

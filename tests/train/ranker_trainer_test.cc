@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <random>
 
 #include "model/ranking/ranker.h"
 #include "model/transitions/world.h"
@@ -50,10 +52,19 @@ class RankerTrainerTest : public testing::Test {
   static RankerTraining Training() {
     return {.seed = 3, .steps = 20, .sigma = 4, .candidates = 30, .expected_units = kUnits};
   }
+  // After so many steps none of the parameters is 0: every part of a gradient is there.
+  static std::vector<float> Somewhere() {
+    std::mt19937_64 random(5);
+    std::normal_distribution<float> normal;
+    std::vector<float> parameters = model::ranking::InitialRanker(3);
+    for (float& w : parameters) w += 0.3f * normal(random);
+    return parameters;
+  }
   std::vector<int64_t> Sums(const Histories& histories, WorkerPool& workers,
                             double* step = nullptr) {
     Asked noise;
     RankerTrainer trainer(Training(), histories, *source_, noise, workers);
+    trainer.SetInitial(Somewhere());
     trainer.Step();
     if (step != nullptr) *step = trainer.grid_step();
     return {trainer.sums().begin(), trainer.sums().end()};
@@ -82,8 +93,7 @@ TEST_F(RankerTrainerTest, AUnitMovesASumByOneAtMost) {
     const double moved = Norm(all, Sums(With(histories_, unit, {}), workers_), step);
     EXPECT_LE(moved, 1);
     asked += moved > 0;
-    // Brought to norm 1, all but the shortest; without that the three questions of a unit pull as
-    // hard as they like.
+    // Brought to norm 1, all but the shortest.
     if (moved > 0) {
       EXPECT_GT(moved, 0.8);
     }
@@ -91,7 +101,41 @@ TEST_F(RankerTrainerTest, AUnitMovesASumByOneAtMost) {
   EXPECT_GT(asked, kUnits / 2) << "and most have questions";
 }
 
-TEST_F(RankerTrainerTest, WithoutTheBoundUnitsWouldPullAsTheyLike) {
+// A norm that looks at one part alone would let a unit by who is long in the other.
+TEST_F(RankerTrainerTest, EveryPartOfAGradientCountsInItsNorm) {
+  double step = 0;
+  const auto all = Sums(histories_, workers_, &step);
+  const auto part = [&](const std::vector<int64_t>& sums, size_t begin, size_t end) {
+    return std::vector<int64_t>(sums.begin() + static_cast<ptrdiff_t>(begin),
+                                sums.begin() + static_cast<ptrdiff_t>(end));
+  };
+  using model::ranking::kFeatures, model::ranking::kHidden;
+  constexpr size_t kEnds[] = {0, kFeatures, kFeatures + kFeatures * kHidden,
+                              kFeatures + kFeatures * kHidden + kHidden, kRankerParameters};
+  std::array<double, 4> most = {};
+  for (size_t unit = 0; unit < kUnits; ++unit) {
+    const auto without = Sums(With(histories_, unit, {}), workers_);
+    for (size_t p = 0; p < most.size(); ++p)
+      most[p] = std::max(most[p], Norm(part(all, kEnds[p], kEnds[p + 1]),
+                                       part(without, kEnds[p], kEnds[p + 1]), step));
+  }
+  for (const double of_a_part : most) EXPECT_GT(of_a_part, 0.08);
+}
+
+// The fault: a unit that comes twice. And units whose gradients nobody bounds.
+TEST_F(RankerTrainerTest, WhatIsNotOneUnitsVectorOfNormOneIsSeen) {
+  Histories twice = histories_;
+  size_t unit = 0;
+  while (histories_.Of(unit).size() < 20) ++unit;
+  const auto history = histories_.Of(unit);
+  twice.items.insert(twice.items.end(), history.begin(), history.end());
+  twice.end.push_back(twice.items.size());
+  double step = 0;
+  const auto with = Sums(twice, workers_, &step);
+  std::vector<uint32_t> nothing;
+  const auto without = Sums(With(histories_, unit, nothing), workers_);
+  EXPECT_GT(Norm(with, without, step), 1.5);
+
   model::ranking::RankerPass pass;
   model::ranking::Candidates candidates;
   double most = 0, least = 1e9;
@@ -140,8 +184,7 @@ TEST_F(RankerTrainerTest, EveryNumberOfEveryStepGetsTheNoiseThatIsCharged) {
   for (size_t i = 0; i < before.size(); ++i) EXPECT_NE(trainer.parameters()[i], before[i]);
 }
 
-// Items follow their neighbours, which descriptions tell nothing of; losses fall, and the order of
-// candidates gets better than that of the counts.
+// Without noise: what is asked for comes further to the front.
 TEST_F(RankerTrainerTest, WhatIsLearntIsOfUse) {
   RankerTraining training = Training();
   training.sigma = 0;
@@ -173,6 +216,9 @@ TEST_F(RankerTrainerTest, WhatMakesNoSenseIsNamed) {
   EXPECT_NE(why([](auto& t) { t.last_items = 0; }).find("last_items"), std::string::npos);
   EXPECT_NE(why([](auto& t) { t.focus = 0; }).find("focus"), std::string::npos);
   EXPECT_NE(why([](auto& t) { t.expected_units = 0; }).find("expected_units"), std::string::npos);
+  EXPECT_NE(why([](auto& t) { t.learning_rate = 1e300; }).find("learning_rate"), std::string::npos);
+  EXPECT_NE(why([](auto& t) { t.candidates = 1 << 20; }).find("candidates"), std::string::npos);
+  EXPECT_NE(why([](auto& t) { t.last_items = 1 << 20; }).find("last_items"), std::string::npos);
   EXPECT_NE(why([](auto& t) { t.learning_rate = -1; }).find("learning_rate"), std::string::npos);
   EXPECT_NE(why([](auto& t) { t.average_decay = 1; }).find("average_decay"), std::string::npos);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <charconv>
 #include <cmath>
@@ -104,26 +105,35 @@ std::string CatalogueIdentity(const model::transitions::Catalogue& catalogue) {
   return ToHex(digest.Finish());
 }
 
-bool IsRanked(std::string_view setting) { return setting.starts_with("ranker_"); }
+struct Constants {
+  TrainedConstants trained;
+  RankedConstants ranked;
+};
+
+// kInvalidArgument, with the nearest name, for a setting of neither.
+Status Set(std::string_view setting, Constants* constants) {
+  const std::string_view name = setting.substr(0, setting.find('='));
+  const auto ranked = RankedConstants::Names();
+  if (std::ranges::find(ranked, name) != ranked.end()) return constants->ranked.Set(setting);
+  auto names = TrainedConstants::Names();
+  if (std::ranges::find(names, name) != names.end()) return constants->trained.Set(setting);
+  names.insert(names.end(), ranked.begin(), ranked.end());
+  return BadUsage(fmt::format("--set {}: no constant of a learner{}; there are {}", setting,
+                              DidYouMean(name, names), fmt::join(names, ", ")));
+}
 
 // What is 0 stays as it is set beforehand.
-Result<TrainedConstants> TrainedFrom(const Options& options) {
-  TrainedConstants constants =
-      options.stream.empty() ? TrainedConstants() : TrainedConstants::ForStreams();
+Result<Constants> ConstantsFrom(const Options& options) {
+  Constants all{
+      .trained = options.stream.empty() ? TrainedConstants() : TrainedConstants::ForStreams(),
+      .ranked = {}};
+  TrainedConstants& constants = all.trained;
   if (options.epochs > 0) constants.epochs_private = constants.epochs_plain = options.epochs;
   if (options.batch > 0) constants.batch_private = constants.batch_plain = options.batch;
   if (options.learning_rate > 0)
     constants.learning_rate_private = constants.learning_rate_plain = options.learning_rate;
-  for (const std::string& setting : options.settings)
-    if (!IsRanked(setting)) TACIT_RETURN_IF_ERROR(constants.Set(setting));
-  return constants;
-}
-
-Result<RankedConstants> RankedFrom(const Options& options) {
-  RankedConstants constants;
-  for (const std::string& setting : options.settings)
-    if (IsRanked(setting)) TACIT_RETURN_IF_ERROR(constants.Set(setting));
-  return constants;
+  for (const std::string& setting : options.settings) TACIT_RETURN_IF_ERROR(Set(setting, &all));
+  return all;
 }
 
 // What is learnt from: the data, or a stream and when what happened.
@@ -137,8 +147,7 @@ Result<SequenceStream> ReadEvents(const Options& options) {
 Result<int> Evaluate(const Options& options) {
   TACIT_RETURN_IF_ERROR(CheckOptions(options));
   TACIT_ASSIGN(std::vector<double> epsilons, ParseEpsilons(options.epsilons));
-  TACIT_ASSIGN(const TrainedConstants trained, TrainedFrom(options));
-  TACIT_ASSIGN(const RankedConstants ranked, RankedFrom(options));
+  TACIT_ASSIGN(const Constants constants, ConstantsFrom(options));
   for (const double epsilon : epsilons)
     TACIT_RETURN_IF_ERROR(CheckSequencePrivacy({.epsilon = epsilon, .delta = options.delta}));
   TACIT_ASSIGN(const SequenceStream stream, ReadEvents(options));
@@ -161,8 +170,10 @@ Result<int> Evaluate(const Options& options) {
       .look_epochs = options.curve_svg.empty() ? 0 : options.curve_every,
       .catalogue = CatalogueIdentity(catalogue),
       .show_progress = isatty(STDERR_FILENO) == 1};
-  SequenceSetting setting{
-      .catalogue = &catalogue, .transitions = {}, .trained = trained, .ranked = ranked};
+  SequenceSetting setting{.catalogue = &catalogue,
+                          .transitions = {},
+                          .trained = constants.trained,
+                          .ranked = constants.ranked};
   setting.transitions.forget = options.forget;
   TACIT_ASSIGN(const std::vector<SequenceRow> rows,
                options.stream.empty() ? RunSequenceExperiment(data, setting, experiment, &results)

@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -34,7 +35,8 @@ Status ParseConstant(std::string_view text, Number* value) {
     return Fail(ErrorCode::kInvalidArgument, "it is a number");
   } else {
     if (whole) return {};
-    return Fail(ErrorCode::kInvalidArgument, "it is a whole number of 0 or more");
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("it is a whole number of 0 to {}", std::numeric_limits<Number>::max()));
   }
 }
 
@@ -69,7 +71,9 @@ Status SetNamed(std::string_view setting, std::string_view whose, const ForEach&
   for_each(*constants, [&](std::string_view name, auto& field) {
     if (name != wanted) return;
     found = true;
-    status = ParseConstant(setting.substr(equals + 1), &field);
+    auto value = field;  // what is refused is not left there
+    status = ParseConstant(setting.substr(equals + 1), &value);
+    if (status) field = value;
   });
   if (!found) {
     const auto names = NamesOf(*constants, for_each);

@@ -9,12 +9,14 @@
 
 namespace tacit::app {
 
-// The constants of transitions+ranker, set before the data is seen. Chosen on the items before the
-// last of MovieLens-1M and by a prototype; tests/bench/RESULTS.md tells what was tried.
+// The constants of transitions+ranker, set before the data is seen. Chosen on MovieLens-1M, on the
+// items before the last; tests/bench/RESULTS.md tells what was tried.
 struct RankedConstants {
   double share = 0.05;  // of mu^2, that the ranker may have; the counts have the rest
   uint64_t steps = 200;
-  uint64_t candidates = 100, candidates_asked = 200;  // that it learns on, and puts in order
+  // That it learns on, and that it puts in order; twice as many, for what was learnt on the
+  // likeliest holds of those behind them.
+  uint64_t candidates = 100, candidates_asked = 200;
   uint64_t last_items = 6;
   double focus = 0.3, learning_rate = 0.03;
 

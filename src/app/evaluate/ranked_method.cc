@@ -35,7 +35,8 @@ class RankedMethod final : public SequenceMethod {
 
  private:
   train::RankerTraining Plan(size_t users, double mu, noise::NoiseSource& noise) const;
-  Status Train(train::RankerTrainer& trainer, const std::function<void(double)>& progress);
+  Status Check(size_t users) const;
+  void Train(train::RankerTrainer& trainer, const std::function<void(double)>& progress);
 
   const RankedConstants constants_;
   const model::transitions::Options transitions_;
@@ -66,6 +67,26 @@ train::RankerTraining RankedMethod::Plan(size_t users, double mu,
           .learning_rate = constants_.learning_rate * sure};
 }
 
+// What train::CheckOptions does not see.
+Status RankedMethod::Check(size_t users) const {
+  constexpr double kShareLeast = 1e-6, kBytesMost = 0x1p34;
+  const auto refuse = [](std::string why) {
+    return Fail(ErrorCode::kInvalidArgument, std::move(why));
+  };
+  const RankedConstants& c = constants_;
+  if (!(c.share >= kShareLeast && c.share <= 1 - kShareLeast))
+    return refuse(fmt::format("ranker_share {}: counts and ranker both need some of mu", c.share));
+  if (c.candidates_asked == 0)
+    return refuse("ranker_candidates_asked 0: there is nothing to put in order");
+  const double bytes = static_cast<double>(users) * static_cast<double>(c.last_items) *
+                       static_cast<double>(c.candidates * model::ranking::kFeatures);
+  if (bytes <= kBytesMost) return {};
+  return refuse(
+      fmt::format("what {} users are asked takes {:.0f} GiB: ranker_last_items {} or "
+                  "ranker_candidates {} are too many",
+                  users, bytes / 0x1p30, c.last_items, c.candidates));
+}
+
 Result<double> RankedMethod::Fit(const model::Histories& train, const SequencePrivacy& privacy,
                                  noise::NoiseSource& noise, WorkerPool& workers,
                                  const std::function<void(double)>& progress) {
@@ -77,29 +98,28 @@ Result<double> RankedMethod::Fit(const model::Histories& train, const SequencePr
                 fmt::format("a ranker goes by a table of all pairs of items, and {} items are too "
                             "many for one",
                             train.catalogue));
-  if (!(constants_.share > 0 && constants_.share < 1))
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("ranker_share {}: counts and ranker both need some of mu", constants_.share));
-  const train::RankerTraining plan = Plan(train.units(), MuOf(privacy), noise);
-  TACIT_RETURN_IF_ERROR(train::CheckOptions(plan));
+  TACIT_RETURN_IF_ERROR(Check(train.units()));
   const double mu = MuOf(privacy);
+  const train::RankerTraining plan = Plan(train.units(), mu, noise);
+  TACIT_RETURN_IF_ERROR(train::CheckOptions(plan));
   TACIT_ASSIGN(const auto release,
                train::ReleaseTransitions(train, catalogue_, transitions_,
                                          mu * std::sqrt(1 - constants_.share), noise, workers,
                                          [&](double share) { progress(kReleased * share); }));
   source_.emplace(release.estimate(), catalogue_, transitions_, workers);
   train::RankerTrainer trainer(plan, train, *source_, noise, workers);
-  TACIT_RETURN_IF_ERROR(
-      Train(trainer, [&](double share) { progress(kReleased + (1 - kReleased) * share); }));
+  Train(trainer, [&](double share) { progress(kReleased + (1 - kReleased) * share); });
   if (std::isinf(mu)) return std::numeric_limits<double>::infinity();
   const double mu_squared = release.MuSquared() + static_cast<double>(trainer.steps_taken()) *
                                                       trainer.charge().MuSquared();
+  if (mu_squared > mu * mu)
+    return Fail(ErrorCode::kRefused,
+                fmt::format("a mu^2 of {} was promised and {} spent", mu * mu, mu_squared));
   return EpsilonOf(mu_squared, privacy);
 }
 
-Status RankedMethod::Train(train::RankerTrainer& trainer,
-                           const std::function<void(double)>& progress) {
+void RankedMethod::Train(train::RankerTrainer& trainer,
+                         const std::function<void(double)>& progress) {
   double next_look = look_steps_;
   while (!trainer.done()) {
     trainer.Step();
@@ -112,7 +132,6 @@ Status RankedMethod::Train(train::RankerTrainer& trainer,
     progress(steps / static_cast<double>(constants_.steps));
   }
   parameters_ = trainer.Average();
-  return {};
 }
 
 // Candidates by the ranker, before all others by the counts.
@@ -120,7 +139,7 @@ void RankedMethod::Score(std::span<const uint32_t> history, std::span<float> sco
   TACIT_CHECK(source_.has_value() && !parameters_.empty(), "Score follows Fit");
   model::ranking::Candidates candidates;
   source_->Find(history, constants_.candidates_asked, &candidates);
-  // Counts are not below 0: in (-1, 0].
+  // Counts are not below 0: in [-1, 0).
   for (size_t item = 0; item < scores.size(); ++item)
     scores[item] = -1 / (1 + candidates.scores[item]);
   model::ranking::RankerPass pass;

@@ -47,7 +47,8 @@ class SequenceMethod {
                              noise::NoiseSource& noise, WorkerPool& workers,
                              const std::function<void(double share)>& progress) = 0;
   // Before Fit: look(epochs) is to be called every so many epochs and at the end, from Fit's
-  // thread, while Score goes by what was learnt so far. Learners without epochs never call it.
+  // thread, while Score goes by what was learnt so far. Learners that count never call it; a step
+  // that takes everybody is an epoch.
   virtual void Watch(double epochs, std::function<void(double epochs)> look) {
     static_cast<void>(epochs), static_cast<void>(look);
   }

@@ -15,9 +15,10 @@ namespace {
 using transitions::Catalogue;
 using transitions::ItemFeatures;
 
-constexpr size_t kGenresMost = 64;
+constexpr size_t kGenresMost = 64, kErasMost = 16;
 // A weight of decay^age below which an item is as good as forgotten.
 constexpr double kForgotten = 1e-3;
+constexpr double kSharpDecay = 0.4, kLongDecay = 0.9;
 // Users of an average taste that a profile begins with.
 constexpr float kEraPrior = 2, kGenrePrior = 3;
 // Before logarithms; far below any score of a pair that was counted.
@@ -71,7 +72,8 @@ void Standardise(std::span<float> rows, size_t count, size_t feature) {
 }  // namespace
 
 size_t Candidates::PlaceOf(uint32_t item) const {
-  return static_cast<size_t>(std::ranges::find(items, item) - items.begin());
+  const auto at = std::ranges::lower_bound(items, item);
+  return at != items.end() && *at == item ? static_cast<size_t>(at - items.begin()) : items.size();
 }
 
 // How the items of a history are spread over genres and bins of years, each item with a weight.
@@ -79,12 +81,6 @@ class CandidateSource::Profile {
  public:
   explicit Profile(const CandidateSource& source) : source_(source) {}
 
-  void Begin() {
-    genres_.fill(0);
-    eras_.assign(source_.era_share_.size(), 0.0f);
-    unit_.fill(0);
-    weight_ = 0;
-  }
   void Add(uint32_t item, float weight) {
     ForBits(source_.catalogue_.features(item).genres, [&](size_t genre) {
       genres_[genre] += weight;
@@ -102,7 +98,7 @@ class CandidateSource::Profile {
     }
     const float scale = squares > 0 ? 1 / std::sqrt(squares) : 0;
     for (float& x : unit_) x *= scale;
-    for (size_t e = 0; e < eras_.size(); ++e)
+    for (size_t e = 0; e < source_.era_share_.size(); ++e)
       eras_[e] = LogRatio(eras_[e], source_.era_share_[e], kEraPrior);
   }
 
@@ -126,8 +122,8 @@ class CandidateSource::Profile {
   }
 
   const CandidateSource& source_;
-  std::array<float, kGenresMost> genres_, unit_;
-  std::vector<float> eras_;
+  std::array<float, kGenresMost> genres_ = {}, unit_ = {};
+  std::array<float, kErasMost> eras_ = {};
   float weight_ = 0;
 };
 
@@ -155,6 +151,7 @@ CandidateSource::CandidateSource(const transitions::Estimate& estimate, const Ca
     if (era_.back() >= era_share_.size()) era_share_.resize(era_.back() + 1);
     era_share_[era_.back()] += share;
   }
+  TACIT_CHECK(era_share_.size() <= kErasMost);
 }
 
 void CandidateSource::Find(std::span<const uint32_t> history, size_t most, Candidates* out) const {
@@ -178,7 +175,7 @@ void CandidateSource::Choose(std::span<const uint32_t> history, size_t most,
   for (const uint32_t item : history) out->taken[item] = 1;
   for (uint32_t item = 0; item < items(); ++item)
     if (!out->taken[item]) out->items.push_back(item);
-  // Of equals the earlier, as ranking has it.
+  // Of equals the earlier.
   const auto before = [&](uint32_t a, uint32_t b) {
     return out->scores[a] != out->scores[b] ? out->scores[a] > out->scores[b] : a < b;
   };
@@ -194,21 +191,28 @@ void CandidateSource::FromCounts(std::span<const uint32_t> history, Candidates* 
   const auto table = counts_.table(), forward = forward_.table();
   const size_t all = items(), count = out->items.size();
   float* rows = out->rows.data();
-  const auto add = [&](std::span<const float> pairs, double decay, const auto& take) {
-    ForRecent(history, decay, [&](uint32_t a, float weight) {
-      const float* pair = &pairs[a * all];
-      for (size_t i = 0; i < count; ++i) take(&rows[i * kFeatures], weight, pair[out->items[i]]);
-    });
-  };
-  add(table, options_.recent_decay, [](float* row, float w, float s) {
-    row[kScore] += w * s;
-    row[kProduct] += w * std::log(s + kLeast);
-  });
-  add(table, 0.4, [](float* row, float w, float s) { row[kSharp] += w * s; });
-  add(table, 0.9, [](float* row, float w, float s) { row[kLong] += w * s; });
-  add(forward, options_.recent_decay, [](float* row, float w, float f) { row[kForward] += w * f; });
+  double d = 1, sharp = 1, lasting = 1;  // an item's weights
+  for (size_t age = 0; age < history.size(); ++age) {
+    const size_t a = history[history.size() - 1 - age];
+    const float *pairs = &table[a * all], *after = &forward[a * all];
+    const auto weight = static_cast<float>(d), w4 = static_cast<float>(sharp),
+               w9 = static_cast<float>(lasting);
+    const bool recent = d > kForgotten, latest = sharp > kForgotten, ever = lasting > kForgotten;
+    if (!recent && !latest && !ever) break;
+    for (size_t i = 0; i < count; ++i) {
+      float* row = &rows[i * kFeatures];
+      const uint32_t b = out->items[i];
+      const float pair = pairs[b];
+      if (ever) row[kLong] += w9 * pair;
+      if (latest) row[kSharp] += w4 * pair;
+      if (!recent) continue;
+      row[kForward] += weight * after[b];
+      row[kProduct] += weight * std::log(pair + kLeast);
+    }
+    d *= options_.recent_decay, sharp *= kSharpDecay, lasting *= kLongDecay;
+  }
   float usual = 0, weights = 0;
-  ForRecent(history, 0.9, [&](uint32_t a, float weight) {
+  ForRecent(history, kLongDecay, [&](uint32_t a, float weight) {
     usual += weight * log_popularity_[a];
     weights += weight;
   });
@@ -217,6 +221,7 @@ void CandidateSource::FromCounts(std::span<const uint32_t> history, Candidates* 
   for (size_t i = 0; i < count; ++i) {
     float* row = &rows[i * kFeatures];
     const uint32_t b = out->items[i];
+    row[kScore] = out->scores[b];
     for (const Feature f : {kScore, kForward, kSharp, kLong}) row[f] = std::log(row[f] + kLeast);
     row[kLatest] = std::log(table[latest * all + b] + kLeast);
     row[kPopular] = log_popularity_[b];
@@ -227,9 +232,9 @@ void CandidateSource::FromCounts(std::span<const uint32_t> history, Candidates* 
 
 void CandidateSource::FromDescriptions(std::span<const uint32_t> history, Candidates* out) const {
   Profile latest(*this), recent(*this), ever(*this);
-  for (Profile* profile : {&latest, &recent, &ever}) profile->Begin();
-  ForRecent(history, 0.7, [&](uint32_t a, float weight) { latest.Add(a, weight); });
-  ForRecent(history, 0.9, [&](uint32_t a, float weight) { recent.Add(a, weight); });
+  ForRecent(history, options_.recent_decay,
+            [&](uint32_t a, float weight) { latest.Add(a, weight); });
+  ForRecent(history, kLongDecay, [&](uint32_t a, float weight) { recent.Add(a, weight); });
   for (const uint32_t a : history) ever.Add(a, 1);
   for (Profile* profile : {&latest, &recent, &ever}) profile->End();
   const uint32_t last = history.back();

@@ -13,17 +13,17 @@
 namespace tacit::model::ranking {
 
 // What speaks for an item b that may follow a history whose last items are a0, a1, ... (a0 the
-// latest). S_ab is what transitions::Scorer makes of the pair, F_ab the same of b after a alone;
-// sums over decay^age go over as many of the last items as matter. What the catalogue does not
-// describe is 0, for all candidates alike.
+// latest). S_ab is what transitions::Scorer makes of the pair, F_ab the same of b after a alone; d
+// is its decay (Options::recent_decay). Sums over decay^age leave out what weighs less than a
+// thousandth. What the catalogue does not describe is 0, for all candidates alike.
 enum Feature : size_t {
   // Of counts.
-  kScore,     // ln sum .7^age S_ab, the score itself
-  kForward,   // ln sum .7^age F_ab
+  kScore,     // ln of the score, sum d^age S_ab
+  kForward,   // ln sum d^age F_ab
   kSharp,     // ln sum .4^age S_ab
   kLong,      // ln sum .9^age S_ab
   kLatest,    // ln S_a0b
-  kProduct,   // sum .7^age ln S_ab
+  kProduct,   // sum d^age ln S_ab
   kPopular,   // ln p_b
   kUsual,     // -(ln p_b - what is usual for the history)^2
   kAsLatest,  // -|ln p_b - ln p_a0|
@@ -51,10 +51,10 @@ enum Feature : size_t {
 };
 
 // The items that a history is likeliest to be followed by, and a row of kFeatures numbers for each.
-// Kept by whoever asks, so that nothing is allocated for each question.
+// Kept from question to question, so that each allocates nothing.
 struct Candidates {
-  std::vector<uint32_t> items;
-  std::vector<float> rows;  // items.size() x kFeatures
+  std::vector<uint32_t> items;  // ascending
+  std::vector<float> rows;      // items.size() x kFeatures
 
   std::span<const float> Row(size_t i) const { return {&rows[i * kFeatures], kFeatures}; }
   // Where the item is among them; items.size() where it is not.

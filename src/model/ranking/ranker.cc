@@ -38,10 +38,12 @@ std::span<const float> RankerPass::Score(std::span<const float> parameters,
     float h[kHidden], z = 0;
     for (size_t k = 0; k < kHidden; ++k) h[k] = c[k];
     for (size_t f = 0; f < kFeatures; ++f) {
-      z += a[f] * x[f];
 #pragma omp simd
       for (size_t k = 0; k < kHidden; ++k) h[k] += x[f] * v[f * kHidden + k];
     }
+#pragma omp simd reduction(+ : z)
+    for (size_t f = 0; f < kFeatures; ++f) z += a[f] * x[f];
+#pragma omp simd reduction(+ : z)
     for (size_t k = 0; k < kHidden; ++k) {
       h[k] = std::max(0.0f, h[k]);
       z += o[k] * h[k];
@@ -74,8 +76,9 @@ double RankerPass::AddGradient(std::span<const float> parameters, std::span<cons
       dh[k] = h[k] > 0 ? d * o[k] : 0;
       gc[k] += dh[k];
     }
+#pragma omp simd
+    for (size_t f = 0; f < kFeatures; ++f) ga[f] += d * x[f];
     for (size_t f = 0; f < kFeatures; ++f) {
-      ga[f] += d * x[f];
 #pragma omp simd
       for (size_t k = 0; k < kHidden; ++k) gv[f * kHidden + k] += x[f] * dh[k];
     }

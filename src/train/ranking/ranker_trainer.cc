@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/check.h"
 #include "base/moving_average.h"
@@ -22,6 +23,9 @@ constexpr double kClip = 1;
 // Of Adam: the second moment is that of some fifty steps, for there are not many more.
 constexpr float kBeta2 = 0.98f;
 constexpr double kWarmUp = 0.1;
+// What a unit is asked takes up to 2.7 MB then.
+constexpr size_t kCandidatesMost = 1000, kLastItemsMost = 100;
+constexpr double kRateMost = 1e3;
 
 Status Refuse(std::string why) {
   return Fail(ErrorCode::kInvalidArgument, "ranker training: " + std::move(why));
@@ -62,14 +66,17 @@ Status CheckOptions(const RankerTraining& o) {
   if (o.steps == 0) return Refuse("steps: there is no step");
   if (!(o.sigma >= 0 && std::isfinite(o.sigma)))
     return Refuse(fmt::format("sigma {} is no noise multiplier", o.sigma));
-  if (o.candidates == 0) return Refuse("candidates: there is nothing to put in order");
-  if (o.last_items == 0) return Refuse("last_items: there is nothing to ask for");
+  if (o.candidates == 0 || o.candidates > kCandidatesMost)
+    return Refuse(fmt::format("candidates {} are not 1 to {}", o.candidates, kCandidatesMost));
+  if (o.last_items == 0 || o.last_items > kLastItemsMost)
+    return Refuse(fmt::format("last_items {} are not 1 to {}", o.last_items, kLastItemsMost));
   if (!(o.focus > 0 && o.focus <= 1))
     return Refuse(fmt::format("focus {} is not in (0, 1]", o.focus));
   if (!(o.expected_units > 0 && std::isfinite(o.expected_units)))
     return Refuse(fmt::format("expected_units {} divides nothing", o.expected_units));
-  if (!(o.learning_rate > 0 && std::isfinite(o.learning_rate)))
-    return Refuse(fmt::format("learning_rate {} is not above 0", o.learning_rate));
+  if (!(o.learning_rate > 0 && o.learning_rate <= kRateMost))
+    return Refuse(
+        fmt::format("learning_rate {} is not above 0 and up to {}", o.learning_rate, kRateMost));
   if (!(o.average_decay >= 0 && o.average_decay < 1))
     return Refuse(fmt::format("average_decay {} is not in [0, 1)", o.average_decay));
   return {};
@@ -158,6 +165,12 @@ void RankerTrainer::AddUnit(const std::vector<Question>& questions, Worker* work
     worker->sums[i] += std::llrint(worker->gradient[i] * per_step);
   ++worker->report.units;
   worker->report.loss += loss / static_cast<double>(questions.size());
+}
+
+void RankerTrainer::SetInitial(std::vector<float> parameters) {
+  TACIT_CHECK(step_ == 0 && parameters.size() == kRankerParameters,
+              "initial parameters come before the first step, all of them");
+  parameters_ = std::move(parameters);
 }
 
 void RankerTrainer::Step() {

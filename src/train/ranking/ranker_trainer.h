@@ -58,6 +58,8 @@ class RankerTrainer {
   uint64_t steps_taken() const { return step_; }
   bool done() const { return step_ == options_.steps; }
 
+  // To begin elsewhere. REQUIRES kRankerParameters numbers, before the first step.
+  void SetInitial(std::vector<float> parameters);
   // REQUIRES a step that is left.
   void Step();
   std::span<const float> parameters() const { return parameters_; }
