@@ -8,6 +8,8 @@ Status CheckHistories(const Histories& histories) {
   const auto refuse = [](std::string why) {
     return Fail(ErrorCode::kInvalidArgument, "histories: " + std::move(why));
   };
+  if (!histories.id.empty() && histories.id.size() != histories.units())
+    return refuse(fmt::format("{} ids for {} units", histories.id.size(), histories.units()));
   uint64_t begin = 0;
   for (size_t unit = 0; unit < histories.units(); ++unit) {
     const uint64_t end = histories.end[unit];

@@ -16,16 +16,21 @@ struct Histories {
   std::vector<uint32_t> items;
   std::vector<uint64_t> end;  // per unit; ascending, the last is items.size()
   uint32_t catalogue = 0;     // items there are
+  // Per unit: who it is, whoever else is there. None at all: units are known by their places, and
+  // one that was never there must be one without items.
+  std::vector<uint64_t> id = {};
 
   size_t units() const { return end.size(); }
+  // What a unit's public coins follow from.
+  uint64_t IdOf(size_t unit) const { return id.empty() ? unit : id[unit]; }
   std::span<const uint32_t> Of(size_t unit) const {
     const uint64_t begin = unit == 0 ? 0 : end[unit - 1];
     return {items.data() + begin, end[unit] - begin};
   }
 };
 
-// kInvalidArgument, naming the unit, where an item is not of the catalogue or the ends are not as
-// they are said to be.
+// kInvalidArgument, naming the unit, where an item is not of the catalogue or the ends or ids are
+// not as they are said to be.
 Status CheckHistories(const Histories& histories);
 
 }  // namespace tacit::model

@@ -112,6 +112,27 @@ TEST_F(SequenceDataTest, ItemsAreDescribedByTheirIds) {
             dir_ / "same:2: item 5 is described twice");
 }
 
+// Whoever else is in the file, a user is who he is: what sha256sum begins with.
+TEST_F(SequenceDataTest, AUsersIdOwesNothingToOthers) {
+  const std::string first = "u 1 5 10\n", others = "v 1 5 11\nw 2 5 12\nv 2 5 13\n";
+  const auto pairs = [](std::string text) {
+    for (size_t at; (at = text.find(" 5 1")) != std::string::npos;) text.erase(at, 5);
+    return text;
+  };
+  constexpr uint64_t kU = 0x0bfe935e70c321c7, kV = 0x4c94485e0c21ae6c, kW = 0x50e721e49c013f00;
+  const auto all = ReadSequenceStream(Write("all", first + others));
+  const auto less = ReadSequenceStream(Write("less", others));
+  ASSERT_TRUE(all && less);
+  EXPECT_THAT(all->data.histories.id, ElementsAre(kU, kV, kW));
+  EXPECT_THAT(less->data.histories.id, ElementsAre(kV, kW));
+  const auto all_pairs = ReadSequences(Write("all", pairs(first + others)));
+  const auto less_pairs = ReadSequences(Write("less", pairs(others)));
+  ASSERT_TRUE(all_pairs && less_pairs);
+  EXPECT_EQ(all_pairs->histories.id, all->data.histories.id);
+  EXPECT_EQ(less_pairs->histories.id, less->data.histories.id);
+  EXPECT_EQ(LeaveLastOut(all_pairs->histories, false).train.id, all->data.histories.id);
+}
+
 TEST(LeaveLastOut, TheLastIsAskedForAndAllBeforeLearnt) {
   const model::Histories all{
       .items = {1, 2, 3, 4, 5, 6, 7, 8, 9}, .end = {4, 6, 6, 9}, .catalogue = 10};

@@ -74,7 +74,7 @@ class DiaryMethod final : public StreamMethod {
     for (size_t unit = 0; unit < period.histories.units(); ++unit) {
       const auto items = period.histories.Of(unit);
       const size_t known = period.known[unit];
-      diary_.insert("learn " + std::to_string(periods_) + ", " + std::to_string(period.user[unit]) +
+      diary_.insert("learn " + std::to_string(periods_) + ", " + std::to_string(period.histories.IdOf(unit)) +
                     ":" + Text(items.first(known)) + " |" + Text(items.subspan(known)));
     }
     ++periods_;

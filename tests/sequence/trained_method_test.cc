@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <thread>
 
@@ -12,7 +13,9 @@
 #include "app/evaluate/sequence_ranking.h"
 #include "app/evaluate/trained_model.h"
 #include "noise/noise.h"
+#include "support/process.h"
 #include "support/silent_noise.h"
+#include "train/sequence/sequence_trainer.h"
 
 namespace tacit::app {
 namespace {
@@ -179,6 +182,49 @@ TEST_F(TrainedMethodTest, ConstantsAreSetByName) {
     TrainedConstants another;
     ASSERT_TRUE(another.Set(std::string(name) + "=7") || another.Set(std::string(name) + "=false"));
     EXPECT_NE(other.Text(), another.Text()) << name;
+  }
+}
+
+// From the file on: a user's coins are the same whether somebody who came before him is there.
+TEST_F(TrainedMethodTest, AUserOfAFileMovesAStepByAtMostItsBound) {
+  const test::TempDir dir;
+  const auto backend = ops::MakeCpuBackend(workers_);
+  const auto step = [&](uint32_t without, bool fault) {
+    {
+      std::ofstream file(dir / "data");
+      for (uint32_t user = 0; user < 40; ++user)
+        for (uint32_t i = 0; i < 20 && user != without; ++i)
+          file << "user" << user << " " << (7 * user + (1 + user % 3) * i) % 30 << "\n";
+    }
+    SequenceSplit split = LeaveLastOut(ReadSequences(dir / "data")->histories, false);
+    EXPECT_EQ(split.train.catalogue, 30u);
+    if (fault) split.train.id.clear();
+    train::SequenceTrainingOptions options = TrainingOf("transformer", Small(), true);
+    options.model.catalogue = split.train.catalogue;
+    options.expected_batch = static_cast<double>(split.train.units());
+    options.schedule.steps = 1;
+    options.privacy.sigma = 1;
+    auto noise = std::make_unique<Sums>();
+    const auto& sums = noise->sums;
+    train::SequenceTrainer trainer(options, split.train, *backend, std::move(noise),
+                                   noise::MakeNoiseSource());
+    train::SequenceStepReport report;
+    EXPECT_TRUE(trainer.Step(&report));
+    return sums;
+  };
+  const auto apart = [&](uint32_t without, bool fault) {
+    const auto all = step(40, fault), others = step(without, fault);
+    EXPECT_EQ(all.size(), others.size());
+    double squared = 0;
+    for (size_t i = 0; i < all.size(); ++i)
+      squared += std::pow(static_cast<double>(all[i] - others[i]) * 0x1p-30, 2);
+    return std::sqrt(squared);
+  };
+  for (const uint32_t without : {0u, 7u}) {
+    EXPECT_LE(apart(without, false), 1) << without;
+    EXPECT_GT(apart(without, false), 0.9) << without;
+    // Planted: users who are known by their places in the file.
+    EXPECT_GT(apart(without, true), 1.5) << without;
   }
 }
 

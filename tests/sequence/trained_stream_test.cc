@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -15,6 +16,7 @@
 #include "app/evaluate/trained_model.h"
 #include "mechanism/clipper.h"
 #include "model/sequence/sequence_model.h"
+#include "support/process.h"
 #include "support/silent_noise.h"
 
 namespace tacit::app {
@@ -53,16 +55,16 @@ TrainedConstants GradientAlone() {
 // A period as it is handed to a method.
 struct Period {
   model::Histories histories{.items = {}, .end = {}, .catalogue = kItems};
-  Items known, user;
+  Items known;
 
   void Add(uint32_t who, const Items& before, const Items& fresh) {
     for (const Items* part : {&before, &fresh})
       histories.items.insert(histories.items.end(), part->begin(), part->end());
     histories.end.push_back(histories.items.size());
     known.push_back(static_cast<uint32_t>(before.size()));
-    user.push_back(who);
+    histories.id.push_back(who);
   }
-  StreamPeriod view() const { return {histories, known, user}; }
+  StreamPeriod view() const { return {histories, known}; }
 };
 
 // Users of more items than a window has, but for `without`.
@@ -193,7 +195,7 @@ TEST_F(TrainedStreamTest, AUserMovesAReleaseByAtMostItsBound) {
   EXPECT_GT(by_step, 0.9) << "a long gradient is cut to about its bound";
   // Planted: users who are known by their places draw others' coins when one is gone.
   Period moved = without;
-  std::iota(moved.user.begin(), moved.user.end(), 0u);
+  std::iota(moved.histories.id.begin(), moved.histories.id.end(), 0u);
   EXPECT_GT(Apart(step(all), step(moved), kGradientStep), 1);
   // Planted: a user who is there twice.
   Period twice = all;
@@ -201,6 +203,46 @@ TEST_F(TrainedStreamTest, AUserMovesAReleaseByAtMostItsBound) {
   twice.Add(7, {items.begin(), items.begin() + all.known[7]},
             {items.begin() + all.known[7], items.end()});
   EXPECT_GT(Apart(step(twice), step(without), kGradientStep), 1.5);
+}
+
+// From the file on: a user's coins are the same whether somebody who came before him is there.
+TEST_F(TrainedStreamTest, AUserOfAFileMovesAStepByAtMostItsBound) {
+  const test::TempDir dir;
+  TrainedConstants constants = Small();
+  constants.crops = 2;
+  constants.dropout_private = 0.2;
+  constants.popularity_start = false;
+  const Period users = ManyItems(20, 20);
+  const auto step = [&](uint32_t without, bool fault) {
+    size_t events = 0;
+    {
+      std::ofstream file(dir / "data");
+      for (uint32_t who = 0; who < 20; ++who)
+        for (const uint32_t item : users.histories.Of(who)) {
+          if (who == without) break;
+          file << "user" << who << " " << item << " 5 1\n";
+          ++events;
+        }
+      file << "last 0 5 2\n";  // of the period that nobody learns
+    }
+    auto stream = ReadSequenceStream(dir / "data");
+    EXPECT_TRUE(stream);
+    EXPECT_EQ(stream->data.histories.catalogue, kItems);
+    if (fault) stream->data.histories.id.clear();
+    Recorder recorder;
+    const auto method = Make("transformer", constants);
+    EXPECT_TRUE(ReplayStream(
+        *stream, {.period_events = events, .user_periods = 1, .mu = 1, .context = 8}, *method,
+        recorder, workers_, [](double) {}));
+    return recorder.releases.front();
+  };
+  for (const uint32_t without : {0u, 7u}) {
+    const double apart = Apart(step(20, false), step(without, false), kGradientStep);
+    EXPECT_LE(apart, 1) << without;
+    EXPECT_GT(apart, 0.9) << without;
+    // Planted: users who are known by their places in the file.
+    EXPECT_GT(Apart(step(20, true), step(without, true), kGradientStep), 1.5) << without;
+  }
 }
 
 // The latest window of each, by loops.

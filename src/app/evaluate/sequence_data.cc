@@ -97,6 +97,14 @@ std::vector<uint32_t> ByDigest(std::span<const std::string> names) {
   return order;
 }
 
+// Who somebody is, by what a file calls him.
+uint64_t IdOf(std::string_view name) {
+  const Digest digest = Sha256().Update(name).Finish();
+  uint64_t id = 0;
+  for (size_t i = 0; i < sizeof(id); ++i) id = id << 8 | digest[i];
+  return id;
+}
+
 // Who came first among items is what users did, and ties are broken by an item's number: numbers
 // are given anew, by what owes nothing to any history.
 void Renumber(std::vector<std::string>* items, std::vector<std::vector<uint32_t>>* histories) {
@@ -136,11 +144,13 @@ Result<model::transitions::ItemText> ParseItem(std::string_view line) {
 
 using HistoryOfUser = std::vector<std::vector<uint32_t>>;
 
-SequenceData MakeData(const std::string& path, Numbers items, HistoryOfUser of_user) {
+SequenceData MakeData(const std::string& path, Numbers users, Numbers items,
+                      HistoryOfUser of_user) {
   SequenceData data{.path = path, .histories = {}, .items = {}, .identity = {}};
   data.histories.catalogue = static_cast<uint32_t>(items.size());
   data.items = std::move(items).Take();
   Renumber(&data.items, &of_user);
+  for (const std::string& name : std::move(users).Take()) data.histories.id.push_back(IdOf(name));
   Sha256 digest;
   for (const auto& history : of_user) {
     data.histories.items.insert(data.histories.items.end(), history.begin(), history.end());
@@ -174,7 +184,7 @@ Result<SequenceData> ReadSequences(const std::string& path) {
   }));
   if (of_user.empty())
     return Fail(ErrorCode::kInvalidArgument, path + ": no line `user item` is in it");
-  return MakeData(path, std::move(items), std::move(of_user));
+  return MakeData(path, std::move(users), std::move(items), std::move(of_user));
 }
 
 Result<SequenceStream> ReadSequenceStream(const std::string& path) {
@@ -204,7 +214,7 @@ Result<SequenceStream> ReadSequenceStream(const std::string& path) {
   if (stream.user.empty())
     return Fail(ErrorCode::kInvalidArgument,
                 path + ": no line `user item rating timestamp` is in it");
-  stream.data = MakeData(path, std::move(items), std::move(of_user));
+  stream.data = MakeData(path, std::move(users), std::move(items), std::move(of_user));
   // The same histories in another order of time are another stream.
   Sha256 digest;
   digest.Update(stream.data.identity).Update(fmt::format("{}", fmt::join(stream.user, " ")));
@@ -257,6 +267,7 @@ SequenceSplit LeaveLastOut(const model::Histories& histories, bool validate) {
   constexpr size_t kItemsLeast = 3;
   SequenceSplit split;
   split.train.catalogue = histories.catalogue;
+  split.train.id = histories.id;
   for (uint32_t user = 0; user < histories.units(); ++user) {
     std::span<const uint32_t> items = histories.Of(user);
     if (items.size() >= kItemsLeast) {

@@ -12,7 +12,9 @@ namespace tacit::app {
 
 // What users did, as a file tells it. Users are numbered in the order in which they first come;
 // items by SHA-256 of what the file calls them, so that an item's number, by which ties are broken,
-// owes nothing to any history. An experiment takes all items of the file for the public catalogue.
+// owes nothing to any history. Nor does a user's id, the first 8 bytes of SHA-256 of what the file
+// calls him: his number would be another where somebody before him is taken out. An experiment
+// takes all items of the file for the public catalogue.
 struct SequenceData {
   std::string path;  // of the file
   model::Histories histories;

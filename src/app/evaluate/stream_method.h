@@ -16,13 +16,12 @@ namespace tacit::app {
 
 // What users did in one period of a stream. Views of what must outlive it.
 struct StreamPeriod {
-  // Of each user what is known, then what is new.
+  // Of each user what is known, then what is new; and who he is, whoever else is in the period or
+  // the stream: public coins follow from that.
   const model::Histories& histories;
   // Of each history, how many items were there before the period, up to a method's context(). They
   // are nothing but what new ones may be predicted from.
   std::span<const uint32_t> known;
-  // Who each user is, whoever else is in the period: public coins follow from that.
-  std::span<const uint32_t> user;
 };
 
 // A way to recommend the next item that learns as it goes on: the seam of `tacit evaluate sequence

@@ -96,10 +96,10 @@ Status Replay::Learn(const std::vector<Question>& questions) {
     const auto items = all.Of(user).first(upto_[user]).subspan(before_[user] - known.back());
     histories.items.insert(histories.items.end(), items.begin(), items.end());
     histories.end.push_back(histories.items.size());
+    histories.id.push_back(all.IdOf(user));
   }
   TACIT_ASSIGN(const double mu_squared,
-               method_.Learn({.histories = histories, .known = known, .user = users}, plan_.mu,
-                             noise_, workers_));
+               method_.Learn({.histories = histories, .known = known}, plan_.mu, noise_, workers_));
   if (!(mu_squared <= plan_.mu * plan_.mu * kSlack))
     return Fail(ErrorCode::kRefused, fmt::format("a period may spend a mu of {} and spent {}",
                                                  plan_.mu, std::sqrt(mu_squared)));

@@ -34,9 +34,9 @@ class PeriodUnits final : public model::SequenceUnits {
       : options_(options), period_(period), chosen_(chosen) {}
 
   size_t units() const override { return chosen_.size(); }
-  // Not the place in the period, which others decide: coins that changed with who else is there
-  // would change everybody's gradient.
-  uint64_t Id(size_t unit) const override { return period_.user[chosen_[unit]]; }
+  // Not the place in the period nor in the file, which others decide: coins that changed with who
+  // else is there would change everybody's gradient.
+  uint64_t Id(size_t unit) const override { return period_.histories.id[chosen_[unit]]; }
   size_t Cost(size_t unit) const override {
     return std::min<size_t>(period_.histories.Of(chosen_[unit]).size(),
                             size_t{options_.length} * options_.crops) +
@@ -114,7 +114,7 @@ uint64_t TrainedStream::Steps(const StreamPeriod& period) const {
 Status TrainedStream::Check(const StreamPeriod& period, double mu) const {
   TACIT_RETURN_IF_ERROR(model::CheckHistories(period.histories));
   const size_t units = period.histories.units();
-  TACIT_CHECK(period.known.size() == units && period.user.size() == units);
+  TACIT_CHECK(period.known.size() == units && period.histories.id.size() == units);
   // Where the grid ends, with room for steps and the histogram's share.
   constexpr double kMuLeast = 1e-6, kMuMost = 1e3;
   if (std::isfinite(mu) && !(mu >= kMuLeast && mu <= kMuMost))

@@ -38,7 +38,7 @@ class HistoryUnits final : public SequenceUnits {
       : options_(options), histories_(histories), chosen_(chosen) {}
 
   size_t units() const override { return chosen_.size(); }
-  uint64_t Id(size_t unit) const override { return chosen_[unit]; }
+  uint64_t Id(size_t unit) const override { return histories_.IdOf(chosen_[unit]); }
   size_t Cost(size_t unit) const override;
   void Rows(size_t unit, uint64_t coins, UnitRows* rows) const override;
 
