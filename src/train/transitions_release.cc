@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "mechanism/unit_histogram.h"
 #include "model/transitions/pairs.h"
+#include "privacy/mu.h"
 
 namespace tacit::train {
 namespace {
@@ -26,9 +27,6 @@ using model::transitions::Options;
 using model::transitions::ReleasedModel;
 using model::transitions::ReleasedTable;
 using model::transitions::SeenCells;
-
-// What rounding may add when mu^2 is summed up again.
-constexpr double kMargin = 1 + 1e-12;
 
 double SumOfMuSquared(std::span<const privacy::Charge> charges) {
   double sum = 0;
@@ -56,7 +54,9 @@ class Release {
   bool noiseless() const { return std::isinf(mu_); }
   size_t tables() const { return model_->catalogue().described() ? Buckets::kTablesMost : 1; }
   // The noise of a query that spends this share of mu.
-  double Deviation(double share) const { return noiseless() ? 0 : kMargin / (share * mu_); }
+  double Deviation(double share) const {
+    return noiseless() ? 0 : privacy::kMuMargin / (share * mu_);
+  }
   // Of each measurement: all mu^2 that popularity and tables leave, by the stages' shares.
   double StageShare(size_t stage) const;
 
@@ -109,11 +109,7 @@ Status Release::Check() const {
     if (known[unit] > histories_.Of(unit).size())
       return refuse(fmt::format("unit {}: {} items of {} are known", unit, known[unit],
                                 histories_.Of(unit).size()));
-  // Where the grid ends, with room for every share of mu.
-  constexpr double kMuLeast = 1e-6, kMuMost = 1e3;
-  if (!noiseless() && !(mu_ >= kMuLeast && mu_ <= kMuMost))
-    return refuse(fmt::format("mu {:.4g}: the noise is on a grid that is made for {} to {}", mu_,
-                              kMuLeast, kMuMost));
+  if (Status mu = privacy::CheckMu(mu_); !mu) return refuse(std::move(mu.error().message));
   if (model_->periods() > 0 && model_->noiseless() != noiseless())
     return refuse("periods with noise and periods without make no model together");
   return {};

@@ -8,19 +8,13 @@
 #include "base/check.h"
 #include "mechanism/unit_histogram.h"
 #include "model/transitions/pairs.h"
+#include "privacy/mu.h"
 
 namespace tacit::app {
-namespace {
-
-// What rounding may add when mu^2 is summed up again.
-constexpr double kMargin = 1 + 1e-12;
-
-}  // namespace
-
 ItemHistogram ReleaseItems(const model::Histories& histories, std::span<const uint32_t> known,
                            size_t items_most, double mu, noise::NoiseSource& noise) {
   TACIT_CHECK(known.empty() || known.size() == histories.units());
-  const double stddev = std::isinf(mu) ? 0 : kMargin / mu;
+  const double stddev = std::isinf(mu) ? 0 : privacy::kMuMargin / mu;
   mechanism::UnitHistogram histogram(histories.catalogue, stddev);
   mechanism::UnitVector vector(histories.catalogue);
   for (size_t unit = 0; unit < histories.units(); ++unit) {

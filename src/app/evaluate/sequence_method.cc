@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "model/transitions/scorer.h"
 #include "privacy/gaussian.h"
+#include "privacy/mu.h"
 #include "train/transitions_release.h"
 
 namespace tacit::app {
@@ -111,14 +112,11 @@ double EpsilonOf(double mu_squared, const SequencePrivacy& privacy) {
 }
 
 Status CheckSequencePrivacy(const SequencePrivacy& privacy) {
-  // What the grids of noise are made for.
-  constexpr double kMuLeast = 1e-6, kMuMost = 1e3;
-  const double mu = MuOf(privacy);
-  if (std::isinf(privacy.epsilon) || (mu >= kMuLeast && mu <= kMuMost)) return {};
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("--epsilon {:g} at delta {:g} is a mu of {:.4g}: noise is made for a mu "
-                          "of {:g} to {:g}",
-                          privacy.epsilon, privacy.delta, mu, kMuLeast, kMuMost));
+  Status mu = privacy::CheckMu(MuOf(privacy));
+  if (mu) return {};
+  return Fail(
+      std::move(mu.error())
+          .Context(fmt::format("--epsilon {:g} at delta {:g}", privacy.epsilon, privacy.delta)));
 }
 
 bool LearnsAtOnce(std::string_view name) {

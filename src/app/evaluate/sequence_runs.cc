@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -43,7 +44,8 @@ class RunsShown {
 };
 
 Result<SequenceRun> MakeRun(const SequenceTask& task, const SequenceRunner& run, RunsShown* shown) {
-  const std::string what = fmt::format("{} at epsilon {:g}", task.learner, task.epsilon);
+  const std::string epsilon = std::isinf(task.epsilon) ? "none" : fmt::format("{:g}", task.epsilon);
+  const std::string what = fmt::format("{} at epsilon {}", task.learner, epsilon);
   double told = 0;
   auto made =
       run(task, [&](double share) { shown->Add(share - std::exchange(told, share), what); });

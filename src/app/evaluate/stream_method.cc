@@ -7,6 +7,7 @@
 
 #include "app/evaluate/item_histogram.h"
 #include "app/evaluate/ranked_method.h"
+#include "app/evaluate/trained_model.h"
 #include "app/evaluate/trained_stream.h"
 #include "base/check.h"
 #include "model/transitions/scorer.h"
@@ -84,7 +85,9 @@ Status CheckStreamMethod(std::string_view name) {
 
 std::string StreamMethodIdentity(std::string_view name, const SequenceSetting& setting) {
   std::string identity = SequenceMethodIdentity(name, setting);
-  if (!LearnsAtOnce(name)) identity += fmt::format(" forget {}", setting.transitions.forget);
+  // Where counts are among them, their constants have it.
+  if (!LearnsAtOnce(name) && !BeginsWithCounts(name))
+    identity += fmt::format(" forget {}", setting.transitions.forget);
   return identity;
 }
 

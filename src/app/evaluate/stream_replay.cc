@@ -9,12 +9,10 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "privacy/mu.h"
 
 namespace tacit::app {
 namespace {
-
-// What rounding may add to mu^2.
-constexpr double kSlack = 1 + 1e-9;
 
 class Replay {
  public:
@@ -100,7 +98,7 @@ Status Replay::Learn(const std::vector<Question>& questions) {
   }
   TACIT_ASSIGN(const double mu_squared,
                method_.Learn({.histories = histories, .known = known}, plan_.mu, noise_, workers_));
-  if (!(mu_squared <= plan_.mu * plan_.mu * kSlack))
+  if (!(mu_squared <= plan_.mu * plan_.mu * privacy::kMuMargin))
     return Fail(ErrorCode::kRefused, fmt::format("a period may spend a mu of {} and spent {}",
                                                  plan_.mu, std::sqrt(mu_squared)));
   for (const uint32_t user : users) {

@@ -35,9 +35,9 @@ struct StreamOutcome {
 // before it, of a method that has learnt from the periods before; then the period is learnt from.
 // Not asked about: events of the first period, a user's first event, and items that the user has
 // had before. A user's records count in the first `user_periods` of the periods that he has records
-// in, and in no other, which is decided by his own records alone; the last period is learnt by
-// nobody. A period that spends more than it may is refused. REQUIRES period_events and user_periods
-// above 0.
+// in, and in no other. Where periods end is decided by the number of everybody's records, and goes
+// for public; within that it is his own alone that decide. The last period is learnt by nobody. A
+// period that spends more than it may is refused. REQUIRES period_events and user_periods above 0.
 Result<StreamOutcome> ReplayStream(const SequenceStream& stream, const StreamPlan& plan,
                                    StreamMethod& method, noise::NoiseSource& noise,
                                    WorkerPool& workers,

@@ -34,8 +34,10 @@ void CutCrops(const SequenceOptions& options, std::span<const uint32_t> history,
 
 // Those of a history whose first `known` items were learnt from before: they are read where a crop
 // reaches back to them, and are nobody's target. So a history that is cut anywhere, each part with
-// what was before it, has each of its pairs once. Random crops begin no earlier than where the
-// first new target is predicted. REQUIRES known <= history.size().
+// what was before it, has each of its pairs once, as long as crops side by side have room for all
+// that are new in a part, crops x length; the latest have it. Random crops, where one has no room
+// for all of them, begin no earlier than where the first new target is predicted, and may have a
+// pair more than once or not at all. REQUIRES known <= history.size().
 void CutNewCrops(const SequenceOptions& options, std::span<const uint32_t> history, size_t known,
                  uint64_t coins, UnitRows* rows);
 
