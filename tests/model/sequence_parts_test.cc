@@ -37,7 +37,14 @@ TEST(SequenceOptions, WhatDoesNotGoTogetherIsRefused) {
     EXPECT_NE(status.error().message.find(name), std::string::npos) << status.error().message;
   };
   refused([](auto* o) { o->catalogue = 1; }, "catalogue");
-  refused([](auto* o) { o->length = 0; }, "length");
+  for (const uint32_t number : {0u, 0xffffffffu}) {
+    refused([&](auto* o) { o->length = number; }, "length");
+    refused([&](auto* o) { o->width = number; }, "width");
+    refused([&](auto* o) { o->blocks = number; }, "blocks");
+    refused([&](auto* o) { o->crops = number; }, "crops");
+  }
+  refused([](auto* o) { o->width = 1 << 16; }, "more than 4294967296 numbers");
+  refused([](auto* o) { o->feed_forward = 0xffffffff; }, "feed_forward");
   refused([](auto* o) { o->heads = 3; }, "heads");
   refused([](auto* o) { o->dropout = 1; }, "dropout");
   refused([](auto* o) { o->label_smoothing = -1; }, "label_smoothing");
@@ -46,6 +53,7 @@ TEST(SequenceOptions, WhatDoesNotGoTogetherIsRefused) {
   refused([](auto* o) { o->mask_seen = true, o->negatives = 3; }, "mask_seen");
   refused([](auto* o) { o->mask_seen = true, o->label_smoothing = 0.1f; }, "mask_seen");
   refused([](auto* o) { o->re_attention.kappa = -1; }, "kappa");
+  refused([](auto* o) { o->re_attention.kappa = 1e30f; }, "kappa");
 }
 
 TEST(SequenceLayout, GroupsFollowOneAnother) {

@@ -8,10 +8,12 @@
 #include <fstream>
 #include <limits>
 #include <thread>
+#include <tuple>
 
 #include "app/evaluate/sequence_data.h"
 #include "app/evaluate/sequence_ranking.h"
 #include "app/evaluate/trained_model.h"
+#include "app/evaluate/trained_stream.h"
 #include "noise/noise.h"
 #include "support/process.h"
 #include "support/silent_noise.h"
@@ -89,6 +91,56 @@ TEST_F(TrainedMethodTest, WhatIsSpentIsWhatWasPromised) {
         EXPECT_GT(spent, 0.95 * epsilon) << name;
       }
     }
+}
+
+// Whoever learns, from all at once or from a stream, says so before anything is released.
+TEST_F(TrainedMethodTest, ConstantsThatMakeNoModelAreRefusedByName) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  noise::SilentNoise silence;
+  const std::vector<uint32_t> known(split_.train.units());
+  model::Histories histories = split_.train;
+  for (size_t user = 0; user < histories.units(); ++user) histories.id.push_back(user);
+  for (const auto& [learner, epsilon, setting, named] :
+       std::vector<std::tuple<std::string_view, double, std::string, std::string>>{
+           {"dpformer", 8, "average_decay_private=1", "average_decay 1"},
+           {"dpformer", 8, "average_decay_private=-0.5", "average_decay -0.5"},
+           {"dpformer", 8, "variance_floor=0", "variance_floor 0"},
+           {"dpformer", 8, "variance_floor=-1", "variance_floor -1"},
+           {"dpformer", 8, "histogram_share=1e-320", "histogram_share 1e-320"},
+           {"dpformer", 8, "clip_norm=1e308", "clip_norm 1e+308"},
+           {"dpformer", 8, "clip_norm=1e-320", "clip_norm 1e-320"},
+           {"dpformer", 8, "kappa=1e300", "kappa inf"},
+           {"dpformer", 8, "epochs_private=1e300", "epochs_private"},
+           {"dpformer", 8, "epochs_private=-7", "epochs_private"},
+           {"dpformer", 8, "batch_private=1e-300", "batch"},
+           {"dpformer", 8, "beta1=1", "beta1 1"},
+           {"dpformer", 8, "beta2=2", "beta2 2"},
+           {"dpformer", 8, "learning_rate_private=1e300", "learning_rate inf"},
+           {"dpformer", 8, "learning_rate_private=-1", "learning_rate -1"},
+           {"gru", kNone, "epochs_plain=1e300", "epochs_plain"},
+           {"gru", kNone, "batch_plain=5e-324", "batch_plain"},
+           {"gru", kNone, "batch_plain=1e-300", "batch_plain"},
+           {"gru", kNone, "learning_rate_plain=1e300", "learning_rate inf"},
+           {"gru", kNone, "width=4294967295", "width 4294967295"},
+           {"gru", kNone, "crops=4294967295", "crops 4294967295"},
+           {"gru", kNone, "length=4294967295", "length 4294967295"},
+           {"gru", kNone, "blocks=4294967295", "blocks 4294967295"},
+           {"transitions+transformer", 8, "counts_share=-1", "counts_share -1"},
+           {"transitions+transformer", 8, "counts_share=1e-16", "counts_share 1e-16"},
+           {"transitions+transformer", 8, "counts_weight=1e300", "counts_weight 1e+300"}}) {
+    TrainedConstants constants = Small();
+    ASSERT_TRUE(constants.Set(setting)) << setting;
+    const auto at_once =
+        MakeTrainedMethod(learner, With(constants))
+            ->Fit(histories, {.epsilon = epsilon, .delta = 1e-5}, silence, workers_, [](double) {});
+    const auto stream = MakeTrainedStream(learner, With(constants), workers_)
+                            ->Learn({histories, known}, epsilon, silence, workers_);
+    for (const auto& outcome : {at_once, stream}) {
+      ASSERT_FALSE(outcome) << learner << " " << setting;
+      EXPECT_EQ(outcome.error().code, ErrorCode::kInvalidArgument);
+      EXPECT_NE(outcome.error().message.find(named), std::string::npos) << outcome.error().message;
+    }
+  }
 }
 
 // What Re-Attention's histogram was before its noise.

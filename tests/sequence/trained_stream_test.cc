@@ -12,6 +12,7 @@
 #include <random>
 
 #include "app/evaluate/item_histogram.h"
+#include "app/evaluate/lent_noise.h"
 #include "app/evaluate/stream_replay.h"
 #include "app/evaluate/trained_model.h"
 #include "mechanism/clipper.h"
@@ -231,9 +232,9 @@ TEST_F(TrainedStreamTest, AUserOfAFileMovesAStepByAtMostItsBound) {
     if (fault) stream->data.histories.id.clear();
     Recorder recorder;
     const auto method = Make("transformer", constants);
-    EXPECT_TRUE(ReplayStream(
-        *stream, {.period_events = events, .user_periods = 1, .mu = 1, .context = 8}, *method,
-        recorder, workers_, [](double) {}));
+    EXPECT_TRUE(ReplayStream(*stream,
+                             {.period_events = events, .user_periods = 1, .mu = 1, .context = 8},
+                             *method, recorder, workers_, [](double) {}));
     return recorder.releases.front();
   };
   for (const uint32_t without : {0u, 7u}) {
@@ -458,6 +459,22 @@ TEST_F(TrainedStreamTest, RunsAreKnownByWhatIsForgottenToo) {
   other.transitions.forget = 0.5;
   EXPECT_NE(StreamMethodIdentity("gru", setting), StreamMethodIdentity("gru", other));
   EXPECT_EQ(SequenceMethodIdentity("gru", setting), SequenceMethodIdentity("gru", other));
+  // Once is enough.
+  EXPECT_EQ(StreamMethodIdentity("transitions+transformer", setting),
+            SequenceMethodIdentity("transitions+transformer", setting));
+  EXPECT_NE(StreamMethodIdentity("transitions+transformer", setting),
+            StreamMethodIdentity("transitions+transformer", other));
+}
+
+TEST(LentNoise, IsTakenBack) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  LentNoise lent;
+  noise::SilentNoise lender;
+  {
+    const LentNoise::Loan loan(lent, lender);
+    EXPECT_EQ(lent.Uniform(), 0.5);
+  }
+  EXPECT_DEATH(lent.Uniform(), "nobody lent any noise");
 }
 
 // Everybody has four items: half of them item 3 among these.

@@ -355,6 +355,19 @@ TEST_F(SequenceTrainerTest, WhatIsMissingIsRefused) {
   refused([](auto* o) { o->privacy.sigma = 0; }, "sigma");
   refused([](auto* o) { o->privacy.clip_norm = 0; }, "clip_norm");
   refused([](auto* o) { o->expected_batch = 11; }, "expected_batch");
+  for (const double scale : {-1.0, 1e-300, 1e300, std::nan("")}) {
+    refused([&](auto* o) { o->privacy.clip_norm = scale; }, "clip_norm");
+    refused([&](auto* o) { o->expected_batch = scale; }, "expected_batch");
+  }
+  for (const float value : {-0.5f, 1.0f, 2.0f, std::nanf("")}) {
+    refused([&](auto* o) { o->optimizer.average_decay = value; }, "average_decay");
+    refused([&](auto* o) { o->optimizer.beta1 = value; }, "beta1");
+    refused([&](auto* o) { o->optimizer.beta2 = value; }, "beta2");
+  }
+  for (const float rate : {-1.0f, 1e30f, std::numeric_limits<float>::infinity()})
+    refused([&](auto* o) { o->optimizer.learning_rate = rate; }, "learning_rate");
+  for (const float floor : {0.0f, -1.0f, std::numeric_limits<float>::infinity()})
+    refused([&](auto* o) { o->optimizer.variance_floor = floor; }, "variance_floor");
   refused([](auto* o) { o->schedule.steps = 0; }, "steps");
   refused([](auto* o) { o->schedule.warm_up = 2; }, "warm_up");
   refused([](auto* o) { o->privacy.item_share = {1}; }, "item_share");

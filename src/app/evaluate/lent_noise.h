@@ -9,11 +9,21 @@
 
 namespace tacit::app {
 
-// Another's noise, by whom it is lent whenever it is needed: for what lives longer than the source
-// that it is to draw from. REQUIRES a lender whenever it is drawn from.
+// Another's noise, lent whenever it is needed: for what lives longer than the source that it is to
+// draw from. REQUIRES a loan whenever it is drawn from.
 class LentNoise final : public noise::NoiseSource {
  public:
-  void BorrowFrom(noise::NoiseSource& lender) { lender_ = &lender; }
+  // Lent while this lives; both must outlive it. One at a time.
+  class Loan {
+   public:
+    Loan(LentNoise& to, noise::NoiseSource& lender) : to_(to) { to_.lender_ = &lender; }
+    ~Loan() { to_.lender_ = nullptr; }
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+
+   private:
+    LentNoise& to_;
+  };
 
   void AddGridGaussian(double stddev, std::span<int64_t> values) override {
     lender().AddGridGaussian(stddev, values);

@@ -1,7 +1,5 @@
 #include "app/evaluate/stream_start.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -85,9 +83,7 @@ Result<std::unique_ptr<StreamStart>> MakeStreamStart(std::string_view name,
                                                      bool is_private, WorkerPool& workers) {
   const TrainedConstants& c = setting.trained;
   if (BeginsWithCounts(name)) {
-    if (!(c.counts_share > 0 && c.counts_share < 1))
-      return Refuse(
-          fmt::format("counts_share {}: no share of mu^2 between 0 and 1", c.counts_share));
+    TACIT_RETURN_IF_ERROR(CheckCounts(c));
     TACIT_RETURN_IF_ERROR(CheckCountedLogits(setting.catalogue->items(), setting.transitions));
     return std::make_unique<CountedStreamStart>(setting, workers);
   }

@@ -61,7 +61,7 @@ class TrainedMethod final : public SequenceMethod {
   }
 
  private:
-  train::SequenceTrainingOptions Plan(const model::Histories& train, bool is_private) const;
+  Result<train::SequenceTrainingOptions> Plan(const model::Histories& train, bool is_private) const;
   Status BeginWithCounts(const model::Histories& train, const SequencePrivacy& privacy,
                          noise::NoiseSource& noise, WorkerPool& workers);
   std::vector<float> ReleaseShares(const model::Histories& train, const SequencePrivacy& privacy,
@@ -86,8 +86,9 @@ class TrainedMethod final : public SequenceMethod {
   TrainedScorer scorer_;
 };
 
-train::SequenceTrainingOptions TrainedMethod::Plan(const model::Histories& train,
-                                                   bool is_private) const {
+// All but the noise of a step, which what is released before the steps decides too.
+Result<train::SequenceTrainingOptions> TrainedMethod::Plan(const model::Histories& train,
+                                                           bool is_private) const {
   const TrainedConstants& c = constants_;
   const auto users = static_cast<double>(train.units());
   train::SequenceTrainingOptions plan = TrainingOf(name_, c, is_private);
@@ -95,13 +96,19 @@ train::SequenceTrainingOptions TrainedMethod::Plan(const model::Histories& train
   plan.expected_batch = std::min(users, is_private ? c.batch_private : c.batch_plain);
   const double steps =
       (is_private ? c.epochs_private : c.epochs_plain) * users / plan.expected_batch;
-  plan.schedule.steps = std::max<uint64_t>(1, static_cast<uint64_t>(std::lround(steps)));
+  TACIT_ASSIGN(
+      plan.schedule.steps,
+      StepsOf(is_private ? "epochs_private, batch_private" : "epochs_plain, batch_plain", steps));
   plan.schedule.decays = true;
+  // Nothing is released for what would be refused whatever the noise.
+  plan.privacy.sigma = 1;
+  TACIT_RETURN_IF_ERROR(train::CheckOptions(plan, train.units()));
   return plan;
 }
 
 Status TrainedMethod::BeginWithCounts(const model::Histories& train, const SequencePrivacy& privacy,
                                       noise::NoiseSource& noise, WorkerPool& workers) {
+  TACIT_RETURN_IF_ERROR(CheckCounts(constants_));
   const bool is_private = std::isfinite(privacy.epsilon);
   const double mu = is_private
                         ? std::sqrt(constants_.counts_share) *
@@ -149,7 +156,7 @@ Result<double> TrainedMethod::Fit(const model::Histories& train, const SequenceP
   const bool is_private = std::isfinite(privacy.epsilon);
   TACIT_RETURN_IF_ERROR(CheckSequencePrivacy(privacy));
   TACIT_RETURN_IF_ERROR(model::CheckHistories(train));
-  train::SequenceTrainingOptions plan = Plan(train, is_private);
+  TACIT_ASSIGN(train::SequenceTrainingOptions plan, Plan(train, is_private));
   // Counts know what is popular.
   const bool popularity_first = constants_.popularity_start && catalogue_ == nullptr;
   if (popularity_first && !plan.model.item_bias)

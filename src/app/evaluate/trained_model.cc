@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <string>
+#include <utility>
 
 #include "base/check.h"
 
@@ -15,6 +18,19 @@ using model::SequenceOptions;
 constexpr std::string_view kCountedTransformer = "transitions+transformer";
 constexpr std::array<std::string_view, 6> kNames = {"dpformer", "transformer", "transformer-untied",
                                                     "gru",      "lstm",        kCountedTransformer};
+
+tl::unexpected<Error> Refuse(std::string why) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(why));
+}
+
+// Of what is released before the steps: some for it, and some left to them, so that both have noise
+// that its grid is made for.
+Status CheckShare(std::string_view name, double share, std::string_view of) {
+  constexpr double kShareLeast = 1e-6;
+  if (share >= kShareLeast && share <= 1 - kShareLeast) return {};
+  return Refuse(fmt::format("{} {}: no share of {} between 0 and 1, or within {} of either", name,
+                            share, of, kShareLeast));
+}
 
 SequenceOptions ModelOf(std::string_view name, const TrainedConstants& constants) {
   SequenceOptions options;
@@ -64,11 +80,25 @@ train::SequenceTrainingOptions TrainingOf(std::string_view name, const TrainedCo
   return options;
 }
 
+Result<uint64_t> StepsOf(std::string_view from, double steps) {
+  constexpr double kStepsMost = 1e9;
+  if (!(steps > 0 && steps <= kStepsMost))
+    return Refuse(
+        fmt::format("{}: {:.4g} steps; there are some, and {:g} at most", from, steps, kStepsMost));
+  return std::max<int64_t>(1, std::llround(steps));
+}
+
 Status CheckHistogramShare(const TrainedConstants& constants) {
-  const double share = constants.histogram_share;
-  if (share > 0 && share < 1) return {};
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("histogram_share {}: no share of mu between 0 and 1", share));
+  return CheckShare("histogram_share", constants.histogram_share, "mu");
+}
+
+Status CheckCounts(const TrainedConstants& constants) {
+  TACIT_RETURN_IF_ERROR(CheckShare("counts_share", constants.counts_share, "mu^2"));
+  // Beyond it, sums of logits are no floats.
+  constexpr double kWeightMost = 1e6;
+  const double weight = constants.counts_weight;
+  if (weight >= 0 && weight <= kWeightMost) return {};
+  return Refuse(fmt::format("counts_weight {} is not in 0 to {:g}", weight, kWeightMost));
 }
 
 }  // namespace tacit::app

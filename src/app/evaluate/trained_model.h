@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -21,7 +22,13 @@ bool BeginsWithCounts(std::string_view name);
 train::SequenceTrainingOptions TrainingOf(std::string_view name, const TrainedConstants& constants,
                                           bool is_private);
 
-// kInvalidArgument where the histogram of items would have none of mu, or all of it.
+// A run of a number of steps that is about this one: at least one step. kInvalidArgument, naming
+// what it came from, for one that is not above 0 or too large to be taken.
+Result<uint64_t> StepsOf(std::string_view from, double steps);
+
+// kInvalidArgument, naming it, where the histogram of items would have none of mu, or all of it.
 Status CheckHistogramShare(const TrainedConstants& constants);
+// The same of counts that are begun with, and of the weight of their logits.
+Status CheckCounts(const TrainedConstants& constants);
 
 }  // namespace tacit::app

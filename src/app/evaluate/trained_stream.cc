@@ -15,14 +15,12 @@
 #include "app/evaluate/trained_scorer.h"
 #include "base/check.h"
 #include "model/sequence/sequence_model.h"
+#include "privacy/mu.h"
 #include "train/sequence/sequence_stepper.h"
 #include "train/sequence/unit_sampler.h"
 
 namespace tacit::app {
 namespace {
-
-// What rounding may add when mu^2 is summed up again.
-constexpr double kMargin = 1 + 1e-12;
 
 Status Refuse(std::string why) { return Fail(ErrorCode::kInvalidArgument, std::move(why)); }
 
@@ -85,7 +83,7 @@ class TrainedStream final : public StreamMethod {
     return is_private() ? 1.0
                         : std::min(1.0, options_.expected_batch / std::max(1.0, Users(period)));
   }
-  uint64_t Steps(const StreamPeriod& period) const;
+  Result<uint64_t> Steps(const StreamPeriod& period) const;
 
   Status Check(const StreamPeriod& period, double mu) const;
   Status Begin(const StreamPeriod& period, double mu, noise::NoiseSource& noise);
@@ -105,21 +103,17 @@ class TrainedStream final : public StreamMethod {
   TrainedScorer scorer_;
 };
 
-uint64_t TrainedStream::Steps(const StreamPeriod& period) const {
-  if (is_private()) return std::max<int64_t>(1, std::llround(constants_.epochs_private));
+Result<uint64_t> TrainedStream::Steps(const StreamPeriod& period) const {
+  if (is_private()) return StepsOf("epochs_private", constants_.epochs_private);
   if (period.histories.units() == 0) return 0;
-  return std::max<int64_t>(1, std::llround(constants_.epochs_plain / Rate(period)));
+  return StepsOf("epochs_plain, batch_plain", constants_.epochs_plain / Rate(period));
 }
 
 Status TrainedStream::Check(const StreamPeriod& period, double mu) const {
   TACIT_RETURN_IF_ERROR(model::CheckHistories(period.histories));
   const size_t units = period.histories.units();
   TACIT_CHECK(period.known.size() == units && period.histories.id.size() == units);
-  // Where the grid ends, with room for steps and the histogram's share.
-  constexpr double kMuLeast = 1e-6, kMuMost = 1e3;
-  if (std::isfinite(mu) && !(mu >= kMuLeast && mu <= kMuMost))
-    return Refuse(fmt::format("mu {:.4g}: the noise is on a grid that is made for {} to {}", mu,
-                              kMuLeast, kMuMost));
+  TACIT_RETURN_IF_ERROR(privacy::CheckMu(mu));
   if (stepper_ && mu != mu_)
     return Refuse(fmt::format(
         "a period of mu {} among those of {}: one optimiser goes by one noise", mu, mu_));
@@ -135,11 +129,12 @@ Status TrainedStream::Begin(const StreamPeriod& period, double mu, noise::NoiseS
   TACIT_ASSIGN(start_, MakeStreamStart(name_, setting_, is_private(), workers_));
   if (start_ != nullptr) options_.prior = start_->prior();
   // The rate rises in the first period and stays: nobody knows how many are to come.
-  const uint64_t steps = std::max<uint64_t>(1, Steps(period));
+  TACIT_ASSIGN(uint64_t steps, Steps(period));
+  steps = std::max<uint64_t>(1, steps);
   options_.schedule.steps = steps;
   if (is_private()) {
     const double left = 1 - (start_ != nullptr ? start_->share() : 0);
-    options_.privacy.sigma = kMargin * std::sqrt(static_cast<double>(steps) / left) / mu;
+    options_.privacy.sigma = privacy::kMuMargin * std::sqrt(static_cast<double>(steps) / left) / mu;
   }
   // Public coins and first weights differ from run to run.
   options_.seed = static_cast<uint64_t>(noise.Uniform() * 0x1p53);
@@ -151,10 +146,11 @@ Status TrainedStream::Begin(const StreamPeriod& period, double mu, noise::NoiseS
 }
 
 Result<double> TrainedStream::TakeSteps(const StreamPeriod& period) {
+  TACIT_ASSIGN(const uint64_t steps, Steps(period));
   train::UnitSampler sampler(period.histories.units(), Rate(period), noise::MakeNoiseSource());
   const uint64_t before = stepper_->steps_taken();
   train::SequenceStepReport report;
-  for (uint64_t step = Steps(period); step > 0; --step)
+  for (uint64_t step = 0; step < steps; ++step)
     TACIT_RETURN_IF_ERROR(
         stepper_->Step(PeriodUnits(options_.model, period, sampler.Sample()), &report));
   if (!is_private()) return std::numeric_limits<double>::infinity();
@@ -165,11 +161,12 @@ Result<double> TrainedStream::Learn(const StreamPeriod& period, double mu,
                                     noise::NoiseSource& noise, WorkerPool&) {
   TACIT_RETURN_IF_ERROR(Check(period, mu));
   if (!stepper_) TACIT_RETURN_IF_ERROR(Begin(period, mu, noise));
-  lent_->BorrowFrom(noise);
+  const LentNoise::Loan loan(*lent_, noise);
   double before_steps = 0;
   if (start_ != nullptr) {
     TACIT_ASSIGN(before_steps, start_->Learn(period, mu, Users(period), noise, workers_));
-    stepper_->SetItemShare(start_->ItemShares());
+    if (is_private() && options_.model.re_attention.kappa > 0)
+      stepper_->SetItemShare(start_->ItemShares());
   }
   TACIT_ASSIGN(const double by_steps, TakeSteps(period));
   scorer_.Publish(stepper_->model().layout(), stepper_->Weights(), stepper_->parameter_noise(),

@@ -31,22 +31,44 @@ std::unique_ptr<mechanism::Clipper> MakeClipper(const SequencePrivacy& privacy) 
   return mechanism::MakeAutomaticClipper(privacy.clip_norm, privacy.sigma);
 }
 
+// Where what is divided or multiplied by it is still a float, and has a grid.
+constexpr double kScaleLeast = 1e-12, kScaleMost = 1e12;
+
+Status CheckOptimizer(const OptimizerOptions& o) {
+  // At more than this the weights of a few steps are no numbers.
+  constexpr float kRateMost = 1e3f;
+  if (!(o.learning_rate >= 0 && o.learning_rate <= kRateMost))
+    return Refuse(fmt::format("learning_rate {} is not in 0 to {}", o.learning_rate, kRateMost));
+  if (!(o.beta1 >= 0 && o.beta1 < 1))
+    return Refuse(fmt::format("beta1 {} is not in [0, 1)", o.beta1));
+  if (!(o.beta2 >= 0 && o.beta2 < 1))
+    return Refuse(fmt::format("beta2 {} is not in [0, 1)", o.beta2));
+  if (!(o.average_decay >= 0 && o.average_decay < 1))
+    return Refuse(fmt::format("average_decay {} is not in [0, 1)", o.average_decay));
+  if (!(o.variance_floor > 0 && std::isfinite(o.variance_floor)))
+    return Refuse(fmt::format("variance_floor {} is not above 0", o.variance_floor));
+  return {};
+}
+
 }  // namespace
 
 Status CheckOptions(const SequenceTrainingOptions& o) {
   TACIT_RETURN_IF_ERROR(model::CheckOptions(o.model));
-  if (!(o.expected_batch > 0 && std::isfinite(o.expected_batch)))
-    return Refuse(fmt::format("expected_batch {} divides nothing", o.expected_batch));
+  if (!(o.expected_batch >= kScaleLeast && o.expected_batch <= kScaleMost))
+    return Refuse(fmt::format("expected_batch {} is not in {} to {}", o.expected_batch, kScaleLeast,
+                              kScaleMost));
   if (o.prior != nullptr && (o.model.negatives > 0 || o.model.label_smoothing > 0))
     return Refuse("a prior is for a softmax over the whole catalogue, its labels not smoothed");
   if (o.schedule.steps == 0) return Refuse("steps: there is no step");
   if (!(o.schedule.warm_up >= 0 && o.schedule.warm_up <= 1))
     return Refuse(fmt::format("warm_up {} is no share of the steps", o.schedule.warm_up));
+  TACIT_RETURN_IF_ERROR(CheckOptimizer(o.optimizer));
   const SequencePrivacy& p = o.privacy;
   if (p.on && !(p.sigma > 0 && std::isfinite(p.sigma)))
     return Refuse(fmt::format("sigma {}: private training needs noise", p.sigma));
-  if (p.on && !(p.clip_norm > 0 && std::isfinite(p.clip_norm)))
-    return Refuse(fmt::format("clip_norm {} bounds nothing", p.clip_norm));
+  if (p.on && !(p.clip_norm >= kScaleLeast && p.clip_norm <= kScaleMost))
+    return Refuse(
+        fmt::format("clip_norm {} is not in {} to {}", p.clip_norm, kScaleLeast, kScaleMost));
   if (!p.on && o.optimizer.subtract_noise)
     return Refuse("subtract_noise: there is no noise where privacy is off");
   if (!p.item_share.empty() && p.item_share.size() != o.model.catalogue)
