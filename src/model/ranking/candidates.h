@@ -27,26 +27,26 @@ enum Feature : size_t {
   kPopular,   // ln p_b
   kUsual,     // -(ln p_b - what is usual for the history)^2
   kAsLatest,  // -|ln p_b - ln p_a0|
-  // Of what the public knows of items. A profile is how often what is much watched in the history
-  // comes in it, over how often it comes in the popularity.
-  kGenresRecent,
-  kGenresEver,  // cosine of b's genres with those of the history
-  kTasteRecent,
-  kTasteEver,  // mean over b's genres of the profile's logarithm
-  kEraLatest,
+  // Of what the public knows of items. A profile is how often a genre, or a bin of years, comes in
+  // the history, over how often it comes in the popularity; "recent" weighs with .9^age.
+  kGenresRecent,  // cosine of b's genres with those of the history
+  kGenresEver,
+  kTasteRecent,  // mean over b's genres of the profile's logarithm
+  kTasteEver,
+  kEraLatest,  // logarithm of the profile at b's bin of years; "latest" weighs with d^age
   kEraRecent,
-  kEraEver,  // logarithm of the profile at b's bin of years
-  kYearsLatest,
-  kYearsBefore,  // -ln(1 + years between a0 or a1 and b)
-  kPlacesLatest,
-  kPlacesBefore,  // -ln(1 + places between their ids)
-  kYounger,
-  kYoungerBy,  // sign of the years from a0 to b; ln(1 + years) if younger
-  kBehind,
-  kBehindBy,  // the same of ids
-  kOverlapLatest,
-  kOverlapBefore,  // Jaccard of genres with a0, a1
-  kWordLatest,     // a rare word of the title in common with a0
+  kEraEver,
+  kYearsLatest,  // -ln(1 + years between a0, or a1, and b)
+  kYearsBefore,
+  kPlacesLatest,  // -ln(1 + places between their ids)
+  kPlacesBefore,
+  kYounger,    // sign of the years from a0 to b
+  kYoungerBy,  // ln(1 + years) if there are any
+  kBehind,     // the same of places
+  kBehindBy,
+  kOverlapLatest,  // Jaccard of genres with a0, and a1
+  kOverlapBefore,
+  kWordLatest,  // a rare word of the title in common with a0
   kFeatures
 };
 

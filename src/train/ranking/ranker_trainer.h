@@ -19,7 +19,7 @@ namespace tacit::train {
 
 // How a ranker is learnt. All of it is public.
 struct RankerTraining {
-  uint64_t seed = 1;     // of its first parameters and of all coins
+  uint64_t seed = 1;     // of its first parameters
   uint64_t steps = 200;  // each with every unit
   double sigma = 0;      // noise multiplier of a step; 0: an experiment without privacy
   size_t candidates = 100;
