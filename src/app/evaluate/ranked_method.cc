@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "model/ranking/candidates.h"
 #include "model/ranking/ranker.h"
+#include "privacy/mu.h"
 #include "train/ranking/ranker_trainer.h"
 #include "train/transitions_release.h"
 
@@ -49,10 +50,9 @@ class RankedMethod final : public SequenceMethod {
 
 train::RankerTraining RankedMethod::Plan(size_t users, double mu,
                                          noise::NoiseSource& source) const {
-  // So little more that rounding spends nothing beyond what is promised.
-  constexpr double kSlack = 1 + 1e-12;
   const auto steps = static_cast<double>(constants_.steps), units = static_cast<double>(users);
-  const double sigma = std::isinf(mu) ? 0 : kSlack * std::sqrt(steps / constants_.share) / mu;
+  const double sigma =
+      std::isinf(mu) ? 0 : privacy::kMuMargin * std::sqrt(steps / constants_.share) / mu;
   // Adam takes steps of one length, whatever they go by. Where a step's noise is longer than all
   // users together could be, they are as much shorter: few people leave the counts' order as it is.
   const double noise = sigma * std::sqrt(static_cast<double>(model::ranking::kRankerParameters));
@@ -112,7 +112,7 @@ Result<double> RankedMethod::Fit(const model::Histories& train, const SequencePr
   if (std::isinf(mu)) return std::numeric_limits<double>::infinity();
   const double mu_squared = release.MuSquared() + static_cast<double>(trainer.steps_taken()) *
                                                       trainer.charge().MuSquared();
-  if (mu_squared > mu * mu)
+  if (mu_squared > mu * mu * privacy::kMuMargin)
     return Fail(ErrorCode::kRefused,
                 fmt::format("a mu^2 of {} was promised and {} spent", mu * mu, mu_squared));
   return EpsilonOf(mu_squared, privacy);
