@@ -106,7 +106,7 @@ class Backend {
   virtual WorkerPool& workers() = 0;
   // The arithmetic of one of the workers alone, for models that go through their units one at a
   // time; see unit_ops.h. It may outlive the backend.
-  virtual std::unique_ptr<UnitOps> MakeUnitOps() const = 0;
+  virtual std::unique_ptr<UnitOps> MakeUnitOps(Precision precision) const = 0;
 };
 
 // Plain loops with double sums: slow, obviously right.

@@ -40,7 +40,9 @@ class CpuBackend final : public Backend {
   const char* name() const override { return bf16_ == Bf16Gemm::kNative ? "cpu-bf16" : "cpu"; }
   bool has_fast_bf16() const override { return bf16_ == Bf16Gemm::kNative; }
   WorkerPool& workers() override { return workers_; }
-  std::unique_ptr<UnitOps> MakeUnitOps() const override { return MakeCpuUnitOps(); }
+  std::unique_ptr<UnitOps> MakeUnitOps(Precision precision) const override {
+    return MakeCpuUnitOps(precision);
+  }
 
   Status Gemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
               Matrix c) override {

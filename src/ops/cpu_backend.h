@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "ops/backend.h"
+#include "ops/unit_ops.h"
 
 namespace tacit::ops {
 
@@ -14,5 +15,13 @@ enum class Bf16Gemm {
 // MakeCpuBackend with its one choice made by the caller, so that the contract suite can hold both.
 // REQUIRES HasFastBf16() for kNative.
 std::unique_ptr<Backend> MakeCpuBackendWith(WorkerPool& workers, Bf16Gemm bf16);
+
+enum class UnitGemm {
+  kTiles,    // tile_gemm.h
+  kLibrary,  // oneDNN's f32, factors rounded before it where they are of bf16
+};
+
+// MakeCpuUnitOps likewise. REQUIRES HasTileGemm() for kTiles.
+std::unique_ptr<UnitOps> MakeCpuUnitOpsWith(Precision precision, UnitGemm gemm);
 
 }  // namespace tacit::ops

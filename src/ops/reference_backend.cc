@@ -72,7 +72,9 @@ class ReferenceBackend final : public Backend {
   const char* name() const override { return "reference"; }
   bool has_fast_bf16() const override { return false; }
   WorkerPool& workers() override { return workers_; }
-  std::unique_ptr<UnitOps> MakeUnitOps() const override { return MakeReferenceUnitOps(); }
+  std::unique_ptr<UnitOps> MakeUnitOps(Precision precision) const override {
+    return MakeReferenceUnitOps(precision);
+  }
 
   Status Gemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
               Matrix c) override {

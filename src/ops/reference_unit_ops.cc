@@ -4,28 +4,42 @@
 #include <numbers>
 #include <vector>
 
+#include "ops/bf16.h"
 #include "ops/shapes.h"
 #include "ops/unit_ops.h"
 
 namespace tacit::ops {
 namespace {
 
-double At(Transpose t, ConstMatrix x, size_t row, size_t col) {
+float At(Transpose t, ConstMatrix x, size_t row, size_t col) {
   return t == Transpose::kYes ? x.Row(col)[row] : x.Row(row)[col];
 }
 
 class ReferenceUnitOps final : public UnitOps {
  public:
+  explicit ReferenceUnitOps(Precision precision) : precision_(precision) {}
+
   Status Gemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
               Matrix c) override {
     const GemmShape s = ShapeOf(ta, a, tb, b, c);
     for (size_t i = 0; i < s.m; ++i)
       for (size_t j = 0; j < s.n; ++j) {
         double sum = beta == 0 ? 0.0 : c.Row(i)[j];
-        for (size_t k = 0; k < s.k; ++k) sum += At(ta, a, i, k) * At(tb, b, k, j);
+        for (size_t k = 0; k < s.k; ++k) sum += Rounded(At(ta, a, i, k)) * Rounded(At(tb, b, k, j));
         c.Row(i)[j] = static_cast<float>(sum);
       }
     return {};
+  }
+  Status Gemm(Transpose ta, ConstMatrix a, const RightFactor& b, float beta, Matrix c) override {
+    return Gemm(ta, a, b.transpose, b.matrix, beta, c);
+  }
+  Status Gemm(Transpose ta, const LeftFactor& a, const RightFactor& b, float beta,
+              Matrix c) override {
+    return Gemm(ta, a.matrix, b, beta, c);
+  }
+  void Prepare(Transpose tb, ConstMatrix b, RightFactor* factor) override {
+    factor->transpose = tb;
+    factor->matrix = b;
   }
 
   void AddBias(Matrix x, std::span<const float> bias, bool relu) override {
@@ -129,6 +143,12 @@ class ReferenceUnitOps final : public UnitOps {
     }
   }
 
+  void ExpFactor(std::span<const float> bias, Matrix x, std::span<ExpRow> rows,
+                 LeftFactor* factor) override {
+    ExpRows(bias, x, rows);
+    factor->matrix = x;
+  }
+
   double SquaredNorm(std::span<const float> x) override {
     double sum = 0;
     for (float v : x) sum += double{v} * v;
@@ -153,10 +173,17 @@ class ReferenceUnitOps final : public UnitOps {
         v = static_cast<float>(v * std::max(ratio, 0.0));
       }
   }
+
+ private:
+  double Rounded(float x) const { return precision_ == Precision::kBf16 ? FromBf16(ToBf16(x)) : x; }
+
+  const Precision precision_;
 };
 
 }  // namespace
 
-std::unique_ptr<UnitOps> MakeReferenceUnitOps() { return std::make_unique<ReferenceUnitOps>(); }
+std::unique_ptr<UnitOps> MakeReferenceUnitOps(Precision precision) {
+  return std::make_unique<ReferenceUnitOps>(precision);
+}
 
 }  // namespace tacit::ops

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "ops/backend.h"
 
@@ -21,6 +23,14 @@ GemmShape ShapeOf(Transpose ta, MatrixView<const T> a, Transpose tb, MatrixView<
   TACIT_CHECK(shape.k == inner_b && c.rows == shape.m && c.cols == shape.n, "GEMM shapes differ");
   TACIT_CHECK(a.stride >= a.cols && b.stride >= b.cols && c.stride >= c.cols, "rows overlap");
   return shape;
+}
+
+// Whether there is nothing to multiply; c is then what it should be.
+inline bool IsSumOfNothing(const GemmShape& shape, float beta, Matrix c) {
+  if (shape.m == 0 || shape.n == 0) return true;
+  if (shape.k > 0) return false;
+  for (size_t r = 0; beta == 0 && r < shape.m; ++r) std::fill_n(c.Row(r), shape.n, 0.0f);
+  return true;
 }
 
 template <class T, class U>

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "ops/backend.h"
+#include "ops/matrix_buffer.h"
 
 namespace tacit::ops {
 
@@ -14,6 +15,23 @@ namespace tacit::ops {
 struct ExpRow {
   float max = 0;
   float sum = 0;
+};
+
+// The right factor of many products, made ready once by UnitOps::Prepare; read by all workers' ops
+// of that kind.
+struct RightFactor {
+  Transpose transpose = Transpose::kNo;
+  ConstMatrix matrix;  // as it was given; must outlive the factor
+  // Where the ops read another form of it: see tile_gemm.h.
+  ConstMatrix lanes;
+  MatrixBuffer<float> room;
+};
+
+// The left factor of two products, as it is and transposed: what UnitOps::ExpFactor leaves.
+struct LeftFactor {
+  ConstMatrix matrix;
+  // Where the ops read other forms of it: see tile_gemm.h.
+  MatrixBuffer<float> along, across;
 };
 
 // The arithmetic of one worker on one unit. Where a unit is large enough to fill a core for
@@ -25,8 +43,14 @@ class UnitOps {
  public:
   virtual ~UnitOps() = default;
 
-  // c = op(a) op(b) + beta c; beta is 0 or 1. An empty inner dimension is a sum of nothing.
+  // c = op(a) op(b) + beta c; beta is 0 or 1. An empty inner dimension is a sum of nothing. Where
+  // the ops are of bf16, each factor is rounded to it first; products and sums are f32.
   virtual Status Gemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
+                      Matrix c) = 0;
+  // The same with a factor that was prepared.
+  virtual Status Gemm(Transpose ta, ConstMatrix a, const RightFactor& b, float beta, Matrix c) = 0;
+  virtual void Prepare(Transpose tb, ConstMatrix b, RightFactor* factor) = 0;
+  virtual Status Gemm(Transpose ta, const LeftFactor& a, const RightFactor& b, float beta,
                       Matrix c) = 0;
 
   // x[r,:] += bias, then max(x, 0) when relu.
@@ -60,6 +84,10 @@ class UnitOps {
   // x[r,:] = exp(x[r,:] + bias - max), the maximum being over the row; an empty bias is zero.
   virtual void ExpRows(std::span<const float> bias, Matrix x, std::span<ExpRow> rows) = 0;
 
+  // The same for what is then multiplied by, and nothing else: x itself is used up.
+  virtual void ExpFactor(std::span<const float> bias, Matrix x, std::span<ExpRow> rows,
+                         LeftFactor* factor) = 0;
+
   // sum x^2, in double inside.
   virtual double SquaredNorm(std::span<const float> x) = 0;
   // out += factor * x.
@@ -72,7 +100,7 @@ class UnitOps {
 };
 
 // What Backend::MakeUnitOps gives out.
-std::unique_ptr<UnitOps> MakeReferenceUnitOps();
-std::unique_ptr<UnitOps> MakeCpuUnitOps();
+std::unique_ptr<UnitOps> MakeReferenceUnitOps(Precision precision);
+std::unique_ptr<UnitOps> MakeCpuUnitOps(Precision precision);
 
 }  // namespace tacit::ops

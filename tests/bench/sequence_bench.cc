@@ -4,6 +4,7 @@
 // its own. Beside them the GEMM limit of this core, measured in the same run, and the process's
 // peak of memory. Prints JSON lines.
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cmath>
@@ -56,8 +57,9 @@ model::Histories FirstOf(const model::Histories& all, size_t users) {
 }
 
 train::SequenceTrainingOptions Options(size_t batch, uint32_t catalogue, bool is_private,
-                                       float kappa) {
+                                       float kappa, ops::Precision precision) {
   train::SequenceTrainingOptions options;
+  options.model.precision = precision;
   options.model.catalogue = catalogue;
   options.model.length = kLength;
   options.model.re_attention.kappa = kappa;
@@ -94,8 +96,9 @@ double StepSeconds(train::SequenceTrainer& trainer) {
 // gradients are.
 class Naive {
  public:
-  Naive(const model::Histories& histories, ops::Backend& backend)
-      : histories_(histories), model_(Options(1, histories.catalogue, true, 0).model, backend) {
+  Naive(const model::Histories& histories, ops::Precision precision, ops::Backend& backend)
+      : histories_(histories),
+        model_(Options(1, histories.catalogue, true, 0, precision).model, backend) {
     parameters_ = model_.layout().Initial(1);
   }
 
@@ -135,7 +138,12 @@ class Naive {
   std::vector<float> parameters_, gradients_, total_;
 };
 
-// Peak of this process so far, in MiB.
+void ForgetPeak() {
+  malloc_trim(0);
+  std::ofstream("/proc/self/clear_refs") << "5";
+}
+
+// Peak of this process since ForgetPeak, in MiB.
 double PeakMemory() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -150,13 +158,16 @@ void Report(const std::string& name, double value, const char* unit, double limi
 }
 
 // The fastest of the steps of each, taken in turns, so that a busy neighbour slows all.
-void Run(const model::Histories& histories, int steps, ops::Backend& backend) {
+void Run(const model::Histories& histories, int steps, ops::Precision precision,
+         ops::Backend& backend) {
   const size_t batch = histories.units();
   const auto make = [&](bool is_private, float kappa) {
-    return train::SequenceTrainer(Options(batch, histories.catalogue, is_private, kappa), histories,
-                                  backend, noise::MakeNoiseSource(), noise::MakeNoiseSource());
+    return train::SequenceTrainer(Options(batch, histories.catalogue, is_private, kappa, precision),
+                                  histories, backend, noise::MakeNoiseSource(),
+                                  noise::MakeNoiseSource());
   };
   double memory[2] = {};
+  ForgetPeak();
   {
     train::SequenceTrainer plain = make(false, 0);
     StepSeconds(plain);
@@ -166,17 +177,18 @@ void Run(const model::Histories& histories, int steps, ops::Backend& backend) {
   StepSeconds(clipped);
   memory[1] = PeakMemory();
   train::SequenceTrainer plain = make(false, 0), corrected = make(true, 1);
-  Naive naive(histories, backend);
+  Naive naive(histories, precision, backend);
   double best[4] = {1e300, 1e300, 1e300, 1e300}, limit = 0;
   for (int i = 0; i < steps; ++i) {
     best[0] = std::min(best[0], StepSeconds(clipped));
     best[1] = std::min(best[1], StepSeconds(plain));
     best[2] = std::min(best[2], StepSeconds(corrected));
     if (batch <= 256) best[3] = std::min(best[3], naive.StepSeconds());
-    limit = std::max(limit, ops::MeasureGemmLimit(ops::Precision::kF32, 0.3));
+    limit = std::max(limit, ops::MeasureGemmLimit(precision, 0.3));
   }
   const auto count = static_cast<double>(batch);
-  const std::string prefix = fmt::format("sequence_{}_", batch);
+  const std::string prefix =
+      fmt::format("sequence_{}_{}", batch, precision == ops::Precision::kBf16 ? "bf16_" : "");
   double flops = 0;
   for (size_t u = 0; u < batch; ++u) {
     const size_t positions = std::min<size_t>(kLength, histories.Of(u).size() - 1);
@@ -222,7 +234,8 @@ int main(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) batches.push_back(static_cast<size_t>(std::atoll(argv[i])));
   if (batches.empty()) batches = {256, 1024};
   for (const size_t batch : batches)
-    tacit::Run(data.path.empty() ? tacit::MakeHistories(batch, length)
-                                 : tacit::FirstOf(data.histories, batch),
-               steps, *backend);
+    for (const auto precision : {tacit::ops::Precision::kF32, tacit::ops::Precision::kBf16})
+      tacit::Run(data.path.empty() ? tacit::MakeHistories(batch, length)
+                                   : tacit::FirstOf(data.histories, batch),
+                 steps, precision, *backend);
 }

@@ -2,12 +2,16 @@
 // CPU's.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <numbers>
 #include <random>
 #include <vector>
 
+#include "ops/bf16.h"
+#include "ops/cpu_backend.h"
+#include "ops/tile_gemm.h"
 #include "ops/unit_ops.h"
 #include "ops/vector_math.h"
 
@@ -16,7 +20,8 @@ namespace {
 
 struct Subject {
   const char* name;
-  std::function<std::unique_ptr<UnitOps>()> make;
+  Precision precision;
+  std::function<std::unique_ptr<UnitOps>(Precision)> make;
 };
 
 void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
@@ -57,12 +62,41 @@ class UnitOpsContract : public ::testing::TestWithParam<Subject> {
   }
 
   std::mt19937_64 random_{20261121};
-  const std::unique_ptr<UnitOps> ops_ = GetParam().make();
+  // What a product sees of a number.
+  double Seen(double x) const {
+    if (GetParam().precision == Precision::kF32) return x;
+    return FromBf16(ToBf16(static_cast<float>(x)));
+  }
+  // op(a) op(b) + beta c, and the sum of all magnitudes in it.
+  void ExpectProduct(bool ta, const Store& a, bool tb, const Store& b, const Store* before,
+                     const Store& c) {
+    const size_t inner = ta ? a.view.rows : a.view.cols;
+    for (size_t i = 0; i < c.view.rows; ++i)
+      for (size_t j = 0; j < c.view.cols; ++j) {
+        double sum = before == nullptr ? 0 : before->At(i, j), size = std::abs(sum);
+        for (size_t k = 0; k < inner; ++k) {
+          const double product =
+              Seen(ta ? a.At(k, i) : a.At(i, k)) * Seen(tb ? b.At(j, k) : b.At(k, j));
+          sum += product;
+          size += std::abs(product);
+        }
+        ASSERT_NEAR(c.At(i, j), sum, 2e-6 * size + 1e-30) << i << ", " << j;
+      }
+    c.ExpectGapUntouched();
+  }
+
+  const std::unique_ptr<UnitOps> ops_ = GetParam().make(GetParam().precision);
 };
 
+Transpose Way(bool transposed) { return transposed ? Transpose::kYes : Transpose::kNo; }
+
+// Tiles, blocks and panels that are full, cut, and more than one; odd inner dimensions.
+constexpr size_t kShapes[][3] = {{1, 1, 1},    {5, 7, 3},      {64, 33, 20},  {50, 120, 64},
+                                 {3, 5, 0},    {8, 16, 2},     {9, 17, 31},   {13, 64, 33},
+                                 {12, 81, 65}, {193, 49, 257}, {200, 3, 300}, {385, 1, 5}};
+
 TEST_P(UnitOpsContract, GemmMatchesLoops) {
-  const size_t shapes[][3] = {{1, 1, 1}, {5, 7, 3}, {64, 33, 20}, {50, 120, 64}, {3, 5, 0}};
-  for (const auto& s : shapes)
+  for (const auto& s : kShapes)
     for (int way = 0; way < 8; ++way) {
       const bool ta = way & 1, tb = way & 2;
       const float beta = way & 4 ? 1 : 0;
@@ -72,20 +106,54 @@ TEST_P(UnitOpsContract, GemmMatchesLoops) {
       if (beta == 0)
         for (size_t r = 0; r < s[0]; ++r) std::fill_n(c.view.Row(r), s[1], std::nanf(""));
       const Store before = c;
-      ASSERT_TRUE(ops_->Gemm(ta ? Transpose::kYes : Transpose::kNo, a.view,
-                             tb ? Transpose::kYes : Transpose::kNo, b.view, beta, c.view));
-      for (size_t i = 0; i < s[0]; ++i)
-        for (size_t j = 0; j < s[1]; ++j) {
-          double sum = beta == 0 ? 0 : before.At(i, j), size = std::abs(sum);
-          for (size_t k = 0; k < s[2]; ++k) {
-            const double product = (ta ? a.At(k, i) : a.At(i, k)) * (tb ? b.At(j, k) : b.At(k, j));
-            sum += product;
-            size += std::abs(product);
-          }
-          ASSERT_NEAR(c.At(i, j), sum, 2e-6 * size + 1e-30);
-        }
-      c.ExpectGapUntouched();
+      ASSERT_TRUE(ops_->Gemm(Way(ta), a.view, Way(tb), b.view, beta, c.view));
+      ExpectProduct(ta, a, tb, b, beta == 0 ? nullptr : &before, c);
     }
+}
+
+TEST_P(UnitOpsContract, PreparedFactorsMultiplyAlike) {
+  for (const auto& s : kShapes)
+    for (int way = 0; way < 8; ++way) {
+      const bool ta = way & 1, tb = way & 2;
+      const float beta = way & 4 ? 1 : 0;
+      const Store b = tb ? Random(s[1], s[2]) : Random(s[2], s[1]);
+      RightFactor factor;
+      ops_->Prepare(Way(tb), b.view, &factor);
+      // Prepared by one, read by another, more than once.
+      const auto other = GetParam().make(GetParam().precision);
+      for (const size_t rows : {s[0], s[0] + 7}) {
+        const Store a = ta ? Random(s[2], rows) : Random(rows, s[2]);
+        Store c = Random(rows, s[1]);
+        const Store before = c;
+        ASSERT_TRUE(other->Gemm(Way(ta), a.view, factor, beta, c.view));
+        ExpectProduct(ta, a, tb, b, beta == 0 ? nullptr : &before, c);
+      }
+    }
+}
+
+// Rounding is to nearest, ties to even, as ops::ToBf16 has it.
+TEST_P(UnitOpsContract, FactorsAreRoundedAsDefined) {
+  if (GetParam().precision == Precision::kF32) return;
+  constexpr size_t kCount = 64;
+  Store numbers(kCount, 1, 3), one(1, 9, 3), product(kCount, 9, 3);
+  for (size_t i = 0; i < kCount; ++i)
+    numbers.view.Row(i)[0] = std::bit_cast<float>(0x3f800000u + static_cast<uint32_t>(i) * 0x2000u);
+  std::fill_n(one.view.Row(0), 9, 1.0f);
+  ASSERT_TRUE(ops_->Gemm(Transpose::kNo, numbers.view, Transpose::kNo, one.view, 0, product.view));
+  for (size_t i = 0; i < kCount; ++i)
+    ASSERT_EQ(product.view.Row(i)[8], FromBf16(ToBf16(numbers.view.Row(i)[0]))) << i;
+}
+
+TEST_P(UnitOpsContract, WhatIsNotANumberStaysOne) {
+  for (const bool ta : {false, true}) {
+    Store a = ta ? Random(40, 10) : Random(10, 40);
+    const Store b = Random(40, 20);
+    Store c = Random(10, 20);
+    (ta ? a.view.Row(7)[3] : a.view.Row(3)[7]) = std::nanf("");
+    ASSERT_TRUE(ops_->Gemm(Way(ta), a.view, Transpose::kNo, b.view, 0, c.view));
+    for (size_t i = 0; i < 10; ++i)
+      for (size_t j = 0; j < 20; ++j) ASSERT_EQ(std::isnan(c.At(i, j)), i == 3);
+  }
 }
 
 TEST_P(UnitOpsContract, BiasReluSumsAndAddition) {
@@ -240,6 +308,62 @@ TEST_P(UnitOpsContract, ExpRowsLeaveMaximumAndSum) {
   }
 }
 
+// What a softmax over a catalogue is multiplied with, both ways round.
+TEST_P(UnitOpsContract, ExpFactorsMultiplyAsTheirExponentials) {
+  for (const size_t rows : {1, 2, 7, 50})
+    for (const size_t cols : {1, 31, 64, 65, 301})
+      for (const bool biased : {false, true}) {
+        Store x = Random(rows, cols, 4);
+        const auto bias = RandomVector(cols);
+        if (cols > 2) x.view.Row(rows / 2)[1] = -1e30f;  // what cannot be
+        Store exps(rows, cols, 3);
+        std::vector<double> sum(rows);
+        std::vector<float> most(rows, -INFINITY);
+        const auto logit = [&](size_t r, size_t c) {
+          return biased ? x.view.Row(r)[c] + bias[c] : x.view.Row(r)[c];
+        };
+        for (size_t r = 0; r < rows; ++r) {
+          for (size_t c = 0; c < cols; ++c) most[r] = std::max(most[r], logit(r, c));
+          for (size_t c = 0; c < cols; ++c) {
+            const double e = std::exp(double{logit(r, c)} - most[r]);
+            exps.view.Row(r)[c] = static_cast<float>(e);
+            sum[r] += e;
+          }
+        }
+        std::vector<ExpRow> got(rows);
+        LeftFactor left;
+        ops_->ExpFactor(biased ? std::span<const float>(bias) : std::span<const float>(), x.view,
+                        got, &left);
+        for (size_t r = 0; r < rows; ++r) {
+          ASSERT_EQ(got[r].max, most[r]);
+          ASSERT_NEAR(got[r].sum, sum[r], 1e-5 * sum[r]);
+        }
+        // One in 2^16 may fall on the other side of where rounding changes: by 2^-8 of itself.
+        const double slack = GetParam().precision == Precision::kF32 ? 1e-5 : 0x1p-8;
+        for (const bool transposed : {false, true}) {
+          const Store b = Random(transposed ? rows : cols, 5);
+          RightFactor right;
+          ops_->Prepare(Transpose::kNo, b.view, &right);
+          Store c = Random(transposed ? cols : rows, 5);
+          const Store before = c;
+          ASSERT_TRUE(ops_->Gemm(Way(transposed), left, right, 1, c.view));
+          for (size_t i = 0; i < c.view.rows; ++i)
+            for (size_t j = 0; j < 5; ++j) {
+              double want = before.At(i, j), size = std::abs(want), largest = 0;
+              for (size_t k = 0; k < b.view.rows; ++k) {
+                const double product =
+                    Seen(transposed ? exps.At(k, i) : exps.At(i, k)) * Seen(b.At(k, j));
+                want += product;
+                size += std::abs(product);
+                largest = std::max(largest, std::abs(product));
+              }
+              ASSERT_NEAR(c.At(i, j), want, 1e-5 * size + slack * largest);
+            }
+          c.ExpectGapUntouched();
+        }
+      }
+}
+
 TEST_P(UnitOpsContract, NormsAndSums) {
   for (const size_t n : {1, 7, 64, 1001}) {
     const auto x = RandomVector(n);
@@ -282,9 +406,24 @@ TEST_P(UnitOpsContract, ReluVarianceIsThatOfACutNormal) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, UnitOpsContract,
-                         ::testing::Values(Subject{"Reference", MakeReferenceUnitOps},
-                                           Subject{"Cpu", MakeCpuUnitOps}),
+std::vector<Subject> Subjects() {
+  const auto library = [](Precision precision) {
+    return MakeCpuUnitOpsWith(precision, UnitGemm::kLibrary);
+  };
+  const auto tiles = [](Precision precision) {
+    return MakeCpuUnitOpsWith(precision, UnitGemm::kTiles);
+  };
+  std::vector<Subject> subjects;
+  for (const Precision precision : {Precision::kF32, Precision::kBf16}) {
+    const bool bf16 = precision == Precision::kBf16;
+    subjects.push_back({bf16 ? "ReferenceBf16" : "Reference", precision, MakeReferenceUnitOps});
+    subjects.push_back({bf16 ? "LibraryBf16" : "Library", precision, library});
+    if (HasTileGemm()) subjects.push_back({bf16 ? "TilesBf16" : "Tiles", precision, tiles});
+  }
+  return subjects;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, UnitOpsContract, ::testing::ValuesIn(Subjects()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(VectorMath, ExpIsWithinTwoUnitsInTheLastPlace) {

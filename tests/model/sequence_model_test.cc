@@ -71,7 +71,8 @@ struct Trial {
     SequenceOracle::Context context;
     if (options.negatives > 0) {
       OutputStep output(layout);
-      output.Begin(parameters, StepCoins{step.seed}.negatives());
+      const auto ops = ops::MakeReferenceUnitOps(ops::Precision::kF32);
+      output.Begin(parameters, StepCoins{step.seed}.negatives(), *ops);
       context.negatives.assign(output.negatives().begin(), output.negatives().end());
     }
     if (options.dropout > 0) {
@@ -167,6 +168,96 @@ TEST(SequenceModel, NormsAndClippedSumsAreThoseOfMaterialisedGradients) {
       if (HasFatalFailure()) return;
     }
   }
+}
+
+double Distance(std::span<const float> x, std::span<const double> y) {
+  double sum = 0;
+  for (size_t i = 0; i < x.size(); ++i) sum += (x[i] - y[i]) * (x[i] - y[i]);
+  return std::sqrt(sum);
+}
+
+// The norm that is told of a unit, and of which it is clipped, against its own gradient.
+void CheckNormIsOfWhatIsAdded(const Trial& trial, ops::Backend& backend) {
+  const SequenceSum sum = trial.Sum(testing::FlatClip(1e30), backend);
+  const std::vector<double> added(sum.values.begin(), sum.values.end());
+  const double length = std::sqrt(SquaredLength(added));
+  double joint = 0;
+  for (const float squared : sum.norms.squared) joint += double{squared};
+  ASSERT_NEAR(std::sqrt(joint), length, 1e-6 * length);
+  const SequenceSum clipped = trial.Sum(testing::FlatClip(0.05), backend);
+  ASSERT_LE(
+      std::sqrt(SquaredLength(std::vector<double>(clipped.values.begin(), clipped.values.end()))),
+      0.05 * (1 + 1e-6));
+}
+
+// More positions than are gone through together, more numbers than are squared at once, columns of
+// more than one tile.
+TEST(SequenceModel, NormsOfLongHistoriesAndLargeCatalogues) {
+  WorkerPool workers({1, false});
+  const auto reference = ops::MakeReferenceBackend(), cpu = ops::MakeCpuBackend(workers);
+  for (const bool tied : {true, false}) {
+    SequenceOptions options;
+    options.catalogue = 601;
+    options.length = 150;
+    options.width = 9;
+    options.blocks = 1;
+    options.tied = tied;
+    options.item_bias = tied;
+    options.label_smoothing = tied ? 0 : 0.1f;
+    Trial trial(options, 5);
+    trial.units.resize(1);
+    std::mt19937_64 random(7);
+    PaddedUnit::Crop crop;
+    for (uint32_t i = 0; i < options.length; ++i) {
+      crop.inputs.push_back(static_cast<uint32_t>(random() % options.catalogue));
+      crop.targets.push_back(static_cast<uint32_t>(random() % options.catalogue));
+    }
+    trial.units[0].crops = {crop};
+    for (ops::Backend* backend : {reference.get(), cpu.get()}) {
+      SCOPED_TRACE(backend->name());
+      CheckAgainstOracle(trial, testing::FlatClip(0.3), *backend);
+      if (HasFatalFailure()) return;
+      CheckNormIsOfWhatIsAdded(trial, *backend);
+      trial.options.precision = ops::Precision::kBf16;
+      CheckNormIsOfWhatIsAdded(trial, *backend);
+      trial.options.precision = ops::Precision::kF32;
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// With factors rounded the gradient is another one, near the exact one; but the norm is that of the
+// gradient which is added, to the last digits, and so is what it is clipped to.
+TEST(SequenceModel, WithBf16NormsAreThoseOfWhatIsAdded) {
+  WorkerPool workers({2, false});
+  const auto reference = ops::MakeReferenceBackend(), cpu = ops::MakeCpuBackend(workers);
+  const testing::FlatClip whole(1e30);
+  double rounded = 0, apart = 0, exact = 0;
+  for (uint64_t kind = 0; kind < kKinds; ++kind) {
+    SequenceOptions options = Kind(kind);
+    options.precision = ops::Precision::kBf16;
+    Trial all(options, kind + 1);
+    for (size_t u = 0; u < all.units.size(); ++u) {
+      SCOPED_TRACE(::testing::Message() << "kind " << kind << " unit " << u);
+      Trial trial = all;
+      trial.units = {all.units[u]};
+      const std::vector<double> gradient = trial.Oracle(0).gradient;
+      const double length = std::sqrt(SquaredLength(gradient));
+      const SequenceSum slow = trial.Sum(whole, *reference), sum = trial.Sum(whole, *cpu);
+      CheckNormIsOfWhatIsAdded(trial, *cpu);
+      if (HasFatalFailure()) return;
+      ASSERT_LE(Distance(sum.values, gradient), 0.3 * length);
+      ASSERT_LE(Distance(slow.values, gradient), 0.3 * length);
+      rounded += Distance(slow.values, gradient);
+      apart += Distance(sum.values, std::vector<double>(slow.values.begin(), slow.values.end()));
+      exact += length;
+    }
+  }
+  // Rounding is there, and small; two implementations of it differ by the odd number that falls on
+  // the other side of a tie.
+  EXPECT_GT(rounded, 1e-3 * exact);
+  EXPECT_LT(rounded, 3e-2 * exact);
+  EXPECT_LT(apart, 1e-4 * exact);
 }
 
 // Known logits, and a table of them: row by row what follows an item.

@@ -297,9 +297,10 @@ TEST(OutputStep, NegativesAreDistinctAndTheCoinsAlone) {
   const SequenceLayout layout(options);
   const auto parameters = layout.Initial(1);
   OutputStep step(layout), again(layout);
+  const auto ops = ops::MakeReferenceUnitOps(ops::Precision::kF32);
   std::vector<size_t> drawn(options.catalogue);
   for (uint64_t coins = 0; coins < 2000; ++coins) {
-    step.Begin(parameters, coins);
+    step.Begin(parameters, coins, *ops);
     ASSERT_EQ(step.negatives().size(), 12u);
     ASSERT_EQ(std::set<uint32_t>(step.negatives().begin(), step.negatives().end()).size(), 12u);
     for (uint32_t item = 0; item < options.catalogue; ++item) {
@@ -310,7 +311,7 @@ TEST(OutputStep, NegativesAreDistinctAndTheCoinsAlone) {
     }
   }
   for (const size_t count : drawn) EXPECT_NEAR(static_cast<double>(count), 1200, 6 * 22);
-  again.Begin(parameters, 1999);
+  again.Begin(parameters, 1999, *ops);
   EXPECT_TRUE(std::ranges::equal(step.negatives(), again.negatives()));
 }
 

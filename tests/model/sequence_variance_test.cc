@@ -45,7 +45,7 @@ class VarianceTest : public ::testing::Test {
 
   std::mt19937_64 random_{7};
   std::normal_distribution<double> normal_;
-  std::unique_ptr<ops::UnitOps> ops_ = ops::MakeCpuUnitOps();
+  std::unique_ptr<ops::UnitOps> ops_ = ops::MakeCpuUnitOps(ops::Precision::kF32);
 };
 
 // Both factors are uncertain, and so is the bias; without any of the terms the law is off by more

@@ -31,7 +31,8 @@ void TrainedScorer::Score(std::span<const uint32_t> history, std::span<float> sc
   std::unique_ptr<model::UnitPass> pass = TakeIdle();
   Status status;
   if (pass == nullptr) {
-    pass = std::make_unique<model::UnitPass>(*layout_, ops::MakeCpuUnitOps(), prior_);
+    pass = std::make_unique<model::UnitPass>(*layout_, ops::MakeCpuUnitOps(ops::Precision::kF32),
+                                             prior_);
     status = pass->BeginStep(weights_, noise_);
   }
   if (status) status = pass->Score(history, scores);

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/result.h"
+#include "ops/backend.h"
 
 namespace tacit::model {
 
@@ -46,6 +47,9 @@ struct SequenceOptions {
   uint32_t crops = 1;         // windows of a history that is longer than one, at most
   bool random_crops = false;  // wherever public coins say; else the latest, side by side
   uint32_t negatives = 0;     // public ones in each step's softmax; 0: the whole catalogue
+  // What factors of products are rounded to; products, sums and all else are f32, scores
+  // altogether.
+  ops::Precision precision = ops::Precision::kF32;
   ReAttentionOptions re_attention = {};
 };
 

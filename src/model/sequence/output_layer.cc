@@ -16,7 +16,7 @@ using ops::Matrix;
 using ops::Transpose;
 
 // Positions gone through together.
-constexpr size_t kPositions = 100;
+constexpr size_t kPositions = 68;
 // The logit of what cannot be.
 constexpr float kNever = -1e30f;
 
@@ -33,11 +33,14 @@ void AddScaled(float factor, const float* x, size_t n, float* to) {
 
 }  // namespace
 
-void OutputStep::Begin(std::span<const float> parameters, uint64_t coins) {
+void OutputStep::Begin(std::span<const float> parameters, uint64_t coins, ops::UnitOps& ops) {
   parameters_ = parameters;
-  if (layout_.options().negatives > 0) DrawNegatives(coins);
-  if (layout_.options().label_smoothing == 0) return;
   const ConstMatrix table = layout_.output().Of(parameters);
+  if (layout_.options().negatives > 0) DrawNegatives(coins);
+  const ConstMatrix rows = sampled() ? ConstMatrix(negative_rows_.view()) : table;
+  ops.Prepare(Transpose::kYes, rows, &to_logits_);
+  ops.Prepare(Transpose::kNo, rows, &to_states_);
+  if (layout_.options().label_smoothing == 0) return;
   std::vector<double> mean(table.cols);
   for (size_t r = 0; r < table.rows; ++r)
     for (size_t c = 0; c < table.cols; ++c) mean[c] += table.Row(r)[c];
@@ -88,10 +91,10 @@ Result<bool> OutputLayer::Run(const OutputStep& step, const UnitRows& rows, Cons
 
   const size_t width = hidden.cols, parts = (counted_.size() + kPositions - 1) / kPositions;
   const size_t most = (counted_.size() + parts - 1) / parts;
-  // One row more than positions, and one column more than negatives: see below.
-  states_.Reset(most + 1, width);
+  states_.Reset(most, width);
   state_grad_.Reset(most, width);
-  logits_.Reset(most + 1, step.sampled() ? step.negatives().size() + 1 : layout_.output().rows);
+  // Of the target, one column more than negatives: see below.
+  logits_.Reset(most, step.sampled() ? step.negatives().size() + 1 : layout_.output().rows);
   exp_.resize(most);
   factor_.resize(most);
   for (size_t p = 0; p < parts; ++p) {
@@ -110,63 +113,102 @@ Result<bool> OutputLayer::Run(const OutputStep& step, const UnitRows& rows, Cons
   return true;
 }
 
-// With e = exp(logit - max) and s its sum over the catalogue, the logits' gradient is w / s times
-// e - (1 - a) s at the target, e elsewhere, less w a / M everywhere when a share a of the target is
-// spread. The normaliser is applied to the states, which are few, and what is spread is one row
-// more: -a / M everywhere, against the weighted sum of the states.
+// With e = exp(logit - max) and s its sum over the catalogue, the logits' gradient is w e / s
+// everywhere, less w (1 - a) at the target and w a / M everywhere when a share a of the target is
+// spread. The products are with e alone: their normaliser is applied to the states, which are few,
+// and what is taken off is a row, or the same for all rows.
 Status OutputLayer::RunAll(const OutputStep& step, const UnitRows& rows, const Chunk& chunk,
                            Matrix hidden_grad, UnitGradient* gradient) {
-  const ConstMatrix table = layout_.output().Of(step.parameters());
+  TACIT_RETURN_IF_ERROR(Predict(step, rows, chunk));
+  TACIT_RETURN_IF_ERROR(StateGradient(step, rows, chunk, hidden_grad));
+  return TableGradient(rows, chunk, gradient);
+}
+
+// Leaves e, and w / s per position.
+Status OutputLayer::Predict(const OutputStep& step, const UnitRows& rows, const Chunk& chunk) {
   const std::span<const float> bias =
       step.parameters().subspan(layout_.item_bias().offset, layout_.item_bias().size());
   const float spread = layout_.options().label_smoothing;
-  const size_t n = chunk.row.size(), width = table.cols;
+  const size_t n = chunk.row.size();
   const Matrix states = states_.view().Rows(0, n), logits = logits_.view().Rows(0, n);
   if (prior_ != nullptr) prior_->Fill(rows, chunk.row, logits);
-  TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kNo, states, Transpose::kYes, table,
-                                  prior_ != nullptr ? 1.0f : 0.0f, logits));
+  TACIT_RETURN_IF_ERROR(
+      ops_.Gemm(Transpose::kNo, states, step.to_logits(), prior_ != nullptr ? 1.0f : 0.0f, logits));
   if (layout_.options().mask_seen) MaskSeen(rows, chunk.row, logits);
-  const auto logit_of = [&](size_t i) {
-    const uint32_t target = rows.target[chunk.row[i]];
-    return double{logits.Row(i)[target]} + (bias.empty() ? 0 : bias[target]);
-  };
   for (size_t i = 0; i < n; ++i) {
-    double predicted = (1 - spread) * logit_of(i);
+    const uint32_t target = rows.target[chunk.row[i]];
+    const double logit = double{logits.Row(i)[target]} + (bias.empty() ? 0 : bias[target]);
+    double predicted = (1 - spread) * logit;
     if (spread > 0)
-      predicted += spread * (Dot(states.Row(i), step.mean_row().data(), width) + step.mean_bias());
+      predicted +=
+          spread * (Dot(states.Row(i), step.mean_row().data(), states.cols) + step.mean_bias());
     loss_ -= rows.weight[chunk.row[i]] * predicted;
   }
-  ops_.ExpRows(bias, logits, std::span(exp_).first(n));
+  ops_.ExpFactor(bias, logits, std::span(exp_).first(n), &exponentials_);
   for (size_t i = 0; i < n; ++i) {
     const float weight = rows.weight[chunk.row[i]];
     loss_ += weight * (double{exp_[i].max} + std::log(double{exp_[i].sum}));
-    logits.Row(i)[rows.target[chunk.row[i]]] -= (1 - spread) * exp_[i].sum;
     factor_[i] = weight / exp_[i].sum;
   }
-  const Matrix state_grad = state_grad_.view().Rows(0, n);
-  TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kNo, logits, Transpose::kNo, table, 0, state_grad));
+  return {};
+}
 
-  float* const sum = states_.view().Row(n);
-  std::fill_n(sum, width, 0.0f);
-  double weights = 0;
-  for (size_t i = 0; i < n; ++i) {
+Status OutputLayer::StateGradient(const OutputStep& step, const UnitRows& rows, const Chunk& chunk,
+                                  Matrix hidden_grad) {
+  const ConstMatrix table = layout_.output().Of(step.parameters());
+  const float spread = layout_.options().label_smoothing;
+  const Matrix grad = state_grad_.view().Rows(0, chunk.row.size());
+  TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kNo, exponentials_, step.to_states(), 0, grad));
+  for (size_t i = 0; i < grad.rows; ++i) {
     const float weight = rows.weight[chunk.row[i]];
     float* const to = hidden_grad.Row(chunk.row[i]);
-    AddScaled(factor_[i], state_grad.Row(i), width, to);
-    if (spread > 0) {
-      AddScaled(-weight * spread, step.mean_row().data(), width, to);
-      AddScaled(weight, states.Row(i), width, sum);
-      weights += weight;
-    }
-    for (size_t c = 0; c < width; ++c) states.Row(i)[c] *= factor_[i];
+    AddScaled(factor_[i], grad.Row(i), grad.cols, to);
+    AddScaled(-weight * (1 - spread), table.Row(rows.target[chunk.row[i]]), grad.cols, to);
+    if (spread > 0) AddScaled(-weight * spread, step.mean_row().data(), grad.cols, to);
   }
-  if (spread > 0)
-    std::fill_n(logits_.view().Row(n), table.rows, -spread / static_cast<float>(table.rows));
-  if (!bias.empty()) AddBiasGradient(n, weights, gradient);
-  const size_t all = n + (spread > 0);
+  return {};
+}
+
+Status OutputLayer::TableGradient(const UnitRows& rows, const Chunk& chunk,
+                                  UnitGradient* gradient) {
+  const ParameterTable& bias_table = layout_.item_bias();
+  const std::span<float> bias = gradient->values().subspan(bias_table.offset, bias_table.size());
+  const Matrix table = layout_.output().Of(gradient->values());
+  const float spread = layout_.options().label_smoothing;
+  const float each = -spread / static_cast<float>(table.rows);
+  const size_t n = chunk.row.size(), width = table.cols;
+
+  // States times w / s, and behind them the factor itself, which is what a bias is multiplied by.
+  scaled_.Reset(n, width + 1);
+  for (size_t i = 0; i < n; ++i) {
+    float* const to = scaled_.view().Row(i);
+    for (size_t c = 0; c < width; ++c) to[c] = factor_[i] * states_.view().Row(i)[c];
+    to[width] = factor_[i];
+  }
+  const Matrix scaled = scaled_.view();
+  ops_.Prepare(Transpose::kNo, {scaled.data, n, width, scaled.stride}, &scaled_factor_);
   const float beta = chunk.first && !gradient->straight() ? 0.0f : 1.0f;
-  return ops_.Gemm(Transpose::kYes, logits_.view().Rows(0, all), Transpose::kNo,
-                   states_.view().Rows(0, all), beta, layout_.output().Of(gradient->values()));
+  TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kYes, exponentials_, scaled_factor_, beta, table));
+  if (!bias.empty()) {
+    ops_.Prepare(Transpose::kNo, {scaled.data + width, n, 1, scaled.stride}, &scaled_factor_);
+    TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kYes, exponentials_, scaled_factor_, 1,
+                                    {bias.data(), bias.size(), 1, 1}));
+  }
+
+  spread_.assign(width + 1, 0.0f);
+  for (size_t i = 0; i < n; ++i) {
+    const uint32_t target = rows.target[chunk.row[i]];
+    const float weight = rows.weight[chunk.row[i]];
+    AddScaled(-weight * (1 - spread), states_.view().Row(i), width, table.Row(target));
+    if (!bias.empty()) bias[target] -= weight * (1 - spread);
+    if (spread == 0) continue;
+    AddScaled(weight * each, states_.view().Row(i), width, spread_.data());
+    spread_[width] += weight * each;
+  }
+  if (spread == 0) return {};
+  for (size_t r = 0; r < table.rows; ++r) AddScaled(1, spread_.data(), width, table.Row(r));
+  for (float& b : bias) b += spread_[width];
+  return {};
 }
 
 // Logits whose exponential is 0, and with it their gradient.
@@ -181,15 +223,6 @@ void OutputLayer::MaskSeen(const UnitRows& rows, std::span<const uint32_t> place
   }
 }
 
-void OutputLayer::AddBiasGradient(size_t count, double weights, UnitGradient* gradient) {
-  const ParameterTable& bias = layout_.item_bias();
-  const std::span<float> to = gradient->values().subspan(bias.offset, bias.size());
-  for (size_t i = 0; i < count; ++i)
-    ops_.AddScaled(factor_[i], {logits_.view().Row(i), to.size()}, to);
-  if (weights > 0)
-    ops_.AddScaled(static_cast<float>(weights), {logits_.view().Row(count), to.size()}, to);
-}
-
 // The target's own logit stands behind the negatives'. A target that is among them is left out
 // there.
 Status OutputLayer::RunSampled(const OutputStep& step, const UnitRows& rows, const Chunk& chunk,
@@ -198,8 +231,7 @@ Status OutputLayer::RunSampled(const OutputStep& step, const UnitRows& rows, con
   const size_t n = chunk.row.size(), width = table.cols, negatives = step.negatives().size();
   const Matrix states = states_.view().Rows(0, n), logits = logits_.view().Rows(0, n);
   const Matrix others(logits.data, n, negatives, logits.stride);
-  TACIT_RETURN_IF_ERROR(
-      ops_.Gemm(Transpose::kNo, states, Transpose::kYes, step.negative_rows(), 0, others));
+  TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kNo, states, step.to_logits(), 0, others));
   for (size_t i = 0; i < n; ++i) {
     const uint32_t target = rows.target[chunk.row[i]];
     const double logit = Dot(states.Row(i), table.Row(target), width);
@@ -217,8 +249,7 @@ Status OutputLayer::RunSampled(const OutputStep& step, const UnitRows& rows, con
     factor_[i] = weight / exp_[i].sum;
   }
   const Matrix state_grad = state_grad_.view().Rows(0, n);
-  TACIT_RETURN_IF_ERROR(
-      ops_.Gemm(Transpose::kNo, others, Transpose::kNo, step.negative_rows(), 0, state_grad));
+  TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kNo, others, step.to_states(), 0, state_grad));
   for (size_t i = 0; i < n; ++i) {
     const uint32_t target = rows.target[chunk.row[i]];
     const float own = factor_[i] * logits.Row(i)[negatives];

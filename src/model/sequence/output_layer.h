@@ -18,14 +18,18 @@ class OutputStep {
  public:
   explicit OutputStep(const SequenceLayout& layout) : layout_(layout) {}
 
-  // `coins`: public; which items are the step's negatives follows from them.
-  void Begin(std::span<const float> parameters, uint64_t coins);
+  // `coins`: public; which items are the step's negatives follows from them. `ops`: of the workers'
+  // kind.
+  void Begin(std::span<const float> parameters, uint64_t coins, ops::UnitOps& ops);
 
   std::span<const float> parameters() const { return parameters_; }
+  // What states are multiplied by for their logits, and logits' gradients for those of the states:
+  // the rows of the catalogue, or of the negatives.
+  const ops::RightFactor& to_logits() const { return to_logits_; }
+  const ops::RightFactor& to_states() const { return to_states_; }
   bool sampled() const { return !negatives_.empty(); }
-  // Distinct items, and their rows side by side.
+  // Distinct items.
   std::span<const uint32_t> negatives() const { return negatives_; }
-  ops::ConstMatrix negative_rows() const { return negative_rows_.view(); }
   // Where an item stands among the negatives; -1: nowhere.
   int32_t PlaceOf(uint32_t item) const { return place_[item]; }
   // What the negatives' logits are raised by: ln((catalogue - 1) / negatives), so that they stand
@@ -43,6 +47,7 @@ class OutputStep {
   std::vector<uint32_t> negatives_;
   std::vector<int32_t> place_;
   ops::MatrixBuffer<float> negative_rows_;
+  ops::RightFactor to_logits_, to_states_;
   std::vector<float> shift_, mean_row_;
   double mean_bias_ = 0;
 };
@@ -70,10 +75,13 @@ class OutputLayer {
   };
   Status RunAll(const OutputStep& step, const UnitRows& rows, const Chunk& chunk,
                 ops::Matrix hidden_grad, UnitGradient* gradient);
+  Status Predict(const OutputStep& step, const UnitRows& rows, const Chunk& chunk);
+  Status StateGradient(const OutputStep& step, const UnitRows& rows, const Chunk& chunk,
+                       ops::Matrix hidden_grad);
+  Status TableGradient(const UnitRows& rows, const Chunk& chunk, UnitGradient* gradient);
   Status RunSampled(const OutputStep& step, const UnitRows& rows, const Chunk& chunk,
                     ops::Matrix hidden_grad, UnitGradient* gradient);
   void MaskSeen(const UnitRows& rows, std::span<const uint32_t> places, ops::Matrix logits) const;
-  void AddBiasGradient(size_t count, double weights, UnitGradient* gradient);
   void AddNegatives(const OutputStep& step, UnitGradient* gradient);
 
   const SequenceLayout& layout_;
@@ -81,8 +89,12 @@ class OutputLayer {
   const LogitPrior* const prior_;
   std::vector<uint32_t> counted_;
   ops::MatrixBuffer<float> states_, state_grad_, logits_, negative_grad_;
+  ops::MatrixBuffer<float> scaled_;
+  ops::LeftFactor exponentials_;
+  ops::RightFactor scaled_factor_;
   std::vector<ops::ExpRow> exp_;
   std::vector<float> factor_;  // per position: weight / normaliser
+  std::vector<float> spread_;  // of the table's gradient, what all rows have alike
   double loss_ = 0;
 };
 

@@ -18,8 +18,8 @@ void HistoryUnits::Rows(size_t unit, uint64_t coins, UnitRows* rows) const {
 }
 
 struct SequenceModel::Impl {
-  Impl(const SequenceOptions& options, ops::Backend& b, const LogitPrior* prior)
-      : layout(options), backend(b), output(layout) {
+  Impl(const SequenceOptions& options, ops::Backend& b, const LogitPrior* p)
+      : layout(options), backend(b), prior(p), output(layout) {
     TACIT_CHECK(prior == nullptr || (options.negatives == 0 && options.label_smoothing == 0),
                 "a prior is of the whole catalogue, its labels not smoothed");
     for (size_t w = 0; w < backend.workers().workers(); ++w)
@@ -29,9 +29,21 @@ struct SequenceModel::Impl {
   // What one worker has of its own.
   struct Worker {
     Worker(const SequenceLayout& layout, ops::Backend& backend, const LogitPrior* prior)
-        : pass(layout, backend.MakeUnitOps(), prior), scale(layout.groups().size()) {}
+        : pass(layout, backend.MakeUnitOps(layout.options().precision), prior),
+          scale(layout.groups().size()) {}
+
+    // What scores: `pass` itself where it is of f32.
+    UnitPass& Scoring(const SequenceLayout& layout, ops::Backend& backend,
+                      const LogitPrior* prior) {
+      if (layout.options().precision == ops::Precision::kF32) return pass;
+      if (scoring == nullptr)
+        scoring =
+            std::make_unique<UnitPass>(layout, backend.MakeUnitOps(ops::Precision::kF32), prior);
+      return *scoring;
+    }
 
     UnitPass pass;
+    std::unique_ptr<UnitPass> scoring;
     UnitRows rows;
     GroupNorms norms;  // of one unit
     std::vector<float> scale, values;
@@ -42,6 +54,7 @@ struct SequenceModel::Impl {
 
   const SequenceLayout layout;
   ops::Backend& backend;
+  const LogitPrior* const prior;
   OutputStep output;
   std::vector<std::unique_ptr<Worker>> workers;
   std::vector<size_t> share_end;  // per worker: end of its units
@@ -123,7 +136,7 @@ Status SequenceModel::ClippedSum(std::span<const float> parameters, const Sequen
   if (private_step) sum->norms.squared.assign(sum->norms.groups * count, 0.0f);
   if (on_grid) sum->norms.rounding.assign(count, 0.0f);
   sum->loss.assign(count, 0.0f);
-  impl.output.Begin(parameters, StepCoins{step.seed}.negatives());
+  impl.output.Begin(parameters, StepCoins{step.seed}.negatives(), impl.workers[0]->pass.ops());
   impl.ShareOut(units);
   impl.backend.workers().Run(impl.workers.size(), [&](size_t begin, size_t end, size_t) {
     for (size_t w = begin; w < end; ++w) {
@@ -199,10 +212,11 @@ Status SequenceModel::Score(std::span<const float> parameters, const ParameterNo
   for (const auto& worker : impl.workers) worker->status = {};
   impl.backend.workers().Run(histories.size(), [&](size_t begin, size_t end, size_t w) {
     Impl::Worker& worker = *impl.workers[w];
-    worker.status = worker.pass.BeginStep(parameters, noise);
+    UnitPass& pass = worker.Scoring(impl.layout, impl.backend, impl.prior);
+    worker.status = pass.BeginStep(parameters, noise);
     worker.scores.resize(impl.layout.output().rows);
     for (size_t i = begin; worker.status && i < end; ++i) {
-      worker.status = worker.pass.Score(histories[i], worker.scores);
+      worker.status = pass.Score(histories[i], worker.scores);
       if (worker.status) take(i, worker.scores, w);
     }
   });

@@ -5,6 +5,11 @@
 #include "base/check.h"
 
 namespace tacit::model {
+namespace {
+
+constexpr size_t kBlock = 4096;  // numbers
+
+}  // namespace
 
 UnitGradient::UnitGradient(const SequenceLayout& layout, ops::UnitOps& ops)
     : layout_(layout),
@@ -60,11 +65,17 @@ void UnitGradient::ForRuns(size_t group, const Body& body) const {
   for (const uint32_t row : touched->rows()) body(place.offset + row * cols, cols);
 }
 
+// Runs from their ends: what was written last is still in the cache, and so then is what AddTo
+// begins with.
 void UnitGradient::SquaredNorms(std::span<float> squared) {
   for (size_t group = 0; group < squared.size(); ++group) {
     double sum = 0;
     ForRuns(group, [&](size_t offset, size_t size) {
-      sum += ops_.SquaredNorm(values_.subspan(offset, size));
+      for (size_t end = size; end > 0;) {
+        const size_t count = std::min(end, kBlock);
+        sum += ops_.SquaredNorm(values_.subspan(offset + end - count, count));
+        end -= count;
+      }
     });
     squared[group] = static_cast<float>(sum);
   }

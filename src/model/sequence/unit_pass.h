@@ -28,6 +28,7 @@ class UnitPass {
   Status Score(std::span<const uint32_t> history, std::span<float> scores);
 
   UnitGradient& gradient() { return gradient_; }
+  ops::UnitOps& ops() { return *ops_; }
 
  private:
   void Embed(const UnitRows& rows, const DropoutCoins& coins);

@@ -1,0 +1,408 @@
+#include "ops/tile_gemm.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "ops/vector_math.h"
+
+// Written with intrinsics: what makes the speed is which numbers stand in which register.
+#define TACIT_LANES \
+  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,prefer-vector-width=512")]]
+
+namespace tacit::ops {
+namespace {
+
+// A tile of c is summed up in registers: so many rows, so many vectors of 16 columns. With the
+// vectors of b and one number of a that makes 29 of 32.
+constexpr size_t kRows = 6, kVectors = 4, kWidth = 16;
+// Lanes of the inner dimension, and rows of c, that are gone through before the next: the part of b
+// that all rows read, and what of a is rearranged, stay in the caches.
+constexpr size_t kLanes = 128, kBlock = 192;
+
+struct FloatLane {
+  static constexpr size_t kNumbers = 1;
+  TACIT_LANES static __m512 Add(__m512 sum, __m512 a, __m512 b) {
+    return _mm512_fmadd_ps(a, b, sum);
+  }
+  // The first lanes of a row of so many numbers, zeros behind.
+  TACIT_LANES static __m512 Along(const float* x, size_t numbers) {
+    if (numbers >= kWidth) return _mm512_loadu_ps(x);
+    return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << numbers) - 1), x);
+  }
+};
+
+struct Bf16Lane {
+  static constexpr size_t kNumbers = 2;
+  TACIT_LANES static __m512 Add(__m512 sum, __m512 a, __m512 b) {
+    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
+  }
+  TACIT_LANES static __m512 Along(const float* x, size_t numbers) {
+    const __m512 low = FloatLane::Along(x, numbers);
+    const __m512 high =
+        numbers > kWidth ? FloatLane::Along(x + kWidth, numbers - kWidth) : _mm512_setzero_ps();
+    return reinterpret_cast<__m512>(_mm512_cvtne2ps_pbh(high, low));
+  }
+};
+
+// Lanes of a left factor: that of row i and place k is at[i * row + k * lane].
+struct Left {
+  const float* at;
+  size_t row, lane;
+};
+
+// c (+)= a b for kM rows and kN vectors of columns; of the last vector only what `last` says, where
+// it is kCut.
+template <class Lane, size_t kM, size_t kN, bool kCut>
+TACIT_LANES void Tile(Left a, const float* b, size_t b_stride, size_t lanes, bool add,
+                      __mmask16 last, float* c, size_t c_stride) {
+  __m512 sum[kM][kN];
+  float* row = c;
+#pragma GCC unroll 6
+  for (size_t i = 0; i < kM; ++i, row += c_stride)
+#pragma GCC unroll 4
+    for (size_t j = 0; j < kN; ++j) {
+      const float* from = row + j * kWidth;
+      sum[i][j] = !add                  ? _mm512_setzero_ps()
+                  : kCut && j + 1 == kN ? _mm512_maskz_loadu_ps(last, from)
+                                        : _mm512_loadu_ps(from);
+#ifdef PF
+      if (!add) _mm_prefetch(from, _MM_HINT_ET0);
+#endif
+    }
+  // Else the compiler keeps the addresses of all rows, where sums should be.
+  asm("" : "+r"(c));
+  for (size_t k = 0; k < lanes; ++k, b += b_stride, a.at += a.lane) {
+    __m512 right[kN];
+#pragma GCC unroll 4
+    for (size_t j = 0; j < kN; ++j)
+      right[j] = kCut && j + 1 == kN ? _mm512_maskz_loadu_ps(last, b + j * kWidth)
+                                     : _mm512_loadu_ps(b + j * kWidth);
+#pragma GCC unroll 6
+    for (size_t i = 0; i < kM; ++i) {
+      const __m512 left = _mm512_set1_ps(a.at[i * a.row]);
+#pragma GCC unroll 4
+      for (size_t j = 0; j < kN; ++j) sum[i][j] = Lane::Add(sum[i][j], left, right[j]);
+    }
+  }
+#pragma GCC unroll 6
+  for (size_t i = 0; i < kM; ++i, c += c_stride)
+#pragma GCC unroll 4
+    for (size_t j = 0; j < kN; ++j) {
+      float* to = c + j * kWidth;
+      if (kCut && j + 1 == kN) {
+        _mm512_mask_storeu_ps(to, last, sum[i][j]);
+      } else {
+        _mm512_storeu_ps(to, sum[i][j]);
+      }
+    }
+}
+
+using TileFunction = void (*)(Left a, const float* b, size_t b_stride, size_t lanes, bool add,
+                              __mmask16 last, float* c, size_t c_stride);
+// By rows.
+template <class Lane, size_t kN, bool kCut>
+constexpr TileFunction kTiles[kRows] = {Tile<Lane, 1, kN, kCut>, Tile<Lane, 2, kN, kCut>,
+                                        Tile<Lane, 3, kN, kCut>, Tile<Lane, 4, kN, kCut>,
+                                        Tile<Lane, 5, kN, kCut>, Tile<Lane, 6, kN, kCut>};
+// By vectors, the last one whole or cut.
+template <class Lane>
+constexpr const TileFunction* kPanels[kVectors][2] = {
+    {kTiles<Lane, 1, false>, kTiles<Lane, 1, true>},
+    {kTiles<Lane, 2, false>, kTiles<Lane, 2, true>},
+    {kTiles<Lane, 3, false>, kTiles<Lane, 3, true>},
+    {kTiles<Lane, 4, false>, kTiles<Lane, 4, true>}};
+
+// c (+)= a b, panel by panel of b.
+template <class Lane>
+void Panels(Left a, const float* b, size_t b_stride, size_t lanes, bool add, Matrix c) {
+  for (size_t first = 0; first < c.cols; first += kVectors * kWidth) {
+    const size_t cols = std::min(kVectors * kWidth, c.cols - first), cut = cols % kWidth;
+    const TileFunction* tiles = kPanels<Lane>[(cols + kWidth - 1) / kWidth - 1][cut != 0];
+    const auto last = static_cast<__mmask16>(cut == 0 ? 0xffff : (1u << cut) - 1);
+    for (size_t i = 0; i < c.rows; i += kRows) {
+      const size_t rows = std::min(kRows, c.rows - i);
+      tiles[rows - 1]({a.at + i * a.row, a.row, a.lane}, b + first, b_stride, lanes, add, last,
+                      c.Row(i) + first, c.stride);
+    }
+  }
+}
+
+size_t LanesOf(size_t numbers, size_t per_lane) { return (numbers + per_lane - 1) / per_lane; }
+
+// Rows of x, each rounded to lanes along itself.
+TACIT_LANES void RoundAlong(ConstMatrix x, Matrix to) {
+  for (size_t r = 0; r < x.rows; ++r) {
+    const float* from = x.Row(r);
+    float* lanes = to.Row(r);
+    for (size_t k = 0; k < x.cols; k += 2 * kWidth)
+      _mm512_storeu_ps(lanes + k / 2, Bf16Lane::Along(from + k, x.cols - k));
+  }
+}
+
+alignas(64) constexpr uint16_t kInterleaved[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                   21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                                   11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+
+// Rows of x two by two, each two rounded to one of lanes.
+TACIT_LANES void RoundAcross(ConstMatrix x, Matrix to) {
+  const __m512i interleaved = _mm512_load_si512(kInterleaved);
+  for (size_t r = 0; r < x.rows; r += 2) {
+    const float* upper = x.Row(r);
+    const float* lower = x.Row(r + 1 < x.rows ? r + 1 : r);
+    const size_t lower_cols = r + 1 < x.rows ? x.cols : 0;
+    float* lanes = to.Row(r / 2);
+    for (size_t c = 0; c < x.cols; c += kWidth) {
+      const __m512 first = FloatLane::Along(upper + c, x.cols - c);
+      const __m512 second =
+          lower_cols > 0 ? FloatLane::Along(lower + c, x.cols - c) : _mm512_setzero_ps();
+      const auto both = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second, first));
+      _mm512_storeu_si512(lanes + c, _mm512_permutexvar_epi16(interleaved, both));
+    }
+  }
+}
+
+// In place: number j of vector i becomes number i of vector j.
+TACIT_LANES void TransposeVectors(__m512i (&x)[16]) {
+  __m512i y[16];
+  for (size_t i = 0; i < 16; i += 2) {
+    y[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
+    y[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
+  }
+  for (size_t i = 0; i < 16; i += 4)
+    for (size_t j = 0; j < 2; ++j) {
+      x[i + 2 * j] = _mm512_unpacklo_epi64(y[i + j], y[i + 2 + j]);
+      x[i + 2 * j + 1] = _mm512_unpackhi_epi64(y[i + j], y[i + 2 + j]);
+    }
+  // x[4 g + q], quarter l of it: numbers 4 l + q of vectors 4 g .. 4 g + 3.
+  for (size_t q = 0; q < 4; ++q) {
+    const __m512i a = _mm512_shuffle_i32x4(x[q], x[4 + q], 0x88);
+    const __m512i b = _mm512_shuffle_i32x4(x[8 + q], x[12 + q], 0x88);
+    const __m512i c = _mm512_shuffle_i32x4(x[q], x[4 + q], 0xdd);
+    const __m512i d = _mm512_shuffle_i32x4(x[8 + q], x[12 + q], 0xdd);
+    y[q] = _mm512_shuffle_i32x4(a, b, 0x88);
+    y[8 + q] = _mm512_shuffle_i32x4(a, b, 0xdd);
+    y[4 + q] = _mm512_shuffle_i32x4(c, d, 0x88);
+    y[12 + q] = _mm512_shuffle_i32x4(c, d, 0xdd);
+  }
+  for (size_t i = 0; i < 16; ++i) x[i] = y[i];
+}
+
+// x, n by k, to lanes by n.
+template <class Lane>
+TACIT_LANES void TransposeToLanes(ConstMatrix x, Matrix to) {
+  constexpr size_t kNumbers = kWidth * Lane::kNumbers;
+  for (size_t r = 0; r < x.rows; r += kWidth)
+    for (size_t k = 0; k < x.cols; k += kNumbers) {
+      __m512i square[16];
+      for (size_t i = 0; i < 16; ++i)
+        square[i] = r + i < x.rows
+                        ? reinterpret_cast<__m512i>(Lane::Along(x.Row(r + i) + k, x.cols - k))
+                        : _mm512_setzero_si512();
+      TransposeVectors(square);
+      const size_t lanes = std::min(kWidth, to.rows - k / Lane::kNumbers);
+      for (size_t i = 0; i < lanes; ++i)
+        _mm512_storeu_si512(to.Row(k / Lane::kNumbers + i) + r, square[i]);
+    }
+}
+
+// Numbers of a row that are rounded at once, along it.
+constexpr size_t kRow = 2 * kWidth;
+
+TACIT_LANES __mmask16 First(size_t n) {
+  return static_cast<__mmask16>(n >= kWidth ? 0xffff : (1u << n) - 1);
+}
+
+TACIT_LANES float LargestOf(const float* x, size_t n) {
+  __m512 most[4];
+  for (auto& m : most) m = _mm512_set1_ps(x[0]);
+  size_t i = 0;
+  for (; i + 4 * kWidth <= n; i += 4 * kWidth)
+#pragma GCC unroll 4
+    for (size_t v = 0; v < 4; ++v)
+      most[v] = _mm512_max_ps(most[v], _mm512_loadu_ps(x + i + v * kWidth));
+  for (; i < n; i += kWidth) {
+    const __mmask16 first = First(n - i);
+    most[0] = _mm512_mask_max_ps(most[0], first, most[0], _mm512_maskz_loadu_ps(first, x + i));
+  }
+  return _mm512_reduce_max_ps(
+      _mm512_max_ps(_mm512_max_ps(most[0], most[1]), _mm512_max_ps(most[2], most[3])));
+}
+
+// e^x to 2e-7 for x <= 0, where it is not below 2^-126: 2^n times a polynomial in what x log2(e) is
+// beyond its nearest integer n.
+TACIT_LANES __m512 ExpOf(__m512 x) {
+  const __m512 power =
+      _mm512_max_ps(_mm512_set1_ps(-150.0f), _mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)));
+  const __m512 n = _mm512_roundscale_ps(power, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const __m512 f = _mm512_sub_ps(power, n);
+  __m512 p = _mm512_set1_ps(1.32647267e-3f);
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(9.67151268e-3f));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(5.55073374e-2f));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(2.40222421e-1f));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(6.93146978e-1f));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
+  return _mm512_scalef_ps(p, n);
+}
+
+// Of two rows of numbers the exponentials, less the rows' maxima, rounded along and across.
+struct ExpPair {
+  __m512 max[2], sum[2];
+  __m512i low, high;  // which of 2 x 32 rounded numbers stand next to each other, across
+
+  TACIT_LANES ExpPair(float max0, float max1)
+      : max{_mm512_set1_ps(max0), _mm512_set1_ps(max1)},
+        sum{_mm512_setzero_ps(), _mm512_setzero_ps()},
+        low(_mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7,
+                             38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0)),
+        high(_mm512_add_epi16(low, _mm512_set1_epi16(16))) {}
+
+  // The first n <= 32 numbers; zeros behind.
+  template <bool kCut>
+  TACIT_LANES [[gnu::always_inline]] inline __m512i Round(size_t row, const float* x, size_t n) {
+    __m512 e[2];
+#pragma GCC unroll 2
+    for (size_t v = 0; v < 2; ++v) {
+      const size_t skipped = v * kWidth;
+      const __mmask16 first = kCut ? First(n > skipped ? n - skipped : 0) : 0xffff;
+      e[v] = kCut ? _mm512_maskz_loadu_ps(first, x + skipped) : _mm512_loadu_ps(x + skipped);
+      e[v] = ExpOf(_mm512_sub_ps(e[v], max[row]));
+      if (kCut) e[v] = _mm512_maskz_mov_ps(first, e[v]);
+      sum[row] = _mm512_add_ps(sum[row], e[v]);
+    }
+    return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(e[1], e[0]));
+  }
+
+  template <bool kCut>
+  TACIT_LANES [[gnu::always_inline]] inline void Step(const float* const x[2], size_t c, size_t n,
+                                                      float* const along[2], float* across) {
+    const __m512i first = Round<kCut>(0, x[0] + c, n - c);
+    const __m512i second = Round<kCut>(1, x[1] + c, n - c);
+    _mm512_storeu_si512(along[0] + c / 2, first);
+    _mm512_storeu_si512(along[1] + c / 2, second);
+    _mm512_storeu_si512(across + c, _mm512_permutex2var_epi16(first, low, second));
+    _mm512_storeu_si512(across + c + kWidth, _mm512_permutex2var_epi16(first, high, second));
+  }
+};
+
+TACIT_LANES void RoundExps(const float* const x[2], size_t n, ExpRow* const rows[2],
+                           float* const along[2], float* across) {
+  ExpPair pair(rows[0]->max, rows[1]->max);
+  size_t c = 0;
+  for (; c + kRow <= n; c += kRow) pair.Step<false>(x, c, n, along, across);
+  if (c < n) pair.Step<true>(x, c, n, along, across);
+  for (size_t i = 0; i < 2; ++i) rows[i]->sum = _mm512_reduce_add_ps(pair.sum[i]);
+}
+
+ConstMatrix Columns(ConstMatrix x, size_t begin, size_t end) {
+  return {x.data + begin, x.rows, end - begin, x.stride};
+}
+
+// The right factor in lanes, of which whole vectors may be read; in `room`, or where it lies.
+ConstMatrix RightLanes(Precision precision, Transpose tb, ConstMatrix b,
+                       MatrixBuffer<float>* room) {
+  const bool transposed = tb == Transpose::kYes;
+  const size_t inner = transposed ? b.cols : b.rows, cols = transposed ? b.rows : b.cols;
+  if (precision == Precision::kF32 && !transposed) return b;
+  room->Reset(LanesOf(inner, precision == Precision::kF32 ? 1 : 2), cols);
+  const Matrix to = room->view();
+  if (!transposed) {
+    RoundAcross(b, to);
+  } else if (precision == Precision::kF32) {
+    TransposeToLanes<FloatLane>(b, to);
+  } else {
+    TransposeToLanes<Bf16Lane>(b, to);
+  }
+  return to;
+}
+
+}  // namespace
+
+bool HasTileGemm() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512bf16");
+}
+
+template <class Lane>
+void TileGemm::Multiply(Transpose ta, ConstMatrix a, ConstMatrix lanes, float beta, Matrix c) {
+  constexpr size_t kNumbers = Lane::kNumbers;
+  const bool transposed = ta == Transpose::kYes;
+  const size_t inner = transposed ? a.rows : a.cols;
+  for (size_t k = 0; k < inner; k += kLanes * kNumbers) {
+    const size_t numbers = std::min(kLanes * kNumbers, inner - k);
+    for (size_t first = 0; first < c.rows; first += kBlock) {
+      const size_t last = std::min(c.rows, first + kBlock);
+      const ConstMatrix part = transposed ? Columns(a.Rows(k, k + numbers), first, last)
+                                          : Columns(a.Rows(first, last), k, k + numbers);
+      Left left{part.data, transposed ? 1 : part.stride, transposed ? part.stride : 1};
+      if constexpr (kNumbers == 2) {
+        left_.Reset(transposed ? LanesOf(numbers, 2) : part.rows,
+                    transposed ? part.cols : LanesOf(numbers, 2));
+        const Matrix rounded = left_.view();
+        transposed ? RoundAcross(part, rounded) : RoundAlong(part, rounded);
+        left = {rounded.data, transposed ? 1 : rounded.stride, transposed ? rounded.stride : 1};
+      }
+      Panels<Lane>(left, lanes.Row(k / kNumbers), lanes.stride, LanesOf(numbers, kNumbers),
+                   beta != 0 || k > 0, c.Rows(first, last));
+    }
+  }
+}
+
+void TileGemm::Prepare(Transpose tb, ConstMatrix b, RightFactor* factor) {
+  factor->lanes = RightLanes(precision_, tb, b, &factor->room);
+}
+
+void TileGemm::Run(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta, Matrix c) {
+  const ConstMatrix lanes = RightLanes(precision_, tb, b, &right_);
+  if (precision_ == Precision::kBf16) {
+    Multiply<Bf16Lane>(ta, a, lanes, beta, c);
+  } else {
+    Multiply<FloatLane>(ta, a, lanes, beta, c);
+  }
+}
+
+void TileGemm::Run(Transpose ta, ConstMatrix a, const RightFactor& b, float beta, Matrix c) {
+  if (precision_ == Precision::kBf16) {
+    Multiply<Bf16Lane>(ta, a, b.lanes, beta, c);
+  } else {
+    Multiply<FloatLane>(ta, a, b.lanes, beta, c);
+  }
+}
+
+void TileGemm::Run(Transpose ta, const LeftFactor& a, const RightFactor& b, float beta, Matrix c) {
+  const bool transposed = ta == Transpose::kYes;
+  const Matrix lanes = transposed ? a.across.view() : a.along.view();
+  const size_t inner = LanesOf(transposed ? a.matrix.rows : a.matrix.cols, 2);
+  for (size_t k = 0; k < inner; k += kLanes) {
+    const Left left{transposed ? lanes.Row(k) : lanes.data + k, transposed ? 1 : lanes.stride,
+                    transposed ? lanes.stride : 1};
+    Panels<Bf16Lane>(left, b.lanes.Row(k), b.lanes.stride, std::min(kLanes, inner - k),
+                     beta != 0 || k > 0, c);
+  }
+}
+
+void TileGemm::ExpFactor(std::span<const float> bias, Matrix x, std::span<ExpRow> rows,
+                         LeftFactor* factor) {
+  const size_t cols = (x.cols + kRow - 1) / kRow * kRow, even = x.rows + x.rows % 2;
+  factor->along.Reset(even, cols / 2);
+  factor->across.Reset(even / 2, cols);
+  // From the last rows, which were written last and are still in the cache. Beside an odd last row
+  // stand its own numbers once more, which nobody multiplies by more than 0.
+  for (size_t pair = even / 2; pair-- > 0;) {
+    const size_t place[2] = {2 * pair, std::min(2 * pair + 1, x.rows - 1)};
+    for (size_t r = place[0]; r <= place[1]; ++r) {
+      float* row = x.Row(r);
+      for (size_t c = 0; c < bias.size(); ++c) row[c] += bias[c];
+      rows[r].max = LargestOf(row, x.cols);
+    }
+    const float* const from[2] = {x.Row(place[0]), x.Row(place[1])};
+    ExpRow* const of[2] = {&rows[place[0]], &rows[place[1]]};
+    const Matrix lanes = factor->along.view();
+    float* const along[2] = {lanes.Row(2 * pair), lanes.Row(2 * pair + 1)};
+    RoundExps(from, x.cols, of, along, factor->across.view().Row(pair));
+  }
+}
+
+}  // namespace tacit::ops
