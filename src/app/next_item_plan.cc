@@ -33,7 +33,8 @@ train::RecentHistoriesOptions HistoriesOf(const config::Learner& learner,
           .user_key = {}};
 }
 
-model::SequenceOptions ModelOf(const config::Sequence& from, uint32_t catalogue) {
+model::SequenceOptions ModelOf(const config::Model& configured, uint32_t catalogue) {
+  const config::Sequence& from = configured.sequence;
   model::SequenceOptions model;
   model.catalogue = catalogue;
   model.length = from.length;
@@ -58,6 +59,7 @@ model::SequenceOptions ModelOf(const config::Sequence& from, uint32_t catalogue)
   model.dropout = static_cast<float>(from.dropout);
   model.label_smoothing = static_cast<float>(from.label_smoothing);
   model.re_attention.kappa = static_cast<float>(from.re_attention);
+  if (configured.compute == "bf16") model.precision = ops::Precision::kBf16;
   return model;
 }
 
@@ -72,7 +74,7 @@ Result<train::SequenceLearnerOptions> PlanSequence(const config::Config& config,
                                         .sampling_rate = SamplingRate(learner.participation),
                                         .histories = HistoriesOf(learner, items)};
   train::SequenceTrainingOptions& training = options.training;
-  training.model = ModelOf(learner.model.sequence, items.items());
+  training.model = ModelOf(learner.model, items.items());
   training.seed = learner.model.seed;
   training.expected_batch = static_cast<double>(learner.participation.batch);
   training.optimizer = MakeOptimizer(learner.optimizer);

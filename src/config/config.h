@@ -116,10 +116,10 @@ struct Transitions {
 struct Model {
   enum class Kind { kPctr, kSequence, kTransitions };
   Kind kind = Kind::kPctr;
-  std::vector<uint32_t> hidden = {598, 598, 598, 598};  // pctr, as the following but for seed
-  std::string compute = "f32";                          // f32 | bf16
-  uint64_t seed = 1;        // pctr, sequence: of the initial parameters; public
-  bool categorical = true;  // false: from numbers alone, no embeddings
+  std::string compute = "f32";  // pctr, sequence: f32 | bf16
+  uint64_t seed = 1;            // pctr, sequence: of the initial parameters; public
+  std::vector<uint32_t> hidden = {598, 598, 598, 598};  // pctr
+  bool categorical = true;  // pctr; false: from numbers alone, no embeddings
   Sequence sequence;
   Transitions transitions;
 

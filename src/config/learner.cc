@@ -35,8 +35,9 @@ void DescribeModel(Fields& fields, Model& model) {
   fields.Enum("kind", &model.kind, kKinds, Use::kRequired);
   const Use pctr = UsedIf(model.kind == Kind::kPctr);
   fields.Integers("hidden", &model.hidden, 1, 65536, pctr);
-  fields.OneOf("compute", &model.compute, kPrecisions, pctr);
-  fields.Integer("seed", &model.seed, 0, UINT64_MAX, UsedIf(model.kind != Kind::kTransitions));
+  const Use trained = UsedIf(model.kind != Kind::kTransitions);
+  fields.OneOf("compute", &model.compute, kPrecisions, trained);
+  fields.Integer("seed", &model.seed, 0, UINT64_MAX, trained);
   fields.Flag("categorical", &model.categorical, pctr);
   DescribeSequence(fields, model.sequence, model.kind == Kind::kSequence);
   const Use transitions = UsedIf(model.kind == Kind::kTransitions);

@@ -20,6 +20,7 @@ constexpr auto kForEach = [](auto& c, const auto& visit) {
   visit("dropout_plain", c.dropout_plain);
   visit("label_smoothing", c.label_smoothing);
   visit("mask_seen", c.mask_seen);
+  visit("bf16", c.bf16);
   visit("epochs_private", c.epochs_private);
   visit("epochs_plain", c.epochs_plain);
   visit("warm_up", c.warm_up);

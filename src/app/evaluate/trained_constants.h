@@ -27,6 +27,7 @@ struct TrainedConstants {
   double dropout_private = 0, dropout_plain = 0.1;
   double label_smoothing = 0;
   bool mask_seen = true;
+  bool bf16 = false;  // what factors of products are rounded to; else f32
 
   // A run.
   double epochs_private = 20, epochs_plain = 20, warm_up = 0.1;

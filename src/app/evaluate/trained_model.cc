@@ -45,6 +45,7 @@ SequenceOptions ModelOf(std::string_view name, const TrainedConstants& constants
   // Counts take for likely what is much like what was seen, and so what was seen.
   options.mask_seen = constants.mask_seen || BeginsWithCounts(name);
   options.label_smoothing = static_cast<float>(constants.label_smoothing);
+  if (constants.bf16) options.precision = ops::Precision::kBf16;
   options.tied = name != "transformer-untied";
   if (name == "gru") options.encoder = SequenceOptions::Encoder::kGru;
   if (name == "lstm") options.encoder = SequenceOptions::Encoder::kLstm;
