@@ -157,7 +157,19 @@ void Report(const std::string& name, double value, const char* unit, double limi
       name, value, unit, limit, value / limit);
 }
 
-// The fastest of the steps of each, taken in turns, so that a busy neighbour slows all.
+double Least(const std::vector<double>& x) { return *std::ranges::min_element(x); }
+
+// The median ratio of steps that were taken one after the other, so that a busy neighbour slowed
+// both.
+double Ratio(const std::vector<double>& above, const std::vector<double>& below) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < above.size(); ++i) ratios.push_back(above[i] / below[i]);
+  std::ranges::sort(ratios);
+  const size_t half = ratios.size() / 2;
+  return ratios.size() % 2 == 1 ? ratios[half] : (ratios[half - 1] + ratios[half]) / 2;
+}
+
+// Steps of each kind in turns; speeds are those of the fastest.
 void Run(const model::Histories& histories, int steps, ops::Precision precision,
          ops::Backend& backend) {
   const size_t batch = histories.units();
@@ -178,12 +190,13 @@ void Run(const model::Histories& histories, int steps, ops::Precision precision,
   memory[1] = PeakMemory();
   train::SequenceTrainer plain = make(false, 0), corrected = make(true, 1);
   Naive naive(histories, precision, backend);
-  double best[4] = {1e300, 1e300, 1e300, 1e300}, limit = 0;
+  std::vector<double> took[4];
+  double limit = 0;
   for (int i = 0; i < steps; ++i) {
-    best[0] = std::min(best[0], StepSeconds(clipped));
-    best[1] = std::min(best[1], StepSeconds(plain));
-    best[2] = std::min(best[2], StepSeconds(corrected));
-    if (batch <= 256) best[3] = std::min(best[3], naive.StepSeconds());
+    took[0].push_back(StepSeconds(clipped));
+    took[1].push_back(StepSeconds(plain));
+    took[2].push_back(StepSeconds(corrected));
+    if (batch <= 256) took[3].push_back(naive.StepSeconds());
     limit = std::max(limit, ops::MeasureGemmLimit(precision, 0.3));
   }
   const auto count = static_cast<double>(batch);
@@ -196,12 +209,12 @@ void Run(const model::Histories& histories, int steps, ops::Precision precision,
   }
   const double most = limit / flops;
   Report(prefix + "gemm_limit", limit / 1e9, "GF/s/core", limit / 1e9);
-  Report(prefix + "private", count / best[0], "sequences/s/core", most);
-  Report(prefix + "plain", count / best[1], "sequences/s/core", most);
-  Report(prefix + "re_attention", count / best[2], "sequences/s/core", most);
-  if (batch <= 256) Report(prefix + "naive", count / best[3], "sequences/s/core", most);
-  Report(prefix + "private_over_plain", best[1] / best[0], "ratio", 1.0);
-  Report(prefix + "re_attention_cost", best[2] / best[0] - 1, "share of a step", 0.1);
+  Report(prefix + "private", count / Least(took[0]), "sequences/s/core", most);
+  Report(prefix + "plain", count / Least(took[1]), "sequences/s/core", most);
+  Report(prefix + "re_attention", count / Least(took[2]), "sequences/s/core", most);
+  if (batch <= 256) Report(prefix + "naive", count / Least(took[3]), "sequences/s/core", most);
+  Report(prefix + "private_over_plain", Ratio(took[1], took[0]), "ratio", 1.0);
+  Report(prefix + "re_attention_cost", Ratio(took[2], took[0]) - 1, "share of a step", 0.1);
   Report(prefix + "memory_private_over_plain", memory[1] / memory[0], "ratio", 1.15);
   Report(prefix + "memory_plain", memory[0], "MiB", memory[0]);
 }
