@@ -10,27 +10,12 @@ namespace {
 class LibraryUnitOps final : public UnitLoops {
  public:
   explicit LibraryUnitOps(Precision precision) : gemm_(precision) {}
+  using UnitOps::Gemm;
 
   Status Gemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
               Matrix c) override {
     if (IsSumOfNothing(ShapeOf(ta, a, tb, b, c), beta, c)) return {};
     return gemm_.Run(ta, a, tb, b, beta, c);
-  }
-  Status Gemm(Transpose ta, ConstMatrix a, const RightFactor& b, float beta, Matrix c) override {
-    return Gemm(ta, a, b.transpose, b.matrix, beta, c);
-  }
-  Status Gemm(Transpose ta, const LeftFactor& a, const RightFactor& b, float beta,
-              Matrix c) override {
-    return Gemm(ta, a.matrix, b, beta, c);
-  }
-  void Prepare(Transpose tb, ConstMatrix b, RightFactor* factor) override {
-    factor->transpose = tb;
-    factor->matrix = b;
-  }
-  void ExpFactor(std::span<const float> bias, Matrix x, std::span<ExpRow> rows,
-                 LeftFactor* factor) override {
-    ExpRows(bias, x, rows);
-    factor->matrix = x;
   }
 
  private:

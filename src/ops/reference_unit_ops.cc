@@ -18,6 +18,7 @@ float At(Transpose t, ConstMatrix x, size_t row, size_t col) {
 class ReferenceUnitOps final : public UnitOps {
  public:
   explicit ReferenceUnitOps(Precision precision) : precision_(precision) {}
+  using UnitOps::Gemm;
 
   Status Gemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
               Matrix c) override {
@@ -30,18 +31,6 @@ class ReferenceUnitOps final : public UnitOps {
       }
     return {};
   }
-  Status Gemm(Transpose ta, ConstMatrix a, const RightFactor& b, float beta, Matrix c) override {
-    return Gemm(ta, a, b.transpose, b.matrix, beta, c);
-  }
-  Status Gemm(Transpose ta, const LeftFactor& a, const RightFactor& b, float beta,
-              Matrix c) override {
-    return Gemm(ta, a.matrix, b, beta, c);
-  }
-  void Prepare(Transpose tb, ConstMatrix b, RightFactor* factor) override {
-    factor->transpose = tb;
-    factor->matrix = b;
-  }
-
   void AddBias(Matrix x, std::span<const float> bias, bool relu) override {
     for (size_t r = 0; r < x.rows; ++r)
       for (size_t c = 0; c < x.cols; ++c) {
@@ -141,12 +130,6 @@ class ReferenceUnitOps final : public UnitOps {
       }
       rows[r].sum = static_cast<float>(sum);
     }
-  }
-
-  void ExpFactor(std::span<const float> bias, Matrix x, std::span<ExpRow> rows,
-                 LeftFactor* factor) override {
-    ExpRows(bias, x, rows);
-    factor->matrix = x;
   }
 
   double SquaredNorm(std::span<const float> x) override {

@@ -42,24 +42,20 @@ class TileUnitOps final : public UnitLoops {
   }
   Status Gemm(Transpose ta, const LeftFactor& a, const RightFactor& b, float beta,
               Matrix c) override {
-    if (precision_ == Precision::kF32) return Gemm(ta, a.matrix, b, beta, c);
+    if (precision_ == Precision::kF32) return UnitOps::Gemm(ta, a, b, beta, c);
     if (!IsSumOfNothing(ShapeOf(ta, a.matrix, b.transpose, b.matrix, c), beta, c))
       tiles_.Run(ta, a, b, beta, c);
     return {};
   }
   void Prepare(Transpose tb, ConstMatrix b, RightFactor* factor) override {
-    factor->transpose = tb;
-    factor->matrix = b;
+    UnitOps::Prepare(tb, b, factor);
     tiles_.Prepare(tb, b, factor);
   }
   void ExpFactor(std::span<const float> bias, Matrix x, std::span<ExpRow> rows,
                  LeftFactor* factor) override {
+    if (precision_ == Precision::kF32) return UnitOps::ExpFactor(bias, x, rows, factor);
     factor->matrix = x;
-    if (precision_ == Precision::kF32) {
-      ExpRows(bias, x, rows);
-    } else {
-      tiles_.ExpFactor(bias, x, rows, factor);
-    }
+    tiles_.ExpFactor(bias, x, rows, factor);
   }
 
  private:

@@ -47,11 +47,18 @@ class UnitOps {
   // the ops are of bf16, each factor is rounded to it first; products and sums are f32.
   virtual Status Gemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
                       Matrix c) = 0;
-  // The same with a factor that was prepared.
-  virtual Status Gemm(Transpose ta, ConstMatrix a, const RightFactor& b, float beta, Matrix c) = 0;
-  virtual void Prepare(Transpose tb, ConstMatrix b, RightFactor* factor) = 0;
+  // The same with factors that were prepared: unless ops know better, with what they were made of.
+  virtual Status Gemm(Transpose ta, ConstMatrix a, const RightFactor& b, float beta, Matrix c) {
+    return Gemm(ta, a, b.transpose, b.matrix, beta, c);
+  }
   virtual Status Gemm(Transpose ta, const LeftFactor& a, const RightFactor& b, float beta,
-                      Matrix c) = 0;
+                      Matrix c) {
+    return Gemm(ta, a.matrix, b, beta, c);
+  }
+  virtual void Prepare(Transpose tb, ConstMatrix b, RightFactor* factor) {
+    factor->transpose = tb;
+    factor->matrix = b;
+  }
 
   // x[r,:] += bias, then max(x, 0) when relu.
   virtual void AddBias(Matrix x, std::span<const float> bias, bool relu) = 0;
@@ -86,7 +93,10 @@ class UnitOps {
 
   // The same for what is then multiplied by, and nothing else: x itself is used up.
   virtual void ExpFactor(std::span<const float> bias, Matrix x, std::span<ExpRow> rows,
-                         LeftFactor* factor) = 0;
+                         LeftFactor* factor) {
+    ExpRows(bias, x, rows);
+    factor->matrix = x;
+  }
 
   // sum x^2, in double inside.
   virtual double SquaredNorm(std::span<const float> x) = 0;
