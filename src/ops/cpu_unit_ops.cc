@@ -9,13 +9,21 @@ namespace {
 
 class LibraryUnitOps final : public UnitLoops {
  public:
-  explicit LibraryUnitOps(Precision precision) : gemm_(precision) {}
+  explicit LibraryUnitOps(Precision precision) : UnitLoops(precision), gemm_(precision) {}
   using UnitOps::Gemm;
 
   Status Gemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
               Matrix c) override {
     if (IsSumOfNothing(ShapeOf(ta, a, tb, b, c), beta, c)) return {};
     return gemm_.Run(ta, a, tb, b, beta, c);
+  }
+  Status Gemm(Transpose ta, ConstMatrix a, const RightFactor& b, float beta, Matrix c) override {
+    if (IsSumOfNothing(ShapeOf(ta, a, b.transpose, b.matrix, c), beta, c)) return {};
+    return gemm_.RunRounded(ta, a, b.transpose, b.lanes, beta, c);
+  }
+  void Prepare(Transpose tb, ConstMatrix b, RightFactor* factor) override {
+    UnitOps::Prepare(tb, b, factor);
+    factor->lanes = gemm_.Rounded(b, &factor->room);
   }
 
  private:

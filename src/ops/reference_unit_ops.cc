@@ -19,6 +19,9 @@ class ReferenceUnitOps final : public UnitOps {
  public:
   explicit ReferenceUnitOps(Precision precision) : precision_(precision) {}
   using UnitOps::Gemm;
+  void RoundAsFactor(std::span<float> x) override {
+    for (float& v : x) v = static_cast<float>(Rounded(v));
+  }
 
   Status Gemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
               Matrix c) override {

@@ -3,9 +3,9 @@
 #include "ops/bf16.h"
 
 namespace tacit::ops {
-namespace {
 
-ConstMatrix Rounded(ConstMatrix x, MatrixBuffer<float>* room) {
+ConstMatrix RoundedGemm::Rounded(ConstMatrix x, MatrixBuffer<float>* room) const {
+  if (precision_ == Precision::kF32) return x;
   room->Reset(x.rows, x.cols);
   for (size_t r = 0; r < x.rows; ++r) {
     const float* from = x.Row(r);
@@ -16,12 +16,14 @@ ConstMatrix Rounded(ConstMatrix x, MatrixBuffer<float>* room) {
   return room->view();
 }
 
-}  // namespace
-
 Status RoundedGemm::Run(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
                         Matrix c) {
-  if (precision_ == Precision::kF32) return library_.F32(ta, a, tb, b, beta, c);
-  return library_.F32(ta, Rounded(a, &a_), tb, Rounded(b, &b_), beta, c);
+  return RunRounded(ta, a, tb, Rounded(b, &b_), beta, c);
+}
+
+Status RoundedGemm::RunRounded(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
+                               Matrix c) {
+  return library_.F32(ta, Rounded(a, &a_), tb, b, beta, c);
 }
 
 }  // namespace tacit::ops

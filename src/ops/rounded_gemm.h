@@ -14,6 +14,10 @@ class RoundedGemm {
 
   // c = op(a) op(b) + beta c. REQUIRES agreeing shapes and no empty dimension.
   Status Run(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta, Matrix c);
+  // The same of a `b` that Rounded gave.
+  Status RunRounded(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta, Matrix c);
+  // x itself in f32, else its copy in `room`.
+  ConstMatrix Rounded(ConstMatrix x, MatrixBuffer<float>* room) const;
 
  private:
   const Precision precision_;

@@ -29,10 +29,12 @@ class TileGemm {
   // c = op(a) op(b) + beta c. REQUIRES agreeing shapes and no empty dimension.
   void Run(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta, Matrix c);
   void Run(Transpose ta, ConstMatrix a, const RightFactor& b, float beta, Matrix c);
-  // REQUIRES bf16, here and below.
-  void Run(Transpose ta, const LeftFactor& a, const RightFactor& b, float beta, Matrix c);
-  // UnitOps::ExpFactor: exponentials are rounded, for both products, while they are in registers.
+
+  // As of UnitOps; REQUIRES bf16. Exponentials are rounded, for both of their products, while they
+  // are in registers.
   void ExpFactor(std::span<const float> bias, Matrix x, std::span<ExpRow> rows, LeftFactor* factor);
+  void Run(Transpose ta, const LeftFactor& a, const RightFactor& b, float beta, Matrix c);
+  void AddWeightedRows(std::span<const float> weight, const LeftFactor& a, std::span<float> out);
 
  private:
   template <class Lane>

@@ -1,12 +1,15 @@
 // UnitOps for processors with AVX-512 and bf16 dot products: products of our own, and the loops
 // once more in wide vectors.
+// All that unit_loops.h includes stands here once more, whether it is used or not: it is to be
+// compiled before the target changes. Else the linker could choose these copies of what other files
+// inline too, and older processors would stop at them.
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
-#include "ops/cpu_backend.h"
+#include "ops/bf16.h"
+#include "ops/dnnl_gemm.h"
 #include "ops/loops.h"
-#include "ops/rounded_gemm.h"
 #include "ops/shapes.h"
 #include "ops/tile_gemm.h"
 #include "ops/unit_ops.h"
@@ -20,24 +23,28 @@
 namespace tacit::ops {
 namespace {
 
-// A right factor is not rearranged for fewer rows than that.
-constexpr size_t kFewRows = 8;
+// Where the library is faster in f32: a right factor would be transposed for few rows, or its rows
+// lie so far apart, by a multiple of so many numbers, that they fall into few sets of the cache.
+constexpr size_t kFewRows = 16, kFarApart = 256;
 
 class TileUnitOps final : public UnitLoops {
  public:
-  explicit TileUnitOps(Precision precision)
-      : precision_(precision), tiles_(precision), few_(precision) {}
+  explicit TileUnitOps(Precision precision) : UnitLoops(precision), tiles_(precision) {}
 
   Status Gemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
               Matrix c) override {
     if (IsSumOfNothing(ShapeOf(ta, a, tb, b, c), beta, c)) return {};
-    if (c.rows < kFewRows) return few_.Run(ta, a, tb, b, beta, c);
+    if (IsForLibrary(tb, b) ||
+        (precision_ == Precision::kF32 && tb == Transpose::kYes && c.rows < kFewRows))
+      return library_.F32(ta, a, tb, b, beta, c);
     tiles_.Run(ta, a, tb, b, beta, c);
     return {};
   }
   Status Gemm(Transpose ta, ConstMatrix a, const RightFactor& b, float beta, Matrix c) override {
-    if (!IsSumOfNothing(ShapeOf(ta, a, b.transpose, b.matrix, c), beta, c))
-      tiles_.Run(ta, a, b, beta, c);
+    if (IsSumOfNothing(ShapeOf(ta, a, b.transpose, b.matrix, c), beta, c)) return {};
+    if (IsForLibrary(b.transpose, b.matrix))
+      return library_.F32(ta, a, b.transpose, b.matrix, beta, c);
+    tiles_.Run(ta, a, b, beta, c);
     return {};
   }
   Status Gemm(Transpose ta, const LeftFactor& a, const RightFactor& b, float beta,
@@ -57,11 +64,23 @@ class TileUnitOps final : public UnitLoops {
     factor->matrix = x;
     tiles_.ExpFactor(bias, x, rows, factor);
   }
+  Status AddWeightedRows(std::span<const float> weight, const LeftFactor& a,
+                         std::span<float> out) override {
+    if (precision_ == Precision::kF32) return UnitOps::AddWeightedRows(weight, a, out);
+    TACIT_CHECK(weight.size() == a.matrix.rows && out.size() == a.matrix.cols,
+                "a weight per row, a sum per column");
+    tiles_.AddWeightedRows(weight, a, out);
+    return {};
+  }
 
  private:
-  const Precision precision_;
+  bool IsForLibrary(Transpose tb, ConstMatrix b) const {
+    return precision_ == Precision::kF32 && tb == Transpose::kNo && b.rows > 1 &&
+           b.stride % kFarApart == 0;
+  }
+
   TileGemm tiles_;
-  RoundedGemm few_;
+  DnnlGemm library_;
 };
 
 }  // namespace

@@ -4,14 +4,15 @@
 #include <bit>
 #include <cmath>
 
+#include "ops/bf16.h"
 #include "ops/loops.h"
 #include "ops/shapes.h"
 #include "ops/unit_ops.h"
 #include "ops/vector_math.h"
 
 // The CPU's loops over one unit. They are in the caches, so that the width of vectors tells, and
-// this file is compiled once for each width: for the target of whoever includes it, last, into
-// that file alone.
+// this file is compiled once for each width: for the target of whoever includes it, into that file
+// alone. What it includes is shared, and must have been included before for every processor.
 namespace tacit::ops {
 namespace {
 
@@ -48,6 +49,13 @@ inline float Dot(const float* x, const float* y, size_t n) {
 // All of UnitOps but the products.
 class UnitLoops : public UnitOps {
  public:
+  explicit UnitLoops(Precision precision) : precision_(precision) {}
+
+  void RoundAsFactor(std::span<float> x) override {
+    if (precision_ == Precision::kBf16)
+      for (float& v : x) v = FromBf16(ToBf16(v));
+  }
+
   void AddBias(Matrix x, std::span<const float> bias, bool relu) override {
     loops::Bias<float>(x, bias.empty() ? nullptr : bias.data(), relu, x);
   }
@@ -207,6 +215,9 @@ class UnitLoops : public UnitOps {
       for (size_t c = 0; c < mean.cols; ++c) v[c] *= ReluVarianceRatio(m[c] / std::sqrt(v[c]));
     }
   }
+
+ protected:
+  const Precision precision_;
 };
 
 }  // namespace

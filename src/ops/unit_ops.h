@@ -10,8 +10,8 @@
 
 namespace tacit::ops {
 
-// What ExpRows leaves of a row beside its exponentials: softmax is exp / sum, and the logarithm of
-// the normaliser max + log(sum).
+// What ExpRows and ExpFactor leave of a row beside its exponentials: softmax is exp / sum, and the
+// logarithm of the normaliser max + log(sum).
 struct ExpRow {
   float max = 0;
   float sum = 0;
@@ -59,6 +59,14 @@ class UnitOps {
     factor->transpose = tb;
     factor->matrix = b;
   }
+  // out += sum_r weight[r] a[r,:]; both are factors of a product.
+  virtual Status AddWeightedRows(std::span<const float> weight, const LeftFactor& a,
+                                 std::span<float> out) {
+    return Gemm(Transpose::kNo, {weight.data(), 1, weight.size()}, Transpose::kNo, a.matrix, 1,
+                {out.data(), 1, out.size()});
+  }
+  // x as a product sees it.
+  virtual void RoundAsFactor(std::span<float> x) = 0;
 
   // x[r,:] += bias, then max(x, 0) when relu.
   virtual void AddBias(Matrix x, std::span<const float> bias, bool relu) = 0;

@@ -68,6 +68,14 @@ TEST(NextItem, AreReadAndDumped) {
   EXPECT_TRUE(config->learners[0].history.serve_users);
 }
 
+TEST(NextItem, SequencesAreComputedInEitherPrecision) {
+  const Result<Config> config =
+      Parse(Yaml({.model = "{kind: sequence, compute: bf16}"}), "c.yaml", {});
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->learners[0].model.compute, "bf16");
+  ExpectRefused({.model = "{kind: sequence, compute: f16}"}, "compute");
+}
+
 TEST(NextItem, NeedAPublicCatalogue) {
   Parts parts;
   parts.catalogue = "";

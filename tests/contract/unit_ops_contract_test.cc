@@ -112,12 +112,12 @@ TEST_P(UnitOpsContract, GemmMatchesLoops) {
 }
 
 TEST_P(UnitOpsContract, PreparedFactorsMultiplyAlike) {
+  RightFactor factor;  // one for all shapes: nothing of an earlier one is left
   for (const auto& s : kShapes)
     for (int way = 0; way < 8; ++way) {
       const bool ta = way & 1, tb = way & 2;
       const float beta = way & 4 ? 1 : 0;
       const Store b = tb ? Random(s[1], s[2]) : Random(s[2], s[1]);
-      RightFactor factor;
       ops_->Prepare(Way(tb), b.view, &factor);
       // Prepared by one, read by another, more than once.
       const auto other = GetParam().make(GetParam().precision);
@@ -142,6 +142,13 @@ TEST_P(UnitOpsContract, FactorsAreRoundedAsDefined) {
   ASSERT_TRUE(ops_->Gemm(Transpose::kNo, numbers.view, Transpose::kNo, one.view, 0, product.view));
   for (size_t i = 0; i < kCount; ++i)
     ASSERT_EQ(product.view.Row(i)[8], FromBf16(ToBf16(numbers.view.Row(i)[0]))) << i;
+}
+
+TEST_P(UnitOpsContract, RoundedNumbersAreThoseThatProductsSee) {
+  const auto before = RandomVector(100);
+  auto after = before;
+  ops_->RoundAsFactor(after);
+  for (size_t i = 0; i < after.size(); ++i) ASSERT_EQ(after[i], Seen(before[i]));
 }
 
 TEST_P(UnitOpsContract, WhatIsNotANumberStaysOne) {
@@ -310,8 +317,13 @@ TEST_P(UnitOpsContract, ExpRowsLeaveMaximumAndSum) {
 
 // What a softmax over a catalogue is multiplied with, both ways round.
 TEST_P(UnitOpsContract, ExpFactorsMultiplyAsTheirExponentials) {
-  for (const size_t rows : {1, 2, 7, 50})
-    for (const size_t cols : {1, 31, 64, 65, 301})
+  LeftFactor left;  // one for all shapes, from large ones to small, after numbers that are none
+  Store none = Random(60, 400);
+  std::fill_n(none.view.Row(0), 60 * none.view.stride, std::nanf(""));
+  std::vector<ExpRow> of_none(60);
+  ops_->ExpFactor({}, none.view, of_none, &left);
+  for (const size_t rows : {50, 7, 2, 1})
+    for (const size_t cols : {301, 65, 64, 31, 1})
       for (const bool biased : {false, true}) {
         Store x = Random(rows, cols, 4);
         const auto bias = RandomVector(cols);
@@ -331,7 +343,6 @@ TEST_P(UnitOpsContract, ExpFactorsMultiplyAsTheirExponentials) {
           }
         }
         std::vector<ExpRow> got(rows);
-        LeftFactor left;
         ops_->ExpFactor(biased ? std::span<const float>(bias) : std::span<const float>(), x.view,
                         got, &left);
         for (size_t r = 0; r < rows; ++r) {
@@ -341,15 +352,17 @@ TEST_P(UnitOpsContract, ExpFactorsMultiplyAsTheirExponentials) {
         // One in 2^16 may fall on the other side of where rounding changes: by 2^-8 of itself.
         const double slack = GetParam().precision == Precision::kF32 ? 1e-5 : 0x1p-8;
         for (const bool transposed : {false, true}) {
-          const Store b = Random(transposed ? rows : cols, 5);
+          const Store b = Random(transposed ? rows : cols, 70);
           RightFactor right;
           ops_->Prepare(Transpose::kNo, b.view, &right);
-          Store c = Random(transposed ? cols : rows, 5);
+          Store c = Random(transposed ? cols : rows, 70);
+          if (!biased)
+            for (size_t r = 0; r < c.view.rows; ++r) std::fill_n(c.view.Row(r), 70, std::nanf(""));
           const Store before = c;
-          ASSERT_TRUE(ops_->Gemm(Way(transposed), left, right, 1, c.view));
+          ASSERT_TRUE(ops_->Gemm(Way(transposed), left, right, biased ? 1 : 0, c.view));
           for (size_t i = 0; i < c.view.rows; ++i)
-            for (size_t j = 0; j < 5; ++j) {
-              double want = before.At(i, j), size = std::abs(want), largest = 0;
+            for (size_t j = 0; j < 70; ++j) {
+              double want = biased ? before.At(i, j) : 0, size = std::abs(want), largest = 0;
               for (size_t k = 0; k < b.view.rows; ++k) {
                 const double product =
                     Seen(transposed ? exps.At(k, i) : exps.At(i, k)) * Seen(b.At(k, j));
@@ -357,9 +370,20 @@ TEST_P(UnitOpsContract, ExpFactorsMultiplyAsTheirExponentials) {
                 size += std::abs(product);
                 largest = std::max(largest, std::abs(product));
               }
-              ASSERT_NEAR(c.At(i, j), want, 1e-5 * size + slack * largest);
+              ASSERT_NEAR(c.At(i, j), want, 1e-5 * size + slack * largest + 1e-36);
             }
           c.ExpectGapUntouched();
+        }
+        const auto weight = RandomVector(rows);
+        std::vector<float> out(cols, 3.0f);
+        ASSERT_TRUE(ops_->AddWeightedRows(weight, left, out));
+        for (size_t c = 0; c < cols; ++c) {
+          double want = 3, size = 3;
+          for (size_t r = 0; r < rows; ++r) {
+            want += Seen(weight[r]) * Seen(exps.At(r, c));
+            size += std::abs(Seen(weight[r]) * Seen(exps.At(r, c)));
+          }
+          ASSERT_NEAR(out[c], want, (1e-5 + slack) * size);
         }
       }
 }

@@ -260,6 +260,33 @@ TEST(SequenceModel, WithBf16NormsAreThoseOfWhatIsAdded) {
   EXPECT_LT(apart, 1e-4 * exact);
 }
 
+// Where the target is all but certain, what is added for it and what is taken off nearly cancel:
+// both are rounded alike, or nothing but rounding would be left, and a clip that makes units
+// equally long would add that.
+TEST(SequenceModel, WithBf16CertainPredictionsLeaveLittle) {
+  WorkerPool workers({1, false});
+  const auto reference = ops::MakeReferenceBackend(), cpu = ops::MakeCpuBackend(workers);
+  SequenceOptions options = Kind(0);
+  options.catalogue = 20;
+  options.length = 6;
+  options.width = 16;
+  options.item_bias = true;
+  options.precision = ops::Precision::kBf16;
+  for (const float bias : {8.0f, 12.0f, 16.0f}) {
+    Trial trial(options, 3);
+    trial.parameters[trial.layout.item_bias().offset + 5] = bias;
+    trial.units = {{.id = 1, .crops = {{{5, 3, 5, 7, 5, 5}, {5, 5, 5, 5, 5, 5}}}}};
+    const OracleUnit unit = trial.Oracle(0);
+    ASSERT_LT(unit.loss, 0.1);
+    const double length = std::sqrt(SquaredLength(unit.gradient));
+    for (ops::Backend* backend : {reference.get(), cpu.get()}) {
+      const SequenceSum sum = trial.Sum(testing::NoClip(), *backend);
+      EXPECT_LE(Distance(sum.values, unit.gradient), 0.05 * length)
+          << "bias " << bias << " on " << backend->name();
+    }
+  }
+}
+
 // Known logits, and a table of them: row by row what follows an item.
 struct Known {
   explicit Known(uint32_t catalogue, uint64_t seed) : rows(catalogue) {
@@ -417,8 +444,10 @@ TEST_F(SequenceOnCpu, PaddingThatCountedWouldBeSeen) {
 TEST(SequenceModel, SumsOnAGridAreExactAndDoNotDependOnWorkers) {
   WorkerPool one({1, false}), three({3, false});
   const auto single = ops::MakeCpuBackend(one), triple = ops::MakeCpuBackend(three);
-  for (const uint64_t kind : {0, 1, 4, 8, 12}) {
-    const Trial trial(Kind(kind), kind + 1);
+  for (const uint64_t kind : {0, 1, 4, 8, 12, 100, 101, 104, 108, 112}) {
+    SequenceOptions options = Kind(kind % 100);
+    if (kind >= 100) options.precision = ops::Precision::kBf16;
+    const Trial trial(options, kind + 1);
     for (const double step : {0x1p-6, 0x1p-30}) {
       const SequenceSum plain = trial.Sum(testing::FlatClip(0.3), *single);
       const SequenceSum sum = trial.Sum(testing::FlatClip(0.3, step), *single);

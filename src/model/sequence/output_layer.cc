@@ -97,6 +97,8 @@ Result<bool> OutputLayer::Run(const OutputStep& step, const UnitRows& rows, Cons
   logits_.Reset(most, step.sampled() ? step.negatives().size() + 1 : layout_.output().rows);
   exp_.resize(most);
   factor_.resize(most);
+  spread_.assign(width + 1, 0.0f);
+  if (step.sampled()) negative_grad_.Reset(step.negatives().size(), width);
   for (size_t p = 0; p < parts; ++p) {
     const size_t begin = counted_.size() * p / parts, end = counted_.size() * (p + 1) / parts;
     const Chunk chunk{std::span(counted_).subspan(begin, end - begin), p == 0};
@@ -109,6 +111,7 @@ Result<bool> OutputLayer::Run(const OutputStep& step, const UnitRows& rows, Cons
     }
   }
   if (step.sampled()) AddNegatives(step, gradient);
+  if (layout_.options().label_smoothing > 0) AddSpread(gradient);
   *loss = loss_;
   return true;
 }
@@ -116,7 +119,8 @@ Result<bool> OutputLayer::Run(const OutputStep& step, const UnitRows& rows, Cons
 // With e = exp(logit - max) and s its sum over the catalogue, the logits' gradient is w e / s
 // everywhere, less w (1 - a) at the target and w a / M everywhere when a share a of the target is
 // spread. The products are with e alone: their normaliser is applied to the states, which are few,
-// and what is taken off is a row, or the same for all rows.
+// and what is taken off is a row, or the same for all rows. At the target that is what the products
+// saw, rounded as they saw it: where it is all but certain both nearly cancel.
 Status OutputLayer::RunAll(const OutputStep& step, const UnitRows& rows, const Chunk& chunk,
                            Matrix hidden_grad, UnitGradient* gradient) {
   TACIT_RETURN_IF_ERROR(Predict(step, rows, chunk));
@@ -159,11 +163,14 @@ Status OutputLayer::StateGradient(const OutputStep& step, const UnitRows& rows, 
   const float spread = layout_.options().label_smoothing;
   const Matrix grad = state_grad_.view().Rows(0, chunk.row.size());
   TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kNo, exponentials_, step.to_states(), 0, grad));
+  target_.resize(grad.cols);
   for (size_t i = 0; i < grad.rows; ++i) {
     const float weight = rows.weight[chunk.row[i]];
     float* const to = hidden_grad.Row(chunk.row[i]);
+    std::copy_n(table.Row(rows.target[chunk.row[i]]), grad.cols, target_.data());
+    ops_.RoundAsFactor(target_);
     AddScaled(factor_[i], grad.Row(i), grad.cols, to);
-    AddScaled(-weight * (1 - spread), table.Row(rows.target[chunk.row[i]]), grad.cols, to);
+    AddScaled(-weight * (1 - spread), target_.data(), grad.cols, to);
     if (spread > 0) AddScaled(-weight * spread, step.mean_row().data(), grad.cols, to);
   }
   return {};
@@ -171,44 +178,45 @@ Status OutputLayer::StateGradient(const OutputStep& step, const UnitRows& rows, 
 
 Status OutputLayer::TableGradient(const UnitRows& rows, const Chunk& chunk,
                                   UnitGradient* gradient) {
-  const ParameterTable& bias_table = layout_.item_bias();
-  const std::span<float> bias = gradient->values().subspan(bias_table.offset, bias_table.size());
+  const std::span<float> bias = BiasOf(gradient);
   const Matrix table = layout_.output().Of(gradient->values());
   const float spread = layout_.options().label_smoothing;
-  const float each = -spread / static_cast<float>(table.rows);
   const size_t n = chunk.row.size(), width = table.cols;
-
-  // States times w / s, and behind them the factor itself, which is what a bias is multiplied by.
-  scaled_.Reset(n, width + 1);
+  scaled_.Reset(n, width);
   for (size_t i = 0; i < n; ++i) {
     float* const to = scaled_.view().Row(i);
     for (size_t c = 0; c < width; ++c) to[c] = factor_[i] * states_.view().Row(i)[c];
-    to[width] = factor_[i];
+    ops_.RoundAsFactor({to, width});
   }
-  const Matrix scaled = scaled_.view();
-  ops_.Prepare(Transpose::kNo, {scaled.data, n, width, scaled.stride}, &scaled_factor_);
+  ops_.Prepare(Transpose::kNo, scaled_.view(), &scaled_factor_);
   const float beta = chunk.first && !gradient->straight() ? 0.0f : 1.0f;
   TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kYes, exponentials_, scaled_factor_, beta, table));
   if (!bias.empty()) {
-    ops_.Prepare(Transpose::kNo, {scaled.data + width, n, 1, scaled.stride}, &scaled_factor_);
-    TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kYes, exponentials_, scaled_factor_, 1,
-                                    {bias.data(), bias.size(), 1, 1}));
+    ops_.RoundAsFactor(std::span(factor_).first(n));
+    TACIT_RETURN_IF_ERROR(ops_.AddWeightedRows(std::span(factor_).first(n), exponentials_, bias));
   }
-
-  spread_.assign(width + 1, 0.0f);
   for (size_t i = 0; i < n; ++i) {
     const uint32_t target = rows.target[chunk.row[i]];
-    const float weight = rows.weight[chunk.row[i]];
-    AddScaled(-weight * (1 - spread), states_.view().Row(i), width, table.Row(target));
-    if (!bias.empty()) bias[target] -= weight * (1 - spread);
+    const float weight = rows.weight[chunk.row[i]], sum = exp_[i].sum * (1 - spread);
+    AddScaled(-sum, scaled_.view().Row(i), width, table.Row(target));
+    if (!bias.empty()) bias[target] -= sum * factor_[i];
     if (spread == 0) continue;
-    AddScaled(weight * each, states_.view().Row(i), width, spread_.data());
-    spread_[width] += weight * each;
+    AddScaled(weight, states_.view().Row(i), width, spread_.data());
+    spread_[width] += weight;
   }
-  if (spread == 0) return {};
-  for (size_t r = 0; r < table.rows; ++r) AddScaled(1, spread_.data(), width, table.Row(r));
-  for (float& b : bias) b += spread_[width];
   return {};
+}
+
+// What all rows have alike, when all positions are gone through.
+void OutputLayer::AddSpread(UnitGradient* gradient) {
+  const Matrix table = layout_.output().Of(gradient->values());
+  const float each = -layout_.options().label_smoothing / static_cast<float>(table.rows);
+  for (size_t r = 0; r < table.rows; ++r) AddScaled(each, spread_.data(), table.cols, table.Row(r));
+  for (float& b : BiasOf(gradient)) b += each * spread_[table.cols];
+}
+
+std::span<float> OutputLayer::BiasOf(UnitGradient* gradient) const {
+  return gradient->values().subspan(layout_.item_bias().offset, layout_.item_bias().size());
 }
 
 // Logits whose exponential is 0, and with it their gradient.
@@ -259,7 +267,6 @@ Status OutputLayer::RunSampled(const OutputStep& step, const UnitRows& rows, con
     AddScaled(own, states.Row(i), width, gradient->OutputRow(target));
     for (size_t c = 0; c < width; ++c) states.Row(i)[c] *= factor_[i];
   }
-  negative_grad_.Reset(negatives, width);
   return ops_.Gemm(Transpose::kYes, others, Transpose::kNo, states, chunk.first ? 0.0f : 1.0f,
                    negative_grad_.view());
 }

@@ -53,8 +53,8 @@ class OutputStep {
 };
 
 // Softmax over the catalogue, or over the target and the step's negatives, at each position that
-// counts; forward and backward in one, a few positions at a time, so that their logits stay in the
-// second-level cache. One per worker; not thread-safe.
+// counts; forward and backward in one, a few positions at a time, so that the logits of some
+// thousand items stay in the second-level cache. One per worker; not thread-safe.
 class OutputLayer {
  public:
   // `prior` may be null; all must outlive it.
@@ -79,6 +79,8 @@ class OutputLayer {
   Status StateGradient(const OutputStep& step, const UnitRows& rows, const Chunk& chunk,
                        ops::Matrix hidden_grad);
   Status TableGradient(const UnitRows& rows, const Chunk& chunk, UnitGradient* gradient);
+  void AddSpread(UnitGradient* gradient);
+  std::span<float> BiasOf(UnitGradient* gradient) const;
   Status RunSampled(const OutputStep& step, const UnitRows& rows, const Chunk& chunk,
                     ops::Matrix hidden_grad, UnitGradient* gradient);
   void MaskSeen(const UnitRows& rows, std::span<const uint32_t> places, ops::Matrix logits) const;
@@ -94,7 +96,8 @@ class OutputLayer {
   ops::RightFactor scaled_factor_;
   std::vector<ops::ExpRow> exp_;
   std::vector<float> factor_;  // per position: weight / normaliser
-  std::vector<float> spread_;  // of the table's gradient, what all rows have alike
+  std::vector<float> target_;  // a target's row
+  std::vector<float> spread_;  // states times weight, and the weights, summed up
   double loss_ = 0;
 };
 

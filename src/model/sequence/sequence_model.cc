@@ -136,6 +136,7 @@ Status SequenceModel::ClippedSum(std::span<const float> parameters, const Sequen
   if (private_step) sum->norms.squared.assign(sum->norms.groups * count, 0.0f);
   if (on_grid) sum->norms.rounding.assign(count, 0.0f);
   sum->loss.assign(count, 0.0f);
+  if (count == 0) return {};
   impl.output.Begin(parameters, StepCoins{step.seed}.negatives(), impl.workers[0]->pass.ops());
   impl.ShareOut(units);
   impl.backend.workers().Run(impl.workers.size(), [&](size_t begin, size_t end, size_t) {
@@ -173,8 +174,9 @@ Status SequenceModel::Impl::Learn(const SequenceUnits& units, const Step& step,
   units.Rows(unit, step_coins.crops(id), &worker->rows);
   const DropoutCoins coins{step_coins.dropout(), id, layout.options().dropout};
   double loss = 0;
-  TACIT_ASSIGN(const bool learnt, worker->pass.Learn(output, worker->rows, coins, &loss));
+  const Result<bool> done = worker->pass.Learn(output, worker->rows, coins, &loss);
   UnitGradient& gradient = worker->pass.gradient();
+  const bool learnt = done && *done;
   if (learnt && rule.needs_norms()) {
     GroupNorms& norms = worker->norms;
     norms.groups = layout.groups().size();
@@ -201,6 +203,7 @@ Status SequenceModel::Impl::Learn(const SequenceUnits& units, const Step& step,
     sum->loss[unit] = static_cast<float>(loss);
   }
   gradient.EndUnit();
+  if (!done) return Fail(done.error());
   return {};
 }
 
