@@ -9,113 +9,21 @@
 #include "model/sequence/logit_prior.h"
 #include "model/sequence/output_layer.h"
 #include "scale_rules.h"
-#include "sequence_oracle.h"
+#include "sequence_trial.h"
 
 namespace tacit::model {
 namespace {
 
+using testing::CheckNormIsOfWhatIsAdded;
+using testing::Kind;
+using testing::kKinds;
+using testing::kKnownDecay;
 using testing::OracleUnit;
 using testing::PaddedUnit;
 using testing::PaddedUnits;
 using testing::SequenceOracle;
-
-constexpr uint64_t kTransformers = 40, kKinds = 56;
-constexpr double kKnownDecay = 0.625;  // a float
-
-// Every kind of model there is, by number: recurrent ones behind the transformers.
-SequenceOptions Kind(uint64_t kind) {
-  SequenceOptions o;
-  o.catalogue = 9;
-  o.length = 1 + kind % 6;
-  o.width = 8;
-  o.heads = kind % 2 + 1;
-  o.blocks = 1 + kind / 2 % 2;
-  o.norm = kind / 3 % 2 ? SequenceOptions::Norm::kPre : SequenceOptions::Norm::kPost;
-  o.feed_forward = kind % 4 == 0 ? 7 : 0;
-  o.tied = kind % 3 != 1;
-  o.crops = 1 + kind % 3;
-  o.mean_loss = kind % 5 != 0;
-  o.last_position_only = kind % 7 == 3;
-  o.dropout = kind % 4 == 2 ? 0.3f : 0;
-  if (kind % 5 == 4) {
-    o.negatives = 5;
-  } else {
-    o.item_bias = kind % 2 == 0;
-    o.label_smoothing = kind % 3 == 2 ? 0.2f : 0;
-    o.mask_seen = kind % 3 == 1;
-  }
-  if (kind % 4 == 1) o.re_attention.kappa = 1.5f;
-  if (kind % 8 == 5) o.re_attention.most = 0.02f;
-  if (kind >= kTransformers) {
-    o.encoder = kind % 2 ? SequenceOptions::Encoder::kGru : SequenceOptions::Encoder::kLstm;
-    o.re_attention = {};
-  }
-  return o;
-}
-
-struct Trial {
-  Trial(const SequenceOptions& given, uint64_t seed)
-      : options(given),
-        layout(options),
-        parameters(testing::RandomParameters(layout, seed)),
-        units(testing::RandomUnits(options, 7, seed)) {
-    step.seed = seed;
-    if (options.re_attention.kappa > 0) {
-      for (uint32_t i = 0; i < options.catalogue; ++i)
-        item_variance.push_back(0.01f * static_cast<float>(1 + i));
-      step.noise = {0.02f, item_variance};
-    }
-  }
-
-  SequenceOracle::Context ContextOf(const PaddedUnit& unit) const {
-    SequenceOracle::Context context;
-    if (options.negatives > 0) {
-      OutputStep output(layout);
-      const auto ops = ops::MakeReferenceUnitOps(ops::Precision::kF32);
-      output.Begin(parameters, StepCoins{step.seed}.negatives(), *ops);
-      context.negatives.assign(output.negatives().begin(), output.negatives().end());
-    }
-    if (options.dropout > 0) {
-      const DropoutCoins coins{StepCoins{step.seed}.dropout(), unit.id, options.dropout};
-      context.dropped = [coins, this](uint32_t site, size_t row, size_t column) {
-        ops::MatrixBuffer<float> factors;
-        factors.Reset(options.length * options.crops, options.width);
-        coins.Draw(site, factors.view());
-        return double{factors.view().Row(row)[column]};
-      };
-    }
-    context.known = known;
-    context.known_decay = kKnownDecay;
-    context.weight_variance = step.noise.weight_variance;
-    context.item_variance.assign(item_variance.begin(), item_variance.end());
-    return context;
-  }
-  OracleUnit Oracle(size_t unit) const {
-    return SequenceOracle(layout, parameters, ContextOf(units[unit])).Run(units[unit]);
-  }
-  SequenceSum Sum(const ScaleRule& rule, ops::Backend& backend) const {
-    SequenceModel model(options, backend, prior);
-    SequenceSum sum;
-    const Status status =
-        model.ClippedSum(parameters, PaddedUnits(options, units), step, rule, &sum);
-    EXPECT_TRUE(status) << status.error().message;
-    return sum;
-  }
-
-  SequenceOptions options;
-  SequenceLayout layout;
-  std::vector<float> parameters, item_variance;
-  std::vector<PaddedUnit> units;
-  SequenceModel::Step step;
-  std::vector<std::vector<double>> known;
-  const LogitPrior* prior = nullptr;
-};
-
-double SquaredLength(std::span<const double> x) {
-  double sum = 0;
-  for (const double v : x) sum += v * v;
-  return sum;
-}
+using testing::SquaredLength;
+using testing::Trial;
 
 void CheckAgainstOracle(const Trial& trial, const ScaleRule& rule, ops::Backend& backend) {
   const SequenceSum sum = trial.Sum(rule, backend);
@@ -170,26 +78,6 @@ TEST(SequenceModel, NormsAndClippedSumsAreThoseOfMaterialisedGradients) {
   }
 }
 
-double Distance(std::span<const float> x, std::span<const double> y) {
-  double sum = 0;
-  for (size_t i = 0; i < x.size(); ++i) sum += (x[i] - y[i]) * (x[i] - y[i]);
-  return std::sqrt(sum);
-}
-
-// The norm that is told of a unit, and of which it is clipped, against its own gradient.
-void CheckNormIsOfWhatIsAdded(const Trial& trial, ops::Backend& backend) {
-  const SequenceSum sum = trial.Sum(testing::FlatClip(1e30), backend);
-  const std::vector<double> added(sum.values.begin(), sum.values.end());
-  const double length = std::sqrt(SquaredLength(added));
-  double joint = 0;
-  for (const float squared : sum.norms.squared) joint += double{squared};
-  ASSERT_NEAR(std::sqrt(joint), length, 1e-6 * length);
-  const SequenceSum clipped = trial.Sum(testing::FlatClip(0.05), backend);
-  ASSERT_LE(
-      std::sqrt(SquaredLength(std::vector<double>(clipped.values.begin(), clipped.values.end()))),
-      0.05 * (1 + 1e-6));
-}
-
 // More positions than are gone through together, more numbers than are squared at once, columns of
 // more than one tile.
 TEST(SequenceModel, NormsOfLongHistoriesAndLargeCatalogues) {
@@ -222,67 +110,6 @@ TEST(SequenceModel, NormsOfLongHistoriesAndLargeCatalogues) {
       CheckNormIsOfWhatIsAdded(trial, *backend);
       trial.options.precision = ops::Precision::kF32;
       if (HasFatalFailure()) return;
-    }
-  }
-}
-
-// With factors rounded the gradient is another one, near the exact one; but the norm is that of the
-// gradient which is added, to the last digits, and so is what it is clipped to.
-TEST(SequenceModel, WithBf16NormsAreThoseOfWhatIsAdded) {
-  WorkerPool workers({2, false});
-  const auto reference = ops::MakeReferenceBackend(), cpu = ops::MakeCpuBackend(workers);
-  const testing::FlatClip whole(1e30);
-  double rounded = 0, apart = 0, exact = 0;
-  for (uint64_t kind = 0; kind < kKinds; ++kind) {
-    SequenceOptions options = Kind(kind);
-    options.precision = ops::Precision::kBf16;
-    Trial all(options, kind + 1);
-    for (size_t u = 0; u < all.units.size(); ++u) {
-      SCOPED_TRACE(::testing::Message() << "kind " << kind << " unit " << u);
-      Trial trial = all;
-      trial.units = {all.units[u]};
-      const std::vector<double> gradient = trial.Oracle(0).gradient;
-      const double length = std::sqrt(SquaredLength(gradient));
-      const SequenceSum slow = trial.Sum(whole, *reference), sum = trial.Sum(whole, *cpu);
-      CheckNormIsOfWhatIsAdded(trial, *cpu);
-      if (HasFatalFailure()) return;
-      ASSERT_LE(Distance(sum.values, gradient), 0.3 * length);
-      ASSERT_LE(Distance(slow.values, gradient), 0.3 * length);
-      rounded += Distance(slow.values, gradient);
-      apart += Distance(sum.values, std::vector<double>(slow.values.begin(), slow.values.end()));
-      exact += length;
-    }
-  }
-  // Rounding is there, and small; two implementations of it differ by the odd number that falls on
-  // the other side of a tie.
-  EXPECT_GT(rounded, 1e-3 * exact);
-  EXPECT_LT(rounded, 3e-2 * exact);
-  EXPECT_LT(apart, 1e-4 * exact);
-}
-
-// Where the target is all but certain, what is added for it and what is taken off nearly cancel:
-// both are rounded alike, or nothing but rounding would be left, and a clip that makes units
-// equally long would add that.
-TEST(SequenceModel, WithBf16CertainPredictionsLeaveLittle) {
-  WorkerPool workers({1, false});
-  const auto reference = ops::MakeReferenceBackend(), cpu = ops::MakeCpuBackend(workers);
-  SequenceOptions options = Kind(0);
-  options.catalogue = 20;
-  options.length = 6;
-  options.width = 16;
-  options.item_bias = true;
-  options.precision = ops::Precision::kBf16;
-  for (const float bias : {8.0f, 12.0f, 16.0f}) {
-    Trial trial(options, 3);
-    trial.parameters[trial.layout.item_bias().offset + 5] = bias;
-    trial.units = {{.id = 1, .crops = {{{5, 3, 5, 7, 5, 5}, {5, 5, 5, 5, 5, 5}}}}};
-    const OracleUnit unit = trial.Oracle(0);
-    ASSERT_LT(unit.loss, 0.1);
-    const double length = std::sqrt(SquaredLength(unit.gradient));
-    for (ops::Backend* backend : {reference.get(), cpu.get()}) {
-      const SequenceSum sum = trial.Sum(testing::NoClip(), *backend);
-      EXPECT_LE(Distance(sum.values, unit.gradient), 0.05 * length)
-          << "bias " << bias << " on " << backend->name();
     }
   }
 }
