@@ -179,13 +179,16 @@ ConstMatrix Columns(ConstMatrix x, size_t begin, size_t end) {
   return {x.data + begin, x.rows, end - begin, x.stride};
 }
 
+// How many numbers a lane has.
+size_t PerLane(Precision precision) { return precision == Precision::kF32 ? 1 : 2; }
+
 // The right factor in lanes, of which whole vectors may be read; in `room`, or where it lies.
 ConstMatrix RightLanes(Precision precision, Transpose tb, ConstMatrix b,
                        MatrixBuffer<float>* room) {
   const bool transposed = tb == Transpose::kYes;
   const size_t inner = transposed ? b.cols : b.rows, cols = transposed ? b.rows : b.cols;
   if (precision == Precision::kF32 && !transposed) return b;
-  room->Reset(LanesOf(inner, precision == Precision::kF32 ? 1 : 2), cols);
+  room->Reset(LanesOf(inner, PerLane(precision)), cols);
   const Matrix to = room->view();
   if (!transposed) {
     RoundAcross(b, to);
@@ -197,8 +200,11 @@ ConstMatrix RightLanes(Precision precision, Transpose tb, ConstMatrix b,
   return to;
 }
 
-void CheckIsOfTiles(const RightFactor& b) {
-  TACIT_CHECK(b.lanes.data != nullptr, "factors are prepared by ops of the same kind");
+// Factors of another kind have no lanes, or another number of them.
+void CheckIsOfTiles(const RightFactor& b, Precision precision) {
+  const size_t inner = b.transpose == Transpose::kYes ? b.matrix.cols : b.matrix.rows;
+  TACIT_CHECK(b.lanes.data != nullptr && b.lanes.rows == LanesOf(inner, PerLane(precision)),
+              "factors are made by ops of the same kind");
 }
 
 }  // namespace
@@ -239,7 +245,15 @@ void TileGemm::Prepare(Transpose tb, ConstMatrix b, RightFactor* factor) {
 }
 
 void TileGemm::Run(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta, Matrix c) {
-  const ConstMatrix lanes = RightLanes(precision_, tb, b, &right_);
+  RunLanes(ta, a, RightLanes(precision_, tb, b, &right_), beta, c);
+}
+
+void TileGemm::Run(Transpose ta, ConstMatrix a, const RightFactor& b, float beta, Matrix c) {
+  CheckIsOfTiles(b, precision_);
+  RunLanes(ta, a, b.lanes, beta, c);
+}
+
+void TileGemm::RunLanes(Transpose ta, ConstMatrix a, ConstMatrix lanes, float beta, Matrix c) {
   if (precision_ == Precision::kBf16) {
     Multiply<Bf16Lane>(ta, a, lanes, beta, c);
   } else {
@@ -247,17 +261,8 @@ void TileGemm::Run(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, flo
   }
 }
 
-void TileGemm::Run(Transpose ta, ConstMatrix a, const RightFactor& b, float beta, Matrix c) {
-  CheckIsOfTiles(b);
-  if (precision_ == Precision::kBf16) {
-    Multiply<Bf16Lane>(ta, a, b.lanes, beta, c);
-  } else {
-    Multiply<FloatLane>(ta, a, b.lanes, beta, c);
-  }
-}
-
 void TileGemm::Run(Transpose ta, const LeftFactor& a, const RightFactor& b, float beta, Matrix c) {
-  CheckIsOfTiles(b);
+  CheckIsOfTiles(b, precision_);
   const bool transposed = ta == Transpose::kYes;
   const Matrix lanes = transposed ? a.across.view() : a.along.view();
   const size_t inner = LanesOf(transposed ? a.matrix.rows : a.matrix.cols, 2);

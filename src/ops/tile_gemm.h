@@ -37,6 +37,7 @@ class TileGemm {
   void AddWeightedRows(std::span<const float> weight, const LeftFactor& a, std::span<float> out);
 
  private:
+  void RunLanes(Transpose ta, ConstMatrix a, ConstMatrix lanes, float beta, Matrix c);
   template <class Lane>
   void Multiply(Transpose ta, ConstMatrix a, ConstMatrix lanes, float beta, Matrix c);
 

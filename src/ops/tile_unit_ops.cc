@@ -61,8 +61,8 @@ class TileUnitOps final : public UnitLoops {
   void ExpFactor(std::span<const float> bias, Matrix x, std::span<ExpRow> rows,
                  LeftFactor* factor) override {
     if (precision_ == Precision::kF32) return UnitOps::ExpFactor(bias, x, rows, factor);
-    factor->matrix = x;
     tiles_.ExpFactor(bias, x, rows, factor);
+    factor->matrix = {nullptr, x.rows, x.cols, x.stride};
   }
   Status AddWeightedRows(std::span<const float> weight, const LeftFactor& a,
                          std::span<float> out) override {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 
+#include "base/check.h"
 #include "base/result.h"
 #include "ops/backend.h"
 #include "ops/matrix_buffer.h"
@@ -29,8 +30,8 @@ struct RightFactor {
 
 // The left factor of two products, as it is and transposed: what UnitOps::ExpFactor leaves.
 struct LeftFactor {
-  ConstMatrix matrix;
-  // Where the ops read other forms of it: see tile_gemm.h.
+  ConstMatrix matrix;  // without numbers where the ops read other forms of it
+  // Those forms: see tile_gemm.h.
   MatrixBuffer<float> along, across;
 };
 
@@ -53,6 +54,7 @@ class UnitOps {
   }
   virtual Status Gemm(Transpose ta, const LeftFactor& a, const RightFactor& b, float beta,
                       Matrix c) {
+    TACIT_CHECK(a.matrix.data != nullptr, "factors are made by ops of the same kind");
     return Gemm(ta, a.matrix, b, beta, c);
   }
   virtual void Prepare(Transpose tb, ConstMatrix b, RightFactor* factor) {
@@ -62,6 +64,7 @@ class UnitOps {
   // out += sum_r weight[r] a[r,:]; both are factors of a product.
   virtual Status AddWeightedRows(std::span<const float> weight, const LeftFactor& a,
                                  std::span<float> out) {
+    TACIT_CHECK(a.matrix.data != nullptr, "factors are made by ops of the same kind");
     return Gemm(Transpose::kNo, {weight.data(), 1, weight.size()}, Transpose::kNo, a.matrix, 1,
                 {out.data(), 1, out.size()});
   }

@@ -450,6 +450,26 @@ std::vector<Subject> Subjects() {
 INSTANTIATE_TEST_SUITE_P(All, UnitOpsContract, ::testing::ValuesIn(Subjects()),
                          [](const auto& info) { return std::string(info.param.name); });
 
+TEST(UnitOpsDeathTest, FactorsOfAnotherKindAreRefused) {
+  if (!HasTileGemm()) return;  // there is one kind, which reads factors as they were given
+  std::vector<float> numbers(64, 1.0f), out(64);
+  const ConstMatrix x(numbers.data(), 8, 8);
+  const Matrix c(out.data(), 8, 8);
+  const auto f32 = MakeCpuUnitOpsWith(Precision::kF32, UnitGemm::kTiles);
+  const auto bf16 = MakeCpuUnitOpsWith(Precision::kBf16, UnitGemm::kTiles);
+  const auto reference = MakeReferenceUnitOps(Precision::kBf16);
+  RightFactor of_f32, of_reference, right;
+  f32->Prepare(Transpose::kYes, x, &of_f32);
+  reference->Prepare(Transpose::kYes, x, &of_reference);
+  reference->Prepare(Transpose::kNo, x, &right);
+  EXPECT_DEATH((void)bf16->Gemm(Transpose::kNo, x, of_f32, 0, c), "same kind");
+  EXPECT_DEATH((void)bf16->Gemm(Transpose::kNo, x, of_reference, 0, c), "same kind");
+  LeftFactor left;
+  std::vector<ExpRow> rows(8);
+  bf16->ExpFactor({}, c, rows, &left);
+  EXPECT_DEATH((void)reference->Gemm(Transpose::kNo, left, right, 0, c), "same kind");
+}
+
 TEST(VectorMath, ExpIsWithinTwoUnitsInTheLastPlace) {
   for (double x = -86.9; x < 88; x += 0.00137) {
     const auto argument = static_cast<float>(x);
