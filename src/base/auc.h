@@ -12,9 +12,9 @@
 
 namespace tacit {
 
-// The probability that a random positive is scored above a random negative, ties counting half
-// (Mann-Whitney). 1/2 when there are no positives or no negatives. NaN counts as the lowest score;
-// a label is positive when it is above 1/2. O(n log n).
+// The probability that a random positive is scored above a random negative; a tie counts half
+// (Mann-Whitney). Returns 1/2 when there are no positives or no negatives. NaN counts as the lowest
+// score; a label is positive when it is above 1/2. O(n log n).
 inline double ExactAuc(std::span<const float> score, std::span<const float> label) {
   TACIT_CHECK(score.size() == label.size());
   const auto rank = [&](size_t i) { return std::isnan(score[i]) ? -INFINITY : score[i]; };
@@ -33,9 +33,9 @@ inline double ExactAuc(std::span<const float> score, std::span<const float> labe
   return positives == 0 || negatives == 0 ? 0.5 : wins / (positives * negatives);
 }
 
-// The same over a stream of logits, from a histogram of their probabilities: in constant memory,
-// and within 1e-3 of the exact value unless nearly all scores lie in a few of the 2^14 bins. A
-// value; not thread-safe.
+// The same AUC over a stream of logits, computed from a histogram of their probabilities in
+// constant memory. It is within 1e-3 of the exact value unless nearly all scores lie in a few of
+// the 2^14 bins. A value; not thread-safe.
 class AucHistogram {
  public:
   static constexpr size_t kBins = 1 << 14;

@@ -10,8 +10,9 @@
 
 namespace tacit {
 
-// What joins two stages: at most `capacity` items, a writer waits while it is full. Closing lets
-// the reader drain what is there and refuses new items. Thread-safe; any number of each side.
+// A queue between two pipeline stages. It holds at most `capacity` items; a writer waits while it
+// is full. After Close the reader can drain the remaining items and new items are refused.
+// Thread-safe; any number of readers and writers.
 template <class T>
 class BoundedQueue {
  public:
@@ -19,7 +20,7 @@ class BoundedQueue {
   BoundedQueue(const BoundedQueue&) = delete;
   BoundedQueue& operator=(const BoundedQueue&) = delete;
 
-  // Waits for room. False when the queue is closed: the item was not taken.
+  // Waits for room. Returns false, without taking the item, when the queue is closed.
   bool Push(T item) {
     std::unique_lock lock(mutex_);
     writable_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
@@ -29,8 +30,8 @@ class BoundedQueue {
     return true;
   }
 
-  // As Push, but gives up after `timeout`: then the item is still the caller's, as it is when the
-  // queue is closed; closed() tells the two apart.
+  // Like Push, but gives up after `timeout`. On false the caller keeps the item; closed() says
+  // whether the queue was closed or the time was up.
   bool PushFor(T* item, std::chrono::nanoseconds timeout) {
     std::unique_lock lock(mutex_);
     writable_.wait_for(lock, timeout, [&] { return closed_ || items_.size() < capacity_; });
@@ -40,14 +41,14 @@ class BoundedQueue {
     return true;
   }
 
-  // Waits for an item; nothing when the queue is closed and empty.
+  // Waits for an item. Returns nullopt when the queue is closed and empty.
   std::optional<T> Pop() {
     std::unique_lock lock(mutex_);
     readable_.wait(lock, [&] { return closed_ || !items_.empty(); });
     return TakeFront();
   }
 
-  // As Pop, but gives up after `timeout`; closed_and_empty() tells the two apart.
+  // Like Pop, but gives up after `timeout`; closed_and_empty() tells the two cases apart.
   std::optional<T> PopFor(std::chrono::nanoseconds timeout) {
     std::unique_lock lock(mutex_);
     readable_.wait_for(lock, timeout, [&] { return closed_ || !items_.empty(); });

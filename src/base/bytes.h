@@ -8,6 +8,14 @@
 #include <string_view>
 #include <type_traits>
 
+// Notation of the byte grammars in the heads of the files that encode and decode:
+//     name    := field:type ...        the fields, one right after the other
+//     x*n                              n times x; n is a field before it or a number
+//     [x]                              x, or nothing; a comment says when
+//     u8 u16 u32 u64 i16 i32 i64       numbers, f32 f64: IEEE 754; all little-endian
+//     string  := bytes:u32 byte*bytes
+//     digest  := byte*32               a SHA-256
+// A flag is a u8, 0 or 1.
 namespace tacit {
 
 static_assert(std::endian::native == std::endian::little, "formats are little-endian");
@@ -26,7 +34,7 @@ class ByteWriter {
     bytes_.append(text);
     return *this;
   }
-  // The elements alone; the reader must know how many.
+  // Appends the elements without their number, which the reader must know.
   template <class T>
   ByteWriter& PutArray(std::span<const T> values) {
     bytes_.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
@@ -41,8 +49,8 @@ class ByteWriter {
   std::string bytes_;
 };
 
-// Reads what ByteWriter wrote. Once a read runs past the end ok() is false for good and every
-// further read gives zeros: check ok() once, at the end.
+// Reads what ByteWriter wrote. Once a read runs past the end, ok() stays false and every further
+// read gives zeros: check ok() once, at the end.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
@@ -57,7 +65,7 @@ class ByteReader {
     const auto length = Get<uint32_t>();
     return Take(length) ? taken_ : std::string_view{};
   }
-  // Fills `out`, or leaves it as it is.
+  // Fills `out`, or leaves it unchanged if too few bytes are left.
   template <class T>
   void GetArray(std::span<T> out) {
     if (Take(out.size_bytes()) && !out.empty())

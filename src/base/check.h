@@ -10,8 +10,8 @@ namespace tacit {
 
 }  // namespace tacit
 
-// A programmer error ends the process, in release builds too: going on would mean training or
-// charging on a state nobody has thought about. Never used on input.
+// Ends the process on a programmer error, in release builds too: to go on would mean to train or
+// charge on a state that the code was not written for. Never used on input.
 #define TACIT_CHECK(condition, ...)                                                        \
   do {                                                                                     \
     if (!(condition)) [[unlikely]]                                                         \

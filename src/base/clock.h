@@ -5,16 +5,16 @@
 
 namespace tacit {
 
-// Time, injected so that tests can hold it still. Thread-safe.
+// A time source, injected so that tests can control it. Thread-safe.
 class Clock {
  public:
   using Duration = std::chrono::nanoseconds;
   using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
   virtual ~Clock() = default;
-  // Never goes back; for intervals.
+  // Monotonic time, for intervals.
   virtual TimePoint Now() const = 0;
-  // Milliseconds since 1970; may jump. For what people read, never for decisions.
+  // Milliseconds since 1970; may jump. For people to read, never for decisions.
   virtual int64_t UnixMillis() const = 0;
 };
 

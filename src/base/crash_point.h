@@ -2,9 +2,9 @@
 
 namespace tacit {
 
-// Marks a moment at which the process might die ("commit.synced"). In the product this does
-// nothing; the crash tests link another definition that kills the process there on demand. It is
-// chosen at link time, so nothing in a shipped binary can be made to die.
+// Marks a moment at which the process might die ("commit.synced"). The product's definition does
+// nothing; the crash tests link another one, which kills the process there on demand. Linking
+// decides, so nothing can make a shipped binary die.
 void CrashPoint(const char* name);
 
 }  // namespace tacit

@@ -1,7 +1,7 @@
 #include "base/hash.h"
 
 #include <openssl/evp.h>
-// Its code, not the library: most values are shorter than a call takes.
+// Inlines the library's code: most values are shorter than a call takes.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -6,7 +6,7 @@
 
 namespace tacit {
 
-// A number that cannot be taken for another kind of number.
+// A number whose type keeps it from being mixed up with another kind of number.
 template <class Tag, class Rep>
 struct StrongNumber {
   Rep value{};
@@ -16,7 +16,8 @@ struct StrongNumber {
   friend constexpr auto operator<=>(StrongNumber, StrongNumber) = default;
 };
 
-// A learner's place in the configuration; its name is an id of the user's, this is what keys hold.
+// A learner's index in the configuration. Store keys hold this index; the name is the user's own
+// id.
 using LearnerIndex = StrongNumber<struct LearnerIndexTag, uint16_t>;
 // A partition of the source's topic.
 using PartitionId = StrongNumber<struct PartitionIdTag, int32_t>;

@@ -7,15 +7,15 @@
 
 namespace tacit {
 
-// What a caller can do about a failure, not where it happened.
+// The kind of a failure, by what a caller can do about it, not by where it happened.
 enum class ErrorCode {
-  kInvalidArgument,  // what was asked for is wrong: configuration, request, command line
+  kInvalidArgument,  // the request is wrong: configuration, request, command line
   kNotFound,         // a file, key or learner that is not there
   kCorruption,       // stored bytes are not what was written
   kIo,               // the operating system said no (disk full, broken pipe)
   kUnavailable,      // may work later: locked, busy, not yet committed
   kRefused,          // would break a promise: an older store, another model, a spent budget
-  kInternal,         // a library failed in a way nobody foresaw
+  kInternal,         // a library failed unexpectedly
 };
 
 std::string_view ErrorCodeName(ErrorCode code);
@@ -25,14 +25,14 @@ struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
 
-  // The same failure with what was being done put in front: "reading a.tsv: no such file".
+  // Prefixes the message with the action that failed: "reading a.tsv: no such file".
   Error Context(std::string_view doing) && {
     message.insert(0, std::string(doing) + ": ");
     return std::move(*this);
   }
 };
 
-// The outcome of anything that can fail. Programmer errors are TACIT_CHECKs instead.
+// The outcome of an operation that can fail. Programmer errors are TACIT_CHECKs instead.
 template <class T>
 class [[nodiscard]] Result : public tl::expected<T, Error> {
  public:
@@ -53,14 +53,14 @@ using Status = Result<void>;
 #define TACIT_CONCAT_INNER(a, b) a##b
 #define TACIT_CONCAT(a, b) TACIT_CONCAT_INNER(a, b)
 
-// Leaves the function with the failure of `expr`, a Status or Result.
+// Returns from the function with the failure of `expr`, a Status or Result.
 #define TACIT_RETURN_IF_ERROR(expr)                                             \
   do {                                                                          \
     auto tacit_status_ = (expr);                                                \
     if (!tacit_status_) return ::tacit::Fail(std::move(tacit_status_.error())); \
   } while (false)
 
-// `TACIT_ASSIGN(auto file, OpenFile(path));` declares or leaves with the failure.
+// `TACIT_ASSIGN(auto file, OpenFile(path));` declares `file`, or returns with the failure.
 #define TACIT_ASSIGN(decl, expr) \
   TACIT_ASSIGN_INNER(TACIT_CONCAT(tacit_result_, __LINE__), decl, expr)
 #define TACIT_ASSIGN_INNER(name, decl, expr)                \

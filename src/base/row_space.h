@@ -10,8 +10,8 @@
 namespace tacit {
 
 // One id space over all embedding tables of a learner: row `first + bucket` of the space is row
-// `bucket` of its table. It is fixed by the configuration before any record is read, so that which
-// rows exist tells nothing about the data. A value; immutable after construction.
+// `bucket` of its table. The configuration fixes it before any record is read, so the set of rows
+// reveals nothing about the data. A value; immutable after construction.
 class RowSpace {
  public:
   struct Table {
@@ -23,7 +23,7 @@ class RowSpace {
 
   RowSpace() = default;
 
-  // Appends a table behind the last; REQUIRES rows > 0 and dim > 0.
+  // Appends a table after the last one; REQUIRES rows > 0 and dim > 0.
   void AddTable(std::string name, uint64_t rows, uint32_t dim);
 
   std::span<const Table> tables() const { return tables_; }
@@ -32,7 +32,7 @@ class RowSpace {
 
   // Index of the table that holds the row. REQUIRES row < rows(). O(log tables).
   uint32_t TableOf(uint64_t row) const;
-  // The table named so, or an error that names the nearest one.
+  // Returns the index of the table with this name, or an error that suggests the nearest name.
   Result<uint32_t> FindTable(std::string_view name) const;
 
  private:

@@ -4,8 +4,8 @@
 
 namespace tacit {
 
-// Whether what has this name, a key of ours or of librdkafka's, is a secret by it. The one list of
-// such names: what is not shown, not logged and not dumped goes by it.
+// Checks whether the name of a key, one of ours or of librdkafka's, marks its value as a secret.
+// This is the only list of such names; it decides what is hidden, not logged and not dumped.
 bool IsSecretName(std::string_view name);
 
 }  // namespace tacit

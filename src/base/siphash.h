@@ -8,16 +8,16 @@
 
 namespace tacit {
 
-// 128 bits under a secret key, as they stand for a text.
+// A text's 128-bit hash under a secret key.
 struct Hash128 {
   uint64_t low = 0, high = 0;
   friend auto operator<=>(const Hash128&, const Hash128&) = default;
 };
 
-// SipHash-2-4 with 128 bits (Aumasson and Bernstein, 2012): a pseudo-random function of its key, so
-// that who does not know the key cannot make two texts meet, and by chance no two of 2^40 do but
-// with probability 2^-49. For sets and counts of what people's records name (users, events), which
-// must be exact and must not be told. A value; thread-safe.
+// SipHash-2-4 with 128 bits (Aumasson and Bernstein, 2012), a pseudo-random function of its key.
+// Without the key an attacker cannot make two texts collide, and by chance 2^40 texts have a
+// collision with probability 2^-49 only. For sets and counts of ids in people's records (users,
+// events), which must be exact and must not reveal the ids. A value; thread-safe.
 class SipHash {
  public:
   using Key = std::array<uint8_t, 16>;

@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -54,7 +56,7 @@ size_t Utf8Length(std::string_view text) {
   if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return 0;
   for (size_t i = 1; i < length; ++i)
     if ((byte(i) & 0xc0) != 0x80) return 0;
-  // Overlong forms, surrogates, and what lies beyond U+10FFFF.
+  // Rejects overlong forms, surrogates and code points beyond U+10FFFF.
   if (lead == 0xe0 && byte(1) < 0xa0) return 0;
   if (lead == 0xed && byte(1) > 0x9f) return 0;
   if (lead == 0xf0 && byte(1) < 0x90) return 0;
@@ -96,6 +98,10 @@ std::string WithThousands(uint64_t number) {
   std::string digits = std::to_string(number);
   for (size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
   return digits;
+}
+
+std::string Counted(uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", WithThousands(count), noun, count == 1 ? "" : "s");
 }
 
 }  // namespace tacit

@@ -8,20 +8,23 @@
 
 namespace tacit {
 
-// " (did you mean 'x'?)" for the candidate closest to `given`, or "" when none is close.
+// Returns " (did you mean 'x'?)" for the candidate closest to `given`, or "" when none is close.
 std::string DidYouMean(std::string_view given, std::span<const std::string_view> candidates);
 
-// Bytes of the well-formed UTF-8 sequence (RFC 3629) that `text` begins with, or 0. REQUIRES a text
-// that is not empty.
+// Returns the number of bytes of the well-formed UTF-8 sequence (RFC 3629) at the beginning of
+// `text`, or 0. REQUIRES a text that is not empty.
 size_t Utf8Length(std::string_view text);
 bool IsUtf8(std::string_view text);
 
 // Lower-case hexadecimal.
 std::string ToHex(std::span<const uint8_t> bytes);
-// False when `hex` is not exactly twice as many hexadecimal digits as `out` has bytes.
+// Returns false unless `hex` has exactly two hexadecimal digits for each byte of `out`.
 bool FromHex(std::string_view hex, std::span<uint8_t> out);
 
 // 12345678 -> "12,345,678".
 std::string WithThousands(uint64_t number);
+
+// "1 file", "2,000 files".
+std::string Counted(uint64_t count, std::string_view noun);
 
 }  // namespace tacit

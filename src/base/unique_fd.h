@@ -6,7 +6,7 @@
 
 namespace tacit {
 
-// Owns a file descriptor; -1 is none. Move-only.
+// Owns a file descriptor; -1 means none. Move-only.
 class UniqueFd {
  public:
   explicit UniqueFd(int fd = -1) : fd_(fd) {}

@@ -72,7 +72,7 @@ WorkerPool::~WorkerPool() {
 size_t WorkerPool::workers() const { return shared_->options.workers; }
 
 void WorkerPool::Run(size_t n, const Part& part, size_t grain) {
-  // One grain is for the caller alone: nobody is woken for it.
+  // The caller runs a single grain alone, without waking a worker.
   if (shared_->threads.empty() || n <= grain) {
     if (n > 0) part(0, n, 0);
     return;

@@ -6,9 +6,9 @@
 
 namespace tacit {
 
-// The trainer's worker threads. Run splits [0, n) into one contiguous part per worker, the same
-// split every time, so that sums are reproducible; the caller's thread is worker 0. Libraries that
-// are called from a part must be single-threaded. One Run at a time.
+// The trainer's worker threads. Run splits [0, n) into one contiguous part per worker, the same way
+// every time, so that sums are reproducible; the caller's thread is worker 0. Libraries that a part
+// calls must be single-threaded. One Run at a time.
 class WorkerPool {
  public:
   struct Options {
@@ -32,8 +32,8 @@ class WorkerPool {
   std::unique_ptr<Shared> shared_;
 };
 
-// Puts the calling thread under SCHED_IDLE: it runs when nobody else wants the core.
-// False when the system refuses.
+// Puts the calling thread under SCHED_IDLE: it runs when no other thread wants the core. Returns
+// false when the system refuses.
 bool SetIdlePriority();
 
 }  // namespace tacit

@@ -12,7 +12,7 @@
 namespace tacit::config {
 namespace {
 
-// One "a.b=value" of the command line.
+// Applies one "a.b=value" of the command line.
 Status ApplyOverride(Tree* tree, const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos) {
@@ -43,8 +43,9 @@ void DescribeConfig(Fields& fields, Config& config) {
   });
   fields.Section("training", [&](Fields& below) { DescribeTraining(below, config.training); });
   fields.Section("log", [&](Fields& below) { DescribeLog(below, config.log); });
-  DescribeKafka(fields, config.kafka, config.source.kind == Source::Kind::kKafka);
-  fields.Section("dead_letters", [&](Fields& below) { below.Text("path", &config.dead_letters); });
+  DescribeKafka(fields, config.kafka, config.source.traits().keys.has("kafka"));
+  fields.Section("dead_letters",
+                 [&](Fields& below) { DescribeDeadLetters(below, config.dead_letters); });
 }
 
 Status CheckConfig(const Tree& tree, Config* config) {
@@ -56,9 +57,11 @@ Status CheckConfig(const Tree& tree, Config* config) {
       CheckLearners(root.Key("learners"), config->learners, config->source, config->catalogue));
   TACIT_RETURN_IF_ERROR(CheckBudget(root.Key("budget"), config->budget, config->learners));
   TACIT_RETURN_IF_ERROR(CheckStore(root.Key("store"), &config->store));
+  TACIT_RETURN_IF_ERROR(
+      CheckMark(root.Key("source").Key("mark"), config->source.mark, config->store));
   TACIT_RETURN_IF_ERROR(CheckServe(root.Key("serve"), config->serve));
-  if (config->dead_letters.empty()) {
-    config->dead_letters = config->store.path + ".dead-letters.jsonl";
+  if (config->dead_letters.path.empty()) {
+    config->dead_letters.path = config->store.path + ".dead-letters.jsonl";
   }
   return {};
 }

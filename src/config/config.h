@@ -2,15 +2,17 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "config/kinds.h"
 
-// The configuration as plain structs, validated. Only `app` includes this room and hands every
-// other room its own options. Names follow the YAML keys.
+// The configuration as plain structs, validated. Only `wiring`, and what stands on it, includes
+// this room; it hands every other room its own options. Names follow the YAML keys.
 namespace tacit::config {
 
 struct Feature {
@@ -29,8 +31,8 @@ struct Generator {
   uint64_t seed = 1;
 };
 
-// A text that may be kept outside of the configuration. What is written here of one that is kept
-// elsewhere is where that is; ReadSecret fetches it.
+// A text that may be kept outside of the configuration. For a text kept elsewhere, this holds only
+// its location; ReadSecret fetches the text.
 struct Secret {
   enum class Kind {
     kText,        // the text itself
@@ -42,54 +44,65 @@ struct Secret {
   std::string place;  // "c.yaml:12: kafka.sasl.password": for messages
 };
 
-// A key that is not ours to name, and its value.
+// A key whose name is not ours to choose, and its value.
 struct Property {
   std::string name;
   Secret value;
 };
 
-// Where the schemas of framed messages are told.
+// The schema registry that knows the schemas of framed messages.
 struct SchemaRegistry {
-  std::string url;       // empty: only what is pinned is known
+  std::string url;       // empty: only the pinned schemas are known
   std::string username;  // empty: without authentication
   Secret password;       // goes with username
-  std::string ca_file;   // whom to trust for https; empty: whom the system trusts
+  std::string ca_file;   // the certificates trusted for https; empty: the system's
   uint32_t timeout_ms = 2000;
-  // Names are ids or GUIDs; values `accept` (it is source.format by our schema) or `reject`.
+  // Names are ids or GUIDs; values are `accept` (it is source.format by our schema) or `reject`.
   std::vector<Property> schemas;
 };
 
 struct Source {
-  enum class Kind { kLog, kGenerator, kKafka };
+  using Kind = SourceKind;
   enum class Framing { kNone, kConfluent };
   enum class Missing { kDefault, kReject };
   enum class OnPeriodLost { kRefuse, kClose };
   Kind kind = Kind::kLog;
+  std::span<const SourceTraits> kinds = kSources;  // the table that `kind` is of; not a key
   std::string format = "criteo_tsv";  // log, kafka: criteo_tsv | json | protobuf (kafka only)
   std::vector<std::string> files;     // log: globs expanded, in order; many files are many days
   uint32_t passes = 1;                // log: how often the files are read from the beginning
   uint32_t max_record_bytes = 1 << 20;
+  std::string mark;                     // log: file beside the input; empty: none
   std::string topic;                    // kafka, required
   Framing framing = Framing::kNone;     // kafka, json and protobuf
   SchemaRegistry registry;              // framing confluent
-  Missing missing = Missing::kDefault;  // json, protobuf: what becomes of an absent feature
+  Missing missing = Missing::kDefault;  // json, protobuf: how an absent feature is read
   uint32_t ahead_max_hours = 24;        // kafka, json and protobuf: of a record's own time
-  uint32_t tick_ms = 0;                 // kafka: of the clock that closes periods; 0: none does
+  uint32_t round_ms = 250;              // kafka: between two looks at what has come
+  uint32_t schema_wait_ms = 60'000;     // kafka, framing confluent: for a record's schema
+  uint32_t tick_ms = 0;                 // kafka: of the clock that cuts steps; 0: none does
   OnPeriodLost on_period_lost = OnPeriodLost::kRefuse;  // kafka, poisson
   uint64_t dedupe_window = 0;                           // json, protobuf: offsets; 0: none
   uint64_t dedupe_partitions = 8;                       // that memory is set aside for
   Generator generator;                                  // generator
 
+  const SourceTraits& traits() const { return RowOf(kinds, kind); }
+  // The records of a day, if the configuration says how many there are.
+  std::optional<uint64_t> records_per_day() const {
+    if (traits().keys.has("generator")) return generator.rows_per_day;
+    return std::nullopt;
+  }
   bool is_named() const { return format == "json" || format == "protobuf"; }
 };
 
-// librdkafka's own settings by its names, and by Kafka Connect's (errors.*) where dead letters go.
+// librdkafka's own settings by its names, and the dead-letter settings (errors.*) by the names of
+// Kafka Connect.
 struct Kafka {
   std::vector<Property> properties;  // as written
   std::string dead_letter_topic;     // errors.deadletterqueue.topic.name; empty: a file
 };
 
-// The next item of a user, by a model of sequences.
+// A model of sequences that predicts a user's next item.
 struct Sequence {
   enum class Encoder { kTransformer, kGru, kLstm };
   Encoder encoder = Encoder::kTransformer;
@@ -106,11 +119,11 @@ struct Sequence {
   double label_smoothing = 0;
 };
 
-// The next item of a user, by noised counts of which item follows which.
+// A model of noised counts (which item follows which) that predicts a user's next item.
 struct Transitions {
-  bool described = true;       // use what the catalogue says of items, where it says anything
-  double forget = 1;           // what is kept of the periods before, at each new one
-  uint64_t cells = 4'000'000;  // pairs of items that are measured and kept at most
+  bool described = true;       // use the catalogue's descriptions of items, if it has any
+  double forget = 1;           // share kept of the earlier periods, at each new one
+  uint64_t cells = 4'000'000;  // pairs of items measured and kept at most
 };
 
 struct Model {
@@ -123,23 +136,23 @@ struct Model {
   Sequence sequence;
   Transitions transitions;
 
-  // What comes next for a user, out of the public catalogue.
+  // Returns true for models that recommend a user's next item from the public catalogue.
   bool recommends() const { return kind != Kind::kPctr; }
 };
 
-// What is remembered of users, for a model of the next item.
+// The histories of users that the store keeps for a model of the next item.
 struct History {
   uint32_t items = 200;      // the last ones
-  uint32_t days = 0;         // and for how long; 0: for ever
+  uint32_t days = 0;         // how long they are kept; 0: for ever
   bool serve_users = false;  // /v1/recommend by user: reads raw histories
 };
 
-// The items that everybody may know.
+// The public list of items.
 struct Catalogue {
   std::string file;  // required by models of the next item
 };
 
-// Which rows are worth writing, and the release that says so.
+// The rows worth writing, and the release that chooses them.
 struct Vocabulary {
   enum class Source { kFile, kFirstPeriod, kRunning };
   enum class Query { kGaussian, kGumbel };
@@ -151,7 +164,7 @@ struct Vocabulary {
   double clip = 1;              // of one unit's histogram, gaussian
 };
 
-// The clip that follows a quantile of the units' norms.
+// A clip that follows a quantile of the units' norms.
 struct QuantileClip {
   double target = 0.5;          // share of units that stay unclipped
   double rate = 0.2;            // of the clip's logarithm
@@ -159,9 +172,10 @@ struct QuantileClip {
 };
 
 struct Mechanism {
-  enum class Kind { kNone, kAdaFest, kAdaFestPlus, kFest, kDpSgd, kExponential, kCounts };
+  using Kind = MechanismKind;
   enum class Clipping { kFlat, kAutomatic, kPerLayer, kQuantile };
   Kind kind = Kind::kAdaFest;
+  std::span<const MechanismTraits> kinds = kMechanisms;  // the table that `kind` is of; not a key
   double threshold = 0;       // adafest, adafest+: tau, required; infinite: no row is ever written
   double sigma_ratio = 5;     // adafest, adafest+: sigma_selection / sigma_gradient
   double selection_clip = 1;  // adafest, adafest+: C1
@@ -172,12 +186,12 @@ struct Mechanism {
   double gradient_clip = 1;   // C2
   Clipping clipping = Clipping::kFlat;
   QuantileClip quantile;  // clipping quantile
-  // Overrides the noise multiplier that epsilon and delta call for; refused when it is too small.
+  // Overrides the noise multiplier that epsilon and delta call for; refused if too small for them.
   std::optional<double> noise_multiplier;
 
-  bool has_threshold() const { return kind == Kind::kAdaFest || kind == Kind::kAdaFestPlus; }
-  bool has_vocabulary() const { return kind == Kind::kFest || kind == Kind::kAdaFestPlus; }
-  // Whether a held period's histogram is asked for.
+  const MechanismTraits& traits() const { return RowOf(kinds, kind); }
+  bool has_vocabulary() const { return traits().keys.has("vocabulary"); }
+  // Returns true if the mechanism needs the histogram of a held period.
   bool observes_periods() const {
     return has_vocabulary() && vocabulary.source != Vocabulary::Source::kFile;
   }
@@ -186,19 +200,20 @@ struct Mechanism {
 struct Participation {
   enum class Mode { kOnce, kPoisson };
   Mode mode = Mode::kOnce;  // required
-  // once: offsets per step. poisson: examples expected in a step. Both: the public divisor.
+  // Offsets per step (once), or expected examples per step (poisson). In both modes the public
+  // divisor.
   uint64_t batch = 2048;
-  // Steps any unit may be in, or be eligible for, over the life of the store. Unit event: `once`.
-  // Unit user: required.
+  // Number of steps that any unit may be in, or be eligible for, over the life of the store. Unit
+  // event: for `once` only. Unit user: required.
   uint32_t max_participations = 1;
   uint32_t per_period = 0;        // unit user, once: steps of a period a user may be in; 0: all
   uint32_t user_records_max = 0;  // unit user: records of a user in a step; 0: all
-  // poisson, required there, and one of period and period_files:
+  // poisson, required there together with period or period_files:
   double sampling_rate = 0;       // probability of an event to be in a step
   uint64_t steps_per_period = 0;  // steps taken of each period
   // poisson, and once with per_period:
-  // A period is closed after `period` offsets (0: however many there are) and at every
-  // `period_files`-th file end (0: every one), whichever comes first.
+  // A period is closed after `period` offsets (0: no such limit) and at every `period_files`-th
+  // file end (0: at every one), whichever comes first.
   uint64_t period = 0;
   uint32_t period_files = 0;
 };
@@ -213,7 +228,7 @@ struct Privacy {
   bool of_users() const { return unit == "user"; }
 };
 
-// Of all learners together. Without epsilon and delta there is none.
+// The total budget of all learners together. Without epsilon and delta there is none.
 struct Budget {
   std::optional<double> epsilon, delta;
   Privacy::OnExhausted on_exhausted = Privacy::OnExhausted::kStopLearning;
@@ -221,9 +236,10 @@ struct Budget {
 };
 
 struct Optimizer {
-  enum class Kind { kSgd, kAdam, kAdagrad, kAdamBc };
+  using Kind = OptimizerKind;
   enum class Moments { kOwn, kLazy };
   Kind kind = Kind::kAdam;
+  std::span<const OptimizerTraits> kinds = kOptimizers;  // the table that `kind` is of; not a key
   double learning_rate = 0.001;
   double row_learning_rate = 0;       // 0: learning_rate
   double momentum = 0;                // sgd: of dense parameters
@@ -233,8 +249,7 @@ struct Optimizer {
   double variance_floor = 1e-8;       // adam-bc: below what is left of the second moment
   double ema = 0;                     // decay of the weights' moving average; 0: none
 
-  // Adam's moments are kept: adam, and adam-bc with the noise's share taken out.
-  bool is_adam() const { return kind == Kind::kAdam || kind == Kind::kAdamBc; }
+  const OptimizerTraits& traits() const { return RowOf(kinds, kind); }
 };
 
 struct Learner {
@@ -248,16 +263,22 @@ struct Learner {
 };
 
 struct Store {
+  enum class OnFailure { kServe, kExit };
   std::string path;
-  std::string witness;  // default: `path` + ".witness"; "none" for none
+  std::string witness;              // default: `path` + ".witness"; "none" for none
+  bool witness_is_default = false;  // the configuration names none; not a key
   uint32_t shards = 16;
   uint32_t commit_interval_ms = 1000;
+  OnFailure on_failure = OnFailure::kServe;  // what follows once training has failed
 };
 
 struct Serve {
   std::string listen = "127.0.0.1:8980";  // HOST:PORT or unix:PATH; empty: no server
   std::string operator_listen;            // the same routes and operator-only metrics; empty: none
-  uint32_t threads = 1;
+  // Host names that the server answers to besides numeric addresses; "any" allows all.
+  std::vector<std::string> hosts = {"localhost"};
+  uint32_t threads = 1;  // for serve.listen; operator_listen has one of its own
+  uint32_t max_connections = 1024;
   uint32_t max_body_bytes = 8 << 20;
 };
 
@@ -271,6 +292,13 @@ struct Log {
   std::string level = "info";
 };
 
+// The file of records that cannot be learnt from, and its older parts beside it.
+struct DeadLetters {
+  std::string path;                // default: store path + ".dead-letters.jsonl"
+  uint64_t max_bytes = 64u << 20;  // of one file
+  uint32_t files = 4;              // in all
+};
+
 struct Config {
   Source source;
   Catalogue catalogue;
@@ -281,44 +309,34 @@ struct Config {
   Serve serve;
   Training training;
   Log log;
-  Kafka kafka;               // source kafka
-  std::string dead_letters;  // file; default: store path + ".dead-letters.jsonl"
+  Kafka kafka;  // source kafka
+  DeadLetters dead_letters;
   uint64_t memory_total_bytes = 2ull << 30;
 };
 
-// How a total is divided; every part is at least what its room can work with.
-struct MemoryPlan {
-  uint64_t row_cache_bytes = 0;  // per learner
-  uint64_t store_bytes = 0;      // block cache and memtables
-  uint64_t queue_bytes = 0;      // decoded steps waiting
-  uint64_t model_bytes = 0;      // dense parameters, optimiser, activations
-  uint64_t overlay_bytes = 0;    // committed rows and dense blobs not yet folded
-};
-
-// Reads a file. Every error names file, line, key and, for an unknown key, the nearest valid one.
-// Precedence: `overrides` ("store.path=/x", from the command line) over environment
+// Reads a file. Every error names file, line and key, and for an unknown key the nearest valid one.
+// Precedence: `overrides` ("store.path=/x", from the command line) over the environment
 // (TACIT_STORE_PATH=/x) over the file. Relative paths are relative to the working directory.
 Result<Config> Load(const std::string& path, const std::vector<std::string>& overrides);
-// The same from text; `name` stands for the file in messages.
+// The same from a text; messages use `name` as the file's name.
 Result<Config> Parse(std::string_view yaml, const std::string& name,
                      const std::vector<std::string>& overrides);
 
-// Whether what stands under this key is, or may be, a secret: it is in no dump and no message.
+// Returns true if the value under this key is, or may be, a secret: no dump and no message shows
+// it.
 bool IsSecret(std::string_view key);
-// The text itself. Of a file or credential, without one newline at its end; fails, naming the key
-// and the file but nothing of its content.
+// Returns the text itself. Of a file's or credential's text it drops one newline at the end. An
+// error names the key and the file but nothing of the content.
 Result<std::string> ReadSecret(const Secret& secret);
-// librdkafka's settings, with what is kept elsewhere fetched; without Kafka Connect's.
+// Returns librdkafka's settings, with texts that are kept elsewhere fetched; without Kafka
+// Connect's.
 Result<std::vector<std::pair<std::string, std::string>>> ReadKafkaProperties(const Kafka& kafka);
-// The names of those that are kept elsewhere, and so are nobody's to see whatever they are called.
+// Names of the settings kept elsewhere. They are secrets, whatever their names are.
 std::vector<std::string> KeptElsewhere(const Kafka& kafka);
-// The places of secrets that are written out in the configuration itself.
+// The places of secrets that are written in the configuration itself.
 std::vector<std::string> SecretsInTheOpen(const Config& config);
 
 // The configuration as YAML with every default spelled out and secrets redacted.
 std::string Dump(const Config& config);
-
-// Divides memory_total_bytes, or says what is the least that would do. `items`: of the catalogue.
-Result<MemoryPlan> PlanMemory(const Config& config, uint64_t items = 0);
 
 }  // namespace tacit::config

@@ -11,7 +11,7 @@
 namespace tacit::config {
 namespace {
 
-// A text as a YAML scalar: in double quotes, so that no text is taken for anything else.
+// Writes a text as a YAML scalar in double quotes, so that it is always read back as a text.
 std::string Quote(std::string_view text) {
   std::string quoted = "\"";
   for (char c : text) {
@@ -28,7 +28,7 @@ std::string Quote(std::string_view text) {
   return quoted + '"';
 }
 
-// A file name as a pattern that matches it alone.
+// Returns a pattern that matches this file name only.
 std::string EscapeGlob(std::string_view name) {
   std::string pattern;
   for (char c : name) {
@@ -45,7 +45,7 @@ void Dumper::Write(std::string_view key, std::string_view value, Use use) {
   if (compact_) {
     yaml_ += fmt::format("{}{}: {}", first_ ? "" : ", ", key, value);
   } else {
-    // The first key of a list item stands behind its dash.
+    // The first key of a list item follows its dash.
     const bool behind_dash = first_ && yaml_.ends_with("- ");
     yaml_ += fmt::format("{:{}}{}: {}\n", "", behind_dash ? 0 : indent_, key, value);
   }
@@ -132,7 +132,7 @@ void Dumper::List(std::string_view key, const std::function<void(size_t)>&, size
 std::string Dump(const Config& config) {
   std::string yaml;
   Dumper dumper(&yaml, 0, /*compact=*/false);
-  Config copy = config;  // descriptions take what they describe by reference, to read into it
+  Config copy = config;  // descriptions take a mutable reference, to read into it
   DescribeConfig(dumper, copy);
   return yaml;
 }

@@ -8,11 +8,11 @@
 
 namespace tacit::config {
 
-// Writes the section described to it as YAML, without what belongs to another kind. What IsSecret
-// is written as "(redacted)".
+// Writes the section described to it as YAML, without keys of other kinds. A value whose key
+// IsSecret is written as "(redacted)".
 class Dumper : public Fields {
  public:
-  // Appends to `yaml`. `indent` spaces stand before each key; a compact section is one line.
+  // Appends to `yaml`. `indent` spaces precede each key; a compact section is one line.
   Dumper(std::string* yaml, size_t indent, bool compact)
       : yaml_(*yaml), indent_(indent), compact_(compact) {}
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "TACIT_";
 
-// Visits the description of the configuration and notes the path of each key.
+// Visits the description of the configuration and lists the path of each key.
 class PatternLister : public Fields {
  public:
   PatternLister(std::string prefix, std::vector<std::string>* patterns)
@@ -65,7 +65,7 @@ bool Reserved(std::string_view name) {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// The dotted path that `name` stands for under `pattern`, or "".
+// Returns the dotted path that `name` stands for under `pattern`, or "".
 std::string MatchPattern(std::string_view name, std::string_view pattern) {
   name.remove_prefix(kPrefix.size());
   std::string path;
@@ -89,7 +89,7 @@ std::string MatchPattern(std::string_view name, std::string_view pattern) {
   return at == name.size() ? path : "";
 }
 
-// "TACIT_LEARNERS_12_ID" -> "TACIT_LEARNERS_#_ID", comparable with EnvironmentName.
+// Makes names comparable with EnvironmentName: "TACIT_LEARNERS_12_ID" -> "TACIT_LEARNERS_#_ID".
 std::string NumbersHidden(std::string_view name) {
   std::string hidden;
   for (size_t i = 0; i < name.size(); ++i) {
@@ -136,7 +136,7 @@ Result<std::vector<Setting>> ReadEnvironment(const std::vector<std::string>& var
     }
     settings.push_back({name, std::move(path), variable.substr(name.size() + 1)});
   }
-  // The order in which the environment lists its variables means nothing.
+  // The order of variables in the environment has no meaning, so it must not matter.
   std::ranges::sort(settings, {}, &Setting::variable);
   return settings;
 }

@@ -9,7 +9,7 @@
 
 namespace tacit::config {
 
-// Every key that has a value, as a dotted path with "#" for a list index:
+// Lists every key that has a value, as a dotted path with "#" for a list index:
 // "learners.#.privacy.unit". "*" is any name in a section whose keys are not ours: "kafka.*".
 std::vector<std::string> KeyPatterns();
 
@@ -23,10 +23,10 @@ struct Setting {
   std::string value;
 };
 
-// In place of a "*" capitals stand for small letters and `_` for a dot, as librdkafka's names have
-// none: TACIT_KAFKA_SASL_PASSWORD is kafka.sasl.password. What the variables ("NAME=VALUE")
-// starting with TACIT_ set. Those of the tools and the tests (TACIT_REQUIRE, TACIT_CACHE_*,
-// TACIT_TEST_*) are passed over. Any other that names no key is refused: a misspelt
+// Reads the settings of the variables ("NAME=VALUE") that start with TACIT_. In place of a "*",
+// capitals stand for small letters and `_` for a dot, since librdkafka's names have no `_`:
+// TACIT_KAFKA_SASL_PASSWORD is kafka.sasl.password. Skips the variables of the tools and the tests
+// (TACIT_REQUIRE, TACIT_CACHE_*, TACIT_TEST_*). Refuses any other that names no key: a misspelt
 // TACIT_..._EPSILON must not be ignored.
 Result<std::vector<Setting>> ReadEnvironment(const std::vector<std::string>& variables);
 

@@ -9,7 +9,7 @@
 namespace tacit::config {
 namespace {
 
-// What is Kafka Connect's, not librdkafka's, which has no name that begins so.
+// The prefix of Kafka Connect's keys; no key of librdkafka's begins with it.
 constexpr std::string_view kConnect = "errors.";
 constexpr std::string_view kTolerance = "errors.tolerance";
 constexpr std::string_view kDeadLetterTopic = "errors.deadletterqueue.topic.name";
@@ -28,7 +28,7 @@ Status CheckConnect(const Place& place, const Property& property) {
   if (property.name == kTolerance && property.value.text != "all") {
     return place.Fail(
         fmt::format("must be all, is '{}': a record that cannot be learnt from becomes a dead "
-                    "letter, and the stream goes on",
+                    "letter, and the stream continues",
                     property.value.text));
   }
   return {};
@@ -49,7 +49,7 @@ void DescribeKafka(Fields& fields, Kafka& kafka, bool used) {
 }
 
 Status CheckKafka(const Place& place, const Source& source, Kafka* kafka) {
-  if (source.kind != Source::Kind::kKafka) return {};
+  if (!source.traits().keys.has("kafka")) return {};
   if (Find(*kafka, "bootstrap.servers") == nullptr &&
       Find(*kafka, "metadata.broker.list") == nullptr) {
     return place.Key("bootstrap.servers").Fail("required, and has no default");

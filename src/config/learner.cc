@@ -74,58 +74,43 @@ void DescribeParticipation(Fields& fields, Participation& participation, bool of
 }
 
 constexpr std::array<std::string_view, 2> kOnExhausted = {"stop-learning", "exit"};
+// Above this epsilon nothing is hidden, and the noise is too small to be drawn.
+constexpr double kEpsilonMost = 1e6;
 constexpr Range kProbability = {.min = 0, .max = 1, .above_min = true, .below_max = true};
 
 void DescribePrivacy(Fields& fields, Privacy& privacy) {
   static constexpr std::array<std::string_view, 2> kUnits = {"event", "user"};
   fields.OneOf("unit", &privacy.unit, kUnits, Use::kRequired);
-  fields.Number("epsilon", &privacy.epsilon, {.min = 0, .above_min = true, .infinite = true},
+  fields.Number("epsilon", &privacy.epsilon,
+                {.min = 0, .max = kEpsilonMost, .above_min = true, .infinite = true},
                 Use::kRequired);
   fields.Number("delta", &privacy.delta, kProbability, Use::kRequired);
   fields.Enum("on_exhausted", &privacy.on_exhausted, kOnExhausted);
 }
 
-void DescribeOptimizer(Fields& fields, Optimizer& optimizer) {
-  static constexpr std::array<std::string_view, 4> kKinds = {"sgd", "adam", "adagrad", "adam-bc"};
-  static constexpr std::array<std::string_view, 2> kMoments = {"own", "lazy"};
-  static constexpr Range kDecay = {.min = 0, .max = 1, .below_max = true};
-  using Kind = Optimizer::Kind;
-  fields.Enum("kind", &optimizer.kind, kKinds);
-  const Use adam = UsedIf(optimizer.is_adam());
-  fields.Number("learning_rate", &optimizer.learning_rate, Range::Positive());
-  fields.Number("row_learning_rate", &optimizer.row_learning_rate, Range::NotNegative());
-  fields.Number("momentum", &optimizer.momentum, kDecay, UsedIf(optimizer.kind == Kind::kSgd));
-  fields.Number("beta1", &optimizer.beta1, kDecay, adam);
-  fields.Number("beta2", &optimizer.beta2, kDecay, adam);
-  fields.Number("epsilon", &optimizer.epsilon, Range::Positive(),
-                UsedIf(optimizer.kind != Kind::kSgd));
-  fields.Enum("moments", &optimizer.moments, kMoments, adam);
-  fields.Number("variance_floor", &optimizer.variance_floor, Range::Positive(),
-                UsedIf(optimizer.kind == Kind::kAdamBc));
-  fields.Number("ema", &optimizer.ema, kDecay);
-}
-
-// Something must close a period.
+// Checks that something closes a period.
 Status CheckParticipation(const Place& place, const Participation& participation,
                           const Source& source, bool of_users) {
   const bool poisson = participation.mode == Participation::Mode::kPoisson;
   const bool periods = poisson || (of_users && participation.per_period > 0);
   if (!periods || participation.period > 0) return {};
-  if (source.kind == Source::Kind::kKafka) {
-    return place.Key("period").Fail(
-        "required where records come from Kafka, which has no files to end: the offsets of a "
-        "period; source.tick_ms closes it too");
+  if (!source.traits().has_files) {
+    return place.Key("period").Fail(fmt::format(
+        "required where records come from {}, which has no files whose ends could close a period: "
+        "give the number of offsets in a period{}",
+        source.traits().name,
+        source.traits().keys.has("tick_ms") ? "; source.tick_ms closes it too" : ""));
   }
   if (participation.period_files > 0) return {};
   return place.Key("period").Fail(
-      "nothing closes a period: give period, the offsets of one, or period_files, after how many "
-      "files' ends one is closed (1: every file is a period)");
+      "nothing closes a period: give period, its number of offsets, or period_files, its number of "
+      "files (1: every file is a period)");
 }
 
-// What a user's part is bounded by must be there to be counted.
+// Checks that records name their user and that the allowance lets a user take part at all.
 Status CheckUsers(const Place& place, const Learner& learner, const Source& source) {
   const Participation& participation = learner.participation;
-  if (source.kind == Source::Kind::kGenerator || !source.is_named()) {
+  if (!source.is_named()) {
     return place.Key("privacy").Key("unit").Fail(
         "unit user needs records that name their user: source.format json or protobuf; use event");
   }
@@ -137,56 +122,67 @@ Status CheckUsers(const Place& place, const Learner& learner, const Source& sour
                         participation.max_participations, participation.steps_per_period));
 }
 
-// What a model of the next item rests on, and which mechanisms guard it.
+// Refuses unit event together with source.dedupe.window. Without one record, the next record with
+// the same event id would be learnt from in its place: two contributions change, and the second may
+// be another person's. A step of unit event is charged for one change only. With unit user the copy
+// belongs to the same user, so the change stays within the unit.
+Status CheckCopies(const Place& place, const Learner& learner, const Source& source) {
+  if (source.dedupe_window == 0 || !learner.mechanism.traits().adds_noise ||
+      learner.privacy.of_users())
+    return {};
+  return place.Key("privacy").Key("unit").Fail(
+      "event cannot be combined with source.dedupe.window: without one record, the next one with "
+      "its event_id would be learnt from, so two contributions would change where one is charged; "
+      "use unit user, or remove the window and drop copies upstream");
+}
+
+// Checks what a model of the next item needs, and which mechanisms protect it.
 Status CheckNextItem(const Place& place, const Learner& learner, const Source& source,
                      const Catalogue& catalogue) {
   using Kind = Mechanism::Kind;
   const Mechanism& mechanism = learner.mechanism;
   const bool counts = mechanism.kind == Kind::kCounts;
   if (learner.model.kind != Model::Kind::kTransitions && counts) {
-    return place.Key("mechanism")
-        .Key("kind")
-        .Fail("counts are what model.kind transitions releases, and goes with no other");
+    return place.Key("mechanism").Key("kind").Fail("counts is for model.kind transitions only");
   }
   if (!learner.model.recommends()) return {};
   if (catalogue.file.empty()) {
     return place.Key("model").Key("kind").Fail(
-        "a model of the next item needs catalogue.file, the items that everybody may know: ids "
-        "that were learnt from users would tell of them");
+        "a model of the next item needs catalogue.file, the public list of items: ids taken from "
+        "users' records would reveal those records");
   }
   if (!learner.privacy.of_users()) {
     return place.Key("privacy").Key("unit").Fail(
-        "a model of the next item reads a user's records again and again, so that the unit must "
-        "be user");
+        "must be user for a model of the next item, which reads a user's records again and again");
   }
   if (source.passes > 1) {
     return place.Key("model").Key("kind").Fail(
-        "a model of the next item reads a stream once: in a second pass, source.passes, everybody "
-        "would seem to begin anew behind the end");
+        "a model of the next item needs source.passes 1: in a second pass every user's history "
+        "would seem to start again after its end");
   }
   if (learner.model.kind == Model::Kind::kTransitions) {
     if (!counts && mechanism.kind != Kind::kNone) {
-      return place.Key("mechanism")
-          .Key("kind")
-          .Fail("model.kind transitions is guarded by mechanism counts");
+      return place.Key("mechanism").Key("kind").Fail("must be counts for model.kind transitions");
     }
     if (learner.participation.mode == Participation::Mode::kOnce) return {};
     return place.Key("participation")
         .Key("mode")
         .Fail(
-            "transitions are counted once a period: mode once, each step a period of `batch` "
+            "must be once for model.kind transitions: each step counts a period of `batch` "
             "offsets");
   }
   if (mechanism.kind != Kind::kDpSgd && mechanism.kind != Kind::kNone) {
     return place.Key("mechanism")
         .Key("kind")
-        .Fail("model.kind sequence is guarded by mechanism dp-sgd: all its parameters are dense");
+        .Fail("must be dp-sgd for model.kind sequence: all its parameters are dense");
   }
   if (mechanism.clipping == Mechanism::Clipping::kFlat ||
       mechanism.clipping == Mechanism::Clipping::kAutomatic) {
     return {};
   }
-  return place.Key("mechanism").Key("clipping").Fail("model.kind sequence: flat or automatic");
+  return place.Key("mechanism")
+      .Key("clipping")
+      .Fail("must be flat or automatic for model.kind sequence");
 }
 
 bool GoodId(const std::string& id) {
@@ -195,18 +191,18 @@ bool GoodId(const std::string& id) {
   });
 }
 
-// Epsilon and the mechanism must tell the same story.
+// Checks that epsilon is infinite if and only if the mechanism is none.
 Status CheckPrivacy(const Place& place, const Learner& learner) {
   const Place privacy = place.Key("privacy");
   const bool finite = std::isfinite(learner.privacy.epsilon);
-  if (learner.mechanism.kind == Mechanism::Kind::kNone) {
+  if (!learner.mechanism.traits().adds_noise) {
     if (!finite) return {};
     return privacy.Key("epsilon").Fail(
         "mechanism none adds no noise, so no finite epsilon holds; write .inf, or use a mechanism");
   }
   if (!finite) {
     return privacy.Key("epsilon").Fail(
-        "an epsilon of .inf goes with mechanism none only; name the epsilon to hold");
+        "an epsilon of .inf is for mechanism none only; give the epsilon to keep");
   }
   return {};
 }
@@ -244,23 +240,19 @@ Status CheckLearners(const Place& place, const std::vector<Learner>& learners, c
     TACIT_RETURN_IF_ERROR(CheckNextItem(item, learner, source, catalogue));
     const bool of_users = learner.privacy.of_users();
     if (of_users) TACIT_RETURN_IF_ERROR(CheckUsers(item, learner, source));
+    TACIT_RETURN_IF_ERROR(CheckCopies(item, learner, source));
     TACIT_RETURN_IF_ERROR(
         CheckParticipation(item.Key("participation"), learner.participation, source, of_users));
     TACIT_RETURN_IF_ERROR(
         CheckMechanism(item.Key("mechanism"), learner.mechanism, learner.participation));
-    if (learner.optimizer.kind == Optimizer::Kind::kAdamBc &&
-        learner.mechanism.kind == Mechanism::Kind::kNone) {
-      return item.Key("optimizer")
-          .Key("kind")
-          .Fail(
-              "adam-bc takes the noise's share out of the second moment, and mechanism none adds "
-              "no "
-              "noise; use adam");
-    }
+    const std::string_view without_noise = learner.optimizer.traits().without_noise;
+    if (!without_noise.empty() && !learner.mechanism.traits().adds_noise)
+      return item.Key("optimizer").Key("kind").Fail(without_noise);
     const bool once = learner.participation.mode == Participation::Mode::kOnce;
     const uint32_t allowed = learner.participation.max_participations;
-    // A user whose allowance is used is left out, in whichever pass.
-    if (once && !of_users && source.kind == Source::Kind::kLog && allowed < source.passes) {
+    // For unit user no check is needed: a user whose allowance is used up is left out of every
+    // pass.
+    if (once && !of_users && allowed < source.passes) {
       return item.Key("participation")
           .Key("max_participations")
           .Fail(fmt::format("{} is less than source.passes {}: each pass is a participation of "
@@ -272,7 +264,7 @@ Status CheckLearners(const Place& place, const std::vector<Learner>& learners, c
 }
 
 void DescribeBudget(Fields& fields, Budget& budget) {
-  fields.Number("epsilon", &budget.epsilon, Range::Positive());
+  fields.Number("epsilon", &budget.epsilon, {.min = 0, .max = kEpsilonMost, .above_min = true});
   fields.Number("delta", &budget.delta, kProbability);
   fields.Enum("on_exhausted", &budget.on_exhausted, kOnExhausted, UsedIf(budget.given()));
 }
@@ -284,7 +276,7 @@ Status CheckBudget(const Place& place, const Budget& budget, const std::vector<L
     return place.Key(key).Fail("required where there is a total budget, and has no default");
   }
   for (const Learner& learner : learners) {
-    if (learner.mechanism.kind != Mechanism::Kind::kNone) continue;
+    if (learner.mechanism.traits().adds_noise) continue;
     return place.Key("epsilon").Fail(
         fmt::format("learner '{}' has mechanism none, so that the total has no bound: no total "
                     "budget can be kept",

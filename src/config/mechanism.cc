@@ -7,7 +7,7 @@
 namespace tacit::config {
 namespace {
 
-// Beyond these the integer grids that carry sums and noise have no room, and nobody needs more.
+// Beyond these values sums and noise do not fit their integer grids, and no use needs them.
 constexpr Range kClip = {.min = 1e-6, .max = 1e6};
 constexpr Range kNoise = {.min = 1e-3, .max = 1e6};
 
@@ -36,39 +36,36 @@ void DescribeQuantile(Fields& fields, QuantileClip& quantile, bool used) {
 }  // namespace
 
 void DescribeMechanism(Fields& fields, Mechanism& mechanism) {
-  static constexpr std::array<std::string_view, 7> kKinds = {
-      "none", "adafest", "adafest+", "fest", "dp-sgd", "exponential", "counts"};
   static constexpr std::array<std::string_view, 4> kClippings = {"flat", "automatic", "per-layer",
                                                                  "quantile"};
-  using Kind = Mechanism::Kind;
-  fields.Enum("kind", &mechanism.kind, kKinds, Use::kRequired);
-  const bool is_private = mechanism.kind != Kind::kNone;
-  const bool threshold = mechanism.has_threshold();
-  const bool exponential = mechanism.kind == Kind::kExponential;
+  fields.Kind("kind", &mechanism.kind, mechanism.kinds, Use::kRequired);
+  const MechanismTraits& kind = mechanism.traits();
+  const auto has = [&kind](std::string_view key) { return kind.keys.has(key); };
   fields.Number("threshold", &mechanism.threshold, {.min = 0, .infinite = true},
-                RequiredIf(threshold));
+                RequiredIf(has("threshold")));
   fields.Number("sigma_ratio", &mechanism.sigma_ratio, {.min = 1e-3, .max = 1e3},
-                UsedIf(threshold));
-  fields.Number("selection_clip", &mechanism.selection_clip, kClip, UsedIf(threshold));
+                UsedIf(has("sigma_ratio")));
+  fields.Number("selection_clip", &mechanism.selection_clip, kClip, UsedIf(has("selection_clip")));
   fields.Section("vocabulary", [&](Fields& below) {
-    DescribeVocabulary(below, mechanism.vocabulary, mechanism.has_vocabulary());
+    DescribeVocabulary(below, mechanism.vocabulary, has("vocabulary"));
   });
-  fields.Integer("rows", &mechanism.rows, 1, uint64_t{1} << 36, RequiredIf(exponential));
-  fields.Number("row_epsilon", &mechanism.row_epsilon, Range::Positive(), RequiredIf(exponential));
-  fields.Number("row_clip", &mechanism.row_clip, kClip, UsedIf(exponential));
-  const bool gradient = is_private && mechanism.kind != Kind::kCounts;
+  fields.Integer("rows", &mechanism.rows, 1, uint64_t{1} << 36, RequiredIf(has("rows")));
+  fields.Number("row_epsilon", &mechanism.row_epsilon, Range::Positive(),
+                RequiredIf(has("row_epsilon")));
+  fields.Number("row_clip", &mechanism.row_clip, kClip, UsedIf(has("row_clip")));
+  const bool gradient = kind.clips_gradients;
   fields.Number("gradient_clip", &mechanism.gradient_clip, kClip, UsedIf(gradient));
   fields.Enum("clipping", &mechanism.clipping, kClippings, UsedIf(gradient));
   const bool quantile = gradient && mechanism.clipping == Mechanism::Clipping::kQuantile;
   fields.Section("quantile",
                  [&](Fields& below) { DescribeQuantile(below, mechanism.quantile, quantile); });
   fields.Number("noise_multiplier", &mechanism.noise_multiplier, {.min = 0, .max = kNoise.max},
-                UsedIf(is_private));
+                UsedIf(kind.adds_noise));
 }
 
 Status CheckMechanism(const Place& place, const Mechanism& mechanism,
                       const Participation& participation) {
-  if (mechanism.kind != Mechanism::Kind::kNone && mechanism.noise_multiplier == 0.0) {
+  if (mechanism.traits().adds_noise && mechanism.noise_multiplier == 0.0) {
     return place.Key("noise_multiplier")
         .Fail(
             "0 adds no noise, so no finite epsilon holds; leave it out to have it follow from "
@@ -78,7 +75,7 @@ Status CheckMechanism(const Place& place, const Mechanism& mechanism,
     return place.Key("vocabulary")
         .Key("source")
         .Fail(
-            "a histogram is of a period that is held, and participation mode once holds none; use "
+            "a histogram needs a period that is held, and participation.mode once holds none; use "
             "mode poisson, or source file");
   }
   return {};

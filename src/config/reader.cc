@@ -37,7 +37,7 @@ bool Holds(const Range& range, double number) {
          !(range.below_max && number == range.max);
 }
 
-// A decimal number or .inf; nothing when it is neither, NaN included.
+// Parses a decimal number or .inf; returns nullopt for anything else, NaN included.
 std::optional<double> ParseNumber(std::string_view text) {
   if (text == ".inf" || text == ".Inf" || text == "inf") {
     return std::numeric_limits<double>::infinity();
@@ -49,7 +49,8 @@ std::optional<double> ParseNumber(std::string_view text) {
   return number;
 }
 
-// Such as librdkafka's names and schema ids are. "null" alone would not be read as a text again.
+// Accepts names like librdkafka's and schema ids. Refuses "null", which would not be read back as a
+// text.
 bool GoodName(std::string_view name) {
   constexpr std::string_view kFirst = "abcdefghijklmnopqrstuvwxyz0123456789";
   return !name.empty() && name != "null" && kFirst.find(name[0]) != name.npos &&
@@ -100,7 +101,7 @@ void Reader::Text(std::string_view key, std::string* value, Use use) {
     Fail(*place, "holds a zero byte");
     return;
   }
-  *value = scalar->text;
+  Assign(value, scalar->text, use);
 }
 
 void Reader::OneOf(std::string_view key, std::string* value,
@@ -114,7 +115,7 @@ void Reader::OneOf(std::string_view key, std::string* value,
                      fmt::join(choices, ", "), scalar->text, DidYouMean(scalar->text, choices)));
     return;
   }
-  *value = scalar->text;
+  Assign(value, scalar->text, use);
 }
 
 void Reader::Number(std::string_view key, std::optional<double>* value, const Range& range,
@@ -130,7 +131,7 @@ void Reader::Number(std::string_view key, std::optional<double>* value, const Ra
   } else if (!Holds(range, *number)) {
     Fail(*place, fmt::format("must be {}, is {}", Describe(range), scalar->text));
   } else {
-    *value = *number;
+    Assign(value, number, use);
   }
 }
 
@@ -152,7 +153,8 @@ uint64_t Reader::ReadInteger(const Place& place, std::string_view text, bool quo
 void Reader::Integer(std::string_view key, uint64_t* value, uint64_t min, uint64_t max, Use use) {
   const std::optional<Place> place = Written(key, use);
   const Tree* scalar = Scalar(place, "a whole number");
-  if (scalar != nullptr) *value = ReadInteger(*place, scalar->text, scalar->quoted, min, max);
+  if (scalar == nullptr) return;
+  Assign(value, ReadInteger(*place, scalar->text, scalar->quoted, min, max), use);
 }
 
 void Reader::Flag(std::string_view key, bool* value, Use use) {
@@ -163,7 +165,7 @@ void Reader::Flag(std::string_view key, bool* value, Use use) {
     Fail(*place, fmt::format("must be true or false, is '{}'", scalar->text));
     return;
   }
-  *value = scalar->text == "true";
+  Assign(value, scalar->text == "true", use);
 }
 
 void Reader::Bytes(std::string_view key, uint64_t* value, uint64_t min, uint64_t max) {
@@ -207,7 +209,7 @@ void Reader::Integers(std::string_view key, std::vector<uint32_t>* values, uint3
     numbers.push_back(
         static_cast<uint32_t>(ReadInteger(item, scalar->text, scalar->quoted, min, max)));
   }
-  *values = std::move(numbers);
+  Assign(values, std::move(numbers), use);
 }
 
 void Reader::Texts(std::string_view key, std::vector<std::string>* values, Use use) {
@@ -230,10 +232,10 @@ void Reader::Texts(std::string_view key, std::vector<std::string>* values, Use u
     }
     texts.push_back(scalar->text);
   }
-  *values = std::move(texts);
+  Assign(values, std::move(texts), use);
 }
 
-// Says nothing of what is written there: it may be a secret in the wrong shape.
+// Never quotes the value in messages: it may be a secret in the wrong shape.
 std::optional<Secret> Reader::ReadHidden(const Place& place) {
   Secret secret;
   secret.place = place.Name();
@@ -260,7 +262,7 @@ std::optional<Secret> Reader::ReadHidden(const Place& place) {
 void Reader::Hidden(std::string_view key, Secret* value, Use use) {
   const std::optional<Place> place = Written(key, use);
   if (!place) return;
-  if (std::optional<Secret> secret = ReadHidden(*place)) *value = std::move(*secret);
+  if (std::optional<Secret> secret = ReadHidden(*place)) Assign(value, std::move(*secret), use);
 }
 
 void Reader::Verbatim(std::string_view key, std::vector<Property>* properties, Use use) {
@@ -270,7 +272,7 @@ void Reader::Verbatim(std::string_view key, std::vector<Property>* properties, U
     Fail(*place, "must be a section of keys");
     return;
   }
-  properties->clear();
+  std::vector<Property> read;
   for (const Tree& child : place->tree()->children) {
     const Place below = place->Key(child.key);
     if (!GoodName(child.key)) {
@@ -279,8 +281,9 @@ void Reader::Verbatim(std::string_view key, std::vector<Property>* properties, U
     }
     std::optional<Secret> value = ReadHidden(below);
     if (!value) return;
-    properties->push_back({child.key, std::move(*value)});
+    read.push_back({child.key, std::move(*value)});
   }
+  Assign(properties, std::move(read), use);
 }
 
 void Reader::Section(std::string_view key, const std::function<void(Fields&)>& describe) {

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -12,16 +13,16 @@
 
 namespace tacit::config {
 
-// What became of reading a tree. A required key that is not there is told only when nothing else
-// is wrong: it may be there under a misspelt name.
+// The result of reading a tree. A missing required key is reported only when nothing else is wrong:
+// it may be there under a misspelt name.
 struct Outcome {
   Status wrong;    // the first failure; after it nothing more is read
   Status missing;  // the first required key that is not there
 };
 
-// Reads one section of a tree into the values described to it. Remembers which keys were asked
-// for, so that Finish can refuse those that nobody knows. `outcome` is shared by the readers of
-// all sections and must outlive them.
+// Reads one section of a tree into the values described to it. Remembers which keys were asked for,
+// so that Finish can refuse unknown ones. The readers of all sections share `outcome`, which must
+// outlive them.
 class Reader : public Fields {
  public:
   Reader(Place place, Outcome* outcome) : place_(std::move(place)), outcome_(*outcome) {}
@@ -41,7 +42,7 @@ class Reader : public Fields {
   void Verbatim(std::string_view key, std::vector<Property>* properties, Use use) override;
   void Section(std::string_view key, const std::function<void(Fields&)>& describe) override;
 
-  // Refuses what was written but not asked for.
+  // Refuses keys that were written but not asked for.
   void Finish();
 
  protected:
@@ -50,11 +51,17 @@ class Reader : public Fields {
 
  private:
   bool going() const { return outcome_.wrong.has_value(); }
-  // The place of a key that was written with a value to be read; nothing otherwise.
+  // Returns the place of a key that was written with a value to be read; nullopt otherwise.
   std::optional<Place> Written(std::string_view key, Use use);
-  // The scalar at a place that was written; null, with a failure noted, for anything else.
+  // Returns the scalar at a place that was written; for anything else returns null and notes a
+  // failure.
   const Tree* Scalar(const std::optional<Place>& place, std::string_view what);
   void Fail(const Place& place, std::string_view message);
+  // Keeps the default of an unused key, whatever is written, so that nothing can depend on it.
+  template <class T>
+  static void Assign(T* value, T read, Use use) {
+    if (use != Use::kUnused) *value = std::move(read);
+  }
   std::optional<Secret> ReadHidden(const Place& place);
   uint64_t ReadInteger(const Place& place, std::string_view text, bool quoted, uint64_t min,
                        uint64_t max);

@@ -8,7 +8,7 @@
 namespace tacit::config {
 namespace {
 
-// HOST:PORT, [V6]:PORT, unix:PATH, or nothing at all.
+// Accepts HOST:PORT, [V6]:PORT, unix:PATH or an empty text.
 bool GoodAddress(std::string_view address) {
   if (address.empty()) return true;
   if (address.starts_with("unix:")) return address.size() > 5;
@@ -36,16 +36,19 @@ bool Inside(const std::string& file, const std::string& directory) {
 }  // namespace
 
 void DescribeStore(Fields& fields, Store& store) {
+  static constexpr std::array<std::string_view, 2> kOnFailure = {"serve", "exit"};
   fields.Text("path", &store.path, Use::kRequired);
   fields.Text("witness", &store.witness);
   fields.Integer("shards", &store.shards, 1, 128);
   fields.Integer("commit_interval_ms", &store.commit_interval_ms, 1, 3'600'000);
+  fields.Enum("on_failure", &store.on_failure, kOnFailure);
 }
 
 Status CheckStore(const Place& place, Store* store) {
   if (store->path.empty()) return place.Key("path").Fail("must not be empty");
   while (store->path.size() > 1 && store->path.ends_with('/')) store->path.pop_back();
-  if (store->witness.empty()) store->witness = store->path + ".witness";
+  store->witness_is_default = store->witness.empty();
+  if (store->witness_is_default) store->witness = store->path + ".witness";
   if (store->witness != "none" && Inside(store->witness, store->path)) {
     return place.Key("witness").Fail(
         "lies inside store.path: a copy of the store would bring its witness along, and prove "
@@ -54,10 +57,21 @@ Status CheckStore(const Place& place, Store* store) {
   return {};
 }
 
+Status CheckMark(const Place& place, const std::string& mark, const Store& store) {
+  if (mark.empty()) return {};
+  if (Inside(mark, store.path))
+    return place.Fail("lies inside store.path: it would be put back together with the store");
+  if (Inside(mark, store.witness))
+    return place.Fail("is the same as store.witness: put the two in different places");
+  return {};
+}
+
 void DescribeServe(Fields& fields, Serve& serve) {
   fields.Text("listen", &serve.listen);
   fields.Text("operator_listen", &serve.operator_listen);
+  fields.Texts("hosts", &serve.hosts);
   fields.Integer("threads", &serve.threads, 1, 256);
+  fields.Integer("max_connections", &serve.max_connections, 1, 1'000'000);
   fields.Integer("max_body_bytes", &serve.max_body_bytes, 1024, 1 << 30);
 }
 
@@ -74,7 +88,19 @@ Status CheckServe(const Place& place, const Serve& serve) {
     return place.Key("operator_listen")
         .Fail("must differ from serve.listen: what is for operators only would be open to all");
   }
+  for (const std::string& host : serve.hosts) {
+    // A browser's Host header adds the port, which the server ignores.
+    if (host.empty() || host.find_first_of(":/ []") != std::string::npos)
+      return place.Key("hosts").Fail(
+          fmt::format("must be names without a port, or any; one is '{}'", host));
+  }
   return {};
+}
+
+void DescribeDeadLetters(Fields& fields, DeadLetters& letters) {
+  fields.Text("path", &letters.path);
+  fields.Bytes("max_bytes", &letters.max_bytes, 64ull << 10, 1ull << 40);
+  fields.Integer("files", &letters.files, 2, 100);
 }
 
 void DescribeTraining(Fields& fields, Training& training) {

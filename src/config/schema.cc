@@ -18,7 +18,7 @@ void DescribeFeature(Fields& fields, Feature& feature) {
                dense ? Use::kOptional : Use::kRefused);
   fields.Integer("buckets", &feature.buckets, 2, 1ull << 36, dense ? table : Use::kRequired);
   fields.Integer("dim", &feature.dim, 0, 4096, table);
-  fields.Integer("max_values", &feature.max_values, 1, 65536,
+  fields.Integer("max_values", &feature.max_values, 1, 4096,
                  multi_hot ? Use::kOptional : Use::kRefused);
 }
 

@@ -55,7 +55,6 @@ Result<std::string> ReadSecret(const Secret& secret) {
 
 std::vector<std::string> SecretsInTheOpen(const Config& config) {
   std::vector<std::string> places;
-  if (config.source.kind != Source::Kind::kKafka) return places;  // there are no others
   const auto look = [&](std::string_view key, const Secret& secret) {
     const bool open = secret.kind == Secret::Kind::kText && !secret.text.empty();
     if (open && IsSecret(key)) places.push_back(secret.place);

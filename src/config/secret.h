@@ -6,7 +6,7 @@
 
 namespace tacit::config {
 
-// Whether a value written at this dotted path may be, or hold, a secret.
+// Returns true if a value written at this dotted path may be, or hold, a secret.
 bool MayHoldSecret(std::string_view path);
 
 }  // namespace tacit::config

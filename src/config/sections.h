@@ -5,8 +5,8 @@
 #include "config/fields.h"
 #include "config/tree.h"
 
-// What each section of the configuration holds. Describe names the keys; Check holds what cannot be
-// said of one key alone, and fills in defaults that depend on other keys.
+// The contents of each section of the configuration. Describe names the keys; Check does the checks
+// that involve more than one key and fills in defaults that depend on other keys.
 namespace tacit::config {
 
 void DescribeSource(Fields& fields, Source& source);
@@ -27,17 +27,21 @@ void DescribeMechanism(Fields& fields, Mechanism& mechanism);
 Status CheckMechanism(const Place& place, const Mechanism& mechanism,
                       const Participation& participation);
 
+void DescribeOptimizer(Fields& fields, Optimizer& optimizer);
+
 void DescribeBudget(Fields& fields, Budget& budget);
 Status CheckBudget(const Place& place, const Budget& budget, const std::vector<Learner>& learners);
 
 void DescribeStore(Fields& fields, Store& store);
 void DescribeServe(Fields& fields, Serve& serve);
+void DescribeDeadLetters(Fields& fields, DeadLetters& letters);
 void DescribeTraining(Fields& fields, Training& training);
 void DescribeLog(Fields& fields, Log& log);
 Status CheckStore(const Place& place, Store* store);
+Status CheckMark(const Place& place, const std::string& mark, const Store& store);
 Status CheckServe(const Place& place, const Serve& serve);
 
-// The whole, key by key, and its checks.
+// These cover the whole configuration: all keys, and all checks.
 void DescribeConfig(Fields& fields, Config& config);
 Status CheckConfig(const Tree& tree, Config* config);
 

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <fnmatch.h>
 #include <glob.h>
 
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
 #include <memory>
 #include <set>
 
@@ -21,13 +23,26 @@ struct GlobDeleter {
   }
 };
 
-// The files a pattern stands for, sorted. A backslash takes away a character's meaning.
+// Returns the files that match a pattern, sorted. A backslash escapes the next character.
 Result<std::vector<std::string>> Expand(const Place& place, const std::string& pattern) {
   std::unique_ptr<glob_t, GlobDeleter> found(new glob_t{});
   const int outcome = glob(pattern.c_str(), 0, nullptr, found.get());
   if (outcome == GLOB_NOMATCH) return place.Fail(fmt::format("no file matches '{}'", pattern));
   if (outcome != 0) return place.Fail(fmt::format("cannot look for '{}'", pattern));
   return std::vector<std::string>(found->gl_pathv, found->gl_pathv + found->gl_pathc);
+}
+
+// Compares the mark's name with the patterns, since the file may not exist yet. REQUIRES files that
+// are not expanded.
+Status CheckMarkIsNoInput(const Place& place, const Source& source) {
+  const std::string mark = std::filesystem::path(source.mark).lexically_normal().string();
+  for (const std::string& pattern : source.files)
+    // The mark is first written as `mark`.new and then moved into place.
+    for (const std::string& name : {mark, mark + ".new"})
+      if (!mark.empty() && fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME) == 0)
+        return place.Fail(
+            fmt::format("would be read as one of source.files: '{}' matches '{}'", pattern, name));
+  return {};
 }
 
 Status ExpandFiles(const Place& files, Source* source) {
@@ -38,7 +53,7 @@ Status ExpandFiles(const Place& files, Source* source) {
     const Place item = list ? files.Item(i) : files;
     TACIT_ASSIGN(const std::vector<std::string> found, Expand(item, source->files[i]));
     for (const std::string& file : found) {
-      // Its records would be learnt from twice but charged as if they were different ones.
+      // Its records would be learnt from twice but charged as different records.
       if (!seen.insert(file).second) return item.Fail(fmt::format("names '{}' again", file));
       expanded.push_back(file);
     }
@@ -59,13 +74,12 @@ Status CheckFormat(const Place& place, const Source& source) {
     return place.Fail(fmt::format("must be one of {}, is '{}'{}", fmt::join(kFormats, ", "),
                                   source.format, DidYouMean(source.format, kFormats)));
   }
-  if (source.kind == Source::Kind::kLog && source.format == "protobuf") {
+  if (source.traits().has_lines && source.format == "protobuf") {
     return place.Fail(
         "a log file has one record a line, and a Protobuf message may hold a newline; write the "
         "log as json, or read protobuf from a topic");
   }
-  if (source.kind == Source::Kind::kKafka && source.framing == Source::Framing::kConfluent &&
-      !source.is_named()) {
+  if (source.framing == Source::Framing::kConfluent && !source.is_named()) {
     return place.Fail(fmt::format("source.framing confluent goes with json and protobuf, is '{}'",
                                   source.format));
   }
@@ -81,7 +95,7 @@ void DescribeRegistry(Fields& fields, SchemaRegistry& registry, bool used) {
   fields.Verbatim("schemas", &registry.schemas, UsedIf(used));
 }
 
-// A number as framed values have it, or a GUID as headers have it.
+// Accepts an id, as in framed values, or a GUID, as in headers.
 bool GoodSchemaKey(std::string_view key) {
   int32_t id = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
@@ -96,7 +110,7 @@ Status CheckRegistry(const Place& place, SchemaRegistry* registry) {
   std::string& url = registry->url;
   if (url.empty() && registry->schemas.empty()) {
     return place.Fail(
-        "no schema could ever be known: give url, or the schemas there are (schemas: {7: accept})");
+        "no schema could ever be found: give url, or list the schemas (schemas: {7: accept})");
   }
   if (!url.empty() && !url.starts_with("http://") && !url.starts_with("https://")) {
     return place.Key("url").Fail("must begin with http:// or https://");
@@ -123,56 +137,64 @@ Status CheckRegistry(const Place& place, SchemaRegistry* registry) {
 }  // namespace
 
 void DescribeSource(Fields& fields, Source& source) {
-  static constexpr std::array<std::string_view, 3> kKinds = {"log", "generator", "kafka"};
   static constexpr std::array<std::string_view, 2> kFramings = {"none", "confluent"};
   static constexpr std::array<std::string_view, 2> kMissing = {"default", "reject"};
   static constexpr std::array<std::string_view, 2> kOnPeriodLost = {"refuse", "close"};
-  fields.Enum("kind", &source.kind, kKinds, Use::kRequired);
-  const bool log = source.kind == Source::Kind::kLog;
-  const bool kafka = source.kind == Source::Kind::kKafka;
-  const bool generator = source.kind == Source::Kind::kGenerator;
-  fields.Text("format", &source.format, UsedIf(!generator));
-  fields.Enum("missing", &source.missing, kMissing, UsedIf(!generator && source.is_named()));
-  fields.Texts("files", &source.files, RequiredIf(log));
-  fields.Integer("passes", &source.passes, 1, 1'000'000, UsedIf(log));
+  fields.Kind("kind", &source.kind, source.kinds, Use::kRequired);
+  const Keys& keys = source.traits().keys;
+  const auto has = [&keys](std::string_view key) { return keys.has(key); };
+  fields.Text("format", &source.format, UsedIf(has("format")));
+  const bool named = has("format") && source.is_named();
+  fields.Enum("missing", &source.missing, kMissing, UsedIf(named));
+  fields.Texts("files", &source.files, RequiredIf(has("files")));
+  fields.Integer("passes", &source.passes, 1, 1'000'000, UsedIf(has("passes")));
   fields.Integer("max_record_bytes", &source.max_record_bytes, 64, 256 << 20);
-  fields.Text("topic", &source.topic, RequiredIf(kafka));
-  fields.Enum("framing", &source.framing, kFramings, UsedIf(kafka));
-  const bool framed = kafka && source.framing != Source::Framing::kNone;
+  fields.Text("mark", &source.mark, UsedIf(has("mark")));
+  fields.Text("topic", &source.topic, RequiredIf(has("topic")));
+  fields.Enum("framing", &source.framing, kFramings, UsedIf(has("framing")));
+  const bool framed = has("framing") && source.framing != Source::Framing::kNone;
   fields.Section("registry",
                  [&](Fields& below) { DescribeRegistry(below, source.registry, framed); });
   fields.Integer("ahead_max_hours", &source.ahead_max_hours, 1, 1'000'000,
-                 UsedIf(kafka && source.is_named()));
-  fields.Integer("tick_ms", &source.tick_ms, 0, 86'400'000, UsedIf(kafka));
-  fields.Enum("on_period_lost", &source.on_period_lost, kOnPeriodLost, UsedIf(kafka));
+                 UsedIf(has("ahead_max_hours") && named));
+  fields.Integer("round_ms", &source.round_ms, 10, 60'000, UsedIf(has("round_ms")));
+  fields.Integer("schema_wait_ms", &source.schema_wait_ms, 0, 86'400'000, UsedIf(framed));
+  fields.Integer("tick_ms", &source.tick_ms, 0, 86'400'000, UsedIf(has("tick_ms")));
+  fields.Enum("on_period_lost", &source.on_period_lost, kOnPeriodLost,
+              UsedIf(has("on_period_lost")));
   fields.Section("dedupe", [&](Fields& below) {
-    below.Integer("window", &source.dedupe_window, 0, uint64_t{1} << 28,
-                  UsedIf(!generator && source.is_named()));
+    below.Integer("window", &source.dedupe_window, 0, uint64_t{1} << 28, UsedIf(named));
     below.Integer("partitions", &source.dedupe_partitions, 1, 100'000,
-                  UsedIf(kafka && source.is_named()));
+                  UsedIf(has("dedupe.partitions") && named));
   });
   fields.Section("generator", [&](Fields& below) {
     Generator& made = source.generator;
-    below.Integer("days", &made.days, 1, 100'000, UsedIf(generator));
-    below.Integer("rows_per_day", &made.rows_per_day, 1, 1'000'000'000'000, UsedIf(generator));
-    below.Integer("seed", &made.seed, 0, UINT64_MAX, UsedIf(generator));
+    const Use use = UsedIf(has("generator"));
+    below.Integer("days", &made.days, 1, 100'000, use);
+    below.Integer("rows_per_day", &made.rows_per_day, 1, 1'000'000'000'000, use);
+    below.Integer("seed", &made.seed, 0, UINT64_MAX, use);
   });
 }
 
 Status CheckSource(const Place& place, Source* source) {
+  const Keys& keys = source->traits().keys;
   TACIT_RETURN_IF_ERROR(CheckFormat(place.Key("format"), *source));
-  // Nothing is compared where nothing has an id, and nothing is to be claimed of it.
-  if (source->kind == Source::Kind::kGenerator || !source->is_named()) source->dedupe_window = 0;
-  if (source->kind == Source::Kind::kKafka) {
+  // Records without ids cannot be compared, so no window may be claimed for them.
+  if (!source->is_named()) source->dedupe_window = 0;
+  if (keys.has("topic")) {
     if (!GoodTopic(source->topic)) {
       return place.Key("topic").Fail(fmt::format("'{}' is no topic's name", source->topic));
     }
-    if (source->framing == Source::Framing::kConfluent) {
-      TACIT_RETURN_IF_ERROR(CheckRegistry(place.Key("registry"), &source->registry));
-    }
   }
-  if (source->kind == Source::Kind::kLog) return ExpandFiles(place.Key("files"), source);
+  if (source->framing == Source::Framing::kConfluent) {
+    TACIT_RETURN_IF_ERROR(CheckRegistry(place.Key("registry"), &source->registry));
+  }
+  if (keys.has("files")) {
+    TACIT_RETURN_IF_ERROR(CheckMarkIsNoInput(place.Key("mark"), *source));
+    return ExpandFiles(place.Key("files"), source);
+  }
   source->files.clear();
+  source->mark.clear();  // other kinds keep their own mark, or have nowhere to keep one
   return {};
 }
 

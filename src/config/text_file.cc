@@ -13,7 +13,7 @@ Result<std::string> ReadTextFile(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  // Inserting nothing at all counts as a failure of `text`.
+  // Streaming an empty buffer into `text` would count as a failure.
   const bool is_empty = file && file.peek() == std::ifstream::traits_type::eof() && errno == 0;
   if (file && !is_empty) text << file.rdbuf();
   if (!is_empty && (!file || !text)) {

@@ -6,7 +6,8 @@
 
 namespace tacit::config {
 
-// All of a file, which may be empty. Fails, naming the file and nothing of what it holds.
+// Returns the content of a file, which may be empty. An error names the file and nothing of its
+// content.
 Result<std::string> ReadTextFile(const std::string& path);
 
 }  // namespace tacit::config

@@ -9,16 +9,16 @@ namespace tacit::config {
 namespace {
 
 constexpr size_t kDepthMax = 32;
-// The section whose keys have dots of their own.
+// The section whose keys contain dots.
 constexpr std::string_view kVerbatim = "kafka.";
 
-// A list index, or nothing.
+// Parses a list index; returns false if `text` is none.
 bool ParseIndex(std::string_view text, size_t* index) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *index);
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// The child that one path component names, made when a section lacks it.
+// Returns the child that one path component names; creates it if a section lacks it.
 Result<Tree*> Step(Tree* at, std::string_view component, std::string_view walked,
                    const std::string& origin) {
   if (component.empty()) {
@@ -58,7 +58,7 @@ void SetOrigin(Tree* tree, const std::string& origin) {
 
 Tree ParseValue(std::string_view value, const std::string& origin) {
   if (!value.empty() && std::string_view("[{\"'").find(value.front()) != value.npos) {
-    // What only looks like YAML, "[::1]:8980" for one, is taken as it stands.
+    // A value that only looks like YAML, such as "[::1]:8980", is taken literally.
     if (Result<Tree> parsed = ParseYaml(value, origin)) {
       SetOrigin(&*parsed, origin);
       return std::move(*parsed);

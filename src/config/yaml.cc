@@ -12,13 +12,13 @@
 namespace tacit::config {
 namespace {
 
-// Leaves the parser, which knows no other way to be stopped; caught in ParseYaml.
+// An exception that leaves the parser, which cannot be stopped otherwise; ParseYaml catches it.
 struct Refusal {
   Error error;
 };
 
-// Builds a Tree out of the parser's events. Working on events keeps duplicate keys and lines, which
-// a YAML::Node loses or blurs.
+// Builds a Tree from the parser's events. Events keep duplicate keys and lines, which a YAML::Node
+// loses or blurs.
 class TreeBuilder : public YAML::EventHandler {
  public:
   TreeBuilder(std::string name, Tree* root) : name_(std::move(name)), root_(root) {}
@@ -63,7 +63,7 @@ class TreeBuilder : public YAML::EventHandler {
     Refuse(mark, "anchors and aliases are not read; write the value out");
   }
 
-  // Whether the next event is the key of a map's next entry.
+  // Returns true if the next event is the key of a map's next entry.
   bool ExpectsKey() const {
     return !open_.empty() && open_.back()->kind == Tree::Kind::kMap && !has_key_;
   }
@@ -74,7 +74,7 @@ class TreeBuilder : public YAML::EventHandler {
     open_.back()->children.push_back({.origin = At(mark), .key = key});
     has_key_ = true;
   }
-  // The place for the value that begins here.
+  // Returns the tree node for the value that begins here.
   Tree* Add(const YAML::Mark& mark, YAML::anchor_t anchor, const std::string& tag,
             Tree::Kind kind) {
     if (anchor != YAML::NullAnchor) RefuseAnchor(mark);
@@ -84,7 +84,8 @@ class TreeBuilder : public YAML::EventHandler {
       if (open_.back()->kind == Tree::Kind::kList) open_.back()->children.push_back({});
       value = &open_.back()->children.back();
     }
-    // A password that begins with an exclamation mark looks like a tag.
+    // A password that begins with an exclamation mark looks like a tag, so the message omits a
+    // secret.
     if (!tag.empty() && tag != "?" && tag != "!")
       Refuse(mark, "tags are not read" + (IsSecret(value->key) ? "" : ": " + tag));
     if (value->origin.empty()) value->origin = At(mark);
@@ -95,8 +96,8 @@ class TreeBuilder : public YAML::EventHandler {
 
   std::string name_;
   Tree* root_;
-  // The lists and maps around the current event. A pointer stays good while it is open: nothing is
-  // added to its parent before it is closed.
+  // The lists and maps around the current event. A pointer stays valid while its element is open:
+  // its parent gets no new child before it is closed.
   std::vector<Tree*> open_;
   bool has_key_ = false;
 };

@@ -11,7 +11,7 @@ void AppendElements(const std::vector<T>& from, size_t begin, size_t end, std::v
              from.begin() + static_cast<ptrdiff_t>(end));
 }
 
-// A column that the source lacks stays empty.
+// Appends a column; one that the source lacks stays empty.
 void AppendTexts(const TextColumn& from, size_t begin, size_t end, TextColumn* to) {
   if (from.empty()) return;
   for (size_t i = begin; i < end; ++i) to->Append(from[i]);

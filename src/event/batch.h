@@ -9,23 +9,23 @@
 
 namespace tacit::event {
 
-// No item, or one that is not of the catalogue.
+// No item, or one that the catalogue lacks.
 inline constexpr uint32_t kNoItem = 0xffffffff;
 
-// Decoded examples in columns, all of one partition and in offset order. Cleared and filled again;
-// keeps its memory. What crosses the borders between stages: never single events.
+// Decoded examples in columns, all of one partition and in offset order. Pipeline stages pass
+// batches, never single events. A batch is cleared and filled again and keeps its memory.
 struct Batch {
   int32_t partition = 0;
   size_t dense_width = 0;  // numbers per example
   size_t slots = 0;        // categorical features per example
 
-  std::vector<uint64_t> offset;       // where each example stood in its partition
+  std::vector<uint64_t> offset;       // each example's offset in its partition
   std::vector<int64_t> timestamp_ms;  // 0 when the source has none
   std::vector<float> label;           // 0 or 1
   std::vector<float> dense;           // size() x dense_width, transformed
   std::vector<uint32_t> slot_end;     // size() x slots: end in `row` of each example's slot
   std::vector<uint64_t> row;          // rows of the learner's id space (RowSpace)
-  std::vector<uint32_t> item;         // of the ItemCatalogue, or kNoItem; empty: there is none
+  std::vector<uint32_t> item;         // item of the ItemCatalogue, or kNoItem; empty: no catalogue
   TextColumn user, event_id;          // empty columns when the source has none
 
   size_t size() const { return label.size(); }

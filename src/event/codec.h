@@ -11,7 +11,8 @@
 
 namespace tacit::event {
 
-// A record that cannot be learnt from, and why. Holds no payload: the record is where it was.
+// A record that cannot be learnt from, and the reason. Holds no payload: the record stays where it
+// is.
 struct DeadLetter {
   std::string origin;  // file or topic
   uint64_t line = 0;   // in the file; 0: not a file
@@ -20,7 +21,7 @@ struct DeadLetter {
   std::string reason;  // names the column or field
 };
 
-// Turns raw records into examples. Called once per run of records; nothing is allocated per record
+// Turns raw records into examples. Called once per run of records; allocates nothing per record
 // once the batch has grown. Implementations are immutable and thread-safe.
 class Codec {
  public:
@@ -30,12 +31,12 @@ class Codec {
                       std::vector<DeadLetter>* dead) const = 0;
 };
 
-// Criteo's click logs as published: label, the dense columns as integers (empty = missing, may be
-// negative), the categorical columns as text (empty = missing), separated by tabs. The schema says
-// how many of each. `transform` must outlive the codec.
+// Makes a codec for Criteo's click logs as published: label, the dense columns as integers (empty =
+// missing, may be negative), the categorical columns as text (empty = missing), separated by tabs.
+// The schema says how many columns of each kind there are. `transform` must outlive the codec.
 std::unique_ptr<Codec> MakeCriteoTsvCodec(const FeatureTransform& transform);
 
-// What becomes of an example that lacks a feature of the schema.
+// The treatment of an example that lacks a feature of the schema.
 enum class MissingPolicy {
   kDefault,  // it has the missing value: 0, or the table's row 0
   kReject,   // it is a dead letter
@@ -43,19 +44,20 @@ enum class MissingPolicy {
 
 struct InteractionOptions {
   MissingPolicy missing = MissingPolicy::kDefault;
-  // How far a record's own time may lie ahead of when the source took it, where the source says.
+  // The most that a record's own time may lie ahead of the time at which the source took it, if
+  // that is known.
   int64_t ahead_max_ms = 24 * 3'600'000;
-  // What Batch::item is filled from: a record's item may be unknown to it, or missing, and the
-  // record is learnt from all the same by who needs none. Null: the column stays empty.
+  // The catalogue that Batch::item is filled from. A record whose item is unknown to it or missing
+  // is still learnt from by learners that need no item. Null: the column stays empty.
   std::shared_ptr<const ItemCatalogue> items = nullptr;
 };
 
-// JSON objects by schemas/interaction.schema.json: named features, in any order; fields and
-// features that the schema does not know are passed over. `transform` must outlive the codec.
+// Makes a codec for JSON objects by schemas/interaction.schema.json: named features, in any order.
+// It skips fields and features that the schema does not know. `transform` must outlive the codec.
 std::unique_ptr<Codec> MakeJsonCodec(const FeatureTransform& transform,
                                      const InteractionOptions& options);
-// Protobuf messages by schemas/interaction.proto: features by name, or packed in the schema's
-// order. The same rules otherwise.
+// Makes a codec for Protobuf messages by schemas/interaction.proto: features by name, or packed in
+// the schema's order. The other rules are the same.
 std::unique_ptr<Codec> MakeProtobufCodec(const FeatureTransform& transform,
                                          const InteractionOptions& options);
 

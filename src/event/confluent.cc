@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kIdBytes = 4;
 using Reason = std::optional<std::string>;
 
-// A zigzag varint off the front; nothing when it ends too early or is too long.
+// Takes a zigzag varint off the front; returns nullopt if it ends too early or is too long.
 std::optional<int64_t> TakeVarint(std::string_view* bytes) {
   uint64_t value = 0;
   for (size_t i = 0; i < bytes->size() && i < 5; ++i) {
@@ -24,7 +24,7 @@ std::optional<int64_t> TakeVarint(std::string_view* bytes) {
   return std::nullopt;
 }
 
-// Takes the message's place in its schema off the front; it must be the first message.
+// Takes the message's index in its schema off the front; only the first message is accepted.
 Reason TakeFirstMessage(std::string_view* bytes) {
   const auto count = TakeVarint(bytes);
   if (!count || *count < 0) return "schema frame: the message's indexes are damaged";

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <variant>
 
-// How producers that use a schema registry say which schema a value was written by (Confluent's
-// wire format). Format 0: the value begins with a zero byte and the schema's id, 4 bytes, the most
-// significant first. Format 1: the value is bare, and a header beside it holds a one and the
-// schema's GUID. For Protobuf the place of the message in its schema follows: a count and as many
-// indexes, as zigzag varints, a count of 0 standing for the one index 0.
+// Confluent's wire format, by which producers with a schema registry name the schema of a value.
+// Format 0: the value begins with a zero byte and the schema's id, 4 bytes, the most significant
+// first. Format 1: the value is bare, and a header beside it holds a byte of value one and the
+// schema's GUID. For Protobuf the index of the message in its schema follows: a count and that many
+// indexes, as zigzag varints; a count of 0 stands for the single index 0.
 namespace tacit::event {
 
 enum class PayloadKind { kJson, kProtobuf };
@@ -28,9 +28,9 @@ struct Unframed {
   std::string_view payload;
 };
 
-// Takes the frame off a value; `header` is what kSchemaIdHeader holds, empty where there is none.
-// Otherwise says what is wrong with the frame. Messages other than their schema's first are
-// refused: what they mean is not told in the frame.
+// Takes the frame off a value; `header` is the value of kSchemaIdHeader, empty if there is none.
+// Returns what is wrong with the frame, if anything. Refuses messages other than the first of their
+// schema: the frame does not say what they mean.
 std::optional<std::string> Unframe(std::string_view value, std::string_view header,
                                    PayloadKind kind, Unframed* out);
 
@@ -38,7 +38,7 @@ struct SchemaKeyHash {
   size_t operator()(const SchemaKey& key) const;
 };
 
-// "id 7" or "guid 5f0c...": for messages.
+// Formats the key for messages: "id 7" or "guid 5f0c...".
 std::string Text(const SchemaKey& key);
 
 }  // namespace tacit::event

@@ -11,7 +11,7 @@
 namespace tacit::event {
 namespace {
 
-// Decimal digits with an optional minus; nothing when it is not that or does not fit 64 bits.
+// Parses decimal digits with an optional minus; returns nullopt for another text or beyond 64 bits.
 std::optional<int64_t> ParseInteger(std::string_view field) {
   const bool negative = !field.empty() && field[0] == '-';
   if (negative) field.remove_prefix(1);
@@ -90,7 +90,7 @@ std::optional<std::string> CriteoTsvCodec::DecodeRecord(const RawRecords& record
   for (size_t i = 0; i < dense_; ++i) {
     const std::string_view field = fields.Next();
     if (field.empty()) {
-      batch->dense.push_back(0);
+      batch->dense.push_back(kMissingNumber);
       continue;
     }
     const std::optional<int64_t> value = ParseInteger(field);
@@ -109,7 +109,7 @@ std::optional<std::string> CriteoTsvCodec::DecodeRecord(const RawRecords& record
   return std::nullopt;
 }
 
-// A set is written with commas between its values.
+// Appends the rows of a set, whose values are separated by commas.
 void CriteoTsvCodec::AppendSet(size_t feature, std::string_view field, Scratch* scratch,
                                Batch* batch) const {
   scratch->values.clear();

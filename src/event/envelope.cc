@@ -20,7 +20,7 @@ struct CloudEvent {
   std::string_view specversion, source, id, content_type;
 };
 
-// Of a header that is there twice the last one counts, as for Kafka's own clients.
+// Notes a header. If a header occurs twice the last one counts, as for Kafka's own clients.
 void Note(const MessageHeader& header, CloudEvent* event) {
   if (header.name == "content-type") event->content_type = header.value;
   if (!header.name.starts_with(kCloudEvent)) return;
@@ -34,7 +34,8 @@ void Note(const MessageHeader& header, CloudEvent* event) {
 
 Envelope::Envelope(EnvelopeOptions options, std::unique_ptr<SchemaBook> book)
     : options_(options), book_(std::move(book)) {
-  TACIT_CHECK(!options_.framed || book_ != nullptr, "frames name schemas, and nobody knows them");
+  TACIT_CHECK(!options_.framed || book_ != nullptr,
+              "frames name schemas, and there is no book of schemas");
 }
 
 Reason Envelope::ReadHeaders(const Message& message, std::string_view* schema) {
@@ -71,7 +72,7 @@ Envelope::Outcome Envelope::Open(const Message& message, std::string_view* paylo
     }
   }
   if (options_.framed) return OpenFrame(message, schema, payload, reason);
-  // No format begins with a zero byte, and Confluent's frames do.
+  // No format begins with a zero byte, but Confluent's frames do.
   if (message.value.starts_with('\0')) {
     *reason =
         "the value begins with a zero byte, as a schema frame does; source.framing: confluent "

@@ -11,19 +11,20 @@
 
 namespace tacit::event {
 
-// What is to become of messages of one schema.
+// The decision on messages of one schema.
 struct SchemaVerdict {
   enum class Kind {
     kAccept,   // our codec reads them
     kReject,   // it never will: they are dead letters
-    kUnknown,  // not known yet, or whoever knows is out of reach: ask again later
+    kUnknown,  // not known yet, or the registry is out of reach: ask again later
   };
   Kind kind = Kind::kUnknown;
-  std::string reason = {};  // but for kAccept
+  std::string reason = {};  // except for kAccept
 };
 
-// Who knows schemas. Asked from one thread, for a schema not yet accepted or rejected each time a
-// message of it comes up, so an answer must not take long: kUnknown, and go on asking behind it.
+// A source of verdicts on schemas. One thread asks it, for each message whose schema is not yet
+// accepted or rejected, so it must answer quickly: it returns kUnknown and finds the answer in the
+// background.
 class SchemaBook {
  public:
   virtual ~SchemaBook() = default;
@@ -35,28 +36,28 @@ struct EnvelopeOptions {
   PayloadKind kind = PayloadKind::kJson;
 };
 
-// Takes off what producers put around a payload: schema frames, CloudEvents' headers. One per
-// source, not thread-safe. Nothing is allocated for a good message of a schema that is known.
+// Removes what producers put around a payload: schema frames and CloudEvents' headers. One per
+// source, not thread-safe. Allocates nothing for a good message of a known schema.
 class Envelope {
  public:
   enum class Outcome {
     kPayload,
     kFault,  // a dead letter
-    kWait,   // its schema is not known yet: the same message is to be opened again later
+    kWait,   // its schema is not known yet: open the same message again later
   };
 
-  // `book` is asked about framed messages, and may be null without framing.
+  // `book` judges the schemas of framed messages; it may be null without framing.
   Envelope(EnvelopeOptions options, std::unique_ptr<SchemaBook> book);
 
-  // `*payload` is a view of the message's value; `*reason` is written for the other outcomes.
+  // `*payload` is a view of the message's value; the other outcomes write `*reason`.
   Outcome Open(const Message& message, std::string_view* payload, std::string* reason);
 
-  // The last payload's event by its headers, where they name it: source and id of a CloudEvent,
-  // which together are unique. Good until the next message.
+  // The event id of the last payload according to its headers, if they give one: source and id of a
+  // CloudEvent, which together are unique. Valid until the next message.
   std::string_view event_id() const { return event_id_; }
 
  private:
-  // Why the headers forbid to read the value, if so. Notes what they say of the event.
+  // Reads the headers and notes the event's id. Returns a reason if they forbid reading the value.
   std::optional<std::string> ReadHeaders(const Message& message, std::string_view* schema);
   Outcome OpenFrame(const Message& message, std::string_view header, std::string_view* payload,
                     std::string* reason);
@@ -64,7 +65,7 @@ class Envelope {
 
   const EnvelopeOptions options_;
   const std::unique_ptr<SchemaBook> book_;
-  // Most messages are of the schema of the one before.
+  // The last accepted schema: most messages have the schema of the message before.
   std::optional<SchemaKey> accepted_;
   std::unordered_map<SchemaKey, SchemaVerdict, SchemaKeyHash> known_;  // never kUnknown
   SchemaVerdict unknown_;                                              // the last such answer

@@ -36,7 +36,7 @@ ExampleBuilder::ExampleBuilder(const FeatureTransform& transform, const FeatureN
 void ExampleBuilder::Start() {
   guess_ = 0;
   std::ranges::fill(told_, uint8_t{0});
-  std::ranges::fill(dense_, 0.0f);
+  std::ranges::fill(dense_, kMissingNumber);
   std::ranges::fill(runs_, Run{});
   rows_.clear();
 }

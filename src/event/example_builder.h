@@ -14,7 +14,7 @@
 
 namespace tacit::event {
 
-// The schema's features by name, for formats that name them. Immutable; thread-safe.
+// The schema's features by name, for formats with named features. Immutable; thread-safe.
 class FeatureNames {
  public:
   struct Place {
@@ -24,8 +24,8 @@ class FeatureNames {
 
   explicit FeatureNames(const FeatureSchema& schema);
 
-  // `guess` is where to look first, and is moved on: records tend to name their features in the
-  // same order.
+  // Finds a feature, first at index `*guess`, and sets `*guess` to the index after it: records tend
+  // to name their features in the same order.
   std::optional<Place> Find(std::string_view name, size_t* guess) const;
   Place PlaceOf(size_t index) const {
     const bool dense = index < dense_;
@@ -42,8 +42,8 @@ class FeatureNames {
   std::unordered_map<std::string_view, uint32_t> index_;  // views of names_
 };
 
-// One example at a time, its features in any order: turns values into rows as they come and appends
-// the example to a batch in the schema's order. Keeps its memory.
+// Builds one example at a time from features in any order: turns values into rows as they come and
+// appends the example to a batch in the schema's order. Keeps its memory.
 class ExampleBuilder {
  public:
   // The references must outlive the builder.
@@ -51,11 +51,12 @@ class ExampleBuilder {
                  MissingPolicy missing);
 
   void Start();
-  // Where a feature of this name goes; nothing: the schema has none, its value is passed over.
+  // Returns the place of the feature with this name, or nullopt if the schema lacks it; skip its
+  // value then.
   std::optional<FeatureNames::Place> Find(std::string_view name) {
     return names_.Find(name, &guess_);
   }
-  // The name that is expected next, "" where none is; Follow takes it as found.
+  // The feature name expected next, or "" if there is none; Follow accepts it.
   std::string_view expected() const {
     return guess_ < names_.size() ? names_.name(guess_) : std::string_view();
   }
@@ -65,16 +66,16 @@ class ExampleBuilder {
     return !place.dense && transform_.schema().categorical[place.index].multi_hot;
   }
 
-  // Marks a feature as told; false when it was told before.
+  // Marks a feature as present; returns false if it was marked before.
   bool Tell(FeatureNames::Place place);
-  // REQUIRES a dense place, which was told.
+  // REQUIRES a dense place that Tell has marked.
   void SetNumber(uint32_t index, double value) { dense_[index] = transform_.Dense(index, value); }
-  // REQUIRES a categorical place; an empty set or value is a missing one.
+  // REQUIRES a categorical place; an empty set or value counts as missing.
   void SetValues(uint32_t index, std::span<const std::string_view> values);
-  // The same by the number of its bucket; false when the table has none such.
+  // The same by bucket number; returns false when the table has no such bucket.
   bool SetBucket(uint32_t index, uint64_t bucket);
 
-  // Appends dense, slot_end and row; the reason when the policy forbids what is missing.
+  // Appends dense, slot_end and row; returns a reason if the policy forbids a missing feature.
   std::optional<std::string> AppendTo(Batch* batch) const;
 
  private:

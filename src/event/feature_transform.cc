@@ -13,13 +13,18 @@ namespace {
 
 constexpr int64_t kSmallIntegers = 1024;
 
+// A number that is there is never kMissingNumber: -0 + 0 is +0.
+float NeverMissing(float x) { return x + 0.0f; }
+
 // Computed in double and rounded once.
-float SignedLog1p(double x) { return static_cast<float>(x < 0 ? -std::log1p(-x) : std::log1p(x)); }
+float SignedLog1p(double x) {
+  return NeverMissing(static_cast<float>(x < 0 ? -std::log1p(-x) : std::log1p(x)));
+}
 
 // A double beyond the range of floats becomes the largest float, not infinity.
 float Identity(double x) {
   constexpr double kMax = std::numeric_limits<float>::max();
-  return static_cast<float>(std::clamp(x, -kMax, kMax));
+  return NeverMissing(static_cast<float>(std::clamp(x, -kMax, kMax)));
 }
 
 }  // namespace
@@ -34,12 +39,12 @@ FeatureTransform::FeatureTransform(FeatureSchema schema)
 }
 
 float FeatureTransform::Dense(size_t feature, std::optional<double> value) const {
-  if (!value || !std::isfinite(*value)) return 0;
+  if (!value || !std::isfinite(*value)) return kMissingNumber;
   switch (schema_.dense[feature].transform) {
     case DenseTransform::kIdentity:
       return Identity(*value);
     case DenseTransform::kSignedLog1p: {
-      // Most numbers are small counts. Not 0, which keeps its sign.
+      // Most numbers are small counts, which are tabulated.
       const double magnitude = std::abs(*value);
       if (magnitude < 1 || magnitude >= kSmallIntegers || magnitude != std::trunc(magnitude))
         return SignedLog1p(*value);

@@ -11,8 +11,12 @@
 
 namespace tacit::event {
 
-// From raw values to model inputs: one implementation for training and for serving, so that the two
-// cannot drift apart. Immutable; thread-safe.
+// Stands in a batch for a number that is missing: -0. A network reads it as the 0 that it is, and a
+// model that treats missing numbers apart tells it from +0 by its sign.
+inline constexpr float kMissingNumber = -0.0f;
+
+// Turns raw values into model inputs. Training and serving share this implementation, so that the
+// two cannot drift apart. Immutable; thread-safe.
 class FeatureTransform {
  public:
   // REQUIRES schema.Validate().
@@ -21,17 +25,18 @@ class FeatureTransform {
   const FeatureSchema& schema() const { return schema_; }
   const RowSpace& row_space() const { return row_space_; }
 
-  // The model's input for a number; nothing: the value is missing. What is not finite counts as
-  // missing: one such input would turn every parameter into NaN.
+  // Returns the model's input for a number; nullopt means a missing value (kMissingNumber). A
+  // number that is not finite counts as missing: one such input would turn every parameter into
+  // NaN.
   float Dense(size_t feature, std::optional<double> value) const;
-  // The same as Dense(feature, double(value)), to the last bit; faster for small integers.
+  // Equals Dense(feature, double(value)) to the last bit; faster for small integers.
   float DenseInteger(size_t feature, int64_t value) const;
-  // The row, in the one id space, of a categorical value; an empty value is a missing one.
+  // Returns the row, in the one id space, of a categorical value; an empty value counts as missing.
   uint64_t Row(size_t feature, std::string_view value) const;
 
-  // Appends the rows of a multi-hot feature: those of its values in order, empty and repeated ones
-  // left out, at most max_values; the row of the missing value when none is left. So a slot always
-  // has a row, and one event reaches a bounded number of them.
+  // Appends the rows of a multi-hot feature's values in order, without empty and repeated ones, at
+  // most max_values; if none is left, the row of the missing value. So a slot always has a row, and
+  // one event reaches a bounded number of rows.
   void AppendRows(size_t feature, std::span<const std::string_view> values,
                   std::vector<uint64_t>* rows) const;
 

@@ -29,7 +29,7 @@ Status Bad(std::string what) { return Fail(ErrorCode::kInvalidArgument, std::mov
 
 bool IsControl(char c) { return static_cast<uint8_t>(c) < 0x20 || c == 0x7f; }
 
-// What a record would never name is a mistake in the file.
+// Refuses ids that no record would contain: they are mistakes in the file.
 Status CheckId(std::string_view id) {
   if (id.empty()) return Bad("an item without an id");
   if (std::ranges::any_of(id, IsControl))
@@ -80,7 +80,7 @@ Result<ItemCatalogue> ItemCatalogue::Parse(std::string bytes, std::string_view n
   return catalogue;
 }
 
-// A view of bytes_.
+// REQUIRES that `text` is a view of bytes_.
 Status ItemCatalogue::Append(std::string_view text) {
   if (text.size() > kLineBytesMost)
     return Bad(fmt::format("a line of more than {} bytes", kLineBytesMost));
@@ -128,6 +128,9 @@ void ItemCatalogue::Grow() {
   }
 }
 
+// Forms the fingerprint, the SHA-256 of, in the notation of base/bytes.h:
+//     catalogue := "tacit.items":string version:u32 items:u32 id:string*items
+//     version   := 1
 void ItemCatalogue::Seal() {
   lines_.shrink_to_fit();
   Sha256 digest;

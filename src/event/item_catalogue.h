@@ -11,46 +11,47 @@
 
 namespace tacit::event {
 
-// The items that everybody may know: what may be recommended, and what a record's item is looked up
-// in. Ids that were learnt from the stream would tell that somebody has met them, so the list comes
-// from its publisher, as a file. Items are numbered in the file's order. A value, as large as the
-// file and at most 44 bytes an item; thread-safe.
+// The public list of items: only they may be recommended, and records' items are looked up in it.
+// Ids learnt from the stream would reveal that some user has met them, so the list comes from its
+// publisher, as a file. Items are numbered in the file's order. A value, as large as the file plus
+// at most 44 bytes an item; thread-safe.
 class ItemCatalogue {
  public:
   static constexpr uint32_t kItemsMost = 1u << 27;
 
-  // A line `id` or `id::title::genre|genre` for each item; empty lines are passed over, and so is a
-  // byte order mark. Ids are UTF-8 without control characters, no blanks at either end; titles may
-  // be of any encoding. Fails, naming file and line, for a line of another form and for an id that
-  // was there before; for a file without an item.
+  // Reads a file with a line `id` or `id::title::genre|genre` for each item; skips empty lines and
+  // a byte order mark. Ids are UTF-8 without control characters and without blanks at either end;
+  // titles may be of any encoding. Fails for a line of another form and for a repeated id, naming
+  // file and line, and for a file without items.
   static Result<ItemCatalogue> Read(const std::string& path);
-  // The same of a file's bytes; `name` stands for it in messages.
+  // The same from a file's bytes; messages use `name` as the file's name.
   static Result<ItemCatalogue> Parse(std::string bytes, std::string_view name);
 
   uint32_t items() const { return static_cast<uint32_t>(lines_.size()); }
   std::string_view Name(uint32_t item) const { return Piece(item, 0, lines_[item].id); }
-  // The item of this id, or kNoItem. Allocates nothing.
+  // Returns the item with this id, or kNoItem. Allocates nothing.
   uint32_t Find(std::string_view name) const;
 
-  // Whether any item has more than an id.
+  // Returns true if any item has more than an id.
   bool described() const { return described_; }
-  // "" and none where the item is not described.
+  // Title and genres are empty for an item without a description.
   std::string_view Title(uint32_t item) const;
   std::vector<std::string_view> Genres(uint32_t item) const;
 
-  // SHA-256 of the ids in order; README.md has the encoding.
+  // SHA-256 of the ids in order; item_catalogue.cc has the byte grammar.
   const Digest& fingerprint() const { return fingerprint_; }
   size_t memory_bytes() const;
 
  private:
-  // Where an item's line lies in the file, and its parts in the line, `::` between them.
+  // The position of an item's line in the file, and the lengths of its parts, `::` between them.
   struct Line {
     uint32_t begin = 0;
     uint16_t id = 0, title = 0, genres = 0;  // bytes
   };
-  // The table is open: an item stands where its hash says, or in the first free slot behind.
+  // A slot of the open-addressing table: an item is at its hash's slot or at the first free slot
+  // after it.
   struct Slot {
-    uint32_t tag = 0;  // bits of the hash that say nothing of the place
+    uint32_t tag = 0;  // bits of the hash that its slot does not depend on
     uint32_t item = kNoItem;
   };
 
@@ -58,7 +59,7 @@ class ItemCatalogue {
   std::string_view Piece(uint32_t item, size_t from, size_t size) const {
     return std::string_view(bytes_).substr(lines_[item].begin + from, size);
   }
-  // The slot of this id, or the free one where it would stand.
+  // Returns the slot of this id, or the free slot where it belongs.
   size_t SlotOf(std::string_view name, uint64_t hash) const;
   void Grow();
   void Seal();

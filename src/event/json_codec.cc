@@ -1,4 +1,4 @@
-// Interactions as JSON, one object a record; what may stand in it is in schemas/ and in README.md.
+// Interactions as JSON, one object a record; schemas/ and README.md define the fields.
 #include <fmt/format.h>
 #include <simdjson.h>
 
@@ -30,7 +30,8 @@ std::string_view Trimmed(std::string_view token) {
   return token;
 }
 
-// A text, or an integer as its digits: ids come in both ways. Empty for null. False for the rest.
+// Reads a text, or an integer as its digits: ids come in both forms. Null gives an empty text.
+// Returns false for other values.
 bool ReadText(ondemand::value value, std::string_view* text) {
   ondemand::json_type type;
   if (value.type().get(type)) return false;
@@ -49,7 +50,7 @@ bool ReadText(ondemand::value value, std::string_view* text) {
   }
 }
 
-// What a record has said of itself so far.
+// The fields of a record read so far.
 struct Header {
   std::string_view event_id, user;
   uint32_t item = kNoItem;
@@ -57,7 +58,7 @@ struct Header {
   std::optional<int64_t> timestamp_ms;
 };
 
-// Whether the names stand in JSON as they are, most likely.
+// Returns true if the names contain no character that JSON escapes.
 bool ArePlain(const FeatureNames& names) {
   for (size_t i = 0; i < names.size(); ++i)
     if (names.name(i).find_first_of("\"\\") != std::string_view::npos) return false;
@@ -72,7 +73,7 @@ class JsonCodec final : public RunCodec<JsonCodec> {
 
     ExampleBuilder example;
     ondemand::parser parser;
-    std::string padded;  // a record that has no room behind it
+    std::string padded;  // copy of a record that lacks padding after it
     std::vector<std::string_view> values;
   };
 
@@ -101,10 +102,11 @@ class JsonCodec final : public RunCodec<JsonCodec> {
   const FeatureTransform& transform_;
   const FeatureNames names_;
   const InteractionOptions options_;
-  const bool plain_names_;  // a key that is one of them needs no unescaping to be known
+  const bool plain_names_;  // no name has escapes: a key is compared without unescaping
 };
 
-// The parser reads some bytes behind the record, whatever they are; most often the next record.
+// Returns the record with padding: the parser reads some bytes after it, most often the next
+// record's.
 simdjson::padded_string_view Padded(const RawRecords& records, std::string_view record,
                                     std::string* copy) {
   const size_t room =
@@ -130,7 +132,7 @@ Reason JsonCodec::DecodeRecord(const RawRecords& records, size_t i, Scratch* scr
   Header header;
   scratch->example.Start();
   if (Reason reason = ReadRecord(object, scratch, &header)) return reason;
-  // Where a whole document has been read there is no place to be at.
+  // A document that was read to its end has no current location.
   if (document.current_location().error() == simdjson::SUCCESS)
     return "no valid JSON: something follows the object";
   if (!header.label) return "label is missing";
@@ -169,7 +171,7 @@ Reason ReadLabel(ondemand::value value, std::optional<float>* label) {
   return std::nullopt;
 }
 
-// Fields nobody here knows are passed over: a newer producer may send more.
+// Skips unknown fields: a newer producer may send more.
 Reason JsonCodec::ReadField(std::string_view key, ondemand::value value, Scratch* scratch,
                             Header* header) const {
   if (key == "label") return ReadLabel(value, &header->label);
@@ -243,7 +245,7 @@ Reason JsonCodec::ReadSet(uint32_t index, ondemand::value value, Scratch* scratc
   scratch->values.clear();
   ondemand::array values;
   if (value.get_array().get(values)) {
-    // One value alone is a set of one.
+    // A single value is a set of one.
     std::string_view text;
     if (!ReadText(value, &text)) return wrong();
     scratch->values.push_back(text);

@@ -1,5 +1,5 @@
-// A schema of somebody else's, held against ours. Only what is certainly wrong is rejected: a
-// producer may have more fields, fewer, or none of the optional ones.
+// Compares a producer's schema with ours. Rejects only what is certainly wrong: a producer may have
+// more fields, fewer, or none of the optional ones.
 #include <fmt/format.h>
 #include <google/protobuf/compiler/parser.h>
 #include <google/protobuf/descriptor.pb.h>
@@ -32,7 +32,7 @@ std::string TextOf(const json::object& object, std::string_view key) {
   return text == nullptr ? "" : std::string(*text);
 }
 
-// Whether a JSON schema allows one of these types. One that names none allows all.
+// Returns true if a JSON schema allows one of these types. A schema without a type allows all.
 bool Allows(const json::value& schema, const std::vector<std::string_view>& types) {
   const json::object* object = schema.if_object();
   const json::value* type = object == nullptr ? nullptr : object->if_contains("type");
@@ -74,7 +74,7 @@ Reason JudgeJson(const std::string& text, SchemaVerdict* verdict) {
   return std::nullopt;
 }
 
-// What a field of ours may be declared as, so that it comes in the same way on the wire.
+// A field of ours and the types that a producer may declare for it with the same wire form.
 struct WireField {
   int number;
   std::string_view name;
@@ -82,7 +82,7 @@ struct WireField {
   bool repeated = false;
 };
 
-// TYPE_MESSAGE stands for every type with a name of its own: messages and enumerations.
+// TYPE_MESSAGE stands for every type with a name: messages and enumerations.
 const std::vector<WireField>& InteractionFields() {
   static const std::vector<WireField> kFields = {
       {1, "event_id", {Proto::TYPE_STRING, Proto::TYPE_BYTES}},

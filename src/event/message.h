@@ -9,10 +9,10 @@ struct MessageHeader {
   std::string_view name, value;
 };
 
-// A message as a broker hands it over. Views of its buffers.
+// A message as a broker delivers it. Holds views of the broker client's buffers.
 struct Message {
   std::string_view value;
-  bool null = false;  // no value at all, a tombstone, which an empty one is not
+  bool null = false;  // no value at all (a tombstone), unlike an empty value
   std::span<const MessageHeader> headers;
 };
 

@@ -6,7 +6,7 @@
 
 namespace tacit::event {
 
-// A set of offsets as runs: neighbouring ones, the common case, cost nothing more.
+// A set of offsets, stored as runs: neighbouring offsets, the common case, cost nothing more.
 class OffsetSet {
  public:
   bool Contains(uint64_t offset) const {

@@ -1,5 +1,6 @@
-// Interactions as Protobuf messages (schemas/interaction.proto), read off the wire: the generated
-// classes would allocate for every feature of every message. The tests write with those classes.
+// Interactions as Protobuf messages (schemas/interaction.proto), parsed from the wire by hand: the
+// generated classes would allocate for every feature of every message. The tests write with those
+// classes.
 #include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
@@ -37,14 +38,14 @@ enum Outcome : uint64_t { kUnspecified = 0, kNegative = 1, kPositive = 2 };
 
 constexpr const char* kTruncated = "no valid protobuf: truncated or damaged";
 
-// What lies in a record, one field after the other. A view of it; nothing is copied.
+// Iterates over the fields of a record. A view of it; copies nothing.
 class Fields {
  public:
   explicit Fields(std::string_view bytes)
       : bytes_(bytes),
         stream_(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size())) {}
 
-  // False at the end, and after damage.
+  // Returns false at the end and after damage.
   bool Next() {
     tag_ = stream_.ReadTag();
     if (tag_ != 0) return true;
@@ -53,7 +54,7 @@ class Fields {
   }
   bool damaged() const { return damaged_; }
 
-  // The field, when it has this number and comes in this way.
+  // Returns true if the current field has this number and wire type.
   bool Is(uint32_t field, Wire wire) const { return tag_ == WireFormatLite::MakeTag(field, wire); }
 
   uint64_t Varint() {
@@ -81,7 +82,7 @@ class Fields {
     }
     return bytes_.substr(begin, size);
   }
-  // What nobody here knows: a newer producer may send more.
+  // Skips an unknown field: a newer producer may send more.
   void PassOver() { damaged_ = !WireFormatLite::SkipField(&stream_, tag_) || damaged_; }
 
  private:
@@ -186,7 +187,7 @@ Reason ProtobufCodec::ReadMessage(std::string_view record, Scratch* scratch,
   return std::nullopt;
 }
 
-// The packed features, which may also come one by one, and what nobody here knows.
+// Reads packed features, which may also come one by one, and skips unknown fields.
 Reason ProtobufCodec::ReadPacked(Fields& fields, Scratch* scratch, Message* message) const {
   if (fields.Is(kDense, Wire::WIRETYPE_FIXED32))
     return AddDense(fields.Fixed32(), scratch, message);
@@ -236,7 +237,7 @@ Reason ProtobufCodec::AddBucket(uint32_t bucket, Scratch* scratch, Message* mess
   return std::nullopt;
 }
 
-// All of the schema's numbers, or none; and so for buckets.
+// Checks that the record has all of the schema's numbers or none, and the same for buckets.
 Reason ProtobufCodec::CheckPacked(const Message& message) const {
   if (message.dense != 0 && message.dense != dense())
     return fmt::format("dense: {} numbers, {} expected", message.dense, dense());
@@ -247,7 +248,7 @@ Reason ProtobufCodec::CheckPacked(const Message& message) const {
   return std::nullopt;
 }
 
-// A schema may have the user or the item as a feature.
+// Sets a feature from the user or the item, if the schema has one of that name.
 Reason ProtobufCodec::TellItem(std::string_view name, std::string_view value,
                                Scratch* scratch) const {
   if (value.empty()) return std::nullopt;
@@ -258,11 +259,11 @@ Reason ProtobufCodec::TellItem(std::string_view name, std::string_view value,
   return std::nullopt;
 }
 
-// One feature as it stands on the wire.
+// One feature as read from the wire.
 struct NamedFeature {
   std::string_view name, text;
   std::optional<double> number;
-  char digits[24];  // of an integer, which as a category is a text
+  char digits[24];  // an integer as text, which categorical features need
   bool has_text = false, is_set = false;
   int64_t integer = 0;
 };

@@ -9,22 +9,22 @@
 
 namespace tacit::event {
 
-// Something everybody may know about the stream, standing between two records: where steps and
-// periods may be cut without telling anything about the records themselves.
+// A public fact about the stream, located between two records. Steps and periods may be cut there
+// without revealing anything about the records themselves.
 struct PublicMark {
   enum class Kind {
     kFileEnd,
     kClockTick,
-    kLost,  // records before this one are gone that had not been read, or may have to be again
+    kLost,  // records before this one are gone that were unread, or may have to be read again
   };
   Kind kind = Kind::kFileEnd;
-  uint64_t offset = 0;  // the mark stands before this offset
-  std::string name;     // of the file that ended
+  uint64_t offset = 0;  // the mark is before this offset
+  std::string name;     // name of the file that ended
 };
 
 // A run of undecoded records of one partition: offsets first_offset, first_offset + 1, ... A record
-// that the source itself could not deliver (too long, unreadable) is there with empty bytes and a
-// fault. Cleared and filled again; keeps its memory.
+// that the source itself could not deliver (too long, unreadable) has empty bytes and a fault.
+// Cleared and filled again; keeps its memory.
 struct RawRecords {
   struct Fault {
     uint32_t index = 0;
@@ -37,10 +37,10 @@ struct RawRecords {
   uint64_t origin_line = 0;   // 1-based line of the first record in `origin`; 0: not a file
   std::string bytes;          // records end to end, without separators
   std::vector<uint32_t> end;  // end of each record in `bytes`
-  // When the source took each record; empty where it does not say.
+  // The times at which the source took the records; empty if the source does not report them.
   std::vector<int64_t> timestamp_ms;
-  // What the headers beside each record call its event (Envelope::event_id); empty where the source
-  // has none. An event id in the record itself goes before it.
+  // The event ids from the headers beside each record (Envelope::event_id); empty if the source has
+  // none. An event id in the record itself takes precedence.
   TextColumn event_id;
   std::vector<Fault> faults;      // ascending by index
   std::vector<PublicMark> marks;  // ascending by offset, in [first_offset, end_offset()]

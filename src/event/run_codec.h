@@ -11,11 +11,11 @@
 
 namespace tacit::event {
 
-// A codec whose records are decoded one by one. `Derived` has a type Scratch, what a run works with
-// so that nothing is allocated per record, and
+// A codec that decodes records one by one. `Derived` has a type Scratch, the working memory of a
+// run, so that nothing is allocated per record, and
 //   std::optional<std::string> DecodeRecord(const RawRecords&, size_t i, Scratch*, Batch*) const;
-// which appends the record's label, timestamp and columns or returns why not; what a bad record has
-// appended is cut off again here. Known at compile time: no virtual call per record.
+// which appends the record's label, timestamp and columns or returns a reason why not; this class
+// then removes what the bad record appended. Bound at compile time: no virtual call per record.
 template <class Derived>
 class RunCodec : public Codec {
  public:
@@ -44,7 +44,7 @@ class RunCodec : public Codec {
   }
 
  private:
-  // How far the batch's columns reach.
+  // The sizes of the batch's columns.
   class BatchMark {
    public:
     explicit BatchMark(const Batch& batch)
@@ -69,10 +69,10 @@ class RunCodec : public Codec {
   };
 };
 
-// A field as it may appear in a message: short, printable, in quotes.
+// Formats a field for a message: short, printable, in quotes.
 std::string Quoted(std::string_view field);
 
-// Why a record with this time of its own cannot be taken, if so.
+// Returns a reason if the record's own time lies too far ahead of the time it was taken.
 std::optional<std::string> TooFarAhead(int64_t timestamp_ms, int64_t taken_ms,
                                        const InteractionOptions& options);
 

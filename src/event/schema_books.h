@@ -10,19 +10,19 @@
 
 namespace tacit::event {
 
-// "7", or a GUID in its usual form. Fails for anything else.
+// Parses "7", or a GUID in its usual form. Fails for anything else.
 Result<SchemaKey> ParseSchemaKey(std::string_view text);
 
-// A book of schemas that are known from the start: accepted where the value is true, rejected where
-// it is false. Others are `next`'s to know, or unknown for ever where that is null.
+// Makes a book of schemas known from the start: those with value true are accepted, those with
+// false rejected. Other schemas are looked up in `next`; without it they stay unknown.
 std::unique_ptr<SchemaBook> MakePinnedSchemas(std::map<SchemaKey, bool> schemas,
                                               std::unique_ptr<SchemaBook> next);
 
-// What a schema registry answers about a schema, {"schema","schemaType"}, held against what our
-// codec of this kind reads. Its type must be the kind's, and what it says of our fields must not
-// rule out what we take them for: a Protobuf message that gives one of our numbers to something
-// else, a JSON schema whose `features` are no object. What a schema leaves open is seen in each
-// message. kUnknown where the answer or its schema cannot be understood.
+// Judges a schema from a registry's answer, {"schema","schemaType"}, against what our codec of this
+// kind reads. Its type must match the kind, and its declarations must not contradict how we read
+// our fields: a Protobuf message must not use one of our numbers for something else, and a JSON
+// schema's `features` must be an object. Each message shows what its schema leaves open. kUnknown
+// if the answer or its schema cannot be understood.
 SchemaVerdict JudgeSchema(std::string_view answer, PayloadKind kind);
 
 }  // namespace tacit::event

@@ -25,7 +25,7 @@ size_t FindTabsPortable(std::string_view record, std::span<uint32_t> out) {
 }
 
 #ifdef __AVX2__
-// 32 bytes at a time; AVX2 is part of x86-64-v3, so there is nothing to choose at run time.
+// Scans 32 bytes at a time. AVX2 is part of x86-64-v3, so nothing is chosen at run time.
 size_t FindTabs(std::string_view record, std::span<uint32_t> out) {
   const __m256i tab = _mm256_set1_epi8('\t');
   size_t found = 0, i = 0;

@@ -8,7 +8,7 @@
 
 namespace tacit::event {
 
-// Strings of a batch, or of a run of records, end to end. Empty when the source has no such column.
+// Strings of a batch or of a run of records, end to end. Empty if the source has no such column.
 class TextColumn {
  public:
   void Append(std::string_view text) {

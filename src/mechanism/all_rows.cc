@@ -5,7 +5,7 @@
 namespace tacit::mechanism {
 namespace {
 
-// Which rows are written is no question to the data, so it costs nothing.
+// Writes every row. The choice asks nothing of the data, so it costs nothing.
 class AllRows final : public RowSelector {
  public:
   void Select(const StepRows& rows, noise::NoiseSource&, model::RowSelection* selection) override {

@@ -14,7 +14,7 @@ class AscendingLookup {
  public:
   explicit AscendingLookup(std::span<const uint64_t> list) : list_(list) {}
 
-  // REQUIRES that `row` is not below the one asked for before.
+  // REQUIRES that `row` is not below the row of the previous call.
   bool Contains(uint64_t row) {
     size_t stride = 1, begin = place_;
     while (place_ + stride < list_.size() && list_[place_ + stride] < row) {
@@ -27,7 +27,7 @@ class AscendingLookup {
     place_ = static_cast<size_t>(std::lower_bound(from, to, row) - list_.begin());
     return place_ < list_.size() && list_[place_] == row;
   }
-  // Where the row asked for last is, or would be.
+  // The place of the row looked up last, or the place where it would be.
   size_t place() const { return place_; }
 
  private:

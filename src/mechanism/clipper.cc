@@ -1,4 +1,4 @@
-// From a unit's norms to its scales, so that no unit moves the noisy sum by more than C.
+// Turns a unit's norms into its scales, so that no unit moves the noisy sum by more than C.
 //
 // A unit's scaled gradient v (dense and written rows as one vector) is rounded to the grid before
 // noise; GroupNorms::rounding bounds by how much that can lengthen what the unit changes in the sum
@@ -7,6 +7,11 @@
 // between groups, whichever caused it: noise is calibrated to the joint length and to nothing else.
 // Clipping per layer therefore shrinks every C_g by the same factor room / C, which leaves sum
 // C_g^2 = room^2.
+//
+// The state of an adaptive clip, inside that of private_step.cc, in the notation of base/bytes.h;
+// other clips have none.
+//     state   := version:u8 clip:f64
+//     version := 1
 #include "mechanism/clipper.h"
 
 #include <fmt/format.h>
@@ -23,10 +28,10 @@
 namespace tacit::mechanism {
 namespace {
 
-// Norms are taken this much longer than they are given: they were rounded to f32, and the scale,
-// and what it multiplies, will be.
+// The factor by which given norms are lengthened: they were rounded to f32, and the scale and the
+// numbers that it multiplies will be rounded too.
 constexpr double kNormSlack = 1 + 0x1p-20;
-// Of the automatic clip: below it a short gradient is no longer stretched to C.
+// The offset of the automatic clip: a gradient shorter than this is no longer stretched to C.
 constexpr double kAutomaticOffset = 0.01;
 
 double Norm(double squared) { return std::sqrt(squared) * kNormSlack; }
@@ -38,8 +43,8 @@ double JointNorm(const model::GroupNorms& norms, size_t unit) {
   return Norm(squared);
 }
 
-// The scale as a float that is not above it: among the smallest floats rounding to nearest could
-// double it.
+// Returns the scale as a float that is not above it: among the smallest floats, rounding to nearest
+// could double it.
 float RoundDown(double scale) {
   const auto rounded = static_cast<float>(scale);
   return double{rounded} <= scale ? rounded : std::nextafter(rounded, 0.0f);
@@ -58,7 +63,7 @@ void CheckShape(const model::GroupNorms& norms, std::span<const float> scales) {
   TACIT_CHECK(norms.rounding.size() == norms.units, "a grid's rounding is bounded");
 }
 
-// What every clip has: a bound, its grid, and that it is the rule it gives out.
+// The base of every clip: it holds the bound and its grid, and is itself the rule that it returns.
 class Clip : public Clipper, protected model::ScaleRule {
  public:
   Clip(double clip, double sigma_gradient) : sigma_gradient_(sigma_gradient) { SetBound(clip); }
@@ -84,7 +89,7 @@ class Clip : public Clipper, protected model::ScaleRule {
   Grid grid_;
 };
 
-// All groups of a unit by the same scale, from their joint norm.
+// Scales all groups of a unit by the same factor, from their joint norm.
 template <class Law>
 class JointClip : public Clip {
  public:
@@ -177,16 +182,19 @@ class QuantileClip final : public JointClip<FlatLaw> {
     writer.Put(kStateFormat).Put(bound());
     return std::move(writer).Take();
   }
-  // A clip outside the range that is configured now is brought into it. A learner whose clip was
-  // fixed before has no state, and begins where the configuration says.
+  // Brings a clip outside the range that is configured now into it. A learner whose clip was fixed
+  // before has no state and starts with the configured clip.
   Status LoadState(std::string_view bytes) override {
     if (bytes.empty()) return {};
     ByteReader reader(bytes);
     const auto format = reader.Get<uint8_t>();
     const auto clip = reader.Get<double>();
     if (!reader.at_end() || format != kStateFormat || !(clip > 0) || !std::isfinite(clip))
-      return Fail(ErrorCode::kCorruption,
-                  fmt::format("{} bytes that are no state of an adaptive clip", bytes.size()));
+      return Fail(
+          ErrorCode::kCorruption,
+          fmt::format(
+              "the stored state of an adaptive clip ({} bytes) is corrupt or of an unknown version",
+              bytes.size()));
     Move(clip);
     return {};
   }

@@ -13,9 +13,9 @@
 
 namespace tacit::mechanism {
 
-// The other half of a private step: how units are scaled before they are summed, so that no unit
-// moves the sum by more than bound() in L2 norm, over dense parameters and written rows jointly and
-// after the mask. What rounding to the grid adds is inside the bound.
+// The half of a private step that scales units before they are summed, so that no unit moves the
+// sum by more than bound() in L2 norm, over dense parameters and written rows jointly and after the
+// mask. The bound includes what rounding to the grid adds.
 class Clipper {
  public:
   virtual ~Clipper() = default;
@@ -28,8 +28,7 @@ class Clipper {
 
   // Noise multiplier of the query that adapts the clip; 0: no such query, the clip is fixed.
   virtual double sigma_query() const { return 0; }
-  // After the sum was noised: asks its query of the step's norms and moves the bound of later
-  // steps.
+  // Queries the step's norms after the sum was noised, and moves the bound of later steps.
   virtual void Adapt(const model::GroupNorms&, noise::NoiseSource&) {}
 
   virtual uint64_t state_version() const { return 0; }
@@ -40,12 +39,12 @@ class Clipper {
   }
 };
 
-// min(1, C / |g|), |g| over all groups jointly.
+// Scales by min(1, C / |g|), with |g| over all groups jointly.
 std::unique_ptr<Clipper> MakeFlatClipper(double clip, double sigma_gradient);
-// C / (|g| + 0.01): every unit pulls about equally.
+// Scales by C / (|g| + 0.01): every unit pulls about equally.
 std::unique_ptr<Clipper> MakeAutomaticClipper(double clip, double sigma_gradient);
-// Each group g by min(1, C_g / |g_g|), with sum C_g^2 = C^2. `shares`: of C^2, per group; empty:
-// equal. The last group is the embedding rows.
+// Scales each group g by min(1, C_g / |g_g|), with sum C_g^2 = C^2. `shares` are the groups' shares
+// of C^2; empty: equal. The last group is the embedding rows.
 std::unique_ptr<Clipper> MakePerLayerClipper(double clip, std::vector<double> shares,
                                              double sigma_gradient);
 

@@ -5,7 +5,7 @@
 
 namespace tacit::mechanism {
 
-// In integers: active * steps^2 <= (clip / step)^2, where clip / step is below 2^31.
+// Computes in integers: active * steps^2 <= (clip / step)^2, where clip / step is below 2^31.
 int64_t ContributionSteps(double clip, const Grid& grid, size_t active) {
   const auto whole = static_cast<uint64_t>(clip / grid.step);
   auto steps =
@@ -21,7 +21,7 @@ double ContributionScale(double clip, const Grid& grid, std::span<const double> 
   for (const double weight : weights) squares += (weight / largest) * (weight / largest);
   const auto whole = static_cast<uint64_t>(clip / grid.step);
   const double norm = largest * std::sqrt(squares);
-  // Where the weights are so small that the quotient overflows, they are no weights.
+  // Weights so small that the quotient overflows count as no weights.
   if (!std::isfinite(static_cast<double>(whole) / norm)) return 0;
   for (double scale = static_cast<double>(whole) / norm;; scale *= 1 - 0x1p-21) {
     uint64_t steps_squared = 0;

@@ -1,9 +1,9 @@
 // DP-SGD with exponential selection, the baseline of paper 003 (its reference 57): every step keeps
 // the k rows whose summed clipped gradient norms, with Gumbel noise, are the largest. The Gumbels
-// are over the WHOLE id space: rows nobody activated score 0, compete, and are written with noise
-// alone where they win. Scores are sums of norms, which one unit moves in one direction, by at most
-// the clip each: see gumbel_top.h for the cost. No bound of it gains by sampling, so it is charged
-// in full at every step that a unit is eligible for.
+// are over the WHOLE id space: rows that no unit activated score 0, compete, and are written with
+// noise alone where they win. Scores are sums of norms, which one unit moves in one direction, by
+// at most the clip each: gumbel_top.h has the cost. Sampling lowers no bound of it, so it is
+// charged in full at every step that a unit is eligible for.
 #include <algorithm>
 #include <cmath>
 

@@ -11,13 +11,13 @@ namespace tacit::mechanism {
 namespace {
 
 constexpr double kMostSteps = 0x1p50;
-// Added to a number of magnitude below 2^51, this leaves it rounded to an integer in the low bits.
-// The compiler makes vector code of that, as it does not of conversions.
+// Added to a number of magnitude below 2^51, this leaves the number rounded to an integer in the
+// low bits. The compiler makes vector code of that, but not of conversions.
 constexpr double kToInteger = 0x1.8p52;
-// Integers that stay in the first-level cache; as many as a chunk of keystream makes.
+// A block of integers that stays in the first-level cache: as many as a chunk of keystream makes.
 constexpr size_t kBlock = 1360;
 
-// What is no number fails the first comparison.
+// A NaN fails the first comparison.
 double Bounded(double x) {
   x = x > -kMostSteps ? x : -kMostSteps;
   return x < kMostSteps ? x : kMostSteps;
@@ -34,7 +34,7 @@ double ToDouble(int64_t n) {
   return std::bit_cast<double>(n + std::bit_cast<int64_t>(kToInteger)) - kToInteger;
 }
 
-// block(begin, n, source) over pieces of at most kBlock, on the workers of `noise`.
+// Calls block(begin, n, source) on pieces of at most kBlock, on the workers of `noise`.
 template <class Block>
 void ForBlocks(size_t size, noise::NoiseSource& noise, const Block& block) {
   noise.ForParts(size, [&](size_t begin, size_t end, noise::NoiseSource& source) {
@@ -42,7 +42,7 @@ void ForBlocks(size_t size, noise::NoiseSource& noise, const Block& block) {
   });
 }
 
-// Noise, then floats. The block goes through the cache once.
+// Adds noise, then converts to floats, so that the block goes through the cache once.
 void ReleaseBlock(const Grid& grid, double factor, noise::NoiseSource& noise,
                   std::span<int64_t> steps, float* out) {
   noise.AddGridGaussian(grid.stddev, steps);

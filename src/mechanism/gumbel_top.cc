@@ -8,14 +8,15 @@
 namespace tacit::mechanism {
 namespace {
 
-// Uniform on the integers below n. From 53 bits: no integer is likelier than another by more than
-// n / 2^53 of its chance.
+// Draws a uniform integer below n from 53 bits: no integer is likelier than another by more than n
+// / 2^53 of its chance.
 uint64_t UniformBelow(uint64_t n, noise::NoiseSource& noise) {
   const auto drawn = static_cast<uint64_t>(noise.Uniform() * static_cast<double>(n));
   return std::min(drawn, n - 1);
 }
 
-// `count` different integers below n, ascending, every such set equally likely (Floyd's method).
+// Draws `count` different integers below n, ascending, every such set equally likely (Floyd's
+// method).
 void ChooseBelow(uint64_t n, uint64_t count, noise::NoiseSource& noise,
                  std::unordered_set<uint64_t>* chosen, std::vector<uint64_t>* out) {
   chosen->clear();
@@ -27,7 +28,7 @@ void ChooseBelow(uint64_t n, uint64_t count, noise::NoiseSource& noise,
   std::sort(out->begin(), out->end());
 }
 
-// From ranks among the rows that are not listed to those rows.
+// Turns ranks among the rows that are not listed into those rows.
 void SkipListed(std::span<const uint64_t> listed, std::span<uint64_t> ranks) {
   size_t before = 0;  // listed rows below the row looked for
   for (uint64_t& rank : ranks) {
@@ -53,10 +54,10 @@ void GumbelTop::Choose(std::span<const uint64_t> rows, std::span<const double> s
 
   kept->assign(rows.size(), 0);
   const uint64_t unlisted = space - rows.size();
-  uint64_t taken = 0;      // of the rows that score 0
+  uint64_t taken = 0;      // rows taken that score 0
   double exponential = 0;  // the next of their order statistics, as an exponential
-  bool drawn = false;      // whether it is there
-  size_t listed = 0;       // taken of the candidates
+  bool drawn = false;      // whether `exponential` holds it
+  size_t listed = 0;       // candidates taken
   while (listed + taken < std::min(k, space)) {
     if (!drawn && taken < unlisted) {
       exponential -= std::log(noise.Uniform()) / static_cast<double>(unlisted - taken);
@@ -74,7 +75,7 @@ void GumbelTop::Choose(std::span<const uint64_t> rows, std::span<const double> s
   others->clear();
   if (taken > 0) ChooseBelow(unlisted, taken, noise, &ranks_, others);
   SkipListed(rows, *others);
-  // What stays here is one step's private data.
+  // Wipes the candidates: they are one step's private data.
   std::fill(candidates_.begin(), candidates_.end(), Candidate{});
 }
 

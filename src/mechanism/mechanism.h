@@ -15,62 +15,64 @@
 
 namespace tacit::mechanism {
 
-// What a mechanism may look at when it decides which rows a step writes.
+// The data that a mechanism may use to decide which rows a step writes.
 struct StepRows {
   const model::Activations& activations;
-  // Where row_score_clip() is above 0: per row of the activations, the sum over units of the norm
-  // of the unit's gradient of that row, each cut to the clip. Else empty.
+  // Per row of the activations: the sum over units of the norm of the unit's gradient of that row,
+  // each norm cut to the clip. Empty unless row_score_clip() is above 0.
   std::span<const double> scores = {};
 };
 
-// What turns a batch's gradients into an update that may be published, and says what that costs.
-// The trainer calls Select, hands the selection and the rule to the model, then calls Finalize;
-// each once per step, empty steps included. Between steps it holds nothing of the data but what it
-// has released (noised counts, a noised clip), which SaveState tells, and what it was shown of a
-// period that is not open yet, which it does not. Not thread-safe.
+// Turns a batch's gradients into an update that may be published, and states what that costs. The
+// trainer calls Select, hands the selection and the rule to the model, then calls Finalize; each
+// once per step, empty steps included. Between steps a mechanism holds nothing of the data but what
+// it has released (noised counts, a noised clip), which SaveState returns, and what it was shown of
+// a period that is not open yet, which SaveState leaves out. Not thread-safe.
 class Mechanism {
  public:
   virtual ~Mechanism() = default;
 
   // Some mechanisms learn from a held period, before its first step, which rows are worth writing.
-  // Every unit of the period is shown once, in parts; OpenPeriod then releases what there is to
-  // release, with noise, even when nothing was shown, and forgets what it was shown. A process that
-  // goes down before has released nothing: the next one is shown the period from its beginning.
+  // The trainer shows every unit of the period once, in parts; OpenPeriod then releases what there
+  // is to release, with noise, even when nothing was shown, and forgets the units shown. A process
+  // that stops before that has released nothing: the next one is shown the period from its
+  // beginning.
   virtual bool observes_periods() const { return false; }
   virtual void Observe(const model::Activations&) {}
-  // What OpenPeriod will cost each unit of the period; nothing when it releases nothing. Follows
-  // from the state alone, never from what was observed.
+  // The cost of OpenPeriod to each unit of the period; empty when OpenPeriod releases nothing. It
+  // depends on the state alone, never on what was observed.
   virtual std::optional<privacy::Charge> opening_charge() const { return {}; }
   virtual void OpenPeriod(noise::NoiseSource&) {}
 
-  // Above 0: Select wants the rows' scores, each unit's norm cut to this.
+  // If above 0, Select needs the rows' scores, with each unit's norm cut to this.
   virtual double row_score_clip() const { return 0; }
   // Decides which embedding rows this step writes.
   virtual void Select(const StepRows& rows, noise::NoiseSource& noise,
                       model::RowSelection* selection) = 0;
-  // How one unit's gradient is scaled, after the mask. Stays the same from Select to Finalize.
+  // The rule that scales a unit's gradient after the mask. It is the same from Select to Finalize.
   virtual const model::ScaleRule& scale_rule() const = 0;
-  // Turns the clipped sum into the update G: noise on every selected row and all dense parameters,
-  // then division by the public expected batch size. `norms` are those the rule was given.
+  // Turns the clipped sum into the update G: adds noise to every selected row and all dense
+  // parameters, then divides by the public expected batch size. `norms` are those the rule was
+  // given.
   virtual void Finalize(noise::NoiseSource& noise, const model::GroupNorms& norms,
                         model::StepGradient* sum) = 0;
-  // The update of rows that nobody activated, where the selection is of every row: noise alone.
-  // May be called many times after Finalize, for disjoint rows.
+  // Fills in the update of rows that no unit activated, noise alone, if the selection is of every
+  // row. May be called many times after Finalize, for disjoint rows.
   virtual void FillUntouched(noise::NoiseSource&, std::span<float>) {}
   // Standard deviation of the noise on each number of the update last finalized: sigma C / B of
-  // that step. 0: there is none.
+  // that step. 0: there is no noise.
   virtual double update_stddev() const { return 0; }
 
-  // What one step costs, whatever was in it.
+  // The cost of one step, whatever its batch was.
   virtual const privacy::Charge& charge() const = 0;
-  // Rows written per step that nobody touched, on average: c * p0.
+  // The average number of rows written per step that no unit touched: c * p0.
   virtual double ExpectedExtraRows() const = 0;
 
-  // What was released and later steps go by, so that a restart goes on from it; empty where there
-  // is nothing. The version grows when it changes. The byte format is in README.md of this room.
+  // The released values that later steps use, encoded, so that a restart resumes from them; empty
+  // if there are none. The version grows when they change. private_step.cc has the byte grammar.
   virtual uint64_t state_version() const { return 0; }
   virtual std::string SaveState() const { return {}; }
-  // kCorruption when the bytes are no state of this mechanism.
+  // Fails with kCorruption when the bytes are no state of this mechanism.
   virtual Status LoadState(std::string_view) { return {}; }
 };
 

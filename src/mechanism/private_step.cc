@@ -1,7 +1,13 @@
 // G = (sum_i clip(mask(g_i)) + sigma2 C N(0, 1)) / B, on every written row and on all dense
-// parameters, B public. Masking comes BEFORE clipping: what is not written must not use up a unit's
-// norm. The noise is added to the sum, outside the clip, whatever was in the batch. The sum lies on
-// the clipper's grid (grid.h), and what rounding can add to g_i is the clipper's to take off C.
+// parameters, B public. Masking comes BEFORE clipping: a row that is not written must not use up a
+// unit's norm. The noise is added to the sum, outside the clip, whatever was in the batch. The sum
+// lies on the clipper's grid (grid.h), and the clipper takes off C what rounding can add to g_i.
+//
+// The released state, in the notation of base/bytes.h; empty if nothing was released.
+//     state   := version:u32 mechanism:u8 selector:string clipper:string
+//     version := 1
+// `mechanism` is a privacy::MechanismKind. vocabulary.cc and clipper.cc have the grammars of the
+// two strings; they are empty where the selector, or the clipper, has released nothing.
 #include "mechanism/private_step.h"
 
 #include <fmt/format.h>
@@ -68,7 +74,7 @@ class PrivateStep final : public Mechanism {
     Release(step_grid_, factor(), noise, sum->row_sums, sum->row_values);
     clipper_->Adapt(norms, noise);
   }
-  // Of the step that was finalized: the clip may have moved since.
+  // Uses the grid of the step that was finalized: the clip may have moved since.
   void FillUntouched(noise::NoiseSource& noise, std::span<float> out) override {
     ReleaseNoise(step_grid_, factor(), noise, out);
   }
@@ -112,9 +118,10 @@ Status PrivateStep::LoadState(std::string_view bytes) {
   const auto version = reader.Get<uint32_t>();
   const auto mechanism = reader.Get<uint8_t>();
   const std::string_view selector = reader.GetString(), clipper = reader.GetString();
-  constexpr auto kKinds = static_cast<uint8_t>(privacy::MechanismKind::kVocabulary);
-  if (!reader.at_end() || version != kStateVersion || mechanism >= kKinds)
-    return Fail(ErrorCode::kCorruption, "the stored state is not one of a mechanism");
+  constexpr auto kLast = static_cast<uint8_t>(privacy::kLastMechanism);
+  if (!reader.at_end() || version != kStateVersion || mechanism > kLast)
+    return Fail(ErrorCode::kCorruption,
+                "the stored mechanism state is corrupt or of an unknown version");
   const auto kind = static_cast<privacy::MechanismKind>(mechanism);
   if (kind != charge_.mechanism)
     return Fail(ErrorCode::kCorruption,

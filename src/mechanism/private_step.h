@@ -15,10 +15,10 @@ struct PrivateStepOptions {
   double sampling_rate = 1;   // of the participation that feeds it; for the charge
 };
 
-// A mechanism of two halves: the selector says which rows a step writes, the clipper bounds what a
-// unit adds to them; noise and divisor are the same for all. All Gaussian queries of a step see the
-// same batch and cost one Gaussian together; what a selector draws by Gumbel is charged beside it.
-// With a clip that adapts, the charge names the clip it began with, so that the charges of all
+// A mechanism of two halves: the selector chooses the rows that a step writes, the clipper bounds
+// what a unit adds to them; noise and divisor are the same for all. All Gaussian queries of a step
+// see the same batch and cost one Gaussian together; what a selector draws by Gumbel is charged
+// beside it. With a clip that adapts, the charge names the initial clip, so that the charges of all
 // steps are equal. REQUIRES that the clipper was made for `sigma_gradient`; `space` must outlive
 // the mechanism.
 std::unique_ptr<Mechanism> MakePrivateStep(const RowSpace& space,

@@ -15,8 +15,8 @@
 
 namespace tacit::mechanism {
 
-// One half of a private step: which rows it writes. The other half (clip, noise, divisor) is the
-// same for all. Calls as in Mechanism, which see.
+// The half of a private step that chooses the rows to write. The other half (clip, noise, divisor)
+// is the same for all selectors. Mechanism describes the calls.
 class RowSelector {
  public:
   virtual ~RowSelector() = default;
@@ -30,11 +30,11 @@ class RowSelector {
   virtual void Select(const StepRows& rows, noise::NoiseSource& noise,
                       model::RowSelection* selection) = 0;
 
-  // Writes down what its own queries cost a step: mechanism, sigma_selection and clip_selection, or
-  // zcdp_rho.
+  // Sets in `charge` what the selector's own queries cost a step: mechanism, sigma_selection and
+  // clip_selection, or zcdp_rho.
   virtual void AddTo(privacy::Charge* charge) const = 0;
-  // As in Mechanism; an upper bound where that depends on the data, infinite for every row there
-  // is.
+  // As in Mechanism; an upper bound if the number depends on the data, infinite if every row is
+  // written.
   virtual double ExpectedExtraRows() const = 0;
 
   virtual uint64_t state_version() const { return 0; }

@@ -1,11 +1,11 @@
-// DP-AdaFEST's rows (paper 003). Where the paper's text errs, this is what is computed:
+// DP-AdaFEST's rows (paper 003). The formulas correct the paper's text where it errs:
 //   v_i[j] = 1 if unit i activates row j, scaled as a vector by min(1, C1 / sqrt(rows active in
 //   i)); V = sum_i v_i + C1 sigma1 N(0, 1), over the WHOLE id space; row j is written iff V[j] >=
 //   tau.
-// A row that nobody activated is written with probability p0 = Psi(tau / (C1 sigma1)) (appendix B.2
-// prints squares) and MUST then receive noise: a row without noise would say that nobody was there.
-// The map lies on a grid (grid.h) when noise is added; contributions are rounded down to it, so
-// that none is longer than C1.
+// A row that no unit activated is written with probability p0 = Psi(tau / (C1 sigma1)) (appendix
+// B.2 prints squares) and MUST then receive noise: a row without noise would reveal that no unit
+// activated it. The map lies on a grid (grid.h) when noise is added; contributions are rounded down
+// to it, so that none is longer than C1.
 //
 // AdaFEST+ is the same with a vocabulary for the id space: a unit's rows outside it count neither
 // in its contributions nor in their number, and nothing outside is ever written.
@@ -23,7 +23,7 @@
 namespace tacit::mechanism {
 namespace {
 
-// Of thresholds, in steps: far above any sum.
+// The largest threshold in steps: far above any sum.
 constexpr double kThresholdMax = 0x1p60;
 
 const ThresholdOptions& Checked(const ThresholdOptions& options) {
@@ -67,7 +67,7 @@ class ThresholdRows final : public RowSelector {
     selection->kept.resize(contributions_.size());
     for (size_t i = 0; i < contributions_.size(); ++i)
       selection->kept[i] = inside_[i] && contributions_[i] >= threshold_;
-    // What stays here is one step's private data.
+    // Wipes the contributions: they are one step's private data.
     std::fill(contributions_.begin(), contributions_.end(), 0);
     SelectExtra(activations.rows, noise, &selection->extra);
   }
@@ -100,8 +100,7 @@ class ThresholdRows final : public RowSelector {
     for (size_t i = 0; i < activated.size(); ++i) inside_[i] = vocabulary.Contains(activated[i]);
   }
 
-  // contributions_ = the clipped contribution vectors, in steps, summed on the rows somebody
-  // activated.
+  // contributions_ = the clipped contribution vectors, in steps, summed on the activated rows.
   void SumContributions(const model::Activations& activations) {
     contributions_.assign(activations.rows.size(), 0);
     for (size_t unit = 0; unit < activations.units(); ++unit) {
@@ -114,8 +113,8 @@ class ThresholdRows final : public RowSelector {
     }
   }
 
-  // Rows that pass by noise alone. Walking by geometric skips over the whole space costs what is
-  // hit and not what there is; hits on activated rows are dropped, they have had their own draw.
+  // Selects rows that pass by noise alone. Geometric skips over the whole space take work per hit,
+  // not per row. Hits on activated rows are dropped, because those rows had their own draw.
   void SelectExtra(std::span<const uint64_t> activated, noise::NoiseSource& noise,
                    std::vector<uint64_t>* extra) const {
     extra->clear();

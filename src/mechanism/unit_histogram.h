@@ -12,26 +12,27 @@
 namespace tacit::mechanism {
 
 // A histogram over a public list of cells, in which a unit counts as one vector of norm 1, released
-// once with Gaussian noise on EVERY cell, those that nobody touched among them. Sums are integers
-// on the grid of a period's histogram. It costs one Gaussian of its noise multiplier that no
-// sampling amplifies: taking a unit out moves the sums by a norm of at most 1; replacing it by
-// another, whose numbers are not below 0 either, by at most sqrt(2).
+// once with Gaussian noise on EVERY cell, untouched ones included. Sums are integers on the grid of
+// a period's histogram. It costs one Gaussian of its noise multiplier that no sampling amplifies:
+// taking a unit out moves the sums by a norm of at most 1; replacing it by another, whose numbers
+// are not below 0 either, by at most sqrt(2).
 //
 // A multiplier of 0 is for experiments without privacy: no noise, and an unbounded charge.
 class UnitHistogram {
  public:
   UnitHistogram(size_t cells, double noise_multiplier);
 
-  // A unit's whole vector: weights of at least 0 that are scaled to norm 1. From any thread, the
-  // order making no difference. REQUIRES one call for a unit, a vector of as many cells, and
-  // weights that are finite.
+  // Adds a unit's whole vector: weights of at least 0 that are scaled to norm 1. May be called from
+  // any thread; the order makes no difference. REQUIRES one call per unit, a vector of as many
+  // cells, and finite weights.
   void Add(const UnitVector& unit);
-  // Once. Sums plus noise, which has a key of its own: a cloned machine must not draw it again.
+  // Returns sums plus noise, once. The noise has a key of its own: a cloned machine must not draw
+  // it again.
   std::vector<float> Release(noise::NoiseSource& noise) &&;
 
   privacy::Charge charge() const;
 
-  // What Add made of the units so far, in steps; private as the data.
+  // The sums of the units added so far, in steps; as private as the data.
   std::span<const int64_t> sums() const { return sums_; }
   double step() const { return grid_.step; }
 

@@ -9,14 +9,14 @@
 
 namespace tacit::mechanism {
 
-// One unit's weights on the cells of a query, added up as they come: no cell is there twice, and
-// each is one of the query's. Its memory is that of the query's cells and is used again from unit
-// to unit; work is that of the cells that have weight.
+// One unit's weights on the cells of a query, summed per cell: no cell is there twice, and each is
+// one of the query's. Its memory is that of the query's cells and is reused from unit to unit; its
+// work is that of the cells that have weight.
 class UnitVector {
  public:
   explicit UnitVector(size_t cells) : place_(cells, 0) {}
 
-  // Of the query.
+  // The number of the query's cells.
   size_t size() const { return place_.size(); }
   // REQUIRES a cell of the query.
   void Add(uint32_t cell, double weight) {
@@ -37,7 +37,7 @@ class UnitVector {
     weights_.clear();
   }
 
-  // Distinct, in the order in which they came.
+  // Distinct cells, in the order in which they were first added.
   std::span<const uint32_t> cells() const { return cells_; }
   std::span<const double> weights() const { return weights_; }
 

@@ -5,6 +5,15 @@
 // released once per period and charged once, as one Gaussian of noise multiplier s that no sampling
 // amplifies: every unit of the period is in it. The running count is the sum of the released
 // histograms; its top rows, and whatever else is made of it, cost nothing more.
+//
+// The state: a selector's state inside that of private_step.cc, with or without a threshold; empty
+// if nothing was released. The notation is base/bytes.h's.
+//     state   := version:u32 query:u8 [source:u8] rows:u64 releases:u64 kept
+//     version := 2; 1 has no source, and is still read
+//     query   := 0 Gaussian, 1 Gumbel
+//     source  := 1 first period, 2 running
+//     kept    := count:f32*rows            Gaussian: of each row of the space; the rest follows
+//              | row:u32*keep              Gumbel: the rows kept, ascending
 #include "mechanism/vocabulary.h"
 
 #include <fmt/format.h>
@@ -24,7 +33,7 @@
 namespace tacit::mechanism {
 namespace {
 
-constexpr uint32_t kStateVersion = 2;
+constexpr uint32_t kVocabularyVersion = 2;
 
 using Source = VocabularyOptions::Source;
 using Query = VocabularyOptions::Query;
@@ -78,7 +87,7 @@ class PublicVocabulary final : public Vocabulary {
   const std::vector<uint64_t> rows_;
 };
 
-// What the two queries share: when there is a release, what it costs, and the state.
+// The common part of the two queries: when there is a release, what it costs, and the state.
 class ReleasedVocabulary : public Vocabulary {
  public:
   ReleasedVocabulary(const RowSpace& space, const VocabularyOptions& options)
@@ -113,10 +122,10 @@ class ReleasedVocabulary : public Vocabulary {
  protected:
   virtual void Add(const model::Activations& activations) = 0;
   virtual privacy::Charge Cost() const = 0;
-  // Sets rows_ from what was added up, and forgets that.
+  // Sets rows_ from the sums and forgets them.
   virtual void Release(noise::NoiseSource& noise) = 0;
   virtual void SaveBody(ByteWriter* bytes) const = 0;
-  // False when they are no body; nothing is changed then.
+  // Returns false, and changes nothing, when the bytes are no body.
   virtual bool LoadBody(ByteReader* bytes) = 0;
 
   const RowSpace& space_;
@@ -133,7 +142,7 @@ class ReleasedVocabulary : public Vocabulary {
 std::string ReleasedVocabulary::SaveState() const {
   if (releases_ == 0) return {};
   ByteWriter bytes;
-  bytes.Put(kStateVersion).Put(static_cast<uint8_t>(options_.query));
+  bytes.Put(kVocabularyVersion).Put(static_cast<uint8_t>(options_.query));
   bytes.Put(static_cast<uint8_t>(options_.source));
   bytes.Put(space_.rows()).Put(releases_);
   SaveBody(&bytes);
@@ -145,14 +154,14 @@ Status ReleasedVocabulary::LoadState(std::string_view bytes) {
   ByteReader reader(bytes);
   const auto version = reader.Get<uint32_t>();
   const auto query = reader.Get<uint8_t>();
-  // Version 1 did not tell its source.
+  // Version 1 did not store its source.
   const auto source = version == 1 ? static_cast<uint8_t>(options_.source) : reader.Get<uint8_t>();
   const auto space = reader.Get<uint64_t>(), releases = reader.Get<uint64_t>();
   const auto other = [](const char* what) {
     return Fail(ErrorCode::kCorruption,
                 fmt::format("the stored vocabulary is of another {} than is configured", what));
   };
-  if (version != 1 && version != kStateVersion)
+  if (version != 1 && version != kVocabularyVersion)
     return Fail(ErrorCode::kCorruption, "the stored vocabulary is of an unknown version");
   if (query != static_cast<uint8_t>(options_.query)) return other("query");
   if (source != static_cast<uint8_t>(options_.source)) return other("source");
@@ -204,7 +213,7 @@ class HistogramVocabulary final : public ReleasedVocabulary {
   void SaveBody(ByteWriter* bytes) const override {
     bytes->PutArray(std::span<const float>(counts_));
   }
-  // The rows follow from the counts.
+  // Loads the counts; the rows follow from them.
   bool LoadBody(ByteReader* bytes) override {
     if (bytes->remaining() != space_.rows() * sizeof(float)) return false;
     std::vector<float> counts(space_.rows());
@@ -221,7 +230,7 @@ class HistogramVocabulary final : public ReleasedVocabulary {
   std::vector<float> counts_;
 };
 
-// Each period's own top rows: what is kept from earlier ones would be another release.
+// Each period's own top rows: keeping rows of earlier periods would be another release.
 class GumbelVocabulary final : public ReleasedVocabulary {
  public:
   using ReleasedVocabulary::ReleasedVocabulary;

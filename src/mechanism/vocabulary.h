@@ -35,25 +35,25 @@ struct VocabularyOptions {
   std::vector<uint64_t> rows = {};  // kPublic: ascending, distinct
 };
 
-// DP-FEST's set of rows worth writing, and the release it rests on (algorithms.md 5). One id space
-// over all tables. A unit counts once in every row that it activates; its counts are scaled as one
-// vector to the clip (Gumbel: each count is at most 1). The histogram is over the WHOLE id space:
-// rows nobody activated get noise too. Until its first release it is empty. What is observed adds
-// up until OpenPeriod; a process that goes down before loses it and is shown the period again.
-// Memory per row of the space where the source is a period: kGaussian 4 bytes, and 12 more while a
-// period is shown and released; kGumbel 4 while it is shown.
+// DP-FEST's set of rows worth writing, and the release it rests on (README.md, Vocabularies). One
+// id space over all tables. A unit counts once in every row that it activates; its counts are
+// scaled as one vector to the clip (Gumbel: each count is at most 1). The histogram is over the
+// WHOLE id space: rows that no unit activated get noise too. The vocabulary is empty until its
+// first release. Observed counts add up until OpenPeriod; a process that stops before loses them
+// and is shown the period again. Memory per row of the space, if the source is a period: kGaussian
+// 4 bytes, and 12 more while a period is shown and released; kGumbel 4 while it is shown.
 class Vocabulary {
  public:
   virtual ~Vocabulary() = default;
 
   // Ascending.
   virtual std::span<const uint64_t> rows() const = 0;
-  // How many rows it has, or will have once there was a release.
+  // The number of rows it has, or will have after its first release.
   virtual uint64_t keep() const = 0;
   // Noised counts over the id space, all periods together; empty where none are released.
   virtual std::span<const float> counts() const = 0;
 
-  // As in Mechanism, which see.
+  // Mechanism describes these calls.
   virtual bool observes_periods() const = 0;
   virtual void Observe(const model::Activations& activations) = 0;
   virtual std::optional<privacy::Charge> opening_charge() const = 0;
@@ -64,7 +64,7 @@ class Vocabulary {
   virtual Status LoadState(std::string_view bytes) = 0;
 };
 
-// `space` must outlive the vocabulary. REQUIRES at most kVocabularySpaceMax rows in it where the
+// `space` must outlive the vocabulary. REQUIRES at most kVocabularySpaceMax rows in it if the
 // source is a period: their counts are a part of the state.
 inline constexpr uint64_t kVocabularySpaceMax = uint64_t{1} << 29;
 std::unique_ptr<Vocabulary> MakeVocabulary(const RowSpace& space, VocabularyOptions options);

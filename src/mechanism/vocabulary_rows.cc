@@ -1,6 +1,6 @@
 // DP-FEST (paper 003): the rows of a vocabulary and no others. Every one of them is written with
 // noise in every step, activated or not; the vocabulary itself was paid for when it was released
-// (vocabulary.cc), so that a step asks nothing more.
+// (vocabulary.cc), so a step costs nothing more.
 #include <utility>
 
 #include "base/check.h"

@@ -14,7 +14,7 @@
 namespace tacit::metrics {
 namespace internal {
 
-// prometheus::Histogram locks on every observation; these cells do not.
+// A histogram's cells. prometheus::Histogram locks on every observation; these cells do not.
 struct HistogramCells {
   explicit HistogramCells(std::span<const double> upper_bounds)
       : bounds(upper_bounds.begin(), upper_bounds.end()), counts(bounds.size() + 1) {}
@@ -29,7 +29,7 @@ namespace {
 
 using Kind = prometheus::MetricType;
 
-// One set of labels of a family. Stays where it is: handles point into it.
+// One set of labels of a family. Never moves, since handles point into it.
 struct Series {
   Labels labels;
   std::atomic<double> value{0};
@@ -51,8 +51,8 @@ bool IsMetricName(std::string_view name) {
          std::all_of(name.begin(), name.end(), ok);
 }
 
-// Buckets as Prometheus wants them: cumulative, ending with +Inf. The total is their sum, so that a
-// scrape in the middle of an observation is consistent in itself.
+// Writes the buckets as Prometheus wants them: cumulative and ending with +Inf. The total is their
+// sum, so that a scrape in the middle of an observation is consistent in itself.
 void CollectHistogram(const internal::HistogramCells& cells, prometheus::ClientMetric* out) {
   uint64_t cumulative = 0;
   for (size_t i = 0; i < cells.counts.size(); ++i) {
@@ -88,7 +88,7 @@ struct Registry::Impl {
   std::map<std::string, Family> families;
   std::vector<std::function<void()>> refresh;
 
-  // The series of these labels, made when it is not there. REQUIRES mutex.
+  // Returns the series with these labels and creates it if needed. REQUIRES mutex.
   Series& Declare(Audience audience, Kind kind, const std::string& name, const std::string& help,
                   Labels labels);
 };
@@ -146,7 +146,7 @@ Histogram Registry::AddHistogram(Audience audience, const std::string& name,
 
 void Histogram::Observe(double value) const {
   if (cells_ == nullptr) return;
-  // Prometheus counts a value into the first bucket whose bound is not below it.
+  // Prometheus counts a value in the first bucket whose bound is not below it.
   const auto& bounds = cells_->bounds;
   const auto bucket = std::lower_bound(bounds.begin(), bounds.end(), value) - bounds.begin();
   cells_->counts[static_cast<size_t>(bucket)].fetch_add(1, std::memory_order_relaxed);

@@ -13,9 +13,9 @@
 
 namespace tacit::metrics {
 
-// Who may see a metric. What is computed from raw events without noise (training loss, clip
-// fraction, hot keys, per-partition counts) is for the operator; committed state, budgets and the
-// process's own health are public.
+// The readers who may see a metric. Values computed from raw events without noise (training loss,
+// clip fraction, hot keys, per-partition counts) are for the operator; committed state, budgets and
+// the process's own health are public.
 enum class Audience : uint8_t { kPublic = 0, kOperator = 1 };
 
 // {"learner", "ctr"}
@@ -24,16 +24,16 @@ using Labels = std::vector<Label>;
 
 namespace internal {
 struct HistogramCells;
-// += for a double that others add to at the same time.
+// Performs += on a double that other threads add to at the same time.
 inline void AtomicAdd(std::atomic<double>& cell, double amount) {
   cell.fetch_add(amount, std::memory_order_relaxed);
 }
 }  // namespace internal
 
-// Handles: one pointer, copied freely, thread-safe, no lock and no look-up when used; valid while
-// the registry lives. A default-made handle counts into nothing.
+// Handles on metrics: one pointer, copied freely, thread-safe, used without a lock or look-up;
+// valid while the registry lives. A default-constructed handle does nothing.
 
-// Only goes up.
+// A metric that only goes up.
 class Counter {
  public:
   Counter() = default;
@@ -48,7 +48,7 @@ class Counter {
   std::atomic<double>* cell_ = nullptr;
 };
 
-// Goes up and down.
+// A metric that goes up and down.
 class Gauge {
  public:
   Gauge() = default;
@@ -66,7 +66,7 @@ class Gauge {
   std::atomic<double>* cell_ = nullptr;
 };
 
-// How often a value fell into each bucket.
+// Counts of the values that fell into each bucket.
 class Histogram {
  public:
   Histogram() = default;
@@ -78,12 +78,13 @@ class Histogram {
   internal::HistogramCells* cells_ = nullptr;
 };
 
-// `count` upper bounds start, start * factor, start * factor^2, ...
+// Returns `count` upper bounds: start, start * factor, start * factor^2, ...
 std::vector<double> ExponentialBounds(double start, double factor, size_t count);
 
-// All metrics of a process. Registering is for start-up: it takes a lock; asking again for a name
-// and labels gives a handle on the same numbers. A name has one kind, one audience and one help
-// text: another is a programmer error, as is a name that Prometheus would not take. Thread-safe.
+// All metrics of a process. Register at start-up, since registering takes a lock; registering a
+// name and labels again returns a handle on the same numbers. A name has one kind, one audience and
+// one help text; a second one is a programmer error, and so is a name that Prometheus rejects.
+// Thread-safe.
 class Registry {
  public:
   Registry();
@@ -95,15 +96,15 @@ class Registry {
                      const Labels& labels = {});
   Gauge AddGauge(Audience audience, const std::string& name, const std::string& help,
                  const Labels& labels = {});
-  // `bounds`: upper bounds of the buckets, ascending; the one above the last is implied.
+  // `bounds` are the ascending upper bounds of the buckets; the bucket above the last is implied.
   Histogram AddHistogram(Audience audience, const std::string& name, const std::string& help,
                          std::span<const double> bounds, const Labels& labels = {});
 
-  // `refresh` runs at the start of every scrape, to set gauges that are cheaper asked for than kept
-  // (cache sizes, queue lengths). It must not call the registry.
+  // `refresh` runs at the start of every scrape, for gauges that are cheaper to read then than to
+  // keep up to date (cache sizes, queue lengths). It must not call the registry.
   void BeforeScrape(std::function<void()> refresh);
 
-  // Everything `reader` may see, in the Prometheus text format 0.0.4, ordered by name.
+  // Returns everything `reader` may see, in the Prometheus text format 0.0.4, ordered by name.
   std::string Scrape(Audience reader) const;
 
  private:

@@ -25,8 +25,8 @@ MatrixView<T> FirstColumns(const MatrixView<T>& x, size_t cols) {
   return {x.data, x.rows, cols, x.stride};
 }
 
-// What differs between the precisions. `raw` is where a GEMM's f32 result goes before it becomes
-// the kept number.
+// The arithmetic in which the precisions differ. `raw` receives a GEMM's f32 result before it
+// becomes the kept number.
 class F32 {
  public:
   using Element = float;
@@ -156,7 +156,7 @@ class Net final : public DenseNet {
                     std::span<float> out) override {
     const ConstView a = input_[layer].view(), g = gradient_[layer].view();
     arithmetic_.Norms(unit_end, a, g, out);
-    if (!OneRowEach(unit_end)) AddRoundingOfRows(layer, unit_end, out);
+    if (!OneRowEach(unit_end)) BoundByRows(layer, unit_end, out);
   }
 
   void ClearRow(size_t row) override {
@@ -181,7 +181,7 @@ class Net final : public DenseNet {
   }
 
  private:
-  // A layer's input rows without the 1 behind them.
+  // A layer's input rows without the 1 after them.
   View Inputs(size_t layer) { return FirstColumns(input_[layer].view(), layers_[layer].in); }
 
   static bool OneRowEach(std::span<const uint32_t> unit_end) {
@@ -191,8 +191,9 @@ class Net final : public DenseNet {
   }
 
   // |sum of rounded rows| <= |sum| + rounding * (sum of |row|). For a unit of one row the clip's
-  // own slack, or shrinking all scales, covers that.
-  void AddRoundingOfRows(size_t layer, std::span<const uint32_t> unit_end, std::span<float> out) {
+  // own slack, or shrinking all scales, covers that. The second bound limits the rows' lengths
+  // before they cancel: scaled to a norm of C, they add up to at most kRowsOverNorm * C.
+  void BoundByRows(size_t layer, std::span<const uint32_t> unit_end, std::span<float> out) {
     row_end_.resize(rows_);
     std::iota(row_end_.begin(), row_end_.end(), 1);
     row_norm_.resize(rows_);
@@ -202,7 +203,8 @@ class Net final : public DenseNet {
       double lengths = 0;
       for (; r < unit_end[u]; ++r) lengths += std::sqrt(double{row_norm_[r]});
       if (count < 2) continue;
-      const double bound = std::sqrt(double{out[u]}) + Arithmetic::kRounding * lengths;
+      const double bound = std::max(std::sqrt(double{out[u]}) + Arithmetic::kRounding * lengths,
+                                    lengths / kRowsOverNorm);
       out[u] = static_cast<float>(bound * bound);
     }
   }

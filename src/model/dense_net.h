@@ -28,9 +28,16 @@ struct LinearLayer {
   }
 };
 
-// Linear layers with ReLU between them and one output, with all that one backward pass needs kept
+// The factor by which the rows of one unit, one by one and added up, may be longer than the norm
+// that is reported for it. A clip bounds a unit's sum. Rows that cancel could have any length, and
+// the error they leave in a sum of floats grows with that length (README.md, "The sum in floats").
+// Rows that point anywhere add up to about the root of their number, so the norms of honest units
+// of up to 256 rows in a step are reported unchanged.
+inline constexpr double kRowsOverNorm = 16;
+
+// Linear layers with ReLU between them and one output. It keeps all that one backward pass needs
 // (book-keeping): each layer's input rows and output gradients. Two versions, f32 and bf16; in the
-// second every kept number and every weight is rounded once, and norms are of what was rounded.
+// second every kept number and every weight is rounded once, and norms are of the rounded numbers.
 //
 // Calls come in order: Forward, Backward, then the rest. Not thread-safe. Memory grows to the
 // largest batch.
@@ -41,13 +48,14 @@ class DenseNet {
   // `input` is rows x layers[0].in; `logits` one per row.
   virtual Status Forward(std::span<const float> dense, ops::ConstMatrix input,
                          std::span<float> logits) = 0;
-  // From the logits' gradient. `input_gradient` takes the gradient of the input's first columns,
-  // as many as it has.
-  // The parameters must still be those of Forward.
+  // Takes the logits' gradient. `input_gradient` gets the gradient of the input's first columns, as
+  // many as it has. The parameters must still be those of Forward.
   virtual Status Backward(std::span<const float> dlogit, ops::Matrix input_gradient) = 0;
-  // Squared norms of a layer's gradient, weights and biases, per unit (rows end at unit_end[u]).
-  // A unit of several rows gets an upper bound: its rows may cancel, but what rounding adds to them
-  // when they are scaled (at most 2^-24 of each, in bf16 2^-8) does not.
+  // Squared norms of a layer's gradient, weights and biases, per unit (rows end at unit_end[u]). A
+  // unit of several rows gets an upper bound, because its rows may cancel and two things do not:
+  // what rounding adds to the rows when they are scaled (at most 2^-24 of each, in bf16 2^-8), and
+  // the error they leave in a sum of floats. So the norm is also at least (sum of row lengths) /
+  // kRowsOverNorm.
   virtual void SquaredNorms(size_t layer, std::span<const uint32_t> unit_end,
                             std::span<float> out) = 0;
   // Wipes a row's inputs and gradients, so that it adds exact zeros to every sum.

@@ -7,7 +7,7 @@
 
 namespace tacit::model {
 
-// A step's examples as a model sees them: views, nothing owned. Embedding rows are named by their
+// A step's examples as a model sees them: views, nothing owned. An embedding row is named by its
 // place in the step's list of distinct rows (Activations::rows).
 struct Examples {
   size_t size = 0;
@@ -19,8 +19,8 @@ struct Examples {
   std::span<const uint32_t> slot_row;  // places in Activations::rows
 };
 
-// Which rows each privacy unit activates, over one id space spanning all tables. Made from public
-// shapes and private data alike: it never leaves the step.
+// The rows that each privacy unit activates, over one id space spanning all tables. Made from
+// public shapes and private data alike: it never leaves the step.
 struct Activations {
   std::vector<uint64_t> rows;      // distinct rows of the step, ascending
   std::vector<uint32_t> unit_end;  // per unit: end of its run in unit_row

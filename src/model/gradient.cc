@@ -19,7 +19,7 @@ void StepGradient::Reset(const RowSpace& space, const Activations& activations,
   row_end.clear();
   kept_place.assign(touched.size(), kNotKept);
 
-  // Two ascending lists are merged; both walk the tables in order.
+  // Merges two ascending lists; both walk the tables in order.
   size_t table = 0, floats = 0;
   const auto append = [&](uint64_t row) {
     TACIT_CHECK(row < space.rows() && (rows.empty() || rows.back() < row),

@@ -16,7 +16,7 @@ namespace tacit::model {
 // before clipping.
 struct RowSelection {
   std::vector<uint8_t> kept;    // per row of Activations::rows: 1 = may be written
-  std::vector<uint64_t> extra;  // rows nobody activated that are written all the same, ascending
+  std::vector<uint64_t> extra;  // rows no unit activated that are written all the same, ascending
   // Every row of the space is written: all activated ones are kept, and the rest, too many to list,
   // get an update of noise alone (Mechanism::FillUntouched). `extra` is then empty.
   bool every_row = false;
@@ -28,8 +28,8 @@ struct StepGradient {
   std::vector<uint64_t> rows;   // kept and extra rows, ascending
   std::vector<size_t> row_end;  // per row: end of its floats in row_values
   std::vector<float> row_values;
-  // Where the rule has a grid: the rows' sums in its steps, laid out as row_values, which are then
-  // all zero until Finalize. Else empty.
+  // The rows' sums in steps of the rule's grid, laid out as row_values, which are then all zero
+  // until Finalize. Empty if the rule has no grid.
   std::vector<int64_t> row_sums;
   std::vector<uint32_t>
       kept_place;  // per row of Activations::rows: its place in `rows`, or kNotKept
@@ -54,17 +54,17 @@ struct GroupNorms {
   size_t groups = 0;
   size_t units = 0;
   std::vector<float> squared;
-  // Where the rule has a grid: by how much rounding to it can lengthen what a unit changes in the
-  // scaled sum, per unit. Else empty.
+  // By how much rounding to the rule's grid can lengthen what a unit changes in the scaled sum, per
+  // unit. Empty if the rule has no grid.
   std::vector<float> rounding = {};
 };
 
-// By how much rounding each of a unit's numbers to the nearest step can lengthen it; a little more,
-// for it is kept in a float.
+// Returns by how much rounding each of a unit's numbers to the nearest step can lengthen the unit;
+// a little more, because a float keeps it.
 float RoundingOf(double step, size_t numbers);
 
-// From one unit's squared group norms to what each of its groups is multiplied by. Pure: the model
-// calls it whenever its norms are known: for a batch at a time, or, where a unit's work is large
+// Turns one unit's squared group norms into the factor of each of its groups. Pure: the model calls
+// it whenever its norms are known: for a batch at a time or, if a unit's work is large
 // (sequence/sequence_model.h), for one unit at a time and from several threads at once.
 class ScaleRule {
  public:
@@ -73,10 +73,10 @@ class ScaleRule {
   // Scales and leaves GroupNorms::squared empty.
   virtual bool needs_norms() const { return true; }
   // A power of two: each unit's scaled gradient of a row is rounded to the nearest multiple of it,
-  // and rows are summed as integers; dense sums will be rounded to it by Finalize. 0: all sums are
-  // in floats. REQUIRES needs_norms() where it is not 0.
+  // and rows are summed as integers; Finalize will round dense sums to it. 0: all sums are in
+  // floats. REQUIRES needs_norms() unless it is 0.
   virtual double grid_step() const { return 0; }
-  // scales[g * units + u] for every group and unit.
+  // Sets scales[g * units + u] for every group and unit.
   virtual void Scales(const GroupNorms& norms, std::span<float> scales) const = 0;
 };
 

@@ -21,7 +21,7 @@ Status CheckHistories(const Histories& histories) {
                                   histories.items[begin], histories.catalogue));
   }
   if (begin == histories.items.size()) return {};
-  return refuse(fmt::format("{} items are nobody's", histories.items.size() - begin));
+  return refuse(fmt::format("{} items belong to no unit", histories.items.size() - begin));
 }
 
 }  // namespace tacit::model

@@ -78,12 +78,12 @@ struct Pctr::Impl {
   const std::unique_ptr<DenseNet> net;
   RowGradients row_gradients;
 
-  // Of the last Forward and Backward.
+  // The state of the last Forward and Backward.
   ops::MatrixBuffer<float> input, input_gradient;
   std::vector<float> logits, dlogit;
   bool has_gradients = false;
 
-  // Per step, of ClippedSum.
+  // The state of one ClippedSum.
   std::vector<uint32_t> example_end;
   std::vector<uint32_t> unit_coordinates;
   std::vector<float> unit_scale, example_scale;
@@ -125,7 +125,12 @@ std::vector<float> Pctr::InitialDense(uint64_t seed) const {
 // its dimension.
 float Pctr::InitialRowScale(uint32_t) const { return kInitialRowScale; }
 
-// The encoding is in the room's README.
+// The SHA-256 of, in the notation of base/bytes.h:
+//     model   := "tacit.pctr":string version:u32 tables:u32 table*tables dense_width:u32
+//                layers:u32 width:u32*layers precision:u8
+//     version := 1
+//     table   := name:string rows:u64 dim:u32
+// `layers` are the hidden ones; `precision` is 0 for f32, 1 for bf16.
 Digest Pctr::Fingerprint() const {
   const PctrOptions& options = impl_->options;
   ByteWriter bytes;
@@ -233,10 +238,10 @@ void Pctr::Impl::Norms(const Examples& examples, const Activations& activations,
   DropUnboundedUnits(norms);
 }
 
-// Of a unit's n numbers in rows each moves by half a step at most. The dense sum is rounded as a
+// Each of a unit's n numbers in rows moves by at most half a step. The dense sum is rounded as a
 // whole, so that a unit can shift each of its d numbers by one step more than it adds: a - b and
-// round(a) - round(b) differ by at most one. Together, by the triangle inequality,
-// step * (sqrt(n) / 2 + sqrt(d)); a little more, for it is kept in a float.
+// round(a) - round(b) differ by at most one. Together, by the triangle inequality, step * (sqrt(n)
+// / 2 + sqrt(d)); a little more, because a float keeps it.
 void Pctr::Impl::BoundRounding(double grid_step, GroupNorms* norms) const {
   const double dense = std::sqrt(static_cast<double>(layers.back().offset + layers.back().size()));
   norms->rounding.resize(norms->units);
@@ -276,8 +281,8 @@ void Pctr::Impl::DropUnboundedUnits(GroupNorms* norms) {
   }
 }
 
-// From units to their examples. With bf16 the scaled factor is rounded once more, which can
-// lengthen it by 2^-8 of itself; the shrinking keeps it below the clip.
+// Copies scales from units to their examples. With bf16 the scaled factor is rounded once more,
+// which can lengthen it by 2^-8 of itself; the shrinking keeps it below the clip.
 void Pctr::Impl::SpreadScales(const Examples& examples) {
   const float shrink = options.precision == ops::Precision::kBf16 ? 1 / (1 + 0x1p-8f) : 1.0f;
   example_scale.resize(groups() * examples.size);

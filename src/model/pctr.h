@@ -49,18 +49,18 @@ class Pctr {
   // Logits of the examples. `rows` points at the embeddings of Activations::rows.
   Status Forward(const Examples& examples, std::span<const float> dense,
                  std::span<float* const> rows, std::span<float> logits);
-  // Loss per example and all gradients with respect to layer outputs and inputs, for the last
-  // Forward. Must follow it, with the same arguments.
+  // Computes the loss per example and all gradients with respect to layer outputs and inputs, for
+  // the last Forward. Must follow it, with the same arguments.
   Status Backward(const Examples& examples, std::span<const float> dense, std::span<float> loss);
-  // The scaled sum over units of the last Backward, dense and selected rows; every unit's gradient
-  // is masked to the selection before its norms are taken. `norms` as given to the rule. Repeatable
-  // until the next Forward.
+  // Computes the scaled sum over units of the last Backward, dense and selected rows; every unit's
+  // gradient is masked to the selection before its norms are taken. `norms` are those given to the
+  // rule. Repeatable until the next Forward.
   Status ClippedSum(const Examples& examples, const Activations& activations,
                     const RowSelection& selection, const ScaleRule& rule, StepGradient* sum,
                     GroupNorms* norms);
-  // Of the last Backward, per row of the activations: the sum over units of the norm of the unit's
-  // gradient of that row, each cut to `clip`. One unit moves each score by at most the clip, all in
-  // one direction.
+  // Computes for the last Backward, per row of the activations, the sum over units of the norm of
+  // the unit's gradient of that row, each cut to `clip`. One unit moves each score by at most the
+  // clip, all in one direction.
   void RowScores(const Examples& examples, const Activations& activations, double clip,
                  std::span<double> out);
 

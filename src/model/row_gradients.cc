@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint32_t kNone = StepGradient::kNotKept;
 
-// The nearest integer of a number below 2^51 in magnitude: adding this leaves it in the low bits.
-// The compiler makes vector code of it, as it does not of a conversion.
+// Returns the nearest integer of a number below 2^51 in magnitude: adding kToInteger leaves it in
+// the low bits. The compiler makes vector code of that, but not of a conversion.
 constexpr double kToInteger = 0x1.8p52;
 [[gnu::always_inline]] inline int64_t Nearest(double x) {
   return std::bit_cast<int64_t>(x + kToInteger) - std::bit_cast<int64_t>(kToInteger);
@@ -21,7 +21,7 @@ constexpr double kToInteger = 0x1.8p52;
 
 constexpr double kScoreSteps = 0x1p24;  // to the clip
 
-// A grain for WorkerPool: all `n` where the entries' gradients are gone through sooner than a
+// Returns a grain for WorkerPool: all `n` if the entries' gradients are processed sooner than a
 // worker wakes up.
 size_t GrainFor(const Examples& examples, size_t slots, size_t width, size_t n) {
   constexpr size_t kAloneNumbers = size_t{1} << 17;
@@ -128,7 +128,7 @@ void RowGradients::AddTo(const Examples& examples, ops::ConstMatrix input_gradie
       GrainFor(examples, slots(), input_gradient.cols, sum->rows.size()));
 }
 
-// Counting sort of the entries by row, stable; places of no row are left out.
+// Sorts the entries by row, stably, by counting; places without a row are left out.
 void RowGradients::SortOccurrences(const Examples& examples, std::span<const uint32_t> row_of_place,
                                    size_t rows) {
   occurrence_end_.assign(rows, 0);
@@ -146,7 +146,7 @@ void RowGradients::SortOccurrences(const Examples& examples, std::span<const uin
   }
 }
 
-// The gradient of an occurrence; those that come next are asked for.
+// Returns the gradient of an occurrence and prefetches a later one.
 const float* RowGradients::At(ops::ConstMatrix input_gradient, uint32_t occurrence,
                               size_t dim) const {
   constexpr size_t kAhead = 8;
@@ -186,7 +186,7 @@ void RowGradients::SumOnGrid(const Examples& examples, ops::ConstMatrix input_gr
       GrainFor(examples, slots(), input_gradient.cols, sum->rows.size()));
 }
 
-// Occurrences of one unit stand side by side, for examples ascend by unit.
+// Occurrences of one unit are adjacent, because examples ascend by unit.
 void RowGradients::SumRowOnGrid(const Examples& examples, ops::ConstMatrix input_gradient,
                                 std::span<const float> scale, double per_step, size_t row,
                                 std::vector<double>* unit_sum, std::span<int64_t> out) const {
@@ -225,7 +225,7 @@ void RowGradients::Scores(const Examples& examples, ops::ConstMatrix input_gradi
   });
 }
 
-// Occurrences of one unit stand side by side.
+// Occurrences of one unit are adjacent.
 double RowGradients::ScoreRow(const Examples& examples, ops::ConstMatrix input_gradient,
                               double clip, size_t row, std::vector<double>* unit_sum) const {
   double steps = 0;

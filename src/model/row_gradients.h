@@ -12,17 +12,17 @@
 namespace tacit::model {
 
 // Gradients of embedding rows that were sum-pooled into columns of the model's input: a row's
-// gradient is the input gradient's columns of its slot, added over the row's occurrences. Never
-// formed per unit but for rows that occur several times in one unit. Keeps its memory; not
+// gradient is the input gradient's columns of its slot, added over the row's occurrences. It is
+// formed per unit only for rows that occur several times in one unit. Keeps its memory; not
 // thread-safe.
 class RowGradients {
  public:
-  // `column` and `dim` per slot, as ops::Backend::Slots.
+  // `column` and `dim` are per slot, as in ops::Backend::Slots.
   RowGradients(std::vector<uint32_t> column, std::vector<uint32_t> dim, WorkerPool& workers);
 
   // out[u] = squared norm of unit u's gradient over the rows with kept_place; occurrences of one
-  // row are added before they are squared. coordinates[u] = how many numbers that gradient has.
-  // `example_end` per unit.
+  // row are added before they are squared. coordinates[u] = the count of numbers in that gradient.
+  // `example_end` is per unit.
   void SquaredNorms(const Examples& examples, const Activations& activations,
                     std::span<const uint32_t> kept_place, std::span<const uint32_t> example_end,
                     ops::ConstMatrix input_gradient, std::span<float> out,
@@ -33,15 +33,15 @@ class RowGradients {
   void AddTo(const Examples& examples, ops::ConstMatrix input_gradient,
              std::span<const float> scale, StepGradient* sum);
   // The same on a grid: fills sum's row_sums. A unit's occurrences of a row are added in double, in
-  // the order in which its norm was taken, scaled, and rounded once. `scale` per example, equal
-  // within a unit.
+  // the order in which its norm was taken, scaled, and rounded once. `scale` is per example and
+  // equal within a unit.
   void SumOnGrid(const Examples& examples, ops::ConstMatrix input_gradient,
                  std::span<const float> scale, double step, StepGradient* sum);
 
   // out[place] = over units, the sum of the norm of the unit's gradient of the row, each cut to
   // `clip` and rounded down to a multiple of clip / 2^24. Sums of those are exact below 2^29 units:
   // they depend neither on the order nor on the number of workers, and one unit moves none by more
-  // than the clip. A norm that is no finite number counts 0.
+  // than the clip. A norm that is not finite counts 0.
   void Scores(const Examples& examples, ops::ConstMatrix input_gradient, double clip,
               std::span<double> out);
 
@@ -50,7 +50,7 @@ class RowGradients {
     uint32_t example;
     uint32_t slot;
   };
-  // One worker's map from a row's place to where its sum of the current unit is kept.
+  // One worker's map from a row's place to its sum of the current unit.
   struct UnitSums {
     std::vector<uint32_t> unit;   // per place: the unit last seen
     std::vector<uint32_t> begin;  // per place: in `sums`

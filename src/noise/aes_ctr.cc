@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/cpu.h"
 #include "noise/secret_pages.h"
 
 #if defined(__x86_64__)
@@ -82,8 +83,8 @@ TACIT_AES void ExpandKey(const uint8_t* key, __m128i* keys) {
       NextRoundKey(keys[12], _mm_shuffle_epi32(_mm_aeskeygenassist_si128(keys[13], 0x40), 0xff));
 }
 
-// Counters of four blocks: low halves in the even places. Those that may pass 2^64 carry into the
-// odd ones; it takes too long to do it always.
+// Adds `by` to the counters of four blocks, whose low halves are in the even places. Counters that
+// may pass 2^64 carry into the odd places; carrying always would take too long.
 template <bool kCarry>
 TACIT_AES [[gnu::always_inline]] inline __m512i Advance(__m512i counters, __m512i by) {
   const __m512i sum = _mm512_add_epi64(counters, by);
@@ -92,7 +93,7 @@ TACIT_AES [[gnu::always_inline]] inline __m512i Advance(__m512i counters, __m512
   return _mm512_mask_add_epi64(sum, carry, sum, _mm512_set1_epi64(1));
 }
 
-// 256 bytes, sixteen blocks, in flight at once: enough to hide the latency of a round.
+// Keeps 256 bytes, sixteen blocks, in flight at once: enough to hide the latency of a round.
 template <bool kCarry>
 TACIT_AES void FillVaes(VaesState* state, uint8_t* out, size_t bytes) {
   __m512i key[kRounds + 1];
@@ -123,7 +124,7 @@ TACIT_AES void FillVaes(VaesState* state, uint8_t* out, size_t bytes) {
 class VaesCtr final : public AesCtr {
  public:
   VaesCtr() {
-    // Whoever uses the stream notices a fork by itself, and starts again.
+    // The flag is not needed: Keystream notices a fork itself and starts the cipher again.
     bool wiped_on_fork = false;
     state_ = MakeSecretPages<VaesState>(&wiped_on_fork);
   }
@@ -136,7 +137,7 @@ class VaesCtr final : public AesCtr {
     state_->counter_low = __builtin_bswap64(low);
   }
   void Fill(std::span<uint8_t> out) override {
-    // Three more than will be used are counted.
+    // The counters of FillVaes run three blocks further than those it uses.
     if (state_->counter_low > ~uint64_t{0} - out.size() / 16 - 3) {
       FillVaes<true>(state_.get(), out.data(), out.size());
     } else {
@@ -148,15 +149,6 @@ class VaesCtr final : public AesCtr {
   SecretPages<VaesState> state_;
 };
 
-bool HasVaes() {
-  for (bool has :
-       {__builtin_cpu_supports("aes") != 0, __builtin_cpu_supports("vaes") != 0,
-        __builtin_cpu_supports("avx512f") != 0, __builtin_cpu_supports("avx512bw") != 0,
-        __builtin_cpu_supports("avx512dq") != 0, __builtin_cpu_supports("avx512vl") != 0})
-    if (!has) return false;
-  return true;
-}
-
 #endif
 
 }  // namespace
@@ -165,7 +157,7 @@ std::unique_ptr<AesCtr> MakeOpenSslCtr() { return std::make_unique<OpenSslCtr>()
 
 std::unique_ptr<AesCtr> MakeVaesCtr() {
 #if defined(__x86_64__)
-  if (HasVaes()) return std::make_unique<VaesCtr>();
+  if (ThisCpu().vaes) return std::make_unique<VaesCtr>();
 #endif
   return nullptr;
 }

@@ -27,7 +27,7 @@ std::unique_ptr<AesCtr> MakeOpenSslCtr();
 // Four blocks per instruction (VAES with AVX-512), three times as fast; its key schedule is in
 // locked pages. Null where the processor has no such instructions.
 std::unique_ptr<AesCtr> MakeVaesCtr();
-// The faster of the two. The same bytes.
+// Returns the faster of the two; both make the same bytes.
 std::unique_ptr<AesCtr> MakeAesCtr();
 
 }  // namespace tacit::noise

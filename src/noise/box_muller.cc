@@ -6,6 +6,8 @@
 #include <bit>
 #include <cmath>
 
+#include "base/cpu.h"
+
 namespace tacit::noise {
 namespace {
 
@@ -13,7 +15,7 @@ namespace {
 
 constexpr float kQuarterTurn = 1.57079632679f;
 
-// One rounding by definition, so the same everywhere.
+// Rounds once by definition, so it gives the same result everywhere.
 TACIT_INLINE float Fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 
 // ln u for a normal u in (0, 1]: u = 2^e m with m in [sqrt(1/2), sqrt(2)), then the polynomial of
@@ -90,9 +92,7 @@ void AddBoxMullerPortable(const uint32_t* bits, float stddev, float* first, floa
 
 BoxMullerFunction FastestBoxMuller() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return AddBoxMullerAvx512;
+  if (ThisCpu().avx512) return AddBoxMullerAvx512;
 #endif
   return AddBoxMullerPortable;
 }

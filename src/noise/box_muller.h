@@ -16,8 +16,8 @@ using BoxMullerFunction = void (*)(const uint32_t* bits, float stddev, float* fi
 // Runs everywhere.
 void AddBoxMullerPortable(const uint32_t* bits, float stddev, float* first, float* second,
                           size_t pairs);
-// The fastest this processor has. Only IEEE operations that round the same everywhere are used: the
-// results are equal to the portable ones to the last bit.
+// Returns the fastest that this processor can run. It uses only IEEE operations that round the same
+// everywhere: its results equal the portable ones to the last bit.
 BoxMullerFunction FastestBoxMuller();
 
 }  // namespace tacit::noise

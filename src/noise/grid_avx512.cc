@@ -53,8 +53,8 @@ struct Avx512 {
   }
 };
 
-// The next call goes on where this one ends: its memory is fetched while this one computes (a sixth
-// faster, where no cache holds the values). Past the end it does nothing.
+// Fetches the memory of the next call, which continues where this one ends, while this call
+// computes (a sixth faster if no cache holds the values). Past the end it does nothing.
 TACIT_INLINE void PrefetchNext(const uint64_t* value, size_t pairs) {
   const auto address = reinterpret_cast<uintptr_t>(value) + 2 * pairs * sizeof(uint64_t);
   __builtin_prefetch(reinterpret_cast<const void*>(address), 1);

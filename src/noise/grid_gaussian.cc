@@ -8,20 +8,11 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/cpu.h"
 #include "noise/grid_portable.h"
 #include "noise/noise.h"
 
 namespace tacit::noise {
-namespace {
-
-#if defined(__x86_64__)
-bool HasAvx512() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-#endif
-
-}  // namespace
 
 void FillNormalsPortable(const uint32_t* bits, double* __restrict first, double* __restrict second,
                          size_t pairs) {
@@ -49,21 +40,21 @@ void FillGridPortable(const uint32_t* bits, double stddev, int dither_bits, doub
 
 FillNormalsFunction FastestFillNormals() {
 #if defined(__x86_64__)
-  if (HasAvx512()) return FillNormalsAvx512;
+  if (ThisCpu().avx512) return FillNormalsAvx512;
 #endif
   return FillNormalsPortable;
 }
 
 AddGridFunction FastestAddGrid() {
 #if defined(__x86_64__)
-  if (HasAvx512()) return AddGridAvx512;
+  if (ThisCpu().avx512) return AddGridAvx512;
 #endif
   return AddGridPortable;
 }
 
 FillGridFunction FastestFillGrid() {
 #if defined(__x86_64__)
-  if (HasAvx512()) return FillGridAvx512;
+  if (ThisCpu().avx512) return FillGridAvx512;
 #endif
   return FillGridPortable;
 }

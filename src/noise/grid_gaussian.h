@@ -14,7 +14,7 @@ namespace tacit::noise {
 // They lie at a[i] = words[i], b[i] = words[pairs + i], c[i] = words[2 * pairs + i]. The largest
 // magnitude is sqrt(2 * 75 ln 2) = 10.20. No branch and no address depends on the bits.
 inline constexpr size_t kWordsPerPair = 6;  // of 32 bits
-// The kernels are at their best with multiples of so many.
+// The kernels are fastest on multiples of this many pairs.
 inline constexpr size_t kPairsAtOnce = 8;
 
 // first[i] = radius * cos(angle), second[i] = radius * sin(angle). c is not used.
@@ -22,7 +22,7 @@ using FillNormalsFunction = void (*)(const uint32_t* bits, double* first, double
                                      size_t pairs);
 void FillNormalsPortable(const uint32_t* bits, double* first, double* second, size_t pairs);
 void FillNormalsAvx512(const uint32_t* bits, double* first, double* second, size_t pairs);
-// The fastest this processor has. Equal bits.
+// Returns the fastest that this processor can run; all give equal bits.
 FillNormalsFunction FastestFillNormals();
 
 // With the two normals z of a pair as above:

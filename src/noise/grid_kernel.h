@@ -4,17 +4,34 @@
 #include <cstdint>
 #include <numbers>
 
-// The arithmetic of grid_gaussian.h, written once for vectors of any width. `V` is what a processor
-// can do: types Real and Word of kLanes numbers each, and the operations that have no operator.
-// Every one is exact or rounds once, so that all processors give equal bits.
+#include "base/device.h"
+
+// The arithmetic of grid_gaussian.h, written once for vectors of any width. `V` stands for what a
+// processor can do: types Real and Word of kLanes numbers each, and the operations that have no
+// operator. Every operation is exact or rounds once, so that all processors give equal bits.
 //
-// Included by files that are compiled for different processors: everything is in an unnamed
-// namespace and nothing of the standard library is called, so that no function compiled for one
-// processor can be linked into what runs on another.
+// Included by files that are compiled for different processors, and by the device's kernels: every
+// function is in an unnamed namespace and calls no function of the standard library, so that no
+// function compiled for one processor can be linked into code that runs on another.
 namespace tacit::noise {
+
+// Plain numbers. The struct has a name outside this file because kernels take it as an argument.
+struct GridScale {
+  double root_two_stddev;
+  // 1.5 * 2^52 plus the lowest dither. A double of this size has its integer in the low bits, and
+  // rounding down is the floor.
+  double to_integer;
+  uint64_t dither_mask;
+  int dither_shift;
+};
+
 namespace {
 
+#if defined(__CUDACC__)
+#define TACIT_INLINE TACIT_DEVICE __forceinline__
+#else
 #define TACIT_INLINE [[gnu::always_inline]] inline
+#endif
 
 // A keystream's bytes, read eight at a time.
 using KeyWord [[gnu::may_alias]] = uint64_t;
@@ -60,13 +77,14 @@ TACIT_INLINE typename V::Real Cosine(typename V::Real z) {
                        -1.38888888888741095749e-03, 4.16666666666666019037e-02, -0.5, 1});
 }
 
-// A point of the plane: the radius, times root_two_stddev / sqrt(2), and one of the unit circle.
+// A point of the plane: its radius, times root_two_stddev / sqrt(2), and its place on the unit
+// circle.
 template <class V>
 struct Polar {
   typename V::Real radius, cosine, sine;
 };
 
-// Of 128 random bits, as grid_gaussian.h tells.
+// Makes a point from 128 random bits, as grid_gaussian.h describes.
 template <class V>
 TACIT_INLINE Polar<V> PolarOf(typename V::Word a, typename V::Word b, double root_two_stddev) {
   const auto u = V::Fma(V::FromWord(a), V::All(0x1p11), V::FromWord((b & 0x7fe) | 1));
@@ -88,14 +106,6 @@ TACIT_INLINE void FillNormalsAt(const KeyWord* words, double* first, double* sec
   V::Store(second, z.radius * z.sine);
 }
 
-struct GridScale {
-  double root_two_stddev;
-  // 1.5 * 2^52 plus the lowest dither. A double of this size has its integer in the low bits, and
-  // rounding down is the floor.
-  double to_integer;
-  uint64_t dither_mask;
-  int dither_shift;
-};
 constexpr uint64_t kToIntegerBits = 0x4338000000000000;  // of 1.5 * 2^52
 
 TACIT_INLINE GridScale MakeGridScale(double stddev, int dither_bits) {
@@ -121,7 +131,7 @@ TACIT_INLINE Steps<V> StepsAt(const KeyWord* words, const GridScale& scale, size
       V::FloorBits(z.radius, z.sine, scale.to_integer) + ((dither >> scale.dither_shift) | kPlus)};
 }
 
-// Unsigned, for sums may wrap.
+// Unsigned, because sums may wrap.
 template <class V>
 TACIT_INLINE void AddGridAt(const KeyWord* words, const GridScale& scale, uint64_t* first,
                             uint64_t* second, size_t pairs) {

@@ -68,7 +68,7 @@ void Keystream::Refill() {
 std::span<const uint32_t> Keystream::Take(size_t words_max, size_t granule) {
   const size_t bytes = granule * sizeof(uint32_t);
   TACIT_CHECK(granule > 0 && granule % 2 == 0 && bytes <= kChunkBytes && words_max >= granule);
-  // Before anything of the chunk is given out: a child must not repeat its parent's leftovers.
+  // Checks before it gives out any of the chunk: a child must not repeat its parent's leftovers.
   if (InForkedChild()) [[unlikely]]
     Rekey();
   if (kChunkBytes - used_ < bytes) Refill();

@@ -11,13 +11,13 @@
 
 namespace tacit::noise {
 
-// The keystream of AES-256-CTR (NIST SP 800-38A) as a source of random words. Made 16 KiB at a
-// time, because OpenSSL is four times slower on 1 KiB calls.
+// The keystream of AES-256-CTR (NIST SP 800-38A) as a source of random words. It is made 16 KiB at
+// a time, because OpenSSL is four times slower on 1 KiB calls.
 //
 // Key schedule and unused keystream lie in memory that is locked (as far as the limit allows), kept
 // out of core dumps, wiped when done and zeroed by the kernel in a forked child, which is how a
-// child knows that it must take a key of its own. Where OpenSSL makes the stream, its copy of the
-// key schedule is on its own heap; it wipes it on release. Not thread-safe.
+// child knows that it must take a key of its own. If OpenSSL makes the stream, its copy of the key
+// schedule is on its own heap; it wipes the copy on release. Not thread-safe.
 class Keystream {
  public:
   static constexpr size_t kChunkBytes = 16 << 10;
@@ -33,14 +33,15 @@ class Keystream {
   Keystream(const Keystream&) = delete;
   Keystream& operator=(const Keystream&) = delete;
 
-  // The next words of the stream, in whole granules: at least one, at most as fit into `words_max`
-  // or into what is left of the chunk. What is left and is no whole granule is dropped. Valid until
-  // the next call. REQUIRES an even granule of at most kChunkBytes, and words_max >= granule.
+  // Returns the next words of the stream, in whole granules: at least one granule, at most as many
+  // as fit into `words_max` and into the rest of the chunk. A rest that is no whole granule is
+  // dropped. Valid until the next call. REQUIRES an even granule of at most kChunkBytes, and
+  // words_max >= granule.
   std::span<const uint32_t> Take(size_t words_max, size_t granule = 2);
   // The next 64 bits.
   uint64_t Next64();
 
-  // Drops what is left and goes on under a new key from getrandom(2).
+  // Drops unused keystream and continues under a new key from getrandom(2).
   void Rekey();
 
  private:

@@ -10,8 +10,8 @@
 
 namespace tacit::noise {
 
-// Standard deviations, in steps of the grid, between which AddGridGaussian works. Below, its dither
-// would be seen; above, its lowest bits would not be random.
+// The smallest and largest standard deviation, in steps of the grid, for which AddGridGaussian
+// works. Below, its dither would be seen; above, its lowest bits would not be random.
 inline constexpr double kGridStddevMin = 0x1p7;
 inline constexpr double kGridStddevMax = 0x1p38;
 
@@ -33,8 +33,8 @@ class NoiseSource {
   // out[i] = factor * n_i in f32, n_i what AddGridGaussian would add.
   virtual void FillGridGaussian(double stddev, double factor, std::span<float> out);
   // values[i] += stddev * z_i in f32, z_i independent standard normals; stddev is rounded up to a
-  // float. No noise for what is released: the sum's rounding tells about what was there (Mironov,
-  // 2012).
+  // float. Not for values that are released: the sum's rounding reveals something of the value
+  // without noise (Mironov, 2012).
   virtual void AddGaussian(double stddev, std::span<float> values) = 0;
   // out[i] = z_i.
   virtual void FillGaussian(std::span<double> out) = 0;
@@ -44,15 +44,19 @@ class NoiseSource {
   virtual bool Bernoulli(double p) = 0;
   // -ln(-ln U): P(g <= x) = exp(-exp(-x)).
   virtual double Gumbel() = 0;
+  // Fills `key` with 32 bytes of this source's keystream: the key of another generator, such as the
+  // device's. No other caller gets these bytes, and neither they nor what follows reveals the
+  // other.
+  virtual void FillKey(std::span<uint8_t, 32> key) = 0;
   // Number of failures before the first success of independent trials of probability p in (0, 1]:
   // floor(ln U / log1p(-p)). Saturates at 2^63.
   virtual uint64_t GeometricSkip(double p) = 0;
   // A standard normal conditioned on being at least `lower`.
   virtual double GaussianTail(double lower) = 0;
 
-  // Cuts [0, n) into contiguous parts and calls part(begin, end, source) for each; at the same time
-  // where this source has workers. A part draws from the source it is given, which has a keystream
-  // of its own, and must not touch what is another's. Here: one part, and this source.
+  // Splits [0, n) into contiguous parts and calls part(begin, end, source) for each, in parallel if
+  // this source has workers. A part draws from the source it is given, which has a keystream of its
+  // own, and must not touch the data of other parts. Here: one part, and this source.
   using Part = std::function<void(size_t begin, size_t end, NoiseSource& source)>;
   virtual void ForParts(size_t n, const Part& part) {
     if (n > 0) part(0, n, *this);
@@ -61,14 +65,14 @@ class NoiseSource {
   virtual void Rekey() = 0;
 };
 
-// P(what AddGridGaussian adds >= threshold).
+// The probability that AddGridGaussian adds at least `threshold`.
 double GridGaussianTail(double stddev, int64_t threshold);
 
 // The product's noise. Fails the process only when the system has no entropy.
 std::unique_ptr<NoiseSource> MakeNoiseSource();
-// The same with a keystream for every worker, on which large fills and ForParts are cut. Single
-// draws and small fills come from the first. `workers` must outlive it, and must not be running
-// anything when it is called.
+// The same with a keystream for every worker, over which large fills and ForParts are split. Single
+// draws and small fills come from the first keystream. `workers` must outlive the source, and must
+// not be running anything when it is called.
 std::unique_ptr<NoiseSource> MakeNoiseSource(WorkerPool& workers);
 
 }  // namespace tacit::noise

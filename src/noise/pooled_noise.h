@@ -18,12 +18,12 @@ namespace tacit::noise {
 // alone. A forked child, which has no workers, draws everything on its own thread.
 class PooledNoise final : public NoiseSource {
  public:
-  // Less is done sooner than a worker wakes up.
+  // Smaller fills finish sooner than a worker wakes up.
   static constexpr size_t kSplitMin = size_t{1} << 15;
 
-  // The product's: every key from getrandom(2).
+  // The product's source: every key comes from getrandom(2).
   explicit PooledNoise(WorkerPool& workers);
-  // Over given streams, one per worker, for tests.
+  // A source over given streams, one per worker, for tests.
   PooledNoise(WorkerPool& workers, std::vector<std::unique_ptr<Keystream>> streams);
 
   void AddGridGaussian(double stddev, std::span<int64_t> values) override;
@@ -33,6 +33,7 @@ class PooledNoise final : public NoiseSource {
   double Uniform() override { return first().Uniform(); }
   bool Bernoulli(double p) override { return first().Bernoulli(p); }
   double Gumbel() override { return first().Gumbel(); }
+  void FillKey(std::span<uint8_t, 32> key) override { first().FillKey(key); }
   uint64_t GeometricSkip(double p) override { return first().GeometricSkip(p); }
   double GaussianTail(double lower) override { return first().GaussianTail(lower); }
   void ForParts(size_t n, const Part& part) override;

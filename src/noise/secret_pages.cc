@@ -10,7 +10,7 @@ namespace tacit::noise {
 void* TakeSecretPages(size_t bytes, bool* wiped_on_fork) {
   void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   TACIT_CHECK(pages != MAP_FAILED, "out of memory");
-  // Best effort: an unprivileged process may lock only so much.
+  // Best effort: an unprivileged process may lock only a limited amount.
   (void)mlock(pages, bytes);
   (void)madvise(pages, bytes, MADV_DONTDUMP);
   *wiped_on_fork = madvise(pages, bytes, MADV_WIPEONFORK) == 0;

@@ -6,10 +6,11 @@
 
 namespace tacit::noise {
 
-// Pages of their own: all zero at first, locked as far as the limit allows, kept out of core dumps,
-// zeroed by the kernel in a forked child. `wiped_on_fork` tells whether the kernel can do that.
+// Takes pages of their own: all zero at first, locked as far as the limit allows, kept out of core
+// dumps, zeroed by the kernel in a forked child. `wiped_on_fork` reports whether the kernel can
+// zero them.
 void* TakeSecretPages(size_t bytes, bool* wiped_on_fork);
-// Wipes them and gives them back.
+// Wipes the pages and gives them back.
 void ReleaseSecretPages(void* pages, size_t bytes);
 
 template <class T>

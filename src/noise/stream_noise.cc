@@ -2,11 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
 
 namespace tacit::noise {
+
+namespace {
+
+constexpr size_t kKeyWords = 8;  // of 32 bits
+
+}  // namespace
 
 StreamNoise::StreamNoise() : StreamNoise(std::make_unique<Keystream>()) {}
 
@@ -50,7 +57,7 @@ void StreamNoise::FillGridGaussian(double stddev, double factor, std::span<float
 void StreamNoise::AddGaussian(double stddev, std::span<float> values) {
   TACIT_CHECK(stddev >= 0 && std::isfinite(stddev));
   auto scale = static_cast<float>(stddev);
-  // Rounded up: never less noise than is charged.
+  // Rounds up: the noise is never less than is charged.
   if (scale < stddev) scale = std::nextafter(scale, HUGE_VALF);
   while (values.size() >= 2) {
     const auto bits = stream_->Take(values.size());
@@ -67,11 +74,11 @@ void StreamNoise::AddGaussian(double stddev, std::span<float> values) {
 void StreamNoise::FillGaussian(std::span<double> out) { ForPairs(out, fill_normals_); }
 
 double StreamNoise::Uniform() {
-  // 0 becomes the smallest of the others.
+  // A 0 becomes the smallest of the other values.
   return static_cast<double>(std::max<uint64_t>(stream_->Next64() >> 11, 1)) * 0x1p-53;
 }
 
-// The first 128 bits of a uniform number against those of p.
+// Compares the first 128 bits of a uniform number with those of p.
 bool StreamNoise::Bernoulli(double p) {
   TACIT_CHECK(p >= 0 && p <= 1, "a probability");
   const uint64_t high = stream_->Next64(), low = stream_->Next64();
@@ -80,6 +87,13 @@ bool StreamNoise::Bernoulli(double p) {
   const auto p_high = static_cast<uint64_t>(whole);
   const auto p_low = static_cast<uint64_t>((scaled - whole) * 0x1p64);
   return high < p_high || (high == p_high && low < p_low);
+}
+
+void StreamNoise::FillKey(std::span<uint8_t, 32> key) {
+  // Takes all words at once: a key whose parts come from before and after a fork would be half a
+  // parent's.
+  const auto words = stream_->Take(kKeyWords, kKeyWords);
+  std::memcpy(key.data(), words.data(), key.size());
 }
 
 double StreamNoise::Gumbel() { return -std::log(-std::log(Uniform())); }
@@ -94,7 +108,7 @@ uint64_t StreamNoise::GeometricSkip(double p) {
 double StreamNoise::GaussianTail(double lower) {
   TACIT_CHECK(lower < HUGE_VAL, "no normal is above infinity");
   if (lower < 0) {
-    // At least every second normal is above.
+    // At least every second normal is above `lower`.
     double z[2];
     while (true) {
       FillGaussian(z);

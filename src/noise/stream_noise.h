@@ -14,9 +14,9 @@ namespace tacit::noise {
 // NoiseSource over an AES-256-CTR keystream. Every sampler draws from the one stream.
 class StreamNoise final : public NoiseSource {
  public:
-  // The product's: a key from getrandom(2).
+  // The product's source: its key comes from getrandom(2).
   StreamNoise();
-  // Over a given stream, for tests.
+  // A source over a given stream, for tests.
   explicit StreamNoise(std::unique_ptr<Keystream> stream);
 
   void AddGridGaussian(double stddev, std::span<int64_t> values) override;
@@ -26,13 +26,14 @@ class StreamNoise final : public NoiseSource {
   double Uniform() override;
   bool Bernoulli(double p) override;
   double Gumbel() override;
+  void FillKey(std::span<uint8_t, 32> key) override;
   uint64_t GeometricSkip(double p) override;
   double GaussianTail(double lower) override;
   void Rekey() override { stream_->Rekey(); }
 
  private:
-  // Calls draw(bits, first, second, pairs) until `values` are drawn; an odd one at the end has the
-  // first of a pair.
+  // Calls draw(bits, first, second, pairs) until `values` are drawn; an odd value at the end gets
+  // the first of a pair.
   template <class T, class Draw>
   void ForPairs(std::span<T> values, const Draw& draw);
 

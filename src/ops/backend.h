@@ -23,7 +23,7 @@ struct MatrixView {
   MatrixView() = default;
   MatrixView(T* d, size_t r, size_t c) : data(d), rows(r), cols(c), stride(c) {}
   MatrixView(T* d, size_t r, size_t c, size_t s) : data(d), rows(r), cols(c), stride(s) {}
-  // A view of numbers to read.
+  // Converts to a view that only reads.
   operator MatrixView<const T>() const { return {data, rows, cols, stride}; }
   T* Row(size_t r) const { return data + r * stride; }
   MatrixView Rows(size_t begin, size_t end) const {
@@ -50,7 +50,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual const char* name() const = 0;
-  // Whether Gemm on bf16 runs at the processor's own bf16 speed.
+  // True if Gemm on bf16 runs at the processor's own bf16 speed.
   virtual bool has_fast_bf16() const = 0;
 
   // c = op(a) op(b) + beta c; beta is 0 or 1. Shapes must agree.
@@ -69,8 +69,8 @@ class Backend {
   // out[r,:] = scale[r] * x[r,:]; `out` may be x.
   virtual void ScaleRows(std::span<const float> scale, ConstMatrix x, Matrix out) = 0;
 
-  // The same for layers kept in bf16: one pass over memory each, for these loops are bound by it.
-  // What Gemm16 and the norms below see is the rounded number and nothing else.
+  // The same for layers kept in bf16, in one pass over memory each, because memory bounds these
+  // loops. Gemm16 and the norms below see the rounded number and nothing else.
   // out = bf16(max(x + bias, 0)), as AddBias.
   virtual void AddBias16(ConstMatrix x, std::span<const float> bias, bool relu, Matrix16 out) = 0;
   // out[r,c] = activation[r,c] <= 0 ? 0 : bf16(grad[r,c]).
@@ -104,8 +104,8 @@ class Backend {
   virtual void GatherSum(const Slots& slots, std::span<float* const> row, Matrix x) = 0;
 
   virtual WorkerPool& workers() = 0;
-  // The arithmetic of one of the workers alone, for models that go through their units one at a
-  // time; see unit_ops.h. It may outlive the backend.
+  // Makes the arithmetic of a single worker, for models that process their units one at a time; see
+  // unit_ops.h. It may outlive the backend.
   virtual std::unique_ptr<UnitOps> MakeUnitOps(Precision precision) const = 0;
 };
 

@@ -15,7 +15,7 @@ namespace {
 // A worker's part of a GEMM is a block of rows or columns of c that no other worker writes, so
 // there is nothing to reduce and the bits depend on the split alone. Blocks start on cache lines.
 constexpr size_t kGrain = 16;
-// Less than this many numbers, or products of a GEMM, are done with sooner than a worker wakes up.
+// Work on fewer numbers, or products of a GEMM, finishes sooner than a worker wakes up.
 constexpr size_t kAloneNumbers = size_t{1} << 17;
 constexpr size_t kAloneProducts = size_t{1} << 20;
 

@@ -9,7 +9,7 @@ namespace tacit::ops {
 
 enum class Bf16Gemm {
   kNative,   // the processor's bf16 dot products
-  kWidened,  // factors widened to f32: what runs where there are none
+  kWidened,  // factors widened to f32: for processors without them
 };
 
 // MakeCpuBackend with its one choice made by the caller, so that the contract suite can hold both.
@@ -18,7 +18,7 @@ std::unique_ptr<Backend> MakeCpuBackendWith(WorkerPool& workers, Bf16Gemm bf16);
 
 enum class UnitGemm {
   kTiles,    // tile_gemm.h
-  kLibrary,  // oneDNN's f32, factors rounded before it where they are of bf16
+  kLibrary,  // oneDNN's f32, on factors rounded first if they are of bf16
 };
 
 // MakeCpuUnitOps likewise. REQUIRES HasTileGemm() for kTiles.

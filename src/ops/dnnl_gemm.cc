@@ -6,6 +6,7 @@
 #include <array>
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "base/cpu.h"
 #include "ops/shapes.h"
 
 namespace tacit::ops {
@@ -21,7 +22,7 @@ Error LibraryError(int status) {
                   status)};
 }
 
-// Only in this thread, and oneDNN asks at every call.
+// Limits this thread alone; oneDNN asks OpenMP at every call.
 void RunSingleThreaded() { omp_set_num_threads(1); }
 
 Dims Strides(Transpose t, dnnl_dim_t row) {
@@ -47,7 +48,7 @@ struct DnnlGemm::Impl {
     dnnl::matmul run;
     dnnl::memory scratchpad;
   };
-  // By transposes and beta: at most eight.
+  // Indexed by transposes and beta: at most eight.
   std::array<std::unique_ptr<Primitive>, 8> primitives;
 
   Primitive& For(Transpose ta, Transpose tb, bool add);
@@ -113,8 +114,7 @@ Status DnnlGemm::F16(Transpose ta, ConstMatrix16 a, Transpose tb, ConstMatrix16 
 }
 
 bool HasFastBf16() {
-  return __builtin_cpu_supports("avx512bf16") &&
-         dnnl_get_effective_cpu_isa() >= dnnl_cpu_isa_avx512_core_bf16;
+  return ThisCpu().avx512_bf16 && dnnl_get_effective_cpu_isa() >= dnnl_cpu_isa_avx512_core_bf16;
 }
 
 }  // namespace tacit::ops

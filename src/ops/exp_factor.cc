@@ -1,5 +1,5 @@
-// The exponentials of a softmax, rounded on their way for the two products that they are factors
-// of.
+// Computes the exponentials of a softmax, and rounds them on the way for the two products that they
+// are factors of.
 #include <algorithm>
 
 #include "base/check.h"
@@ -9,7 +9,7 @@
 namespace tacit::ops {
 namespace {
 
-// Numbers of a row that are rounded at once, along it.
+// The numbers of a row that are rounded at once, along it.
 constexpr size_t kTaken = 2 * kWidth;
 
 TACIT_LANES float LargestOf(const float* x, size_t n) {
@@ -28,8 +28,8 @@ TACIT_LANES float LargestOf(const float* x, size_t n) {
       _mm512_max_ps(_mm512_max_ps(most[0], most[1]), _mm512_max_ps(most[2], most[3])));
 }
 
-// e^x for x <= 0, to 2e-7 + 6e-8 |x| of itself, and 0 far below 2^-126: 2^n times a polynomial in
-// what x log2(e) is beyond its nearest integer n.
+// Returns e^x for x <= 0, to 2e-7 + 6e-8 |x| of itself, and 0 far below 2^-126: 2^n times a
+// polynomial in the difference of x log2(e) and its nearest integer n.
 TACIT_LANES __m512 ExpOf(__m512 x) {
   const __m512 power =
       _mm512_max_ps(_mm512_set1_ps(-150.0f), _mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)));
@@ -44,7 +44,7 @@ TACIT_LANES __m512 ExpOf(__m512 x) {
   return _mm512_scalef_ps(p, n);
 }
 
-// Of two rows of numbers the exponentials, less the rows' maxima, rounded along and across.
+// The exponentials of two rows of numbers, less the rows' maxima, rounded along and across.
 struct ExpPair {
   __m512 max[2], sum[2];
   __m512i low, high;  // which of 2 x 32 rounded numbers stand next to each other, across
@@ -56,7 +56,7 @@ struct ExpPair {
                              38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0)),
         high(_mm512_add_epi16(low, _mm512_set1_epi16(16))) {}
 
-  // The first n <= 32 numbers; zeros behind.
+  // Rounds the first n <= 32 numbers and puts zeros after them.
   template <bool kCut>
   TACIT_LANES [[gnu::always_inline]] inline __m512i Round(size_t row, const float* x, size_t n) {
     __m512 e[2];
@@ -103,8 +103,8 @@ void TileGemm::ExpFactor(std::span<const float> bias, Matrix x, std::span<ExpRow
   const size_t cols = (x.cols + kTaken - 1) / kTaken * kTaken, even = x.rows + x.rows % 2;
   factor->along.Reset(even, cols / 2);
   factor->across.Reset(even / 2, cols);
-  // From the last rows, which were written last and are still in the cache. Beside an odd last row
-  // stand its own numbers once more, which nobody multiplies by more than 0.
+  // Goes backward from the last rows, which were written last and are still in the cache. An odd
+  // last row is paired with a copy of itself, which products only multiply by 0.
   for (size_t pair = even / 2; pair-- > 0;) {
     const size_t place[2] = {2 * pair, std::min(2 * pair + 1, x.rows - 1)};
     for (size_t r = place[0]; r <= place[1]; ++r) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kM = 2048, kN = 598, kK = 598;
 
-// Calls per second of the fastest call.
+// Returns the calls per second of the fastest call; 0 if a call fails.
 double BestRate(double seconds, const std::function<bool()>& call) {
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point t) {
@@ -30,7 +30,7 @@ double BestRate(double seconds, const std::function<bool()>& call) {
   return best;
 }
 
-// A primitive made for this one shape: what a caller with fixed shapes would get.
+// Measures a primitive made for this one shape, as a caller with fixed shapes would use it.
 double FixedShapeRate(dnnl::memory::data_type type, void* a, void* b, float* c, double seconds) {
   omp_set_num_threads(1);
   try {
@@ -52,7 +52,7 @@ double FixedShapeRate(dnnl::memory::data_type type, void* a, void* b, float* c, 
       return true;
     });
   } catch (const dnnl::error&) {
-    return 0;  // this way is not open here; the other one may be
+    return 0;  // unavailable here; the other way may work
   }
 }
 

@@ -4,11 +4,11 @@
 
 #include <cstddef>
 
-// What products of our own are made of: 32-bit lanes, 16 to a vector; a float each, or two bf16
-// that are neighbours in the inner dimension of a product. For files of this room that HasTileGemm
-// guards.
+// The building blocks of this room's own products: 32-bit lanes, 16 to a vector. A lane is a float,
+// or two bf16 that are neighbours in the inner dimension of a product. For files of this room that
+// HasTileGemm guards.
 //
-// Written with intrinsics: what makes the speed is which numbers stand in which register.
+// Written with intrinsics: speed depends on which numbers stand in which register.
 #define TACIT_LANES \
   [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,prefer-vector-width=512")]]
 
@@ -16,7 +16,7 @@ namespace tacit::ops {
 
 inline constexpr size_t kWidth = 16;
 
-// The first n of 16.
+// A mask of the first n of 16 lanes.
 TACIT_LANES inline __mmask16 FirstLanes(size_t n) {
   return static_cast<__mmask16>(n >= kWidth ? 0xffff : (1u << n) - 1);
 }
@@ -26,7 +26,7 @@ struct FloatLane {
   TACIT_LANES static __m512 Add(__m512 sum, __m512 a, __m512 b) {
     return _mm512_fmadd_ps(a, b, sum);
   }
-  // The first lanes of a row of so many numbers, zeros behind.
+  // Loads the first lanes of a row of this many numbers, with zeros after them.
   TACIT_LANES static __m512 Along(const float* x, size_t numbers) {
     if (numbers >= kWidth) return _mm512_loadu_ps(x);
     return _mm512_maskz_loadu_ps(FirstLanes(numbers), x);

@@ -78,8 +78,8 @@ void ScaleRows(const float* scale, MatrixView<const T> x, MatrixView<T> out) {
   return (s0 + s1) + (s2 + s3);
 }
 
-// Two bf16 of a row, read at once: widening both is then a shift and a mask, without shuffles.
-// Named wherever it is used, for `auto` would lose the alignment.
+// Two bf16 of a row, read at once: widening both is then a shift and a mask, without shuffles. Code
+// that uses the type names it, because `auto` would lose the alignment.
 using Bf16Pair [[gnu::may_alias, gnu::aligned(2)]] = uint32_t;
 
 inline float LowerOf(Bf16Pair pair) { return std::bit_cast<float>(pair << 16); }
@@ -104,13 +104,13 @@ inline float UpperOf(Bf16Pair pair) { return std::bit_cast<float>(pair & 0xffff0
   return (s0 + s1) + (s2 + s3);
 }
 
-// <x, x>: the compiler then loads and widens every number once.
+// <x, x>, with which the compiler loads and widens every number once.
 template <class T>
 [[gnu::always_inline]] inline double SquaredNorm(const T* x, size_t cols) {
   return Dot(x, x, cols);
 }
 
-// |A^T G|^2 of one unit's rows [begin, end): the gradient is formed, a strip of it at a time.
+// |A^T G|^2 of one unit's rows [begin, end), from the gradient itself, formed a strip at a time.
 template <class T>
 double MaterialisedNorm(MatrixView<const T> a, MatrixView<const T> g, size_t begin, size_t end) {
   constexpr size_t kStrip = 128;
@@ -130,10 +130,10 @@ double MaterialisedNorm(MatrixView<const T> a, MatrixView<const T> g, size_t beg
   return squared;
 }
 
-// The same from products of rows: a pair of rows costs a.cols + g.cols products, forming the
-// gradient a.cols * g.cols a row. Where rows nearly cancel, the products' sum is a difference of
+// The same from products of rows: a pair of rows costs a.cols + g.cols products, while forming the
+// gradient costs a.cols * g.cols a row. If rows nearly cancel, the products' sum is a difference of
 // large terms, off by up to 2^-40 of (sum of |a_s| |g_s|)^2, and a clip would let through what it
-// does not see. The gradient is then formed and its norm taken, as it is where a unit has so many
+// does not see. The gradient is then formed and its norm taken, as it is for a unit with so many
 // rows that this costs less.
 template <class T>
 double GramNorm(MatrixView<const T> a, MatrixView<const T> g, size_t begin, size_t end) {

@@ -16,7 +16,7 @@ namespace tacit::ops {
 template <class T>
 class MatrixBuffer {
  public:
-  // Contents are unspecified afterwards.
+  // Leaves the contents unspecified.
   void Reset(size_t rows, size_t cols) {
     const size_t stride = StrideFor(cols);
     if (rows * stride > capacity_) {
@@ -32,7 +32,7 @@ class MatrixBuffer {
   static constexpr size_t kLine = 64;
   static constexpr size_t kPage = 4096;
 
-  // Whole lines, and never whole pages: rows a page apart fall into the same few cache sets.
+  // Rounds up to whole lines, never whole pages: rows a page apart share the same few cache sets.
   static size_t StrideFor(size_t cols) {
     const size_t bytes = std::max(kLine, (cols * sizeof(T) + kLine - 1) / kLine * kLine);
     return (bytes % kPage == 0 ? bytes + kLine : bytes) / sizeof(T);

@@ -41,10 +41,10 @@ float Biased(ConstMatrix x, std::span<const float> bias, bool relu, size_t r, si
   return relu && y < 0 ? 0.0f : y;
 }
 
-// log(1 + e^x), on the side where e^ cannot overflow.
+// log(1 + e^x), from the form in which e^ cannot overflow.
 double SoftPlus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
 
-// As written: the gradient is formed, then squared.
+// The norm by its definition: the gradient is formed, then squared.
 template <class T>
 double MaterialisedNorm(MatrixView<const T> a, MatrixView<const T> g, size_t begin, size_t end) {
   double norm = 0;

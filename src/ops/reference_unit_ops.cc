@@ -1,4 +1,4 @@
-// As written in unit_ops.h, in double.
+// UnitOps by the definitions in unit_ops.h, in double.
 #include <algorithm>
 #include <cmath>
 #include <numbers>

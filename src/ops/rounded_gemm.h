@@ -6,17 +6,17 @@
 
 namespace tacit::ops {
 
-// The library's f32 products, of factors that are rounded before where they are to be of bf16. One
-// object per worker; not thread-safe.
+// The library's f32 products; if they are to be of bf16, factors are rounded first. One object per
+// worker; not thread-safe.
 class RoundedGemm {
  public:
   explicit RoundedGemm(Precision precision) : precision_(precision) {}
 
   // c = op(a) op(b) + beta c. REQUIRES agreeing shapes and no empty dimension.
   Status Run(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta, Matrix c);
-  // The same of a `b` that Rounded gave.
+  // The same for a `b` that Rounded returned.
   Status RunRounded(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta, Matrix c);
-  // x itself in f32, else its copy in `room`.
+  // Returns x itself in f32, else its rounded copy in `room`.
   ConstMatrix Rounded(ConstMatrix x, MatrixBuffer<float>* room) const;
 
  private:

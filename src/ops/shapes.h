@@ -12,7 +12,7 @@ struct GemmShape {
   size_t m = 0, n = 0, k = 0;
 };
 
-// What all backends ask of their arguments.
+// Checks the arguments as all backends require, and returns the shape.
 template <class T>
 GemmShape ShapeOf(Transpose ta, MatrixView<const T> a, Transpose tb, MatrixView<const T> b,
                   Matrix c) {
@@ -25,7 +25,7 @@ GemmShape ShapeOf(Transpose ta, MatrixView<const T> a, Transpose tb, MatrixView<
   return shape;
 }
 
-// Whether there is nothing to multiply; c is then what it should be.
+// Returns whether there is nothing to multiply; c then holds the result.
 inline bool IsSumOfNothing(const GemmShape& shape, float beta, Matrix c) {
   if (shape.m == 0 || shape.n == 0) return true;
   if (shape.k > 0) return false;

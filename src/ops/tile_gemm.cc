@@ -5,26 +5,27 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/cpu.h"
 #include "ops/lanes.h"
 
 namespace tacit::ops {
 namespace {
 
-// A tile of c is summed up in registers: so many rows, so many vectors of 16 columns. With the
-// vectors of b and one number of a that makes 29 of 32.
+// A tile of c is summed in registers: kRows rows of kVectors vectors of 16 columns. With the
+// vectors of b and one number of a that makes 29 of 32 registers.
 constexpr size_t kRows = 6, kVectors = 4;
-// Lanes of the inner dimension, and rows of c, that are gone through before the next: the part of b
-// that all rows read, and what of a is rearranged, stay in the caches.
+// The lanes of the inner dimension, and the rows of c, that are finished before the next ones: the
+// part of b that all rows read, and the rearranged part of a, stay in the caches.
 constexpr size_t kLanes = 128, kBlock = 192;
 
-// Lanes of a left factor: that of row i and place k is at[i * row + k * lane].
+// The lanes of a left factor: that of row i and place k is at[i * row + k * lane].
 struct Left {
   const float* at;
   size_t row, lane;
 };
 
-// c (+)= a b for kM rows and kN vectors of columns; of the last vector only what `last` says, where
-// it is kCut.
+// c (+)= a b for kM rows and kN vectors of columns. If kCut, the last vector has only the lanes
+// that `last` selects.
 template <class Lane, size_t kM, size_t kN, bool kCut>
 TACIT_LANES void Tile(Left a, const float* b, size_t b_stride, size_t lanes, bool add,
                       __mmask16 last, float* c, size_t c_stride) {
@@ -39,7 +40,7 @@ TACIT_LANES void Tile(Left a, const float* b, size_t b_stride, size_t lanes, boo
                   : kCut && j + 1 == kN ? _mm512_maskz_loadu_ps(last, from)
                                         : _mm512_loadu_ps(from);
     }
-  // Else the compiler keeps the addresses of all rows, where sums should be.
+  // Without this the compiler keeps the addresses of all rows in registers that sums need.
   asm("" : "+r"(c));
   for (size_t k = 0; k < lanes; ++k, b += b_stride, a.at += a.lane) {
     __m512 right[kN];
@@ -69,12 +70,12 @@ TACIT_LANES void Tile(Left a, const float* b, size_t b_stride, size_t lanes, boo
 
 using TileFunction = void (*)(Left a, const float* b, size_t b_stride, size_t lanes, bool add,
                               __mmask16 last, float* c, size_t c_stride);
-// By rows.
+// The tiles by their rows.
 template <class Lane, size_t kN, bool kCut>
 constexpr TileFunction kTiles[kRows] = {Tile<Lane, 1, kN, kCut>, Tile<Lane, 2, kN, kCut>,
                                         Tile<Lane, 3, kN, kCut>, Tile<Lane, 4, kN, kCut>,
                                         Tile<Lane, 5, kN, kCut>, Tile<Lane, 6, kN, kCut>};
-// By vectors, the last one whole or cut.
+// The tiles by their vectors, the last one whole or cut.
 template <class Lane>
 constexpr const TileFunction* kPanels[kVectors][2] = {
     {kTiles<Lane, 1, false>, kTiles<Lane, 1, true>},
@@ -99,7 +100,7 @@ void Panels(Left a, const float* b, size_t b_stride, size_t lanes, bool add, Mat
 
 size_t LanesOf(size_t numbers, size_t per_lane) { return (numbers + per_lane - 1) / per_lane; }
 
-// Rows of x, each rounded to lanes along itself.
+// Rounds each row of x to lanes along itself.
 TACIT_LANES void RoundAlong(ConstMatrix x, Matrix to) {
   for (size_t r = 0; r < x.rows; ++r) {
     const float* from = x.Row(r);
@@ -113,7 +114,7 @@ alignas(64) constexpr uint16_t kInterleaved[32] = {0,  16, 1,  17, 2,  18, 3,  1
                                                    21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
                                                    11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
 
-// Rows of x two by two, each two rounded to one of lanes.
+// Rounds rows of x two by two, each two to one row of lanes.
 TACIT_LANES void RoundAcross(ConstMatrix x, Matrix to) {
   const __m512i interleaved = _mm512_load_si512(kInterleaved);
   for (size_t r = 0; r < x.rows; r += 2) {
@@ -131,7 +132,7 @@ TACIT_LANES void RoundAcross(ConstMatrix x, Matrix to) {
   }
 }
 
-// In place: number j of vector i becomes number i of vector j.
+// Transposes in place: number j of vector i becomes number i of vector j.
 TACIT_LANES void TransposeVectors(__m512i (&x)[16]) {
   __m512i y[16];
   for (size_t i = 0; i < 16; i += 2) {
@@ -143,7 +144,7 @@ TACIT_LANES void TransposeVectors(__m512i (&x)[16]) {
       x[i + 2 * j] = _mm512_unpacklo_epi64(y[i + j], y[i + 2 + j]);
       x[i + 2 * j + 1] = _mm512_unpackhi_epi64(y[i + j], y[i + 2 + j]);
     }
-  // x[4 g + q], quarter l of it: numbers 4 l + q of vectors 4 g .. 4 g + 3.
+  // Quarter l of x[4 g + q] now holds numbers 4 l + q of vectors 4 g .. 4 g + 3.
   for (size_t q = 0; q < 4; ++q) {
     const __m512i a = _mm512_shuffle_i32x4(x[q], x[4 + q], 0x88);
     const __m512i b = _mm512_shuffle_i32x4(x[8 + q], x[12 + q], 0x88);
@@ -157,7 +158,7 @@ TACIT_LANES void TransposeVectors(__m512i (&x)[16]) {
   for (size_t i = 0; i < 16; ++i) x[i] = y[i];
 }
 
-// x, n by k, to lanes by n.
+// Rearranges x, n by k, to lanes by n.
 template <class Lane>
 TACIT_LANES void TransposeToLanes(ConstMatrix x, Matrix to) {
   constexpr size_t kNumbers = kWidth * Lane::kNumbers;
@@ -179,10 +180,10 @@ ConstMatrix Columns(ConstMatrix x, size_t begin, size_t end) {
   return {x.data + begin, x.rows, end - begin, x.stride};
 }
 
-// How many numbers a lane has.
+// The numbers in one lane.
 size_t PerLane(Precision precision) { return precision == Precision::kF32 ? 1 : 2; }
 
-// The right factor in lanes, of which whole vectors may be read; in `room`, or where it lies.
+// Returns the right factor in lanes, of which whole vectors may be read: in `room`, or in place.
 ConstMatrix RightLanes(Precision precision, Transpose tb, ConstMatrix b,
                        MatrixBuffer<float>* room) {
   const bool transposed = tb == Transpose::kYes;
@@ -200,7 +201,7 @@ ConstMatrix RightLanes(Precision precision, Transpose tb, ConstMatrix b,
   return to;
 }
 
-// Factors of another kind have no lanes, or another number of them.
+// A factor of ops of another kind has no lanes, or another number of them.
 void CheckIsOfTiles(const RightFactor& b, Precision precision) {
   const size_t inner = b.transpose == Transpose::kYes ? b.matrix.cols : b.matrix.rows;
   TACIT_CHECK(b.lanes.data != nullptr && b.lanes.rows == LanesOf(inner, PerLane(precision)),
@@ -209,11 +210,7 @@ void CheckIsOfTiles(const RightFactor& b, Precision precision) {
 
 }  // namespace
 
-bool HasTileGemm() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512bf16");
-}
+bool HasTileGemm() { return ThisCpu().avx512_bf16; }
 
 template <class Lane>
 void TileGemm::Multiply(Transpose ta, ConstMatrix a, ConstMatrix lanes, float beta, Matrix c) {
@@ -274,7 +271,7 @@ void TileGemm::Run(Transpose ta, const LeftFactor& a, const RightFactor& b, floa
   }
 }
 
-// Rows two by two are what a right factor's lanes are, too.
+// Rows two by two (`across`) have the layout of a right factor's lanes.
 void TileGemm::AddWeightedRows(std::span<const float> weight, const LeftFactor& a,
                                std::span<float> out) {
   Multiply<Bf16Lane>(Transpose::kNo, {weight.data(), 1, weight.size()}, a.across.view(), 1,

@@ -6,20 +6,20 @@
 
 namespace tacit::ops {
 
-// Whether the processor has AVX-512 with bf16 dot products.
+// Returns true if the processor has AVX-512 with bf16 dot products.
 bool HasTileGemm();
 
 // REQUIRES HasTileGemm().
 std::unique_ptr<UnitOps> MakeTileUnitOps(Precision precision);
 
-// The products of one unit: one factor has a few hundred rows, and everything lies in one core's
-// caches. A library packs both factors at each call, which products as short as these pay for
-// dearly (see README); here a factor is read where it lies, or rounded and rearranged on its way,
-// or once for many products (RightFactor). One object per worker; not thread-safe; memory grows to
-// the largest factor that has to be rearranged.
+// Products for one unit: one factor has a few hundred rows, and everything lies in one core's
+// caches. A library packs both factors at each call, which costs much for products this short (see
+// README); here a factor is read in place, or rounded and rearranged on its way, or prepared once
+// for many products (RightFactor). One object per worker; not thread-safe; memory grows to the
+// largest factor that has to be rearranged.
 //
-// Both precisions are one program over 32-bit lanes: a float, or two bf16 that stand next to each
-// other in the inner dimension. Products and sums are f32.
+// Both precisions are one program over 32-bit lanes: a float, or two bf16 that are neighbours in
+// the inner dimension. Products and sums are f32.
 class TileGemm {
  public:
   // REQUIRES HasTileGemm().
@@ -30,7 +30,7 @@ class TileGemm {
   void Run(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta, Matrix c);
   void Run(Transpose ta, ConstMatrix a, const RightFactor& b, float beta, Matrix c);
 
-  // As of UnitOps; REQUIRES bf16. Exponentials are rounded, for both of their products, while they
+  // As in UnitOps; REQUIRES bf16. Exponentials are rounded, for both of their products, while they
   // are in registers.
   void ExpFactor(std::span<const float> bias, Matrix x, std::span<ExpRow> rows, LeftFactor* factor);
   void Run(Transpose ta, const LeftFactor& a, const RightFactor& b, float beta, Matrix c);

@@ -1,8 +1,8 @@
-// UnitOps for processors with AVX-512 and bf16 dot products: products of our own, and the loops
-// once more in wide vectors.
-// All that unit_loops.h includes stands here once more, whether it is used or not: it is to be
-// compiled before the target changes. Else the linker could choose these copies of what other files
-// inline too, and older processors would stop at them.
+// UnitOps for processors with AVX-512 and bf16 dot products: this room's own products, and the
+// loops compiled again for wide vectors.
+// All headers that unit_loops.h includes are repeated here, used or not, so that they are compiled
+// before the target changes. Else the linker could choose these copies of functions that other
+// files inline too, and older processors would stop at them.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -23,8 +23,8 @@
 namespace tacit::ops {
 namespace {
 
-// Where the library is faster in f32: a right factor would be transposed for few rows, or its rows
-// lie so far apart, by a multiple of so many numbers, that they fall into few sets of the cache.
+// The library is faster in f32 if a right factor would be transposed for fewer than kFewRows rows,
+// or if its rows lie a multiple of kFarApart numbers apart and so fall into few sets of the cache.
 constexpr size_t kFewRows = 16, kFarApart = 256;
 
 class TileUnitOps final : public UnitLoops {

@@ -10,13 +10,14 @@
 #include "ops/unit_ops.h"
 #include "ops/vector_math.h"
 
-// The CPU's loops over one unit. They are in the caches, so that the width of vectors tells, and
-// this file is compiled once for each width: for the target of whoever includes it, into that file
-// alone. What it includes is shared, and must have been included before for every processor.
+// The CPU's loops over one unit. The data are in the caches, so the width of vectors matters, and
+// this file is compiled once for each width: for the target of the file that includes it, into that
+// file alone. The headers that it includes are shared and must have been included before, for every
+// processor.
 namespace tacit::ops {
 namespace {
 
-// A row's columns up to and with its own place; the rest lies behind the query.
+// The number of columns up to and with a row's own place; the rest lies after the query.
 inline size_t Visible(size_t first, size_t row, size_t cols) {
   return std::min(cols, first + row + 1);
 }
@@ -194,8 +195,8 @@ class UnitLoops : public UnitOps {
     for (size_t i = 0; i < x.size(); ++i) to[i] += factor * in[i];
   }
 
-  // Added to a number of magnitude below 2^51, 1.5 * 2^52 leaves it rounded to an integer in the
-  // low bits: vector code, as a conversion is not.
+  // Added to a number of magnitude below 2^51, 1.5 * 2^52 leaves the number rounded to an integer
+  // in the low bits. The compiler makes vector code of that, but not of a conversion.
   void AddRounded(float factor, std::span<const float> x, std::span<int64_t> sums) override {
     constexpr double kToInteger = 0x1.8p52;
     const float* in = x.data();

@@ -7,8 +7,8 @@
 // Functions of one float, written so that a loop over them becomes vector code: no branch, no call.
 namespace tacit::ops {
 
-// e^x to 2 units in the last place, for x clamped to [-87, 88]: below, e^-87 = 1.6e-38 stands for
-// what is smaller. Cephes' polynomial.
+// e^x to 2 units in the last place, for x clamped to [-87, 88]: a smaller result becomes e^-87 =
+// 1.6e-38. Cephes' polynomial.
 [[gnu::always_inline]] inline float Exp(float x) {
   constexpr float kLog2E = 1.44269504f;
   constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;

@@ -29,7 +29,7 @@ Status Check(const CalibrationTarget& target) {
   return Event::PoissonGaussian(1, target.sampling_rate).Validate();
 }
 
-// Nothing is left for the steps.
+// Refuses if nothing of the target is left for the steps.
 Status CheckBeside(const CalibrationTarget& target, double epsilon) {
   if (target.beside.empty() || epsilon < target.epsilon) return {};
   return Fail(ErrorCode::kInvalidArgument,
@@ -44,8 +44,8 @@ Error OutOfReach(const CalibrationTarget& target) {
                       kMostSigma, target.epsilon, target.delta)};
 }
 
-// [low, high] of log sigma, narrowed around the root of epsilon(sigma) = target, to no more than
-// `width`, or nothing. REQUIRES epsilon falling.
+// Narrows [low, high] of log sigma around the root of epsilon(sigma) = target to at most `width`.
+// Fails if the target is out of reach. REQUIRES a falling epsilon.
 struct Bracket {
   double low = 0, high = 0;
 };
@@ -61,27 +61,27 @@ Result<Bracket> Bisect(const CalibrationTarget& target, Bracket bracket, double 
   return bracket;
 }
 
-// Where epsilon(sigma) meets the target, from above: the least log sigma that is known to keep it,
+// The root of epsilon(sigma) = target, from above: the least log sigma known to keep the target,
 // and the slope of log epsilon over log sigma there.
 struct Root {
   double log_sigma = 0, slope = 0;
 };
 
-// What is known of a falling epsilon(sigma), a probe at a time.
+// A search for the root of a falling epsilon(sigma), probe by probe.
 class RootSearch {
  public:
   RootSearch(const CalibrationTarget& target, double at) : target_(target), at_(Inside(at)) {}
 
   double sigma() const { return std::exp(at_); }
-  // Takes what was found at sigma(). True when the root is known well enough.
+  // Takes the epsilon found at sigma(). Returns true when the root is known well enough.
   bool Take(double epsilon);
-  // There was no answer: counts as too little noise, never as an answer.
+  // Records that the probe failed: it counts as too little noise, never as an answer.
   void TakeFailure();
   const std::optional<Root>& best() const { return best_; }
 
  private:
   static constexpr double kClose = 4e-4, kAim = 1e-4;  // in log sigma
-  // Beside other events epsilon is flat, then steep: what one part says of the other is not much.
+  // Beside other events epsilon is flat, then steep: slopes hold only nearby.
   static constexpr double kLongest = 0.7, kLocal = 0.05;
   static constexpr int kFreeProbes = 8;
 
@@ -100,8 +100,8 @@ class RootSearch {
   std::optional<Root> best_;
 };
 
-// Secant steps of bounded length, aimed a little behind the root so that the last one counts;
-// halving where they leave what is known, and every other time when there were many.
+// Takes secant steps of bounded length, aimed a little past the root so that the last one counts.
+// Halves the bracket when a step would leave it, and every other time after many probes.
 bool RootSearch::Take(double epsilon) {
   const double value = std::log(std::max(epsilon, 1e-12) / target_.epsilon);
   double step = 1;
@@ -129,7 +129,8 @@ void RootSearch::TakeFailure() {
   at_ = std::min(Middle(), at_ + kLongest);
 }
 
-// `epsilon` falls, and is certified. Its refusal is passed on where no noise at all has an answer.
+// Finds the root of a falling, certified `epsilon`. Passes its error on if no noise gives an
+// answer.
 template <class CertifiedEpsilon>
 Result<Root> FallingRoot(const CalibrationTarget& target, double at, CertifiedEpsilon epsilon) {
   constexpr int kTries = 60;
@@ -171,7 +172,7 @@ Result<double> CalibrateRdp(const CalibrationTarget& target, std::span<const dou
   TACIT_RETURN_IF_ERROR(CheckBeside(target, alone.Epsilon(Delta(target.delta)).epsilon));
   TACIT_ASSIGN(Bracket bracket, Bisect(target, kWholeRange, 0.02,
                                        [&](double sigma) { return epsilon_over(all, sigma); }));
-  // Near the root only the orders near the best one there matter; fewer orders never promise more.
+  // Near the root only orders near the best one matter; fewer orders never promise more.
   epsilon_over(all, std::exp(bracket.high));
   std::vector<double> near;
   for (double order : all)
@@ -194,7 +195,7 @@ Result<double> CalibratePld(const CalibrationTarget& target, Adjacency adjacency
                  return PldRoughEpsilon(Event::PoissonGaussian(sigma, target.sampling_rate),
                                         target.steps, adjacency, delta);
                }));
-  // Of what Gaussians could spend, as much is left for the steps.
+  // Start the search where a Gaussian of the budget left for the steps would be.
   const double mu = GaussianMu(Epsilon(target.epsilon), delta);
   const double mu_beside = GaussianMu(Epsilon(beside), delta);
   const double left = beside > 0 ? 1 - (mu_beside / mu) * (mu_beside / mu) : 1;
@@ -210,7 +211,7 @@ Result<double> CalibratePld(const CalibrationTarget& target, Adjacency adjacency
                  return PldUpperEpsilon(with(at), adjacency, delta, &hint);
                }));
   double sigma = std::exp(root.log_sigma);
-  // Bounds computed on different lattices differ in their last digits: the accountant's own counts.
+  // Bounds from different lattices differ in their last digits: the accountant's own decides.
   for (;; sigma *= 1 + 1e-4) {
     if (sigma > kMostSigma) return Fail(OutOfReach(target));
     PldAccountant accountant(adjacency);
@@ -223,7 +224,7 @@ Result<double> CalibratePld(const CalibrationTarget& target, Adjacency adjacency
 
 Result<double> CalibrateOnce(const CalibrationTarget& target) {
   TACIT_RETURN_IF_ERROR(Check(target));
-  TACIT_CHECK(target.sampling_rate == 1, "`once` knows no sampling");
+  TACIT_CHECK(target.sampling_rate == 1, "`once` does not sample");
   double beside = 0;  // mu^2
   for (const auto& [event, count] : target.beside) {
     const bool gaussian = event.kind == EventKind::kGaussian ||
@@ -236,7 +237,7 @@ Result<double> CalibrateOnce(const CalibrationTarget& target) {
   if (beside == 0) return CalibrateGaussian(epsilon, delta, target.steps).value;
   TACIT_RETURN_IF_ERROR(CheckBeside(target, GaussianEpsilon(std::sqrt(beside), delta).value));
   const double mu = GaussianMu(epsilon, delta);
-  // A hair less than is left: for what rounding adds when a ledger sums everything up again.
+  // Slightly less than the rest, because rounding adds a little when a ledger sums everything up.
   const double left = mu * mu * (1 - 1e-12) - beside;
   const double noise = std::sqrt(static_cast<double>(target.steps) / left);
   if (!(left > 0) || noise > kMostSigma) return Fail(OutOfReach(target));

@@ -7,13 +7,14 @@
 #include <map>
 #include <string_view>
 
+#include "privacy/query_table.h"
 #include "privacy/spending.h"
 #include "privacy/user_costs.h"
 
 namespace tacit::privacy {
 namespace {
 
-// Room for another machine's rounding of logarithms and sums; far below anything that matters.
+// Allows for another machine's rounding of logarithms and sums; far below any real difference.
 constexpr double kTolerance = 1e-9;
 
 auto Wrong(const LedgerEntry& entry, uint64_t place, std::string_view why) {
@@ -21,10 +22,10 @@ auto Wrong(const LedgerEntry& entry, uint64_t place, std::string_view why) {
               fmt::format("ledger entry {} (learner '{}'): {}", place, entry.learner, why));
 }
 
-// Equal up to rounding; infinities are equal to themselves.
+// Equal up to rounding; infinities equal themselves.
 bool Near(double a, double b) { return a == b || std::abs(a - b) <= kTolerance * std::abs(b); }
 
-// The multiplier of all queries of a step together, from its parts; 0 when none is recorded.
+// The joint noise multiplier of all queries of a step, from its parts; 0 if none is recorded.
 double CombinedNoise(const Charge& charge) {
   double inverse_squares = 0;
   for (double sigma : {charge.sigma_selection, charge.sigma_gradient, charge.sigma_clip})
@@ -36,9 +37,10 @@ Status CheckCharge(const LedgerEntry& entry, uint64_t i) {
   const Charge& charge = entry.charge;
   for (double number : {charge.sigma_selection, charge.sigma_gradient, charge.sigma_clip,
                         charge.clip_selection, charge.clip_gradient, charge.zcdp_rho})
-    if (!(number >= 0) || std::isinf(number)) return Wrong(entry, i, "the charge is no charge");
+    if (!(number >= 0) || std::isinf(number))
+      return Wrong(entry, i, "the charge has invalid numbers");
   if (!charge.Bounded() && charge.noise_multiplier != 0)
-    return Wrong(entry, i, "the charge is no charge");
+    return Wrong(entry, i, "the charge has invalid numbers");
   if ((charge.mechanism == MechanismKind::kNonPrivate) != (charge.noise_multiplier == 0))
     return Wrong(entry, i, "mechanism and noise multiplier contradict each other");
   const double combined = CombinedNoise(charge);
@@ -58,12 +60,16 @@ Status CheckFields(const LedgerEntry& entry, uint64_t i) {
   const double rate = entry.charge.sampling_rate;
   if (!(rate > 0 && rate <= 1)) return Wrong(entry, i, "the sampling rate is not in (0, 1]");
   if (rate < 1 && entry.participation != ParticipationMode::kPoisson)
-    return Wrong(entry, i, "sampling is claimed that the participation does not do");
+    return Wrong(entry, i, "the sampling rate is below 1, but its participation does not sample");
   if (!(entry.delta > 0 && entry.delta < 1)) return Wrong(entry, i, "delta is not in (0, 1)");
+  if (const auto query = RefusedOf(QueriesOf(entry.charge), entry.participation, entry.unit))
+    return Wrong(entry, i,
+                 fmt::format("{} is charged, which participation {} with unit {} does not have",
+                             Name(*query), Name(entry.participation), Name(entry.unit)));
   return CheckCharge(entry, i);
 }
 
-// As Spending::Covers, up to rounding of sums.
+// Spending::Covers, up to rounding of sums.
 bool NearlyCovers(Spending whole, const Spending& part) {
   if (std::abs(whole.mu_squared - part.mu_squared) <= kTolerance * part.mu_squared)
     whole.mu_squared = part.mu_squared;
@@ -71,20 +77,20 @@ bool NearlyCovers(Spending whole, const Spending& part) {
   return whole.Covers(part);
 }
 
-// What one learner has been charged up to some entry.
+// One learner's charges up to some entry.
 struct Running {
   const LedgerEntry* last = nullptr;
-  Spending charged;  // by a unit that was in every step of the learner
-  UserCosts users;   // by the users' allowances, where there are any
+  Spending charged;  // to a unit that was in every step of the learner
+  UserCosts users;   // by the users' allowances, if there are any
   EpsilonMeter meter, step_meter;
 
-  // The worst unit was in at least one of the run's steps, or was the worst before; it was in each
-  // step there ever was at most once.
+  // Checks the cost. The worst unit was in at least one of the run's steps, or was the worst
+  // before; it was in each step ever taken at most once.
   Status CheckCost(const LedgerEntry& entry, uint64_t i) {
     charged.Add(Spending::Of(entry.charge, entry.steps));
     if (entry.unit == Unit::kUser) TACIT_RETURN_IF_ERROR(CheckUsers(entry, i));
-    // A user may be in any step. Of events one may overtake another, but where all are Gaussians
-    // the worst has spent at least what any has.
+    // A user may be in any step, so costs never fall. One event may overtake another, except if all
+    // are Gaussian: then the worst has spent at least as much as every other.
     const Spending step = Spending::Of(entry.charge, 1);
     const bool ordered = entry.unit == Unit::kUser || last == nullptr ||
                          (step.gaussian() && entry.worst.gaussian() && last->worst.gaussian());
@@ -98,22 +104,22 @@ struct Running {
     return {};
   }
 
-  // With an allowance, the worst user's cost follows from the entries alone.
+  // Checks the worst user's cost, which with an allowance follows from the entries alone.
   Status CheckUsers(const LedgerEntry& entry, uint64_t i) {
     users.Bound(entry.bounds);
     users.Add(entry.charge, entry.steps);
     if (users.unbounded()) return {};
     const Spending worst = users.Worst();
     if (NearlyCovers(entry.worst, worst) && NearlyCovers(worst, entry.worst)) return {};
-    return Wrong(entry, i, "the worst user's cost is not what the allowance lets");
+    return Wrong(entry, i, "the worst user's cost is not the one that the allowance gives");
   }
 
   Status CheckEpsilon(const LedgerEntry& entry, uint64_t i) {
-    // Most entries cost what the one before did; inverting is the slow part.
+    // Most entries cost the same as the one before; computing epsilon is the slow part.
     if (last != nullptr && last->worst == entry.worst && last->delta == entry.delta &&
         last->epsilon == entry.epsilon)
       return {};
-    // A certified bound depends a little on how the accountant came to it.
+    // A certified bound varies slightly with the accountant's earlier questions.
     constexpr double kSlack = 0.005;
     const CertifiedInterval bounds = meter.Bounds(entry.worst, Delta(entry.delta));
     const double floor = last == nullptr ? 0 : last->epsilon;
@@ -123,7 +129,7 @@ struct Running {
                            : Near(entry.epsilon, most);
     if (!right)
       return Wrong(entry, i, fmt::format("epsilon {} where it must be {}", entry.epsilon, most));
-    // Whoever was in one of the steps has spent no more than the worst unit.
+    // A unit in one of the steps has spent no more than the worst unit.
     const Spending step = Spending::Of(entry.charge, 1);
     if (step_meter.Bounds(step, Delta(entry.delta)).lower > entry.epsilon * (1 + kSlack))
       return Wrong(entry, i, "one step of it costs more than the worst unit has spent");
@@ -158,7 +164,8 @@ Status CheckLinks(std::span<const LedgerEntry> entries) {
     if (entry.index != i) return Wrong(entry, i, fmt::format("has index {}", entry.index));
     if (entry.previous_head != head)
       return Wrong(entry, i, "does not follow from the entry before it");
-    if (entry.ComputeHead() != entry.head) return Wrong(entry, i, "its head is not its fields'");
+    if (entry.ComputeHead() != entry.head)
+      return Wrong(entry, i, "its head is not the hash of its fields");
     head = entry.head;
   }
   return {};

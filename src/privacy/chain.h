@@ -9,11 +9,14 @@
 
 namespace tacit::privacy {
 
-// The part of VerifyChain that is cheap enough for every start: indices, links and heads.
+// The format without bounds, of entries and of states; still read.
+inline constexpr uint8_t kFormatWithoutBounds = 2;
+
+// The cheap part of VerifyChain, run at every start: checks indices, links and heads.
 Status CheckLinks(std::span<const LedgerEntry> entries);
 
-// For bytes that are whole but of another version of a format. There is no migration: an account
-// must not be guessed at.
+// The error for intact bytes of another format version. There is no migration: an account must not
+// be guessed.
 tl::unexpected<Error> OtherFormat(std::string_view what, uint8_t found, uint8_t known);
 
 }  // namespace tacit::privacy

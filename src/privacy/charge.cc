@@ -37,30 +37,12 @@ std::string_view Name(ParticipationMode mode) {
   return "unknown";
 }
 
-std::string_view Name(MechanismKind kind) {
-  switch (kind) {
-    case MechanismKind::kNonPrivate:
-      return "none";
-    case MechanismKind::kAdaFest:
-      return "adafest";
-    case MechanismKind::kDpSgd:
-      return "dp-sgd";
-    case MechanismKind::kFest:
-      return "fest";
-    case MechanismKind::kAdaFestPlus:
-      return "adafest+";
-    case MechanismKind::kExponential:
-      return "exponential";
-    case MechanismKind::kVocabulary:
-      return "vocabulary";
-    case MechanismKind::kCounts:
-      return "counts";
-  }
-  return "unknown";
+std::string_view Name(MechanismKind kind, std::span<const MechanismRow> kinds) {
+  return RowOf(kinds, kind).name;
 }
 
 bool Charge::Bounded() const {
-  // Comparisons that are false for what is no number: that promises nothing.
+  // These comparisons are false for NaN, so that NaN promises nothing.
   if (!(noise_multiplier > 0) || !(zcdp_rho >= 0) || std::isinf(zcdp_rho)) return false;
   return !std::isinf(noise_multiplier) || zcdp_rho > 0;
 }

@@ -1,13 +1,20 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
+
+#include "base/kind_table.h"
 
 namespace tacit::privacy {
 
 enum class Unit : uint8_t { kEvent = 1, kUser = 2 };
+inline constexpr Unit kLastUnit = Unit::kUser;
 enum class Adjacency : uint8_t { kZeroOut = 1, kAddRemove = 2, kReplaceOne = 3 };
+inline constexpr Adjacency kLastAdjacency = Adjacency::kReplaceOne;
 enum class ParticipationMode : uint8_t { kOnce = 1, kPoisson = 2 };
+inline constexpr ParticipationMode kLastParticipationMode = ParticipationMode::kPoisson;
+// Ledgers store these numbers, so that none of them ever changes.
 enum class MechanismKind : uint8_t {
   kNonPrivate = 0,
   kAdaFest = 1,
@@ -18,19 +25,43 @@ enum class MechanismKind : uint8_t {
   kVocabulary = 6,  // a release of a noised histogram, beside the steps
   kCounts = 7,      // a step that is the release of a period's noised counts
 };
+inline constexpr MechanismKind kLastMechanism = MechanismKind::kCounts;
+
+// A charge of a mechanism stands for one of these.
+enum class ChargeOf : uint8_t {
+  kStep,           // the queries of a step, which its parts show
+  kPeriodOpening,  // a period's histogram, or a choice by one, before the period's steps
+  kPeriodCounts,   // all counts of a period
+};
+
+struct MechanismRow {
+  MechanismKind kind;
+  std::string_view name;
+  ChargeOf charge_of = ChargeOf::kStep;
+};
+inline constexpr MechanismRow kMechanisms[] = {
+    {MechanismKind::kNonPrivate, "none"},
+    {MechanismKind::kAdaFest, "adafest"},
+    {MechanismKind::kDpSgd, "dp-sgd"},
+    {MechanismKind::kFest, "fest"},
+    {MechanismKind::kAdaFestPlus, "adafest+"},
+    {MechanismKind::kExponential, "exponential"},
+    {MechanismKind::kVocabulary, "vocabulary", ChargeOf::kPeriodOpening},
+    {MechanismKind::kCounts, "counts", ChargeOf::kPeriodCounts}};
+static_assert(CoversKinds(kMechanisms, kLastMechanism));
 
 std::string_view Name(Unit unit);
 std::string_view Name(Adjacency adjacency);
 std::string_view Name(ParticipationMode mode);
-std::string_view Name(MechanismKind kind);
+std::string_view Name(MechanismKind kind, std::span<const MechanismRow> kinds = kMechanisms);
 
-// What one step of a mechanism, or one release, costs the worst unit in it. All Gaussian queries on
-// one batch are one Gaussian: noise_multiplier = (sum over queries of sigma^-2)^(-1/2). What is not
-// Gaussian (one-shot Gumbel top-k) is charged by its zCDP beside it. A value.
+// The cost of one step of a mechanism, or of one release, to the worst unit in it. All Gaussian
+// queries on one batch are one Gaussian: noise_multiplier = (sum over queries of sigma^-2)^(-1/2).
+// A query that is not Gaussian (one-shot Gumbel top-k) is charged separately by its zCDP. A value.
 struct Charge {
   MechanismKind mechanism = MechanismKind::kNonPrivate;
-  // Of all Gaussian queries together; 0: unbounded, nothing is promised; infinite: there is none,
-  // and zcdp_rho is all there is.
+  // All Gaussian queries together; 0: unbounded, nothing is promised; infinite: no such query, only
+  // zcdp_rho.
   double noise_multiplier = 0;
   double sigma_selection = 0;  // parts, for the record; 0: no such query
   double sigma_gradient = 0;
@@ -38,27 +69,27 @@ struct Charge {
   double clip_gradient = 0;
   double sampling_rate = 1;  // probability that an eligible unit is in the step
   double sigma_clip = 0;     // noise of adaptive clipping's count query; 0: no such query
-  double zcdp_rho = 0;  // of queries that no sampling amplifies (one-shot Gumbel top-k): charged in
+  double zcdp_rho = 0;  // queries that no sampling amplifies (one-shot Gumbel top-k), charged in
                         // full at every step a unit is eligible for
 
-  // Whether anything is promised: noise that is a number above 0, a rho that is finite and not
-  // below 0, and at least one query among them.
+  // Checks that the charge promises something: a noise multiplier above 0, a finite rho of at least
+  // 0, and at least one query.
   bool Bounded() const;
-  // (sensitivity / noise)^2 of the Gaussian queries of a step the unit is surely in; infinite when
-  // unbounded, 0 where there are none.
+  // (sensitivity / noise)^2 of the Gaussian queries of a step that surely has the unit; infinite
+  // when unbounded, 0 if there are none.
   double MuSquared() const;
   friend bool operator==(const Charge&, const Charge&) = default;
 };
 
-// How much of a learner's steps a unit is in at most, and what is one event: what is enforced where
-// steps are cut, and what the ledger goes by.
+// Limits on a unit's part in a learner's steps, and on copies of an event. They are enforced where
+// steps are cut, and the ledger relies on them.
 struct Bounds {
   // Unit user: steps that a user is in, or eligible for, over the life of the learner. 0: no bound.
   uint64_t allowance = 0;
-  uint64_t per_period = 0;    // unit user, `once`: of them in a period; for the record. 0: no bound
-  uint64_t period_steps = 0;  // unit user, `poisson`: steps that a period counts for; else 0
-  // A record with the event id of one among so many offsets before it is no record. 0: ids are not
-  // looked at.
+  uint64_t per_period = 0;    // unit user, `once`: steps per period; for the record. 0: no bound
+  uint64_t period_steps = 0;  // unit user, `poisson`: steps counted per period; else 0
+  // A record is a copy if this many offsets before it hold its event id; copies do not count. 0:
+  // ids are not compared.
   uint64_t dedupe_window = 0;
   friend bool operator==(const Bounds&, const Bounds&) = default;
 };

@@ -1,3 +1,10 @@
+// The notation is base/bytes.h's; spending.cc has the grammar of a spending.
+//     coverage  := format:u8 partitions:u32 partition*partitions
+//     format    := 2
+//     partition := topic:string partition:i32 steps:u64 step*steps
+//     step      := offset:u64 spending              what holds from this offset on
+// Partitions ascend by (topic, partition), steps by offset. No step equals the one before it; the
+// last one is empty.
 #include "privacy/coverage.h"
 
 #include <algorithm>
@@ -11,11 +18,11 @@
 namespace tacit::privacy {
 namespace {
 
-constexpr uint8_t kFormat = 2;
+constexpr uint8_t kCoverageFormat = 2;
 
 }  // namespace
 
-// Makes `offset` the beginning of a step without changing the function.
+// Makes `offset` the beginning of a step, without changing the function.
 Coverage::Steps::iterator Coverage::SplitAt(Steps& steps, uint64_t offset) {
   const auto after = steps.upper_bound(offset);
   if (after == steps.begin()) return steps.emplace_hint(after, offset, Spending{});
@@ -28,8 +35,8 @@ void Coverage::AddTo(Steps& steps, uint64_t begin, uint64_t end, const Spending&
   auto step = SplitAt(steps, begin);
   const auto last = SplitAt(steps, end);
   Spending before = step == steps.begin() ? Spending{} : std::prev(step)->second;
-  // Steps that have become equal to the one before are none: after the last, on rounding, or when
-  // both are infinite.
+  // Erases steps that equal the one before: this happens after the last step, through rounding, or
+  // if both are infinite.
   for (bool inside = true; inside;) {
     inside = step != last;
     if (inside) {
@@ -54,8 +61,8 @@ void Coverage::Add(const Use& use) {
   }
 }
 
-// What the uses come to by themselves is a small coverage: ranges may overlap, within one use and
-// between them. It is laid over this one step by step.
+// Collects the uses in a small coverage, as ranges may overlap within and between uses, and lays it
+// over this one step by step.
 std::vector<Spending> Coverage::WorstAfter(std::span<const Use> uses) const {
   Coverage more;
   for (const Use& use : uses) more.Add(use);
@@ -94,7 +101,7 @@ void Coverage::AddAll(const Coverage& other) {
 
 std::string Coverage::Encode() const {
   ByteWriter out;
-  out.Put(kFormat).Put(static_cast<uint32_t>(partitions_.size()));
+  out.Put(kCoverageFormat).Put(static_cast<uint32_t>(partitions_.size()));
   for (const auto& [place, steps] : partitions_) {
     out.PutString(place.first).Put(place.second).Put(static_cast<uint64_t>(steps.size()));
     for (const auto& [offset, spending] : steps) {
@@ -124,14 +131,14 @@ bool Coverage::DecodeSteps(ByteReader* in, Steps* steps) {
 Result<Coverage> Coverage::Decode(std::string_view bytes) {
   const auto broken = [] { return Fail(ErrorCode::kCorruption, "coverage is not well-formed"); };
   ByteReader in(bytes);
-  if (const auto format = in.Get<uint8_t>(); in.ok() && format != kFormat)
-    return OtherFormat("coverage", format, kFormat);
+  if (const auto format = in.Get<uint8_t>(); in.ok() && format != kCoverageFormat)
+    return OtherFormat("coverage", format, kCoverageFormat);
   Coverage coverage;
   const auto partitions = in.Get<uint32_t>();
   for (uint32_t i = 0; i < partitions && in.ok(); ++i) {
     std::string topic(in.GetString());
     const Place place(std::move(topic), in.Get<int32_t>());
-    // Written in order, every place once; no partition is without a step.
+    // Places are written in order, once each, and every partition has a step.
     if (!coverage.partitions_.empty() && !(coverage.partitions_.rbegin()->first < place))
       return broken();
     Steps& steps = coverage.partitions_[place];

@@ -14,31 +14,30 @@
 
 namespace tacit::privacy {
 
-// So much spent by each offset of the ranges; by an offset that is in two of them, twice.
+// Spending by each offset of the ranges; an offset in two ranges spends twice.
 struct Use {
   std::string_view topic;
   std::span<const OffsetRange> ranges;
   Spending spending;
 };
 
-// How much each record of the stream has been used by one learner: a Spending per offset, as a step
-// function over (topic, partition, offset). The worst unit of an event-level learner is among the
-// highest steps. Restoring an old checkpoint keeps the coverage, so consuming records again adds
-// up. A value.
+// One learner's use of each record of the stream: a Spending per offset, as a step function over
+// (topic, partition, offset). The worst unit of an event-level learner is among the highest steps.
+// Restoring an old checkpoint keeps the coverage, so that reading records again adds up. A value.
 class Coverage {
  public:
-  // REQUIRES ranges that do not end before they begin.
+  // REQUIRES ranges with begin <= end.
   void Add(const Use& use);
 
-  // What the worst offsets have spent: every spending that no other covers, in no order.
+  // The spendings of the worst offsets: all that no other covers, unordered.
   const std::vector<Spending>& Worst() const { return worst_; }
-  // The same after an Add of each of these, without doing it.
+  // Worst() as it would be after adding all of `uses`.
   std::vector<Spending> WorstAfter(std::span<const Use> uses) const;
 
-  // Adds what another learner has used of the same stream, offset by offset.
+  // Adds another learner's use of the same stream, offset by offset.
   void AddAll(const Coverage& other);
 
-  // The byte format is in README.md of this room.
+  // coverage.cc has the byte grammar.
   std::string Encode() const;
   static Result<Coverage> Decode(std::string_view bytes);
 
@@ -47,7 +46,7 @@ class Coverage {
   }
 
  private:
-  // Per (topic, partition): offset -> spending from there to the next key; ends with an empty one.
+  // Per (topic, partition): offset -> spending from there to the next key; the last one is empty.
   using Steps = std::map<uint64_t, Spending>;
   using Place = std::pair<std::string, int32_t>;
 

@@ -8,7 +8,7 @@
 namespace tacit::privacy {
 
 enum class EventKind : uint8_t {
-  kGaussian,         // noise_multiplier: noise / sensitivity under the adjacency asked about
+  kGaussian,         // noise_multiplier: noise / sensitivity under the question's adjacency
   kPoissonGaussian,  // noise_multiplier: noise / clip norm; sampling_rate
   kLaplace,          // epsilon: sensitivity / noise parameter
   kPureDp,           // epsilon: any mechanism that is (epsilon, 0)-DP
@@ -20,9 +20,9 @@ enum class EventKind : uint8_t {
 std::string_view Name(EventKind kind);
 Result<EventKind> ParseEventKind(std::string_view name);
 
-// One private query, without how often it was made. All queries on one sampled batch are ONE event:
-// Gaussians of multipliers s_1, s_2, ... on the same batch are one of (sum s_i^-2)^(-1/2). Fields a
-// kind does not use stay at their defaults, so that equal events compare equal. A value.
+// One private query, without its count. All queries on one sampled batch are ONE event: Gaussians
+// of multipliers s_1, s_2, ... on the same batch are one of (sum s_i^-2)^(-1/2). Fields that a kind
+// does not use keep their defaults, so that equal events compare equal. A value.
 struct Event {
   EventKind kind = EventKind::kGaussian;
   double noise_multiplier = 0;
@@ -37,13 +37,13 @@ struct Event {
   static Event Zcdp(double rho);
   static Event Exponential(double epsilon);
 
-  // kInvalidArgument, naming the field, unless every field the kind uses is in its domain. A noise
-  // multiplier of 0 is refused: no finite epsilon holds.
+  // Returns kInvalidArgument, naming the field, unless every field the kind uses is in its domain.
+  // A noise multiplier of 0 is refused: no finite epsilon holds.
   Status Validate() const;
   friend auto operator<=>(const Event&, const Event&) = default;
 };
 
-// An event and how often it was made. A value.
+// An event with its count. A value.
 struct CountedEvent {
   Event event;
   uint64_t count = 1;

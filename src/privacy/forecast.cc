@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "privacy/query_table.h"
 #include "privacy/user_costs.h"
 
 namespace tacit::privacy {
@@ -11,11 +12,11 @@ namespace {
 
 constexpr double kDayMs = 86400e3;
 constexpr double kHorizonMs = 100 * 365.25 * kDayMs;
-// A history shorter than this says nothing about days to come.
+// A shorter history does not support a forecast.
 constexpr int64_t kLeastHistoryMs = 1000;
 constexpr uint64_t kLeastSteps = 10;
 
-// What one composition has over another, part by part; of neither less than nothing.
+// The difference of two compositions, part by part; no part is below zero.
 Spending Difference(const Spending& more, const Spending& less) {
   Spending difference{.mu_squared = std::max(0.0, more.mu_squared - less.mu_squared),
                       .rho = std::max(0.0, more.rho - less.rho)};
@@ -28,7 +29,7 @@ Spending Difference(const Spending& more, const Spending& less) {
   return difference;
 }
 
-// Counts round up: a step that has begun has been made.
+// Scales a spending. Counts round up: a step that has begun counts.
 Spending Scaled(const Spending& spending, double by) {
   Spending scaled{.mu_squared = spending.mu_squared * by, .rho = spending.rho * by};
   for (Spending::Sampled s : spending.sampled) {
@@ -81,17 +82,17 @@ void Growth::Observe(const std::vector<const LedgerEntry*>& own) {
   }
 }
 
-// A step on records used before begins an entry of its own, unless the one before it did so too: a
-// sampled period's steps are all on the same records. What is charged for the first time is no use
-// again.
+// Finds passes. A step on records used before begins an entry of its own, unless the previous
+// step's records were used before too: a sampled period's steps are all on the same records. The
+// first charge of a setting is not another use.
 void Growth::ObservePasses(const std::vector<const LedgerEntry*>& own) {
   struct Setting {
     const Charge* charge;
-    Spending first, latest;  // cost of the first pass, and of the one under way
+    Spending first, latest;  // cost of the first pass, and of the current one
     bool growing = true;     // at its last entry
-    bool again = false;      // whether a pass behind the first has begun
-    uint64_t seen = 0;       // entries that cost something, up to its last one
-    double passes = 0;       // that it has paid for behind the first
+    bool again = false;      // a pass after the first has begun
+    uint64_t seen = 0;       // entries that cost something, up to the setting's last one
+    double passes = 0;       // passes after the first that it has paid for
   };
   std::vector<Setting> settings;
   Spending before;
@@ -108,7 +109,8 @@ void Growth::ObservePasses(const std::vector<const LedgerEntry*>& own) {
       settings.push_back({&entry->charge, gain, gain, growing, false, costly, 0});
       continue;
     }
-    // What another setting cost in between, its records cost anew: a period's opening, say.
+    // If another setting (a period's opening, say) cost something in between, records are used
+    // again.
     const bool returns = costly_before > std::exchange(setting->seen, costly);
     if (!gain.empty() && (!setting->growing || returns)) {
       // A pass may cost in several settings: the opening of its periods and their steps.
@@ -136,12 +138,12 @@ Spending Growth::AfterOneMore() const {
 }
 
 Spending Growth::At(double time_ms) const {
-  double share = 0;  // of what was gained, once more
+  double share = 0;  // future gain, as a share of gained_
   if (kind_ == Kind::kByStep) {
     share = (time_ms - static_cast<double>(end_ms_)) / static_cast<double>(end_ms_ - begin_ms_);
   } else if (kind_ == Kind::kByPass) {
     const double each = static_cast<double>(last_gain_ms_ - begin_ms_) / gains_;
-    // One that is overdue may come at any time from the next on.
+    // An overdue pass may come at any time from the next moment on.
     const double last = static_cast<double>(last_gain_ms_), end = static_cast<double>(end_ms_);
     share = std::floor((time_ms - (last + each > end ? last : end)) / each) / gains_;
   }
@@ -155,7 +157,7 @@ std::optional<Spending> MostEver(std::span<const LedgerEntry> entries, std::stri
                                  const UseLimits& limits) {
   Spending most, now;
   UserCosts users;
-  std::vector<const Charge*> charges;  // a record may be in so many steps of each
+  std::vector<const Charge*> charges;  // per charge, limits.steps or releases
   for (const LedgerEntry& entry : entries) {
     if (entry.learner != learner) continue;
     if (!entry.worst.bounded()) return std::nullopt;
@@ -166,20 +168,20 @@ std::optional<Spending> MostEver(std::span<const LedgerEntry> entries, std::stri
     if (std::any_of(charges.begin(), charges.end(), [&](auto* c) { return *c == charge; }))
       continue;
     charges.push_back(&charge);
-    const bool release = charge.mechanism == MechanismKind::kVocabulary;
+    const bool release = IsOfPeriod(charge);
     most.Add(Spending::Of(charge, release ? limits.releases : limits.steps));
-    users.Add(charge, ~uint64_t{0} >> 1);  // as often as the allowance lets
+    users.Add(charge, ~uint64_t{0} >> 1);  // as often as the allowance permits
   }
   if (!users.unbounded()) most = users.Worst();
   if (charges.empty()) return std::nullopt;
-  // It was not always so: what has been spent may be that of another configuration.
+  // Earlier spending may stem from another configuration that allowed more.
   if (!most.Covers(now)) most.Add(now);
   return most;
 }
 
 namespace {
 
-// Whether there is room for one more step of those that cost with every step.
+// Checks that one more step of the learners that pay for every step fits the budget.
 bool MayStep(std::span<const Growth> growths, const TotalBudget& budget) {
   Spending sum;
   for (const Growth& growth : growths) sum.Add(growth.AfterOneMore());

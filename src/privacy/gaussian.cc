@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "base/check.h"
+#include "privacy/infinity.h"
 
 namespace tacit::privacy {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// What GaussianLogDelta is good for, relative. Inversions aim this much below the target, so that
-// what they return is on the safe side of the truth.
+// Relative accuracy of GaussianLogDelta. Inversions aim this much below the target, so that their
+// results are on the safe side.
 constexpr double kLogDeltaAccuracy = 1e-12;
 
 // phi and Phi are the standard normal density and distribution, Psi = 1 - Phi.
@@ -26,7 +26,7 @@ double MillsRatio(double x) {
     return std::sqrt(std::numbers::pi / 2) * std::exp(square / 2) * (1 + rest / 2) *
            std::erfc(x / std::numbers::sqrt2);
   }
-  // Laplace's continued fraction 1/(x + 1/(x + 2/(x + 3/(x + ...)))), from far enough inside
+  // Laplace's continued fraction 1/(x + 1/(x + 2/(x + 3/(x + ...)))), from deep enough inside
   // outwards.
   double fraction = x;
   for (int k = 20 + static_cast<int>(1600 / (x * x)); k >= 1; --k) fraction = x + k / fraction;
@@ -36,7 +36,7 @@ double MillsRatio(double x) {
 // -R'(x) = 1 - x R(x), positive and falling.
 double MillsSlope(double x) {
   if (x < 20) return 1 - x * MillsRatio(x);
-  // The asymptotic series 1/x^2 - 3/x^4 + 15/x^6 - ..., good to 1e-17 from here on.
+  // The asymptotic series 1/x^2 - 3/x^4 + 15/x^6 - ..., accurate to 1e-17 from x = 20.
   const double y = 1 / (x * x);
   double sum = 0, term = y;
   for (int k = 1; k <= 16; ++k) {
@@ -49,7 +49,7 @@ double MillsSlope(double x) {
 // R(a) - R(b) for b - a = width > 0.
 double MillsDrop(double a, double b, double width) {
   if (width > 0.5) return MillsRatio(a) - MillsRatio(b);
-  // The difference would cancel: integrate the slope instead, by Gauss and Legendre on 10 points.
+  // The difference would cancel. Integrates the slope instead, by 10-point Gauss-Legendre.
   static constexpr double kNode[] = {0.1488743389816312, 0.4333953941292472, 0.6794095682990244,
                                      0.8650633666889845, 0.9739065285171717};
   static constexpr double kWeight[] = {0.2955242247147529, 0.2692667193099963, 0.2190863625159820,
@@ -63,14 +63,14 @@ double MillsDrop(double a, double b, double width) {
   return sum * width / 2;
 }
 
-// ln(delta), lowered by the accuracy of what will be compared with it.
+// ln(delta), lowered by the accuracy of the values compared with it.
 double SafeTarget(Delta delta) {
   TACIT_CHECK(delta.value > 0 && delta.value < 1, "delta must be in (0, 1)");
   return std::log(delta.value) * (1 + kLogDeltaAccuracy);
 }
 
-// Halves [low, high] until the two are neighbours; `below(x)` is true up to the root. Halves the
-// exponent first where the bracket spans orders of magnitude. Returns {last true, first false}.
+// Bisects [low, high] down to neighbouring doubles; `below(x)` is true up to the root. Uses the
+// geometric mean while the bracket spans orders of magnitude. Returns {last true, first false}.
 template <class Below>
 std::pair<double, double> Bisect(double low, double high, Below below) {
   while (true) {
@@ -91,7 +91,7 @@ double GaussianLogDelta(double mu, double epsilon) {
   const double a = std::fma(-mu / 2, mu, epsilon) / mu;
   const double b = a + mu;
   if (a < -1) {
-    // delta is near 1: go by what is missing, Phi(a) + e^epsilon Psi(b).
+    // delta is near 1, so compute its complement, Phi(a) + e^epsilon Psi(b).
     const double missing =
         std::erfc(-a / std::numbers::sqrt2) / 2 + std::exp(LogDensity(a)) * MillsRatio(b);
     return std::log1p(-missing);
@@ -130,7 +130,7 @@ double GaussianMu(Epsilon epsilon, Delta delta) {
 
 NoiseMultiplier CalibrateGaussian(Epsilon epsilon, Delta delta, uint64_t participations) {
   TACIT_CHECK(participations > 0);
-  // The margin covers what rounding adds when a ledger sums the participations up again.
+  // The margin covers the rounding when a ledger sums the participations up again.
   return NoiseMultiplier(std::sqrt(static_cast<double>(participations)) /
                          GaussianMu(epsilon, delta) * (1 + kLogDeltaAccuracy));
 }

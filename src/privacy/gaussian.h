@@ -2,8 +2,8 @@
 
 #include "base/ids.h"
 
-// The exact privacy of Gaussian mechanisms (Balle and Wang 2018): a sequence of Gaussian queries
-// whose sensitivity-to-noise ratios are m_1, m_2, ... is one with mu = sqrt(sum m_i^2), and
+// The exact privacy of Gaussian mechanisms (Balle and Wang 2018). A sequence of Gaussian queries
+// with sensitivity-to-noise ratios m_1, m_2, ... is one with mu = sqrt(sum m_i^2), and
 //   delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu).
 // Relative accuracy 1e-12 in ln delta down to delta 1e-300.
 namespace tacit::privacy {

@@ -3,17 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/text.h"
+#include "privacy/gaussian.h"
 
 namespace tacit::privacy {
 namespace {
 
-// SHA256(before | SHA256(salt | ranges)). The ranges are offset counts, which are the operator's:
-// without the salt they could be found by trying.
+// SHA256(before | SHA256(salt | ranges)), in the notation of base/bytes.h:
+//     ranges := topic:string steps_per_offset:u64 count:u32 range*count
+//     range  := partition:i32 begin:u64 end:u64
+// The ranges are offset counts, known to the operator only; without the salt they could be guessed.
 Digest ExtendRangesDigest(const Digest& before, const Digest& salt, const CommitCharge& charge) {
   ByteWriter ranges;
   ranges.PutString(charge.topic).Put(charge.steps_per_offset);
@@ -24,16 +29,16 @@ Digest ExtendRangesDigest(const Digest& before, const Digest& salt, const Commit
   return Sha256().Update(before).Update(salted).Finish();
 }
 
-// Everything that must be equal for two commits to be one run.
+// The fields that must be equal for two commits to be one run.
 auto RunKey(const LedgerEntry& e) {
   return std::tie(e.format, e.learner, e.charge, e.unit, e.adjacency, e.participation, e.bounds,
                   e.delta, e.model_fingerprint, e.code_version);
 }
 
-// Steps on fresh records cost the worst unit nothing more: they are told apart from those on
-// records used before. Sampled steps come back to the records of their period, so the first
-// period's all cost more (`growing`), those of fresh periods nothing, and once they cost more again
-// records are used again. Every user may be in every step that the allowance lets.
+// Steps on fresh records cost the worst unit nothing more, so they form runs apart from steps on
+// records used before. Sampled steps reuse their period's records: the first period's steps all
+// cost more (`growing`), those of fresh periods nothing, and a later increase means that records
+// are used again. Every user may be in every step that the allowance permits.
 bool SameRun(const LedgerEntry& a, const LedgerEntry& b, bool growing) {
   return RunKey(a) == RunKey(b) && (a.worst == b.worst || growing || b.unit == Unit::kUser);
 }
@@ -52,10 +57,23 @@ Status CheckPromise(const Promise& promise) {
   if (promise.learner.empty()) return refuse("a learner needs a name");
   if (!(promise.delta > 0 && promise.delta < 1)) return refuse("delta must be in (0, 1)");
   if (!(promise.epsilon > 0)) return refuse("epsilon must be above 0");
+  if (promise.unit == Unit::kEvent && promise.bounds.dedupe_window > 0 &&
+      !std::isinf(promise.epsilon))
+    return refuse(
+        "unit event cannot be combined with source.dedupe.window: without a record its copy would "
+        "be learnt from, and a step is charged for one of them");
   return {};
 }
 
-// The first thing in which two promises of one learner differ, or "".
+// One record's absence let another in, so two records' parts change. By the triangle inequality the
+// answers together move by at most twice one record's bound: mu doubles.
+std::optional<double> EpsilonOfRecord(double epsilon, double delta, bool gaussian) {
+  if (!gaussian || std::isinf(epsilon)) return std::numeric_limits<double>::infinity();
+  const double mu = GaussianMu(Epsilon(epsilon), Delta(delta)) * (1 + 1e-9);
+  return GaussianEpsilon(2 * mu, Delta(delta)).value;
+}
+
+// The first difference between two promises of one learner, or "".
 std::string WhatChanged(const Promise& was, const Promise& is) {
   const auto changed = [](std::string_view what, const auto& before, const auto& after) {
     return fmt::format("{} was {} and is {}", what, before, after);
@@ -90,18 +108,18 @@ Spending Ledger::Account::UserAfter(std::span<const CommitCharge> charges) const
   return after.Worst();
 }
 
-// The spendings of which one is that of the worst unit.
+// The candidates for the worst unit's spending.
 std::vector<Spending> Ledger::Account::CandidatesAfter(
     std::span<const CommitCharge> charges) const {
   std::vector<Spending> candidates;
-  // Which users were in a step is not in the offsets.
+  // Offsets do not show which users were in a step.
   if (promise.unit == Unit::kUser) return {UserAfter(charges)};
   std::vector<Use> uses;
   for (const CommitCharge& charge : charges)
     if (charge.steps > 0) uses.push_back(UseOf(charge));
   candidates = coverage.WorstAfter(uses);
   InsertMaximal(worst, &candidates);
-  // A step on no records releases noise all the same, and is charged as if there had been one.
+  // A step on no records still releases noise, and is charged as if it had one.
   for (Use& use : uses) InsertMaximal(std::move(use.spending), &candidates);
   return candidates;
 }
@@ -117,10 +135,16 @@ std::pair<Spending, double> Ledger::Account::WorstAfter(
     most = of_it;
     after.first = std::move(candidate);
   }
-  // Two certified bounds of growing compositions may cross by their slack; what is told never
-  // falls.
+  // Two certified bounds of growing compositions may cross by their slack; the reported epsilon
+  // never falls.
   after.second = std::max(epsilon, most);
   return after;
+}
+
+const LedgerEntry* Ledger::LastEntryOf(std::string_view learner) const {
+  const auto found = accounts_.find(learner);
+  if (found == accounts_.end() || found->second.last_entry == Account::kNoEntry) return nullptr;
+  return &entries_[found->second.last_entry];
 }
 
 const Ledger::Account& Ledger::Find(std::string_view learner) const {
@@ -138,7 +162,7 @@ Status Ledger::Declare(const Promise& promise) {
     if (!changed.empty())
       return Fail(ErrorCode::kRefused,
                   fmt::format("learner '{}': {}; what was trained and charged under one promise "
-                              "cannot go on under another",
+                              "cannot continue under another",
                               promise.learner, changed));
   }
   account.promise = promise;
@@ -244,9 +268,13 @@ std::vector<uint64_t> Ledger::Append(CommitSeq commit, int64_t time_ms,
 
 std::vector<LedgerTotal> Ledger::Learners() const {
   std::vector<LedgerTotal> totals;
-  for (const auto& [name, account] : accounts_)
-    totals.push_back(
-        {name, account.promise.unit, account.epsilon, account.promise.delta, account.steps});
+  for (const auto& [name, account] : accounts_) {
+    const double delta = account.promise.delta;
+    totals.push_back({name, account.promise.unit, account.epsilon, delta, account.steps});
+    if (account.by_event_id)
+      totals.back().epsilon_of_record =
+          EpsilonOfRecord(account.epsilon, delta, account.worst.gaussian());
+  }
   return totals;
 }
 
@@ -261,12 +289,16 @@ LedgerTotal Ledger::Total() const {
   LedgerTotal total;
   if (accounts_.empty()) return total;
   total.unit = Unit::kUser;
+  bool by_event_id = false, gaussian = true;
   for (const auto& [name, account] : accounts_) {
     total.steps += account.steps;
+    by_event_id |= account.by_event_id;
+    gaussian &= account.worst.gaussian();
     if (account.promise.unit != Unit::kUser) total.unit = Unit::kEvent;
   }
   total.delta = TotalDelta().value;
   total.epsilon = TotalAfter({});
+  if (by_event_id) total.epsilon_of_record = EpsilonOfRecord(total.epsilon, total.delta, gaussian);
   return total;
 }
 
@@ -275,8 +307,8 @@ double Ledger::TotalAfter(std::span<const CommitCharge> charges, std::optional<D
   const Delta at = delta.value_or(TotalDelta());
   const bool alone = accounts_.size() == 1 && accounts_.begin()->second.promise.delta == at.value;
   if (alone) return charges.empty() ? accounts_.begin()->second.epsilon : EpsilonAfter(charges);
-  Spending users;               // a user-level guarantee holds for each event of hers
-  std::vector<Spending> least;  // of steps without records
+  Spending users;               // a user's guarantee also holds for each of the user's events
+  std::vector<Spending> least;  // lower limits: steps without records cost too
   for (const auto& [name, account] : accounts_)
     if (account.promise.unit == Unit::kUser)
       users.Add(account.UserAfter(charges));
@@ -302,13 +334,15 @@ double Ledger::TotalAfter(std::span<const CommitCharge> charges, std::optional<D
 void Ledger::Derive() {
   events_ = {};
   for (const auto& [name, account] : accounts_) events_.AddAll(account.coverage);
-  std::map<std::string_view, uint64_t> sampled_steps;  // of each learner's worst unit
+  std::map<std::string_view, uint64_t> sampled_steps;  // by learner, of the worst unit
   for (const LedgerEntry& entry : entries_) {
     last_time_ms_ = std::max(last_time_ms_, entry.last_time_ms);
     uint64_t& before = sampled_steps[entry.learner];
     const uint64_t after = entry.worst.SampledSteps();
     Account& account = accounts_.find(entry.learner)->second;
     account.growing = after - before == entry.steps;
+    account.by_event_id |=
+        entry.unit == Unit::kEvent && entry.bounds.dedupe_window > 0 && entry.charge.Bounded();
     account.users.Bound(entry.bounds);
     if (entry.unit == Unit::kUser) account.users.Add(entry.charge, entry.steps);
     before = after;

@@ -1,3 +1,42 @@
+// An entry of the ledger, byte by byte. The notation is base/bytes.h's.
+//     entry := format:u8             3; 2 is the same without the four bounds
+//              index:u64             place in the chain, from 0
+//              learner:string        its id
+//              mechanism:u8          0 none, 1 adafest, 2 dp-sgd, 3 fest, 4 adafest+,
+//                                    5 exponential, 6 vocabulary (a release),
+//                                    7 counts (a period's, as one step)
+//              noise_multiplier:f64  of the step's Gaussian queries together; 0: unbounded;
+//                                    infinite: it has none
+//              sigma_selection:f64 sigma_gradient:f64
+//                                    parts of the step's noise; 0: no such query
+//              clip_selection:f64 clip_gradient:f64
+//                                    the norms they are multiples of
+//              sampling_rate:f64     probability that an eligible unit is in the step; `once`: 1
+//              sigma_clip:f64        noise of adaptive clipping's count; 0: no such query
+//              zcdp_rho:f64          of the queries that no sampling amplifies
+//              unit:u8               1 event, 2 user
+//              adjacency:u8          1 zero-out, 2 add-remove, 3 replace-one
+//              participation:u8      1 once, 2 poisson
+//              bounds                not in format 2
+//              steps:u64             in the run
+//              first_commit:u64 last_commit:u64
+//              first_time_ms:i64 last_time_ms:i64
+//                                    of those commits, since 1970, UTC; never falls
+//              delta:f64             the delta that epsilon is stated at
+//              worst:spending        of the learner's worst unit, this run included
+//              epsilon:f64           upper bound for `worst`
+//              model_fingerprint:digest code_version:string
+//              ranges_digest:digest  running digest of the salted offset ranges (ledger.cc)
+//              previous_head:digest  32 zero bytes for entry 0
+//              head:digest           SHA-256 of "tacit.ledger.entry.v3" and all bytes before it;
+//                                    format 2: of "tacit.ledger.entry.v2"
+//     bounds := allowance:u64        unit user: steps that a user is in or eligible for, over the
+//                                    life of the learner; 0: no bound
+//               per_period:u64       unit user, `once`: of them in a period; 0: no bound
+//               period_steps:u64     unit user, `poisson`: steps that a period counts for; else 0
+//               dedupe_window:u64    a record is a copy if this many offsets before it hold its
+//                                    (user, event id); 0: ids are not compared
+// spending.cc has the grammar of a spending.
 #include "base/bytes.h"
 #include "privacy/chain.h"
 #include "privacy/ledger.h"
@@ -5,14 +44,12 @@
 namespace tacit::privacy {
 namespace {
 
-constexpr uint8_t kFormatWithoutBounds = 2;
-
-// Keeps these hashes apart from hashes of anything else.
+// Separates these hashes from all other hashes.
 std::string_view Domain(uint8_t format) {
   return format == kFormatWithoutBounds ? "tacit.ledger.entry.v2" : "tacit.ledger.entry.v3";
 }
 
-// All fields but the head.
+// Encodes all fields but the head.
 void EncodeFields(const LedgerEntry& e, ByteWriter* out) {
   out->Put(e.format).Put(e.index).PutString(e.learner);
   out->Put(static_cast<uint8_t>(e.charge.mechanism))
@@ -52,16 +89,15 @@ bool DecodeFields(ByteReader* in, LedgerEntry* e) {
   e->format = in->Get<uint8_t>();
   e->index = in->Get<uint64_t>();
   e->learner = in->GetString();
-  if (!GetEnum(in, MechanismKind::kNonPrivate, MechanismKind::kCounts, &e->charge.mechanism))
-    return false;
+  if (!GetEnum(in, MechanismKind::kNonPrivate, kLastMechanism, &e->charge.mechanism)) return false;
   for (double* number :
        {&e->charge.noise_multiplier, &e->charge.sigma_selection, &e->charge.sigma_gradient,
         &e->charge.clip_selection, &e->charge.clip_gradient, &e->charge.sampling_rate,
         &e->charge.sigma_clip, &e->charge.zcdp_rho})
     *number = in->Get<double>();
-  if (!GetEnum(in, Unit::kEvent, Unit::kUser, &e->unit) ||
-      !GetEnum(in, Adjacency::kZeroOut, Adjacency::kReplaceOne, &e->adjacency) ||
-      !GetEnum(in, ParticipationMode::kOnce, ParticipationMode::kPoisson, &e->participation))
+  if (!GetEnum(in, Unit::kEvent, kLastUnit, &e->unit) ||
+      !GetEnum(in, Adjacency::kZeroOut, kLastAdjacency, &e->adjacency) ||
+      !GetEnum(in, ParticipationMode::kOnce, kLastParticipationMode, &e->participation))
     return false;
   if (e->format != kFormatWithoutBounds)
     for (uint64_t* bound : {&e->bounds.allowance, &e->bounds.per_period, &e->bounds.period_steps,

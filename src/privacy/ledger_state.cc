@@ -1,4 +1,16 @@
-// What the store keeps beside the entries, and how a ledger comes back from both.
+// Encodes a ledger's state, kept by the store beside the entries, and restores a ledger from both.
+// The notation is base/bytes.h's.
+//     state   := format:u8 entries:u64 head:digest total_epsilon:f64 total_delta:f64
+//                learners:u32 learner*learners checksum:digest
+//     format  := 3; 2 is the same without the four bounds, and is still read
+//     learner := name:string unit:u8 adjacency:u8 participation:u8 budget_epsilon:f64 delta:f64
+//                model_fingerprint:digest bounds worst:spending epsilon:f64 steps:u64
+//                last_entry:u64 coverage:string
+//     bounds  := allowance:u64 per_period:u64 period_steps:u64 dedupe_window:u64
+// A total budget of 0 and 0 means none. Learners are in the order of their names. `worst` is the
+// spending of the worst unit, `epsilon` is for it; `last_entry` is all ones before the first one.
+// The checksum is SHA-256 of "tacit.ledger.state.v3" (format 2: "v2") and all bytes before it.
+// coverage.cc and spending.cc have the grammars of these two.
 #include <fmt/format.h>
 
 #include "base/bytes.h"
@@ -9,7 +21,6 @@ namespace tacit::privacy {
 namespace {
 
 constexpr uint8_t kFormat = 3;
-constexpr uint8_t kFormatWithoutBounds = 2;
 
 Digest Checksum(std::string_view body) {
   const bool old = !body.empty() && static_cast<uint8_t>(body[0]) == kFormatWithoutBounds;
@@ -105,7 +116,7 @@ Result<Ledger> Ledger::DecodeState(std::string_view state, uint64_t* entries) {
   return ledger;
 }
 
-// What the accounts say must be what the entries add up to.
+// Checks the accounts against the sums of the entries.
 Status Ledger::CheckState(uint64_t entries_in_state) const {
   const Digest head = entries_.empty() ? Digest{} : entries_.back().head;
   if (entries_in_state != entries_.size() || head_ != head)

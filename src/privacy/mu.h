@@ -4,15 +4,15 @@
 
 namespace tacit::privacy {
 
-// What a release, or all of a period's or a run's, may be as one Gaussian: where the grids of noise
-// end, with room for every share of it.
+// Range of mu for a release, a period or a run as one Gaussian. The noise grids cover it, with room
+// for every share of it.
 inline constexpr double kMuLeast = 1e-6, kMuMost = 1e3;
 
-// What rounding may add when mu^2 is summed up again. Who gives a mu to spend allows that much
-// more; who spends it makes the noise that much larger.
+// Margin for the rounding when mu^2 is summed up again. A budget of mu is checked with this factor
+// of tolerance; a spender makes its noise larger by it.
 inline constexpr double kMuMargin = 1 + 1e-12;
 
-// kInvalidArgument for one outside of these; infinite, for no noise, is none.
+// Returns kInvalidArgument for a mu outside this range; infinity (no noise) passes.
 Status CheckMu(double mu);
 
 }  // namespace tacit::privacy

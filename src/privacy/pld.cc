@@ -20,13 +20,13 @@ using pld::Direction;
 
 constexpr double kLeastSampledSigma = 0.05;
 constexpr double kLeastDelta = 1e-100;
-// What OneEventDelta may be off by, relative.
+// Relative accuracy of OneEventDelta.
 constexpr double kOneEventAccuracy = 1e-8;
-// While the number of events grows by less, a direction that could not be ruled out is not tried
-// again.
+// Until the number of events has grown by this factor, a direction that could not be ruled out is
+// not tried again.
 constexpr double kRetryGrowth = 1.1;
 
-// A Gaussian whatever the direction: its mu^2, else nothing.
+// mu^2 of an event that is Gaussian in every direction, else nothing.
 std::optional<double> GaussianMuSquared(const Event& event, Adjacency adjacency) {
   const double ratio = 1 / event.noise_multiplier;
   if (event.kind == EventKind::kGaussian) return ratio * ratio;
@@ -49,7 +49,7 @@ double OneEventDelta(const Event& event, Adjacency adjacency, double epsilon) {
   return delta;
 }
 
-// The root of a falling delta(epsilon), to the last place.
+// The root of a falling delta(epsilon), to a relative 1e-12.
 double OneEventEpsilon(const Event& event, Adjacency adjacency, double delta) {
   const auto above = [&](double epsilon) {
     return OneEventDelta(event, adjacency, epsilon) > delta;
@@ -75,14 +75,14 @@ struct PldAccountant::State {
   Adjacency adjacency;
   std::map<Event, uint64_t> events;
   double count = 0;
-  bool symmetric = true;  // no event tells one direction from the other
-  bool gaussian = true;   // nothing but Gaussians
+  bool symmetric = true;  // both directions are equal for every event
+  bool gaussian = true;   // all events are Gaussians
   double mu_squared = 0;
   std::optional<Composition> main;   // kRemove, or kReplace
   std::optional<Composition> other;  // kAdd, once it differs
   double tried_at = 0;               // number of events when `other` could not be ruled out
 
-  // A single event made once that has a closed form.
+  // The only event, if it was made once and has a closed form; else null.
   const Event* Single() const {
     if (events.size() != 1 || events.begin()->second != 1) return nullptr;
     const Event& event = events.begin()->first;
@@ -98,7 +98,7 @@ struct PldAccountant::State {
     mu_squared += mu.value_or(0) * number;
     if (adjacency != Adjacency::kReplaceOne && symmetric && !IsSymmetric(event)) {
       symmetric = false;
-      // From here on the directions differ: the other starts with all that was before.
+      // The directions differ from here on: `other` starts with all earlier events.
       other.emplace(Direction::kAdd);
       for (const auto& [known, known_times] : events)
         if (!(known == event)) other->Add(known, static_cast<double>(known_times));
@@ -107,7 +107,7 @@ struct PldAccountant::State {
     if (other) other->Add(event, number);
   }
 
-  // Whether `other` is certainly not above delta at this epsilon.
+  // Checks that `other` is certainly not above delta at this epsilon.
   Result<bool> OtherIsBelow(double epsilon, double log_delta) {
     if (count < kRetryGrowth * tried_at) return false;
     for (bool afresh : {false, true}) {

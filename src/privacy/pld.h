@@ -12,35 +12,35 @@
 
 namespace tacit::privacy {
 
-// Certified bounds: the exact value for the events' dominating pairs lies within.
+// Certified bounds: the exact value for the events' dominating pairs lies between them.
 struct CertifiedInterval {
   double lower = 0;
   double upper = 0;
 };
 
-// The privacy-loss-distribution accountant: any mix of events, added at any time, asked for
+// The privacy-loss-distribution accountant. Takes any mix of events, at any time, and answers
 // epsilon(delta) or delta(epsilon) at any time.
 //
 // Each event is replaced by its dominating pair: exact for the Gaussian, the Poisson-sampled
-// Gaussian and Laplace noise; randomized response for what is known as (epsilon, 0)-DP, the
-// exponential mechanism included. `upper` is what is promised. `lower` says how tight that is: no
-// accountant of these pairs can go below it. For zCDP events, whose pair is not one distribution
-// but the curve delta(epsilon) that rho-zCDP implies, `lower` is that of the Gaussian mechanism.
+// Gaussian and Laplace noise; randomized response for (epsilon, 0)-DP events, including the
+// exponential mechanism. `upper` is the promise. `lower` shows how tight it is: no accountant of
+// these pairs can go below it. For zCDP events, whose pair is not one distribution but the curve
+// delta(epsilon) that rho-zCDP implies, `lower` is that of the Gaussian mechanism.
 //
-// Adjacency: add-or-remove takes the greater of both directions (zero-out is bounded by it);
-// replace-one has the Poisson-sampled Gaussian replace a row of norm 1 by its opposite, so that at
-// rate 1 it is a Gaussian of twice the sensitivity. All other events are stated for the adjacency
-// asked about.
+// Adjacency: add-or-remove takes the greater of both directions (zero-out is bounded by it).
+// Replace-one lets the Poisson-sampled Gaussian replace a row of norm 1 by its opposite, so that at
+// rate 1 it is a Gaussian of twice the sensitivity. All other events are stated for the question's
+// adjacency.
 //
-// How: each loss is put on a lattice fitted to the composed loss, from above and from below, with
-// errors of second order; laws are tilted by e^(c L) at the saddle point of the question and
+// Method: each loss is put on a lattice fitted to the composed loss, from above and from below,
+// with errors of second order; laws are tilted by e^(c L) at the saddle point of the question and
 // composed by multiplying their Fourier transforms; the inverse transform is taken only at the
-// points asked for. Discretisation, wrapping, cut-off and rounding are all inside the bounds; the
-// tilt keeps the relative precision of a delta of 1e-14 that of one near 1. Ledgers of Gaussians
-// only, and single events, are answered in closed form. See README.md.
+// points asked for. The bounds include discretisation, wrapping, cut-off and rounding. Thanks to
+// the tilt, a delta of 1e-14 is as precise, relatively, as one near 1. Ledgers of Gaussians only,
+// and single events, are answered in closed form. See README.md.
 //
-// Not thread-safe. Questions are not const because they keep what they computed: one more event of
-// a known kind and a new epsilon cost well under a millisecond.
+// Not thread-safe. The query methods are not const because they cache results: one more event of a
+// known kind and a new epsilon cost well under a millisecond.
 class PldAccountant {
  public:
   explicit PldAccountant(Adjacency adjacency);
@@ -48,16 +48,16 @@ class PldAccountant {
   PldAccountant(PldAccountant&&) noexcept;
   PldAccountant& operator=(PldAccountant&&) noexcept;
 
-  // Adds an event made `count` times. kInvalidArgument, and nothing added, for an event out of its
-  // domain and for a Poisson-sampled Gaussian with a noise multiplier below 0.05.
+  // Adds an event made `count` times. Returns kInvalidArgument, with nothing added, for an event
+  // out of its domain and for a Poisson-sampled Gaussian with a noise multiplier below 0.05.
   Status Add(const Event& event, uint64_t count);
 
-  // Epsilon, never negative, at 0 < delta < 1; delta at epsilon >= 0. kRefused where there are so
-  // many events (about 1e11) that rounding could decide the answer; kInvalidArgument for a delta
-  // below 1e-100 and for mixes too uneven to be put on one lattice.
+  // Epsilon, never negative, at 0 < delta < 1; delta at epsilon >= 0. Returns kRefused for so many
+  // events (about 1e11) that rounding could decide the answer; kInvalidArgument for a delta below
+  // 1e-100 and for mixes too uneven for one lattice.
   Result<CertifiedInterval> Epsilon(Delta delta);
-  // An upper bound alone, which Epsilon's will not exceed if this accountant was asked nothing
-  // else: cheaper where tails are heavy.
+  // An upper bound alone. It is at least Epsilon's if this accountant was asked nothing else, and
+  // cheaper where tails are heavy.
   Result<double> UpperEpsilon(Delta delta);
   Result<CertifiedInterval> DeltaAt(double epsilon);
 
@@ -66,8 +66,8 @@ class PldAccountant {
   std::unique_ptr<State> state_;
 };
 
-// The upper bound alone, of all these events together: what calibration asks. A hint from a
-// question nearby (not null) saves time, and is brought up to date; it never changes what is true.
+// The upper bound alone, for all these events together; used by calibration. A hint from a nearby
+// question (not null) saves time and is updated; it never affects correctness.
 struct PldHint {
   double epsilon = 0, slope = 0;
 };
@@ -75,7 +75,7 @@ Result<double> PldUpperEpsilon(std::span<const CountedEvent> events, Adjacency a
                                Delta delta, std::optional<PldHint>* hint = nullptr);
 Result<double> PldUpperEpsilon(const Event& event, uint64_t count, Adjacency adjacency, Delta delta,
                                std::optional<PldHint>* hint = nullptr);
-// A guess at the latter within a few per cent, in microseconds. NOT a bound.
+// A guess at PldUpperEpsilon within a few per cent, in microseconds. NOT a bound.
 double PldRoughEpsilon(const Event& event, uint64_t count, Adjacency adjacency, Delta delta);
 
 }  // namespace tacit::privacy

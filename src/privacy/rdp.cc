@@ -9,16 +9,15 @@
 #include <utility>
 
 #include "base/check.h"
+#include "privacy/infinity.h"
 
 namespace tacit::privacy {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // A_alpha - 1 of the Poisson-sampled Gaussian. With u = q (e^y - 1), E[u] = 0, so
 //   A_alpha - 1 = E[(1 + u)^alpha - 1 - alpha u],
 // whose integrand is nowhere negative. The trapezoidal rule of step h has the relative error
-// exp(d^2 / (2 s^2) - 2 pi d / h), d up to pi s^2: there 1 + u has its first zero off the real
+// exp(d^2 / (2 s^2) - 2 pi d / h), d up to pi s^2, where 1 + u has its first zero off the real
 // line. Beyond that distance only the density matters and h grows with s.
 class SampledMoment {
  public:
@@ -35,7 +34,7 @@ class SampledMoment {
   double Log() {
     const int64_t low = Cell(FixedPoint(0));
     const int64_t high = std::max(Cell(FixedPoint(order_)), low);
-    // Beforehand, or the climb from a lower mode to a higher one far away would be walked step by
+    // Set first: a walk from a lower mode could otherwise climb to a distant higher one step by
     // step.
     greatest_ = std::max(LogTerm(static_cast<double>(low) * step_),
                          LogTerm(static_cast<double>(high) * step_));
@@ -50,8 +49,8 @@ class SampledMoment {
  private:
   int64_t Cell(double x) const { return static_cast<int64_t>(std::floor(x / step_)); }
 
-  // The modes of the integrand solve x = alpha * share(x), share = q e^y / (1 - q + q e^y): one or
-  // two of them, the outermost found from either end.
+  // The modes of the integrand solve x = alpha * share(x), share = q e^y / (1 - q + q e^y). There
+  // are one or two; the iteration finds the outermost from either end.
   double FixedPoint(double x) const {
     for (int i = 0; i < 200; ++i) {
       const double odds = std::log(rate_ / (1 - rate_)) + (2 * x - 1) / (2 * sigma_ * sigma_);
@@ -80,7 +79,7 @@ class SampledMoment {
     return log_density + std::log(excess);
   }
 
-  // Collects terms from a cell onwards until they no longer count or `last` is reached (upwards it
+  // Collects terms from a cell onwards until they are negligible or `last` is reached (upwards it
   // is included, downwards not). Returns the last cell collected.
   int64_t Walk(int64_t cell, int direction, int64_t last) {
     const auto width = static_cast<int64_t>(3 * sigma_ / step_) + 2;
@@ -89,7 +88,7 @@ class SampledMoment {
       const double term = LogTerm(static_cast<double>(cell) * step_);
       greatest_ = std::max(greatest_, term);
       terms_.push_back(term);
-      // The term is zero where y is, so a small one near the start proves nothing.
+      // The term is zero where y is, so a small term near the start proves nothing.
       if (done > width && term < greatest_ - 45) return cell;
     }
   }
@@ -106,7 +105,7 @@ class SampledMoment {
   std::vector<double> terms_;
 };
 
-// (0, epsilon): log((sinh(a e) - sinh((a - 1) e)) / sinh(e)) / (a - 1), with e^(a e) taken out.
+// (0, epsilon): log((sinh(a e) - sinh((a - 1) e)) / sinh(e)) / (a - 1), with e^(a e) factored out.
 double PureDpDivergence(double epsilon, double order) {
   const double more = order - 1;
   // E[e^((a-1) L)] of randomized response, minus 1: small epsilons keep their digits.
@@ -124,7 +123,7 @@ double LaplaceDivergence(double epsilon, double order) {
   return std::log1p(excess) / more;
 }
 
-// Losses t and t - e, t in [0, e] the worst: with A = (1 - e^(-a e)) / (1 - e^-e) and
+// The worst case has losses t and t - e, t in [0, e]. With A = (1 - e^(-a e)) / (1 - e^-e) and
 // B = A e^-e - e^(-a e), the moment is A z^(a-1) - B z^a at z = e^t = A (a - 1) / (B a).
 double BoundedRangeDivergence(double epsilon, double order) {
   const double more = order - 1;
@@ -135,7 +134,7 @@ double BoundedRangeDivergence(double epsilon, double order) {
   const double t = std::clamp(log_a - log_b + std::log(more / order), 0.0, epsilon);
   const double bound = epsilon * epsilon / 8 * order;  // bounded range implies e^2/8-zCDP
   const double log_moment = log_a + more * t + std::log(-std::expm1(log_b - log_a + t));
-  // For tiny epsilons the closed form is all cancellation, and the bound is its limit.
+  // For tiny epsilons the closed form cancels, and the bound is its limit.
   return epsilon * order < 1e-3 ? bound : std::min(bound, log_moment / more);
 }
 
@@ -148,7 +147,7 @@ std::vector<double> MakeDenseOrders() {
   return orders;
 }
 
-// Epsilon at one order, or infinity where the conversion says nothing.
+// Epsilon at one order, or infinity if the conversion gives no bound.
 double Convert(double divergence, double order, double log_delta) {
   if (!(divergence < kInfinity)) return kInfinity;
   if (2 * log_delta >= std::log(-std::expm1(-divergence))) return 0;

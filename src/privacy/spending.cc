@@ -1,3 +1,8 @@
+// The notation is base/bytes.h's.
+//     spending := mu_squared:f64 rho:f64 settings:u32 setting*settings
+//     setting  := noise_multiplier:f64 sampling_rate:f64 steps:u64
+// mu_squared is that of the Gaussian queries the unit was surely in, rho that of the queries
+// charged by their zCDP. Settings of sampled steps ascend by noise multiplier, then by rate.
 #include "privacy/spending.h"
 
 #include <algorithm>
@@ -15,7 +20,7 @@ namespace {
 
 auto Setting(const Spending::Sampled& s) { return std::tie(s.noise_multiplier, s.sampling_rate); }
 
-// The setting in an ascending list, or where it belongs.
+// The setting's place in an ascending list, or where to insert it.
 template <class List>
 auto Find(List& list, const Spending::Sampled& wanted) {
   return std::lower_bound(list.begin(), list.end(), wanted,
@@ -38,8 +43,8 @@ Spending Spending::Of(const Charge& charge, uint64_t steps) {
     spending.mu_squared = charge.MuSquared();
     return spending;
   }
-  // A step charged in full by one query and by its sampling for another, both on one sampled batch:
-  // that dominates the two together. README.md says why.
+  // Both parts are of one sampled batch: one query charges the step in full, the other by its
+  // sampling. Adding them dominates the joint release; README.md shows why.
   spending.rho = charge.zcdp_rho * times;
   if (charge.sampling_rate >= 1) {
     spending.mu_squared = charge.MuSquared() * times;
@@ -102,19 +107,19 @@ void InsertMaximal(Spending spending, std::vector<Spending>* maximal) {
   maximal->push_back(std::move(spending));
 }
 
-// An accountant with what it holds, and its last answer.
+// An accountant, its spending and its last answer.
 struct EpsilonMeter::Composition {
   Spending composed;
   std::unique_ptr<PldAccountant> accountant;
   double delta = 0;
   CertifiedInterval bounds;
 
-  // Gaussians are one event of the composed multiplier, so they must not have changed.
+  // Gaussians are one event of the composed multiplier, so they must be unchanged.
   bool MayBecome(const Spending& to) const {
     return accountant != nullptr && to.mu_squared == composed.mu_squared && to.Covers(composed);
   }
 
-  // Adds what is missing; false when the accountant refuses it.
+  // Adds the missing events; returns false if the accountant refuses one.
   bool Become(const Spending& to) {
     if (!MayBecome(to)) {
       accountant = std::make_unique<PldAccountant>(Adjacency::kAddRemove);
@@ -154,7 +159,8 @@ EpsilonMeter& EpsilonMeter::operator=(const EpsilonMeter&) {
   return *this;
 }
 
-// The one that has the answer, else one that can grow into it, else the longest unused.
+// Chooses the composition that has the answer, else one that can grow into it, else a new or the
+// least recently used one.
 EpsilonMeter::Composition& EpsilonMeter::Choose(const Spending& spending, double delta) {
   constexpr size_t kMost = 4;
   auto chosen = std::find_if(compositions_.begin(), compositions_.end(), [&](const auto& c) {

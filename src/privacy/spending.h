@@ -13,9 +13,9 @@
 
 namespace tacit::privacy {
 
-// What one unit has taken part in, as a composition: the Gaussian queries it was surely in, which
-// are one Gaussian whose mu^2 is the sum of theirs; those it was in with a probability, counted by
-// setting; and the zCDP of all others, whose rho adds up. A value.
+// One unit's participations as a composition. The Gaussian queries that surely had the unit are one
+// Gaussian, whose mu^2 is the sum of theirs. Sampled queries are counted by setting. All other
+// queries have a zCDP, whose rho adds up. A value.
 struct Spending {
   struct Sampled {
     double noise_multiplier = 0;
@@ -29,12 +29,12 @@ struct Spending {
   std::vector<Sampled> sampled =
       {};  // ascending by (noise_multiplier, sampling_rate), counts above 0
 
-  // So many steps of this charge, the unit eligible for each.
+  // The spending of `steps` steps of this charge, with the unit eligible for each.
   static Spending Of(const Charge& charge, uint64_t steps);
 
   bool empty() const { return mu_squared == 0 && rho == 0 && sampled.empty(); }
   bool bounded() const { return !std::isinf(mu_squared); }
-  // Whether the epsilon of it is in closed form.
+  // True if epsilon has a closed form.
   bool gaussian() const { return (rho == 0 && sampled.empty()) || !bounded(); }
   void Add(const Spending& other);
   uint64_t SampledSteps() const {
@@ -42,24 +42,23 @@ struct Spending {
     for (const Sampled& s : sampled) steps += s.count;
     return steps;
   }
-  // Whether this is at least as much of everything.
+  // True if no part of this is less than in `other`.
   bool Covers(const Spending& other) const;
   friend bool operator==(const Spending&, const Spending&) = default;
 
   // f64 mu^2, f64 rho, u32 count, then for each setting f64 noise multiplier, f64 rate, u64 count.
   void EncodeTo(ByteWriter* out) const;
-  // False when the bytes are no spending.
+  // Returns false if the bytes are no spending.
   static bool Decode(ByteReader* in, Spending* spending);
 };
 
-// Keeps in `maximal` what nothing else in it covers.
+// Adds a spending to `maximal`, which holds only those that no other covers.
 void InsertMaximal(Spending spending, std::vector<Spending>* maximal);
 
-// Bounds of epsilon for spendings that mostly grow: exact for Gaussians, certified by the PLD
-// accountant (add-or-remove, which bounds zero-out) once anything was sampled or is charged by its
-// zCDP. Remembers its last compositions, a few of them since the worst unit may be one of several,
-// so that the same question costs nothing and one more step little; a copy starts afresh. Not
-// thread-safe.
+// Bounds epsilon for spendings that mostly grow: exact for Gaussians, certified by the PLD
+// accountant (add-or-remove, which bounds zero-out) if anything was sampled or charged by its zCDP.
+// Caches its last few compositions, since the worst unit may be one of several, so that a repeated
+// question is free and one more step cheap; a copy starts empty. Not thread-safe.
 class EpsilonMeter {
  public:
   EpsilonMeter();
@@ -67,7 +66,7 @@ class EpsilonMeter {
   EpsilonMeter(const EpsilonMeter&);
   EpsilonMeter& operator=(const EpsilonMeter&);
 
-  // The upper bound is infinite where none can be certified. REQUIRES 0 < delta < 1.
+  // The upper bound is infinite if none can be certified. REQUIRES 0 < delta < 1.
   CertifiedInterval Bounds(const Spending& spending, Delta delta);
 
  private:
@@ -75,7 +74,7 @@ class EpsilonMeter {
 
   Composition& Choose(const Spending& spending, double delta);
 
-  std::vector<std::unique_ptr<Composition>> compositions_;  // the last used first
+  std::vector<std::unique_ptr<Composition>> compositions_;  // most recently used first
 };
 
 }  // namespace tacit::privacy

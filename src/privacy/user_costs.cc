@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "privacy/query_table.h"
+
 namespace tacit::privacy {
 namespace {
 
@@ -33,12 +35,12 @@ void UserCosts::Add(const Charge& charge, uint64_t steps) {
 
 Spending UserCosts::Worst() const {
   const uint64_t most = unbounded() ? ~uint64_t{0} : allowance_;
-  // A period is opened once: a user is in so many of them.
+  // A period is opened once, so this is a user's number of periods.
   const uint64_t periods = period_steps_ == 0 ? most : most / period_steps_;
   Spending worst;
   std::vector<std::pair<Charge, uint64_t>> gaussians;
   for (const auto& [charge, steps] : steps_) {
-    const bool release = charge.mechanism == MechanismKind::kVocabulary;
+    const bool release = IsOfPeriod(charge);
     if (!release && IsPlainGaussian(charge)) {
       gaussians.emplace_back(charge, steps);
     } else {

@@ -25,7 +25,7 @@ Result<Address> UnixAddress(std::string_view text, std::string_view path) {
   return address;
 }
 
-// `default_port` < 0: the port must be there.
+// With `default_port` < 0, the text must contain a port.
 Result<Address> TcpAddress(std::string_view text, std::string_view authority, int default_port) {
   Address address;
   std::string_view rest;
@@ -53,6 +53,10 @@ Result<Address> TcpAddress(std::string_view text, std::string_view authority, in
 }
 
 }  // namespace
+
+bool Address::is_local() const {
+  return is_unix() || host == "localhost" || host == "::1" || host.starts_with("127.");
+}
 
 std::string Address::ToString() const {
   if (is_unix()) return fmt::format("{}{}", kUnix, unix_path);

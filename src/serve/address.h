@@ -8,13 +8,16 @@
 
 namespace tacit::serve {
 
-// Where a server listens or a client connects: a TCP host and port, or a UNIX socket's path.
+// The address that a server listens on or a client connects to: a TCP host and port, or the path of
+// a UNIX socket.
 struct Address {
   std::string host;
   uint16_t port = 0;
   std::string unix_path;  // not empty: a UNIX socket
 
   bool is_unix() const { return !unix_path.empty(); }
+  // True if only this machine can reach it. A host name counts as local only if it is localhost.
+  bool is_local() const;
   std::string ToString() const;  // "127.0.0.1:80", "[::1]:80", "unix:/path"
 };
 

@@ -10,6 +10,7 @@
 #include "serve/ledger_route.h"
 #include "serve/model_json.h"
 #include "serve/router.h"
+#include "serve/score_answer.h"
 #include "serve/score_request.h"
 
 namespace tacit::serve {
@@ -50,6 +51,24 @@ void AppendLearner(const store::Snapshot& snapshot, const ServedLearner& learner
          privacy::Name(promise.participation), privacy::Name(promise.adjacency));
   AppendBounds(promise.bounds, out);
   *out += '}';
+}
+
+// Appends learners that were charged but are no longer configured, or configured under another
+// name. Their releases remain public, so the total includes them.
+void AppendRetired(const store::Snapshot& snapshot, const std::vector<ServedLearner>& learners,
+                   std::string* out) {
+  const size_t begin = out->size();
+  for (const privacy::LedgerTotal& total : snapshot.learners()) {
+    const bool configured = std::ranges::any_of(
+        learners, [&](const ServedLearner& l) { return l.promise.learner == total.learner; });
+    if (configured || total.steps == 0) continue;
+    *out += out->size() == begin ? R"(,"retired":[{"learner":)" : R"(,{"learner":)";
+    AppendJsonString(total.learner, out);
+    Append(out, R"(,"unit":"{}",)", privacy::Name(total.unit));
+    AppendLoss(total, out);
+    Append(out, R"(,"steps":{}}})", total.steps);
+  }
+  if (out->size() != begin) *out += ']';
 }
 
 void SetText(std::string_view text, Reply* reply) {
@@ -124,17 +143,10 @@ void Api::Score(const Request& request, Reply* reply) {
   const SnapshotPtr snapshot = services_->latest();
   if (snapshot == nullptr)
     return SetFailure({ErrorCode::kUnavailable, "no committed model yet"}, reply);
-  scores_.resize(batch_.size());
-  const Status scored = scorers_[*model]->Score(*snapshot, batch_, scores_);
-  if (!scored) return SetFailure(scored.error(), reply);
+  const Status scored = AnswerScores(*snapshot, services_->models[*model], batch_,
+                                     scorers_[*model].get(), &scores_, &reply->body);
+  if (!scored) return SetServerFailure(scored.error(), reply);
   scored_[*model].Add(static_cast<double>(scores_.size()));
-  reply->body.reserve(scores_.size() * 12 + 256);
-  reply->body = R"({"scores":[)";
-  for (size_t i = 0; i < scores_.size(); ++i)
-    Append(&reply->body, "{}{}", i == 0 ? "" : ",", scores_[i]);
-  reply->body += "],";
-  AppendModel(*snapshot, services_->models[*model].promise, &reply->body);
-  reply->body += "}\n";
 }
 
 void Api::Privacy(Reply* reply) const {
@@ -190,9 +202,11 @@ std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<Serve
     AppendLearner(snapshot, learner, budget_exhausted && budget_exhausted(learner.index), &out);
     all_private = all_private && IsPrivate(TotalOf(snapshot, learner.promise));
   }
+  out += ']';
+  AppendRetired(snapshot, learners, &out);
   privacy::LedgerTotal total = snapshot.total();
   if (!all_private) total.epsilon = INFINITY;
-  Append(&out, R"(],"total":{{"unit":"{}",)", privacy::Name(total.unit));
+  Append(&out, R"(,"total":{{"unit":"{}",)", privacy::Name(total.unit));
   AppendLoss(total, &out);
   if (total_budget)
     Append(&out, R"(,"budget":{{"epsilon":{},"delta":{}}})", total_budget->epsilon,
@@ -207,7 +221,8 @@ std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<Serve
 HandlerFactory MakeApi(Services services) {
   TACIT_CHECK(services.latest && services.readiness && services.metrics != nullptr);
   auto shared = std::make_shared<const Services>(std::move(services));
-  auto recommender = std::make_shared<Recommender>(shared->recommenders, shared->latest);
+  auto recommender =
+      std::make_shared<Recommender>(shared->recommenders, shared->latest, shared->commits);
   recommender->Start();
   return [shared, recommender] { return std::make_unique<Api>(shared, recommender); };
 }

@@ -9,6 +9,7 @@
 
 #include "metrics/registry.h"
 #include "privacy/ledger.h"
+#include "serve/commit_signal.h"
 #include "serve/http.h"
 #include "serve/ledger_route.h"
 #include "serve/recommend/recommend_route.h"
@@ -21,37 +22,41 @@ namespace tacit::serve {
 struct Readiness {
   bool ready = false;
   std::string reason;  // why not
-  // Ready, but nothing is learnt at present, or not all: why, for everybody, and for operators, who
-  // may know what depends on records (that a dead letter waits tells of one). Empty: nothing is
-  // wrong that these may know.
+  // Set while the service is ready but learns nothing, or not from everything: the reason, for
+  // everybody and for operators. Operators may see what depends on records (that a dead letter
+  // waits reveals one). Empty: nothing is wrong that this audience may know.
   std::string degraded = {}, degraded_for_operators = {};
 };
 
-// What the routes are made of; app fills it in. The functions are called by all server threads.
+// The data and functions that the routes use; app fills it in. All server threads call the
+// functions.
 struct Services {
   // The last published snapshot, or null before there is a store.
   std::function<std::shared_ptr<const store::Snapshot>()> latest;
+  // Told after each change of `latest`; outlives all that MakeApi makes. Null: `latest` does not
+  // change.
+  CommitSignal* commits = nullptr;
   std::vector<ScoringModel> models;
   std::vector<RecommendModel> recommenders = {};
-  // How histories know users; needed where a recommender serves them by id.
+  // Hashes a user id as the store's histories do; needed if a recommender serves users by id.
   UserHash user_hash = {};
-  // Whether training and source work. A committed snapshot is asked for on top of it.
+  // Reports if training and source work. Readiness also requires a committed snapshot.
   std::function<Readiness()> readiness;
-  // Whether the learner has stopped because its next step would exceed its budget.
+  // Returns true if the learner has stopped because its next step would exceed its budget.
   std::function<bool(LearnerIndex)> budget_exhausted;
-  // What all learners together are to stay within, where there is such a limit.
+  // The budget for all learners together, if there is one.
   std::optional<privacy::TotalBudget> total_budget = {};
   metrics::Registry* metrics = nullptr;  // never null; outlives the server
 };
 
-// All learners in the order of their places.
+// All learners, ordered by index.
 std::vector<ServedLearner> LearnersOf(const Services& services);
 
-// The routes of README.md, for Server::Start. What builds recommendations' states lives as long as
-// the factory and the last handler it made.
+// The routes of README.md, for Server::Start. The builder of recommendation states lives as long as
+// the factory or any handler it made.
 HandlerFactory MakeApi(Services services);
 
-// GET /v1/privacy's body, for whoever has a snapshot and no server.
+// The body of GET /v1/privacy, for callers with a snapshot and no server.
 std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<ServedLearner>& learners,
                         const std::function<bool(LearnerIndex)>& budget_exhausted,
                         const std::optional<privacy::TotalBudget>& total_budget);

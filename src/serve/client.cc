@@ -23,7 +23,7 @@ namespace http = beast::http;
 using boost::system::error_code;
 using Protocol = asio::generic::stream_protocol;
 
-// One exchange as a chain of callbacks, so that a single run_for bounds it as a whole.
+// Runs one exchange as a chain of callbacks, so that a single run_for limits all of it.
 class Exchange {
  public:
   Exchange(const Url& url, const std::string& method, std::string_view body);
@@ -68,7 +68,7 @@ void Exchange::Connect(Protocol::endpoint endpoint) {
 
 void Exchange::Write() {
   error_ = asio::error::timed_out;
-  // A server may refuse a request before it has taken all of it: its answer is read all the same.
+  // A server may refuse a request before it has read all of it; the client still reads the answer.
   http::async_write(socket_, request_, [this](error_code, size_t) { Read(); });
 }
 

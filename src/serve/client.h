@@ -20,9 +20,9 @@ struct Response {
   std::string_view Header(std::string_view name) const;
 };
 
-// One HTTP request on a connection of its own; blocks. `url` is http://host[:port][/path] or
-// unix:/socket/path[:/path]. A reply of any status is a success; kUnavailable: nobody answers
-// there, or not within `timeout`; kInvalidArgument: the url; kIo: the answer is not HTTP.
+// Sends one HTTP request on its own connection; blocks. `url` is http://host[:port][/path] or
+// unix:/socket/path[:/path]. A reply of any status is a success. kUnavailable: no server answers
+// there within `timeout`; kInvalidArgument: the url; kIo: the answer is not HTTP.
 Result<Response> Fetch(const std::string& url, const std::string& method, std::string_view body,
                        std::chrono::milliseconds timeout);
 

@@ -59,4 +59,9 @@ void SetFailure(const Error& error, Reply* reply) {
   if (reply->status == 503) reply->headers.emplace_back("Retry-After", "1");
 }
 
+void SetServerFailure(const Error& error, Reply* reply) {
+  const bool passes = error.code == ErrorCode::kUnavailable;
+  SetFailure({passes ? error.code : ErrorCode::kInternal, error.message}, reply);
+}
+
 }  // namespace tacit::serve

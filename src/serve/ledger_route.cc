@@ -47,7 +47,7 @@ Result<Page> ParseQuery(std::string_view query) {
   return page;
 }
 
-// JSON has no infinity: a budget that is none is null.
+// JSON has no infinity: an infinite budget is null.
 void AppendBudget(double epsilon, double delta, std::string* out) {
   const std::string number = std::isfinite(epsilon) ? fmt::format("{}", epsilon) : "null";
   fmt::format_to(std::back_inserter(*out), R"("epsilon":{},"delta":{}}})", number, delta);

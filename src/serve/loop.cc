@@ -7,8 +7,8 @@
 namespace tacit::serve {
 namespace {
 
-// How often timeouts are looked at: one timer a thread instead of one a connection, at the price
-// of a timeout that may come a tick late.
+// The interval at which timeouts are checked. One timer per thread instead of one per connection
+// means that a timeout may fire one tick late.
 std::chrono::milliseconds TickOf(const ServerOptions& options) {
   const auto shortest =
       std::min({options.idle_timeout, options.request_timeout, options.write_timeout});
@@ -24,27 +24,15 @@ std::string DateNow() {
   return {text, std::strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &utc)};
 }
 
+const Clock* ClockOf(const ServerOptions& options) {
+  static const SystemClock system;
+  return options.clock != nullptr ? options.clock : &system;
+}
+
 }  // namespace
 
-bool Gate::Enter() {
-  const std::lock_guard lock(mutex_);
-  if (inside_ >= capacity_) return false;
-  ++inside_;
-  return true;
-}
-
-void Gate::Leave() {
-  const std::lock_guard lock(mutex_);
-  if (--inside_ == 0) empty_.notify_all();
-}
-
-bool Gate::WaitEmpty(SteadyTime deadline) {
-  std::unique_lock lock(mutex_);
-  return empty_.wait_until(lock, deadline, [&] { return inside_ == 0; });
-}
-
 Shared::Shared(ServerOptions o, metrics::Registry& metrics)
-    : options(std::move(o)), connections(options.max_connections) {
+    : options(std::move(o)), clock(ClockOf(options)) {
   using metrics::Audience;
   open_connections =
       metrics.AddGauge(Audience::kPublic, "tacit_http_connections", "HTTP connections open.");
@@ -62,13 +50,13 @@ void Loop::Run(const HandlerFactory& make_handler) {
 
 void Loop::Tick() {
   date_ = DateNow();
-  const SteadyTime now = std::chrono::steady_clock::now();
-  // A session closes its socket here; it goes away later, when its pending operation ends.
+  const SteadyTime now = shared_.Now();
+  // A session closes its socket here. It is destroyed later, when its pending operation ends.
   for (Session* session : sessions_) session->Tick(now);
   timer_.expires_after(tick_);
   timer_.async_wait([this](const boost::system::error_code& cancelled) {
-    // A tick that was due already when the loop was finished is not cancelled any more: a further
-    // one would keep the loop for ever.
+    // If the timer had already fired when the loop finished, cancelling it has no effect; starting
+    // another would keep the loop running forever.
     if (!cancelled && !finished_) Tick();
   });
 }

@@ -7,50 +7,45 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_set>
+#include <utility>
 
+#include "serve/gate.h"
+#include "serve/header_check.h"
 #include "serve/server.h"
 
-// Private to this room: one server thread and what it serves.
+// Private to this room: one server thread and its connections.
 namespace tacit::serve {
 
 namespace asio = boost::asio;
-using SteadyTime = std::chrono::steady_clock::time_point;
-// TCP and UNIX sockets alike.
+// A socket for both TCP and UNIX addresses.
 using Socket =
     asio::basic_stream_socket<asio::generic::stream_protocol, asio::io_context::executor_type>;
 
-// Counts who is inside, so that a stop can wait for all to leave. Thread-safe.
-class Gate {
- public:
-  explicit Gate(size_t capacity) : capacity_(capacity) {}
-  // False when it is full; then Leave must not be called.
-  bool Enter();
-  void Leave();
-  // False at the deadline, with somebody still inside.
-  bool WaitEmpty(SteadyTime deadline);
-
- private:
-  const size_t capacity_;
-  std::mutex mutex_;
-  std::condition_variable empty_;
-  size_t inside_ = 0;
-};
-
-// What the threads of one server share.
+// State shared by all threads of one server.
 struct Shared {
   Shared(ServerOptions o, metrics::Registry& metrics);
+  SteadyTime Now() const { return clock->Now(); }
 
   const ServerOptions options;
-  Gate connections;
-  std::atomic<uint64_t> body_bytes{0};  // of requests being received
-  std::atomic<bool> draining{false};    // every answer from now on closes its connection
+  const Clock* const clock;
+  std::atomic<bool> draining{false};  // every answer from now on closes its connection
   metrics::Gauge open_connections;
   metrics::Counter refused;  // requests that never reached a handler
+};
+
+// A listener, as its connections see it. Outlives them.
+struct Door {
+  Door(Role r, bool unix, size_t connections, BytePool& p, Hosts h)
+      : role(r), is_unix(unix), gate(connections), pool(p), hosts(std::move(h)) {}
+
+  const Role role;
+  const bool is_unix;
+  Gate gate;
+  BytePool& pool;  // shared by all listeners of this role
+  const Hosts hosts;
 };
 
 // One connection, as its loop sees it.
@@ -62,7 +57,7 @@ class Session {
   virtual void Cut() = 0;                 // close now
 };
 
-// One thread, its event loop, handler and connections. All but Post belongs to the thread.
+// One thread, its event loop, handler and connections. Other threads may only post to io().
 class Loop {
  public:
   explicit Loop(Shared& shared);
@@ -75,7 +70,7 @@ class Loop {
   Handler& handler() { return *handler_; }
   bool draining() const { return shared_.draining.load(std::memory_order_relaxed); }
   bool finished() const { return finished_; }
-  const std::string& date() const { return date_; }  // of the Date header
+  const std::string& date() const { return date_; }  // for the Date header
 
   void Add(Session* session) { sessions_.insert(session); }
   void Remove(Session* session) { sessions_.erase(session); }
@@ -98,7 +93,8 @@ class Loop {
   bool finished_ = false;
 };
 
-// Serves a connection that has entered the gate; leaves the gate when it ends. Runs on the loop.
-void StartSession(Loop& loop, Socket socket, Role role);
+// Serves a connection that has entered the door's gate, and leaves the gate at the end. Runs on the
+// loop.
+void StartSession(Loop& loop, Socket socket, Door& door);
 
 }  // namespace tacit::serve

@@ -34,6 +34,9 @@ void AppendLoss(const privacy::LedgerTotal& total, std::string* out) {
   AppendNumber(total.epsilon, out);
   *out += R"(,"delta":)";
   AppendNumber(total.delta, out);
+  if (!total.epsilon_of_record) return;
+  *out += R"(,"epsilon_of_record":)";
+  AppendNumber(*total.epsilon_of_record, out);
 }
 
 void AppendModel(const store::Snapshot& snapshot, const privacy::Promise& promise,

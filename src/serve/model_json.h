@@ -5,20 +5,20 @@
 #include "privacy/ledger.h"
 #include "store/snapshot.h"
 
-// What answers say of the model they were made with, and of what it cost.
+// Writes the parts of answers that describe their model and its privacy cost.
 namespace tacit::serve {
 
-// What the snapshot's ledger says of the learner; zero before its first charge. Epsilon is infinite
-// where nothing is promised.
+// The learner's total in the snapshot's ledger; zero before its first charge. Epsilon is infinite
+// if the learner has no promise.
 privacy::LedgerTotal TotalOf(const store::Snapshot& snapshot, const privacy::Promise& promise);
-// Of TotalOf.
+// REQUIRES a result of TotalOf. Whether its epsilon is finite.
 bool IsPrivate(const privacy::LedgerTotal& total);
 
 // JSON has no infinity: an unbounded number is null.
 void AppendNumber(double number, std::string* out);
-// "epsilon":..,"delta":..
+// Appends "epsilon":..,"delta":..
 void AppendLoss(const privacy::LedgerTotal& total, std::string* out);
-// "model":{...}, which is in every answer.
+// Appends "model":{...}, which is in every answer.
 void AppendModel(const store::Snapshot& snapshot, const privacy::Promise& promise,
                  std::string* out);
 

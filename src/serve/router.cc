@@ -4,12 +4,22 @@
 #include <chrono>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "base/text.h"
 
 namespace tacit::serve {
 namespace {
 
-constexpr size_t kEchoMax = 100;  // bytes of a path that are worth repeating
+constexpr size_t kPathEchoMax = 100;  // the longest path that a message repeats
+
+// Hides an error from the public: its message may name files or their contents.
+void Conceal(const Request& request, Reply* reply) {
+  std::string_view told = reply->body;
+  while (told.ends_with('\n')) told.remove_suffix(1);
+  spdlog::error("{} {}: {}", request.method, request.path, told);
+  *reply = Reply();
+  SetError(500, "what is asked for cannot be read; the daemon's log says why", reply);
+}
 
 }  // namespace
 
@@ -42,10 +52,10 @@ void Router::Add(std::string_view method, std::string_view path, Endpoint endpoi
 Router::Route* Router::Find(const Request& request, Reply* reply) {
   const auto at = routes_.find(request.path);
   if (at == routes_.end()) {
-    std::string message = "no route " + std::string(request.path.substr(0, kEchoMax));
+    std::string message = "no route " + std::string(request.path.substr(0, kPathEchoMax));
     std::vector<std::string_view> paths;
     for (const auto& [path, routes] : routes_) paths.push_back(path);
-    if (request.path.size() <= kEchoMax) message += DidYouMean(request.path, paths);
+    if (request.path.size() <= kPathEchoMax) message += DidYouMean(request.path, paths);
     SetError(404, message, reply);
     return nullptr;
   }
@@ -68,6 +78,7 @@ void Router::Handle(const Request& request, Reply* reply) {
   const auto start = std::chrono::steady_clock::now();
   Route* const route = Find(request, reply);
   if (route != nullptr) route->endpoint(request, reply);
+  if (reply->status == 500 && request.role == Role::kPublic) Conceal(request, reply);
   const Counters& counters = route != nullptr ? route->counters : unrouted_;
   counters.answered[std::clamp<uint32_t>(reply->status / 100, 1, 5)].Add();
   counters.seconds.Observe(

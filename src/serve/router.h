@@ -11,17 +11,18 @@
 
 namespace tacit::serve {
 
-// Picks the handler by method and exact path, and counts. A path that is not there is answered 404
-// with the nearest one, a method that is not there 405 with Allow, an operator's route asked for at
-// a public listener 403. One per server thread.
+// Picks the handler by method and exact path, and counts answers. Answers an unknown path with 404
+// and the nearest path, a method that the path lacks with 405 and Allow, and an operator's route at
+// a public listener with 403. Only operators get the message of a failure (500); others get a
+// general one, and the log has the message. One per server thread.
 class Router final : public Handler {
  public:
   using Endpoint = std::function<void(const Request&, Reply*)>;
 
   explicit Router(metrics::Registry& metrics);
 
-  // REQUIRES a pair not added before. A route for kOperator is answered at the operator's listener
-  // alone.
+  // REQUIRES a pair not added before. A route for kOperator is answered only at the operator's
+  // listener.
   void Add(std::string_view method, std::string_view path, Endpoint endpoint,
            Role role = Role::kPublic);
   void Handle(const Request& request, Reply* reply) override;

@@ -2,144 +2,278 @@
 
 #include <fmt/format.h>
 
-#include <boost/json.hpp>
-#include <cmath>
+#include <algorithm>
+#include <iterator>
 #include <optional>
-#include <unordered_map>
+#include <utility>
 
 #include "serve/request_json.h"
+#include "serve/row_reader.h"
 
 namespace tacit::serve {
 namespace {
 
-namespace json = boost::json;
+constexpr std::string_view kRequestKeys[] = {"learner", "rows"};
+constexpr std::string_view kRowKeys[] = {"dense", "categorical", "features"};
 
-// A finite number, nothing for null.
-Result<std::optional<double>> Number(const json::value& value, std::string_view name) {
-  if (value.is_null()) return std::optional<double>();
-  json::error_code not_number;
-  const double number = value.to_number<double>(not_number);
-  if (not_number) return BadRequest(fmt::format("{} must be a number or null", name));
-  if (!std::isfinite(number)) return BadRequest(fmt::format("{} is out of range", name));
-  return std::optional<double>(number);
-}
-
-// Where a feature of a name is.
-struct Column {
-  bool is_dense = false;
-  size_t index = 0;
-};
-
-// One learner's schema, prepared for requests. Immutable.
-class RowReader {
+// Reads a request as it streams by. Rows can be read only once the schema is known: if the learner
+// is named after them, they are skipped, and the body is read a second time.
+class ScoreSink final : public JsonSink {
  public:
-  explicit RowReader(const event::FeatureTransform& transform);
+  ScoreSink(std::span<RowReader> readers, std::span<const std::string_view> learners,
+            size_t max_rows, event::Batch* batch)
+      : readers_(readers), learners_(learners), max_rows_(max_rows), batch_(batch) {}
 
-  // Appends one example to `batch`.
-  Status Read(const json::value& row, event::Batch* batch) const;
+  // Sets the learner for a second reading.
+  void SetTarget(size_t target) { reader_ = &readers_[target]; }
+  const std::optional<std::string>& learner() const { return learner_; }
+  bool has_rows() const { return has_rows_; }
+  bool passed_over() const { return passed_over_; }
+  // False if the document is JSON but not an object.
+  bool is_object() const { return is_object_; }
+
+  bool BeginObject() override;
+  bool EndObject() override;
+  bool BeginArray() override;
+  bool EndArray() override;
+  bool Key(std::string_view key) override;
+  bool Scalar(const JsonScalar& scalar) override;
 
  private:
-  using Values = std::vector<const json::value*>;  // one per feature; null: missing
+  enum class At : uint8_t { kStart, kRequest, kRows, kRow, kColumns, kFeatures, kList, kSkipped };
 
-  Status ReadColumns(const json::object& row, Values* dense, Values* categorical) const;
-  Status ReadFeatures(const json::object& features, Values* dense, Values* categorical) const;
-  Status Append(const Values& dense, const Values& categorical, event::Batch* batch) const;
-  Status AppendSlot(size_t feature, const json::value* value, event::Batch* batch) const;
+  bool RequestKey(std::string_view key);
+  bool RowKey(std::string_view key);
+  bool BeginRows();
+  bool BeginRow();
+  bool CheckWidth();
+  // Refuses the current row.
+  bool RefuseRow(Error error) {
+    return Refuse(std::move(error).Context(fmt::format("row {}", rows_ - 1)));
+  }
+  bool RefuseRow(std::string message) {
+    return RefuseRow(Error{ErrorCode::kInvalidArgument, std::move(message)});
+  }
+  bool CheckRow(const Status& status) { return status ? true : RefuseRow(status.error()); }
+  bool SkipFrom(At back) {
+    back_ = back;
+    depth_ = 1;
+    at_ = At::kSkipped;
+    return true;
+  }
+  // Refuses a value that is nested at a place of a row where none may be.
+  bool RefuseNested();
 
-  const event::FeatureTransform& transform_;
-  std::vector<std::string_view> names_;
-  std::unordered_map<std::string_view, Column> columns_;
+  const std::span<RowReader> readers_;
+  const std::span<const std::string_view> learners_;
+  const size_t max_rows_;
+  event::Batch* const batch_;
+  RowReader* reader_ = nullptr;
+
+  At at_ = At::kStart, back_ = At::kStart;
+  size_t depth_ = 0;  // nesting of the skipped value
+  bool is_object_ = true, has_rows_ = false, passed_over_ = false;
+  bool key_is_learner_ = false;
+  std::optional<std::string> learner_;
+  // State of the current row.
+  size_t rows_ = 0, columns_seen_ = 0;
+  bool has_key_[3] = {};
+  std::string_view row_key_;
+  RowReader::Column column_;
 };
 
-RowReader::RowReader(const event::FeatureTransform& transform) : transform_(transform) {
-  const auto& schema = transform.schema();
-  for (size_t i = 0; i < schema.dense.size(); ++i)
-    columns_[names_.emplace_back(schema.dense[i].name)] = {true, i};
-  for (size_t i = 0; i < schema.categorical.size(); ++i)
-    columns_[names_.emplace_back(schema.categorical[i].name)] = {false, i};
+bool ScoreSink::BeginObject() {
+  switch (at_) {
+    case At::kStart:
+      at_ = At::kRequest;
+      return true;
+    case At::kRequest:
+      return Refuse(key_is_learner_ ? "\"learner\" must be a string" : "\"rows\" must be an array");
+    case At::kRows:
+      return BeginRow();
+    case At::kRow:
+      if (row_key_ != "features") return RefuseNested();
+      at_ = At::kFeatures;
+      return true;
+    case At::kSkipped:
+      ++depth_;
+      return true;
+    default:
+      return RefuseNested();
+  }
 }
 
-Status RowReader::Read(const json::value& row, event::Batch* batch) const {
-  const json::object* const object = row.if_object();
-  if (object == nullptr) return BadRequest("must be an object");
-  Values dense(transform_.schema().dense.size());
-  Values categorical(transform_.schema().categorical.size());
-  if (const json::value* const features = object->if_contains("features")) {
-    if (object->size() != 1) return BadRequest("\"features\" stands alone in its row");
-    if (!features->is_object()) return BadRequest("\"features\" must be an object");
-    TACIT_RETURN_IF_ERROR(ReadFeatures(features->get_object(), &dense, &categorical));
-  } else {
-    TACIT_RETURN_IF_ERROR(ReadColumns(*object, &dense, &categorical));
+bool ScoreSink::EndObject() {
+  switch (at_) {
+    case At::kFeatures:
+      at_ = At::kRow;
+      return true;
+    case At::kRow:
+      reader_->End(batch_);
+      at_ = At::kRows;
+      return true;
+    case At::kSkipped:
+      return EndArray();
+    default:
+      at_ = At::kStart;
+      return true;
   }
-  return Append(dense, categorical, batch);
 }
 
-Status RowReader::ReadColumns(const json::object& row, Values* dense, Values* categorical) const {
-  static constexpr std::string_view kKeys[] = {"dense", "categorical", "features"};
-  for (const auto& [key, value] : row) {
-    const bool is_dense = key == "dense";
-    if (!is_dense && key != "categorical") return BadRequest(UnknownName("key", View(key), kKeys));
-    Values* const values = is_dense ? dense : categorical;
-    const json::array* const array = value.if_array();
-    if (array == nullptr) return BadRequest(fmt::format("\"{}\" must be an array", View(key)));
-    if (array->size() != values->size())
-      return BadRequest(fmt::format("\"{}\" has {} values, the schema {}", View(key), array->size(),
-                                    values->size()));
-    for (size_t i = 0; i < array->size(); ++i) (*values)[i] = &(*array)[i];
+bool ScoreSink::BeginArray() {
+  switch (at_) {
+    case At::kStart:
+      is_object_ = false;
+      return SkipFrom(At::kStart);
+    case At::kRequest:
+      return key_is_learner_ ? Refuse("\"learner\" must be a string") : BeginRows();
+    case At::kRows:
+      ++rows_;
+      return RefuseRow("must be an object");
+    case At::kRow:
+      if (row_key_ == "features") return RefuseRow("\"features\" must be an object");
+      column_ = {row_key_ == "dense", 0};
+      columns_seen_ = 0;
+      at_ = At::kColumns;
+      return true;
+    case At::kColumns:
+    case At::kFeatures:
+      if (at_ == At::kColumns) {
+        column_.index = columns_seen_++;
+        if (column_.index >= reader_->width(column_.is_dense)) return SkipFrom(At::kColumns);
+      }
+      if (!CheckRow(reader_->BeginList(column_))) return false;
+      back_ = at_;
+      at_ = At::kList;
+      return true;
+    case At::kSkipped:
+      ++depth_;
+      return true;
+    default:
+      return RefuseNested();
   }
-  return {};
 }
 
-Status RowReader::ReadFeatures(const json::object& features, Values* dense,
-                               Values* categorical) const {
-  for (const auto& [key, value] : features) {
-    const auto at = columns_.find(View(key));
-    if (at == columns_.end()) return BadRequest(UnknownName("feature", View(key), names_));
-    (*(at->second.is_dense ? dense : categorical))[at->second.index] = &value;
+bool ScoreSink::EndArray() {
+  switch (at_) {
+    case At::kList:
+      reader_->EndList();
+      at_ = back_;
+      return true;
+    case At::kColumns:
+      at_ = At::kRow;
+      return CheckWidth();
+    case At::kRows:
+      at_ = At::kRequest;
+      return true;
+    default:
+      if (--depth_ == 0) at_ = back_;
+      return true;
   }
-  return {};
 }
 
-Status RowReader::Append(const Values& dense, const Values& categorical,
-                         event::Batch* batch) const {
-  for (size_t i = 0; i < dense.size(); ++i) {
-    std::optional<double> number;
-    const std::string& name = transform_.schema().dense[i].name;
-    if (dense[i] != nullptr) {
-      TACIT_ASSIGN(number, Number(*dense[i], name));
-    }
-    batch->dense.push_back(transform_.Dense(i, number));
+bool ScoreSink::BeginRows() {
+  has_rows_ = true;
+  if (reader_ == nullptr && learners_.size() == 1) reader_ = &readers_[0];
+  if (reader_ == nullptr) {
+    passed_over_ = true;
+    return SkipFrom(At::kRequest);
   }
-  for (size_t i = 0; i < categorical.size(); ++i)
-    TACIT_RETURN_IF_ERROR(AppendSlot(i, categorical[i], batch));
-  batch->offset.push_back(batch->label.size());
-  batch->timestamp_ms.push_back(0);
-  batch->label.push_back(0);
-  return {};
+  at_ = At::kRows;
+  return true;
 }
 
-Status RowReader::AppendSlot(size_t feature, const json::value* value, event::Batch* batch) const {
-  const event::CategoricalFeature& schema = transform_.schema().categorical[feature];
-  std::vector<std::string_view> several;
-  std::string_view one;
-  std::span<const std::string_view> values(&one, 1);  // an empty string is a missing value
-  if (value != nullptr && value->is_array()) {
-    if (!schema.multi_hot)
-      return BadRequest(fmt::format("{} takes one string, not a list", schema.name));
-    for (const json::value& element : value->get_array()) {
-      if (!element.is_string())
-        return BadRequest(fmt::format("{} must hold strings only", schema.name));
-      several.push_back(View(element.get_string()));
-    }
-    values = several;
-  } else if (value != nullptr && value->is_string()) {
-    one = View(value->get_string());
-  } else if (value != nullptr && !value->is_null()) {
-    return BadRequest(fmt::format("{} must be a string or null", schema.name));
+bool ScoreSink::BeginRow() {
+  if (++rows_ > max_rows_)
+    return Refuse(fmt::format("more than {} rows in one request", max_rows_));
+  for (bool& has : has_key_) has = false;
+  reader_->Begin();
+  at_ = At::kRow;
+  return true;
+}
+
+bool ScoreSink::CheckWidth() {
+  const size_t width = reader_->width(column_.is_dense);
+  if (columns_seen_ == width) return true;
+  return RefuseRow(
+      fmt::format("\"{}\" has {} values, the schema {}", row_key_, columns_seen_, width));
+}
+
+bool ScoreSink::RefuseNested() {
+  if (at_ == At::kRow) return RefuseRow(fmt::format("\"{}\" must be an array", row_key_));
+  if (at_ == At::kList)
+    return RefuseRow(fmt::format("{} must hold strings only", reader_->Name(column_)));
+  if (at_ == At::kColumns) {
+    column_.index = columns_seen_;
+    if (column_.index >= reader_->width(column_.is_dense)) return CheckWidth();
   }
-  transform_.AppendRows(feature, values, &batch->row);
-  batch->slot_end.push_back(static_cast<uint32_t>(batch->row.size()));
-  return {};
+  return RefuseRow(fmt::format("{} must be a {} or null", reader_->Name(column_),
+                               column_.is_dense ? "number" : "string"));
+}
+
+bool ScoreSink::Key(std::string_view key) {
+  if (at_ == At::kSkipped) return true;
+  if (at_ == At::kRequest) return RequestKey(key);
+  if (at_ == At::kRow) return RowKey(key);
+  Result<RowReader::Column> column = reader_->Find(key);
+  if (!column) return RefuseRow(std::move(column.error()));
+  column_ = *column;
+  return true;
+}
+
+bool ScoreSink::RequestKey(std::string_view key) {
+  key_is_learner_ = key == "learner";
+  if (!key_is_learner_ && key != "rows") return Refuse(UnknownName("key", key, kRequestKeys));
+  if (key_is_learner_ ? learner_.has_value() : has_rows_)
+    return Refuse(fmt::format("\"{}\" is there twice", key));
+  return true;
+}
+
+bool ScoreSink::RowKey(std::string_view key) {
+  const auto at = std::find(std::begin(kRowKeys), std::end(kRowKeys), key);
+  if (at == std::end(kRowKeys)) return RefuseRow(UnknownName("key", key, kRowKeys));
+  bool& has = has_key_[at - std::begin(kRowKeys)];
+  if (has) return RefuseRow(fmt::format("\"{}\" is there twice", key));
+  has = true;
+  row_key_ = *at;
+  if (has_key_[2] && (has_key_[0] || has_key_[1]))
+    return RefuseRow("\"features\" stands alone in its row");
+  return true;
+}
+
+bool ScoreSink::Scalar(const JsonScalar& scalar) {
+  switch (at_) {
+    case At::kStart:
+      is_object_ = false;
+      return true;
+    case At::kRequest:
+      if (!key_is_learner_) return Refuse("\"rows\" must be an array");
+      if (scalar.kind != JsonScalar::Kind::kString) return Refuse("\"learner\" must be a string");
+      learner_ = scalar.text;
+      if (const auto target = FindLearner(learner_, learners_)) {
+        reader_ = &readers_[*target];
+        return true;
+      } else {
+        return Refuse(target.error());
+      }
+    case At::kRows:
+      ++rows_;
+      return RefuseRow("must be an object");
+    case At::kRow:
+      return RefuseRow(fmt::format("\"{}\" must be an {}", row_key_,
+                                   row_key_ == "features" ? "object" : "array"));
+    case At::kColumns:
+      column_.index = columns_seen_++;
+      if (column_.index >= reader_->width(column_.is_dense)) return true;  // reported at the end
+      return CheckRow(reader_->Set(column_, scalar));
+    case At::kFeatures:
+      return CheckRow(reader_->Set(column_, scalar));
+    case At::kList:
+      return CheckRow(reader_->AddToList(scalar));
+    case At::kSkipped:
+      return true;
+  }
+  return true;
 }
 
 }  // namespace
@@ -149,8 +283,6 @@ struct ScoreRequestParser::Impl {
   Limits limits;
   std::vector<RowReader> readers;
   std::vector<std::string_view> learners;  // names of the targets
-
-  Result<size_t> Read(const json::object& request, event::Batch* batch) const;
 };
 
 ScoreRequestParser::ScoreRequestParser(std::vector<Target> targets, Limits limits)
@@ -164,30 +296,23 @@ ScoreRequestParser::ScoreRequestParser(std::vector<Target> targets, Limits limit
 }
 ScoreRequestParser::~ScoreRequestParser() = default;
 
-Result<size_t> ScoreRequestParser::Impl::Read(const json::object& request,
-                                              event::Batch* batch) const {
-  static constexpr std::string_view kKeys[] = {"learner", "rows"};
-  TACIT_RETURN_IF_ERROR(CheckKeys(request, kKeys));
-  TACIT_ASSIGN(const size_t target, FindLearner(request, learners));
-  const json::value* const rows = request.if_contains("rows");
-  if (rows == nullptr) return BadRequest("\"rows\" is missing");
-  if (!rows->is_array()) return BadRequest("\"rows\" must be an array");
-  const json::array& array = rows->get_array();
-  if (array.size() > limits.max_rows)
-    return BadRequest(
-        fmt::format("{} rows, at most {} in one request", array.size(), limits.max_rows));
-  targets[target].transform->StartBatch(batch);
-  for (size_t i = 0; i < array.size(); ++i) {
-    const Status read = readers[target].Read(array[i], batch);
-    if (!read) return Fail(Error(read.error()).Context(fmt::format("row {}", i)));
-  }
-  return target;
-}
-
 Result<size_t> ScoreRequestParser::Parse(std::string_view text, event::Batch* batch) {
-  json::monotonic_resource memory;  // freed at once, whatever was parsed
-  TACIT_ASSIGN(const json::object request, ParseBody(text, impl_->limits.max_depth, &memory));
-  return impl_->Read(request, batch);
+  const Limits& limits = impl_->limits;
+  batch->Clear();
+  ScoreSink sink(impl_->readers, impl_->learners, limits.max_rows, batch);
+  TACIT_RETURN_IF_ERROR(ReadJson(text, limits.max_depth, &sink));
+  if (!sink.is_object()) return BadRequest("the request must be a JSON object");
+  TACIT_ASSIGN(const size_t target, FindLearner(sink.learner(), impl_->learners));
+  if (!sink.has_rows()) return BadRequest("\"rows\" is missing");
+  if (sink.passed_over()) {
+    ScoreSink again(impl_->readers, impl_->learners, limits.max_rows, batch);
+    again.SetTarget(target);
+    TACIT_RETURN_IF_ERROR(ReadJson(text, limits.max_depth, &again));
+  }
+  const event::FeatureSchema& schema = impl_->targets[target].transform->schema();
+  batch->dense_width = schema.dense.size();
+  batch->slots = schema.categorical.size();
+  return target;
 }
 
 }  // namespace tacit::serve

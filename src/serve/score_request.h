@@ -29,8 +29,9 @@ class ScoreRequestParser {
   ScoreRequestParser(std::vector<Target> targets, Limits limits);
   ~ScoreRequestParser();
 
-  // Fills `batch` (whatever was in it) and returns the place of the learner among the targets.
-  // kNotFound: no such learner; kInvalidArgument: anything else. The message names row and field.
+  // Fills `batch`, replacing what was in it, and returns the index of the learner among the
+  // targets. kNotFound: no such learner; kInvalidArgument: anything else. The message names row and
+  // field.
   Result<size_t> Parse(std::string_view json, event::Batch* batch);
 
  private:

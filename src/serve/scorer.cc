@@ -11,7 +11,8 @@
 namespace tacit::serve {
 namespace {
 
-// Rows scored at a time: their activations stay in the cache, and a request's memory is bounded.
+// Scores rows in chunks of this size, so that activations stay in the cache and a request's memory
+// is bounded.
 constexpr size_t kChunkRows = 256;
 
 // 1 / (1 + e^-x) without overflow.
@@ -57,7 +58,7 @@ Status Scorer::ScoreChunk(const store::Snapshot& snapshot, std::span<const float
                           const event::Batch& chunk, std::span<float> scores) {
   const size_t n = chunk.size();
   const std::span<const uint32_t> unit_of(unit_of_.data(), n);
-  // A model without tables goes by the numbers alone.
+  // A model without tables uses only the dense numbers.
   const bool embeds = !model_.model.space.tables().empty();
   const std::span<const uint64_t> rows(chunk.row.data(), embeds ? chunk.row.size() : 0);
   const std::span<const uint32_t> slot_end(chunk.slot_end.data(),
@@ -82,7 +83,7 @@ Status Scorer::ScoreChunk(const store::Snapshot& snapshot, std::span<const float
   return {};
 }
 
-// The embeddings of the chunk's distinct rows, and where each begins.
+// Fetches the embeddings of the chunk's distinct rows and sets where each begins.
 Status Scorer::FetchRows(const store::Snapshot& snapshot) {
   const auto tables = model_.model.space.tables();
   const auto& ids = activations_.rows;

@@ -18,7 +18,7 @@
 
 namespace tacit::serve {
 
-// A learner that can be asked for scores, as the configuration has it. A value.
+// A learner that can score rows, as configured. A value type.
 struct ScoringModel {
   LearnerIndex index;
   privacy::Promise promise;  // name, unit, participation, budget
@@ -26,17 +26,17 @@ struct ScoringModel {
   model::PctrOptions model;
 };
 
-// Probabilities out of a snapshot. Owns its single-threaded backend and its working memory, which
-// grows to one chunk of rows; not thread-safe, one per thread.
+// Computes probabilities from a snapshot. Owns its single-threaded backend and its working memory,
+// which grows to one chunk of rows; not thread-safe, one per thread.
 class Scorer {
  public:
   explicit Scorer(const ScoringModel& model);
   Scorer(const Scorer&) = delete;
   Scorer& operator=(const Scorer&) = delete;
 
-  // The click probability of every example, `scores` as long as the batch. kUnavailable: the
-  // learner has no commit in this snapshot. kCorruption: its parameters are not this model's, or
-  // give no finite score.
+  // Computes the click probability of every example; `scores` is as long as the batch.
+  // kUnavailable: the learner has no commit in this snapshot. kCorruption: its parameters do not
+  // fit this model, or give a score that is not finite.
   Status Score(const store::Snapshot& snapshot, const event::Batch& batch, std::span<float> scores);
 
  private:

@@ -1,5 +1,6 @@
 #include "serve/server.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <cstring>
+#include <deque>
 #include <thread>
 
 #include "base/check.h"
@@ -43,7 +45,7 @@ Result<Protocol::endpoint> EndpointOf(asio::io_context& io, const Address& addre
   return Protocol::endpoint(found.begin()->endpoint());
 }
 
-// A socket file that nobody answers on was left by a process that died.
+// Removes a socket file on which no process answers: a process that died left it.
 void RemoveStaleSocket(asio::io_context& io, const Address& address) {
   struct stat info {};
   if (::stat(address.unix_path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return;
@@ -53,40 +55,63 @@ void RemoveStaleSocket(asio::io_context& io, const Address& address) {
   if (error == asio::error::connection_refused) ::unlink(address.unix_path.c_str());
 }
 
-// One listening socket. Its callbacks run on the first loop.
+// The threads that serve a role's connections, and the memory that those connections share.
+struct Lane {
+  explicit Lane(uint64_t bytes) : pool(bytes) {}
+
+  BytePool pool;
+  std::vector<std::unique_ptr<Loop>> loops;
+  size_t next_loop = 0;
+};
+
+// One listening socket. Its callbacks run on its lane's first loop.
 struct Listening {
-  Listening(asio::io_context& io, Address a, Role r)
-      : acceptor(io), pause(io), address(std::move(a)), role(r) {}
+  Listening(Lane& l, Address a)
+      : lane(l),
+        acceptor(l.loops.front()->io()),
+        pause(l.loops.front()->io()),
+        address(std::move(a)) {}
 
   ~Listening() {
     if (bound && address.is_unix()) ::unlink(address.unix_path.c_str());
   }
 
-  Status Open(asio::io_context& io);
+  Status Open();
   void Close();
 
+  Lane& lane;
   Acceptor acceptor;
   asio::steady_timer pause;
   Address address;
-  const Role role;
+  Door* door = nullptr;
   bool bound = false;
 };
 
-Status Listening::Open(asio::io_context& io) {
+// Opens the socket to everybody in its group, whatever the process's umask. If a link to another
+// file replaced it between bind and here, chmod does not follow the link. No client can connect
+// before listen.
+Status OpenToGroup(const Address& address) {
+  if (::fchmodat(AT_FDCWD, address.unix_path.c_str(), 0660, AT_SYMLINK_NOFOLLOW) == 0) return {};
+  return ListenError(address, error_code(errno, boost::system::system_category()));
+}
+
+Status Listening::Open() {
+  asio::io_context& io = lane.loops.front()->io();
   TACIT_ASSIGN(const Protocol::endpoint endpoint, EndpointOf(io, address));
   error_code error;
   acceptor.open(endpoint.protocol(), error);
   if (error) return ListenError(address, error);
   if (address.is_unix()) {
     RemoveStaleSocket(io, address);
-    // Before bind, so that there is no moment at which others may connect.
-    if (::fchmod(acceptor.native_handle(), 0660) != 0)
+    // bind creates the socket file with this mode at most, further cut by the umask.
+    if (::fchmod(acceptor.native_handle(), 0600) != 0)
       return ListenError(address, error_code(errno, boost::system::system_category()));
   } else {
     acceptor.set_option(asio::socket_base::reuse_address(true), error);
   }
   acceptor.bind(endpoint, error);
   bound = !error;
+  if (bound && address.is_unix()) TACIT_RETURN_IF_ERROR(OpenToGroup(address));
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) return ListenError(address, error);
   if (address.is_unix()) return {};
@@ -105,7 +130,7 @@ void Listening::Close() {
   pause.cancel();
 }
 
-// Tells a connection over the limit so, without waiting for anything, and closes it.
+// Answers a connection over the limit with 503, without waiting for anything, and closes it.
 void TurnAway(Socket socket) {
   Reply reply;
   SetError(503, "too many connections at once", &reply);
@@ -129,34 +154,61 @@ class AsioServer final : public Server {
   Status Open();
   void Run();
   const std::vector<std::string>& addresses() const override { return addresses_; }
+  uint64_t held_bytes(Role role) const override {
+    return (role == Role::kOperator ? operators_ : public_).pool.held();
+  }
   size_t Stop(std::chrono::milliseconds deadline) override;
 
  private:
+  Lane& LaneOf(Role role) { return role == Role::kOperator ? operators_ : public_; }
+  Door& MakeDoor(const Listening& listening, Role role);
   void Accept(Listening& listening);
-  void OnAccept(Loop& loop, Role role, bool is_unix, Socket socket);
+  void OnAccept(Loop& loop, Door& door, Socket socket);
+  // Calls `post` with each loop.
+  template <class Post>
+  void ForEachLoop(Post post) {
+    for (Lane* lane : {&public_, &operators_})
+      for (auto& loop : lane->loops) post(*loop);
+  }
 
   Shared shared_;
   const HandlerFactory make_handler_;
-  std::vector<std::unique_ptr<Loop>> loops_;
+  std::deque<Door> doors_;  // before the loops: sessions refer to them
+  Lane public_, operators_;
   std::vector<std::unique_ptr<Listening>> listening_;
   std::vector<std::string> addresses_;
   std::vector<std::thread> threads_;
-  size_t next_loop_ = 0;
 };
 
 AsioServer::AsioServer(ServerOptions options, HandlerFactory make_handler,
                        metrics::Registry& metrics)
-    : shared_(std::move(options), metrics), make_handler_(std::move(make_handler)) {
-  for (uint32_t i = 0; i < shared_.options.threads; ++i)
-    loops_.push_back(std::make_unique<Loop>(shared_));
+    : shared_(std::move(options), metrics),
+      make_handler_(std::move(make_handler)),
+      public_(shared_.options.max_held_bytes),
+      operators_(shared_.options.max_operator_held_bytes) {
+  for (const Listener& listener : shared_.options.listeners) {
+    Lane& lane = LaneOf(listener.role);
+    const uint32_t threads = listener.role == Role::kOperator ? 1 : shared_.options.threads;
+    while (lane.loops.size() < threads) lane.loops.push_back(std::make_unique<Loop>(shared_));
+  }
+}
+
+Door& AsioServer::MakeDoor(const Listening& listening, Role role) {
+  const ServerOptions& options = shared_.options;
+  std::vector<std::string> hosts = options.hosts;
+  hosts.push_back(listening.address.host);
+  return doors_.emplace_back(
+      role, listening.address.is_unix(),
+      role == Role::kOperator ? options.max_operator_connections : options.max_connections,
+      LaneOf(role).pool, Hosts(std::move(hosts)));
 }
 
 Status AsioServer::Open() {
-  asio::io_context& io = loops_.front()->io();
   for (const Listener& listener : shared_.options.listeners) {
     TACIT_ASSIGN(Address address, ParseAddress(listener.address));
-    auto listening = std::make_unique<Listening>(io, std::move(address), listener.role);
-    TACIT_RETURN_IF_ERROR(listening->Open(io));
+    auto listening = std::make_unique<Listening>(LaneOf(listener.role), std::move(address));
+    TACIT_RETURN_IF_ERROR(listening->Open());
+    listening->door = &MakeDoor(*listening, listener.role);
     addresses_.push_back(listening->address.ToString());
     listening_.push_back(std::move(listening));
   }
@@ -165,19 +217,20 @@ Status AsioServer::Open() {
 
 void AsioServer::Run() {
   for (auto& listening : listening_) Accept(*listening);
-  for (auto& loop : loops_) {
-    threads_.emplace_back([this, &loop] { loop->Run(make_handler_); });
+  ForEachLoop([this](Loop& loop) {
+    threads_.emplace_back([this, &loop] { loop.Run(make_handler_); });
     pthread_setname_np(threads_.back().native_handle(), "tacit-http");
-  }
+  });
 }
 
-// Connections go to the loops in turn.
+// Assigns connections to the loops in turn.
 void AsioServer::Accept(Listening& listening) {
-  Loop& loop = *loops_[next_loop_++ % loops_.size()];
-  // The handler runs on the listener's loop, the socket belongs to its own.
+  Lane& lane = listening.lane;
+  Loop& loop = *lane.loops[lane.next_loop++ % lane.loops.size()];
+  // The accept handler runs on the listener's loop; the socket belongs to its own.
   listening.acceptor.async_accept(
       loop.io(), [this, &listening, &loop](const error_code& error, Socket socket) {
-        // Closed while this was on its way: whoever asked again would ask for ever.
+        // The listener was closed meanwhile; another accept would fail and repeat forever.
         if (error == asio::error::operation_aborted || (error && !listening.acceptor.is_open()))
           return;
         if (error) {  // no file descriptors left, most likely: let some be closed
@@ -187,20 +240,20 @@ void AsioServer::Accept(Listening& listening) {
           });
           return;
         }
-        OnAccept(loop, listening.role, listening.address.is_unix(), std::move(socket));
+        OnAccept(loop, *listening.door, std::move(socket));
         if (listening.acceptor.is_open()) Accept(listening);
       });
 }
 
-void AsioServer::OnAccept(Loop& loop, Role role, bool is_unix, Socket socket) {
-  if (!shared_.connections.Enter()) {
+void AsioServer::OnAccept(Loop& loop, Door& door, Socket socket) {
+  if (!door.gate.Enter()) {
     shared_.refused.Add();
     return TurnAway(std::move(socket));
   }
   error_code ignored;
-  if (!is_unix) socket.set_option(asio::ip::tcp::no_delay(true), ignored);
-  asio::post(loop.io(), [&loop, role, socket = std::move(socket)]() mutable {
-    StartSession(loop, std::move(socket), role);
+  if (!door.is_unix) socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+  asio::post(loop.io(), [&loop, &door, socket = std::move(socket)]() mutable {
+    StartSession(loop, std::move(socket), door);
   });
 }
 
@@ -208,17 +261,17 @@ size_t AsioServer::Stop(std::chrono::milliseconds deadline) {
   if (threads_.empty()) return 0;
   const SteadyTime until = std::chrono::steady_clock::now() + deadline;
   shared_.draining = true;
-  asio::post(loops_.front()->io(), [this] {
-    for (auto& listening : listening_) listening->Close();
-  });
-  for (auto& loop : loops_) asio::post(loop->io(), [&loop] { loop->Drain(); });
-  shared_.connections.WaitEmpty(until);
+  for (auto& listening : listening_)
+    asio::post(listening->lane.loops.front()->io(), [&listening] { listening->Close(); });
+  ForEachLoop([](Loop& loop) { asio::post(loop.io(), [&loop] { loop.Drain(); }); });
+  for (Door& door : doors_) door.gate.WaitEmpty(until);
   std::atomic<size_t> cut{0};
-  for (auto& loop : loops_)
-    asio::post(loop->io(), [&loop, &cut] {
-      cut += loop->Cut();
-      loop->Finish();
+  ForEachLoop([&cut](Loop& loop) {
+    asio::post(loop.io(), [&loop, &cut] {
+      cut += loop.Cut();
+      loop.Finish();
     });
+  });
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
   listening_.clear();
@@ -227,9 +280,14 @@ size_t AsioServer::Stop(std::chrono::milliseconds deadline) {
 
 }  // namespace
 
+bool IsLocalAddress(std::string_view address) {
+  const auto parsed = ParseAddress(address);
+  return parsed && parsed->is_local();
+}
+
 Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, HandlerFactory make_handler,
                                               metrics::Registry& metrics) {
-  TACIT_CHECK(options.threads > 0 && make_handler);
+  TACIT_CHECK(options.threads > 0 && !options.listeners.empty() && make_handler);
   try {
     auto server =
         std::make_unique<AsioServer>(std::move(options), std::move(make_handler), metrics);

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "metrics/registry.h"
 #include "serve/http.h"
@@ -19,33 +21,52 @@ struct Listener {
 
 struct ServerOptions {
   std::vector<Listener> listeners;
-  uint32_t threads = 1;
-  uint32_t max_connections = 1024;                 // one more is answered 503 and closed
-  uint32_t max_header_bytes = 16 << 10;            // 431
-  uint32_t max_body_bytes = 8 << 20;               // 413
-  uint64_t max_body_bytes_total = 64 << 20;        // of all requests being received together; 503
-  std::chrono::milliseconds idle_timeout{30'000};  // between requests
+  uint32_t threads = 1;  // for the public's listeners; the operator's share one more
+  // Limits per listener; a further connection is answered 503 and closed.
+  uint32_t max_connections = 1024;
+  uint32_t max_operator_connections = 64;
+  uint32_t max_header_bytes = 16 << 10;  // chunks' extensions and trailers among them; 431
+  uint32_t max_body_bytes = 8 << 20;     // 413
+  // Memory for requests being received and answers being sent, shared by the public's listeners and
+  // by the operator's; 503 beyond it.
+  uint64_t max_held_bytes = 64 << 20;
+  uint64_t max_operator_held_bytes = 16 << 20;
+  std::chrono::milliseconds idle_timeout{30'000};     // between requests
   std::chrono::milliseconds request_timeout{10'000};  // first to last byte of a request; 408
-  std::chrono::milliseconds write_timeout{30'000};    // a reader that does not take its answer
+  std::chrono::milliseconds write_timeout{30'000};    // for a client that does not read its answer
+  // The least rate of a request while more than half of max_held_bytes is held; 408 below it.
+  uint32_t min_bytes_a_second = 16 << 10;
+  // Names that TCP listeners answer to besides loopback names, numeric addresses and the listener's
+  // own host; "any" means all. A request for another name is answered 421.
+  std::vector<std::string> hosts = {};
+  const Clock* clock = nullptr;  // for the timeouts; outlives the server; null: the system's
 };
 
+// Returns true if only this machine can reach a listener's address.
+bool IsLocalAddress(std::string_view address);
+
 // An HTTP/1.1 server: keep-alive, pipelining, limits on everything. Each thread has its own event
-// loop and connections. Knows nothing of what is served.
+// loop and connections. The public's listeners share only the process with the operator's: neither
+// threads, nor connection limits, nor memory for requests. So an answer to the operator never waits
+// for one to the public. The server knows nothing of what it serves.
 class Server {
  public:
   // Binds every address, then starts the threads. kUnavailable: an address is in use;
-  // kInvalidArgument: it cannot be one; kIo: the system refused. The message names it.
+  // kInvalidArgument: it is not an address; kIo: the system refused. The message names it.
   // `metrics` outlives the server.
   static Result<std::unique_ptr<Server>> Start(ServerOptions options, HandlerFactory make_handler,
                                                metrics::Registry& metrics);
   virtual ~Server() = default;  // as Stop(0)
 
-  // The addresses really bound, as in the options but with the port chosen for ":0".
+  // The addresses bound: as in the options, but with the port chosen for ":0".
   virtual const std::vector<std::string>& addresses() const = 0;
 
-  // Stops accepting, closes idle connections, lets requests in flight finish, closes the rest at
-  // the deadline. Returns the number of connections that were cut. A handler is never interrupted:
-  // one that runs past the deadline is waited for. Later calls do nothing and return 0.
+  // The memory that requests and answers of the listeners of `role` hold now. Any thread.
+  virtual uint64_t held_bytes(Role role) const = 0;
+
+  // Stops accepting, closes idle connections, lets requests in flight finish, and closes the rest
+  // at the deadline. Returns the number of connections cut. A handler is never interrupted: Stop
+  // waits for one that runs past the deadline. Later calls do nothing and return 0.
   virtual size_t Stop(std::chrono::milliseconds deadline) = 0;
 };
 

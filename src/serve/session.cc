@@ -4,13 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/write.hpp>
+#include <boost/beast/core/buffers_range.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
-#include <iterator>
+#include <charconv>
+#include <functional>
 #include <optional>
 
 #include "base/log.h"
+#include "serve/body_buffer.h"
 #include "serve/loop.h"
 
 namespace tacit::serve {
@@ -21,18 +23,68 @@ namespace http = beast::http;
 using boost::system::error_code;
 
 constexpr size_t kReadBytes = 8 << 10;
-constexpr size_t kBodyReadBytes = 64 << 10;
+constexpr size_t kBodyReadBytes = 16 << 10;
 constexpr size_t kInlineBody = 16 << 10;  // bodies up to here are sent from one buffer
+constexpr size_t kKeptOutput = 4 << 10;   // of that buffer's memory, between requests
+constexpr size_t kFreeHeader = 4 << 10;   // longer headers count as held memory
+constexpr size_t kMethodBytesMost = 32;
 constexpr std::chrono::milliseconds kLingerTimeout{1000};
+constexpr std::chrono::seconds kProgressSpan{1};  // the span of a rate check
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
+
+// A number as text, without a format string: every answer has two.
+class Digits {
+ public:
+  explicit Digits(uint64_t number)
+      : end_(std::to_chars(text_.data(), text_.data() + text_.size(), number).ptr) {}
+  std::string_view view() const { return {text_.data(), static_cast<size_t>(end_ - text_.data())}; }
+
+ private:
+  std::array<char, 20> text_;
+  const char* end_;
+};
+
+// Lets the parser fill a BodyBuffer with the bytes that come, ignoring the announced length.
+struct HeldBody {
+  using value_type = BodyBuffer;
+  class reader {
+   public:
+    template <bool is_request, class Fields>
+    reader(http::header<is_request, Fields>&, BodyBuffer& body) : body_(body) {}
+    void init(const boost::optional<std::uint64_t>&, error_code& error) { error = {}; }
+    template <class Buffers>
+    size_t put(const Buffers& buffers, error_code& error) {
+      size_t taken = 0;
+      error = {};
+      for (const asio::const_buffer piece : beast::buffers_range_ref(buffers)) {
+        if (!body_.Append(static_cast<const char*>(piece.data()), piece.size())) {
+          error = http::error::buffer_overflow;
+          return taken;
+        }
+        taken += piece.size();
+      }
+      return taken;
+    }
+    void finish(error_code& error) { error = {}; }
+
+   private:
+    BodyBuffer& body_;
+  };
+};
+
+// The reason to refuse a header; status 0: not refused.
+struct Refusal {
+  uint32_t status = 0;
+  std::string message = {};
+};
 
 // One HTTP/1.1 connection: receive, handle, send, and again. Kept alive by its pending operation,
 // of which there is at most one.
 class HttpSession final : public Session, public std::enable_shared_from_this<HttpSession> {
  public:
-  HttpSession(Loop& loop, Socket socket, Role role);
+  HttpSession(Loop& loop, Socket socket, Door& door);
   ~HttpSession() override;
 
   void BeginRequest();
@@ -41,9 +93,9 @@ class HttpSession final : public Session, public std::enable_shared_from_this<Ht
   void Cut() override;
 
  private:
-  // kIdle: waiting for the first byte of a request. kLingering: the answer is sent and the rest of
-  // what the client sends is thrown away, because closing on unread bytes would reset the
-  // connection and could lose the answer.
+  // kIdle: waiting for the first byte of a request. kLingering: the answer is sent and further
+  // input is discarded, because closing on unread bytes would reset the connection and could lose
+  // the answer.
   enum class State { kIdle, kReceiving, kSending, kLingering };
 
   void Enter(State state);
@@ -52,7 +104,9 @@ class HttpSession final : public Session, public std::enable_shared_from_this<Ht
   void Parse();
   bool ParseSome();
   bool CheckHeader();
-  bool ChargeBody();
+  Refusal HeaderRefusal() const;
+  bool Hold();
+  bool IsTooSlow(SteadyTime now);
   void SendContinue();
   void Answer();
   void Refuse(uint32_t status, std::string_view message);
@@ -61,57 +115,71 @@ class HttpSession final : public Session, public std::enable_shared_from_this<Ht
   void Linger();
   void RenderHead(bool keep_alive, bool is_http10);
 
-  using Parser = http::request_parser<http::string_body>;
+  using Parser = http::request_parser<HeldBody>;
+  using OnChunk = std::function<void(uint64_t, beast::string_view, error_code&)>;
 
   Loop& loop_;
   Shared& shared_;
   Socket socket_;
-  const Role role_;
+  Door& door_;
   State state_ = State::kIdle;
   SteadyTime since_;  // when the state was entered
   beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
+  Holding holding_;
   size_t header_bytes_ = 0;
-  uint64_t charged_body_bytes_ = 0;
+  int64_t framing_bytes_ =
+      0;  // bytes of a chunked body beyond what its chunks need: extensions, trailers
+  OnChunk on_chunk_;
   bool header_checked_ = false;
-  bool timed_out_ = false;
+  std::string_view cut_short_;  // why the request's time is over
+  SteadyTime progress_since_;
+  size_t received_ = 0, received_before_ = 0;  // bytes of the request; at progress_since_
   Reply reply_;
   std::string out_;
 };
 
-HttpSession::HttpSession(Loop& loop, Socket socket, Role role)
+HttpSession::HttpSession(Loop& loop, Socket socket, Door& door)
     : loop_(loop),
       shared_(loop.shared()),
       socket_(std::move(socket)),
-      role_(role),
-      buffer_(shared_.options.max_header_bytes + kBodyReadBytes) {
+      door_(door),
+      buffer_(shared_.options.max_header_bytes + kBodyReadBytes),
+      holding_(door.pool),
+      on_chunk_([this](uint64_t size, beast::string_view, error_code&) {
+        framing_bytes_ -= static_cast<int64_t>(ChunkFraming(size));
+      }) {
   loop_.Add(this);
   shared_.open_connections.Add(1);
 }
 
 HttpSession::~HttpSession() {
-  shared_.body_bytes.fetch_sub(charged_body_bytes_, std::memory_order_relaxed);
   shared_.open_connections.Add(-1);
   loop_.Remove(this);
   error_code ignored;
   socket_.close(ignored);
-  shared_.connections.Leave();
+  door_.gate.Leave();
 }
 
 void HttpSession::Enter(State state) {
   state_ = state;
-  since_ = std::chrono::steady_clock::now();
+  since_ = shared_.Now();
+  if (state != State::kReceiving) return;
+  progress_since_ = since_;
+  received_before_ = received_;
 }
 
 void HttpSession::BeginRequest() {
-  shared_.body_bytes.fetch_sub(charged_body_bytes_, std::memory_order_relaxed);
-  charged_body_bytes_ = 0;
-  header_bytes_ = 0;
+  holding_.Set(0);
+  header_bytes_ = received_ = 0;
+  framing_bytes_ = 0;
   header_checked_ = false;
   parser_.emplace();
   parser_->header_limit(shared_.options.max_header_bytes);
   parser_->body_limit(shared_.options.max_body_bytes);
-  if (buffer_.size() == 0 && buffer_.capacity() > 2 * kReadBytes) buffer_.shrink_to_fit();
+  if (buffer_.size() == 0 && buffer_.capacity() > kReadBytes) buffer_.shrink_to_fit();
+  if (out_.capacity() > kKeptOutput) std::string().swap(out_);
+  reply_ = Reply();
   Enter(State::kIdle);
   if (buffer_.size() > 0) return Parse();  // pipelined
   Read();
@@ -126,13 +194,14 @@ void HttpSession::Read() {
 }
 
 void HttpSession::OnRead(error_code error, size_t bytes) {
-  if (timed_out_) return Refuse(408, "the request took too long to arrive");
+  if (!cut_short_.empty()) return Refuse(408, cut_short_);
   if (error) return;  // closed, by either side
   buffer_.commit(bytes);
+  received_ += bytes;
   Parse();
 }
 
-// Feeds the parser until the request is whole, more bytes are needed, or something is wrong.
+// Feeds the parser until the request is complete, more bytes are needed, or an error occurs.
 void HttpSession::Parse() {
   if (state_ == State::kIdle) Enter(State::kReceiving);
   while (!parser_->is_done()) {
@@ -142,66 +211,106 @@ void HttpSession::Parse() {
   Answer();
 }
 
-// One stage of parsing; false when Parse has nothing more to do.
+// Runs one stage of parsing; returns false when Parse has nothing more to do.
 bool HttpSession::ParseSome() {
   const bool in_header = !parser_->is_header_done();
+  const size_t body_before = parser_->get().body().size();
   error_code error;
   const size_t used = parser_->put(buffer_.data(), error);
+  const bool folded =
+      in_header && HasFoldedLine({static_cast<const char*>(buffer_.data().data()), used});
   buffer_.consume(used);
-  // The parser's own limit is for one call; headers that drip in must not add up beyond it.
-  if (in_header) header_bytes_ += used;
-  if (header_bytes_ > shared_.options.max_header_bytes) error = http::error::header_limit;
-  if (error == http::error::need_more && buffer_.size() < buffer_.max_size()) {
-    Read();
-    return false;
-  }
-  if (error == http::error::body_limit) {
+  if (in_header)
+    header_bytes_ += used;
+  else if (parser_->chunked())
+    framing_bytes_ += static_cast<int64_t>(used - (parser_->get().body().size() - body_before));
+  // The parser's own limit is per call; input that arrives in small pieces must not exceed it in
+  // sum.
+  const size_t header = header_bytes_ + static_cast<size_t>(std::max<int64_t>(framing_bytes_, 0));
+  if (header > shared_.options.max_header_bytes) error = http::error::header_limit;
+  if (folded) {
+    Refuse(400, "not HTTP: a line of the header continues in the next");
+  } else if (error == http::error::need_more && buffer_.size() < buffer_.max_size()) {
+    if (Hold()) Read();
+  } else if (error == http::error::body_limit) {
     Refuse(413, fmt::format("a body has at most {} bytes", shared_.options.max_body_bytes));
   } else if (error == http::error::header_limit || error == http::error::need_more) {
-    Refuse(431, fmt::format("a header has at most {} bytes", shared_.options.max_header_bytes));
+    Refuse(431, fmt::format("a header has at most {} bytes, chunks' extensions and trailers "
+                            "among them",
+                            shared_.options.max_header_bytes));
+  } else if (error == http::error::buffer_overflow) {
+    Refuse(503, "no memory for the request");
   } else if (error) {
     Refuse(400, fmt::format("not HTTP: {}", error.message()));
   } else {
     if (!parser_->is_header_done()) return true;
     if (!header_checked_ && !CheckHeader()) return false;
-    return ChargeBody();
+    return Hold();
   }
   return false;
 }
 
-// What the parser lets through. False when the request is refused or a 100 is on its way.
+// Checks a header that the parser accepted. Returns false when the request is refused or a 100 is
+// being sent.
 bool HttpSession::CheckHeader() {
   header_checked_ = true;
-  const auto& message = parser_->get();
-  if (message.version() >= 11 && message.count(http::field::host) != 1) {
-    Refuse(400, "HTTP/1.1 wants one Host field");
+  if (const Refusal refusal = HeaderRefusal(); refusal.status != 0) {
+    Refuse(refusal.status, refusal.message);
     return false;
   }
-  // Taken for a request without a body, its body would be taken for the next request.
-  if (message.count(http::field::transfer_encoding) > 0 && !parser_->chunked()) {
-    Refuse(501, "the only transfer encoding here is chunked");
-    return false;
-  }
+  if (parser_->chunked()) parser_->on_chunk_header(on_chunk_);
   if (parser_->is_done() || buffer_.size() > 0) return true;
-  if (!beast::iequals(message[http::field::expect], "100-continue")) return true;
-  if (!ChargeBody()) return false;
+  if (!beast::iequals(parser_->get()[http::field::expect], "100-continue")) return true;
   SendContinue();
   return false;
 }
 
-// Counts the body, announced or received, against what all connections may hold together.
-bool HttpSession::ChargeBody() {
-  const auto announced = parser_->content_length();
-  const uint64_t bytes =
-      std::max<uint64_t>(announced ? *announced : 0, parser_->get().body().size());
-  if (bytes <= charged_body_bytes_) return true;
-  const uint64_t added = bytes - charged_body_bytes_;
-  charged_body_bytes_ = bytes;
-  const uint64_t total = shared_.body_bytes.fetch_add(added, std::memory_order_relaxed) + added;
-  // A request alone is always let in.
-  if (total <= std::max(shared_.options.max_body_bytes_total, bytes)) return true;
+Refusal HttpSession::HeaderRefusal() const {
+  const auto& message = parser_->get();
+  if (message.method_string().size() > kMethodBytesMost)
+    return {400, fmt::format("a method has at most {} bytes", kMethodBytesMost)};
+  const size_t hosts = message.count(http::field::host);
+  if (hosts > 1 || (hosts == 0 && message.version() >= 11))
+    return {400, "HTTP/1.1 requires one Host field"};
+  if (message.count(http::field::transfer_encoding) > 0) {
+    if (message.version() < 11) return {400, "HTTP/1.0 has no transfer encodings"};
+    // If the request were read as one without a body, its body would be read as the next request.
+    if (!parser_->chunked()) return {501, "the only transfer encoding here is chunked"};
+  }
+  const size_t lengths = message.count(http::field::content_length);
+  if (lengths > 1 || (lengths == 1 && !IsPlainLength(View(message[http::field::content_length]))))
+    return {400, "Content-Length must be one number"};
+  const std::string_view host = View(message[http::field::host]);
+  if (!door_.is_unix && hosts == 1 && !door_.hosts.Answers(host))
+    return {421, fmt::format("this server does not answer as '{}': name it in serve.hosts if it "
+                             "should",
+                             host.substr(0, 100))};
+  if (door_.role == Role::kOperator &&
+      IsCrossSite(host, View(message[http::field::origin]), View(message["Sec-Fetch-Site"])))
+    return {403, "the operator's listener does not answer to pages of other sites"};
+  return {};
+}
+
+// Counts the request's memory so far against the memory that all requests share.
+bool HttpSession::Hold() {
+  uint64_t bytes = parser_->get().body().size();
+  if (header_bytes_ > kFreeHeader) bytes += 2 * header_bytes_;  // as they came, and as fields
+  if (buffer_.capacity() > kBodyReadBytes) bytes += buffer_.capacity();
+  if (holding_.Set(bytes)) return true;
   Refuse(503, "too many bytes of requests at once");
   return false;
+}
+
+// Returns true if fewer bytes have come lately than a request must send while memory is short.
+bool HttpSession::IsTooSlow(SteadyTime now) {
+  const auto span = now - progress_since_;
+  if (span < kProgressSpan) return false;
+  const double wanted = std::chrono::duration<double>(span).count() *
+                        static_cast<double>(shared_.options.min_bytes_a_second);
+  const bool slow = static_cast<double>(received_ - received_before_) < wanted;
+  progress_since_ = now;
+  received_before_ = received_;
+  return slow && holding_.pressed();
 }
 
 void HttpSession::SendContinue() {
@@ -217,24 +326,35 @@ void HttpSession::Answer() {
   const size_t mark = std::min(target.find('?'), target.size());
   const bool is_head = message.method() == http::verb::head;
   Request request;
-  request.role = role_;
+  request.role = door_.role;
   request.method = is_head ? "GET" : View(message.method_string());
   request.path = target.substr(0, mark);
   request.query = target.substr(std::min(mark + 1, target.size()));
-  request.body = message.body();
+  request.body = message.body().view();
   reply_ = Reply();
   try {
     loop_.handler().Handle(request, &reply_);
-  } catch (const std::exception& e) {  // of a library, or out of memory; the process goes on
+  } catch (const std::exception& e) {  // from a library, or out of memory; the process survives
     spdlog::error("answering {} failed: {}", request.path.substr(0, 100), e.what());
     reply_ = Reply();
     SetError(500, "internal error", &reply_);
+  }
+  // The request is finished; its answer may wait long for the client to read it.
+  parser_->get().body().Clear();
+  const size_t bytes = reply_.body.size() > kInlineBody ? reply_.body.capacity() : 0;
+  if (!holding_.Set(bytes)) {
+    holding_.Set(0);
+    reply_ = Reply();
+    SetError(503, "too many answers wait to be taken", &reply_);
+    reply_.headers.emplace_back("Retry-After", "1");
   }
   Send(is_head, parser_->keep_alive() && !loop_.draining());
 }
 
 void HttpSession::Refuse(uint32_t status, std::string_view message) {
   shared_.refused.Add();
+  parser_->get().body().Clear();
+  holding_.Set(0);
   reply_ = Reply();
   SetError(status, message, &reply_);
   if (status == 503) reply_.headers.emplace_back("Retry-After", "1");
@@ -242,15 +362,15 @@ void HttpSession::Refuse(uint32_t status, std::string_view message) {
 }
 
 void HttpSession::RenderHead(bool keep_alive, bool is_http10) {
-  out_.clear();
   const beast::string_view reason = http::obsolete_reason(http::int_to_status(reply_.status));
-  fmt::format_to(std::back_inserter(out_),
-                 "HTTP/1.1 {} {}\r\nServer: tacit\r\nDate: {}\r\nContent-Type: {}\r\n"
-                 "Content-Length: {}\r\n",
-                 reply_.status, View(reason), loop_.date(), reply_.content_type,
-                 reply_.body.size());
+  const auto append = [this](auto... parts) { (out_.append(parts), ...); };
+  out_.clear();
+  append("HTTP/1.1 ", Digits(reply_.status).view(), " ", View(reason),
+         "\r\nServer: tacit\r\nDate: ", std::string_view(loop_.date()),
+         "\r\nContent-Type: ", std::string_view(reply_.content_type),
+         "\r\nContent-Length: ", Digits(reply_.body.size()).view(), "\r\n");
   for (const auto& [name, value] : reply_.headers)
-    fmt::format_to(std::back_inserter(out_), "{}: {}\r\n", name, value);
+    append(std::string_view(name), ": ", std::string_view(value), "\r\n");
   if (!keep_alive) out_ += "Connection: close\r\n";
   if (keep_alive && is_http10) out_ += "Connection: keep-alive\r\n";
   out_ += "\r\n";
@@ -273,7 +393,7 @@ void HttpSession::Send(bool head_only, bool keep_alive) {
 
 void HttpSession::OnSent(error_code error, bool keep_alive) {
   if (error) return;
-  // A drain that began while the answer was on its way could not be announced in it.
+  // A drain that began while the answer was being sent could not be announced in it.
   if (keep_alive && !(loop_.draining() && buffer_.size() == 0)) return BeginRequest();
   if (parser_->is_done() && buffer_.size() == 0) return;  // nothing unread: close at once
   socket_.shutdown(Socket::shutdown_send, error);
@@ -292,8 +412,13 @@ void HttpSession::Linger() {
 void HttpSession::Tick(SteadyTime now) {
   const auto waited = now - since_;
   const ServerOptions& options = shared_.options;
-  if (state_ == State::kReceiving && waited > options.request_timeout && !timed_out_) {
-    timed_out_ = true;
+  if (state_ == State::kReceiving && cut_short_.empty()) {
+    if (waited > options.request_timeout)
+      cut_short_ = "the request took too long to arrive";
+    else if (IsTooSlow(now))
+      cut_short_ = "the request arrives too slowly while others wait for room";
+    else
+      return;
     error_code ignored;
     socket_.cancel(ignored);  // the pending read ends and answers 408
   } else if ((state_ == State::kIdle && waited > options.idle_timeout) ||
@@ -316,8 +441,8 @@ void HttpSession::Cut() {
 
 }  // namespace
 
-void StartSession(Loop& loop, Socket socket, Role role) {
-  const auto session = std::make_shared<HttpSession>(loop, std::move(socket), role);
+void StartSession(Loop& loop, Socket socket, Door& door) {
+  const auto session = std::make_shared<HttpSession>(loop, std::move(socket), door);
   if (loop.finished()) return;  // accepted a moment too late
   session->BeginRequest();
   if (loop.draining()) session->Drain();

@@ -1,12 +1,16 @@
+// The values of `allowance`, sealed. The notation is base/bytes.h's, the keys are user_values.h's.
+//     uses    := used:u32 in_period:u32 period:u64     steps ever, of them in `period`, that period
 #include "store/allowance.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
+#include "store/seal.h"
 #include "store/user_values.h"
 
 namespace tacit::store {
@@ -43,6 +47,24 @@ Result<uint64_t> ReadAllowances(const Rocks& rocks, uint16_t learner, std::span<
     if (read.values[i]) TACIT_RETURN_IF_ERROR(Decode(*read.values[i], rocks, &users[i]));
   }
   return read.step;
+}
+
+Result<uint32_t> CountMostUses(const Rocks& rocks, uint16_t learner) {
+  const std::unique_ptr<rocksdb::Iterator> it(
+      rocks.db().NewIterator({}, rocks.family(Family::kAllowance)));
+  const std::string prefix = LearnerKey("", learner);
+  uint32_t most = 0;
+  for (it->Seek(AsSlice(prefix)); it->Valid() && it->key().starts_with(AsSlice(prefix));
+       it->Next()) {
+    if (it->key().size() == prefix.size()) continue;  // the step the counts are as of
+    TACIT_ASSIGN(const std::string_view payload,
+                 Unseal(it->value().ToStringView(), "a user's allowance in store " + rocks.path()));
+    UserUses uses;
+    TACIT_RETURN_IF_ERROR(Decode(payload, rocks, &uses));
+    most = std::max(most, uses.used);
+  }
+  TACIT_RETURN_IF_ERROR(ToStatus(it->status(), "reading allowances of store " + rocks.path()));
+  return most;
 }
 
 Result<bool> HasAllowances(const Rocks& rocks) {

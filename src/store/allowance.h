@@ -9,15 +9,17 @@
 #include "store/delta.h"
 #include "store/rocks.h"
 
-// The allowances users have used, per learner: counts that only grow and have no end of life, for a
-// user who is forgotten would begin anew. They change in the commit of the steps they count.
+// The allowances that users have used, per learner. The counts only grow and never expire, because
+// a forgotten user would begin anew. They change in the commit of the steps they count.
 namespace tacit::store {
 
-// `learner` is its key in the store.
+// Adds a commit's counts to the batch. `learner` is its key in the store.
 void PutAllowances(const Rocks& rocks, uint16_t learner, const AllowanceCommit& commit,
                    rocksdb::WriteBatch* batch);
-// Fills in what each of `users` has used and returns the step it is as of, all from one moment.
+// Fills in the uses of each of `users` and returns the step they are as of, all from one moment.
 Result<uint64_t> ReadAllowances(const Rocks& rocks, uint16_t learner, std::span<UserUses> users);
 Result<bool> HasAllowances(const Rocks& rocks);
+// The most steps that any user of the learner has used. Reads all counts.
+Result<uint32_t> CountMostUses(const Rocks& rocks, uint16_t learner);
 
 }  // namespace tacit::store

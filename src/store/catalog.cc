@@ -1,3 +1,7 @@
+// A learner's record, in `meta` under `learner/`, sealed. The notation is base/bytes.h's.
+//     learner := name:string fingerprint:digest row_seed:u64 tables:u32 table*tables decay:f64
+//     table   := name:string rows:u64 dim:u32 optimizer_floats:u32 initial_scale:f32
+// `decay` is that of the weights' moving average; 0: they have none.
 #include "store/catalog.h"
 
 #include <fmt/format.h>
@@ -12,8 +16,8 @@ namespace {
 
 Status Refuse(std::string_view learner, std::string difference) {
   return Fail(ErrorCode::kRefused,
-              fmt::format("learner '{}' is another model than the store's: {}; train it under "
-                          "another id or in another store",
+              fmt::format("learner '{}' differs from the store's model of that name: {}; train it "
+                          "under another id or in another store",
                           learner, difference));
 }
 
@@ -69,16 +73,17 @@ Status CheckSameModel(const LearnerRecord& stored, const LearnerLayout& configur
   const auto old_tables = stored.layout.space.tables();
   const auto new_tables = configured.rows.space.tables();
   if (old_tables.size() != new_tables.size())
-    return Refuse(stored.name, fmt::format("{} tables there, {} in the configuration",
+    return Refuse(stored.name, fmt::format("{} tables in the store, {} in the configuration",
                                            old_tables.size(), new_tables.size()));
   for (size_t t = 0; t < old_tables.size(); ++t) {
     if (old_tables[t].name != new_tables[t].name)
       return Refuse(stored.name,
-                    fmt::format("its table {} is '{}' there, '{}' in the configuration", t,
+                    fmt::format("its table {} is '{}' in the store, '{}' in the configuration", t,
                                 old_tables[t].name, new_tables[t].name));
     const auto differ = [&](std::string_view what, auto before, auto now) {
-      return Refuse(stored.name, fmt::format("table '{}' has {} {} there, {} in the configuration",
-                                             old_tables[t].name, before, what, now));
+      return Refuse(stored.name,
+                    fmt::format("table '{}' has {} {} in the store, {} in the configuration",
+                                old_tables[t].name, before, what, now));
     };
     if (old_tables[t].rows != new_tables[t].rows)
       return differ("rows", old_tables[t].rows, new_tables[t].rows);
@@ -93,11 +98,11 @@ Status CheckSameModel(const LearnerRecord& stored, const LearnerLayout& configur
   }
   if (stored.layout.average.decay() != configured.rows.average.decay())
     return Refuse(stored.name,
-                  fmt::format("its weights' average decays by {} there, by {} in the "
-                              "configuration (0: there is none)",
+                  fmt::format("its weights' average decays by {} in the store, by {} in the "
+                              "configuration (0: no average)",
                               stored.layout.average.decay(), configured.rows.average.decay()));
   if (stored.layout.seed != configured.rows.seed)
-    return Refuse(stored.name, fmt::format("row seed {} there, {} in the configuration",
+    return Refuse(stored.name, fmt::format("row seed {} in the store, {} in the configuration",
                                            stored.layout.seed, configured.rows.seed));
   if (stored.model_fingerprint != configured.promise.model_fingerprint)
     return Refuse(stored.name, "the model fingerprint differs");

@@ -18,13 +18,12 @@
 
 namespace tacit::store {
 
-// How the rows of one learner lie in the store: an embedding and the optimiser's floats behind it.
-// A row that was never written is InitialRow(seed, row, scale) with zeroed optimiser floats. Where
-// there is a moving average, the floats behind rows and dense parameters end in it, and it is what
-// serving sees.
+// The layout of a learner's rows in the store: an embedding followed by the optimiser's floats. A
+// row that was never written is InitialRow(seed, row, scale) with zeroed optimiser floats. With a
+// moving average, the floats after rows and dense parameters end in it, and serving reads it.
 struct RowLayout {
   RowSpace space;
-  std::vector<uint32_t> state_floats;  // per table: optimiser floats behind the embedding
+  std::vector<uint32_t> state_floats;  // per table: optimiser floats after the embedding
   uint64_t seed = 0;
   std::vector<float> initial_scale;  // per table
   MovingAverage average;
@@ -45,21 +44,21 @@ struct RowDelta {
     const size_t begin = i == 0 ? 0 : end[i - 1];
     return {floats.data() + begin, end[i] - begin};
   }
-  // Place of a row, or size() when it is not here. O(log size).
+  // The row's index, or size() if it is missing. O(log size).
   size_t Find(uint64_t row) const;
   size_t bytes() const { return rows.size() * 16 + floats.size() * 4; }
 };
 
-// Dense parameters and their optimiser's state, as the trainer left them.
+// Dense parameters and their optimiser's state, from the trainer.
 struct DenseState {
   std::vector<float> parameters;
   std::vector<float> optimizer;
 };
 
-// What the users of a learner of unit user have used, once all steps up to this one are counted.
+// The allowances used by a user-unit learner's users, counting all steps up to `step`.
 struct AllowanceCommit {
   uint64_t step = 0;
-  std::vector<UserUses> uses;  // of those whose counts have changed; each user once
+  std::vector<UserUses> uses;  // only users whose counts have changed; each once
 };
 
 // One learner's part of a commit.
@@ -67,15 +66,15 @@ struct LearnerCommit {
   LearnerIndex learner;
   std::shared_ptr<const RowDelta> rows;
   std::shared_ptr<const DenseState> dense;
-  std::string position;  // encoded by the trainer; the store does not look inside
-  std::vector<privacy::CommitCharge> charges;  // all of this learner: its steps, its releases
-  // What its mechanism has released and goes on from, encoded by it; null: as it was.
+  std::string position;                        // encoded by the trainer; opaque to the store
+  std::vector<privacy::CommitCharge> charges;  // this learner's only: its steps and releases
+  // The mechanism's released state, encoded; null if unchanged.
   std::shared_ptr<const std::string> mechanism_state = nullptr;
   std::optional<AllowanceCommit> allowances = {};
   std::optional<HistoryCommit> histories = {};
 };
 
-// A group of steps made durable and visible together.
+// A group of steps that become durable and visible together.
 struct CommitRequest {
   std::vector<LearnerCommit> learners;
   std::string source_identity;  // Source::Identity() at this point

@@ -1,3 +1,24 @@
+// The notation is base/bytes.h's.
+//
+// The blob of a commit, in `deltas`, sealed:
+//     delta   := format:u32 commit:u64 previous:string tip:string
+//                kept:u32 entry:string*kept           entries it extended, as they were before
+//                entries:u32 entry:string*entries     entries it extended or added, as they are now
+//                source:string learners:u16 learner*learners
+//     format  := 1
+//     learner := key:u16 position:string has_rows:u8 has_dense:u8 [rows] [dense]
+//     rows    := rows:u64 floats:u64 row:u64*rows end:u64*rows value:f32*floats
+//     dense   := parameters:u64 optimizer:u64 f32*parameters f32*optimizer
+// `previous` and `tip` hold a `commit tip` each; an entry is a privacy::LedgerEntry, encoded. `row`
+// ascends, `end` counts floats and never falls; the last `end` is `floats`.
+//
+// The tip, in `meta` under `tip`, sealed:
+//     commit tip := commit:u64 ledger_head:digest ledger_entries:u64 totals:u32 total*totals total
+//     total      := learner:string unit:u8 epsilon:f64 delta:f64 steps:u64
+// The last total is that of all learners together, with an empty name.
+//
+// A folded learner's dense state, in `meta` under `dense/`, sealed:
+//     base    := commit:u64 dense
 #include "store/delta_codec.h"
 
 #include <fmt/format.h>
@@ -43,7 +64,7 @@ std::vector<std::string> GetStrings(ByteReader& reader) {
   return strings;
 }
 
-// Fills a vector of `count` elements, unless that is more than there can be.
+// Reads a vector of `count` elements; fails the reader if the bytes left are too few.
 template <class T>
 std::vector<T> GetVector(ByteReader& reader, uint64_t count) {
   if (count > reader.remaining() / sizeof(T)) {
@@ -60,7 +81,7 @@ Status Damaged(std::string_view what) {
               fmt::format("{} cannot be read: its fields do not fit", what));
 }
 
-// Rows ascend and every row has its floats.
+// Checks that rows ascend and that every row has its floats.
 bool IsOrderly(const RowDelta& delta) {
   return std::is_sorted(delta.end.begin(), delta.end.end()) &&
          std::adjacent_find(delta.rows.begin(), delta.rows.end(), std::greater_equal<>()) ==

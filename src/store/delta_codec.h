@@ -15,7 +15,7 @@
 
 namespace tacit::store {
 
-// Where the chain of commits stands: what a snapshot says of itself.
+// The end of the chain of commits, as a snapshot reports it.
 struct CommitTip {
   CommitSeq seq;
   Digest head{};
@@ -27,22 +27,22 @@ struct CommitTip {
 std::string EncodeTip(const CommitTip& tip);
 Result<CommitTip> DecodeTip(std::string_view bytes);
 
-// One learner's part of a delta. Null where nothing changed.
+// One learner's part of a delta. Null members are unchanged.
 struct LearnerDelta {
   uint16_t learner = 0;  // its key in the store
   std::string position;
   std::shared_ptr<const RowDelta> rows;
   std::shared_ptr<const DenseState> dense;
-  // Not in the blob: it is read from its own key, as the position is.
+  // Not in the blob: the state is read from its own key, like the position.
   std::shared_ptr<const std::string> mechanism_state = nullptr;
-  // Nor these: they have keys of their own.
+  // Not in the blob either: these have keys of their own.
   std::optional<AllowanceCommit> allowances = {};
   std::optional<HistoryCommit> histories = {};
 };
 
-// Everything one commit changed. `previous` and `previous_entries` (the last entries of the ledger
-// before it, encoded: all that the commit may have changed) let a reader take the commit back: it
-// must not show what the witness has not seen.
+// All changes of one commit. `previous` and `previous_entries` (the last entries of the ledger
+// before it, encoded: all that the commit may have changed) let a reader undo the commit: a reader
+// must not show commits that the witness has not seen.
 struct DeltaRecord {
   CommitTip previous, tip;
   std::vector<std::string> previous_entries;
@@ -51,8 +51,8 @@ struct DeltaRecord {
   std::vector<LearnerDelta> learners;
 };
 
-// The sealed blob in pieces, so that megabytes of floats are copied once, into the write batch.
-// Holds views into the record, which must outlive it.
+// The sealed blob in pieces, so that megabytes of floats are copied only once, into the write
+// batch. Holds views into the record, which must outlive it.
 class DeltaBlob {
  public:
   explicit DeltaBlob(const DeltaRecord& record);
@@ -68,10 +68,10 @@ class DeltaBlob {
   std::vector<std::string_view> pieces_;
 };
 
-// The blob of commit `seq` as a record again.
+// Decodes the blob of commit `seq`.
 Result<DeltaRecord> DecodeDelta(std::string_view sealed, CommitSeq seq);
 
-// A learner's dense state as of commit `seq`, as it is kept in `meta` once its delta is folded.
+// A learner's dense state as of commit `seq`, stored in `meta` once its delta is folded.
 struct DenseBase {
   CommitSeq seq;
   std::shared_ptr<const DenseState> state;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "base/bytes.h"
@@ -17,16 +18,25 @@ namespace {
 
 struct FoldRow {
   RowPlace place;
-  size_t age;  // place in the overlay: higher is newer
+  size_t age;  // index in the overlay: higher is newer
   std::span<const float> floats;
 };
 
 std::string FoldFolder(const std::string& store_path) { return store_path + "/fold"; }
 
-// The newest version of every row in the overlay, by key.
-std::vector<FoldRow> Merge(const Catalog& catalog, const View& view) {
+constexpr size_t kRowsBetweenCalls = 4096;
+
+Status GivenUp(const Rocks& rocks) {
+  return Fail(ErrorCode::kUnavailable,
+              fmt::format("folding rows of store {} was given up", rocks.path()));
+}
+
+// The newest version of every row in the overlay, by key; nothing if `keep` gave up.
+std::optional<std::vector<FoldRow>> Merge(const Catalog& catalog, const View& view,
+                                          const KeepFolding& keep) {
   std::vector<FoldRow> merged;
   for (size_t age = 0; age < view.overlay.size(); ++age) {
+    if (keep && !keep(0, merged.size())) return std::nullopt;
     const OverlayDelta& delta = *view.overlay[age];
     for (size_t key = 0; key < delta.rows.size(); ++key) {
       if (!delta.rows[key]) continue;
@@ -51,12 +61,16 @@ std::vector<FoldRow> Merge(const Catalog& catalog, const View& view) {
 }
 
 rocksdb::Status WriteFile(const Rocks& rocks, const std::string& file,
-                          const std::vector<FoldRow>& rows, CommitSeq seq) {
+                          const std::vector<FoldRow>& rows, CommitSeq seq,
+                          const KeepFolding& keep) {
   rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), RowsFileOptions(),
                                 rocks.family(Family::kRows), /*invalidate_page_cache=*/false);
   rocksdb::Status status = writer.Open(file);
-  for (const FoldRow& row : rows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i % kRowsBetweenCalls == 0 && keep && !keep(i, rows.size()))
+      return rocksdb::Status::Incomplete();
     if (!status.ok()) return status;
+    const FoldRow& row = rows[i];
     const RowKey key = EncodeRowKey(row.place);
     status = writer.Put({key.data(), key.size()}, {reinterpret_cast<const char*>(row.floats.data()),
                                                    row.floats.size_bytes()});
@@ -68,28 +82,32 @@ rocksdb::Status WriteFile(const Rocks& rocks, const std::string& file,
   return status.ok() ? writer.Finish() : status;
 }
 
-Status Ingest(const Rocks& rocks, const std::vector<FoldRow>& rows, CommitSeq seq) {
+Status Ingest(const Rocks& rocks, const std::vector<FoldRow>& rows, CommitSeq seq,
+              const KeepFolding& keep) {
   const std::string folder = FoldFolder(rocks.path());
   const std::string file = fmt::format("{}/{}.sst", folder, seq.value);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  rocksdb::Status status = WriteFile(rocks, file, rows, seq);
+  rocksdb::Status status = WriteFile(rocks, file, rows, seq, keep);
   if (status.ok()) {
     rocksdb::IngestExternalFileOptions options;
     options.move_files = true;
     options.write_global_seqno = false;
-    // Published snapshots must not see rows of commits behind them.
+    // Published snapshots must not see rows of later commits.
     options.snapshot_consistency = true;
-    // Ingesting may switch memtables, and with them log files: not after one has failed.
+    // Ingesting may switch memtables, and with them log files; that is not allowed after a log has
+    // failed.
     const auto lock = rocks.LockLog();
     TACIT_RETURN_IF_ERROR(rocks.LogStatus());
     status = rocks.db().IngestExternalFile(rocks.family(Family::kRows), {file}, options);
   }
   std::filesystem::remove(file, error);
+  if (status.IsIncomplete()) return GivenUp(rocks);
   return ToStatus(status, "folding rows of store " + rocks.path());
 }
 
-// From here on a start reads no delta up to the view's tip: what else they held must be elsewhere.
+// Deletes the folded deltas. Later starts read no delta up to the view's tip, so the deltas' dense
+// states are stored separately.
 Status Trim(const Rocks& rocks, const View& view) {
   rocksdb::WriteBatch batch;
   FoldedRecord folded{view.tip.seq, {}};
@@ -111,10 +129,13 @@ Status Trim(const Rocks& rocks, const View& view) {
 
 }  // namespace
 
-Result<uint64_t> FoldView(const Rocks& rocks, const Catalog& catalog, const View& view) {
+Result<uint64_t> FoldView(const Rocks& rocks, const Catalog& catalog, const View& view,
+                          const KeepFolding& keep) {
   if (view.overlay.empty()) return 0;
-  const std::vector<FoldRow> rows = Merge(catalog, view);
-  TACIT_RETURN_IF_ERROR(Ingest(rocks, rows, view.tip.seq));
+  const auto merged = Merge(catalog, view, keep);
+  if (!merged) return Fail(GivenUp(rocks).error());
+  const std::vector<FoldRow>& rows = *merged;
+  TACIT_RETURN_IF_ERROR(Ingest(rocks, rows, view.tip.seq, keep));
   CrashPoint("fold.ingested");
   TACIT_RETURN_IF_ERROR(Trim(rocks, view));
   CrashPoint("fold.trimmed");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "base/result.h"
@@ -10,13 +11,18 @@
 
 namespace tacit::store {
 
-// Merges the unfolded commits of a view into the rows family as one sorted file, then takes their
-// deltas away in one synced batch. A crash in between repeats the fold at the next open, with the
-// same outcome. REQUIRES that every commit of the view is on the disk and witnessed: what is folded
-// cannot be taken back. Returns the number of rows written.
-Result<uint64_t> FoldView(const Rocks& rocks, const Catalog& catalog, const View& view);
+// Called repeatedly while a fold writes. If it returns false, the fold gives up with kUnavailable
+// and nothing has changed. May be empty.
+using KeepFolding = std::function<bool(uint64_t rows_written, uint64_t rows)>;
 
-// Removes what an interrupted fold left behind.
+// Merges the unfolded commits of a view into the rows family as one sorted file, then deletes their
+// deltas in one synced batch. After a crash in between, the next open repeats the fold with the
+// same outcome. REQUIRES that every commit of the view is on disk and witnessed: a folded commit
+// cannot be undone. Returns the number of rows written.
+Result<uint64_t> FoldView(const Rocks& rocks, const Catalog& catalog, const View& view,
+                          const KeepFolding& keep = {});
+
+// Removes the files of an interrupted fold.
 Status ClearFoldFiles(const std::string& store_path);
 
 }  // namespace tacit::store

@@ -5,30 +5,30 @@
 
 #include "base/siphash.h"
 
-// What users did last: the raw items that a model of sequences goes on from. Not covered by any
-// epsilon: for training, which bounds and noises it, and for that user's own eyes.
+// Users' recent history: the raw items that a sequence model continues from. No epsilon covers
+// them: they are only for training, which bounds and noises them, and for that user's own requests.
 namespace tacit::store {
 
-// An item of the public catalogue and when it was met with.
+// An item of the public catalogue with its event time.
 struct HistoryItem {
   uint32_t item = 0;
   int64_t timestamp_ms = 0;
   friend bool operator==(const HistoryItem&, const HistoryItem&) = default;
 };
 
-// One user's items, oldest first; the user under the store's keyed hash.
+// One user's items, oldest first; users are identified by the store's keyed hash.
 struct UserHistory {
   Hash128 user;
   std::vector<HistoryItem> items;
 };
 
-// What one commit appends to the histories of a learner's users.
+// One commit's additions to the histories of a learner's users.
 struct HistoryCommit {
-  uint64_t step = 0;  // the learner's, as of which histories are then
-  // Each user once; items in their order. A time of 0, or to come, is taken for the commit's.
+  uint64_t step = 0;  // the learner's step that the histories are as of
+  // Each user once; items in order. A time of 0 or in the future counts as the commit's.
   std::vector<UserHistory> appended;
-  uint32_t items_most = 0;  // the last ones are kept
-  int64_t age_most_ms = 0;  // what is older is forgotten, item by item; 0: never
+  uint32_t items_most = 0;  // only this many last items are kept
+  int64_t age_most_ms = 0;  // items older than this are dropped one by one; 0: never
 };
 
 }  // namespace tacit::store

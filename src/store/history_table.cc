@@ -1,3 +1,8 @@
+// The values of `histories`, sealed. The notation is base/bytes.h's, the keys are user_values.h's.
+//     history := commit:u64 added:u32 age_most_ms:i64 items:u32 item*items       oldest item first
+//     item    := item:u32 unix_ms:i64
+// `commit` changed the value last and appended the last `added` items. `age_most_ms` 0: items are
+// kept for ever.
 #include "store/history_table.h"
 
 #include <fmt/format.h>
@@ -15,29 +20,42 @@ namespace tacit::store {
 namespace {
 
 struct Kept {
-  uint64_t commit = 0;   // that changed it last
-  uint32_t added = 0;    // of the items, by that commit: the last ones
+  uint64_t commit = 0;   // the commit that changed the value last
+  uint32_t added = 0;    // items that this commit added: the last ones
   int64_t age_most = 0;  // 0: items are kept for ever
   std::vector<HistoryItem> items;
 
   bool TooOld(const HistoryItem& item, int64_t now) const {
     return age_most > 0 && item.timestamp_ms < now - age_most;
   }
-  // `added` with them: items come in the stream's order, the added ones last.
+  // Drops items that are too old and adjusts `added`: items are in stream order, the added ones
+  // last.
   void Forget(int64_t now) {
     const auto is_new = items.end() - added;
     added = static_cast<uint32_t>(std::count_if(
         is_new, items.end(), [&](const HistoryItem& item) { return !TooOld(item, now); }));
     std::erase_if(items, [&](const HistoryItem& item) { return TooOld(item, now); });
   }
-  // A record's own time may be anything: none is taken for later than now, or it would stay.
-  void Append(std::span<const HistoryItem> more, uint32_t items_most, int64_t now) {
+  // Caps times at the wall clock: an item from the future would never expire. Returns true if it
+  // changed one, as after a clock that was ahead has been set back.
+  bool Cap(int64_t wall) {
+    bool capped = false;
+    for (HistoryItem& item : items) {
+      capped |= item.timestamp_ms > wall;
+      item.timestamp_ms = std::min(item.timestamp_ms, wall);
+    }
+    return capped;
+  }
+  // Appends items. A record's own time may be anything. `now`: the clock's; `known`: the retention
+  // clock's.
+  void Append(std::span<const HistoryItem> more, uint32_t items_most, int64_t now, int64_t known) {
     for (const HistoryItem& item : more)
-      items.push_back({item.item, item.timestamp_ms == 0 ? now : std::min(item.timestamp_ms, now)});
+      items.push_back({item.item, item.timestamp_ms == 0 ? now : item.timestamp_ms});
+    Cap(now);
     const size_t excess = items.size() - std::min<size_t>(items.size(), items_most);
     items.erase(items.begin(), items.begin() + static_cast<ptrdiff_t>(excess));
     added = static_cast<uint32_t>(std::min(more.size(), items.size()));
-    Forget(now);
+    Forget(known);
   }
 };
 
@@ -69,10 +87,10 @@ Result<Kept> Decode(const std::optional<std::string>& payload, const Rocks& rock
               fmt::format("a user's history in store {} is damaged", rocks.path()));
 }
 
-// A damaged value is kept: whoever reads it says so.
+// Drops old items during compaction. Keeps damaged values, which readers report.
 class HistoryFilter final : public rocksdb::CompactionFilter {
  public:
-  explicit HistoryFilter(int64_t now) : now_(now) {}
+  HistoryFilter(int64_t wall, int64_t known) : wall_(wall), known_(known) {}
   const char* Name() const override { return "tacit.histories"; }
   bool Filter(int, const rocksdb::Slice& key, const rocksdb::Slice& value, std::string* new_value,
               bool* value_changed) const override {
@@ -81,36 +99,42 @@ class HistoryFilter final : public rocksdb::CompactionFilter {
     Kept kept;
     if (!payload || !Decode(*payload, &kept)) return false;
     const size_t before = kept.items.size();
-    kept.Forget(now_);
+    const bool capped = kept.Cap(wall_);
+    kept.Forget(known_);
     if (kept.items.empty()) return true;
-    *value_changed = kept.items.size() < before;
+    *value_changed = capped || kept.items.size() < before;
     if (*value_changed) *new_value = Seal(Encode(kept));
     return false;
   }
 
  private:
-  const int64_t now_;
+  const int64_t wall_, known_;
 };
 
 class HistoryFilters final : public rocksdb::CompactionFilterFactory {
  public:
-  explicit HistoryFilters(const Clock& clock) : clock_(clock) {}
+  explicit HistoryFilters(std::shared_ptr<RetentionClock> retention)
+      : retention_(std::move(retention)) {}
   const char* Name() const override { return "tacit.histories"; }
   std::unique_ptr<rocksdb::CompactionFilter> CreateCompactionFilter(
       const rocksdb::CompactionFilter::Context&) override {
-    return std::make_unique<HistoryFilter>(clock_.UnixMillis());
+    return std::make_unique<HistoryFilter>(retention_->WallTime(), retention_->Now());
   }
 
  private:
-  const Clock& clock_;
+  const std::shared_ptr<RetentionClock> retention_;
 };
 
 }  // namespace
 
 Status PutHistories(const Rocks& rocks, uint16_t learner, CommitSeq seq,
-                    const HistoryCommit& commit, int64_t now, rocksdb::WriteBatch* batch) {
+                    const HistoryCommit& commit, rocksdb::WriteBatch* batch) {
+  for (const UserHistory& user : commit.appended)
+    for (const HistoryItem& item : user.items) rocks.retention().Saw(item.timestamp_ms);
+  const int64_t now = rocks.clock().UnixMillis();
+  const int64_t known = rocks.retention().Now();
   PutUserStep(rocks, Family::kHistories, learner, commit.step, batch);
-  // A period may have brought everybody: what is read of them is let go of bit by bit.
+  // A period may include every user, so users are read and encoded in small groups.
   constexpr size_t kAtOnce = 1024;
   std::vector<Hash128> users;
   for (size_t begin = 0; begin < commit.appended.size(); begin += kAtOnce) {
@@ -125,7 +149,7 @@ Status PutHistories(const Rocks& rocks, uint16_t learner, CommitSeq seq,
       TACIT_ASSIGN(Kept kept, Decode(read.values[i], rocks));
       kept.commit = seq.value;
       kept.age_most = commit.age_most_ms;
-      kept.Append(some[i].items, commit.items_most, now);
+      kept.Append(some[i].items, commit.items_most, now, known);
       PutUserValue(rocks, Family::kHistories, learner, users[i], Encode(kept), batch);
     }
   }
@@ -151,15 +175,16 @@ Result<std::vector<HistoryItem>> ReadHistory(const Rocks& rocks, const rocksdb::
   TACIT_ASSIGN(const UserValues read,
                ReadUserValues(rocks, Family::kHistories, learner, {&user, 1}, snapshot));
   TACIT_ASSIGN(Kept kept, Decode(read.values[0], rocks));
-  // What the commits before the last one appended is not known any more.
+  // Only the last commit's appended items are known.
   if (kept.commit > seq.value + 1) return std::vector<HistoryItem>{};
   if (kept.commit > seq.value) kept.items.resize(kept.items.size() - std::exchange(kept.added, 0));
   kept.Forget(now);
   return std::move(kept.items);
 }
 
-std::shared_ptr<rocksdb::CompactionFilterFactory> MakeHistoryFilter(const Clock& clock) {
-  return std::make_shared<HistoryFilters>(clock);
+std::shared_ptr<rocksdb::CompactionFilterFactory> MakeHistoryFilter(
+    std::shared_ptr<RetentionClock> retention) {
+  return std::make_shared<HistoryFilters>(std::move(retention));
 }
 
 }  // namespace tacit::store

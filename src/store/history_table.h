@@ -7,31 +7,31 @@
 #include <memory>
 #include <span>
 
-#include "base/clock.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "store/history.h"
+#include "store/retention_clock.h"
 #include "store/rocks.h"
 
-// Recent items per learner and user. A value tells which commit changed it last and how many items
-// that one appended, so that a reader who must not see that commit sees what was there before; and
-// how old items may become, so that whoever meets it can forget.
+// Recent items per learner and user. A value records which commit changed it last and how many
+// items that commit appended, so that a reader who must not see that commit sees the items before
+// it. It also records the maximum age, so that readers and compactions can drop old items.
 namespace tacit::store {
 
-// Reads what these users have and writes it back with what is appended. To be called by the commit
-// thread alone. `now` in Unix milliseconds.
+// Reads these users' items and writes them back with the appended ones. Drops items that are too
+// old by the store's retention clock. Only the commit thread may call it.
 Status PutHistories(const Rocks& rocks, uint16_t learner, CommitSeq seq,
-                    const HistoryCommit& commit, int64_t now, rocksdb::WriteBatch* batch);
-// Fills in the items of each of `users` and returns the step that they are as of, all from one
-// moment.
+                    const HistoryCommit& commit, rocksdb::WriteBatch* batch);
+// Fills in the items of each of `users` and returns the step they are as of, all from one moment.
 Result<uint64_t> ReadHistories(const Rocks& rocks, uint16_t learner, int64_t now,
                                std::span<UserHistory> users);
-// A user's items as of commit `seq`. Empty where nothing is known.
+// A user's items as of commit `seq`. Empty if none are known.
 Result<std::vector<HistoryItem>> ReadHistory(const Rocks& rocks, const rocksdb::Snapshot* snapshot,
                                              uint16_t learner, CommitSeq seq, int64_t now,
                                              const Hash128& user);
 
-// Drops items that are too old, and users who have no other, whenever their file is rewritten.
-std::shared_ptr<rocksdb::CompactionFilterFactory> MakeHistoryFilter(const Clock& clock);
+// Drops items that are too old, and users without any other, whenever their file is rewritten.
+std::shared_ptr<rocksdb::CompactionFilterFactory> MakeHistoryFilter(
+    std::shared_ptr<RetentionClock> retention);
 
 }  // namespace tacit::store

@@ -1,3 +1,7 @@
+// Two small values of `meta`, sealed. The notation is base/bytes.h's.
+//     folded  := commit:u64 learners:u32 (learner:u16 commit_of_dense_state:u64)*learners
+//     term    := id:byte*16 head_before:digest       under `term/` and the term's first commit
+// `head_before` is the ledger head of the commit before the term.
 #include "store/load.h"
 
 #include <fmt/format.h>
@@ -21,14 +25,15 @@ Result<std::string> Need(const Rocks& rocks, std::string_view key) {
   return *std::move(value);
 }
 
-// What names the store and its learners.
+// Reads the identity of the store and of its learners.
 Status LoadIdentity(const Rocks& rocks, Loaded& loaded) {
   TACIT_ASSIGN(const auto format, rocks.Get(Family::kMeta, meta::kFormat));
   if (!format) return {};
-  const auto version = ByteReader(*format).Get<uint32_t>();
-  if (version != kStoreFormat)
-    return Fail(ErrorCode::kRefused, fmt::format("store {} has format {}, this program reads {}",
-                                                 rocks.path(), version, kStoreFormat));
+  loaded.format = ByteReader(*format).Get<uint32_t>();
+  if (loaded.format < kOldestStoreFormat || loaded.format > kStoreFormat)
+    return Fail(ErrorCode::kRefused,
+                fmt::format("store {} has format {}, this program reads {} to {}", rocks.path(),
+                            loaded.format, kOldestStoreFormat, kStoreFormat));
   TACIT_ASSIGN(loaded.lineage, Need(rocks, meta::kLineage));
   TACIT_ASSIGN(const std::string salt, Need(rocks, meta::kSalt));
   ByteReader(salt).GetArray(std::span<uint8_t>(loaded.salt));
@@ -53,7 +58,7 @@ Status LoadIdentity(const Rocks& rocks, Loaded& loaded) {
   return {};
 }
 
-// The chain as far as its links go; what the entries claim is verified by the ledger's own tools.
+// Checks the chain's links only; the ledger's own tools verify the entries' contents.
 Status LoadLedger(const Rocks& rocks, Loaded& loaded) {
   TACIT_ASSIGN(const auto encoded, rocks.Scan(Family::kLedger, ""));
   Digest head{};
@@ -71,8 +76,8 @@ Status LoadLedger(const Rocks& rocks, Loaded& loaded) {
   return {};
 }
 
-// The marker lies in the same sorted file as the rows. Less than `folded` means that a file is
-// missing; more, that a crash came between ingesting a file and taking its deltas away.
+// The marker is in the same sorted file as the rows. If it is below `folded`, a file is missing; if
+// above, a crash came between ingesting a file and deleting its deltas.
 Status CheckRowsMarker(const Rocks& rocks, CommitSeq folded) {
   std::string sealed;
   const auto got =
@@ -161,6 +166,32 @@ Status LoadMechanismStates(const Rocks& rocks, Loaded& loaded) {
   return {};
 }
 
+Status LoadTerms(const Rocks& rocks, Loaded& loaded) {
+  TACIT_ASSIGN(const auto terms, rocks.Scan(Family::kMeta, meta::kTermPrefix));
+  for (const auto& [key, bytes] : terms) {
+    Term term{.first =
+                  CommitSeq(SequenceOf(std::string_view(key).substr(meta::kTermPrefix.size())))};
+    ByteReader reader(bytes);
+    reader.GetArray(std::span<uint8_t>(term.id));
+    reader.GetArray(std::span<uint8_t>(term.head_before));
+    if (!reader.at_end() || term.id == kNoTerm || term.first > loaded.tip.seq)
+      return Broken(rocks, fmt::format("the term of commit {} is damaged", term.first.value));
+    loaded.terms.Add(term);
+  }
+  return {};
+}
+
+Status LoadMostUses(const Rocks& rocks, Loaded& loaded) {
+  loaded.most_uses.resize(loaded.records.size());
+  TACIT_ASSIGN(const auto most, rocks.Scan(Family::kMeta, meta::kMostUsesPrefix));
+  for (const auto& [key, bytes] : most) {
+    const uint64_t learner = SequenceOf(std::string_view(key).substr(meta::kMostUsesPrefix.size()));
+    if (learner >= loaded.most_uses.size()) return Broken(rocks, "a learner's record is missing");
+    loaded.most_uses[learner] = ByteReader(bytes).Get<uint32_t>();
+  }
+  return {};
+}
+
 Status LoadPositions(const Rocks& rocks, Loaded& loaded) {
   loaded.positions.resize(loaded.records.size());
   TACIT_ASSIGN(const auto positions, rocks.Scan(Family::kOffsets, ""));
@@ -169,6 +200,15 @@ Status LoadPositions(const Rocks& rocks, Loaded& loaded) {
       return Broken(rocks, "a learner's record is missing");
     loaded.positions[SequenceOf(key)] = position;
   }
+  return {};
+}
+
+// Stores of older programs have only the time of their last commit.
+Status LoadKnownTime(const Rocks& rocks, Loaded& loaded) {
+  for (const privacy::LedgerEntry& entry : loaded.entries)
+    loaded.known_time_ms = std::max(loaded.known_time_ms, entry.last_time_ms);
+  TACIT_ASSIGN(const auto known, rocks.Get(Family::kMeta, meta::kKnownTime));
+  if (known) loaded.known_time_ms = ByteReader(*known).Get<int64_t>();
   return {};
 }
 
@@ -184,16 +224,19 @@ Result<Loaded> Load(const Rocks& rocks) {
     TACIT_ASSIGN(loaded.ledger_state, Need(rocks, meta::kLedgerState));
     TACIT_ASSIGN(loaded.source_identity, Need(rocks, meta::kSource));
   }
+  TACIT_RETURN_IF_ERROR(LoadTerms(rocks, loaded));
   TACIT_RETURN_IF_ERROR(LoadLedger(rocks, loaded));
   TACIT_RETURN_IF_ERROR(LoadFolded(rocks, loaded));
   TACIT_RETURN_IF_ERROR(LoadDeltas(rocks, loaded));
   TACIT_RETURN_IF_ERROR(LoadPositions(rocks, loaded));
   TACIT_RETURN_IF_ERROR(LoadMechanismStates(rocks, loaded));
+  TACIT_RETURN_IF_ERROR(LoadKnownTime(rocks, loaded));
+  TACIT_RETURN_IF_ERROR(LoadMostUses(rocks, loaded));
   return loaded;
 }
 
 View Loaded::MakeView() const {
-  View view{lineage, tip, source_identity, {}, {}};
+  View view{lineage, tip, std::make_shared<const Terms>(terms), source_identity, {}, {}};
   view.learners.resize(records.size());
   for (size_t i = 0; i < records.size(); ++i)
     view.learners[i] = {bases[i].state, bases[i].seq, positions[i], mechanism_states[i],
@@ -207,6 +250,13 @@ View Loaded::MakeView() const {
     }
   }
   return view;
+}
+
+StoreChain Loaded::Chain() const {
+  StoreChain chain{.lineage = lineage, .seq = tip.seq, .terms = terms, .heads = {}};
+  chain.heads[tip.seq] = tip.head;
+  for (const DeltaRecord& delta : deltas) chain.heads[delta.previous.seq] = delta.previous.head;
+  return chain;
 }
 
 Status Loaded::TakeBackLast() {
@@ -223,6 +273,13 @@ Status Loaded::TakeBackLast() {
                  privacy::LedgerEntry::Decode(last.previous_entries[i]));
   }
   return {};
+}
+
+std::string EncodeTerm(const Term& term) {
+  ByteWriter writer;
+  writer.PutArray(std::span<const uint8_t>(term.id));
+  writer.PutArray(std::span<const uint8_t>(term.head_before));
+  return std::move(writer).Take();
 }
 
 std::string EncodeFolded(const FoldedRecord& record) {

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/result.h"
 #include "base/siphash.h"
+#include "base/terms.h"
 #include "privacy/ledger.h"
 #include "store/catalog.h"
 #include "store/rocks.h"
@@ -16,23 +17,28 @@
 
 namespace tacit::store {
 
-// The store's format; raised when bytes change their meaning.
-inline constexpr uint32_t kStoreFormat = 2;
+// The store's format. It is raised when bytes change their meaning, or when an older program would
+// leave a new value wrong. The previous format is read, and upgraded in the first commit.
+inline constexpr uint32_t kStoreFormat = 3, kOldestStoreFormat = 2;
 
-// Everything a store holds but its folded rows, as read from the disk and found to hang together.
+// The contents of a store except its folded rows, read from disk and found consistent.
 struct Loaded {
+  uint32_t format = kStoreFormat;
   std::string lineage;  // empty: created, but nothing was ever written
   Digest salt{};
-  std::optional<SipHash::Key> user_key;  // nothing in a store that was made before there was one
+  std::optional<SipHash::Key> user_key;  // nothing in a store older than the key
   uint32_t shards = 0;
   std::vector<LearnerRecord> records;  // by key
   CommitTip tip;
+  Terms terms;
   std::string ledger_state;
   std::vector<privacy::LedgerEntry> entries;
   std::string source_identity;
   std::vector<std::string> positions;                                // by key
   std::vector<std::shared_ptr<const std::string>> mechanism_states;  // by key; null: none
-  std::vector<CommitSeq> mechanism_seqs;  // by key: that wrote them; 0 where older programs did
+  std::vector<CommitSeq> mechanism_seqs;  // by key: the commit that wrote each; 0: an older program
+  int64_t known_time_ms = 0;  // from RetentionClock, as of the last commit that kept histories
+  std::vector<std::optional<uint32_t>> most_uses;  // by key; nothing: not written yet
   CommitSeq folded;
   std::vector<DenseBase> bases;     // by key: dense state as of `folded`
   std::vector<DeltaRecord> deltas;  // commits folded + 1 .. tip, in order
@@ -40,13 +46,15 @@ struct Loaded {
   bool fresh() const { return lineage.empty(); }
   // The view as of the tip.
   View MakeView() const;
-  // Takes back the newest commit. REQUIRES an unfolded one. Afterwards `positions`,
-  // `mechanism_states`, `source_identity` and `ledger_state` are those of a later commit: for
-  // readers that do not show them.
+  // The chain as of the tip.
+  StoreChain Chain() const;
+  // Undoes the newest commit. REQUIRES an unfolded one. Afterwards `positions`, `mechanism_states`,
+  // `source_identity` and `ledger_state` are those of a later commit: for readers that do not show
+  // them.
   Status TakeBackLast();
 };
 
-// kCorruption: a value is damaged, or the values do not belong together.
+// Reads a store. kCorruption: a value is damaged, or the values do not belong together.
 Result<Loaded> Load(const Rocks& rocks);
 
 // `folded` in `meta`: the commit up to which rows are folded, and for every learner with a dense
@@ -58,8 +66,7 @@ struct FoldedRecord {
 std::string EncodeFolded(const FoldedRecord& record);
 Result<FoldedRecord> DecodeFolded(std::string_view bytes);
 
-inline WitnessRecord WitnessOf(const std::string& lineage, const CommitTip& tip) {
-  return {lineage, tip.seq, tip.head};
-}
+// Encodes a term; its first commit is in its key.
+std::string EncodeTerm(const Term& term);
 
 }  // namespace tacit::store

@@ -27,41 +27,85 @@ std::array<uint8_t, N> RandomBytes() {
   return bytes;
 }
 
+constexpr std::string_view kMark = "mark";
+
+// The files that are checked at the start and written at every commit, in this order.
+std::vector<WitnessPlace> PlacesOf(const StoreOptions& options) {
+  std::vector<WitnessPlace> places;
+  if (!options.witness.empty()) places.push_back({.path = options.witness});
+  if (!options.mark.empty()) places.push_back({.path = options.mark, .kind = kMark});
+  return places;
+}
+
 Status CheckOptions(const StoreOptions& options) {
   if (options.path.empty()) return Fail(ErrorCode::kInvalidArgument, "the store has no path");
   if (options.shards == 0 || options.shards > kMaxShards)
     return Fail(ErrorCode::kInvalidArgument, fmt::format("store {}: shards must be 1 to {}, not {}",
                                                          options.path, kMaxShards, options.shards));
   TACIT_CHECK(options.fold_after_commits > 0 && options.overlay_bytes > 0);
-  if (options.witness.empty()) return {};
-  const auto inside = std::filesystem::weakly_canonical(options.witness)
-                          .lexically_relative(std::filesystem::weakly_canonical(options.path));
-  if (!inside.empty() && *inside.begin() != "..")
+  for (const WitnessPlace& place : PlacesOf(options)) {
+    const auto inside = std::filesystem::weakly_canonical(place.path)
+                            .lexically_relative(std::filesystem::weakly_canonical(options.path));
+    if (!inside.empty() && *inside.begin() != "..")
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{} {} lies inside store {}: it would be copied and turned back "
+                              "with it",
+                              place.kind, place.path, options.path));
+  }
+  if (!options.mark.empty() && std::filesystem::weakly_canonical(options.mark) ==
+                                   std::filesystem::weakly_canonical(options.witness))
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("witness {} lies inside store {}: it would be copied and turned back "
-                            "with it",
-                            options.witness, options.path));
+                fmt::format("the mark of store {} is the same file as its witness, {}: put the two "
+                            "in different places",
+                            options.path, options.witness));
   return {};
 }
 
-Result<std::optional<WitnessRecord>> ReadWitness(const StoreOptions& options) {
-  if (options.witness.empty()) return std::optional<WitnessRecord>{};
-  return WitnessFile::Read(options.witness);
+// A witness or mark of the store and what it held; no sight: no file.
+struct Remembered {
+  WitnessPlace place;
+  std::optional<WitnessSight> sight;
+};
+
+Result<std::vector<Remembered>> ReadWitnesses(const StoreOptions& options) {
+  std::vector<Remembered> found;
+  for (WitnessPlace& place : PlacesOf(options)) {
+    TACIT_ASSIGN(auto sight, WitnessFile::Read(place.path));
+    found.push_back({std::move(place), std::move(sight)});
+  }
+  return found;
 }
 
-// Whether a store at this point may be opened at all. `witness` is nothing where there is no file.
-Status CheckHistory(const StoreOptions& options, const std::optional<WitnessRecord>& witness,
-                    const Loaded& loaded) {
-  if (witness)
-    return CheckWitness(*witness, WitnessOf(loaded.lineage, loaded.tip), options.witness,
-                        options.path);
-  if (options.witness.empty() || loaded.tip.seq.value == 0 || options.accept_missing_witness)
+Status CheckMissing(const StoreOptions& options, const WitnessPlace& place, uint64_t commits) {
+  if (place.kind == kMark) {
+    spdlog::warn(
+        "store {} holds {} commits but its mark {} is missing: this start cannot tell whether it "
+        "was put back together with its witness. The mark is written from now on",
+        options.path, commits, place.path);
     return {};
+  }
+  if (options.accept_missing_witness) return {};
   return Fail(ErrorCode::kRefused,
               fmt::format("store {} holds {} commits but its witness {} is missing: without it an "
                           "older copy cannot be told from the newest; if this is the newest copy, "
                           "open it once with --accept-missing-witness",
-                          options.path, loaded.tip.seq.value, options.witness));
+                          options.path, commits, options.witness));
+}
+
+// Checks that the witnesses allow opening the store at this point.
+Status CheckHistory(const StoreOptions& options, const std::vector<Remembered>& witnesses,
+                    const Loaded& loaded) {
+  const StoreChain chain = loaded.Chain();
+  for (const auto& [place, sight] : witnesses) {
+    if (sight) {
+      TACIT_RETURN_IF_ERROR(CheckDamage(*sight, chain.seq, place, options.path));
+      TACIT_RETURN_IF_ERROR(
+          CheckWitness(sight->record, chain, IfUnknown::kRefuse, place, options.path));
+    } else if (chain.seq.value > 0) {
+      TACIT_RETURN_IF_ERROR(CheckMissing(options, place, chain.seq.value));
+    }
+  }
+  return {};
 }
 
 Status MatchShards(const StoreOptions& options, const Loaded& loaded) {
@@ -88,15 +132,15 @@ Status DeclareLearners(const StoreOptions& options, privacy::Ledger& ledger) {
   if (options.total_budget) return ledger.DeclareTotal(*options.total_budget);
   if (ledger.total_budget()) {
     spdlog::warn(
-        "store {}: it was under a budget of epsilon {:g} for all learners together, which the "
-        "configuration no longer has: nobody holds them to it from now on",
+        "store {}: it had a budget of epsilon {:g} for all learners together, which the "
+        "configuration no longer has: from now on that budget is not enforced",
         options.path, ledger.total_budget()->epsilon);
     ledger.ClearTotal();
   }
   return {};
 }
 
-// Writes who this store is and which learners it has, where that is new.
+// Writes the store's identity and its learners' records, if they are new.
 Status WriteIdentity(const Rocks& rocks, const Loaded& loaded, bool fresh, bool new_user_key,
                      const Catalog& catalog, const std::vector<uint16_t>& changed) {
   rocksdb::WriteBatch batch;
@@ -123,8 +167,8 @@ Status WriteIdentity(const Rocks& rocks, const Loaded& loaded, bool fresh, bool 
   return batch.Count() == 0 ? Status{} : rocks.WriteSynced(batch);
 }
 
-// Draws the secret that users are counted under, where there is none yet. Under another one every
-// user would begin anew.
+// Draws the secret that users are counted under, if there is none yet. Under a different secret
+// every user would begin anew.
 Result<bool> DrawUserKey(const Rocks& rocks, Loaded& loaded) {
   if (loaded.user_key) return false;
   TACIT_ASSIGN(const bool counted, HasAllowances(rocks));
@@ -146,42 +190,99 @@ Result<privacy::Ledger> RestoreLedger(const StoreOptions& options, const Loaded&
   return ledger;
 }
 
-Status BringUpWitness(OpenedStore& store) {
-  const WitnessRecord now = WitnessOf(store.view.lineage, store.view.tip);
-  TACIT_ASSIGN(store.witness, WitnessFile::OpenOrCreate(store.options.witness, now));
-  TACIT_ASSIGN(const auto seen, WitnessFile::Read(store.options.witness));
-  if (seen && seen->lineage == now.lineage && seen->seq == now.seq) return {};
-  return store.witness->Write(now);
+Status BringUpWitnesses(OpenedStore& store) {
+  const View& view = store.view;
+  std::vector<std::string> positions;
+  for (const LearnerValue& learner : view.learners) positions.push_back(learner.position);
+  const auto& records = store.catalog->records();
+  positions.resize(records.size());
+  const WitnessRecord now{
+      .lineage = view.lineage,
+      .seq = view.tip.seq,
+      .head = view.tip.head,
+      .term = view.terms->At(view.tip.seq),
+      .learners = WitnessLearners(records, positions, store.most_uses, store.ledger)};
+  for (const WitnessPlace& place : PlacesOf(store.options)) {
+    TACIT_ASSIGN(auto file, WitnessFile::OpenAt(place.path, now));
+    store.witnesses.push_back(std::move(file));
+  }
+  return {};
 }
 
-// The witness of a store that is gone must not be overwritten by a new one in its place.
-Status CheckNotReplaced(const StoreOptions& options, const std::optional<WitnessRecord>& witness) {
-  if (!witness || witness->seq.value == 0 || Rocks::Exists(options.path)) return {};
-  return Fail(ErrorCode::kRefused,
-              fmt::format("there is no store at {}, but witness {} has seen {} commits of one; to "
-                          "start afresh, name another witness",
-                          options.path, options.witness, witness->seq.value));
+// A new store must not overwrite the witness of a lost store in its place.
+Status CheckNotReplaced(const StoreOptions& options, const std::vector<Remembered>& witnesses) {
+  if (Rocks::Exists(options.path)) return {};
+  for (const auto& [place, sight] : witnesses)
+    if (sight && sight->record.seq.value > 0)
+      return Fail(
+          ErrorCode::kRefused,
+          fmt::format("there is no store at {}, but {} {} has seen {} commits of one; to "
+                      "start afresh, name another {}",
+                      options.path, place.kind, place.path, sight->record.seq.value, place.kind));
+  return {};
+}
+
+// Finds, per learner, the most steps that any user has used. Older stores did not record this
+// number: it is counted once, and the next commit records it.
+Result<std::vector<uint32_t>> FindMostUses(const Rocks& rocks, const Loaded& loaded,
+                                           size_t learners) {
+  std::vector<uint32_t> most(learners);
+  for (uint16_t key = 0; key < loaded.most_uses.size(); ++key) {
+    if (loaded.most_uses[key]) {
+      most[key] = *loaded.most_uses[key];
+    } else {
+      TACIT_ASSIGN(most[key], CountMostUses(rocks, key));
+    }
+  }
+  return most;
+}
+
+Status Ask(const StoreOptions& options, const OpenProgress& progress) {
+  if (!options.on_open || options.on_open(progress)) return {};
+  return Fail(ErrorCode::kUnavailable, fmt::format("opening store {} was given up", options.path));
+}
+
+// Folds all commits. They are on disk and witnessed, so they may be folded. The row caches then
+// need not know of earlier deltas.
+Status FoldEverything(const OpenedStore& store) {
+  TACIT_RETURN_IF_ERROR(ClearFoldFiles(store.options.path));
+  KeepFolding keep;
+  if (store.options.on_open)
+    keep = [&](uint64_t done, uint64_t rows) {
+      return store.options.on_open({.doing = "folding rows", .done = done, .of = rows});
+    };
+  const auto folded = FoldView(*store.rocks, *store.catalog, store.view, keep);
+  return folded ? Status() : Fail(folded.error());
+}
+
+// Starts at the newest time that the store knows; a new store trusts the clock.
+void StartRetention(const Rocks& rocks, const Loaded& loaded) {
+  const bool knows = loaded.known_time_ms > 0;
+  rocks.retention().Start(knows ? loaded.known_time_ms : rocks.clock().UnixMillis());
 }
 
 }  // namespace
 
 Result<std::unique_ptr<EmbeddingStore>> EmbeddingStore::Open(StoreOptions options) {
   TACIT_RETURN_IF_ERROR(CheckOptions(options));
-  TACIT_ASSIGN(const auto witness, ReadWitness(options));
-  TACIT_RETURN_IF_ERROR(CheckNotReplaced(options, witness));
+  TACIT_ASSIGN(const auto witnesses, ReadWitnesses(options));
+  TACIT_RETURN_IF_ERROR(CheckNotReplaced(options, witnesses));
 
   OpenedStore store;
   store.latch = std::make_shared<FailureLatch>();
-  TACIT_ASSIGN(store.rocks,
-               Rocks::Open(options.path, options.memory_bytes, store.latch, options.clock));
+  TACIT_RETURN_IF_ERROR(Ask(options, {.doing = "replaying the log"}));
+  TACIT_ASSIGN(store.rocks, Rocks::Open(options.path, options.memory_bytes, store.latch,
+                                        options.clock, options.open_files_most));
+  TACIT_RETURN_IF_ERROR(Ask(options, {.doing = "reading what is not folded"}));
   TACIT_ASSIGN(Loaded loaded, Load(*store.rocks));
+  StartRetention(*store.rocks, loaded);
   const bool fresh = loaded.fresh();
   if (fresh) {
     loaded.lineage = ToHex(RandomBytes<16>());
     loaded.salt = RandomBytes<32>();
     loaded.shards = options.shards;
   }
-  TACIT_RETURN_IF_ERROR(CheckHistory(options, witness, loaded));
+  TACIT_RETURN_IF_ERROR(CheckHistory(options, witnesses, loaded));
   TACIT_RETURN_IF_ERROR(MatchShards(options, loaded));
 
   store.view = loaded.MakeView();
@@ -193,16 +294,17 @@ Result<std::unique_ptr<EmbeddingStore>> EmbeddingStore::Open(StoreOptions option
   TACIT_RETURN_IF_ERROR(
       WriteIdentity(*store.rocks, loaded, fresh, new_user_key, *catalog, changed));
   store.catalog = std::move(catalog);
+  store.bring_up = loaded.format != kStoreFormat;
+  store.term = RandomBytes<16>();
+  TACIT_ASSIGN(store.most_uses,
+               FindMostUses(*store.rocks, loaded, store.catalog->records().size()));
   store.view.ledger_tail = TailOf(loaded.entries, store.catalog->records().size());
   store.salt = loaded.salt;
   store.user_key = *loaded.user_key;
   store.options = std::move(options);
-  if (!store.options.witness.empty()) TACIT_RETURN_IF_ERROR(BringUpWitness(store));
+  TACIT_RETURN_IF_ERROR(BringUpWitnesses(store));
 
-  // Everything here is on the disk and witnessed, so it may be folded: the row caches then need not
-  // know of deltas that were there before them.
-  TACIT_RETURN_IF_ERROR(ClearFoldFiles(store.options.path));
-  TACIT_RETURN_IF_ERROR(FoldView(*store.rocks, *store.catalog, store.view));
+  TACIT_RETURN_IF_ERROR(FoldEverything(store));
   store.view.overlay.clear();
   store.view.learners.resize(store.catalog->records().size());
   store.view.tip.learners = store.ledger.Learners();

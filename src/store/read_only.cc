@@ -10,8 +10,8 @@
 namespace tacit::store {
 namespace {
 
-// The owner may fold, compact and drop files while they are being read; a second look then finds
-// the store whole again. While its witness moves somebody is at work, and it is worth looking on.
+// The owner may fold, compact and drop files during the read; a retry then finds the store whole
+// again. While the witness moves, the owner is at work and more retries are worthwhile.
 constexpr int kAttempts = 8;
 constexpr auto kPause = std::chrono::milliseconds(50);
 constexpr auto kPatience = std::chrono::seconds(20);
@@ -21,36 +21,39 @@ bool MayPass(const Error& error) {
          error.code == ErrorCode::kNotFound;
 }
 
-Result<std::optional<WitnessRecord>> ReadWitness(const std::string& witness) {
-  if (witness.empty()) return std::optional<WitnessRecord>{};
+Result<std::optional<WitnessSight>> ReadWitness(const std::string& witness) {
+  if (witness.empty()) return std::optional<WitnessSight>{};
   return WitnessFile::Read(witness);
 }
 
-// Takes back what the witness has not seen. `before` was read before the store and `after` behind
-// it, so a living owner has before <= store and folded <= after.
+// Undoes commits that the witness has not seen. `before` was read before the store and `after`
+// after it, so a living owner has before <= store and folded <= after.
 Status HoldAgainstWitness(const std::string& path, const std::string& witness,
-                          const std::optional<WitnessRecord>& before,
-                          const std::optional<WitnessRecord>& after, Loaded& loaded) {
+                          const std::optional<WitnessSight>& before,
+                          const std::optional<WitnessSight>& after, Loaded& loaded) {
   if (witness.empty()) return {};
   if (!after) {
     if (loaded.tip.seq.value == 0) return {};
     return Fail(ErrorCode::kRefused,
-                fmt::format("store {} holds commits but its witness {} is missing: what may be "
-                            "shown is not known",
+                fmt::format("store {} holds commits but its witness {} is missing: without it a "
+                            "reader cannot know which commits it may show",
                             path, witness));
   }
-  const auto check = [&](const WitnessRecord& seen) {
-    return CheckWitness(seen, WitnessOf(loaded.lineage, loaded.tip), witness, path);
+  const WitnessPlace place{witness};
+  // The view ends at `after`, where heads are compared, so less need be known about `before`.
+  const auto check = [&](const WitnessSight& seen) {
+    return CheckWitness(seen.record, loaded.Chain(), IfUnknown::kGoOn, place, path);
   };
   if (before) TACIT_RETURN_IF_ERROR(check(*before));
-  while (loaded.tip.seq > after->seq) {
+  TACIT_RETURN_IF_ERROR(CheckDamage(*after, loaded.tip.seq, place, path));
+  while (loaded.tip.seq > after->record.seq) {
     if (loaded.deltas.empty())
       return Fail(ErrorCode::kRefused,
                   fmt::format("store {} has folded commit {}, its witness {} has seen {}", path,
-                              loaded.tip.seq.value, witness, after->seq.value));
+                              loaded.tip.seq.value, witness, after->record.seq.value));
     TACIT_RETURN_IF_ERROR(loaded.TakeBackLast());
   }
-  return loaded.tip.seq == after->seq ? check(*after) : Status{};
+  return loaded.tip.seq == after->record.seq ? check(*after) : Status{};
 }
 
 Result<ReadOnlyStore> TryOpen(const std::string& path, const std::string& witness,
@@ -89,7 +92,7 @@ Result<ReadOnlyStore> OpenReadOnly(const std::string& path, const std::string& w
     auto store = TryOpen(path, witness, layouts);
     if (store || !MayPass(store.error())) return store;
     const auto record = ReadWitness(witness);
-    const uint64_t now = record && *record ? (*record)->seq.value : 0;
+    const uint64_t now = record && *record ? (*record)->record.seq.value : 0;
     if (now != std::exchange(seen, now) && std::chrono::steady_clock::now() < deadline) attempt = 1;
     if (attempt >= kAttempts) return store;
     std::this_thread::sleep_for(kPause);

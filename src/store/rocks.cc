@@ -7,6 +7,7 @@
 #include <rocksdb/listener.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdarg>
@@ -15,23 +16,24 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "store/folder.h"
 #include "store/history_table.h"
 #include "store/seal.h"
 
 #ifdef __SANITIZE_ADDRESS__
-extern "C" void __lsan_ignore_object(const void* object);  // of the leak checker's own interface
+extern "C" void __lsan_ignore_object(const void* object);  // from the leak checker's own interface
 #endif
 
 namespace tacit::store {
 namespace {
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 constexpr size_t kBlockBytes = 4096;
 constexpr std::array<const char*, kFamilies> kFamilyNames = {
     "rows", "deltas", "offsets", "ledger", "meta", "allowance", "histories"};
 
-// Puts an error of RocksDB's own threads where the next commit finds it, and keeps RocksDB from
-// carrying on by itself: after a failure the store waits for a person.
+// Passes an error of RocksDB's own threads to the next commit, and keeps RocksDB from recovering by
+// itself: after a failure the store waits for an operator.
 class ErrorListener final : public rocksdb::EventListener {
  public:
   ErrorListener(std::string path, std::shared_ptr<FailureLatch> latch)
@@ -52,9 +54,9 @@ class ErrorListener final : public rocksdb::EventListener {
   const std::shared_ptr<FailureLatch> latch_;
 };
 
-// RocksDB's own words go to our log. A log file of its own on a full disk is an abort: its writer
-// may not be used again after a failed write, and is. The log is held on to: the threads of a
-// database that is left open may speak while the process ends.
+// Sends RocksDB's messages to our log. A log file of RocksDB's own would abort the process on a
+// full disk, because RocksDB uses its writer again after a failed write. This object keeps our log
+// alive: the threads of a database that is left open may log while the process ends.
 class OurLog final : public rocksdb::Logger {
  public:
   using rocksdb::Logger::Logv;
@@ -73,14 +75,14 @@ class OurLog final : public rocksdb::Logger {
   const std::shared_ptr<spdlog::logger> log_ = spdlog::default_logger();
 };
 
-// A reader that does not own the store leaves no log file in it.
+// Discards messages: a reader that does not own the store leaves no log file in it.
 class NoLog final : public rocksdb::Logger {
  public:
   using rocksdb::Logger::Logv;
   void Logv(const char*, va_list) override {}
 };
 
-// f32 rows do not compress; 4 KB blocks hold what one random row read must fetch anyway.
+// f32 rows do not compress; a random row read must fetch about 4 KB anyway.
 rocksdb::BlockBasedTableOptions TableOptions(std::shared_ptr<rocksdb::Cache> cache) {
   rocksdb::BlockBasedTableOptions table;
   table.block_size = kBlockBytes;
@@ -102,8 +104,8 @@ rocksdb::ColumnFamilyOptions FamilyOptions(std::shared_ptr<rocksdb::Cache> cache
   return options;
 }
 
-// Deltas are megabytes long, live for a few commits and are read at open only. Their blocks would
-// throw rows out of the cache; in blob files of their own a compaction drops them without copying.
+// Deltas are megabytes long, live for a few commits and are read only at open. Their blocks would
+// push rows out of the cache; in blob files of their own a compaction drops them without copying.
 rocksdb::ColumnFamilyOptions DeltaOptions(uint64_t write_buffer_bytes) {
   rocksdb::ColumnFamilyOptions options = FamilyOptions(nullptr, write_buffer_bytes);
   options.enable_blob_files = true;
@@ -111,20 +113,21 @@ rocksdb::ColumnFamilyOptions DeltaOptions(uint64_t write_buffer_bytes) {
   return options;
 }
 
-// Every file is looked through once a day, so that what is too old goes although nobody comes back.
+// Compacts every file once a day, so that old items are dropped even of users who never come back.
 rocksdb::ColumnFamilyOptions HistoryOptions(rocksdb::ColumnFamilyOptions options,
-                                            const Clock& clock) {
+                                            std::shared_ptr<RetentionClock> retention) {
   constexpr uint64_t kDaySeconds = 86400;
-  options.compaction_filter_factory = MakeHistoryFilter(clock);
+  options.compaction_filter_factory = MakeHistoryFilter(std::move(retention));
   options.periodic_compaction_seconds = kDaySeconds;
   return options;
 }
 
 rocksdb::ColumnFamilyOptions OptionsOf(Family family, std::shared_ptr<rocksdb::Cache> cache,
-                                       uint64_t buffers, const Clock& clock) {
+                                       uint64_t buffers,
+                                       const std::shared_ptr<RetentionClock>& retention) {
   if (family == Family::kDeltas) return DeltaOptions(buffers);
-  auto options = FamilyOptions(std::move(cache), std::min(buffers, 8 * kMiB));
-  return family == Family::kHistories ? HistoryOptions(std::move(options), clock) : options;
+  auto options = FamilyOptions(std::move(cache), std::min(buffers, 8 * kMebibyte));
+  return family == Family::kHistories ? HistoryOptions(std::move(options), retention) : options;
 }
 
 const Clock& SystemTime() {
@@ -132,33 +135,34 @@ const Clock& SystemTime() {
   return clock;
 }
 
-// Three quarters of the memory cache blocks, one quarter holds memtables.
-std::vector<rocksdb::ColumnFamilyDescriptor> Descriptors(uint64_t memory_bytes,
-                                                         const Clock& clock) {
+// Block cache gets three quarters of the memory, memtables one quarter.
+std::vector<rocksdb::ColumnFamilyDescriptor> Descriptors(
+    uint64_t memory_bytes, const std::shared_ptr<RetentionClock>& retention) {
   const uint64_t buffers = memory_bytes / 4;
   const auto cache =
       rocksdb::HyperClockCacheOptions(memory_bytes - buffers, kBlockBytes).MakeSharedCache();
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
-  families.emplace_back(rocksdb::kDefaultColumnFamilyName, FamilyOptions(cache, kMiB));
+  families.emplace_back(rocksdb::kDefaultColumnFamilyName, FamilyOptions(cache, kMebibyte));
   for (size_t i = 0; i < kFamilies; ++i)
     families.emplace_back(kFamilyNames[i],
-                          OptionsOf(static_cast<Family>(i), cache, buffers, clock));
+                          OptionsOf(static_cast<Family>(i), cache, buffers, retention));
   return families;
 }
 
-// With the default recovery mode one flipped bit in the middle of the log opens without an error
-// and loses every synced commit behind it; this mode forgives only a record cut short at the end.
-rocksdb::DBOptions DatabaseOptions(uint64_t memory_bytes) {
+// In the default recovery mode one flipped bit in the middle of the log opens without an error and
+// loses every later synced commit; this mode forgives only a record cut short at the end.
+rocksdb::DBOptions DatabaseOptions(uint64_t memory_bytes, uint64_t open_files_most) {
   rocksdb::DBOptions options;
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   options.db_write_buffer_size = memory_bytes / 4;
-  options.max_total_wal_size = std::clamp(memory_bytes, 64 * kMiB, 512 * kMiB);
-  options.wal_bytes_per_sync = kMiB;
+  options.max_total_wal_size = std::clamp(memory_bytes, 64 * kMebibyte, 512 * kMebibyte);
+  options.wal_bytes_per_sync = kMebibyte;
   options.max_background_jobs = 2;
-  options.max_open_files = -1;
+  options.max_open_files =
+      open_files_most == 0 ? -1 : static_cast<int>(std::min<uint64_t>(open_files_most, 1 << 30));
   options.info_log_level = rocksdb::WARN_LEVEL;
   options.info_log = std::make_shared<OurLog>();
-  // After a failure nothing may touch the files again: a new start is what heals a store.
+  // After a failure nothing may touch the files again: only a new start heals a store.
   options.max_bgerror_resume_count = 0;
   return options;
 }
@@ -169,35 +173,11 @@ void PutBigEndian(char* out, Int value) {
     out[i] = static_cast<char>(value >> (8 * (sizeof(Int) - 1 - i)));
 }
 
-// Never to be freed, and that is meant.
+// Marks an object as intentionally never freed.
 void LeaveOpen([[maybe_unused]] const void* object) {
 #ifdef __SANITIZE_ADDRESS__
   __lsan_ignore_object(object);
 #endif
-}
-
-// Opening replays the log into a new table file, and writes some small ones. Debian's RocksDB meets
-// a full disk there with an assertion, which would end the process without a word.
-Status CheckRoom(const std::string& path) {
-  uint64_t needed = 16 * kMiB;
-  std::error_code error;
-  for (std::filesystem::directory_iterator file(path, error), end; !error && file != end;
-       file.increment(error)) {
-    std::error_code gone;
-    if (file->path().extension() != ".log") continue;
-    const uint64_t bytes = file->file_size(gone);
-    if (!gone) needed += bytes;
-  }
-  const auto disk = std::filesystem::space(path, error);
-  if (error || disk.available >= needed) return {};
-  return Fail(
-      ErrorCode::kIo,
-      fmt::format("store {}: its disk has {:.1f} MiB left, and opening it may take {:.1f}", path,
-                  static_cast<double>(disk.available) / kMiB, static_cast<double>(needed) / kMiB));
-}
-
-bool IsLockFailure(const rocksdb::Status& status) {
-  return status.IsIOError() && status.ToString().find("lock") != std::string::npos;
 }
 
 }  // namespace
@@ -213,9 +193,6 @@ Status ToStatus(const rocksdb::Status& status, std::string_view doing) {
 
 Status Rocks::Adopt(rocksdb::Status status, rocksdb::DB* db,
                     const std::vector<rocksdb::ColumnFamilyHandle*>& handles) {
-  if (IsLockFailure(status))
-    return Fail(ErrorCode::kUnavailable,
-                fmt::format("store {} is locked: another process has it open", path_));
   TACIT_RETURN_IF_ERROR(ToStatus(status, "opening store " + path_));
   db_.reset(db);
   default_family_ = handles[0];
@@ -224,37 +201,51 @@ Status Rocks::Adopt(rocksdb::Status status, rocksdb::DB* db,
 }
 
 Result<std::shared_ptr<Rocks>> Rocks::Open(const std::string& path, uint64_t memory_bytes,
-                                           std::shared_ptr<FailureLatch> latch,
-                                           const Clock* clock) {
-  TACIT_CHECK(memory_bytes >= 32 * kMiB, "a store needs at least 32 MiB");
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error)
-    return Fail(ErrorCode::kIo, fmt::format("creating store {}: {}", path, error.message()));
+                                           std::shared_ptr<FailureLatch> latch, const Clock* clock,
+                                           uint64_t open_files_most) {
+  TACIT_CHECK(memory_bytes >= 32 * kMebibyte, "a store needs at least 32 MiB");
+  TACIT_RETURN_IF_ERROR(PrepareFolder(path));
   TACIT_RETURN_IF_ERROR(CheckRoom(path));
-  rocksdb::DBOptions options = DatabaseOptions(memory_bytes);
+  const Clock& time = clock != nullptr ? *clock : SystemTime();
+  std::shared_ptr<Rocks> rocks(new Rocks(path, latch, time));
+  const auto locks = std::make_shared<LockWatch>();
+  rocks->env_ = rocksdb::NewCompositeEnv(locks);
+  rocksdb::DBOptions options = DatabaseOptions(memory_bytes, open_files_most);
+  options.env = rocks->env_.get();
   options.create_if_missing = true;
   options.create_missing_column_families = true;
-  options.listeners.push_back(std::make_shared<ErrorListener>(path, latch));
+  options.listeners.push_back(std::make_shared<ErrorListener>(path, std::move(latch)));
   rocksdb::DB* db = nullptr;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  const Clock& time = clock != nullptr ? *clock : SystemTime();
   const auto status =
-      rocksdb::DB::Open(options, path, Descriptors(memory_bytes, time), &handles, &db);
-  std::shared_ptr<Rocks> rocks(new Rocks(path, std::move(latch), time));
+      rocksdb::DB::Open(options, path, Descriptors(memory_bytes, rocks->retention_), &handles, &db);
+  if (!status.ok() && MeansHeld(locks->error(), path))
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("store {} is locked: {} has it open", path, HolderOf(path)));
   TACIT_RETURN_IF_ERROR(rocks->Adopt(status, db, handles));
   return rocks;
 }
 
+namespace {
+
+// A reader leaves the other half of the limit to its caller and to its output.
+uint64_t HalfOfFileLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return std::max<uint64_t>(limit.rlim_cur / 2, 1);
+}
+
+}  // namespace
+
 Result<std::shared_ptr<Rocks>> Rocks::OpenReadOnly(const std::string& path) {
-  constexpr uint64_t kReaderMemory = 64 * kMiB;
-  rocksdb::DBOptions options = DatabaseOptions(kReaderMemory);
+  constexpr uint64_t kReaderMemory = 64 * kMebibyte;
+  rocksdb::DBOptions options = DatabaseOptions(kReaderMemory, HalfOfFileLimit());
   options.info_log = std::make_shared<NoLog>();
   rocksdb::DB* db = nullptr;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  const auto status = rocksdb::DB::OpenForReadOnly(
-      options, path, Descriptors(kReaderMemory, SystemTime()), &handles, &db);
   std::shared_ptr<Rocks> rocks(new Rocks(path, std::make_shared<FailureLatch>(), SystemTime()));
+  const auto status = rocksdb::DB::OpenForReadOnly(
+      options, path, Descriptors(kReaderMemory, rocks->retention_), &handles, &db);
   TACIT_RETURN_IF_ERROR(rocks->Adopt(status, db, handles));
   return rocks;
 }
@@ -268,6 +259,7 @@ Rocks::~Rocks() {
   if (!db_) return;
   if (latch_->failed()) {
     LeaveOpen(db_.release());
+    LeaveOpen(env_.release());
     for (auto* handle : families_) LeaveOpen(handle);
     LeaveOpen(default_family_);
     return;
@@ -345,6 +337,32 @@ Status Rocks::WriteSynced(rocksdb::WriteBatch& batch) const {
   return SyncLog();
 }
 
+Status Rocks::EmptyLog() const {
+  uint64_t needed = 16 * kMebibyte;
+  for (auto* family : families_) {
+    uint64_t bytes = 0;
+    if (db_->GetIntProperty(family, rocksdb::DB::Properties::kCurSizeAllMemTables, &bytes))
+      needed += bytes;
+  }
+  // RocksDB does not survive if the disk fills up here.
+  std::error_code error;
+  const auto disk = std::filesystem::space(path_, error);
+  if (!error && disk.available < needed)
+    return Fail(ErrorCode::kIo,
+                fmt::format("its disk has {:.1f} MiB left, and {:.1f} may be needed",
+                            static_cast<double>(disk.available) / kMebibyte,
+                            static_cast<double>(needed) / kMebibyte));
+  const auto lock = LockLog();
+  TACIT_RETURN_IF_ERROR(latch_->status());
+  std::vector<rocksdb::ColumnFamilyHandle*> all(families_.begin(), families_.end());
+  all.push_back(default_family_);
+  TACIT_RETURN_IF_ERROR(Latch(db_->Flush({}, all), "writing out"));
+  // A family that a RocksDB thread was just flushing holds the old log until there is a new one.
+  // The deletion of a missing key creates the new log.
+  TACIT_RETURN_IF_ERROR(Latch(db_->Delete({}, default_family_, "settled"), "writing"));
+  return Latch(db_->Flush({}, default_family_), "writing out");
+}
+
 std::string SequenceKey(uint64_t number) {
   std::string key(sizeof(number), '\0');
   PutBigEndian(key.data(), number);
@@ -373,7 +391,7 @@ RowKey EncodeRowKey(const RowPlace& place) {
 }
 
 rocksdb::Options RowsFileOptions() {
-  return rocksdb::Options(rocksdb::DBOptions(), FamilyOptions(nullptr, kMiB));
+  return rocksdb::Options(rocksdb::DBOptions(), FamilyOptions(nullptr, kMebibyte));
 }
 
 }  // namespace tacit::store

@@ -14,16 +14,23 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "store/retention_clock.h"
 
-// RocksDB, its column families and the keys in them. Private to the room: nothing else of the house
-// sees a RocksDB type.
+// RocksDB, its column families and their keys. Private to the room: no other code sees a RocksDB
+// type. Numbers in keys are big-endian, so that byte order is number order:
+//     rows       shard:u8 learner:u16 table:u16 bucket:u64     shard = bucket mod shards
+//                or "\xff\xff folded", after all rows
+//     deltas     commit:u64
+//     offsets    learner:u16
+//     ledger     entry:u64
+//     meta       a name; for some names followed by learner:u16, for `term/` by commit:u64
+//     allowance, histories: see user_values.h
 namespace tacit::store {
 
 enum class Family : size_t { kRows, kDeltas, kOffsets, kLedger, kMeta, kAllowance, kHistories };
 inline constexpr size_t kFamilies = 7;
 
-// The first thing that went wrong for good. Shared by the store's threads and RocksDB's.
-// Thread-safe.
+// The first permanent failure. Shared by the store's threads and RocksDB's. Thread-safe.
 class FailureLatch {
  public:
   void Set(Error error) {
@@ -45,20 +52,22 @@ class FailureLatch {
   std::optional<Error> error_;
 };
 
-// An open database. Closes it when the last holder lets go, unless it has failed: then it stays as
-// it is until the process ends, because Debian's RocksDB is built with assertions and aborts when a
-// log file that could not be written is closed. Thread-safe.
+// An open database. The last holder closes it, unless it has failed: then it stays open until the
+// process ends, because Debian's RocksDB is built with assertions and aborts when it closes a log
+// file that could not be written. Thread-safe.
 class Rocks {
  public:
-  // Creates what is missing. Background errors of RocksDB (a flush or compaction that failed) set
-  // `latch`. kUnavailable: locked by another process. `clock` (null: the system's) says what is too
-  // old to be kept, and must outlive the database.
+  // Opens the database, creating missing parts. Background errors of RocksDB (a failed flush or
+  // compaction) set `latch`. kUnavailable: locked by a process. kInvalidArgument: this user cannot
+  // work there. retention() uses `clock` (null: the system's), which must outlive the database.
+  // `open_files_most`: tables kept open; 0: all.
   static Result<std::shared_ptr<Rocks>> Open(const std::string& path, uint64_t memory_bytes,
                                              std::shared_ptr<FailureLatch> latch,
-                                             const Clock* clock = nullptr);
-  // A view of the moment, beside whoever owns the database. Writes nothing.
+                                             const Clock* clock = nullptr,
+                                             uint64_t open_files_most = 0);
+  // Opens a view of the current state, beside the database's owner. Writes nothing.
   static Result<std::shared_ptr<Rocks>> OpenReadOnly(const std::string& path);
-  // Whether there is a database at all.
+  // Checks that there is a database at all.
   static bool Exists(const std::string& path);
 
   ~Rocks();
@@ -71,8 +80,11 @@ class Rocks {
   }
   const std::string& path() const { return path_; }
   const Clock& clock() const { return clock_; }
+  // Decides which histories are dropped for good. Opening a store starts it once the last commit is
+  // loaded; until then none is dropped.
+  RetentionClock& retention() const { return *retention_; }
 
-  // The sealed value under a key, unsealed; nothing when the key is not there.
+  // The value under a key, unsealed; nothing if the key is missing.
   Result<std::optional<std::string>> Get(Family family, std::string_view key) const;
   // Every (key, unsealed value) of a family whose key begins with `prefix`, in key order.
   Result<std::vector<std::pair<std::string, std::string>>> Scan(Family family,
@@ -80,9 +92,9 @@ class Rocks {
   // The ledger entries [begin, end) as of `snapshot`, encoded. kCorruption unless all are there.
   Result<std::vector<std::string>> ReadLedger(const rocksdb::Snapshot* snapshot, uint64_t begin,
                                               uint64_t end) const;
-  // Writes to the log go through these. The first failure is for good, and sets the latch: after a
-  // log file has failed once RocksDB must not be asked to write or sync it again, so whoever writes
-  // and syncs in two steps holds the lock over both.
+  // Log writes use these functions. The first failure is permanent and sets the latch: RocksDB must
+  // not write or sync a log file again after it has failed. A caller that writes and syncs in two
+  // steps therefore holds the lock over both.
   std::unique_lock<std::mutex> LockLog() const { return std::unique_lock(log_mutex_); }
   // REQUIRE the lock.
   Status LogStatus() const { return latch_->status(); }
@@ -90,10 +102,16 @@ class Rocks {
   Status SyncLog() const;
   // Takes the lock.
   Status WriteSynced(rocksdb::WriteBatch& batch) const;
+  // Flushes the memtables, so that a start has no log to replay. Returns kIo, with nothing done, if
+  // the disk lacks room for that. Takes the lock.
+  Status EmptyLog() const;
 
  private:
   Rocks(std::string path, std::shared_ptr<FailureLatch> latch, const Clock& clock)
-      : path_(std::move(path)), latch_(std::move(latch)), clock_(clock) {}
+      : path_(std::move(path)),
+        latch_(std::move(latch)),
+        clock_(clock),
+        retention_(std::make_shared<RetentionClock>(clock, path_)) {}
   Status Latch(const rocksdb::Status& status, std::string_view doing) const;
   Status Adopt(rocksdb::Status status, rocksdb::DB* db,
                const std::vector<rocksdb::ColumnFamilyHandle*>& handles);
@@ -101,13 +119,15 @@ class Rocks {
   const std::string path_;
   const std::shared_ptr<FailureLatch> latch_;
   const Clock& clock_;
+  const std::shared_ptr<RetentionClock> retention_;  // RocksDB's threads hold it too
+  std::unique_ptr<rocksdb::Env> env_;                // used by db_; null: RocksDB's own
   mutable std::mutex log_mutex_;
   std::unique_ptr<rocksdb::DB> db_;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families_{};
   rocksdb::ColumnFamilyHandle* default_family_ = nullptr;
 };
 
-// RocksDB's verdict in ours: `doing` says what was tried.
+// Converts RocksDB's status; `doing` names the attempted action.
 Status ToStatus(const rocksdb::Status& status, std::string_view doing);
 
 inline rocksdb::Slice AsSlice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
@@ -127,16 +147,19 @@ inline constexpr std::string_view kTip = "tip";
 inline constexpr std::string_view kLedgerState = "ledger_state";
 inline constexpr std::string_view kSource = "source";
 inline constexpr std::string_view kFolded = "folded";
+inline constexpr std::string_view kKnownTime = "known_time";
 inline constexpr std::string_view kLearnerPrefix = "learner/";
 inline constexpr std::string_view kDensePrefix = "dense/";
 inline constexpr std::string_view kMechanismPrefix = "mechanism/";
 inline constexpr std::string_view kMechanismCommitPrefix = "mechanism_commit/";
+inline constexpr std::string_view kMostUsesPrefix = "most_uses/";
+inline constexpr std::string_view kTermPrefix = "term/";  // and a commit, big-endian
 }  // namespace meta
 
-// prefix | u16 big-endian: the place of a learner in `meta` and, with no prefix, in `offsets`.
+// prefix | u16 big-endian: the key of a learner in `meta` and, with no prefix, in `offsets`.
 std::string LearnerKey(std::string_view prefix, uint16_t learner);
 
-// Where a row lies: the integer form of the key shard u8 | learner u16 | table u16 | bucket u64.
+// The place of a row: the integer form of the key shard u8 | learner u16 | table u16 | bucket u64.
 struct RowPlace {
   uint64_t high = 0;  // shard, learner and table
   uint64_t bucket = 0;
@@ -146,11 +169,11 @@ inline constexpr size_t kRowKeyBytes = 13;
 using RowKey = std::array<char, kRowKeyBytes>;
 RowKey EncodeRowKey(const RowPlace& place);
 
-// Sorts behind every row. Its value is the commit up to which the rows of this family are complete;
-// it lies in the same sorted file as the rows, so it cannot be ahead of them.
+// Sorts after every row. Its value is the commit up to which the rows of this family are complete;
+// it is in the same sorted file as the rows, so it cannot be ahead of them.
 inline constexpr std::string_view kRowsMarkerKey = "\xff\xff folded";
 
-// Options of the rows family, for the files that are ingested into it.
+// Options of the rows family, for files to ingest into it.
 rocksdb::Options RowsFileOptions();
 
 }  // namespace tacit::store

@@ -12,11 +12,11 @@
 namespace tacit::store {
 namespace {
 
-// An entry at the usual load of the table.
+// Bytes of a table entry at the usual load.
 constexpr size_t kEntryShare = 32;
 constexpr size_t kMinEntries = 256;
 constexpr size_t kPrefetchAhead = 16;
-// Huge pages where the cache is big enough for address translation to matter.
+// Huge pages, for caches so big that address translation matters.
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kSmallChunk = size_t{64} << 10;
 constexpr uint64_t kBigBudget = uint64_t{64} << 20;
@@ -121,7 +121,7 @@ void RowCache::Grow() {
   }
 }
 
-// Moves later entries of the probe chain up, so that no chain is broken and no tombstone is left.
+// Moves later entries of the probe chain up, so that chains stay whole without tombstones.
 void RowCache::EraseAt(size_t hole) {
   const size_t mask = entries_.size() - 1;
   for (size_t i = (hole + 1) & mask; entries_[i].row != kNoRow; i = (i + 1) & mask) {
@@ -173,7 +173,7 @@ Status RowCache::Fetch(std::span<const uint64_t> rows, std::span<float*> out) {
   }
   bytes_ += bytes;
   const Status read = backing_.Read(missed_rows_, missed_out_);
-  if (!read)  // what lies in the new slots is nobody's row
+  if (!read)  // the new slots hold no valid rows
     for (uint64_t row : missed_rows_) Drop(static_cast<size_t>(Find(row) - entries_.data()));
   return read;
 }
@@ -183,7 +183,7 @@ void RowCache::MakeRoom(std::span<const uint64_t> rows, size_t bytes) {
   const size_t excess = bytes_ + bytes - budget_;
   ForgetFolded();
   if (bytes_ - pinned_bytes_ < excess) {
-    // Newest enqueued group: everything up to it can be unpinned by waiting.
+    // The newest enqueued group: waiting for its fold unpins it and all earlier groups.
     const auto enqueued = std::find_if(groups_.rbegin(), groups_.rend(),
                                        [](const Group& group) { return group.seq.value > 0; });
     if (enqueued != groups_.rend()) backing_.FoldThrough(enqueued->seq);
@@ -194,7 +194,7 @@ void RowCache::MakeRoom(std::span<const uint64_t> rows, size_t bytes) {
   SetHeld(rows, false);
 }
 
-// Rows of this Gather must outlive it, though the clock may already have passed them.
+// Holds rows of this Gather, which must outlive it, though the clock may already have passed them.
 void RowCache::SetHeld(std::span<const uint64_t> rows, bool held) {
   for (size_t i = 0; i < rows.size(); ++i) {
     Prefetch(rows, i + kPrefetchAhead);
@@ -206,7 +206,7 @@ void RowCache::SetHeld(std::span<const uint64_t> rows, bool held) {
 void RowCache::Evict(size_t bytes) {
   const size_t mask = entries_.size() - 1;
   const size_t target = bytes_ > bytes ? bytes_ - bytes : 0;
-  // Twice around: once to take the used bits, once to evict.
+  // Goes around twice: first to clear the used bits, then to evict.
   for (size_t steps = 2 * entries_.size(); steps > 0 && bytes_ > target; --steps) {
     Entry& entry = entries_[hand_];
     if (entry.row != kNoRow && (entry.state & kHeld) == 0 && !Pinned(entry)) {
@@ -284,6 +284,7 @@ void RowCache::Enqueued(const RowDelta* delta, CommitSeq seq) {
   for (Group& group : groups_) {
     if (group.seq.value > 0) continue;
     const bool filling = group.delta == nullptr;
+    if (!filling && delta == nullptr) return;
     TACIT_CHECK(filling || group.delta == delta,
                 "deltas must be committed in the order in which they were taken");
     if (!filling) group.seq = seq;

@@ -13,17 +13,17 @@
 
 namespace tacit::store {
 
-// What a row cache needs of the store behind it.
+// The store operations that a row cache needs.
 class RowBacking {
  public:
   virtual ~RowBacking() = default;
-  // Reads whole rows (embedding and state) as they are folded, in any order.
+  // Reads whole rows (embedding and state) in their folded form, in any order.
   virtual Status Read(std::span<const uint64_t> rows, std::span<float* const> out) = 0;
-  // Every commit up to here is folded: Read sees it.
+  // The commit up to which commits are folded and visible to Read.
   virtual CommitSeq folded() const = 0;
-  // Folds soon; returns at once.
+  // Requests a fold and returns at once.
   virtual void RequestFold() = 0;
-  // Folds up to `seq`, enqueued before, and waits; returns early when the store has failed.
+  // Folds up to `seq`, which was enqueued before, and waits; returns early if the store has failed.
   virtual void FoldThrough(CommitSeq seq) = 0;
 };
 
@@ -51,10 +51,11 @@ class Slab {
   std::vector<uint32_t> free_;
 };
 
-// WorkingRows on an open-addressing table from row to slab slot, 16 bytes an entry, evicted by the
-// clock. A row that was changed in group g (the g-th delta taken) is pinned until the commit that g
-// went into is folded. The budget counts slab rows and their share of the table; it is exceeded
-// only by rows that must not go: those of one Gather, and those changed and not yet folded.
+// WorkingRows on an open-addressing table from row to slab slot, 16 bytes an entry, with clock
+// eviction. A row that was changed in group g (the g-th delta taken) is pinned until the commit
+// with that delta is folded. The budget counts slab rows and their share of the table; it is
+// exceeded only by rows that cannot be evicted: those of one Gather, and those changed and not yet
+// folded.
 class RowCache final : public WorkingRows {
  public:
   // The layout and the backing outlive the cache.
@@ -65,8 +66,9 @@ class RowCache final : public WorkingRows {
   std::shared_ptr<const RowDelta> TakeDelta() override;
   Stats stats() const override;
 
-  // The delta (null: no rows) goes into this commit. REQUIRES that taken deltas are committed in
-  // the order in which they were taken.
+  // Records that the delta (null: no rows) goes into this commit. REQUIRES that deltas are
+  // committed in the order in which they were taken. Null after a delta was taken: that delta is
+  // discarded and its rows are never evicted; REQUIRES that no other delta is taken after it.
   void Enqueued(const RowDelta* delta, CommitSeq seq);
 
  private:
@@ -75,7 +77,7 @@ class RowCache final : public WorkingRows {
     uint32_t slot;
     uint32_t state;  // kUsed | kHeld | group of the last change, 0: none
   };
-  // One delta taken, until its commit is folded.
+  // A taken delta, until its commit is folded.
   struct Group {
     uint32_t number = 0;
     const RowDelta* delta = nullptr;

@@ -10,13 +10,13 @@
 
 namespace tacit::store {
 
-// Reads rows of the `rows` family: one MultiGet over sorted keys; rows that are not there get their
+// Reads rows of the `rows` family with one MultiGet over sorted keys; missing rows get their
 // initial value. Keeps its scratch memory between calls; not thread-safe.
 class RowReader {
  public:
   enum class Extent {
     kServed,     // the embedding, or its moving average as of `step`
-    kWithState,  // all there is of the row
+    kWithState,  // the whole stored row
   };
 
   // Writes row i of `rows` (any order, repeats allowed) to out[i]. `snapshot` null: as of now.
@@ -33,7 +33,7 @@ class RowReader {
   Status ReadBatch(const Rocks& rocks, const rocksdb::Snapshot* snapshot,
                    const LearnerRecord& learner, std::span<const Wanted> wanted, Extent extent,
                    uint32_t step);
-  // A stored row, of as many floats as its table's rows have.
+  // Copies out a stored row, which has as many floats as its table's rows.
   void CopyOut(const RowLayout& layout, const Wanted& wanted, const char* stored, Extent extent,
                uint32_t step);
 
@@ -45,7 +45,7 @@ class RowReader {
   std::vector<float> row_;
 };
 
-// The row as it is before anything was learned: drawn embedding, zeroed optimiser state.
+// Fills in the row as it is before any learning: drawn embedding, zeroed optimiser state.
 void FillInitialRow(const RowLayout& layout, uint32_t table, uint64_t row, std::span<float> out);
 
 }  // namespace tacit::store

@@ -80,7 +80,7 @@ std::span<const float> SnapshotImpl::ServedDense(LearnerIndex learner) const {
   return average.on() ? average.Of(dense->parameters.size(), dense->optimizer) : dense->parameters;
 }
 
-// A reader has it from its key, which may be ahead of what the witness has seen.
+// A read-only store loads this state from its own key, which may be newer than the witness.
 std::shared_ptr<const std::string> SnapshotImpl::Released(LearnerIndex learner) const {
   const LearnerValue& value = view_.learners[catalog_->KeyOf(learner)];
   return value.mechanism_seq > view_.tip.seq ? nullptr : value.mechanism_state;
@@ -102,7 +102,7 @@ std::span<const float> SnapshotImpl::FromOverlay(uint16_t key, uint64_t row) con
   return {};
 }
 
-// Every step moves the dense average, so it carries the learner's last step.
+// Every step moves the dense average, so the average carries the learner's last step.
 uint32_t SnapshotImpl::StepOf(const LearnerRecord& learner) const {
   const DenseState* dense = view_.learners[learner.key].dense.get();
   if (!learner.layout.average.on() || dense == nullptr || dense->optimizer.empty()) return 0;

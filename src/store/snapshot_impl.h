@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/terms.h"
 #include "store/catalog.h"
 #include "store/delta_codec.h"
 #include "store/rocks.h"
@@ -12,7 +13,7 @@
 
 namespace tacit::store {
 
-// Rows of one commit that are not folded yet, by the learner's key; null where nothing changed.
+// Rows of one unfolded commit, by the learner's key; null for learners without changes.
 struct OverlayDelta {
   CommitSeq seq;
   std::vector<std::shared_ptr<const RowDelta>> rows;
@@ -29,18 +30,20 @@ struct LearnerValue {
   CommitSeq mechanism_seq = {};  // the commit that wrote it
 };
 
-// The last entries of a chain, encoded: those that later commits may change. Nobody changes these.
+// The last entries of a chain, encoded: those that later commits may change. Immutable.
 using LedgerTail = std::shared_ptr<const std::vector<std::string>>;
-// A commit extends at most the last run of each learner, and those runs come last.
+// The tail of a chain. A commit extends at most the last run of each learner, and those runs come
+// last.
 LedgerTail TailOf(const std::vector<privacy::LedgerEntry>& entries, size_t learners);
-// The tail behind a commit on top of the one with `before`.
+// The tail after the commit `record`, made on top of the tail `before`.
 LedgerTail TailAfter(const std::vector<std::string>& before, const DeltaRecord& record,
                      size_t learners);
 
-// The whole store as of one commit, but for the folded rows and the older ledger entries.
+// The whole store as of one commit, without the folded rows and the older ledger entries.
 struct View {
   std::string lineage;
   CommitTip tip;
+  std::shared_ptr<const Terms> terms = std::make_shared<const Terms>();
   std::string source_identity;
   std::vector<LearnerValue> learners;                        // by key
   std::vector<std::shared_ptr<const OverlayDelta>> overlay;  // unfolded commits, oldest first
@@ -49,12 +52,13 @@ struct View {
   size_t overlay_bytes() const;
 };
 
-// A View and the folded rows beneath it, held in place by a RocksDB snapshot. The snapshot must be
-// taken when every commit of the view is either in its overlay or folded, which is at once when it
-// is built: sorted files that are ingested later get newer sequence numbers and stay invisible to
-// it (snapshot_consistency). Files that carry commits of the overlay may be visible already: the
-// overlay is looked at first and holds the same rows. So may be the next commit's ledger entries
-// (what it may have changed is in the view's tail) and histories, which tell what that added.
+// A View and the folded rows beneath it, which a RocksDB snapshot keeps. The RocksDB snapshot must
+// be taken while every commit of the view is either in its overlay or folded, so the constructor
+// takes it at once. Sorted files ingested later get newer sequence numbers and stay invisible to it
+// (snapshot_consistency). Files with commits of the overlay may already be visible: the overlay is
+// searched first and holds the same rows. The next commit's ledger entries and histories may be
+// visible too: the view's tail has the earlier version of entries that it changed, and histories
+// record which items it added.
 class SnapshotImpl final : public Snapshot {
  public:
   SnapshotImpl(std::shared_ptr<Rocks> rocks, std::shared_ptr<const Catalog> catalog, View view);
@@ -65,6 +69,7 @@ class SnapshotImpl final : public Snapshot {
   CommitSeq version() const override { return view_.tip.seq; }
   const Digest& head() const override { return view_.tip.head; }
   std::string lineage() const override { return view_.lineage; }
+  TermId term() const override { return view_.terms->At(view_.tip.seq); }
   const std::vector<privacy::LedgerTotal>& learners() const override { return view_.tip.learners; }
   const privacy::LedgerTotal& total() const override { return view_.tip.total; }
   uint64_t ledger_entries() const override { return view_.tip.ledger_entries; }
@@ -80,7 +85,7 @@ class SnapshotImpl final : public Snapshot {
   const View& view() const { return view_; }
 
  private:
-  // The row as it lies in the newest unfolded commit that has it; else empty.
+  // The row from the newest unfolded commit that has it; else empty.
   std::span<const float> FromOverlay(uint16_t key, uint64_t row) const;
   // The step of the learner's average, as of this commit.
   uint32_t StepOf(const LearnerRecord& learner) const;

@@ -7,11 +7,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/siphash.h"
+#include "base/terms.h"
 #include "base/user_uses.h"
 #include "privacy/ledger.h"
 #include "store/delta.h"
@@ -27,76 +29,96 @@ struct LearnerLayout {
   privacy::Promise promise;
 };
 
+// The current work of Open and its progress; `of` is 0 if the amount is unknown.
+struct OpenProgress {
+  std::string_view doing;
+  uint64_t done = 0, of = 0;
+};
+
 struct StoreOptions {
   std::string path;
   std::string witness;  // file outside `path`; empty: none, and the claim is smaller
-  // Goes on although the witness is missing and the store holds commits. Only for a lost witness of
-  // a store that is known to be the newest copy.
+  // A second witness, stored with the source, which reveals that store and witness were restored
+  // together; empty: none. If it is missing, Open logs that and creates it.
+  std::string mark;
+  // Opens a store with commits although its witness is missing. Only for a lost witness of a store
+  // that is known to be the newest copy.
   bool accept_missing_witness = false;
   uint32_t shards = 16;             // at most 128; fixed when the store is created
   uint64_t memory_bytes = 0;        // block cache and memtables; REQUIRES at least 32 MiB
   uint64_t row_cache_bytes = 0;     // per learner, WorkingRows
-  uint32_t fold_after_commits = 8;  // unfolded deltas kept at most about this many
-  uint64_t overlay_bytes = uint64_t{256} << 20;  // unfolded rows kept in memory at most about this
+  uint32_t fold_after_commits = 8;  // folds at about this many unfolded deltas
+  uint64_t overlay_bytes = uint64_t{256} << 20;  // folds at about this much of unfolded rows
+  uint64_t open_files_most = 0;                  // tables kept open; 0: all
   std::string code_version;
   std::vector<LearnerLayout> learners;
-  std::optional<privacy::TotalBudget> total_budget;  // of all learners together
+  std::optional<privacy::TotalBudget> total_budget;  // for all learners together
   const Clock* clock =
-      nullptr;  // of the ledger's times; must outlive the store; null: the system's
+      nullptr;  // for the ledger's times; must outlive the store; null: the system's
+  // Called repeatedly while Open works; if it returns false, Open gives up and nothing is lost. May
+  // be empty.
+  std::function<bool(const OpenProgress&)> on_open = {};
 };
 
-// What a learner goes on from. Without a commit yet: no dense state and an empty position.
+// The state that a learner resumes from. Before a commit: no dense state and an empty position.
 struct LearnerState {
   std::shared_ptr<const DenseState> dense;
   std::string position;
   std::shared_ptr<const std::string> mechanism_state;  // null: none was ever committed
 };
 
-// RocksDB behind one door: rows, dense parameters, positions and the privacy ledger of all
-// learners, changed by atomic synced commits only. Owns the commit thread and the fold thread.
-// Thread-safe, but for working_rows(), which belong to the trainer.
+// The durable state of all learners in RocksDB: rows, dense parameters, positions and the privacy
+// ledger, changed by atomic synced commits only. Owns the commit thread and the fold thread.
+// Thread-safe, except for working_rows(), which belong to the trainer.
 //
 // A commit is one WriteBatch holding one delta blob, the positions and the ledger entries. Order:
-// write, sync, witness, publish; a crash between any two loses at most work that nobody saw. Deltas
-// are folded into sorted row files in the background.
+// write, sync, witness and mark, publish; a crash between any two loses at most work that was never
+// visible. A background thread folds deltas into sorted row files.
 class EmbeddingStore {
  public:
-  // Opens or creates. kUnavailable: locked by another process. kRefused: behind its witness,
-  // another lineage, another model or promise. kCorruption: bytes that are not what was written.
-  // kIo: the disk. The message names the path and what differs.
+  // Opens or creates a store. kUnavailable: locked by another process, or on_open returned false.
+  // kRefused: older than its witness or mark, a fork, another lineage, another model or promise.
+  // kCorruption: damaged bytes. kInvalidArgument: options, or a folder that this user cannot work
+  // in. kIo: the disk. The message names the path and the difference.
   static Result<std::unique_ptr<EmbeddingStore>> Open(StoreOptions options);
   virtual ~EmbeddingStore() = default;
 
   virtual LearnerState State(LearnerIndex learner) const = 0;
   virtual std::string source_identity() const = 0;
   virtual std::string lineage() const = 0;
-  // The secret under which users are counted: drawn when the store is made, never told.
+  // The terms of all published commits.
+  virtual Terms terms() const { return {}; }
+  // The secret that users are counted under: drawn when the store is created, never revealed.
   virtual SipHash::Key user_key() const = 0;
   // Fills in how much of the learner's allowance each of these users (named by `user`) has used,
-  // and returns the step that it is as of: both of one commit, which may be one that is written and
-  // not published yet. May be called from any thread.
+  // and returns the step it is as of. Both are from one commit, which may be written but not yet
+  // published. May be called from any thread.
   virtual Result<uint64_t> ReadAllowances(LearnerIndex learner,
                                           std::span<UserUses> users) const = 0;
-  // The same for their recent items: fills in each user's (named by `user`).
+  // Fills in each user's recent items (named by `user`) in the same way.
   virtual Result<uint64_t> ReadHistories(LearnerIndex learner,
                                          std::span<UserHistory> users) const = 0;
   virtual WorkingRows& working_rows(LearnerIndex learner) = 0;
 
-  // The budget's questions, everything enqueued included: the epsilon of a learner after these
-  // charges of it too, and of all learners together after these of any of them (at `delta`; without
-  // one at the total budget's, or else the largest of the learners'). See privacy::Ledger.
+  // Epsilons for the budget check, counting all enqueued commits: a learner's once these charges of
+  // it are added, and that of all learners together once these charges of any are added (at
+  // `delta`, or else at the total budget's, or else at the largest of the learners'). See
+  // privacy::Ledger.
   virtual double EpsilonAfter(std::span<const privacy::CommitCharge> charges) const = 0;
   virtual double TotalEpsilonAfter(std::span<const privacy::CommitCharge> charges,
                                    std::optional<Delta> delta = std::nullopt) const = 0;
 
-  // Hands a commit to the commit thread; waits while another is in flight. `done` (may be empty) is
-  // called on the commit thread after the witness is written and the snapshot published, or with
+  // Passes a commit to the commit thread; waits while another is in flight. `done` (may be empty)
+  // is called on the commit thread after the witness is written and the snapshot published, or with
   // the failure; it must not call Commit or Flush. After a failure every later commit fails at
-  // once: the failure is returned here and `done` is not called. To be called by the trainer; a
-  // learner's rows are those of its TakeDelta, in order.
+  // once: this call returns the failure and does not call `done`. Only the trainer may call this.
+  // REQUIRES that a learner's rows come from its TakeDelta, in order.
   virtual Status Commit(CommitRequest request, std::function<void(Status)> done) = 0;
   // Waits until every enqueued commit is published or has failed.
   virtual Status Flush() = 0;
+  // Flushes, then prepares a shutdown: the next Open has nothing to replay, little to fold, and
+  // needs almost no room. A failure costs the next Open time and room, but no commit.
+  virtual Status Settle() = 0;
 
   // The last published snapshot; never null (version 0 before the first commit).
   virtual std::shared_ptr<const Snapshot> Latest() const = 0;
@@ -104,16 +126,21 @@ class EmbeddingStore {
   struct Stats {
     uint64_t commits = 0, commit_bytes = 0, folded_rows = 0, unfolded_deltas = 0;
     double last_commit_ms = 0;
+    uint64_t witnesses_lost = 0;  // times the witness or mark was removed while open, and rewritten
   };
   virtual Stats stats() const = 0;
 };
 
-// A store read by somebody who does not own it: shows nothing beyond the witness (when there is
-// one), takes no lock, writes nothing. `layouts` may be empty: then only the ledger can be read.
+// Checks whether another process has the store open. REQUIRES that this one has not. Fails without
+// permission to look.
+Result<bool> IsHeldByAnother(const std::string& path);
+
+// A store read by a process that does not own it. It shows nothing beyond the witness (if there is
+// one), takes no lock and writes nothing. With empty `layouts` only the ledger can be read.
 struct ReadOnlyStore {
   std::shared_ptr<const Snapshot> snapshot;
   std::vector<privacy::LedgerEntry> entries;
-  privacy::Ledger::Promises promises;  // as last committed
+  privacy::Ledger::Promises promises;  // from the newest commit on disk
 };
 Result<ReadOnlyStore> OpenReadOnly(const std::string& path, const std::string& witness,
                                    const std::vector<LearnerLayout>& layouts);

@@ -17,7 +17,7 @@
 
 namespace tacit::store {
 
-// The folded rows of one learner, for its cache. Belongs to the trainer thread, as the cache does.
+// The folded rows of one learner, for its cache. Belongs to the trainer thread, like the cache.
 class StoreImpl::LearnerBacking final : public RowBacking {
  public:
   LearnerBacking(StoreImpl& store, const LearnerRecord& learner)
@@ -41,10 +41,12 @@ StoreImpl::StoreImpl(OpenedStore opened)
     : parts_(std::move(opened)),
       ledger_(parts_.ledger),
       enqueued_(parts_.view.tip),
+      most_uses_(parts_.most_uses),
       published_seq_(parts_.view.tip.seq),
       folded_(parts_.view.tip.seq.value),
       published_(std::make_shared<SnapshotImpl>(parts_.rocks, parts_.catalog, parts_.view)) {
   TACIT_CHECK(parts_.view.overlay.empty());
+  for (const LearnerValue& learner : parts_.view.learners) positions_.push_back(learner.position);
   for (uint16_t i = 0; i < parts_.catalog->configured(); ++i) {
     const LearnerRecord& learner = parts_.catalog->Configured(LearnerIndex(i));
     backings_.push_back(std::make_unique<LearnerBacking>(*this, learner));
@@ -112,7 +114,7 @@ EmbeddingStore::Stats StoreImpl::stats() const {
   return stats;
 }
 
-// The unfolded rows may go over their limits while a fold runs, but not without end.
+// The unfolded rows may exceed their limits while a fold runs, but only so far.
 bool StoreImpl::MustWait() const {
   if (parts_.latch->failed()) return false;
   return in_flight_ || unfolded_bytes_ > 2 * parts_.options.overlay_bytes ||
@@ -146,20 +148,26 @@ StoreImpl::Job StoreImpl::MakeJob(CommitRequest request, std::function<void(Stat
       charges.push_back(std::move(charge));
     }
     rows_[commit.learner.value]->Enqueued(commit.rows.get(), seq);
+    positions_[key] = commit.position;
+    if (commit.allowances)
+      for (const UserUses& uses : commit.allowances->uses)
+        most_uses_[key] = std::max(most_uses_[key], uses.used);
     job.record.learners.push_back({key, std::move(commit.position), std::move(commit.rows),
                                    std::move(commit.dense), std::move(commit.mechanism_state),
                                    std::move(commit.allowances), std::move(commit.histories)});
   }
+  job.begins_term = !std::exchange(term_begun_, true);
+  job.most_uses = most_uses_;
   ChargeLedger(std::move(charges), job);
   return job;
 }
 
-// From here on the budget counts the commit, though it is not on the disk yet.
+// Charges the ledger. From here on the budget counts the commit, though it is not on disk yet.
 void StoreImpl::ChargeLedger(std::vector<privacy::CommitCharge> charges, Job& job) {
   std::lock_guard lock(ledger_mutex_);
   DeltaRecord& record = job.record;
   record.previous = enqueued_;
-  // A commit can only extend the last run of each learner, and those come last in the chain.
+  // A commit can only extend the last run of each learner, and those runs come last in the chain.
   const auto& entries = ledger_.entries();
   const uint64_t before = entries.size();
   const uint64_t kept = std::min<uint64_t>(before, parts_.catalog->records().size());
@@ -180,6 +188,8 @@ void StoreImpl::ChargeLedger(std::vector<privacy::CommitCharge> charges, Job& jo
 
   record.tip = {seq, ledger_.head(), entries.size(), ledger_.Learners(), ledger_.Total()};
   job.ledger_state = ledger_.EncodeState();
+  if (!parts_.witnesses.empty())
+    job.witnessed = WitnessLearners(parts_.catalog->records(), positions_, most_uses_, ledger_);
   enqueued_ = record.tip;
 }
 
@@ -207,7 +217,6 @@ void StoreImpl::CommitLoop() {
 
 Status StoreImpl::RunCommit(const Job& job) {
   const auto start = std::chrono::steady_clock::now();
-  const DeltaRecord& record = job.record;
   CrashPoint("commit.begin");
   TACIT_RETURN_IF_ERROR(FillBatch(job));
   {
@@ -217,10 +226,9 @@ Status StoreImpl::RunCommit(const Job& job) {
     TACIT_RETURN_IF_ERROR(parts_.rocks->SyncLog());
   }
   CrashPoint("commit.synced");
-  if (parts_.witness)
-    TACIT_RETURN_IF_ERROR(parts_.witness->Write(WitnessOf(parts_.view.lineage, record.tip)));
+  TACIT_RETURN_IF_ERROR(WriteWitnesses(job));
   CrashPoint("commit.witnessed");
-  Publish(record);
+  Publish(job);
   CrashPoint("commit.published");
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   std::lock_guard lock(mutex_);
@@ -228,6 +236,36 @@ Status StoreImpl::RunCommit(const Job& job) {
   stats_.commit_bytes += batch_.GetDataSize();
   stats_.last_commit_ms = took.count();
   return {};
+}
+
+Status StoreImpl::WriteWitnesses(const Job& job) {
+  const CommitTip& tip = job.record.tip;
+  const WitnessRecord record{.lineage = parts_.view.lineage,
+                             .seq = tip.seq,
+                             .head = tip.head,
+                             .term = parts_.term,
+                             .learners = job.witnessed};
+  uint64_t lost = 0;
+  for (const auto& witness : parts_.witnesses) {
+    TACIT_RETURN_IF_ERROR(witness->Write(record));
+    lost += witness->times_lost();
+  }
+  std::lock_guard lock(mutex_);
+  stats_.witnesses_lost = lost;
+  return {};
+}
+
+// Adds the term of this and all later commits of this run, and raises an older store's format.
+void StoreImpl::PutTerm(const Job& job) {
+  auto* family = parts_.rocks->family(Family::kMeta);
+  const Term term{
+      .first = job.record.tip.seq, .id = parts_.term, .head_before = job.record.previous.head};
+  batch_.Put(family, std::string(meta::kTermPrefix) + SequenceKey(term.first.value),
+             Seal(EncodeTerm(term)));
+  if (!parts_.bring_up) return;
+  ByteWriter format;
+  format.Put(kStoreFormat);
+  batch_.Put(family, AsSlice(meta::kFormat), Seal(format.bytes()));
 }
 
 Status StoreImpl::FillBatch(const Job& job) {
@@ -264,24 +302,41 @@ Status StoreImpl::FillBatch(const Job& job) {
     put_meta(LearnerKey(meta::kMechanismPrefix, learner.learner), *learner.mechanism_state);
     put_meta(LearnerKey(meta::kMechanismCommitPrefix, learner.learner), seq.bytes());
   }
+  if (job.begins_term) PutTerm(job);
   for (const LearnerDelta& learner : record.learners)
     if (learner.allowances) PutAllowances(rocks, learner.learner, *learner.allowances, &batch_);
-  const int64_t now = rocks.clock().UnixMillis();
-  for (const LearnerDelta& learner : record.learners)
-    if (learner.histories)
-      TACIT_RETURN_IF_ERROR(
-          PutHistories(rocks, learner.learner, record.tip.seq, *learner.histories, now, &batch_));
+  bool remembers = false;
+  for (const LearnerDelta& learner : record.learners) {
+    if (!learner.histories) continue;
+    remembers = true;
+    TACIT_RETURN_IF_ERROR(
+        PutHistories(rocks, learner.learner, record.tip.seq, *learner.histories, &batch_));
+  }
+  ByteWriter known;
+  known.Put(rocks.retention().Known());
+  if (remembers) put_meta(meta::kKnownTime, known.bytes());
+  for (uint16_t key = 0; key < job.most_uses.size(); ++key) {
+    ByteWriter most;
+    most.Put(job.most_uses[key]);
+    put_meta(LearnerKey(meta::kMostUsesPrefix, key), most.bytes());
+  }
   return {};
 }
 
-void StoreImpl::Publish(const DeltaRecord& record) {
+void StoreImpl::Publish(const Job& job) {
+  const DeltaRecord& record = job.record;
   auto delta = MakeOverlay(record, parts_.catalog->records().size());
   const size_t bytes = delta->bytes;
-  std::shared_ptr<const SnapshotImpl> old;  // let go outside the lock
+  std::shared_ptr<const SnapshotImpl> old;  // released outside the lock
   {
     std::lock_guard lock(view_mutex_);
     View view = published_->view();
     view.tip = record.tip;
+    if (job.begins_term) {
+      Terms terms = *view.terms;
+      terms.Add({record.tip.seq, parts_.term, record.previous.head});
+      view.terms = std::make_shared<const Terms>(std::move(terms));
+    }
     view.source_identity = record.source_identity;
     view.ledger_tail = TailAfter(*view.ledger_tail, record, parts_.catalog->records().size());
     view.overlay.push_back(std::move(delta));
@@ -310,6 +365,23 @@ Status StoreImpl::Flush() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !in_flight_; });
   return parts_.latch->status();
+}
+
+Status StoreImpl::Settle() {
+  // Folds only this much, to keep the shutdown short; the next start folds more.
+  constexpr uint64_t kFoldMost = uint64_t{32} << 20;
+  TACIT_RETURN_IF_ERROR(Flush());
+  std::unique_lock lock(mutex_);
+  const bool fold = unfolded_ > 0 && unfolded_bytes_ <= kFoldMost;
+  lock.unlock();
+  if (fold) FoldThrough(Published()->version());
+  TACIT_RETURN_IF_ERROR(parts_.latch->status());
+  auto emptied = parts_.rocks->EmptyLog();
+  if (!emptied)
+    return Fail(std::move(emptied.error())
+                    .Context(fmt::format("store {} keeps its log, which the next start replays",
+                                         parts_.options.path)));
+  return {};
 }
 
 bool StoreImpl::FoldIsDue() const {

@@ -23,22 +23,25 @@
 
 namespace tacit::store {
 
-// What Open has put together: a store at rest, checked, with nothing left to fold.
+// The result of Open: a store at rest, checked, with nothing left to fold.
 struct OpenedStore {
   StoreOptions options;
   std::shared_ptr<FailureLatch> latch;
   std::shared_ptr<Rocks> rocks;
   std::shared_ptr<const Catalog> catalog;
-  std::unique_ptr<WitnessFile> witness;  // null: none is kept
+  std::vector<std::unique_ptr<WitnessFile>> witnesses;  // witness and mark, if configured
+  TermId term = kNoTerm;                                // for all commits of this run
+  bool bring_up = false;            // the store has an older format until the first commit
+  std::vector<uint32_t> most_uses;  // by key
   privacy::Ledger ledger;
   Digest salt{};
   SipHash::Key user_key{};
   View view;
 };
 
-// Two locks, never held together but in this order: mutex_ (what the threads are to do), then
-// view_mutex_ (the published snapshot). The ledger has its own, so that the budget's question waits
-// for no disk.
+// Two locks, never held together except in this order: mutex_ (the threads' work), then view_mutex_
+// (the published snapshot). The ledger has a lock of its own, so that a budget check waits for no
+// disk.
 class StoreImpl final : public EmbeddingStore {
  public:
   explicit StoreImpl(OpenedStore opened);
@@ -47,6 +50,7 @@ class StoreImpl final : public EmbeddingStore {
   LearnerState State(LearnerIndex learner) const override;
   std::string source_identity() const override;
   std::string lineage() const override;
+  Terms terms() const override { return *Published()->view().terms; }
   SipHash::Key user_key() const override { return parts_.user_key; }
   Result<uint64_t> ReadAllowances(LearnerIndex learner, std::span<UserUses> users) const override;
   Result<uint64_t> ReadHistories(LearnerIndex learner, std::span<UserHistory> users) const override;
@@ -56,15 +60,19 @@ class StoreImpl final : public EmbeddingStore {
                            std::optional<Delta> delta) const override;
   Status Commit(CommitRequest request, std::function<void(Status)> done) override;
   Status Flush() override;
+  Status Settle() override;
   std::shared_ptr<const Snapshot> Latest() const override { return Published(); }
   Stats stats() const override;
 
  private:
   class LearnerBacking;
 
-  // A commit on its way: what it changes, and the ledger as it leaves it.
+  // A commit in progress: its changes, and the ledger after it.
   struct Job {
     DeltaRecord record;
+    bool begins_term = false;  // the first one since the store was opened
+    std::vector<WitnessedLearner> witnessed;
+    std::vector<uint32_t> most_uses;  // by key
     std::string ledger_state;
     std::function<void(Status)> done;
   };
@@ -77,7 +85,9 @@ class StoreImpl final : public EmbeddingStore {
   void CommitLoop();
   Status RunCommit(const Job& job);
   Status FillBatch(const Job& job);
-  void Publish(const DeltaRecord& record);
+  void PutTerm(const Job& job);
+  Status WriteWitnesses(const Job& job);
+  void Publish(const Job& job);
 
   bool FoldIsDue() const;
   void FoldLoop();
@@ -86,17 +96,20 @@ class StoreImpl final : public EmbeddingStore {
   void FoldThrough(CommitSeq seq);
 
   const OpenedStore parts_;
-  rocksdb::WriteBatch batch_;  // of the commit thread; keeps its memory
+  rocksdb::WriteBatch batch_;  // used by the commit thread; keeps its memory
   std::vector<std::unique_ptr<LearnerBacking>> backings_;
   std::vector<std::unique_ptr<RowCache>> rows_;
 
   mutable std::mutex ledger_mutex_;
   privacy::Ledger ledger_;
-  CommitTip enqueued_;  // where the chain stands once everything enqueued is committed
+  CommitTip enqueued_;  // the tip once all enqueued commits are done
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;  // any of the following
+  std::condition_variable changed_;  // notified when any of the following changes
   std::optional<Job> slot_;
+  std::vector<std::string> positions_;  // by key, including all enqueued commits
+  std::vector<uint32_t> most_uses_;     // likewise
+  bool term_begun_ = false;
   bool in_flight_ = false;
   bool stopping_ = false;
   CommitSeq published_seq_, fold_through_;

@@ -25,7 +25,7 @@ Result<UserValues> ReadUserValues(const Rocks& rocks, Family family, uint16_t le
   if (snapshot == nullptr) now.reset(db.GetSnapshot());
   rocksdb::ReadOptions options;
   options.snapshot = snapshot != nullptr ? snapshot : now.get();
-  const std::string doing = fmt::format("reading what store {} has of users", rocks.path());
+  const std::string doing = fmt::format("reading the values of users in store {}", rocks.path());
 
   std::vector<std::string> keys{LearnerKey("", learner)};
   for (const Hash128& user : users) keys.push_back(UserKey(learner, user));

@@ -11,17 +11,20 @@
 #include "base/siphash.h"
 #include "store/rocks.h"
 
-// What the families that are kept by learner and user have in common: the learner's step stands
-// under its key alone, before its users.
+// Common code of the families with a value per learner and user. The learner's step is stored under
+// the learner's key alone, before its users. The notation is base/bytes.h's; values are sealed.
+//     key of a learner := learner:u16 big-endian               value: step:u64
+//     key of a user    := learner:u16 big-endian low:u64 high:u64     both little-endian
+// `low` and `high` are SipHash-2-4-128 of the user's id under the store's `user_key`.
 namespace tacit::store {
 
 std::string UserKey(uint16_t learner, const Hash128& user);
 
 struct UserValues {
-  uint64_t step = 0;                               // that they are as of
-  std::vector<std::optional<std::string>> values;  // unsealed, by user; nothing where there is none
+  uint64_t step = 0;                               // the step that the values are as of
+  std::vector<std::optional<std::string>> values;  // unsealed, by user; nothing if there is none
 };
-// The values of these users, all from one moment: of `snapshot`, or of now where it is null.
+// Reads the values of these users, all from one moment: that of `snapshot`, or now if it is null.
 Result<UserValues> ReadUserValues(const Rocks& rocks, Family family, uint16_t learner,
                                   std::span<const Hash128> users,
                                   const rocksdb::Snapshot* snapshot = nullptr);

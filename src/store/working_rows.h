@@ -10,20 +10,20 @@
 
 namespace tacit::store {
 
-// The trainer's rows: a cache in front of the store that also holds what is not yet committed.
-// Bounded by bytes; changed rows stay until their delta is folded. Belongs to the trainer thread.
+// The trainer's rows: a cache in front of the store that also holds uncommitted rows. Bounded by
+// bytes; changed rows stay until their delta is folded. Belongs to the trainer thread.
 class WorkingRows {
  public:
   virtual ~WorkingRows() = default;
 
-  // Pointers to the floats (embedding, then optimiser state) of these rows, ascending and distinct;
-  // valid until the next Gather. Rows not in memory are read from the store in one sorted MultiGet,
-  // or get their initial value.
+  // Returns pointers to the floats (embedding, then optimiser state) of these rows, ascending and
+  // distinct; valid until the next Gather. Rows not in memory are read from the store in one sorted
+  // MultiGet, or get their initial value.
   virtual Status Gather(std::span<const uint64_t> rows, std::span<float*> out) = 0;
-  // Says that these rows (of the last Gather, by row id, ascending) were changed in place.
+  // Records that these rows (of the last Gather, by row id, ascending) were changed in place.
   virtual void MarkChanged(std::span<const uint64_t> rows) = 0;
-  // Copies of every row changed since the last call, for the next commit. After this call the rows
-  // stay pinned until the store has folded the commit they went into.
+  // Copies every row changed since the last call, for the next commit. After this call the rows
+  // stay pinned until the store has folded that commit.
   virtual std::shared_ptr<const RowDelta> TakeDelta() = 0;
 
   struct Stats {

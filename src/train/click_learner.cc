@@ -1,12 +1,15 @@
 #include "train/click_learner.h"
 
-#include <numeric>
+#include <algorithm>
+#include <cmath>
 #include <utility>
+
+#include "train/loss_sum.h"
 
 namespace tacit::train {
 namespace {
 
-// Units that the step's rule makes shorter.
+// Counts the units that the step's scale rule shortens.
 uint64_t CountClipped(const model::ScaleRule& rule, const model::GroupNorms& norms,
                       std::vector<float>* scales) {
   if (!rule.needs_norms()) return 0;
@@ -71,19 +74,21 @@ Status ClickLearner::Predict(const stream::StepBatch& step) {
   return model_.Forward(examples_, dense_.parameters, row_pointers_, logits_);
 }
 
-// The update reaches rows that nobody activated too, so the rows are gathered again: those of the
-// gradient, not those of the batch.
+// The update also reaches rows that no unit activated. So Apply gathers the rows of the gradient,
+// not those of the batch.
 Status ClickLearner::Apply() {
   optimizer_.StepDense(gradient_.dense, mechanism_->update_stddev(), dense_.parameters,
                        dense_.optimizer, backend_.workers());
   if (selection_.every_row) return every_row_.Apply(*mechanism_, *noise_, gradient_, rows_);
   row_pointers_.resize(gradient_.rows.size());
   TACIT_RETURN_IF_ERROR(rows_.Gather(gradient_.rows, row_pointers_));
+  row_updates_.clear();
   for (size_t i = 0; i < gradient_.rows.size(); ++i) {
     const std::span<const float> update = gradient_.Row(i);
-    optimizer_.StepRow(
-        update, {row_pointers_[i], update.size() + optimizer_.RowStateFloats(update.size())});
+    row_updates_.push_back(
+        {update, {row_pointers_[i], update.size() + optimizer_.RowStateFloats(update.size())}});
   }
+  optimizer_.StepRows(row_updates_);
   rows_.MarkChanged(gradient_.rows);
   return {};
 }
@@ -95,13 +100,14 @@ Result<bool> ClickLearner::TakeStep(const stream::StepBatch& step, const std::at
   loss_.resize(examples_.size);
   TACIT_RETURN_IF_ERROR(model_.Backward(examples_, dense_.parameters, loss_));
   ScoreRows();
-  // From here on the mechanism changes: what it released must be charged, so the step is taken.
+  // From here on the mechanism changes. Its releases must be charged, so the step cannot be
+  // abandoned.
   if (abandon) return false;
-  if (step.opens_period) mechanism_->OpenPeriod(*noise_);
+  if (step.kind == stream::StepBatch::Kind::kPeriodFirst) mechanism_->OpenPeriod(*noise_);
   mechanism_->Select({.activations = activations_, .scores = row_scores_}, *noise_, &selection_);
   TACIT_RETURN_IF_ERROR(model_.ClippedSum(examples_, activations_, selection_,
                                           mechanism_->scale_rule(), &gradient_, &norms_));
-  // Before a clip that adapts moves on.
+  // Counted before Finalize, which may move an adaptive clip.
   const uint64_t clipped = CountClipped(mechanism_->scale_rule(), norms_, &scales_);
   mechanism_->Finalize(*noise_, norms_, &gradient_);
   TACIT_RETURN_IF_ERROR(Apply());
@@ -109,7 +115,7 @@ Result<bool> ClickLearner::TakeStep(const stream::StepBatch& step, const std::at
   *report = {
       .logits = logits_,
       .examples = examples_.size,
-      .loss_sum = std::accumulate(loss_.begin(), loss_.end(), 0.0),
+      .loss_sum = SumOfLosses(loss_),
       .losses = examples_.size,
       .rows_touched = activations_.rows.size(),
       .rows_written = selection_.every_row ? options_.model.space.rows() : gradient_.rows.size(),
@@ -119,7 +125,7 @@ Result<bool> ClickLearner::TakeStep(const stream::StepBatch& step, const std::at
   return true;
 }
 
-// Where the mechanism asks for them.
+// Scores the activated rows if the mechanism asks for scores.
 void ClickLearner::ScoreRows() {
   const double clip = mechanism_->row_score_clip();
   row_scores_.resize(clip > 0 ? activations_.rows.size() : 0);
@@ -127,7 +133,8 @@ void ClickLearner::ScoreRows() {
 }
 
 Status ClickLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
-  if (batch.again) return {};  // it was seen when the period opened
+  if (batch.kind == stream::StepBatch::Kind::kPreviewAgain)
+    return {};  // it was seen when the period opened
   TACIT_RETURN_IF_ERROR(Predict(batch));
   if (mechanism_->observes_periods()) mechanism_->Observe(activations_);
   loss_.resize(logits_.size());
@@ -135,10 +142,31 @@ Status ClickLearner::Preview(const stream::StepBatch& batch, StepReport* report)
   backend_.LogisticLoss(logits_, examples_.label, loss_, dlogit_);
   *report = {.logits = logits_,
              .examples = examples_.size,
-             .loss_sum = std::accumulate(loss_.begin(), loss_.end(), 0.0),
+             .loss_sum = SumOfLosses(loss_),
              .losses = examples_.size,
              .rows_touched = activations_.rows.size()};
   return {};
+}
+
+// Predicts two examples: each table's first row, with all dense numbers 0, then all 1.
+Result<bool> ClickLearner::GivesNumbers() {
+  stream::StepBatch probe;
+  event::Batch& batch = probe.examples;
+  const auto tables = options_.model.space.tables();
+  batch.dense_width = options_.model.dense_width;
+  batch.slots = static_cast<uint32_t>(tables.size());
+  for (const float number : {0.0f, 1.0f}) {
+    probe.unit_of.push_back(probe.units++);
+    batch.offset.push_back(batch.offset.size());
+    batch.label.push_back(0);
+    batch.dense.insert(batch.dense.end(), batch.dense_width, number);
+    for (const RowSpace::Table& table : tables) {
+      batch.row.push_back(table.first);
+      batch.slot_end.push_back(static_cast<uint32_t>(batch.row.size()));
+    }
+  }
+  TACIT_RETURN_IF_ERROR(Predict(probe));
+  return std::ranges::all_of(logits_, [](float logit) { return std::isfinite(logit); });
 }
 
 std::shared_ptr<const store::DenseState> ClickLearner::CopyDense() const {
@@ -148,7 +176,7 @@ std::shared_ptr<const store::DenseState> ClickLearner::CopyDense() const {
 Status ClickLearner::LoadMechanismState(std::string_view bytes) {
   if (Status loaded = mechanism_->LoadState(bytes); !loaded)
     return Fail(std::move(loaded.error())
-                    .Context("learner '" + options_.id + "': what its mechanism had released"));
+                    .Context("learner '" + options_.id + "': the stored state of its mechanism"));
   saved_version_ = mechanism_->state_version();
   return {};
 }

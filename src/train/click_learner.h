@@ -16,7 +16,7 @@
 #include "ops/backend.h"
 #include "store/delta.h"
 #include "store/working_rows.h"
-#include "stream/participation.h"
+#include "stream/steps/participation.h"
 #include "train/every_row_update.h"
 #include "train/learner.h"
 #include "train/optimizer.h"
@@ -27,12 +27,12 @@ struct ClickOptions {
   std::string id;
   LearnerIndex index;
   model::PctrOptions model;
-  uint64_t seed = 1;  // of the initial parameters; public
+  uint64_t seed = 1;  // seed of the initial parameters; public
   OptimizerOptions optimizer;
 };
 
-// The click model, the mechanism that guards it and the optimiser that moves it, on the trainer's
-// rows.
+// A click model with the mechanism that guards it and the optimiser that updates it, on the
+// trainer's rows.
 class ClickLearner final : public Learner {
  public:
   // `backend` and `rows` must outlive the learner. `resume` is the dense state of the last commit,
@@ -51,9 +51,10 @@ class ClickLearner final : public Learner {
   }
   Result<bool> TakeStep(const stream::StepBatch& step, const std::atomic<bool>& abandon,
                         StepReport* report) override;
-  // Logits and loss of the report. The mechanism sees what is there, where it learns from whole
-  // periods.
+  // Fills in the report's logits and loss. A mechanism that learns from whole periods observes the
+  // activations.
   Status Preview(const stream::StepBatch& batch, StepReport* report) override;
+  Result<bool> GivesNumbers() override;
   std::shared_ptr<const store::DenseState> CopyDense() const override;
   Status LoadMechanismState(std::string_view bytes) override;
   std::shared_ptr<const std::string> TakeMechanismState() override;
@@ -73,7 +74,7 @@ class ClickLearner final : public Learner {
   Optimizer optimizer_;
   EveryRowUpdate every_row_;
   store::DenseState dense_;
-  uint64_t saved_version_ = 0;  // of the mechanism's state
+  uint64_t saved_version_ = 0;  // version of the mechanism state last saved
 
   // Working memory of a step.
   model::ActivationIndexer indexer_;
@@ -83,6 +84,7 @@ class ClickLearner final : public Learner {
   model::StepGradient gradient_;
   model::GroupNorms norms_;
   std::vector<float*> row_pointers_;
+  std::vector<RowUpdate> row_updates_;
   std::vector<double> row_scores_;
   std::vector<float> logits_, loss_, dlogit_, scales_;
 };

@@ -8,10 +8,10 @@
 namespace tacit::train {
 namespace {
 
-// Numbers in a chunk: enough work that waking the workers does not show, 16 MiB of rows to hold.
+// Numbers in a chunk: enough work to hide the wake-up of the workers; 16 MiB of rows.
 constexpr size_t kChunkFloats = size_t{1} << 22;
-// Numbers of noise between drawing and applying: few enough that the lines they go to, asked for
-// before, are fetched meanwhile.
+// Numbers of noise drawn before they are applied: few enough that the prefetched cache lines arrive
+// meanwhile.
 constexpr size_t kBlockFloats = 512;
 
 // Fetches a row that is about to be written, while its noise is drawn.
@@ -50,7 +50,8 @@ Status EveryRowUpdate::Apply(mechanism::Mechanism& mechanism, noise::NoiseSource
   return {};
 }
 
-// Cut by numbers, which is what the work is in; a row belongs to the part its first one is in.
+// Splits the chunk evenly by numbers, which measure the work; a row belongs to the part that has
+// its first number.
 void EveryRowUpdate::ApplyChunk(const Chunk& chunk, mechanism::Mechanism& mechanism,
                                 noise::NoiseSource& noise, model::StepGradient& gradient) const {
   const auto row_at = [&](size_t number) { return (number + chunk.dim - 1) / chunk.dim; };
@@ -64,6 +65,8 @@ void EveryRowUpdate::ApplyRows(const Chunk& chunk, size_t begin, size_t end,
                                model::StepGradient& gradient) const {
   const size_t block = std::max<size_t>(1, kBlockFloats / chunk.dim);
   std::vector<float> untouched(std::min(block, end - begin) * chunk.dim);
+  std::vector<RowUpdate> updates;
+  updates.reserve(std::min(block, end - begin));
   const auto& touched = gradient.rows;
   auto next = std::lower_bound(touched.begin(), touched.end(), chunk.first + begin);
   for (; begin < end; begin += block) {
@@ -73,22 +76,24 @@ void EveryRowUpdate::ApplyRows(const Chunk& chunk, size_t begin, size_t end,
     for (size_t i = begin; i < stop; ++i) Prefetch(Row(chunk, i), chunk.row_floats);
     mechanism.FillUntouched(noise, std::span(untouched).first((stop - begin - own) * chunk.dim));
     const float* drawn = untouched.data();
+    updates.clear();
     for (size_t i = begin; i < stop;) {
       if (next != last && *next == chunk.first + i) {
-        optimizer_.StepRow(gradient.Row(static_cast<size_t>(next++ - touched.begin())),
-                           {Row(chunk, i++), chunk.row_floats});
+        updates.push_back({gradient.Row(static_cast<size_t>(next++ - touched.begin())),
+                           {Row(chunk, i++), chunk.row_floats}});
         continue;
       }
       const size_t until = next == last ? stop : static_cast<size_t>(*next - chunk.first);
       const size_t run = RunLength(chunk, i, until);
-      optimizer_.StepRow({drawn, run * chunk.dim}, {Row(chunk, i), run * chunk.row_floats});
+      updates.push_back({{drawn, run * chunk.dim}, {Row(chunk, i), run * chunk.row_floats}});
       drawn += run * chunk.dim;
       i += run;
     }
+    optimizer_.StepRows(updates);
   }
 }
 
-// How many rows from `begin` on can be stepped as one: without state, side by side.
+// Counts the rows from `begin` on that can be stepped as one: without state and contiguous.
 size_t EveryRowUpdate::RunLength(const Chunk& chunk, size_t begin, size_t end) const {
   size_t i = begin + 1;
   if (chunk.row_floats == chunk.dim)

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPoll(100);
 
-// Nothing: the learner has taken no step of the partition, and begins where it begins.
+// Returns nothing if the learner has taken no step of the partition and so starts at its beginning.
 std::optional<uint64_t> NextOffset(const stream::Position& position, int32_t partition) {
   for (const OffsetRange& range : position.next)
     if (range.partition == partition) return range.begin;
@@ -21,8 +21,8 @@ std::optional<uint64_t> NextOffset(const stream::Position& position, int32_t par
 
 }  // namespace
 
-// Carries one learner from its stored position through the passes: drops what lies before the
-// position, cuts the rest, numbers the steps on.
+// Carries one learner from its stored position through the passes: drops records before the
+// position, cuts the rest into steps and continues their numbering.
 class Feed::Cutter {
  public:
   Cutter(const FeedOptions::Learner& learner, BoundedQueue<LearnerStep>& steps)
@@ -61,12 +61,12 @@ class Feed::Cutter {
 
   LearnerIndex learner() const { return learner_.index; }
   void Retire() { retired_ = true; }
-  // What went wrong, where nobody has said stop.
+  // The participation's failure, if the feed was not stopped.
   Status status() const { return participation_->status(); }
 
  private:
-  // The frame and the examples of a run of records from this offset on: another learner, further
-  // back in the stream, is why the run begins before it.
+  // Returns the frame and the examples of a run of records from offset `from` on. The run may begin
+  // earlier because another learner is further back in the stream.
   static event::RawRecords Behind(const event::RawRecords& records, const event::Batch& examples,
                                   uint64_t from, event::Batch* rest) {
     event::RawRecords frame;
@@ -97,9 +97,9 @@ class Feed::Cutter {
 
   FeedOptions::Learner learner_;
   BoundedQueue<LearnerStep>& steps_;
-  uint64_t pass_ = 0;                // of the records that come in now
+  uint64_t pass_ = 0;                // pass of the records being fed now
   stream::Position position_;        // after the last emitted step
-  std::map<int32_t, uint64_t> fed_;  // per partition: the offset behind the last record taken
+  std::map<int32_t, uint64_t> fed_;  // per partition: the offset after the last record taken
   const std::string* identity_ = nullptr;
   std::unique_ptr<stream::Participation> participation_;
   std::atomic<bool> retired_ = false;
@@ -157,8 +157,8 @@ void Feed::Fail(Error error) {
   if (status_) status_ = tacit::Fail(std::move(error));
 }
 
-// Where reading must begin so that no learner misses a record: the least of their positions. A
-// source that is out of reach knows of no partitions yet, the positions do.
+// Returns where reading must begin so that no learner misses a record: the least of their
+// positions. An unreachable source lists no partitions yet, but the positions do.
 std::vector<stream::PartitionOffset> Feed::FirstPositions(uint64_t pass) const {
   std::set<int32_t> partitions;
   for (const int32_t partition : source_.partitions()) partitions.insert(partition);
@@ -214,7 +214,8 @@ Status Feed::PollPass(uint64_t pass) {
   return {};
 }
 
-// While nobody takes what was read the source is to look after itself, but to deliver nothing.
+// While the queue is full, keeps polling the paused source: it does its own upkeep but delivers
+// nothing.
 Status Feed::HandOn(Piece piece) {
   if (pieces_.PushFor(&piece, kPoll)) return {};
   const std::vector<int32_t> partitions = source_.partitions();

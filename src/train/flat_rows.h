@@ -13,17 +13,17 @@
 namespace tacit::train {
 
 // The whole space in memory, each table one contiguous array, for offline experiments and
-// benchmarks of mechanisms that write every row: nothing is ever committed. All rows exist from the
+// benchmarks of mechanisms that write every row. Nothing is ever committed. All rows exist from the
 // start. Not thread-safe.
 class FlatRows final : public store::WorkingRows {
  public:
-  // kRefused, with nothing allocated, when the tables take more than `bytes_max`; kUnavailable when
-  // the system does not give that much. Initial values are filled in on the workers.
+  // Allocates and fills the rows, on the workers. Returns kRefused, with nothing allocated, if the
+  // tables take more than `bytes_max`; kUnavailable if the system does not give that much.
   static Result<std::unique_ptr<FlatRows>> Make(store::RowLayout layout, uint64_t bytes_max,
                                                 WorkerPool& workers);
   static uint64_t BytesNeeded(const store::RowLayout& layout);
 
-  // A table's row 0; the others follow, RowLayout::RowFloats apart.
+  // The table's row 0; the next rows follow at a stride of RowLayout::RowFloats.
   float* Table(uint32_t table) const { return table_[table]; }
 
   Status Gather(std::span<const uint64_t> rows, std::span<float*> out) override;
@@ -32,7 +32,7 @@ class FlatRows final : public store::WorkingRows {
   Stats stats() const override;
 
  private:
-  // Pages straight from the system, in huge ones where it has them.
+  // Memory mapped from the system, in huge pages if it has them.
   struct Unmap {
     size_t bytes = 0;
     void operator()(float* floats) const;
@@ -44,10 +44,10 @@ class FlatRows final : public store::WorkingRows {
 
   const store::RowLayout layout_;
   const Pages pages_;
-  std::vector<float*> table_;  // where each begins
+  std::vector<float*> table_;  // each table's first float
 };
 
-// What the system could give now without swapping; 0 when it does not tell.
+// Memory in bytes that the system could give now without swapping; 0 if unknown.
 uint64_t AvailableMemory();
 
 }  // namespace tacit::train

@@ -12,7 +12,7 @@
 namespace tacit::train {
 namespace {
 
-// The dense mechanism, but for what the learner is told to write: activated rows alone.
+// The dense mechanism, except that it selects only activated rows for writing.
 class LazyMechanism final : public mechanism::Mechanism {
  public:
   explicit LazyMechanism(std::shared_ptr<mechanism::Mechanism> dense)
@@ -40,8 +40,8 @@ class LazyMechanism final : public mechanism::Mechanism {
   const uint64_t version_;
 };
 
-// Rows that are settled when they are gathered. A step ends with its MarkChanged, which is of the
-// rows that have had this step's noise with their gradient.
+// Rows that get their owed noise when they are gathered. MarkChanged ends a step; its rows have had
+// this step's noise with their gradient.
 class LazyRows final : public store::WorkingRows {
  public:
   LazyRows(std::shared_ptr<mechanism::Mechanism> dense, std::unique_ptr<store::WorkingRows> rows,

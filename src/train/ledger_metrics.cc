@@ -19,11 +19,11 @@ LedgerMetrics::LedgerMetrics(metrics::Registry& registry, const std::vector<Lear
              gauge("tacit_steps_committed", "Private updates charged to the ledger", labels)});
     gauge("tacit_privacy_epsilon_budget", "Epsilon the learner may reach", labels)
         .Set(learner.epsilon_budget);
-    gauge("tacit_privacy_delta", "Delta epsilon is told at", labels).Set(learner.delta);
+    gauge("tacit_privacy_delta", "Delta that epsilon is stated at", labels).Set(learner.delta);
   }
   total_epsilon_ = gauge("tacit_privacy_total_epsilon",
                          "Epsilon of the worst unit over all learners, everything committed");
-  total_delta_ = gauge("tacit_privacy_total_delta", "Delta the total is told at");
+  total_delta_ = gauge("tacit_privacy_total_delta", "Delta that the total is stated at");
   if (total)
     gauge("tacit_privacy_total_epsilon_budget", "Epsilon all learners together may reach")
         .Set(total->epsilon);

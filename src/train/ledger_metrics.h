@@ -10,8 +10,8 @@
 
 namespace tacit::train {
 
-// What a committed snapshot's ledger tells Prometheus: what was promised and what is spent, per
-// learner and in total. Public, all of it. Thread-safe.
+// Prometheus metrics of a committed snapshot's ledger: the budget and the spending, per learner and
+// in total. All of it is public. Thread-safe.
 class LedgerMetrics {
  public:
   struct Learner {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdlib>
 #include <memory>
 #include <span>
 #include <vector>
@@ -10,8 +11,8 @@
 
 namespace tacit::train {
 
-// Rows kept in memory alone, for offline experiments and benchmarks: nothing is ever committed.
-// Every row it has handed out stays; not thread-safe.
+// Rows kept in memory alone, for offline experiments and benchmarks. Nothing is ever committed, and
+// rows are never freed. Not thread-safe.
 class MemoryRows final : public store::WorkingRows {
  public:
   explicit MemoryRows(store::RowLayout layout);

@@ -4,15 +4,17 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "stream/participation.h"
+#include "stream/steps/participation.h"
 
 namespace tacit::train {
 
-// A learner's position as the store keeps it (format 2, little-endian): u8 format, u64 pass, u64
-// period, u64 step, u64 period_step, u64 period_marks (not in format 1, which is still read), u32
-// count and that many {i32 partition, u64 begin, u64 end} of
-// period_start, the same of next. An empty string is the position of a learner that never
-// committed.
+// A learner's position as the store keeps it, in the notation of base/bytes.h:
+//     position := format:u8 pass:u64 period:u64 step:u64 period_step:u64 [period_marks:u64]
+//                 period_start:ranges next:ranges
+//     format   := 2; 1 has no period_marks, and is still read
+//     ranges   := count:u32 range*count
+//     range    := partition:i32 begin:u64 end:u64
+// An empty string is the position of a learner that never committed.
 std::string EncodePosition(const stream::Position& position);
 Result<stream::Position> DecodePosition(std::string_view bytes);
 

@@ -10,47 +10,47 @@
 
 namespace tacit::train {
 
-// What one learner has done with one file of the log (a day). Un-noised: operator-only.
+// One learner's work on one file of the log (a day). Un-noised: operator-only.
 struct DayRow {
   std::string name;
   uint64_t events = 0;
   uint64_t steps = 0;
   uint64_t rows_written = 0;
   double loss_sum = 0;
-  uint64_t asked = 0, hits = 0;  // of models of the next item; see StepReport
-  double epsilon = 0;            // of the learner once the day's last step is charged
-  AucHistogram auc;              // of predictions made before learning
+  uint64_t asked = 0, hits = 0;  // next-item models only; see StepReport
+  double epsilon = 0;            // the learner's, once the day's last step is charged
+  AucHistogram auc;              // from predictions made before learning
 };
 
-// How far training is, for the operator's terminal and operator metrics. Written by the trainer,
-// read by anyone. Thread-safe.
+// Training progress for the operator's terminal and operator metrics. The trainer writes it, any
+// thread reads it. Thread-safe.
 class Progress {
  public:
   struct View {
     uint64_t events = 0;
     uint64_t steps = 0;
     double auc = 0.5;  // over the last events
-    // Of models of the next item: of the last units that were asked for theirs, how many had it
-    // among their ten best.
+    // Next-item models: units recently asked for their next item, and those that had it among their
+    // ten best.
     uint64_t asked = 0, hits = 0;
     double epsilon = 0;  // committed
   };
 
   explicit Progress(size_t learners);
 
-  // Predictions made before their events were learnt from.
+  // Adds predictions made before their events were learnt from.
   void AddPredictions(size_t learner, std::span<const float> logits, std::span<const float> labels,
                       double loss_sum);
-  // Of a model of the next item: so many examples, and of units asked so many had theirs among the
-  // ten best.
+  // Adds a next-item model's examples, the units asked, and those that had the item among their ten
+  // best.
   void AddRankings(size_t learner, uint64_t examples, uint64_t asked, uint64_t hits);
   void AddStep(size_t learner, uint64_t rows_written, double epsilon);
-  // The current day is over; what follows belongs to the next.
+  // Ends the current day; later calls count for the next.
   void EndDay(size_t learner, const std::string& name);
   void Committed(size_t learner, double epsilon);
 
   View view(size_t learner) const;
-  // Finished days, then the one under way when it has any step.
+  // Finished days, then the current one if it has any step.
   std::vector<DayRow> days(size_t learner) const;
 
  private:
@@ -61,7 +61,7 @@ class Progress {
     View view;
     std::vector<DayRow> finished;
     DayRow current;
-    AucHistogram recent, previous;  // two windows, so that the running AUC is never of nothing
+    AucHistogram recent, previous;  // two windows, so that the running AUC is never empty
     uint64_t recent_events = 0;
     Asked recent_asked, previous_asked;
   };

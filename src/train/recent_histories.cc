@@ -35,7 +35,7 @@ Status RecentHistories::Gather(const stream::StepBatch& step, StepHistories* out
   TACIT_ASSIGN(const uint64_t committed, reader_(users));
   Forget(committed);
 
-  // As the store forgets, whether an item is there yet or not.
+  // Pending items expire by the same rule as stored ones.
   const int64_t oldest = options_.age_most_ms > 0 && options_.clock != nullptr
                              ? options_.clock->UnixMillis() - options_.age_most_ms
                              : std::numeric_limits<int64_t>::min();
@@ -72,7 +72,7 @@ void RecentHistories::Taken(const stream::StepBatch& step) {
               .age_most_ms = options_.age_most_ms};
   taken_->step = number;
   steps_.emplace_back(number, std::vector<Hash128>());
-  if (!step.whole_period) {
+  if (!step.whole_period()) {
     for (const auto& [user, items] : gathered_) Append(number, user, items);
     gathered_.clear();
     return;

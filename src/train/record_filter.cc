@@ -15,7 +15,8 @@ void RecordFilter::BeginPass() {
   if (deduper_) deduper_->Clear();
 }
 
-// A topic may grow under a daemon whose memory is divided: it goes on.
+// Warns of a partition beyond the memory plan. A topic may grow while the daemon runs: filtering
+// continues.
 void RecordFilter::TellOfMemory(int32_t partition) {
   if (!partitions_.insert(partition).second || partitions_.size() <= options_.dedupe_partitions)
     return;

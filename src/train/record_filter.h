@@ -9,31 +9,31 @@
 #include "event/codec.h"
 #include "event/raw_records.h"
 #include "metrics/registry.h"
-#include "stream/dedupe.h"
+#include "stream/steps/dedupe.h"
 
 namespace tacit::train {
 
 struct RecordFilterOptions {
   bool needs_user = false;         // some learner's unit is the user
-  uint64_t dedupe_window = 0;      // 0: event ids are not looked at
-  uint64_t dedupe_partitions = 1;  // that there is memory for; of more the log tells
-  SipHash::Key key{};              // that they are compared under
+  uint64_t dedupe_window = 0;      // 0: event ids are not compared
+  uint64_t dedupe_partitions = 1;  // partitions that memory is set aside for; more are logged
+  SipHash::Key key{};              // key of the hash that ids are compared by
   metrics::Counter duplicates = {};
 };
 
-// What decoded records have to be, beside well-formed, before any learner sees them. Not
-// thread-safe.
+// Filters decoded records before any learner sees them: drops records without a required user, and
+// duplicates. Not thread-safe.
 class RecordFilter {
  public:
   explicit RecordFilter(const RecordFilterOptions& options);
 
-  // How many offsets before the first that anybody learns from must come by to know what is new.
+  // Offsets that must be read before the first one to learn from, for deduplication.
   uint64_t window() const { return options_.dedupe_window; }
-  // Takes out of `batch` what names no user, where one is needed (a dead letter), and what was
-  // there before (counted, and no dead letter: it was learnt from).
+  // Removes from `batch` records without a user, if one is required (as dead letters), and
+  // duplicates (counted, but no dead letters: they were learnt from).
   void Apply(const event::RawRecords& records, event::Batch* batch,
              std::vector<event::DeadLetter>* dead);
-  // The next batch is from the beginning of the stream.
+  // Starts over: the next batch is from the beginning of the stream.
   void BeginPass();
 
  private:
@@ -42,7 +42,7 @@ class RecordFilter {
 
   const RecordFilterOptions options_;
   std::optional<stream::Deduper> deduper_;
-  std::set<int32_t> partitions_;  // with a window
+  std::set<int32_t> partitions_;  // seen so far, when there is a window
   std::vector<uint32_t> out_;
   event::Batch rest_;
 };

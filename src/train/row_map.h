@@ -7,8 +7,8 @@
 
 namespace tacit::train {
 
-// A hash map from rows to small values that only grows: open addressing, one cache line a look-up
-// as a rule, which Prefetch can ask for ahead. Not thread-safe.
+// A hash map from rows to small values that only grows. It uses open addressing: a look-up usually
+// reads one cache line, which Prefetch can fetch ahead. Not thread-safe.
 template <class Value>
 class RowMap {
  public:
@@ -16,8 +16,8 @@ class RowMap {
 
   size_t size() const { return size_; }
   void Prefetch(uint64_t row) const { __builtin_prefetch(&entries_[Home(row)]); }
-  // The row's value, Value() when it had none. Valid until the next call. REQUIRES that `row` is
-  // not the largest of all numbers.
+  // Returns the row's value, initially Value(). Valid until the next call. REQUIRES that `row` is
+  // not the largest uint64_t.
   Value& operator[](uint64_t row) {
     Entry* entry = Find(row);
     if (entry->row == row) return entry->value;
@@ -38,9 +38,9 @@ class RowMap {
     Value value{};
   };
 
-  // Fibonacci hashing: rows that are near each other are far apart here.
+  // Fibonacci hashing: spreads neighbouring rows far apart.
   size_t Home(uint64_t row) const { return (row * 0x9E3779B97F4A7C15u) >> shift_; }
-  // Where the row is or would be.
+  // Returns the row's entry, or the free one for it.
   Entry* Find(uint64_t row) {
     size_t i = Home(row);
     while (entries_[i].row != row && entries_[i].row != kNone) i = (i + 1) & (entries_.size() - 1);

@@ -14,17 +14,18 @@
 
 namespace tacit::train {
 
-// What a learner has done since the last commit, on top of who it is.
+// A learner, its budget and its work since the last commit.
 struct Trainer::Seat {
   std::unique_ptr<Learner> learner;
   TrainerOptions::Budget budget;
   std::atomic<Spent> spent = Spent::kNone;
   double epsilon = 0;  // once everything taken so far is charged
 
-  // Of one period at most: its opening, if it costs something, then its steps. Empty: none taken.
+  // Charges of at most one period: its opening, if it costs something, then its steps. Empty if no
+  // step was taken.
   std::vector<privacy::CommitCharge> pending;
   stream::Position position;
-  // Unit user: those who are counted in the pending steps, as of the last of these.
+  // Unit user: the uses of users counted in the pending steps, as of the last of these steps.
   bool counts_users = false;
   std::unordered_map<Hash128, UserUses> uses;
 
@@ -40,7 +41,7 @@ struct Trainer::Seat {
 
 namespace {
 
-// Adds a range behind the others, joining it to the last where they touch.
+// Appends a range, joining it to the last one where they touch.
 void AppendRange(const OffsetRange& range, std::vector<OffsetRange>* ranges) {
   if (range.size() == 0) return;
   if (!ranges->empty() && ranges->back().partition == range.partition &&
@@ -51,24 +52,49 @@ void AppendRange(const OffsetRange& range, std::vector<OffsetRange>* ranges) {
   }
 }
 
-std::vector<std::string> Names(const std::vector<std::unique_ptr<Learner>>& learners) {
+std::vector<std::string> Names(const std::vector<ResumedLearner>& learners) {
   std::vector<std::string> names;
-  for (const auto& learner : learners) names.push_back(learner->id());
+  for (const ResumedLearner& resumed : learners) names.push_back(resumed.learner->id());
   return names;
 }
 
-std::vector<LedgerMetrics::Learner> Promised(const std::vector<std::unique_ptr<Learner>>& learners,
+std::vector<LedgerMetrics::Learner> Promised(const std::vector<ResumedLearner>& learners,
                                              const std::vector<TrainerOptions::Budget>& budgets) {
   TACIT_CHECK(budgets.size() == learners.size());
   std::vector<LedgerMetrics::Learner> promised;
   for (size_t i = 0; i < learners.size(); ++i)
-    promised.push_back({learners[i]->id(), budgets[i].epsilon, budgets[i].delta});
+    promised.push_back({learners[i].learner->id(), budgets[i].epsilon, budgets[i].delta});
   return promised;
+}
+
+// Limit for a working model's numbers; its square is still a float.
+constexpr float kNumberMost = 1e18f;
+
+bool AllNumbers(std::span<const float> floats) {
+  return std::ranges::all_of(floats, [](float x) { return std::abs(x) <= kNumberMost; });
+}
+
+// Checks the parameters and the optimiser's state. Both are computed after noise.
+bool AreNumbers(const store::LearnerCommit& commit) {
+  return (!commit.rows || AllNumbers(commit.rows->floats)) &&
+         (!commit.dense ||
+          (AllNumbers(commit.dense->parameters) && AllNumbers(commit.dense->optimizer)));
+}
+
+Status NoNumbers(const std::string& learner, const store::LearnerCommit& commit) {
+  uint64_t steps = 0;
+  for (const privacy::CommitCharge& charge : commit.charges) steps += charge.steps;
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("learner '{}': its model has stopped being numbers, within the last {} "
+                          "steps. They are charged, and neither committed nor served: the model "
+                          "before them is. Lower the learner's optimizer.learning_rate (and "
+                          "row_learning_rate) before it goes on",
+                          learner, steps));
 }
 
 }  // namespace
 
-Trainer::Trainer(TrainerOptions options, std::vector<std::unique_ptr<Learner>> learners,
+Trainer::Trainer(TrainerOptions options, std::vector<ResumedLearner> learners,
                  store::EmbeddingStore& store, const Clock& clock, metrics::Registry& registry,
                  Progress& progress)
     : options_(std::move(options)),
@@ -79,10 +105,11 @@ Trainer::Trainer(TrainerOptions options, std::vector<std::unique_ptr<Learner>> l
       ledger_metrics_(registry, Promised(learners, options_.budgets), options_.total_budget) {
   for (size_t i = 0; i < learners.size(); ++i) {
     seats_.push_back(std::make_unique<Seat>());
-    seats_.back()->learner = std::move(learners[i]);
+    seats_.back()->learner = std::move(learners[i].learner);
+    seats_.back()->position = std::move(learners[i].position);
     seats_.back()->budget = options_.budgets[i];
   }
-  Published();  // what an earlier run has spent is told from the start
+  Published();  // publishes what earlier runs have spent
 }
 
 Trainer::~Trainer() = default;
@@ -90,12 +117,6 @@ Trainer::~Trainer() = default;
 Result<Outcome> Trainer::Run(BoundedQueue<LearnerStep>& steps) {
   if (options_.idle_priority && !SetIdlePriority())
     spdlog::warn("the system refuses SCHED_IDLE: training runs at normal priority");
-  for (const auto& seat : seats_) {
-    const store::LearnerState state = store_.State(seat->learner->index());
-    if (state.mechanism_state)
-      TACIT_RETURN_IF_ERROR(seat->learner->LoadMechanismState(*state.mechanism_state));
-    TACIT_ASSIGN(seat->position, DecodePosition(state.position));
-  }
   last_commit_ = clock_.Now();
   bool waited = false;
   while (!stopping_ && !AllExhausted()) {
@@ -124,10 +145,9 @@ bool Trainer::AllExhausted() const {
   return true;
 }
 
-// What the learner would have to be charged for, had it taken this step too: what its mechanism
-// releases when the step opens a period, and the step. Steps on fresh offsets add theirs; the steps
-// of a period share them. A short log may begin its next pass within one commit, so that ranges
-// repeat.
+// The learner's pending charges, including this step and, if it opens a period, its mechanism's
+// opening release. Steps on fresh offsets add their ranges; the steps of a period share them. A
+// short log may begin its next pass within one commit, so that ranges repeat.
 std::vector<privacy::CommitCharge> Trainer::PendingWith(const Seat& seat,
                                                         const stream::StepBatch& batch) const {
   std::vector<privacy::CommitCharge> charges = seat.pending;
@@ -137,7 +157,9 @@ std::vector<privacy::CommitCharge> Trainer::PendingWith(const Seat& seat,
         {.learner = learner.id(), .charge = charge, .topic = options_.topic, .ranges = {}});
   };
   if (charges.empty()) {
-    const auto opening = batch.opens_period ? learner.opening_charge() : std::nullopt;
+    const auto opening = batch.kind == stream::StepBatch::Kind::kPeriodFirst
+                             ? learner.opening_charge()
+                             : std::nullopt;
     if (opening) {
       begin(*opening);
       charges.back().steps = 1;
@@ -147,7 +169,7 @@ std::vector<privacy::CommitCharge> Trainer::PendingWith(const Seat& seat,
   }
   privacy::CommitCharge& steps = charges.back();
   ++steps.steps;
-  if (batch.whole_period) {
+  if (batch.whole_period()) {
     steps.ranges = batch.ranges;
     steps.steps_per_offset = steps.steps;
   } else {
@@ -156,14 +178,15 @@ std::vector<privacy::CommitCharge> Trainer::PendingWith(const Seat& seat,
   return charges;
 }
 
-// One commit charges a learner for one period: its steps share their offsets.
+// A commit charges a learner for only one period, whose steps share their offsets.
 bool Trainer::BeginsNextPeriod(const Seat& seat, const stream::StepBatch& batch) {
-  return batch.whole_period && !seat.pending.empty() &&
-         (batch.opens_period || seat.pending.back().ranges != batch.ranges);
+  return batch.whole_period() && !seat.pending.empty() &&
+         (batch.kind == stream::StepBatch::Kind::kPeriodFirst ||
+          seat.pending.back().ranges != batch.ranges);
 }
 
-// The store knows what was handed to it; what is pending is asked for along with the step: of the
-// learner for its own budget, of all for the total.
+// The store already counts charges handed to it. The pending charges are checked together with the
+// step's: the learner's own for its budget, all learners' for the total.
 bool Trainer::WithinBudgets(Seat& seat, std::vector<privacy::CommitCharge> charges) {
   const double epsilon = store_.EpsilonAfter(charges);
   if (!(epsilon <= seat.budget.epsilon)) {
@@ -192,7 +215,7 @@ bool Trainer::WithinBudgets(Seat& seat, std::vector<privacy::CommitCharge> charg
 void Trainer::Exhaust(Seat& seat, Spent spent, const std::string& why) {
   seat.spent = spent;
   metrics_.Exhausted(seat.learner->index().value);
-  spdlog::warn("learner '{}': the next step would bring {}: it stops learning, serving goes on",
+  spdlog::warn("learner '{}': the next step would bring {}: it stops learning, serving continues",
                seat.learner->id(), why);
   if (options_.on_exhausted) options_.on_exhausted(seat.learner->index());
 }
@@ -201,9 +224,9 @@ Status Trainer::TakeStep(LearnerStep& step) {
   TACIT_CHECK(step.learner.value < seats_.size());
   Seat& seat = *seats_[step.learner.value];
   if (seat.spent != Spent::kNone) return {};
-  if (step.batch.preview) return Preview(seat, step.batch);
+  if (step.batch.preview()) return Preview(seat, step.batch);
   if (BeginsNextPeriod(seat, step.batch)) TACIT_RETURN_IF_ERROR(CommitPending());
-  // Before the step: what opens a period costs what it does as long as it has not happened.
+  // Checked before the step: the opening charge may change once the period is open.
   std::vector<privacy::CommitCharge> charges = PendingWith(seat, step.batch);
   if (!WithinBudgets(seat, charges)) return {};
   const Clock::TimePoint start = clock_.Now();
@@ -219,11 +242,11 @@ Status Trainer::TakeStep(LearnerStep& step) {
   return {};
 }
 
-// Predictions for the operator's eyes: nothing is learnt, released or charged.
+// Predicts for the operator's metrics; nothing is learnt, released or charged.
 Status Trainer::Preview(Seat& seat, const stream::StepBatch& batch) {
   StepReport report;
   TACIT_RETURN_IF_ERROR(seat.learner->Preview(batch, &report));
-  if (!batch.again) Predicted(seat, batch, report);
+  if (batch.kind != stream::StepBatch::Kind::kPreviewAgain) Predicted(seat, batch, report);
   return {};
 }
 
@@ -241,42 +264,59 @@ void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepRepor
                      double seconds) {
   const LearnerIndex index = seat.learner->index();
   // A period's events were predicted in its previews, before any of them was learnt from.
-  if (!batch.whole_period) Predicted(seat, batch, report);
+  if (!batch.whole_period()) Predicted(seat, batch, report);
   progress_.AddStep(index.value, report.rows_written, seat.epsilon);
   for (const event::PublicMark& mark : batch.marks)
     if (mark.kind == event::PublicMark::Kind::kFileEnd) progress_.EndDay(index.value, mark.name);
   metrics_.Step(index.value, report, batch.units_refused, seconds);
 }
 
+store::LearnerCommit Trainer::TakePending(Seat& seat) {
+  Learner& learner = *seat.learner;
+  store::LearnerCommit commit{.learner = learner.index(),
+                              .rows = store_.working_rows(learner.index()).TakeDelta(),
+                              .dense = learner.CopyDense(),
+                              .position = EncodePosition(seat.position),
+                              .charges = std::exchange(seat.pending, {}),
+                              .mechanism_state = learner.TakeMechanismState(),
+                              .allowances = seat.TakeAllowances(),
+                              .histories = learner.TakeHistories()};
+  learner.Rekey();
+  return commit;
+}
+
 Status Trainer::CommitPending() {
   last_commit_ = clock_.Now();
   store::CommitRequest request{.learners = {}, .source_identity = source_identity_};
+  Status sound;
   for (const auto& seat : seats_) {
     if (seat->pending.empty()) continue;
-    Learner& learner = *seat->learner;
-    request.learners.push_back({.learner = learner.index(),
-                                .rows = store_.working_rows(learner.index()).TakeDelta(),
-                                .dense = learner.CopyDense(),
-                                .position = EncodePosition(seat->position),
-                                .charges = std::exchange(seat->pending, {}),
-                                .mechanism_state = learner.TakeMechanismState(),
-                                .allowances = seat->TakeAllowances(),
-                                .histories = learner.TakeHistories()});
-    learner.Rekey();
+    request.learners.push_back(TakePending(*seat));
+    store::LearnerCommit& commit = request.learners.back();
+    TACIT_ASSIGN(const bool numbers, seat->learner->GivesNumbers());
+    if (numbers && AreNumbers(commit)) continue;
+    // The released update is discarded, yet charged: the failure itself is public.
+    commit.rows = nullptr;
+    commit.dense = nullptr;
+    sound = NoNumbers(seat->learner->id(), commit);
   }
   if (request.learners.empty()) return {};
-  return store_.Commit(std::move(request), [this, reached = Reached()](Status status) {
-    if (!status) {
-      spdlog::error("commit failed: {}", status.error().message);
-      stopping_ = true;
-      return;
-    }
-    Published();
-    if (options_.advise && !reached.empty()) options_.advise(reached, *store_.Latest());
-  });
+  TACIT_RETURN_IF_ERROR(
+      store_.Commit(std::move(request), [this, reached = Reached()](Status status) {
+        if (!status) {
+          spdlog::error("commit failed: {}", status.error().message);
+          stopping_ = true;
+          return;
+        }
+        Published();
+        if (options_.on_published) options_.on_published();
+        if (options_.advise && !reached.empty()) options_.advise(reached, *store_.Latest());
+      }));
+  if (!sound) TACIT_RETURN_IF_ERROR(store_.Flush());
+  return sound;
 }
 
-// One whose budget is spent stays where it is; the others would for ever seem to be there too.
+// Skips learners whose budget is spent, unless all are: they would hold the offsets back for ever.
 std::vector<stream::PartitionOffset> Trainer::Reached() const {
   std::map<int32_t, uint64_t> least;
   const bool all = AllExhausted();
@@ -285,7 +325,7 @@ std::vector<stream::PartitionOffset> Trainer::Reached() const {
     if (!all && seat->spent != Spent::kNone) continue;
     std::map<int32_t, uint64_t> here;
     for (const OffsetRange& next : seat->position.next) here[next.partition] = next.begin;
-    // A partition that one of them has not begun is one that they are not past.
+    // A partition that some learner has not begun is not passed by all.
     if (first) least = here;
     std::erase_if(least, [&](const auto& entry) { return !here.contains(entry.first); });
     for (auto& [partition, offset] : least) offset = std::min(offset, here[partition]);
@@ -298,7 +338,7 @@ std::vector<stream::PartitionOffset> Trainer::Reached() const {
 
 Spent Trainer::spent(LearnerIndex learner) const { return seats_[learner.value]->spent; }
 
-// What is committed may be told. On the commit thread, once there are commits.
+// Updates metrics from the newest commit. Runs on the commit thread after the first commit.
 void Trainer::Published() {
   const auto snapshot = store_.Latest();
   metrics_.Stored(store_.stats());

@@ -29,55 +29,65 @@ struct TrainerOptions {
   struct Budget {
     double epsilon = 0;  // infinite for a non-private learner
     double delta = 0;
-    bool exit_when_exhausted = false;
   };
   std::vector<Budget> budgets;                       // per learner
-  std::optional<privacy::TotalBudget> total_budget;  // of all learners together
-  std::string topic;                                 // of the source, for the ledger
+  std::optional<privacy::TotalBudget> total_budget;  // for all learners together
+  std::string topic;                                 // the source's, for the ledger
   std::chrono::milliseconds commit_interval{1000};
   bool idle_priority = true;  // the training thread runs under SCHED_IDLE
-  // Told after each commit, on the commit thread, what all learners that still learn are past, and
-  // what is published now; may be empty.
+  // Called after each commit, on the commit thread, with the offsets that all learners still
+  // learning have passed and the published snapshot; may be empty.
   std::function<void(std::span<const stream::PartitionOffset>, const store::Snapshot&)> advise = {};
-  // Told of a learner that takes no step any more: none need be cut for it. On Run's thread.
+  // Called on the commit thread after each commit is published; may be empty.
+  std::function<void()> on_published = {};
+  // Called on Run's thread when a learner stops for good: no more steps need be cut for it.
   std::function<void(LearnerIndex)> on_exhausted = {};
 };
 
-// Why training ended.
+// A learner that goes on from the store's last commit.
+struct ResumedLearner {
+  std::unique_ptr<Learner> learner;  // with its released state loaded, if it has one
+  stream::Position position = {};    // as of that commit
+};
+
+// The reason that training ended.
 enum class Outcome {
-  kEndOfSource,      // everything there was has been learnt and committed
-  kStopped,          // asked to; what was learnt is committed
+  kEndOfSource,      // all records have been learnt from and committed
+  kStopped,          // on request; everything learnt is committed
   kBudgetExhausted,  // no learner may take another step; everything before is committed
 };
 
-// Which budget a learner has come to the end of.
+// The budget that a learner has used up.
 enum class Spent { kNone, kOwn, kTotal };
 
-// The step loop: takes steps off the feed, asks the budget, lets the learner take the step, and
-// groups what changed into commits that run behind the next step's compute. The step that would
-// cross a learner's budget, or bring all learners together over the total budget, is not taken.
-// Runs on the caller's thread.
+// The step loop: takes steps off the feed, checks the budget, lets the learner take the step, and
+// groups changes into commits that run while the next step computes. A step is not taken if it
+// would exceed its learner's budget, or the total budget of all learners. Runs on the caller's
+// thread.
 class Trainer {
  public:
   // The references must outlive the trainer; one learner per LearnerIndex, in order.
-  Trainer(TrainerOptions options, std::vector<std::unique_ptr<Learner>> learners,
+  Trainer(TrainerOptions options, std::vector<ResumedLearner> learners,
           store::EmbeddingStore& store, const Clock& clock, metrics::Registry& registry,
           Progress& progress);
   ~Trainer();
 
-  // Trains until the steps end. A failed commit or model ends it with the error.
+  // Trains until the steps end. A failed commit or model ends it with the error. So does a model
+  // whose numbers overflow (kInvalidArgument: a restart with the same options would do the same).
+  // That model is not committed. Its steps since the last commit are skipped but charged, because
+  // reporting the failure reveals a function of what they released.
   Result<Outcome> Run(BoundedQueue<LearnerStep>& steps);
 
-  // The budget that the learner's next step would exceed, after which it stopped. Thread-safe.
+  // The budget that the learner's next step would have exceeded, once it has stopped. Thread-safe.
   Spent spent(LearnerIndex learner) const;
 
-  // Makes Run return soon; a step under way is abandoned. Callable from any thread.
+  // Makes Run return soon; abandons a step under way. Callable from any thread.
   void RequestStop() { stopping_ = true; }
 
  private:
   struct Seat;  // a learner with its budget and what it has not committed yet
 
-  Status TakeStep(LearnerStep& step);  // unless its learner is exhausted, or Run is to end
+  Status TakeStep(LearnerStep& step);  // skipped if the learner is exhausted or Run is ending
   Status Preview(Seat& seat, const stream::StepBatch& batch);
   std::vector<privacy::CommitCharge> PendingWith(const Seat& seat,
                                                  const stream::StepBatch& batch) const;
@@ -86,9 +96,10 @@ class Trainer {
   void Exhaust(Seat& seat, Spent spent, const std::string& why);
   void Predicted(const Seat& seat, const stream::StepBatch& batch, const StepReport& report);
   void Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report, double seconds);
+  store::LearnerCommit TakePending(Seat& seat);
   Status CommitPending();
   void Published();
-  // What all learners that still learn are past, once what is pending is committed.
+  // The offsets that all learners still learning have passed once the pending work is committed.
   std::vector<stream::PartitionOffset> Reached() const;
   bool AllExhausted() const;
 

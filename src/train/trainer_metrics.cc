@@ -1,5 +1,7 @@
 #include "train/trainer_metrics.h"
 
+#include <utility>
+
 namespace tacit::train {
 
 using metrics::Audience;
@@ -35,10 +37,14 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& registry,
                                       "Time the last commit took");
   unfolded_deltas_ = registry.AddGauge(Audience::kOperator, "tacit_unfolded_deltas",
                                        "Commits not yet folded into sorted files");
-  queued_ = registry.AddGauge(Audience::kOperator, "tacit_steps_queued",
-                              "Steps that are ready for training; 0: the source is behind it");
+  queued_ =
+      registry.AddGauge(Audience::kOperator, "tacit_steps_queued",
+                        "Steps that are ready for training; 0: training waits for the source");
   waits_ = registry.AddCounter(Audience::kOperator, "tacit_step_waits_total",
                                "Steps that training had to wait for");
+  witnesses_lost_ = registry.AddCounter(
+      Audience::kOperator, "tacit_witness_lost_total",
+      "Times that the witness or the mark was removed while in use, and had to be written anew");
 }
 
 void TrainerMetrics::Step(size_t learner, const StepReport& report, uint64_t units_refused,
@@ -56,6 +62,8 @@ void TrainerMetrics::Step(size_t learner, const StepReport& report, uint64_t uni
 void TrainerMetrics::Stored(const store::EmbeddingStore::Stats& stats) {
   commit_seconds_.Set(stats.last_commit_ms / 1000);
   unfolded_deltas_.Set(static_cast<double>(stats.unfolded_deltas));
+  witnesses_lost_.Add(static_cast<double>(
+      stats.witnesses_lost - std::exchange(witnesses_lost_before_, stats.witnesses_lost)));
 }
 
 void TrainerMetrics::Queued(size_t steps, bool waited) {

@@ -10,8 +10,8 @@
 
 namespace tacit::train {
 
-// What training tells Prometheus beside LedgerMetrics. Operator: everything that looks at raw
-// records or at work not yet committed, time taken included.
+// Prometheus metrics of training beside LedgerMetrics. Those from raw records or uncommitted work,
+// timings included, are for the operator.
 class TrainerMetrics {
  public:
   TrainerMetrics(metrics::Registry& registry, const std::vector<std::string>& learners);
@@ -19,7 +19,7 @@ class TrainerMetrics {
   void Step(size_t learner, const StepReport& report, uint64_t units_refused, double seconds);
   void Stored(const store::EmbeddingStore::Stats& stats);
   void Exhausted(size_t learner);
-  // So many steps are ready for training; `waited`: it has had to wait for the one it takes now.
+  // `steps` steps are ready for training; `waited`: training had to wait for the one it takes now.
   void Queued(size_t steps, bool waited);
 
  private:
@@ -32,6 +32,8 @@ class TrainerMetrics {
   std::vector<PerLearner> learners_;
   metrics::Gauge commit_seconds_, unfolded_deltas_, queued_;  // operator
   metrics::Counter waits_;                                    // operator
+  metrics::Counter witnesses_lost_;                           // operator
+  uint64_t witnesses_lost_before_ = 0;
 };
 
 }  // namespace tacit::train

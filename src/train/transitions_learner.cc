@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "train/next_item.h"
+#include "train/hit_at_10.h"
 #include "train/transitions_release.h"
 
 namespace tacit::train {
@@ -38,7 +38,7 @@ Status TransitionsLearner::Preview(const stream::StepBatch& batch, StepReport* r
   return {};
 }
 
-// By what was released before the step.
+// Asks with the model released before the step.
 void TransitionsLearner::AskForNext(StepReport* report) {
   if (model_.periods() == 0) return;
   std::vector<size_t> asked;
@@ -70,7 +70,7 @@ Result<bool> TransitionsLearner::TakeStep(const stream::StepBatch& step,
   TACIT_RETURN_IF_ERROR(recent_.Gather(step, &step_));
   *report = {.examples = step.examples.size()};
   if (!abandon) AskForNext(report);
-  // From here on it is released, and charged.
+  // From here on the period is released, and charged.
   if (abandon) return false;
   const double mu =
       charge_.Bounded() ? 1 / options_.noise_multiplier : std::numeric_limits<double>::infinity();
@@ -95,7 +95,7 @@ Status TransitionsLearner::LoadMechanismState(std::string_view bytes) {
                                                          workers_);
   if (!model)
     return Fail(std::move(model.error())
-                    .Context("learner '" + id() + "': what its mechanism had released"));
+                    .Context("learner '" + id() + "': the stored state of its mechanism"));
   model_ = std::move(*model);
   scorer_.reset();
   return {};

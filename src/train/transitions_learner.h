@@ -18,15 +18,15 @@ struct TransitionsLearnerOptions {
   LearnerIndex index;
   std::shared_ptr<const model::transitions::Catalogue> catalogue;
   model::transitions::Options model;
-  double noise_multiplier = 0;  // of a period: 1 / mu. 0: no noise and no promise
+  double noise_multiplier = 0;  // per period: 1 / mu. 0: no noise and no promise
   RecentHistoriesOptions histories;
-  // Of the units of a step, so many are asked for their next item before it is learnt from, for the
-  // operator's eyes.
+  // This many units of a step are asked for their next item before it is learnt from, for operator
+  // metrics only.
   uint32_t asked_most = 256;
 };
 
-// The shaped count model in a stream: a step is a period, of which everything is released at once.
-// What is kept of it is released numbers alone, as the mechanism's state.
+// The shaped count model in a stream. A step is a period, whose counts are all released at once.
+// The learner keeps released numbers alone, as the mechanism's state.
 class TransitionsLearner final : public Learner {
  public:
   // `workers` must outlive the learner.
@@ -52,12 +52,12 @@ class TransitionsLearner final : public Learner {
   const std::unique_ptr<noise::NoiseSource> noise_;
   WorkerPool& workers_;
   model::transitions::ReleasedModel model_;
-  std::unique_ptr<model::transitions::Scorer> scorer_;  // of the model; null: to be made
+  std::unique_ptr<model::transitions::Scorer> scorer_;  // built on demand; null if stale
   StepHistories step_;
   bool changed_ = false;
 };
 
-// What a period of this noise costs the units in it.
+// The charge of a period with this noise to each unit in it.
 privacy::Charge TransitionsPeriodCharge(double noise_multiplier);
 
 }  // namespace tacit::train

@@ -53,17 +53,18 @@ class Release {
  private:
   bool noiseless() const { return std::isinf(mu_); }
   size_t tables() const { return model_->catalogue().described() ? Buckets::kTablesMost : 1; }
-  // The noise of a query that spends this share of mu.
+  // The noise deviation of a query that spends this share of mu.
   double Deviation(double share) const {
     return noiseless() ? 0 : privacy::kMuMargin / (share * mu_);
   }
-  // Of each measurement: all mu^2 that popularity and tables leave, by the stages' shares.
+  // A measurement's share of mu: popularity and tables leave mu^2, which the stages divide by their
+  // shares.
   double StageShare(size_t stage) const;
 
-  // One query over so many cells: unit(u, vector) gives each unit's vector.
+  // Runs one query over `cells` cells: unit(u, vector) fills in each unit's vector.
   template <class Unit>
   std::vector<float> Query(size_t cells, double deviation, const Unit& unit);
-  // One in which a unit counts its pairs: cell_of(a, b) is the pair's cell, or Cells::kNone.
+  // Runs a query that counts each unit's pairs: cell_of(a, b) is the pair's cell, or Cells::kNone.
   template <class CellOf>
   std::vector<float> QueryPairs(size_t cells, double deviation, const CellOf& cell_of);
 
@@ -103,15 +104,15 @@ Status Release::Check() const {
   if (items == 0) return refuse("a catalogue needs items");
   const std::span<const uint32_t> known = period_.known;
   if (!known.empty() && known.size() != histories_.units())
-    return refuse(fmt::format("what {} units did before is known, and there are {}", known.size(),
-                              histories_.units()));
+    return refuse(
+        fmt::format("`known` has {} entries for {} units", known.size(), histories_.units()));
   for (size_t unit = 0; unit < known.size(); ++unit)
     if (known[unit] > histories_.Of(unit).size())
-      return refuse(fmt::format("unit {}: {} items of {} are known", unit, known[unit],
+      return refuse(fmt::format("unit {}: `known` says {} of {} items", unit, known[unit],
                                 histories_.Of(unit).size()));
   if (Status mu = privacy::CheckMu(mu_); !mu) return refuse(std::move(mu.error().message));
   if (model_->periods() > 0 && model_->noiseless() != noiseless())
-    return refuse("periods with noise and periods without make no model together");
+    return refuse("cannot mix noisy and noiseless periods in one model");
   return {};
 }
 

@@ -15,9 +15,9 @@
 
 namespace tacit::train {
 
-// What units did in one period of a stream, and what they had done before: of each unit's history
-// the first `known` items (empty: none) were learnt from in earlier periods. They are nothing but
-// what pairs may lead from into the period.
+// The units' histories in one period of a stream. Of each unit's history, the first `known` items
+// (empty: none) were learnt from in earlier periods; they serve only as the first items of pairs
+// that lead into the period.
 struct TransitionsPeriod {
   const model::Histories& histories;
   std::span<const uint32_t> known = {};
@@ -25,44 +25,45 @@ struct TransitionsPeriod {
   size_t Known(size_t unit) const { return known.empty() ? 0 : known[unit]; }
 };
 
-// What a period costs a unit that is in it. Its queries are all on the same units, so that together
-// they are one Gaussian: `whole`, of mu, is what is charged; `queries` add up to no more.
+// The cost of a period to a unit in it. All queries are on the same units, so that together they
+// are one Gaussian. The charge is `whole`, that Gaussian of mu; `queries` add up to no more.
 struct TransitionsCharge {
   privacy::Charge whole;
   std::vector<privacy::Charge> queries;
 
-  // Of the queries.
+  // The sum of mu^2 over the queries.
   double MuSquared() const;
 };
 
-// Told how far it is.
+// Called with the share of the work that is done.
 using TransitionsProgress = std::function<void(double share)>;
 
-// Carries out algorithms.md 11 on what units did in a period: popularity, tables, three
-// measurements, each a mechanism::UnitHistogram whose cells and scales follow from the catalogue
-// and from what was released before, in this period or an earlier one, and takes the answers into
-// the model. The composition is adaptive, and mu^2 never above the square of `mu`; a period without
-// anybody is released and charged like any other. An infinite mu is an experiment without privacy:
-// no noise, every seen pair measured once, unbounded charges. `noise` is used on this thread.
+// Releases a period's counts, as model/README.md (Transitions) describes them: popularity, tables
+// and three measurements. Each is a
+// mechanism::UnitHistogram whose cells and scales follow from the catalogue and from earlier
+// releases, in this period or before. Adds the answers to the model. The composition is adaptive,
+// and its mu^2 never exceeds the square of `mu`; an empty period is released and charged like any
+// other. An infinite mu is an experiment without privacy: no noise, every seen pair measured once,
+// unbounded charges. `noise` is used on the calling thread.
 //
-// Refuses, as kInvalidArgument and with the model as it was, histories of a catalogue of another
-// size than the model's, items that are not of it, more known items than there are, a mu so large
-// or small that a query's noise leaves the grid, and periods with noise after periods without.
+// Returns kInvalidArgument, with the model unchanged, for histories of a catalogue of another size
+// than the model's, items outside it, more known items than items, a mu so large or small that a
+// query's noise leaves the grid, and periods with noise after periods without.
 Result<TransitionsCharge> ReleaseTransitionsPeriod(const TransitionsPeriod& period, double mu,
                                                    noise::NoiseSource& noise, WorkerPool& workers,
                                                    model::transitions::ReleasedModel* model,
                                                    const TransitionsProgress& progress = {});
 
-// One period that is all there is.
+// The release of a single period.
 struct TransitionsRelease {
   std::unique_ptr<model::transitions::ReleasedModel> model;
-  std::vector<privacy::Charge> charges;  // of the queries
+  std::vector<privacy::Charge> charges;  // the queries' charges
 
   const model::transitions::Estimate& estimate() const { return model->estimate(); }
   double MuSquared() const;
 };
 
-// `catalogue` and `workers` must outlive what is returned.
+// Releases one period on a new model. `catalogue` and `workers` must outlive the result.
 Result<TransitionsRelease> ReleaseTransitions(const model::Histories& histories,
                                               const model::transitions::Catalogue& catalogue,
                                               const model::transitions::Options& options, double mu,

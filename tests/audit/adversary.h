@@ -18,7 +18,8 @@ struct View {
   double log_clip = 0;            // ln of the clip, after the step
 };
 
-// What is looked at. Each is large when the canary was there, or small; which, the threshold says.
+// The statistics looked at. Each is large, or small, when the canary was there; the threshold says
+// which.
 enum Statistic {
   kLikelihood,  // ln of the likelihood ratio of all that is seen, were the mechanism right
   kDifference,  // the update less the one before it, along the canary
@@ -31,7 +32,7 @@ inline constexpr std::array<const char*, kStatistics> kStatisticNames = {
     "likelihood", "difference", "contrast", "silence", "fine bits"};
 using Statistics = std::array<double, kStatistics>;
 
-// What the adversary knows of the mechanism.
+// The adversary's knowledge of the mechanism.
 struct Evidence {
   bool per_layer = false;     // clip: groups equally, or jointly
   double sigma_gradient = 0;  // in units of the clip

@@ -40,7 +40,7 @@ class World {
   }
 
  private:
-  // The canary comes first: whoever cuts off a batch's end cuts off another.
+  // The canary comes first: a cut at a batch's end cuts off another.
   static StepUnits Units(const Case& audited, bool with) {
     StepUnits units = audited.setting.background;
     if (with) units.insert(units.begin(), audited.setting.canary);
@@ -64,7 +64,7 @@ noise::Keystream::Key MakeKey(uint64_t seed, const std::string& name, size_t wor
   return key;
 }
 
-// What one worker does, first to choose and then to judge: both worlds, each with its own noise.
+// The work of one thread, first to choose and then to judge: both worlds, each with its own noise.
 struct Worker {
   std::array<std::unique_ptr<World>, 2> worlds;  // without and with
   std::array<std::array<std::vector<double>, kStatistics>, 2> sample;

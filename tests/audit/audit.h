@@ -54,7 +54,7 @@ struct Finding {
   bool Reaches(double share) const { return mu[kLikelihood].lower >= share * charged_mu; }
 };
 
-// What a run of the case costs by its charges: sqrt(sum 1/sigma^2 + 2 rho).
+// The cost of a run of the case by its charges: sqrt(sum 1/sigma^2 + 2 rho).
 double ChargedMu(const mechanism::Mechanism& mechanism);
 
 // Runs the case in both worlds. The same seed gives the same finding for the same `workers`.

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "audit/cases.h"
+#include "audit/product.h"
 #include "privacy/gaussian.h"
 #include "support/statistics.h"
 
@@ -60,6 +61,43 @@ TEST_P(FaultyMechanism, IsFoundOut) {
 INSTANTIATE_TEST_SUITE_P(Audit, FaultyMechanism,
                          ::testing::Range(size_t{0}, PlantedFaults().size()), [](const auto& info) {
                            return TestName(PlantedFaults()[info.param].audited.name);
+                         });
+
+// Sums that the click model makes of units with several records. That no noise hides anything there
+// is measured before it is added: a unit moves the sum by a clip and by what README.md says of
+// rounding.
+class RightProduct : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(RightProduct, StaysUnderItsCharge) {
+  const ProductCase audited = RightProducts()[GetParam()];
+  const ProductFinding finding = AuditProduct(audited, kFaulty);
+  std::puts(Describe(audited, finding).c_str());
+  EXPECT_FALSE(finding.Exceeds()) << Describe(audited, finding);
+  EXPECT_LE(finding.moved, 1 + finding.rounding) << Describe(audited, finding);
+  EXPECT_LT(finding.rounding, 0.1) << Describe(audited, finding);
+  if (audited.reaches) {
+    EXPECT_GT(finding.moved, 0.95) << Describe(audited, finding);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Audit, RightProduct, ::testing::Range(size_t{0}, RightProducts().size()),
+                         [](const auto& info) {
+                           return TestName(RightProducts()[info.param].name);
+                         });
+
+class FaultyProduct : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(FaultyProduct, IsFoundOut) {
+  const ProductCase audited = FaultyProducts()[GetParam()];
+  const ProductFinding finding = AuditProduct(audited, kFaulty);
+  std::puts(Describe(audited, finding).c_str());
+  EXPECT_GT(finding.moved, 1 + finding.rounding) << Describe(audited, finding);
+  EXPECT_TRUE(finding.Exceeds() || !kProves || !audited.proves) << Describe(audited, finding);
+}
+
+INSTANTIATE_TEST_SUITE_P(Audit, FaultyProduct, ::testing::Range(size_t{0}, FaultyProducts().size()),
+                         [](const auto& info) {
+                           return TestName(FaultyProducts()[info.param].name);
                          });
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "audit/audit.h"
 #include "mechanism/row_selector.h"
 
-// What is audited: mechanisms as they are, and mechanisms with one thing wrong.
+// The audited cases: mechanisms as they are, and mechanisms with one thing wrong.
 namespace tacit::audit {
 
 // The noise of a case, chosen so that epsilon = 1 at delta = 1e-5 pays for one run of it.
@@ -19,11 +19,11 @@ struct Budget {
 };
 Budget MakeBudget();
 
-// Chance that a row nobody touched is written by AdaFEST, about.
+// Chance that a row no unit touched is written by AdaFEST, about.
 enum class Density { kHalf, kTenth };
 double ThresholdOf(const Setting& setting, double sigma, Density density, size_t active);
 
-// AdaFEST's selection, and what it tells about a canary of `active` rows.
+// AdaFEST's selection, and what it reveals about a canary of `active` rows.
 struct Selection {
   mechanism::ThresholdOptions options;
   Evidence evidence;
@@ -60,7 +60,7 @@ std::vector<Case> RightCases();
 
 struct PlantedFault {
   Case audited;
-  // Whether it costs more than it says. Where not, it must be found by what is then missing: the
+  // True if the case costs more than it says. If not, it must be found by what is then missing: the
   // canary's signal stays below 80 % of what is charged.
   bool exceeds = true;
 };

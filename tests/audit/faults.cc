@@ -37,7 +37,7 @@ class Forwarding : public Mechanism {
   const std::unique_ptr<Mechanism> inner_;
 };
 
-// Rows that nobody touched are written as they are: no noise.
+// Rows that no unit touched are written as they are: no noise.
 class SilentOnUntouched final : public Forwarding {
  public:
   using Forwarding::Forwarding;
@@ -125,7 +125,7 @@ class OtherCharge final : public Forwarding {
   privacy::Charge charge_;
 };
 
-// Gaussian noise in floats: what the sum's rounding leaves of its last bits tells of what was there
+// Gaussian noise in floats: what the sum's rounding leaves of its last bits reveals what was there
 // (Mironov 2012).
 class FloatNoise final : public Forwarding {
  public:
@@ -158,6 +158,7 @@ class SpoiledSource : public NoiseSource {
   double Uniform() override { return source_->Uniform(); }
   bool Bernoulli(double p) override { return source_->Bernoulli(p); }
   double Gumbel() override { return source_->Gumbel(); }
+  void FillKey(std::span<uint8_t, 32> key) override { source_->FillKey(key); }
   uint64_t GeometricSkip(double p) override { return source_->GeometricSkip(p); }
   double GaussianTail(double lower) override { return source_->GaussianTail(lower); }
   void Rekey() override {}

@@ -10,7 +10,7 @@ namespace tacit::audit {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Of the choice among thresholds: nothing rests on it, but a rate of few hits shall not win.
+// For the choice among thresholds: nothing rests on it, but a rate of few hits shall not win.
 constexpr double kAlphaOfChoice = 1e-3;
 constexpr size_t kCandidates = 64;
 

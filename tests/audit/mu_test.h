@@ -3,9 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-// What thresholding a statistic proves about privacy. Whoever is mu-GDP between two worlds cannot
-// tell them apart better than N(0, 1) from N(mu, 1) (Dong, Roth and Su 2022): every test's true and
-// false positive rates have Phi^-1(TPR) - Phi^-1(FPR) <= mu, whatever was tested.
+// A threshold on a statistic proves something about privacy. A mechanism that is mu-GDP between two
+// worlds makes them no easier to distinguish than N(0, 1) and N(mu, 1) (Dong, Roth and Su 2022):
+// every test's true and false positive rates have Phi^-1(TPR) - Phi^-1(FPR) <= mu, whatever was
+// tested.
 namespace tacit::audit {
 
 // Quantile of the standard normal; infinite at 0 and 1.
@@ -26,7 +27,7 @@ struct Threshold {
 // The threshold that proves most on these runs. They must not be the runs it is then judged by.
 Threshold ChooseThreshold(std::vector<double> without, std::vector<double> with);
 
-// How often a threshold spoke, in runs of either world, and what the statistic's values were.
+// Counts how often a threshold spoke in runs of either world, and keeps the statistic's values.
 struct Tally {
   uint64_t runs = 0;
   uint64_t hits = 0;

@@ -59,7 +59,7 @@ ClipperMaker RandomClipper(Chance* chance, std::string* name, Evidence* evidence
 
 using SelectorMaker = std::function<std::unique_ptr<mechanism::RowSelector>(const Setting&)>;
 
-// Which rows are written: sets the case's evidence and name, and divides mu.
+// Chooses the rows that are written: sets the case's evidence and name, and divides mu.
 struct Choice {
   SelectorMaker make;
   double sigma_gradient = 0;

@@ -20,7 +20,7 @@ using testing::NormalCdf;
 
 constexpr SettingOptions kHeavy = {};
 constexpr SettingOptions kDenseCanary = {.canary = Canary::kDense};
-// Of a vocabulary the canary has eight rows, and four that are outside.
+// The canary has eight rows of the vocabulary, and four that are outside.
 constexpr SettingOptions kForeign = {.foreign_rows = 4};
 // A canary on half of the rows, of which few are chosen: what one choice takes from the next does
 // not matter then.
@@ -33,7 +33,7 @@ std::vector<uint64_t> RowsOf(const UnitGradient& unit) {
   return rows;
 }
 
-// What the canary adds to each of its rows in the map.
+// The canary's addition to each of its rows in the map.
 double Contribution(const Setting& setting, size_t active) {
   return std::min(1.0, setting.clip_selection / std::sqrt(static_cast<double>(active)));
 }
@@ -103,8 +103,8 @@ Case FestReleased(std::string name, VocabularyOptions::Source source, bool plus)
   audited.evidence = {.sigma_gradient = sigma,
                       .per_count = options.clip / std::sqrt(double(rows.size())) / stddev / stddev,
                       .rows = rows};
-  // What is written inside a vocabulary that was drawn a moment ago is left to the gradient: at
-  // ratio 2 it holds a tenth of mu^2.
+  // The choice of rows inside a vocabulary that was drawn a moment ago is left to the gradient: at
+  // ratio 2 the choice holds a tenth of mu^2.
   const mechanism::ThresholdOptions threshold{
       .sigma = sigma_selection, .clip = audited.setting.clip_selection, .threshold = 0.1};
   audited.make = [=](const Setting& setting) {

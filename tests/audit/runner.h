@@ -10,7 +10,7 @@
 
 namespace tacit::audit {
 
-// All that leaves one step: the update over the whole id space, which tells what was written.
+// All that leaves one step: the update over the whole id space, which shows what was written.
 struct Update {
   std::vector<float> dense;
   std::vector<uint8_t> written;   // per row of the space
@@ -18,7 +18,7 @@ struct Update {
   std::vector<size_t> row_begin;  // per row: of its floats in `values`
 };
 
-// What a model may do wrong.
+// The faults of a model.
 enum class ModelFault {
   kNone,
   kClipBeforeMask,   // norms over all rows of a unit, written or not
@@ -57,7 +57,7 @@ class StepRunner {
   std::vector<std::vector<float>> dense_;  // per unit
   std::vector<std::vector<UnitRow>> rows_;
   std::vector<double> scores_;
-  // Of the step under way.
+  // The rows selected in the step under way.
   model::RowSelection selection_;
   model::StepGradient sum_;
   model::GroupNorms norms_;

@@ -43,7 +43,7 @@ Setting MakeSetting(const SettingOptions& options) {
   const double clip = setting.clip_gradient;
   for (uint64_t u = 0; u < options.rowed; ++u) {
     UnitGradient unit{.dense = {0, clip, 0, clip / 10}, .rows = {}};
-    // Of every second table one row: the canary's neighbour.
+    // One row of every second table: the canary's neighbour.
     for (uint32_t t = static_cast<uint32_t>(u % 2); t < options.tables; t += 2)
       unit.rows[setting.space.tables()[t].first + options.canary_rows_per_table] =
           RowGradient(clip / 4 * static_cast<double>(u + 1));

@@ -17,7 +17,7 @@ inline constexpr size_t kLayerSize = 2;
 inline constexpr size_t kDense = 2 * kLayerSize;
 inline constexpr size_t kGroups = 3;
 
-// What of a canary's gradient is large.
+// The part of a canary's gradient that is large.
 enum class Canary {
   kHeavyRow,  // one row, by far; the rest is above the clip by itself when that row is not written
   kDense,     // one dense coordinate, against what the others push it to

@@ -52,16 +52,27 @@ TEST(BoundedQueue, ClosingDrainsAndRefuses) {
 }
 
 TEST(BoundedQueue, ClosingWakesWaitingReadersAndWriters) {
-  BoundedQueue<int> empty(1), full(1);
-  EXPECT_TRUE(full.Push(1));
-  std::thread reader([&] { EXPECT_FALSE(empty.Pop()); });
-  std::thread writer([&] { EXPECT_FALSE(full.Push(2)); });
-  std::this_thread::sleep_for(milliseconds(10));
-  empty.Close();
-  full.Close();
-  reader.join();
-  writer.join();
-  EXPECT_EQ(full.size(), 1u);
+  // Nothing tells whether a thread waits already; of so many rounds, some find both waiting.
+  for (int round = 0; round < 200; ++round) {
+    BoundedQueue<int> empty(1), full(1);
+    EXPECT_TRUE(full.Push(1));
+    std::atomic<int> begun = 0;
+    std::thread reader([&] {
+      ++begun;
+      EXPECT_FALSE(empty.Pop());
+    });
+    std::thread writer([&] {
+      ++begun;
+      EXPECT_FALSE(full.Push(2));
+    });
+    while (begun < 2) std::this_thread::yield();
+    for (int i = 0; i < round; ++i) std::this_thread::yield();
+    empty.Close();
+    full.Close();
+    reader.join();
+    writer.join();
+    EXPECT_EQ(full.size(), 1u);
+  }
 }
 
 TEST(BoundedQueue, PopForGivesUp) {

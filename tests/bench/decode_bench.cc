@@ -1,6 +1,7 @@
-// How fast one core makes up, reads and decodes a click log: generated rows, lines out of plain and
-// gzip files, events with 13 numbers and 26 bucket hashes each. Beside them what they stand on:
-// zlib alone on the same bytes, the bucket hashes alone. Best of several runs; prints JSON lines.
+// Measures how fast one core makes up, reads and decodes a click log: generated rows, lines out of
+// plain and gzip files, events with 13 numbers and 26 bucket hashes each. Beside them the parts
+// they stand on: zlib alone on the same bytes, the bucket hashes alone. Best of several runs;
+// prints JSON lines.
 #include <fmt/format.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,8 +19,8 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "event/codec.h"
-#include "stream/criteo_generator.h"
-#include "stream/log_source.h"
+#include "stream/generator/criteo_generator.h"
+#include "stream/log/log_source.h"
 #include "support/criteo_schema.h"
 
 namespace tacit {
@@ -28,7 +29,7 @@ namespace {
 constexpr uint64_t kRows = 100000;
 constexpr int kRuns = 5;
 
-// Of processor time: the machine may be shared.
+// Measures processor time, because the machine may be shared.
 double ThreadSeconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

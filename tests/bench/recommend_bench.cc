@@ -1,4 +1,4 @@
-// What one recommendation takes, out of the count model and out of the transformer, HTTP left out:
+// Measures one recommendation, by the count model and by the transformer, without HTTP:
 // recommend_bench [ITEMS]
 #include <algorithm>
 #include <chrono>

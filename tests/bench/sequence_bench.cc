@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "app/evaluate/sequence_data.h"
 #include "base/worker_pool.h"
+#include "lab/next_item/sequence_data.h"
 #include "model/histories.h"
 #include "model/sequence/sequence_model.h"
 #include "noise/noise.h"
@@ -44,7 +44,7 @@ model::Histories MakeHistories(size_t users, uint32_t length) {
   return histories;
 }
 
-// The first so many users of a file, again from the first where there are fewer.
+// The first users of a file, as many as asked for, again from the first where there are fewer.
 model::Histories FirstOf(const model::Histories& all, size_t users) {
   model::Histories histories;
   histories.catalogue = all.catalogue;
@@ -77,7 +77,7 @@ void Check(const Status& status) {
   std::exit(1);
 }
 
-// Of the processor's time, which a busy neighbour takes less of than of the clock's.
+// Measures the processor's time, which a busy neighbour disturbs less than the clock's.
 template <class Body>
 double Seconds(const Body& body) {
   const std::clock_t begin = std::clock();
@@ -226,12 +226,12 @@ void Run(const model::Histories& histories, int steps, ops::Precision precision,
 // or the users of a file of lines `user item`, of whom the last 200 positions count.
 int main(int argc, char** argv) {
   uint32_t length = tacit::kLength;
-  tacit::app::SequenceData data;
+  tacit::lab::SequenceData data;
   if (argc > 2 && std::string_view(argv[1]).starts_with("--")) {
     if (std::string_view(argv[1]) == "--length") {
       length = std::max(1u, static_cast<uint32_t>(std::atoi(argv[2])));
     } else {
-      auto read = tacit::app::ReadSequences(argv[2]);
+      auto read = tacit::lab::ReadSequences(argv[2]);
       if (!read) {
         fmt::print(stderr, "sequence_bench: {}\n", read.error().message);
         return 1;

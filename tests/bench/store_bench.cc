@@ -1,4 +1,4 @@
-// What a commit, a fold and a gather cost. Prints figures; the folder to work in may be given (the
+// Measures a commit, a fold and a gather. Prints figures; the folder to work in may be given (the
 // disk matters): store_bench [FOLDER]
 #include <fmt/format.h>
 #include <unistd.h>

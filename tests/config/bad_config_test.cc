@@ -160,6 +160,8 @@ const std::vector<BadCase> kValues = {
      "c.yaml:23: serve.listen: must be HOST:PORT, unix:PATH or empty, is 'a:65536'"},
     {"ListenBareV6", "store:", "serve: {operator_listen: '::1:80'}\nstore:",
      "c.yaml:23: serve.operator_listen: must be HOST:PORT, unix:PATH or empty, is '::1:80'"},
+    {"HostWithPort", "store:", "serve: {hosts: ['a:80']}\nstore:",
+     "c.yaml:23: serve.hosts: must be names without a port, or any; one is 'a:80'"},
     {"OperatorsInTheOpen", "store:", "serve:\n  listen: a:1\n  operator_listen: a:1\nstore:",
      "c.yaml:25: serve.operator_listen: must differ from serve.listen: what is for operators only "
      "would be open to all"},
@@ -167,6 +169,15 @@ const std::vector<BadCase> kValues = {
      "path: /tmp/tacit/store/\n  witness: /tmp/tacit/x/../store/w",
      "c.yaml:25: store.witness: lies inside store.path: a copy of the store would bring its "
      "witness along, and prove nothing"},
+    {"MarkInTheStore", "kind: generator",
+     "kind: log\n  files: [/dev/null]\n  mark: /tmp/tacit/store/mark",
+     "c.yaml:4: source.mark: lies inside store.path: it would be put back together with the store"},
+    {"MarkIsTheWitness", "kind: generator",
+     "kind: log\n  files: [/dev/null]\n  mark: /tmp/tacit/store.witness",
+     "c.yaml:4: source.mark: is the same as store.witness: put the two in different places"},
+    {"MarkIsInput", "kind: generator", "kind: log\n  files: [/dev/nul*]\n  mark: /dev/null-mark",
+     "c.yaml:4: source.mark: would be read as one of source.files: '/dev/nul*' matches "
+     "'/dev/null-mark'"},
     {"ZeroByteInAText", "path: /tmp/tacit/store", "path: \"a\\0b\"",
      "c.yaml:24: store.path: holds a zero byte"},
     {"NoSuchFiles", "kind: generator", "kind: log\n  files: [/nowhere/day-*.gz]",
@@ -182,10 +193,10 @@ const std::vector<BadCase> kPrivacy = {
     {"DeltaZero", "delta: 1e-7", "delta: 0",
      "c.yaml:22: learners[0].privacy.delta: must be above 0 and below 1, is 0"},
     {"EpsilonZero", "epsilon: 8", "epsilon: 0",
-     "c.yaml:21: learners[0].privacy.epsilon: must be above 0, is 0"},
+     "c.yaml:21: learners[0].privacy.epsilon: must be above 0 and at most 1000000, is 0"},
     {"EpsilonInfiniteWithNoise", "epsilon: 8", "epsilon: .inf",
-     "c.yaml:21: learners[0].privacy.epsilon: an epsilon of .inf goes with mechanism none only; "
-     "name the epsilon to hold"},
+     "c.yaml:21: learners[0].privacy.epsilon: an epsilon of .inf is for mechanism none only; give "
+     "the epsilon to keep"},
     {"EpsilonFiniteWithoutNoise", "kind: adafest\n      threshold: 10", "kind: none",
      "c.yaml:20: learners[0].privacy.epsilon: mechanism none adds no noise, so no finite epsilon "
      "holds; write .inf, or use a mechanism"},
@@ -211,7 +222,7 @@ const std::vector<BadCase> kPrivacy = {
     {"TotalBudgetWithoutEpsilon", "store:", "budget: {on_exhausted: exit}\nstore:",
      "c.yaml:23: budget.epsilon: required where there is a total budget, and has no default"},
     {"TotalBudgetOfNothing", "store:", "budget: {epsilon: 0, delta: 1e-6}\nstore:",
-     "c.yaml:23: budget.epsilon: must be above 0, is 0"},
+     "c.yaml:23: budget.epsilon: must be above 0 and at most 1000000, is 0"},
     {"TotalBudgetWithoutEnd", "store:", "budget: {epsilon: .inf, delta: 1e-6}\nstore:",
      "c.yaml:23: budget.epsilon: must be finite, is '.inf'"},
     {"TotalBudgetWithALearnerWithoutPrivacy",
@@ -256,8 +267,8 @@ const std::vector<BadCase> kMechanisms = {
      "'laplace'"},
     {"VocabularyOfAPeriodWithOnce", "kind: adafest\n      threshold: 10",
      "kind: fest\n      vocabulary: {source: running, keep: 10, noise_multiplier: 20}",
-     "c.yaml:15: learners[0].mechanism.vocabulary.source: a histogram is of a period that is held, "
-     "and participation mode once holds none; use mode poisson, or source file"},
+     "c.yaml:15: learners[0].mechanism.vocabulary.source: a histogram needs a period that is held, "
+     "and participation.mode once holds none; use mode poisson, or source file"},
     {"ExponentialWithoutRows", "kind: adafest\n      threshold: 10", "kind: exponential",
      "c.yaml:13: learners[0].mechanism.rows: required, and has no default"},
     {"ExponentialWithoutEpsilon", "kind: adafest\n      threshold: 10",
@@ -266,7 +277,7 @@ const std::vector<BadCase> kMechanisms = {
     {"ExponentialRowClip", "kind: adafest\n      threshold: 10",
      "kind: exponential\n      row_clip: 0",
      "c.yaml:15: learners[0].mechanism.row_clip: must be at least 1e-06 and at most 1000000, is 0"},
-    // What no integer grid can carry would end the process.
+    // Values that no integer grid can carry would end the process.
     {"ClipTooSmall", "threshold: 10", "threshold: 10\n      gradient_clip: 1e-320",
      "c.yaml:16: learners[0].mechanism.gradient_clip: must be at least 1e-06 and at most 1000000, "
      "is 1e-320"},
@@ -293,15 +304,13 @@ const std::vector<BadCase> kMechanisms = {
      "c.yaml:12: learners[0].model.categorical: must be true or false, is 'yes'"},
     {"PoissonWithoutPeriod", "mode: once\n      batch: 4096",
      "mode: poisson\n      batch: 4\n      sampling_rate: 0.1\n      steps_per_period: 3",
-     "c.yaml:16: learners[0].participation.period: nothing closes a period: give period, the "
-     "offsets of one, or period_files, after how many files' ends one is closed (1: every file is "
-     "a period)"},
+     "c.yaml:16: learners[0].participation.period: nothing closes a period: give period, its "
+     "number of offsets, or period_files, its number of files (1: every file is a period)"},
     {"PeriodFilesZero", "mode: once\n      batch: 4096",
      "mode: poisson\n      batch: 4\n      sampling_rate: 0.1\n      steps_per_period: 3\n      "
      "period_files: 0\n      period: 0",
-     "c.yaml:22: learners[0].participation.period: nothing closes a period: give period, the "
-     "offsets of one, or period_files, after how many files' ends one is closed (1: every file is "
-     "a period)"},
+     "c.yaml:22: learners[0].participation.period: nothing closes a period: give period, its "
+     "number of offsets, or period_files, its number of files (1: every file is a period)"},
     {"PeriodFilesNegative", "mode: once", "mode: poisson\n      period_files: -1",
      "c.yaml:18: learners[0].participation.period_files: must be a whole number of at least 0, is "
      "'-1'"},

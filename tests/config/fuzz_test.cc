@@ -69,7 +69,6 @@ TEST(ConfigFuzz, MutationsAreReadOrRefused) {
       continue;
     }
     ++valid;
-    (void)PlanMemory(*config);
     const std::string dump = Dump(*config);
     const Result<Config> again = Parse(dump, "dump", {});
     ASSERT_TRUE(again) << again.error().message << "\n" << dump;

@@ -1,12 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "config/config.h"
 #include "config/environment.h"
 #include "sample.h"
+#include "support/temp_dir.h"
 
 namespace tacit::config {
 namespace {
@@ -32,19 +32,13 @@ std::string ErrorOf(const std::string& yaml, const std::vector<std::string>& ove
 // A file that holds a secret, for the life of this object.
 class SecretFile {
  public:
-  explicit SecretFile(const std::string& text) : directory_(testing::TempDir() + "/tacit-secrets") {
-    std::filesystem::create_directories(directory_);
-    std::ofstream(path(), std::ios::binary) << text;
-  }
-  ~SecretFile() { std::filesystem::remove_all(directory_); }
-  SecretFile(const SecretFile&) = delete;
-  SecretFile& operator=(const SecretFile&) = delete;
+  explicit SecretFile(const std::string& text) { std::ofstream(path(), std::ios::binary) << text; }
 
-  const std::string& directory() const { return directory_; }
-  std::string path() const { return directory_ + "/password"; }
+  const std::string& directory() const { return directory_.path(); }
+  std::string path() const { return directory_ / "password"; }
 
  private:
-  std::string directory_;
+  const test::TempDir directory_;
 };
 
 TEST(Kafka, SourceIsReadWithItsDefaults) {
@@ -57,6 +51,8 @@ TEST(Kafka, SourceIsReadWithItsDefaults) {
   EXPECT_EQ(source.framing, Source::Framing::kNone);
   EXPECT_EQ(source.on_period_lost, Source::OnPeriodLost::kRefuse);
   EXPECT_EQ(source.tick_ms, 0u);
+  EXPECT_EQ(source.round_ms, 250u);
+  EXPECT_EQ(source.schema_wait_ms, 60000u);
   EXPECT_EQ(config->kafka.dead_letter_topic, "");
 }
 
@@ -108,7 +104,8 @@ TEST(Kafka, EnvironmentWritesDotsAsUnderscores) {
   const ScopedVariable servers("TACIT_KAFKA_BOOTSTRAP_SERVERS", "other:9092");
   const ScopedVariable password("TACIT_KAFKA_SASL_PASSWORD", "{credential: sasl}");
   const ScopedVariable schema("TACIT_SOURCE_REGISTRY_SCHEMAS_7", "accept");
-  const Result<Config> config = Parse(KafkaSample(), "c.yaml", {"kafka.group.id=me"});
+  const Result<Config> config =
+      Parse(KafkaSample("  format: json\n  framing: confluent\n"), "c.yaml", {"kafka.group.id=me"});
   ASSERT_TRUE(config) << config.error().message;
   ASSERT_EQ(config->kafka.properties.size(), 3u);
   EXPECT_EQ(config->kafka.properties[0].value.text, "other:9092");
@@ -173,7 +170,7 @@ TEST(Kafka, WhatCannotBeIsRefused) {
               HasSubstr("its letters would be read as interactions"));
   EXPECT_THAT(ErrorOf(KafkaSample(), {"learners.0.participation={mode: poisson, batch: 9, "
                                       "sampling_rate: 0.1, steps_per_period: 3, period_files: 1}"}),
-              HasSubstr("required where records come from Kafka"));
+              HasSubstr("required where records come from kafka"));
 }
 
 // The keys of another kind are checked, but not used.
@@ -281,7 +278,7 @@ TEST(Secrets, AreInNoMessage) {
   EXPECT_THAT(ErrorOf(KafkaSample()), HasSubstr("environment TACIT_KAFKA_SASL_PASSWORD"));
 }
 
-// Of our own keys only one is a secret: no other is hidden by chance.
+// Only one of our own keys is a secret: no other is hidden by chance.
 TEST(Secrets, OfOurOwnKeysThereIsOne) {
   std::vector<std::string> secret;
   for (const std::string& pattern : KeyPatterns())

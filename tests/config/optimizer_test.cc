@@ -45,20 +45,5 @@ TEST(OptimizerConfig, NoiseIsNotSubtractedWhereThereIsNone) {
       << config.error().message;
 }
 
-TEST(OptimizerConfig, StateIsPaidForInMemory) {
-  const auto model_bytes = [](const std::vector<std::string>& settings) {
-    const Result<Config> config = With(settings);
-    EXPECT_TRUE(config);
-    return PlanMemory(*config)->model_bytes;
-  };
-  // 11009 dense parameters (memory_test.cc), each of the optimiser's floats held twice.
-  const uint64_t one = 11009u * 4 * 2, sgd = model_bytes({"kind=sgd"});
-  EXPECT_EQ(model_bytes({"kind=sgd", "momentum=0.9"}), sgd + one);
-  EXPECT_EQ(model_bytes({"kind=adagrad"}), sgd + one);
-  EXPECT_EQ(model_bytes({"kind=adam"}), sgd + 2 * one);
-  EXPECT_EQ(model_bytes({"kind=adam-bc"}), sgd + 2 * one);
-  EXPECT_EQ(model_bytes({"kind=adam", "ema=0.99"}), sgd + 3 * one);
-}
-
 }  // namespace
 }  // namespace tacit::config

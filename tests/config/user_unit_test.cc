@@ -51,6 +51,25 @@ TEST(UnitUser, IsReadWithItsBounds) {
   EXPECT_EQ(Dump(*again), Dump(*config));
 }
 
+// Without one record the next with its id would be learnt from: two parts change where one is
+// charged.
+TEST(UnitEvent, GoesWithNoDeduplication) {
+  const auto yaml = [](const std::string& mechanism, const std::string& epsilon,
+                       const std::string& window) {
+    std::string text = Yaml("{mode: once}", "format: json, dedupe: {window: " + window + "}");
+    const auto replace = [&](const std::string& from, const std::string& to) {
+      text.replace(text.find(from), from.size(), to);
+    };
+    replace("{kind: adafest, threshold: 10}", mechanism);
+    replace("unit: user, epsilon: 8", "unit: event, epsilon: " + epsilon);
+    return text;
+  };
+  ExpectRefused(yaml("{kind: dp-sgd}", "8", "1000"),
+                "learners[0].privacy.unit: event cannot be combined with source.dedupe.window");
+  EXPECT_TRUE(Parse(yaml("{kind: dp-sgd}", "8", "0"), "c.yaml", {}));
+  EXPECT_TRUE(Parse(yaml("{kind: none}", ".inf", "1000"), "c.yaml", {}));
+}
+
 TEST(UnitUser, TheAllowanceHasNoDefault) {
   ExpectRefused(Yaml("{mode: once}"), "max_participations: required, and has no default");
   ExpectRefused(Yaml("{mode: poisson, batch: 10, sampling_rate: 0.1, steps_per_period: 9, "

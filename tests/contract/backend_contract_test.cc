@@ -1,4 +1,4 @@
-// What every ops::Backend promises, held against float64 loops. One suite for the reference and
+// The promises of every ops::Backend, held against float64 loops. One suite for the reference and
 // for each way the CPU backend may run.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// What every ops::UnitOps promises, held against float64 loops. One suite for the reference and the
-// CPU's.
+// The promises of every ops::UnitOps, held against float64 loops. One suite for the reference and
+// the CPU's.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -18,37 +18,39 @@
 namespace tacit::ops {
 namespace {
 
-struct Subject {
+struct OpsSubject {
   const char* name;
   Precision precision;
   std::function<std::unique_ptr<UnitOps>(Precision)> make;
 };
 
-void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
+void PrintTo(const OpsSubject& subject, std::ostream* out) { *out << subject.name; }
 
-constexpr float kSentinel = 12345.0f;
+constexpr float kUnused = 12345.0f;
 
-// A matrix with unused columns behind its rows, filled with what must survive.
-struct Store {
+// A matrix with unused columns after its rows, filled with what must survive.
+struct PaddedMatrix {
   std::vector<float> values;
   Matrix view;
 
-  Store(size_t rows, size_t cols, size_t gap) : values(rows * (cols + gap), kSentinel) {
+  PaddedMatrix(size_t rows, size_t cols, size_t gap) : values(rows * (cols + gap), kUnused) {
     view = {values.data(), rows, cols, cols + gap};
   }
-  Store(const Store& other) : values(other.values), view(other.view) { view.data = values.data(); }
+  PaddedMatrix(const PaddedMatrix& other) : values(other.values), view(other.view) {
+    view.data = values.data();
+  }
   double At(size_t r, size_t c) const { return view.Row(r)[c]; }
   void ExpectGapUntouched() const {
     for (size_t r = 0; r < view.rows; ++r)
       for (size_t c = view.cols; c < view.stride; ++c)
-        ASSERT_EQ(values[r * view.stride + c], kSentinel) << "wrote behind row " << r;
+        ASSERT_EQ(values[r * view.stride + c], kUnused) << "wrote behind row " << r;
   }
 };
 
-class UnitOpsContract : public ::testing::TestWithParam<Subject> {
+class UnitOpsContract : public ::testing::TestWithParam<OpsSubject> {
  protected:
-  Store Random(size_t rows, size_t cols, float spread = 1) {
-    Store store(rows, cols, 3);
+  PaddedMatrix Random(size_t rows, size_t cols, float spread = 1) {
+    PaddedMatrix store(rows, cols, 3);
     std::normal_distribution<float> normal(0, spread);
     for (size_t r = 0; r < rows; ++r)
       for (size_t c = 0; c < cols; ++c) store.view.Row(r)[c] = normal(random_);
@@ -62,14 +64,14 @@ class UnitOpsContract : public ::testing::TestWithParam<Subject> {
   }
 
   std::mt19937_64 random_{20261121};
-  // What a product sees of a number.
+  // The number as a product sees it.
   double Seen(double x) const {
     if (GetParam().precision == Precision::kF32) return x;
     return FromBf16(ToBf16(static_cast<float>(x)));
   }
   // op(a) op(b) + beta c, and the sum of all magnitudes in it.
-  void ExpectProduct(bool ta, const Store& a, bool tb, const Store& b, const Store* before,
-                     const Store& c) {
+  void ExpectProduct(bool ta, const PaddedMatrix& a, bool tb, const PaddedMatrix& b,
+                     const PaddedMatrix* before, const PaddedMatrix& c) {
     const size_t inner = ta ? a.view.rows : a.view.cols;
     for (size_t i = 0; i < c.view.rows; ++i)
       for (size_t j = 0; j < c.view.cols; ++j) {
@@ -100,12 +102,12 @@ TEST_P(UnitOpsContract, GemmMatchesLoops) {
     for (int way = 0; way < 8; ++way) {
       const bool ta = way & 1, tb = way & 2;
       const float beta = way & 4 ? 1 : 0;
-      const Store a = ta ? Random(s[2], s[0]) : Random(s[0], s[2]);
-      const Store b = tb ? Random(s[1], s[2]) : Random(s[2], s[1]);
-      Store c = Random(s[0], s[1]);
+      const PaddedMatrix a = ta ? Random(s[2], s[0]) : Random(s[0], s[2]);
+      const PaddedMatrix b = tb ? Random(s[1], s[2]) : Random(s[2], s[1]);
+      PaddedMatrix c = Random(s[0], s[1]);
       if (beta == 0)
         for (size_t r = 0; r < s[0]; ++r) std::fill_n(c.view.Row(r), s[1], std::nanf(""));
-      const Store before = c;
+      const PaddedMatrix before = c;
       ASSERT_TRUE(ops_->Gemm(Way(ta), a.view, Way(tb), b.view, beta, c.view));
       ExpectProduct(ta, a, tb, b, beta == 0 ? nullptr : &before, c);
     }
@@ -117,14 +119,14 @@ TEST_P(UnitOpsContract, PreparedFactorsMultiplyAlike) {
     for (int way = 0; way < 8; ++way) {
       const bool ta = way & 1, tb = way & 2;
       const float beta = way & 4 ? 1 : 0;
-      const Store b = tb ? Random(s[1], s[2]) : Random(s[2], s[1]);
+      const PaddedMatrix b = tb ? Random(s[1], s[2]) : Random(s[2], s[1]);
       ops_->Prepare(Way(tb), b.view, &factor);
       // Prepared by one, read by another, more than once.
       const auto other = GetParam().make(GetParam().precision);
       for (const size_t rows : {s[0], s[0] + 7}) {
-        const Store a = ta ? Random(s[2], rows) : Random(rows, s[2]);
-        Store c = Random(rows, s[1]);
-        const Store before = c;
+        const PaddedMatrix a = ta ? Random(s[2], rows) : Random(rows, s[2]);
+        PaddedMatrix c = Random(rows, s[1]);
+        const PaddedMatrix before = c;
         ASSERT_TRUE(other->Gemm(Way(ta), a.view, factor, beta, c.view));
         ExpectProduct(ta, a, tb, b, beta == 0 ? nullptr : &before, c);
       }
@@ -135,7 +137,7 @@ TEST_P(UnitOpsContract, PreparedFactorsMultiplyAlike) {
 TEST_P(UnitOpsContract, FactorsAreRoundedAsDefined) {
   if (GetParam().precision == Precision::kF32) return;
   constexpr size_t kCount = 64;
-  Store numbers(kCount, 1, 3), one(1, 9, 3), product(kCount, 9, 3);
+  PaddedMatrix numbers(kCount, 1, 3), one(1, 9, 3), product(kCount, 9, 3);
   for (size_t i = 0; i < kCount; ++i)
     numbers.view.Row(i)[0] = std::bit_cast<float>(0x3f800000u + static_cast<uint32_t>(i) * 0x2000u);
   std::fill_n(one.view.Row(0), 9, 1.0f);
@@ -153,9 +155,9 @@ TEST_P(UnitOpsContract, RoundedNumbersAreThoseThatProductsSee) {
 
 TEST_P(UnitOpsContract, WhatIsNotANumberStaysOne) {
   for (const bool ta : {false, true}) {
-    Store a = ta ? Random(40, 10) : Random(10, 40);
-    const Store b = Random(40, 20);
-    Store c = Random(10, 20);
+    PaddedMatrix a = ta ? Random(40, 10) : Random(10, 40);
+    const PaddedMatrix b = Random(40, 20);
+    PaddedMatrix c = Random(10, 20);
     (ta ? a.view.Row(7)[3] : a.view.Row(3)[7]) = std::nanf("");
     ASSERT_TRUE(ops_->Gemm(Way(ta), a.view, Transpose::kNo, b.view, 0, c.view));
     for (size_t i = 0; i < 10; ++i)
@@ -164,17 +166,17 @@ TEST_P(UnitOpsContract, WhatIsNotANumberStaysOne) {
 }
 
 TEST_P(UnitOpsContract, BiasReluSumsAndAddition) {
-  const Store x = Random(9, 21);
+  const PaddedMatrix x = Random(9, 21);
   const auto bias = RandomVector(21);
   for (const bool relu : {false, true}) {
-    Store y = x;
+    PaddedMatrix y = x;
     ops_->AddBias(y.view, bias, relu);
-    Store g = Random(9, 21);
-    const Store before = g;
+    PaddedMatrix g = Random(9, 21);
+    const PaddedMatrix before = g;
     ops_->ReluBackward(y.view, g.view);
     auto sums = bias;
     ops_->ColumnSums(x.view, sums);
-    Store both = x;
+    PaddedMatrix both = x;
     ops_->Add(before.view, both.view);
     for (size_t c = 0; c < 21; ++c) {
       double sum = bias[c];
@@ -202,12 +204,12 @@ double LayerNormAt(const std::vector<double>& x, size_t c, double gain, double b
 
 TEST_P(UnitOpsContract, LayerNormAndItsSlopes) {
   constexpr size_t kRows = 5, kCols = 19;
-  const Store x = Random(kRows, kCols), weight = Random(kRows, kCols);
+  const PaddedMatrix x = Random(kRows, kCols), weight = Random(kRows, kCols);
   const auto gain = RandomVector(kCols), bias = RandomVector(kCols);
   for (const bool in_place : {false, true}) {
-    Store in = x, apart(kRows, kCols, 3), normal(kRows, kCols, 3), grad = weight;
+    PaddedMatrix in = x, apart(kRows, kCols, 3), normal(kRows, kCols, 3), grad = weight;
     std::vector<float> inverse(kRows), gain_grad(kCols, 1.0f), bias_grad(kCols, 2.0f);
-    Store& out = in_place ? in : apart;
+    PaddedMatrix& out = in_place ? in : apart;
     ops_->LayerNorm(in.view, gain, bias, 1e-5f, normal.view, inverse, out.view);
     ops_->LayerNormBackward(normal.view, inverse, gain, grad.view, gain_grad, bias_grad);
     std::vector<double> gain_slope(kCols, 1), bias_slope(kCols, 2);
@@ -242,9 +244,9 @@ TEST_P(UnitOpsContract, CausalSoftmaxAndItsSlopes) {
   constexpr size_t kFirst = 4, kRows = 7, kCols = 11;
   constexpr double kScale = 0.35f;
   for (const bool penalised : {false, true}) {
-    const Store x = Random(kRows, kCols, 3);
-    Store penalty = Random(kRows, kCols), s = x, grad = Random(kRows, kCols);
-    const Store weight = grad;
+    const PaddedMatrix x = Random(kRows, kCols, 3);
+    PaddedMatrix penalty = Random(kRows, kCols), s = x, grad = Random(kRows, kCols);
+    const PaddedMatrix weight = grad;
     const auto share = [&](size_t r, size_t c, size_t nudged, double by) {
       const auto logit = [&](size_t j) {
         return kScale * (x.At(r, j) + (j == nudged ? by : 0)) - (penalised ? penalty.At(r, j) : 0);
@@ -253,7 +255,7 @@ TEST_P(UnitOpsContract, CausalSoftmaxAndItsSlopes) {
       for (size_t j = 0; j <= kFirst + r && j < kCols; ++j) sum += std::exp(logit(j));
       return std::exp(logit(c)) / sum;
     };
-    // What lies behind the query must not matter, whatever it is.
+    // Values after the query must not matter, whatever they are.
     for (size_t r = 0; r < kRows; ++r)
       for (size_t c = kFirst + r + 1; c < kCols; ++c) s.view.Row(r)[c] = std::nanf("");
     ops_->CausalSoftmax(kFirst, static_cast<float>(kScale), penalised ? penalty.view : Matrix(),
@@ -279,8 +281,8 @@ TEST_P(UnitOpsContract, CausalSoftmaxAndItsSlopes) {
 }
 
 TEST_P(UnitOpsContract, PenaltiesAreLimited) {
-  Store penalty = Random(3, 6);
-  const Store before = penalty;
+  PaddedMatrix penalty = Random(3, 6);
+  const PaddedMatrix before = penalty;
   ops_->LimitPenalty(1, 2, 0.5f, penalty.view);
   for (size_t r = 0; r < 3; ++r)
     for (size_t c = 0; c <= r + 1; ++c)
@@ -289,10 +291,10 @@ TEST_P(UnitOpsContract, PenaltiesAreLimited) {
 
 TEST_P(UnitOpsContract, ExpRowsLeaveMaximumAndSum) {
   for (const float spread : {0.1f, 5.0f, 60.0f}) {
-    const Store x = Random(6, 300, spread);
+    const PaddedMatrix x = Random(6, 300, spread);
     const auto bias = RandomVector(300);
     for (const bool biased : {false, true}) {
-      Store e = x;
+      PaddedMatrix e = x;
       std::vector<ExpRow> rows(6);
       ops_->ExpRows(biased ? std::span<const float>(bias) : std::span<const float>(), e.view, rows);
       for (size_t r = 0; r < 6; ++r) {
@@ -315,20 +317,20 @@ TEST_P(UnitOpsContract, ExpRowsLeaveMaximumAndSum) {
   }
 }
 
-// What a softmax over a catalogue is multiplied with, both ways round.
+// The factors that a softmax over a catalogue is multiplied with, both ways round.
 TEST_P(UnitOpsContract, ExpFactorsMultiplyAsTheirExponentials) {
   LeftFactor left;  // one for all shapes, from large ones to small, after numbers that are none
-  Store none = Random(60, 400);
+  PaddedMatrix none = Random(60, 400);
   std::fill_n(none.view.Row(0), 60 * none.view.stride, std::nanf(""));
   std::vector<ExpRow> of_none(60);
   ops_->ExpFactor({}, none.view, of_none, &left);
   for (const size_t rows : {50, 7, 2, 1})
     for (const size_t cols : {301, 65, 64, 31, 1})
       for (const bool biased : {false, true}) {
-        Store x = Random(rows, cols, 4);
+        PaddedMatrix x = Random(rows, cols, 4);
         const auto bias = RandomVector(cols);
         if (cols > 2) x.view.Row(rows / 2)[1] = -1e30f;  // what cannot be
-        Store exps(rows, cols, 3);
+        PaddedMatrix exps(rows, cols, 3);
         std::vector<double> sum(rows);
         std::vector<float> most(rows, -INFINITY);
         const auto logit = [&](size_t r, size_t c) {
@@ -352,13 +354,13 @@ TEST_P(UnitOpsContract, ExpFactorsMultiplyAsTheirExponentials) {
         // One in 2^16 may fall on the other side of where rounding changes: by 2^-8 of itself.
         const double slack = GetParam().precision == Precision::kF32 ? 1e-5 : 0x1p-8;
         for (const bool transposed : {false, true}) {
-          const Store b = Random(transposed ? rows : cols, 70);
+          const PaddedMatrix b = Random(transposed ? rows : cols, 70);
           RightFactor right;
           ops_->Prepare(Transpose::kNo, b.view, &right);
-          Store c = Random(transposed ? cols : rows, 70);
+          PaddedMatrix c = Random(transposed ? cols : rows, 70);
           if (!biased)
             for (size_t r = 0; r < c.view.rows; ++r) std::fill_n(c.view.Row(r), 70, std::nanf(""));
-          const Store before = c;
+          const PaddedMatrix before = c;
           ASSERT_TRUE(ops_->Gemm(Way(transposed), left, right, biased ? 1 : 0, c.view));
           for (size_t i = 0; i < c.view.rows; ++i)
             for (size_t j = 0; j < 70; ++j) {
@@ -430,14 +432,14 @@ TEST_P(UnitOpsContract, ReluVarianceIsThatOfACutNormal) {
   }
 }
 
-std::vector<Subject> Subjects() {
+std::vector<OpsSubject> OpsSubjects() {
   const auto library = [](Precision precision) {
     return MakeCpuUnitOpsWith(precision, UnitGemm::kLibrary);
   };
   const auto tiles = [](Precision precision) {
     return MakeCpuUnitOpsWith(precision, UnitGemm::kTiles);
   };
-  std::vector<Subject> subjects;
+  std::vector<OpsSubject> subjects;
   for (const Precision precision : {Precision::kF32, Precision::kBf16}) {
     const bool bf16 = precision == Precision::kBf16;
     subjects.push_back({bf16 ? "ReferenceBf16" : "Reference", precision, MakeReferenceUnitOps});
@@ -447,7 +449,7 @@ std::vector<Subject> Subjects() {
   return subjects;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, UnitOpsContract, ::testing::ValuesIn(Subjects()),
+INSTANTIATE_TEST_SUITE_P(All, UnitOpsContract, ::testing::ValuesIn(OpsSubjects()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(UnitOpsDeathTest, FactorsOfAnotherKindAreRefused) {

@@ -13,12 +13,12 @@
 #include <set>
 #include <thread>
 
-#include "app/assembly.h"
 #include "crash/kills.h"
 #include "privacy/ledger.h"
 #include "store/store.h"
 #include "support/process.h"
 #include "support/small_run.h"
+#include "wiring/assembly.h"
 
 namespace tacit {
 namespace {
@@ -55,18 +55,18 @@ struct Outcome {
   size_t dead_letters = 0;
 };
 
-app::Assembly LoadAssembly(const std::string& config_path) {
+wiring::Assembly LoadAssembly(const std::string& config_path) {
   auto config = config::Load(config_path, {});
   EXPECT_TRUE(config) << config.error().message;
-  auto assembly = app::Assemble(*config);
+  auto assembly = wiring::Assemble(*config);
   EXPECT_TRUE(assembly) << assembly.error().message;
   return *assembly;
 }
 
 Outcome ReadOutcome(const TempDir& dir, const std::string& store) {
-  const app::Assembly assembly = LoadAssembly(dir / (store + ".yaml"));
+  const wiring::Assembly assembly = LoadAssembly(dir / (store + ".yaml"));
   auto opened =
-      store::OpenReadOnly(dir / store, dir / (store + ".witness"), app::MakeLayouts(assembly));
+      store::OpenReadOnly(dir / store, dir / (store + ".witness"), wiring::MakeLayouts(assembly));
   EXPECT_TRUE(opened) << opened.error().message;
   if (!opened) return {};
   EXPECT_TRUE(privacy::VerifyChain(opened->entries));
@@ -139,7 +139,7 @@ TEST(CrashTest, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
   fmt::print("killed {} times, {} of them between two named moments\n", kills.all, kills.by_point);
 }
 
-// ---- Unit user: nobody is in more steps than the allowance, whatever dies when. ----
+// ---- Unit user: no user is in more steps than the allowance, whatever dies when. ----
 
 constexpr uint64_t kUserBatch = 100, kAllowance = 7, kPerPeriod = 2, kPeriod = 1000, kWindow = 400;
 
@@ -147,7 +147,7 @@ struct UserLine {
   std::string user, id;
 };
 
-// Two days of JSON lines: some users are everywhere, some records come twice, some name nobody.
+// Two days of JSON lines: some users are everywhere, some records come twice, some name no user.
 std::vector<std::vector<UserLine>> WriteUserLog(const TempDir& dir, std::mt19937_64& random) {
   std::vector<std::vector<UserLine>> days(2);
   uint64_t made = 0;
@@ -209,7 +209,7 @@ std::map<std::string, uint64_t> NaiveUses(const std::vector<std::vector<UserLine
 std::map<std::string, uint64_t> StoredUses(const TempDir& dir, const std::string& name,
                                            const std::map<std::string, uint64_t>& users) {
   auto store =
-      store::EmbeddingStore::Open(app::MakeStoreOptions(LoadAssembly(dir / (name + ".yaml"))));
+      store::EmbeddingStore::Open(wiring::MakeStoreOptions(LoadAssembly(dir / (name + ".yaml"))));
   EXPECT_TRUE(store) << store.error().message;
   if (!store) return {};
   const SipHash hash((*store)->user_key());
@@ -250,7 +250,7 @@ TEST(CrashTest, UsersAreCountedExactlyHoweverOftenItIsKilled) {
   const Outcome expected = ReadOutcome(dir, "whole");
   EXPECT_EQ(expected.steps, steps);
   EXPECT_GT(expected.dead_letters, 0u) << "records of nobody";
-  // What the ledger says is what a user can have been in, not how many steps there were.
+  // The ledger states the steps that a user can have been in, not how many steps there were.
   EXPECT_LE(expected.epsilon, 8);
   EXPECT_GT(expected.epsilon, 7.9);
   ASSERT_EQ(StoredUses(dir, "whole", uses), uses);

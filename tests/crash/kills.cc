@@ -29,7 +29,7 @@ void RunWithKills(const TempDir& dir, const std::string& store, milliseconds who
   uint64_t steps_before = 0;
   for (int attempt = 0;; ++attempt) {
     std::vector<std::string> environment;
-    milliseconds patience(60000);
+    milliseconds patience = 4 * kPatience;
     const bool at_point = random() % 2 == 0;
     if (attempt < 6 && at_point)
       environment.push_back(fmt::format("TACIT_TEST_CRASH_AT={}:{}",
@@ -40,7 +40,7 @@ void RunWithKills(const TempDir& dir, const std::string& store, milliseconds who
     auto ended = daemon.WaitFor(patience);
     if (!ended) {
       daemon.Signal(SIGKILL);
-      ended = daemon.WaitFor(milliseconds(10000));
+      ended = daemon.Wait();
     }
     ASSERT_TRUE(ended);
     if (ended->signal == SIGKILL) {
@@ -49,7 +49,7 @@ void RunWithKills(const TempDir& dir, const std::string& store, milliseconds who
     } else {
       ASSERT_EQ(ended->exit_code, 0) << ended->err;
     }
-    // What can be read between two lives never goes back.
+    // Everything that can be read between two lives never goes back.
     if (std::filesystem::exists(dir / (store + ".witness"))) {
       auto opened = store::OpenReadOnly(dir / store, dir / (store + ".witness"), {});
       ASSERT_TRUE(opened) << opened.error().message;

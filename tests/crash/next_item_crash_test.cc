@@ -9,10 +9,10 @@
 #include <random>
 #include <vector>
 
-#include "app/assembly.h"
 #include "crash/kills.h"
 #include "store/store.h"
 #include "support/process.h"
+#include "wiring/assembly.h"
 
 namespace tacit {
 namespace {
@@ -21,8 +21,8 @@ using test::Ended;
 using test::TempDir;
 
 constexpr uint32_t kItems = 30, kUsers = 60, kRemembered = 12, kPeriod = 400;
-constexpr size_t kDays = 2, kRows = 2000;
-constexpr int kKills = 20;
+constexpr size_t kNextItemDays = 2, kRows = 2000;
+constexpr int kNextItemKills = 20;
 
 using Histories = std::map<std::string, std::vector<uint32_t>>;
 
@@ -32,7 +32,7 @@ Histories WriteLog(const TempDir& dir, std::mt19937_64& random) {
   for (uint32_t i = 0; i < kItems; ++i) catalogue += fmt::format("item-{}\n", i);
   test::WriteFile(dir / "items.dat", catalogue);
   Histories taken;
-  for (size_t day = 0; day < kDays; ++day) {
+  for (size_t day = 0; day < kNextItemDays; ++day) {
     std::string text;
     for (size_t row = 0; row < kRows; ++row) {
       const std::string user = fmt::format("user-{}", random() % kUsers);
@@ -57,7 +57,7 @@ void WriteConfig(const TempDir& dir, const std::string& store) {
       "    history: {{items: {}}}\n"
       "    privacy: {{unit: user, epsilon: 50, delta: 1.0e-6}}\n",
       kRemembered);
-  // Everybody of a period is in each of its steps, so that two runs can be the same.
+  // Every user of a period is in each of its steps, so that two runs can be the same.
   const std::string sequence = fmt::format(
       "  - id: next\n"
       "    model: {{kind: sequence, width: 8, length: 8, blocks: 1}}\n"
@@ -85,7 +85,7 @@ void WriteConfig(const TempDir& dir, const std::string& store) {
                               learner_end, dir / store));
 }
 
-struct Outcome {
+struct NextItemOutcome {
   std::vector<float> parameters, optimizer;
   std::string released;
   std::vector<uint64_t> steps;  // by the learners' names
@@ -105,15 +105,15 @@ Histories ReadHistories(const store::EmbeddingStore& store, LearnerIndex learner
   return read;
 }
 
-Outcome ReadOutcome(const TempDir& dir, const std::string& name, const Histories& users) {
+NextItemOutcome ReadOutcome(const TempDir& dir, const std::string& name, const Histories& users) {
   auto config = config::Load(dir / (name + ".yaml"), {});
   EXPECT_TRUE(config) << config.error().message;
-  auto assembly = app::Assemble(*config);
+  auto assembly = wiring::Assemble(*config);
   EXPECT_TRUE(assembly) << assembly.error().message;
-  auto store = store::EmbeddingStore::Open(app::MakeStoreOptions(*assembly));
+  auto store = store::EmbeddingStore::Open(wiring::MakeStoreOptions(*assembly));
   EXPECT_TRUE(store) << store.error().message;
   const auto snapshot = (*store)->Latest();
-  Outcome outcome;
+  NextItemOutcome outcome;
   const auto dense = snapshot->Dense(LearnerIndex(0));
   EXPECT_NE(dense, nullptr);
   outcome.parameters = dense->parameters;
@@ -128,7 +128,7 @@ Outcome ReadOutcome(const TempDir& dir, const std::string& name, const Histories
   return outcome;
 }
 
-void ExpectSame(const Outcome& a, const Outcome& b) {
+void ExpectSame(const NextItemOutcome& a, const NextItemOutcome& b) {
   EXPECT_TRUE(a.parameters == b.parameters) << "parameters differ";
   EXPECT_TRUE(a.optimizer == b.optimizer) << "optimiser state differs";
   EXPECT_TRUE(a.released == b.released) << "what was released differs";
@@ -150,14 +150,14 @@ TEST(NextItemCrashTest, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
   const auto whole_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - start);
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
-  const Outcome expected = ReadOutcome(dir, "whole", taken);
-  constexpr uint64_t kPeriods = kDays * kRows / kPeriod;
+  const NextItemOutcome expected = ReadOutcome(dir, "whole", taken);
+  constexpr uint64_t kPeriods = kNextItemDays * kRows / kPeriod;
   EXPECT_EQ(expected.steps, (std::vector<uint64_t>{kPeriods, 3 * kPeriods}));
   EXPECT_EQ(expected.next, taken);
   EXPECT_EQ(expected.counts, taken);
 
   test::Kills kills;
-  for (int life = 0; kills.all < kKills; ++life) {
+  for (int life = 0; kills.all < kNextItemKills; ++life) {
     ASSERT_LT(life, 100) << "the daemon ends before it can be killed";
     const std::string store = fmt::format("store-{}", life);
     WriteConfig(dir, store);

@@ -1,4 +1,4 @@
-// What a stranger may do wrong: each gives a clear error or a dead letter; nothing is lost.
+// A stranger's mistakes: each gives a clear error or a dead letter; nothing is lost.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,16 +8,17 @@
 
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "serve/client.h"
+#include "support/eventually.h"
 #include "support/small_run.h"
 
 namespace tacit {
 namespace {
 
-using std::chrono::milliseconds;
 using test::Ended;
+using test::Eventually;
+using test::kPatience;
 using test::SmallRun;
 using test::TempDir;
 using testing::HasSubstr;
@@ -196,20 +197,19 @@ TEST_F(BadInputTest, ASecondDaemonOnOneStoreIsRefused) {
   const std::string config = run_.WriteConfig(dir_);
   test::Process first({TACITD, "--config", config});
   const std::string ready = "unix:" + (dir_ / "socket") + ":/readyz";
-  for (int i = 0; i < 1000; ++i) {
-    const auto answer = serve::Fetch(ready, "GET", "", milliseconds(1000));
-    if (answer && answer->status == 200) break;
-    std::this_thread::sleep_for(milliseconds(10));
-  }
+  ASSERT_TRUE(Eventually("the first is ready", [&] {
+    const auto answer = serve::Fetch(ready, "GET", "", kPatience);
+    return answer && answer->status == 200;
+  })) << first.Err();
   const Ended second = RunDaemon(config, {"--set", "serve.listen="});
   EXPECT_EQ(second.exit_code, 3) << second.err;
   EXPECT_THAT(second.err, HasSubstr(dir_ / "store"));
-  const auto still = serve::Fetch(ready, "GET", "", milliseconds(1000));
+  const auto still = serve::Fetch(ready, "GET", "", kPatience);
   ASSERT_TRUE(still);
   EXPECT_EQ(still->status, 200u);
   first.Signal(SIGTERM);
-  const auto ended = first.WaitFor(milliseconds(5000));
-  ASSERT_TRUE(ended) << "SIGTERM must drain within 5 s";
+  const auto ended = first.Wait();
+  ASSERT_TRUE(ended) << "SIGTERM must drain";
   EXPECT_EQ(ended->exit_code, 0) << ended->err;
 }
 
@@ -219,14 +219,14 @@ TEST_F(BadInputTest, APortInUseIsNamed) {
   run_.listen = "127.0.0.1:0";
   test::Process first({TACITD, "--config", run_.WriteConfig(dir_), "--set", "log.level=info"});
   std::string address;
-  for (int i = 0; i < 1000 && address.empty(); ++i) {
-    std::this_thread::sleep_for(milliseconds(10));
+  ASSERT_TRUE(Eventually("the first says where it serves", [&] {
     const std::string said = first.Err();
     const size_t at = said.find("127.0.0.1:");
     const size_t end = said.find('\n', at);
-    if (at != std::string::npos && end != std::string::npos) address = said.substr(at, end - at);
-  }
-  ASSERT_FALSE(address.empty()) << first.Err();
+    if (at == std::string::npos || end == std::string::npos) return false;
+    address = said.substr(at, end - at);
+    return true;
+  })) << first.Err();
   run_.store = "other";
   run_.listen = address;
   const Ended second = RunDaemon(run_.WriteConfig(dir_));
@@ -245,10 +245,12 @@ TEST_F(BadInputTest, AMemoryBudgetTooSmallSaysWhatWouldDo) {
 }
 
 // A limit on file sizes stands for a full disk: writes fail in the middle of a commit. The daemon
-// says so and lives long enough to say it; with room again it goes on to where it would have been.
+// says so and lives long enough to say it; with room again it continues to where it would have
+// been.
 TEST_F(BadInputTest, AFullDiskLosesNothingThatWasCommitted) {
   test::WriteSmallLog(dir_, 2, 4000, 1);
   run_.hidden = "[256, 128]";
+  run_.commit_interval_ms = 1;  // a commit for each step or two: the log grows beyond the limit
   const std::string config = run_.WriteConfig(dir_);
   const Ended full =
       test::Run({"/bin/bash", "-c",

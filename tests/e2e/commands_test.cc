@@ -9,6 +9,7 @@
 #include <map>
 
 #include "privacy/gaussian.h"
+#include "support/json.h"
 #include "support/small_run.h"
 
 namespace tacit {
@@ -16,16 +17,9 @@ namespace {
 
 namespace json = boost::json;
 using test::Ended;
+using test::Json;
 using test::TempDir;
 using testing::HasSubstr;
-
-json::object Json(const Ended& ended) {
-  EXPECT_EQ(ended.exit_code, 0) << ended.err;
-  json::error_code error;
-  json::value value = json::parse(ended.out, error);
-  EXPECT_FALSE(error) << ended.out;
-  return value.is_object() ? value.as_object() : json::object{};
-}
 
 TEST(CommandsTest, GenerateWritesTheSameBytesForTheSameSeed) {
   TempDir dir;
@@ -185,11 +179,11 @@ TEST(CommandsTest, ATamperedLedgerIsFound) {
   const Ended good = test::Run({TACIT, "ledger", "verify", "--store", dir / "store", "--json"});
   EXPECT_EQ(Json(good).at("valid"), true);
   // One byte of every file of the store in turn, at a place in its middle: verify either refuses or
-  // finds the ledger unharmed; it never tells another head.
+  // finds the ledger unharmed; it never reports another head.
   const std::string head(Json(good).at("head").as_string());
   for (const auto& entry : std::filesystem::directory_iterator(dir / "store")) {
+    if (!entry.is_regular_file() || entry.file_size() == 0) continue;
     const std::string bytes = test::ReadFile(entry.path());
-    if (bytes.empty() || !entry.is_regular_file()) continue;
     std::string bad = bytes;
     bad[bytes.size() / 2] = static_cast<char>(bad[bytes.size() / 2] ^ 1);
     test::WriteFile(entry.path(), bad);

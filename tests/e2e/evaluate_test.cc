@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "support/json.h"
 #include "support/small_run.h"
 
 namespace tacit {
@@ -37,12 +38,7 @@ class EvaluateTest : public testing::Test {
   }
   json::object Json(std::vector<std::string> more) {
     more.push_back("--json");
-    const Ended ended = Evaluate(std::move(more));
-    EXPECT_EQ(ended.exit_code, 0) << ended.err;
-    json::error_code error;
-    const json::value value = json::parse(ended.out, error);
-    EXPECT_FALSE(error) << ended.out;
-    return value.is_object() ? value.as_object() : json::object{};
+    return test::Json(Evaluate(std::move(more)));
   }
 
   TempDir dir_;
@@ -128,7 +124,7 @@ TEST_F(EvaluateTest, WhatLiesBehindTheTrainingFilesIsPredictedAlone) {
 }
 
 // The model is left as it is: without privacy, and so without noise, the order in which the rest is
-// measured makes no difference; a model that went on learning would show it.
+// measured makes no difference; a model that kept learning would show it.
 TEST_F(EvaluateTest, AFrozenModelDoesNotLearn) {
   const std::vector<std::string> plain = {
       "--set", "learners.0.mechanism={kind: none}",     "--set",  "learners.0.privacy.epsilon=.inf",
@@ -163,7 +159,7 @@ TEST_F(EvaluateTest, DifferencesFigureAndTableAreWritten) {
   EXPECT_THAT(test::ReadFile(dir_ / "t.md"), HasSubstr("| threshold=4 |"));
 }
 
-// Before any run: nothing is kept, and no file is left behind.
+// Before any run: nothing is kept, and no file is left.
 TEST_F(EvaluateTest, WhatCannotBeDoneIsRefusedBeforeTheRuns) {
   const std::string results = dir_ / "r.jsonl";
   const auto refusal = [&](std::vector<std::string> more) {

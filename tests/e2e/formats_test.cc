@@ -1,13 +1,11 @@
-// What a log may be written in, and what becomes of what cannot be read.
+// Tests the formats that a log may be written in, and what becomes of records that cannot be read.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
-#include <thread>
 #include <vector>
 
 #include "serve/client.h"
@@ -159,13 +157,13 @@ TEST_F(FormatsTest, WhatIsNotReadIsRefusedAtStart) {
   EXPECT_THAT(refusal("jsonl"), HasSubstr("(did you mean 'json'?)"));
 }
 
-// What we ship is what a reader starts from.
+// Readers start from the configurations that we ship.
 TEST_F(FormatsTest, EveryShippedConfigurationIsAccepted) {
   size_t checked = 0;
   for (const auto& file : std::filesystem::directory_iterator(TACIT_SOURCE_DIR "/config")) {
     std::vector<std::string> command{TACITD,           "--config", file.path().string(),
                                      "--check-config", "--set",    "source.files=/dev/null"};
-    // What is read at start, where it names one.
+    // The catalogue is read at start, if the file names one.
     if (test::ReadFile(file.path().string()).find("\ncatalogue:") != std::string::npos) {
       test::WriteFile(dir_ / "items.dat", "1::One (2001)::Drama\n2::Two (2002)::Comedy\n");
       command.insert(command.end(), {"--set", "catalogue.file=" + (dir_ / "items.dat")});
@@ -211,20 +209,17 @@ TEST_F(FormatsTest, ADaemonBesideKafkaTellsNobodyItsSecrets) {
        "source={kind: kafka, topic: clicks, format: json, framing: confluent, registry: {url: "
        "'http://127.0.0.1:1', username: me, password: hunter3}}",
        "--set", "log.level=trace", "--set", "serve.operator_listen=" + operators});
-  ASSERT_TRUE(service.WaitFor("/metrics")) << service.process().Err();
+  ASSERT_TRUE(service.WaitFor("/metrics"));
   std::string told;
   for (const char* path : {"/metrics", "/v1/privacy", "/readyz", "/v1/ledger"}) {
     for (const std::string& url : {service.url(), operators}) {
-      const auto answer =
-          serve::Fetch(url + ":" + path, "GET", "", std::chrono::milliseconds(5000));
+      const auto answer = serve::Fetch(url + ":" + path, "GET", "", test::kPatience);
       if (answer) told += answer->body;
     }
   }
-  // Until a connection has been tried.
-  for (int i = 0; i < 4000 && service.process().Err().find("onnect") == std::string::npos; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  service.process().Signal(SIGTERM);
-  const auto ended = service.process().WaitFor(std::chrono::milliseconds(30000));
+  // A connection has been tried.
+  EXPECT_TRUE(service.WaitForWord("onnect"));
+  const auto ended = service.Stop();
   ASSERT_TRUE(ended);
   EXPECT_THAT(ended->err, HasSubstr("librdkafka"));
   EXPECT_THAT(ended->err, HasSubstr("sasl.username"));  // its settings are among what it says

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "privacy/gaussian.h"
+#include "support/json.h"
 #include "support/small_run.h"
 
 namespace tacit {
@@ -15,17 +16,10 @@ namespace {
 
 namespace json = boost::json;
 using test::Ended;
+using test::Json;
 using test::SmallRun;
 using test::TempDir;
 using testing::HasSubstr;
-
-json::object Json(const Ended& ended) {
-  EXPECT_EQ(ended.exit_code, 0) << ended.err;
-  json::error_code error;
-  json::value value = json::parse(ended.out, error);
-  EXPECT_FALSE(error) << ended.out;
-  return value.is_object() ? value.as_object() : json::object{};
-}
 
 json::object Plan(const std::string& config, std::vector<std::string> more = {}) {
   std::vector<std::string> command{TACIT, "privacy", "plan", "--config", config, "--json"};
@@ -35,7 +29,7 @@ json::object Plan(const std::string& config, std::vector<std::string> more = {})
 
 double Number(const json::value& value) { return value.to_number<double>(); }
 
-// What `tacit privacy epsilon` says.
+// The epsilon that `tacit privacy epsilon` prints.
 double PldEpsilon(double noise, double rate, uint64_t steps, const char* delta) {
   return Number(
       Json(test::Run({TACIT, "privacy", "epsilon", "--accountant", "pld", "--noise-multiplier",

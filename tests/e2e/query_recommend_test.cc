@@ -38,9 +38,11 @@ class QueryRecommendTest : public testing::Test {
   Ended Query(const std::vector<std::string>& arguments) {
     std::vector<std::string> command{TACIT, "query", "recommend", "--url", url_};
     command.insert(command.end(), arguments.begin(), arguments.end());
-    Ended ended = test::Run(command);
-    for (int i = 0; i < 100 && ended.err.find("answered 503") != std::string::npos; ++i)
+    Ended ended;
+    EXPECT_TRUE(test::Eventually("the first state is made", [&] {
       ended = test::Run(command);
+      return ended.err.find("answered 503") == std::string::npos;
+    }));
     return ended;
   }
 

@@ -1,4 +1,4 @@
-// What only real clicks can show. The data may not be shipped: tests take it from ../shared/data
+// Tests that need real clicks. The data may not be shipped: tests take it from ../shared/data
 // beside the checkout.
 #include "support/real_data.h"
 

@@ -1,14 +1,15 @@
-// A click model and models of the next item on one stream, under one ledger, as somebody who runs
+// A click model and models of the next item on one stream, under one ledger, as a user who runs
 // the programs sees them.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
-#include <thread>
 
 #include "privacy/gaussian.h"
 #include "serve/client.h"
+#include "support/eventually.h"
+#include "support/json.h"
 #include "support/process.h"
 
 namespace tacit {
@@ -16,6 +17,8 @@ namespace {
 
 namespace json = boost::json;
 using test::Ended;
+using test::Eventually;
+using test::kPatience;
 using test::TempDir;
 using ::testing::HasSubstr;
 
@@ -94,18 +97,16 @@ class RecommendTest : public ::testing::Test {
     words.insert(words.begin(), {TACITD, "--config", dir_ / "shop.yaml"});
     return test::Run(words);
   }
-  // Asks until there is an answer of this status: states are made behind the commits.
+  // Asks until there is an answer of this status: states are made after the commits.
   json::object Recommend(const std::string& body, unsigned status = 200,
                          const std::string& listener = "") {
     Result<serve::Response> answer = Fail(ErrorCode::kUnavailable, "not asked");
-    for (int i = 0; i < 2000; ++i) {
-      answer =
-          serve::Fetch(url_ + listener + ":/v1/recommend", "POST", body, std::chrono::seconds(5));
-      if (answer && answer->status == status) return json::parse(answer->body).as_object();
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    ADD_FAILURE() << body << ": " << (answer ? answer->body : answer.error().message);
-    return {};
+    const auto answered = Eventually(fmt::format("{} answers {}", body, status), [&] {
+      answer = serve::Fetch(url_ + listener + ":/v1/recommend", "POST", body, kPatience);
+      return answer && answer->status == status;
+    });
+    EXPECT_TRUE(answered) << (answer ? answer->body : answer.error().message);
+    return answered ? test::ParseJson(answer->body) : json::object{};
   }
   static std::string Best(const json::object& answer) {
     if (!answer.contains("items") || answer.at("items").as_array().empty()) return "";
@@ -142,9 +143,7 @@ TEST_F(RecommendTest, WhatFollowsIsLearntFromTheStream) {
     words.insert(words.end(), {option, value, "--json"});
     return test::Run(words);
   };
-  const Ended asked = query("--sequence", "item-5");
-  ASSERT_EQ(asked.exit_code, 0) << asked.err;
-  json::object without = json::parse(asked.out).as_object();
+  json::object without = test::Json(query("--sequence", "item-5"));
   EXPECT_TRUE(without.at("witness").is_bool());
   without.erase("witness");
   EXPECT_EQ(without, told);
@@ -152,7 +151,7 @@ TEST_F(RecommendTest, WhatFollowsIsLearntFromTheStream) {
   EXPECT_EQ(of_user.exit_code, 2);
   EXPECT_THAT(of_user.err, HasSubstr("--user needs --url"));
 
-  // Whom a checkpoint knows is nobody's to ask of it.
+  // No caller may ask a checkpoint which users it knows.
   const json::object refused = Recommend(R"({"learner":"next","user":"u1"})", 403);
   EXPECT_TRUE(refused.contains("error"));
 }
@@ -162,9 +161,8 @@ TEST_F(RecommendTest, AllLearnersAreUnderOneLedger) {
   WriteConfig(kPrivate);
   const Ended ended = Tacitd();
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
-  const Ended shown = test::Run({TACIT, "ledger", "show", "--store", dir_ / "store", "--json"});
-  ASSERT_EQ(shown.exit_code, 0) << shown.err;
-  const json::object ledger = json::parse(shown.out).as_object();
+  const json::object ledger =
+      test::Json(test::Run({TACIT, "ledger", "show", "--store", dir_ / "store", "--json"}));
   EXPECT_EQ(ledger.at("total").at("unit"), "user");
   double most = 0;
   for (const json::value& learner : ledger.at("learners").as_array()) {
@@ -194,13 +192,13 @@ TEST_F(RecommendTest, AUserIsServedWhereThatIsAskedForAlone) {
   for (const std::string learner : {"counts", "next"}) {
     const std::string ask = R"({"learner":")" + learner + R"(","k":3,"exclude_seen":false,"user":)";
     json::object known;
-    for (int i = 0; i < 2000; ++i) {
+    // u0 ends at item 3 of the circle, having gone round.
+    const std::string expected = fmt::format("item-{}", kDays * kClicks % kItems);
+    ASSERT_TRUE(Eventually(learner + " recommends " + expected, [&] {
       known = Recommend(ask + R"("u0"})", 200, "-operators");
-      // u0 ends at item 3 of the circle, having gone round.
-      if (Best(known) == fmt::format("item-{}", kDays * kClicks % kItems)) break;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    EXPECT_EQ(Best(known), fmt::format("item-{}", kDays * kClicks % kItems)) << learner;
+      return Best(known) == expected || HasFailure();
+    }));
+    ASSERT_EQ(Best(known), expected) << learner;
     EXPECT_FALSE(known.at("covered_by_epsilon").as_bool());
     const json::object unknown = Recommend(ask + R"("nobody"})", 200, "-operators");
     EXPECT_EQ(unknown.at("items").as_array().size(), known.at("items").as_array().size());
@@ -227,7 +225,8 @@ TEST_F(RecommendTest, AnotherCatalogueIsAnotherModel) {
   test::WriteFile(dir_ / "items.dat", test::ReadFile(dir_ / "items.dat") + "item-new\n");
   const Ended refused = Tacitd();
   EXPECT_EQ(refused.exit_code, 3) << refused.err;
-  EXPECT_THAT(refused.err, HasSubstr("learner 'counts' is another model than the store's"));
+  EXPECT_THAT(refused.err,
+              HasSubstr("learner 'counts' differs from the store's model of that name"));
   test::WriteFile(dir_ / "items.dat", "item-1\nitem-1\n");
   const Ended bad = Tacitd();
   EXPECT_EQ(bad.exit_code, 2) << bad.err;

@@ -1,5 +1,5 @@
-// What is refused before anything is served, and what is only warned of; each names learner and
-// key.
+// Tests what is refused before anything is served, and what is only warned of; each message names
+// learner and key.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -52,10 +52,10 @@ TEST_F(RefusalTest, AStoreOfAnotherMechanismIsRefusedAtStart) {
     run_.mechanism = mechanism;
     const Ended ended = Train();
     EXPECT_EQ(ended.exit_code, 3) << mechanism << ended.err;
-    EXPECT_THAT(ended.err, HasSubstr("learner 'ctr': what its mechanism had released: "));
+    EXPECT_THAT(ended.err, HasSubstr("learner 'ctr': the stored state of its mechanism: "));
     EXPECT_THAT(ended.err, HasSubstr(what));
   }
-  // What may change between two runs.
+  // These settings may change between two runs.
   run_.mechanism =
       "{kind: fest, gradient_clip: 2, vocabulary: {source: running, keep: 7, noise_multiplier: 6}}";
   const Ended ended = Train();
@@ -73,7 +73,7 @@ TEST_F(RefusalTest, ABudgetThatNotOneStepFitsInIsAMistakeInANewStoreOnly) {
   EXPECT_THAT(fresh.err, HasSubstr("learner 'ctr'"));
   run_.more = "";
   ASSERT_EQ(Train().exit_code, 0) << "another budget, and the same store is as good as new";
-  // Now it is spent: lowering is no mistake, but has to be told.
+  // Now it is spent: lowering is no mistake, but has to be reported.
   run_.more = "budget: {epsilon: 0.01, delta: 1.0e-6}\n";
   const Ended spent = Train();
   EXPECT_EQ(spent.exit_code, 0) << spent.err;

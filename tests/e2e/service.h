@@ -1,13 +1,18 @@
 #pragma once
 
+#include <gtest/gtest.h>
+#include <signal.h>
+
 #include <boost/json.hpp>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "serve/client.h"
+#include "support/eventually.h"
+#include "support/json.h"
 #include "support/small_run.h"
 
 namespace tacit::test {
@@ -28,31 +33,52 @@ class Service {
 
   Result<serve::Response> Ask(const std::string& method, const std::string& path,
                               const std::string& body = "") {
-    return serve::Fetch(url_ + ":" + path, method, body, std::chrono::milliseconds(5000));
+    return serve::Fetch(url_ + ":" + path, method, body, kPatience);
   }
   boost::json::object Privacy() {
     const auto answer = Ask("GET", "/v1/privacy");
-    return answer ? boost::json::parse(answer->body).as_object() : boost::json::object{};
+    return answer ? ParseJson(answer->body) : boost::json::object{};
   }
   // Waits until `path` answers 200.
-  bool WaitFor(const std::string& path) {
-    for (int i = 0; i < 2000; ++i) {
+  testing::AssertionResult WaitFor(const std::string& path) {
+    return Until(path + " answers 200", [&] {
       const auto answer = Ask("GET", path);
-      if (answer && answer->status == 200) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return false;
+      return answer && answer->status == 200;
+    });
   }
-  // Waits until so many steps are committed.
-  bool WaitForSteps(uint64_t steps) {
-    for (int i = 0; i < 4000; ++i) {
-      const boost::json::object privacy = Privacy();
-      if (privacy.contains("learners") && !privacy.at("learners").as_array().empty() &&
-          privacy.at("learners").at(0).at("steps").to_number<uint64_t>() >= steps)
-        return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return false;
+  // Waits until this many steps are committed.
+  testing::AssertionResult WaitForSteps(uint64_t steps) {
+    return Until(std::to_string(steps) + " steps are committed", [&] {
+      const auto answer = Ask("GET", "/v1/privacy");
+      if (!answer || answer->status != 200) return false;
+      const boost::json::object privacy = ParseJson(answer->body);
+      const boost::json::array& learners = privacy.at("learners").as_array();
+      return !learners.empty() && learners[0].at("steps").to_number<uint64_t>() >= steps;
+    });
+  }
+  // Waits until the daemon has said so.
+  testing::AssertionResult WaitForWord(const std::string& text) {
+    return Until("it says \"" + text + "\"",
+                 [&] { return process_->Err().find(text) != std::string::npos; });
+  }
+  // Waits for a state of the daemon; gives up when it has ended, and tells what it said.
+  template <class Condition>
+  testing::AssertionResult Until(const std::string& state, const Condition& holds) {
+    bool gone = false;
+    const auto result = Eventually(state, [&] {
+      gone = process_->WaitFor(std::chrono::milliseconds(0)).has_value();
+      return holds() || gone;
+    });
+    if (result && !gone) return result;
+    if (gone && holds()) return testing::AssertionSuccess();
+    return testing::AssertionFailure()
+           << (gone ? "it ended before " + state : result.message()) << "; it said:\n"
+           << process_->Err();
+  }
+  // Asks the daemon to stop, and waits for its end.
+  std::optional<Ended> Stop() {
+    process_->Signal(SIGTERM);
+    return process_->Wait();
   }
 
  private:

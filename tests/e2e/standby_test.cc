@@ -2,9 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
-#include <chrono>
-#include <thread>
+#include <filesystem>
+#include <memory>
 
 #include "service.h"
 #include "support/small_run.h"
@@ -35,12 +36,9 @@ class StandbyTest : public testing::Test {
     return command;
   }
 
-  static bool WaitUntilItStandsBy(const test::Process& process) {
-    for (int i = 0; i < 4000; ++i) {
-      if (process.Err().find("standing by: ") != std::string::npos) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return false;
+  static testing::AssertionResult WaitUntilItStandsBy(const test::Process& process) {
+    return test::Eventually(
+        "it stands by", [&] { return process.Err().find("standing by: ") != std::string::npos; });
   }
 
   TempDir dir_;
@@ -55,10 +53,59 @@ TEST_F(StandbyTest, ASecondDaemonIsRefusedUnlessItStandsBy) {
   test::Process standby(Second({"--standby", "--until-end"}));
   ASSERT_TRUE(WaitUntilItStandsBy(standby)) << standby.Err();
   first.process().Signal(SIGKILL);
-  const auto took_over = standby.WaitFor(std::chrono::seconds(60));
+  const auto took_over = standby.Wait();
   ASSERT_TRUE(took_over);
   EXPECT_EQ(took_over->exit_code, 0) << took_over->err;
   EXPECT_THAT(took_over->err, HasSubstr("taking over"));
+}
+
+// The standby learns from what the configuration names when it takes over.
+TEST_F(StandbyTest, FilesThatCameMeanwhileAreLearntFrom) {
+  Service first(dir_, run_);
+  ASSERT_TRUE(first.WaitForSteps(8));
+  test::Process standby(Second({"--standby", "--until-end"}));
+  ASSERT_TRUE(WaitUntilItStandsBy(standby)) << standby.Err();
+  test::WriteSmallLog(dir_, 2, 2000, 3);
+  first.process().Signal(SIGKILL);
+  const auto took_over = standby.Wait();
+  ASSERT_TRUE(took_over);
+  EXPECT_EQ(took_over->exit_code, 0) << took_over->err;
+  EXPECT_THAT(took_over->out, HasSubstr("day-1.tsv"));
+}
+
+// The primary has read a file that was not there when the standby began to wait.
+TEST_F(StandbyTest, AFileThatThePrimaryReadMeanwhileIsNoReasonToRefuse) {
+  auto first = std::make_unique<Service>(dir_, run_);
+  ASSERT_TRUE(first->WaitForSteps(8));
+  test::Process standby(Second({"--standby", "--until-end"}));
+  ASSERT_TRUE(WaitUntilItStandsBy(standby)) << standby.Err();
+  standby.Suspend();  // it does not get the store while the primary is started anew
+  test::WriteSmallLog(dir_, 2, 2000, 3);
+  ASSERT_TRUE(first->Stop());
+  first = std::make_unique<Service>(dir_, run_);
+  ASSERT_TRUE(first->WaitForSteps(9)) << "of the new file";
+  standby.Continue();
+  first->process().Signal(SIGKILL);
+  const auto took_over = standby.Wait();
+  ASSERT_TRUE(took_over);
+  EXPECT_EQ(took_over->exit_code, 0) << took_over->err;
+}
+
+// Waiting is for another daemon to end. For a permission it would be for ever.
+TEST_F(StandbyTest, APermissionIsNotWaitedFor) {
+  if (geteuid() == 0) {
+    // Nothing is forbidden to root: a file in the store's place is as good a mistake.
+    run_.WriteConfig(dir_);
+    test::WriteFile(dir_ / "store", "x");
+  } else {
+    run_.WriteConfig(dir_);
+    std::filesystem::create_directory(dir_ / "store");
+    std::filesystem::permissions(dir_ / "store", std::filesystem::perms::owner_read);
+  }
+  const Ended ended = test::Run(Second({"--standby"}));
+  EXPECT_EQ(ended.exit_code, 2) << ended.err;
+  EXPECT_THAT(ended.err, testing::Not(HasSubstr("standing by")));
+  EXPECT_THAT(ended.err, HasSubstr(dir_ / "store"));
 }
 
 TEST_F(StandbyTest, WhoStandsByEndsWhenAskedTo) {
@@ -67,7 +114,7 @@ TEST_F(StandbyTest, WhoStandsByEndsWhenAskedTo) {
   test::Process standby(Second({"--standby"}));
   ASSERT_TRUE(WaitUntilItStandsBy(standby)) << standby.Err();
   standby.Signal(SIGTERM);
-  const auto ended = standby.WaitFor(std::chrono::seconds(60));
+  const auto ended = standby.Wait();
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->exit_code, 0) << ended->err;
 }

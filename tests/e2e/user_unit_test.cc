@@ -1,10 +1,12 @@
-// Unit user, as somebody who runs the programs sees it.
+// Unit user, as a user who runs the programs sees it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
+#include <cmath>
 
+#include "privacy/gaussian.h"
 #include "service.h"
 #include "support/process.h"
 #include "support/small_run.h"
@@ -44,7 +46,7 @@ TEST(UserUnitTest, LedgerAndDaemonTellTheUnitAndItsBounds) {
       UserRun("{mode: once, batch: 100, max_participations: 5, per_period: 2, period: 1000}");
   {
     Service service(dir, run);
-    ASSERT_TRUE(service.WaitForSteps(60)) << service.process().Err();
+    ASSERT_TRUE(service.WaitForSteps(60));
     const json::object learner = service.Privacy().at("learners").at(0).as_object();
     EXPECT_EQ(learner.at("unit"), "user");
     EXPECT_EQ(learner.at("adjacency"), "zero-out");
@@ -106,6 +108,31 @@ TEST(UserUnitTest, ThePlanIsOfTheAllowance) {
   const json::object learner = json::parse(plan.out).at("learners").at(0).as_object();
   EXPECT_EQ(learner.at("unit"), "user");
   EXPECT_THAT(plan.out, HasSubstr("a user is in 4 steps ever"));
+  EXPECT_EQ(json::parse(plan.out).at("total").at("unit"), "user");
+}
+
+// A user is in one of the first steps, and in as many of a day as the day has; not at once in all
+// that the allowance lets.
+TEST(UserUnitTest, ThePlanOfAStepIsOfOneStep) {
+  TempDir dir;
+  const SmallRun run = UserRun("{mode: once, batch: 10, max_participations: 40}");
+  const Ended plan = test::Run({TACIT, "privacy", "plan", "--json", "--events-per-day", "40",
+                                "--config", run.WriteConfig(dir)});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  const json::object learner = json::parse(plan.out).at("learners").at(0).as_object();
+  const double sigma = learner.at("step").at("noise_multiplier").to_number<double>();
+  const auto epsilon = [&](const char* after) {
+    return learner.at("epsilon").at(after).to_number<double>();
+  };
+  const auto of_steps = [&](double steps) {
+    return privacy::GaussianEpsilon(std::sqrt(steps) / sigma, Delta(1e-6)).value;
+  };
+  EXPECT_NEAR(epsilon("period"), of_steps(1), 0.01);
+  EXPECT_NEAR(epsilon("day"), of_steps(4), 0.01);
+  EXPECT_NEAR(epsilon("days_30"), of_steps(40), 0.02);
+  EXPECT_NEAR(epsilon("allowed"), 8, 0.02);
+  const Ended words = test::Run({TACIT, "privacy", "plan", "--config", run.WriteConfig(dir)});
+  EXPECT_THAT(words.out, HasSubstr("all learners together, on one user"));
 }
 
 TEST(UserUnitTest, RecordsOfNobodyAreDeadLetters) {

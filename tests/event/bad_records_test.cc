@@ -1,5 +1,5 @@
-// What a topic may hold that cannot be learnt from: each kind becomes a dead letter that says why,
-// or is waited for, and the messages around it are learnt from.
+// Records of a topic that cannot be learnt from: each kind becomes a dead letter that says why, or
+// is waited for, and the messages around it are learnt from.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class BadRecordsTest : public ::testing::Test {
             .categorical = {{.name = "c1", .buckets = 100, .dim = 2}}};
   }
 
-  // What becomes of a message between two good ones: "learnt", "waits: ..." or its dead letter.
+  // The fate of a message between two good ones: "learnt", "waits: ..." or its dead letter.
   std::string FateOf(Envelope& envelope, const Codec& codec, const Message& message,
                      const std::string& good) const {
     RawRecords records;
@@ -154,7 +154,8 @@ TEST_F(BadRecordsTest, NotANumber) {
   EXPECT_EQ(Json(R"({"label":1,"features":{"n1":1e999}})"), "n1: is no number");
 }
 
-// What a source lets through is decoded whatever its size; a source of its own keeps it out.
+// The codec decodes every record that a source lets through, whatever its size; the source keeps
+// larger ones out.
 TEST_F(BadRecordsTest, TenMegabytes) {
   const std::string filler(10 << 20, 'x');
   EXPECT_EQ(Json(filler), "no JSON object");

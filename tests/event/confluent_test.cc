@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bytes.h"
+
 namespace tacit::event {
 namespace {
 
@@ -10,11 +12,6 @@ using ::testing::HasSubstr;
 
 constexpr auto kJson = PayloadKind::kJson;
 constexpr auto kProtobuf = PayloadKind::kProtobuf;
-
-template <size_t N>
-std::string Bytes(const char (&text)[N]) {
-  return std::string(text, N - 1);
-}
 
 std::string ReasonOf(const std::string& value, const std::string& header, PayloadKind kind) {
   Unframed unframed;

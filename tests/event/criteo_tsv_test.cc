@@ -21,7 +21,7 @@ constexpr uint64_t kBuckets[] = {100, 200};
 
 FeatureSchema SmallSchema() { return CriteoSchema(4, kBuckets); }
 
-// What came of some records: the examples and the dead letters.
+// The result of some records: the examples and the dead letters.
 struct Decoded {
   Batch batch;
   std::vector<DeadLetter> dead;
@@ -72,6 +72,13 @@ TEST(CriteoTsvTest, DecodesLabelsNumbersAndCategories) {
                           0.0f, 0.0f, 0.0f, 0.0f, 0.0f, static_cast<float>(std::log1p(70000.0))));
   EXPECT_THAT(batch.slot_end, ElementsAre(1u, 2u, 3u, 4u));
   EXPECT_THAT(batch.row, ElementsAre(transform.Row(0, "ab"), 100u, 0u, transform.Row(1, "cd")));
+}
+
+TEST(CriteoTsvTest, AMissingNumberIsNotAZero) {
+  const Decoded decoded = Decode({"1\t3\t-2\t\t0\tab\t"});
+  ASSERT_TRUE(decoded.dead.empty());
+  EXPECT_TRUE(std::signbit(decoded.batch.dense[2]));
+  EXPECT_FALSE(std::signbit(decoded.batch.dense[3]));
 }
 
 TEST(CriteoTsvTest, ACarriageReturnAtTheEndIsIgnored) {

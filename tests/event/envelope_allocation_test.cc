@@ -16,7 +16,7 @@ class AcceptAll final : public SchemaBook {
   SchemaVerdict Look(const SchemaKey&) override { return {.kind = SchemaVerdict::Kind::kAccept}; }
 };
 
-// Of all messages but the first, which is allowed to make room.
+// Counts for all messages but the first, which is allowed to make room.
 size_t AllocationsOf(Envelope& envelope, const std::vector<Message>& messages) {
   size_t all = 0;
   for (int round = 0; round < 3; ++round) {

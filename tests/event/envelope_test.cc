@@ -6,6 +6,8 @@
 #include <map>
 #include <vector>
 
+#include "bytes.h"
+
 namespace tacit::event {
 namespace {
 
@@ -13,12 +15,7 @@ using ::testing::HasSubstr;
 using Outcome = Envelope::Outcome;
 using Kind = SchemaVerdict::Kind;
 
-template <size_t N>
-std::string Bytes(const char (&text)[N]) {
-  return std::string(text, N - 1);
-}
-
-// Answers what it is told to, and counts the questions.
+// Answers as it is set, and counts the questions.
 class FakeBook final : public SchemaBook {
  public:
   FakeBook(std::map<SchemaKey, SchemaVerdict>* answers, int* asked)
@@ -102,7 +99,7 @@ TEST_F(BareEnvelopeTest, OtherCloudEventsAreRefusedByName) {
               HasSubstr("a CloudEvent in structured mode; send them in binary mode"));
   EXPECT_EQ(reason({{"ce_specversion", "0.3"}}), "ce_specversion: '0.3' is not known, 1.0 is");
   EXPECT_THAT(reason({{"content-type", "application/avro"}}), HasSubstr("Avro is not read"));
-  // What a reason shows of a header is short and printable.
+  // A reason shows a short and printable piece of a header.
   EXPECT_LT(reason({{"ce_specversion", std::string_view("\n\0\xff", 3)}}).size(), 100u);
   EXPECT_LT(reason({{"ce_specversion", std::string(1 << 20, 'x')}}).size(), 100u);
 }
@@ -149,7 +146,7 @@ TEST_F(FramedEnvelopeTest, ARejectedSchemaIsADeadLetter) {
   EXPECT_EQ(opened.reason, "schema id 9: is of type AVRO");
 }
 
-// Unknown is not for ever: the same message is read once somebody knows its schema.
+// Unknown is not for ever: the same message is read once its schema is known.
 TEST_F(FramedEnvelopeTest, AnUnknownSchemaIsWaitedFor) {
   const std::string value = Bytes("\0\0\0\1\0{}");
   for (int i = 1; i <= 3; ++i) {

@@ -68,6 +68,20 @@ TEST(FeatureTransformTest, NothingAndWhatIsNotFiniteIsZero) {
   }
 }
 
+// A network reads a missing number as 0; a model that sets missing numbers apart reads its sign.
+TEST(FeatureTransformTest, TheSignOfZeroTellsAMissingNumberFromAZero) {
+  EXPECT_EQ(kMissingNumber, 0.0f);
+  for (const auto kind : {DenseTransform::kIdentity, DenseTransform::kSignedLog1p}) {
+    const FeatureTransform transform = OneOfEach(kind);
+    EXPECT_TRUE(std::signbit(transform.Dense(0, std::nullopt)));
+    EXPECT_TRUE(std::signbit(transform.Dense(0, std::nan(""))));
+    EXPECT_FALSE(std::signbit(transform.Dense(0, 0.0)));
+    EXPECT_FALSE(std::signbit(transform.Dense(0, -0.0)));
+    EXPECT_FALSE(std::signbit(transform.DenseInteger(0, 0)));
+    EXPECT_FALSE(std::signbit(transform.Dense(0, -1e-300))) << "it underflows";
+  }
+}
+
 TEST(FeatureTransformTest, IdentityKeepsTheNumber) {
   const FeatureTransform transform = OneOfEach(DenseTransform::kIdentity);
   EXPECT_EQ(transform.Dense(0, -2.5), -2.5f);

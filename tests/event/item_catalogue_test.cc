@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <random>
 #include <unordered_map>
 
 #include "base/bytes.h"
 #include "base/text.h"
+#include "support/temp_dir.h"
 
 namespace tacit::event {
 namespace {
@@ -85,8 +84,8 @@ TEST(ItemCatalogue, BadLinesAreNamed) {
 }
 
 TEST(ItemCatalogue, FilesAreRead) {
-  const std::string folder = fmt::format("{}tacit-items-{}", testing::TempDir(), getpid());
-  std::filesystem::create_directories(folder);
+  const test::TempDir dir;
+  const std::string& folder = dir.path();
   const std::string path = folder + "/items.dat";
   std::ofstream(path) << "a\nb::B::\n";
   auto read = ItemCatalogue::Read(path);
@@ -99,10 +98,9 @@ TEST(ItemCatalogue, FilesAreRead) {
   EXPECT_EQ(none.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(none.error().message, testing::HasSubstr(folder + "/none"));
   EXPECT_THAT(ItemCatalogue::Read(folder).error().message, testing::HasSubstr(folder));
-  std::filesystem::remove_all(folder);
 }
 
-// README.md's encoding, written once more.
+// The grammar of item_catalogue.cc, written once more.
 TEST(ItemCatalogue, TheFingerprintIsOfTheIdsInOrder) {
   const auto digest = [](std::initializer_list<std::string_view> ids) {
     ByteWriter out;

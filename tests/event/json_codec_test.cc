@@ -78,8 +78,9 @@ TEST_F(JsonCodecTest, MissingFeaturesFollowThePolicy) {
   ASSERT_EQ(decoded.batch.size(), 2u);
   ExpectExample(decoded.batch, 0, {.label = 1});
   ExpectSameExample(decoded.batch, 0, 1);
+  for (const float number : decoded.batch.dense) EXPECT_TRUE(std::signbit(number));
 
-  // Null is told; a name that is not there is not.
+  // Null is given; a name that is not there is not.
   const Decoded strict = Decode(records, {.missing = MissingPolicy::kReject});
   ASSERT_EQ(strict.batch.size(), 1u);
   ASSERT_EQ(strict.dead.size(), 1u);
@@ -104,7 +105,7 @@ TEST_F(JsonCodecTest, EscapedTextsAreWhatTheyStandFor) {
   ExpectSameExample(decoded.batch, 0, 1);
 }
 
-// The parser reads behind the record: the last one has nothing there.
+// The parser reads past the record: the last one has nothing there.
 TEST_F(JsonCodecTest, RecordsOfAnySizeAtTheEndOfTheirRun) {
   for (size_t size = 0; size < 200; ++size) {
     const std::string id(size, 'e');
@@ -155,7 +156,7 @@ TEST_F(JsonCodecTest, BadRecordsAreNamedAndLeaveNothingBehind) {
   }
 }
 
-// What the record says goes before what stands beside it; a source may say nothing at all.
+// The record's own fields go before those given beside it; a source may give none at all.
 TEST_F(JsonCodecTest, AnEventMayBeNamedBesideItsRecord) {
   RawRecords records = Records({R"({"label":1})", R"({"label":1,"event_id":"own"})", "{"});
   EXPECT_EQ(Decode(records).batch.event_id[0], "");

@@ -14,7 +14,8 @@ namespace {
 using ::testing::HasSubstr;
 using v1::Interaction;
 
-// What we read is written by the generated classes, and by hand where they cannot do wrong.
+// The messages to read are written by the generated classes, and by hand where these cannot do
+// wrong.
 class ProtobufCodecTest : public InteractionTest {
  protected:
   std::unique_ptr<Codec> MakeCodec(const InteractionOptions& options) const override {
@@ -69,6 +70,7 @@ TEST_F(ProtobufCodecTest, PackedFeaturesAreTheSameExample) {
   const Decoded decoded = Decode({named.SerializeAsString(), packed.SerializeAsString()});
   ASSERT_EQ(decoded.batch.size(), 2u) << decoded.dead.at(0).reason;
   ExpectSameExample(decoded.batch, 0, 1);
+  EXPECT_TRUE(std::signbit(decoded.batch.dense[1]) && std::signbit(decoded.batch.dense[3]));
   EXPECT_EQ(Decode({packed.SerializeAsString()}, {.missing = MissingPolicy::kReject}).dead.size(),
             0u);
   EXPECT_EQ(
@@ -155,7 +157,7 @@ TEST_F(ProtobufCodecTest, BadRecordsAreNamedAndLeaveNothingBehind) {
   bad.emplace_back(
       "\x0a\x7f"
       "abc",
-      "truncated");  // more bytes told than there are
+      "truncated");  // more bytes announced than there are
   bad.emplace_back(std::string("\x3a\x03\0\0\0", 5) + kOne, "truncated");  // three bytes of floats
   bad.emplace_back(std::string(kOne) + "\x0f", "truncated");               // wire type 7
   bad.emplace_back(std::string("\0\0\0\0\1{}", 7), "truncated");

@@ -13,8 +13,8 @@ namespace {
 using ::testing::HasSubstr;
 using Kind = SchemaVerdict::Kind;
 
-constexpr auto kJson = PayloadKind::kJson;
-constexpr auto kProtobuf = PayloadKind::kProtobuf;
+constexpr auto kJsonSchema = PayloadKind::kJson;
+constexpr auto kProtobufSchema = PayloadKind::kProtobuf;
 
 // A text as it stands in JSON.
 std::string Quote(const std::string& text) {
@@ -40,22 +40,22 @@ std::string Shipped(const std::string& name) {
 
 SchemaVerdict JudgeProto(const std::string& body) {
   return JudgeSchema(Answer("PROTOBUF", "syntax = \"proto3\";\nmessage M {\n" + body + "\n}"),
-                     kProtobuf);
+                     kProtobufSchema);
 }
 
 TEST(JudgeSchema, OursAreAccepted) {
-  EXPECT_EQ(JudgeSchema(Answer("JSON", Shipped("interaction.schema.json")), kJson).kind,
+  EXPECT_EQ(JudgeSchema(Answer("JSON", Shipped("interaction.schema.json")), kJsonSchema).kind,
             Kind::kAccept);
-  EXPECT_EQ(JudgeSchema(Answer("PROTOBUF", Shipped("interaction.proto")), kProtobuf).kind,
+  EXPECT_EQ(JudgeSchema(Answer("PROTOBUF", Shipped("interaction.proto")), kProtobufSchema).kind,
             Kind::kAccept);
 }
 
 TEST(JudgeSchema, AnotherTypeIsRejected) {
   const std::string proto = Shipped("interaction.proto");
-  EXPECT_EQ(JudgeSchema(Answer("PROTOBUF", proto), kJson).reason,
+  EXPECT_EQ(JudgeSchema(Answer("PROTOBUF", proto), kJsonSchema).reason,
             "is of type PROTOBUF, JSON expected");
   // A registry does not name its first type.
-  const SchemaVerdict avro = JudgeSchema(Answer("", "\"string\""), kJson);
+  const SchemaVerdict avro = JudgeSchema(Answer("", "\"string\""), kJsonSchema);
   EXPECT_EQ(avro.kind, Kind::kReject);
   EXPECT_EQ(avro.reason, "is of type AVRO, JSON expected; Avro is not read");
 }
@@ -69,11 +69,11 @@ TEST(JudgeSchema, EvolvedSchemasAreAccepted) {
   EXPECT_EQ(JudgeProto("int32 outcome = 5; map<string, double> features = 6;").kind, Kind::kAccept);
   EXPECT_EQ(JudgeProto("int32 result = 5; repeated float dense = 7 [packed = false];").kind,
             Kind::kAccept);
-  EXPECT_EQ(
-      JudgeSchema(Answer("JSON", R"({"properties":{"label":{},"new":{"type":"null"}}})"), kJson)
-          .kind,
-      Kind::kAccept);
-  EXPECT_EQ(JudgeSchema(Answer("JSON", "true"), kJson).kind, Kind::kAccept);
+  EXPECT_EQ(JudgeSchema(Answer("JSON", R"({"properties":{"label":{},"new":{"type":"null"}}})"),
+                        kJsonSchema)
+                .kind,
+            Kind::kAccept);
+  EXPECT_EQ(JudgeSchema(Answer("JSON", "true"), kJsonSchema).kind, Kind::kAccept);
 }
 
 TEST(JudgeSchema, OurNumbersWithOtherTypesAreRejected) {
@@ -90,13 +90,13 @@ TEST(JudgeSchema, OurNumbersWithOtherTypesAreRejected) {
             "its field 7 (dense) is of another type than our dense");
   EXPECT_EQ(JudgeProto(outcome + "string features = 6;").kind, Kind::kReject);
   EXPECT_EQ(JudgeProto("string user = 2;").reason, "it has no outcome (5)");
-  EXPECT_EQ(JudgeSchema(Answer("PROTOBUF", "syntax = \"proto3\";"), kProtobuf).reason,
+  EXPECT_EQ(JudgeSchema(Answer("PROTOBUF", "syntax = \"proto3\";"), kProtobufSchema).reason,
             "it has no message");
 }
 
 TEST(JudgeSchema, JsonTypesThatCannotBeOursAreRejected) {
   const auto reason = [](const std::string& schema) {
-    return JudgeSchema(Answer("JSON", schema), kJson).reason;
+    return JudgeSchema(Answer("JSON", schema), kJsonSchema).reason;
   };
   EXPECT_EQ(reason(R"({"type":"array"})"), "it is no object's");
   EXPECT_EQ(reason(R"({"properties":{"label":{"type":"string"}}})"),
@@ -105,12 +105,12 @@ TEST(JudgeSchema, JsonTypesThatCannotBeOursAreRejected) {
             "its features is of another type than ours");
 }
 
-// Nobody's fault that can be told: the partition waits, and an operator may decide.
+// No fault of the record: the partition waits, and an operator may decide.
 TEST(JudgeSchema, WhatCannotBeUnderstoodIsUnknown) {
   for (const std::string& answer :
        {std::string(), std::string("<html>"), std::string("[]"), std::string("{}"),
         Answer("JSON", "{"), std::string(R"({"schema":7,"schemaType":"JSON"})")}) {
-    const SchemaVerdict verdict = JudgeSchema(answer, kJson);
+    const SchemaVerdict verdict = JudgeSchema(answer, kJsonSchema);
     EXPECT_EQ(verdict.kind, Kind::kUnknown) << answer;
     EXPECT_THAT(verdict.reason, HasSubstr("source.registry.schemas"));
   }
@@ -129,7 +129,7 @@ TEST(PinnedSchemas, AreKnownWithoutAsking) {
   EXPECT_EQ(book->Look(guid).reason, "rejected by the configuration");
   EXPECT_EQ(Text(guid), "guid 5f0c9e00-1111-2222-3333-0123456789ab");
 
-  // What is not pinned is for the next one to know.
+  // Schemas that are not pinned are left to the next book.
   std::map<SchemaKey, bool> other;
   other[SchemaKey(8)] = true;
   const auto both =

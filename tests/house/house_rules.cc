@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLinesMax = 600;
 
-// The line without what stands behind //. Good enough: no rule concerns what a string holds.
+// The line without what follows //. Good enough: no rule concerns what a string holds.
 std::string_view Code(std::string_view line) { return line.substr(0, line.find("//")); }
 
 // Every line outside comments of the files that holds one of these texts.
@@ -29,6 +29,14 @@ std::vector<std::string> FindTexts(const std::vector<SourceFile>& files,
     }
   }
   return offences;
+}
+
+std::vector<fs::directory_entry> RoomsOfCuda(const fs::path& root) {
+  std::vector<fs::directory_entry> rooms;
+  if (!fs::exists(root / "cuda")) return rooms;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root / "cuda"))
+    if (entry.is_directory()) rooms.push_back(entry);
+  return rooms;
 }
 
 void Append(std::vector<std::string>* all, std::vector<std::string> more) {
@@ -66,6 +74,11 @@ std::vector<std::string> CheckRooms(const fs::path& root) {
       offences.push_back(fmt::format("src/{}: has no {}", room.path().filename().string(), name));
     }
   }
+  // Those of cuda/ are built by its one CMakeLists.txt.
+  for (const fs::directory_entry& room : RoomsOfCuda(root)) {
+    if (fs::exists(room.path() / "README.md")) continue;
+    offences.push_back(fmt::format("cuda/{}: has no README.md", room.path().filename().string()));
+  }
   std::ranges::sort(offences);
   return offences;
 }
@@ -75,7 +88,7 @@ std::vector<std::string> CheckTopLevel(const fs::path& root) {
       "CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "CONTRIBUTING.md",
       "CHANGELOG.md", "src", "cuda", "config", "schemas", "tools", "tests", "systemd",
       // Made by the tools, and ignored by git.
-      "build", "demo-data"};
+      "build", "demo-data", "demo-data-witness", "kafka-data", "kafka-data-witness"};
   std::vector<std::string> offences;
   for (const fs::directory_entry& entry : fs::directory_iterator(root)) {
     const std::string name = entry.path().filename().string();
@@ -87,10 +100,20 @@ std::vector<std::string> CheckTopLevel(const fs::path& root) {
 }
 
 std::vector<std::string> CheckRandomness(const fs::path& root) {
-  return FindTexts(ReadSources(root, "src", {".cc", ".h", ".cu"}),
+  std::vector<SourceFile> files = ReadSources(root, "src", {".cc", ".h"});
+  for (SourceFile& file : ReadSources(root, "cuda", {".cc", ".h", ".cu"}))
+    files.push_back(std::move(file));
+  return FindTexts(files,
                    {"mt19937", "random_device", "normal_distribution", "default_random_engine",
                     "minstd_rand", "std::rand", "#include <random>"},
                    "randomness comes from the noise room");
+}
+
+std::vector<std::string> CheckProcessor(const fs::path& root) {
+  std::vector<SourceFile> files = ReadSources(root, "src", {".cc", ".h"});
+  std::erase_if(files, [](const SourceFile& file) { return file.path == "src/base/cpu.cc"; });
+  return FindTexts(files, {"__builtin_cpu", "cpuid", "target_clones"},
+                   "base/cpu.h says what the processor has");
 }
 
 std::vector<std::string> CheckCompileFlags(const fs::path& root) {
@@ -136,12 +159,38 @@ std::vector<std::string> CheckFiles(const fs::path& root) {
   return offences;
 }
 
+std::vector<std::string> HeadlessComments(const fs::path& root,
+                                          const std::vector<std::string>& folders) {
+  static const std::set<std::string> kOpenings = {
+      "What", "Of", "Whose", "Whoever", "Who", "Whom", "Where", "How", "Why", "Which", "Whether"};
+  std::vector<std::string> found;
+  for (const std::string& folder : folders) {
+    for (const SourceFile& file : ReadSources(root, folder, {".cc", ".h", ".cu", ".cuh"})) {
+      bool in_comment = false;
+      for (size_t i = 0; i < file.lines.size(); ++i) {
+        const std::string& line = file.lines[i];
+        const size_t begin = line.find_first_not_of(' ');
+        const bool comment = begin != std::string::npos && line.compare(begin, 3, "// ") == 0;
+        if (comment && !in_comment) {
+          const size_t word = begin + 3;
+          if (kOpenings.contains(line.substr(word, line.find_first_of(" ,.:;", word) - word)))
+            found.push_back(fmt::format("{}:{}", file.path, i + 1));
+        }
+        in_comment = comment;
+      }
+    }
+  }
+  return found;
+}
+
 std::vector<std::string> CheckHouse(const fs::path& root) {
   std::vector<std::string> offences = CheckIncludes(root);
   Append(&offences, CheckRooms(root));
   Append(&offences, CheckTopLevel(root));
   Append(&offences, CheckRandomness(root));
+  Append(&offences, CheckProcessor(root));
   Append(&offences, CheckCompileFlags(root));
+  Append(&offences, CheckPrivateNames(root));
   Append(&offences, CheckFiles(root));
   return offences;
 }

@@ -27,12 +27,22 @@ std::vector<std::string> CheckRooms(const std::filesystem::path& root);
 std::vector<std::string> CheckTopLevel(const std::filesystem::path& root);
 // Randomness comes from `noise`, never from the standard library.
 std::vector<std::string> CheckRandomness(const std::filesystem::path& root);
-// What is shipped is not built for the machine it was built on.
+// The processor is asked in `base/cpu.cc` alone, where it can be set to say less.
+std::vector<std::string> CheckProcessor(const std::filesystem::path& root);
+// Shipped programs are not built for the machine they were built on.
 std::vector<std::string> CheckCompileFlags(const std::filesystem::path& root);
+// No two files of a room of `src` have a private type or constant of the same name: TACIT_UNITY
+// compiles a room's files together, and which of them meet depends on how many there are.
+std::vector<std::string> CheckPrivateNames(const std::filesystem::path& root);
 // Files stay short enough to read; headers are guarded; nothing is marked as left for later.
 std::vector<std::string> CheckFiles(const std::filesystem::path& root);
 
-// All of them.
+// Comments of these folders whose first word leaves the subject out ("What is kept ...", "Of the
+// last commit ..."), by file and line. CONTRIBUTING, Style 9.
+std::vector<std::string> HeadlessComments(const std::filesystem::path& root,
+                                          const std::vector<std::string>& folders);
+
+// All rules but the last.
 std::vector<std::string> CheckHouse(const std::filesystem::path& root);
 
 }  // namespace tacit::house

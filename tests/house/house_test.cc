@@ -19,7 +19,14 @@ TEST(House, IncludesFollowThePlan) { EXPECT_THAT(CheckIncludes(kRoot), IsEmpty()
 TEST(House, RoomsAreFurnished) { EXPECT_THAT(CheckRooms(kRoot), IsEmpty()); }
 TEST(House, TopLevelIsThePlan) { EXPECT_THAT(CheckTopLevel(kRoot), IsEmpty()); }
 TEST(House, RandomnessComesFromNoise) { EXPECT_THAT(CheckRandomness(kRoot), IsEmpty()); }
+TEST(House, TheProcessorIsAskedInOnePlace) { EXPECT_THAT(CheckProcessor(kRoot), IsEmpty()); }
 TEST(House, NothingIsBuiltForThisMachineOnly) { EXPECT_THAT(CheckCompileFlags(kRoot), IsEmpty()); }
+TEST(House, FilesThatAreCompiledTogetherShareNoPrivateName) {
+  EXPECT_THAT(CheckPrivateNames(kRoot), IsEmpty());
+}
+TEST(House, CommentsHaveASubject) {
+  EXPECT_THAT(HeadlessComments(kRoot, {"src", "cuda", "tests"}), IsEmpty());
+}
 TEST(House, FilesAreReadable) { EXPECT_THAT(CheckFiles(kRoot), IsEmpty()); }
 
 // Rules that find nothing anywhere would pass for ever: a small house with one fault planted at a
@@ -30,7 +37,7 @@ class PlantedHouse : public testing::Test {
     fs::remove_all(root_);
     Write("CMakeLists.txt", "project(planted)\n");
     for (const char* room :
-         {"base", "ops", "store", "serve", "app", "config", "mechanism", "model", "privacy"}) {
+         {"base", "ops", "store", "serve", "wiring", "config", "mechanism", "model", "privacy"}) {
       Write(std::string("src/") + room + "/README.md", "a room\n");
       Write(std::string("src/") + room + "/CMakeLists.txt", "tacit_room()\n");
     }
@@ -84,9 +91,10 @@ TEST_F(PlantedHouse, HeaderThatLeadsOutALibraryIsFound) {
   Write("src/store/inner.h", "#pragma once\n#include <rocksdb/db.h>\n");
   Write("src/store/outer.h", "#pragma once\n#include \"store/inner.h\"\n");
   Write("src/store/a.cc", "#include \"store/outer.h\"\n");
-  Write("src/app/a.cc", "#include \"store/outer.h\"\n");
-  EXPECT_THAT(CheckIncludes(root_),
-              ElementsAre("src/app/a.cc:1: store/outer.h brings <rocksdb/db.h> out of its room"));
+  Write("src/wiring/a.cc", "#include \"store/outer.h\"\n");
+  EXPECT_THAT(
+      CheckIncludes(root_),
+      ElementsAre("src/wiring/a.cc:1: store/outer.h brings <rocksdb/db.h> out of its room"));
 }
 
 TEST_F(PlantedHouse, UnknownRoomsAreFound) {
@@ -96,9 +104,32 @@ TEST_F(PlantedHouse, UnknownRoomsAreFound) {
                                                 "src/ops/b.cc:1: \"helper.h\" is in no room"));
 }
 
+TEST_F(PlantedHouse, RoomsOfCudaHaveArrowsOfTheirOwn) {
+  Write("src/noise/grid_portable.h", "#pragma once\n");
+  Write("src/noise/keystream.h", "#pragma once\n");
+  Write("cuda/device/runtime.cc", "#include <cuda_runtime_api.h>\n#include \"base/x.h\"\n");
+  Write("cuda/device/b.cc", "#include \"cuda/kernels/noise.h\"\n#include \"noise/keystream.h\"\n");
+  Write("cuda/kernels/noise.cu",
+        "#include \"cuda/device/kernel.h\"\n#include \"noise/grid_portable.h\"\n"
+        "#include \"noise/keystream.h\"\n#include <cuda_runtime.h>\n");
+  Write("src/ops/a.cc", "#include \"cuda/device/device.h\"\n");
+  Write("cuda/attic/a.cu", "\n");
+  Write("cuda/absent.cc", "#include \"cuda/device/device.h\"\n");
+  EXPECT_THAT(
+      CheckIncludes(root_),
+      ElementsAre("cuda/attic/a.cu: cuda/attic is no room of the house",
+                  "cuda/device/b.cc:1: cuda/device may not include cuda/kernels/noise.h",
+                  "cuda/device/b.cc:2: cuda/device may not include noise/keystream.h",
+                  "cuda/kernels/noise.cu:3: cuda/kernels may not include noise/keystream.h",
+                  "cuda/kernels/noise.cu:4: <cuda_runtime.h> is not at home in cuda/kernels",
+                  "src/ops/a.cc:1: ops may not include cuda/device/device.h"));
+}
+
 TEST_F(PlantedHouse, UnfurnishedRoomIsFound) {
   fs::remove(root_ / "src/ops/README.md");
-  EXPECT_THAT(CheckRooms(root_), ElementsAre("src/ops: has no README.md"));
+  Write("cuda/device/a.cc", "\n");
+  EXPECT_THAT(CheckRooms(root_),
+              ElementsAre("cuda/device: has no README.md", "src/ops: has no README.md"));
 }
 
 TEST_F(PlantedHouse, StrangeTopLevelIsFound) {
@@ -109,8 +140,52 @@ TEST_F(PlantedHouse, StrangeTopLevelIsFound) {
 
 TEST_F(PlantedHouse, ForeignRandomnessIsFound) {
   Write("src/ops/a.cc", "// std::normal_distribution is slow\nstd::mt19937_64 random;\n");
+  Write("cuda/kernels/b.cu", "minstd_rand seed;\n");
   EXPECT_THAT(CheckRandomness(root_),
-              ElementsAre("src/ops/a.cc:2: mt19937: randomness comes from the noise room"));
+              ElementsAre("src/ops/a.cc:2: mt19937: randomness comes from the noise room",
+                          "cuda/kernels/b.cu:1: minstd_rand: randomness comes from the noise "
+                          "room"));
+}
+
+TEST_F(PlantedHouse, AskingTheProcessorElsewhereIsFound) {
+  Write("src/base/cpu.cc", "bool a = __builtin_cpu_supports(\"avx512f\");\n");
+  Write("src/ops/a.cc", "bool a = __builtin_cpu_supports(\"avx512f\");\n");
+  EXPECT_THAT(CheckProcessor(root_),
+              ElementsAre("src/ops/a.cc:1: __builtin_cpu: base/cpu.h says what the processor has"));
+}
+
+TEST_F(PlantedHouse, PrivateNamesThatMeetAreFound) {
+  const auto with = [](const std::string& declared) {
+    return "namespace tacit::ops {\nnamespace {\n" + declared + "}  // namespace\n}\n";
+  };
+  Write("src/ops/a.cc", with("constexpr int kLimit = 3;\nusing Rows = int;\nstruct Part {\n};\n"));
+  // Another room, another namespace, the same alias, a member and what is declared elsewhere are
+  // fine.
+  Write("src/model/a.cc", with("constexpr int kLimit = 3;\n"));
+  Write("src/ops/b.cc", "namespace tacit::ops::more {\nnamespace {\nstruct Part {\n};\n");
+  Write("src/ops/c.cc",
+        with("using Rows = int;\nstruct Part;\nclass Other {\n  int kLimit = 1;\n};\n"));
+  EXPECT_THAT(CheckPrivateNames(root_), IsEmpty());
+  Write("src/ops/sub/d.cc",
+        with("constexpr size_t kLimit = 3;\nclass Part {\n};\nusing Rows = long;\n"));
+  const std::string why = ", and a room is compiled together";
+  EXPECT_THAT(CheckPrivateNames(root_),
+              ElementsAre("src/ops/sub/d.cc:3: kLimit is private to src/ops/a.cc:3 too" + why,
+                          "src/ops/sub/d.cc:4: Part is private to src/ops/a.cc:5 too" + why,
+                          "src/ops/sub/d.cc:6: Rows is private to src/ops/a.cc:4 too" + why));
+}
+
+TEST_F(PlantedHouse, HeadlessCommentsAreFound) {
+  Write("src/ops/a.cc",
+        "// What is kept.\nint a;\n// It is kept.\n// Of its own.\nint b;  // of b\n"
+        "  // Whose it is.\n// Offers are taken.\n");
+  Write("cuda/device/b.cu", "int a;\n// Of the device.\n");
+  EXPECT_THAT(HeadlessComments(root_, {"src", "cuda"}),
+              ElementsAre("src/ops/a.cc:1", "src/ops/a.cc:6", "cuda/device/b.cu:2"));
+  Write("src/ops/a.cc", "//\n\n// Whose it is.\n");
+  EXPECT_THAT(HeadlessComments(root_, {"src", "cuda"}),
+              ElementsAre("src/ops/a.cc:3", "cuda/device/b.cu:2"));
+  EXPECT_THAT(HeadlessComments(root_, {"cuda"}), ElementsAre("cuda/device/b.cu:2"));
 }
 
 TEST_F(PlantedHouse, NativeFlagsAreFound) {

@@ -12,9 +12,20 @@ namespace {
 
 using Names = std::set<std::string>;
 
-// Which rooms, or single headers, a room may include besides itself and base. The plan of the
+// The rooms that wiring is wired from, the configuration among them.
+Names Below() {
+  return {"config", "metrics",   "noise",  "privacy", "event", "ops",
+          "model",  "mechanism", "stream", "store",   "train", "serve"};
+}
+
+Names And(Names names, const Names& more) {
+  names.insert(more.begin(), more.end());
+  return names;
+}
+
+// The rooms, or single headers, that a room may include besides itself and base. The plan of the
 // house, as one table: stream, store, privacy and ops never see each other, but for the ledger
-// types that the store keeps; only app sees the configuration; serve never sees train.
+// types that the store keeps; only what is wired sees the configuration; serve never sees train.
 const std::map<std::string, Names>& Arrows() {
   static const std::map<std::string, Names> kArrows = {
       {"base", {}},
@@ -32,9 +43,17 @@ const std::map<std::string, Names>& Arrows() {
        {"metrics", "noise", "privacy", "event", "ops", "model", "mechanism", "stream", "store"}},
       // ops: a model runs on a backend, and a scorer runs a model.
       {"serve", {"event", "store", "model", "ops", "metrics", "privacy"}},
-      {"app",
-       {"config", "metrics", "noise", "privacy", "event", "ops", "model", "mechanism", "stream",
-        "store", "train", "serve"}}};
+      {"console", {}},
+      {"wiring", Below()},
+      {"daemon", And(Below(), {"wiring", "console"})},
+      {"lab", And(Below(), {"wiring", "console"})},
+      {"bench", And(Below(), {"wiring"})},
+      {"cli", And(Below(), {"wiring", "console", "lab", "bench"})},
+      // The device's part. Of src/ it sees the headers that both sides compute with.
+      {"cuda", {"cuda/device"}},
+      {"cuda/device", {}},
+      {"cuda/kernels",
+       {"cuda/device", "noise/grid_gaussian.h", "noise/grid_portable.h", "noise/noise.h"}}};
   return kArrows;
 }
 
@@ -60,23 +79,27 @@ const std::vector<Library>& Libraries() {
       {"dnnl", {"ops"}},
       {"omp.h", {"ops"}},
       {"prometheus/", {"metrics"}},
-      {"zlib.h", {"stream", "app"}},
+      {"zlib.h", {"stream", "cli"}},
       {"zstd.h", {"stream"}},
       {"curl/", {"stream"}},
-      {"boost/json", {"event", "privacy", "serve", "app"}},
-      {"boost/asio", {"serve", "app"}},
+      {"boost/json",
+       {"event", "privacy", "serve", "console", "wiring", "daemon", "lab", "bench", "cli"}},
+      {"boost/asio", {"serve", "bench"}},
       {"boost/beast", {"serve"}},
-      {"CLI/", {"app"}},
-      {"systemd/", {"app"}},
-      {"benchmark/", {"app"}}};
+      {"CLI/", {"cli", "daemon"}},
+      {"systemd/", {"daemon"}},
+      {"benchmark/", {"bench"}},
+      {"cuda", {"cuda/device"}},
+      {"sanitizer/", {"cuda/device"}}};
   return kLibraries;
 }
 
-// Headers of the operating system and the compiler, which belong to nobody.
+// Headers of the operating system and the compiler, which belong to no library.
 bool IsSystem(const std::string& header) {
-  static const Names kSystem = {"unistd.h", "fcntl.h",     "signal.h", "sched.h",  "pthread.h",
-                                "glob.h",   "immintrin.h", "poll.h",   "dirent.h", "termios.h",
-                                "cpuid.h",  "netdb.h",     "ftw.h",    "endian.h", "dlfcn.h"};
+  static const Names kSystem = {"unistd.h",   "fcntl.h",     "signal.h", "sched.h",  "pthread.h",
+                                "glob.h",     "immintrin.h", "poll.h",   "dirent.h", "termios.h",
+                                "cpuid.h",    "netdb.h",     "ftw.h",    "endian.h", "dlfcn.h",
+                                "ucontext.h", "fnmatch.h"};
   const bool standard = header.find_first_of("./") == std::string::npos;
   return standard || kSystem.contains(header) || header.starts_with("sys/") ||
          header.starts_with("netinet/") || header.starts_with("arpa/") ||
@@ -113,7 +136,18 @@ std::vector<Include> IncludesOf(const SourceFile& file) {
   return includes;
 }
 
-std::string RoomOf(const std::string& path) { return path.substr(0, path.find('/')); }
+// By the name a file is included with: "ops" of ops/backend.h, "cuda/device" of
+// cuda/device/stream.h, "cuda" of what lies between cuda's rooms.
+std::string RoomOf(const std::string& path) {
+  const size_t first = path.find('/'), second = path.find('/', first + 1);
+  if (path.starts_with("cuda/") && second != std::string::npos) return path.substr(0, second);
+  return path.substr(0, first);
+}
+
+// From the top, of the name it is included with.
+std::string PathOf(const std::string& file) {
+  return file.starts_with("cuda/") ? file : "src/" + file;
+}
 
 const Library* LibraryOf(const std::string& header) {
   for (const Library& library : Libraries()) {
@@ -122,7 +156,7 @@ const Library* LibraryOf(const std::string& header) {
   return nullptr;
 }
 
-// What one include breaks, or nothing.
+// The rule that one include breaks, or nothing.
 std::string Judge(const std::string& room, const Include& include) {
   if (include.quoted) {
     const std::string other = RoomOf(include.header);
@@ -144,17 +178,19 @@ std::string Judge(const std::string& room, const Include& include) {
 
 using IncludesByFile = std::map<std::string, std::vector<Include>>;
 
-// The room-bound library header that including `header` brings along, or "".
-std::string Leak(const IncludesByFile& files, const std::string& header, Names* seen) {
+// The library header that including `header` brings to a room where it is not at home, or "".
+std::string Leak(const IncludesByFile& files, const std::string& header, const std::string& room,
+                 Names* seen) {
   const auto found = files.find(header);
   if (found == files.end() || !seen->insert(header).second) return "";
   for (const Include& include : found->second) {
     if (!include.quoted) {
       const Library* library = LibraryOf(include.header);
-      if (library != nullptr && !library->rooms.empty()) return include.header;
+      if (library != nullptr && !library->rooms.empty() && !library->rooms.contains(room))
+        return include.header;
       continue;
     }
-    if (std::string leak = Leak(files, include.header, seen); !leak.empty()) return leak;
+    if (std::string leak = Leak(files, include.header, room, seen); !leak.empty()) return leak;
   }
   return "";
 }
@@ -167,23 +203,26 @@ std::vector<std::string> CheckIncludes(const std::filesystem::path& root) {
   for (const SourceFile& file : ReadSources(root, "src", {".cc", ".h"})) {
     files[file.path.substr(4)] = IncludesOf(file);
   }
+  for (const SourceFile& file : ReadSources(root, "cuda", {".cc", ".h", ".cu"})) {
+    files[file.path] = IncludesOf(file);
+  }
   for (const auto& [file, includes] : files) {
     const std::string room = RoomOf(file);
     if (!Arrows().contains(room)) {
-      offences.push_back(fmt::format("src/{}: {} is no room of the house", file, room));
+      offences.push_back(fmt::format("{}: {} is no room of the house", PathOf(file), room));
       continue;
     }
     for (const Include& include : includes) {
       std::string offence = Judge(room, include);
       if (offence.empty() && include.quoted && RoomOf(include.header) != room) {
         Names seen;
-        const std::string leak = Leak(files, include.header, &seen);
+        const std::string leak = Leak(files, include.header, room, &seen);
         if (!leak.empty()) {
           offence = fmt::format("{} brings <{}> out of its room", include.header, leak);
         }
       }
       if (!offence.empty()) {
-        offences.push_back(fmt::format("src/{}:{}: {}", file, include.line, offence));
+        offences.push_back(fmt::format("{}:{}: {}", PathOf(file), include.line, offence));
       }
     }
   }

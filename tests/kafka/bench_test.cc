@@ -1,11 +1,11 @@
-// What `tacit bench kafka` prints is read by programs.
+// Programs read what `tacit bench kafka` prints.
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
 
 #include "kafka/broker.h"
 #include "kafka/topic.h"
-#include "stream/criteo_generator.h"
+#include "stream/generator/criteo_generator.h"
 #include "support/process.h"
 
 namespace tacit {

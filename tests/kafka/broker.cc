@@ -12,18 +12,18 @@
 #include <functional>
 #include <random>
 #include <string_view>
-#include <thread>
 
 #include "base/unique_fd.h"
 #include "kafka/clients.h"
 #include "kafka/topic.h"
+#include "support/eventually.h"
 
 namespace tacit::test {
 namespace {
 
 constexpr int kPorts = 4;  // plain text, controller, TLS, TLS with SASL
-constexpr auto kToolTimeout = std::chrono::seconds(120);
-constexpr int kAdminTimeoutMs = 30000;
+constexpr auto kToolTimeout = 4 * kPatience;
+constexpr int kAdminTimeoutMs = std::chrono::milliseconds(kPatience).count();
 
 std::string ToolPath() { return std::string(TACIT_SOURCE_DIR) + "/tools/kafka"; }
 
@@ -86,11 +86,8 @@ void CheckTopics(const std::string& what, const rd_kafka_topic_result_t* const* 
 
 // The controller's answer comes before the broker leads the new partitions.
 void AwaitPartitions(const std::string& bootstrap, const std::string& topic, int32_t partitions) {
-  for (int i = 0; i < 600; ++i) {
-    if (TopicPartitions(bootstrap, topic) == partitions) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  ADD_FAILURE() << topic << " has no " << partitions << " partitions";
+  EXPECT_TRUE(Eventually(topic + " has " + std::to_string(partitions) + " partitions",
+                         [&] { return TopicPartitions(bootstrap, topic) == partitions; }));
 }
 
 }  // namespace
@@ -169,6 +166,17 @@ void Broker::Kill() {
   Continue();  // one that is stopped would not be seen to die
   Tool("kill");
 }
+void Broker::Certify(int first_day, int days) {
+  const std::string dir = data_ / "secure";
+  const std::string then = (first_day < 0 ? "" : "+") + std::to_string(first_day) + "d";
+  const Ended ended = Run({"/bin/bash", "-euc",
+                           "cd '" + dir + "'\nfaketime -f " + then +
+                               " openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key"
+                               " -CAcreateserial -extfile server.ext -out server.crt -days " +
+                               std::to_string(days) + "\ncat server.key server.crt >server.pem"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+}
+
 void Broker::Suspend() { ASSERT_EQ(::kill(Pid(), SIGSTOP), 0); }
 void Broker::Continue() {
   if (running()) ::kill(Pid(), SIGCONT);

@@ -13,11 +13,11 @@ namespace tacit::test {
 
 inline constexpr char kDefaultVersion[] = "3.9.1";
 
-// Why no broker can be started on this machine, or "" when one can: tools/kafka needs Java and the
-// jars that `tools/kafka fetch` brings.
+// The reason why no broker can be started on this machine, or "" when one can: tools/kafka needs
+// Java and the jars that `tools/kafka fetch` brings.
 std::string BrokerMissing(const std::string& version = kDefaultVersion);
 
-// Whether TACIT_REQUIRE asks for a broker: then its absence is a failure.
+// True if TACIT_REQUIRE asks for a broker: then its absence is a failure.
 bool BrokerRequired();
 
 // First line of a test that needs a broker: fails or skips it where there is none.
@@ -56,21 +56,24 @@ class Broker {
   std::string password_file() const { return data_ / "secure/password"; }
 
   bool running() const;
-  void Start();    // after Stop or Kill; what it held is still there
-  void Stop();     // an orderly end
-  void Kill();     // SIGKILL
-  void Suspend();  // SIGSTOP: connections stay, nobody answers
+  void Start();  // after Stop or Kill; what it held is still there
+  void Stop();   // an orderly end
+  void Kill();   // SIGKILL
+  // With `secure`: takes another certificate of the same authority, good for `days` from this many
+  // days from now on: (-40, 30) has expired. Shown from the next Start on.
+  void Certify(int first_day, int days);
+  void Suspend();  // SIGSTOP: connections stay, no answer comes
   void Continue();
 
   // By librdkafka's admin interface; a failure is one of the test.
   void CreateTopic(const std::string& name, int32_t partitions = 1,
                    const std::vector<std::pair<std::string, std::string>>& settings = {});
-  void GrowTopic(const std::string& name, int32_t partitions);  // to so many in all
+  void GrowTopic(const std::string& name, int32_t partitions);  // to this many in all
   void DeleteTopic(const std::string& name);
   // Everything below `offset` is gone, as when retention has passed over it.
   void DeleteRecordsBefore(const std::string& topic, int32_t partition, int64_t offset);
 
-  // Of the broker itself, for a test that fails.
+  // The log of the broker itself, for a test that fails.
   std::string Log() const { return ReadFile(data_ / "broker.log"); }
   int port() const { return port_; }
 

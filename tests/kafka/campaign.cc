@@ -31,7 +31,7 @@ constexpr Harm kGoal{.daemon_kills = 300,
 constexpr int Harm::*kCounts[] = {&Harm::daemon_kills, &Harm::broker_kills, &Harm::broker_stops,
                                   &Harm::takeovers,    &Harm::refusals,     &Harm::growths,
                                   &Harm::cuts,         &Harm::clock_steps};
-// What is left for learning to the end of the topic and looking at it: but half of a short slice.
+// The time left to learn to the end of the topic and to look at it: but half of a short slice.
 constexpr std::chrono::seconds kToFinish(240);
 
 std::string results_path;

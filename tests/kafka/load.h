@@ -13,11 +13,11 @@
 
 namespace tacit::test {
 
-// Writes new events of the oracle's into a topic, so many a second, all the time, from a thread of
+// Writes new events of the oracle's into a topic at a given rate, all the time, from a thread of
 // its own, by bare librdkafka: one in fifty is bad, in one of several ways. Not everything that was
 // meant to gets into the topic: a client does not take a record for a partition that it does not
 // know yet, which is how it is for a while after a topic has grown. What was acked is there, and
-// the topic itself tells of the rest. The oracle is the writer's until Stop.
+// the topic itself shows the rest. The oracle is the writer's until Stop.
 class LoadWriter {
  public:
   struct Options {
@@ -32,7 +32,7 @@ class LoadWriter {
   LoadWriter(const LoadWriter&) = delete;
   LoadWriter& operator=(const LoadWriter&) = delete;
 
-  // From now on to so many partitions.
+  // From now on to this many partitions.
   void Grow(int32_t partitions) { partitions_ = partitions; }
   // Waits until what has been written is acked.
   void Stop();

@@ -5,10 +5,10 @@
 #include <charconv>
 #include <cmath>
 
-#include "app/assembly.h"
 #include "base/hash.h"
 #include "model/pctr.h"
 #include "store/store.h"
+#include "wiring/assembly.h"
 
 namespace tacit::test {
 namespace {
@@ -42,9 +42,9 @@ double Distance(const std::vector<double>& a, const std::vector<double>& b) {
   return std::sqrt(squared);
 }
 
-Result<app::Assembly> LoadAssembly(const std::string& config_path) {
+Result<wiring::Assembly> LoadAssembly(const std::string& config_path) {
   TACIT_ASSIGN(config::Config config, config::Load(config_path, {}));
-  return app::Assemble(std::move(config));
+  return wiring::Assemble(std::move(config));
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ Oracle::Oracle(uint64_t seed) : seed_(seed), transform_(Schema()), row_taken_(kB
 
 size_t Oracle::Invent(bool bad) {
   for (;;) {
-    // The number of the event stands in its value, so that a record tells which one it is.
+    // The number of the event stands in its value, so that a record shows which one it is.
     const uint64_t salt = tried_++;
     Event event{.value = fmt::format("{:x}-{:x}-e{}", seed_, salt, events_.size()),
                 .label = static_cast<float>(salt % 2),
@@ -137,7 +137,7 @@ double Oracle::EpsilonAfter(uint64_t steps, bool users) {
   const auto delta = [&](double mu, double epsilon) {
     return phi(mu / 2 - epsilon / mu) - std::exp(epsilon) * phi(-mu / 2 - epsilon / mu);
   };
-  // Where a monotone function passes zero.
+  // Finds where a monotone function passes zero.
   const auto zero = [](auto f, double low, double high) {
     const bool rises = f(high) > 0;
     for (int i = 0; i < 200; ++i) {
@@ -196,10 +196,10 @@ int Oracle::TimesApplied(const Event& event, const float* values) const {
 }
 
 Result<std::vector<int>> Oracle::Applied(const std::string& config_path, size_t learner) const {
-  TACIT_ASSIGN(const app::Assembly assembly, LoadAssembly(config_path));
+  TACIT_ASSIGN(const wiring::Assembly assembly, LoadAssembly(config_path));
   const config::Store& config = assembly.config.store;
   TACIT_ASSIGN(const store::ReadOnlyStore opened,
-               store::OpenReadOnly(config.path, config.witness, app::MakeLayouts(assembly)));
+               store::OpenReadOnly(config.path, config.witness, wiring::MakeLayouts(assembly)));
   const LearnerIndex index(static_cast<uint16_t>(learner));
   const auto dense = opened.snapshot->Dense(index);
   if (dense == nullptr) return std::vector<int>(events_.size());

@@ -13,7 +13,7 @@
 
 namespace tacit::test {
 
-// Tells from the model alone how often each event was learnt from. Every event has a value whose
+// Finds from the model alone how often each event was learnt from. Every event has a value whose
 // row no other event activates; the learner `exact` has neither noise nor clip, plain SGD, and
 // dense parameters that stand still. So the row of an event lies where k steps of gradient descent
 // lead from its initial value, k being the number of times it was applied; the path is computed
@@ -27,7 +27,7 @@ class Oracle {
   explicit Oracle(uint64_t seed);
 
   // An event that has never been, and its number. A bad one cannot be learnt from: its line names
-  // the value too, so that its row would tell.
+  // the value too, so that its row would show it.
   size_t Invent(bool bad = false);
   size_t size() const { return events_.size(); }
   bool IsBad(size_t event) const { return events_[event].bad; }
@@ -55,15 +55,15 @@ class Oracle {
   static constexpr double kEpsilon = 2, kDelta = 1e-6;
   static constexpr uint64_t kAllowance = 100'000;
 
-  // What `private` has to report after so many steps: events were in one each, users in as many as
-  // they may. A closed form (Balle and Wang 2018), computed here.
+  // The epsilon that `private` has to report after this many steps: events were in one each, users
+  // in as many as they may. A closed form (Balle and Wang 2018), computed here.
   static double EpsilonAfter(uint64_t steps, bool users);
 
-  // How often a learner (0: exact, 1: period) has applied each event, as its rows in the store of
-  // this configuration tell; -1 where no number of times leads there. Fails where the store cannot
-  // be read, or where the dense parameters have moved.
+  // Returns how often a learner (0: exact, 1: period) has applied each event, by its rows in the
+  // store of this configuration; -1 if no number of times leads there. Fails if the store cannot be
+  // read, or if the dense parameters have moved.
   Result<std::vector<int>> Applied(const std::string& config_path, size_t learner = 0) const;
-  // What is not as it should be, one sentence an event, at most twenty. `expected` has a number per
+  // Lists the differences, one sentence an event, at most twenty. `expected` has a number per
   // event.
   std::vector<std::string> Differences(const std::vector<int>& applied,
                                        const std::vector<int>& expected) const;
@@ -81,7 +81,7 @@ class Oracle {
   model::testing::LoopExample Example(const Event& event) const;
   // One step of plain SGD on the event's row, alone in its place of the batch.
   std::vector<double> After(const Event& event, const std::vector<double>& row) const;
-  // Whether one application moves the row far enough, and away from where a ReLU bends.
+  // True if one application moves the row far enough, and away from where a ReLU bends.
   bool IsVisible(const Event& event) const;
   int TimesApplied(const Event& event, const float* row) const;
 

@@ -11,8 +11,8 @@
 
 namespace tacit::test {
 
-// Writes NAME.yaml of a daemon that learns what the oracle can tell; `source` is the top-level YAML
-// of where events come from. Returns its path.
+// Writes NAME.yaml of a daemon that learns what the oracle can check; `source` is the top-level
+// YAML of where events come from. Returns its path.
 inline std::string WriteOracleConfig(const TempDir& dir, const std::string& name,
                                      const std::string& source, bool periods,
                                      const std::string& listen = "", bool users = false) {

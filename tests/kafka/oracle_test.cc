@@ -94,7 +94,7 @@ TEST(OracleTest, SeesARecordThatWasAppliedTwiceAndOneThatWasLost) {
   EXPECT_EQ(applied[60], 0);
 }
 
-// What a source does that goes back to where it has been.
+// A source that went back to where it has been would apply events twice, as two passes do.
 TEST(OracleTest, SeesALogThatWasReadTwice) {
   Oracle oracle(3);
   TempDir dir;

@@ -1,4 +1,6 @@
 // The source of the stream room beside a real broker: what the mock has no notion of.
+#include "stream/kafka/source.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +11,7 @@
 #include "kafka/broker.h"
 #include "kafka/clients.h"
 #include "kafka/topic.h"
-#include "stream/kafka_source.h"
+#include "support/eventually.h"
 
 namespace tacit::test {
 namespace {
@@ -22,13 +24,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Steady = std::chrono::steady_clock;
 
-constexpr auto kPatience = 60s;
-
 stream::KafkaSourceOptions Options(const Broker& broker, const std::string& topic) {
   stream::KafkaSourceOptions options;
   options.properties.values = {{"bootstrap.servers", broker.bootstrap()}, {"group.id", topic}};
   options.topic = topic;
   options.refresh = 200ms;
+  options.open_timeout = kPatience;  // a slow opening is not left to Poll
   return options;
 }
 
@@ -93,7 +94,7 @@ TEST(KafkaSourceTest, PartitionsThatComeLaterAreReadFromTheirBeginning) {
   PollRecords(*source, &heard, 30);
   EXPECT_THAT(source->partitions(), ElementsAre(0, 1, 2));
   EXPECT_EQ(heard.values[2].front(), "100");
-  // And grown while nobody was there.
+  // And grown while no daemon was there.
   broker.GrowTopic(topic, 4);
   Write(broker, topic, 3, 200, 10);
   const auto next = Open(Options(broker, topic));
@@ -141,11 +142,11 @@ TEST(KafkaSourceTest, OnlyWhatWasCommittedIsReadAndHolesAreHoles) {
   EXPECT_EQ(heard.values[0], committed);
   EXPECT_THAT(heard.offsets[0], ElementsAre(0, 1, 2, 8, 9, 10, 16, 17, 18));
   event::RawRecords none;
-  auto outcome = source->Poll(50ms, &none);
-  for (int i = 0; i < 200 && outcome && *outcome == PollOutcome::kNothing; ++i)
-    outcome = source->Poll(50ms, &none);
-  ASSERT_TRUE(outcome);
-  EXPECT_EQ(*outcome, PollOutcome::kEnd) << "what follows is a mark of an aborted transaction";
+  EXPECT_TRUE(Eventually("the source has ended, with the mark of an aborted transaction", [&] {
+    const auto outcome = source->Poll(50ms, &none);
+    EXPECT_TRUE(outcome);
+    return !outcome || *outcome == PollOutcome::kEnd;
+  }));
 }
 
 TEST(KafkaSourceTest, WhatRetentionTookIsRefusedOrMarked) {
@@ -195,9 +196,9 @@ TEST(KafkaSourceTest, ATopicMadeAnewUnderAReaderIsRefused) {
   EXPECT_EQ(heard.records, 20u);
 }
 
-// Killed, then stopped in mid-air with its connections open: each time it is read again within 10 s
-// of its return, and nothing is missing or there twice.
-TEST(KafkaSourceTest, ABrokerThatReturnsIsReadAgainWithinSeconds) {
+// Killed, then stopped in mid-air with its connections open: each time it is read again after its
+// return, and nothing is missing or there twice.
+TEST(KafkaSourceTest, ABrokerThatReturnsIsReadAgain) {
   TACIT_NEED_BROKER(kDefaultVersion);
   Broker broker;
   broker.CreateTopic("t", 2);
@@ -217,10 +218,8 @@ TEST(KafkaSourceTest, ABrokerThatReturnsIsReadAgainWithinSeconds) {
     const Status gone = PollUntil(*source, &heard, [&] { return !source->health().connected; });
     ASSERT_TRUE(gone) << gone.error().message;
     kill ? broker.Start() : broker.Continue();
-    const auto returned = Steady::now();
     const Status back = PollUntil(*source, &heard, [&] { return source->health().connected; });
     ASSERT_TRUE(back) << back.error().message;
-    EXPECT_LT(Steady::now() - returned, 10s);
     write();
     PollRecords(*source, &heard, static_cast<size_t>(written) * 2);
   }
@@ -242,8 +241,9 @@ TEST(KafkaSourceTest, WhoIsNotLetInIsToldSoAtTheStart) {
   const Status refused = Open(options)->Seek({});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument) << refused.error().message;
-  EXPECT_THAT(refused.error().message, AllOf(HasSubstr("topic 't'"), HasSubstr("let nobody in"),
-                                             testing::Not(HasSubstr("wrong-as-can-be"))));
+  EXPECT_THAT(refused.error().message,
+              AllOf(HasSubstr("topic 't'"), HasSubstr("the brokers refuse a client"),
+                    testing::Not(HasSubstr("wrong-as-can-be"))));
   std::string password = ReadFile(broker.password_file());
   while (!password.empty() && password.back() == '\n') password.pop_back();
   options.properties.values.back().second = password;

@@ -19,9 +19,9 @@ class TcpProxy {
   TcpProxy(const TcpProxy&) = delete;
   TcpProxy& operator=(const TcpProxy&) = delete;
 
-  // Where it listens, on loopback.
+  // The port it listens on, on loopback.
   uint16_t port() const { return port_; }
-  // Where it leads to; until this is told, as if it were cut.
+  // Sets the port it leads to; until then it behaves as if it were cut.
   void LeadTo(int port) { target_ = port; }
   void Cut() { cut_ = true; }
   void Mend() { cut_ = false; }

@@ -8,7 +8,8 @@
 #include <utility>
 #include <vector>
 
-// What is in a topic, written and read by bare librdkafka: nothing of the product is in between.
+// The contents of a topic, written and read by bare librdkafka: nothing of the product is in
+// between.
 namespace tacit::test {
 
 struct TopicRecord {
@@ -29,16 +30,16 @@ using ClientProperties = std::vector<std::pair<std::string, std::string>>;
 void WriteTopic(const std::string& bootstrap, const std::string& topic,
                 std::span<const TopicRecord> records, const ClientProperties& properties = {});
 
-// All that is in it from `from` on, a partition after the other. Waits up to `timeout` for what the
-// broker said is there; a failure is one of the test.
+// All records that are in it, a partition after the other; of transactions, those that were
+// committed. Waits up to `timeout` for what the broker said is there; a failure is one of the test.
 std::vector<TopicRecord> ReadTopic(const std::string& bootstrap, const std::string& topic,
                                    const ClientProperties& properties = {},
                                    std::chrono::milliseconds timeout = std::chrono::seconds(60));
 
-// Partitions with a leader, as the broker tells; 0 for a topic that is not there.
+// Partitions with a leader, as the broker reports; 0 for a topic that is not there.
 int32_t TopicPartitions(const std::string& bootstrap, const std::string& topic);
 
-// Records in all partitions now; -1 where the broker does not answer.
+// Offsets in all partitions now, with records or without; -1 where the broker does not answer.
 int64_t TopicSize(const std::string& bootstrap, const std::string& topic);
 
 // The offset and metadata that a group has committed for a partition; nothing when it has not.

@@ -1,17 +1,16 @@
-// What may become of a topic behind a daemon's back, and what the oracle makes of a topic that is
-// wrong itself.
+// Tests what may become of a topic behind a daemon's back, and what the oracle makes of a topic
+// that is wrong itself.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 #include "kafka/broker.h"
 #include "kafka/oracle.h"
 #include "kafka/oracle_run.h"
 #include "kafka/topic.h"
+#include "support/eventually.h"
 
 namespace tacit {
 namespace {
@@ -70,7 +69,7 @@ TEST_F(TopicsTest, ARecordThatIsThereTwiceIsSeenAndSoIsOneThatIsGone) {
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   std::vector<int> expected(300, 1);
   for (size_t i = 0; i < 20; i += 2) expected[i] = 0;
-  expected[4] = 1;  // the first was gone before anybody read it
+  expected[4] = 1;  // the first was gone before the daemon read it
   EXPECT_THAT(oracle_.Differences(Applied(), expected), IsEmpty());
   Write({{.partition = 0, .value = oracle_.Line(5)}});
   ASSERT_EQ(Learn().exit_code, 0);
@@ -81,8 +80,9 @@ TEST_F(TopicsTest, ATopicThatIsAnotherOneOrHasShrunkIsRefused) {
   Write(Invent(200));
   ASSERT_EQ(Learn().exit_code, 0);
   broker().DeleteTopic(topic_);
-  for (int i = 0; i < 200 && test::TopicPartitions(broker().bootstrap(), topic_) > 0; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  ASSERT_TRUE(test::Eventually("the topic is gone", [&] {
+    return test::TopicPartitions(broker().bootstrap(), topic_) <= 0;
+  }));
   broker().CreateTopic(topic_, 2);
   Write(Invent(40));
   const test::Ended shrunk = Learn();

@@ -11,6 +11,7 @@
 
 #include "kafka/oracle_run.h"
 #include "serve/client.h"
+#include "support/eventually.h"
 
 namespace tacit::test {
 namespace {
@@ -21,15 +22,15 @@ using Steady = std::chrono::steady_clock;
 namespace json = boost::json;
 
 constexpr char kTopic[] = "events", kDeadTopic[] = "events-dead";
-// Whatever is waited for comes in a fraction of this on a machine that does nothing else.
-constexpr seconds kPatience(90);
-constexpr char kForOperators[] = "-operators";  // behind the socket that everybody asks at
+// Learning goes on only after librdkafka has found its broker again.
+constexpr seconds kLongPatience = 2 * kPatience;
+constexpr char kForOperators[] = "-operators";  // after the name of the public socket
 
 double MillisecondsSince(Steady::time_point begun) {
   return std::chrono::duration<double, std::milli>(Steady::now() - begun).count();
 }
 
-// The total, and of each learner, as `tacit ledger show` and GET /v1/privacy tell it.
+// The total, and of each learner, as `tacit ledger show` and GET /v1/privacy report it.
 uint64_t StepsOf(const json::object& privacy) {
   const json::array& learners = privacy.at("learners").as_array();
   return learners.empty() ? 0 : learners.at(0).at("steps").to_number<uint64_t>();
@@ -124,14 +125,10 @@ void Violence::StartDaemon(std::vector<std::string> environment) {
 
 void Violence::EnsureDaemon() {
   if (!daemon_) StartDaemon();
-  const auto deadline = Steady::now() + kPatience;
-  while (!Ask(url_)) {
+  ASSERT_TRUE(Eventually("the daemon answers", [&] {
     ExpectAlive("it starts");
-    ASSERT_FALSE(testing::Test::HasFatalFailure());
-    ASSERT_LT(Steady::now(), deadline) << "the daemon does not answer; it said:\n"
-                                       << daemon_->Err();
-    std::this_thread::sleep_for(milliseconds(20));
-  }
+    return testing::Test::HasFatalFailure() || Ask(url_);
+  })) << daemon_->Err();
 }
 
 void Violence::ExpectAlive(const std::string& when) {
@@ -145,14 +142,14 @@ void Violence::Bury(const std::string& how) {
   ExpectAlive(how);
   if (testing::Test::HasFatalFailure()) return;
   daemon_->Signal(SIGKILL);
-  const auto ended = daemon_->WaitFor(seconds(20));
+  const auto ended = daemon_->Wait();
   ASSERT_TRUE(ended && ended->signal == SIGKILL);
   daemon_.reset();
   CheckStore();
 }
 
 std::optional<Violence::Told> Violence::Ask(const std::string& url) const {
-  const auto answer = serve::Fetch(url + ":/v1/privacy", "GET", "", milliseconds(5000));
+  const auto answer = serve::Fetch(url + ":/v1/privacy", "GET", "", kPatience);
   if (!answer || answer->status != 200) return std::nullopt;
   const json::object privacy = json::parse(answer->body).as_object();
   uint64_t private_steps = 0;
@@ -170,15 +167,17 @@ uint64_t Violence::StepsNow() {
 
 double Violence::AwaitMoreSteps(uint64_t steps, const std::string& when) {
   const auto begun = Steady::now();
-  while (Steady::now() - begun < kPatience) {
-    ExpectAlive(when);
-    if (testing::Test::HasFatalFailure()) return 0;
-    const auto told = Ask(url_);
-    if (told) CheckEpsilon(*told, "the daemon, " + when);
-    if (told && told->steps > steps) return MillisecondsSince(begun);
-    std::this_thread::sleep_for(milliseconds(20));
-  }
-  ADD_FAILURE() << when << ": nothing is learnt; the daemon said:\n" << daemon_->Err();
+  EXPECT_TRUE(Eventually(
+      when + ", more is learnt",
+      [&] {
+        ExpectAlive(when);
+        if (testing::Test::HasFatalFailure()) return true;
+        const auto told = Ask(url_);
+        if (told) CheckEpsilon(*told, "the daemon, " + when);
+        return told && told->steps > steps;
+      },
+      kLongPatience))
+      << daemon_->Err();
   return MillisecondsSince(begun);
 }
 
@@ -188,26 +187,26 @@ void Violence::ExpectServing(const std::string& when) {
   const auto answer = serve::Fetch(url_ + ":/v1/score", "POST",
                                    R"({"learner":"exact","rows":[{"dense":[1],)"
                                    R"("categorical":["x"]}]})",
-                                   milliseconds(5000));
+                                   kPatience);
   ASSERT_TRUE(answer) << when << ": " << answer.error().message;
   EXPECT_EQ(answer->status, 200) << when << ": " << answer->body;
 }
 
 void Violence::AwaitReadyz(const std::string& text, const std::string& when) {
-  const auto deadline = Steady::now() + kPatience;
   std::string body;
-  while (Steady::now() < deadline) {
-    const auto answer =
-        serve::Fetch(url_ + kForOperators + ":/readyz", "GET", "", milliseconds(5000));
-    if (answer && answer->status == 200 && answer->body.starts_with(text)) return;
-    if (answer) body = answer->body;
-    std::this_thread::sleep_for(milliseconds(100));
-  }
-  ADD_FAILURE() << when << ": /readyz does not say \"" << text << "\" but \"" << body << "\"";
+  EXPECT_TRUE(Eventually(
+      when + ", /readyz says \"" + text + "\"",
+      [&] {
+        const auto answer = serve::Fetch(url_ + kForOperators + ":/readyz", "GET", "", kPatience);
+        if (answer) body = answer->body;
+        return answer && answer->status == 200 && answer->body.starts_with(text);
+      },
+      kLongPatience))
+      << "but \"" << body << "\"";
 }
 
-// Neither ever goes back, and the charge of so many steps is a closed form: one participation of an
-// event costs the same from the first step to the last; a user's costs grow.
+// Neither ever goes back, and the charge of that many steps is a closed form: one participation of
+// an event costs the same from the first step to the last; a user's costs grow.
 void Violence::CheckEpsilon(const Told& told, const std::string& where) {
   if (told.steps < last_.steps)
     ADD_FAILURE() << where << " tells of " << told.steps << " steps, and of " << last_.steps
@@ -225,7 +224,7 @@ void Violence::CheckEpsilon(const Told& told, const std::string& where) {
   last_ = told;
 }
 
-// What can be read between two lives never goes back.
+// Everything that can be read between two lives never goes back.
 void Violence::CheckStore() {
   const Ended shown = test::Run({TACIT, "ledger", "show", "--store", dir_ / "store", "--json"});
   if (shown.exit_code != 0) {
@@ -243,7 +242,7 @@ void Violence::CheckStore() {
 
 void Violence::KillDaemon() {
   if (!daemon_) StartDaemon();
-  std::this_thread::sleep_for(Random(milliseconds(2000)));
+  std::this_thread::sleep_for(Random(milliseconds(2000)));  // any moment
   Bury("waiting to be killed");
 }
 
@@ -272,13 +271,13 @@ void Violence::TakeOver() {
   std::string url;
   const std::vector<std::string> command = Command(true, &url);
   auto standby = std::make_unique<Process>(command);
-  std::this_thread::sleep_for(Random(milliseconds(1500)));
+  std::this_thread::sleep_for(Random(milliseconds(1500)));  // before or while it stands by
   const auto ended = standby->WaitFor(milliseconds(0));
   ASSERT_FALSE(ended) << "the standby ended with " << ended->exit_code << ": " << ended->err;
   // Some are asked to go, some are killed.
   ExpectAlive("waiting to be relieved");
   daemon_->Signal(random_() % 2 == 0 ? SIGKILL : SIGTERM);
-  ASSERT_TRUE(daemon_->WaitFor(seconds(30)));
+  ASSERT_TRUE(daemon_->Wait());
   daemon_ = std::move(standby);
   url_ = url;
   takeovers_.push_back(AwaitMoreSteps(last_.steps, "after a standby has taken over"));
@@ -306,14 +305,14 @@ void Violence::CutNetwork() {
   proxy_.Cut();
   std::this_thread::sleep_for(options_.cut);
   ExpectServing("without a network");
-  // Of the source; or of dead letters, if one came before the cut was noticed: what operators hear.
+  // Operators hear of the source; or of dead letters, if one came before the cut was noticed.
   AwaitReadyz("ready, degraded: ", "without a network");
   proxy_.Mend();
   returns_.push_back(AwaitMoreSteps(StepsNow(), "after the network is mended"));
   AwaitReadyz("ready\n", "after the network is mended");
 }
 
-// As an administrator, or a bad NTP server, steps the clock: time since the start goes on evenly.
+// As an administrator, or a bad NTP server, steps the clock: time since the start passes evenly.
 void Violence::StepClock() {
   if (daemon_) Bury("waiting for another clock");
   const std::string clock = dir_ / "clock";
@@ -325,7 +324,7 @@ void Violence::StepClock() {
   AwaitMoreSteps(StepsNow(), "before the clock is stepped");
   for (const char* offset : {"+1d", "+0", "-1d", "+0"}) {
     WriteFile(clock, offset);
-    // What had been read before does not count.
+    // Records read before do not count.
     std::this_thread::sleep_for(milliseconds(300));
     AwaitMoreSteps(StepsNow(), std::string("with the clock at ") + offset);
   }
@@ -356,7 +355,7 @@ Harm Violence::Run(const Harm& wanted, Steady::time_point deadline) {
   return done;
 }
 
-// A step and a period are closed by the record behind them.
+// A step and a period are closed by the record after them.
 void Violence::Fill() {
   std::vector<TopicRecord> filler;
   for (int32_t p = 0; p < partitions_; ++p)
@@ -367,24 +366,26 @@ void Violence::Fill() {
 }
 
 void Violence::AwaitEnd(const std::vector<int>& once) {
-  const auto deadline = Steady::now() + 2 * kPatience;
-  for (;;) {
-    ExpectAlive("learning to the end of the topic");
-    if (testing::Test::HasFatalFailure()) return;
-    bool all = true;
-    for (size_t learner : {0, 1}) {
-      const auto applied = oracle_.Applied(config_, learner);
-      if (!applied) {
-        all = false;
-        break;
-      }
-      const int times = learner == 0 ? 1 : static_cast<int>(Oracle::kStepsPerPeriod);
-      for (size_t i = 0; i < once.size(); ++i)
-        all = all && ((*applied)[i] < 0 || (*applied)[i] >= times * once[i]);
-    }
-    if (all || Steady::now() > deadline) return;
-    std::this_thread::sleep_for(milliseconds(500));
-  }
+  // The oracle tells better than this what is missing in the end.
+  static_cast<void>(Eventually(
+      "everything is learnt",
+      [&] {
+        ExpectAlive("learning to the end of the topic");
+        if (testing::Test::HasFatalFailure()) return true;
+        bool all = true;
+        for (size_t learner : {0, 1}) {
+          const auto applied = oracle_.Applied(config_, learner);
+          if (!applied) {
+            all = false;
+            break;
+          }
+          const int times = learner == 0 ? 1 : static_cast<int>(Oracle::kStepsPerPeriod);
+          for (size_t i = 0; i < once.size(); ++i)
+            all = all && ((*applied)[i] < 0 || (*applied)[i] >= times * once[i]);
+        }
+        return all;
+      },
+      2 * kLongPatience));
 }
 
 DeadLetters Violence::ReadLetters() {
@@ -455,8 +456,9 @@ void Violence::Finish() {
   AwaitEnd(once);
   ASSERT_FALSE(testing::Test::HasFatalFailure());
   daemon_->Signal(SIGTERM);
-  const auto ended = daemon_->WaitFor(seconds(30));
-  ASSERT_TRUE(ended && ended->exit_code == 0) << "the daemon does not stop when asked";
+  const auto ended = daemon_->Wait();
+  ASSERT_TRUE(ended) << "the daemon does not stop when asked: " << daemon_->Err();
+  ASSERT_EQ(ended->exit_code, 0) << "the daemon does not stop as asked: " << ended->err;
   for (size_t learner : {0, 1}) {
     const auto applied = oracle_.Applied(config_, learner);
     ASSERT_TRUE(applied) << applied.error().message;

@@ -18,7 +18,7 @@
 
 namespace tacit::test {
 
-// How often each thing happens to a daemon beside its broker.
+// Says how often each thing happens to a daemon beside its broker.
 struct Harm {
   int daemon_kills = 0;  // SIGKILL at a random moment
   int broker_kills = 0;  // SIGKILL, some time of nothing, a new start
@@ -26,7 +26,7 @@ struct Harm {
   int takeovers = 0;     // the daemon dies while a standby waits for its store
   int refusals = 0;      // a second daemon on the store
   int growths = 0;       // a partition more
-  int cuts = 0;          // of the network between broker and everybody
+  int cuts = 0;          // of the network between the broker and all others
   int clock_steps = 0;   // by a day, forth and back again, while the daemon runs
   std::string Text() const;
 };
@@ -77,7 +77,7 @@ class Violence {
   void ExpectAlive(const std::string& when);
   void Bury(const std::string& how);
 
-  // What the daemon says of itself; nothing when it does not answer.
+  // The daemon's own report; nothing when it does not answer.
   struct Told {
     uint64_t steps = 0, private_steps = 0;
     double epsilon = 0;  // of `private`
@@ -105,7 +105,7 @@ class Violence {
   // That the topic holds what was acked, each event once; how often each good one is to be learnt.
   std::vector<int> CheckTopic(const std::vector<TopicRecord>& records);
   void AwaitEnd(const std::vector<int>& once);
-  // Where each letter comes from, and why.
+  // Returns where each letter comes from, and why.
   DeadLetters ReadLetters();
   bool IsBad(const TopicRecord& record) const;
   void CheckDeadLetters(const std::vector<TopicRecord>& records);

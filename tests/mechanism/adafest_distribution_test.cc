@@ -7,6 +7,7 @@
 #include "distribution.h"
 #include "mechanism/private_step.h"
 #include "naive.h"
+#include "support/fixed_noise.h"
 #include "support/statistics.h"
 
 namespace tacit::mechanism {
@@ -18,11 +19,6 @@ constexpr AdaFestOptions kOptions{.sigma_selection = 0.7,
                                   .clip_gradient = 0.8,
                                   .threshold = 0.9,
                                   .expected_batch = 9};
-
-noise::StreamNoise FixedNoise() {
-  return noise::StreamNoise(std::make_unique<noise::Keystream>(noise::Keystream::Key{42},
-                                                               noise::Keystream::CounterBlock{}));
-}
 
 // AdaFEST and, with a vocabulary, AdaFEST+.
 struct Setting {
@@ -80,7 +76,7 @@ struct Setting {
   }
   Moments Fast(const StepUnits& step, size_t draws) const {
     const auto mechanism = Make(kOptions);
-    auto noise = FixedNoise();
+    auto noise = noise::FixedNoise(42);
     StepRunner runner(space, step);
     return Measure(space, draws, [&]() -> const Update& { return runner.Run(*mechanism, noise); });
   }
@@ -115,7 +111,7 @@ TEST(AdaFestDistribution, IsTheNaiveOneOnTwoThousandRowsAndFaultsAreFoundOut) {
   ExpectTheNaiveOne(Setting(2000), {std::begin(kFaults), std::end(kFaults)});
 }
 
-// Of the rows that units touch, some inside; and rows inside that nobody touches.
+// Every third row is inside: some that units touch, and some that no unit touches.
 std::vector<uint64_t> EveryThird(uint64_t rows) {
   std::vector<uint64_t> inside;
   for (uint64_t row = 0; row < rows; row += 3) inside.push_back(row);
@@ -138,7 +134,7 @@ TEST(AdaFestDistribution, AnEmptyBatchIsNoiseAndSilenceIsFoundOut) {
             1.5 * kLimit);
 }
 
-// A touched row that passes with probability .30, where rows nobody touched pass with .05: if hits
+// A touched row that passes with probability .30, where rows no unit touched pass with .05: if hits
 // of the skips on it were kept, it would pass with 1 - .70 * .95 = .335.
 TEST(AdaFestDistribution, ATouchedRowHasOneDrawOnly) {
   const Setting setting(20);
@@ -158,7 +154,7 @@ TEST(AdaFestDistribution, ATouchedRowHasOneDrawOnly) {
     return written / static_cast<double>(draws);
   };
   const auto mechanism = setting.Make(options);
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(42);
   StepRunner runner(setting.space, units);
   const double stddev = std::sqrt(0.3 * 0.7 / kDraws);
   const double fast =

@@ -144,7 +144,7 @@ TEST_P(EveryClipper, NoUnitIsLongerThanTheBoundAfterScalingAndRounding) {
   EXPECT_GT(near, 100) << "the bound must be used";
 }
 
-// Where scales lie among the smallest floats, rounding them to nearest could double them.
+// Rounding to nearest could double scales that lie among the smallest floats.
 TEST_P(EveryClipper, TheSmallestScalesAreRoundedDown) {
   std::mt19937_64 random(3);
   std::uniform_real_distribution<double> exponent(-28, -24);
@@ -225,8 +225,8 @@ TEST(PerLayerClipper, NoUnitIsLongerWithSharesOfItsOwn) {
   }
 }
 
-// What the noise is calibrated to: whoever joins, whatever his norm, the number that is made noisy
-// changes by the same amount, and the noise is sigma_query times it.
+// The noise is calibrated to this: whichever unit joins, whatever its norm, the number that is made
+// noisy changes by the same amount, and the noise is sigma_query times it.
 TEST(QuantileClipper, OneUnitChangesTheCountByExactlyTheUnitOfItsNoise) {
   const std::vector<double> others = {0.1, 0.5, 3, 7, 1.0, 0.2};
   NotedNoise noise;
@@ -342,7 +342,7 @@ TEST(QuantileClipper, RefusesBytesThatAreNoState) {
     ASSERT_FALSE(status);
     EXPECT_EQ(status.error().code, ErrorCode::kCorruption);
   }
-  // Of a learner whose clip was fixed until now.
+  // The learner's clip was fixed until now.
   EXPECT_TRUE(clipper->LoadState(""));
   EXPECT_EQ(clipper->bound(), 1);
 }

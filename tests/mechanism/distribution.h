@@ -8,11 +8,12 @@
 
 #include "step.h"
 
-// Whether two ways of making updates draw from the same distribution.
+// Tests whether two ways of making updates draw from the same distribution.
 namespace tacit::mechanism {
 
-// What is compared of updates, by its mean: which rows are written, which pairs of them, how many;
-// values, their squares and the products of neighbours, where they are written; sums over all rows.
+// The properties of updates that are compared by their mean: which rows are written, which pairs of
+// them, how many; values, their squares and the products of neighbours, where they are written;
+// sums over all rows.
 class Moments {
  public:
   explicit Moments(const RowSpace& space) : offset_(space.rows() + 1) {

@@ -11,6 +11,7 @@
 #include "noise/noise.h"
 #include "noise/stream_noise.h"
 #include "step.h"
+#include "support/fixed_noise.h"
 #include "support/silent_noise.h"
 #include "support/statistics.h"
 
@@ -67,17 +68,13 @@ TEST(Grid, ReleasedIsTheNoisyIntegerAndNothingElse) {
     EXPECT_EQ(from_sums[i], static_cast<float>(static_cast<double>(noisy[i]) * (0.3 * 0x1p-10)));
 }
 
-// Rows that nobody touched: no input, the same noise. Also through the blocks that a source without
-// a kernel of its own takes.
+// Rows that no unit touched: no input, the same noise. Also through the blocks that a source
+// without a kernel of its own takes.
 TEST(Grid, NoiseAloneIsTheReleaseOfZeros) {
   const Grid grid = MakeGrid(0.7, 0.9);
-  const auto fixed = [] {
-    return noise::StreamNoise(std::make_unique<noise::Keystream>(noise::Keystream::Key{5},
-                                                                 noise::Keystream::CounterBlock{}));
-  };
   for (const size_t n : {1u, 2u, 1359u, 1360u, 1361u, 5000u}) {
     std::vector<float> noise_alone(n, 3), zeros(n, 0);
-    auto first = fixed(), second = fixed();
+    auto first = noise::FixedNoise(5), second = noise::FixedNoise(5);
     ReleaseNoise(grid, 0.3, first, noise_alone);
     Release(grid, 0.3, second, zeros);
     EXPECT_EQ(noise_alone, zeros) << n;

@@ -8,15 +8,11 @@
 #include <numeric>
 
 #include "naive.h"
+#include "support/fixed_noise.h"
 #include "support/statistics.h"
 
 namespace tacit::mechanism {
 namespace {
-
-noise::StreamNoise FixedNoise() {
-  return noise::StreamNoise(std::make_unique<noise::Keystream>(noise::Keystream::Key{11},
-                                                               noise::Keystream::CounterBlock{}));
-}
 
 struct Race {
   std::vector<uint64_t> rows;
@@ -56,7 +52,7 @@ Rows Naive(const Race& race, bool all_race, Random& random) {
   return order;
 }
 
-// What differs of how often each set was drawn.
+// Reports the differences in how often each set was drawn.
 std::string Compare(const std::function<Rows()>& a, const std::function<Rows()>& b) {
   std::map<Rows, std::pair<double, double>> counts;
   for (size_t i = 0; i < 100000; ++i) {
@@ -73,7 +69,7 @@ std::string Compare(const std::function<Rows()>& a, const std::function<Rows()>&
 // Fifteen sets: a false alarm has probability 6e-7.
 TEST(GumbelTop, DrawsTheSetsThatTheNaiveOneDraws) {
   const Race race{.rows = {0, 3, 4}, .scores = {1.5, 0.0, 0.7}, .space = 6, .k = 2, .scale = 0.8};
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(11);
   Random random(5);
   const auto fast = [&] { return Fast(race, noise); };
   EXPECT_EQ(Compare(fast, [&] { return Naive(race, true, random); }), "");
@@ -83,8 +79,8 @@ TEST(GumbelTop, DrawsTheSetsThatTheNaiveOneDraws) {
   EXPECT_NE(Compare(fast, [&] { return Naive(louder, true, random); }), "");
 }
 
-// Where no naive one could be run, against the closed form: rows are taken one after the other with
-// probabilities proportional to exp(score / scale) (Plackett and Luce).
+// No naive one could be run here, so the closed form is the reference: rows are taken one after the
+// other with probabilities proportional to exp(score / scale) (Plackett and Luce).
 TEST(GumbelTop, HoldsOnAHundredMillionRows) {
   constexpr double kSpace = 1e8, kDraws = 100000, kScale = 0.25;
   const std::vector<double> weight = {5e7, 1e8, 1e7};
@@ -95,7 +91,7 @@ TEST(GumbelTop, HoldsOnAHundredMillionRows) {
             .scale = kScale};
   for (double w : weight) race.scores.push_back(kScale * std::log(w));
   const double others = kSpace - 3, all = 1.6e8 + others;
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(11);
   std::vector<double> kept(3);
   double other = 0, place = 0;
   for (size_t i = 0; i < kDraws; ++i) {
@@ -125,7 +121,7 @@ TEST(GumbelTop, HoldsOnAHundredMillionRows) {
 }
 
 TEST(GumbelTop, HoldsAtItsEnds) {
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(11);
   EXPECT_EQ(Fast({.rows = {}, .scores = {}, .space = 4, .k = 4}, noise), (Rows{0, 1, 2, 3}));
   EXPECT_EQ(Fast({.rows = {1, 2}, .scores = {5, 6}, .space = 4, .k = 9}, noise),
             (Rows{0, 1, 2, 3}));

@@ -8,6 +8,7 @@
 #include "mechanism/sigma_split.h"
 #include "noise/stream_noise.h"
 #include "step.h"
+#include "support/fixed_noise.h"
 #include "support/silent_noise.h"
 #include "support/statistics.h"
 
@@ -27,11 +28,6 @@ RowSpace SpaceOf(uint64_t rows) {
   RowSpace space;
   space.AddTable("t", rows, 1);
   return space;
-}
-
-noise::StreamNoise FixedNoise() {
-  return noise::StreamNoise(std::make_unique<noise::Keystream>(noise::Keystream::Key{7},
-                                                               noise::Keystream::CounterBlock{}));
 }
 
 TEST(SplitSigma, CostsWhatOneGaussianDoes) {
@@ -107,7 +103,7 @@ TEST(AdaFest, OneUnitMovesTheContributionsByAtMostTheClip) {
   }
 }
 
-// Rows nobody touched, over a space far too large to walk: as many as c * p0 says, ascending, none
+// Rows no unit touched, over a space far too large to walk: as many as c * p0 says, ascending, none
 // of them activated, evenly spread.
 TEST(AdaFest, ExtraRowsComeAsOftenAsPromised) {
   const RowSpace space = SpaceOf(3'000'000'000);
@@ -120,7 +116,7 @@ TEST(AdaFest, ExtraRowsComeAsOftenAsPromised) {
     p0 += testing::NormalCdf(-5 + place * 0x1p-4 / 5) / 1000;
   EXPECT_NEAR(mechanism->ExpectedExtraRows(), 3e9 * p0, 1e-3);
   EXPECT_NEAR(mechanism->ExpectedExtraRows(), 3e9 * testing::NormalCdf(-5), 0.2);
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(7);
   model::RowSelection selection;
   double count = 0, places = 0;
   for (int i = 0; i < 500; ++i) {
@@ -146,7 +142,7 @@ TEST(AdaFest, ExtraRowsAreNeverActivatedOnes) {
   units[0].dense.resize(kDenseSize);
   for (uint64_t row : {0u, 7u, 8u, 49u}) units[0].rows[row] = {1};
   const auto activations = ActivationsOf(units);
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(7);
   model::RowSelection selection;
   for (int i = 0; i < 1000; ++i) {
     mechanism->Select({.activations = activations}, noise, &selection);
@@ -161,7 +157,7 @@ TEST(AdaFest, ExtraRowsAreNeverActivatedOnes) {
 
 TEST(AdaFest, HoldsWhereEveryRowOrNoRowPasses) {
   const RowSpace space = SpaceOf(33);
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(7);
   model::RowSelection selection;
   AdaFestOptions options = Options();
   options.threshold = -1e6;
@@ -177,7 +173,7 @@ TEST(AdaFest, HoldsWhereEveryRowOrNoRowPasses) {
 TEST(AdaFest, AnEmptyBatchIsNoisedAndDividedByThePublicBatch) {
   const RowSpace space = SpaceOf(10);
   const auto mechanism = MakeAdaFest(space, Options());
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(7);
   std::vector<double> z;
   for (int i = 0; i < 100000; ++i) {
     const Update update = RunStep(*mechanism, space, {}, noise);
@@ -190,7 +186,7 @@ TEST(AdaFest, AnEmptyBatchIsNoisedAndDividedByThePublicBatch) {
 TEST(NonPrivate, KeepsEveryRowAndOnlyDivides) {
   const RowSpace space = SpaceOf(10);
   const auto mechanism = MakeNonPrivate(4);
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(7);
   StepUnits units(2);
   for (UnitGradient& unit : units) {
     unit.dense = {100, -200, 0};

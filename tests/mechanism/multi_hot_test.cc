@@ -22,18 +22,18 @@ using model::testing::SquaredLength;
 constexpr double kClip = 0.7, kBatch = 4;
 constexpr double kScoreClip = 20;  // above most norms, so that scores differ
 
-using Rows = std::vector<uint64_t>;
+using RowSet = std::vector<uint64_t>;
 
 // The rows of the vocabulary: some touched, some not.
-Rows Inside(const RowSpace& space) {
-  Rows inside;
+RowSet Inside(const RowSpace& space) {
+  RowSet inside;
   for (uint64_t row = 0; row < space.rows(); row += 2) inside.push_back(row);
   return inside;
 }
 
-// Rows whose clipped counts reach the threshold, each unit's rows inside counted once.
+// RowSet whose clipped counts reach the threshold, each unit's rows inside counted once.
 std::set<uint64_t> LoopThreshold(const std::vector<LoopGradient>& units, double threshold,
-                                 const Rows& inside) {
+                                 const RowSet& inside) {
   const std::set<uint64_t> within(inside.begin(), inside.end());
   std::map<uint64_t, double> map;
   for (const LoopGradient& unit : units) {
@@ -123,8 +123,8 @@ class MultiHot : public ::testing::Test {
 
   // Units of several examples, multi-hot slots with repeats.
   static Problem Make(uint64_t seed) { return Problem(seed, {.examples = 24}); }
-  static Rows Every(const RowSpace& space) {
-    Rows rows(space.rows());
+  static RowSet Every(const RowSpace& space) {
+    RowSet rows(space.rows());
     std::iota(rows.begin(), rows.end(), 0u);
     return rows;
   }
@@ -138,7 +138,7 @@ constexpr double kClose = 2e-5;
 TEST_F(MultiHot, AllRows) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const Problem problem = Make(seed);
-    const Rows every = Every(problem.model.space);
+    const RowSet every = Every(problem.model.space);
     EXPECT_LT(Difference(problem, MakeAllRows(), {every.begin(), every.end()}), kClose) << seed;
   }
 }
@@ -147,7 +147,7 @@ TEST_F(MultiHot, VocabularyRows) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const Problem problem = Make(seed);
     const RowSpace& space = problem.model.space;
-    const Rows inside = Inside(space);
+    const RowSet inside = Inside(space);
     auto vocabulary =
         MakeVocabulary(space, {.source = VocabularyOptions::Source::kPublic, .rows = inside});
     EXPECT_LT(Difference(problem, MakeVocabularyRows(std::move(vocabulary)),
@@ -189,8 +189,7 @@ TEST_F(MultiHot, ExponentialRows) {
   }
 }
 
-// What is compared with tells a row that is counted, or whose gradients are added up, per
-// occurrence.
+// The comparison finds a row that is counted, or whose gradients are added up, per occurrence.
 TEST_F(MultiHot, OccurrencesTakenApartAreFoundOut) {
   double apart = 0;
   for (uint64_t seed = 1; seed <= 20; ++seed) {

@@ -17,15 +17,15 @@ namespace tacit::mechanism {
 
 enum class Fault {
   kNone,
-  kThresholdByVariance,    // rows nobody touched: tau / variance instead of tau / deviation
-  kUntouchedWithoutNoise,  // rows nobody touched are written without noise
+  kThresholdByVariance,    // rows no unit touched: tau / variance instead of tau / deviation
+  kUntouchedWithoutNoise,  // rows no unit touched are written without noise
   kTouchedDrawnTwice,      // hits of the skips on touched rows are kept
   kClipBeforeMask,
   kRealisedBatch,    // divides by how many units there were
   kNoiseInsideClip,  // noise is added to each unit before its clip
   kEmptyBatchSilent,
   kOutsideCounted,      // rows outside the vocabulary count in a unit's number of active rows
-  kUntouchedOutOfRace,  // rows nobody touched have no chance against those somebody did
+  kUntouchedOutOfRace,  // rows no unit touched have no chance against touched ones
   kUntouchedNotWritten,
 };
 
@@ -55,7 +55,7 @@ class Random {
   size_t used_ = 256;
 };
 
-// Which rows of the whole space are written.
+// Chooses the rows of the whole space that are written.
 using KeepRule = std::function<void(Random& random, std::vector<uint8_t>* kept)>;
 
 struct NaiveOptions {

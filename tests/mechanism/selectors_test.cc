@@ -8,6 +8,7 @@
 #include "distribution.h"
 #include "mechanism/private_step.h"
 #include "naive.h"
+#include "support/fixed_noise.h"
 #include "support/statistics.h"
 
 namespace tacit::mechanism {
@@ -15,11 +16,6 @@ namespace {
 
 constexpr NaiveOptions kNoise{.sigma_gradient = 0.5, .clip_gradient = 0.8, .expected_batch = 9};
 constexpr size_t kDraws = 100000;
-
-noise::StreamNoise FixedNoise() {
-  return noise::StreamNoise(std::make_unique<noise::Keystream>(noise::Keystream::Key{43},
-                                                               noise::Keystream::CounterBlock{}));
-}
 
 std::unique_ptr<Mechanism> StepOf(const RowSpace& space, std::unique_ptr<RowSelector> selector) {
   return MakePrivateStep(space, std::move(selector),
@@ -38,7 +34,7 @@ class Selectors : public ::testing::Test {
  protected:
   Moments Fast(std::unique_ptr<RowSelector> selector) const {
     const auto mechanism = StepOf(space_, std::move(selector));
-    auto noise = FixedNoise();
+    auto noise = noise::FixedNoise(43);
     StepRunner runner(space_, units_);
     return Measure(space_, kDraws,
                    [&]() -> const Update& { return runner.Run(*mechanism, noise); });
@@ -119,7 +115,7 @@ TEST_F(Selectors, AThresholdOfInfinityKeepsNoRow) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const auto mechanism =
       StepOf(space_, MakeThresholdRows(space_, {.sigma = 1, .clip = 1, .threshold = kInfinity}));
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(43);
   StepRunner runner(space_, units_);
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(runner.Run(*mechanism, noise).rows.empty());
   EXPECT_EQ(mechanism->ExpectedExtraRows(), 0);
@@ -140,7 +136,7 @@ TEST_F(Selectors, AVocabularyIsTheWholeSpaceOfItsThreshold) {
                                       PublicVocabulary(space, inside)));
   const double expected = 1e5 * testing::NormalCdf(-3);
   EXPECT_NEAR(mechanism->ExpectedExtraRows(), expected, 1e-3 * expected);
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(43);
   model::RowSelection selection;
   double count = 0;
   for (int i = 0; i < 100; ++i) {
@@ -196,7 +192,7 @@ TEST_F(Selectors, AnAdaptiveClipIsChargedAndItsStateKept) {
   const privacy::Charge charge = mechanism->charge();
   EXPECT_NEAR(charge.noise_multiplier, 1 / std::sqrt(4 + 0.25 + 1 / 16.0), 1e-15);
   EXPECT_EQ(charge.sigma_clip, 4);
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(43);
   StepRunner runner(space_, units_);
   const uint64_t version = mechanism->state_version();
   for (int i = 0; i < 30; ++i) runner.Run(*mechanism, noise);

@@ -17,7 +17,7 @@ struct UnitGradient {
 };
 using StepUnits = std::vector<UnitGradient>;
 
-// The rows that were written, ascending, and their numbers behind one another.
+// The rows that were written, ascending, and their numbers one after another.
 struct Update {
   std::vector<double> dense;
   std::vector<uint64_t> rows;

@@ -10,6 +10,7 @@
 
 #include "mechanism/private_step.h"
 #include "naive.h"
+#include "support/fixed_noise.h"
 #include "support/silent_noise.h"
 #include "support/statistics.h"
 
@@ -18,11 +19,6 @@ namespace {
 
 using Source = VocabularyOptions::Source;
 using Query = VocabularyOptions::Query;
-
-noise::StreamNoise FixedNoise(uint8_t seed = 9) {
-  return noise::StreamNoise(std::make_unique<noise::Keystream>(noise::Keystream::Key{seed},
-                                                               noise::Keystream::CounterBlock{}));
-}
 
 RowSpace SpaceOf(uint64_t rows) {
   RowSpace space;
@@ -60,13 +56,14 @@ TEST(Vocabulary, APublicOneOwesNothing) {
   EXPECT_FALSE(vocabulary->LoadState("x"));
 }
 
-// Of 20,000 periods: each row's count less what the units contribute is normal with the deviation
-// that is charged, rows nobody activated included; no two rows are correlated.
+// Returns residuals of 20,000 periods: each row's count less what the units contribute is normal
+// with the deviation that is charged, rows that no unit activated included; no two rows are
+// correlated.
 std::vector<std::vector<double>> Residuals(const VocabularyOptions& options,
                                            const std::vector<double>& contributions) {
   const RowSpace space = SpaceOf(contributions.size());
   const model::Activations activations = ActivationsOf(SomePeriod());
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(9);
   std::vector<std::vector<double>> z(space.rows());
   for (int i = 0; i < 20000; ++i) {
     const auto vocabulary = MakeVocabulary(space, options);
@@ -97,8 +94,8 @@ TEST(Vocabulary, AHistogramIsTheClippedCountsAndNoiseOnEveryRow) {
     const std::vector<double> contributions = {four, four, four, 1 + four, 0, 0, 0, 1};
     const auto z = Residuals(options, contributions);
     EXPECT_EQ(CheckResiduals(z), "") << clip;
-    // Where rows nobody activated had no noise, where the clip were forgotten, where the noise were
-    // a fiftieth less: all found out.
+    // The test finds out each fault: no noise on rows that no unit activated, a clip that is
+    // forgotten, noise that is a fiftieth less.
     auto silent = z;
     std::fill(silent[5].begin(), silent[5].end(), 0.0);
     EXPECT_NE(CheckResiduals(silent), "");
@@ -114,7 +111,7 @@ TEST(Vocabulary, AHistogramIsTheClippedCountsAndNoiseOnEveryRow) {
 }
 
 // Keeps the sums that were to be made noisy, in pieces, and adds nothing.
-class Recorder final : public noise::SilentNoise {
+class DrawRecorder final : public noise::SilentNoise {
  public:
   void AddGridGaussian(double stddev, std::span<int64_t> values) override {
     asked_stddev = stddev;
@@ -136,7 +133,7 @@ TEST(Vocabulary, OneUnitMovesTheHistogramByAtMostTheClip) {
       for (uint64_t row = 0; row < active; ++row) rows[1].push_back(row * 5);
       for (uint64_t row = 0; row < 40; ++row) rows[0].push_back(row);
       const auto sums = [&](const StepUnits& units) {
-        Recorder noise;
+        DrawRecorder noise;
         const auto vocabulary = MakeVocabulary(space, options);
         vocabulary->Observe(ActivationsOf(units));
         vocabulary->OpenPeriod(noise);
@@ -160,7 +157,7 @@ TEST(Vocabulary, OneUnitMovesTheHistogramByAtMostTheClip) {
 TEST(Vocabulary, CountsAddUpOverWhatIsShownAndOverPeriods) {
   const RowSpace space = SpaceOf(8);
   const auto vocabulary = MakeVocabulary(space, Gaussian(Source::kRunning));
-  Recorder none;
+  DrawRecorder none;
   std::vector<float> expected(8);
   for (int period = 0; period < 3; ++period) {
     EXPECT_TRUE(vocabulary->observes_periods());
@@ -196,7 +193,7 @@ TEST(Vocabulary, KeepsTheLargestCountsAndOfEqualOnesTheLowestRows) {
     }
     const auto vocabulary = MakeVocabulary(space, options);
     vocabulary->Observe(ActivationsOf(units));
-    Recorder none;
+    DrawRecorder none;
     vocabulary->OpenPeriod(none);
     std::vector<uint64_t> order(space.rows());
     std::iota(order.begin(), order.end(), 0u);
@@ -218,7 +215,7 @@ TEST(Vocabulary, OneShotTopRowsAreThoseOfGumbelsOverTheWholeSpace) {
   const double epsilon = 2 / (options.noise_multiplier * std::sqrt(2.0));
   const auto vocabulary = MakeVocabulary(space, options);
   const model::Activations activations = ActivationsOf(SomePeriod());
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(9);
   Random random(6);
   constexpr double kDraws = 100000;
   const auto share = [&](bool untouched_race, double scale) {
@@ -254,7 +251,7 @@ TEST(Vocabulary, OneShotTopRowsAreThoseOfGumbelsOverTheWholeSpace) {
 
 TEST(Vocabulary, IsChargedOncePerReleaseAndKnowsBeforehand) {
   const RowSpace space = SpaceOf(8);
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(9);
   for (Source source : {Source::kFirstPeriod, Source::kRunning}) {
     for (const VocabularyOptions& options : {Gaussian(source), Gumbel(source)}) {
       const auto vocabulary = MakeVocabulary(space, options);
@@ -300,7 +297,7 @@ TEST(Vocabulary, ChargesAreThoseOfItsQueries) {
 // A period in which nothing was shown is released like any other.
 TEST(Vocabulary, AnEmptyPeriodIsReleasedToo) {
   const RowSpace space = SpaceOf(1000);
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(9);
   for (const VocabularyOptions& options : {Gaussian(Source::kRunning), Gumbel(Source::kRunning)}) {
     const auto vocabulary = MakeVocabulary(space, options);
     vocabulary->OpenPeriod(noise);
@@ -313,11 +310,11 @@ TEST(Vocabulary, AnEmptyPeriodIsReleasedToo) {
   }
 }
 
-// What was released is restored bit by bit; what was only observed is gone, and is not in the
-// state.
+// The state restores what was released bit by bit; what was only observed is gone, and is not in
+// the state.
 TEST(Vocabulary, ItsStateIsWhatWasReleased) {
   const RowSpace space = SpaceOf(8);
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(9);
   for (Source source : {Source::kFirstPeriod, Source::kRunning}) {
     for (const VocabularyOptions& options : {Gaussian(source), Gumbel(source)}) {
       const auto vocabulary = MakeVocabulary(space, options);
@@ -340,7 +337,7 @@ TEST(Vocabulary, ItsStateIsWhatWasReleased) {
 
 TEST(Vocabulary, RefusesWhatIsNoStateOfIts) {
   const RowSpace space = SpaceOf(8), larger = SpaceOf(9);
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(9);
   for (const VocabularyOptions& options : {Gaussian(Source::kRunning), Gumbel(Source::kRunning)}) {
     const auto vocabulary = MakeVocabulary(space, options);
     vocabulary->OpenPeriod(noise);
@@ -369,10 +366,10 @@ TEST(Vocabulary, RefusesWhatIsNoStateOfIts) {
   }
 }
 
-// Behind the seam of a mechanism.
+// Through the interface of a mechanism.
 TEST(Vocabulary, AMechanismHandsItThePeriodsAndKeepsItsState) {
   const RowSpace space = SpaceOf(8);
-  auto noise = FixedNoise();
+  auto noise = noise::FixedNoise(9);
   const auto make = [&](bool plus) {
     auto vocabulary = MakeVocabulary(space, Gaussian(Source::kFirstPeriod));
     auto selector = plus ? MakeThresholdRows(space, {.sigma = 1, .clip = 1, .threshold = 0},
@@ -385,7 +382,7 @@ TEST(Vocabulary, AMechanismHandsItThePeriodsAndKeepsItsState) {
     const auto mechanism = make(plus);
     EXPECT_TRUE(mechanism->observes_periods());
     EXPECT_EQ(mechanism->opening_charge()->mechanism, privacy::MechanismKind::kVocabulary);
-    // Of three rows all are written, or each passes with a chance of one half.
+    // All three rows are written, or each passes with a chance of one half.
     EXPECT_NEAR(mechanism->ExpectedExtraRows(), plus ? 1.5 : 3, 1e-6);
     mechanism->Observe(ActivationsOf(SomePeriod()));
     mechanism->OpenPeriod(noise);
@@ -397,7 +394,7 @@ TEST(Vocabulary, AMechanismHandsItThePeriodsAndKeepsItsState) {
     EXPECT_EQ(restored->SaveState(), state);
     EXPECT_FALSE(restored->opening_charge());
     EXPECT_FALSE(make(!plus)->LoadState(state));
-    // What it writes from here on is inside.
+    // From here on it writes rows inside only.
     if (!plus) {
       EXPECT_EQ(RunStep(*restored, space, {}, noise).rows.size(), 3u);
     }

@@ -1,11 +1,11 @@
 // The click model in bf16: close to the float64 loops, and never over the clip.
 #include <gtest/gtest.h>
 
-#include "loop_model.h"
 #include "model/pctr.h"
 #include "ops/bf16.h"
 #include "ops/cpu_backend.h"
 #include "ops/dnnl_gemm.h"
+#include "pctr_step.h"
 #include "scale_rules.h"
 
 namespace tacit::model {
@@ -13,23 +13,10 @@ namespace {
 
 using testing::Problem;
 using testing::SquaredLength;
+using testing::StepResult;
 
-struct StepResult {
-  StepGradient sum;
-  GroupNorms norms;
-};
-
-StepResult RunStep(const Problem& problem, const ScaleRule& rule, ops::Backend& backend) {
-  Pctr model(problem.ModelOptions(ops::Precision::kBf16), backend);
-  StepResult result;
-  const Examples examples = problem.View();
-  std::vector<float> logits(examples.size), loss(examples.size);
-  EXPECT_TRUE(model.Forward(examples, problem.dense_parameters, problem.rows, logits));
-  EXPECT_TRUE(model.Backward(examples, problem.dense_parameters, loss));
-  const RowSelection all{std::vector<uint8_t>(problem.activations.rows.size(), 1), {}};
-  EXPECT_TRUE(
-      model.ClippedSum(examples, problem.activations, all, rule, &result.sum, &result.norms));
-  return result;
+StepResult RunBf16Step(const Problem& problem, const ScaleRule& rule, ops::Backend& backend) {
+  return testing::RunWholeStep(problem, rule, backend, ops::Precision::kBf16);
 }
 
 double Length(const StepGradient& sum) {
@@ -69,7 +56,7 @@ TEST_P(PctrInBf16, IsCloseToTheLoops) {
     std::vector<double> want = sum.dense;
     for (const auto& [row, values] : sum.rows)
       want.insert(want.end(), values.begin(), values.end());
-    const double error = Difference(RunStep(problem, testing::NoClip(), *backend_).sum, want);
+    const double error = Difference(RunBf16Step(problem, testing::NoClip(), *backend_).sum, want);
     // Eight bits, several roundings in a row, and now and then a ReLU that falls the other way.
     EXPECT_LT(error, 0.1);
     EXPECT_GT(error, 1e-5) << "nothing was rounded";
@@ -86,8 +73,8 @@ TEST_P(PctrInBf16, AgreesWithTheReferenceBackend) {
     SCOPED_TRACE(seed);
     const Problem problem(seed, {.examples = 30, .hidden = {40, 24}});
     const testing::FlatClip rule(2);
-    const StepResult want = RunStep(problem, rule, *reference);
-    const StepResult have = RunStep(problem, rule, *backend_);
+    const StepResult want = RunBf16Step(problem, rule, *reference);
+    const StepResult have = RunBf16Step(problem, rule, *backend_);
     std::vector<double> sum(want.sum.dense.begin(), want.sum.dense.end());
     sum.insert(sum.end(), want.sum.row_values.begin(), want.sum.row_values.end());
     EXPECT_LT(Difference(have.sum, sum), 2e-3);
@@ -102,8 +89,8 @@ TEST_P(PctrInBf16, NormsAreThoseOfTheRoundedFactors) {
     SCOPED_TRACE(seed);
     // A single layer, one example: the gradient is a rounded input times a rounded number.
     const Problem problem(seed, {.examples = 1, .one_example_per_unit = true, .hidden = {}});
-    const StepResult plain = RunStep(problem, testing::NoClip(), *backend_);
-    const StepResult clipped = RunStep(problem, testing::FlatClip(1), *backend_);
+    const StepResult plain = RunBf16Step(problem, testing::NoClip(), *backend_);
+    const StepResult clipped = RunBf16Step(problem, testing::FlatClip(1), *backend_);
     double dense = 0;
     for (float x : plain.sum.dense) dense += double{x} * x;
     EXPECT_NEAR(clipped.norms.squared[0], dense, 1e-6 * dense);
@@ -127,7 +114,8 @@ void ExpectWithinClip(const Problem::Options& options, bool repeat_with_other_la
     problem.unit_of.assign(problem.label.size(), 0);
     problem.units = 1;
     problem.Index();
-    longest = std::max(longest, Length(RunStep(problem, testing::FlatClip(kClip), backend).sum));
+    longest =
+        std::max(longest, Length(RunBf16Step(problem, testing::FlatClip(kClip), backend).sum));
     ASSERT_LE(longest, kClip * (1 + 1e-6)) << "seed " << seed;
   }
   EXPECT_GT(longest, 0.9 * kClip) << "the clip was never reached";

@@ -2,33 +2,16 @@
 // promise that rounding is accounted for.
 #include <gtest/gtest.h>
 
-#include "loop_model.h"
 #include "model/pctr.h"
+#include "pctr_step.h"
 #include "scale_rules.h"
 
 namespace tacit::model {
 namespace {
 
 using testing::Problem;
-using testing::SquaredLength;
-
-struct StepResult {
-  StepGradient sum;
-  GroupNorms norms;
-};
-
-StepResult RunStep(const Problem& problem, const ScaleRule& rule, ops::Backend& backend) {
-  Pctr model(problem.ModelOptions(), backend);
-  StepResult result;
-  const Examples examples = problem.View();
-  std::vector<float> logits(examples.size), loss(examples.size);
-  EXPECT_TRUE(model.Forward(examples, problem.dense_parameters, problem.rows, logits));
-  EXPECT_TRUE(model.Backward(examples, problem.dense_parameters, loss));
-  const RowSelection all{std::vector<uint8_t>(problem.activations.rows.size(), 1), {}};
-  EXPECT_TRUE(
-      model.ClippedSum(examples, problem.activations, all, rule, &result.sum, &result.norms));
-  return result;
-}
+using testing::RunWholeStep;
+using testing::StepResult;
 
 class PctrOnAGrid : public ::testing::Test {
  protected:
@@ -43,7 +26,7 @@ TEST_F(PctrOnAGrid, EachUnitsRowIsRoundedOnce) {
     const Problem problem(seed, {.examples = 1 + seed % 40, .one_example_per_unit = seed % 4 == 0});
     const double step = std::ldexp(1, -static_cast<int>(4 + seed % 3 * 13));
     const testing::FlatClip rule(0.7, step);
-    StepResult result = RunStep(problem, rule, *backend_);
+    StepResult result = RunWholeStep(problem, rule, *backend_);
     std::vector<float> scales(result.norms.squared.size());
     rule.Scales(result.norms, scales);
     std::map<uint64_t, std::vector<double>> want;  // in steps
@@ -80,20 +63,20 @@ TEST_F(PctrOnAGrid, SumsDoNotDependOnTheWorkers) {
   const auto triple = ops::MakeCpuBackend(three_);
   const Problem problem(5, {.examples = 60, .one_example_per_unit = false});
   const testing::FlatClip rule(0.5, 0x1p-30);
-  EXPECT_EQ(RunStep(problem, rule, *backend_).sum.row_sums,
-            RunStep(problem, rule, *triple).sum.row_sums);
+  EXPECT_EQ(RunWholeStep(problem, rule, *backend_).sum.row_sums,
+            RunWholeStep(problem, rule, *triple).sum.row_sums);
 }
 
 TEST_F(PctrOnAGrid, WithoutAGridNothingIsRounded) {
   const Problem problem(5, {.examples = 60});
-  const StepResult result = RunStep(problem, testing::FlatClip(0.5), *backend_);
+  const StepResult result = RunWholeStep(problem, testing::FlatClip(0.5), *backend_);
   EXPECT_TRUE(result.sum.row_sums.empty());
   EXPECT_TRUE(result.norms.rounding.empty());
 }
 
 // Alone in a batch a unit's rounded rows, and its dense part as the rounding of any sum may carry
 // it, are no longer than its scaled gradient and what `rounding` says; on grids so coarse that
-// rounding is most of it. `told` scales what is told: too little must be found out.
+// rounding is most of it. `told` scales the stated bound: too little must be found out.
 int UnitsBeyondTheirBound(double step, double told, ops::Backend& backend) {
   int beyond = 0;
   for (uint64_t seed = 1; seed <= 150; ++seed) {
@@ -103,7 +86,7 @@ int UnitsBeyondTheirBound(double step, double told, ops::Backend& backend) {
     problem.units = 1;
     problem.Index();
     const testing::FlatClip rule(1e9, step);  // every scale is 1
-    StepResult result = RunStep(problem, rule, backend);
+    StepResult result = RunWholeStep(problem, rule, backend);
     EXPECT_EQ(result.norms.units, 1u);
     double rows = 0, scaled = 0, dense_moved = 0;
     for (int64_t steps : result.sum.row_sums)

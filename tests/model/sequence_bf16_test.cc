@@ -53,9 +53,9 @@ TEST(SequenceInBf16, NormsAreThoseOfWhatIsAdded) {
   EXPECT_LT(apart, 1e-4 * exact);
 }
 
-// Where the target is all but certain, what is added for it and what is taken off nearly cancel:
-// both are rounded alike, or nothing but rounding would be left, and a clip that makes units
-// equally long would add that.
+// If the target is all but certain, what is added for it and what is taken off nearly cancel: both
+// are rounded alike, or nothing but rounding would be left, and a clip that makes units equally
+// long would add that.
 TEST(SequenceInBf16, CertainPredictionsLeaveLittle) {
   WorkerPool workers({1, false});
   const auto reference = ops::MakeReferenceBackend(), cpu = ops::MakeCpuBackend(workers);

@@ -293,8 +293,8 @@ TEST(SequenceModel, SumsOnAGridAreExactAndDoNotDependOnWorkers) {
   }
 }
 
-// What a unit changes in the integers is no longer than its clip and what is told about rounding,
-// on a grid so coarse that rounding matters; without that allowance it would be.
+// A unit's change of the integers is no longer than its clip and the stated rounding, on a grid so
+// coarse that rounding matters; without that allowance it would be.
 TEST_F(SequenceOnCpu, RoundingLengthensAUnitByNoMoreThanIsTold) {
   constexpr double kClip = 0.3, kStep = 0x1p-5;
   bool lengthened = false;
@@ -315,7 +315,7 @@ TEST_F(SequenceOnCpu, RoundingLengthensAUnitByNoMoreThanIsTold) {
 }
 
 // One unit out of the step changes nothing of what the others bring: their dropout is their own.
-// Coins that go by the place in the batch fail the same comparison.
+// Coins that depend on the place in the batch fail the same comparison.
 TEST_F(SequenceOnCpu, AUnitThatIsTakenOutMovesNoOtherUnit) {
   SequenceOptions options = Kind(2);
   options.dropout = 0.4f;

@@ -39,7 +39,7 @@ struct PaddedUnit {
 struct OracleUnit {
   double loss = 0;
   std::vector<double> gradient;  // laid out as the parameters
-  // Of all positions that are no padding, for the identity of phantom clipping.
+  // The items of all positions that are no padding, for the identity of phantom clipping.
   std::vector<uint32_t> item;
   std::vector<std::vector<double>> input_grad;  // of the embedding as it was read
   std::vector<std::vector<double>> hidden, logit_grad;
@@ -171,7 +171,8 @@ class SequenceOracle {
     }
   }
 
-  // Whether the item can come next: where what was seen is masked, only if it was not, or does.
+  // True if the item can come next: always, but with masking only if it was not seen, or does come
+  // next.
   bool CanCome(const PaddedUnit::Crop& crop, size_t i, uint32_t item) const {
     if (!options().mask_seen || item == TargetOf(crop, i)) return true;
     for (size_t j = 0; j <= i; ++j)
@@ -185,7 +186,7 @@ class SequenceOracle {
       if (CanCome(crop, i, item)) possible.push_back(z[item]);
     return possible;
   }
-  // Of the target, among those.
+  // The target's place among those.
   uint32_t PlaceOf(const PaddedUnit::Crop& crop, size_t i) const {
     uint32_t place = 0;
     for (uint32_t item = 0; item < TargetOf(crop, i) && options().negatives == 0; ++item)
@@ -334,7 +335,7 @@ class SequenceOracle {
     return out;
   }
 
-  // Padding is stepped over: the state behind it is the state before it.
+  // Padding is stepped over: the state after it is the state before it.
   Rows Recur(Rows x) const {
     const bool gru = options().encoder == SequenceOptions::Encoder::kGru;
     const size_t width = options().width;
@@ -463,7 +464,7 @@ class PaddedUnits final : public SequenceUnits {
   const bool coins_by_place_;
 };
 
-// Random units: repeats are likely; padding in front, within and behind; a crop of one position; a
+// Random units: repeats are likely; padding in front, within and after; a crop of one position; a
 // unit without any target; several crops.
 inline std::vector<PaddedUnit> RandomUnits(const SequenceOptions& options, size_t count,
                                            uint64_t seed) {

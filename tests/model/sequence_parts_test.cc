@@ -1,4 +1,4 @@
-// What a sequence model is made of beside its arithmetic: options, layout, crops, coins.
+// Tests the parts of a sequence model beside its arithmetic: options, layout, crops, coins.
 #include <gtest/gtest.h>
 
 #include <algorithm>

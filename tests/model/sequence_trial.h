@@ -14,7 +14,7 @@ namespace tacit::model::testing {
 inline constexpr uint64_t kTransformers = 40, kKinds = 56;
 inline constexpr double kKnownDecay = 0.625;  // a float
 
-// Every kind of model there is, by number: recurrent ones behind the transformers.
+// Every kind of model there is, by number: recurrent ones after the transformers.
 inline SequenceOptions Kind(uint64_t kind) {
   SequenceOptions o;
   o.catalogue = 9;
@@ -109,7 +109,7 @@ inline double SquaredLength(std::span<const double> x) {
   return sum;
 }
 
-// The norm that is told of a unit, and of which it is clipped, against its own gradient.
+// The norm that is stated for a unit, and by which it is clipped, against its own gradient.
 inline void CheckNormIsOfWhatIsAdded(const Trial& trial, ops::Backend& backend) {
   const SequenceSum sum = trial.Sum(FlatClip(1e30), backend);
   const std::vector<double> added(sum.values.begin(), sum.values.end());

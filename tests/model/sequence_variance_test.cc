@@ -172,9 +172,9 @@ TEST_F(VarianceTest, OfAttention) {
   for (size_t i = 0; i < told.size(); ++i) EXPECT_NEAR(told[i] / sampled[i], 1, 0.04) << i;
 }
 
-// What is taken off a logit is what uncertain keys add to its exponential on average: the corrected
-// shares come from logits whose exponentials are right in the mean. Without the division by the
-// head's width, or by two, they would not be.
+// The amount taken off a logit is what uncertain keys add to its exponential on average: the
+// corrected shares come from logits whose exponentials are right in the mean. Without the division
+// by the head's width, or by two, they would not be.
 TEST_F(VarianceTest, TheCorrectionIsWhatUncertainKeysAdd) {
   constexpr size_t kWidth = 8;
   constexpr float kKappa = 1;
@@ -183,7 +183,7 @@ TEST_F(VarianceTest, TheCorrectionIsWhatUncertainKeysAdd) {
   const auto uncertain = Variances(kWidth, 1);
   std::copy(uncertain.begin(), uncertain.end(), variance.begin() + kWidth);
   const std::vector<uint32_t> crop_end = {2};
-  // Values 0 and 1 tell the share of the second key.
+  // Values 0 and 1 show the share of the second key.
   for (size_t c = 0; c < kWidth; ++c) {
     qkv[2 * kWidth + c] = 0;
     qkv[3 * kWidth + 2 * kWidth + c] = 1;

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "base/cpu.h"
 #include "support/golden.h"
 
 namespace tacit::noise {
@@ -18,7 +19,7 @@ std::vector<uint8_t> Stream(AesCtr& cipher, size_t bytes) {
   std::vector<uint8_t> stream;
   Aligned block;
   while (stream.size() < bytes) {
-    // Of different lengths, to see that nothing is lost between two.
+    // The lengths differ, to see that nothing is lost between two.
     const size_t n = 256 * (1 + stream.size() / 256 % 8);
     cipher.Fill(std::span(block.bytes).first(n));
     stream.insert(stream.end(), block.bytes.begin(), block.bytes.begin() + n);
@@ -50,7 +51,7 @@ TEST(AesCtr, VaesIsOpenSsl) {
   const auto fast = MakeVaesCtr();
   const auto plain = MakeOpenSslCtr();
   if (fast == nullptr) {
-    EXPECT_FALSE(__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("vaes"));
+    EXPECT_FALSE(ThisCpu().vaes);
     return;
   }
   std::mt19937 random(3);

@@ -34,9 +34,9 @@ TEST(BoxMuller, DispatchedKernelGivesThePortableBits) {
   }
 }
 
-// What f32 costs: relative rounding, and u rounded to 2^-25 where it is near 1 and the radius
+// The cost of f32: relative rounding, and u rounded to 2^-25 where it is near 1 and the radius
 // small.
-double Allowed(double radius) { return 1e-6 * radius + 1e-7 / (radius + 2e-4); }
+double AllowedInFloat(double radius) { return 1e-6 * radius + 1e-7 / (radius + 2e-4); }
 
 // The formula in double, from the same words.
 TEST(BoxMuller, AgreesWithTheFormula) {
@@ -48,13 +48,13 @@ TEST(BoxMuller, AgreesWithTheFormula) {
     const uint32_t a = bits[i], b = bits[kPairs + i];
     const double u = (a + ((b & 255) + 0.5) / 256) * 0x1p-32;
     const double radius = std::sqrt(-2 * std::log(u));
-    EXPECT_NEAR(std::hypot(first[i], second[i]), radius, Allowed(radius));
+    EXPECT_NEAR(std::hypot(first[i], second[i]), radius, AllowedInFloat(radius));
     const double angle = (((b >> 8) & 0x3fffff) + 0.5 - 0x1p21) * 0x1p-22 * std::numbers::pi / 2;
     const double sine = radius * std::sin(angle);
     const double cosine = radius * std::cos(angle) * (b >> 31 ? -1 : 1);
     const bool swap = (b >> 30) & 1;
-    EXPECT_NEAR(first[i], swap ? sine : cosine, Allowed(radius));
-    EXPECT_NEAR(second[i], swap ? cosine : sine, Allowed(radius));
+    EXPECT_NEAR(first[i], swap ? sine : cosine, AllowedInFloat(radius));
+    EXPECT_NEAR(second[i], swap ? cosine : sine, AllowedInFloat(radius));
     if (HasFailure()) FAIL() << "words " << a << " and " << b;
   }
 }

@@ -15,7 +15,7 @@ namespace tacit::noise {
 namespace {
 
 // Random words, and those where the arithmetic is at its ends, in the kernels' layout.
-std::vector<uint32_t> TestBits(size_t pairs) {
+std::vector<uint32_t> GridBits(size_t pairs) {
   std::mt19937_64 random(11);
   std::vector<uint64_t> words(3 * pairs);
   for (uint64_t& word : words) word = random();
@@ -36,7 +36,7 @@ std::vector<uint32_t> TestBits(size_t pairs) {
 
 TEST(GridGaussian, DispatchedKernelsGiveThePortableBits) {
   for (size_t pairs : {127u, 128u, 131u, 1000u}) {
-    const auto bits = TestBits(pairs);
+    const auto bits = GridBits(pairs);
     std::vector<double> a(2 * pairs), b = a;
     FillNormalsPortable(bits.data(), a.data(), a.data() + pairs, pairs);
     FastestFillNormals()(bits.data(), b.data(), b.data() + pairs, pairs);
@@ -75,12 +75,12 @@ LongPair Formula(uint64_t a, uint64_t b) {
   return b >> 62 & 1 ? LongPair{radius, sine, cosine} : LongPair{radius, cosine, sine};
 }
 
-// What the README states: 2^-50 of the radius, and what a rounding of u near 1 does to a small one.
-double Allowed(double radius) { return 0x1p-50 * radius + 0x1p-53 / (radius + 0x1p-27); }
+// The README's bound: 2^-50 of the radius, and what a rounding of u near 1 does to a small one.
+double AllowedInDouble(double radius) { return 0x1p-50 * radius + 0x1p-53 / (radius + 0x1p-27); }
 
 TEST(GridGaussian, NormalsAgreeWithTheFormulaToFiftyBits) {
   constexpr size_t kPairs = 200000;
-  const auto bits = TestBits(kPairs);
+  const auto bits = GridBits(kPairs);
   std::vector<double> first(kPairs), second(kPairs);
   FillNormalsPortable(bits.data(), first.data(), second.data(), kPairs);
   double largest = 0;
@@ -89,7 +89,7 @@ TEST(GridGaussian, NormalsAgreeWithTheFormulaToFiftyBits) {
     std::memcpy(&a, &bits[2 * i], 8);
     std::memcpy(&b, &bits[2 * (kPairs + i)], 8);
     const LongPair want = Formula(a, b);
-    const double allowed = Allowed(static_cast<double>(want.radius));
+    const double allowed = AllowedInDouble(static_cast<double>(want.radius));
     ASSERT_LE(std::abs(static_cast<double>(first[i] - want.first)), allowed) << a << " " << b;
     ASSERT_LE(std::abs(static_cast<double>(second[i] - want.second)), allowed) << a << " " << b;
     largest = std::max(largest, static_cast<double>(want.radius));
@@ -99,7 +99,7 @@ TEST(GridGaussian, NormalsAgreeWithTheFormulaToFiftyBits) {
 
 TEST(GridGaussian, IsTheNormalRoundedDownPlusItsDither) {
   constexpr size_t kPairs = 5000;
-  const auto bits = TestBits(kPairs);
+  const auto bits = GridBits(kPairs);
   std::vector<double> z(2 * kPairs);
   FillNormalsPortable(bits.data(), z.data(), z.data() + kPairs, kPairs);
   for (const double stddev : {128.0, 1000.5, 0x1.7p30}) {
@@ -129,7 +129,7 @@ TEST(GridGaussian, TailIsTheSumOverTheDither) {
       const auto threshold = static_cast<int64_t>(z * stddev);
       double tail = 0;
       for (int64_t d = 1 - width / 2; d <= width / 2; ++d)
-        tail += testing::NormalCdf(-static_cast<double>(threshold - d) / stddev) /
+        tail += tacit::testing::NormalCdf(-static_cast<double>(threshold - d) / stddev) /
                 static_cast<double>(width);
       // A sum of steps for an integral: (z / stddev)^2 / 24 of it.
       EXPECT_NEAR(GridGaussianTail(stddev, threshold) / tail, 1, 4 / stddev / stddev + 1e-11) << z;

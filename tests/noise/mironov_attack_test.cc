@@ -14,7 +14,7 @@
 namespace tacit::noise {
 namespace {
 
-// Which of the neighbouring inputs 0 and 1 an output can come from.
+// Says which of the neighbouring inputs 0 and 1 an output can come from.
 struct Verdict {
   bool from_zero = true, from_one = true;
 };
@@ -38,7 +38,7 @@ bool LaplaceReaches(double input, double scale, double output) {
   return false;
 }
 
-// Whether f32 noise n, added to an input of 1 and rounded, can give `output`. Where it nearly
+// True if f32 noise n, added to an input of 1 and rounded, can give `output`. Where it nearly
 // cancels the input, n lies in [-3/2, -1/2] and so on multiples of 2^-24, and the sum is exact.
 bool FloatSumReachesFromOne(float output) {
   return std::abs(output) >= 0.5f || output * 0x1p24f == std::floor(output * 0x1p24f);
@@ -56,7 +56,7 @@ TEST(MironovAttack, TellsNeighboursApartUnderNaiveLaplace) {
     ASSERT_TRUE(one ? verdict.from_one : verdict.from_zero) << "the attack misses the truth";
     excluded += !(one ? verdict.from_zero : verdict.from_one);
   }
-  // At epsilon 0.1 nobody should be excluded for certain; here it is every fourth.
+  // At epsilon 0.1 no input should be excluded for certain; here it is every fourth.
   EXPECT_GT(excluded, kDraws / 20);
 }
 
@@ -100,8 +100,8 @@ TEST(MironovAttack, FindsNothingOnTheGrid) {
 std::string CheckLastBits(const std::vector<int64_t>& outputs) {
   std::vector<uint64_t> counts(64);
   for (const int64_t output : outputs) ++counts[static_cast<uint64_t>(output) % 64];
-  return testing::CheckCounts(counts, std::vector<double>(64, 1 / 64.0),
-                              static_cast<double>(outputs.size()));
+  return tacit::testing::CheckCounts(counts, std::vector<double>(64, 1 / 64.0),
+                                     static_cast<double>(outputs.size()));
 }
 
 TEST(MironovAttack, LastBitsAreUniformForEveryInput) {

@@ -21,7 +21,7 @@ inline uint64_t Fingerprint(NoiseSource& source) {
   return (first << 11 | second >> 42) ^ second * 0x9e3779b97f4a7c15;
 }
 
-// What can be wrong with a source of noise.
+// The faults that a source of noise can have.
 enum class Fault {
   kNone,
   kNarrow,     // the deviation is 1 % too small
@@ -63,6 +63,7 @@ class PlantedNoise final : public NoiseSource {
   }
   bool Bernoulli(double p) override { return inner_->Bernoulli(p); }
   double Gumbel() override { return inner_->Gumbel(); }
+  void FillKey(std::span<uint8_t, 32> key) override { inner_->FillKey(key); }
   uint64_t GeometricSkip(double p) override { return inner_->GeometricSkip(p); }
   double GaussianTail(double lower) override { return inner_->GaussianTail(lower); }
   void Rekey() override {

@@ -97,7 +97,7 @@ TEST_F(PooledNoiseTest, WorkersAreIndependentAndASharedKeyIsFoundOut) {
   EXPECT_NE(CheckWorkers(replayed), "");
 }
 
-// What the next draws of every worker begin with.
+// The first words of every worker's next draws.
 std::vector<uint64_t> WorkersPrints(NoiseSource& noise) {
   std::vector<uint64_t> prints;
   std::mutex mutex;

@@ -30,7 +30,7 @@ std::string FlagsOf(const void* address) {
   return "";
 }
 
-// Whether a page can be locked here at all: not beyond the limit of an unprivileged process, and
+// True if a page can be locked here at all: not beyond the limit of an unprivileged process, and
 // not under a sanitizer, which answers mlock with success and does nothing.
 bool MayLock() {
   alignas(4096) static char page[4096];
@@ -78,7 +78,7 @@ TEST(SecretPages, AreGivenBack) {
   EXPECT_EQ(FlagsOf(address).find(" wf "), std::string::npos);
 }
 
-// What is drawn lies there too: keystream that is not used yet is as good as the key.
+// Drawn numbers lie there too: keystream that is not used yet is as good as the key.
 TEST(SecretPages, HoldTheKeystream) {
   Keystream stream;
   const std::string flags = FlagsOf(stream.Take(2).data());

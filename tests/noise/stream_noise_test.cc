@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <vector>
 
+#include "base/worker_pool.h"
 #include "noise/noise.h"
+#include "support/fixed_noise.h"
 #include "support/statistics.h"
 
 namespace tacit::noise {
@@ -93,7 +97,7 @@ TEST(AddGridGaussian, AddsToWhatIsThereForEverySize) {
     std::vector<int64_t> values(size, int64_t{1} << 40);
     noise->AddGridGaussian(1e6, values);
     for (int64_t value : values) {
-      // Of 2^-17 probability a draw: never in this many.
+      // An unchanged value has probability 2^-17 a draw: it never comes in this many.
       EXPECT_NE(value, int64_t{1} << 40);
       EXPECT_LT(std::abs(value - (int64_t{1} << 40)), 8e6);
     }
@@ -170,22 +174,60 @@ TEST(AddGaussian, DrawsAreUncorrelated) {
       "");
 }
 
-StreamNoise FixedNoise() {
-  return StreamNoise(std::make_unique<Keystream>(Keystream::Key{1}, Keystream::CounterBlock{}));
-}
-
 TEST(NoiseSource, TwoSourcesAreIndependentAndAReplayIsFoundOut) {
   const auto a = MakeNoiseSource(), b = MakeNoiseSource();
   EXPECT_EQ(CheckUncorrelated(FloatNormals(*a, kMany), FloatNormals(*b, kMany)), "");
-  StreamNoise original = FixedNoise(), replay = FixedNoise();
+  StreamNoise original = FixedNoise(1), replay = FixedNoise(1);
   EXPECT_NE(CheckUncorrelated(FloatNormals(original, kMany), FloatNormals(replay, kMany)), "");
 }
 
 TEST(NoiseSource, RekeyEndsAReplay) {
-  StreamNoise original = FixedNoise(), replay = FixedNoise();
+  StreamNoise original = FixedNoise(1), replay = FixedNoise(1);
   original.Rekey();
   replay.Rekey();
   EXPECT_EQ(CheckUncorrelated(FloatNormals(original, kMany), FloatNormals(replay, kMany)), "");
+}
+
+// A key is keystream: not the next draws', not the last ones', and no other key.
+TEST(FillKey, GivesOutKeystreamOnce) {
+  const auto stream = [] {
+    return std::make_unique<Keystream>(Keystream::Key{1}, Keystream::CounterBlock{});
+  };
+  Keystream words(Keystream::Key{1}, Keystream::CounterBlock{});
+  StreamNoise noise(stream());
+  std::vector<uint64_t> want, got;
+  for (int key = 0; key < 1000; ++key) {
+    std::array<uint8_t, 32> bytes;
+    noise.FillKey(bytes);
+    std::array<uint64_t, 4> numbers;
+    std::memcpy(numbers.data(), bytes.data(), bytes.size());
+    got.insert(got.end(), numbers.begin(), numbers.end());
+    std::memcpy(numbers.data(), words.Take(8, 8).data(), bytes.size());
+    want.insert(want.end(), numbers.begin(), numbers.end());
+    (void)noise.Uniform();  // takes a word of its own
+    (void)words.Next64();
+  }
+  EXPECT_EQ(got, want);
+  EXPECT_EQ(tacit::testing::CheckNoRepeat(got), "");
+}
+
+TEST(FillKey, OfTheProductsSourcesIsNewEachTimeAndAfterRekey) {
+  WorkerPool pool({.workers = 2});
+  std::vector<uint64_t> prints;
+  for (const auto& source : {MakeNoiseSource(), MakeNoiseSource(), MakeNoiseSource(pool)}) {
+    for (int i = 0; i < 100; ++i) {
+      std::array<uint8_t, 32> key{};
+      source->FillKey(key);
+      // All of it is written.
+      for (int word = 0; word < 4; ++word) {
+        uint64_t bits;
+        std::memcpy(&bits, key.data() + 8 * word, 8);
+        prints.push_back(bits);
+      }
+      if (i == 50) source->Rekey();
+    }
+  }
+  EXPECT_EQ(tacit::testing::CheckNoRepeat(prints), "");
 }
 
 TEST(Uniform, IsUniformAndNeverAtAnEnd) {

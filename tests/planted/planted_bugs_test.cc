@@ -10,7 +10,8 @@
 #include "naive.h"
 #include "privacy/gaussian.h"
 #include "privacy/ledger.h"
-#include "stream/participation.h"
+#include "stream/steps/participation.h"
+#include "support/fixed_noise.h"
 
 namespace tacit {
 namespace {
@@ -50,8 +51,7 @@ class MechanismBench {
 
   Sums OfProduct(const StepUnits& units, const AdaFestOptions& options) const {
     const auto adafest = mechanism::MakeAdaFest(space_, options);
-    noise::StreamNoise noise(std::make_unique<noise::Keystream>(noise::Keystream::Key{7},
-                                                                noise::Keystream::CounterBlock{}));
+    auto noise = noise::FixedNoise(7);
     mechanism::StepRunner runner(space_, units);
     return Measure(options, [&]() -> const Update& { return runner.Run(*adafest, noise); });
   }
@@ -177,8 +177,8 @@ TEST(PlantedBugs, TheExponentMinusTwoInSigmaIsFound) {
   EXPECT_FALSE(Verifies(wrong));
 }
 
-// What the ledger says of 49 steps, each with two queries of 0.8 on one sampled batch of 2048 in
-// 1e5, against dp_accounting's 5.77 for the joint event (tests/golden/adafest.csv).
+// True if the ledger's epsilon of 49 steps, each with two queries of 0.8 on one sampled batch of
+// 2048 in 1e5, covers dp_accounting's 5.77 for the joint event (tests/golden/adafest.csv).
 bool CoversTwoQueriesOnOneBatch(const std::vector<privacy::Charge>& charges_of_a_step) {
   Ledger ledger = NewLedger(privacy::ParticipationMode::kPoisson);
   uint64_t commit = 0;
@@ -225,7 +225,7 @@ TEST(PlantedBugs, AnEmptyBatchThatIsNotChargedIsFound) {
 }
 
 // A model is trained on records, restored to before, and trained on them again. `restore` makes the
-// ledger it goes on with, from that of the checkpoint and that of today. Both uses must be in it.
+// ledger it continues with, from that of the checkpoint and that of today. Both uses must be in it.
 bool ChargesWhatWasAbandoned(
     const std::function<Ledger(const Ledger& checkpoint, const Ledger& today)>& restore) {
   Ledger ledger = NewLedger();
@@ -267,15 +267,14 @@ TEST(PlantedBugs, ALedgerRewoundByARestoreIsFound) {
 constexpr uint64_t kEvents = 400, kSteps = 2000;
 constexpr double kRate = 0.25;
 
-// How many events are in each step of a period of kEvents.
+// Counts the events in each step of a period of kEvents.
 std::vector<uint64_t> BatchSizes(uint64_t most) {
-  const auto participation = stream::MakePoissonParticipation(
-      {.offsets_per_period = kEvents,
-       .steps_per_period = kSteps,
-       .sampling_rate = kRate,
-       .start = {}},
-      std::make_unique<noise::StreamNoise>(std::make_unique<noise::Keystream>(
-          noise::Keystream::Key{3}, noise::Keystream::CounterBlock{})));
+  const auto participation =
+      stream::MakePoissonParticipation({.offsets_per_period = kEvents,
+                                        .steps_per_period = kSteps,
+                                        .sampling_rate = kRate,
+                                        .start = {}},
+                                       std::make_unique<noise::StreamNoise>(noise::FixedNoise(3)));
   event::RawRecords frame;
   frame.end.resize(kEvents);
   event::Batch batch;
@@ -288,7 +287,7 @@ std::vector<uint64_t> BatchSizes(uint64_t most) {
   }
   std::vector<uint64_t> sizes;
   const auto take = [&](stream::StepBatch&& step) {
-    if (!step.preview) sizes.push_back(std::min<uint64_t>(step.units, most));
+    if (!step.preview()) sizes.push_back(std::min<uint64_t>(step.units, most));
     return true;
   };
   participation->Feed(frame, batch, take);

@@ -15,7 +15,7 @@
 #include "mechanism/vocabulary.h"
 #include "privacy/gaussian.h"
 #include "privacy/ledger.h"
-#include "stream/participation.h"
+#include "stream/steps/participation.h"
 #include "support/silent_noise.h"
 #include "train/click_learner.h"
 #include "train/memory_rows.h"
@@ -96,8 +96,8 @@ stream::StepBatch EveryRecordAUnit(stream::StepBatch step) {
   return step;
 }
 
-// How far a step moves a learner that adds no noise, times the public divisor: the clipped sum of
-// dense parameters and embedding rows together.
+// The distance by which a step moves a learner that adds no noise, times the public divisor: the
+// length of the clipped sum of dense parameters and embedding rows together.
 double LengthOfUpdate(const stream::StepBatch& step) {
   train::ClickOptions options{
       .id = "ctr",
@@ -105,7 +105,7 @@ double LengthOfUpdate(const stream::StepBatch& step) {
       .model = {.space = {}, .dense_width = 2, .hidden = {8}},
       .seed = 3,
       .optimizer = {
-          .kind = train::OptimizerOptions::Kind::kSgd, .learning_rate = 1, .row_learning_rate = 1}};
+          .kind = train::OptimizerNamed("sgd"), .learning_rate = 1, .row_learning_rate = 1}};
   options.model.space.AddTable("t", 6, 3);
   WorkerPool workers({.workers = 1});
   const auto backend = ops::MakeCpuBackend(workers);
@@ -193,7 +193,7 @@ TEST(PlantedUserBugs, AUserCountedInEveryPreviewIsFound) {
   MakeRecords(users, 0, &frame, &batch);
   std::vector<stream::StepBatch> previews;
   const auto take = [&](stream::StepBatch&& step) {
-    if (step.preview) previews.push_back(std::move(step));
+    if (step.preview()) previews.push_back(std::move(step));
     return true;
   };
   poisson->Feed(frame, batch, take);
@@ -233,7 +233,7 @@ uint64_t StepsOfAnn(uint64_t allowance, const std::function<void(Counts&)>& at_s
   return steps;
 }
 
-// What is charged for ann, by the ledger, covers the steps she was in.
+// True if the ledger's charge for ann covers the steps she was in.
 bool ChargeCovers(uint64_t allowance, uint64_t steps) {
   privacy::Ledger ledger;
   privacy::Promise promise{.learner = "ctr",

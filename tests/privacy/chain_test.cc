@@ -21,7 +21,7 @@ std::vector<LedgerEntry> SomeChain() {
   return ledger.entries();
 }
 
-// Makes heads and links right again, as somebody would who edits a chain.
+// Makes heads and links right again, as an editor of the chain would.
 void Relink(std::vector<LedgerEntry>& entries) {
   Digest head{};
   for (LedgerEntry& entry : entries) {

@@ -7,14 +7,13 @@
 
 #include "ledger_fixture.h"
 #include "privacy/gaussian.h"
+#include "privacy/infinity.h"
 
 namespace tacit::privacy {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Charge GumbelCharge(double rho) {
   return {.mechanism = MechanismKind::kExponential, .noise_multiplier = kInfinity, .zcdp_rho = rho};
@@ -110,7 +109,9 @@ TEST(EpsilonMeter, GrowsWithRhoAsIfComposedAtOnce) {
 
 TEST(Ledger, AReleaseBesideTheStepsIsAnEntryOfItsOwn) {
   Ledger ledger;
-  ASSERT_TRUE(ledger.Declare(PromiseOf("next")));
+  Promise of_periods = PromiseOf("next");
+  of_periods.participation = ParticipationMode::kPoisson;
+  ASSERT_TRUE(ledger.Declare(of_periods));
   const auto append = [&](uint64_t commit, std::vector<CommitCharge> charges) {
     const double foretold = ledger.EpsilonAfter(charges);
     const auto changed =
@@ -132,6 +133,19 @@ TEST(Ledger, AReleaseBesideTheStepsIsAnEntryOfItsOwn) {
             GaussianEpsilon(std::sqrt(0.25 + 0.0625), Delta(1e-6)).value);
   const Status status = VerifyChain(ledger.entries());
   EXPECT_TRUE(status) << status.error().message;
+}
+
+// A period's release, where no period is held: nothing charges that (query_table.h).
+TEST(VerifyChain, FindsAQueryThatTheParticipationDoesNotHave) {
+  Ledger ledger;
+  ASSERT_TRUE(ledger.Declare(PromiseOf("next")));
+  AppendOne(ledger, 1, StepOf("next", 0, 10));
+  EXPECT_TRUE(VerifyChain(ledger.entries()));
+  AppendOne(ledger, 2, ReleaseOf("next", 0, 10));
+  const Status status = VerifyChain(ledger.entries());
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().message,
+              HasSubstr("a period's histogram of rows is charged, which participation once"));
 }
 
 TEST(Ledger, ARunOfAUserLevelLearnerIsOneEntry) {

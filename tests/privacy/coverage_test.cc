@@ -132,7 +132,7 @@ TEST(Coverage, RefusesBytesThatAreNoCoverage) {
   EXPECT_FALSE(Coverage::Decode(open_end));
 }
 
-// Which of two compositions is worse depends on delta: neither is forgotten.
+// The worse of two compositions depends on delta: neither is forgotten.
 TEST(Coverage, KeepsEverySpendingThatNoOtherCovers) {
   Coverage coverage;
   const OffsetRange first{0, 0, 10}, second{0, 10, 20}, third{0, 20, 30}, both{0, 5, 15};

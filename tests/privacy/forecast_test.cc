@@ -40,7 +40,7 @@ class ForecastTest : public ::testing::Test {
   uint64_t commit = 0;
 };
 
-// What mu^2 an epsilon allows, from the closed form's inverse.
+// The mu^2 that an epsilon allows, from the closed form's inverse.
 double MuSquaredAt(double epsilon) {
   return std::pow(GaussianMu(Epsilon(epsilon), Delta(1e-6)), 2);
 }
@@ -59,7 +59,7 @@ TEST_F(ForecastTest, AUsersStepsRunOutWhenTheirMuIsSpent) {
   for (uint64_t i = 0; i <= 100; ++i) Step("next", 0.1 * i, 0, 10, 20);
   const Forecast forecast = Of("next", 4);
   ASSERT_EQ(forecast.kind, Forecast::Kind::kRunsOut);
-  // 101 steps in 10 days; the budget allows so many more.
+  // 101 steps in 10 days; the budget allows as many more.
   const double days = (MuSquaredAt(4) / each - 101) * 10 / 101;
   EXPECT_NEAR(static_cast<double>(forecast.runs_out_ms - forecast.end_ms) / kDay, days,
               1e-3 * days);
@@ -173,7 +173,7 @@ TEST_F(ForecastTest, WhatTheConfigurationLimitsIsBounded) {
   EXPECT_EQ(bounded(3, epsilon(3) + 1e-9).kind, Forecast::Kind::kBounded);
   EXPECT_NEAR(bounded(3, 9).most, epsilon(3), 1e-9);
   EXPECT_EQ(bounded(4, epsilon(3) + 1e-9).kind, Forecast::Kind::kRunsOut);
-  // Two passes are behind it: one allowed from now on is one more.
+  // Two passes are done: one allowed from now on is one more.
   EXPECT_NEAR(bounded(1, 9).most, epsilon(3), 1e-9);
   Declare("next", Unit::kUser, ParticipationMode::kOnce);
   Step("next", 21, 0, 10);

@@ -5,12 +5,11 @@
 #include <cmath>
 #include <limits>
 
+#include "privacy/infinity.h"
 #include "support/golden.h"
 
 namespace tacit::privacy {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TEST(GaussianLogDelta, MatchesSixtyDigits) {
   for (const auto& row : testing::ReadGoldenNumbers("gaussian_exact")) {

@@ -5,9 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "privacy/gaussian.h"
 #include "privacy/ledger.h"
 
 namespace tacit::privacy {
+
+// With the delta that PromiseOf promises.
+inline double EpsilonOf(double mu_squared) {
+  return GaussianEpsilon(std::sqrt(mu_squared), Delta(1e-6)).value;
+}
 
 inline Promise PromiseOf(const std::string& learner) {
   Promise promise;

@@ -8,6 +8,7 @@
 
 #include "ledger_fixture.h"
 #include "privacy/gaussian.h"
+#include "privacy/infinity.h"
 
 namespace tacit::privacy {
 namespace {
@@ -15,12 +16,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-double EpsilonOf(double mu_squared) {
-  return GaussianEpsilon(std::sqrt(mu_squared), Delta(1e-6)).value;
-}
 
 Ledger LedgerOf(std::initializer_list<const char*> learners) {
   Ledger ledger;
@@ -146,7 +141,7 @@ TEST(Ledger, TwoLearnersInTurnsStayTwoEntries) {
   for (uint64_t i = 0; i < 1000; ++i) {
     const CommitCharge both[] = {StepOf("a", 10 * i, 10 * i + 10),
                                  StepOf("b", 10 * i, 10 * i + 10)};
-    // Together, and each alone: the other's head moves along when it lies behind.
+    // Together, and each alone: the other's head moves along when it comes later.
     if (i % 3 == 0) {
       EXPECT_THAT(ledger.Append(CommitSeq(i + 1), 7, both, kSalt, "test"), ElementsAre(0, 1));
     } else if (i % 3 == 1) {
@@ -286,7 +281,8 @@ TEST(Ledger, AgreesWithEveryOffsetByItself) {
       }
       const auto before = ledger.entries();
       const auto changed = ledger.Append(CommitSeq(commit), 7, charges, kSalt, "test");
-      // What is not reported as changed must not have changed: the store writes only these.
+      // Entries that are not reported as changed must not have changed: the store writes only the
+      // reported ones.
       for (uint64_t i = 0; i < before.size(); ++i) {
         if (std::find(changed.begin(), changed.end(), i) != changed.end()) continue;
         ASSERT_EQ(before[i].Encode(), ledger.entries()[i].Encode());
@@ -299,6 +295,104 @@ TEST(Ledger, AgreesWithEveryOffsetByItself) {
     const Status status = VerifyChain(ledger.entries());
     EXPECT_TRUE(status) << status.error().message;
   }
+}
+
+// As an earlier version wrote it: entries of unit event, learnt with a window that passes over
+// copies.
+Ledger LearntByEventId(uint64_t window) {
+  Ledger ledger;
+  EXPECT_TRUE(ledger.Declare(PromiseOf("ctr")));
+  AppendOne(ledger, 1, StepOf("ctr", 0, 10));
+  AppendOne(ledger, 2, StepOf("ctr", 5, 10));
+  std::vector<LedgerEntry> entries = ledger.entries();
+  Digest head{};
+  for (LedgerEntry& entry : entries) {
+    entry.bounds.dedupe_window = window;
+    entry.previous_head = head;
+    head = entry.head = entry.ComputeHead();
+  }
+  std::string state = ledger.EncodeState();
+  state.resize(state.size() - 32);
+  std::copy(head.begin(), head.end(), state.begin() + 9);
+  // The last of the four bounds of the only promise; ledger_state.cc has the grammar.
+  state[1 + 8 + 32 + 16 + 4 + (4 + 3) + 3 + 16 + 32 + 24] = static_cast<char>(window);
+  const Digest seal = Sha256().Update("tacit.ledger.state.v3").Update(state).Finish();
+  state.append(seal.begin(), seal.end());
+  auto restored = Ledger::Restore(entries, state);
+  EXPECT_TRUE(restored) << restored.error().message;
+  return *restored;
+}
+
+TEST(Ledger, AStoreThatLearntByEventIdsVerifiesAndSaysWhatOneRecordCameTo) {
+  const Ledger old = LearntByEventId(100);
+  EXPECT_TRUE(VerifyChain(old.entries()));
+  const auto promises = Ledger::ReadPromises(old.EncodeState());
+  ASSERT_TRUE(promises);
+  EXPECT_EQ(promises->learners[0].bounds.dedupe_window, 100u);
+  // Two steps of mu^2 = 1/4 on the same records; of a record, and the copy let in for it, twice mu.
+  const double mu = std::sqrt(0.5);
+  EXPECT_EQ(old.Learners()[0].epsilon, GaussianEpsilon(mu, Delta(1e-6)).value);
+  for (const LedgerTotal& told : {old.Learners()[0], old.Total()}) {
+    ASSERT_TRUE(told.epsilon_of_record);
+    EXPECT_NEAR(*told.epsilon_of_record, GaussianEpsilon(2 * mu, Delta(1e-6)).value, 1e-6);
+    EXPECT_GE(*told.epsilon_of_record, GaussianEpsilon(2 * mu, Delta(1e-6)).value);
+  }
+  // It continues without the window, and what was stays said.
+  Ledger now = old;
+  ASSERT_TRUE(now.Declare(PromiseOf("ctr")));
+  AppendOne(now, 3, StepOf("ctr", 10, 20));
+  EXPECT_TRUE(now.Learners()[0].epsilon_of_record);
+  EXPECT_TRUE(VerifyChain(now.entries()));
+  EXPECT_FALSE(LearntByEventId(0).Learners()[0].epsilon_of_record);
+}
+
+TEST(Ledger, DeclareRefusesUnitEventWithAWindowOfCopies) {
+  Promise promise = PromiseOf("ctr");
+  promise.bounds.dedupe_window = 100;
+  Ledger ledger;
+  const Status refused = ledger.Declare(promise);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(refused.error().message, HasSubstr("source.dedupe.window"));
+  promise.unit = Unit::kUser;
+  EXPECT_TRUE(ledger.Declare(promise));
+  Promise open = PromiseOf("open");
+  open.bounds.dedupe_window = 100;
+  open.epsilon = std::numeric_limits<double>::infinity();
+  EXPECT_TRUE(ledger.Declare(open));
+}
+
+// Taken out of the configuration: no configuration declares it any more. What it spent stays spent.
+TEST(Ledger, ARemovedLearnerStaysInTheTotal) {
+  Ledger before;
+  for (const char* learner : {"ctr", "old"}) ASSERT_TRUE(before.Declare(PromiseOf(learner)));
+  AppendOne(before, 1, StepOf("old", 0, 10));
+  AppendOne(before, 2, StepOf("ctr", 0, 10));
+  auto ledger = Ledger::Restore(before.entries(), before.EncodeState());
+  ASSERT_TRUE(ledger);
+  ASSERT_TRUE(ledger->Declare(PromiseOf("ctr")));
+  const double both = GaussianEpsilon(std::sqrt(0.5), Delta(1e-6)).value;
+  EXPECT_EQ(ledger->Total().epsilon, both);
+  ASSERT_EQ(ledger->Learners().size(), 2u);
+  EXPECT_EQ(ledger->Learners()[1].learner, "old");
+  EXPECT_EQ(ledger->Learners()[1].steps, 1u);
+  AppendOne(*ledger, 3, StepOf("ctr", 0, 10));
+  EXPECT_EQ(ledger->Total().epsilon, GaussianEpsilon(std::sqrt(0.75), Delta(1e-6)).value);
+}
+
+// Another name is another learner: it begins at nothing, on records that the old one has used. The
+// total has both, and it alone is what a budget can stop.
+TEST(Ledger, ARenamedLearnerBeginsAtNothingAndTheTotalHasBoth) {
+  Ledger ledger;
+  ASSERT_TRUE(ledger.Declare(PromiseOf("ctr")));
+  AppendOne(ledger, 1, StepOf("ctr", 0, 10));
+  ASSERT_TRUE(ledger.Declare(PromiseOf("clicks")));
+  const double one = GaussianEpsilon(0.5, Delta(1e-6)).value;
+  EXPECT_EQ(EpsilonAfterOne(ledger, StepOf("clicks", 0, 10)), one);
+  AppendOne(ledger, 2, StepOf("clicks", 0, 10));
+  EXPECT_EQ(ledger.Total().epsilon, GaussianEpsilon(std::sqrt(0.5), Delta(1e-6)).value);
+  const CommitCharge next = StepOf("clicks", 0, 10);
+  EXPECT_EQ(ledger.TotalAfter({&next, 1}), GaussianEpsilon(std::sqrt(0.75), Delta(1e-6)).value);
 }
 
 TEST(Ledger, RestoreRefusesAStateOfOtherEntries) {

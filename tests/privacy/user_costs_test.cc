@@ -41,10 +41,6 @@ void Take(Ledger& ledger, uint64_t commit, const Charge& charge, uint64_t steps,
             {learner, charge, steps, 1, "log", {{0, commit * 10, commit * 10 + 9}}});
 }
 
-double EpsilonOf(double mu_squared) {
-  return GaussianEpsilon(std::sqrt(mu_squared), Delta(1e-6)).value;
-}
-
 // The dearest steps a user can have been in, of any order and price: by sorting all of them.
 TEST(UserCostsTest, TheWorstUserWasInTheDearestSteps) {
   std::mt19937 random(3);
@@ -173,7 +169,7 @@ TEST(UserCostsTest, AChainThatChargesLessThanTheAllowanceIsFound) {
   entries[0].head = entries[0].ComputeHead();
   const Status found = VerifyChain(entries);
   ASSERT_FALSE(found);
-  EXPECT_NE(found.error().message.find("not what the allowance lets"), std::string::npos);
+  EXPECT_NE(found.error().message.find("not the one that the allowance gives"), std::string::npos);
 }
 
 TEST(UserCostsTest, BoundsAreInTheHead) {
@@ -193,7 +189,7 @@ TEST(UserCostsTest, BoundsAreInTheHead) {
   }
 }
 
-// A ledger of before there were bounds is read, verified and gone on with.
+// A ledger of before there were bounds is read, verified and continued.
 TEST(UserCostsTest, EntriesOfFormatTwoAreReadAndNotExtended) {
   Ledger ledger;
   ASSERT_TRUE(ledger.Declare(PromiseOf("ctr")));
@@ -214,7 +210,7 @@ TEST(UserCostsTest, EntriesOfFormatTwoAreReadAndNotExtended) {
   state.resize(state.size() - 32);
   state[0] = 2;
   std::copy(old.head.begin(), old.head.end(), state.begin() + 9);
-  // Behind u8, u64, head, budget, number, the name, three enumerations, epsilon, delta,
+  // After u8, u64, head, budget, number, the name, three enumerations, epsilon, delta,
   // fingerprint.
   state.erase(1 + 8 + 32 + 16 + 4 + (4 + 3) + 3 + 16 + 32, 4 * 8);
   const Digest seal = Sha256().Update("tacit.ledger.state.v2").Update(state).Finish();

@@ -25,7 +25,7 @@ inline CertifiedInterval SampledEpsilon(double sigma, double rate, double steps,
   return epsilon.value_or(CertifiedInterval{-1, -1});
 }
 
-// What the product promises against a reference value: at most 0.1 % below it, a lower bound not
+// Checks the product's promise against a reference value: at most 0.1 % below it, a lower bound not
 // above it, and the two at most 0.2 % + 1e-6 apart.
 inline void ExpectTightAround(double reference, const CertifiedInterval& found,
                               const std::string& what) {

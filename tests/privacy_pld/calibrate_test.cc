@@ -61,7 +61,7 @@ TEST(Calibrate, RefusesWhatCannotBeKept) {
   }
 }
 
-// What a mechanism may release once a period, beside its steps.
+// The queries that a mechanism may release once a period, beside its steps.
 const std::vector<CountedEvent> kHistogram{{Event::Gaussian(4), 3}};
 const std::vector<CountedEvent> kQueries{{Event::Zcdp(0.01), 3}, {Event::Gaussian(10), 1}};
 

@@ -11,14 +11,14 @@
 namespace tacit::privacy {
 namespace {
 
+using tacit::testing::CellNumber;
 using tacit::testing::ReadGolden;
 using testing::ExpectTightAround;
 
-double Number(const std::string& cell) { return std::strtod(cell.c_str(), nullptr); }
-
 Event EventOf(const std::vector<std::string>& row) {
-  if (row[2] == "gaussian") return Event::PoissonGaussian(Number(row[4]), Number(row[3]));
-  return row[2] == "laplace" ? Event::Laplace(Number(row[4])) : Event::Exponential(Number(row[4]));
+  if (row[2] == "gaussian") return Event::PoissonGaussian(CellNumber(row[4]), CellNumber(row[3]));
+  return row[2] == "laplace" ? Event::Laplace(CellNumber(row[4]))
+                             : Event::Exponential(CellNumber(row[4]));
 }
 
 TEST(PldAccountant, IsTightAroundTheHeterogenousLedgersAfterEveryEvent) {
@@ -33,14 +33,14 @@ TEST(PldAccountant, IsTightAroundTheHeterogenousLedgersAfterEveryEvent) {
     }
     if (row[1] != event) {
       // A ledger is in the table from its first event on, with no gap.
-      whole = Number(row[1]) == (event.empty() ? 0 : Number(event) + 1);
+      whole = CellNumber(row[1]) == (event.empty() ? 0 : CellNumber(event) + 1);
       ASSERT_TRUE(whole) << "ledger " << ledger;
       event = row[1];
-      ASSERT_TRUE(accountant.Add(EventOf(row), static_cast<uint64_t>(Number(row[5]))));
+      ASSERT_TRUE(accountant.Add(EventOf(row), static_cast<uint64_t>(CellNumber(row[5]))));
     }
-    const auto found = accountant.Epsilon(Delta(Number(row[6])));
+    const auto found = accountant.Epsilon(Delta(CellNumber(row[6])));
     ASSERT_TRUE(found) << found.error().message;
-    ExpectTightAround(std::min(Number(row[7]), Number(row[9])), *found,
+    ExpectTightAround(std::min(CellNumber(row[7]), CellNumber(row[9])), *found,
                       "ledger " + ledger + " event " + event + " delta " + row[6]);
   }
 }

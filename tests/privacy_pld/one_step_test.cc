@@ -41,8 +41,8 @@ double Curve(const pld::LatticeLaw& law, double step, double epsilon) {
   return sum;
 }
 
-// What the whole accountant stands on: the two laws' curves are above and below the event's own,
-// on the lattice and off it, for steps from fine to far longer than the loss is wide.
+// Checks what the whole accountant stands on: the two laws' curves are above and below the event's
+// own, on the lattice and off it, for steps from fine to far longer than the loss is wide.
 void ExpectDomination(const Event& event, Direction direction, double step, int64_t spacing) {
   const auto law = pld::MakeLossLaw(event, direction);
   const pld::Grid grid = pld::MakeGrid(*law, step, spacing, 0, 1e-12, 24);

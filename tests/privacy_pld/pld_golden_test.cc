@@ -10,12 +10,11 @@
 namespace tacit::privacy {
 namespace {
 
+using tacit::testing::CellNumber;
 using tacit::testing::ReadGolden;
 using testing::ExpectTightAround;
 using testing::SampledEpsilon;
 using testing::Stride;
-
-double Number(const std::string& cell) { return std::strtod(cell.c_str(), nullptr); }
 
 std::string Describe(const std::vector<std::string>& row) {
   return "q " + row[0] + " sigma " + row[1] + " steps " + row[2] + " delta " + row[3];
@@ -25,11 +24,12 @@ TEST(PldAccountant, IsTightAroundTheSubsampledTable) {
   const auto rows = ReadGolden("pld_subsampled");
   for (size_t i = 0; i < rows.size(); i += Stride(4)) {
     const auto& row = rows[i];
-    double reference = Number(row[15]);  // exact, where rate is 1
-    if (row[15].empty()) reference = std::min(Number(row[5]), Number(row[9]));
-    ExpectTightAround(
-        reference, SampledEpsilon(Number(row[1]), Number(row[0]), Number(row[2]), Number(row[3])),
-        Describe(row));
+    double reference = CellNumber(row[15]);  // exact, where rate is 1
+    if (row[15].empty()) reference = std::min(CellNumber(row[5]), CellNumber(row[9]));
+    ExpectTightAround(reference,
+                      SampledEpsilon(CellNumber(row[1]), CellNumber(row[0]), CellNumber(row[2]),
+                                     CellNumber(row[3])),
+                      Describe(row));
   }
 }
 
@@ -37,9 +37,9 @@ TEST(PldAccountant, IsTightAroundTheReplaceOneTable) {
   const auto rows = ReadGolden("pld_replace_one");
   for (size_t i = 0; i < rows.size(); i += Stride(2)) {
     const auto& row = rows[i];
-    ExpectTightAround(std::min(Number(row[5]), Number(row[7])),
-                      SampledEpsilon(Number(row[1]), Number(row[0]), Number(row[2]), Number(row[3]),
-                                     Adjacency::kReplaceOne),
+    ExpectTightAround(std::min(CellNumber(row[5]), CellNumber(row[7])),
+                      SampledEpsilon(CellNumber(row[1]), CellNumber(row[0]), CellNumber(row[2]),
+                                     CellNumber(row[3]), Adjacency::kReplaceOne),
                       Describe(row));
   }
 }
@@ -51,11 +51,12 @@ TEST(PldAccountant, IsTightAroundTheAdaFestTable) {
   const auto rows = ReadGolden("adafest");
   for (size_t i = 0; i < rows.size(); i += Stride(4)) {
     const auto& row = rows[i];
-    const double sigma = Number(row[7]), rate = Number(row[2]);
+    const double sigma = CellNumber(row[7]), rate = CellNumber(row[2]);
     const double relative_step =
-        Number(row[11]) / (rate * std::sqrt(std::expm1(1 / sigma / sigma)));
-    const double reference = std::min(Number(row[10]), Number(row[12]));
-    const CertifiedInterval found = SampledEpsilon(sigma, rate, Number(row[4]), Number(row[8]));
+        CellNumber(row[11]) / (rate * std::sqrt(std::expm1(1 / sigma / sigma)));
+    const double reference = std::min(CellNumber(row[10]), CellNumber(row[12]));
+    const CertifiedInterval found =
+        SampledEpsilon(sigma, rate, CellNumber(row[4]), CellNumber(row[8]));
     const std::string what = "sigma1 " + row[5] + " sigma2 " + row[6] + " n " + row[0];
     EXPECT_GE(found.upper, reference * (1 - 1e-3 - relative_step * relative_step / 12)) << what;
     EXPECT_LE(found.upper, reference * (1 + 2e-3) + 1e-6) << what;
@@ -85,10 +86,11 @@ TEST(PldAccountant, ChargesQueriesOnOneBatchTogether) {
   EXPECT_NEAR(epsilon(0.8, 2 * 49).upper, 2.66, 0.01);
   int rows = 0;
   for (const auto& row : ReadGolden("adafest")) {
-    if (Number(row[0]) != 1e5 || row[5] != "0.8" || row[6] != "0.8" || row[15].empty()) continue;
-    const auto steps = static_cast<uint64_t>(Number(row[4]));
-    ExpectTightAround(Number(row[12]), epsilon(0.8 / std::sqrt(2.0), steps), "joint");
-    ExpectTightAround(Number(row[15]), epsilon(0.8, 2 * steps), "split");
+    if (CellNumber(row[0]) != 1e5 || row[5] != "0.8" || row[6] != "0.8" || row[15].empty())
+      continue;
+    const auto steps = static_cast<uint64_t>(CellNumber(row[4]));
+    ExpectTightAround(CellNumber(row[12]), epsilon(0.8 / std::sqrt(2.0), steps), "joint");
+    ExpectTightAround(CellNumber(row[15]), epsilon(0.8, 2 * steps), "split");
     ++rows;
   }
   EXPECT_GT(rows, 0);

@@ -8,13 +8,16 @@
 #include <string>
 #include <utility>
 
+#include "held_clock.h"
 #include "raw_connection.h"
 #include "serve/client.h"
 #include "serve/server.h"
+#include "support/eventually.h"
 
 namespace tacit::serve {
 
-constexpr std::chrono::milliseconds kPatience{10'000};
+using test::Eventually;
+using test::kPatience;
 
 // Answers with what it saw, or with what the test says.
 class EchoHandler final : public Handler {
@@ -36,6 +39,7 @@ class EchoHandler final : public Handler {
 inline ServerOptions OnLoopback() {
   ServerOptions options;
   options.listeners = {{"127.0.0.1:0", Role::kPublic}};
+  options.hosts = {"x"};  // as raw requests here have it
   return options;
 }
 
@@ -43,10 +47,11 @@ inline std::string SocketPath(const std::string& name) {
   return "/tmp/tacit_serve_" + std::to_string(getpid()) + "_" + name + ".sock";
 }
 
-// A server on an address the system chose.
+// A server on an address the system chose. For its timeouts no time passes but what the test says.
 class EchoServer {
  public:
   explicit EchoServer(ServerOptions options, EchoHandler::Function function = {}) {
+    options.clock = &clock_;
     auto started = Server::Start(
         std::move(options), [function] { return std::make_unique<EchoHandler>(function); },
         registry_);
@@ -61,7 +66,18 @@ class EchoServer {
   const Error& error() const { return error_; }
   metrics::Registry& registry() { return registry_; }
 
+  void Pass(std::chrono::milliseconds time) { clock_.Pass(time); }
+  // Waits until the loop has enforced the timeouts as of now. REQUIRES one loop and no request
+  // under way, or the looks are not all those of ticks.
+  void AwaitTick() {
+    // The first look may have been of a tick that had begun before; the third is behind the whole
+    // of the second.
+    const int64_t before = clock_.looks();
+    EXPECT_TRUE(Eventually("the loop ticks", [&] { return clock_.looks() >= before + 3; }));
+  }
+
  private:
+  HeldClock clock_;
   metrics::Registry registry_;
   std::unique_ptr<Server> server_;
   Error error_;

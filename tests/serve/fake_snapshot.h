@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,7 +63,7 @@ class FakeSnapshot final : public store::Snapshot {
   const std::vector<privacy::LedgerTotal>& learners() const override { return learners_; }
   const privacy::LedgerTotal& total() const override { return total_; }
   uint64_t ledger_entries() const override { return version_; }
-  // Entry i is so many bytes of i.
+  // Entry i is that many bytes of i.
   static constexpr size_t kEntryBytes = 1000;
   Result<std::vector<std::string>> LedgerEntries(uint64_t from, uint64_t count) const override {
     std::vector<std::string> entries;
@@ -74,7 +75,10 @@ class FakeSnapshot final : public store::Snapshot {
   std::span<const float> ServedDense(LearnerIndex) const override {
     return dense_ ? std::span<const float>(dense_->parameters) : std::span<const float>();
   }
+  // The error of reading rows.
+  std::optional<Error> broken;
   Status Rows(LearnerIndex, std::span<const uint64_t> rows, std::span<float> out) const override {
+    if (broken) return Fail(Error(*broken));
     size_t at = 0;
     for (const uint64_t row : rows) {
       const uint32_t dim = space_.tables()[space_.TableOf(row)].dim;
@@ -102,6 +106,13 @@ class FakeStore {
   }
   std::shared_ptr<const store::Snapshot> Make(uint64_t version) const {
     return std::make_shared<FakeSnapshot>(version, model_, dense_size_);
+  }
+  // A commit whose rows cannot be read.
+  void CommitBroken(uint64_t version, Error error) {
+    auto snapshot = std::make_shared<FakeSnapshot>(version, model_, dense_size_);
+    snapshot->broken = std::move(error);
+    const std::lock_guard lock(mutex_);
+    latest_ = std::move(snapshot);
   }
   void Commit(uint64_t version) {
     auto snapshot = Make(version);

@@ -18,7 +18,7 @@ namespace {
 using model::transitions::ReleasedModel;
 using testing::HasSubstr;
 
-constexpr uint32_t kItems = 30;
+constexpr uint32_t kModelItems = 30;
 
 // A count model that has released one period, of numbers that follow from the seed.
 class TransitionsItemsTest : public testing::Test {
@@ -36,7 +36,7 @@ class TransitionsItemsTest : public testing::Test {
   ReleasedModel Released(uint32_t seed) {
     std::mt19937 random(seed);
     ReleasedModel model(*catalogue_, options_, workers_);
-    model.AddPopularity(Sums(kItems, &random), 2, 2);
+    model.AddPopularity(Sums(kModelItems, &random), 2, 2);
     std::vector<model::transitions::ReleasedTable> tables;
     for (size_t t = 0; t < model.buckets().tables(); ++t)
       tables.push_back({Sums(model.buckets().size(t), &random), 2});
@@ -56,7 +56,7 @@ class TransitionsItemsTest : public testing::Test {
   WorkerPool workers_{{.workers = 1}};
   model::transitions::Options options_;
   std::shared_ptr<const model::transitions::Catalogue> catalogue_ =
-      std::make_shared<const model::transitions::Catalogue>(kItems);
+      std::make_shared<const model::transitions::Catalogue>(kModelItems);
   std::shared_ptr<const ItemModel> items_;
 };
 
@@ -68,15 +68,15 @@ TEST_F(TransitionsItemsTest, ScoresAreTheReleasedModels) {
   ASSERT_NE(*state, nullptr);
   const model::transitions::Scorer oracle(released.estimate(), options_, workers_);
   const auto scorer = items_->MakeScorer();
-  std::vector<float> scores(kItems), expected(kItems);
+  std::vector<float> scores(kModelItems), expected(kModelItems);
   for (const std::vector<uint32_t>& history :
        std::vector<std::vector<uint32_t>>{{0}, {3, 7, 3}, {29, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}) {
     ASSERT_TRUE(scorer->Score(**state, history, scores));
     oracle.Score(history, expected);
     EXPECT_EQ(scores, expected);
   }
-  ASSERT_EQ((*state)->cold_start().size(), kItems);
-  for (uint32_t i = 0; i < kItems; ++i)
+  ASSERT_EQ((*state)->cold_start().size(), kModelItems);
+  for (uint32_t i = 0; i < kModelItems; ++i)
     EXPECT_EQ((*state)->cold_start()[i], static_cast<float>(released.popularity()[i]));
 }
 
@@ -103,7 +103,8 @@ TEST_F(TransitionsItemsTest, NothingReleasedIsNoState) {
 TEST_F(TransitionsItemsTest, WhatIsNotThisModelsIsRefused) {
   const auto bytes = std::make_shared<const std::string>(Released(5).Encode());
   const auto other = MakeTransitionsItems(
-      LearnerIndex(0), std::make_shared<const model::transitions::Catalogue>(kItems + 1), options_);
+      LearnerIndex(0), std::make_shared<const model::transitions::Catalogue>(kModelItems + 1),
+      options_);
   EXPECT_FALSE(other->Build(Snapshot(bytes), nullptr).has_value());
   const auto damaged = std::make_shared<const std::string>(bytes->substr(0, bytes->size() / 2));
   const auto state = items_->Build(Snapshot(damaged), nullptr);
@@ -114,7 +115,7 @@ TEST_F(TransitionsItemsTest, WhatIsNotThisModelsIsRefused) {
 class SequenceItemsTest : public testing::Test {
  protected:
   SequenceItemsTest() {
-    options_.catalogue = kItems;
+    options_.catalogue = kModelItems;
     options_.length = 6;
     options_.width = 8;
     options_.blocks = 1;
@@ -153,7 +154,7 @@ TEST_F(SequenceItemsTest, ScoresAreTheModels) {
   const auto state = items_->Build(Snapshot(dense), nullptr);
   ASSERT_TRUE(state.has_value()) << state.error().message;
   const auto scorer = items_->MakeScorer();
-  std::vector<float> scores(kItems);
+  std::vector<float> scores(kModelItems);
   for (const std::vector<uint32_t>& history :
        std::vector<std::vector<uint32_t>>{{0}, {3, 7, 3}, {29, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}) {
     ASSERT_TRUE(scorer->Score(**state, history, scores));
@@ -167,12 +168,12 @@ TEST_F(SequenceItemsTest, ScoresAreTheModels) {
 TEST_F(SequenceItemsTest, AColdStartIsTheMeanBehindSingleItems) {
   const auto dense = Parameters(3);
   const auto state = items_->Build(Snapshot(dense), nullptr);
-  std::vector<double> mean(kItems);
-  for (uint32_t first = 0; first < kItems; ++first) {
+  std::vector<double> mean(kModelItems);
+  for (uint32_t first = 0; first < kModelItems; ++first) {
     const auto scores = Expected(dense->parameters, std::vector<uint32_t>{first});
-    for (uint32_t i = 0; i < kItems; ++i) mean[i] += scores[i] / double{kItems};
+    for (uint32_t i = 0; i < kModelItems; ++i) mean[i] += scores[i] / double{kModelItems};
   }
-  for (uint32_t i = 0; i < kItems; ++i) EXPECT_NEAR((*state)->cold_start()[i], mean[i], 1e-5);
+  for (uint32_t i = 0; i < kModelItems; ++i) EXPECT_NEAR((*state)->cold_start()[i], mean[i], 1e-5);
 }
 
 TEST_F(SequenceItemsTest, ParametersThatAreNotTheModelsAreRefused) {

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "support/eventually.h"
+
 namespace tacit::serve {
 namespace {
 
@@ -62,10 +64,12 @@ bool RawConnection::Send(std::string_view bytes) {
 
 bool RawConnection::ReadMore() {
   pollfd wait{fd_, POLLIN, 0};
-  if (::poll(&wait, 1, 10'000) <= 0) return false;
+  constexpr std::chrono::milliseconds kLongest = test::kPatience;
+  if (::poll(&wait, 1, static_cast<int>(kLongest.count())) <= 0) return false;
   char bytes[65536];
   const ssize_t got = ::recv(fd_, bytes, sizeof(bytes), 0);
-  if (got <= 0) return false;
+  ended_ = got <= 0;
+  if (ended_) return false;
   unread_.append(bytes, static_cast<size_t>(got));
   return true;
 }
@@ -89,16 +93,14 @@ std::optional<RawResponse> RawConnection::Receive(bool is_head) {
   return response;
 }
 
-bool RawConnection::ClosesWithin(std::chrono::milliseconds timeout) {
-  const auto until = std::chrono::steady_clock::now() + timeout;
-  for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        until - std::chrono::steady_clock::now());
-    pollfd wait{fd_, POLLIN, 0};
-    if (left.count() < 0 || ::poll(&wait, 1, static_cast<int>(left.count())) <= 0) return false;
-    char bytes[4096];
-    if (::recv(fd_, bytes, sizeof(bytes), 0) <= 0) return true;
-  }
+bool RawConnection::Closes() {
+  while (ReadMore()) unread_.clear();
+  return ended_;
+}
+
+bool RawConnection::HasNews() const {
+  pollfd now{fd_, POLLIN, 0};
+  return ::poll(&now, 1, 0) > 0;
 }
 
 void RawConnection::CloseSending() { ::shutdown(fd_, SHUT_WR); }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,15 +25,18 @@ class RawConnection {
   bool connected() const { return fd_ >= 0; }
   // False when the other side has closed.
   bool Send(std::string_view bytes);
-  // The next response, or nothing when the connection ends or ten seconds pass.
+  // The next response, or nothing when the connection ends or the test's patience does.
   std::optional<RawResponse> Receive(bool is_head = false);
-  // Whether the server closes within `timeout`; bytes that come before are skipped.
-  bool ClosesWithin(std::chrono::milliseconds timeout);
+  // Waits until the server closes; bytes that come before are skipped. False when it does not.
+  bool Closes();
+  // Returns true if anything has come that was not received, the end included.
+  bool HasNews() const;
   void CloseSending();
 
  private:
   bool ReadMore();
   int fd_ = -1;
+  bool ended_ = false;  // the server has closed, or reset
   std::string unread_;
 };
 

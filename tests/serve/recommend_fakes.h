@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -80,10 +81,13 @@ class FakeItems final : public ItemModel {
   };
 
   explicit FakeItems(uint32_t items) : items_(items) {}
+  // Builds that have begun.
+  size_t builds() const { return builds_; }
   uint32_t items() const override { return items_; }
   Result<std::shared_ptr<const ItemState>> Build(
       const store::Snapshot& snapshot,
       const std::shared_ptr<const ItemState>& last) const override {
+    ++builds_;
     const auto bytes = snapshot.Released(LearnerIndex(0));
     if (bytes == nullptr) return std::shared_ptr<const ItemState>();
     if (*bytes == "damaged") return Fail(ErrorCode::kCorruption, "the bytes are damaged");
@@ -101,6 +105,7 @@ class FakeItems final : public ItemModel {
 
  private:
   const uint32_t items_;
+  mutable std::atomic<size_t> builds_ = 0;
 };
 
 // Items "a0", "a1", ...

@@ -59,6 +59,27 @@ TEST_F(RecommendRequestTest, UnknownItemsArePassedOverAndTold) {
   EXPECT_THAT(request_.unknown_items, ElementsAre("a5", "7", "", "18446744073709551615"));
 }
 
+TEST_F(RecommendRequestTest, TheLearnerMayStandBehindItsSequence) {
+  ASSERT_TRUE(parser_.Parse(R"({"sequence":["a4","a9"],"k":3,"learner":"other"})", &request_));
+  EXPECT_EQ(request_.model, 1u);
+  EXPECT_THAT(request_.sequence, ElementsAre(4));
+  EXPECT_THAT(request_.unknown_items, ElementsAre("a9"));
+  EXPECT_EQ(request_.count, 3u);
+}
+
+// Text that is repeated in the answer is short, so an answer is no larger than planned.
+TEST_F(RecommendRequestTest, UnknownItemsAreShort) {
+  const auto with = [](const std::string& id) {
+    return R"({"learner":"other","sequence":[")" + id + "\"]}";
+  };
+  EXPECT_TRUE(parser_.Parse(with(std::string(256, 'u')), &request_));
+  EXPECT_THAT(ErrorOf(with(std::string(257, 'u'))).message,
+              HasSubstr("an unknown id of 257 bytes"));
+  EXPECT_THAT(ErrorOf(with("a\\u0001")).message, HasSubstr("no control characters"));
+  EXPECT_THAT(ErrorOf(R"({"learner":"other","user":"a","user":"b"})").message,
+              HasSubstr("\"user\" is there twice"));
+}
+
 TEST_F(RecommendRequestTest, TheOnlyLearnerNeedNotBeNamed) {
   const std::vector<RecommendModel> one = {SomeRecommender(3)};
   EXPECT_TRUE(RecommendRequestParser(one, {}).Parse(R"({"sequence":["a1"]})", &request_));
@@ -72,7 +93,7 @@ TEST_F(RecommendRequestTest, WhatIsWrongIsNamed) {
       {"{} {}", "not JSON"},
       {R"({"sequence":[]})", "\"learner\" is missing"},
       {R"({"learner":1,"sequence":[]})", "\"learner\" must be a string"},
-      {R"({"learner":"next"})", "either \"user\" or \"sequence\" says whom it is for"},
+      {R"({"learner":"next"})", "give either \"user\" or \"sequence\""},
       {R"({"learner":"next","user":"u","sequence":[]})", "either \"user\" or \"sequence\""},
       {R"({"learner":"next","user":""})", "\"user\" is empty"},
       {R"({"learner":"next","user":null})", "\"user\" must be a string or an integer"},
@@ -81,7 +102,7 @@ TEST_F(RecommendRequestTest, WhatIsWrongIsNamed) {
       {R"({"learner":"next","sequence":["a1",null]})",
        "\"sequence\" 1: must be a string or an integer"},
       {R"({"learner":"next","sequence":[1,2,3,4,5,6,7,8,9]})",
-       "\"sequence\" has 9 items, at most 8 are read"},
+       "\"sequence\" has more than 8 items"},
       {R"({"learner":"next","sequence":[],"k":0})", "\"k\" must be a whole number from 1 to 1000"},
       {R"({"learner":"next","sequence":[],"k":1001})", "\"k\" must be a whole number"},
       {R"({"learner":"next","sequence":[],"k":-1})", "\"k\" must be a whole number"},
@@ -91,7 +112,9 @@ TEST_F(RecommendRequestTest, WhatIsWrongIsNamed) {
       {R"({"learner":"next","sequence":[],"exclude_seen":1})",
        "\"exclude_seen\" must be true or false"},
       {R"({"learner":"next","sequenze":[]})", "unknown key 'sequenze' (did you mean 'sequence'?)"},
-      {R"({"learner":"next","sequence":[[[[[[[[[1]]]]]]]]]})", "not JSON"}};
+      {R"({"learner":"next","sequence":[[[[[[[[[1]]]]]]]]]})",
+       "\"sequence\" 0: must be a string or an integer"},
+      {"[[[[[[[[[1]]]]]]]]]", "not JSON"}};
   for (const auto& [body, message] : wrong) {
     const Error error = ErrorOf(body);
     EXPECT_EQ(error.code, ErrorCode::kInvalidArgument) << body;

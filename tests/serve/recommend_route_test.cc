@@ -28,6 +28,7 @@ class RecommendRouteTest : public testing::Test {
       const std::lock_guard lock(mutex_);
       return latest_;
     };
+    services_.commits = &commits_;
     services_.recommenders = {model_};
     services_.readiness = [] { return Readiness{true, ""}; };
     services_.user_hash = [](std::string_view user) { return SipHash()(user); };
@@ -41,8 +42,18 @@ class RecommendRouteTest : public testing::Test {
     snapshot->histories[SipHash()("u1")] = {{3, 10}, {7, 11}};
     std::vector<store::HistoryItem>& all = snapshot->histories[SipHash()("saw-all")];
     for (uint32_t item = 0; item < kItems; ++item) all.push_back({item, item});
-    const std::lock_guard lock(mutex_);
-    latest_ = std::move(snapshot);
+    {
+      const std::lock_guard lock(mutex_);
+      latest_ = std::move(snapshot);
+    }
+    commits_.Tell();
+  }
+  // Waits until this many builds have begun: all before the last are done then.
+  void WaitForBuilds(size_t builds) {
+    const auto& items = static_cast<const FakeItems&>(*model_.model);
+    for (int i = 0; i < 2000 && items.builds() < builds; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ASSERT_EQ(items.builds(), builds);
   }
   static Reply Ask(Handler& handler, std::string_view body, Role role = Role::kOperator) {
     Reply reply;
@@ -83,6 +94,7 @@ class RecommendRouteTest : public testing::Test {
   Services services_;
   std::mutex mutex_;
   std::shared_ptr<const store::Snapshot> latest_;
+  CommitSignal commits_;
   HandlerFactory factory_;
   std::unique_ptr<Handler> handler_;
 };
@@ -96,7 +108,9 @@ TEST_F(RecommendRouteTest, BeforeTheFirstReleaseItIsNotReady) {
     EXPECT_THAT(reply.headers, testing::Contains(testing::Pair("Retry-After", "1")));
   }
   Commit(1, "");
-  std::this_thread::sleep_for(std::chrono::milliseconds(120));
+  WaitForBuilds(1);
+  Commit(2, "");
+  WaitForBuilds(2);
   EXPECT_EQ(Ask(kSequence).status, 503u);
 }
 
@@ -153,7 +167,7 @@ TEST_F(RecommendRouteTest, ByUserOnlyWhereItIsConfigured) {
   }
 }
 
-// There is no credential of a user's, so that anybody could name anybody.
+// There is no credential of a user's, so that any caller could name any user.
 TEST_F(RecommendRouteTest, ByUserForOperatorsAlone) {
   Start(true);
   Commit(6, "first");
@@ -167,7 +181,7 @@ TEST_F(RecommendRouteTest, ByUserForOperatorsAlone) {
   EXPECT_EQ(Ask(*handler_, kSequence, Role::kPublic).status, 200u);
 }
 
-// What is broken is of a file, or of somebody.
+// The cause of a failure may name a file or a user: operators alone see it.
 TEST_F(RecommendRouteTest, WhatIsBrokenIsForOperators) {
   Start();
   Commit(6, "damaged");
@@ -219,12 +233,16 @@ TEST_F(RecommendRouteTest, TheModelIsTheOneItWasMadeFrom) {
   Start();
   Commit(1, "first");
   AskVersion(1);
-  // Another learner's commit changes nothing of this one.
+  // Other learners' commits change nothing of this one.
   Commit(2, "first");
-  std::this_thread::sleep_for(std::chrono::milliseconds(150));
-  EXPECT_EQ(AskVersion(1).at("model").at("epsilon").to_number<double>(), 0.25);
-  Commit(3, "second");
-  const json::object answer = AskVersion(3);
+  WaitForBuilds(2);
+  Commit(3, "first");
+  WaitForBuilds(3);
+  const json::object still = json::parse(Ask(kSequence).body).as_object();
+  EXPECT_EQ(still.at("model").at("version"), 1);
+  EXPECT_EQ(still.at("model").at("epsilon").to_number<double>(), 0.25);
+  Commit(4, "second");
+  const json::object answer = AskVersion(4);
   ItemsOf(answer, "second", std::vector<uint32_t>{3, 7});
 }
 
@@ -239,9 +257,12 @@ TEST_F(RecommendRouteTest, WhatCannotBeReadLeavesTheOlderOne) {
   Commit(2, "first");
   AskVersion(2);
   Commit(3, "damaged");
-  std::this_thread::sleep_for(std::chrono::milliseconds(150));
-  EXPECT_EQ(Ask(kSequence).status, 200u);
-  AskVersion(2);
+  WaitForBuilds(3);
+  Commit(4, "damaged");
+  WaitForBuilds(4);
+  const Reply older = Ask(kSequence);
+  EXPECT_EQ(older.status, 200u);
+  EXPECT_EQ(json::parse(older.body).at("model").at("version"), 2);
 }
 
 TEST_F(RecommendRouteTest, EveryAnswerIsOfOneVersionWhileTheyChange) {

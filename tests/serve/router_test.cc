@@ -37,6 +37,33 @@ TEST_F(RouterTest, PicksByMethodAndPath) {
   EXPECT_EQ(Ask("POST", "/v1/thing").body, "posted b");
 }
 
+// Whatever code a failure came with, and whichever route it was on.
+TEST_F(RouterTest, WhatWentWrongIsToldToOperatorsAlone) {
+  const std::string words = "reading rows of store leak/store: /leak/000036.sst";
+  for (const ErrorCode code : {ErrorCode::kIo, ErrorCode::kCorruption, ErrorCode::kNotFound,
+                               ErrorCode::kInvalidArgument, ErrorCode::kRefused}) {
+    const std::string path = "/v1/fails" + std::to_string(static_cast<int>(code));
+    router_.Add("GET", path, [&](const Request&, Reply* reply) {
+      reply->headers.emplace_back("X-Where", words);
+      SetServerFailure({code, words}, reply);
+    });
+    Request request;
+    request.method = "GET";
+    request.path = path;
+    Reply reply;
+    router_.Handle(request, &reply);
+    EXPECT_EQ(reply.status, 500u);
+    EXPECT_THAT(reply.body, testing::Not(HasSubstr("leak")));
+    EXPECT_TRUE(reply.headers.empty());
+    EXPECT_THAT(reply.body, HasSubstr("the daemon's log says why"));
+    request.role = Role::kOperator;
+    reply = Reply();
+    router_.Handle(request, &reply);
+    EXPECT_EQ(reply.status, 500u);
+    EXPECT_THAT(reply.body, HasSubstr(words));
+  }
+}
+
 TEST_F(RouterTest, AnUnknownPathIs404WithTheNearest) {
   const Reply reply = Ask("POST", "/v1/scores");
   EXPECT_EQ(reply.status, 404u);

@@ -14,6 +14,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+constexpr size_t kTextMost = 64 << 10;
+
 class ScoreRequestTest : public testing::Test {
  protected:
   std::string ErrorOf(std::string_view json) {
@@ -119,7 +121,52 @@ TEST_F(ScoreRequestTest, TooManyRowsAreRefused) {
   std::string json = R"({"learner":"ctr","rows":[{})";
   for (int i = 1; i < 4096; ++i) json += ",{}";
   EXPECT_EQ(ErrorOf(json + "]}"), "none");
-  EXPECT_THAT(ErrorOf(json + ",{}]}"), HasSubstr("4097 rows, at most 4096"));
+  EXPECT_THAT(ErrorOf(json + ",{}]}"), HasSubstr("more than 4096 rows in one request"));
+}
+
+// Refused when it is met: what follows is not read, and need not be JSON.
+TEST_F(ScoreRequestTest, ARowTooManyEndsTheReading) {
+  std::string json = R"({"learner":"ctr","rows":[{})";
+  for (int i = 1; i < 4097; ++i) json += ",{}";
+  EXPECT_THAT(ErrorOf(json + ",{},{},}}}}]"), HasSubstr("more than 4096 rows"));
+  EXPECT_THAT(ErrorOf(R"({"learner":"ctr","rows":[0,]]]])"), HasSubstr("row 0: must be an object"));
+  EXPECT_LE(batch_.label.capacity(), 2 * 4096u);
+}
+
+TEST_F(ScoreRequestTest, TheLearnerMayStandBehindItsRows) {
+  ASSERT_TRUE(parser_.Parse(R"({"rows":[{"features":{"I1":3,"tags":["a","b"]}},{}],)"
+                            R"("learner":"other"})",
+                            &batch_));
+  EXPECT_EQ(batch_.size(), 2u);
+  EXPECT_FLOAT_EQ(batch_.dense[0], std::log1p(3.0f));
+  EXPECT_EQ(batch_.Slot(0, 2).size(), 2u);
+  EXPECT_EQ(ErrorOf(R"({"rows":[{"dens":[]}],"learner":"ctr"})"),
+            "row 0: unknown key 'dens' (did you mean 'dense'?)");
+  EXPECT_THAT(ErrorOf(R"({"rows":[[[{}],{"a":[]}]],"learner":"cta"})"),
+              HasSubstr("unknown learner"));
+}
+
+TEST_F(ScoreRequestTest, WhatIsThereTwiceIsRefused) {
+  for (const std::string json : {R"({"learner":"ctr","learner":"ctr","rows":[]})",
+                                 R"({"learner":"ctr","rows":[],"rows":[]})",
+                                 R"({"learner":"ctr","rows":[{"dense":[1,2],"dense":[1,2]}]})",
+                                 R"({"learner":"ctr","rows":[{"features":{"I1":1,"I1":1}}]})"})
+    EXPECT_THAT(ErrorOf(json), HasSubstr("is there twice")) << json;
+}
+
+TEST_F(ScoreRequestTest, EscapedTextsAreWhatTheyStandFor) {
+  ASSERT_TRUE(parser_.Parse(
+      R"({"learner":"ctr","rows":[{"features":{"C\u0031":"68fd\u0031e64","tags":["\u0061"]}}]})",
+      &batch_));
+  EXPECT_THAT(batch_.Slot(0, 0), ElementsAre(transform_.Row(0, "68fd1e64")));
+  EXPECT_THAT(batch_.Slot(0, 2), ElementsAre(transform_.Row(2, "a")));
+  const std::string longest(kTextMost, 'a');
+  const auto with = [](const std::string& text) {
+    return R"({"learner":"ctr","rows":[{"features":{"C1":")" + text + "\"}}]}";
+  };
+  EXPECT_EQ(ErrorOf(with(longest)), "none");
+  EXPECT_THAT(ErrorOf(with(longest + "a")), HasSubstr("a text has at most 65536 bytes"));
+  EXPECT_THAT(ErrorOf(with("\\n" + longest)), HasSubstr("a text has at most 65536 bytes"));
 }
 
 TEST(SingleLearnerTest, ItsNameMayBeLeftOut) {

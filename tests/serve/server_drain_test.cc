@@ -10,14 +10,24 @@ namespace tacit::serve {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
+
+// Far more than a test may take: a stop that waited for its deadline would be seen.
+constexpr std::chrono::hours kNever{1};
+
+// Waits until the server that is stopping takes no connection any more.
+testing::AssertionResult IsClosed(const EchoServer& server) {
+  return Eventually("the server is closed to others",
+                    [&] { return !RawConnection(server.address()).connected(); });
+}
 
 TEST(DrainTest, ARequestInFlightIsAnsweredAndIdleOnesAreClosed) {
-  std::promise<void> started;
-  EchoServer server(OnLoopback(), [&](const Request& request, Reply* reply) {
+  std::promise<void> started, may_end;
+  ServerOptions options = OnLoopback();
+  options.threads = 2;  // the second one's handler does not hold up the first
+  EchoServer server(options, [&](const Request& request, Reply* reply) {
     if (request.path != "/slow") return;
     started.set_value();
-    std::this_thread::sleep_for(milliseconds(300));
+    may_end.get_future().wait();
     reply->body = "done";
   });
   RawConnection idle(server.address()), busy(server.address());
@@ -26,16 +36,17 @@ TEST(DrainTest, ARequestInFlightIsAnsweredAndIdleOnesAreClosed) {
   ASSERT_TRUE(busy.Send(MakeRequest("GET", "/slow")));
   started.get_future().wait();
 
-  const auto start = steady_clock::now();
-  EXPECT_EQ(server->Stop(milliseconds(10'000)), 0u);
-  EXPECT_LT(steady_clock::now() - start, milliseconds(5000));  // no longer than the handler
+  auto stopping = std::async(std::launch::async, [&] { return server->Stop(kNever); });
+  EXPECT_TRUE(IsClosed(server));
+  EXPECT_TRUE(idle.Closes());
+  EXPECT_FALSE(busy.HasNews());
+  may_end.set_value();
+  EXPECT_EQ(stopping.get(), 0u);
   const auto response = busy.Receive();
   ASSERT_TRUE(response.has_value());
   EXPECT_EQ(response->body, "done");
   EXPECT_THAT(response->head, testing::HasSubstr("Connection: close\r\n"));
-  EXPECT_TRUE(idle.ClosesWithin(milliseconds(1000)));
-  EXPECT_FALSE(RawConnection(server.address()).connected());
-  EXPECT_EQ(server->Stop(milliseconds(10'000)), 0u);  // again: nothing
+  EXPECT_EQ(server->Stop(kNever), 0u);  // again: nothing
 }
 
 TEST(DrainTest, ARequestHalfReceivedMayBeFinished) {
@@ -44,9 +55,8 @@ TEST(DrainTest, ARequestHalfReceivedMayBeFinished) {
   ASSERT_TRUE(connection.Send("POST /half HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nab"));
   // Another request on the same loop is answered only after the bytes above have been taken.
   ASSERT_TRUE(Fetch("http://" + server.address(), "GET", "", kPatience).has_value());
-  auto stopping =
-      std::async(std::launch::async, [&] { return server->Stop(milliseconds(10'000)); });
-  std::this_thread::sleep_for(milliseconds(100));
+  auto stopping = std::async(std::launch::async, [&] { return server->Stop(kNever); });
+  EXPECT_TRUE(IsClosed(server));
   ASSERT_TRUE(connection.Send("cd"));
   const auto response = connection.Receive();
   ASSERT_TRUE(response.has_value());
@@ -59,12 +69,10 @@ TEST(DrainTest, TheDeadlineCutsWhatIsNotFinished) {
   RawConnection connection(server.address());
   ASSERT_TRUE(connection.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nab"));
   ASSERT_TRUE(Fetch("http://" + server.address(), "GET", "", kPatience).has_value());
-  const auto start = steady_clock::now();
+  const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(server->Stop(milliseconds(200)), 1u);
-  const auto took = steady_clock::now() - start;
-  EXPECT_GE(took, milliseconds(200));
-  EXPECT_LT(took, milliseconds(3000));
-  EXPECT_TRUE(connection.ClosesWithin(milliseconds(1000)));
+  EXPECT_GE(std::chrono::steady_clock::now() - start, milliseconds(200));
+  EXPECT_TRUE(connection.Closes());
 }
 
 TEST(DrainTest, StoppingUnderLoadLosesNoAnswer) {
@@ -85,8 +93,8 @@ TEST(DrainTest, StoppingUnderLoadLosesNoAnswer) {
           ++answered;
         }
       });
-    std::this_thread::sleep_for(milliseconds(30));
-    EXPECT_EQ(server->Stop(milliseconds(5000)), 0u) << "round " << round;
+    EXPECT_TRUE(Eventually("the server is under load", [&] { return answered >= 20; }));
+    EXPECT_EQ(server->Stop(kNever), 0u) << "round " << round;
     stop = true;
     for (std::thread& client : clients) client.join();
     EXPECT_EQ(broken, 0);
@@ -104,7 +112,7 @@ TEST(DrainTest, AServerMayBeDestroyedWithoutStop) {
     ASSERT_TRUE(connection->Send(MakeRequest("GET", "/")));
     ASSERT_EQ(connection->Receive()->status, 200);
   }
-  EXPECT_TRUE(connection->ClosesWithin(milliseconds(1000)));
+  EXPECT_TRUE(connection->Closes());
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ TEST_F(CorruptionTest, ATornTailOfTheLogLosesTheLastCommitAndTheWitnessKnows) {
   EXPECT_THAT(store.error().message, HasSubstr("ends at commit 3, the witness has seen commit 4"));
 }
 
-// RocksDB's default recovery would open here and drop every commit behind the damage.
+// RocksDB's default recovery would open here and drop every commit after the damage.
 TEST_F(CorruptionTest, AFlippedByteInTheMiddleOfTheLogIsNotSilent) {
   const fs::path log = NewestLog(folder_.store());
   std::fstream file(log, std::ios::in | std::ios::out | std::ios::binary);

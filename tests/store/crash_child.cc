@@ -1,4 +1,4 @@
-// A process that follows script.h and dies where it is told to; exits with 0 when all went as it
+// A process that follows script.h and dies where it is asked to; exits with 0 when all went as it
 // should. It has its own CrashPoint.
 //   store_crash_child crash ROOT POINT HIT COMMITS   SIGKILL at the HIT-th pass of POINT
 //   store_crash_child full ROOT COMMITS              the disk is full after COMMITS commits
@@ -18,6 +18,7 @@
 
 #include "base/crash_point.h"
 #include "script.h"
+#include "support/eventually.h"
 
 namespace tacit {
 namespace {
@@ -41,7 +42,7 @@ uint64_t NewestLogSize(const std::string& root, std::string* name) {
   return size;
 }
 
-// What a power cut may leave of the log if it comes before the sync.
+// Records how much of the log a power cut may leave if it comes before the sync.
 void RecordLogSize(const std::string& root) {
   std::string name;
   const uint64_t size = NewestLogSize(root, &name);
@@ -61,7 +62,7 @@ void CrashPoint(const char* name) {
   if (std::strcmp(name, "commit.begin") == 0) RecordLogSize(plan->root);
   if (plan->point != name || ++plan->passes < plan->hit) return;
   if (plan->fills_disk) {
-    LimitFileSize(4200);  // the witness fits
+    LimitFileSize(8192);  // the witness fits
     return;
   }
   kill(getpid(), SIGKILL);
@@ -82,7 +83,7 @@ int Crash(const std::string& root, const std::string& point, int hit, uint64_t c
   return 0;
 }
 
-// The store is dead for good, and goes on answering.
+// The store is dead for good, and still answers.
 void ExpectOnlyReaders(EmbeddingStore& store, const std::shared_ptr<const Snapshot>& last) {
   bool called = false;
   const Status later = store.Commit({}, [&](Status) { called = true; });
@@ -120,7 +121,7 @@ int FullDiskForAFold(const std::string& root, int commits) {
   options.fold_after_commits = static_cast<uint32_t>(commits);
   const auto store = MustOpen(options);
   for (int commit = 0; commit < commits; ++commit) (void)Script::Step(*store);
-  while (store->Flush()) usleep(1000);  // until the fold has failed
+  EXPECT_TRUE(test::Eventually("the fold has failed", [&] { return !store->Flush(); }));
   const auto last = store->Latest();
   EXPECT_EQ(last->version().value, static_cast<uint64_t>(commits));
   plan = nullptr;

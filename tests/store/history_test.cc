@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "script.h"
 #include "store/rocks.h"
@@ -14,9 +15,15 @@ constexpr Hash128 kAnna{1, 2}, kBert{3, 4};
 
 class SetClock final : public Clock {
  public:
-  TimePoint Now() const override { return TimePoint{}; }
+  TimePoint Now() const override { return TimePoint{std::chrono::milliseconds(steady)}; }
   int64_t UnixMillis() const override { return now; }
+  // Time passes, as both clocks see it.
+  void Pass(int64_t ms) {
+    now += ms;
+    steady += ms;
+  }
   std::atomic<int64_t> now = 1'000'000;
+  std::atomic<int64_t> steady = 0;
 };
 
 class HistoryTest : public testing::Test {
@@ -53,10 +60,33 @@ class HistoryTest : public testing::Test {
     return items;
   }
 
+  // Closes the store and has every file of its histories looked through. Returns the sizes of the
+  // values that are left.
+  std::vector<size_t> Compact() {
+    store_.reset();
+    auto rocks =
+        Rocks::Open(folder_.store(), uint64_t{32} << 20, std::make_shared<FailureLatch>(), &clock_);
+    EXPECT_TRUE(rocks);
+    const auto known = (*rocks)->Get(Family::kMeta, meta::kKnownTime);
+    EXPECT_TRUE(known && *known);
+    (*rocks)->retention().Start(ByteReader(**known).Get<int64_t>());
+    rocksdb::CompactRangeOptions all;
+    all.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+    auto* family = (*rocks)->family(Family::kHistories);
+    EXPECT_TRUE((*rocks)->db().CompactRange(all, family, nullptr, nullptr).ok());
+    const std::unique_ptr<rocksdb::Iterator> it((*rocks)->db().NewIterator({}, family));
+    std::vector<size_t> bytes;
+    for (it->SeekToFirst(); it->Valid(); it->Next()) bytes.push_back(it->value().size());
+    return bytes;
+  }
+
   const TestFolder folder_;
   SetClock clock_;
   std::unique_ptr<EmbeddingStore> store_;
 };
+
+constexpr size_t kSeal = 8, kHeader = 8 + 4 + 8 + 4, kItem = 4 + 8;
+constexpr int64_t kDay = 86'400'000, kYear = 365 * kDay;
 
 using Items = std::vector<uint32_t>;
 
@@ -119,23 +149,95 @@ TEST_F(HistoryTest, APeriodMayBringEverybody) {
 TEST_F(HistoryTest, UsersWhoDoNotComeBackLeaveTheDisk) {
   Open();
   Append({{kAnna, {{1, 0}}}, {kBert, {{1, 0}}}}, 1000);
-  clock_.now += 600;
+  clock_.Pass(600);
   Append({{kBert, {{2, 0}}}}, 1000);
-  clock_.now += 600;
-  store_.reset();
-  auto rocks =
-      Rocks::Open(folder_.store(), uint64_t{32} << 20, std::make_shared<FailureLatch>(), &clock_);
-  ASSERT_TRUE(rocks);
-  rocksdb::CompactRangeOptions all;
-  all.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
-  auto* family = (*rocks)->family(Family::kHistories);
-  ASSERT_TRUE((*rocks)->db().CompactRange(all, family, nullptr, nullptr).ok());
-  // The learner's step and Bert, of whom one item is left.
-  const std::unique_ptr<rocksdb::Iterator> it((*rocks)->db().NewIterator({}, family));
-  std::vector<size_t> bytes;
-  for (it->SeekToFirst(); it->Valid(); it->Next()) bytes.push_back(it->value().size());
-  constexpr size_t kSeal = 8, kHeader = 8 + 4 + 8 + 4, kItem = 4 + 8;
-  EXPECT_EQ(bytes, (std::vector<size_t>{kSeal + 8, kSeal + kHeader + kItem}));
+  clock_.Pass(300);
+  Open();  // what has passed is counted while the store is open, and kept by a commit
+  clock_.Pass(300);
+  Append({{{5, 6}, {{1, 0}}}}, 1000, LearnerIndex(1));
+  // The learner's step and Bert, of whom one item is left; then the other learner's.
+  EXPECT_EQ(Compact(), (std::vector<size_t>{kSeal + 8, kSeal + kHeader + kItem, kSeal + 8,
+                                            kSeal + kHeader + kItem}));
+}
+
+// Items that a clock a year ahead calls too old are not read, and come back with the right time.
+TEST_F(HistoryTest, AClockThatJumpsAheadDropsNothing) {
+  clock_.now = 1000 * kDay;
+  Open();
+  const int64_t keep = 30 * kDay;
+  Append({{kAnna, {{1, 0}, {2, 0}}}, {kBert, {{9, 0}}}}, keep);
+  clock_.now += kYear;
+  EXPECT_EQ(Read(kAnna), Items{});
+  Append({{kAnna, {{3, 0}}}}, keep);
+  for (int commit = 0; commit < 4; ++commit) {
+    clock_.Pass(60'000);
+    Append({{{7, 7}, {{1, 0}}}}, keep);
+  }
+  Open();  // and no start believes it either
+  clock_.Pass(60'000);
+  Append({{{5, 6}, {{1, 0}}}}, keep);
+  EXPECT_EQ(Compact().size(), 5u);  // the step, and four users
+  clock_.now -= kYear;
+  Open();
+  EXPECT_EQ(Read(kAnna), (Items{1, 2, 3}));
+  EXPECT_EQ(Read(kBert), (Items{9}));
+}
+
+// Items that came under a clock that was ahead are of no later time than it is, once it is set
+// back.
+TEST_F(HistoryTest, NothingStaysForThatTheClockWasAhead) {
+  clock_.now = 1000 * kDay;
+  Open();
+  Append({{kAnna, {{1, 0}}}}, 30 * kDay);
+  clock_.now += kYear;
+  Append({{kAnna, {{2, 0}}}}, 30 * kDay);
+  clock_.now -= kYear;
+  Append({{kAnna, {{3, 0}}}}, 30 * kDay);
+  EXPECT_EQ(Read(kAnna), (Items{1, 2, 3}));
+  clock_.Pass(31 * kDay);
+  EXPECT_EQ(Read(kAnna), Items{});
+  Append({{kBert, {{3, 0}}}}, 30 * kDay);
+  EXPECT_EQ(Compact().size(), 2u);  // the step, and Bert
+}
+
+TEST_F(HistoryTest, AClockThatJumpsBackDropsNothing) {
+  clock_.now = 1000 * kDay;
+  Open();
+  Append({{kAnna, {{1, 0}}}}, 30 * kDay);
+  clock_.now -= kYear;
+  Append({{kAnna, {{2, 0}}}}, 30 * kDay);
+  EXPECT_EQ(Compact().size(), 2u);
+  clock_.now += kYear;
+  Open();
+  Append({{kAnna, {{3, 0}}}}, 30 * kDay);
+  const std::vector<uint32_t> items = Read(kAnna);
+  EXPECT_EQ(items.back(), 3u);
+}
+
+// After a long stop the stream itself shows that time has passed.
+TEST_F(HistoryTest, AStopIsMadeGoodByTheStreamsOwnTimes) {
+  clock_.now = 1000 * kDay;
+  Open();
+  Append({{kAnna, {{1, 0}}}}, 30 * kDay);
+  clock_.now += 100 * kDay;  // the store was closed; the steady clock began anew
+  Open();
+  Append({{kBert, {{1, clock_.now}}}}, 30 * kDay);
+  EXPECT_EQ(Compact().size(), 2u);  // the step, and Bert
+}
+
+// Without such times it is made good at twice the pace of time.
+TEST_F(HistoryTest, AStopIsMadeGoodInTime) {
+  clock_.now = 1000 * kDay;
+  Open();
+  Append({{kAnna, {{1, 0}}}}, 30 * kDay);
+  clock_.now += 40 * kDay;
+  Open();
+  Append({{kBert, {{1, 0}}}}, 30 * kDay);
+  EXPECT_EQ(Compact().size(), 3u);
+  Open();
+  clock_.Pass(16 * kDay);
+  Append({{kBert, {{1, 0}}}}, 30 * kDay);
+  EXPECT_EQ(Compact().size(), 2u);
 }
 
 }  // namespace

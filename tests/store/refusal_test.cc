@@ -105,10 +105,10 @@ TEST_F(RefusalTest, AnotherModelNamesTheLearnerAndTheDifference) {
   };
   ExpectRefusal(with(MakeLearner("ctr", {{"site", 41, 4, 1}, {"ad", 200, 8, 8}})),
                 ErrorCode::kRefused,
-                "learner 'ctr' is another model than the store's: table 'site' "
-                "has 40 rows there, 41 in the configuration");
+                "learner 'ctr' differs from the store's model of that name: table 'site' has 40 "
+                "rows in the store, 41 in the configuration");
   ExpectRefusal(with(MakeLearner("ctr", {{"site", 40, 4, 1}, {"ad", 200, 9, 8}})),
-                ErrorCode::kRefused, "8 floats in a row there, 9");
+                ErrorCode::kRefused, "8 floats in a row in the store, 9 in the configuration");
   ExpectRefusal(with(MakeLearner("ctr", {{"site", 40, 4, 4}, {"ad", 200, 8, 8}})),
                 ErrorCode::kRefused, "optimiser floats");
   ExpectRefusal(with(MakeLearner("ctr", {{"site", 40, 4, 1}})), ErrorCode::kRefused, "tables");

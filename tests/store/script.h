@@ -260,8 +260,8 @@ class Script {
     if (released) {
       ASSERT_EQ(*released, MechanismStateOf(seq));
     }
-    // Of more items than are kept, a commit that the witness has not seen may have dropped the
-    // oldest.
+    // If there are more items than are kept, a commit that the witness has not seen may have
+    // dropped the oldest.
     for (uint64_t u = 0; u <= kUsers; ++u) {
       const auto history = snapshot.History(LearnerIndex(0), {u, ~u});
       ASSERT_TRUE(history) << history.error().message;
@@ -302,7 +302,7 @@ class Script {
     }
   }
 
-  // What was counted is as of the same commit as everything else.
+  // The counts are as of the same commit as everything else.
   static void ExpectAllowances(const EmbeddingStore& store, uint64_t seq) {
     std::vector<UserUses> uses;
     for (uint64_t u = 0; u <= kUsers; ++u) uses.push_back({.user = {u, ~u}, .used = 77});

@@ -1,4 +1,4 @@
-#include "stream/criteo_generator.h"
+#include "stream/generator/criteo_generator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -137,7 +137,7 @@ TEST(CriteoGeneratorTest, TheStatedProbabilityIsThatOfTheClicks) {
   }
 }
 
-// Who stopped learning on day 0 knows less and less.
+// A model that stopped learning on day 0 knows less and less.
 TEST(CriteoGeneratorTest, TheTruthDrifts) {
   std::string lines;
   std::vector<float> truth, stale, label;
@@ -166,7 +166,7 @@ TEST(CriteoGeneratorTest, NewValuesAppear) {
 }
 
 TEST(CriteoGeneratorTest, BriefValuesComeAndGo) {
-  // How much of a column's last day was there on the first.
+  // The share of a column's last day that was there on the first.
   const auto old_share = [](double churn) {
     const CriteoGenerator generator(
         {.days = 24, .rows_per_day = 100000, .seed = 11, .churn = churn});

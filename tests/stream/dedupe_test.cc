@@ -1,4 +1,4 @@
-#include "stream/dedupe.h"
+#include "stream/steps/dedupe.h"
 
 #include <gtest/gtest.h>
 

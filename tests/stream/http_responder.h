@@ -24,10 +24,14 @@ class HttpResponder {
   // From the head of a request to the whole answer; "" closes the connection without one.
   using Answer = std::function<std::string(const std::string& head)>;
 
-  explicit HttpResponder(Answer answer) : answer_(std::move(answer)) {
+  // At `port`, to come back to where another one was; 0: any.
+  explicit HttpResponder(Answer answer, uint16_t port = 0) : answer_(std::move(answer)) {
     listener_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const int yes = 1;
+    ::setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     sockaddr_in address{};
     address.sin_family = AF_INET;
+    address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof(address);
     EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
@@ -43,6 +47,7 @@ class HttpResponder {
   HttpResponder(const HttpResponder&) = delete;
   HttpResponder& operator=(const HttpResponder&) = delete;
 
+  uint16_t port() const { return port_; }
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
   std::vector<std::string> heads() const {
     std::lock_guard lock(mutex_);

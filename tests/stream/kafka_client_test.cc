@@ -1,7 +1,7 @@
-#include "stream/kafka_client.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "stream/kafka/client.h"
 
 namespace tacit::stream {
 namespace {
@@ -105,7 +105,7 @@ TEST(KafkaClient, SecretsAreInNoMessageAndNoLogLine) {
             "joe: [redacted], [redacted] and [redacted].");
 }
 
-// What is kept outside of the configuration is nobody's to see, whatever its name is.
+// Values kept outside of the configuration are shown nowhere, whatever their names are.
 TEST(KafkaClient, HiddenValuesAreInNoMessageEither) {
   KafkaProperties properties = With({{"sasl.username", "joe-the-user"}});
   properties.hidden = {"sasl.username", "session.timeout.ms"};

@@ -1,7 +1,7 @@
-#include "stream/kafka_plan.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "stream/kafka/plan.h"
 
 namespace tacit::stream {
 namespace {
@@ -97,6 +97,9 @@ TEST(KafkaPlan, IdentitiesAndMarksAreReadAsTheyWereWritten) {
   const StoreMark mark{"0123abcd", 42, "ff00"};
   EXPECT_EQ(Text(mark), "lineage:0123abcd seq:42 head:ff00");
   EXPECT_EQ(ParseStoreMark(Text(mark)), mark);
+  const StoreMark later{"0123abcd", 42, "ff00", "77aa"};
+  EXPECT_EQ(Text(later), "lineage:0123abcd seq:42 head:ff00 term:77aa");
+  EXPECT_EQ(ParseStoreMark(Text(later)), later);
   for (const char* foreign : {"", "reset by hand", "lineage:", "lineage:a", "lineage:a seq:",
                               "lineage:a seq:x head:b", "lineage: seq:1 head:b", "LINEAGE:a seq:1"})
     EXPECT_FALSE(ParseStoreMark(foreign)) << foreign;
@@ -113,12 +116,46 @@ TEST(KafkaPlan, OneStoreReadsWithAGroup) {
   EXPECT_THAT(check({"aa", 11, "h11"}),
               AllOf(HasSubstr("topic 't' partition 5"), HasSubstr("up to offset 700"),
                     HasSubstr("commit 11"), HasSubstr("commit 10"), HasSubstr("older copy")));
-  EXPECT_THAT(check({"aa", 10, "other"}), HasSubstr("went another way"));
+  EXPECT_THAT(check({"aa", 10, "other"}), HasSubstr("continued on its own"));
   EXPECT_THAT(check({"bb", 1, "h1"}),
               AllOf(HasSubstr("lineage bb"), HasSubstr("lineage aa"), HasSubstr("group 'g'")));
   const GroupOffset foreign{5, 700, "set by an operator"};
   EXPECT_EQ(Refusal(CheckReader("t", "g", {&foreign, 1}, own)), "");
   EXPECT_THAT(Refusal(CheckReader("t", "g", {}, own)), IsEmpty());
+}
+
+// A copy that continued on its own has other terms than the store that has read, and may be longer.
+TEST(KafkaPlan, ACopyThatWentAnotherWayDoesNotReadHoweverFarItIs) {
+  const auto hex = [](char digit) { return std::string(32, digit); };
+  const auto id = [](uint8_t byte) {
+    TermId term;
+    term.fill(byte);
+    return term;
+  };
+  StoreClaim own{{"aa", 113, "h113", hex('3')}};
+  Digest head_24;
+  head_24.fill(0x24);
+  own.terms.Add({.first = CommitSeq(10), .id = id(0x11), .head_before = {}});
+  own.terms.Add({.first = CommitSeq(25), .id = id(0x33), .head_before = head_24});
+  const auto check = [&](const StoreMark& there) {
+    const GroupOffset offset{5, 700, Text(there)};
+    return Refusal(CheckReader("t", "g", {&offset, 1}, own));
+  };
+  EXPECT_EQ(check({"aa", 20, "h20", hex('1')}), "");
+  EXPECT_EQ(check({"aa", 41, "h41", hex('3')}), "");
+  EXPECT_THAT(check({"aa", 41, "h41", hex('2')}),
+              AllOf(HasSubstr("topic 't' partition 5"), HasSubstr("commit 41"),
+                    HasSubstr("continued on its own"), HasSubstr("up to offset 700")));
+  EXPECT_THAT(check({"aa", 41, "h41", hex('1')}), HasSubstr("continued on its own"));
+  EXPECT_THAT(check({"aa", 41, "h41", "not a term"}), HasSubstr("continued on its own"));
+  // The last commit before a term is known by its head, whichever program wrote the mark.
+  std::string head;
+  for (int i = 0; i < 32; ++i) head += "24";
+  EXPECT_EQ(check({"aa", 24, head}), "");
+  EXPECT_THAT(check({"aa", 24, hex('2') + hex('5')}), HasSubstr("continued on its own"));
+  // An older program's, of commits that this store made with terms.
+  EXPECT_THAT(check({"aa", 41, "h41"}), HasSubstr("continued on its own"));
+  EXPECT_EQ(check({"aa", 7, "h7"}), "") << "of before there were terms: nothing is known";
 }
 
 }  // namespace

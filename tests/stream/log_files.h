@@ -11,16 +11,14 @@
 #include <string_view>
 #include <vector>
 
-#include "stream/log_source.h"
+#include "stream/log/log_source.h"
+#include "support/temp_dir.h"
 
 namespace tacit::stream {
 
 // A test with a directory of its own for log files.
 class LogFilesTest : public ::testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(directory_); }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
   std::string PathOf(const std::string& name) const { return directory_ + "/" + name; }
   std::string Write(const std::string& name, std::string_view content) const {
     std::ofstream(PathOf(name), std::ios::binary) << content;
@@ -68,8 +66,8 @@ class LogFilesTest : public ::testing::Test {
     return source ? std::move(*source) : nullptr;
   }
 
-  const std::string directory_ = ::testing::TempDir() + "log_" +
-                                 ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  const test::TempDir folder_;
+  const std::string directory_ = folder_.path();
 };
 
 // All that a source delivers from where it stands.

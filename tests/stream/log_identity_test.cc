@@ -90,7 +90,7 @@ TEST_F(LogIdentityTest, AFileThatGrowsBehindItsEndIsRefusedWhenItIsReadAgain) {
   EXPECT_EQ(status.error().code, ErrorCode::kRefused);
 }
 
-// Same size, same first MiB, other lines: what the number of records can still tell.
+// Same size, same first MiB, other lines: what the number of records can still reveal.
 TEST_F(LogIdentityTest, AChangedNumberOfRecordsIsRefused) {
   const std::string text = Lines(0, 40000);
   ASSERT_GT(text.size(), size_t{1} << 20);

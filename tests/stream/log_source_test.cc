@@ -1,4 +1,4 @@
-#include "stream/log_source.h"
+#include "stream/log/log_source.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -102,7 +102,7 @@ TEST_F(LogSourceTest, BytesBehindGzipThatAreNotGzipAreAFault) {
   EXPECT_THAT(all.records[1], StartsWith("FAULT corrupt gzip data (incorrect header check)"));
 }
 
-// A fault has an offset like any record: positions before and behind it can be gone to at once.
+// A fault has an offset like any record: positions before and after it can be reached at once.
 TEST_F(LogSourceTest, SeekCountsAFaultAsARecord) {
   for (const std::string text : {"one\n", "one\ntwo"}) {  // the fault alone; with a cut line
     const std::vector<std::string> files = {Write("a.gz", Gzip(text) + "garbage"),
@@ -178,10 +178,10 @@ TEST_F(LogSourceTest, SeekingEqualsReadingStraightThrough) {
     }
   }
   EXPECT_FALSE(SeekTo(*source, lines + 1));
-  EXPECT_THAT(SeekTo(*source, lines + 1).error().message, HasSubstr("behind the end"));
+  EXPECT_THAT(SeekTo(*source, lines + 1).error().message, HasSubstr("past the end"));
 }
 
-// The end of the file before the position was told before the position was stored.
+// The end of the file before the position was reported before the position was stored.
 TEST_F(LogSourceTest, TheMarkAtAPositionIsNotToldAgain) {
   const std::vector<std::string> files = {Write("a", "1\n2\n"), Write("b", "3\n")};
   const auto fresh = Open(files);

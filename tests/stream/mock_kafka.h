@@ -12,7 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "stream/kafka_client.h"
+#include "stream/kafka/client.h"
+#include "support/eventually.h"
 
 namespace tacit::stream {
 
@@ -48,12 +49,16 @@ class MockKafka {
         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_HEADERS(list), RD_KAFKA_V_END);
     ASSERT_EQ(error, RD_KAFKA_RESP_ERR_NO_ERROR);
   }
-  // The values "FIRST", "FIRST + 1", ... of so many records.
+  // The values "FIRST", "FIRST + 1", ... of this many records.
   void WriteNumbers(const std::string& topic, int32_t partition, int first, int count) {
     for (int i = first; i < first + count; ++i) Write(topic, partition, std::to_string(i));
     Flush();
   }
-  void Flush() { ASSERT_EQ(rd_kafka_flush(producer_.get(), 20'000), RD_KAFKA_RESP_ERR_NO_ERROR); }
+  void Flush() {
+    constexpr std::chrono::milliseconds kLongest = test::kPatience;
+    ASSERT_EQ(rd_kafka_flush(producer_.get(), static_cast<int>(kLongest.count())),
+              RD_KAFKA_RESP_ERR_NO_ERROR);
+  }
 
   void SetDown(bool down) {
     if (down) {

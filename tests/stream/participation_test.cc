@@ -1,4 +1,4 @@
-#include "stream/participation.h"
+#include "stream/steps/participation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ struct Stream {
   }
 };
 
-// What a step is, for comparison.
+// A step, for comparison.
 struct Step {
   OffsetRange range;
   std::vector<uint64_t> offsets;
@@ -308,7 +308,7 @@ TEST(OnceTest, WhatIsLostIsInTheStepItCutsShort) {
   EXPECT_EQ(steps[2].range, (OffsetRange{0, 990, 1000}));
 }
 
-// Records of all partitions come as they come; an idle one holds nobody up.
+// Records of all partitions come as they come; an idle one holds up no other.
 TEST(OnceTest, AnIdlePartitionHoldsNoOtherBack) {
   Stream stream;
   stream.end = 1000;

@@ -6,7 +6,8 @@
 #include <random>
 
 #include "noise/noise.h"
-#include "stream/participation.h"
+#include "seeded_coins.h"
+#include "stream/steps/participation.h"
 #include "support/silent_noise.h"
 
 namespace tacit::stream {
@@ -15,21 +16,6 @@ namespace {
 using event::PublicMark;
 
 // Coins from a seed: what they come to must not depend on which CSPRNG they are.
-class SeededCoins final : public noise::SilentNoise {
- public:
-  explicit SeededCoins(uint64_t seed) : random_(seed) {}
-  uint64_t GeometricSkip(double p) override {
-    const double u = (static_cast<double>(random_() >> 11) + 0.5) * 0x1p-53;
-    return p >= 1 ? 0 : static_cast<uint64_t>(std::log(u) / std::log1p(-p));
-  }
-  void Rekey() override { ++keys; }
-
-  uint64_t keys = 0;
-
- private:
-  std::mt19937_64 random_;
-};
-
 // Offsets [first, first + n) with one number each, the offset; those divisible by 7 are lost.
 void MakeFrame(uint64_t first, uint64_t n, event::RawRecords* frame, event::Batch* batch) {
   frame->first_offset = first;
@@ -45,14 +31,14 @@ void MakeFrame(uint64_t first, uint64_t n, event::RawRecords* frame, event::Batc
 }
 
 // Everything the participation makes of `records` offsets with file ends at `ends`, fed in random
-// pieces; with `steps_max` it is stopped after so many steps, as by a crash.
+// pieces; with `steps_max` it is stopped after this many steps, as by a crash.
 std::vector<StepBatch> Collect(PoissonOptions options, uint64_t records, std::vector<uint64_t> ends,
                                uint64_t seed, uint64_t steps_max = ~uint64_t{0}) {
   std::mt19937_64 random(seed);
   std::vector<StepBatch> steps;
   uint64_t taken = 0;
   const auto emit = [&](StepBatch&& step) {
-    if (!step.preview && taken++ == steps_max) return false;
+    if (!step.preview() && taken++ == steps_max) return false;
     steps.push_back(std::move(step));
     return true;
   };
@@ -84,7 +70,7 @@ TEST(PoissonParticipation, APeriodsStepsAreEmittedOnceItIsClosed) {
   size_t at = 0, marks = 0;
   for (size_t p = 0; p < periods.size(); ++p) {
     uint64_t previewed = 0;
-    for (; at < steps.size() && steps[at].preview; ++at) {
+    for (; at < steps.size() && steps[at].preview(); ++at) {
       previewed += steps[at].examples.size();
       EXPECT_TRUE(steps[at].ranges.empty()) << "a preview is charged to nobody";
     }
@@ -95,7 +81,7 @@ TEST(PoissonParticipation, APeriodsStepsAreEmittedOnceItIsClosed) {
     for (uint64_t s = 0; s < 5; ++s, ++at) {
       ASSERT_LT(at, steps.size());
       const StepBatch& step = steps[at];
-      EXPECT_TRUE(step.whole_period);
+      EXPECT_TRUE(step.whole_period());
       EXPECT_EQ(step.ranges, (std::vector<OffsetRange>{{0, periods[p].first, periods[p].second}}));
       EXPECT_EQ(step.after.step, p * 5 + s + 1);
       EXPECT_EQ(step.after.period, s == 4 ? p + 1 : p);
@@ -127,7 +113,7 @@ TEST(PoissonParticipation, EachEventIsInEachStepWithTheRateIndependently) {
     uint64_t s = 0;
     double total = 0, neighbours = 0, successive = 0;
     for (const StepBatch& step : steps) {
-      if (step.preview) continue;
+      if (step.preview()) continue;
       for (size_t i = 0; i < step.examples.size(); ++i) {
         auto& row = in[step.examples.offset[i]];
         row.resize(kSteps);
@@ -173,16 +159,16 @@ TEST(PoissonParticipation, GoesOnInTheMiddleOfAPeriod) {
     PoissonOptions options{
         .offsets_per_period = 400, .steps_per_period = 4, .sampling_rate = 0.2, .start = {}};
     auto steps = Collect(options, 1200, {}, 5, crash);
-    while (steps.back().preview) steps.pop_back();
+    while (steps.back().preview()) steps.pop_back();
     options.start = steps.back().after;
     EXPECT_EQ(options.start.step, crash);
     EXPECT_EQ(options.start.next[0].begin, crash / 4 * 400);
     const bool inside = options.start.period_step != 0;
     const auto rest = Collect(options, 1200, {}, 6);
-    EXPECT_EQ(rest.front().preview, !inside);
+    EXPECT_EQ(rest.front().preview(), !inside);
     uint64_t expected = crash;
     for (const StepBatch& step : rest) {
-      if (step.preview) continue;
+      if (step.preview()) continue;
       EXPECT_EQ(step.after.step, ++expected);
       EXPECT_EQ(step.ranges[0].begin, (expected - 1) / 4 * 400);
     }
@@ -194,7 +180,7 @@ TEST(PoissonParticipation, GoesOnInTheMiddleOfAPeriod) {
 std::vector<std::pair<uint64_t, uint64_t>> Periods(const std::vector<StepBatch>& steps) {
   std::vector<std::pair<uint64_t, uint64_t>> periods;
   for (const StepBatch& step : steps) {
-    if (step.preview) continue;
+    if (step.preview()) continue;
     const std::pair<uint64_t, uint64_t> range{step.ranges[0].begin, step.ranges[0].end};
     if (periods.empty() || periods.back() != range) periods.push_back(range);
   }
@@ -237,7 +223,7 @@ TEST(PoissonParticipation, GoesOnInAPeriodOfSeveralFiles) {
     SCOPED_TRACE(crash);
     options.start = {};
     auto steps = Collect(options, 1200, ends, 5, crash);
-    while (steps.back().preview) steps.pop_back();
+    while (steps.back().preview()) steps.pop_back();
     options.start = steps.back().after;
     EXPECT_EQ(options.start.next[0].begin, periods[crash / 4].first);
     const auto rest = Periods(Collect(options, 1200, ends, 6));
@@ -282,7 +268,7 @@ PoissonOptions TwoPartitions(Position start = {}) {
 TEST(PoissonParticipation, APeriodUnderWayIsFinishedBeforeAnotherPartitions) {
   std::vector<StepBatch> steps;
   const auto emit = [&](StepBatch&& step) {
-    if (step.preview) return true;
+    if (step.preview()) return true;
     steps.push_back(std::move(step));
     return steps.size() < 2;
   };
@@ -298,7 +284,7 @@ TEST(PoissonParticipation, APeriodUnderWayIsFinishedBeforeAnotherPartitions) {
   steps.clear();
   const auto all = [&](StepBatch&& step) {
     // The other partition is not past a period until its steps are taken.
-    if (!step.preview) {
+    if (!step.preview()) {
       const bool done = steps.size() >= 5;
       EXPECT_EQ(NextOf(step.after, 1).begin, done ? 100u : 0u) << steps.size();
       steps.push_back(std::move(step));
@@ -314,7 +300,7 @@ TEST(PoissonParticipation, APeriodUnderWayIsFinishedBeforeAnotherPartitions) {
   ASSERT_EQ(steps.size(), 6u);
   for (size_t i = 0; i < 6; ++i) {
     EXPECT_EQ(steps[i].ranges, (std::vector<OffsetRange>{{i < 2 ? 0 : 1, 0, 100}}));
-    EXPECT_EQ(steps[i].opens_period, i == 2);
+    EXPECT_EQ(steps[i].kind == StepBatch::Kind::kPeriodFirst, i == 2);
     EXPECT_EQ(steps[i].after.step, 3 + i);
   }
   EXPECT_EQ(NextOf(steps.back().after, 0), (OffsetRange{0, 100, 100}));
@@ -324,7 +310,7 @@ TEST(PoissonParticipation, APeriodUnderWayIsFinishedBeforeAnotherPartitions) {
 TEST(PoissonParticipation, APeriodThatATickClosedEndsWhereItEndedWhenReadAgain) {
   std::vector<StepBatch> steps;
   const auto emit = [&](StepBatch&& step) {
-    if (!step.preview) steps.push_back(std::move(step));
+    if (!step.preview()) steps.push_back(std::move(step));
     return steps.size() != 1;
   };
   const auto before = MakePoissonParticipation(TwoPartitions(), std::make_unique<SeededCoins>(1));
@@ -342,7 +328,7 @@ TEST(PoissonParticipation, APeriodThatATickClosedEndsWhereItEndedWhenReadAgain) 
 }
 
 // Retention took the beginning of a period of which two steps were taken: it is closed, the rest of
-// it is not learnt from, and what is lost behind it is told with the next one.
+// it is not learnt from, and what is lost after it is reported with the next one.
 TEST(PoissonParticipation, APeriodThatIsLostIsClosed) {
   const Position start{
       .period_start = {{0, 0, 0}}, .next = {{0, 0, 100}}, .step = 2, .period_step = 2};
@@ -351,7 +337,7 @@ TEST(PoissonParticipation, APeriodThatIsLostIsClosed) {
     std::vector<StepBatch> steps;
     const auto emit = [&](StepBatch&& step) {
       for (const uint64_t offset : step.examples.offset) EXPECT_GE(offset, std::max(low, 100ul));
-      if (!step.preview) steps.push_back(std::move(step));
+      if (!step.preview()) steps.push_back(std::move(step));
       return true;
     };
     const auto after =
@@ -363,7 +349,7 @@ TEST(PoissonParticipation, APeriodThatIsLostIsClosed) {
     ASSERT_TRUE(after->Feed(rest.frame, rest.batch, emit));
     ASSERT_EQ(steps.size(), 4u);
     EXPECT_EQ(steps[0].ranges, told);
-    EXPECT_TRUE(steps[0].opens_period);
+    EXPECT_TRUE(steps[0].kind == StepBatch::Kind::kPeriodFirst);
     EXPECT_EQ(steps[0].after.period, 1u);
     EXPECT_EQ(steps[0].after.step, 3u);
   }
@@ -381,7 +367,7 @@ TEST(PoissonParticipation, EveryStepDrawsItsCoinsFromAKeyOfItsOwn) {
   MakeFrame(0, 100, &frame, &batch);
   uint64_t steps = 0;
   participation->Feed(frame, batch, [&](StepBatch&& step) {
-    if (step.preview) return true;
+    if (step.preview()) return true;
     EXPECT_EQ(counter.keys, ++steps);
     return true;
   });

@@ -1,4 +1,4 @@
-#include "stream/schema_registry.h"
+#include "stream/kafka/schema_registry.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using event::SchemaVerdict;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-using Kind = SchemaVerdict::Kind;
+using VerdictKind = SchemaVerdict::Kind;
 using std::chrono::milliseconds;
 
 constexpr char kOurs[] = R"({"schemaType":"JSON","schema":"{\"type\":\"object\"}"})";
@@ -38,11 +38,19 @@ class SchemaRegistryTest : public ::testing::Test {
     SchemaVerdict verdict;
     do {
       verdict = book.Look(schema);
-    } while (verdict.kind == Kind::kUnknown && verdict.reason.ends_with("has been asked"));
+    } while (verdict.kind == VerdictKind::kUnknown && verdict.reason.ends_with("has been asked"));
     return verdict;
   }
+  // A machine that stalls takes no question's time from it.
+  static SchemaRegistryOptions Options(const std::string& url) {
+    return {.url = url,
+            .username = "",
+            .password = "",
+            .ca_file = "",
+            .timeout = std::chrono::minutes(10)};
+  }
   std::unique_ptr<event::SchemaBook> Make(const std::string& url) const {
-    return MakeSchemaRegistry({.url = url, .username = "", .password = "", .ca_file = ""}, clock_);
+    return MakeSchemaRegistry(Options(url), clock_);
   }
 
   StoppedClock clock_;
@@ -51,10 +59,10 @@ class SchemaRegistryTest : public ::testing::Test {
 TEST_F(SchemaRegistryTest, AsksForIdsAndGuidsOnceEach) {
   HttpResponder server([](const std::string&) { return HttpResponder::Reply("200 OK", kOurs); });
   const auto book = Make(server.url());
-  EXPECT_EQ(Ask(*book, 7).kind, Kind::kAccept);
+  EXPECT_EQ(Ask(*book, 7).kind, VerdictKind::kAccept);
   const auto guid = *event::ParseSchemaKey("5f0c9e00-1111-2222-3333-0123456789ab");
-  EXPECT_EQ(Ask(*book, guid).kind, Kind::kAccept);
-  EXPECT_EQ(Ask(*book, 7).kind, Kind::kAccept);
+  EXPECT_EQ(Ask(*book, guid).kind, VerdictKind::kAccept);
+  EXPECT_EQ(Ask(*book, 7).kind, VerdictKind::kAccept);
   const auto heads = server.heads();
   ASSERT_EQ(heads.size(), 2u);
   EXPECT_THAT(heads[0], StartsWith("GET /schemas/ids/7 HTTP/1.1\r\n"));
@@ -67,7 +75,7 @@ TEST_F(SchemaRegistryTest, WhatIsNotOursIsRejected) {
     return HttpResponder::Reply("200 OK", R"({"schema":"\"string\""})");
   });
   const SchemaVerdict verdict = Ask(*Make(server.url()), 7);
-  EXPECT_EQ(verdict.kind, Kind::kReject);
+  EXPECT_EQ(verdict.kind, VerdictKind::kReject);
   EXPECT_THAT(verdict.reason, HasSubstr("Avro is not read"));
 }
 
@@ -77,11 +85,13 @@ TEST_F(SchemaRegistryTest, SaysWhoWeAre) {
     const bool known = head.find("Authorization: Basic bWU6aHVudGVyMg==\r\n") != head.npos;
     return HttpResponder::Reply(known ? "200 OK" : "401 Unauthorized", known ? kOurs : "hunter2");
   });
-  const auto right = MakeSchemaRegistry(
-      {.url = server.url(), .username = "me", .password = "hunter2", .ca_file = ""}, clock_);
-  EXPECT_EQ(Ask(*right, 7).kind, Kind::kAccept);
-  const auto wrong = MakeSchemaRegistry(
-      {.url = server.url(), .username = "me", .password = "hunter3", .ca_file = ""}, clock_);
+  SchemaRegistryOptions options = Options(server.url());
+  options.username = "me";
+  options.password = "hunter2";
+  const auto right = MakeSchemaRegistry(options, clock_);
+  EXPECT_EQ(Ask(*right, 7).kind, VerdictKind::kAccept);
+  options.password = "hunter3";
+  const auto wrong = MakeSchemaRegistry(options, clock_);
   EXPECT_EQ(Ask(*wrong, 7).reason, server.url() + ": refused us (401)");
 }
 
@@ -94,22 +104,22 @@ TEST_F(SchemaRegistryTest, WhatFailsIsAskedAgainAfterLongerAndLongerPauses) {
   const auto book = Make(server.url());
   EXPECT_EQ(Ask(*book, 7).reason, server.url() + ": there is no such schema");
   EXPECT_EQ(server.heads().size(), 1u);
-  // The pauses are 0.5, 1, 2, ..., 30, 30 s; nothing is asked within one.
+  // The pauses are 0.5, 1, 2, 4, 5, 5 s; nothing is asked within one.
   size_t asked = 1;
-  for (const int pause_ms : {500, 1000, 2000, 4000, 8000, 16000, 30000, 30000}) {
+  for (const int pause_ms : {500, 1000, 2000, 4000, 5000, 5000}) {
     clock_.Advance(milliseconds(pause_ms - 1));
     Ask(*book, 7);
     EXPECT_EQ(server.heads().size(), asked);
     clock_.Advance(milliseconds(1));
-    EXPECT_EQ(Ask(*book, 7).kind, Kind::kUnknown);
+    EXPECT_EQ(Ask(*book, 7).kind, VerdictKind::kUnknown);
     EXPECT_EQ(server.heads().size(), ++asked);
   }
   // Another schema does not wait for this one.
-  EXPECT_EQ(Ask(*book, 8).kind, Kind::kUnknown);
+  EXPECT_EQ(Ask(*book, 8).kind, VerdictKind::kUnknown);
   EXPECT_EQ(server.heads().size(), ++asked);
   registered = true;
   clock_.Advance(milliseconds(30000));
-  EXPECT_EQ(Ask(*book, 7).kind, Kind::kAccept);
+  EXPECT_EQ(Ask(*book, 7).kind, VerdictKind::kAccept);
 }
 
 TEST_F(SchemaRegistryTest, ASlowOneHoldsNobodyUp) {
@@ -119,20 +129,15 @@ TEST_F(SchemaRegistryTest, ASlowOneHoldsNobodyUp) {
     released.wait();
     return HttpResponder::Reply("200 OK", kOurs);
   });
-  const auto book = MakeSchemaRegistry({.url = server.url(),
-                                        .username = "",
-                                        .password = "",
-                                        .ca_file = "",
-                                        .timeout = std::chrono::minutes(10)},
-                                       clock_);
+  const auto book = Make(server.url());
   // Each of these would wait for ever if it waited for the answer.
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(book->Look(7).kind, Kind::kUnknown);
+    EXPECT_EQ(book->Look(7).kind, VerdictKind::kUnknown);
     EXPECT_EQ(book->Look(8).reason, server.url() + " has been asked");
   }
   release.set_value();
-  EXPECT_EQ(Ask(*book, 7).kind, Kind::kAccept);
-  EXPECT_EQ(Ask(*book, 8).kind, Kind::kAccept);
+  EXPECT_EQ(Ask(*book, 7).kind, VerdictKind::kAccept);
+  EXPECT_EQ(Ask(*book, 8).kind, VerdictKind::kAccept);
 }
 
 TEST_F(SchemaRegistryTest, AQuestionHasItsTime) {
@@ -142,12 +147,9 @@ TEST_F(SchemaRegistryTest, AQuestionHasItsTime) {
     released.wait();
     return std::string();
   });
-  const auto book = MakeSchemaRegistry({.url = server.url(),
-                                        .username = "",
-                                        .password = "",
-                                        .ca_file = "",
-                                        .timeout = milliseconds(100)},
-                                       clock_);
+  SchemaRegistryOptions options = Options(server.url());
+  options.timeout = milliseconds(100);
+  const auto book = MakeSchemaRegistry(options, clock_);
   EXPECT_THAT(Ask(*book, 7).reason, HasSubstr("timed out"));
   release.set_value();
 }
@@ -156,7 +158,7 @@ TEST_F(SchemaRegistryTest, WhatIsNoAnswerIsToldAndWaitedFor) {
   const auto reason = [&](const std::string& reply) {
     HttpResponder server([&](const std::string&) { return reply; });
     const SchemaVerdict verdict = Ask(*Make(server.url()), 7);
-    EXPECT_EQ(verdict.kind, Kind::kUnknown);
+    EXPECT_EQ(verdict.kind, VerdictKind::kUnknown);
     return verdict.reason;
   };
   EXPECT_THAT(reason(HttpResponder::Reply("500 Oops", "")), HasSubstr("answered 500"));
@@ -166,12 +168,8 @@ TEST_F(SchemaRegistryTest, WhatIsNoAnswerIsToldAndWaitedFor) {
   EXPECT_THAT(reason(HttpResponder::Reply("302 Found", "", "Location: http://127.0.0.1:1/\r\n")),
               HasSubstr("answered 302"));
   EXPECT_THAT(reason(""), HasSubstr("Empty reply"));
-  std::string gone;
-  {
-    HttpResponder server([](const std::string&) { return std::string(); });
-    gone = server.url();
-  }
-  EXPECT_THAT(Ask(*Make(gone), 7).reason, HasSubstr("Failed to connect"));
+  // Nobody may listen at this port: one that was free a moment ago may be another program's.
+  EXPECT_THAT(Ask(*Make("http://127.0.0.1:1"), 7).reason, HasSubstr("Failed to connect"));
 }
 
 }  // namespace

@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "stream/participation.h"
+#include "seeded_coins.h"
+#include "stream/steps/participation.h"
 #include "support/silent_noise.h"
 
 namespace tacit::stream {
@@ -18,7 +19,7 @@ namespace {
 
 constexpr SipHash::Key kKey{1, 2, 3};
 
-// What the store is to a participation: it has what was committed, and no more.
+// The store as a participation sees it: it has what was committed, and no more.
 class FakeStore final : public AllowanceView {
  public:
   Result<uint64_t> Read(std::span<UserUses> users) override {
@@ -48,7 +49,7 @@ class FakeStore final : public AllowanceView {
 };
 
 // Offset o is a record of users[o]; "-" did not decode.
-struct Stream {
+struct UserStream {
   std::vector<std::string> users;
   std::set<uint64_t> marks;
 
@@ -74,8 +75,8 @@ struct Stream {
   }
 };
 
-Stream RandomStream(std::mt19937_64& random, uint64_t n, uint64_t users) {
-  Stream stream;
+UserStream RandomUserStream(std::mt19937_64& random, uint64_t n, uint64_t users) {
+  UserStream stream;
   for (uint64_t i = 0; i < n; ++i) {
     // A few users have most of the records.
     const uint64_t user = std::min(random() % users, random() % users);
@@ -85,8 +86,8 @@ Stream RandomStream(std::mt19937_64& random, uint64_t n, uint64_t users) {
   return stream;
 }
 
-// Feeds what is behind the store's position in random pieces, until emit says stop.
-void Feed(const Stream& stream, Participation& participation, const Position& start,
+// Feeds what follows the store's position in random pieces, until emit says stop.
+void Feed(const UserStream& stream, Participation& participation, const Position& start,
           std::mt19937_64& random, const Participation::Emit& emit) {
   uint64_t next = start.next.empty() ? 0 : start.next[0].begin;
   while (next < stream.users.size()) {
@@ -100,7 +101,8 @@ void Feed(const Stream& stream, Participation& participation, const Position& st
   participation.Finish(emit);
 }
 
-// Who is in a step with which offsets, in order; and that the step is well-formed.
+// Lists which user is in a step with which offsets, in order; and checks that the step is
+// well-formed.
 using Members = std::map<std::string, std::vector<uint64_t>>;
 Members MembersOf(const StepBatch& step) {
   Members members;
@@ -140,7 +142,7 @@ OnceOptions OptionsOf(const OnceSettings& s, const Position& start, AllowanceBoo
                                .period_marks = s.marks}};
 }
 
-std::vector<Members> NaiveOnce(const Stream& stream, const OnceSettings& s) {
+std::vector<Members> NaiveOnce(const UserStream& stream, const OnceSettings& s) {
   std::vector<Members> steps;
   std::map<std::string, uint64_t> used, in_period;
   uint64_t offsets = 0, marks = 0;
@@ -178,7 +180,7 @@ TEST(UserOnceTest, StepsAreThoseOfTheDefinitionOverCrashesAtAnyMoment) {
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
   for (int round = 0; round < 150; ++round) {
-    const Stream stream = RandomStream(random, 1 + random() % 600, 1 + random() % 40);
+    const UserStream stream = RandomUserStream(random, 1 + random() % 600, 1 + random() % 40);
     const OnceSettings settings{.per_step = 1 + random() % 30,
                                 .allowance = 1 + random() % 6,
                                 .per_period = random() % 3,
@@ -219,15 +221,15 @@ TEST(UserOnceTest, StepsAreThoseOfTheDefinitionOverCrashesAtAnyMoment) {
   }
 }
 
-// Zero-out: with a user's records nulled, everybody else is where they were.
+// Zero-out: with a user's records nulled, every other user is where they were.
 TEST(UserOnceTest, AUserChangesNobodyElsesPart) {
   std::mt19937_64 random(7);
   const OnceSettings settings{.per_step = 12, .allowance = 2, .per_period = 1, .period = 50};
-  const Stream with = RandomStream(random, 500, 20);
-  Stream without = with;
+  const UserStream with = RandomUserStream(random, 500, 20);
+  UserStream without = with;
   std::replace(without.users.begin(), without.users.end(), std::string("u3"), std::string("-"));
   std::vector<Members> a = NaiveOnce(with, settings), b = NaiveOnce(without, settings);
-  const auto run = [&](const Stream& stream) {
+  const auto run = [&](const UserStream& stream) {
     FakeStore store;
     std::vector<Members> steps;
     AllowanceBook book(store);
@@ -252,7 +254,7 @@ TEST(UserOnceTest, AUserChangesNobodyElsesPart) {
 TEST(UserOnceTest, WhatIsCutInOnePassCountsInTheNext) {
   FakeStore store;
   AllowanceBook book(store);
-  Stream stream;
+  UserStream stream;
   stream.users = {"a", "b", "a", "c"};
   std::mt19937_64 random(1);
   Position position;
@@ -272,7 +274,7 @@ TEST(UserOnceTest, WhatIsCutInOnePassCountsInTheNext) {
 
 TEST(UserOnceTest, RecordsOfNobodyAreInNoStep) {
   FakeStore store;
-  Stream stream;
+  UserStream stream;
   stream.users = {"a", "", "", "b", ""};
   AllowanceBook book(store);
   const auto once = MakeOnceParticipation(OptionsOf({.per_step = 5, .allowance = 1}, {}, book));
@@ -289,7 +291,7 @@ TEST(UserOnceTest, RecordsOfNobodyAreInNoStep) {
 TEST(UserOnceTest, ACountThatCannotBeReadEndsTheFeed) {
   FakeStore store;
   store.broken = true;
-  Stream stream;
+  UserStream stream;
   stream.users = {"a", "b"};
   AllowanceBook book(store);
   const auto once = MakeOnceParticipation(OptionsOf({.per_step = 1}, {}, book));
@@ -304,18 +306,6 @@ TEST(UserOnceTest, ACountThatCannotBeReadEndsTheFeed) {
 
 // ---- poisson ----
 
-class SeededCoins final : public noise::SilentNoise {
- public:
-  explicit SeededCoins(uint64_t seed) : random_(seed) {}
-  uint64_t GeometricSkip(double p) override {
-    const double u = (static_cast<double>(random_() >> 11) + 0.5) * 0x1p-53;
-    return p >= 1 ? 0 : static_cast<uint64_t>(std::log(u) / std::log1p(-p));
-  }
-
- private:
-  std::mt19937_64 random_;
-};
-
 PoissonOptions PoissonOf(uint64_t period, uint64_t steps, double rate, uint64_t allowance,
                          const Position& start, AllowanceBook& book) {
   return {.offsets_per_period = period,
@@ -326,7 +316,7 @@ PoissonOptions PoissonOf(uint64_t period, uint64_t steps, double rate, uint64_t 
 }
 
 // By period, the users who are let in, with all their records.
-std::vector<Members> NaivePeriods(const Stream& stream, uint64_t period, uint64_t steps,
+std::vector<Members> NaivePeriods(const UserStream& stream, uint64_t period, uint64_t steps,
                                   uint64_t allowance) {
   std::vector<Members> periods;
   std::map<std::string, uint64_t> used;
@@ -350,13 +340,13 @@ std::vector<Members> NaivePeriods(const Stream& stream, uint64_t period, uint64_
 
 // At rate 1 every user of the period who is let in is in every step of it; over crashes, whenever
 // they come, none is in more steps than the allowance, and previews show whom the steps can hold,
-// once more behind a crash.
+// once more after a crash.
 TEST(UserPoissonTest, PeriodsAreThoseOfTheDefinitionOverCrashesAtAnyMoment) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
   for (int round = 0; round < 100; ++round) {
-    const Stream stream = RandomStream(random, 1 + random() % 500, 1 + random() % 30);
+    const UserStream stream = RandomUserStream(random, 1 + random() % 500, 1 + random() % 30);
     const uint64_t period = 20 + random() % 100, steps = 1 + random() % 4;
     const uint64_t allowance = steps * (1 + random() % 3) + random() % steps;
     const auto want = NaivePeriods(stream, period, steps, allowance);
@@ -373,17 +363,18 @@ TEST(UserPoissonTest, PeriodsAreThoseOfTheDefinitionOverCrashesAtAnyMoment) {
       bool again = false;
       uint64_t until_crash = 1 + random() % 12;
       Feed(stream, *poisson, store.position, random, [&](StepBatch&& step) {
-        if (step.preview) {
+        if (step.preview()) {
           EXPECT_FALSE(step.counts_users);
-          again = step.again;
+          again = step.kind == StepBatch::Kind::kPreviewAgain;
           previewed.merge(MembersOf(step));
           return true;
         }
-        const bool resumed = taken.empty() && !step.opens_period && !previewed.empty();
-        if (step.opens_period || resumed) {
+        const bool resumed =
+            taken.empty() && step.kind != StepBatch::Kind::kPeriodFirst && !previewed.empty();
+        if (step.kind == StepBatch::Kind::kPeriodFirst || resumed) {
           EXPECT_EQ(previewed, MembersOf(step));
           if (!previewed.empty()) {
-            EXPECT_EQ(again, !step.opens_period);
+            EXPECT_EQ(again, step.kind != StepBatch::Kind::kPeriodFirst);
           }
           previewed.clear();
         }
@@ -409,7 +400,7 @@ TEST(UserPoissonTest, PeriodsAreThoseOfTheDefinitionOverCrashesAtAnyMoment) {
 TEST(UserPoissonTest, UsersAreSampledNotRecords) {
   constexpr double kRate = 0.25;
   constexpr uint64_t kUsers = 60, kSteps = 3000;
-  Stream stream;
+  UserStream stream;
   for (uint64_t i = 0; i < 4 * kUsers; ++i)
     stream.users.push_back("u" + std::to_string(i % kUsers));
   FakeStore store;
@@ -420,7 +411,7 @@ TEST(UserPoissonTest, UsersAreSampledNotRecords) {
   std::map<std::string, double> seen;
   double pairs = 0;
   Feed(stream, *poisson, {}, random, [&](StepBatch&& step) {
-    if (step.preview) return true;
+    if (step.preview()) return true;
     const Members members = MembersOf(step);
     for (const auto& [user, records] : members) {
       EXPECT_EQ(records.size(), 4u);
@@ -439,7 +430,7 @@ TEST(UserPoissonTest, UsersAreSampledNotRecords) {
 // A period that grows while it is under way, by another configuration, counts for more.
 TEST(UserPoissonTest, MoreStepsThanAPeriodWasOpenedWithAreCounted) {
   FakeStore store;
-  Stream stream;
+  UserStream stream;
   stream.users = {"a", "b", "a"};
   std::mt19937_64 random(1);
   {
@@ -447,8 +438,8 @@ TEST(UserPoissonTest, MoreStepsThanAPeriodWasOpenedWithAreCounted) {
     const auto poisson =
         MakePoissonParticipation(PoissonOf(3, 4, 1, 9, {}, book), std::make_unique<SeededCoins>(1));
     Feed(stream, *poisson, {}, random, [&](StepBatch&& step) {
-      if (!step.preview) store.Commit(step);
-      return step.preview;  // one step, and the process is gone
+      if (!step.preview()) store.Commit(step);
+      return step.preview();  // one step, and the process is gone
     });
   }
   EXPECT_EQ(store.UsedBy("a"), 4u);
@@ -456,9 +447,9 @@ TEST(UserPoissonTest, MoreStepsThanAPeriodWasOpenedWithAreCounted) {
   const auto longer = MakePoissonParticipation(PoissonOf(3, 7, 1, 9, store.position, book),
                                                std::make_unique<SeededCoins>(1));
   Feed(stream, *longer, store.position, random, [&](StepBatch&& step) {
-    EXPECT_TRUE(!step.preview || step.again);
-    if (!step.preview) store.Commit(step);
-    return step.preview;
+    EXPECT_TRUE(!step.preview() || step.kind == StepBatch::Kind::kPreviewAgain);
+    if (!step.preview()) store.Commit(step);
+    return step.preview();
   });
   EXPECT_EQ(store.UsedBy("a"), 7u);
   AllowanceBook later(store);

@@ -36,6 +36,8 @@ inline std::vector<std::vector<std::string>> ReadGolden(const std::string& name)
   return rows;
 }
 
+inline double CellNumber(const std::string& cell) { return std::strtod(cell.c_str(), nullptr); }
+
 inline std::vector<std::vector<double>> ReadGoldenNumbers(const std::string& name) {
   std::vector<std::vector<double>> rows;
   for (const auto& cells : ReadGolden(name)) {

@@ -63,6 +63,14 @@ void Process::Signal(int signal) {
   if (!ended_) kill(pid_, signal);
 }
 
+void Process::Suspend() {
+  if (ended_) return;
+  kill(pid_, SIGSTOP);
+  // The end of the process is left for WaitFor to take.
+  siginfo_t seen;
+  EXPECT_EQ(waitid(P_PID, static_cast<id_t>(pid_), &seen, WSTOPPED | WEXITED | WNOWAIT), 0);
+}
+
 std::optional<Ended> Process::WaitFor(std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (!ended_) {
@@ -91,17 +99,7 @@ Ended Run(std::vector<std::string> command, std::vector<std::string> environment
   if (auto ended = process.WaitFor(timeout)) return *ended;
   ADD_FAILURE() << name << " did not end in time; it said:\n" << process.Err();
   process.Signal(SIGKILL);
-  return process.WaitFor(std::chrono::seconds(10)).value_or(Ended{});
-}
-
-TempDir::TempDir() {
-  std::string path = std::filesystem::temp_directory_path() / "tacit-test-XXXXXX";
-  path_ = mkdtemp(path.data());
-}
-
-TempDir::~TempDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+  return process.Wait().value_or(Ended{});
 }
 
 std::string ReadFile(const std::string& path) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -7,9 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "support/eventually.h"
+#include "support/temp_dir.h"
+
 namespace tacit::test {
 
-// How a program ended, and what it said.
+// The end of a program, and what it said.
 struct Ended {
   int exit_code = -1;  // -1: killed by `signal`
   int signal = 0;
@@ -26,9 +30,14 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   void Signal(int signal);
+  // SIGSTOP; returns when every thread has stopped.
+  void Suspend();
+  void Continue() { Signal(SIGCONT); }
+  // The end, or nothing when it has not come within a test's patience.
+  std::optional<Ended> Wait() { return WaitFor(kPatience); }
   // The end, or nothing when it has not come in time.
   std::optional<Ended> WaitFor(std::chrono::milliseconds timeout);
-  // What it has written so far.
+  // The output written so far.
   std::string Out() const;
   std::string Err() const;
   pid_t pid() const { return pid_; }
@@ -41,21 +50,7 @@ class Process {
 
 // Runs a program to its end; kills it and fails the test after `timeout`.
 Ended Run(std::vector<std::string> command, std::vector<std::string> environment = {},
-          std::chrono::milliseconds timeout = std::chrono::seconds(120));
-
-// A fresh folder that goes with the object.
-class TempDir {
- public:
-  TempDir();
-  ~TempDir();
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
+          std::chrono::milliseconds timeout = 4 * kPatience);
 
 std::string ReadFile(const std::string& path);
 void WriteFile(const std::string& path, std::string_view bytes);

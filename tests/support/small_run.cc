@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
-#include "stream/criteo_generator.h"
+#include "stream/generator/criteo_generator.h"
 
 namespace tacit::test {
 
 std::string SmallRun::WriteConfig(const TempDir& dir) const {
+  const std::string origin =
+      endless ? "{kind: generator, generator: {days: 1, rows_per_day: 1000000000}}"
+              : fmt::format("{{kind: log, files: [\"{}/{}\"], passes: {}{}}}", dir.path(), files,
+                            passes, source);
   std::string yaml = fmt::format(
-      "source: {{kind: log, files: [\"{0}/{files}\"], passes: {passes}{source}}}\n"
+      "source: {origin}\n"
       "store: {{path: \"{0}/{store}\", commit_interval_ms: {interval}}}\n"
       "serve: {{listen: \"{listen}\"}}\n"
       "log: {{level: warning}}\n"
@@ -20,10 +24,9 @@ std::string SmallRun::WriteConfig(const TempDir& dir) const {
       "    participation: {participation}\n"
       "    privacy: {privacy}\n"
       "    optimizer: {{kind: adam, learning_rate: 0.002}}\n",
-      dir.path(), fmt::arg("files", files), fmt::arg("passes", passes), fmt::arg("source", source),
-      fmt::arg("idle", idle_priority), fmt::arg("store", store),
-      fmt::arg("interval", commit_interval_ms), fmt::arg("listen", listen),
-      fmt::arg("hidden", hidden), fmt::arg("mechanism", mechanism),
+      dir.path(), fmt::arg("origin", origin), fmt::arg("idle", idle_priority),
+      fmt::arg("store", store), fmt::arg("interval", commit_interval_ms),
+      fmt::arg("listen", listen), fmt::arg("hidden", hidden), fmt::arg("mechanism", mechanism),
       fmt::arg("participation",
                participation.empty()
                    ? fmt::format("{{mode: once, batch: {}, max_participations: {}}}", batch,

@@ -12,13 +12,16 @@ namespace tacit::test {
 struct SmallRun {
   std::string store = "store";      // name of store and configuration in the folder
   std::string files = "day-*.tsv";  // pattern in the folder
+  // Learns from generated records without an end in place of the files: whatever the machine does,
+  // a test finds the daemon at work.
+  bool endless = false;
   std::string hidden = "[32, 16]";
   std::string mechanism = "{kind: adafest, threshold: 1.0, sigma_ratio: 5}";
   std::string privacy = "{unit: event, epsilon: 8, delta: 1.0e-6}";
   std::string listen = "";     // no server
   std::string second_learner;  // further items of `learners`, indented by two
   std::string more;            // further top-level YAML
-  std::string source;          // further keys of `source`, each behind a comma
+  std::string source;          // further keys of `source`, each after a comma
   std::string participation;   // instead of `once` with the two below
   uint32_t passes = 1, max_participations = 1;
   uint32_t batch = 256;
@@ -29,7 +32,7 @@ struct SmallRun {
   std::string WriteConfig(const TempDir& dir) const;
 };
 
-// day-0.tsv, day-1.tsv, ... of so many generated events.
+// day-0.tsv, day-1.tsv, ... of this many generated events.
 void WriteSmallLog(const TempDir& dir, uint32_t days, uint64_t rows_per_day, uint64_t seed);
 
 }  // namespace tacit::test

@@ -20,7 +20,7 @@ inline constexpr double kSigmas = 6;
 
 inline double NormalCdf(double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; }
 
-// Whether `observed` is as far from `expected` as chance allows.
+// Checks that `observed` is no further from `expected` than chance allows.
 inline std::string CheckDeviation(const std::string& what, double observed, double expected,
                                   double stddev) {
   if (std::abs(observed - expected) <= kSigmas * stddev) return "";
@@ -71,8 +71,8 @@ inline double BinomialUpperTail(uint64_t count, uint64_t n, double p) {
   return tail;
 }
 
-// Whether `count` of n draws is too few or too many for what has probability p: by the exact
-// distribution, 1e-9 to either side.
+// Checks that `count` of n draws is neither too few nor too many for what has probability p: by the
+// exact distribution, 1e-9 to either side.
 inline std::string CheckBinomial(const std::string& what, uint64_t count, uint64_t n, double p) {
   constexpr double kAlarm = 1e-9;
   const bool many = static_cast<double>(count) > static_cast<double>(n) * p;
@@ -84,7 +84,7 @@ inline std::string CheckBinomial(const std::string& what, uint64_t count, uint64
          std::to_string(static_cast<double>(n) * p) + "; ";
 }
 
-// How many standard normals lie beyond 3, 4, 5 and 6, to either side.
+// Counts the standard normals that lie beyond 3, 4, 5 and 6, to either side.
 struct TailCounts {
   static constexpr double kLimits[] = {3, 4, 5, 6};
   uint64_t draws = 0;
@@ -126,7 +126,7 @@ inline std::string CheckUncorrelated(std::span<const double> a, std::span<const 
   return CheckDeviation("correlation", sum / n, 0, 1 / std::sqrt(n));
 }
 
-// Whether two series of random 64-bit words have one in common. By chance: n m / 2^64.
+// Checks that two series of random 64-bit words have none in common. By chance: n m / 2^64.
 inline std::string CheckNoCommonWord(std::vector<uint64_t> a, std::vector<uint64_t> b) {
   std::sort(a.begin(), a.end());
   std::sort(b.begin(), b.end());
@@ -135,8 +135,8 @@ inline std::string CheckNoCommonWord(std::vector<uint64_t> a, std::vector<uint64
   return common.empty() ? "" : std::to_string(common.size()) + " words in common; ";
 }
 
-// Whether random 64-bit words are all different. 300,000 draws from 2^31 states meet 21 times on
-// average, and never with probability 8e-10; from 2^64 they meet with probability 2.4e-9.
+// Checks that random 64-bit words are all different. 300,000 draws from 2^31 states meet 21 times
+// on average, and never with probability 8e-10; from 2^64 they meet with probability 2.4e-9.
 inline std::string CheckNoRepeat(std::vector<uint64_t> words) {
   std::sort(words.begin(), words.end());
   return std::adjacent_find(words.begin(), words.end()) == words.end() ? "" : "a word came twice; ";

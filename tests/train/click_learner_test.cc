@@ -1,4 +1,4 @@
-// One private step through the learner: what reaches the model when nobody, or one loud event, is
+// One private step through the learner: what reaches the model when no event, or one loud event, is
 // in it.
 #include "train/click_learner.h"
 
@@ -48,7 +48,7 @@ class LearnerTest : public testing::Test {
     options_.model.dense_width = 2;
     options_.model.hidden = {32, 16};
     options_.optimizer = {
-        .kind = OptimizerOptions::Kind::kSgd, .learning_rate = 1, .row_learning_rate = 1};
+        .kind = OptimizerNamed("sgd"), .learning_rate = 1, .row_learning_rate = 1};
     const RowSpace& space = options_.model.space;
     rows_ = std::make_unique<MarkedRows>(
         MakeRowLayout(options_, model::Pctr(options_.model, *backend_)));
@@ -71,7 +71,7 @@ class LearnerTest : public testing::Test {
     return step;
   }
 
-  // What every number of these rows has moved by.
+  // The distance that every number of these rows has moved by.
   std::vector<double> RowChanges(const std::vector<uint64_t>& ids) {
     std::vector<double> changes;
     MemoryRows initial(MakeRowLayout(options_, learner_->model()));

@@ -1,10 +1,10 @@
-// A step that writes every row: who gets the gradient, who gets noise, and that nobody is left out.
+// A step that writes every row: who gets the gradient, who gets noise, and that no row is left out.
+#include "every_row.h"
+
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <random>
 
 #include "mechanism/clipper.h"
@@ -13,6 +13,7 @@
 #include "store/store.h"
 #include "support/silent_noise.h"
 #include "support/statistics.h"
+#include "support/temp_dir.h"
 #include "train/click_learner.h"
 #include "train/every_row_update.h"
 #include "train/flat_rows.h"
@@ -23,10 +24,6 @@ namespace tacit::train {
 namespace {
 
 using noise::NoiseSource;
-
-constexpr double kClip = 0.5, kSigma = 2, kBatch = 8;
-constexpr float kRate = 0.25f;
-const std::atomic<bool> kGoOn = false;
 
 // Cuts into parts of odd sizes, each on the one source.
 class CuttingNoise final : public noise::SilentNoise {
@@ -82,7 +79,7 @@ store::RowLayout ZeroLayout(const RowSpace& space, const Optimizer& optimizer) {
 // Against the definition: rows of the gradient move by it, the others by the next noise.
 TEST(EveryRowUpdateTest, EachRowMovesOnceByItsGradientOrByItsOwnNoise) {
   const RowSpace space = SmallSpace();
-  const Optimizer optimizer({.kind = OptimizerOptions::Kind::kSgd, .row_learning_rate = 1});
+  const Optimizer optimizer({.kind = OptimizerNamed("sgd"), .row_learning_rate = 1});
   std::mt19937 random(7);
   for (const int touched_percent : {0, 5, 100}) {
     model::StepGradient gradient;
@@ -112,7 +109,7 @@ TEST(EveryRowUpdateTest, EachRowMovesOnceByItsGradientOrByItsOwnNoise) {
   }
 }
 
-ClickOptions DenseLearner(OptimizerOptions::Kind kind, uint64_t rows) {
+ClickOptions DenseLearner(const OptimizerKind* kind, uint64_t rows) {
   ClickOptions options;
   options.id = "dense";
   options.index = LearnerIndex(0);
@@ -123,12 +120,6 @@ ClickOptions DenseLearner(OptimizerOptions::Kind kind, uint64_t rows) {
   options.optimizer.kind = kind;
   options.optimizer.learning_rate = options.optimizer.row_learning_rate = kRate;
   return options;
-}
-
-std::unique_ptr<mechanism::Mechanism> DpSgd(const RowSpace& space) {
-  return mechanism::MakePrivateStep(space, mechanism::MakeAllRows(),
-                                    mechanism::MakeFlatClipper(kClip, kSigma),
-                                    {.sigma_gradient = kSigma, .expected_batch = kBatch});
 }
 
 stream::StepBatch OneEvent() {
@@ -166,7 +157,7 @@ std::vector<double> Changes(const ClickOptions& options, ops::Backend& backend,
 TEST(DenseDpSgdTest, ARowThatNobodyTouchedMovesByNoiseOfTheStatedDeviation) {
   WorkerPool workers({.workers = 2});
   const auto backend = ops::MakeCpuBackend(workers);
-  const ClickOptions options = DenseLearner(OptimizerOptions::Kind::kSgd, 20000);
+  const ClickOptions options = DenseLearner(OptimizerNamed("sgd"), 20000);
   auto rows = FlatRows::Make(MakeRowLayout(options, model::Pctr(options.model, *backend)),
                              uint64_t{1} << 30, workers);
   ASSERT_TRUE(rows);
@@ -188,14 +179,11 @@ TEST(DenseDpSgdTest, ARowThatNobodyTouchedMovesByNoiseOfTheStatedDeviation) {
 
 // Over every row, on a store's cache that is much too small for them.
 TEST(DenseDpSgdTest, AStoreCommitsEveryRow) {
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("tacit-every-row-" + std::to_string(::getpid()));
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
+  const test::TempDir folder;
   {
     WorkerPool workers({.workers = 2});
     const auto backend = ops::MakeCpuBackend(workers);
-    const ClickOptions options = DenseLearner(OptimizerOptions::Kind::kAdam, 2000);
+    const ClickOptions options = DenseLearner(OptimizerNamed("adam"), 2000);
     const model::Pctr shape(options.model, *backend);
     store::StoreOptions store_options;
     store_options.path = folder / "store";
@@ -237,7 +225,6 @@ TEST(DenseDpSgdTest, AStoreCommitsEveryRow) {
     const std::vector<double> changes = Changes(options, *backend, rows);
     EXPECT_EQ(std::count(changes.begin(), changes.end(), 0.0), 0);
   }
-  std::filesystem::remove_all(folder);
 }
 
 TEST(FlatRowsTest, StartsAtTheInitialValuesAndKeepsWhatIsWritten) {

@@ -47,7 +47,7 @@ class ListSource final : public stream::Source {
   }
   void Pause(std::span<const int32_t>) override { paused_ = true; }
   void Resume(std::span<const int32_t>) override { paused_ = false; }
-  void Advise(std::span<const stream::PartitionOffset>, const stream::StoreMark&) override {}
+  void Advise(std::span<const stream::PartitionOffset>, const stream::StoreClaim&) override {}
   uint64_t RecordsAfter(std::span<const stream::PartitionOffset>) const override { return 0; }
   std::string Identity() const override { return "read to " + std::to_string(next_); }
   Status VerifyIdentity(const std::string&) override { return {}; }
@@ -96,7 +96,7 @@ struct Bench {
   ListSink sink;
 };
 
-// What a step was, without its examples' columns.
+// A step without its examples' columns.
 struct Seen {
   uint16_t learner;
   uint64_t begin, end, step, period;

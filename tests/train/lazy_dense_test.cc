@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/hash.h"
+#include "every_row.h"
 #include "mechanism/clipper.h"
 #include "mechanism/private_step.h"
 #include "mechanism/row_selector.h"
@@ -17,12 +18,9 @@
 namespace tacit::train {
 namespace {
 
-constexpr double kClip = 0.5, kSigma = 2, kBatch = 8;
-constexpr float kRate = 0.25f;
 constexpr double kStepDeviation = kRate * kSigma * kClip / kBatch;
 constexpr uint64_t kRows = 40000;
 constexpr size_t kDim = 4;
-const std::atomic<bool> kGoOn = false;
 
 // Remembers what every Gather found.
 class RecordingRows final : public store::WorkingRows {
@@ -44,12 +42,6 @@ class RecordingRows final : public store::WorkingRows {
   store::WorkingRows& rows_;
 };
 
-std::unique_ptr<mechanism::Mechanism> DpSgd(const RowSpace& space) {
-  return mechanism::MakePrivateStep(space, mechanism::MakeAllRows(),
-                                    mechanism::MakeFlatClipper(kClip, kSigma),
-                                    {.sigma_gradient = kSigma, .expected_batch = kBatch});
-}
-
 // A learner on eager or lazy rows. No event has any pull: the output weights are zero but for their
 // noise, so that what moves a row is noise, to well below what the tests can see.
 class Trained {
@@ -59,7 +51,7 @@ class Trained {
     options_.index = LearnerIndex(0);
     options_.model.space.AddTable("a", kRows, kDim);
     options_.model.hidden.clear();
-    options_.optimizer.kind = OptimizerOptions::Kind::kSgd;
+    options_.optimizer.kind = OptimizerNamed("sgd");
     options_.optimizer.learning_rate = 1e-12f;
     options_.optimizer.row_learning_rate = kRate;
     layout_ = MakeRowLayout(options_, model::Pctr(options_.model, *backend_));
@@ -97,7 +89,7 @@ class Trained {
     ASSERT_TRUE(taken && *taken);
   }
 
-  // In units of so many steps' deviation.
+  // In units of this many steps' deviation.
   std::vector<double> Read(uint64_t first, uint64_t end, double steps) {
     std::vector<uint64_t> ids(end - first);
     std::iota(ids.begin(), ids.end(), first);

@@ -1,12 +1,14 @@
 // The learners of the next item in the step loop's hands: each step is what the room's own trainers
 // make of the same histories, nothing happens in one that is abandoned, and what was committed is
-// gone on from to the last bit.
+// resumed from to the last bit.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 
 #include "support/silent_noise.h"
+#include "train/hit_at_10.h"
 #include "train/sequence/sequence_learner.h"
 #include "train/sequence/sequence_trainer.h"
 #include "train/transitions_learner.h"
@@ -18,7 +20,7 @@ namespace {
 constexpr uint32_t kCatalogue = 12, kUsers = 30;
 const std::atomic<bool> kGoOn = false;
 
-// User u goes round a circle of items; each step brings so many of them.
+// User u goes round a circle of items; each step brings a number of them.
 uint32_t ItemOf(uint32_t user, uint32_t place) { return (5 * user + place) % kCatalogue; }
 
 stream::StepBatch StepOf(uint64_t step, uint32_t items) {
@@ -73,7 +75,7 @@ class NextItemLearners : public ::testing::Test {
     options.model.width = 8;
     options.model.blocks = 1;
     options.expected_batch = kUsers;
-    options.optimizer.kind = OptimizerOptions::Kind::kAdam;
+    options.optimizer.kind = OptimizerNamed("adam");
     options.optimizer.average_decay = 0.5;
     options.privacy.sigma = 1;
     return options;
@@ -111,6 +113,21 @@ class NextItemLearners : public ::testing::Test {
   uint64_t step_ = 0;
   std::map<Hash128, std::vector<store::HistoryItem>> stored_;
 };
+
+// A model that has diverged predicts nothing, and must not look perfect.
+TEST(HitAt10, AnAnswerThatIsNoNumberIsNoHit) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_FALSE(IsAmongBest(std::vector<float>(30, nan), {}, 3));
+  std::vector<float> scores(30, 0);
+  scores[3] = nan;
+  EXPECT_FALSE(IsAmongBest(scores, {}, 3));
+  scores.assign(30, nan);
+  scores[3] = 1;
+  EXPECT_TRUE(IsAmongBest(scores, {}, 3)) << "others that are no numbers come after it";
+  EXPECT_FALSE(IsAmongBest(std::vector<float>(11, 1), {}, 3)) << "ten as good as it";
+  const std::vector<uint32_t> before{0};
+  EXPECT_TRUE(IsAmongBest(std::vector<float>(11, 1), before, 3));
+}
 
 TEST_F(NextItemLearners, ASequenceStepIsTheTrainersOnTheSameHistories) {
   const auto learner = MakeSequence();
@@ -202,7 +219,7 @@ TEST_F(NextItemLearners, APeriodOfCountsIsReleasedAndGoneOnFrom) {
   EXPECT_NE(damaged.error().message.find("counts"), std::string::npos);
 }
 
-// Nobody in a period: it is released and charged all the same, and histories stay what they were.
+// No user in a period: it is released and charged all the same, and histories stay what they were.
 TEST_F(NextItemLearners, AnEmptyPeriodIsOneLikeAnyOther) {
   const auto counts = MakeTransitions(2);
   stream::StepBatch empty;

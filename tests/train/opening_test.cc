@@ -1,5 +1,5 @@
-// What a mechanism releases when a period opens is charged once, with the period's first step,
-// whenever the process goes down: through a real store.
+// A release at a period's opening is charged once, with the period's first step, whenever the
+// process goes down: through a real store.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,6 +11,7 @@
 #include "store/store.h"
 #include "support/process.h"
 #include "train/click_learner.h"
+#include "train/position.h"
 #include "train/trainer.h"
 
 namespace tacit::train {
@@ -25,7 +26,7 @@ const std::atomic<bool> kGoOn = false;
 
 class OpeningTest : public testing::Test {
  protected:
-  // Of `source`, FEST's rows of a histogram; each run opens the store anew.
+  // A run of FEST on the rows of a histogram of `source`; each run opens the store anew.
   struct Run {
     Source source = Source::kRunning;
     std::vector<std::pair<uint64_t, uint64_t>> steps;  // period, step of it
@@ -97,22 +98,26 @@ class OpeningTest : public testing::Test {
       batch.slot_end.insert(batch.slot_end.end(), {end - 1, end});
       step.unit_of.push_back(step.units++);
     }
-    step.preview = all;
+    if (all) step.kind = stream::StepBatch::Kind::kPreview;
     return step;
   }
   stream::StepBatch Step(uint64_t period, uint64_t of_period) {
     stream::StepBatch step = Events(period, false);
     step.ranges = {{0, period * kEvents, (period + 1) * kEvents}};
-    step.whole_period = true;
-    step.opens_period = of_period == 0;
+    step.kind = of_period == 0 ? stream::StepBatch::Kind::kPeriodFirst
+                               : stream::StepBatch::Kind::kPeriodNext;
     step.after.step = period * kSteps + of_period + 1;
     return step;
   }
 
   Outcome Train(const Run& run) {
     const auto store = Open();
-    std::vector<std::unique_ptr<Learner>> learners;
-    learners.push_back(MakeLearner(*store, Fest(run.source)));
+    const store::LearnerState state = store->State(options_.index);
+    std::vector<ResumedLearner> learners;
+    learners.push_back({MakeLearner(*store, Fest(run.source)), *DecodePosition(state.position)});
+    if (state.mechanism_state) {
+      EXPECT_TRUE(learners[0].learner->LoadMechanismState(*state.mechanism_state));
+    }
     Progress progress{1};
     metrics::Registry registry;
     Trainer trainer({.budgets = {{.epsilon = run.epsilon, .delta = 1e-6}},
@@ -202,7 +207,7 @@ TEST_F(OpeningTest, IsNotRepeatedAfterARestart) {
   Train({.steps = {{0, 0}}});
   const std::string released = Released();
   EXPECT_NE(released, "");
-  // The period is read again from its beginning, without its previews, and its steps go on.
+  // The period is read again from its beginning, without its previews, and its steps continue.
   Train({.steps = {{0, 1}, {0, 2}}});
   EXPECT_EQ(Openings(), 1u);
   EXPECT_EQ(Steps(), kSteps);
@@ -222,7 +227,7 @@ TEST_F(OpeningTest, OfTheFirstPeriodIsNotRepeatedAfterARestart) {
   EXPECT_EQ(Released(), released);
 }
 
-// The process goes down after the opening step, before its commit: nobody saw what it released.
+// The process goes down after the opening step, before its commit: no reader saw what it released.
 TEST_F(OpeningTest, ThatWasNeverCommittedIsReleasedAgainWithFreshNoiseAndChargedOnce) {
   std::string lost;
   {

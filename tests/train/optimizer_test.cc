@@ -10,7 +10,6 @@
 namespace tacit::train {
 namespace {
 
-using Kind = OptimizerOptions::Kind;
 using Moments = OptimizerOptions::Moments;
 
 std::vector<float> RandomVector(size_t n, std::mt19937& random) {
@@ -18,6 +17,11 @@ std::vector<float> RandomVector(size_t n, std::mt19937& random) {
   std::vector<float> values(n);
   for (float& value : values) value = normal(random);
   return values;
+}
+
+void StepRow(const Optimizer& optimizer, const std::vector<float>& g, std::span<float> row) {
+  const RowUpdate update{g, row};
+  optimizer.StepRows({&update, 1});
 }
 
 // Every optimiser in float64, one number at a time and one step after the other, straight from the
@@ -42,14 +46,15 @@ class Loop {
   double v(size_t i) const { return v_[i]; }
 
  private:
+  bool named(std::string_view name) const { return options_.kind->name == name; }
   bool lazy() const { return is_row_ && options_.moments == Moments::kLazy; }
 
   void Pass(const std::vector<float>* g, double noise_stddev) {
     ++step_;
     if (g != nullptr) ++writes_;
-    if (options_.kind == Kind::kAdam) Adam(g, noise_stddev);
-    if (options_.kind == Kind::kAdagrad && g != nullptr) Adagrad(*g);
-    if (options_.kind == Kind::kSgd && g != nullptr) Sgd(*g);
+    if (named("adam") || named("adam-bc")) Adam(g, noise_stddev);
+    if (named("adagrad") && g != nullptr) Adagrad(*g);
+    if (named("sgd") && g != nullptr) Sgd(*g);
     // sum over steps of decay^(now - step) w(step), over the sum of the weights.
     sum_.resize(w_.size());
     for (size_t i = 0; i < w_.size(); ++i) sum_[i] = options_.average_decay * sum_[i] + w_[i];
@@ -72,7 +77,7 @@ class Loop {
       const double v_hat = v_[i] / (1 - std::pow(beta2, t));
       const double p_hat = p_ / (1 - std::pow(beta2, t));
       w_[i] -=
-          options_.subtract_noise && !is_row_
+          named("adam-bc") && !is_row_
               ? rate() * m_hat / std::sqrt(std::max<double>(v_hat - p_hat, options_.variance_floor))
               : rate() * m_hat / (std::sqrt(v_hat) + options_.epsilon);
     }
@@ -111,10 +116,14 @@ class EveryOptimizer : public testing::TestWithParam<Case> {};
 
 std::vector<Case> Cases() {
   std::vector<Case> cases = {
-      {"sgd", {.kind = Kind::kSgd, .learning_rate = 0.1f, .row_learning_rate = 0.2f}},
+      {"sgd", {.kind = OptimizerNamed("sgd"), .learning_rate = 0.1f, .row_learning_rate = 0.2f}},
       {"momentum",
-       {.kind = Kind::kSgd, .learning_rate = 0.01f, .row_learning_rate = 0.2f, .momentum = 0.9f}},
-      {"adagrad", {.kind = Kind::kAdagrad, .learning_rate = 0.1f, .row_learning_rate = 0.2f}},
+       {.kind = OptimizerNamed("sgd"),
+        .learning_rate = 0.01f,
+        .row_learning_rate = 0.2f,
+        .momentum = 0.9f}},
+      {"adagrad",
+       {.kind = OptimizerNamed("adagrad"), .learning_rate = 0.1f, .row_learning_rate = 0.2f}},
       {"adam", {.learning_rate = 0.01f, .row_learning_rate = 0.05f}},
       {"adam_lazy",
        {.learning_rate = 0.01f,
@@ -122,10 +131,10 @@ std::vector<Case> Cases() {
         .beta2 = 0.99f,
         .moments = Moments::kLazy}},
       {"adam_bc",
-       {.learning_rate = 0.01f,
+       {.kind = OptimizerNamed("adam-bc"),
+        .learning_rate = 0.01f,
         .row_learning_rate = 0.05f,
         .beta2 = 0.9f,
-        .subtract_noise = true,
         .variance_floor = 0.25f}}};
   for (size_t i = 0, plain = cases.size(); i < plain; ++i) {
     cases.push_back(cases[i]);
@@ -194,7 +203,7 @@ TEST_P(EveryOptimizer, RowsWrittenNowAndThenFollowTheLoopThatGoesThroughEverySte
         loops[r].Rest();
       } else {
         const std::vector<float> g = RandomVector(kDim, random);
-        optimizer.StepRow(g, rows[r]);
+        StepRow(optimizer, g, rows[r]);
         loops[r].Step(g, 0);
       }
       const auto row = std::span(rows[r]);
@@ -263,7 +272,7 @@ TEST(Optimizer, LazyMomentsAreThoseOfAdamOnTheWholeTable) {
       v[i] = double{0.99f} * v[i] + (1 - double{0.99f}) * g[i] * g[i];
     }
     if (!written) continue;
-    optimizer.StepRow(g, row);
+    StepRow(optimizer, g, row);
     for (size_t i = 0; i < kDim; ++i) {
       ASSERT_NEAR(row[kDim + i], m[i], 1e-6 * (1 + std::abs(m[i]))) << step;
       ASSERT_NEAR(row[2 * kDim + i], v[i], 1e-5 * v[i]) << step;
@@ -277,7 +286,7 @@ TEST(Optimizer, SubtractsTheNoisesShareOfTheSecondMoment) {
   std::mt19937 random(5);
   constexpr size_t kN = 2000;
   constexpr float kSignal = 0.5f, kNoise = 3;
-  const OptimizerOptions options = {.learning_rate = 0.01f, .subtract_noise = true};
+  const OptimizerOptions options = {.kind = OptimizerNamed("adam-bc"), .learning_rate = 0.01f};
   Optimizer optimizer(options);
   WorkerPool workers({.workers = 1});
   std::vector<float> x(kN), state(optimizer.DenseStateFloats(kN));
@@ -302,13 +311,27 @@ TEST(Optimizer, CountsBeyondWhatAFloatCanCount) {
     optimizer.StepDense(std::vector<float>{1}, 0, x, state, workers);
   EXPECT_EQ(CountOf(state.back()), (1u << 24) + 3);
   std::vector<float> row(1 + optimizer.RowStateFloats(1));
-  optimizer.StepRow(std::vector<float>{1}, row);
+  StepRow(optimizer, std::vector<float>{1}, row);
   EXPECT_EQ(CountOf(row.back()), (1u << 24) + 3);
   Optimizer own({});
   row.assign(1 + own.RowStateFloats(1), 0);
   row.back() = CountAsFloat((1u << 24) + 1);
-  own.StepRow(std::vector<float>{1}, row);
+  StepRow(own, std::vector<float>{1}, row);
   EXPECT_EQ(CountOf(row.back()), (1u << 24) + 2);
+}
+
+// The texts are those of stores that exist: as another text, their learners would be refused.
+TEST(Optimizer, FingerprintsAreThoseOfOldStores) {
+  const auto text = [](OptimizerOptions options) { return FingerprintText(options, true); };
+  EXPECT_EQ(text({}), "optimizer=2 momentum=false moments=0 subtract_noise=false average=0");
+  EXPECT_EQ(text({.kind = OptimizerNamed("sgd"), .momentum = 0.5f}),
+            "optimizer=0 momentum=true moments=0 subtract_noise=false average=0");
+  EXPECT_EQ(text({.kind = OptimizerNamed("adagrad"), .average_decay = 0.75}),
+            "optimizer=1 momentum=false moments=0 subtract_noise=false average=0.75");
+  EXPECT_EQ(text({.kind = OptimizerNamed("adam-bc"), .moments = Moments::kLazy}),
+            "optimizer=2 momentum=false moments=1 subtract_noise=true average=0");
+  EXPECT_EQ(FingerprintText({.kind = OptimizerNamed("adam-bc")}, /*of_rows=*/false),
+            "optimizer=2 momentum=false subtract_noise=true average=0");
 }
 
 TEST(Optimizer, AWeightThatWasNeverWrittenIsItsOwnAverage) {
@@ -321,20 +344,22 @@ TEST(Optimizer, AWeightThatWasNeverWrittenIsItsOwnAverage) {
 
 TEST(OptimizerDeath, NoiseThatIsNotThereIsNotSubtracted) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  Optimizer optimizer({.subtract_noise = true});
+  Optimizer optimizer({.kind = OptimizerNamed("adam-bc")});
   WorkerPool workers({.workers = 1});
   std::vector<float> x = {1}, state(optimizer.DenseStateFloats(1));
   EXPECT_DEATH(optimizer.StepDense(std::vector<float>{1}, 0, x, state, workers), "no noise");
-  EXPECT_DEATH(Optimizer({.kind = Kind::kSgd, .subtract_noise = true}), "Adam");
+  EXPECT_DEATH(Optimizer({.kind = OptimizerNamed("adam-bc"), .variance_floor = 0}), "floor");
+  EXPECT_DEATH(OptimizerNamed("adamw"), "known");
 }
 
 TEST(Optimizer, SgdSubtractsTheRateTimesTheGradient) {
-  Optimizer optimizer({.kind = Kind::kSgd, .learning_rate = 0.5f, .row_learning_rate = 0.25f});
+  Optimizer optimizer(
+      {.kind = OptimizerNamed("sgd"), .learning_rate = 0.5f, .row_learning_rate = 0.25f});
   WorkerPool workers({.workers = 1});
   std::vector<float> x{1, 2}, state, row{1, 2};
   optimizer.StepDense(std::vector<float>{2, -4}, 0, x, state, workers);
   EXPECT_EQ(x, (std::vector<float>{0, 4}));
-  optimizer.StepRow(std::vector<float>{2, -4}, row);
+  StepRow(optimizer, std::vector<float>{2, -4}, row);
   EXPECT_EQ(row, (std::vector<float>{0.5, 3}));
 }
 

@@ -24,7 +24,7 @@ TEST(PositionTest, ComesBackAsItWas) {
   EXPECT_EQ(decoded->period_start, position.period_start);
 }
 
-// A store of before there were users goes on.
+// A store from before there were users continues.
 TEST(PositionTest, FormatOneIsRead) {
   std::string bytes =
       EncodePosition({.pass = 1, .period_start = {{0, 3, 3}}, .next = {{0, 9, 9}}, .step = 2});

@@ -52,7 +52,7 @@ class RankerTrainerTest : public testing::Test {
   static RankerTraining Training() {
     return {.seed = 3, .steps = 20, .sigma = 4, .candidates = 30, .expected_units = kUnits};
   }
-  // After so many steps none of the parameters is 0: every part of a gradient is there.
+  // After this many steps none of the parameters is 0: every part of a gradient is there.
   static std::vector<float> Somewhere() {
     std::mt19937_64 random(5);
     std::normal_distribution<float> normal;
@@ -122,7 +122,7 @@ TEST_F(RankerTrainerTest, EveryPartOfAGradientCountsInItsNorm) {
   for (const double of_a_part : most) EXPECT_GT(of_a_part, 0.08);
 }
 
-// The fault: a unit that comes twice. And units whose gradients nobody bounds.
+// The fault: a unit that comes twice. And units whose gradients are not bounded.
 TEST_F(RankerTrainerTest, WhatIsNotOneUnitsVectorOfNormOneIsSeen) {
   Histories twice = histories_;
   size_t unit = 0;
@@ -161,7 +161,7 @@ TEST_F(RankerTrainerTest, SumsDoNotDependOnWhoAddsThem) {
   EXPECT_EQ(Sums(histories_, one), Sums(histories_, three));
 }
 
-// Whoever is there: nobody at all, too.
+// The noise is the same whichever units there are, even none.
 TEST_F(RankerTrainerTest, EveryNumberOfEveryStepGetsTheNoiseThatIsCharged) {
   Histories nobody;
   nobody.catalogue = kItems;
@@ -176,7 +176,7 @@ TEST_F(RankerTrainerTest, EveryNumberOfEveryStepGetsTheNoiseThatIsCharged) {
     for (const double stddev : noise.stddevs)
       EXPECT_DOUBLE_EQ(stddev * trainer.grid_step(), 4) << "sigma times a norm of 1";
   }
-  // Real noise moves what nobody said anything of.
+  // Real noise moves what no unit contributed to.
   const auto noise = noise::MakeNoiseSource();
   RankerTrainer trainer(Training(), nobody, *source_, *noise, workers_);
   const std::vector<float> before(trainer.parameters().begin(), trainer.parameters().end());

@@ -1,5 +1,5 @@
-// What users did, as a learner sees it: against a model that remembers everything, over commits at
-// any moment, crashes, and periods that are read again.
+// Tests users' histories as a learner sees them: against a model that remembers everything, over
+// commits at any moment, crashes, and periods that are read again.
 #include "train/recent_histories.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace tacit::train {
 namespace {
 
-constexpr uint32_t kCatalogue = 50, kMost = 6;
+constexpr uint32_t kItems = 50, kMost = 6;
 constexpr SipHash::Key kKey{1, 2, 3};
 
 struct Record {
@@ -60,13 +60,13 @@ class RecentHistoriesTest : public ::testing::Test {
  protected:
   void Restart() {
     recent_.emplace(
-        RecentHistoriesOptions{.catalogue = kCatalogue, .items_most = kMost, .user_key = kKey},
+        RecentHistoriesOptions{.catalogue = kItems, .items_most = kMost, .user_key = kKey},
         [this](std::span<store::UserHistory> users) -> Result<uint64_t> {
           for (store::UserHistory& user : users) user.items = stored_.items[user.user];
           return stored_.step;
         });
   }
-  // Of a step: per user in the order of names, before and new, joined by commas.
+  // Describes a step: per user in the order of names, before and new, joined by commas.
   std::vector<std::string> Gathered(const stream::StepBatch& batch) {
     StepHistories step;
     EXPECT_TRUE(recent_->Gather(batch, &step));
@@ -109,20 +109,19 @@ TEST_F(RecentHistoriesTest, WhatIsNoItemIsNotRemembered) {
   EXPECT_EQ(Gathered(batch), (Texts{"|2", "|"}));
 }
 
-// Only the last of a period's steps remembers it, whoever was sampled; until then it may be read
-// again.
+// Only the last of a period's steps remembers it, whichever users were sampled; until then it may
+// be read again.
 TEST_F(RecentHistoriesTest, APeriodIsRememberedWhenItIsDone) {
   const std::vector<Record> all = {{"anna", 1}, {"bert", 2}, {"anna", 3}};
   const auto step = [&](const std::vector<Record>& sampled, uint64_t number, uint64_t of_period) {
     auto batch = BatchOf(sampled, number);
-    batch.whole_period = true;
+    batch.kind = stream::StepBatch::Kind::kPeriodNext;
     batch.after.period_step = of_period;
     return batch;
   };
   const auto preview = [&](bool again) {
     auto batch = BatchOf(all, 0);
-    batch.preview = true;
-    batch.again = again;
+    batch.kind = again ? stream::StepBatch::Kind::kPreviewAgain : stream::StepBatch::Kind::kPreview;
     recent_->Preview(batch);
   };
   Restart();
@@ -133,7 +132,7 @@ TEST_F(RecentHistoriesTest, APeriodIsRememberedWhenItIsDone) {
   Commit();
   EXPECT_TRUE(stored_.items.empty() || stored_.items.begin()->second.empty());
   EXPECT_EQ(stored_.step, 1u);
-  Restart();  // a crash in mid-period: it is told again
+  Restart();  // a crash in mid-period: it is shown again
   preview(true);
   const auto last = step({{"anna", 1}, {"anna", 3}}, 2, 0);
   EXPECT_EQ(Gathered(last), Texts{"|1,3"});
@@ -157,7 +156,7 @@ TEST_F(RecentHistoriesTest, AgainstAModelThatForgetsNothing) {
     std::vector<Record> records;
     for (uint64_t n = random() % 8; n > 0; --n)
       records.push_back({fmt::format("user-{}", random() % 5),
-                         static_cast<uint32_t>(random() % kCatalogue),
+                         static_cast<uint32_t>(random() % kItems),
                          static_cast<float>(random() % 3 > 0), static_cast<int64_t>(i + 1)});
     const auto batch = BatchOf(records, step + 1);
     Texts expected;

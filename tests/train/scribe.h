@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "noise/stream_noise.h"
+#include "support/fixed_noise.h"
 #include "support/silent_noise.h"
 #include "support/statistics.h"
 
@@ -17,12 +18,7 @@ namespace tacit::train {
 
 inline constexpr double kStep = 0x1p-20;  // of the grid of a norm of 1
 
-inline noise::StreamNoise FixedNoise(uint8_t seed) {
-  return noise::StreamNoise(std::make_unique<noise::Keystream>(noise::Keystream::Key{seed},
-                                                               noise::Keystream::CounterBlock{}));
-}
-
-// What noise was asked for, query by query: the sums as they came, the deviation, what went out.
+// The noise asked for, query by query: the sums as they came, the deviation, what went out.
 struct Asked {
   std::vector<std::vector<int64_t>> sums, released;
   std::vector<double> stddev;
@@ -80,7 +76,7 @@ inline std::vector<double> Moves(const Asked& one, const Asked& other) {
   return moves;
 }
 
-// Whether every cell of every query has noise of the deviation it is charged for.
+// Checks that every cell of every query has noise of the deviation it is charged for.
 inline std::string CheckEveryCell(const Asked& asked) {
   std::string wrong;
   for (size_t q = 0; q < asked.sums.size(); ++q) {

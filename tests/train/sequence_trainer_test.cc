@@ -16,8 +16,6 @@
 namespace tacit::train {
 namespace {
 
-using Kind = OptimizerOptions::Kind;
-
 constexpr uint32_t kCatalogue = 12;
 
 // Users who go round a circle of items, each from his own place.
@@ -40,7 +38,7 @@ SequenceTrainingOptions Options(double batch) {
   options.model.blocks = 1;
   options.expected_batch = batch;
   options.schedule.steps = 10;
-  options.optimizer.kind = Kind::kSgd;
+  options.optimizer.kind = OptimizerNamed("sgd");
   options.optimizer.learning_rate = 0.5f;
   options.privacy.sigma = 1;
   return options;
@@ -97,8 +95,8 @@ TEST_F(SequenceTrainerTest, AStepWithoutNoiseIsTheClippedSumOverThePublicBatch) 
     ASSERT_NEAR(trainer.Weights()[i], before[i] - 0.5 * sum.values[i] / 9, 1e-6);
 }
 
-// sigma C / B on every number, whoever is in the batch; a noise that is off by 2 % fails the same
-// test.
+// sigma C / B on every number, whichever units are in the batch; a noise that is off by 2 % fails
+// the same test.
 TEST_F(SequenceTrainerTest, NoiseIsThatOfItsMultiplier) {
   model::Histories nobody;
   nobody.catalogue = kCatalogue;
@@ -155,7 +153,7 @@ class GroupNoise {
   std::vector<bool> moved_;
 };
 
-// The fault: what lies behind the embeddings gets none.
+// The fault: what follows the embeddings gets none.
 class OnEmbeddingsOnly final : public noise::SilentNoise {
  public:
   explicit OnEmbeddingsOnly(size_t numbers) : numbers_(numbers) {}
@@ -225,7 +223,7 @@ TEST_F(SequenceTrainerTest, UnitsAreTakenAsOftenAsIsCharged) {
   EXPECT_NE(testing::CheckBinomial("taken", taken, coins, rate * 1.1), "");
 }
 
-// What a later release says of items is what an earlier one would have said.
+// A later release of item shares has the effect that an earlier one would have had.
 TEST_F(SequenceTrainerTest, ItemSharesMayComeLater) {
   SequenceTrainingOptions options = Options(20);
   options.model.re_attention.kappa = 1;
@@ -289,7 +287,7 @@ TEST_F(SequenceTrainerTest, LearnsTheCircleWithAndWithoutPrivacy) {
     options.privacy.on = is_private;
     options.privacy.clip = SequencePrivacy::Clip::kNormalised;
     options.schedule = {.steps = 60, .warm_up = 0.2, .decays = true};
-    options.optimizer.kind = Kind::kAdam;
+    options.optimizer.kind = OptimizerNamed("adam");
     options.optimizer.learning_rate = 0.03f;
     options.optimizer.average_decay = 0.5;
     SequenceTrainer trainer = Make(options, histories);
@@ -371,8 +369,8 @@ TEST_F(SequenceTrainerTest, WhatIsMissingIsRefused) {
   refused([](auto* o) { o->schedule.steps = 0; }, "steps");
   refused([](auto* o) { o->schedule.warm_up = 2; }, "warm_up");
   refused([](auto* o) { o->privacy.item_share = {1}; }, "item_share");
-  refused([](auto* o) { o->privacy.on = false, o->optimizer.subtract_noise = true; },
-          "subtract_noise");
+  refused([](auto* o) { o->privacy.on = false, o->optimizer.kind = OptimizerNamed("adam-bc"); },
+          "adam-bc");
   refused([](auto* o) { o->model.width = 0; }, "width");
 }
 

@@ -3,6 +3,7 @@
 #include "train/trainer.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,7 +61,7 @@ class RememberingStore final : public store::EmbeddingStore {
     EXPECT_TRUE(ledger_.Declare({.learner = learner, .epsilon = 8, .delta = 1e-6}));
   }
   store::LearnerState State(LearnerIndex) const override {
-    return {.dense = nullptr, .position = "", .mechanism_state = mechanism_state};
+    return {.dense = nullptr, .position = "", .mechanism_state = nullptr};
   }
   std::string source_identity() const override { return ""; }
   std::string lineage() const override { return ""; }
@@ -86,13 +87,13 @@ class RememberingStore final : public store::EmbeddingStore {
     return {};
   }
   Status Flush() override { return {}; }
+  Status Settle() override { return {}; }
   std::shared_ptr<const store::Snapshot> Latest() const override {
     return std::make_shared<EmptySnapshot>(ledger_);
   }
   Stats stats() const override { return {}; }
 
   std::vector<store::CommitRequest> commits;
-  std::shared_ptr<const std::string> mechanism_state;  // as of the last run
   bool fails = false;
 
  private:
@@ -114,6 +115,7 @@ class CountingNoise final : public noise::NoiseSource {
   double Uniform() override { return noise_->Uniform(); }
   bool Bernoulli(double p) override { return noise_->Bernoulli(p); }
   double Gumbel() override { return noise_->Gumbel(); }
+  void FillKey(std::span<uint8_t, 32> key) override { noise_->FillKey(key); }
   uint64_t GeometricSkip(double p) override { return noise_->GeometricSkip(p); }
   double GaussianTail(double lower) override { return noise_->GaussianTail(lower); }
   void Rekey() override {
@@ -154,6 +156,8 @@ class TrainerTest : public testing::Test {
     std::string id;
     double sigma = 0, epsilon = 0;
     bool adapts = false;  // its clip follows the norms
+    float rate = OptimizerOptions().learning_rate;
+    stream::Position position = {};  // of its last commit
   };
   void Make(const std::vector<Setup>& setups, std::chrono::milliseconds interval,
             std::optional<privacy::TotalBudget> total) {
@@ -167,10 +171,11 @@ class TrainerTest : public testing::Test {
                             const store::Snapshot&) {
       advised_.emplace_back(reached.begin(), reached.end());
     };
+    options.on_published = [this] { ++published_; };
     options.on_exhausted = [this](LearnerIndex learner) { exhausted_.push_back(learner.value); };
-    std::vector<std::unique_ptr<Learner>> learners;
+    std::vector<ResumedLearner> learners;
     for (const Setup& setup : setups) {
-      learners.push_back(MakeLearner(setup, learners.size()));
+      learners.push_back({MakeLearner(setup, learners.size()), setup.position});
       options.budgets.push_back({.epsilon = setup.epsilon, .delta = 1e-6});
     }
     trainer_ = std::make_unique<Trainer>(std::move(options), std::move(learners), *store_, clock_,
@@ -178,11 +183,12 @@ class TrainerTest : public testing::Test {
   }
 
   std::unique_ptr<Learner> MakeLearner(const Setup& setup, size_t index) {
-    ClickOptions options{.id = setup.id,
-                         .index = LearnerIndex(static_cast<uint16_t>(index)),
-                         .model = {.space = SmallSpace(), .dense_width = 2, .hidden = {8, 4}},
-                         .seed = 3,
-                         .optimizer = {}};
+    ClickOptions options{
+        .id = setup.id,
+        .index = LearnerIndex(static_cast<uint16_t>(index)),
+        .model = {.space = SmallSpace(), .dense_width = 2, .hidden = {8, 4}},
+        .seed = 3,
+        .optimizer = {.learning_rate = setup.rate, .row_learning_rate = setup.rate}};
     space_ = options.model.space;
     const model::Pctr shape(options.model, *backend_);
     store_->Add(setup.id, MakeRowLayout(options, shape));
@@ -239,6 +245,7 @@ class TrainerTest : public testing::Test {
   RowSpace space_;
   int rekeys_ = 0;
   std::vector<uint16_t> exhausted_;
+  size_t published_ = 0;
   std::unique_ptr<WorkerPool> workers_;
   std::unique_ptr<ops::Backend> backend_;
   std::unique_ptr<RememberingStore> store_;
@@ -247,7 +254,7 @@ class TrainerTest : public testing::Test {
   std::vector<std::vector<stream::PartitionOffset>> advised_;  // commit by commit
 };
 
-// Others are told what no learner will read again: where the furthest behind is.
+// Other readers learn what no learner will read again: the place of the slowest one.
 TEST_F(TrainerTest, AdviceIsOfWhatEveryLearnerIsPast) {
   Make({{"ctr", 1, 100}, {"small", 1, 100}}, std::chrono::milliseconds(0), std::nullopt);
   BoundedQueue<LearnerStep> steps(100);
@@ -289,10 +296,58 @@ TEST_F(TrainerTest, EverythingTakenIsCommittedOnceAndCharged) {
   }
   EXPECT_EQ(charged, 50u);
   EXPECT_EQ(next, 50u * 32);
+  EXPECT_EQ(published_, store_->commits.size());
   EXPECT_EQ(progress_.view(0).events, 50u * 32);
 }
 
-// What users have used goes into the commit of the steps, as of the last of them.
+// At the first rate a parameter is too large to be one; at the second each of them is a number, and
+// what the model makes of them is none.
+TEST_F(TrainerTest, AModelThatStopsBeingNumbersIsChargedAndNotCommitted) {
+  for (const float rate : {1e30f, 1e15f}) {
+    Make({{"ctr", 1, 100}, {"wild", 1, 100, false, rate}}, std::chrono::hours(1), std::nullopt);
+    BoundedQueue<LearnerStep> steps(100);
+    for (uint64_t i = 0; i < 3; ++i) {
+      ASSERT_TRUE(steps.Push(MakeStep(i, 32 * i)));
+      ASSERT_TRUE(steps.Push(MakeStep(i, 32 * i, 32, 1)));
+    }
+    steps.Close();
+    const auto outcome = trainer_->Run(steps);
+    ASSERT_FALSE(outcome) << rate;
+    EXPECT_EQ(outcome.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(outcome.error().message, testing::HasSubstr("learner 'wild'"));
+    EXPECT_THAT(outcome.error().message, testing::HasSubstr("the last 3 steps"));
+    EXPECT_THAT(outcome.error().message, testing::HasSubstr("learning_rate"));
+    ASSERT_EQ(store_->commits.size(), 1u);
+    const store::LearnerCommit& good = store_->commits[0].learners.at(0);
+    EXPECT_TRUE(good.rows && good.dense) << "the other learner is as it was";
+    const store::LearnerCommit& wild = store_->commits[0].learners.at(1);
+    EXPECT_EQ(wild.rows, nullptr);
+    EXPECT_EQ(wild.dense, nullptr);
+    EXPECT_EQ(wild.charges.at(0).steps, 3u) << "that it went wrong is told";
+    EXPECT_EQ(DecodePosition(wild.position)->step, 3u);
+  }
+}
+
+// One record whose numbers are as large as a float can be.
+TEST_F(TrainerTest, AHugeNumberLeavesTheFiguresOfItsDayNumbers) {
+  Make(1.0, 8, std::chrono::milliseconds(0));
+  BoundedQueue<LearnerStep> steps(10);
+  for (uint64_t i = 0; i < 3; ++i) {
+    LearnerStep step = MakeStep(i, 32 * i);
+    if (i == 1) step.batch.examples.dense[10] = step.batch.examples.dense[11] = 3e38f;
+    ASSERT_TRUE(steps.Push(std::move(step)));
+  }
+  steps.Close();
+  ASSERT_TRUE(trainer_->Run(steps));
+  const auto days = progress_.days(0);
+  ASSERT_EQ(days.size(), 1u);
+  EXPECT_EQ(days[0].events, 96u);
+  EXPECT_LT(days[0].loss_sum, 95 * 5 + 100.0) << "it counts no more than 100";
+  EXPECT_GT(days[0].loss_sum, 0);
+  EXPECT_TRUE(std::isfinite(progress_.view(0).auc));
+}
+
+// Users' counts go into the commit of the steps, as of the last of them.
 TEST_F(TrainerTest, UsersAreCountedInTheCommitOfTheirSteps) {
   Make(1.0, 8, std::chrono::hours(1));
   BoundedQueue<LearnerStep> steps(10);
@@ -332,7 +387,7 @@ TEST_F(TrainerTest, AnEmptyStepIsTakenAndCharged) {
   ASSERT_EQ(store_->commits.size(), 1u);
   const auto& learner = store_->commits[0].learners.at(0);
   EXPECT_EQ(learner.charges[0].steps, 1u);
-  // Its noise is in the model: nobody can tell the empty step from a full one by its silence.
+  // Its noise is in the model: its silence does not tell the empty step from a full one.
   const auto& moments = learner.dense->optimizer;
   const auto first_end = moments.begin() + static_cast<ptrdiff_t>(moments.size() / 2);
   EXPECT_EQ(std::count(moments.begin(), first_end, 0.0f), 0);
@@ -449,23 +504,40 @@ TEST_F(TrainerTest, WhatAMechanismReleasedIsCommittedAndGoneOnFrom) {
   const auto last = store_->commits.back().learners.at(0).mechanism_state;
   EXPECT_EQ(mechanism_->SaveState(), *last);
 
-  Make({{"ctr", 1.0, 8, true}}, std::chrono::milliseconds(0), std::nullopt);
+  store_ = std::make_unique<RememberingStore>();
+  const auto again = MakeLearner({"ctr", 1.0, 8, true}, 0);
   EXPECT_NE(mechanism_->SaveState(), *last);
-  store_->mechanism_state = last;
-  ASSERT_TRUE(RunSteps(0));
+  ASSERT_TRUE(again->LoadMechanismState(*last));
   EXPECT_EQ(mechanism_->SaveState(), *last);
-  EXPECT_TRUE(store_->commits.empty());
+  EXPECT_EQ(again->TakeMechanismState(), nullptr) << "it is committed already";
 }
 
 TEST_F(TrainerTest, AStateThatIsNoneOfTheMechanismNamesTheLearner) {
-  Make({{"ctr", 1.0, 8, true}}, std::chrono::milliseconds(0), std::nullopt);
-  store_->mechanism_state = std::make_shared<const std::string>("torn");
-  const auto outcome = RunSteps(1);
-  ASSERT_FALSE(outcome);
-  EXPECT_EQ(outcome.error().code, ErrorCode::kCorruption);
-  EXPECT_NE(outcome.error().message.find("learner 'ctr'"), std::string::npos)
-      << outcome.error().message;
-  EXPECT_TRUE(store_->commits.empty());
+  store_ = std::make_unique<RememberingStore>();
+  const Status loaded = MakeLearner({"ctr", 1.0, 8, true}, 0)->LoadMechanismState("torn");
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, ErrorCode::kCorruption);
+  EXPECT_NE(loaded.error().message.find("learner 'ctr'"), std::string::npos)
+      << loaded.error().message;
+}
+
+// A learner that takes no step in this run is where its last commit left it.
+TEST_F(TrainerTest, GoesOnFromThePositionsThatItIsGiven) {
+  stream::Position reached;
+  reached.step = 2;
+  reached.next = {{0, 64, 64}};
+  Make({{"ctr", 1, 100}, {.id = "small", .sigma = 1, .epsilon = 100, .position = reached}},
+       std::chrono::milliseconds(0), std::nullopt);
+  BoundedQueue<LearnerStep> steps(100);
+  for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(steps.Push(MakeStep(i, i * 32)));
+  steps.Close();
+  ASSERT_TRUE(trainer_->Run(steps));
+  std::vector<uint64_t> offsets;
+  for (const auto& advised : advised_) {
+    ASSERT_EQ(advised.size(), 1u);
+    offsets.push_back(advised[0].offset);
+  }
+  EXPECT_EQ(offsets, (std::vector<uint64_t>{32, 64, 64}));
 }
 
 TEST_F(TrainerTest, AMechanismThatReleasesNothingToGoOnFromWritesNoState) {

@@ -50,7 +50,7 @@ TEST_F(ReleaseTest, AllQueriesTogetherAreTheOneGaussianThatWasPaidFor) {
   for (const bool described : {true, false}) {
     for (const double epsilon : {0.1, 1.0, 5.0, 10.0, 40.0}) {
       const double mu = privacy::GaussianMu(Epsilon(epsilon), Delta(1e-5));
-      auto noise = FixedNoise(1);
+      auto noise = noise::FixedNoise(1);
       Scribe scribe(noise);
       const auto release = Release(histories_, described ? described_ : plain_, mu, scribe);
       ASSERT_EQ(release.charges.size(), described ? 8u : 5u);
@@ -71,7 +71,7 @@ TEST_F(ReleaseTest, AllQueriesTogetherAreTheOneGaussianThatWasPaidFor) {
 TEST_F(ReleaseTest, OneUserMovesEachQueryByAtMostOne) {
   for (const bool described : {true, false}) {
     const Catalogue& catalogue = described ? described_ : plain_;
-    auto noise = FixedNoise(2);
+    auto noise = noise::FixedNoise(2);
     Scribe first(noise);
     Release(histories_, catalogue, 3, first);
     double most = 0, least = 1;
@@ -94,7 +94,7 @@ TEST_F(ReleaseTest, OneUserMovesEachQueryByAtMostOne) {
   }
 }
 
-// The fault: cells that nobody touched stay as they are.
+// The fault: cells that no unit touched stay as they are.
 class OnlyTouched final : public noise::SilentNoise {
  public:
   explicit OnlyTouched(noise::NoiseSource& noise) : noise_(noise) {}
@@ -111,7 +111,7 @@ TEST_F(ReleaseTest, EveryCellHasNoiseTouchedOrNot) {
   for (const bool described : {true, false}) {
     const Catalogue& catalogue = described ? described_ : plain_;
     for (const Histories& histories : {histories_, SomeHistories(kItems, 5, 8, 1)}) {
-      auto noise = FixedNoise(3);
+      auto noise = noise::FixedNoise(3);
       Scribe scribe(noise);
       Release(histories, catalogue, 3, scribe);
       EXPECT_EQ(CheckEveryCell(scribe.asked()), "");
@@ -126,7 +126,7 @@ TEST_F(ReleaseTest, EveryCellHasNoiseTouchedOrNot) {
 TEST_F(ReleaseTest, NobodyAtAllIsReleasedLikeAnybody) {
   Histories nobody;
   nobody.catalogue = kItems;
-  auto noise = FixedNoise(4);
+  auto noise = noise::FixedNoise(4);
   Scribe scribe(noise);
   const auto release = Release(nobody, described_, 1, scribe);
   EXPECT_EQ(CheckEveryCell(scribe.asked()), "");
@@ -135,7 +135,7 @@ TEST_F(ReleaseTest, NobodyAtAllIsReleasedLikeAnybody) {
 
 // The measurements against loops in float64, given the cells.
 TEST_F(ReleaseTest, TheFirstMeasurementIsTheSumOfUnitVectors) {
-  auto noise = FixedNoise(5);
+  auto noise = noise::FixedNoise(5);
   Scribe scribe(noise);
   const auto release = Release(histories_, plain_, 3, scribe);
   const auto& cells = release.estimate().cells();
@@ -181,7 +181,7 @@ TEST_F(ReleaseTest, WithoutNoiseTheWeightsAreTheCounts) {
 
 // It learns: with little noise the habit of the histories is what is recommended.
 TEST_F(ReleaseTest, TheHabitOfTheHistoriesIsRecommended) {
-  auto noise = FixedNoise(6);
+  auto noise = noise::FixedNoise(6);
   const auto release = Release(SomeHistories(kItems, 3000, 60, 8), plain_, 10, noise);
   const model::transitions::Scorer scorer(release.estimate(), options_, workers_);
   std::vector<float> scores(kItems);
@@ -205,7 +205,7 @@ TEST_F(ReleaseTest, ACatalogueOfOneItemOrTwoIsReleasedLikeAnyOther) {
       for (const double mu : {3.0, std::numeric_limits<double>::infinity()}) {
         const Histories histories = SomeHistories(items, 50, 10, 4);
         const Catalogue catalogue = described ? Catalogue(SomeTexts(items, 3)) : Catalogue(items);
-        auto noise = FixedNoise(8);
+        auto noise = noise::FixedNoise(8);
         Scribe scribe(noise);
         const auto release = Release(histories, catalogue, mu, scribe);
         if (std::isfinite(mu)) {
@@ -220,7 +220,7 @@ TEST_F(ReleaseTest, ACatalogueOfOneItemOrTwoIsReleasedLikeAnyOther) {
 }
 
 TEST_F(ReleaseTest, WhatCannotBeIsRefused) {
-  auto noise = FixedNoise(7);
+  auto noise = noise::FixedNoise(7);
   const auto other =
       ReleaseTransitions(histories_, Catalogue(kItems + 1), options_, 1, noise, workers_);
   ASSERT_FALSE(other);

@@ -38,7 +38,7 @@ struct Part {
   TransitionsPeriod period() const { return {.histories = histories, .known = known}; }
 };
 
-// Everybody's history cut into so many parts at random, each with what was before it.
+// Every user's history cut into this many parts at random, each with what was before it.
 std::vector<Part> Cut(const Histories& whole, size_t parts, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Part> cut(parts);
@@ -69,7 +69,8 @@ class StreamTest : public ::testing::Test {
     EXPECT_TRUE(charge) << charge.error().message;
     return std::move(*charge);
   }
-  // How many of the first items are followed by `step` among the first three that are recommended.
+  // Counts how many of the first items are followed by `step` among the first three that are
+  // recommended.
   size_t Right(const ReleasedModel& model, uint32_t step) {
     const Scorer scorer(model.estimate(), options_, workers_);
     const uint32_t items = model.catalogue().items();
@@ -89,8 +90,8 @@ class StreamTest : public ::testing::Test {
   WorkerPool workers_{{.workers = 2}};
 };
 
-// What is wrong with how far a unit moves the queries of the last of these periods, all answers
-// being the same.
+// Checks how far a unit moves the queries of the last of these periods, all answers being the same;
+// returns what is wrong.
 std::string CheckMoves(const Asked& one, const Asked& other) {
   if (one.sums.size() != other.sums.size()) return "other queries";
   for (size_t q = 0; q < one.sums.size(); ++q)
@@ -105,7 +106,7 @@ TEST_F(StreamTest, NobodyMovesAQueryOfAPeriodByMoreThanOne) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     const Catalogue& catalogue = seed % 2 == 0 ? described_ : plain_;
     const auto parts = Cut(SomeHistories(kItems, 12, 14, seed), 3, seed);
-    auto noise = FixedNoise(1);
+    auto noise = noise::FixedNoise(1);
     // Three periods' answers, and then again without one of the units in the last.
     const auto run = [&](const Histories& last, std::span<const uint32_t> known,
                          const Asked* answers, noise::NoiseSource& source) {
@@ -129,7 +130,7 @@ TEST_F(StreamTest, NobodyMovesAQueryOfAPeriodByMoreThanOne) {
       for (const double move : Moves(all, other)) most = std::max(most, move);
       // Planted: cells that follow from numbers without noise.
       caught += CheckMoves(loud, run(without, known, nullptr, silence)) != "" ? 1 : 0;
-      // Planted: somebody who counts twice.
+      // Planted: a user who counts twice.
       Histories twice = last.histories;
       const auto own = last.histories.Of(unit);
       if (own.size() < last.known[unit] + 2) continue;
@@ -162,7 +163,7 @@ void AddUnit(std::span<const uint32_t> items, size_t known, const CellOf& cell_o
   for (const auto& [cell, weight] : vector) (*sums)[cell] += weight / std::sqrt(square);
 }
 
-// Whether a period's table of main genres is what the loops say.
+// Checks that a period's table of main genres is what the loops say.
 std::string CheckGenres(const Asked& asked, const Catalogue& catalogue, const Part& part) {
   const model::transitions::Buckets buckets(catalogue, std::vector<double>(kItems, 1), 12);
   constexpr size_t kGenres = model::transitions::Buckets::kGenres;
@@ -180,7 +181,7 @@ std::string CheckGenres(const Asked& asked, const Catalogue& catalogue, const Pa
 
 TEST_F(StreamTest, OnlyPairsThatEndInThePeriodCount) {
   const Part part = Cut(SomeHistories(kItems, 100, 30, 4), 2, 5)[1];
-  auto noise = FixedNoise(2);
+  auto noise = noise::FixedNoise(2);
   const auto ask = [&](const TransitionsPeriod& period) {
     ReleasedModel model(described_, options_, workers_);
     Scribe scribe(noise);
@@ -215,7 +216,7 @@ TEST_F(StreamTest, APeriodIsOneGaussianWhoeverIsInIt) {
   const Histories some = SomeHistories(kItems, 50, 20, 1);
   for (const Catalogue* catalogue : {&described_, &plain_}) {
     ReleasedModel model(*catalogue, options_, workers_);
-    auto noise = FixedNoise(3);
+    auto noise = noise::FixedNoise(3);
     for (const double mu : {0.3, 1.0, 2.0, 0.3}) {
       for (const Histories* histories : {&some, &nobody}) {
         Scribe scribe(noise);
@@ -236,7 +237,7 @@ TEST_F(StreamTest, APeriodIsOneGaussianWhoeverIsInIt) {
 }
 
 TEST_F(StreamTest, WherePairsHardlyStandOutPopularityHasMore) {
-  auto noise = FixedNoise(13);
+  auto noise = noise::FixedNoise(13);
   const Histories few = SomeHistories(kItems, 3, 10, 1), many = SomeHistories(kItems, 800, 30, 1);
   for (const Histories* histories : {&few, &many}) {
     options_.share_signal = 500;
@@ -258,7 +259,7 @@ TEST_F(StreamTest, WherePairsHardlyStandOutPopularityHasMore) {
   }
 }
 
-// With nobody there, what was added up is noise alone: of what deviation, the model says.
+// Without any user, what was added up is noise alone: of what deviation, the model says.
 std::string CheckSums(const model::transitions::ReleasedTable& table, double deviation) {
   std::vector<double> z;
   for (const float sum : table.sums) z.push_back(sum / deviation);
@@ -273,7 +274,7 @@ TEST_F(StreamTest, TheNoiseOfSumsIsWhatTheModelSays) {
   for (const double forget : {1.0, 0.5}) {
     options_.forget = forget;
     ReleasedModel model(many, options_, workers_);
-    auto noise = FixedNoise(4);
+    auto noise = noise::FixedNoise(4);
     double variance = 0, last = 0;
     for (const double mu : {0.25, 1.0, 0.5}) {
       last = 1 / (model.PopularityShare() * mu);
@@ -325,7 +326,7 @@ TEST_F(StreamTest, ASecondPeriodOfTheSameTellsMore) {
   const Catalogue many(200);
   size_t few = 0, more = 0, all = 0;
   for (uint8_t seed = 0; seed < 3; ++seed) {
-    auto noise = FixedNoise(seed);
+    auto noise = noise::FixedNoise(seed);
     ReleasedModel model(many, options_, workers_);
     for (uint64_t period = 0; period < 12; ++period) {
       Release({.histories = SomeHistories(200, 400, 40, 100 * seed + period)}, 2, noise, &model);
@@ -344,7 +345,7 @@ TEST_F(StreamTest, ABeginningWithoutAnybodyIsMadeUpFor) {
   size_t right[2] = {};
   for (const bool empty : {false, true})
     for (uint8_t seed = 0; seed < 3; ++seed) {
-      auto noise = FixedNoise(seed);
+      auto noise = noise::FixedNoise(seed);
       ReleasedModel model(plain_, options_, workers_);
       for (int period = 0; empty && period < 2; ++period)
         Release({.histories = nobody}, 3, noise, &model);
@@ -361,7 +362,7 @@ TEST_F(StreamTest, WhatIsForgottenMakesRoomForWhatIsNew) {
   size_t right[2] = {};
   for (const bool forgets : {false, true}) {
     options_.forget = forgets ? 0.3 : 1;
-    auto noise = FixedNoise(9);
+    auto noise = noise::FixedNoise(9);
     ReleasedModel model(plain_, options_, workers_);
     for (uint64_t period = 0; period < 9; ++period) {
       Histories histories = SomeHistories(kItems, 500, 40, period);
@@ -385,7 +386,7 @@ TEST_F(StreamTest, WhatIsForgottenMakesRoomForWhatIsNew) {
 
 // An item that comes late is recommended like any other.
 TEST_F(StreamTest, AnItemThatComesLateFindsItsPlace) {
-  auto noise = FixedNoise(10);
+  auto noise = noise::FixedNoise(10);
   ReleasedModel model(plain_, options_, workers_);
   for (uint64_t period = 0; period < 4; ++period) {
     Histories histories = SomeHistories(kItems, 1500, 30, period);
@@ -409,7 +410,7 @@ TEST_F(StreamTest, AMillionItemsStaySparse) {
   const Catalogue many(kMillion);
   options_.cells_at_signal = 100, options_.fitting_rounds = 1;
   ReleasedModel model(many, options_, workers_);
-  auto noise = FixedNoise(11);
+  auto noise = noise::FixedNoise(11);
   Histories histories = SomeHistories(300, 400, 30, 1);
   histories.catalogue = kMillion;
   for (int period = 0; period < 2; ++period) Release({.histories = histories}, 5, noise, &model);
@@ -423,7 +424,7 @@ TEST_F(StreamTest, AMillionItemsStaySparse) {
 }
 
 TEST_F(StreamTest, WhatCannotBeIsRefusedAndTheModelIsAsItWas) {
-  auto noise = FixedNoise(12);
+  auto noise = noise::FixedNoise(12);
   ReleasedModel model(plain_, options_, workers_);
   const Histories histories = SomeHistories(kItems, 20, 20, 1);
   Release({.histories = histories}, 2, noise, &model);
@@ -435,14 +436,14 @@ TEST_F(StreamTest, WhatCannotBeIsRefusedAndTheModelIsAsItWas) {
     return charge ? "" : charge.error().message;
   };
   EXPECT_EQ(refusal({.histories = histories}, kNoNoise),
-            "periods with noise and periods without make no model together");
+            "cannot mix noisy and noiseless periods in one model");
   const std::vector<uint32_t> few(3);
   EXPECT_EQ(refusal({.histories = histories, .known = few}, 2),
-            "what 3 units did before is known, and there are 20");
+            "`known` has 3 entries for 20 units");
   std::vector<uint32_t> known(20);
   known[7] = 100;
   EXPECT_EQ(refusal({.histories = histories, .known = known}, 2),
-            "unit 7: 100 items of " + std::to_string(histories.Of(7).size()) + " are known");
+            "unit 7: `known` says 100 of " + std::to_string(histories.Of(7).size()) + " items");
   EXPECT_EQ(refusal({.histories = SomeHistories(kItems + 1, 20, 20, 1)}, 2),
             "the histories are of a catalogue of 41 items, and 40 are described");
 }

@@ -16,12 +16,12 @@ using transitions::Catalogue;
 using transitions::ItemFeatures;
 
 constexpr size_t kGenresMost = 64, kErasMost = 16;
-// A weight of decay^age below which an item is as good as forgotten.
+// An item whose weight decay^age is below this is as good as forgotten.
 constexpr double kForgotten = 1e-3;
 constexpr double kSharpDecay = 0.4, kLongDecay = 0.9;
-// Users of an average taste that a profile begins with.
+// The weight of average taste that a profile begins with.
 constexpr float kEraPrior = 2, kGenrePrior = 3;
-// Before logarithms; far below any score of a pair that was counted.
+// Added before logarithms; far below any score of a pair that was counted.
 constexpr float kLeast = 1e-6f;
 
 transitions::Options ForwardAlone(transitions::Options options) {
@@ -46,7 +46,7 @@ void ForBits(uint64_t bits, const Visit& visit) {
   for (; bits != 0; bits &= bits - 1) visit(static_cast<size_t>(std::countr_zero(bits)));
 }
 
-// visit(item, weight) for the history's items from the latest on, weight decay^age.
+// Calls visit(item, weight) for the history's items from the latest on, with weight decay^age.
 template <class Visit>
 void ForRecent(std::span<const uint32_t> history, double decay, const Visit& visit) {
   double weight = 1;
@@ -54,7 +54,7 @@ void ForRecent(std::span<const uint32_t> history, double decay, const Visit& vis
     visit(history[history.size() - 1 - age], static_cast<float>(weight));
 }
 
-// Mean 0 and deviation 1 of a column; one that is the same everywhere becomes 0.
+// Brings a column to mean 0 and deviation 1; a constant column becomes 0.
 void Standardise(std::span<float> rows, size_t count, size_t feature) {
   double sum = 0, squares = 0;
   for (size_t i = 0; i < count; ++i) sum += rows[i * kFeatures + feature];
@@ -76,7 +76,7 @@ size_t Candidates::PlaceOf(uint32_t item) const {
   return at != items.end() && *at == item ? static_cast<size_t>(at - items.begin()) : items.size();
 }
 
-// How the items of a history are spread over genres and bins of years, each item with a weight.
+// The spread of a history's items over genres and bins of years, each item with a weight.
 class CandidateSource::Profile {
  public:
   explicit Profile(const CandidateSource& source) : source_(source) {}
@@ -89,7 +89,7 @@ class CandidateSource::Profile {
     eras_[source_.era_[item]] += weight;
     weight_ += weight;
   }
-  // From what was added to what candidates are asked.
+  // Turns the sums into the values that candidates are compared with.
   void End() {
     float squares = 0;
     for (size_t g = 0; g < kGenresMost; ++g) {
@@ -175,7 +175,7 @@ void CandidateSource::Choose(std::span<const uint32_t> history, size_t most,
   for (const uint32_t item : history) out->taken[item] = 1;
   for (uint32_t item = 0; item < items(); ++item)
     if (!out->taken[item]) out->items.push_back(item);
-  // Of equals the earlier.
+  // Prefers the earlier of equals.
   const auto before = [&](uint32_t a, uint32_t b) {
     return out->scores[a] != out->scores[b] ? out->scores[a] > out->scores[b] : a < b;
   };

@@ -12,12 +12,12 @@
 
 namespace tacit::model::ranking {
 
-// What speaks for an item b that may follow a history whose last items are a0, a1, ... (a0 the
+// The features of an item b that may follow a history whose last items are a0, a1, ... (a0 the
 // latest). S_ab is what transitions::Scorer makes of the pair, F_ab the same of b after a alone; d
-// is its decay (Options::recent_decay). Sums over decay^age leave out what weighs less than a
-// thousandth. What the catalogue does not describe is 0, for all candidates alike.
+// is its decay (Options::recent_decay). Sums over decay^age leave out weights below a thousandth. A
+// feature that the catalogue does not describe is 0, for all candidates alike.
 enum Feature : size_t {
-  // Of counts.
+  // Features of counts.
   kScore,     // ln of the score, sum d^age S_ab
   kForward,   // ln sum d^age F_ab
   kSharp,     // ln sum .4^age S_ab
@@ -27,8 +27,8 @@ enum Feature : size_t {
   kPopular,   // ln p_b
   kUsual,     // -(ln p_b - what is usual for the history)^2
   kAsLatest,  // -|ln p_b - ln p_a0|
-  // Of what the public knows of items. A profile is how often a genre, or a bin of years, comes in
-  // the history, over how often it comes in the popularity; "recent" weighs with .9^age.
+  // Features of public descriptions. A profile is the share of a genre, or a bin of years, in the
+  // history, over its share in the popularity; "recent" weighs with .9^age.
   kGenresRecent,  // cosine of b's genres with those of the history
   kGenresEver,
   kTasteRecent,  // mean over b's genres of the profile's logarithm
@@ -50,24 +50,24 @@ enum Feature : size_t {
   kFeatures
 };
 
-// The items that a history is likeliest to be followed by, and a row of kFeatures numbers for each.
-// Kept from question to question, so that each allocates nothing.
+// The items that most likely follow a history, and a row of kFeatures numbers for each. Kept from
+// question to question, so that no question allocates.
 struct Candidates {
   std::vector<uint32_t> items;  // ascending
   std::vector<float> rows;      // items.size() x kFeatures
 
   std::span<const float> Row(size_t i) const { return {&rows[i * kFeatures], kFeatures}; }
-  // Where the item is among them; items.size() where it is not.
+  // The item's place among the candidates; items.size() if it is none of them.
   size_t PlaceOf(uint32_t item) const;
 
   std::vector<float> scores;   // of the whole catalogue, by the counts
   std::vector<uint8_t> taken;  // per item of the catalogue: not to be recommended
 };
 
-// Chooses candidates by the shaped counts and says what speaks for each. Made of released numbers
-// and of the public catalogue; of whoever asks it sees the history and no more. Immutable: from any
-// thread, each with Candidates of its own. Two tables of all pairs, so for catalogues of which one
-// fits.
+// Chooses candidates by the shaped counts and computes the features of each. Made of released
+// numbers and the public catalogue; of the user who asks it sees the history and no more.
+// Immutable: usable from any thread, each with Candidates of its own. Holds two tables of all
+// pairs, so it is for catalogues of which one fits.
 class CandidateSource {
  public:
   // The catalogue must outlive it. REQUIRES transitions::Options::IsDense of its items.
@@ -75,10 +75,10 @@ class CandidateSource {
                   const transitions::Options& options, WorkerPool& workers);
 
   uint32_t items() const { return counts_.items(); }
-  // The `most` likeliest items by the counts, those of the history left out; `out->scores` are the
-  // counts' own of all. Each feature is shifted and scaled to mean 0 and deviation 1 over the
-  // candidates, for only how they differ from each other counts. None without a history. REQUIRES
-  // items of the catalogue.
+  // Finds the `most` likeliest items by the counts, without those of the history; `out->scores` are
+  // the counts' own scores of all items. Each feature is shifted and scaled to mean 0 and deviation
+  // 1 over the candidates, because only their differences count. Finds none without a history.
+  // REQUIRES items of the catalogue.
   void Find(std::span<const uint32_t> history, size_t most, Candidates* out) const;
 
  private:
@@ -93,8 +93,8 @@ class CandidateSource {
   const transitions::Catalogue& catalogue_;
   const transitions::Scorer counts_, forward_;
   std::vector<float> log_popularity_;
-  // Where items are described: each item's bin of years; how much of all popularity is of a genre
-  // (by its bit) or a bin; one over the root of how many genres an item has.
+  // If items are described: each item's bin of years; the share of a genre (by its bit) or a bin in
+  // all popularity; one over the root of an item's number of genres.
   std::vector<uint32_t> era_;
   std::vector<float> genre_share_, era_share_, genre_unit_;
 };

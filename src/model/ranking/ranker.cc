@@ -9,10 +9,10 @@
 namespace tacit::model::ranking {
 namespace {
 
-// Where the parts begin.
+// The offsets of V, c and o.
 constexpr size_t kV = kFeatures, kC = kV + kFeatures * kHidden, kO = kC + kHidden;
-// Of the first a: features have deviation 1, and scores of counts are about that much too flat for
-// a softmax.
+// The initial weight of kScore in a: features have deviation 1, and scores of counts are about that
+// much too flat for a softmax.
 constexpr float kScoreWeight = 2;
 
 }  // namespace

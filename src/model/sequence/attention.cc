@@ -13,7 +13,7 @@ using ops::Matrix;
 using ops::MatrixView;
 using ops::Transpose;
 
-// Queries in a part: enough for a GEMM to run at full speed.
+// The most queries in a part: enough for a GEMM to run at full speed.
 constexpr size_t kQueries = 64;
 
 }  // namespace
@@ -79,7 +79,8 @@ Status CausalAttention::Forward(std::span<const uint32_t> crop_end, ConstMatrix 
   });
 }
 
-// Half the variance of a logit <q, k> / sqrt(d) whose key has these variances: sum q^2 v / (2 d).
+// Computes kappa times half the variance of a logit <q, k> / sqrt(d) whose key has these variances,
+// sum q^2 v / (2 d), and limits it.
 Status CausalAttention::Penalise(const Part& part, ConstMatrix queries, ConstMatrix key_variance,
                                  const ReAttentionOptions& correction) {
   const Matrix squares(squares_.view().data, part.queries, head_width_, squares_.view().stride);
@@ -116,7 +117,7 @@ Status CausalAttention::Variance(std::span<const uint32_t> crop_end, ConstMatrix
 Status CausalAttention::Backward(std::span<const uint32_t> crop_end, ConstMatrix qkv,
                                  ConstMatrix grad, Matrix qkv_grad) {
   const float scale = 1 / std::sqrt(static_cast<float>(head_width_));
-  // Keys and values gather over the parts.
+  // Gradients of keys and values add up over the parts.
   for (size_t r = 0; r < qkv_grad.rows; ++r)
     std::fill_n(qkv_grad.Row(r) + width_, 2 * width_, 0.0f);
   return ForParts(crop_end, [&](const Part& part) -> Status {

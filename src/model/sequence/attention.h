@@ -9,29 +9,29 @@
 
 namespace tacit::model {
 
-// Causal attention within each crop of one unit, all heads. Keeps the attention shares for the way
-// back. A crop is gone through in blocks of queries, which look at no key behind their last: up to
-// three eighths of the products lie behind and are not formed. One per worker and layer; not
-// thread-safe; memory grows to the largest unit.
+// Causal attention within each crop of one unit, all heads. Keeps the attention shares for the
+// backward pass. A crop is processed in blocks of queries, which read no key after their last
+// query: up to three eighths of the products lie there and are not formed. One per worker and
+// layer; not thread-safe; memory grows to the largest unit.
 class CausalAttention {
  public:
   CausalAttention(size_t width, size_t heads, ops::UnitOps& ops);
 
-  // From queries, keys and values side by side (3 x width columns) to out (width columns).
-  // `key_variance` where attention is corrected (see ReAttentionOptions), else empty.
+  // Computes `out` (width columns) from queries, keys and values side by side (3 x width columns).
+  // `key_variance` is given if attention is corrected (see ReAttentionOptions), else empty.
   Status Forward(std::span<const uint32_t> crop_end, ops::ConstMatrix qkv,
                  const ReAttentionOptions& correction, ops::ConstMatrix key_variance,
                  ops::Matrix out);
-  // The variance of the last Forward's output, from that of the values.
+  // Computes the variance of the last Forward's output from that of the values.
   Status Variance(std::span<const uint32_t> crop_end, ops::ConstMatrix value_variance,
                   ops::Matrix out);
-  // From the gradient of the last Forward's output to that of its input. The correction of the
+  // Turns the gradient of the last Forward's output into that of its input. The correction of the
   // logits counts as a constant.
   Status Backward(std::span<const uint32_t> crop_end, ops::ConstMatrix qkv, ops::ConstMatrix grad,
                   ops::Matrix qkv_grad);
 
  private:
-  // Some queries of a head in a crop, the keys up to their last, and the shares they have.
+  // Some queries of a head in a crop, the keys up to the last of them, and their attention shares.
   struct Part {
     size_t crop, head, first, queries, keys;  // first: of the crop's rows
     ops::Matrix shares;                       // queries x keys
@@ -40,7 +40,7 @@ class CausalAttention {
   Status ForParts(std::span<const uint32_t> crop_end, const Body& body);
   Status Penalise(const Part& part, ops::ConstMatrix queries, ops::ConstMatrix key_variance,
                   const ReAttentionOptions& correction);
-  // A head's columns of some rows, `which` of queries 0, keys 1 and values 2.
+  // A head's columns of some rows; `which` is 0 for queries, 1 for keys and 2 for values.
   template <class T>
   ops::MatrixView<T> Slice(const ops::MatrixView<T>& x, size_t which, size_t head, size_t row,
                            size_t rows) const;

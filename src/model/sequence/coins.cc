@@ -9,7 +9,7 @@
 namespace tacit::model {
 namespace {
 
-// splitmix64: so that coins for different purposes have nothing to do with each other.
+// splitmix64: it makes coins for different purposes unrelated.
 uint64_t Mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;

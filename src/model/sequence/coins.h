@@ -6,7 +6,7 @@
 
 namespace tacit::model {
 
-// Where the public coins of a step come from, a seed for each purpose.
+// The source of a step's public coins: a seed for each purpose.
 struct StepCoins {
   uint64_t seed = 0;
 
@@ -15,17 +15,17 @@ struct StepCoins {
   uint64_t dropout() const;
 };
 
-// The public coins of one unit in one step. They depend on the step's seed and on who the unit is,
-// never on its place in the batch or on who else is there: a unit that is taken out must not move
-// the gradients of the others.
+// The public coins of one unit in one step. They depend on the step's seed and on the unit's id,
+// never on its place in the batch or on the other units there: taking a unit out must not move the
+// gradients of the others.
 struct DropoutCoins {
   uint64_t seed = 0;  // StepCoins::dropout()
   uint64_t unit = 0;
   float rate = 0;  // 0: nothing is dropped
 
   bool on() const { return rate > 0; }
-  // factors[r][c] = 1 / (1 - rate) with probability 1 - rate (to 2^-16), else 0. `site` tells the
-  // places apart where things are dropped.
+  // factors[r][c] = 1 / (1 - rate) with probability 1 - rate (to 2^-16), else 0. `site`
+  // distinguishes the places where numbers are dropped.
   void Draw(uint32_t site, ops::Matrix factors) const;
 };
 

@@ -10,22 +10,22 @@
 
 namespace tacit::model {
 
-// What turns the rows of a unit into hidden states, one per position, each from itself and what is
-// before it in its crop; with all that the way back needs kept. One per worker: the arithmetic of
-// its unit is its own. Calls come in order: BeginStep, then Forward and, when training, Backward
-// for each unit. Not thread-safe. Memory grows to the largest unit.
+// Turns the rows of a unit into hidden states, one per position, each from itself and the positions
+// before it in its crop, and keeps all that the backward pass needs. One per worker, whose
+// arithmetic it uses. Calls come in order: BeginStep, then Forward and, when training, Backward for
+// each unit. Not thread-safe. Memory grows to the largest unit.
 class Encoder {
  public:
   virtual ~Encoder() = default;
 
-  // `parameters` stay where and what they are until the next call; so does the noise.
+  // `parameters` and the noise must stay in place and unchanged until the next call.
   virtual Status BeginStep(std::span<const float> parameters, const ParameterNoise& noise) = 0;
-  // `input` stays until Backward is done. `variance` of the input where the noise is on, else
-  // empty; it is overwritten. The hidden states are valid until the next Forward.
+  // `input` must stay until Backward is done. `variance` is that of the input if the noise is on,
+  // else empty; it is overwritten. The hidden states are valid until the next Forward.
   virtual Status Forward(const UnitRows& rows, const DropoutCoins& coins, ops::ConstMatrix input,
                          ops::Matrix variance, ops::ConstMatrix* hidden) = 0;
-  // From the gradient of the hidden states to that of the input, in place; adds the parameters'
-  // own to `gradient`, which is laid out as they are.
+  // Turns the gradient of the hidden states into that of the input, in place; adds the parameters'
+  // own gradient to `gradient`, which is laid out as they are.
   virtual Status Backward(const UnitRows& rows, ops::Matrix grad, std::span<float> gradient) = 0;
 };
 

@@ -11,8 +11,8 @@
 namespace tacit::model {
 namespace {
 
-constexpr uint32_t kFingerprintVersion = 1;
-constexpr float kInitialRowScale = 0.05f;
+constexpr uint32_t kLayoutVersion = 1;
+constexpr float kInitialItemScale = 0.05f;
 
 }  // namespace
 
@@ -94,7 +94,7 @@ std::vector<float> SequenceLayout::Initial(uint64_t seed) const {
   for (const ParameterTable* table : {&items_, &output_, &positions_})
     for (size_t r = 0; r < table->rows; ++r) {
       const size_t at = table->offset + r * table->cols;
-      InitialRow(seed, at, kInitialRowScale, std::span(parameters).subspan(at, table->cols));
+      InitialRow(seed, at, kInitialItemScale, std::span(parameters).subspan(at, table->cols));
     }
   const auto ones = [&](const NormLayer& norm) {
     std::ranges::fill(norm.Gain(std::span(parameters)), 1.0f);
@@ -115,9 +115,16 @@ std::vector<float> SequenceLayout::Initial(uint64_t seed) const {
   return parameters;
 }
 
+// The SHA-256 of, in the notation of base/bytes.h:
+//     model   := "tacit.sequence":string version:u32 encoder:u8 norm:u8 catalogue:u32 length:u32
+//                width:u32 blocks:u32 heads:u32 feed_forward:u32 tied:u8 item_bias:u8
+//                embedding_scale:f32
+//     version := 1
+//     encoder := 0 transformer, 1 GRU, 2 LSTM
+//     norm    := 0 post, 1 pre
 Digest SequenceLayout::Fingerprint() const {
   ByteWriter bytes;
-  bytes.PutString("tacit.sequence").Put(kFingerprintVersion);
+  bytes.PutString("tacit.sequence").Put(kLayoutVersion);
   bytes.Put(static_cast<uint8_t>(options_.encoder)).Put(static_cast<uint8_t>(options_.norm));
   bytes.Put(options_.catalogue).Put(options_.length).Put(options_.width).Put(options_.blocks);
   bytes.Put(options_.heads).Put(options_.feed_forward);

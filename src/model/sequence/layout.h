@@ -11,7 +11,7 @@
 
 namespace tacit::model {
 
-// Numbers that lie side by side in the flat parameters and are one group to a clip.
+// Adjacent numbers of the flat parameters that are one group to a clip.
 struct ParameterGroup {
   std::string name;
   size_t offset = 0;
@@ -32,7 +32,7 @@ struct ParameterTable {
   }
 };
 
-// Gain and bias of a normalised layer, one behind the other.
+// Gain and bias of a normalised layer, one after the other.
 struct NormLayer {
   size_t width = 0, offset = 0;
 
@@ -44,8 +44,8 @@ struct NormLayer {
   std::span<float> Bias(std::span<float> p) const { return p.subspan(offset + width, width); }
 };
 
-// Where a sequence model's parameters lie in its one flat vector: item embeddings first, then the
-// output layer where it has rows of its own, item biases, positions, the encoder. A value.
+// The layout of a sequence model's parameters in its one flat vector: item embeddings first, then
+// the output layer if it has rows of its own, item biases, positions, the encoder. A value.
 class SequenceLayout {
  public:
   explicit SequenceLayout(const SequenceOptions& options);
@@ -64,7 +64,7 @@ class SequenceLayout {
   const SequenceOptions& options() const { return options_; }
   size_t size() const { return size_; }
   std::span<const ParameterGroup> groups() const { return groups_; }
-  // The group of this name, or null.
+  // Returns the group of this name, or null.
   const ParameterGroup* Find(std::string_view name) const;
 
   const ParameterTable& items() const { return items_; }
@@ -76,10 +76,11 @@ class SequenceLayout {
   const NormLayer& last_norm() const { return last_norm_; }  // width 0: none
   float embedding_scale() const { return embedding_scale_; }
 
-  // Uniform: embeddings within 0.05, weights by Glorot and Bengio (2010); gains 1, biases 0. A
-  // function of the seed.
+  // Returns initial parameters, uniform: embeddings within 0.05, weights by Glorot and Bengio
+  // (2010); gains 1, biases 0. A function of the seed.
   std::vector<float> Initial(uint64_t seed) const;
-  // Of everything that makes stored parameters this model's. The encoding is in the room's README.
+  // A digest of everything that makes stored parameters this model's. layout.cc has the byte
+  // grammar.
   Digest Fingerprint() const;
 
  private:

@@ -29,7 +29,7 @@ void DecayedLogits::Append(const UnitRows& rows, size_t from, size_t end, float*
   }
 }
 
-// A row goes on from the one before it, where that is near and of the same crop.
+// A row continues from the row before it, if that is near and of the same crop.
 void DecayedLogits::Fill(const UnitRows& rows, std::span<const uint32_t> places,
                          ops::Matrix logits) const {
   TACIT_CHECK(logits.rows == places.size() && logits.cols == catalogue_);

@@ -11,23 +11,23 @@
 
 namespace tacit::model {
 
-// What is known of the next item beside a sequence model: logits that the model's own are added to,
-// in training and in scoring, and that training does not change. It must be public or made of what
-// was released and charged, for it reaches every update. Thread-safe, but while it is Set.
+// Knowledge of the next item beside a sequence model: logits that the model's own are added to, in
+// training and in scoring, and that training does not change. It must be public or made of numbers
+// that were released and charged, because it reaches every update. Thread-safe, except during Set.
 class LogitPrior {
  public:
   virtual ~LogitPrior() = default;
-  // Row i of `logits` = over the catalogue, what follows row places[i] of the unit and what is
-  // before it in its crop. REQUIRES ascending places.
+  // Sets row i of `logits` to the logits, over the catalogue, of the item after row places[i] of
+  // the unit, given that row and the rows before it in its crop. REQUIRES ascending places.
   virtual void Fill(const UnitRows& rows, std::span<const uint32_t> places,
                     ops::Matrix logits) const = 0;
 };
 
-// logit(b) = sum over what is before of decay^age table[item][b], the latest having age 0. Ages of
-// which decay^age is below 1e-7 may be left out.
+// logit(b) = sum over the items so far of decay^age table[item][b], the latest having age 0. Ages
+// at which decay^age is below 1e-7 may be left out.
 class DecayedLogits final : public LogitPrior {
  public:
-  // None is likelier than another, until it is told so. REQUIRES 0 <= decay < 1.
+  // All items are equally likely until Set. REQUIRES 0 <= decay < 1.
   DecayedLogits(uint32_t catalogue, double decay);
   DecayedLogits(std::vector<float> table, uint32_t catalogue, double decay)
       : DecayedLogits(catalogue, decay) {
@@ -50,13 +50,13 @@ class DecayedLogits final : public LogitPrior {
   size_t reach_ = 1;  // ages that count
 };
 
-// logit(b) is the item's own, whatever is before it.
+// logit(b) is the item's own, whatever items come before it.
 class ItemLogits final : public LogitPrior {
  public:
-  // None is likelier than another, until it is told so.
+  // All items are equally likely until Set.
   explicit ItemLogits(uint32_t catalogue) : logits_(catalogue) {}
 
-  // REQUIRES as many as there are items.
+  // REQUIRES a logit for each item.
   void Set(std::vector<float> logits);
 
   void Fill(const UnitRows& rows, std::span<const uint32_t> places,

@@ -15,9 +15,9 @@ using ops::ConstMatrix;
 using ops::Matrix;
 using ops::Transpose;
 
-// Positions gone through together.
+// The most positions that are processed together.
 constexpr size_t kPositions = 68;
-// The logit of what cannot be.
+// The logit of an item that is ruled out.
 constexpr float kNever = -1e30f;
 
 double Dot(const float* x, const float* y, size_t n) {
@@ -53,7 +53,7 @@ void OutputStep::Begin(std::span<const float> parameters, uint64_t coins, ops::U
     mean_bias_ += parameters[bias.offset + i] / static_cast<double>(bias.size());
 }
 
-// One item after the other, those that were drawn before skipped.
+// Draws one item after the other and skips those that were drawn before.
 void OutputStep::DrawNegatives(uint64_t coins) {
   const SequenceOptions& options = layout_.options();
   place_.resize(options.catalogue, -1);
@@ -93,7 +93,7 @@ Result<bool> OutputLayer::Run(const OutputStep& step, const UnitRows& rows, Cons
   const size_t most = (counted_.size() + parts - 1) / parts;
   states_.Reset(most, width);
   state_grad_.Reset(most, width);
-  // Of the target, one column more than negatives: see below.
+  // With negatives, the target has one more column after theirs: see RunSampled.
   logits_.Reset(most, step.sampled() ? step.negatives().size() + 1 : layout_.output().rows);
   exp_.resize(most);
   factor_.resize(most);
@@ -118,9 +118,9 @@ Result<bool> OutputLayer::Run(const OutputStep& step, const UnitRows& rows, Cons
 
 // With e = exp(logit - max) and s its sum over the catalogue, the logits' gradient is w e / s
 // everywhere, less w (1 - a) at the target and w a / M everywhere when a share a of the target is
-// spread. The products are with e alone: their normaliser is applied to the states, which are few,
-// and what is taken off is a row, or the same for all rows. At the target that is what the products
-// saw, rounded as they saw it: where it is all but certain both nearly cancel.
+// spread. The products are with e alone: the normaliser is applied to the states, which are few,
+// and the subtracted part is one row, or the same for all rows. The part subtracted at the target
+// is rounded as the products rounded it: if the target is all but certain, both nearly cancel.
 Status OutputLayer::RunAll(const OutputStep& step, const UnitRows& rows, const Chunk& chunk,
                            Matrix hidden_grad, UnitGradient* gradient) {
   TACIT_RETURN_IF_ERROR(Predict(step, rows, chunk));
@@ -128,7 +128,7 @@ Status OutputLayer::RunAll(const OutputStep& step, const UnitRows& rows, const C
   return TableGradient(rows, chunk, gradient);
 }
 
-// Leaves e, and w / s per position.
+// Computes e, and w / s per position.
 Status OutputLayer::Predict(const OutputStep& step, const UnitRows& rows, const Chunk& chunk) {
   const std::span<const float> bias =
       step.parameters().subspan(layout_.item_bias().offset, layout_.item_bias().size());
@@ -207,7 +207,7 @@ Status OutputLayer::TableGradient(const UnitRows& rows, const Chunk& chunk,
   return {};
 }
 
-// What all rows have alike, when all positions are gone through.
+// Adds what all rows have in common, after all positions are processed.
 void OutputLayer::AddSpread(UnitGradient* gradient) {
   const Matrix table = layout_.output().Of(gradient->values());
   const float each = -layout_.options().label_smoothing / static_cast<float>(table.rows);
@@ -219,7 +219,7 @@ std::span<float> OutputLayer::BiasOf(UnitGradient* gradient) const {
   return gradient->values().subspan(layout_.item_bias().offset, layout_.item_bias().size());
 }
 
-// Logits whose exponential is 0, and with it their gradient.
+// Sets the logits of seen items so low that their exponential is 0, and with it their gradient.
 void OutputLayer::MaskSeen(const UnitRows& rows, std::span<const uint32_t> places,
                            Matrix logits) const {
   size_t crop = 0;
@@ -231,8 +231,8 @@ void OutputLayer::MaskSeen(const UnitRows& rows, std::span<const uint32_t> place
   }
 }
 
-// The target's own logit stands behind the negatives'. A target that is among them is left out
-// there.
+// The target's own logit stands after the negatives'. A target that is one of the negatives is left
+// out there.
 Status OutputLayer::RunSampled(const OutputStep& step, const UnitRows& rows, const Chunk& chunk,
                                Matrix hidden_grad, UnitGradient* gradient) {
   const ConstMatrix table = layout_.output().Of(step.parameters());

@@ -13,29 +13,29 @@
 
 namespace tacit::model {
 
-// What all units of a step see of the output layer; made once a step, read by all workers.
+// The part of the output layer that all units of a step share; made once a step, read by all
+// workers.
 class OutputStep {
  public:
   explicit OutputStep(const SequenceLayout& layout) : layout_(layout) {}
 
-  // `coins`: public; which items are the step's negatives follows from them. `ops`: of the workers'
-  // kind.
+  // `coins` are public; the step's negatives follow from them. `ops` are of the workers' kind.
   void Begin(std::span<const float> parameters, uint64_t coins, ops::UnitOps& ops);
 
   std::span<const float> parameters() const { return parameters_; }
-  // What states are multiplied by for their logits, and logits' gradients for those of the states:
-  // the rows of the catalogue, or of the negatives.
+  // The rows of the catalogue, or of the negatives, as factors: states times them are logits, and
+  // logits' gradients times them are the states' gradients.
   const ops::RightFactor& to_logits() const { return to_logits_; }
   const ops::RightFactor& to_states() const { return to_states_; }
   bool sampled() const { return !negatives_.empty(); }
   // Distinct items.
   std::span<const uint32_t> negatives() const { return negatives_; }
-  // Where an item stands among the negatives; -1: nowhere.
+  // The item's place among the negatives; -1: none.
   int32_t PlaceOf(uint32_t item) const { return place_[item]; }
-  // What the negatives' logits are raised by: ln((catalogue - 1) / negatives), so that they stand
+  // The numbers added to the negatives' logits: ln((catalogue - 1) / negatives), so that they stand
   // for all items that are not the target. One more, for the target: 0.
   std::span<const float> shift() const { return shift_; }
-  // Over the catalogue, where labels are smoothed.
+  // Means over the catalogue, if labels are smoothed.
   std::span<const float> mean_row() const { return mean_row_; }
   double mean_bias() const { return mean_bias_; }
 
@@ -62,13 +62,13 @@ class OutputLayer {
       : layout_(layout), ops_(ops), prior_(prior) {}
 
   // Adds the output rows' gradient (and the biases') to `gradient`, and sets that of the hidden
-  // states. `loss`: weighted over the positions. False where no position counts: nothing is then
-  // written.
+  // states. `loss` is weighted over the positions. Returns false if no position counts; nothing
+  // else is then written.
   Result<bool> Run(const OutputStep& step, const UnitRows& rows, ops::ConstMatrix hidden,
                    ops::Matrix hidden_grad, UnitGradient* gradient, double* loss);
 
  private:
-  // Positions that count, as many as are gone through together.
+  // Positions that count and are processed together.
   struct Chunk {
     std::span<const uint32_t> row;
     bool first = false;

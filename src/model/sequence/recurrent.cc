@@ -1,5 +1,5 @@
 // Recurrent encoders, the paper's baselines: layers of GRU (Cho et al. 2014, the reset gate applied
-// behind the recurrent product, so that one product serves all gates) or LSTM (Hochreiter and
+// after the recurrent product, so that one product serves all gates) or LSTM (Hochreiter and
 // Schmidhuber 1997). Each crop begins with an empty state. With a_t the input's part of the gates
 // and u_t = h_{t-1} U + c the state's:
 //
@@ -27,7 +27,7 @@ void Clear(Matrix x) {
   for (size_t r = 0; r < x.rows; ++r) std::fill_n(x.Row(r), x.cols, 0.0f);
 }
 
-// What one layer keeps of a unit.
+// One layer, and what it keeps of a unit for the backward pass.
 class Layer {
  public:
   Layer(const SequenceLayout& layout, size_t index, ops::UnitOps& ops)
@@ -56,10 +56,10 @@ class Layer {
 
   ConstMatrix input_;
   bool coins_on_ = false;
-  // Gates behind their functions; the state's part of them; states and (LSTM) cells before and
-  // behind each position.
+  // Gates after their functions; the state's part of them; states and (LSTM) cells before and after
+  // each position.
   MatrixBuffer<float> gates_, recurrent_, before_, state_, cell_before_, cell_, out_, dropped_;
-  // Gradients of the two parts of the gates, of the state and the cell that are carried back.
+  // Gradients of the two parts of the gates, and of the state and the cell that are carried back.
   MatrixBuffer<float> gate_grad_, recurrent_grad_, carried_, cell_carried_, total_;
 };
 
@@ -122,8 +122,8 @@ void Layer::Step(size_t row) {
   }
 }
 
-// `grad`: of the state behind this position. Leaves what the state before it gets from inside the
-// cell in carried_, without what comes through the gates.
+// `grad` is that of the state after this position. Sets carried_ to what the state before it gets
+// from inside the cell, without what comes through the gates.
 void Layer::GruBack(size_t row, const float* grad) {
   const float* const gate = gates_.view().Row(row);
   const float* const own = recurrent_.view().Row(row);

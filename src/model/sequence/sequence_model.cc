@@ -26,13 +26,13 @@ struct SequenceModel::Impl {
       workers.push_back(std::make_unique<Worker>(layout, backend, prior));
   }
 
-  // What one worker has of its own.
+  // The state that each worker has of its own.
   struct Worker {
     Worker(const SequenceLayout& layout, ops::Backend& backend, const LogitPrior* prior)
         : pass(layout, backend.MakeUnitOps(layout.options().precision), prior),
           scale(layout.groups().size()) {}
 
-    // What scores: `pass` itself where it is of f32.
+    // Returns the pass for scoring: `pass` itself if it is of f32.
     UnitPass& Scoring(const SequenceLayout& layout, ops::Backend& backend,
                       const LogitPrior* prior) {
       if (layout.options().precision == ops::Precision::kF32) return pass;
@@ -83,7 +83,7 @@ double SequenceModel::FlopsPerCrop(size_t positions) const {
   for (const SequenceLayout::Block& block : layout.blocks()) {
     for (const LinearLayer* layer : {&block.qkv, &block.projection, &block.inner, &block.outer})
       products += rows * static_cast<double>(layer->in * layer->out);
-    // Logits and sums of values, of all pairs: what is hidden from a query counts too.
+    // Counts logits and sums of values of all pairs: keys hidden from a query count too.
     products += 2 * rows * rows * layout.options().width;
   }
   for (const SequenceLayout::Recurrent& layer : layout.recurrent())
@@ -91,7 +91,7 @@ double SequenceModel::FlopsPerCrop(size_t positions) const {
   return 2 * 3 * products;
 }
 
-// Contiguous shares of about equal cost: the same units give the same shares.
+// Cuts contiguous shares of about equal cost: the same units give the same shares.
 void SequenceModel::Impl::ShareOut(const SequenceUnits& units) {
   double total = 0, done = 0;
   for (size_t u = 0; u < units.units(); ++u) total += static_cast<double>(units.Cost(u));
@@ -110,7 +110,7 @@ Status SequenceModel::Impl::FirstFailure() {
   return {};
 }
 
-// The first worker's part is the sum itself.
+// Adds the other workers' parts to the first worker's, which is the sum itself.
 template <class T>
 void SequenceModel::Impl::AddUp(std::vector<T> Worker::*part, std::span<T> sum) {
   backend.workers().Run(
@@ -211,7 +211,7 @@ Status SequenceModel::Score(std::span<const float> parameters, const ParameterNo
                             std::span<const std::span<const uint32_t>> histories,
                             const Take& take) {
   Impl& impl = *impl_;
-  // A worker without a history does not run: what it said before is not this call's.
+  // A worker without a history does not run: its status must not be an earlier call's.
   for (const auto& worker : impl.workers) worker->status = {};
   impl.backend.workers().Run(histories.size(), [&](size_t begin, size_t end, size_t w) {
     Impl::Worker& worker = *impl.workers[w];

@@ -18,14 +18,14 @@
 
 namespace tacit::model {
 
-// The units of a step, as the model sees them. Called from all workers at once.
+// The units of a step, as the model sees them. All workers call it at once.
 class SequenceUnits {
  public:
   virtual ~SequenceUnits() = default;
   virtual size_t units() const = 0;
-  // Who a unit is, whatever else is in the step: its public coins follow from that.
+  // The unit's id, whatever else is in the step: the unit's public coins follow from it.
   virtual uint64_t Id(size_t unit) const = 0;
-  // About as much work as so many positions; decides which worker does it.
+  // The unit's work, about, in positions; decides which worker does it.
   virtual size_t Cost(size_t unit) const = 0;
   virtual void Rows(size_t unit, uint64_t coins, UnitRows* rows) const = 0;
 };
@@ -53,37 +53,37 @@ class HistoryUnits final : public SequenceUnits {
 // untied. All parameters are one flat vector (SequenceLayout), so that optimisers, noise and
 // commits need not know the layers.
 //
-// Units are gone through one at a time by each worker: forward, backward, norms, scale, sum, all
-// while the unit is in the caches. A rule's Scales is therefore called for one unit at a time, from
-// all workers at once. A unit whose norm is not finite adds nothing.
+// Each worker processes its units one at a time: forward, backward, norms, scale, sum, all while
+// the unit is in the caches. A rule's Scales is therefore called for one unit at a time, from all
+// workers at once. A unit whose norm is not finite adds nothing.
 //
 // Not thread-safe; one per trainer. Working memory grows to the largest unit, per worker.
 class SequenceModel {
  public:
-  // REQUIRES CheckOptions(options), and a softmax over the whole catalogue with labels that are
-  // not smoothed where there is a prior.
-  // `backend` and `prior` must outlive the model.
+  // REQUIRES CheckOptions(options) and, if there is a prior, a softmax over the whole catalogue
+  // with labels that are not smoothed. `backend` and `prior` must outlive the model.
   SequenceModel(const SequenceOptions& options, ops::Backend& backend,
                 const LogitPrior* prior = nullptr);
   ~SequenceModel();
 
   const SequenceLayout& layout() const;
-  // Multiplications and additions of a crop of so many positions, forward and backward.
+  // The multiplications and additions of a crop of this many positions, forward and backward.
   double FlopsPerCrop(size_t positions) const;
 
-  // What a step's coins come from: public. Dropout, random crops and negatives follow from it.
-  // `noise`: of the parameters, where attention is corrected by it.
+  // `seed` is the public source of a step's coins: dropout, random crops and negatives follow from
+  // it. `noise` is that of the parameters, if it corrects attention.
   struct Step {
     uint64_t seed = 0;
     ParameterNoise noise = {};
   };
-  // The sum over units of their gradients, each scaled by the rule; on the rule's grid where it has
-  // one, each number of each unit rounded once. What rounding can add to a unit is in the norms.
+  // Computes the sum over units of their gradients, each scaled by the rule; if the rule has a
+  // grid, in its steps, each number of each unit rounded once. The norms include what rounding can
+  // add to a unit.
   Status ClippedSum(std::span<const float> parameters, const SequenceUnits& units, const Step& step,
                     const ScaleRule& rule, SequenceSum* sum);
 
-  // The score of every item to come behind each history, one call of `take` per history, from all
-  // workers at once: take(i, scores, worker). The scores may be changed. Nothing is dropped.
+  // Scores every item as the one after each history and calls `take` once per history, from all
+  // workers at once: take(i, scores, worker). `take` may change the scores. Nothing is dropped.
   using Take = std::function<void(size_t i, std::span<float> scores, size_t worker)>;
   Status Score(std::span<const float> parameters, const ParameterNoise& noise,
                std::span<const std::span<const uint32_t>> histories, const Take& take);

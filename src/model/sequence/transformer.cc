@@ -1,8 +1,8 @@
 // The encoder of Vaswani et al. (2017): per block attention and a layer of ReLUs, each a branch
-// beside the identity. Normalised behind each sum (post) or in front of each branch (pre):
+// beside the identity. Normalised after each sum (post) or before each branch (pre):
 //
 //   post  x1 = N1(x + A(x)),      x2 = N2(x1 + F(x1))
-//   pre   x1 = x + A(N1(x)),      x2 = x1 + F(N2(x1)),   N(x2) behind the last block
+//   pre   x1 = x + A(N1(x)),      x2 = x1 + F(N2(x1)),   N(x2) after the last block
 #include <cstring>
 
 #include "base/check.h"
@@ -18,7 +18,7 @@ using ops::Matrix;
 using ops::MatrixBuffer;
 
 constexpr float kNormEpsilon = 1e-5f;
-// Where things are dropped; 0 is the embedding.
+// The dropout sites of a block; 0 is the embedding.
 constexpr uint32_t AttentionSite(size_t block) { return static_cast<uint32_t>(1 + 2 * block); }
 constexpr uint32_t FeedForwardSite(size_t block) { return static_cast<uint32_t>(2 + 2 * block); }
 
@@ -26,7 +26,7 @@ void Copy(ConstMatrix from, Matrix to) {
   for (size_t r = 0; r < to.rows; ++r) std::memcpy(to.Row(r), from.Row(r), to.cols * sizeof(float));
 }
 
-// What a normalisation keeps for the way back.
+// A normalisation's state for the backward pass.
 struct Normalised {
   MatrixBuffer<float> normal;
   std::vector<float> inverse;
@@ -120,8 +120,8 @@ class Block {
   ParameterNoise noise_;
   SquaredWeights qkv_squares_, projection_squares_, inner_squares_, outer_squares_;
 
-  // Of the last Forward. Inputs of the two branches are the block's own rows where layers are
-  // normalised behind the sums.
+  // The state of the last Forward. Inputs of the two branches are the block's own rows if layers
+  // are normalised after the sums.
   bool coins_on_ = false;
   ConstMatrix branch1_, branch2_;
   Normalised norm1_, norm2_;
@@ -187,7 +187,8 @@ Status Block::Attend(const UnitRows& rows, const DropoutCoins& coins, ConstMatri
   return {};
 }
 
-// Of keys and values side by side, from that of the block's input; the last block needs no values.
+// Computes the variance of keys and values side by side from that of the block's input; the last
+// block needs no values.
 Status Block::AttentionVariance(const UnitRows& rows, Matrix variance) {
   const size_t width = layout_.options().width;
   Matrix in = variance;

@@ -65,8 +65,8 @@ void UnitGradient::ForRuns(size_t group, const Body& body) const {
   for (const uint32_t row : touched->rows()) body(place.offset + row * cols, cols);
 }
 
-// Runs from their ends: what was written last is still in the cache, and so then is what AddTo
-// begins with.
+// Reads runs from their ends: the numbers written last are still in the cache, and so then are
+// those that AddTo begins with.
 void UnitGradient::SquaredNorms(std::span<float> squared) {
   for (size_t group = 0; group < squared.size(); ++group) {
     double sum = 0;

@@ -18,7 +18,7 @@ struct SequenceSum {
   std::vector<float> loss;     // per unit. Un-noised, as the norms are: operator-only
 };
 
-// Which rows of a table one unit's gradient is in.
+// The rows of a table that one unit's gradient is in.
 class TouchedRows {
  public:
   void Begin(size_t table_rows) {
@@ -38,29 +38,30 @@ class TouchedRows {
   uint32_t unit_ = 0;
 };
 
-// One worker's place for the gradient of the unit under way, laid out as the parameters. It is
-// formed in full, while it is in the caches: embeddings are read and predicted through the same
-// rows, and of what both sides add up to ONE norm is taken, in the end. (Paper 000's eq. 4.1 takes
-// it as a sum of three terms that cancel, the first of them squared by mistake.) A unit's
-// contribution is therefore known number by number, and rounded to the grid before it is summed:
-// the sum does not depend on the order of units, nor on how many workers share them.
+// One worker's gradient of the current unit, laid out as the parameters. It is formed in full,
+// while it is in the caches: embeddings are read and predicted through the same rows, and ONE norm
+// is taken, in the end, of the sum of both sides. (Paper 000's eq. 4.1 takes it as a sum of three
+// terms that cancel, the first of them squared by mistake.) A unit's contribution is therefore
+// known number by number, and rounded to the grid before it is summed: the sum does not depend on
+// the order of units, nor on how many workers share them.
 //
-// A table that the whole catalogue's softmax writes is overwritten for each unit; of other tables
-// the rows that are touched are listed, and are zero again when the unit is done.
+// If the whole catalogue's softmax writes a table, each unit overwrites it; of other tables the
+// touched rows are listed, and are zero again when the unit is done.
 class UnitGradient {
  public:
   UnitGradient(const SequenceLayout& layout, ops::UnitOps& ops);
 
-  // Units add into `sum`, which stays theirs, unscaled; nothing below but values() is then asked.
+  // Makes units add straight into `sum`, unscaled; the caller keeps `sum`. Norms and AddTo are then
+  // not asked for.
   void AddStraightTo(std::span<float> sum);
-  // Units are formed one by one.
+  // Makes units form their gradients one by one.
   void FormEach();
 
   void BeginUnit();
   std::span<float> values() { return values_; }
   bool straight() const { return straight_; }
-  // Rows of the output table (the items' own where it is tied) that are written one by one: the
-  // caller adds into them, after Touch.
+  // Single rows of the item table and of the output table (the items' own if it is tied), for the
+  // caller to add into.
   bool output_is_dense() const { return output_is_dense_; }
   float* ItemRow(uint32_t item) { return Row(layout_.items(), items_dense_, &items_, item); }
   float* OutputRow(uint32_t item) {
@@ -68,9 +69,9 @@ class UnitGradient {
                                   : Row(layout_.output(), output_is_dense_, &output_, item);
   }
 
-  // squared[g]: of each group of the layout.
+  // Sets squared[g] for each group of the layout.
   void SquaredNorms(std::span<float> squared);
-  // How many numbers this unit's gradient has.
+  // The count of numbers in this unit's gradient.
   size_t Coordinates() const;
   // sum += scale[g] * the unit's group g.
   void AddTo(std::span<const float> scale, std::span<float> sum);
@@ -85,14 +86,14 @@ class UnitGradient {
   }
   // The rows of a group that is written row by row, or null.
   const TouchedRows* RowsOf(size_t group) const;
-  // add(offset, size) for each run of numbers of a group that may not be zero.
+  // Calls body(offset, size) for each run of numbers of a group that may not be zero.
   template <class Body>
   void ForRuns(size_t group, const Body& body) const;
 
   const SequenceLayout& layout_;
   ops::UnitOps& ops_;
   const bool output_is_dense_, items_dense_;
-  const size_t rest_;  // where what is neither table begins
+  const size_t rest_;  // start of what is neither table
   std::vector<float> own_;
   std::span<float> values_;
   bool straight_ = false;

@@ -104,7 +104,7 @@ Status UnitPass::Score(std::span<const uint32_t> history, std::span<float> score
   return {};
 }
 
-// The input side of the embeddings goes on top of what the output wrote.
+// Adds the input side of the embeddings' gradient to what the output layer wrote.
 void UnitPass::SpreadEmbeddingGradient(const UnitRows& rows, const DropoutCoins& coins,
                                        ops::Matrix grad) {
   if (coins.on()) Multiply(dropped_.view(), grad);

@@ -8,23 +8,25 @@
 
 namespace tacit::model {
 
-// One worker's way through units: embeddings, encoder, output, and back. Not thread-safe.
+// One worker's pass through units: embeddings, encoder, output, and back. Not thread-safe.
 class UnitPass {
  public:
-  // `layout`, and the prior where there is one, must outlive it.
+  // `layout`, and the prior if there is one, must outlive it.
   UnitPass(const SequenceLayout& layout, std::unique_ptr<ops::UnitOps> ops,
            const LogitPrior* prior = nullptr);
 
   Status BeginStep(std::span<const float> parameters, const ParameterNoise& noise);
 
-  // The hidden states of the unit's rows, valid until the next call.
+  // Computes the hidden states of the unit's rows, valid until the next call.
   Status Forward(const UnitRows& rows, const DropoutCoins& coins, ops::ConstMatrix* hidden);
-  // Forward, then the unit's gradient. False where no position counts and nothing was written.
+  // Runs Forward, then computes the unit's gradient. Returns false if no position counts and
+  // nothing was written.
   Result<bool> Learn(const OutputStep& step, const UnitRows& rows, const DropoutCoins& coins,
                      double* loss);
 
-  // The score of every item to come behind this history, of which the latest window is read; of an
-  // empty one, the items' biases where there are such, else 0. Nothing is dropped, nor masked.
+  // Scores every item as the one after this history, of which the latest window is read. For an
+  // empty history the scores are the items' biases if there are any, else 0. Nothing is dropped or
+  // masked.
   Status Score(std::span<const uint32_t> history, std::span<float> scores);
 
   UnitGradient& gradient() { return gradient_; }

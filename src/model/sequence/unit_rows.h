@@ -8,8 +8,8 @@
 
 namespace tacit::model {
 
-// What one unit brings to a step: its crops' positions, row by row, one crop behind the other.
-// Padding has no row, so that it costs nothing and can count nowhere. Memory is kept.
+// The rows that one unit brings to a step: its crops' positions, one crop after the other. Padding
+// has no row, so that it costs nothing and can count nowhere. Memory is kept.
 struct UnitRows {
   std::vector<uint32_t> item;      // read at the position
   std::vector<uint32_t> target;    // to be predicted there; kNoItem: nothing
@@ -26,18 +26,19 @@ struct UnitRows {
   void Weigh(const SequenceOptions& options);
 };
 
-// The crops of a history, each item being the target of the position before it. A history of fewer
-// than two items has none. `coins`: public, for random crops; a function of the unit itself and the
-// step, never of who else is in it.
+// Cuts a history into crops, each item being the target of the position before it. A history of
+// fewer than two items has none. `coins` are public, for random crops: a function of the unit
+// itself and the step, never of the other units in it.
 void CutCrops(const SequenceOptions& options, std::span<const uint32_t> history, uint64_t coins,
               UnitRows* rows);
 
-// Those of a history whose first `known` items were learnt from before: they are read where a crop
-// reaches back to them, and are nobody's target. So a history that is cut anywhere, each part with
-// what was before it, has each of its pairs once, as long as crops side by side have room for all
-// that are new in a part, crops x length; the latest have it. Random crops, where one has no room
-// for all of them, begin no earlier than where the first new target is predicted, and may have a
-// pair more than once or not at all. REQUIRES known <= history.size().
+// Cuts the crops of a history whose first `known` items were learnt from before: a crop that
+// reaches back to those items reads them, and they are no position's target. So a history that is
+// cut anywhere, each part with the items before it, has each of its pairs once, as long as crops
+// side by side have room for all new items of a part, crops x length; the latest items get the
+// room. Random crops, where one has no room for all of them, begin no earlier than where the first
+// new target is predicted, and may have a pair more than once or not at all. REQUIRES known <=
+// history.size().
 void CutNewCrops(const SequenceOptions& options, std::span<const uint32_t> history, size_t known,
                  uint64_t coins, UnitRows* rows);
 

@@ -6,33 +6,33 @@
 #include "ops/matrix_buffer.h"
 #include "ops/unit_ops.h"
 
-// How the noise in noisily trained parameters spreads through a network (paper 000, section 5.2.2,
-// corrected): each number is taken as a normal of known variance around what was computed, all of
-// them independent. These are the laws of single layers; each is tested against sampling.
+// The spread of the noise in noisily trained parameters through a network (paper 000, section
+// 5.2.2, corrected): each number is taken as a normal of known variance around what was computed,
+// all of them independent. These are the laws of single layers; each is tested against sampling.
 namespace tacit::model {
 
-// What the parameters' noise is at a step: the effective errors of claims 5.3 and 5.4. From public
+// The noise of the parameters at a step: the effective errors of claims 5.3 and 5.4. From public
 // numbers and released counts alone.
 struct ParameterNoise {
-  // Of every number in the encoder: (sigma C / B)^2.
+  // The variance of every number in the encoder: (sigma C / B)^2.
   float weight_variance = 0;
-  // Of every number in the item's row: (sigma C / (B p))^2, p the chance that a unit brings the
-  // item. Empty: there is no noise, and attention is not corrected.
+  // The variance of every number in the item's row: (sigma C / (B p))^2, p the chance that a unit
+  // brings the item. Empty: there is no noise, and attention is not corrected.
   std::span<const float> item_variance;
 
   bool on() const { return !item_variance.empty(); }
 };
 
-// Columns [first, first + out.cols) of a layer whose weights and biases all have this variance:
-// v_out = sum_k v_k (W_k^2 + w) + w sum_k m_k^2 + w. `squares` are the weights squared, all
-// columns.
+// Computes columns [first, first + out.cols) of a layer whose weights and biases all have this
+// variance: v_out = sum_k v_k (W_k^2 + w) + w sum_k m_k^2 + w. `squares` are the weights squared,
+// all columns.
 Status LinearVariance(ops::UnitOps& ops, ops::ConstMatrix mean, ops::ConstMatrix variance,
                       ops::ConstMatrix squares, size_t first, float weight_variance,
                       ops::Matrix out);
 
 // In place: v <- gain^2 v / (s + mean(v) + epsilon), s the variance over the columns of the row
-// that was normalised; `inverse` is 1 / sqrt(s + epsilon). The normalised row would be longer by
-// its own noise.
+// that was normalised; `inverse` is 1 / sqrt(s + epsilon). The term mean(v) is there because the
+// row's own noise makes it longer.
 void LayerNormVariance(std::span<const float> inverse, std::span<const float> gain,
                        ops::Matrix variance);
 

@@ -75,7 +75,7 @@ Buckets::Buckets(const Catalogue& catalogue, std::span<const double> popularity,
     const ItemFeatures& features = catalogue.features(item);
     marks_[item][kGenres] = features.first_genre;
     if (features.year == 0) continue;
-    // Items of one year share a bin: that of the year's first.
+    // Items of one year share the bin of the year's first item.
     const auto rank = std::lower_bound(years.begin(), years.end(), features.year) - years.begin();
     marks_[item][kYears] =
         1 + static_cast<uint32_t>(static_cast<uint64_t>(rank) * kYearBins / years.size());

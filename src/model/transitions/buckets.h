@@ -10,7 +10,8 @@
 
 namespace tacit::model::transitions {
 
-// The tables that ordered pairs (a, b) are counted in, and which bucket of each a pair falls into.
+// The tables that ordered pairs (a, b) are counted in, and the bucket of each that a pair falls
+// into.
 //   kRanks    popularity of a x popularity of b, by bins of equal released popularity
 //   kYears    year of a x year of b, by bins of equally many items
 //   kGenres   main genre of a x main genre of b
@@ -33,12 +34,12 @@ class Buckets {
     return table == kKinship ? Kinship(a, b) : MarkBucket(table, marks_[a], marks_[b]);
   }
 
-  // What every table but kKinship goes by: the item's bin.
+  // The item's bin in each table but kKinship.
   const Marks& marks(uint32_t item) const { return marks_[item]; }
   uint32_t MarkBucket(size_t table, const Marks& a, const Marks& b) const {
     return a[table] * bins_[table] + b[table];
   }
-  // Kinship's buckets in which the main genre is the same, or is not.
+  // Returns true if a bucket of kKinship is one in which the main genre is the same.
   static bool SameGenre(uint32_t kinship);
 
  private:

@@ -20,7 +20,7 @@ bool IsOfWord(char c) {
 }
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// Where the year's opening bracket is.
+// Returns the place of the year's opening bracket, or npos.
 size_t FindYear(const std::string& title) {
   for (size_t at = title.rfind('('); at != std::string::npos;
        at = at == 0 ? std::string::npos : title.rfind('(', at - 1)) {
@@ -130,6 +130,13 @@ std::span<const uint32_t> Catalogue::RareWords(uint32_t item) const {
   return std::span(words_).subspan(begin, word_end_[item] - begin);
 }
 
+// The SHA-256 of, in the notation of base/bytes.h:
+//     catalogue := "tacit.catalogue":string version:u32 items:u32 first_genres:u32
+//                  years:u32 year:i16*years
+//                  [item*items]            where items are described
+//     version   := 1
+//     item      := id:i64 genres:u64 year:i16 first_genre:u8 words:u32 word:u32*words
+// `words` are the rare ones of the title.
 Digest Catalogue::Fingerprint() const {
   ByteWriter writer;
   writer.PutString("tacit.catalogue").Put(uint32_t{1}).Put(items_).Put(first_genres_);

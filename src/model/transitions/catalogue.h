@@ -17,7 +17,7 @@ struct ItemText {
   std::vector<std::string> genres;  // the first is the main one
 };
 
-// What the public knows of one item, in the form that pairs are compared in.
+// The public features of one item, in the form that pairs are compared in.
 struct ItemFeatures {
   int64_t id = 0;
   uint64_t genres = 0;      // a bit for each
@@ -28,30 +28,30 @@ struct ItemFeatures {
   friend bool operator==(const ItemFeatures&, const ItemFeatures&) = default;
 };
 
-// The public items: how many there are, and where the publisher describes them, what they are. Owes
-// nothing to anybody's history. A value.
+// The public items: their number and, if the publisher describes them, their features. It depends
+// on no user's history. A value.
 class Catalogue {
  public:
-  // Items that nothing is known about.
+  // A catalogue without descriptions.
   explicit Catalogue(uint32_t items) : items_(items) {}
-  // Item i is texts[i]. Its year is the last four digits in brackets of its title. Of the genres
-  // the 63 commonest are told apart. A word is rare that between 2 and max(2, items / 200) titles
-  // have; those of fewer than three letters are left out.
+  // Item i is texts[i]. Its year is the last four digits in brackets of its title. The 63 commonest
+  // genres are kept apart. A word is rare if between 2 and max(2, items / 200) titles have it;
+  // words of fewer than three letters are left out.
   explicit Catalogue(std::span<const ItemText> texts);
-  // Item i is described[items[i]]; what is rare or common, and how years lie, is that of all that
-  // is described.
+  // Item i is described[items[i]]; all of `described` decides which words and genres are rare or
+  // common, and how years are distributed.
   Catalogue(std::span<const ItemText> described, std::span<const uint32_t> items);
 
   uint32_t items() const { return items_; }
   bool described() const { return !features_.empty(); }
   // REQUIRES described().
   const ItemFeatures& features(uint32_t item) const { return features_[item]; }
-  // Main genres there are, "none" among them.
+  // The number of main genres, "none" included.
   uint32_t first_genres() const { return first_genres_; }
-  // The years that are known of all that is described, ascending, each as often as it comes.
+  // The known years of all that is described, ascending, each as often as it comes.
   std::span<const int16_t> years() const { return years_; }
   bool ShareRareWord(uint32_t a, uint32_t b) const;
-  // SHA-256 of all of it: what was counted by another catalogue means something else.
+  // SHA-256 of the whole catalogue: counts made with another catalogue mean something else.
   Digest Fingerprint() const;
 
  private:
@@ -66,9 +66,9 @@ class Catalogue {
   std::vector<uint32_t> word_end_, words_;  // per item its rare words, ascending
 };
 
-// 0 where there is none.
+// Returns 0 if there is no year.
 int16_t YearOfTitle(const std::string& title);
-// The title's words in lower case, ascending, each once.
+// Returns the title's words in lower case, ascending, each once.
 std::vector<std::string> WordsOfTitle(const std::string& title);
 
 }  // namespace tacit::model::transitions

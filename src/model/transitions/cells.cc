@@ -21,13 +21,13 @@ constexpr int kDropBits = 19;
 uint32_t BinOf(float score) { return std::bit_cast<uint32_t>(score) >> kDropBits; }
 float LeastOf(uint32_t bin) { return std::bit_cast<float>(bin << kDropBits); }
 constexpr size_t kBins = size_t{1} << (31 - kDropBits);
-// About a second.
+// A walk of this many cells takes about a second.
 constexpr uint64_t kWalkedMost = uint64_t{1} << 28;
 
 struct Scored {
   float score = 0;
   uint32_t a = 0, b = 0;
-  // Larger scores first, of equals the earlier cell.
+  // Orders larger scores first, of equals the earlier cell.
   friend bool operator<(const Scored& x, const Scored& y) {
     if (x.score != y.score) return x.score > y.score;
     return std::pair(x.a, x.b) < std::pair(y.a, y.b);
@@ -52,8 +52,8 @@ class Walk {
     most_ = {Above(prior.KinshipMost(false)), Above(prior.KinshipMost(true))};
   }
 
-  // visit(Scored, worker); the same cells with the same scores every time. False where more than
-  // kWalkedMost cells would have to be looked at, and then it stops somewhere.
+  // Calls visit(Scored, worker); the same cells with the same scores every time. Returns false,
+  // after only a part of them, if more than kWalkedMost cells would have to be looked at.
   template <class Visit>
   bool AtLeast(float threshold, WorkerPool& workers, const Visit& visit) const {
     const size_t stride = workers.workers();
@@ -70,7 +70,7 @@ class Walk {
     return walked <= kWalkedMost;
   }
 
-  // No cell has more.
+  // A bound that no cell's score exceeds.
   float Most() const {
     float most = 0;
     for (const Group& from : groups_)
@@ -85,7 +85,7 @@ class Walk {
     std::vector<uint32_t> items;  // by falling popularity
   };
 
-  // Bounds stay bounds when products are rounded.
+  // Raises a bound so that it stays one when products are rounded.
   static float Above(float x) { return x * (1 + 0x1p-18f); }
   float Bound(const Group& from, const Group& to) const {
     const bool same = from.marks[Buckets::kGenres] == to.marks[Buckets::kGenres];
@@ -116,9 +116,9 @@ class Walk {
   std::array<float, 2> most_ = {};
 };
 
-// The largest threshold, of a bin's lower end, with at least `count` cells above it; a lower one
-// where there are fewer. Where cells of nearly equal scores are too many to be walked, one above
-// them.
+// Returns the largest threshold, of a bin's lower end, with at least `count` cells above it; a
+// lower one if there are fewer cells. If cells of nearly equal scores are too many to be walked,
+// returns a threshold above them.
 float FindThreshold(const Walk& walk, uint64_t count, WorkerPool& workers) {
   constexpr float kLeast = 0x1p-120f, kStepMost = 0.97f;
   float reached = walk.Most(), step = 0x1p-4f;
@@ -142,7 +142,7 @@ float FindThreshold(const Walk& walk, uint64_t count, WorkerPool& workers) {
   return reached;
 }
 
-// The best of what is added, at most `count`, in twice the memory.
+// Keeps the best of what is added, at most `count`, in twice the memory.
 class Best {
  public:
   explicit Best(uint64_t count) : count_(count) {}

@@ -12,8 +12,8 @@
 
 namespace tacit::model::transitions {
 
-// A set of ordered pairs of items, ascending by the first, then by the second; a cell is known by
-// its place. A value; at most 2^32 - 1 of them.
+// A set of ordered pairs of items, ascending by the first, then by the second; a cell's place
+// identifies it. A value; at most 2^32 - 1 of them.
 struct Cells {
   std::vector<uint64_t> row_end;  // per item a: end of its run in `column`
   std::vector<uint32_t> column;   // b
@@ -30,20 +30,20 @@ struct Cells {
   uint32_t Find(uint32_t a, uint32_t b) const;
 };
 
-// The `count` cells of the largest prior / (p_a^from p_b^to), fewer where there are not so many; of
-// equals the earlier. Found by walking items of equal bins in order of popularity down to a
-// threshold, so that work is that of the cells near it and never of all pairs. Where millions of
-// items cannot be told apart, cells of one score may be too many to be walked: then there are none
-// of that score, and fewer in all.
+// Returns the `count` cells of the largest prior / (p_a^from p_b^to), or fewer if there are not
+// that many; of equals the earlier. Found by walking items of equal bins in order of popularity
+// down to a threshold, so that work is that of the cells near it and never of all pairs. If
+// millions of items cannot be told apart, cells of one score may be too many to be walked: the
+// result then has none of that score, and fewer cells in all.
 Cells TopCells(const Prior& prior, uint64_t count, const Options& options, WorkerPool& workers);
 
-// Every pair that is in the histories, but for those of each unit's first `known` items (empty:
-// none are): for experiments without privacy.
+// Returns every pair that is in the histories, except those of each unit's first `known` items
+// (empty: no items are known): for experiments without privacy.
 Cells SeenCells(const Histories& histories, uint32_t lags, std::span<const uint32_t> known = {});
 
-// The cells of either.
+// Returns the cells that are in either set.
 Cells Union(const Cells& one, const Cells& other);
-// Those at these places, ascending.
+// Returns the cells at these places, ascending.
 Cells Among(const Cells& cells, std::span<const uint32_t> places);
 
 }  // namespace tacit::model::transitions

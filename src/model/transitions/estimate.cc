@@ -76,9 +76,9 @@ void Estimate::MeasureAll(std::span<const float> sums, double deviation) {
   const bool noiseless = measured_.noiseless;
   const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
   const double expected = std::accumulate(expected_.begin(), expected_.end(), 0.0);
-  // Where noise has drowned the sum, the least that is plainly above 0: one deviation of it.
+  // If noise has drowned the sum, takes the least that is plainly above 0: one deviation of it.
   const double least = deviation * std::sqrt(static_cast<double>(std::max<size_t>(1, sums.size())));
-  // Without noise the cells are all there were, and the others are known to be empty.
+  // Without noise the cells are all that occurred, and the others are known to be empty.
   measured_.kappa = expected > 0 && !noiseless ? std::max(total, least) / expected : 0;
   std::ranges::copy(sums, measured_.mean.begin());
   std::ranges::fill(measured_.precision,
@@ -97,7 +97,7 @@ void Estimate::MeasureMore(std::span<const uint32_t> places, std::span<const flo
     cross += weight * sums[i];
     square += weight * weight;
   }
-  // Of a measurement that does not even agree in sign nothing can be made.
+  // A measurement that does not even agree in sign is useless.
   if (!(cross > 0 && square > 0)) return;
   const double scale = cross / square;
   const double precision = scale * scale / (deviation * deviation);
@@ -125,7 +125,7 @@ void Estimate::Renew(const Prior& prior, double share) {
   TACIT_CHECK(prior.items() == cells().items() && share >= 0 && share <= 1);
   prior_ = &prior;
   Expect();
-  // What sums without noise tell is their size, and of means how well they are known.
+  // Sums without noise count by their size, and means by their precision.
   for (float& value : measured_.noiseless ? measured_.mean : measured_.precision)
     value *= static_cast<float>(share);
   FitKappa();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -8,25 +9,25 @@ namespace tacit::model::transitions {
 
 inline constexpr size_t kStages = 3;
 
-// The constants of the shaped count model (algorithms.md 11). All of them are public: they are set
-// before the data is seen, and none follows from it but by way of what was released.
+// The constants of the shaped count model (model/README.md, Transitions). All of them are public:
+// they are set before the data is seen, and none depends on it except through what was released.
 struct Options {
-  // What a history is read as.
+  // The reading of a history.
   uint32_t popularity_items = 600;  // the last ones count
-  uint32_t lags = 10;               // items b up to so far behind a make a pair (a, b)
+  uint32_t lags = 10;               // items b at most this far after a make a pair (a, b)
   double lag_decay = 0.8;           // of a pair's weight, per lag
 
-  // How mu is spent: the shares of mu of the popularity and of each table; what is left of mu^2 is
+  // The split of mu: the shares of mu of the popularity and of each table; the rest of mu^2 is
   // split between the measurements.
   double popularity_share = 0.25;
   double table_share = 0.08;
-  // In a stream, where what was released so far says that pairs hardly stand out (the signal,
-  // below, is under `share_signal`), popularity has more: popularity_share (share_signal /
+  // In a stream, if the released numbers so far say that pairs hardly stand out (the signal, below,
+  // is under `share_signal`), popularity has more: popularity_share (share_signal /
   // signal)^share_power, at most popularity_share_most.
   double share_signal = 2e4, share_power = 0.3, popularity_share_most = 0.75;
   std::array<double, kStages> stage_shares = {0.34, 0.33, 0.33};
 
-  // Popularity below these is raised to them: a count, and deviations of the noise.
+  // Popularity is raised to at least these: a count, and deviations of the noise.
   double popularity_least = 1;
   double popularity_deviations = 0.3;
 
@@ -35,16 +36,16 @@ struct Options {
   uint32_t fitting_rounds = 2;
   double ratio_least = 0.05, ratio_most = 30;
 
-  // Which cells are measured: the first so many by estimate / (p_a^from p_b^to). The first stage
-  // measures `support` = cells_at_signal (signal / signal_unit)^cells_power times stage_cells[0]
-  // of them, the signal being mu times the noisy sum of all popularity: what counts stand out by.
+  // The cells to measure: the best by estimate / (p_a^from p_b^to). The first stage measures
+  // `support` = cells_at_signal (signal / signal_unit)^cells_power times stage_cells[0] of them.
+  // The signal is mu times the noisy sum of all popularity: it says how far counts stand out.
   double support_from = 0.3, support_to = 0.4;
   std::array<double, kStages> stage_cells = {1.3, 1.0 / 4, 1.0 / 15};
   double cells_at_signal = 1e6, signal_unit = 75e3, cells_power = 1.4;
   uint64_t cells_most = uint64_t{1} << 27;  // whatever the signal: memory is bounded
 
-  // In a stream: what a period's numbers count for in the next one, of what they did. Below 1, what
-  // people no longer do fades.
+  // In a stream: the factor by which a period's numbers count in the next one. Below 1, what people
+  // no longer do fades.
   double forget = 1;
 
   double prior_log_deviation = 1.8;  // of a cell's weight around kappa times the prior
@@ -55,12 +56,18 @@ struct Options {
   double recent_decay = 0.7;
   double score_from = 0.8, score_to = 0.4, score_power = 0.3;
 
-  // What goes over every cell does so up to so many cells; where there are more, samples or the
-  // listed cells stand for all.
+  // The most cells for which work goes over every cell; where there are more, samples or the listed
+  // cells stand for all.
   uint64_t dense_cells_most = uint64_t{1} << 25;
   bool IsDense(uint64_t items) const { return items * items <= dense_cells_most; }
 
-  // All of them, in words: what was made with others is another model.
+  // The most cells that a stage measures of this many items; the pairs of an item with itself are
+  // none.
+  uint64_t CellsMost(uint64_t items) const {
+    return items == 0 ? 0 : std::min(cells_most, items * (items - 1));
+  }
+
+  // All of the constants, in words: a model made with others is another model.
   std::string Text() const;
 };
 

@@ -10,14 +10,14 @@
 namespace tacit::model::transitions {
 namespace {
 
-// Of log(mean / s). Below, noise tells nothing and the mean stays; above, it hides nothing.
+// The rows: log(mean / s). Below, noise hides y and the mean stays; above, it hides nothing.
 constexpr double kRowFirst = -12, kRowStep = 0.125;
 constexpr size_t kRows = 161;
-// Of y / s. Beyond the last, the prior is locally a power of w.
+// The columns: y / s. Beyond the last, the prior is locally a power of w.
 constexpr double kColumnFirst = -6, kColumnStep = 0.25;
 constexpr size_t kColumns = 185;
-// What is integrated over: log w, at steps that are narrower than what a weight is known to, 1 / w
-// at the largest. What lies below the first is as good as 0.
+// The points of the integral: log w, at steps narrower than the accuracy to which a weight is
+// known, 1 / w at the largest. A weight below the first is as good as 0.
 constexpr double kFirst = -16, kStep = 1.0 / 64;
 constexpr size_t kPoints = 1313;
 
@@ -60,7 +60,7 @@ Posterior::Posterior(double log_deviation)
   }
 }
 
-// Between entries the mean is interpolated by its logarithm: from noise to signal it grows like an
+// Interpolates the mean between entries by its logarithm: from noise to signal it grows like an
 // exponential.
 double Posterior::Table(double log_mean, double z) const {
   const double row = std::clamp((log_mean - kRowFirst) / kRowStep, 0.0, kRows - 1.000001);
@@ -83,7 +83,7 @@ double Posterior::Mean(double mean, double y, double s) const {
     const double slope = 1 + (std::log(z) - middle) / (log_deviation_ * log_deviation_);
     return s * (z - slope / z);
   }
-  // So far below the noise the mean is in proportion.
+  // This far below the noise the result is proportional to the mean.
   if (log_mean < kRowFirst) return mean * Table(kRowFirst, z) / std::exp(kRowFirst);
   return s * Table(log_mean, z);
 }

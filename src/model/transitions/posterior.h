@@ -11,8 +11,8 @@ class Posterior {
  public:
   explicit Posterior(double log_deviation);
 
-  // Within 1 % of the integral (or 1e-4 s, where that is more). `s` 0: y itself, or 0 if that is
-  // more. REQUIRES mean >= 0.
+  // Accurate to 1 % of the integral (or 1e-4 s, if that is more). For `s` 0: y itself, or 0 if that
+  // is more. REQUIRES mean >= 0.
   double Mean(double mean, double y, double s) const;
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kSamples = uint64_t{1} << 22;
 
-// Adds what add(begin, end, sums) finds to `size` sums, each worker to its own.
+// Returns `size` sums of what add(begin, end, sums) adds, each worker to sums of its own.
 template <class AddPart>
 std::vector<double> SumParts(size_t n, size_t size, WorkerPool& workers, const AddPart& add) {
   std::vector<std::vector<double>> parts(workers.workers(), std::vector<double>(size));
@@ -81,7 +81,7 @@ std::vector<uint16_t> Prior::Kinships(WorkerPool& workers) const {
 }
 
 void Prior::FillRow(uint32_t a, std::span<const uint16_t> kinships, std::span<float> row) const {
-  // The part of each table that a's bin selects; tables that are not there have the one factor 1.
+  // The part of each table that a's bin selects; a table that is missing has the one factor 1.
   static constexpr float kOne = 1;
   std::array<const float*, Buckets::Marks().size()> factors = {&kOne, &kOne, &kOne};
   for (size_t t = 0; t < std::min(buckets_.tables(), factors.size()); ++t)
@@ -152,7 +152,7 @@ void Prior::Fit(std::span<const ReleasedTable> tables, const Options& options,
       const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
       const double released_total =
           std::accumulate(released.sums.begin(), released.sums.end(), 0.0);
-      // Noise has drowned all there was: nothing is known.
+      // Noise has drowned the sums: nothing is known.
       if (!(released_total > 0 && total > 0)) continue;
       for (size_t k = 0; k < sums.size(); ++k) {
         const double expected = sums[k] * released_total / total;

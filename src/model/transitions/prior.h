@@ -11,27 +11,27 @@
 
 namespace tacit::model::transitions {
 
-// A table as it was released: the noisy sum of each bucket, and the noise's standard deviation.
+// A released table: the noisy sum of each bucket, and the noise's standard deviation.
 struct ReleasedTable {
   std::vector<float> sums;
   double deviation = 0;
 };
 
-// What is expected of every ordered pair of items before pairs are measured: p_a p_b times a factor
-// for its bucket in each table, 0 for an item and itself. Never a matrix: a cell is computed where
-// it is asked for. Made of released numbers alone. The buckets must outlive it.
+// The expected weight of every ordered pair of items before pairs are measured: p_a p_b times a
+// factor for its bucket in each table, 0 for an item and itself. Never a matrix: a cell is computed
+// when a caller asks for it. Made of released numbers alone. The buckets must outlive it.
 class Prior {
  public:
-  // Without tables: p_a p_b.
+  // A prior without tables: p_a p_b.
   Prior(const Buckets& buckets, std::vector<double> popularity);
-  // As it was fitted before. REQUIRES a factor for each bucket of each table.
+  // A prior that was fitted before. REQUIRES a factor for each bucket of each table.
   Prior(const Buckets& buckets, std::vector<double> popularity,
         std::vector<std::vector<float>> factors);
 
-  // Iterative proportional fitting: in each round, each table in turn, finest first, has its
-  // factors multiplied by the ratio of what was released of a bucket to what the prior has there,
-  // both with the same total; the ratio is clipped, and shrunk towards 1 by e^2 / (e^2 + sd^2), e
-  // the expected sum of the bucket. Where the cells are too many to go over, what the prior has
+  // Fits the factors by iterative proportional fitting: in each round, each table in turn, finest
+  // first, has its factors multiplied by the ratio of a bucket's released sum to the prior's sum
+  // there, both with the same total; the ratio is clipped, and shrunk towards 1 by e^2 / (e^2 +
+  // sd^2), e the expected sum of the bucket. If the cells are too many to go over, the prior's sum
   // is estimated from 2^22 pairs spread evenly over p x p. REQUIRES a table for each of the
   // buckets' tables.
   void Fit(std::span<const ReleasedTable> tables, const Options& options, WorkerPool& workers);
@@ -39,17 +39,17 @@ class Prior {
   float Of(uint32_t a, uint32_t b) const {
     return a == b ? 0 : static_cast<float>(popularity_[a] * popularity_[b]) * Factor(a, b);
   }
-  // Of all tables together.
+  // The factor of all tables together.
   float Factor(uint32_t a, uint32_t b) const {
     float factor = MarkFactor(buckets_.marks(a), buckets_.marks(b));
     return has_kinship() ? factor * factors_[Buckets::kKinship][KinshipOf(a, b)] : factor;
   }
-  // Of all tables but kKinship; and the most that kKinship can add where the main genre is the
-  // same, or is not.
+  // The factor of all tables but kKinship; and the largest factor of kKinship if the main genre is
+  // the same, or is not.
   float MarkFactor(const Buckets::Marks& a, const Buckets::Marks& b) const;
   float KinshipMost(bool same_genre) const;
 
-  // Per bucket of a table.
+  // The factors of a table, per bucket.
   std::span<const float> factors(size_t table) const { return factors_[table]; }
 
   const Buckets& buckets() const { return buckets_; }
@@ -62,9 +62,9 @@ class Prior {
   // Kinship's bucket of every cell, row by row: worth its memory while a fit goes over all cells
   // again and again. Empty without descriptions.
   std::vector<uint16_t> Kinships(WorkerPool& workers) const;
-  // The prior of every b after a; `kinships` are those of the row.
+  // Sets row[b] to the prior of b after a; `kinships` are those of the row.
   void FillRow(uint32_t a, std::span<const uint16_t> kinships, std::span<float> row) const;
-  // The prior's sum in each bucket of a table; and the same estimated.
+  // Returns the prior's sum in each bucket of a table; SampledSums estimates the same.
   std::vector<double> Sums(size_t table, std::span<const uint16_t> kinships,
                            WorkerPool& workers) const;
   std::vector<double> SampledSums(size_t table, WorkerPool& workers) const;

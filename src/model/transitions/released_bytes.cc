@@ -1,4 +1,18 @@
-// What ReleasedModel looks like when it is stored (README.md).
+// The stored form of ReleasedModel, little-endian, sealed by the store. The notation is
+// base/bytes.h's.
+//     model   := "tacit.transitions":string version:u32 items:u32 catalogue:digest
+//                constants:string periods:u64 [released]
+//     version := 1
+//     released := signal:f64 popularity:table tables:u32 (table factor:f32*size)*tables
+//                noiseless:u8 kappa:f64 cells:u32 row*items mean:f32*cells precision:f32*cells
+//     table   := deviation:f64 size:u32 sum:f32*size         deviation: of its noise
+//     row     := columns:varint distance:varint*columns
+//     varint  := seven bits a byte, the least first; all bytes but the last have the highest set
+// `catalogue` is Catalogue::Fingerprint, `constants` Options::Text. `released` is there once there
+// were periods. `popularity` is of every item, as it was released. There are 1 or 4 `tables`; each
+// has the prior's factor for each of its buckets. The cells (a, b) lie row by row, a from 0: the
+// first distance of a row is b, any other b - (the one before) - 1. `mean` and `precision` are in
+// the order of the cells; a precision of 0: not measured.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,13 +29,13 @@ namespace {
 constexpr std::string_view kName = "tacit.transitions";
 constexpr uint32_t kVersion = 1;
 
-// Seven bits a byte, the least first; all but the last have the highest bit set.
+// Writes seven bits a byte, the least first; all but the last have the highest bit set.
 void PutVarint(uint32_t value, ByteWriter* writer) {
   for (; value >= 0x80; value >>= 7) writer->Put(static_cast<uint8_t>(value | 0x80));
   writer->Put(static_cast<uint8_t>(value));
 }
 
-// Only the form that PutVarint writes.
+// Reads only the form that PutVarint writes.
 bool GetVarint(ByteReader* reader, uint32_t* value) {
   uint64_t all = 0;
   for (int shift = 0; shift <= 28; shift += 7) {
@@ -40,7 +54,7 @@ void PutTable(const ReleasedTable& table, ByteWriter* writer) {
       .PutArray(std::span(table.sums));
 }
 
-// Per row how many there are, then each column's distance from the one before it.
+// Writes per row the number of columns, then each column's distance from the one before it.
 void PutCells(const Cells& cells, ByteWriter* writer) {
   writer->Put(static_cast<uint32_t>(cells.size()));
   for (uint32_t a = 0; a < cells.items(); ++a) {
@@ -57,7 +71,7 @@ tl::unexpected<Error> Damaged(std::string_view what) {
   return Fail(ErrorCode::kCorruption, fmt::format("released counts: {}", what));
 }
 
-// Sums of sums of such numbers are numbers too; no release comes near.
+// The largest number accepted: sums of such numbers stay finite; no release comes near.
 constexpr double kMost = 1e30;
 bool AllFinite(std::span<const float> values) {
   return std::ranges::all_of(values, [](float value) { return std::abs(value) <= kMost; });
@@ -67,7 +81,7 @@ bool NoneBelowZero(std::span<const float> values) {
 }
 bool IsDeviation(double value) { return value >= 0 && value <= kMost; }
 
-// Memory is not set aside for more numbers than there are bytes for.
+// Sets aside no memory for more numbers than there are bytes.
 bool GetFloats(ByteReader* reader, uint64_t count, std::vector<float>* values) {
   if (!reader->ok() || count > reader->remaining() / sizeof(float)) return false;
   values->resize(count);
@@ -100,7 +114,7 @@ bool GetCells(ByteReader* reader, uint32_t items, Cells* cells) {
   return cells->column.size() == size;
 }
 
-// Of what, and made how. Other versions, catalogues and constants are refused.
+// Checks what was released, and how it was made: refuses other versions, catalogues and constants.
 Status CheckHead(ByteReader* reader, const Catalogue& catalogue, const Options& options) {
   const auto other = [](std::string what) {
     return Fail(ErrorCode::kInvalidArgument, "released counts: " + std::move(what));
@@ -109,7 +123,8 @@ Status CheckHead(ByteReader* reader, const Catalogue& catalogue, const Options& 
   const auto version = reader->Get<uint32_t>();
   if (!reader->ok() || name != kName) return Damaged("these bytes are something else");
   if (version != kVersion)
-    return other(fmt::format("of version {}, and {} is what is read here", version, kVersion));
+    return other(
+        fmt::format("version {} is unknown, this program reads version {}", version, kVersion));
   const auto items = reader->Get<uint32_t>();
   Digest fingerprint{};
   reader->GetArray(std::span<uint8_t>(fingerprint));
@@ -117,9 +132,9 @@ Status CheckHead(ByteReader* reader, const Catalogue& catalogue, const Options& 
   if (!reader->ok()) return Damaged("the head is cut short");
   if (items != catalogue.items())
     return other(
-        fmt::format("of a catalogue of {} items, and there are {}", items, catalogue.items()));
+        fmt::format("made for a catalogue of {} items, this one has {}", items, catalogue.items()));
   if (fingerprint != catalogue.Fingerprint())
-    return other("of a catalogue that says other things of its items");
+    return other("made for a catalogue that describes its items differently");
   if (constants != options.Text())
     return other(
         fmt::format("made with other constants:\n  {}\nand not\n  {}", constants, options.Text()));

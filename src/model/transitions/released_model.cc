@@ -10,7 +10,7 @@
 namespace tacit::model::transitions {
 namespace {
 
-// Sums of one more period; the noises of periods are independent.
+// Adds the sums of one more period; the noises of periods are independent.
 void AddPeriod(std::span<const float> sums, double deviation, double share, ReleasedTable* all) {
   all->sums.resize(sums.size());
   for (size_t i = 0; i < sums.size(); ++i)
@@ -47,8 +47,8 @@ std::vector<double> ReleasedModel::Popularity() const {
 void ReleasedModel::AddPopularity(std::span<const float> sums, double deviation, double mu) {
   TACIT_CHECK(sums.size() == catalogue_->items());
   AddPeriod(sums, deviation, options_.forget, &popularity_);
-  // What a period's counts stand out by goes with their precision: squares add up.
-  // Without noise all pairs are counted that there are.
+  // The signal of a period's counts is proportional to their precision, so squares add up. Without
+  // noise every pair that occurs is counted, and the period adds no signal.
   const double signal =
       std::isinf(mu) ? 0 : mu * std::max(0.0, std::accumulate(sums.begin(), sums.end(), 0.0));
   signal_ = std::hypot(std::sqrt(options_.forget) * signal_, signal);
@@ -68,7 +68,7 @@ void ReleasedModel::AddTables(std::span<const ReleasedTable> tables) {
 double ReleasedModel::PopularityShare() const {
   const double share = options_.popularity_share;
   if (periods_ == 0 || signal_ >= options_.share_signal) return share;
-  // Without any signal the quotient is infinite, and the most it is.
+  // Without any signal the quotient is infinite, and the largest share applies.
   return std::min(std::max(share, options_.popularity_share_most),
                   share * std::pow(options_.share_signal / signal_, options_.share_power));
 }
@@ -76,8 +76,7 @@ double ReleasedModel::PopularityShare() const {
 uint64_t ReleasedModel::StageCells(size_t stage) const {
   const double per_part =
       options_.cells_at_signal * std::pow(signal_ / options_.signal_unit, options_.cells_power);
-  const double items = catalogue_->items();
-  const double most = std::min(static_cast<double>(options_.cells_most), items * (items - 1));
+  const auto most = static_cast<double>(options_.CellsMost(catalogue_->items()));
   // A catalogue of one item has no pairs.
   return static_cast<uint64_t>(
       std::min(std::max(options_.stage_cells[stage] * per_part, 1.0), most));
@@ -97,7 +96,7 @@ std::vector<uint32_t> ReleasedModel::Choose(size_t stage) {
         fitted_->prior, TopCells(fitted_->prior, count, options_, *workers_), options_, *workers_);
     return estimate_->Top(count);
   }
-  // Of cells that are not measured, the best are among so many of the prior's.
+  // The best of the cells that are not measured are among this many of the prior's.
   const uint64_t most = StageCells(stage) + estimate_->cells().size();
   estimate_->Widen(
       TopCells(fitted_->prior, std::min(most, options_.cells_most), options_, *workers_));

@@ -62,7 +62,7 @@ void Scorer::FillSparse(const Estimate& estimate, WorkerPool& workers) {
       static_cast<float>(std::pow(estimate.kappa() * (1 + options_.reverse_weight), power));
   for (float& from : from_) from *= front;
 
-  // Either direction measured: the cells and their transposes, merged row by row.
+  // Merges the cells and their transposes, row by row: those measured in either direction.
   std::vector<uint64_t> reverse_end(items_);
   for (const uint32_t b : cells.column) ++reverse_end[b];
   for (uint32_t i = 1; i < items_; ++i) reverse_end[i] += reverse_end[i - 1];

@@ -9,22 +9,22 @@
 
 namespace tacit::model::transitions {
 
-// What comes next after a history: score(b) = sum over its last items a of decay^age
+// Scores the items that may follow a history: score(b) = sum over its last items a of decay^age
 // ((W_ab + r W_ba) / (p_a^from p_b^to))^power. Keeps nothing of the estimate. Thread-safe.
 //
-// Where they are few enough it is a table of all cells. Beyond, cells of which neither
-// direction was measured have the prior without its tables, kappa (1 + r) p_a p_b, which is a
-// product of a's and b's: a row is that and a list of differences, so that memory is that of the
+// If the items are few enough it is a table of all cells. Beyond that, a cell that was measured in
+// neither direction has the prior without its tables, kappa (1 + r) p_a p_b, which is a product of
+// a's and b's parts: a row is that product and a list of differences, so that memory is that of the
 // cells that were measured.
 class Scorer {
  public:
   Scorer(const Estimate& estimate, const Options& options, WorkerPool& workers);
 
   uint32_t items() const { return items_; }
-  // Item b behind item a, all pairs, where they are few enough; else empty.
+  // The score of item b after item a, for all pairs, if the items are few enough; else empty.
   std::span<const float> table() const { return dense_; }
-  // Every item's score; 0 for all where there is no history. REQUIRES items() scores, and a history
-  // of items of the catalogue.
+  // Sets every item's score; 0 for all if there is no history. REQUIRES items() scores, and a
+  // history of items of the catalogue.
   void Score(std::span<const uint32_t> history, std::span<float> scores) const;
 
  private:

@@ -12,27 +12,28 @@
 namespace tacit::privacy::pld {
 namespace {
 
-// Bounds closer than this are close enough: relative, and absolute in epsilon.
+// Bounds this close are accepted: relative, and absolute in epsilon.
 constexpr double kClose = 1.5e-3;
 constexpr double kCloseEpsilon = 7e-7;
 constexpr int kMostPlans = 5;
 // UpperEpsilon's lattices are a little coarser than those of any later question about the same
-// events, so that its answer is the higher.
+// events, so that its answer is the higher one.
 constexpr double kCoarser = 1.3;
 constexpr double kMostRounding = 0.05;
 constexpr double kMostEvents = 2e11;  // each rounds at least 1000 times
-// Transforms kept of all kinds together, per side; what is beyond is computed on a coarser lattice.
+// Limit of stored transform values of all kinds together, per side; beyond it a coarser lattice is
+// used.
 constexpr double kMostFrequencies = 1 << 24;
 constexpr double kMostWork = 4e8;
 constexpr int64_t kLongestFft = 1 << 22;
 
-// Later plans are for laws with heavy tails, which want more cells there.
+// Later plans are for laws with heavy tails, which need more cells there.
 double CellsFor(int plans) {
   return plans == 1 ? kUsualCells : kUsualCells * std::sqrt(std::exp2(plans - 0.5));
 }
 
-// Whether a plan made for one epsilon is tight at another. Above, where the tilt is greater than
-// the answer's, bounds loosen quickly.
+// Checks that a plan made for one epsilon is tight at another. If the plan's is higher, its tilt
+// exceeds the answer's and bounds loosen quickly.
 bool IsNear(double planned, double found) {
   return planned < 1.1 * found + 1e-6 && planned > 0.7 * found - 1e-6;
 }
@@ -46,10 +47,10 @@ Error NoBound() {
   return {ErrorCode::kRefused, "no bound can be certified for these events at this delta"};
 }
 
-// Beyond these an event promises nothing, and its loss leaves no room for that of the others.
+// An event beyond these limits promises nothing, and its loss leaves no room for the others'.
 constexpr double kMostEpsilon = 1e4, kMostZcdp = 1e3;
 
-// Events whose bound would be absurd are refused before they are put on a lattice.
+// Refuses events whose bound would be absurd before they are put on a lattice.
 Status CheckSizes(std::span<const Counted> events) {
   for (const Counted& counted : events) {
     const Event& event = counted.kind->event;
@@ -83,7 +84,7 @@ void Composition::Add(const Event& event, double count) {
     if (event.kind == EventKind::kZcdp && counted.kind->event.kind == EventKind::kZcdp) {
       // rho adds up exactly; composing the curves would cost more.
       const double rho = counted.kind->event.rho + count * event.rho;
-      // Nothing that was made for the old one stays: a stream adds to it with every step.
+      // Drops all results for the old kind: a stream adds to it with every step.
       plan_.reset();
       upper_.reset();
       lower_.reset();
@@ -117,7 +118,7 @@ Saddle Composition::SaddleFor(double log_delta) const {
   return SaddleForDelta(events_, log_delta);
 }
 
-// The caps need a delta: that of a first look with next to none.
+// The caps need a delta, which a first look with loose caps provides.
 Saddle Composition::SaddleAt(double epsilon) const {
   Cap(events_, -80);
   Cap(events_, SaddleForEpsilon(events_, epsilon).log_delta - 5);
@@ -176,7 +177,7 @@ Status Composition::Replan(const Saddle& saddle, double budget, double cells, bo
               "these events differ too much in size to be composed at this delta");
 }
 
-// Brings the counts up to date.
+// Adds parts for new kinds and updates the counts.
 void Composition::Refresh() {
   for (const Counted& counted : events_) {
     if (upper_->Has(counted.kind)) continue;
@@ -188,7 +189,7 @@ void Composition::Refresh() {
   if (lower_) lower_->SetCounts(events_);
 }
 
-// What was found for far fewer events, or others, misleads.
+// Drops results for far fewer events or other kinds, which would mislead.
 void Composition::ForgetStale() {
   double count = 0;
   for (const Counted& counted : events_) count += counted.count;
@@ -198,7 +199,7 @@ void Composition::ForgetStale() {
     last_count_ = count;
     last_kinds_ = events_.size();
   }
-  // Nor is a plan for small events one for large.
+  // A plan for small events does not fit large ones either.
   if (!plan_) return;
   double more = 0;
   for (const Counted& counted : events_)
@@ -206,8 +207,8 @@ void Composition::ForgetStale() {
   if (more > 0.5 * plan_->saddle.cumulants.variance) plan_.reset();
 }
 
-// Asks under the plan at hand; where the bounds are far apart, under a new one, and then under
-// plans made for what the last one found. `ask` returns the bounds and how far apart they are.
+// Asks under the current plan; if the bounds are far apart, under a new one, and then under plans
+// based on the last result. `ask` returns the bounds and their distance.
 template <class MakeSaddle, class Ask>
 Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask, double enough) {
   if (events_.empty()) return Interval{};
@@ -225,7 +226,7 @@ Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask, double eno
     if (upper_->rounding() > kMostRounding) {
       if (plans == 0) continue;
       plan_.reset();
-      // What another question found far away may have asked for this tilt.
+      // A distant earlier question may have caused this tilt.
       if (!std::exchange(last_, std::nullopt)) return Fail(TooManyEvents());
       continue;
     }
@@ -246,13 +247,14 @@ Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask, double eno
   }
 }
 
-// Under the tilt a heavy tail has most of the variance: a first plan is likely to be far off.
+// Checks for a heavy tail, which has most of the variance under the tilt: a first plan is likely to
+// be far off.
 bool Composition::IsHeavy(double log_delta) {
   const Saddle saddle = SaddleFor(log_delta);
   return saddle.cumulants.variance >= 3 * CumulantsAt(events_, 0).variance;
 }
 
-// A look at the upper side alone, which costs little; infinite where there is nothing to be seen.
+// Asks the upper side alone, which costs little; infinite if it gives no bound.
 double Composition::LookAhead(double log_delta) {
   std::optional<Hint> found;
   const Result<double> epsilon = UpperEpsilon(log_delta, found);
@@ -315,8 +317,8 @@ Result<Interval> Composition::DeltaAt(double epsilon) {
                 -1);
 }
 
-// Under a plan for the hint, then under plans for what was found, until one fits; the least bound
-// of all. A hint from far away is dropped: its tilt may leave nothing but rounding.
+// Asks under a plan for the hint, then under plans based on the last result, until one fits;
+// returns the least bound. A distant hint is dropped: its tilt may leave nothing but rounding.
 Result<double> Composition::UpperEpsilon(double log_delta, std::optional<Hint>& hint) {
   if (events_.empty()) return 0.0;
   TACIT_RETURN_IF_ERROR(CheckSizes(events_));

@@ -17,7 +17,7 @@
 // Any number of events composed in one direction.
 namespace tacit::privacy::pld {
 
-// Certified: the truth lies within.
+// A certified interval: the truth lies within.
 struct Interval {
   double lower = 0, upper = 0;
 };
@@ -28,26 +28,25 @@ struct Interval {
 //   D(i) = e^(c i h) delta(i h) = E * 1/N * sum over k of Phi(t_k) kappa(t_k) e^(-i t_k i),
 // up to the wrapped values D(i + jN), j != 0; t_k = 2 pi k / N, E = E[e^(c L)], and kappa the
 // transform of (1 - e^-l)_+ e^(-c l). Every D is positive, so wrapping only adds; Chernoff's bound
-// at two more tilts says how much at most. Frequencies beyond those summed are bounded with |Phi|'s
+// at two more tilts limits how much. Frequencies beyond the summed ones are bounded with |Phi|'s
 // own bounds, and every coefficient carries the rounding of its factors, each to the power of its
-// count. The tilt makes the answer the largest thing in the sum, however small delta is.
+// count. The tilt makes the answer the largest term in the sum, however small delta is.
 class Side {
  public:
-  // What a kind contributes, once.
+  // The contribution of one event of a kind.
   struct Part {
     int64_t centre = 0;
     double log_moment = 0, log_moment_above = 0, log_moment_below = 0;
     double infinite_mass = 0;
     double rounding = 0;
     std::vector<std::complex<double>> log_phi;
-    double count = 0, summed = 0;  // events of it; how many of them are in the total already
+    double count = 0, summed = 0;  // events of the kind; those in the total already
   };
 
   Side(const Plan& plan, bool is_upper) : plan_(plan), is_upper_(is_upper) {}
 
-  // How many frequencies `laws` (each with its count) need so that what is left out does not
-  // matter; also fixes the bound of what is left out. To be called once, with every law of the
-  // plan.
+  // Returns how many frequencies `laws` (each with its count) need so that the omitted ones do not
+  // matter; also fixes the bound of the omitted ones. REQUIRES every law of the plan; called once.
   struct Entry {
     const LatticeLaw* law = nullptr;
     double count = 0;
@@ -61,13 +60,13 @@ class Side {
 
   void AddPart(const Kind* kind, const LatticeLaw& law);
   bool Has(const Kind* kind) const { return parts_.contains(kind); }
-  // Brings the counts up to date. REQUIRES a part for each.
+  // Updates the counts. REQUIRES a part for each.
   void SetCounts(const std::vector<Counted>& events);
 
-  // The certified log delta at a lattice point; -infinity where the lower side knows nothing.
+  // The certified log delta at a lattice point; -infinity if the lower side has no bound.
   double LogDelta(int64_t point) const;
-  // The epsilon where the certified delta crosses; 0 if it does not above 0.
-  // Infinite, of an upper side, where it bounds nothing at this delta.
+  // The epsilon where the certified delta crosses; 0 if it does not cross above 0. Infinite for an
+  // upper side that has no bound at this delta.
   double Epsilon(double log_delta, double guess) const;
   double DeltaAt(double epsilon) const;
 
@@ -97,29 +96,29 @@ class Side {
   int updates_ = 0;
 };
 
-// Not thread-safe. Keeps its plan while it fits, so that one more event of a known kind costs a few
-// hundred multiplications.
+// Events composed in one direction. Keeps its plan while the plan fits, so that one more event of a
+// known kind costs a few hundred multiplications. Not thread-safe.
 class Composition {
  public:
   explicit Composition(Direction direction) : direction_(direction) {}
 
   void Add(const Event& event, double count);
 
-  // kInvalidArgument when no plan can be made, kRefused when rounding would decide the answer.
-  // Bounds far apart are good enough when the upper one is at most `enough`.
+  // Returns kInvalidArgument when no plan can be made, kRefused when rounding would decide the
+  // answer. Accepts bounds that are far apart if the upper one is at most `enough`.
   Result<Interval> Epsilon(double log_delta, double enough = -1);
   Result<Interval> DeltaAt(double epsilon);
-  // The upper bound alone; `hint` is what is known of it, and what is found.
+  // The upper bound alone; `hint` is an earlier result, replaced by the new one.
   struct Hint {
     double epsilon = 0, slope = 0;
   };
   Result<double> UpperEpsilon(double log_delta, std::optional<Hint>& hint);
-  // An upper bound that a first question's will not exceed, where it is much cheaper than that.
+  // An upper bound at least that of a first call to Epsilon; nothing unless it is much cheaper.
   Result<std::optional<double>> CheapUpper(double log_delta);
 
-  // An upper bound of delta at this epsilon from one moment; cheap, and enough to rule a direction
-  // out. Kept honest by the upper laws' exact moments.
-  // `afresh`: not with the tilt of an earlier question.
+  // An upper bound of log delta at this epsilon from one moment: cheap, and enough to rule a
+  // direction out. It holds because it uses the upper laws' exact moments. `afresh`: ignore the
+  // tilt of an earlier question.
   Result<double> ChernoffLogDelta(double epsilon, bool afresh);
 
  private:
@@ -143,13 +142,13 @@ class Composition {
 
   Direction direction_;
   std::list<Kind> kinds_;
-  mutable std::vector<Counted> events_;  // caps are those of the last saddle
+  mutable std::vector<Counted> events_;  // caps are from the last saddle
   std::optional<Side> upper_, lower_;
   std::optional<Plan> plan_;
-  std::optional<Asked> last_;  // what a new plan starts from
-  double last_count_ = 0;      // for how many events, of how many kinds, that was
+  std::optional<Asked> last_;  // the start of a new plan
+  double last_count_ = 0;      // events, and below kinds, at the last reset of last_
   size_t last_kinds_ = 0;
-  double accepted_ = 0;  // relative distance between the bounds that finer lattices did not mend
+  double accepted_ = 0;  // relative distance between the bounds that finer lattices did not reduce
   struct Moment {
     double log_moment = 0, infinite_mass = 0, rounding = 0;
   };

@@ -37,7 +37,7 @@ double Minimise(F f) {
   return std::exp((low + high) / 2);
 }
 
-// log of c (c + 1) sqrt(2 pi V): by how much the integral is below e^(Lambda - c epsilon) when its
+// log of c (c + 1) sqrt(2 pi V): how far the integral is below e^(Lambda - c epsilon) if its
 // integrand is taken as a Gaussian at the saddle.
 double LogWidth(const Saddle& saddle) {
   const double c = saddle.tilt, more = c + 1;
@@ -68,7 +68,7 @@ Cumulants CumulantsAt(const Counted& one, double tilt) {
     greatest = std::max(greatest, point.loss);
     least = std::min(least, point.loss);
   }
-  // Small exponents go by e^x - 1, so that 1e9 of them still add up.
+  // Small exponents use e^x - 1, so that 1e9 of them still add up.
   const bool small = tilt * std::max(greatest, -least) < 1;
   const double shift = small ? 0 : tilt * greatest;
   double sum = 0, excess = 0, first = 0, second = 0;
@@ -99,7 +99,7 @@ Cumulants CumulantsAt(std::span<const Counted> events, double tilt) {
 }
 
 Saddle SaddleForDelta(std::span<const Counted> events, double log_delta) {
-  // The least of Chernoff's bounds; a convex function over a linear one is quasiconvex.
+  // Minimises Chernoff's bounds; a convex function over a linear one is quasiconvex.
   const auto bound = [&](double tilt) {
     return (CumulantsAt(events, tilt).log_moment + LogKernel(tilt) - log_delta) / tilt;
   };

@@ -8,8 +8,8 @@
 
 #include "privacy/pld/loss_law.h"
 
-// Rough numbers by which a composition's tilt, window and lattice are chosen. Nothing here enters a
-// bound: a bad guess costs tightness or time, never truth.
+// Rough numbers for choosing a composition's tilt, window and lattice. None of them enters a bound:
+// a bad guess costs tightness or time, never truth.
 namespace tacit::privacy::pld {
 
 // One kind of event in one direction.
@@ -27,8 +27,8 @@ struct Counted {
   double cap = std::numeric_limits<double>::infinity();  // losses above are left out
 };
 
-// Caps the losses so that at most a share of 2e-5 of delta is above, all events together. Heavy
-// tails would keep the tilt from ever reaching where delta is decided.
+// Caps the losses so that at most a share of 2e-5 of delta is above, over all events. Heavy tails
+// would keep the tilt from reaching the region that decides delta.
 double TailFor(std::span<const Counted> events, double log_delta);
 void Cap(std::span<Counted> events, double log_delta);
 
@@ -37,13 +37,12 @@ void Cap(std::span<Counted> events, double log_delta);
 struct Cumulants {
   double log_moment = 0, mean = 0, variance = 0;
 };
-Cumulants CumulantsAt(const Counted& one, double tilt);  // of one of them
+Cumulants CumulantsAt(const Counted& one, double tilt);  // of one kind
 Cumulants CumulantsAt(std::span<const Counted> events, double tilt);
 
-// Where the integrand of
-//   delta(epsilon) = 1 / (2 pi i) * integral of e^(Lambda(s) - s epsilon) / (s (s + 1)) ds
-// is least on the real line, near enough: where Chernoff's bound is. With the epsilon and delta
-// found there.
+// The approximate point on the real line, with its epsilon and delta, where Chernoff's bound is:
+// the least value of the integrand of
+//   delta(epsilon) = 1 / (2 pi i) * integral of e^(Lambda(s) - s epsilon) / (s (s + 1)) ds.
 struct Saddle {
   double tilt = 0;
   double epsilon = 0;

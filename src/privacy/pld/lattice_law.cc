@@ -5,27 +5,27 @@
 #include <limits>
 #include <utility>
 
+#include "privacy/infinity.h"
 #include "privacy/pld/lower_law.h"
 
 namespace tacit::privacy::pld {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// How long a cell at lattice index i is: `spacing`, longer far from the middle, shorter in the
-// crowd between 0 and an edge of the law.
+// The length of cells: `spacing`, longer far from the middle, shorter in the crowd between 0 and an
+// edge of the law.
 class CellLength {
  public:
   CellLength(const LossLaw& law, double step, int64_t spacing, double cells_per_scale)
       : spacing_(spacing), cells_per_scale_(cells_per_scale), edge_(law.Edge() / step) {}
 
-  // The length of the `ordinal`-th cell from the middle. Lengths vary by the golden ratio's
-  // multiples: equal ones would make the law's transform return to 1 at a multiple of the lowest
-  // frequency, and the whole series would have to be summed.
+  // Returns the length of the `ordinal`-th cell from the middle, at lattice index i. Lengths vary
+  // by multiples of the golden ratio. Equal lengths would make the law's transform return to 1 at a
+  // multiple of the lowest frequency, and the whole series would have to be summed.
   int64_t At(int64_t i, int64_t distance, int64_t ordinal) const {
     double cell =
         std::max(static_cast<double>(spacing_), static_cast<double>(distance) / cells_per_scale_);
-    // Towards the crowd cells shrink step by step: much mass in a long cell next to a short one
-    // could not be brought onto the short one's points.
+    // Cells shrink step by step towards the crowd: much mass in a long cell next to a short one
+    // could not be moved to the short one's points.
     if (edge_ > 0) {
       const double outside = std::abs(static_cast<double>(i)) - edge_;
       cell = std::min(cell, std::max(1.0, edge_ / kCellsToEdge) + std::max(0.0, outside) / 5);
@@ -41,7 +41,7 @@ class CellLength {
   double cells_per_scale_, edge_;
 };
 
-// Chords over the cells: a cell's mass goes to its two ends so that E[e^-L] stays.
+// Builds chords over the cells: a cell's mass goes to its two ends so that E[e^-L] is kept.
 LatticeLaw UpperLaw(const LossLaw& law, const Grid& grid, const std::vector<Halves>& cells) {
   LatticeLaw upper;
   upper.index = grid.index;
@@ -64,8 +64,8 @@ LatticeLaw UpperLaw(const LossLaw& law, const Grid& grid, const std::vector<Halv
 // Bun and Steinke's delta for rho-zCDP as improved by Canonne, Kamath and Steinke,
 //   ln delta = m ((1 + m) rho - epsilon) - ln m - (1 + m) ln(1 + 1/m),   order 1 + m,
 // a bound at every m > 0 and least where rho (1 + 2m) - epsilon = ln(1 + 1/m). The difference of
-// the sides rises and is concave: Newton's steps come to its root from the left. `more` is m: that
-// of a point nearby to begin with.
+// the sides rises and is concave, so Newton's steps reach its root from the left. `more` is m,
+// initially that of a nearby point.
 double ZcdpDelta(double rho, double epsilon, double* more) {
   // Below 0 the curve is its own mirror image, g(x) = 1 - x + x g(1/x).
   if (epsilon < 0) return -std::expm1(epsilon) + std::exp(epsilon) * ZcdpDelta(rho, -epsilon, more);
@@ -88,7 +88,7 @@ Grid MakeGrid(const LossLaw& law, double step, int64_t spacing, double centre, d
               double cells_per_scale) {
   Grid grid{step, {}};
   const auto middle = static_cast<int64_t>(std::round(centre / step));
-  // One empty cell at either end, so that an atom there has a point on both sides.
+  // One empty cell at either end gives an atom there a point on both sides.
   const double lowest = law.Lowest(tail) / step - 1e-3;
   const double highest = law.Highest(tail) / step + 1e-3;
   const CellLength length(law, step, spacing, cells_per_scale);

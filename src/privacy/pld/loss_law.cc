@@ -5,15 +5,14 @@
 #include <limits>
 
 #include "base/check.h"
+#include "privacy/infinity.h"
 #include "privacy/pld/normal.h"
 #include "privacy/pld/sampled_gaussian.h"
 
 namespace tacit::privacy::pld {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// Randomized response: the worst of all (epsilon, 0)-DP pairs. Losses +epsilon and -epsilon.
+// Randomized response, the worst of all (epsilon, 0)-DP pairs. Losses +epsilon and -epsilon.
 class TwoPointLaw final : public LossLaw {
  public:
   explicit TwoPointLaw(double epsilon) : epsilon_(epsilon) {}

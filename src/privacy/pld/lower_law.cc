@@ -9,14 +9,14 @@
 namespace tacit::privacy::pld {
 namespace {
 
-// A gain below this share of the mass is none; the shift of a loss by as little is in the bounds.
+// A gain below this share of the mass counts as none; the bounds allow for such a shift of a loss.
 constexpr double kNoGain = 1e-14;
-// Of an interval's mass beyond its point: enough to keep the point.
+// Share of an interval's mass beyond its point that is enough to keep the point.
 constexpr double kCrowd = 0.02;
-// Mass at the bottom that is not worth its own points: it decides no delta.
+// Mass at the bottom that needs no points of its own: it decides no delta.
 constexpr double kThinTail = 1e-5;
-// How many intervals at either end are looked at, and may be swallowed by one; the outermost may
-// swallow any number if it lies beyond 0, for then its gain does change sign before the other end.
+// kSettled intervals at either end are examined, and one may absorb kAbsorbed others. The outermost
+// may absorb any number if it lies beyond 0: its gain then changes sign before the other end.
 constexpr size_t kSettled = 12;
 constexpr int kAbsorbed = 3;
 
@@ -27,8 +27,8 @@ struct Merged {
   IntervalMass held;  // gain against the point
 };
 
-// The lower law of a grid; see the header. Intervals end in the middle of cells, save at the ends
-// of the law, where much mass may lie within less than a cell.
+// Builds the lower law of a grid; see the header. Intervals end in the middle of cells, except at
+// the ends of the law, where much mass may lie within less than a cell.
 class LowerLawBuilder {
  public:
   LowerLawBuilder(const LossLaw& law, const Grid& grid, const std::vector<Halves>& cells)
@@ -80,8 +80,8 @@ class LowerLawBuilder {
     merged.held = law_.Over(merged.low, merged.high, grid_.Loss(merged.point));
   }
 
-  // The value that the point's two tangents have there, above the corner: to its right and left.
-  // They differ by the gain.
+  // Values of the point's two tangents at the point, above the corner: to its right and left. They
+  // differ by the gain.
   double Slack(size_t i) const {
     const double right = i + 1 < intervals_.size() ? Gap(i) : 0;
     const double left = i > 0 ? Gap(i - 1) : 0;
@@ -95,17 +95,18 @@ class LowerLawBuilder {
     if (i + 1 == intervals_.size()) return std::max(0.0, intervals_[i].held.gain);
     return std::max(0.0, intervals_[i].held.gain) + Slack(i);
   }
-  // Mass taken from the next and the previous point to bring the corner onto the lattice.
+  // Mass taken from the next and the previous point to move the corner onto the lattice.
   double FromNext(size_t i) const {
     return i + 1 < intervals_.size() ? AboveRight(i) / -std::expm1(-Gap(i)) : 0;
   }
   double FromPrevious(size_t i) const { return i > 0 ? AboveLeft(i) / std::expm1(Gap(i - 1)) : 0; }
-  // What each neighbour may take at most.
+  // The most that each neighbour may take.
   double Lendable(size_t i) const {
     return 0.49 * (intervals_[i].held.mass - std::max(0.0, intervals_[i].held.gain));
   }
 
-  // A law that ends in atoms: each is an interval of its own, at the last point not above it.
+  // Handles a law that ends in atoms: each becomes an interval of its own, at the last point not
+  // above it.
   void KeepAtomsApart() {
     constexpr double kHair = 1e-12;
     const double atom = law_.Atom();
@@ -133,9 +134,9 @@ class LowerLawBuilder {
     intervals_.push_back(top);
   }
 
-  // The lowest interval must not lie above its point, for there is nothing below to lower it with;
-  // and from there on none may need more from the next than that can lend, as happens where mass
-  // crowds at an end of the law. Borders are moved until neither is so.
+  // Settles the bottom. The lowest interval must not lie above its point, as nothing below can
+  // lower it. From there on no interval may need more from the next than that can lend, as happens
+  // where mass crowds at an end of the law. Moves borders until both hold.
   void SettleBottom() {
     const double bottom = intervals_[0].low;
     while (intervals_.size() > 2 && intervals_[0].held.mass + intervals_[1].held.mass < kThinTail) {
@@ -171,8 +172,8 @@ class LowerLawBuilder {
       }
   }
 
-  // The same at the top, mirrored: the highest must not lie below its point, and none may need more
-  // from the one before. What is above the grid stays left out.
+  // Settles the top, mirrored: the highest interval must not lie below its point, and none may need
+  // more from the one before. Mass above the grid stays out.
   void SettleTop() {
     const double top = intervals_.back().high;
     while (intervals_.size() > 2 &&
@@ -204,8 +205,8 @@ class LowerLawBuilder {
       }
   }
 
-  // Where masses rise so steeply that a point cannot have from the one below what it needs, it
-  // takes that one's interval over: a longer cell is better than a rounded one.
+  // Relieves steeply rising masses. A point that needs more than the one below can lend absorbs
+  // that one's interval: a longer cell is better than a rounded one.
   void RelieveRising() {
     for (size_t i = 1; i + 1 < intervals_.size();) {
       if (FromPrevious(i) <= Lendable(i - 1) ||
@@ -221,8 +222,8 @@ class LowerLawBuilder {
   }
 
   // Moves the border of intervals `lower` and `lower + 1` so that the gain of `settled`, one of the
-  // two, is next to nothing on the side where the other can help: it grows with the border either
-  // way.
+  // two, is almost zero on the side where the other can help. The gain grows with the border in
+  // either case.
   void Divide(size_t lower, size_t settled) {
     Merged& below = intervals_[lower];
     Merged& above = intervals_[lower + 1];
@@ -241,9 +242,9 @@ class LowerLawBuilder {
     Measure(above);
   }
 
-  // Where a point's neighbours have too little to lend, only a share of the interval is treated so;
-  // the rest goes to the grid point below the interval: a lower law too, of the first order only.
-  // Shares only ever fall, and settle after a few sweeps in both directions.
+  // Limits shares. If a point's neighbours have too little to lend, only a share of its interval is
+  // treated this way; the rest goes to the grid point below the interval. That is a lower law too,
+  // but of first order only. Shares only fall, and settle after a few sweeps in both directions.
   void LimitShares() {
     const size_t size = intervals_.size();
     share_.assign(size, 1);

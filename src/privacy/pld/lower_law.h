@@ -6,16 +6,15 @@
 
 namespace tacit::privacy::pld {
 
-// What covers the error of an IntervalMass's gain: this share of a cell's mass is moved to the safe
-// side.
+// This share of a cell's mass is moved to the safe side, to cover the error of IntervalMass::gain.
 inline constexpr double kNudge = 1e-7;
 
-// What one cell's two halves hold; gains are taken against the cell's end that the half touches.
+// The masses of one cell's halves; each gain is against the cell's end that the half touches.
 struct Halves {
   IntervalMass left, right;
 };
 
-// The lower law of a grid from what its cells hold; see lattice_law.h for why it is one.
+// Builds the lower law of a grid from its cells; lattice_law.h shows why it is one.
 LatticeLaw LowerLaw(const LossLaw& law, const Grid& grid, const std::vector<Halves>& cells);
 
 }  // namespace tacit::privacy::pld

@@ -6,7 +6,7 @@
 
 namespace tacit::privacy::pld {
 
-// N(0, 1)'s mass of (a, b], to 1e-15 of what lies beyond its inner end.
+// Mass of N(0, 1) in (a, b], to 1e-15 of the mass beyond its inner end.
 inline double NormalMass(double a, double b) {
   constexpr double kScale = std::numbers::sqrt2 / 2;
   if (!(a < b)) return 0;
@@ -19,14 +19,14 @@ inline double NormalDensity(double x) {
   return std::exp(-x * x / 2) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
 }
 
-// e^x - 1 to 1e-10, in a few multiplications where x is small.
+// e^x - 1 to 1e-10, in a few multiplications for small x.
 inline double SmallExpm1(double x) {
   if (std::abs(x) > 0.1) return std::exp(x) - 1;
   return x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5 * (1 + x / 6)))));
 }
 
-// The integral of `f` over [a, b], by Gauss and Legendre with six points on each panel of at most
-// the given width; three do on an eighth of one.
+// The integral of `f` over [a, b], by Gauss-Legendre with six points on each panel of at most the
+// given width; three if [a, b] is at most an eighth of a panel.
 template <class F>
 double Integrate(double a, double b, double panel, F f) {
   static constexpr std::array<double, 3> kNode = {0.2386191860831969, 0.6612093864662645,

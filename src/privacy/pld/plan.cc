@@ -10,7 +10,7 @@ namespace {
 // Wrapped mass may be e^-kWrapDigits of the answer.
 constexpr double kWrapDigits = 18;
 
-// The lattice's step: the shortest cells wanted, shortened so that the weightiest atom is a whole
+// The lattice's step: the shortest cell needed, shortened so that the weightiest atom is a whole
 // number of steps.
 double Step(std::span<const Counted> events, double spacing_scale, double longest) {
   double step = longest, atom = 0, weight = 0;
@@ -25,8 +25,8 @@ double Step(std::span<const Counted> events, double spacing_scale, double longes
   return atom > step ? atom / std::ceil(atom / step) : step;
 }
 
-// The window beyond which, on one side, little of the answer lies: the least over a few shifts of
-// the tilt of the distance at which Chernoff's bound has fallen by kWrapDigits.
+// The window beyond which, on one side, little of the answer lies: the distance at which Chernoff's
+// bound has fallen by kWrapDigits, minimised over a few shifts of the tilt.
 struct Reach {
   double window = std::numeric_limits<double>::infinity();
   double tilt = 0;
@@ -58,7 +58,7 @@ int64_t Plan::Spacing(double count) const {
 }
 
 // Upper and lower laws differ in log E[e^cL] by c (c + 1) / 8 times the budget, so in epsilon by
-// (c + 1) / 8 times it.
+// (c + 1) / 8 times the budget.
 double BudgetFor(double epsilon, double slope) {
   return std::max(8 * (2.5e-4 * std::max(epsilon, 0.0) + 1e-7) / (slope + 1), 1e-26);
 }

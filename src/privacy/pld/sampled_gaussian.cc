@@ -6,13 +6,13 @@
 #include <numbers>
 
 #include "base/check.h"
+#include "privacy/infinity.h"
 #include "privacy/pld/normal.h"
 
 namespace tacit::privacy::pld {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Standard deviations beyond which a normal law has nothing a double can add to a sum.
+// Standard deviations beyond which a normal law adds nothing to a sum of doubles.
 constexpr double kReach = 38;
 
 // At most `tail` of a normal law lies beyond this many standard deviations.
@@ -21,7 +21,7 @@ double TailReach(double tail) {
   return std::min(std::sqrt(2 * std::log(1 / std::min(tail, 0.5))), kReach);
 }
 
-// Where (1 - q) N(0, s^2) + q N(1, s^2) has at most `tail` above.
+// The point above which (1 - q) N(0, s^2) + q N(1, s^2) has at most `tail`.
 double MixtureReach(double sigma, double rate, double tail) {
   const auto above = [&](double x) {
     return (1 - rate) * NormalMass(x / sigma, kReach) + rate * NormalMass((x - 1) / sigma, kReach) >
@@ -35,11 +35,11 @@ double MixtureReach(double sigma, double rate, double tail) {
   return high;
 }
 
-// Panels on which the integrands below are as good as polynomials: they go as the density and as
-// e^(x / s^2).
+// Panel width on which the integrands below, with factors like the density and e^(x / s^2), are as
+// smooth as polynomials.
 double Panel(double sigma) { return std::min(0.4 * sigma, sigma * sigma); }
 
-// A rough picture of a law over normal noise at 0 and 1: `loss(x)` with the mass of `density(x)`.
+// A rough sketch of a law over normal noise at 0 and 1: `loss(x)` with the mass of `density(x)`.
 template <class Loss, class Density>
 std::vector<PilotPoint> PilotOver(double low, double high, double step, Loss loss,
                                   Density density) {

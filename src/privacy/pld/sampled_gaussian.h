@@ -54,7 +54,7 @@ class ReplacedGaussianLaw final : public LossLaw {
 
  private:
   double Loss(double x) const;
-  double Inverse(double loss) const;  // x where the loss is this; infinite beyond its range
+  double Inverse(double loss) const;  // x with this loss; infinite beyond its range
   double Gain(double a, double b, double reference) const;
 
   double sigma_, rate_;

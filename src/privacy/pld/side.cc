@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "base/check.h"
+#include "privacy/infinity.h"
 #include "privacy/pld/composition.h"
 #include "privacy/pld/transform.h"
 
@@ -11,11 +12,10 @@ namespace tacit::privacy::pld {
 namespace {
 
 using Complex = std::complex<double>;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kUnit = 0x1p-53;
 // Left-out frequencies may be this share of the answer.
 constexpr double kTruncation = 3e-7;
-// Kinds are taken in until high frequencies are this small together, in log.
+// Kinds are sampled until high frequencies are this small together, in log.
 constexpr double kDamped = 30;
 constexpr int64_t kQuickSamples = 1 << 14;
 constexpr int64_t kMostSamples = 1 << 19;
@@ -27,7 +27,7 @@ double LogAdd(double a, double b) {
   return greater == -kInfinity ? greater : greater + std::log1p(std::exp(std::min(a, b) - greater));
 }
 
-// How much a kind damps high frequencies: the least of -log |Phi| at a few of them.
+// The damping of high frequencies by a kind: the least of -log |Phi| at a few of them.
 double Strength(const Side::Weighed& one) {
   constexpr int64_t kPeriod = 1 << 20;
   double least = kInfinity;
@@ -68,14 +68,13 @@ double Side::KernelSize(double frequency) const {
   return radius * -std::expm1(-plan_.step) / (first * distance(next));
 }
 
-// Bounds |Phi| by these kinds (others are at most 1), sampled `resolution` times over the frequency
-// that is one in units of the widest's standard deviation.
+// Bounds |Phi| by these kinds (others are at most 1), from `samples` sampled frequencies.
 void Side::BoundBy(std::span<const Weighed> laws, int64_t samples) {
   const RealFft fft(samples);
   const std::vector<double> ends = PieceEnds(samples);
   std::vector<double> log_bound(ends.size(), 0);
   for (const Weighed& one : laws) {
-    // Too wide to be known between these samples.
+    // Skips a law too wide for its transform to be bounded between these samples.
     if (one.tilted.variance * 20 > static_cast<double>(samples) * static_cast<double>(samples))
       continue;
     const std::vector<float> bounds = LogBounds(one.tilted, fft);
@@ -84,7 +83,7 @@ void Side::BoundBy(std::span<const Weighed> laws, int64_t samples) {
   CutOff(ends, log_bound);
 }
 
-// Leaves out as many of the highest frequencies as do not matter.
+// Leaves out as many of the highest frequencies as are negligible.
 void Side::CutOff(const std::vector<double>& ends, const std::vector<double>& log_bound) {
   const Saddle& saddle = plan_.saddle;
   const double tolerance = kTruncation * std::exp(saddle.log_delta - saddle.cumulants.log_moment +
@@ -112,8 +111,8 @@ int64_t Side::ChooseFrequencies(const std::vector<Entry>& laws) {
     weighed.back().strength = Strength(weighed.back());
     points += static_cast<double>(entry.law->index.size());
   }
-  // A quick look first, by a few kinds that are cheap to sample and damp high frequencies well; a
-  // thorough one where it would save more than it costs.
+  // Takes a quick look first, by a few kinds that are cheap to sample and damp high frequencies
+  // well; then a thorough one if it would save more than it costs.
   std::sort(weighed.begin(), weighed.end(), [](const Weighed& a, const Weighed& b) {
     return a.strength / (50 + std::sqrt(a.tilted.variance)) >
            b.strength / (50 + std::sqrt(b.tilted.variance));
@@ -137,8 +136,8 @@ void Side::AddPart(const Kind* kind, const LatticeLaw& law) {
   part.log_moment_above = LogMoment(law, plan_.step, plan_.tilt_above, part.centre);
   part.log_moment_below = LogMoment(law, plan_.step, plan_.tilt_below, part.centre);
   part.infinite_mass = law.infinite_mass;
-  // Of a factor: its masses, its sum or transform, its logarithm and that one's multiples. Losses
-  // are good to their last place, which the tilt magnifies.
+  // Rounding of a factor: its masses, its sum or transform, its logarithm and that logarithm's
+  // multiples. Losses are exact to their last place, which the tilt magnifies.
   const double size = std::abs(static_cast<double>(part.centre)) + 4 * std::sqrt(tilted.variance);
   part.rounding = kUnit * (2 * static_cast<double>(law.index.size()) + 1000 +
                            4 * plan_.tilt * plan_.step * size);
@@ -170,7 +169,7 @@ void Side::SetCounts(const std::vector<Counted>& events) {
   Resum();
 }
 
-// The coefficients of the series, kernel and 1/N included.
+// Computes the coefficients of the series, kernel and 1/N included.
 void Side::Resum() {
   const double step = plan_.step, size = static_cast<double>(plan_.period);
   const double shrink = -std::expm1(-plan_.tilt * step);
@@ -208,12 +207,12 @@ double Side::Series(int64_t point) const {
   return sum;
 }
 
-// What the series may miss, besides wrapping.
+// A bound of the series' error, apart from wrapping.
 double Side::LeftOut() const {
   return truncated_ + kernel_sum_ * std::expm1(rounding_) + coefficient_sum_ * kUnit * 256;
 }
 
-// The tilted answers at point + jN, j != 0.
+// A bound of the tilted answers at point + jN, j != 0.
 double Side::Wrapped(int64_t point) const {
   const double away = static_cast<double>(point - centre_) * plan_.step;
   const double window = static_cast<double>(plan_.period) * plan_.step;
@@ -254,7 +253,7 @@ double Side::Slope(double epsilon) const {
 }
 
 double Side::Epsilon(double log_delta, double guess) const {
-  // Under a plan for another question what was left out may never fall below delta.
+  // Under a plan for another question the left-out part may never fall below delta.
   constexpr int64_t kFarthest = int64_t{1} << 50;
   const auto above = [&](int64_t point) { return LogDelta(point) - log_delta; };
   const auto steps = [&](double log_ratio) {
@@ -263,7 +262,8 @@ double Side::Epsilon(double log_delta, double guess) const {
   };
   if (is_upper_ && !(above(0) > 0)) return 0;
   if (is_upper_ && !(std::log(infinite_mass_) < log_delta)) return kInfinity;
-  // Brackets the crossing from the guess outwards. A lower side may know nothing far away from it.
+  // Brackets the crossing from the guess outwards. A lower side may have no bound far from its
+  // plan.
   int64_t low = static_cast<int64_t>(
       std::clamp(std::round(guess / plan_.step), 0.0, static_cast<double>(kFarthest)));
   int64_t high = low + 1;
@@ -294,7 +294,7 @@ double Side::Epsilon(double log_delta, double guess) const {
     const double value = above(point);
     (value > 0 ? low : high) = point;
     (value > 0 ? at_low : at_high) = value;
-    // Regula falsi may creep: a half step from time to time.
+    // Regula falsi may creep, so a nearby point is tried too.
     if (high - low > 1 && static_cast<double>(high - low) > 8) {
       const int64_t nudge = value > 0 ? point + 2 : point - 2;
       const double there = above(nudge);

@@ -15,15 +15,15 @@ using Complex = std::complex<double>;
 constexpr double kTwoPi = 2 * std::numbers::pi;
 // Points are handled this many at a time.
 constexpr size_t kLanes = 8;
-// A phase is turned on from the last this many times before it is computed afresh.
-constexpr int64_t kTurns = 64;
+// A phase is turned on from the last one this many times before it is computed afresh.
+constexpr int64_t kPhaseTurns = 64;
 
 int64_t Wrap(int64_t value, int64_t period) {
   const int64_t rest = value % period;
   return rest < 0 ? rest + period : rest;
 }
 
-// The phases of all points at one frequency, and how far the next frequency turns them.
+// The phases of all points at one frequency, and their turns to the next one.
 struct Phases {
   std::vector<double> real, imaginary, turn_real, turn_imaginary;
 
@@ -62,7 +62,7 @@ std::vector<Complex> Directly(const TiltedLaw& law, int64_t period, int64_t coun
   std::vector<Complex> result;
   result.reserve(static_cast<size_t>(count));
   for (int64_t k = 0; k < count; ++k) {
-    if (k % kTurns == 0)
+    if (k % kPhaseTurns == 0)
       for (size_t i = 0; i < points; ++i) {
         const Complex phase = law.weight[i] * Phase(law.offset[i], k, period);
         phases.real[i] = phase.real();
@@ -93,7 +93,7 @@ std::vector<Complex> RealFft::Transform(const TiltedLaw& law) const {
   const auto half = static_cast<size_t>(size_ / 2);
   std::vector<Complex> out(half + 1);
   impl_->fft.transform_real(wrapped.data(), out.data());
-  out[half] = out[0].imag();  // kissfft's place for the highest frequency
+  out[half] = out[0].imag();  // where kissfft puts the highest frequency
   out[0] = out[0].real();
   for (Complex& value : out) value = std::conj(value);  // e^(+i ...)
   return out;
@@ -119,7 +119,7 @@ double LogMoment(const LatticeLaw& law, double step, double tilt, int64_t centre
 }
 
 TiltedLaw Tilt(const LatticeLaw& law, double step, double tilt) {
-  // Taken about the greatest exponent first, then about the mean it shows.
+  // Sums relative to the greatest exponent first, then around the resulting mean.
   TiltedLaw tilted;
   double greatest = -std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < law.index.size(); ++i)

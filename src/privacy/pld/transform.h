@@ -12,9 +12,9 @@ namespace tacit::privacy::pld {
 
 struct TiltedLaw {
   int64_t centre = 0;           // lattice index next to the tilted mean
-  double log_moment = 0;        // log E[e^(c (L - centre))], the law's lacking mass included
-  double variance = 0;          // of the index, tilted
-  double fourth = 0;            // its fourth central moment, at most this
+  double log_moment = 0;        // log E[e^(c (L - centre))], missing mass included
+  double variance = 0;          // variance of the index, tilted
+  double fourth = 0;            // upper bound of the index's fourth central moment
   std::vector<int64_t> offset;  // index - centre
   std::vector<double> weight;   // sums to 1
 };
@@ -24,12 +24,12 @@ TiltedLaw Tilt(const LatticeLaw& law, double step, double tilt);
 // log E[e^(c (L - centre))] alone.
 double LogMoment(const LatticeLaw& law, double step, double tilt, int64_t centre);
 
-// e^(2 pi i index k / period); the angle is reduced in whole numbers, so nothing is lost.
+// e^(2 pi i index k / period). The angle is reduced in whole numbers, so nothing is lost.
 // REQUIRES 0 <= k.
 std::complex<double> Phase(int64_t index, int64_t k, int64_t period);
 
-// The transform of one size, a power of two of at least 4; kept, because its tables cost as much as
-// its use.
+// A transform of one size, a power of two of at least 4. It keeps its tables, which cost as much as
+// a transform.
 class RealFft {
  public:
   explicit RealFft(int64_t size);
@@ -45,11 +45,11 @@ class RealFft {
   std::unique_ptr<Impl> impl_;
 };
 
-// phi(k) = sum of weight * e^(2 pi i k offset / period), for k < count. Each within
-// 2^-53 * (2 * points + 400) of the truth: directly, or by FFT where that is faster (`period` a
-// power of two).
+// phi(k) = sum of weight * e^(2 pi i k offset / period), for k < count. Each is within
+// 2^-53 * (2 * points + 400) of the truth. Summed directly, or by FFT if that is faster (and
+// `period` is a power of two).
 std::vector<std::complex<double>> Frequencies(const TiltedLaw& law, int64_t period, int64_t count);
-// Whether Frequencies() would rather have a power of two as its period.
+// Checks that Frequencies() would be faster with a power of two as its period.
 bool WantsFft(size_t points, int64_t period, int64_t count);
 
 // Upper bounds of log |phi| over pieces of the half period of frequencies [0, pi]: first

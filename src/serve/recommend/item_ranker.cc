@@ -9,7 +9,7 @@
 namespace tacit::serve {
 namespace {
 
-constexpr uint32_t kStandInItems = 20;  // what is scored where there is nothing to score
+constexpr uint32_t kStandInItems = 20;  // scored in place of an empty history
 
 bool IsBetter(const RankedItem& a, const RankedItem& b) {
   return a.score > b.score || (a.score == b.score && a.item < b.item);
@@ -40,7 +40,7 @@ Result<std::span<const RankedItem>> ItemRanker::OfUser(const ItemState& state,
                                                        uint32_t count, bool exclude_seen) {
   const size_t half = (scores_.size() + 1) / 2;
   count = static_cast<uint32_t>(std::min<size_t>(count, half));
-  // Scored in any case, looked at where there is a history.
+  // An empty history is scored too, for the same work, but its scores are not used.
   TACIT_RETURN_IF_ERROR(scorer_->Score(
       state, history.empty() ? std::span<const uint32_t>(stand_in_) : history, scores_));
   if (exclude_seen) LeaveOut(history, scores_.size() - count);
@@ -54,7 +54,7 @@ void ItemRanker::LeaveOut(std::span<const uint32_t> history, size_t items_most) 
   }
 }
 
-// A heap with the worst of the best on top.
+// Keeps a heap with the worst of the best items on top.
 std::span<const RankedItem> ItemRanker::Best(std::span<const float> scores, uint32_t count) {
   TACIT_CHECK(scores.size() == left_out_.size(), "a score per item");
   best_.clear();

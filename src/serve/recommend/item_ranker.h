@@ -15,36 +15,37 @@ struct RankedItem {
   float score = 0;
 };
 
-// Recommends out of one model's states: the best by score, of equals the earlier in the catalogue.
-// Owns its working memory, some 9 bytes an item; not thread-safe, one per thread.
+// Recommends from one model's states: the best items by score; among equal scores, the earlier one
+// in the catalogue. Owns its working memory, some 9 bytes per item; not thread-safe, one per
+// thread.
 class ItemRanker {
  public:
   explicit ItemRanker(std::shared_ptr<const ItemModel> model);
 
-  // The best `count` items behind a history of items of the catalogue, oldest first, without those
-  // of the history where they are to be left out: fewer where there are not so many. An empty
-  // history is a cold start. Valid until the next call.
+  // Returns the best `count` items after a history of items of the catalogue, oldest first; with
+  // `exclude_seen`, without the items of the history. Returns fewer if there are not enough. An
+  // empty history is a cold start. Valid until the next call.
   Result<std::span<const RankedItem>> OfHistory(const ItemState& state,
                                                 std::span<const uint32_t> history, uint32_t count,
                                                 bool exclude_seen);
-  // The same for somebody of whom it must not show whether he is known: as many items whatever his
-  // history, and about as much work. At most half of the catalogue; of a history that leaves fewer
-  // than asked for, what lies longest ago is not left out.
+  // Does the same for a user, without revealing whether he is known: the number of items does not
+  // depend on his history, and the work hardly does. Returns at most half of the catalogue. If
+  // excluding the history would leave too few items, the oldest ones are not excluded.
   Result<std::span<const RankedItem>> OfUser(const ItemState& state,
                                              std::span<const uint32_t> history, uint32_t count,
                                              bool exclude_seen);
 
  private:
-  // Marks the history's items from the last on, at most so many of them.
+  // Marks up to `items_most` items of the history, newest first.
   void LeaveOut(std::span<const uint32_t> history, size_t items_most);
-  // The best of those that are not marked; takes the marks off.
+  // Returns the best unmarked items and clears the marks.
   std::span<const RankedItem> Best(std::span<const float> scores, uint32_t count);
 
   const std::shared_ptr<const ItemModel> model_;
   const std::unique_ptr<ItemScorer> scorer_;
   std::vector<float> scores_;
   std::vector<uint8_t> left_out_;     // per item
-  std::vector<uint32_t> left_items_;  // which are
+  std::vector<uint32_t> left_items_;  // the marked ones
   std::vector<uint32_t> stand_in_;
   std::vector<RankedItem> best_;
 };

@@ -12,12 +12,12 @@
 
 namespace tacit::serve {
 
-// What POST /v1/recommend asks for.
+// A request of POST /v1/recommend.
 struct RecommendRequest {
   size_t model = 0;                        // place among the models
-  std::optional<std::string> user;         // else the sequence:
-  std::vector<uint32_t> sequence;          // of the catalogue, oldest first
-  std::vector<std::string> unknown_items;  // of the sequence, as they come
+  std::optional<std::string> user;         // else a sequence is given
+  std::vector<uint32_t> sequence;          // items of the catalogue, oldest first
+  std::vector<std::string> unknown_items;  // of the sequence, in its order
   uint32_t count = 10;
   bool exclude_seen = true;
 };
@@ -28,12 +28,13 @@ class RecommendRequestParser {
   struct Limits {
     uint32_t count_most = 1000;
     size_t sequence_most = 4096;
+    size_t unknown_bytes_most = 256;  // length of an id outside the catalogue
   };
 
   RecommendRequestParser(std::span<const RecommendModel> models, Limits limits);
 
-  // Fills `request`, whatever was in it. kNotFound: no such learner; kInvalidArgument: anything
-  // else. The message names the key.
+  // Fills `request`, replacing what was in it. kNotFound: no such learner; kInvalidArgument:
+  // anything else. The message names the key.
   Status Parse(std::string_view json, RecommendRequest* request) const;
 
  private:

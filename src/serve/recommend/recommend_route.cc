@@ -5,8 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "base/log.h"
-
 namespace tacit::serve {
 RecommendRoute::RecommendRoute(std::shared_ptr<const Recommender> recommender,
                                Recommender::Latest latest, UserHash hash,
@@ -24,16 +22,16 @@ RecommendRoute::RecommendRoute(std::shared_ptr<const Recommender> recommender,
 }
 
 void RecommendRoute::Answer(Role role, std::string_view body, Reply* reply) {
-  const Status done = Recommend(role, body, &reply->body);
-  if (done) {
-    recommended_[request_.model].Add();
-    return;
-  }
-  SetFailure(done.error(), reply);
-  if (reply->status != 500 || role == Role::kOperator) return;
-  // Of a file or of somebody, and neither is everybody's to know.
-  spdlog::error("POST /v1/recommend: {}", done.error().message);
-  SetError(500, "what is asked for cannot be read; the daemon's log says why", reply);
+  if (const Status read = Read(role, body); !read) return SetFailure(read.error(), reply);
+  const Status done = Recommend(&reply->body);
+  if (!done) return SetServerFailure(done.error(), reply);
+  recommended_[request_.model].Add();
+}
+
+Status RecommendRoute::Read(Role role, std::string_view body) {
+  TACIT_RETURN_IF_ERROR(parser_.Parse(body, &request_));
+  if (!request_.user) return {};
+  return CheckUser(role, recommender_->models()[request_.model]);
 }
 
 Status RecommendRoute::CheckUser(Role role, const RecommendModel& model) const {
@@ -45,7 +43,7 @@ Status RecommendRoute::CheckUser(Role role, const RecommendModel& model) const {
                                                  kRaw, model.promise.learner));
   if (!hash_)
     return Fail(ErrorCode::kRefused,
-                fmt::format("{} a checkpoint knows nobody by name: ask with \"sequence\"", kRaw));
+                fmt::format("{} a checkpoint knows no user by id: ask with \"sequence\"", kRaw));
   if (role == Role::kOperator) return {};
   return Fail(ErrorCode::kRefused,
               fmt::format("{} is answered at the operator's listener (serve.operator_listen) "
@@ -53,10 +51,8 @@ Status RecommendRoute::CheckUser(Role role, const RecommendModel& model) const {
                           kRaw));
 }
 
-Status RecommendRoute::Recommend(Role role, std::string_view body, std::string* answer) {
-  TACIT_RETURN_IF_ERROR(parser_.Parse(body, &request_));
+Status RecommendRoute::Recommend(std::string* answer) {
   const RecommendModel& model = recommender_->models()[request_.model];
-  if (request_.user) TACIT_RETURN_IF_ERROR(CheckUser(role, model));
   TACIT_ASSIGN(const auto served, recommender_->Get(request_.model));
   ItemRanker& ranker = *rankers_[request_.model];
   if (request_.user) TACIT_RETURN_IF_ERROR(ReadHistory(model, *request_.user));
@@ -69,7 +65,7 @@ Status RecommendRoute::Recommend(Role role, std::string_view body, std::string* 
   return {};
 }
 
-// As of the last commit, which may be ahead of the model's.
+// Reads the history as of the last commit, which may be newer than the model's.
 Status RecommendRoute::ReadHistory(const RecommendModel& model, std::string_view user) {
   history_.clear();
   const auto snapshot = latest_();

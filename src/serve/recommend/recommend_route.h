@@ -14,24 +14,26 @@
 
 namespace tacit::serve {
 
-// A user as the store's histories know him.
+// Hashes a user id to its key in the store's histories.
 using UserHash = std::function<Hash128(std::string_view user)>;
 
 // POST /v1/recommend. Owns its working memory; not thread-safe, one per thread.
 class RecommendRoute {
  public:
-  // `latest` and `hash` as Services has them; `hash` null: nobody is recommended to by id.
+  // `latest` and `hash` are as in Services; with `hash` null, requests by user id are refused.
   RecommendRoute(std::shared_ptr<const Recommender> recommender, Recommender::Latest latest,
                  UserHash hash, metrics::Registry& metrics);
 
-  // By id for operators alone: users have no credential here.
+  // Only operators may ask by user id: users have no credential here.
   void Answer(Role role, std::string_view body, Reply* reply);
 
  private:
-  Status Recommend(Role role, std::string_view body, std::string* answer);
-  // Whether somebody may be named at all.
+  // Reads the request into request_.
+  Status Read(Role role, std::string_view body);
+  Status Recommend(std::string* answer);
+  // Refuses a request by user id unless it is allowed here.
   Status CheckUser(Role role, const RecommendModel& model) const;
-  // The items of the catalogue that the user is known to have met with, oldest first.
+  // Reads the user's history: items of the catalogue, oldest first.
   Status ReadHistory(const RecommendModel& model, std::string_view user);
   void Append(const RecommendModel& model, const ServedItems& served,
               std::span<const RankedItem> items, std::string* answer) const;
@@ -46,7 +48,7 @@ class RecommendRoute {
   std::vector<uint32_t> history_;
 };
 
-// The same out of one snapshot, for whoever has no server; nobody is recommended to by id.
+// Answers from one snapshot, for callers without a server; refuses requests by user id.
 Reply RecommendOnce(std::vector<RecommendModel> models,
                     std::shared_ptr<const store::Snapshot> snapshot, std::string_view body);
 

@@ -13,10 +13,9 @@
 namespace tacit::serve {
 namespace {
 
-constexpr std::chrono::milliseconds kLook(50);
-constexpr int kRestPerBuild = 9;  // how much longer than a build it rests behind it
+constexpr int kRestPerBuild = 9;  // the pause after a build, in build times
 
-// Its own thread has nobody else to tell that there is not enough memory.
+// Returns out-of-memory as an error, since the recommender's thread has no caller to catch it.
 Result<std::shared_ptr<const ItemState>> BuildOf(const ItemModel& model,
                                                  const store::Snapshot& snapshot,
                                                  const std::shared_ptr<const ItemState>& last) {
@@ -29,8 +28,11 @@ Result<std::shared_ptr<const ItemState>> BuildOf(const ItemModel& model,
 
 }  // namespace
 
-Recommender::Recommender(std::vector<RecommendModel> models, Latest latest)
-    : models_(std::move(models)), latest_(std::move(latest)), slots_(models_.size()) {
+Recommender::Recommender(std::vector<RecommendModel> models, Latest latest, CommitSignal* commits)
+    : models_(std::move(models)),
+      latest_(std::move(latest)),
+      commits_(commits),
+      slots_(models_.size()) {
   for (const RecommendModel& model : models_)
     TACIT_CHECK(model.items != nullptr && model.model != nullptr &&
                     model.items->items() == model.model->items(),
@@ -38,12 +40,10 @@ Recommender::Recommender(std::vector<RecommendModel> models, Latest latest)
 }
 
 Recommender::~Recommender() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  stop_called_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  stopping_ = true;
+  if (!thread_.joinable()) return;
+  if (commits_ != nullptr) commits_->Tell();
+  thread_.join();
 }
 
 void Recommender::Start() {
@@ -52,27 +52,35 @@ void Recommender::Start() {
 }
 
 void Recommender::Run() {
-  std::unique_lock lock(mutex_);
+  if (commits_ == nullptr) return Refresh();
   while (!stopping_) {
-    lock.unlock();
-    Refresh();
-    lock.lock();
-    stop_called_.wait_for(lock, kLook, [this] { return stopping_; });
+    // A commit, or the stop, that is told of after this line ends the wait at once.
+    const uint64_t told = commits_->told();
+    if (stopping_) return;
+    const auto again = Look();
+    commits_->Wait(told, again);
   }
 }
 
-void Recommender::Refresh() {
-  for (size_t model = 0; model < models_.size(); ++model) Update(model);
+void Recommender::Refresh() { Look(); }
+
+std::optional<Recommender::Clock::time_point> Recommender::Look() {
+  std::optional<Clock::time_point> again;
+  for (size_t model = 0; model < models_.size(); ++model) {
+    const auto due = Update(model);
+    if (due && (!again || *due < *again)) again = due;
+  }
+  return again;
 }
 
-// One thread at a time is here.
-void Recommender::Update(size_t index) {
+// REQUIRES that only one thread at a time calls this.
+std::optional<Recommender::Clock::time_point> Recommender::Update(size_t index) {
   const RecommendModel& model = models_[index];
   Slot& slot = slots_[index];
   const std::shared_ptr<const store::Snapshot> snapshot = latest_();
   const Clock::time_point begin = Clock::now();
-  if (snapshot == nullptr || slot.looked_at == snapshot->version() || begin < slot.not_before)
-    return;
+  if (snapshot == nullptr || slot.looked_at == snapshot->version()) return std::nullopt;
+  if (begin < slot.not_before) return slot.not_before;
   const auto last = slot.served == nullptr ? nullptr : slot.served->state;
   auto state = BuildOf(*model.model, *snapshot, last);
   const bool changed = state && *state != nullptr && *state != last;
@@ -85,7 +93,7 @@ void Recommender::Update(size_t index) {
     AppendModel(*snapshot, model.promise, &served->model);
   } else if (!state) {
     state.error() = std::move(state.error())
-                        .Context(fmt::format("learner '{}': what it has released cannot be served",
+                        .Context(fmt::format("learner '{}': its released state cannot be served",
                                              model.promise.learner));
     if (!slot.failure || slot.failure->message != state.error().message)
       spdlog::error("version {}: {}", snapshot->version().value, state.error().message);
@@ -97,6 +105,7 @@ void Recommender::Update(size_t index) {
   if (changed) slot.served = std::move(served);
   const Clock::time_point end = Clock::now();
   slot.not_before = end + kRestPerBuild * (end - begin);
+  return std::nullopt;
 }
 
 Result<std::shared_ptr<const ServedItems>> Recommender::Get(size_t model) const {

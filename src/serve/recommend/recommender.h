@@ -1,7 +1,7 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -14,21 +14,22 @@
 #include "base/result.h"
 #include "event/item_catalogue.h"
 #include "privacy/ledger.h"
+#include "serve/commit_signal.h"
 #include "serve/recommend/item_model.h"
 #include "store/snapshot.h"
 
 namespace tacit::serve {
 
-// A learner that can be asked what comes next, as the configuration has it. A value.
+// A learner that can recommend the next item, as configured. A value type.
 struct RecommendModel {
   LearnerIndex index;
   privacy::Promise promise;
   std::shared_ptr<const event::ItemCatalogue> items;
-  std::shared_ptr<const ItemModel> model;  // of as many items
-  bool serve_users = false;                // by id, out of their raw histories
+  std::shared_ptr<const ItemModel> model;  // of the same number of items
+  bool serve_users = false;                // by id, from their raw histories
 };
 
-// What a learner's recommendations are made from at present, and which commit that was made from.
+// The current state of a learner's recommendations, and the commit it was built from.
 struct ServedItems {
   std::shared_ptr<const ItemState> state;
   uint64_t version = 0;
@@ -36,31 +37,31 @@ struct ServedItems {
   std::string model;  // "model":{...} of that commit
 };
 
-// Keeps each learner's ItemState up with what is committed: a thread of its own looks at the last
-// snapshot every 50 ms and builds anew what has changed, while requests go on with the older one.
-// It builds a tenth of its time at most. Thread-safe.
+// Keeps each learner's ItemState up to date with commits: its own thread looks at the last snapshot
+// when it is told of a commit and rebuilds changed states, while requests use the older ones. It
+// spends at most a tenth of its time building. Thread-safe.
 class Recommender {
  public:
   using Latest = std::function<std::shared_ptr<const store::Snapshot>()>;
 
-  // `latest` as Services has it.
-  Recommender(std::vector<RecommendModel> models, Latest latest);
+  // `latest` and `commits` are as in Services.
+  Recommender(std::vector<RecommendModel> models, Latest latest, CommitSignal* commits = nullptr);
   ~Recommender();
   Recommender(const Recommender&) = delete;
   Recommender& operator=(const Recommender&) = delete;
 
   const std::vector<RecommendModel>& models() const { return models_; }
-  // Builds now what has changed, on this thread: for whoever has one snapshot, before Start.
+  // Rebuilds changed states now, on this thread; for callers with a single snapshot, before Start.
   void Refresh();
-  // Starts the thread. REQUIRES that it was not started.
+  // Starts the thread; without a signal, it looks once. REQUIRES that it has not been started.
   void Start();
 
-  // Never null. kUnavailable before the first; what was wrong with it where the first could not be
-  // built.
+  // The current state; never null. kUnavailable before the first state; the build's error if the
+  // first state could not be built.
   Result<std::shared_ptr<const ServedItems>> Get(size_t model) const;
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = CommitSignal::Clock;
   struct Slot {
     std::optional<CommitSeq> looked_at;
     Clock::time_point not_before{};  // of the next build
@@ -69,13 +70,17 @@ class Recommender {
   };
 
   void Run();
-  void Update(size_t model);
+  // Rebuilds changed states. Returns the earliest time at which a state that had to wait for its
+  // rest may be built, if any had to.
+  std::optional<Clock::time_point> Look();
+  // The same for one model.
+  std::optional<Clock::time_point> Update(size_t model);
 
   const std::vector<RecommendModel> models_;
   const Latest latest_;
-  mutable std::mutex mutex_;  // of what follows; not held while anything is built
-  std::condition_variable stop_called_;
-  bool stopping_ = false;
+  CommitSignal* const commits_;
+  std::atomic<bool> stopping_ = false;
+  mutable std::mutex mutex_;  // guards the slots; not held during builds
   std::vector<Slot> slots_;
   std::thread thread_;
 };

@@ -5,9 +5,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/worker_pool.h"
-#include "model/sequence/sequence_model.h"
-#include "ops/backend.h"
+#include "model/sequence/layout.h"
+#include "model/sequence/trained_scorer.h"
 #include "serve/recommend/item_model.h"
 
 namespace tacit::serve {
@@ -17,67 +16,46 @@ constexpr uint64_t kColdScores = uint64_t{1} << 24;
 
 class SequenceState final : public ItemState {
  public:
-  SequenceState(std::shared_ptr<const store::DenseState> source, std::span<const float> served)
-      : source_(std::move(source)), parameters_(served.begin(), served.end()) {}
+  SequenceState(std::shared_ptr<const store::DenseState> source,
+                const model::SequenceLayout& layout, std::span<const float> served,
+                const SequenceNoise& noise)
+      : source_(std::move(source)) {
+    scorer_.Publish(
+        layout, served,
+        {.weight_variance = noise.weight_variance, .item_variance = noise.item_variance}, nullptr);
+  }
 
   bool IsOf(const std::shared_ptr<const store::DenseState>& source) const {
     return source_ == source;
   }
-  std::span<const float> parameters() const { return parameters_; }
   void SetColdStart(std::vector<float> scores) { cold_start_ = std::move(scores); }
 
+  // Scores every item; kCorruption for scores that are not finite.
+  Status Score(std::span<const uint32_t> history, std::span<float> scores) const {
+    TACIT_RETURN_IF_ERROR(scorer_.Score(history, scores));
+    if (std::ranges::all_of(scores, [](float s) { return std::isfinite(s); })) return {};
+    return Fail(ErrorCode::kCorruption, "the model's scores are not numbers");
+  }
+
  private:
-  const std::shared_ptr<const store::DenseState> source_;  // which commits share until it changes
-  const std::vector<float> parameters_;
+  const std::shared_ptr<const store::DenseState> source_;  // commits share it until it changes
+  model::TrainedScorer scorer_;
 };
 
-// A model on one thread.
 class SequenceScorer final : public ItemScorer {
  public:
-  SequenceScorer(const model::SequenceOptions& options, const SequenceNoise& noise)
-      : noise_(noise),
-        workers_(WorkerPool::Options{.workers = 1}),
-        backend_(ops::MakeCpuBackend(workers_)),
-        model_(options, *backend_) {}
-
   Status Score(const ItemState& state, std::span<const uint32_t> history,
                std::span<float> scores) override {
-    return ScoreAll(state, {&history, 1}, [&](std::span<const float> found) {
-      std::ranges::copy(found, scores.begin());
-    });
+    return static_cast<const SequenceState&>(state).Score(history, scores);
   }
-
-  // take(scores) for each history.
-  template <class Take>
-  Status ScoreAll(const ItemState& state, std::span<const std::span<const uint32_t>> histories,
-                  const Take& take) {
-    bool finite = true;
-    TACIT_RETURN_IF_ERROR(model_.Score(
-        static_cast<const SequenceState&>(state).parameters(),
-        {.weight_variance = noise_.weight_variance, .item_variance = noise_.item_variance},
-        histories, [&](size_t, std::span<float> scores, size_t) {
-          finite = finite && std::ranges::all_of(scores, [](float s) { return std::isfinite(s); });
-          take(scores);
-        }));
-    if (!finite) return Fail(ErrorCode::kCorruption, "the model's scores are not numbers");
-    return {};
-  }
-
-  size_t parameters() const { return model_.layout().size(); }
-
- private:
-  const SequenceNoise& noise_;  // the model's, which outlives its scorers
-  WorkerPool workers_;
-  std::unique_ptr<ops::Backend> backend_;
-  model::SequenceModel model_;
 };
 
 class SequenceItems final : public ItemModel {
  public:
   SequenceItems(LearnerIndex learner, const model::SequenceOptions& options, SequenceNoise noise)
-      : learner_(learner), options_(options), noise_(std::move(noise)) {}
+      : learner_(learner), layout_(options), noise_(std::move(noise)) {}
 
-  uint32_t items() const override { return options_.catalogue; }
+  uint32_t items() const override { return layout_.options().catalogue; }
 
   Result<std::shared_ptr<const ItemState>> Build(
       const store::Snapshot& snapshot,
@@ -85,41 +63,37 @@ class SequenceItems final : public ItemModel {
     auto source = snapshot.Dense(learner_);
     if (source == nullptr) return std::shared_ptr<const ItemState>();
     if (last != nullptr && static_cast<const SequenceState&>(*last).IsOf(source)) return last;
-    SequenceScorer scorer(options_, noise_);
     const std::span<const float> served = snapshot.ServedDense(learner_);
-    if (served.size() != scorer.parameters())
+    if (served.size() != layout_.size())
       return Fail(ErrorCode::kCorruption, fmt::format("{} parameters where the model has {}",
-                                                      served.size(), scorer.parameters()));
-    auto state = std::make_shared<SequenceState>(std::move(source), served);
-    TACIT_ASSIGN(std::vector<float> cold, ColdStart(&scorer, *state));
+                                                      served.size(), layout_.size()));
+    auto state = std::make_shared<SequenceState>(std::move(source), layout_, served, noise_);
+    TACIT_ASSIGN(std::vector<float> cold, ColdStart(*state));
     state->SetColdStart(std::move(cold));
     return std::shared_ptr<const ItemState>(std::move(state));
   }
 
   std::unique_ptr<ItemScorer> MakeScorer() const override {
-    return std::make_unique<SequenceScorer>(options_, noise_);
+    return std::make_unique<SequenceScorer>();
   }
 
  private:
-  Result<std::vector<float>> ColdStart(SequenceScorer* scorer, const SequenceState& state) const {
+  Result<std::vector<float>> ColdStart(const SequenceState& state) const {
     const uint64_t firsts = std::clamp<uint64_t>(kColdScores / items(), 1, items());
-    std::vector<uint32_t> first(firsts);
-    std::vector<std::span<const uint32_t>> histories;
-    for (uint64_t i = 0; i < firsts; ++i) {
-      first[i] = static_cast<uint32_t>(i * items() / firsts);
-      histories.emplace_back(&first[i], 1);
-    }
     std::vector<double> sum(items());
-    TACIT_RETURN_IF_ERROR(scorer->ScoreAll(state, histories, [&](std::span<const float> scores) {
-      for (size_t i = 0; i < sum.size(); ++i) sum[i] += scores[i];
-    }));
+    std::vector<float> scores(items());
+    for (uint64_t i = 0; i < firsts; ++i) {
+      const auto first = static_cast<uint32_t>(i * items() / firsts);
+      TACIT_RETURN_IF_ERROR(state.Score({&first, 1}, scores));
+      for (size_t item = 0; item < sum.size(); ++item) sum[item] += scores[item];
+    }
     std::vector<float> cold;
     for (const double s : sum) cold.push_back(static_cast<float>(s / static_cast<double>(firsts)));
     return cold;
   }
 
   const LearnerIndex learner_;
-  const model::SequenceOptions options_;
+  const model::SequenceLayout layout_;
   const SequenceNoise noise_;
 };
 

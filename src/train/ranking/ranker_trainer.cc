@@ -20,14 +20,14 @@ namespace {
 using model::ranking::kRankerParameters;
 
 constexpr double kClip = 1;
-// Of Adam: the second moment is that of some fifty steps, for there are not many more.
+// Adam's second moment spans about fifty steps, as runs are short.
 constexpr float kBeta2 = 0.98f;
 constexpr double kWarmUp = 0.1;
-// What a unit is asked takes up to 2.7 MB then.
+// With these limits the questions to one unit take up to 2.7 MB.
 constexpr size_t kCandidatesMost = 1000, kLastItemsMost = 100;
 constexpr double kRateMost = 1e3;
 
-Status Refuse(std::string why) {
+Status RefuseRanker(std::string why) {
   return Fail(ErrorCode::kInvalidArgument, "ranker training: " + std::move(why));
 }
 
@@ -39,7 +39,7 @@ OptimizerOptions AdamOf(const RankerTraining& options) {
   return adam;
 }
 
-// Features have deviation 1 over the candidates: sixteenths of it, up to 8, are enough to learn by.
+// Features have deviation 1 over the candidates. Sixteenths of it, up to 8, are precise enough.
 constexpr float kPerUnit = 16;
 
 std::vector<int8_t> Pack(std::span<const float> rows) {
@@ -55,7 +55,7 @@ void Unpack(std::span<const int8_t> packed, std::vector<float>* rows) {
   for (size_t i = 0; i < packed.size(); ++i) (*rows)[i] = static_cast<float>(packed[i]) / kPerUnit;
 }
 
-// Without privacy units are bounded and rounded all the same; then any grid will do.
+// Without privacy units are bounded and rounded too, on an arbitrary grid.
 std::unique_ptr<mechanism::Clipper> MakeClipper(double sigma) {
   return mechanism::MakeAutomaticClipper(kClip, sigma > 0 ? sigma : 1);
 }
@@ -63,26 +63,27 @@ std::unique_ptr<mechanism::Clipper> MakeClipper(double sigma) {
 }  // namespace
 
 Status CheckOptions(const RankerTraining& o) {
-  if (o.steps == 0) return Refuse("steps: there is no step");
+  if (o.steps == 0) return RefuseRanker("steps: there is no step");
   if (!(o.sigma >= 0 && std::isfinite(o.sigma)))
-    return Refuse(fmt::format("sigma {} is no noise multiplier", o.sigma));
+    return RefuseRanker(fmt::format("sigma {} is no noise multiplier", o.sigma));
   if (o.candidates == 0 || o.candidates > kCandidatesMost)
-    return Refuse(fmt::format("candidates {} are not 1 to {}", o.candidates, kCandidatesMost));
+    return RefuseRanker(
+        fmt::format("candidates {} are not 1 to {}", o.candidates, kCandidatesMost));
   if (o.last_items == 0 || o.last_items > kLastItemsMost)
-    return Refuse(fmt::format("last_items {} are not 1 to {}", o.last_items, kLastItemsMost));
+    return RefuseRanker(fmt::format("last_items {} are not 1 to {}", o.last_items, kLastItemsMost));
   if (!(o.focus > 0 && o.focus <= 1))
-    return Refuse(fmt::format("focus {} is not in (0, 1]", o.focus));
+    return RefuseRanker(fmt::format("focus {} is not in (0, 1]", o.focus));
   if (!(o.expected_units > 0 && std::isfinite(o.expected_units)))
-    return Refuse(fmt::format("expected_units {} divides nothing", o.expected_units));
+    return RefuseRanker(fmt::format("expected_units {} divides nothing", o.expected_units));
   if (!(o.learning_rate > 0 && o.learning_rate <= kRateMost))
-    return Refuse(
+    return RefuseRanker(
         fmt::format("learning_rate {} is not above 0 and up to {}", o.learning_rate, kRateMost));
   if (!(o.average_decay >= 0 && o.average_decay < 1))
-    return Refuse(fmt::format("average_decay {} is not in [0, 1)", o.average_decay));
+    return RefuseRanker(fmt::format("average_decay {} is not in [0, 1)", o.average_decay));
   return {};
 }
 
-// What one thread adds up, and where it does.
+// One thread's sums and working memory.
 struct RankerTrainer::Worker {
   std::vector<float> rows;
   model::ranking::RankerPass pass;
@@ -143,7 +144,7 @@ void RankerTrainer::Ask(std::span<const uint32_t> history,
   }
 }
 
-// The unit's whole contribution: a vector of norm at most 1, a function of the parameters and of
+// Adds the unit's whole contribution: a vector of norm at most 1 that depends on the parameters and
 // this unit's history alone.
 void RankerTrainer::AddUnit(const std::vector<Question>& questions, Worker* worker) const {
   if (questions.empty()) return;

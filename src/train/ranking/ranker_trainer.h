@@ -17,15 +17,15 @@
 
 namespace tacit::train {
 
-// How a ranker is learnt. All of it is public.
+// Public options of a ranker's training.
 struct RankerTraining {
-  uint64_t seed = 1;     // of its first parameters
-  uint64_t steps = 200;  // each with every unit
+  uint64_t seed = 1;     // for the initial parameters
+  uint64_t steps = 200;  // each takes every unit
   double sigma = 0;      // noise multiplier of a step; 0: an experiment without privacy
   size_t candidates = 100;
-  // A unit is asked for so many of its last items, each given what came before it.
+  // Each unit is asked for this many of its last items, each from the items before it.
   size_t last_items = 6;
-  double focus = 0.3;           // the loss's q
+  double focus = 0.3;           // q of the loss
   double expected_units = 0;    // the public divisor
   double learning_rate = 0.03;  // rises over the first tenth of the steps, then falls to nothing
   double average_decay = 0.9;
@@ -34,40 +34,40 @@ struct RankerTraining {
 // kInvalidArgument names what is out of its domain.
 Status CheckOptions(const RankerTraining& options);
 
-// Learns to put the candidates of a source in order. Each step is one Gaussian: every unit's
-// gradient is brought to norm 1 and rounded to the grid, the sum gets integer noise on every number
-// and is divided by the public divisor; what follows (Adam, a falling rate, a moving average of
-// the parameters) is post-processing. The source is made of what was released before, so that
-// release and steps compose as Gaussians do: mu^2 adds up.
+// Trains a ranker of a source's candidates. Each step is one Gaussian: every unit's gradient is
+// scaled to norm 1 and rounded to the grid; the sum gets integer noise on every number and is
+// divided by the public divisor. What follows (Adam, a falling rate, a moving average of the
+// parameters) is post-processing. The source is made of earlier releases, so the source's release
+// and the steps compose as Gaussians do: mu^2 adds up.
 //
-// What units are asked is kept from step to step, a byte a number: last_items x candidates x
-// kFeatures bytes a unit. One step after the other; not thread-safe, the work of a step is split
-// over the workers.
+// The questions to each unit are kept from step to step, a byte a number: last_items x candidates x
+// kFeatures bytes a unit. The work of a step is split over the workers. Not thread-safe.
 class RankerTrainer {
  public:
   // REQUIRES CheckOptions(options), and histories of the source's catalogue. `noise` and `workers`
-  // must outlive it.
+  // must outlive the trainer.
   RankerTrainer(const RankerTraining& options, const model::Histories& histories,
                 const model::ranking::CandidateSource& source, noise::NoiseSource& noise,
                 WorkerPool& workers);
   ~RankerTrainer();
 
   const RankerTraining& options() const { return options_; }
-  // What one step costs each unit; unbounded without noise.
+  // The cost of one step to each unit; unbounded without noise.
   privacy::Charge charge() const;
   uint64_t steps_taken() const { return step_; }
   bool done() const { return step_ == options_.steps; }
 
-  // To begin elsewhere. REQUIRES kRankerParameters numbers, before the first step.
+  // Replaces the initial parameters. REQUIRES kRankerParameters numbers, before the first step.
   void SetInitial(std::vector<float> parameters);
-  // REQUIRES a step that is left.
+  // Takes one step. REQUIRES !done().
   void Step();
   std::span<const float> parameters() const { return parameters_; }
-  // To order by: the moving average, once there was a step.
+  // The parameters to rank with: the moving average, once there was a step.
   std::vector<float> Average() const;
 
-  // Of the latest step. Un-noised, private as the data: how many units had a question whose answer
-  // was among its candidates, and the mean of their losses; the sum, in steps of the grid.
+  // Report of the latest step: the units that had a question whose answer was among its candidates,
+  // and the mean of their losses. sums() is the latest sum, in steps of the grid. Un-noised, as
+  // private as the data.
   struct Report {
     size_t units = 0;
     double loss = 0;
@@ -77,9 +77,9 @@ class RankerTrainer {
   double grid_step() const;
 
  private:
-  // An item that a unit is asked for, among its candidates.
+  // An item that a unit is asked for, and its candidates.
   struct Question {
-    std::vector<int8_t> rows;  // of the candidates, as Pack makes them
+    std::vector<int8_t> rows;  // the candidates' features, from Pack
     size_t answer = 0;
   };
   struct Worker;

@@ -1,15 +1,16 @@
 #include "train/sequence/sequence_learner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
-#include "train/next_item.h"
+#include "train/hit_at_10.h"
 
 namespace tacit::train {
 namespace {
 
-// The users of a step; a crop is public coins' and the user's own.
+// The users of a step. Crops depend on public coins and the user's own history alone.
 class StepUnits final : public model::SequenceUnits {
  public:
   StepUnits(const model::SequenceOptions& options, const StepHistories& step)
@@ -46,12 +47,12 @@ SequenceLearner::SequenceLearner(SequenceLearnerOptions options, RecentHistories
 Status SequenceLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
   recent_.Preview(batch);
   *report = {.examples = batch.examples.size()};
-  if (batch.again) return {};
+  if (batch.kind == stream::StepBatch::Kind::kPreviewAgain) return {};
   TACIT_RETURN_IF_ERROR(recent_.Gather(batch, &step_));
   return AskForNext(report);
 }
 
-// By the model as it is before the step.
+// Asks with the model as it was before the step.
 Status SequenceLearner::AskForNext(StepReport* report) {
   std::vector<std::span<const uint32_t>> histories;
   std::vector<uint32_t> answers;
@@ -77,10 +78,10 @@ Result<bool> SequenceLearner::TakeStep(const stream::StepBatch& step,
                                        const std::atomic<bool>& abandon, StepReport* report) {
   TACIT_RETURN_IF_ERROR(recent_.Gather(step, &step_));
   *report = {.examples = step.examples.size()};
-  if (!step.whole_period && !abandon) TACIT_RETURN_IF_ERROR(AskForNext(report));
+  if (!step.whole_period() && !abandon) TACIT_RETURN_IF_ERROR(AskForNext(report));
   if (abandon) return false;
   TACIT_RETURN_IF_ERROR(stepper_.GradientOf(StepUnits(stepper_.model().layout().options(), step_)));
-  // Nobody has seen the sum; from here on it is released, and charged.
+  // Nothing outside has seen the sum. From here on it is released, and charged.
   if (abandon) return false;
   const SequenceStepReport done = stepper_.Release();
   recent_.Taken(step);
@@ -88,6 +89,19 @@ Result<bool> SequenceLearner::TakeStep(const stream::StepBatch& step,
   report->loss_sum = done.loss * static_cast<double>(done.units);
   report->units_clipped = done.units_clipped;
   return true;
+}
+
+// Scores for a history of just the catalogue's first item.
+Result<bool> SequenceLearner::GivesNumbers() {
+  constexpr uint32_t kFirst = 0;
+  const std::span<const uint32_t> history(&kFirst, 1);
+  bool numbers = true;
+  TACIT_RETURN_IF_ERROR(stepper_.model().Score(
+      stepper_.Weights(), stepper_.parameter_noise(), std::vector{history},
+      [&](size_t, std::span<float> scores, size_t) {
+        numbers = std::ranges::all_of(scores, [](float score) { return std::isfinite(score); });
+      }));
+  return numbers;
 }
 
 std::shared_ptr<const store::DenseState> SequenceLearner::CopyDense() const {
@@ -99,7 +113,7 @@ std::shared_ptr<const store::DenseState> SequenceLearner::CopyDense() const {
 
 Status SequenceLearner::LoadMechanismState(std::string_view) {
   return Fail(ErrorCode::kCorruption,
-              "learner '" + id() + "': what its mechanism had released is not of a sequence model");
+              "learner '" + id() + "': a sequence model has no mechanism state, but one is stored");
 }
 
 privacy::Charge ChargeOf(const SequenceLearnerOptions& options) {

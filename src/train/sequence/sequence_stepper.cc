@@ -11,11 +11,11 @@
 
 namespace tacit::train {
 namespace {
-Status Refuse(std::string why) {
+Status RefuseSequence(std::string why) {
   return Fail(ErrorCode::kInvalidArgument, "sequence training: " + std::move(why));
 }
 
-// Privacy off: every unit as it is.
+// The scale rule with privacy off: leaves every unit unscaled.
 class Unscaled final : public model::ScaleRule {
  public:
   bool needs_norms() const override { return false; }
@@ -31,22 +31,23 @@ std::unique_ptr<mechanism::Clipper> MakeClipper(const SequencePrivacy& privacy) 
   return mechanism::MakeAutomaticClipper(privacy.clip_norm, privacy.sigma);
 }
 
-// Where what is divided or multiplied by it is still a float, and has a grid.
+// A divisor or factor in this range leaves floats finite and has a grid.
 constexpr double kScaleLeast = 1e-12, kScaleMost = 1e12;
 
 Status CheckOptimizer(const OptimizerOptions& o) {
-  // At more than this the weights of a few steps are no numbers.
+  // At higher rates the weights overflow within a few steps.
   constexpr float kRateMost = 1e3f;
   if (!(o.learning_rate >= 0 && o.learning_rate <= kRateMost))
-    return Refuse(fmt::format("learning_rate {} is not in 0 to {}", o.learning_rate, kRateMost));
+    return RefuseSequence(
+        fmt::format("learning_rate {} is not in 0 to {}", o.learning_rate, kRateMost));
   if (!(o.beta1 >= 0 && o.beta1 < 1))
-    return Refuse(fmt::format("beta1 {} is not in [0, 1)", o.beta1));
+    return RefuseSequence(fmt::format("beta1 {} is not in [0, 1)", o.beta1));
   if (!(o.beta2 >= 0 && o.beta2 < 1))
-    return Refuse(fmt::format("beta2 {} is not in [0, 1)", o.beta2));
+    return RefuseSequence(fmt::format("beta2 {} is not in [0, 1)", o.beta2));
   if (!(o.average_decay >= 0 && o.average_decay < 1))
-    return Refuse(fmt::format("average_decay {} is not in [0, 1)", o.average_decay));
+    return RefuseSequence(fmt::format("average_decay {} is not in [0, 1)", o.average_decay));
   if (!(o.variance_floor > 0 && std::isfinite(o.variance_floor)))
-    return Refuse(fmt::format("variance_floor {} is not above 0", o.variance_floor));
+    return RefuseSequence(fmt::format("variance_floor {} is not above 0", o.variance_floor));
   return {};
 }
 
@@ -55,27 +56,29 @@ Status CheckOptimizer(const OptimizerOptions& o) {
 Status CheckOptions(const SequenceTrainingOptions& o) {
   TACIT_RETURN_IF_ERROR(model::CheckOptions(o.model));
   if (!(o.expected_batch >= kScaleLeast && o.expected_batch <= kScaleMost))
-    return Refuse(fmt::format("expected_batch {} is not in {} to {}", o.expected_batch, kScaleLeast,
-                              kScaleMost));
+    return RefuseSequence(fmt::format("expected_batch {} is not in {} to {}", o.expected_batch,
+                                      kScaleLeast, kScaleMost));
   if (o.prior != nullptr && (o.model.negatives > 0 || o.model.label_smoothing > 0))
-    return Refuse("a prior is for a softmax over the whole catalogue, its labels not smoothed");
-  if (o.schedule.steps == 0) return Refuse("steps: there is no step");
+    return RefuseSequence(
+        "a prior is for a softmax over the whole catalogue, its labels not smoothed");
+  if (o.schedule.steps == 0) return RefuseSequence("steps: there is no step");
   if (!(o.schedule.warm_up >= 0 && o.schedule.warm_up <= 1))
-    return Refuse(fmt::format("warm_up {} is no share of the steps", o.schedule.warm_up));
+    return RefuseSequence(fmt::format("warm_up {} is no share of the steps", o.schedule.warm_up));
   TACIT_RETURN_IF_ERROR(CheckOptimizer(o.optimizer));
   const SequencePrivacy& p = o.privacy;
   if (p.on && !(p.sigma > 0 && std::isfinite(p.sigma)))
-    return Refuse(fmt::format("sigma {}: private training needs noise", p.sigma));
+    return RefuseSequence(fmt::format("sigma {}: private training needs noise", p.sigma));
   if (p.on && !(p.clip_norm >= kScaleLeast && p.clip_norm <= kScaleMost))
-    return Refuse(
+    return RefuseSequence(
         fmt::format("clip_norm {} is not in {} to {}", p.clip_norm, kScaleLeast, kScaleMost));
-  if (!p.on && o.optimizer.subtract_noise)
-    return Refuse("subtract_noise: there is no noise where privacy is off");
+  if (!p.on && o.optimizer.kind->subtracts_noise)
+    return RefuseSequence(fmt::format("{} subtracts noise: there is none where privacy is off",
+                                      o.optimizer.kind->name));
   if (!p.item_share.empty() && p.item_share.size() != o.model.catalogue)
-    return Refuse(fmt::format("item_share has {} numbers for a catalogue of {}",
-                              p.item_share.size(), o.model.catalogue));
+    return RefuseSequence(fmt::format("item_share has {} numbers for a catalogue of {}",
+                                      p.item_share.size(), o.model.catalogue));
   if (!(p.item_share_min > 0 && p.item_share_min <= 1))
-    return Refuse(fmt::format("item_share_min {} is not in (0, 1]", p.item_share_min));
+    return RefuseSequence(fmt::format("item_share_min {} is not in (0, 1]", p.item_share_min));
   return {};
 }
 
@@ -130,7 +133,7 @@ void SequenceStepper::Resume(std::span<const float> parameters,
                              std::span<const float> optimizer_state, uint64_t steps_taken) {
   TACIT_CHECK(step_ == 0 && parameters.size() == parameters_.size() &&
                   optimizer_state.size() == state_.size(),
-              "what was stored is of another model");
+              "the stored parameters are of another model");
   parameters_.assign(parameters.begin(), parameters.end());
   state_.assign(optimizer_state.begin(), optimizer_state.end());
   step_ = steps_taken;
@@ -157,8 +160,8 @@ Status SequenceStepper::GradientOf(const model::SequenceUnits& units) {
                            clipper_ != nullptr ? clipper_->rule() : unscaled, &sum_);
 }
 
-// From the sum to the update G: noise on every number, whatever was in the batch, then the public
-// divisor.
+// Turns the sum into the update G: adds noise on every number, whatever was in the batch, then
+// divides by the public divisor.
 SequenceStepReport SequenceStepper::Release() {
   const double factor = 1 / options_.expected_batch;
   if (clipper_ != nullptr) {
@@ -170,7 +173,7 @@ SequenceStepReport SequenceStepper::Release() {
     for (size_t i = 0; i < update_.size(); ++i)
       update_[i] = static_cast<float>(factor * sum_.values[i]);
   }
-  // All that an optimiser goes on from is in its state: this step's has this step's rate.
+  // The optimiser keeps all that it resumes from in its state, so this step can have its own rate.
   OptimizerOptions optimizer = options_.optimizer;
   optimizer.learning_rate *= static_cast<float>(options_.schedule.Factor(step_));
   Optimizer(optimizer).StepDense(update_, update_stddev(), parameters_, state_, backend_.workers());

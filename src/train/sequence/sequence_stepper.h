@@ -16,8 +16,7 @@
 
 namespace tacit::train {
 
-// How the gradients of a run are bounded and noised. Nothing here has a default that promises
-// anything.
+// The clip and noise of a run's gradients. No default here promises anything.
 struct SequencePrivacy {
   enum class Clip {
     kFlat,        // min(1, C / |g|)
@@ -27,19 +26,19 @@ struct SequencePrivacy {
   double sigma = 0;  // noise multiplier of a step
   Clip clip = Clip::kFlat;
   double clip_norm = 1;  // C
-  // P(a unit's history holds the item), by item, from what was released with noise or is public.
-  // For Re-Attention; empty: every item is in every history.
+  // P(a unit's history holds the item), by item, from public data or noised releases. For
+  // Re-Attention; empty: every item is in every history.
   std::vector<float> item_share = {};
-  // Shares below count as this: an item that nobody has would have infinite variance.
+  // Lower limit of the shares: an item in no history would have infinite variance.
   float item_share_min = 1e-3f;
 };
 
 struct SequenceTrainingOptions {
   model::SequenceOptions model;
-  uint64_t seed = 1;          // of initial parameters and of all public coins; public
-  double expected_batch = 0;  // units a step takes on average; the public divisor
-  // Logits that the model's are added to, or null; must outlive the stepper. What it is made of
-  // is charged elsewhere.
+  uint64_t seed = 1;          // for initial parameters and all public coins; public
+  double expected_batch = 0;  // units per step on average; the public divisor
+  // Logits added to the model's, or null; must outlive the stepper. The prior's own releases are
+  // charged elsewhere.
   const model::LogitPrior* prior = nullptr;
   RateSchedule schedule;
   OptimizerOptions optimizer;
@@ -49,14 +48,14 @@ struct SequenceTrainingOptions {
 // kInvalidArgument names what is missing or out of its domain.
 Status CheckOptions(const SequenceTrainingOptions& options);
 
-// Of the noise on each number of an update; 0 where privacy is off.
+// Deviation of the noise on each number of an update; 0 where privacy is off.
 double UpdateStddev(const SequencePrivacy& privacy, double expected_batch);
 
-// What one step costs each unit, which is in it with this probability. Unbounded where privacy is
-// off.
+// The cost of one step to each unit, which is in it with this probability. Unbounded where privacy
+// is off.
 privacy::Charge StepCharge(const SequencePrivacy& privacy, double sampling_rate);
 
-// What happened in a step. Un-noised: operator-only.
+// The outcome of a step. Un-noised: operator-only.
 struct SequenceStepReport {
   uint64_t step = 0;
   size_t units = 0;
@@ -64,14 +63,13 @@ struct SequenceStepReport {
   size_t units_clipped = 0;
 };
 
-// A sequence model while it is trained, and its private step on whichever units it is given: every
-// unit's gradient is formed, bounded and rounded to the grid, integer noise is added to the sum,
-// which is divided by the public expected batch. What follows is post-processing: Adam, DP-AdamBC
-// or SGD, warm-up and decay, a moving average of the weights. No units at all release noise like
-// any others.
+// A sequence model in training, and its private step on given units. Every unit's gradient is
+// formed, bounded and rounded to the grid; integer noise is added to the sum, which is divided by
+// the public expected batch. What follows is post-processing: Adam, DP-AdamBC or SGD, warm-up and
+// decay, a moving average of the weights. A step without units releases noise like any other.
 //
-// Knows nothing of where units come from; not thread-safe. The work of a step is split over the
-// backend's workers.
+// Knows nothing of where units come from. The work of a step is split over the backend's workers.
+// Not thread-safe.
 class SequenceStepper {
  public:
   // REQUIRES CheckOptions(options). `sampling_rate`: the probability that a unit is in a step, for
@@ -81,33 +79,34 @@ class SequenceStepper {
 
   const SequenceTrainingOptions& options() const { return options_; }
   model::SequenceModel& model() { return model_; }
-  // What one step costs each unit. Unbounded where privacy is off.
+  // The cost of one step to each unit. Unbounded where privacy is off.
   const privacy::Charge& charge() const { return charge_; }
   double update_stddev() const { return update_stddev_; }
-  // The noise in the weights, where attention is corrected by it.
+  // The noise in the weights, if attention is corrected by it; else empty.
   model::ParameterNoise parameter_noise() const;
 
   std::span<const float> parameters() const { return parameters_; }
   std::span<const float> optimizer_state() const { return state_; }
   uint64_t steps_taken() const { return step_; }
-  // Goes on from there, or begins there. REQUIRES as many numbers as there are, before a step.
+  // Resumes a stored run. REQUIRES vectors of the model's sizes, before the first step.
   void Resume(std::span<const float> parameters, std::span<const float> optimizer_state,
               uint64_t steps_taken);
-  // Initial parameters from public data or charged releases. REQUIRES as many numbers as the layout
-  // has, before the first step.
+  // Sets initial parameters from public data or charged releases. REQUIRES as many numbers as the
+  // layout has, before the first step.
   void SetInitial(std::vector<float> parameters);
-  // From now on attention is corrected by these chances, of a later release, in place of
+  // Corrects attention by these shares, of a later release, from now on, instead of
   // options().privacy.item_share. REQUIRES one for each item, or none at all.
   void SetItemShare(std::span<const float> share);
 
-  // One step: GradientOf, then Release. After a failure nothing was learnt and nothing released.
+  // Takes one step: GradientOf, then Release. After a failure nothing was learnt and nothing
+  // released.
   Status Step(const model::SequenceUnits& units, SequenceStepReport* report);
-  // Its first half: the bounded sum, which nobody has seen yet.
+  // First half of a step: computes the bounded sum, which is not released yet.
   Status GradientOf(const model::SequenceUnits& units);
-  // Its second: noise, and what follows from it.
+  // Second half of a step: adds noise and updates the parameters.
   SequenceStepReport Release();
 
-  // The weights to predict with: their moving average where there is one.
+  // The weights to predict with: their moving average if there is one.
   std::span<const float> Weights();
   void Rekey() {
     if (noise_ != nullptr) noise_->Rekey();

@@ -44,7 +44,7 @@ SequenceTrainer::SequenceTrainer(SequenceTrainingOptions options, const model::H
   TACIT_CHECK(status.has_value(), "options are checked before a trainer is made");
   TACIT_CHECK(histories.catalogue == this->options().model.catalogue,
               "histories of another catalogue");
-  // Embeddings and logits are found by it.
+  // Items index embeddings and logits.
   TACIT_CHECK(model::CheckHistories(histories).has_value(), "every item is of the catalogue");
 }
 

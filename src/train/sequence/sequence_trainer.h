@@ -16,18 +16,18 @@
 
 namespace tacit::train {
 
-// The stepper's, and that a step has no more units than there are. `units`: how many; public, for
+// Checks the stepper's options, and that the expected batch is at most `units`. `units` is public:
 // an absent unit is one with an empty history.
 Status CheckOptions(const SequenceTrainingOptions& options, uint64_t units);
 
-// The least certified noise multiplier of `steps` steps that take each unit with probability
-// `rate`, for (epsilon, delta) of one unit, by the PLD accountant under add-or-remove; with rate 1
-// the closed form. `beside`: what the same units pay for besides (a histogram of items, say).
+// The least certified noise multiplier for (epsilon, delta) of one unit over `steps` steps that
+// take each unit with probability `rate`, by the PLD accountant under add-or-remove; with rate 1
+// the closed form. `beside`: other charges to the same units (a histogram of items, say).
 Result<double> CalibrateSequenceNoise(double epsilon, double delta, double rate, uint64_t steps,
                                       const std::vector<privacy::CountedEvent>& beside = {});
 
-// Trains a sequence model on histories with DP-SGD over whole units: each step takes each unit by
-// its own coin and is a SequenceStepper's. Every step costs charge(). Not thread-safe.
+// Trains a sequence model on histories with DP-SGD over whole units: each step draws each unit by
+// its own coin and is a step of a SequenceStepper. Every step costs charge(). Not thread-safe.
 class SequenceTrainer {
  public:
   // REQUIRES CheckOptions(options, histories.units()) and CheckHistories(histories). `histories`
@@ -48,18 +48,18 @@ class SequenceTrainer {
   const privacy::Charge& charge() const { return stepper_.charge(); }
   double update_stddev() const { return stepper_.update_stddev(); }
 
-  // Replaces the initial parameters by what public data or charged releases say (item biases and
+  // Replaces the initial parameters by ones from public data or charged releases (item biases and
   // embeddings from counts). REQUIRES as many numbers as the layout has, before the first step.
   void SetInitial(std::vector<float> parameters) { stepper_.SetInitial(std::move(parameters)); }
 
-  // One step. After a failure nothing was learnt and nothing released. REQUIRES !done().
+  // Takes one step. After a failure nothing was learnt and nothing released. REQUIRES !done().
   Status Step(SequenceStepReport* report);
 
-  // The weights to predict with: their moving average where there is one.
+  // The weights to predict with: their moving average if there is one.
   std::span<const float> Weights() { return stepper_.Weights(); }
   model::ParameterNoise parameter_noise() const { return stepper_.parameter_noise(); }
 
-  // The scores of items behind histories, by Weights(); see SequenceModel::Score.
+  // Scores the items that may follow each history, by Weights(); see SequenceModel::Score.
   Status Score(std::span<const std::span<const uint32_t>> histories,
                const model::SequenceModel::Take& take);
 

@@ -11,8 +11,8 @@ UnitSampler::UnitSampler(uint64_t units, double rate, std::unique_ptr<noise::Noi
   TACIT_CHECK(rate > 0 && rate <= 1, "units are taken with some probability");
 }
 
-// The gap between two successes of independent coins is geometric: as good as a coin each, and one
-// draw per unit taken.
+// The gap between two successes of independent coins is geometric. Drawing gaps has the same law as
+// a coin for each unit, at one draw per unit taken.
 std::span<const uint64_t> UnitSampler::Sample() {
   chosen_.clear();
   if (rate_ == 1) {

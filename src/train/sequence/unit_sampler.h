@@ -10,16 +10,16 @@
 namespace tacit::train {
 
 // Poisson sampling: a step takes each unit with the same probability, each by a coin of its own.
-// That is what the Poisson-subsampled Gaussian is charged for; batches of a fixed size, or epochs
-// of a shuffled list, are not. The coins are secret, and get a new key at every step: a cloned
-// machine must not draw the same batches. Not thread-safe.
+// The charge of the Poisson-subsampled Gaussian holds for this; it does not hold for batches of a
+// fixed size or epochs of a shuffled list. The coins are secret and get a new key at every step: a
+// cloned machine must not draw the same batches. Not thread-safe.
 class UnitSampler {
  public:
   // REQUIRES 0 < rate <= 1. At rate 1 there are no coins.
   UnitSampler(uint64_t units, double rate, std::unique_ptr<noise::NoiseSource> coins);
 
   double rate() const { return rate_; }
-  // Units, ascending; valid until the next call.
+  // Draws the units of a step, ascending; valid until the next call.
   std::span<const uint64_t> Sample();
 
  private:

@@ -1,4 +1,5 @@
-// What speaks for an item, against loops in double that follow the words of candidates.h.
+// Tests the numbers that speak for an item, against loops in double that follow the words of
+// candidates.h.
 #include "model/ranking/candidates.h"
 
 #include <gtest/gtest.h>
@@ -152,7 +153,7 @@ std::vector<double> CandidatesTest::Naive(const std::vector<uint32_t>& history, 
   return x;
 }
 
-// Of the longest, what came long ago is forgotten.
+// The longest history loses what came long ago.
 TEST_F(CandidatesTest, FeaturesAreWhatTheirWordsSay) {
   std::mt19937_64 random(9);
   for (size_t length : {1, 2, 3, 8, 15, 90}) {

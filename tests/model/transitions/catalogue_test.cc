@@ -61,7 +61,7 @@ TEST(Catalogue, TheCommonestGenresAreToldApart) {
   for (uint32_t i = 0; i < 200; ++i) EXPECT_LT(catalogue.features(i).first_genre, 65);
 }
 
-// What is in the data decides nothing: each item is as it is among all that are described.
+// The items in the data decide nothing: each item is as it is among all that are described.
 TEST(Catalogue, ItemsAreAsTheyAreAmongAllThatAreDescribed) {
   const auto texts = SomeTexts(80, 7);
   const std::vector<uint32_t> items = {71, 3, 40, 8, 65};
@@ -101,14 +101,14 @@ TEST(Buckets, AnyTwoIdsHaveADistance) {
   EXPECT_NE(of(0, 1), of(1, 0));
 }
 
-// All that kinship goes by.
+// All that kinship depends on.
 struct Kin {
   int years = 0, distance = 0, overlap = 0;
   bool word = false, genre = false;
   friend bool operator==(const Kin&, const Kin&) = default;
 };
 
-// Buckets are labels: two pairs share one exactly when all that a bucket goes by is the same.
+// Buckets are labels: two pairs share one exactly when all that a bucket depends on is the same.
 TEST(Buckets, PairsShareABucketWhenTheyAreAlikeInAllItGoesBy) {
   const auto texts = SomeTexts(80, 5);
   const Catalogue catalogue(texts);

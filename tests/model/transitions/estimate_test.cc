@@ -174,7 +174,7 @@ TEST_F(EstimateTest, ScoresAreTheSumsOfTheBook) {
   }
 }
 
-// Beyond what fits as a table: the listed cells are the same, the others go by popularity.
+// Beyond what fits as a table: the listed cells are the same, the others use popularity.
 TEST_F(EstimateTest, SparseScoresAreTheSameWhereThePriorIsAProduct) {
   Estimate estimate(prior_, SomeCells(4), options_, workers_);
   estimate.MeasureAll(Noisy(estimate.cells().size(), 4, 3), 3);

@@ -9,7 +9,7 @@
 namespace tacit::model::transitions {
 namespace {
 
-// Whoever adds a constant and leaves it out of the words is told here.
+// This test fails if a constant is added and left out of the words.
 TEST(Options, EachOfThemIsInTheWords) {
   const Options usual;
   using Change = void (*)(Options&);
@@ -54,6 +54,17 @@ TEST(Options, EachOfThemIsInTheWords) {
   }
   // Constants that the list above does not know would make this larger.
   EXPECT_EQ(sizeof(Options), 264u);
+}
+
+TEST(Options, NoMoreCellsThanPairsOfDifferentItems) {
+  Options options;
+  options.cells_most = 100;
+  EXPECT_EQ(options.CellsMost(0), 0u);
+  EXPECT_EQ(options.CellsMost(1), 0u);
+  EXPECT_EQ(options.CellsMost(3), 6u);
+  EXPECT_EQ(options.CellsMost(10), 90u);
+  EXPECT_EQ(options.CellsMost(11), 100u);
+  EXPECT_EQ(options.CellsMost(~uint32_t{0}), 100u);
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ TEST(Posterior, ATinyMeanStaysTiny) {
   const Posterior posterior(1.8);
   EXPECT_NEAR(posterior.Mean(1e-9, 0.3, 1), 1e-9, 1e-11);
   EXPECT_EQ(posterior.Mean(0, 5, 1), 0);
-  // And what the table ends with goes on as before.
+  // And what the table ends with continues as before.
   EXPECT_NEAR(posterior.Mean(std::exp(-12.0), 1, 1), posterior.Mean(std::exp(-12.001), 1, 1), 1e-7);
 }
 

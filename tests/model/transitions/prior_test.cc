@@ -14,7 +14,7 @@
 namespace tacit::model::transitions {
 namespace {
 
-// The prior as algorithms.md writes it down: a dense matrix in float64.
+// The prior by its definition: a dense matrix in float64.
 std::vector<std::vector<double>> NaivePrior(const Buckets& buckets, std::vector<double> p,
                                             std::vector<ReleasedTable> tables, const Options& o) {
   const uint32_t items = buckets.items();
@@ -53,7 +53,7 @@ class PriorTest : public testing::Test {
     for (uint32_t i = 0; i < kItems; ++i) p.push_back(1 + 200.0 / (1 + (i * 29) % kItems));
     return p;
   }
-  // What a table of noisy counts may look like: some negative, some buckets empty.
+  // A table as noisy counts may make it: some negative, some buckets empty.
   static std::vector<ReleasedTable> SomeTables(const Buckets& buckets, double deviation) {
     std::mt19937_64 random(11);
     const Histories histories = SomeHistories(kItems, 300, 40, 2);
@@ -107,7 +107,7 @@ TEST_F(PriorTest, TablesDrownedByNoiseChangeNothing) {
   EXPECT_EQ(prior.Factor(1, 2), 1);
 }
 
-// Where cells are too many to go over, samples stand for them.
+// Samples stand for cells that are too many to go over.
 TEST_F(PriorTest, SampledSumsComeNear) {
   const Buckets buckets(catalogue_, popularity_, 6);
   const auto tables = SomeTables(buckets, 5);

@@ -1,4 +1,4 @@
-// What was released, as it is kept: the numbers of a period are made up here.
+// Tests released counts as they are kept: the numbers of a period are made up here.
 #include "model/transitions/released_model.h"
 
 #include <gmock/gmock.h>
@@ -90,7 +90,7 @@ TEST_F(ReleasedModelTest, WhatIsReadIsWhatWasWritten) {
         for (uint32_t b = 0; b < kItems; ++b)
           ASSERT_EQ(again.estimate().Of(a, b), model.estimate().Of(a, b));
       }
-      // Either goes on.
+      // Either continues.
       if (random() % 2 == 0) model = Decoded(bytes, catalogue);
     }
   }
@@ -129,10 +129,10 @@ TEST_F(ReleasedModelTest, WhatIsForeignIsRefusedByWhatDiffers) {
   Period(1, false, &model);
   const std::string bytes = model.Encode();
   EXPECT_EQ(Refusal(bytes, Catalogue(31), options_),
-            "released counts: of a catalogue of 30 items, and there are 31");
+            "released counts: made for a catalogue of 30 items, this one has 31");
   for (const Catalogue& other : {plain_, Catalogue(SomeTexts(kItems, 4))})
     EXPECT_EQ(Refusal(bytes, other, options_),
-              "released counts: of a catalogue that says other things of its items");
+              "released counts: made for a catalogue that describes its items differently");
   Options others = options_;
   others.lags = 7;
   const std::string why = Refusal(bytes, described_, others);
@@ -142,10 +142,11 @@ TEST_F(ReleasedModelTest, WhatIsForeignIsRefusedByWhatDiffers) {
   EXPECT_EQ(Refusal("", described_, options_), "released counts: these bytes are something else");
   std::string later = bytes;
   later[4 + 17] = 2;
-  EXPECT_THAT(Refusal(later, described_, options_), HasSubstr("of version 2, and 1 is"));
+  EXPECT_THAT(Refusal(later, described_, options_),
+              HasSubstr("version 2 is unknown, this program reads version 1"));
 }
 
-// What one period's numbers make is what the parts of the book make of them.
+// One period's numbers give the same result as the parts of the book do.
 TEST_F(ReleasedModelTest, OnePeriodIsTheBook) {
   ReleasedModel model(described_, options_, workers_);
   const std::vector<float> popularity_sums = Sums(kItems, 2, 7);

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+
+namespace tacit::cuda {
+
+// The oldest device that this build's code runs on.
+inline constexpr int kMajorMin = 9;
+
+struct DeviceFacts {
+  int ordinal = 0;
+  std::string name;
+  std::string uuid;  // as nvidia-smi -L writes it: GPU-8 digits-4-4-4-12
+  int major = 0, minor = 0;
+  int driver_version = 0;  // 13000 is CUDA 13.0
+  int multiprocessors = 0;
+  size_t memory_bytes = 0;
+  size_t memory_free_bytes = 0;  // when it was opened
+  size_t shared_bytes_per_block_max = 0;
+};
+
+// One GPU, opened. Streams, buffers, graphs and arenas are made from it and must not outlive it.
+// Used by one thread at a time, and only by the process that opened it: a forked child that makes a
+// call is ended by a check.
+//
+// The first call that loses the device is remembered, and every later call on an object made from
+// it fails with that same error, which names the call that failed first.
+class Device {
+ public:
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const DeviceFacts& facts() const { return facts_; }
+  // The error that lost the device, or success.
+  Status Health() const;
+
+  // For the other classes of this room: turns the result of a call of runtime.h into a status.
+  // `doing` says what the call was for, as DeviceError wants it.
+  Status Check(int code, std::string_view doing);
+  // Ends the process if it is not the one that opened the device.
+  void CheckOwner() const;
+
+ private:
+  friend Result<std::unique_ptr<Device>> OpenDevice(int ordinal);
+  explicit Device(DeviceFacts facts);
+
+  const DeviceFacts facts_;
+  const int64_t owner_pid_;
+  Status health_;
+};
+
+// Fails with what is missing: a build without CUDA, no driver, a driver that is too old, no such
+// device, a device that is busy, a device that is too old. Makes the device's context and takes no
+// other memory of the device.
+Result<std::unique_ptr<Device>> OpenDevice(int ordinal);
+
+}  // namespace tacit::cuda

@@ -1,0 +1,30 @@
+#include "base/terms.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace tacit {
+
+void Terms::Add(const Term& term) {
+  TACIT_CHECK(terms_.empty() || terms_.back().first < term.first, "terms begin one after another");
+  TACIT_CHECK(term.id != kNoTerm, "a term has a number");
+  terms_.push_back(term);
+}
+
+TermId Terms::At(CommitSeq seq) const {
+  const auto next = std::ranges::upper_bound(terms_, seq, {}, &Term::first);
+  return next == terms_.begin() ? kNoTerm : std::prev(next)->id;
+}
+
+Kinship Terms::KinshipOf(const RememberedCommit& commit) const {
+  const auto next = std::ranges::upper_bound(terms_, commit.seq, {}, &Term::first);
+  if (commit.head && next != terms_.end() && next->first.value == commit.seq.value + 1)
+    return *commit.head == next->head_before ? Kinship::kOwn : Kinship::kForeign;
+  const TermId here = next == terms_.begin() ? kNoTerm : std::prev(next)->id;
+  if (commit.term != here) return Kinship::kForeign;
+  // A copy made before there were terms cannot be distinguished from the original.
+  return here == kNoTerm ? Kinship::kUnknown : Kinship::kOwn;
+}
+
+}  // namespace tacit

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/ids.h"
+
+namespace tacit {
+
+// Terms tell a store from its copies. Each start of a store that commits draws a random number, its
+// term, and all its commits carry it. A copy that is started and commits by itself therefore has
+// other terms than the original from there on, whichever of the two chains is longer.
+using TermId = std::array<uint8_t, 16>;
+inline constexpr TermId kNoTerm{};  // the term of commits by programs without terms
+
+struct Term {
+  CommitSeq first;       // the first commit of the term
+  TermId id{};           // never kNoTerm
+  Digest head_before{};  // ledger head of the commit before it
+};
+
+// A commit as remembered outside the store.
+struct RememberedCommit {
+  CommitSeq seq;
+  TermId term = kNoTerm;
+  std::optional<Digest> head;  // nothing: not remembered
+};
+
+enum class Kinship {
+  kOwn,      // a commit of this chain
+  kForeign,  // a commit of another chain: a fork
+  kUnknown,  // a commit from before there were terms
+};
+
+// The terms of a chain of commits, in order. A value; it grows by 56 bytes with each start that
+// commits.
+class Terms {
+ public:
+  // REQUIRES that `term` begins after all others.
+  void Add(const Term& term);
+  const std::vector<Term>& all() const { return terms_; }
+
+  // Returns kNoTerm before the first term.
+  TermId At(CommitSeq seq) const;
+  // Decides whether a commit at or before the end of this chain is on it: by its term, and by its
+  // head if this chain knows the head before the term that follows.
+  Kinship KinshipOf(const RememberedCommit& commit) const;
+
+ private:
+  std::vector<Term> terms_;  // ascending
+};
+
+}  // namespace tacit

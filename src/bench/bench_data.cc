@@ -1,0 +1,109 @@
+#include "bench/bench_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/clock.h"
+#include "stream/generator/criteo_generator.h"
+
+namespace tacit::bench {
+namespace {
+
+// Paper 003, table 3.
+constexpr uint64_t kVocabulary[] = {1472, 577,  82741, 18940, 305, 23,    1172,  633,  3,
+                                    9090, 5918, 64300, 3207,  27,  1550,  44262, 10,   5485,
+                                    2161, 3,    56473, 17,    15,  27360, 104,   12934};
+constexpr uint64_t kBatch = 2048;
+
+config::Config MakeConfig(const std::string& compute, bool private_mechanism) {
+  config::Config config;
+  config.source.kind = config::Source::Kind::kGenerator;
+  for (int i = 1; i <= 13; ++i) {
+    config::Feature feature;
+    feature.name = fmt::format("I{}", i);
+    config.features.push_back(feature);
+  }
+  for (size_t i = 0; i < std::size(kVocabulary); ++i) {
+    config::Feature feature;
+    feature.name = fmt::format("C{}", i + 1);
+    feature.kind = config::Feature::Kind::kCategorical;
+    feature.buckets = std::max<uint64_t>(2, kVocabulary[i]);
+    config.features.push_back(feature);
+  }
+  config::Learner learner;
+  learner.id = "ctr";
+  learner.model.compute = compute;
+  learner.participation.batch = kBatch;
+  learner.privacy.unit = "event";
+  learner.privacy.delta = 1e-7;
+  learner.mechanism.kind =
+      private_mechanism ? config::Mechanism::Kind::kAdaFest : config::Mechanism::Kind::kNone;
+  learner.mechanism.threshold = 9;  // the demo's mechanism
+  learner.mechanism.sigma_ratio = 3;
+  learner.mechanism.gradient_clip = 12;
+  learner.privacy.epsilon = private_mechanism ? 8 : std::numeric_limits<double>::infinity();
+  config.learners.push_back(learner);
+  config.training.workers = 1;
+  config.training.idle_priority = false;
+  return config;
+}
+
+Result<std::vector<stream::StepBatch>> MakeSteps(const event::FeatureTransform& transform,
+                                                 size_t count) {
+  const stream::CriteoGenerator generator({.days = 1, .rows_per_day = count * kBatch, .seed = 1});
+  const auto codec = event::MakeCriteoTsvCodec(transform);
+  std::vector<stream::StepBatch> steps(count);
+  for (size_t s = 0; s < count; ++s) {
+    event::RawRecords records;
+    records.first_offset = s * kBatch;
+    generator.Generate(0, s * kBatch, kBatch, &records.bytes, nullptr);
+    std::string bytes;
+    bytes.swap(records.bytes);
+    for (size_t begin = 0; begin < bytes.size();) {
+      const size_t end = bytes.find('\n', begin);
+      records.bytes.append(bytes, begin, end - begin);
+      records.end.push_back(static_cast<uint32_t>(records.bytes.size()));
+      begin = end + 1;
+    }
+    std::vector<event::DeadLetter> dead;
+    transform.StartBatch(&steps[s].examples);
+    codec->Decode(records, &steps[s].examples, &dead);
+    if (!dead.empty()) return Fail(ErrorCode::kInternal, "the generator makes bad lines");
+    steps[s].units = static_cast<uint32_t>(steps[s].examples.size());
+    for (uint32_t i = 0; i < steps[s].units; ++i) steps[s].unit_of.push_back(i);
+    steps[s].ranges = {{0, s * kBatch, (s + 1) * kBatch}};
+  }
+  return steps;
+}
+
+}  // namespace
+
+Result<BenchSetup> MakeBenchSetup(const std::string& compute, bool private_mechanism,
+                                  size_t steps) {
+  BenchSetup setup;
+  TACIT_ASSIGN(setup.assembly, wiring::Assemble(MakeConfig(compute, private_mechanism)));
+  TACIT_ASSIGN(setup.steps, MakeSteps(*setup.assembly.transform, steps));
+  return setup;
+}
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+double MedianSeconds(const std::function<void()>& call, std::chrono::milliseconds about) {
+  const SystemClock clock;
+  std::vector<double> seconds;
+  const auto deadline = clock.Now() + about;
+  while (seconds.size() < 3 || clock.Now() < deadline) {
+    const auto start = clock.Now();
+    call();
+    seconds.push_back(Seconds(clock.Now() - start));
+  }
+  return Median(std::move(seconds));
+}
+
+}  // namespace tacit::bench

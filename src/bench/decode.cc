@@ -1,0 +1,207 @@
+// Measures decoding records into columnar batches: each codec on the same events, on one core.
+#include <fmt/format.h>
+
+#include <limits>
+#include <string_view>
+
+#include "base/check.h"
+#include "bench/bench_data.h"
+#include "bench/suite.h"
+#include "event/envelope.h"
+#include "event/schema_books.h"
+#include "stream/generator/criteo_generator.h"
+
+namespace tacit::bench {
+namespace {
+
+constexpr auto kDecodeFor = std::chrono::milliseconds(1000);
+// Keeps calls so short that a busy neighbour seldom interrupts one.
+constexpr size_t kRecords = 512;
+constexpr size_t kDense = 13;
+
+// Rates of a bare parse of such an event, without its 26 bucket hashes and without columns to write
+// to, measured on a machine with two Xeon cores like CI's.
+constexpr double kTsvLimit = 10.9e6, kJsonLimit = 4.5e6, kPackedLimit = 13e6;
+
+std::vector<std::string_view> Fields(std::string_view line) {
+  std::vector<std::string_view> fields;
+  for (size_t tab; (tab = line.find('\t')) != line.npos; line.remove_prefix(tab + 1))
+    fields.push_back(line.substr(0, tab));
+  fields.push_back(line);
+  return fields;
+}
+
+std::string JsonOf(const std::vector<std::string_view>& fields) {
+  std::string features;
+  for (size_t i = 1; i < fields.size(); ++i) {
+    if (fields[i].empty()) continue;
+    if (!features.empty()) features += ',';
+    features += i <= kDense ? fmt::format(R"("I{}":{})", i, fields[i])
+                            : fmt::format(R"("C{}":"{}")", i - kDense, fields[i]);
+  }
+  return fmt::format(R"({{"label":{},"features":{{{}}}}})", fields[0], features);
+}
+
+// Writes Protobuf's wire format, as far as schemas/interaction.proto needs it here.
+class Wire {
+ public:
+  void Tag(uint32_t field, uint32_t type) { Varint(field << 3 | type); }
+  void Varint(uint64_t value) {
+    for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
+    bytes_ += static_cast<char>(value);
+  }
+  void Bytes(uint32_t field, std::string_view bytes) {
+    Tag(field, 2);
+    Varint(bytes.size());
+    bytes_ += bytes;
+  }
+  void Fixed(const void* value, size_t size) {
+    bytes_.append(static_cast<const char*>(value), size);
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+std::string PackedOf(const std::vector<std::string_view>& fields,
+                     const event::FeatureTransform& transform) {
+  Wire message, dense, buckets;
+  message.Tag(5, 0);
+  message.Varint(fields[0] == "1" ? 2 : 1);
+  for (size_t i = 1; i <= kDense; ++i) {
+    const float value = fields[i].empty() ? std::numeric_limits<float>::quiet_NaN()
+                                          : std::stof(std::string(fields[i]));
+    dense.Fixed(&value, sizeof(value));
+  }
+  for (size_t i = 0; i + kDense + 1 < fields.size(); ++i) {
+    const uint64_t row = transform.Row(i, fields[kDense + 1 + i]);
+    const auto bucket = static_cast<uint32_t>(row - transform.row_space().tables()[i].first);
+    buckets.Fixed(&bucket, sizeof(bucket));
+  }
+  message.Bytes(7, dense.bytes());
+  message.Bytes(8, buckets.bytes());
+  return message.bytes();
+}
+
+std::string NamedOf(const std::vector<std::string_view>& fields) {
+  Wire message;
+  message.Tag(5, 0);
+  message.Varint(fields[0] == "1" ? 2 : 1);
+  for (size_t i = 1; i < fields.size(); ++i) {
+    if (fields[i].empty()) continue;
+    Wire feature;
+    const bool dense = i <= kDense;
+    feature.Bytes(1, fmt::format("{}{}", dense ? 'I' : 'C', dense ? i : i - kDense));
+    if (dense) {
+      const double value = std::stod(std::string(fields[i]));
+      feature.Tag(2, 1);
+      feature.Fixed(&value, sizeof(value));
+    } else {
+      feature.Bytes(3, fields[i]);
+    }
+    message.Bytes(6, feature.bytes());
+  }
+  return message.bytes();
+}
+
+void Append(std::string_view payload, event::RawRecords* records) {
+  records->bytes += payload;
+  records->end.push_back(static_cast<uint32_t>(records->bytes.size()));
+}
+
+double DecodeRate(const event::Codec& codec, const event::FeatureTransform& transform,
+                  const event::RawRecords& records) {
+  event::Batch batch;
+  std::vector<event::DeadLetter> dead;
+  const double seconds = MedianSeconds(
+      [&] {
+        transform.StartBatch(&batch);
+        codec.Decode(records, &batch, &dead);
+      },
+      kDecodeFor);
+  TACIT_CHECK(dead.empty() && batch.size() == kRecords, "the benchmark makes bad records");
+  return kRecords / seconds;
+}
+
+// Opens messages with Confluent's frame around the packed record, as a Kafka source does.
+double OpenRate(const event::RawRecords& records) {
+  std::vector<std::string> framed;
+  for (size_t i = 0; i < records.size(); ++i)
+    framed.push_back(std::string("\0\0\0\0\7\0", 6).append(records[i]));
+  event::Envelope envelope({.framed = true, .kind = event::PayloadKind::kProtobuf},
+                           event::MakePinnedSchemas({{event::SchemaKey(7), true}}, nullptr));
+  size_t bytes = 0;
+  std::string reason;
+  const double seconds = MedianSeconds(
+      [&] {
+        for (const std::string& value : framed) {
+          std::string_view payload;
+          envelope.Open({.value = value, .headers = {}}, &payload, &reason);
+          bytes += payload.size();
+        }
+      },
+      kDecodeFor);
+  TACIT_CHECK(bytes % records.bytes.size() == 0, "the benchmark makes bad frames");
+  return kRecords / seconds;
+}
+
+}  // namespace
+
+Result<std::vector<BenchRow>> BenchDecode() {
+  TACIT_ASSIGN(const BenchSetup setup, MakeBenchSetup("f32", true, 1));
+  const event::FeatureTransform& transform = *setup.assembly.transform;
+  const stream::CriteoGenerator generator({.days = 1, .rows_per_day = kRecords, .seed = 1});
+  std::string lines;
+  const double generate = MedianSeconds(
+      [&] {
+        lines.clear();
+        generator.Generate(0, 0, kRecords, &lines, nullptr);
+      },
+      kDecodeFor);
+  event::RawRecords tsv, json, packed, named;
+  for (size_t begin = 0, end; begin < lines.size(); begin = end + 1) {
+    end = lines.find('\n', begin);
+    const std::string_view line = std::string_view(lines).substr(begin, end - begin);
+    const std::vector<std::string_view> fields = Fields(line);
+    Append(line, &tsv);
+    Append(JsonOf(fields), &json);
+    Append(PackedOf(fields, transform), &packed);
+    Append(NamedOf(fields), &named);
+  }
+  const double hashes = MedianSeconds(
+      [&] {
+        uint64_t sum = 0;
+        for (size_t i = 0; i < kRecords; ++i)
+          for (size_t slot = 0; slot < 26; ++slot) sum += transform.Row(slot, "68fd1e64");
+        TACIT_CHECK(sum > 0);
+      },
+      kDecodeFor);
+  const auto protobuf = event::MakeProtobufCodec(transform, {});
+  const std::string unit = "events/s/core";
+  return std::vector<BenchRow>{
+      {"decode-criteo-tsv",
+       DecodeRate(*event::MakeCriteoTsvCodec(transform), transform, tsv),
+       unit,
+       kTsvLimit,
+       {},
+       "of a bare parse"},
+      {"decode-json",
+       DecodeRate(*event::MakeJsonCodec(transform, {}), transform, json),
+       unit,
+       kJsonLimit,
+       {},
+       "of a bare parse"},
+      {"decode-protobuf-packed",
+       DecodeRate(*protobuf, transform, packed),
+       unit,
+       kPackedLimit,
+       {},
+       "of a bare parse"},
+      {"decode-protobuf-named", DecodeRate(*protobuf, transform, named), unit, std::nullopt},
+      {"hash-26-buckets", kRecords / hashes, unit, std::nullopt, {}, "part of all but packed"},
+      {"open-confluent-frames", OpenRate(packed), "messages/s/core", std::nullopt},
+      {"generate-criteo", kRecords / generate, unit, std::nullopt}};
+}
+
+}  // namespace tacit::bench

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace tacit::bench {
+
+// The figures of one turn of load.
+struct HttpLoad {
+  uint64_t requests = 0;
+  double seconds = 0;
+  double p50_us = 0, p99_us = 0;  // from sending to the whole answer
+  double server_cpu_us = 0;       // this process's CPU time per request, the client's own left out
+};
+
+// Sends one request over and over on `connections` kept-alive connections, one request in flight on
+// each, from the calling thread. Uses plain sockets, so that client and server share no library.
+// Fails where an answer is not a 200.
+Result<HttpLoad> DriveHttp(uint16_t port, const std::string& request, size_t connections,
+                           double seconds);
+
+// A whole request to localhost; GET if there is no body.
+std::string HttpRequest(const std::string& path, const std::string& body);
+
+}  // namespace tacit::bench

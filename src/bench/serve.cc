@@ -1,0 +1,307 @@
+// Measures the requests per second of one server thread and their latency, next to a bare Beast
+// server that sends as many bytes and does nothing. One client asks both in turn, round after
+// round, so that a machine that changes its speed changes it for both. Runs with and without
+// training on the same machine.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include "base/clock.h"
+#include "bench/bench_data.h"
+#include "bench/hostile_load.h"
+#include "bench/http_load.h"
+#include "bench/suite.h"
+#include "bench/training_rig.h"
+#include "model/sequence/layout.h"
+#include "serve/api.h"
+#include "serve/bare.h"
+#include "serve/client.h"
+#include "serve/server.h"
+
+namespace tacit::bench {
+namespace {
+
+constexpr size_t kServeSteps = 16;
+constexpr size_t kConnections = 4;
+constexpr uint32_t kItems = 3416;  // of MovieLens-1M, as next_item models have them
+constexpr LearnerIndex kNext(1);
+constexpr size_t kHostile = 1000;
+constexpr size_t kLargestRows = 4096;
+constexpr double kOperatorMsMost = 50;  // what we ask of the operator's listener
+
+// A request that is sent over and over.
+struct Question {
+  std::string name, path, body;
+  size_t rows = 0;
+};
+
+std::string ScoreBody(size_t rows) {
+  std::string body = R"({"learner":"ctr","rows":[)";
+  for (size_t r = 0; r < rows; ++r) {
+    body += r == 0 ? "" : ",";
+    body += R"({"dense":[1,2,null,4,5,6,7,8,9,10,11,12,13],"categorical":[)";
+    for (size_t c = 0; c < 26; ++c)
+      body += fmt::format("{}\"{:08x}\"", c == 0 ? "" : ",", (r * 31 + c) % 997);
+    body += "]}";
+  }
+  return body + "]}";
+}
+
+std::string RecommendBody() {
+  std::string body = R"({"learner":"next","k":10,"sequence":[)";
+  for (uint32_t i = 0; i < 20; ++i)
+    body += fmt::format("{}\"{}\"", i == 0 ? "" : ",", i * 97 % kItems);
+  return body + "]}";
+}
+
+std::vector<Question> Questions() {
+  return {{"health", "/healthz", "", 0},
+          {"score-1", "/v1/score", ScoreBody(1), 1},
+          {"score-32", "/v1/score", ScoreBody(32), 32},
+          {"recommend", "/v1/recommend", RecommendBody(), 0}};
+}
+
+// The learner that recommends: a transformer with its initial parameters.
+model::SequenceOptions NextItem() {
+  model::SequenceOptions options;
+  options.catalogue = kItems;
+  return options;
+}
+
+privacy::Promise NextPromise() {
+  privacy::Promise promise;
+  promise.learner = "next";
+  promise.epsilon = 1e9;
+  promise.delta = 1e-6;
+  return promise;
+}
+
+Result<std::shared_ptr<const event::ItemCatalogue>> MakeItems() {
+  std::string lines;
+  for (uint32_t i = 0; i < kItems; ++i) lines += fmt::format("{}\n", i);
+  TACIT_ASSIGN(auto items, event::ItemCatalogue::Parse(std::move(lines), "bench"));
+  return std::make_shared<const event::ItemCatalogue>(std::move(items));
+}
+
+// A store in which both learners have a commit, ready for further steps.
+Result<std::unique_ptr<TrainingRig>> MakeRig() {
+  TACIT_ASSIGN(BenchSetup setup, MakeBenchSetup("f32", true, kServeSteps));
+  const privacy::Charge charge = setup.assembly.learners[0].charge;
+  store::LearnerLayout next;
+  next.name = "next";
+  next.promise = NextPromise();
+  TrainingRig::Options options{.name = "serve", .idle_priority = true, .more_learners = {next}};
+  auto rig = std::make_unique<TrainingRig>(std::move(setup), std::move(options));
+  TACIT_RETURN_IF_ERROR(rig->Open());
+  uint64_t examples = 0;
+  TACIT_RETURN_IF_ERROR(rig->Step(&examples));
+  TACIT_RETURN_IF_ERROR(rig->Commit());
+  auto dense = std::make_shared<store::DenseState>();
+  dense->parameters = model::SequenceLayout(NextItem()).Initial(1);
+  store::CommitRequest request;
+  request.learners.push_back({.learner = kNext,
+                              .rows = std::make_shared<const store::RowDelta>(),
+                              .dense = std::move(dense),
+                              .position = "",
+                              .charges = {{.learner = "next",
+                                           .charge = charge,
+                                           .steps = 1,
+                                           .topic = "bench",
+                                           .ranges = {{0, 0, 1}}}}});
+  TACIT_RETURN_IF_ERROR(rig->store().Commit(std::move(request), [](Status) {}));
+  TACIT_RETURN_IF_ERROR(rig->store().Flush());
+  return rig;
+}
+
+Result<serve::Services> MakeServices(TrainingRig& rig, metrics::Registry& registry) {
+  TACIT_ASSIGN(const auto items, MakeItems());
+  serve::Services services;
+  services.latest = [&rig] { return rig.store().Latest(); };
+  services.models = wiring::MakeScoringModels(rig.assembly());
+  services.recommenders = {{.index = kNext,
+                            .promise = NextPromise(),
+                            .items = items,
+                            .model = serve::MakeSequenceItems(kNext, NextItem())}};
+  services.readiness = [] { return serve::Readiness{true, ""}; };
+  services.budget_exhausted = [](LearnerIndex) { return false; };
+  services.metrics = &registry;
+  return services;
+}
+
+// Takes steps and commits once a second, at the priority that the daemon gives them.
+class Training {
+ public:
+  explicit Training(TrainingRig& rig) : thread_([this, &rig] { done_ = Run(rig); }) {}
+  Status Stop() {
+    stop_ = true;
+    thread_.join();
+    return done_;
+  }
+
+ private:
+  Status Run(TrainingRig& rig) {
+    SetIdlePriority();
+    const SystemClock clock;
+    auto last_commit = clock.Now();
+    uint64_t examples = 0;
+    while (!stop_) {
+      TACIT_RETURN_IF_ERROR(rig.Step(&examples));
+      if (clock.Now() - last_commit < std::chrono::seconds(1)) continue;
+      last_commit = clock.Now();
+      TACIT_RETURN_IF_ERROR(rig.Commit());
+    }
+    return rig.Commit();
+  }
+
+  std::atomic<bool> stop_ = false;
+  Status done_;
+  std::thread thread_;
+};
+
+uint16_t PortOf(const std::string& address) {
+  return static_cast<uint16_t>(std::stoul(address.substr(address.rfind(':') + 1)));
+}
+
+// All turns of one question.
+struct Turns {
+  std::vector<double> rate, bare, share, p50, p99, cpu;
+
+  void Add(const HttpLoad& ours, const HttpLoad& limit) {
+    rate.push_back(static_cast<double>(ours.requests) / ours.seconds);
+    bare.push_back(static_cast<double>(limit.requests) / limit.seconds);
+    share.push_back(rate.back() / bare.back());
+    p50.push_back(ours.p50_us);
+    p99.push_back(ours.p99_us);
+    cpu.push_back(ours.server_cpu_us);
+  }
+
+  BenchRow Row(const Question& question, bool training) const {
+    boost::json::object more{
+        {"connections", kConnections},
+        {"rows", question.rows},
+        {"training", training},
+        {"p50_us", Median(p50)},
+        {"p99_us", Median(p99)},
+        {"share_of_each_round", boost::json::array(share.begin(), share.end())}};
+    std::string note = fmt::format("(p50 {:.0f}, p99 {:.0f} us", Median(p50), Median(p99));
+    // Training uses CPU time of the same process.
+    more["cpu_us"] = training ? boost::json::value(nullptr) : boost::json::value(Median(cpu));
+    if (!training) note += fmt::format("; {:.1f} CPU us a request", Median(cpu));
+    return {.name = fmt::format("serve-{}{}", question.name, training ? "-training" : ""),
+            .value = Median(rate),
+            .unit = "requests/s",
+            .limit = Median(bare),
+            .more = std::move(more),
+            .note = note + ")"};
+  }
+};
+
+// The product's server and, for each question, a bare one that sends as many bytes.
+class ServeBench {
+ public:
+  Status Start() {
+    TACIT_ASSIGN(rig_, MakeRig());
+    TACIT_ASSIGN(serve::Services services, MakeServices(*rig_, registry_));
+    serve::ServerOptions options;
+    options.listeners = {{"127.0.0.1:0", serve::Role::kPublic},
+                         {"127.0.0.1:0", serve::Role::kOperator}};
+    TACIT_ASSIGN(server_, serve::Server::Start(std::move(options),
+                                               serve::MakeApi(std::move(services)), registry_));
+    port_ = PortOf(server_->addresses()[0]);
+    operator_port_ = PortOf(server_->addresses()[1]);
+    for (const Question& question : questions_) {
+      TACIT_ASSIGN(const std::string answer, Answer(question));
+      TACIT_ASSIGN(bare_[question.name], serve::BareServer::Start(answer));
+    }
+    return {};
+  }
+
+  Status Rounds(bool training, int rounds, double seconds, std::vector<BenchRow>* rows) {
+    std::map<std::string, Turns> turns;
+    for (int round = 0; round < rounds; ++round) {
+      std::optional<Training> beside;
+      if (training) beside.emplace(*rig_);
+      const Status asked = Round(seconds, &turns);
+      if (beside) TACIT_RETURN_IF_ERROR(beside->Stop());
+      TACIT_RETURN_IF_ERROR(asked);
+    }
+    for (const Question& question : questions_)
+      rows->push_back(turns[question.name].Row(question, training));
+    return {};
+  }
+
+  // Measures how soon the operator is answered while hostile clients load the public listener.
+  Status UnderAttack(double seconds, std::vector<BenchRow>* rows) {
+    HostileLoad hostile;
+    TACIT_RETURN_IF_ERROR(
+        hostile.Start(port_, kHostile, HttpRequest("/v1/score", ScoreBody(kLargestRows))));
+    TACIT_ASSIGN(const HttpLoad load,
+                 DriveHttp(operator_port_, HttpRequest("/readyz", ""), 1, seconds));
+    rows->push_back({.name = "serve-operator-under-attack",
+                     .value = load.p99_us / 1000,
+                     .unit = "ms, the 99th percentile",
+                     .limit = kOperatorMsMost,
+                     .more = {{"hostile_connections", hostile.connections()},
+                              {"p50_us", load.p50_us},
+                              {"p99_us", load.p99_us},
+                              {"requests", load.requests}},
+                     .note = fmt::format("(with {} hostile connections)", hostile.connections())});
+    return {};
+  }
+
+ private:
+  // Fetches the server's answer, waiting until it has one: recommendations are built after a
+  // commit.
+  Result<std::string> Answer(const Question& question) {
+    const std::string url = serve::JoinUrl("http://" + server_->addresses()[0], question.path);
+    const std::string method = question.body.empty() ? "GET" : "POST";
+    for (int attempt = 0; attempt < 600; ++attempt) {
+      TACIT_ASSIGN(serve::Response response,
+                   serve::Fetch(url, method, question.body, std::chrono::seconds(30)));
+      if (response.status == 200) return std::move(response.body);
+      if (response.status != 503) return Fail(ErrorCode::kInternal, std::move(response.body));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    return Fail(ErrorCode::kInternal, question.path + " is not answered");
+  }
+
+  Status Round(double seconds, std::map<std::string, Turns>* turns) {
+    for (const Question& question : questions_) {
+      const std::string request = HttpRequest(question.path, question.body);
+      TACIT_ASSIGN(const HttpLoad bare,
+                   DriveHttp(bare_[question.name]->port(), request, kConnections, seconds));
+      TACIT_ASSIGN(const HttpLoad ours, DriveHttp(port_, request, kConnections, seconds));
+      (*turns)[question.name].Add(ours, bare);
+    }
+    return {};
+  }
+
+  const std::vector<Question> questions_ = Questions();
+  metrics::Registry registry_;
+  std::unique_ptr<TrainingRig> rig_;
+  std::unique_ptr<serve::Server> server_;
+  uint16_t port_ = 0, operator_port_ = 0;
+  std::map<std::string, std::unique_ptr<serve::BareServer>> bare_;
+};
+
+}  // namespace
+
+Result<std::vector<BenchRow>> BenchServe(const BenchRequest& request) {
+  const int rounds = request.quick ? 1 : 7;
+  const double seconds = request.quick ? 0.05 : 0.5;
+  ServeBench bench;
+  TACIT_RETURN_IF_ERROR(bench.Start());
+  std::vector<BenchRow> rows, warm_up;
+  TACIT_RETURN_IF_ERROR(bench.Rounds(false, 1, seconds / 2, &warm_up));
+  TACIT_RETURN_IF_ERROR(bench.Rounds(false, rounds, seconds, &rows));
+  TACIT_RETURN_IF_ERROR(bench.Rounds(true, rounds, seconds, &rows));
+  TACIT_RETURN_IF_ERROR(bench.UnderAttack(6 * seconds, &rows));
+  return rows;
+}
+
+}  // namespace tacit::bench

@@ -1,0 +1,25 @@
+#include "bench/suite.h"
+
+namespace tacit::bench {
+
+std::vector<Bench> AllBenches() {
+  // --quick does not shorten these.
+  const auto always = [](Result<std::vector<BenchRow>> (*run)()) {
+    return [run](const BenchRequest&) { return run(); };
+  };
+  return {
+      {"step", "the private pCTR step (batch 2048, 4 x 598) on one core", always(BenchStep)},
+      {"training", "steps with commits through a store, on two cores", always(BenchTraining)},
+      {"vocabulary", "dense DP-SGD and AdaFEST against the size of the vocabulary",
+       BenchVocabulary},
+      {"accountant", "questions about privacy: epsilons, calibration, a long ledger",
+       BenchAccountants},
+      {"noise", "Gaussian noise into memory, in floats and on a grid", always(BenchNoise)},
+      {"decode", "records of each format to columnar batches, and making them",
+       always(BenchDecode)},
+      {"serve", "answers over HTTP, beside a bare Beast server, with and without training",
+       BenchServe},
+      {"kafka", "a topic to batches, beside librdkafka alone; only when named", BenchKafka, true}};
+}
+
+}  // namespace tacit::bench

@@ -1,0 +1,48 @@
+#include "cli/ask_daemon.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+namespace tacit::cli {
+
+namespace json = boost::json;
+
+Result<serve::Response> AskDaemon(const std::string& url, std::string_view path,
+                                  const std::string& method, std::string_view body) {
+  auto response = serve::Fetch(serve::JoinUrl(url, path), method, body, std::chrono::seconds(10));
+  if (response || response.error().code != ErrorCode::kUnavailable) return response;
+  return Fail(ErrorCode::kIo, fmt::format("no daemon answers at {}", response.error().message));
+}
+
+Result<json::object> ReadAnswer(const std::string& who, uint32_t status, const std::string& body) {
+  json::error_code error;
+  json::value answer = json::parse(body, error);
+  if (status == 200 && !error && answer.is_object()) return std::move(answer.get_object());
+  std::string message = body.substr(0, 300);
+  if (!error && answer.is_object())
+    if (const auto* inner = answer.get_object().if_contains("error"))
+      if (const auto* text =
+              inner->is_object() ? inner->get_object().if_contains("message") : nullptr)
+        if (text->is_string()) message = std::string(text->get_string());
+  const bool asked_wrong = status >= 400 && status < 500;
+  return Fail(asked_wrong ? ErrorCode::kInvalidArgument : ErrorCode::kIo,
+              fmt::format("{} answered {}: {}", who, status, message));
+}
+
+Result<json::object> AskDaemonForJson(const std::string& url, std::string_view path,
+                                      std::string_view body) {
+  TACIT_ASSIGN(const serve::Response response, AskDaemon(url, path, "POST", body));
+  return ReadAnswer(url, response.status, response.body);
+}
+
+void PrintModel(const json::object& answer) {
+  const json::object& model = answer.at("model").as_object();
+  const json::value& epsilon = model.at("epsilon");
+  fmt::print("from learner {} at version {}, {}\n", json::serialize(model.at("learner")),
+             json::serialize(model.at("version")),
+             epsilon.is_number() ? fmt::format("epsilon {:.4f}", epsilon.to_number<double>())
+                                 : std::string("without a privacy promise"));
+}
+
+}  // namespace tacit::cli

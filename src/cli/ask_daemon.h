@@ -1,0 +1,28 @@
+#pragma once
+
+#include <boost/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "serve/client.h"
+
+namespace tacit::cli {
+
+// Sends one request to a running daemon; path as in "/v1/score". kIo if no daemon answers, since
+// exit status 3 is for stores that refuse.
+Result<serve::Response> AskDaemon(const std::string& url, std::string_view path,
+                                  const std::string& method, std::string_view body);
+
+// The JSON object of an answer from `who`. An answer other than 200 becomes a failure with the
+// daemon's message: kInvalidArgument where the request is at fault, else kIo.
+Result<boost::json::object> ReadAnswer(const std::string& who, uint32_t status,
+                                       const std::string& body);
+// Sends a POST with AskDaemon and reads the answer with ReadAnswer.
+Result<boost::json::object> AskDaemonForJson(const std::string& url, std::string_view path,
+                                             std::string_view body);
+
+// Prints "from learner ... at version ..., epsilon ...", the last line of an answer on a terminal.
+// Throws as boost::json does where the answer has another form.
+void PrintModel(const boost::json::object& answer);
+
+}  // namespace tacit::cli

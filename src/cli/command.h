@@ -1,0 +1,29 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+
+namespace tacit::cli {
+
+// The action of a command line. The chosen subcommand sets it; main runs it.
+using Action = std::function<Result<int>()>;
+
+// The failure for a command line that asks for something that does not exist.
+inline tl::unexpected<Error> BadUsage(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+// Each adds its subcommand: options, examples, and the action to run when it is chosen.
+void AddGenerate(CLI::App& cli, Action* chosen);
+void AddReplay(CLI::App& cli, Action* chosen);
+void AddQuery(CLI::App& cli, Action* chosen);
+void AddLedger(CLI::App& cli, Action* chosen);
+void AddPrivacy(CLI::App& cli, Action* chosen);
+void AddEvaluate(CLI::App& cli, Action* chosen);
+void AddBench(CLI::App& cli, Action* chosen);
+
+}  // namespace tacit::cli

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "privacy/event.h"
+
+namespace tacit::cli {
+
+// Events as JSON lines: {"type":"poisson_gaussian","noise_multiplier":1,"sampling_rate":0.01,
+// "count":100}; blank lines are skipped. A missing, unknown or superfluous field is refused with
+// the file and line named.
+Result<std::vector<privacy::CountedEvent>> ReadEvents(const std::string& path);
+
+}  // namespace tacit::cli

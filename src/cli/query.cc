@@ -1,0 +1,212 @@
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <memory>
+
+#include "cli/ask_checkpoint.h"
+#include "cli/ask_daemon.h"
+#include "cli/command.h"
+#include "cli/query_recommend.h"
+#include "console/exit_code.h"
+#include "event/codec.h"
+#include "serve/score_answer.h"
+#include "wiring/assembly.h"
+#include "wiring/codec.h"
+#include "wiring/source.h"
+
+namespace tacit::cli {
+namespace {
+
+namespace json = boost::json;
+
+struct QueryScoreOptions {
+  std::string url, checkpoint, config, witness, learner, request, tsv;
+  std::vector<std::string> rows;
+  uint64_t first = 0, count = 3;
+  uint32_t dense_columns = 13;
+  bool json = false;
+};
+
+// The lines to score: those given by --row, or a range of lines of the --tsv log.
+Result<std::vector<std::string>> ReadLines(const QueryScoreOptions& options) {
+  if (!options.rows.empty()) return options.rows;
+  config::Source log;
+  log.files = {options.tsv};
+  TACIT_ASSIGN(const auto source, wiring::OpenSource(log));
+  TACIT_RETURN_IF_ERROR(source->Seek(std::vector<stream::PartitionOffset>{{0, options.first}}));
+  std::vector<std::string> lines;
+  event::RawRecords records;
+  while (lines.size() < options.count) {
+    TACIT_ASSIGN(const auto outcome, source->Poll(std::chrono::milliseconds(1000), &records));
+    if (outcome == stream::PollOutcome::kEnd) break;
+    for (size_t i = 0; i < records.size() && lines.size() < options.count; ++i)
+      lines.emplace_back(records[i]);
+  }
+  if (lines.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{} has no line {}", options.tsv, options.first + 1));
+  return lines;
+}
+
+std::vector<std::string_view> SplitTabs(std::string_view line) {
+  std::vector<std::string_view> fields;
+  while (true) {
+    const size_t tab = line.find('\t');
+    fields.push_back(line.substr(0, tab));
+    if (tab == std::string_view::npos) return fields;
+    line.remove_prefix(tab + 1);
+  }
+}
+
+// A log line as a row of /v1/score; its label is left out.
+Result<json::object> RowFromLine(std::string_view line, size_t dense_columns) {
+  const std::vector<std::string_view> fields = SplitTabs(line);
+  if (fields.size() < dense_columns + 1)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("the row has {} columns, fewer than a label and {} numbers",
+                            fields.size(), dense_columns));
+  json::array dense, categorical;
+  for (size_t i = 1; i <= dense_columns; ++i) {
+    if (fields[i].empty()) {
+      dense.push_back(nullptr);
+      continue;
+    }
+    try {
+      dense.push_back(std::stoll(std::string(fields[i])));
+    } catch (const std::exception&) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("column {}: '{}' is not an integer", i + 1, fields[i]));
+    }
+  }
+  for (size_t i = dense_columns + 1; i < fields.size(); ++i)
+    categorical.push_back(json::value(fields[i]));
+  return json::object{{"dense", std::move(dense)}, {"categorical", std::move(categorical)}};
+}
+
+Result<std::string> MakeRequest(const QueryScoreOptions& options,
+                                const std::vector<std::string>& lines) {
+  json::array rows;
+  for (const std::string& line : lines) {
+    TACIT_ASSIGN(json::object row, RowFromLine(line, options.dense_columns));
+    rows.push_back(std::move(row));
+  }
+  return json::serialize(json::object{{"learner", options.learner}, {"rows", std::move(rows)}});
+}
+
+// The lines as the configuration's source has records: source.format says how they are read.
+Result<event::Batch> Decode(const wiring::Assembly& assembly,
+                            const std::vector<std::string>& lines) {
+  event::RawRecords records;
+  records.origin = "--row";
+  records.origin_line = 1;
+  for (const std::string& line : lines) {
+    records.bytes += line;
+    records.end.push_back(static_cast<uint32_t>(records.bytes.size()));
+  }
+  event::Batch batch;
+  std::vector<event::DeadLetter> dead;
+  assembly.transform->StartBatch(&batch);
+  wiring::MakeCodec(assembly.config.source, *assembly.transform, assembly.items)
+      ->Decode(records, &batch, &dead);
+  if (!dead.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("row {}: {}", dead[0].line, dead[0].reason));
+  return batch;
+}
+
+// Scores with the model of a directory, without a daemon.
+Result<json::object> ScoreCheckpoint(const QueryScoreOptions& options,
+                                     const std::vector<std::string>& lines) {
+  return AskCheckpoint(
+      {options.checkpoint, options.config, options.witness},
+      [&](const wiring::Assembly& assembly,
+          const std::shared_ptr<const store::Snapshot>& snapshot) -> Result<serve::Reply> {
+        TACIT_ASSIGN(const event::Batch batch, Decode(assembly, lines));
+        return serve::ScoreOnce(wiring::MakeScoringModels(assembly), *snapshot, options.learner,
+                                batch);
+      });
+}
+
+void PrintAnswer(const json::object& answer, const std::vector<std::string>& lines) {
+  const json::array& scores = answer.at("scores").as_array();
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const std::string_view line = i < lines.size() ? std::string_view(lines[i]) : "";
+    fmt::print("click probability {:.4f}   {}\n", scores[i].to_number<double>(),
+               line.substr(0, 70));
+  }
+  PrintModel(answer);
+}
+
+Result<int> Score(const QueryScoreOptions& options) {
+  if (!options.checkpoint.empty() && options.config.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                "--checkpoint needs --config: the schema says how a row is read");
+  std::vector<std::string> lines;
+  std::string request = options.request;
+  if (request.empty()) {
+    if (options.rows.empty() && options.tsv.empty())
+      return Fail(ErrorCode::kInvalidArgument, "nothing to score: give --row, --tsv or --request");
+    TACIT_ASSIGN(lines, ReadLines(options));
+    if (!options.url.empty()) {
+      TACIT_ASSIGN(request, MakeRequest(options, lines));
+    }
+  } else if (options.url.empty()) {
+    return Fail(ErrorCode::kInvalidArgument, "--request goes with --url");
+  }
+  json::object answer;
+  if (!options.url.empty()) {
+    TACIT_ASSIGN(answer, AskDaemonForJson(options.url, "/v1/score", request));
+  } else {
+    TACIT_ASSIGN(answer, ScoreCheckpoint(options, lines));
+  }
+  if (options.json) {
+    fmt::print("{}\n", json::serialize(answer));
+    return int{console::kExitDone};
+  }
+  try {
+    PrintAnswer(answer, lines);
+  } catch (const std::exception&) {  // JSON of another shape
+    return Fail(ErrorCode::kIo, fmt::format("{} does not answer as tacitd does", options.url));
+  }
+  return int{console::kExitDone};
+}
+
+}  // namespace
+
+void AddQuery(CLI::App& cli, Action* chosen) {
+  auto* command = cli.add_subcommand("query", "Ask a model");
+  command->require_subcommand(1);
+  auto options = std::make_shared<QueryScoreOptions>();
+  auto* score = command->add_subcommand("score", "Click probabilities of rows");
+  auto* where = score->add_option_group("where");
+  where->add_option("--url", options->url, "A running daemon: http://HOST:PORT or unix:/PATH");
+  where->add_option("--checkpoint", options->checkpoint, "A store or checkpoint directory");
+  where->require_option(1);
+  score->add_option("--config", options->config, "Configuration, for --checkpoint");
+  score->add_option("--witness", options->witness, "Witness file, for --checkpoint");
+  score->add_option("--learner", options->learner, "Which learner")->required();
+  score->add_option(
+      "--row", options->rows,
+      "A line of a Criteo log, or of source.format with --checkpoint (repeatable); label "
+      "ignored");
+  score->add_option("--tsv", options->tsv, "Take lines from this log, plain or gzip");
+  score->add_option("--first", options->first, "First line of --tsv, from 0")
+      ->default_val(0)
+      ->check(CLI::NonNegativeNumber);
+  score->add_option("--count", options->count, "Lines of --tsv")
+      ->default_val(3)
+      ->check(CLI::PositiveNumber);
+  score->add_option("--dense-columns", options->dense_columns, "Numbers in a line")
+      ->default_val(13)
+      ->check(CLI::NonNegativeNumber);
+  score->add_option("--request", options->request, "A whole JSON body for POST /v1/score");
+  score->add_flag("--json", options->json, "Print JSON");
+  score->footer(
+      "Examples:\n  tacit query score --url http://127.0.0.1:8980 --learner ctr --tsv "
+      "demo-data/log/day-23.tsv.gz --count 3\n  tacit query score --checkpoint demo-data/store "
+      "--config config/demo.yaml --learner ctr --tsv demo-data/log/day-23.tsv.gz");
+  score->callback([options, chosen] { *chosen = [options] { return Score(*options); }; });
+  AddQueryRecommend(*command, chosen);
+}
+
+}  // namespace tacit::cli

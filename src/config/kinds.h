@@ -1,0 +1,124 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/kind_table.h"
+
+// The kinds of source, mechanism and optimiser that a configuration can name: for each an
+// enumeration and a table of what this room knows of the kind. A new kind is an enumerator and a
+// row here; CONTRIBUTING.md lists its places in the other rooms.
+namespace tacit::config {
+
+// The keys of its section that a kind uses beside those of every kind. A key inside a section of
+// its own is written "section.key"; a whole section counts as one key.
+struct Keys {
+  std::string_view names[12] = {};
+
+  constexpr bool has(std::string_view key) const {
+    return std::ranges::find(names, key) != std::end(names);
+  }
+};
+
+enum class SourceKind : uint8_t { kLog, kGenerator, kKafka };
+inline constexpr SourceKind kLastSource = SourceKind::kKafka;
+
+struct SourceTraits {
+  SourceKind kind;
+  std::string_view name;
+  Keys keys = {};  // the section `kafka` among them
+  // The stream has ends of files, which close steps and periods.
+  bool has_files = false;
+  // A record is a line of text, so that no record may hold a newline.
+  bool has_lines = false;
+  // Runs of records that wait for the decode thread: enough that neither the decode thread nor the
+  // poll thread stalls when the other briefly loses its core. 0: as many as the feed lets wait.
+  uint32_t runs_queued = 0;
+  // KiB that the source fetches ahead for all partitions together, unless kafka's
+  // queued.max.messages.kbytes sets them. 0: it holds only a few records of the largest size.
+  uint32_t fetched_kbytes = 0;
+};
+
+inline constexpr SourceTraits kSources[] = {
+    {.kind = SourceKind::kLog,
+     .name = "log",
+     .keys = {{"format", "files", "passes", "mark"}},
+     .has_files = true,
+     .has_lines = true},
+    {.kind = SourceKind::kGenerator,
+     .name = "generator",
+     .keys = {{"generator"}},
+     .has_files = true},
+    {.kind = SourceKind::kKafka,
+     .name = "kafka",
+     .keys = {{"format", "topic", "framing", "ahead_max_hours", "round_ms", "tick_ms",
+               "on_period_lost", "dedupe.partitions", "kafka"}},
+     .runs_queued = 16,
+     .fetched_kbytes = 32768}};
+static_assert(CoversKinds(kSources, kLastSource));
+
+enum class MechanismKind : uint8_t {
+  kNone,
+  kAdaFest,
+  kAdaFestPlus,
+  kFest,
+  kDpSgd,
+  kExponential,
+  kCounts
+};
+inline constexpr MechanismKind kLastMechanism = MechanismKind::kCounts;
+
+struct MechanismTraits {
+  MechanismKind kind;
+  std::string_view name;
+  Keys keys = {};
+  bool adds_noise = true;
+  // It bounds and noises gradients: the keys of clips are used. False: it releases something else.
+  bool clips_gradients = true;
+  bool every_row = false;  // each step writes the whole id space
+};
+
+inline constexpr MechanismTraits kMechanisms[] = {
+    {.kind = MechanismKind::kNone, .name = "none", .adds_noise = false, .clips_gradients = false},
+    {.kind = MechanismKind::kAdaFest,
+     .name = "adafest",
+     .keys = {{"threshold", "sigma_ratio", "selection_clip"}}},
+    {.kind = MechanismKind::kAdaFestPlus,
+     .name = "adafest+",
+     .keys = {{"threshold", "sigma_ratio", "selection_clip", "vocabulary"}}},
+    {.kind = MechanismKind::kFest, .name = "fest", .keys = {{"vocabulary"}}},
+    {.kind = MechanismKind::kDpSgd, .name = "dp-sgd", .every_row = true},
+    {.kind = MechanismKind::kExponential,
+     .name = "exponential",
+     .keys = {{"rows", "row_epsilon", "row_clip"}}},
+    {.kind = MechanismKind::kCounts, .name = "counts", .clips_gradients = false}};
+static_assert(CoversKinds(kMechanisms, kLastMechanism));
+
+enum class OptimizerKind : uint8_t { kSgd, kAdam, kAdagrad, kAdamBc };
+inline constexpr OptimizerKind kLastOptimizer = OptimizerKind::kAdamBc;
+
+struct OptimizerTraits {
+  OptimizerKind kind;
+  std::string_view name;  // train::OptimizerNamed knows its rule by the same name
+  Keys keys = {};
+  // The refusal of mechanism none, for a kind that needs the steps' noise; empty: it needs none.
+  std::string_view without_noise = {};
+};
+
+inline constexpr OptimizerTraits kOptimizers[] = {
+    {.kind = OptimizerKind::kSgd, .name = "sgd", .keys = {{"momentum"}}},
+    {.kind = OptimizerKind::kAdam,
+     .name = "adam",
+     .keys = {{"beta1", "beta2", "epsilon", "moments"}}},
+    {.kind = OptimizerKind::kAdagrad, .name = "adagrad", .keys = {{"epsilon"}}},
+    {.kind = OptimizerKind::kAdamBc,
+     .name = "adam-bc",
+     .keys = {{"beta1", "beta2", "epsilon", "moments", "variance_floor"}},
+     .without_noise = "adam-bc takes the noise's share out of the second moment, and mechanism "
+                      "none adds no noise; use adam"}};
+static_assert(CoversKinds(kOptimizers, kLastOptimizer));
+
+}  // namespace tacit::config

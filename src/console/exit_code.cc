@@ -1,0 +1,21 @@
+#include "console/exit_code.h"
+
+#include <cstdio>
+
+namespace tacit::console {
+
+int Report(const char* program, const Error& error) {
+  std::fprintf(stderr, "%s: %s\n", program, error.message.c_str());
+  switch (error.code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kNotFound:  // something that the user named
+      return kExitUsage;
+    case ErrorCode::kRefused:
+    case ErrorCode::kUnavailable:
+      return kExitStoreRefused;
+    default:
+      return kExitFailed;
+  }
+}
+
+}  // namespace tacit::console

@@ -1,0 +1,28 @@
+#include "console/output_file.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace tacit::console {
+
+Status CheckWritable(const char* option, const std::string& path) {
+  if (path.empty()) return {};
+  std::error_code ignored;
+  const bool existed = std::filesystem::exists(path, ignored);
+  if (!std::ofstream(path, std::ios::binary | std::ios::app))
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("{} {}: cannot be written", option, path));
+  if (!existed) std::filesystem::remove(path, ignored);
+  return {};
+}
+
+Status WriteFile(const std::string& path, const std::string& text) {
+  if (path.empty()) return {};
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file.flush()) return Fail(ErrorCode::kIo, path + ": cannot be written");
+  return {};
+}
+
+}  // namespace tacit::console

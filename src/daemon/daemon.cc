@@ -1,0 +1,594 @@
+#include "daemon/daemon.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <optional>
+#include <thread>
+
+#include "base/cpu.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "console/stop_signals.h"
+#include "daemon/budget_spent.h"
+#include "daemon/day_table.h"
+#include "daemon/progress_line.h"
+#include "daemon/service_manager.h"
+#include "daemon/store_opening.h"
+#include "event/dead_letters.h"
+#include "metrics/registry.h"
+#include "serve/api.h"
+#include "serve/server.h"
+#include "train/feed.h"
+#include "train/ledger_metrics.h"
+#include "train/position.h"
+#include "train/trainer.h"
+#include "wiring/budget_check.h"
+#include "wiring/code_version.h"
+#include "wiring/codec.h"
+#include "wiring/dead_letters.h"
+#include "wiring/file_plan.h"
+#include "wiring/ground_truth.h"
+#include "wiring/mechanism_factory.h"
+#include "wiring/source.h"
+#include "wiring/witness_place.h"
+
+namespace tacit::daemon {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds kTick(100);
+constexpr milliseconds kDrain(2000);
+
+stream::StoreMark MarkOf(const store::Snapshot& snapshot) {
+  return {.lineage = snapshot.lineage(),
+          .sequence = snapshot.version().value,
+          .head = ToHex(snapshot.head()),
+          .term = snapshot.term() == kNoTerm ? "" : ToHex(snapshot.term())};
+}
+
+Result<wiring::FilePlan> MakeFilePlan(const config::Serve& config) {
+  TACIT_ASSIGN(const wiring::FilePlan files, wiring::PlanFiles(config, wiring::RaiseFileLimit()));
+  spdlog::info("files: at most {} open, {} of them the store's, {} for connections",
+               WithThousands(files.limit), WithThousands(files.store), files.connections);
+  if (!config.listen.empty() && files.connections < config.max_connections)
+    spdlog::warn(
+        "the limit on open files leaves {} connections instead of serve.max_connections, which is "
+        "{}: raise the hard limit (ulimit -Hn, or LimitNOFILE= in the unit)",
+        files.connections, config.max_connections);
+  return files;
+}
+
+// Starts the server, or nothing when the configuration names no address.
+Result<std::unique_ptr<serve::Server>> StartServer(const wiring::Assembly& assembly,
+                                                   const wiring::FilePlan& files,
+                                                   serve::Services services,
+                                                   metrics::Registry& registry) {
+  const config::Serve& config = assembly.config.serve;
+  serve::ServerOptions options;
+  if (!config.listen.empty()) options.listeners.push_back({config.listen, serve::Role::kPublic});
+  if (!config.operator_listen.empty())
+    options.listeners.push_back({config.operator_listen, serve::Role::kOperator});
+  if (options.listeners.empty()) return std::unique_ptr<serve::Server>();
+  options.threads = config.threads;
+  options.max_connections = files.connections;
+  options.max_body_bytes = config.max_body_bytes;
+  options.max_held_bytes = assembly.memory.held_bytes;
+  options.max_operator_held_bytes = assembly.memory.operator_held_bytes;
+  options.hosts = config.hosts;
+  auto server =
+      serve::Server::Start(std::move(options), serve::MakeApi(std::move(services)), registry);
+  if (!server) {
+    // A busy port must not look like a store that refuses: scripts tell them apart by exit code.
+    return Fail(ErrorCode::kIo, std::move(server.error().message));
+  }
+  for (const std::string& address : (*server)->addresses()) spdlog::info("serving on {}", address);
+  if (!config.operator_listen.empty() && !serve::IsLocalAddress(config.operator_listen))
+    spdlog::warn(
+        "serve.operator_listen is {}: any caller who reaches it reads values without noise, and no "
+        "caller has to log in. Let it listen on 127.0.0.1 or unix:PATH, or close the network "
+        "around it",
+        config.operator_listen);
+  return server;
+}
+
+void WarnOfNoWitness(const std::string& store) {
+  spdlog::warn("no witness of {}: an older copy put in its place would not be noticed", store);
+}
+
+// The allowances that users have used: those in the store and those of steps cut since.
+class StoredAllowances final : public stream::AllowanceView {
+ public:
+  StoredAllowances(const store::EmbeddingStore& store, LearnerIndex learner)
+      : store_(store), learner_(learner) {}
+  stream::AllowanceBook& book() { return book_; }
+  Result<uint64_t> Read(std::span<UserUses> users) override {
+    return store_.ReadAllowances(learner_, users);
+  }
+
+ private:
+  const store::EmbeddingStore& store_;
+  const LearnerIndex learner_;
+  stream::AllowanceBook book_{*this};
+};
+
+// A running daemon: everything it owns, in the order it is built.
+class Daemon {
+ public:
+  Daemon(const wiring::Assembly& assembly, const DaemonOptions& options,
+         console::StopSignals& signals)
+      : assembly_(assembly),
+        options_(options),
+        signals_(signals),
+        progress_(assembly.learners.size()) {}
+
+  Result<int> Run() {
+    TACIT_RETURN_IF_ERROR(
+        wiring::CheckWitnessChosen(assembly_.config.store, UnderServiceManager()));
+    TACIT_ASSIGN(files_, MakeFilePlan(assembly_.config.serve));
+    TACIT_RETURN_IF_ERROR(OpenSourceOfRecords());
+    TACIT_RETURN_IF_ERROR(OpenStore());
+    if (store_ == nullptr) return int{WhenStopped()};
+    TACIT_RETURN_IF_ERROR(ReadPositions());
+    TellWhatRuns();
+    TACIT_RETURN_IF_ERROR(source_->VerifyIdentity(store_->source_identity()));
+    source_->Claim({MarkOf(*store_->Latest()), store_->terms()});
+    TACIT_RETURN_IF_ERROR(CheckBudgets(store_->Latest()->version().value == 0));
+    if (assembly_.config.store.witness == "none") WarnOfNoWitness(assembly_.config.store.path);
+    wiring::TellOfWitnessPlaces(assembly_.config);
+    TACIT_RETURN_IF_ERROR(OpenDeadLetterSink());
+    TACIT_RETURN_IF_ERROR(MakeTrainer());
+    TACIT_ASSIGN(server_, StartServer(assembly_, files_, MakeServices(), registry_));
+    TACIT_RETURN_IF_ERROR(feed_->Start());
+    std::thread training([this] { Train(); });
+    NotifyReady("training");
+    Watch();
+    Stop(&training);
+    return EndCode();
+  }
+
+  // Returns true if Run failed because another process holds the store.
+  bool held() const { return held_; }
+
+ private:
+  const config::SourceTraits& source_traits() const { return assembly_.config.source.traits(); }
+
+  Status OpenSourceOfRecords() {
+    const wiring::LiveParts live{.kafka = assembly_.config.kafka,
+                                 .until_end = options_.until_end,
+                                 .clock = clock_,
+                                 .registry = registry_};
+    TACIT_ASSIGN(source_, wiring::OpenSource(assembly_.config.source, &live));
+    return {};
+  }
+
+  // Leaves store_ null if a signal asked to stop during the opening.
+  Status OpenStore() {
+    store::StoreOptions options = wiring::MakeStoreOptions(assembly_);
+    options.accept_missing_witness = options_.accept_missing_witness;
+    options.open_files_most = files_.store;
+    auto store = OpenWhileListening(std::move(options), signals_, WhenStopped());
+    held_ = !store && store.error().code == ErrorCode::kUnavailable;
+    if (!store) return Fail(std::move(store.error()));
+    store_ = std::move(*store);
+    return {};
+  }
+
+  Status ReadPositions() {
+    for (const wiring::LearnerPlan& plan : assembly_.learners) {
+      TACIT_ASSIGN(auto position,
+                   train::DecodePosition(store_->State(plan.options.index).position));
+      positions_.push_back(std::move(position));
+    }
+    return {};
+  }
+
+  void TellWhatRuns() const {
+    std::vector<std::string> places;
+    for (size_t i = 0; i < assembly_.learners.size(); ++i) {
+      const stream::Position& position = positions_[i];
+      uint64_t offsets = 0;
+      for (const OffsetRange& next : position.next) offsets += next.begin;
+      places.push_back(fmt::format("'{}' after step {}, {} records in",
+                                   assembly_.learners[i].options.id, position.step,
+                                   WithThousands(offsets)));
+    }
+    spdlog::info("{}: configuration {}, store {} at commit {}; learners {}; kernels for {}",
+                 wiring::CodeVersion(), options_.config, assembly_.config.store.path,
+                 store_->Latest()->version().value, fmt::join(places, ", "), KernelText(ThisCpu()));
+  }
+
+  // A budget too small for a single step is a mistake, unless the store shows that the budget once
+  // was larger.
+  Status CheckBudgets(bool is_new) {
+    std::vector<std::string> problems = wiring::FirstStepsRefused(assembly_);
+    if (is_new && !problems.empty())
+      return Fail(ErrorCode::kInvalidArgument, std::move(problems.front()));
+    for (std::string& below : daemon::BudgetsBelowSpent(assembly_, *store_->Latest()))
+      problems.push_back(std::move(below));
+    for (const std::string& problem : problems) spdlog::warn("{}", problem);
+    return {};
+  }
+
+  // Loads the released state, if there is one. Refuses, before anything is served, a state of
+  // another mechanism than the configured one.
+  Status LoadReleased(const wiring::LearnerPlan& plan, const store::LearnerState& state,
+                      train::Learner& learner) {
+    if (!state.mechanism_state) return {};
+    const Status loaded = learner.LoadMechanismState(*state.mechanism_state);
+    if (loaded) return {};
+    return Fail(ErrorCode::kRefused,
+                fmt::format("{}; use {}, or train under another id or in another store",
+                            loaded.error().message,
+                            plan.transitions ? "the store's own model and catalogue"
+                                             : "the store's own mechanism.kind, clipping, "
+                                               "vocabulary.source and vocabulary.query"));
+  }
+
+  Result<std::unique_ptr<train::Learner>> MakeLearner(size_t i, const store::LearnerState& state,
+                                                      const stream::Position& position) {
+    const wiring::LearnerPlan& plan = assembly_.learners[i];
+    auto noise = noise::MakeNoiseSource(*workers_);
+    const auto histories = [this, index = plan.options.index](std::span<store::UserHistory> users) {
+      return store_->ReadHistories(index, users);
+    };
+    std::unique_ptr<train::Learner> learner;
+    if (plan.sequence) {
+      train::SequenceLearnerOptions options = *plan.sequence;
+      options.histories.user_key = store_->user_key();
+      options.histories.clock = &clock_;
+      learner =
+          std::make_unique<train::SequenceLearner>(std::move(options), histories, std::move(noise),
+                                                   *backend_, state.dense.get(), position.step);
+    } else if (plan.transitions) {
+      train::TransitionsLearnerOptions options = *plan.transitions;
+      options.histories.user_key = store_->user_key();
+      options.histories.clock = &clock_;
+      learner = std::make_unique<train::TransitionsLearner>(std::move(options), histories,
+                                                            std::move(noise), *workers_);
+    } else {
+      TACIT_ASSIGN(auto mechanism,
+                   wiring::MakeMechanism(assembly_.config, i, plan.options.model.space));
+      learner = std::make_unique<train::ClickLearner>(
+          plan.options, std::move(mechanism), std::move(noise), *backend_,
+          store_->working_rows(plan.options.index), state.dense.get());
+    }
+    TACIT_RETURN_IF_ERROR(LoadReleased(plan, state, *learner));
+    return learner;
+  }
+
+  // Runs after the store is open: the store creates the folder that both lie in, and may refuse.
+  Status OpenDeadLetterSink() {
+    TACIT_ASSIGN(dead_letters_,
+                 wiring::OpenDeadLetters(assembly_.config, store_->Latest()->lineage()));
+    codec_ = wiring::MakeCodec(assembly_.config.source, *assembly_.transform, assembly_.items);
+    return {};
+  }
+
+  Status MakeTrainer() {
+    const config::Training& training = assembly_.config.training;
+    workers_ = std::make_unique<WorkerPool>(
+        WorkerPool::Options{.workers = training.workers, .idle_priority = training.idle_priority});
+    backend_ = ops::MakeCpuBackend(*workers_);
+    train::FeedOptions feed{
+        .learners = {},
+        .filter = {.dedupe_window = assembly_.config.source.dedupe_window,
+                   .dedupe_partitions = assembly_.config.source.dedupe_partitions,
+                   .key = store_->user_key(),
+                   .duplicates = duplicates_},
+        .passes = assembly_.config.source.passes};
+    if (const uint32_t runs = source_traits().runs_queued; runs > 0) feed.queued_records_max = runs;
+    std::vector<train::ResumedLearner> learners;
+    for (size_t i = 0; i < assembly_.learners.size(); ++i) {
+      const wiring::LearnerPlan& plan = assembly_.learners[i];
+      const store::LearnerState state = store_->State(plan.options.index);
+      TACIT_ASSIGN(auto made, MakeLearner(i, state, positions_[i]));
+      learners.push_back({std::move(made), positions_[i]});
+      const config::Learner& learner = assembly_.config.learners[i];
+      std::optional<stream::UserOptions> users;
+      if (learner.privacy.of_users()) {
+        feed.filter.needs_user = true;
+        allowances_.push_back(std::make_unique<StoredAllowances>(*store_, plan.options.index));
+        users = wiring::UsersOf(learner, assembly_.config.source, store_->user_key(),
+                                allowances_.back()->book());
+      }
+      feed.learners.push_back({.index = plan.options.index,
+                               .participation = wiring::MakeParticipationOf(
+                                   learner.participation, source_traits().has_files, users),
+                               .start = positions_[i]});
+    }
+    train::TrainerOptions trainer = wiring::MakeTrainerOptions(assembly_, source_->topic());
+    trainer.advise = [this](std::span<const stream::PartitionOffset> reached,
+                            const store::Snapshot& snapshot) {
+      source_->Advise(reached, {MarkOf(snapshot), store_->terms()});
+    };
+    trainer.on_published = [this] { commits_.Tell(); };
+    trainer.on_exhausted = [this](LearnerIndex learner) { feed_->Retire(learner); };
+    trainer_ = std::make_unique<train::Trainer>(std::move(trainer), std::move(learners), *store_,
+                                                clock_, registry_, progress_);
+    feed_ = std::make_unique<train::Feed>(std::move(feed), *source_, *codec_, *assembly_.transform,
+                                          *dead_letters_);
+    return {};
+  }
+
+  serve::Services MakeServices() {
+    return {.latest = [this] { return store_->Latest(); },
+            .commits = &commits_,
+            .models = wiring::MakeScoringModels(assembly_),
+            .recommenders = wiring::MakeRecommendModels(assembly_),
+            .user_hash =
+                [hash = SipHash(store_->user_key())](std::string_view user) { return hash(user); },
+            .readiness =
+                [this] {
+                  if (failed_) return serve::Readiness{false, WhyFailed()};
+                  return ReadyOrDegraded();
+                },
+            .budget_exhausted =
+                [this](LearnerIndex learner) {
+                  return trainer_->spent(learner) != train::Spent::kNone;
+                },
+            .total_budget = assembly_.total_budget,
+            .metrics = &registry_};
+  }
+
+  // The daemon is ready while it serves commits, even when its source or dead letters are in
+  // trouble.
+  serve::Readiness ReadyOrDegraded() const {
+    serve::Readiness readiness{.ready = true, .reason = ""};
+    const stream::SourceHealth source = source_->health();
+    const std::string letters = dead_letters_->trouble();
+    std::vector<std::string> causes;
+    if (!source.connected) {
+      readiness.degraded = "the source of interactions is out of reach";
+      causes.push_back(readiness.degraded + ": " + source.alert);
+    } else if (!source.alert.empty()) {
+      causes.push_back("a part of the source cannot be read at present: " + source.alert);
+    }
+    if (!letters.empty()) causes.push_back("dead letters cannot be written: " + letters);
+    if (const uint64_t lost = store_->stats().witnesses_lost; lost > 0)
+      causes.push_back(
+          fmt::format("the witness was removed {} times while in use, and written anew: find out "
+                      "what removes it",
+                      lost));
+    readiness.degraded_for_operators = fmt::format("{}", fmt::join(causes, "; "));
+    return readiness;
+  }
+
+  void Train() {
+    auto outcome = trainer_->Run(feed_->steps());
+    if (!outcome) {
+      needs_change_ = outcome.error().code == ErrorCode::kInvalidArgument;
+      Failed("training ends", outcome.error());
+    } else if (Status feed = feed_->status(); !feed) {
+      Failed("the source ends", feed.error());
+    } else {
+      outcome_ = *outcome;
+    }
+    trained_ = true;
+  }
+
+  // Training is not tried again: after a failed write only a new start knows what is on the disk.
+  void Failed(const char* what, const Error& error) {
+    failed_ = true;
+    training_failed_.Set(1);
+    spdlog::error("{}: {}", what, error.message);
+    spdlog::error(
+        "training has stopped, {}. Mend the cause, then restart tacitd: it resumes from commit {} "
+        "and reads again what was not committed",
+        ExitsOnFailure() ? "and tacitd ends (store.on_failure: exit)"
+                         : "the last commit is served on",
+        store_->Latest()->version().value);
+  }
+
+  bool ExitsOnFailure() const {
+    return assembly_.config.store.on_failure == config::Store::OnFailure::kExit;
+  }
+
+  std::string WhyFailed() const {
+    return needs_change_ ? "training has failed: a model has stopped being numbers"
+                         : "training has failed";
+  }
+
+  // Records of this run that are known so far.
+  uint64_t Records() const { return feed_->records_read() + feed_->records_ahead(); }
+
+  std::vector<LearnerView> Views() const {
+    std::vector<LearnerView> views;
+    for (const wiring::LearnerPlan& plan : assembly_.learners)
+      views.push_back(
+          {plan.options.id, progress_.view(plan.options.index.value), plan.recommends()});
+    return views;
+  }
+
+  // Reports "degraded" while dead letters cannot be written: commits are served and nothing is
+  // learnt.
+  void ShowWhetherLettersWait() {
+    const std::string why = dead_letters_->trouble();
+    if (why.empty() != letters_wait_) return;
+    letters_wait_ = !why.empty();
+    letters_waiting_.Set(letters_wait_ ? 1 : 0);
+    NotifyStatus(letters_wait_ ? "degraded, dead letters cannot be written: " + why : "training");
+  }
+
+  // Draws progress until it is time to stop.
+  void Watch() {
+    ProgressLine line(clock_);
+    bool told = false;
+    while (!signals_.WaitFor(kTick)) {
+      ShowWhetherLettersWait();
+      if (!trained_) {
+        line.Update(Records(), Views());
+        continue;
+      }
+      if (!told) {
+        const bool at_end = outcome_ == train::Outcome::kEndOfSource;
+        line.Finish(at_end ? EventsOf(Views()) : Records(), Views());
+        TellOutcome();
+        told = true;
+      }
+      if (options_.until_end || ExitWhenExhausted() || (failed_ && ExitsOnFailure())) return;
+    }
+    stopped_by_signal_ = true;
+  }
+
+  // Returns true if no learner may learn any more and one of the budgets that stopped them says
+  // exit.
+  bool ExitWhenExhausted() const {
+    if (outcome_ != train::Outcome::kBudgetExhausted) return false;
+    const auto& total = assembly_.config.budget;
+    const bool exit_at_total = total.on_exhausted == config::Privacy::OnExhausted::kExit;
+    for (const wiring::LearnerPlan& plan : assembly_.learners) {
+      const train::Spent spent = trainer_->spent(plan.options.index);
+      if (spent == train::Spent::kTotal ? exit_at_total : plan.exit_when_exhausted) return true;
+    }
+    return false;
+  }
+
+  void TellOutcome() {
+    if (failed_) {
+      NotifyStatus(WhyFailed() + (ExitsOnFailure() ? "; ending" : "; serving the last commit"));
+      return;
+    }
+    const bool spent = outcome_ == train::Outcome::kBudgetExhausted;
+    NotifyStatus(spent ? "budget exhausted; serving" : "at the end of the log; serving");
+    const auto best = wiring::ReadBestAuc(assembly_.config.source.files);
+    for (const wiring::LearnerPlan& plan : assembly_.learners) {
+      const auto days = progress_.days(plan.options.index.value);
+      if (days.empty()) {
+        spdlog::info("learner '{}' has nothing left to learn", plan.options.id);
+        continue;
+      }
+      const double epsilon = progress_.view(plan.options.index.value).epsilon;
+      fmt::print("\nlearner {}\n{}", plan.options.id,
+                 plan.recommends() ? RankedDayTable(days, epsilon, plan.promise)
+                                   : DayTable(days, best, epsilon, plan.promise));
+    }
+    if (feed_->records_dead() > 0)
+      fmt::print("{} of {} records could not be learnt from: see {}\n",
+                 WithThousands(feed_->records_dead()), WithThousands(feed_->records_read()),
+                 wiring::PlaceOfDeadLetters(assembly_.config));
+    std::fflush(stdout);
+  }
+
+  void Stop(std::thread* training) {
+    NotifyStopping();
+    trainer_->RequestStop();
+    feed_->Stop();
+    training->join();
+    if (server_) server_->Stop(kDrain);
+    Status flushed = store_->Flush();
+    if (!flushed && !failed_) Failed("the last commit failed", flushed.error());
+    if (flushed)
+      if (Status settled = store_->Settle(); !settled) spdlog::warn("{}", settled.error().message);
+    spdlog::info("stopped at commit {}", store_->Latest()->version().value);
+  }
+
+  console::ExitCode WhenStopped() const {
+    return options_.until_end ? console::kExitFailed : console::kExitDone;
+  }
+
+  int EndCode() const {
+    if (failed_) return needs_change_ ? console::kExitUsage : console::kExitFailed;
+    if (!stopped_by_signal_)
+      return ExitWhenExhausted() ? console::kExitBudgetExhausted : console::kExitDone;
+    // A service that stops when asked has succeeded; a run with --until-end that stops early has
+    // not.
+    const bool cut_short = !outcome_ || *outcome_ == train::Outcome::kStopped;
+    if (!options_.until_end || !cut_short) return console::kExitDone;
+    spdlog::error(
+        "stopped before the end of the source: what was learnt is committed, and the next start "
+        "resumes from there");
+    return console::kExitFailed;
+  }
+
+  const wiring::Assembly& assembly_;
+  const DaemonOptions options_;
+  wiring::FilePlan files_;
+  console::StopSignals& signals_;
+  SystemClock clock_;
+  metrics::Registry registry_;
+  const metrics::Gauge training_failed_ =
+      registry_.AddGauge(metrics::Audience::kPublic, "tacit_training_failed",
+                         "Whether training has ended with an error; restart tacitd to resume");
+  const metrics::Counter duplicates_ =
+      registry_.AddCounter(metrics::Audience::kOperator, "tacit_records_repeated_total",
+                           "Records whose event id was there before, in source.dedupe.window");
+  const metrics::Gauge letters_waiting_ = registry_.AddGauge(
+      metrics::Audience::kOperator, "tacit_dead_letters_waiting",
+      "Whether reading waits for dead letters that cannot be written at present");
+  bool letters_wait_ = false;
+  serve::CommitSignal commits_;
+  train::Progress progress_;
+  std::unique_ptr<stream::Source> source_;
+  std::unique_ptr<event::DeadLetterSink> dead_letters_;
+  std::unique_ptr<event::Codec> codec_;
+  std::unique_ptr<store::EmbeddingStore> store_;
+  std::vector<stream::Position> positions_;  // per learner, as of the store's last commit
+  std::unique_ptr<WorkerPool> workers_;
+  std::unique_ptr<ops::Backend> backend_;
+  std::vector<std::unique_ptr<StoredAllowances>> allowances_;
+  std::unique_ptr<train::Trainer> trainer_;
+  std::unique_ptr<train::Feed> feed_;
+  std::unique_ptr<serve::Server> server_;
+  bool held_ = false;
+  std::atomic<bool> trained_ = false, failed_ = false;
+  std::atomic<bool> needs_change_ = false;  // it failed, and would again
+  std::optional<train::Outcome> outcome_;   // written before trained_ is set
+  bool stopped_by_signal_ = false;
+};
+
+}  // namespace
+
+Result<int> RunDaemon(wiring::Assembly assembly, const DaemonOptions& options) {
+  console::StopSignals signals;
+  for (;;) {
+    auto daemon = std::make_unique<Daemon>(assembly, options, signals);
+    Result<int> code = daemon->Run();
+    if (!options.standby || !daemon->held()) return code;
+    daemon.reset();
+    spdlog::info("standing by: {}", code.error().message);
+    NotifyReady("standing by");
+    TACIT_ASSIGN(const bool free, WaitUntilFree(assembly.config.store.path, signals));
+    if (!free) return int{console::kExitDone};
+    spdlog::info("the store is free: taking over, with the configuration as it is now");
+    TACIT_ASSIGN(assembly, options.reload());
+  }
+}
+
+Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const std::string& directory) {
+  console::StopSignals signals;
+  TACIT_ASSIGN(const wiring::FilePlan files, MakeFilePlan(assembly.config.serve));
+  metrics::Registry registry;
+  const std::string witness = wiring::WitnessBeside(directory);
+  if (witness.empty()) WarnOfNoWitness(directory);
+  TACIT_ASSIGN(const store::ReadOnlyStore store,
+               store::OpenReadOnly(directory, witness, wiring::MakeLayouts(assembly)));
+  std::vector<train::LedgerMetrics::Learner> promised;
+  for (const wiring::LearnerPlan& plan : assembly.learners)
+    promised.push_back({plan.options.id, plan.promise.epsilon, plan.promise.delta});
+  train::LedgerMetrics(registry, promised, assembly.total_budget).Show(*store.snapshot);
+  TACIT_ASSIGN(const auto server,
+               StartServer(assembly, files,
+                           {.latest = [snapshot = store.snapshot] { return snapshot; },
+                            .models = wiring::MakeScoringModels(assembly),
+                            .recommenders = wiring::MakeRecommendModels(assembly),
+                            .readiness =
+                                [] {
+                                  return serve::Readiness{true, ""};
+                                },
+                            .budget_exhausted = [](LearnerIndex) { return false; },
+                            .total_budget = assembly.total_budget,
+                            .metrics = &registry},
+                           registry));
+  if (!server)
+    return Fail(ErrorCode::kInvalidArgument,
+                "serve.listen is empty: no caller could reach the server");
+  NotifyReady("serving a checkpoint");
+  while (!signals.WaitFor(milliseconds(1000))) {
+  }
+  NotifyStopping();
+  server->Stop(kDrain);
+  return console::kExitDone;
+}
+
+}  // namespace tacit::daemon

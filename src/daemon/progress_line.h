@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "console/terminal_line.h"
+#include "privacy/ledger.h"
+#include "train/progress.h"
+
+namespace tacit::daemon {
+
+// The progress of one learner.
+struct LearnerView {
+  std::string id;
+  train::Progress::View view;
+  bool ranks = false;  // a model of the next item: shows HIT@10 instead of AUC
+};
+// Events of the learner that has come furthest: all learners read the same stream.
+uint64_t EventsOf(const std::vector<LearnerView>& learners);
+
+// The progress of all learners, as one line.
+class ProgressLine {
+ public:
+  explicit ProgressLine(const Clock& clock);
+
+  // Draws when a drawing is due. `total` 0 means unknown: no bar.
+  void Update(uint64_t total, const std::vector<LearnerView>& learners);
+  // Draws a last time and ends the line.
+  void Finish(uint64_t total, const std::vector<LearnerView>& learners);
+
+ private:
+  void Draw(uint64_t total, const std::vector<LearnerView>& learners);
+
+  const Clock& clock_;
+  console::TerminalLine line_;
+  const Clock::TimePoint start_;
+  Clock::TimePoint last_;
+  uint64_t last_done_ = 0;
+  double rate_ = 0;
+};
+
+}  // namespace tacit::daemon

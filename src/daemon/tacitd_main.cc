@@ -1,0 +1,104 @@
+// tacitd: the daemon. Options and wiring only; the work is in daemon.cc.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/log.h"
+#include "console/exit_code.h"
+#include "console/stop_signals.h"
+#include "daemon/daemon.h"
+#include "wiring/assembly.h"
+#include "wiring/code_version.h"
+#include "wiring/plan_text.h"
+
+namespace {
+
+constexpr char kExamples[] = R"(
+Examples:
+  tacitd --config config/demo.yaml --check-config     what would run, and what it promises
+  tacitd --config config/demo.yaml                    train and serve until SIGTERM
+  tacitd --config config/demo.yaml --until-end        train to the end of the log, print a table
+  tacitd --config config/demo.yaml --standby          wait until the daemon on this store has ended
+  tacitd --config config/demo.yaml --serve-only --checkpoint demo-data/store
+  tacitd --config config/demo.yaml --set store.path=/tmp/other
+Exit codes: 0 done (stopped by SIGTERM too), 1 failed (stopped before the end that --until-end asked
+for too), 2 bad usage or config (a model that stops being numbers too), 3 store refused, 4 budget exhausted)";
+
+struct CommandLine {
+  std::string config, checkpoint;
+  std::vector<std::string> overrides;
+  bool check = false, until_end = false, standby = false, serve_only = false;
+  bool accept_missing_witness = false;
+};
+
+tacit::Result<tacit::wiring::Assembly> AssembleFrom(const CommandLine& line,
+                                                    tacit::config::Config config) {
+  auto assembled = tacit::wiring::Assemble(std::move(config));
+  if (!assembled) return tacit::Fail(std::move(assembled.error()).Context(line.config));
+  return assembled;
+}
+
+tacit::Result<tacit::wiring::Assembly> Reload(const CommandLine& line) {
+  TACIT_ASSIGN(tacit::config::Config config, tacit::config::Load(line.config, line.overrides));
+  return AssembleFrom(line, std::move(config));
+}
+
+tacit::Result<int> Run(const CommandLine& line) {
+  if (!line.check) tacit::console::HoldHangups();
+  TACIT_ASSIGN(tacit::config::Config config, tacit::config::Load(line.config, line.overrides));
+  tacit::InitLogging(
+      config.log.format == "json" ? tacit::LogFormat::kJson : tacit::LogFormat::kText,
+      config.log.level);
+  TACIT_ASSIGN(tacit::wiring::Assembly assembly, AssembleFrom(line, std::move(config)));
+  if (line.check) {
+    fmt::print("{}", tacit::wiring::PlanText(assembly));
+    return int{tacit::console::kExitDone};
+  }
+  for (const std::string& warning : tacit::wiring::ConfigurationWarnings(assembly))
+    spdlog::warn("{}", warning);
+  if (line.serve_only) return tacit::daemon::ServeCheckpoint(assembly, line.checkpoint);
+  return tacit::daemon::RunDaemon(std::move(assembly),
+                                  {.until_end = line.until_end,
+                                   .standby = line.standby,
+                                   .config = line.config,
+                                   .reload = [line] { return Reload(line); },
+                                   .accept_missing_witness = line.accept_missing_witness});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // Files written hold histories, keys and dead letters: only the owner and the group may read
+  // them.
+  umask(umask(0) | S_IRWXO);
+  CLI::App cli("tacitd learns from an interaction stream with differential privacy and serves it.");
+  cli.footer(kExamples);
+  CommandLine line;
+  cli.add_option("--config", line.config, "Configuration file (YAML)")->required();
+  cli.add_option("--set", line.overrides, "Override a key: store.path=/x (repeatable)");
+  cli.add_flag("--check-config", line.check, "Print the configuration and its plan, then exit");
+  auto* until_end =
+      cli.add_flag("--until-end", line.until_end,
+                   "Exit when the source has ended (a topic: all that is there has been "
+                   "read) and all is committed");
+  auto* standby = cli.add_flag("--standby", line.standby,
+                               "While another daemon has the store, wait; then take over");
+  cli.add_flag("--accept-missing-witness", line.accept_missing_witness,
+               "Open a store whose witness file is lost, once; only if no newer copy of it exists");
+  auto* directory = cli.add_option("--checkpoint", line.checkpoint, "Directory to serve from");
+  auto* serve_only =
+      cli.add_flag("--serve-only", line.serve_only, "Serve a checkpoint, train nothing")
+          ->needs(directory)
+          ->excludes(until_end)
+          ->excludes(standby);
+  directory->needs(serve_only);  // alone it would be ignored, and training would start
+  cli.set_version_flag("--version", tacit::wiring::CodeVersion());
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return cli.exit(error) == 0 ? tacit::console::kExitDone : tacit::console::kExitUsage;
+  }
+  const auto code = Run(line);
+  return code ? *code : tacit::console::Report("tacitd", code.error());
+}

@@ -1,0 +1,285 @@
+#include "lab/clicks/run.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "base/auc.h"
+#include "base/clock.h"
+#include "privacy/coverage.h"
+#include "train/flat_rows.h"
+#include "train/lazy_dense.h"
+#include "train/memory_rows.h"
+#include "wiring/mechanism_factory.h"
+
+namespace tacit::lab {
+namespace {
+
+constexpr char kTopic[] = "log";
+
+// Takes one learner through the log.
+class Run {
+ public:
+  static Result<std::unique_ptr<Run>> Start(const wiring::Assembly& assembly,
+                                            const RunOptions& options);
+
+  Status Learn(const EventLog& log);
+  // Predicts the records after those learnt from.
+  Status Predict(const EventLog& log);
+  RunResult Finish() &&;
+
+ private:
+  Run(const wiring::Assembly& assembly, const RunOptions& options)
+      : assembly_(assembly),
+        options_(options),
+        plan_(assembly.learners[options.learner]),
+        workers_({.workers = options.workers}),
+        backend_(ops::MakeCpuBackend(workers_)) {}
+
+  Status MakeLearner();
+  Status LearnPass(const EventLog& log);
+  Status Take(stream::StepBatch&& step);
+  Status TakeStep(const stream::StepBatch& step);
+  Status Preview(const stream::StepBatch& step);
+  void Observe(const stream::StepBatch& step);
+  void Charge(const stream::StepBatch& step);
+  bool Measured(const event::Batch& batch) const;
+  void Measure(const event::Batch& batch, std::span<const float> logits);
+
+  const wiring::Assembly& assembly_;
+  const RunOptions options_;
+  wiring::LearnerPlan plan_;
+  WorkerPool workers_;
+  std::unique_ptr<ops::Backend> backend_;
+  std::unique_ptr<store::WorkingRows> rows_;
+  std::unique_ptr<train::ClickLearner> learner_;
+  mechanism::Mechanism* mechanism_ = nullptr;  // owned by the learner
+  model::ActivationIndexer indexer_;           // for events that are observed but not predicted
+  model::Activations observed_;
+  stream::Position position_;
+  privacy::Coverage coverage_;
+  // The current period's ranges and its spending, charged together once the period is over.
+  std::vector<OffsetRange> period_;
+  privacy::Spending period_spending_;
+  uint64_t floats_every_step_ = 0;  // with lazy noise on rows; 0: as reported
+  RunResult result_;
+};
+
+uint64_t EmbeddingFloats(const RowSpace& space) {
+  uint64_t floats = 0;
+  for (const RowSpace::Table& table : space.tables()) floats += table.rows * table.dim;
+  return floats;
+}
+
+// With plain SGD, noise on rows that no step reads adds up, so it may be drawn later.
+bool MayBeLazy(const config::Mechanism& mechanism, const train::OptimizerOptions& optimizer) {
+  return mechanism.traits().every_row &&
+         mechanism.clipping != config::Mechanism::Clipping::kQuantile && optimizer.kind->linear &&
+         optimizer.momentum == 0 && optimizer.average_decay == 0;
+}
+
+Result<std::unique_ptr<Run>> Run::Start(const wiring::Assembly& assembly,
+                                        const RunOptions& options) {
+  const config::Learner& configured = assembly.config.learners[options.learner];
+  if (configured.privacy.of_users())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("learner '{}': privacy.unit: evaluate keeps no count of users; set "
+                            "it to event",
+                            configured.id));
+  std::unique_ptr<Run> run(new Run(assembly, options));
+  run->plan_.options.seed += options.seed_offset;
+  run->plan_.options.index = LearnerIndex(0);
+  TACIT_RETURN_IF_ERROR(run->MakeLearner());
+  return run;
+}
+
+Status Run::MakeLearner() {
+  const train::ClickOptions& learner = plan_.options;
+  const config::Mechanism& kind = assembly_.config.learners[options_.learner].mechanism;
+  const model::Pctr shape(learner.model, *backend_);
+  const store::RowLayout layout = train::MakeRowLayout(learner, shape);
+  TACIT_ASSIGN(auto mechanism,
+               wiring::MakeMechanism(assembly_.config, options_.learner, learner.model.space));
+  if (MayBeLazy(kind, learner.optimizer)) {
+    auto lazy = train::MakeLazyDense(
+        std::move(mechanism), std::make_unique<train::MemoryRows>(layout), layout,
+        learner.optimizer.row_learning_rate, noise::MakeNoiseSource(workers_));
+    mechanism = std::move(lazy.mechanism);
+    rows_ = std::move(lazy.rows);
+    floats_every_step_ = EmbeddingFloats(learner.model.space);
+  } else if (kind.traits().every_row && layout.space.rows() > 0) {
+    TACIT_ASSIGN(rows_, train::FlatRows::Make(layout, train::AvailableMemory() / 2, workers_));
+  } else {
+    rows_ = std::make_unique<train::MemoryRows>(layout);
+  }
+  mechanism_ = mechanism.get();
+  learner_ = std::make_unique<train::ClickLearner>(
+      learner, std::move(mechanism), noise::MakeNoiseSource(workers_), *backend_, *rows_, nullptr);
+  return {};
+}
+
+Status Run::Learn(const EventLog& log) {
+  for (uint64_t pass = 0; pass < assembly_.config.source.passes; ++pass) {
+    position_.pass = pass;
+    position_.period_start.clear();
+    position_.next.clear();
+    result_.events = 0;
+    TACIT_RETURN_IF_ERROR(LearnPass(log));
+  }
+  return {};
+}
+
+Status Run::LearnPass(const EventLog& log) {
+  const auto participation =
+      wiring::MakeParticipationOf(assembly_.config.learners[options_.learner].participation,
+                                  /*has_files=*/true)(position_);
+  Status failed;
+  const stream::Participation::Emit emit = [&](stream::StepBatch&& step) {
+    position_ = step.after;
+    failed = Take(std::move(step));
+    return failed.has_value();
+  };
+  const auto feed = [&](const event::RawRecords& frame,
+                        const event::Batch& examples) -> Result<bool> {
+    result_.events += examples.size();
+    if (!participation->Feed(frame, examples, emit)) return Fail(failed.error());
+    if (options_.progress != nullptr) *options_.progress += frame.size();
+    return true;
+  };
+  TACIT_RETURN_IF_ERROR(log.ForEach(0, options_.train_to, feed));
+  participation->Finish(emit);
+  return failed;
+}
+
+Status Run::Predict(const EventLog& log) {
+  const auto preview = [&](const event::RawRecords& frame,
+                           const event::Batch& examples) -> Result<bool> {
+    stream::StepBatch batch;
+    batch.examples = examples;
+    batch.units = static_cast<uint32_t>(examples.size());
+    for (uint32_t i = 0; i < batch.units; ++i) batch.unit_of.push_back(i);
+    if (Measured(examples)) {
+      const SystemClock clock;
+      const auto start = clock.Now();
+      train::StepReport report;
+      TACIT_RETURN_IF_ERROR(learner_->Preview(batch, &report));
+      result_.seconds += Seconds(clock.Now() - start);
+      Measure(examples, report.logits);
+    }
+    if (options_.progress != nullptr) *options_.progress += frame.size();
+    return true;
+  };
+  if (options_.train_to >= log.records()) return {};
+  return log.ForEach(options_.train_to, log.records(), preview);
+}
+
+Status Run::Take(stream::StepBatch&& step) {
+  const SystemClock clock;
+  const auto start = clock.Now();
+  TACIT_RETURN_IF_ERROR(step.preview() ? Preview(step) : TakeStep(step));
+  result_.seconds += Seconds(clock.Now() - start);
+  return {};
+}
+
+// Predicts a batch only if it is measured.
+Status Run::Preview(const stream::StepBatch& step) {
+  const bool measured = position_.pass == 0 && Measured(step.examples);
+  if (!measured) {
+    if (mechanism_->observes_periods()) Observe(step);
+    return {};
+  }
+  train::StepReport report;
+  TACIT_RETURN_IF_ERROR(learner_->Preview(step, &report));
+  Measure(step.examples, report.logits);
+  return {};
+}
+
+// Shows a batch to the mechanism as Learner::Preview does. A mechanism that observes has rows to
+// choose from.
+void Run::Observe(const stream::StepBatch& step) {
+  const event::Batch& batch = step.examples;
+  indexer_.Index(batch.row, batch.slot_end, batch.slots, step.unit_of, step.units, &observed_);
+  mechanism_->Observe(observed_);
+}
+
+Status Run::TakeStep(const stream::StepBatch& step) {
+  static const std::atomic<bool> kNever = false;
+  Charge(step);
+  train::StepReport report;
+  TACIT_ASSIGN(const bool taken, learner_->TakeStep(step, kNever, &report));
+  TACIT_CHECK(taken, "a step of an experiment is never abandoned");
+  ++result_.steps;
+  result_.rows_written +=
+      floats_every_step_ > 0 ? plan_.options.model.space.rows() : report.rows_written;
+  result_.row_floats_written +=
+      floats_every_step_ > 0 ? floats_every_step_ : report.row_floats_written;
+  if (!step.whole_period() && position_.pass == 0) Measure(step.examples, report.logits);
+  return {};
+}
+
+// Charges as the ledger does, offset by offset.
+void Run::Charge(const stream::StepBatch& step) {
+  const mechanism::Mechanism& mechanism = learner_->mechanism();
+  const auto flush = [&] {
+    if (!period_.empty()) coverage_.Add({kTopic, period_, period_spending_});
+    period_spending_ = {};
+  };
+  const auto spending = privacy::Spending::Of(mechanism.charge(), 1);
+  if (!step.whole_period()) return coverage_.Add({kTopic, step.ranges, spending});
+  if (step.kind == stream::StepBatch::Kind::kPeriodFirst) {
+    flush();
+    period_ = step.ranges;
+    if (const auto opening = mechanism.opening_charge())
+      period_spending_.Add(privacy::Spending::Of(*opening, 1));
+  }
+  period_spending_.Add(spending);
+}
+
+bool Run::Measured(const event::Batch& batch) const {
+  return batch.size() > 0 && batch.offset.back() >= options_.measure_from &&
+         batch.offset.front() < options_.measure_to;
+}
+
+void Run::Measure(const event::Batch& batch, std::span<const float> logits) {
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (batch.offset[i] < options_.measure_from || batch.offset[i] >= options_.measure_to) continue;
+    result_.logits.push_back(logits[i]);
+    result_.labels.push_back(batch.label[i]);
+  }
+}
+
+RunResult Run::Finish() && {
+  if (!period_.empty()) coverage_.Add({kTopic, period_, period_spending_});
+  privacy::EpsilonMeter meter;
+  for (const privacy::Spending& worst : coverage_.Worst())
+    result_.epsilon_spent =
+        std::max(result_.epsilon_spent, worst.bounded()
+                                            ? meter.Bounds(worst, Delta(plan_.promise.delta)).upper
+                                            : std::numeric_limits<double>::infinity());
+  return std::move(result_);
+}
+
+}  // namespace
+
+double RunResult::Auc() const { return ExactAuc(logits, labels); }
+
+double RunResult::LogLoss() const {
+  double sum = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const double z = labels[i] > 0.5f ? -logits[i] : logits[i];
+    sum += z > 0 ? z + std::log1p(std::exp(-z)) : std::log1p(std::exp(z));
+  }
+  return logits.empty() ? 0 : sum / static_cast<double>(logits.size());
+}
+
+Result<RunResult> RunLearner(const wiring::Assembly& assembly, const EventLog& log,
+                             const RunOptions& options) {
+  TACIT_ASSIGN(auto run, Run::Start(assembly, options));
+  TACIT_RETURN_IF_ERROR(run->Learn(log));
+  TACIT_RETURN_IF_ERROR(run->Predict(log));
+  return std::move(*run).Finish();
+}
+
+}  // namespace tacit::lab

@@ -1,0 +1,196 @@
+#include "mechanism/row_sums.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "mechanism/grid_tail.h"
+
+namespace tacit::mechanism {
+namespace {
+
+// Whole steps towards zero.
+int64_t StepsTowardsZero(double weight, double scale) {
+  return static_cast<int64_t>(weight * scale);
+}
+
+// Returns the factor that turns weights into steps: 1 / step, or less, so that the norm of the
+// steps is at most `most`. Decided in integers.
+double StepsPerUnit(double step, uint64_t most, std::span<const double> weights) {
+  double largest = 0, squares = 0;
+  for (const double weight : weights) largest = std::max(largest, std::abs(weight));
+  if (largest == 0) return 0;
+  for (const double weight : weights) squares += (weight / largest) * (weight / largest);
+  const double fitting = static_cast<double>(most) / largest / std::sqrt(squares);
+  for (double scale = std::min(1 / step, fitting);; scale *= 1 - 0x1p-21) {
+    uint64_t steps_squared = 0;
+    for (const double weight : weights) {
+      const int64_t steps = StepsTowardsZero(weight, scale);
+      steps_squared += static_cast<uint64_t>(steps * steps);
+    }
+    if (steps_squared <= most * most) return scale;
+  }
+}
+
+double Length(std::span<const double> weights) {
+  double squares = 0;
+  for (const double weight : weights) squares += weight * weight;
+  return std::sqrt(squares);
+}
+
+Grid GridOf(const RowSumsOptions& options) {
+  TACIT_CHECK(options.clip > 0 && std::isfinite(options.clip), "sums need a clip");
+  TACIT_CHECK(options.noise_multiplier >= 0 && std::isfinite(options.noise_multiplier));
+  // Without noise any grid will do; this is that of a multiplier of 1.
+  return MakeHistogramGrid(options.clip,
+                           options.noise_multiplier == 0 ? 1 : options.noise_multiplier);
+}
+
+}  // namespace
+
+RowSums::RowSums(const RowSumsOptions& options, std::span<const SumTable> tables,
+                 std::span<const uint64_t> touched)
+    : options_(options),
+      tables_(tables),
+      touched_(touched),
+      grid_(GridOf(options)),
+      sums_(2 * touched.size() + options.numbers) {
+  TACIT_CHECK(std::abs(options.threshold_deviations) < 1e3, "no threshold");
+  TACIT_CHECK(touched.size() < size_t{1} << 30, "too many rows for one release");
+  TACIT_CHECK(
+      std::adjacent_find(touched.begin(), touched.end(), std::greater_equal<>()) == touched.end(),
+      "touched rows ascend");
+  size_t inside = 0;
+  uint64_t next = 0;
+  for (const SumTable& table : tables) {
+    TACIT_CHECK(table.first >= next, "tables ascend");
+    next = table.first + table.rows;
+    const Range range = TouchedIn(table);
+    inside += range.end - range.begin;
+  }
+  TACIT_CHECK(inside == touched.size(), "a touched row lies outside all tables");
+}
+
+bool RowSums::Add(const UnitVector& unit) {
+  TACIT_CHECK(unit.size() == sums_.size(), "a unit of another query");
+  const std::span<const uint32_t> cells = unit.cells();
+  const std::span<const double> weights = unit.weights();
+  for (const double weight : weights)
+    TACIT_CHECK(std::abs(weight) <= std::numeric_limits<double>::max(), "no weight");
+  const auto most = static_cast<uint64_t>(options_.clip / grid_.step);
+  const double scale = StepsPerUnit(grid_.step, most, weights);
+  for (size_t i = 0; i < cells.size(); ++i)
+    std::atomic_ref(sums_[cells[i]])
+        .fetch_add(StepsTowardsZero(weights[i], scale), std::memory_order_relaxed);
+  // Roundings in the last digits of a unit of full length are no clipping.
+  return Length(weights) > options_.clip * (1 + 1e-6);
+}
+
+RowSums::Range RowSums::TouchedIn(const SumTable& table) const {
+  const auto place = [&](uint64_t row) {
+    return static_cast<size_t>(std::lower_bound(touched_.begin(), touched_.end(), row) -
+                               touched_.begin());
+  };
+  return {place(table.first), place(table.first + table.rows)};
+}
+
+void RowSums::ReleaseEvery(const SumTable& table, noise::NoiseSource& noise,
+                           ReleasedSums* out) const {
+  std::vector<int64_t> steps(2 * table.rows);
+  const Range range = TouchedIn(table);
+  for (size_t place = range.begin; place < range.end; ++place) {
+    const size_t at = 2 * (touched_[place] - table.first);
+    steps[at] = sums_[2 * place];
+    steps[at + 1] = sums_[2 * place + 1];
+  }
+  noise.ForParts(steps.size(), [&](size_t begin, size_t end, noise::NoiseSource& source) {
+    source.AddGridGaussian(grid_.stddev, std::span(steps).subspan(begin, end - begin));
+  });
+  for (uint64_t i = 0; i < table.rows; ++i) {
+    out->rows.push_back(table.first + i);
+    out->sums.push_back(ValueOf(steps[2 * i]));
+    out->counts.push_back(ValueOf(steps[2 * i + 1]));
+  }
+}
+
+void RowSums::ReleaseAbove(const SumTable& table, noise::NoiseSource& noise,
+                           ReleasedSums* out) const {
+  const auto threshold =
+      static_cast<int64_t>(std::ceil(options_.threshold_deviations * grid_.stddev));
+  const double extra_probability = noise::GridGaussianTail(grid_.stddev, threshold);
+  const Range range = TouchedIn(table);
+  std::vector<int64_t> counts;
+  for (size_t place = range.begin; place < range.end; ++place)
+    counts.push_back(sums_[2 * place + 1]);
+  noise.AddGridGaussian(grid_.stddev, counts);
+
+  // Kept rows: of the touched by their counts, of the others by skips over the whole table. Skips
+  // that land on touched rows are dropped, because those rows had their own draw.
+  struct Kept {
+    uint64_t row;
+    int64_t sum, count;
+  };
+  std::vector<Kept> kept;
+  for (size_t place = range.begin; place < range.end; ++place)
+    if (const int64_t count = counts[place - range.begin]; count >= threshold)
+      kept.push_back({touched_[place], sums_[2 * place], count});
+  const auto touched = touched_.subspan(range.begin, range.end - range.begin);
+  for (uint64_t i = 0; extra_probability > 0; ++i) {
+    const uint64_t skip = noise.GeometricSkip(extra_probability);
+    if (i >= table.rows || skip >= table.rows - i) break;
+    i += skip;
+    if (std::ranges::binary_search(touched, table.first + i)) continue;
+    kept.push_back({table.first + i, 0, GridGaussianAbove(grid_.stddev, threshold, noise)});
+  }
+  std::ranges::sort(kept, {}, &Kept::row);
+
+  std::vector<int64_t> sums;
+  for (const Kept& row : kept) sums.push_back(row.sum);
+  noise.AddGridGaussian(grid_.stddev, sums);
+  for (size_t i = 0; i < kept.size(); ++i) {
+    out->rows.push_back(kept[i].row);
+    out->sums.push_back(ValueOf(sums[i]));
+    out->counts.push_back(ValueOf(kept[i].count));
+  }
+}
+
+void RowSums::ReleaseExact(const SumTable& table, ReleasedSums* out) const {
+  const Range range = TouchedIn(table);
+  for (size_t place = range.begin; place < range.end; ++place) {
+    out->rows.push_back(touched_[place]);
+    out->sums.push_back(ValueOf(sums_[2 * place]));
+    out->counts.push_back(ValueOf(sums_[2 * place + 1]));
+  }
+}
+
+ReleasedSums RowSums::Release(noise::NoiseSource& noise) && {
+  ReleasedSums released;
+  const bool noisy = options_.noise_multiplier > 0;
+  if (noisy) noise.Rekey();
+  for (const SumTable& table : tables_) {
+    if (!noisy) {
+      ReleaseExact(table, &released);
+    } else if (table.every_row) {
+      ReleaseEvery(table, noise, &released);
+    } else {
+      ReleaseAbove(table, noise, &released);
+    }
+  }
+  const std::span<int64_t> numbers = std::span(sums_).subspan(2 * touched_.size());
+  if (noisy) noise.AddGridGaussian(grid_.stddev, numbers);
+  for (const int64_t number : numbers) released.numbers.push_back(ValueOf(number));
+  sums_ = {};
+  return released;
+}
+
+privacy::Charge RowSums::charge() const {
+  if (options_.noise_multiplier == 0) return {};
+  return {.mechanism = privacy::MechanismKind::kCounts,
+          .noise_multiplier = options_.noise_multiplier,
+          .sigma_selection = options_.noise_multiplier,
+          .clip_selection = options_.clip};
+}
+
+}  // namespace tacit::mechanism

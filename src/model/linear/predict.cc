@@ -1,0 +1,45 @@
+#include "model/linear/predict.h"
+
+#include <cmath>
+
+#include "base/check.h"
+
+namespace tacit::model::linear {
+namespace {
+
+// Sums one value a column. Four sums, so that an addition need not wait for the one before it.
+float SumOfOneEach(std::span<const uint32_t> place, const float* weight) {
+  float sum[4] = {};
+  size_t j = 0;
+  for (; j + 4 <= place.size(); j += 4)
+    for (size_t k = 0; k < 4; ++k) sum[k] += weight[place[j + k]];
+  for (; j < place.size(); ++j) sum[0] += weight[place[j]];
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+float SumOfRuns(const Places& places, size_t example, const float* weight) {
+  float sum = 0;
+  for (size_t run = example * places.columns; run < (example + 1) * places.columns; ++run) {
+    const size_t begin = places.Begin(run), end = places.end[run];
+    float of_run = 0;
+    for (size_t k = begin; k < end; ++k) of_run += weight[places.place[k]];
+    sum += end - begin == 1 ? of_run : of_run * static_cast<float>(InputOf(end - begin));
+  }
+  return sum;
+}
+
+}  // namespace
+
+double InputOf(size_t m) { return m <= 1 ? 1 : 1 / std::sqrt(static_cast<double>(m)); }
+
+void AddUp(const Places& places, size_t begin, size_t end, std::span<const float> weight,
+           std::span<float> out) {
+  TACIT_CHECK(begin <= end && end <= places.examples() && out.size() == end - begin);
+  for (size_t i = begin; i < end; ++i)
+    out[i - begin] =
+        places.one_each
+            ? SumOfOneEach(places.place.subspan(i * places.columns, places.columns), weight.data())
+            : SumOfRuns(places, i, weight.data());
+}
+
+}  // namespace tacit::model::linear

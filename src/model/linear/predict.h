@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+// One pass over examples' values. A value is named by its place in a list of parameters, so that
+// the same pass serves a step's distinct rows and a table held whole.
+namespace tacit::model::linear {
+
+// The values of some examples as places. A set of m values counts as one column: each of them has
+// the input 1 / sqrt(m), so that the column's inputs are a vector of norm 1. Views.
+struct Places {
+  size_t columns = 0;
+  std::span<const uint32_t> place;
+  std::span<const uint32_t> end;  // examples x columns: end in `place` of each run
+  bool one_each = false;          // every run is of one value
+
+  size_t examples() const { return columns == 0 ? 0 : end.size() / columns; }
+  size_t Begin(size_t run) const { return run == 0 ? 0 : end[run - 1]; }
+};
+
+// The input of each of the values of a run of m.
+double InputOf(size_t m);
+
+// out[i - begin] = sum over the columns of example i of the run's inputs times `weight`, for the
+// examples [begin, end). No allocation. REQUIRES places below weight.size().
+void AddUp(const Places& places, size_t begin, size_t end, std::span<const float> weight,
+           std::span<float> out);
+
+}  // namespace tacit::model::linear

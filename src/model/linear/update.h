@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/linear/columns.h"
+
+// The update of the linear model from one release (model/README.md, Linear): pure functions of
+// released numbers, so that they cost nothing. Arrays hold a number for each value.
+namespace tacit::model::linear {
+
+// All are public constants: they are set before the data is seen.
+struct UpdateOptions {
+  // The contribution of an event. In a column of scale a, a value gets a * residual * input in its
+  // sum and a * count_share * input^2 in its count.
+  double count_share = 0.4;    // alpha
+  double residual_most = 0.7;  // rho: residuals are cut to [-rho, rho]
+  double move_share = 0.3;     // beta: of the two sums that say how far to go
+  double scale_power = 0.05;   // a column's scale grows with its number of values to this power
+
+  double curvature = 0.15;      // h: stands for p (1 - p)
+  double drift = 0.1;           // q: share of the prior variance that a period adds
+  double known_deviations = 2;  // a weight moves if its noised count has this many deviations
+
+  double rate = 0.4;  // eta of the first period
+  double rate_most = 0.6;
+  double factor_least = 0.3, factor_most = 1.25;  // of eta's square, a period
+
+  double prior = 0.1;  // V before any value was known
+  double prior_least = 1e-4, prior_most = 0.3;
+};
+
+// The columns' scales a_j: (values of column j)^scale_power, their squares adding up to the number
+// of columns.
+std::vector<double> ColumnScales(const Columns& columns, const UpdateOptions& options);
+// The longest contribution of an event, whatever its values and label: C, with C^2 = (alpha^2 +
+// rho^2) J + J beta^2 rho^2 + beta^2 for J columns.
+double ContributionMost(size_t columns, const UpdateOptions& options);
+
+// Noised sums of some values of a column, freed of the column's scale and shares.
+struct ValueSums {
+  std::span<const double> residual;  // S: residuals times inputs
+  std::span<const double> count;     // N: squares of inputs; above 0
+  double noise_variance = 0;         // tau^2: of the noise on S
+};
+
+// S / N summed over all values: the mean residual of their events, if each event has one of them.
+// 0 if the counts' sum is not above 0.
+double MeanResidual(std::span<const double> residual, std::span<const double> count);
+// The bias moves by half of Newton's step, since the weights take their part.
+double BiasMove(double mean_residual, const UpdateOptions& options);
+
+// A release's estimates: how far values' weights are off, and the variance of that.
+struct Observed {
+  std::vector<double> effect;    // o = S / (N h) - shift / h
+  std::vector<double> variance;  // R = (tau^2 + N h) / (N h)^2
+};
+// `mean_residual` is what values of no effect have on average.
+Observed Observe(const ValueSums& sums, double mean_residual, const UpdateOptions& options);
+
+// The running estimate of the variance of a column's weights.
+struct Prior {
+  double sum = 0, weight = 0;  // of (w + o)^2 - R, weighted by 1 / (R + .1)^2
+
+  // Adds the values of a release. `weights` are those before it.
+  void Add(std::span<const float> weights, const Observed& observed);
+  // V_j, within the options' bounds.
+  double Variance(const UpdateOptions& options) const;
+};
+
+// Some weights of a column.
+struct Weights {
+  std::span<float> weight;
+  std::span<float> variance;  // P
+  std::span<float> move;      // dw of the last move
+  // Periods since the last move; 0: never moved, the variance is then the prior's.
+  std::span<const uint32_t> age;
+};
+// Moves weights by what was observed of them:
+//   P = min(P + age q V, V);  K = P / (P + R);  dw = rate K o;  w += dw;  P = (1 - K) P.
+// The rate does not enter P: what it damps is the columns' overlap, not what is known (Joseph's
+// form of P would enter it, and overshoots).
+void MoveWeights(const Observed& observed, double prior_variance, double rate,
+                 const UpdateOptions& options, const Weights& weights);
+
+// A release's sums over the moves of the period before. With d_i the sum of the moves of event i's
+// values, cut to [-1, 1]:
+struct MoveSums {
+  double along = 0;             // T: residuals times d
+  double square = 0;            // Q: squares of d
+  double square_deviation = 0;  // of the noise on Q
+};
+// The next rate: along / (h square) is Newton's step along the last move, negative where it went
+// too far. The rate stays as it is while the noise hides `square`.
+double NextRate(double rate, const MoveSums& sums, const UpdateOptions& options);
+
+}  // namespace tacit::model::linear

@@ -1,0 +1,42 @@
+#include "model/sequence/trained_scorer.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "ops/unit_ops.h"
+
+namespace tacit::model {
+
+void TrainedScorer::Publish(const SequenceLayout& layout, std::span<const float> weights,
+                            const ParameterNoise& noise, const LogitPrior* prior) {
+  weights_.assign(weights.begin(), weights.end());
+  // Passes use the layout that is replaced here.
+  idle_.clear();
+  layout_.emplace(layout);
+  item_variance_.assign(noise.item_variance.begin(), noise.item_variance.end());
+  noise_ = {noise.weight_variance, item_variance_};
+  prior_ = prior;
+}
+
+std::unique_ptr<UnitPass> TrainedScorer::TakeIdle() const {
+  std::lock_guard lock(mutex_);
+  if (idle_.empty()) return nullptr;
+  std::unique_ptr<UnitPass> pass = std::move(idle_.back());
+  idle_.pop_back();
+  return pass;
+}
+
+Status TrainedScorer::Score(std::span<const uint32_t> history, std::span<float> scores) const {
+  TACIT_CHECK(layout_.has_value(), "a scorer needs a published model");
+  std::unique_ptr<UnitPass> pass = TakeIdle();
+  if (pass == nullptr) {
+    pass = std::make_unique<UnitPass>(*layout_, ops::MakeCpuUnitOps(ops::Precision::kF32), prior_);
+    TACIT_RETURN_IF_ERROR(pass->BeginStep(weights_, noise_));
+  }
+  TACIT_RETURN_IF_ERROR(pass->Score(history, scores));
+  std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(pass));
+  return {};
+}
+
+}  // namespace tacit::model

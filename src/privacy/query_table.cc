@@ -1,0 +1,68 @@
+#include "privacy/query_table.h"
+
+#include <algorithm>
+
+namespace tacit::privacy {
+
+std::string_view Name(Query query) {
+  switch (query) {
+    case Query::kUnnoised:
+      return "a sum without noise";
+    case Query::kGradient:
+      return "a step's gradient";
+    case Query::kRowThreshold:
+      return "rows by a threshold";
+    case Query::kClipQuantile:
+      return "the count of an adaptive clip";
+    case Query::kRowChoice:
+      return "rows by exponential selection";
+    case Query::kRowHistogram:
+      return "a period's histogram of rows";
+    case Query::kTopRows:
+      return "a period's most frequent rows";
+    case Query::kSequenceGradient:
+      return "a step's gradient of whole histories";
+    case Query::kPeriodCounts:
+      return "a period's counts of transitions";
+    case Query::kItemHistogram:
+      return "a histogram of items";
+    case Query::kRankerGradient:
+      return "a ranker's gradient";
+  }
+  return "unknown";
+}
+
+std::vector<Query> QueriesOf(const Charge& charge, std::span<const MechanismRow> kinds) {
+  if (!charge.Bounded()) return {Query::kUnnoised};
+  switch (RowOf(kinds, charge.mechanism).charge_of) {
+    case ChargeOf::kPeriodOpening:
+      return {charge.zcdp_rho > 0 ? Query::kTopRows : Query::kRowHistogram};
+    case ChargeOf::kPeriodCounts:
+      return {Query::kPeriodCounts};
+    case ChargeOf::kStep:
+      break;
+  }
+  std::vector<Query> queries;
+  if (charge.sigma_selection > 0) queries.push_back(Query::kRowThreshold);
+  if (charge.sigma_clip > 0) queries.push_back(Query::kClipQuantile);
+  if (charge.zcdp_rho > 0) queries.push_back(Query::kRowChoice);
+  if (charge.sigma_gradient > 0 || queries.empty()) queries.push_back(Query::kGradient);
+  return queries;
+}
+
+bool IsOfPeriod(const Charge& charge) {
+  const std::vector<Query> queries = QueriesOf(charge);
+  return std::ranges::any_of(queries, [](Query query) {
+    return IsOfPeriod(PriceOf(query, ParticipationMode::kPoisson, Unit::kUser));
+  });
+}
+
+std::optional<Query> RefusedOf(const std::vector<Query>& queries, ParticipationMode mode,
+                               Unit unit) {
+  const auto refused = std::ranges::find_if(
+      queries, [&](Query query) { return PriceOf(query, mode, unit) == Price::kRefused; });
+  if (refused == queries.end()) return std::nullopt;
+  return *refused;
+}
+
+}  // namespace tacit::privacy

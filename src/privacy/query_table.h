@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "privacy/charge.h"
+
+// All queries that Tacit asks of user records, with their charges: one row for each kind of query,
+// one cell for each participation and unit. Noise planning, charging and refusing use this table. A
+// new query needs a row here, and its cells in tests/wiring/query_table_test.cc, which builds every
+// one of them.
+namespace tacit::privacy {
+
+enum class Query : uint8_t {
+  kUnnoised,          // the sum of a learner that promises nothing
+  kGradient,          // a click model's step: the clipped sum
+  kRowThreshold,      // adafest: the rows that enough units touch
+  kClipQuantile,      // count of units no longer than the clip
+  kRowChoice,         // exponential: a choice of rows, by one-shot Gumbel
+  kRowHistogram,      // a vocabulary: a period's noised counts
+  kTopRows,           // a vocabulary: a period's largest counts, by one-shot Gumbel
+  kSequenceGradient,  // a sequence model's step: the clipped sum of whole histories
+  kPeriodCounts,      // transitions: all counts of a period, which share one Gaussian
+  kItemHistogram,     // `evaluate` alone: the number of users with each item
+  kRankerGradient,    // `evaluate` alone: a ranker's step, with every unit in it
+};
+inline constexpr Query kQueries[] = {
+    Query::kUnnoised,     Query::kGradient,      Query::kRowThreshold,  Query::kClipQuantile,
+    Query::kRowChoice,    Query::kRowHistogram,  Query::kTopRows,       Query::kSequenceGradient,
+    Query::kPeriodCounts, Query::kItemHistogram, Query::kRankerGradient};
+
+enum class Price : uint8_t {
+  kRefused,
+  kUnbounded,  // nothing is promised
+  // (1 / sigma)^2, in full, at each step that the unit is in.
+  kGaussian,
+  // One sampled event at each step that the unit is eligible for, which stands for all Gaussians of
+  // the step together.
+  kSampledGaussian,
+  // rho, in full, at each step that the unit is in or eligible for, sampled or not.
+  kZcdp,
+  // In full, once for each period that the unit is in, before its steps.
+  kGaussianOfPeriod,
+  kZcdpOfPeriod,
+};
+
+constexpr bool IsOfPeriod(Price price) {
+  return price == Price::kGaussianOfPeriod || price == Price::kZcdpOfPeriod;
+}
+
+namespace internal {
+// once and event, once and user, poisson and event, poisson and user.
+struct Row {
+  Price cell[4];
+};
+constexpr Row Anyone(Price once, Price poisson) { return {{once, once, poisson, poisson}}; }
+constexpr Row Users(Price once, Price poisson) {
+  return {{Price::kRefused, once, Price::kRefused, poisson}};
+}
+constexpr Row RowOf(Query query) {
+  switch (query) {
+    case Query::kUnnoised:
+      return Anyone(Price::kUnbounded, Price::kUnbounded);
+    case Query::kGradient:
+    case Query::kRowThreshold:
+    case Query::kClipQuantile:
+      return Anyone(Price::kGaussian, Price::kSampledGaussian);
+    case Query::kRowChoice:  // its bound has no sampled form
+      return Anyone(Price::kZcdp, Price::kZcdp);
+    case Query::kRowHistogram:  // `once` holds no period
+      return Anyone(Price::kRefused, Price::kGaussianOfPeriod);
+    case Query::kTopRows:
+      return Anyone(Price::kRefused, Price::kZcdpOfPeriod);
+    case Query::kSequenceGradient:  // reads a user's records again and again
+      return Users(Price::kGaussian, Price::kSampledGaussian);
+    case Query::kPeriodCounts:  // each step is a period
+    case Query::kRankerGradient:
+      return Users(Price::kGaussian, Price::kRefused);
+    case Query::kItemHistogram:
+      return Users(Price::kRefused, Price::kGaussianOfPeriod);
+  }
+  return Anyone(Price::kRefused, Price::kRefused);
+}
+}  // namespace internal
+
+constexpr Price PriceOf(Query query, ParticipationMode mode, Unit unit) {
+  const size_t at = (mode == ParticipationMode::kPoisson ? 2 : 0) + (unit == Unit::kUser ? 1 : 0);
+  return internal::RowOf(query).cell[at];
+}
+
+std::string_view Name(Query query);
+
+// The queries of a charge, as far as it shows: gradients of a sequence model and of the ranker
+// appear as kGradient, and histograms of `evaluate` as a vocabulary's. At least one.
+std::vector<Query> QueriesOf(const Charge& charge,
+                             std::span<const MechanismRow> kinds = kMechanisms);
+
+// True for the charge of a period's opening; false for that of a step.
+bool IsOfPeriod(const Charge& charge);
+
+// The first of these queries that the table refuses.
+std::optional<Query> RefusedOf(const std::vector<Query>& queries, ParticipationMode mode,
+                               Unit unit);
+
+}  // namespace tacit::privacy

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <rocksdb/file_system.h>
+
+#include <atomic>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+// Checks of a store's folder before RocksDB opens it: access, room and lock.
+namespace tacit::store {
+
+// The error for a failed system call, by its errno. kInvalidArgument: it fails until an operator
+// changes the folder or the configuration, and the message says how. kIo: it may be temporary.
+Error FolderError(int error, std::string_view doing, const std::string& path);
+
+// Creates the folder if it is missing, and checks that this user can work in it.
+Status PrepareFolder(const std::string& path);
+
+// Returns kIo if the disk has less room than opening the store may take.
+Status CheckRoom(const std::string& path);
+
+// The default file system, which also records why a lock was refused: RocksDB passes on only its
+// own message.
+class LockWatch final : public rocksdb::FileSystemWrapper {
+ public:
+  LockWatch() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "tacit.lock_watch"; }
+  rocksdb::IOStatus LockFile(const std::string& file, const rocksdb::IOOptions& options,
+                             rocksdb::FileLock** lock, rocksdb::IODebugContext* context) override;
+  // Errno of the last refused lock; 0: none was refused.
+  int error() const { return error_; }
+
+ private:
+  std::atomic<int> error_ = 0;
+};
+
+// True if this errno means that this or another process holds the lock. For any other reason (no
+// permission, no such folder, a file system without locks) waiting is useless.
+bool MeansHeld(int error, const std::string& store);
+// The lock's holder as text, such as "process 123", as far as the system shows it.
+std::string HolderOf(const std::string& store);
+
+}  // namespace tacit::store

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/ids.h"
+#include "base/terms.h"
+#include "privacy/ledger.h"
+#include "store/catalog.h"
+
+namespace tacit::store {
+
+// A learner's progress at a commit: enough to charge it later for the steps between an older copy
+// of the store and this commit.
+struct WitnessedLearner {
+  std::string name;
+  uint64_t steps = 0;  // steps charged
+  // Fields of the ledger entry that its next steps may extend; nothing before its first charge.
+  struct Charged {
+    privacy::Charge charge;
+    privacy::Unit unit = privacy::Unit::kEvent;
+    privacy::Adjacency adjacency = privacy::Adjacency::kZeroOut;
+    privacy::ParticipationMode participation = privacy::ParticipationMode::kOnce;
+    privacy::Bounds bounds;
+    double delta = 0;
+  };
+  std::optional<Charged> charged = {};
+  uint32_t most_uses = 0;  // the most steps that any user has used; unit event: 0
+  std::optional<std::string> position =
+      {};  // in the store's encoding; nothing: too long for a witness
+
+  friend bool operator==(const WitnessedLearner&, const WitnessedLearner&);
+};
+
+// The newest commit of a lineage that a witness has seen.
+struct WitnessRecord {
+  std::string lineage;  // 32 digits
+  CommitSeq seq;
+  Digest head{};
+  TermId term = kNoTerm;
+  std::vector<WitnessedLearner> learners = {};
+};
+
+// The witnessed state of all learners. `positions` and `most_uses` are by key, like `records`.
+std::vector<WitnessedLearner> WitnessLearners(const std::vector<LearnerRecord>& records,
+                                              std::span<const std::string> positions,
+                                              std::span<const uint32_t> most_uses,
+                                              const privacy::Ledger& ledger);
+
+// One copy of a record in the file, with its write number and the slot distance.
+struct WitnessCopy {
+  uint64_t write = 0;     // increases by one per write
+  uint32_t distance = 0;  // between the slots of the file
+  WitnessRecord record;
+};
+
+// The .cc has the byte grammar. REQUIRES a lineage of 32 digits.
+std::string EncodeCopy(const WitnessCopy& copy);
+// Decodes the copy at the start of `bytes`; nothing if there is none.
+std::optional<WitnessCopy> DecodeCopy(std::string_view bytes);
+
+// Format 1 of the same, which is read but never written.
+inline constexpr size_t kOldSlotBytes = 8 + 4 + 4 + 32 + 8 + 32;
+std::optional<WitnessRecord> DecodeOldSlot(std::string_view slot);
+
+}  // namespace tacit::store

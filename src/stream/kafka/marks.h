@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "stream/source.h"
+
+// Marks that are stored to recognise a topic again.
+namespace tacit::stream {
+
+// A mark that tells a record from another one put in its place, as far as that is possible.
+struct RecordMark {
+  uint64_t offset = 0;
+  int64_t timestamp_ms = 0;
+  uint64_t hash = 0;  // XXH64 of its value
+  friend bool operator==(const RecordMark&, const RecordMark&) = default;
+};
+
+// The last record read of each partition of a topic; stored with the positions. When a topic is
+// deleted and made anew, Kafka numbers its records from 0 again, and librdkafka 2.0 does not tell
+// the two topics apart: their records do. marks.cc has the byte grammar.
+struct KafkaIdentity {
+  std::string topic;
+  std::map<int32_t, RecordMark> last;
+
+  std::string Encode() const;
+  // kRefused: the identity of another kind of source. kCorruption: bytes that are no identity.
+  static Result<KafkaIdentity> Decode(std::string_view bytes);
+};
+
+// The metadata of an offset commit: "lineage:HEX seq:N head:HEX term:HEX".
+std::string Text(const StoreMark& mark);
+// Returns nullopt if another program wrote the metadata.
+std::optional<StoreMark> ParseStoreMark(std::string_view metadata);
+
+}  // namespace tacit::stream

@@ -1,0 +1,205 @@
+#include "stream/kafka/partition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+namespace tacit::stream {
+namespace {
+
+using event::Envelope;
+using event::PublicMark;
+
+// The size of a frame only decides how much memory is held at a time: steps are cut by offsets, and
+// a partition's turn does not end with a frame.
+constexpr size_t kRecordsPerFrame = 4096;
+constexpr size_t kBytesPerFrame = 1 << 20;
+constexpr Clock::Duration kBackoffMin = std::chrono::milliseconds(500);
+constexpr Clock::Duration kBackoffMax = std::chrono::seconds(5);  // all partitions wait meanwhile
+
+}  // namespace
+
+KafkaPartition::KafkaPartition(int32_t id, const KafkaPartitionOptions& options)
+    : id_(id), options_(options) {
+  if (options.metrics == nullptr) return;
+  const auto gauge = [&](const char* position) {
+    return options.metrics->AddGauge(
+        metrics::Audience::kOperator, "tacit_source_lag",
+        "Offsets between a position and the partition's end: what was read, "
+        "what the store has committed, what others see of it in Kafka",
+        {{"partition", std::to_string(id)}, {"position", position}});
+  };
+  lag_read_ = gauge("read");
+  lag_store_ = gauge("store");
+  lag_group_ = gauge("group");
+}
+
+void KafkaPartition::Start(uint64_t offset, uint64_t lost) {
+  next_ = offset;
+  lost_ = lost_ || lost > 0;
+  empty_until_ = 0;
+  if (wait_offset_ != offset) waiting_ = false;
+  if (!std::exchange(started_, true)) tick_from_ = offset;
+}
+
+void KafkaPartition::Hold(std::vector<FetchedMessage>* messages) {
+  if (head_ == held_.size()) {
+    held_.clear();
+    head_ = 0;
+  }
+  for (FetchedMessage& message : *messages) {
+    end_ = std::max(end_, message.offset + (message.at_end ? 0 : 1));
+    if (message.at_end) {
+      empty_until_ = std::max(empty_until_, message.offset);
+    } else {
+      held_.push_back(std::move(message));
+    }
+  }
+  messages->clear();
+}
+
+void KafkaPartition::DropFetched() {
+  held_.clear();
+  head_ = 0;
+  empty_until_ = 0;
+}
+
+const FetchedMessage* KafkaPartition::Head() {
+  for (; head_ < held_.size(); ++head_) {
+    if (held_[head_].offset >= next_) return &held_[head_];
+    held_[head_].message.reset();
+  }
+  return nullptr;
+}
+
+void KafkaPartition::StartFrame(uint64_t offset, event::RawRecords* records) const {
+  records->partition = id_;
+  records->first_offset = offset;
+  records->origin = options_.topic;
+}
+
+void KafkaPartition::TickAt(uint64_t offset) {
+  if (offset == tick_from_) return;
+  tick_ = true;
+  tick_at_ = std::max(offset, next_);
+}
+
+// Offsets without a record may follow the last record of a round; a mark at the round's end comes
+// after those too.
+void KafkaPartition::TakeMarks(event::RawRecords* records) {
+  if (std::exchange(lost_, false)) {
+    StartFrame(next_, records);
+    records->marks.push_back({PublicMark::Kind::kLost, next_, ""});
+    return;
+  }
+  tick_ = false;
+  next_ = std::max(next_, tick_at_);
+  tick_from_ = next_;
+  StartFrame(next_, records);
+  records->marks.push_back({PublicMark::Kind::kClockTick, next_, ""});
+}
+
+std::optional<RecordMark> KafkaPartition::Take(Clock::TimePoint now, Envelope* envelope,
+                                               uint64_t until, event::RawRecords* records) {
+  const FetchedMessage* message = Head();
+  if (message == nullptr) return std::nullopt;
+  StartFrame(message->offset, records);
+  waiting_ = false;
+  size_t last = head_;
+  for (; head_ < held_.size(); ++head_) {
+    message = &held_[head_];
+    if (message->offset >= until || message->offset != records->end_offset()) break;
+    if (records->size() == kRecordsPerFrame || records->bytes.size() >= kBytesPerFrame) break;
+    if (!Append(*message, now, envelope, records)) break;
+    next_ = message->offset + 1;
+    if (last < head_) held_[last].message.reset();  // the last one is used below
+    last = head_;
+  }
+  if (records->size() == 0) return std::nullopt;
+  const RecordMark mark = MarkOf(held_[last]);
+  held_[last].message.reset();
+  return mark;
+}
+
+bool KafkaPartition::Append(const FetchedMessage& message, Clock::TimePoint now, Envelope* envelope,
+                            event::RawRecords* records) {
+  std::string_view payload;
+  auto outcome = OpenValue(message, envelope, &payload);
+  if (outcome == Envelope::Outcome::kWait) {
+    if (WaitsOn(message, now)) return false;
+    outcome = Envelope::Outcome::kFault;
+  }
+  if (outcome == Envelope::Outcome::kFault) {
+    records->faults.push_back({static_cast<uint32_t>(records->size()), reason_});
+  } else {
+    records->bytes.append(payload);
+  }
+  const bool named = envelope != nullptr && outcome == Envelope::Outcome::kPayload;
+  const std::string_view event_id = named ? envelope->event_id() : std::string_view();
+  // Most sources have no record with an event id.
+  if (!event_id.empty() || !records->event_id.empty()) {
+    while (records->event_id.size() < records->size()) records->event_id.Append("");
+    records->event_id.Append(event_id);
+  }
+  records->end.push_back(static_cast<uint32_t>(records->bytes.size()));
+  records->timestamp_ms.push_back(std::max<int64_t>(message.timestamp_ms, 0));
+  return true;
+}
+
+Envelope::Outcome KafkaPartition::OpenValue(const FetchedMessage& message, Envelope* envelope,
+                                            std::string_view* payload) {
+  *payload = message.value;
+  if (payload->size() > options_.max_record_bytes) {
+    reason_ = fmt::format("a value of {} bytes, more than source.max_record_bytes {}",
+                          payload->size(), options_.max_record_bytes);
+    return Envelope::Outcome::kFault;
+  }
+  if (envelope == nullptr) {
+    if (!message.null) return Envelope::Outcome::kPayload;
+    reason_ = "null value";
+    return Envelope::Outcome::kFault;
+  }
+  headers_.clear();
+  if (message.message != nullptr) ReadHeaders(*message.message, &headers_);
+  return envelope->Open({*payload, message.null, headers_}, payload, &reason_);
+}
+
+// Makes the last try when the time is up or later, never before, so that a reader that was held
+// back meanwhile does not use up the record's time.
+bool KafkaPartition::WaitsOn(const FetchedMessage& message, Clock::TimePoint now) {
+  if (wait_offset_ != message.offset) {
+    wait_offset_ = message.offset;
+    give_up_at_ = now + options_.schema_wait;
+    backoff_ = {};
+  }
+  if (now >= give_up_at_) {
+    reason_ = fmt::format("{}; not known after {:g} s (source.schema_wait_ms)", reason_,
+                          Seconds(options_.schema_wait));
+    return false;
+  }
+  waiting_ = true;
+  backoff_ = std::clamp(backoff_ * 2, kBackoffMin, kBackoffMax);
+  retry_at_ = std::min(now + backoff_, give_up_at_);
+  return true;
+}
+
+std::string KafkaPartition::wait() const {
+  return fmt::format("topic '{}' partition {} waits at offset {}, and all others with it: {}",
+                     options_.topic, id_, next_, reason_);
+}
+
+void KafkaPartition::ShowLag(std::optional<uint64_t> end, std::optional<uint64_t> group) {
+  if (end) end_ = std::max(end_, *end);
+  const auto behind = [&](uint64_t position) {
+    return static_cast<double>(end_ > position ? end_ - position : 0);
+  };
+  // Marks of transactions may follow the last record; librdkafka never delivers them.
+  lag_read_.Set(held() == 0 && empty_until_ >= end_ ? 0 : behind(next_));
+  if (store_) lag_store_.Set(behind(*store_));
+  if (group) lag_group_.Set(behind(*group));
+}
+
+}  // namespace tacit::stream

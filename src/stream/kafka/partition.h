@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "event/envelope.h"
+#include "event/raw_records.h"
+#include "metrics/registry.h"
+#include "stream/kafka/fetcher.h"
+#include "stream/kafka/marks.h"
+
+namespace tacit::stream {
+
+// The options that all partitions of a topic share.
+struct KafkaPartitionOptions {
+  std::string topic;
+  uint32_t max_record_bytes = 1 << 20;   // a longer message is a faulty record
+  Clock::Duration schema_wait{0};        // to wait for a record's schema, from its first try on
+  metrics::Registry* metrics = nullptr;  // must outlive the partitions; null: none
+};
+
+// A partition being read: the fetched messages that are not yet handed on, its position, and
+// whether it has to wait. Keeps its memory. Private to the room.
+class KafkaPartition {
+ public:
+  KafkaPartition(int32_t id, const KafkaPartitionOptions& options);
+  KafkaPartition(const KafkaPartition&) = delete;
+  KafkaPartition& operator=(const KafkaPartition&) = delete;
+
+  int32_t id() const { return id_; }
+  // The next offset to hand on.
+  uint64_t next() const { return next_; }
+
+  // Continues at `offset`; `lost` offsets before it are lost.
+  void Start(uint64_t offset, uint64_t lost);
+  // Takes over fetched messages, in the order of offsets.
+  void Hold(std::vector<FetchedMessage>* messages);
+  void DropFetched();
+  // The next record, if it was fetched; and the offset before which there is none, as far as known.
+  const FetchedMessage* Head();
+  uint64_t empty_until() const { return empty_until_; }
+  size_t held() const { return held_.size() - head_; }
+
+  // Makes a tick mark due at `offset`, unless no record has come since the last one.
+  void TickAt(uint64_t offset);
+  bool has_marks() const { return lost_ || tick_; }
+  // Fills a cleared frame with the marks that are due.
+  void TakeMarks(event::RawRecords* records);
+  // Fills a cleared frame with the next run of consecutive offsets below `until`, and returns the
+  // mark of its last record. Returns nullopt if no record is held, or the first one has to wait.
+  std::optional<RecordMark> Take(Clock::TimePoint now, event::Envelope* envelope, uint64_t until,
+                                 event::RawRecords* records);
+
+  // True while a message that cannot be opened yet blocks the partition; wait() says which and why,
+  // retry_at() when to try again.
+  bool waiting() const { return waiting_; }
+  std::string wait() const;
+  Clock::TimePoint retry_at() const { return retry_at_; }
+  bool paused() const { return paused_; }
+  void SetPaused(bool paused) { paused_ = paused; }
+
+  // The offsets committed in the store, and in the group for others to see.
+  void Committed(uint64_t offset) { store_ = offset; }
+  void ShowLag(std::optional<uint64_t> end, std::optional<uint64_t> group);
+  // Number of records known to exist and not handed on.
+  uint64_t ahead() const { return end_ > next_ ? end_ - next_ : 0; }
+
+ private:
+  // Returns false if the message has to wait. Otherwise it becomes a record, maybe a faulty one.
+  bool Append(const FetchedMessage& message, Clock::TimePoint now, event::Envelope* envelope,
+              event::RawRecords* records);
+  event::Envelope::Outcome OpenValue(const FetchedMessage& message, event::Envelope* envelope,
+                                     std::string_view* payload);
+  // Waits for the message's schema. Returns false if it has waited long enough.
+  bool WaitsOn(const FetchedMessage& message, Clock::TimePoint now);
+  void StartFrame(uint64_t offset, event::RawRecords* records) const;
+
+  const int32_t id_;
+  const KafkaPartitionOptions& options_;
+  uint64_t next_ = 0;
+  uint64_t end_ = 0;          // as far as is known
+  uint64_t empty_until_ = 0;  // no record is between `next_` and here
+  std::vector<FetchedMessage> held_;
+  size_t head_ = 0;  // messages before it are handed on
+  bool started_ = false, lost_ = false, tick_ = false;
+  uint64_t tick_at_ = 0, tick_from_ = 0;
+
+  bool paused_ = false, waiting_ = false;
+  // The wait of the record at `wait_offset_`; it continues when the client is made anew.
+  std::optional<uint64_t> wait_offset_;
+  Clock::TimePoint retry_at_{}, give_up_at_{};
+  Clock::Duration backoff_{};
+  std::string reason_;  // reason of the wait, or of the last fault
+  std::vector<event::MessageHeader> headers_;
+
+  std::optional<uint64_t> store_;
+  metrics::Gauge lag_read_, lag_store_, lag_group_;
+};
+
+}  // namespace tacit::stream

@@ -1,0 +1,188 @@
+#include "stream/kafka/topic.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/hash.h"
+
+namespace tacit::stream {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+int MillisLeft(Steady::time_point deadline) {
+  const auto left = std::chrono::duration_cast<Milliseconds>(deadline - Steady::now()).count();
+  return static_cast<int>(std::max<int64_t>(left, 1));
+}
+
+// Makes a client that fetches as little as possible.
+Result<KafkaClient> MakeLooker(const KafkaProperties& properties, KafkaContext* context) {
+  TACIT_ASSIGN(KafkaConf conf, MakeKafkaConf(properties, KafkaRole::kConsumer, context));
+  TACIT_CHECK(rd_kafka_conf_set(conf.get(), "queued.min.messages", "1", nullptr, 0) ==
+              RD_KAFKA_CONF_OK);
+  return MakeKafkaClient(std::move(conf), KafkaRole::kConsumer, *context);
+}
+
+Result<std::map<int32_t, RecordMark>> ReadMarks(rd_kafka_t* client, const std::string& topic,
+                                                std::span<const PartitionOffset> offsets,
+                                                Steady::time_point deadline) {
+  std::map<int32_t, RecordMark> marks;
+  rd_kafka_poll_set_consumer(client);
+  const KafkaPartitions list = MakePartitions(topic, offsets);
+  const auto assigned = rd_kafka_assign(client, list.get());
+  if (assigned != RD_KAFKA_RESP_ERR_NO_ERROR) return Unanswered("assigning", assigned);
+  size_t ended = 0;  // partitions that ended before any record
+  while (marks.size() + ended < offsets.size()) {
+    if (Steady::now() >= deadline)
+      return Unanswered(fmt::format("topic '{}': the last records read", topic),
+                        RD_KAFKA_RESP_ERR__TIMED_OUT);
+    KafkaMessage message(rd_kafka_consumer_poll(client, MillisLeft(deadline)));
+    if (message == nullptr) continue;
+    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      const int32_t partition = message->partition;
+      marks.emplace(partition, MarkOf(TakeOver(message.release())));
+    } else if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+      ended += marks.contains(message->partition) ? 0 : 1;
+    } else if (!IsTransient(message->err)) {
+      return Unanswered(
+          fmt::format("topic '{}' partition {}: the last record read", topic, message->partition),
+          message->err);
+    }
+  }
+  return marks;
+}
+
+}  // namespace
+
+tl::unexpected<Error> Unanswered(const std::string& question, rd_kafka_resp_err_t error) {
+  ErrorCode code = ErrorCode::kIo;
+  if (IsTransient(error)) code = ErrorCode::kUnavailable;
+  if (error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
+      error == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC || error == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION)
+    code = ErrorCode::kNotFound;
+  return Fail(code, fmt::format("{}: {}", question, rd_kafka_err2str(error)));
+}
+
+Result<std::vector<int32_t>> ReadPartitions(rd_kafka_t* client, const std::string& topic,
+                                            Milliseconds timeout) {
+  const std::string question = fmt::format("topic '{}'", topic);
+  const KafkaTopic handle(rd_kafka_topic_new(client, topic.c_str(), nullptr));
+  if (handle == nullptr) return Unanswered(question, rd_kafka_last_error());
+  const rd_kafka_metadata_t* answer = nullptr;
+  const auto asked =
+      rd_kafka_metadata(client, 0, handle.get(), &answer, static_cast<int>(timeout.count()));
+  if (asked != RD_KAFKA_RESP_ERR_NO_ERROR) return Unanswered(question, asked);
+  const KafkaMetadata metadata(answer);
+  if (metadata->topic_cnt != 1)
+    return Unanswered(question, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+  const rd_kafka_metadata_topic_t& found = metadata->topics[0];
+  if (found.err != RD_KAFKA_RESP_ERR_NO_ERROR) return Unanswered(question, found.err);
+  std::vector<int32_t> partitions;
+  for (int i = 0; i < found.partition_cnt; ++i) partitions.push_back(found.partitions[i].id);
+  std::ranges::sort(partitions);
+  if (partitions.empty()) return Unanswered(question, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+  return partitions;
+}
+
+Result<std::vector<PartitionSpan>> ReadSpans(rd_kafka_t* client, const std::string& topic,
+                                             std::span<const int32_t> partitions,
+                                             Milliseconds timeout) {
+  const auto deadline = Steady::now() + timeout;
+  std::vector<PartitionSpan> spans;
+  for (const int32_t partition : partitions) {
+    int64_t low = 0, high = 0;
+    const auto asked = rd_kafka_query_watermark_offsets(client, topic.c_str(), partition, &low,
+                                                        &high, MillisLeft(deadline));
+    if (asked != RD_KAFKA_RESP_ERR_NO_ERROR)
+      return Unanswered(fmt::format("topic '{}' partition {}", topic, partition), asked);
+    spans.push_back({partition, static_cast<uint64_t>(std::max<int64_t>(low, 0)),
+                     static_cast<uint64_t>(std::max<int64_t>(high, 0))});
+  }
+  return spans;
+}
+
+// For a read_committed client a partition ends where its first open transaction begins, which is as
+// far as it can be read.
+Result<std::vector<PartitionEnd>> ReadEnds(rd_kafka_t* client, const std::string& topic,
+                                           std::span<const int32_t> partitions,
+                                           Milliseconds timeout) {
+  const KafkaPartitions list(
+      rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
+  for (const int32_t partition : partitions)
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset =
+        RD_KAFKA_OFFSET_END;
+  const auto asked =
+      rd_kafka_offsets_for_times(client, list.get(), static_cast<int>(timeout.count()));
+  if (asked != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return Unanswered(fmt::format("topic '{}': where it ends", topic), asked);
+  std::vector<PartitionEnd> ends;
+  for (int i = 0; i < list->cnt; ++i) {
+    const rd_kafka_topic_partition_t& one = list->elems[i];
+    if (one.err == RD_KAFKA_RESP_ERR_NO_ERROR && one.offset >= 0)
+      ends.push_back({one.partition, static_cast<uint64_t>(one.offset)});
+  }
+  return ends;
+}
+
+Result<std::vector<GroupOffset>> ReadGroup(rd_kafka_t* client, const std::string& topic,
+                                           std::span<const int32_t> partitions,
+                                           Milliseconds timeout) {
+  const std::string question = fmt::format("the group's offsets of topic '{}'", topic);
+  const KafkaPartitions list(
+      rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
+  for (const int32_t partition : partitions)
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition);
+  const auto asked = rd_kafka_committed(client, list.get(), static_cast<int>(timeout.count()));
+  if (asked != RD_KAFKA_RESP_ERR_NO_ERROR) return Unanswered(question, asked);
+  std::vector<GroupOffset> offsets;
+  for (int i = 0; i < list->cnt; ++i) {
+    const rd_kafka_topic_partition_t& one = list->elems[i];
+    if (one.err != RD_KAFKA_RESP_ERR_NO_ERROR) return Unanswered(question, one.err);
+    if (one.offset < 0) continue;
+    offsets.push_back({one.partition, static_cast<uint64_t>(one.offset),
+                       std::string(static_cast<const char*>(one.metadata), one.metadata_size)});
+  }
+  return offsets;
+}
+
+FetchedMessage TakeOver(rd_kafka_message_t* message) {
+  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+  const bool null = message->payload == nullptr;
+  return {.offset = static_cast<uint64_t>(message->offset),
+          .timestamp_ms = rd_kafka_message_timestamp(message, &type),
+          .value = {static_cast<const char*>(message->payload), null ? 0 : message->len},
+          .null = null,
+          .at_end = message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF,
+          .message = KafkaMessage(message)};
+}
+
+RecordMark MarkOf(const FetchedMessage& message) {
+  return {.offset = message.offset,
+          .timestamp_ms = message.timestamp_ms,
+          .hash = BucketHash(message.value, message.null)};
+}
+
+KafkaPartitions MakePartitions(const std::string& topic, std::span<const PartitionOffset> offsets) {
+  KafkaPartitions list(rd_kafka_topic_partition_list_new(static_cast<int>(offsets.size())));
+  for (const PartitionOffset& offset : offsets)
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), offset.partition)->offset =
+        static_cast<int64_t>(offset.offset);
+  return list;
+}
+
+Result<std::map<int32_t, RecordMark>> ReadMarks(const KafkaProperties& properties,
+                                                const std::string& topic,
+                                                std::span<const PartitionOffset> offsets,
+                                                Milliseconds timeout) {
+  if (offsets.empty()) return std::map<int32_t, RecordMark>();
+  const auto deadline = Steady::now() + timeout;
+  const auto context = std::make_shared<KafkaContext>();
+  TACIT_ASSIGN(KafkaClient client, MakeLooker(properties, context.get()));
+  auto marks = ReadMarks(client.get(), topic, offsets, deadline);
+  EndKafkaClient(std::move(client), context);
+  return marks;
+}
+
+}  // namespace tacit::stream

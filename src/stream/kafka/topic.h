@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "stream/kafka/client.h"
+#include "stream/kafka/fetcher.h"
+#include "stream/kafka/plan.h"
+#include "stream/kafka/rounds.h"
+
+// Requests to the brokers about one topic; each waits for its answer. kUnavailable: none came in
+// time, ask again later. kNotFound: there is no such topic. Private to the room.
+namespace tacit::stream {
+
+using Milliseconds = std::chrono::milliseconds;
+
+// Returns the partitions, ascending.
+Result<std::vector<int32_t>> ReadPartitions(rd_kafka_t* client, const std::string& topic,
+                                            Milliseconds timeout);
+Result<std::vector<PartitionSpan>> ReadSpans(rd_kafka_t* client, const std::string& topic,
+                                             std::span<const int32_t> partitions,
+                                             Milliseconds timeout);
+// Returns the ends of these partitions, with one request to each broker. Partitions whose leader
+// does not answer are left out.
+Result<std::vector<PartitionEnd>> ReadEnds(rd_kafka_t* client, const std::string& topic,
+                                           std::span<const int32_t> partitions,
+                                           Milliseconds timeout);
+// Returns the group's committed offsets; partitions without a commit are left out.
+Result<std::vector<GroupOffset>> ReadGroup(rd_kafka_t* client, const std::string& topic,
+                                           std::span<const int32_t> partitions,
+                                           Milliseconds timeout);
+// Reads the first record at or after each of these offsets, through a client of its own that reads
+// nothing else.
+Result<std::map<int32_t, RecordMark>> ReadMarks(const KafkaProperties& properties,
+                                                const std::string& topic,
+                                                std::span<const PartitionOffset> offsets,
+                                                Milliseconds timeout);
+
+// Takes over a message, or the event of a partition's end.
+FetchedMessage TakeOver(rd_kafka_message_t* message);
+
+KafkaPartitions MakePartitions(const std::string& topic, std::span<const PartitionOffset> offsets);
+
+// Converts librdkafka's error for a request into an Error.
+tl::unexpected<Error> Unanswered(const std::string& question, rd_kafka_resp_err_t error);
+
+}  // namespace tacit::stream

@@ -1,0 +1,123 @@
+#include "stream/kafka/watcher.h"
+
+#include <pthread.h>
+
+#include <utility>
+
+namespace tacit::stream {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+constexpr Milliseconds kQuestion(1000);
+// The time for each question when the partitions are asked one by one, as one leader is out of
+// reach.
+constexpr Milliseconds kSingleQuestion(200);
+
+}  // namespace
+
+Result<std::unique_ptr<EndWatcher>> EndWatcher::Make(const KafkaSourceOptions& options,
+                                                     const Clock& clock,
+                                                     std::vector<int32_t> partitions,
+                                                     Clock::TimePoint first_tick,
+                                                     RoundQueue* rounds) {
+  std::unique_ptr<EndWatcher> watcher(
+      new EndWatcher(options, clock, std::move(partitions), first_tick, rounds));
+  KafkaProperties properties = options.properties;
+  // This client reads nothing and commits nothing.
+  std::erase_if(properties.values, [](const auto& value) { return value.first == "group.id"; });
+  TACIT_ASSIGN(KafkaConf conf,
+               MakeKafkaConf(properties, KafkaRole::kConsumer, watcher->context_.get()));
+  // The reader beside it reports what is wrong with the brokers.
+  watcher->context_->Silence();
+  TACIT_ASSIGN(watcher->client_,
+               MakeKafkaClient(std::move(conf), KafkaRole::kConsumer, *watcher->context_));
+  watcher->thread_ = std::thread([self = watcher.get()] { self->Run(); });
+  pthread_setname_np(watcher->thread_.native_handle(), "tacit-rounds");
+  return watcher;
+}
+
+EndWatcher::EndWatcher(const KafkaSourceOptions& options, const Clock& clock,
+                       std::vector<int32_t> partitions, Clock::TimePoint first_tick,
+                       RoundQueue* rounds)
+    : options_(options),
+      clock_(clock),
+      rounds_(rounds),
+      partitions_(std::move(partitions)),
+      next_tick_(first_tick),
+      next_look_(clock.Now() + options.refresh),
+      ticks_(options.tick.count() > 0) {}
+
+EndWatcher::~EndWatcher() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stopped_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  EndKafkaClient(std::move(client_), context_);
+}
+
+bool EndWatcher::TakeHeard() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(heard_, false);
+}
+
+bool EndWatcher::shrunk() const {
+  std::lock_guard lock(mutex_);
+  return shrunk_;
+}
+
+bool EndWatcher::stopping() const {
+  std::lock_guard lock(mutex_);
+  return stopping_;
+}
+
+bool EndWatcher::WaitUntil(Steady::time_point time) {
+  std::unique_lock lock(mutex_);
+  return !stopped_.wait_until(lock, time, [&] { return stopping_; });
+}
+
+// Asks at fixed times: a time that passes during an answer is skipped, and later ones do not move.
+void EndWatcher::Run() {
+  auto next = Steady::now() + options_.round;
+  while (WaitUntil(next)) {
+    Ask();
+    rd_kafka_poll(client_.get(), 0);  // no other code serves its callbacks
+    while (next <= Steady::now()) next += options_.round;
+  }
+}
+
+void EndWatcher::Ask() {
+  if (shrunk()) return;
+  LookForPartitions();
+  auto answer = ReadEnds(client_.get(), options_.topic, partitions_, kQuestion);
+  const std::vector<PartitionEnd> ends = answer ? std::move(*answer) : AskEach();
+  if (ends.empty()) return;
+  const auto now = clock_.Now();
+  const bool tick = ticks_ && now >= next_tick_;
+  while (ticks_ && next_tick_ <= now) next_tick_ += options_.tick;
+  const bool closed = rounds_->Close(ends, tick);
+  std::lock_guard lock(mutex_);
+  heard_ = true;
+  shrunk_ = !closed;
+}
+
+std::vector<PartitionEnd> EndWatcher::AskEach() {
+  std::vector<PartitionEnd> ends;
+  for (const int32_t& partition : partitions_) {
+    if (stopping()) return {};
+    const auto answer = ReadEnds(client_.get(), options_.topic, {&partition, 1}, kSingleQuestion);
+    if (answer) ends.insert(ends.end(), answer->begin(), answer->end());
+  }
+  return ends;
+}
+
+void EndWatcher::LookForPartitions() {
+  if (clock_.Now() < next_look_) return;
+  next_look_ = clock_.Now() + options_.refresh;
+  auto there = ReadPartitions(client_.get(), options_.topic, kQuestion);
+  if (there && there->size() > partitions_.size()) partitions_ = std::move(*there);
+}
+
+}  // namespace tacit::stream

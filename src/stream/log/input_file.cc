@@ -1,0 +1,236 @@
+#include "stream/log/input_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+
+namespace tacit::stream {
+namespace {
+
+constexpr size_t kChunkBytes = 256 << 10;
+
+tl::unexpected<Error> SystemFailure(ErrorCode code, const std::string& path) {
+  return Fail(code, fmt::format("{}: {}", path, std::strerror(errno)));
+}
+
+// Calls pread(2) until `out` is full or the file ends.
+Result<size_t> ReadAt(int fd, const std::string& path, uint64_t offset, std::span<char> out) {
+  size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t got =
+        ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return SystemFailure(ErrorCode::kIo, path);
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return done;
+}
+
+enum class Packing { kNone, kGzip, kZstd };
+
+Packing PackingOf(std::string_view head) {
+  if (head.starts_with("\x1f\x8b")) return Packing::kGzip;
+  // Zstd data begins with a frame, or with a skippable frame, as parallel packers write.
+  if (head.starts_with("\x28\xb5\x2f\xfd")) return Packing::kZstd;
+  if (head.size() == 4 && (head[0] & 0xf0) == 0x50 && head.substr(1) == "\x2a\x4d\x18")
+    return Packing::kZstd;
+  return Packing::kNone;
+}
+
+class PlainFile final : public InputFile {
+ public:
+  explicit PlainFile(Opened opened) : InputFile(std::move(opened)) {}
+  Result<size_t> Read(std::span<char> out) override { return ReadRaw(out); }
+};
+
+// One or more gzip members (RFC 1952), followed by zero bytes if tapes or block devices left them.
+class GzipFile final : public InputFile {
+ public:
+  explicit GzipFile(Opened opened) : InputFile(std::move(opened)), input_(kChunkBytes) {
+    constexpr int kGzipOnly = 16;
+    TACIT_CHECK(inflateInit2(&stream_, MAX_WBITS + kGzipOnly) == Z_OK, "out of memory");
+  }
+  ~GzipFile() override { inflateEnd(&stream_); }
+
+  Result<size_t> Read(std::span<char> out) override {
+    stream_.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream_.avail_out = static_cast<uInt>(out.size());
+    while (stream_.avail_out > 0 && !done_) {
+      if (stream_.avail_in == 0 && !input_ended_) TACIT_RETURN_IF_ERROR(Refill());
+      if (in_member_)
+        Inflate();
+      else
+        FindMember();
+    }
+    return out.size() - stream_.avail_out;
+  }
+
+ private:
+  Status Refill() {
+    TACIT_ASSIGN(const size_t got, ReadRaw(input_));
+    stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
+    stream_.avail_in = static_cast<uInt>(got);
+    input_ended_ = got == 0;
+    return {};
+  }
+
+  void Inflate() {
+    const int code = inflate(&stream_, Z_NO_FLUSH);
+    if (code == Z_STREAM_END) {
+      in_member_ = false;
+    } else if (code == Z_BUF_ERROR) {  // no progress is possible with this input
+      if (input_ended_) Damaged("truncated gzip data");
+    } else if (code != Z_OK) {
+      Damaged(fmt::format("corrupt gzip data ({})",
+                          stream_.msg != nullptr ? stream_.msg : "needs a dictionary"));
+    }
+  }
+
+  void FindMember() {
+    while (stream_.avail_in > 0 && *stream_.next_in == 0) {
+      ++stream_.next_in;
+      --stream_.avail_in;
+    }
+    if (stream_.avail_in > 0) {
+      TACIT_CHECK(inflateReset(&stream_) == Z_OK);
+      in_member_ = true;
+    } else if (input_ended_) {
+      done_ = true;
+    }
+  }
+
+  void Damaged(std::string_view how) {
+    SetFault(how, raw_read() - stream_.avail_in);
+    done_ = true;
+  }
+
+  z_stream stream_{};
+  std::vector<char> input_;
+  bool in_member_ = true, input_ended_ = false, done_ = false;
+};
+
+// One or more zstd frames (RFC 8878); skippable ones are skipped. A window is at most 128 MiB, as
+// for the zstd program itself.
+class ZstdFile final : public InputFile {
+ public:
+  explicit ZstdFile(Opened opened) : InputFile(std::move(opened)), input_(kChunkBytes) {
+    TACIT_CHECK(stream_ != nullptr, "out of memory");
+    wanted_ = frame_start_ = ZSTD_initDStream(stream_.get());
+  }
+
+  Result<size_t> Read(std::span<char> out) override {
+    ZSTD_outBuffer unpacked{out.data(), out.size(), 0};
+    while (unpacked.pos < unpacked.size && !done_) {
+      if (begin_ == end_ && !input_ended_) TACIT_RETURN_IF_ERROR(Refill());
+      if (begin_ == end_ && input_ended_ && !in_frame_)
+        done_ = true;
+      else
+        Unpack(&unpacked);
+    }
+    return unpacked.pos;
+  }
+
+ private:
+  struct Deleter {
+    void operator()(ZSTD_DStream* stream) const { ZSTD_freeDStream(stream); }
+  };
+
+  Status Refill() {
+    begin_ = 0;
+    TACIT_ASSIGN(end_, ReadRaw(input_));
+    input_ended_ = end_ == 0;
+    return {};
+  }
+
+  // Feeds at most the next block: damage after it must not cost its content.
+  void Unpack(ZSTD_outBuffer* out) {
+    ZSTD_inBuffer in{input_.data() + begin_, std::min(wanted_, end_ - begin_), 0};
+    const size_t unpacked = out->pos;
+    const size_t code = ZSTD_decompressStream(stream_.get(), out, &in);
+    if (ZSTD_isError(code)) {
+      Damaged(fmt::format("corrupt zstd data ({})", ZSTD_getErrorName(code)));
+      return;
+    }
+    begin_ += in.pos;
+    in_frame_ = code != 0;
+    wanted_ = in_frame_ ? code : frame_start_;
+    if (in_frame_ && input_ended_ && begin_ == end_ && out->pos == unpacked)
+      Damaged("truncated zstd data");
+  }
+
+  void Damaged(std::string_view how) {
+    SetFault(how, raw_read() - (end_ - begin_));
+    done_ = true;
+  }
+
+  std::unique_ptr<ZSTD_DStream, Deleter> stream_{ZSTD_createDStream()};
+  std::vector<char> input_;
+  size_t begin_ = 0, end_ = 0;  // unread part of the input
+  size_t wanted_ = 0;           // how much of it the next call may take
+  size_t frame_start_ = 0;      // the same at the beginning of a frame
+  bool in_frame_ = true, input_ended_ = false, done_ = false;
+};
+
+}  // namespace
+
+Result<size_t> InputFile::ReadRaw(std::span<char> out) {
+  TACIT_ASSIGN(const size_t got, ReadAt(opened_.fd.get(), opened_.path, raw_read_, out));
+  raw_read_ += got;
+  return got;
+}
+
+void InputFile::SetFault(std::string_view how, uint64_t raw_offset) {
+  fault_ = fmt::format("{} at byte {} of {}", how, raw_offset, opened_.path);
+}
+
+Result<Digest> InputFile::HashPrefix(uint64_t bytes) const {
+  std::vector<char> prefix(bytes);
+  TACIT_ASSIGN(const size_t got, ReadAt(opened_.fd.get(), opened_.path, 0, prefix));
+  return Sha256().Update(std::string_view(prefix.data(), got)).Finish();
+}
+
+Result<std::unique_ptr<InputFile>> InputFile::Open(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) {
+    const bool missing = errno == ENOENT;
+    return SystemFailure(missing ? ErrorCode::kNotFound : ErrorCode::kIo, path);
+  }
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return SystemFailure(ErrorCode::kIo, path);
+  if (S_ISDIR(info.st_mode))
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: is a directory, not a log", path));
+  if (!S_ISREG(info.st_mode))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: is not a regular file, so it cannot be read again", path));
+  char head[4];
+  TACIT_ASSIGN(const size_t got, ReadAt(fd.get(), path, 0, head));
+  const Inode inode{info.st_dev, info.st_ino};
+  Opened opened{std::move(fd), path, static_cast<uint64_t>(info.st_size), inode};
+  std::unique_ptr<InputFile> file;
+  switch (PackingOf({head, got})) {
+    case Packing::kNone:
+      file = std::make_unique<PlainFile>(std::move(opened));
+      break;
+    case Packing::kGzip:
+      file = std::make_unique<GzipFile>(std::move(opened));
+      break;
+    case Packing::kZstd:
+      file = std::make_unique<ZstdFile>(std::move(opened));
+      break;
+  }
+  return file;
+}
+
+}  // namespace tacit::stream

@@ -1,0 +1,118 @@
+#include "stream/log/line_reader.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+namespace tacit::stream {
+namespace {
+
+constexpr size_t kBufferBytes = 256 << 10;
+
+// The length of the text before the next newline, or of all of it.
+struct Piece {
+  size_t length = 0;
+  bool ends_line = false;
+};
+Piece NextPiece(const char* text, size_t size) {
+  const void* newline = std::memchr(text, '\n', size);
+  if (newline == nullptr) return {size, false};
+  return {static_cast<size_t>(static_cast<const char*>(newline) - text), true};
+}
+
+void EndRecord(event::RawRecords* records) {
+  records->end.push_back(static_cast<uint32_t>(records->bytes.size()));
+}
+
+void EndFaulty(std::string reason, event::RawRecords* records) {
+  records->faults.push_back({static_cast<uint32_t>(records->size()), std::move(reason)});
+  EndRecord(records);
+}
+
+}  // namespace
+
+LineReader::LineReader(std::unique_ptr<InputFile> file, size_t max_record_bytes)
+    : file_(std::move(file)), max_record_bytes_(max_record_bytes), buffer_(kBufferBytes) {}
+
+Status LineReader::Refill() {
+  TACIT_ASSIGN(end_, file_->Read(buffer_));
+  begin_ = 0;
+  return {};
+}
+
+Result<bool> LineReader::AtEnd() {
+  if (begin_ < end_) return false;
+  TACIT_RETURN_IF_ERROR(Refill());
+  return begin_ == end_ && !FaultPending();
+}
+
+Status LineReader::Read(size_t lines_max, size_t bytes_max, event::RawRecords* records) {
+  while (records->size() < lines_max && records->bytes.size() < bytes_max) {
+    const Piece piece = NextPiece(buffer_.data() + begin_, end_ - begin_);
+    if (piece.ends_line && piece.length <= max_record_bytes_) [[likely]] {
+      records->bytes.append(buffer_.data() + begin_, piece.length);
+      EndRecord(records);
+      begin_ += piece.length + 1;
+      continue;
+    }
+    TACIT_ASSIGN(const bool at_end, AtEnd());
+    if (at_end) return {};
+    TACIT_RETURN_IF_ERROR(ReadLine(records));
+  }
+  return {};
+}
+
+Status LineReader::ReadLine(event::RawRecords* records) {
+  const size_t line_begin = records->bytes.size();
+  bool too_long = false;
+  for (bool ended = false; !ended;) {
+    if (begin_ == end_) {
+      TACIT_RETURN_IF_ERROR(Refill());
+      if (FaultPending() && begin_ == end_) {
+        EndDamaged(line_begin, records);
+        return {};
+      }
+      if (begin_ == end_) break;  // a last line without its newline
+    }
+    const Piece piece = NextPiece(buffer_.data() + begin_, end_ - begin_);
+    too_long = too_long || records->bytes.size() - line_begin + piece.length > max_record_bytes_;
+    if (!too_long) records->bytes.append(buffer_.data() + begin_, piece.length);
+    begin_ += piece.length + (piece.ends_line ? 1 : 0);
+    ended = piece.ends_line;
+  }
+  if (too_long) {
+    records->bytes.resize(line_begin);
+    EndFaulty(fmt::format("the record is longer than {} bytes", max_record_bytes_), records);
+  } else {
+    EndRecord(records);
+  }
+  return {};
+}
+
+// Drops the part of the last line that could be read: half a line may look like a whole one.
+void LineReader::EndDamaged(size_t line_begin, event::RawRecords* records) {
+  records->bytes.resize(line_begin);
+  EndFaulty(file_->fault(), records);
+  fault_told_ = true;
+}
+
+Result<uint64_t> LineReader::Skip(uint64_t lines) {
+  uint64_t skipped = 0;
+  bool in_line = false;
+  while (skipped < lines) {
+    if (begin_ == end_) TACIT_RETURN_IF_ERROR(Refill());
+    if (begin_ == end_) {
+      const bool last = in_line || FaultPending();
+      fault_told_ = true;
+      return skipped + (last ? 1 : 0);
+    }
+    const Piece piece = NextPiece(buffer_.data() + begin_, end_ - begin_);
+    begin_ += piece.length + (piece.ends_line ? 1 : 0);
+    in_line = !piece.ends_line;
+    skipped += piece.ends_line ? 1 : 0;
+  }
+  return skipped;
+}
+
+}  // namespace tacit::stream

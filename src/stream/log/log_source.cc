@@ -1,0 +1,301 @@
+// The identity of a log. The notation is base/bytes.h's.
+//     identity := format:u32 files:u32 file*files            those read so far, in their order
+//     format   := 1
+//     file     := base_name:string hashed:u64 digest ended:u8 records:u64 bytes:u64
+// `digest` is that of the first `hashed` bytes of the file itself, packed or not; at most 1 MiB.
+// `records` and `bytes` are the file's once its end was seen (`ended`), else 0.
+#include "stream/log/log_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "stream/log/line_reader.h"
+
+namespace tacit::stream {
+namespace {
+
+constexpr uint64_t kPrefixBytes = 1 << 20;
+// A bound on a frame of long records; far below the 32 bits of its offsets.
+constexpr size_t kFrameBytes = 8 << 20;
+constexpr uint32_t kLogIdentityFormat = 1;
+
+// The known facts about a file. Reading fills them in, or a stored identity.
+struct LogFile {
+  struct Prefix {
+    uint64_t bytes = 0;
+    Digest digest{};
+  };
+  struct End {
+    uint64_t lines = 0;
+    uint64_t raw_bytes = 0;
+  };
+
+  std::string path, name;
+  uint64_t raw_size = 0;  // at open; for estimates
+  std::optional<Prefix> prefix;
+  std::optional<End> end;
+};
+
+tl::unexpected<Error> Changed(const LogFile& file, std::string_view how) {
+  return Fail(ErrorCode::kRefused,
+              fmt::format("{}: {} since it was read; new records belong in a new file after it",
+                          file.path, how));
+}
+
+class LogSource final : public Source {
+ public:
+  LogSource(LogSourceOptions options, std::vector<LogFile> files)
+      : options_(std::move(options)), files_(std::move(files)) {}
+
+  // Returns a constant. A store has one log, and its name must not change when files are added. The
+  // constant errs on the side of counting records as the same.
+  std::string topic() const override { return "log"; }
+  std::vector<int32_t> partitions() const override { return {0}; }
+
+  Result<PollOutcome> Poll(std::chrono::milliseconds timeout, event::RawRecords* records) override;
+  Status Seek(std::span<const PartitionOffset> positions) override;
+  void Pause(std::span<const int32_t> partitions) override { SetPaused(partitions, true); }
+  void Resume(std::span<const int32_t> partitions) override { SetPaused(partitions, false); }
+  void Advise(std::span<const PartitionOffset>, const StoreClaim&) override {}
+  uint64_t RecordsAfter(std::span<const PartitionOffset> positions) const override;
+  std::string Identity() const override;
+  Status VerifyIdentity(const std::string& stored) override;
+
+ private:
+  void SetPaused(std::span<const int32_t> partitions, bool paused) {
+    if (std::find(partitions.begin(), partitions.end(), 0) != partitions.end()) paused_ = paused;
+  }
+  Status SeekTo(uint64_t offset);
+  // Opens the file and compares it with its known facts; notes its prefix if that is unknown.
+  Result<std::unique_ptr<InputFile>> OpenChecked(LogFile* file) const;
+  Result<std::unique_ptr<LineReader>> OpenReader(size_t file);
+  // Notes that the file ended after `lines` records; refuses if it ended elsewhere before.
+  Status NoteEnd(const LineReader& reader, uint64_t lines, LogFile* file) const;
+  Status VerifyFile(size_t index, ByteReader* stored);
+
+  const LogSourceOptions options_;
+  std::vector<LogFile> files_;
+  bool paused_ = false;
+
+  // The position of the next record.
+  uint64_t offset_ = 0;
+  size_t file_ = 0;    // files_.size(): at the end
+  uint64_t line_ = 0;  // in that file
+  std::unique_ptr<LineReader> reader_;
+};
+
+Result<std::unique_ptr<InputFile>> LogSource::OpenChecked(LogFile* file) const {
+  TACIT_ASSIGN(auto input, InputFile::Open(file->path));
+  const uint64_t size = input->raw_size();
+  const uint64_t prefix = file->prefix ? file->prefix->bytes : std::min(size, kPrefixBytes);
+  if (size < prefix) return Changed(*file, "has become shorter");
+  TACIT_ASSIGN(const Digest digest, input->HashPrefix(prefix));
+  if (file->prefix && file->prefix->digest != digest) return Changed(*file, "has changed");
+  if (file->end && size != file->end->raw_bytes)
+    return Changed(*file, size > file->end->raw_bytes ? "has grown" : "has become shorter");
+  file->prefix = {prefix, digest};
+  return input;
+}
+
+Result<std::unique_ptr<LineReader>> LogSource::OpenReader(size_t file) {
+  TACIT_ASSIGN(auto input, OpenChecked(&files_[file]));
+  return std::make_unique<LineReader>(std::move(input), options_.max_record_bytes);
+}
+
+Status LogSource::NoteEnd(const LineReader& reader, uint64_t lines, LogFile* file) const {
+  if (file->end && file->end->lines != lines)
+    return Changed(*file, fmt::format("has {} records instead of {}", lines, file->end->lines));
+  // A sound file's size is what was read: bytes added later are a change. Past damage nothing is
+  // read, so the size at opening counts too.
+  const InputFile& input = reader.file();
+  const bool all = input.fault().empty();
+  file->end = {lines, all ? input.raw_read() : std::max(input.raw_size(), input.raw_read())};
+  return {};
+}
+
+Result<PollOutcome> LogSource::Poll(std::chrono::milliseconds timeout, event::RawRecords* records) {
+  records->Clear();
+  if (paused_) {
+    std::this_thread::sleep_for(timeout);
+    return PollOutcome::kNothing;
+  }
+  if (file_ == files_.size()) return PollOutcome::kEnd;
+  if (reader_ == nullptr) {
+    TACIT_ASSIGN(reader_, OpenReader(file_));
+  }
+  LogFile& file = files_[file_];
+  records->first_offset = offset_;
+  records->origin = file.path;
+  records->origin_line = line_ + 1;
+  TACIT_RETURN_IF_ERROR(reader_->Read(options_.records_per_poll, kFrameBytes, records));
+  offset_ += records->size();
+  line_ += records->size();
+  if (file.end && line_ > file.end->lines) return Changed(file, "has grown");
+
+  TACIT_ASSIGN(const bool at_end, reader_->AtEnd());
+  if (at_end) {
+    TACIT_RETURN_IF_ERROR(NoteEnd(*reader_, line_, &file));
+    records->marks.push_back({event::PublicMark::Kind::kFileEnd, offset_, file.name});
+    reader_.reset();
+    ++file_;
+    line_ = 0;
+  }
+  return PollOutcome::kRecords;
+}
+
+// Files known to lie before the offset are checked but not read. The end of a file that ends right
+// at the offset is not reported again.
+Status LogSource::Seek(std::span<const PartitionOffset> positions) {
+  if (positions.size() != 1 || positions[0].partition != 0)
+    return Fail(ErrorCode::kInvalidArgument, "a log has one partition, 0");
+  // The given offset must exist, even if reading begins before it.
+  const uint64_t offset = positions[0].from_beginning ? 0 : positions[0].offset;
+  TACIT_RETURN_IF_ERROR(SeekTo(offset));
+  return positions[0].first() == offset ? Status{} : SeekTo(positions[0].first());
+}
+
+Status LogSource::SeekTo(uint64_t offset) {
+  uint64_t begin = 0;  // first offset of files_[file]
+  size_t file = 0;
+  uint64_t line = 0;
+  std::unique_ptr<LineReader> reader;
+  while (begin < offset && file < files_.size()) {
+    LogFile& passed = files_[file];
+    if (passed.end && begin + passed.end->lines <= offset) {
+      TACIT_RETURN_IF_ERROR(OpenChecked(&passed));
+      begin += passed.end->lines;
+      ++file;
+      continue;
+    }
+    TACIT_ASSIGN(reader, OpenReader(file));
+    TACIT_ASSIGN(line, reader->Skip(offset - begin));
+    TACIT_ASSIGN(const bool at_end, reader->AtEnd());
+    if (!at_end) break;
+    TACIT_RETURN_IF_ERROR(NoteEnd(*reader, line, &passed));
+    begin += line;
+    line = 0;
+    reader.reset();
+    ++file;
+  }
+  if (begin + line != offset)
+    return Fail(
+        ErrorCode::kRefused,
+        fmt::format("offset {} is past the end of the log, which has {} records", offset, begin));
+  offset_ = offset;
+  file_ = file;
+  line_ = line;
+  reader_ = std::move(reader);
+  return {};
+}
+
+// Estimates the lines of files not yet read to their end from the bytes per line so far.
+uint64_t LogSource::RecordsAfter(std::span<const PartitionOffset> positions) const {
+  double known_lines = 0, known_bytes = 0, other_bytes = 0;
+  for (size_t i = 0; i < files_.size(); ++i) {
+    const LogFile& file = files_[i];
+    if (file.end) {
+      known_lines += static_cast<double>(file.end->lines);
+      known_bytes += static_cast<double>(file.end->raw_bytes);
+    } else {
+      other_bytes += static_cast<double>(file.raw_size);
+    }
+  }
+  double seen_lines = known_lines, seen_bytes = known_bytes;
+  if (reader_ != nullptr && !files_[file_].end) {
+    seen_lines += static_cast<double>(line_);
+    seen_bytes += static_cast<double>(reader_->file().raw_read());
+  }
+  const double lines_per_byte = seen_bytes > 0 ? seen_lines / seen_bytes : 0;
+  const double total = known_lines + other_bytes * lines_per_byte;
+  const double before = positions.empty() ? 0 : static_cast<double>(positions[0].offset);
+  return total > before ? static_cast<uint64_t>(total - before) : 0;
+}
+
+std::string LogSource::Identity() const {
+  const auto unread =
+      std::find_if(files_.begin(), files_.end(), [](const LogFile& f) { return !f.prefix; });
+  ByteWriter out;
+  out.Put(kLogIdentityFormat).Put(static_cast<uint32_t>(unread - files_.begin()));
+  for (auto file = files_.begin(); file != unread; ++file) {
+    out.PutString(file->name).Put(file->prefix->bytes);
+    out.PutArray(std::span<const uint8_t>(file->prefix->digest));
+    const LogFile::End end = file->end.value_or(LogFile::End{});
+    out.Put(static_cast<uint8_t>(file->end.has_value())).Put(end.lines).Put(end.raw_bytes);
+  }
+  return std::move(out).Take();
+}
+
+Status LogSource::VerifyIdentity(const std::string& stored) {
+  if (stored.empty()) return {};  // nothing was read
+  ByteReader in(stored);
+  const auto format = in.Get<uint32_t>();
+  const auto count = in.Get<uint32_t>();
+  if (!in.ok() || format != kLogIdentityFormat)
+    return Fail(ErrorCode::kCorruption, "the stored identity of the log cannot be read");
+  for (uint32_t i = 0; i < count; ++i) TACIT_RETURN_IF_ERROR(VerifyFile(i, &in));
+  if (!in.at_end())
+    return Fail(ErrorCode::kCorruption, "the stored identity of the log cannot be read");
+  return {};
+}
+
+Status LogSource::VerifyFile(size_t index, ByteReader* stored) {
+  const std::string name(stored->GetString());
+  LogFile::Prefix prefix;
+  prefix.bytes = stored->Get<uint64_t>();
+  stored->GetArray(std::span<uint8_t>(prefix.digest));
+  const bool ended = stored->Get<uint8_t>() != 0;
+  LogFile::End end;
+  end.lines = stored->Get<uint64_t>();
+  end.raw_bytes = stored->Get<uint64_t>();
+  if (!stored->ok() || prefix.bytes > kPrefixBytes)
+    return Fail(ErrorCode::kCorruption, "the stored identity of the log cannot be read");
+  if (index >= files_.size())
+    return Fail(ErrorCode::kRefused,
+                fmt::format("'{}', file {} of the log, was read and is no longer in the list", name,
+                            index + 1));
+  LogFile& file = files_[index];
+  if (file.name != name)
+    return Fail(
+        ErrorCode::kRefused,
+        fmt::format("file {} of the log was '{}' when it was read and is now '{}': keep the files "
+                    "that were read in the list, in their order, and add new files after them",
+                    index + 1, name, file.path));
+  file.prefix = prefix;
+  if (ended) file.end = end;
+  TACIT_RETURN_IF_ERROR(OpenChecked(&file));
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Source>> OpenLogSource(LogSourceOptions options) {
+  if (options.files.empty()) return Fail(ErrorCode::kInvalidArgument, "the log has no files");
+  TACIT_CHECK(options.records_per_poll > 0 && options.max_record_bytes > 0);
+  TACIT_CHECK(options.max_record_bytes < UINT32_MAX - kFrameBytes, "frames have 32-bit offsets");
+  std::vector<LogFile> files;
+  std::map<InputFile::Inode, std::string> seen;
+  for (const std::string& path : options.files) {
+    TACIT_ASSIGN(const auto input, InputFile::Open(path));
+    const auto [first, fresh] = seen.emplace(input->inode(), path);
+    if (!fresh)
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: is the same file as {}; records of a log are read once", path,
+                              first->second));
+    LogFile file;
+    file.path = path;
+    file.name = std::filesystem::path(path).filename().string();
+    file.raw_size = input->raw_size();
+    files.push_back(std::move(file));
+  }
+  return std::make_unique<LogSource>(std::move(options), std::move(files));
+}
+
+}  // namespace tacit::stream

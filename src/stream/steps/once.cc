@@ -1,0 +1,160 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "stream/steps/participation.h"
+#include "stream/steps/user_units.h"
+
+namespace tacit::stream {
+namespace {
+
+using event::PublicMark;
+
+constexpr uint64_t kOffsetsMax = uint64_t{1} << 62;
+
+// Holds a step that has all its offsets until the next record or mark of its partition: only then
+// is it known whether a mark is at its end. So steps and their marks do not depend on how the
+// source cut its frames. With full_at_once no mark matters to a full step, so it is not held.
+class OnceParticipation final : public Participation {
+ public:
+  explicit OnceParticipation(OnceOptions options)
+      : offsets_per_step_(options.offsets_per_step),
+        files_per_step_(options.files_per_step),
+        full_at_once_(options.full_at_once),
+        position_(std::move(options.start)) {
+    TACIT_CHECK(offsets_per_step_ > 0 && offsets_per_step_ <= kOffsetsMax, "no size of a step");
+    TACIT_CHECK(files_per_step_ > 0, "a step without files");
+    for (const OffsetRange& next : position_.next)
+      pending_.push_back({next.partition, next.begin, next.begin, next.end, 0, 0, {}});
+  }
+
+  bool Feed(const event::RawRecords& frame, const event::Batch& examples,
+            const Emit& emit) override;
+
+  bool Finish(const Emit& emit) override {
+    for (Pending& pending : pending_)
+      if (!EmitPending(&pending, nullptr, emit)) return false;
+    return true;
+  }
+
+ private:
+  // The step being filled from a partition: offsets [begin, end) so far.
+  struct Pending {
+    int32_t partition = 0;
+    uint64_t begin = 0, end = 0;
+    uint64_t ends_at = 0;      // where it ended before it was read again; else at most `begin`
+    uint64_t skip_to = 0;      // lower offsets are skipped
+    uint32_t files_ended = 0;  // since `begin`
+    event::Batch examples;
+  };
+
+  Pending* FindOrAdd(const event::RawRecords& frame);
+  uint64_t FullAt(const Pending& pending) const {
+    const uint64_t full = pending.begin + offsets_per_step_;
+    return pending.ends_at > pending.begin ? std::min(pending.ends_at, full) : full;
+  }
+  // Ends the step at the mark, but not before ends_at. The rest up to there counts as lost, even if
+  // it exists.
+  bool EndAtLoss(Pending* pending, const PublicMark& mark, const Emit& emit);
+  // Emits the step if it has any offsets, and starts the next one.
+  bool EmitPending(Pending* pending, const PublicMark* mark, const Emit& emit);
+
+  const uint64_t offsets_per_step_;
+  const uint32_t files_per_step_;
+  const bool full_at_once_;
+  Position position_;
+  std::vector<Pending> pending_;  // in the order of position_.next
+};
+
+OnceParticipation::Pending* OnceParticipation::FindOrAdd(const event::RawRecords& frame) {
+  for (Pending& pending : pending_)
+    if (pending.partition == frame.partition) return &pending;
+  // A partition that the start position lacks begins at its first frame.
+  const OffsetRange start{frame.partition, frame.first_offset, frame.first_offset};
+  position_.period_start.push_back(start);
+  position_.next.push_back(start);
+  pending_.push_back({frame.partition, frame.first_offset, frame.first_offset, 0, 0, 0, {}});
+  return &pending_.back();
+}
+
+bool OnceParticipation::EmitPending(Pending* pending, const PublicMark* mark, const Emit& emit) {
+  if (pending->begin == pending->end) return true;
+  const auto index = static_cast<size_t>(pending - pending_.data());
+  position_.next[index] = {pending->partition, pending->end, pending->end};
+  ++position_.step;
+
+  StepBatch step;
+  step.ranges = {{pending->partition, pending->begin, pending->end}};
+  step.after = position_;
+  if (mark != nullptr) step.marks = {*mark};
+  step.units = static_cast<uint32_t>(pending->examples.size());
+  step.unit_of.resize(step.units);
+  for (uint32_t i = 0; i < step.units; ++i) step.unit_of[i] = i;  // every event is a unit
+  step.examples = std::move(pending->examples);
+
+  pending->begin = pending->end;
+  pending->files_ended = 0;
+  pending->examples = EmptyLike(step.examples);
+  return emit(std::move(step));
+}
+
+bool OnceParticipation::EndAtLoss(Pending* pending, const PublicMark& mark, const Emit& emit) {
+  pending->end = std::max({pending->end, mark.offset, pending->ends_at});
+  pending->skip_to = pending->end;
+  return EmitPending(pending, &mark, emit);
+}
+
+bool OnceParticipation::Feed(const event::RawRecords& frame, const event::Batch& examples,
+                             const Emit& emit) {
+  Pending* pending = FindOrAdd(frame);
+  TACIT_CHECK(frame.first_offset >= pending->end || pending->end == pending->skip_to,
+              "records are repeated");
+  pending->examples.partition = frame.partition;
+  pending->examples.dense_width = examples.dense_width;
+  pending->examples.slots = examples.slots;
+
+  auto mark = frame.marks.begin();
+  for (; mark != frame.marks.end() && mark->kind == PublicMark::Kind::kLost; ++mark)
+    if (!EndAtLoss(pending, *mark, emit)) return false;
+  if (frame.end_offset() < pending->end) return true;
+  while (mark != frame.marks.end() && mark->offset < pending->end) ++mark;
+  auto example = static_cast<size_t>(
+      std::lower_bound(examples.offset.begin(), examples.offset.end(), pending->end) -
+      examples.offset.begin());
+  for (;;) {
+    for (; mark != frame.marks.end() && mark->offset == pending->end; ++mark) {
+      if (pending->begin == pending->end) continue;
+      if (mark->kind == PublicMark::Kind::kFileEnd && ++pending->files_ended < files_per_step_)
+        continue;
+      if (!EmitPending(pending, &*mark, emit)) return false;
+    }
+    const bool all = pending->end == frame.end_offset();
+    if (all && !full_at_once_) break;
+    if (pending->end == FullAt(*pending) && !EmitPending(pending, nullptr, emit)) return false;
+    if (all) break;
+
+    uint64_t cut = std::min(frame.end_offset(), FullAt(*pending));
+    if (mark != frame.marks.end()) {
+      TACIT_CHECK(mark->offset > pending->end, "marks out of order");
+      cut = std::min(cut, mark->offset);
+    }
+    const auto after = std::lower_bound(examples.offset.begin() + static_cast<ptrdiff_t>(example),
+                                        examples.offset.end(), cut);
+    const auto examples_end = static_cast<size_t>(after - examples.offset.begin());
+    pending->examples.AppendRange(examples, example, examples_end);
+    example = examples_end;
+    pending->end = cut;
+  }
+  TACIT_CHECK(example == examples.size() && mark == frame.marks.end(),
+              "examples or marks outside their frame");
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<Participation> MakeOnceParticipation(OnceOptions options) {
+  if (options.users) return MakeUserOnce(std::move(options));
+  return std::make_unique<OnceParticipation>(std::move(options));
+}
+
+}  // namespace tacit::stream

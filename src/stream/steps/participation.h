@@ -1,0 +1,141 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/siphash.h"
+#include "base/user_uses.h"
+#include "event/batch.h"
+#include "event/raw_records.h"
+#include "noise/noise.h"
+#include "stream/steps/allowance_book.h"
+
+namespace tacit::stream {
+
+// A learner's position in the stream: everything it needs to resume after a crash.
+struct Position {
+  uint64_t pass = 0;                      // number of times the source was read to its end
+  uint64_t period = 0;                    // number of finished periods, if the stream has periods
+  std::vector<OffsetRange> period_start;  // begin of the period, one (empty) range a partition
+  // next.begin = next offset to read, one range a partition. `poisson`: the unfinished period ends
+  // at next.end, if that is above next.begin.
+  std::vector<OffsetRange> next;
+  uint64_t step = 0;  // steps taken
+  // Progress in the unfinished period. `poisson`: steps taken (period_step); `once`: offsets
+  // covered (period_step), and marks that cut a step (period_marks).
+  uint64_t period_step = 0;
+  uint64_t period_marks = 0;
+};
+
+// Options of unit user: all examples of a user in a step are one unit. Each user is in, or eligible
+// for, at most `allowance` steps over the life of the learner, and is then left out. Only the
+// user's own records and public facts decide whether a user is in a step, so a user's presence
+// changes nothing for the others. Users are counted when a step is cut. Their UserUses go with the
+// step and are committed with it, so that after a crash the lost steps are counted again, and no
+// others.
+struct UserOptions {
+  SipHash::Key key{};                   // users are counted under this key
+  AllowanceBook* allowances = nullptr;  // the learner's, through all passes; must outlive them
+  uint64_t allowance = 0;               // steps
+  uint64_t records_max = 0;             // examples of a user in a step: the first ones. 0: all
+  // `once`: steps of a period that a user may be in (0: all). A period closes after a step once it
+  // has `period_offsets` offsets or `period_marks` marks that cut a step, whichever comes first; 0:
+  // never.
+  uint64_t per_period = 0;
+  uint64_t period_offsets = 0, period_marks = 0;
+};
+
+// The examples of one private update and the public frame around them.
+struct StepBatch {
+  enum class Kind {
+    kOnce,          // `once`: the ranges are what this step alone covers
+    kPreview,       // predicted, not learnt from: nothing is released and nothing charged
+    kPreviewAgain,  // the same, of a period that opened before a crash and was predicted then
+    // `poisson`: the ranges are those of the whole period, the same in each of its steps; every
+    // offset in them was eligible for this step.
+    kPeriodFirst,  // all examples of the period came as previews just before
+    kPeriodNext,
+  };
+
+  Kind kind = Kind::kOnce;
+  event::Batch examples;          // examples of one unit side by side; unit event: in offset order
+  std::vector<uint32_t> unit_of;  // per example, ascending from 0
+  uint32_t units = 0;
+  std::vector<OffsetRange> ranges;       // offsets this step covers, dead letters included
+  Position after;                        // the position once this step is applied
+  std::vector<event::PublicMark> marks;  // file ends, ticks or losses at this step's end
+  // Unit user: the step counts users, and `uses` are their counts once it is taken. (`poisson`: the
+  // first step of a period, and the first one after a crash, has the counts for all of its steps.)
+  bool counts_users = false;
+  std::vector<UserUses> uses;
+  uint32_t units_refused = 0;  // users left out because their allowance is used. Un-noised
+
+  bool preview() const { return kind == Kind::kPreview || kind == Kind::kPreviewAgain; }
+  bool whole_period() const { return kind == Kind::kPeriodFirst || kind == Kind::kPeriodNext; }
+};
+
+// Cuts the decoded stream into steps. The cuts depend only on public facts, offsets and marks,
+// never on how many records survived decoding. One thread feeds it.
+class Participation {
+ public:
+  using Emit = std::function<bool(StepBatch&&)>;  // false: stop feeding
+
+  virtual ~Participation() = default;
+  // Takes the examples decoded from `frame` (uses its offsets and marks, not its payload) and emits
+  // every step they complete. Returns false if Emit did, or after a failure (status()).
+  virtual bool Feed(const event::RawRecords& frame, const event::Batch& examples,
+                    const Emit& emit) = 0;
+  // Emits the pending examples as a last step when the stream has ended for good.
+  virtual bool Finish(const Emit& emit) = 0;
+  // Returns the failure if Feed or Finish returned false although Emit did not.
+  virtual Status status() const { return {}; }
+};
+
+// Options of `once`: a step is the next `offsets_per_step` offsets of the partition, cut short at a
+// file end or a tick of the clock. Every event is in exactly one step per pass (unit user: in at
+// most one). Empty steps count too, and so do offsets without a record. All lost offsets are in the
+// one step that they cut short, so that they are on the ledger.
+struct OnceOptions {
+  uint64_t offsets_per_step = 2048;  // at most 2^62
+  Position start;
+  uint32_t files_per_step = 1;  // number of file ends that cut a step short
+  // A full step does not wait for a mark that may be at its end: for sources without files.
+  bool full_at_once = false;
+  std::optional<UserOptions> users = {};  // unit user; else unit event
+};
+std::unique_ptr<Participation> MakeOnceParticipation(OnceOptions options);
+
+// Options of `poisson`: a period is the next `offsets_per_period` offsets of a partition, cut short
+// at a tick or at the `files_per_period`-th file end since it began, and is held until it is
+// closed. (An empty file at its very beginning is not counted: a second reading from there would
+// not see it.) Then `steps_per_period` steps are taken of it. Each event (unit user: each user,
+// with all records of the period) is in each step with probability `sampling_rate`, independently;
+// the CSPRNG draws the coins. A user is let into a whole period or left out of it, histograms
+// included, and is counted for all of its steps when it opens.
+//
+// While the steps of a period last, the position is the period's beginning: after a crash it is
+// read again, and the steps not yet taken draw fresh coins. Before the first step of a period its
+// events come as previews, so that progressive evaluation predicts them before any is learnt from.
+// With unit user the previews come again when the period is read again, for learners that keep user
+// histories. A period that lost records before it was read again is closed: no more steps are taken
+// of it.
+struct PoissonOptions {
+  uint64_t offsets_per_period = 0;  // 0: no limit
+  uint32_t files_per_period = 1;
+  uint64_t steps_per_period = 0;
+  double sampling_rate = 0;  // in (0, 1]
+  Position start;
+  bool full_at_once = false;              // as for `once`
+  std::optional<UserOptions> users = {};  // unit user; else unit event
+};
+std::unique_ptr<Participation> MakePoissonParticipation(PoissonOptions options,
+                                                        std::unique_ptr<noise::NoiseSource> coins);
+
+}  // namespace tacit::stream

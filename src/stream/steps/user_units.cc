@@ -1,0 +1,38 @@
+#include "stream/steps/user_units.h"
+
+#include <bit>
+#include <utility>
+
+namespace tacit::stream {
+
+void UserGroups::Group(const SipHash& hash, const event::TextColumn& users) {
+  constexpr uint32_t kNobody = ~uint32_t{0};
+  const size_t n = users.size();
+  users_.clear();
+  end_.clear();
+  slots_.assign(std::bit_ceil(2 * n + 1), 0);
+  user_of_.resize(n);
+  for (size_t i = 0; i < n; ++i) {
+    user_of_[i] = users[i].empty() ? kNobody : PlaceOf(hash(users[i]));
+    if (user_of_[i] != kNobody) ++end_[user_of_[i]];
+  }
+  uint32_t begin = 0;  // a counting sort
+  for (uint32_t& count : end_) begin += std::exchange(count, begin);
+  examples_.resize(begin);
+  for (size_t i = 0; i < n; ++i)
+    if (user_of_[i] != kNobody) examples_[end_[user_of_[i]]++] = static_cast<uint32_t>(i);
+}
+
+uint32_t UserGroups::PlaceOf(const Hash128& user) {
+  const size_t mask = slots_.size() - 1;
+  for (size_t slot = user.low & mask;; slot = (slot + 1) & mask) {
+    if (slots_[slot] == 0) {
+      users_.push_back(user);
+      end_.push_back(0);
+      slots_[slot] = static_cast<uint32_t>(users_.size());
+    }
+    if (users_[slots_[slot] - 1] == user) return slots_[slot] - 1;
+  }
+}
+
+}  // namespace tacit::stream

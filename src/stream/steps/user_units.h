@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "base/siphash.h"
+#include "base/user_uses.h"
+#include "event/batch.h"
+#include "stream/steps/participation.h"
+
+// Code shared by the participations of unit user. Private to the room.
+namespace tacit::stream {
+
+// A grouping of examples by user. Keeps its memory.
+class UserGroups {
+ public:
+  // Groups examples by user; leaves out examples without a user.
+  void Group(const SipHash& hash, const event::TextColumn& users);
+
+  size_t size() const { return users_.size(); }
+  // The users in the order in which they first appear.
+  std::span<const Hash128> users() const { return users_; }
+  // A user's examples, in order.
+  std::span<const uint32_t> Examples(size_t user) const {
+    const uint32_t begin = user == 0 ? 0 : end_[user - 1];
+    return {examples_.data() + begin, end_[user] - begin};
+  }
+
+ private:
+  uint32_t PlaceOf(const Hash128& user);
+
+  std::vector<Hash128> users_;
+  std::vector<uint32_t> slots_;  // open addressing: user + 1, or 0
+  std::vector<uint32_t> user_of_, examples_, end_;
+};
+
+// A batch of units: unit u is examples [unit_end[u - 1], unit_end[u]).
+struct UnitBatch {
+  event::Batch examples;
+  std::vector<uint32_t> unit_end;
+  std::vector<UserUses> uses;  // as counted, of the users let in
+  uint32_t refused = 0;        // users left out
+
+  size_t units() const { return unit_end.size(); }
+};
+
+// Takes the units of the users that `admit` lets in, their examples side by side. `admit` decides
+// by the user's own uses alone, and counts the user if it lets it in.
+template <class Admit>
+Status TakeUsers(const UserOptions& options, const event::Batch& examples, UserGroups* groups,
+                 AllowanceBook* book, const Admit& admit, UnitBatch* out) {
+  groups->Group(SipHash(options.key), examples.user);
+  std::vector<UserUses> uses(groups->size());
+  for (size_t i = 0; i < uses.size(); ++i) uses[i].user = groups->users()[i];
+  TACIT_RETURN_IF_ERROR(book->Read(uses));
+  out->examples = EmptyLike(examples);
+  for (size_t i = 0; i < uses.size(); ++i) {
+    if (!admit(&uses[i])) {
+      ++out->refused;
+      continue;
+    }
+    auto own = groups->Examples(i);
+    if (options.records_max > 0 && own.size() > options.records_max)
+      own = own.first(options.records_max);
+    for (uint32_t example : own) out->examples.AppendRange(examples, example, example + 1);
+    out->unit_end.push_back(static_cast<uint32_t>(out->examples.size()));
+    out->uses.push_back(uses[i]);
+  }
+  return {};
+}
+
+// Makes the `once` participation of unit user.
+std::unique_ptr<Participation> MakeUserOnce(OnceOptions options);
+
+}  // namespace tacit::stream

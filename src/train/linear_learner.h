@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/worker_pool.h"
+#include "event/schema.h"
+#include "mechanism/row_sums.h"
+#include "model/linear/columns.h"
+#include "model/linear/predict.h"
+#include "model/linear/state.h"
+#include "model/linear/update.h"
+#include "noise/noise.h"
+#include "store/delta.h"
+#include "store/working_rows.h"
+#include "train/learner.h"
+
+namespace tacit::train {
+
+struct LinearLearnerOptions {
+  std::string id;
+  LearnerIndex index;
+  std::shared_ptr<const model::linear::Columns> columns;
+  model::linear::UpdateOptions update;
+  double noise_multiplier = 0;  // sigma, per period. 0: no noise and no promise
+  // Columns of at most this many values are released whole; of larger ones the values whose noised
+  // count has `threshold_deviations`.
+  uint64_t whole_column_most = uint64_t{1} << 20;
+  double threshold_deviations = 5.5;
+};
+
+// Checks that the mean residual can be read from a release: some column is released whole and has
+// one value for each example. Returns kInvalidArgument if there is none.
+Status CheckLinear(const LinearLearnerOptions& options);
+
+// The linear click model out of noised sums. A step is a period: the sums of all its events are
+// released at once, and all else is made of them (model/README.md, Linear). The model that predicts
+// a period's events, and that their residuals are taken from, is the one before the period; so an
+// event never moves a weight that predicts it. A period's sums are in memory during its step only.
+//
+// A value has a row of one weight in the store, with three floats of state: the weight's variance,
+// its last move, and the period of that move. All else is the mechanism's state.
+class LinearLearner final : public Learner {
+ public:
+  // REQUIRES CheckLinear(options). `rows` (of LinearRowLayout) and `workers` must outlive the
+  // learner.
+  LinearLearner(LinearLearnerOptions options, std::unique_ptr<noise::NoiseSource> noise,
+                store::WorkingRows& rows, WorkerPool& workers);
+
+  const model::linear::State& state() const { return state_; }
+
+  privacy::Charge charge() const override { return charge_; }
+  // Returns kInvalidArgument for a step of `poisson`: each event is in one release, once.
+  Result<bool> TakeStep(const stream::StepBatch& step, const std::atomic<bool>& abandon,
+                        StepReport* report) override;
+  Status Preview(const stream::StepBatch& batch, StepReport* report) override;
+  Result<bool> GivesNumbers() override { return gives_numbers_; }
+  std::shared_ptr<const store::DenseState> CopyDense() const override { return nullptr; }
+  std::shared_ptr<const std::string> TakeMechanismState() override;
+  Status LoadMechanismState(std::string_view bytes) override;
+  void Rekey() override { noise_->Rekey(); }
+
+ private:
+  // A batch's distinct values: rows and what is known of them, by place.
+  struct Batch {
+    model::linear::ValueRuns runs;
+    std::vector<uint64_t> rows;       // ascending
+    std::vector<uint32_t> place;      // per entry of runs.row
+    std::vector<float> weight, move;  // per row
+
+    model::linear::Places Places() const;
+  };
+  // The known values of one column in a release, with their sums.
+  struct Known {
+    std::vector<uint64_t> rows;
+    std::vector<double> residual, count;
+  };
+
+  Status Predict(const stream::StepBatch& step, StepReport* report);
+  uint64_t AddEvents(const stream::StepBatch& step, mechanism::RowSums* sums);
+  void AddEvent(size_t example, float label, float move, mechanism::UnitVector* unit) const;
+  void SetRate(const mechanism::ReleasedSums& released, double deviation);
+  double MeanResidual(const mechanism::ReleasedSums& released) const;
+  Known KnownOf(size_t column, const mechanism::ReleasedSums& released, double deviation) const;
+  Status UpdateColumn(size_t column, const Known& known, double mean_residual, double deviation);
+  Result<uint64_t> Update(const mechanism::ReleasedSums& released, double deviation);
+
+  const LinearLearnerOptions options_;
+  const std::vector<double> scales_;               // a_j
+  const std::vector<mechanism::SumTable> tables_;  // per column
+  const mechanism::RowSumsOptions sums_;
+  const privacy::Charge charge_;
+  const std::unique_ptr<noise::NoiseSource> noise_;
+  store::WorkingRows& rows_;
+  WorkerPool& workers_;
+  model::linear::State state_;
+  bool changed_ = false;
+  bool gives_numbers_ = true;
+
+  // Working memory of a step.
+  Batch batch_;
+  std::vector<float> logits_, moves_;
+  std::vector<float*> row_pointers_;
+};
+
+// The charge of a period with this noise to each unit in it.
+privacy::Charge LinearPeriodCharge(const LinearLearnerOptions& options);
+
+// The columns of a schema: its categories with the rows of the network's tables, and its numbers.
+model::linear::Columns LinearColumns(const event::FeatureSchema& schema);
+
+// The layout of a linear learner's rows in the store: all weights begin at 0.
+store::RowLayout LinearRowLayout(const model::linear::Columns& columns);
+
+}  // namespace tacit::train

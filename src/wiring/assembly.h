@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/worker_pool.h"
+#include "config/config.h"
+#include "event/codec.h"
+#include "event/feature_transform.h"
+#include "event/item_catalogue.h"
+#include "ops/backend.h"
+#include "serve/recommend/recommender.h"
+#include "serve/scorer.h"
+#include "store/store.h"
+#include "train/click_learner.h"
+#include "train/feed.h"
+#include "train/sequence/sequence_learner.h"
+#include "train/trainer.h"
+#include "train/transitions_learner.h"
+#include "wiring/memory_plan.h"
+
+// Turns the configuration into options for each room. The only place that reads config structs.
+namespace tacit::wiring {
+
+// A learner, with the options that each room needs.
+struct LearnerPlan {
+  train::ClickOptions options;                            // for other models, only id and index
+  std::optional<train::SequenceLearnerOptions> sequence;  // of a sequence model
+  std::optional<train::TransitionsLearnerOptions> transitions;  // of a count model
+  privacy::Promise promise;
+  privacy::Charge charge;                         // of one step
+  std::optional<privacy::Charge> opening_charge;  // of a period's release before its steps
+  double expected_extra_rows = 0;                 // per step, c * p0
+  uint64_t batch = 0;
+  bool exit_when_exhausted = false;
+
+  bool recommends() const { return sequence || transitions; }
+};
+
+// Everything that follows from the configuration, before store or source is opened.
+struct Assembly {
+  config::Config config;
+  MemoryPlan memory;
+  std::shared_ptr<const event::FeatureTransform> transform;
+  std::shared_ptr<const event::ItemCatalogue> items;  // null: there is none
+  std::vector<LearnerPlan> learners;
+  std::optional<privacy::TotalBudget> total_budget;
+};
+
+// A learner whose configuration is refused.
+struct RefusedLearner {
+  size_t position = 0;  // in the configuration
+  std::string id;
+  Error error;
+};
+
+// Checks what only several rooms together can check: budgets against noise, memory against model.
+// With `refused`, failing learners are left out and reported there; otherwise the first failure is
+// returned.
+Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* refused = nullptr);
+
+store::StoreOptions MakeStoreOptions(const Assembly& assembly);
+std::vector<store::LearnerLayout> MakeLayouts(const Assembly& assembly);
+std::vector<serve::ScoringModel> MakeScoringModels(const Assembly& assembly);
+std::vector<serve::RecommendModel> MakeRecommendModels(const Assembly& assembly);
+train::TrainerOptions MakeTrainerOptions(const Assembly& assembly, const std::string& topic);
+
+}  // namespace tacit::wiring

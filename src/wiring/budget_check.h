@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "wiring/assembly.h"
+
+// Warnings about budgets too small for a single step, and about promises that protect little.
+namespace tacit::wiring {
+
+// A sentence for each learner whose first step, with its period's opening release, would exceed a
+// budget. Names the key.
+std::vector<std::string> FirstStepsRefused(const Assembly& assembly);
+
+// A sentence for each epsilon and delta so large that it protects little. Names the key.
+std::vector<std::string> WeakPromises(const Assembly& assembly);
+
+}  // namespace tacit::wiring

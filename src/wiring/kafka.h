@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "config/config.h"
+#include "event/envelope.h"
+#include "stream/source.h"
+#include "wiring/source.h"
+
+// Opens the topic of a configuration, with its envelope and schemas.
+namespace tacit::wiring {
+
+// An envelope, which takes off what producers put around a record.
+Result<std::unique_ptr<event::Envelope>> MakeEnvelope(const config::Source& source,
+                                                      const Clock& clock);
+
+// REQUIRES source.kind kafka.
+Result<std::unique_ptr<stream::Source>> OpenKafka(const config::Source& source,
+                                                  const LiveParts& live);
+
+}  // namespace tacit::wiring

@@ -1,0 +1,237 @@
+#include "wiring/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "serve/score_request.h"
+#include "serve/server.h"
+#include "wiring/learner_shape.h"
+
+// The estimates are cautious sums of what the rooms keep, not measurements of a running daemon; the
+// README derives each of them.
+namespace tacit::wiring {
+namespace {
+
+constexpr double kDedupeBytes = 32;  // per offset of the window: an id's hash, and where it is
+
+// Kafka's fetch queue: the most that librdkafka accepts for queued.max.messages.kbytes. Small
+// messages need as much again for librdkafka's data about each. Runs of records then queue for the
+// decoder.
+constexpr double kFetchedKBytesMax = 2097151;
+constexpr double kFetchedFactor = 2;
+constexpr double kRunsInHand = 2;      // in the two threads' hands
+constexpr double kRunBytes = 1 << 20;  // one more record may be in it
+
+// Sums are in doubles: a product of extreme settings must come out as too much, not wrap around.
+constexpr double kMiB = 1 << 20;
+constexpr double kProcessBytes = 64 * kMiB;   // code, stacks, heaps, the libraries' own
+constexpr double kStoreBytesMin = 32 * kMiB;  // what a store requires
+constexpr double kStepsQueued = 4;
+constexpr double kCommitsUnfolded = 8;
+// A commit holds the rows of all steps of its interval. Rows repeat between steps (a stream's
+// popular values do), so the distinct rows of a few steps are a bound in practice.
+constexpr double kStepsPerCommit = 4;
+// Bytes per row of a period's histogram: the count while the period is observed (8), its release
+// and the sum over all periods (4 each), and the copies of that sum on the way into a commit and
+// the store (about 12).
+constexpr double kVocabularyRowBytes = 28;
+// Bytes of a server connection: its read buffer, the unsent rest of its last answer and its state.
+constexpr double kConnectionBytes = 16 << 10;
+// Bytes of a server thread: texts being built, an answer being written, a heap that grows in
+// chunks. The operator's thread also builds pages of the ledger and of metrics.
+constexpr double kServeThreadBytes = 4 * kMiB, kOperatorThreadBytes = 12 * kMiB;
+constexpr double kScoredRows = 256;  // scored at a time
+constexpr double kHeldBytesMost = 64 * kMiB;
+constexpr double kItemBytes = 250;  // of the catalogue: its line, and what finds and compares it
+
+// Parameters and state, the gradient, its noise, and a second set on its way into a commit; per
+// example the activations and their gradients, and again in the precision computed in; the
+// mechanism's histogram.
+double ModelBytes(const LearnerShape& shape) {
+  const double dense = 4 * (2 * shape.DenseFloats() + 2 * shape.dense_parameters);
+  return dense + shape.batch * shape.width_total * 4 * 3 +
+         shape.observed_rows * kVocabularyRowBytes + shape.other_bytes;
+}
+
+// Decoded examples (numbers, rows, ends, offset, label) and the records they came from. A period is
+// held until the next one can begin.
+double QueueBytes(const LearnerShape& shape, uint32_t record_bytes) {
+  double example = shape.input_width * 4 + 64;
+  for (const LearnerShape::Table& table : shape.tables) example += table.rows_per_example * 12;
+  return kStepsQueued * (shape.batch * example + record_bytes) + shape.period * example;
+}
+
+// Bytes between a source that fetches ahead and the decode thread. Other sources hold only a few
+// records of the largest size.
+double SourceBytes(const config::Config& config) {
+  const config::SourceTraits& source = config.source.traits();
+  if (source.fetched_kbytes == 0) return 0;
+  double kbytes = source.fetched_kbytes;
+  for (const config::Property& property : config.kafka.properties) {
+    if (property.name != "queued.max.messages.kbytes") continue;
+    const std::string& text = property.value.text;
+    uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    // librdkafka refuses a value that is not a number.
+    if (error == std::errc() && end == text.data() + text.size())
+      kbytes = std::min(static_cast<double>(number), kFetchedKBytesMax);
+  }
+  return kFetchedFactor * kbytes * 1024 +
+         (source.runs_queued + kRunsInHand) *
+             (kRunBytes + static_cast<double>(config.source.max_record_bytes));
+}
+
+// Bytes of the de-duplication windows. A source without the key of partitions is one partition.
+double DedupeBytes(const config::Config& config) {
+  const bool many = config.source.traits().keys.has("dedupe.partitions");
+  return static_cast<double>(config.source.dedupe_window) * kDedupeBytes *
+         static_cast<double>(many ? config.source.dedupe_partitions : 1);
+}
+
+// Bytes of unfolded commits. Each has its dense blob. Their rows are folded as they come; if
+// folding falls behind, at most two copies of every possible row are held.
+double OverlayBytes(const LearnerShape& shape) {
+  return kCommitsUnfolded * 4 * shape.DenseFloats() +
+         std::min(2 * shape.RowBytes(INFINITY), kCommitsUnfolded * shape.RowBytes(kStepsPerCommit));
+}
+
+// Changed rows stay pinned until they are folded, while the rows of the next step come in.
+double RowCacheBytesMin(const LearnerShape& shape) {
+  return shape.RowBytes(kCommitsUnfolded * kStepsPerCommit + 1) + kMiB;
+}
+
+// Names the de-duplication windows in an error message if they are large: users may not think of
+// them.
+std::string Windows(const config::Config& config) {
+  const double bytes = DedupeBytes(config);
+  if (bytes < kMiB) return "";
+  return fmt::format("; source.dedupe.window takes {:.0f}MiB{}", std::ceil(bytes / kMiB),
+                     config.source.traits().keys.has("dedupe.partitions")
+                         ? fmt::format(" for source.dedupe.partitions, {} of them",
+                                       config.source.dedupe_partitions)
+                         : "");
+}
+
+// Names learners whose tables are held whole: each step writes all rows, which stay pinned until
+// folded.
+std::string WholeTables(const Assembly& assembly, std::span<const LearnerShape> shapes) {
+  std::string text;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const LearnerShape& shape = shapes[i];
+    if (!shape.every_row) continue;
+    text += fmt::format(
+        "; learner '{}' has mechanism {}, which writes every row in every step: its tables of "
+        "{:.0f}MiB are held whole, and commits of up to {:.0f}MiB that are not folded yet",
+        assembly.learners[i].options.id, assembly.config.learners[i].mechanism.traits().name,
+        std::ceil(shape.RowBytes(INFINITY) / kMiB), std::ceil(OverlayBytes(shape) / kMiB));
+  }
+  return text;
+}
+
+double ItemsOf(const Assembly& assembly) {
+  return assembly.items ? static_cast<double>(assembly.items->items()) : 0;
+}
+
+// Bytes of an answering thread: a request's examples, and the memory that scoring them takes.
+double ServeThreadBytes(std::span<const LearnerShape> shapes, double items) {
+  const auto request_rows = static_cast<double>(serve::ScoreRequestParser::Limits().max_rows);
+  double bytes = kServeThreadBytes;
+  for (const LearnerShape& shape : shapes) {
+    double example = shape.input_width * 4 + 32, rows = 0;
+    for (const LearnerShape::Table& table : shape.tables) {
+      example += table.rows_per_example * 8 + 4;
+      rows += table.rows_per_example * (table.row_bytes + kRowOverhead);
+    }
+    bytes += request_rows * example + kScoredRows * (rows + 2 * 4 * shape.width_total) + 16 * items;
+  }
+  return bytes;
+}
+
+// Held bodies and answers need room for one of the largest; a quarter of the room is kept for small
+// ones.
+double HeldBytesMin(const config::Serve& serve) { return 1.5 * serve.max_body_bytes + kMiB; }
+
+// Bytes of serving, without those held for the public's requests.
+double ServeBytes(const config::Serve& serve, double thread) {
+  double bytes = 0;
+  if (!serve.listen.empty())
+    bytes += serve.threads * thread + serve.max_connections * kConnectionBytes;
+  if (!serve.operator_listen.empty())
+    bytes += thread + kOperatorThreadBytes +
+             serve::ServerOptions().max_operator_connections * kConnectionBytes +
+             HeldBytesMin(serve);
+  return bytes;
+}
+
+// The least memory that each part needs.
+struct Needs {
+  double model = 0, queue = 0, overlay = 0;
+  double serve = 0, held = 0;
+  double cache_min = 0, cache_max = 0;  // per learner
+
+  double Least(double learners) const {
+    return kProcessBytes + model + queue + overlay + serve + held + kStoreBytesMin +
+           cache_min * learners;
+  }
+};
+
+Needs NeedsOf(const Assembly& assembly, std::span<const LearnerShape> shapes) {
+  const config::Config& config = assembly.config;
+  const double items = ItemsOf(assembly);
+  Needs needs{.model = kItemBytes * items, .queue = SourceBytes(config) + DedupeBytes(config)};
+  for (const LearnerShape& shape : shapes) {
+    needs.model += ModelBytes(shape);
+    needs.queue += QueueBytes(shape, config.source.max_record_bytes);
+    needs.overlay += OverlayBytes(shape);
+    needs.cache_min = std::max(needs.cache_min, RowCacheBytesMin(shape));
+    needs.cache_max = std::max(needs.cache_max, shape.RowBytes(INFINITY) + kMiB);
+  }
+  needs.serve = ServeBytes(config.serve, ServeThreadBytes(shapes, items));
+  needs.held = config.serve.listen.empty() ? 0 : HeldBytesMin(config.serve);
+  // A model of counts commits neither rows nor dense parameters.
+  needs.overlay = std::max(needs.overlay, kMiB);
+  return needs;
+}
+
+}  // namespace
+
+Result<MemoryPlan> PlanMemory(const Assembly& assembly) {
+  const config::Config& config = assembly.config;
+  std::vector<LearnerShape> shapes;
+  for (size_t i = 0; i < assembly.learners.size(); ++i) shapes.push_back(ShapeOf(assembly, i));
+  const Needs needs = NeedsOf(assembly, shapes);
+  const double learners = std::max<double>(1, static_cast<double>(shapes.size()));
+  const double total = static_cast<double>(config.memory_total_bytes);
+  const double least = needs.Least(learners);
+  if (total < least) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("memory.total_bytes: {:.0f}MiB are too few for these learners; the "
+                            "least that would do is {:.0f}MiB{}{}",
+                            std::floor(total / kMiB), std::ceil(least / kMiB),
+                            WholeTables(assembly, shapes), Windows(config)));
+  }
+  // A little of the spare memory goes to requests. Of the rest, three quarters go to the row
+  // caches, up to all rows; the remainder goes to the store's caches.
+  double spare = total - least;
+  const double held = needs.held + std::min(spare / 16, std::max(0.0, kHeldBytesMost - needs.held));
+  spare -= held - needs.held;
+  const double rows_spare = std::min(spare * 3 / 4 / learners,
+                                     std::max(needs.cache_max, needs.cache_min) - needs.cache_min);
+  const double store =
+      std::min(kStoreBytesMin + spare - rows_spare * learners, std::max(kStoreBytesMin, total / 2));
+  return MemoryPlan{.row_cache_bytes = static_cast<uint64_t>(needs.cache_min + rows_spare),
+                    .store_bytes = static_cast<uint64_t>(store),
+                    .queue_bytes = static_cast<uint64_t>(needs.queue),
+                    .model_bytes = static_cast<uint64_t>(needs.model),
+                    .overlay_bytes = static_cast<uint64_t>(needs.overlay),
+                    .request_bytes = static_cast<uint64_t>(needs.serve + held),
+                    .held_bytes = static_cast<uint64_t>(held),
+                    .operator_held_bytes = static_cast<uint64_t>(HeldBytesMin(config.serve))};
+}
+
+}  // namespace tacit::wiring

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "base/hash.h"
+#include "base/result.h"
+#include "config/config.h"
+#include "event/item_catalogue.h"
+#include "train/sequence/sequence_learner.h"
+#include "train/transitions_learner.h"
+
+// Turns the configuration of a next-item learner into options for its rooms. The secret that hashes
+// user ids belongs to the store and is not set here.
+namespace tacit::wiring {
+
+// REQUIRES a learner of model sequence, or of model transitions.
+Result<train::SequenceLearnerOptions> PlanSequence(const config::Config& config, size_t index,
+                                                   const event::ItemCatalogue& items);
+Result<train::TransitionsLearnerOptions> PlanTransitions(const config::Config& config, size_t index,
+                                                         const event::ItemCatalogue& items);
+
+// A digest of everything that determines whether stored state is this learner's.
+Digest FingerprintOf(const train::SequenceLearnerOptions& options,
+                     const event::ItemCatalogue& items);
+Digest FingerprintOf(const train::TransitionsLearnerOptions& options,
+                     const event::ItemCatalogue& items);
+
+}  // namespace tacit::wiring

@@ -1,0 +1,125 @@
+#include "wiring/noise_plan.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <utility>
+
+#include "base/text.h"
+#include "privacy/calibrate.h"
+#include "privacy/pld.h"
+#include "wiring/query_plan.h"
+
+namespace tacit::wiring {
+
+uint64_t PeriodsOfUser(const config::Participation& p) {
+  return p.max_participations / p.steps_per_period;
+}
+
+Exposure ExposureOf(const config::Learner& learner, const config::Source& source) {
+  const config::Participation& p = learner.participation;
+  const privacy::Price of_gradient =
+      privacy::PriceOf(privacy::Query::kGradient, ModeOf(learner), UnitOf(learner));
+  if (of_gradient != privacy::Price::kSampledGaussian)
+    return {.sampled = false,
+            .steps = p.max_participations,
+            .rate = 1,
+            .text = Counted(p.max_participations, "participation")};
+  const uint64_t periods = learner.privacy.of_users() ? PeriodsOfUser(p) : source.passes;
+  const uint64_t steps = p.steps_per_period * periods;
+  return {.sampled = true,
+          .steps = steps,
+          .rate = p.sampling_rate,
+          .text = fmt::format("{} sampled at {}", Counted(steps, "step"), p.sampling_rate)};
+}
+
+uint64_t Openings(const config::Mechanism& mechanism, uint64_t periods) {
+  return mechanism.vocabulary.source == config::Vocabulary::Source::kFirstPeriod ? 1 : periods;
+}
+
+Beside BesideSteps(const std::optional<privacy::Charge>& opening, uint64_t openings,
+                   double zcdp_rho, uint64_t steps) {
+  Beside beside;
+  if (opening && opening->MuSquared() > 0)
+    beside.push_back({privacy::Event::Gaussian(opening->noise_multiplier), openings});
+  if (opening && opening->zcdp_rho > 0)
+    beside.push_back({privacy::Event::Zcdp(opening->zcdp_rho), openings});
+  if (zcdp_rho > 0) beside.push_back({privacy::Event::Zcdp(zcdp_rho), steps});
+  return beside;
+}
+
+Result<double> CalibratedNoise(const Exposure& exposure, double epsilon, double delta,
+                               const Beside& beside) {
+  privacy::CalibrationTarget target{.epsilon = epsilon,
+                                    .delta = delta,
+                                    .sampling_rate = exposure.rate,
+                                    .steps = exposure.steps,
+                                    .beside = beside};
+  if (!exposure.sampled) {
+    TACIT_ASSIGN(const double noise, privacy::CalibrateOnce(target));
+    return noise * (1 + 1e-9);
+  }
+  target.epsilon *= 1 - 0.005;
+  return privacy::CalibratePld(target, privacy::Adjacency::kAddRemove);
+}
+
+Result<double> EpsilonAt(double noise, const Exposure& exposure, double delta,
+                         const Beside& beside) {
+  if (!(noise > 0)) return std::numeric_limits<double>::infinity();
+  Beside events = beside;
+  events.push_back({privacy::Event::PoissonGaussian(noise, exposure.rate), exposure.steps});
+  return privacy::PldUpperEpsilon(events, privacy::Adjacency::kAddRemove, Delta(delta));
+}
+
+Result<double> EpsilonOfBeside(const Beside& beside, double delta) {
+  return privacy::PldUpperEpsilon(beside, privacy::Adjacency::kAddRemove, Delta(delta));
+}
+
+double ZcdpOfBeside(const Beside& beside) {
+  double rho = 0;
+  for (const auto& [event, count] : beside) {
+    const double mu = event.kind == privacy::EventKind::kGaussian ? 1 / event.noise_multiplier : 0;
+    rho += static_cast<double>(count) * (event.rho + mu * mu / 2);
+  }
+  return rho;
+}
+
+namespace {
+
+// Smaller noise does not fit a grid, and would hide nothing.
+constexpr double kNoiseLeast = 1e-3;
+
+tl::unexpected<Error> TooLittleNoise(const config::Learner& learner, const Exposure& exposure,
+                                     double needed) {
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("learner '{}': privacy.epsilon: {} at delta {} over {} calls for a noise "
+                          "multiplier of {:.3g}, and there is none below {}: lower epsilon, or use "
+                          "mechanism none with epsilon .inf",
+                          learner.id, learner.privacy.epsilon, learner.privacy.delta, exposure.text,
+                          needed, kNoiseLeast));
+}
+
+}  // namespace
+
+Result<double> StepNoise(const config::Learner& learner, const config::Source& source,
+                         const Beside& beside) {
+  const Exposure exposure = ExposureOf(learner, source);
+  auto needed = CalibratedNoise(exposure, learner.privacy.epsilon, learner.privacy.delta, beside);
+  if (!needed) return Fail(std::move(needed.error()).Context("learner '" + learner.id + "'"));
+  if (learner.mechanism.noise_multiplier.value_or(*needed) < kNoiseLeast)
+    return TooLittleNoise(learner, exposure, *needed);
+  if (!learner.mechanism.noise_multiplier || *learner.mechanism.noise_multiplier >= *needed)
+    return learner.mechanism.noise_multiplier.value_or(*needed);
+  const double asked = *learner.mechanism.noise_multiplier;
+  TACIT_ASSIGN(const double epsilon, EpsilonAt(asked, exposure, learner.privacy.delta, beside));
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format(
+          "learner '{}': mechanism.noise_multiplier: {} gives epsilon {:.4g} at delta {} over "
+          "{}, more than its privacy.epsilon of {}; at least {:.6g} is needed "
+          "(leave the key out to have it calibrated)",
+          learner.id, asked, epsilon, learner.privacy.delta, exposure.text, learner.privacy.epsilon,
+          *needed));
+}
+
+}  // namespace tacit::wiring

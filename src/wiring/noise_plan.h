@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "config/config.h"
+#include "privacy/charge.h"
+#include "privacy/event.h"
+
+// Computes the noise that a learner's step needs for its promise, given the participation.
+namespace tacit::wiring {
+
+// The participation that the noise of a step must cover.
+struct Exposure {
+  bool sampled = false;
+  uint64_t steps = 1;  // steps that one unit is in, or eligible for
+  double rate = 1;
+  std::string text = {};
+};
+
+// With `poisson` and unit user: the number of periods that the allowance lets a user be in.
+uint64_t PeriodsOfUser(const config::Participation& participation);
+
+Exposure ExposureOf(const config::Learner& learner, const config::Source& source);
+
+// Releases besides the steps that a unit takes part in, at a fixed price: e.g. a histogram per
+// period.
+using Beside = std::vector<privacy::CountedEvent>;
+
+// The number of opening releases that a unit in this many periods pays for. A mechanism that learns
+// its vocabulary from the first period releases once, and the worst unit is in that period.
+uint64_t Openings(const config::Mechanism& mechanism, uint64_t periods);
+
+// The releases besides the Gaussian noise of the steps: `opening` so many times, and the zCDP of
+// what no sampling amplifies, in each of `steps` steps.
+Beside BesideSteps(const std::optional<privacy::Charge>& opening, uint64_t openings,
+                   double zcdp_rho, uint64_t steps);
+
+// Slightly more noise than calibrated. With `once`, participations summed in floating point then
+// stay within the promise; with `poisson`, the ledger's bound, certified step by step, does too.
+Result<double> CalibratedNoise(const Exposure& exposure, double epsilon, double delta,
+                               const Beside& beside = {});
+
+// Epsilon of steps with this noise, together with `beside`; infinite without noise.
+Result<double> EpsilonAt(double noise, const Exposure& exposure, double delta,
+                         const Beside& beside = {});
+
+// Epsilon of `beside` alone. Above the share kBesideAtMost of epsilon, nothing is left for the
+// steps.
+Result<double> EpsilonOfBeside(const Beside& beside, double delta);
+inline constexpr double kBesideAtMost = 0.99;
+// Total rho of `beside`: of its Gaussians and of the releases charged by their zCDP.
+double ZcdpOfBeside(const Beside& beside);
+
+// The noise multiplier of one step: the smallest the promise allows, or a larger configured one.
+Result<double> StepNoise(const config::Learner& learner, const config::Source& source,
+                         const Beside& beside = {});
+
+}  // namespace tacit::wiring

@@ -1,0 +1,57 @@
+#include "wiring/plan_text.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "wiring/budget_check.h"
+#include "wiring/privacy_forecast.h"
+
+namespace tacit::wiring {
+namespace {
+
+std::string LearnerText(const Assembly& assembly, const LearnerPlan& plan) {
+  const auto& space = plan.options.model.space;
+  const std::string size = plan.recommends() ? Counted(assembly.items->items(), "item")
+                                             : fmt::format("{} in {}", Counted(space.rows(), "row"),
+                                                           Counted(space.tables().size(), "table"));
+  std::string text =
+      fmt::format("# learner {}: epsilon {} at delta {} per {}; {}\n#   a step: {}\n",
+                  plan.options.id, plan.promise.epsilon, plan.promise.delta,
+                  privacy::Name(plan.promise.unit), size, ChargeText(plan.charge));
+  if (plan.opening_charge)
+    text +=
+        fmt::format("#   a period first, its histogram: {}\n", ChargeText(*plan.opening_charge));
+  return text + fmt::format("#   rows a step: {}\n", RowsText(plan));
+}
+
+std::string MemoryText(const MemoryPlan& memory) {
+  constexpr double kMiB = 1 << 20;
+  return fmt::format(
+      "# memory (MiB): row cache {:.0f} a learner, store {:.0f}, queues {:.0f}, model {:.0f}, "
+      "unfolded commits {:.0f}, requests {:.0f}\n",
+      memory.row_cache_bytes / kMiB, memory.store_bytes / kMiB, memory.queue_bytes / kMiB,
+      memory.model_bytes / kMiB, memory.overlay_bytes / kMiB, memory.request_bytes / kMiB);
+}
+
+}  // namespace
+
+std::string PlanText(const Assembly& assembly) {
+  std::string text = fmt::format("{}\n# In numbers\n", config::Dump(assembly.config));
+  for (const LearnerPlan& plan : assembly.learners) text += LearnerText(assembly, plan);
+  for (const std::string& refused : FirstStepsRefused(assembly))
+    text += fmt::format("# WARNING: {}\n", refused);
+  for (const std::string& warning : ConfigurationWarnings(assembly))
+    text += fmt::format("# WARNING: {}\n", warning);
+  return text + MemoryText(assembly.memory);
+}
+
+std::vector<std::string> ConfigurationWarnings(const Assembly& assembly) {
+  std::vector<std::string> warnings = WeakPromises(assembly);
+  for (const std::string& place : config::SecretsInTheOpen(assembly.config))
+    warnings.push_back(place +
+                       ": a secret in the open; {file: PATH} or {credential: NAME} keeps it "
+                       "elsewhere");
+  return warnings;
+}
+
+}  // namespace tacit::wiring

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "wiring/assembly.h"
+
+namespace tacit::wiring {
+
+// The output of `tacitd --check-config`: the whole configuration, its numbers, and warnings.
+std::string PlanText(const Assembly& assembly);
+
+// A sentence for each promise that protects little, and for each secret that others can read.
+std::vector<std::string> ConfigurationWarnings(const Assembly& assembly);
+
+}  // namespace tacit::wiring

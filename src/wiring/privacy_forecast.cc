@@ -1,0 +1,351 @@
+#include "wiring/privacy_forecast.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/text.h"
+#include "privacy/gdp.h"
+#include "privacy/pld.h"
+#include "wiring/budget_check.h"
+#include "wiring/noise_plan.h"
+
+namespace tacit::wiring {
+namespace {
+
+using config::Participation;
+using privacy::CountedEvent;
+using privacy::Event;
+using Events = std::vector<CountedEvent>;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// One learner and its configuration.
+struct Subject {
+  const config::Learner& learner;
+  const config::Source& source;
+  const LearnerPlan& plan;
+
+  bool once() const { return learner.participation.mode == Participation::Mode::kOnce; }
+  bool is_private() const { return plan.charge.Bounded(); }
+  bool of_users() const { return learner.privacy.of_users(); }
+  // The number of times that one event is read.
+  uint64_t passes() const { return source.passes; }
+};
+
+// Appends a charge made `count` times on a unit that is eligible each time.
+void Append(const privacy::Charge& charge, uint64_t count, Events* events) {
+  if (count == 0) return;
+  if (std::isfinite(charge.noise_multiplier))
+    events->push_back(
+        {Event::PoissonGaussian(charge.noise_multiplier, charge.sampling_rate), count});
+  if (charge.zcdp_rho > 0) events->push_back({Event::Zcdp(charge.zcdp_rho), count});
+}
+
+// All events of the account of one record after this many passes.
+Events AfterPasses(const Subject& s, uint64_t passes) {
+  const uint64_t steps = s.once() ? passes : s.learner.participation.steps_per_period * passes;
+  Events events;
+  Append(s.plan.charge, steps, &events);
+  if (s.plan.opening_charge)
+    Append(*s.plan.opening_charge, Openings(s.learner.mechanism, passes), &events);
+  return events;
+}
+
+uint64_t AllowedPasses(const Subject& s) {
+  return s.once() ? s.learner.participation.max_participations : s.passes();
+}
+
+// All events of a user's account after this many steps of the learner, if he is in each as far as
+// his allowance permits. With poisson, counted in whole periods.
+Events AfterSteps(const Subject& s, uint64_t steps) {
+  const uint64_t allowance = s.plan.promise.bounds.allowance;
+  const uint64_t each = s.once() ? 1 : s.learner.participation.steps_per_period;
+  const uint64_t periods = std::min((steps + each - 1) / each, (allowance + each - 1) / each);
+  Events events;
+  Append(s.plan.charge, std::min(allowance, periods * each), &events);
+  if (s.plan.opening_charge)
+    Append(*s.plan.opening_charge, Openings(s.learner.mechanism, periods), &events);
+  return events;
+}
+
+Result<double> EpsilonOf(const Events& events, double delta) {
+  privacy::PldAccountant accountant(privacy::Adjacency::kAddRemove);
+  for (const auto& [event, count] : events) TACIT_RETURN_IF_ERROR(accountant.Add(event, count));
+  TACIT_ASSIGN(const privacy::CertifiedInterval bounds, accountant.Epsilon(Delta(delta)));
+  return bounds.upper;
+}
+
+// Steps per day, where a day is one file of the stream.
+std::optional<uint64_t> StepsPerDay(const Subject& s, std::optional<uint64_t> events_per_day) {
+  const Participation& p = s.learner.participation;
+  const bool a_file_each = p.period == 0 && p.period_files <= 1;
+  if (!s.once() && a_file_each) return p.steps_per_period;
+  if (!events_per_day) return std::nullopt;
+  const auto times = [&](uint64_t each) { return (*events_per_day + each - 1) / each; };
+  if (s.once()) return times(p.batch);
+  if (p.period_files > 1) return std::nullopt;
+  return p.steps_per_period * times(p.period);
+}
+
+// The forecast for one event over all these learners, or for one user if all have unit user. An
+// event is only in the steps of its own period. A user returns, at most once per step.
+Result<EpsilonAhead> Ahead(const std::vector<Subject>& subjects, double delta,
+                           std::optional<uint64_t> events_per_day) {
+  Events first, day, days_30, all, allowed;
+  for (const Subject& s : subjects) {
+    if (!s.is_private()) return EpsilonAhead{kInfinity, kInfinity, kInfinity, kInfinity, kInfinity};
+    const auto join = [](Events from, Events* to) {
+      to->insert(to->end(), from.begin(), from.end());
+    };
+    if (s.of_users()) {
+      const uint64_t most = s.plan.promise.bounds.allowance;
+      const uint64_t a_day = std::min(most, StepsPerDay(s, events_per_day).value_or(most));
+      join(AfterSteps(s, 1), &first);
+      join(AfterSteps(s, a_day), &day);
+      join(AfterSteps(s, 30 * a_day), &days_30);
+      join(AfterSteps(s, most), &all);
+      join(AfterSteps(s, most), &allowed);
+      continue;
+    }
+    for (Events* events : {&first, &day, &days_30}) join(AfterPasses(s, 1), events);
+    join(AfterPasses(s, s.passes()), &all);
+    join(AfterPasses(s, AllowedPasses(s)), &allowed);
+  }
+  EpsilonAhead ahead;
+  TACIT_ASSIGN(ahead.period, EpsilonOf(first, delta));
+  TACIT_ASSIGN(ahead.day, EpsilonOf(day, delta));
+  TACIT_ASSIGN(ahead.days_30, EpsilonOf(days_30, delta));
+  TACIT_ASSIGN(ahead.all_passes, EpsilonOf(all, delta));
+  TACIT_ASSIGN(ahead.allowed, EpsilonOf(allowed, delta));
+  return ahead;
+}
+
+std::string UsersInWords(const Subject& s) {
+  const Participation& p = s.learner.participation;
+  const std::string ever = fmt::format("{} ever", Counted(s.plan.promise.bounds.allowance, "step"));
+  if (!s.once())
+    return fmt::format(
+        "poisson: a period is held, each user in each of its {} with probability {}; "
+        "a user is eligible for {}, which is {}",
+        Counted(p.steps_per_period, "step"), p.sampling_rate, ever,
+        Counted(PeriodsOfUser(p), "period"));
+  const std::string of_a_period =
+      p.per_period > 0 ? fmt::format(", {} of a period", p.per_period) : "";
+  return fmt::format("once: steps of {} offsets in the order they came; a user is in {}{}",
+                     WithThousands(p.batch), ever, of_a_period);
+}
+
+std::string InWords(const Subject& s) {
+  if (s.of_users()) return UsersInWords(s);
+  const Participation& p = s.learner.participation;
+  const std::string passes =
+      s.passes() == 1 ? "" : fmt::format(", in each of {} passes", s.passes());
+  if (s.once())
+    return fmt::format("once: every event in 1 step of {}{}, in the order it came; nothing is held",
+                       WithThousands(p.batch), passes);
+  std::string period = p.period > 0 ? fmt::format("{} offsets", WithThousands(p.period)) : "";
+  if (p.period_files > 0 || p.period == 0)
+    period += (period.empty() ? "" : " or ") + Counted(std::max(1u, p.period_files), "file");
+  return fmt::format(
+      "poisson: a period of {} is held, each event in each of its {} with "
+      "probability {}{}",
+      period, Counted(p.steps_per_period, "step"), p.sampling_rate, passes);
+}
+
+std::string StepsUnknown(const Subject& s) {
+  const Participation& p = s.learner.participation;
+  if (!s.once() && p.period_files > 1)
+    return fmt::format("a period may be of {}, and a day is one", Counted(p.period_files, "file"));
+  return "--events-per-day N, a file a day";
+}
+
+// The noise that a step would need for the same promise.
+Result<OtherMode> Calibrated(const Subject& s, const Exposure& exposure, uint64_t passes,
+                             OtherMode mode) {
+  mode.steps = exposure.steps;
+  mode.sampling_rate = exposure.rate;
+  const auto noise =
+      CalibratedNoise(exposure, s.plan.promise.epsilon, s.plan.promise.delta,
+                      BesideSteps(s.plan.opening_charge, Openings(s.learner.mechanism, passes),
+                                  s.plan.charge.zcdp_rho, exposure.steps));
+  if (noise) {
+    mode.noise_multiplier = *noise;
+  } else {
+    mode.words = noise.error().message;
+  }
+  return mode;
+}
+
+Result<OtherMode> AsPoisson(const Subject& s, std::optional<uint64_t> events_per_day) {
+  OtherMode mode{.mode = "poisson", .words = "a day is held, and learnt from only once it is over"};
+  const uint64_t batch = s.learner.participation.batch;
+  if (!events_per_day || *events_per_day <= batch) {
+    mode.words = events_per_day ? "not computed: a day is no longer than one batch"
+                                : "not known: how long a day is (--events-per-day N)";
+    return mode;
+  }
+  mode.period = *events_per_day;
+  const auto period = static_cast<double>(mode.period), in_step = static_cast<double>(batch);
+  const auto steps = static_cast<uint64_t>(std::llround(period / in_step));
+  return Calibrated(s, {.sampled = true, .steps = steps * s.passes(), .rate = in_step / period},
+                    s.passes(), std::move(mode));
+}
+
+Result<std::vector<OtherMode>> Others(const Subject& s, std::optional<uint64_t> events_per_day) {
+  std::vector<OtherMode> others;
+  if (s.once()) {
+    TACIT_ASSIGN(OtherMode poisson, AsPoisson(s, events_per_day));
+    others.push_back(std::move(poisson));
+  } else {
+    std::vector<uint64_t> participations{1};
+    if (s.passes() > 1) participations.push_back(s.passes());
+    // A mechanism with a histogram needs periods that are held.
+    if (s.learner.mechanism.observes_periods()) participations.clear();
+    for (const uint64_t k : participations) {
+      TACIT_ASSIGN(
+          OtherMode once,
+          Calibrated(s, {.steps = k}, k,
+                     {.mode = "once",
+                      .words = fmt::format("no amplification: {} in full an event; nothing "
+                                           "is held, learns as events come",
+                                           Counted(k, "step"))}));
+      others.push_back(std::move(once));
+    }
+  }
+  for (const char* mode : {"balls-and-bins", "correlated"})
+    others.push_back({.mode = mode, .words = "refused: no accountant"});
+  return others;
+}
+
+Result<LearnerForecast> Forecast(const Subject& s, std::optional<uint64_t> events_per_day) {
+  const privacy::Promise& promise = s.plan.promise;
+  LearnerForecast forecast{.id = promise.learner,
+                           .unit = promise.unit,
+                           .epsilon = promise.epsilon,
+                           .delta = promise.delta,
+                           .mode = std::string(privacy::Name(promise.participation)),
+                           .participation = InWords(s),
+                           .charge = s.plan.charge,
+                           .opening = s.plan.opening_charge,
+                           .steps_per_day = StepsPerDay(s, events_per_day),
+                           .steps_unknown = StepsUnknown(s),
+                           .untouched_rows = s.plan.expected_extra_rows,
+                           .rows = RowsText(s.plan)};
+  TACIT_ASSIGN(forecast.ahead, Ahead({s}, promise.delta, events_per_day));
+  if (!s.is_private()) return forecast;
+  if (!s.of_users()) {
+    TACIT_ASSIGN(forecast.others, Others(s, events_per_day));
+  }
+  const privacy::Charge& charge = s.plan.charge;
+  const bool sampled_gaussian = charge.zcdp_rho == 0 && !s.once() && !s.plan.opening_charge;
+  if (sampled_gaussian)
+    forecast.estimate = privacy::GdpCltEpsilonEstimate(
+        charge.noise_multiplier, charge.sampling_rate, s.learner.participation.steps_per_period,
+        Delta(promise.delta));
+  return forecast;
+}
+
+// Warns where the configuration's batch and delta do not fit the number of events.
+void WarnOfEvents(const Subject& s, std::optional<uint64_t> events_per_day,
+                  std::vector<std::string>* warnings) {
+  const std::string& id = s.plan.promise.learner;
+  const Participation& p = s.learner.participation;
+  uint64_t period = p.period;
+  if (period == 0 && p.period_files <= 1) period = events_per_day.value_or(0);
+  const double expected = p.sampling_rate * static_cast<double>(period);
+  const auto batch = static_cast<double>(p.batch);
+  if (!s.once() && !s.of_users() && period > 0 && std::abs(batch - expected) > 0.1 * expected)
+    warnings->push_back(fmt::format(
+        "learner '{}': participation.batch is {}, but sampling_rate {} of a period of {} is "
+        "{:.0f}: "
+        "updates are divided by the former",
+        id, WithThousands(p.batch), p.sampling_rate, Counted(period, "event"), expected));
+  if (!s.is_private()) return;
+  const double delta = s.plan.promise.delta;
+  if (events_per_day && delta * static_cast<double>(*events_per_day) >= 1) {
+    warnings->push_back(
+        fmt::format("learner '{}': privacy.delta {} is not below 1 / {}, one over the events of a "
+                    "day: the promise would still hold if some events were revealed whole",
+                    id, delta, WithThousands(*events_per_day)));
+  } else if (!events_per_day && delta > 1e-5) {
+    warnings->push_back(fmt::format(
+        "learner '{}': privacy.delta {} is large; it should be well below one over the number of "
+        "events (--events-per-day N)",
+        id, delta));
+  }
+}
+
+void Warn(PrivacyForecast* forecast) {
+  const bool reached = forecast->budget && forecast->total.allowed > forecast->budget->epsilon;
+  if (reached)
+    forecast->warnings.push_back(
+        fmt::format("the total budget of {} is reached before the learners' own budgets are, which "
+                    "come to {:.4g} together: the learner whose step would cross it stops there",
+                    forecast->budget->epsilon, forecast->total.allowed));
+  for (const LearnerForecast& learner : forecast->learners)
+    if (!std::isfinite(learner.ahead.period))
+      forecast->warnings.push_back(
+          fmt::format("learner '{}' is not private: nothing bounds what it reveals", learner.id));
+}
+
+}  // namespace
+
+std::string ChargeText(const privacy::Charge& charge) {
+  std::string text;
+  const auto add = [&](const char* name, double value) {
+    if (value > 0) text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, value);
+  };
+  if (std::isfinite(charge.noise_multiplier)) add("noise multiplier", charge.noise_multiplier);
+  add("selection", charge.sigma_selection);
+  add("gradient", charge.sigma_gradient);
+  add("clip count", charge.sigma_clip);
+  add("zCDP rho", charge.zcdp_rho);
+  return text.empty() ? "no noise" : text;
+}
+
+std::string RowsText(const LearnerPlan& plan, std::span<const MechanismMaker> kinds) {
+  const uint64_t space = plan.options.model.space.rows();
+  if (plan.sequence) return "all of the model's numbers are moved in every step";
+  if (plan.transitions) return "each period's noised counts are released once";
+  if (space == 0) return "there are none: the model has no tables";
+  const auto kind = std::ranges::find(kinds, plan.charge.mechanism, &MechanismMaker::charged_as);
+  if (kind == kinds.end() || kind->rows == nullptr)
+    return "the touched ones alone; how many are touched is not known without the data";
+  return kind->rows({.space = space, .untouched = plan.expected_extra_rows});
+}
+
+Result<PrivacyForecast> ForecastPrivacy(const Assembly& assembly,
+                                        std::optional<uint64_t> events_per_day) {
+  const config::Source& source = assembly.config.source;
+  PrivacyForecast forecast;
+  forecast.events_per_day = events_per_day;
+  if (const auto each_day = source.records_per_day()) forecast.events_per_day = each_day;
+  forecast.budget = assembly.total_budget;
+  std::vector<Subject> subjects;
+  for (size_t i = 0; i < assembly.learners.size(); ++i) {
+    const Subject subject{assembly.config.learners[i], source, assembly.learners[i]};
+    const privacy::Promise& promise = subject.plan.promise;
+    forecast.delta = std::max(forecast.delta, promise.delta);
+    TACIT_ASSIGN(LearnerForecast learner, Forecast(subject, forecast.events_per_day));
+    forecast.learners.push_back(std::move(learner));
+    WarnOfEvents(subject, forecast.events_per_day, &forecast.warnings);
+    subjects.push_back(subject);
+  }
+  for (std::string& refused : FirstStepsRefused(assembly))
+    forecast.warnings.push_back(std::move(refused));
+  if (forecast.budget) forecast.delta = forecast.budget->delta;
+  if (subjects.empty()) {  // every learner was refused
+    forecast.total = {kInfinity, kInfinity, kInfinity, kInfinity, kInfinity};
+    return forecast;
+  }
+  const bool of_users = std::ranges::all_of(subjects, &Subject::of_users);
+  forecast.unit = of_users ? privacy::Unit::kUser : privacy::Unit::kEvent;
+  TACIT_ASSIGN(forecast.total, Ahead(subjects, forecast.delta, forecast.events_per_day));
+  Warn(&forecast);
+  return forecast;
+}
+
+}  // namespace tacit::wiring

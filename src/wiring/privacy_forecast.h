@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "privacy/charge.h"
+#include "wiring/assembly.h"
+#include "wiring/mechanism_kinds.h"
+
+// Forecasts what a configuration costs the people in the stream, before any of it is read.
+namespace tacit::wiring {
+
+// Certified epsilons of the worst unit. An event is in the steps of its own period only, so further
+// days add nothing, but further passes do. A user may be in every step of a day, up to his
+// allowance; if the number of steps per day is unknown, the day counts as the whole allowance.
+struct EpsilonAhead {
+  double period = 0;      // after the steps of its period, or its one step
+  double day = 0;         // after a day of the stream
+  double days_30 = 0;     // after thirty
+  double all_passes = 0;  // after all configured passes of the source
+  double allowed = 0;     // after all participations that the noise was calibrated for
+};
+
+// The same promise under a different participation mode.
+struct OtherMode {
+  std::string mode;
+  std::optional<double> noise_multiplier = {};
+  uint64_t steps = 0;        // steps that an event is in, or eligible for
+  double sampling_rate = 1;  // in each of those
+  uint64_t period = 0;       // offsets held; 0: none
+  std::string words = {};    // the cost in words; or why there is no number
+};
+
+struct LearnerForecast {
+  std::string id;
+  privacy::Unit unit = privacy::Unit::kEvent;
+  double epsilon = 0, delta = 0;  // promised
+  std::string mode, participation;
+  privacy::Charge charge;                  // of a step
+  std::optional<privacy::Charge> opening;  // a period's release before its first step
+  EpsilonAhead ahead = {};                 // infinite without privacy
+  std::optional<double> estimate = {};     // central-limit estimate of `period`; not a bound
+  std::optional<uint64_t> steps_per_day;   // nothing if not known
+  std::string steps_unknown = {};          // the reason, if steps_per_day is not known
+  double untouched_rows = 0;               // written a step, expected
+  std::string rows = {};                   // written a step, in words
+  std::vector<OtherMode> others = {};      // none without privacy
+};
+
+struct PrivacyForecast {
+  std::optional<uint64_t> events_per_day;
+  std::vector<LearnerForecast> learners;
+  double delta = 0;                            // of the total
+  privacy::Unit unit = privacy::Unit::kEvent;  // of the total: user where every learner's is
+  EpsilonAhead total;                          // of one such unit over all learners
+  std::optional<privacy::TotalBudget> budget;
+  std::vector<std::string> warnings;
+};
+
+// The nonzero parts of a charge: "noise multiplier 1.2, selection 6.1, gradient 1.22".
+std::string ChargeText(const privacy::Charge& charge);
+// Describes the rows that a step of the learner's mechanism writes.
+std::string RowsText(const LearnerPlan& plan,
+                     std::span<const MechanismMaker> kinds = AllMechanisms());
+
+// Reads the configuration only. `events_per_day` is for sources that do not give it themselves.
+Result<PrivacyForecast> ForecastPrivacy(const Assembly& assembly,
+                                        std::optional<uint64_t> events_per_day);
+
+}  // namespace tacit::wiring

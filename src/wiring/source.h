@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "config/config.h"
+#include "metrics/registry.h"
+#include "stream/source.h"
+
+// Opens the source of a configuration, of whatever kind it is.
+namespace tacit::wiring {
+
+// The parts that a source needs which is read while others write it. The references must outlive
+// the source.
+struct LiveParts {
+  const config::Kafka& kafka;
+  bool until_end = false;  // the source ends once all present records are read
+  const Clock& clock;
+  metrics::Registry& registry;
+};
+
+struct SourceOpener {
+  config::SourceKind kind;
+  // `live` is null where only what lies still is read; a kind that needs it refuses.
+  Result<std::unique_ptr<stream::Source>> (*open)(const config::Source& source,
+                                                  const LiveParts* live);
+};
+
+std::span<const SourceOpener> AllSources();
+
+// Opens the source by the opener of its kind.
+Result<std::unique_ptr<stream::Source>> OpenSource(
+    const config::Source& source, const LiveParts* live = nullptr,
+    std::span<const SourceOpener> kinds = AllSources());
+
+}  // namespace tacit::wiring

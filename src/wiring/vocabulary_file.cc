@@ -1,0 +1,71 @@
+#include "wiring/vocabulary_file.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <string_view>
+
+#include "event/feature_transform.h"
+
+namespace tacit::wiring {
+namespace {
+
+Result<uint64_t> RowOf(std::string_view line, const event::FeatureTransform& transform) {
+  const size_t tab = line.find('\t');
+  if (tab == std::string_view::npos)
+    return Fail(ErrorCode::kInvalidArgument, "expected feature<TAB>value, found no tab");
+  TACIT_ASSIGN(const uint32_t table, transform.row_space().FindTable(line.substr(0, tab)));
+  return transform.Row(table, line.substr(tab + 1));
+}
+
+}  // namespace
+
+event::FeatureSchema MakeSchema(const std::vector<config::Feature>& features) {
+  event::FeatureSchema schema;
+  for (const config::Feature& f : features) {
+    if (f.kind == config::Feature::Kind::kDense) {
+      schema.dense.push_back({f.name, f.transform == "identity"
+                                          ? event::DenseTransform::kIdentity
+                                          : event::DenseTransform::kSignedLog1p});
+      continue;
+    }
+    const bool multi_hot = f.kind == config::Feature::Kind::kMultiHot;
+    schema.categorical.push_back({.name = f.name,
+                                  .buckets = f.buckets,
+                                  .dim = f.dim != 0 ? f.dim : event::DefaultEmbeddingDim(f.buckets),
+                                  .multi_hot = multi_hot,
+                                  .max_values = multi_hot ? f.max_values : 1});
+  }
+  return schema;
+}
+
+Result<std::vector<uint64_t>> ReadVocabularyFile(const std::string& path,
+                                                 const std::vector<config::Feature>& features,
+                                                 uint64_t keep) {
+  const event::FeatureTransform transform(MakeSchema(features));
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return Fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
+                fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  std::set<uint64_t> rows;
+  uint64_t number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty() || line.starts_with('#')) continue;
+    auto row = RowOf(line, transform);
+    if (!row) return Fail(std::move(row.error()).Context(fmt::format("{}:{}", path, number)));
+    rows.insert(*row);
+    if (keep > 0 && rows.size() == keep) break;
+  }
+  if (file.bad()) return Fail(ErrorCode::kIo, fmt::format("{}: cannot be read", path));
+  if (rows.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: a vocabulary without a single value", path));
+  return std::vector<uint64_t>(rows.begin(), rows.end());
+}
+
+}  // namespace tacit::wiring

@@ -1,0 +1,81 @@
+// The noise kernels as nvcc made them: there, not empty, and with no fused operation but those that
+// are spelled out, for the CPU rounds twice where nothing is spelled out.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+
+namespace tacit::cuda {
+namespace {
+
+struct Kernel {
+  size_t instructions = 0, stores = 0, fused_doubles = 0, fused_floats = 0;
+};
+
+// By the part of its name that the source gives it.
+std::map<std::string, Kernel> ReadKernels() {
+  std::map<std::string, Kernel> kernels;
+  std::stringstream files{std::string(TACIT_PTX)};
+  for (std::string path; std::getline(files, path, ':');) {
+    std::ifstream in(path);
+    EXPECT_TRUE(in.good()) << path;
+    Kernel* kernel = nullptr;
+    for (std::string line; std::getline(in, line);) {
+      const size_t entry = line.find(".entry ");
+      if (entry != std::string::npos) kernel = &kernels[line.substr(entry + 7)];
+      if (line.starts_with("}")) kernel = nullptr;
+      if (kernel == nullptr || !line.starts_with("\t") || line.find(';') == std::string::npos)
+        continue;
+      if (line.starts_with("\t.")) continue;  // declarations
+      ++kernel->instructions;
+      kernel->stores += line.find("st.global") != std::string::npos ||
+                        line.find("st.volatile") != std::string::npos;
+      kernel->fused_doubles += line.find("fma.rn.f64") != std::string::npos;
+      kernel->fused_floats += line.find("fma.rn.f32") != std::string::npos;
+    }
+  }
+  return kernels;
+}
+
+const Kernel* Find(const std::map<std::string, Kernel>& kernels, const std::string& name) {
+  for (const auto& [mangled, kernel] : kernels)
+    if (mangled.find(name) != std::string::npos) return &kernel;
+  return nullptr;
+}
+
+TEST(Ptx, KernelsAreNotEmpty) {
+  const auto kernels = ReadKernels();
+  // Three blocks of ChaCha20 are 3 x 80 quarter rounds of 12 operations at the least.
+  constexpr size_t kPlaceMin = 3 * 80 * 12, kBlockMin = 80 * 12;
+  for (const auto& [name, least] : {std::pair<const char*, size_t>{"9AddKernel", kPlaceMin},
+                                    {"10FillKernel", kPlaceMin},
+                                    {"15AddToRowsKernel", kPlaceMin},
+                                    {"15KeystreamKernel", kBlockMin},
+                                    {"10WipeKernel", 1}}) {
+    const Kernel* kernel = Find(kernels, name);
+    ASSERT_NE(kernel, nullptr) << name;
+    EXPECT_GE(kernel->instructions, least) << name;
+    EXPECT_GE(kernel->stores, 1u) << name;
+  }
+  EXPECT_EQ(kernels.size(), 5u);
+}
+
+// A pair of normals has 28 fused operations in grid_kernel.h: one to join u's bits, 9 for the
+// logarithm, one for the angle, 6 for the sine, 7 for the cosine, and two to round down each of
+// two.
+TEST(Ptx, FusedOperationsAreThoseThatAreSpelledOut) {
+  const auto kernels = ReadKernels();
+  constexpr size_t kFusedPerPair = 1 + 9 + 1 + 6 + 7 + 2 * 2;
+  for (const char* name : {"9AddKernel", "10FillKernel", "15AddToRowsKernel"}) {
+    const Kernel* kernel = Find(kernels, name);
+    ASSERT_NE(kernel, nullptr) << name;
+    EXPECT_EQ(kernel->fused_doubles, 8 * kFusedPerPair) << name;
+    EXPECT_EQ(kernel->fused_floats, 0u) << name;
+  }
+}
+
+}  // namespace
+}  // namespace tacit::cuda

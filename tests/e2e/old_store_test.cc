@@ -1,0 +1,182 @@
+// A store of each older format, made by the program that wrote that format (tests/fixtures), as
+// this program reads it, brings it up and continues with it.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <filesystem>
+#include <sstream>
+
+#include "store/witness.h"
+#include "support/json.h"
+#include "support/process.h"
+
+namespace tacit {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+using test::Ended;
+using test::TempDir;
+using testing::HasSubstr;
+
+constexpr const char* kFixture = TACIT_SOURCE_DIR "/tests/fixtures/store-format-2";
+constexpr uint64_t kCommits = 15;
+
+class OldStoreTest : public testing::Test {
+ protected:
+  OldStoreTest() {
+    for (const char* file : {"config.yaml", "items.dat", "day-0.jsonl"})
+      fs::copy_file(fs::path(kFixture) / file, dir_ / file);
+    PutBack();
+  }
+  // Store and witness as the old program left them.
+  void PutBack(const std::string& witness = "witness") {
+    fs::remove_all(dir_ / "store");
+    fs::copy(fs::path(kFixture) / "store", dir_ / "store", fs::copy_options::recursive);
+    fs::copy_file(fs::path(kFixture) / witness, dir_ / "store.witness",
+                  fs::copy_options::overwrite_existing);
+  }
+  void AddDay() { fs::copy_file(fs::path(kFixture) / "day-1.jsonl", dir_ / "day-1.jsonl"); }
+
+  std::vector<std::string> Sets() const {
+    return {"--set", "store.path=" + dir_ / "store",
+            "--set", "source.files=" + dir_ / "day-*.jsonl",
+            "--set", "catalogue.file=" + dir_ / "items.dat"};
+  }
+  Ended Learn(std::vector<std::string> more = {}) {
+    std::vector<std::string> command{TACITD, "--config", dir_ / "config.yaml", "--until-end"};
+    for (const auto& words : {Sets(), more})
+      command.insert(command.end(), words.begin(), words.end());
+    return test::Run(command);
+  }
+  json::object Tool(std::vector<std::string> words) const {
+    words.insert(words.begin(), TACIT);
+    words.push_back("--json");
+    return test::Json(test::Run(words));
+  }
+  json::object Ledger() const { return Tool({"ledger", "show", "--store", dir_ / "store"}); }
+  static std::string Row(int x, const char* c) {
+    return fmt::format(R"({{"label":0,"features":{{"x":{},"c":"{}"}}}})", x, c);
+  }
+  // The answer with its scores as the floats that they are: the old program wrote more digits.
+  static json::object InFloats(json::object answer) {
+    if (json::value* const scores = answer.if_contains("scores"))
+      for (json::value& score : scores->as_array())
+        score = static_cast<float>(score.to_number<double>());
+    return answer;
+  }
+  // Returns what the old program answered, and what this one does, in the old one's order.
+  std::vector<json::object> Answers() {
+    // `tacit query` takes no overrides: the catalogue is named by its place.
+    std::string yaml = test::ReadFile(dir_ / "config.yaml");
+    const std::string name = "catalogue: {file: items.dat}";
+    const size_t at = yaml.find(name);
+    EXPECT_NE(at, std::string::npos);
+    yaml.replace(at, name.size(), fmt::format("catalogue: {{file: \"{}\"}}", dir_ / "items.dat"));
+    yaml.replace(yaml.find("day-*"), 5, dir_ / "day-*");
+    test::WriteFile(dir_ / "query.yaml", yaml);
+    const std::vector<std::string> where{"--checkpoint", dir_ / "store", "--config",
+                                         dir_ / "query.yaml"};
+    std::vector<json::object> answers;
+    const auto ask = [&](std::vector<std::string> words) {
+      words.insert(words.end(), where.begin(), where.end());
+      answers.push_back(Tool(words));
+    };
+    for (const char* learner : {"ctr", "events"})
+      ask({"query", "score", "--learner", learner, "--row", Row(1, "1"), "--row", Row(7, "0"),
+           "--row", Row(3, "never seen")});
+    ask({"query", "recommend", "--learner", "counts", "--sequence", "item-1,item-5"});
+    answers.push_back(Ledger());
+    return answers;
+  }
+  store::WitnessSight Witness() const {
+    const auto read = store::WitnessFile::Read(dir_ / "store.witness");
+    TACIT_CHECK(read && *read);
+    return **read;
+  }
+
+  const TempDir dir_;
+};
+
+TEST_F(OldStoreTest, AnswersAsItsOwnProgramDid) {
+  const std::vector<json::object> answers = Answers();
+  std::istringstream told(test::ReadFile(std::string(kFixture) + "/told.jsonl"));
+  size_t lines = 0;
+  for (std::string line; std::getline(told, line);) {
+    if (line.empty()) continue;
+    ASSERT_LT(lines, answers.size());
+    EXPECT_EQ(InFloats(answers[lines]), InFloats(json::parse(line).as_object())) << line;
+    ++lines;
+  }
+  EXPECT_EQ(lines, answers.size());
+}
+
+TEST_F(OldStoreTest, ItsFirstCommitBringsItUp) {
+  const json::object before = Ledger();
+  ASSERT_EQ(before.at("version"), kCommits);
+  EXPECT_EQ(Witness().record.term, kNoTerm);
+  AddDay();
+  const Ended learnt = Learn();
+  ASSERT_EQ(learnt.exit_code, 0) << learnt.err;
+  const json::object after = Ledger();
+  EXPECT_GT(after.at("version").to_number<uint64_t>(), kCommits);
+  EXPECT_EQ(after.at("lineage"), before.at("lineage"));
+  for (int i : {1, 2}) {
+    EXPECT_EQ(before.at("learners").at(i).at("steps"), 10);
+    EXPECT_EQ(after.at("learners").at(i).at("steps"), 20) << "each click of the new day once";
+  }
+  const Ended verified =
+      test::Run({TACIT, "ledger", "verify", "--full", "--store", dir_ / "store"});
+  EXPECT_EQ(verified.exit_code, 0) << verified.err;
+
+  const store::WitnessSight witness = Witness();
+  EXPECT_TRUE(witness.whole);
+  EXPECT_NE(witness.record.term, kNoTerm);
+  EXPECT_EQ(witness.record.seq.value, after.at("version").to_number<uint64_t>());
+  ASSERT_EQ(witness.record.learners.size(), 3u);
+  // Forty users, each in every step of ten clicks a day: six steps are what they may use.
+  EXPECT_EQ(witness.record.learners[1].name, "ctr");
+  EXPECT_EQ(witness.record.learners[1].most_uses, 6u);
+  EXPECT_EQ(witness.record.learners[2].most_uses, 0u) << "of unit event";
+
+  const Ended again = Learn();  // and it is opened again, with nothing left to learn
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(Ledger(), after);
+
+  // The old program would leave wrong what it does not know.
+  PutBack();
+  EXPECT_EQ(Ledger(), before);
+}
+
+TEST_F(OldStoreTest, AnOlderCopyIsRefusedByAWitnessOfEitherFormat) {
+  PutBack("witness-later");  // that the old program then wrote
+  const Ended old = Learn();
+  EXPECT_EQ(old.exit_code, 3);
+  EXPECT_THAT(old.err, HasSubstr("the witness has seen commit"));
+  PutBack();
+  AddDay();
+  ASSERT_EQ(Learn().exit_code, 0);
+  fs::copy_file(dir_ / "store.witness", dir_ / "kept");
+  PutBack();
+  fs::copy_file(dir_ / "kept", dir_ / "store.witness", fs::copy_options::overwrite_existing);
+  const Ended refused = Learn();
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("the witness has seen commit"));
+}
+
+// Both continued from the same commit, one with the old program and one with this, however many
+// commits each made of the day.
+TEST_F(OldStoreTest, AForkIsRefusedAcrossFormats) {
+  AddDay();
+  ASSERT_EQ(Learn().exit_code, 0);
+  fs::copy_file(fs::path(kFixture) / "witness-later", dir_ / "store.witness",
+                fs::copy_options::overwrite_existing);
+  const Ended refused = Learn();
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("is not the one its witness"));
+}
+
+}  // namespace
+}  // namespace tacit

@@ -1,0 +1,320 @@
+// The update of the linear model: each term against its formula, and all of it, period after
+// period, against an oracle in double written from the formulas; with the mistakes that such
+// updates have been seen to make planted, and found.
+#include "model/linear/update.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "model/linear/state.h"
+
+namespace tacit::model::linear {
+namespace {
+
+constexpr UpdateOptions kOptions;
+
+Columns ThreeColumns() {
+  return Columns({{.name = "a", .rows = 2}, {.name = "b", .rows = 1024}}, {{.name = "n"}});
+}
+
+TEST(LinearUpdate, ScalesGrowWithValuesAndAddUpToTheColumns) {
+  const Columns columns = ThreeColumns();
+  const std::vector<double> scales = ColumnScales(columns, kOptions);
+  ASSERT_EQ(scales.size(), 3u);
+  double squares = 0;
+  for (const double scale : scales) squares += scale * scale;
+  EXPECT_NEAR(squares, 3, 1e-12);
+  EXPECT_NEAR(scales[1] / scales[0], std::pow(512, 0.05), 1e-12);
+  EXPECT_NEAR(scales[2] / scales[0], std::pow(20, 0.05), 1e-12);
+}
+
+TEST(LinearUpdate, AContributionIsAsLongAsItsFormula) {
+  // C^2 = (.16 + .49) 39 + 39 * .09 * .49 + .09
+  EXPECT_NEAR(ContributionMost(39, kOptions), std::sqrt(25.35 + 1.7199 + 0.09), 1e-12);
+}
+
+TEST(LinearUpdate, TheBiasTakesHalfOfNewtonsStep) {
+  const std::vector<double> residual = {30, -10, 4}, count = {100, 60, 40};
+  const double mean = MeanResidual(residual, count);
+  EXPECT_NEAR(mean, 24.0 / 200, 1e-12);
+  EXPECT_NEAR(BiasMove(mean, kOptions), 0.12 / 0.3, 1e-12);
+  const std::vector<double> nobody = {-3, 1, 1};
+  EXPECT_EQ(MeanResidual(residual, nobody), 0) << "noise alone moves no bias";
+}
+
+TEST(LinearUpdate, AnObservationIsTheResidualOverTheCurvature) {
+  const std::vector<double> residual = {30, -5}, count = {400, 50};
+  const Observed observed =
+      Observe({.residual = residual, .count = count, .noise_variance = 9}, 0.03, kOptions);
+  EXPECT_NEAR(observed.effect[0], 30 / 60.0 - 0.03 / 0.15, 1e-12);
+  EXPECT_NEAR(observed.effect[1], -5 / 7.5 - 0.03 / 0.15, 1e-12);
+  EXPECT_NEAR(observed.variance[0], (9 + 60) / 3600.0, 1e-12);
+  EXPECT_NEAR(observed.variance[1], (9 + 7.5) / (7.5 * 7.5), 1e-12);
+}
+
+// A column's prior variance is that of its weights, whatever the noise of their observations is.
+TEST(LinearUpdate, ThePriorIsTheVarianceOfTheWeights) {
+  EXPECT_EQ(Prior().Variance(kOptions), kOptions.prior);
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> normal;
+  for (const double variance : {0.01, 0.2}) {
+    Prior prior;
+    for (int period = 0; period < 5; ++period) {
+      std::vector<float> weights;
+      Observed observed;
+      for (int i = 0; i < 20'000; ++i) {
+        const double truth = std::sqrt(variance) * normal(random);
+        weights.push_back(static_cast<float>(0.3 * truth));
+        observed.variance.push_back(i % 2 ? 0.02 : 1.0);
+        observed.effect.push_back(0.7 * truth +
+                                  std::sqrt(observed.variance.back()) * normal(random));
+      }
+      prior.Add(weights, observed);
+    }
+    EXPECT_NEAR(prior.Variance(kOptions), variance, 0.05 * variance + 0.002);
+  }
+  // Bounds.
+  EXPECT_EQ((Prior{.sum = -1, .weight = 2}).Variance(kOptions), kOptions.prior_least);
+  EXPECT_EQ((Prior{.sum = 5, .weight = 2}).Variance(kOptions), kOptions.prior_most);
+}
+
+struct One {
+  float weight, variance, move;
+};
+One MoveOne(One at, uint32_t age, double effect, double noise, double prior, double rate) {
+  MoveWeights({.effect = {effect}, .variance = {noise}}, prior, rate, kOptions,
+              {std::span(&at.weight, 1), std::span(&at.variance, 1), std::span(&at.move, 1),
+               std::span(&age, 1)});
+  return at;
+}
+
+TEST(LinearUpdate, AWeightMovesByItsGain) {
+  const One moved = MoveOne({.weight = 0.5, .variance = 0.05, .move = 9}, 1, 0.4, 0.1, 0.2, 0.4);
+  const double drifted = 0.05 + 0.1 * 0.2, gain = drifted / (drifted + 0.1);
+  EXPECT_NEAR(moved.move, 0.4 * gain * 0.4, 1e-7);
+  EXPECT_NEAR(moved.weight, 0.5 + 0.4 * gain * 0.4, 1e-7);
+  EXPECT_NEAR(moved.variance, (1 - gain) * drifted, 1e-7);
+}
+
+TEST(LinearUpdate, AWeightThatNeverMovedHasThePriorsVariance) {
+  const One moved = MoveOne({}, 0, 1, 0.1, 0.2, 1);
+  EXPECT_NEAR(moved.weight, 0.2 / 0.3, 1e-7);
+  EXPECT_NEAR(moved.variance, 0.2 / 3, 1e-7);
+}
+
+TEST(LinearUpdate, DriftAddsUpOverPeriodsAndEndsAtThePrior) {
+  const auto variance_before = [](uint32_t age) {
+    // The variance of this observation is so large that nothing is learnt.
+    return MoveOne({.weight = 0, .variance = 0.05, .move = 0}, age, 0, 1e12, 0.2, 1).variance;
+  };
+  EXPECT_NEAR(variance_before(1), 0.07, 1e-6);
+  EXPECT_NEAR(variance_before(3), 0.11, 1e-6);
+  EXPECT_NEAR(variance_before(8), 0.2, 1e-6);
+  EXPECT_NEAR(variance_before(1'000'000), 0.2, 1e-6);
+}
+
+// The planted fault is Joseph's form of P for a damped gain: it takes the damping for ignorance.
+TEST(LinearUpdate, TheRateDoesNotEnterTheVariance) {
+  const One slow = MoveOne({}, 0, 1, 0.1, 0.2, 0.1), fast = MoveOne({}, 0, 1, 0.1, 0.2, 0.6);
+  EXPECT_EQ(slow.variance, fast.variance);
+  const double gain = 0.1 * 0.2 / 0.3;
+  const double joseph = (1 - gain) * (1 - gain) * 0.2 + gain * gain * 0.1;
+  EXPECT_GT(std::abs(slow.variance - joseph), 0.05);
+}
+
+TEST(LinearUpdate, TheRateFollowsNewtonsStepAlongTheLastMove) {
+  const auto next = [](double rate, double along, double square, double deviation = 1) {
+    return NextRate(rate, {.along = along, .square = square, .square_deviation = deviation},
+                    kOptions);
+  };
+  EXPECT_NEAR(next(0.4, 0, 1000), 0.4, 1e-12);
+  EXPECT_NEAR(next(0.4, 0.1 * 150, 1000), 0.4 * std::sqrt(1.1), 1e-12);
+  EXPECT_NEAR(next(0.4, -0.5 * 150, 1000), 0.4 * std::sqrt(0.5), 1e-12) << "it went too far";
+  EXPECT_NEAR(next(0.4, -5 * 150, 1000), 0.4 * std::sqrt(0.3), 1e-12);
+  EXPECT_NEAR(next(0.4, 5 * 150, 1000), 0.4 * std::sqrt(1.25), 1e-12);
+  EXPECT_EQ(next(0.58, 5 * 150, 1000), 0.6);
+  EXPECT_EQ(next(0.4, 150, 1000, 501), 0.4) << "noise alone says nothing";
+  EXPECT_EQ(next(0.4, 150, -3, 0), 0.4);
+}
+
+// The whole update in double, from the formulas. The faults are those of section "traps".
+enum class Fault { kNone, kSmoothedCounts, kJoseph, kNoShift, kDampedVariance };
+struct Oracle {
+  explicit Oracle(size_t values) : w(values), P(values), last(values), mean_count(values) {}
+
+  void Step(const std::vector<double>& S, const std::vector<double>& N, double tau2, double known,
+            double eta, Fault fault) {
+    const double h = 0.15, q = 0.1;
+    ++period;
+    double sum_s = 0, sum_n = 0;
+    for (size_t v = 0; v < w.size(); ++v) {
+      sum_s += S[v];
+      sum_n += N[v];
+      mean_count[v] += (N[v] - mean_count[v]) / static_cast<double>(period);
+    }
+    const double shift = fault == Fault::kNoShift ? 0 : sum_s / sum_n;
+    bias += shift / (2 * h);
+    std::vector<double> o(w.size()), R(w.size());
+    for (size_t v = 0; v < w.size(); ++v) {
+      if (!(N[v] > known)) continue;
+      const double n = fault == Fault::kSmoothedCounts ? std::max(mean_count[v], 1.0) : N[v];
+      o[v] = S[v] / (n * h) - shift / h;
+      R[v] = (tau2 + n * h) / ((n * h) * (n * h));
+      const double trust = 1 / ((R[v] + 0.1) * (R[v] + 0.1));
+      numerator += trust * ((w[v] + o[v]) * (w[v] + o[v]) - R[v]);
+      denominator += trust;
+    }
+    V = std::min(std::max(numerator / denominator, 1e-4), 0.3);
+    for (size_t v = 0; v < w.size(); ++v) {
+      if (!(N[v] > known)) continue;
+      const double gone = static_cast<double>(period - last[v]);
+      const double before = last[v] == 0 ? V : std::min(P[v] + gone * q * V, V);
+      const double K = before / (before + R[v]);
+      w[v] += eta * K * o[v];
+      P[v] = (1 - K) * before;
+      if (fault == Fault::kJoseph)
+        P[v] = (1 - eta * K) * (1 - eta * K) * before + eta * K * eta * K * R[v];
+      if (fault == Fault::kDampedVariance) P[v] = (1 - eta * K) * before;
+      last[v] = period;
+    }
+  }
+
+  std::vector<double> w, P;
+  std::vector<uint64_t> last;
+  std::vector<double> mean_count;
+  double bias = 0, V = 0, numerator = 0, denominator = 0;
+  uint64_t period = 0;
+};
+
+// The functions as a learner calls them, on one column.
+struct Subject {
+  explicit Subject(size_t values) : w(values), P(values), move(values), last(values) {}
+
+  void Step(const std::vector<double>& S, const std::vector<double>& N, double tau2, double known,
+            double eta) {
+    ++period;
+    const double mean = MeanResidual(S, N);
+    bias += BiasMove(mean, kOptions);
+    std::vector<size_t> at;
+    std::vector<double> residual, count;
+    for (size_t v = 0; v < w.size(); ++v) {
+      if (!(N[v] > known)) continue;
+      at.push_back(v);
+      residual.push_back(S[v]);
+      count.push_back(N[v]);
+    }
+    const Observed observed =
+        Observe({.residual = residual, .count = count, .noise_variance = tau2}, mean, kOptions);
+    std::vector<float> weight, variance, moved(at.size());
+    std::vector<uint32_t> age;
+    for (const size_t v : at) {
+      weight.push_back(w[v]);
+      variance.push_back(P[v]);
+      age.push_back(last[v] == 0 ? 0 : period - last[v]);
+    }
+    prior.Add(weight, observed);
+    MoveWeights(observed, prior.Variance(kOptions), eta, kOptions, {weight, variance, moved, age});
+    for (size_t i = 0; i < at.size(); ++i) {
+      w[at[i]] = weight[i];
+      P[at[i]] = variance[i];
+      move[at[i]] = moved[i];
+      last[at[i]] = period;
+    }
+  }
+
+  std::vector<float> w, P, move;
+  std::vector<uint32_t> last;
+  double bias = 0;
+  Prior prior;
+  uint32_t period = 0;
+};
+
+// Largest difference of weights and variances after some periods of noised sums, in which values
+// come and go.
+double FarthestFrom(Fault fault) {
+  constexpr size_t kValues = 400;
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> normal;
+  Oracle oracle(kValues);
+  Subject subject(kValues);
+  std::vector<double> truth(kValues);
+  for (double& t : truth) t = 0.5 * normal(random);
+  double farthest = 0;
+  for (int period = 0; period < 8; ++period) {
+    const double tau = 12, known = 60, eta = 0.4 + 0.02 * period;
+    std::vector<double> S, N;
+    for (size_t v = 0; v < kValues; ++v) {
+      const double events = random() % 3 == 0 ? 0 : std::exp(8 * (random() % 1000) / 1000.0);
+      N.push_back(events + 30 * normal(random));
+      S.push_back(0.15 * events * (truth[v] - subject.w[v] + 0.4) + tau * normal(random));
+    }
+    oracle.Step(S, N, tau * tau, known, eta, fault);
+    subject.Step(S, N, tau * tau, known, eta);
+    farthest = std::max(farthest, std::abs(oracle.bias - subject.bias));
+    for (size_t v = 0; v < kValues; ++v)
+      farthest = std::max(
+          {farthest, std::abs(oracle.w[v] - subject.w[v]), std::abs(oracle.P[v] - subject.P[v])});
+  }
+  return farthest;
+}
+
+TEST(LinearUpdate, IsTheOraclesOverPeriods) { EXPECT_LT(FarthestFrom(Fault::kNone), 1e-5); }
+
+TEST(LinearUpdate, TheOracleFindsFaults) {
+  for (const Fault fault :
+       {Fault::kSmoothedCounts, Fault::kJoseph, Fault::kNoShift, Fault::kDampedVariance})
+    EXPECT_GT(FarthestFrom(fault), 1e-2) << static_cast<int>(fault);
+}
+
+// Sums and counts are of one release. Divided by a count that is a mean over periods, a new value's
+// residual would be several times what it is.
+TEST(LinearUpdate, ANewValueMovesByItsOwnCount) {
+  const auto move = [](Fault fault) {
+    Oracle oracle(2);
+    for (int period = 0; period < 3; ++period)
+      oracle.Step({0, 0}, {5000, 0}, 1, 20, 1, Fault::kNone);
+    oracle.Step({0, 150}, {5000, 1000}, 1, 20, 1, fault);
+    return oracle.w[1];
+  };
+  Subject subject(2);
+  for (int period = 0; period < 3; ++period) subject.Step({0, 0}, {5000, 0}, 1, 20, 1);
+  subject.Step({0, 150}, {5000, 1000}, 1, 20, 1);
+  EXPECT_NEAR(subject.w[1], move(Fault::kNone), 1e-6);
+  EXPECT_GT(move(Fault::kSmoothedCounts), 3 * subject.w[1]);
+}
+
+TEST(LinearState, SurvivesEncoding) {
+  const Columns columns = ThreeColumns();
+  State state{.periods = 7, .bias = -1.25, .rate = 0.375, .priors = {}};
+  for (const double x : {1.0, -2.0, 3.0}) state.priors.push_back({x, 10 * x * x});
+  const std::string bytes = state.Encode(columns);
+  const auto again = State::Decode(bytes, columns);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->Encode(columns), bytes);
+  EXPECT_EQ(again->periods, 7u);
+  EXPECT_EQ(again->bias, -1.25);
+  EXPECT_EQ(again->priors[2].weight, 90);
+}
+
+TEST(LinearState, DamagedBytesAreRefused) {
+  const Columns columns = ThreeColumns();
+  State state;
+  state.priors.resize(columns.size());
+  const std::string bytes = state.Encode(columns);
+  for (size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(State::Decode(bytes.substr(0, size), columns)) << size;
+  EXPECT_FALSE(State::Decode(bytes + "x", columns));
+  const Columns others({{.name = "a", .rows = 2}}, {});
+  const auto other = State::Decode(bytes, others);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, ErrorCode::kCorruption);
+  state.bias = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(State::Decode(state.Encode(columns), columns));
+}
+
+}  // namespace
+}  // namespace tacit::model::linear

@@ -1,0 +1,187 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "broker_double.h"
+#include "stream/kafka/turns.h"
+
+namespace tacit::stream {
+namespace {
+
+using testing::HasSubstr;
+
+// Delivers what it was given, and nothing else.
+class Shelf final : public MessageFetcher {
+ public:
+  void Put(int32_t partition, uint64_t offset, int64_t timestamp_ms = 0) {
+    messages[partition].push_back({.offset = offset, .timestamp_ms = timestamp_ms, .value = "v"});
+  }
+  void PutEnd(int32_t partition, uint64_t offset) {
+    messages[partition].push_back({.offset = offset, .at_end = true});
+  }
+  Status Fetch(int32_t partition, size_t max, milliseconds,
+               std::vector<FetchedMessage>* out) override {
+    auto& from = messages[partition];
+    const auto taken = static_cast<ptrdiff_t>(std::min(max, from.size()));
+    std::move(from.begin(), from.begin() + taken, std::back_inserter(*out));
+    from.erase(from.begin(), from.begin() + taken);
+    return {};
+  }
+  Result<uint64_t> Add(int32_t) override {
+    if (away) return Fail(ErrorCode::kUnavailable, "no leader");
+    return 40;
+  }
+
+  std::map<int32_t, std::vector<FetchedMessage>> messages;
+  bool away = false;
+};
+
+class KafkaTurnsTest : public testing::Test {
+ protected:
+  // "PARTITION:BEGIN-END" of a frame, "PARTITION:|OFFSET" of a mark; "" when there is none.
+  std::string Take() {
+    event::RawRecords frame;
+    std::optional<RecordMark> last;
+    const auto taken = turns_.Take(shelf_, milliseconds(0), &frame, &last);
+    EXPECT_TRUE(taken);
+    if (!taken || !*taken) return "";
+    const std::string partition = std::to_string(frame.partition) + ":";
+    if (frame.size() == 0) return partition + "|" + std::to_string(frame.marks.at(0).offset);
+    for (const auto& fault : frame.faults) faults_.push_back(fault.reason);
+    return partition + std::to_string(frame.first_offset) + "-" +
+           std::to_string(frame.end_offset());
+  }
+  void Close(std::vector<PartitionEnd> ends, bool tick = false) {
+    ASSERT_TRUE(rounds_.Close(ends, tick));
+  }
+
+  SetClock clock_;
+  RoundQueue rounds_;
+  Shelf shelf_;
+  KafkaTurns turns_{
+      {.topic = "t", .schema_wait = std::chrono::seconds(3)}, clock_, nullptr, rounds_};
+  std::vector<std::string> faults_;
+};
+
+TEST_F(KafkaTurnsTest, NothingIsTakenThatIsInNoRound) {
+  turns_.Start({.partition = 0});
+  shelf_.Put(0, 0);
+  shelf_.Put(0, 1);
+  EXPECT_EQ(Take(), "");
+  EXPECT_TRUE(turns_.idle());
+  Close({{0, 1}});
+  EXPECT_FALSE(turns_.idle());
+  EXPECT_EQ(Take(), "0:0-1");
+  EXPECT_EQ(Take(), "");
+  EXPECT_TRUE(turns_.idle());
+}
+
+TEST_F(KafkaTurnsTest, APartitionThatDoesNotComeIsToldAndNotOvertaken) {
+  turns_.Start({.partition = 0});
+  turns_.Start({.partition = 1, .offset = 7});
+  shelf_.Put(0, 0);
+  Close({{0, 1}, {1, 8}});
+  EXPECT_EQ(Take(), "");
+  EXPECT_EQ(turns_.stall(), "");
+  clock_.Advance(10'000);
+  EXPECT_EQ(Take(), "");
+  EXPECT_THAT(turns_.stall(), HasSubstr("topic 't' partition 1: there are records from offset 7"));
+  shelf_.Put(1, 7, -1);
+  EXPECT_EQ(Take(), "1:7-8");
+  EXPECT_EQ(turns_.stall(), "");
+  EXPECT_EQ(Take(), "0:0-1");
+}
+
+// The offsets between are marks of transactions.
+TEST_F(KafkaTurnsTest, AMarkOfTheClockStandsAtTheEndOfItsRound) {
+  for (int32_t p = 0; p < 3; ++p) turns_.Start({.partition = p});
+  for (uint64_t offset = 0; offset < 4; ++offset) shelf_.Put(0, offset);
+  shelf_.PutEnd(0, 6);
+  shelf_.Put(1, 0, 1);
+  Close({{0, 2}}, false);
+  Close({{0, 6}, {1, 1}, {2, 0}}, true);
+  Close({{0, 9}}, false);
+  EXPECT_EQ(Take(), "0:0-2");
+  EXPECT_EQ(Take(), "0:2-4");
+  EXPECT_EQ(Take(), "1:0-1");
+  EXPECT_EQ(Take(), "0:|6");
+  EXPECT_EQ(Take(), "1:|1");
+  for (uint64_t offset = 6; offset < 9; ++offset) shelf_.Put(0, offset);
+  EXPECT_EQ(Take(), "0:6-9") << "there was nothing in partition 2 to be marked";
+}
+
+TEST_F(KafkaTurnsTest, ANewPartitionIsAddedWithItsFirstRound) {
+  turns_.Start({.partition = 0});
+  shelf_.Put(0, 0);
+  shelf_.Put(3, 40, -5);
+  shelf_.away = true;
+  Close({{0, 1}, {3, 41}});
+  EXPECT_EQ(Take(), "") << "its records may be the first ones";
+  shelf_.away = false;
+  EXPECT_EQ(Take(), "3:40-41");
+  EXPECT_EQ(Take(), "0:0-1");
+}
+
+// The registry is back half a second too late for a reader that is never held back.
+TEST_F(KafkaTurnsTest, ARecordsSchemaIsAskedForOnceMoreAfterAPause) {
+  const std::string unknown = std::string("\0\0\0\0\x09", 5) + "v";
+  for (const bool paused : {false, true}) {
+    SetClock clock;
+    RoundQueue rounds;
+    event::Envelope envelope({.framed = true}, std::make_unique<TimedBook>(clock, 3500));
+    KafkaTurns turns({.topic = "t", .schema_wait = std::chrono::seconds(3)}, clock, &envelope,
+                     rounds);
+    turns.Start({.partition = 0});
+    Shelf shelf;
+    shelf.messages[0].push_back({.offset = 0, .value = unknown});
+    ASSERT_TRUE(rounds.Close(std::vector<PartitionEnd>{{0, 1}}, false));
+    event::RawRecords frame;
+    std::optional<RecordMark> last;
+    for (int i = 0; i < 400 && frame.size() == 0; ++i) {
+      // It begins to wait before the pause.
+      turns.Find(0)->SetPaused(paused && i > 10 && clock.ms() < 3700);
+      ASSERT_TRUE(turns.Take(shelf, milliseconds(0), &frame, &last));
+      clock.Advance(10);
+    }
+    ASSERT_EQ(frame.size(), 1u);
+    EXPECT_EQ(frame.faults.size(), paused ? 0u : 1u);
+  }
+}
+
+// A client that breaks off in the middle of a turn changes nothing about whose it is.
+TEST_F(KafkaTurnsTest, ATurnOutlastsItsClient) {
+  turns_.Start({.partition = 0});
+  turns_.Start({.partition = 1});
+  for (uint64_t offset = 0; offset < 3; ++offset) shelf_.Put(0, offset, 5);
+  shelf_.Put(1, 0, 6);
+  Close({{0, 6}, {1, 1}});
+  EXPECT_EQ(Take(), "0:0-3");
+  turns_.DropFetched();
+  shelf_.messages.clear();
+  for (int32_t p = 0; p < 2; ++p) turns_.Start({.partition = p, .offset = turns_.Find(p)->next()});
+  shelf_.Put(1, 0, 0);
+  EXPECT_EQ(Take(), "");
+  for (uint64_t offset = 3; offset < 6; ++offset) shelf_.Put(0, offset, 9);
+  EXPECT_EQ(Take(), "0:3-6");
+  EXPECT_EQ(Take(), "1:0-1");
+}
+
+// Offsets that were counted on are gone: rounds begin anew with what there is.
+TEST_F(KafkaTurnsTest, RoundsAreDroppedWhereEndsAreNoLongerTrue) {
+  turns_.Start({.partition = 0});
+  shelf_.Put(0, 0);
+  Close({{0, 5}});
+  Close({{0, 9}});
+  EXPECT_EQ(Take(), "0:0-1");
+  EXPECT_FALSE(rounds_.Close(std::vector<PartitionEnd>{{0, 3}}, false));
+  turns_.DropRounds();
+  EXPECT_EQ(Take(), "");
+  EXPECT_TRUE(turns_.idle());
+  shelf_.Put(0, 1);
+  Close({{0, 2}});
+  EXPECT_EQ(Take(), "0:1-2");
+}
+
+}  // namespace
+}  // namespace tacit::stream
