@@ -37,7 +37,7 @@ Status TrainingRig::Open() {
   store::StoreOptions store = wiring::MakeStoreOptions(setup_.assembly);
   for (const store::LearnerLayout& layout : options_.more_learners)
     store.learners.push_back(layout);
-  TACIT_ASSIGN(store_, store::EmbeddingStore::Open(std::move(store)));
+  TACIT_ASSIGN(store_, store::Store::Open(std::move(store)));
   const wiring::LearnerPlan& plan = setup_.assembly.learners[0];
   TACIT_ASSIGN(auto mechanism,
                wiring::MakeMechanism(setup_.assembly.config, 0, plan.options.model.space));

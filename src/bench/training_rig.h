@@ -36,7 +36,7 @@ class TrainingRig {
   Status Commit();
 
   const wiring::Assembly& assembly() const { return setup_.assembly; }
-  store::EmbeddingStore& store() { return *store_; }
+  store::Store& store() { return *store_; }
   double RowsPerStep() const;
 
  private:
@@ -45,7 +45,7 @@ class TrainingRig {
   const std::filesystem::path folder_;
   WorkerPool workers_;
   std::unique_ptr<ops::Backend> backend_;
-  std::unique_ptr<store::EmbeddingStore> store_;
+  std::unique_ptr<store::Store> store_;
   std::unique_ptr<train::ClickLearner> learner_;
   stream::Position position_;
   uint64_t committed_steps_ = 0, rows_written_ = 0;

@@ -49,7 +49,7 @@ class StoreRig {
     options.row_cache_bytes = uint64_t{256} << 20;
     options.code_version = wiring::CodeVersion();
     options.learners.push_back(std::move(layout));
-    TACIT_ASSIGN(store_, store::EmbeddingStore::Open(std::move(options)));
+    TACIT_ASSIGN(store_, store::Store::Open(std::move(options)));
     learner_ = std::make_unique<train::ClickLearner>(options_, std::move(mechanism),
                                                      noise::MakeNoiseSource(workers_), *backend_,
                                                      store_->working_rows(options_.index), nullptr);
@@ -97,7 +97,7 @@ class StoreRig {
   const std::filesystem::path folder_;
   WorkerPool workers_{{.workers = 2}};
   const std::unique_ptr<ops::Backend> backend_ = ops::MakeCpuBackend(workers_);
-  std::unique_ptr<store::EmbeddingStore> store_;
+  std::unique_ptr<store::Store> store_;
   std::unique_ptr<train::ClickLearner> learner_;
   privacy::Charge charge_;
   stream::Position position_;

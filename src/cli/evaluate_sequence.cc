@@ -92,7 +92,7 @@ Status Show(const EvaluateSequenceOptions& options, const std::vector<lab::Seque
 }
 
 // The identity of a catalogue in stored runs: a digest of all item features; "" without any.
-std::string CatalogueIdentity(const model::transitions::Catalogue& catalogue) {
+std::string CatalogueIdentity(const model::transitions::PublicItems& catalogue) {
   if (!catalogue.described()) return "";
   Sha256 digest;
   for (uint32_t item = 0; item < catalogue.items(); ++item) {
@@ -147,10 +147,10 @@ Result<int> Evaluate(const EvaluateSequenceOptions& options) {
   TACIT_ASSIGN(std::vector<double> epsilons, ParseEpsilons(options.epsilons));
   TACIT_ASSIGN(const Constants constants, ConstantsFrom(options));
   for (const double epsilon : epsilons)
-    TACIT_RETURN_IF_ERROR(lab::CheckSequencePrivacy({.epsilon = epsilon, .delta = options.delta}));
+    TACIT_RETURN_IF_ERROR(lab::CheckEpsilonDelta({.epsilon = epsilon, .delta = options.delta}));
   TACIT_ASSIGN(const lab::SequenceStream stream, ReadEvents(options));
   const lab::SequenceData& data = stream.data;
-  model::transitions::Catalogue catalogue(data.histories.catalogue);
+  model::transitions::PublicItems catalogue(data.histories.catalogue);
   if (!options.items.empty()) {
     TACIT_ASSIGN(catalogue, lab::ReadCatalogue(data, options.items, options.item_ids));
   }

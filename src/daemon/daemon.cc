@@ -99,7 +99,7 @@ void WarnOfNoWitness(const std::string& store) {
 // The allowances that users have used: those in the store and those of steps cut since.
 class StoredAllowances final : public stream::AllowanceView {
  public:
-  StoredAllowances(const store::EmbeddingStore& store, LearnerIndex learner)
+  StoredAllowances(const store::Store& store, LearnerIndex learner)
       : store_(store), learner_(learner) {}
   stream::AllowanceBook& book() { return book_; }
   Result<uint64_t> Read(std::span<UserUses> users) override {
@@ -107,7 +107,7 @@ class StoredAllowances final : public stream::AllowanceView {
   }
 
  private:
-  const store::EmbeddingStore& store_;
+  const store::Store& store_;
   const LearnerIndex learner_;
   stream::AllowanceBook book_{*this};
 };
@@ -214,8 +214,8 @@ class Daemon {
   // another mechanism than the configured one.
   Status LoadReleased(const wiring::LearnerPlan& plan, const store::LearnerState& state,
                       train::Learner& learner) {
-    if (!state.mechanism_state) return {};
-    const Status loaded = learner.LoadMechanismState(*state.mechanism_state);
+    if (!state.released) return {};
+    const Status loaded = learner.LoadReleased(*state.released);
     if (loaded) return {};
     return Fail(ErrorCode::kRefused,
                 fmt::format("{}; use {}, or train under another id or in another store",
@@ -522,7 +522,7 @@ class Daemon {
   std::unique_ptr<stream::Source> source_;
   std::unique_ptr<event::DeadLetterSink> dead_letters_;
   std::unique_ptr<event::Codec> codec_;
-  std::unique_ptr<store::EmbeddingStore> store_;
+  std::unique_ptr<store::Store> store_;
   std::vector<stream::Position> positions_;  // per learner, as of the store's last commit
   std::unique_ptr<WorkerPool> workers_;
   std::unique_ptr<ops::Backend> backend_;

@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using Steady = std::chrono::steady_clock;
-using Opened = Result<std::unique_ptr<store::EmbeddingStore>>;
+using Opened = Result<std::unique_ptr<store::Store>>;
 
 constexpr milliseconds kGlance(20);
 constexpr milliseconds kPatience(800);  // with the glances, less than a second
@@ -78,7 +78,7 @@ Opened OpenWhileListening(store::StoreOptions options, console::StopSignals& sig
   options.on_open = [&](const store::OpenProgress& progress) { return opening.At(progress); };
   std::promise<Opened> promise;
   std::future<Opened> opened = promise.get_future();
-  std::thread thread([&] { promise.set_value(store::EmbeddingStore::Open(std::move(options))); });
+  std::thread thread([&] { promise.set_value(store::Store::Open(std::move(options))); });
   Teller teller;
   while (opened.wait_for(kGlance) != std::future_status::ready) {
     teller.Tell(opening, path);
@@ -92,7 +92,7 @@ Opened OpenWhileListening(store::StoreOptions options, console::StopSignals& sig
   }
   thread.join();
   Opened store = opened.get();
-  if (signals.WaitFor(milliseconds(0))) return std::unique_ptr<store::EmbeddingStore>();
+  if (signals.WaitFor(milliseconds(0))) return std::unique_ptr<store::Store>();
   return store;
 }
 

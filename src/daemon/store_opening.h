@@ -14,9 +14,9 @@ namespace tacit::daemon {
 // replay, commits to fold). Returns null if a signal asked to stop meanwhile; opening is then given
 // up between two pieces of work. If a piece takes longer than a second, the process ends at once
 // with the code `when_stuck`. As after a kill, nothing is lost.
-Result<std::unique_ptr<store::EmbeddingStore>> OpenWhileListening(store::StoreOptions options,
-                                                                  console::StopSignals& signals,
-                                                                  console::ExitCode when_stuck);
+Result<std::unique_ptr<store::Store>> OpenWhileListening(store::StoreOptions options,
+                                                         console::StopSignals& signals,
+                                                         console::ExitCode when_stuck);
 
 // Waits until no other process has the store open. Returns false if a signal asked to stop.
 Result<bool> WaitUntilFree(const std::string& store, console::StopSignals& signals);

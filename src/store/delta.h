@@ -69,7 +69,7 @@ struct LearnerCommit {
   std::string position;                        // encoded by the trainer; opaque to the store
   std::vector<privacy::CommitCharge> charges;  // this learner's only: its steps and releases
   // The mechanism's released state, encoded; null if unchanged.
-  std::shared_ptr<const std::string> mechanism_state = nullptr;
+  std::shared_ptr<const std::string> released = nullptr;
   std::optional<AllowanceCommit> allowances = {};
   std::optional<HistoryCommit> histories = {};
 };

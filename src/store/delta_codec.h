@@ -34,7 +34,7 @@ struct LearnerDelta {
   std::shared_ptr<const RowDelta> rows;
   std::shared_ptr<const DenseState> dense;
   // Not in the blob: the state is read from its own key, like the position.
-  std::shared_ptr<const std::string> mechanism_state = nullptr;
+  std::shared_ptr<const std::string> released = nullptr;
   // Not in the blob either: these have keys of their own.
   std::optional<AllowanceCommit> allowances = {};
   std::optional<HistoryCommit> histories = {};

@@ -32,7 +32,7 @@ Status GivenUp(const Rocks& rocks) {
 }
 
 // The newest version of every row in the overlay, by key; nothing if `keep` gave up.
-std::optional<std::vector<FoldRow>> Merge(const Catalog& catalog, const View& view,
+std::optional<std::vector<FoldRow>> Merge(const LearnerDirectory& directory, const View& view,
                                           const KeepFolding& keep) {
   std::vector<FoldRow> merged;
   for (size_t age = 0; age < view.overlay.size(); ++age) {
@@ -40,13 +40,13 @@ std::optional<std::vector<FoldRow>> Merge(const Catalog& catalog, const View& vi
     const OverlayDelta& delta = *view.overlay[age];
     for (size_t key = 0; key < delta.rows.size(); ++key) {
       if (!delta.rows[key]) continue;
-      const LearnerRecord& learner = catalog.records()[key];
+      const LearnerRecord& learner = directory.records()[key];
       const auto tables = learner.layout.space.tables();
       uint32_t table = 0;
       for (size_t i = 0; i < delta.rows[key]->size(); ++i) {
         const uint64_t row = delta.rows[key]->rows[i];
         while (row >= tables[table].first + tables[table].rows) ++table;
-        merged.push_back({catalog.Place(learner, table, row), age, delta.rows[key]->Row(i)});
+        merged.push_back({directory.Place(learner, table, row), age, delta.rows[key]->Row(i)});
       }
     }
   }
@@ -129,10 +129,10 @@ Status Trim(const Rocks& rocks, const View& view) {
 
 }  // namespace
 
-Result<uint64_t> FoldView(const Rocks& rocks, const Catalog& catalog, const View& view,
+Result<uint64_t> FoldView(const Rocks& rocks, const LearnerDirectory& directory, const View& view,
                           const KeepFolding& keep) {
   if (view.overlay.empty()) return 0;
-  const auto merged = Merge(catalog, view, keep);
+  const auto merged = Merge(directory, view, keep);
   if (!merged) return Fail(GivenUp(rocks).error());
   const std::vector<FoldRow>& rows = *merged;
   TACIT_RETURN_IF_ERROR(Ingest(rocks, rows, view.tip.seq, keep));

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "store/catalog.h"
+#include "store/learner_directory.h"
 #include "store/rocks.h"
 #include "store/snapshot_impl.h"
 
@@ -19,7 +19,7 @@ using KeepFolding = std::function<bool(uint64_t rows_written, uint64_t rows)>;
 // deltas in one synced batch. After a crash in between, the next open repeats the fold with the
 // same outcome. REQUIRES that every commit of the view is on disk and witnessed: a folded commit
 // cannot be undone. Returns the number of rows written.
-Result<uint64_t> FoldView(const Rocks& rocks, const Catalog& catalog, const View& view,
+Result<uint64_t> FoldView(const Rocks& rocks, const LearnerDirectory& directory, const View& view,
                           const KeepFolding& keep = {});
 
 // Removes the files of an interrupted fold.

@@ -117,7 +117,7 @@ Status PrepareFolder(const std::string& path) {
 
 // Opening replays the log into a new table file and writes some small ones. Debian's RocksDB meets
 // a full disk there with an assertion, which would end the process without a message. A store that
-// was closed in order (EmbeddingStore::Settle) has almost no log.
+// was closed in order (Store::Settle) has almost no log.
 Status CheckRoom(const std::string& path) {
   auto needed = static_cast<uint64_t>(16 * kMiB);
   std::error_code error;

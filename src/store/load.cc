@@ -148,16 +148,14 @@ Status LoadDeltas(const Rocks& rocks, Loaded& loaded) {
   return {};
 }
 
-Status LoadMechanismStates(const Rocks& rocks, Loaded& loaded) {
-  loaded.mechanism_states.resize(loaded.records.size());
+Status LoadReleased(const Rocks& rocks, Loaded& loaded) {
+  loaded.released.resize(loaded.records.size());
   loaded.mechanism_seqs.resize(loaded.records.size());
-  TACIT_ASSIGN(auto states, rocks.Scan(Family::kMeta, meta::kMechanismPrefix));
+  TACIT_ASSIGN(auto states, rocks.Scan(Family::kMeta, meta::kReleasedPrefix));
   for (auto& [key, state] : states) {
-    const uint64_t learner =
-        SequenceOf(std::string_view(key).substr(meta::kMechanismPrefix.size()));
-    if (learner >= loaded.mechanism_states.size())
-      return Broken(rocks, "a learner's record is missing");
-    loaded.mechanism_states[learner] = std::make_shared<const std::string>(std::move(state));
+    const uint64_t learner = SequenceOf(std::string_view(key).substr(meta::kReleasedPrefix.size()));
+    if (learner >= loaded.released.size()) return Broken(rocks, "a learner's record is missing");
+    loaded.released[learner] = std::make_shared<const std::string>(std::move(state));
     const auto place = static_cast<uint16_t>(learner);
     TACIT_ASSIGN(const auto seq,
                  rocks.Get(Family::kMeta, LearnerKey(meta::kMechanismCommitPrefix, place)));
@@ -229,7 +227,7 @@ Result<Loaded> Load(const Rocks& rocks) {
   TACIT_RETURN_IF_ERROR(LoadFolded(rocks, loaded));
   TACIT_RETURN_IF_ERROR(LoadDeltas(rocks, loaded));
   TACIT_RETURN_IF_ERROR(LoadPositions(rocks, loaded));
-  TACIT_RETURN_IF_ERROR(LoadMechanismStates(rocks, loaded));
+  TACIT_RETURN_IF_ERROR(LoadReleased(rocks, loaded));
   TACIT_RETURN_IF_ERROR(LoadKnownTime(rocks, loaded));
   TACIT_RETURN_IF_ERROR(LoadMostUses(rocks, loaded));
   return loaded;
@@ -239,8 +237,7 @@ View Loaded::MakeView() const {
   View view{lineage, tip, std::make_shared<const Terms>(terms), source_identity, {}, {}};
   view.learners.resize(records.size());
   for (size_t i = 0; i < records.size(); ++i)
-    view.learners[i] = {bases[i].state, bases[i].seq, positions[i], mechanism_states[i],
-                        mechanism_seqs[i]};
+    view.learners[i] = {bases[i].state, bases[i].seq, positions[i], released[i], mechanism_seqs[i]};
   for (const DeltaRecord& delta : deltas) {
     view.overlay.push_back(MakeOverlay(delta, records.size()));
     for (const LearnerDelta& learner : delta.learners) {

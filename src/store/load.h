@@ -10,7 +10,7 @@
 #include "base/siphash.h"
 #include "base/terms.h"
 #include "privacy/ledger.h"
-#include "store/catalog.h"
+#include "store/learner_directory.h"
 #include "store/rocks.h"
 #include "store/snapshot_impl.h"
 #include "store/witness.h"
@@ -34,8 +34,8 @@ struct Loaded {
   std::string ledger_state;
   std::vector<privacy::LedgerEntry> entries;
   std::string source_identity;
-  std::vector<std::string> positions;                                // by key
-  std::vector<std::shared_ptr<const std::string>> mechanism_states;  // by key; null: none
+  std::vector<std::string> positions;                        // by key
+  std::vector<std::shared_ptr<const std::string>> released;  // by key; null: none
   std::vector<CommitSeq> mechanism_seqs;  // by key: the commit that wrote each; 0: an older program
   int64_t known_time_ms = 0;  // from RetentionClock, as of the last commit that kept histories
   std::vector<std::optional<uint32_t>> most_uses;  // by key; nothing: not written yet
@@ -48,7 +48,7 @@ struct Loaded {
   View MakeView() const;
   // The chain as of the tip.
   StoreChain Chain() const;
-  // Undoes the newest commit. REQUIRES an unfolded one. Afterwards `positions`, `mechanism_states`,
+  // Undoes the newest commit. REQUIRES an unfolded one. Afterwards `positions`, `released`,
   // `source_identity` and `ledger_state` are those of a later commit: for readers that do not show
   // them.
   Status TakeBackLast();

@@ -116,12 +116,12 @@ Status MatchShards(const StoreOptions& options, const Loaded& loaded) {
 }
 
 // A learner was trained once a commit has moved its position.
-Result<std::vector<uint16_t>> MatchLearners(const StoreOptions& options, Catalog& catalog,
-                                            const View& view) {
+Result<std::vector<uint16_t>> MatchLearners(const StoreOptions& options,
+                                            LearnerDirectory& directory, const View& view) {
   std::vector<uint8_t> trained;
   for (const LearnerValue& learner : view.learners)
     trained.push_back(learner.dense != nullptr || !learner.position.empty());
-  return catalog.Match(options.learners, trained);
+  return directory.Match(options.learners, trained);
 }
 
 Status DeclareLearners(const StoreOptions& options, privacy::Ledger& ledger) {
@@ -142,7 +142,7 @@ Status DeclareLearners(const StoreOptions& options, privacy::Ledger& ledger) {
 
 // Writes the store's identity and its learners' records, if they are new.
 Status WriteIdentity(const Rocks& rocks, const Loaded& loaded, bool fresh, bool new_user_key,
-                     const Catalog& catalog, const std::vector<uint16_t>& changed) {
+                     const LearnerDirectory& directory, const std::vector<uint16_t>& changed) {
   rocksdb::WriteBatch batch;
   auto* family = rocks.family(Family::kMeta);
   const auto put_number = [&](std::string_view key, uint32_t number) {
@@ -163,7 +163,7 @@ Status WriteIdentity(const Rocks& rocks, const Loaded& loaded, bool fresh, bool 
         Seal({reinterpret_cast<const char*>(loaded.user_key->data()), loaded.user_key->size()}));
   for (uint16_t key : changed)
     batch.Put(family, LearnerKey(meta::kLearnerPrefix, key),
-              Seal(EncodeLearner(catalog.records()[key])));
+              Seal(EncodeLearner(directory.records()[key])));
   return batch.Count() == 0 ? Status{} : rocks.WriteSynced(batch);
 }
 
@@ -194,7 +194,7 @@ Status BringUpWitnesses(OpenedStore& store) {
   const View& view = store.view;
   std::vector<std::string> positions;
   for (const LearnerValue& learner : view.learners) positions.push_back(learner.position);
-  const auto& records = store.catalog->records();
+  const auto& records = store.directory->records();
   positions.resize(records.size());
   const WitnessRecord now{
       .lineage = view.lineage,
@@ -251,7 +251,7 @@ Status FoldEverything(const OpenedStore& store) {
     keep = [&](uint64_t done, uint64_t rows) {
       return store.options.on_open({.doing = "folding rows", .done = done, .of = rows});
     };
-  const auto folded = FoldView(*store.rocks, *store.catalog, store.view, keep);
+  const auto folded = FoldView(*store.rocks, *store.directory, store.view, keep);
   return folded ? Status() : Fail(folded.error());
 }
 
@@ -263,7 +263,7 @@ void StartRetention(const Rocks& rocks, const Loaded& loaded) {
 
 }  // namespace
 
-Result<std::unique_ptr<EmbeddingStore>> EmbeddingStore::Open(StoreOptions options) {
+Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   TACIT_RETURN_IF_ERROR(CheckOptions(options));
   TACIT_ASSIGN(const auto witnesses, ReadWitnesses(options));
   TACIT_RETURN_IF_ERROR(CheckNotReplaced(options, witnesses));
@@ -286,19 +286,19 @@ Result<std::unique_ptr<EmbeddingStore>> EmbeddingStore::Open(StoreOptions option
   TACIT_RETURN_IF_ERROR(MatchShards(options, loaded));
 
   store.view = loaded.MakeView();
-  auto catalog = std::make_shared<Catalog>(loaded.shards, loaded.records);
-  TACIT_ASSIGN(const auto changed, MatchLearners(options, *catalog, store.view));
+  auto directory = std::make_shared<LearnerDirectory>(loaded.shards, loaded.records);
+  TACIT_ASSIGN(const auto changed, MatchLearners(options, *directory, store.view));
   TACIT_ASSIGN(store.ledger, RestoreLedger(options, loaded));
   TACIT_RETURN_IF_ERROR(DeclareLearners(options, store.ledger));
   TACIT_ASSIGN(const bool new_user_key, DrawUserKey(*store.rocks, loaded));
   TACIT_RETURN_IF_ERROR(
-      WriteIdentity(*store.rocks, loaded, fresh, new_user_key, *catalog, changed));
-  store.catalog = std::move(catalog);
+      WriteIdentity(*store.rocks, loaded, fresh, new_user_key, *directory, changed));
+  store.directory = std::move(directory);
   store.bring_up = loaded.format != kStoreFormat;
   store.term = RandomBytes<16>();
   TACIT_ASSIGN(store.most_uses,
-               FindMostUses(*store.rocks, loaded, store.catalog->records().size()));
-  store.view.ledger_tail = TailOf(loaded.entries, store.catalog->records().size());
+               FindMostUses(*store.rocks, loaded, store.directory->records().size()));
+  store.view.ledger_tail = TailOf(loaded.entries, store.directory->records().size());
   store.salt = loaded.salt;
   store.user_key = *loaded.user_key;
   store.options = std::move(options);
@@ -306,10 +306,10 @@ Result<std::unique_ptr<EmbeddingStore>> EmbeddingStore::Open(StoreOptions option
 
   TACIT_RETURN_IF_ERROR(FoldEverything(store));
   store.view.overlay.clear();
-  store.view.learners.resize(store.catalog->records().size());
+  store.view.learners.resize(store.directory->records().size());
   store.view.tip.learners = store.ledger.Learners();
   store.view.tip.total = store.ledger.Total();
-  return std::unique_ptr<EmbeddingStore>(std::make_unique<StoreImpl>(std::move(store)));
+  return std::unique_ptr<Store>(std::make_unique<StoreImpl>(std::move(store)));
 }
 
 }  // namespace tacit::store

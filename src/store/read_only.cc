@@ -72,11 +72,11 @@ Result<ReadOnlyStore> TryOpen(const std::string& path, const std::string& witnes
 
   View view = loaded.MakeView();
   const std::vector<uint8_t> trained(loaded.records.size(), 1);
-  auto catalog = std::make_shared<Catalog>(loaded.shards, loaded.records);
-  TACIT_RETURN_IF_ERROR(catalog->Match(layouts, trained));
-  view.learners.resize(catalog->records().size());
-  view.ledger_tail = TailOf(loaded.entries, catalog->records().size());
-  return ReadOnlyStore{std::make_shared<SnapshotImpl>(rocks, catalog, std::move(view)),
+  auto directory = std::make_shared<LearnerDirectory>(loaded.shards, loaded.records);
+  TACIT_RETURN_IF_ERROR(directory->Match(layouts, trained));
+  view.learners.resize(directory->records().size());
+  view.ledger_tail = TailOf(loaded.entries, directory->records().size());
+  return ReadOnlyStore{std::make_shared<SnapshotImpl>(rocks, directory, std::move(view)),
                        std::move(loaded.entries), std::move(promises)};
 }
 

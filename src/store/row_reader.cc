@@ -24,13 +24,13 @@ void FillInitialRow(const RowLayout& layout, uint32_t table, uint64_t row, std::
 }
 
 Status RowReader::Read(const Rocks& rocks, const rocksdb::Snapshot* snapshot,
-                       const Catalog& catalog, const LearnerRecord& learner,
+                       const LearnerDirectory& directory, const LearnerRecord& learner,
                        std::span<const uint64_t> rows, std::span<float* const> out, Extent extent,
                        uint32_t step) {
   wanted_.clear();
   for (size_t i = 0; i < rows.size(); ++i)
-    wanted_.push_back(
-        {catalog.Place(learner, learner.layout.space.TableOf(rows[i]), rows[i]), rows[i], out[i]});
+    wanted_.push_back({directory.Place(learner, learner.layout.space.TableOf(rows[i]), rows[i]),
+                       rows[i], out[i]});
   std::sort(wanted_.begin(), wanted_.end(),
             [](const Wanted& a, const Wanted& b) { return a.place < b.place; });
   for (size_t begin = 0; begin < wanted_.size(); begin += kBatchRows) {

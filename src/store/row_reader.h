@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "store/catalog.h"
+#include "store/learner_directory.h"
 #include "store/rocks.h"
 
 namespace tacit::store {
@@ -20,9 +20,10 @@ class RowReader {
   };
 
   // Writes row i of `rows` (any order, repeats allowed) to out[i]. `snapshot` null: as of now.
-  Status Read(const Rocks& rocks, const rocksdb::Snapshot* snapshot, const Catalog& catalog,
-              const LearnerRecord& learner, std::span<const uint64_t> rows,
-              std::span<float* const> out, Extent extent, uint32_t step = 0);
+  Status Read(const Rocks& rocks, const rocksdb::Snapshot* snapshot,
+              const LearnerDirectory& directory, const LearnerRecord& learner,
+              std::span<const uint64_t> rows, std::span<float* const> out, Extent extent,
+              uint32_t step = 0);
 
  private:
   struct Wanted {

@@ -46,10 +46,10 @@ size_t View::overlay_bytes() const {
   return bytes;
 }
 
-SnapshotImpl::SnapshotImpl(std::shared_ptr<Rocks> rocks, std::shared_ptr<const Catalog> catalog,
-                           View view)
+SnapshotImpl::SnapshotImpl(std::shared_ptr<Rocks> rocks,
+                           std::shared_ptr<const LearnerDirectory> directory, View view)
     : rocks_(std::move(rocks)),
-      catalog_(std::move(catalog)),
+      directory_(std::move(directory)),
       view_(std::move(view)),
       snapshot_(rocks_->db().GetSnapshot()) {}
 
@@ -70,25 +70,25 @@ Result<std::vector<std::string>> SnapshotImpl::LedgerEntries(uint64_t from, uint
 }
 
 std::shared_ptr<const DenseState> SnapshotImpl::Dense(LearnerIndex learner) const {
-  return view_.learners[catalog_->KeyOf(learner)].dense;
+  return view_.learners[directory_->KeyOf(learner)].dense;
 }
 
 std::span<const float> SnapshotImpl::ServedDense(LearnerIndex learner) const {
-  const DenseState* dense = view_.learners[catalog_->KeyOf(learner)].dense.get();
+  const DenseState* dense = view_.learners[directory_->KeyOf(learner)].dense.get();
   if (dense == nullptr) return {};
-  const MovingAverage& average = catalog_->Configured(learner).layout.average;
+  const MovingAverage& average = directory_->Configured(learner).layout.average;
   return average.on() ? average.Of(dense->parameters.size(), dense->optimizer) : dense->parameters;
 }
 
 // A read-only store loads this state from its own key, which may be newer than the witness.
 std::shared_ptr<const std::string> SnapshotImpl::Released(LearnerIndex learner) const {
-  const LearnerValue& value = view_.learners[catalog_->KeyOf(learner)];
-  return value.mechanism_seq > view_.tip.seq ? nullptr : value.mechanism_state;
+  const LearnerValue& value = view_.learners[directory_->KeyOf(learner)];
+  return value.released_seq > view_.tip.seq ? nullptr : value.released;
 }
 
 Result<std::vector<HistoryItem>> SnapshotImpl::History(LearnerIndex learner,
                                                        const Hash128& user) const {
-  return ReadHistory(*rocks_, snapshot_, catalog_->KeyOf(learner), view_.tip.seq,
+  return ReadHistory(*rocks_, snapshot_, directory_->KeyOf(learner), view_.tip.seq,
                      rocks_->clock().UnixMillis(), user);
 }
 
@@ -111,7 +111,7 @@ uint32_t SnapshotImpl::StepOf(const LearnerRecord& learner) const {
 
 Status SnapshotImpl::Rows(LearnerIndex index, std::span<const uint64_t> rows,
                           std::span<float> out) const {
-  const LearnerRecord& learner = catalog_->Configured(index);
+  const LearnerRecord& learner = directory_->Configured(index);
   const RowSpace& space = learner.layout.space;
   std::vector<uint64_t> missing;
   std::vector<float*> missing_out;
@@ -131,7 +131,7 @@ Status SnapshotImpl::Rows(LearnerIndex index, std::span<const uint64_t> rows,
     out = out.subspan(dim);
   }
   TACIT_CHECK(out.empty(), "`out` is longer than the rows");
-  return RowReader().Read(*rocks_, snapshot_, *catalog_, learner, missing, missing_out,
+  return RowReader().Read(*rocks_, snapshot_, *directory_, learner, missing, missing_out,
                           RowReader::Extent::kServed, step);
 }
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/terms.h"
-#include "store/catalog.h"
 #include "store/delta_codec.h"
+#include "store/learner_directory.h"
 #include "store/rocks.h"
 #include "store/snapshot.h"
 
@@ -26,8 +26,8 @@ struct LearnerValue {
   std::shared_ptr<const DenseState> dense;
   CommitSeq dense_seq;  // the commit that wrote it
   std::string position;
-  std::shared_ptr<const std::string> mechanism_state = nullptr;
-  CommitSeq mechanism_seq = {};  // the commit that wrote it
+  std::shared_ptr<const std::string> released = nullptr;
+  CommitSeq released_seq = {};  // the commit that wrote it
 };
 
 // The last entries of a chain, encoded: those that later commits may change. Immutable.
@@ -61,7 +61,8 @@ struct View {
 // record which items it added.
 class SnapshotImpl final : public Snapshot {
  public:
-  SnapshotImpl(std::shared_ptr<Rocks> rocks, std::shared_ptr<const Catalog> catalog, View view);
+  SnapshotImpl(std::shared_ptr<Rocks> rocks, std::shared_ptr<const LearnerDirectory> directory,
+               View view);
   ~SnapshotImpl() override;
   SnapshotImpl(const SnapshotImpl&) = delete;
   SnapshotImpl& operator=(const SnapshotImpl&) = delete;
@@ -91,7 +92,7 @@ class SnapshotImpl final : public Snapshot {
   uint32_t StepOf(const LearnerRecord& learner) const;
 
   const std::shared_ptr<Rocks> rocks_;
-  const std::shared_ptr<const Catalog> catalog_;
+  const std::shared_ptr<const LearnerDirectory> directory_;
   const View view_;
   const rocksdb::Snapshot* const snapshot_;
 };

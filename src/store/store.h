@@ -64,7 +64,7 @@ struct StoreOptions {
 struct LearnerState {
   std::shared_ptr<const DenseState> dense;
   std::string position;
-  std::shared_ptr<const std::string> mechanism_state;  // null: none was ever committed
+  std::shared_ptr<const std::string> released;  // null: none was ever committed
 };
 
 // The durable state of all learners in RocksDB: rows, dense parameters, positions and the privacy
@@ -74,14 +74,14 @@ struct LearnerState {
 // A commit is one WriteBatch holding one delta blob, the positions and the ledger entries. Order:
 // write, sync, witness and mark, publish; a crash between any two loses at most work that was never
 // visible. A background thread folds deltas into sorted row files.
-class EmbeddingStore {
+class Store {
  public:
   // Opens or creates a store. kUnavailable: locked by another process, or on_open returned false.
   // kRefused: older than its witness or mark, a fork, another lineage, another model or promise.
   // kCorruption: damaged bytes. kInvalidArgument: options, or a folder that this user cannot work
   // in. kIo: the disk. The message names the path and the difference.
-  static Result<std::unique_ptr<EmbeddingStore>> Open(StoreOptions options);
-  virtual ~EmbeddingStore() = default;
+  static Result<std::unique_ptr<Store>> Open(StoreOptions options);
+  virtual ~Store() = default;
 
   virtual LearnerState State(LearnerIndex learner) const = 0;
   virtual std::string source_identity() const = 0;

@@ -24,8 +24,8 @@ class StoreImpl::LearnerBacking final : public RowBacking {
       : store_(store), learner_(learner) {}
 
   Status Read(std::span<const uint64_t> rows, std::span<float* const> out) override {
-    return reader_.Read(*store_.parts_.rocks, nullptr, *store_.parts_.catalog, learner_, rows, out,
-                        RowReader::Extent::kWithState);
+    return reader_.Read(*store_.parts_.rocks, nullptr, *store_.parts_.directory, learner_, rows,
+                        out, RowReader::Extent::kWithState);
   }
   CommitSeq folded() const override { return CommitSeq(store_.folded_.load()); }
   void RequestFold() override { store_.RequestFold(store_.Published()->version()); }
@@ -44,11 +44,11 @@ StoreImpl::StoreImpl(OpenedStore opened)
       most_uses_(parts_.most_uses),
       published_seq_(parts_.view.tip.seq),
       folded_(parts_.view.tip.seq.value),
-      published_(std::make_shared<SnapshotImpl>(parts_.rocks, parts_.catalog, parts_.view)) {
+      published_(std::make_shared<SnapshotImpl>(parts_.rocks, parts_.directory, parts_.view)) {
   TACIT_CHECK(parts_.view.overlay.empty());
   for (const LearnerValue& learner : parts_.view.learners) positions_.push_back(learner.position);
-  for (uint16_t i = 0; i < parts_.catalog->configured(); ++i) {
-    const LearnerRecord& learner = parts_.catalog->Configured(LearnerIndex(i));
+  for (uint16_t i = 0; i < parts_.directory->configured(); ++i) {
+    const LearnerRecord& learner = parts_.directory->Configured(LearnerIndex(i));
     backings_.push_back(std::make_unique<LearnerBacking>(*this, learner));
     rows_.push_back(std::make_unique<RowCache>(learner.layout, parts_.options.row_cache_bytes,
                                                *backings_.back()));
@@ -74,20 +74,20 @@ std::shared_ptr<const SnapshotImpl> StoreImpl::Published() const {
 }
 
 LearnerState StoreImpl::State(LearnerIndex learner) const {
-  const LearnerValue value = Published()->view().learners[parts_.catalog->KeyOf(learner)];
-  return {value.dense, value.position, value.mechanism_state};
+  const LearnerValue value = Published()->view().learners[parts_.directory->KeyOf(learner)];
+  return {value.dense, value.position, value.released};
 }
 
 std::string StoreImpl::source_identity() const { return Published()->view().source_identity; }
 std::string StoreImpl::lineage() const { return parts_.view.lineage; }
 
 Result<uint64_t> StoreImpl::ReadAllowances(LearnerIndex learner, std::span<UserUses> users) const {
-  return store::ReadAllowances(*parts_.rocks, parts_.catalog->KeyOf(learner), users);
+  return store::ReadAllowances(*parts_.rocks, parts_.directory->KeyOf(learner), users);
 }
 
 Result<uint64_t> StoreImpl::ReadHistories(LearnerIndex learner,
                                           std::span<UserHistory> users) const {
-  return store::ReadHistories(*parts_.rocks, parts_.catalog->KeyOf(learner),
+  return store::ReadHistories(*parts_.rocks, parts_.directory->KeyOf(learner),
                               parts_.rocks->clock().UnixMillis(), users);
 }
 
@@ -107,7 +107,7 @@ double StoreImpl::TotalEpsilonAfter(std::span<const privacy::CommitCharge> charg
   return ledger_.TotalAfter(charges, delta);
 }
 
-EmbeddingStore::Stats StoreImpl::stats() const {
+Store::Stats StoreImpl::stats() const {
   std::lock_guard lock(mutex_);
   Stats stats = stats_;
   stats.unfolded_deltas = unfolded_;
@@ -140,10 +140,10 @@ StoreImpl::Job StoreImpl::MakeJob(CommitRequest request, std::function<void(Stat
   job.record.source_identity = std::move(request.source_identity);
   std::vector<privacy::CommitCharge> charges;
   for (LearnerCommit& commit : request.learners) {
-    const uint16_t key = parts_.catalog->KeyOf(commit.learner);
+    const uint16_t key = parts_.directory->KeyOf(commit.learner);
     TACIT_CHECK(!commit.charges.empty(), "a commit without a charge");
     for (privacy::CommitCharge& charge : commit.charges) {
-      TACIT_CHECK(charge.learner == parts_.catalog->records()[key].name,
+      TACIT_CHECK(charge.learner == parts_.directory->records()[key].name,
                   "a commit must charge the learner whose rows it holds");
       charges.push_back(std::move(charge));
     }
@@ -153,7 +153,7 @@ StoreImpl::Job StoreImpl::MakeJob(CommitRequest request, std::function<void(Stat
       for (const UserUses& uses : commit.allowances->uses)
         most_uses_[key] = std::max(most_uses_[key], uses.used);
     job.record.learners.push_back({key, std::move(commit.position), std::move(commit.rows),
-                                   std::move(commit.dense), std::move(commit.mechanism_state),
+                                   std::move(commit.dense), std::move(commit.released),
                                    std::move(commit.allowances), std::move(commit.histories)});
   }
   job.begins_term = !std::exchange(term_begun_, true);
@@ -170,7 +170,7 @@ void StoreImpl::ChargeLedger(std::vector<privacy::CommitCharge> charges, Job& jo
   // A commit can only extend the last run of each learner, and those runs come last in the chain.
   const auto& entries = ledger_.entries();
   const uint64_t before = entries.size();
-  const uint64_t kept = std::min<uint64_t>(before, parts_.catalog->records().size());
+  const uint64_t kept = std::min<uint64_t>(before, parts_.directory->records().size());
   for (uint64_t i = before - kept; i < before; ++i)
     record.previous_entries.push_back(entries[i].Encode());
 
@@ -189,7 +189,7 @@ void StoreImpl::ChargeLedger(std::vector<privacy::CommitCharge> charges, Job& jo
   record.tip = {seq, ledger_.head(), entries.size(), ledger_.Learners(), ledger_.Total()};
   job.ledger_state = ledger_.EncodeState();
   if (!parts_.witnesses.empty())
-    job.witnessed = WitnessLearners(parts_.catalog->records(), positions_, most_uses_, ledger_);
+    job.witnessed = WitnessLearners(parts_.directory->records(), positions_, most_uses_, ledger_);
   enqueued_ = record.tip;
 }
 
@@ -298,8 +298,8 @@ Status StoreImpl::FillBatch(const Job& job) {
   ByteWriter seq;
   seq.Put(record.tip.seq.value);
   for (const LearnerDelta& learner : record.learners) {
-    if (!learner.mechanism_state) continue;
-    put_meta(LearnerKey(meta::kMechanismPrefix, learner.learner), *learner.mechanism_state);
+    if (!learner.released) continue;
+    put_meta(LearnerKey(meta::kReleasedPrefix, learner.learner), *learner.released);
     put_meta(LearnerKey(meta::kMechanismCommitPrefix, learner.learner), seq.bytes());
   }
   if (job.begins_term) PutTerm(job);
@@ -325,7 +325,7 @@ Status StoreImpl::FillBatch(const Job& job) {
 
 void StoreImpl::Publish(const Job& job) {
   const DeltaRecord& record = job.record;
-  auto delta = MakeOverlay(record, parts_.catalog->records().size());
+  auto delta = MakeOverlay(record, parts_.directory->records().size());
   const size_t bytes = delta->bytes;
   std::shared_ptr<const SnapshotImpl> old;  // released outside the lock
   {
@@ -338,21 +338,21 @@ void StoreImpl::Publish(const Job& job) {
       view.terms = std::make_shared<const Terms>(std::move(terms));
     }
     view.source_identity = record.source_identity;
-    view.ledger_tail = TailAfter(*view.ledger_tail, record, parts_.catalog->records().size());
+    view.ledger_tail = TailAfter(*view.ledger_tail, record, parts_.directory->records().size());
     view.overlay.push_back(std::move(delta));
     for (const LearnerDelta& learner : record.learners) {
       LearnerValue& value = view.learners[learner.learner];
       value.position = learner.position;
-      if (learner.mechanism_state) {
-        value.mechanism_state = learner.mechanism_state;
-        value.mechanism_seq = record.tip.seq;
+      if (learner.released) {
+        value.released = learner.released;
+        value.released_seq = record.tip.seq;
       }
       if (!learner.dense) continue;
       value.dense = learner.dense;
       value.dense_seq = record.tip.seq;
     }
-    old = std::exchange(
-        published_, std::make_shared<SnapshotImpl>(parts_.rocks, parts_.catalog, std::move(view)));
+    old = std::exchange(published_, std::make_shared<SnapshotImpl>(parts_.rocks, parts_.directory,
+                                                                   std::move(view)));
   }
   std::lock_guard lock(mutex_);
   published_seq_ = record.tip.seq;
@@ -406,15 +406,15 @@ void StoreImpl::FoldLoop() {
 Status StoreImpl::FoldPublished() {
   const auto folding = Published();
   const View& folded = folding->view();
-  TACIT_ASSIGN(const uint64_t rows, FoldView(*parts_.rocks, *parts_.catalog, folded));
+  TACIT_ASSIGN(const uint64_t rows, FoldView(*parts_.rocks, *parts_.directory, folded));
   std::shared_ptr<const SnapshotImpl> old;
   {
     std::lock_guard lock(view_mutex_);
     View view = published_->view();
     view.overlay.erase(view.overlay.begin(),
                        view.overlay.begin() + static_cast<ptrdiff_t>(folded.overlay.size()));
-    old = std::exchange(
-        published_, std::make_shared<SnapshotImpl>(parts_.rocks, parts_.catalog, std::move(view)));
+    old = std::exchange(published_, std::make_shared<SnapshotImpl>(parts_.rocks, parts_.directory,
+                                                                   std::move(view)));
   }
   std::lock_guard lock(mutex_);
   folded_.store(folded.tip.seq.value);

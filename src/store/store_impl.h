@@ -12,8 +12,8 @@
 
 #include "base/hash.h"
 #include "privacy/ledger.h"
-#include "store/catalog.h"
 #include "store/delta_codec.h"
+#include "store/learner_directory.h"
 #include "store/rocks.h"
 #include "store/row_cache.h"
 #include "store/row_reader.h"
@@ -28,7 +28,7 @@ struct OpenedStore {
   StoreOptions options;
   std::shared_ptr<FailureLatch> latch;
   std::shared_ptr<Rocks> rocks;
-  std::shared_ptr<const Catalog> catalog;
+  std::shared_ptr<const LearnerDirectory> directory;
   std::vector<std::unique_ptr<WitnessFile>> witnesses;  // witness and mark, if configured
   TermId term = kNoTerm;                                // for all commits of this run
   bool bring_up = false;            // the store has an older format until the first commit
@@ -42,7 +42,7 @@ struct OpenedStore {
 // Two locks, never held together except in this order: mutex_ (the threads' work), then view_mutex_
 // (the published snapshot). The ledger has a lock of its own, so that a budget check waits for no
 // disk.
-class StoreImpl final : public EmbeddingStore {
+class StoreImpl final : public Store {
  public:
   explicit StoreImpl(OpenedStore opened);
   ~StoreImpl() override;

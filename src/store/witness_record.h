@@ -11,7 +11,7 @@
 #include "base/ids.h"
 #include "base/terms.h"
 #include "privacy/ledger.h"
-#include "store/catalog.h"
+#include "store/learner_directory.h"
 
 namespace tacit::store {
 

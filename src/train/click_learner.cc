@@ -173,7 +173,7 @@ std::shared_ptr<const store::DenseState> ClickLearner::CopyDense() const {
   return std::make_shared<const store::DenseState>(dense_);
 }
 
-Status ClickLearner::LoadMechanismState(std::string_view bytes) {
+Status ClickLearner::LoadReleased(std::string_view bytes) {
   if (Status loaded = mechanism_->LoadState(bytes); !loaded)
     return Fail(std::move(loaded.error())
                     .Context("learner '" + options_.id + "': the stored state of its mechanism"));
@@ -181,7 +181,7 @@ Status ClickLearner::LoadMechanismState(std::string_view bytes) {
   return {};
 }
 
-std::shared_ptr<const std::string> ClickLearner::TakeMechanismState() {
+std::shared_ptr<const std::string> ClickLearner::TakeReleased() {
   const uint64_t version = mechanism_->state_version();
   if (version == std::exchange(saved_version_, version)) return nullptr;
   return std::make_shared<const std::string>(mechanism_->SaveState());

@@ -56,8 +56,8 @@ class ClickLearner final : public Learner {
   Status Preview(const stream::StepBatch& batch, StepReport* report) override;
   Result<bool> GivesNumbers() override;
   std::shared_ptr<const store::DenseState> CopyDense() const override;
-  Status LoadMechanismState(std::string_view bytes) override;
-  std::shared_ptr<const std::string> TakeMechanismState() override;
+  Status LoadReleased(std::string_view bytes) override;
+  std::shared_ptr<const std::string> TakeReleased() override;
   void Rekey() override { noise_->Rekey(); }
 
  private:

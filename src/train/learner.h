@@ -64,11 +64,11 @@ class Learner {
   // Copies the dense state for a commit; null for a learner without one.
   virtual std::shared_ptr<const store::DenseState> CopyDense() const = 0;
   // The released state, encoded; null if unchanged since the last call or load.
-  virtual std::shared_ptr<const std::string> TakeMechanismState() { return nullptr; }
+  virtual std::shared_ptr<const std::string> TakeReleased() { return nullptr; }
   // User histories to store with the next commit, if this learner keeps any.
   virtual std::optional<store::HistoryCommit> TakeHistories() { return std::nullopt; }
   // Resumes from an earlier release. kCorruption names the learner.
-  virtual Status LoadMechanismState(std::string_view bytes) = 0;
+  virtual Status LoadReleased(std::string_view bytes) = 0;
   // Draws a new key for the noise; called at every commit.
   virtual void Rekey() = 0;
 

@@ -358,12 +358,12 @@ Result<uint64_t> LinearLearner::Update(const ReleasedSums& released, double devi
   return moved;
 }
 
-std::shared_ptr<const std::string> LinearLearner::TakeMechanismState() {
+std::shared_ptr<const std::string> LinearLearner::TakeReleased() {
   if (!std::exchange(changed_, false)) return nullptr;
   return std::make_shared<const std::string>(state_.Encode(*options_.columns));
 }
 
-Status LinearLearner::LoadMechanismState(std::string_view bytes) {
+Status LinearLearner::LoadReleased(std::string_view bytes) {
   auto state = linear::State::Decode(bytes, *options_.columns);
   if (!state)
     return Fail(std::move(state.error())

@@ -59,8 +59,8 @@ class LinearLearner final : public Learner {
   Status Preview(const stream::StepBatch& batch, StepReport* report) override;
   Result<bool> GivesNumbers() override { return gives_numbers_; }
   std::shared_ptr<const store::DenseState> CopyDense() const override { return nullptr; }
-  std::shared_ptr<const std::string> TakeMechanismState() override;
-  Status LoadMechanismState(std::string_view bytes) override;
+  std::shared_ptr<const std::string> TakeReleased() override;
+  Status LoadReleased(std::string_view bytes) override;
   void Rekey() override { noise_->Rekey(); }
 
  private:

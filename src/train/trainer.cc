@@ -94,9 +94,8 @@ Status NoNumbers(const std::string& learner, const store::LearnerCommit& commit)
 
 }  // namespace
 
-Trainer::Trainer(TrainerOptions options, std::vector<ResumedLearner> learners,
-                 store::EmbeddingStore& store, const Clock& clock, metrics::Registry& registry,
-                 Progress& progress)
+Trainer::Trainer(TrainerOptions options, std::vector<ResumedLearner> learners, store::Store& store,
+                 const Clock& clock, metrics::Registry& registry, Progress& progress)
     : options_(std::move(options)),
       store_(store),
       clock_(clock),
@@ -278,7 +277,7 @@ store::LearnerCommit Trainer::TakePending(Seat& seat) {
                               .dense = learner.CopyDense(),
                               .position = EncodePosition(seat.position),
                               .charges = std::exchange(seat.pending, {}),
-                              .mechanism_state = learner.TakeMechanismState(),
+                              .released = learner.TakeReleased(),
                               .allowances = seat.TakeAllowances(),
                               .histories = learner.TakeHistories()};
   learner.Rekey();

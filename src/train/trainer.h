@@ -67,9 +67,8 @@ enum class Spent { kNone, kOwn, kTotal };
 class Trainer {
  public:
   // The references must outlive the trainer; one learner per LearnerIndex, in order.
-  Trainer(TrainerOptions options, std::vector<ResumedLearner> learners,
-          store::EmbeddingStore& store, const Clock& clock, metrics::Registry& registry,
-          Progress& progress);
+  Trainer(TrainerOptions options, std::vector<ResumedLearner> learners, store::Store& store,
+          const Clock& clock, metrics::Registry& registry, Progress& progress);
   ~Trainer();
 
   // Trains until the steps end. A failed commit or model ends it with the error. So does a model
@@ -105,7 +104,7 @@ class Trainer {
 
   TrainerOptions options_;
   std::vector<std::unique_ptr<Seat>> seats_;
-  store::EmbeddingStore& store_;
+  store::Store& store_;
   const Clock& clock_;
   Progress& progress_;
   TrainerMetrics metrics_;

@@ -59,7 +59,7 @@ void TrainerMetrics::Step(size_t learner, const StepReport& report, uint64_t uni
   l.step_seconds.Observe(seconds);
 }
 
-void TrainerMetrics::Stored(const store::EmbeddingStore::Stats& stats) {
+void TrainerMetrics::Stored(const store::Store::Stats& stats) {
   commit_seconds_.Set(stats.last_commit_ms / 1000);
   unfolded_deltas_.Set(static_cast<double>(stats.unfolded_deltas));
   witnesses_lost_.Add(static_cast<double>(

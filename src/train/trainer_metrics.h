@@ -17,7 +17,7 @@ class TrainerMetrics {
   TrainerMetrics(metrics::Registry& registry, const std::vector<std::string>& learners);
 
   void Step(size_t learner, const StepReport& report, uint64_t units_refused, double seconds);
-  void Stored(const store::EmbeddingStore::Stats& stats);
+  void Stored(const store::Store::Stats& stats);
   void Exhausted(size_t learner);
   // `steps` steps are ready for training; `waited`: training had to wait for the one it takes now.
   void Queued(size_t steps, bool waited);

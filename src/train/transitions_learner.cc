@@ -85,12 +85,12 @@ Result<bool> TransitionsLearner::TakeStep(const stream::StepBatch& step,
   return true;
 }
 
-std::shared_ptr<const std::string> TransitionsLearner::TakeMechanismState() {
+std::shared_ptr<const std::string> TransitionsLearner::TakeReleased() {
   if (!std::exchange(changed_, false)) return nullptr;
   return std::make_shared<const std::string>(model_.Encode());
 }
 
-Status TransitionsLearner::LoadMechanismState(std::string_view bytes) {
+Status TransitionsLearner::LoadReleased(std::string_view bytes) {
   auto model = model::transitions::ReleasedModel::Decode(bytes, *options_.catalogue, options_.model,
                                                          workers_);
   if (!model)

@@ -16,7 +16,7 @@ namespace tacit::train {
 struct TransitionsLearnerOptions {
   std::string id;
   LearnerIndex index;
-  std::shared_ptr<const model::transitions::Catalogue> catalogue;
+  std::shared_ptr<const model::transitions::PublicItems> catalogue;
   model::transitions::Options model;
   double noise_multiplier = 0;  // per period: 1 / mu. 0: no noise and no promise
   RecentHistoriesOptions histories;
@@ -38,9 +38,9 @@ class TransitionsLearner final : public Learner {
                         StepReport* report) override;
   Status Preview(const stream::StepBatch& batch, StepReport* report) override;
   std::shared_ptr<const store::DenseState> CopyDense() const override { return nullptr; }
-  std::shared_ptr<const std::string> TakeMechanismState() override;
+  std::shared_ptr<const std::string> TakeReleased() override;
   std::optional<store::HistoryCommit> TakeHistories() override { return recent_.Take(); }
-  Status LoadMechanismState(std::string_view bytes) override;
+  Status LoadReleased(std::string_view bytes) override;
   void Rekey() override { noise_->Rekey(); }
 
  private:

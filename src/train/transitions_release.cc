@@ -220,7 +220,7 @@ Result<TransitionsCharge> ReleaseTransitionsPeriod(const TransitionsPeriod& peri
 }
 
 Result<TransitionsRelease> ReleaseTransitions(const Histories& histories,
-                                              const model::transitions::Catalogue& catalogue,
+                                              const model::transitions::PublicItems& catalogue,
                                               const Options& options, double mu,
                                               noise::NoiseSource& noise, WorkerPool& workers,
                                               const TransitionsProgress& progress) {

@@ -65,7 +65,7 @@ struct TransitionsRelease {
 
 // Releases one period on a new model. `catalogue` and `workers` must outlive the result.
 Result<TransitionsRelease> ReleaseTransitions(const model::Histories& histories,
-                                              const model::transitions::Catalogue& catalogue,
+                                              const model::transitions::PublicItems& catalogue,
                                               const model::transitions::Options& options, double mu,
                                               noise::NoiseSource& noise, WorkerPool& workers,
                                               const TransitionsProgress& progress = {});

@@ -17,8 +17,8 @@ std::optional<int64_t> NumberOf(std::string_view name) {
 
 }  // namespace
 
-model::transitions::Catalogue ItemTexts(const event::ItemCatalogue& items) {
-  if (!items.described()) return model::transitions::Catalogue(items.items());
+model::transitions::PublicItems ItemTexts(const event::ItemCatalogue& items) {
+  if (!items.described()) return model::transitions::PublicItems(items.items());
   std::vector<model::transitions::ItemText> texts(items.items());
   bool all_numbers = true;
   for (uint32_t item = 0; item < items.items(); ++item) {
@@ -29,7 +29,7 @@ model::transitions::Catalogue ItemTexts(const event::ItemCatalogue& items) {
   }
   if (!all_numbers)
     for (uint32_t item = 0; item < items.items(); ++item) texts[item].id = item;
-  return model::transitions::Catalogue(texts);
+  return model::transitions::PublicItems(texts);
 }
 
 }  // namespace tacit::wiring

@@ -81,7 +81,7 @@ Result<train::SequenceLearnerOptions> PlanSequence(const config::Config& config,
     TACIT_ASSIGN(training.privacy.sigma, StepNoise(learner, config.source));
     training.privacy.clip_norm = learner.mechanism.gradient_clip;
     if (learner.mechanism.clipping == config::Mechanism::Clipping::kAutomatic)
-      training.privacy.clip = train::SequencePrivacy::Clip::kNormalised;
+      training.privacy.clip = train::SequenceGuard::Clip::kNormalised;
   }
   if (Status status = CheckOptions(training); !status)
     return Fail(std::move(status.error()).Context("learner '" + learner.id + "'"));
@@ -94,9 +94,9 @@ Result<train::TransitionsLearnerOptions> PlanTransitions(const config::Config& c
   train::TransitionsLearnerOptions options{
       .id = learner.id,
       .index = IndexOf(index),
-      .catalogue = std::make_shared<const model::transitions::Catalogue>(
+      .catalogue = std::make_shared<const model::transitions::PublicItems>(
           learner.model.transitions.described ? ItemTexts(items)
-                                              : model::transitions::Catalogue(items.items())),
+                                              : model::transitions::PublicItems(items.items())),
       .model = {},
       .histories = HistoriesOf(learner, items)};
   options.model.forget = learner.model.transitions.forget;

@@ -29,7 +29,7 @@ std::vector<uint32_t> History(uint32_t items, size_t size, std::mt19937* random)
 }
 
 // One period of made-up numbers, as many cells as a budget of epsilon 8 measures in MovieLens-1M.
-std::shared_ptr<const std::string> ReleasedBytes(const model::transitions::Catalogue& catalogue,
+std::shared_ptr<const std::string> ReleasedBytes(const model::transitions::PublicItems& catalogue,
                                                  const model::transitions::Options& options) {
   WorkerPool workers(WorkerPool::Options{.workers = 2});
   std::mt19937 random(1);
@@ -77,7 +77,7 @@ void Measure(const char* name, const std::shared_ptr<const ItemModel>& model,
 void Run(uint32_t items) {
   RecommendSnapshot snapshot(1, {});
   const model::transitions::Options counts;
-  const auto catalogue = std::make_shared<const model::transitions::Catalogue>(items);
+  const auto catalogue = std::make_shared<const model::transitions::PublicItems>(items);
   snapshot.released = ReleasedBytes(*catalogue, counts);
   std::printf("released: %.1f MB\n", static_cast<double>(snapshot.released->size()) / 1e6);
   Measure("transitions", MakeTransitionsItems(LearnerIndex(0), catalogue, counts), snapshot);

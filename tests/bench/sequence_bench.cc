@@ -67,7 +67,7 @@ train::SequenceTrainingOptions Options(size_t batch, uint32_t catalogue, bool is
   options.schedule.steps = 1'000'000;
   options.privacy.on = is_private;
   options.privacy.sigma = 1;
-  options.privacy.clip = train::SequencePrivacy::Clip::kNormalised;
+  options.privacy.clip = train::SequenceGuard::Clip::kNormalised;
   return options;
 }
 

@@ -57,7 +57,7 @@ class Bench {
     learner.rows.state_floats = {0};
     learner.rows.initial_scale = {0.1f};
     options.learners = {learner};
-    auto store = EmbeddingStore::Open(options);
+    auto store = Store::Open(options);
     TACIT_CHECK(store.has_value(), "opening failed");
     store_ = *std::move(store);
   }
@@ -68,7 +68,7 @@ class Bench {
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 
-  EmbeddingStore& store() { return *store_; }
+  Store& store() { return *store_; }
   WorkingRows& rows() { return store_->working_rows(LearnerIndex(0)); }
 
   std::vector<uint64_t> Draw(size_t count, uint64_t below = kRows) {
@@ -105,7 +105,7 @@ class Bench {
   std::string root_;
   std::mt19937_64 random_{1};
   uint64_t next_ = 0;
-  std::unique_ptr<EmbeddingStore> store_;
+  std::unique_ptr<Store> store_;
 };
 
 void BenchCommits(const std::string& folder, const char* name, size_t rows, size_t dense_floats) {

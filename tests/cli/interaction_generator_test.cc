@@ -38,7 +38,7 @@ const event::FeatureTransform& Transform() {
 // A stream as a daemon would read it.
 struct EventStream {
   explicit EventStream(const InteractionGeneratorOptions& options) : generator(options) {
-    auto parsed = event::ItemCatalogue::Parse(generator.world().Catalogue(), "items.dat");
+    auto parsed = event::ItemCatalogue::Parse(generator.world().CatalogueText(), "items.dat");
     EXPECT_TRUE(parsed.has_value()) << parsed.error().message;
     items = std::make_shared<const event::ItemCatalogue>(std::move(*parsed));
     Transform().StartBatch(&batch);
@@ -78,10 +78,10 @@ TEST(InteractionGenerator, BytesFollowFromTheOptions) {
   auto other = options;
   other.seed = 8;
   EXPECT_NE(Lines(other, 1000), lines);
-  EXPECT_EQ(InteractionGenerator(options).world().Catalogue(),
-            InteractionGenerator(options).world().Catalogue());
-  EXPECT_NE(InteractionGenerator(options).world().Catalogue(),
-            InteractionGenerator(other).world().Catalogue());
+  EXPECT_EQ(InteractionGenerator(options).world().CatalogueText(),
+            InteractionGenerator(options).world().CatalogueText());
+  EXPECT_NE(InteractionGenerator(options).world().CatalogueText(),
+            InteractionGenerator(other).world().CatalogueText());
 }
 
 TEST(InteractionGenerator, RecordsAreInteractionsOfTheCatalogue) {

@@ -208,8 +208,7 @@ std::map<std::string, uint64_t> NaiveUses(const std::vector<std::vector<UserLine
 // As the store has counted them.
 std::map<std::string, uint64_t> StoredUses(const TempDir& dir, const std::string& name,
                                            const std::map<std::string, uint64_t>& users) {
-  auto store =
-      store::EmbeddingStore::Open(wiring::MakeStoreOptions(LoadAssembly(dir / (name + ".yaml"))));
+  auto store = store::Store::Open(wiring::MakeStoreOptions(LoadAssembly(dir / (name + ".yaml"))));
   EXPECT_TRUE(store) << store.error().message;
   if (!store) return {};
   const SipHash hash((*store)->user_key());

@@ -93,8 +93,7 @@ struct NextItemOutcome {
   Histories next, counts;
 };
 
-Histories ReadHistories(const store::EmbeddingStore& store, LearnerIndex learner,
-                        const Histories& users) {
+Histories ReadHistories(const store::Store& store, LearnerIndex learner, const Histories& users) {
   const SipHash hash(store.user_key());
   Histories read;
   for (const auto& [user, items] : users) {
@@ -110,7 +109,7 @@ NextItemOutcome ReadOutcome(const TempDir& dir, const std::string& name, const H
   EXPECT_TRUE(config) << config.error().message;
   auto assembly = wiring::Assemble(*config);
   EXPECT_TRUE(assembly) << assembly.error().message;
-  auto store = store::EmbeddingStore::Open(wiring::MakeStoreOptions(*assembly));
+  auto store = store::Store::Open(wiring::MakeStoreOptions(*assembly));
   EXPECT_TRUE(store) << store.error().message;
   const auto snapshot = (*store)->Latest();
   NextItemOutcome outcome;

@@ -14,7 +14,7 @@ namespace {
 TEST(CountedLogits, AreLogarithmsOfScoresOverThreeMeans) {
   constexpr uint32_t kItems = 12;
   WorkerPool workers({.workers = 1});
-  const transitions::Catalogue catalogue(kItems);
+  const transitions::PublicItems catalogue(kItems);
   transitions::Options options;
   options.cells_at_signal = 50, options.signal_unit = 500;
   transitions::ReleasedModel model(catalogue, options, workers);

@@ -10,7 +10,7 @@
 
 #include "base/hash.h"
 #include "base/worker_pool.h"
-#include "serve/scorer.h"
+#include "serve/click_scorer.h"
 #include "store/snapshot.h"
 
 namespace tacit::serve {

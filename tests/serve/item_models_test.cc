@@ -55,8 +55,8 @@ class TransitionsItemsTest : public testing::Test {
 
   WorkerPool workers_{{.workers = 1}};
   model::transitions::Options options_;
-  std::shared_ptr<const model::transitions::Catalogue> catalogue_ =
-      std::make_shared<const model::transitions::Catalogue>(kModelItems);
+  std::shared_ptr<const model::transitions::PublicItems> catalogue_ =
+      std::make_shared<const model::transitions::PublicItems>(kModelItems);
   std::shared_ptr<const ItemModel> items_;
 };
 
@@ -103,7 +103,7 @@ TEST_F(TransitionsItemsTest, NothingReleasedIsNoState) {
 TEST_F(TransitionsItemsTest, WhatIsNotThisModelsIsRefused) {
   const auto bytes = std::make_shared<const std::string>(Released(5).Encode());
   const auto other = MakeTransitionsItems(
-      LearnerIndex(0), std::make_shared<const model::transitions::Catalogue>(kModelItems + 1),
+      LearnerIndex(0), std::make_shared<const model::transitions::PublicItems>(kModelItems + 1),
       options_);
   EXPECT_FALSE(other->Build(Snapshot(bytes), nullptr).has_value());
   const auto damaged = std::make_shared<const std::string>(bytes->substr(0, bytes->size() / 2));

@@ -71,7 +71,7 @@ class FakeItems final : public ItemModel {
     }
     const std::string text;
   };
-  struct Scorer final : ItemScorer {
+  struct ClickScorer final : ItemScorer {
     Status Score(const ItemState& state, std::span<const uint32_t> history,
                  std::span<float> scores) override {
       for (uint32_t item = 0; item < scores.size(); ++item)
@@ -94,7 +94,9 @@ class FakeItems final : public ItemModel {
     if (last != nullptr && static_cast<const State&>(*last).text == *bytes) return last;
     return std::make_shared<const State>(*bytes, items_);
   }
-  std::unique_ptr<ItemScorer> MakeScorer() const override { return std::make_unique<Scorer>(); }
+  std::unique_ptr<ItemScorer> MakeScorer() const override {
+    return std::make_unique<ClickScorer>();
+  }
 
   // A few values only, so that many are equal.
   static float Fake(std::string_view text, std::span<const uint32_t> history, uint32_t item) {

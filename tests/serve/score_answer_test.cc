@@ -41,7 +41,7 @@ TEST(ScoreOnce, AnswersAsTheServerDoes) {
   ASSERT_EQ(reply.status, 200u) << reply.body;
   const json::value answer = json::parse(reply.body);
   std::vector<float> scores(2);
-  ASSERT_TRUE(Scorer(model).Score(snapshot, batch, scores));
+  ASSERT_TRUE(ClickScorer(model).Score(snapshot, batch, scores));
   EXPECT_NE(scores[0], scores[1]);
   ASSERT_EQ(answer.at("scores").as_array().size(), 2u);
   for (size_t i = 0; i < 2; ++i)

@@ -49,7 +49,7 @@ TEST(AllowanceTest, ALostSecretIsRefusedOnceUsersAreCounted) {
     ASSERT_TRUE(Script::Step(*store));
   }
   DeleteUserKey(folder);
-  const auto refused = EmbeddingStore::Open(TestOptions(folder));
+  const auto refused = Store::Open(TestOptions(folder));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kCorruption);
   EXPECT_NE(refused.error().message.find("user_key"), std::string::npos);

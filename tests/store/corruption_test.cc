@@ -46,7 +46,7 @@ class CorruptionTest : public testing::Test {
     ASSERT_TRUE((*rocks)->db().Delete({}, (*rocks)->family(family), key).ok());
   }
   void ExpectCorrupt(const std::string& says) {
-    const auto store = EmbeddingStore::Open(options_);
+    const auto store = Store::Open(options_);
     ASSERT_FALSE(store);
     EXPECT_EQ(store.error().code, ErrorCode::kCorruption) << store.error().message;
     EXPECT_THAT(store.error().message, HasSubstr(says));
@@ -103,7 +103,7 @@ TEST_F(CorruptionTest, RowsThatAreNotThere) {
 TEST_F(CorruptionTest, ATornTailOfTheLogLosesTheLastCommitAndTheWitnessKnows) {
   const fs::path log = NewestLog(folder_.store());
   fs::resize_file(log, fs::file_size(log) - 10);
-  const auto store = EmbeddingStore::Open(options_);
+  const auto store = Store::Open(options_);
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().code, ErrorCode::kRefused);
   EXPECT_THAT(store.error().message, HasSubstr("ends at commit 3, the witness has seen commit 4"));
@@ -119,7 +119,7 @@ TEST_F(CorruptionTest, AFlippedByteInTheMiddleOfTheLogIsNotSilent) {
   file.seekp(place);
   file.put(static_cast<char>(byte ^ 1));
   file.close();
-  const auto store = EmbeddingStore::Open(options_);
+  const auto store = Store::Open(options_);
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().code, ErrorCode::kCorruption) << store.error().message;
 }

@@ -84,7 +84,7 @@ int Crash(const std::string& root, const std::string& point, int hit, uint64_t c
 }
 
 // The store is dead for good, and still answers.
-void ExpectOnlyReaders(EmbeddingStore& store, const std::shared_ptr<const Snapshot>& last) {
+void ExpectOnlyReaders(Store& store, const std::shared_ptr<const Snapshot>& last) {
   bool called = false;
   const Status later = store.Commit({}, [&](Status) { called = true; });
   EXPECT_FALSE(later);

@@ -200,7 +200,7 @@ TEST(CrashTest, ALostCommitThatWasWitnessedIsRefused) {
   const TestFolder folder;
   CrashAt(folder, "commit.witnessed", 5, 20);
   LosePower(folder);
-  const auto store = EmbeddingStore::Open(TestOptions(folder));
+  const auto store = Store::Open(TestOptions(folder));
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().code, ErrorCode::kRefused);
   const auto reader = OpenReadOnly(folder.store(), folder.witness(), TestLearners());
@@ -236,7 +236,7 @@ TEST(CrashTest, AStoreHeldByAnotherProcessIsUnavailableButReadable) {
   { ASSERT_TRUE(Script::Step(*MustOpen(TestOptions(folder)))); }
   Child child({"hold", folder.root()});
   ASSERT_EQ(child.ReadLine(), "open");
-  const auto store = EmbeddingStore::Open(TestOptions(folder));
+  const auto store = Store::Open(TestOptions(folder));
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(store.error().message, testing::HasSubstr(folder.store()));

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 Error FailureOf(const StoreOptions& options) {
-  const auto store = EmbeddingStore::Open(options);
+  const auto store = Store::Open(options);
   EXPECT_FALSE(store);
   return store ? Error{} : store.error();
 }

@@ -23,7 +23,7 @@ void Train(const StoreOptions& options, int commits) {
 }
 
 void ExpectRefusal(const StoreOptions& options, const std::string& says) {
-  const auto store = EmbeddingStore::Open(options);
+  const auto store = Store::Open(options);
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().code, ErrorCode::kRefused) << store.error().message;
   EXPECT_THAT(store.error().message, HasSubstr(says));
@@ -165,7 +165,7 @@ TEST_F(MarkTest, AMissingOneIsMadeAndTheStoreOpens) {
 TEST_F(MarkTest, ItsPlaceIsNeitherTheStoreNorTheWitness) {
   for (const std::string& place : {options_.path + "/mark", options_.witness}) {
     options_.mark = place;
-    const auto store = EmbeddingStore::Open(options_);
+    const auto store = Store::Open(options_);
     ASSERT_FALSE(store);
     EXPECT_EQ(store.error().code, ErrorCode::kInvalidArgument);
   }

@@ -82,7 +82,7 @@ class HistoryTest : public testing::Test {
 
   const TestFolder folder_;
   SetClock clock_;
-  std::unique_ptr<EmbeddingStore> store_;
+  std::unique_ptr<Store> store_;
 };
 
 constexpr size_t kSeal = 8, kHeader = 8 + 4 + 8 + 4, kItem = 4 + 8;

@@ -10,7 +10,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 void ExpectRefusal(const StoreOptions& options, ErrorCode code, const std::string& says) {
-  const auto store = EmbeddingStore::Open(options);
+  const auto store = Store::Open(options);
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().code, code) << store.error().message;
   EXPECT_THAT(store.error().message, HasSubstr(says));

@@ -86,8 +86,8 @@ inline StoreOptions TestOptionsAt(const std::string& root) {
 
 inline StoreOptions TestOptions(const TestFolder& folder) { return TestOptionsAt(folder.root()); }
 
-inline std::unique_ptr<EmbeddingStore> MustOpen(const StoreOptions& options) {
-  auto store = EmbeddingStore::Open(options);
+inline std::unique_ptr<Store> MustOpen(const StoreOptions& options) {
+  auto store = Store::Open(options);
   if (!store) ADD_FAILURE() << store.error().message;
   TACIT_CHECK(store.has_value());
   return *std::move(store);
@@ -169,7 +169,7 @@ class Script {
   }
 
   // Changes at some commits only; the one before the first has none.
-  static std::string MechanismStateOf(uint64_t seq) {
+  static std::string ReleasedOf(uint64_t seq) {
     const uint64_t changed = seq - seq % 3;
     return changed == 0 ? "" : "released by " + std::to_string(changed);
   }
@@ -214,7 +214,7 @@ class Script {
   }
 
   // Makes the next commit and waits for it.
-  static Status Step(EmbeddingStore& store, size_t dense_floats = kDense) {
+  static Status Step(Store& store, size_t dense_floats = kDense) {
     const uint64_t seq = store.Latest()->version().value + 1;
     WorkingRows& working = store.working_rows(LearnerIndex(0));
     const auto rows = RowsOf(seq);
@@ -234,8 +234,7 @@ class Script {
     request.learners.back().allowances = AllowancesOf(seq);
     request.learners.back().histories = HistoriesOf(seq);
     if (seq % 3 == 0)
-      request.learners.back().mechanism_state =
-          std::make_shared<const std::string>(MechanismStateOf(seq));
+      request.learners.back().released = std::make_shared<const std::string>(ReleasedOf(seq));
     TACIT_RETURN_IF_ERROR(store.Commit(std::move(request), {}));
     return store.Flush();
   }
@@ -258,7 +257,7 @@ class Script {
     }
     const auto released = snapshot.Released(LearnerIndex(0));
     if (released) {
-      ASSERT_EQ(*released, MechanismStateOf(seq));
+      ASSERT_EQ(*released, ReleasedOf(seq));
     }
     // If there are more items than are kept, a commit that the witness has not seen may have
     // dropped the oldest.
@@ -303,7 +302,7 @@ class Script {
   }
 
   // The counts are as of the same commit as everything else.
-  static void ExpectAllowances(const EmbeddingStore& store, uint64_t seq) {
+  static void ExpectAllowances(const Store& store, uint64_t seq) {
     std::vector<UserUses> uses;
     for (uint64_t u = 0; u <= kUsers; ++u) uses.push_back({.user = {u, ~u}, .used = 77});
     const auto step = store.ReadAllowances(LearnerIndex(0), uses);
@@ -313,7 +312,7 @@ class Script {
     ASSERT_EQ(uses[kUsers], UserUses{.user = uses[kUsers].user});
   }
 
-  static void ExpectHistories(const EmbeddingStore& store, uint64_t seq) {
+  static void ExpectHistories(const Store& store, uint64_t seq) {
     std::vector<UserHistory> users;
     for (uint64_t u = 0; u <= kUsers; ++u) users.push_back({.user = {u, ~u}, .items = {{77, 77}}});
     const auto step = store.ReadHistories(LearnerIndex(0), users);
@@ -323,18 +322,17 @@ class Script {
     ASSERT_TRUE(users[kUsers].items.empty());
   }
 
-  static void ExpectStore(EmbeddingStore& store) {
+  static void ExpectStore(Store& store) {
     const auto snapshot = store.Latest();
     ExpectSnapshot(*snapshot);
     ExpectAllowances(store, snapshot->version().value);
     ExpectHistories(store, snapshot->version().value);
     // The owner's own snapshot has what was released, whenever that was.
     const auto released = snapshot->Released(LearnerIndex(0));
-    ASSERT_EQ(released ? *released : "", MechanismStateOf(snapshot->version().value));
+    ASSERT_EQ(released ? *released : "", ReleasedOf(snapshot->version().value));
     const LearnerState state = store.State(LearnerIndex(0));
     ASSERT_EQ(state.position, PositionOf(snapshot->version().value));
-    ASSERT_EQ(state.mechanism_state ? *state.mechanism_state : "",
-              MechanismStateOf(snapshot->version().value));
+    ASSERT_EQ(state.released ? *state.released : "", ReleasedOf(snapshot->version().value));
     if (snapshot->version().value > 0) {
       ASSERT_EQ(store.source_identity(), "source " + std::to_string(snapshot->version().value));
     }

@@ -92,7 +92,7 @@ TEST_F(SettleTest, OpeningCanBeGivenUpAtEveryPoint) {
       folding |= progress.doing == "folding rows" && progress.of > 0;
       return ++asked <= most;
     };
-    const auto store = EmbeddingStore::Open(options_);
+    const auto store = Store::Open(options_);
     if (store) {
       Script::ExpectStore(**store);
       break;

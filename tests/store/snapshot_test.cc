@@ -175,7 +175,7 @@ TEST(SnapshotTest, ServesTheMovingAverageAsOfItsCommit) {
   expect(*store->Latest(), step);
   store.reset();
   options.learners[0] = unaveraged;
-  const auto refused = EmbeddingStore::Open(options);
+  const auto refused = Store::Open(options);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
   EXPECT_NE(refused.error().message.find("average"), std::string::npos) << refused.error().message;

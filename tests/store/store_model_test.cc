@@ -12,7 +12,7 @@ namespace {
 struct ModelState {
   std::vector<RowModel> rows;
   std::vector<std::string> positions{"", ""};
-  std::vector<std::string> mechanism_states{"none", "none"};
+  std::vector<std::string> released{"none", "none"};
   std::vector<float> dense{0, 0};
 };
 
@@ -85,9 +85,9 @@ class StoreModel {
                                   position,
                                   {TestCharge(options_.learners[i].name, seq)}});
       if (random_() % 3 == 0) {
-        committed.mechanism_states[i] = std::string(random_() % 50, static_cast<char>(seq));
-        request.learners.back().mechanism_state =
-            std::make_shared<const std::string>(committed.mechanism_states[i]);
+        committed.released[i] = std::string(random_() % 50, static_cast<char>(seq));
+        request.learners.back().released =
+            std::make_shared<const std::string>(committed.released[i]);
       }
       committed.rows[i] = working_.rows[i];
       committed.positions[i] = position;
@@ -121,8 +121,7 @@ class StoreModel {
     for (uint16_t i = 0; i < 2; ++i) {
       const LearnerState state = store_->State(LearnerIndex(i));
       ASSERT_EQ(state.position, working_.positions[i]);
-      ASSERT_EQ(state.mechanism_state ? *state.mechanism_state : "none",
-                working_.mechanism_states[i]);
+      ASSERT_EQ(state.released ? *state.released : "none", working_.released[i]);
     }
   }
 
@@ -150,7 +149,7 @@ class StoreModel {
   StoreOptions options_;
   ModelState working_;
   std::vector<ModelState> history_;  // by commit
-  std::unique_ptr<EmbeddingStore> store_;
+  std::unique_ptr<Store> store_;
   std::vector<std::shared_ptr<const Snapshot>> held_;
 };
 

@@ -196,7 +196,7 @@ TEST(DenseDpSgdTest, AStoreCommitsEveryRow) {
                                                   .epsilon = 1e6,
                                                   .delta = 1e-6,
                                                   .model_fingerprint = shape.Fingerprint()}});
-    auto store = store::EmbeddingStore::Open(std::move(store_options));
+    auto store = store::Store::Open(std::move(store_options));
     ASSERT_TRUE(store) << store.error().message;
     auto& rows = (*store)->working_rows(options.index);
     ClickLearner learner(options, DpSgd(options.model.space), noise::MakeNoiseSource(workers),

@@ -371,13 +371,13 @@ TEST(LinearLearner, AnAbandonedStepDidNotHappen) {
   const auto first = RandomEvents(2000, random), second = RandomEvents(2000, random);
   Subject subject(1), other(1);
   for (Subject* s : {&subject, &other}) s->Step(StepOf(first));
-  ASSERT_NE(subject.learner->TakeMechanismState(), nullptr);
+  ASSERT_NE(subject.learner->TakeReleased(), nullptr);
   const std::atomic<bool> abandon = true;
   StepReport report;
   const auto taken = subject.learner->TakeStep(StepOf(second), abandon, &report);
   ASSERT_TRUE(taken);
   EXPECT_FALSE(*taken);
-  EXPECT_EQ(subject.learner->TakeMechanismState(), nullptr);
+  EXPECT_EQ(subject.learner->TakeReleased(), nullptr);
   EXPECT_EQ(subject.Predict(second), other.Predict(second));
   // It is read again, and released once.
   for (Subject* s : {&subject, &other}) s->Step(StepOf(second));
@@ -390,21 +390,21 @@ TEST(LinearLearner, AStepThatIsLostIsReleasedByTheNextProcess) {
   const auto first = RandomEvents(2000, random), second = RandomEvents(2000, random);
   Subject whole(1);
   whole.Step(StepOf(first));
-  const auto state = whole.learner->TakeMechanismState();
+  const auto state = whole.learner->TakeReleased();
   // A process after a crash has the committed rows and the committed state, and nothing else.
   Subject again(1);
   for (uint64_t row = 0; row < again.options.columns->space().rows(); ++row)
     std::copy_n(whole.Row(row), 4, again.Row(row));
-  ASSERT_TRUE(again.learner->LoadMechanismState(*state));
-  EXPECT_EQ(again.learner->TakeMechanismState(), nullptr) << "it is stored";
+  ASSERT_TRUE(again.learner->LoadReleased(*state));
+  EXPECT_EQ(again.learner->TakeReleased(), nullptr) << "it is stored";
   for (Subject* s : {&whole, &again}) s->Step(StepOf(second));
   EXPECT_EQ(whole.Predict(first), again.Predict(first));
-  EXPECT_EQ(*whole.learner->TakeMechanismState(), *again.learner->TakeMechanismState());
+  EXPECT_EQ(*whole.learner->TakeReleased(), *again.learner->TakeReleased());
 }
 
 TEST(LinearLearner, DamagedStatesAreRefusedByName) {
   Subject subject(1);
-  const auto loaded = subject.learner->LoadMechanismState("nonsense");
+  const auto loaded = subject.learner->LoadReleased("nonsense");
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code, ErrorCode::kCorruption);
   EXPECT_THAT(loaded.error().message, ::testing::HasSubstr("learner 'sums'"));

@@ -108,8 +108,8 @@ class NextItemLearners : public ::testing::Test {
 
   WorkerPool workers_{WorkerPool::Options{2, false}};
   std::unique_ptr<ops::Backend> backend_ = ops::MakeCpuBackend(workers_);
-  std::shared_ptr<const model::transitions::Catalogue> catalogue_ =
-      std::make_shared<const model::transitions::Catalogue>(kCatalogue);
+  std::shared_ptr<const model::transitions::PublicItems> catalogue_ =
+      std::make_shared<const model::transitions::PublicItems>(kCatalogue);
   uint64_t step_ = 0;
   std::map<Hash128, std::vector<store::HistoryItem>> stored_;
 };
@@ -169,7 +169,7 @@ TEST_F(NextItemLearners, AnAbandonedStepDidNotHappen) {
   const auto counted = counts->TakeStep(StepOf(1, 3), abandon, &report);
   ASSERT_TRUE(counted);
   EXPECT_FALSE(*counted);
-  EXPECT_EQ(counts->TakeMechanismState(), nullptr);
+  EXPECT_EQ(counts->TakeReleased(), nullptr);
   EXPECT_FALSE(counts->TakeHistories());
 }
 
@@ -201,20 +201,20 @@ TEST_F(NextItemLearners, APeriodOfCountsIsReleasedAndGoneOnFrom) {
     const std::vector<uint32_t> known(kUsers, static_cast<uint32_t>(4 * step));
     ASSERT_TRUE(ReleaseTransitionsPeriod({.histories = histories, .known = known}, 0.5, silent,
                                          workers_, &model));
-    const auto taken = learner->TakeMechanismState();
+    const auto taken = learner->TakeReleased();
     ASSERT_NE(taken, nullptr);
     EXPECT_TRUE(*taken == model.Encode()) << "step " << step;
-    EXPECT_EQ(learner->TakeMechanismState(), nullptr);
+    EXPECT_EQ(learner->TakeReleased(), nullptr);
     state = *taken;
   }
   Commit(*learner);
   const auto again = MakeTransitions(2);
-  ASSERT_TRUE(again->LoadMechanismState(state));
-  EXPECT_EQ(again->TakeMechanismState(), nullptr);
+  ASSERT_TRUE(again->LoadReleased(state));
+  EXPECT_EQ(again->TakeReleased(), nullptr);
   MustStep(*again, StepOf(3, 4));
   MustStep(*learner, StepOf(3, 4));
-  EXPECT_TRUE(*again->TakeMechanismState() == *learner->TakeMechanismState());
-  const Status damaged = again->LoadMechanismState(state.substr(0, state.size() / 2));
+  EXPECT_TRUE(*again->TakeReleased() == *learner->TakeReleased());
+  const Status damaged = again->LoadReleased(state.substr(0, state.size() / 2));
   ASSERT_FALSE(damaged);
   EXPECT_NE(damaged.error().message.find("counts"), std::string::npos);
 }
@@ -225,7 +225,7 @@ TEST_F(NextItemLearners, AnEmptyPeriodIsOneLikeAnyOther) {
   stream::StepBatch empty;
   empty.after.step = 1;
   MustStep(*counts, empty);
-  EXPECT_NE(counts->TakeMechanismState(), nullptr);
+  EXPECT_NE(counts->TakeReleased(), nullptr);
   const auto histories = counts->TakeHistories();
   ASSERT_TRUE(histories);
   EXPECT_TRUE(histories->appended.empty());

@@ -44,7 +44,7 @@ class OpeningTest : public testing::Test {
     options_.seed = 3;
   }
 
-  std::unique_ptr<store::EmbeddingStore> Open() {
+  std::unique_ptr<store::Store> Open() {
     store::StoreOptions options;
     options.path = folder_ / name_ + "-store";
     options.witness = folder_ / name_ + "-witness";
@@ -58,7 +58,7 @@ class OpeningTest : public testing::Test {
                                      .participation = privacy::ParticipationMode::kPoisson,
                                      .epsilon = 100,
                                      .delta = 1e-6}}};
-    auto store = store::EmbeddingStore::Open(options);
+    auto store = store::Store::Open(options);
     if (!store) ADD_FAILURE() << store.error().message;
     return *std::move(store);
   }
@@ -71,7 +71,7 @@ class OpeningTest : public testing::Test {
         mechanism::MakeFlatClipper(1, kSigma),
         {.sigma_gradient = kSigma, .expected_batch = kEvents * kRate, .sampling_rate = kRate});
   }
-  std::unique_ptr<Learner> MakeLearner(store::EmbeddingStore& store,
+  std::unique_ptr<Learner> MakeLearner(store::Store& store,
                                        std::unique_ptr<mechanism::Mechanism> mechanism) {
     const auto dense = store.State(options_.index).dense;
     return std::make_unique<ClickLearner>(options_, std::move(mechanism), noise::MakeNoiseSource(),
@@ -115,8 +115,8 @@ class OpeningTest : public testing::Test {
     const store::LearnerState state = store->State(options_.index);
     std::vector<ResumedLearner> learners;
     learners.push_back({MakeLearner(*store, Fest(run.source)), *DecodePosition(state.position)});
-    if (state.mechanism_state) {
-      EXPECT_TRUE(learners[0].learner->LoadMechanismState(*state.mechanism_state));
+    if (state.released) {
+      EXPECT_TRUE(learners[0].learner->LoadReleased(*state.released));
     }
     Progress progress{1};
     metrics::Registry registry;
@@ -157,7 +157,7 @@ class OpeningTest : public testing::Test {
   uint64_t Openings() const { return Charged(privacy::MechanismKind::kVocabulary); }
   uint64_t Steps() const { return Charged(privacy::MechanismKind::kFest); }
   std::string Released() {
-    const auto state = Open()->State(options_.index).mechanism_state;
+    const auto state = Open()->State(options_.index).released;
     return state ? *state : "";
   }
   static std::vector<std::pair<uint64_t, uint64_t>> Periods(uint64_t from, uint64_t to) {
@@ -236,7 +236,7 @@ TEST_F(OpeningTest, ThatWasNeverCommittedIsReleasedAgainWithFreshNoiseAndCharged
     StepReport report;
     ASSERT_TRUE(learner->Preview(Events(0, true), &report));
     ASSERT_TRUE(learner->TakeStep(Step(0, 0), kGoOn, &report));
-    lost = *learner->TakeMechanismState();
+    lost = *learner->TakeReleased();
   }
   Train({.source = Source::kFirstPeriod, .steps = Periods(0, 1)});
   EXPECT_EQ(Openings(), 1u);
@@ -254,7 +254,7 @@ TEST_F(OpeningTest, OfAnAbandonedStepDidNotHappen) {
   const auto taken = learner->TakeStep(Step(0, 0), abandon, &report);
   ASSERT_TRUE(taken);
   EXPECT_FALSE(*taken);
-  EXPECT_EQ(learner->TakeMechanismState(), nullptr);
+  EXPECT_EQ(learner->TakeReleased(), nullptr);
   EXPECT_TRUE(learner->opening_charge());
 }
 

@@ -21,7 +21,7 @@ namespace {
 using model::Histories;
 using model::ranking::CandidateSource;
 using model::ranking::kRankerParameters;
-using model::transitions::Catalogue;
+using model::transitions::PublicItems;
 using model::transitions::SomeHistories;
 using model::transitions::SomeTexts;
 using model::transitions::With;
@@ -71,7 +71,7 @@ class RankerTrainerTest : public testing::Test {
   }
 
   const model::transitions::Options options_;
-  const Catalogue catalogue_{SomeTexts(kItems, 3)};
+  const PublicItems catalogue_{SomeTexts(kItems, 3)};
   const Histories histories_ = SomeHistories(kItems, kUnits, 40, 1);
   WorkerPool workers_{{.workers = 2}};
   std::optional<CandidateSource> source_;

@@ -255,7 +255,7 @@ TEST_F(SequenceTrainerTest, ItemsThatAreNotOfTheCatalogueAreRefused) {
 // grid; with a clip twice as long it moves it further.
 TEST_F(SequenceTrainerTest, AUnitMovesTheSumByItsClipAtMost) {
   const model::Histories histories = Circles(6, 8);
-  for (const auto clip : {SequencePrivacy::Clip::kFlat, SequencePrivacy::Clip::kNormalised}) {
+  for (const auto clip : {SequenceGuard::Clip::kFlat, SequenceGuard::Clip::kNormalised}) {
     SequenceTrainingOptions options = Options(6);
     options.privacy.clip_norm = 0.05;
     options.privacy.clip = clip;
@@ -285,7 +285,7 @@ TEST_F(SequenceTrainerTest, LearnsTheCircleWithAndWithoutPrivacy) {
   for (const bool is_private : {false, true}) {
     SequenceTrainingOptions options = Options(400);
     options.privacy.on = is_private;
-    options.privacy.clip = SequencePrivacy::Clip::kNormalised;
+    options.privacy.clip = SequenceGuard::Clip::kNormalised;
     options.schedule = {.steps = 60, .warm_up = 0.2, .decays = true};
     options.optimizer.kind = OptimizerNamed("adam");
     options.optimizer.learning_rate = 0.03f;

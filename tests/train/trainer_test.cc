@@ -54,14 +54,14 @@ class EmptySnapshot final : public store::Snapshot {
   Digest head_;
 };
 
-class RememberingStore final : public store::EmbeddingStore {
+class RememberingStore final : public store::Store {
  public:
   void Add(const std::string& learner, store::RowLayout layout) {
     rows_.push_back(std::make_unique<MemoryRows>(std::move(layout)));
     EXPECT_TRUE(ledger_.Declare({.learner = learner, .epsilon = 8, .delta = 1e-6}));
   }
   store::LearnerState State(LearnerIndex) const override {
-    return {.dense = nullptr, .position = "", .mechanism_state = nullptr};
+    return {.dense = nullptr, .position = "", .released = nullptr};
   }
   std::string source_identity() const override { return ""; }
   std::string lineage() const override { return ""; }
@@ -497,24 +497,24 @@ TEST_F(TrainerTest, WhatAMechanismReleasedIsCommittedAndGoneOnFrom) {
   ASSERT_EQ(store_->commits.size(), 3u);
   std::set<std::string> states;
   for (const auto& commit : store_->commits) {
-    ASSERT_NE(commit.learners.at(0).mechanism_state, nullptr);
-    states.insert(*commit.learners.at(0).mechanism_state);
+    ASSERT_NE(commit.learners.at(0).released, nullptr);
+    states.insert(*commit.learners.at(0).released);
   }
   EXPECT_EQ(states.size(), 3u);
-  const auto last = store_->commits.back().learners.at(0).mechanism_state;
+  const auto last = store_->commits.back().learners.at(0).released;
   EXPECT_EQ(mechanism_->SaveState(), *last);
 
   store_ = std::make_unique<RememberingStore>();
   const auto again = MakeLearner({"ctr", 1.0, 8, true}, 0);
   EXPECT_NE(mechanism_->SaveState(), *last);
-  ASSERT_TRUE(again->LoadMechanismState(*last));
+  ASSERT_TRUE(again->LoadReleased(*last));
   EXPECT_EQ(mechanism_->SaveState(), *last);
-  EXPECT_EQ(again->TakeMechanismState(), nullptr) << "it is committed already";
+  EXPECT_EQ(again->TakeReleased(), nullptr) << "it is committed already";
 }
 
 TEST_F(TrainerTest, AStateThatIsNoneOfTheMechanismNamesTheLearner) {
   store_ = std::make_unique<RememberingStore>();
-  const Status loaded = MakeLearner({"ctr", 1.0, 8, true}, 0)->LoadMechanismState("torn");
+  const Status loaded = MakeLearner({"ctr", 1.0, 8, true}, 0)->LoadReleased("torn");
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code, ErrorCode::kCorruption);
   EXPECT_NE(loaded.error().message.find("learner 'ctr'"), std::string::npos)
@@ -543,8 +543,7 @@ TEST_F(TrainerTest, GoesOnFromThePositionsThatItIsGiven) {
 TEST_F(TrainerTest, AMechanismThatReleasesNothingToGoOnFromWritesNoState) {
   Make(1.0, 8, std::chrono::milliseconds(0));
   ASSERT_TRUE(RunSteps(2));
-  for (const auto& commit : store_->commits)
-    EXPECT_EQ(commit.learners.at(0).mechanism_state, nullptr);
+  for (const auto& commit : store_->commits) EXPECT_EQ(commit.learners.at(0).released, nullptr);
 }
 
 TEST_F(TrainerTest, AFailedCommitEndsTrainingWithItsReason) {

@@ -21,8 +21,8 @@ namespace tacit::train {
 namespace {
 
 using model::Histories;
-using model::transitions::Catalogue;
 using model::transitions::Options;
+using model::transitions::PublicItems;
 using model::transitions::SomeHistories;
 using model::transitions::SomeTexts;
 using model::transitions::With;
@@ -33,7 +33,7 @@ class ReleaseTest : public ::testing::Test {
  protected:
   ReleaseTest() { options_.cells_at_signal = 4000, options_.signal_unit = 500; }
 
-  TransitionsRelease Release(const Histories& histories, const Catalogue& catalogue, double mu,
+  TransitionsRelease Release(const Histories& histories, const PublicItems& catalogue, double mu,
                              noise::NoiseSource& noise) {
     auto release = ReleaseTransitions(histories, catalogue, options_, mu, noise, workers_);
     EXPECT_TRUE(release) << release.error().message;
@@ -41,7 +41,7 @@ class ReleaseTest : public ::testing::Test {
   }
 
   Options options_;
-  const Catalogue described_{SomeTexts(kItems, 3)}, plain_{kItems};
+  const PublicItems described_{SomeTexts(kItems, 3)}, plain_{kItems};
   const Histories histories_ = SomeHistories(kItems, 200, 60, 1);
   WorkerPool workers_{{.workers = 2}};
 };
@@ -70,7 +70,7 @@ TEST_F(ReleaseTest, AllQueriesTogetherAreTheOneGaussianThatWasPaidFor) {
 
 TEST_F(ReleaseTest, OneUserMovesEachQueryByAtMostOne) {
   for (const bool described : {true, false}) {
-    const Catalogue& catalogue = described ? described_ : plain_;
+    const PublicItems& catalogue = described ? described_ : plain_;
     auto noise = noise::FixedNoise(2);
     Scribe first(noise);
     Release(histories_, catalogue, 3, first);
@@ -109,7 +109,7 @@ class OnlyTouched final : public noise::SilentNoise {
 
 TEST_F(ReleaseTest, EveryCellHasNoiseTouchedOrNot) {
   for (const bool described : {true, false}) {
-    const Catalogue& catalogue = described ? described_ : plain_;
+    const PublicItems& catalogue = described ? described_ : plain_;
     for (const Histories& histories : {histories_, SomeHistories(kItems, 5, 8, 1)}) {
       auto noise = noise::FixedNoise(3);
       Scribe scribe(noise);
@@ -204,7 +204,8 @@ TEST_F(ReleaseTest, ACatalogueOfOneItemOrTwoIsReleasedLikeAnyOther) {
     for (const bool described : {true, false})
       for (const double mu : {3.0, std::numeric_limits<double>::infinity()}) {
         const Histories histories = SomeHistories(items, 50, 10, 4);
-        const Catalogue catalogue = described ? Catalogue(SomeTexts(items, 3)) : Catalogue(items);
+        const PublicItems catalogue =
+            described ? PublicItems(SomeTexts(items, 3)) : PublicItems(items);
         auto noise = noise::FixedNoise(8);
         Scribe scribe(noise);
         const auto release = Release(histories, catalogue, mu, scribe);
@@ -222,7 +223,7 @@ TEST_F(ReleaseTest, ACatalogueOfOneItemOrTwoIsReleasedLikeAnyOther) {
 TEST_F(ReleaseTest, WhatCannotBeIsRefused) {
   auto noise = noise::FixedNoise(7);
   const auto other =
-      ReleaseTransitions(histories_, Catalogue(kItems + 1), options_, 1, noise, workers_);
+      ReleaseTransitions(histories_, PublicItems(kItems + 1), options_, 1, noise, workers_);
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().message,
             "the histories are of a catalogue of 60 items, and 61 are described");

@@ -19,8 +19,8 @@ namespace tacit::train {
 namespace {
 
 using model::Histories;
-using model::transitions::Catalogue;
 using model::transitions::Options;
+using model::transitions::PublicItems;
 using model::transitions::ReleasedModel;
 using model::transitions::Scorer;
 using model::transitions::SomeHistories;
@@ -86,7 +86,7 @@ class StreamTest : public ::testing::Test {
   }
 
   Options options_;
-  const Catalogue described_{SomeTexts(kItems, 3)}, plain_{kItems};
+  const PublicItems described_{SomeTexts(kItems, 3)}, plain_{kItems};
   WorkerPool workers_{{.workers = 2}};
 };
 
@@ -104,7 +104,7 @@ std::string CheckMoves(const Asked& one, const Asked& other) {
 TEST_F(StreamTest, NobodyMovesAQueryOfAPeriodByMoreThanOne) {
   size_t caught = 0;
   for (uint64_t seed = 0; seed < 4; ++seed) {
-    const Catalogue& catalogue = seed % 2 == 0 ? described_ : plain_;
+    const PublicItems& catalogue = seed % 2 == 0 ? described_ : plain_;
     const auto parts = Cut(SomeHistories(kItems, 12, 14, seed), 3, seed);
     auto noise = noise::FixedNoise(1);
     // Three periods' answers, and then again without one of the units in the last.
@@ -164,7 +164,7 @@ void AddUnit(std::span<const uint32_t> items, size_t known, const CellOf& cell_o
 }
 
 // Checks that a period's table of main genres is what the loops say.
-std::string CheckGenres(const Asked& asked, const Catalogue& catalogue, const Part& part) {
+std::string CheckGenres(const Asked& asked, const PublicItems& catalogue, const Part& part) {
   const model::transitions::Buckets buckets(catalogue, std::vector<double>(kItems, 1), 12);
   constexpr size_t kGenres = model::transitions::Buckets::kGenres;
   std::vector<double> expected(buckets.size(kGenres));
@@ -214,7 +214,7 @@ TEST_F(StreamTest, AHistoryThatIsCutHasEachOfItsPairsOnce) {
 TEST_F(StreamTest, APeriodIsOneGaussianWhoeverIsInIt) {
   const Histories nobody{.items = {}, .end = {}, .catalogue = kItems};
   const Histories some = SomeHistories(kItems, 50, 20, 1);
-  for (const Catalogue* catalogue : {&described_, &plain_}) {
+  for (const PublicItems* catalogue : {&described_, &plain_}) {
     ReleasedModel model(*catalogue, options_, workers_);
     auto noise = noise::FixedNoise(3);
     for (const double mu : {0.3, 1.0, 2.0, 0.3}) {
@@ -268,7 +268,7 @@ std::string CheckSums(const model::transitions::ReleasedTable& table, double dev
 
 TEST_F(StreamTest, TheNoiseOfSumsIsWhatTheModelSays) {
   constexpr uint32_t kMany = 3000;
-  const Catalogue many(kMany);
+  const PublicItems many(kMany);
   Histories nobody;
   nobody.catalogue = kMany;
   for (const double forget : {1.0, 0.5}) {
@@ -323,7 +323,7 @@ TEST_F(StreamTest, WithoutNoisePeriodsOfDifferentPeopleAreTheUnion) {
 }
 
 TEST_F(StreamTest, ASecondPeriodOfTheSameTellsMore) {
-  const Catalogue many(200);
+  const PublicItems many(200);
   size_t few = 0, more = 0, all = 0;
   for (uint8_t seed = 0; seed < 3; ++seed) {
     auto noise = noise::FixedNoise(seed);
@@ -407,7 +407,7 @@ TEST_F(StreamTest, AnItemThatComesLateFindsItsPlace) {
 
 TEST_F(StreamTest, AMillionItemsStaySparse) {
   constexpr uint32_t kMillion = 1'000'000;
-  const Catalogue many(kMillion);
+  const PublicItems many(kMillion);
   options_.cells_at_signal = 100, options_.fitting_rounds = 1;
   ReleasedModel model(many, options_, workers_);
   auto noise = noise::FixedNoise(11);

@@ -5,7 +5,7 @@
 namespace tacit::wiring {
 namespace {
 
-model::transitions::Catalogue Texts(const char* lines) {
+model::transitions::PublicItems Texts(const char* lines) {
   auto items = event::ItemCatalogue::Parse(lines, "items");
   EXPECT_TRUE(items.has_value());
   return ItemTexts(*items);

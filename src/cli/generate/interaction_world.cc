@@ -138,7 +138,7 @@ std::string InteractionWorld::Title(uint32_t item) const {
                      kThing[own[1] % kThing.size()], word, year);
 }
 
-std::string InteractionWorld::Catalogue() const {
+std::string InteractionWorld::CatalogueText() const {
   std::string lines;
   const stream::Random draw(options_.seed, ItemPurpose::kTitle);
   for (uint32_t i = 0; i < items(); ++i) {

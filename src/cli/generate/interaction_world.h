@@ -57,7 +57,7 @@ class InteractionWorld {
   std::string_view Genre(uint32_t item) const;  // the main one
   // Returns a line `id::title (year)::genre|genre` for each item, as event::ItemCatalogue reads
   // them.
-  std::string Catalogue() const;
+  std::string CatalogueText() const;
 
  private:
   struct Item {

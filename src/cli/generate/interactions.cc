@@ -120,7 +120,7 @@ Result<int> Generate(const GenerateInteractionsOptions& options) {
   TACIT_RETURN_IF_ERROR(MakeFolder(files));
   InteractionGenerator generator(options.stream);
   const std::string catalogue = files.Path(kCatalogueFile);
-  TACIT_RETURN_IF_ERROR(WriteText(catalogue, generator.world().Catalogue()));
+  TACIT_RETURN_IF_ERROR(WriteText(catalogue, generator.world().CatalogueText()));
   TACIT_ASSIGN(boost::json::object best_auc, WriteDays(options, files, &generator));
   const InteractionTruth& truth = generator.truth();
   const boost::json::value auc = BestAuc(truth, 0);

@@ -20,7 +20,7 @@ class TransitionsMethod final : public SequenceMethod {
         plain_(setting.catalogue->items()),
         catalogue_(described ? *setting.catalogue : plain_) {}
 
-  Result<double> Fit(const model::Histories& train, const SequencePrivacy& privacy,
+  Result<double> Fit(const model::Histories& train, const EpsilonDelta& privacy,
                      noise::NoiseSource& noise, WorkerPool& workers,
                      const std::function<void(double)>& progress) override {
     TACIT_ASSIGN(const auto release,
@@ -36,8 +36,8 @@ class TransitionsMethod final : public SequenceMethod {
 
  private:
   const model::transitions::Options options_;
-  const model::transitions::Catalogue plain_;
-  const model::transitions::Catalogue& catalogue_;
+  const model::transitions::PublicItems plain_;
+  const model::transitions::PublicItems& catalogue_;
   std::optional<model::transitions::Scorer> scorer_;
 };
 
@@ -45,10 +45,10 @@ class PopularityMethod final : public SequenceMethod {
  public:
   explicit PopularityMethod(const SequenceSetting& setting) : options_(setting.transitions) {}
 
-  Result<double> Fit(const model::Histories& train, const SequencePrivacy& privacy,
+  Result<double> Fit(const model::Histories& train, const EpsilonDelta& privacy,
                      noise::NoiseSource& noise, WorkerPool&,
                      const std::function<void(double)>&) override {
-    TACIT_RETURN_IF_ERROR(CheckSequencePrivacy(privacy));
+    TACIT_RETURN_IF_ERROR(CheckEpsilonDelta(privacy));
     TACIT_RETURN_IF_ERROR(model::CheckHistories(train));
     train::ItemHistogram histogram =
         train::ReleaseItems(train, {}, options_.popularity_items, MuOf(privacy), noise);

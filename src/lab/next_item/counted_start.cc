@@ -8,7 +8,7 @@
 namespace tacit::lab {
 
 Result<CountedStart> ReleaseCountedStart(const model::Histories& train,
-                                         const model::transitions::Catalogue& catalogue,
+                                         const model::transitions::PublicItems& catalogue,
                                          const model::transitions::Options& options, double weight,
                                          double mu, noise::NoiseSource& noise, WorkerPool& workers,
                                          const std::function<void(double)>& progress) {

@@ -7,8 +7,8 @@
 #include "base/worker_pool.h"
 #include "model/histories.h"
 #include "model/sequence/logit_prior.h"
-#include "model/transitions/catalogue.h"
 #include "model/transitions/options.h"
+#include "model/transitions/public_items.h"
 #include "noise/noise.h"
 
 namespace tacit::lab {
@@ -23,7 +23,7 @@ struct CountedStart {
 // Fails where
 // model::CheckCountedLogits does.
 Result<CountedStart> ReleaseCountedStart(const model::Histories& train,
-                                         const model::transitions::Catalogue& catalogue,
+                                         const model::transitions::PublicItems& catalogue,
                                          const model::transitions::Options& options, double weight,
                                          double mu, noise::NoiseSource& noise, WorkerPool& workers,
                                          const std::function<void(double)>& progress);

@@ -11,8 +11,8 @@
 namespace tacit::lab {
 namespace {
 
-using model::transitions::Catalogue;
 using model::transitions::Options;
+using model::transitions::PublicItems;
 
 class TransitionsStream final : public StreamMethod {
  public:
@@ -37,7 +37,7 @@ class TransitionsStream final : public StreamMethod {
   }
 
  private:
-  const Catalogue plain_;
+  const PublicItems plain_;
   model::transitions::ReleasedModel model_;
   std::optional<model::transitions::Scorer> scorer_;
 };

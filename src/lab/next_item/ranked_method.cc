@@ -25,7 +25,7 @@ class RankedMethod final : public SequenceMethod {
         transitions_(setting.transitions),
         catalogue_(*setting.catalogue) {}
 
-  Result<double> Fit(const model::Histories& train, const SequencePrivacy& privacy,
+  Result<double> Fit(const model::Histories& train, const EpsilonDelta& privacy,
                      noise::NoiseSource& noise, WorkerPool& workers,
                      const std::function<void(double)>& progress) override;
   void Watch(double steps, std::function<void(double)> look) override {
@@ -41,7 +41,7 @@ class RankedMethod final : public SequenceMethod {
 
   const RankedConstants constants_;
   const model::transitions::Options transitions_;
-  const model::transitions::Catalogue& catalogue_;
+  const model::transitions::PublicItems& catalogue_;
   double look_steps_ = 0;
   std::function<void(double)> look_;
   std::optional<model::ranking::CandidateSource> source_;
@@ -88,12 +88,12 @@ Status RankedMethod::Check(size_t users) const {
                   users, bytes / 0x1p30, c.last_items, c.candidates));
 }
 
-Result<double> RankedMethod::Fit(const model::Histories& train, const SequencePrivacy& privacy,
+Result<double> RankedMethod::Fit(const model::Histories& train, const EpsilonDelta& privacy,
                                  noise::NoiseSource& noise, WorkerPool& workers,
                                  const std::function<void(double)>& progress) {
   // The release's approximate share of the work.
   constexpr double kReleased = 0.1;
-  TACIT_RETURN_IF_ERROR(CheckSequencePrivacy(privacy));
+  TACIT_RETURN_IF_ERROR(CheckEpsilonDelta(privacy));
   if (!transitions_.IsDense(train.catalogue))
     return Fail(
         ErrorCode::kInvalidArgument,

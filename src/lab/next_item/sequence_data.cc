@@ -222,9 +222,9 @@ Result<SequenceStream> ReadSequenceStream(const std::string& path) {
   return stream;
 }
 
-Result<model::transitions::Catalogue> ReadCatalogue(const SequenceData& data,
-                                                    const std::string& items_path,
-                                                    const std::string& ids_path) {
+Result<model::transitions::PublicItems> ReadCatalogue(const SequenceData& data,
+                                                      const std::string& items_path,
+                                                      const std::string& ids_path) {
   std::vector<model::transitions::ItemText> texts;
   Numbers described;
   TACIT_RETURN_IF_ERROR(ForLines(items_path, [&](std::string_view line) -> Status {
@@ -260,7 +260,7 @@ Result<model::transitions::Catalogue> ReadCatalogue(const SequenceData& data,
           fmt::format("{}: item {} of the data (id {}) is not described", items_path, name, id));
     items.push_back(*at);
   }
-  return model::transitions::Catalogue(texts, items);
+  return model::transitions::PublicItems(texts, items);
 }
 
 SequenceSplit LeaveLastOut(const model::Histories& histories, bool validate) {

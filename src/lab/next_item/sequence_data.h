@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "model/histories.h"
-#include "model/transitions/catalogue.h"
+#include "model/transitions/public_items.h"
 
 namespace tacit::lab {
 
@@ -42,9 +42,9 @@ Result<SequenceStream> ReadSequenceStream(const std::string& path);
 // differ from the data's, a file of lines `item id`. Refuses a line of another form by file and
 // line, and an item of the data without a description by name. All described items count in
 // deciding which words are rare and which genres common, whether the data has them or not.
-Result<model::transitions::Catalogue> ReadCatalogue(const SequenceData& data,
-                                                    const std::string& items_path,
-                                                    const std::string& ids_path);
+Result<model::transitions::PublicItems> ReadCatalogue(const SequenceData& data,
+                                                      const std::string& items_path,
+                                                      const std::string& ids_path);
 
 // The histories to learn from, and the questions: for each user of `user`, the item that comes
 // next.

@@ -10,17 +10,17 @@
 
 namespace tacit::lab {
 
-double MuOf(const SequencePrivacy& privacy) {
+double MuOf(const EpsilonDelta& privacy) {
   return std::isinf(privacy.epsilon)
              ? privacy.epsilon
              : privacy::GaussianMu(Epsilon(privacy.epsilon), Delta(privacy.delta));
 }
 
-double EpsilonOf(double mu_squared, const SequencePrivacy& privacy) {
+double EpsilonOf(double mu_squared, const EpsilonDelta& privacy) {
   return privacy::GaussianEpsilon(std::sqrt(mu_squared), Delta(privacy.delta)).value;
 }
 
-Status CheckSequencePrivacy(const SequencePrivacy& privacy) {
+Status CheckEpsilonDelta(const EpsilonDelta& privacy) {
   Status mu = privacy::CheckMu(MuOf(privacy));
   if (mu) return {};
   return Fail(

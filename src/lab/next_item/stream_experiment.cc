@@ -20,7 +20,7 @@ constexpr int kStreamRunFormat = 1;
 Result<SequenceRun> MakeRun(const SequenceTask& task, const SequenceStream& stream,
                             const SequenceSetting& setting, const StreamExperiment& experiment,
                             const SequenceProgress& tell) {
-  const SequencePrivacy privacy{.epsilon = task.epsilon, .delta = experiment.common.delta};
+  const EpsilonDelta privacy{.epsilon = task.epsilon, .delta = experiment.common.delta};
   WorkerPool workers({.workers = experiment.common.workers});
   const auto noise = noise::MakeNoiseSource(workers);
   const auto method = MakeStreamMethod(task.learner, setting, workers);

@@ -49,7 +49,7 @@ class TrainedMethod final : public SequenceMethod {
         catalogue_(BeginsWithCounts(name) ? setting.catalogue : nullptr),
         name_(name) {}
 
-  Result<double> Fit(const model::Histories& train, const SequencePrivacy& privacy,
+  Result<double> Fit(const model::Histories& train, const EpsilonDelta& privacy,
                      noise::NoiseSource& noise, WorkerPool& workers,
                      const std::function<void(double)>& progress) override;
   void Score(std::span<const uint32_t> history, std::span<float> scores) const override {
@@ -63,22 +63,22 @@ class TrainedMethod final : public SequenceMethod {
 
  private:
   Result<train::SequenceTrainingOptions> Plan(const model::Histories& train, bool is_private) const;
-  Status BeginWithCounts(const model::Histories& train, const SequencePrivacy& privacy,
+  Status BeginWithCounts(const model::Histories& train, const EpsilonDelta& privacy,
                          noise::NoiseSource& noise, WorkerPool& workers);
-  std::vector<float> ReleaseShares(const model::Histories& train, const SequencePrivacy& privacy,
+  std::vector<float> ReleaseShares(const model::Histories& train, const EpsilonDelta& privacy,
                                    noise::NoiseSource& noise);
   Status Train(train::SequenceTrainer& trainer, const std::function<void(double)>& progress);
   void Publish(train::SequenceTrainer& trainer) {
     scorer_.Publish(trainer.model().layout(), trainer.Weights(), trainer.parameter_noise(),
                     prior_.get());
   }
-  Status Calibrate(const SequencePrivacy& privacy, double rate, uint64_t steps, double* sigma);
-  Result<double> Spent(const SequencePrivacy& privacy, const privacy::Charge& step,
+  Status Calibrate(const EpsilonDelta& privacy, double rate, uint64_t steps, double* sigma);
+  Result<double> Spent(const EpsilonDelta& privacy, const privacy::Charge& step,
                        uint64_t steps) const;
 
   const TrainedConstants constants_;
   const model::transitions::Options transitions_;
-  const model::transitions::Catalogue* const catalogue_;  // null: does not begin with counts
+  const model::transitions::PublicItems* const catalogue_;  // null: does not begin with counts
   const std::string name_;
   std::vector<privacy::CountedEvent> beside_;  // releases besides the steps
   std::unique_ptr<model::LogitPrior> prior_;
@@ -107,7 +107,7 @@ Result<train::SequenceTrainingOptions> TrainedMethod::Plan(const model::Historie
   return plan;
 }
 
-Status TrainedMethod::BeginWithCounts(const model::Histories& train, const SequencePrivacy& privacy,
+Status TrainedMethod::BeginWithCounts(const model::Histories& train, const EpsilonDelta& privacy,
                                       noise::NoiseSource& noise, WorkerPool& workers) {
   TACIT_RETURN_IF_ERROR(CheckCounts(constants_));
   const bool is_private = std::isfinite(privacy.epsilon);
@@ -123,7 +123,7 @@ Status TrainedMethod::BeginWithCounts(const model::Histories& train, const Seque
 }
 
 std::vector<float> TrainedMethod::ReleaseShares(const model::Histories& train,
-                                                const SequencePrivacy& privacy,
+                                                const EpsilonDelta& privacy,
                                                 noise::NoiseSource& noise) {
   const train::ItemHistogram histogram =
       train::ReleaseItems(train, {}, std::numeric_limits<size_t>::max(),
@@ -132,7 +132,7 @@ std::vector<float> TrainedMethod::ReleaseShares(const model::Histories& train,
   return train::ItemShares(histogram.sums, static_cast<double>(train.units()));
 }
 
-Status TrainedMethod::Calibrate(const SequencePrivacy& privacy, double rate, uint64_t steps,
+Status TrainedMethod::Calibrate(const EpsilonDelta& privacy, double rate, uint64_t steps,
                                 double* sigma) {
   TACIT_ASSIGN(*sigma, train::CalibrateSequenceNoise(privacy.epsilon * (1 - kCalibrationRoom),
                                                      privacy.delta, rate, steps, beside_));
@@ -140,7 +140,7 @@ Status TrainedMethod::Calibrate(const SequencePrivacy& privacy, double rate, uin
 }
 
 // The epsilon of the steps actually taken, not of those planned.
-Result<double> TrainedMethod::Spent(const SequencePrivacy& privacy, const privacy::Charge& step,
+Result<double> TrainedMethod::Spent(const EpsilonDelta& privacy, const privacy::Charge& step,
                                     uint64_t steps) const {
   constexpr double kSlack = 1 + 1e-9;
   std::vector<privacy::CountedEvent> events = beside_;
@@ -152,11 +152,11 @@ Result<double> TrainedMethod::Spent(const SequencePrivacy& privacy, const privac
               fmt::format("epsilon {} was promised and {} spent", privacy.epsilon, spent));
 }
 
-Result<double> TrainedMethod::Fit(const model::Histories& train, const SequencePrivacy& privacy,
+Result<double> TrainedMethod::Fit(const model::Histories& train, const EpsilonDelta& privacy,
                                   noise::NoiseSource& noise, WorkerPool& workers,
                                   const std::function<void(double)>& progress) {
   const bool is_private = std::isfinite(privacy.epsilon);
-  TACIT_RETURN_IF_ERROR(CheckSequencePrivacy(privacy));
+  TACIT_RETURN_IF_ERROR(CheckEpsilonDelta(privacy));
   TACIT_RETURN_IF_ERROR(model::CheckHistories(train));
   TACIT_ASSIGN(train::SequenceTrainingOptions plan, Plan(train, is_private));
   // With counts, popularity is already known.

@@ -75,8 +75,8 @@ train::SequenceTrainingOptions TrainingOf(std::string_view name, const TrainedCo
   options.optimizer.average_decay = c.average_decay_private;
   if (c.subtract_noise) options.optimizer.kind = train::OptimizerNamed("adam-bc");
   options.optimizer.variance_floor = static_cast<float>(c.variance_floor);
-  options.privacy.clip = c.normalised_clip ? train::SequencePrivacy::Clip::kNormalised
-                                           : train::SequencePrivacy::Clip::kFlat;
+  options.privacy.clip = c.normalised_clip ? train::SequenceGuard::Clip::kNormalised
+                                           : train::SequenceGuard::Clip::kFlat;
   options.privacy.clip_norm = c.clip_norm;
   return options;
 }

@@ -12,8 +12,8 @@
 namespace tacit::model::ranking {
 namespace {
 
-using transitions::Catalogue;
 using transitions::ItemFeatures;
+using transitions::PublicItems;
 
 constexpr size_t kGenresMost = 64, kErasMost = 16;
 // An item whose weight decay^age is below this is as good as forgotten.
@@ -127,8 +127,9 @@ class CandidateSource::Profile {
   float weight_ = 0;
 };
 
-CandidateSource::CandidateSource(const transitions::Estimate& estimate, const Catalogue& catalogue,
-                                 const transitions::Options& options, WorkerPool& workers)
+CandidateSource::CandidateSource(const transitions::Estimate& estimate,
+                                 const PublicItems& catalogue, const transitions::Options& options,
+                                 WorkerPool& workers)
     : options_(options),
       catalogue_(catalogue),
       counts_(estimate, options, workers),

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/worker_pool.h"
-#include "model/transitions/catalogue.h"
 #include "model/transitions/estimate.h"
+#include "model/transitions/public_items.h"
 #include "model/transitions/scorer.h"
 
 namespace tacit::model::ranking {
@@ -71,7 +71,7 @@ struct Candidates {
 class CandidateSource {
  public:
   // The catalogue must outlive it. REQUIRES transitions::Options::IsDense of its items.
-  CandidateSource(const transitions::Estimate& estimate, const transitions::Catalogue& catalogue,
+  CandidateSource(const transitions::Estimate& estimate, const transitions::PublicItems& catalogue,
                   const transitions::Options& options, WorkerPool& workers);
 
   uint32_t items() const { return counts_.items(); }
@@ -90,7 +90,7 @@ class CandidateSource {
   void FromDescriptions(std::span<const uint32_t> history, Candidates* out) const;
 
   const transitions::Options options_;
-  const transitions::Catalogue& catalogue_;
+  const transitions::PublicItems& catalogue_;
   const transitions::Scorer counts_, forward_;
   std::vector<float> log_popularity_;
   // If items are described: each item's bin of years; the share of a genre (by its bit) or a bin in

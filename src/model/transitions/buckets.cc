@@ -54,7 +54,8 @@ std::vector<uint32_t> ByPopularity(std::span<const double> popularity) {
 
 }  // namespace
 
-Buckets::Buckets(const Catalogue& catalogue, std::span<const double> popularity, uint32_t rank_bins)
+Buckets::Buckets(const PublicItems& catalogue, std::span<const double> popularity,
+                 uint32_t rank_bins)
     : catalogue_(catalogue), marks_(catalogue.items()) {
   TACIT_CHECK(popularity.size() == catalogue.items() && rank_bins > 0);
   bins_[kRanks] = rank_bins;

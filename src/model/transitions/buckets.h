@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "model/transitions/catalogue.h"
+#include "model/transitions/public_items.h"
 
 namespace tacit::model::transitions {
 
@@ -25,7 +25,7 @@ class Buckets {
   using Marks = std::array<uint32_t, kTablesMost - 1>;
 
   // `popularity` as released, positive.
-  Buckets(const Catalogue& catalogue, std::span<const double> popularity, uint32_t rank_bins);
+  Buckets(const PublicItems& catalogue, std::span<const double> popularity, uint32_t rank_bins);
 
   uint32_t items() const { return static_cast<uint32_t>(marks_.size()); }
   size_t tables() const { return catalogue_.described() ? kTablesMost : 1; }
@@ -45,7 +45,7 @@ class Buckets {
  private:
   uint32_t Kinship(uint32_t a, uint32_t b) const;
 
-  const Catalogue& catalogue_;
+  const PublicItems& catalogue_;
   std::array<uint32_t, kTablesMost - 1> bins_ = {1, 1, 1};
   std::array<uint32_t, kTablesMost> sizes_ = {};
   std::vector<Marks> marks_;

@@ -8,11 +8,11 @@
 //     table   := deviation:f64 size:u32 sum:f32*size         deviation: of its noise
 //     row     := columns:varint distance:varint*columns
 //     varint  := seven bits a byte, the least first; all bytes but the last have the highest set
-// `catalogue` is Catalogue::Fingerprint, `constants` Options::Text. `released` is there once there
-// were periods. `popularity` is of every item, as it was released. There are 1 or 4 `tables`; each
-// has the prior's factor for each of its buckets. The cells (a, b) lie row by row, a from 0: the
-// first distance of a row is b, any other b - (the one before) - 1. `mean` and `precision` are in
-// the order of the cells; a precision of 0: not measured.
+// `catalogue` is PublicItems::Fingerprint, `constants` Options::Text. `released` is there once
+// there were periods. `popularity` is of every item, as it was released. There are 1 or 4 `tables`;
+// each has the prior's factor for each of its buckets. The cells (a, b) lie row by row, a from 0:
+// the first distance of a row is b, any other b - (the one before) - 1. `mean` and `precision` are
+// in the order of the cells; a precision of 0: not measured.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -115,7 +115,7 @@ bool GetCells(ByteReader* reader, uint32_t items, Cells* cells) {
 }
 
 // Checks what was released, and how it was made: refuses other versions, catalogues and constants.
-Status CheckHead(ByteReader* reader, const Catalogue& catalogue, const Options& options) {
+Status CheckHead(ByteReader* reader, const PublicItems& catalogue, const Options& options) {
   const auto other = [](std::string what) {
     return Fail(ErrorCode::kInvalidArgument, "released counts: " + std::move(what));
   };
@@ -166,7 +166,7 @@ std::string ReleasedModel::Encode() const {
   return std::move(writer).Take();
 }
 
-Result<ReleasedModel> ReleasedModel::Decode(std::string_view bytes, const Catalogue& catalogue,
+Result<ReleasedModel> ReleasedModel::Decode(std::string_view bytes, const PublicItems& catalogue,
                                             const Options& options, WorkerPool& workers) {
   ByteReader reader(bytes);
   TACIT_RETURN_IF_ERROR(CheckHead(&reader, catalogue, options));

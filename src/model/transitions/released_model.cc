@@ -20,16 +20,16 @@ void AddPeriod(std::span<const float> sums, double deviation, double share, Rele
 
 }  // namespace
 
-ReleasedModel::Fitted::Fitted(const Catalogue& catalogue, std::vector<double> popularity,
+ReleasedModel::Fitted::Fitted(const PublicItems& catalogue, std::vector<double> popularity,
                               uint32_t rank_bins)
     : buckets(catalogue, popularity, rank_bins), prior(buckets, std::move(popularity)) {}
 
-ReleasedModel::Fitted::Fitted(const Catalogue& catalogue, std::vector<double> popularity,
+ReleasedModel::Fitted::Fitted(const PublicItems& catalogue, std::vector<double> popularity,
                               uint32_t rank_bins, std::vector<std::vector<float>> factors)
     : buckets(catalogue, popularity, rank_bins),
       prior(buckets, std::move(popularity), std::move(factors)) {}
 
-ReleasedModel::ReleasedModel(const Catalogue& catalogue, const Options& options,
+ReleasedModel::ReleasedModel(const PublicItems& catalogue, const Options& options,
                              WorkerPool& workers)
     : catalogue_(&catalogue), options_(options), workers_(&workers) {
   TACIT_CHECK(options.forget >= 0 && options.forget <= 1);

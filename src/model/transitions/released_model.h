@@ -11,10 +11,10 @@
 #include "base/worker_pool.h"
 #include "model/histories.h"
 #include "model/transitions/buckets.h"
-#include "model/transitions/catalogue.h"
 #include "model/transitions/estimate.h"
 #include "model/transitions/options.h"
 #include "model/transitions/prior.h"
+#include "model/transitions/public_items.h"
 
 namespace tacit::model::transitions {
 
@@ -34,7 +34,7 @@ namespace tacit::model::transitions {
 class ReleasedModel {
  public:
   // A model of which nothing was released.
-  ReleasedModel(const Catalogue& catalogue, const Options& options, WorkerPool& workers);
+  ReleasedModel(const PublicItems& catalogue, const Options& options, WorkerPool& workers);
   ReleasedModel(ReleasedModel&&) = default;
   ReleasedModel& operator=(ReleasedModel&&) = default;
 
@@ -43,12 +43,12 @@ class ReleasedModel {
   std::string Encode() const;
   // Fails with kCorruption if the bytes are damaged, with kInvalidArgument if they are of another
   // catalogue or of other constants, and says what differs.
-  static Result<ReleasedModel> Decode(std::string_view bytes, const Catalogue& catalogue,
+  static Result<ReleasedModel> Decode(std::string_view bytes, const PublicItems& catalogue,
                                       const Options& options, WorkerPool& workers);
 
   uint64_t periods() const { return periods_; }
   bool noiseless() const { return estimate_ != nullptr && estimate_->measured().noiseless; }
-  const Catalogue& catalogue() const { return *catalogue_; }
+  const PublicItems& catalogue() const { return *catalogue_; }
   const Options& options() const { return options_; }
   // REQUIRES a period. Positive: popularity that noise has drowned is raised.
   std::span<const double> popularity() const { return estimate_->prior().popularity(); }
@@ -79,8 +79,8 @@ class ReleasedModel {
  private:
   // A prior, and the buckets that it uses.
   struct Fitted {
-    Fitted(const Catalogue& catalogue, std::vector<double> popularity, uint32_t rank_bins);
-    Fitted(const Catalogue& catalogue, std::vector<double> popularity, uint32_t rank_bins,
+    Fitted(const PublicItems& catalogue, std::vector<double> popularity, uint32_t rank_bins);
+    Fitted(const PublicItems& catalogue, std::vector<double> popularity, uint32_t rank_bins,
            std::vector<std::vector<float>> factors);
     Buckets buckets;
     Prior prior;
@@ -92,7 +92,7 @@ class ReleasedModel {
   // Replaces the last prior by the new one.
   void UseNext();
 
-  const Catalogue* catalogue_;
+  const PublicItems* catalogue_;
   Options options_;
   WorkerPool* workers_;
   uint64_t periods_ = 0;

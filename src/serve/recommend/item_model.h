@@ -8,8 +8,8 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "model/sequence/options.h"
-#include "model/transitions/catalogue.h"
 #include "model/transitions/options.h"
+#include "model/transitions/public_items.h"
 #include "store/snapshot.h"
 
 // The interface between recommending and the kinds of model that can do it. All scores are finite;
@@ -56,7 +56,7 @@ class ItemModel {
 // Cold start: the released popularity. A state has items^2 floats if the catalogue is small enough,
 // and twice that while it is built (model::transitions::Scorer).
 std::shared_ptr<const ItemModel> MakeTransitionsItems(
-    LearnerIndex learner, std::shared_ptr<const model::transitions::Catalogue> catalogue,
+    LearnerIndex learner, std::shared_ptr<const model::transitions::PublicItems> catalogue,
     const model::transitions::Options& options);
 
 // The variances of the parameters' noise for Re-Attention; a model::ParameterNoise that owns its

@@ -12,8 +12,8 @@
 namespace tacit::serve {
 namespace {
 
-using model::transitions::Catalogue;
 using model::transitions::Options;
+using model::transitions::PublicItems;
 using model::transitions::ReleasedModel;
 
 class TransitionsState final : public ItemState {
@@ -47,7 +47,7 @@ class TransitionsScorer final : public ItemScorer {
 
 class TransitionsItems final : public ItemModel {
  public:
-  TransitionsItems(LearnerIndex learner, std::shared_ptr<const Catalogue> catalogue,
+  TransitionsItems(LearnerIndex learner, std::shared_ptr<const PublicItems> catalogue,
                    const Options& options)
       : learner_(learner), catalogue_(std::move(catalogue)), options_(options) {}
 
@@ -72,14 +72,14 @@ class TransitionsItems final : public ItemModel {
 
  private:
   const LearnerIndex learner_;
-  const std::shared_ptr<const Catalogue> catalogue_;
+  const std::shared_ptr<const PublicItems> catalogue_;
   const Options options_;
 };
 
 }  // namespace
 
 std::shared_ptr<const ItemModel> MakeTransitionsItems(LearnerIndex learner,
-                                                      std::shared_ptr<const Catalogue> catalogue,
+                                                      std::shared_ptr<const PublicItems> catalogue,
                                                       const Options& options) {
   TACIT_CHECK(catalogue != nullptr && catalogue->items() > 0);
   return std::make_shared<const TransitionsItems>(learner, std::move(catalogue), options);

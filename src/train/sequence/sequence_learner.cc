@@ -111,7 +111,7 @@ std::shared_ptr<const store::DenseState> SequenceLearner::CopyDense() const {
   return dense;
 }
 
-Status SequenceLearner::LoadMechanismState(std::string_view) {
+Status SequenceLearner::LoadReleased(std::string_view) {
   return Fail(ErrorCode::kCorruption,
               "learner '" + id() + "': a sequence model has no mechanism state, but one is stored");
 }

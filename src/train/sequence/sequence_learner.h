@@ -41,7 +41,7 @@ class SequenceLearner final : public Learner {
   Result<bool> GivesNumbers() override;
   std::shared_ptr<const store::DenseState> CopyDense() const override;
   std::optional<store::HistoryCommit> TakeHistories() override { return recent_.Take(); }
-  Status LoadMechanismState(std::string_view bytes) override;
+  Status LoadReleased(std::string_view bytes) override;
   void Rekey() override { stepper_.Rekey(); }
 
  private:

@@ -24,9 +24,9 @@ class Unscaled final : public model::ScaleRule {
   }
 };
 
-std::unique_ptr<mechanism::Clipper> MakeClipper(const SequencePrivacy& privacy) {
+std::unique_ptr<mechanism::Clipper> MakeClipper(const SequenceGuard& privacy) {
   if (!privacy.on) return nullptr;
-  if (privacy.clip == SequencePrivacy::Clip::kFlat)
+  if (privacy.clip == SequenceGuard::Clip::kFlat)
     return mechanism::MakeFlatClipper(privacy.clip_norm, privacy.sigma);
   return mechanism::MakeAutomaticClipper(privacy.clip_norm, privacy.sigma);
 }
@@ -65,7 +65,7 @@ Status CheckOptions(const SequenceTrainingOptions& o) {
   if (!(o.schedule.warm_up >= 0 && o.schedule.warm_up <= 1))
     return RefuseSequence(fmt::format("warm_up {} is no share of the steps", o.schedule.warm_up));
   TACIT_RETURN_IF_ERROR(CheckOptimizer(o.optimizer));
-  const SequencePrivacy& p = o.privacy;
+  const SequenceGuard& p = o.privacy;
   if (p.on && !(p.sigma > 0 && std::isfinite(p.sigma)))
     return RefuseSequence(fmt::format("sigma {}: private training needs noise", p.sigma));
   if (p.on && !(p.clip_norm >= kScaleLeast && p.clip_norm <= kScaleMost))
@@ -82,13 +82,13 @@ Status CheckOptions(const SequenceTrainingOptions& o) {
   return {};
 }
 
-double UpdateStddev(const SequencePrivacy& privacy, double expected_batch) {
+double UpdateStddev(const SequenceGuard& privacy, double expected_batch) {
   const auto clipper = MakeClipper(privacy);
   if (clipper == nullptr) return 0;
   return clipper->grid().stddev * clipper->grid().step / expected_batch;
 }
 
-privacy::Charge StepCharge(const SequencePrivacy& privacy, double sampling_rate) {
+privacy::Charge StepCharge(const SequenceGuard& privacy, double sampling_rate) {
   if (!privacy.on) return {};
   return {.mechanism = privacy::MechanismKind::kDpSgd,
           .noise_multiplier = privacy.sigma,

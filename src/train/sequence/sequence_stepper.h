@@ -17,7 +17,7 @@
 namespace tacit::train {
 
 // The clip and noise of a run's gradients. No default here promises anything.
-struct SequencePrivacy {
+struct SequenceGuard {
   enum class Clip {
     kFlat,        // min(1, C / |g|)
     kNormalised,  // C / (|g| + 0.01), as in paper 000
@@ -42,18 +42,18 @@ struct SequenceTrainingOptions {
   const model::LogitPrior* prior = nullptr;
   RateSchedule schedule;
   OptimizerOptions optimizer;
-  SequencePrivacy privacy;
+  SequenceGuard privacy;
 };
 
 // kInvalidArgument names what is missing or out of its domain.
 Status CheckOptions(const SequenceTrainingOptions& options);
 
 // Deviation of the noise on each number of an update; 0 where privacy is off.
-double UpdateStddev(const SequencePrivacy& privacy, double expected_batch);
+double UpdateStddev(const SequenceGuard& privacy, double expected_batch);
 
 // The cost of one step to each unit, which is in it with this probability. Unbounded where privacy
 // is off.
-privacy::Charge StepCharge(const SequencePrivacy& privacy, double sampling_rate);
+privacy::Charge StepCharge(const SequenceGuard& privacy, double sampling_rate);
 
 // The outcome of a step. Un-noised: operator-only.
 struct SequenceStepReport {

@@ -68,7 +68,7 @@ class RankedMethodTest : public testing::Test {
   }
 
   const Tastes tastes_;
-  const model::transitions::Catalogue catalogue_{tastes_.texts};
+  const model::transitions::PublicItems catalogue_{tastes_.texts};
   const SequenceSplit split_ = LeaveLastOut(tastes_.histories, false);
   SequenceSetting setting_{
       .catalogue = &catalogue_, .transitions = {}, .trained = {}, .ranked = {}};

@@ -33,8 +33,8 @@ TEST(PlaceOf, NothingIsGainedByTellingNoneApart) {
 class TableMethod final : public SequenceMethod {
  public:
   explicit TableMethod(std::vector<std::vector<float>> by_last) : by_last_(std::move(by_last)) {}
-  Result<double> Fit(const model::Histories&, const SequencePrivacy&, noise::NoiseSource&,
-                     WorkerPool&, const std::function<void(double)>&) override {
+  Result<double> Fit(const model::Histories&, const EpsilonDelta&, noise::NoiseSource&, WorkerPool&,
+                     const std::function<void(double)>&) override {
     return 0.0;
   }
   void Score(std::span<const uint32_t> history, std::span<float> scores) const override {

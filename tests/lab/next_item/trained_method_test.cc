@@ -65,7 +65,7 @@ class TrainedMethodTest : public testing::Test {
     return spent ? *spent : 0;
   }
 
-  const model::transitions::Catalogue catalogue_{30};
+  const model::transitions::PublicItems catalogue_{30};
   const SequenceSplit split_ = LeaveLastOut(Circles(), false);
   WorkerPool workers_{WorkerPool::Options{2, false}};
   std::unique_ptr<noise::NoiseSource> noise_ = noise::MakeNoiseSource(workers_);

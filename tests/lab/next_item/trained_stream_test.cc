@@ -145,7 +145,7 @@ class TrainedStreamTest : public testing::Test {
     return scores;
   }
 
-  const model::transitions::Catalogue catalogue_{kStreamItems};
+  const model::transitions::PublicItems catalogue_{kStreamItems};
   WorkerPool workers_{WorkerPool::Options{2, false}};
   std::unique_ptr<noise::NoiseSource> noise_ = noise::MakeNoiseSource(workers_);
 };

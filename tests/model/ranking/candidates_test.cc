@@ -19,8 +19,8 @@ namespace tacit::model::ranking {
 namespace {
 
 using transitions::Buckets;
-using transitions::Catalogue;
 using transitions::ItemFeatures;
+using transitions::PublicItems;
 
 constexpr uint32_t kItems = 60;
 
@@ -63,7 +63,7 @@ class CandidatesTest : public testing::Test {
   std::vector<double> Naive(const std::vector<uint32_t>& history, uint32_t b) const;
 
   const transitions::Options options_;
-  const Catalogue described_{transitions::SomeTexts(kItems, 3)};
+  const PublicItems described_{transitions::SomeTexts(kItems, 3)};
   WorkerPool workers_{{.workers = 2}};
   std::vector<double> popularity_;
   std::optional<Buckets> buckets_;
@@ -202,7 +202,7 @@ TEST_F(CandidatesTest, TheLikeliestByTheCountsWithoutWhatWasSeen) {
 }
 
 TEST_F(CandidatesTest, WithoutDescriptionsWhatTheyWouldSayIsNothing) {
-  const Catalogue plain(kItems);
+  const PublicItems plain(kItems);
   const Buckets buckets(plain, popularity_, options_.rank_bins);
   const transitions::Prior prior(buckets, popularity_);
   const transitions::Estimate estimate(prior, transitions::Measured(estimate_->measured()),

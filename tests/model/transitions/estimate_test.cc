@@ -59,7 +59,7 @@ class EstimateTest : public testing::Test {
     return w;
   }
 
-  const Catalogue catalogue_;
+  const PublicItems catalogue_;
   const std::vector<double> popularity_;
   const Buckets buckets_;
   const Prior prior_{buckets_, popularity_};

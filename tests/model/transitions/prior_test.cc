@@ -71,7 +71,7 @@ class PriorTest : public testing::Test {
     return tables;
   }
 
-  const Catalogue catalogue_, plain_;
+  const PublicItems catalogue_, plain_;
   const std::vector<double> popularity_;
   const Options options_;
   WorkerPool workers_{{.workers = 2}};
@@ -161,7 +161,7 @@ TEST_F(PriorTest, TheTopCellsAreThoseOfASortOfAll) {
 }
 
 TEST_F(PriorTest, OfEqualCellsTheEarlierAreTaken) {
-  const Catalogue plain(6);
+  const PublicItems plain(6);
   const std::vector<double> popularity(6, 2);
   const Buckets buckets(plain, popularity, 1);
   const Prior prior(buckets, popularity);
@@ -176,7 +176,7 @@ TEST_F(PriorTest, OfEqualCellsTheEarlierAreTaken) {
 // A million items: nothing is as long as the square of that.
 TEST_F(PriorTest, AMillionItemsHaveTopCellsToo) {
   const uint32_t items = 1'000'000;
-  const Catalogue plain(items);
+  const PublicItems plain(items);
   std::vector<double> popularity(items);
   for (uint32_t i = 0; i < items; ++i) popularity[i] = 1 + 1e5 / (1 + i);
   const Buckets buckets(plain, popularity, 12);

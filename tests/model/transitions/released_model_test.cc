@@ -50,12 +50,12 @@ class ReleasedModelTest : public testing::Test {
       model->Measure(stage, places, Sums(places.size(), 3, seed + 6 + stage), 3);
     }
   }
-  ReleasedModel Decoded(const std::string& bytes, const Catalogue& catalogue) {
+  ReleasedModel Decoded(const std::string& bytes, const PublicItems& catalogue) {
     auto model = ReleasedModel::Decode(bytes, catalogue, options_, workers_);
     EXPECT_TRUE(model) << model.error().message;
     return std::move(*model);
   }
-  std::string Refusal(const std::string& bytes, const Catalogue& catalogue,
+  std::string Refusal(const std::string& bytes, const PublicItems& catalogue,
                       const Options& options) {
     const auto model = ReleasedModel::Decode(bytes, catalogue, options, workers_);
     EXPECT_FALSE(model);
@@ -63,7 +63,7 @@ class ReleasedModelTest : public testing::Test {
   }
 
   Options options_;
-  const Catalogue described_{SomeTexts(kItems, 3)}, plain_{kItems};
+  const PublicItems described_{SomeTexts(kItems, 3)}, plain_{kItems};
   WorkerPool workers_{{.workers = 2}};
 };
 
@@ -73,7 +73,7 @@ TEST_F(ReleasedModelTest, WhatIsReadIsWhatWasWritten) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
     const bool noiseless = seed % 4 == 3;
-    const Catalogue& catalogue = seed % 2 == 0 ? described_ : plain_;
+    const PublicItems& catalogue = seed % 2 == 0 ? described_ : plain_;
     options_.forget = seed < 4 ? 1 : 0.5;
     ReleasedModel model(catalogue, options_, workers_);
     EXPECT_EQ(Decoded(model.Encode(), catalogue).periods(), 0u);
@@ -97,7 +97,7 @@ TEST_F(ReleasedModelTest, WhatIsReadIsWhatWasWritten) {
 }
 
 TEST_F(ReleasedModelTest, DamagedBytesAreRefusedOrMeanWhatTheySay) {
-  for (const Catalogue* catalogue : {&described_, &plain_}) {
+  for (const PublicItems* catalogue : {&described_, &plain_}) {
     ReleasedModel model(*catalogue, options_, workers_);
     Period(1, false, &model);
     const std::string bytes = model.Encode();
@@ -128,9 +128,9 @@ TEST_F(ReleasedModelTest, WhatIsForeignIsRefusedByWhatDiffers) {
   ReleasedModel model(described_, options_, workers_);
   Period(1, false, &model);
   const std::string bytes = model.Encode();
-  EXPECT_EQ(Refusal(bytes, Catalogue(31), options_),
+  EXPECT_EQ(Refusal(bytes, PublicItems(31), options_),
             "released counts: made for a catalogue of 30 items, this one has 31");
-  for (const Catalogue& other : {plain_, Catalogue(SomeTexts(kItems, 4))})
+  for (const PublicItems& other : {plain_, PublicItems(SomeTexts(kItems, 4))})
     EXPECT_EQ(Refusal(bytes, other, options_),
               "released counts: made for a catalogue that describes its items differently");
   Options others = options_;

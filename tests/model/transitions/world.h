@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/histories.h"
-#include "model/transitions/catalogue.h"
+#include "model/transitions/public_items.h"
 
 // A small public catalogue and people who follow habits, the same for the same seed.
 namespace tacit::model::transitions {

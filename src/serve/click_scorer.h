@@ -28,11 +28,11 @@ struct ScoringModel {
 
 // Computes probabilities from a snapshot. Owns its single-threaded backend and its working memory,
 // which grows to one chunk of rows; not thread-safe, one per thread.
-class Scorer {
+class ClickScorer {
  public:
-  explicit Scorer(const ScoringModel& model);
-  Scorer(const Scorer&) = delete;
-  Scorer& operator=(const Scorer&) = delete;
+  explicit ClickScorer(const ScoringModel& model);
+  ClickScorer(const ClickScorer&) = delete;
+  ClickScorer& operator=(const ClickScorer&) = delete;
 
   // Computes the click probability of every example; `scores` is as long as the batch.
   // kUnavailable: the learner has no commit in this snapshot. kCorruption: its parameters do not

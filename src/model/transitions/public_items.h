@@ -30,17 +30,17 @@ struct ItemFeatures {
 
 // The public items: their number and, if the publisher describes them, their features. It depends
 // on no user's history. A value.
-class Catalogue {
+class PublicItems {
  public:
   // A catalogue without descriptions.
-  explicit Catalogue(uint32_t items) : items_(items) {}
+  explicit PublicItems(uint32_t items) : items_(items) {}
   // Item i is texts[i]. Its year is the last four digits in brackets of its title. The 63 commonest
   // genres are kept apart. A word is rare if between 2 and max(2, items / 200) titles have it;
   // words of fewer than three letters are left out.
-  explicit Catalogue(std::span<const ItemText> texts);
+  explicit PublicItems(std::span<const ItemText> texts);
   // Item i is described[items[i]]; all of `described` decides which words and genres are rare or
   // common, and how years are distributed.
-  Catalogue(std::span<const ItemText> described, std::span<const uint32_t> items);
+  PublicItems(std::span<const ItemText> described, std::span<const uint32_t> items);
 
   uint32_t items() const { return items_; }
   bool described() const { return !features_.empty(); }

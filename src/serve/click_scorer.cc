@@ -1,4 +1,4 @@
-#include "serve/scorer.h"
+#include "serve/click_scorer.h"
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ float Sigmoid(float logit) {
 
 }  // namespace
 
-Scorer::Scorer(const ScoringModel& model)
+ClickScorer::ClickScorer(const ScoringModel& model)
     : model_(model),
       workers_(WorkerPool::Options{.workers = 1}),
       backend_(ops::MakeCpuBackend(workers_)),
@@ -33,8 +33,8 @@ Scorer::Scorer(const ScoringModel& model)
   model_.transform->StartBatch(&chunk_);
 }
 
-Status Scorer::Score(const store::Snapshot& snapshot, const event::Batch& batch,
-                     std::span<float> scores) {
+Status ClickScorer::Score(const store::Snapshot& snapshot, const event::Batch& batch,
+                          std::span<float> scores) {
   TACIT_CHECK(scores.size() == batch.size());
   if (snapshot.Dense(model_.index) == nullptr)
     return Fail(ErrorCode::kUnavailable,
@@ -54,8 +54,8 @@ Status Scorer::Score(const store::Snapshot& snapshot, const event::Batch& batch,
   return {};
 }
 
-Status Scorer::ScoreChunk(const store::Snapshot& snapshot, std::span<const float> dense,
-                          const event::Batch& chunk, std::span<float> scores) {
+Status ClickScorer::ScoreChunk(const store::Snapshot& snapshot, std::span<const float> dense,
+                               const event::Batch& chunk, std::span<float> scores) {
   const size_t n = chunk.size();
   const std::span<const uint32_t> unit_of(unit_of_.data(), n);
   // A model without tables uses only the dense numbers.
@@ -84,7 +84,7 @@ Status Scorer::ScoreChunk(const store::Snapshot& snapshot, std::span<const float
 }
 
 // Fetches the embeddings of the chunk's distinct rows and sets where each begins.
-Status Scorer::FetchRows(const store::Snapshot& snapshot) {
+Status ClickScorer::FetchRows(const store::Snapshot& snapshot) {
   const auto tables = model_.model.space.tables();
   const auto& ids = activations_.rows;
   row_values_.resize(ids.size() * model_.model.space.max_dim());

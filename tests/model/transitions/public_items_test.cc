@@ -1,4 +1,4 @@
-#include "model/transitions/catalogue.h"
+#include "model/transitions/public_items.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(Catalogue, ATitleTellsItsYearAndItsWords) {
+TEST(PublicItems, ATitleTellsItsYearAndItsWords) {
   EXPECT_EQ(YearOfTitle("Toy Story (1995)"), 1995);
   EXPECT_EQ(YearOfTitle("City of Lost Children, The (Cite (1900) des enfants) (1995)"), 1995);
   EXPECT_EQ(YearOfTitle("Heat (1995) (TV)"), 1995);
@@ -31,14 +31,14 @@ TEST(Catalogue, ATitleTellsItsYearAndItsWords) {
   EXPECT_THAT(WordsOfTitle("M\xe9nage \xc3\xa0 (1986)"), ElementsAre("m\xe9nage"));
 }
 
-TEST(Catalogue, AWordIsRareThatAFewTitlesHave) {
+TEST(PublicItems, AWordIsRareThatAFewTitlesHave) {
   std::vector<ItemText> texts(600);
   for (size_t i = 0; i < texts.size(); ++i) texts[i].title = "the movie";
   texts[1].title = "Alien (1979)";
   texts[2].title = "Aliens, the alien (1986)";
   texts[3].title = "Unique";
   for (size_t i = 10; i < 14; ++i) texts[i].title = "four times";
-  const Catalogue catalogue(texts);
+  const PublicItems catalogue(texts);
   EXPECT_TRUE(catalogue.ShareRareWord(1, 2));
   EXPECT_TRUE(catalogue.ShareRareWord(2, 1));
   EXPECT_FALSE(catalogue.ShareRareWord(1, 3));
@@ -46,12 +46,12 @@ TEST(Catalogue, AWordIsRareThatAFewTitlesHave) {
   EXPECT_FALSE(catalogue.ShareRareWord(10, 11)) << "four of 600 are more than three";
 }
 
-TEST(Catalogue, TheCommonestGenresAreToldApart) {
+TEST(PublicItems, TheCommonestGenresAreToldApart) {
   std::vector<ItemText> texts(200);
   for (size_t i = 0; i < texts.size(); ++i)
     texts[i].genres = {i < 100 ? "common" : "g" + std::to_string(i), "second"};
   texts[5].genres = {};
-  const Catalogue catalogue(texts);
+  const PublicItems catalogue(texts);
   EXPECT_EQ(catalogue.first_genres(), 65u);
   EXPECT_EQ(catalogue.features(5).first_genre, 0);
   EXPECT_EQ(catalogue.features(5).genres, 0u);
@@ -62,10 +62,10 @@ TEST(Catalogue, TheCommonestGenresAreToldApart) {
 }
 
 // The items in the data decide nothing: each item is as it is among all that are described.
-TEST(Catalogue, ItemsAreAsTheyAreAmongAllThatAreDescribed) {
+TEST(PublicItems, ItemsAreAsTheyAreAmongAllThatAreDescribed) {
   const auto texts = SomeTexts(80, 7);
   const std::vector<uint32_t> items = {71, 3, 40, 8, 65};
-  const Catalogue all(texts), some(texts, items);
+  const PublicItems all(texts), some(texts, items);
   ASSERT_EQ(some.items(), 5u);
   EXPECT_EQ(some.first_genres(), all.first_genres());
   const std::vector<double> alike(80, 1.0);
@@ -73,7 +73,7 @@ TEST(Catalogue, ItemsAreAsTheyAreAmongAllThatAreDescribed) {
   size_t otherwise = 0;
   std::vector<ItemText> alone;
   for (const uint32_t item : items) alone.push_back(texts[item]);
-  const Catalogue counted_alone(alone);
+  const PublicItems counted_alone(alone);
   const Buckets of_alone(counted_alone, std::span(alike).first(5), 3);
   for (uint32_t i = 0; i < 5; ++i) {
     EXPECT_EQ(some.features(i), all.features(items[i]));
@@ -93,7 +93,7 @@ TEST(Buckets, AnyTwoIdsHaveADistance) {
   texts[0].id = std::numeric_limits<int64_t>::min();
   texts[1].id = std::numeric_limits<int64_t>::max();
   texts[2].id = std::numeric_limits<int64_t>::max() - 2000;
-  const Catalogue catalogue(texts);
+  const PublicItems catalogue(texts);
   const Buckets buckets(catalogue, std::vector<double>(3, 1.0), 1);
   const auto of = [&](uint32_t a, uint32_t b) { return buckets.Of(Buckets::kKinship, a, b); };
   EXPECT_EQ(of(0, 1), of(2, 1));
@@ -111,7 +111,7 @@ struct Kin {
 // Buckets are labels: two pairs share one exactly when all that a bucket depends on is the same.
 TEST(Buckets, PairsShareABucketWhenTheyAreAlikeInAllItGoesBy) {
   const auto texts = SomeTexts(80, 5);
-  const Catalogue catalogue(texts);
+  const PublicItems catalogue(texts);
   std::vector<double> popularity(80);
   for (size_t i = 0; i < 80; ++i) popularity[i] = 1 + static_cast<double>(i * i % 37);
   const Buckets buckets(catalogue, popularity, 5);
@@ -160,7 +160,7 @@ TEST(Buckets, PairsShareABucketWhenTheyAreAlikeInAllItGoesBy) {
 }
 
 TEST(Buckets, RankBinsHoldEqualPopularity) {
-  const Catalogue catalogue(1000);
+  const PublicItems catalogue(1000);
   std::vector<double> popularity(1000);
   for (size_t i = 0; i < 1000; ++i) popularity[i] = 100.0 / (1 + static_cast<double>(i));
   const Buckets buckets(catalogue, popularity, 4);

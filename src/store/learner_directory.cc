@@ -2,7 +2,7 @@
 //     learner := name:string fingerprint:digest row_seed:u64 tables:u32 table*tables decay:f64
 //     table   := name:string rows:u64 dim:u32 optimizer_floats:u32 initial_scale:f32
 // `decay` is that of the weights' moving average; 0: they have none.
-#include "store/catalog.h"
+#include "store/learner_directory.h"
 
 #include <fmt/format.h>
 
@@ -109,8 +109,8 @@ Status CheckSameModel(const LearnerRecord& stored, const LearnerLayout& configur
   return {};
 }
 
-Result<std::vector<uint16_t>> Catalog::Match(std::span<const LearnerLayout> configured,
-                                             std::span<const uint8_t> trained) {
+Result<std::vector<uint16_t>> LearnerDirectory::Match(std::span<const LearnerLayout> configured,
+                                                      std::span<const uint8_t> trained) {
   std::vector<uint16_t> changed;
   for (const LearnerLayout& layout : configured) {
     TACIT_CHECK(layout.rows.state_floats.size() == layout.rows.space.tables().size() &&
@@ -135,7 +135,7 @@ Result<std::vector<uint16_t>> Catalog::Match(std::span<const LearnerLayout> conf
   return changed;
 }
 
-uint16_t Catalog::KeyOf(LearnerIndex learner) const {
+uint16_t LearnerDirectory::KeyOf(LearnerIndex learner) const {
   TACIT_CHECK(learner.value < keys_.size(), "no such learner in the configuration");
   return keys_[learner.value];
 }

@@ -32,9 +32,9 @@ Result<LearnerRecord> DecodeLearner(uint16_t key, std::string_view bytes);
 Status CheckSameModel(const LearnerRecord& stored, const LearnerLayout& configured);
 
 // All learners of the store, and the keys of the configured ones. Immutable once built.
-class Catalog {
+class LearnerDirectory {
  public:
-  Catalog(uint32_t shards, std::vector<LearnerRecord> records)
+  LearnerDirectory(uint32_t shards, std::vector<LearnerRecord> records)
       : shards_(shards), records_(std::move(records)) {}
 
   // Finds or adds each configured learner. A trained learner must be the same model; an untrained

@@ -1,4 +1,4 @@
-#include "serve/scorer.h"
+#include "serve/click_scorer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ double NaiveScore(const ScoringModel& model, const store::Snapshot& snapshot,
 TEST(ScorerTest, AgreesWithPlainLoops) {
   const ScoringModel model = SmallModel();
   const FakeStore store(model);
-  Scorer scorer(model);
+  ClickScorer scorer(model);
   for (const size_t size : {1u, 7u, 256u, 600u}) {  // 600: more than one chunk
     const auto snapshot = store.Make(3);
     const event::Batch batch = RandomBatch(*model.transform, size, size);
@@ -83,7 +83,7 @@ TEST(ScorerTest, AgreesWithPlainLoops) {
 TEST(ScorerTest, AnotherVersionScoresOtherwise) {
   const ScoringModel model = SmallModel();
   const FakeStore store(model);
-  Scorer scorer(model);
+  ClickScorer scorer(model);
   const event::Batch batch = RandomBatch(*model.transform, 5, 1);
   std::vector<float> first(5), second(5), again(5);
   ASSERT_TRUE(scorer.Score(*store.Make(1), batch, first).has_value());
@@ -96,7 +96,7 @@ TEST(ScorerTest, AnotherVersionScoresOtherwise) {
 TEST(ScorerTest, WithoutACommitItIsUnavailable) {
   const ScoringModel model = SmallModel();
   const FakeStore store(model);
-  Scorer scorer(model);
+  ClickScorer scorer(model);
   const event::Batch batch = RandomBatch(*model.transform, 1, 1);
   std::vector<float> scores(1);
   const Status status = scorer.Score(*store.Make(0), batch, scores);
@@ -108,7 +108,7 @@ TEST(ScorerTest, WithoutACommitItIsUnavailable) {
 TEST(ScorerTest, ParametersOfAnotherModelAreRefused) {
   const ScoringModel model = SmallModel();
   const FakeSnapshot snapshot(4, model, DenseSizeOf(model.model) + 1);
-  Scorer scorer(model);
+  ClickScorer scorer(model);
   const event::Batch batch = RandomBatch(*model.transform, 1, 1);
   std::vector<float> scores(1);
   const Status status = scorer.Score(snapshot, batch, scores);
@@ -120,7 +120,7 @@ TEST(ScorerTest, ParametersOfAnotherModelAreRefused) {
 TEST(ScorerTest, NoRowsNoScores) {
   const ScoringModel model = SmallModel();
   const FakeStore store(model);
-  Scorer scorer(model);
+  ClickScorer scorer(model);
   const event::Batch batch = RandomBatch(*model.transform, 0, 1);
   EXPECT_TRUE(scorer.Score(*store.Make(1), batch, {}).has_value());
 }

@@ -1,4 +1,4 @@
-#include "model/transitions/catalogue.h"
+#include "model/transitions/public_items.h"
 
 #include <algorithm>
 #include <limits>
@@ -59,7 +59,7 @@ std::vector<std::string> WordsOfTitle(const std::string& title) {
   return words;
 }
 
-Catalogue::Catalogue(std::span<const ItemText> texts)
+PublicItems::PublicItems(std::span<const ItemText> texts)
     : items_(static_cast<uint32_t>(texts.size())), features_(texts.size()) {
   for (size_t i = 0; i < texts.size(); ++i) {
     features_[i].id = texts[i].id;
@@ -71,9 +71,9 @@ Catalogue::Catalogue(std::span<const ItemText> texts)
   IndexWords(texts);
 }
 
-Catalogue::Catalogue(std::span<const ItemText> described, std::span<const uint32_t> items)
+PublicItems::PublicItems(std::span<const ItemText> described, std::span<const uint32_t> items)
     : items_(static_cast<uint32_t>(items.size())) {
-  const Catalogue all(described);
+  const PublicItems all(described);
   first_genres_ = all.first_genres_;
   years_ = all.years_;
   for (const uint32_t item : items) {
@@ -84,7 +84,7 @@ Catalogue::Catalogue(std::span<const ItemText> described, std::span<const uint32
   }
 }
 
-void Catalogue::IndexGenres(std::span<const ItemText> texts) {
+void PublicItems::IndexGenres(std::span<const ItemText> texts) {
   std::map<std::string, size_t> count;
   for (const ItemText& text : texts)
     for (const std::string& genre : text.genres) ++count[genre];
@@ -103,7 +103,7 @@ void Catalogue::IndexGenres(std::span<const ItemText> texts) {
   }
 }
 
-void Catalogue::IndexWords(std::span<const ItemText> texts) {
+void PublicItems::IndexWords(std::span<const ItemText> texts) {
   std::vector<std::vector<std::string>> words(texts.size());
   std::map<std::string, uint32_t> titles;
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -125,7 +125,7 @@ void Catalogue::IndexWords(std::span<const ItemText> texts) {
   }
 }
 
-std::span<const uint32_t> Catalogue::RareWords(uint32_t item) const {
+std::span<const uint32_t> PublicItems::RareWords(uint32_t item) const {
   const uint32_t begin = item == 0 ? 0 : word_end_[item - 1];
   return std::span(words_).subspan(begin, word_end_[item] - begin);
 }
@@ -137,7 +137,7 @@ std::span<const uint32_t> Catalogue::RareWords(uint32_t item) const {
 //     version   := 1
 //     item      := id:i64 genres:u64 year:i16 first_genre:u8 words:u32 word:u32*words
 // `words` are the rare ones of the title.
-Digest Catalogue::Fingerprint() const {
+Digest PublicItems::Fingerprint() const {
   ByteWriter writer;
   writer.PutString("tacit.catalogue").Put(uint32_t{1}).Put(items_).Put(first_genres_);
   writer.Put(static_cast<uint32_t>(years_.size())).PutArray(std::span(years_));
@@ -150,7 +150,7 @@ Digest Catalogue::Fingerprint() const {
   return Sha256().Update(writer.bytes()).Finish();
 }
 
-bool Catalogue::ShareRareWord(uint32_t a, uint32_t b) const {
+bool PublicItems::ShareRareWord(uint32_t a, uint32_t b) const {
   if ((features_[a].words & features_[b].words) == 0) return false;
   const auto left = RareWords(a), right = RareWords(b);
   for (size_t i = 0, j = 0; i < left.size() && j < right.size();) {
