@@ -17,7 +17,7 @@ constexpr uint64_t kVocabulary[] = {1472, 577,  82741, 18940, 305, 23,    1172, 
                                     2161, 3,    56473, 17,    15,  27360, 104,   12934};
 constexpr uint64_t kBatch = 2048;
 
-config::Config MakeConfig(const std::string& compute, bool private_mechanism) {
+config::Config MakeConfig(const std::string& compute, bool private_mechanism, double sigma_ratio) {
   config::Config config;
   config.source.kind = config::Source::Kind::kGenerator;
   for (int i = 1; i <= 13; ++i) {
@@ -41,7 +41,7 @@ config::Config MakeConfig(const std::string& compute, bool private_mechanism) {
   learner.mechanism.kind =
       private_mechanism ? config::Mechanism::Kind::kAdaFest : config::Mechanism::Kind::kNone;
   learner.mechanism.threshold = 9;  // the demo's mechanism
-  learner.mechanism.sigma_ratio = 3;
+  learner.mechanism.sigma_ratio = sigma_ratio;
   learner.mechanism.gradient_clip = 12;
   learner.privacy.epsilon = private_mechanism ? 8 : std::numeric_limits<double>::infinity();
   config.learners.push_back(learner);
@@ -81,9 +81,9 @@ Result<std::vector<stream::StepBatch>> MakeSteps(const event::FeatureTransform& 
 }  // namespace
 
 Result<BenchSetup> MakeBenchSetup(const std::string& compute, bool private_mechanism,
-                                  size_t steps) {
+                                  size_t steps, double sigma_ratio) {
   BenchSetup setup;
-  TACIT_ASSIGN(setup.assembly, wiring::Assemble(MakeConfig(compute, private_mechanism)));
+  TACIT_ASSIGN(setup.assembly, wiring::Assemble(MakeConfig(compute, private_mechanism, sigma_ratio)));
   TACIT_ASSIGN(setup.steps, MakeSteps(*setup.assembly.transform, steps));
   return setup;
 }

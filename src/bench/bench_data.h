@@ -17,7 +17,9 @@ struct BenchSetup {
 };
 
 // `compute` is f32 or bf16. With `private_mechanism` false, the same setup without privacy.
-Result<BenchSetup> MakeBenchSetup(const std::string& compute, bool private_mechanism, size_t steps);
+// `sigma_ratio`: the noise of the selection over that of the gradient; 3 is the demo's.
+Result<BenchSetup> MakeBenchSetup(const std::string& compute, bool private_mechanism, size_t steps,
+                                  double sigma_ratio = 3);
 
 // The median; of an even number of values, the upper one in the middle. REQUIRES at least one
 // value.

@@ -5,7 +5,7 @@
 #include "bench/bench_data.h"
 #include "bench/suite.h"
 #include "train/memory_rows.h"
-#include "wiring/mechanism_factory.h"
+#include "wiring/kinds/click.h"
 
 namespace tacit::bench {
 namespace {
@@ -19,22 +19,20 @@ struct Rig {
   WorkerPool workers{{.workers = 1}};
   std::unique_ptr<ops::Backend> backend = ops::MakeCpuBackend(workers);
   std::unique_ptr<train::MemoryRows> rows;
-  std::unique_ptr<train::ClickLearner> learner;
+  std::unique_ptr<train::Learner> learner;
   size_t next = 0;
   std::vector<double> seconds;
 
   static Result<std::unique_ptr<Rig>> Make(const std::string& compute, bool private_mechanism) {
     auto rig = std::make_unique<Rig>();
-    TACIT_ASSIGN(rig->setup, MakeBenchSetup(compute, private_mechanism, kTimedSteps));
-    rig->setup.assembly.config.learners[0].mechanism.sigma_ratio = kSigmaRatio;
-    const wiring::LearnerPlan& plan = rig->setup.assembly.learners[0];
-    const model::Pctr shape(plan.options.model, *rig->backend);
-    rig->rows = std::make_unique<train::MemoryRows>(train::MakeRowLayout(plan.options, shape));
-    TACIT_ASSIGN(auto mechanism,
-                 wiring::MakeMechanism(rig->setup.assembly.config, 0, plan.options.model.space));
-    rig->learner = std::make_unique<train::ClickLearner>(plan.options, std::move(mechanism),
-                                                         noise::MakeNoiseSource(rig->workers),
-                                                         *rig->backend, *rig->rows, nullptr);
+    TACIT_ASSIGN(rig->setup,
+                 MakeBenchSetup(compute, private_mechanism, kTimedSteps, kSigmaRatio));
+    const wiring::ModelPlan& model = *rig->setup.assembly.learners[0].model;
+    rig->rows = std::make_unique<train::MemoryRows>(model.Rows());
+    TACIT_ASSIGN(rig->learner, model.Make({.noise = noise::MakeNoiseSource(rig->workers),
+                                           .backend = *rig->backend,
+                                           .workers = rig->workers,
+                                           .rows = *rig->rows}));
     return rig;
   }
 
@@ -71,7 +69,7 @@ Status AddPrecision(const std::string& compute, std::vector<BenchRow>* rows) {
     TACIT_RETURN_IF_ERROR(without->Step());
   }
   limit = std::max(limit, ops::MeasureGemmLimit(precision, 0.5));
-  const model::Pctr shape(with->setup.assembly.learners[0].options.model, *with->backend);
+  const model::Pctr shape(wiring::ClickOptionsOf(with->setup.assembly.learners[0])->model, *with->backend);
   const double most = limit / shape.FlopsPerExample();
   const double private_rate = with->ExamplesPerSecond();
   const double plain_rate = without->ExamplesPerSecond();
@@ -84,7 +82,7 @@ Status AddPrecision(const std::string& compute, std::vector<BenchRow>* rows) {
                    "times",
                    std::nullopt,
                    {{"batch", setup.steps[0].examples.size()},
-                    {"tables", setup.assembly.learners[0].options.model.space.tables().size()},
+                    {"tables", setup.assembly.learners[0].model->Rows().space.tables().size()},
                     {"sigma_ratio", kSigmaRatio}}});
   return {};
 }

@@ -38,12 +38,11 @@ Status TrainingRig::Open() {
   for (const store::LearnerLayout& layout : options_.more_learners)
     store.learners.push_back(layout);
   TACIT_ASSIGN(store_, store::Store::Open(std::move(store)));
-  const wiring::LearnerPlan& plan = setup_.assembly.learners[0];
-  TACIT_ASSIGN(auto mechanism,
-               wiring::MakeMechanism(setup_.assembly.config, 0, plan.options.model.space));
-  learner_ = std::make_unique<train::ClickLearner>(plan.options, std::move(mechanism),
-                                                   noise::MakeNoiseSource(workers_), *backend_,
-                                                   store_->working_rows(LearnerIndex(0)), nullptr);
+  TACIT_ASSIGN(learner_, setup_.assembly.learners[0].model->Make(
+                             {.noise = noise::MakeNoiseSource(workers_),
+                              .backend = *backend_,
+                              .workers = workers_,
+                              .rows = store_->working_rows(LearnerIndex(0))}));
   return {};
 }
 
@@ -68,7 +67,7 @@ Status TrainingRig::Commit() {
                               .rows = store_->working_rows(LearnerIndex(0)).TakeDelta(),
                               .dense = learner_->CopyDense(),
                               .position = train::EncodePosition(position_),
-                              .charges = {{.learner = plan.options.id,
+                              .charges = {{.learner = plan.id,
                                            .charge = plan.charge,
                                            .steps = position_.step - committed_steps_,
                                            .topic = "bench",

@@ -9,7 +9,8 @@
 #include "base/worker_pool.h"
 #include "bench/bench_data.h"
 #include "store/store.h"
-#include "wiring/mechanism_factory.h"
+#include "train/learner.h"
+#include "wiring/assembly.h"
 
 namespace tacit::bench {
 
@@ -46,7 +47,7 @@ class TrainingRig {
   WorkerPool workers_;
   std::unique_ptr<ops::Backend> backend_;
   std::unique_ptr<store::Store> store_;
-  std::unique_ptr<train::ClickLearner> learner_;
+  std::unique_ptr<train::Learner> learner_;
   stream::Position position_;
   uint64_t committed_steps_ = 0, rows_written_ = 0;
 };

@@ -127,7 +127,7 @@ struct Transitions {
 };
 
 struct Model {
-  enum class Kind { kPctr, kSequence, kTransitions };
+  using Kind = ModelKind;
   Kind kind = Kind::kPctr;
   std::string compute = "f32";  // pctr, sequence: f32 | bf16
   uint64_t seed = 1;            // pctr, sequence: of the initial parameters; public
@@ -137,7 +137,8 @@ struct Model {
   Transitions transitions;
 
   // Returns true for models that recommend a user's next item from the public catalogue.
-  bool recommends() const { return kind != Kind::kPctr; }
+  bool recommends() const { return traits().recommends; }
+  const ModelTraits& traits() const { return RowOf(kModels, kind); }
 };
 
 // The histories of users that the store keeps for a model of the next item.
@@ -183,6 +184,8 @@ struct Mechanism {
   uint64_t rows = 0;          // exponential: how many a step writes, required
   double row_epsilon = 0;     // exponential: of each of them, required
   double row_clip = 1;        // exponential: of one unit's gradient norm of one row
+  double deviations = 5.5;    // sums: of its noise, for a count of a large column to be released
+  uint64_t whole_columns = uint64_t{1} << 20;  // sums: columns of this many values, released whole
   double gradient_clip = 1;   // C2
   Clipping clipping = Clipping::kFlat;
   QuantileClip quantile;  // clipping quantile

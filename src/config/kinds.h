@@ -8,7 +8,7 @@
 
 #include "base/kind_table.h"
 
-// The kinds of source, mechanism and optimiser that a configuration can name: for each an
+// The kinds of source, model, mechanism and optimiser that a configuration can name: for each an
 // enumeration and a table of what this room knows of the kind. A new kind is an enumerator and a
 // row here; CONTRIBUTING.md lists its places in the other rooms.
 namespace tacit::config {
@@ -16,7 +16,7 @@ namespace tacit::config {
 // The keys of its section that a kind uses beside those of every kind. A key inside a section of
 // its own is written "section.key"; a whole section counts as one key.
 struct Keys {
-  std::string_view names[12] = {};
+  std::string_view names[16] = {};
 
   constexpr bool has(std::string_view key) const {
     return std::ranges::find(names, key) != std::end(names);
@@ -67,9 +67,10 @@ enum class MechanismKind : uint8_t {
   kFest,
   kDpSgd,
   kExponential,
-  kCounts
+  kCounts,
+  kSums
 };
-inline constexpr MechanismKind kLastMechanism = MechanismKind::kCounts;
+inline constexpr MechanismKind kLastMechanism = MechanismKind::kSums;
 
 struct MechanismTraits {
   MechanismKind kind;
@@ -94,8 +95,55 @@ inline constexpr MechanismTraits kMechanisms[] = {
     {.kind = MechanismKind::kExponential,
      .name = "exponential",
      .keys = {{"rows", "row_epsilon", "row_clip"}}},
-    {.kind = MechanismKind::kCounts, .name = "counts", .clips_gradients = false}};
+    {.kind = MechanismKind::kCounts, .name = "counts", .clips_gradients = false},
+    {.kind = MechanismKind::kSums,
+     .name = "sums",
+     .keys = {{"deviations", "whole_columns"}},
+     .clips_gradients = false}};
 static_assert(CoversKinds(kMechanisms, kLastMechanism));
+
+enum class ModelKind : uint8_t { kPctr, kSequence, kTransitions, kLinear };
+inline constexpr ModelKind kLastModel = ModelKind::kLinear;
+
+struct ModelTraits {
+  ModelKind kind;
+  std::string_view name;
+  Keys keys = {};
+  // It recommends a user's next item from the public catalogue; else it gives the probability of a
+  // click.
+  bool recommends = false;
+  // It learns by steps along gradients: the section `optimizer` is used.
+  bool descends = true;
+  // The only mechanism beside `none` that can guard it; kNone: any that can guard the network over
+  // embeddings.
+  MechanismKind guard = MechanismKind::kNone;
+  // Each step is one release of a period of `batch` offsets, so that only `once` can be meant.
+  std::string_view only_once = {};
+};
+
+inline constexpr ModelTraits kModels[] = {
+    {.kind = ModelKind::kPctr,
+     .name = "pctr",
+     .keys = {{"hidden", "compute", "seed", "categorical"}}},
+    {.kind = ModelKind::kSequence,
+     .name = "sequence",
+     .keys = {{"compute", "seed", "encoder", "length", "width", "blocks", "heads", "feed_forward",
+               "tied", "item_bias", "negatives", "re_attention", "dropout", "label_smoothing"}},
+     .recommends = true,
+     .guard = MechanismKind::kDpSgd},
+    {.kind = ModelKind::kTransitions,
+     .name = "transitions",
+     .keys = {{"described", "cells", "forget"}},
+     .recommends = true,
+     .descends = false,
+     .guard = MechanismKind::kCounts,
+     .only_once = "each step counts a period of `batch` offsets"},
+    {.kind = ModelKind::kLinear,
+     .name = "linear",
+     .descends = false,
+     .guard = MechanismKind::kSums,
+     .only_once = "each step adds up a period of `batch` offsets"}};
+static_assert(CoversKinds(kModels, kLastModel));
 
 enum class OptimizerKind : uint8_t { kSgd, kAdam, kAdagrad, kAdamBc };
 inline constexpr OptimizerKind kLastOptimizer = OptimizerKind::kAdamBc;

@@ -29,22 +29,19 @@ void DescribeSequence(Fields& fields, Sequence& sequence, bool used) {
 }
 
 void DescribeModel(Fields& fields, Model& model) {
-  static constexpr std::array<std::string_view, 3> kKinds = {"pctr", "sequence", "transitions"};
   static constexpr std::array<std::string_view, 2> kPrecisions = {"f32", "bf16"};
-  using Kind = Model::Kind;
-  fields.Enum("kind", &model.kind, kKinds, Use::kRequired);
-  const Use pctr = UsedIf(model.kind == Kind::kPctr);
-  fields.Integers("hidden", &model.hidden, 1, 65536, pctr);
-  const Use trained = UsedIf(model.kind != Kind::kTransitions);
-  fields.OneOf("compute", &model.compute, kPrecisions, trained);
-  fields.Integer("seed", &model.seed, 0, UINT64_MAX, trained);
-  fields.Flag("categorical", &model.categorical, pctr);
-  DescribeSequence(fields, model.sequence, model.kind == Kind::kSequence);
-  const Use transitions = UsedIf(model.kind == Kind::kTransitions);
-  fields.Flag("described", &model.transitions.described, transitions);
-  fields.Integer("cells", &model.transitions.cells, 1, uint64_t{1} << 27, transitions);
+  fields.Kind("kind", &model.kind, std::span<const ModelTraits>(kModels), Use::kRequired);
+  const Keys& keys = model.traits().keys;
+  const auto use = [&keys](std::string_view key) { return UsedIf(keys.has(key)); };
+  fields.Integers("hidden", &model.hidden, 1, 65536, use("hidden"));
+  fields.OneOf("compute", &model.compute, kPrecisions, use("compute"));
+  fields.Integer("seed", &model.seed, 0, UINT64_MAX, use("seed"));
+  fields.Flag("categorical", &model.categorical, use("categorical"));
+  DescribeSequence(fields, model.sequence, keys.has("encoder"));
+  fields.Flag("described", &model.transitions.described, use("described"));
+  fields.Integer("cells", &model.transitions.cells, 1, uint64_t{1} << 27, use("cells"));
   fields.Number("forget", &model.transitions.forget, {.min = 0, .max = 1, .above_min = true},
-                transitions);
+                use("forget"));
 }
 
 void DescribeHistory(Fields& fields, History& history, bool used) {
@@ -136,15 +133,9 @@ Status CheckCopies(const Place& place, const Learner& learner, const Source& sou
       "use unit user, or remove the window and drop copies upstream");
 }
 
-// Checks what a model of the next item needs, and which mechanisms protect it.
+// Checks what a model of the next item needs.
 Status CheckNextItem(const Place& place, const Learner& learner, const Source& source,
                      const Catalogue& catalogue) {
-  using Kind = Mechanism::Kind;
-  const Mechanism& mechanism = learner.mechanism;
-  const bool counts = mechanism.kind == Kind::kCounts;
-  if (learner.model.kind != Model::Kind::kTransitions && counts) {
-    return place.Key("mechanism").Key("kind").Fail("counts is for model.kind transitions only");
-  }
   if (!learner.model.recommends()) return {};
   if (catalogue.file.empty()) {
     return place.Key("model").Key("kind").Fail(
@@ -160,26 +151,32 @@ Status CheckNextItem(const Place& place, const Learner& learner, const Source& s
         "a model of the next item needs source.passes 1: in a second pass every user's history "
         "would seem to start again after its end");
   }
-  if (learner.model.kind == Model::Kind::kTransitions) {
-    if (!counts && mechanism.kind != Kind::kNone) {
-      return place.Key("mechanism").Key("kind").Fail("must be counts for model.kind transitions");
-    }
-    if (learner.participation.mode == Participation::Mode::kOnce) return {};
+  return {};
+}
+
+// Checks that the mechanism can guard the model, and that its participation means something there.
+Status CheckGuard(const Place& place, const Learner& learner) {
+  const ModelTraits& model = learner.model.traits();
+  const MechanismTraits& mechanism = learner.mechanism.traits();
+  const Place kind = place.Key("mechanism").Key("kind");
+  for (const ModelTraits& other : kModels)
+    if (other.only_once.size() > 0 && other.guard == mechanism.kind && other.kind != model.kind)
+      return kind.Fail(
+          fmt::format("{} is for model.kind {} only", mechanism.name, other.name));
+  const bool guards = !mechanism.adds_noise || model.guard == MechanismKind::kNone ||
+                      model.guard == mechanism.kind;
+  if (!guards)
+    return kind.Fail(fmt::format("must be {} for model.kind {}{}",
+                                 RowOf(kMechanisms, model.guard).name, model.name,
+                                 model.descends ? ": all its parameters are dense" : ""));
+  if (!model.only_once.empty() && learner.participation.mode != Participation::Mode::kOnce)
     return place.Key("participation")
         .Key("mode")
-        .Fail(
-            "must be once for model.kind transitions: each step counts a period of `batch` "
-            "offsets");
-  }
-  if (mechanism.kind != Kind::kDpSgd && mechanism.kind != Kind::kNone) {
-    return place.Key("mechanism")
-        .Key("kind")
-        .Fail("must be dp-sgd for model.kind sequence: all its parameters are dense");
-  }
-  if (mechanism.clipping == Mechanism::Clipping::kFlat ||
-      mechanism.clipping == Mechanism::Clipping::kAutomatic) {
+        .Fail(fmt::format("must be once for model.kind {}: {}", model.name, model.only_once));
+  if (learner.model.kind != ModelKind::kSequence ||
+      learner.mechanism.clipping == Mechanism::Clipping::kFlat ||
+      learner.mechanism.clipping == Mechanism::Clipping::kAutomatic)
     return {};
-  }
   return place.Key("mechanism")
       .Key("clipping")
       .Fail("must be flat or automatic for model.kind sequence");
@@ -220,7 +217,9 @@ void DescribeLearner(Fields& fields, Learner& learner) {
   fields.Section("participation", [&](Fields& below) {
     DescribeParticipation(below, learner.participation, learner.privacy.of_users());
   });
-  fields.Section("optimizer", [&](Fields& below) { DescribeOptimizer(below, learner.optimizer); });
+  fields.Section("optimizer", [&](Fields& below) {
+    DescribeOptimizer(below, learner.optimizer, learner.model.traits().descends);
+  });
 }
 
 Status CheckLearners(const Place& place, const std::vector<Learner>& learners, const Source& source,
@@ -238,6 +237,7 @@ Status CheckLearners(const Place& place, const std::vector<Learner>& learners, c
     }
     TACIT_RETURN_IF_ERROR(CheckPrivacy(item, learner));
     TACIT_RETURN_IF_ERROR(CheckNextItem(item, learner, source, catalogue));
+    TACIT_RETURN_IF_ERROR(CheckGuard(item, learner));
     const bool of_users = learner.privacy.of_users();
     if (of_users) TACIT_RETURN_IF_ERROR(CheckUsers(item, learner, source));
     TACIT_RETURN_IF_ERROR(CheckCopies(item, learner, source));
@@ -246,7 +246,7 @@ Status CheckLearners(const Place& place, const std::vector<Learner>& learners, c
     TACIT_RETURN_IF_ERROR(
         CheckMechanism(item.Key("mechanism"), learner.mechanism, learner.participation));
     const std::string_view without_noise = learner.optimizer.traits().without_noise;
-    if (!without_noise.empty() && !learner.mechanism.traits().adds_noise)
+    if (!without_noise.empty() && learner.model.traits().descends && !learner.mechanism.traits().adds_noise)
       return item.Key("optimizer").Key("kind").Fail(without_noise);
     const bool once = learner.participation.mode == Participation::Mode::kOnce;
     const uint32_t allowed = learner.participation.max_participations;

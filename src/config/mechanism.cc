@@ -53,6 +53,10 @@ void DescribeMechanism(Fields& fields, Mechanism& mechanism) {
   fields.Number("row_epsilon", &mechanism.row_epsilon, Range::Positive(),
                 RequiredIf(has("row_epsilon")));
   fields.Number("row_clip", &mechanism.row_clip, kClip, UsedIf(has("row_clip")));
+  fields.Number("deviations", &mechanism.deviations, {.min = 2, .max = 100},
+                UsedIf(has("deviations")));
+  fields.Integer("whole_columns", &mechanism.whole_columns, 1, uint64_t{1} << 28,
+                 UsedIf(has("whole_columns")));
   const bool gradient = kind.clips_gradients;
   fields.Number("gradient_clip", &mechanism.gradient_clip, kClip, UsedIf(gradient));
   fields.Enum("clipping", &mechanism.clipping, kClippings, UsedIf(gradient));

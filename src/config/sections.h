@@ -27,7 +27,8 @@ void DescribeMechanism(Fields& fields, Mechanism& mechanism);
 Status CheckMechanism(const Place& place, const Mechanism& mechanism,
                       const Participation& participation);
 
-void DescribeOptimizer(Fields& fields, Optimizer& optimizer);
+// `used`: the model descends along gradients.
+void DescribeOptimizer(Fields& fields, Optimizer& optimizer, bool used = true);
 
 void DescribeBudget(Fields& fields, Budget& budget);
 Status CheckBudget(const Place& place, const Budget& budget, const std::vector<Learner>& learners);

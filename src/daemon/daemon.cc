@@ -177,7 +177,7 @@ class Daemon {
   Status ReadPositions() {
     for (const wiring::LearnerPlan& plan : assembly_.learners) {
       TACIT_ASSIGN(auto position,
-                   train::DecodePosition(store_->State(plan.options.index).position));
+                   train::DecodePosition(store_->State(plan.index).position));
       positions_.push_back(std::move(position));
     }
     return {};
@@ -190,7 +190,7 @@ class Daemon {
       uint64_t offsets = 0;
       for (const OffsetRange& next : position.next) offsets += next.begin;
       places.push_back(fmt::format("'{}' after step {}, {} records in",
-                                   assembly_.learners[i].options.id, position.step,
+                                   assembly_.learners[i].id, position.step,
                                    WithThousands(offsets)));
     }
     spdlog::info("{}: configuration {}, store {} at commit {}; learners {}; kernels for {}",
@@ -218,41 +218,28 @@ class Daemon {
     const Status loaded = learner.LoadReleased(*state.released);
     if (loaded) return {};
     return Fail(ErrorCode::kRefused,
-                fmt::format("{}; use {}, or train under another id or in another store",
-                            loaded.error().message,
-                            plan.transitions ? "the store's own model and catalogue"
-                                             : "the store's own mechanism.kind, clipping, "
-                                               "vocabulary.source and vocabulary.query"));
+                fmt::format("{}; use the store's own {}, or train under another id or in another "
+                            "store",
+                            loaded.error().message, plan.model->ReleaseKeys()));
   }
 
   Result<std::unique_ptr<train::Learner>> MakeLearner(size_t i, const store::LearnerState& state,
                                                       const stream::Position& position) {
     const wiring::LearnerPlan& plan = assembly_.learners[i];
-    auto noise = noise::MakeNoiseSource(*workers_);
-    const auto histories = [this, index = plan.options.index](std::span<store::UserHistory> users) {
-      return store_->ReadHistories(index, users);
-    };
-    std::unique_ptr<train::Learner> learner;
-    if (plan.sequence) {
-      train::SequenceLearnerOptions options = *plan.sequence;
-      options.histories.user_key = store_->user_key();
-      options.histories.clock = &clock_;
-      learner =
-          std::make_unique<train::SequenceLearner>(std::move(options), histories, std::move(noise),
-                                                   *backend_, state.dense.get(), position.step);
-    } else if (plan.transitions) {
-      train::TransitionsLearnerOptions options = *plan.transitions;
-      options.histories.user_key = store_->user_key();
-      options.histories.clock = &clock_;
-      learner = std::make_unique<train::TransitionsLearner>(std::move(options), histories,
-                                                            std::move(noise), *workers_);
-    } else {
-      TACIT_ASSIGN(auto mechanism,
-                   wiring::MakeMechanism(assembly_.config, i, plan.options.model.space));
-      learner = std::make_unique<train::ClickLearner>(
-          plan.options, std::move(mechanism), std::move(noise), *backend_,
-          store_->working_rows(plan.options.index), state.dense.get());
-    }
+    TACIT_ASSIGN(
+        auto learner,
+        plan.model->Make({.noise = noise::MakeNoiseSource(*workers_),
+                          .backend = *backend_,
+                          .workers = *workers_,
+                          .rows = store_->working_rows(plan.index),
+                          .dense = state.dense.get(),
+                          .steps_taken = position.step,
+                          .histories =
+                              [this, index = plan.index](std::span<store::UserHistory> users) {
+                                return store_->ReadHistories(index, users);
+                              },
+                          .user_key = store_->user_key(),
+                          .clock = &clock_}));
     TACIT_RETURN_IF_ERROR(LoadReleased(plan, state, *learner));
     return learner;
   }
@@ -281,18 +268,18 @@ class Daemon {
     std::vector<train::ResumedLearner> learners;
     for (size_t i = 0; i < assembly_.learners.size(); ++i) {
       const wiring::LearnerPlan& plan = assembly_.learners[i];
-      const store::LearnerState state = store_->State(plan.options.index);
+      const store::LearnerState state = store_->State(plan.index);
       TACIT_ASSIGN(auto made, MakeLearner(i, state, positions_[i]));
       learners.push_back({std::move(made), positions_[i]});
       const config::Learner& learner = assembly_.config.learners[i];
       std::optional<stream::UserOptions> users;
       if (learner.privacy.of_users()) {
         feed.filter.needs_user = true;
-        allowances_.push_back(std::make_unique<StoredAllowances>(*store_, plan.options.index));
+        allowances_.push_back(std::make_unique<StoredAllowances>(*store_, plan.index));
         users = wiring::UsersOf(learner, assembly_.config.source, store_->user_key(),
                                 allowances_.back()->book());
       }
-      feed.learners.push_back({.index = plan.options.index,
+      feed.learners.push_back({.index = plan.index,
                                .participation = wiring::MakeParticipationOf(
                                    learner.participation, source_traits().has_files, users),
                                .start = positions_[i]});
@@ -396,7 +383,7 @@ class Daemon {
     std::vector<LearnerView> views;
     for (const wiring::LearnerPlan& plan : assembly_.learners)
       views.push_back(
-          {plan.options.id, progress_.view(plan.options.index.value), plan.recommends()});
+          {plan.id, progress_.view(plan.index.value), plan.recommends});
     return views;
   }
 
@@ -438,7 +425,7 @@ class Daemon {
     const auto& total = assembly_.config.budget;
     const bool exit_at_total = total.on_exhausted == config::Privacy::OnExhausted::kExit;
     for (const wiring::LearnerPlan& plan : assembly_.learners) {
-      const train::Spent spent = trainer_->spent(plan.options.index);
+      const train::Spent spent = trainer_->spent(plan.index);
       if (spent == train::Spent::kTotal ? exit_at_total : plan.exit_when_exhausted) return true;
     }
     return false;
@@ -453,14 +440,14 @@ class Daemon {
     NotifyStatus(spent ? "budget exhausted; serving" : "at the end of the log; serving");
     const auto best = wiring::ReadBestAuc(assembly_.config.source.files);
     for (const wiring::LearnerPlan& plan : assembly_.learners) {
-      const auto days = progress_.days(plan.options.index.value);
+      const auto days = progress_.days(plan.index.value);
       if (days.empty()) {
-        spdlog::info("learner '{}' has nothing left to learn", plan.options.id);
+        spdlog::info("learner '{}' has nothing left to learn", plan.id);
         continue;
       }
-      const double epsilon = progress_.view(plan.options.index.value).epsilon;
-      fmt::print("\nlearner {}\n{}", plan.options.id,
-                 plan.recommends() ? RankedDayTable(days, epsilon, plan.promise)
+      const double epsilon = progress_.view(plan.index.value).epsilon;
+      fmt::print("\nlearner {}\n{}", plan.id,
+                 plan.recommends ? RankedDayTable(days, epsilon, plan.promise)
                                    : DayTable(days, best, epsilon, plan.promise));
     }
     if (feed_->records_dead() > 0)
@@ -565,7 +552,7 @@ Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const std::string&
                store::OpenReadOnly(directory, witness, wiring::MakeLayouts(assembly)));
   std::vector<train::LedgerMetrics::Learner> promised;
   for (const wiring::LearnerPlan& plan : assembly.learners)
-    promised.push_back({plan.options.id, plan.promise.epsilon, plan.promise.delta});
+    promised.push_back({plan.id, plan.promise.epsilon, plan.promise.delta});
   train::LedgerMetrics(registry, promised, assembly.total_budget).Show(*store.snapshot);
   TACIT_ASSIGN(const auto server,
                StartServer(assembly, files,

@@ -187,7 +187,7 @@ ReleasedSums RowSums::Release(noise::NoiseSource& noise) && {
 
 privacy::Charge RowSums::charge() const {
   if (options_.noise_multiplier == 0) return {};
-  return {.mechanism = privacy::MechanismKind::kCounts,
+  return {.mechanism = privacy::MechanismKind::kSums,
           .noise_multiplier = options_.noise_multiplier,
           .sigma_selection = options_.noise_multiplier,
           .clip_selection = options_.clip};

@@ -24,14 +24,16 @@ enum class MechanismKind : uint8_t {
   kExponential = 5,
   kVocabulary = 6,  // a release of a noised histogram, beside the steps
   kCounts = 7,      // a step that is the release of a period's noised counts
+  kSums = 8,        // a step that is the release of a period's noised sums and counts
 };
-inline constexpr MechanismKind kLastMechanism = MechanismKind::kCounts;
+inline constexpr MechanismKind kLastMechanism = MechanismKind::kSums;
 
 // A charge of a mechanism stands for one of these.
 enum class ChargeOf : uint8_t {
   kStep,           // the queries of a step, which its parts show
   kPeriodOpening,  // a period's histogram, or a choice by one, before the period's steps
   kPeriodCounts,   // all counts of a period
+  kPeriodSums,     // all sums and counts of a period
 };
 
 struct MechanismRow {
@@ -47,7 +49,8 @@ inline constexpr MechanismRow kMechanisms[] = {
     {MechanismKind::kAdaFestPlus, "adafest+"},
     {MechanismKind::kExponential, "exponential"},
     {MechanismKind::kVocabulary, "vocabulary", ChargeOf::kPeriodOpening},
-    {MechanismKind::kCounts, "counts", ChargeOf::kPeriodCounts}};
+    {MechanismKind::kCounts, "counts", ChargeOf::kPeriodCounts},
+    {MechanismKind::kSums, "sums", ChargeOf::kPeriodSums}};
 static_assert(CoversKinds(kMechanisms, kLastMechanism));
 
 std::string_view Name(Unit unit);

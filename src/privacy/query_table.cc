@@ -24,6 +24,8 @@ std::string_view Name(Query query) {
       return "a step's gradient of whole histories";
     case Query::kPeriodCounts:
       return "a period's counts of transitions";
+    case Query::kPeriodSums:
+      return "a period's sums of residuals and counts";
     case Query::kItemHistogram:
       return "a histogram of items";
     case Query::kRankerGradient:
@@ -39,6 +41,8 @@ std::vector<Query> QueriesOf(const Charge& charge, std::span<const MechanismRow>
       return {charge.zcdp_rho > 0 ? Query::kTopRows : Query::kRowHistogram};
     case ChargeOf::kPeriodCounts:
       return {Query::kPeriodCounts};
+    case ChargeOf::kPeriodSums:
+      return {Query::kPeriodSums};
     case ChargeOf::kStep:
       break;
   }

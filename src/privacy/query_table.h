@@ -25,13 +25,14 @@ enum class Query : uint8_t {
   kTopRows,           // a vocabulary: a period's largest counts, by one-shot Gumbel
   kSequenceGradient,  // a sequence model's step: the clipped sum of whole histories
   kPeriodCounts,      // transitions: all counts of a period, which share one Gaussian
+  kPeriodSums,        // linear: all sums and counts of a period, which share one Gaussian
   kItemHistogram,     // `evaluate` alone: the number of users with each item
   kRankerGradient,    // `evaluate` alone: a ranker's step, with every unit in it
 };
 inline constexpr Query kQueries[] = {
     Query::kUnnoised,     Query::kGradient,      Query::kRowThreshold,  Query::kClipQuantile,
     Query::kRowChoice,    Query::kRowHistogram,  Query::kTopRows,       Query::kSequenceGradient,
-    Query::kPeriodCounts, Query::kItemHistogram, Query::kRankerGradient};
+    Query::kPeriodCounts, Query::kPeriodSums,    Query::kItemHistogram, Query::kRankerGradient};
 
 enum class Price : uint8_t {
   kRefused,
@@ -80,6 +81,8 @@ constexpr Row RowOf(Query query) {
     case Query::kPeriodCounts:  // each step is a period
     case Query::kRankerGradient:
       return Users(Price::kGaussian, Price::kRefused);
+    case Query::kPeriodSums:  // each step is a period
+      return Anyone(Price::kGaussian, Price::kRefused);
     case Query::kItemHistogram:
       return Users(Price::kRefused, Price::kGaussianOfPeriod);
   }

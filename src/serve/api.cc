@@ -93,7 +93,7 @@ class Api final : public Handler {
   const std::vector<ServedLearner> learners_;
   Router router_;
   ScoreRequestParser parser_;
-  std::vector<std::unique_ptr<ClickScorer>> scorers_;  // one per model
+  std::vector<std::unique_ptr<RowScorer>> scorers_;  // one per model
   std::vector<metrics::Counter> scored_;               // one per model
   event::Batch batch_;
   std::vector<float> scores_;
@@ -115,7 +115,7 @@ Api::Api(std::shared_ptr<const Services> services, std::shared_ptr<const Recomme
       recommend_(std::move(recommender), services_->latest, services_->user_hash,
                  *services_->metrics) {
   for (const ScoringModel& model : services_->models) {
-    scorers_.push_back(std::make_unique<ClickScorer>(model));
+    scorers_.push_back(model.model->MakeScorer());
     scored_.push_back(services_->metrics->AddCounter(metrics::Audience::kPublic,
                                                      "tacit_scored_rows_total", "Rows scored.",
                                                      {{"learner", model.promise.learner}}));

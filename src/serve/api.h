@@ -9,7 +9,7 @@
 
 #include "metrics/registry.h"
 #include "privacy/ledger.h"
-#include "serve/click_scorer.h"
+#include "serve/row_scorer.h"
 #include "serve/commit_signal.h"
 #include "serve/http.h"
 #include "serve/ledger_route.h"

@@ -15,35 +15,50 @@ namespace {
 // is bounded.
 constexpr size_t kChunkRows = 256;
 
-// 1 / (1 + e^-x) without overflow.
-float Sigmoid(float logit) {
-  const float e = std::exp(-std::fabs(logit));
-  return (logit >= 0 ? 1.0f : e) / (1.0f + e);
-}
+class ClickModel final : public RowModel {
+ public:
+  ClickModel(LearnerIndex index, std::string learner,
+             std::shared_ptr<const event::FeatureTransform> transform,
+             const model::PctrOptions& options)
+      : index_(index),
+        learner_(std::move(learner)),
+        transform_(std::move(transform)),
+        options_(options) {}
+  std::unique_ptr<RowScorer> MakeScorer() const override {
+    return std::make_unique<ClickScorer>(index_, learner_, *transform_, options_);
+  }
+
+ private:
+  const LearnerIndex index_;
+  const std::string learner_;
+  const std::shared_ptr<const event::FeatureTransform> transform_;
+  const model::PctrOptions options_;
+};
 
 }  // namespace
 
-ClickScorer::ClickScorer(const ScoringModel& model)
-    : model_(model),
+ClickScorer::ClickScorer(LearnerIndex index, std::string learner,
+                         const event::FeatureTransform& transform, const model::PctrOptions& model)
+    : index_(index),
+      learner_(std::move(learner)),
+      space_(model.space),
       workers_(WorkerPool::Options{.workers = 1}),
       backend_(ops::MakeCpuBackend(workers_)),
-      pctr_(model.model, *backend_) {
+      pctr_(model, *backend_) {
   unit_of_.resize(kChunkRows);
   std::iota(unit_of_.begin(), unit_of_.end(), 0u);
-  model_.transform->StartBatch(&chunk_);
+  transform.StartBatch(&chunk_);
 }
 
 Status ClickScorer::Score(const store::Snapshot& snapshot, const event::Batch& batch,
                           std::span<float> scores) {
   TACIT_CHECK(scores.size() == batch.size());
-  if (snapshot.Dense(model_.index) == nullptr)
-    return Fail(ErrorCode::kUnavailable,
-                fmt::format("learner '{}' has no committed model yet", model_.promise.learner));
-  const std::span<const float> dense = snapshot.ServedDense(model_.index);
+  if (snapshot.Dense(index_) == nullptr) return Fail(NotYetCommitted(learner_));
+  const std::span<const float> dense = snapshot.ServedDense(index_);
   if (dense.size() != pctr_.dense_size())
     return Fail(ErrorCode::kCorruption,
                 fmt::format("learner '{}': version {} has {} dense parameters, the model {}",
-                            model_.promise.learner, snapshot.version().value, dense.size(),
+                            learner_, snapshot.version().value, dense.size(),
                             pctr_.dense_size()));
   for (size_t begin = 0; begin < batch.size(); begin += kChunkRows) {
     const size_t end = std::min(batch.size(), begin + kChunkRows);
@@ -59,7 +74,7 @@ Status ClickScorer::ScoreChunk(const store::Snapshot& snapshot, std::span<const 
   const size_t n = chunk.size();
   const std::span<const uint32_t> unit_of(unit_of_.data(), n);
   // A model without tables uses only the dense numbers.
-  const bool embeds = !model_.model.space.tables().empty();
+  const bool embeds = !space_.tables().empty();
   const std::span<const uint64_t> rows(chunk.row.data(), embeds ? chunk.row.size() : 0);
   const std::span<const uint32_t> slot_end(chunk.slot_end.data(),
                                            embeds ? chunk.slot_end.size() : 0);
@@ -73,21 +88,14 @@ Status ClickScorer::ScoreChunk(const store::Snapshot& snapshot, std::span<const 
                                  .slot_end = slot_end,
                                  .slot_row = activations_.slot_row};
   TACIT_RETURN_IF_ERROR(pctr_.Forward(examples, dense, rows_, scores));
-  for (float& score : scores) {
-    score = Sigmoid(score);
-    if (!std::isfinite(score))
-      return Fail(ErrorCode::kCorruption,
-                  fmt::format("learner '{}': version {} gives scores that are not numbers",
-                              model_.promise.learner, snapshot.version().value));
-  }
-  return {};
+  return MakeProbabilities(learner_, snapshot, scores);
 }
 
 // Fetches the embeddings of the chunk's distinct rows and sets where each begins.
 Status ClickScorer::FetchRows(const store::Snapshot& snapshot) {
-  const auto tables = model_.model.space.tables();
+  const auto tables = space_.tables();
   const auto& ids = activations_.rows;
-  row_values_.resize(ids.size() * model_.model.space.max_dim());
+  row_values_.resize(ids.size() * space_.max_dim());
   rows_.resize(ids.size());
   size_t table = 0, at = 0;
   for (size_t i = 0; i < ids.size(); ++i) {  // ascending, so the table only moves forward
@@ -95,7 +103,13 @@ Status ClickScorer::FetchRows(const store::Snapshot& snapshot) {
     rows_[i] = row_values_.data() + at;
     at += tables[table].dim;
   }
-  return snapshot.Rows(model_.index, ids, std::span(row_values_).first(at));
+  return snapshot.Rows(index_, ids, std::span(row_values_).first(at));
+}
+
+std::shared_ptr<const RowModel> MakeClickModel(
+    LearnerIndex index, std::string learner,
+    std::shared_ptr<const event::FeatureTransform> transform, const model::PctrOptions& options) {
+  return std::make_shared<ClickModel>(index, std::move(learner), std::move(transform), options);
 }
 
 }  // namespace tacit::serve

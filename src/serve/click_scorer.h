@@ -5,46 +5,33 @@
 #include <string>
 #include <vector>
 
-#include "base/ids.h"
-#include "base/result.h"
 #include "base/worker_pool.h"
-#include "event/batch.h"
-#include "event/feature_transform.h"
 #include "model/examples.h"
 #include "model/pctr.h"
 #include "ops/backend.h"
-#include "privacy/ledger.h"
-#include "store/snapshot.h"
+#include "serve/row_scorer.h"
 
 namespace tacit::serve {
 
-// A learner that can score rows, as configured. A value type.
-struct ScoringModel {
-  LearnerIndex index;
-  privacy::Promise promise;  // name, unit, participation, budget
-  std::shared_ptr<const event::FeatureTransform> transform;
-  model::PctrOptions model;
-};
-
-// Computes probabilities from a snapshot. Owns its single-threaded backend and its working memory,
-// which grows to one chunk of rows; not thread-safe, one per thread.
-class ClickScorer {
+// The network over embeddings (model::Pctr), from a snapshot's rows and dense parameters. Owns its
+// single-threaded backend and its working memory, which grows to one chunk of rows.
+class ClickScorer final : public RowScorer {
  public:
-  explicit ClickScorer(const ScoringModel& model);
-  ClickScorer(const ClickScorer&) = delete;
-  ClickScorer& operator=(const ClickScorer&) = delete;
+  // `learner` is its name, for messages; batches are those of `transform`.
+  ClickScorer(LearnerIndex index, std::string learner, const event::FeatureTransform& transform,
+              const model::PctrOptions& model);
 
-  // Computes the click probability of every example; `scores` is as long as the batch.
-  // kUnavailable: the learner has no commit in this snapshot. kCorruption: its parameters do not
-  // fit this model, or give a score that is not finite.
-  Status Score(const store::Snapshot& snapshot, const event::Batch& batch, std::span<float> scores);
+  Status Score(const store::Snapshot& snapshot, const event::Batch& batch,
+               std::span<float> scores) override;
 
  private:
   Status ScoreChunk(const store::Snapshot& snapshot, std::span<const float> dense,
                     const event::Batch& chunk, std::span<float> scores);
   Status FetchRows(const store::Snapshot& snapshot);
 
-  const ScoringModel model_;
+  const LearnerIndex index_;
+  const std::string learner_;
+  const RowSpace space_;
   WorkerPool workers_;
   std::unique_ptr<ops::Backend> backend_;
   model::Pctr pctr_;
@@ -55,5 +42,10 @@ class ClickScorer {
   std::vector<float> row_values_;
   std::vector<float*> rows_;
 };
+
+// The kind of model whose scorer that is.
+std::shared_ptr<const RowModel> MakeClickModel(
+    LearnerIndex index, std::string learner,
+    std::shared_ptr<const event::FeatureTransform> transform, const model::PctrOptions& options);
 
 }  // namespace tacit::serve

@@ -10,7 +10,7 @@
 namespace tacit::serve {
 
 Status AnswerScores(const store::Snapshot& snapshot, const ScoringModel& model,
-                    const event::Batch& batch, ClickScorer* scorer, std::vector<float>* scores,
+                    const event::Batch& batch, RowScorer* scorer, std::vector<float>* scores,
                     std::string* answer) {
   scores->resize(batch.size());
   TACIT_RETURN_IF_ERROR(scorer->Score(snapshot, batch, *scores));
@@ -33,9 +33,9 @@ Reply ScoreOnce(const std::vector<ScoringModel>& models, const store::Snapshot& 
     SetFailure({ErrorCode::kNotFound, fmt::format("no learner '{}'", learner)}, &reply);
     return reply;
   }
-  ClickScorer scorer(*model);
+  const std::unique_ptr<RowScorer> scorer = model->model->MakeScorer();
   std::vector<float> scores;
-  const Status scored = AnswerScores(snapshot, *model, batch, &scorer, &scores, &reply.body);
+  const Status scored = AnswerScores(snapshot, *model, batch, scorer.get(), &scores, &reply.body);
   if (!scored) SetServerFailure(scored.error(), &reply);
   return reply;
 }

@@ -5,17 +5,17 @@
 #include <vector>
 
 #include "event/batch.h"
-#include "serve/click_scorer.h"
+#include "serve/row_scorer.h"
 #include "serve/http.h"
 #include "store/snapshot.h"
 
 namespace tacit::serve {
 
 // Scores a batch by the scorer of this model and writes the answer of POST /v1/score. Fails as
-// ClickScorer::Score does, with nothing written. `scores` is working memory that holds the scores
+// RowScorer::Score does, with nothing written. `scores` is working memory that holds the scores
 // afterwards.
 Status AnswerScores(const store::Snapshot& snapshot, const ScoringModel& model,
-                    const event::Batch& batch, ClickScorer* scorer, std::vector<float>* scores,
+                    const event::Batch& batch, RowScorer* scorer, std::vector<float>* scores,
                     std::string* answer);
 
 // Answers from one snapshot, for callers without a server. 404: none of the models is this

@@ -6,102 +6,40 @@
 #include <filesystem>
 
 #include "wiring/code_version.h"
-#include "wiring/learner_shape.h"
 #include "wiring/mechanism_factory.h"
-#include "wiring/next_item_plan.h"
 #include "wiring/query_plan.h"
 #include "wiring/vocabulary_file.h"
 
 namespace tacit::wiring {
 namespace {
 
-// The optimiser's state is stored after every row and after the dense parameters, so a change of
-// its layout, or of what its numbers mean, would make stored state unreadable.
-Digest StoredFingerprint(const train::ClickOptions& options, const model::Pctr& model) {
-  const Digest model_fingerprint = model.Fingerprint();
-  return Sha256()
-      .Update("tacit learner 2")
-      .Update(model_fingerprint)
-      .Update(fmt::format("{} seed={}", train::FingerprintText(options.optimizer, /*of_rows=*/true),
-                          options.seed))
-      .Finish();
-}
-
-// Plans the model, the mechanism and the charge of a step.
-Status PlanClicks(const config::Config& config, size_t index,
-                  const event::FeatureTransform& transform, LearnerPlan* plan) {
-  const config::Learner& learner = config.learners[index];
-  plan->options = {
-      .id = learner.id,
-      .index = plan->options.index,
-      .model = {.space = learner.model.categorical ? transform.row_space() : RowSpace(),
-                .dense_width = static_cast<uint32_t>(transform.schema().dense.size()),
-                .hidden = learner.model.hidden,
-                .precision =
-                    learner.model.compute == "bf16" ? ops::Precision::kBf16 : ops::Precision::kF32},
-      .seed = learner.model.seed,
-      .optimizer = MakeOptimizer(learner.optimizer)};
-  TACIT_ASSIGN(const auto mechanism, MakeMechanism(config, index, plan->options.model.space));
-  plan->charge = mechanism->charge();
-  plan->opening_charge = mechanism->opening_charge();
-  plan->expected_extra_rows = mechanism->ExpectedExtraRows();
-  plan->promise.model_fingerprint =
-      StoredFingerprint(plan->options, ShapeModel(plan->options.model).model);
-  return {};
-}
-
-Status PlanNextItem(const config::Config& config, size_t index, const event::ItemCatalogue& items,
-                    LearnerPlan* plan) {
-  if (config.learners[index].model.kind == config::Model::Kind::kSequence) {
-    TACIT_ASSIGN(plan->sequence, PlanSequence(config, index, items));
-    plan->charge = train::ChargeOf(*plan->sequence);
-    plan->promise.model_fingerprint = FingerprintOf(*plan->sequence, items);
-  } else {
-    TACIT_ASSIGN(plan->transitions, PlanTransitions(config, index, items));
-    plan->charge = train::TransitionsPeriodCharge(plan->transitions->noise_multiplier);
-    plan->promise.model_fingerprint = FingerprintOf(*plan->transitions, items);
-  }
-  return {};
-}
-
 Result<LearnerPlan> PlanLearner(const config::Config& config, size_t index,
                                 const Assembly& assembly) {
   const config::Learner& learner = config.learners[index];
-  LearnerPlan plan;
-  plan.options.id = learner.id;
-  plan.options.index = LearnerIndex(static_cast<uint16_t>(index));
+  const PlanParts parts{.config = config,
+                        .index = index,
+                        .transform = assembly.transform,
+                        .items = assembly.items};
   TACIT_RETURN_IF_ERROR(CheckQueries(learner));
+  LearnerPlan plan;
+  TACIT_ASSIGN(plan.model, RowOf(AllLearnerKinds(), learner.model.kind).plan(parts));
+  plan.id = learner.id;
+  plan.index = parts.learner_index();
   plan.promise = {.learner = learner.id,
                   .unit = UnitOf(learner),
                   .adjacency = privacy::Adjacency::kZeroOut,
                   .participation = ModeOf(learner),
                   .epsilon = learner.privacy.epsilon,
                   .delta = learner.privacy.delta,
-                  .model_fingerprint = {},
+                  .model_fingerprint = plan.model->Fingerprint(),
                   .bounds = BoundsOf(learner, config.source)};
-  TACIT_RETURN_IF_ERROR(learner.model.recommends()
-                            ? PlanNextItem(config, index, *assembly.items, &plan)
-                            : PlanClicks(config, index, *assembly.transform, &plan));
+  plan.charge = plan.model->charge();
+  plan.opening_charge = plan.model->opening_charge();
   CheckCharges(learner, plan.charge, plan.opening_charge);
   plan.batch = learner.participation.batch;
   plan.exit_when_exhausted = learner.privacy.on_exhausted == config::Privacy::OnExhausted::kExit;
+  plan.recommends = learner.model.recommends();
   return plan;
-}
-
-// The source of the learner's recommendations.
-std::shared_ptr<const serve::ItemModel> ItemModelOf(const LearnerPlan& plan) {
-  const LearnerIndex index = plan.options.index;
-  if (plan.transitions)
-    return serve::MakeTransitionsItems(index, plan.transitions->catalogue, plan.transitions->model);
-  const train::SequenceTrainingOptions& training = plan.sequence->training;
-  serve::SequenceNoise noise;
-  if (training.model.re_attention.kappa > 0) {
-    // As in training, where every item may be in every history.
-    const double stddev = train::UpdateStddev(training.privacy, training.expected_batch);
-    noise.weight_variance = static_cast<float>(stddev * stddev);
-    noise.item_variance.assign(training.model.catalogue, noise.weight_variance);
-  }
-  return serve::MakeSequenceItems(index, training.model, std::move(noise));
 }
 
 }  // namespace
@@ -138,7 +76,7 @@ std::vector<store::LearnerLayout> MakeLayouts(const Assembly& assembly) {
   std::vector<store::LearnerLayout> layouts;
   for (const LearnerPlan& plan : assembly.learners)
     layouts.push_back(
-        {.name = plan.options.id, .rows = RowLayoutOf(plan), .promise = plan.promise});
+        {.name = plan.id, .rows = plan.model->Rows(), .promise = plan.promise});
   return layouts;
 }
 
@@ -161,11 +99,11 @@ store::StoreOptions MakeStoreOptions(const Assembly& assembly) {
 std::vector<serve::ScoringModel> MakeScoringModels(const Assembly& assembly) {
   std::vector<serve::ScoringModel> models;
   for (const LearnerPlan& plan : assembly.learners) {
-    if (plan.recommends()) continue;
-    models.push_back({.index = plan.options.index,
-                      .promise = plan.promise,
-                      .transform = assembly.transform,
-                      .model = plan.options.model});
+    if (auto model = plan.model->Scores())
+      models.push_back({.index = plan.index,
+                        .promise = plan.promise,
+                        .transform = assembly.transform,
+                        .model = std::move(model)});
   }
   return models;
 }
@@ -174,12 +112,12 @@ std::vector<serve::RecommendModel> MakeRecommendModels(const Assembly& assembly)
   std::vector<serve::RecommendModel> models;
   for (size_t i = 0; i < assembly.learners.size(); ++i) {
     const LearnerPlan& plan = assembly.learners[i];
-    if (!plan.recommends()) continue;
-    models.push_back({.index = plan.options.index,
-                      .promise = plan.promise,
-                      .items = assembly.items,
-                      .model = ItemModelOf(plan),
-                      .serve_users = assembly.config.learners[i].history.serve_users});
+    if (auto model = plan.model->Recommends())
+      models.push_back({.index = plan.index,
+                        .promise = plan.promise,
+                        .items = assembly.items,
+                        .model = std::move(model),
+                        .serve_users = assembly.config.learners[i].history.serve_users});
   }
   return models;
 }

@@ -11,33 +11,29 @@
 #include "event/codec.h"
 #include "event/feature_transform.h"
 #include "event/item_catalogue.h"
-#include "ops/backend.h"
-#include "serve/click_scorer.h"
+#include "serve/row_scorer.h"
 #include "serve/recommend/recommender.h"
 #include "store/store.h"
-#include "train/click_learner.h"
-#include "train/feed.h"
-#include "train/sequence/sequence_learner.h"
 #include "train/trainer.h"
-#include "train/transitions_learner.h"
 #include "wiring/memory_plan.h"
+#include "wiring/model_plan.h"
 
-// Turns the configuration into options for each room. The only place that reads config structs.
+// Turns the configuration into options for each room.
 namespace tacit::wiring {
 
 // A learner, with the options that each room needs.
 struct LearnerPlan {
-  train::ClickOptions options;                            // for other models, only id and index
-  std::optional<train::SequenceLearnerOptions> sequence;  // of a sequence model
-  std::optional<train::TransitionsLearnerOptions> transitions;  // of a count model
+  std::string id;
+  LearnerIndex index;
+  std::shared_ptr<const ModelPlan> model;
   privacy::Promise promise;
   privacy::Charge charge;                         // of one step
   std::optional<privacy::Charge> opening_charge;  // of a period's release before its steps
-  double expected_extra_rows = 0;                 // per step, c * p0
   uint64_t batch = 0;
   bool exit_when_exhausted = false;
 
-  bool recommends() const { return sequence || transitions; }
+  // Its configuration says so: it recommends a user's next item, and scores no rows.
+  bool recommends = false;
 };
 
 // Everything that follows from the configuration, before store or source is opened.

@@ -1,30 +1,20 @@
 #pragma once
 
-#include <algorithm>
-#include <memory>
+#include <cstdint>
 #include <vector>
 
-#include "model/pctr.h"
+#include "event/schema.h"
 #include "model/transitions/options.h"
-#include "ops/backend.h"
 #include "store/delta.h"
-#include "wiring/assembly.h"
+#include "train/optimizer.h"
 
 // The sizes of one learner, as its layouts state them.
 namespace tacit::wiring {
 
 // The bytes of a cached row beside its floats: its key, links and hash slot.
 inline constexpr double kRowOverhead = 64;
-
-// A click model that only reports its shape.
-struct ShapeModel {
-  std::unique_ptr<ops::Backend> backend = ops::MakeReferenceBackend();
-  model::Pctr model;
-  explicit ShapeModel(const model::PctrOptions& options) : model(options, *backend) {}
-};
-
-// The layout of a learner's rows in the store; without tables for models of the next item.
-store::RowLayout RowLayoutOf(const LearnerPlan& plan);
+// The numbers of an example of a next-item learner: an item and its time, twice.
+inline constexpr double kItemInputs = 4;
 
 // The sizes of a learner's state and step. They are doubles, so that a product of extreme settings
 // comes out as too much and does not wrap around.
@@ -35,6 +25,7 @@ struct LearnerShape {
     double rows_per_example = 0;  // at most
   };
 
+  double workers = 1;
   double batch = 0;
   double period = 0;            // examples held until their period is closed
   double input_width = 0;       // numbers into the first layer
@@ -44,7 +35,7 @@ struct LearnerShape {
   double observed_rows = 0;     // rows of the id space, if its histogram is kept
   bool every_row = false;       // each step writes the whole id space
   double chosen_rows = 0;       // rows without any example that a step may write
-  double other_bytes = 0;       // more bytes of a model of the next item
+  double other_bytes = 0;       // more bytes, that are of one kind of model alone
   std::vector<Table> tables;
 
   // Returns the bytes of the distinct rows that this many steps can touch.
@@ -53,8 +44,15 @@ struct LearnerShape {
   double DenseFloats() const { return dense_parameters + dense_state; }
 };
 
-// The shape of the learner at this place in the assembly. REQUIRES assembly.config.
-LearnerShape ShapeOf(const Assembly& assembly, size_t index);
+void SetDense(size_t parameters, const train::OptimizerOptions& optimizer, LearnerShape* shape);
+// Appends the tables of a layout; the first ones are the schema's categories, and an example has one
+// value in any other.
+void AddTables(const store::RowLayout& layout, const event::FeatureSchema& schema,
+               LearnerShape* shape);
+
+// The bytes of the histories of a step's or a period's users, at most one per record: the ones
+// learnt from, and the ones in the commit that stores them.
+double HistoryBytes(const LearnerShape& shape, uint32_t items_most);
 
 // The bytes of a model of counts over this many items, serving included, with this many workers.
 double TransitionsBytes(const model::transitions::Options& options, uint32_t items, double workers);

@@ -109,11 +109,21 @@ constexpr MechanismMaker kKinds[] = {
      .misfit = MoreRowsThanThereAre,
      .too_dear = ChoiceTooDear,
      .rows = ExponentialRowsText},
-    {.kind = config::MechanismKind::kCounts, .charged_as = privacy::MechanismKind::kCounts}};
+    {.kind = config::MechanismKind::kCounts, .charged_as = privacy::MechanismKind::kCounts},
+    {.kind = config::MechanismKind::kSums, .charged_as = privacy::MechanismKind::kSums}};
 static_assert(CoversKinds(kKinds, config::kLastMechanism));
 
 }  // namespace
 
 std::span<const MechanismMaker> AllMechanisms() { return kKinds; }
+
+std::string RowsText(privacy::MechanismKind charged_as, const WrittenRows& rows,
+                     std::span<const MechanismMaker> kinds) {
+  if (rows.space == 0) return "there are none: the model has no tables";
+  const auto kind = std::ranges::find(kinds, charged_as, &MechanismMaker::charged_as);
+  if (kind == kinds.end() || kind->rows == nullptr)
+    return "the touched ones alone; how many are touched is not known without the data";
+  return kind->rows(rows);
+}
 
 }  // namespace tacit::wiring

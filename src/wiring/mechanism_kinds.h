@@ -24,7 +24,7 @@ struct SelectorParts {
   std::unique_ptr<mechanism::Vocabulary> vocabulary;  // null for kinds without that key
 };
 
-// The rows that a step writes, for RowsText.
+// The rows that a step of a click model may write.
 struct WrittenRows {
   uint64_t space = 0;    // all that there are
   double untouched = 0;  // expected, without a unit that activated them
@@ -50,5 +50,9 @@ struct MechanismMaker {
 };
 
 std::span<const MechanismMaker> AllMechanisms();
+
+// Describes the rows that a step of the mechanism with these charges writes.
+std::string RowsText(privacy::MechanismKind charged_as, const WrittenRows& rows,
+                     std::span<const MechanismMaker> kinds = AllMechanisms());
 
 }  // namespace tacit::wiring

@@ -10,6 +10,7 @@
 
 #include "serve/score_request.h"
 #include "serve/server.h"
+#include "wiring/assembly.h"
 #include "wiring/learner_shape.h"
 
 // The estimates are cautious sums of what the rooms keep, not measurements of a running daemon; the
@@ -48,6 +49,24 @@ constexpr double kServeThreadBytes = 4 * kMiB, kOperatorThreadBytes = 12 * kMiB;
 constexpr double kScoredRows = 256;  // scored at a time
 constexpr double kHeldBytesMost = 64 * kMiB;
 constexpr double kItemBytes = 250;  // of the catalogue: its line, and what finds and compares it
+
+// Returns the number of examples in a held period. If files close it, their length is unknown
+// before they are read; but `batch` is the configured sampling rate's share of a period.
+double PeriodOf(const config::Participation& participation) {
+  if (participation.mode != config::Participation::Mode::kPoisson) return 0;
+  if (participation.period > 0) return static_cast<double>(participation.period);
+  return static_cast<double>(participation.batch) / participation.sampling_rate;
+}
+
+LearnerShape ShapeOf(const Assembly& assembly, size_t index) {
+  const config::Participation& participation = assembly.config.learners[index].participation;
+  LearnerShape shape;
+  shape.workers = assembly.config.training.workers;
+  shape.batch = static_cast<double>(participation.batch);
+  shape.period = PeriodOf(participation);
+  assembly.learners[index].model->AddTo(&shape);
+  return shape;
+}
 
 // Parameters and state, the gradient, its noise, and a second set on its way into a commit; per
 // example the activations and their gradients, and again in the precision computed in; the
@@ -127,7 +146,7 @@ std::string WholeTables(const Assembly& assembly, std::span<const LearnerShape> 
     text += fmt::format(
         "; learner '{}' has mechanism {}, which writes every row in every step: its tables of "
         "{:.0f}MiB are held whole, and commits of up to {:.0f}MiB that are not folded yet",
-        assembly.learners[i].options.id, assembly.config.learners[i].mechanism.traits().name,
+        assembly.learners[i].id, assembly.config.learners[i].mechanism.traits().name,
         std::ceil(shape.RowBytes(INFINITY) / kMiB), std::ceil(OverlayBytes(shape) / kMiB));
   }
   return text;

@@ -9,19 +9,15 @@
 namespace tacit::wiring {
 namespace {
 
-std::string LearnerText(const Assembly& assembly, const LearnerPlan& plan) {
-  const auto& space = plan.options.model.space;
-  const std::string size = plan.recommends() ? Counted(assembly.items->items(), "item")
-                                             : fmt::format("{} in {}", Counted(space.rows(), "row"),
-                                                           Counted(space.tables().size(), "table"));
+std::string LearnerText(const LearnerPlan& plan) {
   std::string text =
       fmt::format("# learner {}: epsilon {} at delta {} per {}; {}\n#   a step: {}\n",
-                  plan.options.id, plan.promise.epsilon, plan.promise.delta,
-                  privacy::Name(plan.promise.unit), size, ChargeText(plan.charge));
+                  plan.id, plan.promise.epsilon, plan.promise.delta,
+                  privacy::Name(plan.promise.unit), plan.model->SizeText(), ChargeText(plan.charge));
   if (plan.opening_charge)
     text +=
         fmt::format("#   a period first, its histogram: {}\n", ChargeText(*plan.opening_charge));
-  return text + fmt::format("#   rows a step: {}\n", RowsText(plan));
+  return text + fmt::format("#   rows a step: {}\n", plan.model->RowsText());
 }
 
 std::string MemoryText(const MemoryPlan& memory) {
@@ -37,7 +33,7 @@ std::string MemoryText(const MemoryPlan& memory) {
 
 std::string PlanText(const Assembly& assembly) {
   std::string text = fmt::format("{}\n# In numbers\n", config::Dump(assembly.config));
-  for (const LearnerPlan& plan : assembly.learners) text += LearnerText(assembly, plan);
+  for (const LearnerPlan& plan : assembly.learners) text += LearnerText(plan);
   for (const std::string& refused : FirstStepsRefused(assembly))
     text += fmt::format("# WARNING: {}\n", refused);
   for (const std::string& warning : ConfigurationWarnings(assembly))

@@ -232,8 +232,8 @@ Result<LearnerForecast> Forecast(const Subject& s, std::optional<uint64_t> event
                            .opening = s.plan.opening_charge,
                            .steps_per_day = StepsPerDay(s, events_per_day),
                            .steps_unknown = StepsUnknown(s),
-                           .untouched_rows = s.plan.expected_extra_rows,
-                           .rows = RowsText(s.plan)};
+                           .untouched_rows = s.plan.model->UntouchedRows(),
+                           .rows = s.plan.model->RowsText()};
   TACIT_ASSIGN(forecast.ahead, Ahead({s}, promise.delta, events_per_day));
   if (!s.is_private()) return forecast;
   if (!s.of_users()) {
@@ -304,17 +304,6 @@ std::string ChargeText(const privacy::Charge& charge) {
   add("clip count", charge.sigma_clip);
   add("zCDP rho", charge.zcdp_rho);
   return text.empty() ? "no noise" : text;
-}
-
-std::string RowsText(const LearnerPlan& plan, std::span<const MechanismMaker> kinds) {
-  const uint64_t space = plan.options.model.space.rows();
-  if (plan.sequence) return "all of the model's numbers are moved in every step";
-  if (plan.transitions) return "each period's noised counts are released once";
-  if (space == 0) return "there are none: the model has no tables";
-  const auto kind = std::ranges::find(kinds, plan.charge.mechanism, &MechanismMaker::charged_as);
-  if (kind == kinds.end() || kind->rows == nullptr)
-    return "the touched ones alone; how many are touched is not known without the data";
-  return kind->rows({.space = space, .untouched = plan.expected_extra_rows});
 }
 
 Result<PrivacyForecast> ForecastPrivacy(const Assembly& assembly,

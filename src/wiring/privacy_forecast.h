@@ -63,9 +63,6 @@ struct PrivacyForecast {
 
 // The nonzero parts of a charge: "noise multiplier 1.2, selection 6.1, gradient 1.22".
 std::string ChargeText(const privacy::Charge& charge);
-// Describes the rows that a step of the learner's mechanism writes.
-std::string RowsText(const LearnerPlan& plan,
-                     std::span<const MechanismMaker> kinds = AllMechanisms());
 
 // Reads the configuration only. `events_per_day` is for sources that do not give it themselves.
 Result<PrivacyForecast> ForecastPrivacy(const Assembly& assembly,

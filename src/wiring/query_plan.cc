@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "wiring/model_plan.h"
 
 namespace tacit::wiring {
 namespace {
@@ -29,19 +30,9 @@ privacy::ParticipationMode ModeOf(const config::Learner& learner) {
 }
 
 std::vector<Query> QueriesOf(const config::Learner& learner,
-                             std::span<const MechanismMaker> kinds) {
-  const config::Mechanism& m = learner.mechanism;
-  if (!m.traits().adds_noise) return {Query::kUnnoised};
-  if (learner.model.kind == config::Model::Kind::kTransitions) return {Query::kPeriodCounts};
-  const bool sequence = learner.model.kind == config::Model::Kind::kSequence;
-  std::vector<Query> queries = {sequence ? Query::kSequenceGradient : Query::kGradient};
-  if (const auto asks = RowOf(kinds, m.kind).asks) queries.push_back(*asks);
-  if (m.clipping == config::Mechanism::Clipping::kQuantile) queries.push_back(Query::kClipQuantile);
-  if (m.observes_periods())
-    queries.push_back(m.vocabulary.query == config::Vocabulary::Query::kGumbel
-                          ? Query::kTopRows
-                          : Query::kRowHistogram);
-  return queries;
+                             std::span<const MechanismMaker> mechanisms) {
+  if (!learner.mechanism.traits().adds_noise) return {Query::kUnnoised};
+  return RowOf(AllLearnerKinds(), learner.model.kind).queries(learner.mechanism, mechanisms);
 }
 
 Status CheckQueries(const config::Learner& learner) {

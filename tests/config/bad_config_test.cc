@@ -98,8 +98,8 @@ const std::vector<BadCase> kValues = {
      "c.yaml:2: source.kind: must be one of log, generator, kafka, is 'kafk' (did you mean "
      "'kafka'?)"},
     {"ModelKind", "kind: pctr", "kind: pctx",
-     "c.yaml:11: learners[0].model.kind: must be one of pctr, sequence, transitions, is 'pctx' "
-     "(did you mean 'pctr'?)"},
+     "c.yaml:11: learners[0].model.kind: must be one of pctr, sequence, transitions, linear, is "
+     "'pctx' (did you mean 'pctr'?)"},
     {"FeatureKind", "kind: dense", "kind: densse",
      "c.yaml:5: schema.features[0].kind: must be one of dense, categorical, multi_hot, is "
      "'densse' (did you mean 'dense'?)"},

@@ -258,11 +258,9 @@ TEST_F(NewKinds, MechanismIsChargedForItsPromiseAndNoMore) {
   EXPECT_LE(spent, 50);
   EXPECT_GT(spent, 50 * 0.999);
 
-  wiring::LearnerPlan plan;
-  plan.options.model.space = space;
-  plan.charge = charge;
-  plan.expected_extra_rows = (*mechanism)->ExpectedExtraRows();
-  EXPECT_EQ(wiring::RowsText(plan, kMakers), "the first 7 of 50");
+  const wiring::WrittenRows rows{.space = space.rows(),
+                                 .untouched = (*mechanism)->ExpectedExtraRows()};
+  EXPECT_EQ(wiring::RowsText(charge.mechanism, rows, kMakers), "the first 7 of 50");
 }
 
 TEST_F(NewKinds, TrainTogether) {

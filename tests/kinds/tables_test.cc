@@ -33,6 +33,7 @@ TEST(Tables, KeysOfKindsAreKeysOfTheConfiguration) {
       }
   };
   check(config::kSources, "source.");
+  check(config::kModels, "learners.#.model.");
   check(config::kMechanisms, "learners.#.mechanism.");
   check(config::kOptimizers, "learners.#.optimizer.");
   EXPECT_FALSE(is_key("source.file"));

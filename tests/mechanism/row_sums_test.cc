@@ -169,7 +169,7 @@ WholeRelease DrawWhole(WholeFault fault) {
   const double deviation = sums.deviation();
   EXPECT_EQ(deviation, 5.2 * 1.7);
   EXPECT_EQ(sums.charge().noise_multiplier, 1.7);
-  EXPECT_EQ(sums.charge().mechanism, privacy::MechanismKind::kCounts);
+  EXPECT_EQ(sums.charge().mechanism, privacy::MechanismKind::kSums);
   auto noise = noise::FixedNoise(3);
   const ReleasedSums released = std::move(sums).Release(noise);
   EXPECT_EQ(released.rows.size(), kRows);

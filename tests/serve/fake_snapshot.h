@@ -15,20 +15,31 @@
 
 namespace tacit::serve {
 
-// A small model of two numbers and three categories, one of them multi-hot.
-inline ScoringModel SmallModel(const std::string& name = "ctr", double epsilon = 4) {
+// Two numbers and three categories, one of them multi-hot.
+inline event::FeatureSchema SmallSchema() {
   event::FeatureSchema schema;
   schema.dense = {{"I1", event::DenseTransform::kSignedLog1p},
                   {"I2", event::DenseTransform::kIdentity}};
   schema.categorical = {{"C1", 100, 4}, {"C2", 50, 3}, {"tags", 30, 5, true, 3}};
+  return schema;
+}
+
+// A small network over them.
+inline model::PctrOptions SmallNetwork() {
+  model::PctrOptions options;
+  options.space = event::FeatureTransform(SmallSchema()).row_space();
+  options.dense_width = 2;
+  options.hidden = {8, 6};
+  return options;
+}
+
+inline ScoringModel SmallModel(const std::string& name = "ctr", double epsilon = 4) {
   ScoringModel model;
   model.promise.learner = name;
   model.promise.epsilon = epsilon;
   model.promise.delta = 1e-6;
-  model.transform = std::make_shared<event::FeatureTransform>(schema);
-  model.model.space = model.transform->row_space();
-  model.model.dense_width = 2;
-  model.model.hidden = {8, 6};
+  model.transform = std::make_shared<event::FeatureTransform>(SmallSchema());
+  model.model = MakeClickModel(model.index, name, model.transform, SmallNetwork());
   return model;
 }
 
@@ -42,7 +53,7 @@ inline size_t DenseSizeOf(const model::PctrOptions& options) {
 class FakeSnapshot final : public store::Snapshot {
  public:
   FakeSnapshot(uint64_t version, const ScoringModel& model, size_t dense_size)
-      : version_(version), space_(model.model.space) {
+      : version_(version), space_(SmallNetwork().space) {
     head_.fill(static_cast<uint8_t>(version));
     const double epsilon =
         std::isfinite(model.promise.epsilon) ? 0.25 * static_cast<double>(version) : INFINITY;
@@ -101,7 +112,7 @@ class FakeSnapshot final : public store::Snapshot {
 class FakeStore {
  public:
   explicit FakeStore(const ScoringModel& model)
-      : model_(model), dense_size_(DenseSizeOf(model.model)) {
+      : model_(model), dense_size_(DenseSizeOf(SmallNetwork())) {
     Commit(0);
   }
   std::shared_ptr<const store::Snapshot> Make(uint64_t version) const {

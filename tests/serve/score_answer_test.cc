@@ -35,13 +35,13 @@ event::Batch TwoRows(const event::FeatureTransform& transform) {
 TEST(ScoreOnce, AnswersAsTheServerDoes) {
   const std::vector<ScoringModel> models = {SmallModel("other"), SmallModel("ctr")};
   const ScoringModel& model = models[1];
-  const FakeSnapshot snapshot(6, model, DenseSizeOf(model.model));
+  const FakeSnapshot snapshot(6, model, DenseSizeOf(SmallNetwork()));
   const event::Batch batch = TwoRows(*model.transform);
   const Reply reply = ScoreOnce(models, snapshot, "ctr", batch);
   ASSERT_EQ(reply.status, 200u) << reply.body;
   const json::value answer = json::parse(reply.body);
   std::vector<float> scores(2);
-  ASSERT_TRUE(ClickScorer(model).Score(snapshot, batch, scores));
+  ASSERT_TRUE(model.model->MakeScorer()->Score(snapshot, batch, scores));
   EXPECT_NE(scores[0], scores[1]);
   ASSERT_EQ(answer.at("scores").as_array().size(), 2u);
   for (size_t i = 0; i < 2; ++i)
@@ -54,7 +54,7 @@ TEST(ScoreOnce, AnswersAsTheServerDoes) {
 
 TEST(ScoreOnce, FailuresHaveTheServersStatus) {
   const std::vector<ScoringModel> models = {SmallModel("ctr")};
-  const size_t size = DenseSizeOf(models[0].model);
+  const size_t size = DenseSizeOf(SmallNetwork());
   const event::Batch batch = TwoRows(*models[0].transform);
   const Reply unknown = ScoreOnce(models, FakeSnapshot(1, models[0], size), "next", batch);
   EXPECT_EQ(unknown.status, 404u);

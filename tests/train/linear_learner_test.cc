@@ -360,7 +360,7 @@ TEST(LinearLearner, AUserMovesTheReleaseByTheClipAtMost) {
 TEST(LinearLearner, APeriodIsChargedAsOneGaussian) {
   const Subject subject(2.5);
   const privacy::Charge charge = subject.learner->charge();
-  EXPECT_EQ(charge.mechanism, privacy::MechanismKind::kCounts);
+  EXPECT_EQ(charge.mechanism, privacy::MechanismKind::kSums);
   EXPECT_DOUBLE_EQ(charge.MuSquared(), 1 / 6.25);
   EXPECT_DOUBLE_EQ(charge.clip_selection, Oracle(1).C);
   EXPECT_FALSE(Subject(0).learner->charge().Bounded()) << "no noise, no promise";

@@ -117,7 +117,7 @@ class ConfigMutation : public ::testing::Test {
     auto assembly = Assemble(std::move(*config));
     if (!assembly) return assembly.error().message;
     (void)config::Dump(assembly->config);
-    for (const LearnerPlan& plan : assembly->learners) (void)RowsText(plan);
+    for (const LearnerPlan& plan : assembly->learners) (void)plan.model->RowsText();
     (void)FirstStepsRefused(*assembly);
     (void)WeakPromises(*assembly);
     return "";

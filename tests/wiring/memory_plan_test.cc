@@ -11,6 +11,8 @@
 #include "support/process.h"
 #include "train/sequence/sequence_stepper.h"
 #include "wiring/assembly.h"
+#include "wiring/kinds/click.h"
+#include "wiring/next_item_plan.h"
 
 namespace tacit::wiring {
 namespace {
@@ -246,7 +248,7 @@ TEST(PlanMemory, ClickModelsCostWhatTheirLayoutsSay) {
     const Assembly assembly = Assembled(
         ReadSample({std::string("learners.0.optimizer=") + optimizer, "memory.total_bytes=64GiB"}));
     ASSERT_EQ(assembly.learners.size(), 1u);
-    const train::ClickOptions& options = assembly.learners[0].options;
+    const train::ClickOptions& options = *ClickOptionsOf(assembly.learners[0]);
     const auto backend = ops::MakeReferenceBackend();
     const size_t dense = model::Pctr(options.model, *backend).InitialDense(1).size();
     const size_t state = train::Optimizer(options.optimizer).DenseStateFloats(dense);
@@ -307,7 +309,7 @@ TEST_F(NextItemMemory, SequenceModelsCostWhatTheirLayoutSays) {
       WorkerPool workers(WorkerPool::Options{.workers = 1});
       const auto backend = ops::MakeCpuBackend(workers);
       const train::SequenceStepper stepper(
-          assembly.learners[0].sequence->training, 1, *backend,
+          PlanSequence(assembly.config, 0, *assembly.items)->training, 1, *backend,
           std::make_unique<noise::StreamNoise>(noise::FixedNoise(1)));
       const uint64_t dense = stepper.parameters().size(), state = stepper.optimizer_state().size();
       // Per worker an integer and a float; four floats that workers and readers share.

@@ -64,6 +64,7 @@ std::vector<Row> Rows() {
        "dp-sgd}"},
       {Query::kPeriodCounts, "-g--",
        "model: {kind: transitions, cells: 100}, history: {items: 4}, mechanism: {kind: counts}"},
+      {Query::kPeriodSums, "gg--", "model: {kind: linear}, mechanism: {kind: sums}"},
       {Query::kItemHistogram, "---G", ""},
       {Query::kRankerGradient, "-g--", ""},
   };

@@ -157,7 +157,7 @@ Result<std::vector<size_t>> ChooseLearners(const config::Config& config,
   if (ids.empty() && chosen.empty())
     return Fail(
         ErrorCode::kInvalidArgument,
-        "learners: none has model.kind pctr; `tacit evaluate sequence` is for the next item");
+        "learners: none scores rows; `tacit evaluate sequence` is for the next item");
   for (const std::string& id : ids) {
     const auto at = std::ranges::find(names, id);
     if (at == names.end())

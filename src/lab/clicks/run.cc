@@ -9,9 +9,11 @@
 #include "base/auc.h"
 #include "base/clock.h"
 #include "privacy/coverage.h"
+#include "train/click_learner.h"
 #include "train/flat_rows.h"
 #include "train/lazy_dense.h"
 #include "train/memory_rows.h"
+#include "wiring/kinds/click.h"
 #include "wiring/mechanism_factory.h"
 
 namespace tacit::lab {
@@ -39,6 +41,7 @@ class Run {
         backend_(ops::MakeCpuBackend(workers_)) {}
 
   Status MakeLearner();
+  Status MakeClickLearner(train::ClickOptions options);
   Status LearnPass(const EventLog& log);
   Status Take(stream::StepBatch&& step);
   Status TakeStep(const stream::StepBatch& step);
@@ -50,12 +53,12 @@ class Run {
 
   const wiring::Assembly& assembly_;
   const RunOptions options_;
-  wiring::LearnerPlan plan_;
+  const wiring::LearnerPlan& plan_;
   WorkerPool workers_;
   std::unique_ptr<ops::Backend> backend_;
   std::unique_ptr<store::WorkingRows> rows_;
-  std::unique_ptr<train::ClickLearner> learner_;
-  mechanism::Mechanism* mechanism_ = nullptr;  // owned by the learner
+  std::unique_ptr<train::Learner> learner_;
+  mechanism::Mechanism* mechanism_ = nullptr;  // owned by the learner; null: it has none
   model::ActivationIndexer indexer_;           // for events that are observed but not predicted
   model::Activations observed_;
   stream::Position position_;
@@ -63,7 +66,8 @@ class Run {
   // The current period's ranges and its spending, charged together once the period is over.
   std::vector<OffsetRange> period_;
   privacy::Spending period_spending_;
-  uint64_t floats_every_step_ = 0;  // with lazy noise on rows; 0: as reported
+  // With lazy noise on rows: what a step would have written. 0: as reported.
+  uint64_t floats_every_step_ = 0, rows_every_step_ = 0;
   RunResult result_;
 };
 
@@ -89,14 +93,24 @@ Result<std::unique_ptr<Run>> Run::Start(const wiring::Assembly& assembly,
                             "it to event",
                             configured.id));
   std::unique_ptr<Run> run(new Run(assembly, options));
-  run->plan_.options.seed += options.seed_offset;
-  run->plan_.options.index = LearnerIndex(0);
   TACIT_RETURN_IF_ERROR(run->MakeLearner());
   return run;
 }
 
 Status Run::MakeLearner() {
-  const train::ClickOptions& learner = plan_.options;
+  if (const train::ClickOptions* clicks = wiring::ClickOptionsOf(plan_))
+    return MakeClickLearner(*clicks);
+  rows_ = std::make_unique<train::MemoryRows>(plan_.model->Rows());
+  TACIT_ASSIGN(learner_, plan_.model->Make({.noise = noise::MakeNoiseSource(workers_),
+                                            .backend = *backend_,
+                                            .workers = workers_,
+                                            .rows = *rows_}));
+  return {};
+}
+
+Status Run::MakeClickLearner(train::ClickOptions learner) {
+  learner.seed += options_.seed_offset;
+  learner.index = LearnerIndex(0);
   const config::Mechanism& kind = assembly_.config.learners[options_.learner].mechanism;
   const model::Pctr shape(learner.model, *backend_);
   const store::RowLayout layout = train::MakeRowLayout(learner, shape);
@@ -109,6 +123,7 @@ Status Run::MakeLearner() {
     mechanism = std::move(lazy.mechanism);
     rows_ = std::move(lazy.rows);
     floats_every_step_ = EmbeddingFloats(learner.model.space);
+    rows_every_step_ = learner.model.space.rows();
   } else if (kind.traits().every_row && layout.space.rows() > 0) {
     TACIT_ASSIGN(rows_, train::FlatRows::Make(layout, train::AvailableMemory() / 2, workers_));
   } else {
@@ -116,7 +131,7 @@ Status Run::MakeLearner() {
   }
   mechanism_ = mechanism.get();
   learner_ = std::make_unique<train::ClickLearner>(
-      learner, std::move(mechanism), noise::MakeNoiseSource(workers_), *backend_, *rows_, nullptr);
+      std::move(learner), std::move(mechanism), noise::MakeNoiseSource(workers_), *backend_, *rows_, nullptr);
   return {};
 }
 
@@ -187,7 +202,7 @@ Status Run::Take(stream::StepBatch&& step) {
 Status Run::Preview(const stream::StepBatch& step) {
   const bool measured = position_.pass == 0 && Measured(step.examples);
   if (!measured) {
-    if (mechanism_->observes_periods()) Observe(step);
+    if (mechanism_ != nullptr && mechanism_->observes_periods()) Observe(step);
     return {};
   }
   train::StepReport report;
@@ -211,8 +226,7 @@ Status Run::TakeStep(const stream::StepBatch& step) {
   TACIT_ASSIGN(const bool taken, learner_->TakeStep(step, kNever, &report));
   TACIT_CHECK(taken, "a step of an experiment is never abandoned");
   ++result_.steps;
-  result_.rows_written +=
-      floats_every_step_ > 0 ? plan_.options.model.space.rows() : report.rows_written;
+  result_.rows_written += floats_every_step_ > 0 ? rows_every_step_ : report.rows_written;
   result_.row_floats_written +=
       floats_every_step_ > 0 ? floats_every_step_ : report.row_floats_written;
   if (!step.whole_period() && position_.pass == 0) Measure(step.examples, report.logits);
@@ -221,17 +235,16 @@ Status Run::TakeStep(const stream::StepBatch& step) {
 
 // Charges as the ledger does, offset by offset.
 void Run::Charge(const stream::StepBatch& step) {
-  const mechanism::Mechanism& mechanism = learner_->mechanism();
   const auto flush = [&] {
     if (!period_.empty()) coverage_.Add({kTopic, period_, period_spending_});
     period_spending_ = {};
   };
-  const auto spending = privacy::Spending::Of(mechanism.charge(), 1);
+  const auto spending = privacy::Spending::Of(learner_->charge(), 1);
   if (!step.whole_period()) return coverage_.Add({kTopic, step.ranges, spending});
   if (step.kind == stream::StepBatch::Kind::kPeriodFirst) {
     flush();
     period_ = step.ranges;
-    if (const auto opening = mechanism.opening_charge())
+    if (const auto opening = learner_->opening_charge())
       period_spending_.Add(privacy::Spending::Of(*opening, 1));
   }
   period_spending_.Add(spending);

@@ -1,0 +1,106 @@
+#include "serve/linear_scorer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/check.h"
+#include "model/linear/predict.h"
+
+namespace tacit::serve {
+namespace {
+
+namespace linear = model::linear;
+
+// Rows scored at a time, so that a request's memory is bounded.
+constexpr size_t kLinearChunk = 256;
+
+class LinearModel final : public RowModel {
+ public:
+  LinearModel(LearnerIndex index, std::string learner,
+              std::shared_ptr<const event::FeatureTransform> transform,
+              std::shared_ptr<const linear::Columns> columns)
+      : index_(index),
+        learner_(std::move(learner)),
+        transform_(std::move(transform)),
+        columns_(std::move(columns)) {}
+  std::unique_ptr<RowScorer> MakeScorer() const override {
+    return std::make_unique<LinearScorer>(index_, learner_, *transform_, columns_);
+  }
+
+ private:
+  const LearnerIndex index_;
+  const std::string learner_;
+  const std::shared_ptr<const event::FeatureTransform> transform_;
+  const std::shared_ptr<const linear::Columns> columns_;
+};
+
+}  // namespace
+
+LinearScorer::LinearScorer(LearnerIndex index, std::string learner,
+                           const event::FeatureTransform& transform,
+                           std::shared_ptr<const linear::Columns> columns)
+    : index_(index), learner_(std::move(learner)), columns_(std::move(columns)) {
+  unit_of_.resize(kLinearChunk);
+  std::iota(unit_of_.begin(), unit_of_.end(), 0u);
+  transform.StartBatch(&chunk_);
+}
+
+Status LinearScorer::ReadState(const store::Snapshot& snapshot) {
+  auto released = snapshot.Released(index_);
+  if (released == nullptr) return Fail(NotYetCommitted(learner_));
+  if (released == released_) return {};
+  auto state = linear::State::Decode(*released, *columns_);
+  if (!state)
+    return Fail(std::move(state.error())
+                    .Context(fmt::format("learner '{}': version {}", learner_,
+                                         snapshot.version().value)));
+  state_ = std::move(*state);
+  released_ = std::move(released);
+  return {};
+}
+
+Status LinearScorer::Score(const store::Snapshot& snapshot, const event::Batch& batch,
+                           std::span<float> scores) {
+  TACIT_CHECK(scores.size() == batch.size());
+  TACIT_RETURN_IF_ERROR(ReadState(snapshot));
+  for (size_t begin = 0; begin < batch.size(); begin += kLinearChunk) {
+    const size_t end = std::min(batch.size(), begin + kLinearChunk);
+    chunk_.Clear();
+    chunk_.AppendRange(batch, begin, end);
+    TACIT_RETURN_IF_ERROR(ScoreChunk(snapshot, scores.subspan(begin, end - begin)));
+  }
+  return {};
+}
+
+Status LinearScorer::ScoreChunk(const store::Snapshot& snapshot, std::span<float> scores) {
+  const size_t n = chunk_.size();
+  columns_->Read({.examples = n,
+                  .numbers = chunk_.dense,
+                  .slot_end = chunk_.slot_end,
+                  .row = chunk_.row},
+                 &runs_);
+  indexer_.Index(runs_.row, runs_.end, runs_.columns, std::span(unit_of_).first(n), n,
+                 &activations_);
+  weights_.resize(activations_.rows.size());
+  TACIT_RETURN_IF_ERROR(snapshot.Rows(index_, activations_.rows, weights_));
+  linear::AddUp({.columns = runs_.columns,
+                 .place = activations_.slot_row,
+                 .end = runs_.end,
+                 .one_each = runs_.one_each},
+                0, n, weights_, scores);
+  for (float& score : scores) score += static_cast<float>(state_.bias);
+  return MakeProbabilities(learner_, snapshot, scores);
+}
+
+std::shared_ptr<const RowModel> MakeLinearModel(
+    LearnerIndex index, std::string learner,
+    std::shared_ptr<const event::FeatureTransform> transform,
+    std::shared_ptr<const linear::Columns> columns) {
+  return std::make_shared<LinearModel>(index, std::move(learner), std::move(transform),
+                                       std::move(columns));
+}
+
+}  // namespace tacit::serve

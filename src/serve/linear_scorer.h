@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/examples.h"
+#include "model/linear/columns.h"
+#include "model/linear/state.h"
+#include "serve/row_scorer.h"
+
+namespace tacit::serve {
+
+// The linear click model (model/README.md, Linear): a bias from the snapshot's released state, and
+// the weights of an example's values from its rows. Working memory grows to one chunk of rows.
+class LinearScorer final : public RowScorer {
+ public:
+  // `learner` is its name, for messages; batches are those of `transform`.
+  LinearScorer(LearnerIndex index, std::string learner, const event::FeatureTransform& transform,
+               std::shared_ptr<const model::linear::Columns> columns);
+
+  Status Score(const store::Snapshot& snapshot, const event::Batch& batch,
+               std::span<float> scores) override;
+
+ private:
+  Status ReadState(const store::Snapshot& snapshot);
+  Status ScoreChunk(const store::Snapshot& snapshot, std::span<float> scores);
+
+  const LearnerIndex index_;
+  const std::string learner_;
+  const std::shared_ptr<const model::linear::Columns> columns_;
+  std::shared_ptr<const std::string> released_;  // `state_` is decoded from it
+  model::linear::State state_;
+  event::Batch chunk_;
+  model::linear::ValueRuns runs_;
+  model::ActivationIndexer indexer_;
+  model::Activations activations_;
+  std::vector<uint32_t> unit_of_;
+  std::vector<float> weights_;
+};
+
+// The kind of model whose scorer that is.
+std::shared_ptr<const RowModel> MakeLinearModel(
+    LearnerIndex index, std::string learner,
+    std::shared_ptr<const event::FeatureTransform> transform,
+    std::shared_ptr<const model::linear::Columns> columns);
+
+}  // namespace tacit::serve

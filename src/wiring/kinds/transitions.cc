@@ -1,0 +1,64 @@
+#include "base/text.h"
+#include "wiring/kinds/kinds.h"
+#include "wiring/next_item_plan.h"
+
+namespace tacit::wiring {
+namespace {
+
+class TransitionsPlan final : public ModelPlan {
+ public:
+  TransitionsPlan(const PlanParts& parts, train::TransitionsLearnerOptions options)
+      : options_(std::move(options)), items_(parts.items) {}
+
+  privacy::Charge charge() const override {
+    return train::TransitionsPeriodCharge(options_.noise_multiplier);
+  }
+  Digest Fingerprint() const override { return FingerprintOf(options_, *items_); }
+
+  void AddTo(LearnerShape* shape) const override {
+    shape->input_width = kItemInputs;
+    shape->other_bytes =
+        TransitionsBytes(options_.model, options_.catalogue->items(), shape->workers) +
+        HistoryBytes(*shape, options_.histories.items_most);
+  }
+
+  Result<std::unique_ptr<train::Learner>> Make(LearnerParts parts) const override {
+    train::TransitionsLearnerOptions options = options_;
+    options.histories.user_key = parts.user_key;
+    options.histories.clock = parts.clock;
+    return std::make_unique<train::TransitionsLearner>(
+        std::move(options), std::move(parts.histories), std::move(parts.noise), parts.workers);
+  }
+
+  std::shared_ptr<const serve::ItemModel> Recommends() const override {
+    return serve::MakeTransitionsItems(options_.index, options_.catalogue, options_.model);
+  }
+
+  std::string SizeText() const override { return Counted(items_->items(), "item"); }
+  std::string RowsText() const override { return "each period's noised counts are released once"; }
+  std::string_view ReleaseKeys() const override { return "model and catalogue"; }
+
+ private:
+  const train::TransitionsLearnerOptions options_;
+  const std::shared_ptr<const event::ItemCatalogue> items_;
+};
+
+std::vector<privacy::Query> TransitionsQueries(const config::Mechanism&,
+                                               std::span<const MechanismMaker>) {
+  return {privacy::Query::kPeriodCounts};
+}
+
+Result<std::shared_ptr<const ModelPlan>> PlanTransitionsKind(const PlanParts& parts) {
+  TACIT_ASSIGN(auto options, PlanTransitions(parts.config, parts.index, *parts.items));
+  return std::make_shared<TransitionsPlan>(parts, std::move(options));
+}
+
+}  // namespace
+
+LearnerKind TransitionsKind() {
+  return {.kind = config::ModelKind::kTransitions,
+          .queries = TransitionsQueries,
+          .plan = PlanTransitionsKind};
+}
+
+}  // namespace tacit::wiring

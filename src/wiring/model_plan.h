@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/result.h"
+#include "base/siphash.h"
+#include "base/worker_pool.h"
+#include "config/config.h"
+#include "event/feature_transform.h"
+#include "event/item_catalogue.h"
+#include "noise/noise.h"
+#include "ops/backend.h"
+#include "privacy/charge.h"
+#include "privacy/query_table.h"
+#include "serve/recommend/item_model.h"
+#include "serve/row_scorer.h"
+#include "store/delta.h"
+#include "store/working_rows.h"
+#include "train/learner.h"
+#include "train/recent_histories.h"
+#include "wiring/learner_shape.h"
+#include "wiring/mechanism_kinds.h"
+
+// The kinds of learner: one row each in a table, and one file each in kinds/. Nothing else in
+// wiring, and nothing in daemon, lab or bench, knows a kind by name.
+namespace tacit::wiring {
+
+// The parts of a learner that exist once its store is open. Those that it refers to must outlive
+// it.
+struct LearnerParts {
+  std::unique_ptr<noise::NoiseSource> noise;
+  ops::Backend& backend;
+  WorkerPool& workers;
+  store::WorkingRows& rows;                   // of this learner
+  const store::DenseState* dense = nullptr;   // the last commit's; null: there is none
+  uint64_t steps_taken = 0;                   // until that commit
+  train::RecentHistories::Reader histories = {};  // reads stored histories of users
+  SipHash::Key user_key{};
+  const Clock* clock = nullptr;
+};
+
+// A learner's model as configured: all that the other rooms ask of its kind. Immutable.
+class ModelPlan {
+ public:
+  virtual ~ModelPlan() = default;
+
+  // The cost of one step; and of a period's release before its steps.
+  virtual privacy::Charge charge() const = 0;
+  virtual std::optional<privacy::Charge> opening_charge() const { return std::nullopt; }
+  // A digest of everything that determines whether stored state is this learner's.
+  virtual Digest Fingerprint() const = 0;
+
+  // The layout of its rows in the store; without tables if it has none.
+  virtual store::RowLayout Rows() const { return {}; }
+  // The expected number of rows that a step writes without any unit that activated them.
+  virtual double UntouchedRows() const { return 0; }
+  // Adds the model's sizes to `shape`, whose batch and period are set.
+  virtual void AddTo(LearnerShape* shape) const = 0;
+
+  virtual Result<std::unique_ptr<train::Learner>> Make(LearnerParts parts) const = 0;
+
+  // The way it answers; one of the two is null.
+  virtual std::shared_ptr<const serve::RowModel> Scores() const { return nullptr; }
+  virtual std::shared_ptr<const serve::ItemModel> Recommends() const { return nullptr; }
+
+  // Words for people. "340,846 rows in 26 tables".
+  virtual std::string SizeText() const = 0;
+  // The rows that a step writes.
+  virtual std::string RowsText() const = 0;
+  // The settings that a stored release depends on, for the refusal of another's.
+  virtual std::string_view ReleaseKeys() const = 0;
+};
+
+// The inputs of a plan.
+struct PlanParts {
+  const config::Config& config;
+  size_t index = 0;  // the learner's place in it
+  std::shared_ptr<const event::FeatureTransform> transform;
+  std::shared_ptr<const event::ItemCatalogue> items;  // null: there is no catalogue
+  std::span<const MechanismMaker> mechanisms = AllMechanisms();
+
+  const config::Learner& learner() const { return config.learners[index]; }
+  LearnerIndex learner_index() const { return LearnerIndex(static_cast<uint16_t>(index)); }
+};
+
+struct LearnerKind {
+  config::ModelKind kind;
+  // The queries of a step that adds noise, as privacy::Query lists them.
+  std::vector<privacy::Query> (*queries)(const config::Mechanism& mechanism,
+                                         std::span<const MechanismMaker> mechanisms);
+  // Checks what only several rooms together can check.
+  Result<std::shared_ptr<const ModelPlan>> (*plan)(const PlanParts& parts);
+};
+
+std::span<const LearnerKind> AllLearnerKinds();
+
+}  // namespace tacit::wiring
