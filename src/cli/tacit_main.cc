@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   tacit::cli::AddGenerate(cli, &action);
   tacit::cli::AddReplay(cli, &action);
   tacit::cli::AddQuery(cli, &action);
+  tacit::cli::AddWeights(cli, &action);
   tacit::cli::AddLedger(cli, &action);
   tacit::cli::AddPrivacy(cli, &action);
   tacit::cli::AddEvaluate(cli, &action);

@@ -27,4 +27,8 @@ void DescribeOptimizer(Fields& fields, Optimizer& optimizer, bool used) {
   fields.Number("ema", &optimizer.ema, kDecay, UsedIf(used));
 }
 
+void DescribeOptimizer(Fields& fields, Optimizer& optimizer) {
+  DescribeOptimizer(fields, optimizer, true);
+}
+
 }  // namespace tacit::config

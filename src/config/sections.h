@@ -28,7 +28,8 @@ Status CheckMechanism(const Place& place, const Mechanism& mechanism,
                       const Participation& participation);
 
 // `used`: the model descends along gradients.
-void DescribeOptimizer(Fields& fields, Optimizer& optimizer, bool used = true);
+void DescribeOptimizer(Fields& fields, Optimizer& optimizer, bool used);
+void DescribeOptimizer(Fields& fields, Optimizer& optimizer);
 
 void DescribeBudget(Fields& fields, Budget& budget);
 Status CheckBudget(const Place& place, const Budget& budget, const std::vector<Learner>& learners);

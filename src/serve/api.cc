@@ -12,6 +12,7 @@
 #include "serve/router.h"
 #include "serve/score_answer.h"
 #include "serve/score_request.h"
+#include "serve/weights_route.h"
 
 namespace tacit::serve {
 namespace {
@@ -30,6 +31,7 @@ GET  /metrics      for Prometheus
 
 constexpr std::string_view kOperatorIndex = R"(
 GET  /v1/ledger    every entry of the ledger, to be verified elsewhere
+GET  /v1/weights   the largest weights of a linear model, with their deviations
 )";
 
 template <class... Args>
@@ -86,6 +88,7 @@ class Api final : public Handler {
   void Score(const Request& request, Reply* reply);
   void Privacy(Reply* reply) const;
   void Ledger(const Request& request, Reply* reply) const;
+  void Weights(const Request& request, Reply* reply) const;
   void Ready(const Request& request, Reply* reply) const;
   void Metrics(const Request& request, Reply* reply) const;
 
@@ -132,6 +135,9 @@ Api::Api(std::shared_ptr<const Services> services, std::shared_ptr<const Recomme
   router_.Add(
       "GET", "/v1/ledger", [this](const Request& r, Reply* reply) { Ledger(r, reply); },
       Role::kOperator);
+  router_.Add(
+      "GET", "/v1/weights", [this](const Request& r, Reply* reply) { Weights(r, reply); },
+      Role::kOperator);
   router_.Add("POST", "/v1/score", [this](const Request& r, Reply* reply) { Score(r, reply); });
   router_.Add("POST", "/v1/recommend",
               [this](const Request& r, Reply* reply) { recommend_.Answer(r.role, r.body, reply); });
@@ -160,6 +166,12 @@ void Api::Ledger(const Request& request, Reply* reply) const {
   const SnapshotPtr snapshot = services_->latest();
   if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
   AnswerLedger(*snapshot, learners_, services_->total_budget, request.query, reply);
+}
+
+void Api::Weights(const Request& request, Reply* reply) const {
+  const SnapshotPtr snapshot = services_->latest();
+  if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
+  AnswerWeights(services_->models, *snapshot, request.query, reply);
 }
 
 void Api::Ready(const Request& request, Reply* reply) const {

@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <string>
 
 #include "base/text.h"
+#include "serve/query_fields.h"
 
 namespace tacit::serve {
 namespace {
@@ -16,33 +17,18 @@ struct Page {
   uint64_t from = 0, count = kLedgerPageEntries;
 };
 
-Result<uint64_t> Number(std::string_view name, std::string_view text) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size())
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{} must be a whole number, not '{}'", name, text.substr(0, 30)));
-  return number;
-}
-
 Result<Page> ParseQuery(std::string_view query) {
   Page page;
-  while (!query.empty()) {
-    const std::string_view field = query.substr(0, query.find('&'));
-    query.remove_prefix(std::min(query.size(), field.size() + 1));
-    const size_t equals = field.find('=');
-    const std::string_view name = field.substr(0, equals);
-    const std::string_view value = equals == field.npos ? "" : field.substr(equals + 1);
-    if (name == "from") {
-      TACIT_ASSIGN(page.from, Number(name, value));
-    } else if (name == "count") {
-      TACIT_ASSIGN(page.count, Number(name, value));
-    } else {
-      return Fail(
-          ErrorCode::kInvalidArgument,
-          fmt::format("unknown parameter '{}' (there are from and count)", name.substr(0, 30)));
-    }
-  }
+  TACIT_RETURN_IF_ERROR(ForFields(query, [&](std::string_view name, const std::string& value) {
+    uint64_t* const to = name == "from" ? &page.from : name == "count" ? &page.count : nullptr;
+    if (to == nullptr)
+      return Status(Fail(ErrorCode::kInvalidArgument,
+                         fmt::format("unknown parameter '{}' (there are from and count)", name)));
+    const auto number = WholeNumber(name, value);
+    if (!number) return Status(Fail(Error(number.error())));
+    *to = *number;
+    return Status();
+  }));
   page.count = std::min(page.count, kLedgerPageEntries);
   return page;
 }

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
 #include "base/check.h"
 #include "model/linear/predict.h"
+#include "serve/http.h"
+#include "serve/model_json.h"
 
 namespace tacit::serve {
 namespace {
@@ -29,6 +32,8 @@ class LinearModel final : public RowModel {
   std::unique_ptr<RowScorer> MakeScorer() const override {
     return std::make_unique<LinearScorer>(index_, learner_, *transform_, columns_);
   }
+  Status AppendWeights(const store::Snapshot& snapshot, const WeightsAsked& asked,
+                       std::string* out) const override;
 
  private:
   const LearnerIndex index_;
@@ -36,6 +41,41 @@ class LinearModel final : public RowModel {
   const std::shared_ptr<const event::FeatureTransform> transform_;
   const std::shared_ptr<const linear::Columns> columns_;
 };
+
+// Appends the name of a value: the number of its category, or the least number of its bin.
+void AppendValue(const linear::Columns& columns, const LinearWeight& weight, std::string* out) {
+  const RowSpace::Table& table = columns.space().tables()[weight.column];
+  const uint64_t value = weight.row - table.first;
+  *out += R"({"column":)";
+  AppendJsonString(table.name, out);
+  fmt::format_to(std::back_inserter(*out), R"(,"value":{})", value);
+  if (weight.column < columns.categories()) return;
+  if (value == 0) {
+    *out += R"(,"missing":true)";
+    return;
+  }
+  *out += R"(,"at_least":)";
+  AppendNumber(columns.bins().LeastOf(static_cast<uint32_t>(value)), out);
+}
+
+Status LinearModel::AppendWeights(const store::Snapshot& snapshot, const WeightsAsked& asked,
+                                  std::string* out) const {
+  const auto released = snapshot.Released(index_);
+  if (released == nullptr) return Fail(NotYetCommitted(learner_));
+  TACIT_ASSIGN(const linear::State state, linear::State::Decode(*released, *columns_));
+  TACIT_ASSIGN(const auto weights, LargestWeights(snapshot, index_, *columns_, asked));
+  fmt::format_to(std::back_inserter(*out), R"("bias":{},"periods":{},"weights":[)", state.bias,
+                 state.periods);
+  for (const LinearWeight& weight : weights) {
+    if (&weight != &weights.front()) *out += ',';
+    AppendValue(*columns_, weight, out);
+    fmt::format_to(std::back_inserter(*out),
+                   R"(,"weight":{:.6g},"deviation":{:.6g},"events":{:.6g},"period":{}}})",
+                   weight.weight, weight.deviation, weight.events, weight.period);
+  }
+  *out += ']';
+  return {};
+}
 
 }  // namespace
 

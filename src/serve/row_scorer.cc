@@ -6,6 +6,12 @@
 
 namespace tacit::serve {
 
+Status RowModel::AppendWeights(const store::Snapshot&, const WeightsAsked&, std::string*) const {
+  return Fail(ErrorCode::kInvalidArgument,
+              "the learner's model is a network, whose parameters mean nothing one by one; only a "
+              "model of kind linear has weights that can be read");
+}
+
 float Sigmoid(float logit) {
   const float e = std::exp(-std::fabs(logit));
   return (logit >= 0 ? 1.0f : e) / (1.0f + e);

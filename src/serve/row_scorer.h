@@ -10,6 +10,7 @@
 #include "event/batch.h"
 #include "event/feature_transform.h"
 #include "privacy/ledger.h"
+#include "serve/linear_weights.h"
 #include "store/snapshot.h"
 
 // The interface between scoring rows and the kinds of model that can do it.
@@ -32,6 +33,10 @@ class RowModel {
  public:
   virtual ~RowModel() = default;
   virtual std::unique_ptr<RowScorer> MakeScorer() const = 0;
+  // Appends "bias":..,"periods":..,"weights":[..] to a JSON object. kInvalidArgument: a weight of
+  // this kind of model means nothing by itself.
+  virtual Status AppendWeights(const store::Snapshot& snapshot, const WeightsAsked& asked,
+                               std::string* out) const;
 };
 
 // A learner that can score rows. A value type.

@@ -44,6 +44,7 @@ class LearnerDirectory {
 
   // All records, by key.
   const std::vector<LearnerRecord>& records() const { return records_; }
+  uint32_t shards() const { return shards_; }
   size_t configured() const { return keys_.size(); }
   // REQUIRES a learner of the configuration.
   uint16_t KeyOf(LearnerIndex learner) const;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <memory>
 
 #include "base/check.h"
 #include "store/history_table.h"
@@ -133,6 +135,60 @@ Status SnapshotImpl::Rows(LearnerIndex index, std::span<const uint64_t> rows,
   TACIT_CHECK(out.empty(), "`out` is longer than the rows");
   return RowReader().Read(*rocks_, snapshot_, *directory_, learner, missing, missing_out,
                           RowReader::Extent::kServed, step);
+}
+
+std::vector<uint64_t> SnapshotImpl::ForUnfolded(const LearnerRecord& learner,
+                                                const RowSpace::Table& table,
+                                                const EachRow& each) const {
+  std::vector<uint64_t> seen;
+  for (auto delta = view_.overlay.rbegin(); delta != view_.overlay.rend(); ++delta) {
+    const RowDelta* rows = (*delta)->rows[learner.key].get();
+    if (rows == nullptr) continue;
+    const size_t before = seen.size();
+    for (size_t i = 0; i < rows->size(); ++i) {
+      const uint64_t row = rows->rows[i];
+      if (row < table.first || row >= table.first + table.rows) continue;
+      if (std::binary_search(seen.begin(), seen.begin() + static_cast<ptrdiff_t>(before), row))
+        continue;
+      each(row, rows->Row(i));
+      seen.push_back(row);
+    }
+    std::ranges::sort(seen);
+  }
+  return seen;
+}
+
+Status SnapshotImpl::ForWritten(LearnerIndex index, uint32_t table_index,
+                                const EachRow& each) const {
+  const LearnerRecord& learner = directory_->Configured(index);
+  const RowSpace::Table& table = learner.layout.space.tables()[table_index];
+  const std::vector<uint64_t> newer = ForUnfolded(learner, table, each);
+  rocksdb::ReadOptions options;
+  options.snapshot = snapshot_;
+  const std::unique_ptr<rocksdb::Iterator> at(
+      rocks_->db().NewIterator(options, rocks_->family(Family::kRows)));
+  std::vector<float> floats(learner.layout.RowFloats(table_index));
+  const uint64_t shards = std::min<uint64_t>(directory_->shards(), table.rows);
+  for (uint64_t shard = 0; shard < shards; ++shard) {
+    // The first bucket of a shard is its number.
+    const RowKey first = EncodeRowKey(directory_->Place(learner, table_index, table.first + shard));
+    const rocksdb::Slice prefix(first.data(), kRowKeyBytes - sizeof(uint64_t));
+    for (at->Seek({first.data(), first.size()}); at->Valid() && at->key().starts_with(prefix);
+         at->Next()) {
+      if (at->value().size() != floats.size() * sizeof(float))
+        return Fail(ErrorCode::kCorruption,
+                    fmt::format("a row of table '{}' of learner '{}' in store {} has {} bytes, not "
+                                "{}",
+                                table.name, learner.name, rocks_->path(), at->value().size(),
+                                floats.size() * sizeof(float)));
+      const uint64_t row =
+          table.first + SequenceOf({at->key().data() + prefix.size(), sizeof(uint64_t)});
+      if (std::ranges::binary_search(newer, row)) continue;
+      std::memcpy(floats.data(), at->value().data(), at->value().size());
+      each(row, floats);
+    }
+  }
+  return ToStatus(at->status(), "reading rows of store " + rocks_->path());
 }
 
 }  // namespace tacit::store

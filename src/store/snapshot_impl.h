@@ -82,12 +82,16 @@ class SnapshotImpl final : public Snapshot {
                                            const Hash128& user) const override;
   Status Rows(LearnerIndex learner, std::span<const uint64_t> rows,
               std::span<float> out) const override;
+  Status ForWritten(LearnerIndex learner, uint32_t table, const EachRow& each) const override;
 
   const View& view() const { return view_; }
 
  private:
   // The row from the newest unfolded commit that has it; else empty.
   std::span<const float> FromOverlay(uint16_t key, uint64_t row) const;
+  // Calls each(row, floats) for the table's rows of unfolded commits; returns the rows, ascending.
+  std::vector<uint64_t> ForUnfolded(const LearnerRecord& learner, const RowSpace::Table& table,
+                                    const EachRow& each) const;
   // The step of the learner's average, as of this commit.
   uint32_t StepOf(const LearnerRecord& learner) const;
 

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/moving_average.h"
+#include "model/linear/row.h"
 #include "train/loss_sum.h"
 #include "train/row_map.h"
 
@@ -22,8 +23,12 @@ using mechanism::RowSums;
 using mechanism::SumTable;
 using mechanism::UnitVector;
 
-// A row's floats: the weight, then its state.
-enum RowFloat : size_t { kWeight, kVariance, kMove, kPeriod, kRowFloats };
+using linear::kEvents;
+using linear::kMove;
+using linear::kPeriod;
+using linear::kRowFloats;
+using linear::kVariance;
+using linear::kWeight;
 // The sums that belong to no row.
 enum Number : size_t { kAlong, kSquare, kNumbers };
 
@@ -319,6 +324,7 @@ Status LinearLearner::UpdateColumn(size_t column, const Known& known, double mea
     row[kVariance] = variance[i];
     row[kMove] = move[i];
     row[kPeriod] = CountAsFloat(period);
+    row[kEvents] += static_cast<float>(known.count[i]);
     gives_numbers_ = gives_numbers_ && std::isfinite(weight[i]);
   };
   return ForRows(rows_, known.rows, &row_pointers_, true, write);

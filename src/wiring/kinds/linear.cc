@@ -23,7 +23,7 @@ class LinearPlan final : public ModelPlan {
   privacy::Charge charge() const override { return train::LinearPeriodCharge(options_); }
   Digest Fingerprint() const override {
     Sha256 hash;
-    hash.Update("tacit linear learner 1");
+    hash.Update("tacit linear learner 1 ");
     for (const RowSpace::Table& table : options_.columns->space().tables())
       hash.Update(fmt::format("{} {} ", table.first, table.rows));
     const model::linear::Bins& bins = options_.columns->bins();

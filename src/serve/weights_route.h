@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "serve/http.h"
+#include "serve/row_scorer.h"
+#include "store/snapshot.h"
+
+namespace tacit::serve {
+
+// Answers GET /v1/weights?learner=ID&column=NAME&top=N: the largest weights of a model whose
+// parameters can be read one by one. All of them are released numbers, which training has paid for.
+// README.md documents the form.
+void AnswerWeights(const std::vector<ScoringModel>& models, const store::Snapshot& snapshot,
+                   std::string_view query, Reply* reply);
+
+}  // namespace tacit::serve

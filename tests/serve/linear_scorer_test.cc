@@ -1,0 +1,160 @@
+#include "serve/linear_scorer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "fake_snapshot.h"
+
+namespace tacit::serve {
+namespace {
+
+using model::linear::CategoryColumn;
+using model::linear::Columns;
+using model::linear::NumberColumn;
+using model::linear::State;
+using testing::HasSubstr;
+
+std::shared_ptr<const Columns> SmallColumns() {
+  return std::make_shared<const Columns>(
+      std::vector<CategoryColumn>{{"C1", 100, false}, {"C2", 50, false}, {"tags", 30, true}},
+      std::vector<NumberColumn>{{"I1", false}, {"I2", true}});
+}
+
+float WeightOf(uint64_t row) { return std::sin(static_cast<float>(row)) / 4; }
+
+// A commit of weights that are a function of their rows.
+class LinearSnapshot final : public store::Snapshot {
+ public:
+  explicit LinearSnapshot(std::shared_ptr<const std::string> released) : released_(released) {}
+
+  CommitSeq version() const override { return CommitSeq(5); }
+  const Digest& head() const override { return head_; }
+  std::string lineage() const override { return "line-1"; }
+  const std::vector<privacy::LedgerTotal>& learners() const override { return learners_; }
+  const privacy::LedgerTotal& total() const override { return total_; }
+  uint64_t ledger_entries() const override { return 0; }
+  Result<std::vector<std::string>> LedgerEntries(uint64_t, uint64_t) const override { return {}; }
+  std::shared_ptr<const store::DenseState> Dense(LearnerIndex) const override { return nullptr; }
+  std::shared_ptr<const std::string> Released(LearnerIndex) const override { return released_; }
+  Status Rows(LearnerIndex, std::span<const uint64_t> rows, std::span<float> out) const override {
+    for (size_t i = 0; i < rows.size(); ++i) out[i] = broken ? NAN : WeightOf(rows[i]);
+    return {};
+  }
+
+  bool broken = false;
+
+ private:
+  const std::shared_ptr<const std::string> released_;
+  const Digest head_{};
+  const std::vector<privacy::LedgerTotal> learners_;
+  const privacy::LedgerTotal total_;
+};
+
+std::shared_ptr<const std::string> StateOf(const Columns& columns, double bias) {
+  State state;
+  state.periods = 2;
+  state.bias = bias;
+  state.priors.resize(columns.size());
+  return std::make_shared<const std::string>(state.Encode(columns));
+}
+
+// Example i has value i of the first categories, i % 4 tags, and numbers that grow with i.
+event::Batch SomeRows(const event::FeatureTransform& transform, size_t size) {
+  event::Batch batch;
+  transform.StartBatch(&batch);
+  for (size_t i = 0; i < size; ++i) {
+    batch.dense.push_back(static_cast<float>(i % 7) / 2);
+    batch.dense.push_back(static_cast<float>(i));
+    for (size_t s = 0; s < batch.slots; ++s) {
+      std::vector<std::string> texts(s == 2 ? i % 4 : 1);
+      for (size_t t = 0; t < texts.size(); ++t) texts[t] = std::to_string(i + t);
+      const std::vector<std::string_view> views(texts.begin(), texts.end());
+      transform.AppendRows(s, views, &batch.row);
+      batch.slot_end.push_back(static_cast<uint32_t>(batch.row.size()));
+    }
+    batch.offset.push_back(i);
+    batch.timestamp_ms.push_back(0);
+    batch.label.push_back(0);
+  }
+  return batch;
+}
+
+// Bias and weights in doubles, value by value.
+double NaiveProbability(const Columns& columns, const event::Batch& batch, size_t example,
+                        double bias) {
+  double logit = bias;
+  for (size_t s = 0; s < batch.slots; ++s) {
+    const auto values = batch.Slot(example, s);
+    for (const uint64_t row : values)
+      logit += WeightOf(row) / std::sqrt(static_cast<double>(values.size()));
+  }
+  const float* const numbers = &batch.dense[example * batch.dense_width];
+  const auto& bins = columns.bins();
+  const auto tables = columns.space().tables();
+  const float z[2] = {numbers[0],
+                      std::copysign(std::log1p(std::fabs(numbers[1])), numbers[1])};
+  for (size_t d = 0; d < 2; ++d) logit += WeightOf(tables[3 + d].first + bins.Of(z[d]));
+  return 1 / (1 + std::exp(-logit));
+}
+
+struct Subject {
+  std::shared_ptr<const event::FeatureTransform> transform =
+      std::make_shared<const event::FeatureTransform>(SmallSchema());
+  std::shared_ptr<const Columns> columns = SmallColumns();
+  std::unique_ptr<RowScorer> scorer =
+      MakeLinearModel(LearnerIndex(0), "sums", transform, columns)->MakeScorer();
+};
+
+TEST(LinearScorer, AgreesWithPlainLoops) {
+  Subject subject;
+  const LinearSnapshot snapshot(StateOf(*subject.columns, -1.5));
+  for (const size_t size : {1u, 7u, 256u, 600u}) {  // 600: more than one chunk
+    const event::Batch batch = SomeRows(*subject.transform, size);
+    std::vector<float> scores(size);
+    ASSERT_TRUE(subject.scorer->Score(snapshot, batch, scores));
+    for (size_t i = 0; i < size; ++i)
+      ASSERT_NEAR(scores[i], NaiveProbability(*subject.columns, batch, i, -1.5), 1e-5)
+          << i << " of " << size;
+  }
+}
+
+TEST(LinearScorer, ANewReleaseIsReadAtOnce) {
+  Subject subject;
+  const event::Batch batch = SomeRows(*subject.transform, 3);
+  std::vector<float> before(3), after(3), again(3);
+  const LinearSnapshot first(StateOf(*subject.columns, -1)), second(StateOf(*subject.columns, 1));
+  ASSERT_TRUE(subject.scorer->Score(first, batch, before));
+  ASSERT_TRUE(subject.scorer->Score(second, batch, after));
+  ASSERT_TRUE(subject.scorer->Score(first, batch, again));
+  for (size_t i = 0; i < 3; ++i) EXPECT_GT(after[i], before[i]);
+  EXPECT_EQ(before, again);
+}
+
+TEST(LinearScorer, FailuresNameTheLearner) {
+  Subject subject;
+  const event::Batch batch = SomeRows(*subject.transform, 1);
+  std::vector<float> scores(1);
+  const Status none = subject.scorer->Score(LinearSnapshot(nullptr), batch, scores);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(none.error().message, HasSubstr("'sums' has no committed model yet"));
+
+  const Status damaged = subject.scorer->Score(
+      LinearSnapshot(std::make_shared<const std::string>("nonsense")), batch, scores);
+  ASSERT_FALSE(damaged);
+  EXPECT_EQ(damaged.error().code, ErrorCode::kCorruption);
+  EXPECT_THAT(damaged.error().message, HasSubstr("'sums': version 5"));
+
+  LinearSnapshot broken(StateOf(*subject.columns, 0));
+  broken.broken = true;
+  const Status numbers = subject.scorer->Score(broken, batch, scores);
+  ASSERT_FALSE(numbers);
+  EXPECT_THAT(numbers.error().message, HasSubstr("scores that are not numbers"));
+}
+
+}  // namespace
+}  // namespace tacit::serve
