@@ -1,0 +1,223 @@
+// The linear click model beside the network on one stream, as a user who runs the programs sees it.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <cmath>
+#include <random>
+
+#include "privacy/gaussian.h"
+#include "serve/client.h"
+#include "support/eventually.h"
+#include "support/json.h"
+#include "support/process.h"
+
+namespace tacit {
+namespace {
+
+namespace json = boost::json;
+using test::Ended;
+using test::Eventually;
+using test::kPatience;
+using ::testing::HasSubstr;
+
+constexpr int kDays = 6, kPerDay = 4000, kColours = 8;
+
+double EffectOfColour(int colour) { return (colour - 3.5) / 2; }
+
+// A click is likelier for a later colour and for a larger number; the rest is chance.
+std::string Day(int day) {
+  std::mt19937_64 random(static_cast<uint64_t>(day) + 1);
+  const auto uniform = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
+  std::string text;
+  for (int i = 0; i < kPerDay; ++i) {
+    const int colour = static_cast<int>(random() % kColours);
+    const int seen = static_cast<int>(random() % 50);
+    const double logit = -1 + EffectOfColour(colour) + (seen > 20 ? 0.8 : -0.8);
+    text += fmt::format(
+        R"({{"label":{},"timestamp_ms":{},"user":"u{}","features":{{"seen":{},"colour":"c{}"}}}})"
+        "\n",
+        uniform() < 1 / (1 + std::exp(-logit)) ? 1 : 0, 1000 + day * 1000, random() % 500, seen,
+        colour);
+  }
+  return text;
+}
+
+class LinearE2e : public ::testing::Test {
+ protected:
+  void WriteDays(int from, int to) {
+    for (int day = from; day < to; ++day)
+      test::WriteFile(dir_ / fmt::format("day-{}.jsonl", day), Day(day));
+  }
+
+  struct Learner {
+    std::string mechanism = "{kind: sums}";
+    std::string privacy = "{unit: event, epsilon: 4, delta: 1.0e-6}";
+    std::string participation = "{mode: once, batch: 4000}";
+  };
+  void WriteConfig(const Learner& learner, const std::string& store = "store") {
+    test::WriteFile(
+        dir_ / "clicks.yaml",
+        fmt::format(
+            "source: {{kind: log, files: {}, format: json}}\n"
+            "schema: {{features: [{{name: seen, kind: dense}}, {{name: colour, kind: categorical, "
+            "buckets: 64}}]}}\n"
+            "store: {{path: {}, commit_interval_ms: 10}}\n"
+            "serve: {{listen: \"{}\", operator_listen: \"{}-operators\"}}\n"
+            "training: {{idle_priority: false}}\n"
+            "memory: {{total_bytes: 500MiB}}\n"
+            "learners:\n"
+            "  - id: sums\n    model: {{kind: linear}}\n    mechanism: {}\n"
+            "    participation: {}\n    privacy: {}\n"
+            "  - id: network\n    model: {{kind: pctr, hidden: [4]}}\n"
+            "    mechanism: {{kind: none}}\n    participation: {{mode: once, batch: 500}}\n"
+            "    privacy: {{unit: event, epsilon: .inf, delta: 1.0e-6}}\n",
+            dir_ / "day-*.jsonl", dir_ / store, url_, url_, learner.mechanism,
+            learner.participation, learner.privacy));
+  }
+  Ended Tacitd() {
+    return test::Run({TACITD, "--config", dir_ / "clicks.yaml", "--until-end"});
+  }
+  std::vector<std::string> Tacit(std::vector<std::string> words, const std::string& store) {
+    words.insert(words.begin(), TACIT);
+    words.insert(words.end(),
+                 {"--config", dir_ / "clicks.yaml", "--checkpoint", dir_ / store, "--json"});
+    return words;
+  }
+  json::object Weights(const std::string& store = "store") {
+    return test::Json(
+        test::Run(Tacit({"weights", "--learner", "sums", "--top", "1000"}, store)));
+  }
+
+  const test::TempDir dir_;
+  const std::string url_ = "unix:" + (dir_ / "socket");
+};
+
+// What is promised is what the ledger bills: each event is in one release, whatever the periods.
+TEST_F(LinearE2e, LearnsTheTruthUnderItsPromise) {
+  WriteDays(0, kDays);
+  WriteConfig({});
+  const Ended ended = Tacitd();
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("learner sums"));
+  const Ended verified =
+      test::Run({TACIT, "ledger", "verify", "--full", "--store", dir_ / "store"});
+  EXPECT_EQ(verified.exit_code, 0) << verified.err;
+  const json::object ledger =
+      test::Json(test::Run({TACIT, "ledger", "show", "--store", dir_ / "store", "--json"}));
+  const json::object& sums = ledger.at("learners").at(0).as_object();
+  EXPECT_EQ(sums.at("steps").to_number<int>(), kDays);
+  EXPECT_NEAR(sums.at("epsilon").to_number<double>(), 4, 1e-3);
+  EXPECT_LE(sums.at("epsilon").to_number<double>(), 4);
+
+  test::WriteFile(dir_ / "names.txt",
+                  "colour\tc0\ncolour\tc1\ncolour\tc2\ncolour\tc3\ncolour\tc4\n"
+                  "colour\tc5\ncolour\tc6\ncolour\tc7\n");
+  const Ended named = test::Run({TACIT, "weights", "--learner", "sums", "--config",
+                                 dir_ / "clicks.yaml", "--checkpoint", dir_ / "store", "--column",
+                                 "colour", "--names", dir_ / "names.txt"});
+  ASSERT_EQ(named.exit_code, 0) << named.err;
+  EXPECT_THAT(named.out, HasSubstr("c7"));
+  EXPECT_THAT(named.out, HasSubstr("c0"));
+  EXPECT_THAT(named.out, HasSubstr("after 6 periods"));
+  // All colours have a weight, and the truth lies near it.
+  const json::object weights = Weights();
+  EXPECT_EQ(weights.at("periods").to_number<int>(), kDays);
+  int colours = 0;
+  std::map<double, double> by_effect;
+  for (const json::value& each : weights.at("weights").as_array())
+    if (each.at("column") == "colour" && each.at("events").to_number<double>() > kPerDay / 2) {
+      ++colours;
+      EXPECT_GT(std::fabs(each.at("weight").to_number<double>()), 0.05) << each;
+      EXPECT_LT(each.at("deviation").to_number<double>(), 0.3) << each;
+    }
+  EXPECT_GE(colours, kColours - 1) << "two may share a bucket";
+}
+
+// All ways to ask give one answer, and only operators may list.
+TEST_F(LinearE2e, ServesWhatItHasReleased) {
+  WriteDays(0, 2);
+  WriteConfig({});
+  ASSERT_EQ(Tacitd().exit_code, 0);
+  const std::string line = R"({"label":0,"features":{"seen":40,"colour":"c7"}})";
+  const json::object asked =
+      test::Json(test::Run(Tacit({"query", "score", "--learner", "sums", "--row", line}, "store")));
+  test::Process daemon(
+      {TACITD, "--config", dir_ / "clicks.yaml", "--serve-only", "--checkpoint", dir_ / "store"});
+  const auto fetch = [&](const std::string& listener, const std::string& path,
+                         const std::string& method = "GET", const std::string& body = "") {
+    auto answer = serve::Fetch(url_ + listener + ":" + path, method, body, kPatience);
+    EXPECT_TRUE(answer) << answer.error().message;
+    return answer ? *answer : serve::Response{};
+  };
+  ASSERT_TRUE(Eventually("the daemon is ready", [&] {
+    const auto ready = serve::Fetch(url_ + ":/readyz", "GET", "", kPatience);
+    return ready && ready->status == 200;
+  }));
+  const std::string request =
+      R"({"learner":"sums","rows":[{"dense":[40],"categorical":["c7"]}]})";
+  const serve::Response scored = fetch("", "/v1/score", "POST", request);
+  ASSERT_EQ(scored.status, 200u) << scored.body;
+  EXPECT_EQ(test::ParseJson(scored.body).at("scores"), asked.at("scores"));
+
+  EXPECT_EQ(fetch("", "/v1/weights?learner=sums").status, 404u) << "not for the public";
+  const serve::Response listed = fetch("-operators", "/v1/weights?learner=sums&top=1000");
+  ASSERT_EQ(listed.status, 200u) << listed.body;
+  EXPECT_EQ(test::ParseJson(listed.body).at("weights"), Weights().at("weights"));
+  const serve::Response few = fetch("-operators", "/v1/weights?learner=sums&top=3&column=seen");
+  EXPECT_EQ(test::ParseJson(few.body).at("weights").as_array().size(), 3u);
+  const serve::Response network = fetch("-operators", "/v1/weights?learner=network");
+  EXPECT_EQ(network.status, 400u);
+  EXPECT_THAT(network.body, HasSubstr("only a model of kind linear"));
+  EXPECT_EQ(fetch("-operators", "/v1/weights?learner=nobody").status, 404u);
+  EXPECT_EQ(fetch("-operators", "/v1/weights?learner=sums&column=colours").status, 404u);
+  EXPECT_EQ(fetch("-operators", "/v1/weights").status, 400u);
+}
+
+// Without noise a run that was stopped and continued ends bit for bit where one in one go does.
+TEST_F(LinearE2e, GoesOnWhereItStopped) {
+  const Learner open{.mechanism = "{kind: none}",
+                     .privacy = "{unit: event, epsilon: .inf, delta: 1.0e-6}"};
+  WriteDays(0, 3);
+  WriteConfig(open);
+  ASSERT_EQ(Tacitd().exit_code, 0);
+  WriteDays(3, kDays);
+  ASSERT_EQ(Tacitd().exit_code, 0);
+  const json::object twice = Weights();
+  WriteConfig(open, "other");
+  ASSERT_EQ(Tacitd().exit_code, 0);
+  const json::object once = Weights("other");
+  EXPECT_EQ(once.at("weights"), twice.at("weights"));
+  EXPECT_EQ(once.at("bias"), twice.at("bias"));
+}
+
+// A user's sum of a period is one vector, and the allowance bounds the periods.
+TEST_F(LinearE2e, UsersAreUnitsToo) {
+  WriteDays(0, kDays);
+  WriteConfig({.privacy = "{unit: user, epsilon: 4, delta: 1.0e-6}",
+               .participation = "{mode: once, batch: 4000, max_participations: 3}"});
+  ASSERT_EQ(Tacitd().exit_code, 0);
+  const json::object ledger =
+      test::Json(test::Run({TACIT, "ledger", "show", "--store", dir_ / "store", "--json"}));
+  const json::object& sums = ledger.at("learners").at(0).as_object();
+  EXPECT_EQ(sums.at("unit"), "user");
+  EXPECT_LE(sums.at("epsilon").to_number<double>(), 4);
+  EXPECT_GT(sums.at("epsilon").to_number<double>(), 3.99);
+}
+
+TEST_F(LinearE2e, OtherColumnsAreAnotherModel) {
+  WriteDays(0, 1);
+  WriteConfig({});
+  ASSERT_EQ(Tacitd().exit_code, 0);
+  std::string yaml = test::ReadFile(dir_ / "clicks.yaml");
+  const size_t at = yaml.find("buckets: 64");
+  yaml.replace(at, 11, "buckets: 65");
+  test::WriteFile(dir_ / "clicks.yaml", yaml);
+  const Ended refused = Tacitd();
+  EXPECT_EQ(refused.exit_code, 3) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("learner 'sums' differs from the store's model"));
+}
+
+}  // namespace
+}  // namespace tacit
