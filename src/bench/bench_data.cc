@@ -80,10 +80,11 @@ Result<std::vector<stream::StepBatch>> MakeSteps(const event::FeatureTransform& 
 
 }  // namespace
 
-Result<BenchSetup> MakeBenchSetup(const std::string& compute, bool private_mechanism,
-                                  size_t steps, double sigma_ratio) {
+Result<BenchSetup> MakeBenchSetup(const std::string& compute, bool private_mechanism, size_t steps,
+                                  double sigma_ratio) {
   BenchSetup setup;
-  TACIT_ASSIGN(setup.assembly, wiring::Assemble(MakeConfig(compute, private_mechanism, sigma_ratio)));
+  TACIT_ASSIGN(setup.assembly,
+               wiring::Assemble(MakeConfig(compute, private_mechanism, sigma_ratio)));
   TACIT_ASSIGN(setup.steps, MakeSteps(*setup.assembly.transform, steps));
   return setup;
 }

@@ -25,8 +25,7 @@ struct Rig {
 
   static Result<std::unique_ptr<Rig>> Make(const std::string& compute, bool private_mechanism) {
     auto rig = std::make_unique<Rig>();
-    TACIT_ASSIGN(rig->setup,
-                 MakeBenchSetup(compute, private_mechanism, kTimedSteps, kSigmaRatio));
+    TACIT_ASSIGN(rig->setup, MakeBenchSetup(compute, private_mechanism, kTimedSteps, kSigmaRatio));
     const wiring::ModelPlan& model = *rig->setup.assembly.learners[0].model;
     rig->rows = std::make_unique<train::MemoryRows>(model.Rows());
     TACIT_ASSIGN(rig->learner, model.Make({.noise = noise::MakeNoiseSource(rig->workers),
@@ -69,7 +68,8 @@ Status AddPrecision(const std::string& compute, std::vector<BenchRow>* rows) {
     TACIT_RETURN_IF_ERROR(without->Step());
   }
   limit = std::max(limit, ops::MeasureGemmLimit(precision, 0.5));
-  const model::Pctr shape(wiring::ClickOptionsOf(with->setup.assembly.learners[0])->model, *with->backend);
+  const model::Pctr shape(wiring::ClickOptionsOf(with->setup.assembly.learners[0])->model,
+                          *with->backend);
   const double most = limit / shape.FlopsPerExample();
   const double private_rate = with->ExamplesPerSecond();
   const double plain_rate = without->ExamplesPerSecond();

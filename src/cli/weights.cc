@@ -46,10 +46,10 @@ Result<ValueNames> ReadNames(const WeightsOptions& options) {
     const size_t tab = line.find('\t');
     const auto table = transform.row_space().FindTable(line.substr(0, tab));
     if (tab == std::string::npos || !table)
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("{}:{}: {}", options.names, number,
-                              table ? "expected feature<TAB>value, found no tab"
-                                    : table.error().message));
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}:{}: {}", options.names, number,
+                      table ? "expected feature<TAB>value, found no tab" : table.error().message));
     const std::string value = line.substr(tab + 1);
     const RowSpace::Table& of = transform.row_space().tables()[*table];
     std::string& name = names[{of.name, transform.Row(*table, value) - of.first}];
@@ -138,14 +138,16 @@ void AddWeights(CLI::App& cli, Action* chosen) {
   command->add_option("--witness", options->witness, "Witness file, for --checkpoint");
   command->add_option("--learner", options->learner, "Which learner")->required();
   command->add_option("--column", options->column, "Only this column");
-  command->add_option("--top", options->top, "How many")->default_val(20)->check(
-      CLI::PositiveNumber);
+  command->add_option("--top", options->top, "How many")
+      ->default_val(20)
+      ->check(CLI::PositiveNumber);
   command->add_option("--names", options->names,
                       "Lines feature<TAB>value: values that are shown by name");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "All that is shown has been released with noise and is paid for, so that it may be shown to "
-      "anyone.\nA value's number is its hash bucket; a column of numbers shows where a bin begins.\n"
+      "anyone.\nA value's number is its hash bucket; a column of numbers shows where a bin "
+      "begins.\n"
       "Example:\n  tacit weights --url http://127.0.0.1:8981 --learner sums --column C3 --top 10");
   command->callback([options, chosen] { *chosen = [options] { return Weights(*options); }; });
 }

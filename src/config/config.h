@@ -186,7 +186,7 @@ struct Mechanism {
   double row_clip = 1;        // exponential: of one unit's gradient norm of one row
   double deviations = 5.5;    // sums: of its noise, for a count of a large column to be released
   uint64_t whole_columns = uint64_t{1} << 20;  // sums: columns of this many values, released whole
-  double gradient_clip = 1;   // C2
+  double gradient_clip = 1;                    // C2
   Clipping clipping = Clipping::kFlat;
   QuantileClip quantile;  // clipping quantile
   // Overrides the noise multiplier that epsilon and delta call for; refused if too small for them.

@@ -161,10 +161,9 @@ Status CheckGuard(const Place& place, const Learner& learner) {
   const Place kind = place.Key("mechanism").Key("kind");
   for (const ModelTraits& other : kModels)
     if (other.only_once.size() > 0 && other.guard == mechanism.kind && other.kind != model.kind)
-      return kind.Fail(
-          fmt::format("{} is for model.kind {} only", mechanism.name, other.name));
-  const bool guards = !mechanism.adds_noise || model.guard == MechanismKind::kNone ||
-                      model.guard == mechanism.kind;
+      return kind.Fail(fmt::format("{} is for model.kind {} only", mechanism.name, other.name));
+  const bool guards =
+      !mechanism.adds_noise || model.guard == MechanismKind::kNone || model.guard == mechanism.kind;
   if (!guards)
     return kind.Fail(fmt::format("must be {} for model.kind {}{}",
                                  RowOf(kMechanisms, model.guard).name, model.name,
@@ -246,7 +245,8 @@ Status CheckLearners(const Place& place, const std::vector<Learner>& learners, c
     TACIT_RETURN_IF_ERROR(
         CheckMechanism(item.Key("mechanism"), learner.mechanism, learner.participation));
     const std::string_view without_noise = learner.optimizer.traits().without_noise;
-    if (!without_noise.empty() && learner.model.traits().descends && !learner.mechanism.traits().adds_noise)
+    if (!without_noise.empty() && learner.model.traits().descends &&
+        !learner.mechanism.traits().adds_noise)
       return item.Key("optimizer").Key("kind").Fail(without_noise);
     const bool once = learner.participation.mode == Participation::Mode::kOnce;
     const uint32_t allowed = learner.participation.max_participations;

@@ -176,8 +176,7 @@ class Daemon {
 
   Status ReadPositions() {
     for (const wiring::LearnerPlan& plan : assembly_.learners) {
-      TACIT_ASSIGN(auto position,
-                   train::DecodePosition(store_->State(plan.index).position));
+      TACIT_ASSIGN(auto position, train::DecodePosition(store_->State(plan.index).position));
       positions_.push_back(std::move(position));
     }
     return {};
@@ -189,9 +188,8 @@ class Daemon {
       const stream::Position& position = positions_[i];
       uint64_t offsets = 0;
       for (const OffsetRange& next : position.next) offsets += next.begin;
-      places.push_back(fmt::format("'{}' after step {}, {} records in",
-                                   assembly_.learners[i].id, position.step,
-                                   WithThousands(offsets)));
+      places.push_back(fmt::format("'{}' after step {}, {} records in", assembly_.learners[i].id,
+                                   position.step, WithThousands(offsets)));
     }
     spdlog::info("{}: configuration {}, store {} at commit {}; learners {}; kernels for {}",
                  wiring::CodeVersion(), options_.config, assembly_.config.store.path,
@@ -382,8 +380,7 @@ class Daemon {
   std::vector<LearnerView> Views() const {
     std::vector<LearnerView> views;
     for (const wiring::LearnerPlan& plan : assembly_.learners)
-      views.push_back(
-          {plan.id, progress_.view(plan.index.value), plan.recommends});
+      views.push_back({plan.id, progress_.view(plan.index.value), plan.recommends});
     return views;
   }
 
@@ -439,6 +436,7 @@ class Daemon {
     const bool spent = outcome_ == train::Outcome::kBudgetExhausted;
     NotifyStatus(spent ? "budget exhausted; serving" : "at the end of the log; serving");
     const auto best = wiring::ReadBestAuc(assembly_.config.source.files);
+    std::vector<LearnerDays> clicks;
     for (const wiring::LearnerPlan& plan : assembly_.learners) {
       const auto days = progress_.days(plan.index.value);
       if (days.empty()) {
@@ -448,8 +446,10 @@ class Daemon {
       const double epsilon = progress_.view(plan.index.value).epsilon;
       fmt::print("\nlearner {}\n{}", plan.id,
                  plan.recommends ? RankedDayTable(days, epsilon, plan.promise)
-                                   : DayTable(days, best, epsilon, plan.promise));
+                                 : DayTable(days, best, epsilon, plan.promise));
+      if (!plan.recommends) clicks.push_back({plan.id, epsilon, days});
     }
+    if (clicks.size() > 1) fmt::print("\nside by side\n{}", SideBySide(clicks, best));
     if (feed_->records_dead() > 0)
       fmt::print("{} of {} records could not be learnt from: see {}\n",
                  WithThousands(feed_->records_dead()), WithThousands(feed_->records_read()),

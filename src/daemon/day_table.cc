@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/text.h"
+#include "console/text_table.h"
 
 namespace tacit::daemon {
 namespace {
@@ -52,6 +54,41 @@ std::string DayTable(const std::vector<train::DayRow>& days,
         fmt::format(" {:>9} {:>13}\n", DayEpsilon(day.epsilon), WithThousands(day.rows_written));
   }
   return table + CostLine(epsilon, promise, "AUC and loss are");
+}
+
+std::string SideBySide(const std::vector<LearnerDays>& learners,
+                       const std::map<std::string, double>& best_auc) {
+  if (learners.size() < 2) return "";
+  console::TextLines lines(2);
+  lines[0] = {"AUC"};
+  lines[1] = {"epsilon"};
+  std::map<std::string, size_t> line_of;  // by the day's name
+  for (const LearnerDays& learner : learners)
+    for (const train::DayRow& day : learner.days)
+      if (line_of.emplace(day.name, lines.size()).second)
+        lines.push_back({day.name.empty() ? "-" : day.name});
+  const auto add = [&](const std::string& title, const std::string& under, const auto& auc_of) {
+    lines[0].push_back(title);
+    lines[1].push_back(under);
+    for (const auto& [day, line] : line_of) {
+      const std::optional<double> auc = auc_of(day);
+      lines[line].push_back(auc ? fmt::format("{:.4f}", *auc) : "-");
+    }
+  };
+  for (const LearnerDays& learner : learners)
+    add(learner.id, DayEpsilon(learner.epsilon),
+        [&](const std::string& name) -> std::optional<double> {
+          const auto day = std::ranges::find(learner.days, name, &train::DayRow::name);
+          if (day == learner.days.end()) return std::nullopt;
+          return day->auc.Auc();
+        });
+  if (!best_auc.empty())
+    add("best", "", [&](const std::string& name) -> std::optional<double> {
+      const auto best = best_auc.find(name);
+      if (best == best_auc.end()) return std::nullopt;
+      return best->second;
+    });
+  return console::LayOut(lines, {0});
 }
 
 std::string RankedDayTable(const std::vector<train::DayRow>& days, double epsilon,

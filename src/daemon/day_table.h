@@ -18,4 +18,14 @@ std::string DayTable(const std::vector<train::DayRow>& days,
 std::string RankedDayTable(const std::vector<train::DayRow>& days, double epsilon,
                            const privacy::Promise& promise);
 
+// The days of one click learner.
+struct LearnerDays {
+  std::string id;
+  double epsilon = 0;  // spent; infinite: it is not private
+  std::vector<train::DayRow> days;
+};
+// The AUC of several click learners side by side, one line a day; empty for fewer than two.
+std::string SideBySide(const std::vector<LearnerDays>& learners,
+                       const std::map<std::string, double>& best_auc);
+
 }  // namespace tacit::daemon

@@ -30,9 +30,9 @@ enum class Query : uint8_t {
   kRankerGradient,    // `evaluate` alone: a ranker's step, with every unit in it
 };
 inline constexpr Query kQueries[] = {
-    Query::kUnnoised,     Query::kGradient,      Query::kRowThreshold,  Query::kClipQuantile,
-    Query::kRowChoice,    Query::kRowHistogram,  Query::kTopRows,       Query::kSequenceGradient,
-    Query::kPeriodCounts, Query::kPeriodSums,    Query::kItemHistogram, Query::kRankerGradient};
+    Query::kUnnoised,     Query::kGradient,     Query::kRowThreshold,  Query::kClipQuantile,
+    Query::kRowChoice,    Query::kRowHistogram, Query::kTopRows,       Query::kSequenceGradient,
+    Query::kPeriodCounts, Query::kPeriodSums,   Query::kItemHistogram, Query::kRankerGradient};
 
 enum class Price : uint8_t {
   kRefused,

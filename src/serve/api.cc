@@ -97,7 +97,7 @@ class Api final : public Handler {
   Router router_;
   ScoreRequestParser parser_;
   std::vector<std::unique_ptr<RowScorer>> scorers_;  // one per model
-  std::vector<metrics::Counter> scored_;               // one per model
+  std::vector<metrics::Counter> scored_;             // one per model
   event::Batch batch_;
   std::vector<float> scores_;
   RecommendRoute recommend_;

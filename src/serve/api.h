@@ -9,12 +9,12 @@
 
 #include "metrics/registry.h"
 #include "privacy/ledger.h"
-#include "serve/row_scorer.h"
 #include "serve/commit_signal.h"
 #include "serve/http.h"
 #include "serve/ledger_route.h"
 #include "serve/recommend/recommend_route.h"
 #include "serve/recommend/recommender.h"
+#include "serve/row_scorer.h"
 #include "store/snapshot.h"
 
 namespace tacit::serve {

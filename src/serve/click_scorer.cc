@@ -58,8 +58,7 @@ Status ClickScorer::Score(const store::Snapshot& snapshot, const event::Batch& b
   if (dense.size() != pctr_.dense_size())
     return Fail(ErrorCode::kCorruption,
                 fmt::format("learner '{}': version {} has {} dense parameters, the model {}",
-                            learner_, snapshot.version().value, dense.size(),
-                            pctr_.dense_size()));
+                            learner_, snapshot.version().value, dense.size(), pctr_.dense_size()));
   for (size_t begin = 0; begin < batch.size(); begin += kChunkRows) {
     const size_t end = std::min(batch.size(), begin + kChunkRows);
     chunk_.Clear();

@@ -94,9 +94,9 @@ Status LinearScorer::ReadState(const store::Snapshot& snapshot) {
   if (released == released_) return {};
   auto state = linear::State::Decode(*released, *columns_);
   if (!state)
-    return Fail(std::move(state.error())
-                    .Context(fmt::format("learner '{}': version {}", learner_,
-                                         snapshot.version().value)));
+    return Fail(
+        std::move(state.error())
+            .Context(fmt::format("learner '{}': version {}", learner_, snapshot.version().value)));
   state_ = std::move(*state);
   released_ = std::move(released);
   return {};
@@ -117,11 +117,9 @@ Status LinearScorer::Score(const store::Snapshot& snapshot, const event::Batch& 
 
 Status LinearScorer::ScoreChunk(const store::Snapshot& snapshot, std::span<float> scores) {
   const size_t n = chunk_.size();
-  columns_->Read({.examples = n,
-                  .numbers = chunk_.dense,
-                  .slot_end = chunk_.slot_end,
-                  .row = chunk_.row},
-                 &runs_);
+  columns_->Read(
+      {.examples = n, .numbers = chunk_.dense, .slot_end = chunk_.slot_end, .row = chunk_.row},
+      &runs_);
   indexer_.Index(runs_.row, runs_.end, runs_.columns, std::span(unit_of_).first(n), n,
                  &activations_);
   weights_.resize(activations_.rows.size());

@@ -41,8 +41,8 @@ Result<std::vector<LinearWeight>> LargestWeights(const store::Snapshot& snapshot
   }
   std::vector<LinearWeight> kept;
   for (uint32_t column = first; column < last; ++column)
-    TACIT_RETURN_IF_ERROR(snapshot.ForWritten(
-        learner, column, [&](uint64_t row, std::span<const float> floats) {
+    TACIT_RETURN_IF_ERROR(
+        snapshot.ForWritten(learner, column, [&](uint64_t row, std::span<const float> floats) {
           Keep({.column = column,
                 .row = row,
                 .weight = floats[linear::kWeight],

@@ -13,7 +13,7 @@ namespace tacit::serve {
 // One weight of a linear model, as it was released.
 struct LinearWeight {
   uint32_t column = 0;
-  uint64_t row = 0;      // of the model's id space
+  uint64_t row = 0;  // of the model's id space
   double weight = 0;
   double deviation = 0;  // of the weight, by the model's own variance
   double events = 0;     // noised counts of the releases that moved it, added up

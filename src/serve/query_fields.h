@@ -12,8 +12,9 @@ namespace tacit::serve {
 
 // Calls each(name, value) for every field, with %XX and '+' decoded; stops at its first failure.
 // kInvalidArgument for a % without two hexadecimal digits.
-Status ForFields(std::string_view query,
-                 const std::function<Status(std::string_view name, const std::string& value)>& each);
+Status ForFields(
+    std::string_view query,
+    const std::function<Status(std::string_view name, const std::string& value)>& each);
 
 // The field's value as a whole number; kInvalidArgument names the field.
 Result<uint64_t> WholeNumber(std::string_view name, std::string_view value);

@@ -22,8 +22,8 @@ class RowScorer {
  public:
   virtual ~RowScorer() = default;
   // Computes the probability of every example; `scores` is as long as the batch. kUnavailable: the
-  // learner has no commit in this snapshot. kCorruption: its state does not fit this model, or gives
-  // a score that is not finite.
+  // learner has no commit in this snapshot. kCorruption: its state does not fit this model, or
+  // gives a score that is not finite.
   virtual Status Score(const store::Snapshot& snapshot, const event::Batch& batch,
                        std::span<float> scores) = 0;
 };

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "event/batch.h"
-#include "serve/row_scorer.h"
 #include "serve/http.h"
+#include "serve/row_scorer.h"
 #include "store/snapshot.h"
 
 namespace tacit::serve {

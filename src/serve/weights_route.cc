@@ -31,9 +31,9 @@ Result<Asked> ParseAsked(std::string_view query) {
           TACIT_ASSIGN(const uint64_t top, WholeNumber(name, value));
           asked.weights.most = std::min(top, kTopMost);
         } else {
-          return Fail(ErrorCode::kInvalidArgument,
-                      fmt::format("unknown parameter '{}' (there are learner, column and top)",
-                                  name));
+          return Fail(
+              ErrorCode::kInvalidArgument,
+              fmt::format("unknown parameter '{}' (there are learner, column and top)", name));
         }
         return {};
       }));

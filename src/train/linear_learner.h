@@ -41,7 +41,8 @@ Status CheckLinear(const LinearLearnerOptions& options);
 // a period's events, and that their residuals are taken from, is the one before the period; so an
 // event never moves a weight that predicts it. A period's sums are in memory during its step only.
 //
-// A value has a row of one weight in the store, with four floats of state (model/linear/row.h). All else is the mechanism's state.
+// A value has a row of one weight in the store, with four floats of state (model/linear/row.h). All
+// else is the mechanism's state.
 class LinearLearner final : public Learner {
  public:
   // REQUIRES CheckLinear(options). `rows` (of LinearRowLayout) and `workers` must outlive the

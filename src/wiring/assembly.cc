@@ -16,10 +16,8 @@ namespace {
 Result<LearnerPlan> PlanLearner(const config::Config& config, size_t index,
                                 const Assembly& assembly) {
   const config::Learner& learner = config.learners[index];
-  const PlanParts parts{.config = config,
-                        .index = index,
-                        .transform = assembly.transform,
-                        .items = assembly.items};
+  const PlanParts parts{
+      .config = config, .index = index, .transform = assembly.transform, .items = assembly.items};
   TACIT_RETURN_IF_ERROR(CheckQueries(learner));
   LearnerPlan plan;
   TACIT_ASSIGN(plan.model, RowOf(AllLearnerKinds(), learner.model.kind).plan(parts));
@@ -75,8 +73,7 @@ Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* re
 std::vector<store::LearnerLayout> MakeLayouts(const Assembly& assembly) {
   std::vector<store::LearnerLayout> layouts;
   for (const LearnerPlan& plan : assembly.learners)
-    layouts.push_back(
-        {.name = plan.id, .rows = plan.model->Rows(), .promise = plan.promise});
+    layouts.push_back({.name = plan.id, .rows = plan.model->Rows(), .promise = plan.promise});
   return layouts;
 }
 

@@ -29,8 +29,7 @@ void AddTables(const store::RowLayout& layout, const event::FeatureSchema& schem
     shape->tables.push_back(
         {.rows = static_cast<double>(tables[t].rows),
          .row_bytes = sizeof(float) * layout.RowFloats(t) + kRowOverhead,
-         .rows_per_example =
-             category ? static_cast<double>(schema.categorical[t].max_values) : 1});
+         .rows_per_example = category ? static_cast<double>(schema.categorical[t].max_values) : 1});
   }
 }
 

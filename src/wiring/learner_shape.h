@@ -45,8 +45,8 @@ struct LearnerShape {
 };
 
 void SetDense(size_t parameters, const train::OptimizerOptions& optimizer, LearnerShape* shape);
-// Appends the tables of a layout; the first ones are the schema's categories, and an example has one
-// value in any other.
+// Appends the tables of a layout; the first ones are the schema's categories, and an example has
+// one value in any other.
 void AddTables(const store::RowLayout& layout, const event::FeatureSchema& schema,
                LearnerShape* shape);
 

@@ -39,9 +39,9 @@ struct LearnerParts {
   std::unique_ptr<noise::NoiseSource> noise;
   ops::Backend& backend;
   WorkerPool& workers;
-  store::WorkingRows& rows;                   // of this learner
-  const store::DenseState* dense = nullptr;   // the last commit's; null: there is none
-  uint64_t steps_taken = 0;                   // until that commit
+  store::WorkingRows& rows;                       // of this learner
+  const store::DenseState* dense = nullptr;       // the last commit's; null: there is none
+  uint64_t steps_taken = 0;                       // until that commit
   train::RecentHistories::Reader histories = {};  // reads stored histories of users
   SipHash::Key user_key{};
   const Clock* clock = nullptr;

@@ -11,9 +11,9 @@ namespace {
 
 std::string LearnerText(const LearnerPlan& plan) {
   std::string text =
-      fmt::format("# learner {}: epsilon {} at delta {} per {}; {}\n#   a step: {}\n",
-                  plan.id, plan.promise.epsilon, plan.promise.delta,
-                  privacy::Name(plan.promise.unit), plan.model->SizeText(), ChargeText(plan.charge));
+      fmt::format("# learner {}: epsilon {} at delta {} per {}; {}\n#   a step: {}\n", plan.id,
+                  plan.promise.epsilon, plan.promise.delta, privacy::Name(plan.promise.unit),
+                  plan.model->SizeText(), ChargeText(plan.charge));
   if (plan.opening_charge)
     text +=
         fmt::format("#   a period first, its histogram: {}\n", ChargeText(*plan.opening_charge));

@@ -21,17 +21,18 @@ struct Parts {
 };
 
 Result<Config> Read(const Parts& parts) {
-  return Parse(fmt::format("source: {{kind: log, files: /dev/null, format: json}}\n"
-                           "schema: {{features: [{{name: C1, kind: categorical, buckets: 1000}}]}}\n"
-                           "learners:\n"
-                           "  - id: sums\n"
-                           "    model: {{kind: linear}}\n"
-                           "    mechanism: {}\n"
-                           "    participation: {}\n"
-                           "    privacy: {}\n{}"
-                           "store: {{path: /tmp/tacit/store}}\n",
-                           parts.mechanism, parts.participation, parts.privacy, parts.more),
-               "c.yaml", {});
+  return Parse(
+      fmt::format("source: {{kind: log, files: /dev/null, format: json}}\n"
+                  "schema: {{features: [{{name: C1, kind: categorical, buckets: 1000}}]}}\n"
+                  "learners:\n"
+                  "  - id: sums\n"
+                  "    model: {{kind: linear}}\n"
+                  "    mechanism: {}\n"
+                  "    participation: {}\n"
+                  "    privacy: {}\n{}"
+                  "store: {{path: /tmp/tacit/store}}\n",
+                  parts.mechanism, parts.participation, parts.privacy, parts.more),
+      "c.yaml", {});
 }
 
 void ExpectRefusal(const Parts& parts, const std::string& message) {

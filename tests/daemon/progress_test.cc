@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
+#include <string>
 
 #include "daemon/day_table.h"
 
@@ -38,6 +40,27 @@ TEST(DayTableTest, TellsWhatTheLearnersUnitIsCharged) {
 TEST(DayTableTest, SaysSoWhereNothingIsPrivate) {
   EXPECT_THAT(TableOf(privacy::Unit::kUser, std::numeric_limits<double>::infinity()),
               AllOf(HasSubstr("was not private"), Not(HasSubstr("delta"))));
+}
+
+train::DayRow DayOf(const std::string& name, bool good) {
+  train::DayRow day;
+  day.name = name;
+  day.auc.Add(-1, !good);
+  day.auc.Add(1, good);
+  return day;
+}
+
+// A learner that came later has no figure for the days before.
+TEST(SideBySideTest, HasALineADay) {
+  EXPECT_EQ(SideBySide({{"one", 1, {DayOf("a", true)}}}, {}), "");
+  const std::string table = SideBySide(
+      {{"one", 1, {DayOf("a", true), DayOf("b", true)}}, {"other", INFINITY, {DayOf("b", false)}}},
+      {{"b", 0.75}});
+  EXPECT_EQ(table,
+            "AUC         one   other    best\n"
+            "epsilon  1.0000       -        \n"
+            "a        1.0000       -       -\n"
+            "b        1.0000  0.0000  0.7500\n");
 }
 
 }  // namespace

@@ -76,9 +76,7 @@ class LinearE2e : public ::testing::Test {
             dir_ / "day-*.jsonl", dir_ / store, url_, url_, learner.mechanism,
             learner.participation, learner.privacy));
   }
-  Ended Tacitd() {
-    return test::Run({TACITD, "--config", dir_ / "clicks.yaml", "--until-end"});
-  }
+  Ended Tacitd() { return test::Run({TACITD, "--config", dir_ / "clicks.yaml", "--until-end"}); }
   std::vector<std::string> Tacit(std::vector<std::string> words, const std::string& store) {
     words.insert(words.begin(), TACIT);
     words.insert(words.end(),
@@ -86,8 +84,7 @@ class LinearE2e : public ::testing::Test {
     return words;
   }
   json::object Weights(const std::string& store = "store") {
-    return test::Json(
-        test::Run(Tacit({"weights", "--learner", "sums", "--top", "1000"}, store)));
+    return test::Json(test::Run(Tacit({"weights", "--learner", "sums", "--top", "1000"}, store)));
   }
 
   const test::TempDir dir_;
@@ -155,8 +152,7 @@ TEST_F(LinearE2e, ServesWhatItHasReleased) {
     const auto ready = serve::Fetch(url_ + ":/readyz", "GET", "", kPatience);
     return ready && ready->status == 200;
   }));
-  const std::string request =
-      R"({"learner":"sums","rows":[{"dense":[40],"categorical":["c7"]}]})";
+  const std::string request = R"({"learner":"sums","rows":[{"dense":[40],"categorical":["c7"]}]})";
   const serve::Response scored = fetch("", "/v1/score", "POST", request);
   ASSERT_EQ(scored.status, 200u) << scored.body;
   EXPECT_EQ(test::ParseJson(scored.body).at("scores"), asked.at("scores"));

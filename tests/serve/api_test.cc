@@ -60,7 +60,8 @@ class ApiTest : public testing::Test {
     event::Batch batch;
     EXPECT_TRUE(parser.Parse(kTwoRows, &batch).has_value());
     std::vector<float> scores(batch.size());
-    EXPECT_TRUE(model.model->MakeScorer()->Score(*store_->Make(version), batch, scores).has_value());
+    EXPECT_TRUE(
+        model.model->MakeScorer()->Score(*store_->Make(version), batch, scores).has_value());
     return scores;
   }
 

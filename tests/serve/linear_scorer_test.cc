@@ -95,8 +95,7 @@ double NaiveProbability(const Columns& columns, const event::Batch& batch, size_
   const float* const numbers = &batch.dense[example * batch.dense_width];
   const auto& bins = columns.bins();
   const auto tables = columns.space().tables();
-  const float z[2] = {numbers[0],
-                      std::copysign(std::log1p(std::fabs(numbers[1])), numbers[1])};
+  const float z[2] = {numbers[0], std::copysign(std::log1p(std::fabs(numbers[1])), numbers[1])};
   for (size_t d = 0; d < 2; ++d) logit += WeightOf(tables[3 + d].first + bins.Of(z[d]));
   return 1 / (1 + std::exp(-logit));
 }

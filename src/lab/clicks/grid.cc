@@ -155,9 +155,8 @@ Result<std::vector<size_t>> ChooseLearners(const config::Config& config,
   for (size_t i = 0; ids.empty() && i < names.size(); ++i)
     if (!config.learners[i].model.recommends()) chosen.push_back(i);
   if (ids.empty() && chosen.empty())
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        "learners: none scores rows; `tacit evaluate sequence` is for the next item");
+    return Fail(ErrorCode::kInvalidArgument,
+                "learners: none scores rows; `tacit evaluate sequence` is for the next item");
   for (const std::string& id : ids) {
     const auto at = std::ranges::find(names, id);
     if (at == names.end())

@@ -130,8 +130,9 @@ Status Run::MakeClickLearner(train::ClickOptions learner) {
     rows_ = std::make_unique<train::MemoryRows>(layout);
   }
   mechanism_ = mechanism.get();
-  learner_ = std::make_unique<train::ClickLearner>(
-      std::move(learner), std::move(mechanism), noise::MakeNoiseSource(workers_), *backend_, *rows_, nullptr);
+  learner_ = std::make_unique<train::ClickLearner>(std::move(learner), std::move(mechanism),
+                                                   noise::MakeNoiseSource(workers_), *backend_,
+                                                   *rows_, nullptr);
   return {};
 }
 

@@ -113,7 +113,7 @@ class ClickPlan final : public ModelPlan {
   const privacy::Charge charge_;
   const std::optional<privacy::Charge> opening_charge_;
   const double untouched_;
-  config::Config config_;   // of this learner alone: what its mechanism is made from
+  config::Config config_;  // of this learner alone: what its mechanism is made from
 };
 
 std::vector<privacy::Query> ClickQueries(const config::Mechanism& mechanism,
@@ -132,8 +132,8 @@ std::vector<privacy::Query> ClickQueries(const config::Mechanism& mechanism,
 
 Result<std::shared_ptr<const ModelPlan>> PlanClicks(const PlanParts& parts) {
   train::ClickOptions options = ClickOptionsFrom(parts);
-  TACIT_ASSIGN(const auto mechanism, MakeMechanism(parts.config, parts.index, options.model.space,
-                                                   parts.mechanisms));
+  TACIT_ASSIGN(const auto mechanism,
+               MakeMechanism(parts.config, parts.index, options.model.space, parts.mechanisms));
   return std::make_shared<ClickPlan>(parts, std::move(options), *mechanism);
 }
 

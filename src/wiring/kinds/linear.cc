@@ -60,10 +60,11 @@ class LinearPlan final : public ModelPlan {
                        Counted(options_.columns->size(), "column"));
   }
   std::string RowsText() const override {
-    return fmt::format("once a period, those whose noised count has {} deviations of its noise, or "
-                       "{} in columns of more than {}",
-                       options_.update.known_deviations, options_.threshold_deviations,
-                       Counted(options_.whole_column_most, "value"));
+    return fmt::format(
+        "once a period, those whose noised count has {} deviations of its noise, or "
+        "{} in columns of more than {}",
+        options_.update.known_deviations, options_.threshold_deviations,
+        Counted(options_.whole_column_most, "value"));
   }
   std::string_view ReleaseKeys() const override { return "features"; }
 
@@ -82,8 +83,7 @@ Result<std::shared_ptr<const ModelPlan>> PlanLinear(const PlanParts& parts) {
   train::LinearLearnerOptions options{
       .id = learner.id,
       .index = parts.learner_index(),
-      .columns =
-          std::make_shared<const Columns>(train::LinearColumns(parts.transform->schema())),
+      .columns = std::make_shared<const Columns>(train::LinearColumns(parts.transform->schema())),
       .update = {},
       .noise_multiplier = 0,
       .whole_column_most = learner.mechanism.whole_columns,

@@ -77,7 +77,8 @@ Result<std::shared_ptr<const ModelPlan>> PlanSequenceKind(const PlanParts& parts
 }  // namespace
 
 LearnerKind SequenceKind() {
-  return {.kind = config::ModelKind::kSequence, .queries = SequenceQueries, .plan = PlanSequenceKind};
+  return {
+      .kind = config::ModelKind::kSequence, .queries = SequenceQueries, .plan = PlanSequenceKind};
 }
 
 }  // namespace tacit::wiring
