@@ -157,7 +157,7 @@ TEST_F(LinearE2e, ServesWhatItHasReleased) {
   ASSERT_EQ(scored.status, 200u) << scored.body;
   EXPECT_EQ(test::ParseJson(scored.body).at("scores"), asked.at("scores"));
 
-  EXPECT_EQ(fetch("", "/v1/weights?learner=sums").status, 404u) << "not for the public";
+  EXPECT_EQ(fetch("", "/v1/weights?learner=sums").status, 403u) << "not for the public";
   const serve::Response listed = fetch("-operators", "/v1/weights?learner=sums&top=1000");
   ASSERT_EQ(listed.status, 200u) << listed.body;
   EXPECT_EQ(test::ParseJson(listed.body).at("weights"), Weights().at("weights"));
