@@ -59,7 +59,7 @@ class ModelPlan {
   virtual Digest Fingerprint() const = 0;
 
   // The layout of its rows in the store; without tables if it has none.
-  virtual store::RowLayout Rows() const { return {}; }
+  virtual store::RowLayout Rows() const { return store::RowLayout(); }
   // The expected number of rows that a step writes without any unit that activated them.
   virtual double UntouchedRows() const { return 0; }
   // Adds the model's sizes to `shape`, whose batch and period are set.

@@ -238,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(Privacy, BadConfig, testing::ValuesIn(kPrivacy));
 const std::vector<BadCase> kMechanisms = {
     {"KindMisspelt", "kind: adafest\n", "kind: adafest*\n",
      "c.yaml:14: learners[0].mechanism.kind: must be one of none, adafest, adafest+, fest, dp-sgd, "
-     "exponential, counts, is 'adafest*' (did you mean 'adafest'?)"},
+     "exponential, counts, sums, is 'adafest*' (did you mean 'adafest'?)"},
     {"PlusWithoutThreshold", "kind: adafest\n      threshold: 10",
      "kind: adafest+\n      vocabulary: {source: file, file: x}",
      "c.yaml:13: learners[0].mechanism.threshold: required, and has no default"},

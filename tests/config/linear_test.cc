@@ -13,14 +13,14 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-struct Parts {
+struct LinearParts {
   std::string mechanism = "{kind: sums}";
   std::string participation = "{mode: once, batch: 10000}";
   std::string privacy = "{unit: event, epsilon: 1, delta: 1e-7}";
   std::string more = "";
 };
 
-Result<Config> Read(const Parts& parts) {
+Result<Config> ReadLinear(const LinearParts& parts) {
   return Parse(
       fmt::format("source: {{kind: log, files: /dev/null, format: json}}\n"
                   "schema: {{features: [{{name: C1, kind: categorical, buckets: 1000}}]}}\n"
@@ -35,20 +35,20 @@ Result<Config> Read(const Parts& parts) {
       "c.yaml", {});
 }
 
-void ExpectRefusal(const Parts& parts, const std::string& message) {
-  const Result<Config> config = Read(parts);
+void ExpectLinearRefused(const LinearParts& parts, const std::string& message) {
+  const Result<Config> config = ReadLinear(parts);
   ASSERT_FALSE(config);
   EXPECT_THAT(config.error().message, HasSubstr(message));
 }
 
 TEST(LinearConfig, IsReadAndDumped) {
-  for (const Parts& parts :
-       {Parts{}, Parts{.mechanism = "{kind: sums, deviations: 4, whole_columns: 1000}"},
-        Parts{.participation = "{mode: once, batch: 10000, max_participations: 20}",
+  for (const LinearParts& parts :
+       {LinearParts{}, LinearParts{.mechanism = "{kind: sums, deviations: 4, whole_columns: 1000}"},
+        LinearParts{.participation = "{mode: once, batch: 10000, max_participations: 20}",
         .privacy = "{unit: user, epsilon: 1, delta: 1e-7}"},
-        Parts{.mechanism = "{kind: none}",
+        LinearParts{.mechanism = "{kind: none}",
         .privacy = "{unit: event, epsilon: .inf, delta: 1e-7}"}}) {
-    const Result<Config> config = Read(parts);
+    const Result<Config> config = ReadLinear(parts);
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_FALSE(config->learners[0].model.recommends());
     const Result<Config> again = Parse(Dump(*config), "dump", {});
@@ -57,21 +57,21 @@ TEST(LinearConfig, IsReadAndDumped) {
     EXPECT_THAT(Dump(*config), Not(HasSubstr("learning_rate"))) << "nothing descends";
   }
   const Result<Config> config =
-      Read({.mechanism = "{kind: sums, deviations: 4, whole_columns: 1000}"});
+      ReadLinear({.mechanism = "{kind: sums, deviations: 4, whole_columns: 1000}"});
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->learners[0].mechanism.deviations, 4);
   EXPECT_EQ(config->learners[0].mechanism.whole_columns, 1000u);
 }
 
 TEST(LinearConfig, IsGuardedBySumsAlone) {
-  ExpectRefusal({.mechanism = "{kind: adafest, threshold: 3}"},
+  ExpectLinearRefused({.mechanism = "{kind: adafest, threshold: 3}"},
                 "learners[0].mechanism.kind: must be sums for model.kind linear");
-  ExpectRefusal({.mechanism = "{kind: counts}"}, "counts is for model.kind transitions only");
-  ExpectRefusal({.mechanism = "{kind: sums, deviations: 1}"}, "deviations");
+  ExpectLinearRefused({.mechanism = "{kind: counts}"}, "counts is for model.kind transitions only");
+  ExpectLinearRefused({.mechanism = "{kind: sums, deviations: 1}"}, "deviations");
 }
 
 TEST(LinearConfig, EachEventIsInOneRelease) {
-  ExpectRefusal({.participation = "{mode: poisson, batch: 10, sampling_rate: 0.1, "
+  ExpectLinearRefused({.participation = "{mode: poisson, batch: 10, sampling_rate: 0.1, "
                                   "steps_per_period: 1, period: 100}"},
                 "participation.mode: must be once for model.kind linear: each step adds up a "
                 "period of `batch` offsets");
