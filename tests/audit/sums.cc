@@ -51,8 +51,7 @@ class SumsAdversary {
       if (!row.whole) seen[kAtThreshold] += released.counts[i] == frame_.threshold;
     }
     for (size_t i = 0; i < released.numbers.size(); ++i)
-      seen[kOfAllSeen] +=
-          Ratio(released.numbers[i], worlds_[0].numbers[i], worlds_[1].numbers[i]);
+      seen[kOfAllSeen] += Ratio(released.numbers[i], worlds_[0].numbers[i], worlds_[1].numbers[i]);
     return seen;
   }
 

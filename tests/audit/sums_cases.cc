@@ -96,7 +96,8 @@ class SumsRelease final : public SumsSubject {
 
   ExactSums Exact(bool with) override {
     const SumTable& last = setting_.tables.back();
-    ExactSums exact{.sums = std::vector<double>(last.first + last.rows), .counts = {}, .numbers = {}};
+    ExactSums exact{
+        .sums = std::vector<double>(last.first + last.rows), .counts = {}, .numbers = {}};
     exact.counts = exact.sums;
     const auto steps = sums_[with]->sums();
     const auto& touched = touched_[with];
@@ -237,9 +238,8 @@ std::vector<SumTable> Tables(bool large) {
 
 // A record with the values `v`, the set's values [0, m).
 SumsRecord RecordOf(uint64_t v, size_t m, double residual, double move) {
-  SumsRecord record{.values = {{v % 4}, {4 + v % 5}, {}, {25 + v % 5}},
-                    .residual = residual,
-                    .move = move};
+  SumsRecord record{
+      .values = {{v % 4}, {4 + v % 5}, {}, {25 + v % 5}}, .residual = residual, .move = move};
   for (uint64_t k = 0; k < m; ++k) record.values[2].push_back(9 + k);
   return record;
 }

@@ -20,15 +20,18 @@ namespace {
 namespace linear = model::linear;
 using mechanism::ReleasedSums;
 
-constexpr linear::UpdateOptions kUpdate;
+constexpr linear::UpdateOptions kLearnerUpdate;
+
+// Weights of columns that taught much until now, so that they move far.
+constexpr linear::Prior kLearntPrior = {.sum = 3e8, .weight = 1e9};
 
 struct ClickEvent {
   std::vector<std::vector<uint64_t>> values;  // rows, per column; the last column is a set
   float label = 0;
 };
 
-// An instance: a period's events in the order of their offsets, the canary among them. The adversary
-// has chosen the model too.
+// An instance: a period's events in the order of their offsets, the canary among them. The
+// adversary has chosen the model too.
 struct LearnerSetting {
   size_t columns = 4;
   uint64_t column_rows = 6;
@@ -44,8 +47,8 @@ struct LearnerSetting {
 
 enum class LearnerFault {
   kNone,
-  kSawThePeriod,   // residuals are of a model that learnt the period before, in secret
-  kCutByContent,   // a period is so many events, and not so many offsets
+  kSawThePeriod,  // residuals are of a model that learnt the period before, in secret
+  kCutByContent,  // a period is so many events, and not so many offsets
 };
 
 class LearnerRelease final : public SumsSubject {
@@ -58,13 +61,12 @@ class LearnerRelease final : public SumsSubject {
         train::LinearLearnerOptions{.id = "audited",
                                     .index = LearnerIndex(0),
                                     .columns = columns_,
-                                    .update = kUpdate,
+                                    .update = kLearnerUpdate,
                                     .noise_multiplier = setting.sigma},
         std::move(tap), rows_, workers_);
     for (const RowSpace::Table& table : columns_->space().tables())
       frame_.tables.push_back({.first = table.first, .rows = table.rows});
-    frame_.deviation =
-        setting.sigma * linear::ContributionMost(columns_->size(), kUpdate);
+    frame_.deviation = setting.sigma * linear::ContributionMost(columns_->size(), kLearnerUpdate);
     for (const bool with : {false, true}) {
       steps_[with] = FirstPeriod(setting, with, fault == LearnerFault::kCutByContent);
       models_[with] = ChosenModel(setting);
@@ -151,13 +153,13 @@ class LearnerRelease final : public SumsSubject {
   Model ChosenModel(const LearnerSetting& setting) const {
     linear::State state{.periods = 1,
                         .bias = setting.bias,
-                        .rate = kUpdate.rate,
-                        .priors = std::vector<linear::Prior>(columns_->size())};
+                        .rate = kLearnerUpdate.rate,
+                        .priors = std::vector<linear::Prior>(columns_->size(), kLearntPrior)};
     Model model{.state = state.Encode(*columns_),
                 .rows = std::vector<float>(columns_->space().rows() * linear::kRowFloats)};
     for (size_t row = 0; row < columns_->space().rows(); ++row) {
       float* floats = model.rows.data() + row * linear::kRowFloats;
-      floats[linear::kVariance] = static_cast<float>(kUpdate.prior);
+      floats[linear::kVariance] = static_cast<float>(kLearnerUpdate.prior);
       floats[linear::kMove] = static_cast<float>(setting.last_move);
       floats[linear::kPeriod] = CountAsFloat(1);
     }
@@ -267,8 +269,8 @@ LearnerSetting Behind() {
   return setting;
 }
 
-SumsCase CaseOf(std::string name, const LearnerSetting& setting,
-                LearnerFault fault = LearnerFault::kNone, bool reaches = true) {
+SumsCase LearnerCase(std::string name, const LearnerSetting& setting,
+                     LearnerFault fault = LearnerFault::kNone, bool reaches = true) {
   return {.name = std::move(name),
           .make = [=] { return std::make_unique<LearnerRelease>(setting, fault); },
           .reaches = reaches};
@@ -277,16 +279,16 @@ SumsCase CaseOf(std::string name, const LearnerSetting& setting,
 }  // namespace
 
 std::vector<SumsCase> RightLearners() {
-  return {CaseOf("learner, an event", OneEvent()),
-          CaseOf("learner, a user of many records", OneUser()),
-          CaseOf("learner, an event of a crowd", Crowds(), LearnerFault::kNone, false),
-          CaseOf("learner, a period cut by offsets", Behind())};
+  return {LearnerCase("learner, an event", OneEvent()),
+          LearnerCase("learner, a user of many records", OneUser()),
+          LearnerCase("learner, an event of a crowd", Crowds(), LearnerFault::kNone, false),
+          LearnerCase("learner, a period cut by offsets", Behind())};
 }
 
 std::vector<FaultySums> PlantedLearners() {
-  return {{CaseOf("residuals of a model that saw the period", Crowds(),
-                  LearnerFault::kSawThePeriod)},
-          {CaseOf("period cut by content", Behind(), LearnerFault::kCutByContent)}};
+  return {{LearnerCase("residuals of a model that saw the period", Crowds(),
+                       LearnerFault::kSawThePeriod)},
+          {LearnerCase("period cut by content", Behind(), LearnerFault::kCutByContent)}};
 }
 
 }  // namespace tacit::audit
