@@ -1,6 +1,6 @@
-// The audit without an end: in turn a right mechanism with many runs, a planted fault and a random
-// instance, each time with other noise. One line per audit goes to a file; a slice begins where the
-// file ends, so it can be stopped at any time.
+// The audit without an end: in turn a right mechanism with many runs, a planted fault, a random
+// instance, and a period's noised sums, right or faulty, each time with other noise. One line per
+// audit goes to a file; a slice begins where the file ends, so it can be stopped at any time.
 //   audit_campaign RESULTS SECONDS
 #include <fmt/format.h>
 
@@ -14,6 +14,7 @@
 
 #include "audit/audit.h"
 #include "audit/cases.h"
+#include "audit/sums.h"
 
 namespace tacit::audit {
 namespace {
@@ -62,17 +63,41 @@ std::pair<bool, std::string> Judge(const Case& audited, AuditOptions options, ui
                              finding.lower() / finding.charged_mu, Describe(audited, finding))};
 }
 
+std::pair<bool, std::string> JudgeSums(const FaultySums& fault, bool is_fault, uint64_t seed) {
+  AuditOptions options = kFaulty;
+  options.seed = seed;
+  const SumsFinding finding = AuditSums(fault.audited, options);
+  const bool reaches = finding.Reaches(0.85);
+  const bool right = is_fault ? finding.Exceeds() == fault.exceeds && (fault.exceeds || !reaches)
+                              : !finding.Exceeds() && (reaches || !fault.audited.reaches);
+  return {right,
+          fmt::format("{}\tseed {}\t{:.3f} of the charge\t{}", right ? "ok" : "WRONG", seed,
+                      finding.lower() / finding.charged_mu, Describe(fault.audited, finding))};
+}
+
+// Right releases, then faulty ones.
+std::pair<bool, std::string> SumsNumber(uint64_t round, uint64_t seed) {
+  static const std::vector<std::vector<SumsCase>> right = {RightSums(), RightLearners()};
+  static const std::vector<std::vector<FaultySums>> faults = {PlantedSums(), PlantedLearners()};
+  const auto& cases = right[round / 2 % 2];
+  const auto& planted = faults[round / 2 % 2];
+  if (round % 2 == 0) return JudgeSums({.audited = cases[round / 4 % cases.size()]}, false, seed);
+  return JudgeSums(planted[round / 4 % planted.size()], true, seed);
+}
+
 std::pair<bool, std::string> RunNumber(uint64_t number, uint64_t base) {
   static const std::vector<Case> right = RightCases();
   static const std::vector<PlantedFault> faults = PlantedFaults();
   const uint64_t seed = base + number;
-  switch (const uint64_t round = number / 3; number % 3) {
+  switch (const uint64_t round = number / 4; number % 4) {
     case 0:
       return Judge(right[round % right.size()], kRight, seed, Kind::kRight, false);
     case 1: {
       const PlantedFault& fault = faults[round % faults.size()];
       return Judge(fault.audited, kFaulty, seed, Kind::kFaulty, fault.exceeds);
     }
+    case 2:
+      return SumsNumber(round, seed);
     default:
       return Judge(RandomCase(seed), kRandom, seed, Kind::kRandom, false);
   }
