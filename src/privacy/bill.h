@@ -19,7 +19,7 @@ namespace tacit::privacy {
 struct BilledStep {
   bool whole_period = false;  // `ranges` are the whole period's, the same in each of its steps
   bool opens_period = false;  // the step is a period's first, before which a release may be made
-  std::span<const OffsetRange> ranges;  // the offsets that were eligible; may be empty
+  std::span<const OffsetRange> ranges = {};  // the offsets that were eligible; may be empty
 };
 
 // The price of one learner's steps since its last commit, and of the release that opened their

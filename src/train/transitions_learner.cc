@@ -43,7 +43,7 @@ void TransitionsLearner::AskForNext(StepReport* report) {
   if (model_.periods() == 0) return;
   std::vector<size_t> asked;
   std::vector<uint32_t> answers;
-  for (size_t u = 0; u < step_.id.size() && asked.size() < options_.asked_most; ++u) {
+  for (size_t u = 0; u < step_.units() && asked.size() < options_.asked_most; ++u) {
     const auto answer = FirstUnseen(step_.Before(u), step_.New(u));
     if (step_.before[u] == 0 || !answer) continue;
     asked.push_back(u);
