@@ -123,13 +123,15 @@ class RankedMethod final : public PeriodMethod {
         .model = setting_.transitions,
         .noise_multiplier = NoiseOf(mu),
         .ranker = setting_.ranked,
-        .expected_units = static_cast<double>(std::max<size_t>(1, first.histories.units())),
+        // Of a stream's period the number of users is private.
+        .expected_units =
+            hooks_.at_once ? static_cast<double>(std::max<size_t>(1, first.histories.units()))
+                           : setting_.trained.batch_private,
         .seed = static_cast<uint64_t>(noise.Uniform() * 0x1p53),
         .histories = feed_.histories(),
         .asked_most = 0,
         .progress = [this](double share) { hooks_.progress(kReleased * share); },
         .after_step = [this](uint64_t taken) { AfterStep(taken, kReleased); }};
-    if (setting_.ranked.expected_units > 0) options.expected_units = setting_.ranked.expected_units;
     TACIT_RETURN_IF_ERROR(train::CheckOptions(options));
     next_look_ = hooks_.look_every;
     auto learner = std::make_unique<train::RankedLearner>(std::move(options), feed_.reader(),
