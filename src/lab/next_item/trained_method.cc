@@ -163,14 +163,14 @@ Result<double> TrainedMethod::Fit(const model::Histories& train, const EpsilonDe
   TACIT_RETURN_IF_ERROR(model::CheckHistories(train));
   TACIT_ASSIGN(train::SequenceLearnerOptions plan, Plan(train, is_private));
   if (is_private) TACIT_RETURN_IF_ERROR(Calibrate(privacy, &plan));
-  const double rate = plan.sampling_rate;
+  const double rate = plan.sampling_rate, batch = plan.training.expected_batch;
   const uint64_t steps = plan.training.schedule.steps;
   learner_.emplace(train.catalogue, 0, workers);
   TACIT_RETURN_IF_ERROR(learner_->Make(std::move(plan), noise));
   next_look_ = look_epochs_;
   const std::vector<uint32_t> known(train.units());
   TACIT_RETURN_IF_ERROR(learner_->Learn({train, known}, steps, rate, noise, [&](uint64_t taken) {
-    Look(static_cast<double>(taken) * rate, taken == steps);
+    Look(static_cast<double>(taken) * batch / static_cast<double>(train.units()), taken == steps);
     progress(static_cast<double>(taken) / static_cast<double>(steps));
   }));
   return is_private ? Spent(privacy) : kNoPromise;
