@@ -61,7 +61,11 @@ class RankedLearnerTest : public testing::Test {
             .catalogue = catalogue_,
             .model = {},
             .noise_multiplier = 0.5,
-            .ranker = {.share = 0.2, .steps = 5, .candidates = 20, .candidates_asked = 30},
+            .ranker = {.share = 0.2,
+                       .steps = 5,
+                       .candidates = 20,
+                       .candidates_asked = 30,
+                       .last_items = 10},
             .expected_units = kCrowd,
             .seed = 3,
             .histories = {.catalogue = kRanked, .items_most = 100}};
@@ -160,6 +164,7 @@ TEST_F(RankedLearnerTest, IsTheTrainersOnTheSameHistories) {
                                   .steps = 5,
                                   .sigma = noise.step,
                                   .candidates = 20,
+                                  .last_items = 10,
                                   .expected_units = kCrowd,
                                   .learning_rate = 0.03 * std::min(1.0, kCrowd / length)};
     const auto train = [&](std::span<const uint32_t> of) {
