@@ -222,6 +222,16 @@ Result<double> CalibratePld(const CalibrationTarget& target, Adjacency adjacency
   }
 }
 
+Result<double> CalibrateSteps(CalibrationTarget target) {
+  constexpr double kSumRoom = 1e-9, kBoundRoom = 0.005;
+  if (target.sampling_rate == 1) {
+    TACIT_ASSIGN(const double noise, CalibrateOnce(target));
+    return noise * (1 + kSumRoom);
+  }
+  target.epsilon *= 1 - kBoundRoom;
+  return CalibratePld(target, Adjacency::kAddRemove);
+}
+
 Result<double> CalibrateOnce(const CalibrationTarget& target) {
   TACIT_RETURN_IF_ERROR(Check(target));
   TACIT_CHECK(target.sampling_rate == 1, "`once` does not sample");

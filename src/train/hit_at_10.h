@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 
+#include "base/worker_pool.h"
 #include "model/ranking/place.h"
+#include "train/learner.h"
+#include "train/recent_histories.h"
 
 namespace tacit::train {
 
@@ -28,5 +32,11 @@ inline bool IsAmongBest(std::span<const float> scores, std::span<const uint32_t>
                         uint32_t answer) {
   return model::PlaceOf(answer, before, scores) <= kBest;
 }
+
+// Asks for the first new item of up to `most` units of a step, each from its items before, and adds
+// the outcome to the report. `score` scores every item after a history, on any thread.
+using ScoreHistory = std::function<void(std::span<const uint32_t> history, std::span<float>)>;
+void AskForNext(const StepHistories& step, size_t most, size_t items, const ScoreHistory& score,
+                WorkerPool& workers, StepReport* report);
 
 }  // namespace tacit::train

@@ -11,6 +11,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "privacy/bill.h"
 #include "privacy/charge.h"
 #include "store/delta.h"
 #include "stream/steps/participation.h"
@@ -32,6 +33,13 @@ struct StepReport {
   uint64_t row_floats_written = 0;  // coordinates of those rows' gradients
   uint64_t units_clipped = 0;
 };
+
+// The step's public frame, for its learner's bill. Valid as long as the step.
+inline privacy::BilledStep Billed(const stream::StepBatch& step) {
+  return {.whole_period = step.whole_period(),
+          .opens_period = step.kind == stream::StepBatch::Kind::kPeriodFirst,
+          .ranges = step.ranges};
+}
 
 // A model with its mechanism and optimiser, as the trainer sees it. Takes one private step after
 // the other; knows nothing of streams, commits or budgets. Not thread-safe.

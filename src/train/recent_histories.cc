@@ -24,14 +24,25 @@ void RecentHistories::Preview(const stream::StepBatch& batch) {
 
 Status RecentHistories::Gather(const stream::StepBatch& step, StepHistories* out) {
   const event::Batch& examples = step.examples;
-  std::vector<store::UserHistory> users;
   gathered_.clear();
   for (size_t begin = 0, end = 0; begin < examples.size(); begin = end) {
     while (end < examples.size() && step.unit_of[end] == step.unit_of[begin]) ++end;
     gathered_.emplace_back(hash_(examples.user[begin]), Items());
     AddItems(examples, begin, end, &gathered_.back().second);
-    users.push_back({.user = gathered_.back().first, .items = {}});
   }
+  return Read(gathered_, out);
+}
+
+Status RecentHistories::GatherPeriod(StepHistories* out) {
+  std::vector<std::pair<Hash128, Items>> users(period_.begin(), period_.end());
+  std::ranges::sort(users, {}, [](const auto& user) { return user.first; });
+  return Read(users, out);
+}
+
+Status RecentHistories::Read(std::span<const std::pair<Hash128, Items>> fresh,
+                             StepHistories* out) {
+  std::vector<store::UserHistory> users;
+  for (const auto& [user, items] : fresh) users.push_back({.user = user, .items = {}});
   TACIT_ASSIGN(const uint64_t committed, reader_(users));
   Forget(committed);
 
@@ -56,9 +67,9 @@ Status RecentHistories::Gather(const stream::StepBatch& step, StepHistories* out
       items.erase(items.begin() + static_cast<ptrdiff_t>(begin),
                   items.end() - static_cast<ptrdiff_t>(options_.items_most));
     out->before.push_back(static_cast<uint32_t>(items.size() - begin));
-    for (const store::HistoryItem& item : gathered_[u].second) add(item.item);
+    for (const store::HistoryItem& item : fresh[u].second) add(item.item);
     out->histories.end.push_back(items.size());
-    out->id.push_back(users[u].user.low);
+    out->histories.id.push_back(users[u].user.low);
   }
   return {};
 }

@@ -18,12 +18,12 @@
 
 namespace tacit::train {
 
-// Histories of a step's units (users): the remembered items, then the new ones.
+// Histories of a step's or a period's units (users): the remembered items, then the new ones.
 struct StepHistories {
-  model::Histories histories;
+  model::Histories histories;    // a unit's id is the same in every step
   std::vector<uint32_t> before;  // per unit: its items from before the step come first, this many
-  std::vector<uint64_t> id;      // per unit: the user's id, the same in every step
 
+  size_t units() const { return before.size(); }
   std::span<const uint32_t> Before(size_t unit) const {
     return histories.Of(unit).first(before[unit]);
   }
@@ -59,6 +59,9 @@ class RecentHistories {
   void Preview(const stream::StepBatch& batch);
   // Returns the histories of a step's units, in their order.
   Status Gather(const stream::StepBatch& step, StepHistories* out);
+  // Returns the histories of all users of the held period, ascending by their hashes. REQUIRES that
+  // the period's previews came and none of its steps was taken since.
+  Status GatherPeriod(StepHistories* out);
   // Records that the step is taken. REQUIRES that it is the one gathered last.
   void Taken(const stream::StepBatch& step);
   // The histories to store since the last call; nothing if no step was taken.
@@ -73,6 +76,8 @@ class RecentHistories {
 
   // Adds the items of examples [begin, end).
   void AddItems(const event::Batch& examples, size_t begin, size_t end, Items* items) const;
+  // Reads what the users did before, and appends their new items.
+  Status Read(std::span<const std::pair<Hash128, Items>> users, StepHistories* out);
   // Drops pending items that a commit of this step has stored.
   void Forget(uint64_t committed);
   void Append(uint64_t step, const Hash128& user, const Items& items);

@@ -21,9 +21,7 @@ struct Trainer::Seat {
   std::atomic<Spent> spent = Spent::kNone;
   double epsilon = 0;  // once everything taken so far is charged
 
-  // Charges of at most one period: its opening, if it costs something, then its steps. Empty if no
-  // step was taken.
-  std::vector<privacy::CommitCharge> pending;
+  privacy::Bill pending;  // of the steps taken
   stream::Position position;
   // Unit user: the uses of users counted in the pending steps, as of the last of these steps.
   bool counts_users = false;
@@ -40,17 +38,6 @@ struct Trainer::Seat {
 };
 
 namespace {
-
-// Appends a range, joining it to the last one where they touch.
-void AppendRange(const OffsetRange& range, std::vector<OffsetRange>* ranges) {
-  if (range.size() == 0) return;
-  if (!ranges->empty() && ranges->back().partition == range.partition &&
-      ranges->back().end == range.begin) {
-    ranges->back().end = range.end;
-  } else {
-    ranges->push_back(range);
-  }
-}
 
 std::vector<std::string> Names(const std::vector<ResumedLearner>& learners) {
   std::vector<std::string> names;
@@ -107,6 +94,7 @@ Trainer::Trainer(TrainerOptions options, std::vector<ResumedLearner> learners, s
     seats_.back()->learner = std::move(learners[i].learner);
     seats_.back()->position = std::move(learners[i].position);
     seats_.back()->budget = options_.budgets[i];
+    seats_.back()->pending = privacy::Bill(seats_.back()->learner->id(), options_.topic);
   }
   Published();  // publishes what earlier runs have spent
 }
@@ -144,44 +132,11 @@ bool Trainer::AllExhausted() const {
   return true;
 }
 
-// The learner's pending charges, including this step and, if it opens a period, its mechanism's
-// opening release. Steps on fresh offsets add their ranges; the steps of a period share them. A
-// short log may begin its next pass within one commit, so that ranges repeat.
-std::vector<privacy::CommitCharge> Trainer::PendingWith(const Seat& seat,
-                                                        const stream::StepBatch& batch) const {
-  std::vector<privacy::CommitCharge> charges = seat.pending;
-  const Learner& learner = *seat.learner;
-  const auto begin = [&](const privacy::Charge& charge) {
-    charges.push_back(
-        {.learner = learner.id(), .charge = charge, .topic = options_.topic, .ranges = {}});
-  };
-  if (charges.empty()) {
-    const auto opening = batch.kind == stream::StepBatch::Kind::kPeriodFirst
-                             ? learner.opening_charge()
-                             : std::nullopt;
-    if (opening) {
-      begin(*opening);
-      charges.back().steps = 1;
-      charges.back().ranges = batch.ranges;
-    }
-    begin(learner.charge());
-  }
-  privacy::CommitCharge& steps = charges.back();
-  ++steps.steps;
-  if (batch.whole_period()) {
-    steps.ranges = batch.ranges;
-    steps.steps_per_offset = steps.steps;
-  } else {
-    for (const OffsetRange& range : batch.ranges) AppendRange(range, &steps.ranges);
-  }
-  return charges;
-}
-
-// A commit charges a learner for only one period, whose steps share their offsets.
-bool Trainer::BeginsNextPeriod(const Seat& seat, const stream::StepBatch& batch) {
-  return batch.whole_period() && !seat.pending.empty() &&
-         (batch.kind == stream::StepBatch::Kind::kPeriodFirst ||
-          seat.pending.back().ranges != batch.ranges);
+// The learner's pending bill, with this step.
+privacy::Bill Trainer::PendingWith(const Seat& seat, const stream::StepBatch& batch) {
+  privacy::Bill bill = seat.pending;
+  bill.Add(Billed(batch), seat.learner->charge(), seat.learner->opening_charge());
+  return bill;
 }
 
 // The store already counts charges handed to it. The pending charges are checked together with the
@@ -197,7 +152,8 @@ bool Trainer::WithinBudgets(Seat& seat, std::vector<privacy::CommitCharge> charg
   if (const auto& total = options_.total_budget) {
     for (const auto& other : seats_)
       if (other.get() != &seat)
-        charges.insert(charges.end(), other->pending.begin(), other->pending.end());
+        charges.insert(charges.end(), other->pending.charges().begin(),
+                       other->pending.charges().end());
     const double all = store_.TotalEpsilonAfter(charges, Delta(total->delta));
     if (!(all <= total->epsilon)) {
       Exhaust(seat, Spent::kTotal,
@@ -224,15 +180,15 @@ Status Trainer::TakeStep(LearnerStep& step) {
   Seat& seat = *seats_[step.learner.value];
   if (seat.spent != Spent::kNone) return {};
   if (step.batch.preview()) return Preview(seat, step.batch);
-  if (BeginsNextPeriod(seat, step.batch)) TACIT_RETURN_IF_ERROR(CommitPending());
+  if (seat.pending.EndsBefore(Billed(step.batch))) TACIT_RETURN_IF_ERROR(CommitPending());
   // Checked before the step: the opening charge may change once the period is open.
-  std::vector<privacy::CommitCharge> charges = PendingWith(seat, step.batch);
-  if (!WithinBudgets(seat, charges)) return {};
+  privacy::Bill bill = PendingWith(seat, step.batch);
+  if (!WithinBudgets(seat, bill.charges())) return {};
   const Clock::TimePoint start = clock_.Now();
   StepReport report;
   TACIT_ASSIGN(const bool taken, seat.learner->TakeStep(step.batch, stopping_, &report));
   if (!taken) return {};
-  seat.pending = std::move(charges);
+  seat.pending = std::move(bill);
   seat.position = step.batch.after;
   seat.counts_users |= step.batch.counts_users;
   for (const UserUses& uses : step.batch.uses) seat.uses[uses.user] = uses;
@@ -276,7 +232,7 @@ store::LearnerCommit Trainer::TakePending(Seat& seat) {
                               .rows = store_.working_rows(learner.index()).TakeDelta(),
                               .dense = learner.CopyDense(),
                               .position = EncodePosition(seat.position),
-                              .charges = std::exchange(seat.pending, {}),
+                              .charges = seat.pending.Take(),
                               .released = learner.TakeReleased(),
                               .allowances = seat.TakeAllowances(),
                               .histories = learner.TakeHistories()};

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "metrics/registry.h"
+#include "privacy/bill.h"
 #include "store/store.h"
 #include "train/feed.h"
 #include "train/learner.h"
@@ -88,9 +89,7 @@ class Trainer {
 
   Status TakeStep(LearnerStep& step);  // skipped if the learner is exhausted or Run is ending
   Status Preview(Seat& seat, const stream::StepBatch& batch);
-  std::vector<privacy::CommitCharge> PendingWith(const Seat& seat,
-                                                 const stream::StepBatch& batch) const;
-  static bool BeginsNextPeriod(const Seat& seat, const stream::StepBatch& batch);
+  static privacy::Bill PendingWith(const Seat& seat, const stream::StepBatch& batch);
   bool WithinBudgets(Seat& seat, std::vector<privacy::CommitCharge> charges);
   void Exhaust(Seat& seat, Spent spent, const std::string& why);
   void Predicted(const Seat& seat, const stream::StepBatch& batch, const StepReport& report);

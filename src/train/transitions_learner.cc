@@ -1,14 +1,10 @@
 #include "train/transitions_learner.h"
 
-#include <algorithm>
 #include <limits>
-#include <numeric>
 #include <utility>
-#include <vector>
 
 #include "base/check.h"
 #include "train/hit_at_10.h"
-#include "train/transitions_release.h"
 
 namespace tacit::train {
 
@@ -39,44 +35,28 @@ Status TransitionsLearner::Preview(const stream::StepBatch& batch, StepReport* r
 }
 
 // Asks with the model released before the step.
-void TransitionsLearner::AskForNext(StepReport* report) {
-  if (model_.periods() == 0) return;
-  std::vector<size_t> asked;
-  std::vector<uint32_t> answers;
-  for (size_t u = 0; u < step_.id.size() && asked.size() < options_.asked_most; ++u) {
-    const auto answer = FirstUnseen(step_.Before(u), step_.New(u));
-    if (step_.before[u] == 0 || !answer) continue;
-    asked.push_back(u);
-    answers.push_back(*answer);
-  }
-  if (asked.empty()) return;
+void TransitionsLearner::Ask(StepReport* report) {
+  if (model_.periods() == 0 || options_.asked_most == 0) return;
   if (scorer_ == nullptr)
     scorer_ =
         std::make_unique<model::transitions::Scorer>(model_.estimate(), options_.model, workers_);
-  std::vector<uint8_t> hit(asked.size());
-  workers_.Run(asked.size(), [&](size_t begin, size_t end, size_t) {
-    std::vector<float> scores(scorer_->items());
-    for (size_t i = begin; i < end; ++i) {
-      scorer_->Score(step_.Before(asked[i]), scores);
-      hit[i] = IsAmongBest(scores, step_.Before(asked[i]), answers[i]);
-    }
-  });
-  report->asked = asked.size();
-  report->hits = std::accumulate(hit.begin(), hit.end(), uint64_t{0});
+  AskForNext(
+      step_, options_.asked_most, scorer_->items(),
+      [this](auto history, auto scores) { scorer_->Score(history, scores); }, workers_, report);
 }
 
 Result<bool> TransitionsLearner::TakeStep(const stream::StepBatch& step,
                                           const std::atomic<bool>& abandon, StepReport* report) {
   TACIT_RETURN_IF_ERROR(recent_.Gather(step, &step_));
   *report = {.examples = step.examples.size()};
-  if (!abandon) AskForNext(report);
+  if (!abandon) Ask(report);
   // From here on the period is released, and charged.
   if (abandon) return false;
   const double mu =
       charge_.Bounded() ? 1 / options_.noise_multiplier : std::numeric_limits<double>::infinity();
   TACIT_ASSIGN(const TransitionsCharge paid,
                ReleaseTransitionsPeriod({.histories = step_.histories, .known = step_.before}, mu,
-                                        *noise_, workers_, &model_));
+                                        *noise_, workers_, &model_, options_.progress));
   TACIT_CHECK(!charge_.Bounded() || paid.MuSquared() <= charge_.MuSquared() * (1 + 1e-9),
               "a period released more than it is charged for");
   recent_.Taken(step);

@@ -10,6 +10,7 @@
 #include "noise/noise.h"
 #include "train/learner.h"
 #include "train/recent_histories.h"
+#include "train/transitions_release.h"
 
 namespace tacit::train {
 
@@ -23,6 +24,7 @@ struct TransitionsLearnerOptions {
   // This many units of a step are asked for their next item before it is learnt from, for operator
   // metrics only.
   uint32_t asked_most = 256;
+  TransitionsProgress progress = {};  // of a release; may be empty
 };
 
 // The shaped count model in a stream. A step is a period, whose counts are all released at once.
@@ -42,9 +44,11 @@ class TransitionsLearner final : public Learner {
   std::optional<store::HistoryCommit> TakeHistories() override { return recent_.Take(); }
   Status LoadReleased(std::string_view bytes) override;
   void Rekey() override { noise_->Rekey(); }
+  // All that was released so far.
+  const model::transitions::ReleasedModel& released() const { return model_; }
 
  private:
-  void AskForNext(StepReport* report);
+  void Ask(StepReport* report);
 
   const TransitionsLearnerOptions options_;
   const privacy::Charge charge_;

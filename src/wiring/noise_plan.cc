@@ -48,21 +48,6 @@ Beside BesideSteps(const std::optional<privacy::Charge>& opening, uint64_t openi
   return beside;
 }
 
-Result<double> CalibratedNoise(const Exposure& exposure, double epsilon, double delta,
-                               const Beside& beside) {
-  privacy::CalibrationTarget target{.epsilon = epsilon,
-                                    .delta = delta,
-                                    .sampling_rate = exposure.rate,
-                                    .steps = exposure.steps,
-                                    .beside = beside};
-  if (!exposure.sampled) {
-    TACIT_ASSIGN(const double noise, privacy::CalibrateOnce(target));
-    return noise * (1 + 1e-9);
-  }
-  target.epsilon *= 1 - 0.005;
-  return privacy::CalibratePld(target, privacy::Adjacency::kAddRemove);
-}
-
 Result<double> EpsilonAt(double noise, const Exposure& exposure, double delta,
                          const Beside& beside) {
   if (!(noise > 0)) return std::numeric_limits<double>::infinity();
@@ -104,7 +89,11 @@ tl::unexpected<Error> TooLittleNoise(const config::Learner& learner, const Expos
 Result<double> StepNoise(const config::Learner& learner, const config::Source& source,
                          const Beside& beside) {
   const Exposure exposure = ExposureOf(learner, source);
-  auto needed = CalibratedNoise(exposure, learner.privacy.epsilon, learner.privacy.delta, beside);
+  auto needed = privacy::CalibrateSteps({.epsilon = learner.privacy.epsilon,
+                                         .delta = learner.privacy.delta,
+                                         .sampling_rate = exposure.rate,
+                                         .steps = exposure.steps,
+                                         .beside = beside});
   if (!needed) return Fail(std::move(needed.error()).Context("learner '" + learner.id + "'"));
   if (learner.mechanism.noise_multiplier.value_or(*needed) < kNoiseLeast)
     return TooLittleNoise(learner, exposure, *needed);

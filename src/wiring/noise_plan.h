@@ -40,11 +40,6 @@ uint64_t Openings(const config::Mechanism& mechanism, uint64_t periods);
 Beside BesideSteps(const std::optional<privacy::Charge>& opening, uint64_t openings,
                    double zcdp_rho, uint64_t steps);
 
-// Slightly more noise than calibrated. With `once`, participations summed in floating point then
-// stay within the promise; with `poisson`, the ledger's bound, certified step by step, does too.
-Result<double> CalibratedNoise(const Exposure& exposure, double epsilon, double delta,
-                               const Beside& beside = {});
-
 // Epsilon of steps with this noise, together with `beside`; infinite without noise.
 Result<double> EpsilonAt(double noise, const Exposure& exposure, double delta,
                          const Beside& beside = {});

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "privacy/calibrate.h"
 #include "privacy/gdp.h"
 #include "privacy/pld.h"
 #include "wiring/budget_check.h"
@@ -167,10 +168,13 @@ Result<OtherMode> Calibrated(const Subject& s, const Exposure& exposure, uint64_
                              OtherMode mode) {
   mode.steps = exposure.steps;
   mode.sampling_rate = exposure.rate;
-  const auto noise =
-      CalibratedNoise(exposure, s.plan.promise.epsilon, s.plan.promise.delta,
-                      BesideSteps(s.plan.opening_charge, Openings(s.learner.mechanism, passes),
-                                  s.plan.charge.zcdp_rho, exposure.steps));
+  const auto noise = privacy::CalibrateSteps(
+      {.epsilon = s.plan.promise.epsilon,
+       .delta = s.plan.promise.delta,
+       .sampling_rate = exposure.rate,
+       .steps = exposure.steps,
+       .beside = BesideSteps(s.plan.opening_charge, Openings(s.learner.mechanism, passes),
+                             s.plan.charge.zcdp_rho, exposure.steps)});
   if (noise) {
     mode.noise_multiplier = *noise;
   } else {

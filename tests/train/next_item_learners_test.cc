@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 
@@ -129,6 +130,7 @@ TEST(HitAt10, AnAnswerThatIsNoNumberIsNoHit) {
   EXPECT_TRUE(IsAmongBest(std::vector<float>(11, 1), before, 3));
 }
 
+// Items of earlier steps are read, and not predicted again.
 TEST_F(NextItemLearners, ASequenceStepIsTheTrainersOnTheSameHistories) {
   const auto learner = MakeSequence();
   std::vector<float> expected;
@@ -142,9 +144,19 @@ TEST_F(NextItemLearners, ASequenceStepIsTheTrainersOnTheSameHistories) {
     if (step > 0) stepper.Resume(expected, state, step);
     std::vector<uint64_t> everybody(kUsers);
     for (uint64_t u = 0; u < kUsers; ++u) everybody[u] = u;
+    const std::vector<uint32_t> known(kUsers, static_cast<uint32_t>(3 * step));
+    const auto units = [&](std::span<const uint32_t> of) {
+      return model::HistoryUnits(stepper.model().layout().options(), histories, everybody, of);
+    };
     SequenceStepReport ignored;
-    ASSERT_TRUE(stepper.Step(
-        model::HistoryUnits(stepper.model().layout().options(), histories, everybody), &ignored));
+    if (step == 2) {
+      // Planted: everything is predicted at every step.
+      SequenceStepper fault(Training(), 1, *backend_, std::make_unique<noise::SilentNoise>());
+      fault.Resume(expected, state, step);
+      ASSERT_TRUE(fault.Step(units({}), &ignored));
+      EXPECT_FALSE(std::ranges::equal(fault.parameters(), learner->CopyDense()->parameters));
+    }
+    ASSERT_TRUE(stepper.Step(units(known), &ignored));
     expected.assign(stepper.parameters().begin(), stepper.parameters().end());
     state.assign(stepper.optimizer_state().begin(), stepper.optimizer_state().end());
     EXPECT_EQ(learner->CopyDense()->parameters, expected) << "step " << step;

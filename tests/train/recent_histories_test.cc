@@ -73,7 +73,7 @@ class RecentHistoriesTest : public ::testing::Test {
     EXPECT_EQ(step.histories.units(), batch.units);
     EXPECT_TRUE(model::CheckHistories(step.histories));
     std::vector<std::string> texts;
-    for (size_t u = 0; u < step.id.size(); ++u)
+    for (size_t u = 0; u < step.units(); ++u)
       texts.push_back(
           fmt::format("{}|{}", fmt::join(step.Before(u), ","), fmt::join(step.New(u), ",")));
     return texts;

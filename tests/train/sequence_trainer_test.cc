@@ -427,18 +427,5 @@ TEST(UnitSampler, TakesEachUnitByACoinOfItsOwn) {
   EXPECT_EQ(everyone.Sample().size(), kUnits);
 }
 
-TEST(CalibrateSequenceNoise, KeepsItsPromise) {
-  const auto full = CalibrateSequenceNoise(5, 1e-5, 1, 30);
-  ASSERT_TRUE(full) << full.error().message;
-  EXPECT_LE(privacy::GaussianEpsilon(std::sqrt(30.0) / *full, Delta{1e-5}).value, 5);
-  EXPECT_GE(privacy::GaussianEpsilon(std::sqrt(30.0) / (*full * 0.99), Delta{1e-5}).value, 5);
-  // Sampled, the same promise takes less noise; more steps take more.
-  const auto sampled = CalibrateSequenceNoise(5, 1e-5, 0.1, 30);
-  const auto longer = CalibrateSequenceNoise(5, 1e-5, 0.1, 300);
-  ASSERT_TRUE(sampled && longer);
-  EXPECT_LT(*sampled, *full);
-  EXPECT_GT(*longer, *sampled);
-}
-
 }  // namespace
 }  // namespace tacit::train

@@ -8,6 +8,7 @@
 
 #include "base/auc.h"
 #include "base/clock.h"
+#include "privacy/bill.h"
 #include "privacy/coverage.h"
 #include "train/click_learner.h"
 #include "train/flat_rows.h"
@@ -48,6 +49,7 @@ class Run {
   Status Preview(const stream::StepBatch& step);
   void Observe(const stream::StepBatch& step);
   void Charge(const stream::StepBatch& step);
+  void Book();  // adds the bill to coverage_
   bool Measured(const event::Batch& batch) const;
   void Measure(const event::Batch& batch, std::span<const float> logits);
 
@@ -63,9 +65,7 @@ class Run {
   model::Activations observed_;
   stream::Position position_;
   privacy::Coverage coverage_;
-  // The current period's ranges and its spending, charged together once the period is over.
-  std::vector<OffsetRange> period_;
-  privacy::Spending period_spending_;
+  privacy::Bill bill_{"", kTopic};  // of the steps that coverage_ does not have yet
   // With lazy noise on rows: what a step would have written. 0: as reported.
   uint64_t floats_every_step_ = 0, rows_every_step_ = 0;
   RunResult result_;
@@ -234,21 +234,16 @@ Status Run::TakeStep(const stream::StepBatch& step) {
   return {};
 }
 
-// Charges as the ledger does, offset by offset.
+// Charges as the trainer and the ledger do, offset by offset.
 void Run::Charge(const stream::StepBatch& step) {
-  const auto flush = [&] {
-    if (!period_.empty()) coverage_.Add({kTopic, period_, period_spending_});
-    period_spending_ = {};
-  };
-  const auto spending = privacy::Spending::Of(learner_->charge(), 1);
-  if (!step.whole_period()) return coverage_.Add({kTopic, step.ranges, spending});
-  if (step.kind == stream::StepBatch::Kind::kPeriodFirst) {
-    flush();
-    period_ = step.ranges;
-    if (const auto opening = learner_->opening_charge())
-      period_spending_.Add(privacy::Spending::Of(*opening, 1));
-  }
-  period_spending_.Add(spending);
+  const privacy::BilledStep billed = train::Billed(step);
+  if (bill_.EndsBefore(billed)) Book();
+  bill_.Add(billed, learner_->charge(), learner_->opening_charge());
+}
+
+void Run::Book() {
+  bill_.AddTo(&coverage_);
+  bill_.Take();
 }
 
 bool Run::Measured(const event::Batch& batch) const {
@@ -265,7 +260,7 @@ void Run::Measure(const event::Batch& batch, std::span<const float> logits) {
 }
 
 RunResult Run::Finish() && {
-  if (!period_.empty()) coverage_.Add({kTopic, period_, period_spending_});
+  Book();
   privacy::EpsilonMeter meter;
   for (const privacy::Spending& worst : coverage_.Worst())
     result_.epsilon_spent =

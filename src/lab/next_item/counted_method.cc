@@ -1,59 +1,172 @@
 #include "lab/next_item/counted_method.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
+#include "lab/next_item/period_feed.h"
 #include "model/transitions/scorer.h"
+#include "noise/lent_noise.h"
+#include "privacy/mu.h"
 #include "train/item_histogram.h"
-#include "train/transitions_release.h"
+#include "train/ranking/ranked_learner.h"
+#include "train/transitions_learner.h"
 
 namespace tacit::lab {
 namespace {
 
-class TransitionsMethod final : public SequenceMethod {
- public:
-  // Without `described`, it knows only the number of items.
-  TransitionsMethod(const SequenceSetting& setting, bool described)
-      : options_(setting.transitions),
-        plain_(setting.catalogue->items()),
-        catalogue_(described ? *setting.catalogue : plain_) {}
+using model::transitions::PublicItems;
 
-  Result<double> Fit(const model::Histories& train, const EpsilonDelta& privacy,
-                     noise::NoiseSource& noise, WorkerPool& workers,
-                     const std::function<void(double)>& progress) override {
-    TACIT_ASSIGN(const auto release,
-                 train::ReleaseTransitions(train, catalogue_, options_, MuOf(privacy), noise,
-                                           workers, progress));
-    scorer_.emplace(release.estimate(), options_, workers);
-    return EpsilonOf(release.MuSquared(), privacy);
+// The noise multiplier of a period that may spend `mu`.
+double NoiseOf(double mu) { return std::isinf(mu) ? 0 : privacy::kMuMargin / mu; }
+
+// Hands each period to a learner, which is made for the first one, as one step.
+class PeriodMethod : public StreamMethod {
+ public:
+  PeriodMethod(const SequenceSetting& setting, WorkerPool& workers)
+      : setting_(setting),
+        workers_(workers),
+        feed_(setting.catalogue->items(), setting.transitions.lags) {}
+
+  uint32_t context() const override { return setting_.transitions.lags; }
+  void SetHooks(LearnHooks hooks) override { hooks_ = std::move(hooks); }
+
+  Result<double> Learn(const StreamPeriod& period, double mu, noise::NoiseSource& noise,
+                       WorkerPool&) override {
+    TACIT_RETURN_IF_ERROR(privacy::CheckMu(mu));
+    if (learner_ == nullptr) {
+      auto lent = std::make_unique<noise::LentNoise>();
+      lent_ = lent.get();
+      TACIT_ASSIGN(learner_, Make(period, mu, noise, std::move(lent)));
+    }
+    const noise::LentNoise::Loan loan(*lent_, noise);
+    TACIT_RETURN_IF_ERROR(feed_.Begin(period, nullptr));
+    TACIT_RETURN_IF_ERROR(feed_.StepOnce(*learner_));
+    Learnt();
+    return feed_.bill().Whole().mu_squared;
   }
+
+ protected:
+  virtual Result<std::unique_ptr<train::Learner>> Make(const StreamPeriod& first, double mu,
+                                                       noise::NoiseSource& noise,
+                                                       std::unique_ptr<noise::NoiseSource> lent) = 0;
+  virtual void Learnt() {}
+
+  const SequenceSetting setting_;
+  WorkerPool& workers_;
+  LearnHooks hooks_;
+  PeriodFeed feed_;
+
+ private:
+  noise::LentNoise* lent_ = nullptr;  // owned by the learner
+  std::unique_ptr<train::Learner> learner_;
+};
+
+class TransitionsMethod final : public PeriodMethod {
+ public:
+  TransitionsMethod(const SequenceSetting& setting, bool described, WorkerPool& workers)
+      : PeriodMethod(setting, workers), described_(described) {}
 
   void Score(std::span<const uint32_t> history, std::span<float> scores) const override {
     scorer_->Score(history, scores);
   }
 
  private:
-  const model::transitions::Options options_;
-  const model::transitions::PublicItems plain_;
-  const model::transitions::PublicItems& catalogue_;
+  Result<std::unique_ptr<train::Learner>> Make(const StreamPeriod&, double mu, noise::NoiseSource&,
+                                               std::unique_ptr<noise::NoiseSource> lent) override {
+    auto catalogue = described_ ? std::shared_ptr<const PublicItems>(std::shared_ptr<const void>(),
+                                                                     setting_.catalogue)
+                                : std::make_shared<const PublicItems>(setting_.catalogue->items());
+    auto learner = std::make_unique<train::TransitionsLearner>(
+        train::TransitionsLearnerOptions{.id = "transitions",
+                                         .index = LearnerIndex(0),
+                                         .catalogue = std::move(catalogue),
+                                         .model = setting_.transitions,
+                                         .noise_multiplier = NoiseOf(mu),
+                                         .histories = feed_.histories(),
+                                         .asked_most = 0,
+                                         .progress = hooks_.progress},
+        feed_.reader(), std::move(lent), workers_);
+    learner_ = learner.get();
+    return learner;
+  }
+  void Learnt() override {
+    scorer_.emplace(learner_->released().estimate(), setting_.transitions, workers_);
+  }
+
+  const bool described_;
+  const train::TransitionsLearner* learner_ = nullptr;
   std::optional<model::transitions::Scorer> scorer_;
 };
 
-class PopularityMethod final : public SequenceMethod {
+class RankedMethod final : public PeriodMethod {
  public:
-  explicit PopularityMethod(const SequenceSetting& setting) : options_(setting.transitions) {}
+  using PeriodMethod::PeriodMethod;
 
-  Result<double> Fit(const model::Histories& train, const EpsilonDelta& privacy,
-                     noise::NoiseSource& noise, WorkerPool&,
-                     const std::function<void(double)>&) override {
-    TACIT_RETURN_IF_ERROR(CheckEpsilonDelta(privacy));
-    TACIT_RETURN_IF_ERROR(model::CheckHistories(train));
-    train::ItemHistogram histogram =
-        train::ReleaseItems(train, {}, options_.popularity_items, MuOf(privacy), noise);
-    scores_ = std::move(histogram.sums);
-    return EpsilonOf(histogram.charge.MuSquared(), privacy);
+  void Score(std::span<const uint32_t> history, std::span<float> scores) const override {
+    learner_->Score(history, scores);
+  }
+
+ private:
+  Result<std::unique_ptr<train::Learner>> Make(const StreamPeriod& first, double mu,
+                                               noise::NoiseSource& noise,
+                                               std::unique_ptr<noise::NoiseSource> lent) override {
+    // The release's approximate share of the work.
+    constexpr double kReleased = 0.1;
+    train::RankedLearnerOptions options{
+        .id = std::string(kRankedMethod),
+        .index = LearnerIndex(0),
+        .catalogue = {std::shared_ptr<const void>(), setting_.catalogue},
+        .model = setting_.transitions,
+        .noise_multiplier = NoiseOf(mu),
+        .ranker = setting_.ranked,
+        // Of a stream's period the number of users is private.
+        .expected_units =
+            hooks_.at_once ? static_cast<double>(std::max<size_t>(1, first.histories.units()))
+                           : setting_.trained.batch_private,
+        .seed = static_cast<uint64_t>(noise.Uniform() * 0x1p53),
+        .histories = feed_.histories(),
+        .asked_most = 0,
+        .progress = [this](double share) { hooks_.progress(kReleased * share); },
+        .after_step = [this](uint64_t taken) { AfterStep(taken, kReleased); }};
+    TACIT_RETURN_IF_ERROR(train::CheckOptions(options));
+    next_look_ = hooks_.look_every;
+    auto learner = std::make_unique<train::RankedLearner>(std::move(options), feed_.reader(),
+                                                          std::move(lent), workers_);
+    learner_ = learner.get();
+    return learner;
+  }
+
+  void AfterStep(uint64_t taken, double released) {
+    const auto steps = static_cast<double>(taken), all = static_cast<double>(setting_.ranked.steps);
+    if (hooks_.look && (steps >= next_look_ || steps == all)) {
+      hooks_.look(steps);
+      next_look_ += hooks_.look_every;
+    }
+    hooks_.progress(released + (1 - released) * steps / all);
+  }
+
+  double next_look_ = 0;
+  const train::RankedLearner* learner_ = nullptr;
+};
+
+// Adds up the histograms of all periods; gives the same answer to every user.
+class PopularityMethod final : public StreamMethod {
+ public:
+  explicit PopularityMethod(const SequenceSetting& setting)
+      : options_(setting.transitions), scores_(setting.catalogue->items()) {}
+
+  Result<double> Learn(const StreamPeriod& period, double mu, noise::NoiseSource& noise,
+                       WorkerPool&) override {
+    TACIT_RETURN_IF_ERROR(model::CheckHistories(period.histories));
+    const train::ItemHistogram histogram =
+        train::ReleaseItems(period.histories, period.known, options_.popularity_items, mu, noise);
+    for (size_t item = 0; item < scores_.size(); ++item)
+      scores_[item] = static_cast<float>(options_.forget * scores_[item] + histogram.sums[item]);
+    return histogram.charge.MuSquared();
   }
 
   void Score(std::span<const uint32_t>, std::span<float> scores) const override {
@@ -67,10 +180,13 @@ class PopularityMethod final : public SequenceMethod {
 
 }  // namespace
 
-std::unique_ptr<SequenceMethod> MakeCountedMethod(std::string_view name,
-                                                  const SequenceSetting& setting) {
+std::unique_ptr<StreamMethod> MakeCountedStream(std::string_view name,
+                                                const SequenceSetting& setting,
+                                                WorkerPool& workers) {
+  TACIT_CHECK(setting.catalogue != nullptr);
   if (name == "popularity") return std::make_unique<PopularityMethod>(setting);
-  return std::make_unique<TransitionsMethod>(setting, name == "transitions");
+  if (name == kRankedMethod) return std::make_unique<RankedMethod>(setting, workers);
+  return std::make_unique<TransitionsMethod>(setting, name == "transitions", workers);
 }
 
 }  // namespace tacit::lab

@@ -3,12 +3,18 @@
 #include <memory>
 #include <string_view>
 
-#include "lab/next_item/sequence_method.h"
+#include "lab/next_item/stream_method.h"
 
 namespace tacit::lab {
 
-// The learner that counts once: transitions, transitions-no-items or popularity.
-std::unique_ptr<SequenceMethod> MakeCountedMethod(std::string_view name,
-                                                  const SequenceSetting& setting);
+inline constexpr std::string_view kRankedMethod = "transitions+ranker";
+
+// The learners that release counts of a period as one step: transitions (train::TransitionsLearner),
+// transitions-no-items, which knows only the number of items, popularity, and transitions+ranker
+// (train::RankedLearner). REQUIRES one of these names. `setting`'s catalogue and `workers` must
+// outlive it.
+std::unique_ptr<StreamMethod> MakeCountedStream(std::string_view name,
+                                                const SequenceSetting& setting,
+                                                WorkerPool& workers);
 
 }  // namespace tacit::lab

@@ -4,16 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "base/text.h"
 #include "lab/next_item/counted_method.h"
-#include "lab/next_item/counted_stream.h"
-#include "lab/next_item/ranked_method.h"
 #include "lab/next_item/trained_method.h"
 #include "lab/next_item/trained_model.h"
-#include "lab/next_item/trained_stream.h"
 
 namespace tacit::lab {
 namespace {
@@ -31,6 +30,39 @@ const std::vector<std::string_view>& Names() {
   }();
   return kNames;
 }
+
+// A stream's method that learns all histories as its only period.
+class AtOnce final : public SequenceMethod {
+ public:
+  AtOnce(std::string_view name, const SequenceSetting& setting) : name_(name), setting_(setting) {}
+
+  Result<double> Fit(const model::Histories& train, const EpsilonDelta& privacy,
+                     noise::NoiseSource& noise, WorkerPool& workers,
+                     const std::function<void(double)>& progress) override {
+    TACIT_RETURN_IF_ERROR(CheckEpsilonDelta(privacy));
+    method_ = MakeCountedStream(name_, setting_, workers);
+    hooks_.at_once = true;
+    hooks_.progress = progress;
+    method_->SetHooks(hooks_);
+    const std::vector<uint32_t> known(train.units());
+    TACIT_ASSIGN(const double mu_squared,
+                 method_->Learn({train, known}, MuOf(privacy), noise, workers));
+    return EpsilonOf(mu_squared, privacy);
+  }
+  void Watch(double steps, std::function<void(double)> look) override {
+    hooks_.look_every = steps;
+    hooks_.look = std::move(look);
+  }
+  void Score(std::span<const uint32_t> history, std::span<float> scores) const override {
+    method_->Score(history, scores);
+  }
+
+ private:
+  const std::string name_;
+  const SequenceSetting setting_;
+  LearnHooks hooks_;
+  std::unique_ptr<StreamMethod> method_;
+};
 
 }  // namespace
 
@@ -59,26 +91,16 @@ std::string SequenceMethodIdentity(std::string_view name, const SequenceSetting&
 std::unique_ptr<SequenceMethod> MakeSequenceMethod(std::string_view name,
                                                    const SequenceSetting& setting) {
   TACIT_CHECK(setting.catalogue != nullptr);
-  if (name == kRankedMethod) return MakeRankedMethod(setting);
-  if (!LearnsAtOnce(name)) return MakeTrainedMethod(name, setting);
-  return MakeCountedMethod(name, setting);
-}
-
-Status CheckStreamMethod(std::string_view name) {
-  TACIT_RETURN_IF_ERROR(CheckSequenceMethod(name));
-  if (name != kRankedMethod) return {};
-  return Fail(
-      ErrorCode::kInvalidArgument,
-      fmt::format("--learner {} learns its order from all users at once, not from a --stream; "
-                  "transitions, which it begins with, does",
-                  name));
+  if (name == kRankedMethod || LearnsAtOnce(name)) return std::make_unique<AtOnce>(name, setting);
+  return MakeTrainedMethod(name, setting);
 }
 
 std::string StreamMethodIdentity(std::string_view name, const SequenceSetting& setting) {
   std::string identity = SequenceMethodIdentity(name, setting);
   // A method with counts already has `forget` in their constants.
-  if (!LearnsAtOnce(name) && !BeginsWithCounts(name))
+  if (!LearnsAtOnce(name) && !BeginsWithCounts(name) && name != kRankedMethod)
     identity += fmt::format(" forget {}", setting.transitions.forget);
+  if (name == kRankedMethod) identity += fmt::format(" users {}", setting.trained.batch_private);
   return identity;
 }
 
@@ -86,8 +108,8 @@ std::unique_ptr<StreamMethod> MakeStreamMethod(std::string_view name,
                                                const SequenceSetting& setting,
                                                WorkerPool& workers) {
   TACIT_CHECK(setting.catalogue != nullptr);
-  if (!LearnsAtOnce(name)) return MakeTrainedStream(name, setting, workers);
-  return MakeCountedStream(name, setting, workers);
+  if (name == kRankedMethod || LearnsAtOnce(name)) return MakeCountedStream(name, setting, workers);
+  return MakeTrainedStream(name, setting, workers);
 }
 
 }  // namespace tacit::lab

@@ -14,8 +14,8 @@
 namespace tacit::lab {
 
 // The method names: transitions (the shaped count model), transitions-no-items (the same without
-// item descriptions), popularity (one histogram, the same answer for all), transitions+ranker
-// (ranked_method.h), and those of trained_model.h.
+// item descriptions), popularity (one histogram, the same answer for all), transitions+ranker (the
+// counts with a ranker), and those of trained_model.h.
 std::span<const std::string_view> SequenceMethodNames();
 // kInvalidArgument, with the nearest name, for an unknown name.
 Status CheckSequenceMethod(std::string_view name);
@@ -29,8 +29,6 @@ std::unique_ptr<SequenceMethod> MakeSequenceMethod(std::string_view name,
 
 // The identity of a method over a stream in stored runs: its name and all its constants.
 std::string StreamMethodIdentity(std::string_view name, const SequenceSetting& setting);
-// kInvalidArgument for a learner that can only learn from all users at once.
-Status CheckStreamMethod(std::string_view name);
 // REQUIRES a checked name. `setting`'s catalogue and `workers` must outlive the method.
 std::unique_ptr<StreamMethod> MakeStreamMethod(std::string_view name,
                                                const SequenceSetting& setting, WorkerPool& workers);

@@ -15,7 +15,7 @@ namespace tacit::lab {
 namespace {
 
 // The version of a run's record and of how runs are made; runs of older versions are made again.
-constexpr int kSequenceRunFormat = 3;
+constexpr int kSequenceRunFormat = 4;
 
 Result<SequenceRun> MakeRun(const SequenceTask& task, const SequenceSplit& split,
                             const SequenceSetting& setting, const SequenceExperiment& experiment,

@@ -15,7 +15,7 @@ namespace tacit::lab {
 namespace {
 
 // The version of a run's record and of how runs are made; runs of older versions are made again.
-constexpr int kStreamRunFormat = 1;
+constexpr int kStreamRunFormat = 2;
 
 Result<SequenceRun> MakeRun(const SequenceTask& task, const SequenceStream& stream,
                             const SequenceSetting& setting, const StreamExperiment& experiment,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "base/result.h"
@@ -21,6 +22,16 @@ struct StreamPeriod {
   std::span<const uint32_t> known;
 };
 
+// The caller's wishes while a method learns all histories as its only period.
+struct LearnHooks {
+  bool at_once = false;  // that is so, and the number of users is public
+  std::function<void(double share)> progress = [](double) {};
+  // Called every `look_every` steps and at the end, on Learn's thread; Score then uses what was
+  // learnt so far. Empty: never.
+  double look_every = 0;
+  std::function<void(double steps)> look = {};
+};
+
 // A way to recommend the next item that learns during a stream: the interface of `tacit evaluate
 // sequence --stream`.
 class StreamMethod {
@@ -29,6 +40,8 @@ class StreamMethod {
 
   // The number of a user's items from before a period that help to learn from it.
   virtual uint32_t context() const { return 0; }
+  // Call before the first period. Methods that learn in an instant take no notice.
+  virtual void SetHooks(LearnHooks hooks) { static_cast<void>(hooks); }
   // Learns from a period, spending at most `mu` on each user in it, infinite for no noise. Returns
   // the actual spending as mu^2. `noise` is used on this thread.
   virtual Result<double> Learn(const StreamPeriod& period, double mu, noise::NoiseSource& noise,

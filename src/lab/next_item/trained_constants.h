@@ -19,8 +19,8 @@ struct TrainedConstants {
   uint32_t length = 50, width = 32, blocks = 2, heads = 1;
   bool pre_norm = false;
   bool item_bias = true;
-  // Item biases begin as the logarithm of a released histogram of items, so that gradients need not
-  // learn popularity. Needs item_bias. Not used by a model that begins with counts.
+  // Logits begin as the logarithm of a released histogram of items, so that gradients need not learn
+  // popularity. Not used by a model that begins with counts.
   bool popularity_start = true;
   uint32_t crops = 1;
   bool random_crops = true;
@@ -53,8 +53,7 @@ struct TrainedConstants {
 
   // Constants for streams, which bring few users at a time. A private step takes all users of a
   // period, so batch_private is only the public divisor, and epochs_private is the number of steps
-  // of a period. Popularity is kept beside the biases as each period releases it. Chosen on
-  // MovieLens latest small; see tests/bench/RESULTS.md.
+  // of a period. Chosen on MovieLens latest small; see tests/bench/RESULTS.md.
   static TrainedConstants ForStreams();
 
   // Reads "width=32". kInvalidArgument, naming --set, for an unknown name or a value of the wrong

@@ -5,56 +5,88 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
-#include "lab/next_item/counted_start.h"
+#include "lab/next_item/period_feed.h"
 #include "lab/next_item/trained_model.h"
 #include "model/sequence/trained_scorer.h"
-#include "privacy/charge.h"
-#include "privacy/gaussian.h"
+#include "noise/lent_noise.h"
+#include "privacy/calibrate.h"
+#include "privacy/mu.h"
 #include "privacy/pld.h"
-#include "train/item_histogram.h"
+#include "train/sequence/sequence_learner.h"
 #include "train/sequence/sequence_trainer.h"
+#include "train/sequence/unit_sampler.h"
 
 namespace tacit::lab {
 namespace {
 
-// The share of epsilon kept free for the ledger's bound, which is certified step by step.
-constexpr double kCalibrationRoom = 0.005;
+constexpr double kNoPromise = std::numeric_limits<double>::infinity();
 
-// The accountant's event for a charge.
-privacy::Event EventOf(const privacy::Charge& charge) {
-  if (charge.sampling_rate == 1) return privacy::Event::Gaussian(charge.noise_multiplier);
-  return privacy::Event::PoissonGaussian(charge.noise_multiplier, charge.sampling_rate);
-}
+// A train::SequenceLearner with what it needs to live in an experiment.
+class SequenceInLab {
+ public:
+  SequenceInLab(uint32_t catalogue, uint32_t context, WorkerPool& workers)
+      : feed_(catalogue, context), backend_(ops::MakeCpuBackend(workers)) {}
 
-// The model's initial parameters, except that the biases predict popularity before anything is
-// learnt. A share that the histogram cannot distinguish from zero counts as one user.
-std::vector<float> StartFromPopularity(const model::SequenceLayout& layout, uint64_t seed,
-                                       std::span<const float> share, uint64_t users) {
-  std::vector<float> parameters = layout.Initial(seed);
-  const float least = 1 / static_cast<float>(users);
-  for (size_t i = 0; i < share.size(); ++i)
-    parameters[layout.item_bias().offset + i] = std::log(std::max(share[i], least));
-  return parameters;
-}
+  bool made() const { return learner_.has_value(); }
+  // `noise` gives the public seed. kInvalidArgument names what makes no model.
+  Status Make(train::SequenceLearnerOptions options, noise::NoiseSource& noise) {
+    options.histories = feed_.histories();
+    // Public coins and first weights differ from run to run.
+    options.training.seed = static_cast<uint64_t>(noise.Uniform() * 0x1p53);
+    TACIT_RETURN_IF_ERROR(train::CheckOptions(options));
+    auto lent = std::make_unique<noise::LentNoise>();
+    lent_ = lent.get();
+    learner_.emplace(std::move(options), feed_.reader(), std::move(lent), *backend_, nullptr, 0);
+    return {};
+  }
+
+  // Learns from a period in steps that take each user with this probability.
+  Status Learn(const StreamPeriod& period, uint64_t steps, double rate, noise::NoiseSource& noise,
+               const std::function<void(uint64_t steps)>& after_step = {}) {
+    const noise::LentNoise::Loan loan(*lent_, noise);
+    TACIT_RETURN_IF_ERROR(
+        feed_.Begin(period, learner_->opening_charge() ? &*learner_ : nullptr));
+    train::UnitSampler sampler(period.histories.units(), rate, noise::MakeNoiseSource());
+    for (uint64_t step = 1; step <= steps; ++step) {
+      TACIT_RETURN_IF_ERROR(rate == 1 ? feed_.StepOfAll(*learner_)
+                                      : feed_.Step(*learner_, sampler.Sample()));
+      if (after_step) after_step(step);
+    }
+    Publish();
+    return {};
+  }
+
+  void Publish() { learner_->Publish(&scorer_); }
+  const privacy::Bill& bill() const { return feed_.bill(); }
+  void Score(std::span<const uint32_t> history, std::span<float> scores) const {
+    // The same products ran in training.
+    TACIT_CHECK(scorer_.Score(history, scores).has_value(), "a trained model scores");
+  }
+
+ private:
+  PeriodFeed feed_;
+  const std::unique_ptr<ops::Backend> backend_;
+  noise::LentNoise* lent_ = nullptr;  // owned by the learner
+  std::optional<train::SequenceLearner> learner_;
+  model::TrainedScorer scorer_;
+};
 
 class TrainedMethod final : public SequenceMethod {
  public:
   TrainedMethod(std::string_view name, const SequenceSetting& setting)
-      : constants_(setting.trained),
-        transitions_(setting.transitions),
-        catalogue_(BeginsWithCounts(name) ? setting.catalogue : nullptr),
-        name_(name) {}
+      : name_(name), setting_(setting), constants_(setting_.trained) {}
 
   Result<double> Fit(const model::Histories& train, const EpsilonDelta& privacy,
                      noise::NoiseSource& noise, WorkerPool& workers,
                      const std::function<void(double)>& progress) override;
   void Score(std::span<const uint32_t> history, std::span<float> scores) const override {
-    // The same products ran in training.
-    TACIT_CHECK(scorer_.Score(history, scores).has_value(), "a trained model scores");
+    learner_->Score(history, scores);
   }
   void Watch(double epochs, std::function<void(double)> look) override {
     look_epochs_ = epochs;
@@ -62,91 +94,62 @@ class TrainedMethod final : public SequenceMethod {
   }
 
  private:
-  Result<train::SequenceTrainingOptions> Plan(const model::Histories& train, bool is_private) const;
-  Status BeginWithCounts(const model::Histories& train, const EpsilonDelta& privacy,
-                         noise::NoiseSource& noise, WorkerPool& workers);
-  std::vector<float> ReleaseShares(const model::Histories& train, const EpsilonDelta& privacy,
-                                   noise::NoiseSource& noise);
-  Status Train(train::SequenceTrainer& trainer, const std::function<void(double)>& progress);
-  void Publish(train::SequenceTrainer& trainer) {
-    scorer_.Publish(trainer.model().layout(), trainer.Weights(), trainer.parameter_noise(),
-                    prior_.get());
-  }
-  Status Calibrate(const EpsilonDelta& privacy, double rate, uint64_t steps, double* sigma);
-  Result<double> Spent(const EpsilonDelta& privacy, const privacy::Charge& step,
-                       uint64_t steps) const;
+  Result<train::SequenceLearnerOptions> Plan(const model::Histories& train, bool is_private) const;
+  Status Calibrate(const EpsilonDelta& privacy, train::SequenceLearnerOptions* plan) const;
+  Result<double> Spent(const EpsilonDelta& privacy) const;
+  void Look(double epochs, bool last);
 
-  const TrainedConstants constants_;
-  const model::transitions::Options transitions_;
-  const model::transitions::PublicItems* const catalogue_;  // null: does not begin with counts
   const std::string name_;
-  std::vector<privacy::CountedEvent> beside_;  // releases besides the steps
-  std::unique_ptr<model::LogitPrior> prior_;
-  double look_epochs_ = 0;
+  const SequenceSetting setting_;
+  const TrainedConstants& constants_;
+  double look_epochs_ = 0, next_look_ = 0;
   std::function<void(double)> look_;
-  model::TrainedScorer scorer_;
+  std::optional<SequenceInLab> learner_;
 };
 
-// Plans everything but the noise of a step, which also depends on the releases before the steps.
-Result<train::SequenceTrainingOptions> TrainedMethod::Plan(const model::Histories& train,
-                                                           bool is_private) const {
+// Plans everything but the noise.
+Result<train::SequenceLearnerOptions> TrainedMethod::Plan(const model::Histories& train,
+                                                          bool is_private) const {
   const TrainedConstants& c = constants_;
   const auto users = static_cast<double>(train.units());
-  train::SequenceTrainingOptions plan = TrainingOf(name_, c, is_private);
-  plan.model.catalogue = train.catalogue;
-  plan.expected_batch = std::min(users, is_private ? c.batch_private : c.batch_plain);
+  TACIT_ASSIGN(auto plan, LearnerOf(name_, setting_, train.catalogue, is_private));
+  train::SequenceTrainingOptions& training = plan.training;
+  training.expected_batch = std::min(users, is_private ? c.batch_private : c.batch_plain);
   const double steps =
-      (is_private ? c.epochs_private : c.epochs_plain) * users / plan.expected_batch;
+      (is_private ? c.epochs_private : c.epochs_plain) * users / training.expected_batch;
   TACIT_ASSIGN(
-      plan.schedule.steps,
+      training.schedule.steps,
       StepsOf(is_private ? "epochs_private, batch_private" : "epochs_plain, batch_plain", steps));
-  plan.schedule.decays = true;
+  training.schedule.decays = true;
+  plan.sampling_rate = training.expected_batch / users;
   // Checks first what would be refused at any noise, so that nothing is released for it.
-  plan.privacy.sigma = 1;
-  TACIT_RETURN_IF_ERROR(train::CheckOptions(plan, train.units()));
+  training.privacy.sigma = 1;
+  TACIT_RETURN_IF_ERROR(train::CheckOptions(training, train.units()));
   return plan;
 }
 
-Status TrainedMethod::BeginWithCounts(const model::Histories& train, const EpsilonDelta& privacy,
-                                      noise::NoiseSource& noise, WorkerPool& workers) {
-  TACIT_RETURN_IF_ERROR(CheckCounts(constants_));
-  const bool is_private = std::isfinite(privacy.epsilon);
-  const double mu = is_private
-                        ? std::sqrt(constants_.counts_share) *
-                              privacy::GaussianMu(Epsilon(privacy.epsilon), Delta(privacy.delta))
-                        : privacy.epsilon;
-  TACIT_ASSIGN(auto start, ReleaseCountedStart(train, *catalogue_, transitions_,
-                                               constants_.counts_weight, mu, noise, workers, {}));
-  prior_ = std::move(start.prior);
-  if (is_private) beside_.push_back({privacy::Event::Gaussian(1 / std::sqrt(start.mu_squared)), 1});
-  return {};
-}
-
-std::vector<float> TrainedMethod::ReleaseShares(const model::Histories& train,
-                                                const EpsilonDelta& privacy,
-                                                noise::NoiseSource& noise) {
-  const train::ItemHistogram histogram =
-      train::ReleaseItems(train, {}, std::numeric_limits<size_t>::max(),
-                          constants_.histogram_share * MuOf(privacy), noise);
-  if (std::isfinite(privacy.epsilon)) beside_.push_back({EventOf(histogram.charge), 1});
-  return train::ItemShares(histogram.sums, static_cast<double>(train.units()));
-}
-
-Status TrainedMethod::Calibrate(const EpsilonDelta& privacy, double rate, uint64_t steps,
-                                double* sigma) {
-  TACIT_ASSIGN(*sigma, train::CalibrateSequenceNoise(privacy.epsilon * (1 - kCalibrationRoom),
-                                                     privacy.delta, rate, steps, beside_));
+// Sets the noise of the opening, by its share of the promise, and that of each step.
+Status TrainedMethod::Calibrate(const EpsilonDelta& privacy,
+                                train::SequenceLearnerOptions* plan) const {
+  privacy::CalibrationTarget target{.epsilon = privacy.epsilon,
+                                    .delta = privacy.delta,
+                                    .sampling_rate = plan->sampling_rate,
+                                    .steps = plan->training.schedule.steps};
+  if (plan->start.kind != train::SequenceStartOptions::Kind::kNone) {
+    plan->start.noise_multiplier =
+        privacy::DividePeriod(MuOf(privacy), OpeningShare(plan->start.kind, constants_), 1).opening;
+    target.beside = {{privacy::Event::Gaussian(plan->start.noise_multiplier), 1}};
+  }
+  TACIT_ASSIGN(plan->training.privacy.sigma, privacy::CalibrateSteps(std::move(target)));
   return {};
 }
 
 // The epsilon of the steps actually taken, not of those planned.
-Result<double> TrainedMethod::Spent(const EpsilonDelta& privacy, const privacy::Charge& step,
-                                    uint64_t steps) const {
+Result<double> TrainedMethod::Spent(const EpsilonDelta& privacy) const {
   constexpr double kSlack = 1 + 1e-9;
-  std::vector<privacy::CountedEvent> events = beside_;
-  events.push_back({EventOf(step), steps});
-  TACIT_ASSIGN(const double spent, privacy::PldUpperEpsilon(events, privacy::Adjacency::kAddRemove,
-                                                            Delta(privacy.delta)));
+  TACIT_ASSIGN(const double spent,
+               privacy::PldUpperEpsilon(learner_->bill().Events(), privacy::Adjacency::kAddRemove,
+                                        Delta(privacy.delta)));
   if (spent <= privacy.epsilon * kSlack) return spent;
   return Fail(ErrorCode::kRefused,
               fmt::format("epsilon {} was promised and {} spent", privacy.epsilon, spent));
@@ -158,62 +161,123 @@ Result<double> TrainedMethod::Fit(const model::Histories& train, const EpsilonDe
   const bool is_private = std::isfinite(privacy.epsilon);
   TACIT_RETURN_IF_ERROR(CheckEpsilonDelta(privacy));
   TACIT_RETURN_IF_ERROR(model::CheckHistories(train));
-  TACIT_ASSIGN(train::SequenceTrainingOptions plan, Plan(train, is_private));
-  // With counts, popularity is already known.
-  const bool popularity_first = constants_.popularity_start && catalogue_ == nullptr;
-  if (popularity_first && !plan.model.item_bias)
-    return Fail(ErrorCode::kInvalidArgument,
-                "popularity_start is a start of biases: set item_bias");
-  const double rate = plan.expected_batch / static_cast<double>(train.units());
-  if (catalogue_ != nullptr) TACIT_RETURN_IF_ERROR(BeginWithCounts(train, privacy, noise, workers));
-  plan.prior = prior_.get();
-  std::vector<float> share;
-  if (popularity_first || (is_private && plan.model.re_attention.kappa > 0)) {
-    TACIT_RETURN_IF_ERROR(CheckHistogramShare(constants_));
-    share = ReleaseShares(train, privacy, noise);
-  }
-  if (is_private) {
-    if (plan.model.re_attention.kappa > 0) plan.privacy.item_share = share;
-    TACIT_RETURN_IF_ERROR(Calibrate(privacy, rate, plan.schedule.steps, &plan.privacy.sigma));
-  }
-  // Public coins and first weights differ from run to run.
-  plan.seed = static_cast<uint64_t>(noise.Uniform() * 0x1p53);
-  TACIT_RETURN_IF_ERROR(train::CheckOptions(plan, train.units()));
-  const auto backend = ops::MakeCpuBackend(workers);
-  train::SequenceTrainer trainer(plan, train, *backend, noise::MakeNoiseSource(workers),
-                                 noise::MakeNoiseSource());
-  if (popularity_first)
-    trainer.SetInitial(
-        StartFromPopularity(trainer.model().layout(), plan.seed, share, train.units()));
-  TACIT_RETURN_IF_ERROR(Train(trainer, progress));
-  Publish(trainer);
-  if (!is_private) return std::numeric_limits<double>::infinity();
-  return Spent(privacy, trainer.charge(), trainer.steps_taken());
+  TACIT_ASSIGN(train::SequenceLearnerOptions plan, Plan(train, is_private));
+  if (is_private) TACIT_RETURN_IF_ERROR(Calibrate(privacy, &plan));
+  const double rate = plan.sampling_rate, batch = plan.training.expected_batch;
+  const uint64_t steps = plan.training.schedule.steps;
+  learner_.emplace(train.catalogue, 0, workers);
+  TACIT_RETURN_IF_ERROR(learner_->Make(std::move(plan), noise));
+  next_look_ = look_epochs_;
+  const std::vector<uint32_t> known(train.units());
+  TACIT_RETURN_IF_ERROR(learner_->Learn({train, known}, steps, rate, noise, [&](uint64_t taken) {
+    Look(static_cast<double>(taken) * batch / static_cast<double>(train.units()), taken == steps);
+    progress(static_cast<double>(taken) / static_cast<double>(steps));
+  }));
+  return is_private ? Spent(privacy) : kNoPromise;
 }
 
-Status TrainedMethod::Train(train::SequenceTrainer& trainer,
-                            const std::function<void(double)>& progress) {
-  const auto steps = static_cast<double>(trainer.options().schedule.steps);
-  train::SequenceStepReport report;
-  for (double next_look = look_epochs_; !trainer.done();) {
-    TACIT_RETURN_IF_ERROR(trainer.Step(&report));
-    const double epochs = trainer.epochs_taken();
-    if (look_ && (epochs >= next_look || trainer.done())) {
-      Publish(trainer);
-      look_(epochs);
-      while (next_look <= epochs) next_look += look_epochs_;
-    }
-    progress(static_cast<double>(trainer.steps_taken()) / steps);
+void TrainedMethod::Look(double epochs, bool last) {
+  if (!look_ || (epochs < next_look_ && !last)) return;
+  learner_->Publish();
+  look_(epochs);
+  while (next_look_ <= epochs) next_look_ += look_epochs_;
+}
+
+class TrainedStream final : public StreamMethod {
+ public:
+  TrainedStream(std::string_view name, const SequenceSetting& setting, WorkerPool& workers)
+      : name_(name),
+        setting_(setting),
+        constants_(setting_.trained),
+        learner_(setting.catalogue->items(), context(), workers) {}
+
+  // The length of a window, whose last item predicts the first new one; or the lags of counted
+  // pairs.
+  uint32_t context() const override {
+    return BeginsWithCounts(name_) ? std::max(constants_.length, setting_.transitions.lags)
+                                   : constants_.length;
   }
-  return {};
+  Result<double> Learn(const StreamPeriod& period, double mu, noise::NoiseSource& noise,
+                       WorkerPool& workers) override;
+  void Score(std::span<const uint32_t> history, std::span<float> scores) const override {
+    learner_.Score(history, scores);
+  }
+
+ private:
+  bool is_private() const { return std::isfinite(mu_); }
+  // The probability that a step of this period takes a user, and the number of those steps.
+  double Rate(const StreamPeriod& period) const {
+    const auto users = static_cast<double>(period.histories.units());
+    return is_private() ? 1.0 : std::min(1.0, constants_.batch_plain / std::max(1.0, users));
+  }
+  Result<uint64_t> Steps(const StreamPeriod& period) const;
+  Status Check(const StreamPeriod& period, double mu) const;
+  Status Begin(const StreamPeriod& period, noise::NoiseSource& noise);
+
+  const std::string name_;
+  const SequenceSetting setting_;
+  const TrainedConstants& constants_;
+  double mu_ = 0;  // of every period, set in the first one
+  SequenceInLab learner_;
+};
+
+Result<uint64_t> TrainedStream::Steps(const StreamPeriod& period) const {
+  if (is_private()) return StepsOf("epochs_private", constants_.epochs_private);
+  if (period.histories.units() == 0) return 0;
+  return StepsOf("epochs_plain, batch_plain", constants_.epochs_plain / Rate(period));
+}
+
+Status TrainedStream::Check(const StreamPeriod& period, double mu) const {
+  TACIT_CHECK(period.histories.id.size() == period.histories.units());
+  TACIT_RETURN_IF_ERROR(privacy::CheckMu(mu));
+  if (!learner_.made() || mu == mu_) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("a period of mu {} among those of {}: one optimiser needs one level of "
+                          "noise",
+                          mu, mu_));
+}
+
+// Sets what holds for all periods.
+Status TrainedStream::Begin(const StreamPeriod& period, noise::NoiseSource& noise) {
+  TACIT_ASSIGN(auto plan, LearnerOf(name_, setting_, period.histories.catalogue, is_private()));
+  train::SequenceTrainingOptions& training = plan.training;
+  training.expected_batch = is_private() ? constants_.batch_private : constants_.batch_plain;
+  // The learning rate rises in the first period and then stays, since the number of periods is
+  // unknown.
+  TACIT_ASSIGN(const uint64_t steps, Steps(period));
+  training.schedule.steps = std::max<uint64_t>(1, steps);
+  const privacy::PeriodNoise divided = privacy::DividePeriod(
+      mu_, OpeningShare(plan.start.kind, constants_), training.schedule.steps);
+  training.privacy.sigma = divided.step;
+  plan.start.noise_multiplier = divided.opening;
+  return learner_.Make(std::move(plan), noise);
+}
+
+Result<double> TrainedStream::Learn(const StreamPeriod& period, double mu,
+                                    noise::NoiseSource& noise, WorkerPool&) {
+  TACIT_RETURN_IF_ERROR(Check(period, mu));
+  if (!learner_.made()) {
+    mu_ = mu;
+    TACIT_RETURN_IF_ERROR(Begin(period, noise));
+  }
+  TACIT_ASSIGN(const uint64_t steps, Steps(period));
+  TACIT_RETURN_IF_ERROR(learner_.Learn(period, steps, Rate(period), noise));
+  return is_private() ? learner_.bill().Whole().mu_squared : kNoPromise;
 }
 
 }  // namespace
 
 std::unique_ptr<SequenceMethod> MakeTrainedMethod(std::string_view name,
                                                   const SequenceSetting& setting) {
-  TACIT_CHECK(!BeginsWithCounts(name) || setting.catalogue != nullptr);
+  TACIT_CHECK(setting.catalogue != nullptr);
   return std::make_unique<TrainedMethod>(name, setting);
+}
+
+std::unique_ptr<StreamMethod> MakeTrainedStream(std::string_view name,
+                                                const SequenceSetting& setting,
+                                                WorkerPool& workers) {
+  TACIT_CHECK(setting.catalogue != nullptr);
+  return std::make_unique<TrainedStream>(name, setting, workers);
 }
 
 }  // namespace tacit::lab

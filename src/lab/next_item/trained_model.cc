@@ -89,17 +89,49 @@ Result<uint64_t> StepsOf(std::string_view from, double steps) {
   return std::max<int64_t>(1, std::llround(steps));
 }
 
-Status CheckHistogramShare(const TrainedConstants& constants) {
-  return CheckShare("histogram_share", constants.histogram_share, "mu");
+Result<train::SequenceLearnerOptions> LearnerOf(std::string_view name,
+                                                const SequenceSetting& setting, uint32_t catalogue,
+                                                bool is_private) {
+  using Kind = train::SequenceStartOptions::Kind;
+  const TrainedConstants& c = setting.trained;
+  train::SequenceLearnerOptions options{.id = std::string(name),
+                                        .index = LearnerIndex(0),
+                                        .training = TrainingOf(name, c, is_private),
+                                        .histories = {},
+                                        .asked_most = 0};
+  options.training.model.catalogue = catalogue;
+  train::SequenceStartOptions& start = options.start;
+  start.forget = setting.transitions.forget;
+  start.popularity_is_prior = c.popularity_start;
+  if (BeginsWithCounts(name)) {
+    TACIT_RETURN_IF_ERROR(CheckShare("counts_share", c.counts_share, "mu^2"));
+    start.kind = Kind::kCounts;
+    start.counts_weight = c.counts_weight;
+    start.counts = setting.transitions;
+    start.catalogue = {std::shared_ptr<const void>(), setting.catalogue};
+    return options;
+  }
+  const bool corrects = is_private && options.training.model.re_attention.kappa > 0;
+  if (!c.popularity_start && !corrects) return options;
+  TACIT_RETURN_IF_ERROR(CheckShare("histogram_share", c.histogram_share, "mu"));
+  if (c.popularity_start && c.label_smoothing > 0)
+    return RefuseModel(
+        "popularity_start: labels that are smoothed are of no popularity; set one of it and "
+        "label_smoothing off");
+  start.kind = Kind::kPopularity;
+  return options;
 }
 
-Status CheckCounts(const TrainedConstants& constants) {
-  TACIT_RETURN_IF_ERROR(CheckShare("counts_share", constants.counts_share, "mu^2"));
-  // With a larger weight, sums of logits would not fit floats.
-  constexpr double kWeightMost = 1e6;
-  const double weight = constants.counts_weight;
-  if (weight >= 0 && weight <= kWeightMost) return {};
-  return RefuseModel(fmt::format("counts_weight {} is not in 0 to {:g}", weight, kWeightMost));
+double OpeningShare(train::SequenceStartOptions::Kind kind, const TrainedConstants& constants) {
+  switch (kind) {
+    case train::SequenceStartOptions::Kind::kNone:
+      return 0;
+    case train::SequenceStartOptions::Kind::kPopularity:
+      return constants.histogram_share * constants.histogram_share;
+    case train::SequenceStartOptions::Kind::kCounts:
+      return constants.counts_share;
+  }
+  return 0;
 }
 
 }  // namespace tacit::lab

@@ -5,8 +5,9 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "lab/next_item/sequence_method.h"
 #include "lab/next_item/trained_constants.h"
-#include "train/sequence/sequence_stepper.h"
+#include "train/sequence/sequence_learner.h"
 
 namespace tacit::lab {
 
@@ -22,15 +23,19 @@ bool BeginsWithCounts(std::string_view name);
 train::SequenceTrainingOptions TrainingOf(std::string_view name, const TrainedConstants& constants,
                                           bool is_private);
 
+// The learner of this name, except what depends on the data: the divisor, the steps, the noise. A
+// model that begins with counts releases them at the opening of a period; another releases a
+// histogram of items, if its logits begin with popularity or Re-Attention needs it against noise.
+// kInvalidArgument, naming it, for an invalid constant. REQUIRES a name in TrainedMethodNames, and
+// a catalogue, which must outlive the learner.
+Result<train::SequenceLearnerOptions> LearnerOf(std::string_view name,
+                                                const SequenceSetting& setting, uint32_t catalogue,
+                                                bool is_private);
+// The opening's share of a period's mu^2.
+double OpeningShare(train::SequenceStartOptions::Kind kind, const TrainedConstants& constants);
+
 // Rounds a number of steps to a whole number, at least 1. kInvalidArgument, naming its origin
 // `from`, for one that is not above 0 or is too large.
 Result<uint64_t> StepsOf(std::string_view from, double steps);
-
-// kInvalidArgument, naming the constant, where the histogram of items would get none of mu, or all
-// of it.
-Status CheckHistogramShare(const TrainedConstants& constants);
-// Does the same for the counts of a model that begins with them, and for the weight of their
-// logits.
-Status CheckCounts(const TrainedConstants& constants);
 
 }  // namespace tacit::lab

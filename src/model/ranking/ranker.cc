@@ -86,4 +86,18 @@ double RankerPass::AddGradient(std::span<const float> parameters, std::span<cons
   return (1 - pull) / q;
 }
 
+void ScoreRanked(const CandidateSource& source, std::span<const float> parameters, size_t most,
+                 std::span<const uint32_t> history, std::span<float> scores) {
+  Candidates candidates;
+  source.Find(history, most, &candidates);
+  // Counts are never below 0, so these scores are in [-1, 0).
+  for (size_t item = 0; item < scores.size(); ++item)
+    scores[item] = -1 / (1 + candidates.scores[item]);
+  RankerPass pass;
+  const auto order = pass.Score(parameters, candidates.rows);
+  if (order.empty()) return;
+  const float least = *std::ranges::min_element(order);
+  for (size_t i = 0; i < order.size(); ++i) scores[candidates.items[i]] = 1 + (order[i] - least);
+}
+
 }  // namespace tacit::model::ranking

@@ -21,6 +21,8 @@ class LogitPrior {
   // the unit, given that row and the rows before it in its crop. REQUIRES ascending places.
   virtual void Fill(const UnitRows& rows, std::span<const uint32_t> places,
                     ops::Matrix logits) const = 0;
+  // Sets the logits of a unit's first item, before anything is known of the unit.
+  virtual void FillFirst(std::span<float> logits) const;
 };
 
 // logit(b) = sum over the items so far of decay^age table[item][b], the latest having age 0. Ages
@@ -61,6 +63,7 @@ class ItemLogits final : public LogitPrior {
 
   void Fill(const UnitRows& rows, std::span<const uint32_t> places,
             ops::Matrix logits) const override;
+  void FillFirst(std::span<float> logits) const override;
 
  private:
   std::vector<float> logits_;

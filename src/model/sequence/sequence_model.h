@@ -33,9 +33,10 @@ class SequenceUnits {
 // Chosen units of histories, cut into crops. Both must outlive it.
 class HistoryUnits final : public SequenceUnits {
  public:
+  // Of unit u's history, the first known[u] items (empty: none) are read and not predicted.
   HistoryUnits(const SequenceOptions& options, const Histories& histories,
-               std::span<const uint64_t> chosen)
-      : options_(options), histories_(histories), chosen_(chosen) {}
+               std::span<const uint64_t> chosen, std::span<const uint32_t> known = {})
+      : options_(options), histories_(histories), chosen_(chosen), known_(known) {}
 
   size_t units() const override { return chosen_.size(); }
   uint64_t Id(size_t unit) const override { return histories_.IdOf(chosen_[unit]); }
@@ -46,6 +47,7 @@ class HistoryUnits final : public SequenceUnits {
   const SequenceOptions& options_;
   const Histories& histories_;
   const std::span<const uint64_t> chosen_;
+  const std::span<const uint32_t> known_;
 };
 
 // Next-item prediction over histories: item embeddings, an encoder (the transformer of paper 000),

@@ -98,6 +98,8 @@ Status UnitPass::Score(std::span<const uint32_t> history, std::span<float> score
     TACIT_RETURN_IF_ERROR(ops_->Gemm(ops::Transpose::kNo, hidden.Rows(last, last + 1),
                                      ops::Transpose::kYes, table, prior_ != nullptr ? 1.0f : 0.0f,
                                      out));
+  } else if (prior_ != nullptr) {
+    prior_->FillFirst(scores);
   }
   const ParameterTable& bias = layout_.item_bias();
   if (bias.size() > 0) ops_->AddBias(out, parameters_.subspan(bias.offset, bias.size()), false);

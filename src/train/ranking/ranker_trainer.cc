@@ -95,7 +95,8 @@ struct RankerTrainer::Worker {
 
 RankerTrainer::RankerTrainer(const RankerTraining& options, const model::Histories& histories,
                              const model::ranking::CandidateSource& source,
-                             noise::NoiseSource& noise, WorkerPool& workers)
+                             noise::NoiseSource& noise, WorkerPool& workers,
+                             std::span<const uint32_t> known)
     : options_(options),
       noise_(noise),
       pool_(workers),
@@ -107,6 +108,7 @@ RankerTrainer::RankerTrainer(const RankerTraining& options, const model::Histori
       sums_(kRankerParameters) {
   TACIT_CHECK(CheckOptions(options).has_value(), "options are checked before a trainer is made");
   TACIT_CHECK(histories.catalogue == source.items(), "histories are of the source's catalogue");
+  TACIT_CHECK(known.empty() || known.size() == histories.units());
   for (size_t w = 0; w < workers.workers(); ++w) {
     workers_.push_back(std::make_unique<Worker>());
     workers_.back()->norms.rounding[0] =
@@ -115,7 +117,8 @@ RankerTrainer::RankerTrainer(const RankerTraining& options, const model::Histori
   workers.Run(histories.units(), [&](size_t begin, size_t end, size_t) {
     model::ranking::Candidates candidates;
     for (size_t unit = begin; unit < end; ++unit)
-      Ask(histories.Of(unit), source, &candidates, &questions_[unit]);
+      Ask(histories.Of(unit), known.empty() ? 0 : known[unit], source, &candidates,
+          &questions_[unit]);
   });
 }
 
@@ -131,12 +134,13 @@ privacy::Charge RankerTrainer::charge() const {
           .clip_gradient = kClip};
 }
 
-void RankerTrainer::Ask(std::span<const uint32_t> history,
+void RankerTrainer::Ask(std::span<const uint32_t> history, size_t known,
                         const model::ranking::CandidateSource& source,
                         model::ranking::Candidates* candidates,
                         std::vector<Question>* questions) const {
   for (size_t back = 1; back <= options_.last_items && back < history.size(); ++back) {
     const size_t at = history.size() - back;
+    if (at < known) break;
     source.Find(history.first(at), options_.candidates, candidates);
     const size_t answer = candidates->PlaceOf(history[at]);
     if (answer == candidates->items.size()) continue;

@@ -44,11 +44,12 @@ Status CheckOptions(const RankerTraining& options);
 // kFeatures bytes a unit. The work of a step is split over the workers. Not thread-safe.
 class RankerTrainer {
  public:
-  // REQUIRES CheckOptions(options), and histories of the source's catalogue. `noise` and `workers`
-  // must outlive the trainer.
+  // REQUIRES CheckOptions(options), and histories of the source's catalogue. No unit is asked for
+  // the first `known` items of its history (empty: none). `noise` and `workers` must outlive the
+  // trainer.
   RankerTrainer(const RankerTraining& options, const model::Histories& histories,
                 const model::ranking::CandidateSource& source, noise::NoiseSource& noise,
-                WorkerPool& workers);
+                WorkerPool& workers, std::span<const uint32_t> known = {});
   ~RankerTrainer();
 
   const RankerTraining& options() const { return options_; }
@@ -83,7 +84,7 @@ class RankerTrainer {
     size_t answer = 0;
   };
   struct Worker;
-  void Ask(std::span<const uint32_t> history, const model::ranking::CandidateSource& source,
+  void Ask(std::span<const uint32_t> history, size_t known, const model::ranking::CandidateSource& source,
            model::ranking::Candidates* candidates, std::vector<Question>* questions) const;
   void AddUnit(const std::vector<Question>& questions, Worker* worker) const;
 

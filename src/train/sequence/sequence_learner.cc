@@ -5,34 +5,35 @@
 #include <numeric>
 #include <utility>
 
+#include "base/check.h"
 #include "train/hit_at_10.h"
 
 namespace tacit::train {
 namespace {
 
-// The users of a step. Crops depend on public coins and the user's own history alone.
-class StepUnits final : public model::SequenceUnits {
- public:
-  StepUnits(const model::SequenceOptions& options, const StepHistories& step)
-      : options_(options), step_(step) {}
-
-  size_t units() const override { return step_.id.size(); }
-  uint64_t Id(size_t unit) const override { return step_.id[unit]; }
-  size_t Cost(size_t unit) const override {
-    return std::min<size_t>(step_.histories.Of(unit).size(),
-                            size_t{options_.length} * options_.crops) +
-           1;
-  }
-  void Rows(size_t unit, uint64_t coins, model::UnitRows* rows) const override {
-    model::CutCrops(options_, step_.histories.Of(unit), coins, rows);
-  }
-
- private:
-  const model::SequenceOptions& options_;
-  const StepHistories& step_;
-};
+SequenceTrainingOptions WithPrior(SequenceTrainingOptions training, const SequenceStart* start) {
+  if (start != nullptr) training.prior = start->prior();
+  return training;
+}
 
 }  // namespace
+
+Status CheckOptions(const SequenceLearnerOptions& options) {
+  TACIT_RETURN_IF_ERROR(CheckOptions(options.training));
+  const SequenceStartOptions& start = options.start;
+  const model::SequenceOptions& model = options.training.model;
+  TACIT_RETURN_IF_ERROR(CheckOptions(start, model.catalogue));
+  if (start.kind == SequenceStartOptions::Kind::kNone) return {};
+  const bool is_prior = start.kind != SequenceStartOptions::Kind::kPopularity ||
+                        start.popularity_is_prior;
+  if (is_prior && (model.negatives > 0 || model.label_smoothing > 0))
+    return Fail(ErrorCode::kInvalidArgument,
+                "sequence start: released logits are for a softmax over the whole catalogue: set "
+                "negatives and label_smoothing to 0");
+  if (options.training.privacy.on == (start.noise_multiplier > 0)) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              "sequence start: the release of a period and its steps are both noised, or neither");
+}
 
 SequenceLearner::SequenceLearner(SequenceLearnerOptions options, RecentHistories::Reader reader,
                                  std::unique_ptr<noise::NoiseSource> noise, ops::Backend& backend,
@@ -40,7 +41,11 @@ SequenceLearner::SequenceLearner(SequenceLearnerOptions options, RecentHistories
     : Learner(options.id, options.index),
       options_(std::move(options)),
       recent_(options_.histories, std::move(reader)),
-      stepper_(options_.training, options_.sampling_rate, backend, std::move(noise)) {
+      start_(MakeSequenceStart(options_.start, options_.training.model.catalogue,
+                               backend.workers())),
+      stepper_(WithPrior(options_.training, start_.get()), options_.sampling_rate, backend,
+               std::move(noise)) {
+  TACIT_CHECK(start_ == nullptr || stepper_.noise() != nullptr, "a start draws noise");
   if (resume != nullptr) stepper_.Resume(resume->parameters, resume->optimizer, steps_taken);
 }
 
@@ -54,9 +59,10 @@ Status SequenceLearner::Preview(const stream::StepBatch& batch, StepReport* repo
 
 // Asks with the model as it was before the step.
 Status SequenceLearner::AskForNext(StepReport* report) {
+  if (options_.asked_most == 0) return {};
   std::vector<std::span<const uint32_t>> histories;
   std::vector<uint32_t> answers;
-  for (size_t u = 0; u < step_.id.size() && histories.size() < options_.asked_most; ++u) {
+  for (size_t u = 0; u < step_.units() && histories.size() < options_.asked_most; ++u) {
     const auto before = step_.Before(u);
     const auto answer = FirstUnseen(before, step_.New(u));
     if (before.empty() || !answer) continue;
@@ -74,21 +80,59 @@ Status SequenceLearner::AskForNext(StepReport* report) {
   return {};
 }
 
+std::optional<privacy::Charge> SequenceLearner::opening_charge() const {
+  if (start_ == nullptr) return std::nullopt;
+  return OpeningCharge(options_.start);
+}
+
+// Crops depend on public coins and the user's own history alone.
+model::HistoryUnits SequenceLearner::StepUnits() {
+  everybody_.resize(step_.units());
+  std::iota(everybody_.begin(), everybody_.end(), uint64_t{0});
+  return {stepper_.model().layout().options(), step_.histories, everybody_, step_.before};
+}
+
+// Makes the release of the held period's opening, on all its users.
+Status SequenceLearner::Open() {
+  StepHistories period;
+  TACIT_RETURN_IF_ERROR(recent_.GatherPeriod(&period));
+  // With privacy the divisor stands for the number of users, which is private.
+  const double users = options_.training.privacy.on
+                           ? options_.training.expected_batch / options_.sampling_rate
+                           : static_cast<double>(period.units());
+  TACIT_RETURN_IF_ERROR(start_->Release(period, users, *stepper_.noise()));
+  released_ = true;
+  CorrectAttention();
+  return {};
+}
+
+void SequenceLearner::CorrectAttention() {
+  if (const auto shares = start_->ItemShares(); !shares.empty()) stepper_.SetItemShare(shares);
+}
+
 Result<bool> SequenceLearner::TakeStep(const stream::StepBatch& step,
                                        const std::atomic<bool>& abandon, StepReport* report) {
   TACIT_RETURN_IF_ERROR(recent_.Gather(step, &step_));
   *report = {.examples = step.examples.size()};
   if (!step.whole_period() && !abandon) TACIT_RETURN_IF_ERROR(AskForNext(report));
   if (abandon) return false;
-  TACIT_RETURN_IF_ERROR(stepper_.GradientOf(StepUnits(stepper_.model().layout().options(), step_)));
-  // Nothing outside has seen the sum. From here on it is released, and charged.
-  if (abandon) return false;
+  const bool opens = start_ != nullptr && step.kind == stream::StepBatch::Kind::kPeriodFirst;
+  if (opens) TACIT_RETURN_IF_ERROR(Open());
+  TACIT_RETURN_IF_ERROR(stepper_.GradientOf(StepUnits()));
+  // Nothing outside has seen the sum. From here on it is released, and charged. An opening was
+  // released before, and its step cannot be abandoned any more.
+  if (abandon && !opens) return false;
   const SequenceStepReport done = stepper_.Release();
   recent_.Taken(step);
   report->losses = done.units;
   report->loss_sum = done.loss * static_cast<double>(done.units);
   report->units_clipped = done.units_clipped;
   return true;
+}
+
+void SequenceLearner::Publish(model::TrainedScorer* scorer) {
+  scorer->Publish(stepper_.model().layout(), stepper_.Weights(), stepper_.parameter_noise(),
+                  stepper_.options().prior);
 }
 
 // Scores for a history of just the catalogue's first item.
@@ -111,9 +155,21 @@ std::shared_ptr<const store::DenseState> SequenceLearner::CopyDense() const {
   return dense;
 }
 
-Status SequenceLearner::LoadReleased(std::string_view) {
-  return Fail(ErrorCode::kCorruption,
-              "learner '" + id() + "': a sequence model has no mechanism state, but one is stored");
+std::shared_ptr<const std::string> SequenceLearner::TakeReleased() {
+  if (!std::exchange(released_, false)) return nullptr;
+  return std::make_shared<const std::string>(start_->Encode());
+}
+
+Status SequenceLearner::LoadReleased(std::string_view bytes) {
+  if (start_ == nullptr)
+    return Fail(ErrorCode::kCorruption, "learner '" + id() +
+                                            "': a sequence model has no mechanism state, but one "
+                                            "is stored");
+  if (Status status = start_->Load(bytes); !status)
+    return Fail(std::move(status.error())
+                    .Context("learner '" + id() + "': the stored state of its start"));
+  CorrectAttention();
+  return {};
 }
 
 privacy::Charge ChargeOf(const SequenceLearnerOptions& options) {

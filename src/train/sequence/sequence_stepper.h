@@ -108,6 +108,7 @@ class SequenceStepper {
 
   // The weights to predict with: their moving average if there is one.
   std::span<const float> Weights();
+  noise::NoiseSource* noise() { return noise_.get(); }
   void Rekey() {
     if (noise_ != nullptr) noise_->Rekey();
   }

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "privacy/calibrate.h"
 
 namespace tacit::train {
 namespace {
@@ -23,14 +22,6 @@ Status CheckOptions(const SequenceTrainingOptions& options, uint64_t units) {
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("sequence training: expected_batch {} of {} units",
                           options.expected_batch, units));
-}
-
-Result<double> CalibrateSequenceNoise(double epsilon, double delta, double rate, uint64_t steps,
-                                      const std::vector<privacy::CountedEvent>& beside) {
-  const privacy::CalibrationTarget target{
-      .epsilon = epsilon, .delta = delta, .sampling_rate = rate, .steps = steps, .beside = beside};
-  if (rate == 1) return privacy::CalibrateOnce(target);
-  return privacy::CalibratePld(target, privacy::Adjacency::kAddRemove);
 }
 
 SequenceTrainer::SequenceTrainer(SequenceTrainingOptions options, const model::Histories& histories,

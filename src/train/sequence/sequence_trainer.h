@@ -10,7 +10,6 @@
 #include "model/histories.h"
 #include "noise/noise.h"
 #include "ops/backend.h"
-#include "privacy/event.h"
 #include "train/sequence/sequence_stepper.h"
 #include "train/sequence/unit_sampler.h"
 
@@ -19,12 +18,6 @@ namespace tacit::train {
 // Checks the stepper's options, and that the expected batch is at most `units`. `units` is public:
 // an absent unit is one with an empty history.
 Status CheckOptions(const SequenceTrainingOptions& options, uint64_t units);
-
-// The least certified noise multiplier for (epsilon, delta) of one unit over `steps` steps that
-// take each unit with probability `rate`, by the PLD accountant under add-or-remove; with rate 1
-// the closed form. `beside`: other charges to the same units (a histogram of items, say).
-Result<double> CalibrateSequenceNoise(double epsilon, double delta, double rate, uint64_t steps,
-                                      const std::vector<privacy::CountedEvent>& beside = {});
 
 // Trains a sequence model on histories with DP-SGD over whole units: each step draws each unit by
 // its own coin and is a step of a SequenceStepper. Every step costs charge(). Not thread-safe.

@@ -1,6 +1,4 @@
 // Counts with a ranker, through the interface of tacit evaluate sequence.
-#include "lab/next_item/ranked_method.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -115,7 +113,7 @@ TEST_F(RankedMethodTest, ReleaseAndStepsTogetherAreWhatWasPromised) {
   setting_.ranked.share = 0.2;
   for (const double epsilon : {1.0, 8.0}) {
     Queries noise(*noise_);
-    const double spent = Fit(*MakeRankedMethod(setting_), epsilon, noise);
+    const double spent = Fit(*MakeSequenceMethod("transitions+ranker", setting_), epsilon, noise);
     EXPECT_LE(spent, epsilon);
     EXPECT_GT(spent, 0.9999 * epsilon);
     // Eight queries of the counts on histograms' grids, then seven steps on a gradient's.
@@ -134,7 +132,7 @@ TEST_F(RankedMethodTest, ReleaseAndStepsTogetherAreWhatWasPromised) {
 TEST_F(RankedMethodTest, EveryItemHasAScore) {
   setting_.ranked.steps = 3;
   setting_.ranked.candidates_asked = 20;
-  const auto ranked = MakeRankedMethod(setting_);
+  const auto ranked = MakeSequenceMethod("transitions+ranker", setting_);
   Fit(*ranked, std::numeric_limits<double>::infinity(), *noise_);
   std::vector<float> scores(kItems);
   ranked->Score(split_.train.Of(0), scores);
@@ -163,7 +161,7 @@ TEST_F(RankedMethodTest, FewPeopleLeaveTheOrderOfTheCounts) {
     setting_.ranked.learning_rate = learning_rate;
     auto drawn = noise::FixedNoise(7);
     Queries noise(drawn);  // that keeps its key
-    const auto ranked = MakeRankedMethod(setting_);
+    const auto ranked = MakeSequenceMethod("transitions+ranker", setting_);
     const auto spent =
         ranked->Fit(few, {.epsilon = 0.5, .delta = 1e-5}, noise, workers_, [](double) {});
     EXPECT_TRUE(spent) << spent.error().message;
@@ -186,7 +184,7 @@ TEST_F(RankedMethodTest, FewPeopleLeaveTheOrderOfTheCounts) {
 
 TEST_F(RankedMethodTest, ItIsWatchedStepByStep) {
   setting_.ranked.steps = 6;
-  const auto ranked = MakeRankedMethod(setting_);
+  const auto ranked = MakeSequenceMethod("transitions+ranker", setting_);
   std::vector<double> looks;
   ranked->Watch(2, [&](double steps) { looks.push_back(steps); });
   Fit(*ranked, 4, *noise_);

@@ -14,7 +14,6 @@
 #include "lab/next_item/sequence_data.h"
 #include "lab/next_item/sequence_ranking.h"
 #include "lab/next_item/trained_model.h"
-#include "lab/next_item/trained_stream.h"
 #include "noise/noise.h"
 #include "support/process.h"
 #include "support/silent_noise.h"
@@ -166,7 +165,8 @@ TEST_F(TrainedMethodTest, AUserMovesTheHistogramOfItemsByAtMostOne) {
         MakeTrainedMethod("dpformer", With(constants))
             ->Fit(histories, {.epsilon = 4, .delta = 1e-5}, noise, workers_, [](double) {});
     EXPECT_TRUE(spent) << spent.error().message;
-    EXPECT_EQ(noise.sums.size(), 30u);
+    EXPECT_GT(noise.sums.size(), 30u);
+    noise.sums.resize(30);  // before the steps'
     return noise.sums;
   };
   // Both users' vectors are known: what is common cancels, what is not has norm 1.
@@ -330,26 +330,22 @@ TEST_F(TrainedMethodTest, IsWatchedAsItLearns) {
   EXPECT_EQ(seen[2], scores);
 }
 
-// Biases that begin as a released histogram rank what many have first.
-TEST_F(TrainedMethodTest, BiasesMayBeginAsWhatIsPopular) {
+// Logits that begin as a released histogram rank first what many have, with biases or without.
+TEST_F(TrainedMethodTest, LogitsMayBeginAsWhatIsPopular) {
   TrainedConstants constants = Small();
   constants.epochs_private = 0.5;
   constants.learning_rate_private = 0;
-  constants.item_bias = false;
-  const auto spent =
-      MakeTrainedMethod("transformer", With(constants))
-          ->Fit(split_.train, {.epsilon = 8, .delta = 1e-5}, *noise_, workers_, [](double) {});
-  ASSERT_FALSE(spent);
-  EXPECT_NE(spent.error().message.find("item_bias"), std::string::npos);
-  constants.item_bias = true;
-  const auto method = MakeTrainedMethod("transformer", With(constants));
   model::Histories histories = split_.train;
   for (size_t i = 0; i < histories.items.size(); i += 4) histories.items[i] = 17;
-  ASSERT_TRUE(
-      method->Fit(histories, {.epsilon = 8, .delta = 1e-5}, *noise_, workers_, [](double) {}));
-  std::vector<float> scores(30);
-  method->Score({}, scores);
-  EXPECT_EQ(std::ranges::max_element(scores) - scores.begin(), 17);
+  for (const bool item_bias : {false, true}) {
+    constants.item_bias = item_bias;
+    const auto method = MakeTrainedMethod("transformer", With(constants));
+    ASSERT_TRUE(
+        method->Fit(histories, {.epsilon = 8, .delta = 1e-5}, *noise_, workers_, [](double) {}));
+    std::vector<float> scores(30);
+    method->Score({}, scores);
+    EXPECT_EQ(std::ranges::max_element(scores) - scores.begin(), 17);
+  }
 }
 
 TEST_F(TrainedMethodTest, ScoresFromAnyThread) {

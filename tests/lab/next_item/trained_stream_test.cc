@@ -1,6 +1,4 @@
 // Trained sequence models that learn from a stream, period by period.
-#include "lab/next_item/trained_stream.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +11,7 @@
 
 #include "lab/next_item/methods.h"
 #include "lab/next_item/stream_replay.h"
+#include "lab/next_item/trained_method.h"
 #include "lab/next_item/trained_model.h"
 #include "mechanism/clipper.h"
 #include "model/sequence/sequence_model.h"

@@ -1,0 +1,216 @@
+// The stored form of what the learner released, little-endian, sealed by the store. The notation is
+// base/bytes.h's.
+//     ranked  := "tacit.ranked":string version:u32 counts:string count:u32 parameter:f32*count
+//     version := 1
+// `counts` is model::transitions::ReleasedModel's form; the parameters are the ranker's.
+#include "train/ranking/ranked_learner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "privacy/bill.h"
+#include "privacy/mu.h"
+#include "train/hit_at_10.h"
+
+namespace tacit::train {
+namespace {
+
+using model::ranking::kRankerParameters;
+
+constexpr std::string_view kRankedName = "tacit.ranked";
+constexpr uint32_t kRankedVersion = 1;
+
+tl::unexpected<Error> RefuseRanked(std::string why) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(why));
+}
+
+double MuOfPeriod(const RankedLearnerOptions& options) {
+  return options.noise_multiplier > 0 ? 1 / options.noise_multiplier
+                                      : std::numeric_limits<double>::infinity();
+}
+
+// The noise of the counts, which open a period, and of each of the ranker's steps.
+privacy::PeriodNoise NoiseOf(const RankedLearnerOptions& options) {
+  return privacy::DividePeriod(MuOfPeriod(options), 1 - options.ranker.share,
+                               options.ranker.steps);
+}
+
+// The memory that the questions to this many units take.
+double QuestionBytes(const RankedLearnerOptions& options) {
+  const RankerOptions& r = options.ranker;
+  return options.expected_units * static_cast<double>(r.last_items) *
+         static_cast<double>(r.candidates * model::ranking::kFeatures);
+}
+
+}  // namespace
+
+Status CheckOptions(const RankedLearnerOptions& options) {
+  constexpr double kShareLeast = 1e-6, kBytesMost = 0x1p34;
+  const RankerOptions& r = options.ranker;
+  if (options.catalogue == nullptr) return RefuseRanked("a ranker needs a catalogue");
+  if (!options.model.IsDense(options.catalogue->items()))
+    return RefuseRanked(fmt::format(
+        "a ranker needs a table of all pairs of items, and {} items are too many for one",
+        options.catalogue->items()));
+  if (!(r.share >= kShareLeast && r.share <= 1 - kShareLeast))
+    return RefuseRanked(
+        fmt::format("ranker_share {}: counts and ranker both need some of mu", r.share));
+  if (r.candidates_asked == 0)
+    return RefuseRanked("ranker_candidates_asked 0: there is nothing to put in order");
+  if (const double bytes = QuestionBytes(options); !(bytes <= kBytesMost))
+    return RefuseRanked(
+        fmt::format("the questions to {} users take {:.0f} GiB: ranker_last_items {} or "
+                    "ranker_candidates {} are too many",
+                    options.expected_units, bytes / 0x1p30, r.last_items, r.candidates));
+  TACIT_RETURN_IF_ERROR(privacy::CheckMu(MuOfPeriod(options)));
+  return CheckOptions(RankerTraining{.steps = r.steps,
+                                     .candidates = r.candidates,
+                                     .last_items = r.last_items,
+                                     .focus = r.focus,
+                                     .expected_units = options.expected_units,
+                                     .learning_rate = r.learning_rate});
+}
+
+privacy::Charge RankedPeriodCharge(const RankedLearnerOptions& options) {
+  if (options.noise_multiplier == 0) return {};
+  const privacy::PeriodNoise noise = NoiseOf(options);
+  return {.mechanism = privacy::MechanismKind::kCounts,
+          .noise_multiplier = options.noise_multiplier,
+          .sigma_selection = noise.opening,
+          .sigma_gradient = noise.step / std::sqrt(static_cast<double>(options.ranker.steps)),
+          .clip_selection = 1,
+          .clip_gradient = 1};
+}
+
+RankedLearner::RankedLearner(RankedLearnerOptions options, RecentHistories::Reader reader,
+                             std::unique_ptr<noise::NoiseSource> noise, WorkerPool& workers)
+    : Learner(options.id, options.index),
+      options_(std::move(options)),
+      charge_(RankedPeriodCharge(options_)),
+      recent_(options_.histories, std::move(reader)),
+      noise_(std::move(noise)),
+      workers_(workers),
+      model_(*options_.catalogue, options_.model, workers),
+      parameters_(model::ranking::InitialRanker(options_.seed)) {
+  TACIT_CHECK(CheckOptions(options_).has_value(), "options are checked before a learner is made");
+}
+
+Status RankedLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
+  recent_.Preview(batch);
+  *report = {.examples = batch.examples.size()};
+  return {};
+}
+
+// Adam's steps have one length, whatever the gradient. Where a step's noise is longer than the
+// gradient of all users together could be, the rate is lowered by that ratio: with few users, the
+// order of the counts remains.
+RankerTraining RankedLearner::PlanOf(double sigma) const {
+  const RankerOptions& r = options_.ranker;
+  const double noise = sigma * std::sqrt(static_cast<double>(kRankerParameters));
+  const double sure = noise > options_.expected_units ? options_.expected_units / noise : 1;
+  return {.seed = options_.seed,
+          .steps = r.steps,
+          .sigma = sigma,
+          .candidates = r.candidates,
+          .last_items = r.last_items,
+          .focus = r.focus,
+          .expected_units = options_.expected_units,
+          .learning_rate = r.learning_rate * sure};
+}
+
+void RankedLearner::MakeSource() {
+  source_.emplace(model_.estimate(), *options_.catalogue, options_.model, workers_);
+}
+
+// Releases the counts of the period at hand, then what the ranker learns on them.
+Status RankedLearner::Learn() {
+  const privacy::PeriodNoise noise = NoiseOf(options_);
+  const double mu = charge_.Bounded() ? 1 / noise.opening : std::numeric_limits<double>::infinity();
+  TACIT_ASSIGN(const TransitionsCharge counts,
+               ReleaseTransitionsPeriod({.histories = step_.histories, .known = step_.before}, mu,
+                                        *noise_, workers_, &model_, options_.progress));
+  MakeSource();
+  RankerTrainer trainer(PlanOf(noise.step), step_.histories, *source_, *noise_, workers_,
+                        step_.before);
+  trainer.SetInitial(parameters_);
+  while (!trainer.done()) {
+    trainer.Step();
+    parameters_ = trainer.Average();
+    if (options_.after_step) options_.after_step(trainer.steps_taken());
+  }
+  const double steps = static_cast<double>(trainer.steps_taken());
+  TACIT_CHECK(!charge_.Bounded() || counts.MuSquared() + steps * trainer.charge().MuSquared() <=
+                                        charge_.MuSquared() * (1 + 1e-9),
+              "a period released more than it is charged for");
+  return {};
+}
+
+Result<bool> RankedLearner::TakeStep(const stream::StepBatch& step,
+                                     const std::atomic<bool>& abandon, StepReport* report) {
+  TACIT_RETURN_IF_ERROR(recent_.Gather(step, &step_));
+  *report = {.examples = step.examples.size()};
+  if (!abandon && source_ && options_.asked_most > 0)
+    AskForNext(
+        step_, options_.asked_most, options_.catalogue->items(),
+        [this](auto history, auto scores) { Score(history, scores); }, workers_, report);
+  // From here on the period is released, and charged.
+  if (abandon) return false;
+  TACIT_RETURN_IF_ERROR(Learn());
+  recent_.Taken(step);
+  changed_ = true;
+  return true;
+}
+
+void RankedLearner::Score(std::span<const uint32_t> history, std::span<float> scores) const {
+  TACIT_CHECK(source_.has_value(), "a period is released before anything is scored");
+  model::ranking::ScoreRanked(*source_, parameters_, options_.ranker.candidates_asked, history,
+                              scores);
+}
+
+Result<bool> RankedLearner::GivesNumbers() {
+  return std::ranges::all_of(parameters_, [](float x) { return std::isfinite(x); });
+}
+
+std::shared_ptr<const std::string> RankedLearner::TakeReleased() {
+  if (!std::exchange(changed_, false)) return nullptr;
+  ByteWriter writer;
+  writer.PutString(kRankedName).Put(kRankedVersion).PutString(model_.Encode());
+  writer.Put(static_cast<uint32_t>(parameters_.size())).PutArray(std::span<const float>(parameters_));
+  return std::make_shared<const std::string>(std::move(writer).Take());
+}
+
+Status RankedLearner::LoadReleased(std::string_view bytes) {
+  const auto damaged = [&](std::string_view why) {
+    return Fail(ErrorCode::kCorruption,
+                fmt::format("learner '{}': the stored state of its mechanism: {}", id(), why));
+  };
+  ByteReader reader(bytes);
+  const std::string_view name = reader.GetString();
+  const auto version = reader.Get<uint32_t>();
+  if (!reader.ok() || name != kRankedName) return damaged("these bytes are something else");
+  if (version != kRankedVersion) return damaged(fmt::format("version {} is unknown", version));
+  const std::string_view counts = reader.GetString();
+  std::vector<float> parameters(kRankerParameters);
+  const auto count = reader.Get<uint32_t>();
+  reader.GetArray(std::span(parameters));
+  if (!reader.at_end() || count != kRankerParameters ||
+      !std::ranges::all_of(parameters, [](float x) { return std::isfinite(x); }))
+    return damaged("the ranker is cut short, or no numbers");
+  auto model = model::transitions::ReleasedModel::Decode(counts, *options_.catalogue,
+                                                         options_.model, workers_);
+  if (!model)
+    return Fail(std::move(model.error())
+                    .Context("learner '" + id() + "': the stored state of its mechanism"));
+  model_ = std::move(*model);
+  parameters_ = std::move(parameters);
+  if (model_.periods() > 0) MakeSource();
+  return {};
+}
+
+}  // namespace tacit::train
