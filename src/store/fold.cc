@@ -61,8 +61,8 @@ std::optional<std::vector<FoldRow>> Merge(const LearnerDirectory& directory, con
 }
 
 rocksdb::Status WriteFile(const Rocks& rocks, const std::string& file,
-                          const std::vector<FoldRow>& rows, CommitSeq seq,
-                          const KeepFolding& keep) {
+                          const std::vector<FoldRow>& rows, CommitSeq seq, const KeepFolding& keep,
+                          rocksdb::ExternalSstFileInfo* written) {
   rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), RowsFileOptions(),
                                 rocks.family(Family::kRows), /*invalidate_page_cache=*/false);
   rocksdb::Status status = writer.Open(file);
@@ -79,7 +79,7 @@ rocksdb::Status WriteFile(const Rocks& rocks, const std::string& file,
   ByteWriter marker;
   marker.Put(seq.value);
   status = writer.Put(AsSlice(kRowsMarkerKey), Seal(marker.bytes()));
-  return status.ok() ? writer.Finish() : status;
+  return status.ok() ? writer.Finish(written) : status;
 }
 
 Status Ingest(const Rocks& rocks, const std::vector<FoldRow>& rows, CommitSeq seq,
@@ -88,18 +88,25 @@ Status Ingest(const Rocks& rocks, const std::vector<FoldRow>& rows, CommitSeq se
   const std::string file = fmt::format("{}/{}.sst", folder, seq.value);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  rocksdb::Status status = WriteFile(rocks, file, rows, seq, keep);
+  rocksdb::ExternalSstFileInfo written;
+  rocksdb::Status status = WriteFile(rocks, file, rows, seq, keep, &written);
   if (status.ok()) {
-    rocksdb::IngestExternalFileOptions options;
+    rocksdb::IngestExternalFileArg arg;
+    arg.column_family = rocks.family(Family::kRows);
+    arg.external_files = {file};
+    arg.files_checksums = {written.file_checksum};
+    arg.files_checksum_func_names = {written.file_checksum_func_name};
+    rocksdb::IngestExternalFileOptions& options = arg.options;
     options.move_files = true;
     options.write_global_seqno = false;
     // Published snapshots must not see rows of later commits.
     options.snapshot_consistency = true;
+    options.verify_file_checksum = false;  // the file would be read for it once more
     // Ingesting may switch memtables, and with them log files; that is not allowed after a log has
     // failed.
     const auto lock = rocks.LockLog();
     TACIT_RETURN_IF_ERROR(rocks.LogStatus());
-    status = rocks.db().IngestExternalFile(rocks.family(Family::kRows), {file}, options);
+    status = rocks.db().IngestExternalFiles({arg});
   }
   std::filesystem::remove(file, error);
   if (status.IsIncomplete()) return GivenUp(rocks);

@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "store/file_digest.h"
 #include "store/folder.h"
 #include "store/history_table.h"
 #include "store/seal.h"
@@ -164,6 +165,7 @@ rocksdb::DBOptions DatabaseOptions(uint64_t memory_bytes, uint64_t open_files_mo
   options.info_log = std::make_shared<OurLog>();
   // After a failure nothing may touch the files again: only a new start heals a store.
   options.max_bgerror_resume_count = 0;
+  options.file_checksum_gen_factory = MakeFileDigests();
   return options;
 }
 
@@ -391,7 +393,10 @@ RowKey EncodeRowKey(const RowPlace& place) {
 }
 
 rocksdb::Options RowsFileOptions() {
-  return rocksdb::Options(rocksdb::DBOptions(), FamilyOptions(nullptr, kMebibyte));
+  rocksdb::Options options(rocksdb::DBOptions(), FamilyOptions(nullptr, kMebibyte));
+  options.file_checksum_gen_factory = MakeFileDigests();
+  options.db_host_id = "";  // a row file may leave this machine
+  return options;
 }
 
 }  // namespace tacit::store
