@@ -19,16 +19,6 @@ constexpr auto kGlance = std::chrono::milliseconds(2);
 // copied with its log.
 constexpr int kMostGlances = 5000;
 
-// Returns the SHA-256 that RocksDB computed when it wrote the file; nothing for other files.
-std::optional<Digest> RecordedDigest(const rocksdb::LiveFileStorageInfo& file) {
-  Digest digest;
-  if (file.file_checksum_func_name != kFileDigestName ||
-      file.file_checksum.size() != digest.size())
-    return std::nullopt;
-  std::copy(file.file_checksum.begin(), file.file_checksum.end(), digest.begin());
-  return digest;
-}
-
 // Links a file that never changes again, or copies it to another disk.
 Result<Digest> LinkTable(const rocksdb::LiveFileStorageInfo& file, const std::string& from,
                          const std::string& to, uint64_t* files_read) {
@@ -69,6 +59,15 @@ bool IsWritingOut(const Rocks& rocks) {
 }
 
 }  // namespace
+
+std::optional<Digest> RecordedDigest(const rocksdb::LiveFileStorageInfo& file) {
+  Digest digest;
+  if (file.file_checksum_func_name != kFileDigestName ||
+      file.file_checksum.size() != digest.size())
+    return std::nullopt;
+  std::copy(file.file_checksum.begin(), file.file_checksum.end(), digest.begin());
+  return digest;
+}
 
 CheckpointManifest DescribeView(CheckpointKind kind, const View& view,
                                 const LearnerDirectory& directory, uint32_t shards) {

@@ -2,6 +2,7 @@
 
 #include <rocksdb/metadata.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ Status WriteOutMemory(const Rocks& rocks);
 // KeepFiles until they are linked.
 using LiveFiles = std::vector<rocksdb::LiveFileStorageInfo>;
 Result<LiveFiles> ListLiveFiles(const Rocks& rocks);
+
+// The SHA-256 that RocksDB computed when it wrote the file; nothing for other files.
+std::optional<Digest> RecordedDigest(const rocksdb::LiveFileStorageInfo& file);
 
 // Puts the files into a folder on disk: links tables and blobs, whose checksums were computed when
 // they were written, and copies the rest. Counts in `files_read` the tables that it had to read:

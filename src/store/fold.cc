@@ -16,12 +16,6 @@
 namespace tacit::store {
 namespace {
 
-struct FoldRow {
-  RowPlace place;
-  size_t age;  // index in the overlay: higher is newer
-  std::span<const float> floats;
-};
-
 std::string FoldFolder(const std::string& store_path) { return store_path + "/fold"; }
 
 constexpr size_t kRowsBetweenCalls = 4096;
@@ -29,35 +23,6 @@ constexpr size_t kRowsBetweenCalls = 4096;
 Status GivenUp(const Rocks& rocks) {
   return Fail(ErrorCode::kUnavailable,
               fmt::format("folding rows of store {} was given up", rocks.path()));
-}
-
-// The newest version of every row in the overlay, by key; nothing if `keep` gave up.
-std::optional<std::vector<FoldRow>> Merge(const LearnerDirectory& directory, const View& view,
-                                          const KeepFolding& keep) {
-  std::vector<FoldRow> merged;
-  for (size_t age = 0; age < view.overlay.size(); ++age) {
-    if (keep && !keep(0, merged.size())) return std::nullopt;
-    const OverlayDelta& delta = *view.overlay[age];
-    for (size_t key = 0; key < delta.rows.size(); ++key) {
-      if (!delta.rows[key]) continue;
-      const LearnerRecord& learner = directory.records()[key];
-      const auto tables = learner.layout.space.tables();
-      uint32_t table = 0;
-      for (size_t i = 0; i < delta.rows[key]->size(); ++i) {
-        const uint64_t row = delta.rows[key]->rows[i];
-        while (row >= tables[table].first + tables[table].rows) ++table;
-        merged.push_back({directory.Place(learner, table, row), age, delta.rows[key]->Row(i)});
-      }
-    }
-  }
-  std::sort(merged.begin(), merged.end(), [](const FoldRow& a, const FoldRow& b) {
-    return a.place != b.place ? a.place < b.place : a.age > b.age;
-  });
-  const auto last =
-      std::unique(merged.begin(), merged.end(),
-                  [](const FoldRow& a, const FoldRow& b) { return a.place == b.place; });
-  merged.erase(last, merged.end());
-  return merged;
 }
 
 rocksdb::Status WriteFile(const Rocks& rocks, const std::string& file,
@@ -136,10 +101,38 @@ Status Trim(const Rocks& rocks, const View& view) {
 
 }  // namespace
 
+std::optional<std::vector<FoldRow>> MergeOverlay(const LearnerDirectory& directory,
+                                                 const View& view, const KeepFolding& keep) {
+  std::vector<FoldRow> merged;
+  for (size_t age = 0; age < view.overlay.size(); ++age) {
+    if (keep && !keep(0, merged.size())) return std::nullopt;
+    const OverlayDelta& delta = *view.overlay[age];
+    for (size_t key = 0; key < delta.rows.size(); ++key) {
+      if (!delta.rows[key]) continue;
+      const LearnerRecord& learner = directory.records()[key];
+      const auto tables = learner.layout.space.tables();
+      uint32_t table = 0;
+      for (size_t i = 0; i < delta.rows[key]->size(); ++i) {
+        const uint64_t row = delta.rows[key]->rows[i];
+        while (row >= tables[table].first + tables[table].rows) ++table;
+        merged.push_back({directory.Place(learner, table, row), age, delta.rows[key]->Row(i)});
+      }
+    }
+  }
+  std::sort(merged.begin(), merged.end(), [](const FoldRow& a, const FoldRow& b) {
+    return a.place != b.place ? a.place < b.place : a.age > b.age;
+  });
+  const auto last =
+      std::unique(merged.begin(), merged.end(),
+                  [](const FoldRow& a, const FoldRow& b) { return a.place == b.place; });
+  merged.erase(last, merged.end());
+  return merged;
+}
+
 Result<uint64_t> FoldView(const Rocks& rocks, const LearnerDirectory& directory, const View& view,
                           const KeepFolding& keep) {
   if (view.overlay.empty()) return 0;
-  const auto merged = Merge(directory, view, keep);
+  const auto merged = MergeOverlay(directory, view, keep);
   if (!merged) return Fail(GivenUp(rocks).error());
   const std::vector<FoldRow>& rows = *merged;
   TACIT_RETURN_IF_ERROR(Ingest(rocks, rows, view.tip.seq, keep));

@@ -281,6 +281,10 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
                                         options.clock, options.open_files_most));
   TACIT_RETURN_IF_ERROR(Ask(options, {.doing = "reading what is not folded"}));
   TACIT_ASSIGN(Loaded loaded, Load(*store.rocks));
+  if (loaded.release)
+    return Fail(ErrorCode::kRefused,
+                fmt::format("{} was a release checkpoint: it lacks what learning resumes from",
+                            options.path));
   StartRetention(*store.rocks, loaded);
   const bool fresh = loaded.fresh();
   if (fresh) {

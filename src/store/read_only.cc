@@ -64,7 +64,8 @@ Result<ReadOnlyStore> MakeReadOnly(const std::shared_ptr<Rocks>& rocks, Loaded l
   }
   View view = loaded.MakeView();
   const std::vector<uint8_t> trained(loaded.records.size(), 1);
-  auto directory = std::make_shared<LearnerDirectory>(loaded.shards, loaded.records);
+  auto directory =
+      std::make_shared<LearnerDirectory>(loaded.shards, loaded.records, loaded.release);
   TACIT_RETURN_IF_ERROR(directory->Match(layouts, trained));
   view.learners.resize(directory->records().size());
   view.ledger_tail = TailOf(loaded.entries, directory->records().size());
@@ -92,7 +93,8 @@ Result<ReadOnlyStore> OpenCheckpoint(const std::string& folder,
                CheckCheckpoint(folder, CheckpointCheck::kAtOpen));
   TACIT_ASSIGN(const auto rocks, Rocks::OpenReadOnly(folder));
   TACIT_ASSIGN(Loaded loaded, Load(*rocks));
-  if (loaded.tip.seq != manifest.commit || loaded.tip.head != manifest.head ||
+  if (loaded.release != (manifest.kind == CheckpointKind::kRelease) ||
+      loaded.tip.seq != manifest.commit || loaded.tip.head != manifest.head ||
       loaded.lineage != manifest.lineage)
     return Fail(ErrorCode::kCorruption,
                 fmt::format("checkpoint {} holds commit {}, its manifest says {}", folder,

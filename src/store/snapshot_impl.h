@@ -84,12 +84,16 @@ class SnapshotImpl final : public Snapshot {
               std::span<float> out) const override;
 
   const View& view() const { return view_; }
+  // Holds the folded rows beneath the view.
+  const rocksdb::Snapshot* held() const { return snapshot_; }
+  // The parameters to serve with of any learner of the store, as in ServedDense.
+  std::span<const float> ServedDenseOf(const LearnerRecord& learner) const;
+  // The last step of the learner's moving average as of this commit; 0 if it keeps none.
+  uint32_t StepOf(const LearnerRecord& learner) const;
 
  private:
   // The row from the newest unfolded commit that has it; else empty.
   std::span<const float> FromOverlay(uint16_t key, uint64_t row) const;
-  // The step of the learner's average, as of this commit.
-  uint32_t StepOf(const LearnerRecord& learner) const;
 
   const std::shared_ptr<Rocks> rocks_;
   const std::shared_ptr<const LearnerDirectory> directory_;

@@ -6,6 +6,7 @@
 
 #include "base/crash_point.h"
 #include "store/checkpoint_full.h"
+#include "store/checkpoint_release.h"
 #include "store/load.h"
 #include "store/store_impl.h"
 
@@ -57,7 +58,9 @@ Result<CheckpointMade> StoreImpl::MakeCheckpoint(const CheckpointRequest& reques
   if (same) {
     made.place = *std::move(same);
   } else {
-    TACIT_ASSIGN(made.place, MakeFull(request, parent, &made));
+    TACIT_ASSIGN(made.place, request.kind == CheckpointKind::kFull
+                                 ? MakeFull(request, parent, &made)
+                                 : MakeRelease(request, parent, *snapshot));
   }
   made.took_ms = Milliseconds(std::chrono::steady_clock::now() - start).count();
   return made;
@@ -91,11 +94,40 @@ Result<CheckpointPlace> StoreImpl::MakeFull(const CheckpointRequest& request,
   }
   TACIT_ASSIGN(manifest.files, LinkFiles(*files, draft.folder(), &made->files_read));
   CrashPoint("checkpoint.linked");
+  return Finish(request, std::move(manifest), &draft);
+}
+
+// A published snapshot is a commit's whole public part, so nothing waits.
+Result<CheckpointPlace> StoreImpl::MakeRelease(const CheckpointRequest& request,
+                                               const CheckpointParent& parent,
+                                               const SnapshotImpl& snapshot) {
+  TACIT_ASSIGN(CheckpointDraft draft, CheckpointDraft::Begin(parent));
+  CrashPoint("checkpoint.begun");
+  privacy::Ledger::Promises promises;
+  {
+    std::lock_guard lock(ledger_mutex_);
+    TACIT_ASSIGN(promises, privacy::Ledger::ReadPromises(ledger_.EncodeState()));
+  }
+  CheckpointManifest manifest =
+      DescribeView(request.kind, snapshot.view(), *parts_.directory, parts_.options.shards);
+  TACIT_ASSIGN(manifest.files,
+               WriteRelease(*parts_.rocks, snapshot,
+                            ReleaseParts{.directory = *parts_.directory,
+                                         .shards = parts_.options.shards,
+                                         .promises = std::move(promises)},
+                            draft.folder()));
+  CrashPoint("checkpoint.linked");
+  return Finish(request, std::move(manifest), &draft);
+}
+
+Result<CheckpointPlace> StoreImpl::Finish(const CheckpointRequest& request,
+                                          CheckpointManifest manifest,
+                                          CheckpointDraft* draft) const {
   manifest.store_format = kStoreFormat;
-  manifest.time_ms = rocks.clock().UnixMillis();
+  manifest.time_ms = parts_.rocks->clock().UnixMillis();
   manifest.code_version = parts_.options.code_version;
   manifest.schema = request.schema;
-  return draft.Finish(std::move(manifest));
+  return draft->Finish(std::move(manifest));
 }
 
 }  // namespace tacit::store

@@ -89,6 +89,11 @@ class StoreImpl final : public Store {
   void RunBetweenCommits(std::function<void()> work);
   Result<CheckpointPlace> MakeFull(const CheckpointRequest& request, const CheckpointParent& parent,
                                    CheckpointMade* made);
+  Result<CheckpointPlace> MakeRelease(const CheckpointRequest& request,
+                                      const CheckpointParent& parent,
+                                      const SnapshotImpl& snapshot);
+  Result<CheckpointPlace> Finish(const CheckpointRequest& request, CheckpointManifest manifest,
+                                 CheckpointDraft* draft) const;
   Status RunCommit(const Job& job);
   Status FillBatch(const Job& job);
   void PutTerm(const Job& job);
