@@ -84,10 +84,10 @@ class ServedRows {
 
   // The bytes of the served row under this key; valid until the next call.
   Result<std::string_view> Serve(std::string_view key, std::string_view stored) {
-    const auto learner = static_cast<uint16_t>(SequenceOf(key.substr(1, 2)));
-    const auto table = static_cast<uint32_t>(SequenceOf(key.substr(3, 2)));
-    if (key.size() != kRowKeyBytes || learner >= records_.size() ||
-        table >= records_[learner].layout.space.tables().size() ||
+    const bool is_row = key.size() == kRowKeyBytes;
+    const auto learner = static_cast<uint16_t>(is_row ? SequenceOf(key.substr(1, 2)) : ~0u);
+    const auto table = static_cast<uint32_t>(is_row ? SequenceOf(key.substr(3, 2)) : ~0u);
+    if (learner >= records_.size() || table >= records_[learner].layout.space.tables().size() ||
         stored.size() != records_[learner].layout.RowFloats(table) * sizeof(float))
       return Fail(ErrorCode::kCorruption, fmt::format("a row of learner {} does not fit", learner));
     const RowLayout& layout = records_[learner].layout;
