@@ -62,6 +62,12 @@ Result<CheckpointManifest> CheckCheckpoint(const std::string& folder, Checkpoint
   return manifest;
 }
 
+Status StillWanted(const CheckpointRequest& request) {
+  if (!request.keep_going || request.keep_going()) return {};
+  return Fail(ErrorCode::kUnavailable,
+              fmt::format("making a checkpoint in {} was given up", request.parent));
+}
+
 Result<std::vector<CheckpointPlace>> ListCheckpoints(const std::string& parent,
                                                      std::vector<std::string>* unreadable) {
   std::vector<CheckpointPlace> places;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -110,7 +111,13 @@ struct CheckpointRequest {
   CheckpointKind kind = CheckpointKind::kFull;
   std::string parent;  // the folder that gets the checkpoint's folder; made if it is missing
   std::string schema;  // for the manifest
+  // Called repeatedly; if it returns false, the checkpoint is given up with kUnavailable and nothing
+  // is left of it. May be empty.
+  std::function<bool()> keep_going = {};
 };
+// kUnavailable once the request says so.
+Status StillWanted(const CheckpointRequest& request);
+
 struct CheckpointMade {
   CheckpointPlace place;
   bool existed = false;     // the last commit had a checkpoint of this kind already

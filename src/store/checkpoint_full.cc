@@ -107,7 +107,7 @@ KeepFiles::~KeepFiles() { (void)rocks_.db().EnableFileDeletions(/*force=*/false)
 // RocksDB switches to new memory in this call and writes the old memory out on a thread of its own.
 // The switch begins a new log, which is not allowed after a log has failed; the writing is no part
 // of what the lock guards. RocksDB has no call that waits for it alone.
-Status WriteOutMemory(const Rocks& rocks) {
+Status WriteOutMemory(const Rocks& rocks, const CheckpointRequest& request) {
   {
     const auto lock = rocks.LockLog();
     TACIT_RETURN_IF_ERROR(rocks.LogStatus());
@@ -125,6 +125,7 @@ Status WriteOutMemory(const Rocks& rocks) {
       const auto lock = rocks.LockLog();
       TACIT_RETURN_IF_ERROR(rocks.LogStatus());
     }
+    TACIT_RETURN_IF_ERROR(StillWanted(request));
     std::this_thread::sleep_for(kGlance);
   }
   return {};
@@ -142,12 +143,14 @@ Result<LiveFiles> ListLiveFiles(const Rocks& rocks) {
   return files;
 }
 
-Result<std::vector<CheckpointFile>> LinkFiles(const LiveFiles& files, const std::string& folder,
-                                              uint64_t* files_read) {
+Result<std::vector<CheckpointFile>> LinkFiles(const LiveFiles& files,
+                                              const CheckpointRequest& request,
+                                              const std::string& folder, uint64_t* files_read) {
   std::vector<CheckpointFile> linked;
   for (const rocksdb::LiveFileStorageInfo& file : files) {
     // No reader needs RocksDB's options, which name this machine's folders.
     if (file.file_type == rocksdb::kOptionsFile) continue;
+    TACIT_RETURN_IF_ERROR(StillWanted(request));
     const std::string from = file.directory + "/" + file.relative_filename;
     const std::string to = folder + "/" + file.relative_filename;
     const bool table =

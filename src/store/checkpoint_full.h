@@ -31,7 +31,7 @@ class KeepFiles {
 };
 
 // Writes out what is in memory, and returns once it is in files. Commits go on meanwhile.
-Status WriteOutMemory(const Rocks& rocks);
+Status WriteOutMemory(const Rocks& rocks, const CheckpointRequest& request);
 
 // The files that make up the database at this moment. REQUIRES that no commit is being written, and
 // KeepFiles until they are linked.
@@ -44,7 +44,8 @@ std::optional<Digest> RecordedDigest(const rocksdb::LiveFileStorageInfo& file);
 // Puts the files into a folder on disk: links tables and blobs, whose checksums were computed when
 // they were written, and copies the rest. Counts in `files_read` the tables that it had to read:
 // files of older programs, or all of them if the folder lies on another disk.
-Result<std::vector<CheckpointFile>> LinkFiles(const LiveFiles& files, const std::string& folder,
-                                              uint64_t* files_read);
+Result<std::vector<CheckpointFile>> LinkFiles(const LiveFiles& files,
+                                              const CheckpointRequest& request,
+                                              const std::string& folder, uint64_t* files_read);
 
 }  // namespace tacit::store

@@ -27,6 +27,7 @@ namespace {
 
 constexpr uint64_t kReleaseMemory = uint64_t{32} << 20;
 constexpr uint64_t kMostFileBytes = uint64_t{256} << 20;
+constexpr uint64_t kRowsBetweenLooks = 4096;
 
 // Writes sorted rows into files for the rows family, each of about the most bytes.
 class ReleaseRows {
@@ -111,10 +112,13 @@ std::string_view BytesOf(std::span<const float> floats) {
 }
 
 // Merges the folded rows with those of unfolded commits, which are newer.
-Status CopyRows(const Rocks& from, const SnapshotImpl& snapshot, const LearnerDirectory& directory,
+Status CopyRows(const Rocks& from, const SnapshotImpl& snapshot, const ReleaseParts& parts,
                 ReleaseRows* to) {
+  const LearnerDirectory& directory = parts.directory;
   ServedRows served(snapshot, directory);
+  uint64_t rows = 0;
   const auto put = [&](std::string_view key, std::string_view stored) -> Status {
+    if (rows++ % kRowsBetweenLooks == 0) TACIT_RETURN_IF_ERROR(StillWanted(parts.request));
     TACIT_ASSIGN(const std::string_view row, served.Serve(key, stored));
     return to->Put(key, row);
   };
@@ -214,7 +218,7 @@ Result<Digests> FillDatabase(const Rocks& from, const SnapshotImpl& snapshot,
   TACIT_ASSIGN(const auto to,
                Rocks::Open(folder, kReleaseMemory, std::make_shared<FailureLatch>()));
   ReleaseRows rows(*to, folder);
-  TACIT_RETURN_IF_ERROR(CopyRows(from, snapshot, parts.directory, &rows));
+  TACIT_RETURN_IF_ERROR(CopyRows(from, snapshot, parts, &rows));
   TACIT_RETURN_IF_ERROR(rows.Ingest());
   TACIT_ASSIGN(const std::string state, StateOfPromises(parts.promises));
   rocksdb::WriteBatch batch;

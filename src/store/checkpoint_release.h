@@ -17,6 +17,7 @@ struct ReleaseParts {
   const LearnerDirectory& directory;
   uint32_t shards = 0;
   privacy::Ledger::Promises promises;
+  const CheckpointRequest& request;
 };
 
 // Writes a new database into an empty folder and syncs it: rows, dense parameters and averages as

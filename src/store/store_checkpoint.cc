@@ -73,7 +73,7 @@ Result<CheckpointPlace> StoreImpl::MakeFull(const CheckpointRequest& request,
   const Rocks& rocks = *parts_.rocks;
   TACIT_ASSIGN(CheckpointDraft draft, CheckpointDraft::Begin(parent));
   CrashPoint("checkpoint.begun");
-  TACIT_RETURN_IF_ERROR(WriteOutMemory(rocks));
+  TACIT_RETURN_IF_ERROR(WriteOutMemory(rocks, request));
   const KeepFiles keep(rocks);
   Result<LiveFiles> files;
   std::shared_ptr<const SnapshotImpl> snapshot;
@@ -92,7 +92,7 @@ Result<CheckpointPlace> StoreImpl::MakeFull(const CheckpointRequest& request,
     made->existed = true;
     return *std::move(same);
   }
-  TACIT_ASSIGN(manifest.files, LinkFiles(*files, draft.folder(), &made->files_read));
+  TACIT_ASSIGN(manifest.files, LinkFiles(*files, request, draft.folder(), &made->files_read));
   CrashPoint("checkpoint.linked");
   return Finish(request, std::move(manifest), &draft);
 }
@@ -114,7 +114,8 @@ Result<CheckpointPlace> StoreImpl::MakeRelease(const CheckpointRequest& request,
                WriteRelease(*parts_.rocks, snapshot,
                             ReleaseParts{.directory = *parts_.directory,
                                          .shards = parts_.options.shards,
-                                         .promises = std::move(promises)},
+                                         .promises = std::move(promises),
+                                         .request = request},
                             draft.folder()));
   CrashPoint("checkpoint.linked");
   return Finish(request, std::move(manifest), &draft);
