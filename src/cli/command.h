@@ -22,6 +22,7 @@ void AddGenerate(CLI::App& cli, Action* chosen);
 void AddReplay(CLI::App& cli, Action* chosen);
 void AddQuery(CLI::App& cli, Action* chosen);
 void AddLedger(CLI::App& cli, Action* chosen);
+void AddCheckpoint(CLI::App& cli, Action* chosen);
 void AddPrivacy(CLI::App& cli, Action* chosen);
 void AddEvaluate(CLI::App& cli, Action* chosen);
 void AddBench(CLI::App& cli, Action* chosen);

@@ -568,7 +568,7 @@ Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const std::string&
   TACIT_ASSIGN(const wiring::FilePlan files, MakeFilePlan(assembly.config.serve));
   metrics::Registry registry;
   const std::string witness = wiring::WitnessBeside(directory);
-  if (witness.empty()) WarnOfNoWitness(directory);
+  if (witness.empty() && !store::IsCheckpoint(directory)) WarnOfNoWitness(directory);
   TACIT_ASSIGN(const store::ReadOnlyStore store,
                store::OpenReadOnly(directory, witness, wiring::MakeLayouts(assembly)));
   std::vector<train::LedgerMetrics::Learner> promised;
