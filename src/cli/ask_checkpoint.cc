@@ -16,7 +16,8 @@ Result<boost::json::object> AskCheckpoint(
   TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config)));
   const std::string witness =
       place.witness.empty() ? wiring::WitnessBeside(place.checkpoint) : place.witness;
-  if (witness.empty()) wiring::TellOfNoWitness(place.checkpoint);
+  if (witness.empty() && !store::IsCheckpoint(place.checkpoint))
+    wiring::TellOfNoWitness(place.checkpoint);
   TACIT_ASSIGN(const store::ReadOnlyStore store,
                store::OpenReadOnly(place.checkpoint, witness, wiring::MakeLayouts(assembly)));
   TACIT_ASSIGN(const serve::Reply reply, ask(assembly, store.snapshot));

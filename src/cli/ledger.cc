@@ -27,7 +27,7 @@ std::string WitnessOf(const LedgerOptions& options) {
 Result<store::ReadOnlyStore> OpenLedger(const LedgerOptions& options) {
   const std::string& path = options.store.empty() ? options.checkpoint : options.store;
   const std::string witness = WitnessOf(options);
-  if (witness.empty()) wiring::TellOfNoWitness(path);
+  if (witness.empty() && !store::IsCheckpoint(path)) wiring::TellOfNoWitness(path);
   return store::OpenReadOnly(path, witness, {});
 }
 

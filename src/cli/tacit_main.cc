@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   tacit::cli::AddQuery(cli, &action);
   tacit::cli::AddWeights(cli, &action);
   tacit::cli::AddLedger(cli, &action);
+  tacit::cli::AddCheckpoint(cli, &action);
   tacit::cli::AddPrivacy(cli, &action);
   tacit::cli::AddEvaluate(cli, &action);
   tacit::cli::AddBench(cli, &action);

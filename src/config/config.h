@@ -265,6 +265,15 @@ struct Learner {
   Optimizer optimizer;
 };
 
+// Checkpoints of a running daemon, on a schedule or asked for.
+struct Checkpoints {
+  std::string path;                         // default: store path + ".checkpoints"
+  std::string every;                        // a number and s, min, h or d; empty: only when asked
+  uint64_t every_s = 0;                     // the same in seconds; 0: never; not a key
+  uint32_t keep = 3;                        // of each kind, after each that the schedule makes
+  std::vector<std::string> kinds = {"full"};  // full, release or both; for the schedule
+};
+
 struct Store {
   enum class OnFailure { kServe, kExit };
   std::string path;
@@ -273,6 +282,7 @@ struct Store {
   uint32_t shards = 16;
   uint32_t commit_interval_ms = 1000;
   OnFailure on_failure = OnFailure::kServe;  // what follows once training has failed
+  Checkpoints checkpoints;
 };
 
 struct Serve {
@@ -341,5 +351,7 @@ std::vector<std::string> SecretsInTheOpen(const Config& config);
 
 // The configuration as YAML with every default spelled out and secrets redacted.
 std::string Dump(const Config& config);
+// The schema section alone, as Dump writes it.
+std::string DumpSchema(const Config& config);
 
 }  // namespace tacit::config

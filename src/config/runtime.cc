@@ -22,6 +22,8 @@ bool GoodAddress(std::string_view address) {
   return error == std::errc() && end == port.data() + port.size();
 }
 
+}  // namespace
+
 bool Inside(const std::string& file, const std::string& directory) {
   namespace fs = std::filesystem;
   const fs::path inner = fs::absolute(file).lexically_normal();
@@ -33,8 +35,6 @@ bool Inside(const std::string& file, const std::string& directory) {
   return false;
 }
 
-}  // namespace
-
 void DescribeStore(Fields& fields, Store& store) {
   static constexpr std::array<std::string_view, 2> kOnFailure = {"serve", "exit"};
   fields.Text("path", &store.path, Use::kRequired);
@@ -42,6 +42,8 @@ void DescribeStore(Fields& fields, Store& store) {
   fields.Integer("shards", &store.shards, 1, 128);
   fields.Integer("commit_interval_ms", &store.commit_interval_ms, 1, 3'600'000);
   fields.Enum("on_failure", &store.on_failure, kOnFailure);
+  fields.Section("checkpoints",
+                 [&](Fields& below) { DescribeCheckpoints(below, store.checkpoints); });
 }
 
 Status CheckStore(const Place& place, Store* store) {
@@ -54,7 +56,7 @@ Status CheckStore(const Place& place, Store* store) {
         "lies inside store.path: a copy of the store would bring its witness along, and prove "
         "nothing");
   }
-  return {};
+  return CheckCheckpoints(place.Key("checkpoints"), *store, &store->checkpoints);
 }
 
 Status CheckMark(const Place& place, const std::string& mark, const Store& store) {

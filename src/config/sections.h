@@ -35,6 +35,8 @@ void DescribeBudget(Fields& fields, Budget& budget);
 Status CheckBudget(const Place& place, const Budget& budget, const std::vector<Learner>& learners);
 
 void DescribeStore(Fields& fields, Store& store);
+void DescribeCheckpoints(Fields& fields, Checkpoints& checkpoints);
+Status CheckCheckpoints(const Place& place, const Store& store, Checkpoints* checkpoints);
 void DescribeServe(Fields& fields, Serve& serve);
 void DescribeDeadLetters(Fields& fields, DeadLetters& letters);
 void DescribeTraining(Fields& fields, Training& training);
@@ -42,6 +44,9 @@ void DescribeLog(Fields& fields, Log& log);
 Status CheckStore(const Place& place, Store* store);
 Status CheckMark(const Place& place, const std::string& mark, const Store& store);
 Status CheckServe(const Place& place, const Serve& serve);
+
+// True if `file` lies in the directory, or is it.
+bool Inside(const std::string& file, const std::string& directory);
 
 // These cover the whole configuration: all keys, and all checks.
 void DescribeConfig(Fields& fields, Config& config);

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "console/stop_signals.h"
 #include "daemon/budget_spent.h"
+#include "daemon/checkpoint_schedule.h"
 #include "daemon/day_table.h"
 #include "daemon/progress_line.h"
 #include "daemon/service_manager.h"
@@ -138,6 +139,9 @@ class Daemon {
     wiring::TellOfWitnessPlaces(assembly_.config);
     TACIT_RETURN_IF_ERROR(OpenDeadLetterSink());
     TACIT_RETURN_IF_ERROR(MakeTrainer());
+    checkpoints_ = std::make_unique<CheckpointSchedule>(
+        *store_, assembly_.config.store.checkpoints, config::DumpSchema(assembly_.config), clock_,
+        registry_);
     TACIT_ASSIGN(server_, StartServer(assembly_, files_, MakeServices(), registry_));
     TACIT_RETURN_IF_ERROR(feed_->Start());
     std::thread training([this] { Train(); });
@@ -313,6 +317,7 @@ class Daemon {
                   return trainer_->spent(learner) != train::Spent::kNone;
                 },
             .total_budget = assembly_.total_budget,
+            .checkpoints = checkpoints_->Commands(),
             .metrics = &registry_};
   }
 
@@ -463,6 +468,8 @@ class Daemon {
     feed_->Stop();
     training->join();
     if (server_) server_->Stop(kDrain);
+    server_.reset();  // it holds the commands of checkpoints_
+    checkpoints_.reset();
     Status flushed = store_->Flush();
     if (!flushed && !failed_) Failed("the last commit failed", flushed.error());
     if (flushed)
@@ -516,6 +523,7 @@ class Daemon {
   std::vector<std::unique_ptr<StoredAllowances>> allowances_;
   std::unique_ptr<train::Trainer> trainer_;
   std::unique_ptr<train::Feed> feed_;
+  std::unique_ptr<CheckpointSchedule> checkpoints_;
   std::unique_ptr<serve::Server> server_;
   bool held_ = false;
   std::atomic<bool> trained_ = false, failed_ = false;
@@ -547,7 +555,7 @@ Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const std::string&
   TACIT_ASSIGN(const wiring::FilePlan files, MakeFilePlan(assembly.config.serve));
   metrics::Registry registry;
   const std::string witness = wiring::WitnessBeside(directory);
-  if (witness.empty()) WarnOfNoWitness(directory);
+  if (witness.empty() && !store::IsCheckpoint(directory)) WarnOfNoWitness(directory);
   TACIT_ASSIGN(const store::ReadOnlyStore store,
                store::OpenReadOnly(directory, witness, wiring::MakeLayouts(assembly)));
   std::vector<train::LedgerMetrics::Learner> promised;

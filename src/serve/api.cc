@@ -32,6 +32,8 @@ GET  /metrics      for Prometheus
 constexpr std::string_view kOperatorIndex = R"(
 GET  /v1/ledger    every entry of the ledger, to be verified elsewhere
 GET  /v1/weights   the largest weights of a linear model, with their deviations
+GET  /v1/checkpoints  the checkpoints there are, and how the last one went
+POST /v1/checkpoints  makes one: {"kind":"full"} or {"kind":"release"}
 )";
 
 template <class... Args>
@@ -138,6 +140,18 @@ Api::Api(std::shared_ptr<const Services> services, std::shared_ptr<const Recomme
   router_.Add(
       "GET", "/v1/weights", [this](const Request& r, Reply* reply) { Weights(r, reply); },
       Role::kOperator);
+  if (const auto& checkpoints = services_->checkpoints) {
+    router_.Add(
+        "GET", "/v1/checkpoints",
+        [&checkpoints](const Request&, Reply* reply) { AnswerCheckpoints(*checkpoints, reply); },
+        Role::kOperator);
+    router_.Add(
+        "POST", "/v1/checkpoints",
+        [&checkpoints](const Request& request, Reply* reply) {
+          AnswerMakeCheckpoint(*checkpoints, request.body, reply);
+        },
+        Role::kOperator);
+  }
   router_.Add("POST", "/v1/score", [this](const Request& r, Reply* reply) { Score(r, reply); });
   router_.Add("POST", "/v1/recommend",
               [this](const Request& r, Reply* reply) { recommend_.Answer(r.role, r.body, reply); });

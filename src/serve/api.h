@@ -9,6 +9,7 @@
 
 #include "metrics/registry.h"
 #include "privacy/ledger.h"
+#include "serve/checkpoint_route.h"
 #include "serve/commit_signal.h"
 #include "serve/http.h"
 #include "serve/ledger_route.h"
@@ -46,6 +47,8 @@ struct Services {
   std::function<bool(LearnerIndex)> budget_exhausted;
   // The budget for all learners together, if there is one.
   std::optional<privacy::TotalBudget> total_budget = {};
+  // The operator's commands for checkpoints; nothing where there is no store to make one of.
+  std::optional<CheckpointCommands> checkpoints = {};
   metrics::Registry* metrics = nullptr;  // never null; outlives the server
 };
 

@@ -16,12 +16,6 @@
 namespace tacit::store {
 namespace {
 
-struct FoldRow {
-  RowPlace place;
-  size_t age;  // index in the overlay: higher is newer
-  std::span<const float> floats;
-};
-
 std::string FoldFolder(const std::string& store_path) { return store_path + "/fold"; }
 
 constexpr size_t kRowsBetweenCalls = 4096;
@@ -31,38 +25,9 @@ Status GivenUp(const Rocks& rocks) {
               fmt::format("folding rows of store {} was given up", rocks.path()));
 }
 
-// The newest version of every row in the overlay, by key; nothing if `keep` gave up.
-std::optional<std::vector<FoldRow>> Merge(const LearnerDirectory& directory, const View& view,
-                                          const KeepFolding& keep) {
-  std::vector<FoldRow> merged;
-  for (size_t age = 0; age < view.overlay.size(); ++age) {
-    if (keep && !keep(0, merged.size())) return std::nullopt;
-    const OverlayDelta& delta = *view.overlay[age];
-    for (size_t key = 0; key < delta.rows.size(); ++key) {
-      if (!delta.rows[key]) continue;
-      const LearnerRecord& learner = directory.records()[key];
-      const auto tables = learner.layout.space.tables();
-      uint32_t table = 0;
-      for (size_t i = 0; i < delta.rows[key]->size(); ++i) {
-        const uint64_t row = delta.rows[key]->rows[i];
-        while (row >= tables[table].first + tables[table].rows) ++table;
-        merged.push_back({directory.Place(learner, table, row), age, delta.rows[key]->Row(i)});
-      }
-    }
-  }
-  std::sort(merged.begin(), merged.end(), [](const FoldRow& a, const FoldRow& b) {
-    return a.place != b.place ? a.place < b.place : a.age > b.age;
-  });
-  const auto last =
-      std::unique(merged.begin(), merged.end(),
-                  [](const FoldRow& a, const FoldRow& b) { return a.place == b.place; });
-  merged.erase(last, merged.end());
-  return merged;
-}
-
 rocksdb::Status WriteFile(const Rocks& rocks, const std::string& file,
-                          const std::vector<FoldRow>& rows, CommitSeq seq,
-                          const KeepFolding& keep) {
+                          const std::vector<FoldRow>& rows, CommitSeq seq, const KeepFolding& keep,
+                          rocksdb::ExternalSstFileInfo* written) {
   rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), RowsFileOptions(),
                                 rocks.family(Family::kRows), /*invalidate_page_cache=*/false);
   rocksdb::Status status = writer.Open(file);
@@ -79,7 +44,7 @@ rocksdb::Status WriteFile(const Rocks& rocks, const std::string& file,
   ByteWriter marker;
   marker.Put(seq.value);
   status = writer.Put(AsSlice(kRowsMarkerKey), Seal(marker.bytes()));
-  return status.ok() ? writer.Finish() : status;
+  return status.ok() ? writer.Finish(written) : status;
 }
 
 Status Ingest(const Rocks& rocks, const std::vector<FoldRow>& rows, CommitSeq seq,
@@ -88,18 +53,25 @@ Status Ingest(const Rocks& rocks, const std::vector<FoldRow>& rows, CommitSeq se
   const std::string file = fmt::format("{}/{}.sst", folder, seq.value);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  rocksdb::Status status = WriteFile(rocks, file, rows, seq, keep);
+  rocksdb::ExternalSstFileInfo written;
+  rocksdb::Status status = WriteFile(rocks, file, rows, seq, keep, &written);
   if (status.ok()) {
-    rocksdb::IngestExternalFileOptions options;
+    rocksdb::IngestExternalFileArg arg;
+    arg.column_family = rocks.family(Family::kRows);
+    arg.external_files = {file};
+    arg.files_checksums = {written.file_checksum};
+    arg.files_checksum_func_names = {written.file_checksum_func_name};
+    rocksdb::IngestExternalFileOptions& options = arg.options;
     options.move_files = true;
     options.write_global_seqno = false;
     // Published snapshots must not see rows of later commits.
     options.snapshot_consistency = true;
+    options.verify_file_checksum = false;  // the file would be read for it once more
     // Ingesting may switch memtables, and with them log files; that is not allowed after a log has
     // failed.
     const auto lock = rocks.LockLog();
     TACIT_RETURN_IF_ERROR(rocks.LogStatus());
-    status = rocks.db().IngestExternalFile(rocks.family(Family::kRows), {file}, options);
+    status = rocks.db().IngestExternalFiles({arg});
   }
   std::filesystem::remove(file, error);
   if (status.IsIncomplete()) return GivenUp(rocks);
@@ -129,10 +101,38 @@ Status Trim(const Rocks& rocks, const View& view) {
 
 }  // namespace
 
+std::optional<std::vector<FoldRow>> MergeOverlay(const LearnerDirectory& directory,
+                                                 const View& view, const KeepFolding& keep) {
+  std::vector<FoldRow> merged;
+  for (size_t age = 0; age < view.overlay.size(); ++age) {
+    if (keep && !keep(0, merged.size())) return std::nullopt;
+    const OverlayDelta& delta = *view.overlay[age];
+    for (size_t key = 0; key < delta.rows.size(); ++key) {
+      if (!delta.rows[key]) continue;
+      const LearnerRecord& learner = directory.records()[key];
+      const auto tables = learner.layout.space.tables();
+      uint32_t table = 0;
+      for (size_t i = 0; i < delta.rows[key]->size(); ++i) {
+        const uint64_t row = delta.rows[key]->rows[i];
+        while (row >= tables[table].first + tables[table].rows) ++table;
+        merged.push_back({directory.Place(learner, table, row), age, delta.rows[key]->Row(i)});
+      }
+    }
+  }
+  std::sort(merged.begin(), merged.end(), [](const FoldRow& a, const FoldRow& b) {
+    return a.place != b.place ? a.place < b.place : a.age > b.age;
+  });
+  const auto last =
+      std::unique(merged.begin(), merged.end(),
+                  [](const FoldRow& a, const FoldRow& b) { return a.place == b.place; });
+  merged.erase(last, merged.end());
+  return merged;
+}
+
 Result<uint64_t> FoldView(const Rocks& rocks, const LearnerDirectory& directory, const View& view,
                           const KeepFolding& keep) {
   if (view.overlay.empty()) return 0;
-  const auto merged = Merge(directory, view, keep);
+  const auto merged = MergeOverlay(directory, view, keep);
   if (!merged) return Fail(GivenUp(rocks).error());
   const std::vector<FoldRow>& rows = *merged;
   TACIT_RETURN_IF_ERROR(Ingest(rocks, rows, view.tip.seq, keep));

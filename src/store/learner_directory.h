@@ -34,8 +34,10 @@ Status CheckSameModel(const LearnerRecord& stored, const LearnerLayout& configur
 // All learners of the store, and the keys of the configured ones. Immutable once built.
 class LearnerDirectory {
  public:
-  LearnerDirectory(uint32_t shards, std::vector<LearnerRecord> records)
-      : shards_(shards), records_(std::move(records)) {}
+  // `as_served`: the rows and dense parameters lie in the store as they are served, as in a release
+  // checkpoint.
+  LearnerDirectory(uint32_t shards, std::vector<LearnerRecord> records, bool as_served = false)
+      : shards_(shards), records_(std::move(records)), as_served_(as_served) {}
 
   // Finds or adds each configured learner. A trained learner must be the same model; an untrained
   // one takes the new form. Returns the keys of the changed records.
@@ -46,6 +48,7 @@ class LearnerDirectory {
   const std::vector<LearnerRecord>& records() const { return records_; }
   uint32_t shards() const { return shards_; }
   size_t configured() const { return keys_.size(); }
+  bool as_served() const { return as_served_; }
   // REQUIRES a learner of the configuration.
   uint16_t KeyOf(LearnerIndex learner) const;
   const LearnerRecord& Configured(LearnerIndex learner) const { return records_[KeyOf(learner)]; }
@@ -59,6 +62,7 @@ class LearnerDirectory {
  private:
   uint32_t shards_;
   std::vector<LearnerRecord> records_;
+  bool as_served_;
   std::vector<uint16_t> keys_;  // by place in the configuration
 };
 

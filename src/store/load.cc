@@ -35,8 +35,12 @@ Status LoadIdentity(const Rocks& rocks, Loaded& loaded) {
                 fmt::format("store {} has format {}, this program reads {} to {}", rocks.path(),
                             loaded.format, kOldestStoreFormat, kStoreFormat));
   TACIT_ASSIGN(loaded.lineage, Need(rocks, meta::kLineage));
-  TACIT_ASSIGN(const std::string salt, Need(rocks, meta::kSalt));
-  ByteReader(salt).GetArray(std::span<uint8_t>(loaded.salt));
+  TACIT_ASSIGN(const auto release, rocks.Get(Family::kMeta, meta::kRelease));
+  loaded.release = release.has_value();
+  if (!loaded.release) {
+    TACIT_ASSIGN(const std::string salt, Need(rocks, meta::kSalt));
+    ByteReader(salt).GetArray(std::span<uint8_t>(loaded.salt));
+  }
   TACIT_ASSIGN(const auto user_key, rocks.Get(Family::kMeta, meta::kUserKey));
   if (user_key) {
     SipHash::Key key{};

@@ -28,6 +28,7 @@ struct Loaded {
   Digest salt{};
   std::optional<SipHash::Key> user_key;  // nothing in a store older than the key
   uint32_t shards = 0;
+  bool release = false;  // a release checkpoint: without secrets, rows as they are served
   std::vector<LearnerRecord> records;  // by key
   CommitTip tip;
   Terms terms;

@@ -39,6 +39,12 @@ std::vector<WitnessPlace> PlacesOf(const StoreOptions& options) {
 
 Status CheckOptions(const StoreOptions& options) {
   if (options.path.empty()) return Fail(ErrorCode::kInvalidArgument, "the store has no path");
+  if (IsCheckpoint(options.path))
+    return Fail(ErrorCode::kRefused,
+                fmt::format("{} is a checkpoint: commits in it would be of an older copy, without "
+                            "the charges of what was learnt since. It can be served and asked "
+                            "(--checkpoint)",
+                            options.path));
   if (options.shards == 0 || options.shards > kMaxShards)
     return Fail(ErrorCode::kInvalidArgument, fmt::format("store {}: shards must be 1 to {}, not {}",
                                                          options.path, kMaxShards, options.shards));
@@ -275,6 +281,10 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
                                         options.clock, options.open_files_most));
   TACIT_RETURN_IF_ERROR(Ask(options, {.doing = "reading what is not folded"}));
   TACIT_ASSIGN(Loaded loaded, Load(*store.rocks));
+  if (loaded.release)
+    return Fail(ErrorCode::kRefused,
+                fmt::format("{} was a release checkpoint: it lacks what learning resumes from",
+                            options.path));
   StartRetention(*store.rocks, loaded);
   const bool fresh = loaded.fresh();
   if (fresh) {

@@ -56,6 +56,23 @@ Status HoldAgainstWitness(const std::string& path, const std::string& witness,
   return loaded.tip.seq == after->record.seq ? check(*after) : Status{};
 }
 
+Result<ReadOnlyStore> MakeReadOnly(const std::shared_ptr<Rocks>& rocks, Loaded loaded,
+                                   const std::vector<LearnerLayout>& layouts) {
+  privacy::Ledger::Promises promises;
+  if (!loaded.ledger_state.empty()) {
+    TACIT_ASSIGN(promises, privacy::Ledger::ReadPromises(loaded.ledger_state));
+  }
+  View view = loaded.MakeView();
+  const std::vector<uint8_t> trained(loaded.records.size(), 1);
+  auto directory =
+      std::make_shared<LearnerDirectory>(loaded.shards, loaded.records, loaded.release);
+  TACIT_RETURN_IF_ERROR(directory->Match(layouts, trained));
+  view.learners.resize(directory->records().size());
+  view.ledger_tail = TailOf(loaded.entries, directory->records().size());
+  return ReadOnlyStore{std::make_shared<SnapshotImpl>(rocks, directory, std::move(view)),
+                       std::move(loaded.entries), std::move(promises), {}};
+}
+
 Result<ReadOnlyStore> TryOpen(const std::string& path, const std::string& witness,
                               const std::vector<LearnerLayout>& layouts) {
   TACIT_ASSIGN(const auto before, ReadWitness(witness));
@@ -65,25 +82,33 @@ Result<ReadOnlyStore> TryOpen(const std::string& path, const std::string& witnes
     return Fail(ErrorCode::kNotFound, fmt::format("store {} has not been written yet", path));
   TACIT_ASSIGN(const auto after, ReadWitness(witness));
   TACIT_RETURN_IF_ERROR(HoldAgainstWitness(path, witness, before, after, loaded));
-  privacy::Ledger::Promises promises;
-  if (!loaded.ledger_state.empty()) {
-    TACIT_ASSIGN(promises, privacy::Ledger::ReadPromises(loaded.ledger_state));
-  }
+  return MakeReadOnly(rocks, std::move(loaded), layouts);
+}
 
-  View view = loaded.MakeView();
-  const std::vector<uint8_t> trained(loaded.records.size(), 1);
-  auto directory = std::make_shared<LearnerDirectory>(loaded.shards, loaded.records);
-  TACIT_RETURN_IF_ERROR(directory->Match(layouts, trained));
-  view.learners.resize(directory->records().size());
-  view.ledger_tail = TailOf(loaded.entries, directory->records().size());
-  return ReadOnlyStore{std::make_shared<SnapshotImpl>(rocks, directory, std::move(view)),
-                       std::move(loaded.entries), std::move(promises)};
+// A checkpoint is an older copy by design, and its manifest says of which commit: no witness is
+// asked.
+Result<ReadOnlyStore> OpenCheckpoint(const std::string& folder,
+                                     const std::vector<LearnerLayout>& layouts) {
+  TACIT_ASSIGN(const CheckpointManifest manifest,
+               CheckCheckpoint(folder, CheckpointCheck::kAtOpen));
+  TACIT_ASSIGN(const auto rocks, Rocks::OpenReadOnly(folder));
+  TACIT_ASSIGN(Loaded loaded, Load(*rocks));
+  if (loaded.release != (manifest.kind == CheckpointKind::kRelease) ||
+      loaded.tip.seq != manifest.commit || loaded.tip.head != manifest.head ||
+      loaded.lineage != manifest.lineage)
+    return Fail(ErrorCode::kCorruption,
+                fmt::format("checkpoint {} holds commit {}, its manifest says {}", folder,
+                            loaded.tip.seq.value, manifest.commit.value));
+  TACIT_ASSIGN(ReadOnlyStore store, MakeReadOnly(rocks, std::move(loaded), layouts));
+  store.checkpoint = manifest.kind;
+  return store;
 }
 
 }  // namespace
 
 Result<ReadOnlyStore> OpenReadOnly(const std::string& path, const std::string& witness,
                                    const std::vector<LearnerLayout>& layouts) {
+  if (IsCheckpoint(path)) return OpenCheckpoint(path, layouts);
   if (!Rocks::Exists(path))
     return Fail(ErrorCode::kNotFound, fmt::format("there is no store at {}", path));
   const auto deadline = std::chrono::steady_clock::now() + kPatience;

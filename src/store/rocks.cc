@@ -16,7 +16,9 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "store/file_digest.h"
 #include "store/folder.h"
+#include "store/frozen_files.h"
 #include "store/history_table.h"
 #include "store/seal.h"
 
@@ -164,6 +166,8 @@ rocksdb::DBOptions DatabaseOptions(uint64_t memory_bytes, uint64_t open_files_mo
   options.info_log = std::make_shared<OurLog>();
   // After a failure nothing may touch the files again: only a new start heals a store.
   options.max_bgerror_resume_count = 0;
+  options.file_checksum_gen_factory = MakeFileDigests();
+  options.db_host_id = "";  // checkpoints, which may leave this machine, have the same files
   return options;
 }
 
@@ -228,22 +232,26 @@ Result<std::shared_ptr<Rocks>> Rocks::Open(const std::string& path, uint64_t mem
 
 namespace {
 
-// A reader leaves the other half of the limit to its caller and to its output.
-uint64_t HalfOfFileLimit() {
+// A reader leaves half of the limit to its caller and to its output. Of its own half, one part is for
+// frozen files and one for tables beyond them.
+uint64_t QuarterOfFileLimit() {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  return std::max<uint64_t>(limit.rlim_cur / 2, 1);
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 64;
+  return std::max<uint64_t>(limit.rlim_cur / 4, 1);
 }
 
 }  // namespace
 
 Result<std::shared_ptr<Rocks>> Rocks::OpenReadOnly(const std::string& path) {
   constexpr uint64_t kReaderMemory = 64 * kMebibyte;
-  rocksdb::DBOptions options = DatabaseOptions(kReaderMemory, HalfOfFileLimit());
+  rocksdb::DBOptions options = DatabaseOptions(kReaderMemory, QuarterOfFileLimit());
   options.info_log = std::make_shared<NoLog>();
   rocksdb::DB* db = nullptr;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   std::shared_ptr<Rocks> rocks(new Rocks(path, std::make_shared<FailureLatch>(), SystemTime()));
+  TACIT_ASSIGN(auto files, FrozenFiles::Freeze(path, QuarterOfFileLimit()));
+  rocks->env_ = rocksdb::NewCompositeEnv(std::move(files));
+  options.env = rocks->env_.get();
   const auto status = rocksdb::DB::OpenForReadOnly(
       options, path, Descriptors(kReaderMemory, rocks->retention_), &handles, &db);
   TACIT_RETURN_IF_ERROR(rocks->Adopt(status, db, handles));
@@ -391,7 +399,10 @@ RowKey EncodeRowKey(const RowPlace& place) {
 }
 
 rocksdb::Options RowsFileOptions() {
-  return rocksdb::Options(rocksdb::DBOptions(), FamilyOptions(nullptr, kMebibyte));
+  rocksdb::Options options(rocksdb::DBOptions(), FamilyOptions(nullptr, kMebibyte));
+  options.file_checksum_gen_factory = MakeFileDigests();
+  options.db_host_id = "";
+  return options;
 }
 
 }  // namespace tacit::store

@@ -147,6 +147,7 @@ inline constexpr std::string_view kTip = "tip";
 inline constexpr std::string_view kLedgerState = "ledger_state";
 inline constexpr std::string_view kSource = "source";
 inline constexpr std::string_view kFolded = "folded";
+inline constexpr std::string_view kRelease = "release";  // in release checkpoints alone
 inline constexpr std::string_view kKnownTime = "known_time";
 inline constexpr std::string_view kLearnerPrefix = "learner/";
 inline constexpr std::string_view kDensePrefix = "dense/";

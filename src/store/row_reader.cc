@@ -35,15 +35,15 @@ Status RowReader::Read(const Rocks& rocks, const rocksdb::Snapshot* snapshot,
             [](const Wanted& a, const Wanted& b) { return a.place < b.place; });
   for (size_t begin = 0; begin < wanted_.size(); begin += kBatchRows) {
     const size_t count = std::min(kBatchRows, wanted_.size() - begin);
-    TACIT_RETURN_IF_ERROR(ReadBatch(rocks, snapshot, learner,
+    TACIT_RETURN_IF_ERROR(ReadBatch(rocks, snapshot, learner, directory.as_served(),
                                     std::span(wanted_).subspan(begin, count), extent, step));
   }
   return {};
 }
 
 Status RowReader::ReadBatch(const Rocks& rocks, const rocksdb::Snapshot* snapshot,
-                            const LearnerRecord& learner, std::span<const Wanted> wanted,
-                            Extent extent, uint32_t step) {
+                            const LearnerRecord& learner, bool as_served,
+                            std::span<const Wanted> wanted, Extent extent, uint32_t step) {
   const size_t n = wanted.size();
   keys_.resize(n);
   slices_.resize(n);
@@ -61,10 +61,10 @@ Status RowReader::ReadBatch(const Rocks& rocks, const rocksdb::Snapshot* snapsho
   for (size_t i = 0; i < n; ++i) {
     const Wanted& row = wanted[i];
     const uint32_t table = TableOf(row.place);
-    const uint32_t stored = learner.layout.RowFloats(table);
+    const uint32_t dim = learner.layout.space.tables()[table].dim;
+    const uint32_t stored = as_served ? dim : learner.layout.RowFloats(table);
     if (statuses_[i].IsNotFound()) {
-      const uint32_t floats =
-          extent == Extent::kWithState ? stored : learner.layout.space.tables()[table].dim;
+      const uint32_t floats = extent == Extent::kWithState ? stored : dim;
       FillInitialRow(learner.layout, table, row.row, {row.out, floats});
     } else if (!statuses_[i].ok()) {
       status = ToStatus(statuses_[i], "reading rows of store " + rocks.path());
@@ -73,6 +73,8 @@ Status RowReader::ReadBatch(const Rocks& rocks, const rocksdb::Snapshot* snapsho
           Fail(ErrorCode::kCorruption,
                fmt::format("row {} of learner '{}' in store {} has {} bytes, not {}", row.row,
                            learner.name, rocks.path(), values_[i].size(), stored * sizeof(float)));
+    } else if (as_served) {
+      std::memcpy(row.out, values_[i].data(), dim * sizeof(float));
     } else {
       CopyOut(learner.layout, row, values_[i].data(), extent, step);
     }

@@ -16,7 +16,7 @@ class RowReader {
  public:
   enum class Extent {
     kServed,     // the embedding, or its moving average as of `step`
-    kWithState,  // the whole stored row
+    kWithState,  // the whole row of a store that has them whole
   };
 
   // Writes row i of `rows` (any order, repeats allowed) to out[i]. `snapshot` null: as of now.
@@ -32,9 +32,9 @@ class RowReader {
     float* out;
   };
   Status ReadBatch(const Rocks& rocks, const rocksdb::Snapshot* snapshot,
-                   const LearnerRecord& learner, std::span<const Wanted> wanted, Extent extent,
-                   uint32_t step);
-  // Copies out a stored row, which has as many floats as its table's rows.
+                   const LearnerRecord& learner, bool as_served, std::span<const Wanted> wanted,
+                   Extent extent, uint32_t step);
+  // Copies out a whole stored row, which has as many floats as its table's rows.
   void CopyOut(const RowLayout& layout, const Wanted& wanted, const char* stored, Extent extent,
                uint32_t step);
 

@@ -76,10 +76,15 @@ std::shared_ptr<const DenseState> SnapshotImpl::Dense(LearnerIndex learner) cons
 }
 
 std::span<const float> SnapshotImpl::ServedDense(LearnerIndex learner) const {
-  const DenseState* dense = view_.learners[directory_->KeyOf(learner)].dense.get();
+  return ServedDenseOf(directory_->Configured(learner));
+}
+
+std::span<const float> SnapshotImpl::ServedDenseOf(const LearnerRecord& learner) const {
+  const DenseState* dense = view_.learners[learner.key].dense.get();
   if (dense == nullptr) return {};
-  const MovingAverage& average = directory_->Configured(learner).layout.average;
-  return average.on() ? average.Of(dense->parameters.size(), dense->optimizer) : dense->parameters;
+  const MovingAverage& average = learner.layout.average;
+  if (!average.on() || directory_->as_served()) return dense->parameters;
+  return average.Of(dense->parameters.size(), dense->optimizer);
 }
 
 // A read-only store loads this state from its own key, which may be newer than the witness.

@@ -85,6 +85,12 @@ class SnapshotImpl final : public Snapshot {
   Status ForWritten(LearnerIndex learner, uint32_t table, const EachRow& each) const override;
 
   const View& view() const { return view_; }
+  // Holds the folded rows beneath the view.
+  const rocksdb::Snapshot* held() const { return snapshot_; }
+  // The parameters to serve with of any learner of the store, as in ServedDense.
+  std::span<const float> ServedDenseOf(const LearnerRecord& learner) const;
+  // The last step of the learner's moving average as of this commit; 0 if it keeps none.
+  uint32_t StepOf(const LearnerRecord& learner) const;
 
  private:
   // The row from the newest unfolded commit that has it; else empty.
@@ -92,8 +98,6 @@ class SnapshotImpl final : public Snapshot {
   // Calls each(row, floats) for the table's rows of unfolded commits; returns the rows, ascending.
   std::vector<uint64_t> ForUnfolded(const LearnerRecord& learner, const RowSpace::Table& table,
                                     const EachRow& each) const;
-  // The step of the learner's average, as of this commit.
-  uint32_t StepOf(const LearnerRecord& learner) const;
 
   const std::shared_ptr<Rocks> rocks_;
   const std::shared_ptr<const LearnerDirectory> directory_;

@@ -16,6 +16,7 @@
 #include "base/terms.h"
 #include "base/user_uses.h"
 #include "privacy/ledger.h"
+#include "store/checkpoint.h"
 #include "store/delta.h"
 #include "store/history.h"
 #include "store/snapshot.h"
@@ -123,6 +124,14 @@ class Store {
   // The last published snapshot; never null (version 0 before the first commit).
   virtual std::shared_ptr<const Snapshot> Latest() const = 0;
 
+  // Makes a checkpoint of the last published commit, or returns the one that there is. Commits go
+  // on; one waits while the files are listed. May be called from any thread; a second call waits
+  // for the first. kUnavailable: nothing is committed yet, or another process works in the parent.
+  // REQUIRES that the store outlives the call.
+  virtual Result<CheckpointMade> MakeCheckpoint(const CheckpointRequest&) {
+    return Fail(ErrorCode::kInternal, "this store makes no checkpoints");
+  }
+
   struct Stats {
     uint64_t commits = 0, commit_bytes = 0, folded_rows = 0, unfolded_deltas = 0;
     double last_commit_ms = 0;
@@ -135,12 +144,14 @@ class Store {
 // permission to look.
 Result<bool> IsHeldByAnother(const std::string& path);
 
-// A store read by a process that does not own it. It shows nothing beyond the witness (if there is
-// one), takes no lock and writes nothing. With empty `layouts` only the ledger can be read.
+// A store or checkpoint read by a process that does not own it. It shows nothing beyond the witness
+// (if there is one; a checkpoint needs none), takes no lock and writes nothing. With empty `layouts`
+// only the ledger can be read.
 struct ReadOnlyStore {
   std::shared_ptr<const Snapshot> snapshot;
   std::vector<privacy::LedgerEntry> entries;
   privacy::Ledger::Promises promises;  // from the newest commit on disk
+  std::optional<CheckpointKind> checkpoint = std::nullopt;  // nothing: a store
 };
 Result<ReadOnlyStore> OpenReadOnly(const std::string& path, const std::string& witness,
                                    const std::vector<LearnerLayout>& layouts);

@@ -196,7 +196,14 @@ void StoreImpl::ChargeLedger(std::vector<privacy::CommitCharge> charges, Job& jo
 void StoreImpl::CommitLoop() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return slot_ || stopping_; });
+    changed_.wait(lock, [&] { return slot_ || between_ || stopping_; });
+    if (between_) {
+      auto work = *std::exchange(between_, std::nullopt);
+      lock.unlock();
+      work();
+      lock.lock();
+      continue;
+    }
     if (!slot_) return;
     Job job = *std::exchange(slot_, std::nullopt);
     lock.unlock();

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "base/hash.h"
 #include "privacy/ledger.h"
+#include "store/checkpoint_draft.h"
 #include "store/delta_codec.h"
 #include "store/learner_directory.h"
 #include "store/rocks.h"
@@ -61,6 +63,7 @@ class StoreImpl final : public Store {
   Status Commit(CommitRequest request, std::function<void(Status)> done) override;
   Status Flush() override;
   Status Settle() override;
+  Result<CheckpointMade> MakeCheckpoint(const CheckpointRequest& request) override;
   std::shared_ptr<const Snapshot> Latest() const override { return Published(); }
   Stats stats() const override;
 
@@ -83,6 +86,14 @@ class StoreImpl final : public Store {
   void ChargeLedger(std::vector<privacy::CommitCharge> charges, Job& job);
 
   void CommitLoop();
+  void RunBetweenCommits(std::function<void()> work);
+  Result<CheckpointPlace> MakeFull(const CheckpointRequest& request, const CheckpointParent& parent,
+                                   CheckpointMade* made);
+  Result<CheckpointPlace> MakeRelease(const CheckpointRequest& request,
+                                      const CheckpointParent& parent,
+                                      const SnapshotImpl& snapshot);
+  Result<CheckpointPlace> Finish(const CheckpointRequest& request, CheckpointManifest manifest,
+                                 CheckpointDraft* draft) const;
   Status RunCommit(const Job& job);
   Status FillBatch(const Job& job);
   void PutTerm(const Job& job);
@@ -96,6 +107,7 @@ class StoreImpl final : public Store {
   void FoldThrough(CommitSeq seq);
 
   const OpenedStore parts_;
+  std::mutex checkpoint_mutex_;  // held while one is made; taken before all others
   rocksdb::WriteBatch batch_;  // used by the commit thread; keeps its memory
   std::vector<std::unique_ptr<LearnerBacking>> backings_;
   std::vector<std::unique_ptr<RowCache>> rows_;
@@ -107,6 +119,7 @@ class StoreImpl final : public Store {
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // notified when any of the following changes
   std::optional<Job> slot_;
+  std::optional<std::packaged_task<void()>> between_;  // for the commit thread, before the slot
   std::vector<std::string> positions_;  // by key, including all enqueued commits
   std::vector<uint32_t> most_uses_;     // likewise
   bool term_begun_ = false;

@@ -320,6 +320,7 @@ TEST(Shipped, ReferenceHasTheDefaults) {
   learner.privacy.delta = config->learners[0].privacy.delta;
   plain.store.path = config->store.path;
   plain.store.witness = config->store.witness;  // its default is only for a start by hand
+  plain.store.checkpoints.path = plain.store.path + ".checkpoints";
   plain.dead_letters.path = plain.store.path + ".dead-letters.jsonl";
   EXPECT_EQ(Dump(*config), Dump(plain));
 }

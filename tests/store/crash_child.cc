@@ -1,6 +1,8 @@
 // A process that follows script.h and dies where it is asked to; exits with 0 when all went as it
 // should. It has its own CrashPoint.
 //   store_crash_child crash ROOT POINT HIT COMMITS   SIGKILL at the HIT-th pass of POINT
+//   store_crash_child checkpoint ROOT POINT KIND     SIGKILL at POINT of a checkpoint after 5 commits
+//   store_crash_child prune ROOT POINT               SIGKILL at POINT of the removal of all checkpoints
 //   store_crash_child full ROOT COMMITS              the disk is full after COMMITS commits
 //   store_crash_child nofold ROOT COMMITS            the disk is full for the fold after COMMITS
 //   store_crash_child hold ROOT                      opens, says so, waits for its input to end
@@ -83,6 +85,30 @@ int Crash(const std::string& root, const std::string& point, int hit, uint64_t c
   return 0;
 }
 
+int CrashCheckpoint(const std::string& root, const std::string& point, const std::string& kind) {
+  const auto store = MustOpen(TestOptionsAt(root));
+  while (store->Latest()->version().value < 5) EXPECT_TRUE(Script::Step(*store));
+  Plan here;
+  here.root = root;
+  here.point = point;
+  here.hit = 1;
+  plan = &here;
+  const auto made =
+      store->MakeCheckpoint({*CheckpointKindOf(kind), root + "/checkpoints", "a schema"});
+  EXPECT_TRUE(made) << made.error().message;
+  return 0;
+}
+
+int CrashPrune(const std::string& root, const std::string& point) {
+  Plan here;
+  here.root = root;
+  here.point = point;
+  here.hit = 1;
+  plan = &here;
+  EXPECT_TRUE(PruneCheckpoints(root + "/checkpoints", 0));
+  return 0;
+}
+
 // The store is dead for good, and still answers.
 void ExpectOnlyReaders(Store& store, const std::shared_ptr<const Snapshot>& last) {
   bool called = false;
@@ -143,6 +169,8 @@ int Main(int argc, char** argv) {
   const std::string mode = argc > 2 ? argv[1] : "", root = argc > 2 ? argv[2] : "";
   if (mode == "crash" && argc == 6)
     return Crash(root, argv[3], std::atoi(argv[4]), std::strtoull(argv[5], nullptr, 10));
+  if (mode == "checkpoint" && argc == 5) return CrashCheckpoint(root, argv[3], argv[4]);
+  if (mode == "prune" && argc == 4) return CrashPrune(root, argv[3]);
   if (mode == "full" && argc == 4) return FullDisk(root, std::strtoull(argv[3], nullptr, 10));
   if (mode == "nofold" && argc == 4) return FullDiskForAFold(root, std::atoi(argv[3]));
   if (mode == "hold") return Hold(root);

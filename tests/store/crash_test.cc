@@ -165,6 +165,69 @@ TEST(CrashTest, AKillDuringTheFoldOfAStartLosesNothing) {
   }
 }
 
+// The whole checkpoints there are, each checked byte by byte.
+std::vector<CheckpointPlace> WholeCheckpoints(const TestFolder& folder) {
+  std::vector<std::string> unreadable;
+  auto places = ListCheckpoints(folder.root() + "/checkpoints", &unreadable);
+  EXPECT_TRUE(places);
+  EXPECT_TRUE(unreadable.empty());
+  for (const CheckpointPlace& place : *places) {
+    const auto checked = CheckCheckpoint(place.folder, CheckpointCheck::kEveryByte);
+    EXPECT_TRUE(checked) << checked.error().message;
+  }
+  return *std::move(places);
+}
+
+// The store is as it was, a checkpoint is there as a whole or not at all, and the next one is made.
+TEST(CrashTest, AKillWhileACheckpointIsMadeLeavesAllOrNothing) {
+  struct Case {
+    const char *point, *kind;
+    size_t made;
+  };
+  for (const Case& c : {Case{"checkpoint.begun", "full", 0}, Case{"checkpoint.listed", "full", 0},
+                        Case{"checkpoint.linked", "full", 0},
+                        Case{"checkpoint.written", "full", 0}, Case{"checkpoint.named", "full", 1},
+                        Case{"checkpoint.begun", "release", 0},
+                        Case{"checkpoint.linked", "release", 0},
+                        Case{"checkpoint.written", "release", 0},
+                        Case{"checkpoint.named", "release", 1}}) {
+    SCOPED_TRACE(std::string(c.point) + " of a " + c.kind + " one");
+    const TestFolder folder;
+    Child child({"checkpoint", folder.root(), c.point, c.kind});
+    const int status = child.Wait();
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << child.said();
+    EXPECT_EQ(WholeCheckpoints(folder).size(), c.made);
+    ExpectRecovery(folder, 5, 5);
+    const auto store = MustOpen(TestOptions(folder));
+    const auto next = store->MakeCheckpoint(
+        {*CheckpointKindOf(c.kind), folder.root() + "/checkpoints", "a schema"});
+    ASSERT_TRUE(next) << next.error().message;
+    EXPECT_EQ(WholeCheckpoints(folder).size(), c.made + 1);
+    EXPECT_FALSE(fs::exists(folder.root() + "/checkpoints/.making"));
+  }
+}
+
+TEST(CrashTest, AKillWhileACheckpointIsRemovedLeavesAllOrNothing) {
+  const TestFolder folder;
+  const auto make = [&](Store& store) {
+    return store.MakeCheckpoint({CheckpointKind::kFull, folder.root() + "/checkpoints", ""});
+  };
+  {
+    const auto store = MustOpen(TestOptions(folder));
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_TRUE(Script::Step(*store));
+      ASSERT_TRUE(make(*store));
+    }
+  }
+  Child child({"prune", folder.root(), "checkpoint.removing"});
+  const int status = child.Wait();
+  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << child.said();
+  EXPECT_EQ(WholeCheckpoints(folder).size(), 1u);
+  ASSERT_TRUE(PruneCheckpoints(folder.root() + "/checkpoints", 0));
+  EXPECT_TRUE(WholeCheckpoints(folder).empty());
+  ExpectRecovery(folder, 2, 2);
+}
+
 // Cuts the log back to what it was before the commit: the power went before the sync.
 void LosePower(const TestFolder& folder) {
   std::ifstream sizes(folder.root() + "/log-size");

@@ -93,6 +93,31 @@ TEST(SnapshotTest, ReadOnlyOpenersSeeWholeCommitsOfALivingStore) {
   writer.join();
 }
 
+// Nothing holds the owner up here: it commits and folds as fast as it can.
+TEST(SnapshotTest, AReaderNeedsNoPauseOfTheOwner) {
+  const TestFolder folder;
+  StoreOptions options = TestOptions(folder);
+  options.fold_after_commits = 1;
+  const auto store = MustOpen(options);
+  ASSERT_TRUE(Script::Step(*store));
+  std::atomic<bool> stop = false;
+  std::thread writer([&] {
+    while (!stop) ASSERT_TRUE(Script::Step(*store));
+  });
+  uint64_t newest = 0;
+  for (int look = 0; look < 12; ++look) {
+    const auto reader = OpenReadOnly(folder.store(), folder.witness(), options.learners);
+    EXPECT_TRUE(reader) << reader.error().message;
+    if (!reader) break;
+    EXPECT_GE(reader->snapshot->version().value, newest);
+    newest = reader->snapshot->version().value;
+    Script::ExpectLedger(*reader->snapshot);
+    if (look % 4 == 0) Script::ExpectSnapshot(*reader->snapshot);
+  }
+  stop = true;
+  writer.join();
+}
+
 // The average at step `to` of weights that stood still since step `from`, computed a step at a
 // time.
 double AverageAt(double weight, double average, uint32_t from, uint32_t to, double decay) {

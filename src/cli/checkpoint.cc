@@ -1,0 +1,231 @@
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "base/text.h"
+#include "cli/ask_daemon.h"
+#include "cli/command.h"
+#include "cli/ledger.h"
+#include "console/exit_code.h"
+#include "serve/checkpoint_route.h"
+#include "store/checkpoint.h"
+
+namespace tacit::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr const char* kRoute = "/v1/checkpoints";
+constexpr auto kBetweenLooks = std::chrono::milliseconds(100);
+
+struct CheckpointOptions {
+  std::string url, path, kind = "full";
+  std::vector<std::string> folders;
+  uint64_t keep = 0;
+  bool json = false;
+};
+
+std::string MebibytesText(uint64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+// "2026-01-02 03:04:05Z".
+std::string UtcText(int64_t unix_ms) {
+  const std::time_t seconds = unix_ms / 1000;
+  std::tm time{};
+  gmtime_r(&seconds, &time);
+  char text[32];
+  std::strftime(text, sizeof(text), "%F %TZ", &time);
+  return text;
+}
+
+std::string_view TextOf(const json::object& object, const char* key) {
+  return object.at(key).as_string();
+}
+
+// One line of the table, from the JSON that daemon and folder have in common.
+std::string LineOf(const json::object& checkpoint) {
+  const json::value& epsilon = checkpoint.at("epsilon");
+  return fmt::format(
+      "{:<8} {:>8} {:>10} {:>12}  {}  {}\n", TextOf(checkpoint, "kind"),
+      checkpoint.at("version").to_number<uint64_t>(),
+      epsilon.is_number() ? fmt::format("{:.4f}", epsilon.to_number<double>()) : "unbounded",
+      MebibytesText(checkpoint.at("bytes").to_number<uint64_t>()),
+      UtcText(checkpoint.at("time_ms").to_number<int64_t>()), TextOf(checkpoint, "folder"));
+}
+
+// The list of a folder, in the form that a daemon answers.
+Result<json::object> ListFolder(const std::string& path) {
+  serve::CheckpointReport report{.path = path};
+  TACIT_ASSIGN(report.places, store::ListCheckpoints(path, &report.unreadable));
+  serve::Reply reply;
+  serve::AnswerCheckpoints({.start = {}, .report = [&] { return report; }}, &reply);
+  return ReadAnswer(path, reply.status, reply.body);
+}
+
+Result<json::object> AskForList(const std::string& url) {
+  TACIT_ASSIGN(const serve::Response response, AskDaemon(url, kRoute, "GET", ""));
+  return ReadAnswer(url, response.status, response.body);
+}
+
+tl::unexpected<Error> NotADaemon(const std::string& url) {
+  return Fail(ErrorCode::kIo, fmt::format("{} does not answer as tacitd does", url));
+}
+
+// Waits until the job has ended, and returns it.
+Result<json::object> WaitForJob(const std::string& url, uint64_t id) {
+  for (;;) {
+    TACIT_ASSIGN(const json::object report, AskForList(url));
+    try {
+      const json::object& last = report.at("last").as_object();
+      const uint64_t at = last.at("job").to_number<uint64_t>();
+      if (at == id && TextOf(last, "state") == "done") return last;
+      if (at == id && TextOf(last, "state") == "failed")
+        return Fail(ErrorCode::kIo,
+                    fmt::format("no checkpoint was made: {}", TextOf(last, "error")));
+      if (at != id)
+        return Fail(ErrorCode::kUnavailable,
+                    "another checkpoint was asked for meanwhile; tacit checkpoint list shows "
+                    "which there are");
+    } catch (const std::exception&) {  // JSON of another shape
+      return NotADaemon(url);
+    }
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+}
+
+Result<int> Create(const CheckpointOptions& options) {
+  const std::string body = json::serialize(json::object{{"kind", options.kind}});
+  TACIT_ASSIGN(const serve::Response response, AskDaemon(options.url, kRoute, "POST", body));
+  const uint32_t status = response.status == 202 ? 200 : response.status;
+  TACIT_ASSIGN(const json::object started, ReadAnswer(options.url, status, response.body));
+  const json::value* id = started.if_contains("job");
+  if (id == nullptr || !id->is_number()) return NotADaemon(options.url);
+  TACIT_ASSIGN(const json::object job, WaitForJob(options.url, id->to_number<uint64_t>()));
+  if (options.json) {
+    fmt::print("{}\n", json::serialize(job));
+    return int{console::kExitDone};
+  }
+  try {
+    const json::object& made = job.at("made").as_object();
+    fmt::print("{}: a {} checkpoint of commit {}, {}{}\n", TextOf(made, "folder"),
+               TextOf(made, "kind"), made.at("version").to_number<uint64_t>(),
+               MebibytesText(made.at("bytes").to_number<uint64_t>()),
+               job.at("existed").as_bool()
+                   ? "; it was there"
+                   : fmt::format("; made in {:.0f} ms, commits waited {:.1f} ms",
+                                 job.at("took_ms").to_number<double>(),
+                                 job.at("paused_ms").to_number<double>()));
+  } catch (const std::exception&) {  // JSON of another shape
+    return NotADaemon(options.url);
+  }
+  return int{console::kExitDone};
+}
+
+Result<int> List(const CheckpointOptions& options) {
+  json::object report;
+  if (options.url.empty()) {
+    TACIT_ASSIGN(report, ListFolder(options.path));
+  } else {
+    TACIT_ASSIGN(report, AskForList(options.url));
+  }
+  if (options.json) {
+    fmt::print("{}\n", json::serialize(report));
+    return int{console::kExitDone};
+  }
+  try {
+    fmt::print("{:<8} {:>8} {:>10} {:>12}  {:<20}  {}\n", "kind", "commit", "epsilon", "size",
+               "made", "folder");
+    for (const json::value& checkpoint : report.at("checkpoints").as_array())
+      fmt::print("{}", LineOf(checkpoint.as_object()));
+    for (const json::value& message : report.at("unreadable").as_array())
+      fmt::print(stderr, "{}\n", std::string_view(message.as_string()));
+  } catch (const std::exception&) {  // JSON of another shape
+    return NotADaemon(options.url);
+  }
+  return int{console::kExitDone};
+}
+
+// Checks all of them, and fails with the first damage.
+Result<int> VerifyEach(const CheckpointOptions& options) {
+  Status first;
+  for (const std::string& folder : options.folders) {
+    const auto checked = store::CheckCheckpoint(folder, store::CheckpointCheck::kEveryByte);
+    if (checked) {
+      fmt::print("{}: a {} checkpoint of commit {}: {} of {}, every byte as it was written\n",
+                 folder, store::NameOf(checked->kind), checked->commit.value,
+                 Counted(checked->files.size(), "file"), MebibytesText(checked->bytes()));
+    } else if (first) {
+      first = Fail(checked.error());
+    } else {
+      fmt::print(stderr, "{}\n", checked.error().message);
+    }
+  }
+  TACIT_RETURN_IF_ERROR(first);
+  return int{console::kExitDone};
+}
+
+Result<int> Prune(const CheckpointOptions& options) {
+  TACIT_ASSIGN(const auto removed, store::PruneCheckpoints(options.path, options.keep));
+  for (const std::string& folder : removed) fmt::print("removed {}\n", folder);
+  fmt::print("{} removed\n", Counted(removed.size(), "checkpoint"));
+  return int{console::kExitDone};
+}
+
+void AddCreateAndList(CLI::App* command, const std::shared_ptr<CheckpointOptions>& options,
+                      Action* chosen) {
+  auto* create = command->add_subcommand("create", "Make one of a running daemon's store");
+  create
+      ->add_option("--url", options->url,
+                   fmt::format("The daemon, {}: http://HOST:PORT or unix:/PATH", kOperatorListener))
+      ->required();
+  create->add_option("--kind", options->kind, "full: to restore from | release: nothing raw")
+      ->default_val("full")
+      ->check(CLI::IsMember({"full", "release"}));
+  create->add_flag("--json", options->json, "Print JSON");
+  create->footer(
+      "Training goes on meanwhile. It lies in the daemon's store.checkpoints.path.\n"
+      "Examples:\n  tacit checkpoint create --url unix:/run/tacit/operator\n  tacit checkpoint "
+      "create --url http://127.0.0.1:8981 --kind release");
+  create->callback([options, chosen] { *chosen = [options] { return Create(*options); }; });
+
+  auto* list = command->add_subcommand("list", "What there is, oldest first");
+  auto* where = list->add_option_group("where");
+  where->add_option("--path", options->path, "The folder that they are in");
+  where->add_option("--url", options->url,
+                    fmt::format("A running daemon, {}", kOperatorListener));
+  where->require_option(1);
+  list->add_flag("--json", options->json, "Print JSON");
+  list->footer("Example:\n  tacit checkpoint list --path demo-data/store.checkpoints");
+  list->callback([options, chosen] { *chosen = [options] { return List(*options); }; });
+}
+
+}  // namespace
+
+void AddCheckpoint(CLI::App& cli, Action* chosen) {
+  auto* command = cli.add_subcommand("checkpoint", "A store as of one commit, to keep or hand on");
+  command->require_subcommand(1);
+  auto options = std::make_shared<CheckpointOptions>();
+  AddCreateAndList(command, options, chosen);
+
+  auto* verify = command->add_subcommand("verify", "Check every byte against the manifest");
+  verify->add_option("folder", options->folders, "Checkpoints")->required();
+  verify->footer(
+      "Example:\n  tacit checkpoint verify "
+      "demo-data/store.checkpoints/full-000000000120-1f6e0c2b");
+  verify->callback([options, chosen] { *chosen = [options] { return VerifyEach(*options); }; });
+
+  auto* prune = command->add_subcommand("prune", "Remove the older ones of each kind");
+  prune->add_option("--path", options->path, "The folder that they are in")->required();
+  prune->add_option("--keep", options->keep, "How many of each kind stay")
+      ->required()
+      ->check(CLI::PositiveNumber);
+  prune->footer("Example:\n  tacit checkpoint prune --path demo-data/store.checkpoints --keep 3");
+  prune->callback([options, chosen] { *chosen = [options] { return Prune(*options); }; });
+}
+
+}  // namespace tacit::cli

@@ -1,0 +1,70 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+
+#include "config/dump.h"
+#include "config/sections.h"
+
+namespace tacit::config {
+namespace {
+
+struct TimeUnit {
+  std::string_view name;
+  uint64_t seconds;
+};
+constexpr std::array<TimeUnit, 4> kTimeUnits = {{{"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}}};
+constexpr uint64_t kMostSeconds = 366 * 86400;
+
+// "90s", "15min", "6h", "1d" in seconds; nothing for another text.
+std::optional<uint64_t> SecondsOf(std::string_view text) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || number == 0 || number > kMostSeconds) return std::nullopt;
+  const std::string_view name = text.substr(static_cast<size_t>(end - text.data()));
+  for (const TimeUnit& unit : kTimeUnits)
+    if (unit.name == name && number * unit.seconds <= kMostSeconds) return number * unit.seconds;
+  return std::nullopt;
+}
+
+}  // namespace
+
+void DescribeCheckpoints(Fields& fields, Checkpoints& checkpoints) {
+  fields.Text("path", &checkpoints.path);
+  fields.Text("every", &checkpoints.every);
+  fields.Integer("keep", &checkpoints.keep, 1, 1'000'000);
+  fields.Texts("kinds", &checkpoints.kinds);
+}
+
+Status CheckCheckpoints(const Place& place, const Store& store, Checkpoints* checkpoints) {
+  while (checkpoints->path.size() > 1 && checkpoints->path.ends_with('/'))
+    checkpoints->path.pop_back();
+  if (checkpoints->path.empty()) checkpoints->path = store.path + ".checkpoints";
+  if (Inside(checkpoints->path, store.path))
+    return place.Key("path").Fail("lies inside store.path: it would be lost together with the store");
+  for (const std::string& kind : checkpoints->kinds)
+    if (kind != "full" && kind != "release")
+      return place.Key("kinds").Fail(fmt::format("must be of full and release, has '{}'", kind));
+  checkpoints->every_s = 0;
+  if (checkpoints->every.empty()) return {};
+  const auto seconds = SecondsOf(checkpoints->every);
+  if (!seconds)
+    return place.Key("every").Fail(
+        fmt::format("must be a number and s, min, h or d, a year at most, is '{}'",
+                    checkpoints->every));
+  checkpoints->every_s = *seconds;
+  if (checkpoints->kinds.empty())
+    return place.Key("kinds").Fail("must not be empty: a schedule needs a kind to make");
+  return {};
+}
+
+std::string DumpSchema(const Config& config) {
+  std::string yaml;
+  Config copy = config;  // descriptions take a mutable reference, to read into it
+  Dumper(&yaml, 0, /*compact=*/false).Section("schema", [&](Fields& below) {
+    below.Sections("features", &copy.features, DescribeFeature, /*compact=*/true);
+  });
+  return yaml;
+}
+
+}  // namespace tacit::config

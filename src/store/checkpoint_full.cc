@@ -1,0 +1,167 @@
+#include "store/checkpoint_full.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <limits>
+#include <thread>
+
+#include "store/file_digest.h"
+#include "store/folder.h"
+
+namespace tacit::store {
+namespace {
+
+constexpr auto kGlance = std::chrono::milliseconds(2);
+// A store that is written to faster than RocksDB writes out never has all in files; what is not is
+// copied with its log.
+constexpr int kMostGlances = 5000;
+
+// Links a file that never changes again, or copies it to another disk.
+Result<Digest> LinkTable(const rocksdb::LiveFileStorageInfo& file, const std::string& from,
+                         const std::string& to, uint64_t* files_read) {
+  const std::optional<Digest> recorded = RecordedDigest(file);
+  if (link(from.c_str(), to.c_str()) == 0) {
+    if (recorded) return *recorded;
+    *files_read += 1;
+    return DigestOfFile(from, file.size);
+  }
+  if (errno != EXDEV && errno != EPERM && errno != EMLINK)
+    return Fail(FolderError(errno, "linking", to));
+  *files_read += 1;
+  TACIT_ASSIGN(const Digest digest, CopyFile(from, to, file.size));
+  if (recorded && digest != *recorded)
+    return Fail(ErrorCode::kCorruption,
+                fmt::format("{} does not match the SHA-256 it was written with: the store is "
+                            "damaged",
+                            from));
+  return digest;
+}
+
+Result<Digest> CopySmallFile(const rocksdb::LiveFileStorageInfo& file, const std::string& from,
+                             const std::string& to) {
+  if (file.replacement_contents.empty()) return CopyFile(from, to, file.size);
+  TACIT_RETURN_IF_ERROR(WriteNewFile(to, file.replacement_contents));
+  return Sha256().Update(file.replacement_contents).Finish();
+}
+
+bool IsWritingOut(const Rocks& rocks) {
+  for (size_t i = 0; i < kFamilies; ++i) {
+    uint64_t waiting = 0;
+    if (rocks.db().GetIntProperty(rocks.family(static_cast<Family>(i)),
+                                  rocksdb::DB::Properties::kNumImmutableMemTable, &waiting) &&
+        waiting > 0)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<Digest> RecordedDigest(const rocksdb::LiveFileStorageInfo& file) {
+  Digest digest;
+  if (file.file_checksum_func_name != kFileDigestName ||
+      file.file_checksum.size() != digest.size())
+    return std::nullopt;
+  std::copy(file.file_checksum.begin(), file.file_checksum.end(), digest.begin());
+  return digest;
+}
+
+CheckpointManifest DescribeView(CheckpointKind kind, const View& view,
+                                const LearnerDirectory& directory, uint32_t shards) {
+  CheckpointManifest manifest;
+  manifest.kind = kind;
+  manifest.lineage = view.lineage;
+  manifest.commit = view.tip.seq;
+  if (kind == CheckpointKind::kFull) manifest.term = view.terms->At(view.tip.seq);
+  manifest.head = view.tip.head;
+  manifest.ledger_entries = view.tip.ledger_entries;
+  manifest.shards = shards;
+  manifest.epsilon = view.tip.total.epsilon;
+  manifest.delta = view.tip.total.delta;
+  for (const LearnerRecord& record : directory.records()) {
+    CheckpointLearner learner;
+    learner.name = record.name;
+    learner.model_fingerprint = record.model_fingerprint;
+    for (const privacy::LedgerTotal& total : view.tip.learners) {
+      if (total.learner != record.name) continue;
+      learner.unit = total.unit;
+      learner.epsilon = total.epsilon;
+      learner.delta = total.delta;
+      learner.steps = total.steps;
+    }
+    const auto tables = record.layout.space.tables();
+    for (size_t t = 0; t < tables.size(); ++t)
+      learner.tables.push_back(
+          {tables[t].name, tables[t].rows, tables[t].dim, record.layout.state_floats[t]});
+    manifest.learners.push_back(std::move(learner));
+  }
+  return manifest;
+}
+
+KeepFiles::KeepFiles(const Rocks& rocks) : rocks_(rocks) { (void)rocks.db().DisableFileDeletions(); }
+KeepFiles::~KeepFiles() { (void)rocks_.db().EnableFileDeletions(/*force=*/false); }
+
+// RocksDB switches to new memory in this call and writes the old memory out on a thread of its own.
+// The switch begins a new log, which is not allowed after a log has failed; the writing is no part
+// of what the lock guards. RocksDB has no call that waits for it alone.
+Status WriteOutMemory(const Rocks& rocks, const CheckpointRequest& request) {
+  {
+    const auto lock = rocks.LockLog();
+    TACIT_RETURN_IF_ERROR(rocks.LogStatus());
+    rocksdb::FlushOptions options;
+    options.wait = false;
+    options.allow_write_stall = true;
+    std::vector<rocksdb::ColumnFamilyHandle*> families;
+    for (size_t i = 0; i < kFamilies; ++i)
+      families.push_back(rocks.family(static_cast<Family>(i)));
+    TACIT_RETURN_IF_ERROR(
+        ToStatus(rocks.db().Flush(options, families), "writing out store " + rocks.path()));
+  }
+  for (int glance = 0; glance < kMostGlances && IsWritingOut(rocks); ++glance) {
+    {
+      const auto lock = rocks.LockLog();
+      TACIT_RETURN_IF_ERROR(rocks.LogStatus());
+    }
+    TACIT_RETURN_IF_ERROR(StillWanted(request));
+    std::this_thread::sleep_for(kGlance);
+  }
+  return {};
+}
+
+Result<LiveFiles> ListLiveFiles(const Rocks& rocks) {
+  const auto lock = rocks.LockLog();
+  TACIT_RETURN_IF_ERROR(rocks.LogStatus());
+  rocksdb::LiveFilesStorageInfoOptions options;
+  options.include_checksum_info = true;
+  options.wal_size_for_flush = std::numeric_limits<uint64_t>::max();  // never
+  LiveFiles files;
+  TACIT_RETURN_IF_ERROR(ToStatus(rocks.db().GetLiveFilesStorageInfo(options, &files),
+                                 "listing the files of store " + rocks.path()));
+  return files;
+}
+
+Result<std::vector<CheckpointFile>> LinkFiles(const LiveFiles& files,
+                                              const CheckpointRequest& request,
+                                              const std::string& folder, uint64_t* files_read) {
+  std::vector<CheckpointFile> linked;
+  for (const rocksdb::LiveFileStorageInfo& file : files) {
+    // No reader needs RocksDB's options, which name this machine's folders.
+    if (file.file_type == rocksdb::kOptionsFile) continue;
+    TACIT_RETURN_IF_ERROR(StillWanted(request));
+    const std::string from = file.directory + "/" + file.relative_filename;
+    const std::string to = folder + "/" + file.relative_filename;
+    const bool table =
+        file.file_type == rocksdb::kTableFile || file.file_type == rocksdb::kBlobFile;
+    CheckpointFile& made = linked.emplace_back();
+    made.name = file.relative_filename;
+    made.bytes = file.size;
+    TACIT_ASSIGN(made.sha256,
+                 table ? LinkTable(file, from, to, files_read) : CopySmallFile(file, from, to));
+  }
+  return linked;
+}
+
+}  // namespace tacit::store

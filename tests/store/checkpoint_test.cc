@@ -1,0 +1,451 @@
+#include "store/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "script.h"
+#include "store/rocks.h"
+#include "store/user_values.h"
+#include "support/eventually.h"
+
+namespace tacit::store {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+std::string ReadWhole(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+void WriteWhole(const std::string& path, const std::string& bytes) {
+  fs::remove(path);  // it may be linked
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+std::string AllBytes(const std::string& folder) {
+  std::string bytes;
+  for (const auto& file : fs::directory_iterator(folder)) bytes += ReadWhole(file.path());
+  return bytes;
+}
+
+class CheckpointTest : public testing::TestWithParam<CheckpointKind> {
+ protected:
+  CheckpointTest() : options_(TestOptions(folder_)) {}
+
+  std::string parent() const { return folder_.root() + "/checkpoints"; }
+  static void Train(Store& store, int commits) {
+    for (int i = 0; i < commits; ++i) {
+      const Status step = Script::Step(store);
+      ASSERT_TRUE(step) << step.error().message;
+    }
+  }
+  CheckpointMade Make(Store& store, CheckpointKind kind) {
+    auto made = store.MakeCheckpoint({.kind = kind, .parent = parent(), .schema = "a schema"});
+    if (!made) ADD_FAILURE() << made.error().message;
+    TACIT_CHECK(made.has_value());
+    return *std::move(made);
+  }
+  ReadOnlyStore Read(const std::string& folder) {
+    auto read = OpenReadOnly(folder, "", options_.learners);
+    if (!read) ADD_FAILURE() << read.error().message;
+    TACIT_CHECK(read.has_value());
+    return *std::move(read);
+  }
+  // A copy that shares no file with the store.
+  std::string CopyOf(const std::string& folder) {
+    const std::string copy = folder_.root() + "/copy";
+    fs::remove_all(copy);
+    fs::copy(folder, copy, fs::copy_options::recursive);
+    return copy;
+  }
+
+  const TestFolder folder_;
+  StoreOptions options_;
+};
+
+// Everything that serving reads, bit for bit.
+void ExpectServesTheSame(const Snapshot& got, const Snapshot& expected,
+                         const std::vector<LearnerLayout>& learners) {
+  ASSERT_EQ(got.version(), expected.version());
+  ASSERT_EQ(got.head(), expected.head());
+  ASSERT_EQ(got.lineage(), expected.lineage());
+  for (uint16_t l = 0; l < learners.size(); ++l) {
+    const LearnerIndex learner(l);
+    const RowSpace& space = learners[l].rows.space;
+    std::vector<uint64_t> rows(space.rows());
+    size_t floats = 0;
+    for (size_t row = 0; row < rows.size(); ++row) {
+      rows[row] = row;
+      floats += space.tables()[space.TableOf(row)].dim;
+    }
+    std::vector<float> a(floats), b(floats);
+    ASSERT_TRUE(got.Rows(learner, rows, a));
+    ASSERT_TRUE(expected.Rows(learner, rows, b));
+    ASSERT_EQ(a, b);
+    const auto x = got.ServedDense(learner), y = expected.ServedDense(learner);
+    ASSERT_TRUE(std::equal(x.begin(), x.end(), y.begin(), y.end()));
+    const auto state = got.Released(learner), other = expected.Released(learner);
+    ASSERT_EQ(state != nullptr, other != nullptr);
+    if (state) ASSERT_EQ(*state, *other);
+  }
+  ASSERT_EQ(*got.LedgerEntries(0, ~uint64_t{0}), *expected.LedgerEntries(0, ~uint64_t{0}));
+  ASSERT_EQ(got.total().epsilon, expected.total().epsilon);
+  ASSERT_EQ(got.learners().size(), expected.learners().size());
+  Script::ExpectLedger(got);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, CheckpointTest,
+                         testing::Values(CheckpointKind::kFull, CheckpointKind::kRelease),
+                         [](const auto& info) { return std::string(NameOf(info.param)); });
+
+// The store goes on, folds and is closed; the checkpoint stays at its commit.
+TEST_P(CheckpointTest, IsTheStoreAtItsCommit) {
+  auto store = MustOpen(options_);
+  for (const int commits : {1, 1, 1, 3, 2}) {
+    Train(*store, commits);
+    const auto then = store->Latest();
+    const CheckpointMade made = Make(*store, GetParam());
+    EXPECT_FALSE(made.existed);
+    EXPECT_EQ(made.files_read, 0u);
+    const CheckpointManifest& manifest = made.place.manifest;
+    EXPECT_EQ(manifest.commit, then->version());
+    EXPECT_EQ(manifest.epsilon, then->total().epsilon);
+    EXPECT_EQ(manifest.schema, "a schema");
+    EXPECT_EQ(manifest.learners[0].model_fingerprint,
+              options_.learners[0].promise.model_fingerprint);
+    Train(*store, 3);
+    const auto checked = CheckCheckpoint(made.place.folder, CheckpointCheck::kEveryByte);
+    ASSERT_TRUE(checked) << checked.error().message;
+    const ReadOnlyStore one = Read(made.place.folder), two = Read(made.place.folder);
+    EXPECT_EQ(one.checkpoint, GetParam());
+    EXPECT_EQ(one.promises.learners.size(), options_.learners.size());
+    ExpectServesTheSame(*one.snapshot, *then, options_.learners);
+    ExpectServesTheSame(*two.snapshot, *then, options_.learners);
+    if (GetParam() == CheckpointKind::kFull) Script::ExpectSnapshot(*one.snapshot);
+  }
+  store.reset();
+  for (const CheckpointPlace& place : *ListCheckpoints(parent(), nullptr))
+    EXPECT_EQ(Read(place.folder).snapshot->version(), place.manifest.commit);
+}
+
+TEST_P(CheckpointTest, OfTheSameCommitIsTheSame) {
+  const auto store = MustOpen(options_);
+  const auto none = store->MakeCheckpoint({GetParam(), parent(), ""});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kUnavailable);
+  Train(*store, 2);
+  const CheckpointMade first = Make(*store, GetParam());
+  const CheckpointMade again = Make(*store, GetParam());
+  EXPECT_TRUE(again.existed);
+  EXPECT_EQ(again.place.folder, first.place.folder);
+}
+
+TEST_P(CheckpointTest, IsMadeWhileCommitsGoOn) {
+  const auto store = MustOpen(options_);
+  Train(*store, 1);
+  std::atomic<bool> stop = false;
+  std::thread writer([&] {
+    while (!stop) ASSERT_TRUE(Script::Step(*store));
+  });
+  double paused_ms = 0;
+  for (int i = 0; i < 8; ++i) {
+    const uint64_t before = store->Latest()->version().value;
+    const CheckpointMade made = Make(*store, GetParam());
+    paused_ms = std::max(paused_ms, made.paused_ms);
+    EXPECT_GE(made.place.manifest.commit.value, before);
+    EXPECT_EQ(made.files_read, 0u);
+    const auto checked = CheckCheckpoint(made.place.folder, CheckpointCheck::kEveryByte);
+    EXPECT_TRUE(checked) << checked.error().message;
+    const ReadOnlyStore read = Read(made.place.folder);
+    if (GetParam() == CheckpointKind::kFull) Script::ExpectSnapshot(*read.snapshot);
+    Script::ExpectLedger(*read.snapshot);
+    EXPECT_TRUE(test::Eventually("commits go on", [&] {
+      return store->Latest()->version().value > made.place.manifest.commit.value;
+    }));
+  }
+  stop = true;
+  writer.join();
+  RecordProperty("paused_ms_most", std::to_string(paused_ms));
+}
+
+// The averages are served, which are written nowhere in the store.
+TEST_P(CheckpointTest, ServesTheMovingAverage) {
+  constexpr uint32_t kDim = 3, kRows = 50, kState = kDim + 1;
+  options_.learners = {MakeLearner("ctr", {{"site", kRows, kDim, kState}})};
+  options_.learners[0].rows.average = MovingAverage(0.9);
+  const auto store = MustOpen(options_);
+  std::mt19937 random(3);
+  const auto number = [&] { return static_cast<float>(random() % 1000) / 100; };
+  for (uint32_t step = 1; step <= 5; ++step) {
+    std::vector<uint64_t> rows;
+    for (uint64_t row = random() % 5; row < kRows; row += 1 + random() % 9) rows.push_back(row);
+    std::vector<float*> places(rows.size());
+    WorkingRows& working = store->working_rows(LearnerIndex(0));
+    ASSERT_TRUE(working.Gather(rows, places));
+    for (float* place : places) {
+      std::generate(place, place + kDim + kState, number);
+      place[kDim + kState - 1] = CountAsFloat(step);
+    }
+    working.MarkChanged(rows);
+    auto dense = std::make_shared<DenseState>();
+    dense->parameters = {1, 2};
+    dense->optimizer = {5, number(), CountAsFloat(step)};
+    CommitRequest request;
+    request.learners.push_back(
+        {LearnerIndex(0), working.TakeDelta(), dense, "p", {TestCharge("ctr", step)}});
+    ASSERT_TRUE(store->Commit(std::move(request), {}));
+    ASSERT_TRUE(store->Flush());
+    ExpectServesTheSame(*Read(Make(*store, GetParam()).place.folder).snapshot, *store->Latest(),
+                        options_.learners);
+  }
+}
+
+TEST_P(CheckpointTest, NoStoreIsOpenedInOne) {
+  {
+    const auto store = MustOpen(options_);
+    Train(*store, 3);
+    options_.path = Make(*store, GetParam()).place.folder;
+  }
+  const auto refused = Store::Open(options_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
+  EXPECT_THAT(refused.error().message, HasSubstr("is a checkpoint"));
+  if (GetParam() == CheckpointKind::kFull) return;
+  options_.path = CopyOf(options_.path);
+  fs::remove(options_.path + "/" + kCheckpointManifestName);
+  options_.witness = "";
+  const auto still = Store::Open(options_);
+  ASSERT_FALSE(still);
+  EXPECT_EQ(still.error().code, ErrorCode::kRefused);
+}
+
+TEST_P(CheckpointTest, AnotherModelIsRefused) {
+  const auto store = MustOpen(options_);
+  Train(*store, 1);
+  const CheckpointMade made = Make(*store, GetParam());
+  options_.learners[0].promise.model_fingerprint.fill(77);
+  const auto refused = OpenReadOnly(made.place.folder, "", options_.learners);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
+}
+
+// One flipped bit anywhere: a whole check names the file. Opening sees it too, unless it lies in a
+// table, whose blocks RocksDB checks as it reads them.
+TEST_P(CheckpointTest, AFlippedBitIsFound) {
+  std::string made;
+  {
+    const auto store = MustOpen(options_);
+    Train(*store, 5);
+    made = Make(*store, GetParam()).place.folder;
+  }
+  std::mt19937_64 random(5);
+  size_t flips = 0, refused = 0, tables = 0;
+  for (const auto& file : fs::directory_iterator(made)) {
+    const std::string name = file.path().filename();
+    const bool manifest = name == kCheckpointManifestName;
+    const std::string copy = CopyOf(made), path = copy + "/" + name, whole = ReadWhole(path);
+    const size_t tries = manifest ? whole.size() : std::min<size_t>(whole.size(), 12);
+    for (size_t i = 0; i < tries; ++i) {
+      std::string bytes = whole;
+      const size_t place = manifest ? i : random() % bytes.size();
+      bytes[place] = static_cast<char>(bytes[place] ^ (1 << random() % 8));
+      WriteWhole(path, bytes);
+      const auto checked = CheckCheckpoint(copy, CheckpointCheck::kEveryByte);
+      ASSERT_FALSE(checked) << name << " at " << place;
+      ASSERT_THAT(checked.error().message, HasSubstr(name));
+      flips += 1;
+      if (manifest && i % 40 != 0) continue;
+      const auto opened = OpenReadOnly(copy, "", options_.learners);
+      const bool table = name.ends_with(".sst") || name.ends_with(".blob");
+      tables += table;
+      refused += !opened;
+      if (!table) ASSERT_FALSE(opened) << name << " at " << place;
+      // A table's damage that opening passed over changes no answer.
+      if (opened && GetParam() == CheckpointKind::kFull && table) {
+        const Status rows = [&]() -> Status {
+          std::vector<uint64_t> all(240);
+          std::iota(all.begin(), all.end(), 0);
+          std::vector<float> out(40 * 4 + 200 * 8);
+          return opened->snapshot->Rows(LearnerIndex(0), all, out);
+        }();
+        if (rows) Script::ExpectSnapshot(*opened->snapshot);
+      }
+    }
+  }
+  EXPECT_GT(flips, 500u);
+  EXPECT_GT(tables, 20u);
+  RecordProperty("flips", std::to_string(flips));
+  RecordProperty("refused_at_open", std::to_string(refused));
+}
+
+TEST_P(CheckpointTest, AMissingOrShortOrAddedFileIsRefused) {
+  const auto store = MustOpen(options_);
+  Train(*store, 5);
+  const std::string made = Make(*store, GetParam()).place.folder;
+  const auto expect = [&](const std::string& copy, const std::string& says) {
+    const auto opened = OpenReadOnly(copy, "", options_.learners);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ErrorCode::kCorruption);
+    EXPECT_THAT(opened.error().message, HasSubstr(says));
+  };
+  for (const auto& file : fs::directory_iterator(made)) {
+    const std::string name = file.path().filename();
+    if (name == kCheckpointManifestName) continue;
+    std::string copy = CopyOf(made);
+    fs::remove(copy + "/" + name);
+    expect(copy, name + " is missing");
+    copy = CopyOf(made);
+    if (fs::file_size(copy + "/" + name) == 0) continue;
+    fs::resize_file(copy + "/" + name, fs::file_size(copy + "/" + name) - 1);
+    expect(copy, name + " has ");
+  }
+  const std::string copy = CopyOf(made);
+  WriteWhole(copy + "/999999.log", "");
+  expect(copy, "999999.log is not in the manifest");
+}
+
+// A table that was damaged on the disk goes into the checkpoint with the checksum it was written
+// with: making one reads no table, and checking it finds the damage.
+TEST_F(CheckpointTest, ReadsNoTableWhenItIsMade) {
+  const auto store = MustOpen(options_);
+  Train(*store, 6);
+  ASSERT_TRUE(store->Settle());
+  std::vector<std::string> tables;
+  for (const auto& file : fs::directory_iterator(folder_.store()))
+    if (file.path().extension() == ".sst") tables.push_back(file.path());
+  ASSERT_FALSE(tables.empty());
+  for (const std::string& table : tables) {
+    std::fstream file(table, std::ios::in | std::ios::out | std::ios::binary);
+    const char byte = static_cast<char>(file.get());
+    file.seekp(0);
+    file.put(static_cast<char>(byte ^ 1));
+  }
+  const CheckpointMade made = Make(*store, CheckpointKind::kFull);
+  EXPECT_EQ(made.files_read, 0u);
+  const auto checked = CheckCheckpoint(made.place.folder, CheckpointCheck::kEveryByte);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().code, ErrorCode::kCorruption);
+  EXPECT_THAT(checked.error().message, HasSubstr(".sst does not match its SHA-256"));
+}
+
+// What must not travel is found in a full checkpoint, so the search can find it, and not in a
+// release.
+TEST_F(CheckpointTest, AReleaseHoldsNothingRaw) {
+  std::vector<std::pair<std::string, std::string>> secrets;
+  std::string full, release;
+  {
+    const auto store = MustOpen(options_);
+    Train(*store, 7);
+    full = Make(*store, CheckpointKind::kFull).place.folder;
+    release = Make(*store, CheckpointKind::kRelease).place.folder;
+    const SipHash::Key key = store->user_key();
+    secrets.emplace_back("user key", std::string(key.begin(), key.end()));
+  }
+  {
+    const auto rocks = Rocks::OpenReadOnly(full);
+    ASSERT_TRUE(rocks) << rocks.error().message;
+    secrets.emplace_back("salt", **(*rocks)->Get(Family::kMeta, meta::kSalt));
+  }
+  secrets.emplace_back("position", Script::PositionOf(7));
+  secrets.emplace_back("source", "source 7");
+  secrets.emplace_back("topic of the ranges", "events");
+  const std::string in_full = AllBytes(full), in_release = AllBytes(release);
+  for (const auto& [name, secret] : secrets) {
+    EXPECT_NE(in_full.find(secret), std::string::npos) << name;
+    EXPECT_EQ(in_release.find(secret), std::string::npos) << name;
+  }
+  // Keys in a table leave out what they share with the key before them, so look for the ends.
+  size_t users_in_full = 0;
+  for (uint64_t u = 0; u < Script::kUsers; ++u) {
+    const std::string user = UserKey(0, {u, ~u}).substr(2);
+    users_in_full += in_full.find(user) != std::string::npos;
+    EXPECT_EQ(in_release.find(user), std::string::npos) << "user " << u;
+    EXPECT_EQ(in_release.find(user.substr(8)), std::string::npos) << "user " << u;
+  }
+  EXPECT_GT(users_in_full, 0u);
+  const ReadOnlyStore reader = Read(release);
+  for (uint64_t u = 0; u < Script::kUsers; ++u)
+    EXPECT_TRUE(reader.snapshot->History(LearnerIndex(0), {u, ~u})->empty());
+}
+
+TEST_F(CheckpointTest, TheOldestArePrunedPerKind) {
+  const auto store = MustOpen(options_);
+  for (int i = 0; i < 4; ++i) {
+    Train(*store, 1);
+    Make(*store, CheckpointKind::kFull);
+    if (i < 2) Make(*store, CheckpointKind::kRelease);
+  }
+  fs::create_directories(parent() + "/.making");
+  fs::create_directories(parent() + "/.removing-x");
+  const auto removed = PruneCheckpoints(parent(), 2);
+  ASSERT_TRUE(removed) << removed.error().message;
+  EXPECT_EQ(removed->size(), 2u);
+  std::vector<std::pair<CheckpointKind, uint64_t>> left;
+  for (const CheckpointPlace& place : *ListCheckpoints(parent(), nullptr))
+    left.emplace_back(place.manifest.kind, place.manifest.commit.value);
+  using Left = std::pair<CheckpointKind, uint64_t>;
+  EXPECT_THAT(left, testing::UnorderedElementsAre(
+                        Left(CheckpointKind::kRelease, 1), Left(CheckpointKind::kRelease, 2),
+                        Left(CheckpointKind::kFull, 3), Left(CheckpointKind::kFull, 4)));
+  EXPECT_FALSE(fs::exists(parent() + "/.making"));
+  EXPECT_FALSE(fs::exists(parent() + "/.removing-x"));
+}
+
+TEST_F(CheckpointTest, AnUnreadableManifestIsNamedInTheList) {
+  const auto store = MustOpen(options_);
+  Train(*store, 1);
+  const std::string made = Make(*store, CheckpointKind::kFull).place.folder;
+  const std::string manifest = made + "/" + kCheckpointManifestName;
+  WriteWhole(manifest, ReadWhole(manifest) + "x");
+  std::vector<std::string> unreadable;
+  EXPECT_TRUE(ListCheckpoints(parent(), &unreadable)->empty());
+  EXPECT_THAT(unreadable, testing::ElementsAre(HasSubstr(manifest)));
+}
+
+TEST(CheckpointManifestTest, TextsOfAnyBytesComeBack) {
+  CheckpointManifest manifest;
+  manifest.kind = CheckpointKind::kRelease;
+  manifest.lineage = std::string(32, 'a');
+  manifest.commit = CommitSeq(7);
+  manifest.epsilon = INFINITY;
+  manifest.schema = "two\nlines, 100 % of them \xff";
+  manifest.learners.resize(2);
+  manifest.learners[1].name = "a learner";
+  manifest.learners[1].unit = privacy::Unit::kUser;
+  manifest.learners[1].epsilon = 0.1;
+  manifest.learners[1].tables = {{"", 3, 4, 5}};
+  manifest.files = {{"000001.sst", 77, Digest{1}}, {"CURRENT", 16, Digest{2}}};
+  const auto read = DecodeManifest(EncodeManifest(manifest));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(EncodeManifest(*read), EncodeManifest(manifest));
+  EXPECT_EQ(read->schema, manifest.schema);
+  EXPECT_EQ(read->learners[1].tables, manifest.learners[1].tables);
+  EXPECT_EQ(read->learners[1].unit, privacy::Unit::kUser);
+  EXPECT_EQ(read->files, manifest.files);
+}
+
+// A name that leads elsewhere is none, whatever the digest says.
+TEST(CheckpointManifestTest, AFileOutsideTheFolderIsRefused) {
+  for (const char* name : {"../x", "/etc/passwd", "", "..", ".hidden"}) {
+    CheckpointManifest manifest;
+    manifest.files = {{name, 1, Digest{}}};
+    EXPECT_FALSE(DecodeManifest(EncodeManifest(manifest))) << name;
+  }
+}
+
+TEST(CheckpointManifestTest, ALaterFormatIsRefusedByItsNumber) {
+  const auto later = DecodeManifest("tacit-checkpoint 2\nanything\n");
+  ASSERT_FALSE(later);
+  EXPECT_EQ(later.error().code, ErrorCode::kRefused);
+  EXPECT_THAT(later.error().message, HasSubstr("2"));
+}
+
+}  // namespace
+}  // namespace tacit::store
