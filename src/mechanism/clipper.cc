@@ -24,15 +24,10 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "mechanism/clip_law.h"
 
 namespace tacit::mechanism {
 namespace {
-
-// The factor by which given norms are lengthened: they were rounded to f32, and the scale and the
-// numbers that it multiplies will be rounded too.
-constexpr double kNormSlack = 1 + 0x1p-20;
-// The offset of the automatic clip: a gradient shorter than this is no longer stretched to C.
-constexpr double kAutomaticOffset = 0.01;
 
 double Norm(double squared) { return std::sqrt(squared) * kNormSlack; }
 
@@ -42,20 +37,6 @@ double JointNorm(const model::GroupNorms& norms, size_t unit) {
     squared += norms.squared[group * norms.units + unit];
   return Norm(squared);
 }
-
-// Returns the scale as a float that is not above it: among the smallest floats, rounding to nearest
-// could double it.
-float RoundDown(double scale) {
-  const auto rounded = static_cast<float>(scale);
-  return double{rounded} <= scale ? rounded : std::nextafter(rounded, 0.0f);
-}
-
-struct FlatLaw {
-  static double Scale(double norm, double room) { return norm > room ? room / norm : 1; }
-};
-struct AutomaticLaw {
-  static double Scale(double norm, double room) { return room / (norm + kAutomaticOffset); }
-};
 
 void CheckShape(const model::GroupNorms& norms, std::span<const float> scales) {
   TACIT_CHECK(norms.squared.size() == norms.groups * norms.units &&
