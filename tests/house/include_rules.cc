@@ -53,7 +53,9 @@ const std::map<std::string, Names>& Arrows() {
       {"cuda", {"cuda/device"}},
       {"cuda/device", {}},
       {"cuda/kernels",
-       {"cuda/device", "noise/grid_gaussian.h", "noise/grid_portable.h", "noise/noise.h"}}};
+       {"cuda/device", "mechanism/clip_law.h", "mechanism/nearest.h", "noise/grid_gaussian.h",
+        "noise/grid_portable.h", "noise/noise.h", "ops/bf16.h"}},
+      {"cuda/learn", {"cuda/device", "cuda/kernels", "ops"}}};
   return kArrows;
 }
 
