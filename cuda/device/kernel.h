@@ -35,7 +35,8 @@
 //   LoadMatrix4, LoadMatrix4Transposed, LoadMatrix2Transposed, Mma16816
 //                             fragments of bf16 tiles and their product, as PTX defines ldmatrix
 //                             and mma.sync.m16n8k16
-//   Fma, Sqrt (float or double), Abs, CountBits: the host's bits; Exp, Log1p (double): nearly so
+//   Fma, Sqrt (float or double), Abs, CountBits: the host's bits
+//   Exp, Expm1, Log1p, Pow (double)                       nearly so
 #include <cstddef>
 #include <cstdint>
 

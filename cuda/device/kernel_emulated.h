@@ -153,7 +153,9 @@ inline float Sqrt(float x) { return __builtin_sqrtf(x); }
 inline double Sqrt(double x) { return __builtin_sqrt(x); }
 inline double Abs(double x) { return __builtin_fabs(x); }
 inline double Exp(double x) { return __builtin_exp(x); }
+inline double Expm1(double x) { return __builtin_expm1(x); }
 inline double Log1p(double x) { return __builtin_log1p(x); }
+inline double Pow(double x, double y) { return __builtin_pow(x, y); }
 inline uint32_t CountBits(uint32_t bits) { return static_cast<uint32_t>(__builtin_popcount(bits)); }
 
 // Puts a kernel on the stream. The arguments are copied now.

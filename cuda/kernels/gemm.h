@@ -14,7 +14,7 @@ namespace tacit::cuda {
 
 enum class Form : bool { kAsIs, kTransposed };
 
-// How c = op(a) op(b) of m x n numbers and k products each is cut.
+// The way in which c = op(a) op(b), of m x n numbers and k products each, is cut.
 struct GemmPlan {
   uint32_t tile = 128;  // a block computes tile x tile numbers of c: 64 or 128
   // Parts of k, which are multiplied side by side; their sums are added in order.
