@@ -23,8 +23,7 @@ constexpr uint32_t kDepth = 64;  // of k in a stage
 constexpr uint32_t kChunk = 8;   // numbers in 16 bytes
 constexpr uint32_t kStep = 16;   // of k in one instruction
 
-// How the warps of a block share a tile: `kWarpsM` x `kWarpsN`, each 16 kRows x 16 kColumns
-// numbers.
+// The warps of a block share a tile as `kWarpsM` x `kWarpsN`, each 16 kRows x 16 kColumns numbers.
 template <uint32_t kSide>
 struct Shape;
 template <>

@@ -24,7 +24,7 @@ TACIT_IN_KERNEL double GradientOf(const StepRows& rows, uint32_t e, uint32_t c) 
   for (; e != kNone; e = rows.next[e]) {
     const uint32_t cell = rows.cell[e], slots = rows.entries.slots;
     const double number =
-        rows.input_gradient.Row(cell / slots)[rows.slots[cell % slots].column + c];
+        rows.input_gradient.Row(cell / slots - rows.first_example)[rows.slots[cell % slots].column + c];
     sum = any ? sum + number : number;
     any = true;
   }
@@ -39,8 +39,8 @@ TACIT_IN_KERNEL uint32_t DimOf(const StepRows& rows, uint32_t e) {
 }
 
 TACIT_KERNEL NormsKernel(StepRows rows, DeviceSpan<float> squared, DeviceSpan<uint32_t> numbers) {
-  const uint64_t unit = GlobalThread() / kWarp;
-  if (unit >= squared.size) return;
+  const uint64_t mine = GlobalThread() / kWarp, unit = rows.first_unit + mine;
+  if (mine >= squared.size) return;
   const StepEntries& of = rows.entries;
   const auto end = [&](uint32_t example) {
     return example == 0 || of.slots == 0 ? 0 : of.cell_end[uint64_t{example} * of.slots - 1];
@@ -59,17 +59,18 @@ TACIT_KERNEL NormsKernel(StepRows rows, DeviceSpan<float> squared, DeviceSpan<ui
   }
   sum = WarpSum(sum);
   if (LaneIndex() != 0) return;
-  squared[unit] = static_cast<float>(sum);
-  numbers[unit] = count;
+  squared[mine] = static_cast<float>(sum);
+  numbers[mine] = count;
 }
 
 TACIT_KERNEL SumsKernel(StepRows rows, DeviceSpan<const float> scale, double per_step,
                         uint32_t stride, DeviceSpan<int64_t> sums) {
   const uint64_t e = GlobalThread() / kLanesPerEntry;
-  if (e >= rows.entries.row.size) return;
-  const auto entry = static_cast<uint32_t>(e);
+  if (e >= rows.entries_count) return;
+  const uint32_t entry = rows.first_entry + static_cast<uint32_t>(e);
   if (!IsKeptFirst(rows, entry)) return;
-  const double factor = double{scale[rows.cell[entry] / rows.entries.slots]} * per_step;
+  const double factor = 
+      double{scale[rows.cell[entry] / rows.entries.slots - rows.first_example]} * per_step;
   int64_t* const to = &sums[uint64_t{rows.rank[rows.place[entry]]} * stride];
   const uint32_t dim = DimOf(rows, entry);
   for (uint32_t c = ThreadIndex().x % kLanesPerEntry; c < dim; c += kLanesPerEntry)
@@ -89,7 +90,8 @@ void CheckRows(const StepRows& rows) {
 Status RowNorms(Stream& stream, const StepRows& rows, DeviceSpan<float> squared,
                 DeviceSpan<uint32_t> numbers) {
   CheckRows(rows);
-  TACIT_CHECK(squared.size == rows.entries.example_end.size && numbers.size == squared.size);
+  TACIT_CHECK(rows.first_unit + squared.size <= rows.entries.example_end.size &&
+              numbers.size == squared.size);
   return Launch(stream, "RowNorms",
                 {.grid = BlocksFor(squared.size * kWarp, kBlock),
                  .block = {kBlock},
@@ -100,9 +102,10 @@ Status RowNorms(Stream& stream, const StepRows& rows, DeviceSpan<float> squared,
 Status AddRowSums(Stream& stream, const StepRows& rows, DeviceSpan<const float> scale, double step,
                   uint32_t stride, DeviceSpan<int64_t> sums) {
   CheckRows(rows);
-  TACIT_CHECK(scale.size == rows.entries.unit_of.size && step > 0);
+  TACIT_CHECK(scale.size == rows.input_gradient.rows && step > 0);
+  TACIT_CHECK(uint64_t{rows.first_entry} + rows.entries_count <= rows.entries.row.size);
   return Launch(stream, "AddRowSums",
-                {.grid = BlocksFor(rows.entries.row.size * kLanesPerEntry, kBlock),
+                {.grid = BlocksFor(uint64_t{rows.entries_count} * kLanesPerEntry, kBlock),
                  .block = {kBlock},
                  .shared_bytes = 0},
                 SumsKernel, rows, scale, 1 / step, stride, sums);

@@ -244,7 +244,7 @@ void DeviceBackend::GatherSum(const Slots& slots, std::span<float* const> row, M
              entries = Upload<uint32_t>(slots.slot_row);
   auto to = Upload(x);
   Must(cuda::GatherSum(stream_, on_device.span(), columns.span(), ends.span(), entries.span(),
-                       to.view));
+                       0, to.view));
   Download(to, x);
 }
 

@@ -58,6 +58,12 @@ class Clip : public Clipper, protected model::ScaleRule {
     bound_ = clip;
     grid_ = MakeGrid(clip, clip * sigma_gradient_);
   }
+  bool DescribeAs(Recipe::Clip clip, Recipe* recipe) const {
+    recipe->clip = clip;
+    recipe->bound = bound_;
+    recipe->grid = grid_;
+    return true;
+  }
   double Room(const model::GroupNorms& norms, size_t unit) const {
     return std::max(0.0, bound_ - norms.rounding[unit]);
   }
@@ -89,6 +95,14 @@ class JointClip : public Clip {
   }
 };
 
+// A joint clip that does not adapt.
+template <class Law, Recipe::Clip clip>
+class FixedClip final : public JointClip<Law> {
+ public:
+  using JointClip<Law>::JointClip;
+  bool Describe(Recipe* recipe) const override { return this->DescribeAs(clip, recipe); }
+};
+
 class PerLayerClip final : public Clip {
  public:
   PerLayerClip(double clip, std::vector<double> shares, double sigma_gradient)
@@ -98,6 +112,11 @@ class PerLayerClip final : public Clip {
       TACIT_CHECK(share > 0 && std::isfinite(sum), "every layer has a share of the clip");
       share = std::sqrt(share / sum) / kNormSlack;
     }
+  }
+
+  bool Describe(Recipe* recipe) const override {
+    recipe->root_shares = root_share_;
+    return DescribeAs(Recipe::Clip::kPerLayer, recipe);
   }
 
  private:
@@ -196,11 +215,11 @@ class QuantileClip final : public JointClip<FlatLaw> {
 }  // namespace
 
 std::unique_ptr<Clipper> MakeFlatClipper(double clip, double sigma_gradient) {
-  return std::make_unique<JointClip<FlatLaw>>(clip, sigma_gradient);
+  return std::make_unique<FixedClip<FlatLaw, Recipe::Clip::kFlat>>(clip, sigma_gradient);
 }
 
 std::unique_ptr<Clipper> MakeAutomaticClipper(double clip, double sigma_gradient) {
-  return std::make_unique<JointClip<AutomaticLaw>>(clip, sigma_gradient);
+  return std::make_unique<FixedClip<AutomaticLaw, Recipe::Clip::kAutomatic>>(clip, sigma_gradient);
 }
 
 std::unique_ptr<Clipper> MakePerLayerClipper(double clip, std::vector<double> shares,

@@ -2,7 +2,7 @@
 
 #include "base/device.h"
 
-// What an optimiser does to one number, for the CPU's loops and for kernels: equal bits on both.
+// An optimiser's rule for one number, for the CPU's loops and for kernels: equal bits on both.
 namespace tacit::train {
 
 #if defined(__CUDA_ARCH__)
