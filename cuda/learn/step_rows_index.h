@@ -40,6 +40,7 @@ class StepRowsIndex {
   Status End();
 
   size_t entries() const { return entries_; }
+  uint32_t slots() const { return slots_; }
   // The step's rows for kernels, without slots, part and gradient.
   StepRows rows() const;
   DeviceSpan<const uint32_t> touched_count() const { return counts_.span().Sub(0, 1); }
