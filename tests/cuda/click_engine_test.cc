@@ -6,57 +6,13 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
-#include "cuda/device/emulated.h"
-#include "cuda/step_trial.h"
+#include "cuda/device_trial.h"
 #include "cuda/trial_device.h"
 
 namespace tacit::cuda::testing {
 namespace {
-
-// The device's side of a trial.
-class DeviceTrial {
- public:
-  DeviceTrial(Device& device, const TrialOptions& options, uint32_t chunk_examples)
-      : click_(TrialLearner(options)),
-        backend_(ops::MakeReferenceBackend()),
-        rows_(click_, *backend_, workers_),
-        mechanism_(MakeTrialMechanism(click_.model.space, options)) {
-    store::DenseState dense;
-    dense.parameters = model::Pctr(click_.model, *backend_).InitialDense(click_.seed);
-    dense.optimizer.assign(
-        train::Optimizer(click_.optimizer).DenseStateFloats(dense.parameters.size()), 0.0f);
-    auto engine = DeviceClickEngine::Make(
-        device,
-        {.model = click_.model, .optimizer = click_.optimizer, .chunk_examples = chunk_examples},
-        *mechanism_, noise_, rows_.rows(), dense);
-    EXPECT_TRUE(engine) << engine.error().message;
-    if (engine) engine_ = std::move(*engine);
-  }
-
-  train::StepReport Step(const stream::StepBatch& step) {
-    train::StepReport report;
-    const Status begun = engine_->Begin(step);
-    EXPECT_TRUE(begun) << begun.error().message;
-    const Status released = engine_->Release(&report);
-    EXPECT_TRUE(released) << released.error().message;
-    const Status settled = engine_->Settle();
-    EXPECT_TRUE(settled) << settled.error().message;
-    return report;
-  }
-  DeviceClickEngine& engine() { return *engine_; }
-  TrialRows& rows() { return rows_; }
-  const RowSpace& space() const { return click_.model.space; }
-
- private:
-  train::ClickOptions click_;
-  WorkerPool workers_{WorkerPool::Options{}};
-  std::unique_ptr<ops::Backend> backend_;
-  TrialRows rows_;
-  std::unique_ptr<mechanism::Mechanism> mechanism_;
-  EngineNoise noise_{9};
-  std::unique_ptr<DeviceClickEngine> engine_;
-};
 
 std::set<uint64_t> Changed(const std::vector<std::vector<float>>& before,
                            const std::vector<std::vector<float>>& after) {
@@ -126,6 +82,21 @@ class ClickEngineTest : public OnDevice {
   }
 };
 
+// Steps without a unit: all that moves is noise, and every bit must be the CPU's.
+void ExpectTheSameNoise(Device& device, const TrialOptions& options) {
+  HostTrial host(options);
+  DeviceTrial trial(device, options, 64);
+  std::mt19937_64 random(3);
+  for (int step = 0; step < 3; ++step) {
+    const auto nobody = RandomStep(trial.space(), 2, 0, 1, random);
+    host.Step(nobody);
+    trial.Step(nobody);
+    ASSERT_EQ(trial.rows().All(), host.rows().All()) << "step " << step;
+    ASSERT_EQ(trial.engine().dense().parameters, host.dense().parameters) << "step " << step;
+    ASSERT_EQ(trial.engine().dense().optimizer, host.dense().optimizer) << "step " << step;
+  }
+}
+
 using Rows = TrialOptions::Rows;
 using Clip = TrialOptions::Clip;
 
@@ -148,6 +119,104 @@ TEST_F(ClickEngineTest, LazyAdamWithAverage) {
 }
 TEST_F(ClickEngineTest, CorrectedAdamOnEveryRow) {
   Compare({.rows = Rows::kEvery, .optimizer = "adam-bc"});
+}
+
+TEST_F(ClickEngineTest, NoiseAloneIsTheCpusBitForBit) {
+  if (device_ == nullptr) return;
+  for (const TrialOptions& options : std::initializer_list<TrialOptions>{
+           {.threshold = 1},
+           {.rows = Rows::kEvery},
+           {.rows = Rows::kVocabulary, .optimizer = "adagrad"},
+           {.rows = Rows::kThresholdInside, .optimizer = "adam"},
+           {.rows = Rows::kEvery, .momentum = 0.5f},
+           {.rows = Rows::kEvery, .optimizer = "adam-bc"},
+           {.optimizer = "adam", .lazy = true, .average_decay = 0.5, .threshold = 1}}) {
+    SCOPED_TRACE(options.optimizer);
+    ExpectTheSameNoise(*device_, options);
+  }
+}
+
+TEST_F(ClickEngineTest, BitsDoNotDependOnTheOrderOfTurns) {
+  if (device_ == nullptr) return;
+  const TrialOptions options{.precision = ops::Precision::kBf16, .threshold = 1};
+  std::vector<std::vector<float>> first;
+  for (int order = 0; order < Orders(); ++order) {
+    NextOrder(order);
+    DeviceTrial trial(*device_, options, 8);
+    std::mt19937_64 random(21);
+    trial.Step(RandomStep(trial.space(), 2, 9, 3, random));
+    auto got = trial.rows().All();
+    got.push_back(trial.engine().dense().parameters);
+    if (order == 0) first = got;
+    ASSERT_EQ(got, first) << "order " << order;
+  }
+}
+
+// A unit without a finite norm adds nothing, on either side.
+TEST_F(ClickEngineTest, UnitsWithoutANormAreLeftOut) {
+  if (device_ == nullptr) return;
+  const TrialOptions options{.rows = Rows::kEvery};
+  HostTrial host(options);
+  DeviceTrial trial(*device_, options, 64);
+  std::mt19937_64 random(31);
+  auto step = RandomStep(trial.space(), 2, 7, 1, random);
+  step.examples.dense[4] = std::numeric_limits<float>::infinity();
+  host.Step(step);
+  trial.Step(step);
+  ExpectNear(trial.engine().dense().parameters, host.dense().parameters, 2e-5, "dense");
+  const auto got = trial.rows().All(), want = host.rows().All();
+  for (size_t row = 0; row < want.size(); ++row) ExpectNear(got[row], want[row], 2e-5, "row");
+  for (const float weight : trial.engine().dense().parameters) EXPECT_TRUE(std::isfinite(weight));
+}
+
+TEST_F(ClickEngineTest, StepsMayBeAbandonedAndPreviewed) {
+  if (device_ == nullptr) return;
+  HostTrial host({});
+  DeviceTrial trial(*device_, {}, 64);
+  std::mt19937_64 random(41);
+  const auto other = RandomStep(trial.space(), 2, 6, 2, random);
+  const auto step = RandomStep(trial.space(), 2, 8, 2, random);
+  const auto before = trial.rows().All();
+  train::StepReport preview;
+  ASSERT_TRUE(trial.engine().Predict(other, &preview));
+  EXPECT_EQ(preview.examples, other.examples.size());
+  EXPECT_GT(preview.loss_sum, 0);
+  ASSERT_TRUE(trial.engine().Begin(other));
+  ASSERT_TRUE(trial.engine().Settle());
+  EXPECT_EQ(trial.rows().All(), before);
+  const auto written = host.Step(step);
+  trial.Step(step);
+  EXPECT_EQ(Changed(before, trial.rows().All()), written);
+}
+
+TEST_F(ClickEngineTest, RefusesWhatHasNoFormForAGpu) {
+  if (device_ == nullptr) return;
+  const auto click = TrialLearner({});
+  const RowSpace& space = click.model.space;
+  WorkerPool workers{WorkerPool::Options{}};
+  const auto backend = ops::MakeReferenceBackend();
+  TrialRows rows(click, *backend, workers);
+  EngineNoise noise(1);
+  const auto message = [&](std::unique_ptr<mechanism::RowSelector> selector,
+                           std::unique_ptr<mechanism::Clipper> clipper) {
+    const auto mechanism =
+        mechanism::MakePrivateStep(space, std::move(selector), std::move(clipper),
+                                   {.sigma_gradient = 1, .expected_batch = 8});
+    const auto engine = DeviceClickEngine::Make(
+        *device_, {.model = click.model, .optimizer = click.optimizer}, *mechanism, noise,
+        rows.rows(), {});
+    EXPECT_FALSE(engine);
+    return engine ? "" : engine.error().message;
+  };
+  const char* const kRefusal = "this mechanism has no form for a GPU";
+  EXPECT_NE(message(mechanism::MakeExponentialRows(space, {.rows = 3, .epsilon = 1, .clip = 1}),
+                    mechanism::MakeFlatClipper(1, 1))
+                .find(kRefusal),
+            std::string::npos);
+  EXPECT_NE(message(mechanism::MakeAllRows(),
+                    mechanism::MakeQuantileClipper({.sigma_query = 4, .expected_batch = 8}, 1))
+                .find(kRefusal),
+            std::string::npos);
 }
 
 }  // namespace
