@@ -4,13 +4,12 @@
 //               sum (touched rows alone) and 8 for each float of the row
 //   operations: 3,600 integer and 600 double for 16 numbers of noise, and some 10 a number for the
 //               optimiser; Adagrad draws a row's noise twice, for its rate needs the whole row
-// All are bound by ChaCha20, at 57 cycles of a multiprocessor for 16 numbers. Forecast: dense DP-SGD
-// of 1e7 rows x 64 in 10.5 ms on 132 multiprocessors at 1.75 GHz, 93 % of the noise alone; 350,000
-// dense numbers in 6 us. Registers: README.md.
-#include "cuda/kernels/finish.h"
-
+// All are bound by ChaCha20, at 57 cycles of a multiprocessor for 16 numbers. Forecast: dense
+// DP-SGD of 1e7 rows x 64 in 10.5 ms on 132 multiprocessors at 1.75 GHz, 93 % of the noise alone;
+// 350,000 dense numbers in 6 us. Registers: README.md.
 #include "base/check.h"
 #include "cuda/device/kernel.h"
+#include "cuda/kernels/finish.h"
 #include "cuda/kernels/grid_draw.h"
 #include "mechanism/nearest.h"
 #include "noise/grid_gaussian.h"
@@ -36,8 +35,8 @@ TACIT_IN_KERNEL void Update(const Drawing& drawing, NoiseQuery query, uint64_t p
   DrawPlace(words, static_cast<uint64_t>(query), place, drawing.noise, noise);
   TACIT_UNROLL
   for (int i = 0; i < kNumbersPerPlace; ++i) {
-    const auto noisy = static_cast<int64_t>(static_cast<uint64_t>(steps[i]) +
-                                            static_cast<uint64_t>(noise[i]));
+    const auto noisy =
+        static_cast<int64_t>(static_cast<uint64_t>(steps[i]) + static_cast<uint64_t>(noise[i]));
     update[i] = static_cast<float>(mechanism::ToDouble(noisy) * drawing.scale);
   }
 }
@@ -79,8 +78,7 @@ TACIT_KERNEL DenseKernel(Drawing drawing, OptimizerRule rule, DeviceSpan<const f
   float update[kNumbersPerPlace];
   TACIT_UNROLL
   for (int i = 0; i < kNumbersPerPlace; ++i)
-    steps[i] =
-        first + i < sums.size ? mechanism::Nearest(sums[first + i] * drawing.per_step) : 0;
+    steps[i] = first + i < sums.size ? mechanism::Nearest(sums[first + i] * drawing.per_step) : 0;
   Update(drawing, NoiseQuery::kDense, place, steps, update);
   TACIT_UNROLL
   for (int i = 0; i < kNumbersPerPlace; ++i)
@@ -120,8 +118,8 @@ TACIT_IN_KERNEL float KeepOf(const OptimizerRule& rule, uint32_t from, uint32_t 
   return static_cast<float>(Exp((to - from) * log) * Expm1(from * log) / Expm1(to * log));
 }
 
-// The moments' weights for a row: of its own writes, which it counts, or of the learner's steps since
-// its last one.
+// The moments' weights for a row: of its own writes, which it counts, or of the learner's steps
+// since its last one.
 TACIT_IN_KERNEL train::AdamNumbers RowAdam(const OptimizerRule& rule, const Row& row,
                                            uint32_t last) {
   const auto at = [&](double power1, double power2) {
@@ -145,8 +143,7 @@ TACIT_IN_KERNEL void StepOf(const Drawing& drawing, const OptimizerRule& rule, c
   using Kind = OptimizerRule::Kind;
   float* const w = row.embedding;
   if (rule.kind == Kind::kSgd || rule.kind == Kind::kMomentum) {
-    ForUpdate(drawing, row,
-              [&](uint32_t c, float g) { train::SgdNumber(g, rule.row_rate, w[c]); });
+    ForUpdate(drawing, row, [&](uint32_t c, float g) { train::SgdNumber(g, rule.row_rate, w[c]); });
   } else if (rule.kind == Kind::kAdagrad) {
     double squared = 0;
     ForUpdate(drawing, row, [&](uint32_t, float g) { squared += double{g} * double{g}; });
@@ -157,8 +154,7 @@ TACIT_IN_KERNEL void StepOf(const Drawing& drawing, const OptimizerRule& rule, c
   } else {
     const train::AdamNumbers adam = RowAdam(rule, row, last);
     float* const m = row.state;
-    ForUpdate(drawing, row,
-              [&](uint32_t c, float g) { adam.Step(g, w[c], m[c], m[row.dim + c]); });
+    ForUpdate(drawing, row, [&](uint32_t c, float g) { adam.Step(g, w[c], m[c], m[row.dim + c]); });
   }
 }
 

@@ -9,9 +9,9 @@
 #include "cuda/kernels/ranks.h"
 #include "train/optimizer_math.h"
 
-// A step's last kernels: from sums on the grid, by noise, to the update G and the new parameters, in
-// one go. Nothing that is not noised is ever where a released number is read: if the kernel does not
-// run, nothing has moved. finish.cu draws noise: the linker decides which file that is, as for
+// A step's last kernels: from sums on the grid, by noise, to the update G and the new parameters,
+// in one go. Nothing that is not noised is ever where a released number is read: if the kernel does
+// not run, nothing has moved. finish.cu draws noise: the linker decides which file that is, as for
 // noise.h.
 namespace tacit::cuda {
 
@@ -42,8 +42,8 @@ struct OptimizerRule {
 // The dense parameters with their state, one number each; empty where the rule keeps none.
 struct DenseParameters {
   DeviceSpan<float> weights = {};
-  DeviceSpan<float> first = {};    // momentum's u, Adagrad's s, Adam's m
-  DeviceSpan<float> second = {};   // Adam's v
+  DeviceSpan<float> first = {};   // momentum's u, Adagrad's s, Adam's m
+  DeviceSpan<float> second = {};  // Adam's v
   DeviceSpan<float> average = {};
 };
 
@@ -76,8 +76,8 @@ Status FinishRows(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRele
                   const OptimizerRule& rule, DeviceSpan<const DeviceTable> tables,
                   DeviceSpan<const uint32_t> written, DeviceSpan<const uint32_t> with_sums,
                   DeviceSpan<const uint32_t> all, const RowSums& sums);
-// Steps every row of the tables: sum rank[owner[row]] where an entry of the step is the row's owner,
-// else a sum of zero. `rank` is that of ListTouched.
+// Steps every row of the tables: sum rank[owner[row]] where an entry of the step is the row's
+// owner, else a sum of zero. `rank` is that of ListTouched.
 Status FinishEveryRow(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
                       const OptimizerRule& rule, DeviceSpan<const DeviceTable> tables,
                       DeviceSpan<const uint32_t> owner, DeviceSpan<const uint32_t> rank,

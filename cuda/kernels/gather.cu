@@ -42,7 +42,8 @@ TACIT_KERNEL GatherSumKernel(DeviceSpan<const DeviceSlot> slots, DeviceSpan<cons
 Status GatherSum(Stream& stream, DeviceSpan<const DeviceSlot> slots,
                  DeviceSpan<const uint32_t> slot_of, DeviceSpan<const uint32_t> cell_end,
                  DeviceSpan<const uint32_t> row, uint32_t first_example, DeviceMatrix<float> x) {
-  TACIT_CHECK(cell_end.size >= (uint64_t{first_example} + x.rows) * slots.size, "one end per example and slot");
+  TACIT_CHECK(cell_end.size >= (uint64_t{first_example} + x.rows) * slots.size,
+              "one end per example and slot");
   TACIT_CHECK(slot_of.size <= x.cols, "columns that the input does not have");
   if (x.rows == 0 || slot_of.size == 0) return {};
   const auto across = static_cast<uint32_t>((slot_of.size + kColumns - 1) / kColumns);

@@ -19,8 +19,9 @@ struct DeviceSlot {
 };
 
 // For every example r and slot s: x[r, column .. + dim] = the sum of the embeddings of the slot's
-// entries, in order. Row r of x is example first_example + r; entries of its cell, example * slots +
-// s, end at cell_end. row[e] is the number of entry e's row. `slot_of` names the slot of each column.
+// entries, in order. Row r of x is example first_example + r; entries of its cell, example * slots
+// + s, end at cell_end. row[e] is the number of entry e's row. `slot_of` names the slot of each
+// column.
 Status GatherSum(Stream& stream, DeviceSpan<const DeviceSlot> slots,
                  DeviceSpan<const uint32_t> slot_of, DeviceSpan<const uint32_t> cell_end,
                  DeviceSpan<const uint32_t> row, uint32_t first_example, DeviceMatrix<float> x);

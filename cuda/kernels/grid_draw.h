@@ -51,7 +51,8 @@ TACIT_DEVICE inline int64_t DrawOne(const uint32_t (&key)[kKeyWords], uint64_t q
                                     uint64_t block, const noise::GridScale& scale) {
   uint32_t words[kChaChaWords];
   ChaChaBlock(key, block, query, words);
-  const uint64_t bits[3] = {words[0] | uint64_t{words[1]} << 32, words[2] | uint64_t{words[3]} << 32,
+  const uint64_t bits[3] = {words[0] | uint64_t{words[1]} << 32,
+                            words[2] | uint64_t{words[3]} << 32,
                             words[4] | uint64_t{words[5]} << 32};
   return static_cast<int64_t>(
       noise::StepsAt<noise::Portable, 0 - noise::kToIntegerBits>(bits, scale, 1).first);

@@ -2,10 +2,9 @@
 //   bytes:      2 x 1 read and 4 written a flag, and 8 a block of 256
 //   operations: a ballot and a few additions a flag
 // It is all launches: 53,000 flags are 270 KB. Forecast: 6 us for the three. Registers: README.md.
-#include "cuda/kernels/ranks.h"
-
 #include "base/check.h"
 #include "cuda/device/kernel.h"
+#include "cuda/kernels/ranks.h"
 
 namespace tacit::cuda {
 namespace {
@@ -81,13 +80,12 @@ Status RankFlags(Stream& stream, DeviceSpan<const uint8_t> flags, DeviceSpan<con
   TACIT_CHECK(rank.size == flags.size && count.size == 1 && from.size <= 1);
   TACIT_CHECK(work.size >= RankWork(flags.size), "too little work");
   const auto grid = BlocksFor(flags.size, kBlock);
-  const runtime::LaunchShape shape{
-      .grid = grid, .block = {kBlock}, .shared_bytes = sizeof(Counts)};
+  const runtime::LaunchShape shape{.grid = grid, .block = {kBlock}, .shared_bytes = sizeof(Counts)};
   const auto of_block = work.Sub(0, grid.x);
   TACIT_RETURN_IF_ERROR(Launch(stream, "CountFlags", shape, CountKernel, flags, of_block));
-  TACIT_RETURN_IF_ERROR(
-      Launch(stream, "SumCounts", {.grid = {1}, .block = {kBlock}, .shared_bytes = sizeof(Counts)},
-             SumKernel, of_block, from, count));
+  TACIT_RETURN_IF_ERROR(Launch(stream, "SumCounts",
+                               {.grid = {1}, .block = {kBlock}, .shared_bytes = sizeof(Counts)},
+                               SumKernel, of_block, from, count));
   return Launch(stream, "RankFlags", shape, RankKernel, flags, of_block, rank);
 }
 

@@ -5,11 +5,10 @@
 // Memory bounds RowNorms (53,000 entries of dim 16: 4 MB), the atomics of the second-level cache
 // AddRowSums (850,000 of them, of which popular rows get many). Forecast: 3 and 10 us. Integer sums
 // do not depend on the order. Registers: README.md.
-#include "cuda/kernels/row_sums.h"
-
 #include "base/check.h"
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/reduce.h"
+#include "cuda/kernels/row_sums.h"
 #include "mechanism/nearest.h"
 
 namespace tacit::cuda {
@@ -23,8 +22,8 @@ TACIT_IN_KERNEL double GradientOf(const StepRows& rows, uint32_t e, uint32_t c) 
   bool any = false;
   for (; e != kNone; e = rows.next[e]) {
     const uint32_t cell = rows.cell[e], slots = rows.entries.slots;
-    const double number =
-        rows.input_gradient.Row(cell / slots - rows.first_example)[rows.slots[cell % slots].column + c];
+    const double number = rows.input_gradient.Row(
+        cell / slots - rows.first_example)[rows.slots[cell % slots].column + c];
     sum = any ? sum + number : number;
     any = true;
   }
@@ -69,7 +68,7 @@ TACIT_KERNEL SumsKernel(StepRows rows, DeviceSpan<const float> scale, double per
   if (e >= rows.entries_count) return;
   const uint32_t entry = rows.first_entry + static_cast<uint32_t>(e);
   if (!IsKeptFirst(rows, entry)) return;
-  const double factor = 
+  const double factor =
       double{scale[rows.cell[entry] / rows.entries.slots - rows.first_example]} * per_step;
   int64_t* const to = &sums[uint64_t{rows.rank[rows.place[entry]]} * stride];
   const uint32_t dim = DimOf(rows, entry);
@@ -92,11 +91,10 @@ Status RowNorms(Stream& stream, const StepRows& rows, DeviceSpan<float> squared,
   CheckRows(rows);
   TACIT_CHECK(rows.first_unit + squared.size <= rows.entries.example_end.size &&
               numbers.size == squared.size);
-  return Launch(stream, "RowNorms",
-                {.grid = BlocksFor(squared.size * kWarp, kBlock),
-                 .block = {kBlock},
-                 .shared_bytes = 0},
-                NormsKernel, rows, squared, numbers);
+  return Launch(
+      stream, "RowNorms",
+      {.grid = BlocksFor(squared.size * kWarp, kBlock), .block = {kBlock}, .shared_bytes = 0},
+      NormsKernel, rows, squared, numbers);
 }
 
 Status AddRowSums(Stream& stream, const StepRows& rows, DeviceSpan<const float> scale, double step,

@@ -3,10 +3,9 @@
 //   bytes:      8 a group and unit; 8 a group and example
 //   operations: a root, a division and some 20 others in double a unit
 // It is all launches. Forecast: 2 us each. Registers: README.md.
-#include "cuda/kernels/scales.h"
-
 #include "base/check.h"
 #include "cuda/device/kernel.h"
+#include "cuda/kernels/scales.h"
 #include "mechanism/clip_law.h"
 
 namespace tacit::cuda {
@@ -37,7 +36,8 @@ TACIT_KERNEL BoundKernel(DeviceSpan<const uint32_t> unit_end, DeviceSpan<const d
 TACIT_IN_KERNEL float ScaleOf(const ClipRule& rule, double joint, double own, double room,
                               uint32_t group) {
   if (!IsFinite(joint)) return 0;
-  if (rule.law == ClipLaw::kFlat) return mechanism::RoundDown(mechanism::FlatLaw::Scale(joint, room));
+  if (rule.law == ClipLaw::kFlat)
+    return mechanism::RoundDown(mechanism::FlatLaw::Scale(joint, room));
   if (rule.law == ClipLaw::kAutomatic)
     return mechanism::RoundDown(mechanism::AutomaticLaw::Scale(joint, room));
   return mechanism::RoundDown(mechanism::FlatLaw::Scale(own, room * rule.root_share[group]));

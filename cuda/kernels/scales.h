@@ -16,7 +16,8 @@ struct ClipRule {
   ClipLaw law = ClipLaw::kFlat;
   double bound = 0;      // C
   double grid_step = 0;  // of the sums' grid
-  // By how much rounding lengthens a unit's part of the dense sum: sqrt(number of parameters) steps.
+  // By how much rounding lengthens a unit's part of the dense sum: sqrt(number of parameters)
+  // steps.
   double dense_root = 0;
   // Per group, for kPerLayer: C_g / C, a little less.
   DeviceSpan<const double> root_share = {};
@@ -28,8 +29,8 @@ struct ClipRule {
 Status BoundByRows(Stream& stream, DeviceSpan<const uint32_t> unit_end,
                    DeviceSpan<const double> own, double rounding, DeviceSpan<float> squared);
 
-// From the squared norms of units (groups x units) and the numbers of kept rows' gradients: scales of
-// the same shape. A unit with a norm that is not finite gets norms of 0, and bounded[u] = 0.
+// From the squared norms of units (groups x units) and the numbers of kept rows' gradients: scales
+// of the same shape. A unit with a norm that is not finite gets norms of 0, and bounded[u] = 0.
 // clipped[0] += the units with a scale below 1.
 Status UnitScales(Stream& stream, const ClipRule& rule, uint32_t groups, DeviceSpan<float> squared,
                   DeviceSpan<const uint32_t> numbers, DeviceSpan<float> scales,

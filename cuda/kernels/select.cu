@@ -4,11 +4,10 @@
 //               double
 // SelectAbove is bound by ChaCha20: 53,000 rows take 132 multiprocessors 4 us. Forecast for both: 8
 // us. Registers: README.md.
-#include "cuda/kernels/select.h"
-
 #include "base/check.h"
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/grid_draw.h"
+#include "cuda/kernels/select.h"
 #include "noise/grid_gaussian.h"
 
 namespace tacit::cuda {
@@ -49,8 +48,7 @@ TACIT_KERNEL AboveKernel(const NoiseKey* key, noise::GridScale scale, int64_t th
 TACIT_KERNEL InsideKernel(DeviceSpan<const uint32_t> count, DeviceSpan<const uint8_t> inside,
                           DeviceSpan<uint8_t> kept) {
   const uint64_t place = GlobalThread();
-  if (place < kept.size)
-    kept[place] = place < count[0] && (inside.size == 0 || inside[place] != 0);
+  if (place < kept.size) kept[place] = place < count[0] && (inside.size == 0 || inside[place] != 0);
 }
 
 runtime::LaunchShape Threads(uint64_t n) {

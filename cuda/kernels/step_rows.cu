@@ -3,12 +3,12 @@
 //               LinkRepeats reads a unit's rows once for each 32 of them
 //   operations: a few an entry; LinkRepeats n / 32 shuffles and comparisons a lane for a unit of n
 //               entries, 26 for one example of Criteo
-// Random lines of 32 bytes bound ClaimRows: 53,000 entries are 1.7 MB. Forecast: 3 us a kernel, most
-// of it launch. A unit of 5,000 entries takes a warp 1 ms in LinkRepeats. Registers: README.md.
-#include "cuda/kernels/step_rows.h"
-
+// Random lines of 32 bytes bound ClaimRows: 53,000 entries are 1.7 MB. Forecast: 3 us a kernel,
+// most of it launch. A unit of 5,000 entries takes a warp 1 ms in LinkRepeats. Registers:
+// README.md.
 #include "base/check.h"
 #include "cuda/device/kernel.h"
+#include "cuda/kernels/step_rows.h"
 
 namespace tacit::cuda {
 namespace {
@@ -162,8 +162,8 @@ Status ForgetTouched(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<
   TACIT_CHECK(owns.size == row.size);
   return Launch(stream, "ForgetTouched", Threads(row.size), ForgetKernel, row, owns, owner);
 }
-Status FindInside(Stream& stream, DeviceSpan<const uint32_t> row,
-                  DeviceSpan<const uint32_t> sorted, DeviceSpan<uint8_t> inside) {
+Status FindInside(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<const uint32_t> sorted,
+                  DeviceSpan<uint8_t> inside) {
   TACIT_CHECK(inside.size == row.size);
   return Launch(stream, "FindInside", Threads(row.size), InsideKernel, row, sorted, inside);
 }

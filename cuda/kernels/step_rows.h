@@ -7,17 +7,18 @@
 #include "cuda/device/stream.h"
 #include "cuda/kernels/ranks.h"
 
-// The rows that a step touches, without sorting: a touched row's place is its rank among the rows in
-// the order in which the step's entries first name them. Rows are named by their number in the space.
+// The rows that a step touches, without sorting: a touched row's place is its rank among the rows
+// in the order in which the step's entries first name them. Rows are named by their number in the
+// space.
 namespace tacit::cuda {
 
 // A step's entries, as the feed cuts them.
 struct StepEntries {
-  uint32_t slots = 0;                         // per example
-  DeviceSpan<const uint32_t> cell_end = {};   // examples x slots: end of the cell's entries
-  DeviceSpan<const uint32_t> unit_of = {};    // per example, ascending
+  uint32_t slots = 0;                           // per example
+  DeviceSpan<const uint32_t> cell_end = {};     // examples x slots: end of the cell's entries
+  DeviceSpan<const uint32_t> unit_of = {};      // per example, ascending
   DeviceSpan<const uint32_t> example_end = {};  // per unit: end of its examples
-  DeviceSpan<const uint32_t> row = {};        // per entry
+  DeviceSpan<const uint32_t> row = {};          // per entry
 };
 
 // cell[e] = the cell of entry e.
@@ -44,8 +45,8 @@ Status ForgetTouched(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<
                      DeviceSpan<uint32_t> owner);
 
 // inside[i] = 1 where row[i] is one of `sorted`, ascending.
-Status FindInside(Stream& stream, DeviceSpan<const uint32_t> row,
-                  DeviceSpan<const uint32_t> sorted, DeviceSpan<uint8_t> inside);
+Status FindInside(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<const uint32_t> sorted,
+                  DeviceSpan<uint8_t> inside);
 // untouched[i] = 1 where no entry names row[i].
 Status MarkUntouched(Stream& stream, DeviceSpan<const uint32_t> row,
                      DeviceSpan<const uint32_t> owner, DeviceSpan<uint8_t> untouched);

@@ -265,13 +265,11 @@ Status Engine::Scales(const StepChunk& chunk, const ClipRule& rule) {
                                    First(coordinates_, units), First(unit_scale_, groups_ * units),
                                    First(bounded_, units), clipped_.span()));
   TACIT_RETURN_IF_ERROR(net_->Clear(First(bounded_, units), unit_of));
-  TACIT_RETURN_IF_ERROR(
-      ClearUnbounded<float>(stream_, First(bounded_, units), unit_of,
-                            {input_gradient_.span().data, examples, embedding_width_,
-                             embedding_width_}));
+  TACIT_RETURN_IF_ERROR(ClearUnbounded<float>(
+      stream_, First(bounded_, units), unit_of,
+      {input_gradient_.span().data, examples, embedding_width_, embedding_width_}));
   // What model::Pctr shrinks bf16's scales by.
-  const float shrink =
-      options_.model.precision == ops::Precision::kBf16 ? 1 / (1 + 0x1p-8f) : 1.0f;
+  const float shrink = options_.model.precision == ops::Precision::kBf16 ? 1 / (1 + 0x1p-8f) : 1.0f;
   return SpreadScales(stream_, groups_, units, shrink, First(unit_scale_, groups_ * units), unit_of,
                       First(example_scale_, groups_ * examples));
 }
@@ -329,16 +327,13 @@ Status Engine::Release(train::StepReport* report) {
 }
 
 Status Engine::Finish(const Recipe& recipe) {
-  const GridRelease release{.step = recipe.grid.step,
-                            .stddev = recipe.grid.stddev,
-                            .factor = recipe.factor};
+  const GridRelease release{
+      .step = recipe.grid.step, .stddev = recipe.grid.stddev, .factor = recipe.factor};
   const auto key = step_noise_->key();
   const OptimizerRule& rule = optimizer_->rule();
-  TACIT_RETURN_IF_ERROR(FinishDense(stream_, key, release, rule, dense_sums_.span(),
-                                    optimizer_->parameters()));
-  const RowSums sums{.sums = row_sums_.span(),
-                     .stride = stride_,
-                     .places = (stride_ + 15) / 16};
+  TACIT_RETURN_IF_ERROR(
+      FinishDense(stream_, key, release, rule, dense_sums_.span(), optimizer_->parameters()));
+  const RowSums sums{.sums = row_sums_.span(), .stride = stride_, .places = (stride_ + 15) / 16};
   if (recipe.rows == Recipe::Rows::kEvery)
     return FinishEveryRow(stream_, key, release, rule, whole_->tables(), index_->owner(),
                           index_->owner_rank(), sums);
@@ -379,8 +374,8 @@ Status Engine::Report(const Recipe& recipe, train::StepReport* report) {
   }
   report->rows_written = counts[1];
   written_host_.resize(counts[1]);
-  TACIT_RETURN_IF_ERROR(stream_.Download(index_->written().Sub(0, counts[1]),
-                                         std::span<uint32_t>(written_host_)));
+  TACIT_RETURN_IF_ERROR(
+      stream_.Download(index_->written().Sub(0, counts[1]), std::span<uint32_t>(written_host_)));
   TACIT_RETURN_IF_ERROR(stream_.Synchronize());
   for (const uint32_t row : written_host_)
     report->row_floats_written += tables[space().TableOf(row)].dim;

@@ -46,11 +46,11 @@ class DeviceClickEngine {
 
   // Predicts alone, for previews: fills in the report's logits and loss.
   virtual Status Predict(const stream::StepBatch& step, train::StepReport* report) = 0;
-  // Forward and backward passes. Releases nothing: the step may still be abandoned, by another Begin.
-  // `step` must live until Release returns.
+  // Forward and backward passes. Releases nothing: the step may still be abandoned, by another
+  // Begin. `step` must live until Release returns.
   virtual Status Begin(const stream::StepBatch& step) = 0;
-  // The rest of the step: selection, clipped sums, noise, update. The report's logits are valid until
-  // the next call.
+  // The rest of the step: selection, clipped sums, noise, update. The report's logits are valid
+  // until the next call.
   virtual Status Release(train::StepReport* report) = 0;
   // Brings dense() and the rows up to the last step.
   virtual Status Settle() = 0;

@@ -57,8 +57,10 @@ class Net final : public DeviceNet {
 
   DeviceMatrix<float> Input(uint32_t rows) override {
     rows_ = rows;
-    if constexpr (kRounds) return FirstColumns(raw_.First(rows), layers_[0].in);
-    else return FirstColumns(input_[0].First(rows), layers_[0].in);
+    if constexpr (kRounds)
+      return FirstColumns(raw_.First(rows), layers_[0].in);
+    else
+      return FirstColumns(input_[0].First(rows), layers_[0].in);
   }
 
   Status Forward(DeviceSpan<const float> dense, DeviceSpan<float> logits) override {
@@ -75,7 +77,8 @@ class Net final : public DeviceNet {
       const DeviceMatrix<float> raw =
           last ? DeviceMatrix<float>(logits.data, rows_, 1, 1) : Raw(Inputs(last ? l : l + 1));
       TACIT_RETURN_IF_ERROR(Multiply(Form::kAsIs, Inputs(l), Form::kAsIs, Factor(l), 0, raw));
-      const auto bias = dense.Sub(layers_[l].offset + layers_[l].in * layers_[l].out, layers_[l].out);
+      const auto bias =
+          dense.Sub(layers_[l].offset + layers_[l].in * layers_[l].out, layers_[l].out);
       TACIT_RETURN_IF_ERROR(last ? AddBias<float>(stream_, raw, bias, false, raw)
                                  : AddBias<T>(stream_, raw, bias, true, Inputs(l + 1)));
     }
@@ -88,8 +91,8 @@ class Net final : public DeviceNet {
     for (size_t l = layers_.size() - 1; l > 0; --l) {
       const auto kept = gradient_[l - 1].First(rows_);
       const auto raw = Raw(kept);
-      TACIT_RETURN_IF_ERROR(Multiply(Form::kAsIs, gradient_[l].First(rows_), Form::kTransposed,
-                                     Factor(l), 0, raw));
+      TACIT_RETURN_IF_ERROR(
+          Multiply(Form::kAsIs, gradient_[l].First(rows_), Form::kTransposed, Factor(l), 0, raw));
       TACIT_RETURN_IF_ERROR(ReluBackward<T>(stream_, Inputs(l), raw, kept));
     }
     auto first_rows = Factor(0);
@@ -110,7 +113,8 @@ class Net final : public DeviceNet {
   Status Clear(DeviceSpan<const uint8_t> bounded, DeviceSpan<const uint32_t> unit_of) override {
     for (size_t l = 0; l < layers_.size(); ++l) {
       TACIT_RETURN_IF_ERROR(ClearUnbounded<T>(stream_, bounded, unit_of, input_[l].First(rows_)));
-      TACIT_RETURN_IF_ERROR(ClearUnbounded<T>(stream_, bounded, unit_of, gradient_[l].First(rows_)));
+      TACIT_RETURN_IF_ERROR(
+          ClearUnbounded<T>(stream_, bounded, unit_of, gradient_[l].First(rows_)));
     }
     return {};
   }
@@ -118,11 +122,11 @@ class Net final : public DeviceNet {
   Status Sum(DeviceSpan<const float> scale, float beta, DeviceSpan<float> sums) override {
     for (size_t l = 0; l < layers_.size(); ++l) {
       auto scaled = FirstColumns(scaled_.First(rows_), layers_[l].out);
-      TACIT_RETURN_IF_ERROR(ScaleRows<T>(stream_, scale.Sub(l * rows_, rows_),
-                                         gradient_[l].First(rows_), scaled));
+      TACIT_RETURN_IF_ERROR(
+          ScaleRows<T>(stream_, scale.Sub(l * rows_, rows_), gradient_[l].First(rows_), scaled));
       const DeviceMatrix<float> sum(sums.data + layers_[l].offset, In(l) + 1, Out(l), Out(l));
-      TACIT_RETURN_IF_ERROR(Multiply(Form::kTransposed, input_[l].First(rows_), Form::kAsIs, scaled,
-                                     beta, sum));
+      TACIT_RETURN_IF_ERROR(
+          Multiply(Form::kTransposed, input_[l].First(rows_), Form::kAsIs, scaled, beta, sum));
     }
     return {};
   }
@@ -134,25 +138,30 @@ class Net final : public DeviceNet {
   DeviceMatrix<T> Inputs(size_t l) { return FirstColumns(input_[l].First(rows_), layers_[l].in); }
   // The place of a product before it becomes the kept numbers.
   DeviceMatrix<float> Raw(DeviceMatrix<T> kept) {
-    if constexpr (kRounds) return FirstColumns(raw_.First(kept.rows), kept.cols);
-    else return kept;
+    if constexpr (kRounds)
+      return FirstColumns(raw_.First(kept.rows), kept.cols);
+    else
+      return kept;
   }
   DeviceMatrix<const float> Weights(size_t l) const {
     return {dense_.data + layers_[l].offset, In(l), Out(l), Out(l)};
   }
   DeviceMatrix<const T> Factor(size_t l) const {
-    if constexpr (kRounds) return rounded_[l].First(In(l));
-    else return Weights(l);
+    if constexpr (kRounds)
+      return rounded_[l].First(In(l));
+    else
+      return Weights(l);
   }
   Status Multiply(Form form_a, DeviceMatrix<const T> a, Form form_b, DeviceMatrix<const T> b,
                   float beta, DeviceMatrix<float> c) {
     const uint32_t k = form_a == Form::kTransposed ? a.rows : a.cols;
-    GemmPlan plan =
-        PlanGemm(stream_.device().facts().multiprocessors, c.rows, c.cols, k);
+    GemmPlan plan = PlanGemm(stream_.device().facts().multiprocessors, c.rows, c.cols, k);
     // The work is that of the largest step: a smaller one splits no more than fits.
     while (plan.splits > 1 && GemmWorkFloats(plan, c.rows, c.cols) > work_.size()) --plan.splits;
-    if constexpr (kRounds) return Gemm16(stream_, form_a, a, form_b, b, beta, c, plan, work_.span());
-    else return Gemm32(stream_, form_a, a, form_b, b, beta, c, plan, work_.span());
+    if constexpr (kRounds)
+      return Gemm16(stream_, form_a, a, form_b, b, beta, c, plan, work_.span());
+    else
+      return Gemm32(stream_, form_a, a, form_b, b, beta, c, plan, work_.span());
   }
 
   Stream& stream_;

@@ -31,8 +31,8 @@ class DeviceNet {
                               DeviceSpan<float> out) = 0;
   // Wipes the rows of units that are not bounded.
   virtual Status Clear(DeviceSpan<const uint8_t> bounded, DeviceSpan<const uint32_t> unit_of) = 0;
-  // sums = the layers' gradients summed over rows, row r scaled by scale[l * rows + r], or that added
-  // to them with beta 1.
+  // sums = the layers' gradients summed over rows, row r scaled by scale[l * rows + r], or that
+  // added to them with beta 1.
   virtual Status Sum(DeviceSpan<const float> scale, float beta, DeviceSpan<float> sums) = 0;
 };
 

@@ -29,15 +29,15 @@ Result<DeviceOptimizer> DeviceOptimizer::Make(Stream& stream,
                                               const store::DenseState& dense) {
   const auto kind = KindOf(options);
   if (!kind)
-    return Fail(ErrorCode::kRefused,
-                fmt::format("the optimiser '{}' has no form for a GPU: set gpu.use to never, or take "
-                            "sgd, adagrad, adam or adam-bc",
-                            options.kind->name));
+    return Fail(
+        ErrorCode::kRefused,
+        fmt::format("the optimiser '{}' has no form for a GPU: set gpu.use to never, or take "
+                    "sgd, adagrad, adam or adam-bc",
+                    options.kind->name));
   DeviceOptimizer optimizer(stream, options);
   optimizer.size_ = dense.parameters.size();
   optimizer.moments_ = options.kind->dense_floats(options).per_number;
-  TACIT_CHECK(dense.optimizer.size() ==
-                  train::Optimizer(options).DenseStateFloats(optimizer.size_),
+  TACIT_CHECK(dense.optimizer.size() == train::Optimizer(options).DenseStateFloats(optimizer.size_),
               "a state of another optimiser");
   const size_t n = optimizer.size_, moments = optimizer.moments_ * n;
   const bool averages = optimizer.average_.on();
@@ -48,8 +48,8 @@ Result<DeviceOptimizer> DeviceOptimizer::Make(Stream& stream,
   TACIT_RETURN_IF_ERROR(stream.Upload<float>(dense.parameters, optimizer.weights_.span()));
   TACIT_RETURN_IF_ERROR(stream.Upload<float>(state.first(moments), optimizer.state_.span()));
   if (averages)
-    TACIT_RETURN_IF_ERROR(stream.Upload<float>(state.subspan(state.size() - 1 - n, n),
-                                               optimizer.averages_.span()));
+    TACIT_RETURN_IF_ERROR(
+        stream.Upload<float>(state.subspan(state.size() - 1 - n, n), optimizer.averages_.span()));
   if (optimizer.stores_steps()) optimizer.step_ = CountOf(state.back());
   if (options.kind->subtracts_noise) optimizer.noise_average_ = state[moments];
   TACIT_RETURN_IF_ERROR(stream.Synchronize());
@@ -62,8 +62,8 @@ Result<DeviceOptimizer> DeviceOptimizer::Make(Stream& stream,
   rule.beta1 = options.beta1;
   rule.beta2 = options.beta2;
   rule.epsilon = options.epsilon;
-  rule.lazy = options.kind->may_be_lazy &&
-              options.moments == train::OptimizerOptions::Moments::kLazy;
+  rule.lazy =
+      options.kind->may_be_lazy && options.moments == train::OptimizerOptions::Moments::kLazy;
   rule.average_decay = options.average_decay;
   rule.log_average_decay = std::log(options.average_decay);
   return optimizer;
@@ -75,8 +75,7 @@ Status DeviceOptimizer::BeginStep(double noise_stddev) {
   rule_.step = ++step_;
   rule_.power1 = std::pow(double{options_.beta1}, step_);
   rule_.power2 = std::pow(double{options_.beta2}, step_);
-  rule_.average_keep =
-      static_cast<float>(average_.on() ? average_.Keep(step_ - 1, step_) : 0);
+  rule_.average_keep = static_cast<float>(average_.on() ? average_.Keep(step_ - 1, step_) : 0);
   rule_.adam = train::MakeAdamNumbers(options_.beta1, options_.beta2, options_.learning_rate,
                                       options_.epsilon, rule_.power1, rule_.power2);
   if (!options_.kind->subtracts_noise) return {};

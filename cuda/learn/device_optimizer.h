@@ -11,8 +11,8 @@
 
 namespace tacit::cuda {
 
-// The dense parameters and their optimiser on the device, and the rule that each step's last kernels
-// follow. It keeps the state that train::Optimizer keeps, laid out as that lays it out.
+// The dense parameters and their optimiser on the device, and the rule that each step's last
+// kernels follow. It keeps the state that train::Optimizer keeps, laid out as that lays it out.
 class DeviceOptimizer {
  public:
   // Copies the state to the device. Fails with kRefused for a kind that has no device form.

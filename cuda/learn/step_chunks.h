@@ -12,9 +12,9 @@ namespace tacit::cuda {
 struct StepChunk {
   uint32_t first_unit = 0, first_example = 0, first_entry = 0;
   uint32_t entries = 0;
-  bool one_row_each = true;            // every unit has exactly one example
-  std::vector<uint32_t> unit_of = {};       // per example: its unit, counted from the first
-  std::vector<uint32_t> example_end = {};   // per unit: end of its examples, counted likewise
+  bool one_row_each = true;                // every unit has exactly one example
+  std::vector<uint32_t> unit_of = {};      // per example: its unit, counted from the first
+  std::vector<uint32_t> example_end = {};  // per unit: end of its examples, counted likewise
 
   uint32_t examples() const { return static_cast<uint32_t>(unit_of.size()); }
   uint32_t units() const { return static_cast<uint32_t>(example_end.size()); }

@@ -101,8 +101,8 @@ Status StepRowsIndex::Begin(const stream::StepBatch& step) {
     const size_t end = end_staging_[u] == 0 ? 0 : batch.slot_end[end_staging_[u] * slots_ - 1];
     entries_of_unit_max_ = std::max(entries_of_unit_max_, end - std::exchange(before, end));
   }
-  TACIT_RETURN_IF_ERROR(stream.Upload<uint32_t>(std::span<const uint32_t>(batch.slot_end).first(cells_),
-                                                First(cell_end_, cells_)));
+  TACIT_RETURN_IF_ERROR(stream.Upload<uint32_t>(
+      std::span<const uint32_t>(batch.slot_end).first(cells_), First(cell_end_, cells_)));
   TACIT_RETURN_IF_ERROR(stream.Upload<uint32_t>(step.unit_of, First(unit_of_, examples_)));
   TACIT_RETURN_IF_ERROR(stream.Upload<uint32_t>(end_staging_, First(example_end_, units_)));
   const auto row = First(row_, n);
@@ -132,8 +132,9 @@ Status StepRowsIndex::SelectThreshold(const mechanism::Recipe& recipe,
   TACIT_RETURN_IF_ERROR(AddContributions(stream, Entries(), First(cell_, n), First(place_, n),
                                          First(first_, n), First(inside_entry_, inside),
                                          First(active_, units_), steps, contributions));
-  return SelectAbove(stream, key, recipe.selection_grid.stddev, recipe.threshold, First(touched_, n),
-                     touched_count(), First(inside_place_, inside), contributions, First(kept_, n));
+  return SelectAbove(stream, key, recipe.selection_grid.stddev, recipe.threshold,
+                     First(touched_, n), touched_count(), First(inside_place_, inside),
+                     contributions, First(kept_, n));
 }
 
 Status StepRowsIndex::Select(const mechanism::Recipe& recipe, DeviceSpan<const NoiseKey> key,
@@ -147,12 +148,13 @@ Status StepRowsIndex::Select(const mechanism::Recipe& recipe, DeviceSpan<const N
     TACIT_RETURN_IF_ERROR(
         FindInside(stream, First(touched_, n), vocabulary, First(inside_place_, n)));
   }
-  TACIT_RETURN_IF_ERROR(LinkRepeats(stream, Entries(), First(inside_entry_, inside), First(next_, n),
-                                    First(first_, n), First(active_, units_)));
+  TACIT_RETURN_IF_ERROR(LinkRepeats(stream, Entries(), First(inside_entry_, inside),
+                                    First(next_, n), First(first_, n), First(active_, units_)));
   if (recipe.rows == mechanism::Recipe::Rows::kThreshold) {
     TACIT_RETURN_IF_ERROR(SelectThreshold(recipe, key));
   } else {
-    TACIT_RETURN_IF_ERROR(SelectInside(stream, touched_count(), First(inside_place_, inside), First(kept_, n)));
+    TACIT_RETURN_IF_ERROR(
+        SelectInside(stream, touched_count(), First(inside_place_, inside), First(kept_, n)));
   }
   TACIT_RETURN_IF_ERROR(RankFlags(stream, First(kept_, n), {}, work_.span(), First(kept_rank_, n),
                                   counts_.span().Sub(1, 1)));

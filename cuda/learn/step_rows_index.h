@@ -47,7 +47,9 @@ class StepRowsIndex {
   // Rows written with sums, and all that are written.
   DeviceSpan<const uint32_t> kept_count() const { return counts_.span().Sub(1, 1); }
   DeviceSpan<const uint32_t> written_count() const { return counts_.span().Sub(2, 1); }
-  DeviceSpan<const uint32_t> written() const { return written_.span().Sub(0, entries_ + extra_size_); }
+  DeviceSpan<const uint32_t> written() const {
+    return written_.span().Sub(0, entries_ + extra_size_);
+  }
   DeviceSpan<const uint32_t> owner() const { return owner_.span(); }
   // Of entries that own their row: the row's place.
   DeviceSpan<const uint32_t> owner_rank() const { return owner_rank_.span().Sub(0, entries_); }
@@ -71,8 +73,8 @@ class StepRowsIndex {
   std::vector<uint32_t> row_staging_, end_staging_, extra_staging_, vocabulary_staging_;
   std::vector<int64_t> steps_staging_;
 
-  Buffer<uint32_t> owner_;                              // per row of the space
-  Buffer<uint32_t> cell_end_, unit_of_, example_end_;   // per cell, example, unit
+  Buffer<uint32_t> owner_;                             // per row of the space
+  Buffer<uint32_t> cell_end_, unit_of_, example_end_;  // per cell, example, unit
   Buffer<uint32_t> row_, cell_, next_, place_, owner_rank_, touched_, kept_rank_;  // per entry
   Buffer<uint8_t> first_, owns_, kept_, inside_entry_, inside_place_;
   Buffer<int64_t> contributions_, steps_;

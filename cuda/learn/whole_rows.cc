@@ -84,8 +84,7 @@ Result<WholeRows> WholeRows::Make(Stream& stream, const RowSpace& space,
                       piece.state.data() + i * table.state_floats);
         }
         TACIT_RETURN_IF_ERROR(stream.Upload<float>(
-            piece.embedding,
-            {table.embedding + piece.begin * table.dim, piece.rows * table.dim}));
+            piece.embedding, {table.embedding + piece.begin * table.dim, piece.rows * table.dim}));
         TACIT_RETURN_IF_ERROR(stream.Upload<float>(
             piece.state,
             {table.state + piece.begin * table.state_floats, piece.rows * table.state_floats}));
@@ -100,10 +99,10 @@ Status WholeRows::Settle(Stream& stream, store::WorkingRows& rows) const {
     TACIT_RETURN_IF_ERROR(stream.Download(
         DeviceSpan<float>(table.embedding + piece.begin * table.dim, piece.rows * table.dim),
         std::span<float>(piece.embedding)));
-    TACIT_RETURN_IF_ERROR(stream.Download(
-        DeviceSpan<float>(table.state + piece.begin * table.state_floats,
-                          piece.rows * table.state_floats),
-        std::span<float>(piece.state)));
+    TACIT_RETURN_IF_ERROR(
+        stream.Download(DeviceSpan<float>(table.state + piece.begin * table.state_floats,
+                                          piece.rows * table.state_floats),
+                        std::span<float>(piece.state)));
     TACIT_RETURN_IF_ERROR(stream.Synchronize());
     for (size_t i = 0; i < piece.rows; ++i) {
       std::copy_n(piece.embedding.data() + i * table.dim, table.dim, piece.at[i]);

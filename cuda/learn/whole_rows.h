@@ -17,8 +17,8 @@ namespace tacit::cuda {
 // step writes every row, and for tables that fit.
 class WholeRows {
  public:
-  // Takes the memory and copies every row from `rows`, a piece at a time. `state_floats` is per table
-  // as in store::RowLayout.
+  // Takes the memory and copies every row from `rows`, a piece at a time. `state_floats` is per
+  // table as in store::RowLayout.
   static Result<WholeRows> Make(Stream& stream, const RowSpace& space,
                                 const std::vector<uint32_t>& state_floats,
                                 store::WorkingRows& rows);

@@ -68,8 +68,8 @@ class Mechanism {
   // The step under way as numbers; empty if it cannot be told so (an adaptive clip, a selection by
   // scores).
   virtual std::optional<Recipe> recipe() const { return {}; }
-  // Draws the rows that a step writes beside touched ones, ascending, for an engine that carries out
-  // the recipe. It knows nothing of the batch, so it may be drawn before one is looked at; rows
+  // Draws the rows that a step writes beside touched ones, ascending, for an engine that carries
+  // out the recipe. It knows nothing of the batch, so it may be drawn before one is looked at; rows
   // that are touched have had their own draw, and the engine drops them. Not for a step that opens
   // a period, before it is open.
   virtual void DrawExtra(noise::NoiseSource&, std::vector<uint64_t>* rows) { rows->clear(); }

@@ -8,8 +8,8 @@
 
 namespace tacit::mechanism {
 
-// All that a step of a mechanism does, as numbers: for an engine that carries it out elsewhere, such
-// as on a GPU. It holds for the step under way; spans are valid until the mechanism changes.
+// All that a step of a mechanism does, as numbers: for an engine that carries it out elsewhere,
+// such as on a GPU. It holds for the step under way; spans are valid until the mechanism changes.
 struct Recipe {
   // Which of the touched rows are written. Rows that no unit touched: Mechanism::DrawExtra.
   enum class Rows {
@@ -29,10 +29,10 @@ struct Recipe {
   // How units are scaled, as the clips of clipper.h.
   enum class Clip { kFlat, kAutomatic, kPerLayer };
   Clip clip = Clip::kFlat;
-  double bound = 0;                 // C
+  double bound = 0;                      // C
   std::vector<double> root_shares = {};  // for kPerLayer, C_g / C, a little less; empty: all equal
-  Grid grid = {};                   // of the sums and their noise
-  double factor = 0;                // 1 / B
+  Grid grid = {};                        // of the sums and their noise
+  double factor = 0;                     // 1 / B
 };
 
 }  // namespace tacit::mechanism

@@ -84,13 +84,12 @@ void AdamDense(const OptimizerStep& step, const float* gradient, size_t count, f
 void CorrectedAdamDense(const OptimizerStep& step, const float* gradient, size_t count,
                         float* weights, float* state, size_t n) {
   const OptimizerOptions& o = step.options;
-  const CorrectedAdamNumbers adam{
-      .beta1 = o.beta1,
-      .beta2 = o.beta2,
-      .rate = static_cast<float>(o.learning_rate / (1 - step.power1)),
-      .per_correction2 = static_cast<float>(1 / (1 - step.power2)),
-      .noise = step.noise_variance,
-      .floor = o.variance_floor};
+  const CorrectedAdamNumbers adam{.beta1 = o.beta1,
+                                  .beta2 = o.beta2,
+                                  .rate = static_cast<float>(o.learning_rate / (1 - step.power1)),
+                                  .per_correction2 = static_cast<float>(1 / (1 - step.power2)),
+                                  .noise = step.noise_variance,
+                                  .floor = o.variance_floor};
   StepAdam(adam, gradient, count, weights, state, state + n);
 }
 

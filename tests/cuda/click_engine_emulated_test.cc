@@ -36,11 +36,11 @@ Status StepOnce(TrialRows& rows, const train::ClickOptions& click, const store::
   TACIT_ASSIGN(const auto device, OpenDevice(0));
   const auto mechanism = MakeTrialMechanism(click.model.space, {});
   EngineNoise noise(9);
-  TACIT_ASSIGN(const auto engine,
-               DeviceClickEngine::Make(
-                   *device,
-                   {.model = click.model, .optimizer = click.optimizer, .chunk_examples = 16},
-                   *mechanism, noise, rows.rows(), dense));
+  TACIT_ASSIGN(
+      const auto engine,
+      DeviceClickEngine::Make(
+          *device, {.model = click.model, .optimizer = click.optimizer, .chunk_examples = 16},
+          *mechanism, noise, rows.rows(), dense));
   TACIT_RETURN_IF_ERROR(engine->Begin(step));
   train::StepReport report;
   TACIT_RETURN_IF_ERROR(engine->Release(&report));
@@ -61,8 +61,8 @@ TEST(ClickEngineFailures, EveryCallMayFailAndNothingIsLeaked) {
   ASSERT_TRUE(whole) << whole.error().message;
   const uint64_t calls = emulated::Calls();
   ASSERT_GT(calls, 100u);
-  // The first call asks for the driver's version, for messages alone; the last one is a destructor's
-  // wait, after the step was settled.
+  // The first call asks for the driver's version, for messages alone; the last one is a
+  // destructor's wait, after the step was settled.
   for (uint64_t n = 2; n < calls; ++n) {
     emulated::Reset();
     emulated::FailCall(n, n % 2 ? code::kMemoryAllocation : code::kLaunchFailure);

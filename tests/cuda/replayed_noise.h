@@ -66,8 +66,7 @@ class ReplayedNoise final : public noise::NoiseSource {
   void WillSelect(std::span<const uint64_t> rows, double stddev) {
     stddev_ = stddev;
     for (const uint64_t row : rows)
-      numbers_.push_back(
-          PairOf(Words(key_, NoiseQuery::kSelection, row, 1).data(), stddev).first);
+      numbers_.push_back(PairOf(Words(key_, NoiseQuery::kSelection, row, 1).data(), stddev).first);
   }
   void WillDrawDense(size_t n, double stddev) {
     stddev_ = stddev;

@@ -87,13 +87,13 @@ TEST_F(RowKernels, KeptRowsAreThoseWhoseNoisyCountsReachTheThreshold) {
     const auto step = RandomStep(space, 2, 12, 3, random);
     const mechanism::Recipe recipe = Threshold(1.5);
     model::Activations activations;
-    model::ActivationIndexer().Index(step.examples.row, step.examples.slot_end,
-                                     step.examples.slots, step.unit_of, step.units, &activations);
+    model::ActivationIndexer().Index(step.examples.row, step.examples.slot_end, step.examples.slots,
+                                     step.unit_of, step.units, &activations);
     std::vector<int64_t> counts(activations.rows.size(), 0);
     for (size_t unit = 0; unit < activations.units(); ++unit)
       for (const uint32_t place : activations.UnitRows(unit))
-        counts[place] += mechanism::ContributionSteps(
-            recipe.selection_clip, recipe.selection_grid, activations.UnitRows(unit).size());
+        counts[place] += mechanism::ContributionSteps(recipe.selection_clip, recipe.selection_grid,
+                                                      activations.UnitRows(unit).size());
     ASSERT_TRUE(index->Begin(step));
     // Two extra rows: one that is touched, and one that is not.
     const std::vector<uint64_t> extra = {activations.rows[0], space.rows() - 1};
@@ -104,8 +104,7 @@ TEST_F(RowKernels, KeptRowsAreThoseWhoseNoisyCountsReachTheThreshold) {
     std::vector<uint64_t> want;
     for (size_t e = 0; e < place.size(); ++e) {
       const auto at = static_cast<size_t>(
-          std::lower_bound(activations.rows.begin(), activations.rows.end(),
-                           step.examples.row[e]) -
+          std::lower_bound(activations.rows.begin(), activations.rows.end(), step.examples.row[e]) -
           activations.rows.begin());
       const int64_t noise =
           PairOf(Words(key, NoiseQuery::kSelection, step.examples.row[e], 1).data(),
@@ -135,8 +134,7 @@ TEST_F(RowKernels, SumsAndNumbersAreTheCpusBitForBit) {
   const std::vector<uint32_t> column = {0, 3, 23}, dim = {3, 20, 1};
   constexpr uint32_t kWidth = 24, kStride = 20;
   std::vector<DeviceSlot> slots;
-  for (size_t s = 0; s < dim.size(); ++s)
-    slots.push_back({.dim = dim[s], .column = column[s]});
+  for (size_t s = 0; s < dim.size(); ++s) slots.push_back({.dim = dim[s], .column = column[s]});
   const auto on_slots = ToDevice(slots);
   auto index = StepRowsIndex::Make(*stream_, space.rows());
   ASSERT_TRUE(index);
@@ -162,8 +160,7 @@ TEST_F(RowKernels, SumsAndNumbersAreTheCpusBitForBit) {
   const auto numbers = Make<uint32_t>(step.units);
   const auto sums = ToDevice(std::vector<int64_t>(index->entries() * kStride, 0));
   ASSERT_TRUE(RowNorms(*stream_, rows, squared.span(), numbers.span()));
-  ASSERT_TRUE(
-      AddRowSums(*stream_, rows, on_scale.span(), recipe.grid.step, kStride, sums.span()));
+  ASSERT_TRUE(AddRowSums(*stream_, rows, on_scale.span(), recipe.grid.step, kStride, sums.span()));
 
   // The same rows, kept by the CPU.
   model::Activations activations;
