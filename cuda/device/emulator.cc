@@ -419,7 +419,8 @@ Meeting::~Meeting() { Machine::Part(static_cast<Collective*>(collective_)); }
 
 void StartCopy(AsyncCopy copy) {
   CheckAligned(copy.to);
-  if (copy.real) CheckAligned(copy.from);
+  if (copy.bytes > 0) CheckAligned(copy.from);
+  if (copy.bytes > 16) TheMachine().Die("a copy of more than 16 bytes at once");
   const Unwatched books;
   TheMachine().self().open_group.push_back(copy);
 }

@@ -85,7 +85,7 @@ class Meeting {
 struct AsyncCopy {
   void* to;
   const void* from;
-  bool real;
+  uint32_t bytes;  // zeros follow, up to 16
 };
 void StartCopy(AsyncCopy copy);
 void CommitCopies();

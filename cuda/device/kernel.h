@@ -27,13 +27,16 @@
 //   Shuffle(value, lane, mask), ShuffleXor(value, bits, mask), Ballot(predicate, mask)
 //                             all lanes of the mask; nothing is said about memory
 //   SharedAs<T>()             the block's shared memory, a T
-//   AtomicAdd(pointer, value) u32 or i64; relaxed
-//   CopyAsync16(to, from, real), CommitCopies(), WaitCopies<n>()
-//                             16 bytes from device to shared memory, zeros where not `real`; there
-//                             when all but the newest n groups of this thread are waited for
-//   LoadMatrix4, LoadMatrix2Transposed, Mma16816
+//   AtomicAdd(pointer, value) u32 or i64; AtomicMin u32; relaxed; what was there before
+//   CopyAsync(to, from, bytes), CopyAsync16(to, from, real), CommitCopies(), WaitCopies<n>()
+//                             16 bytes of shared memory: up to 16 from the device's, zeros after
+//                             them; there when all but the newest n groups of this thread are
+//                             waited for
+//   LoadMatrix4, LoadMatrix4Transposed, LoadMatrix2Transposed, Mma16816
 //                             fragments of bf16 tiles and their product, as PTX defines ldmatrix
 //                             and mma.sync.m16n8k16
+//   Fma, Sqrt (float or double), Abs, CountBits: the host's bits
+//   Exp, Expm1, Log1p, Pow (double)                       nearly so
 #include <cstddef>
 #include <cstdint>
 
@@ -68,6 +71,11 @@ TACIT_IN_KERNEL uint64_t GlobalThread() {
 }
 TACIT_IN_KERNEL uint32_t LaneIndex() { return ThreadRank() % kWarp; }
 TACIT_IN_KERNEL uint32_t WarpIndex() { return ThreadRank() / kWarp; }
+
+// All of the 16 bytes, or zeros where not `real`.
+TACIT_IN_KERNEL void CopyAsync16(void* to, const void* from, bool real) {
+  CopyAsync(to, from, real ? 16 : 0);
+}
 
 // The value of the lane whose index differs from this one's in these bits.
 template <class T>

@@ -43,9 +43,10 @@ TACIT_IN_KERNEL int64_t AtomicAdd(int64_t* to, int64_t value) {
       atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value)));
 }
 
-TACIT_IN_KERNEL void CopyAsync16(void* to, const void* from, bool real) {
+TACIT_IN_KERNEL uint32_t AtomicMin(uint32_t* to, uint32_t value) { return atomicMin(to, value); }
+
+TACIT_IN_KERNEL void CopyAsync(void* to, const void* from, uint32_t bytes) {
   const auto shared = static_cast<uint32_t>(__cvta_generic_to_shared(to));
-  const int bytes = real ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from), "r"(bytes)
                : "memory");
 }
@@ -58,6 +59,13 @@ TACIT_IN_KERNEL void WaitCopies() {
 TACIT_IN_KERNEL void LoadMatrix4(uint32_t (&r)[4], const void* row) {
   const auto shared = static_cast<uint32_t>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared)
+               : "memory");
+}
+TACIT_IN_KERNEL void LoadMatrix4Transposed(uint32_t (&r)[4], const void* row) {
+  const auto shared = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(shared)
                : "memory");
@@ -76,6 +84,17 @@ TACIT_IN_KERNEL void Mma16816(float (&c)[4], const uint32_t (&a)[4], const uint3
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+
+TACIT_IN_KERNEL float Fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+TACIT_IN_KERNEL double Fma(double a, double b, double c) { return __fma_rn(a, b, c); }
+TACIT_IN_KERNEL float Sqrt(float x) { return __fsqrt_rn(x); }
+TACIT_IN_KERNEL double Sqrt(double x) { return __dsqrt_rn(x); }
+TACIT_IN_KERNEL double Abs(double x) { return fabs(x); }
+TACIT_IN_KERNEL double Exp(double x) { return exp(x); }
+TACIT_IN_KERNEL double Expm1(double x) { return expm1(x); }
+TACIT_IN_KERNEL double Log1p(double x) { return log1p(x); }
+TACIT_IN_KERNEL double Pow(double x, double y) { return pow(x, y); }
+TACIT_IN_KERNEL uint32_t CountBits(uint32_t bits) { return static_cast<uint32_t>(__popc(bits)); }
 
 // Puts a kernel on the stream. The arguments are copied now.
 template <class... P>

@@ -57,18 +57,23 @@ inline int64_t AtomicAdd(int64_t* to, int64_t value) {
   return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
 }
 
-inline void CopyAsync16(void* to, const void* from, bool real) {
-  emulator::StartCopy({to, from, real});
+inline uint32_t AtomicMin(uint32_t* to, uint32_t value) {
+  uint32_t before = __atomic_load_n(to, __ATOMIC_RELAXED);
+  while (value < before && !__atomic_compare_exchange_n(to, &before, value, true, __ATOMIC_RELAXED,
+                                                        __ATOMIC_RELAXED)) {
+  }
+  return before;
+}
+
+inline void CopyAsync(void* to, const void* from, uint32_t bytes) {
+  emulator::StartCopy({to, from, bytes});
 }
 inline void CommitCopies() { emulator::CommitCopies(); }
 template <int n>
 void WaitCopies() {
   for (emulator::AsyncCopy copy; emulator::TakeCopy(n, &copy);) {
-    if (copy.real) {
-      std::memcpy(copy.to, copy.from, 16);
-    } else {
-      std::memset(copy.to, 0, 16);
-    }
+    std::memset(copy.to, 0, 16);
+    if (copy.bytes > 0) std::memcpy(copy.to, copy.from, copy.bytes);
   }
 }
 
@@ -85,6 +90,22 @@ inline void LoadMatrix4(uint32_t (&r)[4], const void* row, const char* file = __
   }
 }
 // The same with rows and columns of each matrix exchanged.
+inline void LoadMatrix4Transposed(uint32_t (&r)[4], const void* row,
+                                  const char* file = __builtin_FILE(),
+                                  int line = __builtin_LINE()) {
+  emulator::CheckAligned(row);
+  const emulator::Meeting all(~0u, "LoadMatrix4Transposed", {file, line}, row);
+  const uint32_t lane = ThreadRank() % 32;
+  for (uint32_t i = 0; i < 4; ++i) {
+    uint16_t pair[2];
+    for (uint32_t k = 0; k < 2; ++k) {
+      const auto* from =
+          static_cast<const unsigned char*>(all.Of<const void*>(8 * i + 2 * (lane % 4) + k));
+      std::memcpy(&pair[k], from + 2 * (lane / 4), 2);
+    }
+    r[i] = pair[0] | uint32_t{pair[1]} << 16;
+  }
+}
 inline void LoadMatrix2Transposed(uint32_t (&r)[2], const void* row,
                                   const char* file = __builtin_FILE(),
                                   int line = __builtin_LINE()) {
@@ -125,6 +146,17 @@ inline void Mma16816(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[
     }
   }
 }
+
+inline float Fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline double Fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+inline float Sqrt(float x) { return __builtin_sqrtf(x); }
+inline double Sqrt(double x) { return __builtin_sqrt(x); }
+inline double Abs(double x) { return __builtin_fabs(x); }
+inline double Exp(double x) { return __builtin_exp(x); }
+inline double Expm1(double x) { return __builtin_expm1(x); }
+inline double Log1p(double x) { return __builtin_log1p(x); }
+inline double Pow(double x, double y) { return __builtin_pow(x, y); }
+inline uint32_t CountBits(uint32_t bits) { return static_cast<uint32_t>(__builtin_popcount(bits)); }
 
 // Puts a kernel on the stream. The arguments are copied now.
 template <class... P>

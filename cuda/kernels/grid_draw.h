@@ -4,6 +4,7 @@
 
 #include "base/device.h"
 #include "cuda/kernels/chacha.h"
+#include "cuda/kernels/noise.h"
 #include "noise/grid_portable.h"
 
 // Grid noise from ChaCha20's keystream, for kernels that draw it where they use it. The numbers are
@@ -11,6 +12,11 @@
 // unnamed namespace for the reason that grid_kernel.h gives.
 namespace tacit::cuda {
 namespace {
+
+TACIT_DEVICE inline void ReadKey(const NoiseKey* key, uint32_t (&words)[kKeyWords]) {
+  TACIT_UNROLL
+  for (int i = 0; i < kKeyWords; ++i) words[i] = key->words[i];
+}
 
 // A place is 16 numbers: eight pairs of three 64-bit words each, which are three blocks.
 inline constexpr int kNumbersPerPlace = 16;
@@ -38,6 +44,18 @@ TACIT_DEVICE inline void DrawPlace(const uint32_t (&key)[kKeyWords], uint64_t qu
     steps[2 * pair] = static_cast<int64_t>(two.first);
     steps[2 * pair + 1] = static_cast<int64_t>(two.second);
   }
+}
+
+// One draw out of a block of its own: the first number of the pair that its first six words make.
+TACIT_DEVICE inline int64_t DrawOne(const uint32_t (&key)[kKeyWords], uint64_t query,
+                                    uint64_t block, const noise::GridScale& scale) {
+  uint32_t words[kChaChaWords];
+  ChaChaBlock(key, block, query, words);
+  const uint64_t bits[3] = {words[0] | uint64_t{words[1]} << 32,
+                            words[2] | uint64_t{words[3]} << 32,
+                            words[4] | uint64_t{words[5]} << 32};
+  return static_cast<int64_t>(
+      noise::StepsAt<noise::Portable, 0 - noise::kToIntegerBits>(bits, scale, 1).first);
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ Status StepNoise::Begin(noise::NoiseSource& source) {
   source.FillKey(Bytes(staging_.span()[0]));
   begun_ = true;
   dense_drawn_ = false;
+  row_dim_ = 0;
   return stream_->Upload<NoiseKey>(staging_.span(), key_.span());
 }
 
@@ -53,6 +54,8 @@ Status StepNoise::AddToDense(double stddev, DeviceSpan<int64_t> values) {
 Status StepNoise::AddToRows(double stddev, DeviceSpan<const uint64_t> rows, uint32_t dim,
                             DeviceSpan<int64_t> values) {
   TACIT_CHECK(begun_, "noise without a key");
+  TACIT_CHECK(row_dim_ == 0 || row_dim_ == dim, "rows of two widths would share their noise");
+  row_dim_ = dim;
   return AddGridNoiseToRows(*stream_, key_.span(), NoiseQuery::kRows, stddev, rows, dim, values);
 }
 

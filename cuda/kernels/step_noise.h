@@ -25,7 +25,8 @@ class StepNoise {
   Status Begin(noise::NoiseSource& source);
   // As in noise.h; kDense once a step.
   Status AddToDense(double stddev, DeviceSpan<int64_t> values);
-  // kRows. REQUIRES that no id comes twice in a step, also over several calls.
+  // kRows. REQUIRES that no id comes twice in a step, also over several calls, and one `dim` for
+  // all of them: places are counted by it, and rows of two widths would share some.
   Status AddToRows(double stddev, DeviceSpan<const uint64_t> rows, uint32_t dim,
                    DeviceSpan<int64_t> values);
   // For kernels that draw by themselves: the step's key, valid until End.
@@ -42,6 +43,7 @@ class StepNoise {
   HostBuffer<NoiseKey> staging_;
   bool begun_ = false;
   bool dense_drawn_ = false;
+  uint32_t row_dim_ = 0;  // of the step's rows; 0: none were drawn for
 };
 
 }  // namespace tacit::cuda

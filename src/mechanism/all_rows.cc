@@ -14,6 +14,11 @@ class AllRows final : public RowSelector {
     selection->every_row = true;
   }
 
+  bool Describe(Recipe* recipe) const override {
+    recipe->rows = Recipe::Rows::kEvery;
+    return true;
+  }
+
   void AddTo(privacy::Charge* charge) const override {
     charge->mechanism = privacy::MechanismKind::kDpSgd;
   }

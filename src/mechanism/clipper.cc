@@ -24,15 +24,10 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "mechanism/clip_law.h"
 
 namespace tacit::mechanism {
 namespace {
-
-// The factor by which given norms are lengthened: they were rounded to f32, and the scale and the
-// numbers that it multiplies will be rounded too.
-constexpr double kNormSlack = 1 + 0x1p-20;
-// The offset of the automatic clip: a gradient shorter than this is no longer stretched to C.
-constexpr double kAutomaticOffset = 0.01;
 
 double Norm(double squared) { return std::sqrt(squared) * kNormSlack; }
 
@@ -42,20 +37,6 @@ double JointNorm(const model::GroupNorms& norms, size_t unit) {
     squared += norms.squared[group * norms.units + unit];
   return Norm(squared);
 }
-
-// Returns the scale as a float that is not above it: among the smallest floats, rounding to nearest
-// could double it.
-float RoundDown(double scale) {
-  const auto rounded = static_cast<float>(scale);
-  return double{rounded} <= scale ? rounded : std::nextafter(rounded, 0.0f);
-}
-
-struct FlatLaw {
-  static double Scale(double norm, double room) { return norm > room ? room / norm : 1; }
-};
-struct AutomaticLaw {
-  static double Scale(double norm, double room) { return room / (norm + kAutomaticOffset); }
-};
 
 void CheckShape(const model::GroupNorms& norms, std::span<const float> scales) {
   TACIT_CHECK(norms.squared.size() == norms.groups * norms.units &&
@@ -76,6 +57,12 @@ class Clip : public Clipper, protected model::ScaleRule {
     TACIT_CHECK(clip > 0 && std::isfinite(clip), "a clip norm must be positive");
     bound_ = clip;
     grid_ = MakeGrid(clip, clip * sigma_gradient_);
+  }
+  bool DescribeAs(Recipe::Clip clip, Recipe* recipe) const {
+    recipe->clip = clip;
+    recipe->bound = bound_;
+    recipe->grid = grid_;
+    return true;
   }
   double Room(const model::GroupNorms& norms, size_t unit) const {
     return std::max(0.0, bound_ - norms.rounding[unit]);
@@ -108,6 +95,14 @@ class JointClip : public Clip {
   }
 };
 
+// A joint clip that does not adapt.
+template <class Law, Recipe::Clip clip>
+class FixedClip final : public JointClip<Law> {
+ public:
+  using JointClip<Law>::JointClip;
+  bool Describe(Recipe* recipe) const override { return this->DescribeAs(clip, recipe); }
+};
+
 class PerLayerClip final : public Clip {
  public:
   PerLayerClip(double clip, std::vector<double> shares, double sigma_gradient)
@@ -117,6 +112,11 @@ class PerLayerClip final : public Clip {
       TACIT_CHECK(share > 0 && std::isfinite(sum), "every layer has a share of the clip");
       share = std::sqrt(share / sum) / kNormSlack;
     }
+  }
+
+  bool Describe(Recipe* recipe) const override {
+    recipe->root_shares = root_share_;
+    return DescribeAs(Recipe::Clip::kPerLayer, recipe);
   }
 
  private:
@@ -215,11 +215,11 @@ class QuantileClip final : public JointClip<FlatLaw> {
 }  // namespace
 
 std::unique_ptr<Clipper> MakeFlatClipper(double clip, double sigma_gradient) {
-  return std::make_unique<JointClip<FlatLaw>>(clip, sigma_gradient);
+  return std::make_unique<FixedClip<FlatLaw, Recipe::Clip::kFlat>>(clip, sigma_gradient);
 }
 
 std::unique_ptr<Clipper> MakeAutomaticClipper(double clip, double sigma_gradient) {
-  return std::make_unique<JointClip<AutomaticLaw>>(clip, sigma_gradient);
+  return std::make_unique<FixedClip<AutomaticLaw, Recipe::Clip::kAutomatic>>(clip, sigma_gradient);
 }
 
 std::unique_ptr<Clipper> MakePerLayerClipper(double clip, std::vector<double> shares,

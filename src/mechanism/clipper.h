@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "mechanism/grid.h"
+#include "mechanism/recipe.h"
 #include "model/gradient.h"
 #include "noise/noise.h"
 
@@ -25,6 +26,9 @@ class Clipper {
   virtual double bound() const = 0;
   // The grid of sums and noise of the step under way, public like the bound.
   virtual const Grid& grid() const = 0;
+
+  // Fills in the recipe's part about the clip; false where it cannot be told so.
+  virtual bool Describe(Recipe*) const { return false; }
 
   // Noise multiplier of the query that adapts the clip; 0: no such query, the clip is fixed.
   virtual double sigma_query() const { return 0; }

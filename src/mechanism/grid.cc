@@ -2,37 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 
 #include "base/check.h"
+#include "mechanism/nearest.h"
 
 namespace tacit::mechanism {
 namespace {
 
-constexpr double kMostSteps = 0x1p50;
-// Added to a number of magnitude below 2^51, this leaves the number rounded to an integer in the
-// low bits. The compiler makes vector code of that, but not of conversions.
-constexpr double kToInteger = 0x1.8p52;
 // A block of integers that stays in the first-level cache: as many as a chunk of keystream makes.
 constexpr size_t kBlock = 1360;
-
-// A NaN fails the first comparison.
-double Bounded(double x) {
-  x = x > -kMostSteps ? x : -kMostSteps;
-  return x < kMostSteps ? x : kMostSteps;
-}
-
-int64_t Nearest(double x) {
-  return std::bit_cast<int64_t>(Bounded(x) + kToInteger) - std::bit_cast<int64_t>(kToInteger);
-}
-
-double ToDouble(int64_t n) {
-  constexpr auto most = static_cast<int64_t>(kMostSteps);
-  n = n > -most ? n : -most;
-  n = n < most ? n : most;
-  return std::bit_cast<double>(n + std::bit_cast<int64_t>(kToInteger)) - kToInteger;
-}
 
 // Calls block(begin, n, source) on pieces of at most kBlock, on the workers of `noise`.
 template <class Block>

@@ -6,9 +6,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "base/row_space.h"
+#include "mechanism/recipe.h"
 #include "model/gradient.h"
 #include "noise/noise.h"
 #include "privacy/charge.h"
@@ -62,6 +64,15 @@ class Mechanism {
   // Standard deviation of the noise on each number of the update last finalized: sigma C / B of
   // that step. 0: there is no noise.
   virtual double update_stddev() const { return 0; }
+
+  // The step under way as numbers; empty if it cannot be told so (an adaptive clip, a selection by
+  // scores).
+  virtual std::optional<Recipe> recipe() const { return {}; }
+  // Draws the rows that a step writes beside touched ones, ascending, for an engine that carries
+  // out the recipe. It knows nothing of the batch, so it may be drawn before one is looked at; rows
+  // that are touched have had their own draw, and the engine drops them. Not for a step that opens
+  // a period, before it is open.
+  virtual void DrawExtra(noise::NoiseSource&, std::vector<uint64_t>* rows) { rows->clear(); }
 
   // The cost of one step, whatever its batch was.
   virtual const privacy::Charge& charge() const = 0;

@@ -80,6 +80,15 @@ class PrivateStep final : public Mechanism {
   }
   double update_stddev() const override { return step_grid_.stddev * step_grid_.step * factor(); }
 
+  std::optional<Recipe> recipe() const override {
+    Recipe recipe{.factor = factor()};
+    if (!selector_->Describe(&recipe) || !clipper_->Describe(&recipe)) return {};
+    return recipe;
+  }
+  void DrawExtra(noise::NoiseSource& noise, std::vector<uint64_t>* rows) override {
+    selector_->DrawExtra(noise, rows);
+  }
+
   const privacy::Charge& charge() const override { return charge_; }
   double ExpectedExtraRows() const override {
     return std::min(selector_->ExpectedExtraRows(), static_cast<double>(space_.rows()));

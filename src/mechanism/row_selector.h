@@ -30,6 +30,10 @@ class RowSelector {
   virtual void Select(const StepRows& rows, noise::NoiseSource& noise,
                       model::RowSelection* selection) = 0;
 
+  // Fills in the recipe's part about rows; false where it cannot be told so.
+  virtual bool Describe(Recipe*) const { return false; }
+  virtual void DrawExtra(noise::NoiseSource&, std::vector<uint64_t>* rows) { rows->clear(); }
+
   // Sets in `charge` what the selector's own queries cost a step: mechanism, sigma_selection and
   // clip_selection, or zcdp_rho.
   virtual void AddTo(privacy::Charge* charge) const = 0;

@@ -72,6 +72,20 @@ class ThresholdRows final : public RowSelector {
     SelectExtra(activations.rows, noise, &selection->extra);
   }
 
+  bool Describe(Recipe* recipe) const override {
+    recipe->rows = Recipe::Rows::kThreshold;
+    recipe->has_vocabulary = vocabulary_ != nullptr;
+    if (vocabulary_) recipe->vocabulary = vocabulary_->rows();
+    recipe->selection_clip = options_.clip;
+    recipe->selection_grid = grid_;
+    recipe->threshold = threshold_;
+    return true;
+  }
+  void DrawExtra(noise::NoiseSource& noise, std::vector<uint64_t>* rows) override {
+    rows->clear();
+    ForExtra(noise, [&](uint64_t row) { rows->push_back(row); });
+  }
+
   void AddTo(privacy::Charge* charge) const override {
     charge->mechanism =
         vocabulary_ ? privacy::MechanismKind::kAdaFestPlus : privacy::MechanismKind::kAdaFest;
@@ -113,20 +127,27 @@ class ThresholdRows final : public RowSelector {
     }
   }
 
-  // Selects rows that pass by noise alone. Geometric skips over the whole space take work per hit,
-  // not per row. Hits on activated rows are dropped, because those rows had their own draw.
+  // Hits on activated rows are dropped, because those rows had their own draw.
   void SelectExtra(std::span<const uint64_t> activated, noise::NoiseSource& noise,
                    std::vector<uint64_t>* extra) const {
     extra->clear();
+    AscendingLookup touched(activated);
+    ForExtra(noise, [&](uint64_t row) {
+      if (!touched.Contains(row)) extra->push_back(row);
+    });
+  }
+
+  // Calls hit(row) for rows that pass by noise alone, as if no unit activated any. Geometric skips
+  // over the whole space take work per hit, not per row.
+  template <class Hit>
+  void ForExtra(noise::NoiseSource& noise, const Hit& hit) const {
     const uint64_t places = vocabulary_ ? vocabulary_->rows().size() : space_.rows();
     if (extra_probability_ == 0 || places == 0) return;
-    AscendingLookup touched(activated);
     for (uint64_t place = 0;; ++place) {
       const uint64_t skip = noise.GeometricSkip(extra_probability_);
       if (skip >= places - place) return;
       place += skip;
-      const uint64_t row = vocabulary_ ? vocabulary_->rows()[place] : place;
-      if (!touched.Contains(row)) extra->push_back(row);
+      hit(vocabulary_ ? vocabulary_->rows()[place] : place);
       if (place + 1 == places) return;
     }
   }

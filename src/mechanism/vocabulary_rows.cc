@@ -40,6 +40,17 @@ class VocabularyRows final : public RowSelector {
     }
   }
 
+  bool Describe(Recipe* recipe) const override {
+    recipe->rows = Recipe::Rows::kInside;
+    recipe->has_vocabulary = true;
+    recipe->vocabulary = vocabulary_->rows();
+    return true;
+  }
+  void DrawExtra(noise::NoiseSource&, std::vector<uint64_t>* rows) override {
+    const auto all = vocabulary_->rows();
+    rows->assign(all.begin(), all.end());
+  }
+
   void AddTo(privacy::Charge* charge) const override {
     charge->mechanism = privacy::MechanismKind::kFest;
   }

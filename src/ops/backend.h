@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "base/worker_pool.h"
+#include "ops/bf16.h"
 
 namespace tacit::ops {
 
@@ -33,8 +34,6 @@ struct MatrixView {
 
 using Matrix = MatrixView<float>;
 using ConstMatrix = MatrixView<const float>;
-// bfloat16: the upper half of a float, round to nearest even.
-using Bf16 = uint16_t;
 using Matrix16 = MatrixView<Bf16>;
 using ConstMatrix16 = MatrixView<const Bf16>;
 

@@ -5,28 +5,23 @@
 
 #include "base/check.h"
 #include "train/optimizer.h"
+#include "train/optimizer_math.h"
 
 namespace tacit::train {
 namespace {
 
 void Sgd(const float* __restrict gradient, size_t n, float rate, float* __restrict weights) {
-  for (size_t i = 0; i < n; ++i) weights[i] -= rate * gradient[i];
+  for (size_t i = 0; i < n; ++i) SgdNumber(gradient[i], rate, weights[i]);
 }
 
 void Momentum(const float* __restrict gradient, size_t n, float rate, float momentum,
               float* __restrict weights, float* __restrict u) {
-  for (size_t i = 0; i < n; ++i) {
-    u[i] = momentum * u[i] + gradient[i];
-    weights[i] -= rate * u[i];
-  }
+  for (size_t i = 0; i < n; ++i) MomentumNumber(gradient[i], rate, momentum, weights[i], u[i]);
 }
 
 void Adagrad(const float* __restrict gradient, size_t n, float rate, float epsilon,
              float* __restrict weights, float* __restrict s) {
-  for (size_t i = 0; i < n; ++i) {
-    s[i] += gradient[i] * gradient[i];
-    weights[i] -= rate * gradient[i] / (std::sqrt(s[i]) + epsilon);
-  }
+  for (size_t i = 0; i < n; ++i) AdagradNumber(gradient[i], rate, epsilon, weights[i], s[i]);
 }
 
 void RowAdagrad(const float* __restrict gradient, size_t n, float rate, float epsilon,
@@ -37,54 +32,15 @@ void RowAdagrad(const float* __restrict gradient, size_t n, float rate, float ep
   Sgd(gradient, n, rate / (std::sqrt(*s) + epsilon), weights);
 }
 
-// One Adam step; keep1 and keep2 weigh the old moments. Bias correction is folded into the rate and
-// the epsilon: rate * m_hat / (sqrt(v_hat) + eps) = rate' * m / (sqrt(v) + eps').
-struct AdamStep {
-  float keep1, keep2, add1, add2, rate, epsilon;
+template <class Numbers>
+void StepAdam(const Numbers& step, const float* __restrict gradient, size_t n,
+              float* __restrict weights, float* __restrict m, float* __restrict v) {
+  for (size_t i = 0; i < n; ++i) step.Step(gradient[i], weights[i], m[i], v[i]);
+}
 
-  AdamStep(const OptimizerOptions& options, float base_rate, double power1, double power2)
-      : keep1(options.beta1),
-        keep2(options.beta2),
-        add1(1 - options.beta1),
-        add2(1 - options.beta2) {
-    const double correction1 = 1 - power1, correction2 = std::sqrt(1 - power2);
-    rate = static_cast<float>(base_rate * correction2 / correction1);
-    epsilon = static_cast<float>(options.epsilon * correction2);
-  }
-
-  void Apply(const float* __restrict gradient, size_t n, float* __restrict weights,
-             float* __restrict m, float* __restrict v) const {
-    for (size_t i = 0; i < n; ++i) {
-      m[i] = keep1 * m[i] + add1 * gradient[i];
-      v[i] = keep2 * v[i] + add2 * gradient[i] * gradient[i];
-      weights[i] -= rate * m[i] / (std::sqrt(v[i]) + epsilon);
-    }
-  }
-};
-
-// One step of DP-AdamBC: rate * m_hat / sqrt(max(v_hat - noise, floor)).
-struct CorrectedAdamStep {
-  float beta1, beta2, rate, per_correction2, noise, floor;
-
-  CorrectedAdamStep(const OptimizerOptions& options, float base_rate, double power1, double power2,
-                    float variance)
-      : beta1(options.beta1),
-        beta2(options.beta2),
-        rate(static_cast<float>(base_rate / (1 - power1))),
-        per_correction2(static_cast<float>(1 / (1 - power2))),
-        noise(variance),
-        floor(options.variance_floor) {}
-
-  void Apply(const float* __restrict gradient, size_t n, float* __restrict weights,
-             float* __restrict m, float* __restrict v) const {
-    for (size_t i = 0; i < n; ++i) {
-      m[i] = beta1 * m[i] + (1 - beta1) * gradient[i];
-      v[i] = beta2 * v[i] + (1 - beta2) * gradient[i] * gradient[i];
-      const float signal = v[i] * per_correction2 - noise;
-      weights[i] -= rate * m[i] / std::sqrt(signal > floor ? signal : floor);
-    }
-  }
-};
+AdamNumbers AdamAt(const OptimizerOptions& options, float rate, double power1, double power2) {
+  return MakeAdamNumbers(options.beta1, options.beta2, rate, options.epsilon, power1, power2);
+}
 
 StateFloats NoFloats(const OptimizerOptions&) { return {}; }
 
@@ -121,15 +77,20 @@ StateFloats AdamRowFloats(const OptimizerOptions& options) {
 
 void AdamDense(const OptimizerStep& step, const float* gradient, size_t count, float* weights,
                float* state, size_t n) {
-  AdamStep(step.options, step.options.learning_rate, step.power1, step.power2)
-      .Apply(gradient, count, weights, state, state + n);
+  StepAdam(AdamAt(step.options, step.options.learning_rate, step.power1, step.power2), gradient,
+           count, weights, state, state + n);
 }
 
 void CorrectedAdamDense(const OptimizerStep& step, const float* gradient, size_t count,
                         float* weights, float* state, size_t n) {
-  CorrectedAdamStep(step.options, step.options.learning_rate, step.power1, step.power2,
-                    step.noise_variance)
-      .Apply(gradient, count, weights, state, state + n);
+  const OptimizerOptions& o = step.options;
+  const CorrectedAdamNumbers adam{.beta1 = o.beta1,
+                                  .beta2 = o.beta2,
+                                  .rate = static_cast<float>(o.learning_rate / (1 - step.power1)),
+                                  .per_correction2 = static_cast<float>(1 / (1 - step.power2)),
+                                  .noise = step.noise_variance,
+                                  .floor = o.variance_floor};
+  StepAdam(adam, gradient, count, weights, state, state + n);
 }
 
 void AdamRow(const OptimizerStep& step, const float* gradient, size_t n, uint32_t last,
@@ -137,17 +98,17 @@ void AdamRow(const OptimizerStep& step, const float* gradient, size_t n, uint32_
   const float rate = step.options.row_learning_rate;
   float* const state = row + n;
   if (step.lazy) {
-    AdamStep adam(step.options, rate, step.power1, step.power2);
+    AdamNumbers adam = AdamAt(step.options, rate, step.power1, step.power2);
     adam.keep1 = static_cast<float>(step.beta1(step.step - last));
     adam.keep2 = static_cast<float>(step.beta2(step.step - last));
-    adam.Apply(gradient, n, row, state, state + n);
+    StepAdam(adam, gradient, n, row, state, state + n);
     return;
   }
   float& stored = state[2 * n];
   const uint32_t count = CountOf(stored) + 1;
   stored = CountAsFloat(count);
-  AdamStep(step.options, rate, step.beta1(count), step.beta2(count))
-      .Apply(gradient, n, row, state, state + n);
+  StepAdam(AdamAt(step.options, rate, step.beta1(count), step.beta2(count)), gradient, n, row,
+           state, state + n);
 }
 
 constexpr OptimizerKind kOptimizers[] = {

@@ -53,6 +53,10 @@ TEST(Ptx, KernelsAreNotEmpty) {
   for (const auto& [name, least] : {std::pair<const char*, size_t>{"9AddKernel", kPlaceMin},
                                     {"10FillKernel", kPlaceMin},
                                     {"15AddToRowsKernel", kPlaceMin},
+                                    {"11DenseKernel", kPlaceMin},
+                                    {"10RowsKernel", kPlaceMin},
+                                    {"14EveryRowKernel", kPlaceMin},
+                                    {"11AboveKernel", kBlockMin},
                                     {"15KeystreamKernel", kBlockMin},
                                     {"10WipeKernel", 1}}) {
     const Kernel* kernel = Find(kernels, name);
@@ -60,7 +64,7 @@ TEST(Ptx, KernelsAreNotEmpty) {
     EXPECT_GE(kernel->instructions, least) << name;
     EXPECT_GE(kernel->stores, 1u) << name;
   }
-  EXPECT_EQ(kernels.size(), 5u);
+  EXPECT_EQ(kernels.size(), 11u);
 }
 
 // A pair of normals has 28 fused operations in grid_kernel.h: one to join u's bits, 9 for the
@@ -69,7 +73,7 @@ TEST(Ptx, KernelsAreNotEmpty) {
 TEST(Ptx, FusedOperationsAreThoseThatAreSpelledOut) {
   const auto kernels = ReadKernels();
   constexpr size_t kFusedPerPair = 1 + 9 + 1 + 6 + 7 + 2 * 2;
-  for (const char* name : {"9AddKernel", "10FillKernel", "15AddToRowsKernel"}) {
+  for (const char* name : {"9AddKernel", "10FillKernel", "15AddToRowsKernel", "11DenseKernel"}) {
     const Kernel* kernel = Find(kernels, name);
     ASSERT_NE(kernel, nullptr) << name;
     EXPECT_EQ(kernel->fused_doubles, 8 * kFusedPerPair) << name;

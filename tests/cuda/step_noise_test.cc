@@ -82,6 +82,9 @@ TEST_F(StepNoiseTest, NoNoiseServesTwoReleases) {
   EXPECT_DEATH((void)step.Begin(keys), "before the last one's key is gone");
   ASSERT_TRUE(step.AddToDense(1e6, values.span()));
   EXPECT_DEATH((void)step.AddToDense(1e6, values.span()), "the same noise for two releases");
+  const auto row = ToDevice<uint64_t>({3});
+  ASSERT_TRUE(step.AddToRows(1e6, row.span(), 10, values.span()));
+  EXPECT_DEATH((void)step.AddToRows(1e6, row.span(), 5, values.span().Sub(0, 5)), "two widths");
   ASSERT_TRUE(step.End());
   EXPECT_DEATH((void)step.key(), "noise without a key");
 }

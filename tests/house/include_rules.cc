@@ -53,7 +53,12 @@ const std::map<std::string, Names>& Arrows() {
       {"cuda", {"cuda/device"}},
       {"cuda/device", {}},
       {"cuda/kernels",
-       {"cuda/device", "noise/grid_gaussian.h", "noise/grid_portable.h", "noise/noise.h"}}};
+       {"cuda/device", "mechanism/clip_law.h", "mechanism/nearest.h", "noise/grid_gaussian.h",
+        "noise/grid_portable.h", "noise/noise.h", "ops/bf16.h", "train/optimizer_math.h"}},
+      {"cuda/learn",
+       {"cuda/device", "cuda/kernels", "ops", "mechanism", "model", "noise/noise.h",
+        "store/delta.h", "store/working_rows.h", "stream/steps/participation.h", "train/learner.h",
+        "train/loss_sum.h", "train/optimizer.h"}}};
   return kArrows;
 }
 

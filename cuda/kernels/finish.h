@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+#include "cuda/device/buffer.h"
+#include "cuda/device/stream.h"
+#include "cuda/kernels/noise.h"
+#include "cuda/kernels/ranks.h"
+#include "train/optimizer_math.h"
+
+// A step's last kernels: from sums on the grid, by noise, to the update G and the new parameters,
+// in one go. Nothing that is not noised is ever where a released number is read: if the kernel does
+// not run, nothing has moved. finish.cu draws noise: the linker decides which file that is, as for
+// noise.h.
+namespace tacit::cuda {
+
+// A query's grid, and the factor of its release: G = factor * step * (whole steps + noise).
+struct GridRelease {
+  double step = 0;
+  double stddev = 0;  // of the noise, in steps
+  double factor = 0;
+};
+
+// The rule of an optimiser in one step, by its numbers (train/optimizer.h).
+struct OptimizerRule {
+  enum class Kind : uint32_t { kSgd, kMomentum, kAdagrad, kAdam, kCorrectedAdam };
+  Kind kind = Kind::kSgd;
+  float rate = 0, row_rate = 0, momentum = 0;
+  float beta1 = 0, beta2 = 0, epsilon = 0;
+  train::AdamNumbers adam = {};                // dense parameters', for kAdam
+  train::CorrectedAdamNumbers corrected = {};  // dense parameters', for kCorrectedAdam
+  uint32_t step = 1;                           // counts from 1
+  double power1 = 0, power2 = 0;               // beta1^step, beta2^step
+  bool lazy = false;                           // rows' moments decay at the learner's steps
+  // The moving average of the weights: 0 or its decay, the decay's logarithm, and what remains of
+  // the average in this step (MovingAverage::Keep).
+  double average_decay = 0, log_average_decay = 0;
+  float average_keep = 0;
+};
+
+// The dense parameters with their state, one number each; empty where the rule keeps none.
+struct DenseParameters {
+  DeviceSpan<float> weights = {};
+  DeviceSpan<float> first = {};   // momentum's u, Adagrad's s, Adam's m
+  DeviceSpan<float> second = {};  // Adam's v
+  DeviceSpan<float> average = {};
+};
+
+// Rounds the f32 sums to the grid, adds the noise of NoiseQuery::kDense (number i at place i / 16),
+// and steps the parameters.
+Status FinishDense(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
+                   const OptimizerRule& rule, DeviceSpan<const float> sums,
+                   const DenseParameters& parameters);
+
+// A table on the device: its embeddings and its rows' state, each in an array of its own.
+struct DeviceTable {
+  float* embedding = nullptr;
+  float* state = nullptr;
+  uint64_t first = 0, rows = 0;  // its rows' numbers
+  uint32_t dim = 0, state_floats = 0;
+};
+
+// The rows' sums on the grid, `stride` numbers each.
+struct RowSums {
+  DeviceSpan<const int64_t> sums = {};
+  uint32_t stride = 0;
+  // Places of keystream for a row, the same for all tables: enough for the longest row. So no two
+  // rows share their noise.
+  uint32_t places = 0;
+};
+
+// Steps the rows written[i], i < all[0]: sum i where i < with_sums[0], else a sum of zero; with the
+// noise of NoiseQuery::kRows for the row's number. REQUIRES distinct rows, numbers below 2^48.
+Status FinishRows(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
+                  const OptimizerRule& rule, DeviceSpan<const DeviceTable> tables,
+                  DeviceSpan<const uint32_t> written, DeviceSpan<const uint32_t> with_sums,
+                  DeviceSpan<const uint32_t> all, const RowSums& sums);
+// Steps every row of the tables: sum rank[owner[row]] where an entry of the step is the row's
+// owner, else a sum of zero. `rank` is that of ListTouched.
+Status FinishEveryRow(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
+                      const OptimizerRule& rule, DeviceSpan<const DeviceTable> tables,
+                      DeviceSpan<const uint32_t> owner, DeviceSpan<const uint32_t> rank,
+                      const RowSums& sums);
+
+}  // namespace tacit::cuda

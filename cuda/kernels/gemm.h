@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/result.h"
+#include "cuda/device/buffer.h"
+#include "cuda/device/stream.h"
+#include "cuda/kernels/matrix.h"
+
+// Products of matrices. The same inputs and the same plan give the same bits: no two threads add to
+// the same number.
+namespace tacit::cuda {
+
+enum class Form : bool { kAsIs, kTransposed };
+
+// The way in which c = op(a) op(b), of m x n numbers and k products each, is cut.
+struct GemmPlan {
+  uint32_t tile = 128;  // a block computes tile x tile numbers of c: 64 or 128
+  // Parts of k, which are multiplied side by side; their sums are added in order.
+  uint32_t splits = 1;
+};
+
+// Takes small tiles where large ones would leave multiprocessors idle, and splits k where small
+// ones would, too.
+GemmPlan PlanGemm(int multiprocessors, uint32_t m, uint32_t n, uint32_t k);
+// The numbers of working memory that a product wants.
+size_t GemmWorkFloats(const GemmPlan& plan, uint32_t m, uint32_t n);
+
+// c = op(a) op(b) + beta c in f32; beta is 0 or 1. With beta 0 nothing of c is read. REQUIRES
+// shapes that agree and work of GemmWorkFloats; for bf16, strides that are multiples of 8 and data
+// that begins at a multiple of 16 bytes.
+Status Gemm16(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a, Form form_b,
+              DeviceMatrix<const uint16_t> b, float beta, DeviceMatrix<float> c,
+              const GemmPlan& plan, DeviceSpan<float> work);
+Status Gemm32(Stream& stream, Form form_a, DeviceMatrix<const float> a, Form form_b,
+              DeviceMatrix<const float> b, float beta, DeviceMatrix<float> c, const GemmPlan& plan,
+              DeviceSpan<float> work);
+
+// c = beta c + the sum of the splits' products, which lie one after the other in `work`, in order.
+Status AddSplits(Stream& stream, uint32_t splits, DeviceSpan<const float> work, float beta,
+                 DeviceMatrix<float> c);
+
+}  // namespace tacit::cuda

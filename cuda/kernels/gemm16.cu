@@ -1,0 +1,213 @@
+// Products of bf16 matrices with f32 sums, on the tensor cores (mma.sync m16n8k16).
+//   bytes:      2 (m k ceil(n / tile) + k n ceil(m / tile)) read, 4 m n written; tiles that several
+//               blocks read come from the second-level cache
+//   operations: 2 m n k
+// A block computes a tile of c. Its shared memory is a ring of stages of both factors, brought by
+// cp.async: while the warps multiply one stage, the next ones are on their way, and one barrier a
+// stage is enough. Rows of a stage are 16 bytes longer than their numbers, so that the eight rows
+// that ldmatrix reads at once lie in different banks. Factors lie in shared memory as they lie in
+// device memory; a transposed one is turned by ldmatrix.
+//
+// Forecast: 70 to 85 % of cuBLAS at 16,384 x 598 x 598, some 400 TFLOP/s; nothing has been
+// measured. Registers: README.md.
+#include <cstdint>
+
+#include "base/check.h"
+#include "cuda/device/kernel.h"
+#include "cuda/kernels/gemm_args.h"
+
+namespace tacit::cuda {
+namespace {
+
+constexpr uint32_t kDepth = 64;  // of k in a stage
+constexpr uint32_t kChunk = 8;   // numbers in 16 bytes
+constexpr uint32_t kStep = 16;   // of k in one instruction
+
+// The warps of a block share a tile as `kWarpsM` x `kWarpsN`, each 16 kRows x 16 kColumns numbers.
+template <uint32_t kSide>
+struct Shape;
+template <>
+struct Shape<128> {
+  static constexpr uint32_t kWarpsM = 2, kWarpsN = 4, kRows = 4, kColumns = 2, kStages = 4;
+};
+template <>
+struct Shape<64> {
+  static constexpr uint32_t kWarpsM = 2, kWarpsN = 2, kRows = 2, kColumns = 2, kStages = 3;
+};
+
+// One stage of a factor, as it lies in memory: `rows` of the factor or, transposed, of k.
+template <uint32_t kRows, uint32_t kCols>
+struct alignas(16) Stage {
+  static constexpr uint32_t kHeight = kRows, kWidth = kCols;
+  uint16_t number[kRows][kCols + kChunk];
+};
+
+template <uint32_t kSide, bool kTransA, bool kTransB>
+struct Ring {
+  using A = Stage<kTransA ? kDepth : kSide, kTransA ? kSide : kDepth>;
+  using B = Stage<kTransB ? kSide : kDepth, kTransB ? kDepth : kSide>;
+  A a[Shape<kSide>::kStages];
+  B b[Shape<kSide>::kStages];
+};
+
+// Starts the copies of a stage whose first number is x(row0, col0); what lies at or behind row_end
+// or col_end becomes zero.
+template <uint32_t kThreads, class S>
+TACIT_IN_KERNEL void LoadStage(S& stage, const DeviceMatrix<const uint16_t>& x, uint32_t row0,
+                               uint32_t row_end, uint32_t col0, uint32_t col_end) {
+  constexpr uint32_t kChunks = S::kWidth / kChunk;
+  static_assert(S::kHeight * kChunks % kThreads == 0);
+  TACIT_UNROLL
+  for (uint32_t i = 0; i < S::kHeight * kChunks / kThreads; ++i) {
+    const uint32_t at = ThreadIndex().x + i * kThreads;
+    const uint32_t r = at / kChunks, c = at % kChunks * kChunk;
+    const uint32_t row = row0 + r, col = col0 + c;
+    const bool some = row < row_end && col < col_end;
+    const uint32_t left = some ? col_end - col : 0;
+    CopyAsync(&stage.number[r][c], some ? x.Row(row) + col : x.data,
+              2 * (left < kChunk ? left : kChunk));
+  }
+}
+
+// The fragment of a: 16 rows from `m`, 16 of k from `k`.
+template <bool kTrans, class S>
+TACIT_IN_KERNEL void LoadA(uint32_t (&to)[4], const S& stage, uint32_t m, uint32_t k) {
+  const uint32_t lane = LaneIndex();
+  if constexpr (kTrans) {
+    LoadMatrix4Transposed(to, &stage.number[k + lane % 8 + lane / 16 * 8][m + lane / 8 % 2 * 8]);
+  } else {
+    LoadMatrix4(to, &stage.number[m + lane % 16][k + lane / 16 * 8]);
+  }
+}
+// The fragments of b: 16 of k from `k`, columns n to n + 7 in to[0] and to[1], the next 8 behind.
+template <bool kTrans, class S>
+TACIT_IN_KERNEL void LoadB(uint32_t (&to)[4], const S& stage, uint32_t k, uint32_t n) {
+  const uint32_t lane = LaneIndex();
+  if constexpr (kTrans) {
+    LoadMatrix4(to, &stage.number[n + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]);
+  } else {
+    LoadMatrix4Transposed(to, &stage.number[k + lane % 16][n + lane / 16 * 8]);
+  }
+}
+
+template <uint32_t kSide, bool kTransA, bool kTransB>
+TACIT_KERNEL GemmKernel(GemmArgs<uint16_t> g) {
+  using S = Shape<kSide>;
+  constexpr uint32_t kThreads = S::kWarpsM * S::kWarpsN * kWarp, kStages = S::kStages;
+  auto& ring = SharedAs<Ring<kSide, kTransA, kTransB>>();
+  const uint32_t m0 = BlockIndex().y * kSide, n0 = BlockIndex().x * kSide;
+  const uint32_t k_begin = BlockIndex().z * g.k_each;
+  const uint32_t k_end = g.k - k_begin < g.k_each ? g.k : k_begin + g.k_each;
+  const uint32_t steps = k_begin < g.k ? (k_end - k_begin + kDepth - 1) / kDepth : 0;
+  const auto load = [&](uint32_t step) {
+    if (step < steps) {
+      const uint32_t k = k_begin + step * kDepth;
+      auto& a = ring.a[step % kStages];
+      auto& b = ring.b[step % kStages];
+      if constexpr (kTransA) {
+        LoadStage<kThreads>(a, g.a, k, k_end, m0, g.m);
+      } else {
+        LoadStage<kThreads>(a, g.a, m0, g.m, k, k_end);
+      }
+      if constexpr (kTransB) {
+        LoadStage<kThreads>(b, g.b, n0, g.n, k, k_end);
+      } else {
+        LoadStage<kThreads>(b, g.b, k, k_end, n0, g.n);
+      }
+    }
+    CommitCopies();
+  };
+  const uint32_t wm = WarpIndex() / S::kWarpsN * (16 * S::kRows);
+  const uint32_t wn = WarpIndex() % S::kWarpsN * (16 * S::kColumns);
+  // A warp whose part of the tile lies outside of c only loads.
+  const bool at_work = m0 + wm < g.m && n0 + wn < g.n;
+  float sum[S::kRows][2 * S::kColumns][4] = {};
+  TACIT_UNROLL
+  for (uint32_t step = 0; step + 1 < kStages; ++step) load(step);
+  for (uint32_t step = 0; step < steps; ++step) {
+    WaitCopies<kStages - 2>();
+    SyncBlock();
+    // Into the stage that all warps were done with before the barrier.
+    load(step + kStages - 1);
+    if (!at_work) continue;
+    const auto& a = ring.a[step % kStages];
+    const auto& b = ring.b[step % kStages];
+    const uint32_t left = k_end - k_begin - step * kDepth;
+    TACIT_UNROLL
+    for (uint32_t k = 0; k < kDepth; k += kStep) {
+      if (k >= left) break;
+      uint32_t of_a[S::kRows][4], of_b[S::kColumns][4];
+      TACIT_UNROLL
+      for (uint32_t i = 0; i < S::kRows; ++i) LoadA<kTransA>(of_a[i], a, wm + 16 * i, k);
+      TACIT_UNROLL
+      for (uint32_t j = 0; j < S::kColumns; ++j) LoadB<kTransB>(of_b[j], b, k, wn + 16 * j);
+      TACIT_UNROLL
+      for (uint32_t i = 0; i < S::kRows; ++i) {
+        TACIT_UNROLL
+        for (uint32_t j = 0; j < 2 * S::kColumns; ++j) {
+          const uint32_t two[2] = {of_b[j / 2][j % 2 * 2], of_b[j / 2][j % 2 * 2 + 1]};
+          Mma16816(sum[i][j], of_a[i], two);
+        }
+      }
+    }
+  }
+  WaitCopies<0>();
+  if (!at_work) return;
+  float* const c = g.c.data + uint64_t{BlockIndex().z} * g.m * g.n;
+  TACIT_UNROLL
+  for (uint32_t i = 0; i < S::kRows; ++i) {
+    TACIT_UNROLL
+    for (uint32_t j = 0; j < 2 * S::kColumns; ++j) {
+      TACIT_UNROLL
+      for (uint32_t e = 0; e < 4; ++e) {
+        const uint32_t row = m0 + wm + 16 * i + LaneIndex() / 4 + 8 * (e / 2);
+        const uint32_t col = n0 + wn + 8 * j + 2 * (LaneIndex() % 4) + e % 2;
+        if (row >= g.m || col >= g.n) continue;
+        float* const to = c + row * g.c.stride + col;
+        *to = g.beta == 0 ? sum[i][j][e] : *to + sum[i][j][e];
+      }
+    }
+  }
+}
+
+template <uint32_t kSide, bool kTransA, bool kTransB>
+Status LaunchTiles(Stream& stream, const GemmArgs<uint16_t>& args, uint32_t splits) {
+  using S = Shape<kSide>;
+  const uint32_t down = (args.m + kSide - 1) / kSide;
+  TACIT_CHECK(down <= 65535, "a matrix of too many rows");
+  return Launch(stream, "Gemm16",
+                {.grid = {(args.n + kSide - 1) / kSide, down, splits},
+                 .block = {S::kWarpsM * S::kWarpsN * kWarp},
+                 .shared_bytes = sizeof(Ring<kSide, kTransA, kTransB>)},
+                GemmKernel<kSide, kTransA, kTransB>, args);
+}
+
+template <uint32_t kSide>
+Status LaunchForm(Stream& stream, Form form_a, Form form_b, const GemmArgs<uint16_t>& args,
+                  uint32_t splits) {
+  const bool ta = form_a == Form::kTransposed, tb = form_b == Form::kTransposed;
+  if (ta && tb) return LaunchTiles<kSide, true, true>(stream, args, splits);
+  if (ta) return LaunchTiles<kSide, true, false>(stream, args, splits);
+  if (tb) return LaunchTiles<kSide, false, true>(stream, args, splits);
+  return LaunchTiles<kSide, false, false>(stream, args, splits);
+}
+
+bool MayBeCopied(const DeviceMatrix<const uint16_t>& x) {
+  return x.stride % kChunk == 0 && reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
+}
+
+}  // namespace
+
+Status Gemm16(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a, Form form_b,
+              DeviceMatrix<const uint16_t> b, float beta, DeviceMatrix<float> c,
+              const GemmPlan& plan, DeviceSpan<float> work) {
+  const auto args = MakeGemmArgs(form_a, a, form_b, b, beta, c, plan, work, kDepth);
+  TACIT_CHECK(MayBeCopied(a) && MayBeCopied(b), "rows begin at multiples of 16 bytes");
+  if (args.m == 0 || args.n == 0) return {};
+  TACIT_RETURN_IF_ERROR(plan.tile == 128
+                            ? LaunchForm<128>(stream, form_a, form_b, args, plan.splits)
+                            : LaunchForm<64>(stream, form_a, form_b, args, plan.splits));
+  return plan.splits == 1 ? Status() : AddSplits(stream, plan.splits, work, beta, c);
+}
+
+}  // namespace tacit::cuda

@@ -1,0 +1,57 @@
+// The sum of a product's parts, one thread a number.
+//   bytes:      4 (splits + 1) a number, and 4 more with beta; read and written in whole lines
+//   operations: splits additions a number
+// Memory bounds it: 599 x 598 numbers in 5 splits are 8.6 MB, 3 us at 3 TB/s. Registers: README.md.
+#include <algorithm>
+#include <cstdint>
+
+#include "base/check.h"
+#include "cuda/device/kernel.h"
+#include "cuda/kernels/gemm.h"
+
+namespace tacit::cuda {
+namespace {
+
+constexpr uint32_t kBlock = 256;
+
+TACIT_KERNEL AddSplitsKernel(uint32_t splits, const float* work, float beta,
+                             DeviceMatrix<float> c) {
+  const uint64_t i = GlobalThread(), numbers = uint64_t{c.rows} * c.cols;
+  if (i >= numbers) return;
+  float* const to = c.Row(i / c.cols) + i % c.cols;
+  float sum = beta == 0 ? 0.0f : *to;
+  for (uint32_t s = 0; s < splits; ++s) sum += work[s * numbers + i];
+  *to = sum;
+}
+
+uint64_t Tiles(uint32_t m, uint32_t n, uint32_t tile) {
+  return ((uint64_t{m} + tile - 1) / tile) * ((uint64_t{n} + tile - 1) / tile);
+}
+
+}  // namespace
+
+GemmPlan PlanGemm(int multiprocessors, uint32_t m, uint32_t n, uint32_t k) {
+  // A part shorter than this costs more to add than it gains.
+  constexpr uint32_t kShortest = 256;
+  const auto processors = static_cast<uint64_t>(std::max(1, multiprocessors));
+  if (m == 0 || n == 0 || Tiles(m, n, 128) >= processors) return {};
+  GemmPlan plan{.tile = 64, .splits = 1};
+  const uint64_t wanted = processors / std::max<uint64_t>(1, Tiles(m, n, 64));
+  plan.splits = static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, k / kShortest + 1));
+  return plan;
+}
+
+size_t GemmWorkFloats(const GemmPlan& plan, uint32_t m, uint32_t n) {
+  return plan.splits == 1 ? 0 : size_t{plan.splits} * m * n;
+}
+
+Status AddSplits(Stream& stream, uint32_t splits, DeviceSpan<const float> work, float beta,
+                 DeviceMatrix<float> c) {
+  const uint64_t numbers = uint64_t{c.rows} * c.cols;
+  TACIT_CHECK(work.size >= splits * numbers);
+  return Launch(stream, "AddSplits",
+                {.grid = BlocksFor(numbers, kBlock), .block = {kBlock}, .shared_bytes = 0},
+                AddSplitsKernel, splits, work.data, beta, c);
+}
+
+}  // namespace tacit::cuda

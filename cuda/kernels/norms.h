@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+#include "cuda/device/buffer.h"
+#include "cuda/device/stream.h"
+#include "cuda/kernels/matrix.h"
+
+// Squared norms, in double inside, as ops::Backend has them. T is float or uint16_t, a bf16.
+namespace tacit::cuda {
+
+// out[r] = sum of x[r,c]^2.
+Status RowSquaredNorms(Stream& stream, DeviceMatrix<const float> x, DeviceSpan<float> out);
+
+// own[r] = |a_r|^2 |g_r|^2, the squared norm of what row r alone adds to A^T G.
+template <class T>
+Status RowGradientNorms(Stream& stream, DeviceMatrix<const T> a, DeviceMatrix<const T> g,
+                        DeviceSpan<double> own);
+// out[u] = |A_u^T G_u|^2 of the unit whose rows end at unit_end[u], from `own` and, for a unit of
+// several rows, by the rules of ops::Backend::UnitSquaredNorms.
+template <class T>
+Status UnitSquaredNorms(Stream& stream, DeviceSpan<const uint32_t> unit_end,
+                        DeviceMatrix<const T> a, DeviceMatrix<const T> g,
+                        DeviceSpan<const double> own, DeviceSpan<float> out);
+
+}  // namespace tacit::cuda

@@ -1,0 +1,226 @@
+#include "cuda/learn/device_net.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "base/check.h"
+#include "cuda/device/buffer.h"
+#include "cuda/device/device.h"
+#include "cuda/kernels/gemm.h"
+#include "cuda/kernels/norms.h"
+#include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/scales.h"
+
+namespace tacit::cuda {
+namespace {
+
+// Rows of all matrices begin at multiples of 16 bytes, whichever numbers they hold.
+uint64_t StrideOf(size_t cols) { return (cols + 7) / 8 * 8; }
+
+// A matrix with memory of its own, of as many rows as are asked for at a time.
+template <class T>
+class Rows {
+ public:
+  static Result<Rows> Make(Device& device, uint32_t rows_max, size_t cols) {
+    Rows rows;
+    rows.cols_ = static_cast<uint32_t>(cols);
+    TACIT_ASSIGN(rows.buffer_, Buffer<T>::Make(device, rows_max * StrideOf(cols)));
+    return rows;
+  }
+  Rows() = default;
+  DeviceMatrix<T> First(uint32_t rows) const {
+    return {buffer_.span().data, rows, cols_, StrideOf(cols_)};
+  }
+
+ private:
+  Buffer<T> buffer_;
+  uint32_t cols_ = 0;
+};
+
+template <class T>
+DeviceMatrix<T> FirstColumns(const DeviceMatrix<T>& x, size_t cols) {
+  return {x.data, x.rows, static_cast<uint32_t>(cols), x.stride};
+}
+
+template <class T>
+class Net final : public DeviceNet {
+  static constexpr bool kRounds = !std::is_same_v<T, float>;
+  // Of a scaled number, as model/dense_net.cc has it.
+  static constexpr double kRounding = kRounds ? 0x1p-8 : 0x1p-24;
+
+ public:
+  Net(Stream& stream, std::vector<model::LinearLayer> layers)
+      : stream_(stream), layers_(std::move(layers)) {}
+
+  Status Take(uint32_t rows_max);
+
+  DeviceMatrix<float> Input(uint32_t rows) override {
+    rows_ = rows;
+    if constexpr (kRounds)
+      return FirstColumns(raw_.First(rows), layers_[0].in);
+    else
+      return FirstColumns(input_[0].First(rows), layers_[0].in);
+  }
+
+  Status Forward(DeviceSpan<const float> dense, DeviceSpan<float> logits) override {
+    dense_ = dense;
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      if constexpr (kRounds)
+        TACIT_RETURN_IF_ERROR(AddBias<T>(stream_, Weights(l), {}, false, rounded_[l].First(In(l))));
+      TACIT_RETURN_IF_ERROR(FillColumnWithOne<T>(stream_, input_[l].First(rows_), In(l)));
+    }
+    if constexpr (kRounds)
+      TACIT_RETURN_IF_ERROR(AddBias<T>(stream_, Input(rows_), {}, false, Inputs(0)));
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      const bool last = l + 1 == layers_.size();
+      const DeviceMatrix<float> raw =
+          last ? DeviceMatrix<float>(logits.data, rows_, 1, 1) : Raw(Inputs(last ? l : l + 1));
+      TACIT_RETURN_IF_ERROR(Multiply(Form::kAsIs, Inputs(l), Form::kAsIs, Factor(l), 0, raw));
+      const auto bias =
+          dense.Sub(layers_[l].offset + layers_[l].in * layers_[l].out, layers_[l].out);
+      TACIT_RETURN_IF_ERROR(last ? AddBias<float>(stream_, raw, bias, false, raw)
+                                 : AddBias<T>(stream_, raw, bias, true, Inputs(l + 1)));
+    }
+    return {};
+  }
+
+  Status Backward(DeviceSpan<const float> dlogit, DeviceMatrix<float> input_gradient) override {
+    const DeviceMatrix<const float> last(dlogit.data, rows_, 1, 1);
+    TACIT_RETURN_IF_ERROR(AddBias<T>(stream_, last, {}, false, gradient_.back().First(rows_)));
+    for (size_t l = layers_.size() - 1; l > 0; --l) {
+      const auto kept = gradient_[l - 1].First(rows_);
+      const auto raw = Raw(kept);
+      TACIT_RETURN_IF_ERROR(
+          Multiply(Form::kAsIs, gradient_[l].First(rows_), Form::kTransposed, Factor(l), 0, raw));
+      TACIT_RETURN_IF_ERROR(ReluBackward<T>(stream_, Inputs(l), raw, kept));
+    }
+    auto first_rows = Factor(0);
+    first_rows.rows = input_gradient.cols;
+    return Multiply(Form::kAsIs, gradient_[0].First(rows_), Form::kTransposed, first_rows, 0,
+                    input_gradient);
+  }
+
+  Status SquaredNorms(size_t layer, DeviceSpan<const uint32_t> unit_end, bool one_row_each,
+                      DeviceSpan<float> out) override {
+    const DeviceMatrix<const T> a = input_[layer].First(rows_), g = gradient_[layer].First(rows_);
+    const auto own = own_.span().Sub(0, rows_);
+    TACIT_RETURN_IF_ERROR(RowGradientNorms<T>(stream_, a, g, own));
+    TACIT_RETURN_IF_ERROR(UnitSquaredNorms<T>(stream_, unit_end, a, g, own, out));
+    return one_row_each ? Status() : BoundByRows(stream_, unit_end, own, kRounding, out);
+  }
+
+  Status Clear(DeviceSpan<const uint8_t> bounded, DeviceSpan<const uint32_t> unit_of) override {
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      TACIT_RETURN_IF_ERROR(ClearUnbounded<T>(stream_, bounded, unit_of, input_[l].First(rows_)));
+      TACIT_RETURN_IF_ERROR(
+          ClearUnbounded<T>(stream_, bounded, unit_of, gradient_[l].First(rows_)));
+    }
+    return {};
+  }
+
+  Status Sum(DeviceSpan<const float> scale, float beta, DeviceSpan<float> sums) override {
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      auto scaled = FirstColumns(scaled_.First(rows_), layers_[l].out);
+      TACIT_RETURN_IF_ERROR(
+          ScaleRows<T>(stream_, scale.Sub(l * rows_, rows_), gradient_[l].First(rows_), scaled));
+      const DeviceMatrix<float> sum(sums.data + layers_[l].offset, In(l) + 1, Out(l), Out(l));
+      TACIT_RETURN_IF_ERROR(
+          Multiply(Form::kTransposed, input_[l].First(rows_), Form::kAsIs, scaled, beta, sum));
+    }
+    return {};
+  }
+
+ private:
+  uint32_t In(size_t l) const { return static_cast<uint32_t>(layers_[l].in); }
+  uint32_t Out(size_t l) const { return static_cast<uint32_t>(layers_[l].out); }
+  // A layer's input rows without the 1 behind them.
+  DeviceMatrix<T> Inputs(size_t l) { return FirstColumns(input_[l].First(rows_), layers_[l].in); }
+  // The place of a product before it becomes the kept numbers.
+  DeviceMatrix<float> Raw(DeviceMatrix<T> kept) {
+    if constexpr (kRounds)
+      return FirstColumns(raw_.First(kept.rows), kept.cols);
+    else
+      return kept;
+  }
+  DeviceMatrix<const float> Weights(size_t l) const {
+    return {dense_.data + layers_[l].offset, In(l), Out(l), Out(l)};
+  }
+  DeviceMatrix<const T> Factor(size_t l) const {
+    if constexpr (kRounds)
+      return rounded_[l].First(In(l));
+    else
+      return Weights(l);
+  }
+  Status Multiply(Form form_a, DeviceMatrix<const T> a, Form form_b, DeviceMatrix<const T> b,
+                  float beta, DeviceMatrix<float> c) {
+    const uint32_t k = form_a == Form::kTransposed ? a.rows : a.cols;
+    GemmPlan plan = PlanGemm(stream_.device().facts().multiprocessors, c.rows, c.cols, k);
+    // The work is that of the largest step: a smaller one splits no more than fits.
+    while (plan.splits > 1 && GemmWorkFloats(plan, c.rows, c.cols) > work_.size()) --plan.splits;
+    if constexpr (kRounds)
+      return Gemm16(stream_, form_a, a, form_b, b, beta, c, plan, work_.span());
+    else
+      return Gemm32(stream_, form_a, a, form_b, b, beta, c, plan, work_.span());
+  }
+
+  Stream& stream_;
+  const std::vector<model::LinearLayer> layers_;
+  uint32_t rows_ = 0;
+  DeviceSpan<const float> dense_;
+  std::vector<Rows<T>> input_, gradient_;  // per layer, as is rounded_
+  std::vector<Rows<T>> rounded_;           // weights, for bf16
+  Rows<float> raw_;                        // for bf16
+  Rows<T> scaled_;
+  Buffer<double> own_;
+  Buffer<float> work_;
+};
+
+template <class T>
+Status Net<T>::Take(uint32_t rows_max) {
+  TACIT_CHECK(!layers_.empty() && layers_.back().out == 1, "a net ends in one logit");
+  Device& device = stream_.device();
+  const int processors = device.facts().multiprocessors;
+  size_t widest = 0, work = 0;
+  for (const model::LinearLayer& layer : layers_) {
+    const auto in = static_cast<uint32_t>(layer.in), out = static_cast<uint32_t>(layer.out);
+    widest = std::max({widest, layer.in, layer.out});
+    work = std::max({work, GemmWorkFloats(PlanGemm(processors, in + 1, out, rows_max), in + 1, out),
+                     GemmWorkFloats(PlanGemm(processors, rows_max, out, in), rows_max, out),
+                     GemmWorkFloats(PlanGemm(processors, rows_max, in, out), rows_max, in)});
+    TACIT_ASSIGN(Rows<T> input, Rows<T>::Make(device, rows_max, layer.in + 1));
+    input_.push_back(std::move(input));
+    TACIT_ASSIGN(Rows<T> gradient, Rows<T>::Make(device, rows_max, layer.out));
+    gradient_.push_back(std::move(gradient));
+    if (!kRounds) continue;
+    TACIT_ASSIGN(Rows<T> rounded, Rows<T>::Make(device, in, layer.out));
+    rounded_.push_back(std::move(rounded));
+  }
+  if (kRounds) {
+    TACIT_ASSIGN(raw_, Rows<float>::Make(device, rows_max, widest));
+  }
+  TACIT_ASSIGN(scaled_, Rows<T>::Make(device, rows_max, widest));
+  TACIT_ASSIGN(own_, Buffer<double>::Make(device, rows_max));
+  TACIT_ASSIGN(work_, Buffer<float>::Make(device, work));
+  return {};
+}
+
+template <class T>
+Result<std::unique_ptr<DeviceNet>> MakeNet(Stream& stream, std::vector<model::LinearLayer> layers,
+                                           uint32_t rows_max) {
+  auto net = std::make_unique<Net<T>>(stream, std::move(layers));
+  TACIT_RETURN_IF_ERROR(net->Take(rows_max));
+  return std::unique_ptr<DeviceNet>(std::move(net));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DeviceNet>> MakeDeviceNet(Stream& stream, ops::Precision precision,
+                                                 std::vector<model::LinearLayer> layers,
+                                                 uint32_t rows_max) {
+  if (precision == ops::Precision::kBf16)
+    return MakeNet<ops::Bf16>(stream, std::move(layers), rows_max);
+  return MakeNet<float>(stream, std::move(layers), rows_max);
+}
+
+}  // namespace tacit::cuda

@@ -1,0 +1,120 @@
+#include "cuda/learn/device_optimizer.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "base/check.h"
+#include "cuda/device/device.h"
+
+namespace tacit::cuda {
+namespace {
+
+std::optional<OptimizerRule::Kind> KindOf(const train::OptimizerOptions& options) {
+  using Kind = OptimizerRule::Kind;
+  const std::string_view name = options.kind->name;
+  if (name == "sgd") return options.momentum > 0 ? Kind::kMomentum : Kind::kSgd;
+  if (name == "adagrad") return Kind::kAdagrad;
+  if (name == "adam") return Kind::kAdam;
+  if (name == "adam-bc") return Kind::kCorrectedAdam;
+  return {};
+}
+
+}  // namespace
+
+Result<DeviceOptimizer> DeviceOptimizer::Make(Stream& stream,
+                                              const train::OptimizerOptions& options,
+                                              const store::DenseState& dense) {
+  const auto kind = KindOf(options);
+  if (!kind)
+    return Fail(
+        ErrorCode::kRefused,
+        fmt::format("the optimiser '{}' has no form for a GPU: set gpu.use to never, or take "
+                    "sgd, adagrad, adam or adam-bc",
+                    options.kind->name));
+  DeviceOptimizer optimizer(stream, options);
+  optimizer.size_ = dense.parameters.size();
+  optimizer.moments_ = options.kind->dense_floats(options).per_number;
+  TACIT_CHECK(dense.optimizer.size() == train::Optimizer(options).DenseStateFloats(optimizer.size_),
+              "a state of another optimiser");
+  const size_t n = optimizer.size_, moments = optimizer.moments_ * n;
+  const bool averages = optimizer.average_.on();
+  TACIT_ASSIGN(optimizer.weights_, Buffer<float>::Make(stream.device(), n));
+  TACIT_ASSIGN(optimizer.state_, Buffer<float>::Make(stream.device(), moments));
+  TACIT_ASSIGN(optimizer.averages_, Buffer<float>::Make(stream.device(), averages ? n : 0));
+  const std::span<const float> state = dense.optimizer;
+  TACIT_RETURN_IF_ERROR(stream.Upload<float>(dense.parameters, optimizer.weights_.span()));
+  TACIT_RETURN_IF_ERROR(stream.Upload<float>(state.first(moments), optimizer.state_.span()));
+  if (averages)
+    TACIT_RETURN_IF_ERROR(
+        stream.Upload<float>(state.subspan(state.size() - 1 - n, n), optimizer.averages_.span()));
+  if (optimizer.stores_steps()) optimizer.step_ = CountOf(state.back());
+  if (options.kind->subtracts_noise) optimizer.noise_average_ = state[moments];
+  TACIT_RETURN_IF_ERROR(stream.Synchronize());
+
+  OptimizerRule& rule = optimizer.rule_;
+  rule.kind = *kind;
+  rule.rate = options.learning_rate;
+  rule.row_rate = options.row_learning_rate;
+  rule.momentum = options.momentum;
+  rule.beta1 = options.beta1;
+  rule.beta2 = options.beta2;
+  rule.epsilon = options.epsilon;
+  rule.lazy =
+      options.kind->may_be_lazy && options.moments == train::OptimizerOptions::Moments::kLazy;
+  rule.average_decay = options.average_decay;
+  rule.log_average_decay = std::log(options.average_decay);
+  return optimizer;
+}
+
+bool DeviceOptimizer::stores_steps() const { return options_.kind->counts_steps || average_.on(); }
+
+Status DeviceOptimizer::BeginStep(double noise_stddev) {
+  rule_.step = ++step_;
+  rule_.power1 = std::pow(double{options_.beta1}, step_);
+  rule_.power2 = std::pow(double{options_.beta2}, step_);
+  rule_.average_keep = static_cast<float>(average_.on() ? average_.Keep(step_ - 1, step_) : 0);
+  rule_.adam = train::MakeAdamNumbers(options_.beta1, options_.beta2, options_.learning_rate,
+                                      options_.epsilon, rule_.power1, rule_.power2);
+  if (!options_.kind->subtracts_noise) return {};
+  TACIT_CHECK(noise_stddev > 0 && std::isfinite(noise_stddev), "there is no noise to subtract");
+  // As train::Optimizer::StepDense keeps it.
+  double average = options_.beta2 * double{noise_average_};
+  average += (1 - double{options_.beta2}) * noise_stddev * noise_stddev;
+  noise_average_ = static_cast<float>(average);
+  rule_.corrected = {.beta1 = options_.beta1,
+                     .beta2 = options_.beta2,
+                     .rate = static_cast<float>(options_.learning_rate / (1 - rule_.power1)),
+                     .per_correction2 = static_cast<float>(1 / (1 - rule_.power2)),
+                     .noise = static_cast<float>(average / (1 - rule_.power2)),
+                     .floor = options_.variance_floor};
+  return {};
+}
+
+DenseParameters DeviceOptimizer::parameters() const {
+  const size_t first = moments_ > 0 ? size_ : 0, second = moments_ > 1 ? size_ : 0;
+  return {.weights = weights_.span(),
+          .first = state_.span().Sub(0, first),
+          .second = state_.span().Sub(first, second),
+          .average = averages_.span()};
+}
+
+Status DeviceOptimizer::Settle(store::DenseState* dense) const {
+  const size_t moments = state_.size();
+  dense->parameters.resize(size_);
+  dense->optimizer.resize(train::Optimizer(options_).DenseStateFloats(size_));
+  const std::span<float> state = dense->optimizer;
+  TACIT_RETURN_IF_ERROR(stream_->Download(weights_.span(), std::span<float>(dense->parameters)));
+  TACIT_RETURN_IF_ERROR(stream_->Download(state_.span(), state.first(moments)));
+  if (average_.on())
+    TACIT_RETURN_IF_ERROR(
+        stream_->Download(averages_.span(), state.subspan(state.size() - 1 - size_, size_)));
+  TACIT_RETURN_IF_ERROR(stream_->Synchronize());
+  if (options_.kind->subtracts_noise) state[moments] = noise_average_;
+  if (stores_steps()) state.back() = CountAsFloat(step_);
+  return {};
+}
+
+}  // namespace tacit::cuda

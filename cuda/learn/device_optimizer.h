@@ -1,0 +1,47 @@
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "cuda/device/buffer.h"
+#include "cuda/device/stream.h"
+#include "cuda/kernels/finish.h"
+#include "store/delta.h"
+#include "train/optimizer.h"
+
+namespace tacit::cuda {
+
+// The dense parameters and their optimiser on the device, and the rule that each step's last
+// kernels follow. It keeps the state that train::Optimizer keeps, laid out as that lays it out.
+class DeviceOptimizer {
+ public:
+  // Copies the state to the device. Fails with kRefused for a kind that has no device form.
+  static Result<DeviceOptimizer> Make(Stream& stream, const train::OptimizerOptions& options,
+                                      const store::DenseState& dense);
+
+  // Begins a step whose update has noise of this deviation on each number.
+  Status BeginStep(double noise_stddev);
+  // The rule of the step that was begun.
+  const OptimizerRule& rule() const { return rule_; }
+  DeviceSpan<float> weights() const { return weights_.span(); }
+  DenseParameters parameters() const;
+
+  // Copies parameters and state to `dense`.
+  Status Settle(store::DenseState* dense) const;
+
+ private:
+  DeviceOptimizer(Stream& stream, const train::OptimizerOptions& options)
+      : stream_(&stream), options_(options), average_(options.average_decay) {}
+  bool stores_steps() const;
+
+  Stream* stream_;
+  train::OptimizerOptions options_;
+  MovingAverage average_;
+  size_t size_ = 0, moments_ = 0;  // numbers; floats of state for each
+  OptimizerRule rule_;
+  uint32_t step_ = 0;
+  float noise_average_ = 0;  // of the noise's variance, for adam-bc
+  Buffer<float> weights_, state_, averages_;
+};
+
+}  // namespace tacit::cuda

@@ -1,0 +1,41 @@
+#include "cuda/learn/step_chunks.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace tacit::cuda {
+
+Result<std::vector<StepChunk>> CutIntoChunks(const stream::StepBatch& step, uint32_t slots,
+                                             uint32_t examples_max) {
+  const std::vector<uint32_t>& unit_of = step.unit_of;
+  const auto entries_before = [&](size_t example) {
+    return example == 0 || slots == 0 ? 0 : step.examples.slot_end[example * slots - 1];
+  };
+  std::vector<StepChunk> chunks(1);
+  size_t example = 0;
+  for (uint32_t unit = 0; unit < step.units; ++unit) {
+    const size_t first = example;
+    while (example < unit_of.size() && unit_of[example] == unit) ++example;
+    const size_t own = example - first;
+    if (own > examples_max)
+      return Fail(ErrorCode::kRefused,
+                  fmt::format("a unit has {} examples in a step, and the GPU takes {} at a time: "
+                              "lower the number of records of a user, or raise gpu.memory",
+                              own, examples_max));
+    if (chunks.back().examples() + own > examples_max) {
+      chunks.push_back({.first_unit = unit,
+                        .first_example = static_cast<uint32_t>(first),
+                        .first_entry = entries_before(first)});
+    }
+    StepChunk& chunk = chunks.back();
+    chunk.one_row_each &= own == 1;
+    chunk.unit_of.insert(chunk.unit_of.end(), own, unit - chunk.first_unit);
+    chunk.example_end.push_back(chunk.examples());
+    chunk.entries = entries_before(example) - chunk.first_entry;
+  }
+  TACIT_CHECK(example == unit_of.size(), "units ascend");
+  return chunks;
+}
+
+}  // namespace tacit::cuda

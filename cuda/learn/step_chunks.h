@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "stream/steps/participation.h"
+
+namespace tacit::cuda {
+
+// A part of a step that goes through the model at a time: whole units, side by side.
+struct StepChunk {
+  uint32_t first_unit = 0, first_example = 0, first_entry = 0;
+  uint32_t entries = 0;
+  bool one_row_each = true;                // every unit has exactly one example
+  std::vector<uint32_t> unit_of = {};      // per example: its unit, counted from the first
+  std::vector<uint32_t> example_end = {};  // per unit: end of its examples, counted likewise
+
+  uint32_t examples() const { return static_cast<uint32_t>(unit_of.size()); }
+  uint32_t units() const { return static_cast<uint32_t>(example_end.size()); }
+};
+
+// Cuts a step into parts of at most so many examples; one part at least. `slots` is that of the
+// examples, 0 for a model without tables. Fails with kRefused if a unit alone has more.
+Result<std::vector<StepChunk>> CutIntoChunks(const stream::StepBatch& step, uint32_t slots,
+                                             uint32_t examples_max);
+
+}  // namespace tacit::cuda

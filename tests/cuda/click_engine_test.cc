@@ -1,0 +1,222 @@
+// The device's step against the CPU's, step by step and with the same noise: which rows are written
+// and what noise alone moves, bit for bit; sums within the contract's tolerance.
+#include "cuda/learn/click_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "cuda/device_trial.h"
+#include "cuda/trial_device.h"
+
+namespace tacit::cuda::testing {
+namespace {
+
+std::set<uint64_t> Changed(const std::vector<std::vector<float>>& before,
+                           const std::vector<std::vector<float>>& after) {
+  std::set<uint64_t> changed;
+  for (uint64_t row = 0; row < before.size(); ++row)
+    if (before[row] != after[row]) changed.insert(row);
+  return changed;
+}
+
+void ExpectNear(const std::vector<float>& got, const std::vector<float>& want, double tolerance,
+                const std::string& what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  for (size_t i = 0; i < got.size(); ++i) {
+    // Counts are stored as the bits of a float.
+    if (got[i] == want[i] || (std::abs(want[i]) < 1e-30 && std::abs(got[i]) < 1e-30)) continue;
+    ASSERT_NEAR(got[i], want[i], tolerance * (1 + std::abs(want[i]))) << what << ", number " << i;
+  }
+}
+
+class ClickEngineTest : public OnDevice {
+ protected:
+  // Takes steps on both sides and compares after each.
+  void Compare(const TrialOptions& options, uint32_t examples_max = 1,
+               uint32_t chunk_examples = 64) {
+    if (device_ == nullptr) return;
+    HostTrial host(options);
+    DeviceTrial device(*device_, options, chunk_examples);
+    std::mt19937_64 random(11);
+    const bool bf16 = options.precision == ops::Precision::kBf16;
+    // bf16's sums depend on the order in their last bits, and a rounding may then go the other way.
+    const double tolerance = bf16 ? 4e-3 : 2e-5;
+    size_t written_extra = 0, left_out = 0;
+    for (int step = 0; step < 4; ++step) {
+      SCOPED_TRACE(::testing::Message() << "step " << step);
+      const uint32_t units = step == 2 ? 0 : 11;
+      const auto batch = RandomStep(device.space(), 2, units, examples_max, random);
+      const auto before = device.rows().All();
+      const auto before_host = host.rows().All();
+      const auto written = host.Step(batch);
+      const auto report = device.Step(batch);
+      const auto after = device.rows().All();
+      ExpectNear({report.logits.begin(), report.logits.end()}, host.logits(), tolerance, "logits");
+      const bool every = options.rows == TrialOptions::Rows::kEvery;
+      const std::set<uint64_t> touched(batch.examples.row.begin(), batch.examples.row.end());
+      EXPECT_EQ(report.rows_touched, touched.size());
+      EXPECT_EQ(report.units_clipped, host.units_clipped());
+      if (every) {
+        EXPECT_EQ(Changed(before, after).size(), device.space().rows());
+      } else {
+        // Which rows were kept or passed by noise alone: to the row.
+        EXPECT_EQ(Changed(before, after), written);
+        EXPECT_EQ(Changed(before_host, host.rows().All()), written);
+        EXPECT_EQ(report.rows_written, written.size());
+        for (const uint64_t row : written) written_extra += !touched.contains(row);
+        for (const uint64_t row : touched) left_out += !written.contains(row);
+      }
+      const auto want = host.rows().All();
+      for (uint64_t row = 0; row < want.size(); ++row)
+        ExpectNear(after[row], want[row], tolerance, "row " + std::to_string(row));
+      ExpectNear(device.engine().dense().parameters, host.dense().parameters, tolerance, "dense");
+      ExpectNear(device.engine().dense().optimizer, host.dense().optimizer, tolerance, "state");
+    }
+    if (options.rows != TrialOptions::Rows::kEvery) {
+      EXPECT_GT(written_extra, 0u);
+      EXPECT_GT(left_out, 0u);
+    }
+  }
+};
+
+// Steps without a unit: all that moves is noise, and every bit must be the CPU's.
+void ExpectTheSameNoise(Device& device, const TrialOptions& options) {
+  HostTrial host(options);
+  DeviceTrial trial(device, options, 64);
+  std::mt19937_64 random(3);
+  for (int step = 0; step < 3; ++step) {
+    const auto nobody = RandomStep(trial.space(), 2, 0, 1, random);
+    host.Step(nobody);
+    trial.Step(nobody);
+    ASSERT_EQ(trial.rows().All(), host.rows().All()) << "step " << step;
+    ASSERT_EQ(trial.engine().dense().parameters, host.dense().parameters) << "step " << step;
+    ASSERT_EQ(trial.engine().dense().optimizer, host.dense().optimizer) << "step " << step;
+  }
+}
+
+using Rows = TrialOptions::Rows;
+using Clip = TrialOptions::Clip;
+
+TEST_F(ClickEngineTest, ThresholdRows) { Compare({}); }
+TEST_F(ClickEngineTest, EveryRow) { Compare({.rows = Rows::kEvery}); }
+TEST_F(ClickEngineTest, VocabularyRows) { Compare({.rows = Rows::kVocabulary}); }
+TEST_F(ClickEngineTest, ThresholdRowsInsideAVocabulary) {
+  Compare({.rows = Rows::kThresholdInside});
+}
+TEST_F(ClickEngineTest, UnitsOfSeveralExamples) { Compare({}, 4); }
+TEST_F(ClickEngineTest, AutomaticClip) { Compare({.clip = Clip::kAutomatic}, 3); }
+TEST_F(ClickEngineTest, ClipPerLayer) { Compare({.clip = Clip::kPerLayer}, 3); }
+TEST_F(ClickEngineTest, Chunks) { Compare({.threshold = 1}, 4, 5); }
+TEST_F(ClickEngineTest, Bf16) { Compare({.precision = ops::Precision::kBf16}, 3); }
+TEST_F(ClickEngineTest, Momentum) { Compare({.momentum = 0.9f}); }
+TEST_F(ClickEngineTest, Adagrad) { Compare({.optimizer = "adagrad"}); }
+TEST_F(ClickEngineTest, Adam) { Compare({.optimizer = "adam"}); }
+TEST_F(ClickEngineTest, LazyAdamWithAverage) {
+  Compare({.optimizer = "adam", .lazy = true, .average_decay = 0.9});
+}
+TEST_F(ClickEngineTest, CorrectedAdamOnEveryRow) {
+  Compare({.rows = Rows::kEvery, .optimizer = "adam-bc"});
+}
+
+TEST_F(ClickEngineTest, NoiseAloneIsTheCpusBitForBit) {
+  if (device_ == nullptr) return;
+  for (const TrialOptions& options : std::initializer_list<TrialOptions>{
+           {.threshold = 1},
+           {.rows = Rows::kEvery},
+           {.rows = Rows::kVocabulary, .optimizer = "adagrad"},
+           {.rows = Rows::kThresholdInside, .optimizer = "adam"},
+           {.rows = Rows::kEvery, .momentum = 0.5f},
+           {.rows = Rows::kEvery, .optimizer = "adam-bc"},
+           {.optimizer = "adam", .lazy = true, .average_decay = 0.5, .threshold = 1}}) {
+    SCOPED_TRACE(options.optimizer);
+    ExpectTheSameNoise(*device_, options);
+  }
+}
+
+TEST_F(ClickEngineTest, BitsDoNotDependOnTheOrderOfTurns) {
+  if (device_ == nullptr) return;
+  const TrialOptions options{.precision = ops::Precision::kBf16, .threshold = 1};
+  std::vector<std::vector<float>> first;
+  for (int order = 0; order < Orders(); ++order) {
+    NextOrder(order);
+    DeviceTrial trial(*device_, options, 8);
+    std::mt19937_64 random(21);
+    trial.Step(RandomStep(trial.space(), 2, 9, 3, random));
+    auto got = trial.rows().All();
+    got.push_back(trial.engine().dense().parameters);
+    if (order == 0) first = got;
+    ASSERT_EQ(got, first) << "order " << order;
+  }
+}
+
+// A unit without a finite norm adds nothing, on either side.
+TEST_F(ClickEngineTest, UnitsWithoutANormAreLeftOut) {
+  if (device_ == nullptr) return;
+  const TrialOptions options{.rows = Rows::kEvery};
+  HostTrial host(options);
+  DeviceTrial trial(*device_, options, 64);
+  std::mt19937_64 random(31);
+  auto step = RandomStep(trial.space(), 2, 7, 1, random);
+  step.examples.dense[4] = std::numeric_limits<float>::infinity();
+  host.Step(step);
+  trial.Step(step);
+  ExpectNear(trial.engine().dense().parameters, host.dense().parameters, 2e-5, "dense");
+  const auto got = trial.rows().All(), want = host.rows().All();
+  for (size_t row = 0; row < want.size(); ++row) ExpectNear(got[row], want[row], 2e-5, "row");
+  for (const float weight : trial.engine().dense().parameters) EXPECT_TRUE(std::isfinite(weight));
+}
+
+TEST_F(ClickEngineTest, StepsMayBeAbandonedAndPreviewed) {
+  if (device_ == nullptr) return;
+  HostTrial host({});
+  DeviceTrial trial(*device_, {}, 64);
+  std::mt19937_64 random(41);
+  const auto other = RandomStep(trial.space(), 2, 6, 2, random);
+  const auto step = RandomStep(trial.space(), 2, 8, 2, random);
+  const auto before = trial.rows().All();
+  train::StepReport preview;
+  ASSERT_TRUE(trial.engine().Predict(other, &preview));
+  EXPECT_EQ(preview.examples, other.examples.size());
+  EXPECT_GT(preview.loss_sum, 0);
+  ASSERT_TRUE(trial.engine().Begin(other));
+  ASSERT_TRUE(trial.engine().Settle());
+  EXPECT_EQ(trial.rows().All(), before);
+  const auto written = host.Step(step);
+  trial.Step(step);
+  EXPECT_EQ(Changed(before, trial.rows().All()), written);
+}
+
+TEST_F(ClickEngineTest, RefusesWhatHasNoFormForAGpu) {
+  if (device_ == nullptr) return;
+  const auto click = TrialLearner({});
+  const RowSpace& space = click.model.space;
+  WorkerPool workers{WorkerPool::Options{}};
+  const auto backend = ops::MakeReferenceBackend();
+  TrialRows rows(click, *backend, workers);
+  EngineNoise noise(1);
+  const auto message = [&](std::unique_ptr<mechanism::RowSelector> selector,
+                           std::unique_ptr<mechanism::Clipper> clipper) {
+    const auto mechanism = mechanism::MakePrivateStep(
+        space, std::move(selector), std::move(clipper), {.sigma_gradient = 1, .expected_batch = 8});
+    const auto engine =
+        DeviceClickEngine::Make(*device_, {.model = click.model, .optimizer = click.optimizer},
+                                *mechanism, noise, rows.rows(), {});
+    EXPECT_FALSE(engine);
+    return engine ? "" : engine.error().message;
+  };
+  const char* const kRefusal = "this mechanism has no form for a GPU";
+  EXPECT_NE(message(mechanism::MakeExponentialRows(space, {.rows = 3, .epsilon = 1, .clip = 1}),
+                    mechanism::MakeFlatClipper(1, 1))
+                .find(kRefusal),
+            std::string::npos);
+  EXPECT_NE(message(mechanism::MakeAllRows(),
+                    mechanism::MakeQuantileClipper({.sigma_query = 4, .expected_batch = 8}, 1))
+                .find(kRefusal),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tacit::cuda::testing

@@ -1,0 +1,15 @@
+#pragma once
+
+// Faults in the kernels of a step, planted where tests ask for them.
+namespace tacit::cuda::testing {
+
+enum class StepFault {
+  kNone,
+  kNoNoise,         // the update's noise is left out
+  kRowsNotStepped,  // FinishRows does nothing
+  kMissingBarrier,  // warps multiply before all of a stage is there
+};
+void PlantInFinish(StepFault fault);
+void PlantInGemm(StepFault fault);
+
+}  // namespace tacit::cuda::testing
