@@ -93,7 +93,9 @@ void ExpectServesTheSame(const Snapshot& got, const Snapshot& expected,
     ASSERT_TRUE(std::equal(x.begin(), x.end(), y.begin(), y.end()));
     const auto state = got.Released(learner), other = expected.Released(learner);
     ASSERT_EQ(state != nullptr, other != nullptr);
-    if (state) ASSERT_EQ(*state, *other);
+    if (state) {
+      ASSERT_EQ(*state, *other);
+    }
   }
   ASSERT_EQ(*got.LedgerEntries(0, ~uint64_t{0}), *expected.LedgerEntries(0, ~uint64_t{0}));
   ASSERT_EQ(got.total().epsilon, expected.total().epsilon);
@@ -131,7 +133,9 @@ TEST_P(CheckpointTest, IsTheStoreAtItsCommit) {
     if (GetParam() == CheckpointKind::kFull) Script::ExpectSnapshot(*one.snapshot);
   }
   store.reset();
-  for (const CheckpointPlace& place : *ListCheckpoints(parent(), nullptr))
+  const auto listed = ListCheckpoints(parent(), nullptr);
+  ASSERT_TRUE(listed);
+  for (const CheckpointPlace& place : *listed)
     EXPECT_EQ(Read(place.folder).snapshot->version(), place.manifest.commit);
 }
 
@@ -266,7 +270,9 @@ TEST_P(CheckpointTest, AFlippedBitIsFound) {
       const bool table = name.ends_with(".sst") || name.ends_with(".blob");
       tables += table;
       refused += !opened;
-      if (!table) ASSERT_FALSE(opened) << name << " at " << place;
+      if (!table) {
+        ASSERT_FALSE(opened) << name << " at " << place;
+      }
       // A table's damage that opening passed over changes no answer.
       if (opened && GetParam() == CheckpointKind::kFull && table) {
         const Status rows = [&]() -> Status {
@@ -388,7 +394,9 @@ TEST_F(CheckpointTest, TheOldestArePrunedPerKind) {
   ASSERT_TRUE(removed) << removed.error().message;
   EXPECT_EQ(removed->size(), 2u);
   std::vector<std::pair<CheckpointKind, uint64_t>> left;
-  for (const CheckpointPlace& place : *ListCheckpoints(parent(), nullptr))
+  const auto listed = ListCheckpoints(parent(), nullptr);
+  ASSERT_TRUE(listed);
+  for (const CheckpointPlace& place : *listed)
     left.emplace_back(place.manifest.kind, place.manifest.commit.value);
   using Left = std::pair<CheckpointKind, uint64_t>;
   EXPECT_THAT(left, testing::UnorderedElementsAre(
