@@ -23,7 +23,7 @@ struct ClipRule {
   DeviceSpan<const double> root_share = {};
 };
 
-// Where a unit has several rows: squared[u] = at least what the rounding of its rows asks for (see
+// For a unit of several rows: squared[u] = at least what the rounding of its rows asks for (see
 // model/dense_net.h), from the squared norms of its rows alone. `rounding` is that of a scaled
 // number.
 Status BoundByRows(Stream& stream, DeviceSpan<const uint32_t> unit_end,

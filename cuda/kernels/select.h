@@ -8,8 +8,8 @@
 #include "cuda/kernels/noise.h"
 #include "cuda/kernels/step_rows.h"
 
-// Which of the touched rows a step writes. select.cu draws noise: the linker decides which file
-// that is, as for noise.h.
+// The choice of touched rows that a step writes. select.cu draws noise: the linker decides which
+// file that is, as for noise.h.
 namespace tacit::cuda {
 
 // contributions[place of row] += steps[active rows of the unit], once for each unit and row that is

@@ -125,7 +125,7 @@ class Engine final : public DeviceClickEngine {
   std::vector<uint32_t> counts_host_, written_host_;
 
   Buffer<float> numbers_, label_, logits_, loss_, dlogit_;  // of the step
-  // Of a chunk.
+  // The memory of one chunk at a time.
   Buffer<float> input_gradient_, squared_, unit_scale_, example_scale_;
   Buffer<uint32_t> unit_of_, example_end_, coordinates_;
   Buffer<uint8_t> bounded_;
@@ -268,7 +268,7 @@ Status Engine::Scales(const StepChunk& chunk, const ClipRule& rule) {
   TACIT_RETURN_IF_ERROR(ClearUnbounded<float>(
       stream_, First(bounded_, units), unit_of,
       {input_gradient_.span().data, examples, embedding_width_, embedding_width_}));
-  // What model::Pctr shrinks bf16's scales by.
+  // The factor by which model::Pctr shrinks bf16's scales.
   const float shrink = options_.model.precision == ops::Precision::kBf16 ? 1 / (1 + 0x1p-8f) : 1.0f;
   return SpreadScales(stream_, groups_, units, shrink, First(unit_scale_, groups_ * units), unit_of,
                       First(example_scale_, groups_ * examples));

@@ -46,7 +46,7 @@ DeviceMatrix<T> FirstColumns(const DeviceMatrix<T>& x, size_t cols) {
 template <class T>
 class Net final : public DeviceNet {
   static constexpr bool kRounds = !std::is_same_v<T, float>;
-  // Of a scaled number, as model/dense_net.cc has it.
+  // The rounding of a scaled number, as model/dense_net.cc has it.
   static constexpr double kRounding = kRounds ? 0x1p-8 : 0x1p-24;
 
  public:

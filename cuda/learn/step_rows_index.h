@@ -51,7 +51,7 @@ class StepRowsIndex {
     return written_.span().Sub(0, entries_ + extra_size_);
   }
   DeviceSpan<const uint32_t> owner() const { return owner_.span(); }
-  // Of entries that own their row: the row's place.
+  // Each entry that owns its row has the row's place here.
   DeviceSpan<const uint32_t> owner_rank() const { return owner_rank_.span().Sub(0, entries_); }
 
  private:

@@ -11,7 +11,7 @@ namespace tacit::mechanism {
 // All that a step of a mechanism does, as numbers: for an engine that carries it out elsewhere,
 // such as on a GPU. It holds for the step under way; spans are valid until the mechanism changes.
 struct Recipe {
-  // Which of the touched rows are written. Rows that no unit touched: Mechanism::DrawExtra.
+  // The choice among touched rows. Mechanism::DrawExtra draws those that no unit touched.
   enum class Rows {
     kInside,     // those of the vocabulary, or all where there is none
     kThreshold,  // likewise, and only those whose noisy contributions reach the threshold
@@ -26,7 +26,7 @@ struct Recipe {
   Grid selection_grid = {};
   int64_t threshold = 0;
 
-  // How units are scaled, as the clips of clipper.h.
+  // The law that scales units, as the clips of clipper.h.
   enum class Clip { kFlat, kAutomatic, kPerLayer };
   Clip clip = Clip::kFlat;
   double bound = 0;                      // C

@@ -1,4 +1,4 @@
-// What only the emulated device can ask of the engine: how kernels are launched, and failures.
+// The emulated device alone can ask these of the engine: launches and failures.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

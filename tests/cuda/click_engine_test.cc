@@ -62,7 +62,7 @@ class ClickEngineTest : public OnDevice {
       if (every) {
         EXPECT_EQ(Changed(before, after).size(), device.space().rows());
       } else {
-        // Which rows were kept or passed by noise alone: to the row.
+        // The rows that were kept or passed by noise alone are the same, to the row.
         EXPECT_EQ(Changed(before, after), written);
         EXPECT_EQ(Changed(before_host, host.rows().All()), written);
         EXPECT_EQ(report.rows_written, written.size());

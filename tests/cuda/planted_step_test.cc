@@ -18,7 +18,7 @@ class PlantedStep : public OnDevice {
     PlantInGemm(StepFault::kNone);
   }
 
-  // Whether a step without units leaves rows and dense parameters with the CPU's bits.
+  // Tells whether a step without units leaves rows and dense parameters with the CPU's bits.
   std::pair<bool, bool> IsTheCpus(StepFault fault) {
     const TrialOptions options{.threshold = 1};
     HostTrial host(options);

@@ -80,7 +80,7 @@ class ReplayedNoise final : public noise::NoiseSource {
     for (uint64_t part = 0; part * 16 < dim; ++part)
       Push(PlaceNumbers(key_, NoiseQuery::kRows, row * places + part, stddev), dim - part * 16);
   }
-  // Whether all that was announced was drawn.
+  // True once all that was announced was drawn.
   bool spent() const { return numbers_.empty(); }
 
   void AddGridGaussian(double stddev, std::span<int64_t> values) override {

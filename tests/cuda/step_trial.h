@@ -107,7 +107,7 @@ inline train::ClickOptions TrialLearner(const TrialOptions& options) {
   click.optimizer.row_learning_rate = 0.1f;
   click.optimizer.momentum = options.momentum;
   click.optimizer.average_decay = options.average_decay;
-  // Where less than nothing is left of a second moment, steps are no longer than their gradients.
+  // This floor keeps steps short where less than nothing is left of a second moment.
   click.optimizer.variance_floor = 0.04f;
   if (options.lazy) click.optimizer.moments = train::OptimizerOptions::Moments::kLazy;
   return click;
