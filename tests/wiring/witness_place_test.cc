@@ -16,7 +16,9 @@ namespace fs = std::filesystem;
 using test::TempDir;
 
 TEST(WitnessPlaceTest, AServiceHasNoDefault) {
-  config::Store store{.path = "/a/store", .witness = "/a/store.witness"};
+  config::Store store;
+  store.path = "/a/store";
+  store.witness = "/a/store.witness";
   store.witness_is_default = true;
   EXPECT_TRUE(CheckWitnessChosen(store, false));
   const Status refused = CheckWitnessChosen(store, true);
