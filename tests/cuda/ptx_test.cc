@@ -31,8 +31,11 @@ std::map<std::string, Kernel> ReadKernels() {
         continue;
       if (line.starts_with("\t.")) continue;  // declarations
       ++kernel->instructions;
+      // To global memory, or through a pointer that was itself read from memory.
       kernel->stores += line.find("st.global") != std::string::npos ||
-                        line.find("st.volatile") != std::string::npos;
+                        line.find("st.volatile") != std::string::npos ||
+                        line.find("\tst.f32") != std::string::npos ||
+                        line.find("\tst.b32") != std::string::npos;
       kernel->fused_doubles += line.find("fma.rn.f64") != std::string::npos;
       kernel->fused_floats += line.find("fma.rn.f32") != std::string::npos;
     }
