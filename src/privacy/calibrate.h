@@ -26,10 +26,10 @@ struct CalibrationTarget {
 // All functions return kInvalidArgument for a target out of its domain or out of reach (a noise
 // multiplier outside [0.05, 1e7]), and for one that `beside` exceeds alone.
 
-// The noise multiplier of a step that a learner takes, slightly larger than the least: participations
-// that are summed up in floating point, and the ledger's bound, which is certified step by step, then
-// stay within the promise. Steps that surely have the unit (a sampling rate of 1) are calibrated in
-// closed form, others by the PLD accountant under add-or-remove.
+// The noise multiplier of a step that a learner takes, slightly larger than the least:
+// participations that are summed up in floating point, and the ledger's bound, which is certified
+// step by step, then stay within the promise. Steps that surely have the unit (a sampling rate of
+// 1) are calibrated in closed form, others by the PLD accountant under add-or-remove.
 Result<double> CalibrateSteps(CalibrationTarget target);
 
 // For `once`: each step counts in full. Exact, in closed form, if all events are Gaussian; else as

@@ -39,8 +39,7 @@ Status RecentHistories::GatherPeriod(StepHistories* out) {
   return Read(users, out);
 }
 
-Status RecentHistories::Read(std::span<const std::pair<Hash128, Items>> fresh,
-                             StepHistories* out) {
+Status RecentHistories::Read(std::span<const std::pair<Hash128, Items>> fresh, StepHistories* out) {
   std::vector<store::UserHistory> users;
   for (const auto& [user, items] : fresh) users.push_back({.user = user, .items = {}});
   TACIT_ASSIGN(const uint64_t committed, reader_(users));

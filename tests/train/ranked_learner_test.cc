@@ -17,7 +17,9 @@ namespace {
 constexpr uint32_t kRanked = 60, kCrowd = 80;
 const std::atomic<bool> kOn = false;
 
-uint32_t Next(uint32_t user, uint32_t place) { return (7 * user + (1 + user % 3) * place) % kRanked; }
+uint32_t Next(uint32_t user, uint32_t place) {
+  return (7 * user + (1 + user % 3) * place) % kRanked;
+}
 
 stream::StepBatch PeriodStep(uint32_t period, uint32_t items) {
   stream::StepBatch batch;

@@ -160,8 +160,8 @@ TEST_F(SequenceStartTest, EveryPeriodIsOpenedOnceWhoeverIsInItsFirstStep) {
     ASSERT_EQ(released != nullptr, step % kStepsOfPeriod == 0) << step;
     if (!released) continue;
     const StepHistories period = PeriodOf(static_cast<uint32_t>(step / kStepsOfPeriod));
-    const ItemHistogram histogram = ReleaseItems(
-        period.histories, period.before, std::numeric_limits<size_t>::max(), 0.5, silence);
+    const ItemHistogram histogram = ReleaseItems(period.histories, period.before,
+                                                 std::numeric_limits<size_t>::max(), 0.5, silence);
     running.Add(histogram.sums, histogram.stddev, kPeople, 0.5);
     EXPECT_TRUE(*released == running.Encode()) << step;
   }
@@ -177,9 +177,8 @@ TEST_F(SequenceStartTest, CountsAreThoseOfThePeriodsPairs) {
     const auto released = learner->TakeReleased();
     if (!released) continue;
     const StepHistories period = PeriodOf(static_cast<uint32_t>(step / kStepsOfPeriod));
-    ASSERT_TRUE(
-        ReleaseTransitionsPeriod({.histories = period.histories, .known = period.before}, 0.5,
-                                 silence, workers_, &model));
+    ASSERT_TRUE(ReleaseTransitionsPeriod({.histories = period.histories, .known = period.before},
+                                         0.5, silence, workers_, &model));
     EXPECT_TRUE(*released == model.Encode()) << step;
   }
 }

@@ -50,9 +50,9 @@ class PeriodMethod : public StreamMethod {
   }
 
  protected:
-  virtual Result<std::unique_ptr<train::Learner>> Make(const StreamPeriod& first, double mu,
-                                                       noise::NoiseSource& noise,
-                                                       std::unique_ptr<noise::NoiseSource> lent) = 0;
+  virtual Result<std::unique_ptr<train::Learner>> Make(
+      const StreamPeriod& first, double mu, noise::NoiseSource& noise,
+      std::unique_ptr<noise::NoiseSource> lent) = 0;
   virtual void Learnt() {}
 
   const SequenceSetting setting_;
@@ -124,9 +124,9 @@ class RankedMethod final : public PeriodMethod {
         .noise_multiplier = NoiseOf(mu),
         .ranker = setting_.ranked,
         // Of a stream's period the number of users is private.
-        .expected_units =
-            hooks_.at_once ? static_cast<double>(std::max<size_t>(1, first.histories.units()))
-                           : setting_.trained.batch_private,
+        .expected_units = hooks_.at_once
+                              ? static_cast<double>(std::max<size_t>(1, first.histories.units()))
+                              : setting_.trained.batch_private,
         .seed = static_cast<uint64_t>(noise.Uniform() * 0x1p53),
         .histories = feed_.histories(),
         .asked_most = 0,

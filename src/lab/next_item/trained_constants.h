@@ -19,8 +19,8 @@ struct TrainedConstants {
   uint32_t length = 50, width = 32, blocks = 2, heads = 1;
   bool pre_norm = false;
   bool item_bias = true;
-  // Logits begin as the logarithm of a released histogram of items, so that gradients need not learn
-  // popularity. Not used by a model that begins with counts.
+  // Logits begin as the logarithm of a released histogram of items, so that gradients need not
+  // learn popularity. Not used by a model that begins with counts.
   bool popularity_start = true;
   uint32_t crops = 1;
   bool random_crops = true;

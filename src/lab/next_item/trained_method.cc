@@ -50,8 +50,7 @@ class SequenceInLab {
   Status Learn(const StreamPeriod& period, uint64_t steps, double rate, noise::NoiseSource& noise,
                const std::function<void(uint64_t steps)>& after_step = {}) {
     const noise::LentNoise::Loan loan(*lent_, noise);
-    TACIT_RETURN_IF_ERROR(
-        feed_.Begin(period, learner_->opening_charge() ? &*learner_ : nullptr));
+    TACIT_RETURN_IF_ERROR(feed_.Begin(period, learner_->opening_charge() ? &*learner_ : nullptr));
     train::UnitSampler sampler(period.histories.units(), rate, noise::MakeNoiseSource());
     for (uint64_t step = 1; step <= steps; ++step) {
       TACIT_RETURN_IF_ERROR(rate == 1 ? feed_.StepOfAll(*learner_)

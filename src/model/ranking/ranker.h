@@ -35,8 +35,8 @@ class RankerPass {
 };
 
 // Scores every item of the catalogue as the next one after this history: the source's `most`
-// candidates in the ranker's order, at 1 and above, and below 0 all other items, as the counts order
-// them. Usable from any thread.
+// candidates in the ranker's order, at 1 and above, and below 0 all other items, as the counts
+// order them. Usable from any thread.
 void ScoreRanked(const CandidateSource& source, std::span<const float> parameters, size_t most,
                  std::span<const uint32_t> history, std::span<float> scores);
 

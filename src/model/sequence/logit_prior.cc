@@ -55,7 +55,9 @@ void DecayedLogits::Fill(const UnitRows& rows, std::span<const uint32_t> places,
 
 void LogitPrior::FillFirst(std::span<float> logits) const { std::ranges::fill(logits, 0.0f); }
 
-void ItemLogits::FillFirst(std::span<float> logits) const { std::ranges::copy(logits_, logits.begin()); }
+void ItemLogits::FillFirst(std::span<float> logits) const {
+  std::ranges::copy(logits_, logits.begin());
+}
 
 void ItemLogits::Set(std::vector<float> logits) {
   TACIT_CHECK(logits.size() == logits_.size(), "a logit per item of the catalogue");

@@ -37,8 +37,7 @@ double MuOfPeriod(const RankedLearnerOptions& options) {
 
 // The noise of the counts, which open a period, and of each of the ranker's steps.
 privacy::PeriodNoise NoiseOf(const RankedLearnerOptions& options) {
-  return privacy::DividePeriod(MuOfPeriod(options), 1 - options.ranker.share,
-                               options.ranker.steps);
+  return privacy::DividePeriod(MuOfPeriod(options), 1 - options.ranker.share, options.ranker.steps);
 }
 
 // The memory that the questions to this many units take.
@@ -181,7 +180,8 @@ std::shared_ptr<const std::string> RankedLearner::TakeReleased() {
   if (!std::exchange(changed_, false)) return nullptr;
   ByteWriter writer;
   writer.PutString(kRankedName).Put(kRankedVersion).PutString(model_.Encode());
-  writer.Put(static_cast<uint32_t>(parameters_.size())).PutArray(std::span<const float>(parameters_));
+  writer.Put(static_cast<uint32_t>(parameters_.size()))
+      .PutArray(std::span<const float>(parameters_));
   return std::make_shared<const std::string>(std::move(writer).Take());
 }
 

@@ -43,7 +43,7 @@ struct RankedLearnerOptions {
   // This many units of a step are asked for their next item before it is learnt from, for operator
   // metrics only.
   uint32_t asked_most = 256;
-  TransitionsProgress progress = {};               // of the counts' release; may be empty
+  TransitionsProgress progress = {};                    // of the counts' release; may be empty
   std::function<void(uint64_t steps)> after_step = {};  // of the ranker; may be empty
 };
 

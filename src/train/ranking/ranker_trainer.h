@@ -84,8 +84,9 @@ class RankerTrainer {
     size_t answer = 0;
   };
   struct Worker;
-  void Ask(std::span<const uint32_t> history, size_t known, const model::ranking::CandidateSource& source,
-           model::ranking::Candidates* candidates, std::vector<Question>* questions) const;
+  void Ask(std::span<const uint32_t> history, size_t known,
+           const model::ranking::CandidateSource& source, model::ranking::Candidates* candidates,
+           std::vector<Question>* questions) const;
   void AddUnit(const std::vector<Question>& questions, Worker* worker) const;
 
   const RankerTraining options_;

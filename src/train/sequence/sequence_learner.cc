@@ -24,8 +24,8 @@ Status CheckOptions(const SequenceLearnerOptions& options) {
   const model::SequenceOptions& model = options.training.model;
   TACIT_RETURN_IF_ERROR(CheckOptions(start, model.catalogue));
   if (start.kind == SequenceStartOptions::Kind::kNone) return {};
-  const bool is_prior = start.kind != SequenceStartOptions::Kind::kPopularity ||
-                        start.popularity_is_prior;
+  const bool is_prior =
+      start.kind != SequenceStartOptions::Kind::kPopularity || start.popularity_is_prior;
   if (is_prior && (model.negatives > 0 || model.label_smoothing > 0))
     return Fail(ErrorCode::kInvalidArgument,
                 "sequence start: released logits are for a softmax over the whole catalogue: set "
@@ -41,8 +41,8 @@ SequenceLearner::SequenceLearner(SequenceLearnerOptions options, RecentHistories
     : Learner(options.id, options.index),
       options_(std::move(options)),
       recent_(options_.histories, std::move(reader)),
-      start_(MakeSequenceStart(options_.start, options_.training.model.catalogue,
-                               backend.workers())),
+      start_(
+          MakeSequenceStart(options_.start, options_.training.model.catalogue, backend.workers())),
       stepper_(WithPrior(options_.training, start_.get()), options_.sampling_rate, backend,
                std::move(noise)) {
   TACIT_CHECK(start_ == nullptr || stepper_.noise() != nullptr, "a start draws noise");
@@ -166,8 +166,8 @@ Status SequenceLearner::LoadReleased(std::string_view bytes) {
                                             "': a sequence model has no mechanism state, but one "
                                             "is stored");
   if (Status status = start_->Load(bytes); !status)
-    return Fail(std::move(status.error())
-                    .Context("learner '" + id() + "': the stored state of its start"));
+    return Fail(
+        std::move(status.error()).Context("learner '" + id() + "': the stored state of its start"));
   CorrectAttention();
   return {};
 }

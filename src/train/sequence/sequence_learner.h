@@ -40,8 +40,9 @@ Status CheckOptions(const SequenceLearnerOptions& options);
 // is the learner's released state; an unfinished period that is read again goes on with it.
 class SequenceLearner final : public Learner {
  public:
-  // REQUIRES CheckOptions(options), and noise if there is a start. `resume` is the dense state of the last commit, after
-  // `steps_taken` steps; null for a new learner. `backend` must outlive the learner.
+  // REQUIRES CheckOptions(options), and noise if there is a start. `resume` is the dense state of
+  // the last commit, after `steps_taken` steps; null for a new learner. `backend` must outlive the
+  // learner.
   SequenceLearner(SequenceLearnerOptions options, RecentHistories::Reader reader,
                   std::unique_ptr<noise::NoiseSource> noise, ops::Backend& backend,
                   const store::DenseState* resume, uint64_t steps_taken);
