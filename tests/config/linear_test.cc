@@ -65,16 +65,16 @@ TEST(LinearConfig, IsReadAndDumped) {
 
 TEST(LinearConfig, IsGuardedBySumsAlone) {
   ExpectLinearRefused({.mechanism = "{kind: adafest, threshold: 3}"},
-                "learners[0].mechanism.kind: must be sums for model.kind linear");
+                      "learners[0].mechanism.kind: must be sums for model.kind linear");
   ExpectLinearRefused({.mechanism = "{kind: counts}"}, "counts is for model.kind transitions only");
   ExpectLinearRefused({.mechanism = "{kind: sums, deviations: 1}"}, "deviations");
 }
 
 TEST(LinearConfig, EachEventIsInOneRelease) {
   ExpectLinearRefused({.participation = "{mode: poisson, batch: 10, sampling_rate: 0.1, "
-                                  "steps_per_period: 1, period: 100}"},
-                "participation.mode: must be once for model.kind linear: each step adds up a "
-                "period of `batch` offsets");
+                                        "steps_per_period: 1, period: 100}"},
+                      "participation.mode: must be once for model.kind linear: each step adds up a "
+                      "period of `batch` offsets");
 }
 
 }  // namespace
