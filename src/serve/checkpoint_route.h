@@ -31,7 +31,7 @@ struct CheckpointReport {
   std::vector<std::string> unreadable = {};
 };
 
-// What the operator's routes ask of the daemon. Server threads call both at once.
+// The questions of the operator's routes to the daemon. Server threads call both at once.
 struct CheckpointCommands {
   // Begins a checkpoint and returns at once. kUnavailable: one is being made.
   std::function<Result<CheckpointJob>(store::CheckpointKind)> start;

@@ -85,7 +85,7 @@ bool IsCheckpoint(const std::string& folder);
 // Reads and checks the manifest alone. kNotFound: there is none. Errors name the file.
 Result<CheckpointManifest> ReadManifest(const std::string& folder);
 
-// How much of a checkpoint is read to check it.
+// The share of a checkpoint that is read to check it.
 enum class CheckpointCheck {
   kAtOpen,  // names, sizes and all small files: what RocksDB does not check block by block
   kEveryByte,

@@ -25,7 +25,7 @@ namespace tacit::store {
 namespace {
 
 constexpr uint64_t kReleaseMemory = uint64_t{32} << 20;
-constexpr uint64_t kMostFileBytes = uint64_t{256} << 20;
+constexpr uint64_t kReleaseFileBytesMost = uint64_t{256} << 20;
 constexpr uint64_t kRowsBetweenLooks = 4096;
 
 // Writes sorted rows into files for the rows family, each of about the most bytes.
@@ -36,7 +36,7 @@ class ReleaseRows {
   Status Put(std::string_view key, std::string_view value) {
     if (!writer_) TACIT_RETURN_IF_ERROR(Begin());
     TACIT_RETURN_IF_ERROR(ToStatus(writer_->Put(AsSlice(key), AsSlice(value)), Doing()));
-    return writer_->FileSize() < kMostFileBytes ? Status{} : End();
+    return writer_->FileSize() < kReleaseFileBytesMost ? Status{} : End();
   }
   // Moves all files into the database.
   Status Ingest() {

@@ -18,7 +18,7 @@
 namespace tacit::wiring {
 
 // The mechanism of a learner, its noise calibrated to the promise unless the configuration fixes
-// it.
+// it. It keeps a reference to `space`.
 Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(
     const config::Config& config, size_t index, const RowSpace& space,
     std::span<const MechanismMaker> kinds = AllMechanisms());

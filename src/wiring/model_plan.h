@@ -65,6 +65,7 @@ class ModelPlan {
   // Adds the model's sizes to `shape`, whose batch and period are set.
   virtual void AddTo(LearnerShape* shape) const = 0;
 
+  // The plan must outlive the learner, which may refer to its row space.
   virtual Result<std::unique_ptr<train::Learner>> Make(LearnerParts parts) const = 0;
 
   // The way it answers; one of the two is null.

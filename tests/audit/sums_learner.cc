@@ -90,7 +90,7 @@ class LearnerRelease final : public SumsSubject {
   }
 
  private:
-  // What is committed before the period.
+  // The model that was committed before the period.
   struct Model {
     std::string state;
     std::vector<float> rows;

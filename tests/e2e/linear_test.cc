@@ -98,7 +98,7 @@ class LinearE2e : public ::testing::Test {
   const std::string url_ = "unix:" + (dir_ / "socket");
 };
 
-// What is promised is what the ledger bills: each event is in one release, whatever the periods.
+// The ledger bills what is promised: each event is in one release, whatever the periods.
 TEST_F(LinearE2e, LearnsTheTruthUnderItsPromise) {
   WriteDays(0, kDays);
   WriteConfig({});

@@ -341,8 +341,7 @@ TEST_F(CheckpointTest, ReadsNoTableWhenItIsMade) {
   EXPECT_THAT(checked.error().message, HasSubstr(".sst does not match its SHA-256"));
 }
 
-// What must not travel is found in a full checkpoint, so the search can find it, and not in a
-// release.
+// The search finds raw values in a full checkpoint, so that it can find them, and none in a release.
 TEST_F(CheckpointTest, AReleaseHoldsNothingRaw) {
   std::vector<std::pair<std::string, std::string>> secrets;
   std::string full, release;

@@ -240,8 +240,8 @@ TEST_F(QueryTable, EveryCellIsRefusedAtTheStartOrChargedAsItSays) {
       EXPECT_THAT(built.error().message, HasSubstr("learners[0]."));
     }
   }
-  EXPECT_EQ(refused, 9u);
-  EXPECT_EQ(charged, 27u);
+  EXPECT_EQ(refused, 11u);
+  EXPECT_EQ(charged, 29u);
 }
 
 TEST_F(QueryTable, HasEveryQueryOnce) {
@@ -272,7 +272,7 @@ TEST_F(QueryTable, RefusesByItselfWhatNoConfigurationLetsThrough) {
       ++refused;
     }
   }
-  EXPECT_EQ(refused, 9u);
+  EXPECT_EQ(refused, 11u);
 }
 
 // A charge with a query that the learner does not ask, or without one that it asks.
