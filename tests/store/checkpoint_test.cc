@@ -280,11 +280,15 @@ TEST_P(CheckpointTest, AFlippedBitIsFound) {
       const bool table = name.ends_with(".sst") || name.ends_with(".blob");
       tables += table;
       refused += !opened;
-      if (!table) ASSERT_FALSE(opened) << name << " at " << place;
+      if (!table) {
+        ASSERT_FALSE(opened) << name << " at " << place;
+      }
       // A table's damage that opening passed over is met when it is read, or changes no answer.
       if (!opened) continue;
       const auto rows = AllRows(*opened->snapshot);
-      if (rows) ASSERT_EQ(*rows, expected);
+      if (rows) {
+        ASSERT_EQ(*rows, expected);
+      }
       met += !rows;
     }
   }
