@@ -93,7 +93,9 @@ void ExpectServesTheSame(const Snapshot& got, const Snapshot& expected,
     ASSERT_TRUE(std::equal(x.begin(), x.end(), y.begin(), y.end()));
     const auto state = got.Released(learner), other = expected.Released(learner);
     ASSERT_EQ(state != nullptr, other != nullptr);
-    if (state) ASSERT_EQ(*state, *other);
+    if (state) {
+      ASSERT_EQ(*state, *other);
+    }
   }
   ASSERT_EQ(*got.LedgerEntries(0, ~uint64_t{0}), *expected.LedgerEntries(0, ~uint64_t{0}));
   ASSERT_EQ(got.total().epsilon, expected.total().epsilon);
@@ -278,11 +280,15 @@ TEST_P(CheckpointTest, AFlippedBitIsFound) {
       const bool table = name.ends_with(".sst") || name.ends_with(".blob");
       tables += table;
       refused += !opened;
-      if (!table) ASSERT_FALSE(opened) << name << " at " << place;
+      if (!table) {
+        ASSERT_FALSE(opened) << name << " at " << place;
+      }
       // A table's damage that opening passed over is met when it is read, or changes no answer.
       if (!opened) continue;
       const auto rows = AllRows(*opened->snapshot);
-      if (rows) ASSERT_EQ(*rows, expected);
+      if (rows) {
+        ASSERT_EQ(*rows, expected);
+      }
       met += !rows;
     }
   }
