@@ -1,0 +1,128 @@
+// Checkpoints as an operator makes, lists, checks, serves and removes them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "service.h"
+
+namespace tacit {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Ended;
+using test::Service;
+using test::SmallRun;
+using test::TempDir;
+using testing::HasSubstr;
+
+constexpr const char* kRows =
+    R"({"rows":[{"features":{"I1":3,"C1":"68fd1e64","C2":"x"}},{"features":{"C7":"y"}}]})";
+
+Ended Checkpoint(std::vector<std::string> words) {
+  words.insert(words.begin(), {TACIT, "checkpoint"});
+  return test::Run(words);
+}
+
+std::vector<std::string> FoldersIn(const std::string& parent) {
+  std::vector<std::string> folders;
+  for (const auto& entry : fs::directory_iterator(parent))
+    if (!entry.path().filename().string().starts_with('.')) folders.push_back(entry.path());
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+// Daemon, two servers of each kind at once, and the command line: one answer.
+TEST(CheckpointTest, BothKindsAnswerAsTheDaemonDoes) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 1, 2000, 3);
+  const std::string at_operator = "unix:" + (dir / "operator");
+  Service daemon(dir, SmallRun(), {"--set", "serve.operator_listen=" + at_operator});
+  ASSERT_TRUE(daemon.WaitForSteps(8));
+  const auto expected = daemon.Ask("POST", "/v1/score", kRows);
+  ASSERT_TRUE(expected);
+  ASSERT_EQ(expected->status, 200u) << expected->body;
+  for (const char* kind : {"full", "release"}) {
+    const Ended made = Checkpoint({"create", "--url", at_operator, "--kind", kind});
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    EXPECT_THAT(made.out, HasSubstr(std::string("a ") + kind + " checkpoint of commit"));
+  }
+  // The public may neither make nor see them.
+  EXPECT_EQ(daemon.Ask("POST", "/v1/checkpoints")->status, 403u);
+  EXPECT_EQ(daemon.Ask("GET", "/v1/checkpoints")->status, 403u);
+  const Ended listed = Checkpoint({"list", "--url", at_operator});
+  EXPECT_THAT(listed.out, testing::AllOf(HasSubstr("full"), HasSubstr("release")));
+
+  const std::vector<std::string> folders = FoldersIn(dir / "store.checkpoints");
+  ASSERT_EQ(folders.size(), 2u);
+  for (const std::string& folder : folders) {
+    const Ended whole = Checkpoint({"verify", folder});
+    ASSERT_EQ(whole.exit_code, 0) << whole.err;
+    const TempDir one_dir, other_dir;
+    test::WriteSmallLog(one_dir, 1, 10, 3);
+    test::WriteSmallLog(other_dir, 1, 10, 3);
+    Service one(one_dir, SmallRun(), {"--serve-only", "--checkpoint", folder});
+    Service other(other_dir, SmallRun(), {"--serve-only", "--checkpoint", folder});
+    for (Service* server : {&one, &other}) {
+      ASSERT_TRUE(server->WaitFor("/readyz"));
+      const auto answer = server->Ask("POST", "/v1/score", kRows);
+      ASSERT_TRUE(answer);
+      EXPECT_EQ(answer->body, expected->body);
+      EXPECT_EQ(server->Ask("GET", "/v1/privacy")->body, daemon.Ask("GET", "/v1/privacy")->body);
+    }
+    const Ended ledger = test::Run({TACIT, "ledger", "verify", "--checkpoint", folder});
+    EXPECT_EQ(ledger.exit_code, 0) << ledger.err;
+    EXPECT_THAT(ledger.err, testing::Not(HasSubstr("no witness")));
+    const Ended trained = test::Run({TACITD, "--config", dir / "store.yaml", "--set",
+                                     "store.path=" + folder, "--until-end"});
+    EXPECT_EQ(trained.exit_code, 3) << trained.err;
+  }
+}
+
+TEST(CheckpointTest, DamageIsNamedAndNothingIsServedFromIt) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 1, 2000, 3);
+  const std::string at_operator = "unix:" + (dir / "operator");
+  {
+    Service daemon(dir, SmallRun(), {"--set", "serve.operator_listen=" + at_operator});
+    ASSERT_TRUE(daemon.WaitForSteps(8));
+    ASSERT_EQ(Checkpoint({"create", "--url", at_operator}).exit_code, 0);
+  }
+  const std::string folder = FoldersIn(dir / "store.checkpoints").at(0);
+  std::ofstream(folder + "/CURRENT", std::ios::app) << "x";
+  const Ended damaged = Checkpoint({"verify", folder});
+  EXPECT_EQ(damaged.exit_code, 1);
+  EXPECT_THAT(damaged.err, HasSubstr(folder + "/CURRENT"));
+  const Ended served = test::Run({TACITD, "--config", dir / "store.yaml", "--serve-only",
+                                  "--checkpoint", folder});
+  EXPECT_NE(served.exit_code, 0);
+  EXPECT_THAT(served.err, HasSubstr(folder + "/CURRENT"));
+}
+
+// The schedule makes them while training goes on, and keeps as many as it is told.
+TEST(CheckpointTest, AScheduleMakesAndPrunes) {
+  TempDir dir;
+  SmallRun run;
+  run.endless = true;
+  Service daemon(dir, run,
+                 {"--set", "store.checkpoints.every=1s", "--set", "store.checkpoints.keep=2"});
+  const std::string parent = dir / "store.checkpoints";
+  std::string first;
+  ASSERT_TRUE(daemon.Until("there is a checkpoint", [&] {
+    if (!fs::exists(parent) || FoldersIn(parent).empty()) return false;
+    first = FoldersIn(parent).front();
+    return true;
+  }));
+  ASSERT_TRUE(daemon.Until("the first one is removed", [&] { return !fs::exists(first); }));
+  daemon.Stop();
+  const std::vector<std::string> left = FoldersIn(parent);
+  EXPECT_GE(left.size(), 1u);
+  EXPECT_LE(left.size(), 3u);  // one may just have been made
+  for (const std::string& folder : left)
+    EXPECT_EQ(Checkpoint({"verify", folder}).exit_code, 0) << folder;
+}
+
+}  // namespace
+}  // namespace tacit
