@@ -33,7 +33,7 @@ class SequenceUnits {
 // Chosen units of histories, cut into crops. Both must outlive it.
 class HistoryUnits final : public SequenceUnits {
  public:
-  // Of unit u's history, the first known[u] items (empty: none) are read and not predicted.
+  // The first known[u] items of unit u's history (empty: none) are read and not predicted.
   HistoryUnits(const SequenceOptions& options, const Histories& histories,
                std::span<const uint64_t> chosen, std::span<const uint32_t> known = {})
       : options_(options), histories_(histories), chosen_(chosen), known_(known) {}
