@@ -1,5 +1,5 @@
-// The release of a sequence model at a period's opening: once, about all users of the period, and
-// resumed to the last bit wherever the process goes down.
+// Tests the release of a sequence model at a period's opening: it is made once, about all users of
+// the period, and gone on from to the last bit wherever the process goes down.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ Batch BatchOf(uint32_t period, Batch::Kind kind, uint32_t every = 1) {
   return batch;
 }
 
-// The state of a store after a commit.
+// The contents of a store after a commit.
 struct Committed {
   uint64_t step = 0;
   std::map<Hash128, std::vector<store::HistoryItem>> histories;

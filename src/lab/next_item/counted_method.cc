@@ -123,7 +123,7 @@ class RankedMethod final : public PeriodMethod {
         .model = setting_.transitions,
         .noise_multiplier = NoiseOf(mu),
         .ranker = setting_.ranked,
-        // The number of users of a stream's period is private.
+        // The number of users in a stream's period is private.
         .expected_units = hooks_.at_once
                               ? static_cast<double>(std::max<size_t>(1, first.histories.units()))
                               : setting_.trained.batch_private,

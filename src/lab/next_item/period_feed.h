@@ -25,7 +25,7 @@ class PeriodFeed {
   PeriodFeed(const PeriodFeed&) = delete;
   PeriodFeed& operator=(const PeriodFeed&) = delete;
 
-  // The options that the learner is made with.
+  // The options and the reader that the learner is made with.
   train::RecentHistoriesOptions histories() const {
     return {.catalogue = catalogue_, .items_most = context_};
   }
