@@ -22,17 +22,17 @@ using test::Eventually;
 using test::kPatience;
 using ::testing::HasSubstr;
 
-constexpr int kDays = 6, kPerDay = 4000, kColours = 8;
+constexpr int kClickDays = 6, kClicksADay = 4000, kClickColours = 8;
 
 double EffectOfColour(int colour) { return (colour - 3.5) / 2; }
 
 // A click is likelier for a later colour and for a larger number; the rest is chance.
-std::string Day(int day) {
+std::string DayOfClicks(int day) {
   std::mt19937_64 random(static_cast<uint64_t>(day) + 1);
   const auto uniform = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
   std::string text;
-  for (int i = 0; i < kPerDay; ++i) {
-    const int colour = static_cast<int>(random() % kColours);
+  for (int i = 0; i < kClicksADay; ++i) {
+    const int colour = static_cast<int>(random() % kClickColours);
     const int seen = static_cast<int>(random() % 50);
     const double logit = -1 + EffectOfColour(colour) + (seen > 20 ? 0.8 : -0.8);
     text += fmt::format(
@@ -48,7 +48,7 @@ class LinearE2e : public ::testing::Test {
  protected:
   void WriteDays(int from, int to) {
     for (int day = from; day < to; ++day)
-      test::WriteFile(dir_ / fmt::format("day-{}.jsonl", day), Day(day));
+      test::WriteFile(dir_ / fmt::format("day-{}.jsonl", day), DayOfClicks(day));
   }
 
   struct Learner {
@@ -100,7 +100,7 @@ class LinearE2e : public ::testing::Test {
 
 // The ledger bills what is promised: each event is in one release, whatever the periods.
 TEST_F(LinearE2e, LearnsTheTruthUnderItsPromise) {
-  WriteDays(0, kDays);
+  WriteDays(0, kClickDays);
   WriteConfig({});
   const Ended ended = Tacitd();
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
@@ -111,7 +111,7 @@ TEST_F(LinearE2e, LearnsTheTruthUnderItsPromise) {
   const json::object ledger =
       test::Json(test::Run({TACIT, "ledger", "show", "--store", dir_ / "store", "--json"}));
   const json::object sums = Account(ledger);
-  EXPECT_EQ(sums.at("steps").to_number<int>(), kDays);
+  EXPECT_EQ(sums.at("steps").to_number<int>(), kClickDays);
   EXPECT_NEAR(sums.at("epsilon").to_number<double>(), 4, 1e-3);
   EXPECT_LE(sums.at("epsilon").to_number<double>(), 4);
 
@@ -127,16 +127,16 @@ TEST_F(LinearE2e, LearnsTheTruthUnderItsPromise) {
   EXPECT_THAT(named.out, HasSubstr("after 6 periods"));
   // All colours have a weight, and the truth lies near it.
   const json::object weights = Weights();
-  EXPECT_EQ(weights.at("periods").to_number<int>(), kDays);
+  EXPECT_EQ(weights.at("periods").to_number<int>(), kClickDays);
   int colours = 0;
   std::map<double, double> by_effect;
   for (const json::value& each : weights.at("weights").as_array())
-    if (each.at("column") == "colour" && each.at("events").to_number<double>() > kPerDay / 2) {
+    if (each.at("column") == "colour" && each.at("events").to_number<double>() > kClicksADay / 2) {
       ++colours;
       EXPECT_GT(std::fabs(each.at("weight").to_number<double>()), 0.05) << each;
       EXPECT_LT(each.at("deviation").to_number<double>(), 0.3) << each;
     }
-  EXPECT_GE(colours, kColours - 1) << "two may share a bucket";
+  EXPECT_GE(colours, kClickColours - 1) << "two may share a bucket";
 }
 
 // All ways to ask give one answer, and only operators may list.
@@ -185,7 +185,7 @@ TEST_F(LinearE2e, GoesOnWhereItStopped) {
   WriteDays(0, 3);
   WriteConfig(open);
   ASSERT_EQ(Tacitd().exit_code, 0);
-  WriteDays(3, kDays);
+  WriteDays(3, kClickDays);
   ASSERT_EQ(Tacitd().exit_code, 0);
   const json::object twice = Weights();
   WriteConfig(open, "other");
@@ -197,7 +197,7 @@ TEST_F(LinearE2e, GoesOnWhereItStopped) {
 
 // A user's sum of a period is one vector, and the allowance bounds the periods.
 TEST_F(LinearE2e, UsersAreUnitsToo) {
-  WriteDays(0, kDays);
+  WriteDays(0, kClickDays);
   WriteConfig({.privacy = "{unit: user, epsilon: 4, delta: 1.0e-6}",
                .participation = "{mode: once, batch: 4000, max_participations: 3}"});
   ASSERT_EQ(Tacitd().exit_code, 0);

@@ -114,9 +114,8 @@ Status Run::MakeClickLearner(train::ClickOptions learner) {
   const config::Mechanism& kind = assembly_.config.learners[options_.learner].mechanism;
   const model::Pctr shape(learner.model, *backend_);
   const store::RowLayout layout = train::MakeRowLayout(learner, shape);
-  TACIT_ASSIGN(auto mechanism,
-               wiring::MakeMechanism(assembly_.config, options_.learner,
-                                     wiring::ClickOptionsOf(plan_)->model.space));
+  TACIT_ASSIGN(auto mechanism, wiring::MakeMechanism(assembly_.config, options_.learner,
+                                                     wiring::ClickOptionsOf(plan_)->model.space));
   if (MayBeLazy(kind, learner.optimizer)) {
     auto lazy = train::MakeLazyDense(
         std::move(mechanism), std::make_unique<train::MemoryRows>(layout), layout,
