@@ -1,3 +1,5 @@
+#include "store/checkpoint.h"
+
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
@@ -12,7 +14,6 @@
 #include "cli/ledger.h"
 #include "console/exit_code.h"
 #include "serve/checkpoint_route.h"
-#include "store/checkpoint.h"
 
 namespace tacit::cli {
 namespace {
@@ -196,8 +197,7 @@ void AddCreateAndList(CLI::App* command, const std::shared_ptr<CheckpointOptions
   auto* list = command->add_subcommand("list", "What there is, oldest first");
   auto* where = list->add_option_group("where");
   where->add_option("--path", options->path, "The folder that they are in");
-  where->add_option("--url", options->url,
-                    fmt::format("A running daemon, {}", kOperatorListener));
+  where->add_option("--url", options->url, fmt::format("A running daemon, {}", kOperatorListener));
   where->require_option(1);
   list->add_flag("--json", options->json, "Print JSON");
   list->footer("Example:\n  tacit checkpoint list --path demo-data/store.checkpoints");

@@ -41,7 +41,8 @@ Status CheckCheckpoints(const Place& place, const Store& store, Checkpoints* che
     checkpoints->path.pop_back();
   if (checkpoints->path.empty()) checkpoints->path = store.path + ".checkpoints";
   if (Inside(checkpoints->path, store.path))
-    return place.Key("path").Fail("lies inside store.path: it would be lost together with the store");
+    return place.Key("path").Fail(
+        "lies inside store.path: it would be lost together with the store");
   for (const std::string& kind : checkpoints->kinds)
     if (kind != "full" && kind != "release")
       return place.Key("kinds").Fail(fmt::format("must be of full and release, has '{}'", kind));
@@ -49,9 +50,8 @@ Status CheckCheckpoints(const Place& place, const Store& store, Checkpoints* che
   if (checkpoints->every.empty()) return {};
   const auto seconds = SecondsOf(checkpoints->every);
   if (!seconds)
-    return place.Key("every").Fail(
-        fmt::format("must be a number and s, min, h or d, a year at most, is '{}'",
-                    checkpoints->every));
+    return place.Key("every").Fail(fmt::format(
+        "must be a number and s, min, h or d, a year at most, is '{}'", checkpoints->every));
   checkpoints->every_s = *seconds;
   if (checkpoints->kinds.empty())
     return place.Key("kinds").Fail("must not be empty: a schedule needs a kind to make");

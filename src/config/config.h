@@ -264,10 +264,10 @@ struct Learner {
 
 // Checkpoints of a running daemon, on a schedule or asked for.
 struct Checkpoints {
-  std::string path;                         // default: store path + ".checkpoints"
-  std::string every;                        // a number and s, min, h or d; empty: only when asked
-  uint64_t every_s = 0;                     // the same in seconds; 0: never; not a key
-  uint32_t keep = 3;                        // of each kind, after each that the schedule makes
+  std::string path;                           // default: store path + ".checkpoints"
+  std::string every;                          // a number and s, min, h or d; empty: only when asked
+  uint64_t every_s = 0;                       // the same in seconds; 0: never; not a key
+  uint32_t keep = 3;                          // of each kind, after each that the schedule makes
   std::vector<std::string> kinds = {"full"};  // full, release or both; for the schedule
 };
 

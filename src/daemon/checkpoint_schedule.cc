@@ -49,7 +49,8 @@ Result<serve::CheckpointJob> CheckpointSchedule::Start(store::CheckpointKind kin
   {
     const std::lock_guard lock(mutex_);
     if (last_ && last_->state == serve::CheckpointJob::State::kRunning)
-      return Fail(ErrorCode::kUnavailable, "a checkpoint is being made: ask again when it is there");
+      return Fail(ErrorCode::kUnavailable,
+                  "a checkpoint is being made: ask again when it is there");
     job = Begin(kind);
     asked_ = true;
   }
@@ -80,8 +81,7 @@ void CheckpointSchedule::Loop() {
     if (std::exchange(asked_, false)) Make(lock);
     MakeDue(lock);
     const std::chrono::seconds pause(
-        options_.every_s == 0 ? uint64_t{60}
-                              : std::clamp<uint64_t>(options_.every_s / 10, 1, 60));
+        options_.every_s == 0 ? uint64_t{60} : std::clamp<uint64_t>(options_.every_s / 10, 1, 60));
     changed_.wait_for(lock, std::min(pause, kMostBetweenLooks),
                       [&] { return asked_ || stopping_; });
   }
@@ -91,10 +91,10 @@ void CheckpointSchedule::Loop() {
 void CheckpointSchedule::Make(std::unique_lock<std::mutex>& lock) {
   serve::CheckpointJob job = *last_;
   lock.unlock();
-  auto made = store_.MakeCheckpoint({.kind = job.kind,
-                                     .parent = options_.path,
-                                     .schema = schema_,
-                                     .keep_going = [this] { return !stopping_; }});
+  auto made = store_.MakeCheckpoint(
+      {.kind = job.kind, .parent = options_.path, .schema = schema_, .keep_going = [this] {
+         return !stopping_;
+       }});
   if (made) {
     job.state = serve::CheckpointJob::State::kDone;
     job.made = *std::move(made);

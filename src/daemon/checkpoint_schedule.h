@@ -18,9 +18,9 @@
 namespace tacit::daemon {
 
 // Makes checkpoints of a running store, one at a time, on a thread of its own: those that operators
-// ask for, and those that are due. The newest one of a kind on disk decides when the next is due, so
-// that restarts do not move it; after a failure it is tried again within a minute. Thread-safe. The
-// store, clock and registry must outlive it.
+// ask for, and those that are due. The newest one of a kind on disk decides when the next is due,
+// so that restarts do not move it; after a failure it is tried again within a minute. Thread-safe.
+// The store, clock and registry must outlive it.
 class CheckpointSchedule {
  public:
   CheckpointSchedule(store::Store& store, const config::Checkpoints& options, std::string schema,

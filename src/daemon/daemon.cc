@@ -139,9 +139,9 @@ class Daemon {
     wiring::TellOfWitnessPlaces(assembly_.config);
     TACIT_RETURN_IF_ERROR(OpenDeadLetterSink());
     TACIT_RETURN_IF_ERROR(MakeTrainer());
-    checkpoints_ = std::make_unique<CheckpointSchedule>(
-        *store_, assembly_.config.store.checkpoints, config::DumpSchema(assembly_.config), clock_,
-        registry_);
+    checkpoints_ = std::make_unique<CheckpointSchedule>(*store_, assembly_.config.store.checkpoints,
+                                                        config::DumpSchema(assembly_.config),
+                                                        clock_, registry_);
     TACIT_ASSIGN(server_, StartServer(assembly_, files_, MakeServices(), registry_));
     TACIT_RETURN_IF_ERROR(feed_->Start());
     std::thread training([this] { Train(); });

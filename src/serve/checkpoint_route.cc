@@ -42,8 +42,7 @@ void AppendJob(const CheckpointJob& job, std::string* out) {
   if (job.made) {
     fmt::format_to(to,
                    R"(,"existed":{},"paused_ms":{:.3f},"took_ms":{:.3f},"files_read":{},"made":)",
-                   job.made->existed, job.made->paused_ms, job.made->took_ms,
-                   job.made->files_read);
+                   job.made->existed, job.made->paused_ms, job.made->took_ms, job.made->files_read);
     AppendCheckpoint(job.made->place, out);
   }
   *out += '}';
@@ -62,8 +61,8 @@ Result<store::CheckpointKind> KindAsked(std::string_view body) {
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("unknown '{}': there is kind, a text",
                               std::string_view(key.data(), key.size()).substr(0, 30)));
-    TACIT_ASSIGN(kind, store::CheckpointKindOf(
-                           {wanted.get_string().data(), wanted.get_string().size()}));
+    TACIT_ASSIGN(kind,
+                 store::CheckpointKindOf({wanted.get_string().data(), wanted.get_string().size()}));
   }
   return kind;
 }
@@ -83,8 +82,7 @@ void AppendCheckpoint(const store::CheckpointPlace& place, std::string* out) {
                  manifest.bytes(), manifest.time_ms);
 }
 
-void AnswerMakeCheckpoint(const CheckpointCommands& commands, std::string_view body,
-                          Reply* reply) {
+void AnswerMakeCheckpoint(const CheckpointCommands& commands, std::string_view body, Reply* reply) {
   const auto kind = KindAsked(body);
   if (!kind) return SetFailure(kind.error(), reply);
   const auto job = commands.start(*kind);

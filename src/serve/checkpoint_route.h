@@ -19,13 +19,13 @@ struct CheckpointJob {
   uint64_t id = 0;  // counts from 1
   store::CheckpointKind kind = store::CheckpointKind::kFull;
   State state = State::kRunning;
-  std::string error = {};                    // kFailed: why
+  std::string error = {};                          // kFailed: why
   std::optional<store::CheckpointMade> made = {};  // kDone
 };
 
 // The checkpoints of a running daemon.
 struct CheckpointReport {
-  std::string path;                       // the folder that they are in
+  std::string path;                        // the folder that they are in
   std::optional<CheckpointJob> last = {};  // the last one asked for, or due
   std::vector<store::CheckpointPlace> places = {};
   std::vector<std::string> unreadable = {};

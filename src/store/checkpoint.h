@@ -19,7 +19,7 @@
 namespace tacit::store {
 
 enum class CheckpointKind : uint8_t {
-  kFull,     // the whole store: raw histories, allowances, positions and secrets too; the operator's
+  kFull,  // the whole store: raw histories, allowances, positions and secrets too; the operator's
   kRelease,  // rows and parameters as served, released states and the ledger: nothing raw
 };
 inline constexpr size_t kCheckpointKinds = 2;
@@ -62,7 +62,7 @@ struct CheckpointManifest {
   uint32_t shards = 0;
   int64_t time_ms = 0;  // when it was made, UTC
   std::string code_version;
-  std::string schema;  // the maker's description of its records; opaque here
+  std::string schema;             // the maker's description of its records; opaque here
   double epsilon = 0, delta = 0;  // of all learners together
   std::vector<CheckpointLearner> learners;
   std::vector<CheckpointFile> files;  // all but the manifest, by name
@@ -87,7 +87,7 @@ Result<CheckpointManifest> ReadManifest(const std::string& folder);
 
 // How much of a checkpoint is read to check it.
 enum class CheckpointCheck {
-  kAtOpen,      // names, sizes and all small files: what RocksDB does not check block by block
+  kAtOpen,  // names, sizes and all small files: what RocksDB does not check block by block
   kEveryByte,
 };
 // Checks a checkpoint's files against its manifest. kCorruption names the first file that differs.
@@ -111,8 +111,8 @@ struct CheckpointRequest {
   CheckpointKind kind = CheckpointKind::kFull;
   std::string parent;  // the folder that gets the checkpoint's folder; made if it is missing
   std::string schema;  // for the manifest
-  // Called repeatedly; if it returns false, the checkpoint is given up with kUnavailable and nothing
-  // is left of it. May be empty.
+  // Called repeatedly; if it returns false, the checkpoint is given up with kUnavailable and
+  // nothing is left of it. May be empty.
   std::function<bool()> keep_going = {};
 };
 // kUnavailable once the request says so.

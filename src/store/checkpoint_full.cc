@@ -62,8 +62,7 @@ bool IsWritingOut(const Rocks& rocks) {
 
 std::optional<Digest> RecordedDigest(const rocksdb::LiveFileStorageInfo& file) {
   Digest digest;
-  if (file.file_checksum_func_name != kFileDigestName ||
-      file.file_checksum.size() != digest.size())
+  if (file.file_checksum_func_name != kFileDigestName || file.file_checksum.size() != digest.size())
     return std::nullopt;
   std::copy(file.file_checksum.begin(), file.file_checksum.end(), digest.begin());
   return digest;
@@ -101,7 +100,9 @@ CheckpointManifest DescribeView(CheckpointKind kind, const View& view,
   return manifest;
 }
 
-KeepFiles::KeepFiles(const Rocks& rocks) : rocks_(rocks) { (void)rocks.db().DisableFileDeletions(); }
+KeepFiles::KeepFiles(const Rocks& rocks) : rocks_(rocks) {
+  (void)rocks.db().DisableFileDeletions();
+}
 KeepFiles::~KeepFiles() { (void)rocks_.db().EnableFileDeletions(/*force=*/false); }
 
 // RocksDB switches to new memory in this call and writes the old memory out on a thread of its own.
@@ -115,8 +116,7 @@ Status WriteOutMemory(const Rocks& rocks, const CheckpointRequest& request) {
     options.wait = false;
     options.allow_write_stall = true;
     std::vector<rocksdb::ColumnFamilyHandle*> families;
-    for (size_t i = 0; i < kFamilies; ++i)
-      families.push_back(rocks.family(static_cast<Family>(i)));
+    for (size_t i = 0; i < kFamilies; ++i) families.push_back(rocks.family(static_cast<Family>(i)));
     TACIT_RETURN_IF_ERROR(
         ToStatus(rocks.db().Flush(options, families), "writing out store " + rocks.path()));
   }

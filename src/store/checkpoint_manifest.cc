@@ -1,12 +1,10 @@
 // A checkpoint's manifest is text, so that other tools can read it. A line is a keyword and fields,
 // with one space between; each line ends with a line feed. In texts, bytes below '!', '%' and bytes
 // above '~' are %XX; an empty text is %.
-//     manifest := "tacit-checkpoint 1" kind commit ledger store made schema spent learner* file* end
-//     kind     := "kind" ("full" | "release")
-//     commit   := "commit" NUMBER LINEAGE TERM          TERM is 32 hexadecimal digits
-//     ledger   := "ledger" ENTRIES HEAD                 HEAD is 64 hexadecimal digits
-//     store    := "store" FORMAT SHARDS
-//     made     := "made" UNIX_MS CODE_VERSION
+//     manifest := "tacit-checkpoint 1" kind commit ledger store made schema spent learner* file*
+//     end kind     := "kind" ("full" | "release") commit   := "commit" NUMBER LINEAGE TERM TERM is
+//     32 hexadecimal digits ledger   := "ledger" ENTRIES HEAD                 HEAD is 64
+//     hexadecimal digits store    := "store" FORMAT SHARDS made     := "made" UNIX_MS CODE_VERSION
 //     schema   := "schema" TEXT
 //     spent    := "spent" EPSILON DELTA                 all learners together
 //     learner  := "learner" NAME FINGERPRINT UNIT EPSILON DELTA STEPS TABLES table*TABLES
@@ -125,8 +123,8 @@ CheckpointLearner GetLearner(ManifestReader* in) {
   learner.name = in->Text();
   learner.model_fingerprint = in->Hex<32>();
   const std::string_view unit = in->Field();
-  learner.unit = unit == privacy::Name(privacy::Unit::kUser) ? privacy::Unit::kUser
-                                                             : privacy::Unit::kEvent;
+  learner.unit =
+      unit == privacy::Name(privacy::Unit::kUser) ? privacy::Unit::kUser : privacy::Unit::kEvent;
   learner.epsilon = in->Number<double>();
   learner.delta = in->Number<double>();
   learner.steps = in->Number<uint64_t>();
@@ -194,9 +192,8 @@ Result<CheckpointKind> CheckpointKindOf(std::string_view name) {
 }
 
 uint64_t CheckpointManifest::bytes() const {
-  return std::accumulate(
-      files.begin(), files.end(), uint64_t{0},
-      [](uint64_t sum, const CheckpointFile& file) { return sum + file.bytes; });
+  return std::accumulate(files.begin(), files.end(), uint64_t{0},
+                         [](uint64_t sum, const CheckpointFile& file) { return sum + file.bytes; });
 }
 
 std::string CheckpointManifest::FolderName() const {

@@ -1,8 +1,7 @@
 // A release checkpoint is a database with the same families and formats as a store's, in which
-//     meta `release` is there, empty; `salt`, `user_key`, `term/`, `most_uses/` and `known_time` not
-//     meta `source` is empty, and `ledger_state` has the promises and no account
-//     rows and dense states have their served floats alone
-//     deltas, offsets, allowance and histories are empty
+//     meta `release` is there, empty; `salt`, `user_key`, `term/`, `most_uses/` and `known_time`
+//     not meta `source` is empty, and `ledger_state` has the promises and no account rows and dense
+//     states have their served floats alone deltas, offsets, allowance and histories are empty
 #include "store/checkpoint_release.h"
 
 #include <fmt/format.h>
@@ -32,8 +31,7 @@ constexpr uint64_t kRowsBetweenLooks = 4096;
 // Writes sorted rows into files for the rows family, each of about the most bytes.
 class ReleaseRows {
  public:
-  ReleaseRows(const Rocks& rocks, std::string folder)
-      : rocks_(rocks), folder_(std::move(folder)) {}
+  ReleaseRows(const Rocks& rocks, std::string folder) : rocks_(rocks), folder_(std::move(folder)) {}
 
   Status Put(std::string_view key, std::string_view value) {
     if (!writer_) TACIT_RETURN_IF_ERROR(Begin());
@@ -234,8 +232,8 @@ Result<Digests> FillDatabase(const Rocks& from, const SnapshotImpl& snapshot,
   return digests;
 }
 
-// A reader needs the list of tables and the tables. The log is empty; RocksDB's options name folders
-// of this machine.
+// A reader needs the list of tables and the tables. The log is empty; RocksDB's options name
+// folders of this machine.
 bool IsNeeded(const std::string& name) {
   return name.ends_with(".sst") || name.ends_with(".blob") || name.starts_with("MANIFEST-") ||
          name == "CURRENT";

@@ -19,9 +19,9 @@ namespace tacit::store {
 // Thread-safe.
 class FrozenFiles final : public rocksdb::FileSystemWrapper {
  public:
-  // Opens the files of a folder. At most about `files_most` are kept open; tables beyond are read by
-  // their names, as long as the owner keeps them. kNotFound: there is no database. kIo: the disk,
-  // or a list of tables that never stood still.
+  // Opens the files of a folder. At most about `files_most` are kept open; tables beyond are read
+  // by their names, as long as the owner keeps them. kNotFound: there is no database. kIo: the
+  // disk, or a list of tables that never stood still.
   static Result<std::shared_ptr<FrozenFiles>> Freeze(const std::string& folder,
                                                      uint64_t files_most);
   const char* Name() const override { return "tacit.frozen_files"; }

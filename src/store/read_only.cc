@@ -70,7 +70,9 @@ Result<ReadOnlyStore> MakeReadOnly(const std::shared_ptr<Rocks>& rocks, Loaded l
   view.learners.resize(directory->records().size());
   view.ledger_tail = TailOf(loaded.entries, directory->records().size());
   return ReadOnlyStore{std::make_shared<SnapshotImpl>(rocks, directory, std::move(view)),
-                       std::move(loaded.entries), std::move(promises), {}};
+                       std::move(loaded.entries),
+                       std::move(promises),
+                       {}};
 }
 
 Result<ReadOnlyStore> TryOpen(const std::string& path, const std::string& witness,

@@ -232,8 +232,8 @@ Result<std::shared_ptr<Rocks>> Rocks::Open(const std::string& path, uint64_t mem
 
 namespace {
 
-// A reader leaves half of the limit to its caller and to its output. Of its own half, one part is for
-// frozen files and one for tables beyond them.
+// A reader leaves half of the limit to its caller and to its output. Of its own half, one part is
+// for frozen files and one for tables beyond them.
 uint64_t QuarterOfFileLimit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 64;

@@ -145,12 +145,12 @@ class Store {
 Result<bool> IsHeldByAnother(const std::string& path);
 
 // A store or checkpoint read by a process that does not own it. It shows nothing beyond the witness
-// (if there is one; a checkpoint needs none), takes no lock and writes nothing. With empty `layouts`
-// only the ledger can be read.
+// (if there is one; a checkpoint needs none), takes no lock and writes nothing. With empty
+// `layouts` only the ledger can be read.
 struct ReadOnlyStore {
   std::shared_ptr<const Snapshot> snapshot;
   std::vector<privacy::LedgerEntry> entries;
-  privacy::Ledger::Promises promises;  // from the newest commit on disk
+  privacy::Ledger::Promises promises;                       // from the newest commit on disk
   std::optional<CheckpointKind> checkpoint = std::nullopt;  // nothing: a store
 };
 Result<ReadOnlyStore> OpenReadOnly(const std::string& path, const std::string& witness,

@@ -110,13 +110,12 @@ Result<CheckpointPlace> StoreImpl::MakeRelease(const CheckpointRequest& request,
   }
   CheckpointManifest manifest =
       DescribeView(request.kind, snapshot.view(), *parts_.directory, parts_.options.shards);
-  TACIT_ASSIGN(manifest.files,
-               WriteRelease(*parts_.rocks, snapshot,
-                            ReleaseParts{.directory = *parts_.directory,
-                                         .shards = parts_.options.shards,
-                                         .promises = std::move(promises),
-                                         .request = request},
-                            draft.folder()));
+  TACIT_ASSIGN(manifest.files, WriteRelease(*parts_.rocks, snapshot,
+                                            ReleaseParts{.directory = *parts_.directory,
+                                                         .shards = parts_.options.shards,
+                                                         .promises = std::move(promises),
+                                                         .request = request},
+                                            draft.folder()));
   CrashPoint("checkpoint.linked");
   return Finish(request, std::move(manifest), &draft);
 }

@@ -90,8 +90,7 @@ class StoreImpl final : public Store {
   Result<CheckpointPlace> MakeFull(const CheckpointRequest& request, const CheckpointParent& parent,
                                    CheckpointMade* made);
   Result<CheckpointPlace> MakeRelease(const CheckpointRequest& request,
-                                      const CheckpointParent& parent,
-                                      const SnapshotImpl& snapshot);
+                                      const CheckpointParent& parent, const SnapshotImpl& snapshot);
   Result<CheckpointPlace> Finish(const CheckpointRequest& request, CheckpointManifest manifest,
                                  CheckpointDraft* draft) const;
   Status RunCommit(const Job& job);
@@ -108,7 +107,7 @@ class StoreImpl final : public Store {
 
   const OpenedStore parts_;
   std::mutex checkpoint_mutex_;  // held while one is made; taken before all others
-  rocksdb::WriteBatch batch_;  // used by the commit thread; keeps its memory
+  rocksdb::WriteBatch batch_;    // used by the commit thread; keeps its memory
   std::vector<std::unique_ptr<LearnerBacking>> backings_;
   std::vector<std::unique_ptr<RowCache>> rows_;
 
@@ -120,8 +119,8 @@ class StoreImpl final : public Store {
   std::condition_variable changed_;  // notified when any of the following changes
   std::optional<Job> slot_;
   std::optional<std::packaged_task<void()>> between_;  // for the commit thread, before the slot
-  std::vector<std::string> positions_;  // by key, including all enqueued commits
-  std::vector<uint32_t> most_uses_;     // likewise
+  std::vector<std::string> positions_;                 // by key, including all enqueued commits
+  std::vector<uint32_t> most_uses_;                    // likewise
   bool term_begun_ = false;
   bool in_flight_ = false;
   bool stopping_ = false;

@@ -75,8 +75,8 @@ TEST(CheckpointTest, BothKindsAnswerAsTheDaemonDoes) {
     const Ended ledger = test::Run({TACIT, "ledger", "verify", "--checkpoint", folder});
     EXPECT_EQ(ledger.exit_code, 0) << ledger.err;
     EXPECT_THAT(ledger.err, testing::Not(HasSubstr("no witness")));
-    const Ended trained = test::Run({TACITD, "--config", dir / "store.yaml", "--set",
-                                     "store.path=" + folder, "--until-end"});
+    const Ended trained = test::Run(
+        {TACITD, "--config", dir / "store.yaml", "--set", "store.path=" + folder, "--until-end"});
     EXPECT_EQ(trained.exit_code, 3) << trained.err;
   }
 }
@@ -95,8 +95,8 @@ TEST(CheckpointTest, DamageIsNamedAndNothingIsServedFromIt) {
   const Ended damaged = Checkpoint({"verify", folder});
   EXPECT_EQ(damaged.exit_code, 1);
   EXPECT_THAT(damaged.err, HasSubstr(folder + "/CURRENT"));
-  const Ended served = test::Run({TACITD, "--config", dir / "store.yaml", "--serve-only",
-                                  "--checkpoint", folder});
+  const Ended served =
+      test::Run({TACITD, "--config", dir / "store.yaml", "--serve-only", "--checkpoint", folder});
   EXPECT_NE(served.exit_code, 0);
   EXPECT_THAT(served.err, HasSubstr(folder + "/CURRENT"));
 }

@@ -184,13 +184,12 @@ TEST(CrashTest, AKillWhileACheckpointIsMadeLeavesAllOrNothing) {
     const char *point, *kind;
     size_t made;
   };
-  for (const Case& c : {Case{"checkpoint.begun", "full", 0}, Case{"checkpoint.listed", "full", 0},
-                        Case{"checkpoint.linked", "full", 0},
-                        Case{"checkpoint.written", "full", 0}, Case{"checkpoint.named", "full", 1},
-                        Case{"checkpoint.begun", "release", 0},
-                        Case{"checkpoint.linked", "release", 0},
-                        Case{"checkpoint.written", "release", 0},
-                        Case{"checkpoint.named", "release", 1}}) {
+  for (const Case& c :
+       {Case{"checkpoint.begun", "full", 0}, Case{"checkpoint.listed", "full", 0},
+        Case{"checkpoint.linked", "full", 0}, Case{"checkpoint.written", "full", 0},
+        Case{"checkpoint.named", "full", 1}, Case{"checkpoint.begun", "release", 0},
+        Case{"checkpoint.linked", "release", 0}, Case{"checkpoint.written", "release", 0},
+        Case{"checkpoint.named", "release", 1}}) {
     SCOPED_TRACE(std::string(c.point) + " of a " + c.kind + " one");
     const TestFolder folder;
     Child child({"checkpoint", folder.root(), c.point, c.kind});
