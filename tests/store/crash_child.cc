@@ -1,12 +1,11 @@
 // A process that follows script.h and dies where it is asked to; exits with 0 when all went as it
 // should. It has its own CrashPoint.
 //   store_crash_child crash ROOT POINT HIT COMMITS   SIGKILL at the HIT-th pass of POINT
-//   store_crash_child checkpoint ROOT POINT KIND     SIGKILL at POINT of a checkpoint after 5
-//   commits store_crash_child prune ROOT POINT               SIGKILL at POINT of the removal of all
-//   checkpoints store_crash_child full ROOT COMMITS              the disk is full after COMMITS
-//   commits store_crash_child nofold ROOT COMMITS            the disk is full for the fold after
-//   COMMITS store_crash_child hold ROOT                      opens, says so, waits for its input to
-//   end
+//   store_crash_child checkpoint ROOT POINT KIND     SIGKILL at POINT of one made after commit 5
+//   store_crash_child prune ROOT POINT               SIGKILL at POINT, removing all checkpoints
+//   store_crash_child full ROOT COMMITS              the disk is full after COMMITS commits
+//   store_crash_child nofold ROOT COMMITS            the disk is full for the fold after COMMITS
+//   store_crash_child hold ROOT                      opens, says so, waits for its input to end
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
