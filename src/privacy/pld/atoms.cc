@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMantissa = 52;
 // A cell keeps this many partial sums, so that one addition need not wait for the last.
-constexpr size_t kLanes = 4;
+constexpr size_t kSums = 4;
 
 uint64_t Bits(double value) { return std::bit_cast<uint64_t>(value); }
 
@@ -71,13 +71,13 @@ void Cells::AddSum(const Atoms& a, const Atoms& b, double weight) {
     for (size_t i = 0; i < a.value.size(); ++i) Add(a.value[i], weight * b.at_zero * a.mass[i]);
   // Rows are taken in turn into sums of their own: neighbours in a row fall into one cell.
   const bool same = &a == &b;
-  std::vector<double> mass(kLanes * mass_.size(), 0), beyond(kLanes * mass_.size(), 0);
+  std::vector<double> mass(kSums * mass_.size(), 0), beyond(kSums * mass_.size(), 0);
   double* __restrict masses = mass.data();
   double* __restrict beyonds = beyond.data();
   const auto add = [&](double x, double y, double product, size_t lane) {
     const double sum = x + y;
     const uint64_t cell = Bits(sum) >> shift_;
-    const size_t at = static_cast<size_t>(static_cast<int64_t>(cell) - first_) * kLanes + lane;
+    const size_t at = static_cast<size_t>(static_cast<int64_t>(cell) - first_) * kSums + lane;
     masses[at] += product;
     beyonds[at] += product * (sum - std::bit_cast<double>(cell << shift_));
   };
@@ -88,15 +88,15 @@ void Cells::AddSum(const Atoms& a, const Atoms& b, double weight) {
     size_t j = same ? i + 1 : 0;
     const double twice = same ? 2 * p : p;
     if (same) add(x, x, p * b.mass[i], 0);
-    for (; j + kLanes <= columns; j += kLanes)
-      for (size_t lane = 0; lane < kLanes; ++lane)
+    for (; j + kSums <= columns; j += kSums)
+      for (size_t lane = 0; lane < kSums; ++lane)
         add(x, b.value[j + lane], twice * b.mass[j + lane], lane);
     for (; j < columns; ++j) add(x, b.value[j], twice * b.mass[j], 0);
   }
   for (size_t k = 0; k < mass_.size(); ++k)
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      mass_[k] += mass[k * kLanes + lane];
-      beyond_[k] += beyond[k * kLanes + lane];
+    for (size_t lane = 0; lane < kSums; ++lane) {
+      mass_[k] += mass[k * kSums + lane];
+      beyond_[k] += beyond[k * kSums + lane];
     }
 }
 
