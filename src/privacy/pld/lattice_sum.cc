@@ -21,8 +21,12 @@ constexpr double kPlace = 0x1p-53;
 constexpr double kPerLayer = 12 * kPlace;
 // Beyond this exponent of its tail a law is tilted towards it.
 constexpr double kUntilted = 22;
-// The lower law leaves out a cell whose mass and mean are not known to this share.
-constexpr double kKnown = 1e-5;
+// The lower law takes a cell's error off this many times: once for its mass, and for its mean, which
+// may be off by the error's share of a cell. What a wrong mean adds to E (S - a)+ is at most the error
+// times a cell's length in each cell above a, and the three further errors taken off there come to
+// more: they count in full from one cell's length above a on. A cell that would keep less than half
+// of its mass is left out, and so are the neighbours of a gap, for want of a cell beyond them.
+constexpr double kErrorsOff = 4;
 constexpr int64_t kLeastCells = 4096;
 // Frequencies below this share of the greatest are left out, if that saves anything.
 constexpr double kNegligible = 1e-19;
@@ -243,6 +247,23 @@ LatticeSum::Estimate LatticeSum::Invert(const Tilted& tilted, int64_t count, int
   return estimate;
 }
 
+const LatticeSum::Estimate& LatticeSum::Best(const std::vector<Estimate>& estimates, size_t cell) {
+  const Estimate* best = &estimates.front();
+  for (const Estimate& estimate : estimates)
+    if (estimate.error[cell] < best->error[cell]) best = &estimate;
+  return *best;
+}
+
+bool LatticeSum::IsKnown(const std::vector<Estimate>& estimates, size_t cell) {
+  const auto alone = [&](size_t at) {
+    const Estimate& best = Best(estimates, at);
+    return 2 * kErrorsOff * best.error[at] <= best.mass[at];
+  };
+  if (!alone(cell)) return false;
+  const bool first = cell == 0, last = cell + 1 == estimates.front().mass.size();
+  return (first || alone(cell - 1)) && (last || alone(cell + 1));
+}
+
 LatticeSum::Sum LatticeSum::Of(int64_t count, Bound bound) const {
   TACIT_CHECK(range_.least <= count && count <= range_.most);
   // The frequencies that matter, by the untilted law.
@@ -272,18 +293,16 @@ LatticeSum::Sum LatticeSum::Of(int64_t count, Bound bound) const {
   };
   for (int64_t m = 0; m < cells; ++m) {
     const auto at = static_cast<size_t>(m);
-    const Estimate* best = &estimates.front();
-    for (const Estimate& estimate : estimates)
-      if (estimate.error[at] < best->error[at]) best = &estimate;
-    const double error = best->error[at];
-    const double mass = std::max(0.0, best->mass[at]);
-    const double first = std::clamp(best->first[at], 0.0, mass);
+    const Estimate& best = Best(estimates, at);
+    const double error = best.error[at];
+    const double mass = std::max(0.0, best.mass[at]);
+    const double first = std::clamp(best.first[at], 0.0, mass);
     const double low = static_cast<double>(begin_ + m * points) * unit_.step;
     if (bound == Bound::kUpper) {
       keep(low, carried + (mass - first) + error);
       carried = points > 1 ? first + error : 0;
-    } else if (error <= kKnown * mass) {
-      keep(low + length * first / mass, mass - error);
+    } else if (IsKnown(estimates, at)) {
+      keep(low + length * first / mass, mass - kErrorsOff * error);
     }
   }
   if (bound == Bound::kUpper) keep(static_cast<double>(begin_ + period_) * unit_.step, carried);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <complex>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -53,6 +54,8 @@ class LatticeSum {
   void Prepare(double tilt);
   void Transform();
   Estimate Invert(const Tilted& tilted, int64_t count, int64_t cells) const;
+  static const Estimate& Best(const std::vector<Estimate>& estimates, size_t cell);
+  static bool IsKnown(const std::vector<Estimate>& estimates, size_t cell);
   double LogBeyond(int64_t count, int side, double point) const;
 
   UnitLattice unit_;
