@@ -69,7 +69,7 @@ class Sketch {
 
   // The tilt, up (+1) or down (-1), whose mean is so unlikely for a sum of `count`: Cramer's exponent.
   double For(double exponent, double count, int side) const {
-    double low = -30, high = 60;  // log |tilt|
+    double low = -30, high = 16;  // log of |tilt| in units of the law's length
     const double scale = value_.back() - value_.front();
     while (high - low > 0.02) {
       const double middle = (low + high) / 2, tilt = side * std::exp(middle) / scale;
@@ -114,6 +114,10 @@ Wave Power(Wave base, double exponent) {
 
 LatticeSum::LatticeSum(const UnitLattice& unit, const Range& range) : unit_(unit), range_(range) {
   TACIT_CHECK(range.least > 0 && range.least <= range.most && range.tail > 0);
+  while (!(unit_.mass.back() > 0)) unit_.mass.pop_back();
+  const auto begin = std::find_if(unit_.mass.begin(), unit_.mass.end(), [](double mass) { return mass > 0; });
+  unit_.first += begin - unit_.mass.begin();
+  unit_.mass.erase(unit_.mass.begin(), begin);
   const Sketch sketch(unit_);
   const double exponent = std::log(1 / range_.tail);
   const auto most = static_cast<double>(range_.most), least = static_cast<double>(range_.least);
