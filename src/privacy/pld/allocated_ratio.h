@@ -21,12 +21,15 @@ struct AllocatedRatio {
   RatioLaw upper, lower;
 };
 
+// The least mass that a law need tell from none.
+inline constexpr double kLeastTail = 1e-22;
+
 // How it is to be computed.
 struct RatioRequest {
   double noise_multiplier = 1;
   int64_t steps = 1;
   // Mass that may be cut off and paid for: deltas well above it are tight.
-  double tail = 1e-22;
+  double tail = kLeastTail;
 };
 // By doubling: sums of 2, 4, 8, ... factors, each put into cells. Takes any noise.
 AllocatedRatio RatioByDoubling(const RatioRequest& request);

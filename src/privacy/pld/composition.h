@@ -25,7 +25,9 @@ struct Interval {
 // known kind costs a few hundred multiplications. Not thread-safe.
 class Composition {
  public:
-  explicit Composition(Direction direction) : direction_(direction) {}
+  // The source's book must outlive this.
+  explicit Composition(Direction direction, const LawSource& source = {})
+      : direction_(direction), source_(source) {}
 
   void Add(const Event& event, double count);
 
@@ -66,6 +68,7 @@ class Composition {
   Result<Interval> Answer(MakeSaddle make_saddle, Ask ask, double enough);
 
   Direction direction_;
+  LawSource source_;
   std::list<Kind> kinds_;
   mutable std::vector<Counted> events_;  // caps are from the last saddle
   std::optional<Side> upper_, lower_;
