@@ -240,13 +240,18 @@ LatticeSum::Estimate LatticeSum::Invert(const Tilted& tilted, int64_t count, int
       const double from = side > 0 ? place + size : place + static_cast<double>(points) - size;
       const double beyond = side > 0 ? beyond_above_ : beyond_below_;
       const double fall = (beyond - tilted.tilt) * side * unit_.step * size;
-      wrapped += std::exp(LogBeyond(count, side, from) + side * per_step * size) / -std::expm1(-fall);
+      const double first = std::exp(LogBeyond(count, side, from) + side * per_step * size);
+      wrapped += fall > 0 ? first / -std::expm1(-fall) : kInfinity;
     }
     const auto at = static_cast<size_t>(m);
-    estimate.mass.push_back(untilt * out[at].real() / size);
-    estimate.first.push_back(untilt * out[at].imag() / size);
-    estimate.error.push_back(untilt * (static_cast<double>(points) * noise / size * std::exp(tilted.tilt < 0 ? reach : 0) + inverse) +
-                             static_cast<double>(points) * wrapped);
+    const double rough = noise / size * std::exp(tilted.tilt < 0 ? reach : 0);
+    const double error = untilt * (static_cast<double>(points) * rough + inverse) +
+                         static_cast<double>(points) * wrapped;
+    // Far from its own region a tilt knows nothing, but that no mass exceeds 1.
+    const bool knows = error < 1;
+    estimate.error.push_back(knows ? error : 1);
+    estimate.mass.push_back(knows ? untilt * out[at].real() / size : 0);
+    estimate.first.push_back(knows ? untilt * out[at].imag() / size : 0);
   }
   return estimate;
 }
