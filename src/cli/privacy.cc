@@ -103,7 +103,7 @@ Result<Said> AskRdp(const Query& query, const std::vector<CountedEvent>& events)
 Result<Said> AskGaussian(const Query& query, const std::vector<CountedEvent>& events) {
   double mu_squared = 0;
   for (const auto& [event, count] : events) {
-    if (event.noise_multiplier == 0 || event.sampling_rate != 1)
+    if (event.noise_multiplier == 0 || event.sampling_rate != 1 || event.steps != 1)
       return Fail(ErrorCode::kInvalidArgument,
                   "--accountant gaussian takes Gaussians without sampling only");
     mu_squared += static_cast<double>(count) / event.noise_multiplier / event.noise_multiplier;
@@ -113,7 +113,7 @@ Result<Said> AskGaussian(const Query& query, const std::vector<CountedEvent>& ev
 }
 
 Result<Said> AskGdp(const Query& query, const std::vector<CountedEvent>& events) {
-  if (events.size() != 1 || events[0].event.noise_multiplier == 0)
+  if (events.size() != 1 || events[0].event.noise_multiplier == 0 || events[0].event.steps != 1)
     return Fail(ErrorCode::kInvalidArgument, "--accountant gdp takes one kind of Gaussian only");
   const auto& [event, count] = events[0];
   const double epsilon = privacy::GdpCltEpsilonEstimate(event.noise_multiplier, event.sampling_rate,

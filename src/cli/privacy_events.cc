@@ -19,6 +19,8 @@ std::set<std::string_view> FieldsOf(EventKind kind) {
       return {"noise_multiplier"};
     case EventKind::kPoissonGaussian:
       return {"noise_multiplier", "sampling_rate"};
+    case EventKind::kAllocation:
+      return {"noise_multiplier", "steps"};
     case EventKind::kZcdp:
       return {"rho"};
     case EventKind::kLaplace:
@@ -57,6 +59,11 @@ Result<CountedEvent> ParseEvent(std::string_view line) {
     if (!fields.contains(name))
       return Fail(ErrorCode::kInvalidArgument, fmt::format("an event of type {} has no \"{}\"",
                                                            privacy::Name(result.event.kind), name));
+    if (name == "steps") {
+      result.event.steps = value.to_number<uint64_t>(error);
+      if (error) return Fail(ErrorCode::kInvalidArgument, "steps must be a whole number");
+      continue;
+    }
     const double number = value.to_number<double>(error);
     if (error)
       return Fail(ErrorCode::kInvalidArgument, fmt::format("\"{}\" is not a number", name));

@@ -183,7 +183,13 @@ Result<double> CalibrateRdp(const CalibrationTarget& target, std::span<const dou
   return std::exp(bracket.high);
 }
 
-Result<double> CalibratePld(const CalibrationTarget& target, Adjacency adjacency) {
+namespace {
+
+// Calibrates by the PLD accountant the events that `make` gives for a noise multiplier; they come
+// `target.steps` times. `like` is a sampled Gaussian that costs about as much, and its count.
+template <class MakeEvent, class MakeLike>
+Result<double> CalibrateBy(const CalibrationTarget& target, Adjacency adjacency, MakeEvent make,
+                           MakeLike like) {
   TACIT_RETURN_IF_ERROR(Check(target));
   const Delta delta(target.delta);
   double beside = 0;
@@ -192,8 +198,8 @@ Result<double> CalibratePld(const CalibrationTarget& target, Adjacency adjacency
     TACIT_RETURN_IF_ERROR(CheckBeside(target, beside));
   }
   TACIT_ASSIGN(const Bracket rough, Bisect(target, kWholeRange, 1e-3, [&](double sigma) {
-                 return PldRoughEpsilon(Event::PoissonGaussian(sigma, target.sampling_rate),
-                                        target.steps, adjacency, delta);
+                 const CountedEvent sampled = like(sigma);
+                 return PldRoughEpsilon(sampled.event, sampled.count, adjacency, delta);
                }));
   // Start the search where a Gaussian of the budget left for the steps would be.
   const double mu = GaussianMu(Epsilon(target.epsilon), delta);
@@ -203,7 +209,7 @@ Result<double> CalibratePld(const CalibrationTarget& target, Adjacency adjacency
   events.emplace_back();
   std::optional<PldHint> hint;
   const auto with = [&](double sigma) -> const std::vector<CountedEvent>& {
-    events.back() = {Event::PoissonGaussian(sigma, target.sampling_rate), target.steps};
+    events.back() = {make(sigma), target.steps};
     return events;
   };
   TACIT_ASSIGN(const Root root,
@@ -220,6 +226,28 @@ Result<double> CalibratePld(const CalibrationTarget& target, Adjacency adjacency
     TACIT_ASSIGN(const double found, accountant.UpperEpsilon(delta));
     if (found <= target.epsilon) return sigma;
   }
+}
+
+}  // namespace
+
+Result<double> CalibratePld(const CalibrationTarget& target, Adjacency adjacency) {
+  const auto make = [&](double sigma) {
+    return Event::PoissonGaussian(sigma, target.sampling_rate);
+  };
+  return CalibrateBy(target, adjacency, make,
+                     [&](double sigma) { return CountedEvent{make(sigma), target.steps}; });
+}
+
+Result<double> CalibrateAllocation(const CalibrationTarget& target, uint64_t block_steps) {
+  TACIT_CHECK(target.sampling_rate == 1, "an allocation does not sample");
+  TACIT_RETURN_IF_ERROR(Event::Allocation(1, block_steps).Validate());
+  const double rate = 1 / static_cast<double>(block_steps);
+  return CalibrateBy(
+      target, Adjacency::kAddRemove,
+      [&](double sigma) { return Event::Allocation(sigma, block_steps); },
+      [&](double sigma) {
+        return CountedEvent{Event::PoissonGaussian(sigma, rate), target.steps * block_steps};
+      });
 }
 
 Result<double> CalibrateSteps(CalibrationTarget target) {

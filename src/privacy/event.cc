@@ -9,14 +9,18 @@
 namespace tacit::privacy {
 namespace {
 
-constexpr std::array<std::pair<EventKind, std::string_view>, 6> kNames = {{
+constexpr std::array<std::pair<EventKind, std::string_view>, 7> kNames = {{
     {EventKind::kGaussian, "gaussian"},
     {EventKind::kPoissonGaussian, "poisson_gaussian"},
     {EventKind::kLaplace, "laplace"},
     {EventKind::kPureDp, "pure_dp"},
     {EventKind::kZcdp, "zcdp"},
     {EventKind::kExponential, "exponential"},
+    {EventKind::kAllocation, "allocation"},
 }};
+
+// More than a period can hold, and as many as the accountant takes in seconds.
+constexpr uint64_t kMostSteps = 1'000'000;
 
 Status Positive(std::string_view field, double value) {
   if (value > 0 && std::isfinite(value)) return {};
@@ -37,7 +41,7 @@ Result<EventKind> ParseEventKind(std::string_view name) {
     if (known == name) return EventKind{kind};
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("'{}' is no type of event (gaussian, poisson_gaussian, laplace, pure_dp, "
-                          "zcdp, exponential)",
+                          "zcdp, exponential, allocation)",
                           name));
 }
 
@@ -55,9 +59,17 @@ Event Event::Zcdp(double rho) { return {.kind = EventKind::kZcdp, .rho = rho}; }
 Event Event::Exponential(double epsilon) {
   return {.kind = EventKind::kExponential, .epsilon = epsilon};
 }
+Event Event::Allocation(double noise_multiplier, uint64_t steps) {
+  return {.kind = EventKind::kAllocation, .noise_multiplier = noise_multiplier, .steps = steps};
+}
 
 Status Event::Validate() const {
   switch (kind) {
+    case EventKind::kAllocation:
+      if (steps < 1 || steps > kMostSteps)
+        return Fail(ErrorCode::kInvalidArgument,
+                    fmt::format("steps must be at least 1 and at most {} (got {})", kMostSteps, steps));
+      return Positive("noise_multiplier", noise_multiplier);
     case EventKind::kPoissonGaussian:
       if (!(sampling_rate > 0 && sampling_rate <= 1))
         return Fail(

@@ -14,9 +14,11 @@ enum class EventKind : uint8_t {
   kPureDp,           // epsilon: any mechanism that is (epsilon, 0)-DP
   kZcdp,             // rho: any mechanism that is rho-zCDP
   kExponential,      // epsilon: exponential mechanism, that is epsilon-bounded-range
+  kAllocation,       // noise_multiplier; steps, of which each unit is in one, drawn uniformly
 };
 
-// The names of the event files: gaussian, poisson_gaussian, laplace, pure_dp, zcdp, exponential.
+// The names of the event files: gaussian, poisson_gaussian, laplace, pure_dp, zcdp, exponential,
+// allocation.
 std::string_view Name(EventKind kind);
 Result<EventKind> ParseEventKind(std::string_view name);
 
@@ -29,6 +31,7 @@ struct Event {
   double sampling_rate = 1;
   double epsilon = 0;
   double rho = 0;
+  uint64_t steps = 1;
 
   static Event Gaussian(double noise_multiplier);
   static Event PoissonGaussian(double noise_multiplier, double sampling_rate);
@@ -36,6 +39,9 @@ struct Event {
   static Event PureDp(double epsilon);
   static Event Zcdp(double rho);
   static Event Exponential(double epsilon);
+  // A block of Gaussian steps. Each unit draws the one step it is in, of all of them alike, whatever
+  // the others draw and say. A period of several blocks is this event as many times.
+  static Event Allocation(double noise_multiplier, uint64_t steps);
 
   // Returns kInvalidArgument, naming the field, unless every field the kind uses is in its domain.
   // A noise multiplier of 0 is refused: no finite epsilon holds.

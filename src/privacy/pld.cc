@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "privacy/gaussian.h"
+#include "privacy/infinity.h"
+#include "privacy/pld/allocation_book.h"
 #include "privacy/pld/composition.h"
 
 namespace tacit::privacy {
@@ -18,7 +22,9 @@ namespace {
 using pld::Composition;
 using pld::Direction;
 
-constexpr double kLeastSampledSigma = 0.05;
+constexpr double kLeastSampledSigma = 0.05, kLeastAllocatedSigma = 0.2;
+// An allocation's law may cut off this share of delta, over all events.
+constexpr double kTailShare = 1e-6;
 constexpr double kLeastDelta = 1e-100;
 // Relative accuracy of OneEventDelta.
 constexpr double kOneEventAccuracy = 1e-8;
@@ -30,11 +36,22 @@ constexpr double kRetryGrowth = 1.1;
 std::optional<double> GaussianMuSquared(const Event& event, Adjacency adjacency) {
   const double ratio = 1 / event.noise_multiplier;
   if (event.kind == EventKind::kGaussian) return ratio * ratio;
-  if (event.kind != EventKind::kPoissonGaussian || event.sampling_rate != 1) return std::nullopt;
+  const bool in_full =
+      (event.kind == EventKind::kPoissonGaussian && event.sampling_rate == 1) ||
+      (event.kind == EventKind::kAllocation && event.steps == 1);
+  if (!in_full) return std::nullopt;
   return (adjacency == Adjacency::kReplaceOne ? 4 : 1) * ratio * ratio;
 }
 
-bool IsSymmetric(const Event& event) { return event.kind != EventKind::kPoissonGaussian; }
+bool IsSymmetric(const Event& event) {
+  return event.kind != EventKind::kPoissonGaussian && event.kind != EventKind::kAllocation;
+}
+
+// The tail for a question of this delta: a power of 100, so that questions nearby share their laws.
+double TailFor(double delta, double count) {
+  const double share = std::log(kTailShare * delta / count) / std::log(100);
+  return std::max(pld::kLeastTail, std::pow(100, std::floor(share)));
+}
 
 std::vector<Direction> DirectionsOf(Adjacency adjacency, bool symmetric) {
   if (adjacency == Adjacency::kReplaceOne) return {Direction::kReplace};
@@ -42,30 +59,52 @@ std::vector<Direction> DirectionsOf(Adjacency adjacency, bool symmetric) {
   return {Direction::kRemove, Direction::kAdd};
 }
 
-double OneEventDelta(const Event& event, Adjacency adjacency, double epsilon) {
-  double delta = 0;
-  for (Direction direction : DirectionsOf(adjacency, IsSymmetric(event)))
-    delta = std::max(delta, pld::OneEventDelta(*pld::MakeLossLaw(event, direction), epsilon));
-  return delta;
-}
+// delta(epsilon) of one event made once, from the laws of its directions.
+class OneEvent {
+ public:
+  OneEvent(const Event& event, Adjacency adjacency, const pld::LawSource& source) {
+    for (Direction direction : DirectionsOf(adjacency, IsSymmetric(event)))
+      laws_.push_back(pld::MakeLossLaw(event, direction, source));
+  }
 
-// The root of a falling delta(epsilon), to a relative 1e-12.
-double OneEventEpsilon(const Event& event, Adjacency adjacency, double delta) {
-  const auto above = [&](double epsilon) {
-    return OneEventDelta(event, adjacency, epsilon) > delta;
-  };
-  if (!above(0)) return 0;
-  double low = 0, high = 1e-9;
-  while (above(high)) {
-    low = high;
-    high *= 4;
+  CertifiedInterval DeltaAt(double epsilon) const {
+    return {Delta(epsilon, true) * (1 - kOneEventAccuracy),
+            std::min(1.0, Delta(epsilon, false) * (1 + kOneEventAccuracy))};
   }
-  while (high - low > 1e-12 * high) {
-    const double middle = low + (high - low) / 2;
-    (above(middle) ? low : high) = middle;
+  CertifiedInterval Epsilon(double delta) const {
+    return {Root(delta * (1 + kOneEventAccuracy), true),
+            Root(delta * (1 - kOneEventAccuracy), false)};
   }
-  return high;
-}
+
+ private:
+  double Delta(double epsilon, bool below) const {
+    double delta = 0;
+    for (const auto& law : laws_)
+      delta = std::max(delta, pld::OneEventDelta(below ? law->Below() : *law, epsilon));
+    return delta;
+  }
+
+  // The root of a falling delta(epsilon), to a relative 1e-12; infinite where it never falls so low.
+  double Root(double delta, bool below) const {
+    const auto above = [&](double epsilon) { return Delta(epsilon, below) > delta; };
+    if (!above(0)) return 0;
+    double low = 0, high = 1e-9;
+    while (above(high)) {
+      if (high > kMostEpsilon) return kInfinity;
+      low = high;
+      high *= 4;
+    }
+    while (high - low > 1e-12 * high) {
+      const double middle = low + (high - low) / 2;
+      (above(middle) ? low : high) = middle;
+    }
+    return high;
+  }
+
+  // Beyond this e^epsilon is no number.
+  static constexpr double kMostEpsilon = 1e6;
+  std::vector<std::unique_ptr<pld::LossLaw>> laws_;
+};
 
 }  // namespace
 
@@ -73,6 +112,7 @@ struct PldAccountant::State {
   explicit State(Adjacency of) : adjacency(of) {}
 
   Adjacency adjacency;
+  pld::AllocationBook book;  // of the compositions below
   std::map<Event, uint64_t> events;
   double count = 0;
   bool symmetric = true;  // both directions are equal for every event
@@ -99,7 +139,7 @@ struct PldAccountant::State {
     if (adjacency != Adjacency::kReplaceOne && symmetric && !IsSymmetric(event)) {
       symmetric = false;
       // The directions differ from here on: `other` starts with all earlier events.
-      other.emplace(Direction::kAdd);
+      other.emplace(Direction::kAdd, pld::LawSource{&book, pld::kLeastTail});
       for (const auto& [known, known_times] : events)
         if (!(known == event)) other->Add(known, static_cast<double>(known_times));
     }
@@ -120,8 +160,9 @@ struct PldAccountant::State {
 };
 
 PldAccountant::PldAccountant(Adjacency adjacency) : state_(std::make_unique<State>(adjacency)) {
-  state_->main.emplace(adjacency == Adjacency::kReplaceOne ? Direction::kReplace
-                                                           : Direction::kRemove);
+  state_->main.emplace(
+      adjacency == Adjacency::kReplaceOne ? Direction::kReplace : Direction::kRemove,
+      pld::LawSource{&state_->book, pld::kLeastTail});
 }
 PldAccountant::~PldAccountant() = default;
 PldAccountant::PldAccountant(PldAccountant&&) noexcept = default;
@@ -134,6 +175,15 @@ Status PldAccountant::Add(const Event& event, uint64_t count) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("noise_multiplier of a sampled Gaussian must be at least {} (got {})",
                             kLeastSampledSigma, event.noise_multiplier));
+  if (event.kind == EventKind::kAllocation) {
+    if (state_->adjacency == Adjacency::kReplaceOne)
+      return Fail(ErrorCode::kInvalidArgument,
+                  "an allocation is accounted for under add-or-remove alone, not replace-one");
+    if (event.steps > 1 && event.noise_multiplier < kLeastAllocatedSigma)
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("noise_multiplier of an allocation must be at least {} (got {})",
+                              kLeastAllocatedSigma, event.noise_multiplier));
+  }
   if (count > 0) state_->Charge(event, count);
   return {};
 }
@@ -148,10 +198,10 @@ Result<CertifiedInterval> PldAccountant::Epsilon(Delta delta) {
   if (delta.value < kLeastDelta)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("delta must be at least {} (got {})", kLeastDelta, delta.value));
-  if (const Event* single = state.Single())
-    return CertifiedInterval{
-        OneEventEpsilon(*single, state.adjacency, delta.value * (1 + kOneEventAccuracy)),
-        OneEventEpsilon(*single, state.adjacency, delta.value * (1 - kOneEventAccuracy))};
+  if (const Event* single = state.Single()) {
+    pld::AllocationBook book;
+    return OneEvent(*single, state.adjacency, {&book, TailFor(delta.value, 1)}).Epsilon(delta.value);
+  }
   const double log_delta = std::log(delta.value);
   TACIT_ASSIGN(pld::Interval interval, state.main->Epsilon(log_delta));
   if (state.other) {
@@ -188,9 +238,7 @@ Result<CertifiedInterval> PldAccountant::DeltaAt(double epsilon) {
     return CertifiedInterval{delta * (1 - 1e-9), delta * (1 + 1e-9)};
   }
   if (const Event* single = state.Single()) {
-    const double delta = OneEventDelta(*single, state.adjacency, epsilon);
-    return CertifiedInterval{delta * (1 - kOneEventAccuracy),
-                             std::min(1.0, delta * (1 + kOneEventAccuracy))};
+    return OneEvent(*single, state.adjacency, {&state.book, pld::kLeastTail}).DeltaAt(epsilon);
   }
   TACIT_ASSIGN(pld::Interval interval, state.main->DeltaAt(epsilon));
   if (state.other) {
@@ -219,8 +267,10 @@ Result<double> PldUpperEpsilon(std::span<const CountedEvent> events, Adjacency a
   }
   const double log_delta = std::log(delta.value);
   double greatest = 0;
+  pld::AllocationBook book;
+  const pld::LawSource source{&book, TailFor(delta.value, static_cast<double>(total))};
   for (Direction direction : DirectionsOf(adjacency, symmetric)) {
-    Composition composition(direction);
+    Composition composition(direction, source);
     for (const auto& [event, count] : events)
       if (count > 0) composition.Add(event, static_cast<double>(count));
     const bool first = direction != Direction::kAdd;

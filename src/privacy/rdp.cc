@@ -161,6 +161,7 @@ double RenyiDivergence(const Event& event, double order) {
   TACIT_CHECK(order > 1);
   const double sigma = event.noise_multiplier;
   switch (event.kind) {
+    case EventKind::kAllocation:
     case EventKind::kGaussian:
       return order / (2 * sigma * sigma);
     case EventKind::kPoissonGaussian:

@@ -56,7 +56,8 @@ Status CheckSizes(std::span<const Counted> events) {
     const Event& event = counted.kind->event;
     const double sigma = event.noise_multiplier;
     const bool gaussian =
-        event.kind == EventKind::kGaussian || event.kind == EventKind::kPoissonGaussian;
+        event.kind == EventKind::kGaussian || event.kind == EventKind::kPoissonGaussian ||
+        event.kind == EventKind::kAllocation;
     const double epsilon = gaussian ? 0.5 / (sigma * sigma) : event.epsilon;
     if (epsilon > kMostEpsilon)
       return Fail(
@@ -90,7 +91,7 @@ void Composition::Add(const Event& event, double count) {
       lower_.reset();
       chernoff_.reset();
       kinds_.remove_if([&](const Kind& kind) { return &kind == counted.kind; });
-      kinds_.emplace_back(Event::Zcdp(rho), direction_);
+      kinds_.emplace_back(Event::Zcdp(rho), direction_, source_);
       counted.kind = &kinds_.back();
       return;
     }
@@ -100,7 +101,7 @@ void Composition::Add(const Event& event, double count) {
     }
   }
   const bool zcdp = event.kind == EventKind::kZcdp;
-  kinds_.emplace_back(zcdp ? Event::Zcdp(count * event.rho) : event, direction_);
+  kinds_.emplace_back(zcdp ? Event::Zcdp(count * event.rho) : event, direction_, source_);
   events_.push_back({&kinds_.back(), zcdp ? 1 : count});
 }
 

@@ -47,8 +47,8 @@ double LogWidth(const Saddle& saddle) {
 
 }  // namespace
 
-Kind::Kind(const Event& of, Direction direction)
-    : event(of), law(MakeLossLaw(of, direction)), pilot(law->Pilot()) {}
+Kind::Kind(const Event& of, Direction direction, const LawSource& source)
+    : event(of), law(MakeLossLaw(of, direction, source)), pilot(law->Pilot()) {}
 
 double TailFor(std::span<const Counted> events, double log_delta) {
   double all = 0;

@@ -18,7 +18,7 @@ struct Kind {
   std::unique_ptr<LossLaw> law;
   std::vector<PilotPoint> pilot;
 
-  Kind(const Event& of, Direction direction);
+  Kind(const Event& of, Direction direction, const LawSource& source = {});
 };
 
 struct Counted {

@@ -114,14 +114,28 @@ Grid MakeGrid(const LossLaw& law, double step, int64_t spacing, double centre, d
   return grid;
 }
 
-LatticeLaws Discretise(const LossLaw& law, const Grid& grid, bool with_lower) {
+namespace {
+
+std::vector<Halves> HalvesOf(const LossLaw& law, const Grid& grid) {
   std::vector<Halves> cells(grid.index.size() - 1);
   for (size_t j = 0; j < cells.size(); ++j) {
     const double low = grid.Loss(j), high = grid.Loss(j + 1), middle = (low + high) / 2;
     cells[j].left = law.Over(low, middle, low);
     cells[j].right = law.Over(middle, high, high);
   }
-  return {UpperLaw(law, grid, cells), with_lower ? LowerLaw(law, grid, cells) : LatticeLaw{}};
+  return cells;
+}
+
+}  // namespace
+
+LatticeLaws Discretise(const LossLaw& law, const Grid& grid, bool with_lower) {
+  std::vector<Halves> cells = HalvesOf(law, grid);
+  LatticeLaws laws{UpperLaw(law, grid, cells), {}};
+  if (!with_lower) return laws;
+  const LossLaw& below = law.Below();
+  if (&below != &law) cells = HalvesOf(below, grid);
+  laws.lower = LowerLaw(below, grid, cells);
+  return laws;
 }
 
 LatticeLaws DiscretiseZcdp(double rho, const Grid& grid) {

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "privacy/infinity.h"
 #include "privacy/pld/normal.h"
+#include "privacy/pld/ratio_law.h"
 #include "privacy/pld/sampled_gaussian.h"
 
 namespace tacit::privacy::pld {
@@ -84,7 +85,8 @@ class LaplaceLaw final : public LossLaw {
 
 }  // namespace
 
-std::unique_ptr<LossLaw> MakeLossLaw(const Event& event, Direction direction) {
+std::unique_ptr<LossLaw> MakeLossLaw(const Event& event, Direction direction,
+                                     const LawSource& source) {
   switch (event.kind) {
     case EventKind::kPoissonGaussian:
       if (event.sampling_rate == 1)
@@ -94,6 +96,12 @@ std::unique_ptr<LossLaw> MakeLossLaw(const Event& event, Direction direction) {
         return std::make_unique<ReplacedGaussianLaw>(event.noise_multiplier, event.sampling_rate);
       return std::make_unique<SampledGaussianLaw>(event.noise_multiplier, event.sampling_rate,
                                                   direction);
+    case EventKind::kAllocation: {
+      if (event.steps == 1) return std::make_unique<GaussianLaw>(1 / event.noise_multiplier);
+      AllocationBook own;
+      AllocationBook& book = source.book != nullptr ? *source.book : own;
+      return std::make_unique<AllocationLaw>(book.For(event, source.tail), direction);
+    }
     case EventKind::kGaussian:
       return std::make_unique<GaussianLaw>(1 / event.noise_multiplier);
     case EventKind::kLaplace:

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "privacy/event.h"
+#include "privacy/pld/allocation_book.h"
 
 // The privacy loss of one event as a random variable: L = log dP/dQ under P, for one dominating
 // pair (P, Q).
@@ -41,12 +42,24 @@ class LossLaw {
   virtual std::vector<PilotPoint> Pilot() const = 0;
   // The size of an atom that should lie on the lattice; 0 if there is none.
   virtual double Atom() const { return 0; }
+  // The law to make the optimistic bound of, where the event's own is known between two laws only:
+  // this one is then the pessimistic.
+  virtual const LossLaw& Below() const { return *this; }
   // The distance from 0 of a bounded end where most of the mass may crowd; 0 if there is none.
   virtual double Edge() const { return 0; }
 };
 
-// Makes the law of an event; a zCDP event gets the Gaussian's. REQUIRES a valid event.
-std::unique_ptr<LossLaw> MakeLossLaw(const Event& event, Direction direction);
+// Where laws of allocations come from, and the mass they may cut off and pay for (RatioRequest). A
+// law made without a book is made for itself.
+struct LawSource {
+  AllocationBook* book = nullptr;
+  double tail = kLeastTail;
+};
+
+// Makes the law of an event; a zCDP event gets the Gaussian's. REQUIRES a valid event, and no
+// kReplace of an allocation.
+std::unique_ptr<LossLaw> MakeLossLaw(const Event& event, Direction direction,
+                                     const LawSource& source = {});
 
 // delta(epsilon) of one event made once: the gain beyond epsilon. Relative accuracy 1e-9.
 double OneEventDelta(const LossLaw& law, double epsilon);

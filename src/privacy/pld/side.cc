@@ -1,3 +1,5 @@
+#include "privacy/pld/side.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -5,7 +7,6 @@
 
 #include "base/check.h"
 #include "privacy/infinity.h"
-#include "privacy/pld/composition.h"
 #include "privacy/pld/transform.h"
 
 namespace tacit::privacy::pld {
