@@ -24,13 +24,13 @@ CertifiedInterval Allocated(double sigma, uint64_t steps, uint64_t blocks, doubl
   return found.value_or(CertifiedInterval{-1, -1});
 }
 
-double Tail(double x) { return std::erfc(x / std::sqrt(2.0)) / 2; }
+double NormalTail(double x) { return std::erfc(x / std::sqrt(2.0)) / 2; }
 
 // E (U - k)+ of e^(s Z - s^2/2).
 double Call(double s, double k) {
   if (k <= 0) return 1 - k;
   const double z = std::log(k) / s + s / 2;
-  return Tail(z - s) - k * Tail(z);
+  return NormalTail(z - s) - k * NormalTail(z);
 }
 
 // delta of two steps, removed: the closed form of the one integrated over the other.
