@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -90,7 +91,7 @@ std::vector<SumTable> TablesOf(const LinearLearnerOptions& options) {
   return tables;
 }
 
-mechanism::RowSumsOptions SumsOf(const LinearLearnerOptions& options) {
+mechanism::RowSumsOptions QueryOf(const LinearLearnerOptions& options) {
   return {.clip = linear::ContributionMost(options.columns->size(), options.update),
           .noise_multiplier = options.noise_multiplier,
           .threshold_deviations =
@@ -120,7 +121,7 @@ Status CheckLinear(const LinearLearnerOptions& options) {
 }
 
 privacy::Charge LinearPeriodCharge(const LinearLearnerOptions& options) {
-  return RowSums(SumsOf(options), {}, {}).charge();
+  return RowSums(QueryOf(options), {}, {}).charge();
 }
 
 linear::Columns LinearColumns(const event::FeatureSchema& schema) {
@@ -148,7 +149,7 @@ LinearLearner::LinearLearner(LinearLearnerOptions options,
       options_(std::move(options)),
       scales_(linear::ColumnScales(*options_.columns, options_.update)),
       tables_(TablesOf(options_)),
-      sums_(SumsOf(options_)),
+      sums_(QueryOf(options_)),
       charge_(LinearPeriodCharge(options_)),
       noise_(std::move(noise)),
       rows_(rows),
@@ -268,24 +269,18 @@ Result<bool> LinearLearner::TakeStep(const stream::StepBatch& step,
   return true;
 }
 
-double LinearLearner::MeanResidual(const ReleasedSums& released) const {
+double LinearLearner::MeanResidual(const ReleasedSums& released, double deviation) const {
   const size_t column = WholeColumn(*options_.columns, tables_);
-  const SumTable& table = tables_[column];
-  const auto begin = std::ranges::lower_bound(released.rows, table.first) - released.rows.begin();
-  const auto end =
-      std::ranges::lower_bound(released.rows, table.first + table.rows) - released.rows.begin();
-  const auto of = [&](const std::vector<double>& all) {
-    return std::span(all).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
-  };
-  return linear::MeanResidual(of(released.sums), of(released.counts)) * options_.update.count_share;
+  const Known all = ValuesOf(column, released, -std::numeric_limits<double>::infinity());
+  return linear::MeanResidual(SumsOf(column, all, deviation), options_.update);
 }
 
-LinearLearner::Known LinearLearner::KnownOf(size_t column, const ReleasedSums& released,
-                                            double deviation) const {
+// The values of a column whose counts, as they are released, are above `least`.
+LinearLearner::Known LinearLearner::ValuesOf(size_t column, const ReleasedSums& released,
+                                             double least) const {
   const SumTable& table = tables_[column];
   const double scale = scales_[column];
   const double count_scale = scale * options_.update.count_share;
-  const double least = options_.update.known_deviations * deviation;
   const auto first = std::ranges::lower_bound(released.rows, table.first) - released.rows.begin();
   Known known;
   for (auto i = static_cast<size_t>(first);
@@ -298,13 +293,16 @@ LinearLearner::Known LinearLearner::KnownOf(size_t column, const ReleasedSums& r
   return known;
 }
 
+linear::ValueSums LinearLearner::SumsOf(size_t column, const Known& known, double deviation) const {
+  const double noise = deviation / scales_[column];
+  return {.residual = known.residual, .count = known.count, .noise_variance = noise * noise};
+}
+
 Status LinearLearner::UpdateColumn(size_t column, const Known& known, double mean_residual,
                                    double deviation) {
   const size_t n = known.rows.size();
-  const double noise = deviation / scales_[column];
-  const auto observed = linear::Observe(
-      {.residual = known.residual, .count = known.count, .noise_variance = noise * noise},
-      mean_residual, options_.update);
+  const auto observed =
+      linear::Observe(SumsOf(column, known, deviation), mean_residual, options_.update);
   const auto period = static_cast<uint32_t>(state_.periods);
   std::vector<float> weight(n), variance(n), move(n);
   std::vector<uint32_t> age(n);
@@ -347,15 +345,16 @@ void LinearLearner::SetRate(const ReleasedSums& released, double deviation) {
 Result<uint64_t> LinearLearner::Update(const ReleasedSums& released, double deviation) {
   SetRate(released, deviation);
   ++state_.periods;
-  const double mean_residual = MeanResidual(released);
+  const double mean_residual = MeanResidual(released, deviation);
+  const double least = options_.update.known_deviations * deviation;
   state_.bias += linear::BiasMove(mean_residual, options_.update);
   uint64_t moved = 0;
   for (size_t j = 0; j < tables_.size(); ++j) {
-    const Known known = KnownOf(j, released, deviation);
+    const Known known = ValuesOf(j, released, least);
     if (known.rows.empty()) continue;
     // The values of a set share its events, so that what they have in common is the set's own.
     const double mean = options_.columns->IsSet(j)
-                            ? linear::MeanResidual(known.residual, known.count)
+                            ? linear::MeanResidual(SumsOf(j, known, deviation), options_.update)
                             : mean_residual;
     TACIT_RETURN_IF_ERROR(UpdateColumn(j, known, mean, deviation));
     moved += known.rows.size();

@@ -73,7 +73,7 @@ class LinearLearner final : public Learner {
 
     model::linear::Places Places() const;
   };
-  // The known values of one column in a release, with their sums.
+  // Some values of one column in a release, with their sums.
   struct Known {
     std::vector<uint64_t> rows;
     std::vector<double> residual, count;
@@ -83,8 +83,9 @@ class LinearLearner final : public Learner {
   uint64_t AddEvents(const stream::StepBatch& step, mechanism::RowSums* sums);
   void AddEvent(size_t example, float label, float move, mechanism::UnitVector* unit) const;
   void SetRate(const mechanism::ReleasedSums& released, double deviation);
-  double MeanResidual(const mechanism::ReleasedSums& released) const;
-  Known KnownOf(size_t column, const mechanism::ReleasedSums& released, double deviation) const;
+  double MeanResidual(const mechanism::ReleasedSums& released, double deviation) const;
+  Known ValuesOf(size_t column, const mechanism::ReleasedSums& released, double least) const;
+  model::linear::ValueSums SumsOf(size_t column, const Known& known, double deviation) const;
   Status UpdateColumn(size_t column, const Known& known, double mean_residual, double deviation);
   Result<uint64_t> Update(const mechanism::ReleasedSums& released, double deviation);
 

@@ -198,13 +198,14 @@ struct Oracle {
     return sums[2 * row + 1] > 2 * sigma_ * C;
   }
   double MeanOf(size_t j, const std::vector<double>& sums, bool known_only) const {
-    double residual = 0, count = 0;
+    double residual = 0, count = 0, noise = 0;
     for (uint64_t row = first[j]; row < first[j + 1]; ++row) {
       if (known_only && !Known(row, sums)) continue;
+      noise += sigma_ * C / a[j] * sigma_ * C / a[j];
       residual += sums[2 * row] / a[j];
       count += sums[2 * row + 1] / (a[j] * alpha);
     }
-    return count > 0 ? residual / count : 0;
+    return count > 0 ? residual / count / (1 + noise / (count * h * count * h)) : 0;
   }
   void StepColumn(size_t j, double mean, const std::vector<double>& sums) {
     const double tau2 = sigma_ * C / a[j] * sigma_ * C / a[j];

@@ -35,9 +35,14 @@ double ContributionMost(size_t columns, const UpdateOptions& options) {
   return std::sqrt(values * count + moves * Squared(options.residual_most) * count + moves);
 }
 
-double MeanResidual(std::span<const double> residual, std::span<const double> count) {
-  const double events = std::accumulate(count.begin(), count.end(), 0.0);
-  return events > 0 ? std::accumulate(residual.begin(), residual.end(), 0.0) / events : 0;
+double MeanResidual(const ValueSums& sums, const UpdateOptions& options) {
+  const double events = std::accumulate(sums.count.begin(), sums.count.end(), 0.0);
+  if (!(events > 0)) return 0;
+  const double residual = std::accumulate(sums.residual.begin(), sums.residual.end(), 0.0);
+  // The logit's shift has the variance 1 before, and that of its noise.
+  const double noise = static_cast<double>(sums.count.size()) * sums.noise_variance /
+                       Squared(events * options.curvature);
+  return residual / events / (1 + noise);
 }
 
 double BiasMove(double mean_residual, const UpdateOptions& options) {

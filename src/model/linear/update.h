@@ -46,8 +46,10 @@ struct ValueSums {
 };
 
 // S / N summed over all values: the mean residual of their events, if each event has one of them.
-// 0 if the counts' sum is not above 0.
-double MeanResidual(std::span<const double> residual, std::span<const double> count);
+// It is shrunk by what noise may have made of it, 1 / (1 + n tau^2 / (N h)^2) for n values: the
+// sums of a period without events are noise, and so is their quotient. 0 if the counts' sum is not
+// above 0.
+double MeanResidual(const ValueSums& sums, const UpdateOptions& options);
 // The bias moves by half of Newton's step, since the weights take their part.
 double BiasMove(double mean_residual, const UpdateOptions& options);
 

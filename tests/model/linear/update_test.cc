@@ -39,11 +39,39 @@ TEST(LinearUpdate, AContributionIsAsLongAsItsFormula) {
 
 TEST(LinearUpdate, TheBiasTakesHalfOfNewtonsStep) {
   const std::vector<double> residual = {30, -10, 4}, count = {100, 60, 40};
-  const double mean = MeanResidual(residual, count);
+  const double mean = MeanResidual({.residual = residual, .count = count}, kOptions);
   EXPECT_NEAR(mean, 24.0 / 200, 1e-12);
   EXPECT_NEAR(BiasMove(mean, kOptions), 0.12 / 0.3, 1e-12);
   const std::vector<double> nobody = {-3, 1, 1};
-  EXPECT_EQ(MeanResidual(residual, nobody), 0) << "noise alone moves no bias";
+  EXPECT_EQ(MeanResidual({.residual = residual, .count = nobody}, kOptions), 0);
+}
+
+// Sums of nobody's events are noise. Their quotient alone would move the bias by any amount.
+TEST(LinearUpdate, NoiseAloneHardlyMovesTheBias) {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal;
+  const double deviation = 25;
+  double farthest = 0, farthest_quotient = 0;
+  for (int period = 0; period < 10'000; ++period) {
+    std::vector<double> residual, count;
+    for (int v = 0; v < 16; ++v) {
+      residual.push_back(deviation * normal(random));
+      count.push_back(deviation / kOptions.count_share * normal(random));
+    }
+    const ValueSums noise{
+        .residual = residual, .count = count, .noise_variance = deviation * deviation};
+    const ValueSums silent{.residual = residual, .count = count};
+    farthest = std::max(farthest, std::abs(BiasMove(MeanResidual(noise, kOptions), kOptions)));
+    farthest_quotient =
+        std::max(farthest_quotient, std::abs(BiasMove(MeanResidual(silent, kOptions), kOptions)));
+  }
+  EXPECT_LT(farthest, 2.5);
+  EXPECT_GT(farthest_quotient, 1000);
+  // Of sums twenty times as large as their noise next to nothing is taken.
+  const std::vector<double> residual = {400}, count = {20 * deviation / kOptions.curvature};
+  const double mean = MeanResidual(
+      {.residual = residual, .count = count, .noise_variance = deviation * deviation}, kOptions);
+  EXPECT_NEAR(mean, 400 / count[0] / (1 + 1 / 400.0), 1e-12);
 }
 
 TEST(LinearUpdate, AnObservationIsTheResidualOverTheCurvature) {
@@ -156,7 +184,8 @@ struct Oracle {
       sum_n += N[v];
       mean_count[v] += (N[v] - mean_count[v]) / static_cast<double>(period);
     }
-    const double shift = fault == Fault::kNoShift ? 0 : sum_s / sum_n;
+    const double noise = static_cast<double>(w.size()) * tau2 / (sum_n * h * sum_n * h);
+    const double shift = fault == Fault::kNoShift ? 0 : sum_s / sum_n / (1 + noise);
     bias += shift / (2 * h);
     std::vector<double> o(w.size()), R(w.size());
     for (size_t v = 0; v < w.size(); ++v) {
@@ -197,7 +226,7 @@ struct Subject {
   void Step(const std::vector<double>& S, const std::vector<double>& N, double tau2, double known,
             double eta) {
     ++period;
-    const double mean = MeanResidual(S, N);
+    const double mean = MeanResidual({.residual = S, .count = N, .noise_variance = tau2}, kOptions);
     bias += BiasMove(mean, kOptions);
     std::vector<size_t> at;
     std::vector<double> residual, count;
