@@ -234,8 +234,9 @@ Result<double> CalibratePld(const CalibrationTarget& target, Adjacency adjacency
   const auto make = [&](double sigma) {
     return Event::PoissonGaussian(sigma, target.sampling_rate);
   };
-  return CalibrateBy(target, adjacency, make,
-                     [&](double sigma) { return CountedEvent{make(sigma), target.steps}; });
+  return CalibrateBy(target, adjacency, make, [&](double sigma) {
+    return CountedEvent{make(sigma), target.steps};
+  });
 }
 
 Result<double> CalibrateAllocation(const CalibrationTarget& target, uint64_t block_steps) {

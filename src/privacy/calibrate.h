@@ -40,8 +40,8 @@ Result<double> CalibrateOnce(const CalibrationTarget& target);
 // a tenth of the target.
 Result<double> CalibratePld(const CalibrationTarget& target, Adjacency adjacency);
 // For allocations: `steps` blocks, in each of which a unit is in one of `block_steps` steps. As
-// CalibratePld under add-or-remove, with a noise multiplier of at least 0.2. REQUIRES a sampling rate
-// of 1.
+// CalibratePld under add-or-remove, with a noise multiplier of at least 0.2. REQUIRES a sampling
+// rate of 1.
 Result<double> CalibrateAllocation(const CalibrationTarget& target, uint64_t block_steps);
 // Uses the given orders; DenseRdpOrders() if there are none.
 Result<double> CalibrateRdp(const CalibrationTarget& target, std::span<const double> orders);

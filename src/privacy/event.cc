@@ -67,8 +67,9 @@ Status Event::Validate() const {
   switch (kind) {
     case EventKind::kAllocation:
       if (steps < 1 || steps > kMostSteps)
-        return Fail(ErrorCode::kInvalidArgument,
-                    fmt::format("steps must be at least 1 and at most {} (got {})", kMostSteps, steps));
+        return Fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("steps must be at least 1 and at most {} (got {})", kMostSteps, steps));
       return Positive("noise_multiplier", noise_multiplier);
     case EventKind::kPoissonGaussian:
       if (!(sampling_rate > 0 && sampling_rate <= 1))

@@ -39,8 +39,8 @@ struct Event {
   static Event PureDp(double epsilon);
   static Event Zcdp(double rho);
   static Event Exponential(double epsilon);
-  // A block of Gaussian steps. Each unit draws the one step it is in, of all of them alike, whatever
-  // the others draw and say. A period of several blocks is this event as many times.
+  // A block of Gaussian steps. Each unit draws the one step it is in, of all of them alike,
+  // whatever the others draw and say. A period of several blocks is this event as many times.
   static Event Allocation(double noise_multiplier, uint64_t steps);
 
   // Returns kInvalidArgument, naming the field, unless every field the kind uses is in its domain.

@@ -36,9 +36,8 @@ constexpr double kRetryGrowth = 1.1;
 std::optional<double> GaussianMuSquared(const Event& event, Adjacency adjacency) {
   const double ratio = 1 / event.noise_multiplier;
   if (event.kind == EventKind::kGaussian) return ratio * ratio;
-  const bool in_full =
-      (event.kind == EventKind::kPoissonGaussian && event.sampling_rate == 1) ||
-      (event.kind == EventKind::kAllocation && event.steps == 1);
+  const bool in_full = (event.kind == EventKind::kPoissonGaussian && event.sampling_rate == 1) ||
+                       (event.kind == EventKind::kAllocation && event.steps == 1);
   if (!in_full) return std::nullopt;
   return (adjacency == Adjacency::kReplaceOne ? 4 : 1) * ratio * ratio;
 }
@@ -84,7 +83,8 @@ class OneEvent {
     return delta;
   }
 
-  // The root of a falling delta(epsilon), to a relative 1e-12; infinite where it never falls so low.
+  // The root of a falling delta(epsilon), to a relative 1e-12; infinite where it never falls so
+  // low.
   double Root(double delta, bool below) const {
     const auto above = [&](double epsilon) { return Delta(epsilon, below) > delta; };
     if (!above(0)) return 0;
@@ -200,7 +200,8 @@ Result<CertifiedInterval> PldAccountant::Epsilon(Delta delta) {
                 fmt::format("delta must be at least {} (got {})", kLeastDelta, delta.value));
   if (const Event* single = state.Single()) {
     pld::AllocationBook book;
-    return OneEvent(*single, state.adjacency, {&book, TailFor(delta.value, 1)}).Epsilon(delta.value);
+    return OneEvent(*single, state.adjacency, {&book, TailFor(delta.value, 1)})
+        .Epsilon(delta.value);
   }
   const double log_delta = std::log(delta.value);
   TACIT_ASSIGN(pld::Interval interval, state.main->Epsilon(log_delta));

@@ -23,15 +23,15 @@ struct CertifiedInterval {
 //
 // Each event is replaced by its dominating pair: exact for the Gaussian, the Poisson-sampled
 // Gaussian and Laplace noise; randomized response for (epsilon, 0)-DP events, including the
-// exponential mechanism; the mixture over its steps for an allocation, certified between two laws of
-// its likelihood ratio (allocation.md). `upper` is the promise. `lower` shows how tight it is: no accountant of
-// these pairs can go below it. For zCDP events, whose pair is not one distribution but the curve
-// delta(epsilon) that rho-zCDP implies, `lower` is that of the Gaussian mechanism.
+// exponential mechanism; the mixture over its steps for an allocation, certified between two laws
+// of its likelihood ratio (allocation.md). `upper` is the promise. `lower` shows how tight it is:
+// no accountant of these pairs can go below it. For zCDP events, whose pair is not one distribution
+// but the curve delta(epsilon) that rho-zCDP implies, `lower` is that of the Gaussian mechanism.
 //
 // Adjacency: add-or-remove takes the greater of both directions (zero-out is bounded by it).
 // Replace-one lets the Poisson-sampled Gaussian replace a row of norm 1 by its opposite, so that at
-// rate 1 it is a Gaussian of twice the sensitivity. Allocations are refused there. All other events are stated for the question's
-// adjacency.
+// rate 1 it is a Gaussian of twice the sensitivity. Allocations are refused there. All other events
+// are stated for the question's adjacency.
 //
 // Method: each loss is put on a lattice fitted to the composed loss, from above and from below,
 // with errors of second order; laws are tilted by e^(c L) at the saddle point of the question and
@@ -50,8 +50,8 @@ class PldAccountant {
   PldAccountant& operator=(PldAccountant&&) noexcept;
 
   // Adds an event made `count` times. Returns kInvalidArgument, with nothing added, for an event
-  // out of its domain, for a Poisson-sampled Gaussian with a noise multiplier below 0.05, and for an
-  // allocation with one below 0.2 or under replace-one.
+  // out of its domain, for a Poisson-sampled Gaussian with a noise multiplier below 0.05, and for
+  // an allocation with one below 0.2 or under replace-one.
   Status Add(const Event& event, uint64_t count);
 
   // Epsilon, never negative, at 0 < delta < 1; delta at epsilon >= 0. Returns kRefused for so many

@@ -22,8 +22,8 @@ namespace tacit::privacy {
 // converges geometrically on this analytic integrand, every term is positive, and the sum is
 // A_alpha - 1, so that even a divergence of 1e-12 keeps its digits. Relative accuracy 1e-9.
 //
-// Allocation: that of the Gaussian, made once, which bounds it: the divergence of a mixture over the
-// steps is at most the greatest of theirs. Poor; the PLD accountant knows better.
+// Allocation: that of the Gaussian, made once, which bounds it: the divergence of a mixture over
+// the steps is at most the greatest of theirs. Poor; the PLD accountant knows better.
 //
 // Exponential mechanism: the worst case of bounded range (Dong, Durfee and Rogers 2020).
 double RenyiDivergence(const Event& event, double order);

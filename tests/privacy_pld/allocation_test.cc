@@ -41,8 +41,8 @@ double TwoSteps(double sigma, double epsilon) {
   for (int i = 0; i <= kNodes; ++i) {
     const double z = -12 + (24 + s) * i / kNodes;
     const double density = std::exp(-z * z / 2) / std::sqrt(2 * M_PI);
-    sum += static_cast<long double>(
-        density * Call(s, 2 * std::exp(epsilon) - std::exp(s * z - s * s / 2)));
+    sum += static_cast<long double>(density *
+                                    Call(s, 2 * std::exp(epsilon) - std::exp(s * z - s * s / 2)));
   }
   return static_cast<double>(sum * (24 + s) / kNodes / 2);
 }

@@ -49,9 +49,7 @@ RatioLaw Finish(Atoms sum, const RatioRequest& request, Bound bound) {
 }
 
 // The standard deviation of the mean of t factors, or 1 if that is less.
-double Spread(const Lognormal& u, double t) {
-  return std::min(1.0, u.deviation() / std::sqrt(t));
-}
+double Spread(const Lognormal& u, double t) { return std::min(1.0, u.deviation() / std::sqrt(t)); }
 
 RatioLaw Double(const RatioRequest& request, Bound bound) {
   const Lognormal u(1 / request.noise_multiplier);
@@ -87,7 +85,9 @@ RatioLaw Double(const RatioRequest& request, Bound bound) {
 class ByTransform {
  public:
   explicit ByTransform(const RatioRequest& request)
-      : request_(request), u_(1 / request.noise_multiplier), t_(static_cast<double>(request.steps)) {
+      : request_(request),
+        u_(1 / request.noise_multiplier),
+        t_(static_cast<double>(request.steps)) {
     tail_ = request.tail / t_;
     reach_ = std::sqrt(2 * std::log(1 / tail_));
     ChooseCut();
@@ -97,8 +97,10 @@ class ByTransform {
   bool Fits() const { return fits_; }
 
   RatioLaw Make(const UnitLattice& small, Bound bound) const {
-    const LatticeSum sums(small, {request_.steps - most_large_, request_.steps, request_.tail, true});
-    const UnitAtoms unit = most_large_ > 0 ? CutUnitAbove(u_, cut_, tail_, kLargeBits, bound) : UnitAtoms{};
+    const LatticeSum sums(small,
+                          {request_.steps - most_large_, request_.steps, request_.tail, true});
+    const UnitAtoms unit =
+        most_large_ > 0 ? CutUnitAbove(u_, cut_, tail_, kLargeBits, bound) : UnitAtoms{};
     // The sums of small factors, of large ones, and in how many ways the two come together.
     std::vector<Atoms> smalls, larges{{}};
     double below = 0, above = 0, ways = 1;
@@ -106,7 +108,8 @@ class ByTransform {
       LatticeSum::Sum sum = sums.Of(request_.steps - k, bound);
       if (k > 0) {
         ways *= (t_ - static_cast<double>(k) + 1) / static_cast<double>(k);
-        larges.push_back(k == 1 ? unit.atoms : SumOf(larges.back(), unit.atoms, kLargeBits - 1, bound));
+        larges.push_back(k == 1 ? unit.atoms
+                                : SumOf(larges.back(), unit.atoms, kLargeBits - 1, bound));
         sum.atoms = Coarsened(sum.atoms, k, bound);
       }
       const double mass = k > 0 ? ways * larges.back().Mass() : 1;
@@ -158,9 +161,12 @@ class ByTransform {
     for (;; ++most_large_) {
       const auto k = static_cast<double>(most_large_);
       left_out_if_added_ = most_large_ >= request_.steps ? 0 : more(k, t_);
-      left_out_if_removed_ =
-          most_large_ >= request_.steps ? 0 : p * (k > 0 ? more(k - 1, t_ - 1) : 1) + more(k, t_ - 1);
-      if (left_out_if_removed_ + left_out_if_added_ <= request_.tail || most_large_ >= request_.steps - 1) break;
+      left_out_if_removed_ = most_large_ >= request_.steps
+                                 ? 0
+                                 : p * (k > 0 ? more(k - 1, t_ - 1) : 1) + more(k, t_ - 1);
+      if (left_out_if_removed_ + left_out_if_added_ <= request_.tail ||
+          most_large_ >= request_.steps - 1)
+        break;
       if (most_large_ > kMostLarge) return;
     }
     fits_ = left_out_if_removed_ + left_out_if_added_ <= request_.tail;
@@ -171,13 +177,16 @@ class ByTransform {
     const double lowest = u_.At(-reach_);
     const double mass = u_.Above(cut_);
     const double mean = 1 - u_.WeightedAbove(cut_);
-    const double square = std::exp(u_.s() * u_.s()) * std::erfc(-(Z(cut_) - 2 * u_.s()) / std::sqrt(2.0)) / 2;
+    const double square =
+        std::exp(u_.s() * u_.s()) * std::erfc(-(Z(cut_) - 2 * u_.s()) / std::sqrt(2.0)) / 2;
     const double small_mean = mean / (1 - mass);
-    const double deviation = std::min(std::sqrt(std::max(square / (1 - mass) - small_mean * small_mean, 0.0)),
-                                      u_.deviation());
+    const double deviation = std::min(
+        std::sqrt(std::max(square / (1 - mass) - small_mean * small_mean, 0.0)), u_.deviation());
     step_ = kStepShare * deviation;
     // All factors at 0 must be as unlikely as the tail, if 0 is within a step.
-    while (lowest < step_ && t_ * std::log(u_.Over(0, step_).short_of / step_) > std::log(request_.tail)) step_ /= 1.5;
+    while (lowest < step_ &&
+           t_ * std::log(u_.Over(0, step_).short_of / step_) > std::log(request_.tail))
+      step_ /= 1.5;
     first_ = lowest < 3 * step_ ? 0 : static_cast<int64_t>(std::floor(lowest / step_));
     last_ = static_cast<int64_t>(std::ceil(cut_ / step_));
     step_ = cut_ / static_cast<double>(last_);
@@ -185,7 +194,8 @@ class ByTransform {
     left_out_if_added_ += least;
     left_out_if_removed_ += least;
     const double window = std::min(t_ * cut_, 20 * deviation * std::sqrt(t_) + 6 * cut_) / step_;
-    if (last_ - first_ < 16 || static_cast<double>(last_ - first_) > static_cast<double>(kLongestLattice) ||
+    if (last_ - first_ < 16 ||
+        static_cast<double>(last_ - first_) > static_cast<double>(kLongestLattice) ||
         window > static_cast<double>(kLongestLattice))
       fits_ = false;
   }
@@ -222,7 +232,8 @@ std::optional<AllocatedRatio> RatioByTransform(const RatioRequest& request) {
   if (!by.Fits()) return std::nullopt;
   const UnitLattices lattices = by.Lattices();
   if (lattices.lower.mass.empty()) return std::nullopt;
-  return AllocatedRatio{by.Make(lattices.upper, Bound::kUpper), by.Make(lattices.lower, Bound::kLower)};
+  return AllocatedRatio{by.Make(lattices.upper, Bound::kUpper),
+                        by.Make(lattices.lower, Bound::kLower)};
 }
 
 AllocatedRatio MakeAllocatedRatio(const RatioRequest& request) {

@@ -14,7 +14,7 @@ namespace tacit::privacy::pld {
 // proof. A value.
 struct RatioLaw {
   Atoms atoms;  // values of L
-  // What the upper law pays for being cut: mass of an infinite loss, under P and under Q.
+  // The price of cutting the upper law: mass of an infinite loss, under P and under Q.
   double infinite_if_removed = 0, infinite_if_added = 0;
 };
 struct AllocatedRatio {
@@ -24,7 +24,7 @@ struct AllocatedRatio {
 // The least mass that a law need tell from none.
 inline constexpr double kLeastTail = 1e-22;
 
-// How it is to be computed.
+// The settings of the computation.
 struct RatioRequest {
   double noise_multiplier = 1;
   int64_t steps = 1;
@@ -33,8 +33,8 @@ struct RatioRequest {
 };
 // By doubling: sums of 2, 4, 8, ... factors, each put into cells. Takes any noise.
 AllocatedRatio RatioByDoubling(const RatioRequest& request);
-// By Fourier transforms of small factors, beside which few are large. Nothing where the lattice would
-// be too long, as for little noise and few steps.
+// By Fourier transforms of small factors, beside which few are large. Nothing where the lattice
+// would be too long, as for little noise and few steps.
 std::optional<AllocatedRatio> RatioByTransform(const RatioRequest& request);
 // By the way that suits.
 AllocatedRatio MakeAllocatedRatio(const RatioRequest& request);

@@ -25,8 +25,8 @@ struct Atoms {
 // cell is in the first bits of its representation, so finding it costs nothing.
 //
 // The upper law moves a cell's mass to the cell's two ends so that the mean is kept (a spread); the
-// lower law moves it to its mean (a contraction). What that adds to, or takes from, the variance is a
-// sixth, or a twelfth, of a cell's length squared.
+// lower law moves it to its mean (a contraction). What that adds to, or takes from, the variance is
+// a sixth, or a twelfth, of a cell's length squared.
 class Cells {
  public:
   // REQUIRES 0 < low <= high, and that all that is added lies between them, or is 0.
@@ -59,7 +59,8 @@ Atoms SumOf(const Atoms& a, const Atoms& b, int bits, Bound bound);
 
 // Shortens a law by tails that hold at most `tail`: of the mass below, of value * mass above. The
 // lower law takes each to its mean. The upper law spreads the one below over 0 and the least value
-// kept, and caps the one above at the greatest value kept; returns E of what was capped, to be paid.
+// kept, and caps the one above at the greatest value kept; returns E of what was capped, to be
+// paid.
 double Trim(Atoms& atoms, double tail, Bound bound);
 
 }  // namespace tacit::privacy::pld

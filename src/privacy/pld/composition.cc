@@ -55,9 +55,9 @@ Status CheckSizes(std::span<const Counted> events) {
   for (const Counted& counted : events) {
     const Event& event = counted.kind->event;
     const double sigma = event.noise_multiplier;
-    const bool gaussian =
-        event.kind == EventKind::kGaussian || event.kind == EventKind::kPoissonGaussian ||
-        event.kind == EventKind::kAllocation;
+    const bool gaussian = event.kind == EventKind::kGaussian ||
+                          event.kind == EventKind::kPoissonGaussian ||
+                          event.kind == EventKind::kAllocation;
     const double epsilon = gaussian ? 0.5 / (sigma * sigma) : event.epsilon;
     if (epsilon > kMostEpsilon)
       return Fail(

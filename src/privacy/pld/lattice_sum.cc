@@ -21,11 +21,12 @@ constexpr double kPlace = 0x1p-53;
 constexpr double kPerLayer = 12 * kPlace;
 // Beyond this exponent of its tail a law is tilted towards it.
 constexpr double kUntilted = 22;
-// The lower law takes a cell's error off this many times: once for its mass, and for its mean, which
-// may be off by the error's share of a cell. What a wrong mean adds to E (S - a)+ is at most the error
-// times a cell's length in each cell above a, and the three further errors taken off there come to
-// more: they count in full from one cell's length above a on. A cell that would keep less than half
-// of its mass is left out, and so are the neighbours of a gap, for want of a cell beyond them.
+// The lower law takes a cell's error off this many times: once for its mass, and for its mean,
+// which may be off by the error's share of a cell. What a wrong mean adds to E (S - a)+ is at most
+// the error times a cell's length in each cell above a, and the three further errors taken off
+// there come to more: they count in full from one cell's length above a on. A cell that would keep
+// less than half of its mass is left out, and so are the neighbours of a gap, for want of a cell
+// beyond them.
 constexpr double kErrorsOff = 4;
 constexpr int64_t kLeastCells = 4096;
 // Frequencies below this share of the greatest are left out, if that saves anything.
@@ -67,7 +68,8 @@ class Sketch {
     return {std::log(sum) + tilt * shift, mean / sum};
   }
 
-  // The tilt, up (+1) or down (-1), whose mean is so unlikely for a sum of `count`: Cramer's exponent.
+  // The tilt, up (+1) or down (-1), whose mean is so unlikely for a sum of `count`: Cramer's
+  // exponent.
   double For(double exponent, double count, int side) const {
     double low = -30, high = 16;  // log of |tilt| in units of the law's length
     const double scale = value_.back() - value_.front();
@@ -115,7 +117,8 @@ Wave Power(Wave base, double exponent) {
 LatticeSum::LatticeSum(const UnitLattice& unit, const Range& range) : unit_(unit), range_(range) {
   TACIT_CHECK(range.least > 0 && range.least <= range.most && range.tail > 0);
   while (!(unit_.mass.back() > 0)) unit_.mass.pop_back();
-  const auto begin = std::find_if(unit_.mass.begin(), unit_.mass.end(), [](double mass) { return mass > 0; });
+  const auto begin =
+      std::find_if(unit_.mass.begin(), unit_.mass.end(), [](double mass) { return mass > 0; });
   unit_.first += begin - unit_.mass.begin();
   unit_.mass.erase(unit_.mass.begin(), begin);
   const Sketch sketch(unit_);
@@ -125,10 +128,13 @@ LatticeSum::LatticeSum(const UnitLattice& unit, const Range& range) : unit_(unit
   beyond_below_ = sketch.For(exponent + 6, least, -1);
   log_beyond_above_ = LogMoment(beyond_above_, 0);
   log_beyond_below_ = LogMoment(beyond_below_, 0);
-  const double top = most * static_cast<double>(unit_.first + static_cast<int64_t>(unit_.mass.size()));
+  const double top =
+      most * static_cast<double>(unit_.first + static_cast<int64_t>(unit_.mass.size()));
   const double bottom = least * static_cast<double>(unit_.first);
-  const double high = std::min(top, (most * log_beyond_above_ + exponent) / beyond_above_ / unit_.step);
-  const double low = std::max(bottom, (least * log_beyond_below_ + exponent) / beyond_below_ / unit_.step);
+  const double high =
+      std::min(top, (most * log_beyond_above_ + exponent) / beyond_above_ / unit_.step);
+  const double low =
+      std::max(bottom, (least * log_beyond_below_ + exponent) / beyond_below_ / unit_.step);
   begin_ = static_cast<int64_t>(std::floor(low)) - 1;
   begin_ = std::max<int64_t>(begin_, 0);
   period_ = PowerFrom(high - static_cast<double>(begin_) + 2);
@@ -139,7 +145,8 @@ LatticeSum::LatticeSum(const UnitLattice& unit, const Range& range) : unit_(unit
 }
 
 double LatticeSum::LogMoment(double tilt, int64_t centre) const {
-  const double last = static_cast<double>(unit_.first + static_cast<int64_t>(unit_.mass.size()) - 1);
+  const double last =
+      static_cast<double>(unit_.first + static_cast<int64_t>(unit_.mass.size()) - 1);
   const double shift = tilt > 0 ? last : static_cast<double>(unit_.first);
   double sum = 0;
   for (size_t i = 0; i < unit_.mass.size(); ++i)
@@ -180,9 +187,11 @@ void LatticeSum::Transform() {
     }
     tilted.transform = fft.Transform(law);
     // Wrapped masses that meet add up; with more points than places the bound allows for it.
-    const double meet = std::ceil(static_cast<double>(unit_.mass.size()) / static_cast<double>(period_));
+    const double meet =
+        std::ceil(static_cast<double>(unit_.mass.size()) / static_cast<double>(period_));
     tilted.rounding =
-        kPerLayer * Layers(period_) * std::sqrt(static_cast<double>(period_) * squares * meet) + 64 * kPlace;
+        kPerLayer * Layers(period_) * std::sqrt(static_cast<double>(period_) * squares * meet) +
+        64 * kPlace;
   }
 }
 
@@ -206,7 +215,9 @@ LatticeSum::Estimate LatticeSum::Invert(const Tilted& tilted, int64_t count, int
     const double twice = k == 0 || 2 * k == period_ ? 1 : 2;
     const double most = std::min(1.0, std::abs(value) + tilted.rounding);
     const double power = most > 0 ? std::exp((times - 1) * std::log(most)) : 0;
-    noise += twice * power * (times * tilted.rounding + (8 * times + 4 * static_cast<double>(points) + 64) * kPlace);
+    noise +=
+        twice * power *
+        (times * tilted.rounding + (8 * times + 4 * static_cast<double>(points) + 64) * kPlace);
     if (power < 1e-40) continue;
     // The highest frequency of a shorter period stands for two, and is left out.
     if (2 * k >= cells && cells < period_) {
@@ -216,7 +227,8 @@ LatticeSum::Estimate LatticeSum::Invert(const Tilted& tilted, int64_t count, int
     const double angle = 2 * std::numbers::pi * static_cast<double>(k) / size;
     const Kernels kernels = KernelsOf(std::polar(std::exp(-per_step), -angle), points);
     const Wave turned = Power(value, times) * std::conj(Phase(start, k, period_));
-    const Wave mass = turned * kernels.ones, first = turned * kernels.places / static_cast<double>(points);
+    const Wave mass = turned * kernels.ones,
+               first = turned * kernels.places / static_cast<double>(points);
     const auto at = static_cast<size_t>(k);
     const auto mirrored = static_cast<size_t>((cells - k) % cells);
     wave[at] = mass + Wave(0, 1) * first;
@@ -279,7 +291,8 @@ LatticeSum::Sum LatticeSum::Of(int64_t count, Bound bound) const {
   int64_t needed = kLeastCells;
   for (const Tilted& tilted : tilted_)
     for (int64_t k = period_ / 2; 2 * k >= needed; --k)
-      if (Power(std::abs(tilted.transform[static_cast<size_t>(k)]), static_cast<double>(count)).real() > kNegligible) {
+      if (Power(std::abs(tilted.transform[static_cast<size_t>(k)]), static_cast<double>(count))
+              .real() > kNegligible) {
         needed = 2 * k + 2;
         break;
       }

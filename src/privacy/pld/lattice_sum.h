@@ -12,11 +12,12 @@ namespace tacit::privacy::pld {
 
 // Sums of equal, independent lattice laws, by powers of their Fourier transform. A value.
 //
-// A transform rounds by a share of the greatest mass, which would drown a tail. So the law is tilted
-// by e^(theta u), transformed, raised and tilted back, at no tilt and at one towards either tail, and
-// each mass is taken from the tilt that knows it best. Its error bound has: the rounding of the
-// transform, to the power; that of the inverse; the frequencies left out; and the mass that wraps
-// around the period (by Chernoff's bound at a tilt beyond). Upper laws add it, lower laws take it off.
+// A transform rounds by a share of the greatest mass, which would drown a tail. So the law is
+// tilted by e^(theta u), transformed, raised and tilted back, at no tilt and at one towards either
+// tail, and each mass is taken from the tilt that knows it best. Its error bound has: the rounding
+// of the transform, to the power; that of the inverse; the frequencies left out; and the mass that
+// wraps around the period (by Chernoff's bound at a tilt beyond). Upper laws add it, lower laws
+// take it off.
 //
 // Few frequencies matter if there are many summands. The inverse is taken of these alone, at every
 // r-th point, with the kernels that sum r neighbours' masses and first moments.
@@ -45,8 +46,8 @@ class LatticeSum {
     std::vector<std::complex<double>> transform;
     double rounding = 0;  // of each value of the transform
   };
-  // Masses of cells of `points` lattice points, their first moments in cells' lengths, and the error
-  // bound of either.
+  // Masses of cells of `points` lattice points, their first moments in cells' lengths, and the
+  // error bound of either.
   struct Estimate {
     std::vector<double> mass, first, error;
   };
@@ -60,7 +61,7 @@ class LatticeSum {
 
   UnitLattice unit_;
   Range range_;
-  int64_t begin_ = 0, period_ = 0;  // of the window, in steps
+  int64_t begin_ = 0, period_ = 0;              // of the window, in steps
   double beyond_above_ = 0, beyond_below_ = 0;  // tilts for Chernoff's bounds at the window's ends
   double log_beyond_above_ = 0, log_beyond_below_ = 0;  // their log moments, centre 0
   std::vector<Tilted> tilted_;

@@ -12,7 +12,8 @@ namespace {
 
 double UpperTail(double z) { return std::erfc(z * (std::numbers::sqrt2 / 2)) / 2; }
 
-// Cells no wider than this, in Z and in s Z, are integrated; wider ones lose nothing in closed form.
+// Cells no wider than this, in Z and in s Z, are integrated; wider ones lose nothing in closed
+// form.
 constexpr double kNarrow = 0.3;
 constexpr double kPanel = 0.2;
 

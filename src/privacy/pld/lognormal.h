@@ -2,8 +2,8 @@
 
 namespace tacit::privacy::pld {
 
-// U = e^(s Z - s^2/2), Z standard normal: what one step multiplies a likelihood by under Q. Its mean
-// is 1, and weighting by U moves Z by s. A value.
+// U = e^(s Z - s^2/2), Z standard normal: what one step multiplies a likelihood by under Q. Its
+// mean is 1, and weighting by U moves Z by s. A value.
 class Lognormal {
  public:
   explicit Lognormal(double s) : s_(s) {}

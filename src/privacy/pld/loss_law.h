@@ -49,7 +49,7 @@ class LossLaw {
   virtual double Edge() const { return 0; }
 };
 
-// Where laws of allocations come from, and the mass they may cut off and pay for (RatioRequest). A
+// The origin of laws of allocations, and the mass they may cut off and pay for (RatioRequest). A
 // law made without a book is made for itself.
 struct LawSource {
   AllocationBook* book = nullptr;

@@ -11,9 +11,7 @@ namespace tacit::privacy::pld {
 namespace {
 
 // The value with `tail` of mass below it, or, weighted, above it.
-double LowEnd(const Lognormal& u, double tail) {
-  return u.At(-std::sqrt(2 * std::log(1 / tail)));
-}
+double LowEnd(const Lognormal& u, double tail) { return u.At(-std::sqrt(2 * std::log(1 / tail))); }
 double HighEnd(const Lognormal& u, double tail) {
   return u.At(std::sqrt(2 * std::log(1 / tail)) + u.s());
 }
@@ -122,8 +120,8 @@ class LowerLattice {
     double mass = 0;
     for (size_t j = 0; j < cells_; ++j) {
       const double whole = left_[j].mass + right_[j].mass;
-      below_[j + 1] = below_[j] + step_ * mass + right_[j].distance +
-                      step_ * left_[j].mass - left_[j].distance;
+      below_[j + 1] =
+          below_[j] + step_ * mass + right_[j].distance + step_ * left_[j].mass - left_[j].distance;
       mass += whole;
     }
     begin_ = 0;
@@ -164,8 +162,8 @@ class LowerLattice {
     return LeaveOut(mass) ? mass : std::vector<double>();
   }
 
-  // Leaves out corners of negative mass: each goes to its two neighbours, mean kept. False if an end
-  // is left with less than none.
+  // Leaves out corners of negative mass: each goes to its two neighbours, mean kept. False if an
+  // end is left with less than none.
   bool LeaveOut(std::vector<double>& mass) const {
     std::vector<size_t> kept{begin_};
     for (size_t j = begin_ + 1; j <= end_; ++j) {

@@ -29,12 +29,13 @@ struct UnitLattice {
 // The upper and the lower law of U within (first * step, last * step].
 //
 // Upper: each cell's mass goes to its two ends so that the mean is kept.
-// Lower: E (U' - a)+ has its corners on the lattice and must stay below C(a) = E (U - a)+. It does if
-// in each cell both ends lie below one tangent of C; the tangents are those at the cells' middles. So
-// C is lowered at each lattice point by the greater e of the distances to its two cells' tangents,
-// and the mass there is the upper law's less the second difference of e. At either end, where mass
-// falls off within less than a step, the tangents are the lines of no mass (1 - a and 0): there the
-// mass beyond is collected. Corners that bend the wrong way are left out, which lowers the curve.
+// Lower: E (U' - a)+ has its corners on the lattice and must stay below C(a) = E (U - a)+. It does
+// if in each cell both ends lie below one tangent of C; the tangents are those at the cells'
+// middles. So C is lowered at each lattice point by the greater e of the distances to its two
+// cells' tangents, and the mass there is the upper law's less the second difference of e. At either
+// end, where mass falls off within less than a step, the tangents are the lines of no mass (1 - a
+// and 0): there the mass beyond is collected. Corners that bend the wrong way are left out, which
+// lowers the curve.
 struct UnitLattices {
   UnitLattice upper, lower;
 };
