@@ -67,7 +67,7 @@ TEST(LinearUpdate, NoiseAloneHardlyMovesTheBias) {
   }
   EXPECT_LT(farthest, 2.5);
   EXPECT_GT(farthest_quotient, 1000);
-  // Of sums twenty times as large as their noise next to nothing is taken.
+  // Next to nothing is taken from sums twenty times as large as their noise.
   const std::vector<double> residual = {400}, count = {20 * deviation / kOptions.curvature};
   const double mean = MeanResidual(
       {.residual = residual, .count = count, .noise_variance = deviation * deviation}, kOptions);
