@@ -160,8 +160,9 @@ TACIT_IN_KERNEL void StepOf(const Drawing& drawing, const OptimizerRule& rule, c
 
 TACIT_IN_KERNEL void FinishRow(const Drawing& drawing, const OptimizerRule& rule, const Row& row) {
   const bool averages = rule.average_decay > 0, kept = rule.lazy || averages;
-  float* const back = row.state + row.state_floats - 1;  // the step of the last write, where kept
-  float* const average = back - row.dim;
+  // The step of the last write, and before it the average; a row without state has neither.
+  float* const back = kept ? row.state + row.state_floats - 1 : nullptr;
+  float* const average = averages ? back - row.dim : nullptr;
   const uint32_t last = kept ? __builtin_bit_cast(uint32_t, *back) : 0;
   if (averages) {
     const float keep = KeepOf(rule, last, rule.step - 1);

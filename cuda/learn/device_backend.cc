@@ -135,7 +135,7 @@ class DeviceBackend final : public ops::Backend {
     const size_t stride = std::max<size_t>(8, (cols + 7) / 8 * 8);
     Placed<T> placed;
     placed.staging.resize(rows * stride);
-    std::memset(placed.staging.data(), 0xff, rows * stride * sizeof(T));
+    if (rows > 0) std::memset(placed.staging.data(), 0xff, rows * stride * sizeof(T));
     placed.buffer = Make<T>(rows * stride);
     placed.view = {placed.buffer.span().data, static_cast<uint32_t>(rows),
                    static_cast<uint32_t>(cols), stride};

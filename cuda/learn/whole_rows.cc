@@ -24,8 +24,8 @@ struct Piece {
 
 // Calls move(table, piece) for all rows, in pieces; piece.at are the host's rows.
 template <class Move>
-Status WholeRows::ForPieces(const std::vector<DeviceTable>& tables, store::WorkingRows& rows,
-                            const Move& move) {
+Status WholeRows::ForPieces(Stream& stream, const std::vector<DeviceTable>& tables,
+                            store::WorkingRows& rows, const Move& move) {
   Piece piece;
   for (const DeviceTable& table : tables) {
     const uint64_t most = std::max<uint64_t>(1, kPieceFloats / (table.dim + table.state_floats));
@@ -37,7 +37,11 @@ Status WholeRows::ForPieces(const std::vector<DeviceTable>& tables, store::Worki
       piece.embedding.resize(piece.rows * table.dim);
       piece.state.resize(piece.rows * table.state_floats);
       TACIT_RETURN_IF_ERROR(rows.Gather(piece.ids, piece.at));
-      TACIT_RETURN_IF_ERROR(move(table, piece));
+      if (Status moved = move(table, piece); !moved) {
+        // Copies under way still use the piece.
+        static_cast<void>(stream.Synchronize());
+        return moved;
+      }
     }
   }
   return {};
@@ -47,9 +51,10 @@ Result<WholeRows> WholeRows::Make(Stream& stream, const RowSpace& space,
                                   const std::vector<uint32_t>& state_floats,
                                   store::WorkingRows& rows) {
   TACIT_CHECK(state_floats.size() == space.tables().size());
-  WholeRows whole;
+  // They outlive the buffers of `whole`, whose end waits for copies out of them.
   std::vector<DeviceSlot> slots;
   std::vector<uint32_t> slot_of;
+  WholeRows whole;
   for (const RowSpace::Table& table : space.tables()) {
     const size_t number = slots.size();
     const uint32_t state = state_floats[number];
@@ -76,8 +81,8 @@ Result<WholeRows> WholeRows::Make(Stream& stream, const RowSpace& space,
   TACIT_RETURN_IF_ERROR(stream.Upload<DeviceTable>(whole.host_tables_, whole.tables_.span()));
   TACIT_RETURN_IF_ERROR(stream.Upload<DeviceSlot>(slots, whole.slots_.span()));
   TACIT_RETURN_IF_ERROR(stream.Upload<uint32_t>(slot_of, whole.slot_of_.span()));
-  TACIT_RETURN_IF_ERROR(
-      ForPieces(whole.host_tables_, rows, [&](const DeviceTable& table, Piece& piece) -> Status {
+  TACIT_RETURN_IF_ERROR(ForPieces(
+      stream, whole.host_tables_, rows, [&](const DeviceTable& table, Piece& piece) -> Status {
         for (size_t i = 0; i < piece.rows; ++i) {
           std::copy_n(piece.at[i], table.dim, piece.embedding.data() + i * table.dim);
           std::copy_n(piece.at[i] + table.dim, table.state_floats,
@@ -95,23 +100,24 @@ Result<WholeRows> WholeRows::Make(Stream& stream, const RowSpace& space,
 }
 
 Status WholeRows::Settle(Stream& stream, store::WorkingRows& rows) const {
-  return ForPieces(host_tables_, rows, [&](const DeviceTable& table, Piece& piece) -> Status {
-    TACIT_RETURN_IF_ERROR(stream.Download(
-        DeviceSpan<float>(table.embedding + piece.begin * table.dim, piece.rows * table.dim),
-        std::span<float>(piece.embedding)));
-    TACIT_RETURN_IF_ERROR(
-        stream.Download(DeviceSpan<float>(table.state + piece.begin * table.state_floats,
-                                          piece.rows * table.state_floats),
-                        std::span<float>(piece.state)));
-    TACIT_RETURN_IF_ERROR(stream.Synchronize());
-    for (size_t i = 0; i < piece.rows; ++i) {
-      std::copy_n(piece.embedding.data() + i * table.dim, table.dim, piece.at[i]);
-      std::copy_n(piece.state.data() + i * table.state_floats, table.state_floats,
-                  piece.at[i] + table.dim);
-    }
-    rows.MarkChanged(piece.ids);
-    return {};
-  });
+  return ForPieces(
+      stream, host_tables_, rows, [&](const DeviceTable& table, Piece& piece) -> Status {
+        TACIT_RETURN_IF_ERROR(stream.Download(
+            DeviceSpan<float>(table.embedding + piece.begin * table.dim, piece.rows * table.dim),
+            std::span<float>(piece.embedding)));
+        TACIT_RETURN_IF_ERROR(
+            stream.Download(DeviceSpan<float>(table.state + piece.begin * table.state_floats,
+                                              piece.rows * table.state_floats),
+                            std::span<float>(piece.state)));
+        TACIT_RETURN_IF_ERROR(stream.Synchronize());
+        for (size_t i = 0; i < piece.rows; ++i) {
+          std::copy_n(piece.embedding.data() + i * table.dim, table.dim, piece.at[i]);
+          std::copy_n(piece.state.data() + i * table.state_floats, table.state_floats,
+                      piece.at[i] + table.dim);
+        }
+        rows.MarkChanged(piece.ids);
+        return {};
+      });
 }
 
 }  // namespace tacit::cuda

@@ -34,8 +34,8 @@ class WholeRows {
  private:
   WholeRows() = default;
   template <class Move>
-  static Status ForPieces(const std::vector<DeviceTable>& tables, store::WorkingRows& rows,
-                          const Move& move);
+  static Status ForPieces(Stream& stream, const std::vector<DeviceTable>& tables,
+                          store::WorkingRows& rows, const Move& move);
 
   std::vector<DeviceTable> host_tables_;
   std::vector<Buffer<float>> memory_;  // embeddings and state, by turns
