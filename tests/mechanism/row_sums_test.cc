@@ -16,6 +16,7 @@
 
 #include "mechanism/grid_tail.h"
 #include "support/fixed_noise.h"
+#include "support/key_watch.h"
 #include "support/silent_noise.h"
 #include "support/statistics.h"
 
@@ -368,18 +369,7 @@ TEST(RowSumsThreshold, ALargeTableCostsNothing) {
 }
 
 TEST(RowSumsNoise, EveryReleaseHasAKeyOfItsOwn) {
-  class Keys final : public noise::SilentNoise {
-   public:
-    void Rekey() override { fresh_ = true; }
-    void AddGridGaussian(double, std::span<int64_t>) override {
-      EXPECT_TRUE(fresh_);
-      ++asked;
-    }
-    int asked = 0;
-
-   private:
-    bool fresh_ = false;
-  } noise;
+  noise::KeyWatch noise;
   (void)RowSums({.clip = 1, .noise_multiplier = 1}, std::span(&kWhole, 1), {}).Release(noise);
   EXPECT_GT(noise.asked, 0) << "an empty period is released like any other";
 }

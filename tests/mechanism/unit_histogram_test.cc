@@ -11,7 +11,7 @@
 #include "mechanism/contribution.h"
 #include "mechanism/unit_vector.h"
 #include "noise/noise.h"
-#include "support/silent_noise.h"
+#include "support/key_watch.h"
 #include "support/statistics.h"
 
 namespace tacit::mechanism {
@@ -112,18 +112,7 @@ TEST(UnitHistogram, WhatIsReleasedHasTheNoiseThatIsCharged) {
 
 // A new key comes before the first noise: a copy of the process draws other noise.
 TEST(UnitHistogram, EveryReleaseHasAKeyOfItsOwn) {
-  class Keys final : public noise::SilentNoise {
-   public:
-    void Rekey() override { fresh_ = true; }
-    void AddGridGaussian(double, std::span<int64_t>) override {
-      EXPECT_TRUE(fresh_);
-      ++asked;
-    }
-    int asked = 0;
-
-   private:
-    bool fresh_ = false;
-  } noise;
+  noise::KeyWatch noise;
   (void)UnitHistogram(kCells, 1).Release(noise);
   EXPECT_GT(noise.asked, 0);
 }

@@ -37,7 +37,7 @@ uint32_t StatusOf(const EchoServer& server, size_t listener, size_t body_bytes =
 }
 
 using Connections = std::vector<std::unique_ptr<RawConnection>>;
-// So many that have sent `bytes`, all of which the server has seen.
+// Opens `count` connections that send `bytes`, and waits until the server has seen all of them.
 Connections Open(const EchoServer& server, size_t count, const std::string& bytes) {
   Connections open;
   for (size_t i = 0; i < count; ++i) {

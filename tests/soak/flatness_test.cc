@@ -74,8 +74,8 @@ class LeakTest : public testing::Test {
     std::vector<Sample> memory, descriptors, files;
   };
 
-  // So many rounds between two samples, however fast the machine is: a byte asks for them, and a
-  // byte says that they are done.
+  // The rounds between two samples. A byte asks for them and a byte says that they are done, so
+  // that the machine's speed does not matter.
   static constexpr int kRounds = 5;
 
   Seen Watch(const std::function<void(int round)>& leak) {

@@ -168,7 +168,7 @@ TEST_F(SchemaRegistryTest, WhatIsNoAnswerIsToldAndWaitedFor) {
   EXPECT_THAT(reason(HttpResponder::Reply("302 Found", "", "Location: http://127.0.0.1:1/\r\n")),
               HasSubstr("answered 302"));
   EXPECT_THAT(reason(""), HasSubstr("Empty reply"));
-  // Nobody may listen at this port: one that was free a moment ago may be another program's.
+  // Port 1 is never listened at. A port that was free a moment ago might be another program's now.
   EXPECT_THAT(Ask(*Make("http://127.0.0.1:1"), 7).reason, HasSubstr("Failed to connect"));
 }
 
