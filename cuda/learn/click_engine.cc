@@ -52,9 +52,9 @@ ClipLaw LawOf(Recipe::Clip clip) {
   return ClipLaw::kFlat;
 }
 
-class Engine final : public DeviceClickEngine {
+class Engine final : public train::ClickEngine {
  public:
-  Engine(Stream stream, ClickEngineOptions options, mechanism::Mechanism& mechanism,
+  Engine(Stream stream, DeviceClickOptions options, mechanism::Mechanism& mechanism,
          noise::NoiseSource& noise, store::WorkingRows& rows, const store::DenseState& dense)
       : stream_(std::move(stream)),
         options_(std::move(options)),
@@ -62,7 +62,7 @@ class Engine final : public DeviceClickEngine {
         noise_(noise),
         host_rows_(rows),
         dense_(dense),
-        layers_(LayersOf(options_.model)),
+        layers_(LayersOf(options_.click.model)),
         groups_(static_cast<uint32_t>(layers_.size() + 1)) {
     for (const RowSpace::Table& table : space().tables()) embedding_width_ += table.dim;
     stride_ = std::max(1u, space().max_dim());
@@ -80,7 +80,7 @@ class Engine final : public DeviceClickEngine {
   const store::DenseState& dense() const override { return dense_; }
 
  private:
-  const RowSpace& space() const { return options_.model.space; }
+  const RowSpace& space() const { return options_.click.model.space; }
   size_t dense_size() const { return layers_.back().offset + layers_.back().size(); }
   template <class T>
   static DeviceSpan<T> First(const Buffer<T>& buffer, size_t n) {
@@ -99,7 +99,7 @@ class Engine final : public DeviceClickEngine {
   StepRows RowsOf(const StepChunk& chunk) const;
 
   Stream stream_;
-  const ClickEngineOptions options_;
+  const DeviceClickOptions options_;
   mechanism::Mechanism& mechanism_;
   noise::NoiseSource& noise_;
   store::WorkingRows& host_rows_;
@@ -141,9 +141,9 @@ Status Engine::Open() {
   const uint32_t most = options_.chunk_examples;
   TACIT_CHECK(most > 0 && dense_.parameters.size() == dense_size(), "a state of another model");
   TACIT_RETURN_IF_ERROR(CheckNoise(stream_));
-  TACIT_ASSIGN(net_, MakeDeviceNet(stream_, options_.model.precision, layers_, most));
-  TACIT_ASSIGN(optimizer_, DeviceOptimizer::Make(stream_, options_.optimizer, dense_));
-  const train::Optimizer optimizer(options_.optimizer);
+  TACIT_ASSIGN(net_, MakeDeviceNet(stream_, options_.click.model.precision, layers_, most));
+  TACIT_ASSIGN(optimizer_, DeviceOptimizer::Make(stream_, options_.click.optimizer, dense_));
+  const train::Optimizer optimizer(options_.click.optimizer);
   std::vector<uint32_t> state_floats;
   for (const RowSpace::Table& table : space().tables())
     state_floats.push_back(static_cast<uint32_t>(optimizer.RowStateFloats(table.dim)));
@@ -161,7 +161,7 @@ Status Engine::Open() {
 Status Engine::Upload(const stream::StepBatch& step) {
   const event::Batch& batch = step.examples;
   const size_t n = batch.size();
-  TACIT_CHECK(batch.dense.size() == n * options_.model.dense_width, "dense width differs");
+  TACIT_CHECK(batch.dense.size() == n * options_.click.model.dense_width, "dense width differs");
   Device& device = stream_.device();
   TACIT_RETURN_IF_ERROR(Reserve(device, batch.dense.size(), &numbers_));
   for (Buffer<float>* buffer : {&label_, &logits_, &loss_, &dlogit_})
@@ -185,7 +185,7 @@ Status Engine::Upload(const stream::StepBatch& step) {
 
 Status Engine::Forward(const StepChunk& chunk) {
   in_net_ = &chunk;
-  const uint32_t rows = chunk.examples(), width = options_.model.dense_width;
+  const uint32_t rows = chunk.examples(), width = options_.click.model.dense_width;
   const DeviceMatrix<float> input = net_->Input(rows);
   const StepEntries entries = index_->rows().entries;
   TACIT_RETURN_IF_ERROR(GatherSum(stream_, whole_->slots(), whole_->slot_of(), entries.cell_end,
@@ -269,7 +269,8 @@ Status Engine::Scales(const StepChunk& chunk, const ClipRule& rule) {
       stream_, First(bounded_, units), unit_of,
       {input_gradient_.span().data, examples, embedding_width_, embedding_width_}));
   // The factor by which model::Pctr shrinks bf16's scales.
-  const float shrink = options_.model.precision == ops::Precision::kBf16 ? 1 / (1 + 0x1p-8f) : 1.0f;
+  const float shrink =
+      options_.click.model.precision == ops::Precision::kBf16 ? 1 / (1 + 0x1p-8f) : 1.0f;
   return SpreadScales(stream_, groups_, units, shrink, First(unit_scale_, groups_ * units), unit_of,
                       First(example_scale_, groups_ * examples));
 }
@@ -384,8 +385,8 @@ Status Engine::Report(const Recipe& recipe, train::StepReport* report) {
 
 }  // namespace
 
-Result<std::unique_ptr<DeviceClickEngine>> DeviceClickEngine::Make(
-    Device& device, ClickEngineOptions options, mechanism::Mechanism& mechanism,
+Result<std::unique_ptr<train::ClickEngine>> MakeDeviceClickEngine(
+    Device& device, DeviceClickOptions options, mechanism::Mechanism& mechanism,
     noise::NoiseSource& noise, store::WorkingRows& rows, const store::DenseState& dense) {
   if (!mechanism.recipe())
     return Fail(ErrorCode::kRefused,
@@ -395,7 +396,7 @@ Result<std::unique_ptr<DeviceClickEngine>> DeviceClickEngine::Make(
   auto engine = std::make_unique<Engine>(std::move(stream), std::move(options), mechanism, noise,
                                          rows, dense);
   TACIT_RETURN_IF_ERROR(engine->Open());
-  return std::unique_ptr<DeviceClickEngine>(std::move(engine));
+  return std::unique_ptr<train::ClickEngine>(std::move(engine));
 }
 
 }  // namespace tacit::cuda

@@ -55,6 +55,13 @@ class BoundedQueue {
     return TakeFront();
   }
 
+  // The item that the next Pop gives, null if none waits. For a queue with one reader: the item
+  // stays where it is until that reader pops.
+  const T* Peek() const {
+    std::lock_guard lock(mutex_);
+    return items_.empty() ? nullptr : &items_.front();
+  }
+
   void Close() {
     std::lock_guard lock(mutex_);
     closed_ = true;

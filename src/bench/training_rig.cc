@@ -61,6 +61,7 @@ Status TrainingRig::Step(uint64_t* examples) {
 Status TrainingRig::Commit() {
   if (position_.step == committed_steps_) return {};
   const wiring::LearnerPlan& plan = setup_.assembly.learners[0];
+  TACIT_RETURN_IF_ERROR(learner_->Settle());
   const uint64_t begin = committed_steps_ * plan.batch, end = position_.step * plan.batch;
   store::CommitRequest request;
   request.learners.push_back({.learner = LearnerIndex(0),

@@ -74,6 +74,7 @@ class StoreRig {
 
  private:
   Status Commit(size_t steps) {
+    TACIT_RETURN_IF_ERROR(learner_->Settle());
     const uint64_t end = position_.step * VocabularySetting::kBatch;
     store::CommitRequest request;
     request.learners.push_back(

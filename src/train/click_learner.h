@@ -3,10 +3,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
@@ -17,7 +15,7 @@
 #include "store/delta.h"
 #include "store/working_rows.h"
 #include "stream/steps/participation.h"
-#include "train/every_row_update.h"
+#include "train/click_engine.h"
 #include "train/learner.h"
 #include "train/optimizer.h"
 
@@ -31,63 +29,55 @@ struct ClickOptions {
   OptimizerOptions optimizer;
 };
 
-// A click model with the mechanism that guards it and the optimiser that updates it, on the
-// trainer's rows.
+// A click model with the mechanism that guards it. An engine does the work of each step; the
+// learner says when it is done and what it costs.
 class ClickLearner final : public Learner {
  public:
-  // `backend` and `rows` must outlive the learner. `resume` is the dense state of the last commit,
-  // null for a new learner.
+  // `engine` was made with this mechanism and this noise, for these options.
+  ClickLearner(ClickOptions options, std::unique_ptr<mechanism::Mechanism> mechanism,
+               std::unique_ptr<noise::NoiseSource> noise, std::unique_ptr<ClickEngine> engine);
+  // Learns on this machine's processor. `backend` and `rows` must outlive the learner. `resume` is
+  // the dense state of the last commit, null for a new learner.
   ClickLearner(ClickOptions options, std::unique_ptr<mechanism::Mechanism> mechanism,
                std::unique_ptr<noise::NoiseSource> noise, ops::Backend& backend,
                store::WorkingRows& rows, const store::DenseState* resume);
 
   const ClickOptions& options() const { return options_; }
   const mechanism::Mechanism& mechanism() const { return *mechanism_; }
-  const model::Pctr& model() const { return model_; }
 
   privacy::Charge charge() const override { return mechanism_->charge(); }
   std::optional<privacy::Charge> opening_charge() const override {
     return mechanism_->opening_charge();
   }
+  void Announce(const stream::StepBatch& next) override { engine_->Announce(next); }
   Result<bool> TakeStep(const stream::StepBatch& step, const std::atomic<bool>& abandon,
                         StepReport* report) override;
   // Fills in the report's logits and loss. A mechanism that learns from whole periods observes the
   // activations.
   Status Preview(const stream::StepBatch& batch, StepReport* report) override;
   Result<bool> GivesNumbers() override;
+  Status Settle() override { return engine_->Settle(); }
   std::shared_ptr<const store::DenseState> CopyDense() const override;
   Status LoadReleased(std::string_view bytes) override;
   std::shared_ptr<const std::string> TakeReleased() override;
   void Rekey() override { noise_->Rekey(); }
 
  private:
-  Status Predict(const stream::StepBatch& step);
-  Status Apply();
-  void ScoreRows();
+  void Observe(const stream::StepBatch& batch);
 
   ClickOptions options_;
   std::unique_ptr<mechanism::Mechanism> mechanism_;
   std::unique_ptr<noise::NoiseSource> noise_;
-  ops::Backend& backend_;
-  store::WorkingRows& rows_;
-  model::Pctr model_;
-  Optimizer optimizer_;
-  EveryRowUpdate every_row_;
-  store::DenseState dense_;
-  uint64_t saved_version_ = 0;  // version of the mechanism state last saved
+  std::unique_ptr<ClickEngine> engine_;  // after what it refers to
+  uint64_t saved_version_ = 0;           // version of the mechanism state last saved
 
-  // Working memory of a step.
+  // Working memory of a period's observation.
   model::ActivationIndexer indexer_;
-  model::Activations activations_;
-  model::Examples examples_;
-  model::RowSelection selection_;
-  model::StepGradient gradient_;
-  model::GroupNorms norms_;
-  std::vector<float*> row_pointers_;
-  std::vector<RowUpdate> row_updates_;
-  std::vector<double> row_scores_;
-  std::vector<float> logits_, loss_, dlogit_, scales_;
+  model::Activations observed_;
 };
+
+// The dense state that a learner starts from.
+store::DenseState InitialDense(const ClickOptions& options, const model::Pctr& model);
 
 // The layout of a learner's rows in the store.
 store::RowLayout MakeRowLayout(const ClickOptions& options, const model::Pctr& model);

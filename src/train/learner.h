@@ -57,6 +57,9 @@ class Learner {
   virtual privacy::Charge charge() const = 0;
   virtual std::optional<privacy::Charge> opening_charge() const { return std::nullopt; }
 
+  // Told of the step that waits behind the one about to be taken, so that its rows may be fetched
+  // meanwhile. Valid until that one is taken; releases nothing.
+  virtual void Announce(const stream::StepBatch&) {}
   // Predicts, then learns. Returns false, with nothing changed, when `abandon` became true before
   // anything was released.
   virtual Result<bool> TakeStep(const stream::StepBatch& step, const std::atomic<bool>& abandon,
@@ -69,6 +72,9 @@ class Learner {
   // records. Called before each commit.
   virtual Result<bool> GivesNumbers() { return true; }
 
+  // Brings what CopyDense and the learner's working rows say up to the last step; called before a
+  // commit reads them. A learner whose model lies elsewhere, in a GPU's memory, copies it home.
+  virtual Status Settle() { return {}; }
   // Copies the dense state for a commit; null for a learner without one.
   virtual std::shared_ptr<const store::DenseState> CopyDense() const = 0;
   // The released state, encoded; null if unchanged since the last call or load.

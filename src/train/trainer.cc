@@ -113,6 +113,7 @@ Result<Outcome> Trainer::Run(BoundedQueue<LearnerStep>& steps) {
     std::optional<LearnerStep> step = steps.PopFor(std::max(left, Clock::Duration::zero()));
     if (step) {
       metrics_.Queued(queued, std::exchange(waited, false));
+      if (const LearnerStep* next = steps.Peek()) Announce(*next);
       TACIT_RETURN_IF_ERROR(TakeStep(*step));
     } else if (steps.closed_and_empty()) {
       break;
@@ -173,6 +174,12 @@ void Trainer::Exhaust(Seat& seat, Spent spent, const std::string& why) {
   spdlog::warn("learner '{}': the next step would bring {}: it stops learning, serving continues",
                seat.learner->id(), why);
   if (options_.on_exhausted) options_.on_exhausted(seat.learner->index());
+}
+
+void Trainer::Announce(const LearnerStep& next) {
+  TACIT_CHECK(next.learner.value < seats_.size());
+  const Seat& seat = *seats_[next.learner.value];
+  if (seat.spent == Spent::kNone && !next.batch.preview()) seat.learner->Announce(next.batch);
 }
 
 Status Trainer::TakeStep(LearnerStep& step) {
@@ -243,6 +250,8 @@ store::LearnerCommit Trainer::TakePending(Seat& seat) {
 Status Trainer::CommitPending() {
   last_commit_ = clock_.Now();
   store::CommitRequest request{.learners = {}, .source_identity = source_identity_};
+  for (const auto& seat : seats_)
+    if (!seat->pending.empty()) TACIT_RETURN_IF_ERROR(seat->learner->Settle());
   Status sound;
   for (const auto& seat : seats_) {
     if (seat->pending.empty()) continue;

@@ -87,6 +87,7 @@ class Trainer {
  private:
   struct Seat;  // a learner with its budget and what it has not committed yet
 
+  void Announce(const LearnerStep& next);
   Status TakeStep(LearnerStep& step);  // skipped if the learner is exhausted or Run is ending
   Status Preview(Seat& seat, const stream::StepBatch& batch);
   static privacy::Bill PendingWith(const Seat& seat, const stream::StepBatch& batch);

@@ -36,11 +36,10 @@ Status StepOnce(TrialRows& rows, const train::ClickOptions& click, const store::
   TACIT_ASSIGN(const auto device, OpenDevice(0));
   const auto mechanism = MakeTrialMechanism(click.model.space, {});
   EngineNoise noise(9);
-  TACIT_ASSIGN(
-      const auto engine,
-      DeviceClickEngine::Make(
-          *device, {.model = click.model, .optimizer = click.optimizer, .chunk_examples = 16},
-          *mechanism, noise, rows.rows(), dense));
+  TACIT_ASSIGN(const auto engine,
+               MakeDeviceClickEngine(
+                   *device, {.click = {click.model, click.optimizer}, .chunk_examples = 16},
+                   *mechanism, noise, rows.rows(), dense));
   TACIT_RETURN_IF_ERROR(engine->Begin(step));
   train::StepReport report;
   TACIT_RETURN_IF_ERROR(engine->Release(&report));

@@ -201,9 +201,8 @@ TEST_F(ClickEngineTest, RefusesWhatHasNoFormForAGpu) {
                            std::unique_ptr<mechanism::Clipper> clipper) {
     const auto mechanism = mechanism::MakePrivateStep(
         space, std::move(selector), std::move(clipper), {.sigma_gradient = 1, .expected_batch = 8});
-    const auto engine =
-        DeviceClickEngine::Make(*device_, {.model = click.model, .optimizer = click.optimizer},
-                                *mechanism, noise, rows.rows(), {});
+    const auto engine = MakeDeviceClickEngine(*device_, {.click = {click.model, click.optimizer}},
+                                              *mechanism, noise, rows.rows(), {});
     EXPECT_FALSE(engine);
     return engine ? "" : engine.error().message;
   };

@@ -16,13 +16,10 @@ class DeviceTrial {
         backend_(ops::MakeReferenceBackend()),
         rows_(click_, *backend_, workers_),
         mechanism_(MakeTrialMechanism(click_.model.space, options)) {
-    store::DenseState dense;
-    dense.parameters = model::Pctr(click_.model, *backend_).InitialDense(click_.seed);
-    dense.optimizer.assign(
-        train::Optimizer(click_.optimizer).DenseStateFloats(dense.parameters.size()), 0.0f);
-    auto engine = DeviceClickEngine::Make(
-        device,
-        {.model = click_.model, .optimizer = click_.optimizer, .chunk_examples = chunk_examples},
+    const store::DenseState dense =
+        train::InitialDense(click_, model::Pctr(click_.model, *backend_));
+    auto engine = MakeDeviceClickEngine(
+        device, {.click = {click_.model, click_.optimizer}, .chunk_examples = chunk_examples},
         *mechanism_, noise_, rows_.rows(), dense);
     EXPECT_TRUE(engine) << engine.error().message;
     if (engine) engine_ = std::move(*engine);
@@ -38,7 +35,7 @@ class DeviceTrial {
     EXPECT_TRUE(settled) << settled.error().message;
     return report;
   }
-  DeviceClickEngine& engine() { return *engine_; }
+  train::ClickEngine& engine() { return *engine_; }
   TrialRows& rows() { return rows_; }
   const RowSpace& space() const { return click_.model.space; }
 
@@ -49,7 +46,7 @@ class DeviceTrial {
   TrialRows rows_;
   std::unique_ptr<mechanism::Mechanism> mechanism_;
   EngineNoise noise_{9};
-  std::unique_ptr<DeviceClickEngine> engine_;
+  std::unique_ptr<train::ClickEngine> engine_;
 };
 
 }  // namespace tacit::cuda::testing

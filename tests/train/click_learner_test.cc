@@ -74,7 +74,7 @@ class LearnerTest : public testing::Test {
   // The distance that every number of these rows has moved by.
   std::vector<double> RowChanges(const std::vector<uint64_t>& ids) {
     std::vector<double> changes;
-    MemoryRows initial(MakeRowLayout(options_, learner_->model()));
+    MemoryRows initial(MakeRowLayout(options_, model::Pctr(options_.model, *backend_)));
     std::vector<float*> now(ids.size()), then(ids.size());
     EXPECT_TRUE(rows_->Gather(ids, now));
     EXPECT_TRUE(initial.Gather(ids, then));

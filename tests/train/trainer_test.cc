@@ -17,6 +17,7 @@
 #include "noise/noise.h"
 #include "privacy/gaussian.h"
 #include "train/click_learner.h"
+#include "train/host_click_engine.h"
 #include "train/memory_rows.h"
 #include "train/position.h"
 
@@ -140,6 +141,46 @@ class HookedClock final : public Clock {
   std::function<void()> hook;
 };
 
+// An engine whose model lies elsewhere, as a GPU's does: what others see is as of the last Settle.
+class DistantEngine final : public ClickEngine {
+ public:
+  struct Record {
+    std::vector<uint64_t> announced, begun;  // first offsets of steps
+    std::vector<std::vector<float>> after;   // parameters after each step
+    bool settling_fails = false;
+  };
+
+  DistantEngine(std::unique_ptr<ClickEngine> engine, Record* record)
+      : engine_(std::move(engine)), record_(*record), settled_(engine_->dense()) {}
+
+  void Announce(const stream::StepBatch& next) override {
+    record_.announced.push_back(next.ranges[0].begin);
+  }
+  Status Predict(const stream::StepBatch& batch, StepReport* report) override {
+    return engine_->Predict(batch, report);
+  }
+  Status Begin(const stream::StepBatch& step) override {
+    record_.begun.push_back(step.ranges[0].begin);
+    return engine_->Begin(step);
+  }
+  Status Release(StepReport* report) override {
+    TACIT_RETURN_IF_ERROR(engine_->Release(report));
+    record_.after.push_back(engine_->dense().parameters);
+    return {};
+  }
+  Status Settle() override {
+    if (record_.settling_fails) return Fail(ErrorCode::kIo, "the device is lost");
+    settled_ = engine_->dense();
+    return {};
+  }
+  const store::DenseState& dense() const override { return settled_; }
+
+ private:
+  const std::unique_ptr<ClickEngine> engine_;
+  Record& record_;
+  store::DenseState settled_;
+};
+
 // A trainer over random steps of 32 events, DP-AdaFEST with this noise.
 class TrainerTest : public testing::Test {
  protected:
@@ -200,9 +241,13 @@ class TrainerTest : public testing::Test {
                      : mechanism::MakeFlatClipper(1, sigma),
         {.sigma_gradient = sigma, .expected_batch = 32});
     mechanism_ = mechanism.get();
-    return std::make_unique<ClickLearner>(options, std::move(mechanism),
-                                          std::make_unique<CountingNoise>(&rekeys_), *backend_,
-                                          store_->working_rows(options.index), nullptr);
+    auto noise = std::make_unique<CountingNoise>(&rekeys_);
+    auto engine = std::make_unique<DistantEngine>(
+        MakeHostClickEngine({options.model, options.optimizer}, *mechanism, *noise, *backend_,
+                            store_->working_rows(options.index), InitialDense(options, shape)),
+        &distant_);
+    return std::make_unique<ClickLearner>(options, std::move(mechanism), std::move(noise),
+                                          std::move(engine));
   }
 
   // Runs this many steps; each is a commit.
@@ -240,6 +285,7 @@ class TrainerTest : public testing::Test {
 
   std::mt19937_64 random_{11};
   HookedClock clock_;
+  DistantEngine::Record distant_;
   metrics::Registry registry_;
   Progress progress_{2};
   RowSpace space_;
@@ -298,6 +344,35 @@ TEST_F(TrainerTest, EverythingTakenIsCommittedOnceAndCharged) {
   EXPECT_EQ(next, 50u * 32);
   EXPECT_EQ(published_, store_->commits.size());
   EXPECT_EQ(progress_.view(0).events, 50u * 32);
+}
+
+TEST_F(TrainerTest, ACommitHoldsWhatTheEngineHasLearntAndNoLess) {
+  Make(1.0, 8, std::chrono::milliseconds(0));
+  ASSERT_TRUE(RunSteps(10));
+  ASSERT_EQ(store_->commits.size(), 10u);
+  for (const auto& commit : store_->commits) {
+    const store::LearnerCommit& learner = commit.learners.at(0);
+    const uint64_t step = DecodePosition(learner.position)->step;
+    EXPECT_EQ(learner.dense->parameters, distant_.after.at(step - 1)) << "step " << step;
+  }
+}
+
+TEST_F(TrainerTest, AnEngineThatCannotBringItsModelHomeEndsTrainingWithNothingCommitted) {
+  Make(1.0, 8, std::chrono::hours(1));
+  distant_.settling_fails = true;
+  const auto outcome = RunSteps(3);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().message, "the device is lost");
+  EXPECT_TRUE(store_->commits.empty());
+  EXPECT_EQ(rekeys_, 0) << "nothing was taken from the learner";
+}
+
+TEST_F(TrainerTest, TheStepThatWaitsIsAnnouncedBeforeTheOneInFrontIsTaken) {
+  Make(1.0, 8, std::chrono::hours(1));
+  ASSERT_TRUE(RunSteps(5));
+  ASSERT_EQ(distant_.begun.size(), 5u);
+  EXPECT_EQ(distant_.announced,
+            std::vector<uint64_t>(distant_.begun.begin() + 1, distant_.begun.end()));
 }
 
 // At the first rate a parameter is too large to be one; at the second each of them is a number, and

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "base/result.h"
+#include "model/pctr.h"
+#include "store/delta.h"
+#include "stream/steps/participation.h"
+#include "train/learner.h"
+#include "train/optimizer.h"
+
+namespace tacit::train {
+
+struct ClickEngineOptions {
+  model::PctrOptions model;
+  OptimizerOptions optimizer;
+};
+
+// The work of a click model's private step, on the processor or on a GPU. The learner keeps what is
+// policy: charges, when a period opens, whether a step is abandoned. What a step releases has the
+// same law wherever it is computed. Not thread-safe.
+//
+// A step is Begin, then Release. After a failure in either, the engine must not be used again: what
+// it learnt and did not settle is lost, and was never visible.
+class ClickEngine {
+ public:
+  virtual ~ClickEngine() = default;
+
+  // The step that waits behind the next one: its rows may be fetched meanwhile. Valid until the
+  // next step is released.
+  virtual void Announce(const stream::StepBatch&) {}
+  // Predicts alone: fills in the report's logits and loss.
+  virtual Status Predict(const stream::StepBatch& batch, StepReport* report) = 0;
+  // Forward and backward passes. Releases nothing: the step may still be abandoned, by another
+  // Begin or Predict. `step` must live until Release returns.
+  virtual Status Begin(const stream::StepBatch& step) = 0;
+  // The rest of the step: selection, clipped sums, noise, update. The report's logits are valid
+  // until the next call.
+  virtual Status Release(StepReport* report) = 0;
+  // Brings dense() and the learner's working rows up to the last step.
+  virtual Status Settle() = 0;
+  virtual const store::DenseState& dense() const = 0;
+};
+
+}  // namespace tacit::train
