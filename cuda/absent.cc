@@ -1,12 +1,10 @@
-// Linked when Tacit is built without CUDA: a caller that asks for a device learns so.
-#include "cuda/device/device.h"
+// Linked when Tacit is built without CUDA: a caller that asks for a GPU learns so.
+#include "cuda/learn/gpu.h"
 
 namespace tacit::cuda {
 
-Device::~Device() = default;
-
-Result<std::unique_ptr<Device>> OpenDevice(int) {
-  return Fail(ErrorCode::kUnavailable,
+Result<std::unique_ptr<train::Gpu>> OpenGpu(int) {
+  return Fail(ErrorCode::kInvalidArgument,
               "this Tacit was built without CUDA; build it with the preset cuda to use a GPU");
 }
 

@@ -51,6 +51,10 @@ Status Device::Check(int code, std::string_view doing) {
   return Fail(std::move(error));
 }
 
+Status Device::BindThread() {
+  return Check(runtime::BindThread(facts_.ordinal), "taking it up in another thread");
+}
+
 Result<std::unique_ptr<Device>> OpenDevice(int ordinal) {
   DeviceFacts facts;
   facts.ordinal = ordinal;

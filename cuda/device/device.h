@@ -43,6 +43,8 @@ class Device {
   // For the other classes of this room: turns the result of a call of runtime.h into a status.
   // `doing` says what the call was for, as DeviceError wants it.
   Status Check(int code, std::string_view doing);
+  // Makes it the device of the calling thread, which CUDA asks for before any other call. Cheap.
+  Status BindThread();
   // Ends the process if it is not the one that opened the device.
   void CheckOwner() const;
 

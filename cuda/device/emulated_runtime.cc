@@ -74,6 +74,9 @@ struct Memory {
   bool on_device = false;
 };
 
+// As CUDA has it: a thread that has not been told of another has device 0.
+thread_local int this_threads_device = 0;
+
 class Driver {
  public:
   void Reset(const emulated::Machine& machine) {
@@ -83,7 +86,11 @@ class Driver {
     lost_ = kSuccess;
     turns_ = Turns::kShuffled;
     kernels_.clear();
+    this_threads_device = opened_ = 0;
   }
+  void Open(int ordinal) { this_threads_device = opened_ = ordinal; }
+  // Returns true if this thread's device is the one that was opened.
+  bool bound() const { return this_threads_device == opened_; }
   const emulated::Machine& machine() const { return machine_; }
 
   // Called first in every call: returns the error with which it is to fail, or success.
@@ -232,6 +239,7 @@ class Driver {
   uint64_t calls_ = 0, fail_in_ = 0;
   int fail_with_ = 0;
   Code lost_ = kSuccess;
+  int opened_ = 0;
   Turns turns_ = Turns::kShuffled;
   std::map<std::string, KernelUse> kernels_;
   std::map<void*, Memory> memory_;
@@ -267,6 +275,13 @@ namespace runtime {
     if (const Code failed = TheDriver().Enter()) return failed; \
   } while (false)
 
+// The same, for calls that want this thread to have its device.
+#define TACIT_ENTER_BOUND()                                \
+  do {                                                     \
+    TACIT_ENTER();                                         \
+    if (!TheDriver().bound()) return code::kInvalidDevice; \
+  } while (false)
+
 Code DriverVersion(int* version) {
   TACIT_ENTER();
   *version = TheDriver().machine().driver_version;
@@ -293,30 +308,38 @@ Code GetProperties(int ordinal, Properties* properties) {
   properties->shared_bytes_per_block_max = kSharedBytesMax;
   return kSuccess;
 }
-Code UseDevice(int) {
+Code UseDevice(int ordinal) {
   TACIT_ENTER();
-  return TheDriver().machine().use_device_code;
+  if (const Code failed = TheDriver().machine().use_device_code) return failed;
+  TheDriver().Open(ordinal);
+  return kSuccess;
+}
+Code BindThread(int ordinal) {
+  TACIT_ENTER();
+  if (ordinal >= TheDriver().machine().devices) return code::kInvalidDevice;
+  this_threads_device = ordinal;
+  return kSuccess;
 }
 Code MemoryFree(size_t* free, size_t* total) {
-  TACIT_ENTER();
+  TACIT_ENTER_BOUND();
   *free = TheDriver().free_bytes();
   *total = TheDriver().machine().memory_bytes;
   return kSuccess;
 }
 
 Code Allocate(void** memory, size_t bytes) {
-  TACIT_ENTER();
+  TACIT_ENTER_BOUND();
   return TheDriver().Take(memory, bytes, true);
 }
 Code Free(void* memory) { return TheDriver().Give(memory); }
 Code AllocateHost(void** memory, size_t bytes) {
-  TACIT_ENTER();
+  TACIT_ENTER_BOUND();
   return TheDriver().Take(memory, bytes, false);
 }
 Code FreeHost(void* memory) { return TheDriver().Give(memory); }
 
 Code MakeStream(Stream* stream) {
-  TACIT_ENTER();
+  TACIT_ENTER_BOUND();
   *stream = TheDriver().AddStream();
   return kSuccess;
 }
@@ -325,7 +348,7 @@ Code DropStream(Stream stream) {
   return kSuccess;
 }
 Code MakeEvent(Event* event) {
-  TACIT_ENTER();
+  TACIT_ENTER_BOUND();
   *event = new EmulatedEvent;
   return kSuccess;
 }
@@ -335,18 +358,18 @@ Code DropEvent(Event event) {
 }
 
 Code Copy(void* to, const void* from, size_t bytes, Stream stream) {
-  TACIT_ENTER();
+  TACIT_ENTER_BOUND();
   TheDriver().Put(Of(stream), [=] { std::memcpy(to, from, bytes); });
   return kSuccess;
 }
 Code Fill(void* memory, uint8_t value, size_t bytes, Stream stream) {
-  TACIT_ENTER();
+  TACIT_ENTER_BOUND();
   TheDriver().Put(Of(stream), [=] { std::memset(memory, value, bytes); });
   return kSuccess;
 }
 
 Code Record(Event event, Stream stream) {
-  TACIT_ENTER();
+  TACIT_ENTER_BOUND();
   if (Of(stream)->capturing) {
     Of(stream)->capture_broken = true;
     return code::kStreamCaptureUnsupported;
@@ -357,7 +380,7 @@ Code Record(Event event, Stream stream) {
   return kSuccess;
 }
 Code Wait(Stream stream, Event event) {
-  TACIT_ENTER();
+  TACIT_ENTER_BOUND();
   if (Of(stream)->capturing) {
     Of(stream)->capture_broken = true;
     return code::kStreamCaptureUnsupported;
@@ -378,13 +401,13 @@ Code Synchronize(Stream stream) {
   return failed;
 }
 Code SynchronizeEvent(Event event) {
-  TACIT_ENTER();
+  TACIT_ENTER_BOUND();
   TheDriver().WaitFor(static_cast<EmulatedEvent*>(event)->last);
   return kSuccess;
 }
 
 Code BeginCapture(Stream stream) {
-  TACIT_ENTER();
+  TACIT_ENTER_BOUND();
   EmulatedStream& to = *Of(stream);
   if (to.capturing) return code::kStreamCaptureUnsupported;
   to.capturing = true;
@@ -395,13 +418,13 @@ Code BeginCapture(Stream stream) {
 Code EndCapture(Stream stream, Graph* graph) {
   EmulatedStream& from = *Of(stream);
   from.capturing = false;  // even where this fails
-  TACIT_ENTER();
+  TACIT_ENTER_BOUND();
   if (from.capture_broken) return code::kStreamCaptureInvalidated;
   *graph = new EmulatedGraph{std::move(from.captured)};
   return kSuccess;
 }
 Code LaunchGraph(Graph graph, Stream stream) {
-  TACIT_ENTER();
+  TACIT_ENTER_BOUND();
   for (const auto& node : static_cast<EmulatedGraph*>(graph)->nodes)
     TheDriver().Put(Of(stream), node);
   return kSuccess;
@@ -417,7 +440,7 @@ Code LaunchKernel(const void*, const LaunchShape&, void**, Stream) {
 }
 Code LaunchEmulated(const char* name, const LaunchShape& shape, std::function<void()> body,
                     Stream stream) {
-  TACIT_ENTER();
+  TACIT_ENTER_BOUND();
   const bool fits = shape.grid.count() > 0 && shape.grid.y < 65536 && shape.grid.z < 65536 &&
                     shape.block.count() > 0 && shape.block.count() <= kThreadsPerBlockMax &&
                     shape.shared_bytes <= kSharedBytesMax;

@@ -66,6 +66,7 @@ Code UseDevice(int ordinal) {
   if (const Code code = cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync)) return code;
   return cudaFree(nullptr);
 }
+Code BindThread(int ordinal) { return cudaSetDevice(ordinal); }
 Code MemoryFree(size_t* free, size_t* total) { return cudaMemGetInfo(free, total); }
 
 Code Allocate(void** memory, size_t bytes) {

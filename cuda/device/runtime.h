@@ -35,6 +35,8 @@ Code DeviceCount(int* count);
 Code GetProperties(int ordinal, Properties* properties);
 // Sets this thread's device from here on. Makes the context, so most faults of a device show here.
 Code UseDevice(int ordinal);
+// The same for another thread: a context that is there already becomes this thread's.
+Code BindThread(int ordinal);
 Code MemoryFree(size_t* free, size_t* total);
 
 Code Allocate(void** memory, size_t bytes);

@@ -108,7 +108,7 @@ Status CheckNoise(Stream& stream) {
   for (const auto& check : {DenseIsRight, FloatsAreRight, RowsAreRight}) {
     TACIT_ASSIGN(const bool right, check(stream, key.span()));
     if (right) continue;
-    return Fail(ErrorCode::kRefused,
+    return Fail(ErrorCode::kCorruption,
                 fmt::format("GPU {} does not compute what the CPU does (noise): it must not train",
                             stream.device().facts().ordinal));
   }

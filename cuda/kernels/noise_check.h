@@ -7,7 +7,7 @@ namespace tacit::cuda {
 
 // Draws under a known key and compares every number with the CPU's own. Run before the first step:
 // a kernel that does nothing, or that a compiler got wrong, would silently leave noise out. Fails
-// with kRefused: "GPU 0 does not compute what the CPU does (noise): it must not train".
+// with kCorruption: "GPU 0 does not compute what the CPU does (noise): it must not train".
 Status CheckNoise(Stream& stream);
 
 }  // namespace tacit::cuda

@@ -74,6 +74,7 @@ class Engine final : public train::ClickEngine {
   Status Begin(const stream::StepBatch& step) override;
   Status Release(train::StepReport* report) override;
   Status Settle() override {
+    TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
     TACIT_RETURN_IF_ERROR(optimizer_->Settle(&dense_));
     return whole_->Settle(stream_, host_rows_);
   }
@@ -224,6 +225,7 @@ Status Engine::Predict(const stream::StepBatch& step, train::StepReport* report)
 }
 
 Status Engine::Begin(const stream::StepBatch& step) {
+  TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
   // A step that was begun and not released is abandoned.
   if (step_ != nullptr) TACIT_RETURN_IF_ERROR(index_->End());
   TACIT_RETURN_IF_ERROR(stream_.Synchronize());
@@ -304,6 +306,7 @@ Result<ClipRule> Engine::MakeRule(const Recipe& recipe) {
 }
 
 Status Engine::Release(train::StepReport* report) {
+  TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
   TACIT_CHECK(step_ != nullptr, "Release follows Begin");
   const std::optional<Recipe> recipe = mechanism_.recipe();
   TACIT_CHECK(recipe.has_value(), "a mechanism that was one for a GPU");

@@ -25,8 +25,8 @@ struct DeviceClickOptions {
 // and threshold, noise drawn on the device under a key of the step's own.
 //
 // `rows` and `dense` are the model as of the last commit. All references must outlive the engine.
-// Fails with kRefused if the mechanism or the optimiser has no form for a GPU, and if the device
-// does not compute noise as the CPU does.
+// Fails with kRefused if the mechanism or the optimiser has no form for a GPU, and with kCorruption
+// if the device does not compute noise as the CPU does.
 Result<std::unique_ptr<train::ClickEngine>> MakeDeviceClickEngine(
     Device& device, DeviceClickOptions options, mechanism::Mechanism& mechanism,
     noise::NoiseSource& noise, store::WorkingRows& rows, const store::DenseState& dense);

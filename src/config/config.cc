@@ -42,6 +42,7 @@ void DescribeConfig(Fields& fields, Config& config) {
     below.Bytes("total_bytes", &config.memory_total_bytes, 64ull << 20, 1ull << 50);
   });
   fields.Section("training", [&](Fields& below) { DescribeTraining(below, config.training); });
+  fields.Section("gpu", [&](Fields& below) { DescribeGpu(below, config.gpu); });
   fields.Section("log", [&](Fields& below) { DescribeLog(below, config.log); });
   DescribeKafka(fields, config.kafka, config.source.traits().keys.has("kafka"));
   fields.Section("dead_letters",

@@ -300,6 +300,14 @@ struct Training {
   bool idle_priority = true;  // trainer threads under SCHED_IDLE
 };
 
+// A GPU that learners' steps are computed on, where this program was built for one.
+struct Gpu {
+  enum class Use { kNever, kRequire, kPrefer };
+
+  Use use = Use::kNever;  // kPrefer: without a usable GPU, training is on the CPU, and says so
+  uint32_t device = 0;    // ordinal, as nvidia-smi counts
+};
+
 struct Log {
   std::string format = "text";  // text | json
   std::string level = "info";
@@ -321,6 +329,7 @@ struct Config {
   Store store;
   Serve serve;
   Training training;
+  Gpu gpu;
   Log log;
   Kafka kafka;  // source kafka
   DeadLetters dead_letters;

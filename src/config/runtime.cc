@@ -110,6 +110,12 @@ void DescribeTraining(Fields& fields, Training& training) {
   fields.Flag("idle_priority", &training.idle_priority);
 }
 
+void DescribeGpu(Fields& fields, Gpu& gpu) {
+  static constexpr std::array<std::string_view, 3> kUses = {"never", "require", "prefer"};
+  fields.Enum("use", &gpu.use, kUses);
+  fields.Integer("device", &gpu.device, 0, 63, UsedIf(gpu.use != Gpu::Use::kNever));
+}
+
 void DescribeLog(Fields& fields, Log& log) {
   static constexpr std::array<std::string_view, 2> kFormats = {"text", "json"};
   static constexpr std::array<std::string_view, 7> kLevels = {

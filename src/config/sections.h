@@ -40,6 +40,7 @@ Status CheckCheckpoints(const Place& place, const Store& store, Checkpoints* che
 void DescribeServe(Fields& fields, Serve& serve);
 void DescribeDeadLetters(Fields& fields, DeadLetters& letters);
 void DescribeTraining(Fields& fields, Training& training);
+void DescribeGpu(Fields& fields, Gpu& gpu);
 void DescribeLog(Fields& fields, Log& log);
 Status CheckStore(const Place& place, Store* store);
 Status CheckMark(const Place& place, const std::string& mark, const Store& store);

@@ -13,6 +13,7 @@
 #include "daemon/budget_spent.h"
 #include "daemon/checkpoint_schedule.h"
 #include "daemon/day_table.h"
+#include "daemon/gpu_choice.h"
 #include "daemon/progress_line.h"
 #include "daemon/service_manager.h"
 #include "daemon/store_opening.h"
@@ -130,6 +131,7 @@ class Daemon {
     TACIT_RETURN_IF_ERROR(OpenSourceOfRecords());
     TACIT_RETURN_IF_ERROR(OpenStore());
     if (store_ == nullptr) return int{WhenStopped()};
+    TACIT_ASSIGN(gpu_, GpuChoice::Make(assembly_, options_.open_gpu));
     TACIT_RETURN_IF_ERROR(ReadPositions());
     TellWhatRuns();
     TACIT_RETURN_IF_ERROR(source_->VerifyIdentity(store_->source_identity()));
@@ -228,20 +230,22 @@ class Daemon {
   Result<std::unique_ptr<train::Learner>> MakeLearner(size_t i, const store::LearnerState& state,
                                                       const stream::Position& position) {
     const wiring::LearnerPlan& plan = assembly_.learners[i];
-    TACIT_ASSIGN(
-        auto learner,
-        plan.model->Make({.noise = noise::MakeNoiseSource(*workers_),
-                          .backend = *backend_,
-                          .workers = *workers_,
-                          .rows = store_->working_rows(plan.index),
-                          .dense = state.dense.get(),
-                          .steps_taken = position.step,
-                          .histories =
-                              [this, index = plan.index](std::span<store::UserHistory> users) {
-                                return store_->ReadHistories(index, users);
-                              },
-                          .user_key = store_->user_key(),
-                          .clock = &clock_}));
+    const auto make = [&](train::Gpu* gpu) {
+      return plan.model->Make({.noise = noise::MakeNoiseSource(*workers_),
+                               .backend = *backend_,
+                               .workers = *workers_,
+                               .rows = store_->working_rows(plan.index),
+                               .dense = state.dense.get(),
+                               .gpu = gpu,
+                               .steps_taken = position.step,
+                               .histories =
+                                   [this, index = plan.index](std::span<store::UserHistory> users) {
+                                     return store_->ReadHistories(index, users);
+                                   },
+                               .user_key = store_->user_key(),
+                               .clock = &clock_});
+    };
+    TACIT_ASSIGN(auto learner, gpu_.Learner(plan, make));
     TACIT_RETURN_IF_ERROR(LoadReleased(plan, state, *learner));
     return learner;
   }
@@ -287,6 +291,9 @@ class Daemon {
                                .start = positions_[i]});
     }
     train::TrainerOptions trainer = wiring::MakeTrainerOptions(assembly_, source_->topic());
+    // A GPU waits for the thread that feeds it.
+    trainer.idle_priority = trainer.idle_priority && !gpu_.used();
+    gpu_used_.Set(gpu_.used() ? 1 : 0);
     trainer.advise = [this](std::span<const stream::PartitionOffset> reached,
                             const store::Snapshot& snapshot) {
       source_->Advise(reached, {MarkOf(snapshot), store_->terms()});
@@ -510,6 +517,9 @@ class Daemon {
   const metrics::Gauge letters_waiting_ = registry_.AddGauge(
       metrics::Audience::kOperator, "tacit_dead_letters_waiting",
       "Whether reading waits for dead letters that cannot be written at present");
+  const metrics::Gauge gpu_used_ =
+      registry_.AddGauge(metrics::Audience::kOperator, "tacit_gpu_used",
+                         "Whether a learner's steps are computed on a GPU");
   bool letters_wait_ = false;
   serve::CommitSignal commits_;
   train::Progress progress_;
@@ -517,6 +527,7 @@ class Daemon {
   std::unique_ptr<event::DeadLetterSink> dead_letters_;
   std::unique_ptr<event::Codec> codec_;
   std::unique_ptr<store::Store> store_;
+  GpuChoice gpu_;                            // before the learners on it
   std::vector<stream::Position> positions_;  // per learner, as of the store's last commit
   std::unique_ptr<WorkerPool> workers_;
   std::unique_ptr<ops::Backend> backend_;

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/result.h"
 #include "console/exit_code.h"
+#include "train/gpu.h"
 #include "wiring/assembly.h"
 
 namespace tacit::daemon {
@@ -16,6 +18,8 @@ struct DaemonOptions {
   // Reads the configuration again when this daemon takes over; the one read before may be old by
   // then.
   std::function<Result<wiring::Assembly>()> reload;
+  // Opens the GPU with this ordinal; empty: this program has none.
+  std::function<Result<std::unique_ptr<train::Gpu>>(int)> open_gpu = {};
   bool accept_missing_witness = false;  // for a lost witness of a store known to be the newest
 };
 

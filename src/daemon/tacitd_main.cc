@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "console/exit_code.h"
 #include "console/stop_signals.h"
+#include "cuda/learn/gpu.h"
 #include "daemon/daemon.h"
 #include "wiring/assembly.h"
 #include "wiring/code_version.h"
@@ -63,6 +64,7 @@ tacit::Result<int> Run(const CommandLine& line) {
                                    .standby = line.standby,
                                    .config = line.config,
                                    .reload = [line] { return Reload(line); },
+                                   .open_gpu = tacit::cuda::OpenGpu,
                                    .accept_missing_witness = line.accept_missing_witness});
 }
 

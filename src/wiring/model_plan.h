@@ -24,6 +24,7 @@
 #include "serve/row_scorer.h"
 #include "store/delta.h"
 #include "store/working_rows.h"
+#include "train/gpu.h"
 #include "train/learner.h"
 #include "train/recent_histories.h"
 #include "wiring/learner_shape.h"
@@ -41,6 +42,7 @@ struct LearnerParts {
   WorkerPool& workers;
   store::WorkingRows& rows;                       // of this learner
   const store::DenseState* dense = nullptr;       // the last commit's; null: there is none
+  train::Gpu* gpu = nullptr;                      // null: its steps are computed here
   uint64_t steps_taken = 0;                       // until that commit
   train::RecentHistories::Reader histories = {};  // reads stored histories of users
   SipHash::Key user_key{};
@@ -65,6 +67,8 @@ class ModelPlan {
   // Adds the model's sizes to `shape`, whose batch and period are set.
   virtual void AddTo(LearnerShape* shape) const = 0;
 
+  // The reason for which its steps cannot be computed on a GPU; empty if they can.
+  virtual std::string WhyNotOnGpu() const { return "models of this kind have no form for a GPU"; }
   // The plan must outlive the learner, which may refer to its row space.
   virtual Result<std::unique_ptr<train::Learner>> Make(LearnerParts parts) const = 0;
 

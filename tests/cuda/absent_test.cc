@@ -1,15 +1,15 @@
 #include <gtest/gtest.h>
 
-#include "cuda/device/device.h"
+#include "cuda/learn/gpu.h"
 
 namespace tacit::cuda {
 namespace {
 
 TEST(Absent, SaysThatThisBuildHasNoCuda) {
-  const auto device = OpenDevice(0);
-  ASSERT_FALSE(device);
-  EXPECT_EQ(device.error().code, ErrorCode::kUnavailable);
-  EXPECT_NE(device.error().message.find("was built without CUDA"), std::string::npos);
+  const auto gpu = OpenGpu(0);
+  ASSERT_FALSE(gpu);
+  EXPECT_EQ(gpu.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(gpu.error().message.find("was built without CUDA"), std::string::npos);
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
+#include "cuda/device/buffer.h"
 #include "cuda/device/emulated.h"
 #include "cuda/device/errors.h"
 
@@ -71,6 +74,21 @@ TEST(OpenDevice, ThatIsBusy) {
   EXPECT_EQ(error.code, ErrorCode::kUnavailable);
   EXPECT_NE(error.message.find("opening GPU 0: cudaErrorDevicesUnavailable"), std::string::npos);
   EXPECT_NE(error.message.find("another process holds it"), std::string::npos) << error.message;
+}
+
+// CUDA's device is a thread's own, and 0 in a thread that was told nothing.
+TEST(OpenDevice, BelongsToTheThreadThatBindsIt) {
+  emulated::Reset({.devices = 2});
+  auto device = OpenDevice(1);
+  ASSERT_TRUE(device) << device.error().message;
+  std::thread([&] {
+    EXPECT_FALSE(Buffer<float>::Make(**device, 8)) << "device 0 is another one";
+    ASSERT_TRUE((*device)->BindThread());
+    EXPECT_TRUE(Buffer<float>::Make(**device, 8));
+  }).join();
+  EXPECT_TRUE(Buffer<float>::Make(**device, 8));
+  device->reset();
+  emulated::Reset();
 }
 
 TEST(Errors, ThatLoseTheDevice) {

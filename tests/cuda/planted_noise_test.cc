@@ -42,7 +42,7 @@ TEST_F(PlantedDeviceNoise, SelfTestFindsEveryFault) {
     PlantNoiseFault(fault);
     const Status wrong = CheckNoise(*stream_);
     ASSERT_FALSE(wrong) << "fault " << static_cast<int>(fault);
-    EXPECT_EQ(wrong.error().code, ErrorCode::kRefused);
+    EXPECT_EQ(wrong.error().code, ErrorCode::kCorruption);
     EXPECT_EQ(wrong.error().message,
               "GPU 0 does not compute what the CPU does (noise): it must not train");
   }

@@ -114,7 +114,7 @@ TEST_F(PlantedHouse, RoomsOfCudaHaveArrowsOfTheirOwn) {
         "#include \"noise/keystream.h\"\n#include <cuda_runtime.h>\n");
   Write("src/ops/a.cc", "#include \"cuda/device/device.h\"\n");
   Write("cuda/attic/a.cu", "\n");
-  Write("cuda/absent.cc", "#include \"cuda/device/device.h\"\n");
+  Write("cuda/absent.cc", "#include \"cuda/learn/gpu.h\"\n");
   EXPECT_THAT(
       CheckIncludes(root_),
       ElementsAre("cuda/attic/a.cu: cuda/attic is no room of the house",

@@ -45,20 +45,20 @@ const std::map<std::string, Names>& Arrows() {
       {"serve", {"event", "store", "model", "ops", "metrics", "privacy"}},
       {"console", {}},
       {"wiring", Below()},
-      {"daemon", And(Below(), {"wiring", "console"})},
+      {"daemon", And(Below(), {"wiring", "console", "cuda/learn/gpu.h"})},
       {"lab", And(Below(), {"wiring", "console"})},
       {"bench", And(Below(), {"wiring"})},
       {"cli", And(Below(), {"wiring", "console", "lab", "bench"})},
       // The device's part. Of src/ it sees the headers that both sides compute with.
-      {"cuda", {"cuda/device"}},
+      {"cuda", {"cuda/learn/gpu.h"}},
       {"cuda/device", {}},
       {"cuda/kernels",
        {"cuda/device", "mechanism/clip_law.h", "mechanism/nearest.h", "noise/grid_gaussian.h",
         "noise/grid_portable.h", "noise/noise.h", "ops/bf16.h", "train/optimizer_math.h"}},
       {"cuda/learn",
        {"cuda/device", "cuda/kernels", "ops", "mechanism", "model", "noise/noise.h",
-        "store/delta.h", "store/working_rows.h", "stream/steps/participation.h", "train/learner.h",
-        "train/loss_sum.h", "train/optimizer.h"}}};
+        "store/delta.h", "store/working_rows.h", "stream/steps/participation.h",
+        "train/click_engine.h", "train/gpu.h", "train/loss_sum.h", "train/optimizer.h"}}};
   return kArrows;
 }
 

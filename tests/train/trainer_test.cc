@@ -17,9 +17,11 @@
 #include "noise/noise.h"
 #include "privacy/gaussian.h"
 #include "train/click_learner.h"
+#include "train/distant_engine.h"
 #include "train/host_click_engine.h"
 #include "train/memory_rows.h"
 #include "train/position.h"
+#include "train/remembering_store.h"
 
 namespace tacit::train {
 namespace {
@@ -30,77 +32,6 @@ RowSpace SmallSpace() {
   space.AddTable("b", 10, 2);
   return space;
 }
-
-class EmptySnapshot final : public store::Snapshot {
- public:
-  explicit EmptySnapshot(const privacy::Ledger& ledger)
-      : learners_(ledger.Learners()), total_(ledger.Total()), head_(ledger.head()) {}
-  CommitSeq version() const override { return CommitSeq(0); }
-  const Digest& head() const override { return head_; }
-  std::string lineage() const override { return ""; }
-  const std::vector<privacy::LedgerTotal>& learners() const override { return learners_; }
-  const privacy::LedgerTotal& total() const override { return total_; }
-  uint64_t ledger_entries() const override { return 0; }
-  Result<std::vector<std::string>> LedgerEntries(uint64_t, uint64_t) const override {
-    return std::vector<std::string>();
-  }
-  std::shared_ptr<const store::DenseState> Dense(LearnerIndex) const override { return nullptr; }
-  Status Rows(LearnerIndex, std::span<const uint64_t>, std::span<float>) const override {
-    return {};
-  }
-
- private:
-  std::vector<privacy::LedgerTotal> learners_;
-  privacy::LedgerTotal total_;
-  Digest head_;
-};
-
-class RememberingStore final : public store::Store {
- public:
-  void Add(const std::string& learner, store::RowLayout layout) {
-    rows_.push_back(std::make_unique<MemoryRows>(std::move(layout)));
-    EXPECT_TRUE(ledger_.Declare({.learner = learner, .epsilon = 8, .delta = 1e-6}));
-  }
-  store::LearnerState State(LearnerIndex) const override {
-    return {.dense = nullptr, .position = "", .released = nullptr};
-  }
-  std::string source_identity() const override { return ""; }
-  std::string lineage() const override { return ""; }
-  SipHash::Key user_key() const override { return {}; }
-  Result<uint64_t> ReadAllowances(LearnerIndex, std::span<UserUses>) const override { return 0; }
-  Result<uint64_t> ReadHistories(LearnerIndex, std::span<store::UserHistory>) const override {
-    return 0;
-  }
-  store::WorkingRows& working_rows(LearnerIndex learner) override { return *rows_[learner.value]; }
-  double EpsilonAfter(std::span<const privacy::CommitCharge> charges) const override {
-    return ledger_.EpsilonAfter(charges);
-  }
-  double TotalEpsilonAfter(std::span<const privacy::CommitCharge> charges,
-                           std::optional<Delta> delta) const override {
-    return ledger_.TotalAfter(charges, delta);
-  }
-  Status Commit(store::CommitRequest request, std::function<void(Status)> done) override {
-    if (fails) return Fail(ErrorCode::kIo, "no space left on device");
-    for (const auto& learner : request.learners)
-      ledger_.Append(CommitSeq(commits.size() + 1), 0, learner.charges, Digest{}, "test");
-    commits.push_back(std::move(request));
-    done({});
-    return {};
-  }
-  Status Flush() override { return {}; }
-  Status Settle() override { return {}; }
-  std::shared_ptr<const store::Snapshot> Latest() const override {
-    return std::make_shared<EmptySnapshot>(ledger_);
-  }
-  Stats stats() const override { return {}; }
-
-  std::vector<store::CommitRequest> commits;
-  bool fails = false;
-
- private:
-  std::vector<std::unique_ptr<MemoryRows>> rows_;
-  privacy::Ledger ledger_;
-};
 
 // The product's noise; counts its keys.
 class CountingNoise final : public noise::NoiseSource {
@@ -139,46 +70,6 @@ class HookedClock final : public Clock {
   int64_t UnixMillis() const override { return SystemClock().UnixMillis(); }
 
   std::function<void()> hook;
-};
-
-// An engine whose model lies elsewhere, as a GPU's does: what others see is as of the last Settle.
-class DistantEngine final : public ClickEngine {
- public:
-  struct Record {
-    std::vector<uint64_t> announced, begun;  // first offsets of steps
-    std::vector<std::vector<float>> after;   // parameters after each step
-    bool settling_fails = false;
-  };
-
-  DistantEngine(std::unique_ptr<ClickEngine> engine, Record* record)
-      : engine_(std::move(engine)), record_(*record), settled_(engine_->dense()) {}
-
-  void Announce(const stream::StepBatch& next) override {
-    record_.announced.push_back(next.ranges[0].begin);
-  }
-  Status Predict(const stream::StepBatch& batch, StepReport* report) override {
-    return engine_->Predict(batch, report);
-  }
-  Status Begin(const stream::StepBatch& step) override {
-    record_.begun.push_back(step.ranges[0].begin);
-    return engine_->Begin(step);
-  }
-  Status Release(StepReport* report) override {
-    TACIT_RETURN_IF_ERROR(engine_->Release(report));
-    record_.after.push_back(engine_->dense().parameters);
-    return {};
-  }
-  Status Settle() override {
-    if (record_.settling_fails) return Fail(ErrorCode::kIo, "the device is lost");
-    settled_ = engine_->dense();
-    return {};
-  }
-  const store::DenseState& dense() const override { return settled_; }
-
- private:
-  const std::unique_ptr<ClickEngine> engine_;
-  Record& record_;
-  store::DenseState settled_;
 };
 
 // A trainer over random steps of 32 events, DP-AdaFEST with this noise.

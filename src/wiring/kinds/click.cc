@@ -46,7 +46,10 @@ class ClickPlan final : public ModelPlan {
         mechanisms_(parts.mechanisms),
         charge_(mechanism.charge()),
         opening_charge_(mechanism.opening_charge()),
-        untouched_(mechanism.ExpectedExtraRows()) {
+        untouched_(mechanism.ExpectedExtraRows()),
+        why_not_on_gpu_(mechanism.recipe() ? ""
+                                           : "its mechanism has no form for a GPU: an exponential "
+                                             "selection, an adaptive clip, or none at all") {
     config_.source = parts.config.source;
     config_.features = parts.config.features;
     config_.learners = {parts.learner()};
@@ -83,10 +86,21 @@ class ClickPlan final : public ModelPlan {
 
   Result<std::unique_ptr<train::Learner>> Make(LearnerParts parts) const override {
     TACIT_ASSIGN(auto mechanism, MakeMechanism(config_, 0, options_.model.space, mechanisms_));
+    if (parts.gpu == nullptr)
+      return std::make_unique<train::ClickLearner>(options_, std::move(mechanism),
+                                                   std::move(parts.noise), parts.backend,
+                                                   parts.rows, parts.dense);
+    const store::DenseState dense =
+        parts.dense != nullptr
+            ? *parts.dense
+            : train::InitialDense(options_, model::Pctr(options_.model, parts.backend));
+    TACIT_ASSIGN(auto engine,
+                 parts.gpu->MakeClickEngine({options_.model, options_.optimizer}, *mechanism,
+                                            *parts.noise, parts.rows, dense));
     return std::make_unique<train::ClickLearner>(options_, std::move(mechanism),
-                                                 std::move(parts.noise), parts.backend, parts.rows,
-                                                 parts.dense);
+                                                 std::move(parts.noise), std::move(engine));
   }
+  std::string WhyNotOnGpu() const override { return why_not_on_gpu_; }
 
   std::shared_ptr<const serve::RowModel> Scores() const override {
     return serve::MakeClickModel(options_.index, options_.id, transform_, options_.model);
@@ -113,6 +127,7 @@ class ClickPlan final : public ModelPlan {
   const privacy::Charge charge_;
   const std::optional<privacy::Charge> opening_charge_;
   const double untouched_;
+  const std::string why_not_on_gpu_;
   config::Config config_;  // of this learner alone: what its mechanism is made from
 };
 

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "mechanism/mechanism.h"
+#include "noise/noise.h"
+#include "store/delta.h"
+#include "store/working_rows.h"
+#include "train/click_engine.h"
+
+namespace tacit::train {
+
+// A GPU that does the work of learners. Which one, if any, a program has is decided where it is
+// linked (cuda/learn/gpu.h). Used by one thread at a time; outlives the engines made on it.
+class Gpu {
+ public:
+  virtual ~Gpu() = default;
+
+  // "GPU 0 (NVIDIA H100, 80 GB)".
+  virtual std::string name() const = 0;
+  // An engine for a model as of the last commit: `rows` and `dense`. Fails with kRefused if the
+  // mechanism or the optimiser has no form for a GPU, and with kCorruption if the device does not
+  // compute what the CPU does. All references must outlive the engine.
+  virtual Result<std::unique_ptr<ClickEngine>> MakeClickEngine(const ClickEngineOptions& options,
+                                                               mechanism::Mechanism& mechanism,
+                                                               noise::NoiseSource& noise,
+                                                               store::WorkingRows& rows,
+                                                               const store::DenseState& dense) = 0;
+};
+
+}  // namespace tacit::train

@@ -1,0 +1,224 @@
+// The daemon with its click learner on a GPU, which is emulated: what it learns, what it leaves in
+// the store, and what it says when the device is not there, is lost, or has no form for what is
+// asked.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "crash/kills.h"
+#include "cuda/device/errors.h"
+#include "serve/client.h"
+#include "store/store.h"
+#include "support/eventually.h"
+#include "support/process.h"
+#include "wiring/assembly.h"
+
+namespace tacit::cuda::testing {
+namespace {
+
+using test::Ended;
+using test::TempDir;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr size_t kGpuRecords = 256, kGpuBatch = 16;
+constexpr uint64_t kGpuSteps = kGpuRecords / kGpuBatch;
+constexpr char kAdaFest[] = "{kind: adafest, threshold: 1.0, sigma_ratio: 5}";
+constexpr char kExponential[] = "{kind: exponential, rows: 4, row_epsilon: 0.05}";
+
+void WriteFewClicks(const TempDir& dir) {
+  std::mt19937_64 random(7);
+  std::string text;
+  for (size_t i = 0; i < kGpuRecords; ++i)
+    text +=
+        fmt::format(R"({{"label":{},"timestamp_ms":{},"features":{{"x":{},"c":"{}","d":"{}"}}}})"
+                    "\n",
+                    random() % 2, 1000 * (i + 1), random() % 100, random() % 12, random() % 30);
+  test::WriteFile(dir / "clicks.jsonl", text);
+}
+
+struct GpuRun {
+  std::string store = "store", gpu = "{use: require}", mechanism = kAdaFest;
+  std::string listen = "\"\"";
+
+  std::string Write(const TempDir& dir) const {
+    const std::string path = dir / (store + ".yaml");
+    test::WriteFile(
+        path,
+        fmt::format("source: {{kind: log, files: [{}], format: json}}\n"
+                    "schema: {{features: [{{name: x, kind: dense}}, {{name: c, kind: categorical, "
+                    "buckets: 20}}, {{name: d, kind: categorical, buckets: 40}}]}}\n"
+                    "learners:\n"
+                    "  - id: ctr\n"
+                    "    model: {{kind: pctr, hidden: [8]}}\n"
+                    "    mechanism: {}\n"
+                    "    participation: {{mode: once, batch: {}}}\n"
+                    "    privacy: {{unit: event, epsilon: 50, delta: 1.0e-6}}\n"
+                    "    optimizer: {{kind: adam, learning_rate: 0.01}}\n"
+                    "store: {{path: {}, commit_interval_ms: 1}}\n"
+                    "serve: {{listen: {}}}\n"
+                    "gpu: {}\n"
+                    "training: {{idle_priority: false, workers: 1}}\n"
+                    "memory: {{total_bytes: 400MiB}}\n",
+                    dir / "clicks.jsonl", mechanism, kGpuBatch, dir / store, listen, gpu));
+    return path;
+  }
+};
+
+struct GpuOutcome {
+  store::DenseState dense;
+  std::map<uint64_t, std::vector<float>> rows;
+  uint64_t steps = 0;
+  double epsilon = 0;
+};
+
+GpuOutcome ReadOutcome(const TempDir& dir, const std::string& name) {
+  const auto config = config::Load(dir / (name + ".yaml"), {});
+  EXPECT_TRUE(config) << config.error().message;
+  const auto assembly = wiring::Assemble(*config);
+  EXPECT_TRUE(assembly) << assembly.error().message;
+  const auto store = store::Store::Open(wiring::MakeStoreOptions(*assembly));
+  EXPECT_TRUE(store) << store.error().message;
+  const auto snapshot = (*store)->Latest();
+  GpuOutcome outcome;
+  if (const auto dense = snapshot->Dense(LearnerIndex(0))) outcome.dense = *dense;
+  for (uint32_t table = 0; table < 2; ++table)
+    EXPECT_TRUE(snapshot->ForWritten(
+        LearnerIndex(0), table, [&](uint64_t row, std::span<const float> floats) {
+          outcome.rows.emplace(row, std::vector(floats.begin(), floats.end()));
+        }));
+  outcome.steps = snapshot->learners().at(0).steps;
+  outcome.epsilon = snapshot->learners().at(0).epsilon;
+  return outcome;
+}
+
+class GpuDaemon : public ::testing::Test {
+ protected:
+  GpuDaemon() { WriteFewClicks(dir_); }
+
+  // Learns to the end of the log.
+  Ended Learn(const GpuRun& run, const std::string& machine = "") {
+    std::vector<std::string> environment;
+    if (!machine.empty()) environment.push_back("TACIT_TEST_GPU=" + machine);
+    return test::Run({TACITD_CRASH, "--config", run.Write(dir_), "--until-end"}, environment);
+  }
+
+  const TempDir dir_;
+};
+
+TEST_F(GpuDaemon, LearnsThereAndCommitsWhatItLearnt) {
+  const Ended ended = Learn({});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("learner 'ctr' learns on GPU 0 (emulated on the CPU, 1 GB)"));
+  const Ended on_cpu = Learn({.store = "cpu", .gpu = "{use: never}"});
+  ASSERT_EQ(on_cpu.exit_code, 0) << on_cpu.err;
+  const GpuOutcome gpu = ReadOutcome(dir_, "store"), cpu = ReadOutcome(dir_, "cpu");
+  EXPECT_EQ(gpu.steps, kGpuSteps);
+  EXPECT_EQ(gpu.epsilon, cpu.epsilon) << "where a step is computed is no part of its charge";
+  EXPECT_EQ(gpu.dense.parameters.size(), cpu.dense.parameters.size());
+  EXPECT_NE(gpu.dense.parameters, cpu.dense.parameters) << "the device's noise is its own";
+  EXPECT_FALSE(gpu.rows.empty());
+}
+
+TEST_F(GpuDaemon, AStoreIsTheSameWithAndWithoutOne) {
+  // The process that learns on the device is killed after some commits; one without goes on.
+  const GpuRun run;
+  test::Process first({TACITD_CRASH, "--config", run.Write(dir_), "--until-end"},
+                      {"TACIT_TEST_CRASH_AT=commit.published:3"});
+  ASSERT_EQ(first.Wait()->signal, SIGKILL) << first.Err();
+  const Ended second = Learn({.gpu = "{use: never}"});
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_EQ(ReadOutcome(dir_, "store").steps, kGpuSteps);
+}
+
+TEST_F(GpuDaemon, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937_64 random(seed);
+  const auto begun = std::chrono::steady_clock::now();
+  ASSERT_EQ(Learn({.store = "whole"}).exit_code, 0);
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - begun);
+  const GpuOutcome whole = ReadOutcome(dir_, "whole");
+  test::Kills kills;
+  for (int life = 0; life < 2; ++life) {
+    const GpuRun run{.store = fmt::format("store-{}", life)};
+    run.Write(dir_);
+    test::RunWithKills(dir_, run.store, took, random, &kills);
+    ASSERT_FALSE(HasFatalFailure());
+    const GpuOutcome outcome = ReadOutcome(dir_, run.store);
+    EXPECT_EQ(outcome.dense.parameters, whole.dense.parameters);
+    EXPECT_EQ(outcome.dense.optimizer, whole.dense.optimizer);
+    EXPECT_EQ(outcome.rows, whole.rows);
+    EXPECT_EQ(outcome.epsilon, whole.epsilon);
+  }
+}
+
+TEST_F(GpuDaemon, ADeviceThatIsMissingIsRefusedOrDoneWithout) {
+  const Ended refused = Learn({}, "driver=0");
+  EXPECT_EQ(refused.exit_code, 1) << "a driver may still come up";
+  EXPECT_THAT(refused.err, HasSubstr("gpu.use is require, and no NVIDIA driver is installed"));
+  const Ended old = Learn({}, "driver=12040");
+  EXPECT_EQ(old.exit_code, 1);
+  EXPECT_THAT(old.err, HasSubstr("too old for CUDA 13.0"));
+  const Ended busy = Learn({}, fmt::format("open={}", code::kDevicesUnavailable));
+  EXPECT_EQ(busy.exit_code, 1);
+  EXPECT_THAT(busy.err, HasSubstr("GPU 0"));
+  const Ended absent = Learn({.gpu = "{use: require, device: 3}"});
+  EXPECT_EQ(absent.exit_code, 2);
+  EXPECT_THAT(absent.err, HasSubstr("there is no GPU 3: this machine has one"));
+  const Ended without = Learn({.gpu = "{use: prefer}"}, "driver=0");
+  ASSERT_EQ(without.exit_code, 0) << without.err;
+  EXPECT_THAT(without.err, HasSubstr("gpu.use is prefer: learning on the CPU, because no NVIDIA"));
+  EXPECT_EQ(ReadOutcome(dir_, "store").steps, kGpuSteps);
+}
+
+TEST_F(GpuDaemon, WhatHasNoFormForADeviceIsRefusedByNameOrLearntOnTheCpu) {
+  const Ended refused = Learn({.mechanism = kExponential});
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("learner 'ctr': gpu.use is require, and its mechanism has no "
+                                     "form for a GPU"));
+  const Ended other = Learn({.gpu = "{use: prefer}", .mechanism = kExponential});
+  ASSERT_EQ(other.exit_code, 0) << other.err;
+  EXPECT_THAT(other.err, HasSubstr("learner 'ctr' learns on the CPU, because its mechanism"));
+}
+
+TEST_F(GpuDaemon, ADeviceThatIsLostEndsTrainingAtTheLastCommitAndARestartGoesOn) {
+  const Ended lost = Learn({}, fmt::format("fail=1500:{}", code::kEccUncorrectable));
+  ASSERT_EQ(lost.exit_code, 1) << lost.err;
+  EXPECT_THAT(lost.err, HasSubstr("training ends: GPU 0: "));
+  EXPECT_THAT(lost.err, HasSubstr("it resumes from commit"));
+  const GpuOutcome before = ReadOutcome(dir_, "store");
+  EXPECT_GT(before.steps, 0u);
+  EXPECT_LT(before.steps, kGpuSteps);
+  const Ended again = Learn({});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  const GpuOutcome after = ReadOutcome(dir_, "store");
+  EXPECT_EQ(after.steps, kGpuSteps);
+  ASSERT_EQ(Learn({.store = "whole"}).exit_code, 0);
+  EXPECT_EQ(after.dense.parameters, ReadOutcome(dir_, "whole").dense.parameters);
+}
+
+TEST_F(GpuDaemon, OperatorsSeeWhetherOneIsUsed) {
+  const GpuRun run{.listen = "\"unix:" + (dir_ / "socket") + "\""};
+  const std::string config = run.Write(dir_);
+  test::Process daemon({TACITD_CRASH, "--config", config, "--set",
+                        "serve.operator_listen=unix:" + (dir_ / "operator")});
+  std::string metrics;
+  ASSERT_TRUE(test::Eventually("the operator's metrics tell of the GPU", [&] {
+    const auto answer =
+        serve::Fetch("unix:" + (dir_ / "operator") + ":/metrics", "GET", "", test::kPatience);
+    metrics = answer ? answer->body : "";
+    return metrics.find("tacit_gpu_used 1") != std::string::npos;
+  })) << metrics;
+  const auto open =
+      serve::Fetch("unix:" + (dir_ / "socket") + ":/metrics", "GET", "", test::kPatience);
+  ASSERT_TRUE(open);
+  EXPECT_THAT(open->body, Not(HasSubstr("tacit_gpu")));
+}
+
+}  // namespace
+}  // namespace tacit::cuda::testing
