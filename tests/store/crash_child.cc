@@ -31,7 +31,8 @@ struct Plan {
   std::atomic<int> passes = 0;
   bool fills_disk = false;  // instead of a kill: no file may grow from here on
 };
-Plan* plan = nullptr;  // CrashPoint is a free function: this is how it knows what to do
+// CrashPoint is a free function: this is how it knows what to do. The store's threads read it.
+std::atomic<Plan*> the_plan = nullptr;
 
 uint64_t NewestLogSize(const std::string& root, std::string* name) {
   uint64_t size = 0;
@@ -60,6 +61,7 @@ void LimitFileSize(rlim_t bytes) {
 }  // namespace
 
 void CrashPoint(const char* name) {
+  Plan* const plan = the_plan;
   if (plan == nullptr) return;
   if (std::strcmp(name, "commit.begin") == 0) RecordLogSize(plan->root);
   if (plan->point != name || ++plan->passes < plan->hit) return;
@@ -79,7 +81,7 @@ int Crash(const std::string& root, const std::string& point, int hit, uint64_t c
   here.root = root;
   here.point = point;
   here.hit = hit;
-  plan = &here;
+  the_plan = &here;
   const auto store = MustOpen(TestOptionsAt(root));
   while (store->Latest()->version().value < commits) EXPECT_TRUE(Script::Step(*store));
   return 0;
@@ -92,7 +94,7 @@ int CrashCheckpoint(const std::string& root, const std::string& point, const std
   here.root = root;
   here.point = point;
   here.hit = 1;
-  plan = &here;
+  the_plan = &here;
   const auto made =
       store->MakeCheckpoint({*CheckpointKindOf(kind), root + "/checkpoints", "a schema"});
   EXPECT_TRUE(made) << made.error().message;
@@ -104,7 +106,7 @@ int CrashPrune(const std::string& root, const std::string& point) {
   here.root = root;
   here.point = point;
   here.hit = 1;
-  plan = &here;
+  the_plan = &here;
   EXPECT_TRUE(PruneCheckpoints(root + "/checkpoints", 0));
   return 0;
 }
@@ -142,7 +144,7 @@ int FullDiskForAFold(const std::string& root, int commits) {
   here.point = "commit.witnessed";
   here.hit = commits;
   here.fills_disk = true;
-  plan = &here;
+  the_plan = &here;
   StoreOptions options = TestOptionsAt(root);
   options.fold_after_commits = static_cast<uint32_t>(commits);
   const auto store = MustOpen(options);
@@ -150,7 +152,7 @@ int FullDiskForAFold(const std::string& root, int commits) {
   EXPECT_TRUE(test::Eventually("the fold has failed", [&] { return !store->Flush(); }));
   const auto last = store->Latest();
   EXPECT_EQ(last->version().value, static_cast<uint64_t>(commits));
-  plan = nullptr;
+  the_plan = nullptr;
   LimitFileSize(RLIM_INFINITY);
   ExpectOnlyReaders(*store, last);
   return 0;
