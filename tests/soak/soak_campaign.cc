@@ -221,12 +221,12 @@ TEST(Soak, Slice) {
   TempDir dir;
   Soaked kafka("kafka", topic.config(), topic.store(),
                R"({"learner":"exact","rows":[{"dense":[1],"categorical":["x"]}]})",
-               {"memory.total_bytes=224MiB"});  // full within the first half of a slice
+               {"memory.total_bytes=288MiB"});  // full within the first half of a slice
   // A threshold at which noise alone writes a thousand rows a step: all rows have been seen, and
   // what is cached has stopped growing, well within the first half of a slice.
   Soaked generator(
       "generator", std::string(TACIT_SOURCE_DIR) + "/config/demo.yaml", dir / "store", DemoScore(),
-      {"memory.total_bytes=540MiB", "learners.0.mechanism.threshold=6", "source.kind=generator",
+      {"memory.total_bytes=1900MiB", "learners.2.mechanism.threshold=6", "source.kind=generator",
        "source.generator.days=100000", "source.generator.seed=" + std::to_string(seed % 1000),
        "store.path=" + (dir / "store"), "store.commit_interval_ms=200"});
   kafka.AwaitReady();
