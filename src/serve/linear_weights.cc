@@ -6,6 +6,7 @@
 
 #include "base/moving_average.h"
 #include "model/linear/row.h"
+#include "model/linear/update.h"
 
 namespace tacit::serve {
 namespace {
@@ -46,7 +47,8 @@ Result<std::vector<LinearWeight>> LargestWeights(const store::Snapshot& snapshot
           Keep({.column = column,
                 .row = row,
                 .weight = floats[linear::kWeight],
-                .deviation = std::sqrt(static_cast<double>(floats[linear::kVariance])),
+                .deviation =
+                    linear::DeviationOf(floats[linear::kWeight], floats[linear::kError], {}),
                 .events = floats[linear::kEvents],
                 .period = CountOf(floats[linear::kPeriod])},
                asked.most, &kept);

@@ -24,6 +24,7 @@ using mechanism::RowSums;
 using mechanism::SumTable;
 using mechanism::UnitVector;
 
+using linear::kError;
 using linear::kEvents;
 using linear::kMove;
 using linear::kPeriod;
@@ -78,9 +79,11 @@ float LogisticLoss(float logit, float label) {
   return std::max(logit, 0.0f) - logit * label + std::log1p(std::exp(-std::abs(logit)));
 }
 
-// y - p, cut to [-most, most]; 0 where it is no number.
-double Residual(float label, float logit, double most) {
-  const double residual = label - 1 / (1 + std::exp(-static_cast<double>(logit)));
+// The event's residual, within [-rho, rho]; 0 where it is no number.
+double Residual(float label, float logit, const linear::UpdateOptions& update) {
+  const double p = 1 / (1 + std::exp(-static_cast<double>(logit)));
+  const double most = update.residual_most;
+  const double residual = (label - p) * linear::ResidualFactor(p, update);
   return std::isnan(residual) ? 0 : std::clamp(residual, -most, most);
 }
 
@@ -211,7 +214,7 @@ Status LinearLearner::Preview(const stream::StepBatch& batch, StepReport* report
 void LinearLearner::AddEvent(size_t example, float label, float move, UnitVector* unit) const {
   const linear::UpdateOptions& update = options_.update;
   const linear::Places places = batch_.Places();
-  const double residual = Residual(label, logits_[example], update.residual_most);
+  const double residual = Residual(label, logits_[example], update);
   for (size_t j = 0; j < places.columns; ++j) {
     const size_t run = example * places.columns + j;
     const size_t begin = places.Begin(run), end = places.end[run];
@@ -269,10 +272,20 @@ Result<bool> LinearLearner::TakeStep(const stream::StepBatch& step,
   return true;
 }
 
-double LinearLearner::MeanResidual(const ReleasedSums& released, double deviation) const {
+// Tells the period from the smallest whole column, whose values all events have.
+LinearLearner::Period LinearLearner::PeriodOf(const ReleasedSums& released,
+                                              double deviation) const {
+  const linear::UpdateOptions& update = options_.update;
   const size_t column = WholeColumn(*options_.columns, tables_);
   const Known all = ValuesOf(column, released, -std::numeric_limits<double>::infinity());
-  return linear::MeanResidual(SumsOf(column, all, deviation), options_.update);
+  const double mean = linear::MeanPrediction(state_.bias + state_.level, state_.spread);
+  Period period;
+  period.slope_before = linear::CurveAt(mean, update).slope;
+  period.mean_residual = linear::MeanResidual(SumsOf(column, all, deviation), period.slope_before);
+  period.click_rate = linear::ClickRate(mean, period.mean_residual, update);
+  period.curve = linear::CurveAt(period.click_rate, update);
+  period.events = std::accumulate(all.count.begin(), all.count.end(), 0.0);
+  return period;
 }
 
 // The values of a column whose counts, as they are released, are above `least`.
@@ -298,17 +311,21 @@ linear::ValueSums LinearLearner::SumsOf(size_t column, const Known& known, doubl
   return {.residual = known.residual, .count = known.count, .noise_variance = noise * noise};
 }
 
-Status LinearLearner::UpdateColumn(size_t column, const Known& known, double mean_residual,
+Status LinearLearner::UpdateColumn(size_t column, const Known& known, const Period& now,
                                    double deviation) {
   const size_t n = known.rows.size();
-  const auto observed =
-      linear::Observe(SumsOf(column, known, deviation), mean_residual, options_.update);
+  const linear::ValueSums sums = SumsOf(column, known, deviation);
+  // The values of a set share its events, so that what they have in common is the set's own.
+  const double mean = options_.columns->IsSet(column) ? linear::MeanResidual(sums, now.slope_before)
+                                                      : now.mean_residual;
+  const auto observed = linear::Observe(sums, mean, now.curve);
   const auto period = static_cast<uint32_t>(state_.periods);
-  std::vector<float> weight(n), variance(n), move(n);
+  std::vector<float> weight(n), variance(n), move(n), error(n);
   std::vector<uint32_t> age(n);
   const auto read = [&](size_t i, const float* row) {
     weight[i] = row[kWeight];
     variance[i] = row[kVariance];
+    error[i] = row[kError];
     const uint32_t moved = CountOf(row[kPeriod]);
     age[i] = moved == 0 ? 0 : period - moved;
   };
@@ -316,11 +333,13 @@ Status LinearLearner::UpdateColumn(size_t column, const Known& known, double mea
   linear::Prior& prior = state_.priors[column];
   prior.Add(weight, observed);
   linear::MoveWeights(observed, prior.Variance(options_.update), state_.rate, options_.update,
-                      {weight, variance, move, age});
+                      {weight, variance, move, error, age});
+  AddSpread(known, weight, now.events);
   const auto write = [&](size_t i, float* row) {
     row[kWeight] = weight[i];
     row[kVariance] = variance[i];
     row[kMove] = move[i];
+    row[kError] = error[i];
     row[kPeriod] = CountAsFloat(period);
     row[kEvents] += static_cast<float>(known.count[i]);
     gives_numbers_ = gives_numbers_ && std::isfinite(weight[i]);
@@ -328,7 +347,21 @@ Status LinearLearner::UpdateColumn(size_t column, const Known& known, double mea
   return ForRows(rows_, known.rows, &row_pointers_, true, write);
 }
 
-void LinearLearner::SetRate(const ReleasedSums& released, double deviation) {
+// Adds the mean and the variance that a column gives to logits: of the weights of its known values,
+// and of 0 for all other events.
+void LinearLearner::AddSpread(const Known& known, std::span<const float> weight, double events) {
+  double mean = 0, square = 0, counted = 0;
+  for (size_t i = 0; i < weight.size(); ++i) {
+    mean += known.count[i] * weight[i];
+    square += known.count[i] * weight[i] * weight[i];
+    counted += known.count[i];
+  }
+  events = std::max(events, counted);
+  state_.level += mean / events;
+  state_.spread += std::max(0.0, square / events - mean / events * (mean / events));
+}
+
+void LinearLearner::SetRate(const ReleasedSums& released, double slope, double deviation) {
   const linear::UpdateOptions& update = options_.update;
   const double root = std::sqrt(static_cast<double>(options_.columns->size()));
   state_.rate =
@@ -338,25 +371,22 @@ void LinearLearner::SetRate(const ReleasedSums& released, double deviation) {
                              {.along = released.numbers[kAlong] / update.move_share / root,
                               .square = released.numbers[kSquare] / update.move_share,
                               .square_deviation = deviation / update.move_share},
-                             update);
+                             slope, update);
 }
 
 // Moves the model by a release; returns the number of weights that moved.
 Result<uint64_t> LinearLearner::Update(const ReleasedSums& released, double deviation) {
-  SetRate(released, deviation);
+  const Period period = PeriodOf(released, deviation);
+  SetRate(released, period.curve.slope, deviation);
   ++state_.periods;
-  const double mean_residual = MeanResidual(released, deviation);
   const double least = options_.update.known_deviations * deviation;
-  state_.bias += linear::BiasMove(mean_residual, options_.update);
+  state_.bias = linear::LogitOf(period.click_rate, state_.spread) - state_.level;
+  state_.spread = state_.level = 0;
   uint64_t moved = 0;
   for (size_t j = 0; j < tables_.size(); ++j) {
     const Known known = ValuesOf(j, released, least);
     if (known.rows.empty()) continue;
-    // The values of a set share its events, so that what they have in common is the set's own.
-    const double mean = options_.columns->IsSet(j)
-                            ? linear::MeanResidual(SumsOf(j, known, deviation), options_.update)
-                            : mean_residual;
-    TACIT_RETURN_IF_ERROR(UpdateColumn(j, known, mean, deviation));
+    TACIT_RETURN_IF_ERROR(UpdateColumn(j, known, period, deviation));
     moved += known.rows.size();
   }
   gives_numbers_ = gives_numbers_ && std::isfinite(state_.bias) && std::isfinite(state_.rate);

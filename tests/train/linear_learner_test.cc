@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/auc.h"
+#include "model/linear/row.h"
 #include "support/fixed_noise.h"
 #include "support/silent_noise.h"
 #include "train/memory_rows.h"
@@ -128,7 +129,7 @@ struct Oracle {
     }
     for (double& scale : a) scale *= std::sqrt(5 / squares);
     first.push_back(columns->space().rows());
-    for (auto* numbers : {&w, &P, &dw}) numbers->resize(first.back());
+    for (auto* numbers : {&w, &P, &dw, &E}) numbers->resize(first.back());
     last.resize(first.back());
     C = std::sqrt((alpha * alpha + rho * rho) * 5 + 5 * beta * beta * rho * rho + beta * beta);
   }
@@ -154,7 +155,7 @@ struct Oracle {
   std::vector<double> Contribution(const Event& e) const {
     std::vector<double> added(2 * w.size() + 2);
     const double p = 1 / (1 + std::exp(-Logit(e)));
-    const double r = std::min(std::max(e.label - p, -rho), rho);
+    const double r = std::min(std::max((e.label - p) * Factor(p), -rho), rho);
     double d = 0;
     const auto values = Values(e);
     for (size_t j = 0; j < 5; ++j)
@@ -175,21 +176,27 @@ struct Oracle {
       for (size_t i = 0; i < sums.size(); ++i) sums[i] += added[i];
     }
     const double T = sums[2 * w.size()] / beta / std::sqrt(5.0), Q = sums[2 * w.size() + 1] / beta;
+    const double mean = Mean(bias + level), before = Slope(mean);
+    const double shift = MeanOf(2, sums, before, /*known_only=*/false);  // the smallest column
+    const double rate = std::clamp(mean + shift / Factor(mean), 0.001, 0.999);
+    const double h = Slope(rate);
     if (period == 0)
       eta = 0.4;
     else if (Q >= 2 * sigma_ * C / beta)
       eta = std::min(0.6, eta * std::sqrt(std::clamp(1 + T / (h * Q), 0.3, 1.25)));
     ++period;
-    const double shift = MeanOf(2, sums, /*known_only=*/false);  // the smallest column
-    bias += shift / (2 * h);
+    double low = -30, high = 30;
+    while (high - low > 1e-12) (Mean((low + high) / 2) < rate ? low : high) = (low + high) / 2;
+    bias = low - level;
+    spread = level = 0;
     for (size_t j = 0; j < 5; ++j)
-      StepColumn(j, j == 1 ? MeanOf(1, sums, /*known_only=*/true) : shift, sums);
+      StepColumn(j, j == 1 ? MeanOf(1, sums, before, /*known_only=*/true) : shift, rate, sums);
   }
 
-  const double alpha = 0.4, rho = 0.7, beta = 0.3, h = 0.15, q = 0.1;
-  double C = 0, bias = 0, eta = 0;
+  const double alpha = 0.4, rho = 0.7, beta = 0.3, q = 0.1;
+  double C = 0, bias = 0, level = 0, spread = 0, eta = 0;
   std::vector<uint64_t> first;
-  std::vector<double> a, w, P, dw;
+  std::vector<double> a, w, P, dw, E;
   std::vector<uint64_t> last;
   uint64_t period = 0;
 
@@ -197,7 +204,19 @@ struct Oracle {
   bool Known(uint64_t row, const std::vector<double>& sums) const {
     return sums[2 * row + 1] > 2 * sigma_ * C;
   }
-  double MeanOf(size_t j, const std::vector<double>& sums, bool known_only) const {
+  double Factor(double p) const { return std::min(1.0, rho / std::max(p, 1 - p)); }
+  double Slope(double rate) const { return 0.857 * rate * (1 - rate) * Factor(rate); }
+  // The mean of sigmoid(z), z normal around `at` with the variance `spread`.
+  double Mean(double at) const {
+    double sum = 0, all = 0;
+    for (double x = -6; x <= 6; x += 0.01) {
+      const double density = std::exp(-x * x / 2);
+      sum += density / (1 + std::exp(-at - std::sqrt(spread) * x));
+      all += density;
+    }
+    return sum / all;
+  }
+  double MeanOf(size_t j, const std::vector<double>& sums, double h, bool known_only) const {
     double residual = 0, count = 0, noise = 0;
     for (uint64_t row = first[j]; row < first[j + 1]; ++row) {
       if (known_only && !Known(row, sums)) continue;
@@ -207,13 +226,14 @@ struct Oracle {
     }
     return count > 0 ? residual / count / (1 + noise / (count * h * count * h)) : 0;
   }
-  void StepColumn(size_t j, double mean, const std::vector<double>& sums) {
+  void StepColumn(size_t j, double mean, double rate, const std::vector<double>& sums) {
+    const double h = Slope(rate), v = 0.9 * rate * (1 - rate) * Factor(rate) * Factor(rate);
     const double tau2 = sigma_ * C / a[j] * sigma_ * C / a[j];
     std::map<uint64_t, std::pair<double, double>> observed;
     for (uint64_t row = first[j]; row < first[j + 1]; ++row) {
       if (!Known(row, sums)) continue;
       const double S = sums[2 * row] / a[j], N = sums[2 * row + 1] / (a[j] * alpha);
-      const double o = S / (N * h) - mean / h, R = (tau2 + N * h) / (N * h * N * h);
+      const double o = S / (N * h) - mean / h, R = (tau2 + N * v) / (N * h * N * h);
       observed[row] = {o, R};
       const double trust = 1 / ((R + 0.1) * (R + 0.1));
       numerator_[j] += trust * ((w[row] + o) * (w[row] + o) - R);
@@ -221,6 +241,17 @@ struct Oracle {
     }
     if (observed.empty()) return;
     const double V = std::clamp(numerator_[j] / denominator_[j], 1e-4, 0.3);
+    double beyond = 0, trust = 0;
+    for (const auto& [row, seen] : observed) {
+      if (last[row] == 0) continue;
+      const double expected = E[row] + seen.second;
+      beyond += (std::min(seen.first * seen.first, 9 * expected) - expected) / expected / expected;
+      trust += 1 / (expected * expected);
+    }
+    const double surprise =
+        trust > 0 ? std::max(0.0, (beyond - 3 * std::sqrt(2 * trust)) / trust) : 0;
+    double all = 0, known = 0, first_moment = 0, second_moment = 0;
+    for (uint64_t row = first[2]; row < first[3]; ++row) all += sums[2 * row + 1] / (a[2] * alpha);
     for (const auto& [row, seen] : observed) {
       const auto& [o, R] = seen;
       const double age = static_cast<double>(period - last[row]);
@@ -229,8 +260,17 @@ struct Oracle {
       dw[row] = eta * K * o;
       w[row] += dw[row];
       P[row] = (1 - K) * before;
+      const double error = last[row] == 0 ? V : E[row] + surprise;
+      E[row] = (1 - eta * K) * (1 - eta * K) * error + eta * K * eta * K * R;
       last[row] = period;
+      const double N = sums[2 * row + 1] / (a[j] * alpha);
+      known += N;
+      first_moment += N * w[row];
+      second_moment += N * w[row] * w[row];
     }
+    all = std::max(all, known);
+    level += first_moment / all;
+    spread += std::max(0.0, second_moment / all - first_moment / all * (first_moment / all));
   }
 
   const double sigma_;
@@ -260,6 +300,7 @@ TEST(LinearLearner, StepsAreTheOracles) {
     for (uint64_t row = 0; row < oracle.w.size(); ++row) {
       EXPECT_NEAR(subject.Row(row)[0], oracle.w[row], 1e-4) << row;
       EXPECT_NEAR(subject.Row(row)[1], oracle.P[row], 1e-4) << row;
+      EXPECT_NEAR(subject.Row(row)[model::linear::kError], oracle.E[row], 1e-4) << row;
       moved += oracle.last[row] > 0 ? 1 : 0;
     }
     EXPECT_GT(moved, sigma < 4 ? 100u : 20u);
@@ -429,7 +470,7 @@ TEST(LinearLearner, AnEmptyPeriodIsReleasedAndChargedLikeAnyOther) {
   EXPECT_EQ(sums.size(), 2 * subject.options.columns->space().rows() + 2);
   EXPECT_EQ(Length(sums), 0);
   EXPECT_EQ(subject.learner->state().periods, 1u);
-  EXPECT_EQ(subject.learner->state().bias, 0);
+  EXPECT_NEAR(subject.learner->state().bias, 0, 1e-9);
 }
 
 // Columns beyond the limit are released by their counts: values of many events learn as before.

@@ -11,6 +11,7 @@ enum RowFloat : size_t {
   kMove,      // of the last release that moved it
   kPeriod,    // that release's number, from 1; a count as base/moving_average.h stores it
   kEvents,    // the sum of its noised counts in the releases that moved it
+  kError,     // the variance of the weight's error, as far as releases tell
   kRowFloats
 };
 

@@ -35,29 +35,64 @@ double ContributionMost(size_t columns, const UpdateOptions& options) {
   return std::sqrt(values * count + moves * Squared(options.residual_most) * count + moves);
 }
 
-double MeanResidual(const ValueSums& sums, const UpdateOptions& options) {
+double ResidualFactor(double p, const UpdateOptions& options) {
+  return std::min(1.0, options.residual_most / std::max(p, 1 - p));
+}
+
+double MeanPrediction(double mean, double spread) {
+  // The normal density at 33 points of 8 deviations: the trapezoid is exact to 1e-9 there.
+  constexpr int kHalf = 16;
+  constexpr double kWidth = 0.25;
+  const double deviation = std::sqrt(std::max(spread, 0.0));
+  double sum = 0, density = 0;
+  for (int i = -kHalf; i <= kHalf; ++i) {
+    const double x = kWidth * i, weight = std::exp(-x * x / 2);
+    sum += weight / (1 + std::exp(-mean - deviation * x));
+    density += weight;
+  }
+  return sum / density;
+}
+
+double LogitOf(double rate, double spread) {
+  double low = -40, high = 40;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (MeanPrediction(middle, spread) < rate ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+Curve CurveAt(double rate, const UpdateOptions& options) {
+  const double factor = ResidualFactor(rate, options), outcome = rate * (1 - rate);
+  return {.slope = options.slope_share * outcome * factor,
+          .variance = options.variance_share * outcome * factor * factor};
+}
+
+double MeanResidual(const ValueSums& sums, double slope) {
   const double events = std::accumulate(sums.count.begin(), sums.count.end(), 0.0);
   if (!(events > 0)) return 0;
   const double residual = std::accumulate(sums.residual.begin(), sums.residual.end(), 0.0);
   // The logit's shift has the variance 1 before, and that of its noise.
-  const double noise = static_cast<double>(sums.count.size()) * sums.noise_variance /
-                       Squared(events * options.curvature);
+  const double noise =
+      static_cast<double>(sums.count.size()) * sums.noise_variance / Squared(events * slope);
   return residual / events / (1 + noise);
 }
 
-double BiasMove(double mean_residual, const UpdateOptions& options) {
-  return mean_residual / (2 * options.curvature);
+double ClickRate(double mean_prediction, double mean_residual, const UpdateOptions& options) {
+  return std::clamp(mean_prediction + mean_residual / ResidualFactor(mean_prediction, options),
+                    options.rate_least, 1 - options.rate_least);
 }
 
-Observed Observe(const ValueSums& sums, double mean_residual, const UpdateOptions& options) {
+Observed Observe(const ValueSums& sums, double mean_residual, const Curve& curve) {
   TACIT_CHECK(sums.residual.size() == sums.count.size());
   const size_t n = sums.count.size();
   Observed observed{std::vector<double>(n), std::vector<double>(n)};
-  const double shift = mean_residual / options.curvature;
+  const double shift = mean_residual / curve.slope;
   for (size_t i = 0; i < n; ++i) {
-    const double information = sums.count[i] * options.curvature;
+    const double information = sums.count[i] * curve.slope;
     observed.effect[i] = sums.residual[i] / information - shift;
-    observed.variance[i] = (sums.noise_variance + information) / Squared(information);
+    observed.variance[i] =
+        (sums.noise_variance + sums.count[i] * curve.variance) / Squared(information);
   }
   return observed;
 }
@@ -80,7 +115,8 @@ void MoveWeights(const Observed& observed, double prior_variance, double rate,
                  const UpdateOptions& options, const Weights& weights) {
   const size_t n = observed.effect.size();
   TACIT_CHECK(weights.weight.size() == n && weights.variance.size() == n &&
-              weights.move.size() == n && weights.age.size() == n);
+              weights.move.size() == n && weights.error.size() == n && weights.age.size() == n);
+  const double surprise = Surprise(observed, weights.error, weights.age);
   for (size_t i = 0; i < n; ++i) {
     const double drifted = weights.variance[i] + weights.age[i] * options.drift * prior_variance;
     const double variance =
@@ -90,13 +126,35 @@ void MoveWeights(const Observed& observed, double prior_variance, double rate,
     weights.weight[i] = static_cast<float>(weights.weight[i] + move);
     weights.variance[i] = static_cast<float>((1 - gain) * variance);
     weights.move[i] = static_cast<float>(move);
+    const double error = weights.age[i] == 0 ? prior_variance : weights.error[i] + surprise;
+    weights.error[i] = static_cast<float>(Squared(1 - rate * gain) * error +
+                                          Squared(rate * gain) * observed.variance[i]);
   }
 }
 
-double NextRate(double rate, const MoveSums& sums, const UpdateOptions& options) {
+double Surprise(const Observed& observed, std::span<const float> error,
+                std::span<const uint32_t> age) {
+  double sum = 0, trust = 0;
+  for (size_t i = 0; i < error.size(); ++i) {
+    if (age[i] == 0) continue;
+    const double expected = error[i] + observed.variance[i], weight = 1 / Squared(expected);
+    // Cut, since a few clicks of a rare value are no drift.
+    const double square = std::min(Squared(observed.effect[i]), 9 * expected);
+    sum += weight * (square - expected);
+    trust += weight;
+  }
+  // Each square is chi squared of 1 degree: its deviation is sqrt(2) of what is expected.
+  return trust > 0 ? std::max(0.0, (sum - 3 * std::sqrt(2 * trust)) / trust) : 0;
+}
+
+double DeviationOf(float weight, float error, const UpdateOptions& options) {
+  return std::sqrt(static_cast<double>(error) + Squared(options.short_share * weight));
+}
+
+double NextRate(double rate, const MoveSums& sums, double slope, const UpdateOptions& options) {
   if (sums.square <= 0 || sums.square < 2 * sums.square_deviation) return rate;
-  const double factor = std::clamp(1 + sums.along / (options.curvature * sums.square),
-                                   options.factor_least, options.factor_most);
+  const double factor =
+      std::clamp(1 + sums.along / (slope * sums.square), options.factor_least, options.factor_most);
   return std::min(options.rate_most, rate * std::sqrt(factor));
 }
 

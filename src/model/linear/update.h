@@ -15,11 +15,13 @@ struct UpdateOptions {
   // The contribution of an event. In a column of scale a, a value gets a * residual * input in its
   // sum and a * count_share * input^2 in its count.
   double count_share = 0.4;    // alpha
-  double residual_most = 0.7;  // rho: residuals are cut to [-rho, rho]
+  double residual_most = 0.7;  // rho: residuals lie in [-rho, rho]
   double move_share = 0.3;     // beta: of the two sums that say how far to go
   double scale_power = 0.05;   // a column's scale grows with its number of values to this power
 
-  double curvature = 0.15;      // h: stands for p (1 - p)
+  // Of r (1 - r), r being the click rate: p (1 - p) is less than that in the mean, since
+  // predictions differ.
+  double slope_share = 0.857, variance_share = 0.9;
   double drift = 0.1;           // q: share of the prior variance that a period adds
   double known_deviations = 2;  // a weight moves if its noised count has this many deviations
 
@@ -29,7 +31,29 @@ struct UpdateOptions {
 
   double prior = 0.1;  // V before any value was known
   double prior_least = 1e-4, prior_most = 0.3;
+
+  double rate_least = 0.001;  // a click rate lies this far from 0 and 1
+
+  // What a weight is short of because other columns are not learnt yet: a share of itself.
+  double short_share = 0.15;
 };
+
+// The factor of an event's residual y - p: the larger one of both outcomes is cut to rho, and the
+// other as much. So the mean of a right prediction's residuals stays 0. (Cut to [-rho, rho] alone,
+// they would make every prediction of a rare click too small.)
+double ResidualFactor(double p, const UpdateOptions& options);
+
+// The mean prediction of events whose logits have this mean and this variance.
+double MeanPrediction(double mean, double spread);
+// The mean at which that is `rate`.
+double LogitOf(double rate, double spread);
+
+// What residuals at a click rate are like.
+struct Curve {
+  double slope = 0;     // h: how much a residual falls when its event's logit rises by 1
+  double variance = 0;  // of a residual
+};
+Curve CurveAt(double rate, const UpdateOptions& options);
 
 // The columns' scales a_j: (values of column j)^scale_power, their squares adding up to the number
 // of columns.
@@ -48,18 +72,18 @@ struct ValueSums {
 // S / N summed over all values: the mean residual of their events, if each event has one of them.
 // It is shrunk by what noise may have made of it, 1 / (1 + n tau^2 / (N h)^2) for n values: the
 // sums of a period without events are noise, and so is their quotient. 0 if the counts' sum is not
-// above 0.
-double MeanResidual(const ValueSums& sums, const UpdateOptions& options);
-// The bias moves by half of Newton's step, since the weights take their part.
-double BiasMove(double mean_residual, const UpdateOptions& options);
+// above 0. `slope` is that at the model's mean prediction.
+double MeanResidual(const ValueSums& sums, double slope);
+// The period's click rate: the mean of the model's predictions, and what residuals add to it.
+double ClickRate(double mean_prediction, double mean_residual, const UpdateOptions& options);
 
 // A release's estimates: how far values' weights are off, and the variance of that.
 struct Observed {
   std::vector<double> effect;    // o = S / (N h) - shift / h
-  std::vector<double> variance;  // R = (tau^2 + N h) / (N h)^2
+  std::vector<double> variance;  // R = (tau^2 + N v) / (N h)^2, v the variance of a residual
 };
 // `mean_residual` is what values of no effect have on average.
-Observed Observe(const ValueSums& sums, double mean_residual, const UpdateOptions& options);
+Observed Observe(const ValueSums& sums, double mean_residual, const Curve& curve);
 
 // The running estimate of the variance of a column's weights.
 struct Prior {
@@ -76,15 +100,26 @@ struct Weights {
   std::span<float> weight;
   std::span<float> variance;  // P
   std::span<float> move;      // dw of the last move
+  std::span<float> error;     // E
   // Periods since the last move; 0: never moved, the variance is then the prior's.
   std::span<const uint32_t> age;
 };
 // Moves weights by what was observed of them:
 //   P = min(P + age q V, V);  K = P / (P + R);  dw = rate K o;  w += dw;  P = (1 - K) P.
 // The rate does not enter P: what it damps is the columns' overlap, not what is known (Joseph's
-// form of P would enter it, and overshoots).
+// form of P would enter it, and overshoots). It does enter the variance of the weight's error,
+// which begins at V:
+//   E = (1 - rate K)^2 (E + surprise) + (rate K)^2 R.
 void MoveWeights(const Observed& observed, double prior_variance, double rate,
                  const UpdateOptions& options, const Weights& weights);
+
+// By how much observations are off beyond E and R, in the mean of the weights that moved before:
+// what drift adds to their errors. 0 as long as chance explains it.
+double Surprise(const Observed& observed, std::span<const float> error,
+                std::span<const uint32_t> age);
+
+// The deviation of a weight from the effect that it stands for.
+double DeviationOf(float weight, float error, const UpdateOptions& options);
 
 // A release's sums over the moves of the period before. With d_i the sum of the moves of event i's
 // values, cut to [-1, 1]:
@@ -93,8 +128,8 @@ struct MoveSums {
   double square = 0;            // Q: squares of d
   double square_deviation = 0;  // of the noise on Q
 };
-// The next rate: along / (h square) is Newton's step along the last move, negative where it went
-// too far. The rate stays as it is while the noise hides `square`.
-double NextRate(double rate, const MoveSums& sums, const UpdateOptions& options);
+// The next rate: along / (slope square) is Newton's step along the last move, negative where it
+// went too far. The rate stays as it is while the noise hides `square`.
+double NextRate(double rate, const MoveSums& sums, double slope, const UpdateOptions& options);
 
 }  // namespace tacit::model::linear

@@ -16,6 +16,7 @@ namespace tacit::model::linear {
 namespace {
 
 constexpr UpdateOptions kOptions;
+constexpr double kSlope = 0.15;
 
 Columns ThreeColumns() {
   return Columns({{.name = "a", .rows = 2}, {.name = "b", .rows = 1024}}, {{.name = "n"}});
@@ -37,13 +38,53 @@ TEST(LinearUpdate, AContributionIsAsLongAsItsFormula) {
   EXPECT_NEAR(ContributionMost(39, kOptions), std::sqrt(25.35 + 1.7199 + 0.09), 1e-12);
 }
 
-TEST(LinearUpdate, TheBiasTakesHalfOfNewtonsStep) {
+TEST(LinearUpdate, TheMeanResidualIsSumsOverCounts) {
   const std::vector<double> residual = {30, -10, 4}, count = {100, 60, 40};
-  const double mean = MeanResidual({.residual = residual, .count = count}, kOptions);
-  EXPECT_NEAR(mean, 24.0 / 200, 1e-12);
-  EXPECT_NEAR(BiasMove(mean, kOptions), 0.12 / 0.3, 1e-12);
+  EXPECT_NEAR(MeanResidual({.residual = residual, .count = count}, kSlope), 24.0 / 200, 1e-12);
   const std::vector<double> nobody = {-3, 1, 1};
-  EXPECT_EQ(MeanResidual({.residual = residual, .count = nobody}, kOptions), 0);
+  EXPECT_EQ(MeanResidual({.residual = residual, .count = nobody}, kSlope), 0);
+}
+
+// A right prediction's residual is 0 in the mean, whatever it is, and no outcome exceeds rho. Cut
+// to
+// [-rho, rho] alone, the mean would be below 0 for a rare click: the planted fault.
+TEST(LinearUpdate, ARightPredictionsResidualIsNothingInTheMean) {
+  double farthest_cut = 0;
+  for (double p = 0.001; p < 1; p += 0.001) {
+    const double factor = ResidualFactor(p, kOptions);
+    const double clicked = (1 - p) * factor, passed = -p * factor;
+    EXPECT_NEAR(p * clicked + (1 - p) * passed, 0, 1e-12);
+    EXPECT_LE(std::max(clicked, -passed), kOptions.residual_most * (1 + 1e-12));
+    const double cut = p * std::min(1 - p, 0.7) - (1 - p) * std::min(p, 0.7);
+    farthest_cut = std::max(farthest_cut, std::abs(cut) / std::min(p, 1 - p));
+  }
+  EXPECT_EQ(ResidualFactor(0.5, kOptions), 1);
+  EXPECT_GT(farthest_cut, 0.25) << "a quarter of a rare click's rate";
+}
+
+TEST(LinearUpdate, MeanPredictionsAreThoseOfANormalLogit) {
+  EXPECT_NEAR(MeanPrediction(-1.5, 0), 1 / (1 + std::exp(1.5)), 1e-9);
+  std::mt19937_64 random(9);
+  std::normal_distribution<double> normal;
+  for (const double mean : {-4.0, -1.0, 0.0, 2.0}) {
+    double sum = 0;
+    constexpr int kDraws = 400'000;
+    for (int i = 0; i < kDraws; ++i)
+      sum += 1 / (1 + std::exp(-mean - std::sqrt(1.8) * normal(random)));
+    EXPECT_NEAR(MeanPrediction(mean, 1.8), sum / kDraws, 2e-3) << mean;
+    EXPECT_NEAR(LogitOf(MeanPrediction(mean, 1.8), 1.8), mean, 1e-6);
+  }
+}
+
+TEST(LinearUpdate, TheCurveIsThatOfTheClickRate) {
+  const Curve quarter = CurveAt(0.25, kOptions);
+  EXPECT_NEAR(quarter.slope, 0.857 * 0.25 * 0.75 * 0.7 / 0.75, 1e-12);
+  EXPECT_NEAR(quarter.variance, 0.9 * 0.25 * 0.75 * 0.49 / 0.5625, 1e-12);
+  EXPECT_NEAR(quarter.slope, 0.15, 1e-3) << "what the constants were found with";
+  EXPECT_NEAR(CurveAt(0.02, kOptions).slope, CurveAt(0.98, kOptions).slope, 1e-12);
+  EXPECT_LT(CurveAt(0.02, kOptions).slope, 0.1 * quarter.slope) << "rare clicks say less a unit";
+  EXPECT_NEAR(ClickRate(0.5, -0.45, kOptions), 0.05, 1e-12);
+  EXPECT_EQ(ClickRate(0.02, -0.5, kOptions), kOptions.rate_least);
 }
 
 // Sums of nobody's events are noise. Their quotient alone would move the bias by any amount.
@@ -61,27 +102,26 @@ TEST(LinearUpdate, NoiseAloneHardlyMovesTheBias) {
     const ValueSums noise{
         .residual = residual, .count = count, .noise_variance = deviation * deviation};
     const ValueSums silent{.residual = residual, .count = count};
-    farthest = std::max(farthest, std::abs(BiasMove(MeanResidual(noise, kOptions), kOptions)));
-    farthest_quotient =
-        std::max(farthest_quotient, std::abs(BiasMove(MeanResidual(silent, kOptions), kOptions)));
+    farthest = std::max(farthest, std::abs(MeanResidual(noise, kSlope)));
+    farthest_quotient = std::max(farthest_quotient, std::abs(MeanResidual(silent, kSlope)));
   }
-  EXPECT_LT(farthest, 2.5);
-  EXPECT_GT(farthest_quotient, 1000);
+  EXPECT_LT(farthest, 0.75);
+  EXPECT_GT(farthest_quotient, 300);
   // Next to nothing is taken from sums twenty times as large as their noise.
-  const std::vector<double> residual = {400}, count = {20 * deviation / kOptions.curvature};
+  const std::vector<double> residual = {400}, count = {20 * deviation / kSlope};
   const double mean = MeanResidual(
-      {.residual = residual, .count = count, .noise_variance = deviation * deviation}, kOptions);
+      {.residual = residual, .count = count, .noise_variance = deviation * deviation}, kSlope);
   EXPECT_NEAR(mean, 400 / count[0] / (1 + 1 / 400.0), 1e-12);
 }
 
 TEST(LinearUpdate, AnObservationIsTheResidualOverTheCurvature) {
   const std::vector<double> residual = {30, -5}, count = {400, 50};
-  const Observed observed =
-      Observe({.residual = residual, .count = count, .noise_variance = 9}, 0.03, kOptions);
+  const Observed observed = Observe({.residual = residual, .count = count, .noise_variance = 9},
+                                    0.03, {.slope = 0.15, .variance = 0.12});
   EXPECT_NEAR(observed.effect[0], 30 / 60.0 - 0.03 / 0.15, 1e-12);
   EXPECT_NEAR(observed.effect[1], -5 / 7.5 - 0.03 / 0.15, 1e-12);
-  EXPECT_NEAR(observed.variance[0], (9 + 60) / 3600.0, 1e-12);
-  EXPECT_NEAR(observed.variance[1], (9 + 7.5) / (7.5 * 7.5), 1e-12);
+  EXPECT_NEAR(observed.variance[0], (9 + 48) / 3600.0, 1e-12);
+  EXPECT_NEAR(observed.variance[1], (9 + 6) / (7.5 * 7.5), 1e-12);
 }
 
 // A column's prior variance is that of its weights, whatever the noise of their observations is.
@@ -112,11 +152,12 @@ TEST(LinearUpdate, ThePriorIsTheVarianceOfTheWeights) {
 
 struct One {
   float weight, variance, move;
+  float error = 0;
 };
 One MoveOne(One at, uint32_t age, double effect, double noise, double prior, double rate) {
   MoveWeights({.effect = {effect}, .variance = {noise}}, prior, rate, kOptions,
               {std::span(&at.weight, 1), std::span(&at.variance, 1), std::span(&at.move, 1),
-               std::span(&age, 1)});
+               std::span(&at.error, 1), std::span(&age, 1)});
   return at;
 }
 
@@ -156,7 +197,7 @@ TEST(LinearUpdate, TheRateDoesNotEnterTheVariance) {
 
 TEST(LinearUpdate, TheRateFollowsNewtonsStepAlongTheLastMove) {
   const auto next = [](double rate, double along, double square, double deviation = 1) {
-    return NextRate(rate, {.along = along, .square = square, .square_deviation = deviation},
+    return NextRate(rate, {.along = along, .square = square, .square_deviation = deviation}, kSlope,
                     kOptions);
   };
   EXPECT_NEAR(next(0.4, 0, 1000), 0.4, 1e-12);
@@ -170,13 +211,13 @@ TEST(LinearUpdate, TheRateFollowsNewtonsStepAlongTheLastMove) {
 }
 
 // The whole update in double, from the formulas. The faults are those of section "traps".
-enum class Fault { kNone, kSmoothedCounts, kJoseph, kNoShift, kDampedVariance };
+enum class Fault { kNone, kSmoothedCounts, kJoseph, kNoShift, kDampedVariance, kOneSlopeForAll };
 struct Oracle {
   explicit Oracle(size_t values) : w(values), P(values), last(values), mean_count(values) {}
 
   void Step(const std::vector<double>& S, const std::vector<double>& N, double tau2, double known,
             double eta, Fault fault) {
-    const double h = 0.15, q = 0.1;
+    const double q = 0.1;
     ++period;
     double sum_s = 0, sum_n = 0;
     for (size_t v = 0; v < w.size(); ++v) {
@@ -184,17 +225,25 @@ struct Oracle {
       sum_n += N[v];
       mean_count[v] += (N[v] - mean_count[v]) / static_cast<double>(period);
     }
-    const double noise = static_cast<double>(w.size()) * tau2 / (sum_n * h * sum_n * h);
-    const double shift = fault == Fault::kNoShift ? 0 : sum_s / sum_n / (1 + noise);
-    bias += shift / (2 * h);
+    // One prediction for all: the bias alone, as if nothing else were there.
+    const double p = 1 / (1 + std::exp(-bias)), f = std::min(1.0, 0.7 / std::max(p, 1 - p));
+    const double h0 = 0.857 * p * (1 - p) * f;
+    const double noise = static_cast<double>(w.size()) * tau2 / (sum_n * h0 * sum_n * h0);
+    const double mean = sum_s / sum_n / (1 + noise);
+    const double shift = fault == Fault::kNoShift ? 0 : mean;
+    const double rate = std::clamp(p + mean / f, 0.001, 0.999);
+    const double g = std::min(1.0, 0.7 / std::max(rate, 1 - rate));
+    const double h = fault == Fault::kOneSlopeForAll ? 0.15 : 0.857 * rate * (1 - rate) * g;
+    const double v = 0.9 * rate * (1 - rate) * g * g;
+    bias = std::log(rate / (1 - rate));
     std::vector<double> o(w.size()), R(w.size());
-    for (size_t v = 0; v < w.size(); ++v) {
-      if (!(N[v] > known)) continue;
-      const double n = fault == Fault::kSmoothedCounts ? std::max(mean_count[v], 1.0) : N[v];
-      o[v] = S[v] / (n * h) - shift / h;
-      R[v] = (tau2 + n * h) / ((n * h) * (n * h));
-      const double trust = 1 / ((R[v] + 0.1) * (R[v] + 0.1));
-      numerator += trust * ((w[v] + o[v]) * (w[v] + o[v]) - R[v]);
+    for (size_t i = 0; i < w.size(); ++i) {
+      if (!(N[i] > known)) continue;
+      const double n = fault == Fault::kSmoothedCounts ? std::max(mean_count[i], 1.0) : N[i];
+      o[i] = S[i] / (n * h) - shift / h;
+      R[i] = (tau2 + n * v) / ((n * h) * (n * h));
+      const double trust = 1 / ((R[i] + 0.1) * (R[i] + 0.1));
+      numerator += trust * ((w[i] + o[i]) * (w[i] + o[i]) - R[i]);
       denominator += trust;
     }
     V = std::min(std::max(numerator / denominator, 1e-4), 0.3);
@@ -226,8 +275,11 @@ struct Subject {
   void Step(const std::vector<double>& S, const std::vector<double>& N, double tau2, double known,
             double eta) {
     ++period;
-    const double mean = MeanResidual({.residual = S, .count = N, .noise_variance = tau2}, kOptions);
-    bias += BiasMove(mean, kOptions);
+    const double predicted = MeanPrediction(bias, 0);
+    const double mean = MeanResidual({.residual = S, .count = N, .noise_variance = tau2},
+                                     CurveAt(predicted, kOptions).slope);
+    const double rate = ClickRate(predicted, mean, kOptions);
+    bias = LogitOf(rate, 0);
     std::vector<size_t> at;
     std::vector<double> residual, count;
     for (size_t v = 0; v < w.size(); ++v) {
@@ -237,8 +289,9 @@ struct Subject {
       count.push_back(N[v]);
     }
     const Observed observed =
-        Observe({.residual = residual, .count = count, .noise_variance = tau2}, mean, kOptions);
-    std::vector<float> weight, variance, moved(at.size());
+        Observe({.residual = residual, .count = count, .noise_variance = tau2}, mean,
+                CurveAt(rate, kOptions));
+    std::vector<float> weight, variance, moved(at.size()), error(at.size());
     std::vector<uint32_t> age;
     for (const size_t v : at) {
       weight.push_back(w[v]);
@@ -246,7 +299,8 @@ struct Subject {
       age.push_back(last[v] == 0 ? 0 : period - last[v]);
     }
     prior.Add(weight, observed);
-    MoveWeights(observed, prior.Variance(kOptions), eta, kOptions, {weight, variance, moved, age});
+    MoveWeights(observed, prior.Variance(kOptions), eta, kOptions,
+                {weight, variance, moved, error, age});
     for (size_t i = 0; i < at.size(); ++i) {
       w[at[i]] = weight[i];
       P[at[i]] = variance[i];
@@ -294,8 +348,8 @@ double FarthestFrom(Fault fault) {
 TEST(LinearUpdate, IsTheOraclesOverPeriods) { EXPECT_LT(FarthestFrom(Fault::kNone), 1e-5); }
 
 TEST(LinearUpdate, TheOracleFindsFaults) {
-  for (const Fault fault :
-       {Fault::kSmoothedCounts, Fault::kJoseph, Fault::kNoShift, Fault::kDampedVariance})
+  for (const Fault fault : {Fault::kSmoothedCounts, Fault::kJoseph, Fault::kNoShift,
+                            Fault::kDampedVariance, Fault::kOneSlopeForAll})
     EXPECT_GT(FarthestFrom(fault), 1e-2) << static_cast<int>(fault);
 }
 
@@ -318,7 +372,7 @@ TEST(LinearUpdate, ANewValueMovesByItsOwnCount) {
 
 TEST(LinearState, SurvivesEncoding) {
   const Columns columns = ThreeColumns();
-  State state{.periods = 7, .bias = -1.25, .rate = 0.375, .priors = {}};
+  State state{.periods = 7, .bias = -1.25, .spread = 0.5, .rate = 0.375, .priors = {}};
   for (const double x : {1.0, -2.0, 3.0}) state.priors.push_back({x, 10 * x * x});
   const std::string bytes = state.Encode(columns);
   const auto again = State::Decode(bytes, columns);
@@ -326,6 +380,7 @@ TEST(LinearState, SurvivesEncoding) {
   EXPECT_EQ(again->Encode(columns), bytes);
   EXPECT_EQ(again->periods, 7u);
   EXPECT_EQ(again->bias, -1.25);
+  EXPECT_EQ(again->spread, 0.5);
   EXPECT_EQ(again->priors[2].weight, 90);
 }
 
