@@ -117,6 +117,16 @@ struct Sequence {
   double re_attention = 0;    // transformer: share of the correction; 1: paper 000's
   double dropout = 0;
   double label_smoothing = 0;
+  bool mask_seen = false;      // rules out the items before a position; always so with counts
+  uint32_t crops = 1;          // windows of a history that is longer than one, at most
+  bool random_crops = false;   // wherever public coins say; else the latest
+  uint32_t warm_up_steps = 0;  // over which the learning rate rises, once in the learner's life
+
+  // The release that opens each period: its logits are added to the model's.
+  enum class Start { kNone, kPopularity, kCounts };
+  Start start = Start::kNone;
+  double start_share = 0.9;  // of the promise's mu^2; the steps get the rest
+  double start_weight = 3;   // counts: of their logits
 };
 
 // A model of noised counts (which item follows which) that predicts a user's next item.
@@ -124,6 +134,11 @@ struct Transitions {
   bool described = true;       // use the catalogue's descriptions of items, if it has any
   double forget = 1;           // share kept of the earlier periods, at each new one
   uint64_t cells = 4'000'000;  // pairs of items measured and kept at most
+  // A small private model puts the likeliest items in order, by their other features.
+  bool ranker = false;
+  double ranker_share = 0.05;   // of the promise's mu^2; the counts get the rest
+  uint32_t ranker_steps = 200;  // of a period, each with every user of it
+  uint64_t ranker_users = 0;    // users of a period, about; public, the divisor. Required
 };
 
 struct Model {

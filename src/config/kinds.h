@@ -16,7 +16,7 @@ namespace tacit::config {
 // The keys of its section that a kind uses beside those of every kind. A key inside a section of
 // its own is written "section.key"; a whole section counts as one key.
 struct Keys {
-  std::string_view names[16] = {};
+  std::string_view names[32] = {};
 
   constexpr bool has(std::string_view key) const {
     return std::ranges::find(names, key) != std::end(names);
@@ -127,13 +127,24 @@ inline constexpr ModelTraits kModels[] = {
      .keys = {{"hidden", "compute", "seed", "categorical"}}},
     {.kind = ModelKind::kSequence,
      .name = "sequence",
-     .keys = {{"compute", "seed", "encoder", "length", "width", "blocks", "heads", "feed_forward",
-               "tied", "item_bias", "negatives", "re_attention", "dropout", "label_smoothing"}},
+     .keys = {{"compute",      "seed",
+               "encoder",      "length",
+               "width",        "blocks",
+               "heads",        "feed_forward",
+               "tied",         "item_bias",
+               "negatives",    "re_attention",
+               "dropout",      "label_smoothing",
+               "mask_seen",    "crops",
+               "random_crops", "warm_up_steps",
+               "start",        "start_share",
+               "start_weight", "described",
+               "cells",        "forget"}},
      .recommends = true,
      .guard = MechanismKind::kDpSgd},
     {.kind = ModelKind::kTransitions,
      .name = "transitions",
-     .keys = {{"described", "cells", "forget"}},
+     .keys = {{"seed", "described", "cells", "forget", "ranker", "ranker_share", "ranker_steps",
+               "ranker_users"}},
      .recommends = true,
      .descends = false,
      .guard = MechanismKind::kCounts,

@@ -9,6 +9,9 @@
 namespace tacit::config {
 namespace {
 
+// Both of two parts of mu^2 need enough for noise that has a grid.
+constexpr Range kShareOfMu = {.min = 1e-6, .max = 1 - 1e-6};
+
 void DescribeSequence(Fields& fields, Sequence& sequence, bool used) {
   static constexpr std::array<std::string_view, 3> kEncoders = {"transformer", "gru", "lstm"};
   static constexpr Range kShare = {.min = 0, .max = 1, .below_max = true};
@@ -26,6 +29,31 @@ void DescribeSequence(Fields& fields, Sequence& sequence, bool used) {
   fields.Number("re_attention", &sequence.re_attention, {.min = 0, .max = 1}, attention);
   fields.Number("dropout", &sequence.dropout, kShare, use);
   fields.Number("label_smoothing", &sequence.label_smoothing, kShare, use);
+  fields.Flag("mask_seen", &sequence.mask_seen, use);
+  fields.Integer("crops", &sequence.crops, 1, 1024, use);
+  fields.Flag("random_crops", &sequence.random_crops, use);
+  fields.Integer("warm_up_steps", &sequence.warm_up_steps, 0, 1'000'000'000, use);
+  static constexpr std::array<std::string_view, 3> kStarts = {"none", "popularity", "counts"};
+  fields.Enum("start", &sequence.start, kStarts, use);
+  const bool starts = used && sequence.start != Sequence::Start::kNone;
+  fields.Number("start_share", &sequence.start_share, kShareOfMu, UsedIf(starts));
+  const bool counts = starts && sequence.start == Sequence::Start::kCounts;
+  fields.Number("start_weight", &sequence.start_weight, {.min = 0, .max = 1e6}, UsedIf(counts));
+}
+
+// `counts`, `forget`: the keys of the shaped count model, and of what is left of earlier periods,
+// are used. `ranked`: the model can have a ranker, and it is known whether it has.
+void DescribeTransitions(Fields& fields, Transitions& transitions, bool counts, bool forget,
+                         bool ranked) {
+  fields.Flag("described", &transitions.described, UsedIf(counts));
+  fields.Integer("cells", &transitions.cells, 1, uint64_t{1} << 27, UsedIf(counts));
+  fields.Number("forget", &transitions.forget, {.min = 0, .max = 1, .above_min = true},
+                UsedIf(forget));
+  const Use use = UsedIf(ranked && transitions.ranker);
+  fields.Number("ranker_share", &transitions.ranker_share, kShareOfMu, use);
+  fields.Integer("ranker_steps", &transitions.ranker_steps, 1, 1'000'000, use);
+  fields.Integer("ranker_users", &transitions.ranker_users, 1, uint64_t{1} << 32,
+                 RequiredIf(ranked && transitions.ranker));
 }
 
 void DescribeModel(Fields& fields, Model& model) {
@@ -33,15 +61,17 @@ void DescribeModel(Fields& fields, Model& model) {
   fields.Kind("kind", &model.kind, std::span<const ModelTraits>(kModels), Use::kRequired);
   const Keys& keys = model.traits().keys;
   const auto use = [&keys](std::string_view key) { return UsedIf(keys.has(key)); };
+  fields.Flag("ranker", &model.transitions.ranker, use("ranker"));
   fields.Integers("hidden", &model.hidden, 1, 65536, use("hidden"));
   fields.OneOf("compute", &model.compute, kPrecisions, use("compute"));
-  fields.Integer("seed", &model.seed, 0, UINT64_MAX, use("seed"));
+  const bool counted_alone = keys.has("ranker") && !model.transitions.ranker;
+  fields.Integer("seed", &model.seed, 0, UINT64_MAX, UsedIf(keys.has("seed") && !counted_alone));
   fields.Flag("categorical", &model.categorical, use("categorical"));
   DescribeSequence(fields, model.sequence, keys.has("encoder"));
-  fields.Flag("described", &model.transitions.described, use("described"));
-  fields.Integer("cells", &model.transitions.cells, 1, uint64_t{1} << 27, use("cells"));
-  fields.Number("forget", &model.transitions.forget, {.min = 0, .max = 1, .above_min = true},
-                use("forget"));
+  const bool starts = keys.has("start") && model.sequence.start != Sequence::Start::kNone;
+  const bool counts = starts && model.sequence.start == Sequence::Start::kCounts;
+  DescribeTransitions(fields, model.transitions, keys.has("ranker") || counts,
+                      keys.has("ranker") || starts, keys.has("ranker"));
 }
 
 void DescribeHistory(Fields& fields, History& history, bool used) {
@@ -145,6 +175,13 @@ Status CheckNextItem(const Place& place, const Learner& learner, const Source& s
   if (!learner.privacy.of_users()) {
     return place.Key("privacy").Key("unit").Fail(
         "must be user for a model of the next item, which reads a user's records again and again");
+  }
+  const bool starts = learner.model.traits().keys.has("start") &&
+                      learner.model.sequence.start != Sequence::Start::kNone;
+  if (starts && learner.participation.mode == Participation::Mode::kOnce) {
+    return place.Key("model").Key("start").Fail(
+        "releases what a held period holds, and participation.mode once holds none; use mode "
+        "poisson, or start none");
   }
   if (source.passes > 1) {
     return place.Key("model").Key("kind").Fail(

@@ -27,7 +27,9 @@ std::string_view Name(Query query) {
     case Query::kPeriodSums:
       return "a period's sums of residuals and counts";
     case Query::kItemHistogram:
-      return "a histogram of items";
+      return "a period's histogram of items";
+    case Query::kPairCounts:
+      return "a period's counts of pairs of items, before its steps";
     case Query::kRankerGradient:
       return "a ranker's gradient";
   }
@@ -40,6 +42,7 @@ std::vector<Query> QueriesOf(const Charge& charge, std::span<const MechanismRow>
     case ChargeOf::kPeriodOpening:
       return {charge.zcdp_rho > 0 ? Query::kTopRows : Query::kRowHistogram};
     case ChargeOf::kPeriodCounts:
+      if (charge.sigma_gradient > 0) return {Query::kPeriodCounts, Query::kRankerGradient};
       return {Query::kPeriodCounts};
     case ChargeOf::kPeriodSums:
       return {Query::kPeriodSums};

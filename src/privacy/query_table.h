@@ -26,13 +26,15 @@ enum class Query : uint8_t {
   kSequenceGradient,  // a sequence model's step: the clipped sum of whole histories
   kPeriodCounts,      // transitions: all counts of a period, which share one Gaussian
   kPeriodSums,        // linear: all sums and counts of a period, which share one Gaussian
-  kItemHistogram,     // `evaluate` alone: the number of users with each item
-  kRankerGradient,    // `evaluate` alone: a ranker's step, with every unit in it
+  kItemHistogram,     // a sequence model's start: the number of users with each item of a period
+  kPairCounts,        // a sequence model's start: all counts of a period, which share one Gaussian
+  kRankerGradient,    // a ranker's steps on a period, with every unit in each: one Gaussian
 };
 inline constexpr Query kQueries[] = {
-    Query::kUnnoised,     Query::kGradient,     Query::kRowThreshold,  Query::kClipQuantile,
-    Query::kRowChoice,    Query::kRowHistogram, Query::kTopRows,       Query::kSequenceGradient,
-    Query::kPeriodCounts, Query::kPeriodSums,   Query::kItemHistogram, Query::kRankerGradient};
+    Query::kUnnoised,      Query::kGradient,     Query::kRowThreshold,  Query::kClipQuantile,
+    Query::kRowChoice,     Query::kRowHistogram, Query::kTopRows,       Query::kSequenceGradient,
+    Query::kPeriodCounts,  Query::kPeriodSums,   Query::kItemHistogram, Query::kPairCounts,
+    Query::kRankerGradient};
 
 enum class Price : uint8_t {
   kRefused,
@@ -83,7 +85,8 @@ constexpr Row RowOf(Query query) {
       return Users(Price::kGaussian, Price::kRefused);
     case Query::kPeriodSums:  // each step is a period
       return Anyone(Price::kGaussian, Price::kRefused);
-    case Query::kItemHistogram:
+    case Query::kItemHistogram:  // `once` holds no period
+    case Query::kPairCounts:
       return Users(Price::kRefused, Price::kGaussianOfPeriod);
   }
   return Anyone(Price::kRefused, Price::kRefused);
@@ -97,8 +100,8 @@ constexpr Price PriceOf(Query query, ParticipationMode mode, Unit unit) {
 
 std::string_view Name(Query query);
 
-// The queries of a charge, as far as it shows: gradients of a sequence model and of the ranker
-// appear as kGradient, and histograms of `evaluate` as a vocabulary's. At least one.
+// The queries of a charge, as far as it shows: the gradient of a sequence model appears as
+// kGradient, and what its start releases as a vocabulary's histogram. At least one.
 std::vector<Query> QueriesOf(const Charge& charge,
                              std::span<const MechanismRow> kinds = kMechanisms);
 

@@ -99,7 +99,7 @@ struct PlanParts {
 struct LearnerKind {
   config::ModelKind kind;
   // The queries of a step that adds noise, as privacy::Query lists them.
-  std::vector<privacy::Query> (*queries)(const config::Mechanism& mechanism,
+  std::vector<privacy::Query> (*queries)(const config::Learner& learner,
                                          std::span<const MechanismMaker> mechanisms);
   // Checks what only several rooms together can check.
   Result<std::shared_ptr<const ModelPlan>> (*plan)(const PlanParts& parts);

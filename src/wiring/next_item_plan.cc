@@ -56,9 +56,63 @@ model::SequenceOptions ModelOf(const config::Model& configured, uint32_t catalog
   model.negatives = from.negatives;
   model.dropout = static_cast<float>(from.dropout);
   model.label_smoothing = static_cast<float>(from.label_smoothing);
+  // Counts rate items similar to those seen as likely, and so the seen items themselves.
+  model.mask_seen = from.mask_seen || from.start == config::Sequence::Start::kCounts;
+  model.crops = from.crops;
+  model.random_crops = from.random_crops;
   model.re_attention.kappa = static_cast<float>(from.re_attention);
   if (configured.compute == "bf16") model.precision = ops::Precision::kBf16;
   return model;
+}
+
+model::transitions::Options CountsOf(const config::Transitions& from) {
+  model::transitions::Options counts;
+  counts.forget = from.forget;
+  counts.cells_most = from.cells;
+  return counts;
+}
+
+std::shared_ptr<const model::transitions::PublicItems> CatalogueOf(
+    const config::Transitions& from, const event::ItemCatalogue& items) {
+  return std::make_shared<const model::transitions::PublicItems>(
+      from.described ? ItemTexts(items) : model::transitions::PublicItems(items.items()));
+}
+
+// Everything of a start but its noise.
+train::SequenceStartOptions StartOf(const config::Model& configured,
+                                    const event::ItemCatalogue& items) {
+  using Kind = train::SequenceStartOptions::Kind;
+  train::SequenceStartOptions start;
+  start.forget = configured.transitions.forget;
+  switch (configured.sequence.start) {
+    case config::Sequence::Start::kNone:
+      break;
+    case config::Sequence::Start::kPopularity:
+      start.kind = Kind::kPopularity;
+      break;
+    case config::Sequence::Start::kCounts:
+      start.kind = Kind::kCounts;
+      start.counts_weight = configured.sequence.start_weight;
+      start.counts = CountsOf(configured.transitions);
+      start.catalogue = CatalogueOf(configured.transitions, items);
+      break;
+  }
+  return start;
+}
+
+// The settings that what a start has released depends on; empty without a start.
+std::string FingerprintText(const train::SequenceStartOptions& start) {
+  switch (start.kind) {
+    case train::SequenceStartOptions::Kind::kNone:
+      return "";
+    case train::SequenceStartOptions::Kind::kPopularity:
+      return fmt::format(" start=popularity forget={}", start.forget);
+    case train::SequenceStartOptions::Kind::kCounts:
+      return fmt::format(" start=counts{} weight={} {}",
+                         start.catalogue->described() ? " described" : "", start.counts_weight,
+                         start.counts.Text());
+  }
+  return "";
 }
 
 }  // namespace
@@ -77,13 +131,23 @@ Result<train::SequenceLearnerOptions> PlanSequence(const config::Config& config,
   training.expected_batch = static_cast<double>(learner.participation.batch);
   training.optimizer = MakeOptimizer(learner.optimizer);
   training.privacy.on = IsPrivate(learner);
+  if (const uint32_t steps = learner.model.sequence.warm_up_steps; steps > 0)
+    training.schedule = {.steps = steps, .warm_up = 1};
+  options.start = StartOf(learner.model, items);
   if (training.privacy.on) {
-    TACIT_ASSIGN(training.privacy.sigma, StepNoise(learner, config.source));
+    Beside openings;
+    if (options.start.kind != train::SequenceStartOptions::Kind::kNone) {
+      TACIT_ASSIGN(options.start.noise_multiplier,
+                   OpeningNoise(learner, learner.model.sequence.start_share));
+      openings = BesideSteps(train::OpeningCharge(options.start),
+                             PeriodsOfUser(learner.participation), 0, 0);
+    }
+    TACIT_ASSIGN(training.privacy.sigma, StepNoise(learner, config.source, openings));
     training.privacy.clip_norm = learner.mechanism.gradient_clip;
     if (learner.mechanism.clipping == config::Mechanism::Clipping::kAutomatic)
       training.privacy.clip = train::SequenceGuard::Clip::kNormalised;
   }
-  if (Status status = CheckOptions(training); !status)
+  if (Status status = train::CheckOptions(options); !status)
     return Fail(std::move(status.error()).Context("learner '" + learner.id + "'"));
   return options;
 }
@@ -94,16 +158,33 @@ Result<train::TransitionsLearnerOptions> PlanTransitions(const config::Config& c
   train::TransitionsLearnerOptions options{
       .id = learner.id,
       .index = IndexOf(index),
-      .catalogue = std::make_shared<const model::transitions::PublicItems>(
-          learner.model.transitions.described ? ItemTexts(items)
-                                              : model::transitions::PublicItems(items.items())),
-      .model = {},
+      .catalogue = CatalogueOf(learner.model.transitions, items),
+      .model = CountsOf(learner.model.transitions),
       .histories = HistoriesOf(learner, items)};
-  options.model.forget = learner.model.transitions.forget;
-  options.model.cells_most = learner.model.transitions.cells;
   if (IsPrivate(learner)) {
     TACIT_ASSIGN(options.noise_multiplier, StepNoise(learner, config.source));
   }
+  return options;
+}
+
+Result<train::RankedLearnerOptions> PlanRanked(const config::Config& config, size_t index,
+                                               const event::ItemCatalogue& items) {
+  const config::Learner& learner = config.learners[index];
+  const config::Transitions& from = learner.model.transitions;
+  train::RankedLearnerOptions options{.id = learner.id,
+                                      .index = IndexOf(index),
+                                      .catalogue = CatalogueOf(from, items),
+                                      .model = CountsOf(from),
+                                      .expected_units = static_cast<double>(from.ranker_users),
+                                      .seed = learner.model.seed,
+                                      .histories = HistoriesOf(learner, items)};
+  options.ranker.share = from.ranker_share;
+  options.ranker.steps = from.ranker_steps;
+  if (IsPrivate(learner)) {
+    TACIT_ASSIGN(options.noise_multiplier, StepNoise(learner, config.source));
+  }
+  if (Status status = train::CheckOptions(options); !status)
+    return Fail(std::move(status.error()).Context("learner '" + learner.id + "'"));
   return options;
 }
 
@@ -115,9 +196,9 @@ Digest FingerprintOf(const train::SequenceLearnerOptions& options,
       .Update("tacit sequence learner 1")
       .Update(model)
       .Update(items.fingerprint())
-      .Update(fmt::format("{} seed={}",
+      .Update(fmt::format("{} seed={}{}",
                           train::FingerprintText(options.training.optimizer, /*of_rows=*/false),
-                          options.training.seed))
+                          options.training.seed, FingerprintText(options.start)))
       .Finish();
 }
 
@@ -128,6 +209,18 @@ Digest FingerprintOf(const train::TransitionsLearnerOptions& options,
       .Update(items.fingerprint())
       .Update(options.catalogue->described() ? "described" : "")
       .Update(options.model.Text())
+      .Finish();
+}
+
+Digest FingerprintOf(const train::RankedLearnerOptions& options,
+                     const event::ItemCatalogue& items) {
+  return Sha256()
+      .Update("tacit ranked learner 1")
+      .Update(items.fingerprint())
+      .Update(options.catalogue->described() ? "described" : "")
+      .Update(options.model.Text())
+      .Update(fmt::format(" seed={} candidates={}/{}", options.seed, options.ranker.candidates,
+                          options.ranker.candidates_asked))
       .Finish();
 }
 

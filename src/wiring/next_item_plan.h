@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "config/config.h"
 #include "event/item_catalogue.h"
+#include "train/ranking/ranked_learner.h"
 #include "train/sequence/sequence_learner.h"
 #include "train/transitions_learner.h"
 
@@ -14,16 +15,19 @@
 // user ids belongs to the store and is not set here.
 namespace tacit::wiring {
 
-// REQUIRES a learner of model sequence, or of model transitions.
+// REQUIRES a learner of model sequence, or of model transitions, without or with its ranker.
 Result<train::SequenceLearnerOptions> PlanSequence(const config::Config& config, size_t index,
                                                    const event::ItemCatalogue& items);
 Result<train::TransitionsLearnerOptions> PlanTransitions(const config::Config& config, size_t index,
                                                          const event::ItemCatalogue& items);
+Result<train::RankedLearnerOptions> PlanRanked(const config::Config& config, size_t index,
+                                               const event::ItemCatalogue& items);
 
 // A digest of everything that determines whether stored state is this learner's.
 Digest FingerprintOf(const train::SequenceLearnerOptions& options,
                      const event::ItemCatalogue& items);
 Digest FingerprintOf(const train::TransitionsLearnerOptions& options,
                      const event::ItemCatalogue& items);
+Digest FingerprintOf(const train::RankedLearnerOptions& options, const event::ItemCatalogue& items);
 
 }  // namespace tacit::wiring

@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
 #include <utility>
 
 #include "base/text.h"
+#include "privacy/bill.h"
 #include "privacy/calibrate.h"
+#include "privacy/gaussian.h"
+#include "privacy/mu.h"
 #include "privacy/pld.h"
 #include "wiring/query_plan.h"
 
@@ -85,6 +89,16 @@ tl::unexpected<Error> TooLittleNoise(const config::Learner& learner, const Expos
 }
 
 }  // namespace
+
+// The promise as a whole is one Gaussian of mu; so is what all openings of a user come to.
+Result<double> OpeningNoise(const config::Learner& learner, double share) {
+  const double mu =
+      privacy::GaussianMu(Epsilon(learner.privacy.epsilon), Delta(learner.privacy.delta));
+  if (Status status = privacy::CheckMu(mu); !status)
+    return Fail(std::move(status.error()).Context("learner '" + learner.id + "': privacy.epsilon"));
+  const auto periods = static_cast<double>(PeriodsOfUser(learner.participation));
+  return privacy::DividePeriod(mu / std::sqrt(periods), share, 1).opening;
+}
 
 Result<double> StepNoise(const config::Learner& learner, const config::Source& source,
                          const Beside& beside) {

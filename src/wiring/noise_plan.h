@@ -51,6 +51,11 @@ inline constexpr double kBesideAtMost = 0.99;
 // Total rho of `beside`: of its Gaussians and of the releases charged by their zCDP.
 double ZcdpOfBeside(const Beside& beside);
 
+// The noise multiplier of a release at the opening of each period that gets this share of the
+// promise's mu^2, over all periods that a user may be in. REQUIRES participation poisson of users,
+// and a share in (0, 1).
+Result<double> OpeningNoise(const config::Learner& learner, double share);
+
 // The noise multiplier of one step: the smallest the promise allows, or a larger configured one.
 Result<double> StepNoise(const config::Learner& learner, const config::Source& source,
                          const Beside& beside = {});

@@ -14,7 +14,15 @@ using privacy::Query;
 
 // Returns the query under which a charge lists this one.
 Query AsCharged(Query query) {
-  return query == Query::kSequenceGradient ? Query::kGradient : query;
+  switch (query) {
+    case Query::kSequenceGradient:
+      return Query::kGradient;
+    case Query::kItemHistogram:
+    case Query::kPairCounts:
+      return Query::kRowHistogram;
+    default:
+      return query;
+  }
 }
 
 }  // namespace
@@ -32,7 +40,7 @@ privacy::ParticipationMode ModeOf(const config::Learner& learner) {
 std::vector<Query> QueriesOf(const config::Learner& learner,
                              std::span<const MechanismMaker> mechanisms) {
   if (!learner.mechanism.traits().adds_noise) return {Query::kUnnoised};
-  return RowOf(AllLearnerKinds(), learner.model.kind).queries(learner.mechanism, mechanisms);
+  return RowOf(AllLearnerKinds(), learner.model.kind).queries(learner, mechanisms);
 }
 
 Status CheckQueries(const config::Learner& learner) {
@@ -51,7 +59,8 @@ void CheckCharges(const config::Learner& learner, const privacy::Charge& step,
                   const std::optional<privacy::Charge>& opening) {
   std::vector<Query> asked, charged = privacy::QueriesOf(step);
   for (const Query query : QueriesOf(learner)) asked.push_back(AsCharged(query));
-  if (opening)
+  // The sum of a learner without noise is listed once, with its steps.
+  if (opening && opening->Bounded())
     for (const Query query : privacy::QueriesOf(*opening)) charged.push_back(query);
   std::ranges::sort(asked);
   std::ranges::sort(charged);

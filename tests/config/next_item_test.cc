@@ -108,6 +108,89 @@ TEST(NextItem, TransitionsAreCountedOncePerPeriod) {
   ExpectRefused(parts, "participation.mode: must be once for model.kind transitions");
 }
 
+const char kHeld[] =
+    "{mode: poisson, batch: 10, sampling_rate: 0.1, steps_per_period: 5, period: 100, "
+    "max_participations: 5}";
+
+TEST(NextItem, StartsAreReadAndDumped) {
+  const Result<Config> config =
+      Parse(Yaml({.model = "{kind: sequence, mask_seen: true, crops: 3, random_crops: true, "
+                           "warm_up_steps: 7, start: counts, start_share: 0.4, start_weight: 2, "
+                           "described: false, cells: 99, forget: 0.5}",
+                  .participation = kHeld}),
+            "c.yaml", {});
+  ASSERT_TRUE(config) << config.error().message;
+  const Model& model = config->learners[0].model;
+  EXPECT_TRUE(model.sequence.mask_seen);
+  EXPECT_EQ(model.sequence.crops, 3u);
+  EXPECT_TRUE(model.sequence.random_crops);
+  EXPECT_EQ(model.sequence.warm_up_steps, 7u);
+  EXPECT_EQ(model.sequence.start, Sequence::Start::kCounts);
+  EXPECT_EQ(model.sequence.start_share, 0.4);
+  EXPECT_EQ(model.sequence.start_weight, 2);
+  EXPECT_FALSE(model.transitions.described);
+  EXPECT_EQ(model.transitions.cells, 99u);
+  EXPECT_EQ(model.transitions.forget, 0.5);
+  const Result<Config> again = Parse(Dump(*config), "dump", {});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(Dump(*again), Dump(*config));
+}
+
+// A start uses the keys that it needs, and no others.
+TEST(NextItem, KeysOfAnotherStartChangeNothing) {
+  const auto dump = [](const std::string& more) {
+    const Result<Config> config = Parse(
+        Yaml({.model = "{kind: sequence" + more + "}", .participation = kHeld}), "c.yaml", {});
+    EXPECT_TRUE(config) << config.error().message;
+    return config ? Dump(*config) : "";
+  };
+  EXPECT_EQ(dump(", start_share: 0.4, start_weight: 2, cells: 9, forget: 0.5, described: false"),
+            dump(""));
+  const std::string popularity = ", start: popularity";
+  EXPECT_EQ(dump(popularity + ", start_weight: 2, cells: 9, described: false"), dump(popularity));
+  EXPECT_NE(dump(popularity + ", start_share: 0.4"), dump(popularity));
+  EXPECT_NE(dump(popularity + ", forget: 0.4"), dump(popularity));
+  const std::string counts = ", start: counts";
+  for (const char* more :
+       {", start_weight: 2", ", cells: 9", ", described: false", ", forget: 0.4"})
+    EXPECT_NE(dump(counts + more), dump(counts)) << more;
+}
+
+TEST(NextItem, StartsNeedAHeldPeriodAndAShare) {
+  ExpectRefused({.model = "{kind: sequence, start: counts}"},
+                "learners[0].model.start: releases what a held period holds");
+  ExpectRefused(
+      {.model = "{kind: sequence, start: counts, start_share: 1}", .participation = kHeld},
+      "model.start_share");
+  ExpectRefused({.model = "{kind: sequence, start: all}", .participation = kHeld}, "model.start");
+}
+
+TEST(NextItem, ARankerIsReadAndDumped) {
+  Parts parts = kCounts;
+  parts.model =
+      "{kind: transitions, ranker: true, ranker_users: 300, ranker_share: 0.1, ranker_steps: 50, "
+      "seed: 9}";
+  const Result<Config> config = Parse(Yaml(parts), "c.yaml", {});
+  ASSERT_TRUE(config) << config.error().message;
+  const Model& model = config->learners[0].model;
+  EXPECT_TRUE(model.transitions.ranker);
+  EXPECT_EQ(model.transitions.ranker_users, 300u);
+  EXPECT_EQ(model.transitions.ranker_share, 0.1);
+  EXPECT_EQ(model.transitions.ranker_steps, 50u);
+  EXPECT_EQ(model.seed, 9u);
+  const Result<Config> again = Parse(Dump(*config), "dump", {});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(Dump(*again), Dump(*config));
+  parts.model = "{kind: transitions, ranker: true}";
+  ExpectRefused(parts, "model.ranker_users");
+  parts.model = "{kind: transitions, ranker_users: 3, ranker_share: 0.1, ranker_steps: 5, seed: 9}";
+  const Result<Config> unused = Parse(Yaml(parts), "c.yaml", {});
+  ASSERT_TRUE(unused) << unused.error().message;
+  const Result<Config> plain = Parse(Yaml(kCounts), "c.yaml", {});
+  ASSERT_TRUE(plain) << plain.error().message;
+  EXPECT_EQ(Dump(*unused), Dump(*plain));
+}
+
 TEST(NextItem, ReadAStreamOnce) {
   const Result<Config> config =
       Parse(Yaml({.participation = "{mode: once, batch: 100, max_participations: 9}"}), "c.yaml",

@@ -10,8 +10,16 @@
 #include <vector>
 
 #include "crash/kills.h"
+#include "model/sequence/trained_scorer.h"
+#include "model/transitions/scorer.h"
+#include "noise/noise.h"
+#include "ops/backend.h"
 #include "store/store.h"
 #include "support/process.h"
+#include "train/position.h"
+#include "train/ranking/ranked_learner.h"
+#include "train/sequence/sequence_learner.h"
+#include "train/transitions_learner.h"
 #include "wiring/assembly.h"
 
 namespace tacit {
@@ -72,25 +80,44 @@ void WriteConfig(const TempDir& dir, const std::string& store) {
       "    mechanism: {{kind: counts}}\n"
       "    participation: {{mode: once, batch: {}, max_participations: 10}}\n",
       kPeriod);
+  // The same with what opens each period, and counts with their ranker.
+  std::string more;
+  for (const char* start : {"popularity", "counts"})
+    more += fmt::format(
+        "  - id: {}-start\n"
+        "    model: {{kind: sequence, width: 8, length: 8, blocks: 1, start: {}, random_crops: "
+        "true, warm_up_steps: 4}}\n"
+        "    mechanism: {{kind: dp-sgd, clipping: automatic}}\n"
+        "    participation: {{mode: poisson, period: {}, sampling_rate: 1, "
+        "steps_per_period: 3, batch: 50, max_participations: 30}}\n"
+        "    optimizer: {{kind: adam, learning_rate: 0.01, ema: 0.5}}\n{}",
+        start, start, kPeriod, learner_end);
+  more += fmt::format(
+      "  - id: ranked\n"
+      "    model: {{kind: transitions, ranker: true, ranker_users: {}, ranker_steps: 5}}\n"
+      "    mechanism: {{kind: counts}}\n"
+      "    participation: {{mode: once, batch: {}, max_participations: 10}}\n{}",
+      kUsers, kPeriod, learner_end);
   test::WriteFile(dir / (store + ".yaml"),
                   fmt::format("source: {{kind: log, files: {}, format: json}}\n"
                               "catalogue: {{file: {}}}\n"
                               "schema: {{features: [{{name: x, kind: dense}}]}}\n"
-                              "learners:\n{}{}{}{}"
+                              "learners:\n{}{}{}{}{}"
                               "store: {{path: {}, commit_interval_ms: 5}}\n"
                               "serve: {{listen: \"\"}}\n"
                               "training: {{idle_priority: false}}\n"
-                              "memory: {{total_bytes: 400MiB}}\n",
+                              "memory: {{total_bytes: 600MiB}}\n",
                               dir / "day-*.jsonl", dir / "items.dat", sequence, learner_end, counts,
-                              learner_end, dir / store));
+                              learner_end, more, dir / store));
 }
 
 struct NextItemOutcome {
-  std::vector<float> parameters, optimizer;
-  std::string released;
-  std::vector<uint64_t> steps;  // by the learners' names
-  double epsilon = 0;
-  Histories next, counts;
+  std::map<std::string, std::vector<float>> parameters, optimizer;
+  std::map<std::string, std::string> released;
+  std::map<std::string, uint64_t> steps;
+  std::map<std::string, double> epsilon;
+  double total = 0;
+  std::map<std::string, Histories> remembered;
 };
 
 Histories ReadHistories(const store::Store& store, LearnerIndex learner, const Histories& users) {
@@ -104,7 +131,58 @@ Histories ReadHistories(const store::Store& store, LearnerIndex learner, const H
   return read;
 }
 
-NextItemOutcome ReadOutcome(const TempDir& dir, const std::string& name, const Histories& users) {
+// The scores of a learner that goes on from the store, by the learner's own code.
+std::vector<float> LearnersScores(const wiring::LearnerPlan& plan, store::Store& store,
+                                  std::span<const uint32_t> history) {
+  WorkerPool workers({.workers = 1});
+  const auto backend = ops::MakeCpuBackend(workers);
+  const store::LearnerState state = store.State(plan.index);
+  const auto position = train::DecodePosition(state.position);
+  EXPECT_TRUE(position);
+  auto learner = plan.model->Make({.noise = noise::MakeNoiseSource(),
+                                   .backend = *backend,
+                                   .workers = workers,
+                                   .rows = store.working_rows(plan.index),
+                                   .dense = state.dense.get(),
+                                   .steps_taken = position->step});
+  EXPECT_TRUE(learner) << learner.error().message;
+  if (state.released) EXPECT_TRUE((*learner)->LoadReleased(*state.released));
+  std::vector<float> scores(kItems);
+  if (auto* const sequence = dynamic_cast<train::SequenceLearner*>(learner->get())) {
+    model::TrainedScorer scorer;
+    sequence->Publish(&scorer);
+    EXPECT_TRUE(scorer.Score(history, scores));
+  } else if (const auto* ranked = dynamic_cast<train::RankedLearner*>(learner->get())) {
+    ranked->Score(history, scores);
+  } else {
+    const auto& counts = dynamic_cast<train::TransitionsLearner&>(**learner).released();
+    model::transitions::Scorer(counts.estimate(), counts.options(), workers).Score(history, scores);
+  }
+  return scores;
+}
+
+// What is served of a commit is what the learner itself computes, bit for bit.
+void ExpectServedAsLearnt(const wiring::Assembly& assembly, store::Store& store) {
+  const auto snapshot = store.Latest();
+  for (const wiring::LearnerPlan& plan : assembly.learners) {
+    SCOPED_TRACE(plan.id);
+    const auto items = plan.model->Recommends();
+    ASSERT_NE(items, nullptr);
+    const auto state = items->Build(*snapshot, nullptr);
+    ASSERT_TRUE(state) << state.error().message;
+    ASSERT_NE(*state, nullptr);
+    const auto scorer = items->MakeScorer();
+    for (const std::vector<uint32_t>& history :
+         std::vector<std::vector<uint32_t>>{{0}, {3, 7, 3}, {29, 1, 2, 3, 4, 5, 6, 7, 8, 9}}) {
+      std::vector<float> served(kItems);
+      ASSERT_TRUE(scorer->Score(**state, history, served));
+      EXPECT_EQ(served, LearnersScores(plan, store, history));
+    }
+  }
+}
+
+NextItemOutcome ReadOutcome(const TempDir& dir, const std::string& name, const Histories& users,
+                            bool compare_served = false) {
   auto config = config::Load(dir / (name + ".yaml"), {});
   EXPECT_TRUE(config) << config.error().message;
   auto assembly = wiring::Assemble(*config);
@@ -113,28 +191,34 @@ NextItemOutcome ReadOutcome(const TempDir& dir, const std::string& name, const H
   EXPECT_TRUE(store) << store.error().message;
   const auto snapshot = (*store)->Latest();
   NextItemOutcome outcome;
-  const auto dense = snapshot->Dense(LearnerIndex(0));
-  EXPECT_NE(dense, nullptr);
-  outcome.parameters = dense->parameters;
-  outcome.optimizer = dense->optimizer;
-  const auto released = snapshot->Released(LearnerIndex(1));
-  EXPECT_NE(released, nullptr);
-  outcome.released = *released;
-  for (const auto& learner : snapshot->learners()) outcome.steps.push_back(learner.steps);
-  outcome.epsilon = snapshot->total().epsilon;
-  outcome.next = ReadHistories(**store, LearnerIndex(0), users);
-  outcome.counts = ReadHistories(**store, LearnerIndex(1), users);
+  for (const wiring::LearnerPlan& plan : assembly->learners) {
+    if (const auto dense = snapshot->Dense(plan.index)) {
+      outcome.parameters[plan.id] = dense->parameters;
+      outcome.optimizer[plan.id] = dense->optimizer;
+    }
+    if (const auto released = snapshot->Released(plan.index)) outcome.released[plan.id] = *released;
+    outcome.remembered[plan.id] = ReadHistories(**store, plan.index, users);
+  }
+  for (const auto& learner : snapshot->learners()) {
+    outcome.steps[learner.learner] = learner.steps;
+    outcome.epsilon[learner.learner] = learner.epsilon;
+  }
+  outcome.total = snapshot->total().epsilon;
+  if (compare_served) ExpectServedAsLearnt(*assembly, **store);
   return outcome;
 }
 
 void ExpectSame(const NextItemOutcome& a, const NextItemOutcome& b) {
   EXPECT_TRUE(a.parameters == b.parameters) << "parameters differ";
   EXPECT_TRUE(a.optimizer == b.optimizer) << "optimiser state differs";
-  EXPECT_TRUE(a.released == b.released) << "what was released differs";
+  for (const auto& [learner, released] : b.released)
+    EXPECT_TRUE(a.released.contains(learner) && a.released.at(learner) == released)
+        << "what " << learner << " released differs";
+  EXPECT_EQ(a.released.size(), b.released.size());
   EXPECT_EQ(a.steps, b.steps);
   EXPECT_EQ(a.epsilon, b.epsilon);
-  EXPECT_EQ(a.next, b.next);
-  EXPECT_EQ(a.counts, b.counts);
+  EXPECT_EQ(a.total, b.total);
+  EXPECT_EQ(a.remembered, b.remembered);
 }
 
 TEST(NextItemCrashTest, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
@@ -149,11 +233,21 @@ TEST(NextItemCrashTest, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
   const auto whole_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - start);
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
-  const NextItemOutcome expected = ReadOutcome(dir, "whole", taken);
+  const NextItemOutcome expected = ReadOutcome(dir, "whole", taken, /*compare_served=*/true);
   constexpr uint64_t kPeriods = kNextItemDays * kRows / kPeriod;
-  EXPECT_EQ(expected.steps, (std::vector<uint64_t>{kPeriods, 3 * kPeriods}));
-  EXPECT_EQ(expected.next, taken);
-  EXPECT_EQ(expected.counts, taken);
+  // An opening is a release of its own on the ledger.
+  EXPECT_EQ(expected.steps, (std::map<std::string, uint64_t>{{"counts", kPeriods},
+                                                             {"counts-start", 4 * kPeriods},
+                                                             {"next", 3 * kPeriods},
+                                                             {"popularity-start", 4 * kPeriods},
+                                                             {"ranked", kPeriods}}));
+  EXPECT_EQ(expected.parameters.size(), 3u);
+  EXPECT_EQ(expected.released.size(), 4u);
+  for (const auto& [learner, remembered] : expected.remembered) EXPECT_EQ(remembered, taken);
+  for (const auto& [learner, epsilon] : expected.epsilon) {
+    EXPECT_LE(epsilon, 50) << learner;
+    EXPECT_GT(epsilon, 49) << learner;
+  }
 
   test::Kills kills;
   for (int life = 0; kills.all < kNextItemKills; ++life) {

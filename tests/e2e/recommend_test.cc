@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
+#include <map>
 
 #include "privacy/gaussian.h"
 #include "serve/client.h"
@@ -217,6 +218,82 @@ TEST_F(RecommendTest, CountsMayBeAlone) {
   const Ended ended = Tacitd();
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("learner counts"));
+}
+
+// Counts with a ranker, and transformers that begin with counts or with popularity: one promise
+// each, over the releases that open periods and the steps after them.
+TEST_F(RecommendTest, RankersAndStartsAreLearnersLikeEveryOther) {
+  WriteConfig(kPrivate);
+  std::string yaml = test::ReadFile(dir_ / "shop.yaml");
+  yaml.erase(yaml.find("  - id: counts"));
+  const std::string end =
+      "    history: {items: 50, serve_users: true}\n    privacy: " + kPrivate.privacy + "\n";
+  yaml +=
+      "  - id: ranked\n    model: {kind: transitions, ranker: true, ranker_users: 60}\n"
+      "    mechanism: {kind: counts}\n"
+      "    participation: {mode: once, batch: 100000, max_participations: 3}\n" +
+      end;
+  for (const std::string start : {"counts", "popularity"})
+    yaml += "  - id: from-" + start +
+            "\n    model: {kind: sequence, width: 16, length: 8, blocks: 1, start: " + start +
+            "}\n    mechanism: {kind: dp-sgd, clipping: automatic}\n"
+            "    participation: {mode: poisson, period_files: 1, sampling_rate: 0.5, "
+            "steps_per_period: 6, batch: 30, max_participations: 18}\n"
+            "    optimizer: {kind: adam, learning_rate: 0.01}\n" +
+            end;
+  test::WriteFile(dir_ / "shop.yaml", yaml);
+  const Ended ended = Tacitd();
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const json::object ledger =
+      test::Json(test::Run({TACIT, "ledger", "show", "--store", dir_ / "store", "--json"}));
+  ASSERT_EQ(ledger.at("learners").as_array().size(), 3u);
+  for (const json::value& learner : ledger.at("learners").as_array()) {
+    EXPECT_GT(learner.at("epsilon").to_number<double>(), 3.9) << learner;
+    EXPECT_LE(learner.at("epsilon").to_number<double>(), 4) << learner;
+    // A period's opening is a release beside its six steps.
+    EXPECT_EQ(learner.at("steps").to_number<int>(),
+              kDays * (learner.at("learner") == "ranked" ? 1 : 7));
+  }
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"ledger", "verify", "--full", "--store", dir_ / "store"},
+        {"ledger", "export", "--store", dir_ / "store"},
+        {"privacy", "plan", "--config", dir_ / "shop.yaml"}}) {
+    std::vector<std::string> command = words;
+    command.insert(command.begin(), TACIT);
+    const Ended said = test::Run(command);
+    EXPECT_EQ(said.exit_code, 0) << said.err;
+    EXPECT_FALSE(said.out.empty());
+  }
+
+  const std::vector<std::string> learners = {"ranked", "from-counts", "from-popularity"};
+  std::map<std::string, json::object> of_sequence;
+  {
+    test::Process daemon(
+        {TACITD, "--config", dir_ / "shop.yaml", "--serve-only", "--checkpoint", dir_ / "store"});
+    for (const std::string& learner : learners) {
+      const std::string ask = R"({"learner":")" + learner + R"(",)";
+      of_sequence[learner] = Recommend(ask + R"("sequence":["item-5","item-6"],"k":5})");
+      EXPECT_EQ(of_sequence[learner].at("items").as_array().size(), 5u);
+      const json::object cold = Recommend(ask + R"("sequence":[],"k":5})");
+      EXPECT_EQ(cold.at("items").as_array().size(), 5u);
+      // A directory is asked as a daemon is.
+      json::object asked =
+          test::Json(test::Run({TACIT, "query", "recommend", "--config", dir_ / "shop.yaml",
+                                "--checkpoint", dir_ / "store", "--learner", learner, "--sequence",
+                                "item-5,item-6", "--k", "5", "--json"}));
+      asked.erase("witness");
+      EXPECT_EQ(asked, of_sequence[learner]);
+    }
+  }
+  // A daemon that goes on answers the same, and a user by name as well.
+  test::Process daemon({TACITD, "--config", dir_ / "shop.yaml"});
+  for (const std::string& learner : learners) {
+    const std::string ask = R"({"learner":")" + learner + R"(",)";
+    EXPECT_EQ(Recommend(ask + R"("sequence":["item-5","item-6"],"k":5})").at("items"),
+              of_sequence[learner].at("items"));
+    const json::object user = Recommend(ask + R"("user":"u0","k":5})", 200, "-operators");
+    EXPECT_FALSE(user.at("covered_by_epsilon").as_bool());
+  }
 }
 
 TEST_F(RecommendTest, AnotherCatalogueIsAnotherModel) {

@@ -5,6 +5,8 @@
 #include <random>
 
 #include "base/worker_pool.h"
+#include "model/ranking/ranker.h"
+#include "model/ranking/released_ranker.h"
 #include "model/sequence/sequence_model.h"
 #include "model/transitions/released_model.h"
 #include "model/transitions/scorer.h"
@@ -112,6 +114,57 @@ TEST_F(TransitionsItemsTest, WhatIsNotThisModelsIsRefused) {
   EXPECT_EQ(state.error().code, ErrorCode::kCorruption);
 }
 
+// The bytes of these counts with a ranker that orders unlike them.
+std::shared_ptr<const std::string> Ranked(const ReleasedModel& counts,
+                                          std::vector<float>* parameters) {
+  *parameters = model::ranking::InitialRanker(4);
+  (*parameters)[model::ranking::kPopular] = -3;
+  return std::make_shared<const std::string>(model::ranking::EncodeRanker(counts, *parameters));
+}
+
+TEST_F(TransitionsItemsTest, ARankersScoresAreTheRankers) {
+  constexpr size_t kAsked = 7;
+  const ReleasedModel counts = Released(5);
+  std::vector<float> parameters;
+  const auto bytes = Ranked(counts, &parameters);
+  const auto ranked = MakeRankedItems(LearnerIndex(0), catalogue_, options_, kAsked);
+  EXPECT_EQ(*ranked->Build(Snapshot(nullptr), nullptr), nullptr);
+  const auto state = ranked->Build(Snapshot(bytes), nullptr);
+  ASSERT_TRUE(state.has_value()) << state.error().message;
+  EXPECT_EQ(*ranked->Build(Snapshot(std::make_shared<const std::string>(*bytes)), *state), *state);
+  const model::ranking::CandidateSource source(counts.estimate(), *catalogue_, options_, workers_);
+  const model::transitions::Scorer alone(counts.estimate(), options_, workers_);
+  const auto scorer = ranked->MakeScorer();
+  std::vector<float> scores(kModelItems), expected(kModelItems), unranked(kModelItems);
+  for (const std::vector<uint32_t>& history :
+       std::vector<std::vector<uint32_t>>{{0}, {3, 7, 3}, {29, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}) {
+    ASSERT_TRUE(scorer->Score(**state, history, scores));
+    model::ranking::ScoreRanked(source, parameters, kAsked, history, expected);
+    EXPECT_EQ(scores, expected);
+    alone.Score(history, unranked);
+    EXPECT_NE(scores, unranked);
+  }
+  for (uint32_t i = 0; i < kModelItems; ++i)
+    EXPECT_EQ((*state)->cold_start()[i], static_cast<float>(counts.popularity()[i]));
+}
+
+TEST_F(TransitionsItemsTest, ARankerThatIsDamagedIsRefused) {
+  std::vector<float> parameters;
+  const std::string bytes = *Ranked(Released(5), &parameters);
+  const auto ranked = MakeRankedItems(LearnerIndex(0), catalogue_, options_, 7);
+  const auto refused = [&](const std::string& wrong) {
+    const auto state = ranked->Build(Snapshot(std::make_shared<const std::string>(wrong)), nullptr);
+    return !state && state.error().code == ErrorCode::kCorruption;
+  };
+  for (const size_t length : {size_t{0}, size_t{10}, bytes.size() / 2, bytes.size() - 1})
+    EXPECT_TRUE(refused(bytes.substr(0, length))) << length;
+  EXPECT_TRUE(refused(bytes + "x"));
+  EXPECT_TRUE(refused(Released(5).Encode())) << "counts alone are another model";
+  std::string nan = bytes;
+  nan.replace(nan.size() - 4, 4, "\xff\xff\xff\xff");
+  EXPECT_TRUE(refused(nan));
+}
+
 class SequenceItemsTest : public testing::Test {
  protected:
   SequenceItemsTest() {
@@ -132,11 +185,11 @@ class SequenceItemsTest : public testing::Test {
     snapshot.dense = std::move(dense);
     return snapshot;
   }
-  std::vector<float> Expected(std::span<const float> parameters,
-                              std::span<const uint32_t> history) const {
+  std::vector<float> Expected(std::span<const float> parameters, std::span<const uint32_t> history,
+                              const model::LogitPrior* prior = nullptr) const {
     WorkerPool workers({.workers = 1});
     const auto backend = ops::MakeCpuBackend(workers);
-    model::SequenceModel model(options_, *backend);
+    model::SequenceModel model(options_, *backend, prior);
     std::vector<float> expected;
     EXPECT_TRUE(
         model.Score(parameters, {}, {&history, 1}, [&](size_t, std::span<float> scores, size_t) {
@@ -163,6 +216,57 @@ TEST_F(SequenceItemsTest, ScoresAreTheModels) {
   EXPECT_EQ(*items_->Build(Snapshot(dense), *state), *state);
   EXPECT_NE(*items_->Build(Snapshot(Parameters(4)), *state), *state);
   EXPECT_EQ(*items_->Build(Snapshot(nullptr), nullptr), nullptr);
+}
+
+// The start in this test: a release is one character, and item i has the logit i times it.
+ReleasedStart StartOf(std::string_view released) {
+  std::vector<float> logits;
+  for (uint32_t i = 0; i < kModelItems; ++i)
+    logits.push_back(static_cast<float>(i) * 0.1f * static_cast<float>(released[0] - '0'));
+  auto prior = std::make_shared<model::ItemLogits>(kModelItems);
+  prior->Set(std::move(logits));
+  return {.prior = std::move(prior), .noise = {}};
+}
+
+TEST_F(SequenceItemsTest, AStartsLogitsAreAdded) {
+  const auto items = MakeSequenceItems(LearnerIndex(0), options_, {},
+                                       [](std::string_view released) -> Result<ReleasedStart> {
+                                         if (released == "x")
+                                           return Fail(ErrorCode::kCorruption, "no number");
+                                         return StartOf(released);
+                                       });
+  const auto snapshot = [&](const char* released) {
+    RecommendSnapshot made = Snapshot(Parameters(3));
+    if (released != nullptr) made.released = std::make_shared<const std::string>(released);
+    return made;
+  };
+  EXPECT_EQ(*items->Build(snapshot(nullptr), nullptr), nullptr) << "nothing is released yet";
+  const RecommendSnapshot first = snapshot("2");
+  const auto state = items->Build(first, nullptr);
+  ASSERT_TRUE(state.has_value()) << state.error().message;
+  ASSERT_NE(*state, nullptr);
+  const auto scorer = items->MakeScorer();
+  std::vector<float> scores(kModelItems);
+  const std::vector<uint32_t> history = {3, 7, 9};
+  ASSERT_TRUE(scorer->Score(**state, history, scores));
+  const ReleasedStart start = StartOf("2");
+  EXPECT_EQ(scores, Expected(first.dense->parameters, history, start.prior.get()));
+  EXPECT_NE(scores, Expected(first.dense->parameters, history));
+  // A cold start has them too.
+  std::vector<double> mean(kModelItems);
+  for (uint32_t one = 0; one < kModelItems; ++one) {
+    const auto behind =
+        Expected(first.dense->parameters, std::vector<uint32_t>{one}, start.prior.get());
+    for (uint32_t i = 0; i < kModelItems; ++i) mean[i] += behind[i] / double{kModelItems};
+  }
+  for (uint32_t i = 0; i < kModelItems; ++i) EXPECT_NEAR((*state)->cold_start()[i], mean[i], 1e-5);
+
+  EXPECT_EQ(*items->Build(first, *state), *state);
+  RecommendSnapshot later = first;
+  later.released = std::make_shared<const std::string>("3");
+  EXPECT_NE(*items->Build(later, *state), *state) << "the same parameters, another release";
+  later.released = std::make_shared<const std::string>("x");
+  EXPECT_FALSE(items->Build(later, nullptr).has_value());
 }
 
 TEST_F(SequenceItemsTest, AColdStartIsTheMeanBehindSingleItems) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "config/sample.h"
+#include "model/ranking/candidates.h"
 #include "ops/backend.h"
 #include "support/fixed_noise.h"
 #include "support/process.h"
@@ -268,8 +269,10 @@ TEST(PlanMemory, ClickModelsCostWhatTheirLayoutsSay) {
 class NextItemMemory : public testing::Test {
  protected:
   // A learner over this many items, with the histories of 100 users of 200 items in a step.
-  Assembly Over(uint32_t items, const std::string& model, const std::string& mechanism,
-                const std::string& optimizer = "{kind: adam}") {
+  Assembly Over(
+      uint32_t items, const std::string& model, const std::string& mechanism,
+      const std::string& optimizer = "{kind: adam}",
+      const std::string& participation = "{mode: once, batch: 100, max_participations: 5}") {
     std::string names;
     for (uint32_t i = 0; i < items; ++i) names += fmt::format("i{}\n", i);
     test::WriteFile(dir_ / "items.dat", names);
@@ -282,11 +285,11 @@ class NextItemMemory : public testing::Test {
                     "    model: {}\n"
                     "    mechanism: {}\n"
                     "    optimizer: {}\n"
-                    "    participation: {{mode: once, batch: 100, max_participations: 5}}\n"
+                    "    participation: {}\n"
                     "    privacy: {{unit: user, epsilon: 8, delta: 1e-7}}\n"
                     "training: {{workers: 3}}\n"
                     "store: {{path: /tmp/tacit/store}}\n",
-                    dir_ / "items.dat", model, mechanism, optimizer),
+                    dir_ / "items.dat", model, mechanism, optimizer, participation),
         "c.yaml", {"memory.total_bytes=4GiB"});
     EXPECT_TRUE(config) << config.error().message;
     return config ? Assembled(*config) : Assembly();
@@ -331,6 +334,28 @@ TEST_F(NextItemMemory, CountsCostWhatTheirCellsDo) {
             1000 * kCell + 5 * 4 * 300 * 300 + kHistories + 300 * kItem);
   EXPECT_EQ(bytes(6000, ", cells: 1000"), 1000 * kCell + kHistories + 6000 * kItem)
       << "there is no table of so many pairs";
+}
+
+// A ranker has two tables of all pairs in the learner, in the served state and in the next one, and
+// a question of 100 candidates for each record at most.
+TEST_F(NextItemMemory, ARankerCostsItsTablesAndQuestions) {
+  const auto bytes = [&](const std::string& more) {
+    return Over(300, "{kind: transitions" + more + "}", "{kind: counts}").memory.model_bytes;
+  };
+  EXPECT_EQ(bytes(", ranker: true, ranker_users: 50") - bytes(""),
+            6 * 4 * 300 * 300 + 100 * 100 * model::ranking::kFeatures);
+}
+
+TEST_F(NextItemMemory, AStartCostsItsReleaseAndItsLogits) {
+  const auto bytes = [&](const std::string& more) {
+    return Over(300, "{kind: sequence, width: 16" + more + "}", "{kind: dp-sgd}", "{kind: adam}",
+                "{mode: poisson, batch: 100, sampling_rate: 1, steps_per_period: 2, period: 100, "
+                "max_participations: 10}")
+        .memory.model_bytes;
+  };
+  EXPECT_EQ(bytes(", start: popularity") - bytes(""), 9 * 4 * 300);
+  EXPECT_EQ(bytes(", start: counts, cells: 1000") - bytes(", mask_seen: true"),
+            3 * 4 * 300 * 300 + 1000 * (80 + 3 * 28) + 5 * 4 * 300 * 300);
 }
 
 // Memory follows from the catalogue's size, and a total that is too small is refused.

@@ -28,7 +28,7 @@ using privacy::Unit;
 using ::testing::HasSubstr;
 
 constexpr char kDpSgd[] = "model: {kind: pctr, hidden: [4]}, mechanism: {kind: dp-sgd}";
-constexpr double kQuantileSigma = 20, kVocabularySigma = 5;
+constexpr double kQuantileSigma = 20, kVocabularySigma = 5, kStartShare = 0.6;
 constexpr uint64_t kRows = 5;
 constexpr double kRowEpsilon = 0.01;
 
@@ -47,6 +47,9 @@ std::vector<Row> Rows() {
                                             "{{kind: fest, vocabulary: {{source: running, "
                                             "keep: 9, noise_multiplier: {}",
                                             kVocabularySigma);
+  const std::string started = "model: {kind: sequence, length: 4, width: 4, start: ";
+  const std::string as_start = fmt::format(
+      ", start_share: {}}}, history: {{items: 4}}, mechanism: {{kind: dp-sgd}}", kStartShare);
   return {
       {Query::kUnnoised, "uuuu", pctr + "{kind: none}"},
       {Query::kGradient, "ggss", kDpSgd},
@@ -65,8 +68,11 @@ std::vector<Row> Rows() {
       {Query::kPeriodCounts, "-g--",
        "model: {kind: transitions, cells: 100}, history: {items: 4}, mechanism: {kind: counts}"},
       {Query::kPeriodSums, "gg--", "model: {kind: linear}, mechanism: {kind: sums}"},
-      {Query::kItemHistogram, "---G", ""},
-      {Query::kRankerGradient, "-g--", ""},
+      {Query::kItemHistogram, "---G", started + "popularity" + as_start},
+      {Query::kPairCounts, "---G", started + "counts, cells: 100" + as_start},
+      {Query::kRankerGradient, "-g--",
+       "model: {kind: transitions, cells: 100, ranker: true, ranker_users: 50, ranker_share: 0.2}, "
+       "history: {items: 4}, mechanism: {kind: counts}"},
   };
 }
 
@@ -156,8 +162,10 @@ privacy::Ledger Charged(const LearnerPlan& plan, const Cell& cell) {
   return ledger;
 }
 
+bool IsStart(Query query) { return query == Query::kItemHistogram || query == Query::kPairCounts; }
+
 // The spending that the cell says, from the sigmas and from the options of the queries alone.
-privacy::Spending Expected(const LearnerPlan& plan, char letter, const Cell& cell) {
+privacy::Spending Expected(const Row& row, const LearnerPlan& plan, char letter, const Cell& cell) {
   const privacy::Charge& c = plan.charge;
   double squares = 0;
   for (const double sigma : {c.sigma_gradient, c.sigma_selection, c.sigma_clip})
@@ -172,6 +180,11 @@ privacy::Spending Expected(const LearnerPlan& plan, char letter, const Cell& cel
   if (letter == 'z')
     spending.rho = steps * static_cast<double>(kRows) * kRowEpsilon * kRowEpsilon / 8;
   if (letter == 'G') spending.mu_squared = periods / (kVocabularySigma * kVocabularySigma);
+  if (letter == 'G' && IsStart(row.query)) {
+    // Its share of the whole promise, whatever the number of periods.
+    const double mu = privacy::GaussianMu(Epsilon(8), Delta(1e-6));
+    spending.mu_squared = kStartShare * mu * mu;
+  }
   if (letter == 'Z') spending.rho = periods / (2 * kVocabularySigma * kVocabularySigma);
   return spending;
 }
@@ -193,7 +206,7 @@ double EpsilonOf(const privacy::Spending& spending) {
 void ExpectCharged(const Row& row, char letter, const Cell& cell, const LearnerPlan& plan) {
   const privacy::Ledger ledger = Charged(plan, cell);
   const privacy::LedgerEntry& last = ledger.entries().back();
-  const privacy::Spending want = Expected(plan, letter, cell);
+  const privacy::Spending want = Expected(row, plan, letter, cell);
   if (letter == 'u') {
     EXPECT_FALSE(last.worst.bounded());
     EXPECT_TRUE(std::isinf(last.epsilon));
@@ -214,7 +227,9 @@ void ExpectCharged(const Row& row, char letter, const Cell& cell, const LearnerP
   const auto queries = privacy::QueriesOf(plan.charge);
   const auto opening =
       plan.opening_charge ? privacy::QueriesOf(*plan.opening_charge) : std::vector<Query>{};
-  const Query told = row.query == Query::kSequenceGradient ? Query::kGradient : row.query;
+  const Query told = row.query == Query::kSequenceGradient ? Query::kGradient
+                     : IsStart(row.query)                  ? Query::kRowHistogram
+                                                           : row.query;
   EXPECT_TRUE(std::ranges::count(queries, told) + std::ranges::count(opening, told) == 1);
   EXPECT_TRUE(privacy::VerifyChain(ledger.entries()));
 }
@@ -240,8 +255,8 @@ TEST_F(QueryTable, EveryCellIsRefusedAtTheStartOrChargedAsItSays) {
       EXPECT_THAT(built.error().message, HasSubstr("learners[0]."));
     }
   }
-  EXPECT_EQ(refused, 11u);
-  EXPECT_EQ(charged, 29u);
+  EXPECT_EQ(refused, 20u);
+  EXPECT_EQ(charged, 32u);
 }
 
 TEST_F(QueryTable, HasEveryQueryOnce) {
@@ -272,7 +287,22 @@ TEST_F(QueryTable, RefusesByItselfWhatNoConfigurationLetsThrough) {
       ++refused;
     }
   }
-  EXPECT_EQ(refused, 11u);
+  EXPECT_EQ(refused, 20u);
+}
+
+// A start without its charge, and a charge without a start.
+TEST_F(QueryTable, AStartThatIsNotChargedEndsTheProgram) {
+  const auto started = Build(Rows()[10].learner, kCells[3]);
+  ASSERT_TRUE(started) << started.error().message;
+  const LearnerPlan& plan = started->learners[0];
+  const config::Learner& learner = started->config.learners[0];
+  CheckCharges(learner, plan.charge, plan.opening_charge);
+  EXPECT_DEATH(CheckCharges(learner, plan.charge, {}), "what it is not charged for");
+  config::Learner without = learner;
+  without.model.sequence.start = config::Sequence::Start::kNone;
+  CheckCharges(without, plan.charge, {});
+  EXPECT_DEATH(CheckCharges(without, plan.charge, plan.opening_charge),
+               "what it is not charged for");
 }
 
 // A charge with a query that the learner does not ask, or without one that it asks.
@@ -290,7 +320,7 @@ TEST_F(QueryTable, AChargeOfOtherQueriesEndsTheProgram) {
   EXPECT_DEATH(CheckCharges(learner, charge, charge), "what it is not charged for");
 }
 
-// `evaluate` asks this beside steps, from histories that are all there: one Gaussian.
+// The release of a start, from histories that are all there: one Gaussian.
 TEST_F(QueryTable, AHistogramOfItemsIsOneGaussian) {
   auto noise = noise::FixedNoise(0);
   model::Histories histories;

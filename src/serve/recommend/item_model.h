@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "model/sequence/logit_prior.h"
 #include "model/sequence/options.h"
 #include "model/transitions/options.h"
 #include "model/transitions/public_items.h"
@@ -59,17 +62,33 @@ std::shared_ptr<const ItemModel> MakeTransitionsItems(
     LearnerIndex learner, std::shared_ptr<const model::transitions::PublicItems> catalogue,
     const model::transitions::Options& options);
 
+// The same counts with a ranker, from the bytes of model::ranking::ReleasedRanker. It puts the
+// `candidates` likeliest items in order. A state has four tables of items^2 floats.
+std::shared_ptr<const ItemModel> MakeRankedItems(
+    LearnerIndex learner, std::shared_ptr<const model::transitions::PublicItems> catalogue,
+    const model::transitions::Options& options, size_t candidates);
+
 // The variances of the parameters' noise for Re-Attention; a model::ParameterNoise that owns its
 // numbers.
 struct SequenceNoise {
   float weight_variance = 0;
   std::vector<float> item_variance;  // empty: attention is not corrected
 };
-// The trained sequence model; a state is a copy of Snapshot::ServedDense. Cold start: the mean of
-// its scores after single items. It uses all items, or evenly spaced ones, so that at most 2^24
-// scores are computed.
+// What a sequence model's start has released, in the form that scoring needs.
+struct ReleasedStart {
+  std::shared_ptr<const model::LogitPrior> prior;  // null: nothing is added to the logits
+  SequenceNoise noise;
+};
+// Reads a start from Snapshot::Released, as the learner does. kCorruption, kInvalidArgument: the
+// bytes are damaged, or of another start. Thread-safe.
+using ReadStart = std::function<Result<ReleasedStart>(std::string_view released)>;
+
+// The trained sequence model; a state is a copy of Snapshot::ServedDense, with what `start` makes
+// of the release beside it. An empty `start`: there is none. Cold start: the mean of its scores
+// after single items. It uses all items, or evenly spaced ones, so that at most 2^24 scores are
+// computed.
 std::shared_ptr<const ItemModel> MakeSequenceItems(LearnerIndex learner,
                                                    const model::SequenceOptions& options,
-                                                   SequenceNoise noise = {});
+                                                   SequenceNoise noise = {}, ReadStart start = {});
 
 }  // namespace tacit::serve

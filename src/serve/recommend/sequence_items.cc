@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -14,20 +16,26 @@ namespace {
 
 constexpr uint64_t kColdScores = uint64_t{1} << 24;
 
+// The parts of a snapshot that a state is made of. Commits share them until they change.
+struct SequenceSource {
+  std::shared_ptr<const store::DenseState> dense;
+  std::shared_ptr<const std::string> released = {};  // null where the model has no start
+
+  bool operator==(const SequenceSource&) const = default;
+};
+
 class SequenceState final : public ItemState {
  public:
-  SequenceState(std::shared_ptr<const store::DenseState> source,
-                const model::SequenceLayout& layout, std::span<const float> served,
-                const SequenceNoise& noise)
-      : source_(std::move(source)) {
-    scorer_.Publish(
-        layout, served,
-        {.weight_variance = noise.weight_variance, .item_variance = noise.item_variance}, nullptr);
+  SequenceState(SequenceSource source, const model::SequenceLayout& layout,
+                std::span<const float> served, ReleasedStart start)
+      : source_(std::move(source)), start_(std::move(start)) {
+    scorer_.Publish(layout, served,
+                    {.weight_variance = start_.noise.weight_variance,
+                     .item_variance = start_.noise.item_variance},
+                    start_.prior.get());
   }
 
-  bool IsOf(const std::shared_ptr<const store::DenseState>& source) const {
-    return source_ == source;
-  }
+  bool IsOf(const SequenceSource& source) const { return source_ == source; }
   void SetColdStart(std::vector<float> scores) { cold_start_ = std::move(scores); }
 
   // Scores every item; kCorruption for scores that are not finite.
@@ -38,7 +46,8 @@ class SequenceState final : public ItemState {
   }
 
  private:
-  const std::shared_ptr<const store::DenseState> source_;  // commits share it until it changes
+  const SequenceSource source_;
+  const ReleasedStart start_;
   model::TrainedScorer scorer_;
 };
 
@@ -52,22 +61,34 @@ class SequenceScorer final : public ItemScorer {
 
 class SequenceItems final : public ItemModel {
  public:
-  SequenceItems(LearnerIndex learner, const model::SequenceOptions& options, SequenceNoise noise)
-      : learner_(learner), layout_(options), noise_(std::move(noise)) {}
+  SequenceItems(LearnerIndex learner, const model::SequenceOptions& options, SequenceNoise noise,
+                ReadStart start)
+      : learner_(learner),
+        layout_(options),
+        noise_(std::move(noise)),
+        read_start_(std::move(start)) {}
 
   uint32_t items() const override { return layout_.options().catalogue; }
 
   Result<std::shared_ptr<const ItemState>> Build(
       const store::Snapshot& snapshot,
       const std::shared_ptr<const ItemState>& last) const override {
-    auto source = snapshot.Dense(learner_);
-    if (source == nullptr) return std::shared_ptr<const ItemState>();
+    SequenceSource source{.dense = snapshot.Dense(learner_)};
+    if (read_start_) source.released = snapshot.Released(learner_);
+    // With a start, the first release comes with the first step.
+    if (source.dense == nullptr || (read_start_ && source.released == nullptr))
+      return std::shared_ptr<const ItemState>();
     if (last != nullptr && static_cast<const SequenceState&>(*last).IsOf(source)) return last;
     const std::span<const float> served = snapshot.ServedDense(learner_);
     if (served.size() != layout_.size())
       return Fail(ErrorCode::kCorruption, fmt::format("{} parameters where the model has {}",
                                                       served.size(), layout_.size()));
-    auto state = std::make_shared<SequenceState>(std::move(source), layout_, served, noise_);
+    ReleasedStart start{.prior = nullptr, .noise = noise_};
+    if (read_start_) {
+      TACIT_ASSIGN(start, read_start_(*source.released));
+    }
+    auto state =
+        std::make_shared<SequenceState>(std::move(source), layout_, served, std::move(start));
     TACIT_ASSIGN(std::vector<float> cold, ColdStart(*state));
     state->SetColdStart(std::move(cold));
     return std::shared_ptr<const ItemState>(std::move(state));
@@ -95,17 +116,19 @@ class SequenceItems final : public ItemModel {
   const LearnerIndex learner_;
   const model::SequenceLayout layout_;
   const SequenceNoise noise_;
+  const ReadStart read_start_;
 };
 
 }  // namespace
 
 std::shared_ptr<const ItemModel> MakeSequenceItems(LearnerIndex learner,
                                                    const model::SequenceOptions& options,
-                                                   SequenceNoise noise) {
+                                                   SequenceNoise noise, ReadStart start) {
   TACIT_CHECK(model::CheckOptions(options).has_value() && options.catalogue > 0);
   TACIT_CHECK(noise.item_variance.empty() || noise.item_variance.size() == options.catalogue,
               "a variance per item");
-  return std::make_shared<const SequenceItems>(learner, options, std::move(noise));
+  return std::make_shared<const SequenceItems>(learner, options, std::move(noise),
+                                               std::move(start));
 }
 
 }  // namespace tacit::serve

@@ -1,8 +1,3 @@
-// The stored form of what the learner released, little-endian, sealed by the store. The notation is
-// base/bytes.h's.
-//     ranked  := "tacit.ranked":string version:u32 counts:string count:u32 parameter:f32*count
-//     version := 1
-// `counts` is model::transitions::ReleasedModel's form; the parameters are the ranker's.
 #include "train/ranking/ranked_learner.h"
 
 #include <fmt/format.h>
@@ -12,8 +7,8 @@
 #include <limits>
 #include <utility>
 
-#include "base/bytes.h"
 #include "base/check.h"
+#include "model/ranking/released_ranker.h"
 #include "privacy/bill.h"
 #include "privacy/mu.h"
 #include "train/hit_at_10.h"
@@ -22,9 +17,6 @@ namespace tacit::train {
 namespace {
 
 using model::ranking::kRankerParameters;
-
-constexpr std::string_view kRankedName = "tacit.ranked";
-constexpr uint32_t kRankedVersion = 1;
 
 tl::unexpected<Error> RefuseRanked(std::string why) {
   return Fail(ErrorCode::kInvalidArgument, std::move(why));
@@ -178,37 +170,17 @@ Result<bool> RankedLearner::GivesNumbers() {
 
 std::shared_ptr<const std::string> RankedLearner::TakeReleased() {
   if (!std::exchange(changed_, false)) return nullptr;
-  ByteWriter writer;
-  writer.PutString(kRankedName).Put(kRankedVersion).PutString(model_.Encode());
-  writer.Put(static_cast<uint32_t>(parameters_.size()))
-      .PutArray(std::span<const float>(parameters_));
-  return std::make_shared<const std::string>(std::move(writer).Take());
+  return std::make_shared<const std::string>(model::ranking::EncodeRanker(model_, parameters_));
 }
 
 Status RankedLearner::LoadReleased(std::string_view bytes) {
-  const auto damaged = [&](std::string_view why) {
-    return Fail(ErrorCode::kCorruption,
-                fmt::format("learner '{}': the stored state of its mechanism: {}", id(), why));
-  };
-  ByteReader reader(bytes);
-  const std::string_view name = reader.GetString();
-  const auto version = reader.Get<uint32_t>();
-  if (!reader.ok() || name != kRankedName) return damaged("these bytes are something else");
-  if (version != kRankedVersion) return damaged(fmt::format("version {} is unknown", version));
-  const std::string_view counts = reader.GetString();
-  std::vector<float> parameters(kRankerParameters);
-  const auto count = reader.Get<uint32_t>();
-  reader.GetArray(std::span(parameters));
-  if (!reader.at_end() || count != kRankerParameters ||
-      !std::ranges::all_of(parameters, [](float x) { return std::isfinite(x); }))
-    return damaged("the ranker is cut short, or no numbers");
-  auto model = model::transitions::ReleasedModel::Decode(counts, *options_.catalogue,
-                                                         options_.model, workers_);
-  if (!model)
-    return Fail(std::move(model.error())
+  auto released =
+      model::ranking::DecodeRanker(bytes, *options_.catalogue, options_.model, workers_);
+  if (!released)
+    return Fail(std::move(released.error())
                     .Context("learner '" + id() + "': the stored state of its mechanism"));
-  model_ = std::move(*model);
-  parameters_ = std::move(parameters);
+  model_ = std::move(released->counts);
+  parameters_ = std::move(released->parameters);
   if (model_.periods() > 0) MakeSource();
   return {};
 }

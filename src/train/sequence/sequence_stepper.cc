@@ -88,6 +88,19 @@ double UpdateStddev(const SequenceGuard& privacy, double expected_batch) {
   return clipper->grid().stddev * clipper->grid().step / expected_batch;
 }
 
+std::vector<float> ItemVariances(const SequenceTrainingOptions& options,
+                                 std::span<const float> share) {
+  if (!options.privacy.on || options.model.re_attention.kappa == 0) return {};
+  const double stddev = UpdateStddev(options.privacy, options.expected_batch);
+  std::vector<float> variance(options.model.catalogue);
+  for (size_t i = 0; i < variance.size(); ++i) {
+    const float p =
+        share.empty() ? 1.0f : std::clamp(share[i], options.privacy.item_share_min, 1.0f);
+    variance[i] = static_cast<float>(std::pow(stddev / p, 2));
+  }
+  return variance;
+}
+
 privacy::Charge StepCharge(const SequenceGuard& privacy, double sampling_rate) {
   if (!privacy.on) return {};
   return {.mechanism = privacy::MechanismKind::kDpSgd,
@@ -115,13 +128,7 @@ SequenceStepper::SequenceStepper(SequenceTrainingOptions options, double samplin
 
 void SequenceStepper::SetItemShare(std::span<const float> share) {
   TACIT_CHECK(share.empty() || share.size() == options_.model.catalogue, "a chance per item");
-  if (clipper_ == nullptr || options_.model.re_attention.kappa == 0) return;
-  item_variance_.resize(options_.model.catalogue);
-  for (size_t i = 0; i < item_variance_.size(); ++i) {
-    const float p =
-        share.empty() ? 1.0f : std::clamp(share[i], options_.privacy.item_share_min, 1.0f);
-    item_variance_[i] = static_cast<float>(std::pow(update_stddev() / p, 2));
-  }
+  item_variance_ = ItemVariances(options_, share);
 }
 
 model::ParameterNoise SequenceStepper::parameter_noise() const {

@@ -51,6 +51,11 @@ Status CheckOptions(const SequenceTrainingOptions& options);
 // Deviation of the noise on each number of an update; 0 where privacy is off.
 double UpdateStddev(const SequenceGuard& privacy, double expected_batch);
 
+// The variance of the noise on each item's embedding, for Re-Attention, where a unit has the item
+// with this chance (empty: every unit has every item). Empty where attention is not corrected.
+std::vector<float> ItemVariances(const SequenceTrainingOptions& options,
+                                 std::span<const float> share);
+
 // The cost of one step to each unit, which is in it with this probability. Unbounded where privacy
 // is off.
 privacy::Charge StepCharge(const SequenceGuard& privacy, double sampling_rate);

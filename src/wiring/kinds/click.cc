@@ -131,9 +131,10 @@ class ClickPlan final : public ModelPlan {
   config::Config config_;  // of this learner alone: what its mechanism is made from
 };
 
-std::vector<privacy::Query> ClickQueries(const config::Mechanism& mechanism,
+std::vector<privacy::Query> ClickQueries(const config::Learner& learner,
                                          std::span<const MechanismMaker> mechanisms) {
   using privacy::Query;
+  const config::Mechanism& mechanism = learner.mechanism;
   std::vector<Query> queries = {Query::kGradient};
   if (const auto asks = RowOf(mechanisms, mechanism.kind).asks) queries.push_back(*asks);
   if (mechanism.clipping == config::Mechanism::Clipping::kQuantile)

@@ -73,8 +73,7 @@ class LinearPlan final : public ModelPlan {
   const std::shared_ptr<const event::FeatureTransform> transform_;
 };
 
-std::vector<privacy::Query> LinearQueries(const config::Mechanism&,
-                                          std::span<const MechanismMaker>) {
+std::vector<privacy::Query> LinearQueries(const config::Learner&, std::span<const MechanismMaker>) {
   return {privacy::Query::kPeriodSums};
 }
 
