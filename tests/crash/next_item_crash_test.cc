@@ -146,7 +146,9 @@ std::vector<float> LearnersScores(const wiring::LearnerPlan& plan, store::Store&
                                    .dense = state.dense.get(),
                                    .steps_taken = position->step});
   EXPECT_TRUE(learner) << learner.error().message;
-  if (state.released) EXPECT_TRUE((*learner)->LoadReleased(*state.released));
+  if (state.released) {
+    EXPECT_TRUE((*learner)->LoadReleased(*state.released));
+  }
   std::vector<float> scores(kItems);
   if (auto* const sequence = dynamic_cast<train::SequenceLearner*>(learner->get())) {
     model::TrainedScorer scorer;

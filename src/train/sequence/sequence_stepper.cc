@@ -209,9 +209,9 @@ SequenceStepReport SequenceStepper::Report() const {
 std::span<const float> SequenceStepper::Weights() {
   const MovingAverage average(options_.optimizer.average_decay);
   if (!average.on() || step_ == 0) return parameters_;
-  average_.resize(parameters_.size());
-  average.Read(parameters_, state_, static_cast<uint32_t>(step_), average_);
-  return average_;
+  // Every step writes all parameters, so the stored average is that of the latest step. A snapshot
+  // serves the same numbers.
+  return average.Of(parameters_.size(), state_);
 }
 
 }  // namespace tacit::train

@@ -111,7 +111,7 @@ class SequenceStepper {
   // Second half of a step: adds noise and updates the parameters.
   SequenceStepReport Release();
 
-  // The weights to predict with: their moving average if there is one.
+  // The weights to predict with: their moving average if there is one. Valid until the next step.
   std::span<const float> Weights();
   noise::NoiseSource* noise() { return noise_.get(); }
   void Rekey() {
@@ -129,7 +129,7 @@ class SequenceStepper {
   const privacy::Charge charge_;
   const double update_stddev_;
   std::vector<float> item_variance_;
-  std::vector<float> parameters_, state_, update_, average_;
+  std::vector<float> parameters_, state_, update_;
   model::SequenceSum sum_;
   uint64_t step_ = 0;
 };
