@@ -163,7 +163,7 @@ std::vector<float> LearnersScores(const wiring::LearnerPlan& plan, store::Store&
   return scores;
 }
 
-// What is served of a commit is what the learner itself computes, bit for bit.
+// A commit is served with the scores that the learner itself computes, bit for bit.
 void ExpectServedAsLearnt(const wiring::Assembly& assembly, store::Store& store) {
   const auto snapshot = store.Latest();
   for (const wiring::LearnerPlan& plan : assembly.learners) {

@@ -74,7 +74,7 @@ struct SequenceNoise {
   float weight_variance = 0;
   std::vector<float> item_variance;  // empty: attention is not corrected
 };
-// What a sequence model's start has released, in the form that scoring needs.
+// The release of a sequence model's start, in the form that scoring needs.
 struct ReleasedStart {
   std::shared_ptr<const model::LogitPrior> prior;  // null: nothing is added to the logits
   SequenceNoise noise;
