@@ -226,6 +226,7 @@ TEST_F(RecommendTest, RankersAndStartsAreLearnersLikeEveryOther) {
   WriteConfig(kPrivate);
   std::string yaml = test::ReadFile(dir_ / "shop.yaml");
   yaml.erase(yaml.find("  - id: counts"));
+  yaml.replace(yaml.find("500MiB"), 6, "800MiB");
   const std::string end =
       "    history: {items: 50, serve_users: true}\n    privacy: " + kPrivate.privacy + "\n";
   yaml +=
