@@ -32,7 +32,7 @@ using linear::kRowFloats;
 using linear::kVariance;
 using linear::kWeight;
 // The sums that belong to no row.
-enum Number : size_t { kAlong, kSquare, kNumbers };
+enum Number : size_t { kAlong, kSquare, kClicks, kNumbers };
 
 constexpr size_t kGatherMost = 1 << 14;  // rows that are asked for at a time
 
@@ -232,6 +232,7 @@ void LinearLearner::AddEvent(size_t example, float label, float move, UnitVector
   const auto numbers = static_cast<uint32_t>(2 * batch_.rows.size());
   unit->Add(numbers + kAlong, update.move_share * root * residual * moved);
   unit->Add(numbers + kSquare, update.move_share * moved * moved);
+  if (label > 0.5f) unit->Add(numbers + kClicks, update.click_share);
 }
 
 // Adds every unit once; returns how many were clipped.
@@ -278,13 +279,14 @@ LinearLearner::Period LinearLearner::PeriodOf(const ReleasedSums& released,
   const linear::UpdateOptions& update = options_.update;
   const size_t column = WholeColumn(*options_.columns, tables_);
   const Known all = ValuesOf(column, released, -std::numeric_limits<double>::infinity());
-  const double mean = linear::MeanPrediction(state_.bias + state_.level, state_.spread);
+  const double events = std::accumulate(all.count.begin(), all.count.end(), 0.0);
+  const double noise = deviation / update.count_share / scales_[column] *
+                       std::sqrt(static_cast<double>(all.count.size()));
   Period period;
-  period.slope_before = linear::CurveAt(mean, update).slope;
-  period.mean_residual = linear::MeanResidual(SumsOf(column, all, deviation), period.slope_before);
-  period.click_rate = linear::ClickRate(mean, period.mean_residual, update);
+  period.click_rate =
+      linear::ClickRate(released.numbers[kClicks] / update.click_share, events, noise, update);
   period.curve = linear::CurveAt(period.click_rate, update);
-  period.events = std::accumulate(all.count.begin(), all.count.end(), 0.0);
+  period.mean_residual = linear::MeanResidual(SumsOf(column, all, deviation), period.curve.slope);
   return period;
 }
 
@@ -308,7 +310,11 @@ LinearLearner::Known LinearLearner::ValuesOf(size_t column, const ReleasedSums& 
 
 linear::ValueSums LinearLearner::SumsOf(size_t column, const Known& known, double deviation) const {
   const double noise = deviation / scales_[column];
-  return {.residual = known.residual, .count = known.count, .noise_variance = noise * noise};
+  const double count_noise = noise / options_.update.count_share;
+  return {.residual = known.residual,
+          .count = known.count,
+          .noise_variance = noise * noise,
+          .count_noise_variance = count_noise * count_noise};
 }
 
 Status LinearLearner::UpdateColumn(size_t column, const Known& known, const Period& now,
@@ -316,7 +322,7 @@ Status LinearLearner::UpdateColumn(size_t column, const Known& known, const Peri
   const size_t n = known.rows.size();
   const linear::ValueSums sums = SumsOf(column, known, deviation);
   // The values of a set share its events, so that what they have in common is the set's own.
-  const double mean = options_.columns->IsSet(column) ? linear::MeanResidual(sums, now.slope_before)
+  const double mean = options_.columns->IsSet(column) ? linear::MeanResidual(sums, now.curve.slope)
                                                       : now.mean_residual;
   const auto observed = linear::Observe(sums, mean, now.curve);
   const auto period = static_cast<uint32_t>(state_.periods);
@@ -334,7 +340,6 @@ Status LinearLearner::UpdateColumn(size_t column, const Known& known, const Peri
   prior.Add(weight, observed);
   linear::MoveWeights(observed, prior.Variance(options_.update), state_.rate, options_.update,
                       {weight, variance, move, error, age});
-  AddSpread(known, weight, now.events);
   const auto write = [&](size_t i, float* row) {
     row[kWeight] = weight[i];
     row[kVariance] = variance[i];
@@ -345,20 +350,6 @@ Status LinearLearner::UpdateColumn(size_t column, const Known& known, const Peri
     gives_numbers_ = gives_numbers_ && std::isfinite(weight[i]);
   };
   return ForRows(rows_, known.rows, &row_pointers_, true, write);
-}
-
-// Adds the mean and the variance that a column gives to logits: of the weights of its known values,
-// and of 0 for all other events.
-void LinearLearner::AddSpread(const Known& known, std::span<const float> weight, double events) {
-  double mean = 0, square = 0, counted = 0;
-  for (size_t i = 0; i < weight.size(); ++i) {
-    mean += known.count[i] * weight[i];
-    square += known.count[i] * weight[i] * weight[i];
-    counted += known.count[i];
-  }
-  events = std::max(events, counted);
-  state_.level += mean / events;
-  state_.spread += std::max(0.0, square / events - mean / events * (mean / events));
 }
 
 void LinearLearner::SetRate(const ReleasedSums& released, double slope, double deviation) {
@@ -380,8 +371,7 @@ Result<uint64_t> LinearLearner::Update(const ReleasedSums& released, double devi
   SetRate(released, period.curve.slope, deviation);
   ++state_.periods;
   const double least = options_.update.known_deviations * deviation;
-  state_.bias = linear::LogitOf(period.click_rate, state_.spread) - state_.level;
-  state_.spread = state_.level = 0;
+  state_.bias += linear::BiasMove(period.click_rate, period.mean_residual, options_.update);
   uint64_t moved = 0;
   for (size_t j = 0; j < tables_.size(); ++j) {
     const Known known = ValuesOf(j, released, least);

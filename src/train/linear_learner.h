@@ -82,9 +82,7 @@ class LinearLearner final : public Learner {
   // A period as its release tells it.
   struct Period {
     double mean_residual = 0, click_rate = 0;
-    double slope_before = 0;     // at the model's mean prediction
     model::linear::Curve curve;  // at the click rate
-    double events = 0;
   };
 
   Status Predict(const stream::StepBatch& step, StepReport* report);
@@ -92,7 +90,6 @@ class LinearLearner final : public Learner {
   void AddEvent(size_t example, float label, float move, mechanism::UnitVector* unit) const;
   void SetRate(const mechanism::ReleasedSums& released, double slope, double deviation);
   Period PeriodOf(const mechanism::ReleasedSums& released, double deviation) const;
-  void AddSpread(const Known& known, std::span<const float> weight, double events);
   Known ValuesOf(size_t column, const mechanism::ReleasedSums& released, double least) const;
   model::linear::ValueSums SumsOf(size_t column, const Known& known, double deviation) const;
   Status UpdateColumn(size_t column, const Known& known, const Period& now, double deviation);

@@ -131,7 +131,7 @@ struct Oracle {
     first.push_back(columns->space().rows());
     for (auto* numbers : {&w, &P, &dw, &E}) numbers->resize(first.back());
     last.resize(first.back());
-    C = std::sqrt((alpha * alpha + rho * rho) * 5 + 5 * beta * beta * rho * rho + beta * beta);
+    C = std::sqrt((alpha * alpha + rho * rho) * 5 + 5 * beta * beta * rho * rho + 2 * beta * beta);
   }
 
   // The event's values with their inputs, per column.
@@ -153,7 +153,7 @@ struct Oracle {
   }
   // Returns the event's contribution: sums, counts, then T and Q.
   std::vector<double> Contribution(const Event& e) const {
-    std::vector<double> added(2 * w.size() + 2);
+    std::vector<double> added(2 * w.size() + 3);
     const double p = 1 / (1 + std::exp(-Logit(e)));
     const double r = std::min(std::max((e.label - p) * Factor(p), -rho), rho);
     double d = 0;
@@ -167,34 +167,39 @@ struct Oracle {
     d = std::min(std::max(d, -1.0), 1.0);
     added[2 * w.size()] = beta * std::sqrt(5.0) * r * d;
     added[2 * w.size() + 1] = beta * d * d;
+    added[2 * w.size() + 2] = e.label > 0.5 ? beta : 0;
     return added;
   }
   void Step(const std::vector<Event>& events) {
-    std::vector<double> sums(2 * w.size() + 2);
+    std::vector<double> sums(2 * w.size() + 3);
     for (const Event& e : events) {
       const auto added = Contribution(e);
       for (size_t i = 0; i < sums.size(); ++i) sums[i] += added[i];
     }
     const double T = sums[2 * w.size()] / beta / std::sqrt(5.0), Q = sums[2 * w.size() + 1] / beta;
-    const double mean = Mean(bias + level), before = Slope(mean);
-    const double shift = MeanOf(2, sums, before, /*known_only=*/false);  // the smallest column
-    const double rate = std::clamp(mean + shift / Factor(mean), 0.001, 0.999);
-    const double h = Slope(rate);
+    double counted = 0;
+    for (uint64_t row = first[2]; row < first[3]; ++row)
+      counted += sums[2 * row + 1] / (a[2] * alpha);  // the smallest column
+    const double hidden = sigma_ * C / (a[2] * alpha) * std::sqrt(8);
+    const double rate = (sums[2 * w.size() + 2] / beta + hidden / 2) / (counted + hidden);
+    const double h = Slope(rate), shift = MeanOf(2, sums, h, /*known_only=*/false);
     if (period == 0)
       eta = 0.4;
     else if (Q >= 2 * sigma_ * C / beta)
       eta = std::min(0.6, eta * std::sqrt(std::clamp(1 + T / (h * Q), 0.3, 1.25)));
     ++period;
-    double low = -30, high = 30;
-    while (high - low > 1e-12) (Mean((low + high) / 2) < rate ? low : high) = (low + high) / 2;
-    bias = low - level;
-    spread = level = 0;
+    double low = 0.001, high = 0.999;
+    while (high - low > 1e-13) {
+      const double p = (low + high) / 2;
+      (p + shift / Factor(p) < rate ? low : high) = p;
+    }
+    bias += std::log(rate / (1 - rate)) - std::log(low / (1 - low));
     for (size_t j = 0; j < 5; ++j)
-      StepColumn(j, j == 1 ? MeanOf(1, sums, before, /*known_only=*/true) : shift, rate, sums);
+      StepColumn(j, j == 1 ? MeanOf(1, sums, h, /*known_only=*/true) : shift, rate, sums);
   }
 
   const double alpha = 0.4, rho = 0.7, beta = 0.3, q = 0.1;
-  double C = 0, bias = 0, level = 0, spread = 0, eta = 0;
+  double C = 0, bias = 0, eta = 0;
   std::vector<uint64_t> first;
   std::vector<double> a, w, P, dw, E;
   std::vector<uint64_t> last;
@@ -206,16 +211,6 @@ struct Oracle {
   }
   double Factor(double p) const { return std::min(1.0, rho / std::max(p, 1 - p)); }
   double Slope(double rate) const { return 0.857 * rate * (1 - rate) * Factor(rate); }
-  // The mean of sigmoid(z), z normal around `at` with the variance `spread`.
-  double Mean(double at) const {
-    double sum = 0, all = 0;
-    for (double x = -6; x <= 6; x += 0.01) {
-      const double density = std::exp(-x * x / 2);
-      sum += density / (1 + std::exp(-at - std::sqrt(spread) * x));
-      all += density;
-    }
-    return sum / all;
-  }
   double MeanOf(size_t j, const std::vector<double>& sums, double h, bool known_only) const {
     double residual = 0, count = 0, noise = 0;
     for (uint64_t row = first[j]; row < first[j + 1]; ++row) {
@@ -233,7 +228,8 @@ struct Oracle {
     for (uint64_t row = first[j]; row < first[j + 1]; ++row) {
       if (!Known(row, sums)) continue;
       const double S = sums[2 * row] / a[j], N = sums[2 * row + 1] / (a[j] * alpha);
-      const double o = S / (N * h) - mean / h, R = (tau2 + N * v) / (N * h * N * h);
+      const double o = S / (N * h) - mean / h,
+                   R = (tau2 * (1 + mean * mean / (alpha * alpha)) + N * v) / (N * h * N * h);
       observed[row] = {o, R};
       const double trust = 1 / ((R + 0.1) * (R + 0.1));
       numerator_[j] += trust * ((w[row] + o) * (w[row] + o) - R);
@@ -250,8 +246,6 @@ struct Oracle {
     }
     const double surprise =
         trust > 0 ? std::max(0.0, (beyond - 3 * std::sqrt(2 * trust)) / trust) : 0;
-    double all = 0, known = 0, first_moment = 0, second_moment = 0;
-    for (uint64_t row = first[2]; row < first[3]; ++row) all += sums[2 * row + 1] / (a[2] * alpha);
     for (const auto& [row, seen] : observed) {
       const auto& [o, R] = seen;
       const double age = static_cast<double>(period - last[row]);
@@ -263,14 +257,7 @@ struct Oracle {
       const double error = last[row] == 0 ? V : E[row] + surprise;
       E[row] = (1 - eta * K) * (1 - eta * K) * error + eta * K * eta * K * R;
       last[row] = period;
-      const double N = sums[2 * row + 1] / (a[j] * alpha);
-      known += N;
-      first_moment += N * w[row];
-      second_moment += N * w[row] * w[row];
     }
-    all = std::max(all, known);
-    level += first_moment / all;
-    spread += std::max(0.0, second_moment / all - first_moment / all * (first_moment / all));
   }
 
   const double sigma_;
@@ -341,7 +328,7 @@ std::vector<double> SumsOf(const std::vector<std::vector<Event>>& before,
   for (const auto& events : before) subject.Step(StepOf(events));
   sums.clear();
   subject.Step(step);
-  EXPECT_EQ(sums.size(), 2 * subject.options.columns->space().rows() + 2);
+  EXPECT_EQ(sums.size(), 2 * subject.options.columns->space().rows() + 3);
   const double step_size = Oracle(1).C / asked.stddev_;
   for (double& sum : sums) sum *= step_size;
   return sums;
@@ -467,7 +454,7 @@ TEST(LinearLearner, AnEmptyPeriodIsReleasedAndChargedLikeAnyOther) {
   std::vector<double> sums;
   Subject subject(1, std::make_unique<Recorder>(&sums));
   subject.Step(StepOf({}));
-  EXPECT_EQ(sums.size(), 2 * subject.options.columns->space().rows() + 2);
+  EXPECT_EQ(sums.size(), 2 * subject.options.columns->space().rows() + 3);
   EXPECT_EQ(Length(sums), 0);
   EXPECT_EQ(subject.learner->state().periods, 1u);
   EXPECT_NEAR(subject.learner->state().bias, 0, 1e-9);

@@ -1,6 +1,6 @@
 // The stored form of State, little-endian. The notation is base/bytes.h's.
 //     state   := "tacit.linear":string version:u32 rows:u64 columns:u32 periods:u64 bias:f64
-//                level:f64 spread:f64 rate:f64 (sum:f64 weight:f64)*columns
+//                rate:f64 (sum:f64 weight:f64)*columns
 //     version := 2
 // `rows` and `columns` are those of the model that the state belongs to. `sum` over `weight` is the
 // prior variance of a column's weights.
@@ -28,7 +28,7 @@ std::string State::Encode(const Columns& columns) const {
   ByteWriter writer;
   writer.PutString(kName).Put(kVersion);
   writer.Put(columns.space().rows()).Put(static_cast<uint32_t>(columns.size()));
-  writer.Put(periods).Put(bias).Put(level).Put(spread).Put(rate);
+  writer.Put(periods).Put(bias).Put(rate);
   for (const Prior& prior : priors) writer.Put(prior.sum).Put(prior.weight);
   return std::move(writer).Take();
 }
@@ -45,12 +45,9 @@ Result<State> State::Decode(std::string_view bytes, const Columns& columns) {
   State state;
   state.periods = reader.Get<uint64_t>();
   state.bias = reader.Get<double>();
-  state.level = reader.Get<double>();
-  state.spread = reader.Get<double>();
   state.rate = reader.Get<double>();
   state.priors.resize(count);
-  bool finite = std::isfinite(state.bias) && std::isfinite(state.rate) && state.rate >= 0 &&
-                std::isfinite(state.level) && std::isfinite(state.spread) && state.spread >= 0;
+  bool finite = std::isfinite(state.bias) && std::isfinite(state.rate) && state.rate >= 0;
   for (Prior& prior : state.priors) {
     prior.sum = reader.Get<double>();
     prior.weight = reader.Get<double>();

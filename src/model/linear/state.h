@@ -15,8 +15,6 @@ namespace tacit::model::linear {
 struct State {
   uint64_t periods = 0;  // released
   double bias = 0;
-  // The mean and the variance of what weights add to events' logits, by the last release's counts.
-  double level = 0, spread = 0;
   double rate = 0;            // eta of the last period; 0 before the first
   std::vector<Prior> priors;  // per column
 

@@ -13,6 +13,7 @@ namespace {
 constexpr double kVarianceFloor = 0.1;
 
 double Squared(double x) { return x * x; }
+double Logit(double p) { return std::log(p / (1 - p)); }
 
 }  // namespace
 
@@ -32,34 +33,12 @@ double ContributionMost(size_t columns, const UpdateOptions& options) {
   const double values = Squared(options.count_share) + Squared(options.residual_most);
   const double moves = Squared(options.move_share);
   const auto count = static_cast<double>(columns);
-  return std::sqrt(values * count + moves * Squared(options.residual_most) * count + moves);
+  return std::sqrt(values * count + moves * Squared(options.residual_most) * count + moves +
+                   Squared(options.click_share));
 }
 
 double ResidualFactor(double p, const UpdateOptions& options) {
   return std::min(1.0, options.residual_most / std::max(p, 1 - p));
-}
-
-double MeanPrediction(double mean, double spread) {
-  // The normal density at 33 points of 8 deviations: the trapezoid is exact to 1e-9 there.
-  constexpr int kHalf = 16;
-  constexpr double kWidth = 0.25;
-  const double deviation = std::sqrt(std::max(spread, 0.0));
-  double sum = 0, density = 0;
-  for (int i = -kHalf; i <= kHalf; ++i) {
-    const double x = kWidth * i, weight = std::exp(-x * x / 2);
-    sum += weight / (1 + std::exp(-mean - deviation * x));
-    density += weight;
-  }
-  return sum / density;
-}
-
-double LogitOf(double rate, double spread) {
-  double low = -40, high = 40;
-  for (int i = 0; i < 60; ++i) {
-    const double middle = (low + high) / 2;
-    (MeanPrediction(middle, spread) < rate ? low : high) = middle;
-  }
-  return (low + high) / 2;
 }
 
 Curve CurveAt(double rate, const UpdateOptions& options) {
@@ -78,9 +57,23 @@ double MeanResidual(const ValueSums& sums, double slope) {
   return residual / events / (1 + noise);
 }
 
-double ClickRate(double mean_prediction, double mean_residual, const UpdateOptions& options) {
-  return std::clamp(mean_prediction + mean_residual / ResidualFactor(mean_prediction, options),
-                    options.rate_least, 1 - options.rate_least);
+double ClickRate(double clicks, double events, double deviation, const UpdateOptions& options) {
+  const double rate = (std::max(clicks, 0.0) + deviation / 2) / (std::max(events, 0.0) + deviation);
+  return std::clamp(std::isnan(rate) ? 0.5 : rate, options.rate_least, 1 - options.rate_least);
+}
+
+double MeanPrediction(double rate, double mean_residual, const UpdateOptions& options) {
+  // rate - p = residual / factor(p) has one solution, since no residual is longer than rho.
+  double low = options.rate_least, high = 1 - options.rate_least;
+  for (int i = 0; i < 50; ++i) {
+    const double p = (low + high) / 2;
+    (p + mean_residual / ResidualFactor(p, options) < rate ? low : high) = p;
+  }
+  return (low + high) / 2;
+}
+
+double BiasMove(double rate, double mean_residual, const UpdateOptions& options) {
+  return Logit(rate) - Logit(MeanPrediction(rate, mean_residual, options));
 }
 
 Observed Observe(const ValueSums& sums, double mean_residual, const Curve& curve) {
@@ -88,11 +81,11 @@ Observed Observe(const ValueSums& sums, double mean_residual, const Curve& curve
   const size_t n = sums.count.size();
   Observed observed{std::vector<double>(n), std::vector<double>(n)};
   const double shift = mean_residual / curve.slope;
+  const double noise = sums.noise_variance + Squared(mean_residual) * sums.count_noise_variance;
   for (size_t i = 0; i < n; ++i) {
     const double information = sums.count[i] * curve.slope;
     observed.effect[i] = sums.residual[i] / information - shift;
-    observed.variance[i] =
-        (sums.noise_variance + sums.count[i] * curve.variance) / Squared(information);
+    observed.variance[i] = (noise + sums.count[i] * curve.variance) / Squared(information);
   }
   return observed;
 }

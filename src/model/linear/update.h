@@ -17,6 +17,7 @@ struct UpdateOptions {
   double count_share = 0.4;    // alpha
   double residual_most = 0.7;  // rho: residuals lie in [-rho, rho]
   double move_share = 0.3;     // beta: of the two sums that say how far to go
+  double click_share = 0.3;    // gamma: of the number of clicks
   double scale_power = 0.05;   // a column's scale grows with its number of values to this power
 
   // Of r (1 - r), r being the click rate: p (1 - p) is less than that in the mean, since
@@ -32,7 +33,7 @@ struct UpdateOptions {
   double prior = 0.1;  // V before any value was known
   double prior_least = 1e-4, prior_most = 0.3;
 
-  double rate_least = 0.001;  // a click rate lies this far from 0 and 1
+  double rate_least = 0.001;  // a rate lies this far from 0 and 1
 
   // What a weight is short of because other columns are not learnt yet: a share of itself.
   double short_share = 0.15;
@@ -42,11 +43,6 @@ struct UpdateOptions {
 // other as much. So the mean of a right prediction's residuals stays 0. (Cut to [-rho, rho] alone,
 // they would make every prediction of a rare click too small.)
 double ResidualFactor(double p, const UpdateOptions& options);
-
-// The mean prediction of events whose logits have this mean and this variance.
-double MeanPrediction(double mean, double spread);
-// The mean at which that is `rate`.
-double LogitOf(double rate, double spread);
 
 // What residuals at a click rate are like.
 struct Curve {
@@ -59,7 +55,7 @@ Curve CurveAt(double rate, const UpdateOptions& options);
 // of columns.
 std::vector<double> ColumnScales(const Columns& columns, const UpdateOptions& options);
 // The longest contribution of an event, whatever its values and label: C, with C^2 = (alpha^2 +
-// rho^2) J + J beta^2 rho^2 + beta^2 for J columns.
+// rho^2) J + J beta^2 rho^2 + beta^2 + gamma^2 for J columns.
 double ContributionMost(size_t columns, const UpdateOptions& options);
 
 // Noised sums of some values of a column, freed of the column's scale and shares.
@@ -67,20 +63,29 @@ struct ValueSums {
   std::span<const double> residual;  // S: residuals times inputs
   std::span<const double> count;     // N: squares of inputs; above 0
   double noise_variance = 0;         // tau^2: of the noise on S
+  double count_noise_variance = 0;   // of the noise on N
 };
 
 // S / N summed over all values: the mean residual of their events, if each event has one of them.
 // It is shrunk by what noise may have made of it, 1 / (1 + n tau^2 / (N h)^2) for n values: the
 // sums of a period without events are noise, and so is their quotient. 0 if the counts' sum is not
-// above 0. `slope` is that at the model's mean prediction.
+// above 0.
 double MeanResidual(const ValueSums& sums, double slope);
-// The period's click rate: the mean of the model's predictions, and what residuals add to it.
-double ClickRate(double mean_prediction, double mean_residual, const UpdateOptions& options);
+
+// The period's click rate, by its noised numbers of clicks and of events. Where `deviation`, that
+// of the noise on both, hides them, it is 1/2, as predicted by a model that knows nothing.
+double ClickRate(double clicks, double events, double deviation, const UpdateOptions& options);
+// The mean prediction at which events of this click rate have this mean residual.
+double MeanPrediction(double rate, double mean_residual, const UpdateOptions& options);
+// The bias moves by the difference of the two's logits.
+double BiasMove(double rate, double mean_residual, const UpdateOptions& options);
 
 // A release's estimates: how far values' weights are off, and the variance of that.
 struct Observed {
-  std::vector<double> effect;    // o = S / (N h) - shift / h
-  std::vector<double> variance;  // R = (tau^2 + N v) / (N h)^2, v the variance of a residual
+  std::vector<double> effect;  // o = S / (N h) - shift / h
+  // R = (tau^2 + mean^2 nu^2 + N v) / (N h)^2, with v the variance of a residual and nu^2 that of
+  // the noise on N, which counts as far as residuals have a mean to be taken off.
+  std::vector<double> variance;
 };
 // `mean_residual` is what values of no effect have on average.
 Observed Observe(const ValueSums& sums, double mean_residual, const Curve& curve);

@@ -34,8 +34,8 @@ TEST(LinearUpdate, ScalesGrowWithValuesAndAddUpToTheColumns) {
 }
 
 TEST(LinearUpdate, AContributionIsAsLongAsItsFormula) {
-  // C^2 = (.16 + .49) 39 + 39 * .09 * .49 + .09
-  EXPECT_NEAR(ContributionMost(39, kOptions), std::sqrt(25.35 + 1.7199 + 0.09), 1e-12);
+  // C^2 = (.16 + .49) 39 + 39 * .09 * .49 + .09 + .09
+  EXPECT_NEAR(ContributionMost(39, kOptions), std::sqrt(25.35 + 1.7199 + 0.18), 1e-12);
 }
 
 TEST(LinearUpdate, TheMeanResidualIsSumsOverCounts) {
@@ -62,18 +62,24 @@ TEST(LinearUpdate, ARightPredictionsResidualIsNothingInTheMean) {
   EXPECT_GT(farthest_cut, 0.25) << "a quarter of a rare click's rate";
 }
 
-TEST(LinearUpdate, MeanPredictionsAreThoseOfANormalLogit) {
-  EXPECT_NEAR(MeanPrediction(-1.5, 0), 1 / (1 + std::exp(1.5)), 1e-9);
-  std::mt19937_64 random(9);
-  std::normal_distribution<double> normal;
-  for (const double mean : {-4.0, -1.0, 0.0, 2.0}) {
-    double sum = 0;
-    constexpr int kDraws = 400'000;
-    for (int i = 0; i < kDraws; ++i)
-      sum += 1 / (1 + std::exp(-mean - std::sqrt(1.8) * normal(random)));
-    EXPECT_NEAR(MeanPrediction(mean, 1.8), sum / kDraws, 2e-3) << mean;
-    EXPECT_NEAR(LogitOf(MeanPrediction(mean, 1.8), 1.8), mean, 1e-6);
-  }
+TEST(LinearUpdate, TheBiasTakesTheMeanPredictionToTheClickRate) {
+  // A model that knows nothing predicts 1/2 for all: its residuals and the rate are then one
+  // figure.
+  for (const double rate : {0.01, 0.2, 0.5, 0.9})
+    EXPECT_NEAR(BiasMove(rate, rate - 0.5, kOptions), std::log(rate / (1 - rate)), 1e-9) << rate;
+  EXPECT_NEAR(BiasMove(0.3, 0, kOptions), 0, 1e-9);
+  // Events of one prediction, whose residuals are scaled as it says.
+  for (const double p : {0.02, 0.4, 0.97})
+    EXPECT_NEAR(MeanPrediction(0.25, (0.25 - p) * ResidualFactor(p, kOptions), kOptions), p, 1e-9);
+}
+
+TEST(LinearUpdate, TheClickRateIsOneHalfWhereNoiseHidesIt) {
+  EXPECT_NEAR(ClickRate(400, 10'000, 0, kOptions), 0.04, 1e-12);
+  EXPECT_NEAR(ClickRate(400, 10'000, 100, kOptions), 450.0 / 10'100, 1e-12);
+  EXPECT_NEAR(ClickRate(0, 0, 80, kOptions), 0.5, 1e-12);
+  EXPECT_NEAR(ClickRate(0, 0, 0, kOptions), 0.5, 1e-12);
+  EXPECT_EQ(ClickRate(-50, 1e6, 80, kOptions), kOptions.rate_least);
+  EXPECT_EQ(ClickRate(1e6, -500, 80, kOptions), 1 - kOptions.rate_least);
 }
 
 TEST(LinearUpdate, TheCurveIsThatOfTheClickRate) {
@@ -83,8 +89,6 @@ TEST(LinearUpdate, TheCurveIsThatOfTheClickRate) {
   EXPECT_NEAR(quarter.slope, 0.15, 1e-3) << "what the constants were found with";
   EXPECT_NEAR(CurveAt(0.02, kOptions).slope, CurveAt(0.98, kOptions).slope, 1e-12);
   EXPECT_LT(CurveAt(0.02, kOptions).slope, 0.1 * quarter.slope) << "rare clicks say less a unit";
-  EXPECT_NEAR(ClickRate(0.5, -0.45, kOptions), 0.05, 1e-12);
-  EXPECT_EQ(ClickRate(0.02, -0.5, kOptions), kOptions.rate_least);
 }
 
 // Sums of nobody's events are noise. Their quotient alone would move the bias by any amount.
@@ -216,7 +220,7 @@ struct Oracle {
   explicit Oracle(size_t values) : w(values), P(values), last(values), mean_count(values) {}
 
   void Step(const std::vector<double>& S, const std::vector<double>& N, double tau2, double known,
-            double eta, Fault fault) {
+            double eta, Fault fault, double rate = 0.1) {
     const double q = 0.1;
     ++period;
     double sum_s = 0, sum_n = 0;
@@ -225,17 +229,11 @@ struct Oracle {
       sum_n += N[v];
       mean_count[v] += (N[v] - mean_count[v]) / static_cast<double>(period);
     }
-    // One prediction for all: the bias alone, as if nothing else were there.
-    const double p = 1 / (1 + std::exp(-bias)), f = std::min(1.0, 0.7 / std::max(p, 1 - p));
-    const double h0 = 0.857 * p * (1 - p) * f;
-    const double noise = static_cast<double>(w.size()) * tau2 / (sum_n * h0 * sum_n * h0);
-    const double mean = sum_s / sum_n / (1 + noise);
-    const double shift = fault == Fault::kNoShift ? 0 : mean;
-    const double rate = std::clamp(p + mean / f, 0.001, 0.999);
-    const double g = std::min(1.0, 0.7 / std::max(rate, 1 - rate));
-    const double h = fault == Fault::kOneSlopeForAll ? 0.15 : 0.857 * rate * (1 - rate) * g;
-    const double v = 0.9 * rate * (1 - rate) * g * g;
-    bias = std::log(rate / (1 - rate));
+    const double f = std::min(1.0, 0.7 / std::max(rate, 1 - rate));
+    const double h = fault == Fault::kOneSlopeForAll ? 0.15 : 0.857 * rate * (1 - rate) * f;
+    const double v = 0.9 * rate * (1 - rate) * f * f;
+    const double noise = static_cast<double>(w.size()) * tau2 / (sum_n * h * sum_n * h);
+    const double shift = fault == Fault::kNoShift ? 0 : sum_s / sum_n / (1 + noise);
     std::vector<double> o(w.size()), R(w.size());
     for (size_t i = 0; i < w.size(); ++i) {
       if (!(N[i] > known)) continue;
@@ -264,7 +262,7 @@ struct Oracle {
   std::vector<double> w, P;
   std::vector<uint64_t> last;
   std::vector<double> mean_count;
-  double bias = 0, V = 0, numerator = 0, denominator = 0;
+  double V = 0, numerator = 0, denominator = 0;
   uint64_t period = 0;
 };
 
@@ -275,11 +273,9 @@ struct Subject {
   void Step(const std::vector<double>& S, const std::vector<double>& N, double tau2, double known,
             double eta) {
     ++period;
-    const double predicted = MeanPrediction(bias, 0);
-    const double mean = MeanResidual({.residual = S, .count = N, .noise_variance = tau2},
-                                     CurveAt(predicted, kOptions).slope);
-    const double rate = ClickRate(predicted, mean, kOptions);
-    bias = LogitOf(rate, 0);
+    const Curve curve = CurveAt(0.1, kOptions);
+    const double mean =
+        MeanResidual({.residual = S, .count = N, .noise_variance = tau2}, curve.slope);
     std::vector<size_t> at;
     std::vector<double> residual, count;
     for (size_t v = 0; v < w.size(); ++v) {
@@ -289,8 +285,7 @@ struct Subject {
       count.push_back(N[v]);
     }
     const Observed observed =
-        Observe({.residual = residual, .count = count, .noise_variance = tau2}, mean,
-                CurveAt(rate, kOptions));
+        Observe({.residual = residual, .count = count, .noise_variance = tau2}, mean, curve);
     std::vector<float> weight, variance, moved(at.size()), error(at.size());
     std::vector<uint32_t> age;
     for (const size_t v : at) {
@@ -311,7 +306,6 @@ struct Subject {
 
   std::vector<float> w, P, move;
   std::vector<uint32_t> last;
-  double bias = 0;
   Prior prior;
   uint32_t period = 0;
 };
@@ -337,7 +331,6 @@ double FarthestFrom(Fault fault) {
     }
     oracle.Step(S, N, tau * tau, known, eta, fault);
     subject.Step(S, N, tau * tau, known, eta);
-    farthest = std::max(farthest, std::abs(oracle.bias - subject.bias));
     for (size_t v = 0; v < kValues; ++v)
       farthest = std::max(
           {farthest, std::abs(oracle.w[v] - subject.w[v]), std::abs(oracle.P[v] - subject.P[v])});
@@ -372,7 +365,7 @@ TEST(LinearUpdate, ANewValueMovesByItsOwnCount) {
 
 TEST(LinearState, SurvivesEncoding) {
   const Columns columns = ThreeColumns();
-  State state{.periods = 7, .bias = -1.25, .spread = 0.5, .rate = 0.375, .priors = {}};
+  State state{.periods = 7, .bias = -1.25, .rate = 0.375, .priors = {}};
   for (const double x : {1.0, -2.0, 3.0}) state.priors.push_back({x, 10 * x * x});
   const std::string bytes = state.Encode(columns);
   const auto again = State::Decode(bytes, columns);
@@ -380,7 +373,6 @@ TEST(LinearState, SurvivesEncoding) {
   EXPECT_EQ(again->Encode(columns), bytes);
   EXPECT_EQ(again->periods, 7u);
   EXPECT_EQ(again->bias, -1.25);
-  EXPECT_EQ(again->spread, 0.5);
   EXPECT_EQ(again->priors[2].weight, 90);
 }
 
