@@ -120,7 +120,10 @@ TEST(LinearUpdate, NoiseAloneHardlyMovesTheBias) {
 
 TEST(LinearUpdate, AnObservationIsTheResidualOverTheCurvature) {
   const std::vector<double> residual = {30, -5}, count = {400, 50};
-  const Observed observed = Observe({.residual = residual, .count = count, .noise_variance = 9},
+  const Observed observed = Observe({.residual = residual,
+                                     .count = count,
+                                     .noise_variance = 8,
+                                     .count_noise_variance = 1 / 0.0009},
                                     0.03, {.slope = 0.15, .variance = 0.12});
   EXPECT_NEAR(observed.effect[0], 30 / 60.0 - 0.03 / 0.15, 1e-12);
   EXPECT_NEAR(observed.effect[1], -5 / 7.5 - 0.03 / 0.15, 1e-12);
