@@ -20,8 +20,8 @@ struct UpdateOptions {
   double click_share = 0.3;    // gamma: of the number of clicks
   double scale_power = 0.05;   // a column's scale grows with its number of values to this power
 
-  // Of r (1 - r), r being the click rate: p (1 - p) is less than that in the mean, since
-  // predictions differ.
+  // Shares of r (1 - r), r being the click rate: p (1 - p) is less in the mean, since predictions
+  // differ.
   double slope_share = 0.857, variance_share = 0.9;
   double drift = 0.1;           // q: share of the prior variance that a period adds
   double known_deviations = 2;  // a weight moves if its noised count has this many deviations
@@ -35,7 +35,7 @@ struct UpdateOptions {
 
   double rate_least = 0.001;  // a rate lies this far from 0 and 1
 
-  // What a weight is short of because other columns are not learnt yet: a share of itself.
+  // A weight is short of this share of itself while other columns are not learnt yet.
   double short_share = 0.15;
 };
 
@@ -44,7 +44,7 @@ struct UpdateOptions {
 // they would make every prediction of a rare click too small.)
 double ResidualFactor(double p, const UpdateOptions& options);
 
-// What residuals at a click rate are like.
+// The residuals at a click rate.
 struct Curve {
   double slope = 0;     // h: how much a residual falls when its event's logit rises by 1
   double variance = 0;  // of a residual
