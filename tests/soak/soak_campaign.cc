@@ -212,6 +212,31 @@ std::string DemoScore() {
   return row + "]}]}";
 }
 
+// config/demo.yaml with learners whose memory is full early: periods of a few seconds, and a
+// threshold at which noise alone writes a thousand rows a step, so that all rows have been seen,
+// and what is cached has stopped growing, well within the first half of a slice.
+std::string WriteGeneratorConfig(const TempDir& dir) {
+  constexpr char kLearners[] =
+      "learners:\n"
+      "  - id: sums\n"
+      "    model: {kind: linear}\n"
+      "    mechanism: {kind: sums}\n"
+      "    participation: {mode: once, batch: 20000}\n"
+      "    privacy: {unit: event, epsilon: 8, delta: 1e-7}\n"
+      "  - id: ctr\n"
+      "    model: {kind: pctr, hidden: [64, 32]}\n"
+      "    mechanism: {kind: adafest, threshold: 6, sigma_ratio: 3, gradient_clip: 12}\n"
+      "    participation: {mode: once, batch: 2048}\n"
+      "    privacy: {unit: event, epsilon: 8, delta: 1e-7}\n"
+      "    optimizer: {kind: adam, learning_rate: 0.004, row_learning_rate: 0.02}\n\n";
+  const std::string demo = ReadFile(std::string(TACIT_SOURCE_DIR) + "/config/demo.yaml");
+  const size_t learners = demo.find("\nlearners:") + 1, store = demo.find("\nstore:") + 1;
+  EXPECT_TRUE(learners > 0 && store > learners) << "config/demo.yaml has other sections";
+  const std::string path = dir / "generator.yaml";
+  WriteFile(path, demo.substr(0, learners) + kLearners + demo.substr(store));
+  return path;
+}
+
 TEST(Soak, Slice) {
   TACIT_NEED_BROKER(kDefaultVersion);
   const uint64_t seed = std::random_device{}();
@@ -222,13 +247,11 @@ TEST(Soak, Slice) {
   Soaked kafka("kafka", topic.config(), topic.store(),
                R"({"learner":"exact","rows":[{"dense":[1],"categorical":["x"]}]})",
                {"memory.total_bytes=288MiB"});  // full within the first half of a slice
-  // A threshold at which noise alone writes a thousand rows a step: all rows have been seen, and
-  // what is cached has stopped growing, well within the first half of a slice.
   Soaked generator(
-      "generator", std::string(TACIT_SOURCE_DIR) + "/config/demo.yaml", dir / "store", DemoScore(),
-      {"memory.total_bytes=1900MiB", "learners.2.mechanism.threshold=6", "source.kind=generator",
-       "source.generator.days=100000", "source.generator.seed=" + std::to_string(seed % 1000),
-       "store.path=" + (dir / "store"), "store.commit_interval_ms=200"});
+      "generator", WriteGeneratorConfig(dir), dir / "store", DemoScore(),
+      {"memory.total_bytes=820MiB", "source.kind=generator", "source.generator.days=100000",
+       "source.generator.seed=" + std::to_string(seed % 1000), "store.path=" + (dir / "store"),
+       "store.commit_interval_ms=200"});
   kafka.AwaitReady();
   generator.AwaitReady();
   if (HasFatalFailure()) return;
