@@ -58,6 +58,22 @@ bool IsWritingOut(const Rocks& rocks) {
   return false;
 }
 
+// RocksDB switches a family to new memory in this call and writes the old memory out on a thread of
+// its own. The switch begins a new log, which is not allowed after a log has failed; the writing is
+// no part of what the lock guards, and RocksDB has no call that waits for it alone. Returns false,
+// and nothing is done, while RocksDB has stopped all writes because it has too much to write out.
+Result<bool> SwitchMemory(const Rocks& rocks, Family family) {
+  const auto lock = rocks.LockLog();
+  TACIT_RETURN_IF_ERROR(rocks.LogStatus());
+  rocksdb::FlushOptions options;
+  options.wait = false;
+  options.allow_write_stall = true;
+  const rocksdb::Status status = rocks.db().Flush(options, rocks.family(family));
+  if (status.IsTryAgain()) return false;
+  TACIT_RETURN_IF_ERROR(ToStatus(status, "writing out store " + rocks.path()));
+  return true;
+}
+
 }  // namespace
 
 std::optional<Digest> RecordedDigest(const rocksdb::LiveFileStorageInfo& file) {
@@ -105,22 +121,19 @@ KeepFiles::KeepFiles(const Rocks& rocks) : rocks_(rocks) {
 }
 KeepFiles::~KeepFiles() { (void)rocks_.db().EnableFileDeletions(/*force=*/false); }
 
-// RocksDB switches to new memory in this call and writes the old memory out on a thread of its own.
-// The switch begins a new log, which is not allowed after a log has failed; the writing is no part
-// of what the lock guards. RocksDB has no call that waits for it alone.
 Status WriteOutMemory(const Rocks& rocks, const CheckpointRequest& request) {
-  {
-    const auto lock = rocks.LockLog();
-    TACIT_RETURN_IF_ERROR(rocks.LogStatus());
-    rocksdb::FlushOptions options;
-    options.wait = false;
-    options.allow_write_stall = true;
-    std::vector<rocksdb::ColumnFamilyHandle*> families;
-    for (size_t i = 0; i < kFamilies; ++i) families.push_back(rocks.family(static_cast<Family>(i)));
-    TACIT_RETURN_IF_ERROR(
-        ToStatus(rocks.db().Flush(options, families), "writing out store " + rocks.path()));
+  int glances = kMostGlances;
+  for (size_t family = 0; family < kFamilies && glances > 0;) {
+    TACIT_ASSIGN(const bool switched, SwitchMemory(rocks, static_cast<Family>(family)));
+    if (switched) {
+      ++family;
+      continue;
+    }
+    --glances;
+    TACIT_RETURN_IF_ERROR(StillWanted(request));
+    std::this_thread::sleep_for(kGlance);
   }
-  for (int glance = 0; glance < kMostGlances && IsWritingOut(rocks); ++glance) {
+  for (; glances > 0 && IsWritingOut(rocks); --glances) {
     {
       const auto lock = rocks.LockLog();
       TACIT_RETURN_IF_ERROR(rocks.LogStatus());

@@ -55,7 +55,8 @@ TEST(SequenceInBf16, NormsAreThoseOfWhatIsAdded) {
 
 // If the target is all but certain, what is added for it and what is taken off nearly cancel: both
 // are rounded alike, or nothing but rounding would be left, and a clip that makes units equally
-// long would add that.
+// long would add that. That would be some 2^-9 of a unit's 6 positions, 1e-2; sums in f32 are off
+// by some 1e-6, in another way on each processor.
 TEST(SequenceInBf16, CertainPredictionsLeaveLittle) {
   WorkerPool workers({1, false});
   const auto reference = ops::MakeReferenceBackend(), cpu = ops::MakeCpuBackend(workers);
@@ -74,7 +75,7 @@ TEST(SequenceInBf16, CertainPredictionsLeaveLittle) {
     const double length = std::sqrt(SquaredLength(unit.gradient));
     for (ops::Backend* backend : {reference.get(), cpu.get()}) {
       const SequenceSum sum = trial.Sum(testing::NoClip(), *backend);
-      EXPECT_LE(Distance(sum.values, unit.gradient), 0.05 * length)
+      EXPECT_LE(Distance(sum.values, unit.gradient), 0.05 * length + 2e-5)
           << "bias " << bias << " on " << backend->name();
     }
   }

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "script.h"
+#include "store/checkpoint_full.h"
 #include "store/rocks.h"
 #include "store/user_values.h"
 #include "support/eventually.h"
@@ -177,6 +178,42 @@ TEST_P(CheckpointTest, IsMadeWhileCommitsGoOn) {
   stop = true;
   writer.join();
   RecordProperty("paused_ms_most", std::to_string(paused_ms));
+}
+
+// RocksDB stops all writes while too much waits to be written out, and refuses to begin more.
+TEST(WriteOutMemoryTest, WaitsWhereRocksDbHasStoppedWrites) {
+  const TestFolder folder;
+  const auto latch = std::make_shared<FailureLatch>();
+  const auto rocks = *Rocks::Open(folder.root() + "/rocks", 32 << 20, latch);
+  rocksdb::DB& db = rocks->db();
+  rocksdb::FlushOptions at_once;
+  at_once.wait = false;
+  at_once.allow_write_stall = true;
+  ASSERT_TRUE(db.PauseBackgroundWork().ok());
+  for (const char* value : {"a", "b"}) {
+    ASSERT_TRUE(db.Put({}, rocks->family(Family::kRows), "key", value).ok());
+    ASSERT_TRUE(db.Flush(at_once, rocks->family(Family::kRows)).ok());
+  }
+  const rocksdb::Status refused = db.Flush(at_once, rocks->family(Family::kRows));
+  ASSERT_TRUE(refused.IsTryAgain()) << refused.ToString();
+
+  int asked = 0;
+  CheckpointRequest request;
+  request.keep_going = [&] { return ++asked < 3; };
+  const Status canceled = WriteOutMemory(*rocks, request);
+  ASSERT_FALSE(canceled);
+  EXPECT_EQ(canceled.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(asked, 3);
+
+  asked = 0;
+  request.keep_going = [&] { return ++asked != 3 || db.ContinueBackgroundWork().ok(); };
+  const Status written = WriteOutMemory(*rocks, request);
+  ASSERT_TRUE(written) << written.error().message;
+  EXPECT_GE(asked, 3);
+  std::string waiting;
+  ASSERT_TRUE(db.GetProperty(rocks->family(Family::kRows),
+                             rocksdb::DB::Properties::kNumImmutableMemTable, &waiting));
+  EXPECT_EQ(waiting, "0");
 }
 
 // The averages are served, which are written nowhere in the store.
