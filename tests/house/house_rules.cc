@@ -46,6 +46,13 @@ void Append(std::vector<std::string>* all, std::vector<std::string> more) {
 
 }  // namespace
 
+SourceFile ReadSource(const fs::path& root, const std::string& path) {
+  SourceFile file{.path = path, .lines = {}};
+  std::ifstream in(root / path);
+  for (std::string line; std::getline(in, line);) file.lines.push_back(line);
+  return file;
+}
+
 std::vector<SourceFile> ReadSources(const fs::path& root, const std::string& folder,
                                     const std::vector<std::string>& extensions) {
   std::vector<SourceFile> files;
@@ -56,10 +63,7 @@ std::vector<SourceFile> ReadSources(const fs::path& root, const std::string& fol
       return path.extension() == extension || path.filename() == extension;
     });
     if (!entry.is_regular_file() || !wanted) continue;
-    SourceFile file{.path = path.lexically_relative(root).generic_string(), .lines = {}};
-    std::ifstream in(path);
-    for (std::string line; std::getline(in, line);) file.lines.push_back(line);
-    files.push_back(std::move(file));
+    files.push_back(ReadSource(root, path.lexically_relative(root).generic_string()));
   }
   std::ranges::sort(files, {}, &SourceFile::path);
   return files;
@@ -123,10 +127,7 @@ std::vector<std::string> CheckCompileFlags(const fs::path& root) {
       files.push_back(std::move(file));
     }
   }
-  SourceFile top{.path = "CMakeLists.txt", .lines = {}};
-  std::ifstream in(root / top.path);
-  for (std::string line; std::getline(in, line);) top.lines.push_back(line);
-  files.push_back(std::move(top));
+  files.push_back(ReadSource(root, "CMakeLists.txt"));
   return FindTexts(files, {"march=native", "mtune=native"},
                    "a shipped binary must run on other machines than this");
 }
@@ -191,6 +192,7 @@ std::vector<std::string> CheckHouse(const fs::path& root) {
   Append(&offences, CheckProcessor(root));
   Append(&offences, CheckCompileFlags(root));
   Append(&offences, CheckPrivateNames(root));
+  Append(&offences, CheckSignposts(root));
   Append(&offences, CheckFiles(root));
   return offences;
 }

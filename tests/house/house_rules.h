@@ -18,6 +18,9 @@ struct SourceFile {
 std::vector<SourceFile> ReadSources(const std::filesystem::path& root, const std::string& folder,
                                     const std::vector<std::string>& extensions);
 
+// One file; without lines if it is not there.
+SourceFile ReadSource(const std::filesystem::path& root, const std::string& path);
+
 // A room includes only the rooms it may, third-party headers only where they are at home, and no
 // header that leads to one from another room.
 std::vector<std::string> CheckIncludes(const std::filesystem::path& root);
@@ -34,6 +37,8 @@ std::vector<std::string> CheckCompileFlags(const std::filesystem::path& root);
 // No two files of a room of `src` have a private type or constant of the same name: TACIT_UNITY
 // compiles a room's files together, and which of them meet depends on how many there are.
 std::vector<std::string> CheckPrivateNames(const std::filesystem::path& root);
+// The files and names that a room's README, src/README.md and CONTRIBUTING.md point at are there.
+std::vector<std::string> CheckSignposts(const std::filesystem::path& root);
 // Files stay short enough to read; headers are guarded; nothing is marked as left for later.
 std::vector<std::string> CheckFiles(const std::filesystem::path& root);
 

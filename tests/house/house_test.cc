@@ -24,6 +24,7 @@ TEST(House, NothingIsBuiltForThisMachineOnly) { EXPECT_THAT(CheckCompileFlags(kR
 TEST(House, FilesThatAreCompiledTogetherShareNoPrivateName) {
   EXPECT_THAT(CheckPrivateNames(kRoot), IsEmpty());
 }
+TEST(House, SignpostsLeadSomewhere) { EXPECT_THAT(CheckSignposts(kRoot), IsEmpty()); }
 TEST(House, CommentsHaveASubject) {
   EXPECT_THAT(HeadlessComments(kRoot, {"src", "cuda", "tests"}), IsEmpty());
 }
@@ -173,6 +174,20 @@ TEST_F(PlantedHouse, PrivateNamesThatMeetAreFound) {
               ElementsAre("src/ops/sub/d.cc:3: kLimit is private to src/ops/a.cc:3 too" + why,
                           "src/ops/sub/d.cc:4: Part is private to src/ops/a.cc:5 too" + why,
                           "src/ops/sub/d.cc:6: Rows is private to src/ops/a.cc:4 too" + why));
+}
+
+TEST_F(PlantedHouse, SignpostsThatLeadNowhereAreFound) {
+  Write("src/store/store.h", "#pragma once\nclass Store { void Open(); };\n");
+  Write("src/README.md",
+        "`store/store.h`, `store.h`: `Store::Open` opens it. `--key`, `store.path`, `/v1/score`\n"
+        "`store/shop.h` and `shop.h`: `Store::Close`, `Shop`\n");
+  Write("src/ops/README.md", "`../store/store.h`\n`inner/deep.h`\n");
+  EXPECT_THAT(CheckSignposts(root_),
+              ElementsAre("src/README.md:2: there is no file store/shop.h",
+                          "src/README.md:2: there is no file shop.h",
+                          "src/README.md:2: there is no name Store::Close",
+                          "src/README.md:2: there is no name Shop",
+                          "src/ops/README.md:2: there is no file inner/deep.h"));
 }
 
 TEST_F(PlantedHouse, HeadlessCommentsAreFound) {
