@@ -16,6 +16,12 @@ void RowSpace::AddTable(std::string name, uint64_t rows, uint32_t dim) {
   max_dim_ = std::max(max_dim_, dim);
 }
 
+uint64_t RowSpace::floats() const {
+  uint64_t floats = 0;
+  for (const Table& table : tables_) floats += table.rows * table.dim;
+  return floats;
+}
+
 uint32_t RowSpace::TableOf(uint64_t row) const {
   TACIT_CHECK(row < rows_, "row outside the id space");
   auto after = std::upper_bound(tables_.begin(), tables_.end(), row,

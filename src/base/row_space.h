@@ -29,6 +29,8 @@ class RowSpace {
   std::span<const Table> tables() const { return tables_; }
   uint64_t rows() const { return rows_; }
   uint32_t max_dim() const { return max_dim_; }
+  // The coordinates of all rows together.
+  uint64_t floats() const;
 
   // Index of the table that holds the row. REQUIRES row < rows(). O(log tables).
   uint32_t TableOf(uint64_t row) const;

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/evaluate_config.h"
 #include "cli/evaluate_sequence.h"
 #include "console/exit_code.h"
 #include "console/output_file.h"
@@ -196,7 +197,8 @@ void AddOutputOptions(CLI::App& ctr, EvaluateClicksOptions& options) {
 
 void AddEvaluate(CLI::App& cli, Action* chosen) {
   auto* command = cli.add_subcommand("evaluate", "Offline experiments");
-  command->require_subcommand(1);
+  command->require_subcommand(0, 1);
+  AddEvaluateConfig(*command, chosen);
   auto options = std::make_shared<EvaluateClicksOptions>();
   auto* ctr = command->add_subcommand(
       "ctr", "Progressive validation of click models: predict every event, then learn from it");

@@ -144,8 +144,9 @@ struct Transitions {
 struct Model {
   using Kind = ModelKind;
   Kind kind = Kind::kPctr;
-  std::string compute = "f32";  // pctr, sequence: f32 | bf16
-  uint64_t seed = 1;            // pctr, sequence: of the initial parameters; public
+  std::span<const ModelTraits> kinds = kModels;  // the table that `kind` is of; not a key
+  std::string compute = "f32";                   // pctr, sequence: f32 | bf16
+  uint64_t seed = 1;  // pctr, sequence: of the initial parameters; public
   std::vector<uint32_t> hidden = {598, 598, 598, 598};  // pctr
   bool categorical = true;  // pctr; false: from numbers alone, no embeddings
   Sequence sequence;
@@ -153,7 +154,7 @@ struct Model {
 
   // Returns true for models that recommend a user's next item from the public catalogue.
   bool recommends() const { return traits().recommends; }
-  const ModelTraits& traits() const { return RowOf(kModels, kind); }
+  const ModelTraits& traits() const { return RowOf(kinds, kind); }
 };
 
 // The histories of users that the store keeps for a model of the next item.

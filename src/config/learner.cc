@@ -58,7 +58,7 @@ void DescribeTransitions(Fields& fields, Transitions& transitions, bool counts, 
 
 void DescribeModel(Fields& fields, Model& model) {
   static constexpr std::array<std::string_view, 2> kPrecisions = {"f32", "bf16"};
-  fields.Kind("kind", &model.kind, std::span<const ModelTraits>(kModels), Use::kRequired);
+  fields.Kind("kind", &model.kind, model.kinds, Use::kRequired);
   const Keys& keys = model.traits().keys;
   const auto use = [&keys](std::string_view key) { return UsedIf(keys.has(key)); };
   fields.Flag("ranker", &model.transitions.ranker, use("ranker"));
@@ -196,7 +196,7 @@ Status CheckGuard(const Place& place, const Learner& learner) {
   const ModelTraits& model = learner.model.traits();
   const MechanismTraits& mechanism = learner.mechanism.traits();
   const Place kind = place.Key("mechanism").Key("kind");
-  for (const ModelTraits& other : kModels)
+  for (const ModelTraits& other : learner.model.kinds)
     if (other.only_once.size() > 0 && other.guard == mechanism.kind && other.kind != model.kind)
       return kind.Fail(fmt::format("{} is for model.kind {} only", mechanism.name, other.name));
   const bool guards =

@@ -12,7 +12,6 @@
 #include "console/stop_signals.h"
 #include "daemon/budget_spent.h"
 #include "daemon/checkpoint_schedule.h"
-#include "daemon/day_table.h"
 #include "daemon/gpu_choice.h"
 #include "daemon/progress_line.h"
 #include "daemon/service_manager.h"
@@ -21,17 +20,13 @@
 #include "metrics/registry.h"
 #include "serve/api.h"
 #include "serve/server.h"
-#include "train/feed.h"
 #include "train/ledger_metrics.h"
-#include "train/position.h"
-#include "train/trainer.h"
 #include "wiring/budget_check.h"
 #include "wiring/code_version.h"
-#include "wiring/codec.h"
+#include "wiring/day_table.h"
 #include "wiring/dead_letters.h"
 #include "wiring/file_plan.h"
-#include "wiring/ground_truth.h"
-#include "wiring/mechanism_factory.h"
+#include "wiring/learning.h"
 #include "wiring/source.h"
 #include "wiring/witness_place.h"
 
@@ -98,22 +93,6 @@ void WarnOfNoWitness(const std::string& store) {
   spdlog::warn("no witness of {}: an older copy put in its place would not be noticed", store);
 }
 
-// The allowances that users have used: those in the store and those of steps cut since.
-class StoredAllowances final : public stream::AllowanceView {
- public:
-  StoredAllowances(const store::Store& store, LearnerIndex learner)
-      : store_(store), learner_(learner) {}
-  stream::AllowanceBook& book() { return book_; }
-  Result<uint64_t> Read(std::span<UserUses> users) override {
-    return store_.ReadAllowances(learner_, users);
-  }
-
- private:
-  const store::Store& store_;
-  const LearnerIndex learner_;
-  stream::AllowanceBook book_{*this};
-};
-
 // A running daemon: everything it owns, in the order it is built.
 class Daemon {
  public:
@@ -132,7 +111,7 @@ class Daemon {
     TACIT_RETURN_IF_ERROR(OpenStore());
     if (store_ == nullptr) return int{WhenStopped()};
     TACIT_ASSIGN(gpu_, GpuChoice::Make(assembly_, options_.open_gpu));
-    TACIT_RETURN_IF_ERROR(ReadPositions());
+    TACIT_ASSIGN(positions_, wiring::ReadPositions(assembly_, *store_));
     TellWhatRuns();
     TACIT_RETURN_IF_ERROR(source_->VerifyIdentity(store_->source_identity()));
     source_->Claim({MarkOf(*store_->Latest()), store_->terms()});
@@ -140,12 +119,12 @@ class Daemon {
     if (assembly_.config.store.witness == "none") WarnOfNoWitness(assembly_.config.store.path);
     wiring::TellOfWitnessPlaces(assembly_.config);
     TACIT_RETURN_IF_ERROR(OpenDeadLetterSink());
-    TACIT_RETURN_IF_ERROR(MakeTrainer());
+    TACIT_RETURN_IF_ERROR(MakeLearning());
     checkpoints_ = std::make_unique<CheckpointSchedule>(*store_, assembly_.config.store.checkpoints,
                                                         config::DumpSchema(assembly_.config),
                                                         clock_, registry_);
     TACIT_ASSIGN(server_, StartServer(assembly_, files_, MakeServices(), registry_));
-    TACIT_RETURN_IF_ERROR(feed_->Start());
+    TACIT_RETURN_IF_ERROR(learning_->feed().Start());
     std::thread training([this] { Train(); });
     NotifyReady("training");
     Watch();
@@ -180,14 +159,6 @@ class Daemon {
     return {};
   }
 
-  Status ReadPositions() {
-    for (const wiring::LearnerPlan& plan : assembly_.learners) {
-      TACIT_ASSIGN(auto position, train::DecodePosition(store_->State(plan.index).position));
-      positions_.push_back(std::move(position));
-    }
-    return {};
-  }
-
   void TellWhatRuns() const {
     std::vector<std::string> places;
     for (size_t i = 0; i < assembly_.learners.size(); ++i) {
@@ -214,96 +185,29 @@ class Daemon {
     return {};
   }
 
-  // Loads the released state, if there is one. Refuses, before anything is served, a state of
-  // another mechanism than the configured one.
-  Status LoadReleased(const wiring::LearnerPlan& plan, const store::LearnerState& state,
-                      train::Learner& learner) {
-    if (!state.released) return {};
-    const Status loaded = learner.LoadReleased(*state.released);
-    if (loaded) return {};
-    return Fail(ErrorCode::kRefused,
-                fmt::format("{}; use the store's own {}, or train under another id or in another "
-                            "store",
-                            loaded.error().message, plan.model->ReleaseKeys()));
-  }
-
-  Result<std::unique_ptr<train::Learner>> MakeLearner(size_t i, const store::LearnerState& state,
-                                                      const stream::Position& position) {
-    const wiring::LearnerPlan& plan = assembly_.learners[i];
-    const auto make = [&](train::Gpu* gpu) {
-      return plan.model->Make({.noise = noise::MakeNoiseSource(*workers_),
-                               .backend = *backend_,
-                               .workers = *workers_,
-                               .rows = store_->working_rows(plan.index),
-                               .dense = state.dense.get(),
-                               .gpu = gpu,
-                               .steps_taken = position.step,
-                               .histories =
-                                   [this, index = plan.index](std::span<store::UserHistory> users) {
-                                     return store_->ReadHistories(index, users);
-                                   },
-                               .user_key = store_->user_key(),
-                               .clock = &clock_});
-    };
-    TACIT_ASSIGN(auto learner, gpu_.Learner(plan, make));
-    TACIT_RETURN_IF_ERROR(LoadReleased(plan, state, *learner));
-    return learner;
-  }
-
   // Runs after the store is open: the store creates the folder that both lie in, and may refuse.
   Status OpenDeadLetterSink() {
     TACIT_ASSIGN(dead_letters_,
                  wiring::OpenDeadLetters(assembly_.config, store_->Latest()->lineage()));
-    codec_ = wiring::MakeCodec(assembly_.config.source, *assembly_.transform, assembly_.items);
     return {};
   }
 
-  Status MakeTrainer() {
-    const config::Training& training = assembly_.config.training;
-    workers_ = std::make_unique<WorkerPool>(
-        WorkerPool::Options{.workers = training.workers, .idle_priority = training.idle_priority});
-    backend_ = ops::MakeCpuBackend(*workers_);
-    train::FeedOptions feed{
-        .learners = {},
-        .filter = {.dedupe_window = assembly_.config.source.dedupe_window,
-                   .dedupe_partitions = assembly_.config.source.dedupe_partitions,
-                   .key = store_->user_key(),
-                   .duplicates = duplicates_},
-        .passes = assembly_.config.source.passes};
-    if (const uint32_t runs = source_traits().runs_queued; runs > 0) feed.queued_records_max = runs;
-    std::vector<train::ResumedLearner> learners;
-    for (size_t i = 0; i < assembly_.learners.size(); ++i) {
-      const wiring::LearnerPlan& plan = assembly_.learners[i];
-      const store::LearnerState state = store_->State(plan.index);
-      TACIT_ASSIGN(auto made, MakeLearner(i, state, positions_[i]));
-      learners.push_back({std::move(made), positions_[i]});
-      const config::Learner& learner = assembly_.config.learners[i];
-      std::optional<stream::UserOptions> users;
-      if (learner.privacy.of_users()) {
-        feed.filter.needs_user = true;
-        allowances_.push_back(std::make_unique<StoredAllowances>(*store_, plan.index));
-        users = wiring::UsersOf(learner, assembly_.config.source, store_->user_key(),
-                                allowances_.back()->book());
-      }
-      feed.learners.push_back({.index = plan.index,
-                               .participation = wiring::MakeParticipationOf(
-                                   learner.participation, source_traits().has_files, users),
-                               .start = positions_[i]});
-    }
-    train::TrainerOptions trainer = wiring::MakeTrainerOptions(assembly_, source_->topic());
-    // A GPU waits for the thread that feeds it.
-    trainer.idle_priority = trainer.idle_priority && !gpu_.used();
-    gpu_used_.Set(gpu_.used() ? 1 : 0);
-    trainer.advise = [this](std::span<const stream::PartitionOffset> reached,
-                            const store::Snapshot& snapshot) {
+  Status MakeLearning() {
+    wiring::LearningParts parts{.assembly = assembly_,
+                                .store = *store_,
+                                .source = *source_,
+                                .dead_letters = *dead_letters_,
+                                .clock = clock_,
+                                .registry = registry_,
+                                .progress = progress_};
+    parts.advise = [this](std::span<const stream::PartitionOffset> reached,
+                          const store::Snapshot& snapshot) {
       source_->Advise(reached, {MarkOf(snapshot), store_->terms()});
     };
-    trainer.on_published = [this] { commits_.Tell(); };
-    trainer.on_exhausted = [this](LearnerIndex learner) { feed_->Retire(learner); };
-    trainer_ = std::make_unique<train::Trainer>(std::move(trainer), std::move(learners), *store_,
-                                                clock_, registry_, progress_);
-    feed_ = std::make_unique<train::Feed>(std::move(feed), *source_, *codec_, *assembly_.transform,
-                                          *dead_letters_);
+    parts.on_published = [this] { commits_.Tell(); };
+    parts.choose = [this](const auto& plan, const auto& make) { return gpu_.Learner(plan, make); };
+    TACIT_ASSIGN(learning_, wiring::Learning::Make(std::move(parts), positions_));
+    gpu_used_.Set(learning_->on_gpu() ? 1 : 0);
     return {};
   }
 
@@ -321,7 +225,7 @@ class Daemon {
                 },
             .budget_exhausted =
                 [this](LearnerIndex learner) {
-                  return trainer_->spent(learner) != train::Spent::kNone;
+                  return learning_->trainer().spent(learner) != train::Spent::kNone;
                 },
             .total_budget = assembly_.total_budget,
             .checkpoints = checkpoints_->Commands(),
@@ -352,11 +256,11 @@ class Daemon {
   }
 
   void Train() {
-    auto outcome = trainer_->Run(feed_->steps());
+    auto outcome = learning_->trainer().Run(learning_->feed().steps());
     if (!outcome) {
       needs_change_ = outcome.error().code == ErrorCode::kInvalidArgument;
       Failed("training ends", outcome.error());
-    } else if (Status feed = feed_->status(); !feed) {
+    } else if (Status feed = learning_->feed().status(); !feed) {
       Failed("the source ends", feed.error());
     } else {
       outcome_ = *outcome;
@@ -387,7 +291,9 @@ class Daemon {
   }
 
   // Records of this run that are known so far.
-  uint64_t Records() const { return feed_->records_read() + feed_->records_ahead(); }
+  uint64_t Records() const {
+    return learning_->feed().records_read() + learning_->feed().records_ahead();
+  }
 
   std::vector<LearnerView> Views() const {
     std::vector<LearnerView> views;
@@ -434,7 +340,7 @@ class Daemon {
     const auto& total = assembly_.config.budget;
     const bool exit_at_total = total.on_exhausted == config::Privacy::OnExhausted::kExit;
     for (const wiring::LearnerPlan& plan : assembly_.learners) {
-      const train::Spent spent = trainer_->spent(plan.index);
+      const train::Spent spent = learning_->trainer().spent(plan.index);
       if (spent == train::Spent::kTotal ? exit_at_total : plan.exit_when_exhausted) return true;
     }
     return false;
@@ -447,32 +353,22 @@ class Daemon {
     }
     const bool spent = outcome_ == train::Outcome::kBudgetExhausted;
     NotifyStatus(spent ? "budget exhausted; serving" : "at the end of the log; serving");
-    const auto best = wiring::ReadBestAuc(assembly_.config.source.files);
-    std::vector<LearnerDays> clicks;
-    for (const wiring::LearnerPlan& plan : assembly_.learners) {
-      const auto days = progress_.days(plan.index.value);
-      if (days.empty()) {
+    for (const wiring::LearnerPlan& plan : assembly_.learners)
+      if (progress_.days(plan.index.value).empty())
         spdlog::info("learner '{}' has nothing left to learn", plan.id);
-        continue;
-      }
-      const double epsilon = progress_.view(plan.index.value).epsilon;
-      fmt::print("\nlearner {}\n{}", plan.id,
-                 plan.recommends ? RankedDayTable(days, epsilon, plan.promise)
-                                 : DayTable(days, best, epsilon, plan.promise));
-      if (!plan.recommends) clicks.push_back({plan.id, epsilon, days});
-    }
-    if (clicks.size() > 1) fmt::print("\nside by side\n{}", SideBySide(clicks, best));
-    if (feed_->records_dead() > 0)
+    fmt::print("{}", wiring::LearntTables(assembly_, progress_));
+    if (learning_->feed().records_dead() > 0)
       fmt::print("{} of {} records could not be learnt from: see {}\n",
-                 WithThousands(feed_->records_dead()), WithThousands(feed_->records_read()),
+                 WithThousands(learning_->feed().records_dead()),
+                 WithThousands(learning_->feed().records_read()),
                  wiring::PlaceOfDeadLetters(assembly_.config));
     std::fflush(stdout);
   }
 
   void Stop(std::thread* training) {
     NotifyStopping();
-    trainer_->RequestStop();
-    feed_->Stop();
+    learning_->trainer().RequestStop();
+    learning_->feed().Stop();
     training->join();
     if (server_) server_->Stop(kDrain);
     server_.reset();  // it holds the commands of checkpoints_
@@ -511,9 +407,6 @@ class Daemon {
   const metrics::Gauge training_failed_ =
       registry_.AddGauge(metrics::Audience::kPublic, "tacit_training_failed",
                          "Whether training has ended with an error; restart tacitd to resume");
-  const metrics::Counter duplicates_ =
-      registry_.AddCounter(metrics::Audience::kOperator, "tacit_records_repeated_total",
-                           "Records whose event id was there before, in source.dedupe.window");
   const metrics::Gauge letters_waiting_ = registry_.AddGauge(
       metrics::Audience::kOperator, "tacit_dead_letters_waiting",
       "Whether reading waits for dead letters that cannot be written at present");
@@ -525,15 +418,10 @@ class Daemon {
   train::Progress progress_;
   std::unique_ptr<stream::Source> source_;
   std::unique_ptr<event::DeadLetterSink> dead_letters_;
-  std::unique_ptr<event::Codec> codec_;
   std::unique_ptr<store::Store> store_;
   GpuChoice gpu_;                            // before the learners on it
   std::vector<stream::Position> positions_;  // per learner, as of the store's last commit
-  std::unique_ptr<WorkerPool> workers_;
-  std::unique_ptr<ops::Backend> backend_;
-  std::vector<std::unique_ptr<StoredAllowances>> allowances_;
-  std::unique_ptr<train::Trainer> trainer_;
-  std::unique_ptr<train::Feed> feed_;
+  std::unique_ptr<wiring::Learning> learning_;
   std::unique_ptr<CheckpointSchedule> checkpoints_;
   std::unique_ptr<serve::Server> server_;
   bool held_ = false;

@@ -50,7 +50,6 @@ Result<std::unique_ptr<train::Learner>> GpuChoice::Learner(const wiring::Learner
   if (why.empty()) {
     auto learner = make(gpu_.get());
     if (learner) {
-      used_ = true;
       spdlog::info("learner '{}' learns on {}", plan.id, gpu_->name());
       return learner;
     }

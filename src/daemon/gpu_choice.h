@@ -26,12 +26,9 @@ class GpuChoice {
   Result<std::unique_ptr<train::Learner>> Learner(const wiring::LearnerPlan& plan,
                                                   const MakeLearner& make);
 
-  // Returns true if a learner made so far learns on the GPU.
-  bool used() const { return used_; }
-
  private:
   std::unique_ptr<train::Gpu> gpu_;
-  bool required_ = false, used_ = false;
+  bool required_ = false;
 };
 
 }  // namespace tacit::daemon

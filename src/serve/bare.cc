@@ -21,13 +21,13 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using boost::system::error_code;
 using Tcp = asio::ip::tcp;
-using Socket = asio::basic_stream_socket<Tcp, asio::io_context::executor_type>;
+using BareSocket = asio::basic_stream_socket<Tcp, asio::io_context::executor_type>;
 using BareAcceptor = asio::basic_socket_acceptor<Tcp, asio::io_context::executor_type>;
 
 // Runs the same kind of loop as HttpSession, with Beast's own functions.
 class BareSession : public std::enable_shared_from_this<BareSession> {
  public:
-  BareSession(Socket socket, const std::string& answer)
+  BareSession(BareSocket socket, const std::string& answer)
       : socket_(std::move(socket)), answer_(answer) {}
 
   void Read() {
@@ -46,7 +46,7 @@ class BareSession : public std::enable_shared_from_this<BareSession> {
                       });
   }
 
-  Socket socket_;
+  BareSocket socket_;
   const std::string& answer_;
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
@@ -71,7 +71,7 @@ class AsioBareServer final : public BareServer {
 
  private:
   void Accept() {
-    acceptor_.async_accept(io_, [this](error_code error, Socket socket) {
+    acceptor_.async_accept(io_, [this](error_code error, BareSocket socket) {
       if (error) return;
       socket.set_option(Tcp::no_delay(true), error);
       std::make_shared<BareSession>(std::move(socket), answer_)->Read();

@@ -27,12 +27,6 @@ uint64_t CountClipped(const model::ScaleRule& rule, const model::GroupNorms& nor
   return clipped;
 }
 
-uint64_t EmbeddingFloats(const RowSpace& space) {
-  uint64_t floats = 0;
-  for (const RowSpace::Table& table : space.tables()) floats += table.rows * table.dim;
-  return floats;
-}
-
 class HostClickEngine final : public ClickEngine {
  public:
   HostClickEngine(const ClickEngineOptions& options, mechanism::Mechanism& mechanism,
@@ -127,15 +121,15 @@ Status HostClickEngine::Release(StepReport* report) {
   mechanism_.Finalize(noise_, norms_, &gradient_);
   TACIT_RETURN_IF_ERROR(Apply());
 
-  *report = {.logits = logits_,
-             .examples = examples_.size,
-             .loss_sum = SumOfLosses(loss_),
-             .losses = examples_.size,
-             .rows_touched = activations_.rows.size(),
-             .rows_written = selection_.every_row ? space_.rows() : gradient_.rows.size(),
-             .row_floats_written =
-                 selection_.every_row ? EmbeddingFloats(space_) : gradient_.row_values.size(),
-             .units_clipped = clipped};
+  *report = {
+      .logits = logits_,
+      .examples = examples_.size,
+      .loss_sum = SumOfLosses(loss_),
+      .losses = examples_.size,
+      .rows_touched = activations_.rows.size(),
+      .rows_written = selection_.every_row ? space_.rows() : gradient_.rows.size(),
+      .row_floats_written = selection_.every_row ? space_.floats() : gradient_.row_values.size(),
+      .units_clipped = clipped};
   return {};
 }
 

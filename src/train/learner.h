@@ -65,7 +65,8 @@ class Learner {
   virtual Result<bool> TakeStep(const stream::StepBatch& step, const std::atomic<bool>& abandon,
                                 StepReport* report) = 0;
   // Predicts only, for the report; a learner that learns from whole periods also observes the
-  // batch.
+  // batch, unless it is held out. Of a held-out batch every unit is asked, and the users' items are
+  // remembered until the learner is destroyed.
   virtual Status Preview(const stream::StepBatch& batch, StepReport* report) = 0;
 
   // Checks that the model gives finite numbers on public inputs. Uses noised releases only, never

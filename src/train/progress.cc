@@ -68,6 +68,14 @@ void Progress::EndDay(size_t learner, const std::string& name) {
   account.current = {};
 }
 
+void Progress::EndHeldOutDay(size_t learner, const std::string& name) {
+  std::lock_guard lock(mutex_);
+  Account& account = accounts_[learner];
+  account.current.name = name;
+  account.current.held_out = true;
+  account.finished.push_back(std::exchange(account.current, {}));
+}
+
 void Progress::Committed(size_t learner, double epsilon) {
   std::lock_guard lock(mutex_);
   accounts_[learner].view.epsilon = epsilon;

@@ -19,6 +19,7 @@ struct DayRow {
   double loss_sum = 0;
   uint64_t asked = 0, hits = 0;  // next-item models only; see StepReport
   double epsilon = 0;            // the learner's, once the day's last step is charged
+  bool held_out = false;         // predicted, and not learnt from
   AucHistogram auc;              // from predictions made before learning
 };
 
@@ -47,6 +48,8 @@ class Progress {
   void AddStep(size_t learner, uint64_t rows_written, double epsilon);
   // Ends the current day; later calls count for the next.
   void EndDay(size_t learner, const std::string& name);
+  // The same for a day that was held out.
+  void EndHeldOutDay(size_t learner, const std::string& name);
   void Committed(size_t learner, double epsilon);
 
   View view(size_t learner) const;

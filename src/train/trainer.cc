@@ -127,6 +127,19 @@ Result<Outcome> Trainer::Run(BoundedQueue<LearnerStep>& steps) {
   return AllExhausted() ? Outcome::kBudgetExhausted : Outcome::kEndOfSource;
 }
 
+Status Trainer::Predict(BoundedQueue<LearnerStep>& steps) {
+  while (!stopping_) {
+    const std::optional<LearnerStep> step = steps.Pop();
+    if (!step) break;
+    TACIT_CHECK(step->batch.kind == stream::StepBatch::Kind::kHeldOut);
+    TACIT_RETURN_IF_ERROR(Preview(*seats_[step->learner.value], step->batch));
+    for (const event::PublicMark& mark : step->batch.marks)
+      if (mark.kind == event::PublicMark::Kind::kFileEnd)
+        progress_.EndHeldOutDay(step->learner.value, mark.name);
+  }
+  return {};
+}
+
 bool Trainer::AllExhausted() const {
   for (const auto& seat : seats_)
     if (seat->spent == Spent::kNone) return false;

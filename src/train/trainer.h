@@ -78,6 +78,10 @@ class Trainer {
   // reporting the failure reveals a function of what they released.
   Result<Outcome> Run(BoundedQueue<LearnerStep>& steps);
 
+  // Predicts held-out steps until they end, after Run: nothing is learnt, committed or charged, and
+  // a learner whose budget is spent predicts too.
+  Status Predict(BoundedQueue<LearnerStep>& steps);
+
   // The budget that the learner's next step would have exceeded, once it has stopped. Thread-safe.
   Spent spent(LearnerIndex learner) const;
 

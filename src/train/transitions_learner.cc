@@ -29,19 +29,25 @@ TransitionsLearner::TransitionsLearner(TransitionsLearnerOptions options,
       model_(*options_.catalogue, options_.model, workers) {}
 
 Status TransitionsLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
-  recent_.Preview(batch);
   *report = {.examples = batch.examples.size()};
+  if (batch.kind != stream::StepBatch::Kind::kHeldOut) {
+    recent_.Preview(batch);
+    return {};
+  }
+  TACIT_RETURN_IF_ERROR(recent_.Gather(batch, &step_));
+  Ask(step_.units(), report);
+  recent_.Taken(batch);
   return {};
 }
 
 // Asks with the model released before the step.
-void TransitionsLearner::Ask(StepReport* report) {
-  if (model_.periods() == 0 || options_.asked_most == 0) return;
+void TransitionsLearner::Ask(size_t most, StepReport* report) {
+  if (model_.periods() == 0 || most == 0) return;
   if (scorer_ == nullptr)
     scorer_ =
         std::make_unique<model::transitions::Scorer>(model_.estimate(), options_.model, workers_);
   AskForNext(
-      step_, options_.asked_most, scorer_->items(),
+      step_, most, scorer_->items(),
       [this](auto history, auto scores) { scorer_->Score(history, scores); }, workers_, report);
 }
 
@@ -49,7 +55,7 @@ Result<bool> TransitionsLearner::TakeStep(const stream::StepBatch& step,
                                           const std::atomic<bool>& abandon, StepReport* report) {
   TACIT_RETURN_IF_ERROR(recent_.Gather(step, &step_));
   *report = {.examples = step.examples.size()};
-  if (!abandon) Ask(report);
+  if (!abandon) Ask(options_.asked_most, report);
   // From here on the period is released, and charged.
   if (abandon) return false;
   const double mu =

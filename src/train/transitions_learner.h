@@ -48,7 +48,7 @@ class TransitionsLearner final : public Learner {
   const model::transitions::ReleasedModel& released() const { return model_; }
 
  private:
-  void Ask(StepReport* report);
+  void Ask(size_t most, StepReport* report);
 
   const TransitionsLearnerOptions options_;
   const privacy::Charge charge_;

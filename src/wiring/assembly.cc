@@ -14,13 +14,13 @@ namespace tacit::wiring {
 namespace {
 
 Result<LearnerPlan> PlanLearner(const config::Config& config, size_t index,
-                                const Assembly& assembly) {
+                                const Assembly& assembly, std::span<const LearnerKind> kinds) {
   const config::Learner& learner = config.learners[index];
   const PlanParts parts{
       .config = config, .index = index, .transform = assembly.transform, .items = assembly.items};
-  TACIT_RETURN_IF_ERROR(CheckQueries(learner));
+  TACIT_RETURN_IF_ERROR(CheckQueries(learner, kinds));
   LearnerPlan plan;
-  TACIT_ASSIGN(plan.model, RowOf(AllLearnerKinds(), learner.model.kind).plan(parts));
+  TACIT_ASSIGN(plan.model, RowOf(kinds, learner.model.kind).plan(parts));
   plan.id = learner.id;
   plan.index = parts.learner_index();
   plan.promise = {.learner = learner.id,
@@ -33,7 +33,7 @@ Result<LearnerPlan> PlanLearner(const config::Config& config, size_t index,
                   .bounds = BoundsOf(learner, config.source)};
   plan.charge = plan.model->charge();
   plan.opening_charge = plan.model->opening_charge();
-  CheckCharges(learner, plan.charge, plan.opening_charge);
+  CheckCharges(learner, plan.charge, plan.opening_charge, kinds);
   plan.batch = learner.participation.batch;
   plan.exit_when_exhausted = learner.privacy.on_exhausted == config::Privacy::OnExhausted::kExit;
   plan.recommends = learner.model.recommends();
@@ -42,7 +42,8 @@ Result<LearnerPlan> PlanLearner(const config::Config& config, size_t index,
 
 }  // namespace
 
-Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* refused) {
+Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* refused,
+                          std::span<const LearnerKind> kinds) {
   Assembly assembly;
   event::FeatureSchema schema = MakeSchema(config.features);
   TACIT_RETURN_IF_ERROR(schema.Validate());
@@ -53,7 +54,7 @@ Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* re
     assembly.items = std::make_shared<const event::ItemCatalogue>(std::move(*items));
   }
   for (size_t i = 0, position = 0; i < config.learners.size(); ++position) {
-    auto plan = PlanLearner(config, i, assembly);
+    auto plan = PlanLearner(config, i, assembly, kinds);
     if (plan) {
       assembly.learners.push_back(std::move(*plan));
       ++i;

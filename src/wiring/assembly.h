@@ -56,7 +56,8 @@ struct RefusedLearner {
 // Checks what only several rooms together can check: budgets against noise, memory against model.
 // With `refused`, failing learners are left out and reported there; otherwise the first failure is
 // returned.
-Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* refused = nullptr);
+Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* refused = nullptr,
+                          std::span<const LearnerKind> kinds = AllLearnerKinds());
 
 store::StoreOptions MakeStoreOptions(const Assembly& assembly);
 std::vector<store::LearnerLayout> MakeLayouts(const Assembly& assembly);

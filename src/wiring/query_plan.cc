@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "wiring/model_plan.h"
 
 namespace tacit::wiring {
 namespace {
@@ -38,15 +37,16 @@ privacy::ParticipationMode ModeOf(const config::Learner& learner) {
 }
 
 std::vector<Query> QueriesOf(const config::Learner& learner,
-                             std::span<const MechanismMaker> mechanisms) {
+                             std::span<const MechanismMaker> mechanisms,
+                             std::span<const LearnerKind> kinds) {
   if (!learner.mechanism.traits().adds_noise) return {Query::kUnnoised};
-  return RowOf(AllLearnerKinds(), learner.model.kind).queries(learner, mechanisms);
+  return RowOf(kinds, learner.model.kind).queries(learner, mechanisms);
 }
 
-Status CheckQueries(const config::Learner& learner) {
+Status CheckQueries(const config::Learner& learner, std::span<const LearnerKind> kinds) {
   const auto mode = ModeOf(learner);
   const auto unit = UnitOf(learner);
-  const auto refused = privacy::RefusedOf(QueriesOf(learner), mode, unit);
+  const auto refused = privacy::RefusedOf(QueriesOf(learner, AllMechanisms(), kinds), mode, unit);
   if (!refused) return {};
   return Fail(
       ErrorCode::kInvalidArgument,
@@ -56,9 +56,11 @@ Status CheckQueries(const config::Learner& learner) {
 }
 
 void CheckCharges(const config::Learner& learner, const privacy::Charge& step,
-                  const std::optional<privacy::Charge>& opening) {
+                  const std::optional<privacy::Charge>& opening,
+                  std::span<const LearnerKind> kinds) {
   std::vector<Query> asked, charged = privacy::QueriesOf(step);
-  for (const Query query : QueriesOf(learner)) asked.push_back(AsCharged(query));
+  for (const Query query : QueriesOf(learner, AllMechanisms(), kinds))
+    asked.push_back(AsCharged(query));
   // The sum of a learner without noise is listed once, with its steps.
   if (opening && opening->Bounded())
     for (const Query query : privacy::QueriesOf(*opening)) charged.push_back(query);

@@ -44,7 +44,7 @@ const std::map<std::string, Names>& Arrows() {
       // ops: a model runs on a backend, and a scorer runs a model.
       {"serve", {"event", "store", "model", "ops", "metrics", "privacy"}},
       {"console", {}},
-      {"wiring", Below()},
+      {"wiring", And(Below(), {"console/text_table.h"})},
       {"daemon", And(Below(), {"wiring", "console", "cuda/learn/gpu.h"})},
       {"lab", And(Below(), {"wiring", "console"})},
       {"bench", And(Below(), {"wiring"})},

@@ -147,12 +147,6 @@ Status MakeRun(const Task& task, const EventLog& log, const ExperimentOptions& o
   return {};
 }
 
-uint64_t EmbeddingFloats(const RowSpace& space) {
-  uint64_t floats = 0;
-  for (const RowSpace::Table& table : space.tables()) floats += table.rows * table.dim;
-  return floats;
-}
-
 // Assembles each configuration; null for refused ones, with the reason in the point.
 Result<std::vector<std::unique_ptr<wiring::Assembly>>> AssembleAll(std::vector<GridPoint>* points,
                                                                    uint32_t jobs) {
@@ -243,8 +237,7 @@ Result<std::vector<ReportRow>> RunExperiment(std::vector<GridPoint> points, cons
     std::vector<RunRecord> records;
     for (uint64_t seed = 0; seed < options.seeds; ++seed)
       records.push_back(*results->Find(id_of(i, seed)));
-    rows.push_back(
-        MakeRow(points[i], records, EmbeddingFloats(assemblies[i]->transform->row_space())));
+    rows.push_back(MakeRow(points[i], records, assemblies[i]->transform->row_space().floats()));
   }
   return rows;
 }

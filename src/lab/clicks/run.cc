@@ -71,12 +71,6 @@ class Run {
   RunResult result_;
 };
 
-uint64_t EmbeddingFloats(const RowSpace& space) {
-  uint64_t floats = 0;
-  for (const RowSpace::Table& table : space.tables()) floats += table.rows * table.dim;
-  return floats;
-}
-
 // With plain SGD, noise on rows that no step reads adds up, so it may be drawn later.
 bool MayBeLazy(const config::Mechanism& mechanism, const train::OptimizerOptions& optimizer) {
   return mechanism.traits().every_row &&
@@ -122,7 +116,7 @@ Status Run::MakeClickLearner(train::ClickOptions learner) {
         learner.optimizer.row_learning_rate, noise::MakeNoiseSource(workers_));
     mechanism = std::move(lazy.mechanism);
     rows_ = std::move(lazy.rows);
-    floats_every_step_ = EmbeddingFloats(learner.model.space);
+    floats_every_step_ = learner.model.space.floats();
     rows_every_step_ = learner.model.space.rows();
   } else if (kind.traits().every_row && layout.space.rows() > 0) {
     TACIT_ASSIGN(rows_, train::FlatRows::Make(layout, train::AvailableMemory() / 2, workers_));

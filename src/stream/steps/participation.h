@@ -62,6 +62,7 @@ struct StepBatch {
     // offset in them was eligible for this step.
     kPeriodFirst,  // all examples of the period came as previews just before
     kPeriodNext,
+    kHeldOut,  // predicted and never learnt from, to measure what was learnt before
   };
 
   Kind kind = Kind::kOnce;
@@ -77,7 +78,9 @@ struct StepBatch {
   std::vector<UserUses> uses;
   uint32_t units_refused = 0;  // users left out because their allowance is used. Un-noised
 
-  bool preview() const { return kind == Kind::kPreview || kind == Kind::kPreviewAgain; }
+  bool preview() const {
+    return kind == Kind::kPreview || kind == Kind::kPreviewAgain || kind == Kind::kHeldOut;
+  }
   bool whole_period() const { return kind == Kind::kPeriodFirst || kind == Kind::kPeriodNext; }
 };
 
@@ -111,6 +114,10 @@ struct OnceOptions {
   std::optional<UserOptions> users = {};  // unit user; else unit event
 };
 std::unique_ptr<Participation> MakeOnceParticipation(OnceOptions options);
+
+// Cuts steps as `once` does, and marks them all as held out. With users, `allowances` and what
+// bounds their use are not looked at: nobody takes part in anything.
+std::unique_ptr<Participation> MakeHeldOutParticipation(OnceOptions options);
 
 // Options of `poisson`: a period is the next `offsets_per_period` offsets of a partition, cut short
 // at a tick or at the `files_per_period`-th file end since it began, and is held until it is

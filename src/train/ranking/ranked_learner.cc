@@ -93,9 +93,23 @@ RankedLearner::RankedLearner(RankedLearnerOptions options, RecentHistories::Read
 }
 
 Status RankedLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
-  recent_.Preview(batch);
   *report = {.examples = batch.examples.size()};
+  if (batch.kind != stream::StepBatch::Kind::kHeldOut) {
+    recent_.Preview(batch);
+    return {};
+  }
+  TACIT_RETURN_IF_ERROR(recent_.Gather(batch, &step_));
+  Ask(step_.units(), report);
+  recent_.Taken(batch);
   return {};
+}
+
+// Asks with the model released before the step.
+void RankedLearner::Ask(size_t most, StepReport* report) {
+  if (!source_ || most == 0) return;
+  AskForNext(
+      step_, most, options_.catalogue->items(),
+      [this](auto history, auto scores) { Score(history, scores); }, workers_, report);
 }
 
 // Adam's steps have one length, whatever the gradient. Where a step's noise is longer than the
@@ -146,10 +160,7 @@ Result<bool> RankedLearner::TakeStep(const stream::StepBatch& step,
                                      const std::atomic<bool>& abandon, StepReport* report) {
   TACIT_RETURN_IF_ERROR(recent_.Gather(step, &step_));
   *report = {.examples = step.examples.size()};
-  if (!abandon && source_ && options_.asked_most > 0)
-    AskForNext(
-        step_, options_.asked_most, options_.catalogue->items(),
-        [this](auto history, auto scores) { Score(history, scores); }, workers_, report);
+  if (!abandon) Ask(options_.asked_most, report);
   // From here on the period is released, and charged.
   if (abandon) return false;
   TACIT_RETURN_IF_ERROR(Learn());

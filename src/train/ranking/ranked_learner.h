@@ -80,6 +80,7 @@ class RankedLearner final : public Learner {
  private:
   RankerTraining PlanOf(double sigma) const;
   Status Learn();
+  void Ask(size_t most, StepReport* report);
   void MakeSource();
 
   const RankedLearnerOptions options_;

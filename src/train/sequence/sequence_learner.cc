@@ -50,19 +50,25 @@ SequenceLearner::SequenceLearner(SequenceLearnerOptions options, RecentHistories
 }
 
 Status SequenceLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
-  recent_.Preview(batch);
   *report = {.examples = batch.examples.size()};
+  if (batch.kind == stream::StepBatch::Kind::kHeldOut) {
+    TACIT_RETURN_IF_ERROR(recent_.Gather(batch, &step_));
+    TACIT_RETURN_IF_ERROR(AskForNext(step_.units(), report));
+    recent_.Taken(batch);
+    return {};
+  }
+  recent_.Preview(batch);
   if (batch.kind == stream::StepBatch::Kind::kPreviewAgain) return {};
   TACIT_RETURN_IF_ERROR(recent_.Gather(batch, &step_));
-  return AskForNext(report);
+  return AskForNext(options_.asked_most, report);
 }
 
 // Asks with the model as it was before the step.
-Status SequenceLearner::AskForNext(StepReport* report) {
-  if (options_.asked_most == 0) return {};
+Status SequenceLearner::AskForNext(size_t most, StepReport* report) {
+  if (most == 0) return {};
   std::vector<std::span<const uint32_t>> histories;
   std::vector<uint32_t> answers;
-  for (size_t u = 0; u < step_.units() && histories.size() < options_.asked_most; ++u) {
+  for (size_t u = 0; u < step_.units() && histories.size() < most; ++u) {
     const auto before = step_.Before(u);
     const auto answer = FirstUnseen(before, step_.New(u));
     if (before.empty() || !answer) continue;
@@ -114,7 +120,8 @@ Result<bool> SequenceLearner::TakeStep(const stream::StepBatch& step,
                                        const std::atomic<bool>& abandon, StepReport* report) {
   TACIT_RETURN_IF_ERROR(recent_.Gather(step, &step_));
   *report = {.examples = step.examples.size()};
-  if (!step.whole_period() && !abandon) TACIT_RETURN_IF_ERROR(AskForNext(report));
+  if (!step.whole_period() && !abandon)
+    TACIT_RETURN_IF_ERROR(AskForNext(options_.asked_most, report));
   if (abandon) return false;
   const bool opens = start_ != nullptr && step.kind == stream::StepBatch::Kind::kPeriodFirst;
   if (opens) TACIT_RETURN_IF_ERROR(Open());

@@ -64,7 +64,7 @@ class SequenceLearner final : public Learner {
   void Publish(model::TrainedScorer* scorer);
 
  private:
-  Status AskForNext(StepReport* report);
+  Status AskForNext(size_t most, StepReport* report);
   Status Open();
   void CorrectAttention();
   model::HistoryUnits StepUnits();

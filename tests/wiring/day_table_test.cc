@@ -1,4 +1,6 @@
 
+#include "wiring/day_table.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,9 +8,7 @@
 #include <limits>
 #include <string>
 
-#include "daemon/day_table.h"
-
-namespace tacit::daemon {
+namespace tacit::wiring {
 namespace {
 
 using ::testing::AllOf;
@@ -64,4 +64,4 @@ TEST(SideBySideTest, HasALineADay) {
 }
 
 }  // namespace
-}  // namespace tacit::daemon
+}  // namespace tacit::wiring

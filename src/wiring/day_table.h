@@ -6,8 +6,9 @@
 
 #include "privacy/ledger.h"
 #include "train/progress.h"
+#include "wiring/assembly.h"
 
-namespace tacit::daemon {
+namespace tacit::wiring {
 
 // Formats the days as a table, with the privacy they cost of what was promised. `best_auc` (by file
 // name) is known for generated logs only; without it its columns are left out.
@@ -28,4 +29,8 @@ struct LearnerDays {
 std::string SideBySide(const std::vector<LearnerDays>& learners,
                        const std::map<std::string, double>& best_auc);
 
-}  // namespace tacit::daemon
+// Everything that a run has learnt and predicted: a table for each learner that took a step or had
+// days held out, and the click learners side by side.
+std::string LearntTables(const Assembly& assembly, const train::Progress& progress);
+
+}  // namespace tacit::wiring

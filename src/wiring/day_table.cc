@@ -1,4 +1,4 @@
-#include "daemon/day_table.h"
+#include "wiring/day_table.h"
 
 #include <fmt/format.h>
 
@@ -8,12 +8,21 @@
 
 #include "base/text.h"
 #include "console/text_table.h"
+#include "wiring/ground_truth.h"
 
-namespace tacit::daemon {
+namespace tacit::wiring {
 namespace {
 
 std::string DayEpsilon(double epsilon) {
   return std::isfinite(epsilon) ? fmt::format("{:.4f}", epsilon) : "-";
+}
+
+// The parts of a line that a held-out day has nothing to say of.
+std::string StepsOf(const train::DayRow& day) {
+  return day.held_out ? "held" : fmt::format("{}", day.steps);
+}
+std::string EpsilonOf(const train::DayRow& day) {
+  return day.held_out ? "out" : DayEpsilon(day.epsilon);
 }
 
 // The line on what privacy a table of days cost; `seen` names the columns that carry no noise.
@@ -42,7 +51,7 @@ std::string DayTable(const std::vector<train::DayRow>& days,
   for (const train::DayRow& day : days) {
     const double auc = day.auc.Auc();
     table += fmt::format("{:<18} {:>9} {:>7} {:>8.4f} {:>8.4f}", day.name.empty() ? "-" : day.name,
-                         WithThousands(day.events), day.steps,
+                         WithThousands(day.events), StepsOf(day),
                          day.loss_sum / std::max<double>(1, static_cast<double>(day.events)), auc);
     if (known) {
       const auto best = best_auc.find(day.name);
@@ -50,8 +59,7 @@ std::string DayTable(const std::vector<train::DayRow>& days,
                                       : fmt::format(" {:>8.4f} {:>9.0f} %", best->second,
                                                     100 * (auc - 0.5) / (best->second - 0.5));
     }
-    table +=
-        fmt::format(" {:>9} {:>13}\n", DayEpsilon(day.epsilon), WithThousands(day.rows_written));
+    table += fmt::format(" {:>9} {:>13}\n", EpsilonOf(day), WithThousands(day.rows_written));
   }
   return table + CostLine(epsilon, promise, "AUC and loss are");
 }
@@ -98,12 +106,29 @@ std::string RankedDayTable(const std::vector<train::DayRow>& days, double epsilo
   for (const train::DayRow& day : days)
     table += fmt::format(
         "{:<18} {:>9} {:>7} {:>9} {:>8} {:>9}\n", day.name.empty() ? "-" : day.name,
-        WithThousands(day.events), day.steps, WithThousands(day.asked),
+        WithThousands(day.events), StepsOf(day), WithThousands(day.asked),
         day.asked == 0
             ? "-"
             : fmt::format("{:.4f}", static_cast<double>(day.hits) / static_cast<double>(day.asked)),
-        DayEpsilon(day.epsilon));
+        EpsilonOf(day));
   return table + CostLine(epsilon, promise, "Hits are");
 }
 
-}  // namespace tacit::daemon
+std::string LearntTables(const Assembly& assembly, const train::Progress& progress) {
+  const auto best = ReadBestAuc(assembly.config.source.files);
+  std::string tables;
+  std::vector<LearnerDays> clicks;
+  for (const LearnerPlan& plan : assembly.learners) {
+    const auto days = progress.days(plan.index.value);
+    if (days.empty()) continue;
+    const double epsilon = progress.view(plan.index.value).epsilon;
+    tables += fmt::format("\nlearner {}\n{}", plan.id,
+                          plan.recommends ? RankedDayTable(days, epsilon, plan.promise)
+                                          : DayTable(days, best, epsilon, plan.promise));
+    if (!plan.recommends) clicks.push_back({plan.id, epsilon, days});
+  }
+  if (clicks.size() > 1) tables += fmt::format("\nside by side\n{}", SideBySide(clicks, best));
+  return tables;
+}
+
+}  // namespace tacit::wiring

@@ -1,0 +1,192 @@
+#include "lab/configured_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/json.hpp>
+#include <cmath>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "console/terminal_line.h"
+#include "wiring/day_table.h"
+#include "wiring/learning.h"
+#include "wiring/source.h"
+
+namespace tacit::lab {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds kLook(100);
+
+// Logs the first dead letters; the rest are counted by the feed.
+class ToldLetters final : public event::DeadLetterSink {
+ public:
+  Status Write(std::span<const event::DeadLetter> letters) override {
+    for (const event::DeadLetter& letter : letters.first(std::min(letters.size(), left_)))
+      spdlog::warn("{}:{}: {}", letter.origin, letter.line, letter.reason);
+    left_ -= std::min(letters.size(), left_);
+    return {};
+  }
+
+ private:
+  size_t left_ = 3;
+};
+
+// Cuts the files that are held out off the end of a source, and returns a source of them alone.
+Result<config::Source> HoldOut(size_t files, config::Source* source) {
+  if (!source->traits().has_files || source->files.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("source.kind {} has no files to hold out", source->traits().name));
+  if (files >= source->files.size())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{} files held out of {}: nothing is left to learn from", files,
+                            source->files.size()));
+  config::Source held_out = *source;
+  const auto first = source->files.end() - static_cast<ptrdiff_t>(files);
+  held_out.files.assign(first, source->files.end());
+  source->files.erase(first, source->files.end());
+  return held_out;
+}
+
+boost::json::value Finite(double x) {
+  return std::isfinite(x) ? boost::json::value(x) : boost::json::value(nullptr);
+}
+
+// A run at work, in the order it is built.
+class RunAtWork {
+ public:
+  RunAtWork(const wiring::Assembly& assembly, const ConfiguredRunOptions& options)
+      : assembly_(assembly), options_(options), progress_(assembly.learners.size()) {}
+
+  Result<ConfiguredRun> Learn(const config::Source* held_out) {
+    TACIT_ASSIGN(source_, wiring::OpenSource(assembly_.config.source));
+    store::StoreOptions store = wiring::MakeStoreOptions(assembly_);
+    TACIT_ASSIGN(store_, store::Store::Open(std::move(store)));
+    TACIT_ASSIGN(const auto positions, wiring::ReadPositions(assembly_, *store_));
+    TACIT_ASSIGN(learning_, wiring::Learning::Make({.assembly = assembly_,
+                                                    .store = *store_,
+                                                    .source = *source_,
+                                                    .dead_letters = letters_,
+                                                    .clock = clock_,
+                                                    .registry = registry_,
+                                                    .progress = progress_},
+                                                   positions));
+    TACIT_RETURN_IF_ERROR(learning_->feed().Start());
+    TACIT_RETURN_IF_ERROR(Watched([this]() -> Status {
+      TACIT_ASSIGN(const train::Outcome outcome,
+                   learning_->trainer().Run(learning_->feed().steps()));
+      stopped_ = outcome == train::Outcome::kStopped;
+      if (outcome == train::Outcome::kBudgetExhausted) learning_->feed().Stop();
+      return learning_->feed().status();
+    }));
+    if (held_out != nullptr && !stopped_) {
+      TACIT_ASSIGN(const auto files, wiring::OpenSource(*held_out));
+      TACIT_RETURN_IF_ERROR(Watched([&] { return learning_->PredictHeldOut(*files); }));
+    }
+    return Figures();
+  }
+
+ private:
+  // Does the work on a thread of its own, and draws meanwhile how far it is.
+  Status Watched(const std::function<Status()>& work) {
+    Status status;
+    std::atomic<bool> done = false;
+    std::thread worker([&] {
+      status = work();
+      done = true;
+    });
+    console::TerminalLine line(clock_);
+    while (!done) {
+      if (options_.stop && options_.stop()) {
+        stopped_ = true;
+        learning_->trainer().RequestStop();
+        learning_->feed().Stop();
+        break;
+      }
+      const train::Feed& feed = learning_->feed();
+      if (options_.show_progress && line.due())
+        line.Draw(fmt::format("{} of {} records", WithThousands(feed.records_read()),
+                              WithThousands(feed.records_read() + feed.records_ahead())));
+      std::this_thread::sleep_for(kLook);
+    }
+    worker.join();
+    if (options_.show_progress) line.End();
+    return status;
+  }
+
+  ConfiguredRun Figures() const {
+    ConfiguredRun run{.learners = {},
+                      .tables = wiring::LearntTables(assembly_, progress_),
+                      .records = learning_->feed().records_read(),
+                      .records_dead = learning_->feed().records_dead(),
+                      .stopped = stopped_};
+    for (const wiring::LearnerPlan& plan : assembly_.learners)
+      run.learners.push_back({.id = plan.id,
+                              .recommends = plan.recommends,
+                              .epsilon = progress_.view(plan.index.value).epsilon,
+                              .delta = plan.promise.delta,
+                              .days = progress_.days(plan.index.value)});
+    return run;
+  }
+
+  const wiring::Assembly& assembly_;
+  const ConfiguredRunOptions& options_;
+  SystemClock clock_;
+  metrics::Registry registry_;
+  train::Progress progress_;
+  ToldLetters letters_;
+  std::unique_ptr<stream::Source> source_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<wiring::Learning> learning_;
+  std::atomic<bool> stopped_ = false;
+};
+
+}  // namespace
+
+Result<ConfiguredRun> RunConfigured(config::Config config, const ConfiguredRunOptions& options) {
+  config.store.path = options.store;
+  config.store.witness = "none";
+  config.source.mark.clear();
+  std::optional<config::Source> held_out;
+  if (options.held_out > 0) {
+    TACIT_ASSIGN(held_out, HoldOut(options.held_out, &config.source));
+  }
+  TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config)));
+  return RunAtWork(assembly, options).Learn(held_out ? &*held_out : nullptr);
+}
+
+boost::json::object ToJson(const ConfiguredRun& run) {
+  boost::json::array learners;
+  for (const ConfiguredLearner& learner : run.learners) {
+    boost::json::array days;
+    for (const train::DayRow& day : learner.days) {
+      boost::json::object row{{"name", day.name},
+                              {"held_out", day.held_out},
+                              {"events", day.events},
+                              {"steps", day.steps}};
+      if (learner.recommends) {
+        row["asked"] = day.asked;
+        row["hits"] = day.hits;
+      } else {
+        row["auc"] = day.auc.Auc();
+        row["log_loss"] = day.events == 0 ? boost::json::value(nullptr)
+                                          : Finite(day.loss_sum / static_cast<double>(day.events));
+        row["rows_written"] = day.rows_written;
+      }
+      days.push_back(std::move(row));
+    }
+    learners.push_back({{"id", learner.id},
+                        {"epsilon", Finite(learner.epsilon)},
+                        {"delta", learner.delta},
+                        {"days", std::move(days)}});
+  }
+  return {{"learners", std::move(learners)},
+          {"records", run.records},
+          {"records_dead", run.records_dead}};
+}
+
+}  // namespace tacit::lab

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <boost/json/fwd.hpp>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "config/config.h"
+#include "train/progress.h"
+
+namespace tacit::lab {
+
+// Options of a run of a daemon's configuration over its own files.
+struct ConfiguredRunOptions {
+  std::string store;    // the folder that is written, made if it is not there
+  size_t held_out = 0;  // files, the last ones: predicted, and not learnt from
+  bool show_progress = false;
+  // Returns true if the run is to end; asked ten times a second. Empty: never.
+  std::function<bool()> stop = {};
+};
+
+// One learner's figures, a row a file.
+struct ConfiguredLearner {
+  std::string id;
+  bool recommends = false;
+  double epsilon = 0;  // spent; infinite: the learner is not private
+  double delta = 0;
+  std::vector<train::DayRow> days;
+};
+
+struct ConfiguredRun {
+  std::vector<ConfiguredLearner> learners;
+  std::string tables;  // as tacitd prints them
+  uint64_t records = 0, records_dead = 0;
+  bool stopped = false;  // before the end
+};
+
+// Learns from the files of a configuration as tacitd does from them: the same source, feed,
+// learners, trainer, commits and ledger. kInvalidArgument where the source has no end.
+Result<ConfiguredRun> RunConfigured(config::Config config, const ConfiguredRunOptions& options);
+
+boost::json::object ToJson(const ConfiguredRun& run);
+
+}  // namespace tacit::lab

@@ -1,0 +1,171 @@
+#include "wiring/learning.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+#include <utility>
+
+#include "train/position.h"
+#include "wiring/codec.h"
+#include "wiring/mechanism_factory.h"
+
+namespace tacit::wiring {
+namespace {
+
+// Loads the released state, if there is one. Refuses, before anything is served, a state of another
+// mechanism than the configured one.
+Status LoadReleased(const LearnerPlan& plan, const store::LearnerState& state,
+                    train::Learner& learner) {
+  if (!state.released) return {};
+  const Status loaded = learner.LoadReleased(*state.released);
+  if (loaded) return {};
+  return Fail(ErrorCode::kRefused,
+              fmt::format("{}; use the store's own {}, or train under another id or in another "
+                          "store",
+                          loaded.error().message, plan.model->ReleaseKeys()));
+}
+
+}  // namespace
+
+Result<std::vector<stream::Position>> ReadPositions(const Assembly& assembly,
+                                                    const store::Store& store) {
+  std::vector<stream::Position> positions;
+  for (const LearnerPlan& plan : assembly.learners) {
+    TACIT_ASSIGN(auto position, train::DecodePosition(store.State(plan.index).position));
+    positions.push_back(std::move(position));
+  }
+  return positions;
+}
+
+// The allowances that users have used: those in the store and those of steps cut since.
+struct Learning::Allowances final : stream::AllowanceView {
+  Allowances(const store::Store& in, LearnerIndex of) : store(in), learner(of) {}
+  Result<uint64_t> Read(std::span<UserUses> users) override {
+    return store.ReadAllowances(learner, users);
+  }
+
+  const store::Store& store;
+  const LearnerIndex learner;
+  stream::AllowanceBook book{*this};
+};
+
+Learning::Learning(LearningParts parts) : parts_(std::move(parts)) {}
+Learning::~Learning() = default;
+
+Result<std::unique_ptr<Learning>> Learning::Make(LearningParts parts,
+                                                 const std::vector<stream::Position>& positions) {
+  std::unique_ptr<Learning> learning(new Learning(std::move(parts)));
+  TACIT_RETURN_IF_ERROR(learning->MakeAll(positions));
+  return learning;
+}
+
+Result<std::unique_ptr<train::Learner>> Learning::MakeLearner(const LearnerPlan& plan,
+                                                              const store::LearnerState& state,
+                                                              const stream::Position& position) {
+  store::Store& store = parts_.store;
+  const auto make = [&](train::Gpu* gpu) {
+    auto made =
+        plan.model->Make({.noise = noise::MakeNoiseSource(*workers_),
+                          .backend = *backend_,
+                          .workers = *workers_,
+                          .rows = store.working_rows(plan.index),
+                          .dense = state.dense.get(),
+                          .gpu = gpu,
+                          .steps_taken = position.step,
+                          .histories =
+                              [&store, index = plan.index](std::span<store::UserHistory> users) {
+                                return store.ReadHistories(index, users);
+                              },
+                          .user_key = store.user_key(),
+                          .clock = &parts_.clock});
+    on_gpu_ |= gpu != nullptr && made.has_value();
+    return made;
+  };
+  TACIT_ASSIGN(auto learner, parts_.choose ? parts_.choose(plan, make) : make(nullptr));
+  TACIT_RETURN_IF_ERROR(LoadReleased(plan, state, *learner));
+  return learner;
+}
+
+std::optional<stream::UserOptions> Learning::Users(size_t learner) {
+  const Assembly& assembly = parts_.assembly;
+  const config::Learner& configured = assembly.config.learners[learner];
+  if (!configured.privacy.of_users()) return std::nullopt;
+  allowances_.push_back(
+      std::make_unique<Allowances>(parts_.store, assembly.learners[learner].index));
+  return UsersOf(configured, assembly.config.source, parts_.store.user_key(),
+                 allowances_.back()->book);
+}
+
+train::FeedOptions Learning::EmptyFeed() const {
+  const config::Source& source = parts_.assembly.config.source;
+  train::FeedOptions feed{.learners = {},
+                          .filter = {.dedupe_window = source.dedupe_window,
+                                     .dedupe_partitions = source.dedupe_partitions,
+                                     .key = parts_.store.user_key(),
+                                     .duplicates = duplicates_},
+                          .passes = source.passes};
+  if (const uint32_t runs = source.traits().runs_queued; runs > 0) feed.queued_records_max = runs;
+  for (const config::Learner& learner : parts_.assembly.config.learners)
+    feed.filter.needs_user |= learner.privacy.of_users();
+  return feed;
+}
+
+Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
+  const Assembly& assembly = parts_.assembly;
+  const config::Training& training = assembly.config.training;
+  codec_ = MakeCodec(assembly.config.source, *assembly.transform, assembly.items);
+  workers_ = std::make_unique<WorkerPool>(
+      WorkerPool::Options{.workers = training.workers, .idle_priority = training.idle_priority});
+  backend_ = ops::MakeCpuBackend(*workers_);
+  train::FeedOptions feed = EmptyFeed();
+  std::vector<train::ResumedLearner> learners;
+  for (size_t i = 0; i < assembly.learners.size(); ++i) {
+    const LearnerPlan& plan = assembly.learners[i];
+    TACIT_ASSIGN(auto learner, MakeLearner(plan, parts_.store.State(plan.index), positions[i]));
+    learners.push_back({std::move(learner), positions[i]});
+    feed.learners.push_back(
+        {.index = plan.index,
+         .participation = MakeParticipationOf(assembly.config.learners[i].participation,
+                                              assembly.config.source.traits().has_files, Users(i)),
+         .start = positions[i]});
+  }
+  train::TrainerOptions trainer = MakeTrainerOptions(assembly, parts_.source.topic());
+  // A GPU waits for the thread that feeds it.
+  trainer.idle_priority &= !on_gpu_;
+  trainer.advise = parts_.advise;
+  trainer.on_published = parts_.on_published;
+  trainer.on_exhausted = [this](LearnerIndex learner) { feed_->Retire(learner); };
+  trainer_ = std::make_unique<train::Trainer>(std::move(trainer), std::move(learners), parts_.store,
+                                              parts_.clock, parts_.registry, parts_.progress);
+  feed_ = std::make_unique<train::Feed>(std::move(feed), parts_.source, *codec_,
+                                        *assembly.transform, parts_.dead_letters);
+  return {};
+}
+
+Status Learning::PredictHeldOut(stream::Source& files) {
+  const Assembly& assembly = parts_.assembly;
+  TACIT_ASSIGN(const std::vector<stream::Position> reached, ReadPositions(assembly, parts_.store));
+  train::FeedOptions held_out = EmptyFeed();
+  held_out.passes = 1;
+  for (size_t i = 0; i < assembly.learners.size(); ++i) {
+    const LearnerPlan& plan = assembly.learners[i];
+    // Users' histories go on from there; the records of these files are others.
+    stream::Position start;
+    start.step = reached[i].step;
+    held_out.learners.push_back(
+        {.index = plan.index,
+         .participation =
+             [batch = plan.batch, users = Users(i)](stream::Position from) {
+               return stream::MakeHeldOutParticipation(
+                   {.offsets_per_step = batch, .start = std::move(from), .users = users});
+             },
+         .start = std::move(start)});
+  }
+  train::Feed feed(std::move(held_out), files, *codec_, *assembly.transform, parts_.dead_letters);
+  TACIT_RETURN_IF_ERROR(feed.Start());
+  TACIT_RETURN_IF_ERROR(trainer_->Predict(feed.steps()));
+  feed.Stop();
+  return feed.status();
+}
+
+}  // namespace tacit::wiring

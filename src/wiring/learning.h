@@ -1,0 +1,93 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/worker_pool.h"
+#include "event/codec.h"
+#include "event/dead_letters.h"
+#include "metrics/registry.h"
+#include "ops/backend.h"
+#include "store/store.h"
+#include "stream/source.h"
+#include "train/feed.h"
+#include "train/progress.h"
+#include "train/trainer.h"
+#include "wiring/assembly.h"
+
+namespace tacit::wiring {
+
+// The positions of all learners, as of the store's last commit.
+Result<std::vector<stream::Position>> ReadPositions(const Assembly& assembly,
+                                                    const store::Store& store);
+
+// The outside of a Learning. What it refers to must outlive it.
+struct LearningParts {
+  // Makes a learner that computes on the GPU it is given; null: on the processor.
+  using MakeLearner = std::function<Result<std::unique_ptr<train::Learner>>(train::Gpu*)>;
+
+  const Assembly& assembly;
+  store::Store& store;
+  stream::Source& source;
+  event::DeadLetterSink& dead_letters;
+  const Clock& clock;
+  metrics::Registry& registry;
+  train::Progress& progress;
+  // Called on the commit thread after each commit; each may be empty.
+  std::function<void(std::span<const stream::PartitionOffset>, const store::Snapshot&)> advise = {};
+  std::function<void()> on_published = {};
+  // Chooses where a learner computes, and makes it there; empty: on the processor.
+  std::function<Result<std::unique_ptr<train::Learner>>(const LearnerPlan&, const MakeLearner&)>
+      choose = {};
+};
+
+// The learners of a configuration at work: their feed turns the source's records into steps, their
+// trainer takes these and commits. tacitd has one until it is stopped; `tacit evaluate --config`
+// runs one over files.
+class Learning {
+ public:
+  // Makes the learners as of the store's last commit. Reads nothing of the source yet.
+  static Result<std::unique_ptr<Learning>> Make(LearningParts parts,
+                                                const std::vector<stream::Position>& positions);
+  ~Learning();
+  Learning(const Learning&) = delete;
+  Learning& operator=(const Learning&) = delete;
+
+  train::Feed& feed() { return *feed_; }
+  train::Trainer& trainer() { return *trainer_; }
+  // Tells whether a learner's steps are computed on a GPU.
+  bool on_gpu() const { return on_gpu_; }
+
+  // Predicts the records of files that nothing was learnt from, in steps of `once`, once the feed
+  // has ended and the trainer with it.
+  Status PredictHeldOut(stream::Source& files);
+
+ private:
+  struct Allowances;
+
+  explicit Learning(LearningParts parts);
+  Status MakeAll(const std::vector<stream::Position>& positions);
+  Result<std::unique_ptr<train::Learner>> MakeLearner(const LearnerPlan& plan,
+                                                      const store::LearnerState& state,
+                                                      const stream::Position& position);
+  std::optional<stream::UserOptions> Users(size_t learner);
+  train::FeedOptions EmptyFeed() const;
+
+  const LearningParts parts_;
+  const metrics::Counter duplicates_ = parts_.registry.AddCounter(
+      metrics::Audience::kOperator, "tacit_records_repeated_total",
+      "Records whose event id was there before, in source.dedupe.window");
+  bool on_gpu_ = false;
+  std::unique_ptr<event::Codec> codec_;
+  std::unique_ptr<WorkerPool> workers_;
+  std::unique_ptr<ops::Backend> backend_;
+  std::vector<std::unique_ptr<Allowances>> allowances_;
+  std::unique_ptr<train::Trainer> trainer_;
+  std::unique_ptr<train::Feed> feed_;
+};
+
+}  // namespace tacit::wiring

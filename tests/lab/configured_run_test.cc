@@ -1,0 +1,250 @@
+// `tacit evaluate --config` is the daemon's program over files: compared with the daemon itself,
+// both without noise, from copies of one store, which have the same keys.
+#include "lab/configured_run.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <filesystem>
+#include <sstream>
+
+#include "daemon/daemon.h"
+#include "support/json.h"
+#include "support/process.h"
+#include "wiring/assembly.h"
+
+namespace tacit::lab {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TempDir;
+using ::testing::HasSubstr;
+
+constexpr int kShopItems = 15, kShopDays = 4, kShopClicks = 6;
+constexpr uint64_t kShopUsers = 40;
+
+// Every user goes round a circle of items, a few steps a day.
+void WriteCircle(const TempDir& dir) {
+  std::string catalogue;
+  for (int i = 0; i < kShopItems; ++i) catalogue += fmt::format("item-{}\n", i);
+  test::WriteFile(dir / "items.dat", catalogue);
+  for (int day = 0; day < kShopDays; ++day) {
+    std::string text;
+    for (int click = 0; click < kShopClicks; ++click)
+      for (int user = 0; user < int{kShopUsers}; ++user) {
+        const int item = (3 * user + day * kShopClicks + click) % kShopItems;
+        text += fmt::format(
+            R"({{"label":{},"user":"u{}","item":"item-{}","timestamp_ms":{},"features":{{"x":{},"c":"{}"}}}})"
+            "\n",
+            (user + click) % 3 > 0, user, item, 1000 * day + click + 1, item, item % 7);
+      }
+    test::WriteFile(dir / fmt::format("day-{}.jsonl", day), text);
+  }
+}
+
+std::string WriteShopConfig(const TempDir& dir, bool is_private, const std::string& store) {
+  const std::string privacy = is_private ? "{unit: user, epsilon: 50, delta: 1.0e-6}"
+                                         : "{unit: user, epsilon: .inf, delta: 1.0e-6}";
+  const auto mechanism = [&](const char* kind) { return is_private ? kind : "{kind: none}"; };
+  std::string yaml = fmt::format(
+      "source: {{kind: log, files: {}, format: json}}\n"
+      "catalogue: {{file: {}}}\n"
+      "schema: {{features: [{{name: x, kind: dense}}, {{name: c, kind: categorical, buckets: "
+      "16}}]}}\n"
+      "store: {{path: {}, commit_interval_ms: 5}}\n"
+      "serve: {{listen: \"\"}}\n"
+      "training: {{idle_priority: false, workers: 1}}\n"
+      "memory: {{total_bytes: 900MiB}}\n"
+      "learners:\n",
+      dir / "day-*.jsonl", dir / "items.dat", dir / store);
+  const std::string participation = fmt::format(
+      "    participation: {{mode: once, batch: 100000, max_participations: {}}}\n    privacy: {}\n",
+      kShopDays, privacy);
+  yaml += fmt::format("  - id: counts\n    model: {{kind: transitions}}\n    mechanism: {}\n{}",
+                      mechanism("{kind: counts}"), participation);
+  yaml += fmt::format(
+      "  - id: next\n    model: {{kind: sequence, width: 16, length: 8, blocks: 1}}\n"
+      "    mechanism: {}\n    participation: {{mode: once, batch: 60, max_participations: 16}}\n"
+      "    optimizer: {{kind: adam, learning_rate: 0.02}}\n    privacy: {}\n",
+      mechanism("{kind: dp-sgd}"), privacy);
+  yaml += fmt::format(
+      "  - id: ctr\n    model: {{kind: pctr, hidden: [8]}}\n    mechanism: {}\n"
+      "    participation: {{mode: once, batch: 60, max_participations: 16}}\n    privacy: {}\n",
+      mechanism("{kind: dp-sgd}"), privacy);
+  const std::string path = dir / (store + ".yaml");
+  test::WriteFile(path, yaml);
+  return path;
+}
+
+config::Config Loaded(const std::string& path) {
+  auto config = config::Load(path, {});
+  EXPECT_TRUE(config) << config.error().message;
+  return *std::move(config);
+}
+
+wiring::Assembly Assembled(const config::Config& config) {
+  auto assembly = wiring::Assemble(config);
+  EXPECT_TRUE(assembly) << assembly.error().message;
+  return *std::move(assembly);
+}
+
+// Every learner's state, and the rows of the click model.
+struct Learnt {
+  std::vector<store::DenseState> dense;
+  std::vector<std::string> released;
+  std::map<uint64_t, std::vector<float>> rows;
+  std::vector<privacy::LedgerTotal> ledger;
+};
+
+Learnt ReadLearnt(const wiring::Assembly& assembly) {
+  Learnt learnt;
+  const auto store = store::Store::Open(wiring::MakeStoreOptions(assembly));
+  EXPECT_TRUE(store) << store.error().message;
+  if (!store) return learnt;
+  const auto snapshot = (*store)->Latest();
+  for (const wiring::LearnerPlan& plan : assembly.learners) {
+    const auto dense = snapshot->Dense(plan.index);
+    learnt.dense.push_back(dense ? *dense : store::DenseState());
+    const auto released = snapshot->Released(plan.index);
+    learnt.released.push_back(released ? *released : "");
+  }
+  EXPECT_TRUE(
+      snapshot->ForWritten(LearnerIndex(2), 0, [&](uint64_t row, std::span<const float> floats) {
+        learnt.rows.emplace(row, std::vector(floats.begin(), floats.end()));
+      }));
+  learnt.ledger = snapshot->learners();
+  return learnt;
+}
+
+void ExpectTheSame(const Learnt& a, const Learnt& b) {
+  ASSERT_EQ(a.dense.size(), b.dense.size());
+  for (size_t i = 0; i < a.dense.size(); ++i) {
+    EXPECT_EQ(a.dense[i].parameters, b.dense[i].parameters) << i;
+    EXPECT_EQ(a.dense[i].optimizer, b.dense[i].optimizer) << i;
+  }
+  EXPECT_EQ(a.released, b.released);
+  EXPECT_EQ(a.rows, b.rows);
+  EXPECT_FALSE(a.rows.empty());
+  EXPECT_FALSE(a.released[0].empty());
+  ASSERT_EQ(a.ledger.size(), b.ledger.size());
+  for (size_t i = 0; i < a.ledger.size(); ++i) {
+    EXPECT_EQ(a.ledger[i].steps, b.ledger[i].steps);
+    EXPECT_EQ(a.ledger[i].epsilon, b.ledger[i].epsilon);
+  }
+}
+
+// Makes an empty store, and copies of it: they draw no keys of their own.
+void MakeStores(const wiring::Assembly& assembly, const std::vector<std::string>& copies) {
+  auto options = wiring::MakeStoreOptions(assembly);
+  options.witness = "";
+  {
+    const auto store = store::Store::Open(options);
+    ASSERT_TRUE(store) << store.error().message;
+  }
+  for (const std::string& copy : copies) fs::copy(options.path, copy, fs::copy_options::recursive);
+}
+
+// The lines of a program's output that are not its log's, which begin with a date.
+std::string WithoutLog(const std::string& printed) {
+  std::istringstream lines(printed);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);)
+    if (!line.starts_with("[2")) kept += line + "\n";
+  return kept;
+}
+
+class ConfiguredRunTest : public ::testing::TestWithParam<bool> {
+ protected:
+  ConfiguredRunTest() { WriteCircle(dir_); }
+  const TempDir dir_;
+};
+
+INSTANTIATE_TEST_SUITE_P(, ConfiguredRunTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Private" : "Plain"; });
+
+TEST_P(ConfiguredRunTest, LearnsAndPrintsWhatTheDaemonDoes) {
+  const std::string path = WriteShopConfig(dir_, GetParam(), "daemon");
+  config::Config config = Loaded(path);
+  config.store.witness = "none";
+  const wiring::Assembly assembly = Assembled(config);
+  MakeStores(assembly, {dir_ / "offline"});
+
+  daemon::DaemonOptions until_end;
+  until_end.until_end = true;
+  until_end.config = path;
+  testing::internal::CaptureStdout();
+  const auto code = daemon::RunDaemon(assembly, until_end);
+  const std::string printed = WithoutLog(testing::internal::GetCapturedStdout());
+  ASSERT_TRUE(code) << code.error().message;
+  ASSERT_EQ(*code, 0);
+  ConfiguredRunOptions options;
+  options.store = dir_ / "offline";
+  const auto run = RunConfigured(config, options);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->tables, printed);
+  EXPECT_THAT(printed, HasSubstr("HIT@10"));
+  EXPECT_EQ(run->records, uint64_t{kShopDays} * kShopClicks * kShopUsers);
+
+  config::Config offline = config;
+  offline.store.path = options.store;
+  ExpectTheSame(ReadLearnt(assembly), ReadLearnt(Assembled(offline)));
+}
+
+// Files that are held out change nothing: the store is that of a run over the other files.
+TEST_P(ConfiguredRunTest, DaysHeldOutArePredictedAndNotLearntFrom) {
+  const config::Config config = Loaded(WriteShopConfig(dir_, GetParam(), "all"));
+  MakeStores(Assembled(config), {dir_ / "held", dir_ / "fewer"});
+  const auto run_in = [&](const std::string& store, const config::Config& of, size_t held_out) {
+    ConfiguredRunOptions options;
+    options.store = dir_ / store;
+    options.held_out = held_out;
+    auto run = RunConfigured(of, options);
+    EXPECT_TRUE(run) << run.error().message;
+    return *std::move(run);
+  };
+  config::Config fewer = config;
+  fewer.source.files.resize(2);
+  const ConfiguredRun held = run_in("held", config, 2), without = run_in("fewer", fewer, 0);
+  EXPECT_THAT(held.tables, HasSubstr("held"));
+  ASSERT_EQ(held.learners.size(), 3u);
+  for (size_t i = 0; i < held.learners.size(); ++i) {
+    const auto& days = held.learners[i].days;
+    ASSERT_EQ(days.size(), 4u) << held.learners[i].id;
+    for (size_t day = 0; day < days.size(); ++day) {
+      EXPECT_EQ(days[day].held_out, day >= 2);
+      EXPECT_EQ(days[day].steps > 0, day < 2);
+      EXPECT_EQ(days[day].name, fmt::format("day-{}.jsonl", day));
+      if (day < 2) continue;
+      // After three days everybody has had every item of the circle, and nothing is left to ask.
+      if (!held.learners[i].recommends) {
+        EXPECT_EQ(days[day].events, uint64_t{kShopClicks} * kShopUsers);
+      } else if (held.learners[i].id == "counts") {
+        EXPECT_EQ(days[day].asked, day == 2 ? kShopUsers : 0u);
+      }
+    }
+    EXPECT_EQ(held.learners[i].epsilon, without.learners[i].epsilon);
+  }
+  config::Config a = fewer, b = fewer;
+  a.store.witness = b.store.witness = "none";
+  a.store.path = dir_ / "held";
+  b.store.path = dir_ / "fewer";
+  ExpectTheSame(ReadLearnt(Assembled(a)), ReadLearnt(Assembled(b)));
+}
+
+TEST(ConfiguredRun, WhatCannotBeHeldOutIsNamed) {
+  const TempDir dir;
+  WriteCircle(dir);
+  const config::Config config = Loaded(WriteShopConfig(dir, true, "all"));
+  ConfiguredRunOptions options;
+  options.store = dir / "store";
+  options.held_out = kShopDays;
+  const auto all = RunConfigured(config, options);
+  ASSERT_FALSE(all);
+  EXPECT_THAT(all.error().message, HasSubstr("nothing is left to learn from"));
+  EXPECT_FALSE(fs::exists(options.store));
+}
+
+}  // namespace
+}  // namespace tacit::lab
