@@ -15,11 +15,17 @@ void RecentHistories::AddItems(const event::Batch& examples, size_t begin, size_
       items->push_back({examples.item[i], examples.timestamp_ms[i]});
 }
 
-void RecentHistories::Preview(const stream::StepBatch& batch) {
+Result<bool> RecentHistories::Preview(const stream::StepBatch& batch, StepHistories* out) {
+  if (batch.kind == stream::StepBatch::Kind::kHeldOut) {
+    TACIT_RETURN_IF_ERROR(Gather(batch, out));
+    Taken(batch);
+    return true;
+  }
   if (std::exchange(in_period_, false)) period_.clear();
   const event::Batch& examples = batch.examples;
   for (size_t i = 0; i < examples.size(); ++i)
     AddItems(examples, i, i + 1, &period_[hash_(examples.user[i])]);
+  return false;
 }
 
 Status RecentHistories::Gather(const stream::StepBatch& step, StepHistories* out) {

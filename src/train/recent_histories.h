@@ -55,8 +55,9 @@ class RecentHistories {
   RecentHistories(RecentHistoriesOptions options, Reader reader)
       : options_(options), hash_(options.user_key), reader_(std::move(reader)) {}
 
-  // Adds examples of a held period, before its steps.
-  void Preview(const stream::StepBatch& batch);
+  // Adds examples of a held period, before its steps. Examples that are held out are of no period:
+  // returns true with the histories of their units, and remembers them at once.
+  Result<bool> Preview(const stream::StepBatch& batch, StepHistories* out);
   // Returns the histories of a step's units, in their order.
   Status Gather(const stream::StepBatch& step, StepHistories* out);
   // Returns the histories of all users of the held period, ascending by their hashes. REQUIRES that

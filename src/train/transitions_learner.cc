@@ -30,13 +30,8 @@ TransitionsLearner::TransitionsLearner(TransitionsLearnerOptions options,
 
 Status TransitionsLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
   *report = {.examples = batch.examples.size()};
-  if (batch.kind != stream::StepBatch::Kind::kHeldOut) {
-    recent_.Preview(batch);
-    return {};
-  }
-  TACIT_RETURN_IF_ERROR(recent_.Gather(batch, &step_));
-  Ask(step_.units(), report);
-  recent_.Taken(batch);
+  TACIT_ASSIGN(const bool held_out, recent_.Preview(batch, &step_));
+  if (held_out) Ask(step_.units(), report);
   return {};
 }
 

@@ -51,13 +51,8 @@ SequenceLearner::SequenceLearner(SequenceLearnerOptions options, RecentHistories
 
 Status SequenceLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
   *report = {.examples = batch.examples.size()};
-  if (batch.kind == stream::StepBatch::Kind::kHeldOut) {
-    TACIT_RETURN_IF_ERROR(recent_.Gather(batch, &step_));
-    TACIT_RETURN_IF_ERROR(AskForNext(step_.units(), report));
-    recent_.Taken(batch);
-    return {};
-  }
-  recent_.Preview(batch);
+  TACIT_ASSIGN(const bool held_out, recent_.Preview(batch, &step_));
+  if (held_out) return AskForNext(step_.units(), report);
   if (batch.kind == stream::StepBatch::Kind::kPreviewAgain) return {};
   TACIT_RETURN_IF_ERROR(recent_.Gather(batch, &step_));
   return AskForNext(options_.asked_most, report);
