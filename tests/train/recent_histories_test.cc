@@ -122,7 +122,9 @@ TEST_F(RecentHistoriesTest, APeriodIsRememberedWhenItIsDone) {
   const auto preview = [&](bool again) {
     auto batch = BatchOf(all, 0);
     batch.kind = again ? stream::StepBatch::Kind::kPreviewAgain : stream::StepBatch::Kind::kPreview;
-    recent_->Preview(batch);
+    StepHistories none;
+    const auto held_out = recent_->Preview(batch, &none);
+    EXPECT_TRUE(held_out && !*held_out);
   };
   Restart();
   preview(false);
@@ -143,6 +145,25 @@ TEST_F(RecentHistoriesTest, APeriodIsRememberedWhenItIsDone) {
   EXPECT_EQ(Gathered(next), (Texts{"1,3|1,3", "2|2"}));
   Commit();
   EXPECT_EQ(Gathered(next), (Texts{"1,3|1,3", "2|2"}));
+}
+
+// Nothing is learnt from records that are held out; the next held-out records of a user follow
+// them.
+TEST_F(RecentHistoriesTest, RecordsHeldOutAreReadAndRememberedAtOnce) {
+  Restart();
+  const auto learnt = BatchOf({{"anna", 1}}, 1);
+  EXPECT_EQ(Gathered(learnt), Texts{"|1"});
+  recent_->Taken(learnt);
+  Commit();
+  for (const uint64_t item : {2, 3}) {
+    auto batch = BatchOf({{"anna", static_cast<uint32_t>(item)}}, item);
+    batch.kind = stream::StepBatch::Kind::kHeldOut;
+    StepHistories step;
+    const auto held_out = recent_->Preview(batch, &step);
+    ASSERT_TRUE(held_out && *held_out);
+    EXPECT_EQ(step.New(0).size(), 1u);
+    EXPECT_EQ(step.Before(0).size(), item - 1);
+  }
 }
 
 TEST_F(RecentHistoriesTest, AgainstAModelThatForgetsNothing) {

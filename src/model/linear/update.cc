@@ -12,6 +12,10 @@ namespace {
 // Keeps a well known value from deciding a column's variance alone.
 constexpr double kVarianceFloor = 0.1;
 
+// A period of fewer events than this many deviations of their count's noise tells nothing of them
+// all.
+constexpr double kSureDeviations = 4;
+
 double Squared(double x) { return x * x; }
 double Logit(double p) { return std::log(p / (1 - p)); }
 
@@ -49,7 +53,9 @@ Curve CurveAt(double rate, const UpdateOptions& options) {
 
 double MeanResidual(const ValueSums& sums, double slope) {
   const double events = std::accumulate(sums.count.begin(), sums.count.end(), 0.0);
-  if (!(events > 0)) return 0;
+  const double deviation =
+      std::sqrt(static_cast<double>(sums.count.size()) * sums.count_noise_variance);
+  if (!(events > kSureDeviations * deviation)) return 0;
   const double residual = std::accumulate(sums.residual.begin(), sums.residual.end(), 0.0);
   // The logit's shift has the variance 1 before, and that of its noise.
   const double noise =

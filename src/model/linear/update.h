@@ -68,8 +68,8 @@ struct ValueSums {
 
 // S / N summed over all values: the mean residual of their events, if each event has one of them.
 // It is shrunk by what noise may have made of it, 1 / (1 + n tau^2 / (N h)^2) for n values: the
-// sums of a period without events are noise, and so is their quotient. 0 if the counts' sum is not
-// above 0.
+// sums of a period with hardly any events are noise, and so is their quotient. 0 unless the counts'
+// sum is above 0 and above 4 deviations of its noise: over many such periods it would add up.
 double MeanResidual(const ValueSums& sums, double slope);
 
 // The period's click rate, by its noised numbers of clicks and of events. Where `deviation`, that
