@@ -249,7 +249,7 @@ TEST(Soak, Slice) {
                {"memory.total_bytes=288MiB"});  // full within the first half of a slice
   Soaked generator(
       "generator", WriteGeneratorConfig(dir), dir / "store", DemoScore(),
-      {"memory.total_bytes=820MiB", "source.kind=generator", "source.generator.days=100000",
+      {"memory.total_bytes=850MiB", "source.kind=generator", "source.generator.days=100000",
        "source.generator.seed=" + std::to_string(seed % 1000), "store.path=" + (dir / "store"),
        "store.commit_interval_ms=200"});
   kafka.AwaitReady();
