@@ -251,7 +251,7 @@ TEST(Soak, Slice) {
       "generator", WriteGeneratorConfig(dir), dir / "store", DemoScore(),
       {"memory.total_bytes=850MiB", "source.kind=generator", "source.generator.days=100000",
        "source.generator.seed=" + std::to_string(seed % 1000), "store.path=" + (dir / "store"),
-       "store.commit_interval_ms=200"});
+       "store.witness=" + (dir / "witness"), "store.commit_interval_ms=200"});
   kafka.AwaitReady();
   generator.AwaitReady();
   if (HasFatalFailure()) return;
