@@ -46,17 +46,15 @@ seconds slice(0);
 // A daemon that is asked and sampled until it is asked to go.
 class Soaked {
  public:
-  Soaked(std::string name, const std::string& config, std::string store, const std::string& score,
-         std::vector<std::string> settings)
+  // `as` comes before the daemon's own command.
+  Soaked(std::string name, std::vector<std::string> as, const std::string& config,
+         std::string store, const std::string& score, std::vector<std::string> settings)
       : name_(std::move(name)), store_(std::move(store)), score_(score) {
     url_ = "unix:" + (dir_ / "socket");
-    std::vector<std::string> command{TACITD,
-                                     "--config",
-                                     config,
-                                     "--set",
-                                     "serve.listen=" + url_,
-                                     "--set",
-                                     "serve.operator_listen=" + url_ + "-operators"};
+    settings.push_back("serve.listen=" + url_);
+    settings.push_back("serve.operator_listen=" + url_ + "-operators");
+    std::vector<std::string> command = std::move(as);
+    command.insert(command.end(), {TACITD, "--config", config});
     for (std::string& setting : settings) {
       command.push_back("--set");
       command.push_back(std::move(setting));
@@ -244,11 +242,13 @@ TEST(Soak, Slice) {
   Topic topic(seed);
   if (HasFailure()) return;
   TempDir dir;
-  Soaked kafka("kafka", topic.config(), topic.store(),
+  Soaked kafka("kafka", {}, topic.config(), topic.store(),
                R"({"learner":"exact","rows":[{"dense":[1],"categorical":["x"]}]})",
                {"memory.total_bytes=288MiB"});  // full within the first half of a slice
+  // It takes what processor there is, and none that the topic's daemon wants.
   Soaked generator(
-      "generator", WriteGeneratorConfig(dir), dir / "store", DemoScore(),
+      "generator", {"/usr/bin/nice", "-n", "19"}, WriteGeneratorConfig(dir), dir / "store",
+      DemoScore(),
       {"memory.total_bytes=850MiB", "source.kind=generator", "source.generator.days=100000",
        "source.generator.seed=" + std::to_string(seed % 1000), "store.path=" + (dir / "store"),
        "store.witness=" + (dir / "witness"), "store.commit_interval_ms=200"});
