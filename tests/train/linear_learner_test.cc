@@ -219,7 +219,9 @@ struct Oracle {
       residual += sums[2 * row] / a[j];
       count += sums[2 * row + 1] / (a[j] * alpha);
     }
-    return count > 0 ? residual / count / (1 + noise / (count * h * count * h)) : 0;
+    return count > 4 * std::sqrt(noise) / alpha
+               ? residual / count / (1 + noise / (count * h * count * h))
+               : 0;
   }
   void StepColumn(size_t j, double mean, double rate, const std::vector<double>& sums) {
     const double h = Slope(rate), v = 0.9 * rate * (1 - rate) * Factor(rate) * Factor(rate);
@@ -231,12 +233,13 @@ struct Oracle {
       const double o = S / (N * h) - mean / h,
                    R = (tau2 * (1 + mean * mean / (alpha * alpha)) + N * v) / (N * h * N * h);
       observed[row] = {o, R};
-      const double trust = 1 / ((R + 0.1) * (R + 0.1));
+      const double trust = R > 1 ? 0 : 1 / ((R + 0.1) * (R + 0.1));
       numerator_[j] += trust * ((w[row] + o) * (w[row] + o) - R);
       denominator_[j] += trust;
     }
     if (observed.empty()) return;
-    const double V = std::clamp(numerator_[j] / denominator_[j], 1e-4, 0.3);
+    const double V =
+        denominator_[j] > 0 ? std::clamp(numerator_[j] / denominator_[j], 1e-4, 0.3) : 0.1;
     double beyond = 0, trust = 0;
     for (const auto& [row, seen] : observed) {
       if (last[row] == 0) continue;

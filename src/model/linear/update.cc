@@ -11,6 +11,9 @@ namespace {
 
 // Keeps a well known value from deciding a column's variance alone.
 constexpr double kVarianceFloor = 0.1;
+// Observations of a larger variance tell nothing of a column's: that they are some percent wrong
+// would be more than all effects, and rare values are many.
+constexpr double kVarianceMost = 1;
 
 // A period of fewer events than this many deviations of their count's noise tells nothing of them
 // all.
@@ -99,6 +102,7 @@ Observed Observe(const ValueSums& sums, double mean_residual, const Curve& curve
 void Prior::Add(std::span<const float> weights, const Observed& observed) {
   TACIT_CHECK(weights.size() == observed.effect.size());
   for (size_t i = 0; i < weights.size(); ++i) {
+    if (observed.variance[i] > kVarianceMost) continue;
     const double trust = 1 / Squared(observed.variance[i] + kVarianceFloor);
     sum += trust * (Squared(weights[i] + observed.effect[i]) - observed.variance[i]);
     weight += trust;

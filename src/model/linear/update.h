@@ -90,7 +90,8 @@ struct Observed {
 // `mean_residual` is what values of no effect have on average.
 Observed Observe(const ValueSums& sums, double mean_residual, const Curve& curve);
 
-// The running estimate of the variance of a column's weights.
+// The running estimate of the variance of a column's weights, from observations whose R is at most
+// 1.
 struct Prior {
   double sum = 0, weight = 0;  // of (w + o)^2 - R, weighted by 1 / (R + .1)^2
 

@@ -152,6 +152,18 @@ TEST(LinearUpdate, ThePriorIsTheVarianceOfTheWeights) {
     }
     EXPECT_NEAR(prior.Variance(kOptions), variance, 0.05 * variance + 0.002);
   }
+  // Rare values' observations are known less well than their effects are large: two percent of an R
+  // of 6 would hide a variance of .03.
+  Prior prior;
+  std::vector<float> weights(20'000);
+  Observed observed;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    observed.variance.push_back(i < 200 ? 0.05 : 6);
+    const double variance = i < 200 ? 0.05 : 0.98 * 6;
+    observed.effect.push_back(std::sqrt(variance + 0.03) * normal(random));
+  }
+  prior.Add(weights, observed);
+  EXPECT_NEAR(prior.Variance(kOptions), 0.03, 0.02);
   // Bounds.
   EXPECT_EQ((Prior{.sum = -1, .weight = 2}).Variance(kOptions), kOptions.prior_least);
   EXPECT_EQ((Prior{.sum = 5, .weight = 2}).Variance(kOptions), kOptions.prior_most);
