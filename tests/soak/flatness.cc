@@ -22,19 +22,18 @@ std::span<const Sample> SecondHalf(std::span<const Sample> samples) {
 Trend TrendOf(std::span<const Sample> samples) {
   const std::span<const Sample> half = SecondHalf(samples);
   if (half.empty()) return {};
-  const auto count = static_cast<double>(half.size());
-  double mean_x = 0, mean_y = 0;
-  for (const Sample& one : half) {
-    mean_x += one.seconds / count;
-    mean_y += one.value / count;
+  double sum = 0;
+  std::vector<double> slopes{0};
+  for (size_t i = 0; i < half.size(); ++i) {
+    sum += half[i].value;
+    for (size_t k = 0; k < i; ++k)
+      if (half[i].seconds > half[k].seconds)
+        slopes.push_back((half[i].value - half[k].value) / (half[i].seconds - half[k].seconds));
   }
-  double above = 0, below = 0;
-  for (const Sample& one : half) {
-    above += (one.seconds - mean_x) * (one.value - mean_y);
-    below += (one.seconds - mean_x) * (one.seconds - mean_x);
-  }
-  const double slope = below > 0 ? above / below : 0;
-  return {mean_y, slope * (half.back().seconds - half.front().seconds)};
+  const auto middle = slopes.begin() + static_cast<std::ptrdiff_t>(slopes.size() / 2);
+  std::ranges::nth_element(slopes, middle);
+  return {sum / static_cast<double>(half.size()),
+          *middle * (half.back().seconds - half.front().seconds)};
 }
 
 std::string WhyNotFlat(const std::string& figure, std::span<const Sample> samples,

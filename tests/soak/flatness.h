@@ -12,8 +12,9 @@ struct Sample {
   double value = 0;
 };
 
-// The straight line through the second half of samples (in time), by least squares; the first half
-// is for caches to fill.
+// The straight line through the second half of samples (in time), its slope the median of those
+// between any two samples (Theil and Sen), so that what comes once, as a compaction does, tilts it
+// little; the first half is for caches to fill.
 struct Trend {
   double mean = 0;
   double growth = 0;  // of the line, from the second half's beginning to its end

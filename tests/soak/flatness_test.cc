@@ -47,6 +47,9 @@ TEST(FlatnessTest, NoiseWavesAndAWarmCacheAreFlat) {
   EXPECT_THAT(WhyNotFlat("x", MadeUp([](double t) { return 30 + std::fmod(t / 9, 8); }), bound),
               IsEmpty());
   EXPECT_THAT(WhyNotFlat("x", MadeUp([](double t) { return 300 - t / 10; }), bound), IsEmpty());
+  // Something larger than before, once.
+  EXPECT_THAT(WhyNotFlat("x", MadeUp([](double t) { return t < 800 ? 110 : 125; }), bound),
+              IsEmpty());
 }
 
 TEST(FlatnessTest, ASlowLeakIsNot) {

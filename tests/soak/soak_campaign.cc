@@ -40,7 +40,7 @@ const std::map<std::string, Bound> kBounds = {{"memory MB", {.share = 0.03, .amo
                                               {"lag", {.share = 0, .amount = 10'000}}};
 
 std::string folder;
-double events_per_second = 1000;  // of the topic
+double events_per_second = 500;  // of the topic
 seconds slice(0);
 
 // A daemon that is asked and sampled until it is asked to go.
@@ -245,13 +245,14 @@ TEST(Soak, Slice) {
   Soaked kafka("kafka", {}, topic.config(), topic.store(),
                R"({"learner":"exact","rows":[{"dense":[1],"categorical":["x"]}]})",
                {"memory.total_bytes=288MiB"});  // full within the first half of a slice
-  // It takes what processor there is, and none that the topic's daemon wants.
+  // It takes what processor there is, and little that the topic's daemon wants.
   Soaked generator(
-      "generator", {"/usr/bin/nice", "-n", "19"}, WriteGeneratorConfig(dir), dir / "store",
+      "generator", {"/usr/bin/nice", "-n", "5"}, WriteGeneratorConfig(dir), dir / "store",
       DemoScore(),
       {"memory.total_bytes=850MiB", "source.kind=generator", "source.generator.days=100000",
        "source.generator.seed=" + std::to_string(seed % 1000), "store.path=" + (dir / "store"),
-       "store.witness=" + (dir / "witness"), "store.commit_interval_ms=200"});
+       "store.witness=" + (dir / "witness"), "training.idle_priority=false",
+       "store.commit_interval_ms=200"});
   kafka.AwaitReady();
   generator.AwaitReady();
   if (HasFatalFailure()) return;
