@@ -1,22 +1,27 @@
 // The click model out of noised sums over a log, period by period, at epsilon 1, 3 and 8 and
 // without privacy: learns the first periods, predicts the rest with the model as it is then
 // ("held"), then goes on learning them, each predicted before it is learnt from ("served"). Prints
-// AUC beside what the model's prototype measured, weights written a period and the seconds a period
-// takes.
+// AUC, log loss, how near predictions are to clicks, weights written a period and the seconds a
+// period takes.
 //
-//   click_sums_bench [--churn SHARE] [SEED...]   the streaming log: 24 days, 18 learnt; seeds 1 to
-//   3 click_sums_bench --log FILE PARTS            Criteo lines: 60,000 learnt in PARTS, 20,000
-//   held
+//   click_sums_bench [--churn SHARE] [--selection DEVIATIONS] [SEED...]
+//       the streaming log: 24 days, 18 learnt; seeds 1 to 3. With --selection no value moves whose
+//       count has fewer deviations, and no table of categories is released whole
+//   click_sums_bench --log FILE PARTS
+//       Criteo lines: 60,000 learnt in PARTS, 20,000 held
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <memory>
-#include <optional>
+#include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/auc.h"
@@ -38,29 +43,17 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kEpsilons[] = {1, 3, 8, kInfinity};
 constexpr uint32_t kDays = 24, kLearntDays = 18;
 constexpr uint64_t kRowsPerDay = 150'000;
-constexpr double kStreamDelta = 3.7e-7;  // 1 / (18 * 150,000)
+constexpr double kStreamDelta = 3.7e-7;       // 1 / (18 * 150,000)
+constexpr uint64_t kWholeWithSelection = 64;  // the bins of the numbers
 constexpr uint64_t kLogLearnt = 60'000, kLogRecords = 80'000;
-
-// The prototype's AUC at kEpsilons, held and served.
-struct Expected {
-  double held[4], served[4];
-};
-std::optional<Expected> ExpectedOf(uint64_t seed, double churn) {
-  if (churn == 0 && seed == 1)
-    return Expected{{.7531, .7614, .7648, .7671}, {.7596, .7678, .7715, .7740}};
-  if (churn == 0 && seed == 2)
-    return Expected{{.7478, .7555, .7588, .7617}, {.7549, .7624, .7657, .7685}};
-  if (churn == 0.9 && seed == 2)
-    return Expected{{.7249, .7299, .7311, .7327}, {.7450, .7514, .7527, .7537}};
-  return std::nullopt;
-}
 
 // The tables of config/demo.yaml.
 event::FeatureSchema Schema() {
-  static const std::vector<uint64_t> kBuckets = {
-      1473, 1154, 82742, 18941, 610,  46,   1173, 1266,  16, 9091, 5919,  64301, 3208,
-      54,   1551, 44263, 20,    5486, 2162, 16,   56474, 34, 30,   27361, 208,   12935};
-  return event::CriteoSchema(13, kBuckets);
+  std::vector<uint64_t> buckets = {1473, 1154, 82742, 18941, 610, 46,    1173,  1266, 16,
+                                   9091, 5919, 64301, 3208,  54,  1551,  44263, 20,   5486,
+                                   2162, 16,   56474, 34,    30,  27361, 208,   12935};
+  for (uint64_t& rows : buckets) rows = std::max<uint64_t>(256, 2 * rows);
+  return event::CriteoSchema(13, buckets);
 }
 
 event::Batch Decode(const event::FeatureTransform& transform, const event::RawRecords& records) {
@@ -103,28 +96,66 @@ struct Predictions {
     labels.insert(labels.end(), step.examples.label.begin(), step.examples.label.end());
   }
   double Auc() const { return ExactAuc(logits, labels); }
+  double LogLoss() const {
+    double sum = 0;
+    for (size_t i = 0; i < logits.size(); ++i)
+      sum += std::log1p(std::exp(labels[i] > 0.5f ? -logits[i] : logits[i]));
+    return sum / static_cast<double>(logits.size());
+  }
+  // Predicted clicks over clicks: of all events, and where it is furthest from 1 of the events'
+  // tenths by prediction.
+  std::pair<double, double> Calibration() const {
+    std::vector<uint32_t> order(logits.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::ranges::sort(order, {}, [&](uint32_t i) { return logits[i]; });
+    double predicted = 0, clicks = 0, worst = 1;
+    for (size_t tenth = 0; tenth < 10; ++tenth) {
+      double of_predicted = 0, of_clicks = 0;
+      for (size_t i = order.size() * tenth / 10; i < order.size() * (tenth + 1) / 10; ++i) {
+        of_predicted += 1 / (1 + std::exp(-static_cast<double>(logits[order[i]])));
+        of_clicks += labels[order[i]];
+      }
+      const double ratio = of_predicted / of_clicks;
+      if (std::abs(std::log(ratio)) > std::abs(std::log(worst))) worst = ratio;
+      predicted += of_predicted;
+      clicks += of_clicks;
+    }
+    return {predicted / clicks, worst};
+  }
+};
+
+// What every run of a call has.
+struct Setting {
+  double delta = 0;
+  double selection = 0;  // 0: whole tables
 };
 
 // One learner's way through a log.
 class Run {
  public:
-  Run(double epsilon, double delta, const event::FeatureSchema& schema, WorkerPool& workers)
+  Run(double epsilon, const Setting& setting, const event::FeatureSchema& schema,
+      WorkerPool& workers)
       : epsilon_(epsilon) {
     train::LinearLearnerOptions options;
     options.id = "sums";
     options.columns = std::make_shared<const model::linear::Columns>(train::LinearColumns(schema));
     if (epsilon < kInfinity) {
-      const auto sigma = privacy::CalibrateOnce({.epsilon = epsilon, .delta = delta});
+      const auto sigma = privacy::CalibrateOnce({.epsilon = epsilon, .delta = setting.delta});
       TACIT_CHECK(sigma.has_value(), "no noise fits the promise");
       options.noise_multiplier = *sigma;
     }
     sigma_ = options.noise_multiplier;
+    if (setting.selection > 0) {
+      options.threshold_deviations = options.update.known_deviations = setting.selection;
+      options.whole_column_most = kWholeWithSelection;
+    }
     rows_ = std::make_unique<train::MemoryRows>(train::LinearRowLayout(*options.columns));
     learner_ = std::make_unique<train::LinearLearner>(
         std::move(options), noise::MakeNoiseSource(workers), *rows_, workers);
   }
 
-  void Learn(const stream::StepBatch& step, bool served) {
+  // Learns from a step, which it predicts first; keeps the predictions in `kept`, or null.
+  void Learn(const stream::StepBatch& step, Predictions* kept) {
     static const std::atomic<bool> kNever = false;
     const auto start = std::chrono::steady_clock::now();
     train::StepReport report;
@@ -133,7 +164,7 @@ class Run {
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     ++periods_;
     written_ += report.rows_written;
-    if (served) served_.Add(step, report);
+    if (kept != nullptr) kept->Add(step, report);
   }
   void Predict(const stream::StepBatch& step) {
     train::StepReport report;
@@ -141,17 +172,20 @@ class Run {
     held_.Add(step, report);
   }
 
-  void Print(std::string_view log, size_t place, const std::optional<Expected>& expected) const {
-    const auto beside = [&](const double* figures) {
-      return expected ? fmt::format(" ({:.4f})", figures[place]) : std::string();
-    };
+  Predictions& early() { return early_; }
+  Predictions& served() { return served_; }
+
+  void Print(std::string_view log) const {
     const auto periods = static_cast<double>(periods_);
-    fmt::print("| {} | {} | {:.2f} | {:.4f}{} | {:.4f}{} | {:.3f} | {:.0f} | {:.2f} |\n", log,
-               epsilon_ < kInfinity ? fmt::format("{}", epsilon_) : "none", sigma_, held_.Auc(),
-               beside(expected ? expected->held : nullptr),
-               served_.logits.empty() ? 0 : served_.Auc(),
-               served_.logits.empty() ? "" : beside(expected ? expected->served : nullptr),
-               learner_->state().rate, static_cast<double>(written_) / periods, seconds_ / periods);
+    fmt::print("| {} | {} | {:.2f} | {:.4f}", log,
+               epsilon_ < kInfinity ? fmt::format("{}", epsilon_) : "none", sigma_, held_.Auc());
+    if (!served_.logits.empty()) {
+      const auto [all, tenth] = served_.Calibration();
+      fmt::print(" | {:.4f} | {:.4f} | {:.4f} | {:.3f}, {:.3f}", served_.Auc(), early_.Auc(),
+                 served_.LogLoss(), all, tenth);
+    }
+    fmt::print(" | {:.3f} | {:.0f} | {:.2f} |\n", learner_->state().rate,
+               static_cast<double>(written_) / periods, seconds_ / periods);
     std::fflush(stdout);
   }
 
@@ -160,38 +194,39 @@ class Run {
   double sigma_ = 0;
   std::unique_ptr<train::MemoryRows> rows_;
   std::unique_ptr<train::LinearLearner> learner_;
-  Predictions held_, served_;
+  Predictions held_, early_, served_;
   uint64_t periods_ = 0, written_ = 0;
   double seconds_ = 0;
 };
 
-std::vector<Run> MakeRuns(double delta, WorkerPool& workers) {
+std::vector<Run> MakeRuns(const Setting& setting, WorkerPool& workers) {
   std::vector<Run> runs;
   runs.reserve(std::size(kEpsilons));
-  for (const double epsilon : kEpsilons) runs.emplace_back(epsilon, delta, Schema(), workers);
+  for (const double epsilon : kEpsilons) runs.emplace_back(epsilon, setting, Schema(), workers);
   return runs;
 }
 
-void RunStream(uint64_t seed, double churn, WorkerPool& workers) {
+void RunStream(uint64_t seed, double churn, const Setting& setting, WorkerPool& workers) {
   const event::FeatureTransform transform(Schema());
   const stream::CriteoGenerator generator(
       {.days = kDays, .rows_per_day = kRowsPerDay, .seed = seed, .churn = churn});
-  std::vector<Run> runs = MakeRuns(kStreamDelta, workers);
+  std::vector<Run> runs = MakeRuns(setting, workers);
   const auto day = [&](uint32_t d) {
     const event::Batch batch = GenerateDay(transform, generator, d);
     return StepOf(batch, 0, batch.size());
   };
   for (uint32_t d = 0; d < kDays; ++d) {
     const stream::StepBatch step = day(d);
-    for (Run& run : runs) d < kLearntDays ? run.Learn(step, false) : run.Predict(step);
+    for (Run& run : runs)
+      d >= kLearntDays ? run.Predict(step)
+                       : run.Learn(step, d == 1 || d == 2 ? &run.early() : nullptr);
   }
   for (uint32_t d = kLearntDays; d < kDays; ++d) {
     const stream::StepBatch step = day(d);
-    for (Run& run : runs) run.Learn(step, true);
+    for (Run& run : runs) run.Learn(step, &run.served());
   }
-  for (size_t i = 0; i < runs.size(); ++i)
-    runs[i].Print(fmt::format("seed {}{}", seed, churn > 0 ? fmt::format(", churn {}", churn) : ""),
-                  i, ExpectedOf(seed, churn));
+  for (const Run& run : runs)
+    run.Print(fmt::format("seed {}{}", seed, churn > 0 ? fmt::format(", churn {}", churn) : ""));
 }
 
 void RunLog(const std::string& path, uint64_t parts, WorkerPool& workers) {
@@ -207,37 +242,40 @@ void RunLog(const std::string& path, uint64_t parts, WorkerPool& workers) {
     all.AppendRange(some, 0, some.size());
   }
   TACIT_CHECK(all.size() >= kLogRecords, "the log is too short");
-  std::vector<Run> runs = MakeRuns(1.0 / kLogLearnt, workers);
+  std::vector<Run> runs = MakeRuns({.delta = 1.0 / kLogLearnt}, workers);
   for (Run& run : runs) {
     for (uint64_t part = 0; part < parts; ++part)
-      run.Learn(StepOf(all, kLogLearnt * part / parts, kLogLearnt * (part + 1) / parts), false);
+      run.Learn(StepOf(all, kLogLearnt * part / parts, kLogLearnt * (part + 1) / parts), nullptr);
     run.Predict(StepOf(all, kLogLearnt, kLogRecords));
   }
-  for (size_t i = 0; i < runs.size(); ++i)
-    runs[i].Print(fmt::format("{} parts", parts), i, std::nullopt);
+  for (const Run& run : runs) run.Print(fmt::format("{} parts", parts));
 }
 
 int Main(int argc, char** argv) {
   const auto is = [&](int i, std::string_view text) { return argc > i && argv[i] == text; };
   WorkerPool workers({.workers = 1});
-  fmt::print(
-      "| log | epsilon | sigma | AUC held (prototype) | AUC served | eta | weights a period "
-      "| s a period |\n|---|---|---|---|---|---|---|---|\n");
   if (is(1, "--log")) {
     TACIT_CHECK(argc == 4, "--log FILE PARTS");
+    fmt::print("| log | epsilon | sigma | held | eta | weights a period | s a period |\n");
+    fmt::print("|---|---|---|---|---|---|---|\n");
     RunLog(argv[2], std::strtoull(argv[3], nullptr, 10), workers);
     return 0;
   }
-  int next = 1;
+  Setting setting{.delta = kStreamDelta};
   double churn = 0;
-  if (is(1, "--churn") && argc > 2) {
-    churn = std::strtod(argv[2], nullptr);
-    next = 3;
+  int next = 1;
+  for (; next + 1 < argc && argv[next][0] == '-'; next += 2) {
+    TACIT_CHECK(is(next, "--churn") || is(next, "--selection"), "an option that there is not");
+    (is(next, "--churn") ? churn : setting.selection) = std::strtod(argv[next + 1], nullptr);
   }
+  fmt::print(
+      "| log | epsilon | sigma | held | served | days 1, 2 | log loss | predicted / clicks: all, "
+      "worst tenth | eta | weights a period | s a period |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|\n");
   std::vector<uint64_t> seeds;
   for (; next < argc; ++next) seeds.push_back(std::strtoull(argv[next], nullptr, 10));
   if (seeds.empty()) seeds = {1, 2, 3};
-  for (const uint64_t seed : seeds) RunStream(seed, churn, workers);
+  for (const uint64_t seed : seeds) RunStream(seed, churn, setting, workers);
   return 0;
 }
 
