@@ -154,7 +154,7 @@ class Run {
         std::move(options), noise::MakeNoiseSource(workers), *rows_, workers);
   }
 
-  // Learns from a step, which it predicts first; keeps the predictions in `kept`, or null.
+  // It predicts a step, then learns from it; the predictions go to `kept`, unless that is null.
   void Learn(const stream::StepBatch& step, Predictions* kept) {
     static const std::atomic<bool> kNever = false;
     const auto start = std::chrono::steady_clock::now();
