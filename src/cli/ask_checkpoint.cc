@@ -12,7 +12,7 @@ Result<boost::json::object> AskCheckpoint(
     const CheckpointPlace& place,
     const std::function<Result<serve::Reply>(
         const wiring::Assembly& assembly, std::shared_ptr<const store::Snapshot> snapshot)>& ask) {
-  TACIT_ASSIGN(config::Config config, config::Load(place.config, {}));
+  TACIT_ASSIGN(config::Config config, config::Load(place.config, {}, config::LogFiles::kUnread));
   TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config)));
   const std::string witness =
       place.witness.empty() ? wiring::WitnessBeside(place.checkpoint) : place.witness;

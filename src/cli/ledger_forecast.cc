@@ -135,7 +135,8 @@ privacy::UseLimits LimitsOf(const config::Learner& learner, const config::Source
 Result<Budgets> BudgetsOf(const ForecastOptions& options, const LedgerCopy& ledger) {
   Budgets budgets{ledger.promises.learners, ledger.promises.total, {}};
   if (!options.config.empty()) {
-    TACIT_ASSIGN(const config::Config config, config::Load(options.config, {}));
+    TACIT_ASSIGN(const config::Config config,
+                 config::Load(options.config, {}, config::LogFiles::kUnread));
     for (privacy::Promise& promise : budgets.learners)
       for (const config::Learner& learner : config.learners)
         if (learner.id == promise.learner) promise.epsilon = learner.privacy.epsilon;

@@ -186,10 +186,8 @@ void Print(const wiring::PrivacyForecast& forecast,
 }
 
 Result<int> Plan(const PrivacyPlanOptions& options) {
-  // The log is never opened, so it need not exist.
-  std::vector<std::string> overrides{"source.files=/dev/null"};
-  overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
-  TACIT_ASSIGN(config::Config config, config::Load(options.config, overrides));
+  TACIT_ASSIGN(config::Config config,
+               config::Load(options.config, options.overrides, config::LogFiles::kUnread));
   std::vector<wiring::RefusedLearner> refused;
   TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config), &refused));
   TACIT_ASSIGN(const wiring::PrivacyForecast forecast,

@@ -33,7 +33,8 @@ using ValueNames = std::map<std::pair<std::string, uint64_t>, std::string>;
 Result<ValueNames> ReadNames(const WeightsOptions& options) {
   ValueNames names;
   if (options.names.empty()) return names;
-  TACIT_ASSIGN(const config::Config config, config::Load(options.config, {}));
+  TACIT_ASSIGN(const config::Config config,
+               config::Load(options.config, {}, config::LogFiles::kUnread));
   const event::FeatureTransform transform(wiring::MakeSchema(config.features));
   std::ifstream file(options.names, std::ios::binary);
   if (!file)

@@ -49,9 +49,9 @@ void DescribeConfig(Fields& fields, Config& config) {
                  [&](Fields& below) { DescribeDeadLetters(below, config.dead_letters); });
 }
 
-Status CheckConfig(const Tree& tree, Config* config) {
+Status CheckConfig(const Tree& tree, LogFiles files, Config* config) {
   const Place root(tree);
-  TACIT_RETURN_IF_ERROR(CheckSource(root.Key("source"), &config->source));
+  TACIT_RETURN_IF_ERROR(CheckSource(root.Key("source"), files, &config->source));
   TACIT_RETURN_IF_ERROR(CheckKafka(root.Key("kafka"), config->source, &config->kafka));
   TACIT_RETURN_IF_ERROR(CheckFeatures(root.Key("schema").Key("features"), config->features));
   TACIT_RETURN_IF_ERROR(
@@ -68,7 +68,7 @@ Status CheckConfig(const Tree& tree, Config* config) {
 }
 
 Result<Config> Parse(std::string_view yaml, const std::string& name,
-                     const std::vector<std::string>& overrides) {
+                     const std::vector<std::string>& overrides, LogFiles files) {
   TACIT_ASSIGN(Tree tree, ParseYaml(yaml, name));
   if (tree.kind != Tree::Kind::kMap && tree.kind != Tree::Kind::kNull) {
     return Place(tree).Fail("must be a section of keys");
@@ -87,13 +87,14 @@ Result<Config> Parse(std::string_view yaml, const std::string& name,
   reader.Finish();
   TACIT_RETURN_IF_ERROR(std::move(outcome.wrong));
   TACIT_RETURN_IF_ERROR(std::move(outcome.missing));
-  TACIT_RETURN_IF_ERROR(CheckConfig(tree, &config));
+  TACIT_RETURN_IF_ERROR(CheckConfig(tree, files, &config));
   return config;
 }
 
-Result<Config> Load(const std::string& path, const std::vector<std::string>& overrides) {
+Result<Config> Load(const std::string& path, const std::vector<std::string>& overrides,
+                    LogFiles files) {
   TACIT_ASSIGN(const std::string yaml, ReadTextFile(path));
-  return Parse(yaml, path, overrides);
+  return Parse(yaml, path, overrides, files);
 }
 
 }  // namespace tacit::config

@@ -220,8 +220,8 @@ struct Participation {
   enum class Mode { kOnce, kPoisson };
   Mode mode = Mode::kOnce;  // required
   // Offsets per step (once), or expected examples per step (poisson). In both modes the public
-  // divisor.
-  uint64_t batch = 2048;
+  // divisor. 0 until it is read: the default depends on the kind of model.
+  uint64_t batch = 0;
   // Number of steps that any unit may be in, or be eligible for, over the life of the store. Unit
   // event: for `once` only. Unit user: required.
   uint32_t max_participations = 1;
@@ -352,13 +352,18 @@ struct Config {
   uint64_t memory_total_bytes = 2ull << 30;
 };
 
+// What becomes of source.files: every pattern is replaced by the files that match it, one at least,
+// or stays as it is written, for those who read no log.
+enum class LogFiles : uint8_t { kFound, kUnread };
+
 // Reads a file. Every error names file, line and key, and for an unknown key the nearest valid one.
 // Precedence: `overrides` ("store.path=/x", from the command line) over the environment
 // (TACIT_STORE_PATH=/x) over the file. Relative paths are relative to the working directory.
-Result<Config> Load(const std::string& path, const std::vector<std::string>& overrides);
+Result<Config> Load(const std::string& path, const std::vector<std::string>& overrides,
+                    LogFiles files = LogFiles::kFound);
 // The same from a text; messages use `name` as the file's name.
 Result<Config> Parse(std::string_view yaml, const std::string& name,
-                     const std::vector<std::string>& overrides);
+                     const std::vector<std::string>& overrides, LogFiles files = LogFiles::kFound);
 
 // Returns true if the value under this key is, or may be, a secret: no dump and no message shows
 // it.

@@ -119,6 +119,8 @@ struct ModelTraits {
   MechanismKind guard = MechanismKind::kNone;
   // Each step is one release of a period of `batch` offsets, so that only `once` can be meant.
   std::string_view only_once = {};
+  // The default of participation.batch; 0: one that follows from epsilon (DefaultPeriod).
+  uint64_t batch = 2048;
 };
 
 inline constexpr ModelTraits kModels[] = {
@@ -153,7 +155,8 @@ inline constexpr ModelTraits kModels[] = {
      .name = "linear",
      .descends = false,
      .guard = MechanismKind::kSums,
-     .only_once = "each step adds up a period of `batch` offsets"}};
+     .only_once = "each step adds up a period of `batch` offsets",
+     .batch = 0}};
 static_assert(CoversKinds(kModels, kLastModel));
 
 enum class OptimizerKind : uint8_t { kSgd, kAdam, kAdagrad, kAdamBc };

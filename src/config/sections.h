@@ -10,7 +10,7 @@
 namespace tacit::config {
 
 void DescribeSource(Fields& fields, Source& source);
-Status CheckSource(const Place& place, Source* source);  // expands the globs of `files`
+Status CheckSource(const Place& place, LogFiles files, Source* source);  // finds the files
 
 bool GoodTopic(std::string_view name);
 void DescribeKafka(Fields& fields, Kafka& kafka, bool used);
@@ -51,6 +51,6 @@ bool Inside(const std::string& file, const std::string& directory);
 
 // These cover the whole configuration: all keys, and all checks.
 void DescribeConfig(Fields& fields, Config& config);
-Status CheckConfig(const Tree& tree, Config* config);
+Status CheckConfig(const Tree& tree, LogFiles files, Config* config);
 
 }  // namespace tacit::config

@@ -176,7 +176,7 @@ void DescribeSource(Fields& fields, Source& source) {
   });
 }
 
-Status CheckSource(const Place& place, Source* source) {
+Status CheckSource(const Place& place, LogFiles files, Source* source) {
   const Keys& keys = source->traits().keys;
   TACIT_RETURN_IF_ERROR(CheckFormat(place.Key("format"), *source));
   // Records without ids cannot be compared, so no window may be claimed for them.
@@ -191,6 +191,7 @@ Status CheckSource(const Place& place, Source* source) {
   }
   if (keys.has("files")) {
     TACIT_RETURN_IF_ERROR(CheckMarkIsNoInput(place.Key("mark"), *source));
+    if (files == LogFiles::kUnread) return {};
     return ExpandFiles(place.Key("files"), source);
   }
   source->files.clear();

@@ -47,7 +47,10 @@ tacit::Result<tacit::wiring::Assembly> Reload(const CommandLine& line) {
 
 tacit::Result<int> Run(const CommandLine& line) {
   if (!line.check) tacit::console::HoldHangups();
-  TACIT_ASSIGN(tacit::config::Config config, tacit::config::Load(line.config, line.overrides));
+  const auto files =
+      line.serve_only ? tacit::config::LogFiles::kUnread : tacit::config::LogFiles::kFound;
+  TACIT_ASSIGN(tacit::config::Config config,
+               tacit::config::Load(line.config, line.overrides, files));
   tacit::InitLogging(
       config.log.format == "json" ? tacit::LogFormat::kJson : tacit::LogFormat::kText,
       config.log.level);

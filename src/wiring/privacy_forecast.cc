@@ -144,9 +144,13 @@ std::string InWords(const Subject& s) {
   const Participation& p = s.learner.participation;
   const std::string passes =
       s.passes() == 1 ? "" : fmt::format(", in each of {} passes", s.passes());
-  if (s.once())
-    return fmt::format("once: every event in 1 step of {}{}, in the order it came; nothing is held",
-                       WithThousands(p.batch), passes);
+  if (s.once()) {
+    const bool is_period = !s.learner.model.traits().only_once.empty();
+    return fmt::format(
+        "once: every event in 1 {} of {}{}, in the order it came; {}",
+        is_period ? "period" : "step", WithThousands(p.batch), passes,
+        is_period ? "a period is held until it is full, and is one release" : "nothing is held");
+  }
   std::string period = p.period > 0 ? fmt::format("{} offsets", WithThousands(p.period)) : "";
   if (p.period_files > 0 || p.period == 0)
     period += (period.empty() ? "" : " or ") + Counted(std::max(1u, p.period_files), "file");

@@ -124,7 +124,7 @@ struct Predictions {
   }
 };
 
-// What every run of a call has.
+// The runs of one call share these.
 struct Setting {
   double delta = 0;
   double selection = 0;  // 0: whole tables

@@ -134,6 +134,29 @@ TEST(Config, MemoryTakesSuffixes) {
   }
 }
 
+// A linear model's period is as long as its noise asks for; a period that is named stays.
+TEST(Config, ALinearModelsPeriodFollowsFromEpsilon) {
+  const auto batch = [](const std::string& mechanism, const std::string& epsilon,
+                        const std::string& participation, bool dumped = false) {
+    Result<Config> config =
+        Parse(kSample, "c.yaml",
+              {"learners.0.model={kind: linear}", "learners.0.mechanism={kind: " + mechanism + "}",
+               "learners.0.participation={" + participation + "}",
+               "learners.0.privacy.epsilon=" + epsilon});
+    EXPECT_TRUE(config) << config.error().message;
+    if (dumped) config = Parse(Dump(*config), "dump", {});
+    return config->learners[0].participation.batch;
+  };
+  EXPECT_EQ(batch("sums", "1", "mode: once"), 150'000u);
+  EXPECT_EQ(batch("sums", "8", "mode: once"), 53'000u);
+  EXPECT_EQ(batch("sums", "8", "mode: once", /*dumped=*/true), 53'000u);
+  EXPECT_EQ(batch("sums", "100", "mode: once"), 50'000u);
+  EXPECT_EQ(batch("none", ".inf", "mode: once"), 50'000u);
+  EXPECT_EQ(batch("sums", "0.001", "mode: once"), 1'000'000u);
+  EXPECT_EQ(batch("sums", "1", "mode: once, batch: 2048"), 2048u);
+  EXPECT_EQ(batch("sums", "1", "mode: once, batch: 2048", /*dumped=*/true), 2048u);
+}
+
 // Every mechanism and every clip: read, dumped and read again.
 TEST(Config, MechanismsAreReadAndDumped) {
   const std::string poisson =

@@ -62,6 +62,16 @@ TEST(PrivacyPlanTest, OnceCostsADayWhatAStepCosts) {
   EXPECT_EQ(plan.at("total").at("epsilon"), learner.at("epsilon")) << "one learner is all there is";
 }
 
+TEST(PrivacyPlanTest, WhatIsHeldIsSaid) {
+  const std::string demo = std::string(TACIT_SOURCE_DIR) + "/config/demo.yaml";
+  const Ended plan = test::Run({TACIT, "privacy", "plan", "--config", demo});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("every event in 1 period of 150,000, in the order it came; a "
+                                  "period is held until it is full"));
+  EXPECT_THAT(plan.out, HasSubstr("every event in 1 step of 2,048, in the order it came; nothing "
+                                  "is held"));
+}
+
 TEST(PrivacyPlanTest, OtherParticipationsHaveTheirNoise) {
   TempDir dir;
   SmallRun run;
