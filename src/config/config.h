@@ -352,8 +352,8 @@ struct Config {
   uint64_t memory_total_bytes = 2ull << 30;
 };
 
-// What becomes of source.files: every pattern is replaced by the files that match it, one at least,
-// or stays as it is written, for those who read no log.
+// A pattern of source.files is replaced by the files that match it, one at least (kFound), or stays
+// as it is written, for those who read no log (kUnread).
 enum class LogFiles : uint8_t { kFound, kUnread };
 
 // Reads a file. Every error names file, line and key, and for an unknown key the nearest valid one.
