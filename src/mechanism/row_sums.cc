@@ -16,14 +16,37 @@ int64_t StepsTowardsZero(double weight, double scale) {
   return static_cast<int64_t>(weight * scale);
 }
 
-// Returns the factor that turns weights into steps: 1 / step, or less, so that the norm of the
-// steps is at most `most`. Decided in integers.
-double StepsPerUnit(double step, uint64_t most, std::span<const double> weights) {
-  double largest = 0, squares = 0;
-  for (const double weight : weights) largest = std::max(largest, std::abs(weight));
-  if (largest == 0) return 0;
-  for (const double weight : weights) squares += (weight / largest) * (weight / largest);
-  const double fitting = static_cast<double>(most) / largest / std::sqrt(squares);
+// The norm of weights as the product of two numbers: by itself it may be larger than any number.
+struct Length {
+  double unit = 1, units = 0;
+  bool Exceeds(double other) const { return units > other / unit; }
+};
+
+// REQUIRES finite weights.
+Length LengthOf(std::span<const double> weights) {
+  double squares[4] = {};  // so that an addition need not wait for the one before it
+  size_t i = 0;
+  for (; i + 4 <= weights.size(); i += 4)
+    for (size_t k = 0; k < 4; ++k) squares[k] += weights[i + k] * weights[i + k];
+  for (; i < weights.size(); ++i) squares[0] += weights[i] * weights[i];
+  const double sum = (squares[0] + squares[1]) + (squares[2] + squares[3]);
+  if (sum > 1e-200 && sum < 1e200) return {.unit = 1, .units = std::sqrt(sum)};
+  double largest = 0, shares = 0;
+  for (const double weight : weights) {
+    TACIT_CHECK(std::isfinite(weight), "no weight");
+    largest = std::max(largest, std::abs(weight));
+  }
+  if (largest == 0) return {};
+  for (const double weight : weights) shares += (weight / largest) * (weight / largest);
+  return {.unit = largest, .units = std::sqrt(shares)};
+}
+
+// Returns the factor that turns weights of this length into steps: 1 / step, or less, so that the
+// norm of the steps is at most `most`. Decided in integers.
+double StepsPerUnit(double step, uint64_t most, const Length& length,
+                    std::span<const double> weights) {
+  if (length.units == 0) return 0;
+  const double fitting = static_cast<double>(most) / length.unit / length.units;
   for (double scale = std::min(1 / step, fitting);; scale *= 1 - 0x1p-21) {
     uint64_t steps_squared = 0;
     for (const double weight : weights) {
@@ -32,12 +55,6 @@ double StepsPerUnit(double step, uint64_t most, std::span<const double> weights)
     }
     if (steps_squared <= most * most) return scale;
   }
-}
-
-double Length(std::span<const double> weights) {
-  double squares = 0;
-  for (const double weight : weights) squares += weight * weight;
-  return std::sqrt(squares);
 }
 
 Grid GridOf(const RowSumsOptions& options) {
@@ -75,17 +92,23 @@ RowSums::RowSums(const RowSumsOptions& options, std::span<const SumTable> tables
 
 bool RowSums::Add(const UnitVector& unit) {
   TACIT_CHECK(unit.size() == sums_.size(), "a unit of another query");
-  const std::span<const uint32_t> cells = unit.cells();
-  const std::span<const double> weights = unit.weights();
-  for (const double weight : weights)
-    TACIT_CHECK(std::abs(weight) <= std::numeric_limits<double>::max(), "no weight");
+  return Add(unit.cells(), unit.weights());
+}
+
+bool RowSums::Add(std::span<const uint32_t> cells, std::span<const double> weights) {
+  TACIT_CHECK(cells.size() == weights.size(), "a weight for each cell");
+  for (const uint32_t cell : cells) {
+    TACIT_CHECK(cell < sums_.size(), "a cell that the query does not have");
+    __builtin_prefetch(&sums_[cell], /*rw=*/1);
+  }
+  const Length length = LengthOf(weights);
   const auto most = static_cast<uint64_t>(options_.clip / grid_.step);
-  const double scale = StepsPerUnit(grid_.step, most, weights);
+  const double scale = StepsPerUnit(grid_.step, most, length, weights);
   for (size_t i = 0; i < cells.size(); ++i)
     std::atomic_ref(sums_[cells[i]])
         .fetch_add(StepsTowardsZero(weights[i], scale), std::memory_order_relaxed);
   // Roundings in the last digits of a unit of full length are no clipping.
-  return Length(weights) > options_.clip * (1 + 1e-6);
+  return length.Exceeds(options_.clip * (1 + 1e-6));
 }
 
 RowSums::Range RowSums::TouchedIn(const SumTable& table) const {

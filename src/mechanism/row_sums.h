@@ -66,6 +66,8 @@ class RowSums {
   // order makes no difference. REQUIRES one call per unit, a vector of cells() cells, and finite
   // weights.
   bool Add(const UnitVector& unit);
+  // The same for weights[i] on cells[i]. REQUIRES distinct cells.
+  bool Add(std::span<const uint32_t> cells, std::span<const double> weights);
   // Returns sums plus noise, once. The noise has a key of its own.
   ReleasedSums Release(noise::NoiseSource& noise) &&;
 

@@ -211,7 +211,8 @@ Status LinearLearner::Preview(const stream::StepBatch& batch, StepReport* report
 }
 
 // Adds an event's contribution to its unit's.
-void LinearLearner::AddEvent(size_t example, float label, float move, UnitVector* unit) const {
+template <class Unit>
+void LinearLearner::AddEvent(size_t example, float label, float move, Unit* unit) const {
   const linear::UpdateOptions& update = options_.update;
   const linear::Places places = batch_.Places();
   const double residual = Residual(label, logits_[example], update);
@@ -235,6 +236,22 @@ void LinearLearner::AddEvent(size_t example, float label, float move, UnitVector
   if (label > 0.5f) unit->Add(numbers + kClicks, update.click_share);
 }
 
+// The contribution of a single event that has one value of each column: no cell is there twice, so
+// that none has to be looked for.
+struct LinearLearner::SingleEvent {
+  std::vector<uint32_t> cells;
+  std::vector<double> weights;
+
+  void Add(uint32_t cell, double weight) {
+    cells.push_back(cell);
+    weights.push_back(weight);
+  }
+  void Clear() {
+    cells.clear();
+    weights.clear();
+  }
+};
+
 // Adds every unit once; returns how many were clipped.
 uint64_t LinearLearner::AddEvents(const stream::StepBatch& step, RowSums* sums) {
   std::vector<size_t> begins(step.units + 1);  // per unit its first example, and the end
@@ -242,13 +259,24 @@ uint64_t LinearLearner::AddEvents(const stream::StepBatch& step, RowSums* sums) 
     while (i < step.unit_of.size() && step.unit_of[i] < u) ++i;
   std::atomic<uint64_t> clipped = 0;
   workers_.Run(step.units, [&](size_t begin, size_t end, size_t) {
-    UnitVector unit(sums->cells());
-    for (size_t u = begin; u < end; ++u) {
-      unit.Clear();
+    const auto add = [&](size_t u, auto* unit) {
+      unit->Clear();
       for (size_t i = begins[u]; i < begins[u + 1]; ++i)
-        AddEvent(i, step.examples.label[i], moves_[i], &unit);
-      if (sums->Add(unit)) ++clipped;
+        AddEvent(i, step.examples.label[i], moves_[i], unit);
+    };
+    UnitVector several(sums->cells());
+    SingleEvent single;
+    uint64_t cut = 0;
+    for (size_t u = begin; u < end; ++u) {
+      if (batch_.runs.one_each && begins[u + 1] - begins[u] == 1) {
+        add(u, &single);
+        cut += sums->Add(single.cells, single.weights);
+      } else {
+        add(u, &several);
+        cut += sums->Add(several);
+      }
     }
+    clipped += cut;
   });
   return clipped;
 }

@@ -79,6 +79,8 @@ class LinearLearner final : public Learner {
     std::vector<double> residual, count;
   };
 
+  struct SingleEvent;
+
   // A period as its release tells it.
   struct Period {
     double mean_residual = 0, click_rate = 0;
@@ -87,7 +89,8 @@ class LinearLearner final : public Learner {
 
   Status Predict(const stream::StepBatch& step, StepReport* report);
   uint64_t AddEvents(const stream::StepBatch& step, mechanism::RowSums* sums);
-  void AddEvent(size_t example, float label, float move, mechanism::UnitVector* unit) const;
+  template <class Unit>
+  void AddEvent(size_t example, float label, float move, Unit* unit) const;
   void SetRate(const mechanism::ReleasedSums& released, double slope, double deviation);
   Period PeriodOf(const mechanism::ReleasedSums& released, double deviation) const;
   Known ValuesOf(size_t column, const mechanism::ReleasedSums& released, double least) const;
