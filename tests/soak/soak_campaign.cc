@@ -250,7 +250,7 @@ TEST(Soak, Slice) {
   Soaked generator(
       "generator", {"/usr/bin/nice", "-n", "5"}, WriteGeneratorConfig(dir), dir / "store",
       DemoScore(),
-      {"memory.total_bytes=850MiB", "source.kind=generator", "source.generator.days=100000",
+      {"memory.total_bytes=1250MiB", "source.kind=generator", "source.generator.days=100000",
        "source.generator.seed=" + std::to_string(seed % 1000), "store.path=" + (dir / "store"),
        "store.witness=" + (dir / "witness"), "training.idle_priority=false",
        "store.commit_interval_ms=200"});
