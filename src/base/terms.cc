@@ -27,4 +27,13 @@ Kinship Terms::KinshipOf(const RememberedCommit& commit) const {
   return here == kNoTerm ? Kinship::kUnknown : Kinship::kOwn;
 }
 
+bool AccountsFor(std::span<const Ancestor> ancestors, std::string_view lineage,
+                 const RememberedCommit& commit) {
+  for (const Ancestor& ancestor : ancestors)
+    if (ancestor.lineage == lineage)
+      return commit.seq < ancestor.through ||
+             (commit.seq == ancestor.through && (!commit.head || *commit.head == ancestor.head));
+  return false;
+}
+
 }  // namespace tacit

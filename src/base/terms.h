@@ -3,6 +3,9 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/hash.h"
@@ -52,5 +55,17 @@ class Terms {
  private:
   std::vector<Term> terms_;  // ascending
 };
+
+// A lineage that a restored store continues: its ledger has the charges of all commits there up to
+// `through`, though the store has not those commits themselves.
+struct Ancestor {
+  std::string lineage;  // 32 hexadecimal digits
+  CommitSeq through;
+  Digest head{};  // ledger head of that commit
+};
+// Decides whether a commit of another lineage is one that these ancestors account for. A commit
+// before `through` cannot be told from one of a fork: its head is gone with the lost store.
+bool AccountsFor(std::span<const Ancestor> ancestors, std::string_view lineage,
+                 const RememberedCommit& commit);
 
 }  // namespace tacit

@@ -14,6 +14,7 @@
 #include "cli/ledger.h"
 #include "console/exit_code.h"
 #include "serve/checkpoint_route.h"
+#include "wiring/restore.h"
 
 namespace tacit::cli {
 namespace {
@@ -26,6 +27,8 @@ constexpr auto kBetweenLooks = std::chrono::milliseconds(100);
 struct CheckpointOptions {
   std::string url, path, kind = "full";
   std::vector<std::string> folders;
+  std::string config;
+  std::vector<std::string> overrides;
   uint64_t keep = 0;
   bool json = false;
 };
@@ -170,6 +173,48 @@ Result<int> VerifyEach(const CheckpointOptions& options) {
   return int{console::kExitDone};
 }
 
+// What the restore charged, a line for each learner that had gone on.
+void PrintGaps(const wiring::Assembly& assembly, const wiring::RestoreReport& report) {
+  for (const store::LearnerGap& gap : report.gaps) {
+    uint64_t steps = 0;
+    for (const privacy::CommitCharge& charge : gap.charges) steps += charge.steps;
+    fmt::print("  {}: {} charged{}; its records after the checkpoint are not read again\n",
+               assembly.learners[gap.learner.value].id, Counted(steps, "step"),
+               gap.of_users ? fmt::format(", and up to {} to each user",
+                                          Counted(gap.user_steps, "step"))
+                            : "");
+  }
+}
+
+Result<int> Restore(const CheckpointOptions& options) {
+  TACIT_ASSIGN(config::Config config, config::Load(options.config, options.overrides,
+                                                   config::LogFiles::kUnread));
+  TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config)));
+  TACIT_ASSIGN(const wiring::RestoreReport report,
+               wiring::RestoreStore(assembly, options.folders.at(0)));
+  const store::Restored& restored = report.restored;
+  if (options.json) {
+    json::object out{{"store", assembly.config.store.path},
+                     {"lineage", restored.lineage},
+                     {"version", restored.commit.value},
+                     {"from", json::object{{"lineage", restored.checkpoint.lineage},
+                                           {"version", restored.checkpoint.commit.value}}},
+                     {"through", report.through.value},
+                     {"remembered_by", report.remembered_by},
+                     {"epsilon", restored.epsilon},
+                     {"delta", restored.delta}};
+    fmt::print("{}\n", json::serialize(out));
+    return int{console::kExitDone};
+  }
+  fmt::print("{}: restored from commit {}, charged up to commit {}, where {} ends\n",
+             assembly.config.store.path, restored.checkpoint.commit.value, report.through.value,
+             report.remembered_by);
+  PrintGaps(assembly, report);
+  fmt::print("epsilon {:.4f} at delta {:g}; lineage {}\n", restored.epsilon, restored.delta,
+             restored.lineage);
+  return int{console::kExitDone};
+}
+
 Result<int> Prune(const CheckpointOptions& options) {
   TACIT_ASSIGN(const auto removed, store::PruneCheckpoints(options.path, options.keep));
   for (const std::string& folder : removed) fmt::print("removed {}\n", folder);
@@ -218,6 +263,18 @@ void AddCheckpoint(CLI::App& cli, Action* chosen) {
       "Example:\n  tacit checkpoint verify "
       "demo-data/store.checkpoints/full-000000000120-1f6e0c2b");
   verify->callback([options, chosen] { *chosen = [options] { return VerifyEach(*options); }; });
+
+  auto* restore = command->add_subcommand("restore", "Make a store of one, after a loss");
+  restore->add_option("folder", options->folders, "A full checkpoint")->required()->expected(1);
+  restore->add_option("--config", options->config, "The configuration of the lost store")->required();
+  restore->add_option("--set", options->overrides, "KEY=VALUE over the configuration");
+  restore->add_flag("--json", options->json, "Print JSON");
+  restore->footer(
+      "It is made at store.path, which must be free. What was learnt after the checkpoint is "
+      "charged\nby what the witness or the mark remembers, and is not learnt again.\n"
+      "Example:\n  tacit checkpoint restore /backup/full-000000000120-1f6e0c2b --config "
+      "/etc/tacit/tacitd.yaml");
+  restore->callback([options, chosen] { *chosen = [options] { return Restore(*options); }; });
 
   auto* prune = command->add_subcommand("prune", "Remove the older ones of each kind");
   prune->add_option("--path", options->path, "The folder that they are in")->required();

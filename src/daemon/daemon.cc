@@ -44,6 +44,11 @@ stream::StoreMark MarkOf(const store::Snapshot& snapshot) {
           .term = snapshot.term() == kNoTerm ? "" : ToHex(snapshot.term())};
 }
 
+stream::StoreClaim ClaimOf(const store::Snapshot& snapshot, const store::Store& store) {
+  const auto ancestors = snapshot.ancestors();
+  return {MarkOf(snapshot), store.terms(), {ancestors.begin(), ancestors.end()}};
+}
+
 Result<wiring::FilePlan> MakeFilePlan(const config::Serve& config) {
   TACIT_ASSIGN(const wiring::FilePlan files, wiring::PlanFiles(config, wiring::RaiseFileLimit()));
   spdlog::info("files: at most {} open, {} of them the store's, {} for connections",
@@ -114,7 +119,7 @@ class Daemon {
     TACIT_ASSIGN(positions_, wiring::ReadPositions(assembly_, *store_));
     TellWhatRuns();
     TACIT_RETURN_IF_ERROR(source_->VerifyIdentity(store_->source_identity()));
-    source_->Claim({MarkOf(*store_->Latest()), store_->terms()});
+    source_->Claim(ClaimOf(*store_->Latest(), *store_));
     TACIT_RETURN_IF_ERROR(CheckBudgets(store_->Latest()->version().value == 0));
     if (assembly_.config.store.witness == "none") WarnOfNoWitness(assembly_.config.store.path);
     wiring::TellOfWitnessPlaces(assembly_.config);
@@ -202,7 +207,7 @@ class Daemon {
                                 .progress = progress_};
     parts.advise = [this](std::span<const stream::PartitionOffset> reached,
                           const store::Snapshot& snapshot) {
-      source_->Advise(reached, {MarkOf(snapshot), store_->terms()});
+      source_->Advise(reached, ClaimOf(snapshot, *store_));
     };
     parts.on_published = [this] { commits_.Tell(); };
     parts.choose = [this](const auto& plan, const auto& make) { return gpu_.Learner(plan, make); };

@@ -1,10 +1,13 @@
 // The values of `allowance`, sealed. The notation is base/bytes.h's, the keys are user_values.h's.
 //     uses    := used:u32 in_period:u32 period:u64     steps ever, of them in `period`, that period
+// A restored store has `uses` in `meta` too, under `floor/` and the learner: those of users without a
+// count.
 #include "store/allowance.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,15 +29,66 @@ Status Decode(std::string_view payload, const Rocks& rocks, UserUses* uses) {
               fmt::format("a user's allowance in store {} is damaged", rocks.path()));
 }
 
+std::string Encode(const UserUses& uses) {
+  ByteWriter value;
+  value.Put(uses.used).Put(uses.in_period).Put(uses.period);
+  return std::move(value).Take();
+}
+
+Result<UserUses> ReadFloor(const Rocks& rocks, uint16_t learner) {
+  UserUses floor;
+  TACIT_ASSIGN(const auto bytes,
+               rocks.Get(Family::kMeta, LearnerKey(meta::kFloorPrefix, learner)));
+  if (bytes) TACIT_RETURN_IF_ERROR(Decode(*bytes, rocks, &floor));
+  return floor;
+}
+
+// The users of a learner, one after another.
+class CountedUsers {
+ public:
+  CountedUsers(const Rocks& rocks, uint16_t learner)
+      : rocks_(rocks),
+        prefix_(LearnerKey("", learner)),
+        it_(rocks.db().NewIterator({}, rocks.family(Family::kAllowance))) {
+    it_->Seek(AsSlice(prefix_));
+    SkipStep();
+  }
+  bool at_end() const { return !it_->Valid() || !it_->key().starts_with(AsSlice(prefix_)); }
+  void Next() {
+    it_->Next();
+    SkipStep();
+  }
+  std::string_view key() const { return it_->key().ToStringView(); }
+  Result<UserUses> uses() const {
+    TACIT_ASSIGN(
+        const std::string_view payload,
+        Unseal(it_->value().ToStringView(), "a user's allowance in store " + rocks_.path()));
+    UserUses uses;
+    TACIT_RETURN_IF_ERROR(Decode(payload, rocks_, &uses));
+    return uses;
+  }
+  Status status() const {
+    return ToStatus(it_->status(), "reading allowances of store " + rocks_.path());
+  }
+
+ private:
+  // The learner's own key holds the step that its counts are as of.
+  void SkipStep() {
+    if (!at_end() && it_->key().size() == prefix_.size()) it_->Next();
+  }
+
+  const Rocks& rocks_;
+  const std::string prefix_;
+  const std::unique_ptr<rocksdb::Iterator> it_;
+};
+
 }  // namespace
 
 void PutAllowances(const Rocks& rocks, uint16_t learner, const AllowanceCommit& commit,
                    rocksdb::WriteBatch* batch) {
   PutUserStep(rocks, Family::kAllowance, learner, commit.step, batch);
   for (const UserUses& uses : commit.uses) {
-    ByteWriter value;
-    value.Put(uses.used).Put(uses.in_period).Put(uses.period);
-    PutUserValue(rocks, Family::kAllowance, learner, uses.user, value.bytes(), batch);
+    PutUserValue(rocks, Family::kAllowance, learner, uses.user, Encode(uses), batch);
   }
 }
 
@@ -42,29 +96,57 @@ Result<uint64_t> ReadAllowances(const Rocks& rocks, uint16_t learner, std::span<
   std::vector<Hash128> names;
   for (const UserUses& user : users) names.push_back(user.user);
   TACIT_ASSIGN(const UserValues read, ReadUserValues(rocks, Family::kAllowance, learner, names));
+  TACIT_ASSIGN(const UserUses floor, ReadFloor(rocks, learner));
   for (size_t i = 0; i < users.size(); ++i) {
-    users[i] = {.user = users[i].user};
+    users[i] = floor;
+    users[i].user = names[i];
     if (read.values[i]) TACIT_RETURN_IF_ERROR(Decode(*read.values[i], rocks, &users[i]));
   }
   return read.step;
 }
 
 Result<uint32_t> CountMostUses(const Rocks& rocks, uint16_t learner) {
-  const std::unique_ptr<rocksdb::Iterator> it(
-      rocks.db().NewIterator({}, rocks.family(Family::kAllowance)));
-  const std::string prefix = LearnerKey("", learner);
-  uint32_t most = 0;
-  for (it->Seek(AsSlice(prefix)); it->Valid() && it->key().starts_with(AsSlice(prefix));
-       it->Next()) {
-    if (it->key().size() == prefix.size()) continue;  // the step the counts are as of
-    TACIT_ASSIGN(const std::string_view payload,
-                 Unseal(it->value().ToStringView(), "a user's allowance in store " + rocks.path()));
-    UserUses uses;
-    TACIT_RETURN_IF_ERROR(Decode(payload, rocks, &uses));
+  TACIT_ASSIGN(const UserUses floor, ReadFloor(rocks, learner));
+  uint32_t most = floor.used;
+  CountedUsers users(rocks, learner);
+  for (; !users.at_end(); users.Next()) {
+    TACIT_ASSIGN(const UserUses uses, users.uses());
     most = std::max(most, uses.used);
   }
-  TACIT_RETURN_IF_ERROR(ToStatus(it->status(), "reading allowances of store " + rocks.path()));
+  TACIT_RETURN_IF_ERROR(users.status());
   return most;
+}
+
+UserUses AfterGap(UserUses uses, const UsersGap& gap) {
+  const auto plus_gap = [&](uint32_t count) {
+    return static_cast<uint32_t>(
+        std::min<uint64_t>(uint64_t{count} + gap.steps, std::numeric_limits<uint32_t>::max()));
+  };
+  const uint32_t in_period = uses.period == gap.period ? uses.in_period : 0;
+  uses.used = std::max(uses.used, std::min(plus_gap(uses.used), gap.most));
+  uses.in_period = std::min(plus_gap(in_period), uses.used);
+  uses.period = gap.period;
+  return uses;
+}
+
+Status AddGap(const Rocks& rocks, uint16_t learner, const UsersGap& gap, uint64_t step) {
+  constexpr int kBatch = 4096;
+  rocksdb::WriteBatch batch;
+  CountedUsers users(rocks, learner);
+  for (; !users.at_end(); users.Next()) {
+    TACIT_ASSIGN(const UserUses uses, users.uses());
+    batch.Put(rocks.family(Family::kAllowance), AsSlice(users.key()),
+              Seal(Encode(AfterGap(uses, gap))));
+    if (batch.Count() < kBatch) continue;
+    TACIT_RETURN_IF_ERROR(rocks.WriteSynced(batch));
+    batch.Clear();
+  }
+  TACIT_RETURN_IF_ERROR(users.status());
+  TACIT_ASSIGN(const UserUses floor, ReadFloor(rocks, learner));
+  batch.Put(rocks.family(Family::kMeta), LearnerKey(meta::kFloorPrefix, learner),
+            Seal(Encode(AfterGap(floor, gap))));
+  PutUserStep(rocks, Family::kAllowance, learner, step, &batch);
+  return rocks.WriteSynced(batch);
 }
 
 Result<bool> HasAllowances(const Rocks& rocks) {

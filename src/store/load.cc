@@ -1,6 +1,7 @@
-// Two small values of `meta`, sealed. The notation is base/bytes.h's.
+// Small values of `meta`, sealed. The notation is base/bytes.h's.
 //     folded  := commit:u64 learners:u32 (learner:u16 commit_of_dense_state:u64)*learners
 //     term    := id:byte*16 head_before:digest       under `term/` and the term's first commit
+//     ancestors := count:u32 (lineage:string through:u64 head:digest)*count
 // `head_before` is the ledger head of the commit before the term.
 #include "store/load.h"
 
@@ -30,10 +31,10 @@ Status LoadIdentity(const Rocks& rocks, Loaded& loaded) {
   TACIT_ASSIGN(const auto format, rocks.Get(Family::kMeta, meta::kFormat));
   if (!format) return {};
   loaded.format = ByteReader(*format).Get<uint32_t>();
-  if (loaded.format < kOldestStoreFormat || loaded.format > kStoreFormat)
+  if (loaded.format < kOldestStoreFormat || loaded.format > kRestoredFormat)
     return Fail(ErrorCode::kRefused,
                 fmt::format("store {} has format {}, this program reads {} to {}", rocks.path(),
-                            loaded.format, kOldestStoreFormat, kStoreFormat));
+                            loaded.format, kOldestStoreFormat, kRestoredFormat));
   TACIT_ASSIGN(loaded.lineage, Need(rocks, meta::kLineage));
   TACIT_ASSIGN(const auto release, rocks.Get(Family::kMeta, meta::kRelease));
   loaded.release = release.has_value();
@@ -47,6 +48,10 @@ Status LoadIdentity(const Rocks& rocks, Loaded& loaded) {
     if (user_key->size() != key.size()) return Broken(rocks, "its identity is damaged");
     ByteReader(*user_key).GetArray(std::span<uint8_t>(key));
     loaded.user_key = key;
+  }
+  TACIT_ASSIGN(const auto ancestors, rocks.Get(Family::kMeta, meta::kAncestors));
+  if (ancestors) {
+    TACIT_ASSIGN(loaded.ancestors, DecodeAncestors(*ancestors));
   }
   TACIT_ASSIGN(const std::string shards, Need(rocks, meta::kShards));
   loaded.shards = ByteReader(shards).Get<uint32_t>();
@@ -239,6 +244,7 @@ Result<Loaded> Load(const Rocks& rocks) {
 
 View Loaded::MakeView() const {
   View view{lineage, tip, std::make_shared<const Terms>(terms), source_identity, {}, {}};
+  view.ancestors = ancestors;
   view.learners.resize(records.size());
   for (size_t i = 0; i < records.size(); ++i)
     view.learners[i] = {bases[i].state, bases[i].seq, positions[i], released[i], mechanism_seqs[i]};
@@ -254,7 +260,7 @@ View Loaded::MakeView() const {
 }
 
 StoreChain Loaded::Chain() const {
-  StoreChain chain{.lineage = lineage, .seq = tip.seq, .terms = terms, .heads = {}};
+  StoreChain chain{.lineage = lineage, .seq = tip.seq, .terms = terms, .heads = {}, .ancestors = ancestors};
   chain.heads[tip.seq] = tip.head;
   for (const DeltaRecord& delta : deltas) chain.heads[delta.previous.seq] = delta.previous.head;
   return chain;
@@ -300,6 +306,30 @@ Result<FoldedRecord> DecodeFolded(std::string_view bytes) {
   }
   if (!reader.at_end()) return Fail(ErrorCode::kCorruption, "'folded' is damaged");
   return record;
+}
+
+std::string EncodeAncestors(std::span<const Ancestor> ancestors) {
+  ByteWriter writer;
+  writer.Put(static_cast<uint32_t>(ancestors.size()));
+  for (const Ancestor& ancestor : ancestors)
+    writer.PutString(ancestor.lineage)
+        .Put(ancestor.through.value)
+        .PutArray(std::span<const uint8_t>(ancestor.head));
+  return std::move(writer).Take();
+}
+
+Result<std::vector<Ancestor>> DecodeAncestors(std::string_view bytes) {
+  ByteReader reader(bytes);
+  std::vector<Ancestor> ancestors;
+  const auto count = reader.Get<uint32_t>();
+  for (uint32_t i = 0; i < count && reader.ok(); ++i) {
+    Ancestor& ancestor = ancestors.emplace_back();
+    ancestor.lineage = reader.GetString();
+    ancestor.through = CommitSeq(reader.Get<uint64_t>());
+    reader.GetArray(std::span<uint8_t>(ancestor.head));
+  }
+  if (!reader.at_end()) return Fail(ErrorCode::kCorruption, "'ancestors' is damaged");
+  return ancestors;
 }
 
 }  // namespace tacit::store

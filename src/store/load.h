@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ namespace tacit::store {
 // The store's format. It is raised when bytes change their meaning, or when an older program would
 // leave a new value wrong. The previous format is read, and upgraded in the first commit.
 inline constexpr uint32_t kStoreFormat = 3, kOldestStoreFormat = 2;
+// The format of a store that was restored: programs of format 3 would not know of its ancestors, and
+// would let users begin anew whom it has lost (restore.h).
+inline constexpr uint32_t kRestoredFormat = 4;
 
 // The contents of a store except its folded rows, read from disk and found consistent.
 struct Loaded {
@@ -27,6 +31,7 @@ struct Loaded {
   std::string lineage;  // empty: created, but nothing was ever written
   Digest salt{};
   std::optional<SipHash::Key> user_key;  // nothing in a store older than the key
+  std::vector<Ancestor> ancestors;       // oldest first
   uint32_t shards = 0;
   bool release = false;  // a release checkpoint: without secrets, rows as they are served
   std::vector<LearnerRecord> records;  // by key
@@ -66,6 +71,10 @@ struct FoldedRecord {
 };
 std::string EncodeFolded(const FoldedRecord& record);
 Result<FoldedRecord> DecodeFolded(std::string_view bytes);
+
+// `ancestors` in `meta`: the lineages that a restored store continues.
+std::string EncodeAncestors(std::span<const Ancestor> ancestors);
+Result<std::vector<Ancestor>> DecodeAncestors(std::string_view bytes);
 
 // Encodes a term; its first commit is in its key.
 std::string EncodeTerm(const Term& term);

@@ -103,7 +103,10 @@ Status CheckHistory(const StoreOptions& options, const std::vector<Remembered>& 
                     const Loaded& loaded) {
   const StoreChain chain = loaded.Chain();
   for (const auto& [place, sight] : witnesses) {
-    if (sight) {
+    if (sight && chain.Continues(sight->record)) {
+      spdlog::info("store {} continues lineage {}, which its {} {} has seen: it takes it over",
+                   options.path, sight->record.lineage, place.kind, place.path);
+    } else if (sight) {
       TACIT_RETURN_IF_ERROR(CheckDamage(*sight, chain.seq, place, options.path));
       TACIT_RETURN_IF_ERROR(
           CheckWitness(sight->record, chain, IfUnknown::kRefuse, place, options.path));
@@ -304,7 +307,7 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   TACIT_RETURN_IF_ERROR(
       WriteIdentity(*store.rocks, loaded, fresh, new_user_key, *directory, changed));
   store.directory = std::move(directory);
-  store.bring_up = loaded.format != kStoreFormat;
+  store.bring_up = loaded.format < kStoreFormat;
   store.term = RandomBytes<16>();
   TACIT_ASSIGN(store.most_uses,
                FindMostUses(*store.rocks, loaded, store.directory->records().size()));

@@ -48,6 +48,7 @@ struct View {
   std::vector<LearnerValue> learners;                        // by key
   std::vector<std::shared_ptr<const OverlayDelta>> overlay;  // unfolded commits, oldest first
   LedgerTail ledger_tail = std::make_shared<const std::vector<std::string>>();
+  std::vector<Ancestor> ancestors = {};
 
   size_t overlay_bytes() const;
 };
@@ -70,6 +71,7 @@ class SnapshotImpl final : public Snapshot {
   CommitSeq version() const override { return view_.tip.seq; }
   const Digest& head() const override { return view_.tip.head; }
   std::string lineage() const override { return view_.lineage; }
+  std::span<const Ancestor> ancestors() const override { return view_.ancestors; }
   TermId term() const override { return view_.terms->At(view_.tip.seq); }
   const std::vector<privacy::LedgerTotal>& learners() const override { return view_.tip.learners; }
   const privacy::LedgerTotal& total() const override { return view_.tip.total; }

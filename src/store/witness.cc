@@ -283,6 +283,11 @@ Kinship StoreChain::KinshipOf(const RememberedCommit& commit) const {
   return terms.KinshipOf(commit);
 }
 
+bool StoreChain::Continues(const WitnessRecord& witness) const {
+  return witness.lineage != lineage &&
+         AccountsFor(ancestors, witness.lineage, {witness.seq, witness.term, witness.head});
+}
+
 Status CheckWitness(const WitnessRecord& witness, const StoreChain& store, IfUnknown if_unknown,
                     const WitnessPlace& place, const std::string& store_path) {
   const auto refuse = [&](std::string_view difference) {
@@ -290,7 +295,7 @@ Status CheckWitness(const WitnessRecord& witness, const StoreChain& store, IfUnk
                                                  store_path, place.kind, place.path, difference));
   };
   // A witness without commits has seen nothing that could be lost.
-  if (witness.seq.value == 0) return {};
+  if (witness.seq.value == 0 || store.Continues(witness)) return {};
   if (witness.lineage != store.lineage)
     return refuse(fmt::format("lineage {} here, {} there", store.lineage, witness.lineage));
   if (store.seq < witness.seq)

@@ -68,8 +68,12 @@ struct StoreChain {
   CommitSeq seq;  // the last one
   Terms terms;
   std::map<CommitSeq, Digest> heads;  // the last commit's, and some earlier ones
+  std::vector<Ancestor> ancestors = {};
 
   Kinship KinshipOf(const RememberedCommit& commit) const;
+  // The witness was left by the lost store that this one was restored for, and this one's ledger
+  // has the charges of all that it has seen.
+  bool Continues(const WitnessRecord& witness) const;
 };
 
 // A witness's path and its name in messages.

@@ -43,11 +43,13 @@ struct StoreMark {
 // A mark with the store's terms, which tell its own earlier marks from those of a copy that
 // diverged.
 struct StoreClaim {
-  StoreClaim(StoreMark mark, Terms history = {})  // NOLINT: a mark is a claim of little history
-      : now(std::move(mark)), terms(std::move(history)) {}
+  StoreClaim(StoreMark mark, Terms history = {},  // NOLINT: a mark is a claim of little history
+             std::vector<Ancestor> lost = {})
+      : now(std::move(mark)), terms(std::move(history)), ancestors(std::move(lost)) {}
 
   StoreMark now;
   Terms terms;
+  std::vector<Ancestor> ancestors;  // lost stores that this one was restored for
 };
 
 struct SourceHealth {

@@ -45,6 +45,10 @@ static_assert(CoversKinds(kOpeners, config::kLastSource));
 
 std::span<const SourceOpener> AllSources() { return kOpeners; }
 
+std::string TopicOf(const config::Source& source) {
+  return source.topic.empty() ? std::string(source.traits().name) : source.topic;
+}
+
 Result<std::unique_ptr<stream::Source>> OpenSource(const config::Source& source,
                                                    const LiveParts* live,
                                                    std::span<const SourceOpener> kinds) {

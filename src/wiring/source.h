@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -29,6 +30,9 @@ struct SourceOpener {
 };
 
 std::span<const SourceOpener> AllSources();
+
+// The name under which the ledger has this source's records, as stream::Source::topic() tells it.
+std::string TopicOf(const config::Source& source);
 
 // Opens the source by the opener of its kind.
 Result<std::unique_ptr<stream::Source>> OpenSource(

@@ -29,13 +29,20 @@ tl::unexpected<Error> Missing(const std::string& topic, int32_t partition) {
                 fmt::format("is not there, but the store has read from it: {}", kMadeAnew));
 }
 
+// A head or term that cannot be read is left out.
+RememberedCommit CommitOf(const StoreMark& mark) {
+  RememberedCommit commit{.seq = CommitSeq(mark.sequence), .head = Digest{}};
+  if (!FromHex(mark.head, *commit.head)) commit.head.reset();
+  if (!FromHex(mark.term, commit.term)) commit.term = kNoTerm;
+  return commit;
+}
+
 // REQUIRES a mark of the same lineage whose commit is not beyond this store's last one.
 bool WentAnotherWay(const StoreMark& mark, const StoreClaim& own) {
   if (mark.sequence == own.now.sequence && !mark.head.empty()) return mark.head != own.now.head;
-  RememberedCommit commit{.seq = CommitSeq(mark.sequence), .head = Digest{}};
-  if (!FromHex(mark.head, *commit.head)) commit.head.reset();
+  const RememberedCommit commit = CommitOf(mark);
   // A term that cannot be read is another chain's.
-  if (!mark.term.empty() && !FromHex(mark.term, commit.term)) return true;
+  if (!mark.term.empty() && commit.term == kNoTerm) return true;
   return own.terms.KinshipOf(commit) == Kinship::kForeign;
 }
 
@@ -106,6 +113,7 @@ Status CheckReader(const std::string& topic, const std::string& group,
   for (const GroupOffset& offset : committed) {
     const auto mark = ParseStoreMark(offset.metadata);
     if (!mark) continue;
+    if (AccountsFor(own.ancestors, mark->lineage, CommitOf(*mark))) continue;
     if (mark->lineage != own.now.lineage)
       return Refuse(
           topic, offset.partition,
