@@ -173,22 +173,22 @@ Result<int> VerifyEach(const CheckpointOptions& options) {
   return int{console::kExitDone};
 }
 
-// What the restore charged, a line for each learner that had gone on.
+// Prints what the restore charged, a line for each learner that had gone on.
 void PrintGaps(const wiring::Assembly& assembly, const wiring::RestoreReport& report) {
   for (const store::LearnerGap& gap : report.gaps) {
     uint64_t steps = 0;
     for (const privacy::CommitCharge& charge : gap.charges) steps += charge.steps;
     fmt::print("  {}: {} charged{}; its records after the checkpoint are not read again\n",
                assembly.learners[gap.learner.value].id, Counted(steps, "step"),
-               gap.of_users ? fmt::format(", and up to {} to each user",
-                                          Counted(gap.user_steps, "step"))
-                            : "");
+               gap.of_users
+                   ? fmt::format(", and up to {} to each user", Counted(gap.user_steps, "step"))
+                   : "");
   }
 }
 
 Result<int> Restore(const CheckpointOptions& options) {
-  TACIT_ASSIGN(config::Config config, config::Load(options.config, options.overrides,
-                                                   config::LogFiles::kUnread));
+  TACIT_ASSIGN(config::Config config,
+               config::Load(options.config, options.overrides, config::LogFiles::kUnread));
   TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config)));
   TACIT_ASSIGN(const wiring::RestoreReport report,
                wiring::RestoreStore(assembly, options.folders.at(0)));
@@ -266,7 +266,8 @@ void AddCheckpoint(CLI::App& cli, Action* chosen) {
 
   auto* restore = command->add_subcommand("restore", "Make a store of one, after a loss");
   restore->add_option("folder", options->folders, "A full checkpoint")->required()->expected(1);
-  restore->add_option("--config", options->config, "The configuration of the lost store")->required();
+  restore->add_option("--config", options->config, "The configuration of the lost store")
+      ->required();
   restore->add_option("--set", options->overrides, "KEY=VALUE over the configuration");
   restore->add_flag("--json", options->json, "Print JSON");
   restore->footer(

@@ -1,7 +1,7 @@
 // The values of `allowance`, sealed. The notation is base/bytes.h's, the keys are user_values.h's.
 //     uses    := used:u32 in_period:u32 period:u64     steps ever, of them in `period`, that period
-// A restored store has `uses` in `meta` too, under `floor/` and the learner: those of users without a
-// count.
+// A restored store has `uses` in `meta` too, under `floor/` and the learner: those of users without
+// a count.
 #include "store/allowance.h"
 
 #include <fmt/format.h>
@@ -37,8 +37,7 @@ std::string Encode(const UserUses& uses) {
 
 Result<UserUses> ReadFloor(const Rocks& rocks, uint16_t learner) {
   UserUses floor;
-  TACIT_ASSIGN(const auto bytes,
-               rocks.Get(Family::kMeta, LearnerKey(meta::kFloorPrefix, learner)));
+  TACIT_ASSIGN(const auto bytes, rocks.Get(Family::kMeta, LearnerKey(meta::kFloorPrefix, learner)));
   if (bytes) TACIT_RETURN_IF_ERROR(Decode(*bytes, rocks, &floor));
   return floor;
 }

@@ -260,7 +260,8 @@ View Loaded::MakeView() const {
 }
 
 StoreChain Loaded::Chain() const {
-  StoreChain chain{.lineage = lineage, .seq = tip.seq, .terms = terms, .heads = {}, .ancestors = ancestors};
+  StoreChain chain{
+      .lineage = lineage, .seq = tip.seq, .terms = terms, .heads = {}, .ancestors = ancestors};
   chain.heads[tip.seq] = tip.head;
   for (const DeltaRecord& delta : deltas) chain.heads[delta.previous.seq] = delta.previous.head;
   return chain;

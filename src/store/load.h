@@ -21,8 +21,8 @@ namespace tacit::store {
 // The store's format. It is raised when bytes change their meaning, or when an older program would
 // leave a new value wrong. The previous format is read, and upgraded in the first commit.
 inline constexpr uint32_t kStoreFormat = 3, kOldestStoreFormat = 2;
-// The format of a store that was restored: programs of format 3 would not know of its ancestors, and
-// would let users begin anew whom it has lost (restore.h).
+// The format of a store that was restored: programs of format 3 would not know of its ancestors,
+// and would let users begin anew whom it has lost (restore.h).
 inline constexpr uint32_t kRestoredFormat = 4;
 
 // The contents of a store except its folded rows, read from disk and found consistent.

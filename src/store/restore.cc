@@ -36,10 +36,11 @@ std::string WorkFolder(const std::string& store) { return store + ".restoring"; 
 Status CheckFree(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error) || fs::is_empty(path, error)) return {};
-  return Fail(ErrorCode::kRefused,
-              fmt::format("{} is there already: a restore makes a new store. Move what is lost "
-                          "out of the way first, to a place where nothing starts it (mv {} {}.lost)",
-                          path, path, path));
+  return Fail(
+      ErrorCode::kRefused,
+      fmt::format("{} is there already: a restore makes a new store. Move what is lost "
+                  "out of the way first, to a place where nothing starts it (mv {} {}.lost)",
+                  path, path, path));
 }
 
 // Puts the checkpoint's files into a new folder. Tables never change, so that they may be shared.
@@ -58,8 +59,7 @@ Status CopyFiles(const std::string& from, const CheckpointManifest& manifest,
     if (table && !linked) continue;
     TACIT_ASSIGN(const Digest copied, CopyFile(source, target, file.bytes));
     if (copied != file.sha256)
-      return Fail(ErrorCode::kCorruption,
-                  fmt::format("{} changed while it was copied", source));
+      return Fail(ErrorCode::kCorruption, fmt::format("{} changed while it was copied", source));
   }
   return SyncFolder(to);
 }
@@ -90,8 +90,9 @@ Status PutLineage(const Rocks& rocks, const Loaded& loaded, const RestoreRequest
 Status PutUsers(const Rocks& rocks, const Loaded& loaded, uint16_t key, const LearnerGap& gap) {
   TACIT_ASSIGN(const uint32_t most, CountMostUses(rocks, key));
   const uint32_t before = std::max(most, loaded.most_uses[key].value_or(0));
-  TACIT_RETURN_IF_ERROR(AddGap(
-      rocks, key, {.steps = gap.user_steps, .most = gap.most_uses, .period = gap.period}, gap.step));
+  TACIT_RETURN_IF_ERROR(
+      AddGap(rocks, key, {.steps = gap.user_steps, .most = gap.most_uses, .period = gap.period},
+             gap.step));
   ByteWriter value;
   value.Put(std::max(before, gap.most_uses));
   rocksdb::WriteBatch batch;
@@ -100,7 +101,7 @@ Status PutUsers(const Rocks& rocks, const Loaded& loaded, uint16_t key, const Le
   return rocks.WriteSynced(batch);
 }
 
-// What the lost commits appended to histories is lost; the others are as of the new position.
+// Marks the histories as read up to the new position: what the lost commits appended is lost.
 Status PutHistoryStep(const Rocks& rocks, uint16_t key, uint64_t step) {
   TACIT_ASSIGN(const auto kept, rocks.Get(Family::kHistories, LearnerKey("", key)));
   if (!kept) return {};
@@ -123,9 +124,9 @@ Result<uint16_t> KeyOf(const Loaded& loaded, const std::string& name) {
 Status TakeOver(const RestoreRequest& request, const CheckpointManifest& manifest,
                 const std::string& path, const std::string& lineage) {
   const StoreOptions& options = request.store;
-  TACIT_ASSIGN(const auto rocks, Rocks::Open(path, options.memory_bytes,
-                                             std::make_shared<FailureLatch>(), options.clock,
-                                             options.open_files_most));
+  TACIT_ASSIGN(const auto rocks,
+               Rocks::Open(path, options.memory_bytes, std::make_shared<FailureLatch>(),
+                           options.clock, options.open_files_most));
   TACIT_ASSIGN(const Loaded loaded, Load(*rocks));
   if (loaded.tip.seq != manifest.commit || loaded.tip.head != manifest.head ||
       loaded.lineage != manifest.lineage)

@@ -156,7 +156,7 @@ inline constexpr std::string_view kMechanismCommitPrefix = "mechanism_commit/";
 inline constexpr std::string_view kMostUsesPrefix = "most_uses/";
 inline constexpr std::string_view kAncestors = "ancestors";  // in restored stores alone
 inline constexpr std::string_view kFloorPrefix = "floor/";   // in restored stores alone
-inline constexpr std::string_view kTermPrefix = "term/";  // and a commit, big-endian
+inline constexpr std::string_view kTermPrefix = "term/";     // and a commit, big-endian
 }  // namespace meta
 
 // prefix | u16 big-endian: the key of a learner in `meta` and, with no prefix, in `offsets`.

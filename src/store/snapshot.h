@@ -28,7 +28,7 @@ class Snapshot {
   virtual const Digest& head() const = 0;  // ledger head: the snapshot's hash
   virtual std::string lineage() const = 0;
   virtual std::span<const Ancestor> ancestors() const { return {}; }  // of a restored store
-  virtual TermId term() const { return kNoTerm; }  // the term of this commit
+  virtual TermId term() const { return kNoTerm; }                     // the term of this commit
   // Spending per learner and in total, as of this commit.
   virtual const std::vector<privacy::LedgerTotal>& learners() const = 0;
   virtual const privacy::LedgerTotal& total() const = 0;

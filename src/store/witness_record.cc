@@ -32,6 +32,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "store/learner_directory.h"
 #include "store/seal.h"
 
 namespace tacit::store {

@@ -11,9 +11,10 @@
 #include "base/ids.h"
 #include "base/terms.h"
 #include "privacy/ledger.h"
-#include "store/learner_directory.h"
 
 namespace tacit::store {
+
+struct LearnerRecord;
 
 // A learner's progress at a commit: enough to charge it later for the steps between an older copy
 // of the store and this commit.

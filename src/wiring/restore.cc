@@ -92,15 +92,15 @@ Status CheckMemory(const std::string& path, const store::WitnessRecord& record,
                 fmt::format("checkpoint {} and {} do not belong together: {}", folder, path, why));
   };
   if (record.lineage != checkpoint.lineage)
-    return refuse(
-        fmt::format("lineage {} and {}", checkpoint.lineage, record.lineage));
+    return refuse(fmt::format("lineage {} and {}", checkpoint.lineage, record.lineage));
   if (record.seq < checkpoint.commit)
-    return refuse(fmt::format("the checkpoint is of commit {}, which is newer than {}, where the "
-                              "other ends",
-                              checkpoint.commit.value, record.seq.value));
+    return refuse(
+        fmt::format("the checkpoint is of commit {}, which is newer than {}, where the "
+                    "other ends",
+                    checkpoint.commit.value, record.seq.value));
   if (record.seq == checkpoint.commit && record.head != checkpoint.head)
-    return refuse(fmt::format("their commits {} have different ledger heads",
-                              checkpoint.commit.value));
+    return refuse(
+        fmt::format("their commits {} have different ledger heads", checkpoint.commit.value));
   if (record.seq > checkpoint.commit && record.learners.empty())
     return refuse("the program that wrote the latter did not note what a restore must charge");
   return {};
@@ -118,9 +118,10 @@ Result<std::vector<store::LearnerGap>> FindGaps(const Assembly& assembly, const 
     const auto plan = std::ranges::find(assembly.learners, to.name, &LearnerPlan::id);
     if (plan == assembly.learners.end()) {
       if (to.steps == from.steps) continue;
-      return Fail(ErrorCode::kRefused,
-                  fmt::format("learner '{}' took {} after the checkpoint, and is not configured: {}",
-                              to.name, Counted(to.steps - from.steps, "step"), kWhereItStopped));
+      return Fail(
+          ErrorCode::kRefused,
+          fmt::format("learner '{}' took {} after the checkpoint, and is not configured: {}",
+                      to.name, Counted(to.steps - from.steps, "step"), kWhereItStopped));
     }
     const size_t place = static_cast<size_t>(plan - assembly.learners.begin());
     TACIT_ASSIGN(auto gap, FindGap(*plan, assembly.config.learners[place], from, to,
@@ -143,8 +144,9 @@ Result<std::optional<store::LearnerGap>> FindGap(const LearnerPlan& plan,
                                            from.steps, to.steps));
   if (to.steps == from.steps) return std::optional<store::LearnerGap>{};
   if (!to.position)
-    return RefuseLearner(plan, "its position was too long to be remembered, so that its records "
-                               "after the checkpoint would be learnt from twice");
+    return RefuseLearner(plan,
+                         "its position was too long to be remembered, so that its records "
+                         "after the checkpoint would be learnt from twice");
   if (!to.charged || !IsCharged(*to.charged, plan))
     return RefuseLearner(plan, fmt::format("its steps after the checkpoint were charged at another "
                                            "price, or promised something else: {}",
@@ -153,8 +155,9 @@ Result<std::optional<store::LearnerGap>> FindGap(const LearnerPlan& plan,
   TACIT_ASSIGN(const stream::Position end, train::DecodePosition(*to.position));
   const bool of_users = plan.promise.unit == privacy::Unit::kUser;
   if (begin.pass != end.pass && !of_users)
-    return RefuseLearner(plan, "a pass over its source ended after the checkpoint: how often each "
-                               "event was learnt from cannot be said");
+    return RefuseLearner(plan,
+                         "a pass over its source ended after the checkpoint: how often each "
+                         "event was learnt from cannot be said");
 
   const bool once = plan.promise.participation == privacy::ParticipationMode::kOnce;
   const uint64_t steps = to.steps - from.steps;
@@ -193,12 +196,11 @@ Result<RestoreReport> RestoreStore(const Assembly& assembly, const std::string& 
   if (record.seq > checkpoint.commit) {
     TACIT_ASSIGN(report.gaps, FindGaps(assembly, folder, record));
   }
-  TACIT_ASSIGN(report.restored,
-               store::RestoreCheckpoint({.checkpoint = folder,
-                                         .store = MakeStoreOptions(assembly),
-                                         .through = record.seq,
-                                         .head = record.head,
-                                         .gaps = report.gaps}));
+  TACIT_ASSIGN(report.restored, store::RestoreCheckpoint({.checkpoint = folder,
+                                                          .store = MakeStoreOptions(assembly),
+                                                          .through = record.seq,
+                                                          .head = record.head,
+                                                          .gaps = report.gaps}));
   return report;
 }
 

@@ -12,10 +12,11 @@
 // from what was remembered outside the store, and has that charged.
 namespace tacit::wiring {
 
-// What the lost commits cost at most: the steps between the checkpoint and the remembered commit,
-// each at the configuration's price, and with `poisson` an opening for each period that they may
-// have begun. `topic` is the source's name for its records. Nothing if there was no step. kRefused:
-// the learner's promise or price has changed, or too little is remembered to say what it cost.
+// Says what the lost commits cost at most: the steps between the checkpoint and the remembered
+// commit, each at the configuration's price, and with `poisson` an opening for each period that
+// they may have begun. `topic` is the source's name for its records. Nothing if there was no step.
+// kRefused: the learner's promise or price has changed, or too little is remembered to say what it
+// cost.
 Result<std::optional<store::LearnerGap>> FindGap(const LearnerPlan& plan,
                                                  const config::Learner& learner,
                                                  const store::CheckpointedLearner& from,
