@@ -3,6 +3,8 @@
 //   store_crash_child crash ROOT POINT HIT COMMITS   SIGKILL at the HIT-th pass of POINT
 //   store_crash_child checkpoint ROOT POINT KIND     SIGKILL at POINT of one made after commit 5
 //   store_crash_child prune ROOT POINT               SIGKILL at POINT, removing all checkpoints
+//   store_crash_child restore ROOT POINT             SIGKILL at POINT of a restore of commits 4 to 9,
+//                                                    without a store where POINT is reached
 //   store_crash_child full ROOT COMMITS              the disk is full after COMMITS commits
 //   store_crash_child nofold ROOT COMMITS            the disk is full for the fold after COMMITS
 //   store_crash_child hold ROOT                      opens, says so, waits for its input to end
@@ -19,7 +21,8 @@
 #include <string>
 
 #include "base/crash_point.h"
-#include "script.h"
+#include "restore_script.h"
+#include "store/witness.h"
 #include "support/eventually.h"
 
 namespace tacit {
@@ -111,6 +114,22 @@ int CrashPrune(const std::string& root, const std::string& point) {
   return 0;
 }
 
+// The store is lost before this: all there is are its last commit's head and a checkpoint.
+int CrashRestore(const std::string& root, const std::string& point) {
+  const auto places = ListCheckpoints(root + "/checkpoints", nullptr);
+  const auto lost = WitnessFile::Read(root + "/witness");
+  if (!places || places->empty() || !lost || !*lost) return 1;
+  Plan here;
+  here.root = root;
+  here.point = point;
+  here.hit = 1;
+  the_plan = &here;
+  const auto restored = RestoreCheckpoint(RestoreOfScript(
+      TestOptionsAt(root), places->back().folder, 3, 9, (*lost)->record.head));
+  EXPECT_TRUE(restored) << restored.error().message;
+  return 0;
+}
+
 // The store is dead for good, and still answers.
 void ExpectOnlyReaders(Store& store, const std::shared_ptr<const Snapshot>& last) {
   bool called = false;
@@ -173,6 +192,7 @@ int Main(int argc, char** argv) {
     return Crash(root, argv[3], std::atoi(argv[4]), std::strtoull(argv[5], nullptr, 10));
   if (mode == "checkpoint" && argc == 5) return CrashCheckpoint(root, argv[3], argv[4]);
   if (mode == "prune" && argc == 4) return CrashPrune(root, argv[3]);
+  if (mode == "restore" && argc == 4) return CrashRestore(root, argv[3]);
   if (mode == "full" && argc == 4) return FullDisk(root, std::strtoull(argv[3], nullptr, 10));
   if (mode == "nofold" && argc == 4) return FullDiskForAFold(root, std::atoi(argv[3]));
   if (mode == "hold") return Hold(root);

@@ -227,6 +227,55 @@ TEST(CrashTest, AKillWhileACheckpointIsRemovedLeavesAllOrNothing) {
   ExpectRecovery(folder, 2, 2);
 }
 
+// A restore leaves either nothing under the store's name or all of it, and is done over.
+TEST(CrashTest, ARestoreThatDiedIsBegunAnew) {
+  const struct {
+    const char* point;
+    bool named;
+  } cases[] = {{"restore.copied", false},
+               {"restore.charged_users", false},
+               {"restore.committed", false},
+               {"restore.named", true}};
+  for (const auto& [point, named] : cases) {
+    SCOPED_TRACE(point);
+    const TestFolder folder;
+    const StoreOptions options = TestOptions(folder);
+    double epsilon = 0;
+    {
+      const auto store = MustOpen(options);
+      const auto train = [&](uint64_t through) {
+        while (store->Latest()->version().value < through) ASSERT_TRUE(Script::Step(*store));
+      };
+      train(3);
+      ASSERT_TRUE(store->MakeCheckpoint(
+          {CheckpointKind::kFull, folder.root() + "/checkpoints", "a schema"}));
+      train(9);
+      epsilon = store->Latest()->total().epsilon;
+    }
+    fs::rename(folder.store(), folder.root() + "/lost");
+    // Killed twice: what the first left is not taken for a part of the second.
+    for (int again = 0; again < (named ? 1 : 2); ++again) {
+      Child child({"restore", folder.root(), point});
+      const int status = child.Wait();
+      ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << child.said();
+      ASSERT_EQ(fs::exists(folder.store()), named);
+    }
+    if (!named) {
+      Child child({"restore", folder.root(), "none"});
+      ASSERT_EQ(child.Wait(), 0) << child.said();
+    }
+    const auto store = MustOpen(options);
+    EXPECT_EQ(store->Latest()->version().value, 4u);
+    EXPECT_DOUBLE_EQ(store->Latest()->total().epsilon, epsilon);
+    std::vector<UserUses> users;
+    for (uint64_t u = 0; u < Script::kUsers; ++u) users.push_back({.user = {u, ~u}});
+    ASSERT_TRUE(store->ReadAllowances(LearnerIndex(0), users));
+    for (uint64_t u = 0; u < Script::kUsers; ++u) {
+      EXPECT_EQ(users[u].used, Script::UsesOf(0, 9).used) << "user " << u;  // each has used six
+    }
+  }
+}
+
 // Cuts the log back to what it was before the commit: the power went before the sync.
 void LosePower(const TestFolder& folder) {
   std::ifstream sizes(folder.root() + "/log-size");

@@ -1,0 +1,327 @@
+// A store is lost, and made anew out of an older checkpoint: what was learnt in between stays
+// charged, and whoever remembers the lost store goes on with the new one.
+#include "store/restore.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "restore_script.h"
+#include "store/allowance.h"
+#include "store/witness.h"
+
+namespace tacit::store {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class RestoreTest : public testing::Test {
+ protected:
+  RestoreTest() : options_(TestOptions(folder_)) {}
+
+  // A store that makes `from` commits, a checkpoint, and goes on to commit `through`. Then it is
+  // lost: it has another place, where it could be started again.
+  void LoseStore(uint64_t from, uint64_t through, CheckpointKind kind = CheckpointKind::kFull) {
+    from_ = from, through_ = through;
+    {
+      const auto store = MustOpen(options_);
+      Train(*store, from);
+      const auto made = store->MakeCheckpoint(
+          {.kind = kind, .parent = folder_.root() + "/checkpoints", .schema = "a schema"});
+      ASSERT_TRUE(made) << made.error().message;
+      checkpoint_ = made->place.folder;
+      Train(*store, through);
+      lost_ = store->Latest();
+    }
+    fs::rename(options_.path, lost_path());
+  }
+  static void Train(Store& store, uint64_t through) {
+    while (store.Latest()->version().value < through) {
+      const Status step = Script::Step(store);
+      ASSERT_TRUE(step) << step.error().message;
+    }
+  }
+
+  RestoreRequest Request() const {
+    return RestoreOfScript(options_, checkpoint_, from_, through_, lost_->head());
+  }
+  Restored MustRestore() {
+    auto restored = RestoreCheckpoint(Request());
+    if (!restored) ADD_FAILURE() << restored.error().message;
+    TACIT_CHECK(restored.has_value());
+    return *std::move(restored);
+  }
+  void ExpectRefusal(const RestoreRequest& request, ErrorCode code, const std::string& says) {
+    const auto restored = RestoreCheckpoint(request);
+    ASSERT_FALSE(restored);
+    EXPECT_EQ(restored.error().code, code) << restored.error().message;
+    EXPECT_THAT(restored.error().message, HasSubstr(says));
+    EXPECT_FALSE(fs::exists(options_.path) && !fs::is_empty(options_.path));
+  }
+
+  // Every user has used at least what it had in the lost store, and no more than the rule says.
+  void ExpectUsers(const Store& store) {
+    std::vector<UserUses> users;
+    for (uint64_t u = 0; u <= Script::kUsers; ++u) users.push_back({.user = {u, ~u}});
+    const auto step = store.ReadAllowances(LearnerIndex(0), users);
+    ASSERT_TRUE(step) << step.error().message;
+    EXPECT_EQ(*step, through_);
+    const LearnerGap gap = Request().gaps.at(0);
+    for (uint64_t u = 0; u <= Script::kUsers; ++u) {
+      UserUses before{.user = {u, ~u}}, truth = before;
+      if (u < Script::kUsers)
+        before = Script::UsesOf(u, from_), truth = Script::UsesOf(u, through_);
+      EXPECT_GE(users[u].used, truth.used) << "user " << u;
+      EXPECT_EQ(users[u].used, std::min(before.used + gap.user_steps, gap.most_uses))
+          << "user " << u;
+      EXPECT_EQ(users[u].period, gap.period);
+      EXPECT_GE(users[u].in_period, truth.period == gap.period ? truth.in_period : 0);
+    }
+  }
+
+  std::string lost_path() const { return options_.path + "-lost"; }
+
+  const TestFolder folder_;
+  StoreOptions options_;
+  std::string checkpoint_;
+  uint64_t from_ = 0, through_ = 0;
+  std::shared_ptr<const Snapshot> lost_;
+};
+
+TEST_F(RestoreTest, ChargesEverythingThatTheLostStoreHadCharged) {
+  LoseStore(3, 11);
+  const Restored restored = MustRestore();
+  EXPECT_DOUBLE_EQ(restored.epsilon, lost_->total().epsilon);
+  EXPECT_EQ(restored.delta, lost_->total().delta);
+  EXPECT_EQ(restored.commit, CommitSeq(4));
+  EXPECT_EQ(restored.checkpoint.commit, CommitSeq(3));
+  EXPECT_NE(restored.lineage, lost_->lineage());
+
+  const auto store = MustOpen(options_);
+  const auto now = store->Latest();
+  EXPECT_EQ(now->lineage(), restored.lineage);
+  EXPECT_DOUBLE_EQ(now->total().epsilon, lost_->total().epsilon);
+  ASSERT_EQ(now->learners().size(), lost_->learners().size());
+  for (size_t i = 0; i < now->learners().size(); ++i) {
+    EXPECT_EQ(now->learners()[i].steps, lost_->learners()[i].steps);
+    EXPECT_DOUBLE_EQ(now->learners()[i].epsilon, lost_->learners()[i].epsilon);
+  }
+  Script::ExpectLedger(*now);
+}
+
+TEST_F(RestoreTest, GoesOnFromTheCheckpointsRowsAtTheLostStoresPosition) {
+  LoseStore(3, 11);
+  std::shared_ptr<const Snapshot> then;
+  {
+    auto reader = OpenReadOnly(checkpoint_, "", options_.learners);
+    ASSERT_TRUE(reader) << reader.error().message;
+    Script::ExpectSnapshot(*reader->snapshot);
+    then = reader->snapshot;
+  }
+  MustRestore();
+  const auto store = MustOpen(options_);
+  const auto now = store->Latest();
+  std::vector<uint64_t> rows(40);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = i;
+  std::vector<float> expected(rows.size() * 4), got(expected.size());
+  ASSERT_TRUE(then->Rows(LearnerIndex(0), rows, expected));
+  ASSERT_TRUE(now->Rows(LearnerIndex(0), rows, got));
+  EXPECT_EQ(got, expected);
+  EXPECT_EQ(now->Dense(LearnerIndex(0))->parameters, Script::DenseOf(3));
+  EXPECT_EQ(store->State(LearnerIndex(0)).position, Script::PositionOf(11));
+  // Histories are the checkpoint's, and are taken as read up to the new position.
+  std::vector<UserHistory> users(1);
+  users[0].user = {4, ~uint64_t{4}};
+  const auto step = store->ReadHistories(LearnerIndex(0), users);
+  ASSERT_TRUE(step) << step.error().message;
+  EXPECT_EQ(*step, 11u);
+  EXPECT_EQ(users[0].items, Script::HistoryOf(4, 3));
+}
+
+TEST_F(RestoreTest, ChargesEveryUser) {
+  LoseStore(1, 7);  // the checkpoint does not know users 1, 4, 7...
+  MustRestore();
+  const auto store = MustOpen(options_);
+  ExpectUsers(*store);
+  // A commit that counts a user replaces its floor, and all stays.
+  CommitRequest request{.learners = {}, .source_identity = "another"};
+  UserUses used{.user = {1, ~uint64_t{1}}, .used = 20, .in_period = 1, .period = 8};
+  request.learners.push_back({.learner = LearnerIndex(0),
+                              .rows = nullptr,
+                              .dense = nullptr,
+                              .position = Script::PositionOf(8),
+                              .charges = {TestCharge("ctr", 8)}});
+  request.learners.back().allowances = {.step = 8, .uses = {used}};
+  ASSERT_TRUE(store->Commit(std::move(request), {}));
+  ASSERT_TRUE(store->Flush());
+  std::vector<UserUses> users{{.user = {1, ~uint64_t{1}}}, {.user = {Script::kUsers, 0}}};
+  ASSERT_TRUE(store->ReadAllowances(LearnerIndex(0), users));
+  EXPECT_EQ(users[0], used);
+  EXPECT_EQ(users[1].used, Request().gaps[0].most_uses);
+}
+
+// The rule itself: it is no larger than the truth allows, whatever happened in the gap.
+TEST(UsersGapTest, IsTheMostThatAUserCanHaveUsed) {
+  constexpr uint32_t kSteps = 4;
+  for (uint32_t before = 0; before <= 6; ++before)
+    for (uint32_t meanwhile = 0; meanwhile <= kSteps; ++meanwhile)
+      for (uint32_t others = 0; others <= 12; ++others)
+        for (uint32_t in_last = 0; in_last <= meanwhile; ++in_last)
+          for (bool same_period : {false, true}) {
+            const uint32_t truth = before + meanwhile;
+            const UsersGap gap{.steps = kSteps, .most = std::max(truth, others), .period = 9};
+            const UserUses from{
+                .user = {}, .used = before, .in_period = before, .period = same_period ? 9u : 8u};
+            const UserUses to = AfterGap(from, gap);
+            ASSERT_GE(to.used, truth);
+            ASSERT_LE(to.used, gap.most);
+            ASSERT_GE(to.in_period, same_period ? truth : in_last);
+            ASSERT_EQ(to.period, 9u);
+          }
+}
+
+TEST_F(RestoreTest, TakesTheLostStoresWitnessOver) {
+  LoseStore(3, 11);
+  MustRestore();
+  {
+    const auto reader = OpenReadOnly(options_.path, options_.witness, options_.learners);
+    ASSERT_TRUE(reader) << reader.error().message;
+  }
+  for (uint64_t commits = 4; commits < 6; ++commits) {
+    const auto store = MustOpen(options_);
+    ASSERT_EQ(store->Latest()->version().value, commits);
+    ASSERT_TRUE(Script::Step(*store));
+  }
+  // What was believed to be lost turns up: it would spend the same budget again.
+  StoreOptions found = options_;
+  found.path = lost_path();
+  const auto store = Store::Open(found);
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().code, ErrorCode::kRefused);
+  EXPECT_THAT(store.error().message, HasSubstr("is not the one its witness"));
+}
+
+// Somebody started the lost store again after the restore had looked: what it spent is charged
+// nowhere.
+TEST_F(RestoreTest, AStoreThatWentOnIsNotTakenOver) {
+  LoseStore(3, 11);
+  MustRestore();
+  {
+    StoreOptions found = options_;
+    found.path = lost_path();
+    const auto store = MustOpen(found);
+    ASSERT_TRUE(Script::Step(*store));
+  }
+  const auto store = Store::Open(options_);
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().code, ErrorCode::kRefused);
+  EXPECT_THAT(store.error().message, HasSubstr("is not the one its witness"));
+}
+
+TEST_F(RestoreTest, NothingWasLearntSince) {
+  LoseStore(4, 4);
+  const Restored restored = MustRestore();
+  EXPECT_EQ(restored.commit, CommitSeq(4));
+  EXPECT_DOUBLE_EQ(restored.epsilon, lost_->total().epsilon);
+  Script::ExpectStore(*MustOpen(options_));
+}
+
+TEST_F(RestoreTest, ARestoredStoreIsRestoredAgain) {
+  LoseStore(1, 7);
+  MustRestore();
+  // The second store: two commits, a checkpoint, three more; then it is lost too.
+  std::string checkpoint;
+  std::shared_ptr<const Snapshot> last;
+  uint32_t most = 0;
+  {
+    const auto store = MustOpen(options_);
+    Train(*store, 4);
+    const auto made = store->MakeCheckpoint({.kind = CheckpointKind::kFull,
+                                             .parent = folder_.root() + "/later",
+                                             .schema = "a schema"});
+    ASSERT_TRUE(made) << made.error().message;
+    checkpoint = made->place.folder;
+    Train(*store, 7);
+    last = store->Latest();
+    for (const auto& user : {0, 1, 2}) {
+      std::vector<UserUses> uses{{.user = {uint64_t(user), ~uint64_t(user)}}};
+      ASSERT_TRUE(store->ReadAllowances(LearnerIndex(0), uses));
+      most = std::max(most, uses[0].used);
+    }
+  }
+  fs::rename(options_.path, options_.path + "-lost-too");
+  RestoreRequest request = RestoreOfScript(options_, checkpoint, 4, 7, last->head());
+  request.gaps[0].most_uses = most;
+  const auto restored = RestoreCheckpoint(request);
+  ASSERT_TRUE(restored) << restored.error().message;
+  EXPECT_DOUBLE_EQ(restored->epsilon, last->total().epsilon);
+  const auto store = MustOpen(options_);
+  EXPECT_EQ(store->Latest()->ancestors().size(), 2u);
+  EXPECT_EQ(store->Latest()->ancestors()[0].lineage, lost_->lineage());
+  EXPECT_EQ(store->Latest()->ancestors()[1].lineage, last->lineage());
+}
+
+TEST_F(RestoreTest, OnlyWhereThereIsNoStore) {
+  LoseStore(3, 5);
+  fs::create_directories(options_.path);  // an empty folder is in nobody's way
+  MustRestore();
+  const auto again = RestoreCheckpoint(Request());
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, ErrorCode::kRefused);
+  EXPECT_THAT(again.error().message, HasSubstr("is there already"));
+}
+
+TEST_F(RestoreTest, AReleaseCheckpointIsNoStore) {
+  LoseStore(3, 5, CheckpointKind::kRelease);
+  ExpectRefusal(Request(), ErrorCode::kRefused, "is a release checkpoint");
+}
+
+TEST_F(RestoreTest, AnUnknownLearnerHasNoPlace) {
+  LoseStore(3, 5);
+  RestoreRequest request = Request();
+  request.store.learners[0].name = request.store.learners[0].promise.learner = "newer";
+  for (auto& charge : request.gaps[0].charges) charge.learner = "newer";
+  ExpectRefusal(request, ErrorCode::kRefused, "which does not know it");
+}
+
+// A flipped bit is found before anything is made of it, and the checkpoint itself is never touched.
+TEST_F(RestoreTest, ADamagedCheckpointIsRefused) {
+  LoseStore(3, 5);
+  for (const auto& file : fs::directory_iterator(checkpoint_)) {
+    if (fs::file_size(file) == 0) continue;
+    std::string bytes;
+    {
+      std::ifstream in(file.path(), std::ios::binary);
+      bytes.assign(std::istreambuf_iterator<char>(in), {});
+    }
+    const auto put = [&](const std::string& content) {
+      fs::remove(file.path());  // it may be linked
+      std::ofstream(file.path(), std::ios::binary) << content;
+    };
+    std::string damaged = bytes;
+    damaged[damaged.size() / 2] = static_cast<char>(damaged[damaged.size() / 2] ^ 4);
+    put(damaged);
+    ExpectRefusal(Request(), ErrorCode::kCorruption, "");
+    put(bytes);
+  }
+  MustRestore();
+}
+
+TEST_F(RestoreTest, LeavesTheCheckpointAsItWas) {
+  LoseStore(3, 5);
+  MustRestore();
+  {
+    const auto store = MustOpen(options_);
+    Train(*store, 12);
+  }
+  const auto still = CheckCheckpoint(checkpoint_, CheckpointCheck::kEveryByte);
+  ASSERT_TRUE(still) << still.error().message;
+  fs::rename(options_.path, options_.path + "-lost-too");
+  MustRestore();
+}
+
+}  // namespace
+}  // namespace tacit::store
