@@ -1,6 +1,7 @@
 #include "mechanism/row_sums.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -67,6 +68,13 @@ Grid GridOf(const RowSumsOptions& options) {
 
 }  // namespace
 
+void ReleasedSums::Clear() {
+  rows.clear();
+  sums.clear();
+  counts.clear();
+  numbers.clear();
+}
+
 RowSums::RowSums(const RowSumsOptions& options, std::span<const SumTable> tables,
                  std::span<const uint64_t> touched)
     : options_(options),
@@ -121,21 +129,35 @@ RowSums::Range RowSums::TouchedIn(const SumTable& table) const {
 
 void RowSums::ReleaseEvery(const SumTable& table, noise::NoiseSource& noise,
                            ReleasedSums* out) const {
-  std::vector<int64_t> steps(2 * table.rows);
+  constexpr size_t kBlock = 1024;  // rows whose steps stay in a core's cache
   const Range range = TouchedIn(table);
-  for (size_t place = range.begin; place < range.end; ++place) {
-    const size_t at = 2 * (touched_[place] - table.first);
-    steps[at] = sums_[2 * place];
-    steps[at + 1] = sums_[2 * place + 1];
-  }
-  noise.ForParts(steps.size(), [&](size_t begin, size_t end, noise::NoiseSource& source) {
-    source.AddGridGaussian(grid_.stddev, std::span(steps).subspan(begin, end - begin));
+  const size_t before = out->rows.size();
+  out->rows.resize(before + table.rows);
+  out->sums.resize(before + table.rows);
+  out->counts.resize(before + table.rows);
+  noise.ForParts(table.rows, [&](size_t part, size_t end, noise::NoiseSource& source) {
+    std::array<int64_t, 2 * kBlock> steps;
+    const auto touched = touched_.subspan(range.begin, range.end - range.begin);
+    size_t place = range.begin + static_cast<size_t>(
+                                     std::ranges::lower_bound(touched, table.first + part) -
+                                     touched.begin());
+    for (size_t begin = part; begin < end; begin += kBlock) {
+      const auto block = std::span(steps).first(2 * std::min(kBlock, end - begin));
+      std::ranges::fill(block, 0);
+      const uint64_t first = table.first + begin, last = first + block.size() / 2;
+      for (; place < range.end && touched_[place] < last; ++place) {
+        const size_t at = 2 * (touched_[place] - first);
+        block[at] = sums_[2 * place];
+        block[at + 1] = sums_[2 * place + 1];
+      }
+      source.AddGridGaussian(grid_.stddev, block);
+      for (size_t i = 0; i < block.size() / 2; ++i) {
+        out->rows[before + begin + i] = first + i;
+        out->sums[before + begin + i] = ValueOf(block[2 * i]);
+        out->counts[before + begin + i] = ValueOf(block[2 * i + 1]);
+      }
+    }
   });
-  for (uint64_t i = 0; i < table.rows; ++i) {
-    out->rows.push_back(table.first + i);
-    out->sums.push_back(ValueOf(steps[2 * i]));
-    out->counts.push_back(ValueOf(steps[2 * i + 1]));
-  }
 }
 
 void RowSums::ReleaseAbove(const SumTable& table, noise::NoiseSource& noise,
@@ -188,8 +210,9 @@ void RowSums::ReleaseExact(const SumTable& table, ReleasedSums* out) const {
   }
 }
 
-ReleasedSums RowSums::Release(noise::NoiseSource& noise) && {
-  ReleasedSums released;
+ReleasedSums RowSums::Release(noise::NoiseSource& noise, ReleasedSums last) && {
+  ReleasedSums released = std::move(last);
+  released.Clear();
   const bool noisy = options_.noise_multiplier > 0;
   if (noisy) noise.Rekey();
   for (const SumTable& table : tables_) {

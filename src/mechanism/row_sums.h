@@ -33,6 +33,8 @@ struct ReleasedSums {
   std::vector<uint64_t> rows;        // ascending
   std::vector<double> sums, counts;  // per row
   std::vector<double> numbers;
+
+  void Clear();  // and keeps the memory
 };
 
 // One release of a period: for each row of a public space a noised sum and a noised count, and a
@@ -68,8 +70,9 @@ class RowSums {
   bool Add(const UnitVector& unit);
   // The same for weights[i] on cells[i]. REQUIRES distinct cells.
   bool Add(std::span<const uint32_t> cells, std::span<const double> weights);
-  // Returns sums plus noise, once. The noise has a key of its own.
-  ReleasedSums Release(noise::NoiseSource& noise) &&;
+  // Returns sums plus noise, once. The noise has a key of its own. The memory of `last`, an earlier
+  // release, is used again.
+  ReleasedSums Release(noise::NoiseSource& noise, ReleasedSums last = {}) &&;
 
   privacy::Charge charge() const;
   // Standard deviation of the noise on every number.

@@ -293,9 +293,9 @@ Result<bool> LinearLearner::TakeStep(const stream::StepBatch& step,
   // From here on the period is released, and charged.
   if (abandon) return false;
   const double deviation = sums.deviation();
-  const ReleasedSums released = std::move(sums).Release(*noise_);
+  released_ = std::move(sums).Release(*noise_, std::move(released_));
   batch_ = {};  // as large as a period
-  TACIT_ASSIGN(report->rows_written, Update(released, deviation));
+  TACIT_ASSIGN(report->rows_written, Update(released_, deviation));
   report->row_floats_written = report->rows_written;
   changed_ = true;
   return true;

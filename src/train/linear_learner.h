@@ -112,6 +112,7 @@ class LinearLearner final : public Learner {
 
   // Working memory of a step.
   Batch batch_;
+  mechanism::ReleasedSums released_;
   std::vector<float> logits_, moves_;
   std::vector<float*> row_pointers_;
 };

@@ -48,8 +48,10 @@ uint64_t NewestLogSize(const std::string& root, std::string* name) {
   return size;
 }
 
-// Records how much of the log a power cut may leave if it comes before the sync.
+// Records how much of the log a power cut may leave if it comes before the sync. A restore commits
+// before there is a store.
 void RecordLogSize(const std::string& root) {
+  if (!std::filesystem::exists(root + "/store")) return;
   std::string name;
   const uint64_t size = NewestLogSize(root, &name);
   std::ofstream(root + "/log-size", std::ios::trunc) << name << ' ' << size << '\n';

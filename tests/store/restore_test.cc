@@ -34,9 +34,24 @@ class RestoreTest : public testing::Test {
       ASSERT_TRUE(made) << made.error().message;
       checkpoint_ = made->place.folder;
       Train(*store, through);
-      lost_ = store->Latest();
+      lost_ = Remember(*store);
     }
     fs::rename(options_.path, lost_path());
+  }
+  // What is known of a store that is gone.
+  struct Lost {
+    std::string lineage;
+    Digest head{};
+    double epsilon = 0, delta = 0;
+    std::vector<privacy::LedgerTotal> learners;
+  };
+  static Lost Remember(const Store& store) {
+    const auto last = store.Latest();
+    return {.lineage = last->lineage(),
+            .head = last->head(),
+            .epsilon = last->total().epsilon,
+            .delta = last->total().delta,
+            .learners = {last->learners().begin(), last->learners().end()}};
   }
   static void Train(Store& store, uint64_t through) {
     while (store.Latest()->version().value < through) {
@@ -46,7 +61,7 @@ class RestoreTest : public testing::Test {
   }
 
   RestoreRequest Request() const {
-    return RestoreOfScript(options_, checkpoint_, from_, through_, lost_->head());
+    return RestoreOfScript(options_, checkpoint_, from_, through_, lost_.head);
   }
   Restored MustRestore() {
     auto restored = RestoreCheckpoint(Request());
@@ -88,26 +103,26 @@ class RestoreTest : public testing::Test {
   StoreOptions options_;
   std::string checkpoint_;
   uint64_t from_ = 0, through_ = 0;
-  std::shared_ptr<const Snapshot> lost_;
+  Lost lost_;
 };
 
 TEST_F(RestoreTest, ChargesEverythingThatTheLostStoreHadCharged) {
   LoseStore(3, 11);
   const Restored restored = MustRestore();
-  EXPECT_DOUBLE_EQ(restored.epsilon, lost_->total().epsilon);
-  EXPECT_EQ(restored.delta, lost_->total().delta);
+  EXPECT_DOUBLE_EQ(restored.epsilon, lost_.epsilon);
+  EXPECT_EQ(restored.delta, lost_.delta);
   EXPECT_EQ(restored.commit, CommitSeq(4));
   EXPECT_EQ(restored.checkpoint.commit, CommitSeq(3));
-  EXPECT_NE(restored.lineage, lost_->lineage());
+  EXPECT_NE(restored.lineage, lost_.lineage);
 
   const auto store = MustOpen(options_);
   const auto now = store->Latest();
   EXPECT_EQ(now->lineage(), restored.lineage);
-  EXPECT_DOUBLE_EQ(now->total().epsilon, lost_->total().epsilon);
-  ASSERT_EQ(now->learners().size(), lost_->learners().size());
+  EXPECT_DOUBLE_EQ(now->total().epsilon, lost_.epsilon);
+  ASSERT_EQ(now->learners().size(), lost_.learners.size());
   for (size_t i = 0; i < now->learners().size(); ++i) {
-    EXPECT_EQ(now->learners()[i].steps, lost_->learners()[i].steps);
-    EXPECT_DOUBLE_EQ(now->learners()[i].epsilon, lost_->learners()[i].epsilon);
+    EXPECT_EQ(now->learners()[i].steps, lost_.learners[i].steps);
+    EXPECT_DOUBLE_EQ(now->learners()[i].epsilon, lost_.learners[i].epsilon);
   }
   Script::ExpectLedger(*now);
 }
@@ -225,7 +240,7 @@ TEST_F(RestoreTest, NothingWasLearntSince) {
   LoseStore(4, 4);
   const Restored restored = MustRestore();
   EXPECT_EQ(restored.commit, CommitSeq(4));
-  EXPECT_DOUBLE_EQ(restored.epsilon, lost_->total().epsilon);
+  EXPECT_DOUBLE_EQ(restored.epsilon, lost_.epsilon);
   Script::ExpectStore(*MustOpen(options_));
 }
 
@@ -234,7 +249,7 @@ TEST_F(RestoreTest, ARestoredStoreIsRestoredAgain) {
   MustRestore();
   // The second store: two commits, a checkpoint, three more; then it is lost too.
   std::string checkpoint;
-  std::shared_ptr<const Snapshot> last;
+  Lost last;
   uint32_t most = 0;
   {
     const auto store = MustOpen(options_);
@@ -245,7 +260,7 @@ TEST_F(RestoreTest, ARestoredStoreIsRestoredAgain) {
     ASSERT_TRUE(made) << made.error().message;
     checkpoint = made->place.folder;
     Train(*store, 7);
-    last = store->Latest();
+    last = Remember(*store);
     for (const auto& user : {0, 1, 2}) {
       std::vector<UserUses> uses{{.user = {uint64_t(user), ~uint64_t(user)}}};
       ASSERT_TRUE(store->ReadAllowances(LearnerIndex(0), uses));
@@ -253,15 +268,15 @@ TEST_F(RestoreTest, ARestoredStoreIsRestoredAgain) {
     }
   }
   fs::rename(options_.path, options_.path + "-lost-too");
-  RestoreRequest request = RestoreOfScript(options_, checkpoint, 4, 7, last->head());
+  RestoreRequest request = RestoreOfScript(options_, checkpoint, 4, 7, last.head);
   request.gaps[0].most_uses = most;
   const auto restored = RestoreCheckpoint(request);
   ASSERT_TRUE(restored) << restored.error().message;
-  EXPECT_DOUBLE_EQ(restored->epsilon, last->total().epsilon);
+  EXPECT_DOUBLE_EQ(restored->epsilon, last.epsilon);
   const auto store = MustOpen(options_);
   EXPECT_EQ(store->Latest()->ancestors().size(), 2u);
-  EXPECT_EQ(store->Latest()->ancestors()[0].lineage, lost_->lineage());
-  EXPECT_EQ(store->Latest()->ancestors()[1].lineage, last->lineage());
+  EXPECT_EQ(store->Latest()->ancestors()[0].lineage, lost_.lineage);
+  EXPECT_EQ(store->Latest()->ancestors()[1].lineage, last.lineage);
 }
 
 TEST_F(RestoreTest, OnlyWhereThereIsNoStore) {
