@@ -9,7 +9,7 @@
 
 namespace tacit::store {
 
-// What restoring has to be told: commits `from` + 1 to `through` of script.h are lost.
+// The request restores a store whose commits `from` + 1 to `through` of script.h are lost.
 inline RestoreRequest RestoreOfScript(const StoreOptions& store, const std::string& checkpoint,
                                       uint64_t from, uint64_t through, const Digest& head) {
   RestoreRequest request{.checkpoint = checkpoint,

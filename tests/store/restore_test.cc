@@ -38,7 +38,7 @@ class RestoreTest : public testing::Test {
     }
     fs::rename(options_.path, lost_path());
   }
-  // What is known of a store that is gone.
+  // A record of the store that is gone.
   struct Lost {
     std::string lineage;
     Digest head{};
@@ -210,7 +210,7 @@ TEST_F(RestoreTest, TakesTheLostStoresWitnessOver) {
     ASSERT_EQ(store->Latest()->version().value, commits);
     ASSERT_TRUE(Script::Step(*store));
   }
-  // What was believed to be lost turns up: it would spend the same budget again.
+  // The store that was believed lost turns up: it would spend the same budget again.
   StoreOptions found = options_;
   found.path = lost_path();
   const auto store = Store::Open(found);
@@ -254,9 +254,8 @@ TEST_F(RestoreTest, ARestoredStoreIsRestoredAgain) {
   {
     const auto store = MustOpen(options_);
     Train(*store, 4);
-    const auto made = store->MakeCheckpoint({.kind = CheckpointKind::kFull,
-                                             .parent = folder_.root() + "/later",
-                                             .schema = "a schema"});
+    const auto made = store->MakeCheckpoint(
+        {.kind = CheckpointKind::kFull, .parent = folder_.root() + "/later", .schema = "a schema"});
     ASSERT_TRUE(made) << made.error().message;
     checkpoint = made->place.folder;
     Train(*store, 7);
