@@ -33,6 +33,17 @@ inline double ExactAuc(std::span<const float> score, std::span<const float> labe
   return positives == 0 || negatives == 0 ? 0.5 : wins / (positives * negatives);
 }
 
+// The standard deviation of an AUC over this many positives and negatives that were drawn
+// independently (Hanley and McNeil 1982, scores with exponential tails); NaN where there are none.
+inline double AucDeviation(double auc, double positives, double negatives) {
+  if (positives == 0 || negatives == 0) return NAN;
+  const double square = auc * auc;
+  const double two_positives = auc / (2 - auc), two_negatives = 2 * square / (1 + auc);
+  return std::sqrt((auc * (1 - auc) + (positives - 1) * (two_positives - square) +
+                    (negatives - 1) * (two_negatives - square)) /
+                   (positives * negatives));
+}
+
 // The same AUC over a stream of logits, computed from a histogram of their probabilities in
 // constant memory. It is within 1e-3 of the exact value unless nearly all scores lie in a few of
 // the 2^14 bins. A value; not thread-safe.
@@ -43,8 +54,8 @@ class AucHistogram {
   AucHistogram() : positives_(kBins), negatives_(kBins) {}
 
   // NaN counts as the lowest score.
-  void Add(float logit, bool positive) {
-    const float probability = 1 / (1 + std::exp(-logit));
+  void Add(float logit, bool positive) { AddProbability(1 / (1 + std::exp(-logit)), positive); }
+  void AddProbability(float probability, bool positive) {
     const float place = probability > 0 ? probability * kBins : 0;
     const size_t bin = std::min(static_cast<size_t>(place), kBins - 1);
     ++(positive ? positives_ : negatives_)[bin];
@@ -67,6 +78,8 @@ class AucHistogram {
     }
     return positives == 0 || negatives == 0 ? 0.5 : wins / (positives * negatives);
   }
+  uint64_t positives() const { return std::reduce(positives_.begin(), positives_.end()); }
+  uint64_t negatives() const { return std::reduce(negatives_.begin(), negatives_.end()); }
 
  private:
   std::vector<uint64_t> positives_, negatives_;

@@ -256,6 +256,8 @@ class Daemon {
           fmt::format("the witness was removed {} times while in use, and written anew: find out "
                       "what removes it",
                       lost));
+    if (std::string stream = learning_->stream_trouble(); !stream.empty())
+      causes.push_back(std::move(stream));
     readiness.degraded_for_operators = fmt::format("{}", fmt::join(causes, "; "));
     return readiness;
   }
@@ -389,8 +391,25 @@ class Daemon {
     return options_.until_end ? console::kExitFailed : console::kExitDone;
   }
 
+  // Tells, and returns true, if the whole source gave no record that could be learnt from. A run
+  // that finds nothing new behind what the store has learnt is none of these.
+  bool LearntFromNothing() const {
+    if (!options_.until_end || outcome_ != train::Outcome::kEndOfSource) return false;
+    const uint64_t read = learning_->feed().records_read();
+    if (read != learning_->feed().records_dead()) return false;
+    if (read == 0 && store_->Latest()->version().value > 0) return false;
+    spdlog::error(
+        "nothing was learnt: {}",
+        read == 0 ? "the source has no records"
+                  : fmt::format("none of the {} records could be learnt from; {} has each "
+                                "with the reason",
+                                WithThousands(read), wiring::PlaceOfDeadLetters(assembly_.config)));
+    return true;
+  }
+
   int EndCode() const {
     if (failed_) return needs_change_ ? console::kExitUsage : console::kExitFailed;
+    if (LearntFromNothing()) return console::kExitFailed;
     if (!stopped_by_signal_)
       return ExitWhenExhausted() ? console::kExitBudgetExhausted : console::kExitDone;
     // A service that stops when asked has succeeded; a run with --until-end that stops early has

@@ -20,6 +20,12 @@ std::string HitText(uint64_t hits, uint64_t asked) {
                                                              static_cast<double>(asked)));
 }
 
+// AUC, and log loss over that of the best constant.
+std::string ClickText(const train::Progress::View& view) {
+  if (view.events == 0) return "AUC -";
+  return fmt::format("AUC {:.4f} NE {:.3f}", view.auc, view.entropy);
+}
+
 }  // namespace
 
 uint64_t EventsOf(const std::vector<LearnerView>& learners) {
@@ -63,8 +69,7 @@ void ProgressLine::Draw(uint64_t total, const std::vector<LearnerView>& learners
                       WithThousands(static_cast<uint64_t>(rate_)));
   for (const auto& [id, view, ranks] : learners)
     line += fmt::format("  {}{}  epsilon {}", learners.size() > 1 ? id + ": " : "",
-                        ranks ? HitText(view.hits, view.asked)
-                              : "AUC " + (view.events > 0 ? fmt::format("{:.4f}", view.auc) : "-"),
+                        ranks ? HitText(view.hits, view.asked) : ClickText(view),
                         EpsilonText(view.epsilon));
   line_.Draw(line);
 }

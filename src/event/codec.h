@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "event/bad_record.h"
 #include "event/batch.h"
 #include "event/feature_transform.h"
 #include "event/item_catalogue.h"
@@ -19,6 +20,7 @@ struct DeadLetter {
   int32_t partition = 0;
   uint64_t offset = 0;
   std::string reason;  // names the column or field
+  BadPart part = BadPart::kValue;
 };
 
 // Turns raw records into examples. Called once per run of records; allocates nothing per record

@@ -62,8 +62,8 @@ class CriteoTsvCodec final : public RunCodec<CriteoTsvCodec> {
     TACIT_CHECK(batch.dense_width == dense_ && batch.slots == slots_, "the batch is not started");
     return {.tabs = std::vector<uint32_t>(columns() - 1), .values = {}};
   }
-  std::optional<std::string> DecodeRecord(const RawRecords& records, size_t place, Scratch* scratch,
-                                          Batch* batch) const;
+  MaybeBad DecodeRecord(const RawRecords& records, size_t place, Scratch* scratch,
+                        Batch* batch) const;
 
  private:
   size_t columns() const { return 1 + dense_ + slots_; }
@@ -73,18 +73,21 @@ class CriteoTsvCodec final : public RunCodec<CriteoTsvCodec> {
   const size_t dense_, slots_;
 };
 
-std::optional<std::string> CriteoTsvCodec::DecodeRecord(const RawRecords& records, size_t place,
-                                                        Scratch* scratch, Batch* batch) const {
+MaybeBad CriteoTsvCodec::DecodeRecord(const RawRecords& records, size_t place, Scratch* scratch,
+                                      Batch* batch) const {
   std::string_view record = records[place];
   if (record.ends_with('\r')) record.remove_suffix(1);
   const size_t found = FindTabs(record, scratch->tabs) + 1;
   if (found != columns())
-    return fmt::format("{} column{}, {} expected", found, found == 1 ? "" : "s", columns());
+    return BadRecord(
+        fmt::format("{} column{}, {} expected", found, found == 1 ? "" : "s", columns()),
+        BadPart::kSyntax);
   Columns fields(record, scratch->tabs);
 
   const std::string_view label = fields.Next();
   if (label != "0" && label != "1")
-    return fmt::format("column 1 (label): {} is neither 0 nor 1", Quoted(label));
+    return BadRecord(fmt::format("column 1 (label): {} is neither 0 nor 1", Quoted(label)),
+                     BadPart::kLabel);
   batch->label.push_back(label == "1" ? 1.0f : 0.0f);
   batch->timestamp_ms.push_back(records.TimeOf(place));
   for (size_t i = 0; i < dense_; ++i) {

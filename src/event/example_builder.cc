@@ -64,7 +64,7 @@ bool ExampleBuilder::SetBucket(uint32_t index, uint64_t bucket) {
   return true;
 }
 
-std::optional<std::string> ExampleBuilder::AppendTo(Batch* batch) const {
+MaybeBad ExampleBuilder::AppendTo(Batch* batch) const {
   if (missing_ == MissingPolicy::kReject) {
     const auto absent = std::ranges::find(told_, uint8_t{0});
     if (absent != told_.end())

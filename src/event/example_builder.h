@@ -76,7 +76,7 @@ class ExampleBuilder {
   bool SetBucket(uint32_t index, uint64_t bucket);
 
   // Appends dense, slot_end and row; returns a reason if the policy forbids a missing feature.
-  std::optional<std::string> AppendTo(Batch* batch) const;
+  MaybeBad AppendTo(Batch* batch) const;
 
  private:
   struct Run {

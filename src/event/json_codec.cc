@@ -15,14 +15,15 @@ namespace tacit::event {
 namespace {
 
 namespace ondemand = simdjson::ondemand;
-using Reason = std::optional<std::string>;
 
-Reason Said(std::string_view field, std::string_view what) {
-  return fmt::format("{}: {}", field, what);
+MaybeBad Said(std::string_view field, std::string_view what, BadPart part = BadPart::kField) {
+  return BadRecord(fmt::format("{}: {}", field, what), part);
 }
 
-Reason Broken(simdjson::error_code error) {
-  return fmt::format("no valid JSON: {}", simdjson::error_message(error));
+MaybeBad NoRecord(std::string what) { return BadRecord(std::move(what), BadPart::kSyntax); }
+
+MaybeBad Broken(simdjson::error_code error) {
+  return NoRecord(fmt::format("no valid JSON: {}", simdjson::error_message(error)));
 }
 
 std::string_view Trimmed(std::string_view token) {
@@ -89,15 +90,15 @@ class JsonCodec final : public RunCodec<JsonCodec> {
                 "the batch is not started");
     return Scratch(*this);
   }
-  Reason DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch, Batch* batch) const;
+  MaybeBad DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch, Batch* batch) const;
 
  private:
-  Reason ReadRecord(ondemand::object record, Scratch* scratch, Header* header) const;
-  Reason ReadField(std::string_view key, ondemand::value value, Scratch* scratch,
-                   Header* header) const;
-  Reason ReadFeatures(ondemand::value value, Scratch* scratch) const;
-  Reason ReadFeature(FeatureNames::Place place, ondemand::value value, Scratch* scratch) const;
-  Reason ReadSet(uint32_t index, ondemand::value value, Scratch* scratch) const;
+  MaybeBad ReadRecord(ondemand::object record, Scratch* scratch, Header* header) const;
+  MaybeBad ReadField(std::string_view key, ondemand::value value, Scratch* scratch,
+                     Header* header) const;
+  MaybeBad ReadFeatures(ondemand::value value, Scratch* scratch) const;
+  MaybeBad ReadFeature(FeatureNames::Place place, ondemand::value value, Scratch* scratch) const;
+  MaybeBad ReadSet(uint32_t index, ondemand::value value, Scratch* scratch) const;
 
   const FeatureTransform& transform_;
   const FeatureNames names_;
@@ -118,27 +119,27 @@ simdjson::padded_string_view Padded(const RawRecords& records, std::string_view 
   return simdjson::padded_string_view(copy->data(), record.size(), copy->size());
 }
 
-Reason JsonCodec::DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch,
-                               Batch* batch) const {
+MaybeBad JsonCodec::DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch,
+                                 Batch* batch) const {
   const std::string_view record = records[i];
-  if (record.empty()) return "the record is empty";
+  if (record.empty()) return NoRecord("the record is empty");
   ondemand::document document;
   if (const auto error =
           scratch->parser.iterate(Padded(records, record, &scratch->padded)).get(document))
     return Broken(error);
   ondemand::object object;
   if (const auto error = document.get_object().get(object))
-    return error == simdjson::INCORRECT_TYPE ? Reason("no JSON object") : Broken(error);
+    return error == simdjson::INCORRECT_TYPE ? NoRecord("no JSON object") : Broken(error);
   Header header;
   scratch->example.Start();
-  if (Reason reason = ReadRecord(object, scratch, &header)) return reason;
+  if (MaybeBad reason = ReadRecord(object, scratch, &header)) return reason;
   // A document that was read to its end has no current location.
   if (document.current_location().error() == simdjson::SUCCESS)
-    return "no valid JSON: something follows the object";
-  if (!header.label) return "label is missing";
+    return NoRecord("no valid JSON: something follows the object");
+  if (!header.label) return BadRecord("label is missing", BadPart::kLabel);
   const int64_t taken = records.TimeOf(i), timestamp = header.timestamp_ms.value_or(taken);
-  if (Reason reason = TooFarAhead(timestamp, taken, options_)) return reason;
-  if (Reason reason = scratch->example.AppendTo(batch)) return reason;
+  if (MaybeBad reason = TooFarAhead(timestamp, taken, options_)) return reason;
+  if (MaybeBad reason = scratch->example.AppendTo(batch)) return reason;
   batch->label.push_back(*header.label);
   batch->timestamp_ms.push_back(timestamp);
   if (options_.items) batch->item.push_back(header.item);
@@ -147,18 +148,18 @@ Reason JsonCodec::DecodeRecord(const RawRecords& records, size_t i, Scratch* scr
   return std::nullopt;
 }
 
-Reason JsonCodec::ReadRecord(ondemand::object record, Scratch* scratch, Header* header) const {
+MaybeBad JsonCodec::ReadRecord(ondemand::object record, Scratch* scratch, Header* header) const {
   for (auto entry : record) {
     ondemand::field field;
     if (const auto error = std::move(entry).get(field)) return Broken(error);
     std::string_view key;
     if (const auto error = field.unescaped_key().get(key)) return Broken(error);
-    if (Reason reason = ReadField(key, field.value(), scratch, header)) return reason;
+    if (MaybeBad reason = ReadField(key, field.value(), scratch, header)) return reason;
   }
   return std::nullopt;
 }
 
-Reason ReadLabel(ondemand::value value, std::optional<float>* label) {
+MaybeBad ReadLabel(ondemand::value value, std::optional<float>* label) {
   bool yes = false;
   double number = 0;
   if (value.get_bool().get(yes) == simdjson::SUCCESS) {
@@ -166,19 +167,20 @@ Reason ReadLabel(ondemand::value value, std::optional<float>* label) {
   } else if (value.get_double().get(number) == simdjson::SUCCESS && (number == 0 || number == 1)) {
     *label = static_cast<float>(number);
   } else {
-    return Said("label", Quoted(Trimmed(value.raw_json_token())) + " is neither 0 nor 1");
+    return Said("label", Quoted(Trimmed(value.raw_json_token())) + " is neither 0 nor 1",
+                BadPart::kLabel);
   }
   return std::nullopt;
 }
 
 // Skips unknown fields: a newer producer may send more.
-Reason JsonCodec::ReadField(std::string_view key, ondemand::value value, Scratch* scratch,
-                            Header* header) const {
+MaybeBad JsonCodec::ReadField(std::string_view key, ondemand::value value, Scratch* scratch,
+                              Header* header) const {
   if (key == "label") return ReadLabel(value, &header->label);
   if (key == "features") return ReadFeatures(value, scratch);
   if (key == "timestamp_ms") {
     int64_t time = 0;
-    if (value.get_int64().get(time)) return Said(key, "is no integer");
+    if (value.get_int64().get(time)) return Said(key, "is no integer", BadPart::kTime);
     header->timestamp_ms = time;
     return std::nullopt;
   }
@@ -196,7 +198,7 @@ Reason JsonCodec::ReadField(std::string_view key, ondemand::value value, Scratch
   return std::nullopt;
 }
 
-Reason JsonCodec::ReadFeatures(ondemand::value value, Scratch* scratch) const {
+MaybeBad JsonCodec::ReadFeatures(ondemand::value value, Scratch* scratch) const {
   ondemand::object features;
   if (value.get_object().get(features)) return Said("features", "is no object");
   for (auto entry : features) {
@@ -213,13 +215,13 @@ Reason JsonCodec::ReadFeatures(ondemand::value value, Scratch* scratch) const {
     }
     if (!place) continue;
     if (!scratch->example.Tell(*place)) return Said(names_.NameOf(*place), "is there twice");
-    if (Reason reason = ReadFeature(*place, field.value(), scratch)) return reason;
+    if (MaybeBad reason = ReadFeature(*place, field.value(), scratch)) return reason;
   }
   return std::nullopt;
 }
 
-Reason JsonCodec::ReadFeature(FeatureNames::Place place, ondemand::value value,
-                              Scratch* scratch) const {
+MaybeBad JsonCodec::ReadFeature(FeatureNames::Place place, ondemand::value value,
+                                Scratch* scratch) const {
   if (place.dense) {
     double number = 0;
     if (value.get_double().get(number) == simdjson::SUCCESS) {
@@ -237,7 +239,7 @@ Reason JsonCodec::ReadFeature(FeatureNames::Place place, ondemand::value value,
   return std::nullopt;
 }
 
-Reason JsonCodec::ReadSet(uint32_t index, ondemand::value value, Scratch* scratch) const {
+MaybeBad JsonCodec::ReadSet(uint32_t index, ondemand::value value, Scratch* scratch) const {
   const auto wrong = [&] {
     return Said(names_.NameOf({.dense = false, .index = index}),
                 "is no list of texts and integers");

@@ -19,7 +19,6 @@ namespace {
 
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
-using Reason = std::optional<std::string>;
 using Wire = WireFormatLite::WireType;
 
 // Field numbers of schemas/interaction.proto.
@@ -36,7 +35,7 @@ enum Field : uint32_t {
 enum FeatureField : uint32_t { kName = 1, kNumber = 2, kText = 3, kInteger = 4, kSet = 5 };
 enum Outcome : uint64_t { kUnspecified = 0, kNegative = 1, kPositive = 2 };
 
-constexpr const char* kTruncated = "no valid protobuf: truncated or damaged";
+BadRecord Truncated() { return {"no valid protobuf: truncated or damaged", BadPart::kSyntax}; }
 
 // Iterates over the fields of a record. A view of it; copies nothing.
 class Fields {
@@ -117,40 +116,41 @@ class ProtobufCodec final : public RunCodec<ProtobufCodec> {
     TACIT_CHECK(batch.dense_width == dense() && batch.slots == slots(), "the batch is not started");
     return Scratch(*this);
   }
-  Reason DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch, Batch* batch) const;
+  MaybeBad DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch, Batch* batch) const;
 
  private:
   size_t dense() const { return transform_.schema().dense.size(); }
   size_t slots() const { return transform_.schema().categorical.size(); }
 
-  Reason ReadMessage(std::string_view record, Scratch* scratch, Message* message) const;
-  Reason ReadPacked(Fields& fields, Scratch* scratch, Message* message) const;
-  Reason ReadFeature(std::string_view bytes, Scratch* scratch) const;
-  Reason AddDense(uint32_t bits, Scratch* scratch, Message* message) const;
-  Reason AddBucket(uint32_t bucket, Scratch* scratch, Message* message) const;
-  Reason CheckPacked(const Message& message) const;
-  Reason TellItem(std::string_view name, std::string_view value, Scratch* scratch) const;
+  MaybeBad ReadMessage(std::string_view record, Scratch* scratch, Message* message) const;
+  MaybeBad ReadPacked(Fields& fields, Scratch* scratch, Message* message) const;
+  MaybeBad ReadFeature(std::string_view bytes, Scratch* scratch) const;
+  MaybeBad AddDense(uint32_t bits, Scratch* scratch, Message* message) const;
+  MaybeBad AddBucket(uint32_t bucket, Scratch* scratch, Message* message) const;
+  MaybeBad CheckPacked(const Message& message) const;
+  MaybeBad TellItem(std::string_view name, std::string_view value, Scratch* scratch) const;
 
   const FeatureTransform& transform_;
   const FeatureNames names_;
   const InteractionOptions options_;
 };
 
-Reason ProtobufCodec::DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch,
-                                   Batch* batch) const {
+MaybeBad ProtobufCodec::DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch,
+                                     Batch* batch) const {
   Message message;
   scratch->example.Start();
-  if (Reason reason = ReadMessage(records[i], scratch, &message)) return reason;
-  if (message.outcome == kUnspecified) return "outcome is missing";
+  if (MaybeBad reason = ReadMessage(records[i], scratch, &message)) return reason;
+  if (message.outcome == kUnspecified) return BadRecord("outcome is missing", BadPart::kLabel);
   if (message.outcome > kPositive)
-    return fmt::format("outcome: {} is none of those there are", message.outcome);
-  if (Reason reason = CheckPacked(message)) return reason;
-  if (Reason reason = TellItem("user", message.user, scratch)) return reason;
-  if (Reason reason = TellItem("item", message.item, scratch)) return reason;
+    return BadRecord(fmt::format("outcome: {} is none of those there are", message.outcome),
+                     BadPart::kLabel);
+  if (MaybeBad reason = CheckPacked(message)) return reason;
+  if (MaybeBad reason = TellItem("user", message.user, scratch)) return reason;
+  if (MaybeBad reason = TellItem("item", message.item, scratch)) return reason;
   const int64_t taken = records.TimeOf(i);
   const int64_t timestamp = message.timestamp_ms == 0 ? taken : message.timestamp_ms;
-  if (Reason reason = TooFarAhead(timestamp, taken, options_)) return reason;
-  if (Reason reason = scratch->example.AppendTo(batch)) return reason;
+  if (MaybeBad reason = TooFarAhead(timestamp, taken, options_)) return reason;
+  if (MaybeBad reason = scratch->example.AppendTo(batch)) return reason;
   batch->label.push_back(message.outcome == kPositive ? 1.0f : 0.0f);
   batch->timestamp_ms.push_back(timestamp);
   if (options_.items) batch->item.push_back(options_.items->Find(message.item));
@@ -159,11 +159,11 @@ Reason ProtobufCodec::DecodeRecord(const RawRecords& records, size_t i, Scratch*
   return std::nullopt;
 }
 
-Reason ProtobufCodec::ReadMessage(std::string_view record, Scratch* scratch,
-                                  Message* message) const {
+MaybeBad ProtobufCodec::ReadMessage(std::string_view record, Scratch* scratch,
+                                    Message* message) const {
   Fields fields(record);
   while (fields.Next()) {
-    Reason reason;
+    MaybeBad reason;
     if (fields.Is(kEventId, Wire::WIRETYPE_LENGTH_DELIMITED)) {
       message->event_id = fields.Bytes();
     } else if (fields.Is(kUser, Wire::WIRETYPE_LENGTH_DELIMITED)) {
@@ -180,15 +180,15 @@ Reason ProtobufCodec::ReadMessage(std::string_view record, Scratch* scratch,
     } else {
       reason = ReadPacked(fields, scratch, message);
     }
-    if (fields.damaged()) return kTruncated;
+    if (fields.damaged()) return Truncated();
     if (reason) return reason;
   }
-  if (fields.damaged()) return kTruncated;
+  if (fields.damaged()) return Truncated();
   return std::nullopt;
 }
 
 // Reads packed features, which may also come one by one, and skips unknown fields.
-Reason ProtobufCodec::ReadPacked(Fields& fields, Scratch* scratch, Message* message) const {
+MaybeBad ProtobufCodec::ReadPacked(Fields& fields, Scratch* scratch, Message* message) const {
   if (fields.Is(kDense, Wire::WIRETYPE_FIXED32))
     return AddDense(fields.Fixed32(), scratch, message);
   if (fields.Is(kBuckets, Wire::WIRETYPE_FIXED32))
@@ -199,18 +199,18 @@ Reason ProtobufCodec::ReadPacked(Fields& fields, Scratch* scratch, Message* mess
     return std::nullopt;
   }
   const std::string_view values = fields.Bytes();
-  if (fields.damaged() || values.size() % 4 != 0) return kTruncated;
+  if (fields.damaged() || values.size() % 4 != 0) return Truncated();
   Fields packed(values);
   for (size_t i = 0; i < values.size() / 4; ++i) {
     const uint32_t value = packed.Fixed32();
-    Reason reason =
+    MaybeBad reason =
         is_dense ? AddDense(value, scratch, message) : AddBucket(value, scratch, message);
     if (reason) return reason;
   }
   return std::nullopt;
 }
 
-Reason ProtobufCodec::AddDense(uint32_t bits, Scratch* scratch, Message* message) const {
+MaybeBad ProtobufCodec::AddDense(uint32_t bits, Scratch* scratch, Message* message) const {
   const size_t index = message->dense++;
   if (index >= dense()) return std::nullopt;  // counted, and refused in the end
   const float value = std::bit_cast<float>(bits);
@@ -223,7 +223,7 @@ Reason ProtobufCodec::AddDense(uint32_t bits, Scratch* scratch, Message* message
   return std::nullopt;
 }
 
-Reason ProtobufCodec::AddBucket(uint32_t bucket, Scratch* scratch, Message* message) const {
+MaybeBad ProtobufCodec::AddBucket(uint32_t bucket, Scratch* scratch, Message* message) const {
   const size_t index = message->buckets++;
   if (index >= slots()) return std::nullopt;
   const FeatureNames::Place place{.dense = false, .index = static_cast<uint32_t>(index)};
@@ -238,19 +238,21 @@ Reason ProtobufCodec::AddBucket(uint32_t bucket, Scratch* scratch, Message* mess
 }
 
 // Checks that the record has all of the schema's numbers or none, and the same for buckets.
-Reason ProtobufCodec::CheckPacked(const Message& message) const {
+MaybeBad ProtobufCodec::CheckPacked(const Message& message) const {
   if (message.dense != 0 && message.dense != dense())
-    return fmt::format("dense: {} numbers, {} expected", message.dense, dense());
+    return BadRecord(fmt::format("dense: {} numbers, {} expected", message.dense, dense()),
+                     BadPart::kSyntax);
   if (message.buckets != 0 && message.buckets != slots())
-    return fmt::format("buckets: {} of them, {} expected", message.buckets, slots());
+    return BadRecord(fmt::format("buckets: {} of them, {} expected", message.buckets, slots()),
+                     BadPart::kSyntax);
   if (message.named && (message.dense != 0 || message.buckets != 0))
-    return "features are there by name and packed";
+    return BadRecord("features are there by name and packed", BadPart::kSyntax);
   return std::nullopt;
 }
 
 // Sets a feature from the user or the item, if the schema has one of that name.
-Reason ProtobufCodec::TellItem(std::string_view name, std::string_view value,
-                               Scratch* scratch) const {
+MaybeBad ProtobufCodec::TellItem(std::string_view name, std::string_view value,
+                                 Scratch* scratch) const {
   if (value.empty()) return std::nullopt;
   const auto place = scratch->example.Find(name);
   if (!place || place->dense) return std::nullopt;
@@ -268,21 +270,21 @@ struct NamedFeature {
   int64_t integer = 0;
 };
 
-Reason ReadSet(std::string_view bytes, std::vector<std::string_view>* values) {
+MaybeBad ReadSet(std::string_view bytes, std::vector<std::string_view>* values) {
   Fields fields(bytes);
   while (fields.Next()) {
     if (fields.Is(1, Wire::WIRETYPE_LENGTH_DELIMITED))
       values->push_back(fields.Bytes());
     else
       fields.PassOver();
-    if (fields.damaged()) return kTruncated;
+    if (fields.damaged()) return Truncated();
   }
-  if (fields.damaged()) return kTruncated;
+  if (fields.damaged()) return Truncated();
   return std::nullopt;
 }
 
-Reason ReadNamed(std::string_view bytes, NamedFeature* feature,
-                 std::vector<std::string_view>* values) {
+MaybeBad ReadNamed(std::string_view bytes, NamedFeature* feature,
+                   std::vector<std::string_view>* values) {
   Fields fields(bytes);
   while (fields.Next()) {
     if (fields.Is(kName, Wire::WIRETYPE_LENGTH_DELIMITED)) {
@@ -300,20 +302,20 @@ Reason ReadNamed(std::string_view bytes, NamedFeature* feature,
       feature->has_text = true;
     } else if (fields.Is(kSet, Wire::WIRETYPE_LENGTH_DELIMITED)) {
       feature->is_set = true;
-      if (Reason reason = ReadSet(fields.Bytes(), values)) return reason;
+      if (MaybeBad reason = ReadSet(fields.Bytes(), values)) return reason;
     } else {
       fields.PassOver();
     }
-    if (fields.damaged()) return kTruncated;
+    if (fields.damaged()) return Truncated();
   }
-  if (fields.damaged()) return kTruncated;
+  if (fields.damaged()) return Truncated();
   return std::nullopt;
 }
 
-Reason ProtobufCodec::ReadFeature(std::string_view bytes, Scratch* scratch) const {
+MaybeBad ProtobufCodec::ReadFeature(std::string_view bytes, Scratch* scratch) const {
   NamedFeature feature;
   scratch->values.clear();
-  if (Reason reason = ReadNamed(bytes, &feature, &scratch->values)) return reason;
+  if (MaybeBad reason = ReadNamed(bytes, &feature, &scratch->values)) return reason;
   const auto place = scratch->example.Find(feature.name);
   if (!place) return std::nullopt;
   const std::string_view name = names_.NameOf(*place);

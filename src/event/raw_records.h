@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "event/bad_record.h"
 #include "event/text_column.h"
 
 namespace tacit::event {
@@ -29,6 +30,7 @@ struct RawRecords {
   struct Fault {
     uint32_t index = 0;
     std::string reason;
+    BadPart part = BadPart::kValue;
   };
 
   int32_t partition = 0;

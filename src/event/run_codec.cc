@@ -16,14 +16,14 @@ std::string Quoted(std::string_view field) {
   return text + (field.size() > kShown ? "...'" : "'");
 }
 
-std::optional<std::string> TooFarAhead(int64_t timestamp_ms, int64_t taken_ms,
-                                       const InteractionOptions& options) {
+MaybeBad TooFarAhead(int64_t timestamp_ms, int64_t taken_ms, const InteractionOptions& options) {
   if (taken_ms == 0 || timestamp_ms <= taken_ms) return std::nullopt;
   // The difference of any two such integers, the larger minus the smaller, fits without a sign.
   const uint64_t ahead = static_cast<uint64_t>(timestamp_ms) - static_cast<uint64_t>(taken_ms);
   if (ahead <= static_cast<uint64_t>(options.ahead_max_ms)) return std::nullopt;
-  return fmt::format("timestamp_ms: {} lies {} s ahead of when the record was taken", timestamp_ms,
-                     ahead / 1000);
+  return BadRecord(fmt::format("timestamp_ms: {} lies {} s ahead of when the record was taken",
+                               timestamp_ms, ahead / 1000),
+                   BadPart::kTime);
 }
 
 }  // namespace tacit::event

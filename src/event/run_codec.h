@@ -13,7 +13,7 @@ namespace tacit::event {
 
 // A codec that decodes records one by one. `Derived` has a type Scratch, the working memory of a
 // run, so that nothing is allocated per record, and
-//   std::optional<std::string> DecodeRecord(const RawRecords&, size_t i, Scratch*, Batch*) const;
+//   MaybeBad DecodeRecord(const RawRecords&, size_t i, Scratch*, Batch*) const;
 // which appends the record's label, timestamp and columns or returns a reason why not; this class
 // then removes what the bad record appended. Bound at compile time: no virtual call per record.
 template <class Derived>
@@ -27,19 +27,21 @@ class RunCodec : public Codec {
     auto fault = records.faults.begin();
     for (size_t i = 0; i < records.size(); ++i) {
       const BatchMark mark(*batch);
-      std::optional<std::string> reason;
-      if (fault != records.faults.end() && fault->index == i)
-        reason = (fault++)->reason;
-      else
-        reason = codec.DecodeRecord(records, i, &scratch, batch);
-      if (!reason) {
+      MaybeBad bad;
+      if (fault != records.faults.end() && fault->index == i) {
+        bad.emplace(fault->reason, fault->part);
+        ++fault;
+      } else {
+        bad = codec.DecodeRecord(records, i, &scratch, batch);
+      }
+      if (!bad) {
         batch->offset.push_back(records.first_offset + i);
         continue;
       }
       mark.CutBack(batch);
       const uint64_t line = records.origin_line == 0 ? 0 : records.origin_line + i;
-      dead->push_back(
-          {records.origin, line, records.partition, records.first_offset + i, std::move(*reason)});
+      dead->push_back({records.origin, line, records.partition, records.first_offset + i,
+                       std::move(bad->reason), bad->part});
     }
   }
 
@@ -73,7 +75,6 @@ class RunCodec : public Codec {
 std::string Quoted(std::string_view field);
 
 // Returns a reason if the record's own time lies too far ahead of the time it was taken.
-std::optional<std::string> TooFarAhead(int64_t timestamp_ms, int64_t taken_ms,
-                                       const InteractionOptions& options);
+MaybeBad TooFarAhead(int64_t timestamp_ms, int64_t taken_ms, const InteractionOptions& options);
 
 }  // namespace tacit::event

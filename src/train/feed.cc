@@ -260,6 +260,8 @@ Status Feed::DecodePiece(const Piece& piece, event::Batch* batch,
     TACIT_RETURN_IF_ERROR(dead_letters_.Write(*dead));
     records_dead_ += dead->size();
   }
+  if (options_.on_decoded && decoded_pass_ <= first_pass_)
+    options_.on_decoded(piece.records, *batch, *dead);
   for (const auto& cutter : cutters_)
     if (!cutter->Feed(piece, *batch)) return cutter->status();
   return {};

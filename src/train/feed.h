@@ -44,6 +44,11 @@ struct FeedOptions {
   uint32_t passes = 1;            // reads of a source that has an end
   size_t queued_records_max = 4;  // runs of records between the poll and the decode thread
   size_t queued_steps_max = 4;    // steps between the decode thread and the trainer
+  // Called on the decode thread after each run of records, with its good records and its dead
+  // letters, in the first pass alone; may be empty.
+  std::function<void(const event::RawRecords&, const event::Batch&,
+                     std::span<const event::DeadLetter>)>
+      on_decoded = {};
 };
 
 // Turns the source's records into steps: one thread polls, one decodes and cuts. Both queues are

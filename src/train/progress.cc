@@ -1,5 +1,6 @@
 #include "train/progress.h"
 
+#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -15,25 +16,51 @@ constexpr uint64_t kWindowAsked = 2000;  // and of the running share of hits
 
 Progress::Progress(size_t learners) : accounts_(learners) {}
 
+void Progress::Predicted::Add(std::span<const float> logits, std::span<const float> labels,
+                              double loss) {
+  events += logits.size();
+  loss_sum += loss;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const float probability = 1 / (1 + std::exp(-logits[i]));
+    const bool click = labels[i] > 0.5f;
+    auc.AddProbability(probability, click);
+    clicks += click ? 1 : 0;
+    predicted += static_cast<double>(probability);
+  }
+}
+
+void Progress::Predicted::Merge(const Predicted& other) {
+  auc.Merge(other.auc);
+  events += other.events;
+  clicks += other.clicks;
+  loss_sum += other.loss_sum;
+  predicted += other.predicted;
+}
+
+void Progress::Predicted::AddTo(DayRow* day) const {
+  day->auc.Merge(auc);
+  day->events += events;
+  day->clicks += clicks;
+  day->loss_sum += loss_sum;
+  day->predicted += predicted;
+}
+
+void Progress::Fold(Account* account) {
+  account->open.AddTo(&account->current);
+  account->recent.Merge(account->open);
+  account->open = {};
+  if (account->recent.events >= kWindowEvents)
+    account->previous = std::exchange(account->recent, {});
+}
+
 void Progress::AddPredictions(size_t learner, std::span<const float> logits,
                               std::span<const float> labels, double loss_sum) {
   TACIT_CHECK(logits.size() == labels.size());
   std::lock_guard lock(mutex_);
   Account& account = accounts_[learner];
   account.view.events += logits.size();
-  DayRow& day = account.current;
-  day.events += logits.size();
-  day.loss_sum += loss_sum;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    day.auc.Add(logits[i], labels[i] > 0.5f);
-    account.recent.Add(logits[i], labels[i] > 0.5f);
-  }
-  account.recent_events += logits.size();
-  if (account.recent_events >= kWindowEvents) {
-    account.previous = std::move(account.recent);
-    account.recent = {};
-    account.recent_events = 0;
-  }
+  account.open.Add(logits, labels, loss_sum);
+  if (account.open.events >= kWindowEvents) Fold(&account);
 }
 
 void Progress::AddRankings(size_t learner, uint64_t examples, uint64_t asked, uint64_t hits) {
@@ -59,18 +86,20 @@ void Progress::AddStep(size_t learner, uint64_t rows_written, double epsilon) {
   day.epsilon = epsilon;
 }
 
-void Progress::EndDay(size_t learner, const std::string& name) {
+std::optional<DayRow> Progress::EndDay(size_t learner, const std::string& name) {
   std::lock_guard lock(mutex_);
   Account& account = accounts_[learner];
-  if (account.current.steps == 0) return;
+  Fold(&account);
+  if (account.current.steps == 0) return std::nullopt;
   account.current.name = name;
-  account.finished.push_back(std::move(account.current));
-  account.current = {};
+  account.finished.push_back(std::exchange(account.current, {}));
+  return account.finished.back();
 }
 
 void Progress::EndHeldOutDay(size_t learner, const std::string& name) {
   std::lock_guard lock(mutex_);
   Account& account = accounts_[learner];
+  Fold(&account);
   account.current.name = name;
   account.current.held_out = true;
   account.finished.push_back(std::exchange(account.current, {}));
@@ -85,9 +114,12 @@ Progress::View Progress::view(size_t learner) const {
   std::lock_guard lock(mutex_);
   const Account& account = accounts_[learner];
   View view = account.view;
-  AucHistogram window = account.previous;
+  Predicted window = account.previous;
   window.Merge(account.recent);
-  view.auc = window.Auc();
+  window.Merge(account.open);
+  view.auc = window.auc.Auc();
+  view.entropy = NormalisedEntropy(window.loss_sum, window.clicks, window.events);
+  view.calibration = Calibration(window.predicted, window.clicks);
   view.asked = account.previous_asked.units + account.recent_asked.units;
   view.hits = account.previous_asked.hits + account.recent_asked.hits;
   return view;
@@ -97,7 +129,9 @@ std::vector<DayRow> Progress::days(size_t learner) const {
   std::lock_guard lock(mutex_);
   const Account& account = accounts_[learner];
   std::vector<DayRow> days = account.finished;
-  if (account.current.steps > 0) days.push_back(account.current);
+  DayRow current = account.current;
+  account.open.AddTo(&current);
+  if (current.steps > 0) days.push_back(std::move(current));
   return days;
 }
 

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/auc.h"
+#include "train/baseline.h"
 
 namespace tacit::train {
 
@@ -17,11 +20,19 @@ struct DayRow {
   uint64_t steps = 0;
   uint64_t rows_written = 0;
   double loss_sum = 0;
+  uint64_t clicks = 0;           // click models only, like the next: events with label 1
+  double predicted = 0;          // clicks that the predictions add up to
   uint64_t asked = 0, hits = 0;  // next-item models only; see StepReport
   double epsilon = 0;            // the learner's, once the day's last step is charged
   bool held_out = false;         // predicted, and not learnt from
   AucHistogram auc;              // from predictions made before learning
 };
+
+// Log loss over that of the best constant, which is 1 where a constant does as well; NaN if there
+// is none to compare with.
+inline double EntropyOf(const DayRow& day) {
+  return NormalisedEntropy(day.loss_sum, day.clicks, day.events);
+}
 
 // Training progress for the operator's terminal and operator metrics. The trainer writes it, any
 // thread reads it. Thread-safe.
@@ -30,7 +41,9 @@ class Progress {
   struct View {
     uint64_t events = 0;
     uint64_t steps = 0;
-    double auc = 0.5;  // over the last events
+    // Click models, over the last events: AUC, log loss over that of the best constant, and clicks
+    // predicted over clicks. NaN before there are any.
+    double auc = 0.5, entropy = NAN, calibration = NAN;
     // Next-item models: units recently asked for their next item, and those that had it among their
     // ten best.
     uint64_t asked = 0, hits = 0;
@@ -47,7 +60,8 @@ class Progress {
   void AddRankings(size_t learner, uint64_t examples, uint64_t asked, uint64_t hits);
   void AddStep(size_t learner, uint64_t rows_written, double epsilon);
   // Ends the current day; later calls count for the next.
-  void EndDay(size_t learner, const std::string& name);
+  // Returns the row of the day, unless it had no step.
+  std::optional<DayRow> EndDay(size_t learner, const std::string& name);
   // The same for a day that was held out.
   void EndHeldOutDay(size_t learner, const std::string& name);
   void Committed(size_t learner, double epsilon);
@@ -57,17 +71,32 @@ class Progress {
   std::vector<DayRow> days(size_t learner) const;
 
  private:
+  // Predictions of clicks, and what came.
+  struct Predicted {
+    AucHistogram auc;
+    uint64_t events = 0, clicks = 0;
+    double loss_sum = 0, predicted = 0;
+
+    void Add(std::span<const float> logits, std::span<const float> labels, double loss);
+    void Merge(const Predicted& other);
+    void AddTo(DayRow* day) const;
+  };
   struct Asked {
     uint64_t units = 0, hits = 0;
   };
   struct Account {
     View view;
     std::vector<DayRow> finished;
-    DayRow current;
-    AucHistogram recent, previous;  // two windows, so that the running AUC is never empty
-    uint64_t recent_events = 0;
+    DayRow current;  // without the predictions of `open`
+    // Predictions since the last fold; those before, in two windows, so that the running figures
+    // are never of few events.
+    Predicted open, recent, previous;
     Asked recent_asked, previous_asked;
   };
+
+  // Adds the open predictions to the day and to the windows.
+  static void Fold(Account* account);
+
   mutable std::mutex mutex_;
   std::vector<Account> accounts_;
 };

@@ -50,7 +50,8 @@ void RecordFilter::Apply(const event::RawRecords& records, event::Batch* batch,
                        .line = records.origin_line == 0 ? 0 : records.origin_line + index,
                        .partition = records.partition,
                        .offset = batch->offset[i],
-                       .reason = "user: is missing, and a learner's unit is the user"});
+                       .reason = "user: is missing, and a learner's unit is the user",
+                       .part = event::BadPart::kUser});
     }
     TakeOut(out_, batch);
     std::stable_sort(dead->begin(), dead->end(),

@@ -87,7 +87,7 @@ Trainer::Trainer(TrainerOptions options, std::vector<ResumedLearner> learners, s
       store_(store),
       clock_(clock),
       progress_(progress),
-      metrics_(registry, Names(learners)),
+      metrics_(registry, Names(learners), progress),
       ledger_metrics_(registry, Promised(learners, options_.budgets), options_.total_budget) {
   for (size_t i = 0; i < learners.size(); ++i) {
     seats_.push_back(std::make_unique<Seat>());
@@ -242,8 +242,19 @@ void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepRepor
   if (!batch.whole_period()) Predicted(seat, batch, report);
   progress_.AddStep(index.value, report.rows_written, seat.epsilon);
   for (const event::PublicMark& mark : batch.marks)
-    if (mark.kind == event::PublicMark::Kind::kFileEnd) progress_.EndDay(index.value, mark.name);
+    if (mark.kind == event::PublicMark::Kind::kFileEnd)
+      if (const auto day = progress_.EndDay(index.value, mark.name)) TellBelowConstant(seat, *day);
   metrics_.Step(index.value, report, batch.units_refused, seconds);
+}
+
+// Warns the operator of a day on which a constant would have predicted better.
+void Trainer::TellBelowConstant(const Seat& seat, const DayRow& day) {
+  if (const double entropy = EntropyOf(day); entropy > 1)
+    spdlog::warn(
+        "learner '{}', {}: its log loss, {:.4f}, is {:.3f} of that of the best constant: it has "
+        "learnt "
+        "less than the click rate",
+        seat.learner->id(), day.name, day.loss_sum / static_cast<double>(day.events), entropy);
 }
 
 store::LearnerCommit Trainer::TakePending(Seat& seat) {

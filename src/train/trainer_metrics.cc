@@ -1,13 +1,45 @@
 #include "train/trainer_metrics.h"
 
+#include <cmath>
 #include <utility>
 
 namespace tacit::train {
 
 using metrics::Audience;
 
+namespace {
+
+// Registers how good the learner's last predictions were, beside their baselines. They are NaN for
+// what the learner does not predict.
+void ShowProgress(metrics::Registry& registry, const metrics::Labels& labels,
+                  const Progress& progress, size_t learner) {
+  const auto gauge = [&](const char* name, const char* help) {
+    return registry.AddGauge(Audience::kOperator, name, help, labels);
+  };
+  const auto auc = gauge("tacit_auc", "AUC of the last predictions, made before learning");
+  const auto entropy =
+      gauge("tacit_normalised_entropy",
+            "Log loss of the last predictions over that of the best constant; below 1 is better");
+  const auto calibration =
+      gauge("tacit_calibration", "Clicks that the last predictions add up to, over clicks");
+  const auto hits =
+      gauge("tacit_hit_at_10", "Share of the last next items that were among the model's ten best");
+  registry.BeforeScrape([&progress, learner, auc, entropy, calibration, hits] {
+    const Progress::View view = progress.view(learner);
+    entropy.Set(view.entropy);
+    calibration.Set(view.calibration);
+    auc.Set(std::isnan(view.entropy) ? NAN : view.auc);
+    hits.Set(view.asked == 0 ? NAN
+                             : static_cast<double>(view.hits) / static_cast<double>(view.asked));
+  });
+}
+
+}  // namespace
+
 TrainerMetrics::TrainerMetrics(metrics::Registry& registry,
-                               const std::vector<std::string>& learners) {
+                               const std::vector<std::string>& learners, const Progress& progress) {
+  for (size_t i = 0; i < learners.size(); ++i)
+    ShowProgress(registry, {{"learner", learners[i]}}, progress, i);
   const std::vector<double> seconds = metrics::ExponentialBounds(0.001, 2, 14);
   for (const std::string& id : learners) {
     const metrics::Labels labels{{"learner", id}};

@@ -7,6 +7,7 @@
 #include "metrics/registry.h"
 #include "store/store.h"
 #include "train/learner.h"
+#include "train/progress.h"
 
 namespace tacit::train {
 
@@ -14,7 +15,9 @@ namespace tacit::train {
 // timings included, are for the operator.
 class TrainerMetrics {
  public:
-  TrainerMetrics(metrics::Registry& registry, const std::vector<std::string>& learners);
+  // `progress` must live as long as the registry is asked.
+  TrainerMetrics(metrics::Registry& registry, const std::vector<std::string>& learners,
+                 const Progress& progress);
 
   void Step(size_t learner, const StepReport& report, uint64_t units_refused, double seconds);
   void Stored(const store::Store::Stats& stats);

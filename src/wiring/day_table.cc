@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "console/text_table.h"
+#include "train/baseline.h"
 #include "wiring/ground_truth.h"
 
 namespace tacit::wiring {
@@ -40,28 +41,57 @@ std::string CostLine(double epsilon, const privacy::Promise& promise, std::strin
 
 }  // namespace
 
+// A figure with four digits, or "-" where there is none.
+std::string Figure(double value) {
+  return std::isfinite(value) ? fmt::format("{:.4f}", value) : "-";
+}
+
+// The sentence on days when a constant would have predicted better; "" if there is none.
+std::string BelowConstant(const std::vector<train::DayRow>& days) {
+  const auto below = std::ranges::count_if(
+      days, [](const train::DayRow& day) { return train::EntropyOf(day) >= 1; });
+  if (below == 0) return "";
+  return fmt::format(
+      "On {} of {} days the best constant would have predicted no worse (NE of 1 and more).\n",
+      below, days.size());
+}
+
+// The columns of one day's predictions: log loss, NE, predicted clicks over clicks, AUC.
+std::string PredictedOf(const train::DayRow& day) {
+  if (day.events == 0)
+    return fmt::format(" {:>8} {:>7} {:>7} {:>8} {:>7}", "-", "-", "-", "-", "-");
+  const double auc = day.auc.Auc();
+  const double deviation = AucDeviation(auc, static_cast<double>(day.auc.positives()),
+                                        static_cast<double>(day.auc.negatives()));
+  return fmt::format(
+      " {:>8} {:>7} {:>7} {:>8} {:>7}", Figure(day.loss_sum / static_cast<double>(day.events)),
+      Figure(train::EntropyOf(day)), Figure(train::Calibration(day.predicted, day.clicks)),
+      Figure(auc), Figure(deviation));
+}
+
 std::string DayTable(const std::vector<train::DayRow>& days,
                      const std::map<std::string, double>& best_auc, double epsilon,
                      const privacy::Promise& promise) {
   const bool known = !best_auc.empty();
-  std::string table =
-      fmt::format("{:<18} {:>9} {:>7} {:>8} {:>8}", "log", "events", "steps", "log loss", "AUC");
+  std::string table = fmt::format("{:<18} {:>9} {:>7} {:>8} {:>7} {:>7} {:>8} {:>7}", "log",
+                                  "events", "steps", "log loss", "NE", "calib.", "AUC", "+-");
   if (known) table += fmt::format(" {:>8} {:>11}", "best", "gap closed");
   table += fmt::format(" {:>9} {:>13}\n", "epsilon", "rows written");
   for (const train::DayRow& day : days) {
-    const double auc = day.auc.Auc();
-    table += fmt::format("{:<18} {:>9} {:>7} {:>8.4f} {:>8.4f}", day.name.empty() ? "-" : day.name,
-                         WithThousands(day.events), StepsOf(day),
-                         day.loss_sum / std::max<double>(1, static_cast<double>(day.events)), auc);
+    table += fmt::format("{:<18} {:>9} {:>7}", day.name.empty() ? "-" : day.name,
+                         WithThousands(day.events), StepsOf(day)) +
+             PredictedOf(day);
     if (known) {
       const auto best = best_auc.find(day.name);
-      table += best == best_auc.end() ? fmt::format(" {:>8} {:>11}", "-", "-")
-                                      : fmt::format(" {:>8.4f} {:>9.0f} %", best->second,
-                                                    100 * (auc - 0.5) / (best->second - 0.5));
+      table += best == best_auc.end()
+                   ? fmt::format(" {:>8} {:>11}", "-", "-")
+                   : fmt::format(" {:>8.4f} {:>9.0f} %", best->second,
+                                 100 * (day.auc.Auc() - 0.5) / (best->second - 0.5));
     }
     table += fmt::format(" {:>9} {:>13}\n", EpsilonOf(day), WithThousands(day.rows_written));
   }
-  return table + CostLine(epsilon, promise, "AUC and loss are");
+  table += "\nNE: log loss over that of the best constant. calib.: clicks predicted over clicks.\n";
+  return table + BelowConstant(days) + CostLine(epsilon, promise, "AUC and loss are");
 }
 
 std::string SideBySide(const std::vector<LearnerDays>& learners,

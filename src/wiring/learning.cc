@@ -7,6 +7,7 @@
 
 #include "train/position.h"
 #include "wiring/codec.h"
+#include "wiring/dead_letters.h"
 #include "wiring/mechanism_factory.h"
 
 namespace tacit::wiring {
@@ -49,7 +50,10 @@ struct Learning::Allowances final : stream::AllowanceView {
   stream::AllowanceBook book{*this};
 };
 
-Learning::Learning(LearningParts parts) : parts_(std::move(parts)) {}
+Learning::Learning(LearningParts parts)
+    : parts_(std::move(parts)),
+      dead_letter_news_(parts_.clock, parts_.registry, PlaceOfDeadLetters(parts_.assembly.config)),
+      watch_(parts_.assembly.transform->schema(), parts_.clock, parts_.registry) {}
 Learning::~Learning() = default;
 
 Result<std::unique_ptr<Learning>> Learning::Make(LearningParts parts,
@@ -86,6 +90,11 @@ Result<std::unique_ptr<train::Learner>> Learning::MakeLearner(const LearnerPlan&
   return learner;
 }
 
+std::string Learning::stream_trouble() const {
+  const std::string dead = dead_letter_news_.trouble(), changed = watch_.trouble();
+  return dead.empty() || changed.empty() ? dead + changed : dead + "; " + changed;
+}
+
 std::optional<stream::UserOptions> Learning::Users(size_t learner) {
   const Assembly& assembly = parts_.assembly;
   const config::Learner& configured = assembly.config.learners[learner];
@@ -118,6 +127,11 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
       WorkerPool::Options{.workers = training.workers, .idle_priority = training.idle_priority});
   backend_ = ops::MakeCpuBackend(*workers_);
   train::FeedOptions feed = EmptyFeed();
+  feed.on_decoded = [this](const event::RawRecords& records, const event::Batch& batch,
+                           std::span<const event::DeadLetter> dead) {
+    dead_letter_news_.See(records, dead);
+    watch_.See(records, batch);
+  };
   std::vector<train::ResumedLearner> learners;
   for (size_t i = 0; i < assembly.learners.size(); ++i) {
     const LearnerPlan& plan = assembly.learners[i];

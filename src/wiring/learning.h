@@ -17,6 +17,8 @@
 #include "train/feed.h"
 #include "train/progress.h"
 #include "train/trainer.h"
+#include "train/watch/dead_letter_news.h"
+#include "train/watch/stream_watch.h"
 #include "wiring/assembly.h"
 
 namespace tacit::wiring {
@@ -59,6 +61,8 @@ class Learning {
 
   train::Feed& feed() { return *feed_; }
   train::Trainer& trainer() { return *trainer_; }
+  // Returns what is wrong with the records that come, for operators; "" if nothing is.
+  std::string stream_trouble() const;
   // Tells whether a learner's steps are computed on a GPU.
   bool on_gpu() const { return on_gpu_; }
 
@@ -81,6 +85,8 @@ class Learning {
   const metrics::Counter duplicates_ = parts_.registry.AddCounter(
       metrics::Audience::kOperator, "tacit_records_repeated_total",
       "Records whose event id was there before, in source.dedupe.window");
+  train::DeadLetterNews dead_letter_news_;
+  train::StreamWatch watch_;
   bool on_gpu_ = false;
   std::unique_ptr<event::Codec> codec_;
   std::unique_ptr<WorkerPool> workers_;

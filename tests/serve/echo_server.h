@@ -8,15 +8,16 @@
 #include <string>
 #include <utility>
 
-#include "held_clock.h"
 #include "raw_connection.h"
 #include "serve/client.h"
 #include "serve/server.h"
 #include "support/eventually.h"
+#include "support/held_clock.h"
 
 namespace tacit::serve {
 
 using test::Eventually;
+using test::HeldClock;
 using test::kPatience;
 
 // Answers with what it saw, or with what the test says.

@@ -76,5 +76,28 @@ TEST(AucTest, ExtremeLogitsFallIntoTheOuterBins) {
   EXPECT_EQ(histogram.Auc(), 1.0);
 }
 
+// The example of Hanley and McNeil (1982), table II: 51 positives, 58 negatives, area .893,
+// standard error .032. And by simulation: scores with exponential tails.
+TEST(AucTest, ItsDeviationIsTheLiteraturesAndThatOfDraws) {
+  EXPECT_NEAR(AucDeviation(0.893, 51, 58), 0.032, 0.001);
+  EXPECT_TRUE(std::isnan(AucDeviation(0.5, 0, 10)));
+  std::mt19937_64 random(11);
+  std::exponential_distribution<float> tail(1);
+  constexpr int kDraws = 2000, kEach = 100;
+  double sum = 0, squares = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    std::vector<float> score, label;
+    for (int i = 0; i < 2 * kEach; ++i) {
+      label.push_back(i % 2 == 0 ? 1.f : 0.f);
+      score.push_back(tail(random) * (i % 2 == 0 ? 3.f : 1.f));
+    }
+    const double auc = ExactAuc(score, label);
+    sum += auc / kDraws;
+    squares += auc * auc / kDraws;
+  }
+  EXPECT_NEAR(sum, 0.75, 0.005) << "3 / (3 + 1)";
+  EXPECT_NEAR(std::sqrt(squares - sum * sum) / AucDeviation(sum, kEach, kEach), 1, 0.1);
+}
+
 }  // namespace
 }  // namespace tacit

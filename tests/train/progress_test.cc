@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 namespace tacit::train {
@@ -29,6 +30,38 @@ TEST(ProgressTest, DaysEndAtTheirMarks) {
   EXPECT_EQ(days[1].events, 2u);
   EXPECT_TRUE(progress.days(0).empty());
   EXPECT_EQ(progress.view(1).events, 6u);
+}
+
+// Figures stand beside their baselines: a constant's log loss, and the clicks that came.
+TEST(ProgressTest, ADayIsComparedWithTheBestConstant) {
+  Progress progress(1);
+  // A quarter is clicked; the model says .25 for all, then .5.
+  const std::vector<float> labels{1, 0, 0, 0};
+  const double constant = -(.25 * std::log(.25) + .75 * std::log(.75));
+  progress.AddPredictions(0, std::vector<float>(4, std::log(1 / 3.f)), labels, 4 * constant);
+  progress.AddStep(0, 0, 1.0);
+  const auto first = progress.EndDay(0, "first");
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->clicks, 1u);
+  EXPECT_NEAR(EntropyOf(*first), 1, 1e-6);
+  EXPECT_NEAR(Calibration(first->predicted, first->clicks), 1, 1e-6);
+  progress.AddPredictions(0, std::vector<float>(4, 0.f), labels, 4 * std::log(2));
+  progress.AddStep(0, 0, 1.0);
+  const auto second = progress.EndDay(0, "second");
+  EXPECT_NEAR(EntropyOf(*second), std::log(2) / constant, 1e-6);
+  EXPECT_NEAR(Calibration(second->predicted, second->clicks), 2, 1e-6);
+  EXPECT_NEAR(progress.view(0).entropy, (1 + std::log(2) / constant) / 2, 1e-6);
+  EXPECT_NEAR(progress.view(0).calibration, 1.5, 1e-6);
+}
+
+// Without a click, or with nothing else, there is no baseline.
+TEST(ProgressTest, ADayOfOneLabelHasNoEntropy) {
+  Progress progress(1);
+  progress.AddPredictions(0, std::vector<float>(2, 0.f), std::vector<float>(2, 0.f), 1.4);
+  progress.AddStep(0, 0, 1.0);
+  const auto day = progress.EndDay(0, "day");
+  EXPECT_TRUE(std::isnan(EntropyOf(*day)));
+  EXPECT_TRUE(std::isnan(Calibration(day->predicted, day->clicks)));
 }
 
 TEST(ProgressTest, ADayWithoutStepsLeavesNoRow) {

@@ -42,6 +42,29 @@ TEST(DayTableTest, SaysSoWhereNothingIsPrivate) {
               AllOf(HasSubstr("was not private"), Not(HasSubstr("delta"))));
 }
 
+TEST(DayTableTest, SaysWhereAConstantWouldHaveDoneBetter) {
+  privacy::Promise promise;
+  train::DayRow day;
+  day.name = "day-00";
+  day.events = 4;
+  day.clicks = 1;
+  day.predicted = 2;
+  day.loss_sum = 4 * std::log(2);
+  day.auc.Add(1, true);
+  for (int i = 0; i < 3; ++i) day.auc.Add(-1, false);
+  train::DayRow good = day;
+  good.loss_sum = 1;
+  EXPECT_THAT(DayTable({day, good}, {}, 1, promise),
+              AllOf(HasSubstr("1.2326"), HasSubstr("2.0000"), HasSubstr("On 1 of 2 days")));
+  EXPECT_THAT(DayTable({good}, {}, 1, promise), Not(HasSubstr("constant would")));
+}
+
+// A day of dead letters alone has no figures.
+TEST(DayTableTest, ADayWithoutEventsHasNoFigures) {
+  EXPECT_THAT(DayTable({{.name = "day-00", .steps = 7}}, {}, 1, {}),
+              AllOf(HasSubstr("-       -       -        -       -"), Not(HasSubstr("0.5000"))));
+}
+
 train::DayRow DayOf(const std::string& name, bool good) {
   train::DayRow day;
   day.name = name;

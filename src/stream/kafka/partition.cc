@@ -133,7 +133,7 @@ bool KafkaPartition::Append(const FetchedMessage& message, Clock::TimePoint now,
     outcome = Envelope::Outcome::kFault;
   }
   if (outcome == Envelope::Outcome::kFault) {
-    records->faults.push_back({static_cast<uint32_t>(records->size()), reason_});
+    records->faults.push_back({static_cast<uint32_t>(records->size()), reason_, part_});
   } else {
     records->bytes.append(payload);
   }
@@ -152,7 +152,9 @@ bool KafkaPartition::Append(const FetchedMessage& message, Clock::TimePoint now,
 Envelope::Outcome KafkaPartition::OpenValue(const FetchedMessage& message, Envelope* envelope,
                                             std::string_view* payload) {
   *payload = message.value;
+  part_ = message.null ? event::BadPart::kValue : event::BadPart::kSchema;
   if (payload->size() > options_.max_record_bytes) {
+    part_ = event::BadPart::kValue;
     reason_ = fmt::format("a value of {} bytes, more than source.max_record_bytes {}",
                           payload->size(), options_.max_record_bytes);
     return Envelope::Outcome::kFault;

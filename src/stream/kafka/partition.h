@@ -93,7 +93,8 @@ class KafkaPartition {
   std::optional<uint64_t> wait_offset_;
   Clock::TimePoint retry_at_{}, give_up_at_{};
   Clock::Duration backoff_{};
-  std::string reason_;  // reason of the wait, or of the last fault
+  std::string reason_;                            // reason of the wait, or of the last fault
+  event::BadPart part_ = event::BadPart::kValue;  // of the last fault
   std::vector<event::MessageHeader> headers_;
 
   std::optional<uint64_t> store_;

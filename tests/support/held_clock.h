@@ -5,10 +5,10 @@
 
 #include "base/clock.h"
 
-namespace tacit::serve {
+namespace tacit::test {
 
 // A clock that stands still until the test lets time pass, so that a machine that stalls runs into
-// no timeout of the server. Thread-safe.
+// no timeout. Thread-safe.
 class HeldClock final : public Clock {
  public:
   TimePoint Now() const override {
@@ -26,4 +26,4 @@ class HeldClock final : public Clock {
   mutable std::atomic<int64_t> looks_{0};
 };
 
-}  // namespace tacit::serve
+}  // namespace tacit::test

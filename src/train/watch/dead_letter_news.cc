@@ -1,0 +1,107 @@
+#include "train/watch/dead_letter_news.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+
+namespace tacit::train {
+namespace {
+
+using metrics::Audience;
+constexpr std::chrono::seconds kBetweenRates(60);
+constexpr uint64_t kWindowRecords = 5000;
+constexpr uint64_t kFewestDead = 100;  // fewer are no trouble, whatever their share
+constexpr double kShareOfTrouble = 0.1;
+
+// Formats where a dead letter's record lies.
+std::string PlaceOf(const event::DeadLetter& letter) {
+  if (letter.line > 0) return fmt::format("{}, line {}", letter.origin, letter.line);
+  return fmt::format("{}, partition {}, offset {}", letter.origin, letter.partition, letter.offset);
+}
+
+}  // namespace
+
+uint64_t DeadLetterNews::Counts::all_dead() const {
+  return std::accumulate(dead.begin(), dead.end(), uint64_t{0});
+}
+
+std::string DeadLetterNews::Counts::ByPart() const {
+  std::vector<std::string> parts;
+  for (size_t part = 0; part < dead.size(); ++part)
+    if (dead[part] > 0)
+      parts.push_back(fmt::format("{} {}", event::kBadPartNames[part], WithThousands(dead[part])));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+DeadLetterNews::DeadLetterNews(const Clock& clock, metrics::Registry& registry, std::string kept_in)
+    : clock_(clock),
+      kept_in_(std::move(kept_in)),
+      read_(registry.AddCounter(Audience::kOperator, "tacit_records_read_total",
+                                "Records read and decoded, good or bad")),
+      last_told_(clock.Now()) {
+  for (size_t part = 0; part < dead_.size(); ++part)
+    dead_[part] = registry.AddCounter(
+        Audience::kOperator, "tacit_dead_letters_total",
+        "Records that could not be learnt from, by the part of the record that was bad",
+        {{"part", std::string(event::kBadPartNames[part])}});
+}
+
+void DeadLetterNews::See(const event::RawRecords& records,
+                         std::span<const event::DeadLetter> dead) {
+  Counts seen{.records = records.size()};
+  for (const event::DeadLetter& letter : dead) {
+    const auto part = static_cast<size_t>(letter.part);
+    ++seen.dead[part];
+    if (!std::exchange(told_[part], true)) TellFirst(letter);
+  }
+  read_.Add(static_cast<double>(seen.records));
+  const auto add = [&seen](Counts* to) {
+    to->records += seen.records;
+    for (size_t part = 0; part < seen.dead.size(); ++part) to->dead[part] += seen.dead[part];
+  };
+  for (size_t part = 0; part < dead_.size(); ++part)
+    if (seen.dead[part] > 0) dead_[part].Add(static_cast<double>(seen.dead[part]));
+  add(&since_told_);
+  TellRate();
+  std::lock_guard lock(mutex_);
+  add(&recent_);
+  if (recent_.records >= kWindowRecords) previous_ = std::exchange(recent_, {});
+}
+
+void DeadLetterNews::TellFirst(const event::DeadLetter& letter) const {
+  spdlog::warn(
+      "a record cannot be learnt from because of its {} ({}), and there may be more: {} has each "
+      "with the reason",
+      NameOf(letter.part), PlaceOf(letter), kept_in_);
+}
+
+void DeadLetterNews::TellRate() {
+  const Clock::TimePoint now = clock_.Now();
+  if (now - last_told_ < kBetweenRates) return;
+  if (since_told_.all_dead() > 0)
+    spdlog::warn("{} of the {} records of the last {:.0f} s could not be learnt from: {}",
+                 WithThousands(since_told_.all_dead()), WithThousands(since_told_.records),
+                 Seconds(now - last_told_), since_told_.ByPart());
+  since_told_ = {};
+  last_told_ = now;
+}
+
+std::string DeadLetterNews::trouble() const {
+  std::lock_guard lock(mutex_);
+  Counts last = previous_;
+  last.records += recent_.records;
+  for (size_t part = 0; part < last.dead.size(); ++part) last.dead[part] += recent_.dead[part];
+  const uint64_t dead = last.all_dead();
+  const double share =
+      static_cast<double>(dead) / static_cast<double>(std::max<uint64_t>(1, last.records));
+  if (dead < kFewestDead || share < kShareOfTrouble) return "";
+  return fmt::format("{:.0f} % of the last {} records could not be learnt from ({})", 100 * share,
+                     WithThousands(last.records), last.ByPart());
+}
+
+}  // namespace tacit::train
