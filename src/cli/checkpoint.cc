@@ -268,7 +268,8 @@ void AddCheckpoint(CLI::App& cli, Action* chosen) {
   restore->add_option("folder", options->folders, "A full checkpoint")->required()->expected(1);
   restore->add_option("--config", options->config, "The configuration of the lost store")
       ->required();
-  restore->add_option("--set", options->overrides, "KEY=VALUE over the configuration");
+  restore->add_option("--set", options->overrides, "KEY=VALUE over the configuration")
+      ->allow_extra_args(false);
   restore->add_flag("--json", options->json, "Print JSON");
   restore->footer(
       "It is made at store.path, which must be free. What was learnt after the checkpoint is "

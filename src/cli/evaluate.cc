@@ -150,7 +150,8 @@ Result<int> Evaluate(const EvaluateClicksOptions& options) {
 
 void AddGridOptions(CLI::App& ctr, EvaluateClicksOptions& options) {
   ctr.add_option("--learner", options.grid.learners, "Only these learners, by id");
-  ctr.add_option("--set", options.grid.overrides, "Override a key of the configuration");
+  ctr.add_option("--set", options.grid.overrides, "Override a key of the configuration")
+      ->allow_extra_args(false);
   ctr.add_option(
       "--grid", options.axes,
       "KEY=VALUE,VALUE,...: a key of the learners and the values it takes; repeat it for "

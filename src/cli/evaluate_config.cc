@@ -85,6 +85,7 @@ void AddEvaluateConfig(CLI::App& evaluate, Action* chosen) {
       "Run this configuration of tacitd over its files: learners, noise, commits and ledger are "
       "the daemon's, and so is the table");
   evaluate.add_option("--set", options->overrides, "Override a key of the configuration")
+      ->allow_extra_args(false)
       ->needs(config);
   evaluate
       .add_option("--held-out", options->held_out,

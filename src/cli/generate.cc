@@ -83,8 +83,8 @@ Result<std::vector<double>> WriteDays(const GenerateOptions& options) {
         return;
       }
       best[day] = *auc;
-      std::fprintf(stderr, "wrote %s: %s of %s rows\n", DayName(day, options.plain).c_str(),
-                   WithThousands(rows_done).c_str(),
+      std::fprintf(stderr, "wrote %s; %s of all %s rows are done\n",
+                   DayName(day, options.plain).c_str(), WithThousands(rows_done).c_str(),
                    WithThousands(options.days * options.rows).c_str());
     }
   };

@@ -208,7 +208,8 @@ void AddPrivacyPlan(CLI::App* privacy, Action* chosen) {
   auto options = std::make_shared<PrivacyPlanOptions>();
   auto* plan = privacy->add_subcommand("plan", "What a configuration will cost, before any data");
   plan->add_option("--config", options->config, "Configuration file (YAML)")->required();
-  plan->add_option("--set", options->overrides, "Override a key: store.path=/x (repeatable)");
+  plan->add_option("--set", options->overrides, "Override a key: store.path=/x (repeatable)")
+      ->allow_extra_args(false);
   plan->add_option("--events-per-day", options->events_per_day,
                    "Events in a day (a file), where the source does not say")
       ->check(CLI::Range(1.0, 1e15));

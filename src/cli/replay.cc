@@ -170,7 +170,8 @@ void AddReplay(CLI::App& cli, Action* chosen) {
       cli.add_subcommand("replay", "Send the lines of logs to a Kafka topic, each once");
   command->add_option("--config", options->config, "The daemon's configuration, source.kind kafka")
       ->required();
-  command->add_option("--set", options->overrides, "KEY=VALUE over the file");
+  command->add_option("--set", options->overrides, "KEY=VALUE over the file")
+      ->allow_extra_args(false);
   command
       ->add_option("logs", options->files,
                    "Criteo TSV or JSON lines, plain, gzip or zstd, in order")

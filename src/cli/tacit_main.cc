@@ -1,11 +1,40 @@
 // tacit: the command-line tool. Each command has a file of its own in this folder.
-#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/text.h"
 #include "cli/command.h"
 #include "console/exit_code.h"
 #include "wiring/assembly.h"
 #include "wiring/code_version.h"
 #include "wiring/file_plan.h"
+
+namespace {
+
+// Ends `tacit help`, and a first word that is no command, which CLI11 would only answer with "A
+// subcommand is required".
+std::optional<int> EndWithoutCommand(const CLI::App& cli, std::string_view word) {
+  if (word.empty() || word.starts_with("-")) return std::nullopt;
+  std::vector<std::string> names;
+  for (const CLI::App* command : cli.get_subcommands(nullptr)) names.push_back(command->get_name());
+  if (std::ranges::find(names, word) != names.end()) return std::nullopt;
+  if (word == "help") {
+    fmt::print("{}", cli.help());
+    return tacit::console::kExitDone;
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  fmt::print(stderr, "tacit: '{}' is no command{}; tacit --help lists them\n", word,
+             tacit::DidYouMean(word, views));
+  return tacit::console::kExitUsage;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App cli("tacit: logs, questions, ledgers and experiments around tacitd.");
@@ -22,6 +51,7 @@ int main(int argc, char** argv) {
   tacit::cli::AddPrivacy(cli, &action);
   tacit::cli::AddEvaluate(cli, &action);
   tacit::cli::AddBench(cli, &action);
+  if (const auto code = EndWithoutCommand(cli, argc > 1 ? argv[1] : "")) return *code;
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

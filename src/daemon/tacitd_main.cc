@@ -81,7 +81,8 @@ int main(int argc, char** argv) {
   cli.footer(kExamples);
   CommandLine line;
   cli.add_option("--config", line.config, "Configuration file (YAML)")->required();
-  cli.add_option("--set", line.overrides, "Override a key: store.path=/x (repeatable)");
+  cli.add_option("--set", line.overrides, "Override a key: store.path=/x (repeatable)")
+      ->allow_extra_args(false);
   cli.add_flag("--check-config", line.check, "Print the configuration and its plan, then exit");
   auto* until_end =
       cli.add_flag("--until-end", line.until_end,

@@ -97,6 +97,24 @@ TEST(CommandsTest, WrongUsageExitsWithTwoAndSaysWhatIsMissing) {
 }
 
 // Status 3 is for stores that refuse.
+TEST(CommandsTest, AWordThatIsNoCommandIsNamedAndHelpIsOne) {
+  const Ended unknown = test::Run({TACIT, "ledgre", "show"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_EQ(unknown.err,
+            "tacit: 'ledgre' is no command (did you mean 'ledger'?); tacit --help lists them\n");
+  const Ended help = test::Run({TACIT, "help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, HasSubstr("ledger"));
+}
+
+// A key and its value are one word: what follows is not a key, too.
+TEST(CommandsTest, SetTakesOneWordAndNotTheFilesBehindIt) {
+  const Ended ended = test::Run(
+      {TACIT, "replay", "--config", "none.yaml", "--set", "kafka.client.id=x", "day-00.tsv"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("none.yaml"));
+}
+
 TEST(CommandsTest, WhereNoDaemonAnswersIsSaid) {
   TempDir dir;
   const std::string url = "unix:" + (dir / "nobody");

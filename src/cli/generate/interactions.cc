@@ -99,7 +99,7 @@ Result<boost::json::object> WriteDays(const GenerateInteractionsOptions& options
       file = nullptr;
       best[files.Name(day)] = BestAuc(generator->truth(), first);
     }
-    std::fprintf(stderr, "wrote %s: %s of %s rows\n", files.Name(day).c_str(),
+    std::fprintf(stderr, "wrote %s; %s of all %s rows are done\n", files.Name(day).c_str(),
                  WithThousands(done).c_str(),
                  WithThousands(stream.days * stream.rows_per_day).c_str());
   }
