@@ -122,7 +122,8 @@ TEST_F(RecommendRequestTest, WhatIsWrongIsNamed) {
   }
   const Error unknown = ErrorOf(R"({"learner":"nexd","sequence":[]})");
   EXPECT_EQ(unknown.code, ErrorCode::kNotFound);
-  EXPECT_EQ(unknown.message, "unknown learner 'nexd' (did you mean 'next'?)");
+  EXPECT_THAT(unknown.message,
+              HasSubstr("unknown learner 'nexd' (did you mean 'next'?); this route has '"));
 }
 
 // Whatever comes, it is read or refused, and what is read is within the limits.

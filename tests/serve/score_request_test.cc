@@ -81,7 +81,7 @@ TEST_F(ScoreRequestTest, ABatchIsFilledAfresh) {
 
 TEST_F(ScoreRequestTest, ErrorsNameRowAndField) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {R"({"rows":[]})", "\"learner\" is missing"},
+      {R"({"rows":[]})", "\"learner\" is missing; this route has 'ctr'"},
       {R"({"learner":1,"rows":[]})", "\"learner\" must be a string"},
       {R"({"learner":"cta","rows":[]})", "unknown learner 'cta' (did you mean 'ctr'?)"},
       {R"({"learner":"ctr"})", "\"rows\" is missing"},

@@ -61,7 +61,10 @@ TEST(DayTableTest, SaysWhereAConstantWouldHaveDoneBetter) {
 
 // A day of dead letters alone has no figures.
 TEST(DayTableTest, ADayWithoutEventsHasNoFigures) {
-  EXPECT_THAT(DayTable({{.name = "day-00", .steps = 7}}, {}, 1, {}),
+  train::DayRow day;
+  day.name = "day-00";
+  day.steps = 7;
+  EXPECT_THAT(DayTable({day}, {}, 1, {}),
               AllOf(HasSubstr("-       -       -        -       -"), Not(HasSubstr("0.5000"))));
 }
 
