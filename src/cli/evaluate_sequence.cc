@@ -14,12 +14,11 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "base/tuned.h"
 #include "console/exit_code.h"
 #include "console/output_file.h"
 #include "lab/next_item/methods.h"
 #include "lab/next_item/sequence_experiment.h"
-#include "lab/next_item/stream_experiment.h"
-#include "lab/next_item/stream_report.h"
 
 namespace tacit::cli {
 namespace {
@@ -73,21 +72,17 @@ Status CheckOptions(const EvaluateSequenceOptions& options) {
 
 // Prints the table first: hours of work are not lost to a file that cannot be written.
 Status Show(const EvaluateSequenceOptions& options, const std::vector<lab::SequenceRow>& rows) {
-  const bool stream = !options.stream.empty();
   if (options.json)
     fmt::print("{}\n", boost::json::serialize(lab::SequenceJson(rows)));
   else
-    fmt::print("{}",
-               stream ? lab::StreamTextTable(rows, options.period) : lab::SequenceTextTable(rows));
+    fmt::print("{}", lab::SequenceTextTable(rows, options.period));
   std::fflush(stdout);
   TACIT_RETURN_IF_ERROR(
-      console::WriteFile(options.markdown, stream ? lab::StreamMarkdownTable(rows, options.period)
-                                                  : lab::SequenceMarkdownTable(rows)));
+      console::WriteFile(options.markdown, lab::SequenceMarkdownTable(rows, options.period)));
   if (!options.curve_svg.empty())
     TACIT_RETURN_IF_ERROR(console::WriteFile(options.curve_svg, lab::DrawLearningCurves(rows)));
   if (options.svg.empty()) return {};
-  return console::WriteFile(options.svg,
-                            stream ? lab::DrawStreamFigure(rows) : lab::DrawSequenceFigure(rows));
+  return console::WriteFile(options.svg, lab::DrawSequenceFigure(rows));
 }
 
 // The identity of a catalogue in stored runs: a digest of all item features; "" without any.
@@ -102,35 +97,18 @@ std::string CatalogueIdentity(const model::transitions::PublicItems& catalogue) 
   return ToHex(digest.Finish());
 }
 
-struct Constants {
-  lab::TrainedConstants trained;
-  lab::RankedConstants ranked;
-};
-
-// kInvalidArgument, with the nearest name, for a setting that is no learner's.
-Status Set(std::string_view setting, Constants* constants) {
-  const std::string_view name = setting.substr(0, setting.find('='));
-  const auto ranked = lab::RankedConstants::Names();
-  if (std::ranges::find(ranked, name) != ranked.end()) return constants->ranked.Set(setting);
-  auto names = lab::TrainedConstants::Names();
-  if (std::ranges::find(names, name) != names.end()) return constants->trained.Set(setting);
-  names.insert(names.end(), ranked.begin(), ranked.end());
-  return BadUsage(fmt::format("--set {}: no constant of a learner{}; there are {}", setting,
-                              DidYouMean(name, names), fmt::join(names, ", ")));
-}
-
 // Options left at 0 keep the defaults.
-Result<Constants> ConstantsFrom(const EvaluateSequenceOptions& options) {
-  Constants all{.trained = options.stream.empty() ? lab::TrainedConstants()
-                                                  : lab::TrainedConstants::ForStreams(),
-                .ranked = {}};
-  lab::TrainedConstants& constants = all.trained;
+Result<lab::SequenceSetting> SettingFrom(const EvaluateSequenceOptions& options) {
+  lab::SequenceSetting setting;
+  lab::TrainedConstants& constants = setting.trained;
+  if (!options.stream.empty()) constants = lab::TrainedConstants::ForStreams();
   if (options.epochs > 0) constants.epochs_private = constants.epochs_plain = options.epochs;
   if (options.batch > 0) constants.batch_private = constants.batch_plain = options.batch;
   if (options.learning_rate > 0)
     constants.learning_rate_private = constants.learning_rate_plain = options.learning_rate;
-  for (const std::string& setting : options.settings) TACIT_RETURN_IF_ERROR(Set(setting, &all));
-  return all;
+  for (const std::string& constant : options.settings) TACIT_RETURN_IF_ERROR(setting.Set(constant));
+  setting.transitions.forget = options.forget;
+  return setting;
 }
 
 // The events to learn from: a data set, or a stream with times.
@@ -144,7 +122,7 @@ Result<lab::SequenceStream> ReadEvents(const EvaluateSequenceOptions& options) {
 Result<int> Evaluate(const EvaluateSequenceOptions& options) {
   TACIT_RETURN_IF_ERROR(CheckOptions(options));
   TACIT_ASSIGN(std::vector<double> epsilons, ParseEpsilons(options.epsilons));
-  TACIT_ASSIGN(const Constants constants, ConstantsFrom(options));
+  TACIT_ASSIGN(lab::SequenceSetting setting, SettingFrom(options));
   for (const double epsilon : epsilons)
     TACIT_RETURN_IF_ERROR(lab::CheckEpsilonDelta({.epsilon = epsilon, .delta = options.delta}));
   TACIT_ASSIGN(const lab::SequenceStream stream, ReadEvents(options));
@@ -156,7 +134,8 @@ Result<int> Evaluate(const EvaluateSequenceOptions& options) {
   lab::SequenceResults results(options.results);
   TACIT_RETURN_IF_ERROR(results.Load());
   const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
-  const lab::SequenceExperiment experiment{
+  setting.catalogue = &catalogue;
+  lab::SequenceExperiment experiment{
       .learners = options.learners,
       .epsilons = std::move(epsilons),
       .delta = options.delta,
@@ -167,21 +146,21 @@ Result<int> Evaluate(const EvaluateSequenceOptions& options) {
       .look_epochs = options.curve_svg.empty() ? 0 : options.curve_every,
       .catalogue = CatalogueIdentity(catalogue),
       .show_progress = isatty(STDERR_FILENO) == 1};
-  lab::SequenceSetting setting{.catalogue = &catalogue,
-                               .transitions = {},
-                               .trained = constants.trained,
-                               .ranked = constants.ranked};
-  setting.transitions.forget = options.forget;
+  if (!options.stream.empty()) {
+    experiment.period_events = options.period;
+    experiment.user_periods = options.user_periods;
+  }
   TACIT_ASSIGN(const std::vector<lab::SequenceRow> rows,
-               options.stream.empty()
-                   ? lab::RunSequenceExperiment(data, setting, experiment, &results)
-                   : lab::RunStreamExperiment(stream, setting,
-                                              {.common = experiment,
-                                               .period_events = options.period,
-                                               .user_periods = options.user_periods},
-                                              &results));
+               lab::RunSequenceExperiment(stream, setting, experiment, &results));
   TACIT_RETURN_IF_ERROR(Show(options, rows));
   return int{console::kExitDone};
+}
+
+// A default that depends on what is learnt, and how.
+std::string PacesText(double tuned::Pace::*field) {
+  return fmt::format("{}, without privacy {}; of a stream {} and {}", tuned::kAtOncePrivate.*field,
+                     tuned::kAtOncePlain.*field, tuned::kStreamPrivate.*field,
+                     tuned::kStreamPlain.*field);
 }
 
 void AddStreamOptions(CLI::App& sequence, CLI::Option* data,
@@ -244,23 +223,23 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
           "--epochs", options->epochs,
           "Of trained learners: how often each user is seen; in a private stream, steps of "
           "a period, each with all its users")
-      ->default_str("20, of a stream without privacy 40")
+      ->default_str(fmt::format("{}, of a stream without privacy {}", tuned::kAtOncePrivate.epochs,
+                                tuned::kStreamPlain.epochs))
       ->check(CLI::Range(1e-3, 1e6));
   sequence
       ->add_option("--batch", options->batch,
                    "Of trained learners: users a step takes on average; in a private stream, the "
                    "public number that a period's sums are divided by")
-      ->default_str("2048, without privacy 256; of a stream 256 and 16")
+      ->default_str(PacesText(&tuned::Pace::batch))
       ->check(CLI::Range(1.0, 1e9));
   sequence->add_option("--learning-rate", options->learning_rate, "Of trained learners")
-      ->default_str("0.03, without privacy 0.005; of a stream 0.003 and 0.002")
+      ->default_str(PacesText(&tuned::Pace::learning_rate))
       ->check(CLI::Range(1e-9, 1e3));
   sequence
       ->add_option("--set", options->settings,
                    fmt::format("NAME=VALUE, a constant of trained learners or of the ranker; again "
-                               "for another. There are {}, {}",
-                               fmt::join(lab::TrainedConstants::Names(), ", "),
-                               fmt::join(lab::RankedConstants::Names(), ", ")))
+                               "for another. There are {}",
+                               fmt::join(lab::SequenceSetting::Names(), ", ")))
       ->expected(1)
       ->take_all();
   sequence->add_option("--items", options->items,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/tuned.h"
 #include "config/kinds.h"
 
 // The configuration as plain structs, validated. Only `wiring`, and what stands on it, includes
@@ -106,27 +107,27 @@ struct Kafka {
 struct Sequence {
   enum class Encoder { kTransformer, kGru, kLstm };
   Encoder encoder = Encoder::kTransformer;
-  uint32_t length = 200;  // items the model looks back over
-  uint32_t width = 64;
-  uint32_t blocks = 2;        // or recurrent layers
-  uint32_t heads = 1;         // transformer
-  uint32_t feed_forward = 0;  // transformer: width of the inner layer; 0: `width`
-  bool tied = true;           // the output layer's rows are the input embeddings
-  bool item_bias = false;     // a learnt bias for each item
-  uint32_t negatives = 0;     // public ones in each step's softmax; 0: the whole catalogue
-  double re_attention = 0;    // transformer: share of the correction; 1: paper 000's
+  uint32_t length = tuned::kLength;  // items the model looks back over
+  uint32_t width = tuned::kWidth;
+  uint32_t blocks = 2;                // or recurrent layers
+  uint32_t heads = 1;                 // transformer
+  uint32_t feed_forward = 0;          // transformer: width of the inner layer; 0: `width`
+  bool tied = true;                   // the output layer's rows are the input embeddings
+  bool item_bias = tuned::kItemBias;  // a learnt bias for each item
+  uint32_t negatives = 0;             // public ones in each step's softmax; 0: the whole catalogue
+  double re_attention = 0;            // transformer: share of the correction; 1: paper 000's
   double dropout = 0;
   double label_smoothing = 0;
-  bool mask_seen = false;      // rules out the items before a position; always so with counts
-  uint32_t crops = 1;          // windows of a history that is longer than one, at most
-  bool random_crops = false;   // wherever public coins say; else the latest
+  bool mask_seen = tuned::kMaskSeen;        // rules out the items before a position; so with counts
+  uint32_t crops = 1;                       // windows of a history that is longer than one, at most
+  bool random_crops = tuned::kRandomCrops;  // wherever public coins say; else the latest
   uint32_t warm_up_steps = 0;  // over which the learning rate rises, once in the learner's life
 
   // The release that opens each period: its logits are added to the model's.
   enum class Start { kNone, kPopularity, kCounts };
   Start start = Start::kNone;
-  double start_share = 0.9;  // of the promise's mu^2; the steps get the rest
-  double start_weight = 3;   // counts: of their logits
+  double start_share = 0;  // of the promise's mu^2; the steps get the rest. 0 until it is read
+  double start_weight = tuned::kCountsWeight;  // counts: of their logits
 };
 
 // A model of noised counts (which item follows which) that predicts a user's next item.
@@ -136,9 +137,9 @@ struct Transitions {
   uint64_t cells = 4'000'000;  // pairs of items measured and kept at most
   // A small private model puts the likeliest items in order, by their other features.
   bool ranker = false;
-  double ranker_share = 0.05;   // of the promise's mu^2; the counts get the rest
-  uint32_t ranker_steps = 200;  // of a period, each with every user of it
-  uint64_t ranker_users = 0;    // users of a period, about; public, the divisor. Required
+  double ranker_share = tuned::kRankerShare;    // of the promise's mu^2; the counts get the rest
+  uint32_t ranker_steps = tuned::kRankerSteps;  // of a period, each with every user of it
+  uint64_t ranker_users = 0;  // users of a period, about; public, the divisor. Required
 };
 
 struct Model {
@@ -200,7 +201,8 @@ struct Mechanism {
   uint64_t rows = 0;          // exponential: how many a step writes, required
   double row_epsilon = 0;     // exponential: of each of them, required
   double row_clip = 1;        // exponential: of one unit's gradient norm of one row
-  double deviations = 5.5;    // sums: of its noise, for a count of a large column to be released
+  // sums: of its noise, for a count of a large column to be released
+  double deviations = tuned::kSumsDeviations;
   uint64_t whole_columns = uint64_t{1} << 20;  // sums: columns of this many values, released whole
   double gradient_clip = 1;                    // C2
   Clipping clipping = Clipping::kFlat;

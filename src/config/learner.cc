@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/tuned.h"
 #include "config/sections.h"
 
 namespace tacit::config {
@@ -11,6 +12,13 @@ namespace {
 
 // Both of two parts of mu^2 need enough for noise that has a grid.
 constexpr Range kShareOfMu = {.min = 1e-6, .max = 1 - 1e-6};
+
+// A histogram's share of mu was tuned, so that it is squared here.
+double DefaultStartShare(Sequence::Start start) {
+  return start == Sequence::Start::kPopularity
+             ? tuned::kHistogramShareOfStream * tuned::kHistogramShareOfStream
+             : tuned::kCountsShare;
+}
 
 void DescribeSequence(Fields& fields, Sequence& sequence, bool used) {
   static constexpr std::array<std::string_view, 3> kEncoders = {"transformer", "gru", "lstm"};
@@ -29,6 +37,8 @@ void DescribeSequence(Fields& fields, Sequence& sequence, bool used) {
   fields.Number("re_attention", &sequence.re_attention, {.min = 0, .max = 1}, attention);
   fields.Number("dropout", &sequence.dropout, kShare, use);
   fields.Number("label_smoothing", &sequence.label_smoothing, kShare, use);
+  // A softmax over part of the catalogue, or smoothed labels, cannot rule items out.
+  if (sequence.negatives > 0 || sequence.label_smoothing > 0) sequence.mask_seen = false;
   fields.Flag("mask_seen", &sequence.mask_seen, use);
   fields.Integer("crops", &sequence.crops, 1, 1024, use);
   fields.Flag("random_crops", &sequence.random_crops, use);
@@ -36,6 +46,7 @@ void DescribeSequence(Fields& fields, Sequence& sequence, bool used) {
   static constexpr std::array<std::string_view, 3> kStarts = {"none", "popularity", "counts"};
   fields.Enum("start", &sequence.start, kStarts, use);
   const bool starts = used && sequence.start != Sequence::Start::kNone;
+  if (sequence.start_share == 0) sequence.start_share = DefaultStartShare(sequence.start);
   fields.Number("start_share", &sequence.start_share, kShareOfMu, UsedIf(starts));
   const bool counts = starts && sequence.start == Sequence::Start::kCounts;
   fields.Number("start_weight", &sequence.start_weight, {.min = 0, .max = 1e6}, UsedIf(counts));
@@ -85,7 +96,8 @@ void DescribeHistory(Fields& fields, History& history, bool used) {
 // too long a period learns late. 150,000 at epsilon 1, 53,000 at epsilon 8: whole hundreds, which
 // read better.
 uint64_t DefaultPeriod(double epsilon) {
-  const double events = std::clamp(150'000 / std::sqrt(epsilon), 50'000.0, 1'000'000.0);
+  const double events = std::clamp(tuned::kPeriodAtEpsilonOne / std::sqrt(epsilon),
+                                   tuned::kPeriodLeast, tuned::kPeriodMost);
   return static_cast<uint64_t>(events / 100) * 100;
 }
 

@@ -53,6 +53,10 @@ void LineFigure::Add(const std::string& label, size_t colour, size_t dash,
   std::string line, marks;
   for (const Point& point : points) {
     line += fmt::format("{:.1f},{:.1f} ", X(point.x), Y(point.percent));
+    if (point.error > 0)
+      marks += fmt::format(
+          "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\" stroke=\"{3}\"/>\n",
+          X(point.x), Y(point.percent - point.error), Y(point.percent + point.error), stroke);
     marks += fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}: {}</title>"
         "</circle>\n",

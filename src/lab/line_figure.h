@@ -19,7 +19,8 @@ class LineFigure {
   };
   struct Point {
     double x = 0, percent = 0;
-    std::string tip;  // shown on hover
+    std::string tip;   // shown on hover
+    double error = 0;  // drawn up and down
   };
   explicit LineFigure(const Axes& axes);
 

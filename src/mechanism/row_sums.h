@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "base/tuned.h"
 #include "mechanism/grid.h"
 #include "mechanism/unit_vector.h"
 #include "noise/noise.h"
@@ -24,8 +25,9 @@ struct RowSumsOptions {
   double clip = 1;  // C: norm that a unit's whole contribution is cut to
   // sigma, in units of the clip. 0: an experiment without privacy, exact sums of the touched rows.
   double noise_multiplier = 0;
-  double threshold_deviations = 5.5;  // of a count's noise; for tables not released whole
-  size_t numbers = 0;                 // further sums that belong to no row
+  double threshold_deviations =
+      tuned::kSumsDeviations;  // of a count's noise; for tables not released whole
+  size_t numbers = 0;          // further sums that belong to no row
 };
 
 // The numbers that leave: sums with their noise, in the units of the contributions.

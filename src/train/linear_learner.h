@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/tuned.h"
 #include "base/worker_pool.h"
 #include "event/schema.h"
 #include "mechanism/row_sums.h"
@@ -29,7 +30,7 @@ struct LinearLearnerOptions {
   // Columns of at most this many values are released whole; of larger ones the values whose noised
   // count has `threshold_deviations`.
   uint64_t whole_column_most = uint64_t{1} << 20;
-  double threshold_deviations = 5.5;
+  double threshold_deviations = tuned::kSumsDeviations;
 };
 
 // Checks that the mean residual can be read from a release: some column is released whole and has

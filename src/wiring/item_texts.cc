@@ -17,8 +17,10 @@ std::optional<int64_t> NumberOf(std::string_view name) {
 
 }  // namespace
 
-model::transitions::PublicItems ItemTexts(const event::ItemCatalogue& items) {
-  if (!items.described()) return model::transitions::PublicItems(items.items());
+model::transitions::PublicItems ItemTexts(const event::ItemCatalogue& items,
+                                          std::optional<std::span<const uint32_t>> of) {
+  if (!items.described())
+    return model::transitions::PublicItems(of ? static_cast<uint32_t>(of->size()) : items.items());
   std::vector<model::transitions::ItemText> texts(items.items());
   bool all_numbers = true;
   for (uint32_t item = 0; item < items.items(); ++item) {
@@ -29,7 +31,7 @@ model::transitions::PublicItems ItemTexts(const event::ItemCatalogue& items) {
   }
   if (!all_numbers)
     for (uint32_t item = 0; item < items.items(); ++item) texts[item].id = item;
-  return model::transitions::PublicItems(texts);
+  return of ? model::transitions::PublicItems(texts, *of) : model::transitions::PublicItems(texts);
 }
 
 }  // namespace tacit::wiring

@@ -23,9 +23,8 @@ double SamplingRate(const config::Participation& participation) {
 
 LearnerIndex IndexOf(size_t index) { return LearnerIndex(static_cast<uint16_t>(index)); }
 
-train::RecentHistoriesOptions HistoriesOf(const config::Learner& learner,
-                                          const event::ItemCatalogue& items) {
-  return {.catalogue = items.items(),
+train::RecentHistoriesOptions HistoriesOf(const config::Learner& learner, uint32_t items) {
+  return {.catalogue = items,
           .items_most = learner.history.items,
           .age_most_ms = learner.history.days * kDayMs,
           .user_key = {}};
@@ -117,24 +116,35 @@ std::string FingerprintText(const train::SequenceStartOptions& start) {
 
 }  // namespace
 
-Result<train::SequenceLearnerOptions> PlanSequence(const config::Config& config, size_t index,
-                                                   const event::ItemCatalogue& items) {
-  const config::Learner& learner = config.learners[index];
+train::SequenceLearnerOptions SequenceWithoutNoise(const config::Learner& learner,
+                                                   LearnerIndex index, uint32_t items) {
   train::SequenceLearnerOptions options{.id = learner.id,
-                                        .index = IndexOf(index),
+                                        .index = index,
                                         .training = {},
                                         .sampling_rate = SamplingRate(learner.participation),
                                         .histories = HistoriesOf(learner, items)};
   train::SequenceTrainingOptions& training = options.training;
-  training.model = ModelOf(learner.model, items.items());
+  training.model = ModelOf(learner.model, items);
   training.seed = learner.model.seed;
   training.expected_batch = static_cast<double>(learner.participation.batch);
   training.optimizer = MakeOptimizer(learner.optimizer);
   training.privacy.on = IsPrivate(learner);
   if (const uint32_t steps = learner.model.sequence.warm_up_steps; steps > 0)
     training.schedule = {.steps = steps, .warm_up = 1};
+  if (!training.privacy.on) return options;
+  training.privacy.clip_norm = learner.mechanism.gradient_clip;
+  if (learner.mechanism.clipping == config::Mechanism::Clipping::kAutomatic)
+    training.privacy.clip = train::SequenceGuard::Clip::kNormalised;
+  return options;
+}
+
+Result<train::SequenceLearnerOptions> PlanSequence(const config::Config& config, size_t index,
+                                                   const event::ItemCatalogue& items) {
+  const config::Learner& learner = config.learners[index];
+  train::SequenceLearnerOptions options =
+      SequenceWithoutNoise(learner, IndexOf(index), items.items());
   options.start = StartOf(learner.model, items);
-  if (training.privacy.on) {
+  if (options.training.privacy.on) {
     Beside openings;
     if (options.start.kind != train::SequenceStartOptions::Kind::kNone) {
       TACIT_ASSIGN(options.start.noise_multiplier,
@@ -142,10 +152,7 @@ Result<train::SequenceLearnerOptions> PlanSequence(const config::Config& config,
       openings = BesideSteps(train::OpeningCharge(options.start),
                              PeriodsOfUser(learner.participation), 0, 0);
     }
-    TACIT_ASSIGN(training.privacy.sigma, StepNoise(learner, config.source, openings));
-    training.privacy.clip_norm = learner.mechanism.gradient_clip;
-    if (learner.mechanism.clipping == config::Mechanism::Clipping::kAutomatic)
-      training.privacy.clip = train::SequenceGuard::Clip::kNormalised;
+    TACIT_ASSIGN(options.training.privacy.sigma, StepNoise(learner, config.source, openings));
   }
   if (Status status = train::CheckOptions(options); !status)
     return Fail(std::move(status.error()).Context("learner '" + learner.id + "'"));
@@ -160,7 +167,7 @@ Result<train::TransitionsLearnerOptions> PlanTransitions(const config::Config& c
       .index = IndexOf(index),
       .catalogue = CatalogueOf(learner.model.transitions, items),
       .model = CountsOf(learner.model.transitions),
-      .histories = HistoriesOf(learner, items)};
+      .histories = HistoriesOf(learner, items.items())};
   if (IsPrivate(learner)) {
     TACIT_ASSIGN(options.noise_multiplier, StepNoise(learner, config.source));
   }
@@ -177,7 +184,7 @@ Result<train::RankedLearnerOptions> PlanRanked(const config::Config& config, siz
                                       .model = CountsOf(from),
                                       .expected_units = static_cast<double>(from.ranker_users),
                                       .seed = learner.model.seed,
-                                      .histories = HistoriesOf(learner, items)};
+                                      .histories = HistoriesOf(learner, items.items())};
   options.ranker.share = from.ranker_share;
   options.ranker.steps = from.ranker_steps;
   if (IsPrivate(learner)) {

@@ -15,6 +15,11 @@
 // user ids belongs to the store and is not set here.
 namespace tacit::wiring {
 
+// The part of a learner of model sequence that no promise decides, for a catalogue of so many
+// items: all but its start and its noise. Experiments begin from it too.
+train::SequenceLearnerOptions SequenceWithoutNoise(const config::Learner& learner,
+                                                   LearnerIndex index, uint32_t items);
+
 // REQUIRES a learner of model sequence, or of model transitions, without or with its ranker.
 Result<train::SequenceLearnerOptions> PlanSequence(const config::Config& config, size_t index,
                                                    const event::ItemCatalogue& items);

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
+#include "base/tuned.h"
 #include "config/config.h"
 
 namespace tacit::config {
@@ -66,6 +68,29 @@ TEST(NextItem, AreReadAndDumped) {
   EXPECT_EQ(config->learners[0].history.items, 30u);
   EXPECT_EQ(config->learners[0].history.days, 7u);
   EXPECT_TRUE(config->learners[0].history.serve_users);
+}
+
+TEST(NextItem, SequencesBeginWithWhatWasTuned) {
+  const auto parsed = [](const std::string& more) {
+    const Result<Config> config =
+        Parse(Yaml({.model = "{kind: sequence" + more + "}",
+                    .participation = "{mode: poisson, batch: 10, period: 100, sampling_rate: 0.5, "
+                                     "steps_per_period: 2, max_participations: 4}"}),
+              "c.yaml", {});
+    EXPECT_TRUE(config) << config.error().message;
+    return config ? config->learners[0].model.sequence : Sequence();
+  };
+  const Sequence plain = parsed("");
+  EXPECT_EQ(plain.length, tuned::kLength);
+  EXPECT_EQ(plain.width, tuned::kWidth);
+  EXPECT_TRUE(plain.item_bias && plain.mask_seen && plain.random_crops);
+  // The share depends on the kind of start, and the mask on the loss.
+  EXPECT_DOUBLE_EQ(parsed(", start: popularity").start_share,
+                   std::pow(tuned::kHistogramShareOfStream, 2));
+  EXPECT_EQ(parsed(", start: counts").start_share, tuned::kCountsShare);
+  EXPECT_FALSE(parsed(", negatives: 5").mask_seen);
+  EXPECT_FALSE(parsed(", label_smoothing: 0.1").mask_seen);
+  EXPECT_TRUE(parsed(", negatives: 5, mask_seen: true").mask_seen) << "which wiring refuses";
 }
 
 TEST(NextItem, SequencesAreComputedInEitherPrecision) {

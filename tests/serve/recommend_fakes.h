@@ -19,7 +19,7 @@
 namespace tacit::serve {
 
 // A commit in memory, of a learner that recommends.
-class RecommendSnapshot final : public store::Snapshot {
+class RecommendSnapshot : public store::Snapshot {
  public:
   RecommendSnapshot(uint64_t version, const privacy::Promise& promise) : version_(version) {
     head_.fill(static_cast<uint8_t>(version));

@@ -3,17 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
-#include <condition_variable>
-#include <functional>
 #include <map>
-#include <mutex>
-#include <thread>
+#include <memory>
+#include <utility>
 
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "lab/runs.h"
 #include "wiring/assembly.h"
 #include "wiring/vocabulary_file.h"
 
@@ -21,81 +17,6 @@ namespace tacit::lab {
 namespace {
 
 constexpr uint64_t kResampleSeed = 0x7461636974;
-
-// Calls `task` for 0 .. n - 1 on `threads` threads; after the first failure, no further calls
-// begin.
-Status ForEachParallel(size_t n, uint32_t threads, const std::function<Status(size_t)>& task) {
-  std::atomic<size_t> next = 0;
-  std::mutex mutex;
-  Status failed;
-  const auto work = [&] {
-    for (size_t i; (i = next++) < n;) {
-      Status status = task(i);
-      if (status) continue;
-      std::lock_guard lock(mutex);
-      if (failed) failed = std::move(status);
-      next = n;
-    }
-  };
-  std::vector<std::thread> others;
-  for (uint32_t t = 1; t < std::min<size_t>(threads, n); ++t) others.emplace_back(work);
-  work();
-  for (std::thread& other : others) other.join();
-  return failed;
-}
-
-std::string DurationText(double seconds) {
-  const auto minutes = static_cast<uint64_t>(seconds / 60);
-  if (minutes >= 60) return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
-  return minutes > 0 ? fmt::format("{} min", minutes) : fmt::format("{:.0f} s", seconds);
-}
-
-// Draws one line on standard error twice a second, on its own thread.
-class RunsLine {
- public:
-  RunsLine(size_t runs, uint64_t records_per_run, bool show)
-      : runs_(runs), records_per_run_(records_per_run) {
-    if (show && runs > 0) drawer_ = std::thread([this] { Draw(); });
-  }
-  ~RunsLine() {
-    {
-      std::lock_guard lock(mutex_);
-      over_ = true;
-    }
-    wake_.notify_all();
-    if (!drawer_.joinable()) return;
-    drawer_.join();
-    std::fprintf(stderr, "\r\033[K");
-  }
-  std::atomic<uint64_t>* records() { return &records_; }
-  void RunDone() { ++done_; }
-
- private:
-  void Draw() {
-    const SystemClock clock;
-    const auto start = clock.Now();
-    std::unique_lock lock(mutex_);
-    while (!wake_.wait_for(lock, std::chrono::milliseconds(500), [this] { return over_; })) {
-      const double seconds = Seconds(clock.Now() - start);
-      const double share = static_cast<double>(records_) /
-                           static_cast<double>(std::max<uint64_t>(1, runs_ * records_per_run_));
-      const std::string left =
-          share > 0 ? DurationText(seconds / share * std::max(0.0, 1 - share)) : "?";
-      std::fprintf(stderr, "\r\033[K%zu of %zu runs done, %s events, %s left", done_.load(), runs_,
-                   WithThousands(records_).c_str(), left.c_str());
-      std::fflush(stderr);
-    }
-  }
-
-  const size_t runs_;
-  const uint64_t records_per_run_;
-  std::atomic<uint64_t> records_ = 0;
-  std::atomic<size_t> done_ = 0;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool over_ = false;
-  std::thread drawer_;
-};
 
 // A run still to be made.
 struct Task {
@@ -124,34 +45,33 @@ RunRecord MakeRecord(const Task& task, const RunResult& result) {
 }
 
 Status MakeRun(const Task& task, const EventLog& log, const ExperimentOptions& options,
-               RunsLine* line, Results* results) {
-  RunOptions run{.learner = 0,
-                 .seed_offset = task.seed,
-                 .workers = options.workers,
-                 .train_to = options.train_to,
-                 .measure_from = options.measure_from,
-                 .measure_to = options.measure_to,
-                 .progress = line->records()};
-  auto result = RunLearner(*task.assembly, log, run);
-  if (!result)
-    return Fail(
-        std::move(result.error()).Context(fmt::format("learner '{}'", task.point->learner)));
-  if (result->labels.empty())
+               const TellShare& tell, Results* results) {
+  const RunOptions run{.learner = 0,
+                       .seed_offset = task.seed,
+                       .workers = options.workers,
+                       .train_to = options.train_to,
+                       .measure_from = options.measure_from,
+                       .measure_to = options.measure_to,
+                       .progress = tell};
+  TACIT_ASSIGN(RunResult result, RunLearner(*task.assembly, log, run));
+  if (result.labels.empty())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("no event of the data lies in the measured stretch: it has {} usable "
                             "events",
                             log.records() - log.dead_letters()));
-  const RunRecord record = MakeRecord(task, *result);
-  TACIT_RETURN_IF_ERROR(results->Add(record, std::move(result->logits)));
-  line->RunDone();
-  return {};
+  const RunRecord record = MakeRecord(task, result);
+  return results->Add(record, std::move(result.logits));
+}
+
+std::string LearnerName(const GridPoint& point) {
+  return fmt::format("learner '{}'", point.learner);
 }
 
 // Assembles each configuration; null for refused ones, with the reason in the point.
 Result<std::vector<std::unique_ptr<wiring::Assembly>>> AssembleAll(std::vector<GridPoint>* points,
                                                                    uint32_t jobs) {
   std::vector<std::unique_ptr<wiring::Assembly>> assemblies(points->size());
-  TACIT_RETURN_IF_ERROR(ForEachParallel(points->size(), jobs, [&](size_t i) -> Status {
+  const auto assemble = [&](size_t i, const TellShare&) -> Status {
     GridPoint& point = (*points)[i];
     if (!point.refusal.empty()) return {};
     auto assembly = wiring::Assemble(point.config);
@@ -162,7 +82,11 @@ Result<std::vector<std::unique_ptr<wiring::Assembly>>> AssembleAll(std::vector<G
     else
       return Fail(std::move(assembly.error()));
     return {};
-  }));
+  };
+  TACIT_RETURN_IF_ERROR(MakeRuns({.number = points->size(),
+                                  .name = [&](size_t i) { return LearnerName((*points)[i]); },
+                                  .make = assemble},
+                                 jobs, /*show=*/false));
   return assemblies;
 }
 
@@ -212,22 +136,20 @@ Result<std::vector<ReportRow>> RunExperiment(std::vector<GridPoint> points, cons
                  options.measure_to, seed);
   };
   std::vector<Task> tasks;
-  uint32_t passes = 1;
   for (uint64_t seed = 0; seed < options.seeds; ++seed) {
     for (size_t i = 0; i < points.size(); ++i) {
       if (assemblies[i] == nullptr) continue;
       Task task{assemblies[i].get(), &points[i], seed, id_of(i, seed)};
-      passes = points[i].config.source.passes;
       if (!results->Find(task.id)) tasks.push_back(std::move(task));
     }
   }
-  {
-    const uint64_t learnt = std::min(options.train_to, log.records());
-    RunsLine line(tasks.size(), passes * learnt + log.records() - learnt, options.show_progress);
-    TACIT_RETURN_IF_ERROR(ForEachParallel(tasks.size(), options.jobs, [&](size_t i) {
-      return MakeRun(tasks[i], log, options, &line, results);
-    }));
-  }
+  TACIT_RETURN_IF_ERROR(MakeRuns({.number = tasks.size(),
+                                  .name = [&](size_t i) { return LearnerName(*tasks[i].point); },
+                                  .make =
+                                      [&](size_t i, const TellShare& tell) {
+                                        return MakeRun(tasks[i], log, options, tell, results);
+                                      }},
+                                 options.jobs, options.show_progress));
   std::vector<ReportRow> rows;
   for (size_t i = 0; i < points.size(); ++i) {
     if (assemblies[i] == nullptr) {

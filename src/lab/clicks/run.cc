@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -25,8 +26,9 @@ constexpr char kTopic[] = "log";
 // Takes one learner through the log.
 class Run {
  public:
+  // `records` are those of the log.
   static Result<std::unique_ptr<Run>> Start(const wiring::Assembly& assembly,
-                                            const RunOptions& options);
+                                            const RunOptions& options, uint64_t records);
 
   Status Learn(const EventLog& log);
   // Predicts the records after those learnt from.
@@ -34,9 +36,11 @@ class Run {
   RunResult Finish() &&;
 
  private:
-  Run(const wiring::Assembly& assembly, const RunOptions& options)
+  Run(const wiring::Assembly& assembly, const RunOptions& options, uint64_t records)
       : assembly_(assembly),
         options_(options),
+        records_(records +
+                 (assembly.config.source.passes - 1) * std::min(options.train_to, records)),
         plan_(assembly.learners[options.learner]),
         workers_({.workers = options.workers}),
         backend_(ops::MakeCpuBackend(workers_)) {}
@@ -48,13 +52,17 @@ class Run {
   Status TakeStep(const stream::StepBatch& step);
   Status Preview(const stream::StepBatch& step);
   void Observe(const stream::StepBatch& step);
-  void Charge(const stream::StepBatch& step);
   void Book();  // adds the bill to coverage_
+  void Tell(uint64_t records) {
+    options_.progress(static_cast<double>(told_ += records) / static_cast<double>(records_));
+  }
   bool Measured(const event::Batch& batch) const;
   void Measure(const event::Batch& batch, std::span<const float> logits);
 
   const wiring::Assembly& assembly_;
   const RunOptions options_;
+  const uint64_t records_;  // to be processed, over all passes
+  uint64_t told_ = 0;
   const wiring::LearnerPlan& plan_;
   WorkerPool workers_;
   std::unique_ptr<ops::Backend> backend_;
@@ -78,15 +86,15 @@ bool MayBeLazy(const config::Mechanism& mechanism, const train::OptimizerOptions
          optimizer.momentum == 0 && optimizer.average_decay == 0;
 }
 
-Result<std::unique_ptr<Run>> Run::Start(const wiring::Assembly& assembly,
-                                        const RunOptions& options) {
+Result<std::unique_ptr<Run>> Run::Start(const wiring::Assembly& assembly, const RunOptions& options,
+                                        uint64_t records) {
   const config::Learner& configured = assembly.config.learners[options.learner];
   if (configured.privacy.of_users())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("learner '{}': privacy.unit: evaluate keeps no count of users; set "
                             "it to event",
                             configured.id));
-  std::unique_ptr<Run> run(new Run(assembly, options));
+  std::unique_ptr<Run> run(new Run(assembly, options, records));
   TACIT_RETURN_IF_ERROR(run->MakeLearner());
   return run;
 }
@@ -155,7 +163,7 @@ Status Run::LearnPass(const EventLog& log) {
                         const event::Batch& examples) -> Result<bool> {
     result_.events += examples.size();
     if (!participation->Feed(frame, examples, emit)) return Fail(failed.error());
-    if (options_.progress != nullptr) *options_.progress += frame.size();
+    Tell(frame.size());
     return true;
   };
   TACIT_RETURN_IF_ERROR(log.ForEach(0, options_.train_to, feed));
@@ -178,7 +186,7 @@ Status Run::Predict(const EventLog& log) {
       result_.seconds += Seconds(clock.Now() - start);
       Measure(examples, report.logits);
     }
-    if (options_.progress != nullptr) *options_.progress += frame.size();
+    Tell(frame.size());
     return true;
   };
   if (options_.train_to >= log.records()) return {};
@@ -216,7 +224,10 @@ void Run::Observe(const stream::StepBatch& step) {
 
 Status Run::TakeStep(const stream::StepBatch& step) {
   static const std::atomic<bool> kNever = false;
-  Charge(step);
+  // Billed as by the trainer and the ledger, offset by offset.
+  const privacy::BilledStep billed = train::Billed(step);
+  if (bill_.EndsBefore(billed)) Book();
+  bill_.Add(billed, learner_->charge(), learner_->opening_charge());
   train::StepReport report;
   TACIT_ASSIGN(const bool taken, learner_->TakeStep(step, kNever, &report));
   TACIT_CHECK(taken, "a step of an experiment is never abandoned");
@@ -226,13 +237,6 @@ Status Run::TakeStep(const stream::StepBatch& step) {
       floats_every_step_ > 0 ? floats_every_step_ : report.row_floats_written;
   if (!step.whole_period() && position_.pass == 0) Measure(step.examples, report.logits);
   return {};
-}
-
-// Charges as the trainer and the ledger do, offset by offset.
-void Run::Charge(const stream::StepBatch& step) {
-  const privacy::BilledStep billed = train::Billed(step);
-  if (bill_.EndsBefore(billed)) Book();
-  bill_.Add(billed, learner_->charge(), learner_->opening_charge());
 }
 
 void Run::Book() {
@@ -279,7 +283,7 @@ double RunResult::LogLoss() const {
 
 Result<RunResult> RunLearner(const wiring::Assembly& assembly, const EventLog& log,
                              const RunOptions& options) {
-  TACIT_ASSIGN(auto run, Run::Start(assembly, options));
+  TACIT_ASSIGN(auto run, Run::Start(assembly, options, log.records()));
   TACIT_RETURN_IF_ERROR(run->Learn(log));
   TACIT_RETURN_IF_ERROR(run->Predict(log));
   return std::move(*run).Finish();

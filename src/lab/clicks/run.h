@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -34,7 +33,7 @@ struct RunOptions {
   uint64_t train_to = std::numeric_limits<uint64_t>::max();
   uint64_t measure_from = 0;  // offsets whose predictions are kept
   uint64_t measure_to = std::numeric_limits<uint64_t>::max();
-  std::atomic<uint64_t>* progress = nullptr;  // records processed; may be null
+  std::function<void(double share)> progress = [](double) {};  // of the records, processed
 };
 
 // Runs one offline experiment: predicts each event, then learns from it, in order. Participation,

@@ -33,9 +33,10 @@ class PeriodMethod : public StreamMethod {
 
   uint32_t context() const override { return setting_.transitions.lags; }
   void SetHooks(LearnHooks hooks) override { hooks_ = std::move(hooks); }
+  train::Learner* learner() override { return learner_.get(); }
 
-  Result<double> Learn(const StreamPeriod& period, double mu, noise::NoiseSource& noise,
-                       WorkerPool&) override {
+  Result<privacy::Spending> Learn(const StreamPeriod& period, double mu, noise::NoiseSource& noise,
+                                  WorkerPool&) override {
     TACIT_RETURN_IF_ERROR(privacy::CheckMu(mu));
     if (learner_ == nullptr) {
       auto lent = std::make_unique<noise::LentNoise>();
@@ -46,7 +47,7 @@ class PeriodMethod : public StreamMethod {
     TACIT_RETURN_IF_ERROR(feed_.Begin(period, nullptr));
     TACIT_RETURN_IF_ERROR(feed_.StepOnce(*learner_));
     Learnt();
-    return feed_.bill().Whole().mu_squared;
+    return feed_.bill().Whole();
   }
 
  protected:
@@ -159,14 +160,14 @@ class PopularityMethod final : public StreamMethod {
   explicit PopularityMethod(const SequenceSetting& setting)
       : options_(setting.transitions), scores_(setting.catalogue->items()) {}
 
-  Result<double> Learn(const StreamPeriod& period, double mu, noise::NoiseSource& noise,
-                       WorkerPool&) override {
+  Result<privacy::Spending> Learn(const StreamPeriod& period, double mu, noise::NoiseSource& noise,
+                                  WorkerPool&) override {
     TACIT_RETURN_IF_ERROR(model::CheckHistories(period.histories));
     const train::ItemHistogram histogram =
         train::ReleaseItems(period.histories, period.known, options_.popularity_items, mu, noise);
     for (size_t item = 0; item < scores_.size(); ++item)
       scores_[item] = static_cast<float>(options_.forget * scores_[item] + histogram.sums[item]);
-    return histogram.charge.MuSquared();
+    return privacy::Spending::Of(histogram.charge, 1);
   }
 
   void Score(std::span<const uint32_t>, std::span<float> scores) const override {
@@ -180,7 +181,7 @@ class PopularityMethod final : public StreamMethod {
 
 }  // namespace
 
-std::unique_ptr<StreamMethod> MakeCountedStream(std::string_view name,
+std::unique_ptr<StreamMethod> MakeCountedMethod(std::string_view name,
                                                 const SequenceSetting& setting,
                                                 WorkerPool& workers) {
   TACIT_CHECK(setting.catalogue != nullptr);

@@ -3,7 +3,8 @@
 #include <memory>
 #include <string_view>
 
-#include "lab/next_item/stream_method.h"
+#include "lab/next_item/constants.h"
+#include "lab/next_item/method.h"
 
 namespace tacit::lab {
 
@@ -13,7 +14,7 @@ inline constexpr std::string_view kRankedMethod = "transitions+ranker";
 // (train::TransitionsLearner), transitions-no-items, which knows only the number of items,
 // popularity, and transitions+ranker (train::RankedLearner). REQUIRES one of these names.
 // `setting`'s catalogue and `workers` must outlive it.
-std::unique_ptr<StreamMethod> MakeCountedStream(std::string_view name,
+std::unique_ptr<StreamMethod> MakeCountedMethod(std::string_view name,
                                                 const SequenceSetting& setting,
                                                 WorkerPool& workers);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -7,30 +8,57 @@
 
 #include "base/result.h"
 #include "base/worker_pool.h"
-#include "lab/next_item/sequence_method.h"
-#include "lab/next_item/stream_method.h"
+#include "lab/next_item/constants.h"
+#include "lab/next_item/method.h"
 
 // All learners of `tacit evaluate sequence`, by name.
 namespace tacit::lab {
 
 // The method names: transitions (the shaped count model), transitions-no-items (the same without
 // item descriptions), popularity (one histogram, the same answer for all), transitions+ranker (the
-// counts with a ranker), and those of trained_model.h.
+// counts with a ranker), and those of trained_method.h.
 std::span<const std::string_view> SequenceMethodNames();
 // kInvalidArgument, with the nearest name, for an unknown name.
 Status CheckSequenceMethod(std::string_view name);
 // Returns true if a method counts, and so has no epochs. REQUIRES a name in SequenceMethodNames.
 bool LearnsAtOnce(std::string_view name);
-// The identity of a method in stored runs: its name and all its constants.
+// The identity of a method in stored runs, at once or over a stream: its name and all its
+// constants.
 std::string SequenceMethodIdentity(std::string_view name, const SequenceSetting& setting);
-// REQUIRES a name in SequenceMethodNames.
-std::unique_ptr<SequenceMethod> MakeSequenceMethod(std::string_view name,
-                                                   const SequenceSetting& setting);
-
-// The identity of a method over a stream in stored runs: its name and all its constants.
 std::string StreamMethodIdentity(std::string_view name, const SequenceSetting& setting);
-// REQUIRES a checked name. `setting`'s catalogue and `workers` must outlive the method.
+
+// REQUIRES a name in SequenceMethodNames. `setting`'s catalogue and `workers` must outlive the
+// method.
 std::unique_ptr<StreamMethod> MakeStreamMethod(std::string_view name,
                                                const SequenceSetting& setting, WorkerPool& workers);
+
+// A method that learns all histories as its only period.
+class SequenceMethod final : public ItemScores {
+ public:
+  // As for MakeStreamMethod.
+  SequenceMethod(std::string_view name, const SequenceSetting& setting)
+      : name_(name), setting_(setting) {}
+
+  // Learns from all histories, once. Returns the epsilon of the actual releases, certified and at
+  // most the promised one; infinite without a promise. `noise` is used on this thread. `progress`
+  // may be called with a share of the work; `workers` must outlive the method.
+  Result<double> Fit(const model::Histories& train, const EpsilonDelta& privacy,
+                     noise::NoiseSource& noise, WorkerPool& workers,
+                     const std::function<void(double share)>& progress);
+  // Call before Fit: the `look_every` and `look` of LearnHooks.
+  void Watch(double epochs, std::function<void(double epochs)> look) {
+    hooks_.look_every = epochs;
+    hooks_.look = std::move(look);
+  }
+  void Score(std::span<const uint32_t> history, std::span<float> scores) const override {
+    method_->Score(history, scores);
+  }
+
+ private:
+  const std::string name_;
+  const SequenceSetting setting_;
+  LearnHooks hooks_;
+  std::unique_ptr<StreamMethod> method_;
+};
 
 }  // namespace tacit::lab

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "base/siphash.h"
-#include "lab/next_item/stream_method.h"
+#include "lab/next_item/method.h"
 #include "privacy/bill.h"
 #include "stream/steps/participation.h"
 #include "train/learner.h"

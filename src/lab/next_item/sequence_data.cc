@@ -15,8 +15,10 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "event/item_catalogue.h"
 #include "stream/log/input_file.h"
 #include "stream/log/line_reader.h"
+#include "wiring/item_texts.h"
 
 namespace tacit::lab {
 namespace {
@@ -74,11 +76,6 @@ class Numbers {
     if (fresh) names_.emplace_back(name);
     return static_cast<uint32_t>(at->second);
   }
-  std::optional<uint32_t> Find(const std::string& name) const {
-    const auto at = number_.find(name);
-    if (at == number_.end()) return {};
-    return static_cast<uint32_t>(at->second);
-  }
   size_t size() const { return names_.size(); }
   std::vector<std::string> Take() && { return std::move(names_); }
 
@@ -118,28 +115,6 @@ void Renumber(std::vector<std::string>* items, std::vector<std::vector<uint32_t>
   *items = std::move(names);
   for (auto& history : *histories)
     for (uint32_t& item : history) item = number[item];
-}
-
-// Parses `id::title::genre|genre`.
-Result<model::transitions::ItemText> ParseItem(std::string_view line) {
-  const size_t first = line.find("::");
-  const size_t second = line.rfind("::");
-  model::transitions::ItemText item;
-  const auto bad = [](std::string_view what) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{} where `id::title::genre|genre` is expected", what));
-  };
-  if (first == std::string_view::npos || second < first + 2) return bad("fewer than three fields");
-  const auto [end, error] = std::from_chars(line.data(), line.data() + first, item.id);
-  if (error != std::errc() || end != line.data() + first) return bad("an id that is no number");
-  item.title = line.substr(first + 2, second - first - 2);
-  std::string_view genres = line.substr(second + 2);
-  while (!genres.empty()) {
-    const size_t bar = std::min(genres.find('|'), genres.size());
-    if (bar > 0) item.genres.emplace_back(genres.substr(0, bar));
-    genres.remove_prefix(std::min(bar + 1, genres.size()));
-  }
-  return item;
 }
 
 using HistoryOfUser = std::vector<std::vector<uint32_t>>;
@@ -225,16 +200,7 @@ Result<SequenceStream> ReadSequenceStream(const std::string& path) {
 Result<model::transitions::PublicItems> ReadCatalogue(const SequenceData& data,
                                                       const std::string& items_path,
                                                       const std::string& ids_path) {
-  std::vector<model::transitions::ItemText> texts;
-  Numbers described;
-  TACIT_RETURN_IF_ERROR(ForLines(items_path, [&](std::string_view line) -> Status {
-    TACIT_ASSIGN(auto item, ParseItem(line));
-    const std::string id = std::to_string(item.id);
-    if (described.Of(id) < texts.size())
-      return Fail(ErrorCode::kInvalidArgument, fmt::format("item {} is described twice", id));
-    texts.push_back(std::move(item));
-    return {};
-  }));
+  TACIT_ASSIGN(const event::ItemCatalogue described, event::ItemCatalogue::Read(items_path));
   std::unordered_map<std::string, std::string> id_of;
   if (!ids_path.empty())
     TACIT_RETURN_IF_ERROR(ForLines(ids_path, [&](std::string_view line) -> Status {
@@ -253,14 +219,13 @@ Result<model::transitions::PublicItems> ReadCatalogue(const SequenceData& data,
                     fmt::format("{}: no line for item {} of the data", ids_path, name));
       id = at->second;
     }
-    const auto at = described.Find(id);
-    if (!at)
+    items.push_back(described.Find(id));
+    if (items.back() == event::kNoItem)
       return Fail(
           ErrorCode::kInvalidArgument,
           fmt::format("{}: item {} of the data (id {}) is not described", items_path, name, id));
-    items.push_back(*at);
   }
-  return model::transitions::PublicItems(texts, items);
+  return wiring::ItemTexts(described, items);
 }
 
 SequenceSplit LeaveLastOut(const model::Histories& histories, bool validate) {

@@ -38,10 +38,11 @@ struct SequenceStream {
 // time than the line before.
 Result<SequenceStream> ReadSequenceStream(const std::string& path);
 
-// Reads the published descriptions of these items: lines `id::title::genre|genre` and, if those ids
-// differ from the data's, a file of lines `item id`. Refuses a line of another form by file and
-// line, and an item of the data without a description by name. All described items count in
-// deciding which words are rare and which genres common, whether the data has them or not.
+// Reads the published descriptions of these items: a catalogue as a daemon's, lines
+// `id::title::genre|genre`, and, if its ids differ from the data's, a file of lines `item id`.
+// Refuses a line of another form by file and line, and an item of the data without a description by
+// name. All described items count in deciding which words are rare and which genres common, whether
+// the data has them or not.
 Result<model::transitions::PublicItems> ReadCatalogue(const SequenceData& data,
                                                       const std::string& items_path,
                                                       const std::string& ids_path);

@@ -18,7 +18,7 @@ Credit CreditOf(size_t place) {
   return {.ndcg10 = 1 / std::log2(static_cast<double>(place) + 1), .hit10 = 1};
 }
 
-RankingQuality MeasureRanking(const SequenceMethod& method, const SequenceSplit& split,
+RankingQuality MeasureRanking(const ItemScores& method, const SequenceSplit& split,
                               WorkerPool& workers) {
   const size_t asked = split.user.size();
   std::vector<size_t> places(asked);

@@ -2,12 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <span>
 
 #include "base/worker_pool.h"
+#include "lab/next_item/method.h"
 #include "lab/next_item/sequence_data.h"
-#include "lab/next_item/sequence_method.h"
 
 namespace tacit::lab {
 
@@ -24,8 +22,8 @@ struct Credit {
 };
 Credit CreditOf(size_t place);
 
-// Asks the method about every user of the split.
-RankingQuality MeasureRanking(const SequenceMethod& method, const SequenceSplit& split,
+// Asks about every user of the split.
+RankingQuality MeasureRanking(const ItemScores& method, const SequenceSplit& split,
                               WorkerPool& workers);
 
 }  // namespace tacit::lab

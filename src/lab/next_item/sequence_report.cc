@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/json.hpp>
 #include <cmath>
-#include <string_view>
 
+#include "base/text.h"
 #include "console/json_number.h"
 #include "console/text_table.h"
 #include "lab/line_figure.h"
@@ -17,89 +16,145 @@ namespace {
 
 namespace json = boost::json;
 
+bool OfStream(const std::vector<SequenceRow>& rows) { return rows[0].user_periods > 0; }
+
+std::string EpsilonText(double epsilon) {
+  return std::isfinite(epsilon) ? fmt::format("epsilon {:g}", epsilon) : "no privacy";
+}
+
+// Distinguishes the rows of one epsilon.
+std::string LearnerText(const SequenceRow& row) {
+  if (row.user_periods == 0) return row.learner;
+  return fmt::format("{}, {} period{} a user", row.learner, row.user_periods,
+                     row.user_periods == 1 ? "" : "s");
+}
+
 // The distinct values, in order of first appearance.
-template <class T, class Of>
-std::vector<T> Distinct(const std::vector<SequenceRow>& rows, const Of& of) {
-  std::vector<T> values;
+template <class Of>
+auto Distinct(const std::vector<SequenceRow>& rows, const Of& of) {
+  std::vector<decltype(of(rows[0]))> values;
   for (const SequenceRow& row : rows)
     if (std::ranges::find(values, of(row)) == values.end()) values.push_back(of(row));
   return values;
 }
-std::vector<std::string> Learners(const std::vector<SequenceRow>& rows) {
-  return Distinct<std::string>(rows, [](const SequenceRow& row) { return row.learner; });
-}
 std::vector<double> Epsilons(const std::vector<SequenceRow>& rows) {
-  return Distinct<double>(rows, [](const SequenceRow& row) { return row.epsilon; });
+  return Distinct(rows, [](const SequenceRow& row) { return row.epsilon; });
 }
 
-console::TextLines Table(const std::vector<SequenceRow>& rows) {
+console::TextLines OverallTable(const std::vector<SequenceRow>& rows) {
   console::TextLines table{{"NDCG@10 / HIT@10, %"}};
   const auto epsilons = Epsilons(rows);
-  for (const double epsilon : epsilons)
-    table[0].push_back(std::isfinite(epsilon) ? fmt::format("epsilon {:g}", epsilon)
-                                              : "no privacy");
-  for (const std::string& learner : Learners(rows)) {
-    std::vector<std::string> line{learner};
+  for (const double epsilon : epsilons) table[0].push_back(EpsilonText(epsilon));
+  for (const std::string& learner : Distinct(rows, LearnerText)) {
+    std::vector<std::string>& line = table.emplace_back(std::vector{learner});
     for (const double epsilon : epsilons) {
-      const auto row = std::ranges::find_if(
-          rows, [&](const SequenceRow& r) { return r.learner == learner && r.epsilon == epsilon; });
+      const auto row = std::ranges::find_if(rows, [&](const SequenceRow& r) {
+        return LearnerText(r) == learner && r.epsilon == epsilon;
+      });
       line.push_back(
           row == rows.end() ? "" : PercentText(row->ndcg10) + " / " + PercentText(row->hit10));
     }
-    table.push_back(std::move(line));
   }
   return table;
 }
 
-std::string Notes(const std::vector<SequenceRow>& rows) {
-  const uint64_t seeds = rows[0].seeds;
+console::TextLines TenthsTable(const std::vector<SequenceRow>& rows) {
+  console::TextLines lines{{"NDCG@10, %, by tenths of the stream", ""}};
+  for (size_t t = 1; t <= rows[0].tenths.size(); ++t) lines[0].push_back(fmt::format("{}", t));
+  for (const SequenceRow& row : rows) {
+    std::vector<std::string> line{LearnerText(row), EpsilonText(row.epsilon)};
+    for (const SequenceRow::Tenth& tenth : row.tenths)
+      line.push_back(tenth.events == 0 ? "-" : fmt::format("{:.2f}", 100 * tenth.ndcg10.mean));
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::string Notes(const std::vector<SequenceRow>& rows, uint64_t period_events) {
+  const SequenceRow& row = rows[0];
+  const std::string seeds =
+      row.seeds == 1 ? "one seed of noise"
+                     : fmt::format("mean and deviation over {} seeds of noise", row.seeds);
+  if (!OfStream(rows))
+    return fmt::format(
+        "{} users asked about, every item ranked, those of the history excluded; {}; epsilon is at "
+        "delta {:g}, unit user\n",
+        row.users, seeds, row.delta);
   return fmt::format(
-      "{} users asked about, every item ranked, those of the history excluded; {}; epsilon is at "
-      "delta {:g}, unit user\n",
-      rows[0].users,
-      seeds == 1 ? "one seed of noise"
-                 : fmt::format("mean and deviation over {} seeds of noise", seeds),
-      rows[0].delta);
+      "{} events asked about, each before its period of {} records was learnt; every item ranked, "
+      "those the user had excluded; {}; epsilon is at delta {:g}, unit user over the whole stream, "
+      "split evenly over the periods that the table states; a user's later periods are not learnt "
+      "from\n",
+      WithThousands(row.users), WithThousands(period_events), seeds, row.delta);
+}
+
+// The mean and the deviation of a figure over the runs.
+template <class Of>
+Moments Over(const std::vector<SequenceRun>& runs, const Of& of) {
+  std::vector<double> values;
+  for (const SequenceRun& run : runs) values.push_back(of(run));
+  return Moments::Of(values);
+}
+
+// "ndcg10" and "hit10", after what they are of.
+template <class Point, class Of>
+json::object PointJson(const char* name, const Of& of, const Point& point) {
+  return {{name, of}, {"ndcg10", MomentsJson(point.ndcg10)}, {"hit10", MomentsJson(point.hit10)}};
+}
+
+std::string DrawTenths(const std::vector<SequenceRow>& rows) {
+  const size_t tenths = rows[0].tenths.size();
+  LineFigure::Axes axes{.title = "NDCG@10 over the stream",
+                        .x_axis = "tenth of the stream",
+                        .y_axis = "NDCG@10, %",
+                        .x_most = static_cast<double>(tenths),
+                        .x_ticks = {}};
+  for (size_t t = 0; t < tenths; ++t)
+    axes.x_ticks.emplace_back(static_cast<double>(t) + 0.5, std::to_string(t + 1));
+  for (const SequenceRow& row : rows)
+    for (const SequenceRow::Tenth& tenth : row.tenths)
+      axes.percent_most = std::max(axes.percent_most, 100 * tenth.ndcg10.mean);
+  LineFigure figure(axes);
+  for (size_t r = 0; r < rows.size(); ++r) {
+    std::vector<LineFigure::Point> points;
+    for (size_t t = 0; t < tenths; ++t) {
+      const SequenceRow::Tenth& tenth = rows[r].tenths[t];
+      if (tenth.events > 0)
+        points.push_back(
+            {static_cast<double>(t) + 0.5, 100 * tenth.ndcg10.mean, PercentText(tenth.ndcg10)});
+    }
+    figure.Add(LearnerText(rows[r]) + ", " + EpsilonText(rows[r].epsilon), r,
+               r / LineFigure::kColours, points);
+  }
+  return std::move(figure).Take();
 }
 
 }  // namespace
 
 SequenceRow MakeSequenceRow(const std::vector<SequenceRun>& runs) {
-  SequenceRow row{.learner = runs[0].learner, .epsilon = runs[0].epsilon, .delta = runs[0].delta};
-  std::vector<double> ndcg10, hit10;
-  for (const SequenceRun& run : runs) {
-    ndcg10.push_back(run.ndcg10);
-    hit10.push_back(run.hit10);
+  const SequenceRun& first = runs[0];
+  SequenceRow row{.learner = first.learner, .epsilon = first.epsilon, .delta = first.delta};
+  for (const SequenceRun& run : runs)
     row.epsilon_spent = std::max(row.epsilon_spent, run.epsilon_spent);
-    row.fit_seconds += run.fit_seconds / static_cast<double>(runs.size());
-    row.microseconds_a_user += 1e6 * run.score_seconds /
-                               static_cast<double>(runs.size() * std::max<uint64_t>(1, run.users));
-  }
-  row.ndcg10 = Moments::Of(ndcg10);
-  row.hit10 = Moments::Of(hit10);
-  for (size_t t = 0; t < runs[0].tenths.size(); ++t) {
-    std::vector<double> ndcg, hit;
-    for (const SequenceRun& run : runs) {
-      ndcg.push_back(run.tenths[t].ndcg10);
-      hit.push_back(run.tenths[t].hit10);
-    }
-    row.tenths.push_back({.events = runs[0].tenths[t].events,
-                          .ndcg10 = Moments::Of(ndcg),
-                          .hit10 = Moments::Of(hit)});
-  }
-  for (size_t i = 0; i < runs[0].curve.size(); ++i) {
-    std::vector<double> ndcg, hit;
-    for (const SequenceRun& run : runs) {
-      ndcg.push_back(run.curve[i].ndcg10);
-      hit.push_back(run.curve[i].hit10);
-    }
-    row.curve.push_back({.epochs = runs[0].curve[i].epochs,
-                         .ndcg10 = Moments::Of(ndcg),
-                         .hit10 = Moments::Of(hit)});
-  }
-  row.user_periods = runs[0].user_periods;
+  row.ndcg10 = Over(runs, [](const SequenceRun& run) { return run.ndcg10; });
+  row.hit10 = Over(runs, [](const SequenceRun& run) { return run.hit10; });
+  row.fit_seconds = Over(runs, [](const SequenceRun& run) { return run.fit_seconds; }).mean;
+  row.microseconds_a_user =
+      1e6 * Over(runs, [](const SequenceRun& run) { return run.score_seconds; }).mean /
+      static_cast<double>(std::max<uint64_t>(1, first.users));
+  for (size_t t = 0; t < first.tenths.size(); ++t)
+    row.tenths.push_back(
+        {.events = first.tenths[t].events,
+         .ndcg10 = Over(runs, [t](const SequenceRun& run) { return run.tenths[t].ndcg10; }),
+         .hit10 = Over(runs, [t](const SequenceRun& run) { return run.tenths[t].hit10; })});
+  for (size_t i = 0; i < first.curve.size(); ++i)
+    row.curve.push_back(
+        {.epochs = first.curve[i].epochs,
+         .ndcg10 = Over(runs, [i](const SequenceRun& run) { return run.curve[i].ndcg10; }),
+         .hit10 = Over(runs, [i](const SequenceRun& run) { return run.curve[i].hit10; })});
+  row.user_periods = first.user_periods;
   row.seeds = runs.size();
-  row.users = runs[0].users;
+  row.users = first.users;
   return row;
 }
 
@@ -118,19 +173,14 @@ json::object SequenceJson(const std::vector<SequenceRow>& rows) {
         {"epsilon_spent", console::FiniteOrNull(row.epsilon_spent)},
         {"fit_seconds", row.fit_seconds},
         {streamed ? "microseconds_an_event" : "microseconds_a_user", row.microseconds_a_user}};
-    for (const SequenceRow::Look& look : row.curve) {
-      if (!line.contains("curve")) line["curve"] = json::array();
-      line["curve"].as_array().push_back({{"epochs", look.epochs},
-                                          {"ndcg10", MomentsJson(look.ndcg10)},
-                                          {"hit10", MomentsJson(look.hit10)}});
-    }
+    json::array curve, tenths;
+    for (const SequenceRow::Look& look : row.curve)
+      curve.push_back(PointJson("epochs", look.epochs, look));
+    if (!curve.empty()) line["curve"] = std::move(curve);
+    for (const SequenceRow::Tenth& tenth : row.tenths)
+      tenths.push_back(PointJson("events", tenth.events, tenth));
     if (streamed) {
       line["user_periods"] = row.user_periods;
-      json::array tenths;
-      for (const SequenceRow::Tenth& tenth : row.tenths)
-        tenths.push_back({{"events", tenth.events},
-                          {"ndcg10", MomentsJson(tenth.ndcg10)},
-                          {"hit10", MomentsJson(tenth.hit10)}});
       line["tenths"] = std::move(tenths);
     }
     lines.push_back(std::move(line));
@@ -138,82 +188,50 @@ json::object SequenceJson(const std::vector<SequenceRow>& rows) {
   return {{"rows", std::move(lines)}};
 }
 
-std::string SequenceTextTable(const std::vector<SequenceRow>& rows) {
-  return console::LayOut(Table(rows), {0}) + Notes(rows);
+std::string SequenceTextTable(const std::vector<SequenceRow>& rows, uint64_t period_events) {
+  std::string text = console::LayOut(OverallTable(rows), {0});
+  if (OfStream(rows)) text += "\n" + console::LayOut(TenthsTable(rows), {0, 1});
+  return text + Notes(rows, period_events);
 }
 
-std::string SequenceMarkdownTable(const std::vector<SequenceRow>& rows) {
-  return console::LayOutMarkdown(Table(rows), {0}) + "\n" + Notes(rows);
+std::string SequenceMarkdownTable(const std::vector<SequenceRow>& rows, uint64_t period_events) {
+  std::string text = console::LayOutMarkdown(OverallTable(rows), {0}) + "\n";
+  if (OfStream(rows)) text += console::LayOutMarkdown(TenthsTable(rows), {0, 1}) + "\n";
+  return text + Notes(rows, period_events);
 }
 
+// Epsilons are evenly spaced; "none" is the last.
 std::string DrawSequenceFigure(const std::vector<SequenceRow>& rows) {
-  constexpr double kWidth = 560, kHeight = 320, kLeft = 64, kTop = 28, kBottom = 52, kLegend = 190;
-  // Okabe and Ito's palette: distinguishable with every common colour blindness, and in print.
-  constexpr std::array<std::string_view, 7> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                                        "#e69f00", "#56b4e9", "#000000"};
+  if (OfStream(rows)) return DrawTenths(rows);
   std::vector<double> epsilons = Epsilons(rows);
   std::ranges::sort(epsilons);
-  double most = 0;
-  for (const SequenceRow& row : rows)
-    most = std::max(most, 100 * (row.ndcg10.mean + row.ndcg10.std.value_or(0)));
-  const double top = std::max(1.0, std::ceil(most / 5) * 5);
-  // Epsilons are evenly spaced; "none" is the last.
-  const auto x_of = [&](double epsilon) {
-    const auto at = std::ranges::find(epsilons, epsilon) - epsilons.begin();
-    return kLeft + kWidth * (static_cast<double>(at) + 0.5) / static_cast<double>(epsilons.size());
+  const auto place_of = [&](double epsilon) {
+    return static_cast<double>(std::ranges::find(epsilons, epsilon) - epsilons.begin()) + 0.5;
   };
-  const auto y_of = [&](double percent) { return kTop + kHeight * (1 - percent / top); };
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 "
-      "0 "
-      "{0:.0f} {1:.0f}\" font-family=\"sans-serif\" font-size=\"13\">\n"
-      "<title>NDCG@10 against epsilon</title>\n<rect width=\"100%\" height=\"100%\" "
-      "fill=\"#ffffff\"/>\n",
-      kLeft + kWidth + kLegend, kTop + kHeight + kBottom);
-  for (int i = 0; i <= 5; ++i) {
-    const double value = top * i / 5;
-    svg += fmt::format(
-        "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#dddddd\"/>\n"
-        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:g}</text>\n",
-        kLeft, kLeft + kWidth, y_of(value), y_of(value), kLeft - 8, y_of(value) + 4, value);
-  }
+  LineFigure::Axes axes{.title = "NDCG@10 against epsilon",
+                        .x_axis = "epsilon",
+                        .y_axis = "NDCG@10, %",
+                        .x_most = static_cast<double>(epsilons.size()),
+                        .x_ticks = {}};
   for (const double epsilon : epsilons)
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
-                       x_of(epsilon), kTop + kHeight + 20,
-                       std::isfinite(epsilon) ? fmt::format("{:g}", epsilon) : "none");
-  svg += fmt::format(
-      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">epsilon</text>\n"
-      "<text x=\"{:.1f}\" y=\"{:.1f}\">NDCG@10, %</text>\n",
-      kLeft + kWidth / 2, kTop + kHeight + 42, kLeft, kTop - 10);
-  const auto learners = Learners(rows);
-  for (size_t i = 0; i < learners.size(); ++i) {
-    const std::string_view colour = kColours[i % kColours.size()];
-    std::vector<SequenceRow> own;
+    axes.x_ticks.emplace_back(place_of(epsilon),
+                              std::isfinite(epsilon) ? fmt::format("{:g}", epsilon) : "none");
+  for (const SequenceRow& row : rows)
+    axes.percent_most =
+        std::max(axes.percent_most, 100 * (row.ndcg10.mean + row.ndcg10.std.value_or(0)));
+  LineFigure figure(axes);
+  size_t colour = 0;
+  for (const std::string& learner : Distinct(rows, LearnerText)) {
+    std::vector<LineFigure::Point> points;
     for (const SequenceRow& row : rows)
-      if (row.learner == learners[i]) own.push_back(row);
-    std::ranges::sort(own, {}, &SequenceRow::epsilon);
-    std::string points, marks;
-    for (const SequenceRow& row : own) {
-      const double x = x_of(row.epsilon), y = y_of(100 * row.ndcg10.mean);
-      const double error = 100 * row.ndcg10.std.value_or(0);
-      points += fmt::format("{:.1f},{:.1f} ", x, y);
-      marks += fmt::format(
-          "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\" stroke=\"{3}\"/>\n"
-          "<circle cx=\"{0:.1f}\" cy=\"{4:.1f}\" r=\"4\" fill=\"{3}\"><title>{5}: {6}</title>"
-          "</circle>\n",
-          x, y_of(100 * row.ndcg10.mean - error), y_of(100 * row.ndcg10.mean + error), colour, y,
-          row.learner, PercentText(row.ndcg10));
-    }
-    svg += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n",
-                       points, colour) +
-           marks;
-    const double y = kTop + 12 + 22 * static_cast<double>(i);
-    svg += fmt::format(
-        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\"/>\n<text x=\"{:.1f}\" "
-        "y=\"{:.1f}\">{}</text>\n",
-        kLeft + kWidth + 14, y - 4, colour, kLeft + kWidth + 24, y, learners[i]);
+      if (row.learner == learner)
+        points.push_back({place_of(row.epsilon), 100 * row.ndcg10.mean, PercentText(row.ndcg10),
+                          100 * row.ndcg10.std.value_or(0)});
+    std::ranges::sort(points, {}, &LineFigure::Point::x);
+    figure.Add(learner, colour, colour / LineFigure::kColours, points);
+    ++colour;
   }
-  return svg + "</svg>\n";
+  return std::move(figure).Take();
 }
 
 std::string DrawLearningCurves(const std::vector<SequenceRow>& rows) {
@@ -235,9 +253,7 @@ std::string DrawLearningCurves(const std::vector<SequenceRow>& rows) {
       ndcg.push_back({look.epochs, 100 * look.ndcg10.mean, PercentText(look.ndcg10)});
       hit.push_back({look.epochs, 100 * look.hit10.mean, PercentText(look.hit10)});
     }
-    const std::string who = rows[r].learner + (std::isfinite(rows[r].epsilon)
-                                                   ? fmt::format(", epsilon {:g}", rows[r].epsilon)
-                                                   : ", no privacy");
+    const std::string who = rows[r].learner + ", " + EpsilonText(rows[r].epsilon);
     figure.Add("NDCG@10, " + who, r, 0, ndcg);
     figure.Add("HIT@10, " + who, r, 1, hit);
   }

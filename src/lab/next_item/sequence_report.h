@@ -44,11 +44,13 @@ SequenceRow MakeSequenceRow(const std::vector<SequenceRun>& runs);
 // "ndcg10", "hit10"}. Rows of a stream have "user_periods", and for each of its "tenths" {"events",
 // "ndcg10", "hit10"}.
 boost::json::object SequenceJson(const std::vector<SequenceRow>& rows);
-// Learners in rows, epsilons in columns, NDCG@10 / HIT@10 in per cent with their deviations over
-// seeds.
-std::string SequenceTextTable(const std::vector<SequenceRow>& rows);
-std::string SequenceMarkdownTable(const std::vector<SequenceRow>& rows);
-// NDCG@10 against epsilon, a line for each learner, as a self-contained SVG document.
+// NDCG@10 / HIT@10 in per cent with their deviations over seeds: learners, and for a stream the
+// periods that a user is learnt from, in rows, epsilons in columns. For a stream of periods of so
+// many records, also the NDCG@10 of its tenths. REQUIRES a row, and rows of one kind.
+std::string SequenceTextTable(const std::vector<SequenceRow>& rows, uint64_t period_events = 0);
+std::string SequenceMarkdownTable(const std::vector<SequenceRow>& rows, uint64_t period_events = 0);
+// NDCG@10 against epsilon, a line for each learner; or, for a stream, against its tenths, a line
+// for each row. A self-contained SVG document.
 std::string DrawSequenceFigure(const std::vector<SequenceRow>& rows);
 // NDCG@10 and, dashed, HIT@10 against epochs, for every row evaluated during training.
 std::string DrawLearningCurves(const std::vector<SequenceRow>& rows);

@@ -1,13 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "lab/run_store.h"
 
 namespace tacit::lab {
 
@@ -15,12 +12,26 @@ namespace tacit::lab {
 struct SequenceTenth {
   uint64_t events = 0;
   double ndcg10 = 0, hit10 = 0;
+
+  template <class Tenth, class Visit>
+  static void ForEachField(Tenth& tenth, const Visit& visit) {
+    visit("events", tenth.events);
+    visit("ndcg10", tenth.ndcg10);
+    visit("hit10", tenth.hit10);
+  }
   friend bool operator==(const SequenceTenth&, const SequenceTenth&) = default;
 };
 
 // The ranking quality after this many epochs of a run.
 struct SequenceLook {
   double epochs = 0, ndcg10 = 0, hit10 = 0;
+
+  template <class Look, class Visit>
+  static void ForEachField(Look& look, const Visit& visit) {
+    visit("epochs", look.epochs);
+    visit("ndcg10", look.ndcg10);
+    visit("hit10", look.hit10);
+  }
   friend bool operator==(const SequenceLook&, const SequenceLook&) = default;
 };
 
@@ -39,28 +50,27 @@ struct SequenceRun {
   std::vector<SequenceTenth> tenths = {};
   // For a trained learner that was evaluated during training.
   std::vector<SequenceLook> curve = {};
+
+  template <class Run, class Visit>
+  static void ForEachField(Run& run, const Visit& visit) {
+    visit("id", run.id);
+    visit("learner", run.learner);
+    visit("epsilon", run.epsilon);
+    visit("delta", run.delta);
+    visit("seed", run.seed);
+    visit("ndcg10", run.ndcg10);
+    visit("hit10", run.hit10);
+    visit("users", run.users);
+    visit("epsilon_spent", run.epsilon_spent);
+    visit("fit_seconds", run.fit_seconds);
+    visit("score_seconds", run.score_seconds);
+    visit("user_periods", run.user_periods);
+    visit("curve", run.curve);
+    visit("tenths", run.tenths);
+  }
   friend bool operator==(const SequenceRun&, const SequenceRun&) = default;
 };
 
-std::string ToJsonLine(const SequenceRun& run);
-Result<SequenceRun> SequenceRunFromJson(const std::string& line);
-
-// Finished runs in a file of JSON lines, so that an interrupted experiment can resume. Without a
-// path they stay in memory. Thread-safe.
-class SequenceResults {
- public:
-  explicit SequenceResults(std::string path) : path_(std::move(path)) {}
-
-  // Reads the stored runs. Drops a last line that was cut short; refuses any other line that is not
-  // a run, by its number.
-  Status Load();
-  std::optional<SequenceRun> Find(const std::string& id) const;
-  Status Add(const SequenceRun& run);
-
- private:
-  const std::string path_;
-  mutable std::mutex mutex_;
-  std::map<std::string, SequenceRun> runs_;
-};
+using SequenceResults = RunStore<SequenceRun>;
 
 }  // namespace tacit::lab

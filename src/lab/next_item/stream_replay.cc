@@ -97,8 +97,9 @@ Status Replay::Learn(const std::vector<Question>& questions) {
     histories.end.push_back(histories.items.size());
     histories.id.push_back(all.IdOf(user));
   }
-  TACIT_ASSIGN(const double mu_squared,
+  TACIT_ASSIGN(const privacy::Spending spending,
                method_.Learn({.histories = histories, .known = known}, plan_.mu, noise_, workers_));
+  const double mu_squared = spending.mu_squared;
   if (!(mu_squared <= plan_.mu * plan_.mu * privacy::kMuMargin))
     return Fail(ErrorCode::kRefused, fmt::format("a period may spend a mu of {} and spent {}",
                                                  plan_.mu, std::sqrt(mu_squared)));

@@ -6,9 +6,9 @@
 
 #include "base/result.h"
 #include "base/worker_pool.h"
+#include "lab/next_item/method.h"
 #include "lab/next_item/sequence_data.h"
 #include "lab/next_item/sequence_results.h"
-#include "lab/next_item/stream_method.h"
 #include "noise/noise.h"
 
 namespace tacit::lab {

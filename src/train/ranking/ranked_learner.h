@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/tuned.h"
 #include "base/worker_pool.h"
 #include "model/ranking/ranker.h"
 #include "model/transitions/released_model.h"
@@ -18,16 +19,15 @@
 
 namespace tacit::train {
 
-// The constants of a ranker beside counts, set before the data is seen. The defaults were chosen on
-// MovieLens-1M, on the items before the last; tests/bench/RESULTS.md has the experiments.
+// The constants of a ranker beside counts, set before the data is seen.
 struct RankerOptions {
-  double share = 0.05;  // of mu^2, for the ranker; the counts get the rest
-  uint64_t steps = 200;
+  double share = tuned::kRankerShare;  // of mu^2, for the ranker; the counts get the rest
+  uint64_t steps = tuned::kRankerSteps;
   // Candidates that the ranker learns on, and candidates that it puts in order. The latter are
   // twice as many, since what it learnt on the likeliest also holds for those after them.
-  uint64_t candidates = 100, candidates_asked = 200;
-  uint64_t last_items = 6;
-  double focus = 0.3, learning_rate = 0.03;
+  uint64_t candidates = tuned::kRankerCandidates, candidates_asked = tuned::kRankerCandidatesAsked;
+  uint64_t last_items = tuned::kRankerLastItems;
+  double focus = tuned::kRankerFocus, learning_rate = tuned::kRankerLearningRate;
 };
 
 struct RankedLearnerOptions {

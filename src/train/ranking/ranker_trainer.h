@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/tuned.h"
 #include "base/worker_pool.h"
 #include "mechanism/clipper.h"
 #include "model/histories.h"
@@ -19,15 +20,16 @@ namespace tacit::train {
 
 // Public options of a ranker's training.
 struct RankerTraining {
-  uint64_t seed = 1;     // for the initial parameters
-  uint64_t steps = 200;  // each takes every unit
-  double sigma = 0;      // noise multiplier of a step; 0: an experiment without privacy
-  size_t candidates = 100;
+  uint64_t seed = 1;                     // for the initial parameters
+  uint64_t steps = tuned::kRankerSteps;  // each takes every unit
+  double sigma = 0;  // noise multiplier of a step; 0: an experiment without privacy
+  size_t candidates = tuned::kRankerCandidates;
   // Each unit is asked for this many of its last items, each from the items before it.
-  size_t last_items = 6;
-  double focus = 0.3;           // q of the loss
-  double expected_units = 0;    // the public divisor
-  double learning_rate = 0.03;  // rises over the first tenth of the steps, then falls to nothing
+  size_t last_items = tuned::kRankerLastItems;
+  double focus = tuned::kRankerFocus;  // q of the loss
+  double expected_units = 0;           // the public divisor
+  // Rises over the first tenth of the steps, then falls to nothing.
+  double learning_rate = tuned::kRankerLearningRate;
   double average_decay = 0.9;
 };
 

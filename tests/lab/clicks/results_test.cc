@@ -32,14 +32,14 @@ RunRecord Record(const std::string& id) {
 
 TEST(RunRecord, IsWhatItWasAfterALineOfJson) {
   const RunRecord record = Record("a");
-  const auto again = FromJsonLine(ToJsonLine(record));
+  const auto again = FromJsonLine<RunRecord>(ToJsonLine(record));
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(ToJsonLine(*again), ToJsonLine(record));
   EXPECT_TRUE(std::isinf(again->epsilon_spent));
   EXPECT_EQ(again->settings, record.settings);
-  EXPECT_FALSE(FromJsonLine("{}"));
-  EXPECT_FALSE(FromJsonLine("[]"));
-  EXPECT_FALSE(FromJsonLine("{\"id\": 7}"));
+  EXPECT_FALSE(FromJsonLine<RunRecord>("{}"));
+  EXPECT_FALSE(FromJsonLine<RunRecord>("[]"));
+  EXPECT_FALSE(FromJsonLine<RunRecord>("{\"id\": 7}"));
 }
 
 TEST(Results, AreThereAfterARestart) {

@@ -77,12 +77,11 @@ class RankedMethodTest : public testing::Test {
 // The ranker uses a profile of the user's genres.
 TEST_F(RankedMethodTest, UnderNoiseItIsBetterThanTheCountsItBeginsWith) {
   setting_.ranked.steps = 60;
-  const auto counts = MakeSequenceMethod("transitions", setting_);
-  const auto ranked = MakeSequenceMethod("transitions+ranker", setting_);
-  EXPECT_LE(Fit(*counts, 8, *noise_), 8);
-  EXPECT_LE(Fit(*ranked, 8, *noise_), 8);
-  const double before = MeasureRanking(*counts, split_, workers_).hit10;
-  const double after = MeasureRanking(*ranked, split_, workers_).hit10;
+  SequenceMethod counts("transitions", setting_), ranked("transitions+ranker", setting_);
+  EXPECT_LE(Fit(counts, 8, *noise_), 8);
+  EXPECT_LE(Fit(ranked, 8, *noise_), 8);
+  const double before = MeasureRanking(counts, split_, workers_).hit10;
+  const double after = MeasureRanking(ranked, split_, workers_).hit10;
   EXPECT_GT(after, before + 0.02) << before;
 }
 
@@ -113,7 +112,8 @@ TEST_F(RankedMethodTest, ReleaseAndStepsTogetherAreWhatWasPromised) {
   setting_.ranked.share = 0.2;
   for (const double epsilon : {1.0, 8.0}) {
     Queries noise(*noise_);
-    const double spent = Fit(*MakeSequenceMethod("transitions+ranker", setting_), epsilon, noise);
+    SequenceMethod ranked("transitions+ranker", setting_);
+    const double spent = Fit(ranked, epsilon, noise);
     EXPECT_LE(spent, epsilon);
     EXPECT_GT(spent, 0.9999 * epsilon);
     // Eight queries of the counts on histograms' grids, then seven steps on a gradient's.
@@ -132,10 +132,10 @@ TEST_F(RankedMethodTest, ReleaseAndStepsTogetherAreWhatWasPromised) {
 TEST_F(RankedMethodTest, EveryItemHasAScore) {
   setting_.ranked.steps = 3;
   setting_.ranked.candidates_asked = 20;
-  const auto ranked = MakeSequenceMethod("transitions+ranker", setting_);
-  Fit(*ranked, std::numeric_limits<double>::infinity(), *noise_);
+  SequenceMethod ranked("transitions+ranker", setting_);
+  Fit(ranked, std::numeric_limits<double>::infinity(), *noise_);
   std::vector<float> scores(kItems);
-  ranked->Score(split_.train.Of(0), scores);
+  ranked.Score(split_.train.Of(0), scores);
   size_t before = 0;
   for (const float score : scores) {
     EXPECT_TRUE(std::isfinite(score));
@@ -143,7 +143,7 @@ TEST_F(RankedMethodTest, EveryItemHasAScore) {
     before += score >= 1;
   }
   EXPECT_EQ(before, 20u);
-  ranked->Score({}, scores);
+  ranked.Score({}, scores);
   EXPECT_EQ(scores, std::vector<float>(kItems, -1)) << "nothing is known of who has no history";
 }
 
@@ -161,14 +161,14 @@ TEST_F(RankedMethodTest, FewPeopleLeaveTheOrderOfTheCounts) {
     setting_.ranked.learning_rate = learning_rate;
     auto drawn = noise::FixedNoise(7);
     Queries noise(drawn);  // that keeps its key
-    const auto ranked = MakeSequenceMethod("transitions+ranker", setting_);
+    SequenceMethod ranked("transitions+ranker", setting_);
     const auto spent =
-        ranked->Fit(few, {.epsilon = 0.5, .delta = 1e-5}, noise, workers_, [](double) {});
+        ranked.Fit(few, {.epsilon = 0.5, .delta = 1e-5}, noise, workers_, [](double) {});
     EXPECT_TRUE(spent) << spent.error().message;
     std::vector<size_t> likeliest;
     for (size_t user = 0; user < 100; ++user) {
       std::vector<float> scores(kItems);
-      ranked->Score(split_.train.Of(user), scores);
+      ranked.Score(split_.train.Of(user), scores);
       likeliest.push_back(static_cast<size_t>(std::ranges::max_element(scores) - scores.begin()));
     }
     return likeliest;
@@ -178,16 +178,16 @@ TEST_F(RankedMethodTest, FewPeopleLeaveTheOrderOfTheCounts) {
     return std::inner_product(counts.begin(), counts.end(), other.begin(), 0, std::plus<>(),
                               std::equal_to<>());
   };
-  EXPECT_GE(same(first(RankedConstants().learning_rate)), 90);
+  EXPECT_GE(same(first(train::RankerOptions().learning_rate)), 90);
   EXPECT_LT(same(first(100)), 60) << "and that is not for want of noise";
 }
 
 TEST_F(RankedMethodTest, ItIsWatchedStepByStep) {
   setting_.ranked.steps = 6;
-  const auto ranked = MakeSequenceMethod("transitions+ranker", setting_);
+  SequenceMethod ranked("transitions+ranker", setting_);
   std::vector<double> looks;
-  ranked->Watch(2, [&](double steps) { looks.push_back(steps); });
-  Fit(*ranked, 4, *noise_);
+  ranked.Watch(2, [&](double steps) { looks.push_back(steps); });
+  Fit(ranked, 4, *noise_);
   EXPECT_EQ(looks, (std::vector<double>{2, 4, 6}));
 }
 

@@ -30,13 +30,9 @@ TEST(PlaceOf, NothingIsGainedByTellingNoneApart) {
 }
 
 // Scores that a table holds.
-class TableMethod final : public SequenceMethod {
+class TableMethod final : public ItemScores {
  public:
   explicit TableMethod(std::vector<std::vector<float>> by_last) : by_last_(std::move(by_last)) {}
-  Result<double> Fit(const model::Histories&, const EpsilonDelta&, noise::NoiseSource&, WorkerPool&,
-                     const std::function<void(double)>&) override {
-    return 0.0;
-  }
   void Score(std::span<const uint32_t> history, std::span<float> scores) const override {
     std::ranges::copy(by_last_[history.back()], scores.begin());
   }

@@ -7,7 +7,6 @@
 
 #include "lab/line_figure.h"
 #include "lab/next_item/sequence_report.h"
-#include "lab/next_item/stream_report.h"
 #include "support/process.h"
 
 namespace tacit::lab {
@@ -82,13 +81,13 @@ std::vector<SequenceRow> SomeStreamRows() {
 }
 
 TEST(StreamReport, SaysOfHowManyPeriodsAUserIsLearntFrom) {
-  const std::string table = StreamMarkdownTable(SomeStreamRows(), 5000);
+  const std::string table = SequenceMarkdownTable(SomeStreamRows(), 5000);
   EXPECT_THAT(table, HasSubstr("| NDCG@10 / HIT@10, % | epsilon 2 | no privacy |\n"));
   EXPECT_THAT(table, HasSubstr("| a, 1 period a user | 12.00 ± 2.83 / 24.00 ± 5.66 | 25.00 / "));
   EXPECT_THAT(table, HasSubstr("| a, 4 periods a user | 5.00 / 10.00 |  |\n"));
   EXPECT_THAT(table, HasSubstr("| a, 1 period a user | epsilon 2 | - | 13.00 | 14.00 |"));
   EXPECT_THAT(table, HasSubstr("100 events asked about, each before its period of 5,000 records"));
-  EXPECT_THAT(StreamTextTable(SomeStreamRows(), 5000),
+  EXPECT_THAT(SequenceTextTable(SomeStreamRows(), 5000),
               HasSubstr("unit user over the whole stream"));
 }
 
@@ -104,7 +103,7 @@ TEST(StreamReport, JsonHasTheTenths) {
 }
 
 TEST(StreamReport, TheFigureHasALineForEachRow) {
-  const std::string svg = DrawStreamFigure(SomeStreamRows());
+  const std::string svg = DrawSequenceFigure(SomeStreamRows());
   EXPECT_THAT(svg, HasSubstr("<svg xmlns"));
   EXPECT_THAT(svg, HasSubstr("a, 4 periods a user, epsilon 2</text>"));
   EXPECT_THAT(svg, HasSubstr("a, 1 period a user, no privacy</text>"));
@@ -115,12 +114,12 @@ TEST(StreamReport, TheFigureHasALineForEachRow) {
 TEST(SequenceResults, OfAStreamAreReadAsTheyWereWritten) {
   for (const double epsilon : {2.0, double{INFINITY}}) {
     const SequenceRun run = MakeStreamRun(3, epsilon, 1, 0.25);
-    const auto again = SequenceRunFromJson(ToJsonLine(run));
+    const auto again = FromJsonLine<SequenceRun>(ToJsonLine(run));
     ASSERT_TRUE(again) << again.error().message;
     for (size_t t = 0; t < run.tenths.size(); ++t)
       EXPECT_NEAR(again->tenths[t].ndcg10, run.tenths[t].ndcg10, 1e-15);
     EXPECT_EQ(again->user_periods, 3u);
-    EXPECT_EQ(ToJsonLine(*again), ToJsonLine(*SequenceRunFromJson(ToJsonLine(*again))));
+    EXPECT_EQ(ToJsonLine(*again), ToJsonLine(*FromJsonLine<SequenceRun>(ToJsonLine(*again))));
   }
 }
 

@@ -69,8 +69,8 @@ class DiaryMethod final : public StreamMethod {
   // Spends this many times what it may.
   explicit DiaryMethod(double spends = 1) : spends_(spends) {}
 
-  Result<double> Learn(const StreamPeriod& period, double mu, noise::NoiseSource&,
-                       WorkerPool&) override {
+  Result<privacy::Spending> Learn(const StreamPeriod& period, double mu, noise::NoiseSource&,
+                                  WorkerPool&) override {
     for (size_t unit = 0; unit < period.histories.units(); ++unit) {
       const auto items = period.histories.Of(unit);
       const size_t known = period.known[unit];
@@ -79,7 +79,7 @@ class DiaryMethod final : public StreamMethod {
                     " |" + Text(items.subspan(known)));
     }
     ++periods_;
-    return spends_ * mu * mu;
+    return privacy::Spending{.mu_squared = spends_ * mu * mu};
   }
   void Score(std::span<const uint32_t> history, std::span<float> scores) const override {
     std::lock_guard lock(mutex_);

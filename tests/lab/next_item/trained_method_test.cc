@@ -13,7 +13,6 @@
 #include "lab/next_item/methods.h"
 #include "lab/next_item/sequence_data.h"
 #include "lab/next_item/sequence_ranking.h"
-#include "lab/next_item/trained_model.h"
 #include "noise/noise.h"
 #include "support/process.h"
 #include "support/silent_noise.h"
@@ -72,9 +71,9 @@ class TrainedMethodTest : public testing::Test {
 
 TEST_F(TrainedMethodTest, EveryModelLearnsWithoutPrivacy) {
   for (const std::string_view name : TrainedMethodNames()) {
-    const auto method = MakeTrainedMethod(name, With(Small()));
-    EXPECT_TRUE(std::isinf(Fit(*method, std::numeric_limits<double>::infinity())));
-    EXPECT_GT(MeasureRanking(*method, split_, workers_).hit10, 0.95) << name;
+    SequenceMethod method(name, With(Small()));
+    EXPECT_TRUE(std::isinf(Fit(method, std::numeric_limits<double>::infinity())));
+    EXPECT_GT(MeasureRanking(method, split_, workers_).hit10, 0.95) << name;
   }
 }
 
@@ -86,7 +85,8 @@ TEST_F(TrainedMethodTest, WhatIsSpentIsWhatWasPromised) {
       constants.batch_private = batch;
       constants.epochs_private = constants.epochs_plain = 4;
       for (const double epsilon : {1.0, 8.0}) {
-        const double spent = Fit(*MakeTrainedMethod(name, With(constants)), epsilon);
+        SequenceMethod method(name, With(constants));
+        const double spent = Fit(method, epsilon);
         EXPECT_LE(spent, epsilon) << name;
         EXPECT_GT(spent, 0.95 * epsilon) << name;
       }
@@ -129,17 +129,17 @@ TEST_F(TrainedMethodTest, ConstantsThatMakeNoModelAreRefusedByName) {
            {"transitions+transformer", 8, "counts_share=-1", "counts_share -1"},
            {"transitions+transformer", 8, "counts_share=1e-16", "counts_share 1e-16"},
            {"transitions+transformer", 8, "counts_weight=1e300", "counts_weight 1e+300"}}) {
-    TrainedConstants constants = Small();
-    ASSERT_TRUE(constants.Set(setting)) << setting;
+    SequenceSetting all = With(Small());
+    ASSERT_TRUE(all.Set(setting)) << setting;
     const auto at_once =
-        MakeTrainedMethod(learner, With(constants))
-            ->Fit(histories, {.epsilon = epsilon, .delta = 1e-5}, silence, workers_, [](double) {});
-    const auto stream = MakeTrainedStream(learner, With(constants), workers_)
+        SequenceMethod(learner, all)
+            .Fit(histories, {.epsilon = epsilon, .delta = 1e-5}, silence, workers_, [](double) {});
+    const auto stream = MakeStreamMethod(learner, all, workers_)
                             ->Learn({histories, known}, epsilon, silence, workers_);
-    for (const auto& outcome : {at_once, stream}) {
-      ASSERT_FALSE(outcome) << learner << " " << setting;
-      EXPECT_EQ(outcome.error().code, ErrorCode::kInvalidArgument);
-      EXPECT_NE(outcome.error().message.find(named), std::string::npos) << outcome.error().message;
+    ASSERT_FALSE(at_once || stream) << learner << " " << setting;
+    for (const Error& error : {at_once.error(), stream.error()}) {
+      EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
+      EXPECT_NE(error.message.find(named), std::string::npos) << error.message;
     }
   }
 }
@@ -162,8 +162,8 @@ TEST_F(TrainedMethodTest, AUserMovesTheHistogramOfItemsByAtMostOne) {
     std::ranges::copy(first, histories.items.begin());
     Sums noise;
     const auto spent =
-        MakeTrainedMethod("dpformer", With(constants))
-            ->Fit(histories, {.epsilon = 4, .delta = 1e-5}, noise, workers_, [](double) {});
+        SequenceMethod("dpformer", With(constants))
+            .Fit(histories, {.epsilon = 4, .delta = 1e-5}, noise, workers_, [](double) {});
     EXPECT_TRUE(spent) << spent.error().message;
     EXPECT_GT(noise.sums.size(), 30u);
     noise.sums.resize(30);  // before the steps'
@@ -189,9 +189,9 @@ TEST_F(TrainedMethodTest, AUserMovesTheHistogramOfItemsByAtMostOne) {
 TEST_F(TrainedMethodTest, MoreEpsilonTellsMore) {
   TrainedConstants constants = Small();
   const auto hit = [&](double epsilon) {
-    const auto method = MakeTrainedMethod("dpformer", With(constants));
-    Fit(*method, epsilon);
-    return MeasureRanking(*method, split_, workers_).hit10;
+    SequenceMethod method("dpformer", With(constants));
+    Fit(method, epsilon);
+    return MeasureRanking(method, split_, workers_).hit10;
   };
   EXPECT_GT(hit(200), hit(0.05) + 0.2);
 }
@@ -210,14 +210,16 @@ TEST_F(TrainedMethodTest, RunsAreKnownByTheirConstants) {
 }
 
 TEST_F(TrainedMethodTest, ConstantsAreSetByName) {
-  TrainedConstants constants;
-  for (const char* setting : {"width=32", "mask_seen=true", "learning_rate_private=0.25"})
-    EXPECT_TRUE(constants.Set(setting));
-  EXPECT_EQ(constants.width, 32u);
-  EXPECT_TRUE(constants.mask_seen);
-  EXPECT_EQ(constants.learning_rate_private, 0.25);
+  SequenceSetting all;
+  for (const char* setting :
+       {"width=16", "mask_seen=false", "learning_rate_private=0.25", "ranker_steps=3"})
+    EXPECT_TRUE(all.Set(setting));
+  EXPECT_EQ(all.trained.width, 16u);
+  EXPECT_FALSE(all.trained.mask_seen);
+  EXPECT_EQ(all.trained.learning_rate_private, 0.25);
+  EXPECT_EQ(all.ranked.steps, 3u);
   const auto refused = [&](const char* setting, const char* why) {
-    const Status status = constants.Set(setting);
+    const Status status = all.Set(setting);
     ASSERT_FALSE(status) << setting;
     EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
     EXPECT_NE(status.error().message.find(why), std::string::npos) << status.error().message;
@@ -229,13 +231,15 @@ TEST_F(TrainedMethodTest, ConstantsAreSetByName) {
   refused("dropout_plain=x", "it is a number");
   refused("dropout_plain=inf", "it is a number");
   refused("mask_seen=1", "true or false");
+  EXPECT_EQ(all.trained.width, 16u) << "what is refused changes nothing";
   // Each makes another model of it.
-  for (const std::string_view name : TrainedConstants::Names()) {
-    TrainedConstants other;
+  for (const std::string_view name : SequenceSetting::Names()) {
+    SequenceSetting other, another;
     ASSERT_TRUE(other.Set(std::string(name) + "=1") || other.Set(std::string(name) + "=true"));
-    TrainedConstants another;
     ASSERT_TRUE(another.Set(std::string(name) + "=7") || another.Set(std::string(name) + "=false"));
-    EXPECT_NE(other.Text(), another.Text()) << name;
+    EXPECT_NE(other.TrainedText() + other.RankedText(),
+              another.TrainedText() + another.RankedText())
+        << name;
   }
 }
 
@@ -253,8 +257,8 @@ TEST_F(TrainedMethodTest, AUserOfAFileMovesAStepByAtMostItsBound) {
     SequenceSplit split = LeaveLastOut(ReadSequences(dir / "data")->histories, false);
     EXPECT_EQ(split.train.catalogue, 30u);
     if (fault) split.train.id.clear();
-    train::SequenceTrainingOptions options = TrainingOf("transformer", Small(), true);
-    options.model.catalogue = split.train.catalogue;
+    train::SequenceTrainingOptions options =
+        LearnerOf("transformer", With(Small()), true)->training;
     options.expected_batch = static_cast<double>(split.train.units());
     options.schedule.steps = 1;
     options.privacy.sigma = 1;
@@ -287,22 +291,23 @@ TEST_F(TrainedMethodTest, LogitsBeginWithThoseOfCounts) {
   TrainedConstants constants = Small();
   constants.epochs_plain = constants.epochs_private = 0.1;
   constants.learning_rate_plain = constants.learning_rate_private = 0;
-  const auto begun = MakeTrainedMethod("transitions+transformer", With(constants));
-  const auto never = MakeTrainedMethod("transformer", With(constants));
+  SequenceMethod begun("transitions+transformer", With(constants));
+  SequenceMethod never("transformer", With(constants));
   constexpr double kNone = std::numeric_limits<double>::infinity();
-  Fit(*begun, kNone);
-  Fit(*never, kNone);
-  EXPECT_GT(MeasureRanking(*begun, split_, workers_).hit10, 0.95);
-  EXPECT_LT(MeasureRanking(*never, split_, workers_).hit10, 0.8);
+  Fit(begun, kNone);
+  Fit(never, kNone);
+  EXPECT_GT(MeasureRanking(begun, split_, workers_).hit10, 0.95);
+  EXPECT_LT(MeasureRanking(never, split_, workers_).hit10, 0.8);
   // Popularity is among what counts know: it is not begun with a second time.
   std::vector<float> nothing(30, 1);
-  begun->Score({}, nothing);
+  begun.Score({}, nothing);
   EXPECT_EQ(nothing, std::vector<float>(30));
   // The release and the steps are paid for out of one promise.
   for (const double share : {0.2, 0.9}) {
     constants.counts_share = share;
     constants.epochs_private = 4;
-    const double spent = Fit(*MakeTrainedMethod("transitions+transformer", With(constants)), 5);
+    SequenceMethod method("transitions+transformer", With(constants));
+    const double spent = Fit(method, 5);
     EXPECT_LE(spent, 5);
     EXPECT_GT(spent, 4.75);
   }
@@ -312,21 +317,21 @@ TEST_F(TrainedMethodTest, LogitsBeginWithThoseOfCounts) {
 TEST_F(TrainedMethodTest, IsWatchedAsItLearns) {
   TrainedConstants constants = Small();
   constants.epochs_plain = 6;
-  const auto method = MakeTrainedMethod("transformer", With(constants));
+  SequenceMethod method("transformer", With(constants));
   const std::vector<uint32_t> history = {4, 5, 6};
   std::vector<float> scores(30);
   std::vector<double> epochs;
   std::vector<std::vector<float>> seen;
-  method->Watch(2, [&](double epoch) {
+  method.Watch(2, [&](double epoch) {
     epochs.push_back(epoch);
-    method->Score(history, scores);
+    method.Score(history, scores);
     seen.push_back(scores);
   });
-  Fit(*method, std::numeric_limits<double>::infinity());
+  Fit(method, std::numeric_limits<double>::infinity());
   EXPECT_EQ(epochs, (std::vector<double>{2, 4, 6}));
   EXPECT_NE(seen[0], seen[1]);
   EXPECT_NE(seen[1], seen[2]);
-  method->Score(history, scores);
+  method.Score(history, scores);
   EXPECT_EQ(seen[2], scores);
 }
 
@@ -339,11 +344,11 @@ TEST_F(TrainedMethodTest, LogitsMayBeginAsWhatIsPopular) {
   for (size_t i = 0; i < histories.items.size(); i += 4) histories.items[i] = 17;
   for (const bool item_bias : {false, true}) {
     constants.item_bias = item_bias;
-    const auto method = MakeTrainedMethod("transformer", With(constants));
+    SequenceMethod method("transformer", With(constants));
     ASSERT_TRUE(
-        method->Fit(histories, {.epsilon = 8, .delta = 1e-5}, *noise_, workers_, [](double) {}));
+        method.Fit(histories, {.epsilon = 8, .delta = 1e-5}, *noise_, workers_, [](double) {}));
     std::vector<float> scores(30);
-    method->Score({}, scores);
+    method.Score({}, scores);
     EXPECT_EQ(std::ranges::max_element(scores) - scores.begin(), 17);
   }
 }
@@ -351,14 +356,14 @@ TEST_F(TrainedMethodTest, LogitsMayBeginAsWhatIsPopular) {
 TEST_F(TrainedMethodTest, ScoresFromAnyThread) {
   TrainedConstants constants = Small();
   constants.epochs_private = constants.epochs_plain = 1;
-  const auto method = MakeTrainedMethod("transformer", With(constants));
-  Fit(*method, 8);
+  SequenceMethod method("transformer", With(constants));
+  Fit(method, 8);
   std::vector<std::vector<float>> scores(4, std::vector<float>(30));
   std::vector<std::thread> threads;
   for (auto& mine : scores)
     threads.emplace_back([&] {
       const std::vector<uint32_t> history = {1, 2, 3};
-      for (int i = 0; i < 50; ++i) method->Score(history, mine);
+      for (int i = 0; i < 50; ++i) method.Score(history, mine);
     });
   for (std::thread& thread : threads) thread.join();
   for (const auto& mine : scores) EXPECT_EQ(mine, scores[0]);

@@ -12,7 +12,6 @@
 #include "lab/next_item/methods.h"
 #include "lab/next_item/stream_replay.h"
 #include "lab/next_item/trained_method.h"
-#include "lab/next_item/trained_model.h"
 #include "mechanism/clipper.h"
 #include "model/sequence/sequence_model.h"
 #include "support/process.h"
@@ -115,15 +114,16 @@ double Apart(const Recorder::Release& a, const Recorder::Release& b, double step
 
 class TrainedStreamTest : public testing::Test {
  protected:
+  SequenceSetting With(const TrainedConstants& constants) const {
+    return {.catalogue = &catalogue_, .transitions = {}, .trained = constants, .ranked = {}};
+  }
   std::unique_ptr<StreamMethod> Make(std::string_view name, const TrainedConstants& constants) {
-    return MakeTrainedStream(
-        name, {.catalogue = &catalogue_, .transitions = {}, .trained = constants, .ranked = {}},
-        workers_);
+    return MakeTrainedMethod(name, With(constants), workers_);
   }
   double Learn(StreamMethod& method, const Period& period, double mu, noise::NoiseSource& noise) {
     const auto spent = method.Learn(period.view(), mu, noise, workers_);
     EXPECT_TRUE(spent) << spent.error().message;
-    return spent ? *spent : 0;
+    return spent ? spent->mu_squared : 0;
   }
   // Returns the releases of a first period.
   std::vector<Recorder::Release> Releases(std::string_view name, const TrainedConstants& constants,
@@ -284,8 +284,8 @@ TEST_F(TrainedStreamTest, EarlierItemsAreReadAndNotPredicted) {
   period.Add(11, {1}, {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
   const TrainedConstants constants = GradientAlone();
   const auto by_hand = [&](const Period& of) {
-    train::SequenceTrainingOptions options = TrainingOf("transformer", constants, true);
-    options.model.catalogue = kStreamItems;
+    const train::SequenceTrainingOptions options =
+        LearnerOf("transformer", With(constants), true)->training;
     const auto backend = ops::MakeCpuBackend(workers_);
     model::SequenceModel model(options.model, *backend);
     const auto clipper = mechanism::MakeAutomaticClipper(1, 2);
@@ -340,9 +340,9 @@ class Probed final : public StreamMethod {
  public:
   explicit Probed(std::unique_ptr<StreamMethod> method) : method_(std::move(method)) {}
   uint32_t context() const override { return method_->context(); }
-  Result<double> Learn(const StreamPeriod& period, double mu, noise::NoiseSource& noise,
-                       WorkerPool& workers) override {
-    TACIT_ASSIGN(const double spent, method_->Learn(period, mu, noise, workers));
+  Result<privacy::Spending> Learn(const StreamPeriod& period, double mu, noise::NoiseSource& noise,
+                                  WorkerPool& workers) override {
+    TACIT_ASSIGN(privacy::Spending spent, method_->Learn(period, mu, noise, workers));
     said.emplace_back(kStreamItems);
     Score(Items{4, 5, 6}, said.back());
     return spent;
@@ -390,9 +390,7 @@ double Hit10(StreamMethod& method, const SequenceStream& stream, double mu,
 
 TEST_F(TrainedStreamTest, WithoutPrivacyWhatFollowsIsLearnt) {
   const SequenceStream stream = Circles(250, 12);
-  const SequenceSetting setting{
-      .catalogue = &catalogue_, .transitions = {}, .trained = {}, .ranked = {}};
-  const auto popularity = MakeStreamMethod("popularity", setting, workers_);
+  const auto popularity = MakeStreamMethod("popularity", With({}), workers_);
   EXPECT_LT(Hit10(*popularity, stream, kNone, *noise_, workers_), 0.6);
   for (const std::string_view name : TrainedMethodNames()) {
     TrainedConstants constants = SmallStream();

@@ -1,8 +1,9 @@
-#include "lab/next_item/sequence_method.h"
+#include "lab/next_item/method.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "privacy/gaussian.h"
@@ -16,8 +17,9 @@ double MuOf(const EpsilonDelta& privacy) {
              : privacy::GaussianMu(Epsilon(privacy.epsilon), Delta(privacy.delta));
 }
 
-double EpsilonOf(double mu_squared, const EpsilonDelta& privacy) {
-  return privacy::GaussianEpsilon(std::sqrt(mu_squared), Delta(privacy.delta)).value;
+double EpsilonOf(const privacy::Spending& spending, const EpsilonDelta& privacy) {
+  if (!spending.bounded()) return std::numeric_limits<double>::infinity();
+  return privacy::EpsilonMeter().Bounds(spending, Delta(privacy.delta)).upper;
 }
 
 Status CheckEpsilonDelta(const EpsilonDelta& privacy) {

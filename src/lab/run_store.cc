@@ -1,11 +1,10 @@
-#include "lab/run_lines.h"
+#include "lab/run_store.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <string_view>
 
 namespace tacit::lab {
 namespace {
@@ -19,6 +18,10 @@ bool BeginsLikeARun(std::string_view line) {
 }
 
 }  // namespace
+
+tl::unexpected<Error> CannotWrite(const std::string& path) {
+  return Fail(ErrorCode::kIo, path + ": cannot be written");
+}
 
 Status ReadRunLines(const std::string& path,
                     const std::function<Status(const std::string& line)>& take) {
@@ -42,7 +45,14 @@ Status ReadRunLines(const std::string& path,
   std::error_code error;
   if (std::filesystem::file_size(path, error) != static_cast<uint64_t>(good))
     std::filesystem::resize_file(path, static_cast<uint64_t>(good), error);
-  if (error) return Fail(ErrorCode::kIo, path + ": cannot be written");
+  if (error) return CannotWrite(path);
+  return {};
+}
+
+Status AppendRunLine(const std::string& path, const std::string& line) {
+  std::ofstream file(path, std::ios::binary | std::ios::app);
+  file << line << '\n';
+  if (!file.flush()) return CannotWrite(path);
   return {};
 }
 
