@@ -254,9 +254,8 @@ TEST_F(RestoreTest, ARestoredStoreIsRestoredAgain) {
   {
     const auto store = MustOpen(options_);
     Train(*store, 4);
-    const auto made = store->MakeCheckpoint({.kind = CheckpointKind::kFull,
-                                             .parent = folder_.root() + "/later",
-                                             .schema = "a schema"});
+    const auto made = store->MakeCheckpoint(
+        {.kind = CheckpointKind::kFull, .parent = folder_.root() + "/later", .schema = "a schema"});
     ASSERT_TRUE(made) << made.error().message;
     checkpoint = made->place.folder;
     Train(*store, 7);
