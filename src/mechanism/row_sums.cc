@@ -138,9 +138,9 @@ void RowSums::ReleaseEvery(const SumTable& table, noise::NoiseSource& noise,
   noise.ForParts(table.rows, [&](size_t part, size_t end, noise::NoiseSource& source) {
     std::array<int64_t, 2 * kBlock> steps;
     const auto touched = touched_.subspan(range.begin, range.end - range.begin);
-    size_t place = range.begin + static_cast<size_t>(
-                                     std::ranges::lower_bound(touched, table.first + part) -
-                                     touched.begin());
+    size_t place =
+        range.begin + static_cast<size_t>(std::ranges::lower_bound(touched, table.first + part) -
+                                          touched.begin());
     for (size_t begin = part; begin < end; begin += kBlock) {
       const auto block = std::span(steps).first(2 * std::min(kBlock, end - begin));
       std::ranges::fill(block, 0);
