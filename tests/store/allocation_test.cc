@@ -101,7 +101,8 @@ TEST_F(AllocationTest, IsInNoWitnessAndNoRelease) {
   DeltaRecord record;
   record.learners.push_back({.learner = 0, .position = "p", .rows = nullptr, .dense = nullptr});
   record.learners.back().allocation = kSecret;
-  for (std::string_view piece : DeltaBlob(record).pieces())
+  const DeltaBlob blob(record);
+  for (std::string_view piece : blob.pieces())
     EXPECT_EQ(piece.find(kSecret), std::string_view::npos);
 }
 
