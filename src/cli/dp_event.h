@@ -11,6 +11,7 @@ namespace tacit::cli {
 // event.
 //   Gaussian queries with certain participation -> GaussianDpEvent (one, of their joint noise)
 //   a sampled setting -> SelfComposedDpEvent(PoissonSampledDpEvent(GaussianDpEvent), count)
+//   a setting of steps in blocks -> UnsupportedDpEvent, which every accountant there refuses
 //   rho -> ZCDpEvent;  unbounded -> NonPrivateDpEvent;  nothing -> NoOpDpEvent
 // Several of them form one ComposedDpEvent.
 boost::json::object DpEventJson(const privacy::Spending& spending);

@@ -116,7 +116,8 @@ std::string BoundsText(const json::object& row) {
     text += fmt::format("; a user is in at most {} steps, ever", steps);
   if (const uint64_t steps = number("per_period")) text += fmt::format(", {} of a period", steps);
   if (const uint64_t steps = number("period_steps"))
-    text += fmt::format(", {} of which a period counts for", steps);
+    text += text.empty() ? fmt::format("; a period is charged whole, for {} steps", steps)
+                         : fmt::format(", {} of which a period counts for", steps);
   if (const uint64_t window = number("dedupe_window"))
     text += fmt::format("; an event id counts once in {} offsets", window);
   return fmt::format("{}: {}\n", std::string_view(row.at("learner").as_string()),

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <fstream>
 #include <map>
 
@@ -8,6 +9,7 @@
 #include "cli/ledger_copy.h"
 #include "console/exit_code.h"
 #include "console/json_number.h"
+#include "privacy/pld.h"
 
 namespace tacit::cli {
 namespace {
@@ -19,9 +21,49 @@ struct ExportOptions {
   std::string learner, output;
 };
 
+std::vector<privacy::CountedEvent> EventsOf(const privacy::Spending& spending) {
+  std::vector<privacy::CountedEvent> events;
+  if (spending.mu_squared > 0)
+    events.push_back({privacy::Event::Gaussian(1 / std::sqrt(spending.mu_squared)), 1});
+  if (spending.rho > 0) events.push_back({privacy::Event::Zcdp(spending.rho), 1});
+  for (const privacy::Spending::Sampled& setting : spending.sampled)
+    events.push_back({setting.event(), setting.count});
+  return events;
+}
+
+// What dp_accounting has no event for: the blocks as they are, and the delta of the whole
+// composition at epsilons around the claim, certified upper bounds.
+Status AddUnsupported(const privacy::Spending& spending, json::object* learner) {
+  json::array blocks;
+  for (const privacy::Spending::Sampled& setting : spending.sampled) {
+    if (setting.block_steps == 0) continue;
+    blocks.push_back(json::object{{"noise_multiplier", setting.noise_multiplier},
+                                  {"steps", setting.block_steps},
+                                  {"count", setting.count}});
+  }
+  privacy::PldAccountant accountant(privacy::Adjacency::kAddRemove);
+  for (const auto& [event, count] : EventsOf(spending))
+    TACIT_RETURN_IF_ERROR(accountant.Add(event, count));
+  json::array curve;
+  const double epsilon =
+      learner->at("epsilon").is_number() ? learner->at("epsilon").to_number<double>() : 1;
+  for (const double share : {0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0}) {
+    TACIT_ASSIGN(const privacy::CertifiedInterval delta, accountant.DeltaAt(share * epsilon));
+    curve.push_back(json::object{{"epsilon", share * epsilon}, {"delta", delta.upper}});
+  }
+  (*learner)["allocations"] = std::move(blocks);
+  (*learner)["delta_curve"] = std::move(curve);
+  (*learner)["note"] =
+      "dp_accounting has no event for steps of which a unit is in exactly one "
+      "(UnsupportedDpEvent): "
+      "allocations says what they are, delta_curve the delta of the whole composition";
+  return {};
+}
+
 // One learner: the claim, and the composition it is made about. A learner's last entry holds its
 // worst unit.
-json::object LearnerJson(const privacy::LedgerTotal& total, const privacy::LedgerEntry* last) {
+Result<json::object> LearnerJson(const privacy::LedgerTotal& total,
+                                 const privacy::LedgerEntry* last) {
   json::object learner{{"learner", total.learner},
                        {"unit", privacy::Name(total.unit)},
                        {"epsilon", console::FiniteOrNull(total.epsilon)},
@@ -32,6 +74,9 @@ json::object LearnerJson(const privacy::LedgerTotal& total, const privacy::Ledge
   // bounds the promise.
   if (last != nullptr) learner["adjacency"] = privacy::Name(last->adjacency);
   learner["event"] = DpEventJson(last != nullptr ? last->worst : privacy::Spending{});
+  if (last != nullptr && last->worst.has_blocks()) {
+    TACIT_RETURN_IF_ERROR(AddUnsupported(last->worst, &learner));
+  }
   return learner;
 }
 
@@ -42,8 +87,9 @@ Result<json::object> ExportJson(const LedgerCopy& ledger, const std::string& wan
   std::string known;
   for (const privacy::LedgerTotal& total : ledger.Learners()) {
     known += (known.empty() ? "'" : ", '") + total.learner + "'";
-    if (wanted.empty() || total.learner == wanted)
-      learners.push_back(LearnerJson(total, last[total.learner]));
+    if (!wanted.empty() && total.learner != wanted) continue;
+    TACIT_ASSIGN(json::object learner, LearnerJson(total, last[total.learner]));
+    learners.push_back(std::move(learner));
   }
   if (!wanted.empty() && learners.empty())
     return Fail(ErrorCode::kInvalidArgument,
@@ -80,7 +126,9 @@ it. In Python, with dp_accounting 0.6.0 (pip install dp-accounting==0.6.0):
   accountant = dp_accounting.pld.PLDAccountant().compose(event)
   print(learner.epsilon, accountant.get_epsilon(learner.delta))
 Where the event holds a ZCDpEvent (a one-shot Gumbel selection) the PLD accountant refuses it; then
-dp_accounting.rdp.RdpAccountant() reads it and bounds a little less tightly.)";
+dp_accounting.rdp.RdpAccountant() reads it and bounds a little less tightly. Where it holds an
+UnsupportedDpEvent (participation allocate) none reads it: `allocations` and `delta_curve` say what
+was charged instead.)";
 
 }  // namespace
 

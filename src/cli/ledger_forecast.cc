@@ -129,7 +129,7 @@ privacy::UseLimits LimitsOf(const config::Learner& learner, const config::Source
   const config::Participation& p = learner.participation;
   if (p.mode == config::Participation::Mode::kOnce)
     return {.steps = p.max_participations, .releases = p.max_participations};
-  return {.steps = p.steps_per_period * source.passes, .releases = source.passes};
+  return {.steps = p.PeriodSteps() * source.passes, .releases = source.passes};
 }
 
 Result<Budgets> BudgetsOf(const ForecastOptions& options, const LedgerCopy& ledger) {

@@ -43,6 +43,7 @@ json::object Json(const privacy::Charge& charge) {
   json::object object{{"mechanism", privacy::Name(charge.mechanism)},
                       {"noise_multiplier", console::FiniteOrNull(charge.noise_multiplier)},
                       {"sampling_rate", charge.sampling_rate}};
+  if (charge.block_steps > 0) object["block_steps"] = charge.block_steps;
   const auto add = [&](const char* key, double value) {
     if (value > 0) object[key] = value;
   };
@@ -59,7 +60,8 @@ json::object Json(const wiring::OtherMode& other) {
                       {"note", other.words}};
   if (!other.noise_multiplier) return object;
   object["steps"] = other.steps;
-  object["sampling_rate"] = other.sampling_rate;
+  object["sampling_rate"] = other.draw.rate;
+  if (other.draw.block_steps > 0) object["block_steps"] = other.draw.block_steps;
   if (other.period > 0) object["period"] = other.period;
   return object;
 }
@@ -122,8 +124,10 @@ void PrintOther(const wiring::OtherMode& other, double noise) {
   if (!other.noise_multiplier) return Row(("as " + other.mode).c_str(), other.words);
   std::string how = fmt::format("noise multiplier {:.4f} ({:.2f} times)", *other.noise_multiplier,
                                 *other.noise_multiplier / noise);
-  if (other.period > 0)
-    how += fmt::format(", {} steps at rate {:.4g}", other.steps, other.sampling_rate);
+  if (other.draw.block_steps > 0)
+    how += fmt::format(", {} steps, in one of each {}", other.steps, other.draw.block_steps);
+  else if (other.draw.rate < 1)
+    how += fmt::format(", {} steps at rate {:.4g}", other.steps, other.draw.rate);
   Row(("as " + other.mode).c_str(), how + ": " + other.words);
 }
 
@@ -173,9 +177,9 @@ void Print(const wiring::PrivacyForecast& forecast,
   fmt::print(
       "\nallowed: at the end of what the noise is calibrated for: all passes, or "
       "max_participations.\n"
-      "balls-and-bins (each event in one random step of its period) and correlated noise need "
-      "less\n"
-      "noise, but no accountant here certifies how much, so that no learner takes part so.\n"
+      "correlated noise needs less, but no accountant here certifies how much, so that no learner "
+      "takes\n"
+      "part so.\n"
       "{}Bounds are certified.\n",
       users
           ? "A user may be in every step of a day, up to his allowance; without a day's length "

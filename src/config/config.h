@@ -82,7 +82,7 @@ struct Source {
   uint32_t round_ms = 250;              // kafka: between two looks at what has come
   uint32_t schema_wait_ms = 60'000;     // kafka, framing confluent: for a record's schema
   uint32_t tick_ms = 0;                 // kafka: of the clock that cuts steps; 0: none does
-  OnPeriodLost on_period_lost = OnPeriodLost::kRefuse;  // kafka, poisson
+  OnPeriodLost on_period_lost = OnPeriodLost::kRefuse;  // kafka, held periods
   uint64_t dedupe_window = 0;                           // json, protobuf: offsets; 0: none
   uint64_t dedupe_partitions = 8;                       // that memory is set aside for
   Generator generator;                                  // generator
@@ -219,9 +219,9 @@ struct Mechanism {
 };
 
 struct Participation {
-  enum class Mode { kOnce, kPoisson };
+  enum class Mode { kOnce, kPoisson, kAllocate };
   Mode mode = Mode::kOnce;  // required
-  // Offsets per step (once), or expected examples per step (poisson). In both modes the public
+  // Offsets per step (once), or expected examples per step (held periods). In all modes the public
   // divisor. 0 until it is read: the default depends on the kind of model.
   uint64_t batch = 0;
   // Number of steps that any unit may be in, or be eligible for, over the life of the store. Unit
@@ -229,14 +229,25 @@ struct Participation {
   uint32_t max_participations = 1;
   uint32_t per_period = 0;        // unit user, once: steps of a period a user may be in; 0: all
   uint32_t user_records_max = 0;  // unit user: records of a user in a step; 0: all
-  // poisson, required there together with period or period_files:
-  double sampling_rate = 0;       // probability of an event to be in a step
-  uint64_t steps_per_period = 0;  // steps taken of each period
-  // poisson, and once with per_period:
+  // poisson and allocate, which hold periods; required there with period or period_files:
+  // Steps taken of each period; allocate: in each block, in one of which every event is.
+  uint64_t steps_per_period = 0;
+  double sampling_rate = 0;  // poisson, required: probability of an event to be in a step
+  uint64_t blocks = 1;       // allocate: of steps_per_period steps, taken of each period
+  // held periods, and once with per_period:
   // A period is closed after `period` offsets (0: no such limit) and at every `period_files`-th
   // file end (0: at every one), whichever comes first.
   uint64_t period = 0;
   uint32_t period_files = 0;
+
+  bool holds_periods() const { return mode != Mode::kOnce; }
+  // Of held periods: all steps taken of one; and the probability that an event is in a given one.
+  uint64_t PeriodSteps() const {
+    return mode == Mode::kAllocate ? steps_per_period * blocks : steps_per_period;
+  }
+  double Rate() const {
+    return mode == Mode::kAllocate ? 1 / static_cast<double>(steps_per_period) : sampling_rate;
+  }
 };
 
 struct Privacy {

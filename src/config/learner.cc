@@ -101,6 +101,9 @@ uint64_t DefaultPeriod(double epsilon) {
   return static_cast<uint64_t>(events / 100) * 100;
 }
 
+// The accountant bounds allocations of up to so many steps.
+constexpr uint64_t kBlockStepsMost = 100'000;
+
 void DescribeParticipation(Fields& fields, Learner& learner) {
   Participation& participation = learner.participation;
   const bool of_users = learner.privacy.of_users();
@@ -108,21 +111,21 @@ void DescribeParticipation(Fields& fields, Learner& learner) {
     const uint64_t batch = learner.model.traits().batch;
     participation.batch = batch > 0 ? batch : DefaultPeriod(learner.privacy.epsilon);
   }
-  static constexpr std::array<std::string_view, 2> kModes = {"once", "poisson"};
+  static constexpr std::array<std::string_view, 3> kModes = {"once", "poisson", "allocate"};
   fields.Enum("mode", &participation.mode, kModes, Use::kRequired);
-  const bool poisson = participation.mode == Participation::Mode::kPoisson;
-  fields.Integer("batch", &participation.batch, 1, 1 << 24,
-                 poisson ? Use::kRequired : Use::kOptional);
+  const bool held = participation.holds_periods();
+  const bool allocates = participation.mode == Participation::Mode::kAllocate;
+  fields.Integer("batch", &participation.batch, 1, 1 << 24, held ? Use::kRequired : Use::kOptional);
   fields.Integer("max_participations", &participation.max_participations, 1, 1'000'000,
-                 of_users ? Use::kRequired : UsedIf(!poisson));
-  fields.Integer("per_period", &participation.per_period, 0, 1'000'000,
-                 UsedIf(of_users && !poisson));
+                 of_users ? Use::kRequired : UsedIf(!held));
+  fields.Integer("per_period", &participation.per_period, 0, 1'000'000, UsedIf(of_users && !held));
   fields.Integer("user_records_max", &participation.user_records_max, 0, 1 << 24, UsedIf(of_users));
   fields.Number("sampling_rate", &participation.sampling_rate,
-                {.min = 0, .max = 1, .above_min = true}, RequiredIf(poisson));
-  fields.Integer("steps_per_period", &participation.steps_per_period, 1, 1'000'000'000,
-                 RequiredIf(poisson));
-  const bool periods = poisson || (of_users && participation.per_period > 0);
+                {.min = 0, .max = 1, .above_min = true}, RequiredIf(held && !allocates));
+  fields.Integer("steps_per_period", &participation.steps_per_period, 1,
+                 allocates ? kBlockStepsMost : 1'000'000'000, RequiredIf(held));
+  fields.Integer("blocks", &participation.blocks, 1, 10'000, UsedIf(allocates));
+  const bool periods = held || (of_users && participation.per_period > 0);
   fields.Integer("period_files", &participation.period_files, 0, 1'000'000, UsedIf(periods));
   fields.Integer("period", &participation.period, 0, uint64_t{1} << 40, UsedIf(periods));
 }
@@ -145,8 +148,7 @@ void DescribePrivacy(Fields& fields, Privacy& privacy) {
 // Checks that something closes a period.
 Status CheckParticipation(const Place& place, const Participation& participation,
                           const Source& source, bool of_users) {
-  const bool poisson = participation.mode == Participation::Mode::kPoisson;
-  const bool periods = poisson || (of_users && participation.per_period > 0);
+  const bool periods = participation.holds_periods() || (of_users && participation.per_period > 0);
   if (!periods || participation.period > 0) return {};
   if (!source.traits().has_files) {
     return place.Key("period").Fail(fmt::format(
@@ -168,12 +170,13 @@ Status CheckUsers(const Place& place, const Learner& learner, const Source& sour
     return place.Key("privacy").Key("unit").Fail(
         "unit user needs records that name their user: source.format json or protobuf; use event");
   }
-  const bool poisson = participation.mode == Participation::Mode::kPoisson;
-  if (!poisson || participation.max_participations >= participation.steps_per_period) return {};
+  if (!participation.holds_periods() ||
+      participation.max_participations >= participation.PeriodSteps())
+    return {};
   return place.Key("participation")
       .Key("max_participations")
       .Fail(fmt::format("{} steps are less than a period has ({}): no user could ever be in one",
-                        participation.max_participations, participation.steps_per_period));
+                        participation.max_participations, participation.PeriodSteps()));
 }
 
 // Refuses unit event together with source.dedupe.window. Without one record, the next record with
@@ -208,7 +211,7 @@ Status CheckNextItem(const Place& place, const Learner& learner, const Source& s
   if (starts && learner.participation.mode == Participation::Mode::kOnce) {
     return place.Key("model").Key("start").Fail(
         "releases what a held period holds, and participation.mode once holds none; use mode "
-        "poisson, or start none");
+        "allocate or poisson, or start none");
   }
   if (source.passes > 1) {
     return place.Key("model").Key("kind").Fail(

@@ -75,12 +75,18 @@ Status CheckMechanism(const Place& place, const Mechanism& mechanism,
             "0 adds no noise, so no finite epsilon holds; leave it out to have it follow from "
             "epsilon and delta");
   }
-  if (mechanism.observes_periods() && participation.mode == Participation::Mode::kOnce) {
+  if (mechanism.kind == MechanismKind::kExponential &&
+      participation.mode == Participation::Mode::kAllocate) {
+    return place.Key("kind").Fail(
+        "exponential cannot be combined with participation.mode allocate: nothing bounds what a "
+        "choice of rows costs in a block of steps; use mode poisson or once");
+  }
+  if (mechanism.observes_periods() && !participation.holds_periods()) {
     return place.Key("vocabulary")
         .Key("source")
         .Fail(
             "a histogram needs a period that is held, and participation.mode once holds none; use "
-            "mode poisson, or source file");
+            "mode allocate or poisson, or source file");
   }
   return {};
 }

@@ -44,6 +44,7 @@ class PrivateStep final : public Mechanism {
     charge_ = {.sigma_gradient = options.sigma_gradient,
                .clip_gradient = clipper_->bound(),
                .sampling_rate = options.sampling_rate,
+               .block_steps = options.block_steps,
                .sigma_clip = clipper_->sigma_query()};
     selector_->AddTo(&charge_);
     charge_.noise_multiplier =

@@ -35,15 +35,12 @@ void Bill::Begin(const Charge& charge) {
 void Bill::Add(const BilledStep& step, const Charge& charge, const std::optional<Charge>& opening) {
   TACIT_CHECK(!EndsBefore(step), "a bill covers one period");
   if (charges_.empty()) {
-    if (step.opens_period && opening) {
-      Begin(*opening);
-      charges_.back().steps = 1;
-      charges_.back().ranges.assign(step.ranges.begin(), step.ranges.end());
-    }
+    if (step.opens_period && opening) BeginPeriod(step, *opening);
     Begin(charge);
   } else if (charges_.back().charge != charge) {
     Begin(charge);
   }
+  if (charge.block_steps > 0) return AddOfBlock(step);
   CommitCharge& steps = charges_.back();
   ++steps.steps;
   if (step.whole_period) {
@@ -52,6 +49,27 @@ void Bill::Add(const BilledStep& step, const Charge& charge, const std::optional
   } else {
     for (const OffsetRange& range : step.ranges) AppendRange(range, &steps.ranges);
   }
+}
+
+void Bill::BeginPeriod(const BilledStep& step, const Charge& opening) {
+  Begin(opening);
+  charges_.back().steps = 1;
+  charges_.back().ranges.assign(step.ranges.begin(), step.ranges.end());
+}
+
+// The first step pays for all blocks of its period.
+void Bill::AddOfBlock(const BilledStep& step) {
+  CommitCharge& steps = charges_.back();
+  TACIT_CHECK(step.whole_period && step.period_steps > 0 &&
+                  step.period_steps % steps.charge.block_steps == 0,
+              "blocks are those of a period");
+  if (step.opens_period) {
+    steps.steps = step.period_steps;
+  } else {
+    ++steps.paid_steps;
+  }
+  steps.steps_per_offset = steps.steps;
+  steps.ranges.assign(step.ranges.begin(), step.ranges.end());
 }
 
 void Bill::AddTo(Coverage* coverage) const {
@@ -70,15 +88,8 @@ Spending Bill::Whole() const {
 std::vector<CountedEvent> Bill::Events() const {
   std::vector<CountedEvent> events;
   for (const CommitCharge& charge : charges_) {
-    TACIT_CHECK(charge.charge.Bounded(), "an unbounded charge is no event");
-    const double noise = charge.charge.noise_multiplier;
-    if (std::isfinite(noise))
-      events.push_back({charge.charge.sampling_rate == 1
-                            ? Event::Gaussian(noise)
-                            : Event::PoissonGaussian(noise, charge.charge.sampling_rate),
-                        charge.steps});
-    if (charge.charge.zcdp_rho > 0)
-      events.push_back({Event::Zcdp(charge.charge.zcdp_rho), charge.steps});
+    const std::vector<CountedEvent> own = charge.charge.Events(charge.steps);
+    events.insert(events.end(), own.begin(), own.end());
   }
   return events;
 }

@@ -19,13 +19,16 @@ namespace tacit::privacy {
 struct BilledStep {
   bool whole_period = false;  // `ranges` are the whole period's, the same in each of its steps
   bool opens_period = false;  // the step is a period's first, before which a release may be made
+  uint64_t period_steps = 0;  // of a whole period: the number of steps that are taken of it
   std::span<const OffsetRange> ranges = {};  // the offsets that were eligible; may be empty
 };
 
 // The price of one learner's steps since its last commit, and of the release that opened their
 // period: what the ledger is charged. Steps on fresh offsets add their ranges; the steps of a
 // period share them. A short log may begin its next pass within one commit, so that ranges repeat.
-// A bill covers one period only. A value.
+// A bill covers one period only. Steps in blocks (Charge::block_steps) are all charged with the
+// first one of their period, since which of them a unit is in is drawn then: the others are on the
+// bill at no cost. A value.
 class Bill {
  public:
   explicit Bill(std::string learner = {}, std::string topic = {})
@@ -51,6 +54,8 @@ class Bill {
 
  private:
   void Begin(const Charge& charge);
+  void BeginPeriod(const BilledStep& step, const Charge& opening);
+  void AddOfBlock(const BilledStep& step);
 
   std::string learner_, topic_;
   // The opening, if it costs something, then the steps. Empty if no step was taken.

@@ -258,6 +258,12 @@ Result<double> CalibrateSteps(CalibrationTarget target) {
     return noise * (1 + kSumRoom);
   }
   target.epsilon *= 1 - kBoundRoom;
+  if (target.block_steps > 0) {
+    TACIT_CHECK(target.steps % target.block_steps == 0, "a block is taken whole");
+    target.steps /= target.block_steps;
+    target.sampling_rate = 1;
+    return CalibrateAllocation(target, target.block_steps);
+  }
   return CalibratePld(target, Adjacency::kAddRemove);
 }
 

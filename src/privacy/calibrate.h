@@ -19,6 +19,8 @@ struct CalibrationTarget {
   double delta = 0;
   double sampling_rate = 1;
   uint64_t steps = 1;
+  // For CalibrateSteps alone: the steps come in blocks, as in Charge; 0: they do not.
+  uint64_t block_steps = 0;
   // Other events of the same unit, at a fixed cost: a vocabulary's histogram of each period, say.
   std::vector<CountedEvent> beside = {};
 };
@@ -29,7 +31,8 @@ struct CalibrationTarget {
 // The noise multiplier of a step that a learner takes, slightly larger than the least:
 // participations that are summed up in floating point, and the ledger's bound, which is certified
 // step by step, then stay within the promise. Steps that surely have the unit (a sampling rate of
-// 1) are calibrated in closed form, others by the PLD accountant under add-or-remove.
+// 1) are calibrated in closed form, others by the PLD accountant under add-or-remove. REQUIRES
+// whole blocks.
 Result<double> CalibrateSteps(CalibrationTarget target);
 
 // For `once`: each step counts in full. Exact, in closed form, if all events are Gaussian; else as

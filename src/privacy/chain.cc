@@ -51,16 +51,34 @@ Status CheckCharge(const LedgerEntry& entry, uint64_t i) {
   return {};
 }
 
+// Steps come in blocks where, and only where, a unit is in one step of each: they are charged
+// whole, and so that the rate and the block say the same. What is of a period is not part of them.
+Status CheckBlocks(const LedgerEntry& entry, uint64_t i) {
+  const Charge& charge = entry.charge;
+  const bool allocates = entry.participation == ParticipationMode::kAllocate;
+  if (charge.block_steps == 0) {
+    if (!allocates || !charge.Bounded() || IsOfPeriod(charge)) return {};
+    return Wrong(entry, i, "steps without a block, but its participation allocates");
+  }
+  if (!allocates || IsOfPeriod(charge))
+    return Wrong(entry, i, "steps in blocks, but its participation does not allocate");
+  if (charge.sampling_rate != Draw::Allocate(charge.block_steps).rate)
+    return Wrong(entry, i, "the sampling rate is not one step of a block");
+  if (entry.steps % charge.block_steps != 0) return Wrong(entry, i, "blocks are charged in part");
+  return {};
+}
+
 Status CheckFields(const LedgerEntry& entry, uint64_t i) {
   if (entry.learner.empty()) return Wrong(entry, i, "no learner");
-  if (entry.steps == 0) return Wrong(entry, i, "no steps");
+  if (entry.steps == 0 && entry.charge.block_steps == 0) return Wrong(entry, i, "no steps");
   if (entry.first_commit > entry.last_commit) return Wrong(entry, i, "commits run backwards");
   if (entry.first_time_ms < 0 || entry.first_time_ms > entry.last_time_ms)
     return Wrong(entry, i, "time runs backwards");
   const double rate = entry.charge.sampling_rate;
   if (!(rate > 0 && rate <= 1)) return Wrong(entry, i, "the sampling rate is not in (0, 1]");
-  if (rate < 1 && entry.participation != ParticipationMode::kPoisson)
+  if (rate < 1 && entry.participation == ParticipationMode::kOnce)
     return Wrong(entry, i, "the sampling rate is below 1, but its participation does not sample");
+  TACIT_RETURN_IF_ERROR(CheckBlocks(entry, i));
   if (!(entry.delta > 0 && entry.delta < 1)) return Wrong(entry, i, "delta is not in (0, 1)");
   if (const auto query = RefusedOf(QueriesOf(entry.charge), entry.participation, entry.unit))
     return Wrong(entry, i,
@@ -137,6 +155,8 @@ struct Running {
   }
 
   Status CheckPromise(const LedgerEntry& entry, uint64_t i) const {
+    const bool paid_before = last != nullptr && last->charge == entry.charge;
+    if (entry.steps == 0 && !paid_before) return Wrong(entry, i, "steps that nothing paid for");
     if (last == nullptr) return {};
     if (entry.unit != last->unit || entry.adjacency != last->adjacency ||
         entry.participation != last->participation || entry.delta != last->delta ||

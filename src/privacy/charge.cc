@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/check.h"
+
 namespace tacit::privacy {
 
 std::string_view Name(Unit unit) {
@@ -33,6 +35,8 @@ std::string_view Name(ParticipationMode mode) {
       return "once";
     case ParticipationMode::kPoisson:
       return "poisson";
+    case ParticipationMode::kAllocate:
+      return "allocate";
   }
   return "unknown";
 }
@@ -45,6 +49,22 @@ bool Charge::Bounded() const {
   // These comparisons are false for NaN, so that NaN promises nothing.
   if (!(noise_multiplier > 0) || !(zcdp_rho >= 0) || std::isinf(zcdp_rho)) return false;
   return !std::isinf(noise_multiplier) || zcdp_rho > 0;
+}
+
+std::vector<CountedEvent> Charge::Events(uint64_t steps) const {
+  TACIT_CHECK(Bounded(), "an unbounded charge is no event");
+  std::vector<CountedEvent> events;
+  if (steps == 0) return events;
+  if (std::isfinite(noise_multiplier)) {
+    if (sampling_rate == 1)
+      events.push_back({Event::Gaussian(noise_multiplier), steps});
+    else if (block_steps > 0)
+      events.push_back({Event::Allocation(noise_multiplier, block_steps), Blocks(steps)});
+    else
+      events.push_back({Event::PoissonGaussian(noise_multiplier, sampling_rate), steps});
+  }
+  if (zcdp_rho > 0) events.push_back({Event::Zcdp(zcdp_rho), steps});
+  return events;
 }
 
 double Charge::MuSquared() const {

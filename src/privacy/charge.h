@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/kind_table.h"
+#include "privacy/event.h"
 
 namespace tacit::privacy {
 
@@ -12,8 +14,8 @@ enum class Unit : uint8_t { kEvent = 1, kUser = 2 };
 inline constexpr Unit kLastUnit = Unit::kUser;
 enum class Adjacency : uint8_t { kZeroOut = 1, kAddRemove = 2, kReplaceOne = 3 };
 inline constexpr Adjacency kLastAdjacency = Adjacency::kReplaceOne;
-enum class ParticipationMode : uint8_t { kOnce = 1, kPoisson = 2 };
-inline constexpr ParticipationMode kLastParticipationMode = ParticipationMode::kPoisson;
+enum class ParticipationMode : uint8_t { kOnce = 1, kPoisson = 2, kAllocate = 3 };
+inline constexpr ParticipationMode kLastParticipationMode = ParticipationMode::kAllocate;
 // Ledgers store these numbers, so that none of them ever changes.
 enum class MechanismKind : uint8_t {
   kNonPrivate = 0,
@@ -58,6 +60,18 @@ std::string_view Name(Adjacency adjacency);
 std::string_view Name(ParticipationMode mode);
 std::string_view Name(MechanismKind kind, std::span<const MechanismRow> kinds = kMechanisms);
 
+// How a step takes its units out of those that are eligible for it. A value.
+struct Draw {
+  double rate = 1;  // the probability that a unit is in the step
+  // 0: each step draws each unit by a coin of its own. Else the steps come in blocks of so many,
+  // and each unit is in exactly one step of a block, each of them alike: `rate` is one over this.
+  uint64_t block_steps = 0;
+
+  static Draw Allocate(uint64_t block_steps) {
+    return {.rate = 1 / static_cast<double>(block_steps), .block_steps = block_steps};
+  }
+};
+
 // The cost of one step of a mechanism, or of one release, to the worst unit in it. All Gaussian
 // queries on one batch are one Gaussian: noise_multiplier = (sum over queries of sigma^-2)^(-1/2).
 // A query that is not Gaussian (one-shot Gumbel top-k) is charged separately by its zCDP. A value.
@@ -71,9 +85,12 @@ struct Charge {
   double clip_selection = 0;
   double clip_gradient = 0;
   double sampling_rate = 1;  // probability that an eligible unit is in the step
-  double sigma_clip = 0;     // noise of adaptive clipping's count query; 0: no such query
-  double zcdp_rho = 0;  // queries that no sampling amplifies (one-shot Gumbel top-k), charged in
-                        // full at every step a unit is eligible for
+  // The steps come in blocks of so many, in one of which a unit is (Draw). 0: they do not. Such
+  // steps are charged in whole blocks, all of a period when it begins.
+  uint64_t block_steps = 0;
+  double sigma_clip = 0;  // noise of adaptive clipping's count query; 0: no such query
+  double zcdp_rho = 0;    // queries that no sampling amplifies (one-shot Gumbel top-k), charged in
+                          // full at every step a unit is eligible for
 
   // Checks that the charge promises something: a noise multiplier above 0, a finite rho of at least
   // 0, and at least one query.
@@ -81,6 +98,12 @@ struct Charge {
   // (sensitivity / noise)^2 of the Gaussian queries of a step that surely has the unit; infinite
   // when unbounded, 0 if there are none.
   double MuSquared() const;
+  // Blocks that these steps come to; the last one counts as soon as it has begun. REQUIRES blocks.
+  uint64_t Blocks(uint64_t steps) const {
+    return steps / block_steps + (steps % block_steps > 0 ? 1 : 0);
+  }
+  // The events that this many steps are to a unit that is eligible for each. REQUIRES Bounded().
+  std::vector<CountedEvent> Events(uint64_t steps) const;
   friend bool operator==(const Charge&, const Charge&) = default;
 };
 
@@ -89,8 +112,9 @@ struct Charge {
 struct Bounds {
   // Unit user: steps that a user is in, or eligible for, over the life of the learner. 0: no bound.
   uint64_t allowance = 0;
-  uint64_t per_period = 0;    // unit user, `once`: steps per period; for the record. 0: no bound
-  uint64_t period_steps = 0;  // unit user, `poisson`: steps counted per period; else 0
+  uint64_t per_period = 0;  // unit user, `once`: steps per period; for the record. 0: no bound
+  // Held periods: steps counted per period; 0 for unit event where steps do not come in blocks.
+  uint64_t period_steps = 0;
   // A record is a copy if this many offsets before it hold its event id; copies do not count. 0:
   // ids are not compared.
   uint64_t dedupe_window = 0;

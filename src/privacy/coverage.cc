@@ -1,6 +1,6 @@
 // The notation is base/bytes.h's; spending.cc has the grammar of a spending.
 //     coverage  := format:u8 partitions:u32 partition*partitions
-//     format    := 2
+//     format    := 2; 3 where some steps came in blocks: its spendings say in which
 //     partition := topic:string partition:i32 steps:u64 step*steps
 //     step      := offset:u64 spending              what holds from this offset on
 // Partitions ascend by (topic, partition), steps by offset. No step equals the one before it; the
@@ -18,7 +18,7 @@
 namespace tacit::privacy {
 namespace {
 
-constexpr uint8_t kCoverageFormat = 2;
+constexpr uint8_t kCoverageFormat = 2, kCoverageFormatWithBlocks = 3;
 
 }  // namespace
 
@@ -100,26 +100,28 @@ void Coverage::AddAll(const Coverage& other) {
 }
 
 std::string Coverage::Encode() const {
+  const bool with_blocks = std::ranges::any_of(worst_, &Spending::has_blocks);
   ByteWriter out;
-  out.Put(kCoverageFormat).Put(static_cast<uint32_t>(partitions_.size()));
+  out.Put(with_blocks ? kCoverageFormatWithBlocks : kCoverageFormat)
+      .Put(static_cast<uint32_t>(partitions_.size()));
   for (const auto& [place, steps] : partitions_) {
     out.PutString(place.first).Put(place.second).Put(static_cast<uint64_t>(steps.size()));
     for (const auto& [offset, spending] : steps) {
       out.Put(offset);
-      spending.EncodeTo(&out);
+      spending.EncodeTo(with_blocks, &out);
     }
   }
   return std::move(out).Take();
 }
 
-bool Coverage::DecodeSteps(ByteReader* in, Steps* steps) {
+bool Coverage::DecodeSteps(bool with_blocks, ByteReader* in, Steps* steps) {
   constexpr size_t kLeastBytesEach = 28;
   const auto count = in->Get<uint64_t>();
   if (count == 0 || count > in->remaining() / kLeastBytesEach) return false;
   for (uint64_t k = 0; k < count; ++k) {
     const auto offset = in->Get<uint64_t>();
     Spending spending;
-    if (!Spending::Decode(in, &spending)) return false;
+    if (!Spending::Decode(with_blocks, in, &spending)) return false;
     const bool ascends = steps->empty() || offset > steps->rbegin()->first;
     if (!ascends || spending == (steps->empty() ? Spending{} : steps->rbegin()->second))
       return false;
@@ -131,8 +133,10 @@ bool Coverage::DecodeSteps(ByteReader* in, Steps* steps) {
 Result<Coverage> Coverage::Decode(std::string_view bytes) {
   const auto broken = [] { return Fail(ErrorCode::kCorruption, "coverage is not well-formed"); };
   ByteReader in(bytes);
-  if (const auto format = in.Get<uint8_t>(); in.ok() && format != kCoverageFormat)
-    return OtherFormat("coverage", format, kCoverageFormat);
+  const auto format = in.Get<uint8_t>();
+  const bool with_blocks = format == kCoverageFormatWithBlocks;
+  if (in.ok() && format != kCoverageFormat && !with_blocks)
+    return OtherFormat("coverage", format, kCoverageFormatWithBlocks);
   Coverage coverage;
   const auto partitions = in.Get<uint32_t>();
   for (uint32_t i = 0; i < partitions && in.ok(); ++i) {
@@ -142,7 +146,7 @@ Result<Coverage> Coverage::Decode(std::string_view bytes) {
     if (!coverage.partitions_.empty() && !(coverage.partitions_.rbegin()->first < place))
       return broken();
     Steps& steps = coverage.partitions_[place];
-    if (!DecodeSteps(&in, &steps)) return broken();
+    if (!DecodeSteps(with_blocks, &in, &steps)) return broken();
     for (const auto& [offset, spending] : steps)
       if (!spending.empty()) InsertMaximal(spending, &coverage.worst_);
   }

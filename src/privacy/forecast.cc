@@ -22,8 +22,7 @@ Spending Difference(const Spending& more, const Spending& less) {
                       .rho = std::max(0.0, more.rho - less.rho)};
   for (Spending::Sampled s : more.sampled) {
     for (const Spending::Sampled& had : less.sampled)
-      if (had.noise_multiplier == s.noise_multiplier && had.sampling_rate == s.sampling_rate)
-        s.count -= std::min(s.count, had.count);
+      if (had.SameSetting(s)) s.count -= std::min(s.count, had.count);
     if (s.count > 0) difference.sampled.push_back(s);
   }
   return difference;
@@ -98,6 +97,7 @@ void Growth::ObservePasses(const std::vector<const LedgerEntry*>& own) {
   Spending before;
   uint64_t costly = 0;
   for (const LedgerEntry* entry : own) {
+    if (entry->steps == 0) continue;  // paid for before
     const Spending gain = Difference(entry->worst, std::exchange(before, entry->worst));
     const bool growing = gain.SampledSteps() == entry->steps;
     auto setting = std::find_if(settings.begin(), settings.end(),

@@ -203,6 +203,8 @@ LedgerEntry Ledger::EntryOf(const Account& account, const CommitCharge& charge) 
   entry.unit = account.promise.unit;
   entry.adjacency = account.promise.adjacency;
   entry.participation = account.promise.participation;
+  if (entry.participation == ParticipationMode::kAllocate)
+    entry.format = LedgerEntry::kFormatWithBlocks;
   entry.bounds = account.promise.bounds;
   entry.delta = account.promise.delta;
   entry.model_fingerprint = account.promise.model_fingerprint;
@@ -214,6 +216,9 @@ uint64_t Ledger::Book(CommitSeq commit, const CommitCharge& charge, const Digest
   Account& account = accounts_.find(charge.learner)->second;
   auto [worst, epsilon] = account.WorstAfter({&charge, 1});
   const uint64_t gained = worst.SampledSteps() - account.worst.SampledSteps();
+  const LedgerEntry* last = LastEntryOf(charge.learner);
+  TACIT_CHECK(charge.steps > 0 || (last != nullptr && last->charge == charge.charge),
+              "steps that nothing paid for");
   LedgerEntry next = EntryOf(account, charge);
   next.worst = worst;
   next.code_version = code_version;
@@ -225,7 +230,8 @@ uint64_t Ledger::Book(CommitSeq commit, const CommitCharge& charge, const Digest
     entries_.push_back(std::move(next));
   }
   LedgerEntry& entry = entries_[account.last_entry];
-  account.growing = (entry.steps == 0 || account.growing) && gained == charge.steps;
+  if (charge.steps > 0)
+    account.growing = (entry.steps == 0 || account.growing) && gained == charge.steps;
   entry.steps += charge.steps;
   entry.last_commit = commit.value;
   entry.last_time_ms = last_time_ms_;
@@ -259,7 +265,7 @@ std::vector<uint64_t> Ledger::Append(CommitSeq commit, int64_t time_ms,
   last_time_ms_ = std::max(last_time_ms_, time_ms);
   uint64_t first = entries_.size();
   for (const CommitCharge& charge : charges)
-    if (charge.steps > 0) first = std::min(first, Book(commit, charge, salt, code_version));
+    if (charge.has_steps()) first = std::min(first, Book(commit, charge, salt, code_version));
   LinkFrom(first);
   std::vector<uint64_t> changed;
   for (uint64_t i = first; i < entries_.size(); ++i) changed.push_back(i);
@@ -340,7 +346,7 @@ void Ledger::Derive() {
     uint64_t& before = sampled_steps[entry.learner];
     const uint64_t after = entry.worst.SampledSteps();
     Account& account = accounts_.find(entry.learner)->second;
-    account.growing = after - before == entry.steps;
+    if (entry.steps > 0) account.growing = after - before == entry.steps;
     account.by_event_id |=
         entry.unit == Unit::kEvent && entry.bounds.dedupe_window > 0 && entry.charge.Bounded();
     account.users.Bound(entry.bounds);

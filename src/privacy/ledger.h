@@ -42,16 +42,19 @@ struct TotalBudget {
 // format is versioned; ledger_entry.cc has its grammar.
 struct LedgerEntry {
   static constexpr uint8_t kFormat = 3;
+  static constexpr uint8_t kFormatWithBlocks = 4;
 
-  uint8_t format = kFormat;  // 2: written before bounds existed; such a run is not extended
-  uint64_t index = 0;        // place in the chain, from 0
+  // 2: written before bounds existed; such a run is not extended. 4: of participation `allocate`,
+  // whose steps come in blocks. Entries of others stay readable to programs that know no blocks.
+  uint8_t format = kFormat;
+  uint64_t index = 0;  // place in the chain, from 0
   std::string learner;
   Charge charge;
   Unit unit = Unit::kEvent;
   Adjacency adjacency = Adjacency::kZeroOut;
   ParticipationMode participation = ParticipationMode::kOnce;
   Bounds bounds;
-  uint64_t steps = 0;
+  uint64_t steps = 0;  // 0: steps in blocks that the entries before have paid for
   uint64_t first_commit = 0, last_commit = 0;
   int64_t first_time_ms = 0, last_time_ms = 0;  // UTC of those commits; never before an earlier one
   double delta = 0;
@@ -64,7 +67,7 @@ struct LedgerEntry {
   Digest head{};  // SHA-256 over all of the above
 
   std::string Encode() const;
-  // Returns kCorruption for bytes that are no entry, kRefused for formats other than 2 and 3.
+  // Returns kCorruption for bytes that are no entry, kRefused for formats other than 2 to 4.
   static Result<LedgerEntry> Decode(std::string_view bytes);
   // Computes the head that these fields should have.
   Digest ComputeHead() const;
@@ -89,9 +92,14 @@ struct CommitCharge {
   std::string learner;
   Charge charge;
   uint64_t steps = 0;
-  uint64_t steps_per_offset = 1;  // `once`: 1; `poisson`: all the steps
+  uint64_t steps_per_offset = 1;  // `once`: 1; held periods: all the steps
   std::string topic;
   std::vector<OffsetRange> ranges;  // every offset the steps covered, in order; may be empty
+  // Steps that the first charge of their period has paid for. They cost nothing more, and move the
+  // head like any others.
+  uint64_t paid_steps = 0;
+
+  bool has_steps() const { return steps > 0 || paid_steps > 0; }
 };
 
 // The account of everything ever released, as a hash chain that only grows. A run of equal steps is

@@ -1,5 +1,6 @@
 // An entry of the ledger, byte by byte. The notation is base/bytes.h's.
-//     entry := format:u8             3; 2 is the same without the four bounds
+//     entry := format:u8             3; 2 is the same without the four bounds; 4, which only
+//                                    participation `allocate` has, with blocks
 //              index:u64             place in the chain, from 0
 //              learner:string        its id
 //              mechanism:u8          0 none, 1 adafest, 2 dp-sgd, 3 fest, 4 adafest+,
@@ -14,26 +15,28 @@
 //              sampling_rate:f64     probability that an eligible unit is in the step; `once`: 1
 //              sigma_clip:f64        noise of adaptive clipping's count; 0: no such query
 //              zcdp_rho:f64          of the queries that no sampling amplifies
+//              [block_steps:u64]     format 4: steps of a block, in one of which a unit is
 //              unit:u8               1 event, 2 user
 //              adjacency:u8          1 zero-out, 2 add-remove, 3 replace-one
-//              participation:u8      1 once, 2 poisson
+//              participation:u8      1 once, 2 poisson, 3 allocate
 //              bounds                not in format 2
-//              steps:u64             in the run
-//              first_commit:u64 last_commit:u64
-//              first_time_ms:i64 last_time_ms:i64
+//              steps:u64             in the run; format 4: 0 where entries before have paid for
+//              them first_commit:u64 last_commit:u64 first_time_ms:i64 last_time_ms:i64
 //                                    of those commits, since 1970, UTC; never falls
 //              delta:f64             the delta that epsilon is stated at
-//              worst:spending        of the learner's worst unit, this run included
+//              worst:spending        of the learner's worst unit, this run included; format 4:
+//                                    its settings say in which blocks
 //              epsilon:f64           upper bound for `worst`
 //              model_fingerprint:digest code_version:string
 //              ranges_digest:digest  running digest of the salted offset ranges (ledger.cc)
 //              previous_head:digest  32 zero bytes for entry 0
 //              head:digest           SHA-256 of "tacit.ledger.entry.v3" and all bytes before it;
-//                                    format 2: of "tacit.ledger.entry.v2"
+//                                    formats 2 and 4: of ".v2" and ".v4"
 //     bounds := allowance:u64        unit user: steps that a user is in or eligible for, over the
 //                                    life of the learner; 0: no bound
 //               per_period:u64       unit user, `once`: of them in a period; 0: no bound
-//               period_steps:u64     unit user, `poisson`: steps that a period counts for; else 0
+//               period_steps:u64     unit user, and format 4: steps that a held period counts for;
+//                                    else 0
 //               dedupe_window:u64    a record is a copy if this many offsets before it hold its
 //                                    (user, event id); 0: ids are not compared
 // spending.cc has the grammar of a spending.
@@ -44,9 +47,12 @@
 namespace tacit::privacy {
 namespace {
 
+bool HasBlocks(uint8_t format) { return format == LedgerEntry::kFormatWithBlocks; }
+
 // Separates these hashes from all other hashes.
 std::string_view Domain(uint8_t format) {
-  return format == kFormatWithoutBounds ? "tacit.ledger.entry.v2" : "tacit.ledger.entry.v3";
+  if (format == kFormatWithoutBounds) return "tacit.ledger.entry.v2";
+  return HasBlocks(format) ? "tacit.ledger.entry.v4" : "tacit.ledger.entry.v3";
 }
 
 // Encodes all fields but the head.
@@ -61,6 +67,7 @@ void EncodeFields(const LedgerEntry& e, ByteWriter* out) {
       .Put(e.charge.sampling_rate)
       .Put(e.charge.sigma_clip)
       .Put(e.charge.zcdp_rho);
+  if (HasBlocks(e.format)) out->Put(e.charge.block_steps);
   out->Put(static_cast<uint8_t>(e.unit))
       .Put(static_cast<uint8_t>(e.adjacency))
       .Put(static_cast<uint8_t>(e.participation));
@@ -71,7 +78,7 @@ void EncodeFields(const LedgerEntry& e, ByteWriter* out) {
         .Put(e.bounds.dedupe_window);
   out->Put(e.steps).Put(e.first_commit).Put(e.last_commit);
   out->Put(e.first_time_ms).Put(e.last_time_ms).Put(e.delta);
-  e.worst.EncodeTo(out);
+  e.worst.EncodeTo(HasBlocks(e.format), out);
   out->Put(e.epsilon);
   out->PutArray(std::span<const uint8_t>(e.model_fingerprint)).PutString(e.code_version);
   out->PutArray(std::span<const uint8_t>(e.ranges_digest))
@@ -95,10 +102,12 @@ bool DecodeFields(ByteReader* in, LedgerEntry* e) {
         &e->charge.clip_selection, &e->charge.clip_gradient, &e->charge.sampling_rate,
         &e->charge.sigma_clip, &e->charge.zcdp_rho})
     *number = in->Get<double>();
+  if (HasBlocks(e->format)) e->charge.block_steps = in->Get<uint64_t>();
   if (!GetEnum(in, Unit::kEvent, kLastUnit, &e->unit) ||
       !GetEnum(in, Adjacency::kZeroOut, kLastAdjacency, &e->adjacency) ||
       !GetEnum(in, ParticipationMode::kOnce, kLastParticipationMode, &e->participation))
     return false;
+  if (HasBlocks(e->format) != (e->participation == ParticipationMode::kAllocate)) return false;
   if (e->format != kFormatWithoutBounds)
     for (uint64_t* bound : {&e->bounds.allowance, &e->bounds.per_period, &e->bounds.period_steps,
                             &e->bounds.dedupe_window})
@@ -108,7 +117,7 @@ bool DecodeFields(ByteReader* in, LedgerEntry* e) {
   e->first_time_ms = in->Get<int64_t>();
   e->last_time_ms = in->Get<int64_t>();
   e->delta = in->Get<double>();
-  if (!Spending::Decode(in, &e->worst)) return false;
+  if (!Spending::Decode(HasBlocks(e->format), in, &e->worst)) return false;
   e->epsilon = in->Get<double>();
   in->GetArray(std::span<uint8_t>(e->model_fingerprint));
   e->code_version = in->GetString();
@@ -128,8 +137,8 @@ std::string LedgerEntry::Encode() const {
 
 Result<LedgerEntry> LedgerEntry::Decode(std::string_view bytes) {
   const uint8_t format = bytes.empty() ? kFormat : static_cast<uint8_t>(bytes[0]);
-  if (format != kFormat && format != kFormatWithoutBounds)
-    return OtherFormat("a ledger entry", format, kFormat);
+  if (format != kFormat && format != kFormatWithoutBounds && !HasBlocks(format))
+    return OtherFormat("a ledger entry", format, kFormatWithBlocks);
   ByteReader in(bytes);
   LedgerEntry entry;
   if (!DecodeFields(&in, &entry))

@@ -44,6 +44,10 @@ enum class Price : uint8_t {
   // One sampled event at each step that the unit is eligible for, which stands for all Gaussians of
   // the step together.
   kSampledGaussian,
+  // One allocation for each block of steps that the unit is eligible for, which stands for all
+  // Gaussians of the one step that the unit is in. All blocks of a period are charged when it
+  // begins.
+  kAllocatedGaussian,
   // rho, in full, at each step that the unit is in or eligible for, sampled or not.
   kZcdp,
   // In full, once for each period that the unit is in, before its steps.
@@ -56,46 +60,49 @@ constexpr bool IsOfPeriod(Price price) {
 }
 
 namespace internal {
-// once and event, once and user, poisson and event, poisson and user.
+// Each for unit event and unit user: once, poisson, allocate.
 struct Row {
-  Price cell[4];
+  Price cell[6];
 };
-constexpr Row Anyone(Price once, Price poisson) { return {{once, once, poisson, poisson}}; }
-constexpr Row Users(Price once, Price poisson) {
-  return {{Price::kRefused, once, Price::kRefused, poisson}};
+constexpr Row Anyone(Price once, Price poisson, Price allocate) {
+  return {{once, once, poisson, poisson, allocate, allocate}};
+}
+constexpr Row Users(Price once, Price poisson, Price allocate) {
+  constexpr Price kRefused = Price::kRefused;
+  return {{kRefused, once, kRefused, poisson, kRefused, allocate}};
 }
 constexpr Row RowOf(Query query) {
   switch (query) {
     case Query::kUnnoised:
-      return Anyone(Price::kUnbounded, Price::kUnbounded);
+      return Anyone(Price::kUnbounded, Price::kUnbounded, Price::kUnbounded);
     case Query::kGradient:
     case Query::kRowThreshold:
     case Query::kClipQuantile:
-      return Anyone(Price::kGaussian, Price::kSampledGaussian);
-    case Query::kRowChoice:  // its bound has no sampled form
-      return Anyone(Price::kZcdp, Price::kZcdp);
+      return Anyone(Price::kGaussian, Price::kSampledGaussian, Price::kAllocatedGaussian);
+    case Query::kRowChoice:  // its bound has no sampled form, and none of a block of steps
+      return Anyone(Price::kZcdp, Price::kZcdp, Price::kRefused);
     case Query::kRowHistogram:  // `once` holds no period
-      return Anyone(Price::kRefused, Price::kGaussianOfPeriod);
+      return Anyone(Price::kRefused, Price::kGaussianOfPeriod, Price::kGaussianOfPeriod);
     case Query::kTopRows:
-      return Anyone(Price::kRefused, Price::kZcdpOfPeriod);
+      return Anyone(Price::kRefused, Price::kZcdpOfPeriod, Price::kZcdpOfPeriod);
     case Query::kSequenceGradient:  // reads a user's records again and again
-      return Users(Price::kGaussian, Price::kSampledGaussian);
+      return Users(Price::kGaussian, Price::kSampledGaussian, Price::kAllocatedGaussian);
     case Query::kPeriodCounts:  // each step is a period
     case Query::kRankerGradient:
-      return Users(Price::kGaussian, Price::kRefused);
+      return Users(Price::kGaussian, Price::kRefused, Price::kRefused);
     case Query::kPeriodSums:  // each step is a period
-      return Anyone(Price::kGaussian, Price::kRefused);
+      return Anyone(Price::kGaussian, Price::kRefused, Price::kRefused);
     case Query::kItemHistogram:  // `once` holds no period
     case Query::kPairCounts:
-      return Users(Price::kRefused, Price::kGaussianOfPeriod);
+      return Users(Price::kRefused, Price::kGaussianOfPeriod, Price::kGaussianOfPeriod);
   }
-  return Anyone(Price::kRefused, Price::kRefused);
+  return Anyone(Price::kRefused, Price::kRefused, Price::kRefused);
 }
 }  // namespace internal
 
 constexpr Price PriceOf(Query query, ParticipationMode mode, Unit unit) {
-  const size_t at = (mode == ParticipationMode::kPoisson ? 2 : 0) + (unit == Unit::kUser ? 1 : 0);
-  return internal::RowOf(query).cell[at];
+  const size_t of_mode = static_cast<size_t>(mode) - static_cast<size_t>(ParticipationMode::kOnce);
+  return internal::RowOf(query).cell[2 * of_mode + (unit == Unit::kUser ? 1 : 0)];
 }
 
 std::string_view Name(Query query);

@@ -1,8 +1,10 @@
 // The notation is base/bytes.h's.
 //     spending := mu_squared:f64 rho:f64 settings:u32 setting*settings
-//     setting  := noise_multiplier:f64 sampling_rate:f64 steps:u64
+//     setting  := noise_multiplier:f64 sampling_rate:f64 count:u64 [block_steps:u64]
 // mu_squared is that of the Gaussian queries the unit was surely in, rho that of the queries
-// charged by their zCDP. Settings of sampled steps ascend by noise multiplier, then by rate.
+// charged by their zCDP. Settings of sampled steps ascend by noise multiplier, then by rate, then
+// by the steps of a block (0: no blocks; else the count is of blocks, and the rate is one over it).
+// Whether settings have that last number depends on what holds the spending.
 #include "privacy/spending.h"
 
 #include <algorithm>
@@ -18,7 +20,9 @@
 namespace tacit::privacy {
 namespace {
 
-auto Setting(const Spending::Sampled& s) { return std::tie(s.noise_multiplier, s.sampling_rate); }
+auto Setting(const Spending::Sampled& s) {
+  return std::tie(s.noise_multiplier, s.sampling_rate, s.block_steps);
+}
 
 // The setting's place in an ascending list, or where to insert it.
 template <class List>
@@ -49,7 +53,9 @@ Spending Spending::Of(const Charge& charge, uint64_t steps) {
   if (charge.sampling_rate >= 1) {
     spending.mu_squared = charge.MuSquared() * times;
   } else if (!std::isinf(charge.noise_multiplier)) {
-    spending.sampled.push_back({charge.noise_multiplier, charge.sampling_rate, steps});
+    const uint64_t count = charge.block_steps > 0 ? charge.Blocks(steps) : steps;
+    spending.sampled.push_back(
+        {charge.noise_multiplier, charge.sampling_rate, count, charge.block_steps});
   }
   return spending;
 }
@@ -73,18 +79,31 @@ bool Spending::Covers(const Spending& other) const {
                      [this](const Sampled& s) { return CountOf(*this, s) >= s.count; });
 }
 
-void Spending::EncodeTo(ByteWriter* out) const {
-  out->Put(mu_squared).Put(rho).Put(static_cast<uint32_t>(sampled.size()));
-  for (const Sampled& s : sampled) out->Put(s.noise_multiplier).Put(s.sampling_rate).Put(s.count);
+Event Spending::Sampled::event() const {
+  return block_steps > 0 ? Event::Allocation(noise_multiplier, block_steps)
+                         : Event::PoissonGaussian(noise_multiplier, sampling_rate);
 }
 
-bool Spending::Decode(ByteReader* in, Spending* spending) {
-  constexpr size_t kBytesEach = 24;
+bool Spending::has_blocks() const {
+  return std::ranges::any_of(sampled, [](const Sampled& s) { return s.block_steps > 0; });
+}
+
+void Spending::EncodeTo(bool with_blocks, ByteWriter* out) const {
+  TACIT_CHECK(with_blocks || !has_blocks(), "a format without blocks");
+  out->Put(mu_squared).Put(rho).Put(static_cast<uint32_t>(sampled.size()));
+  for (const Sampled& s : sampled) {
+    out->Put(s.noise_multiplier).Put(s.sampling_rate).Put(s.count);
+    if (with_blocks) out->Put(s.block_steps);
+  }
+}
+
+bool Spending::Decode(bool with_blocks, ByteReader* in, Spending* spending) {
+  const size_t bytes_each = with_blocks ? 32 : 24;
   spending->mu_squared = in->Get<double>();
   spending->rho = in->Get<double>();
   const auto count = in->Get<uint32_t>();
   if (!(spending->mu_squared >= 0) || !(spending->rho >= 0) || std::isinf(spending->rho) ||
-      count > in->remaining() / kBytesEach)
+      count > in->remaining() / bytes_each)
     return false;
   spending->sampled.resize(count);
   for (size_t i = 0; i < count; ++i) {
@@ -92,9 +111,12 @@ bool Spending::Decode(ByteReader* in, Spending* spending) {
     s.noise_multiplier = in->Get<double>();
     s.sampling_rate = in->Get<double>();
     s.count = in->Get<uint64_t>();
+    if (with_blocks) s.block_steps = in->Get<uint64_t>();
+    const bool blocks_fit =
+        s.block_steps == 0 || s.sampling_rate == Draw::Allocate(s.block_steps).rate;
     const bool ascends = i == 0 || Setting(spending->sampled[i - 1]) < Setting(s);
-    if (!ascends || s.count == 0 || !(s.noise_multiplier > 0) || std::isinf(s.noise_multiplier) ||
-        !(s.sampling_rate > 0 && s.sampling_rate < 1))
+    if (!ascends || !blocks_fit || s.count == 0 || !(s.noise_multiplier > 0) ||
+        std::isinf(s.noise_multiplier) || !(s.sampling_rate > 0 && s.sampling_rate < 1))
       return false;
   }
   return in->ok();
@@ -131,8 +153,7 @@ struct EpsilonMeter::Composition {
       return false;
     for (const Spending::Sampled& s : to.sampled) {
       const uint64_t more = s.count - CountOf(composed, s);
-      const Event event = Event::PoissonGaussian(s.noise_multiplier, s.sampling_rate);
-      if (more > 0 && !accountant->Add(event, more)) return false;
+      if (more > 0 && !accountant->Add(s.event(), more)) return false;
     }
     composed = to;
     return true;

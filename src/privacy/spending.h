@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -20,14 +21,22 @@ struct Spending {
   struct Sampled {
     double noise_multiplier = 0;
     double sampling_rate = 0;
-    uint64_t count = 0;
+    uint64_t count = 0;        // of steps; with block_steps, of blocks
+    uint64_t block_steps = 0;  // as in Charge
+
+    // One of them, as the accountants know it.
+    Event event() const;
+    bool SameSetting(const Sampled& other) const {
+      return noise_multiplier == other.noise_multiplier && sampling_rate == other.sampling_rate &&
+             block_steps == other.block_steps;
+    }
     friend bool operator==(const Sampled&, const Sampled&) = default;
   };
 
   double mu_squared = 0;  // infinite: unbounded
   double rho = 0;         // finite
   std::vector<Sampled> sampled =
-      {};  // ascending by (noise_multiplier, sampling_rate), counts above 0
+      {};  // ascending by (noise_multiplier, sampling_rate, block_steps), counts above 0
 
   // The spending of `steps` steps of this charge, with the unit eligible for each.
   static Spending Of(const Charge& charge, uint64_t steps);
@@ -39,17 +48,21 @@ struct Spending {
   void Add(const Spending& other);
   uint64_t SampledSteps() const {
     uint64_t steps = 0;
-    for (const Sampled& s : sampled) steps += s.count;
+    for (const Sampled& s : sampled) steps += s.count * std::max<uint64_t>(1, s.block_steps);
     return steps;
   }
   // True if no part of this is less than in `other`.
   bool Covers(const Spending& other) const;
   friend bool operator==(const Spending&, const Spending&) = default;
 
-  // f64 mu^2, f64 rho, u32 count, then for each setting f64 noise multiplier, f64 rate, u64 count.
-  void EncodeTo(ByteWriter* out) const;
+  // True if some steps came in blocks, which formats of before blocks cannot say.
+  bool has_blocks() const;
+
+  // spending.cc has the grammar. Formats of before blocks have settings without them.
+  // REQUIRES with_blocks or !has_blocks().
+  void EncodeTo(bool with_blocks, ByteWriter* out) const;
   // Returns false if the bytes are no spending.
-  static bool Decode(ByteReader* in, Spending* spending);
+  static bool Decode(bool with_blocks, ByteReader* in, Spending* spending);
 };
 
 // Adds a spending to `maximal`, which holds only those that no other covers.

@@ -38,6 +38,7 @@ struct LearnerDelta {
   // Not in the blob either: these have keys of their own.
   std::optional<AllowanceCommit> allowances = {};
   std::optional<HistoryCommit> histories = {};
+  std::optional<std::string> allocation = {};
 };
 
 // All changes of one commit. `previous` and `previous_entries` (the last entries of the ledger

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/text.h"
+#include "store/allocation.h"
 #include "store/allowance.h"
 #include "store/fold.h"
 #include "store/load.h"
@@ -115,6 +116,13 @@ Status CheckHistory(const StoreOptions& options, const std::vector<Remembered>& 
     }
   }
   return {};
+}
+
+// A store whose witness is missing may be an older copy, whatever whoever accepted that believes.
+bool IsTakenOnTrust(const std::vector<Remembered>& witnesses, const Loaded& loaded) {
+  return loaded.tip.seq.value > 0 && std::ranges::any_of(witnesses, [](const Remembered& witness) {
+           return !witness.sight && witness.place.kind != kMark;
+         });
 }
 
 Status MatchShards(const StoreOptions& options, const Loaded& loaded) {
@@ -297,6 +305,7 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   }
   TACIT_RETURN_IF_ERROR(CheckHistory(options, witnesses, loaded));
   TACIT_RETURN_IF_ERROR(MatchShards(options, loaded));
+  if (IsTakenOnTrust(witnesses, loaded)) TACIT_RETURN_IF_ERROR(ForgetAllocations(*store.rocks));
 
   store.view = loaded.MakeView();
   auto directory = std::make_shared<LearnerDirectory>(loaded.shards, loaded.records);

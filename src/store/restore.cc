@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/crash_point.h"
 #include "base/text.h"
+#include "store/allocation.h"
 #include "store/allowance.h"
 #include "store/file_digest.h"
 #include "store/load.h"
@@ -133,6 +134,7 @@ Status TakeOver(const RestoreRequest& request, const CheckpointManifest& manifes
     return Fail(ErrorCode::kCorruption,
                 fmt::format("checkpoint {} holds commit {}, its manifest says {}",
                             request.checkpoint, loaded.tip.seq.value, manifest.commit.value));
+  TACIT_RETURN_IF_ERROR(ForgetAllocations(*rocks));
   for (const LearnerGap& gap : request.gaps) {
     TACIT_ASSIGN(const uint16_t key, KeyOf(loaded, options.learners[gap.learner.value].name));
     if (gap.of_users) TACIT_RETURN_IF_ERROR(PutUsers(*rocks, loaded, key, gap));

@@ -115,10 +115,11 @@ rocksdb::ColumnFamilyOptions DeltaOptions(uint64_t write_buffer_bytes) {
   return options;
 }
 
+constexpr uint64_t kDaySeconds = 86400;
+
 // Compacts every file once a day, so that old items are dropped even of users who never come back.
 rocksdb::ColumnFamilyOptions HistoryOptions(rocksdb::ColumnFamilyOptions options,
                                             std::shared_ptr<RetentionClock> retention) {
-  constexpr uint64_t kDaySeconds = 86400;
   options.compaction_filter_factory = MakeHistoryFilter(std::move(retention));
   options.periodic_compaction_seconds = kDaySeconds;
   return options;
@@ -129,7 +130,10 @@ rocksdb::ColumnFamilyOptions OptionsOf(Family family, std::shared_ptr<rocksdb::C
                                        const std::shared_ptr<RetentionClock>& retention) {
   if (family == Family::kDeltas) return DeltaOptions(buffers);
   auto options = FamilyOptions(std::move(cache), std::min(buffers, 8 * kMebibyte));
-  return family == Family::kHistories ? HistoryOptions(std::move(options), retention) : options;
+  if (family == Family::kHistories) return HistoryOptions(std::move(options), retention);
+  // A secret that was deleted is then gone from the files too.
+  if (family == Family::kMeta) options.periodic_compaction_seconds = kDaySeconds;
+  return options;
 }
 
 const Clock& SystemTime() {

@@ -96,6 +96,8 @@ class Store {
   // published. May be called from any thread.
   virtual Result<uint64_t> ReadAllowances(LearnerIndex learner,
                                           std::span<UserUses> users) const = 0;
+  // The learner's LearnerCommit::allocation, as of the last commit. A secret.
+  virtual Result<std::string> ReadAllocation(LearnerIndex) const { return std::string(); }
   // Fills in each user's recent items (named by `user`) in the same way.
   virtual Result<uint64_t> ReadHistories(LearnerIndex learner,
                                          std::span<UserHistory> users) const = 0;

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/crash_point.h"
+#include "store/allocation.h"
 #include "store/allowance.h"
 #include "store/fold.h"
 #include "store/history_table.h"
@@ -85,6 +86,10 @@ Result<uint64_t> StoreImpl::ReadAllowances(LearnerIndex learner, std::span<UserU
   return store::ReadAllowances(*parts_.rocks, parts_.directory->KeyOf(learner), users);
 }
 
+Result<std::string> StoreImpl::ReadAllocation(LearnerIndex learner) const {
+  return store::ReadAllocation(*parts_.rocks, parts_.directory->KeyOf(learner));
+}
+
 Result<uint64_t> StoreImpl::ReadHistories(LearnerIndex learner,
                                           std::span<UserHistory> users) const {
   return store::ReadHistories(*parts_.rocks, parts_.directory->KeyOf(learner),
@@ -154,7 +159,8 @@ StoreImpl::Job StoreImpl::MakeJob(CommitRequest request, std::function<void(Stat
         most_uses_[key] = std::max(most_uses_[key], uses.used);
     job.record.learners.push_back({key, std::move(commit.position), std::move(commit.rows),
                                    std::move(commit.dense), std::move(commit.released),
-                                   std::move(commit.allowances), std::move(commit.histories)});
+                                   std::move(commit.allowances), std::move(commit.histories),
+                                   std::move(commit.allocation)});
   }
   job.begins_term = !std::exchange(term_begun_, true);
   job.most_uses = most_uses_;
@@ -312,6 +318,8 @@ Status StoreImpl::FillBatch(const Job& job) {
   if (job.begins_term) PutTerm(job);
   for (const LearnerDelta& learner : record.learners)
     if (learner.allowances) PutAllowances(rocks, learner.learner, *learner.allowances, &batch_);
+  for (const LearnerDelta& learner : record.learners)
+    if (learner.allocation) PutAllocation(rocks, learner.learner, *learner.allocation, &batch_);
   bool remembers = false;
   for (const LearnerDelta& learner : record.learners) {
     if (!learner.histories) continue;

@@ -55,6 +55,7 @@ class StoreImpl final : public Store {
   Terms terms() const override { return *Published()->view().terms; }
   SipHash::Key user_key() const override { return parts_.user_key; }
   Result<uint64_t> ReadAllowances(LearnerIndex learner, std::span<UserUses> users) const override;
+  Result<std::string> ReadAllocation(LearnerIndex learner) const override;
   Result<uint64_t> ReadHistories(LearnerIndex learner, std::span<UserHistory> users) const override;
   WorkingRows& working_rows(LearnerIndex learner) override;
   double EpsilonAfter(std::span<const privacy::CommitCharge> charges) const override;

@@ -1,25 +1,25 @@
 // The notation is base/bytes.h's.
 //
-// Format 2. The file is two slots, at 0 and at `distance`, a power of two of at least 4096. A slot
-// is two equal copies, at its beginning and half a `distance` further on. Zeros lie between them;
-// bytes after the second one mean nothing.
+// Formats 2 and 3. The file is two slots, at 0 and at `distance`, a power of two of at least 4096.
+// A slot is two equal copies, at its beginning and half a `distance` further on. Zeros lie between
+// them; bytes after the second one mean nothing.
 //     copy    := bytes:u32 sealed                      `bytes` is the length of `sealed` (seal.h)
 //     payload := magic:u32 format:u32 write:u64 distance:u32
 //                lineage:byte*32 commit:u64 ledger_head:digest term:byte*16
 //                learners:u16 learner*learners         all that the store has
 //     magic   := "TWIT"
-//     format  := 2
+//     format  := 2; 3 where some learner was charged for steps in blocks
 //     learner := name:string steps_charged:u64 has_charged:u8 [charged] most_uses:u32
 //                has_position:u8 [position:string]
 //     charged := mechanism:u8 noise_multiplier:f64 sigma_selection:f64 sigma_gradient:f64
 //                clip_selection:f64 clip_gradient:f64 sampling_rate:f64 sigma_clip:f64 zcdp_rho:f64
 //                unit:u8 adjacency:u8 participation:u8 allowance:u64 per_period:u64
-//                period_steps:u64 dedupe_window:u64 delta:f64
-// `write` is one more than that of the write before; even writes go into the first slot. `lineage`
-// is in hexadecimal digits. A term of zeros means none. `charged` is there once the learner was
-// charged: fields of its last ledger entry. `most_uses` is the most steps that any user has used (0
-// for unit event). A position is as in `offsets`, and is left out where it does not fit into the
-// 512 KiB that all positions have together.
+//                period_steps:u64 dedupe_window:u64 delta:f64 [block_steps:u64]
+// Format 3 alone has block_steps. `write` is one more than that of the write before; even writes go
+// into the first slot. `lineage` is in hexadecimal digits. A term of zeros means none. `charged` is
+// there once the learner was charged: fields of its last ledger entry. `most_uses` is the most
+// steps that any user has used (0 for unit event). A position is as in `offsets`, and is left out
+// where it does not fit into the 512 KiB that all positions have together.
 //
 // Format 1, which is read only. The file is two slots, at 0 and 4096; a file of one slot never had
 // the second.
@@ -39,14 +39,18 @@ namespace tacit::store {
 namespace {
 
 constexpr uint32_t kMagic = 0x54495754;  // "TWIT"
-constexpr uint32_t kOldFormat = 1, kFormat = 2;
+constexpr uint32_t kOldFormat = 1, kFormat = 2, kFormatWithBlocks = 3;
 constexpr size_t kLineageDigits = 32;
 constexpr uint32_t kMostCopyBytes = 16 << 20;
 // Limit for all positions in a record, enough for about ten thousand partitions. A commit writes
 // them twice.
 constexpr size_t kMostPositionBytes = 512 << 10;
 
-void PutCharged(const WitnessedLearner::Charged& charged, ByteWriter* out) {
+bool HasBlocks(const WitnessedLearner& learner) {
+  return learner.charged && learner.charged->charge.block_steps > 0;
+}
+
+void PutCharged(const WitnessedLearner::Charged& charged, bool with_blocks, ByteWriter* out) {
   const privacy::Charge& c = charged.charge;
   out->Put(static_cast<uint8_t>(c.mechanism));
   for (double number : {c.noise_multiplier, c.sigma_selection, c.sigma_gradient, c.clip_selection,
@@ -57,9 +61,10 @@ void PutCharged(const WitnessedLearner::Charged& charged, ByteWriter* out) {
   const privacy::Bounds& b = charged.bounds;
   out->Put(b.allowance).Put(b.per_period).Put(b.period_steps).Put(b.dedupe_window);
   out->Put(charged.delta);
+  if (with_blocks) out->Put(c.block_steps);
 }
 
-WitnessedLearner::Charged GetCharged(ByteReader* in) {
+WitnessedLearner::Charged GetCharged(bool with_blocks, ByteReader* in) {
   WitnessedLearner::Charged charged;
   privacy::Charge& c = charged.charge;
   c.mechanism = static_cast<privacy::MechanismKind>(in->Get<uint8_t>());
@@ -74,22 +79,23 @@ WitnessedLearner::Charged GetCharged(ByteReader* in) {
   for (uint64_t* bound : {&b.allowance, &b.per_period, &b.period_steps, &b.dedupe_window})
     *bound = in->Get<uint64_t>();
   charged.delta = in->Get<double>();
+  if (with_blocks) c.block_steps = in->Get<uint64_t>();
   return charged;
 }
 
-void PutLearner(const WitnessedLearner& learner, ByteWriter* out) {
+void PutLearner(const WitnessedLearner& learner, bool with_blocks, ByteWriter* out) {
   out->PutString(learner.name).Put(learner.steps);
   out->Put(static_cast<uint8_t>(learner.charged.has_value()));
-  if (learner.charged) PutCharged(*learner.charged, out);
+  if (learner.charged) PutCharged(*learner.charged, with_blocks, out);
   out->Put(learner.most_uses).Put(static_cast<uint8_t>(learner.position.has_value()));
   if (learner.position) out->PutString(*learner.position);
 }
 
-WitnessedLearner GetLearner(ByteReader* in) {
+WitnessedLearner GetLearner(bool with_blocks, ByteReader* in) {
   WitnessedLearner learner;
   learner.name = in->GetString();
   learner.steps = in->Get<uint64_t>();
-  if (in->Get<uint8_t>() != 0) learner.charged = GetCharged(in);
+  if (in->Get<uint8_t>() != 0) learner.charged = GetCharged(with_blocks, in);
   learner.most_uses = in->Get<uint32_t>();
   if (in->Get<uint8_t>() != 0) learner.position = in->GetString();
   return learner;
@@ -108,7 +114,7 @@ bool operator==(const WitnessedLearner& a, const WitnessedLearner& b) {
   // Compares the encoded bytes, so that a NaN equals itself.
   const auto bytes = [](const WitnessedLearner& learner) {
     ByteWriter out;
-    PutLearner(learner, &out);
+    PutLearner(learner, /*with_blocks=*/true, &out);
     return std::move(out).Take();
   };
   return bytes(a) == bytes(b);
@@ -146,12 +152,17 @@ std::string EncodeCopy(const WitnessCopy& copy) {
   const WitnessRecord& record = copy.record;
   TACIT_CHECK(record.lineage.size() == kLineageDigits);
   ByteWriter payload;
-  payload.Put(kMagic).Put(kFormat).Put(copy.write).Put(copy.distance);
+  const bool with_blocks = std::ranges::any_of(record.learners, HasBlocks);
+  payload.Put(kMagic)
+      .Put(with_blocks ? kFormatWithBlocks : kFormat)
+      .Put(copy.write)
+      .Put(copy.distance);
   payload.PutArray(std::span<const char>(record.lineage)).Put(record.seq.value);
   payload.PutArray(std::span<const uint8_t>(record.head));
   payload.PutArray(std::span<const uint8_t>(record.term));
   payload.Put(static_cast<uint16_t>(record.learners.size()));
-  for (const WitnessedLearner& learner : record.learners) PutLearner(learner, &payload);
+  for (const WitnessedLearner& learner : record.learners)
+    PutLearner(learner, with_blocks, &payload);
   ByteWriter out;
   out.PutString(Seal(payload.bytes()));
   return std::move(out).Take();
@@ -164,7 +175,9 @@ std::optional<WitnessCopy> DecodeCopy(std::string_view bytes) {
   const auto payload = Unseal(bytes.substr(sizeof(length), length), "a copy");
   if (!payload) return std::nullopt;
   ByteReader in(*payload);
-  if (in.Get<uint32_t>() != kMagic || in.Get<uint32_t>() != kFormat) return std::nullopt;
+  if (in.Get<uint32_t>() != kMagic) return std::nullopt;
+  const auto format = in.Get<uint32_t>();
+  if (format != kFormat && format != kFormatWithBlocks) return std::nullopt;
   WitnessCopy copy;
   copy.write = in.Get<uint64_t>();
   copy.distance = in.Get<uint32_t>();
@@ -172,7 +185,7 @@ std::optional<WitnessCopy> DecodeCopy(std::string_view bytes) {
   in.GetArray(std::span<uint8_t>(copy.record.term));
   const auto learners = in.Get<uint16_t>();
   for (uint16_t i = 0; i < learners && in.ok(); ++i)
-    copy.record.learners.push_back(GetLearner(&in));
+    copy.record.learners.push_back(GetLearner(format == kFormatWithBlocks, &in));
   if (!in.at_end()) return std::nullopt;
   return copy;
 }

@@ -38,6 +38,7 @@ struct StepReport {
 inline privacy::BilledStep Billed(const stream::StepBatch& step) {
   return {.whole_period = step.whole_period(),
           .opens_period = step.kind == stream::StepBatch::Kind::kPeriodFirst,
+          .period_steps = step.period_steps,
           .ranges = step.ranges};
 }
 

@@ -1,11 +1,14 @@
 #include "train/position.h"
 
+#include <span>
+
 #include "base/bytes.h"
 
 namespace tacit::train {
 namespace {
 
-constexpr uint8_t kFormat = 2;
+constexpr uint8_t kFormat = 2, kFormatBegunAnew = 3;
+constexpr uint8_t kAllocationFormat = 1;
 constexpr uint32_t kMaxPartitions = 1 << 20;
 
 void PutRanges(const std::vector<OffsetRange>& ranges, ByteWriter* out) {
@@ -29,8 +32,10 @@ bool GetRanges(ByteReader* in, std::vector<OffsetRange>* ranges) {
 
 std::string EncodePosition(const stream::Position& position) {
   ByteWriter out;
-  out.Put(kFormat).Put(position.pass).Put(position.period);
+  const bool anew = position.begun_anew > 0;
+  out.Put(anew ? kFormatBegunAnew : kFormat).Put(position.pass).Put(position.period);
   out.Put(position.step).Put(position.period_step).Put(position.period_marks);
+  if (anew) out.Put(position.begun_anew);
   PutRanges(position.period_start, &out);
   PutRanges(position.next, &out);
   return std::move(out).Take();
@@ -44,11 +49,38 @@ Result<stream::Position> DecodePosition(std::string_view bytes) {
   for (uint64_t* number : {&position.pass, &position.period, &position.step, &position.period_step})
     *number = in.Get<uint64_t>();
   if (format > 1) position.period_marks = in.Get<uint64_t>();
+  if (format == kFormatBegunAnew) position.begun_anew = in.Get<uint64_t>();
   const bool ranges =
       GetRanges(&in, &position.period_start) && GetRanges(&in, &position.next) && in.at_end();
-  if (format == 0 || format > kFormat || !ranges)
-    return Fail(ErrorCode::kCorruption, "a learner's stored position is not in format 1 or 2");
+  if (format == 0 || format > kFormatBegunAnew || !ranges)
+    return Fail(ErrorCode::kCorruption, "a learner's stored position is not in format 1 to 3");
   return position;
+}
+
+std::string EncodeAllocation(const std::optional<stream::PeriodAllocation>& allocation,
+                             double noise_multiplier) {
+  if (!allocation) return {};
+  ByteWriter out;
+  out.Put(kAllocationFormat).PutArray(std::span<const uint8_t>(allocation->key));
+  out.Put(allocation->block_steps).Put(allocation->period_steps).Put(noise_multiplier);
+  return std::move(out).Take();
+}
+
+Result<std::optional<stream::PeriodAllocation>> DecodeAllocation(std::string_view bytes,
+                                                                 double noise_multiplier) {
+  std::optional<stream::PeriodAllocation> allocation;
+  if (bytes.empty()) return allocation;
+  ByteReader in(bytes);
+  const auto format = in.Get<uint8_t>();
+  allocation.emplace();
+  in.GetArray(std::span<uint8_t>(allocation->key));
+  allocation->block_steps = in.Get<uint64_t>();
+  allocation->period_steps = in.Get<uint64_t>();
+  const auto charged = in.Get<double>();
+  if (format != kAllocationFormat || !in.at_end())
+    return Fail(ErrorCode::kCorruption, "a period's stored allocation is not in format 1");
+  if (charged != noise_multiplier) allocation.reset();
+  return allocation;
 }
 
 }  // namespace tacit::train

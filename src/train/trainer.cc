@@ -26,6 +26,8 @@ struct Trainer::Seat {
   // Unit user: the uses of users counted in the pending steps, as of the last of these steps.
   bool counts_users = false;
   std::unordered_map<Hash128, UserUses> uses;
+  // The period's allocation as the store has it; nothing: not known.
+  std::optional<std::string> stored_allocation;
 
   std::optional<store::AllowanceCommit> TakeAllowances() {
     if (!std::exchange(counts_users, false)) return std::nullopt;
@@ -34,6 +36,24 @@ struct Trainer::Seat {
     for (const auto& [user, one] : uses) commit.uses.push_back(one);
     uses.clear();
     return commit;
+  }
+
+  // Steps in blocks go on only with a period that was charged when it began.
+  void CheckPaidFor(const stream::StepBatch& step) const {
+    if (learner->charge().block_steps == 0 || step.kind != stream::StepBatch::Kind::kPeriodNext)
+      return;
+    TACIT_CHECK(position.allocation.has_value(), "a step of a period that was not charged");
+    TACIT_CHECK(!step.after.allocation || step.after.allocation == position.allocation,
+                "a step of another allocation than the period's");
+  }
+
+  // What the store must change of the allocation: its bytes, empty ones to forget it.
+  std::optional<std::string> TakeAllocation() {
+    const privacy::Charge charge = learner->charge();
+    if (charge.block_steps == 0) return std::nullopt;
+    std::string now = EncodeAllocation(position.allocation, charge.noise_multiplier);
+    if (stored_allocation == now) return std::nullopt;
+    return stored_allocation = std::move(now);
   }
 };
 
@@ -201,6 +221,7 @@ Status Trainer::TakeStep(LearnerStep& step) {
   if (seat.spent != Spent::kNone) return {};
   if (step.batch.preview()) return Preview(seat, step.batch);
   if (seat.pending.EndsBefore(Billed(step.batch))) TACIT_RETURN_IF_ERROR(CommitPending());
+  seat.CheckPaidFor(step.batch);
   // Checked before the step: the opening charge may change once the period is open.
   privacy::Bill bill = PendingWith(seat, step.batch);
   if (!WithinBudgets(seat, bill.charges())) return {};
@@ -266,7 +287,8 @@ store::LearnerCommit Trainer::TakePending(Seat& seat) {
                               .charges = seat.pending.Take(),
                               .released = learner.TakeReleased(),
                               .allowances = seat.TakeAllowances(),
-                              .histories = learner.TakeHistories()};
+                              .histories = learner.TakeHistories(),
+                              .allocation = seat.TakeAllocation()};
   learner.Rekey();
   return commit;
 }

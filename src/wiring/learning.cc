@@ -2,9 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <string>
 #include <thread>
 #include <utility>
 
+#include "base/log.h"
+#include "privacy/bill.h"
 #include "train/position.h"
 #include "wiring/codec.h"
 #include "wiring/dead_letters.h"
@@ -33,6 +38,9 @@ Result<std::vector<stream::Position>> ReadPositions(const Assembly& assembly,
   std::vector<stream::Position> positions;
   for (const LearnerPlan& plan : assembly.learners) {
     TACIT_ASSIGN(auto position, train::DecodePosition(store.State(plan.index).position));
+    TACIT_ASSIGN(const std::string allocation, store.ReadAllocation(plan.index));
+    TACIT_ASSIGN(position.allocation,
+                 train::DecodeAllocation(allocation, plan.charge.noise_multiplier));
     positions.push_back(std::move(position));
   }
   return positions;
@@ -105,6 +113,38 @@ std::optional<stream::UserOptions> Learning::Users(size_t learner) {
                  allowances_.back()->book);
 }
 
+// Says whether a period whose allocation is unknown is taken once more, from its beginning. The
+// part that was begun is paid for, and so would be the new one: where the budgets have no room for
+// both, the period is closed, and learning goes on behind it.
+bool Learning::BeginsAnew(size_t learner, const stream::Position& position) const {
+  const Assembly& assembly = parts_.assembly;
+  const LearnerPlan& plan = assembly.learners[learner];
+  const config::Participation& p = assembly.config.learners[learner].participation;
+  if (plan.charge.block_steps == 0 || position.period_step == 0 ||
+      stream::KnowsAllocation(position, p.steps_per_period, p.blocks))
+    return false;
+  privacy::BilledStep step{
+      .whole_period = true, .opens_period = true, .period_steps = p.PeriodSteps()};
+  std::vector<OffsetRange> ranges;
+  std::ranges::copy_if(position.next, std::back_inserter(ranges),
+                       [](const OffsetRange& next) { return next.size() > 0; });
+  step.ranges = ranges;
+  privacy::Bill bill(plan.id, parts_.source.topic());
+  bill.Add(step, plan.charge, plan.opening_charge);
+  const auto& total = assembly.total_budget;
+  const bool room = parts_.store.EpsilonAfter(bill.charges()) <= plan.promise.epsilon &&
+                    (!total || parts_.store.TotalEpsilonAfter(
+                                   bill.charges(), Delta(total->delta)) <= total->epsilon);
+  spdlog::warn(
+      "learner '{}': which records the steps left of its period hold is not known (the store is a "
+      "restored copy, or the participation or noise was changed within the period): {}",
+      plan.id,
+      room ? "the period is begun anew, and charged once more"
+           : "the period is closed after step " + std::to_string(position.period_step) +
+                 ", since its budget has no room for another one on the same records");
+  return room;
+}
+
 train::FeedOptions Learning::EmptyFeed() const {
   const config::Source& source = parts_.assembly.config.source;
   train::FeedOptions feed{.learners = {},
@@ -140,7 +180,8 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
     feed.learners.push_back(
         {.index = plan.index,
          .participation = MakeParticipationOf(assembly.config.learners[i].participation,
-                                              assembly.config.source.traits().has_files, Users(i)),
+                                              assembly.config.source.traits().has_files, Users(i),
+                                              BeginsAnew(i, positions[i])),
          .start = positions[i]});
   }
   train::TrainerOptions trainer = MakeTrainerOptions(assembly, parts_.source.topic());

@@ -23,7 +23,8 @@
 
 namespace tacit::wiring {
 
-// The positions of all learners, as of the store's last commit.
+// The positions of all learners, as of the store's last commit, with the allocations of unfinished
+// periods that steps of the configured noise can go on with.
 Result<std::vector<stream::Position>> ReadPositions(const Assembly& assembly,
                                                     const store::Store& store);
 
@@ -79,6 +80,7 @@ class Learning {
                                                       const store::LearnerState& state,
                                                       const stream::Position& position);
   std::optional<stream::UserOptions> Users(size_t learner);
+  bool BeginsAnew(size_t learner, const stream::Position& position) const;
   train::FeedOptions EmptyFeed() const;
 
   const LearningParts parts_;

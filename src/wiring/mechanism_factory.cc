@@ -174,6 +174,7 @@ Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const config::Config
                                       SelectionCost(kind, of_choice, m, space));
   TACIT_ASSIGN(const double step_noise, NoiseBeside(learner, config.source, kind, beside));
   TACIT_ASSIGN(const double noise, NoiseBesideQuantile(learner, step_noise));
+  const privacy::Draw draw = DrawOf(learner.participation);
   const bool shares_noise = kind.asks && of_choice != privacy::Price::kZcdp;
   const mechanism::SigmaSplit split =
       shares_noise ? mechanism::SplitSigma(noise, m.sigma_ratio)
@@ -186,18 +187,21 @@ Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const config::Config
                                     MakeClipper(learner, split.gradient),
                                     {.sigma_gradient = split.gradient,
                                      .expected_batch = batch,
-                                     .sampling_rate = ExposureOf(learner, config.source).rate});
+                                     .sampling_rate = draw.rate,
+                                     .block_steps = draw.block_steps});
 }
 
 privacy::Bounds BoundsOf(const config::Learner& learner, const config::Source& source) {
   const config::Participation& p = learner.participation;
   privacy::Bounds bounds{.dedupe_window = source.dedupe_window};
+  // Steps in blocks are charged by the period, so that its length is part of the price.
+  if (p.mode == config::Participation::Mode::kAllocate) bounds.period_steps = p.PeriodSteps();
   if (!learner.privacy.of_users()) return bounds;
   bounds.allowance = ExposureOf(learner, source).steps;
   if (p.mode == config::Participation::Mode::kOnce)
     bounds.per_period = p.per_period;
   else
-    bounds.period_steps = p.steps_per_period;
+    bounds.period_steps = p.PeriodSteps();
   return bounds;
 }
 
@@ -218,16 +222,15 @@ stream::UserOptions UsersOf(const config::Learner& learner, const config::Source
 }
 
 train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(
-    const config::Participation& p, bool has_files,
-    const std::optional<stream::UserOptions>& users) {
-  if (p.mode == config::Participation::Mode::kOnce)
-    return [batch = p.batch, has_files, users](stream::Position start) {
-      return stream::MakeOnceParticipation({.offsets_per_step = batch,
-                                            .start = std::move(start),
-                                            .full_at_once = !has_files,
-                                            .users = users});
-    };
-  return [p, has_files, users](stream::Position start) {
+    const config::Participation& p, bool has_files, const std::optional<stream::UserOptions>& users,
+    bool begins_anew) {
+  const auto once = [batch = p.batch, has_files, users](stream::Position start) {
+    return stream::MakeOnceParticipation({.offsets_per_step = batch,
+                                          .start = std::move(start),
+                                          .full_at_once = !has_files,
+                                          .users = users});
+  };
+  const auto poisson = [p, has_files, users](stream::Position start) {
     return stream::MakePoissonParticipation({.offsets_per_period = p.period,
                                              .files_per_period = std::max(1u, p.period_files),
                                              .steps_per_period = p.steps_per_period,
@@ -237,6 +240,26 @@ train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(
                                              .users = users},
                                             noise::MakeNoiseSource());
   };
+  const auto allocate = [p, has_files, users, begins_anew](stream::Position start) {
+    return stream::MakeAllocationParticipation({.offsets_per_period = p.period,
+                                                .files_per_period = std::max(1u, p.period_files),
+                                                .block_steps = p.steps_per_period,
+                                                .blocks = p.blocks,
+                                                .start = std::move(start),
+                                                .full_at_once = !has_files,
+                                                .users = users,
+                                                .begins_anew = begins_anew},
+                                               noise::MakeNoiseSource());
+  };
+  switch (p.mode) {
+    case config::Participation::Mode::kOnce:
+      return once;
+    case config::Participation::Mode::kPoisson:
+      return poisson;
+    case config::Participation::Mode::kAllocate:
+      return allocate;
+  }
+  TACIT_CHECK(false, "no such mode");
 }
 
 train::OptimizerOptions MakeOptimizer(const config::Optimizer& o,

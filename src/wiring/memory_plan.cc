@@ -51,11 +51,11 @@ constexpr double kHeldBytesMost = 64 * kMiB;
 constexpr double kItemBytes = 250;  // of the catalogue: its line, and what finds and compares it
 
 // Returns the number of examples in a held period. If files close it, their length is unknown
-// before they are read; but `batch` is the configured sampling rate's share of a period.
+// before they are read; but `batch` is a step's share of a period.
 double PeriodOf(const config::Participation& participation) {
-  if (participation.mode != config::Participation::Mode::kPoisson) return 0;
+  if (!participation.holds_periods()) return 0;
   if (participation.period > 0) return static_cast<double>(participation.period);
-  return static_cast<double>(participation.batch) / participation.sampling_rate;
+  return static_cast<double>(participation.batch) / participation.Rate();
 }
 
 LearnerShape ShapeOf(const Assembly& assembly, size_t index) {

@@ -16,11 +16,6 @@ constexpr int64_t kDayMs = 24 * 3'600'000;
 
 bool IsPrivate(const config::Learner& learner) { return learner.mechanism.traits().adds_noise; }
 
-double SamplingRate(const config::Participation& participation) {
-  return participation.mode == config::Participation::Mode::kPoisson ? participation.sampling_rate
-                                                                     : 1;
-}
-
 LearnerIndex IndexOf(size_t index) { return LearnerIndex(static_cast<uint16_t>(index)); }
 
 train::RecentHistoriesOptions HistoriesOf(const config::Learner& learner, uint32_t items) {
@@ -121,7 +116,7 @@ train::SequenceLearnerOptions SequenceWithoutNoise(const config::Learner& learne
   train::SequenceLearnerOptions options{.id = learner.id,
                                         .index = index,
                                         .training = {},
-                                        .sampling_rate = SamplingRate(learner.participation),
+                                        .draw = DrawOf(learner.participation),
                                         .histories = HistoriesOf(learner, items)};
   train::SequenceTrainingOptions& training = options.training;
   training.model = ModelOf(learner.model, items);

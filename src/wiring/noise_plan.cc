@@ -17,24 +17,37 @@
 namespace tacit::wiring {
 
 uint64_t PeriodsOfUser(const config::Participation& p) {
-  return p.max_participations / p.steps_per_period;
+  return p.max_participations / p.PeriodSteps();
+}
+
+privacy::Draw DrawOf(const config::Participation& p) {
+  switch (p.mode) {
+    case config::Participation::Mode::kOnce:
+      break;
+    case config::Participation::Mode::kPoisson:
+      return {.rate = p.sampling_rate};
+    case config::Participation::Mode::kAllocate:
+      return privacy::Draw::Allocate(p.steps_per_period);
+  }
+  return {};
 }
 
 Exposure ExposureOf(const config::Learner& learner, const config::Source& source) {
   const config::Participation& p = learner.participation;
   const privacy::Price of_gradient =
       privacy::PriceOf(privacy::Query::kGradient, ModeOf(learner), UnitOf(learner));
-  if (of_gradient != privacy::Price::kSampledGaussian)
+  if (of_gradient == privacy::Price::kGaussian)
     return {.sampled = false,
             .steps = p.max_participations,
-            .rate = 1,
             .text = Counted(p.max_participations, "participation")};
   const uint64_t periods = learner.privacy.of_users() ? PeriodsOfUser(p) : source.passes;
-  const uint64_t steps = p.steps_per_period * periods;
-  return {.sampled = true,
-          .steps = steps,
-          .rate = p.sampling_rate,
-          .text = fmt::format("{} sampled at {}", Counted(steps, "step"), p.sampling_rate)};
+  Exposure exposure{.sampled = true, .steps = p.PeriodSteps() * periods, .draw = DrawOf(p)};
+  exposure.text =
+      of_gradient == privacy::Price::kAllocatedGaussian
+          ? fmt::format("{} of {}", Counted(p.blocks * periods, "block"),
+                        Counted(p.steps_per_period, "step"))
+          : fmt::format("{} sampled at {}", Counted(exposure.steps, "step"), p.sampling_rate);
+  return exposure;
 }
 
 uint64_t Openings(const config::Mechanism& mechanism, uint64_t periods) {
@@ -56,7 +69,10 @@ Result<double> EpsilonAt(double noise, const Exposure& exposure, double delta,
                          const Beside& beside) {
   if (!(noise > 0)) return std::numeric_limits<double>::infinity();
   Beside events = beside;
-  events.push_back({privacy::Event::PoissonGaussian(noise, exposure.rate), exposure.steps});
+  const privacy::Charge step{.noise_multiplier = noise,
+                             .sampling_rate = exposure.draw.rate,
+                             .block_steps = exposure.draw.block_steps};
+  for (const privacy::CountedEvent& event : step.Events(exposure.steps)) events.push_back(event);
   return privacy::PldUpperEpsilon(events, privacy::Adjacency::kAddRemove, Delta(delta));
 }
 
@@ -105,8 +121,9 @@ Result<double> StepNoise(const config::Learner& learner, const config::Source& s
   const Exposure exposure = ExposureOf(learner, source);
   auto needed = privacy::CalibrateSteps({.epsilon = learner.privacy.epsilon,
                                          .delta = learner.privacy.delta,
-                                         .sampling_rate = exposure.rate,
+                                         .sampling_rate = exposure.draw.rate,
                                          .steps = exposure.steps,
+                                         .block_steps = exposure.draw.block_steps,
                                          .beside = beside});
   if (!needed) return Fail(std::move(needed.error()).Context("learner '" + learner.id + "'"));
   if (learner.mechanism.noise_multiplier.value_or(*needed) < kNoiseLeast)

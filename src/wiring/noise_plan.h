@@ -18,12 +18,15 @@ namespace tacit::wiring {
 struct Exposure {
   bool sampled = false;
   uint64_t steps = 1;  // steps that one unit is in, or eligible for
-  double rate = 1;
+  privacy::Draw draw = {};
   std::string text = {};
 };
 
-// With `poisson` and unit user: the number of periods that the allowance lets a user be in.
+// With held periods and unit user: the number of periods that the allowance lets a user be in.
 uint64_t PeriodsOfUser(const config::Participation& participation);
+
+// How a step of this participation takes its units.
+privacy::Draw DrawOf(const config::Participation& participation);
 
 Exposure ExposureOf(const config::Learner& learner, const config::Source& source);
 
@@ -52,8 +55,8 @@ inline constexpr double kBesideAtMost = 0.99;
 double ZcdpOfBeside(const Beside& beside);
 
 // The noise multiplier of a release at the opening of each period that gets this share of the
-// promise's mu^2, over all periods that a user may be in. REQUIRES participation poisson of users,
-// and a share in (0, 1).
+// promise's mu^2, over all periods that a user may be in. REQUIRES held periods of users, and a
+// share in (0, 1).
 Result<double> OpeningNoise(const config::Learner& learner, double share);
 
 // The noise multiplier of one step: the smallest the promise allows, or a larger configured one.

@@ -18,7 +18,6 @@ namespace {
 
 using config::Participation;
 using privacy::CountedEvent;
-using privacy::Event;
 using Events = std::vector<CountedEvent>;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -30,6 +29,7 @@ struct Subject {
   const LearnerPlan& plan;
 
   bool once() const { return learner.participation.mode == Participation::Mode::kOnce; }
+  std::string_view mode() const { return privacy::Name(plan.promise.participation); }
   bool is_private() const { return plan.charge.Bounded(); }
   bool of_users() const { return learner.privacy.of_users(); }
   // The number of times that one event is read.
@@ -38,16 +38,13 @@ struct Subject {
 
 // Appends a charge made `count` times on a unit that is eligible each time.
 void Append(const privacy::Charge& charge, uint64_t count, Events* events) {
-  if (count == 0) return;
-  if (std::isfinite(charge.noise_multiplier))
-    events->push_back(
-        {Event::PoissonGaussian(charge.noise_multiplier, charge.sampling_rate), count});
-  if (charge.zcdp_rho > 0) events->push_back({Event::Zcdp(charge.zcdp_rho), count});
+  const Events own = charge.Events(count);
+  events->insert(events->end(), own.begin(), own.end());
 }
 
 // All events of the account of one record after this many passes.
 Events AfterPasses(const Subject& s, uint64_t passes) {
-  const uint64_t steps = s.once() ? passes : s.learner.participation.steps_per_period * passes;
+  const uint64_t steps = s.once() ? passes : s.learner.participation.PeriodSteps() * passes;
   Events events;
   Append(s.plan.charge, steps, &events);
   if (s.plan.opening_charge)
@@ -60,10 +57,10 @@ uint64_t AllowedPasses(const Subject& s) {
 }
 
 // All events of a user's account after this many steps of the learner, if he is in each as far as
-// his allowance permits. With poisson, counted in whole periods.
+// his allowance permits. Held periods are counted whole.
 Events AfterSteps(const Subject& s, uint64_t steps) {
   const uint64_t allowance = s.plan.promise.bounds.allowance;
-  const uint64_t each = s.once() ? 1 : s.learner.participation.steps_per_period;
+  const uint64_t each = s.once() ? 1 : s.learner.participation.PeriodSteps();
   const uint64_t periods = std::min((steps + each - 1) / each, (allowance + each - 1) / each);
   Events events;
   Append(s.plan.charge, std::min(allowance, periods * each), &events);
@@ -83,12 +80,12 @@ Result<double> EpsilonOf(const Events& events, double delta) {
 std::optional<uint64_t> StepsPerDay(const Subject& s, std::optional<uint64_t> events_per_day) {
   const Participation& p = s.learner.participation;
   const bool a_file_each = p.period == 0 && p.period_files <= 1;
-  if (!s.once() && a_file_each) return p.steps_per_period;
+  if (!s.once() && a_file_each) return p.PeriodSteps();
   if (!events_per_day) return std::nullopt;
   const auto times = [&](uint64_t each) { return (*events_per_day + each - 1) / each; };
   if (s.once()) return times(p.batch);
   if (p.period_files > 1) return std::nullopt;
-  return p.steps_per_period * times(p.period);
+  return p.PeriodSteps() * times(p.period);
 }
 
 // The forecast for one event over all these learners, or for one user if all have unit user. An
@@ -124,15 +121,23 @@ Result<EpsilonAhead> Ahead(const std::vector<Subject>& subjects, double delta,
   return ahead;
 }
 
+// The steps of a held period that a unit is in.
+std::string DrawInWords(const Participation& p) {
+  if (p.mode == Participation::Mode::kPoisson)
+    return fmt::format("each of its {} with probability {}", Counted(p.steps_per_period, "step"),
+                       p.sampling_rate);
+  const std::string one =
+      fmt::format("exactly one of {}, drawn at random", Counted(p.steps_per_period, "step"));
+  return p.blocks == 1 ? one : fmt::format("{}, {} times over", one, p.blocks);
+}
+
 std::string UsersInWords(const Subject& s) {
   const Participation& p = s.learner.participation;
   const std::string ever = fmt::format("{} ever", Counted(s.plan.promise.bounds.allowance, "step"));
   if (!s.once())
     return fmt::format(
-        "poisson: a period is held, each user in each of its {} with probability {}; "
-        "a user is eligible for {}, which is {}",
-        Counted(p.steps_per_period, "step"), p.sampling_rate, ever,
-        Counted(PeriodsOfUser(p), "period"));
+        "{}: a period is held, each user in {}; a user is eligible for {}, which is {}", s.mode(),
+        DrawInWords(p), ever, Counted(PeriodsOfUser(p), "period"));
   const std::string of_a_period =
       p.per_period > 0 ? fmt::format(", {} of a period", p.per_period) : "";
   return fmt::format("once: steps of {} offsets in the order they came; a user is in {}{}",
@@ -154,10 +159,8 @@ std::string InWords(const Subject& s) {
   std::string period = p.period > 0 ? fmt::format("{} offsets", WithThousands(p.period)) : "";
   if (p.period_files > 0 || p.period == 0)
     period += (period.empty() ? "" : " or ") + Counted(std::max(1u, p.period_files), "file");
-  return fmt::format(
-      "poisson: a period of {} is held, each event in each of its {} with "
-      "probability {}{}",
-      period, Counted(p.steps_per_period, "step"), p.sampling_rate, passes);
+  return fmt::format("{}: a period of {} is held, each event in {}{}", s.mode(), period,
+                     DrawInWords(p), passes);
 }
 
 std::string StepsUnknown(const Subject& s) {
@@ -171,12 +174,13 @@ std::string StepsUnknown(const Subject& s) {
 Result<OtherMode> Calibrated(const Subject& s, const Exposure& exposure, uint64_t passes,
                              OtherMode mode) {
   mode.steps = exposure.steps;
-  mode.sampling_rate = exposure.rate;
+  mode.draw = exposure.draw;
   const auto noise = privacy::CalibrateSteps(
       {.epsilon = s.plan.promise.epsilon,
        .delta = s.plan.promise.delta,
-       .sampling_rate = exposure.rate,
+       .sampling_rate = exposure.draw.rate,
        .steps = exposure.steps,
+       .block_steps = exposure.draw.block_steps,
        .beside = BesideSteps(s.plan.opening_charge, Openings(s.learner.mechanism, passes),
                              s.plan.charge.zcdp_rho, exposure.steps)});
   if (noise) {
@@ -187,44 +191,81 @@ Result<OtherMode> Calibrated(const Subject& s, const Exposure& exposure, uint64_
   return mode;
 }
 
-Result<OtherMode> AsPoisson(const Subject& s, std::optional<uint64_t> events_per_day) {
-  OtherMode mode{.mode = "poisson", .words = "a day is held, and learnt from only once it is over"};
-  const uint64_t batch = s.learner.participation.batch;
-  if (!events_per_day || *events_per_day <= batch) {
-    mode.words = events_per_day ? "not computed: a day is no longer than one batch"
-                                : "not known: how long a day is (--events-per-day N)";
-    return mode;
+// The other modes that hold a period. An event is in as many steps as now, on average, and each
+// step has as many events.
+Result<std::vector<OtherMode>> HeldModes(const Subject& s, std::optional<uint64_t> events_per_day) {
+  const Participation& p = s.learner.participation;
+  const uint64_t passes = s.of_users() ? PeriodsOfUser(p) : s.passes();
+  const auto period = static_cast<double>(events_per_day.value_or(0));
+  // Of a learner that holds none, the period would be a day.
+  const double rate = s.once() ? static_cast<double>(p.batch) / period : p.Rate();
+  const uint64_t steps = s.once() ? static_cast<uint64_t>(std::llround(1 / rate)) : p.PeriodSteps();
+  const double uses = std::round(static_cast<double>(steps) * rate);
+  const auto blocks = std::max<uint64_t>(1, static_cast<uint64_t>(uses));
+  const uint64_t block_steps = std::max<uint64_t>(1, (steps + blocks / 2) / blocks);
+  OtherMode shape{.mode = {},
+                  .period = s.once() ? *events_per_day : p.period,
+                  .words = s.once() ? "a day is held, and learnt from only once it is over"
+                                    : "the same periods are held"};
+  std::vector<OtherMode> modes;
+  if (p.mode != Participation::Mode::kPoisson) {
+    shape.mode = "poisson";
+    TACIT_ASSIGN(OtherMode poisson,
+                 Calibrated(s, {.sampled = true, .steps = steps * passes, .draw = {.rate = rate}},
+                            passes, shape));
+    modes.push_back(std::move(poisson));
   }
-  mode.period = *events_per_day;
-  const auto period = static_cast<double>(mode.period), in_step = static_cast<double>(batch);
-  const auto steps = static_cast<uint64_t>(std::llround(period / in_step));
-  return Calibrated(s, {.sampled = true, .steps = steps * s.passes(), .rate = in_step / period},
-                    s.passes(), std::move(mode));
+  if (p.mode != Participation::Mode::kAllocate && s.plan.charge.zcdp_rho == 0) {
+    shape.mode = "allocate";
+    TACIT_ASSIGN(OtherMode allocate, Calibrated(s,
+                                                {.sampled = true,
+                                                 .steps = blocks * block_steps * passes,
+                                                 .draw = privacy::Draw::Allocate(block_steps)},
+                                                passes, shape));
+    modes.push_back(std::move(allocate));
+  }
+  return modes;
+}
+
+// The reason that no held period can be compared with `once`, or "".
+std::string NoDayToHold(const Subject& s, std::optional<uint64_t> events_per_day) {
+  if (!events_per_day) return "not known: how long a day is (--events-per-day N)";
+  if (*events_per_day <= s.learner.participation.batch)
+    return "not computed: a day is no longer than one batch";
+  return "";
+}
+
+// What `once` would need. A mechanism with a histogram needs periods that are held. How often a
+// user would be in a step is another question.
+Result<std::vector<OtherMode>> AsOnce(const Subject& s) {
+  std::vector<OtherMode> modes;
+  if (s.once() || s.of_users() || s.learner.mechanism.observes_periods()) return modes;
+  std::vector<uint64_t> participations{1};
+  if (s.passes() > 1) participations.push_back(s.passes());
+  for (const uint64_t k : participations) {
+    TACIT_ASSIGN(OtherMode once,
+                 Calibrated(s, {.steps = k}, k,
+                            {.mode = "once",
+                             .words = fmt::format("no amplification: {} in full an event; nothing "
+                                                  "is held, learns as events come",
+                                                  Counted(k, "step"))}));
+    modes.push_back(std::move(once));
+  }
+  return modes;
 }
 
 Result<std::vector<OtherMode>> Others(const Subject& s, std::optional<uint64_t> events_per_day) {
-  std::vector<OtherMode> others;
-  if (s.once()) {
-    TACIT_ASSIGN(OtherMode poisson, AsPoisson(s, events_per_day));
-    others.push_back(std::move(poisson));
+  TACIT_ASSIGN(std::vector<OtherMode> others, AsOnce(s));
+  const std::string why_not = s.once() ? NoDayToHold(s, events_per_day) : "";
+  if (s.once() && (s.of_users() || !s.learner.model.traits().only_once.empty())) return others;
+  if (why_not.empty()) {
+    TACIT_ASSIGN(std::vector<OtherMode> held, HeldModes(s, events_per_day));
+    for (OtherMode& mode : held) others.push_back(std::move(mode));
   } else {
-    std::vector<uint64_t> participations{1};
-    if (s.passes() > 1) participations.push_back(s.passes());
-    // A mechanism with a histogram needs periods that are held.
-    if (s.learner.mechanism.observes_periods()) participations.clear();
-    for (const uint64_t k : participations) {
-      TACIT_ASSIGN(
-          OtherMode once,
-          Calibrated(s, {.steps = k}, k,
-                     {.mode = "once",
-                      .words = fmt::format("no amplification: {} in full an event; nothing "
-                                           "is held, learns as events come",
-                                           Counted(k, "step"))}));
-      others.push_back(std::move(once));
-    }
+    for (const char* mode : {"poisson", "allocate"})
+      others.push_back({.mode = mode, .words = why_not});
   }
-  for (const char* mode : {"balls-and-bins", "correlated"})
-    others.push_back({.mode = mode, .words = "refused: no accountant"});
+  others.push_back({.mode = "correlated", .words = "refused: no accountant"});
   return others;
 }
 
@@ -244,11 +285,10 @@ Result<LearnerForecast> Forecast(const Subject& s, std::optional<uint64_t> event
                            .rows = s.plan.model->RowsText()};
   TACIT_ASSIGN(forecast.ahead, Ahead({s}, promise.delta, events_per_day));
   if (!s.is_private()) return forecast;
-  if (!s.of_users()) {
-    TACIT_ASSIGN(forecast.others, Others(s, events_per_day));
-  }
+  TACIT_ASSIGN(forecast.others, Others(s, events_per_day));
   const privacy::Charge& charge = s.plan.charge;
-  const bool sampled_gaussian = charge.zcdp_rho == 0 && !s.once() && !s.plan.opening_charge;
+  const bool sampled_gaussian =
+      charge.zcdp_rho == 0 && !s.once() && charge.block_steps == 0 && !s.plan.opening_charge;
   if (sampled_gaussian)
     forecast.estimate = privacy::GdpCltEpsilonEstimate(
         charge.noise_multiplier, charge.sampling_rate, s.learner.participation.steps_per_period,
@@ -263,14 +303,16 @@ void WarnOfEvents(const Subject& s, std::optional<uint64_t> events_per_day,
   const Participation& p = s.learner.participation;
   uint64_t period = p.period;
   if (period == 0 && p.period_files <= 1) period = events_per_day.value_or(0);
-  const double expected = p.sampling_rate * static_cast<double>(period);
+  const double expected = p.Rate() * static_cast<double>(period);
   const auto batch = static_cast<double>(p.batch);
   if (!s.once() && !s.of_users() && period > 0 && std::abs(batch - expected) > 0.1 * expected)
     warnings->push_back(fmt::format(
-        "learner '{}': participation.batch is {}, but sampling_rate {} of a period of {} is "
-        "{:.0f}: "
-        "updates are divided by the former",
-        id, WithThousands(p.batch), p.sampling_rate, Counted(period, "event"), expected));
+        "learner '{}': participation.batch is {}, but {} of a period of {} is {:.0f}: updates are "
+        "divided by the former",
+        id, WithThousands(p.batch),
+        p.mode == Participation::Mode::kPoisson ? fmt::format("sampling_rate {}", p.sampling_rate)
+                                                : fmt::format("1 / {}", p.steps_per_period),
+        Counted(period, "event"), expected));
   if (!s.is_private()) return;
   const double delta = s.plan.promise.delta;
   if (events_per_day && delta * static_cast<double>(*events_per_day) >= 1) {

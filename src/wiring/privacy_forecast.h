@@ -29,10 +29,10 @@ struct EpsilonAhead {
 struct OtherMode {
   std::string mode;
   std::optional<double> noise_multiplier = {};
-  uint64_t steps = 0;        // steps that an event is in, or eligible for
-  double sampling_rate = 1;  // in each of those
-  uint64_t period = 0;       // offsets held; 0: none
-  std::string words = {};    // the cost in words; or why there is no number
+  uint64_t steps = 0;       // steps that an event is in, or eligible for
+  privacy::Draw draw = {};  // into each of those
+  uint64_t period = 0;      // offsets held; 0: none
+  std::string words = {};   // the cost in words; or why there is no number
 };
 
 struct LearnerForecast {

@@ -31,9 +31,15 @@ privacy::Unit UnitOf(const config::Learner& learner) {
 }
 
 privacy::ParticipationMode ModeOf(const config::Learner& learner) {
-  return learner.participation.mode == config::Participation::Mode::kOnce
-             ? privacy::ParticipationMode::kOnce
-             : privacy::ParticipationMode::kPoisson;
+  switch (learner.participation.mode) {
+    case config::Participation::Mode::kOnce:
+      return privacy::ParticipationMode::kOnce;
+    case config::Participation::Mode::kPoisson:
+      return privacy::ParticipationMode::kPoisson;
+    case config::Participation::Mode::kAllocate:
+      return privacy::ParticipationMode::kAllocate;
+  }
+  TACIT_CHECK(false, "no such mode");
 }
 
 std::vector<Query> QueriesOf(const config::Learner& learner,

@@ -142,12 +142,15 @@ Result<std::optional<store::LearnerGap>> FindGap(const LearnerPlan& plan,
     return RefuseLearner(plan, fmt::format("it had taken {} steps at the checkpoint, and {} later: "
                                            "these are two stores that went different ways",
                                            from.steps, to.steps));
-  if (to.steps == from.steps) return std::optional<store::LearnerGap>{};
+  // The rest of a period whose blocks are paid for costs nothing more, yet moves the learner on.
+  const bool paid = plan.charge.block_steps > 0 && to.position && *to.position != from.position;
+  if (to.steps == from.steps && !paid) return std::optional<store::LearnerGap>{};
   if (!to.position)
     return RefuseLearner(plan,
                          "its position was too long to be remembered, so that its records "
                          "after the checkpoint would be learnt from twice");
-  if (!to.charged || !IsCharged(*to.charged, plan))
+  const bool unpaid = to.steps == from.steps && to.charged && to.charged->charge != plan.charge;
+  if (!to.charged || !IsCharged(*to.charged, plan) || unpaid)
     return RefuseLearner(plan, fmt::format("its steps after the checkpoint were charged at another "
                                            "price, or promised something else: {}",
                                            kWhereItStopped));
@@ -160,7 +163,12 @@ Result<std::optional<store::LearnerGap>> FindGap(const LearnerPlan& plan,
                          "event was learnt from cannot be said");
 
   const bool once = plan.promise.participation == privacy::ParticipationMode::kOnce;
-  const uint64_t steps = to.steps - from.steps;
+  const uint64_t period_steps = once ? 1 : learner.participation.PeriodSteps();
+  const uint64_t taken = to.steps - from.steps;
+  // Blocks are charged by whole periods. (What was charged includes openings.)
+  const bool in_blocks = plan.charge.block_steps > 0;
+  const uint64_t steps =
+      in_blocks ? (taken + period_steps - 1) / period_steps * period_steps : taken;
   const auto ranges = RangesBetween(begin, end);
   const auto charge = [&](const privacy::Charge& price, uint64_t times, uint64_t per_offset) {
     return privacy::CommitCharge{.learner = plan.id,
@@ -168,20 +176,23 @@ Result<std::optional<store::LearnerGap>> FindGap(const LearnerPlan& plan,
                                  .steps = times,
                                  .steps_per_offset = per_offset,
                                  .topic = topic,
-                                 .ranges = ranges};
+                                 .ranges = ranges,
+                                 .paid_steps = times == 0 ? end.step - begin.step : 0};
   };
-  const uint64_t per_period = once ? 1 : learner.participation.steps_per_period;
+  // A period that was begun anew was charged once more on the same records.
+  const uint64_t per_period = (1 + end.begun_anew - begin.begun_anew) * period_steps;
   store::LearnerGap gap{.learner = plan.index, .charges = {}, .position = *to.position};
-  if (plan.opening_charge)
+  if (plan.opening_charge && steps > 0)
     gap.charges.push_back(
-        charge(*plan.opening_charge, std::min(steps, end.period - begin.period + 1), 1));
+        charge(*plan.opening_charge, std::min(taken, end.period - begin.period + 1), 1));
   gap.charges.push_back(charge(plan.charge, steps, std::min(steps, per_period)));
   gap.step = end.step;
   if (!of_users) return std::optional(std::move(gap));
-  // A period's users are counted for all of its steps when it opens.
+  // A period's users are counted for all of its steps when it opens; blocks are charged then too.
   gap.of_users = true;
-  gap.user_steps = static_cast<uint32_t>(std::min<uint64_t>(
-      steps + plan.promise.bounds.period_steps, std::numeric_limits<uint32_t>::max()));
+  const uint64_t not_charged = in_blocks ? 0 : plan.promise.bounds.period_steps;
+  gap.user_steps = static_cast<uint32_t>(
+      std::min<uint64_t>(steps + not_charged, std::numeric_limits<uint32_t>::max()));
   gap.most_uses = to.most_uses;
   gap.period = end.period;
   return std::optional(std::move(gap));

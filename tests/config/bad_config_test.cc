@@ -268,7 +268,8 @@ const std::vector<BadCase> kMechanisms = {
     {"VocabularyOfAPeriodWithOnce", "kind: adafest\n      threshold: 10",
      "kind: fest\n      vocabulary: {source: running, keep: 10, noise_multiplier: 20}",
      "c.yaml:15: learners[0].mechanism.vocabulary.source: a histogram needs a period that is held, "
-     "and participation.mode once holds none; use mode poisson, or source file"},
+     "and participation.mode once holds none; use mode allocate or poisson, or source "
+     "file"},
     {"ExponentialWithoutRows", "kind: adafest\n      threshold: 10", "kind: exponential",
      "c.yaml:13: learners[0].mechanism.rows: required, and has no default"},
     {"ExponentialWithoutEpsilon", "kind: adafest\n      threshold: 10",
@@ -311,6 +312,20 @@ const std::vector<BadCase> kMechanisms = {
      "period_files: 0\n      period: 0",
      "c.yaml:22: learners[0].participation.period: nothing closes a period: give period, its "
      "number of offsets, or period_files, its number of files (1: every file is a period)"},
+    {"AllocateWithoutBatch", "mode: once\n      batch: 4096",
+     "mode: allocate\n      steps_per_period: 3\n      period: 9",
+     "c.yaml:16: learners[0].participation.batch: required, and has no default"},
+    {"AllocateWithoutSteps", "mode: once\n      batch: 4096",
+     "mode: allocate\n      batch: 4\n      period: 9",
+     "c.yaml:16: learners[0].participation.steps_per_period: required, and has no default"},
+    {"AllocateInTooManySteps", "mode: once\n      batch: 4096",
+     "mode: allocate\n      batch: 4\n      steps_per_period: 100001\n      period: 9",
+     "c.yaml:19: learners[0].participation.steps_per_period: must be at least 1 and at most "
+     "100000, "
+     "is 100001"},
+    {"AllocateInNoBlock", "mode: once\n      batch: 4096",
+     "mode: allocate\n      batch: 4\n      steps_per_period: 3\n      blocks: 0",
+     "c.yaml:20: learners[0].participation.blocks: must be at least 1 and at most 10000, is 0"},
     {"PeriodFilesNegative", "mode: once", "mode: poisson\n      period_files: -1",
      "c.yaml:18: learners[0].participation.period_files: must be a whole number of at least 0, is "
      "'-1'"},

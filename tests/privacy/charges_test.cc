@@ -265,7 +265,7 @@ class NaiveAccount {
  private:
   double Ask(const Spending& spending, double delta) {
     ByteWriter key;
-    spending.EncodeTo(&key);
+    spending.EncodeTo(true, &key);
     key.Put(delta);
     const auto [place, is_new] = known_.try_emplace(std::string(key.bytes()));
     if (is_new) place->second = FreshUpper(spending, delta);

@@ -368,6 +368,26 @@ TEST(WitnessTest, RefusesWhatItHasNotSeen) {
   EXPECT_TRUE(check(Record(0), stranger));
 }
 
+// Blocks are part of the price that a restore charges. Where there are none, programs that know
+// none read the record.
+TEST(WitnessTest, RemembersInWhichBlocksStepsCame) {
+  const auto format_of = [](const std::string& copy) {
+    ByteReader in(*Unseal(std::string_view(copy).substr(4), "a copy"));
+    in.Get<uint32_t>();
+    return in.Get<uint32_t>();
+  };
+  WitnessCopy copy{.write = 1, .distance = 4096, .record = Record(3)};
+  EXPECT_EQ(format_of(EncodeCopy(copy)), 2u);
+  copy.record.learners[0].charged->charge.block_steps = 12;
+  copy.record.learners[0].charged->participation = privacy::ParticipationMode::kAllocate;
+  const std::string bytes = EncodeCopy(copy);
+  EXPECT_EQ(format_of(bytes), 3u);
+  const auto decoded = DecodeCopy(bytes);
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->record.learners, copy.record.learners);
+  EXPECT_EQ(decoded->record.learners[0].charged->charge.block_steps, 12u);
+}
+
 // A store and a witness of before there were terms: what was written down then is what is known.
 TEST(WitnessTest, WithoutTermsOnlyTheLastCommitsAreKnown) {
   StoreChain chain{.lineage = kLineage, .seq = CommitSeq(9), .terms = {}, .heads = {}};

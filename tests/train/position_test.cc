@@ -37,6 +37,43 @@ TEST(PositionTest, FormatOneIsRead) {
   EXPECT_EQ(decoded->next, (std::vector<OffsetRange>{{0, 9, 9}}));
 }
 
+TEST(PositionTest, TellsHowOftenAPeriodWasBegunAnewOnlyIfOneWas) {
+  EXPECT_EQ(EncodePosition({.period_start = {}, .next = {}, .step = 2})[0], 2)
+      << "what programs before this one read";
+  const std::string bytes =
+      EncodePosition({.period_start = {}, .next = {{0, 9, 9}}, .step = 2, .begun_anew = 5});
+  EXPECT_EQ(bytes[0], 3);
+  const auto decoded = DecodePosition(bytes);
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->begun_anew, 5u);
+  EXPECT_EQ(decoded->next, (std::vector<OffsetRange>{{0, 9, 9}}));
+}
+
+// Positions are witnessed beside the input.
+TEST(PositionTest, ThePeriodsKeyIsNotPartOfIt) {
+  stream::Position position{.period_start = {}, .next = {{0, 1, 9}}, .step = 2, .period_step = 1};
+  const std::string without = EncodePosition(position);
+  position.allocation = {.key = {1, 2, 3}, .block_steps = 4, .period_steps = 8};
+  EXPECT_EQ(EncodePosition(position), without);
+  EXPECT_FALSE(DecodePosition(without)->allocation);
+}
+
+TEST(AllocationCodecTest, ComesBackForTheNoiseThatWasCharged) {
+  const stream::PeriodAllocation allocation{.key = {1, 2, 3}, .block_steps = 4, .period_steps = 8};
+  const std::string bytes = EncodeAllocation(allocation, 1.5);
+  const auto same = DecodeAllocation(bytes, 1.5);
+  ASSERT_TRUE(same);
+  EXPECT_EQ(*same, allocation);
+  const auto other = DecodeAllocation(bytes, 1.25);
+  ASSERT_TRUE(other);
+  EXPECT_FALSE(*other) << "less noise than was charged";
+  EXPECT_EQ(EncodeAllocation(std::nullopt, 1.5), "");
+  EXPECT_FALSE(*DecodeAllocation("", 1.5));
+  for (size_t length = 1; length < bytes.size(); ++length)
+    EXPECT_FALSE(DecodeAllocation(bytes.substr(0, length), 1.5)) << length;
+  EXPECT_FALSE(DecodeAllocation(bytes + "x", 1.5));
+}
+
 TEST(PositionTest, NoBytesAreTheBeginning) {
   const auto decoded = DecodePosition("");
   ASSERT_TRUE(decoded);

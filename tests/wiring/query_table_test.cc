@@ -32,9 +32,10 @@ constexpr double kQuantileSigma = 20, kVocabularySigma = 5, kStartShare = 0.6;
 constexpr uint64_t kRows = 5;
 constexpr double kRowEpsilon = 0.01;
 
-// A row of the table as it has to be. Cells: once of events, once of users, poisson of events,
-// poisson of users; `-` refused, `u` unbounded, `g` Gaussian, `s` sampled Gaussian, `z` zCDP, `G`
-// and `Z` once a period. `learner`: how such a query is asked for; empty: by `evaluate` alone.
+// A row of the table as it has to be. Cells: once of events, once of users, then poisson and
+// allocate likewise; `-` refused, `u` unbounded, `g` Gaussian, `s` sampled Gaussian, `a` allocated
+// Gaussian, `z` zCDP, `G` and `Z` once a period. `learner`: how such a query is asked for; empty:
+// by `evaluate` alone.
 struct Row {
   Query query;
   const char* cells;
@@ -51,26 +52,26 @@ std::vector<Row> Rows() {
   const std::string as_start = fmt::format(
       ", start_share: {}}}, history: {{items: 4}}, mechanism: {{kind: dp-sgd}}", kStartShare);
   return {
-      {Query::kUnnoised, "uuuu", pctr + "{kind: none}"},
-      {Query::kGradient, "ggss", kDpSgd},
-      {Query::kRowThreshold, "ggss", pctr + "{kind: adafest, threshold: 2, sigma_ratio: 3}"},
-      {Query::kClipQuantile, "ggss",
+      {Query::kUnnoised, "uuuuuu", pctr + "{kind: none}"},
+      {Query::kGradient, "ggssaa", kDpSgd},
+      {Query::kRowThreshold, "ggssaa", pctr + "{kind: adafest, threshold: 2, sigma_ratio: 3}"},
+      {Query::kClipQuantile, "ggssaa",
        pctr +
            fmt::format("{{kind: dp-sgd, clipping: quantile, quantile: {{noise_multiplier: {}}}}}",
                        kQuantileSigma)},
-      {Query::kRowChoice, "zzzz",
+      {Query::kRowChoice, "zzzz--",
        pctr + fmt::format("{{kind: exponential, rows: {}, row_epsilon: {}}}", kRows, kRowEpsilon)},
-      {Query::kRowHistogram, "--GG", vocabulary + "}}"},
-      {Query::kTopRows, "--ZZ", vocabulary + ", query: gumbel}}"},
-      {Query::kSequenceGradient, "-g-s",
+      {Query::kRowHistogram, "--GGGG", vocabulary + "}}"},
+      {Query::kTopRows, "--ZZZZ", vocabulary + ", query: gumbel}}"},
+      {Query::kSequenceGradient, "-g-s-a",
        "model: {kind: sequence, length: 4, width: 4}, history: {items: 4}, mechanism: {kind: "
        "dp-sgd}"},
-      {Query::kPeriodCounts, "-g--",
+      {Query::kPeriodCounts, "-g----",
        "model: {kind: transitions, cells: 100}, history: {items: 4}, mechanism: {kind: counts}"},
-      {Query::kPeriodSums, "gg--", "model: {kind: linear}, mechanism: {kind: sums}"},
-      {Query::kItemHistogram, "---G", started + "popularity" + as_start},
-      {Query::kPairCounts, "---G", started + "counts, cells: 100" + as_start},
-      {Query::kRankerGradient, "-g--",
+      {Query::kPeriodSums, "gg----", "model: {kind: linear}, mechanism: {kind: sums}"},
+      {Query::kItemHistogram, "---G-G", started + "popularity" + as_start},
+      {Query::kPairCounts, "---G-G", started + "counts, cells: 100" + as_start},
+      {Query::kRankerGradient, "-g----",
        "model: {kind: transitions, cells: 100, ranker: true, ranker_users: 50, ranker_share: 0.2}, "
        "history: {items: 4}, mechanism: {kind: counts}"},
   };
@@ -84,6 +85,8 @@ Price PriceOfLetter(char letter) {
       return Price::kGaussian;
     case 's':
       return Price::kSampledGaussian;
+    case 'a':
+      return Price::kAllocatedGaussian;
     case 'z':
       return Price::kZcdp;
     case 'G':
@@ -101,9 +104,10 @@ struct Cell {
   // That the worst unit takes part in, of all that are made below.
   uint64_t steps, periods;
 };
-constexpr uint64_t kStepsOfPeriod = 4, kPeriods = 3;
+constexpr uint64_t kStepsOfPeriod = 4, kBlocks = 2, kPeriods = 3;
 constexpr double kRate = 0.1;
-constexpr Cell kCells[4] = {
+constexpr size_t kModesAndUnits = 6;
+constexpr Cell kCells[kModesAndUnits] = {
     {ParticipationMode::kOnce, Unit::kEvent, "{mode: once, batch: 10, max_participations: 3}", 3,
      0},
     {ParticipationMode::kOnce, Unit::kUser, "{mode: once, batch: 10, max_participations: 2}", 2, 0},
@@ -112,7 +116,13 @@ constexpr Cell kCells[4] = {
     {ParticipationMode::kPoisson, Unit::kUser,
      "{mode: poisson, batch: 10, sampling_rate: 0.1, steps_per_period: 4, period: 100, "
      "max_participations: 8}",
-     8, 2}};
+     8, 2},
+    {ParticipationMode::kAllocate, Unit::kEvent,
+     "{mode: allocate, batch: 25, steps_per_period: 4, blocks: 2, period: 100}", 8, 1},
+    {ParticipationMode::kAllocate, Unit::kUser,
+     "{mode: allocate, batch: 25, steps_per_period: 4, blocks: 2, period: 100, "
+     "max_participations: 17}",
+     16, 2}};
 
 class QueryTable : public ::testing::Test {
  protected:
@@ -155,7 +165,8 @@ privacy::Ledger Charged(const LearnerPlan& plan, const Cell& cell) {
     std::vector<privacy::CommitCharge> charges;
     if (plan.opening_charge)
       charges.push_back({"it", *plan.opening_charge, 1, 1, "log", {{0, 0, 100}}});
-    const uint64_t steps = once ? 1 : kStepsOfPeriod;
+    const bool in_blocks = cell.mode == ParticipationMode::kAllocate;
+    const uint64_t steps = once ? 1 : in_blocks ? kBlocks * kStepsOfPeriod : kStepsOfPeriod;
     charges.push_back({"it", plan.charge, steps, steps, "log", {{0, 0, 100}}});
     ledger.Append(CommitSeq(round), static_cast<int64_t>(round), charges, {}, "test");
   }
@@ -175,8 +186,10 @@ privacy::Spending Expected(const Row& row, const LearnerPlan& plan, char letter,
   if (letter == 'u') return {.mu_squared = INFINITY};
   if (cell.mode == ParticipationMode::kOnce)
     spending.mu_squared = steps * squares;
-  else
+  else if (cell.mode == ParticipationMode::kPoisson)
     spending.sampled = {{1 / std::sqrt(squares), kRate, cell.steps}};
+  else
+    spending.sampled = {{1 / std::sqrt(squares), 0.25, cell.steps / kStepsOfPeriod, 4}};
   if (letter == 'z')
     spending.rho = steps * static_cast<double>(kRows) * kRowEpsilon * kRowEpsilon / 8;
   if (letter == 'G') spending.mu_squared = periods / (kVocabularySigma * kVocabularySigma);
@@ -198,8 +211,10 @@ double EpsilonOf(const privacy::Spending& spending) {
     events.push_back({privacy::Event::Gaussian(1 / std::sqrt(spending.mu_squared)), 1});
   if (spending.rho > 0) events.push_back({privacy::Event::Zcdp(spending.rho), 1});
   for (const auto& s : spending.sampled)
-    events.push_back(
-        {privacy::Event::PoissonGaussian(s.noise_multiplier, s.sampling_rate), s.count});
+    events.push_back({s.block_steps > 0
+                          ? privacy::Event::Allocation(s.noise_multiplier, s.block_steps)
+                          : privacy::Event::PoissonGaussian(s.noise_multiplier, s.sampling_rate),
+                      s.count});
   return *privacy::PldUpperEpsilon(events, privacy::Adjacency::kAddRemove, Delta(1e-6));
 }
 
@@ -219,6 +234,7 @@ void ExpectCharged(const Row& row, char letter, const Cell& cell, const LearnerP
     EXPECT_NEAR(last.worst.sampled[i].noise_multiplier, want.sampled[i].noise_multiplier, 1e-9);
     EXPECT_EQ(last.worst.sampled[i].sampling_rate, want.sampled[i].sampling_rate);
     EXPECT_EQ(last.worst.sampled[i].count, want.sampled[i].count);
+    EXPECT_EQ(last.worst.sampled[i].block_steps, want.sampled[i].block_steps);
   }
   const double epsilon = EpsilonOf(want);
   EXPECT_NEAR(last.epsilon, epsilon, 5e-3 * epsilon);
@@ -237,7 +253,7 @@ void ExpectCharged(const Row& row, char letter, const Cell& cell, const LearnerP
 TEST_F(QueryTable, EveryCellIsRefusedAtTheStartOrChargedAsItSays) {
   size_t refused = 0, charged = 0;
   for (const Row& row : Rows()) {
-    for (size_t at = 0; at < 4; ++at) {
+    for (size_t at = 0; at < kModesAndUnits; ++at) {
       const Cell& cell = kCells[at];
       SCOPED_TRACE(fmt::format("{}, participation {}, unit {}", Name(row.query), Name(cell.mode),
                                Name(cell.unit)));
@@ -255,8 +271,8 @@ TEST_F(QueryTable, EveryCellIsRefusedAtTheStartOrChargedAsItSays) {
       EXPECT_THAT(built.error().message, HasSubstr("learners[0]."));
     }
   }
-  EXPECT_EQ(refused, 20u);
-  EXPECT_EQ(charged, 32u);
+  EXPECT_EQ(refused, 31u);
+  EXPECT_EQ(charged, 47u);
 }
 
 TEST_F(QueryTable, HasEveryQueryOnce) {
@@ -273,11 +289,11 @@ TEST_F(QueryTable, RefusesByItselfWhatNoConfigurationLetsThrough) {
     const size_t good = std::string(row.cells).find_first_not_of('-');
     auto config = Config(row.learner, kCells[good]);
     ASSERT_TRUE(config) << config.error().message;
-    for (size_t at = 0; at < 4; ++at) {
+    for (size_t at = 0; at < kModesAndUnits; ++at) {
       config::Learner learner = config->learners[0];
-      learner.participation.mode = kCells[at].mode == ParticipationMode::kOnce
-                                       ? config::Participation::Mode::kOnce
-                                       : config::Participation::Mode::kPoisson;
+      using Mode = config::Participation::Mode;
+      constexpr Mode kModes[] = {Mode::kOnce, Mode::kPoisson, Mode::kAllocate};
+      learner.participation.mode = kModes[at / 2];
       learner.privacy.unit = kCells[at].unit == Unit::kUser ? "user" : "event";
       const Status checked = CheckQueries(learner);
       EXPECT_EQ(checked.has_value(), row.cells[at] != '-') << Name(row.query) << " " << at;
@@ -287,7 +303,7 @@ TEST_F(QueryTable, RefusesByItselfWhatNoConfigurationLetsThrough) {
       ++refused;
     }
   }
-  EXPECT_EQ(refused, 20u);
+  EXPECT_EQ(refused, 31u);
 }
 
 // A start without its charge, and a charge without a start.

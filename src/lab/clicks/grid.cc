@@ -82,7 +82,8 @@ std::vector<std::string> Overrides(const GridOptions& options, size_t index,
   return overrides;
 }
 
-// Derives sampling_rate and steps_per_period from epochs, batch and period.
+// Derives from epochs, batch and period how a period is drawn from: sampling_rate and
+// steps_per_period, or steps_per_period and blocks.
 Status Derive(const GridOptions& options, size_t index, const EventLog& log, uint64_t train_to,
               std::map<std::string, std::string>* settings) {
   const auto epochs_at = settings->find(std::string(kEpochs));
@@ -95,11 +96,19 @@ Status Derive(const GridOptions& options, size_t index, const EventLog& log, uin
   TACIT_ASSIGN(const config::Config config,
                config::Load(options.config, Overrides(options, index, probe)));
   const config::Participation& p = config.learners[index].participation;
-  if (p.mode != config::Participation::Mode::kPoisson)
+  if (!p.holds_periods())
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{} goes with participation.mode poisson", kEpochs));
+                fmt::format("{} goes with participation.mode poisson or allocate", kEpochs));
   const auto records = static_cast<double>(LargestPeriod(log, train_to, p));
   const double rate = std::min(1.0, static_cast<double>(p.batch) / std::max(1.0, records));
+  if (p.mode == config::Participation::Mode::kAllocate) {
+    const auto whole = [](double number) {
+      return fmt::format("{}", static_cast<uint64_t>(std::max(1.0, std::round(number))));
+    };
+    (*settings)["participation.steps_per_period"] = whole(1 / rate);
+    (*settings)["participation.blocks"] = whole(epochs);
+    return {};
+  }
   (*settings)["participation.sampling_rate"] = fmt::format("{:.6g}", rate);
   (*settings)["participation.steps_per_period"] =
       fmt::format("{}", static_cast<uint64_t>(std::max(1.0, std::round(epochs / rate))));
@@ -252,7 +261,8 @@ Status CheckAxes(const std::vector<GridAxis>& axes) {
     if (!keys.insert(axis.key).second)
       return BadAxis(axis.key, "given twice; name all its values at once");
   if (!keys.contains(std::string(kEpochs))) return {};
-  for (const char* derived : {"participation.sampling_rate", "participation.steps_per_period"})
+  for (const char* derived :
+       {"participation.sampling_rate", "participation.steps_per_period", "participation.blocks"})
     if (keys.contains(derived))
       return BadAxis(derived, fmt::format("follows from {}; use one of them", kEpochs));
   return {};
@@ -277,15 +287,15 @@ std::vector<std::string> BatchWarnings(const std::vector<GridPoint>& points, con
   for (const GridPoint& point : points) {
     if (!point.refusal.empty()) continue;
     const config::Participation& p = point.config.learners[0].participation;
-    if (p.mode != config::Participation::Mode::kPoisson) continue;
+    if (!p.holds_periods()) continue;
     const uint64_t period = LargestPeriod(log, train_to, p);
-    const double expected = p.sampling_rate * static_cast<double>(period);
+    const double expected = p.Rate() * static_cast<double>(period);
     const auto batch = static_cast<double>(p.batch);
     if (std::abs(expected - batch) <= 0.1 * batch) continue;
     std::string warning = fmt::format(
-        "learner '{}': a step holds {:.6g} events on average (sampling_rate {} of a period of {}), "
-        "but participation.batch, which its update is divided by, is {}",
-        point.learner, expected, p.sampling_rate, period, p.batch);
+        "learner '{}': a step holds {:.6g} events on average (a share of {:.6g} of a period of "
+        "{}), but participation.batch, which its update is divided by, is {}",
+        point.learner, expected, p.Rate(), period, p.batch);
     if (std::ranges::find(warnings, warning) == warnings.end())
       warnings.push_back(std::move(warning));
   }

@@ -241,8 +241,10 @@ Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask, double eno
     last_ = asked;
     const bool close =
         asked.distance <= kCloseEpsilon + std::max(kClose, accepted_) * asked.epsilon;
-    if (close || asked.interval.upper <= enough || plans == kMostPlans) {
-      if (!close) accepted_ = 1.25 * asked.distance / std::max(asked.epsilon, kCloseEpsilon);
+    // Bounds that are merely enough say nothing of what finer lattices would reach.
+    if (close || asked.interval.upper <= enough) return asked.interval;
+    if (plans == kMostPlans) {
+      accepted_ = 1.25 * asked.distance / std::max(asked.epsilon, kCloseEpsilon);
       return asked.interval;
     }
   }

@@ -19,19 +19,32 @@
 
 namespace tacit::stream {
 
+// Which step of each block a unit of a period is in (`allocate`): a function of this key. Whoever
+// has it knows which records a step held, so it is as secret as they are. It is drawn when the
+// period begins and ends with its last step.
+struct PeriodAllocation {
+  SipHash::Key key{};
+  uint64_t block_steps = 0, period_steps = 0;  // those that the period began with, and paid for
+  friend bool operator==(const PeriodAllocation&, const PeriodAllocation&) = default;
+};
+
 // A learner's position in the stream: everything it needs to resume after a crash.
 struct Position {
   uint64_t pass = 0;                      // number of times the source was read to its end
   uint64_t period = 0;                    // number of finished periods, if the stream has periods
   std::vector<OffsetRange> period_start;  // begin of the period, one (empty) range a partition
-  // next.begin = next offset to read, one range a partition. `poisson`: the unfinished period ends
+  // next.begin = next offset to read, one range a partition. Held periods: the unfinished one ends
   // at next.end, if that is above next.begin.
   std::vector<OffsetRange> next;
   uint64_t step = 0;  // steps taken
-  // Progress in the unfinished period. `poisson`: steps taken (period_step); `once`: offsets
+  // Progress in the unfinished period. Held periods: steps taken (period_step); `once`: offsets
   // covered (period_step), and marks that cut a step (period_marks).
   uint64_t period_step = 0;
   uint64_t period_marks = 0;
+  // `allocate`: how often a period was begun anew, its allocation being unknown; and the unfinished
+  // period's allocation, which is kept apart from the rest.
+  uint64_t begun_anew = 0;
+  std::optional<PeriodAllocation> allocation = {};
 };
 
 // Options of unit user: all examples of a user in a step are one unit. Each user is in, or eligible
@@ -58,7 +71,7 @@ struct StepBatch {
     kOnce,          // `once`: the ranges are what this step alone covers
     kPreview,       // predicted, not learnt from: nothing is released and nothing charged
     kPreviewAgain,  // the same, of a period that opened before a crash and was predicted then
-    // `poisson`: the ranges are those of the whole period, the same in each of its steps; every
+    // Held periods: the ranges are those of the whole period, the same in each of its steps; every
     // offset in them was eligible for this step.
     kPeriodFirst,  // all examples of the period came as previews just before
     kPeriodNext,
@@ -70,10 +83,11 @@ struct StepBatch {
   std::vector<uint32_t> unit_of;  // per example, ascending from 0
   uint32_t units = 0;
   std::vector<OffsetRange> ranges;       // offsets this step covers, dead letters included
+  uint64_t period_steps = 0;             // held periods: the number of steps taken of each
   Position after;                        // the position once this step is applied
   std::vector<event::PublicMark> marks;  // file ends, ticks or losses at this step's end
-  // Unit user: the step counts users, and `uses` are their counts once it is taken. (`poisson`: the
-  // first step of a period, and the first one after a crash, has the counts for all of its steps.)
+  // Unit user: the step counts users, and `uses` are their counts once it is taken. (Held periods:
+  // the first step of one, and the first one after a crash, has the counts for all of its steps.)
   bool counts_users = false;
   std::vector<UserUses> uses;
   uint32_t units_refused = 0;  // users left out because their allowance is used. Un-noised
@@ -144,5 +158,33 @@ struct PoissonOptions {
 };
 std::unique_ptr<Participation> MakePoissonParticipation(PoissonOptions options,
                                                         std::unique_ptr<noise::NoiseSource> coins);
+
+// Options of `allocate`: periods are cut and held as by `poisson`. The steps taken of a period come
+// in blocks, and each event (unit user: each user) is in exactly one step of each block, which it
+// draws independently of all others, uniformly. The steps are therefore not of equal size: making
+// them so is another mechanism, which the accountant does not cover. Nor does what a record holds
+// decide: only its partition and offset (unit user: the user), under the period's key.
+//
+// The key is in the position, so that an interrupted period goes on with the same steps: drawn
+// anew, a record could take part twice. Where a position lacks the key of the period that it is in,
+// or has it for other blocks than these, the rest of the period cannot be taken. Then the period is
+// begun anew, as one that is charged once more, if `begins_anew`; else it is closed, as one that
+// was lost.
+struct AllocationOptions {
+  uint64_t offsets_per_period = 0;  // 0: no limit
+  uint32_t files_per_period = 1;
+  uint64_t block_steps = 0;  // steps in each block
+  uint64_t blocks = 1;       // taken of each period
+  Position start;
+  bool full_at_once = false;              // as for `once`
+  std::optional<UserOptions> users = {};  // unit user; else unit event
+  bool begins_anew = false;
+};
+// `keys`: where keys come from; nothing else is drawn.
+std::unique_ptr<Participation> MakeAllocationParticipation(
+    AllocationOptions options, std::unique_ptr<noise::NoiseSource> keys);
+
+// True if a learner at this position goes on with the period that it is in.
+bool KnowsAllocation(const Position& position, uint64_t block_steps, uint64_t blocks);
 
 }  // namespace tacit::stream

@@ -43,7 +43,7 @@ SequenceLearner::SequenceLearner(SequenceLearnerOptions options, RecentHistories
       recent_(options_.histories, std::move(reader)),
       start_(
           MakeSequenceStart(options_.start, options_.training.model.catalogue, backend.workers())),
-      stepper_(WithPrior(options_.training, start_.get()), options_.sampling_rate, backend,
+      stepper_(WithPrior(options_.training, start_.get()), options_.draw, backend,
                std::move(noise)) {
   TACIT_CHECK(start_ == nullptr || stepper_.noise() != nullptr, "a start draws noise");
   if (resume != nullptr) stepper_.Resume(resume->parameters, resume->optimizer, steps_taken);
@@ -99,7 +99,7 @@ Status SequenceLearner::Open() {
   TACIT_RETURN_IF_ERROR(recent_.GatherPeriod(&period));
   // With privacy the divisor stands for the number of users, which is private.
   const double users = options_.training.privacy.on
-                           ? options_.training.expected_batch / options_.sampling_rate
+                           ? options_.training.expected_batch / options_.draw.rate
                            : static_cast<double>(period.units());
   TACIT_RETURN_IF_ERROR(start_->Release(period, users, *stepper_.noise()));
   released_ = true;
@@ -175,7 +175,7 @@ Status SequenceLearner::LoadReleased(std::string_view bytes) {
 }
 
 privacy::Charge ChargeOf(const SequenceLearnerOptions& options) {
-  return StepCharge(options.training.privacy, options.sampling_rate);
+  return StepCharge(options.training.privacy, options.draw);
 }
 
 store::RowLayout MakeRowLayout(const SequenceTrainingOptions& options) {

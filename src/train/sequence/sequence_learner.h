@@ -18,8 +18,8 @@ struct SequenceLearnerOptions {
   std::string id;
   LearnerIndex index;
   SequenceTrainingOptions training;
-  double sampling_rate = 1;  // the participation's
-  // Only steps of `poisson` open periods: under `once` nothing is ever released before a step.
+  privacy::Draw draw = {};  // the participation's
+  // Only held periods open: under `once` nothing is ever released before a step.
   SequenceStartOptions start = {};
   RecentHistoriesOptions histories;
   // This many units of a step are asked for their next item before it is learnt from, for operator

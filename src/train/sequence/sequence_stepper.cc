@@ -101,23 +101,24 @@ std::vector<float> ItemVariances(const SequenceTrainingOptions& options,
   return variance;
 }
 
-privacy::Charge StepCharge(const SequenceGuard& privacy, double sampling_rate) {
+privacy::Charge StepCharge(const SequenceGuard& privacy, const privacy::Draw& draw) {
   if (!privacy.on) return {};
   return {.mechanism = privacy::MechanismKind::kDpSgd,
           .noise_multiplier = privacy.sigma,
           .sigma_gradient = privacy.sigma,
           .clip_gradient = privacy.clip_norm,
-          .sampling_rate = sampling_rate};
+          .sampling_rate = draw.rate,
+          .block_steps = draw.block_steps};
 }
 
-SequenceStepper::SequenceStepper(SequenceTrainingOptions options, double sampling_rate,
+SequenceStepper::SequenceStepper(SequenceTrainingOptions options, const privacy::Draw& draw,
                                  ops::Backend& backend, std::unique_ptr<noise::NoiseSource> noise)
     : options_(std::move(options)),
       backend_(backend),
       noise_(std::move(noise)),
       model_(options_.model, backend, options_.prior),
       clipper_(MakeClipper(options_.privacy)),
-      charge_(StepCharge(options_.privacy, sampling_rate)),
+      charge_(StepCharge(options_.privacy, draw)),
       update_stddev_(UpdateStddev(options_.privacy, options_.expected_batch)),
       parameters_(model_.layout().Initial(options_.seed)),
       state_(Optimizer(options_.optimizer).DenseStateFloats(parameters_.size()), 0.0f) {

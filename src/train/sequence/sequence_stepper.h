@@ -58,7 +58,7 @@ std::vector<float> ItemVariances(const SequenceTrainingOptions& options,
 
 // The cost of one step to each unit, which is in it with this probability. Unbounded where privacy
 // is off.
-privacy::Charge StepCharge(const SequenceGuard& privacy, double sampling_rate);
+privacy::Charge StepCharge(const SequenceGuard& privacy, const privacy::Draw& draw);
 
 // The outcome of a step. Un-noised: operator-only.
 struct SequenceStepReport {
@@ -77,9 +77,9 @@ struct SequenceStepReport {
 // Not thread-safe.
 class SequenceStepper {
  public:
-  // REQUIRES CheckOptions(options). `sampling_rate`: the probability that a unit is in a step, for
-  // the charge. `backend` must outlive it.
-  SequenceStepper(SequenceTrainingOptions options, double sampling_rate, ops::Backend& backend,
+  // REQUIRES CheckOptions(options). `draw`: how units come into a step, for the charge. `backend`
+  // must outlive it.
+  SequenceStepper(SequenceTrainingOptions options, const privacy::Draw& draw, ops::Backend& backend,
                   std::unique_ptr<noise::NoiseSource> noise);
 
   const SequenceTrainingOptions& options() const { return options_; }

@@ -30,7 +30,7 @@ SequenceTrainer::SequenceTrainer(SequenceTrainingOptions options, const model::H
     : histories_(histories),
       sampler_(histories.units(), RateOf(options.expected_batch, histories.units()),
                std::move(coins)),
-      stepper_(std::move(options), sampler_.rate(), backend, std::move(noise)) {
+      stepper_(std::move(options), {.rate = sampler_.rate()}, backend, std::move(noise)) {
   const Status status = CheckOptions(this->options(), histories.units());
   TACIT_CHECK(status.has_value(), "options are checked before a trainer is made");
   TACIT_CHECK(histories.catalogue == this->options().model.catalogue,
