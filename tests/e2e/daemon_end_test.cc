@@ -152,7 +152,7 @@ TEST(DaemonEndTest, ProgressTellsEveryLearner) {
   const Ended ended = test::Run(
       {TACITD, "--config", run.WriteConfig(dir), "--until-end", "--set", "log.level=info"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
-  EXPECT_THAT(ended.err, ContainsRegex("ctr: AUC [0-9.]+  epsilon 8.000  small: AUC"));
+  EXPECT_THAT(ended.err, ContainsRegex("ctr: AUC [0-9.]+ NE [0-9.]+  epsilon 8.000  small: AUC"));
 }
 
 TEST(DaemonEndTest, ErrorsAreSaidInTheProgramsName) {
