@@ -31,7 +31,7 @@ std::vector<privacy::CountedEvent> EventsOf(const privacy::Spending& spending) {
   return events;
 }
 
-// What dp_accounting has no event for: the blocks as they are, and the delta of the whole
+// Adds what dp_accounting has no event for: the blocks as they are, and the delta of the whole
 // composition at epsilons around the claim, certified upper bounds.
 Status AddUnsupported(const privacy::Spending& spending, json::object* learner) {
   json::array blocks;

@@ -241,7 +241,7 @@ struct Participation {
   uint32_t period_files = 0;
 
   bool holds_periods() const { return mode != Mode::kOnce; }
-  // Of held periods: all steps taken of one; and the probability that an event is in a given one.
+  // The number of all steps taken of a held period; and the probability that an event is in one.
   uint64_t PeriodSteps() const {
     return mode == Mode::kAllocate ? steps_per_period * blocks : steps_per_period;
   }

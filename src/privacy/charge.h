@@ -60,7 +60,7 @@ std::string_view Name(Adjacency adjacency);
 std::string_view Name(ParticipationMode mode);
 std::string_view Name(MechanismKind kind, std::span<const MechanismRow> kinds = kMechanisms);
 
-// How a step takes its units out of those that are eligible for it. A value.
+// The way in which a step takes its units out of those that are eligible for it. A value.
 struct Draw {
   double rate = 1;  // the probability that a unit is in the step
   // 0: each step draws each unit by a coin of its own. Else the steps come in blocks of so many,

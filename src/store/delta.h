@@ -72,9 +72,9 @@ struct LearnerCommit {
   std::shared_ptr<const std::string> released = nullptr;
   std::optional<AllowanceCommit> allowances = {};
   std::optional<HistoryCommit> histories = {};
-  // Which units of an unfinished period are in which step, encoded by the trainer: as secret as
-  // their records, and never in a delta, a witness or a release. Empty: there is none any more;
-  // nothing: unchanged.
+  // The steps that an unfinished period's units are in, encoded by the trainer: as secret as their
+  // records, and never in a delta, a witness or a release. Empty: there is none any more; nothing:
+  // unchanged.
   std::optional<std::string> allocation = {};
 };
 

@@ -47,7 +47,7 @@ struct Trainer::Seat {
                 "a step of another allocation than the period's");
   }
 
-  // What the store must change of the allocation: its bytes, empty ones to forget it.
+  // Takes the change that the store must make to the allocation: its bytes, empty to forget it.
   std::optional<std::string> TakeAllocation() {
     const privacy::Charge charge = learner->charge();
     if (charge.block_steps == 0) return std::nullopt;

@@ -25,7 +25,7 @@ struct Exposure {
 // With held periods and unit user: the number of periods that the allowance lets a user be in.
 uint64_t PeriodsOfUser(const config::Participation& participation);
 
-// How a step of this participation takes its units.
+// The draw by which a step of this participation takes its units.
 privacy::Draw DrawOf(const config::Participation& participation);
 
 Exposure ExposureOf(const config::Learner& learner, const config::Source& source);

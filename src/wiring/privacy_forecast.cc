@@ -197,7 +197,7 @@ Result<std::vector<OtherMode>> HeldModes(const Subject& s, std::optional<uint64_
   const Participation& p = s.learner.participation;
   const uint64_t passes = s.of_users() ? PeriodsOfUser(p) : s.passes();
   const auto period = static_cast<double>(events_per_day.value_or(0));
-  // Of a learner that holds none, the period would be a day.
+  // A learner that holds no period would hold a day.
   const double rate = s.once() ? static_cast<double>(p.batch) / period : p.Rate();
   const uint64_t steps = s.once() ? static_cast<uint64_t>(std::llround(1 / rate)) : p.PeriodSteps();
   const double uses = std::round(static_cast<double>(steps) * rate);
@@ -235,8 +235,8 @@ std::string NoDayToHold(const Subject& s, std::optional<uint64_t> events_per_day
   return "";
 }
 
-// What `once` would need. A mechanism with a histogram needs periods that are held. How often a
-// user would be in a step is another question.
+// Computes what `once` would need. A mechanism with a histogram needs periods that are held. How
+// often a user would be in a step is another question.
 Result<std::vector<OtherMode>> AsOnce(const Subject& s) {
   std::vector<OtherMode> modes;
   if (s.once() || s.of_users() || s.learner.mechanism.observes_periods()) return modes;

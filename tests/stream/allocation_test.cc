@@ -78,7 +78,7 @@ AllocationOptions Options(uint64_t period, uint64_t steps, uint64_t blocks, Posi
           .start = std::move(start)};
 }
 
-// Which step of each block an offset is in, by (offset, block).
+// The step of each block that an offset is in, by (offset, block).
 using Places = std::map<std::pair<uint64_t, uint64_t>, std::vector<uint64_t>>;
 void Note(const StepBatch& step, uint64_t taken_of_period, uint64_t block_steps, Places* places) {
   for (const uint64_t offset : step.examples.offset)
@@ -176,7 +176,7 @@ TEST(AllocationTest, StepsAreDrawnUniformlyAndIndependently) {
   EXPECT_LT(std::abs(seen.blocks), 6);
   EXPECT_LT(std::abs(seen.sizes), 6);
 
-  // What would be wrong is seen: steps of equal size, which are not drawn independently; one draw
+  // Faults are seen: steps of equal size, which are not drawn independently; one draw
   // for all blocks; one step that comes up a tenth too rarely.
   std::mt19937_64 random(1);
   std::vector<std::vector<uint64_t>> cards(kBlocks);
@@ -227,7 +227,7 @@ TEST(AllocationTest, GoesOnWithTheSameStepsAfterACrashAnywhere) {
   }
 }
 
-// What would go wrong with a key drawn anew: some events are in a block twice, others never.
+// With a key drawn anew some events are in a block twice, others never.
 TEST(AllocationTest, AKeyDrawnAnewWithinAPeriodIsSeen) {
   auto steps = Collect(Options(400, 8, 1), {.records = 400, .seed = 5, .steps_most = 4});
   Position start = steps.back().after;

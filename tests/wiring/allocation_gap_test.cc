@@ -1,4 +1,4 @@
-// What a restore charges a learner whose steps come in blocks.
+// The charges of a restore to a learner whose steps come in blocks.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

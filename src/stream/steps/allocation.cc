@@ -36,7 +36,7 @@ class AllocationParticipation final : public HeldPeriods {
 
   const uint64_t block_steps_;
   std::unique_ptr<noise::NoiseSource> keys_;
-  // Of the block under way: units by step, ascending in each; and where each step's end.
+  // The block under way: its units by step, ascending in each; and the ends of the steps' units.
   std::vector<uint32_t> order_, step_of_;
   std::vector<size_t> end_;
 };

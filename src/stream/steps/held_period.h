@@ -9,7 +9,7 @@
 #include "stream/steps/participation.h"
 #include "stream/steps/user_units.h"
 
-// What the participations that hold periods share. Private to the room.
+// Code shared by the participations that hold periods. Private to the room.
 namespace tacit::stream {
 
 struct HeldPeriodOptions {
