@@ -75,6 +75,7 @@ class Learning {
                                                       const store::LearnerState& state,
                                                       const stream::Position& position);
   std::optional<stream::UserOptions> Users(size_t learner);
+  train::FeedOptions::Learner::MakeParticipation ParticipationOf(size_t learner);
   train::FeedOptions EmptyFeed() const;
 
   const LearningParts parts_;

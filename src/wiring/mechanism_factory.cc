@@ -218,13 +218,14 @@ stream::UserOptions UsersOf(const config::Learner& learner, const config::Source
 }
 
 train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(
-    const config::Participation& p, bool has_files,
-    const std::optional<stream::UserOptions>& users) {
+    const config::Participation& p, bool has_files, const std::optional<stream::UserOptions>& users,
+    uint64_t offsets_per_part) {
   if (p.mode == config::Participation::Mode::kOnce)
-    return [batch = p.batch, has_files, users](stream::Position start) {
+    return [batch = p.batch, has_files, users, offsets_per_part](stream::Position start) {
       return stream::MakeOnceParticipation({.offsets_per_step = batch,
                                             .start = std::move(start),
                                             .full_at_once = !has_files,
+                                            .offsets_per_part = offsets_per_part,
                                             .users = users});
     };
   return [p, has_files, users](stream::Position start) {

@@ -37,9 +37,9 @@ stream::UserOptions UsersOf(const config::Learner& learner, const config::Source
                             const SipHash::Key& key, stream::AllowanceBook& allowances);
 
 // Decides how a learner's records enter its steps. `has_files`: the source has file ends, which end
-// a step. `users`: for unit user.
+// a step. `users`: for unit user. `offsets_per_part`: of `once`, as stream::OnceOptions has it.
 train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(
     const config::Participation& participation, bool has_files,
-    const std::optional<stream::UserOptions>& users = std::nullopt);
+    const std::optional<stream::UserOptions>& users = std::nullopt, uint64_t offsets_per_part = 0);
 
 }  // namespace tacit::wiring
