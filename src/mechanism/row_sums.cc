@@ -279,7 +279,7 @@ ReleasedSums RowSums::Release(noise::NoiseSource& noise) && {
   const std::span<int64_t> numbers = std::span(sums_).first(options_.numbers);
   if (noisy && !numbers.empty()) noise.AddGridGaussian(grid_.stddev, numbers);
   for (const int64_t number : numbers) released.numbers_.push_back(ValueOf(number));
-  // What has no noise stays here.
+  // Sums without noise stay here.
   sums_.resize(head_ + 2 * whole_places_);
   released.steps_ = std::exchange(sums_, {});
   return released;

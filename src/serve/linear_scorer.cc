@@ -131,7 +131,7 @@ Status LinearScorer::ReadWeights(const store::Snapshot& snapshot, std::span<cons
   TACIT_RETURN_IF_ERROR(snapshot.Rows(index_, missed_rows_, missed_weights_));
   for (size_t k = 0; k < missed_.size(); ++k) {
     weights_[missed_[k]] = missed_weights_[k];
-    // What is damaged is read again.
+    // A damaged weight is read again.
     if (std::isfinite(missed_weights_[k])) memo_.Keep(missed_rows_[k], missed_weights_[k]);
   }
   return {};

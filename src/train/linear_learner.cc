@@ -32,6 +32,7 @@ using linear::kWeight;
 // The sums that belong to no row.
 enum Number : size_t { kAlong, kSquare, kClicks, kNumbers };
 
+constexpr size_t kFetchedAhead = 4;  // examples whose sums are on their way to the cache
 constexpr size_t kSeenAtOnce = 512;  // examples whose places stay in a core's cache
 
 // A label's verdict on a prediction: the loss, and the residual within [-rho, rho]; 0 where that
@@ -237,9 +238,15 @@ void LinearLearner::AddEvents(const stream::StepBatch& step, size_t begin, size_
   bool single = places.one_each;  // all units
   for (size_t i = begin + 1; i < end; ++i) single &= step.unit_of[i] != step.unit_of[i - 1];
   if (!single) return AddUnits(step, begin, end);
-  for (size_t i = 0; i < end - begin; ++i)
+  const std::span<const int64_t> cells = sums.sums();
+  for (size_t i = 0; i < end - begin; ++i) {
+    const size_t ahead = (i + kFetchedAhead) * places.columns;
+    if (ahead < places.place.size())
+      for (const uint32_t place : places.place.subspan(ahead, places.columns))
+        __builtin_prefetch(&cells[sums.SumOf(place)], /*rw=*/1);
     open_->clipped += sums.Add(weights_, places.place.subspan(i * places.columns, places.columns),
                                residuals_[i], NumbersOf(i, step.examples.label[begin + i]));
+  }
 }
 
 // Tells of the whole period, of which the report has the last part.

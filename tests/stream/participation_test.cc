@@ -294,7 +294,7 @@ TEST(OnceTest, AFullStepWaitsForNothingWhereNoMarkCanCome) {
   }
 }
 
-// What is read is not held until the step is full.
+// A step that is not full holds no more than a part.
 TEST(OnceTest, PartsLeaveAsTheyAreFull) {
   Stream stream;
   stream.end = 100;
