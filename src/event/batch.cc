@@ -50,8 +50,10 @@ void Batch::AppendRange(const Batch& other, size_t begin, size_t end) {
   const uint32_t row_begin = first_slot == 0 ? 0 : other.slot_end[first_slot - 1];
   const auto base = static_cast<uint32_t>(row.size());
   AppendElements(other.row, row_begin, other.slot_end[last_slot - 1], &row);
+  const size_t ends = slot_end.size();
+  slot_end.resize(ends + (last_slot - first_slot));
   for (size_t s = first_slot; s < last_slot; ++s)
-    slot_end.push_back(base + (other.slot_end[s] - row_begin));
+    slot_end[ends + (s - first_slot)] = base + (other.slot_end[s] - row_begin);
 }
 
 Batch EmptyLike(const Batch& batch) {

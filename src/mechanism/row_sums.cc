@@ -1,16 +1,18 @@
 #include "mechanism/row_sums.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cmath>
-#include <limits>
+#include <iterator>
+#include <utility>
 
 #include "base/check.h"
 #include "mechanism/grid_tail.h"
 
 namespace tacit::mechanism {
 namespace {
+
+constexpr size_t kPlacesMost = size_t{1} << 30;
 
 // Whole steps towards zero.
 int64_t StepsTowardsZero(double weight, double scale) {
@@ -66,36 +68,74 @@ Grid GridOf(const RowSumsOptions& options) {
                            options.noise_multiplier == 0 ? 1 : options.noise_multiplier);
 }
 
-}  // namespace
-
-void ReleasedSums::Clear() {
-  rows.clear();
-  sums.clear();
-  counts.clear();
-  numbers.clear();
+// The square of a vector's length, in steps, below which its steps need not be looked at: they are
+// cut towards zero, so that only the roundings of the weights can lengthen it.
+double ShortSquares(double clip_steps) {
+  const double most = std::floor(clip_steps);
+  return most * most * (1 - 1e-9);
 }
 
-RowSums::RowSums(const RowSumsOptions& options, std::span<const SumTable> tables,
-                 std::span<const uint64_t> touched)
+}  // namespace
+
+ReleasedSums::Table ReleasedSums::table(size_t i) const {
+  const Part& part = parts_[i];
+  const size_t rows = part.end - part.begin;
+  Table table;
+  table.step_ = step_;
+  table.first_ = part.first;
+  if (part.whole) {
+    table.cells_ = std::span(steps_).subspan(head_ + 2 * part.begin, 2 * rows);
+  } else {
+    table.rows_ = std::span(rows_).subspan(part.begin, rows);
+    table.cells_ = std::span(kept_).subspan(2 * part.begin, 2 * rows);
+  }
+  return table;
+}
+
+ColumnWeights::ColumnWeights(const RowSumsOptions& options, std::span<const double> sums,
+                             std::span<const double> counts)
+    : step_(GridOf(options).step) {
+  TACIT_CHECK(sums.size() == counts.size(), "a sum and a count for each column");
+  for (size_t j = 0; j < sums.size(); ++j) {
+    sums_.push_back(sums[j] / step_);
+    counts_.push_back(counts[j] / step_);
+    whole_counts_.push_back(static_cast<int64_t>(counts_[j]));
+    sum_squares_ += sums_[j] * sums_[j];
+    count_squares_ += counts_[j] * counts_[j];
+  }
+  TACIT_CHECK(std::isfinite(sum_squares_ + count_squares_), "no weight");
+}
+
+RowSums::RowSums(const RowSumsOptions& options, std::span<const SumTable> tables, ReleasedSums last)
     : options_(options),
       tables_(tables),
-      touched_(touched),
       grid_(GridOf(options)),
-      sums_(2 * touched.size() + options.numbers) {
+      short_squares_(ShortSquares(options.clip / grid_.step)),
+      head_(static_cast<uint32_t>((options.numbers + 1) / 2 * 2)),
+      sums_(std::move(last.steps_)),
+      last_(std::move(last)) {
   TACIT_CHECK(std::abs(options.threshold_deviations) < 1e3, "no threshold");
-  TACIT_CHECK(touched.size() < size_t{1} << 30, "too many rows for one release");
-  TACIT_CHECK(
-      std::adjacent_find(touched.begin(), touched.end(), std::greater_equal<>()) == touched.end(),
-      "touched rows ascend");
-  size_t inside = 0;
   uint64_t next = 0;
   for (const SumTable& table : tables) {
     TACIT_CHECK(table.first >= next, "tables ascend");
     next = table.first + table.rows;
-    const Range range = TouchedIn(table);
-    inside += range.end - range.begin;
+    first_place_.push_back(static_cast<uint32_t>(whole_places_));
+    if (table.every_row) whole_places_ += table.rows;
+    TACIT_CHECK(whole_places_ < kPlacesMost, "too many rows for one release");
   }
-  TACIT_CHECK(inside == touched.size(), "a touched row lies outside all tables");
+  sums_.assign(head_ + 2 * whole_places_, 0);
+}
+
+uint32_t RowSums::Touch(uint64_t row) {
+  const auto after = std::ranges::upper_bound(tables_, row, {}, &SumTable::first);
+  TACIT_CHECK(after != tables_.begin(), "a touched row lies outside all tables");
+  const SumTable& table = *std::prev(after);
+  TACIT_CHECK(row - table.first < table.rows, "a touched row lies outside all tables");
+  TACIT_CHECK(!table.every_row, "the row has a place from the start");
+  TACIT_CHECK(places() < kPlacesMost, "too many rows for one release");
+  touched_.push_back(row);
+  sums_.resize(sums_.size() + 2);
+  return static_cast<uint32_t>(places() - 1);
 }
 
 bool RowSums::Add(const UnitVector& unit) {
@@ -119,56 +159,53 @@ bool RowSums::Add(std::span<const uint32_t> cells, std::span<const double> weigh
   return length.Exceeds(options_.clip * (1 + 1e-6));
 }
 
-RowSums::Range RowSums::TouchedIn(const SumTable& table) const {
-  const auto place = [&](uint64_t row) {
-    return static_cast<size_t>(std::lower_bound(touched_.begin(), touched_.end(), row) -
-                               touched_.begin());
-  };
-  return {place(table.first), place(table.first + table.rows)};
+bool RowSums::Add(const ColumnWeights& columns, std::span<const uint32_t> places, double factor,
+                  std::span<const double> numbers) {
+  const size_t n = places.size();
+  TACIT_CHECK(columns.size() == n && columns.step_ == grid_.step, "a place for each column");
+  TACIT_CHECK(numbers.size() == options_.numbers, "a weight for each number");
+  const double per_step = 1 / grid_.step;
+  double squares = factor * factor * columns.sum_squares_ + columns.count_squares_;
+  for (const double number : numbers) squares += (number * per_step) * (number * per_step);
+  if (!(squares < short_squares_)) return AddCells(columns, places, factor, numbers);
+  const size_t all = this->places();
+  int64_t* const cells = sums_.data() + head_;
+  for (size_t j = 0; j < n; ++j) {
+    TACIT_CHECK(places[j] < all, "a place that the query does not have");
+    int64_t* const cell = cells + size_t{2} * places[j];
+    cell[0] += static_cast<int64_t>(columns.sums_[j] * factor);
+    cell[1] += columns.whole_counts_[j];
+  }
+  for (size_t i = 0; i < numbers.size(); ++i) sums_[i] += StepsTowardsZero(numbers[i], per_step);
+  return false;
 }
 
-void RowSums::ReleaseEvery(const SumTable& table, noise::NoiseSource& noise,
-                           ReleasedSums* out) const {
-  constexpr size_t kBlock = 1024;  // rows whose steps stay in a core's cache
-  const Range range = TouchedIn(table);
-  const size_t before = out->rows.size();
-  out->rows.resize(before + table.rows);
-  out->sums.resize(before + table.rows);
-  out->counts.resize(before + table.rows);
-  noise.ForParts(table.rows, [&](size_t part, size_t end, noise::NoiseSource& source) {
-    std::array<int64_t, 2 * kBlock> steps;
-    const auto touched = touched_.subspan(range.begin, range.end - range.begin);
-    size_t place =
-        range.begin + static_cast<size_t>(std::ranges::lower_bound(touched, table.first + part) -
-                                          touched.begin());
-    for (size_t begin = part; begin < end; begin += kBlock) {
-      const auto block = std::span(steps).first(2 * std::min(kBlock, end - begin));
-      std::ranges::fill(block, 0);
-      const uint64_t first = table.first + begin, last = first + block.size() / 2;
-      for (; place < range.end && touched_[place] < last; ++place) {
-        const size_t at = 2 * (touched_[place] - first);
-        block[at] = sums_[2 * place];
-        block[at + 1] = sums_[2 * place + 1];
-      }
-      source.AddGridGaussian(grid_.stddev, block);
-      for (size_t i = 0; i < block.size() / 2; ++i) {
-        out->rows[before + begin + i] = first + i;
-        out->sums[before + begin + i] = ValueOf(block[2 * i]);
-        out->counts[before + begin + i] = ValueOf(block[2 * i + 1]);
-      }
-    }
-  });
+bool RowSums::AddCells(const ColumnWeights& columns, std::span<const uint32_t> places,
+                       double factor, std::span<const double> numbers) {
+  std::vector<uint32_t> cells;
+  std::vector<double> weights;
+  for (size_t j = 0; j < places.size(); ++j) {
+    cells.insert(cells.end(), {SumOf(places[j]), CountOf(places[j])});
+    weights.insert(weights.end(), {columns.sum(j) * factor, columns.count(j)});
+  }
+  for (size_t i = 0; i < numbers.size(); ++i) cells.push_back(Number(i));
+  weights.insert(weights.end(), numbers.begin(), numbers.end());
+  return Add(cells, weights);
 }
 
-void RowSums::ReleaseAbove(const SumTable& table, noise::NoiseSource& noise,
-                           ReleasedSums* out) const {
+size_t RowSums::CountTouched() const {
+  size_t touched = 0;
+  for (size_t i = head_ + 1; i < sums_.size(); i += 2) touched += sums_[i] != 0;
+  return touched;
+}
+
+void RowSums::ReleaseAbove(const SumTable& table, std::span<const Touched> touched,
+                           noise::NoiseSource& noise, ReleasedSums* out) const {
   const auto threshold =
       static_cast<int64_t>(std::ceil(options_.threshold_deviations * grid_.stddev));
   const double extra_probability = noise::GridGaussianTail(grid_.stddev, threshold);
-  const Range range = TouchedIn(table);
   std::vector<int64_t> counts;
-  for (size_t place = range.begin; place < range.end; ++place)
-    counts.push_back(sums_[2 * place + 1]);
+  for (const Touched& row : touched) counts.push_back(sums_[row.cell + 1]);
   noise.AddGridGaussian(grid_.stddev, counts);
 
   // Kept rows: of the touched by their counts, of the others by skips over the whole table. Skips
@@ -178,15 +215,13 @@ void RowSums::ReleaseAbove(const SumTable& table, noise::NoiseSource& noise,
     int64_t sum, count;
   };
   std::vector<Kept> kept;
-  for (size_t place = range.begin; place < range.end; ++place)
-    if (const int64_t count = counts[place - range.begin]; count >= threshold)
-      kept.push_back({touched_[place], sums_[2 * place], count});
-  const auto touched = touched_.subspan(range.begin, range.end - range.begin);
+  for (size_t i = 0; i < touched.size(); ++i)
+    if (counts[i] >= threshold) kept.push_back({touched[i].row, sums_[touched[i].cell], counts[i]});
   for (uint64_t i = 0; extra_probability > 0; ++i) {
     const uint64_t skip = noise.GeometricSkip(extra_probability);
     if (i >= table.rows || skip >= table.rows - i) break;
     i += skip;
-    if (std::ranges::binary_search(touched, table.first + i)) continue;
+    if (std::ranges::binary_search(touched, table.first + i, {}, &Touched::row)) continue;
     kept.push_back({table.first + i, 0, GridGaussianAbove(grid_.stddev, threshold, noise)});
   }
   std::ranges::sort(kept, {}, &Kept::row);
@@ -195,39 +230,58 @@ void RowSums::ReleaseAbove(const SumTable& table, noise::NoiseSource& noise,
   for (const Kept& row : kept) sums.push_back(row.sum);
   noise.AddGridGaussian(grid_.stddev, sums);
   for (size_t i = 0; i < kept.size(); ++i) {
-    out->rows.push_back(kept[i].row);
-    out->sums.push_back(ValueOf(sums[i]));
-    out->counts.push_back(ValueOf(kept[i].count));
+    out->rows_.push_back(kept[i].row);
+    out->kept_.insert(out->kept_.end(), {sums[i], kept[i].count});
   }
 }
 
-void RowSums::ReleaseExact(const SumTable& table, ReleasedSums* out) const {
-  const Range range = TouchedIn(table);
-  for (size_t place = range.begin; place < range.end; ++place) {
-    out->rows.push_back(touched_[place]);
-    out->sums.push_back(ValueOf(sums_[2 * place]));
-    out->counts.push_back(ValueOf(sums_[2 * place + 1]));
+void RowSums::ReleaseExact(std::span<const Touched> touched, ReleasedSums* out) const {
+  for (const Touched& row : touched) {
+    out->rows_.push_back(row.row);
+    out->kept_.insert(out->kept_.end(), {sums_[row.cell], sums_[row.cell + 1]});
   }
 }
 
-ReleasedSums RowSums::Release(noise::NoiseSource& noise, ReleasedSums last) && {
-  ReleasedSums released = std::move(last);
-  released.Clear();
+ReleasedSums RowSums::Release(noise::NoiseSource& noise) && {
+  ReleasedSums released = std::move(last_);
+  released.parts_.clear();
+  released.rows_.clear();
+  released.kept_.clear();
+  released.numbers_.clear();
+  released.head_ = head_;
+  released.step_ = grid_.step;
   const bool noisy = options_.noise_multiplier > 0;
   if (noisy) noise.Rekey();
-  for (const SumTable& table : tables_) {
-    if (!noisy) {
-      ReleaseExact(table, &released);
-    } else if (table.every_row) {
-      ReleaseEvery(table, noise, &released);
-    } else {
-      ReleaseAbove(table, noise, &released);
+
+  std::vector<Touched> touched;
+  for (size_t i = 0; i < touched_.size(); ++i)
+    touched.push_back({touched_[i], SumOf(static_cast<uint32_t>(whole_places_ + i))});
+  std::ranges::sort(touched, {}, &Touched::row);
+  TACIT_CHECK(std::ranges::adjacent_find(touched, {}, &Touched::row) == touched.end(),
+              "a row is touched once");
+  const auto whole = std::span(sums_).subspan(head_, 2 * whole_places_);
+  if (noisy && !whole.empty()) noise.AddGridGaussian(grid_.stddev, whole);
+  auto next = touched.begin();
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const SumTable& table = tables_[t];
+    if (table.every_row) {
+      released.parts_.push_back({true, table.first, first_place_[t], first_place_[t] + table.rows});
+      continue;
     }
+    const auto end =
+        std::ranges::lower_bound(next, touched.end(), table.first + table.rows, {}, &Touched::row);
+    const size_t before = released.rows_.size();
+    noisy ? ReleaseAbove(table, {next, end}, noise, &released)
+          : ReleaseExact({next, end}, &released);
+    released.parts_.push_back({false, table.first, before, released.rows_.size()});
+    next = end;
   }
-  const std::span<int64_t> numbers = std::span(sums_).subspan(2 * touched_.size());
-  if (noisy) noise.AddGridGaussian(grid_.stddev, numbers);
-  for (const int64_t number : numbers) released.numbers.push_back(ValueOf(number));
-  sums_ = {};
+  const std::span<int64_t> numbers = std::span(sums_).first(options_.numbers);
+  if (noisy && !numbers.empty()) noise.AddGridGaussian(grid_.stddev, numbers);
+  for (const int64_t number : numbers) released.numbers_.push_back(ValueOf(number));
+  // Sums without noise stay here.
+  sums_.resize(head_ + 2 * whole_places_);
+  released.steps_ = std::exchange(sums_, {});
   return released;
 }
 

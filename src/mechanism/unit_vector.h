@@ -18,6 +18,11 @@ class UnitVector {
 
   // The number of the query's cells.
   size_t size() const { return place_.size(); }
+  // The query has got further cells, behind those that it had.
+  void Grow(size_t cells) {
+    TACIT_CHECK(cells >= place_.size(), "a query does not lose cells");
+    place_.resize(cells, 0);
+  }
   // REQUIRES a cell of the query.
   void Add(uint32_t cell, double weight) {
     TACIT_CHECK(cell < place_.size(), "a cell that the query does not have");

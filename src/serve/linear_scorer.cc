@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <numeric>
 #include <utility>
@@ -99,6 +100,7 @@ Status LinearScorer::ReadState(const store::Snapshot& snapshot) {
             .Context(fmt::format("learner '{}': version {}", learner_, snapshot.version().value)));
   state_ = std::move(*state);
   released_ = std::move(released);
+  memo_.Clear();
   return {};
 }
 
@@ -115,6 +117,26 @@ Status LinearScorer::Score(const store::Snapshot& snapshot, const event::Batch& 
   return {};
 }
 
+// Sets weights_. A release changes weights and state together, in one commit.
+Status LinearScorer::ReadWeights(const store::Snapshot& snapshot, std::span<const uint64_t> rows) {
+  weights_.resize(rows.size());
+  missed_.clear();
+  missed_rows_.clear();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (memo_.Find(rows[i], &weights_[i])) continue;
+    missed_.push_back(static_cast<uint32_t>(i));
+    missed_rows_.push_back(rows[i]);
+  }
+  missed_weights_.resize(missed_.size());
+  TACIT_RETURN_IF_ERROR(snapshot.Rows(index_, missed_rows_, missed_weights_));
+  for (size_t k = 0; k < missed_.size(); ++k) {
+    weights_[missed_[k]] = missed_weights_[k];
+    // A damaged weight is read again.
+    if (std::isfinite(missed_weights_[k])) memo_.Keep(missed_rows_[k], missed_weights_[k]);
+  }
+  return {};
+}
+
 Status LinearScorer::ScoreChunk(const store::Snapshot& snapshot, std::span<float> scores) {
   const size_t n = chunk_.size();
   columns_->Read(
@@ -122,8 +144,7 @@ Status LinearScorer::ScoreChunk(const store::Snapshot& snapshot, std::span<float
       &runs_);
   indexer_.Index(runs_.row, runs_.end, runs_.columns, std::span(unit_of_).first(n), n,
                  &activations_);
-  weights_.resize(activations_.rows.size());
-  TACIT_RETURN_IF_ERROR(snapshot.Rows(index_, activations_.rows, weights_));
+  TACIT_RETURN_IF_ERROR(ReadWeights(snapshot, activations_.rows));
   linear::AddUp({.columns = runs_.columns,
                  .place = activations_.slot_row,
                  .end = runs_.end,

@@ -8,11 +8,13 @@
 #include "model/linear/columns.h"
 #include "model/linear/state.h"
 #include "serve/row_scorer.h"
+#include "serve/weight_memo.h"
 
 namespace tacit::serve {
 
 // The linear click model (model/README.md, Linear): a bias from the snapshot's released state, and
-// the weights of an example's values from its rows. Working memory grows to one chunk of rows.
+// the weights of an example's values from its rows, of which those of late requests are remembered
+// until the next release. Working memory grows to one chunk of rows.
 class LinearScorer final : public RowScorer {
  public:
   // `learner` is its name, for messages; batches are those of `transform`.
@@ -25,11 +27,13 @@ class LinearScorer final : public RowScorer {
  private:
   Status ReadState(const store::Snapshot& snapshot);
   Status ScoreChunk(const store::Snapshot& snapshot, std::span<float> scores);
+  Status ReadWeights(const store::Snapshot& snapshot, std::span<const uint64_t> rows);
 
   const LearnerIndex index_;
   const std::string learner_;
   const std::shared_ptr<const model::linear::Columns> columns_;
-  std::shared_ptr<const std::string> released_;  // `state_` is decoded from it
+  std::shared_ptr<const std::string> released_;  // `state_` and `memo_` are of it
+  WeightMemo memo_;
   model::linear::State state_;
   event::Batch chunk_;
   model::linear::ValueRuns runs_;
@@ -37,6 +41,10 @@ class LinearScorer final : public RowScorer {
   model::Activations activations_;
   std::vector<uint32_t> unit_of_;
   std::vector<float> weights_;
+  // Rows that are not remembered: where they lie among those asked for, and their weights.
+  std::vector<uint64_t> missed_rows_;
+  std::vector<uint32_t> missed_;
+  std::vector<float> missed_weights_;
 };
 
 // The kind of model whose scorer that is.

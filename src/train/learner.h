@@ -28,6 +28,9 @@ struct StepReport {
   uint64_t examples = 0;  // in the step
   double loss_sum = 0;    // over `losses` examples or units
   uint64_t losses = 0;
+  // The same of examples of this step that were predicted before, as previews.
+  double earlier_loss_sum = 0;
+  uint64_t earlier_losses = 0;
   uint64_t rows_touched = 0;  // distinct rows that the step's units activated
   uint64_t rows_written = 0;
   uint64_t row_floats_written = 0;  // coordinates of those rows' gradients

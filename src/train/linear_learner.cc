@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -13,7 +12,6 @@
 #include "base/moving_average.h"
 #include "model/linear/row.h"
 #include "train/loss_sum.h"
-#include "train/row_map.h"
 
 namespace tacit::train {
 namespace {
@@ -34,57 +32,23 @@ using linear::kWeight;
 // The sums that belong to no row.
 enum Number : size_t { kAlong, kSquare, kClicks, kNumbers };
 
-constexpr size_t kGatherMost = 1 << 14;  // rows that are asked for at a time
+constexpr size_t kFetchedAhead = 4;  // examples whose sums are on their way to the cache
+constexpr size_t kSeenAtOnce = 512;  // examples whose places stay in a core's cache
 
-// Replaces `rows` by the distinct rows of `row`, ascending, and `place` by where each lies in them.
-void FindPlaces(std::span<const uint64_t> row, std::vector<uint64_t>* rows,
-                std::vector<uint32_t>* place) {
-  rows->clear();
-  place->resize(row.size());
-  RowMap<uint32_t> found;  // each row's number from 1, by first appearance
-  constexpr size_t kAhead = 16;
-  for (size_t i = 0; i < row.size(); ++i) {
-    if (i + kAhead < row.size()) found.Prefetch(row[i + kAhead]);
-    uint32_t& number = found[row[i]];
-    if (number == 0) {
-      rows->push_back(row[i]);
-      number = static_cast<uint32_t>(rows->size());
-    }
-    (*place)[i] = number - 1;
-  }
-  std::vector<uint32_t> order(rows->size()), rank(rows->size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::ranges::sort(order, {}, [&](uint32_t i) { return (*rows)[i]; });
-  for (uint32_t i = 0; i < order.size(); ++i) rank[order[i]] = i;
-  for (uint32_t& at : *place) at = rank[at];
-  std::ranges::sort(*rows);
-}
-
-// Calls each(i, floats) for every row, gathered a few at a time.
-template <class Each>
-Status ForRows(store::WorkingRows& rows, std::span<const uint64_t> wanted,
-               std::vector<float*>* pointers, bool change, const Each& each) {
-  for (size_t begin = 0; begin < wanted.size(); begin += kGatherMost) {
-    const auto some = wanted.subspan(begin, std::min(kGatherMost, wanted.size() - begin));
-    pointers->resize(some.size());
-    TACIT_RETURN_IF_ERROR(rows.Gather(some, *pointers));
-    for (size_t i = 0; i < some.size(); ++i) each(begin + i, (*pointers)[i]);
-    if (change) rows.MarkChanged(some);
-  }
-  return {};
-}
-
-// The loss of a logit for a label of 0 or 1.
-float LogisticLoss(float logit, float label) {
-  return std::max(logit, 0.0f) - logit * label + std::log1p(std::exp(-std::abs(logit)));
-}
-
-// The event's residual, within [-rho, rho]; 0 where it is no number.
-double Residual(float label, float logit, const linear::UpdateOptions& update) {
-  const double p = 1 / (1 + std::exp(-static_cast<double>(logit)));
-  const double most = update.residual_most;
+// A label's verdict on a prediction: the loss, and the residual within [-rho, rho]; 0 where that
+// is no number.
+struct Verdict {
+  float loss = 0;
+  double residual = 0;
+};
+Verdict VerdictOf(float label, float logit, const linear::UpdateOptions& update) {
+  const double x = logit;
+  const double e = std::exp(-std::abs(x));
+  const double p = (x >= 0 ? 1 : e) / (1 + e);
   const double residual = (label - p) * linear::ResidualFactor(p, update);
-  return std::isnan(residual) ? 0 : std::clamp(residual, -most, most);
+  const double most = update.residual_most;
+  return {.loss = static_cast<float>(std::max(x, 0.0) - x * label + std::log1p(e)),
+          .residual = std::isnan(residual) ? 0 : std::clamp(residual, -most, most)};
 }
 
 std::vector<SumTable> TablesOf(const LinearLearnerOptions& options) {
@@ -100,6 +64,15 @@ mechanism::RowSumsOptions QueryOf(const LinearLearnerOptions& options) {
           .threshold_deviations =
               std::max(options.threshold_deviations, options.update.known_deviations),
           .numbers = kNumbers};
+}
+
+// An event's weights. A set's column adds no more than any other.
+mechanism::ColumnWeights WeightsOf(const mechanism::RowSumsOptions& query,
+                                   std::span<const double> scales,
+                                   const linear::UpdateOptions& update) {
+  std::vector<double> counts;
+  for (const double scale : scales) counts.push_back(scale * update.count_share);
+  return {query, scales, counts};
 }
 
 // The smallest column that is released whole and has one value for each example, or size().
@@ -124,7 +97,7 @@ Status CheckLinear(const LinearLearnerOptions& options) {
 }
 
 privacy::Charge LinearPeriodCharge(const LinearLearnerOptions& options) {
-  return RowSums(QueryOf(options), {}, {}).charge();
+  return RowSums(QueryOf(options), {}).charge();
 }
 
 linear::Columns LinearColumns(const event::FeatureSchema& schema) {
@@ -146,8 +119,7 @@ store::RowLayout LinearRowLayout(const linear::Columns& columns) {
 }
 
 LinearLearner::LinearLearner(LinearLearnerOptions options,
-                             std::unique_ptr<noise::NoiseSource> noise, store::WorkingRows& rows,
-                             WorkerPool& workers)
+                             std::unique_ptr<noise::NoiseSource> noise, store::WorkingRows& rows)
     : Learner(options.id, options.index),
       options_(std::move(options)),
       scales_(linear::ColumnScales(*options_.columns, options_.update)),
@@ -156,129 +128,134 @@ LinearLearner::LinearLearner(LinearLearnerOptions options,
       charge_(LinearPeriodCharge(options_)),
       noise_(std::move(noise)),
       rows_(rows),
-      workers_(workers) {
+      weights_(WeightsOf(sums_, scales_, options_.update)),
+      places_(*options_.columns, tables_, rows) {
   TACIT_CHECK(CheckLinear(options_).has_value(), "no column tells the mean residual");
   state_.priors.resize(options_.columns->size());
 }
 
-linear::Places LinearLearner::Batch::Places() const {
-  return {.columns = runs.columns, .place = place, .end = runs.end, .one_each = runs.one_each};
+// Predicts the examples that were read last; returns the sum of their losses.
+double LinearLearner::Predict(std::span<const float> labels, std::span<float> logits) {
+  effects_.resize(labels.size());
+  residuals_.resize(labels.size());
+  linear::AddUp(places_.places(), 0, labels.size(), places_.effects(), effects_);
+  const auto bias = static_cast<float>(state_.bias);
+  double loss_sum = 0;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    logits[i] = effects_[i].weight + bias;
+    const Verdict verdict = VerdictOf(labels[i], logits[i], options_.update);
+    residuals_[i] = verdict.residual;
+    loss_sum += SumOfLosses({&verdict.loss, 1});
+  }
+  return loss_sum;
 }
 
-// Fills batch_, logits_ and moves_ with the model as it is.
-Status LinearLearner::Predict(const stream::StepBatch& step, StepReport* report) {
+// Predicts the step with the model as it is, and adds it to the open period if it is learnt from.
+Status LinearLearner::See(const stream::StepBatch& step, bool learn, StepReport* report) {
   const event::Batch& examples = step.examples;
-  options_.columns->Read({.examples = examples.size(),
-                          .numbers = examples.dense,
-                          .slot_end = examples.slot_end,
-                          .row = examples.row},
-                         &batch_.runs);
-  FindPlaces(batch_.runs.row, &batch_.rows, &batch_.place);
-  batch_.weight.resize(batch_.rows.size());
-  batch_.move.resize(batch_.rows.size());
-  const auto period = static_cast<uint32_t>(state_.periods);
-  const auto read = [&](size_t i, const float* row) {
-    batch_.weight[i] = row[kWeight];
-    batch_.move[i] = period > 0 && CountOf(row[kPeriod]) == period ? row[kMove] : 0;
-  };
-  TACIT_RETURN_IF_ERROR(ForRows(rows_, batch_.rows, &row_pointers_, false, read));
-
+  TACIT_CHECK(!learn || step.unit_of.size() == examples.size(), "a unit for each example");
+  if (learn && !open_) open_.emplace(RowSums(sums_, tables_, std::exchange(released_, {})));
   logits_.resize(examples.size());
-  moves_.resize(examples.size());
-  const linear::Places places = batch_.Places();
-  const auto bias = static_cast<float>(state_.bias);
-  workers_.Run(examples.size(), [&](size_t begin, size_t end, size_t) {
-    const auto logits = std::span(logits_).subspan(begin, end - begin);
-    linear::AddUp(places, begin, end, batch_.weight, logits);
-    for (float& logit : logits) logit += bias;
-    linear::AddUp(places, begin, end, batch_.move, std::span(moves_).subspan(begin, end - begin));
-  });
+  double loss_sum = 0;
+  for (size_t begin = 0, end; begin < examples.size(); begin = end) {
+    end = std::min(examples.size(), begin + kSeenAtOnce);
+    while (learn && end < examples.size() && step.unit_of[end] == step.unit_of[end - 1]) ++end;
+    TACIT_RETURN_IF_ERROR(places_.Read(examples, begin, end, state_.periods));
+    loss_sum += Predict(std::span(examples.label).subspan(begin, end - begin),
+                        std::span(logits_).subspan(begin, end - begin));
+    if (learn) AddEvents(step, begin, end);
+  }
   *report = {.logits = logits_,
              .examples = examples.size(),
-             .losses = examples.size(),
-             .rows_touched = batch_.rows.size()};
-  for (size_t i = 0; i < examples.size(); ++i) {
-    const float loss = LogisticLoss(logits_[i], examples.label[i]);
-    report->loss_sum += SumOfLosses({&loss, 1});
-  }
+             .loss_sum = loss_sum,
+             .losses = examples.size()};
+  if (!learn) return {};
+  open_->examples += examples.size();
+  open_->losses += examples.size();
+  open_->loss_sum += loss_sum;
   return {};
 }
 
+// Previews of a period are its first parts; what is held out is not learnt from.
 Status LinearLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
-  TACIT_RETURN_IF_ERROR(Predict(batch, report));
-  batch_ = {};
-  return {};
+  const bool part = batch.kind == stream::StepBatch::Kind::kPreview;
+  return See(batch, part, report);
 }
 
-// Adds an event's contribution to its unit's.
-template <class Unit>
-void LinearLearner::AddEvent(size_t example, float label, float move, Unit* unit) const {
+// An event's further numbers.
+std::array<double, 3> LinearLearner::NumbersOf(size_t example, float label) const {
+  static_assert(kNumbers == 3);
   const linear::UpdateOptions& update = options_.update;
-  const linear::Places places = batch_.Places();
-  const double residual = Residual(label, logits_[example], update);
+  const double residual = residuals_[example], move = effects_[example].move;
+  const double moved = std::isnan(move) ? 0 : std::clamp(move, -1.0, 1.0);
+  const double root = std::sqrt(static_cast<double>(scales_.size()));
+  std::array<double, 3> numbers{};
+  numbers[kAlong] = update.move_share * root * residual * moved;
+  numbers[kSquare] = update.move_share * moved * moved;
+  numbers[kClicks] = label > 0.5f ? update.click_share : 0;
+  return numbers;
+}
+
+// Adds an event's contribution to its unit's. `example`: among those read last.
+void LinearLearner::AddEvent(size_t example, float label) {
+  const linear::Places places = places_.places();
   for (size_t j = 0; j < places.columns; ++j) {
     const size_t run = example * places.columns + j;
     const size_t begin = places.Begin(run), end = places.end[run];
-    // A set's inputs are a vector of norm 1: its column adds no more than any other.
+    // A set's inputs are a vector of norm 1.
     const double input = linear::InputOf(end - begin);
-    const double sum = scales_[j] * residual * input;
-    const double count = scales_[j] * update.count_share * input * input;
+    const double sum = weights_.sum(j) * residuals_[example] * input;
+    const double count = weights_.count(j) * input * input;
     for (size_t k = begin; k < end; ++k) {
-      unit->Add(RowSums::SumOf(places.place[k]), sum);
-      unit->Add(RowSums::CountOf(places.place[k]), count);
+      unit_.Add(open_->sums.SumOf(places.place[k]), sum);
+      unit_.Add(open_->sums.CountOf(places.place[k]), count);
     }
   }
-  const double moved = std::isnan(move) ? 0 : std::clamp<double>(move, -1, 1);
-  const double root = std::sqrt(static_cast<double>(places.columns));
-  const auto numbers = static_cast<uint32_t>(2 * batch_.rows.size());
-  unit->Add(numbers + kAlong, update.move_share * root * residual * moved);
-  unit->Add(numbers + kSquare, update.move_share * moved * moved);
-  if (label > 0.5f) unit->Add(numbers + kClicks, update.click_share);
+  const std::array<double, 3> numbers = NumbersOf(example, label);
+  for (size_t i = 0; i < numbers.size(); ++i) unit_.Add(RowSums::Number(i), numbers[i]);
 }
 
-// The contribution of a single event that has one value of each column: no cell is there twice, so
-// that none has to be looked for.
-struct LinearLearner::SingleEvent {
-  std::vector<uint32_t> cells;
-  std::vector<double> weights;
-
-  void Add(uint32_t cell, double weight) {
-    cells.push_back(cell);
-    weights.push_back(weight);
+// Adds whole units, of any number of events.
+void LinearLearner::AddUnits(const stream::StepBatch& step, size_t begin, size_t end) {
+  RowSums& sums = open_->sums;
+  if (unit_.size() > sums.cells()) unit_ = UnitVector(0);
+  unit_.Grow(sums.cells());
+  for (size_t i = begin; i < end;) {
+    const uint32_t unit = step.unit_of[i];
+    unit_.Clear();
+    for (; i < end && step.unit_of[i] == unit; ++i) AddEvent(i - begin, step.examples.label[i]);
+    open_->clipped += sums.Add(unit_);
   }
-  void Clear() {
-    cells.clear();
-    weights.clear();
-  }
-};
+}
 
-// Adds every unit once; returns how many were clipped.
-uint64_t LinearLearner::AddEvents(const stream::StepBatch& step, RowSums* sums) {
-  std::vector<size_t> begins(step.units + 1);  // per unit its first example, and the end
-  for (size_t u = 0, i = 0; u <= step.units; begins[u++] = i)
-    while (i < step.unit_of.size() && step.unit_of[i] < u) ++i;
-  std::atomic<uint64_t> clipped = 0;
-  workers_.Run(step.units, [&](size_t begin, size_t end, size_t) {
-    const auto add = [&](size_t u, auto* unit) {
-      unit->Clear();
-      for (size_t i = begins[u]; i < begins[u + 1]; ++i)
-        AddEvent(i, step.examples.label[i], moves_[i], unit);
-    };
-    UnitVector several(sums->cells());
-    SingleEvent single;
-    uint64_t cut = 0;
-    for (size_t u = begin; u < end; ++u) {
-      if (batch_.runs.one_each && begins[u + 1] - begins[u] == 1) {
-        add(u, &single);
-        cut += sums->Add(single.cells, single.weights);
-      } else {
-        add(u, &several);
-        cut += sums->Add(several);
-      }
-    }
-    clipped += cut;
-  });
-  return clipped;
+// Adds the units of examples [begin, end), which were read last, each once.
+void LinearLearner::AddEvents(const stream::StepBatch& step, size_t begin, size_t end) {
+  RowSums& sums = open_->sums;
+  const linear::Places places = places_.places();
+  const std::span<const uint64_t> met = places_.met();
+  for (size_t i = met.size() - (places_.effects().size() - sums.places()); i < met.size(); ++i)
+    sums.Touch(met[i]);
+  bool single = places.one_each;  // all units
+  for (size_t i = begin + 1; i < end; ++i) single &= step.unit_of[i] != step.unit_of[i - 1];
+  if (!single) return AddUnits(step, begin, end);
+  const std::span<const int64_t> cells = sums.sums();
+  for (size_t i = 0; i < end - begin; ++i) {
+    const size_t ahead = (i + kFetchedAhead) * places.columns;
+    if (ahead < places.place.size())
+      for (const uint32_t place : places.place.subspan(ahead, places.columns))
+        __builtin_prefetch(&cells[sums.SumOf(place)], /*rw=*/1);
+    open_->clipped += sums.Add(weights_, places.place.subspan(i * places.columns, places.columns),
+                               residuals_[i], NumbersOf(i, step.examples.label[begin + i]));
+  }
+}
+
+// Tells of the whole period, of which the report has the last part.
+void LinearLearner::Tell(StepReport* report) const {
+  report->examples = open_->examples;
+  report->earlier_losses = open_->losses - report->losses;
+  report->earlier_loss_sum = open_->loss_sum - report->loss_sum;
+  report->rows_touched = open_->sums.CountTouched();
+  report->units_clipped = open_->clipped;
 }
 
 Result<bool> LinearLearner::TakeStep(const stream::StepBatch& step,
@@ -286,15 +263,16 @@ Result<bool> LinearLearner::TakeStep(const stream::StepBatch& step,
   if (step.kind != stream::StepBatch::Kind::kOnce)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("learner '{}': a linear model learns by participation `once`", id()));
-  TACIT_RETURN_IF_ERROR(Predict(step, report));
-  if (abandon) return false;
-  RowSums sums(sums_, tables_, batch_.rows);
-  report->units_clipped = AddEvents(step, &sums);
+  TACIT_RETURN_IF_ERROR(See(step, true, report));
+  if (abandon) {
+    open_.reset();
+    return false;
+  }
+  Tell(report);
   // From here on the period is released, and charged.
-  if (abandon) return false;
-  const double deviation = sums.deviation();
-  released_ = std::move(sums).Release(*noise_, std::move(released_));
-  batch_ = {};  // as large as a period
+  const double deviation = open_->sums.deviation();
+  released_ = std::move(open_->sums).Release(*noise_);
+  open_.reset();
   TACIT_ASSIGN(report->rows_written, Update(released_, deviation));
   report->row_floats_written = report->rows_written;
   changed_ = true;
@@ -312,7 +290,7 @@ LinearLearner::Period LinearLearner::PeriodOf(const ReleasedSums& released,
                        std::sqrt(static_cast<double>(all.count.size()));
   Period period;
   period.click_rate =
-      linear::ClickRate(released.numbers[kClicks] / update.click_share, events, noise, update);
+      linear::ClickRate(released.numbers()[kClicks] / update.click_share, events, noise, update);
   period.curve = linear::CurveAt(period.click_rate, update);
   period.mean_residual = linear::MeanResidual(SumsOf(column, all, deviation), period.curve.slope);
   return period;
@@ -321,18 +299,15 @@ LinearLearner::Period LinearLearner::PeriodOf(const ReleasedSums& released,
 // The values of a column whose counts, as they are released, are above `least`.
 LinearLearner::Known LinearLearner::ValuesOf(size_t column, const ReleasedSums& released,
                                              double least) const {
-  const SumTable& table = tables_[column];
+  const ReleasedSums::Table table = released.table(column);
   const double scale = scales_[column];
   const double count_scale = scale * options_.update.count_share;
-  const auto first = std::ranges::lower_bound(released.rows, table.first) - released.rows.begin();
   Known known;
-  for (auto i = static_cast<size_t>(first);
-       i < released.rows.size() && released.rows[i] < table.first + table.rows; ++i) {
-    if (!(released.counts[i] > least)) continue;
-    known.rows.push_back(released.rows[i]);
-    known.residual.push_back(released.sums[i] / scale);
-    known.count.push_back(released.counts[i] / count_scale);
-  }
+  table.ForCountsAbove(least, [&](size_t i) {
+    known.rows.push_back(table.row(i));
+    known.residual.push_back(table.sum(i) / scale);
+    known.count.push_back(table.count(i) / count_scale);
+  });
   return known;
 }
 
@@ -363,7 +338,7 @@ Status LinearLearner::UpdateColumn(size_t column, const Known& known, const Peri
     const uint32_t moved = CountOf(row[kPeriod]);
     age[i] = moved == 0 ? 0 : period - moved;
   };
-  TACIT_RETURN_IF_ERROR(ForRows(rows_, known.rows, &row_pointers_, false, read));
+  TACIT_RETURN_IF_ERROR(ForRows(rows_, known.rows, false, read));
   linear::Prior& prior = state_.priors[column];
   prior.Add(weight, observed);
   linear::MoveWeights(observed, prior.Variance(options_.update), state_.rate, options_.update,
@@ -376,8 +351,27 @@ Status LinearLearner::UpdateColumn(size_t column, const Known& known, const Peri
     row[kPeriod] = CountAsFloat(period);
     row[kEvents] += static_cast<float>(known.count[i]);
     gives_numbers_ = gives_numbers_ && std::isfinite(weight[i]);
+    places_.Move(column, known.rows[i], {.weight = weight[i], .move = move[i]});
   };
-  return ForRows(rows_, known.rows, &row_pointers_, true, write);
+  return ForRows(rows_, known.rows, true, write);
+}
+
+// Smooths the weights of a number's bins. Its first value, missing, is no bin.
+Status LinearLearner::SmoothColumn(size_t column) {
+  std::vector<uint64_t> rows(tables_[column].rows - 1);
+  std::iota(rows.begin(), rows.end(), tables_[column].first + 1);
+  std::vector<float> weight, variance;
+  TACIT_RETURN_IF_ERROR(ForRows(rows_, rows, false, [&](size_t, const float* row) {
+    weight.push_back(row[kWeight]);
+    variance.push_back(CountOf(row[kPeriod]) > 0 ? row[kVariance] : 0);
+  }));
+  const double prior_variance = state_.priors[column].Variance(options_.update);
+  linear::SmoothBins(variance, prior_variance, options_.update, weight);
+  return ForRows(rows_, rows, true, [&](size_t i, float* row) {
+    row[kWeight] = weight[i];
+    const bool moved = CountOf(row[kPeriod]) == state_.periods;
+    places_.Move(column, rows[i], {.weight = weight[i], .move = moved ? row[kMove] : 0});
+  });
 }
 
 void LinearLearner::SetRate(const ReleasedSums& released, double slope, double deviation) {
@@ -387,8 +381,8 @@ void LinearLearner::SetRate(const ReleasedSums& released, double slope, double d
       state_.periods == 0
           ? update.rate
           : linear::NextRate(state_.rate,
-                             {.along = released.numbers[kAlong] / update.move_share / root,
-                              .square = released.numbers[kSquare] / update.move_share,
+                             {.along = released.numbers()[kAlong] / update.move_share / root,
+                              .square = released.numbers()[kSquare] / update.move_share,
                               .square_deviation = deviation / update.move_share},
                              slope, update);
 }
@@ -398,6 +392,7 @@ Result<uint64_t> LinearLearner::Update(const ReleasedSums& released, double devi
   const Period period = PeriodOf(released, deviation);
   SetRate(released, period.curve.slope, deviation);
   ++state_.periods;
+  places_.EndPeriod();
   const double least = options_.update.known_deviations * deviation;
   state_.bias += linear::BiasMove(period.click_rate, period.mean_residual, options_.update);
   uint64_t moved = 0;
@@ -405,6 +400,7 @@ Result<uint64_t> LinearLearner::Update(const ReleasedSums& released, double devi
     const Known known = ValuesOf(j, released, least);
     if (known.rows.empty()) continue;
     TACIT_RETURN_IF_ERROR(UpdateColumn(j, known, period, deviation));
+    if (j >= options_.columns->categories()) TACIT_RETURN_IF_ERROR(SmoothColumn(j));
     moved += known.rows.size();
   }
   gives_numbers_ = gives_numbers_ && std::isfinite(state_.bias) && std::isfinite(state_.rate);
@@ -423,6 +419,8 @@ Status LinearLearner::LoadReleased(std::string_view bytes) {
                     .Context(fmt::format("learner '{}': what its mechanism had released", id())));
   state_ = std::move(*state);
   changed_ = false;
+  open_.reset();
+  places_.Forget();
   return {};
 }
 

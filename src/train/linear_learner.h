@@ -1,15 +1,17 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/tuned.h"
-#include "base/worker_pool.h"
 #include "event/schema.h"
 #include "mechanism/row_sums.h"
+#include "mechanism/unit_vector.h"
 #include "model/linear/columns.h"
 #include "model/linear/predict.h"
 #include "model/linear/state.h"
@@ -18,6 +20,7 @@
 #include "store/delta.h"
 #include "store/working_rows.h"
 #include "train/learner.h"
+#include "train/linear_places.h"
 
 namespace tacit::train {
 
@@ -40,16 +43,17 @@ Status CheckLinear(const LinearLearnerOptions& options);
 // The linear click model out of noised sums. A step is a period: the sums of all its events are
 // released at once, and all else is made of them (model/README.md, Linear). The model that predicts
 // a period's events, and that their residuals are taken from, is the one before the period; so an
-// event never moves a weight that predicts it. A period's sums are in memory during its step only.
+// event never moves a weight that predicts it, and events are summed up as they come: previews are
+// the first parts of the step that follows them. A period's sums are in memory until its step only;
+// a step that was abandoned, or a period that was not read to its end, begins anew.
 //
-// A value has a row of one weight in the store, with four floats of state (model/linear/row.h). All
-// else is the mechanism's state.
+// A value has a row of one weight in the store, with its state (model/linear/row.h). All else is
+// the mechanism's state.
 class LinearLearner final : public Learner {
  public:
-  // REQUIRES CheckLinear(options). `rows` (of LinearRowLayout) and `workers` must outlive the
-  // learner.
+  // REQUIRES CheckLinear(options). `rows` (of LinearRowLayout) must outlive the learner.
   LinearLearner(LinearLearnerOptions options, std::unique_ptr<noise::NoiseSource> noise,
-                store::WorkingRows& rows, WorkerPool& workers);
+                store::WorkingRows& rows);
 
   const model::linear::State& state() const { return state_; }
 
@@ -65,14 +69,11 @@ class LinearLearner final : public Learner {
   void Rekey() override { noise_->Rekey(); }
 
  private:
-  // A batch's distinct values: rows and what is known of them, by place.
-  struct Batch {
-    model::linear::ValueRuns runs;
-    std::vector<uint64_t> rows;       // ascending
-    std::vector<uint32_t> place;      // per entry of runs.row
-    std::vector<float> weight, move;  // per row
-
-    model::linear::Places Places() const;
+  // The period that is being summed up.
+  struct Open {
+    mechanism::RowSums sums;
+    uint64_t examples = 0, losses = 0, clipped = 0;
+    double loss_sum = 0;
   };
   // Some values of one column in a release, with their sums.
   struct Known {
@@ -80,23 +81,25 @@ class LinearLearner final : public Learner {
     std::vector<double> residual, count;
   };
 
-  struct SingleEvent;
-
   // A period as its release tells it.
   struct Period {
     double mean_residual = 0, click_rate = 0;
     model::linear::Curve curve;  // at the click rate
   };
 
-  Status Predict(const stream::StepBatch& step, StepReport* report);
-  uint64_t AddEvents(const stream::StepBatch& step, mechanism::RowSums* sums);
-  template <class Unit>
-  void AddEvent(size_t example, float label, float move, Unit* unit) const;
+  Status See(const stream::StepBatch& step, bool learn, StepReport* report);
+  double Predict(std::span<const float> labels, std::span<float> logits);
+  void AddEvents(const stream::StepBatch& step, size_t begin, size_t end);
+  void AddUnits(const stream::StepBatch& step, size_t begin, size_t end);
+  void AddEvent(size_t example, float label);
+  std::array<double, 3> NumbersOf(size_t example, float label) const;
+  void Tell(StepReport* report) const;
   void SetRate(const mechanism::ReleasedSums& released, double slope, double deviation);
   Period PeriodOf(const mechanism::ReleasedSums& released, double deviation) const;
   Known ValuesOf(size_t column, const mechanism::ReleasedSums& released, double least) const;
   model::linear::ValueSums SumsOf(size_t column, const Known& known, double deviation) const;
   Status UpdateColumn(size_t column, const Known& known, const Period& now, double deviation);
+  Status SmoothColumn(size_t column);
   Result<uint64_t> Update(const mechanism::ReleasedSums& released, double deviation);
 
   const LinearLearnerOptions options_;
@@ -106,16 +109,19 @@ class LinearLearner final : public Learner {
   const privacy::Charge charge_;
   const std::unique_ptr<noise::NoiseSource> noise_;
   store::WorkingRows& rows_;
-  WorkerPool& workers_;
+  const mechanism::ColumnWeights weights_;  // of an event
+  LinearPlaces places_;
+  std::optional<Open> open_;
   model::linear::State state_;
   bool changed_ = false;
   bool gives_numbers_ = true;
 
-  // Working memory of a step.
-  Batch batch_;
+  // Working memory. Of some examples at a time: what they add up to, and their residuals.
+  std::vector<model::linear::Effect> effects_;
+  std::vector<double> residuals_;
+  std::vector<float> logits_;  // of a step
+  mechanism::UnitVector unit_{0};
   mechanism::ReleasedSums released_;
-  std::vector<float> logits_, moves_;
-  std::vector<float*> row_pointers_;
 };
 
 // The charge of a period with this noise to each unit in it.

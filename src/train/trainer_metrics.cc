@@ -87,7 +87,8 @@ void TrainerMetrics::Step(size_t learner, const StepReport& report, uint64_t uni
   l.rows_written.Add(static_cast<double>(report.rows_written));
   l.units_clipped.Add(static_cast<double>(report.units_clipped));
   l.units_refused.Add(static_cast<double>(units_refused));
-  if (report.losses > 0) l.loss.Set(report.loss_sum / static_cast<double>(report.losses));
+  if (const uint64_t losses = report.losses + report.earlier_losses; losses > 0)
+    l.loss.Set((report.loss_sum + report.earlier_loss_sum) / static_cast<double>(losses));
   l.step_seconds.Observe(seconds);
 }
 

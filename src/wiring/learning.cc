@@ -18,6 +18,10 @@
 namespace tacit::wiring {
 namespace {
 
+// Offsets that a step's parts have at least: a part stays in a core's cache on its way from the
+// decode thread to the trainer.
+constexpr uint64_t kOffsetsPerPart = 2048;
+
 // Loads the released state, if there is one. Refuses, before anything is served, a state of another
 // mechanism than the configured one.
 Status LoadReleased(const LearnerPlan& plan, const store::LearnerState& state,
@@ -145,6 +149,20 @@ bool Learning::BeginsAnew(size_t learner, const stream::Position& position) cons
   return room;
 }
 
+// Files are of one partition, so that a step's parts come one after the other.
+train::FeedOptions::Learner::MakeParticipation Learning::ParticipationOf(
+    size_t learner, const stream::Position& position) {
+  const Assembly& assembly = parts_.assembly;
+  const bool has_files = assembly.config.source.traits().has_files;
+  const std::optional<stream::UserOptions> users = Users(learner);
+  const bool in_parts = has_files && !users && assembly.learners[learner].model->SumsUp();
+  return MakeParticipationOf(assembly.config.learners[learner].participation,
+                             {.has_files = has_files,
+                              .users = users,
+                              .offsets_per_part = in_parts ? kOffsetsPerPart : 0,
+                              .begins_anew = BeginsAnew(learner, position)});
+}
+
 train::FeedOptions Learning::EmptyFeed() const {
   const config::Source& source = parts_.assembly.config.source;
   train::FeedOptions feed{.learners = {},
@@ -177,12 +195,9 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
     const LearnerPlan& plan = assembly.learners[i];
     TACIT_ASSIGN(auto learner, MakeLearner(plan, parts_.store.State(plan.index), positions[i]));
     learners.push_back({std::move(learner), positions[i]});
-    feed.learners.push_back(
-        {.index = plan.index,
-         .participation = MakeParticipationOf(assembly.config.learners[i].participation,
-                                              assembly.config.source.traits().has_files, Users(i),
-                                              BeginsAnew(i, positions[i])),
-         .start = positions[i]});
+    feed.learners.push_back({.index = plan.index,
+                             .participation = ParticipationOf(i, positions[i]),
+                             .start = positions[i]});
   }
   train::TrainerOptions trainer = MakeTrainerOptions(assembly, parts_.source.topic());
   // A GPU waits for the thread that feeds it.

@@ -81,6 +81,8 @@ class Learning {
                                                       const stream::Position& position);
   std::optional<stream::UserOptions> Users(size_t learner);
   bool BeginsAnew(size_t learner, const stream::Position& position) const;
+  train::FeedOptions::Learner::MakeParticipation ParticipationOf(size_t learner,
+                                                                 const stream::Position& position);
   train::FeedOptions EmptyFeed() const;
 
   const LearningParts parts_;

@@ -222,31 +222,34 @@ stream::UserOptions UsersOf(const config::Learner& learner, const config::Source
 }
 
 train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(
-    const config::Participation& p, bool has_files, const std::optional<stream::UserOptions>& users,
-    bool begins_anew) {
-  const auto once = [batch = p.batch, has_files, users](stream::Position start) {
+    const config::Participation& p, const ParticipationSetting& setting) {
+  const bool full_at_once = !setting.has_files;
+  const auto once = [batch = p.batch, full_at_once, users = setting.users,
+                     offsets_per_part = setting.offsets_per_part](stream::Position start) {
     return stream::MakeOnceParticipation({.offsets_per_step = batch,
                                           .start = std::move(start),
-                                          .full_at_once = !has_files,
+                                          .full_at_once = full_at_once,
+                                          .offsets_per_part = offsets_per_part,
                                           .users = users});
   };
-  const auto poisson = [p, has_files, users](stream::Position start) {
+  const auto poisson = [p, full_at_once, users = setting.users](stream::Position start) {
     return stream::MakePoissonParticipation({.offsets_per_period = p.period,
                                              .files_per_period = std::max(1u, p.period_files),
                                              .steps_per_period = p.steps_per_period,
                                              .sampling_rate = p.sampling_rate,
                                              .start = std::move(start),
-                                             .full_at_once = !has_files,
+                                             .full_at_once = full_at_once,
                                              .users = users},
                                             noise::MakeNoiseSource());
   };
-  const auto allocate = [p, has_files, users, begins_anew](stream::Position start) {
+  const auto allocate = [p, full_at_once, users = setting.users,
+                         begins_anew = setting.begins_anew](stream::Position start) {
     return stream::MakeAllocationParticipation({.offsets_per_period = p.period,
                                                 .files_per_period = std::max(1u, p.period_files),
                                                 .block_steps = p.steps_per_period,
                                                 .blocks = p.blocks,
                                                 .start = std::move(start),
-                                                .full_at_once = !has_files,
+                                                .full_at_once = full_at_once,
                                                 .users = users,
                                                 .begins_anew = begins_anew},
                                                noise::MakeNoiseSource());

@@ -36,10 +36,15 @@ privacy::Bounds BoundsOf(const config::Learner& learner, const config::Source& s
 stream::UserOptions UsersOf(const config::Learner& learner, const config::Source& source,
                             const SipHash::Key& key, stream::AllowanceBook& allowances);
 
-// Decides how a learner's records enter its steps. `has_files`: the source has file ends, which end
-// a step. `users`: for unit user. `begins_anew`: as in stream::AllocationOptions.
+// The circumstances of a learner's participation beside its configuration.
+struct ParticipationSetting {
+  bool has_files = false;                         // the source has file ends, which end a step
+  std::optional<stream::UserOptions> users = {};  // for unit user
+  uint64_t offsets_per_part = 0;                  // of `once`, as stream::OnceOptions has it
+  bool begins_anew = false;                       // as in stream::AllocationOptions
+};
+// Decides how a learner's records enter its steps.
 train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(
-    const config::Participation& participation, bool has_files,
-    const std::optional<stream::UserOptions>& users = std::nullopt, bool begins_anew = false);
+    const config::Participation& participation, const ParticipationSetting& setting);
 
 }  // namespace tacit::wiring

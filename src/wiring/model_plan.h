@@ -64,6 +64,8 @@ class ModelPlan {
   virtual store::RowLayout Rows() const { return store::RowLayout(); }
   // The expected number of rows that a step writes without any unit that activated them.
   virtual double UntouchedRows() const { return 0; }
+  // Its learner sums a step up, and so may be given the step's examples in parts.
+  virtual bool SumsUp() const { return false; }
   // Adds the model's sizes to `shape`, whose batch and period are set.
   virtual void AddTo(LearnerShape* shape) const = 0;
 

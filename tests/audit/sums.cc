@@ -13,8 +13,8 @@
 namespace tacit::audit {
 namespace {
 
-using mechanism::ReleasedSums;
 using mechanism::SumTable;
+using testing::FlatSums;
 
 enum SumsStatistic : size_t { kOfAllSeen, kAtThreshold, kSumsStatistics };
 using Seen = std::array<double, kSumsStatistics>;
@@ -36,7 +36,7 @@ class SumsAdversary {
       }
   }
 
-  Seen Look(const ReleasedSums& released) const {
+  Seen Look(const FlatSums& released) const {
     Seen seen{};
     for (const Row& row : rows_) {
       const auto at = std::ranges::lower_bound(released.rows, row.row);

@@ -7,6 +7,7 @@
 
 #include "audit/audit.h"
 #include "mechanism/row_sums.h"
+#include "support/flat_sums.h"
 #include "support/silent_noise.h"
 
 // The same audit, of a period's noised sums. The adversary sees all that a release tells: which
@@ -58,7 +59,7 @@ class SumsSubject {
   virtual const SumsFrame& frame() const = 0;
   virtual double charged_mu() const = 0;
   virtual ExactSums Exact(bool with_canary) = 0;
-  virtual mechanism::ReleasedSums Release(bool with_canary, noise::NoiseSource& noise) = 0;
+  virtual testing::FlatSums Release(bool with_canary, noise::NoiseSource& noise) = 0;
 };
 
 struct SumsCase {

@@ -13,11 +13,11 @@
 namespace tacit::audit {
 namespace {
 
-using mechanism::ReleasedSums;
 using mechanism::RowSums;
 using mechanism::SumTable;
 using mechanism::UnitVector;
 using model::linear::UpdateOptions;
+using testing::FlatSums;
 
 constexpr UpdateOptions kUpdate;
 
@@ -83,7 +83,8 @@ class SumsRelease final : public SumsSubject {
       std::vector<SumsUnit> units = setting_.others;
       if (with) units.push_back(setting_.canary);
       touched_[with] = TouchedBy(units);
-      sums_[with] = std::make_unique<RowSums>(options_, setting_.tables, touched_[with]);
+      sums_[with] = std::make_unique<RowSums>(options_, setting_.tables);
+      places_[with] = testing::Touch(setting_.tables, touched_[with], sums_[with].get());
       for (const SumsUnit& unit : units) Add(unit, with);
     }
     const mechanism::Grid grid =
@@ -101,22 +102,24 @@ class SumsRelease final : public SumsSubject {
     exact.counts = exact.sums;
     const auto steps = sums_[with]->sums();
     const auto& touched = touched_[with];
-    for (size_t place = 0; place < touched.size(); ++place) {
-      exact.sums[touched[place]] = static_cast<double>(steps[2 * place]) * sums_[with]->step();
-      exact.counts[touched[place]] =
-          static_cast<double>(steps[2 * place + 1]) * sums_[with]->step();
+    const auto value = [&](uint32_t cell) {
+      return static_cast<double>(steps[cell]) * sums_[with]->step();
+    };
+    for (const uint64_t row : touched) {
+      exact.sums[row] = value(sums_[with]->SumOf(PlaceOf(row, with)));
+      exact.counts[row] = value(sums_[with]->CountOf(PlaceOf(row, with)));
     }
-    for (size_t i = 2 * touched.size(); i < steps.size(); ++i)
-      exact.numbers.push_back(static_cast<double>(steps[i]) * sums_[with]->step());
+    for (size_t i = 0; i < options_.numbers; ++i)
+      exact.numbers.push_back(value(RowSums::Number(i)));
     return exact;
   }
 
-  ReleasedSums Release(bool with, noise::NoiseSource& noise) override {
+  FlatSums Release(bool with, noise::NoiseSource& noise) override {
     TappedNoise& tap = fault_ == SumsFault::kNoiseShared ? one_for_two_ : tap_;
     tap.From(&noise);
     tap.draws().clear();
     RowSums sums = *sums_[with];
-    ReleasedSums released = std::move(sums).Release(tap);
+    FlatSums released = testing::Flat(std::move(sums).Release(tap));
     if (fault_ != SumsFault::kValueDropped) return released;
     for (size_t i = 0; i < released.rows.size(); ++i)
       if (!setting_.tables[TableOf(setting_, released.rows[i])].every_row &&
@@ -143,10 +146,7 @@ class SumsRelease final : public SumsSubject {
     return {rows.begin(), rows.end()};
   }
 
-  uint32_t PlaceOf(uint64_t row, bool with) const {
-    const auto at = std::ranges::lower_bound(touched_[with], row);
-    return static_cast<uint32_t>(at - touched_[with].begin());
-  }
+  uint32_t PlaceOf(uint64_t row, bool with) const { return places_[with].at(row); }
 
   // The sum of a unit's records; `divide`: a set counts as one column.
   Cells CellsOf(const SumsUnit& unit, bool with, bool divide) const {
@@ -157,8 +157,8 @@ class SumsRelease final : public SumsSubject {
         for (const uint64_t row : record.values[j]) {
           const auto m = static_cast<double>(divide ? record.values[j].size() : 1);
           const uint32_t place = PlaceOf(row, with);
-          cells[{j, RowSums::SumOf(place)}] += record.residual / std::sqrt(m);
-          cells[{j, RowSums::CountOf(place)}] += kUpdate.count_share / m;
+          cells[{j, sums_[with]->SumOf(place)}] += record.residual / std::sqrt(m);
+          cells[{j, sums_[with]->CountOf(place)}] += kUpdate.count_share / m;
         }
       const double root = std::sqrt(static_cast<double>(columns));
       cells[{columns, sums_[with]->Number(0)}] +=
@@ -183,7 +183,6 @@ class SumsRelease final : public SumsSubject {
 
   void Add(const SumsUnit& unit, bool with) {
     const size_t columns = setting_.tables.size();
-    const auto numbers = sums_[with]->Number(0);
     Cells cells = CellsOf(unit, with, true);
     switch (fault_) {
       case SumsFault::kNone:
@@ -192,9 +191,7 @@ class SumsRelease final : public SumsSubject {
         return AddSome(cells, with, [](size_t, uint32_t) { return true; });
       case SumsFault::kCountsUnpaid:
         for (const uint32_t counts : {0u, 1u})
-          AddSome(cells, with, [&](size_t, uint32_t cell) {
-            return (cell >= numbers ? cell - numbers : cell) % 2 == counts;
-          });
+          AddSome(cells, with, [&](size_t, uint32_t cell) { return cell % 2 == counts; });
         return;
       case SumsFault::kUserPerColumn:
         for (size_t j = 0; j <= columns; ++j)
@@ -219,6 +216,7 @@ class SumsRelease final : public SumsSubject {
   const mechanism::RowSumsOptions options_;
   SumsFrame frame_;
   std::vector<uint64_t> touched_[2];
+  std::map<uint64_t, uint32_t> places_[2];
   std::unique_ptr<RowSums> sums_[2];
   TappedNoise tap_;
   OneDrawForTwo one_for_two_;

@@ -8,7 +8,6 @@
 #include "audit/sums.h"
 #include "base/check.h"
 #include "base/moving_average.h"
-#include "base/worker_pool.h"
 #include "model/linear/row.h"
 #include "stream/steps/participation.h"
 #include "train/linear_learner.h"
@@ -18,7 +17,7 @@ namespace tacit::audit {
 namespace {
 
 namespace linear = model::linear;
-using mechanism::ReleasedSums;
+using testing::FlatSums;
 
 constexpr linear::UpdateOptions kLearnerUpdate;
 
@@ -63,7 +62,7 @@ class LearnerRelease final : public SumsSubject {
                                     .columns = columns_,
                                     .update = kLearnerUpdate,
                                     .noise_multiplier = setting.sigma},
-        std::move(tap), rows_, workers_);
+        std::move(tap), rows_);
     for (const RowSpace::Table& table : columns_->space().tables())
       frame_.tables.push_back({.first = table.first, .rows = table.rows});
     frame_.deviation = setting.sigma * linear::ContributionMost(columns_->size(), kLearnerUpdate);
@@ -81,10 +80,10 @@ class LearnerRelease final : public SumsSubject {
 
   ExactSums Exact(bool with) override {
     tap_->From(nullptr);
-    const ReleasedSums seen = TakeStep(with);
+    const FlatSums seen = TakeStep(with);
     return {.sums = seen.sums, .counts = seen.counts, .numbers = seen.numbers};
   }
-  ReleasedSums Release(bool with, noise::NoiseSource& noise) override {
+  FlatSums Release(bool with, noise::NoiseSource& noise) override {
     tap_->From(&noise);
     return TakeStep(with);
   }
@@ -179,7 +178,7 @@ class LearnerRelease final : public SumsSubject {
   }
 
   // Takes the step from the model before it, and puts together what was drawn for.
-  ReleasedSums TakeStep(bool with) {
+  FlatSums TakeStep(bool with) {
     const Model& model = models_[with];
     TACIT_CHECK(learner_->LoadReleased(model.state).has_value());
     for (uint64_t row = 0; row < columns_->space().rows(); ++row)
@@ -191,8 +190,8 @@ class LearnerRelease final : public SumsSubject {
     TACIT_CHECK(taken.has_value() && *taken, "the step failed");
     return Seen();
   }
-  ReleasedSums Seen() const {
-    ReleasedSums seen;
+  FlatSums Seen() const {
+    FlatSums seen;
     const auto& draws = tap_->draws();
     for (size_t d = 0; d < draws.size(); ++d) {
       const double step = frame_.deviation / draws[d].stddev;
@@ -209,7 +208,6 @@ class LearnerRelease final : public SumsSubject {
 
   const std::shared_ptr<const linear::Columns> columns_;
   SumsFrame frame_;
-  WorkerPool workers_{{.workers = 1}};
   train::MemoryRows rows_;
   TappedNoise* tap_ = nullptr;
   std::unique_ptr<train::LinearLearner> learner_;

@@ -9,16 +9,22 @@
 //       count has fewer deviations, and no table of categories is released whole
 //   click_sums_bench --log FILE PARTS
 //       Criteo lines: 60,000 learnt in PARTS, 20,000 held
+//   click_sums_bench --tables
+//       the same periods of 150,000 events over columns of 1e5 and of 1e8 values, released by their
+//       counts: processor time a period, in turns, and the memory that grew
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -150,8 +156,8 @@ class Run {
       options.whole_column_most = kWholeWithSelection;
     }
     rows_ = std::make_unique<train::MemoryRows>(train::LinearRowLayout(*options.columns));
-    learner_ = std::make_unique<train::LinearLearner>(
-        std::move(options), noise::MakeNoiseSource(workers), *rows_, workers);
+    learner_ = std::make_unique<train::LinearLearner>(std::move(options),
+                                                      noise::MakeNoiseSource(workers), *rows_);
   }
 
   // It predicts a step, then learns from it; the predictions go to `kept`, unless that is null.
@@ -251,6 +257,95 @@ void RunLog(const std::string& path, uint64_t parts, WorkerPool& workers) {
   for (const Run& run : runs) run.Print(fmt::format("{} parts", parts));
 }
 
+// Learns periods over four columns of `rows` values each, and a small one.
+class TableRun {
+ public:
+  explicit TableRun(uint64_t rows) {
+    std::vector<model::linear::CategoryColumn> columns{{.name = "small", .rows = 64}};
+    for (size_t j = 0; j < kLargeColumns; ++j)
+      columns.push_back({.name = fmt::format("large{}", j), .rows = rows});
+    train::LinearLearnerOptions options;
+    options.id = "sums";
+    options.columns = std::make_shared<const model::linear::Columns>(
+        std::move(columns), std::vector<model::linear::NumberColumn>());
+    options.noise_multiplier = 1;
+    options.whole_column_most = 64;
+    columns_ = options.columns;
+    rows_ = std::make_unique<train::MemoryRows>(train::LinearRowLayout(*columns_));
+    learner_ = std::make_unique<train::LinearLearner>(std::move(options), noise::MakeNoiseSource(),
+                                                      *rows_);
+  }
+
+  // Values by Zipf among the first 1e5 of the table, spread over all of it.
+  stream::StepBatch Period(uint64_t seed) const {
+    stream::StepBatch step;
+    event::Batch& batch = step.examples;
+    batch.slots = kLargeColumns + 1;
+    std::mt19937_64 random(seed);
+    std::uniform_real_distribution<> uniform;
+    const auto tables = columns_->space().tables();
+    for (uint32_t i = 0; i < kRowsPerDay; ++i) {
+      batch.label.push_back(random() % 4 == 0 ? 1.0f : 0.0f);
+      for (size_t j = 0; j <= kLargeColumns; ++j) {
+        const auto rank = static_cast<uint64_t>(std::pow(kRanks, uniform(random)));
+        batch.row.push_back(tables[j].first +
+                            (j == 0 ? rank % 64 : rank * (tables[j].rows / kRanks)));
+        batch.slot_end.push_back(static_cast<uint32_t>(batch.row.size()));
+      }
+      step.unit_of.push_back(i);
+    }
+    step.units = kRowsPerDay;
+    return step;
+  }
+  // Learns a period; returns the processor time.
+  double Learn(const stream::StepBatch& step) {
+    static const std::atomic<bool> kNever = false;
+    train::StepReport report;
+    const std::clock_t start = std::clock();
+    const auto taken = learner_->TakeStep(step, kNever, &report);
+    TACIT_CHECK(taken.has_value() && *taken);
+    return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  }
+
+ private:
+  static constexpr size_t kLargeColumns = 4;
+  static constexpr uint64_t kRanks = 100'000;
+
+  std::shared_ptr<const model::linear::Columns> columns_;
+  std::unique_ptr<train::MemoryRows> rows_;
+  std::unique_ptr<train::LinearLearner> learner_;
+};
+
+double ResidentMiB() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+void RunTables() {
+  constexpr uint64_t kTurns = 15;
+  const double before = ResidentMiB();
+  TableRun small(100'000);
+  const double after_small = (small.Learn(small.Period(0)), ResidentMiB());
+  TableRun large(100'000'000);
+  const double after_large = (large.Learn(large.Period(0)), ResidentMiB());
+  std::vector<double> seconds[2], ratios;
+  for (uint64_t turn = 1; turn <= kTurns; ++turn) {
+    const stream::StepBatch of_small = small.Period(turn), of_large = large.Period(turn);
+    double took[2];
+    for (const uint64_t i : {turn % 2, 1 - turn % 2})
+      took[i] = i == 0 ? small.Learn(of_small) : large.Learn(of_large);
+    for (const size_t i : {0, 1}) seconds[i].push_back(took[i]);
+    ratios.push_back(took[1] / took[0]);
+  }
+  for (auto* some : {&seconds[0], &seconds[1], &ratios}) std::ranges::sort(*some);
+  fmt::print(
+      "| values a column | s a period | MiB |\n|---|---|---|\n| 1e5 | {:.3f} | {:.0f} |\n"
+      "| 1e8 | {:.3f} | {:.0f} |\n\n1e8 over 1e5: {:.3f} (quartiles {:.3f}, {:.3f})\n",
+      seconds[0][kTurns / 2], after_small - before, seconds[1][kTurns / 2],
+      after_large - after_small, ratios[kTurns / 2], ratios[kTurns / 4], ratios[3 * kTurns / 4]);
+}
+
 int Main(int argc, char** argv) {
   const auto is = [&](int i, std::string_view text) { return argc > i && argv[i] == text; };
   WorkerPool workers({.workers = 1});
@@ -259,6 +354,10 @@ int Main(int argc, char** argv) {
     fmt::print("| log | epsilon | sigma | held | eta | weights a period | s a period |\n");
     fmt::print("|---|---|---|---|---|---|---|\n");
     RunLog(argv[2], std::strtoull(argv[3], nullptr, 10), workers);
+    return 0;
+  }
+  if (is(1, "--tables")) {
+    RunTables();
     return 0;
   }
   Setting setting{.delta = kStreamDelta};

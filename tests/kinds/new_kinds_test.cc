@@ -290,7 +290,7 @@ TEST_F(NewKinds, TrainTogether) {
   const config::SourceTraits& traits = config_.source.traits();
   train::Feed feed({.learners = {{.index = options.index,
                                   .participation = wiring::MakeParticipationOf(
-                                      learner().participation, traits.has_files),
+                                      learner().participation, {.has_files = traits.has_files}),
                                   .start = {}}},
                     .queued_records_max = traits.runs_queued},
                    **source, *codec, transform, letters);

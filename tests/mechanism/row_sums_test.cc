@@ -16,6 +16,7 @@
 
 #include "mechanism/grid_tail.h"
 #include "support/fixed_noise.h"
+#include "support/flat_sums.h"
 #include "support/key_watch.h"
 #include "support/silent_noise.h"
 #include "support/statistics.h"
@@ -24,14 +25,12 @@ namespace tacit::mechanism {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::Flat;
+using testing::FlatSums;
 
-constexpr SumTable kWhole{.first = 0, .rows = 50};
+constexpr SumTable kWhole{.first = 0, .rows = 50};  // the place of a row is its number
 
-std::vector<uint64_t> FirstRows(uint64_t n) {
-  std::vector<uint64_t> rows(n);
-  for (uint64_t row = 0; row < n; ++row) rows[row] = row;
-  return rows;
-}
+RowSums Whole(const RowSumsOptions& options) { return {options, std::span(&kWhole, 1)}; }
 
 // Weights of both signs that are far apart, some cells more than once.
 UnitVector RandomUnit(size_t cells, std::mt19937_64& random) {
@@ -56,13 +55,11 @@ double Length(const UnitVector& unit) {
 }
 
 TEST(RowSums, NoUnitIsLongerThanTheClip) {
-  const std::vector<uint64_t> touched = FirstRows(20);
   std::mt19937_64 random(1);
   for (const double clip : {0.3, 1.0, 5.2})
     for (const double multiplier : {0.0, 0.05, 1.0, 300.0})
       for (int i = 0; i < 300; ++i) {
-        RowSums sums({.clip = clip, .noise_multiplier = multiplier, .numbers = 2},
-                     std::span(&kWhole, 1), touched);
+        RowSums sums = Whole({.clip = clip, .noise_multiplier = multiplier, .numbers = 2});
         const UnitVector unit = RandomUnit(sums.cells(), random);
         EXPECT_EQ(sums.Add(unit), Length(unit) > clip * (1 + 1e-6));
         EXPECT_LE(Norm(sums.sums(), sums.step()), clip);
@@ -74,9 +71,8 @@ TEST(RowSums, NoUnitIsLongerThanTheClip) {
 
 // Numbers that a double hardly holds are clipped like any others.
 TEST(RowSums, WeightsOfAnySizeAreClipped) {
-  const std::vector<uint64_t> touched = FirstRows(2);
   for (const double size : {1e308, 1e200, 1.0, 1e-300, 5e-324, 0.0}) {
-    RowSums sums({.clip = 1, .noise_multiplier = 1}, std::span(&kWhole, 1), touched);
+    RowSums sums = Whole({.clip = 1, .noise_multiplier = 1});
     UnitVector unit(sums.cells());
     for (uint32_t cell = 0; cell < 4; ++cell) unit.Add(cell, cell % 2 ? -size : size);
     sums.Add(unit);
@@ -86,35 +82,36 @@ TEST(RowSums, WeightsOfAnySizeAreClipped) {
 }
 
 TEST(RowSums, AShorterUnitKeepsItsNumbers) {
-  const std::vector<uint64_t> touched = FirstRows(3);
-  RowSums sums({.clip = 2, .noise_multiplier = 0, .numbers = 1}, std::span(&kWhole, 1), touched);
+  const SumTable tables[] = {{.first = 0, .rows = 3}, {.first = 5, .rows = 9, .every_row = false}};
+  RowSums sums({.clip = 2, .noise_multiplier = 0, .numbers = 1}, tables);
+  const uint32_t later = sums.Touch(8), earlier = sums.Touch(6);
   UnitVector unit(sums.cells());
-  unit.Add(RowSums::SumOf(1), -0.75);
-  unit.Add(RowSums::CountOf(1), 0.25);
-  unit.Add(RowSums::CountOf(1), 0.25);
-  unit.Add(sums.Number(size_t{0}), 1.5);
+  unit.Add(sums.SumOf(1), -0.75);
+  unit.Add(sums.CountOf(1), 0.25);
+  unit.Add(sums.CountOf(1), 0.25);
+  unit.Add(sums.CountOf(later), 0.125);
+  unit.Add(RowSums::Number(0), 1.5);
   EXPECT_FALSE(sums.Add(unit));
   noise::SilentNoise silent;
-  const ReleasedSums released = std::move(sums).Release(silent);
-  EXPECT_THAT(released.rows, ElementsAre(0, 1, 2)) << "without noise: the touched ones";
-  EXPECT_THAT(released.sums, ElementsAre(0, -0.75, 0));
-  EXPECT_THAT(released.counts, ElementsAre(0, 0.5, 0));
+  EXPECT_EQ(sums.CountTouched(), 2u);
+  EXPECT_EQ(earlier, later + 1) << "places are in the order of touching, rows are not";
+  const FlatSums released = Flat(std::move(sums).Release(silent));
+  EXPECT_THAT(released.rows, ElementsAre(0, 1, 2, 6, 8)) << "without noise: all, or the touched";
+  EXPECT_THAT(released.sums, ElementsAre(0, -0.75, 0, 0, 0));
+  EXPECT_THAT(released.counts, ElementsAre(0, 0.5, 0, 0, 0.125));
   EXPECT_THAT(released.numbers, ElementsAre(1.5));
 }
 
 // The planted fault: sums are paid for, and counts come with them unpaid.
 TEST(RowSums, SumsAndCountsAreOneVector) {
-  const std::vector<uint64_t> touched = FirstRows(10);
   const RowSumsOptions options{.clip = 1, .noise_multiplier = 1};
-  RowSums together(options, std::span(&kWhole, 1), touched);
-  RowSums sums_alone(options, std::span(&kWhole, 1), touched);
-  RowSums counts_alone(options, std::span(&kWhole, 1), touched);
+  RowSums together = Whole(options), sums_alone = Whole(options), counts_alone = Whole(options);
   UnitVector both(together.cells()), sums(together.cells()), counts(together.cells());
   for (uint32_t place = 0; place < 10; ++place) {
-    both.Add(RowSums::SumOf(place), 0.7);
-    sums.Add(RowSums::SumOf(place), 0.7);
-    both.Add(RowSums::CountOf(place), 0.4);
-    counts.Add(RowSums::CountOf(place), 0.4);
+    both.Add(together.SumOf(place), 0.7);
+    sums.Add(together.SumOf(place), 0.7);
+    both.Add(together.CountOf(place), 0.4);
+    counts.Add(together.CountOf(place), 0.4);
   }
   together.Add(both);
   sums_alone.Add(sums);
@@ -127,16 +124,15 @@ TEST(RowSums, SumsAndCountsAreOneVector) {
 
 TEST(RowSums, UnitsAddUpWhicheverThreadTheyComeFrom) {
   constexpr size_t kThreads = 4, kUnits = 200;
-  const std::vector<uint64_t> touched = FirstRows(30);
   const RowSumsOptions options{.clip = 1, .noise_multiplier = 1};
-  RowSums together(options, std::span(&kWhole, 1), touched);
+  RowSums together = Whole(options);
   std::vector<int64_t> sum(together.cells());
   std::vector<std::vector<UnitVector>> units(kThreads);
   std::mt19937_64 random(2);
   for (auto& mine : units)
     for (size_t i = 0; i < kUnits; ++i) {
       mine.push_back(RandomUnit(together.cells(), random));
-      RowSums one(options, std::span(&kWhole, 1), touched);
+      RowSums one = Whole(options);
       one.Add(mine.back());
       for (size_t c = 0; c < sum.size(); ++c) sum[c] += one.sums()[c];
     }
@@ -157,14 +153,12 @@ enum class WholeFault { kNone, kNoiseShared, kUntouchedSilent, kTooQuiet };
 WholeRelease DrawWhole(WholeFault fault) {
   constexpr uint64_t kRows = 200'000;
   const SumTable table{.first = 7, .rows = kRows};
-  std::vector<uint64_t> touched;
-  for (uint64_t row = 0; row < kRows; row += 2) touched.push_back(7 + row);
   const RowSumsOptions options{.clip = 5.2, .noise_multiplier = 1.7, .numbers = 2};
-  RowSums sums(options, std::span(&table, 1), touched);
+  RowSums sums(options, std::span(&table, 1));
   UnitVector unit(sums.cells());
-  for (uint32_t place = 0; place < 100; ++place) {
-    unit.Add(RowSums::SumOf(place), -0.25);
-    unit.Add(RowSums::CountOf(place), 0.125);
+  for (uint32_t place = 0; place < 200; place += 2) {
+    unit.Add(sums.SumOf(place), -0.25);
+    unit.Add(sums.CountOf(place), 0.125);
   }
   sums.Add(unit);
   const double deviation = sums.deviation();
@@ -172,7 +166,7 @@ WholeRelease DrawWhole(WholeFault fault) {
   EXPECT_EQ(sums.charge().noise_multiplier, 1.7);
   EXPECT_EQ(sums.charge().mechanism, privacy::MechanismKind::kSums);
   auto noise = noise::FixedNoise(3);
-  const ReleasedSums released = std::move(sums).Release(noise);
+  const FlatSums released = Flat(std::move(sums).Release(noise));
   EXPECT_EQ(released.rows.size(), kRows);
   WholeRelease drawn;
   for (uint64_t i = 0; i < kRows; ++i) {
@@ -205,8 +199,9 @@ TEST(RowSumsNoise, FurtherNumbersHaveItToo) {
   std::vector<double> z;
   auto noise = noise::FixedNoise(4);
   for (int i = 0; i < 20'000; ++i) {
-    RowSums sums({.clip = 2, .noise_multiplier = 3, .numbers = 2}, {}, {});
-    for (const double number : std::move(sums).Release(noise).numbers) z.push_back(number / 6);
+    RowSums sums({.clip = 2, .noise_multiplier = 3, .numbers = 2}, {});
+    const ReleasedSums released = std::move(sums).Release(noise);
+    for (const double number : released.numbers()) z.push_back(number / 6);
   }
   EXPECT_EQ(testing::CheckMoments(z) + testing::CheckDistribution(z, testing::NormalCdf), "");
 }
@@ -258,19 +253,19 @@ constexpr double kSum = 1.5, kCount[2] = {2.4, 0.3};  // of rows 0 and 1; their 
 
 Draws DrawFast() {
   const SumTable table{.first = 0, .rows = kRows, .every_row = false};
-  const std::vector<uint64_t> touched = {0, 1};
   auto noise = noise::FixedNoise(6);
   Draws draws;
   draws.periods = kPeriods;
   for (uint64_t period = 0; period < kPeriods; ++period) {
     RowSums sums(
         {.clip = 3, .noise_multiplier = kDeviation / 3, .threshold_deviations = kThreshold},
-        std::span(&table, 1), touched);
+        std::span(&table, 1));
+    const uint32_t place[] = {sums.Touch(0), sums.Touch(1)};
     UnitVector unit(sums.cells());
-    for (uint32_t place = 0; place < 2; ++place) unit.Add(RowSums::CountOf(place), kCount[place]);
-    unit.Add(RowSums::SumOf(0), kSum);
+    for (size_t row = 0; row < 2; ++row) unit.Add(sums.CountOf(place[row]), kCount[row]);
+    unit.Add(sums.SumOf(place[0]), kSum);
     sums.Add(unit);
-    const ReleasedSums released = std::move(sums).Release(noise);
+    const FlatSums released = Flat(std::move(sums).Release(noise));
     EXPECT_TRUE(std::ranges::is_sorted(released.rows, std::less_equal<>())) << "and distinct";
     for (size_t i = 0; i < released.rows.size(); ++i) {
       const uint64_t row = released.rows[i];
@@ -356,39 +351,91 @@ TEST(RowSumsThreshold, FaultsAreFound) {
 // Work is that of the rows that are kept: a table of 2^40 rows is no more than a small one.
 TEST(RowSumsThreshold, ALargeTableCostsNothing) {
   const SumTable table{.first = 0, .rows = uint64_t{1} << 40, .every_row = false};
-  const std::vector<uint64_t> touched = {5, uint64_t{1} << 39};
   RowSums sums({.clip = 1, .noise_multiplier = 1, .threshold_deviations = 7.5},
-               std::span(&table, 1), touched);
+               std::span(&table, 1));
+  const uint32_t place = sums.Touch(5);
+  sums.Touch(uint64_t{1} << 39);
   UnitVector unit(sums.cells());
-  unit.Add(RowSums::CountOf(0), 1);
+  unit.Add(sums.CountOf(place), 1);
   for (int i = 0; i < 100; ++i) sums.Add(unit);
   auto noise = noise::FixedNoise(8);
-  const ReleasedSums released = std::move(sums).Release(noise);
+  const FlatSums released = Flat(std::move(sums).Release(noise));
   EXPECT_TRUE(std::ranges::binary_search(released.rows, 5u));
   EXPECT_LT(released.rows.size(), 10u) << "2^40 rows give .04 false ones";
 }
 
 TEST(RowSumsNoise, EveryReleaseHasAKeyOfItsOwn) {
   noise::KeyWatch noise;
-  (void)RowSums({.clip = 1, .noise_multiplier = 1}, std::span(&kWhole, 1), {}).Release(noise);
+  (void)Whole({.clip = 1, .noise_multiplier = 1}).Release(noise);
   EXPECT_GT(noise.asked, 0) << "an empty period is released like any other";
 }
 
 TEST(RowSumsDeath, WhatIsNoUnitOfTheQueryIsRefused) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const std::vector<uint64_t> touched = FirstRows(2);
   const auto add = [&](size_t cells, double weight) {
-    RowSums sums({.clip = 1, .noise_multiplier = 1}, std::span(&kWhole, 1), touched);
+    RowSums sums = Whole({.clip = 1, .noise_multiplier = 1});
     UnitVector unit(cells);
     unit.Add(0, weight);
     sums.Add(unit);
   };
   EXPECT_DEATH(add(5, 1), "another query");
-  EXPECT_DEATH(add(4, std::nan("")), "weight");
-  EXPECT_DEATH(add(4, std::numeric_limits<double>::infinity()), "weight");
-  const std::vector<uint64_t> outside = {1, 99}, twice = {3, 3};
-  EXPECT_DEATH(RowSums({}, std::span(&kWhole, 1), outside), "outside");
-  EXPECT_DEATH(RowSums({}, std::span(&kWhole, 1), twice), "ascend");
+  EXPECT_DEATH(add(100, std::nan("")), "weight");
+  EXPECT_DEATH(add(100, std::numeric_limits<double>::infinity()), "weight");
+  EXPECT_DEATH(Whole({}).Touch(99), "outside");
+  EXPECT_DEATH(Whole({}).Touch(3), "from the start");
+  const SumTable large{.first = 0, .rows = 9, .every_row = false};
+  const auto touch_twice = [&] {
+    RowSums sums({.clip = 1}, std::span(&large, 1));
+    sums.Touch(3);
+    sums.Touch(3);
+    noise::SilentNoise silent;
+    (void)std::move(sums).Release(silent);
+  };
+  EXPECT_DEATH(touch_twice(), "touched once");
+  RowSums sums = Whole({.clip = 1});
+  const double weight = 0.1;
+  const ColumnWeights columns({.clip = 1}, {&weight, 1}, {&weight, 1});
+  const uint32_t outside = 50;
+  EXPECT_DEATH(sums.Add(columns, std::span(&outside, 1), 1, {}), "does not have");
+}
+
+// A unit of columns adds what its cells would, to the last step, whether it is cut or not. The
+// planted fault looks at no norm: then the longest unit is longer than the clip.
+TEST(RowSums, UnitsOfColumnsAddTheirCells) {
+  std::mt19937_64 random(3);
+  const SumTable tables[] = {{.first = 0, .rows = 20}, {.first = 20, .rows = 30}};
+  double longest = 0, longest_uncut = 0;
+  uint64_t cut = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const double spread = i % 2 ? 0.02 : 1;  // around the longest that fits, or any
+    const auto about = [&](double x) {
+      return x * (1 + spread * (std::uniform_real_distribution<>(-1, 1)(random)));
+    };
+    const std::vector<double> of_sums = {about(0.5), about(0.5)}, of_counts = {about(0.4), 0.4};
+    const double factor = about(random() % 2 ? 1 : -1);
+    const std::vector<double> numbers = {about(0.4), about(-0.2)};
+    const RowSumsOptions options{.clip = 1, .noise_multiplier = 1, .numbers = 2};
+    const ColumnWeights columns(options, of_sums, of_counts);
+    RowSums fast(options, tables), slow(options, tables);
+    const std::vector<uint32_t> places = {static_cast<uint32_t>(random() % 20),
+                                          static_cast<uint32_t>(20 + random() % 30)};
+    UnitVector unit(slow.cells());
+    for (size_t j = 0; j < 2; ++j) {
+      unit.Add(slow.SumOf(places[j]), of_sums[j] * factor);
+      unit.Add(slow.CountOf(places[j]), of_counts[j]);
+    }
+    for (size_t k = 0; k < 2; ++k) unit.Add(RowSums::Number(k), numbers[k]);
+    const bool clipped = slow.Add(unit);
+    ASSERT_EQ(fast.Add(columns, places, factor, numbers), clipped);
+    ASSERT_TRUE(std::ranges::equal(fast.sums(), slow.sums()));
+    longest = std::max(longest, Norm(fast.sums(), fast.step()));
+    longest_uncut = std::max(longest_uncut, Length(unit));
+    cut += clipped;
+  }
+  EXPECT_LE(longest, 1);
+  EXPECT_GT(longest_uncut, 1.01);
+  EXPECT_GT(cut, 200u);
+  EXPECT_LT(cut, 1800u);
 }
 
 }  // namespace

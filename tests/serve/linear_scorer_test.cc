@@ -41,11 +41,14 @@ class LinearSnapshot final : public store::Snapshot {
   std::shared_ptr<const store::DenseState> Dense(LearnerIndex) const override { return nullptr; }
   std::shared_ptr<const std::string> Released(LearnerIndex) const override { return released_; }
   Status Rows(LearnerIndex, std::span<const uint64_t> rows, std::span<float> out) const override {
-    for (size_t i = 0; i < rows.size(); ++i) out[i] = broken ? NAN : WeightOf(rows[i]);
+    asked += rows.size();
+    for (size_t i = 0; i < rows.size(); ++i) out[i] = broken ? NAN : factor * WeightOf(rows[i]);
     return {};
   }
 
   bool broken = false;
+  float factor = 1;
+  mutable size_t asked = 0;  // rows
 
  private:
   const std::shared_ptr<const std::string> released_;
@@ -131,6 +134,54 @@ TEST(LinearScorer, ANewReleaseIsReadAtOnce) {
   ASSERT_TRUE(subject.scorer->Score(first, batch, again));
   for (size_t i = 0; i < 3; ++i) EXPECT_GT(after[i], before[i]);
   EXPECT_EQ(before, again);
+}
+
+// Weights are remembered as long as the release stands. The second release has others, which a memo
+// that is kept for too long would not show.
+TEST(LinearScorer, WeightsAreReadOncePerRelease) {
+  Subject subject;
+  const auto released = StateOf(*subject.columns, -1);
+  LinearSnapshot first(released), next_commit(released), second(StateOf(*subject.columns, -1));
+  second.factor = -2;
+  const event::Batch batch = SomeRows(*subject.transform, 200);
+  std::vector<float> scores(200), again(200), after(200);
+  ASSERT_TRUE(subject.scorer->Score(first, batch, scores));
+  EXPECT_GT(first.asked, 100u);
+  ASSERT_TRUE(subject.scorer->Score(next_commit, batch, again));
+  EXPECT_LT(next_commit.asked, first.asked / 10) << "another learner's commit";
+  EXPECT_EQ(scores, again);
+  ASSERT_TRUE(subject.scorer->Score(second, batch, after));
+  const auto logit = [](float p) { return std::log(p / (1 - p)); };
+  for (size_t i = 0; i < 200; ++i)
+    ASSERT_NEAR(logit(after[i]) + 1, -2 * (logit(scores[i]) + 1), 1e-4);
+}
+
+TEST(LinearScorer, WhatIsDamagedIsReadAgain) {
+  Subject subject;
+  LinearSnapshot snapshot(StateOf(*subject.columns, 0));
+  const event::Batch batch = SomeRows(*subject.transform, 1);
+  std::vector<float> scores(1);
+  snapshot.broken = true;
+  EXPECT_FALSE(subject.scorer->Score(snapshot, batch, scores));
+  snapshot.broken = false;
+  EXPECT_TRUE(subject.scorer->Score(snapshot, batch, scores));
+}
+
+TEST(WeightMemo, RowsOfOnePlaceDriveEachOtherOut) {
+  WeightMemo memo;
+  for (uint64_t row = 0; row < 100'000; ++row) memo.Keep(row, WeightOf(row));
+  size_t kept = 0;
+  for (uint64_t row = 0; row < 100'000; ++row) {
+    float weight = 0;
+    if (!memo.Find(row, &weight)) continue;
+    ++kept;
+    ASSERT_EQ(weight, WeightOf(row));
+  }
+  EXPECT_GT(kept, 10'000u);
+  EXPECT_LE(kept, 16'384u);
+  memo.Clear();
+  float weight = 0;
+  EXPECT_FALSE(memo.Find(99'999, &weight));
 }
 
 TEST(LinearScorer, FailuresNameTheLearner) {

@@ -7,12 +7,14 @@
 #include <map>
 #include <random>
 #include <set>
+#include <utility>
 
 namespace tacit::stream {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // A stream of offsets [begin, end), some of whose records did not decode, with marks.
 struct Stream {
@@ -61,9 +63,9 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-Participation::Emit Into(std::vector<Step>* steps) {
-  return [steps](StepBatch&& step) {
-    EXPECT_EQ(step.ranges.size(), 1u);
+// Collects steps. `parts`: the offsets of previews since the last step; null: none may come.
+Participation::Emit Into(std::vector<Step>* steps, std::vector<uint64_t>* parts = nullptr) {
+  return [steps, parts](StepBatch&& step) {
     EXPECT_EQ(step.units, step.examples.size());
     EXPECT_EQ(step.examples.slots, 1u);
     for (uint32_t i = 0; i < step.units; ++i) {
@@ -71,12 +73,26 @@ Participation::Emit Into(std::vector<Step>* steps) {
       EXPECT_EQ(step.examples.Slot(i, 0)[0], step.examples.offset[i] * 2);
     }
     EXPECT_EQ(step.after.next.size(), 1u);
+    if (parts != nullptr && step.kind == StepBatch::Kind::kPreview) {
+      EXPECT_THAT(step.ranges, IsEmpty()) << "it is charged with its step";
+      if (!steps->empty()) {
+        EXPECT_EQ(step.after.next[0].begin, steps->back().range.end) << "a crash reads it again";
+        EXPECT_EQ(step.after.step, steps->back().number);
+      }
+      EXPECT_THAT(step.examples.offset, Not(IsEmpty()));
+      parts->insert(parts->end(), step.examples.offset.begin(), step.examples.offset.end());
+      return true;
+    }
+    EXPECT_EQ(step.kind, StepBatch::Kind::kOnce);
+    EXPECT_EQ(step.ranges.size(), 1u);
     EXPECT_EQ(step.after.next[0].begin, step.ranges[0].end);
     EXPECT_EQ(step.after.period_start[0].begin, 0u);
     EXPECT_EQ(step.after.period, 3u);
     Step& seen = steps->emplace_back();
     seen.range = step.ranges[0];
-    seen.offsets = step.examples.offset;
+    if (parts != nullptr) seen.offsets = std::exchange(*parts, {});
+    seen.offsets.insert(seen.offsets.end(), step.examples.offset.begin(),
+                        step.examples.offset.end());
     seen.number = step.after.step;
     for (const auto& mark : step.marks) seen.marks.push_back(mark.name);
     return true;
@@ -122,19 +138,23 @@ TEST(OnceTest, StepsAreTheSameHoweverTheFramesAreCut) {
     if (random() % 2 == 0 && stream.end > stream.begin) stream.marks[stream.end] = "last";
 
     std::vector<Step> steps;
-    const auto once = MakeOnceParticipation({per_step, StartAt(stream.begin, 17)});
+    std::vector<uint64_t> parts;  // in a third of the rounds, steps come whole
+    const uint64_t per_part = random() % 3 * (1 + random() % 20);
+    const auto into = Into(&steps, per_part > 0 ? &parts : nullptr);
+    const auto once = MakeOnceParticipation({.offsets_per_step = per_step,
+                                             .start = StartAt(stream.begin, 17),
+                                             .offsets_per_part = per_part});
     const uint64_t frame_max = 1 + random() % 100;
     for (uint64_t at = stream.begin; at < stream.end;) {
       const uint64_t to = std::min(stream.end, at + 1 + random() % frame_max);
       const bool late_mark = stream.marks.contains(to) && random() % 2 == 0;
-      ASSERT_TRUE(
-          once->Feed(stream.Frame(at, to, !late_mark), stream.Examples(at, to), Into(&steps)));
+      ASSERT_TRUE(once->Feed(stream.Frame(at, to, !late_mark), stream.Examples(at, to), into));
       if (late_mark) {
-        ASSERT_TRUE(once->Feed(stream.MarkOnly(to), stream.Examples(to, to), Into(&steps)));
+        ASSERT_TRUE(once->Feed(stream.MarkOnly(to), stream.Examples(to, to), into));
       }
       at = to;
     }
-    ASSERT_TRUE(once->Finish(Into(&steps)));
+    ASSERT_TRUE(once->Finish(into));
     ASSERT_EQ(steps, NaiveSteps(stream, per_step, 17)) << "round " << round;
   }
 }
@@ -272,6 +292,23 @@ TEST(OnceTest, AFullStepWaitsForNothingWhereNoMarkCanCome) {
     ASSERT_TRUE(once->Feed(stream.Frame(0, 10, false), stream.Examples(0, 10), Into(&steps)));
     EXPECT_EQ(steps.size(), at_once ? 2u : 1u);
   }
+}
+
+// A step that is not full holds no more than a part.
+TEST(OnceTest, PartsLeaveAsTheyAreFull) {
+  Stream stream;
+  stream.end = 100;
+  std::vector<Step> steps;
+  std::vector<uint64_t> parts;
+  const auto once = MakeOnceParticipation(
+      {.offsets_per_step = 100, .start = StartAt(0, 0), .offsets_per_part = 20});
+  for (uint64_t at = 0; at < 100; at += 10) {
+    ASSERT_TRUE(once->Feed(stream.Frame(at, at + 10, false), stream.Examples(at, at + 10),
+                           Into(&steps, &parts)));
+    EXPECT_EQ(parts.size(), at == 90 ? 80u : (at + 10) / 20 * 20) << "a full step is no part";
+  }
+  ASSERT_TRUE(once->Finish(Into(&steps, &parts)));
+  EXPECT_EQ(steps, NaiveSteps(stream, 100, 0));
 }
 
 TEST(OnceTest, ATickClosesAStepWhateverFilesItIsMadeOf) {

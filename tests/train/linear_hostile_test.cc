@@ -43,7 +43,7 @@ class Learnt {
                   .update = {},
                   .noise_multiplier = kSigma,
                   .whole_column_most = whole_column_most},
-                 std::make_unique<noise::StreamNoise>(noise::FixedNoise(11)), rows_, workers_) {}
+                 std::make_unique<noise::StreamNoise>(noise::FixedNoise(11)), rows_) {}
 
   // Learns a period; every number of the model stays one.
   StepReport Step(const std::vector<Seen>& events) {
@@ -94,7 +94,6 @@ class Learnt {
     return step;
   }
 
-  WorkerPool workers_{{.workers = 1}};
   const std::shared_ptr<const linear::Columns> columns_;
   MemoryRows rows_;
   LinearLearner learner_;

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/auc.h"
+#include "linear_oracle.h"
 #include "model/linear/row.h"
 #include "support/fixed_noise.h"
 #include "support/silent_noise.h"
@@ -27,58 +28,6 @@ using model::linear::UpdateOptions;
 const std::atomic<bool> kGoOn = false;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Two categories, a set of up to twenty values, and two numbers.
-std::shared_ptr<const Columns> SomeColumns() {
-  return std::make_shared<const Columns>(Columns(
-      {{.name = "c", .rows = 30}, {.name = "s", .rows = 60, .set = true}, {.name = "d", .rows = 8}},
-      {{.name = "n"}, {.name = "m"}}));
-}
-
-struct Event {
-  uint64_t c = 0, d = 0;
-  std::set<uint64_t> s;
-  float n = 0, m = 0, label = 0;
-};
-
-Event RandomEvent(std::mt19937_64& random) {
-  Event event;
-  event.c = random() % (random() % 30 + 1);
-  for (uint64_t i = random() % 20 + 1; i > 0; --i) event.s.insert(random() % 60);
-  event.d = random() % 8;
-  event.n = random() % 4 == 0 ? -0.0f : static_cast<float>(random() % 1000) / 100;
-  event.m = static_cast<float>(random() % 1000) / 100 - 5;
-  const double logit = (event.c % 3) - 1.0 + 0.3 * static_cast<double>(event.d % 4) - 0.1 * event.m;
-  event.label = (random() % 10'000) / 1e4 < 1 / (1 + std::exp(-logit)) ? 1 : 0;
-  return event;
-}
-std::vector<Event> RandomEvents(size_t n, std::mt19937_64& random) {
-  std::vector<Event> events;
-  for (size_t i = 0; i < n; ++i) events.push_back(RandomEvent(random));
-  return events;
-}
-
-// Units are runs of `unit_size` events.
-stream::StepBatch StepOf(const std::vector<Event>& events, size_t unit_size = 1) {
-  stream::StepBatch step;
-  event::Batch& batch = step.examples;
-  batch.dense_width = 2;
-  batch.slots = 3;
-  for (size_t i = 0; i < events.size(); ++i) {
-    const Event& event = events[i];
-    batch.label.push_back(event.label);
-    batch.dense.insert(batch.dense.end(), {event.n, event.m});
-    batch.row.push_back(event.c);
-    batch.slot_end.push_back(static_cast<uint32_t>(batch.row.size()));
-    for (const uint64_t value : event.s) batch.row.push_back(30 + value);
-    batch.slot_end.push_back(static_cast<uint32_t>(batch.row.size()));
-    batch.row.push_back(90 + event.d);
-    batch.slot_end.push_back(static_cast<uint32_t>(batch.row.size()));
-    step.unit_of.push_back(static_cast<uint32_t>(i / unit_size));
-    step.units = step.unit_of.back() + 1;
-  }
-  return step;
-}
-
 // The learner over rows of its own.
 struct Subject {
   explicit Subject(
@@ -92,7 +41,7 @@ struct Subject {
                 .noise_multiplier = noise_multiplier,
                 .whole_column_most = whole_column_most},
         rows(LinearRowLayout(*options.columns)),
-        learner(std::make_unique<LinearLearner>(options, std::move(noise), rows, workers)) {}
+        learner(std::make_unique<LinearLearner>(options, std::move(noise), rows)) {}
 
   StepReport Step(const stream::StepBatch& step) {
     StepReport report;
@@ -111,160 +60,9 @@ struct Subject {
     return floats;
   }
 
-  WorkerPool workers{{.workers = 2}};
   LinearLearnerOptions options;
   MemoryRows rows;
   std::unique_ptr<LinearLearner> learner;
-};
-
-// The model in double over whole tables, one event after the other, from the formulas.
-struct Oracle {
-  explicit Oracle(double sigma) : sigma_(sigma) {
-    const auto columns = SomeColumns();
-    double squares = 0;
-    for (const RowSpace::Table& table : columns->space().tables()) {
-      first.push_back(table.first);
-      a.push_back(std::pow(static_cast<double>(table.rows), 0.05));
-      squares += a.back() * a.back();
-    }
-    for (double& scale : a) scale *= std::sqrt(5 / squares);
-    first.push_back(columns->space().rows());
-    for (auto* numbers : {&w, &P, &dw, &E}) numbers->resize(first.back());
-    last.resize(first.back());
-    C = std::sqrt((alpha * alpha + rho * rho) * 5 + 5 * beta * beta * rho * rho + 2 * beta * beta);
-  }
-
-  // The event's values with their inputs, per column.
-  std::vector<std::map<uint64_t, double>> Values(const Event& e) const {
-    const model::linear::Bins bins;
-    std::vector<std::map<uint64_t, double>> values(5);
-    values[0][e.c] = 1;
-    for (const uint64_t v : e.s) values[1][30 + v] = 1 / std::sqrt(double(e.s.size()));
-    values[2][90 + e.d] = 1;
-    values[3][98 + bins.Of(e.n)] = 1;
-    values[4][98 + bins.values() + bins.Of(e.m)] = 1;
-    return values;
-  }
-  double Logit(const Event& e) const {
-    double z = bias;
-    for (const auto& column : Values(e))
-      for (const auto& [row, x] : column) z += w[row] * x;
-    return z;
-  }
-  // Returns the event's contribution: sums, counts, then T and Q.
-  std::vector<double> Contribution(const Event& e) const {
-    std::vector<double> added(2 * w.size() + 3);
-    const double p = 1 / (1 + std::exp(-Logit(e)));
-    const double r = std::min(std::max((e.label - p) * Factor(p), -rho), rho);
-    double d = 0;
-    const auto values = Values(e);
-    for (size_t j = 0; j < 5; ++j)
-      for (const auto& [row, x] : values[j]) {
-        added[2 * row] += a[j] * r * x;
-        added[2 * row + 1] += a[j] * alpha * x * x;
-        if (period > 0 && last[row] == period) d += dw[row] * x;
-      }
-    d = std::min(std::max(d, -1.0), 1.0);
-    added[2 * w.size()] = beta * std::sqrt(5.0) * r * d;
-    added[2 * w.size() + 1] = beta * d * d;
-    added[2 * w.size() + 2] = e.label > 0.5 ? beta : 0;
-    return added;
-  }
-  void Step(const std::vector<Event>& events) {
-    std::vector<double> sums(2 * w.size() + 3);
-    for (const Event& e : events) {
-      const auto added = Contribution(e);
-      for (size_t i = 0; i < sums.size(); ++i) sums[i] += added[i];
-    }
-    const double T = sums[2 * w.size()] / beta / std::sqrt(5.0), Q = sums[2 * w.size() + 1] / beta;
-    double counted = 0;
-    for (uint64_t row = first[2]; row < first[3]; ++row)
-      counted += sums[2 * row + 1] / (a[2] * alpha);  // the smallest column
-    const double hidden = sigma_ * C / (a[2] * alpha) * std::sqrt(8);
-    const double rate = (sums[2 * w.size() + 2] / beta + hidden / 2) / (counted + hidden);
-    const double h = Slope(rate), shift = MeanOf(2, sums, h, /*known_only=*/false);
-    if (period == 0)
-      eta = 0.4;
-    else if (Q >= 2 * sigma_ * C / beta)
-      eta = std::min(0.6, eta * std::sqrt(std::clamp(1 + T / (h * Q), 0.3, 1.25)));
-    ++period;
-    double low = 0.001, high = 0.999;
-    while (high - low > 1e-13) {
-      const double p = (low + high) / 2;
-      (p + shift / Factor(p) < rate ? low : high) = p;
-    }
-    bias += std::log(rate / (1 - rate)) - std::log(low / (1 - low));
-    for (size_t j = 0; j < 5; ++j)
-      StepColumn(j, j == 1 ? MeanOf(1, sums, h, /*known_only=*/true) : shift, rate, sums);
-  }
-
-  const double alpha = 0.4, rho = 0.7, beta = 0.3, q = 0.1;
-  double C = 0, bias = 0, eta = 0;
-  std::vector<uint64_t> first;
-  std::vector<double> a, w, P, dw, E;
-  std::vector<uint64_t> last;
-  uint64_t period = 0;
-
- private:
-  bool Known(uint64_t row, const std::vector<double>& sums) const {
-    return sums[2 * row + 1] > 2 * sigma_ * C;
-  }
-  double Factor(double p) const { return std::min(1.0, rho / std::max(p, 1 - p)); }
-  double Slope(double rate) const { return 0.857 * rate * (1 - rate) * Factor(rate); }
-  double MeanOf(size_t j, const std::vector<double>& sums, double h, bool known_only) const {
-    double residual = 0, count = 0, noise = 0;
-    for (uint64_t row = first[j]; row < first[j + 1]; ++row) {
-      if (known_only && !Known(row, sums)) continue;
-      noise += sigma_ * C / a[j] * sigma_ * C / a[j];
-      residual += sums[2 * row] / a[j];
-      count += sums[2 * row + 1] / (a[j] * alpha);
-    }
-    return count > 4 * std::sqrt(noise) / alpha
-               ? residual / count / (1 + noise / (count * h * count * h))
-               : 0;
-  }
-  void StepColumn(size_t j, double mean, double rate, const std::vector<double>& sums) {
-    const double h = Slope(rate), v = 0.9 * rate * (1 - rate) * Factor(rate) * Factor(rate);
-    const double tau2 = sigma_ * C / a[j] * sigma_ * C / a[j];
-    std::map<uint64_t, std::pair<double, double>> observed;
-    for (uint64_t row = first[j]; row < first[j + 1]; ++row) {
-      if (!Known(row, sums)) continue;
-      const double S = sums[2 * row] / a[j], N = sums[2 * row + 1] / (a[j] * alpha);
-      const double o = S / (N * h) - mean / h,
-                   R = (tau2 * (1 + mean * mean / (alpha * alpha)) + N * v) / (N * h * N * h);
-      observed[row] = {o, R};
-      const double trust = R > 1 ? 0 : 1 / ((R + 0.1) * (R + 0.1));
-      numerator_[j] += trust * ((w[row] + o) * (w[row] + o) - R);
-      denominator_[j] += trust;
-    }
-    if (observed.empty()) return;
-    const double V =
-        denominator_[j] > 0 ? std::clamp(numerator_[j] / denominator_[j], 1e-4, 0.3) : 0.1;
-    double beyond = 0, trust = 0;
-    for (const auto& [row, seen] : observed) {
-      if (last[row] == 0) continue;
-      const double expected = E[row] + seen.second;
-      beyond += (std::min(seen.first * seen.first, 9 * expected) - expected) / expected / expected;
-      trust += 1 / (expected * expected);
-    }
-    const double surprise =
-        trust > 0 ? std::max(0.0, (beyond - 3 * std::sqrt(2 * trust)) / trust) : 0;
-    for (const auto& [row, seen] : observed) {
-      const auto& [o, R] = seen;
-      const double age = static_cast<double>(period - last[row]);
-      const double before = last[row] == 0 ? V : std::min(P[row] + age * q * V, V);
-      const double K = before / (before + R);
-      dw[row] = eta * K * o;
-      w[row] += dw[row];
-      P[row] = (1 - K) * before;
-      const double error = last[row] == 0 ? V : E[row] + surprise;
-      E[row] = (1 - eta * K) * (1 - eta * K) * error + eta * K * eta * K * R;
-      last[row] = period;
-    }
-  }
-
-  const double sigma_;
-  std::map<size_t, double> numerator_, denominator_;
 };
 
 // Without noise, and with the weights that noise of this size leaves (the draws themselves silent).
@@ -437,6 +235,71 @@ TEST(LinearLearner, AStepThatIsLostIsReleasedByTheNextProcess) {
   for (Subject* s : {&whole, &again}) s->Step(StepOf(second));
   EXPECT_EQ(whole.Predict(first), again.Predict(first));
   EXPECT_EQ(*whole.learner->TakeReleased(), *again.learner->TakeReleased());
+}
+
+stream::StepBatch PreviewOf(const std::vector<Event>& events, stream::StepBatch::Kind kind) {
+  stream::StepBatch batch = StepOf(events);
+  batch.kind = kind;
+  return batch;
+}
+
+// A period whose events come in parts is the period, to the last bit; what is held out between them
+// is predicted by the same model and leaves nothing. The planted fault takes it for a part.
+TEST(LinearLearner, APeriodInPartsIsThePeriod) {
+  using Kind = stream::StepBatch::Kind;
+  for (const uint64_t whole_column_most : {uint64_t{1} << 20, uint64_t{20}})
+    for (const bool fault : {false, true}) {
+      std::mt19937_64 random(10);
+      Subject whole(0.5, std::make_unique<noise::SilentNoise>(), whole_column_most);
+      Subject parts(0.5, std::make_unique<noise::SilentNoise>(), whole_column_most);
+      for (int period = 0; period < 3; ++period) {
+        const auto events = RandomEvents(4000, random), held_out = RandomEvents(700, random);
+        const StepReport of_whole = whole.Step(StepOf(events));
+        std::vector<float> logits;
+        double loss_sum = 0;
+        for (size_t i = 0; i < 3; ++i) {
+          const auto begin = events.begin() + static_cast<ptrdiff_t>(1000 * i);
+          StepReport report;
+          ASSERT_TRUE(
+              parts.learner->Preview(PreviewOf({begin, begin + 1000}, Kind::kPreview), &report));
+          logits.insert(logits.end(), report.logits.begin(), report.logits.end());
+          loss_sum += report.loss_sum;
+          ASSERT_TRUE(parts.learner->Preview(
+              PreviewOf(held_out, fault ? Kind::kPreview : Kind::kHeldOut), &report));
+        }
+        const StepReport last = parts.Step(StepOf({events.begin() + 3000, events.end()}));
+        logits.insert(logits.end(), last.logits.begin(), last.logits.end());
+        if (fault) continue;
+        EXPECT_TRUE(std::ranges::equal(logits, of_whole.logits));
+        EXPECT_EQ(last.examples, events.size());
+        EXPECT_EQ(last.losses + last.earlier_losses, events.size());
+        EXPECT_NEAR(last.earlier_loss_sum, loss_sum, 1e-9 * loss_sum);
+        EXPECT_NEAR(last.earlier_loss_sum + last.loss_sum, of_whole.loss_sum, 1e-6);
+        EXPECT_EQ(last.rows_touched, of_whole.rows_touched);
+        EXPECT_EQ(last.rows_written, of_whole.rows_written);
+      }
+      const auto asked = RandomEvents(500, random);
+      EXPECT_EQ(whole.Predict(asked) == parts.Predict(asked), !fault);
+      EXPECT_EQ(*whole.learner->TakeReleased() == *parts.learner->TakeReleased(), !fault);
+    }
+}
+
+// A process that resumes reads the store's rows, moves included, as the one before left them.
+TEST(LinearLearner, AResumedModelPredictsAsTheOneBefore) {
+  std::mt19937_64 random(11);
+  for (const uint64_t whole_column_most : {uint64_t{1} << 20, uint64_t{20}}) {
+    Subject before(0.5, std::make_unique<noise::SilentNoise>(), whole_column_most);
+    for (int period = 0; period < 3; ++period) before.Step(StepOf(RandomEvents(3000, random)));
+    Subject after(0.5, std::make_unique<noise::SilentNoise>(), whole_column_most);
+    for (uint64_t row = 0; row < after.options.columns->space().rows(); ++row)
+      std::copy_n(before.Row(row), model::linear::kRowFloats, after.Row(row));
+    ASSERT_TRUE(after.learner->LoadReleased(*before.learner->TakeReleased()));
+    const auto events = RandomEvents(3000, random);
+    EXPECT_EQ(before.Predict(events), after.Predict(events));
+    for (Subject* s : {&before, &after}) s->Step(StepOf(events));
+    EXPECT_EQ(before.Predict(events), after.Predict(events));
+    EXPECT_EQ(*before.learner->TakeReleased(), *after.learner->TakeReleased());
+  }
 }
 
 TEST(LinearLearner, DamagedStatesAreRefusedByName) {

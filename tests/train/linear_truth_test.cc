@@ -41,7 +41,7 @@ class Truth {
                   .columns = columns_,
                   .update = {},
                   .noise_multiplier = world.noise_multiplier},
-                 std::make_unique<noise::StreamNoise>(noise::FixedNoise(7)), rows_, workers_) {
+                 std::make_unique<noise::StreamNoise>(noise::FixedNoise(7)), rows_) {
     std::normal_distribution<double> effect(0, kTruthDeviation);
     for (auto& column : effects_) {
       column.resize(kTruthValues);
@@ -135,7 +135,6 @@ class Truth {
   std::mt19937_64 random_{11};
   std::vector<std::vector<double>> effects_{kTruthColumns};
   std::vector<double> share_;
-  WorkerPool workers_{{.workers = 2}};
   const std::shared_ptr<const linear::Columns> columns_;
   MemoryRows rows_;
   LinearLearner learner_;

@@ -150,9 +150,8 @@ Status Run::Learn(const EventLog& log) {
 }
 
 Status Run::LearnPass(const EventLog& log) {
-  const auto participation =
-      wiring::MakeParticipationOf(assembly_.config.learners[options_.learner].participation,
-                                  /*has_files=*/true)(position_);
+  const auto participation = wiring::MakeParticipationOf(
+      assembly_.config.learners[options_.learner].participation, {.has_files = true})(position_);
   Status failed;
   const stream::Participation::Emit emit = [&](stream::StepBatch&& step) {
     position_ = step.after;

@@ -1,6 +1,6 @@
 #include "model/linear/columns.h"
 
-#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -14,10 +14,14 @@ float SignedLogarithm(float x) { return std::copysign(std::log1p(std::abs(x)), x
 
 }  // namespace
 
+// Without branches, so that many numbers become vector code.
 uint32_t Bins::Of(float z) const {
-  if (std::isnan(z) || (z == 0 && std::signbit(z))) return 0;
-  const double bin = std::clamp(std::floor(z / width), double(lowest), double(highest));
-  return static_cast<uint32_t>(static_cast<int32_t>(bin) - lowest) + 1;
+  const double floor = std::floor(z / width);
+  const double capped = floor < highest ? floor : highest;  // so is NaN
+  const double bin = capped > lowest ? capped : lowest;
+  const auto value = static_cast<uint32_t>(static_cast<int32_t>(bin) - lowest) + 1;
+  const bool missing = (std::bit_cast<uint32_t>(z) == 0x80000000u) | (z != z);
+  return missing ? 0 : value;
 }
 
 double Bins::LeastOf(uint32_t value) const {
@@ -38,16 +42,19 @@ Columns::Columns(std::vector<CategoryColumn> categories, std::vector<NumberColum
   }
   for (NumberColumn& column : numbers) {
     take_logarithm_.push_back(column.take_logarithm ? 1 : 0);
+    takes_logarithms_ |= column.take_logarithm;
     space_.AddTable(std::move(column.name), bins.values(), 1);
   }
 }
 
-void Columns::ReadNumbers(std::span<const float> numbers, std::span<uint64_t> rows) const {
-  const auto tables = space_.tables().subspan(sets_.size());
-  for (size_t j = 0; j < numbers.size(); ++j) {
-    const float z = take_logarithm_[j] ? SignedLogarithm(numbers[j]) : numbers[j];
-    rows[j] = tables[j].first + bins_.Of(z);
+void Columns::ReadNumbers(std::span<const float> numbers, std::span<uint32_t> values) const {
+  const Bins bins = bins_;
+  if (!takes_logarithms_) {
+    for (size_t j = 0; j < numbers.size(); ++j) values[j] = bins.Of(numbers[j]);
+    return;
   }
+  for (size_t j = 0; j < numbers.size(); ++j)
+    values[j] = bins.Of(take_logarithm_[j] ? SignedLogarithm(numbers[j]) : numbers[j]);
 }
 
 void Columns::Read(const Inputs& inputs, ValueRuns* runs) const {
@@ -59,6 +66,7 @@ void Columns::Read(const Inputs& inputs, ValueRuns* runs) const {
   runs->one_each = true;
   runs->row.resize(inputs.row.size() + inputs.examples * width);
   runs->end.resize(inputs.examples * size());
+  std::vector<uint32_t> values(width);
   size_t at = 0, from = 0;  // places in runs->row and in inputs.row
   for (size_t i = 0; i < inputs.examples; ++i) {
     uint32_t* end = runs->end.data() + i * size();
@@ -68,8 +76,11 @@ void Columns::Read(const Inputs& inputs, ValueRuns* runs) const {
       while (from < to) runs->row[at++] = inputs.row[from++];
       end[slot] = static_cast<uint32_t>(at);
     }
-    ReadNumbers(inputs.numbers.subspan(i * width, width), std::span(runs->row).subspan(at, width));
-    for (size_t j = 0; j < width; ++j) end[slots + j] = static_cast<uint32_t>(++at);
+    ReadNumbers(inputs.numbers.subspan(i * width, width), values);
+    for (size_t j = 0; j < width; ++j) {
+      runs->row[at++] = space_.tables()[slots + j].first + values[j];
+      end[slots + j] = static_cast<uint32_t>(at);
+    }
   }
   TACIT_CHECK(at == runs->row.size(), "rows without a slot");
 }

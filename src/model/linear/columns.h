@@ -75,13 +75,14 @@ class Columns {
   // Replaces `runs` (whose memory is reused) by the values of the examples. REQUIRES inputs of
   // these columns: rows of the categories' tables, each in its slot.
   void Read(const Inputs& inputs, ValueRuns* runs) const;
+  // values[j] = the value, in the j-th column of numbers, of an example's j-th number.
+  void ReadNumbers(std::span<const float> numbers, std::span<uint32_t> values) const;
 
  private:
-  void ReadNumbers(std::span<const float> numbers, std::span<uint64_t> rows) const;
-
   const Bins bins_;
   std::vector<uint8_t> sets_;            // per category column
   std::vector<uint8_t> take_logarithm_;  // per number column
+  bool takes_logarithms_ = false;        // in any of them
   RowSpace space_;
 };
 

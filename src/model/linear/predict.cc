@@ -7,9 +7,12 @@
 namespace tacit::model::linear {
 namespace {
 
+constexpr size_t kWeightsAhead = 4;  // examples whose weights are on their way to the cache
+
 // Sums one value a column. Four sums, so that an addition need not wait for the one before it.
-float SumOfOneEach(std::span<const uint32_t> place, const float* weight) {
-  float sum[4] = {};
+template <class T>
+T SumOfOneEach(std::span<const uint32_t> place, const T* weight) {
+  T sum[4] = {};
   size_t j = 0;
   for (; j + 4 <= place.size(); j += 4)
     for (size_t k = 0; k < 4; ++k) sum[k] += weight[place[j + k]];
@@ -17,15 +20,32 @@ float SumOfOneEach(std::span<const uint32_t> place, const float* weight) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-float SumOfRuns(const Places& places, size_t example, const float* weight) {
-  float sum = 0;
+template <class T>
+T SumOfRuns(const Places& places, size_t example, const T* weight) {
+  T sum{};
   for (size_t run = example * places.columns; run < (example + 1) * places.columns; ++run) {
     const size_t begin = places.Begin(run), end = places.end[run];
-    float of_run = 0;
+    T of_run{};
     for (size_t k = begin; k < end; ++k) of_run += weight[places.place[k]];
     sum += end - begin == 1 ? of_run : of_run * static_cast<float>(InputOf(end - begin));
   }
   return sum;
+}
+
+template <class T>
+void AddUpAll(const Places& places, size_t begin, size_t end, std::span<const T> weight,
+              std::span<T> out) {
+  TACIT_CHECK(begin <= end && end <= places.examples() && out.size() == end - begin);
+  for (size_t i = begin; i < end; ++i) {
+    const size_t ahead = (i + kWeightsAhead) * places.columns;
+    if (places.one_each && ahead < places.place.size())
+      for (const uint32_t place : places.place.subspan(ahead, places.columns))
+        __builtin_prefetch(&weight[place]);
+    out[i - begin] =
+        places.one_each
+            ? SumOfOneEach(places.place.subspan(i * places.columns, places.columns), weight.data())
+            : SumOfRuns(places, i, weight.data());
+  }
 }
 
 }  // namespace
@@ -34,12 +54,12 @@ double InputOf(size_t m) { return m <= 1 ? 1 : 1 / std::sqrt(static_cast<double>
 
 void AddUp(const Places& places, size_t begin, size_t end, std::span<const float> weight,
            std::span<float> out) {
-  TACIT_CHECK(begin <= end && end <= places.examples() && out.size() == end - begin);
-  for (size_t i = begin; i < end; ++i)
-    out[i - begin] =
-        places.one_each
-            ? SumOfOneEach(places.place.subspan(i * places.columns, places.columns), weight.data())
-            : SumOfRuns(places, i, weight.data());
+  AddUpAll(places, begin, end, weight, out);
+}
+
+void AddUp(const Places& places, size_t begin, size_t end, std::span<const Effect> effect,
+           std::span<Effect> out) {
+  AddUpAll(places, begin, end, effect, out);
 }
 
 }  // namespace tacit::model::linear

@@ -19,6 +19,19 @@ struct Places {
   size_t Begin(size_t run) const { return run == 0 ? 0 : end[run - 1]; }
 };
 
+// The parameters of a value that an event meets: its weight, and how far the last release moved it.
+struct Effect {
+  float weight = 0, move = 0;
+
+  Effect& operator+=(const Effect& other) {
+    weight += other.weight;
+    move += other.move;
+    return *this;
+  }
+  friend Effect operator+(Effect a, const Effect& b) { return a += b; }
+  friend Effect operator*(const Effect& a, float x) { return {a.weight * x, a.move * x}; }
+};
+
 // The input of each of the values of a run of m.
 double InputOf(size_t m);
 
@@ -26,5 +39,8 @@ double InputOf(size_t m);
 // examples [begin, end). No allocation. REQUIRES places below weight.size().
 void AddUp(const Places& places, size_t begin, size_t end, std::span<const float> weight,
            std::span<float> out);
+// The same of both parameters of each value at once; to the last bit what AddUp makes of either.
+void AddUp(const Places& places, size_t begin, size_t end, std::span<const Effect> effect,
+           std::span<Effect> out);
 
 }  // namespace tacit::model::linear

@@ -19,6 +19,9 @@ constexpr double kVarianceMost = 1;
 // all.
 constexpr double kSureDeviations = 4;
 
+// Bounds of what bins are trusted.
+constexpr double kBinVarianceLeast = 1e-6, kNoPrecision = 1e-6;
+
 double Squared(double x) { return x * x; }
 double Logit(double p) { return std::log(p / (1 - p)); }
 
@@ -132,6 +135,32 @@ void MoveWeights(const Observed& observed, double prior_variance, double rate,
     const double error = weights.age[i] == 0 ? prior_variance : weights.error[i] + surprise;
     weights.error[i] = static_cast<float>(Squared(1 - rate * gain) * error +
                                           Squared(rate * gain) * observed.variance[i]);
+  }
+}
+
+// The minimum's equations have three diagonals: they are solved by elimination from both ends.
+void SmoothBins(std::span<const float> variance, double prior_variance,
+                const UpdateOptions& options, std::span<float> weight) {
+  const size_t n = weight.size();
+  TACIT_CHECK(variance.size() == n);
+  const double link = 1 / (options.bin_step * prior_variance);
+  std::vector<double> diagonal(n), right(n);
+  for (size_t b = 0; b < n; ++b) {
+    const double precision =
+        variance[b] > 0 ? 1 / std::max<double>(variance[b], kBinVarianceLeast) : kNoPrecision;
+    const double links = (b > 0 ? link : 0) + (b + 1 < n ? link : 0);
+    diagonal[b] = precision + links;
+    right[b] = precision * weight[b];
+  }
+  for (size_t b = 1; b < n; ++b) {
+    const double share = link / diagonal[b - 1];
+    diagonal[b] -= share * link;
+    right[b] += share * right[b - 1];
+  }
+  double next = 0;
+  for (size_t b = n; b-- > 0;) {
+    next = (right[b] + (b + 1 < n ? link * next : 0)) / diagonal[b];
+    if (variance[b] > 0) weight[b] = static_cast<float>(next);
   }
 }
 

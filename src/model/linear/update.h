@@ -26,6 +26,9 @@ struct UpdateOptions {
   double drift = 0.1;           // q: share of the prior variance that a period adds
   double known_deviations = 2;  // a weight moves if its noised count has this many deviations
 
+  // Variance of the difference between a number's neighbouring bins, in variances of its column.
+  double bin_step = 1;
+
   double rate = 0.4;  // eta of the first period
   double rate_most = 0.6;
   double factor_least = 0.3, factor_most = 1.25;  // of eta's square, a period
@@ -118,6 +121,14 @@ struct Weights {
 //   E = (1 - rate K)^2 (E + surprise) + (rate K)^2 R.
 void MoveWeights(const Observed& observed, double prior_variance, double rate,
                  const UpdateOptions& options, const Weights& weights);
+
+// Takes the weights of a number's bins, from the lowest on, as observations of a function that
+// walks at random from bin to bin, and sets them to its mean given all of them: the minimum of
+//   sum_b (s_b - w_b)^2 / P_b + sum_b (s_b+1 - s_b)^2 / (bin_step V).
+// A bin that many events had keeps its weight; a rare one leans on its neighbours. `variance`: P; 0
+// of a bin that never moved, which is no observation.
+void SmoothBins(std::span<const float> variance, double prior_variance,
+                const UpdateOptions& options, std::span<float> weight);
 
 // By how much observations are off beyond E and R, in the mean of the weights that moved before:
 // what drift adds to their errors. 0 as long as chance explains it.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -21,11 +22,12 @@ class OnceParticipation final : public Participation {
       : offsets_per_step_(options.offsets_per_step),
         files_per_step_(options.files_per_step),
         full_at_once_(options.full_at_once),
+        offsets_per_part_(options.offsets_per_part),
         position_(std::move(options.start)) {
     TACIT_CHECK(offsets_per_step_ > 0 && offsets_per_step_ <= kOffsetsMax, "no size of a step");
     TACIT_CHECK(files_per_step_ > 0, "a step without files");
     for (const OffsetRange& next : position_.next)
-      pending_.push_back({next.partition, next.begin, next.begin, next.end, 0, 0, {}});
+      pending_.push_back({next.partition, next.begin, next.begin, next.end, 0, 0, 0, {}});
   }
 
   bool Feed(const event::RawRecords& frame, const event::Batch& examples,
@@ -45,10 +47,12 @@ class OnceParticipation final : public Participation {
     uint64_t ends_at = 0;      // where it ended before it was read again; else at most `begin`
     uint64_t skip_to = 0;      // lower offsets are skipped
     uint32_t files_ended = 0;  // since `begin`
+    uint64_t parts_end = 0;    // examples before it came as previews
     event::Batch examples;
   };
 
   Pending* FindOrAdd(const event::RawRecords& frame);
+  static void TakeExamples(Pending* pending, StepBatch* batch);
   uint64_t FullAt(const Pending& pending) const {
     const uint64_t full = pending.begin + offsets_per_step_;
     return pending.ends_at > pending.begin ? std::min(pending.ends_at, full) : full;
@@ -56,12 +60,15 @@ class OnceParticipation final : public Participation {
   // Ends the step at the mark, but not before ends_at. The rest up to there counts as lost, even if
   // it exists.
   bool EndAtLoss(Pending* pending, const PublicMark& mark, const Emit& emit);
+  // Emits what is read of a step that is not full as a preview, once it is a part.
+  bool EmitPart(Pending* pending, const Emit& emit);
   // Emits the step if it has any offsets, and starts the next one.
   bool EmitPending(Pending* pending, const PublicMark* mark, const Emit& emit);
 
   const uint64_t offsets_per_step_;
   const uint32_t files_per_step_;
   const bool full_at_once_;
+  const uint64_t offsets_per_part_;  // 0: steps come whole
   Position position_;
   std::vector<Pending> pending_;  // in the order of position_.next
 };
@@ -73,8 +80,16 @@ OnceParticipation::Pending* OnceParticipation::FindOrAdd(const event::RawRecords
   const OffsetRange start{frame.partition, frame.first_offset, frame.first_offset};
   position_.period_start.push_back(start);
   position_.next.push_back(start);
-  pending_.push_back({frame.partition, frame.first_offset, frame.first_offset, 0, 0, 0, {}});
+  pending_.push_back({frame.partition, frame.first_offset, frame.first_offset, 0, 0, 0, 0, {}});
   return &pending_.back();
+}
+
+void OnceParticipation::TakeExamples(Pending* pending, StepBatch* batch) {
+  batch->units = static_cast<uint32_t>(pending->examples.size());
+  batch->unit_of.resize(batch->units);
+  std::iota(batch->unit_of.begin(), batch->unit_of.end(), 0u);  // every event is a unit
+  batch->examples = std::exchange(pending->examples, EmptyLike(pending->examples));
+  pending->parts_end = pending->end;
 }
 
 bool OnceParticipation::EmitPending(Pending* pending, const PublicMark* mark, const Emit& emit) {
@@ -87,15 +102,22 @@ bool OnceParticipation::EmitPending(Pending* pending, const PublicMark* mark, co
   step.ranges = {{pending->partition, pending->begin, pending->end}};
   step.after = position_;
   if (mark != nullptr) step.marks = {*mark};
-  step.units = static_cast<uint32_t>(pending->examples.size());
-  step.unit_of.resize(step.units);
-  for (uint32_t i = 0; i < step.units; ++i) step.unit_of[i] = i;  // every event is a unit
-  step.examples = std::move(pending->examples);
+  TakeExamples(pending, &step);
 
   pending->begin = pending->end;
   pending->files_ended = 0;
-  pending->examples = EmptyLike(step.examples);
   return emit(std::move(step));
+}
+
+bool OnceParticipation::EmitPart(Pending* pending, const Emit& emit) {
+  const uint64_t from = std::max(pending->begin, pending->parts_end);
+  if (offsets_per_part_ == 0 || pending->end == FullAt(*pending)) return true;
+  if (pending->end - from < offsets_per_part_ || pending->examples.size() == 0) return true;
+  StepBatch part;
+  part.kind = StepBatch::Kind::kPreview;
+  part.after = position_;
+  TakeExamples(pending, &part);
+  return emit(std::move(part));
 }
 
 bool OnceParticipation::EndAtLoss(Pending* pending, const PublicMark& mark, const Emit& emit) {
@@ -147,13 +169,16 @@ bool OnceParticipation::Feed(const event::RawRecords& frame, const event::Batch&
   }
   TACIT_CHECK(example == examples.size() && mark == frame.marks.end(),
               "examples or marks outside their frame");
-  return true;
+  return EmitPart(pending, emit);
 }
 
 }  // namespace
 
 std::unique_ptr<Participation> MakeOnceParticipation(OnceOptions options) {
-  if (options.users) return MakeUserOnce(std::move(options));
+  if (options.users) {
+    TACIT_CHECK(options.offsets_per_part == 0, "a user's records of a step come together");
+    return MakeUserOnce(std::move(options));
+  }
   return std::make_unique<OnceParticipation>(std::move(options));
 }
 

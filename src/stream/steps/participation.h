@@ -68,7 +68,8 @@ struct UserOptions {
 // The examples of one private update and the public frame around them.
 struct StepBatch {
   enum class Kind {
-    kOnce,          // `once`: the ranges are what this step alone covers
+    // `once`: the ranges are what this step alone covers. Parts of it may have come as previews.
+    kOnce,
     kPreview,       // predicted, not learnt from: nothing is released and nothing charged
     kPreviewAgain,  // the same, of a period that opened before a crash and was predicted then
     // Held periods: the ranges are those of the whole period, the same in each of its steps; every
@@ -125,6 +126,10 @@ struct OnceOptions {
   uint32_t files_per_step = 1;  // number of file ends that cut a step short
   // A full step does not wait for a mark that may be at its end: for sources without files.
   bool full_at_once = false;
+  // A step's examples come as they are read, as previews of so many offsets or more, and the rest
+  // with the step; none of them is held. For learners that sum a step up, streams of one partition
+  // and unit event. 0: all come with the step.
+  uint64_t offsets_per_part = 0;
   std::optional<UserOptions> users = {};  // unit user; else unit event
 };
 std::unique_ptr<Participation> MakeOnceParticipation(OnceOptions options);

@@ -11,9 +11,10 @@ namespace {
 
 using model::linear::Columns;
 
-// Bytes of a period beside its examples: per value its row and place; per distinct row its weight,
-// move, sum and count, and the sums' noised form, as it is released and taken apart.
-constexpr double kValueBytes = 12, kSummedRowBytes = 96;
+// Bytes of a period beside its examples. Per row of a column that is released whole: weight, move,
+// sum, count, and two marks while a user's sum is formed. Per distinct row of a period: a release
+// taken apart; in larger columns also the row's place, and all that the others have from the start.
+constexpr double kWholeRowBytes = 32, kKnownRowBytes = 64, kLargeRowBytes = 136;
 
 class LinearPlan final : public ModelPlan {
  public:
@@ -32,23 +33,23 @@ class LinearPlan final : public ModelPlan {
       hash.Update(fmt::format(" {} {}", number.name, static_cast<int>(number.transform)));
     return hash.Finish();
   }
+  bool SumsUp() const override { return true; }
   store::RowLayout Rows() const override { return train::LinearRowLayout(*options_.columns); }
 
   void AddTo(LearnerShape* shape) const override {
     const event::FeatureSchema& schema = transform_->schema();
     AddTables(Rows(), schema, shape);
     shape->input_width = static_cast<double>(schema.dense.size());
-    double values = 0, rows = 0;
     for (const LearnerShape::Table& table : shape->tables) {
-      values += table.rows_per_example;
-      rows += std::min(table.rows, shape->batch * table.rows_per_example);
+      const double distinct = std::min(table.rows, shape->batch * table.rows_per_example);
+      const bool whole = table.rows <= static_cast<double>(options_.whole_column_most);
+      shape->other_bytes += whole ? table.rows * kWholeRowBytes : distinct * kLargeRowBytes;
+      shape->other_bytes += distinct * kKnownRowBytes;
     }
-    shape->other_bytes = shape->batch * values * kValueBytes + rows * kSummedRowBytes;
   }
 
   Result<std::unique_ptr<train::Learner>> Make(LearnerParts parts) const override {
-    return std::make_unique<train::LinearLearner>(options_, std::move(parts.noise), parts.rows,
-                                                  parts.workers);
+    return std::make_unique<train::LinearLearner>(options_, std::move(parts.noise), parts.rows);
   }
 
   std::shared_ptr<const serve::RowModel> Scores() const override {

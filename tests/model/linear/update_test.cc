@@ -378,6 +378,40 @@ TEST(LinearUpdate, ANewValueMovesByItsOwnCount) {
   EXPECT_GT(move(Fault::kSmoothedCounts), 3 * subject.w[1]);
 }
 
+// The minimum: no bin can be moved without the sum of squares growing. A bin that is not observed
+// is left alone and pulls nothing; what is observed well stays.
+TEST(LinearUpdate, SmoothedBinsAreTheMinimum) {
+  const UpdateOptions options;
+  const double V = 0.05;
+  const std::vector<float> seen = {0.5f, -0.2f, 0, 0.7f, 0.1f},
+                           variance = {0.03f, 1e-6f, 0, 0.2f, 0.01f};
+  std::vector<float> smooth = seen;
+  SmoothBins(variance, V, options, smooth);
+  EXPECT_EQ(smooth[2], 0) << "no observation";
+  EXPECT_NEAR(smooth[1], seen[1], 1e-4);
+  EXPECT_GT(smooth[3], 0.1);
+  EXPECT_LT(smooth[3], 0.6) << "it leans on its neighbours";
+  const auto squares = [&](const std::vector<double>& s) {
+    double sum = 0;
+    for (size_t b = 0; b < s.size(); ++b) {
+      if (variance[b] > 0) sum += (s[b] - seen[b]) * (s[b] - seen[b]) / variance[b];
+      if (b > 0) sum += (s[b] - s[b - 1]) * (s[b] - s[b - 1]) / V;
+    }
+    return sum;
+  };
+  std::vector<double> best(smooth.begin(), smooth.end());
+  best[2] = (best[1] + best[3]) / 2;  // where an unobserved bin would be
+  for (size_t b = 0; b < best.size(); ++b)
+    for (const double by : {-0.01, 0.01}) {
+      std::vector<double> other = best;
+      other[b] += by;
+      EXPECT_GT(squares(other), squares(best)) << b;
+    }
+  std::vector<float> alone = {0.3f};
+  SmoothBins(std::vector<float>{0.1f}, V, options, alone);
+  EXPECT_NEAR(alone[0], 0.3f, 1e-5);
+}
+
 TEST(LinearState, SurvivesEncoding) {
   const Columns columns = ThreeColumns();
   State state{.periods = 7, .bias = -1.25, .rate = 0.375, .priors = {}};
