@@ -246,6 +246,7 @@ void AddLedger(CLI::App& cli, Action* chosen) {
 
   AddLedgerExport(command, chosen);
   AddLedgerForecast(command, chosen);
+  AddLedgerRecover(command, chosen);
 }
 
 }  // namespace tacit::cli

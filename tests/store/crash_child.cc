@@ -3,7 +3,7 @@
 //   store_crash_child crash ROOT POINT HIT COMMITS   SIGKILL at the HIT-th pass of POINT
 //   store_crash_child checkpoint ROOT POINT KIND     SIGKILL at POINT of one made after commit 5
 //   store_crash_child prune ROOT POINT               SIGKILL at POINT, removing all checkpoints
-//   store_crash_child restore ROOT POINT             SIGKILL at POINT of a restore of commits 4 to 9,
+//   store_crash_child restore ROOT POINT             SIGKILL at POINT of restoring commits 4 to 9,
 //                                                    without a store where POINT is reached
 //   store_crash_child full ROOT COMMITS              the disk is full after COMMITS commits
 //   store_crash_child nofold ROOT COMMITS            the disk is full for the fold after COMMITS
@@ -126,8 +126,8 @@ int CrashRestore(const std::string& root, const std::string& point) {
   here.point = point;
   here.hit = 1;
   the_plan = &here;
-  const auto restored = RestoreCheckpoint(RestoreOfScript(
-      TestOptionsAt(root), places->back().folder, 3, 9, (*lost)->record.head));
+  const auto restored = RestoreStore(
+      RestoreOfScript(TestOptionsAt(root), places->back().folder, 3, 9, (*lost)->record.head));
   EXPECT_TRUE(restored) << restored.error().message;
   return 0;
 }
