@@ -14,6 +14,7 @@
 #include "cli/ledger.h"
 #include "console/exit_code.h"
 #include "serve/checkpoint_route.h"
+#include "store/checkpoint_archive.h"
 #include "wiring/restore.h"
 
 namespace tacit::cli {
@@ -27,10 +28,11 @@ constexpr auto kBetweenLooks = std::chrono::milliseconds(100);
 struct CheckpointOptions {
   std::string url, path, kind = "full";
   std::vector<std::string> folders;
-  std::string config;
+  std::string config, file;
   std::vector<std::string> overrides;
+  std::vector<std::string> remains;
   uint64_t keep = 0;
-  bool json = false;
+  bool json = false, skip_records = false;
 };
 
 std::string MebibytesText(uint64_t bytes) {
@@ -154,64 +156,52 @@ Result<int> List(const CheckpointOptions& options) {
   return int{console::kExitDone};
 }
 
-// Checks all of them, and fails with the first damage.
+// Checks all of them, and names the first damage of each.
 Result<int> VerifyEach(const CheckpointOptions& options) {
-  Status first;
+  int code = console::kExitDone;
   for (const std::string& folder : options.folders) {
     const auto checked = store::CheckCheckpoint(folder, store::CheckpointCheck::kEveryByte);
     if (checked) {
       fmt::print("{}: a {} checkpoint of commit {}: {} of {}, every byte as it was written\n",
                  folder, store::NameOf(checked->kind), checked->commit.value,
                  Counted(checked->files.size(), "file"), MebibytesText(checked->bytes()));
-    } else if (first) {
-      first = Fail(checked.error());
     } else {
-      fmt::print(stderr, "{}\n", checked.error().message);
+      fmt::print(stderr, "tacit: {}\n", checked.error().message);
+      code =
+          checked.error().code == ErrorCode::kNotFound ? console::kExitUsage : console::kExitFailed;
     }
   }
-  TACIT_RETURN_IF_ERROR(first);
-  return int{console::kExitDone};
-}
-
-// Prints what the restore charged, a line for each learner that had gone on.
-void PrintGaps(const wiring::Assembly& assembly, const wiring::RestoreReport& report) {
-  for (const store::LearnerGap& gap : report.gaps) {
-    uint64_t steps = 0;
-    for (const privacy::CommitCharge& charge : gap.charges) steps += charge.steps;
-    fmt::print("  {}: {} charged{}; its records after the checkpoint are not read again\n",
-               assembly.learners[gap.learner.value].id, Counted(steps, "step"),
-               gap.of_users
-                   ? fmt::format(", and up to {} to each user", Counted(gap.user_steps, "step"))
-                   : "");
-  }
+  return code;
 }
 
 Result<int> Restore(const CheckpointOptions& options) {
-  TACIT_ASSIGN(config::Config config,
-               config::Load(options.config, options.overrides, config::LogFiles::kUnread));
-  TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config)));
+  auto config = config::Load(options.config, options.overrides);
+  if (!config)  // the files to learn from may be gone: then every user is charged
+    config = config::Load(options.config, options.overrides, config::LogFiles::kUnread);
+  if (!config) return Fail(std::move(config.error()));
+  TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(*std::move(config)));
   TACIT_ASSIGN(const wiring::RestoreReport report,
-               wiring::RestoreStore(assembly, options.folders.at(0)));
-  const store::Restored& restored = report.restored;
-  if (options.json) {
-    json::object out{{"store", assembly.config.store.path},
-                     {"lineage", restored.lineage},
-                     {"version", restored.commit.value},
-                     {"from", json::object{{"lineage", restored.checkpoint.lineage},
-                                           {"version", restored.checkpoint.commit.value}}},
-                     {"through", report.through.value},
-                     {"remembered_by", report.remembered_by},
-                     {"epsilon", restored.epsilon},
-                     {"delta", restored.delta}};
-    fmt::print("{}\n", json::serialize(out));
+               wiring::RestoreStore(assembly, {.from = options.folders.at(0),
+                                               .remains = options.remains,
+                                               .read_again = !options.skip_records}));
+  if (!options.json) {
+    fmt::print("{}\n", fmt::join(wiring::DescribeRestore(assembly, report), "\n"));
     return int{console::kExitDone};
   }
-  fmt::print("{}: restored from commit {}, charged up to commit {}, where {} ends\n",
-             assembly.config.store.path, restored.checkpoint.commit.value, report.through.value,
-             report.remembered_by);
-  PrintGaps(assembly, report);
-  fmt::print("epsilon {:.4f} at delta {:g}; lineage {}\n", restored.epsilon, restored.delta,
-             restored.lineage);
+  const store::Restored& restored = report.restored;
+  json::object out{{"store", assembly.config.store.path},
+                   {"lineage", restored.lineage},
+                   {"version", restored.commit.value},
+                   {"from", json::object{{"lineage", restored.from_lineage},
+                                         {"version", restored.from_commit.value}}},
+                   {"through", report.through.value},
+                   {"remembered_by", report.remembered_by},
+                   {"charged_by", report.charged_by},
+                   {"users_by", report.users_by},
+                   {"every_user_charged", report.not_read_again},
+                   {"epsilon", restored.epsilon},
+                   {"delta", restored.delta}};
+  fmt::print("{}\n", json::serialize(out));
   return int{console::kExitDone};
 }
 
@@ -220,6 +210,40 @@ Result<int> Prune(const CheckpointOptions& options) {
   for (const std::string& folder : removed) fmt::print("removed {}\n", folder);
   fmt::print("{} removed\n", Counted(removed.size(), "checkpoint"));
   return int{console::kExitDone};
+}
+
+Result<int> Pack(const CheckpointOptions& options) {
+  const std::string& folder = options.folders.at(0);
+  TACIT_RETURN_IF_ERROR(store::PackCheckpoint(folder, options.file));
+  std::error_code error;
+  fmt::print("{}: {} in one file\n", options.file,
+             MebibytesText(std::filesystem::file_size(options.file, error)));
+  return int{console::kExitDone};
+}
+
+Result<int> Unpack(const CheckpointOptions& options) {
+  TACIT_ASSIGN(const store::CheckpointPlace place,
+               store::UnpackCheckpoint(options.file, options.path));
+  fmt::print("{}: a {} checkpoint of commit {}, every byte as it was written\n", place.folder,
+             store::NameOf(place.manifest.kind), place.manifest.commit.value);
+  return int{console::kExitDone};
+}
+
+void AddPackAndUnpack(CLI::App* command, const std::shared_ptr<CheckpointOptions>& options,
+                      Action* chosen) {
+  auto* pack = command->add_subcommand("pack", "Write one as a single file: tar, packed with zstd");
+  pack->add_option("folder", options->folders, "A checkpoint")->required()->expected(1);
+  pack->add_option("--output", options->file, "The file to write")->required();
+  pack->footer(
+      "Example:\n  tacit checkpoint pack demo-data/store.checkpoints/release-000000000120-1f6e0c2b "
+      "--output release.tar.zst");
+  pack->callback([options, chosen] { *chosen = [options] { return Pack(*options); }; });
+
+  auto* unpack = command->add_subcommand("unpack", "Unpack such a file, and check every byte");
+  unpack->add_option("file", options->file, "The file")->required();
+  unpack->add_option("--path", options->path, "The folder that gets the checkpoint")->required();
+  unpack->footer("Example:\n  tacit checkpoint unpack release.tar.zst --path /srv/checkpoints");
+  unpack->callback([options, chosen] { *chosen = [options] { return Unpack(*options); }; });
 }
 
 void AddCreateAndList(CLI::App* command, const std::shared_ptr<CheckpointOptions>& options,
@@ -256,6 +280,7 @@ void AddCheckpoint(CLI::App& cli, Action* chosen) {
   command->require_subcommand(1);
   auto options = std::make_shared<CheckpointOptions>();
   AddCreateAndList(command, options, chosen);
+  AddPackAndUnpack(command, options, chosen);
 
   auto* verify = command->add_subcommand("verify", "Check every byte against the manifest");
   verify->add_option("folder", options->folders, "Checkpoints")->required();
@@ -270,12 +295,17 @@ void AddCheckpoint(CLI::App& cli, Action* chosen) {
       ->required();
   restore->add_option("--set", options->overrides, "KEY=VALUE over the configuration")
       ->allow_extra_args(false);
+  restore->add_option("--remains", options->remains,
+                      "What is left of the lost store, or other checkpoints of it (repeatable)");
+  restore->add_flag("--skip-records", options->skip_records,
+                    "Charge every user, in place of reading the records again to count them");
   restore->add_flag("--json", options->json, "Print JSON");
   restore->footer(
       "It is made at store.path, which must be free. What was learnt after the checkpoint is "
-      "charged\nby what the witness or the mark remembers, and is not learnt again.\n"
+      "charged:\nby the ledger of what is left, beyond that by the totals of witness or mark. It "
+      "is not learnt again.\n"
       "Example:\n  tacit checkpoint restore /backup/full-000000000120-1f6e0c2b --config "
-      "/etc/tacit/tacitd.yaml");
+      "/etc/tacit/tacitd.yaml --remains /var/lib/tacit/store.lost");
   restore->callback([options, chosen] { *chosen = [options] { return Restore(*options); }; });
 
   auto* prune = command->add_subcommand("prune", "Remove the older ones of each kind");

@@ -247,6 +247,7 @@ void AddLedger(CLI::App& cli, Action* chosen) {
 
   AddLedgerExport(command, chosen);
   AddLedgerForecast(command, chosen);
+  AddLedgerRecover(command, chosen);
 }
 
 }  // namespace tacit::cli

@@ -27,5 +27,6 @@ Result<store::ReadOnlyStore> OpenLedger(const LedgerOptions& options);
 
 void AddLedgerExport(CLI::App* ledger, Action* chosen);
 void AddLedgerForecast(CLI::App* ledger, Action* chosen);
+void AddLedgerRecover(CLI::App* ledger, Action* chosen);
 
 }  // namespace tacit::cli

@@ -311,6 +311,7 @@ struct Store {
   uint32_t shards = 16;
   uint32_t commit_interval_ms = 1000;
   OnFailure on_failure = OnFailure::kServe;  // what follows once training has failed
+  uint32_t scrub_days = 7;  // all tables are read and checked once in this time; 0: never
   Checkpoints checkpoints;
 };
 

@@ -42,6 +42,7 @@ void DescribeStore(Fields& fields, Store& store) {
   fields.Integer("shards", &store.shards, 1, 128);
   fields.Integer("commit_interval_ms", &store.commit_interval_ms, 1, 3'600'000);
   fields.Enum("on_failure", &store.on_failure, kOnFailure);
+  fields.Integer("scrub_days", &store.scrub_days, 0, 3650);
   fields.Section("checkpoints",
                  [&](Fields& below) { DescribeCheckpoints(below, store.checkpoints); });
 }

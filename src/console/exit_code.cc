@@ -10,6 +10,7 @@ int Report(const char* program, const Error& error) {
     case ErrorCode::kInvalidArgument:
     case ErrorCode::kNotFound:  // something that the user named
       return kExitUsage;
+    case ErrorCode::kCorruption:  // another start would find the same
     case ErrorCode::kRefused:
     case ErrorCode::kUnavailable:
       return kExitStoreRefused;

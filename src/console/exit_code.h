@@ -9,7 +9,7 @@ enum ExitCode : int {
   kExitDone = 0,
   kExitFailed = 1,           // at run time
   kExitUsage = 2,            // command line, configuration, or a model that diverges under it
-  kExitStoreRefused = 3,     // locked, older than its witness, of another model
+  kExitStoreRefused = 3,     // locked, damaged, older than its witness, of another model
   kExitBudgetExhausted = 4,  // with on_exhausted: exit
 };
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 
@@ -21,7 +22,7 @@ sigset_t WatchedSignals() {
 
 }  // namespace
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(std::function<void()> on_hangup) : on_hangup_(std::move(on_hangup)) {
   const sigset_t set = WatchedSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
@@ -40,7 +41,8 @@ bool StopSignals::WaitFor(std::chrono::milliseconds timeout) {
     const int signal = sigtimedwait(&set, nullptr, &wait);
     if (signal < 0) return false;
     came_ = signal != SIGHUP;
-    if (!came_)
+    if (!came_ && on_hangup_) on_hangup_();
+    if (!came_ && !on_hangup_)
       spdlog::info(
           "SIGHUP: a file of dead letters that was moved away is made anew with the next "
           "letter; nothing else changes");

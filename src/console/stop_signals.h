@@ -1,19 +1,22 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 
 namespace tacit::console {
 
 // Lets a thread wait for SIGTERM and SIGINT. SIGHUP, which log rotation and closed terminals send,
-// is logged and ends nothing. Construct it before any thread, so that every thread inherits the
-// blocked signals. Not thread-safe.
+// ends nothing: it is logged, or calls `on_hangup`. Construct it before any thread, so that every
+// thread inherits the blocked signals. Not thread-safe.
 class StopSignals {
  public:
-  StopSignals();
+  // `on_hangup` is called by WaitFor, on its thread; it may be empty.
+  explicit StopSignals(std::function<void()> on_hangup = {});
   // Returns true once SIGTERM or SIGINT has come; waits at most `timeout`.
   bool WaitFor(std::chrono::milliseconds timeout);
 
  private:
+  const std::function<void()> on_hangup_;
   bool came_ = false;
 };
 

@@ -14,12 +14,13 @@
 #include "daemon/checkpoint_schedule.h"
 #include "daemon/gpu_choice.h"
 #include "daemon/progress_line.h"
+#include "daemon/scrubber.h"
 #include "daemon/service_manager.h"
+#include "daemon/start_server.h"
 #include "daemon/store_opening.h"
 #include "event/dead_letters.h"
 #include "metrics/registry.h"
 #include "serve/api.h"
-#include "serve/server.h"
 #include "train/ledger_metrics.h"
 #include "wiring/budget_check.h"
 #include "wiring/code_version.h"
@@ -27,6 +28,7 @@
 #include "wiring/dead_letters.h"
 #include "wiring/file_plan.h"
 #include "wiring/learning.h"
+#include "wiring/restore.h"
 #include "wiring/source.h"
 #include "wiring/witness_place.h"
 
@@ -35,7 +37,6 @@ namespace {
 
 using std::chrono::milliseconds;
 constexpr milliseconds kTick(100);
-constexpr milliseconds kDrain(2000);
 
 stream::StoreMark MarkOf(const store::Snapshot& snapshot) {
   return {.lineage = snapshot.lineage(),
@@ -47,51 +48,6 @@ stream::StoreMark MarkOf(const store::Snapshot& snapshot) {
 stream::StoreClaim ClaimOf(const store::Snapshot& snapshot, const store::Store& store) {
   const auto ancestors = snapshot.ancestors();
   return {MarkOf(snapshot), store.terms(), {ancestors.begin(), ancestors.end()}};
-}
-
-Result<wiring::FilePlan> MakeFilePlan(const config::Serve& config) {
-  TACIT_ASSIGN(const wiring::FilePlan files, wiring::PlanFiles(config, wiring::RaiseFileLimit()));
-  spdlog::info("files: at most {} open, {} of them the store's, {} for connections",
-               WithThousands(files.limit), WithThousands(files.store), files.connections);
-  if (!config.listen.empty() && files.connections < config.max_connections)
-    spdlog::warn(
-        "the limit on open files leaves {} connections instead of serve.max_connections, which is "
-        "{}: raise the hard limit (ulimit -Hn, or LimitNOFILE= in the unit)",
-        files.connections, config.max_connections);
-  return files;
-}
-
-// Starts the server, or nothing when the configuration names no address.
-Result<std::unique_ptr<serve::Server>> StartServer(const wiring::Assembly& assembly,
-                                                   const wiring::FilePlan& files,
-                                                   serve::Services services,
-                                                   metrics::Registry& registry) {
-  const config::Serve& config = assembly.config.serve;
-  serve::ServerOptions options;
-  if (!config.listen.empty()) options.listeners.push_back({config.listen, serve::Role::kPublic});
-  if (!config.operator_listen.empty())
-    options.listeners.push_back({config.operator_listen, serve::Role::kOperator});
-  if (options.listeners.empty()) return std::unique_ptr<serve::Server>();
-  options.threads = config.threads;
-  options.max_connections = files.connections;
-  options.max_body_bytes = config.max_body_bytes;
-  options.max_held_bytes = assembly.memory.held_bytes;
-  options.max_operator_held_bytes = assembly.memory.operator_held_bytes;
-  options.hosts = config.hosts;
-  auto server =
-      serve::Server::Start(std::move(options), serve::MakeApi(std::move(services)), registry);
-  if (!server) {
-    // A busy port must not look like a store that refuses: scripts tell them apart by exit code.
-    return Fail(ErrorCode::kIo, std::move(server.error().message));
-  }
-  for (const std::string& address : (*server)->addresses()) spdlog::info("serving on {}", address);
-  if (!config.operator_listen.empty() && !serve::IsLocalAddress(config.operator_listen))
-    spdlog::warn(
-        "serve.operator_listen is {}: any caller who reaches it reads values without noise, and no "
-        "caller has to log in. Let it listen on 127.0.0.1 or unix:PATH, or close the network "
-        "around it",
-        config.operator_listen);
-  return server;
 }
 
 void WarnOfNoWitness(const std::string& store) {
@@ -128,6 +84,7 @@ class Daemon {
     checkpoints_ = std::make_unique<CheckpointSchedule>(*store_, assembly_.config.store.checkpoints,
                                                         config::DumpSchema(assembly_.config),
                                                         clock_, registry_);
+    scrubber_ = std::make_unique<Scrubber>(*store_, assembly_.config.store.scrub_days, registry_);
     TACIT_ASSIGN(server_, StartServer(assembly_, files_, MakeServices(), registry_));
     TACIT_RETURN_IF_ERROR(learning_->feed().Start());
     std::thread training([this] { Train(); });
@@ -152,8 +109,25 @@ class Daemon {
     return {};
   }
 
+  // Restores an older copy of the store in its place, if it is asked for and there is one.
+  Status AcceptOlderCopy() {
+    if (!options_.accept_older_copy) return {};
+    const auto report = wiring::AcceptOlderCopy(assembly_);
+    held_ = !report && report.error().code == ErrorCode::kUnavailable;
+    if (!report) return Fail(report.error());
+    if (!*report) {
+      spdlog::info("store {} is no older copy: nothing had to be restored",
+                   assembly_.config.store.path);
+      return {};
+    }
+    for (const std::string& line : wiring::DescribeRestore(assembly_, **report))
+      spdlog::warn("{}", line);
+    return {};
+  }
+
   // Leaves store_ null if a signal asked to stop during the opening.
   Status OpenStore() {
+    TACIT_RETURN_IF_ERROR(AcceptOlderCopy());
     store::StoreOptions options = wiring::MakeStoreOptions(assembly_);
     options.accept_missing_witness = options_.accept_missing_witness;
     options.open_files_most = files_.store;
@@ -249,6 +223,10 @@ class Daemon {
       causes.push_back(readiness.degraded + ": " + source.alert);
     } else if (!source.alert.empty()) {
       causes.push_back("a part of the source cannot be read at present: " + source.alert);
+    }
+    if (const std::string damage = scrubber_->damage(); !damage.empty()) {
+      readiness.degraded = "a file of the store is damaged";
+      causes.push_back(readiness.degraded + ": " + damage);
     }
     if (!letters.empty()) causes.push_back("dead letters cannot be written: " + letters);
     if (const uint64_t lost = store_->stats().witnesses_lost; lost > 0)
@@ -378,7 +356,8 @@ class Daemon {
     learning_->feed().Stop();
     training->join();
     if (server_) server_->Stop(kDrain);
-    server_.reset();  // it holds the commands of checkpoints_
+    server_.reset();  // it holds the commands of checkpoints_, and asks scrubber_
+    scrubber_.reset();
     checkpoints_.reset();
     Status flushed = store_->Flush();
     if (!flushed && !failed_) Failed("the last commit failed", flushed.error());
@@ -447,6 +426,7 @@ class Daemon {
   std::vector<stream::Position> positions_;  // per learner, as of the store's last commit
   std::unique_ptr<wiring::Learning> learning_;
   std::unique_ptr<CheckpointSchedule> checkpoints_;
+  std::unique_ptr<Scrubber> scrubber_;
   std::unique_ptr<serve::Server> server_;
   bool held_ = false;
   std::atomic<bool> trained_ = false, failed_ = false;
@@ -471,42 +451,6 @@ Result<int> RunDaemon(wiring::Assembly assembly, const DaemonOptions& options) {
     spdlog::info("the store is free: taking over, with the configuration as it is now");
     TACIT_ASSIGN(assembly, options.reload());
   }
-}
-
-Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const std::string& directory) {
-  console::StopSignals signals;
-  TACIT_ASSIGN(const wiring::FilePlan files, MakeFilePlan(assembly.config.serve));
-  metrics::Registry registry;
-  const std::string witness = wiring::WitnessBeside(directory);
-  if (witness.empty() && !store::IsCheckpoint(directory)) WarnOfNoWitness(directory);
-  TACIT_ASSIGN(const store::ReadOnlyStore store,
-               store::OpenReadOnly(directory, witness, wiring::MakeLayouts(assembly)));
-  std::vector<train::LedgerMetrics::Learner> promised;
-  for (const wiring::LearnerPlan& plan : assembly.learners)
-    promised.push_back({plan.id, plan.promise.epsilon, plan.promise.delta});
-  train::LedgerMetrics(registry, promised, assembly.total_budget).Show(*store.snapshot);
-  TACIT_ASSIGN(const auto server,
-               StartServer(assembly, files,
-                           {.latest = [snapshot = store.snapshot] { return snapshot; },
-                            .models = wiring::MakeScoringModels(assembly),
-                            .recommenders = wiring::MakeRecommendModels(assembly),
-                            .readiness =
-                                [] {
-                                  return serve::Readiness{true, ""};
-                                },
-                            .budget_exhausted = [](LearnerIndex) { return false; },
-                            .total_budget = assembly.total_budget,
-                            .metrics = &registry},
-                           registry));
-  if (!server)
-    return Fail(ErrorCode::kInvalidArgument,
-                "serve.listen is empty: no caller could reach the server");
-  NotifyReady("serving a checkpoint");
-  while (!signals.WaitFor(milliseconds(1000))) {
-  }
-  NotifyStopping();
-  server->Stop(kDrain);
-  return console::kExitDone;
 }
 
 }  // namespace tacit::daemon

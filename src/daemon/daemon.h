@@ -21,13 +21,16 @@ struct DaemonOptions {
   // Opens the GPU with this ordinal; empty: this program has none.
   std::function<Result<std::unique_ptr<train::Gpu>>(int)> open_gpu = {};
   bool accept_missing_witness = false;  // for a lost witness of a store known to be the newest
+  // For a store whose newest copy is lost: an older one is restored in its place, and charged.
+  bool accept_older_copy = false;
 };
 
 // The service. It trains from the source and serves what is committed, until SIGTERM or SIGINT (or
 // the end of the source). Returns the exit code; failures at start are returned as errors.
 Result<int> RunDaemon(wiring::Assembly assembly, const DaemonOptions& options);
 
-// Serves a store or checkpoint directory read-only; another process may own it.
+// Serves a store, a checkpoint, or the newest of a folder of checkpoints read-only; another process
+// may own it. SIGHUP moves to what is newest then, without dropping a request.
 Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const std::string& directory);
 
 }  // namespace tacit::daemon

@@ -30,7 +30,7 @@ struct CommandLine {
   std::string config, checkpoint;
   std::vector<std::string> overrides;
   bool check = false, until_end = false, standby = false, serve_only = false;
-  bool accept_missing_witness = false;
+  bool accept_missing_witness = false, accept_older_copy = false;
 };
 
 tacit::Result<tacit::wiring::Assembly> AssembleFrom(const CommandLine& line,
@@ -68,7 +68,8 @@ tacit::Result<int> Run(const CommandLine& line) {
                                    .config = line.config,
                                    .reload = [line] { return Reload(line); },
                                    .open_gpu = tacit::cuda::OpenGpu,
-                                   .accept_missing_witness = line.accept_missing_witness});
+                                   .accept_missing_witness = line.accept_missing_witness,
+                                   .accept_older_copy = line.accept_older_copy});
 }
 
 }  // namespace
@@ -92,7 +93,12 @@ int main(int argc, char** argv) {
                                "While another daemon has the store, wait; then take over");
   cli.add_flag("--accept-missing-witness", line.accept_missing_witness,
                "Open a store whose witness file is lost, once; only if no newer copy of it exists");
-  auto* directory = cli.add_option("--checkpoint", line.checkpoint, "Directory to serve from");
+  cli.add_flag("--accept-older-copy", line.accept_older_copy,
+               "Go on with an older copy of the store whose newest one is lost: all that the "
+               "witness has seen since is charged first, and is not learnt from again");
+  auto* directory = cli.add_option(
+      "--checkpoint", line.checkpoint,
+      "Store, checkpoint or folder of checkpoints to serve from; SIGHUP moves to a newer one");
   auto* serve_only =
       cli.add_flag("--serve-only", line.serve_only, "Serve a checkpoint, train nothing")
           ->needs(directory)

@@ -40,9 +40,11 @@ void AppendJob(const CheckpointJob& job, std::string* out) {
     AppendJsonString(job.error, out);
   }
   if (job.made) {
-    fmt::format_to(to,
-                   R"(,"existed":{},"paused_ms":{:.3f},"took_ms":{:.3f},"files_read":{},"made":)",
-                   job.made->existed, job.made->paused_ms, job.made->took_ms, job.made->files_read);
+    fmt::format_to(
+        to,
+        R"(,"existed":{},"paused_ms":{:.3f},"took_ms":{:.3f},"files_read":{},"files_shared":{},"made":)",
+        job.made->existed, job.made->paused_ms, job.made->took_ms, job.made->files_read,
+        job.made->files_shared);
     AppendCheckpoint(job.made->place, out);
   }
   *out += '}';

@@ -104,16 +104,22 @@ Result<uint64_t> ReadAllowances(const Rocks& rocks, uint16_t learner, std::span<
   return read.step;
 }
 
-Result<uint32_t> CountMostUses(const Rocks& rocks, uint16_t learner) {
+Result<CountedUses> CheckCounts(const Rocks& rocks, uint16_t learner) {
   TACIT_ASSIGN(const UserUses floor, ReadFloor(rocks, learner));
-  uint32_t most = floor.used;
+  CountedUses counted{.users = 0, .most = floor.used};
   CountedUsers users(rocks, learner);
   for (; !users.at_end(); users.Next()) {
     TACIT_ASSIGN(const UserUses uses, users.uses());
-    most = std::max(most, uses.used);
+    counted.users += 1;
+    counted.most = std::max(counted.most, uses.used);
   }
   TACIT_RETURN_IF_ERROR(users.status());
-  return most;
+  return counted;
+}
+
+Result<uint32_t> CountMostUses(const Rocks& rocks, uint16_t learner) {
+  TACIT_ASSIGN(const CountedUses counted, CheckCounts(rocks, learner));
+  return counted.most;
 }
 
 UserUses AfterGap(UserUses uses, const UsersGap& gap) {
@@ -128,24 +134,85 @@ UserUses AfterGap(UserUses uses, const UsersGap& gap) {
   return uses;
 }
 
+namespace {
+
+// Writes many counts, a few thousand at once.
+class CountWriter {
+ public:
+  CountWriter(const Rocks& rocks, uint16_t learner) : rocks_(rocks), learner_(learner) {}
+  Status Put(std::string_view key, const UserUses& uses) {
+    constexpr int kBatch = 4096;
+    batch_.Put(rocks_.family(Family::kAllowance), AsSlice(key), Seal(Encode(uses)));
+    if (batch_.Count() < kBatch) return {};
+    TACIT_RETURN_IF_ERROR(rocks_.WriteSynced(batch_));
+    batch_.Clear();
+    return {};
+  }
+  void PutFloor(const UserUses& floor) {
+    batch_.Put(rocks_.family(Family::kMeta), LearnerKey(meta::kFloorPrefix, learner_),
+               Seal(Encode(floor)));
+  }
+  Status Finish(uint64_t step) {
+    PutUserStep(rocks_, Family::kAllowance, learner_, step, &batch_);
+    return rocks_.WriteSynced(batch_);
+  }
+
+ private:
+  const Rocks& rocks_;
+  const uint16_t learner_;
+  rocksdb::WriteBatch batch_;
+};
+
+}  // namespace
+
 Status AddGap(const Rocks& rocks, uint16_t learner, const UsersGap& gap, uint64_t step) {
-  constexpr int kBatch = 4096;
-  rocksdb::WriteBatch batch;
+  CountWriter writer(rocks, learner);
   CountedUsers users(rocks, learner);
   for (; !users.at_end(); users.Next()) {
     TACIT_ASSIGN(const UserUses uses, users.uses());
-    batch.Put(rocks.family(Family::kAllowance), AsSlice(users.key()),
-              Seal(Encode(AfterGap(uses, gap))));
-    if (batch.Count() < kBatch) continue;
-    TACIT_RETURN_IF_ERROR(rocks.WriteSynced(batch));
-    batch.Clear();
+    TACIT_RETURN_IF_ERROR(writer.Put(users.key(), AfterGap(uses, gap)));
   }
   TACIT_RETURN_IF_ERROR(users.status());
   TACIT_ASSIGN(const UserUses floor, ReadFloor(rocks, learner));
-  batch.Put(rocks.family(Family::kMeta), LearnerKey(meta::kFloorPrefix, learner),
-            Seal(Encode(AfterGap(floor, gap))));
-  PutUserStep(rocks, Family::kAllowance, learner, step, &batch);
-  return rocks.WriteSynced(batch);
+  writer.PutFloor(AfterGap(floor, gap));
+  return writer.Finish(step);
+}
+
+Status AddGapOf(const Rocks& rocks, uint16_t learner, const UsersGap& gap,
+                std::span<const UserSteps> users, uint64_t step) {
+  constexpr size_t kAtOnce = 4096;
+  CountWriter writer(rocks, learner);
+  std::vector<UserUses> uses;
+  for (size_t begin = 0; begin < users.size(); begin += kAtOnce) {
+    const auto some = users.subspan(begin, std::min(kAtOnce, users.size() - begin));
+    uses.clear();
+    for (const UserSteps& user : some) uses.push_back({.user = user.user});
+    TACIT_ASSIGN(const uint64_t as_of, ReadAllowances(rocks, learner, uses));
+    (void)as_of;
+    for (size_t i = 0; i < some.size(); ++i) {
+      UsersGap own = gap;
+      own.steps = std::min(gap.steps, some[i].steps);
+      TACIT_RETURN_IF_ERROR(writer.Put(UserKey(learner, uses[i].user), AfterGap(uses[i], own)));
+    }
+  }
+  return writer.Finish(step);
+}
+
+Status TakeOverCounts(const Rocks& rocks, uint16_t learner, const Rocks& from,
+                      uint16_t from_learner) {
+  CountWriter writer(rocks, learner);
+  CountedUsers users(from, from_learner);
+  const std::string key = LearnerKey("", learner);
+  const std::string step_key = LearnerKey("", from_learner);
+  for (; !users.at_end(); users.Next()) {
+    TACIT_ASSIGN(const UserUses uses, users.uses());
+    TACIT_RETURN_IF_ERROR(writer.Put(key + std::string(users.key().substr(step_key.size())), uses));
+  }
+  TACIT_RETURN_IF_ERROR(users.status());
+  TACIT_ASSIGN(const UserUses floor, ReadFloor(from, from_learner));
+  if (floor.used > 0) writer.PutFloor(floor);
+  TACIT_ASSIGN(const UserValues read, ReadUserValues(from, Family::kAllowance, from_learner, {}));
+  return writer.Finish(read.step);
 }
 
 Result<bool> HasAllowances(const Rocks& rocks) {

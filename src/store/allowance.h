@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/result.h"
+#include "store/allowance_gap.h"
 #include "store/delta.h"
 #include "store/rocks.h"
 
@@ -18,21 +19,28 @@ void PutAllowances(const Rocks& rocks, uint16_t learner, const AllowanceCommit& 
                    rocksdb::WriteBatch* batch);
 // Fills in the uses of each of `users` and returns the step they are as of, all from one moment.
 Result<uint64_t> ReadAllowances(const Rocks& rocks, uint16_t learner, std::span<UserUses> users);
-// The steps that commits which were lost may have counted users in: a restore adds them to every
-// user, also to those whom the restored copy does not know.
-struct UsersGap {
-  uint32_t steps = 0;   // of the lost commits
-  uint32_t most = 0;    // the most steps that any user had used in the end
-  uint64_t period = 0;  // the period that was unfinished in the end
-};
-// The most that such a user can have used in the end.
-UserUses AfterGap(UserUses uses, const UsersGap& gap);
-// Adds the gap to all counts of the learner, and to its *floor*: the uses of users without a count.
-// The counts are as of `step` then. A crash leaves some of the counts changed.
+// Adds the gap to all counts of the learner, and to its *floor*: the uses of users without a count,
+// so that users are charged whom the copy does not know. The counts are as of `step` then. A crash
+// leaves some of the counts changed.
 Status AddGap(const Rocks& rocks, uint16_t learner, const UsersGap& gap, uint64_t step);
+// Adds the gap to these users alone, each with the steps that it can have been in: at most the
+// gap's. No other user was in any. A crash leaves some of the counts changed.
+Status AddGapOf(const Rocks& rocks, uint16_t learner, const UsersGap& gap,
+                std::span<const UserSteps> users, uint64_t step);
+// Takes over the counts and the floor of a later copy of the store, whose learner has the key
+// `from_learner`. Counts never fall. A crash leaves some of the counts taken over.
+Status TakeOverCounts(const Rocks& rocks, uint16_t learner, const Rocks& from,
+                      uint16_t from_learner);
 
 Result<bool> HasAllowances(const Rocks& rocks);
-// The most steps that any user of the learner has used. Reads all counts.
+// The number of users that the learner has counts of, and the most steps that any user has used.
+// Reads all counts.
+struct CountedUses {
+  uint64_t users = 0;
+  uint32_t most = 0;
+};
+Result<CountedUses> CheckCounts(const Rocks& rocks, uint16_t learner);
+// The latter alone.
 Result<uint32_t> CountMostUses(const Rocks& rocks, uint16_t learner);
 
 }  // namespace tacit::store

@@ -16,11 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// RocksDB checks each block of these as it reads the block.
-bool HasBlockChecksums(const std::string& name) {
-  return name.ends_with(".sst") || name.ends_with(".blob");
-}
-
 Status DamagedFile(const std::string& path, std::string_view how) {
   return Fail(ErrorCode::kCorruption,
               fmt::format("{} {}: the checkpoint is damaged, use another", path, how));
@@ -33,7 +28,7 @@ Status CheckFile(const std::string& folder, const CheckpointFile& file, Checkpoi
   const uint64_t bytes = fs::file_size(path, error);
   if (error || bytes != file.bytes)
     return DamagedFile(path, fmt::format("has {} bytes, not {}", bytes, file.bytes));
-  if (check == CheckpointCheck::kAtOpen && HasBlockChecksums(file.name)) return {};
+  if (check == CheckpointCheck::kAtOpen && IsTableName(file.name)) return {};
   TACIT_ASSIGN(const Digest digest, DigestOfFile(path, bytes));
   if (digest == file.sha256) return {};
   return DamagedFile(path, "does not match its SHA-256 in the manifest");
@@ -53,6 +48,10 @@ Status CheckNothingAdded(const std::string& folder, const CheckpointManifest& ma
 }
 
 }  // namespace
+
+bool IsTableName(std::string_view file) {
+  return file.ends_with(".sst") || file.ends_with(".blob");
+}
 
 Result<CheckpointManifest> CheckCheckpoint(const std::string& folder, CheckpointCheck check) {
   TACIT_ASSIGN(CheckpointManifest manifest, ReadManifest(folder));

@@ -80,6 +80,10 @@ std::string EncodeManifest(const CheckpointManifest& manifest);
 // kCorruption names the line. kRefused: another format.
 Result<CheckpointManifest> DecodeManifest(std::string_view bytes);
 
+// True of tables and blobs, which never change once they are written, and whose blocks RocksDB
+// checks as it reads them.
+bool IsTableName(std::string_view file);
+
 // True if the folder has a manifest.
 bool IsCheckpoint(const std::string& folder);
 // Reads and checks the manifest alone. kNotFound: there is none. Errors name the file.
@@ -121,8 +125,9 @@ Status StillWanted(const CheckpointRequest& request);
 struct CheckpointMade {
   CheckpointPlace place;
   bool existed = false;     // the last commit had a checkpoint of this kind already
-  uint64_t files_read = 0;  // table files read for their checksum: those of older programs
-  double paused_ms = 0;     // how long commits waited
+  uint64_t files_read = 0;  // tables that were read: those of older programs, copies to other disks
+  uint64_t files_shared = 0;  // tables linked from an older checkpoint, on another disk
+  double paused_ms = 0;       // how long no commit could be written, all pauses together
   double took_ms = 0;
 };
 

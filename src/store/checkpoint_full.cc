@@ -6,7 +6,9 @@
 #include <cerrno>
 #include <chrono>
 #include <limits>
+#include <map>
 #include <thread>
+#include <utility>
 
 #include "store/file_digest.h"
 #include "store/folder.h"
@@ -19,18 +21,52 @@ constexpr auto kGlance = std::chrono::milliseconds(2);
 // copied with its log.
 constexpr int kMostGlances = 5000;
 
+// The tables of the checkpoints in a folder, by their SHA-256. Those of damaged manifests are left
+// out. Whether the bytes still are what they were is for `verify` to find out.
+class OlderTables {
+ public:
+  explicit OlderTables(std::string parent) : parent_(std::move(parent)) {}
+  // The path of a table with these bytes; nothing if there is none.
+  std::optional<std::string> Find(const Digest& digest) {
+    if (!listed_) List();
+    const auto found = tables_.find(digest);
+    return found == tables_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  void List() {
+    listed_ = true;
+    const auto places = ListCheckpoints(parent_, nullptr);
+    if (!places) return;
+    for (const CheckpointPlace& place : *places)
+      for (const CheckpointFile& file : place.manifest.files)
+        if (IsTableName(file.name)) tables_[file.sha256] = place.folder + "/" + file.name;
+  }
+
+  const std::string parent_;
+  bool listed_ = false;
+  std::map<Digest, std::string> tables_;
+};
+
 // Links a file that never changes again, or copies it to another disk.
 Result<Digest> LinkTable(const rocksdb::LiveFileStorageInfo& file, const std::string& from,
-                         const std::string& to, uint64_t* files_read) {
+                         const std::string& to, OlderTables* older, CheckpointMade* made) {
   const std::optional<Digest> recorded = RecordedDigest(file);
   if (link(from.c_str(), to.c_str()) == 0) {
     if (recorded) return *recorded;
-    *files_read += 1;
+    made->files_read += 1;
     return DigestOfFile(from, file.size);
   }
   if (errno != EXDEV && errno != EPERM && errno != EMLINK)
     return Fail(FolderError(errno, "linking", to));
-  *files_read += 1;
+  if (recorded) {
+    const auto same = older->Find(*recorded);
+    if (same && link(same->c_str(), to.c_str()) == 0) {
+      made->files_shared += 1;
+      return *recorded;
+    }
+  }
+  made->files_read += 1;
   TACIT_ASSIGN(const Digest digest, CopyFile(from, to, file.size));
   if (recorded && digest != *recorded)
     return Fail(ErrorCode::kCorruption,
@@ -58,12 +94,29 @@ bool IsWritingOut(const Rocks& rocks) {
   return false;
 }
 
+// Adds the time of its life to a sum.
+class PauseMeter {
+ public:
+  explicit PauseMeter(double* sum_ms) : sum_ms_(sum_ms) {}
+  ~PauseMeter() {
+    *sum_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin_)
+                    .count();
+  }
+  PauseMeter(const PauseMeter&) = delete;
+  PauseMeter& operator=(const PauseMeter&) = delete;
+
+ private:
+  double* const sum_ms_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
 // RocksDB switches a family to new memory in this call and writes the old memory out on a thread of
 // its own. The switch begins a new log, which is not allowed after a log has failed; the writing is
 // no part of what the lock guards, and RocksDB has no call that waits for it alone. Returns false,
 // and nothing is done, while RocksDB has stopped all writes because it has too much to write out.
-Result<bool> SwitchMemory(const Rocks& rocks, Family family) {
+Result<bool> SwitchMemory(const Rocks& rocks, Family family, double* paused_ms) {
   const auto lock = rocks.LockLog();
+  const PauseMeter pause(paused_ms);
   TACIT_RETURN_IF_ERROR(rocks.LogStatus());
   rocksdb::FlushOptions options;
   options.wait = false;
@@ -121,10 +174,10 @@ KeepFiles::KeepFiles(const Rocks& rocks) : rocks_(rocks) {
 }
 KeepFiles::~KeepFiles() { (void)rocks_.db().EnableFileDeletions(/*force=*/false); }
 
-Status WriteOutMemory(const Rocks& rocks, const CheckpointRequest& request) {
+Status WriteOutMemory(const Rocks& rocks, const CheckpointRequest& request, double* paused_ms) {
   int glances = kMostGlances;
   for (size_t family = 0; family < kFamilies && glances > 0;) {
-    TACIT_ASSIGN(const bool switched, SwitchMemory(rocks, static_cast<Family>(family)));
+    TACIT_ASSIGN(const bool switched, SwitchMemory(rocks, static_cast<Family>(family), paused_ms));
     if (switched) {
       ++family;
       continue;
@@ -158,7 +211,8 @@ Result<LiveFiles> ListLiveFiles(const Rocks& rocks) {
 
 Result<std::vector<CheckpointFile>> LinkFiles(const LiveFiles& files,
                                               const CheckpointRequest& request,
-                                              const std::string& folder, uint64_t* files_read) {
+                                              const std::string& folder, CheckpointMade* made) {
+  OlderTables older(request.parent);
   std::vector<CheckpointFile> linked;
   for (const rocksdb::LiveFileStorageInfo& file : files) {
     // No reader needs RocksDB's options, which name this machine's folders.
@@ -168,11 +222,11 @@ Result<std::vector<CheckpointFile>> LinkFiles(const LiveFiles& files,
     const std::string to = folder + "/" + file.relative_filename;
     const bool table =
         file.file_type == rocksdb::kTableFile || file.file_type == rocksdb::kBlobFile;
-    CheckpointFile& made = linked.emplace_back();
-    made.name = file.relative_filename;
-    made.bytes = file.size;
-    TACIT_ASSIGN(made.sha256,
-                 table ? LinkTable(file, from, to, files_read) : CopySmallFile(file, from, to));
+    CheckpointFile& one = linked.emplace_back();
+    one.name = file.relative_filename;
+    one.bytes = file.size;
+    TACIT_ASSIGN(one.sha256,
+                 table ? LinkTable(file, from, to, &older, made) : CopySmallFile(file, from, to));
   }
   return linked;
 }

@@ -30,8 +30,9 @@ class KeepFiles {
   const Rocks& rocks_;
 };
 
-// Writes out what is in memory, and returns once it is in files. Commits go on meanwhile.
-Status WriteOutMemory(const Rocks& rocks, const CheckpointRequest& request);
+// Writes out what is in memory, and returns once it is in files. Commits go on meanwhile; to
+// `paused_ms` it adds the time in which none could be written.
+Status WriteOutMemory(const Rocks& rocks, const CheckpointRequest& request, double* paused_ms);
 
 // The files that make up the database at this moment. REQUIRES that no commit is being written, and
 // KeepFiles until they are linked.
@@ -42,10 +43,11 @@ Result<LiveFiles> ListLiveFiles(const Rocks& rocks);
 std::optional<Digest> RecordedDigest(const rocksdb::LiveFileStorageInfo& file);
 
 // Puts the files into a folder on disk: links tables and blobs, whose checksums were computed when
-// they were written, and copies the rest. Counts in `files_read` the tables that it had to read:
-// files of older programs, or all of them if the folder lies on another disk.
+// they were written, and copies the rest. On another disk than the store's, tables that an older
+// checkpoint beside the new one has are linked from there. Counts in `made` the tables that it had
+// to read: those of older programs, or those that are new on another disk.
 Result<std::vector<CheckpointFile>> LinkFiles(const LiveFiles& files,
                                               const CheckpointRequest& request,
-                                              const std::string& folder, uint64_t* files_read);
+                                              const std::string& folder, CheckpointMade* made);
 
 }  // namespace tacit::store

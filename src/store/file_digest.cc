@@ -63,10 +63,10 @@ Status SyncOpenFile(int fd, const std::string& path) {
   return {};
 }
 
-using TakePiece = std::function<Status(std::string_view)>;
+}  // namespace
 
-// Reads the first `bytes` bytes of a file, hashes them and passes each piece to `take`.
-Result<Digest> ReadPieces(const std::string& path, uint64_t bytes, const TakePiece& take) {
+Result<Digest> ReadPieces(const std::string& path, uint64_t bytes,
+                          const std::function<Status(std::string_view)>& take) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return Fail(FolderError(errno, "opening", path));
   std::vector<char> piece(std::clamp<uint64_t>(bytes, 1, 1 << 20));
@@ -86,7 +86,19 @@ Result<Digest> ReadPieces(const std::string& path, uint64_t bytes, const TakePie
   return hash.Finish();
 }
 
-}  // namespace
+Result<Digest> WritePieces(const std::string& path,
+                           const std::function<Result<std::string_view>()>& next) {
+  TACIT_ASSIGN(const UniqueFd file, CreateNew(path));
+  Sha256 hash;
+  for (;;) {
+    TACIT_ASSIGN(const std::string_view piece, next());
+    if (piece.empty()) break;
+    hash.Update(piece);
+    TACIT_RETURN_IF_ERROR(WriteAll(file.get(), piece, path));
+  }
+  TACIT_RETURN_IF_ERROR(SyncOpenFile(file.get(), path));
+  return hash.Finish();
+}
 
 std::shared_ptr<rocksdb::FileChecksumGenFactory> MakeFileDigests() {
   return std::make_shared<DigestFactory>();

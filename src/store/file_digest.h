@@ -20,6 +20,16 @@ std::shared_ptr<rocksdb::FileChecksumGenFactory> MakeFileDigests();
 // The SHA-256 of a file's first `bytes` bytes. kCorruption: the file is shorter. kIo: the disk.
 Result<Digest> DigestOfFile(const std::string& path, uint64_t bytes);
 
+// Reads the first `bytes` bytes of a file, passes each piece to `take` (which may be empty), and
+// returns their SHA-256. kCorruption: the file is shorter.
+Result<Digest> ReadPieces(const std::string& path, uint64_t bytes,
+                          const std::function<Status(std::string_view)>& take);
+
+// Writes a new file of the pieces that `next` returns, up to an empty one; syncs it and returns
+// their SHA-256. kIo: the disk, or a file of this name exists.
+Result<Digest> WritePieces(const std::string& path,
+                           const std::function<Result<std::string_view>()>& next);
+
 // Copies the first `bytes` bytes of a file into a new file, syncs it and returns their SHA-256.
 // kCorruption: the file is shorter. kIo: the disk, or a file of the new name exists.
 Result<Digest> CopyFile(const std::string& from, const std::string& to, uint64_t bytes);

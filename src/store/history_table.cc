@@ -182,6 +182,21 @@ Result<std::vector<HistoryItem>> ReadHistory(const Rocks& rocks, const rocksdb::
   return std::move(kept.items);
 }
 
+Status CheckHistories(const Rocks& rocks, uint16_t learner) {
+  const std::string prefix = LearnerKey("", learner);
+  const std::unique_ptr<rocksdb::Iterator> it(
+      rocks.db().NewIterator({}, rocks.family(Family::kHistories)));
+  for (it->Seek(AsSlice(prefix)); it->Valid() && it->key().starts_with(AsSlice(prefix));
+       it->Next()) {
+    TACIT_ASSIGN(const std::string_view payload,
+                 Unseal(it->value().ToStringView(), "a user's history in store " + rocks.path()));
+    if (it->key().size() == prefix.size()) continue;  // the step
+    TACIT_ASSIGN(const Kept kept, Decode(std::optional(std::string(payload)), rocks));
+    (void)kept;
+  }
+  return ToStatus(it->status(), "reading histories of store " + rocks.path());
+}
+
 std::shared_ptr<rocksdb::CompactionFilterFactory> MakeHistoryFilter(
     std::shared_ptr<RetentionClock> retention) {
   return std::make_shared<HistoryFilters>(std::move(retention));

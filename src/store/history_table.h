@@ -30,6 +30,9 @@ Result<std::vector<HistoryItem>> ReadHistory(const Rocks& rocks, const rocksdb::
                                              uint16_t learner, CommitSeq seq, int64_t now,
                                              const Hash128& user);
 
+// Reads every history of the learner. kCorruption: one of them is damaged.
+Status CheckHistories(const Rocks& rocks, uint16_t learner);
+
 // Drops items that are too old, and users without any other, whenever their file is rewritten.
 std::shared_ptr<rocksdb::CompactionFilterFactory> MakeHistoryFilter(
     std::shared_ptr<RetentionClock> retention);

@@ -221,7 +221,7 @@ Status LoadKnownTime(const Rocks& rocks, Loaded& loaded) {
 
 }  // namespace
 
-Result<Loaded> Load(const Rocks& rocks) {
+Result<Loaded> LoadAccount(const Rocks& rocks) {
   Loaded loaded;
   TACIT_RETURN_IF_ERROR(LoadIdentity(rocks, loaded));
   if (loaded.fresh()) return loaded;
@@ -233,12 +233,18 @@ Result<Loaded> Load(const Rocks& rocks) {
   }
   TACIT_RETURN_IF_ERROR(LoadTerms(rocks, loaded));
   TACIT_RETURN_IF_ERROR(LoadLedger(rocks, loaded));
+  TACIT_RETURN_IF_ERROR(LoadPositions(rocks, loaded));
+  TACIT_RETURN_IF_ERROR(LoadMostUses(rocks, loaded));
+  return loaded;
+}
+
+Result<Loaded> Load(const Rocks& rocks) {
+  TACIT_ASSIGN(Loaded loaded, LoadAccount(rocks));
+  if (loaded.fresh()) return loaded;
   TACIT_RETURN_IF_ERROR(LoadFolded(rocks, loaded));
   TACIT_RETURN_IF_ERROR(LoadDeltas(rocks, loaded));
-  TACIT_RETURN_IF_ERROR(LoadPositions(rocks, loaded));
   TACIT_RETURN_IF_ERROR(LoadReleased(rocks, loaded));
   TACIT_RETURN_IF_ERROR(LoadKnownTime(rocks, loaded));
-  TACIT_RETURN_IF_ERROR(LoadMostUses(rocks, loaded));
   return loaded;
 }
 

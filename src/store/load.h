@@ -62,6 +62,9 @@ struct Loaded {
 
 // Reads a store. kCorruption: a value is damaged, or the values do not belong together.
 Result<Loaded> Load(const Rocks& rocks);
+// Reads only what a restore charges by: identity, tip, terms, ledger, positions, and the most steps
+// that users have used. It works where rows or deltas are damaged.
+Result<Loaded> LoadAccount(const Rocks& rocks);
 
 // `folded` in `meta`: the commit up to which rows are folded, and for every learner with a dense
 // state by then, the commit that wrote it.

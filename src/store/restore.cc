@@ -1,10 +1,15 @@
 #include "store/restore.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/rand.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -32,7 +37,10 @@ Status FromErrorCode(const std::error_code& error, std::string_view doing,
 }
 
 // The folder in which a restore works, until it has the store's name.
-std::string WorkFolder(const std::string& store) { return store + ".restoring"; }
+std::string WorkFolder(std::string store) {
+  while (store.size() > 1 && store.ends_with('/')) store.pop_back();
+  return store + ".restoring";
+}
 
 Status CheckFree(const std::string& path) {
   std::error_code error;
@@ -44,24 +52,55 @@ Status CheckFree(const std::string& path) {
                   path, path, path));
 }
 
-// Puts the checkpoint's files into a new folder. Tables never change, so that they may be shared.
-Status CopyFiles(const std::string& from, const CheckpointManifest& manifest,
-                 const std::string& to) {
+Status MakeEmpty(const std::string& folder) {
   std::error_code error;
-  fs::remove_all(to, error);
-  TACIT_RETURN_IF_ERROR(FromErrorCode(error, "removing what a restore left in", to));
-  fs::create_directories(to, error);
-  TACIT_RETURN_IF_ERROR(FromErrorCode(error, "making", to));
+  fs::remove_all(folder, error);
+  TACIT_RETURN_IF_ERROR(FromErrorCode(error, "removing what a restore left in", folder));
+  fs::create_directories(folder, error);
+  return FromErrorCode(error, "making", folder);
+}
+
+// Tables never change, so that they may be shared.
+bool LinkIfTable(const std::string& name, const std::string& from, const std::string& to) {
+  if (!IsTableName(name)) return false;
+  std::error_code error;
+  fs::create_hard_link(from, to, error);
+  return !error;
+}
+
+Status CopyCheckpoint(const std::string& from, const std::string& to) {
+  TACIT_ASSIGN(const CheckpointManifest manifest,
+               CheckCheckpoint(from, CheckpointCheck::kEveryByte));
+  if (manifest.kind != CheckpointKind::kFull)
+    return Fail(
+        ErrorCode::kRefused,
+        fmt::format("{} is a release checkpoint: it lacks what learning resumes from", from));
+  TACIT_RETURN_IF_ERROR(MakeEmpty(to));
   for (const CheckpointFile& file : manifest.files) {
     const std::string source = from + "/" + file.name, target = to + "/" + file.name;
-    const bool table = file.name.ends_with(".sst") || file.name.ends_with(".blob");
-    std::error_code linked;
-    if (table) fs::create_hard_link(source, target, linked);
-    if (table && !linked) continue;
+    if (LinkIfTable(file.name, source, target)) continue;
     TACIT_ASSIGN(const Digest copied, CopyFile(source, target, file.bytes));
     if (copied != file.sha256)
       return Fail(ErrorCode::kCorruption, fmt::format("{} changed while it was copied", source));
   }
+  return SyncFolder(to);
+}
+
+// Copies the files of a store that is closed. RocksDB makes the lock and its options anew.
+Status CopyStore(const std::string& from, const std::string& to) {
+  TACIT_ASSIGN(const bool held, IsHeldByAnother(from));
+  if (held) return Fail(ErrorCode::kUnavailable, fmt::format("a process has store {} open", from));
+  TACIT_RETURN_IF_ERROR(MakeEmpty(to));
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(from, error)) {
+    const std::string name = entry.path().filename();
+    if (!entry.is_regular_file(error) || name == "LOCK" || name.starts_with("OPTIONS-")) continue;
+    if (LinkIfTable(name, entry.path(), to + "/" + name)) continue;
+    TACIT_ASSIGN(const Digest copied,
+                 CopyFile(entry.path(), to + "/" + name, entry.file_size(error)));
+    (void)copied;
+  }
+  TACIT_RETURN_IF_ERROR(FromErrorCode(error, "reading", from));
   return SyncFolder(to);
 }
 
@@ -87,15 +126,15 @@ Status PutLineage(const Rocks& rocks, const Loaded& loaded, const RestoreRequest
   return rocks.WriteSynced(batch);
 }
 
-// Charges all users for the gap.
+// Charges users for the gap, and notes the most steps that any of them has used.
 Status PutUsers(const Rocks& rocks, const Loaded& loaded, uint16_t key, const LearnerGap& gap) {
+  if (gap.users == LearnerGap::Users::kAll)
+    TACIT_RETURN_IF_ERROR(AddGap(rocks, key, gap.gap, gap.step));
+  if (gap.users == LearnerGap::Users::kCounted)
+    TACIT_RETURN_IF_ERROR(AddGapOf(rocks, key, gap.gap, gap.counted, gap.step));
   TACIT_ASSIGN(const uint32_t most, CountMostUses(rocks, key));
-  const uint32_t before = std::max(most, loaded.most_uses[key].value_or(0));
-  TACIT_RETURN_IF_ERROR(
-      AddGap(rocks, key, {.steps = gap.user_steps, .most = gap.most_uses, .period = gap.period},
-             gap.step));
   ByteWriter value;
-  value.Put(std::max(before, gap.most_uses));
+  value.Put(std::max({most, gap.most_uses, loaded.most_uses[key].value_or(0)}));
   rocksdb::WriteBatch batch;
   batch.Put(rocks.family(Family::kMeta), LearnerKey(meta::kMostUsesPrefix, key),
             Seal(value.bytes()));
@@ -111,40 +150,58 @@ Status PutHistoryStep(const Rocks& rocks, uint16_t key, uint64_t step) {
   return rocks.WriteSynced(batch);
 }
 
-// Finds the learner's key in the store by its name.
-Result<uint16_t> KeyOf(const Loaded& loaded, const std::string& name) {
+// Finds a learner's key by its name.
+std::optional<uint16_t> KeyOf(const Loaded& loaded, const std::string& name) {
   for (size_t key = 0; key < loaded.records.size(); ++key)
     if (loaded.records[key].name == name) return static_cast<uint16_t>(key);
-  return Fail(ErrorCode::kRefused,
-              fmt::format("learner '{}' went on after the checkpoint, which does not know it: "
-                          "restore a newer one",
-                          name));
+  return std::nullopt;
+}
+
+// Takes over the counts of each learner that both know.
+Status TakeOverUsers(const Rocks& rocks, const Loaded& loaded, const std::string& folder) {
+  TACIT_ASSIGN(const auto from, Rocks::OpenDamaged(folder));
+  TACIT_ASSIGN(const Loaded later, LoadAccount(*from));
+  if (later.lineage != loaded.lineage || later.user_key != loaded.user_key)
+    return Fail(ErrorCode::kRefused, fmt::format("{} counts the users of another store", folder));
+  for (size_t key = 0; key < loaded.records.size(); ++key) {
+    const auto there = KeyOf(later, loaded.records[key].name);
+    if (there)
+      TACIT_RETURN_IF_ERROR(TakeOverCounts(rocks, static_cast<uint16_t>(key), *from, *there));
+  }
+  return {};
 }
 
 // Changes what no commit changes. Nothing has the store's name yet, so it need not be one batch.
-Status TakeOver(const RestoreRequest& request, const CheckpointManifest& manifest,
-                const std::string& path, const std::string& lineage) {
+Result<Restored> TakeOver(const RestoreRequest& request, const std::string& path) {
   const StoreOptions& options = request.store;
   TACIT_ASSIGN(const auto rocks,
                Rocks::Open(path, options.memory_bytes, std::make_shared<FailureLatch>(),
                            options.clock, options.open_files_most));
   TACIT_ASSIGN(const Loaded loaded, Load(*rocks));
-  if (loaded.tip.seq != manifest.commit || loaded.tip.head != manifest.head ||
-      loaded.lineage != manifest.lineage)
-    return Fail(ErrorCode::kCorruption,
-                fmt::format("checkpoint {} holds commit {}, its manifest says {}",
-                            request.checkpoint, loaded.tip.seq.value, manifest.commit.value));
+  if (loaded.fresh() || loaded.release)
+    return Fail(ErrorCode::kRefused, fmt::format("{} has no commit to go on from", request.from));
   TACIT_RETURN_IF_ERROR(ForgetAllocations(*rocks));
+  if (!request.counts_of.empty())
+    TACIT_RETURN_IF_ERROR(TakeOverUsers(*rocks, loaded, request.counts_of));
   for (const LearnerGap& gap : request.gaps) {
-    TACIT_ASSIGN(const uint16_t key, KeyOf(loaded, options.learners[gap.learner.value].name));
-    if (gap.of_users) TACIT_RETURN_IF_ERROR(PutUsers(*rocks, loaded, key, gap));
-    TACIT_RETURN_IF_ERROR(PutHistoryStep(*rocks, key, gap.step));
+    const std::string& name = options.learners[gap.learner.value].name;
+    const auto key = KeyOf(loaded, name);
+    if (!key)
+      return Fail(ErrorCode::kRefused,
+                  fmt::format("learner '{}' went on after the checkpoint, which does not know it: "
+                              "restore a newer one",
+                              name));
+    if (gap.users != LearnerGap::Users::kNone || !request.counts_of.empty())
+      TACIT_RETURN_IF_ERROR(PutUsers(*rocks, loaded, *key, gap));
+    TACIT_RETURN_IF_ERROR(PutHistoryStep(*rocks, *key, gap.step));
   }
-  return PutLineage(*rocks, loaded, request, lineage);
+  TACIT_RETURN_IF_ERROR(PutLineage(*rocks, loaded, request, DrawLineage()));
+  return Restored{
+      .from_lineage = loaded.lineage, .from_commit = loaded.tip.seq, .lineage = {}, .commit = {}};
 }
 
 // Charges the gap in a commit like any other.
-Result<Restored> CommitGap(const RestoreRequest& request, const std::string& path) {
+Status CommitGap(const RestoreRequest& request, const std::string& path, Restored* restored) {
   StoreOptions options = request.store;
   options.path = path;
   options.witness.clear();
@@ -160,52 +217,45 @@ Result<Restored> CommitGap(const RestoreRequest& request, const std::string& pat
   if (!commit.learners.empty()) TACIT_RETURN_IF_ERROR(store->Commit(std::move(commit), {}));
   TACIT_RETURN_IF_ERROR(store->Settle());
   const auto snapshot = store->Latest();
-  return Restored{.checkpoint = {},
-                  .lineage = snapshot->lineage(),
-                  .commit = snapshot->version(),
-                  .epsilon = snapshot->total().epsilon,
-                  .delta = snapshot->total().delta};
+  restored->lineage = snapshot->lineage();
+  restored->commit = snapshot->version();
+  restored->epsilon = snapshot->total().epsilon;
+  restored->delta = snapshot->total().delta;
+  return {};
+}
+
+// Gives the finished store its name. An older copy there changes places with it, and is removed.
+Status GiveName(const std::string& work, const std::string& path, bool replaces) {
+  std::error_code error;
+  if (replaces) {
+    if (renameat2(AT_FDCWD, work.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0)
+      error.assign(errno, std::generic_category());
+  } else {
+    fs::rename(work, path, error);
+  }
+  TACIT_RETURN_IF_ERROR(FromErrorCode(error, "giving its name to", path));
+  TACIT_RETURN_IF_ERROR(SyncFolder(fs::absolute(work).parent_path()));
+  CrashPoint("restore.named");
+  if (replaces) fs::remove_all(work, error);
+  return FromErrorCode(error, "removing", work);
 }
 
 }  // namespace
 
-Result<Restored> RestoreCheckpoint(const RestoreRequest& request) {
+Result<Restored> RestoreStore(const RestoreRequest& request) {
   const std::string& path = request.store.path;
-  TACIT_RETURN_IF_ERROR(CheckFree(path));
-  TACIT_ASSIGN(const CheckpointManifest manifest,
-               CheckCheckpoint(request.checkpoint, CheckpointCheck::kEveryByte));
-  if (manifest.kind != CheckpointKind::kFull)
-    return Fail(ErrorCode::kRefused,
-                fmt::format("{} is a release checkpoint: it lacks what learning resumes from",
-                            request.checkpoint));
+  const bool replaces = request.from == path;
+  if (!replaces) TACIT_RETURN_IF_ERROR(CheckFree(path));
   const std::string work = WorkFolder(path);
-  TACIT_RETURN_IF_ERROR(CopyFiles(request.checkpoint, manifest, work));
+  TACIT_RETURN_IF_ERROR(IsCheckpoint(request.from) ? CopyCheckpoint(request.from, work)
+                                                   : CopyStore(request.from, work));
   CrashPoint("restore.copied");
-  TACIT_RETURN_IF_ERROR(TakeOver(request, manifest, work, DrawLineage()));
+  TACIT_ASSIGN(Restored restored, TakeOver(request, work));
   CrashPoint("restore.charged_users");
-  TACIT_ASSIGN(Restored restored, CommitGap(request, work));
+  TACIT_RETURN_IF_ERROR(CommitGap(request, work, &restored));
   CrashPoint("restore.committed");
-  std::error_code error;
-  fs::rename(work, path, error);
-  TACIT_RETURN_IF_ERROR(FromErrorCode(error, "giving its name to", path));
-  TACIT_RETURN_IF_ERROR(SyncFolder(fs::absolute(path).parent_path()));
-  CrashPoint("restore.named");
-  restored.checkpoint = manifest;
+  TACIT_RETURN_IF_ERROR(GiveName(work, path, replaces));
   return restored;
-}
-
-Result<std::vector<CheckpointedLearner>> ReadCheckpointed(const std::string& folder) {
-  TACIT_ASSIGN(const auto rocks, Rocks::OpenReadOnly(folder));
-  TACIT_ASSIGN(const Loaded loaded, Load(*rocks));
-  std::vector<CheckpointedLearner> learners;
-  for (size_t key = 0; key < loaded.records.size(); ++key) {
-    CheckpointedLearner& learner = learners.emplace_back();
-    learner.name = loaded.records[key].name;
-    learner.position = loaded.positions[key];
-    for (const privacy::LedgerTotal& total : loaded.tip.learners)
-      if (total.learner == learner.name) learner.steps = total.steps;
-  }
-  return learners;
 }
 
 }  // namespace tacit::store

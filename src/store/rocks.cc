@@ -20,7 +20,9 @@
 #include "store/folder.h"
 #include "store/frozen_files.h"
 #include "store/history_table.h"
+#include "store/log_damage.h"
 #include "store/seal.h"
+#include "store/store.h"
 
 #ifdef __SANITIZE_ADDRESS__
 extern "C" void __lsan_ignore_object(const void* object);  // from the leak checker's own interface
@@ -30,6 +32,7 @@ namespace tacit::store {
 namespace {
 
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+constexpr uint64_t kReaderMemory = 64 * kMebibyte;
 constexpr size_t kBlockBytes = 4096;
 constexpr std::array<const char*, kFamilies> kFamilyNames = {
     "rows", "deltas", "offsets", "ledger", "meta", "allowance", "histories"};
@@ -188,6 +191,14 @@ void LeaveOpen([[maybe_unused]] const void* object) {
 #endif
 }
 
+// RocksDB would begin a new database where CURRENT is gone, and remove the files of the old one.
+Status CheckNotBegunAnew(const std::string& path) {
+  if (!HasListOfTables(path) || !CheckCurrent(path)) return {};
+  TACIT_ASSIGN(const bool held, IsHeldByAnother(path));
+  if (held) return {};
+  return Fail(ErrorCode::kCorruption, ExplainCorruption(path, "opening store " + path));
+}
+
 }  // namespace
 
 Status ToStatus(const rocksdb::Status& status, std::string_view doing) {
@@ -201,6 +212,10 @@ Status ToStatus(const rocksdb::Status& status, std::string_view doing) {
 
 Status Rocks::Adopt(rocksdb::Status status, rocksdb::DB* db,
                     const std::vector<rocksdb::ColumnFamilyHandle*>& handles) {
+  if (status.IsCorruption() || status.IsPathNotFound())
+    return Fail(
+        ErrorCode::kCorruption,
+        ExplainCorruption(path_, fmt::format("opening store {}: {}", path_, status.ToString())));
   TACIT_RETURN_IF_ERROR(ToStatus(status, "opening store " + path_));
   db_.reset(db);
   default_family_ = handles[0];
@@ -214,6 +229,7 @@ Result<std::shared_ptr<Rocks>> Rocks::Open(const std::string& path, uint64_t mem
   TACIT_CHECK(memory_bytes >= 32 * kMebibyte, "a store needs at least 32 MiB");
   TACIT_RETURN_IF_ERROR(PrepareFolder(path));
   TACIT_RETURN_IF_ERROR(CheckRoom(path));
+  TACIT_RETURN_IF_ERROR(CheckNotBegunAnew(path));
   const Clock& time = clock != nullptr ? *clock : SystemTime();
   std::shared_ptr<Rocks> rocks(new Rocks(path, latch, time));
   const auto locks = std::make_shared<LockWatch>();
@@ -246,20 +262,33 @@ uint64_t QuarterOfFileLimit() {
 
 }  // namespace
 
-Result<std::shared_ptr<Rocks>> Rocks::OpenReadOnly(const std::string& path) {
-  constexpr uint64_t kReaderMemory = 64 * kMebibyte;
-  rocksdb::DBOptions options = DatabaseOptions(kReaderMemory, QuarterOfFileLimit());
+Result<std::shared_ptr<Rocks>> Rocks::OpenToRead(const std::string& path,
+                                                 rocksdb::DBOptions options) {
   options.info_log = std::make_shared<NoLog>();
   rocksdb::DB* db = nullptr;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   std::shared_ptr<Rocks> rocks(new Rocks(path, std::make_shared<FailureLatch>(), SystemTime()));
-  TACIT_ASSIGN(auto files, FrozenFiles::Freeze(path, QuarterOfFileLimit()));
-  rocks->env_ = rocksdb::NewCompositeEnv(std::move(files));
+  auto files = FrozenFiles::Freeze(path, QuarterOfFileLimit());
+  if (!files && CheckCurrent(path))
+    return Fail(ErrorCode::kCorruption, ExplainCorruption(path, files.error().message));
+  if (!files) return Fail(std::move(files.error()));
+  rocks->env_ = rocksdb::NewCompositeEnv(*std::move(files));
   options.env = rocks->env_.get();
   const auto status = rocksdb::DB::OpenForReadOnly(
       options, path, Descriptors(kReaderMemory, rocks->retention_), &handles, &db);
   TACIT_RETURN_IF_ERROR(rocks->Adopt(status, db, handles));
   return rocks;
+}
+
+Result<std::shared_ptr<Rocks>> Rocks::OpenReadOnly(const std::string& path) {
+  return OpenToRead(path, DatabaseOptions(kReaderMemory, QuarterOfFileLimit()));
+}
+
+Result<std::shared_ptr<Rocks>> Rocks::OpenDamaged(const std::string& path) {
+  rocksdb::DBOptions options = DatabaseOptions(kReaderMemory, QuarterOfFileLimit());
+  options.paranoid_checks = false;
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  return OpenToRead(path, options);
 }
 
 bool Rocks::Exists(const std::string& path) {

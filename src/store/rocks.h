@@ -67,6 +67,10 @@ class Rocks {
                                              uint64_t open_files_most = 0);
   // Opens a view of the current state, beside the database's owner. Writes nothing.
   static Result<std::shared_ptr<Rocks>> OpenReadOnly(const std::string& path);
+  // The same of a database that may be damaged and that no process has open. A table is looked at
+  // when it is read from. What the log holds after its first damaged record is not there, so that
+  // all is as of one commit.
+  static Result<std::shared_ptr<Rocks>> OpenDamaged(const std::string& path);
   // Checks that there is a database at all.
   static bool Exists(const std::string& path);
 
@@ -113,6 +117,8 @@ class Rocks {
         clock_(clock),
         retention_(std::make_shared<RetentionClock>(clock, path_)) {}
   Status Latch(const rocksdb::Status& status, std::string_view doing) const;
+  static Result<std::shared_ptr<Rocks>> OpenToRead(const std::string& path,
+                                                   rocksdb::DBOptions options);
   Status Adopt(rocksdb::Status status, rocksdb::DB* db,
                const std::vector<rocksdb::ColumnFamilyHandle*>& handles);
 

@@ -17,6 +17,7 @@
 #include "base/user_uses.h"
 #include "privacy/ledger.h"
 #include "store/checkpoint.h"
+#include "store/damage.h"
 #include "store/delta.h"
 #include "store/history.h"
 #include "store/snapshot.h"
@@ -132,6 +133,15 @@ class Store {
   // REQUIRES that the store outlives the call.
   virtual Result<CheckpointMade> MakeCheckpoint(const CheckpointRequest&) {
     return Fail(ErrorCode::kInternal, "this store makes no checkpoints");
+  }
+
+  // Reads every table and blob that the store consists of now, from the disk, and compares each
+  // with the SHA-256 that it was written with. Returns the damaged ones. `pace` is called after
+  // each piece with its bytes and those of all tables; it may wait, and ends the reading by
+  // returning false. May be called from any thread.
+  using Pace = std::function<bool(uint64_t read, uint64_t of)>;
+  virtual Result<std::vector<Damage>> FindDamage(const Pace&) const {
+    return std::vector<Damage>{};
   }
 
   struct Stats {

@@ -1,4 +1,4 @@
-// The part of StoreImpl that makes checkpoints.
+// The parts of StoreImpl that make checkpoints and look for damage.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -9,6 +9,7 @@
 #include "store/checkpoint_release.h"
 #include "store/load.h"
 #include "store/store_impl.h"
+#include "store/table_files.h"
 
 namespace tacit::store {
 namespace {
@@ -73,7 +74,7 @@ Result<CheckpointPlace> StoreImpl::MakeFull(const CheckpointRequest& request,
   const Rocks& rocks = *parts_.rocks;
   TACIT_ASSIGN(CheckpointDraft draft, CheckpointDraft::Begin(parent));
   CrashPoint("checkpoint.begun");
-  TACIT_RETURN_IF_ERROR(WriteOutMemory(rocks, request));
+  TACIT_RETURN_IF_ERROR(WriteOutMemory(rocks, request, &made->paused_ms));
   const KeepFiles keep(rocks);
   Result<LiveFiles> files;
   std::shared_ptr<const SnapshotImpl> snapshot;
@@ -81,7 +82,7 @@ Result<CheckpointPlace> StoreImpl::MakeFull(const CheckpointRequest& request,
     const auto begin = std::chrono::steady_clock::now();
     snapshot = Published();
     files = ListLiveFiles(rocks);
-    made->paused_ms = Milliseconds(std::chrono::steady_clock::now() - begin).count();
+    made->paused_ms += Milliseconds(std::chrono::steady_clock::now() - begin).count();
   });
   if (!files) return Fail(std::move(files.error()));
   CrashPoint("checkpoint.listed");
@@ -92,7 +93,7 @@ Result<CheckpointPlace> StoreImpl::MakeFull(const CheckpointRequest& request,
     made->existed = true;
     return *std::move(same);
   }
-  TACIT_ASSIGN(manifest.files, LinkFiles(*files, request, draft.folder(), &made->files_read));
+  TACIT_ASSIGN(manifest.files, LinkFiles(*files, request, draft.folder(), made));
   CrashPoint("checkpoint.linked");
   return Finish(request, std::move(manifest), &draft);
 }
@@ -118,6 +119,23 @@ Result<CheckpointPlace> StoreImpl::MakeRelease(const CheckpointRequest& request,
                                             draft.folder()));
   CrashPoint("checkpoint.linked");
   return Finish(request, std::move(manifest), &draft);
+}
+
+Result<std::vector<Damage>> StoreImpl::FindDamage(const Pace& pace) const {
+  const std::vector<TableFile> files = ListTables(*parts_.rocks);
+  uint64_t all = 0;
+  for (const TableFile& file : files) all += file.bytes;
+  std::vector<Damage> found;
+  bool goes_on = true;
+  for (const TableFile& file : files) {
+    TACIT_ASSIGN(auto damage, CheckTable(file, [&](uint64_t read) {
+                   goes_on = !pace || pace(read, all);
+                   return goes_on;
+                 }));
+    if (damage) found.push_back(*std::move(damage));
+    if (!goes_on) break;
+  }
+  return found;
 }
 
 Result<CheckpointPlace> StoreImpl::Finish(const CheckpointRequest& request,

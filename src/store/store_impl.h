@@ -65,6 +65,7 @@ class StoreImpl final : public Store {
   Status Flush() override;
   Status Settle() override;
   Result<CheckpointMade> MakeCheckpoint(const CheckpointRequest& request) override;
+  Result<std::vector<Damage>> FindDamage(const Pace& pace) const override;
   std::shared_ptr<const Snapshot> Latest() const override { return Published(); }
   Stats stats() const override;
 

@@ -301,7 +301,8 @@ Status CheckWitness(const WitnessRecord& witness, const StoreChain& store, IfUnk
   if (store.seq < witness.seq)
     return refuse(
         fmt::format("it ends at commit {}, the {} has seen commit {}; an older copy "
-                    "would report less privacy loss than there was",
+                    "would report less privacy loss than there was. If the newest one is lost, "
+                    "tacitd --accept-older-copy charges what this one lacks and goes on",
                     store.seq.value, place.kind, witness.seq.value));
   switch (store.KinshipOf({witness.seq, witness.term, witness.head})) {
     case Kinship::kOwn:

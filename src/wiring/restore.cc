@@ -3,48 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
-#include <map>
 #include <utility>
 
 #include "base/text.h"
+#include "store/checkpoint.h"
+#include "store/remains.h"
 #include "store/witness.h"
-#include "train/position.h"
+#include "wiring/gap.h"
+#include "wiring/gap_users.h"
 #include "wiring/source.h"
 
 namespace tacit::wiring {
 namespace {
 
-constexpr std::string_view kWhereItStopped =
-    "restore it with the configuration that the lost store ran with; what may change, may be "
-    "changed afterwards";
-
-// The offsets that the lost steps covered, in each partition: from where the checkpoint reads on to
-// where the lost store stood. A period that was unfinished then is among them.
-std::vector<OffsetRange> RangesBetween(const stream::Position& from, const stream::Position& to) {
-  std::map<int32_t, uint64_t> begins;
-  for (const OffsetRange& range : from.next) begins[range.partition] = range.begin;
-  std::vector<OffsetRange> ranges;
-  for (const OffsetRange& range : to.next) {
-    const uint64_t begin = begins[range.partition];  // 0: the checkpoint had not read there
-    const uint64_t end = std::max(range.begin, range.end);
-    if (begin < end) ranges.push_back({range.partition, begin, end});
-  }
-  return ranges;
-}
-
-// The promise that was charged is the one that the configuration makes, at one of its prices.
-bool IsCharged(const store::WitnessedLearner::Charged& charged, const LearnerPlan& plan) {
-  const privacy::Promise& promise = plan.promise;
-  return (charged.charge == plan.charge || charged.charge == plan.opening_charge) &&
-         charged.unit == promise.unit && charged.adjacency == promise.adjacency &&
-         charged.participation == promise.participation && charged.bounds == promise.bounds &&
-         charged.delta == promise.delta;
-}
-
-auto RefuseLearner(const LearnerPlan& plan, std::string_view why) {
-  return Fail(ErrorCode::kRefused, fmt::format("learner '{}': {}", plan.id, why));
-}
+using store::Remains;
+using store::WitnessRecord;
 
 // A witness or mark, as far as it was read.
 struct Memory {
@@ -52,26 +25,31 @@ struct Memory {
   std::optional<store::WitnessSight> sight;
 };
 
-// The newer one of witness and mark.
-Result<std::pair<std::string, store::WitnessRecord>> NewestMemory(const Assembly& assembly) {
-  const store::StoreOptions options = MakeStoreOptions(assembly);
+// Witness and mark, as far as they are there.
+Result<std::vector<Memory>> ReadMemories(const store::StoreOptions& options) {
   std::vector<Memory> memories;
   for (const std::string& path : {options.witness, options.mark}) {
     if (path.empty()) continue;
     TACIT_ASSIGN(auto sight, store::WitnessFile::Read(path));
-    if (!sight) continue;
-    if (sight->in_doubt)
+    if (sight && sight->record.seq.value > 0) memories.push_back({path, std::move(sight)});
+  }
+  return memories;
+}
+
+// The newer one of witness and mark.
+Result<std::pair<std::string, WitnessRecord>> NewestMemory(const store::StoreOptions& options) {
+  TACIT_ASSIGN(const std::vector<Memory> memories, ReadMemories(options));
+  for (const Memory& memory : memories)
+    if (memory.sight->in_doubt)
       return Fail(ErrorCode::kRefused,
                   fmt::format("half of {} is damaged, and may have held a newer commit than {}: "
                               "what was learnt then cannot be charged",
-                              path, sight->record.seq.value));
-    memories.push_back({path, std::move(sight)});
-  }
+                              memory.path, memory.sight->record.seq.value));
   if (memories.empty())
     return Fail(ErrorCode::kRefused,
                 fmt::format("nothing remembers how far store {} went: a restore needs its witness "
                             "(store.witness: {}) or its mark (source.mark: {}), to charge what was "
-                            "learnt after the checkpoint",
+                            "learnt after the copy",
                             options.path, options.witness.empty() ? "none" : options.witness,
                             options.mark.empty() ? "none" : options.mark));
   if (memories.size() == 2 &&
@@ -85,134 +63,203 @@ Result<std::pair<std::string, store::WitnessRecord>> NewestMemory(const Assembly
   return std::pair(newest->path, newest->sight->record);
 }
 
-Status CheckMemory(const std::string& path, const store::WitnessRecord& record,
-                   const std::string& folder, const store::CheckpointManifest& checkpoint) {
-  const auto refuse = [&](std::string_view why) {
-    return Fail(ErrorCode::kRefused,
-                fmt::format("checkpoint {} and {} do not belong together: {}", folder, path, why));
-  };
-  if (record.lineage != checkpoint.lineage)
-    return refuse(fmt::format("lineage {} and {}", checkpoint.lineage, record.lineage));
-  if (record.seq < checkpoint.commit)
-    return refuse(
-        fmt::format("the checkpoint is of commit {}, which is newer than {}, where the "
-                    "other ends",
-                    checkpoint.commit.value, record.seq.value));
-  if (record.seq == checkpoint.commit && record.head != checkpoint.head)
-    return refuse(
-        fmt::format("their commits {} have different ledger heads", checkpoint.commit.value));
-  if (record.seq > checkpoint.commit && record.learners.empty())
-    return refuse("the program that wrote the latter did not note what a restore must charge");
-  return {};
+// Returns nothing if the witness or mark may have seen this copy before its own commit; else the
+// reason why it has not.
+std::string FindForeign(const Remains& copy, const WitnessRecord& last) {
+  if (last.lineage != copy.lineage)
+    return fmt::format("they are of lineage {} and {}", copy.lineage, last.lineage);
+  if (last.seq < copy.commit)
+    return fmt::format("the former is of commit {}, which is newer than {}, where the latter ends",
+                       copy.commit.value, last.seq.value);
+  if (last.seq == copy.commit && last.head != copy.head)
+    return fmt::format("their commits {} have different ledger heads", copy.commit.value);
+  return "";
 }
 
-// The steps of each learner after the checkpoint. Every learner that took one must be configured.
-Result<std::vector<store::LearnerGap>> FindGaps(const Assembly& assembly, const std::string& folder,
-                                                const store::WitnessRecord& record) {
-  TACIT_ASSIGN(const auto checkpointed, store::ReadCheckpointed(folder));
-  std::vector<store::LearnerGap> gaps;
-  for (const store::WitnessedLearner& to : record.learners) {
-    const auto known = std::ranges::find(checkpointed, to.name, &store::CheckpointedLearner::name);
-    const store::CheckpointedLearner from =
-        known != checkpointed.end() ? *known : store::CheckpointedLearner{to.name, 0, ""};
+Status CheckMemory(const std::string& path, const WitnessRecord& last, const Remains& copy) {
+  std::string why = FindForeign(copy, last);
+  if (why.empty() && last.seq > copy.commit && last.learners.empty())
+    why = "the program that wrote the latter did not note what a restore must charge";
+  if (why.empty()) return {};
+  return Fail(ErrorCode::kRefused,
+              fmt::format("{} and {} do not belong together: {}", copy.folder, path, why));
+}
+
+// Returns nothing if `later` went on from `copy`: its ledger has all of the copy's entries that
+// were closed, and its terms have the copy's commit.
+std::string FindOtherWay(const Remains& copy, const Remains& later) {
+  if (later.commit < copy.commit) return "it is older than the copy that is restored";
+  const std::string other = "it went another way than the copy that is restored";
+  // Only the last run of each learner grows.
+  const size_t open = copy.learners.size();
+  for (size_t i = 0; i + open < copy.entries.size(); ++i)
+    if (i >= later.entries.size() || later.entries[i].head != copy.entries[i].head) return other;
+  if (!later.release && later.terms.KinshipOf({copy.commit, copy.terms.At(copy.commit),
+                                               copy.head}) == Kinship::kForeign)
+    return other;
+  return "";
+}
+
+// Finds the remains that reach furthest. Those that the operator named come first, and it is told
+// why one of them was of no use.
+std::optional<Remains> FindLater(const Assembly& assembly, const RestoreOptions& options,
+                                 const Remains& copy, const WitnessRecord& last,
+                                 RestoreReport* report) {
+  std::vector<std::string> folders = options.remains;
+  const auto places = store::ListCheckpoints(assembly.config.store.checkpoints.path, nullptr);
+  if (places)
+    for (const store::CheckpointPlace& place : *places)
+      if (place.manifest.commit > copy.commit) folders.push_back(place.folder);
+  std::optional<Remains> best;
+  for (size_t i = 0; i < folders.size(); ++i) {
+    auto found = store::ReadRemains(folders[i]);
+    std::string why = found ? FindForeign(*found, last) : found.error().message;
+    if (why.empty()) why = FindOtherWay(copy, *found);
+    if (why.empty() && found->commit > copy.commit && (!best || found->commit > best->commit)) {
+      best = *std::move(found);
+    } else if (!why.empty() && i < options.remains.size()) {
+      report->passed_over.push_back(fmt::format("{}: {}", folders[i], why));
+    }
+  }
+  return best;
+}
+
+store::RemainingLearner LearnerOf(const Remains& remains, const std::string& name) {
+  const auto known = std::ranges::find(remains.learners, name, &store::RemainingLearner::name);
+  return known != remains.learners.end()
+             ? *known
+             : store::RemainingLearner{.name = name, .steps = 0, .position = {}};
+}
+
+// The steps of each learner after the copy. Every learner that took one must be configured.
+Result<std::vector<FoundGap>> FindGaps(const Assembly& assembly, const Remains& copy,
+                                       const std::optional<Remains>& later,
+                                       const WitnessRecord& last) {
+  std::vector<FoundGap> gaps;
+  for (const store::WitnessedLearner& to : last.learners) {
+    LearnerTrail trail;
+    trail.copy = LearnerOf(copy, to.name);
+    trail.last = to;
+    if (later) {
+      trail.later = LearnerOf(*later, to.name);
+      trail.entries = later->entries;
+      trail.later_has_users = !later->release && later->users_damage.empty();
+    }
     const auto plan = std::ranges::find(assembly.learners, to.name, &LearnerPlan::id);
     if (plan == assembly.learners.end()) {
-      if (to.steps == from.steps) continue;
-      return Fail(
-          ErrorCode::kRefused,
-          fmt::format("learner '{}' took {} after the checkpoint, and is not configured: {}",
-                      to.name, Counted(to.steps - from.steps, "step"), kWhereItStopped));
+      if (to.steps == trail.copy.steps) continue;
+      return Fail(ErrorCode::kRefused,
+                  fmt::format("learner '{}' took {} after the copy, and is not configured: restore "
+                              "with the configuration that the lost store ran with; what may "
+                              "change, may be changed afterwards",
+                              to.name, Counted(to.steps - trail.copy.steps, "step")));
     }
     const size_t place = static_cast<size_t>(plan - assembly.learners.begin());
-    TACIT_ASSIGN(auto gap, FindGap(*plan, assembly.config.learners[place], from, to,
+    TACIT_ASSIGN(auto gap, FindGap(*plan, assembly.config.learners[place], trail,
                                    TopicOf(assembly.config.source)));
     if (gap) gaps.push_back(*std::move(gap));
   }
   return gaps;
 }
 
-}  // namespace
-
-Result<std::optional<store::LearnerGap>> FindGap(const LearnerPlan& plan,
-                                                 const config::Learner& learner,
-                                                 const store::CheckpointedLearner& from,
-                                                 const store::WitnessedLearner& to,
-                                                 const std::string& topic) {
-  if (to.steps < from.steps)
-    return RefuseLearner(plan, fmt::format("it had taken {} steps at the checkpoint, and {} later: "
-                                           "these are two stores that went different ways",
-                                           from.steps, to.steps));
-  // The rest of a period whose blocks are paid for costs nothing more, yet moves the learner on.
-  const bool paid = plan.charge.block_steps > 0 && to.position && *to.position != from.position;
-  if (to.steps == from.steps && !paid) return std::optional<store::LearnerGap>{};
-  if (!to.position)
-    return RefuseLearner(plan,
-                         "its position was too long to be remembered, so that its records "
-                         "after the checkpoint would be learnt from twice");
-  const bool unpaid = to.steps == from.steps && to.charged && to.charged->charge != plan.charge;
-  if (!to.charged || !IsCharged(*to.charged, plan) || unpaid)
-    return RefuseLearner(plan, fmt::format("its steps after the checkpoint were charged at another "
-                                           "price, or promised something else: {}",
-                                           kWhereItStopped));
-  TACIT_ASSIGN(const stream::Position begin, train::DecodePosition(from.position));
-  TACIT_ASSIGN(const stream::Position end, train::DecodePosition(*to.position));
-  const bool of_users = plan.promise.unit == privacy::Unit::kUser;
-  if (begin.pass != end.pass && !of_users)
-    return RefuseLearner(plan,
-                         "a pass over its source ended after the checkpoint: how often each "
-                         "event was learnt from cannot be said");
-
-  const bool once = plan.promise.participation == privacy::ParticipationMode::kOnce;
-  const uint64_t period_steps = once ? 1 : learner.participation.PeriodSteps();
-  const uint64_t taken = to.steps - from.steps;
-  // Blocks are charged by whole periods. (What was charged includes openings.)
-  const bool in_blocks = plan.charge.block_steps > 0;
-  const uint64_t steps =
-      in_blocks ? (taken + period_steps - 1) / period_steps * period_steps : taken;
-  const auto ranges = RangesBetween(begin, end);
-  const auto charge = [&](const privacy::Charge& price, uint64_t times, uint64_t per_offset) {
-    return privacy::CommitCharge{.learner = plan.id,
-                                 .charge = price,
-                                 .steps = times,
-                                 .steps_per_offset = per_offset,
-                                 .topic = topic,
-                                 .ranges = ranges,
-                                 .paid_steps = times == 0 ? end.step - begin.step : 0};
-  };
-  // A period that was begun anew was charged once more on the same records.
-  const uint64_t per_period = (1 + end.begun_anew - begin.begun_anew) * period_steps;
-  store::LearnerGap gap{.learner = plan.index, .charges = {}, .position = *to.position};
-  if (plan.opening_charge && steps > 0)
-    gap.charges.push_back(
-        charge(*plan.opening_charge, std::min(taken, end.period - begin.period + 1), 1));
-  gap.charges.push_back(charge(plan.charge, steps, std::min(steps, per_period)));
-  gap.step = end.step;
-  if (!of_users) return std::optional(std::move(gap));
-  // A period's users are counted for all of its steps when it opens; blocks are charged then too.
-  gap.of_users = true;
-  const uint64_t not_charged = in_blocks ? 0 : plan.promise.bounds.period_steps;
-  gap.user_steps = static_cast<uint32_t>(
-      std::min<uint64_t>(steps + not_charged, std::numeric_limits<uint32_t>::max()));
-  gap.most_uses = to.most_uses;
-  gap.period = end.period;
-  return std::optional(std::move(gap));
+bool ChargesEverybody(const std::vector<FoundGap>& gaps) {
+  return std::ranges::any_of(
+      gaps, [](const FoundGap& gap) { return gap.gap.users == store::LearnerGap::Users::kAll; });
 }
 
-Result<RestoreReport> RestoreStore(const Assembly& assembly, const std::string& folder) {
-  TACIT_ASSIGN(const store::CheckpointManifest checkpoint, store::ReadManifest(folder));
-  TACIT_ASSIGN(const auto memory, NewestMemory(assembly));
-  const auto& [path, record] = memory;
-  TACIT_RETURN_IF_ERROR(CheckMemory(path, record, folder, checkpoint));
-  RestoreReport report{.restored = {}, .remembered_by = path, .through = record.seq, .gaps = {}};
-  if (record.seq > checkpoint.commit) {
-    TACIT_ASSIGN(report.gaps, FindGaps(assembly, folder, record));
+void ReadAgain(const Assembly& assembly, const RestoreOptions& options, const Remains& copy,
+               std::vector<FoundGap>* gaps, RestoreReport* report) {
+  if (!ChargesEverybody(*gaps)) return;
+  if (!options.read_again) {
+    report->not_read_again = "it was not asked for";
+    return;
   }
-  TACIT_ASSIGN(report.restored, store::RestoreCheckpoint({.checkpoint = folder,
-                                                          .store = MakeStoreOptions(assembly),
-                                                          .through = record.seq,
-                                                          .head = record.head,
-                                                          .gaps = report.gaps}));
+  const Status counted = CountUsersAgain(assembly, copy.source_identity, copy.user_key, *gaps);
+  if (!counted) report->not_read_again = counted.error().message;
+}
+
+}  // namespace
+
+Result<RestoreReport> RestoreStore(const Assembly& assembly, const RestoreOptions& options) {
+  const store::StoreOptions store = MakeStoreOptions(assembly);
+  TACIT_ASSIGN(const Remains copy, store::ReadRemains(options.from));
+  TACIT_ASSIGN(const auto memory, NewestMemory(store));
+  const auto& [path, last] = memory;
+  TACIT_RETURN_IF_ERROR(CheckMemory(path, last, copy));
+  RestoreReport report;
+  report.remembered_by = path;
+  report.through = last.seq;
+  const auto later = FindLater(assembly, options, copy, last, &report);
+  std::vector<FoundGap> gaps;
+  if (last.seq > copy.commit) {
+    TACIT_ASSIGN(gaps, FindGaps(assembly, copy, later, last));
+  }
+  if (later) {
+    report.charged_by = later->folder;
+    report.charged_by_commit = later->commit;
+    if (!later->release && later->users_damage.empty()) report.users_by = later->folder;
+    if (!later->release && !later->users_damage.empty())
+      report.passed_over.push_back(
+          fmt::format("the users of {}: {}", later->folder, later->users_damage));
+  }
+  ReadAgain(assembly, options, copy, &gaps, &report);
+  for (FoundGap& gap : gaps) report.gaps.push_back(std::move(gap.gap));
+  TACIT_ASSIGN(report.restored, store::RestoreStore({.from = options.from,
+                                                     .counts_of = report.users_by,
+                                                     .store = store,
+                                                     .through = last.seq,
+                                                     .head = last.head,
+                                                     .gaps = report.gaps}));
   return report;
+}
+
+Result<std::optional<RestoreReport>> AcceptOlderCopy(const Assembly& assembly) {
+  const store::StoreOptions store = MakeStoreOptions(assembly);
+  TACIT_ASSIGN(const auto memories, ReadMemories(store));
+  const auto copy = store::ReadRemains(store.path);
+  if (!copy && copy.error().code == ErrorCode::kNotFound) return std::optional<RestoreReport>{};
+  if (!copy) return Fail(copy.error());
+  const bool older = std::ranges::any_of(memories, [&](const Memory& memory) {
+    return memory.sight->record.lineage == copy->lineage && memory.sight->record.seq > copy->commit;
+  });
+  if (!older) return std::optional<RestoreReport>{};
+  TACIT_ASSIGN(RestoreReport report, RestoreStore(assembly, {.from = store.path, .remains = {}}));
+  return std::optional(std::move(report));
+}
+
+std::vector<std::string> DescribeRestore(const Assembly& assembly, const RestoreReport& report) {
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("{}: restored from commit {}, charged up to commit {}, where {} ends",
+                              assembly.config.store.path, report.restored.from_commit.value,
+                              report.through.value, report.remembered_by));
+  if (!report.charged_by.empty())
+    lines.push_back(fmt::format("  up to commit {} by the ledger of {}{}",
+                                report.charged_by_commit.value, report.charged_by,
+                                report.users_by.empty() ? "" : ", and its counts of users"));
+  for (const std::string& folder : report.passed_over)
+    lines.push_back(fmt::format("  of no use: {}", folder));
+  for (const store::LearnerGap& gap : report.gaps) {
+    uint64_t steps = 0;
+    for (const privacy::CommitCharge& charge : gap.charges) steps += charge.steps;
+    std::string users;
+    if (gap.users == store::LearnerGap::Users::kAll)
+      users = fmt::format(", and up to {} to each user, also to new ones",
+                          Counted(gap.gap.steps, "step"));
+    if (gap.users == store::LearnerGap::Users::kCounted)
+      users =
+          fmt::format(", to {} whose records were read again", Counted(gap.counted.size(), "user"));
+    lines.push_back(
+        fmt::format("  {}: {} charged{}; the records of these steps are not learnt "
+                    "from again",
+                    assembly.learners[gap.learner.value].id, Counted(steps, "step"), users));
+  }
+  if (!report.not_read_again.empty())
+    lines.push_back(
+        fmt::format("  every user is charged, because the records were not read again: {}",
+                    report.not_read_again));
+  lines.push_back(fmt::format("epsilon {:.4f} at delta {:g}; lineage {}", report.restored.epsilon,
+                              report.restored.delta, report.restored.lineage));
+  return lines;
 }
 
 }  // namespace tacit::wiring

@@ -2,35 +2,49 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "store/restore.h"
-#include "store/witness_record.h"
 #include "wiring/assembly.h"
 
-// Restores a store that is lost from a checkpoint: finds out what was learnt after the checkpoint,
-// from what was remembered outside the store, and has that charged.
+// Restores a store whose newest copy is lost, from a checkpoint or from an older copy: finds out
+// what was learnt after that copy, and has it charged.
 namespace tacit::wiring {
 
-// Says what the lost commits cost at most: the steps between the checkpoint and the remembered
-// commit, each at the configuration's price, and with `poisson` an opening for each period that
-// they may have begun. `topic` is the source's name for its records. Nothing if there was no step.
-// kRefused: the learner's promise or price has changed, or too little is remembered to say what it
-// cost.
-Result<std::optional<store::LearnerGap>> FindGap(const LearnerPlan& plan,
-                                                 const config::Learner& learner,
-                                                 const store::CheckpointedLearner& from,
-                                                 const store::WitnessedLearner& to,
-                                                 const std::string& topic);
+struct RestoreOptions {
+  std::string from;  // a full checkpoint; or the older copy at the store's own path
+  // Folders that may know more of what was learnt: the damaged store, other checkpoints of either
+  // kind. Those in store.checkpoints.path are looked at too.
+  std::vector<std::string> remains;
+  // Reads the records after the copy again, to charge their users alone. Otherwise, and where the
+  // source has them no more, every user is charged.
+  bool read_again = true;
+};
 
 struct RestoreReport {
   store::Restored restored;
-  std::string remembered_by;  // the path of the witness or mark
-  CommitSeq through;          // its commit, up to which everything is charged
+  std::string remembered_by;    // the path of the witness or mark
+  CommitSeq through;            // its commit, up to which everything is charged
+  std::string charged_by;       // the folder whose ledger was read beyond the copy's; empty: none
+  CommitSeq charged_by_commit;  // how far that ledger goes
+  std::string users_by;         // the folder whose counts of users were taken over; empty: none
+  std::string not_read_again;   // why every user is charged; empty: they are not
+  std::vector<std::string> passed_over;  // remains that were of no use, with the reason
   std::vector<store::LearnerGap> gaps;
 };
-// Makes the configuration's store out of the checkpoint in `folder`. kRefused: there is no witness
-// and no mark of the lost store, or they are older than the checkpoint.
-Result<RestoreReport> RestoreStore(const Assembly& assembly, const std::string& folder);
+
+// Makes the configuration's store out of `options.from`. What was learnt after it is told, in this
+// order, by the ledger in the remains that reach furthest, and by the totals of witness or mark.
+// kRefused: there is neither witness nor mark of the lost store, or they are older than the copy,
+// or some learner's steps cannot be priced.
+Result<RestoreReport> RestoreStore(const Assembly& assembly, const RestoreOptions& options);
+
+// Restores the store at the configuration's path in its own place, if it is older than its witness
+// or mark; nothing if it is not, or if there is no store or neither of them.
+Result<std::optional<RestoreReport>> AcceptOlderCopy(const Assembly& assembly);
+
+// A line for each thing that an operator should know of it.
+std::vector<std::string> DescribeRestore(const Assembly& assembly, const RestoreReport& report);
 
 }  // namespace tacit::wiring

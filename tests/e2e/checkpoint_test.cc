@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <thread>
 
 #include "service.h"
 
@@ -97,6 +100,62 @@ TEST(CheckpointTest, DamageIsNamedAndNothingIsServedFromIt) {
       test::Run({TACITD, "--config", dir / "store.yaml", "--serve-only", "--checkpoint", folder});
   EXPECT_NE(served.exit_code, 0);
   EXPECT_THAT(served.err, HasSubstr(folder + "/CURRENT"));
+}
+
+// Requests come without a pause while SIGHUP moves a server from one checkpoint to the next: each
+// is answered, of one commit or the other.
+TEST(CheckpointTest, SighupMovesToANewerOneAndDropsNoRequest) {
+  TempDir dir;
+  SmallRun run;
+  run.endless = true;
+  const std::string at_operator = "unix:" + (dir / "operator");
+  Service daemon(dir, run, {"--set", "serve.operator_listen=" + at_operator});
+  ASSERT_TRUE(daemon.WaitForSteps(2));
+  ASSERT_EQ(Checkpoint({"create", "--url", at_operator, "--kind", "release"}).exit_code, 0);
+  const std::string folder = FoldersIn(dir / "store.checkpoints").at(0);
+  const TempDir there;
+  SmallRun serving;
+  Service server(there, serving,
+                 {"--serve-only", "--checkpoint", folder, "--set", "log.level=info"});
+  ASSERT_TRUE(server.WaitFor("/readyz"));
+
+  std::atomic<bool> stop = false;
+  std::vector<uint64_t> versions;
+  std::vector<std::string> failures;
+  std::thread client([&] {
+    while (!stop) {
+      const auto answer = server.Ask("POST", "/v1/score", kRows);
+      if (!answer || answer->status != 200) {
+        failures.push_back(answer ? answer->body : answer.error().message);
+        continue;
+      }
+      versions.push_back(
+          test::ParseJson(answer->body).at("model").at("version").to_number<uint64_t>());
+    }
+  });
+  for (int move = 0; move < 3; ++move) {
+    const uint64_t before = server.Privacy().at("learners").at(0).at("steps").to_number<uint64_t>();
+    EXPECT_TRUE(daemon.WaitForSteps(before + 5));
+    EXPECT_EQ(Checkpoint({"create", "--url", at_operator, "--kind", "release"}).exit_code, 0);
+    server.process().Signal(SIGHUP);
+    EXPECT_TRUE(server.WaitForSteps(before + 1));
+  }
+  stop = true;
+  client.join();
+  EXPECT_THAT(failures, testing::IsEmpty());
+  EXPECT_TRUE(std::is_sorted(versions.begin(), versions.end()));
+  EXPECT_GE(std::set<uint64_t>(versions.begin(), versions.end()).size(), 2u);
+  // Nothing newer, then something damaged: it goes on as it is.
+  server.process().Signal(SIGHUP);
+  EXPECT_TRUE(server.WaitForWord("nothing newer than commit"));
+  const auto last = server.Ask("POST", "/v1/score", kRows);
+  EXPECT_TRUE(daemon.WaitForSteps(
+      server.Privacy().at("learners").at(0).at("steps").to_number<uint64_t>() + 5));
+  EXPECT_EQ(Checkpoint({"create", "--url", at_operator, "--kind", "release"}).exit_code, 0);
+  std::ofstream(FoldersIn(dir / "store.checkpoints").back() + "/CURRENT", std::ios::app) << "x";
+  server.process().Signal(SIGHUP);
+  EXPECT_TRUE(server.WaitForWord("goes on being served"));
+  EXPECT_EQ(server.Ask("POST", "/v1/score", kRows)->body, last->body);
 }
 
 // The schedule makes them while training goes on, and keeps as many as it is told.

@@ -120,11 +120,12 @@ TEST_F(AllocationTest, ARestoredCopyForgetsIt) {
     head = store->Latest()->head();
   }
   fs::rename(options_.path, options_.path + "-lost");
-  const auto restored = RestoreCheckpoint({.checkpoint = checkpoint,
-                                           .store = options_,
-                                           .through = CommitSeq(1),
-                                           .head = head,
-                                           .gaps = {}});
+  const auto restored = RestoreStore({.from = checkpoint,
+                                      .counts_of = "",
+                                      .store = options_,
+                                      .through = CommitSeq(1),
+                                      .head = head,
+                                      .gaps = {}});
   ASSERT_TRUE(restored) << restored.error().message;
   const auto store = MustOpen(options_);
   EXPECT_EQ(AllocationOf(*store), "");

@@ -200,14 +200,15 @@ TEST(WriteOutMemoryTest, WaitsWhereRocksDbHasStoppedWrites) {
   int asked = 0;
   CheckpointRequest request;
   request.keep_going = [&] { return ++asked < 3; };
-  const Status canceled = WriteOutMemory(*rocks, request);
+  double paused_ms = 0;
+  const Status canceled = WriteOutMemory(*rocks, request, &paused_ms);
   ASSERT_FALSE(canceled);
   EXPECT_EQ(canceled.error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(asked, 3);
 
   asked = 0;
   request.keep_going = [&] { return ++asked != 3 || db.ContinueBackgroundWork().ok(); };
-  const Status written = WriteOutMemory(*rocks, request);
+  const Status written = WriteOutMemory(*rocks, request, &paused_ms);
   ASSERT_TRUE(written) << written.error().message;
   EXPECT_GE(asked, 3);
   std::string waiting;

@@ -126,7 +126,7 @@ int CrashRestore(const std::string& root, const std::string& point) {
   here.point = point;
   here.hit = 1;
   the_plan = &here;
-  const auto restored = RestoreCheckpoint(
+  const auto restored = RestoreStore(
       RestoreOfScript(TestOptionsAt(root), places->back().folder, 3, 9, (*lost)->record.head));
   EXPECT_TRUE(restored) << restored.error().message;
   return 0;

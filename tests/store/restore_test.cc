@@ -64,13 +64,13 @@ class RestoreTest : public testing::Test {
     return RestoreOfScript(options_, checkpoint_, from_, through_, lost_.head);
   }
   Restored MustRestore() {
-    auto restored = RestoreCheckpoint(Request());
+    auto restored = RestoreStore(Request());
     if (!restored) ADD_FAILURE() << restored.error().message;
     TACIT_CHECK(restored.has_value());
     return *std::move(restored);
   }
   void ExpectRefusal(const RestoreRequest& request, ErrorCode code, const std::string& says) {
-    const auto restored = RestoreCheckpoint(request);
+    const auto restored = RestoreStore(request);
     ASSERT_FALSE(restored);
     EXPECT_EQ(restored.error().code, code) << restored.error().message;
     EXPECT_THAT(restored.error().message, HasSubstr(says));
@@ -90,10 +90,9 @@ class RestoreTest : public testing::Test {
       if (u < Script::kUsers)
         before = Script::UsesOf(u, from_), truth = Script::UsesOf(u, through_);
       EXPECT_GE(users[u].used, truth.used) << "user " << u;
-      EXPECT_EQ(users[u].used, std::min(before.used + gap.user_steps, gap.most_uses))
-          << "user " << u;
-      EXPECT_EQ(users[u].period, gap.period);
-      EXPECT_GE(users[u].in_period, truth.period == gap.period ? truth.in_period : 0);
+      EXPECT_EQ(users[u].used, std::min(before.used + gap.gap.steps, gap.gap.most)) << "user " << u;
+      EXPECT_EQ(users[u].period, gap.gap.period);
+      EXPECT_GE(users[u].in_period, truth.period == gap.gap.period ? truth.in_period : 0);
     }
   }
 
@@ -112,7 +111,7 @@ TEST_F(RestoreTest, ChargesEverythingThatTheLostStoreHadCharged) {
   EXPECT_DOUBLE_EQ(restored.epsilon, lost_.epsilon);
   EXPECT_EQ(restored.delta, lost_.delta);
   EXPECT_EQ(restored.commit, CommitSeq(4));
-  EXPECT_EQ(restored.checkpoint.commit, CommitSeq(3));
+  EXPECT_EQ(restored.from_commit, CommitSeq(3));
   EXPECT_NE(restored.lineage, lost_.lineage);
 
   const auto store = MustOpen(options_);
@@ -236,6 +235,84 @@ TEST_F(RestoreTest, AStoreThatWentOnIsNotTakenOver) {
   EXPECT_THAT(store.error().message, HasSubstr("is not the one its witness"));
 }
 
+// The records of the gap were read again: users who were in none of it are not charged.
+TEST_F(RestoreTest, ChargesCountedUsersAlone) {
+  LoseStore(3, 9);
+  RestoreRequest request = Request();
+  LearnerGap& gap = request.gaps[0];
+  gap.users = LearnerGap::Users::kCounted;
+  gap.counted = {{.user = {0, ~uint64_t{0}}, .steps = 2}, {.user = {77, 0}, .steps = 900}};
+  ASSERT_TRUE(RestoreStore(request));
+  const auto store = MustOpen(options_);
+  std::vector<UserUses> users{{.user = {0, ~uint64_t{0}}},
+                              {.user = {1, ~uint64_t{1}}},
+                              {.user = {77, 0}},
+                              {.user = {5, 5}}};
+  const auto step = store->ReadAllowances(LearnerIndex(0), users);
+  ASSERT_TRUE(step) << step.error().message;
+  EXPECT_EQ(*step, 9u);
+  EXPECT_EQ(users[0].used, std::min(Script::UsesOf(0, 3).used + 2,
+                                    std::max(gap.gap.most, Script::UsesOf(0, 3).used)));
+  EXPECT_EQ(users[1].used, Script::UsesOf(1, 3).used);
+  EXPECT_EQ(users[2].used, std::min(gap.gap.steps, gap.gap.most));
+  EXPECT_EQ(users[3].used, 0u);
+}
+
+// The lost store's own counts can be read still: every user has exactly what was used.
+TEST_F(RestoreTest, TakesTheLostStoresCountsOver) {
+  LoseStore(3, 9);
+  RestoreRequest request = Request();
+  request.counts_of = lost_path();
+  request.gaps[0].users = LearnerGap::Users::kNone;
+  ASSERT_TRUE(RestoreStore(request));
+  const auto store = MustOpen(options_);
+  for (uint64_t u = 0; u < Script::kUsers; ++u) {
+    std::vector<UserUses> user{{.user = {u, ~u}}};
+    ASSERT_TRUE(store->ReadAllowances(LearnerIndex(0), user));
+    EXPECT_EQ(user[0], Script::UsesOf(u, 9)) << "user " << u;
+  }
+}
+
+TEST_F(RestoreTest, TakesNoCountsOfAnotherStore) {
+  LoseStore(3, 9);
+  StoreOptions other = options_;
+  other.path += "-other";
+  other.witness += "-other";
+  {
+    const auto store = MustOpen(other);
+    Train(*store, 9);
+  }
+  RestoreRequest request = Request();
+  request.counts_of = other.path;
+  ExpectRefusal(request, ErrorCode::kRefused, "counts the users of another store");
+}
+
+// An older copy in the store's own place: it is replaced.
+TEST_F(RestoreTest, AnOlderCopyIsRestoredInItsPlace) {
+  {
+    const auto store = MustOpen(options_);
+    Train(*store, from_ = 4);
+  }
+  const std::string copy = options_.path + "-copy";
+  fs::copy(options_.path, copy, fs::copy_options::recursive);
+  {
+    const auto store = MustOpen(options_);
+    Train(*store, through_ = 9);
+    lost_ = Remember(*store);
+  }
+  fs::remove_all(options_.path);
+  fs::rename(copy, options_.path);
+  ASSERT_FALSE(Store::Open(options_));
+  RestoreRequest request = RestoreOfScript(options_, options_.path, from_, through_, lost_.head);
+  const auto restored = RestoreStore(request);
+  ASSERT_TRUE(restored) << restored.error().message;
+  EXPECT_FALSE(fs::exists(options_.path + ".restoring"));
+  EXPECT_DOUBLE_EQ(restored->epsilon, lost_.epsilon);
+  const auto store = MustOpen(options_);
+  EXPECT_EQ(store->lineage(), restored->lineage);
+  ExpectUsers(*store);
+}
+
 TEST_F(RestoreTest, NothingWasLearntSince) {
   LoseStore(4, 4);
   const Restored restored = MustRestore();
@@ -268,8 +345,8 @@ TEST_F(RestoreTest, ARestoredStoreIsRestoredAgain) {
   }
   fs::rename(options_.path, options_.path + "-lost-too");
   RestoreRequest request = RestoreOfScript(options_, checkpoint, 4, 7, last.head);
-  request.gaps[0].most_uses = most;
-  const auto restored = RestoreCheckpoint(request);
+  request.gaps[0].most_uses = request.gaps[0].gap.most = most;
+  const auto restored = RestoreStore(request);
   ASSERT_TRUE(restored) << restored.error().message;
   EXPECT_DOUBLE_EQ(restored->epsilon, last.epsilon);
   const auto store = MustOpen(options_);
@@ -282,7 +359,7 @@ TEST_F(RestoreTest, OnlyWhereThereIsNoStore) {
   LoseStore(3, 5);
   fs::create_directories(options_.path);  // an empty folder is in nobody's way
   MustRestore();
-  const auto again = RestoreCheckpoint(Request());
+  const auto again = RestoreStore(Request());
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, ErrorCode::kRefused);
   EXPECT_THAT(again.error().message, HasSubstr("is there already"));

@@ -6,7 +6,7 @@
 #include "support/process.h"
 #include "train/position.h"
 #include "wiring/assembly.h"
-#include "wiring/restore.h"
+#include "wiring/gap.h"
 
 namespace tacit::wiring {
 namespace {
@@ -46,9 +46,8 @@ class AllocationGap : public ::testing::Test {
   }
   static constexpr uint64_t kCharged = 2 * kOfPeriod;
 
-  static Result<std::optional<store::LearnerGap>> Gap(const Assembly& assembly,
-                                                      const stream::Position& to, uint64_t steps,
-                                                      const Assembly& charged_as) {
+  static Result<std::optional<FoundGap>> Gap(const Assembly& assembly, const stream::Position& to,
+                                             uint64_t steps, const Assembly& charged_as) {
     const LearnerPlan &plan = assembly.learners[0], &was = charged_as.learners[0];
     const store::WitnessedLearner lost{.name = "it",
                                        .steps = steps,
@@ -60,15 +59,18 @@ class AllocationGap : public ::testing::Test {
                                                     .delta = was.promise.delta}},
                                        .most_uses = 32,
                                        .position = train::EncodePosition(to)};
-    return FindGap(plan, assembly.config.learners[0], {"it", kCharged, train::EncodePosition(At())},
-                   lost, "log");
+    const LearnerTrail trail{.copy = {"it", kCharged, train::EncodePosition(At())},
+                             .later = {},
+                             .entries = {},
+                             .last = lost};
+    return FindGap(plan, assembly.config.learners[0], trail, "log");
   }
   static store::LearnerGap MustFind(const Assembly& assembly, const stream::Position& to,
                                     uint64_t steps) {
     auto gap = Gap(assembly, to, steps, assembly);
     EXPECT_TRUE(gap) << gap.error().message;
     EXPECT_TRUE(gap->has_value());
-    return **std::move(gap);
+    return (**std::move(gap)).gap;
   }
 
   const test::TempDir dir_;
@@ -93,7 +95,7 @@ TEST_F(AllocationGap, TheRestOfAPeriodIsPaidForAndMovesTheLearnerOn) {
       EXPECT_EQ(gap.charges[0].steps, 0u);
       EXPECT_EQ(gap.charges[0].paid_steps, to.step - 11);
       EXPECT_EQ(gap.step, to.step);
-      EXPECT_EQ(gap.user_steps, 0u);
+      EXPECT_EQ(gap.gap.steps, 0u);
       EXPECT_EQ(gap.position, train::EncodePosition(to));
     }
   }
@@ -109,7 +111,7 @@ TEST_F(AllocationGap, PeriodsThatBeganAreChargedWhole) {
     EXPECT_EQ(gap.charges[0].steps_per_offset, kOfPeriod) << "each record is in one period";
     EXPECT_EQ(gap.charges[0].ranges, (std::vector<OffsetRange>{{0, 100, 400}}));
     if (std::string_view(unit) == "user") {
-      EXPECT_EQ(gap.user_steps, 2 * kOfPeriod);
+      EXPECT_EQ(gap.gap.steps, 2 * kOfPeriod);
     }
   }
 }

@@ -1,0 +1,96 @@
+#include "daemon/scrubber.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace tacit::daemon {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+constexpr double kDaySeconds = 86400;
+// A small store is not made to last for days.
+constexpr double kLeastBytesPerSecond = 4 << 20;
+constexpr size_t kNamedMost = 5;
+
+}  // namespace
+
+Scrubber::Scrubber(const store::Store& store, uint32_t days, metrics::Registry& registry)
+    : store_(store),
+      period_(days * kDaySeconds),
+      damaged_files_(registry.AddGauge(metrics::Audience::kOperator, "tacit_store_damaged_files",
+                                       "Files of the store that do not match their checksum")),
+      bytes_(registry.AddCounter(metrics::Audience::kOperator, "tacit_store_scrubbed_bytes_total",
+                                 "Bytes of the store that were compared with their checksum")) {
+  if (days == 0) return;
+  thread_ = std::thread([this] { Loop(); });
+  pthread_setname_np(thread_.native_handle(), "tacit-scrub");
+}
+
+Scrubber::~Scrubber() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::string Scrubber::damage() const {
+  std::lock_guard lock(mutex_);
+  return damage_;
+}
+
+// Returns false once the scrubber is to stop.
+bool Scrubber::WaitFor(Seconds time) {
+  std::unique_lock lock(mutex_);
+  return !changed_.wait_for(lock, time, [&] { return stopping_; });
+}
+
+// Nine tenths of the period are for reading, so that a pass is over before the next is due.
+bool Scrubber::Pace(uint64_t read, uint64_t of) {
+  bytes_.Add(static_cast<double>(read));
+  const double rate =
+      std::max(kLeastBytesPerSecond, static_cast<double>(of) / (.9 * period_.count()));
+  return WaitFor(Seconds(static_cast<double>(read) / rate));
+}
+
+// Returns false once the scrubber is to stop.
+bool Scrubber::Pass() {
+  const auto found =
+      store_.FindDamage([this](uint64_t read, uint64_t of) { return Pace(read, of); });
+  if (!found) {
+    spdlog::warn("the store's files could not be checked: {}", found.error().message);
+    return WaitFor(Seconds(0));
+  }
+  if (!WaitFor(Seconds(0))) return false;
+  std::string names;
+  for (size_t i = 0; i < found->size(); ++i) {
+    const store::Damage& damage = (*found)[i];
+    spdlog::error(
+        "{} {}. What lies in it may be missing or refused from now on. Make no checkpoint the only "
+        "copy; README, \"When the store is lost\", says how to go on",
+        damage.file, damage.what);
+    if (i < kNamedMost)
+      names += fmt::format("{}{} {}", i == 0 ? "" : "; ", damage.file, damage.what);
+  }
+  damaged_files_.Set(static_cast<double>(found->size()));
+  std::lock_guard lock(mutex_);
+  damage_ = std::move(names);
+  return true;
+}
+
+void Scrubber::Loop() {
+  for (;;) {
+    const auto begin = std::chrono::steady_clock::now();
+    if (!Pass()) return;
+    const Seconds took = std::chrono::steady_clock::now() - begin;
+    if (!WaitFor(std::max(period_ - took, Seconds(60)))) return;
+  }
+}
+
+}  // namespace tacit::daemon

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "metrics/registry.h"
+#include "store/store.h"
+
+namespace tacit::daemon {
+
+// Reads the tables of a running store once in `days`, slowly, on a thread of its own, so that an
+// operator hears of a damaged one before a request touches it. The first pass begins at once.
+// Thread-safe. The store and the registry must outlive it.
+class Scrubber {
+ public:
+  // 0 days: never.
+  Scrubber(const store::Store& store, uint32_t days, metrics::Registry& registry);
+  ~Scrubber();
+  Scrubber(const Scrubber&) = delete;
+  Scrubber& operator=(const Scrubber&) = delete;
+
+  // Says what the last pass found damaged, for operators; empty: nothing.
+  std::string damage() const;
+
+ private:
+  void Loop();
+  bool Pass();
+  bool Pace(uint64_t read, uint64_t of);
+  bool WaitFor(std::chrono::duration<double> time);
+
+  const store::Store& store_;
+  const std::chrono::duration<double> period_;
+  const metrics::Gauge damaged_files_;
+  const metrics::Counter bytes_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::string damage_;
+  std::thread thread_;  // the last member: it uses all others
+};
+
+}  // namespace tacit::daemon

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tacit::store {
+
+// A place in a file that RocksDB wrote as a log: its write-ahead logs and its list of tables.
+struct LogDamage {
+  std::string file;
+  uint64_t offset = 0;  // of the record's header
+  std::string what;
+  // The file ends within a record. A crash leaves that behind, and then nothing is lost.
+  bool torn = false;
+};
+// "FILE is damaged at offset N: what".
+std::string Describe(const LogDamage& damage);
+
+// Reads every record of a log and checks its CRC-32C, by the published format ("Write Ahead Log
+// File Format" of RocksDB's wiki): blocks of 32 KiB, and records of checksum:u32 length:u16 type:u8
+// payload. Returns the first damaged record; nothing if there is none.
+Result<std::optional<LogDamage>> FindLogDamage(const std::string& file);
+
+// Checks the file CURRENT, one line with the name of the list of tables.
+std::optional<LogDamage> CheckCurrent(const std::string& store);
+
+// Tells whether a folder has lists of tables, and so holds a database, whatever CURRENT says.
+bool HasListOfTables(const std::string& store);
+
+// Looks into all logs and the list of tables of a store, and into the file that names the latter.
+// Returns what is damaged or torn, a place a file.
+Result<std::vector<LogDamage>> CheckLogs(const std::string& store);
+
+// The reason why RocksDB could not open this store, with the place and what to do, if a log is the
+// cause; else its own words.
+std::string ExplainCorruption(const std::string& store, const std::string& own_words);
+
+}  // namespace tacit::store

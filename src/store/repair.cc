@@ -1,0 +1,121 @@
+#include "store/repair.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/crash_point.h"
+#include "base/text.h"
+#include "store/file_digest.h"
+#include "store/fold.h"
+#include "store/log_damage.h"
+#include "store/seal.h"
+#include "store/store.h"
+
+namespace tacit::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMemoryBytes = uint64_t{64} << 20;
+
+// The one list of tables in the folder; a failure if there are none or several, or it is damaged.
+Result<std::string> OnlyListOfTables(const std::string& path) {
+  std::vector<std::string> lists;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error))
+    if (entry.path().filename().string().starts_with("MANIFEST-"))
+      lists.push_back(entry.path().filename());
+  if (lists.size() != 1)
+    return Fail(ErrorCode::kCorruption,
+                fmt::format("{}/CURRENT names no list of tables, and there are {} of them: which "
+                            "one is in force cannot be told",
+                            path, lists.size()));
+  TACIT_ASSIGN(const auto damage, FindLogDamage(path + "/" + lists[0]));
+  if (damage) return Fail(ErrorCode::kCorruption, Describe(*damage));
+  return lists[0];
+}
+
+Status WriteCurrent(const std::string& path, const std::string& list) {
+  std::error_code error;
+  const std::string fresh = path + "/CURRENT.dbtmp";  // RocksDB removes what a crash leaves of it
+  fs::remove(fresh, error);
+  TACIT_RETURN_IF_ERROR(WriteNewFile(fresh, list + "\n"));
+  CrashPoint("repair.current");
+  fs::rename(fresh, path + "/CURRENT", error);
+  if (error) return Fail(ErrorCode::kIo, fmt::format("renaming {}: {}", fresh, error.message()));
+  return SyncFolder(path);
+}
+
+// The keys of `meta` whose values are damaged and follow from other values.
+std::vector<std::string> DamagedDerived(const Rocks& rocks) {
+  std::vector<std::string> keys;
+  const std::unique_ptr<rocksdb::Iterator> it(
+      rocks.db().NewIterator({}, rocks.family(Family::kMeta)));
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    const std::string_view key = it->key().ToStringView();
+    if (key != meta::kKnownTime && !key.starts_with(meta::kMostUsesPrefix)) continue;
+    if (!Unseal(it->value().ToStringView(), key)) keys.emplace_back(key);
+  }
+  return keys;
+}
+
+std::string NameOf(const std::string& key) {
+  return key == meta::kKnownTime ? "the last known time" : "the most steps of any user";
+}
+
+Status DropDerived(const std::string& path, const std::vector<std::string>& keys) {
+  TACIT_ASSIGN(const auto rocks, Rocks::Open(path, kMemoryBytes, std::make_shared<FailureLatch>()));
+  rocksdb::WriteBatch batch;
+  for (const std::string& key : keys) batch.Delete(rocks->family(Family::kMeta), key);
+  TACIT_RETURN_IF_ERROR(rocks->WriteSynced(batch));
+  return rocks->EmptyLog();
+}
+
+Status RefuseToGuess(const StoreCheck& check) {
+  return Fail(
+      ErrorCode::kCorruption,
+      fmt::format(
+          "{} {}. Nothing in the store tells what was there, so that it is not "
+          "repaired{}. README, \"When the store is lost\", says how to go on",
+          check.damage[0].file, check.damage[0].what,
+          check.damage.size() > 1 ? fmt::format(" ({} more)", check.damage.size() - 1) : ""));
+}
+
+}  // namespace
+
+Result<Repair> RepairStore(const std::string& path, const VerifyOptions& options) {
+  TACIT_ASSIGN(const bool held, IsHeldByAnother(path));
+  if (held) return Fail(ErrorCode::kUnavailable, fmt::format("a process has store {} open", path));
+  Repair repair;
+  std::optional<std::string> list;
+  if (CheckCurrent(path)) {
+    TACIT_ASSIGN(list, OnlyListOfTables(path));
+    TACIT_RETURN_IF_ERROR(WriteCurrent(path, *list));
+    repair.done.push_back(fmt::format("{}/CURRENT was made anew: it names {}", path, *list));
+  }
+  TACIT_RETURN_IF_ERROR(ClearFoldFiles(path));
+  TACIT_ASSIGN(const StoreCheck before, VerifyStore(path, options));
+  for (const Damage& damage : before.damage)
+    if (damage.file != path && damage.file != options.witness)
+      return Fail(RefuseToGuess(before).error());
+  std::vector<std::string> derived;
+  {
+    const auto rocks = Rocks::OpenDamaged(path);
+    if (rocks) derived = DamagedDerived(**rocks);
+  }
+  if (!derived.empty()) {
+    TACIT_RETURN_IF_ERROR(DropDerived(path, derived));
+    for (const std::string& key : derived)
+      repair.done.push_back(
+          fmt::format("{} was dropped; the next start finds it anew", NameOf(key)));
+  }
+  TACIT_ASSIGN(repair.after, VerifyStore(path, options));
+  if (!repair.after.damage.empty()) return Fail(RefuseToGuess(repair.after).error());
+  return repair;
+}
+
+}  // namespace tacit::store

@@ -1,0 +1,162 @@
+#include "store/verify.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "store/allowance.h"
+#include "store/checkpoint.h"
+#include "store/history_table.h"
+#include "store/load.h"
+#include "store/log_damage.h"
+#include "store/store.h"
+#include "store/table_files.h"
+#include "store/witness.h"
+
+namespace tacit::store {
+namespace {
+
+// A check of one store; collects what it finds.
+class Verifier {
+ public:
+  Verifier(std::string path, const VerifyOptions& options)
+      : path_(std::move(path)), options_(options) {}
+
+  Result<StoreCheck> Run() {
+    TACIT_RETURN_IF_ERROR(CheckTheLogs());
+    const auto rocks = Rocks::OpenDamaged(path_);
+    if (!rocks) {
+      Add(path_, rocks.error().message);
+      return Finish();
+    }
+    TACIT_RETURN_IF_ERROR(CheckTables(**rocks));
+    CheckValues(**rocks);
+    return Finish();
+  }
+
+ private:
+  void Add(std::string file, std::string what) {
+    check_.damage.push_back({std::move(file), std::move(what)});
+  }
+  void Note(const Status& status) {
+    if (!status) Add(path_, status.error().message);
+  }
+
+  Status CheckTheLogs() {
+    TACIT_ASSIGN(auto logs, CheckLogs(path_));
+    for (LogDamage& damage : logs) {
+      if (damage.torn) {
+        torn_.push_back(std::move(damage));
+      } else {
+        Add(damage.file, Describe(damage));
+      }
+    }
+    return {};
+  }
+
+  Status CheckTables(const Rocks& rocks) {
+    bool all_have_checksums = true;
+    for (const TableFile& file : ListTables(rocks)) {
+      std::error_code error;
+      if (!std::filesystem::exists(file.path, error)) {
+        Add(file.path, "is missing");
+        continue;
+      }
+      TACIT_ASSIGN(auto damage, CheckTable(file, {}));
+      if (damage) Add(damage->file, damage->what);
+      all_have_checksums &= file.sha256.has_value();
+      check_.files += 1;
+      check_.bytes += file.bytes;
+    }
+    if (!all_have_checksums)  // tables of older programs have those of their blocks
+      Note(ToStatus(rocks.db().VerifyChecksum({}), "reading the blocks of store " + path_));
+    return {};
+  }
+
+  void CheckValues(const Rocks& rocks) {
+    const auto loaded = Load(rocks);
+    if (!loaded) {
+      Note(Fail(loaded.error()));
+      return;
+    }
+    check_.commits = loaded->tip.seq.value;
+    check_.ledger_entries = loaded->entries.size();
+    if (loaded->fresh()) return;
+    CheckLedger(*loaded);
+    for (size_t key = 0; key < loaded->records.size(); ++key)
+      CheckUsers(rocks, *loaded, static_cast<uint16_t>(key));
+    CheckTheWitness(*loaded);
+  }
+
+  void CheckLedger(const Loaded& loaded) {
+    if (loaded.tip.seq.value == 0) return;
+    if (!loaded.release) {
+      const auto ledger = privacy::Ledger::Restore(loaded.entries, loaded.ledger_state);
+      if (!ledger) Note(Fail(ledger.error()));
+    }
+    if (options_.check_entries) Note(options_.check_entries(loaded.entries));
+  }
+
+  void CheckUsers(const Rocks& rocks, const Loaded& loaded, uint16_t key) {
+    const auto counts = CheckCounts(rocks, key);
+    if (!counts) {
+      Note(Fail(counts.error()));
+      return;
+    }
+    check_.users += counts->users;
+    if (loaded.most_uses[key] && counts->most > *loaded.most_uses[key])
+      Add(path_, fmt::format("a user of learner '{}' has used {} steps; the most is said to be {}",
+                             loaded.records[key].name, counts->most, *loaded.most_uses[key]));
+    Note(CheckHistories(rocks, key));
+  }
+
+  void CheckTheWitness(const Loaded& loaded) {
+    if (options_.witness.empty()) return;
+    const auto sight = WitnessFile::Read(options_.witness);
+    if (!sight) {
+      Add(options_.witness, sight.error().message);
+      return;
+    }
+    if (!*sight) return;
+    check_.witnessed = true;
+    const WitnessPlace place{options_.witness};
+    if (!loaded.Chain().Continues((*sight)->record))
+      Note(CheckDamage(**sight, loaded.tip.seq, place, path_));
+    Note(CheckWitness((*sight)->record, loaded.Chain(), IfUnknown::kGoOn, place, path_));
+    if (!(*sight)->whole) Add(options_.witness, "one of its copies is damaged; a start mends it");
+  }
+
+  // A torn end of a log is a sign of damage only where something is missing.
+  StoreCheck Finish() {
+    if (!check_.damage.empty())
+      for (const LogDamage& torn : torn_) Add(torn.file, Describe(torn));
+    return std::move(check_);
+  }
+
+  const std::string path_;
+  const VerifyOptions& options_;
+  std::vector<LogDamage> torn_;
+  StoreCheck check_;
+};
+
+}  // namespace
+
+Result<StoreCheck> VerifyStore(const std::string& path, const VerifyOptions& options) {
+  std::error_code error;
+  if (IsCheckpoint(path))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{} is a checkpoint: tacit checkpoint verify checks it", path));
+  if (!Rocks::Exists(path) && !std::filesystem::is_directory(path, error))
+    return Fail(ErrorCode::kNotFound, fmt::format("there is no store at {}", path));
+  TACIT_ASSIGN(const bool held, IsHeldByAnother(path));
+  if (held)
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("a process has store {} open. tacitd looks for damage itself "
+                            "(store.scrub_days); a checkpoint of it can be verified at any time",
+                            path));
+  return Verifier(path, options).Run();
+}
+
+}  // namespace tacit::store

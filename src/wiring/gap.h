@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "store/remains.h"
+#include "store/restore.h"
+#include "store/witness_record.h"
+#include "wiring/assembly.h"
+
+// The steps that a lost store took after a copy of it: what they are charged, and how many of them
+// each user can have been in.
+namespace tacit::wiring {
+
+// A LearnerTrail is all that is known of a learner, from the oldest to the newest.
+struct LearnerTrail {
+  store::RemainingLearner copy;  // as the copy has it that is restored
+  // As a later copy has it whose ledger can be read, with all ledger entries there.
+  std::optional<store::RemainingLearner> later;
+  std::span<const privacy::LedgerEntry> entries;
+  bool later_has_users = false;  // its counts of users are taken over
+  store::WitnessedLearner last;  // as witness or mark remember it
+};
+
+struct FoundGap {
+  store::LearnerGap gap;
+  // The records that users are counted in, where Users::kAll could become kCounted: those of the
+  // steps that no counts of users reach to. Empty: they cannot be told.
+  std::vector<OffsetRange> unaccounted;
+  uint64_t steps_per_record = 1;  // that a record brings its user into
+};
+
+// Says what the lost steps cost at most: those that the later copy's ledger has, at the price that
+// it has them at, and those after it at the configuration's price; with `poisson` an opening for
+// each period that they may have begun. `topic` is the source's name for its records. Nothing if
+// there was no step. kRefused: the learner's promise or price has changed, or too little is
+// remembered to say what the steps cost.
+Result<std::optional<FoundGap>> FindGap(const LearnerPlan& plan, const config::Learner& learner,
+                                        const LearnerTrail& trail, const std::string& topic);
+
+}  // namespace tacit::wiring

@@ -1,0 +1,151 @@
+#include "wiring/gap_users.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "base/clock.h"
+#include "metrics/registry.h"
+#include "wiring/codec.h"
+#include "wiring/source.h"
+
+namespace tacit::wiring {
+namespace {
+
+constexpr std::chrono::milliseconds kPoll(200);
+
+// A source that delivers nothing for this many polls, though records are missing, has them no more.
+constexpr int kIdlePollsMost = 150;
+
+bool NeedsUsers(const FoundGap& gap) { return gap.gap.users == store::LearnerGap::Users::kAll; }
+
+// Counts the users of one gap's records.
+class GapCounter {
+ public:
+  explicit GapCounter(FoundGap* gap) : gap_(gap) {
+    for (const OffsetRange& range : gap->unaccounted) missing_ += range.size();
+  }
+
+  void Take(const event::RawRecords& records, const event::Batch& batch, const SipHash& hash) {
+    for (const OffsetRange& range : gap_->unaccounted) {
+      if (range.partition != records.partition) continue;
+      const uint64_t begin = std::max(range.begin, records.first_offset);
+      const uint64_t end = std::min(range.end, records.end_offset());
+      if (begin >= end) continue;
+      missing_ -= std::min(missing_, end - begin);
+      CountUsers(begin, end, batch, hash);
+    }
+  }
+  uint64_t missing() const { return missing_; }
+
+  void Finish() {
+    gap_->gap.users = store::LearnerGap::Users::kCounted;
+    for (const auto& [user, records] : records_of_) {
+      const uint64_t most = std::numeric_limits<uint32_t>::max();
+      const uint64_t steps =
+          records > most / gap_->steps_per_record ? most : records * gap_->steps_per_record;
+      gap_->gap.counted.push_back({user, static_cast<uint32_t>(steps)});
+    }
+    std::ranges::sort(gap_->gap.counted, {}, &store::UserSteps::user);
+  }
+
+ private:
+  void CountUsers(uint64_t begin, uint64_t end, const event::Batch& batch, const SipHash& hash) {
+    if (batch.user.empty()) return;
+    for (size_t i = 0; i < batch.size(); ++i) {
+      if (batch.offset[i] < begin || batch.offset[i] >= end || batch.user[i].empty()) continue;
+      ++records_of_[hash(batch.user[i])];
+    }
+  }
+
+  FoundGap* const gap_;
+  uint64_t missing_ = 0;  // offsets that were not delivered yet
+  std::unordered_map<Hash128, uint64_t> records_of_;
+};
+
+// The first offset of each partition that any gap needs.
+std::vector<stream::PartitionOffset> FirstOffsets(std::span<const FoundGap> gaps) {
+  std::map<int32_t, uint64_t> first;
+  for (const FoundGap& gap : gaps) {
+    if (!NeedsUsers(gap)) continue;
+    for (const OffsetRange& range : gap.unaccounted) {
+      const auto [place, added] = first.try_emplace(range.partition, range.begin);
+      if (!added) place->second = std::min(place->second, range.begin);
+    }
+  }
+  std::vector<stream::PartitionOffset> offsets;
+  for (const auto& [partition, offset] : first)
+    offsets.push_back({.partition = partition, .offset = offset});
+  return offsets;
+}
+
+uint64_t MissingOf(const std::vector<GapCounter>& counters) {
+  uint64_t missing = 0;
+  for (const GapCounter& counter : counters) missing += counter.missing();
+  return missing;
+}
+
+// Partitions that no gap needs are not read.
+void PauseOthers(stream::Source& source, const std::vector<stream::PartitionOffset>& first) {
+  std::vector<int32_t> others;
+  for (const int32_t partition : source.partitions())
+    if (std::ranges::find(first, partition, &stream::PartitionOffset::partition) == first.end())
+      others.push_back(partition);
+  source.Pause(others);
+}
+
+// Reads until nothing is missing.
+Status ReadAll(const Assembly& assembly, stream::Source& source, const SipHash& hash,
+               std::vector<GapCounter>* counters) {
+  const auto codec = MakeCodec(assembly.config.source, *assembly.transform, assembly.items);
+  event::RawRecords records;
+  event::Batch batch;
+  std::vector<event::DeadLetter> dead;
+  for (int idle = 0; MissingOf(*counters) > 0;) {
+    TACIT_ASSIGN(const stream::PollOutcome outcome, source.Poll(kPoll, &records));
+    if (outcome == stream::PollOutcome::kNothing && ++idle < kIdlePollsMost) continue;
+    if (outcome != stream::PollOutcome::kRecords) break;
+    idle = 0;
+    assembly.transform->StartBatch(&batch);
+    dead.clear();
+    codec->Decode(records, &batch, &dead);
+    for (GapCounter& counter : *counters) counter.Take(records, batch, hash);
+  }
+  if (const uint64_t missing = MissingOf(*counters); missing > 0)
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("{} of the records that were learnt from are not there", missing));
+  return {};
+}
+
+}  // namespace
+
+Status CountUsersAgain(const Assembly& assembly, const std::string& source_identity,
+                       const SipHash::Key& key, std::span<FoundGap> gaps) {
+  std::vector<GapCounter> counters;
+  for (FoundGap& gap : gaps) {
+    if (!NeedsUsers(gap)) continue;
+    if (gap.unaccounted.empty())
+      return Fail(ErrorCode::kNotFound, "which records were learnt from cannot be told");
+    counters.emplace_back(&gap);
+  }
+  if (counters.empty()) return {};
+  const SystemClock clock;
+  metrics::Registry registry;
+  const LiveParts live{
+      .kafka = assembly.config.kafka, .until_end = true, .clock = clock, .registry = registry};
+  TACIT_ASSIGN(const auto source, OpenSource(assembly.config.source, &live));
+  TACIT_RETURN_IF_ERROR(source->VerifyIdentity(source_identity));
+  const std::vector<stream::PartitionOffset> first = FirstOffsets(gaps);
+  TACIT_RETURN_IF_ERROR(source->Seek(first));
+  PauseOthers(*source, first);
+  TACIT_RETURN_IF_ERROR(ReadAll(assembly, *source, SipHash(key), &counters));
+  for (GapCounter& counter : counters) counter.Finish();
+  return {};
+}
+
+}  // namespace tacit::wiring

@@ -1,0 +1,238 @@
+// A store is lost, and an operator goes on from a checkpoint or from an older copy: what was learnt
+// meanwhile stays charged, and is not learnt from again.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <filesystem>
+
+#include "service.h"
+
+namespace tacit {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+using test::Ended;
+using test::Service;
+using test::SmallRun;
+using test::TempDir;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// Records of users in turn; `first` is the first user's number.
+void WriteDay(const TempDir& dir, int day, int records, int first, int users) {
+  std::string text;
+  for (int i = 0; i < records; ++i)
+    text += fmt::format(
+        R"({{"label":{},"user":"u{}","event_id":"e{}-{}","features":{{"I1":{},"C1":"{}"}}}}{})",
+        i % 2, first + i * 7 % users, day, i, i % 50, i % 60, '\n');
+  test::WriteFile(dir / fmt::format("day-{}.jsonl", day), text);
+}
+
+SmallRun UserRun() {
+  SmallRun run;
+  run.files = "day-*.jsonl";
+  run.source = ", format: json, dedupe: {window: 300}";
+  run.privacy = "{unit: user, epsilon: 8, delta: 1.0e-6}";
+  run.participation = "{mode: once, batch: 50, max_participations: 8}";
+  return run;
+}
+
+Ended Daemon(const std::string& config, std::vector<std::string> more = {}) {
+  std::vector<std::string> words{TACITD, "--config", config, "--until-end"};
+  words.insert(words.end(), more.begin(), more.end());
+  return test::Run(words);
+}
+
+struct Spent {
+  double epsilon = 0;
+  uint64_t steps = 0;
+};
+Spent SpentOf(const std::string& store) {
+  const Ended shown = test::Run({TACIT, "ledger", "show", "--json", "--store", store});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  if (shown.exit_code != 0) return {};
+  const json::object ledger = json::parse(shown.out).as_object();
+  return {ledger.at("total").at("epsilon").to_number<double>(),
+          ledger.at("learners").at(0).at("steps").to_number<uint64_t>()};
+}
+
+// A store that learnt day 0, a full checkpoint of it, and day 1 learnt after that. Then it is
+// moved away.
+class RestoreTest : public testing::Test {
+ protected:
+  void LoseStore(const SmallRun& run) {
+    config_ = run.WriteConfig(dir_);
+    WriteDay(dir_, 0, 1000, 0, 40);
+    ASSERT_EQ(Daemon(config_).exit_code, 0);
+    {
+      const std::string at_operator = "unix:" + (dir_ / "operator");
+      Service daemon(dir_, run, {"--set", "serve.operator_listen=" + at_operator});
+      ASSERT_TRUE(daemon.WaitForSteps(20));
+      const Ended made = test::Run({TACIT, "checkpoint", "create", "--url", at_operator});
+      ASSERT_EQ(made.exit_code, 0) << made.err;
+      daemon.Stop();
+    }
+    run.WriteConfig(dir_);
+    for (const auto& entry : fs::directory_iterator(dir_ / "store.checkpoints"))
+      if (entry.path().filename().string().starts_with("full")) checkpoint_ = entry.path();
+    WriteDay(dir_, 1, 1000, 20, 40);  // users 20 to 39 were there before, 40 to 59 are new
+    ASSERT_EQ(Daemon(config_).exit_code, 0);
+    before_ = SpentOf(dir_ / "store");
+    ASSERT_EQ(before_.steps, 40u);
+    fs::rename(dir_ / "store", dir_ / "store.lost");
+    const Ended refused = Daemon(config_);
+    ASSERT_EQ(refused.exit_code, 3) << refused.err;
+  }
+
+  Ended Restore(std::vector<std::string> more = {}) {
+    std::vector<std::string> words{TACIT,       "checkpoint", "restore",
+                                   checkpoint_, "--config",   config_};
+    words.insert(words.end(), more.begin(), more.end());
+    return test::Run(words);
+  }
+
+  // The restored store has all charges, learns on, and the lost one is out.
+  void ExpectItGoesOn() {
+    const Spent restored = SpentOf(dir_ / "store");
+    EXPECT_GE(restored.epsilon, before_.epsilon - 1e-12);
+    EXPECT_EQ(restored.steps, before_.steps);
+    const Ended at_end = Daemon(config_);
+    EXPECT_EQ(at_end.exit_code, 0) << at_end.err;
+    EXPECT_EQ(SpentOf(dir_ / "store").steps, before_.steps);  // nothing is learnt from again
+    WriteDay(dir_, 2, 500, 100, 10);
+    const Ended on = Daemon(config_);
+    EXPECT_EQ(on.exit_code, 0) << on.err;
+    EXPECT_EQ(SpentOf(dir_ / "store").steps, before_.steps + 10);
+    const Ended verified =
+        test::Run({TACIT, "ledger", "verify", "--full", "--store", dir_ / "store"});
+    EXPECT_EQ(verified.exit_code, 0) << verified.err;
+    const Ended lost = Daemon(config_, {"--set", "store.path=" + (dir_ / "store.lost"), "--set",
+                                        "store.witness=" + (dir_ / "store.witness")});
+    EXPECT_EQ(lost.exit_code, 3) << lost.err;
+  }
+
+  const TempDir dir_;
+  std::string config_, checkpoint_;
+  Spent before_;
+};
+
+TEST_F(RestoreTest, TheRecordsOfTheGapAreCountedPerUser) {
+  LoseStore(UserRun());
+  fs::remove_all(dir_ / "store.lost");
+  const Ended restored = Restore();
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_THAT(restored.out, AllOf(HasSubstr("ctr: 20 steps charged, to 40 users whose records were "
+                                            "read again"),
+                                  Not(HasSubstr("every user"))));
+  const Spent after = SpentOf(dir_ / "store");
+  EXPECT_DOUBLE_EQ(after.epsilon, before_.epsilon);
+  EXPECT_EQ(after.steps, before_.steps);
+}
+
+TEST_F(RestoreTest, WithoutTheRecordsEveryUserIsCharged) {
+  LoseStore(UserRun());
+  fs::remove(dir_ / "day-1.jsonl");
+  const Ended restored = Restore();
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_THAT(restored.out, AllOf(HasSubstr("up to 20 steps to each user, also to new ones"),
+                                  HasSubstr("every user is charged, because the records were not "
+                                            "read again: 1000 of the records")));
+}
+
+TEST_F(RestoreTest, TheDamagedStoresLedgerIsTakenFirst) {
+  LoseStore(UserRun());
+  // The largest table holds rows.
+  fs::path largest;
+  for (const auto& entry : fs::directory_iterator(dir_ / "store.lost"))
+    if (entry.path().extension() == ".sst" &&
+        (largest.empty() || entry.file_size() > fs::file_size(largest)))
+      largest = entry.path();
+  std::string bytes = test::ReadFile(largest);
+  for (size_t i = 0; i < bytes.size(); i += 64) bytes[i] = static_cast<char>(bytes[i] ^ 8);
+  test::WriteFile(largest, bytes);
+  const Ended restored = Restore({"--remains", dir_ / "store.lost"});
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_THAT(
+      restored.out,
+      AllOf(HasSubstr("by the ledger of " + (dir_ / "store.lost") + ", and its counts of users"),
+            HasSubstr("ctr: 20 steps charged; "), Not(HasSubstr("each user"))));
+  EXPECT_DOUBLE_EQ(SpentOf(dir_ / "store").epsilon, before_.epsilon);
+  ExpectItGoesOn();
+}
+
+TEST_F(RestoreTest, ARestoredStoreGoesOn) {
+  LoseStore(UserRun());
+  ASSERT_EQ(Restore().exit_code, 0);
+  const Ended over_it = Restore();
+  EXPECT_EQ(over_it.exit_code, 3);
+  EXPECT_THAT(over_it.err, HasSubstr("is there already"));
+  ExpectItGoesOn();
+  // The witness is the restored store's by now.
+  const Ended again = Restore();
+  EXPECT_EQ(again.exit_code, 3);
+  EXPECT_THAT(again.err, HasSubstr("do not belong together"));
+}
+
+TEST_F(RestoreTest, NothingIsRestoredOnTrust) {
+  LoseStore(UserRun());
+  fs::rename(dir_ / "store.witness", dir_ / "away");
+  const Ended without = Restore();
+  EXPECT_EQ(without.exit_code, 3);
+  EXPECT_THAT(without.err, HasSubstr("nothing remembers how far store"));
+  fs::rename(dir_ / "away", dir_ / "store.witness");
+  const Ended dearer = Restore({"--set", "learners.0.participation.max_participations=4"});
+  EXPECT_EQ(dearer.exit_code, 3) << dearer.out;
+  EXPECT_FALSE(fs::exists(dir_ / "store"));
+}
+
+// Unit event: the same road, without users.
+TEST_F(RestoreTest, EventsOfTheGapAreCharged) {
+  SmallRun run = UserRun();
+  run.source = ", format: json";
+  run.privacy = "{unit: event, epsilon: 8, delta: 1.0e-6}";
+  run.participation = "{mode: once, batch: 50, max_participations: 1}";
+  LoseStore(run);
+  const Ended restored = Restore();
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_THAT(restored.out, HasSubstr("ctr: 20 steps charged; "));
+  EXPECT_DOUBLE_EQ(SpentOf(dir_ / "store").epsilon, before_.epsilon);
+  ExpectItGoesOn();
+}
+
+// A copy of the folder is put back: the way on charges what it lacks.
+TEST(OlderCopyTest, IsAcceptedForItsPrice) {
+  TempDir dir;
+  const SmallRun run = UserRun();
+  const std::string config = run.WriteConfig(dir);
+  WriteDay(dir, 0, 1000, 0, 40);
+  ASSERT_EQ(Daemon(config).exit_code, 0);
+  fs::copy(dir / "store", dir / "copy", fs::copy_options::recursive);
+  WriteDay(dir, 1, 1000, 20, 40);
+  ASSERT_EQ(Daemon(config).exit_code, 0);
+  const Spent before = SpentOf(dir / "store");
+  fs::remove_all(dir / "store");
+  fs::rename(dir / "copy", dir / "store");
+
+  const Ended refused = Daemon(config);
+  ASSERT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("tacitd --accept-older-copy"));
+  const Ended accepted = Daemon(config, {"--accept-older-copy"});
+  ASSERT_EQ(accepted.exit_code, 0) << accepted.err;
+  EXPECT_THAT(accepted.err, HasSubstr("restored from commit"));
+  const Spent after = SpentOf(dir / "store");
+  EXPECT_EQ(after.steps, before.steps);
+  EXPECT_DOUBLE_EQ(after.epsilon, before.epsilon);
+  EXPECT_FALSE(fs::exists(dir / "store.restoring"));
+  // A store that is not older is left as it is, with or without the option.
+  const Ended again = Daemon(config, {"--accept-older-copy"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.err, Not(HasSubstr("restored from")));
+  EXPECT_EQ(SpentOf(dir / "store").steps, before.steps);
+}
+
+}  // namespace
+}  // namespace tacit

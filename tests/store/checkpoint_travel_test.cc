@@ -1,0 +1,151 @@
+// Checkpoints that go to another disk, or to another machine as one file.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "script.h"
+#include "store/checkpoint.h"
+#include "store/checkpoint_archive.h"
+
+namespace tacit::store {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+std::string BytesOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class CheckpointTravelTest : public testing::Test {
+ protected:
+  CheckpointTravelTest()
+      : options_(TestOptions(folder_)), parent_(folder_.root() + "/checkpoints") {}
+
+  static void Train(Store& store, int commits) {
+    for (int i = 0; i < commits; ++i) ASSERT_TRUE(Script::Step(store));
+  }
+  CheckpointMade Make(Store& store, CheckpointKind kind) {
+    auto made = store.MakeCheckpoint({.kind = kind, .parent = parent_, .schema = "a schema"});
+    if (!made) ADD_FAILURE() << made.error().message;
+    TACIT_CHECK(made.has_value());
+    return *std::move(made);
+  }
+
+  const TestFolder folder_;
+  StoreOptions options_;
+  std::string parent_;
+};
+
+// A place on another disk than the store's; on the same one, if there is no second.
+class OtherDisk {
+ public:
+  OtherDisk() {
+    std::string name = fs::temp_directory_path() / "tacit-other-XXXXXX";
+    TACIT_CHECK(mkdtemp(name.data()) != nullptr);
+    root_ = name;
+  }
+  ~OtherDisk() { fs::remove_all(root_); }
+  const std::string& root() const { return root_; }
+
+ private:
+  std::string root_;
+};
+
+uint64_t FileNumber(const std::string& path) {
+  struct stat is {};
+  TACIT_CHECK(stat(path.c_str(), &is) == 0);
+  return is.st_ino;
+}
+
+// On the store's disk tables are the store's own files; on another one they are those of the
+// checkpoint before. Either way a table takes its room once.
+TEST_F(CheckpointTravelTest, SharesTheTablesOfTheOneBefore) {
+  const OtherDisk other;
+  const auto store = MustOpen(options_);
+  Train(*store, 4);
+  ASSERT_TRUE(store->Settle());
+  parent_ = other.root() + "/checkpoints";
+  const CheckpointMade first = Make(*store, CheckpointKind::kFull);
+  EXPECT_EQ(first.files_shared, 0u);
+  Train(*store, 1);
+  const CheckpointMade second = Make(*store, CheckpointKind::kFull);
+  size_t same = 0;
+  for (const CheckpointFile& file : second.place.manifest.files) {
+    const std::string before = first.place.folder + "/" + file.name;
+    if (!IsTableName(file.name) || !fs::exists(before)) continue;
+    EXPECT_EQ(FileNumber(second.place.folder + "/" + file.name), FileNumber(before)) << file.name;
+    ++same;
+  }
+  EXPECT_GT(same, 0u);
+  EXPECT_TRUE(CheckCheckpoint(second.place.folder, CheckpointCheck::kEveryByte));
+  ASSERT_TRUE(PruneCheckpoints(parent_, 1));
+  EXPECT_TRUE(CheckCheckpoint(second.place.folder, CheckpointCheck::kEveryByte));
+}
+
+TEST_F(CheckpointTravelTest, BothKindsTravelAsOneFile) {
+  const auto store = MustOpen(options_);
+  Train(*store, 5);
+  for (const CheckpointKind kind : {CheckpointKind::kFull, CheckpointKind::kRelease}) {
+    const CheckpointMade made = Make(*store, kind);
+    const std::string file = folder_.root() + "/" + std::string(NameOf(kind)) + ".tar.zst";
+    const Status packed = PackCheckpoint(made.place.folder, file);
+    ASSERT_TRUE(packed) << packed.error().message;
+    EXPECT_FALSE(PackCheckpoint(made.place.folder, file));
+    const auto there = UnpackCheckpoint(file, folder_.root() + "/elsewhere");
+    ASSERT_TRUE(there) << there.error().message;
+    EXPECT_EQ(fs::path(there->folder).filename(), fs::path(made.place.folder).filename());
+    for (const CheckpointFile& one : made.place.manifest.files)
+      EXPECT_EQ(BytesOf(there->folder + "/" + one.name),
+                BytesOf(made.place.folder + "/" + one.name));
+    EXPECT_TRUE(OpenReadOnly(there->folder, "", options_.learners));
+    const auto again = UnpackCheckpoint(file, folder_.root() + "/elsewhere");
+    ASSERT_FALSE(again);
+    EXPECT_EQ(again.error().code, ErrorCode::kRefused);
+  }
+}
+
+// Flipped bits and cut ends leave no checkpoint, and nothing beside the folder that was named.
+TEST_F(CheckpointTravelTest, ADamagedArchiveIsNotUnpacked) {
+  const auto store = MustOpen(options_);
+  Train(*store, 3);
+  const CheckpointMade made = Make(*store, CheckpointKind::kFull);
+  const std::string file = folder_.root() + "/packed.tar.zst", parent = folder_.root() + "/there";
+  ASSERT_TRUE(PackCheckpoint(made.place.folder, file));
+  const std::string bytes = BytesOf(file);
+  std::mt19937_64 random(5);
+  int refused = 0;
+  for (int i = 0; i < 60; ++i) {
+    std::string damaged = bytes;
+    if (i % 3 == 0) {
+      damaged.resize(random() % bytes.size());
+    } else {
+      const size_t at = random() % bytes.size();
+      damaged[at] = static_cast<char>(damaged[at] ^ (1 << random() % 8));
+    }
+    std::ofstream(file, std::ios::binary | std::ios::trunc) << damaged;
+    const auto unpacked = UnpackCheckpoint(file, parent);
+    if (!unpacked) {
+      ++refused;
+      EXPECT_NE(unpacked.error().code, ErrorCode::kIo) << unpacked.error().message;
+      EXPECT_THAT(unpacked.error().message, HasSubstr(file));
+      continue;
+    }
+    // The flip was in what tells nothing: padding, or a time.
+    EXPECT_TRUE(CheckCheckpoint(unpacked->folder, CheckpointCheck::kEveryByte));
+    fs::remove_all(parent);
+  }
+  EXPECT_GT(refused, 50);
+  if (fs::exists(parent)) {
+    const auto places = ListCheckpoints(parent, nullptr);
+    EXPECT_TRUE(places->empty());
+  }
+}
+
+}  // namespace
+}  // namespace tacit::store
