@@ -85,10 +85,15 @@ TEST(PrivacyPlanTest, OtherParticipationsHaveTheirNoise) {
   const double epsilon = PldEpsilon(noise, 0.01, 100, "1e-6");
   EXPECT_LE(epsilon, 8);
   EXPECT_GT(epsilon, 8 * 0.99);
-  for (const size_t i : {1, 2}) {
-    EXPECT_TRUE(others[i].at("noise_multiplier").is_null());
-    EXPECT_EQ(others[i].at("note"), "refused: no accountant");
-  }
+  // In exactly one of as many steps an event is better hidden, so that less noise does.
+  EXPECT_EQ(others[1].at("mode"), "allocate");
+  EXPECT_EQ(others[1].at("steps"), 100);
+  EXPECT_EQ(others[1].at("block_steps"), 100);
+  EXPECT_LT(Number(others[1].at("noise_multiplier")), noise);
+  EXPECT_GT(Number(others[1].at("noise_multiplier")), 0.5 * noise);
+  EXPECT_EQ(others[2].at("mode"), "correlated");
+  EXPECT_TRUE(others[2].at("noise_multiplier").is_null());
+  EXPECT_EQ(others[2].at("note"), "refused: no accountant");
   // Without a day's length there is no number, and that is said.
   const json::object unknown = Plan(run.WriteConfig(dir));
   const json::value& learner = unknown.at("learners").at(0);
