@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "cli/ask_daemon.h"
+#include "cli/checkpoint_export.h"
 #include "cli/command.h"
 #include "cli/ledger.h"
 #include "console/exit_code.h"
@@ -281,6 +282,7 @@ void AddCheckpoint(CLI::App& cli, Action* chosen) {
   auto options = std::make_shared<CheckpointOptions>();
   AddCreateAndList(command, options, chosen);
   AddPackAndUnpack(command, options, chosen);
+  AddCheckpointExport(command, chosen);
 
   auto* verify = command->add_subcommand("verify", "Check every byte against the manifest");
   verify->add_option("folder", options->folders, "Checkpoints")->required();

@@ -49,6 +49,18 @@ struct LearnerParts {
   const Clock* clock = nullptr;
 };
 
+// A part of a learner's flat dense parameters, for tools that read them.
+struct DenseTensor {
+  std::string name;
+  std::vector<uint64_t> shape;  // row by row
+
+  uint64_t size() const {
+    uint64_t product = 1;
+    for (const uint64_t length : shape) product *= length;
+    return product;
+  }
+};
+
 // A learner's model as configured: all that the other rooms ask of its kind. Immutable.
 class ModelPlan {
  public:
@@ -62,6 +74,8 @@ class ModelPlan {
 
   // The layout of its rows in the store; without tables if it has none.
   virtual store::RowLayout Rows() const { return store::RowLayout(); }
+  // The parts of its dense parameters, in their order; empty: they have no parts.
+  virtual std::vector<DenseTensor> DenseTensors() const { return {}; }
   // The expected number of rows that a step writes without any unit that activated them.
   virtual double UntouchedRows() const { return 0; }
   // Its learner sums a step up, and so may be given the step's examples in parts.

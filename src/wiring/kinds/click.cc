@@ -65,6 +65,21 @@ class ClickPlan final : public ModelPlan {
   }
   double UntouchedRows() const override { return untouched_; }
 
+  // model/dense_net.h: a layer's weights, input-major, then its biases.
+  std::vector<DenseTensor> DenseTensors() const override {
+    uint64_t in = options_.model.dense_width;
+    for (const RowSpace::Table& table : options_.model.space.tables()) in += table.dim;
+    std::vector<uint64_t> widths(options_.model.hidden.begin(), options_.model.hidden.end());
+    widths.push_back(1);
+    std::vector<DenseTensor> tensors;
+    for (size_t i = 0; i < widths.size(); ++i) {
+      tensors.push_back({fmt::format("layers.{}.weight", i), {in, widths[i]}});
+      tensors.push_back({fmt::format("layers.{}.bias", i), {widths[i]}});
+      in = widths[i];
+    }
+    return tensors;
+  }
+
   void AddTo(LearnerShape* shape) const override {
     SetDense(ShapeModel(options_.model).model.dense_size(), options_.optimizer, shape);
     AddTables(Rows(), transform_->schema(), shape);

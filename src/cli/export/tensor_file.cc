@@ -1,0 +1,164 @@
+#include "cli/export/tensor_file.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <boost/json.hpp>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+namespace tacit::cli {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+
+static_assert(std::endian::native == std::endian::little, "numbers are written as they lie");
+
+constexpr size_t kHeaderAlignment = 8, kNpyAlignment = 64;
+
+Status Failed(const std::string& path) {
+  return Fail(ErrorCode::kIo, fmt::format("writing {} failed", path));
+}
+
+Result<std::ofstream> Create(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);
+  std::ofstream file(path, std::ios::binary);
+  if (!file) return Fail(ErrorCode::kIo, fmt::format("{} cannot be created", path));
+  return file;
+}
+
+Status Append(std::ofstream& file, const std::string& path, std::span<const float> numbers) {
+  file.write(reinterpret_cast<const char*>(numbers.data()),
+             static_cast<std::streamsize>(numbers.size_bytes()));
+  return file ? Status() : Failed(path);
+}
+
+// One file that has all tensors.
+class SafetensorsSink final : public TensorSink {
+ public:
+  static Result<std::unique_ptr<TensorSink>> Make(const std::string& folder,
+                                                  const std::vector<Tensor>& tensors,
+                                                  const std::map<std::string, std::string>& facts) {
+    std::unique_ptr<SafetensorsSink> sink(new SafetensorsSink);
+    sink->path_ = folder + "/model.safetensors";
+    TACIT_ASSIGN(sink->file_, Create(sink->path_));
+    std::string header = HeaderOf(tensors, facts);
+    header.resize((header.size() + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment,
+                  ' ');
+    const uint64_t length = header.size();
+    sink->file_.write(reinterpret_cast<const char*>(&length), sizeof(length));
+    sink->file_ << header;
+    return std::unique_ptr<TensorSink>(std::move(sink));
+  }
+  Status Begin(const Tensor&) override { return {}; }
+  Status Write(std::span<const float> numbers) override { return Append(file_, path_, numbers); }
+  Status Finish() override {
+    file_.close();
+    return file_ ? Status() : Failed(path_);
+  }
+
+ private:
+  static std::string HeaderOf(const std::vector<Tensor>& tensors,
+                              const std::map<std::string, std::string>& facts) {
+    json::object header, metadata;
+    for (const auto& [name, value] : facts) metadata[name] = value;
+    header["__metadata__"] = std::move(metadata);
+    uint64_t at = 0;
+    for (const Tensor& tensor : tensors) {
+      const uint64_t end = at + sizeof(float) * tensor.size();
+      header[tensor.name] = json::object{{"dtype", "F32"},
+                                         {"shape", json::value_from(tensor.shape)},
+                                         {"data_offsets", json::array{at, end}}};
+      at = end;
+    }
+    return json::serialize(header);
+  }
+
+  std::string path_;
+  std::ofstream file_;
+};
+
+// A file for each tensor.
+class FilesSink final : public TensorSink {
+ public:
+  FilesSink(TensorFormat format, std::string folder)
+      : format_(format), folder_(std::move(folder)) {}
+
+  Status Begin(const Tensor& tensor) override {
+    TACIT_RETURN_IF_ERROR(Finish());
+    path_ = folder_ + "/" + tensor.name + (format_ == TensorFormat::kNpy ? ".npy" : ".csv");
+    TACIT_ASSIGN(file_, Create(path_));
+    width_ = tensor.shape.size() > 1 ? tensor.shape.back() : 1;
+    row_ = 0;
+    if (format_ == TensorFormat::kNpy) WriteNpyHeader(tensor);
+    return file_ ? Status() : Failed(path_);
+  }
+  Status Write(std::span<const float> numbers) override {
+    if (format_ == TensorFormat::kNpy) return Append(file_, path_, numbers);
+    for (; !numbers.empty(); numbers = numbers.subspan(width_)) {
+      std::string line = std::to_string(row_++);
+      // As many digits as give the same float back.
+      for (const float number : numbers.first(width_))
+        fmt::format_to(std::back_inserter(line), ",{}", number);
+      file_ << line << '\n';
+    }
+    return file_ ? Status() : Failed(path_);
+  }
+  Status Finish() override {
+    if (!file_.is_open()) return {};
+    file_.close();
+    return file_ ? Status() : Failed(path_);
+  }
+
+ private:
+  // NEP 1: magic, version, the header's length as u16, a Python literal, spaces and a newline, so
+  // that the numbers begin at a multiple of 64.
+  void WriteNpyHeader(const Tensor& tensor) {
+    std::string shape;
+    for (const uint64_t length : tensor.shape) shape += fmt::format("{}, ", length);
+    if (tensor.shape.size() > 1) shape.resize(shape.size() - 2);
+    if (tensor.shape.size() == 1) shape.pop_back();  // "(N,)"
+    std::string header =
+        fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", shape);
+    constexpr size_t kBefore = 10;
+    const size_t whole =
+        (kBefore + header.size() + 1 + kNpyAlignment - 1) / kNpyAlignment * kNpyAlignment;
+    header.resize(whole - kBefore - 1, ' ');
+    header += '\n';
+    const auto length = static_cast<uint16_t>(header.size());
+    file_.write("\x93NUMPY\x01\x00", 8);
+    file_.write(reinterpret_cast<const char*>(&length), sizeof(length));
+    file_ << header;
+  }
+
+  const TensorFormat format_;
+  const std::string folder_;
+  std::string path_;
+  std::ofstream file_;
+  uint64_t width_ = 1, row_ = 0;
+};
+
+}  // namespace
+
+Result<TensorFormat> TensorFormatOf(std::string_view name) {
+  if (name == "safetensors") return TensorFormat::kSafetensors;
+  if (name == "npy") return TensorFormat::kNpy;
+  if (name == "csv") return TensorFormat::kCsv;
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("format '{}': it is safetensors, npy or csv", name));
+}
+
+Result<std::unique_ptr<TensorSink>> MakeTensorSink(
+    TensorFormat format, const std::string& folder, const std::vector<Tensor>& tensors,
+    const std::map<std::string, std::string>& facts) {
+  std::error_code error;
+  if (fs::exists(folder, error))
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("{} is there already", folder));
+  if (format == TensorFormat::kSafetensors) return SafetensorsSink::Make(folder, tensors, facts);
+  return std::unique_ptr<TensorSink>(std::make_unique<FilesSink>(format, folder));
+}
+
+}  // namespace tacit::cli

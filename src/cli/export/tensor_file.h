@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+// Files that other programs read tensors from. All numbers are f32, little-endian.
+namespace tacit::cli {
+
+struct Tensor {
+  std::string name;  // letters, digits, '_', '-', '.' and '/'
+  std::vector<uint64_t> shape;
+
+  uint64_t size() const {
+    uint64_t product = 1;
+    for (const uint64_t length : shape) product *= length;
+    return product;
+  }
+};
+
+// Takes tensors one after another, each in pieces, in the order in which they were announced.
+class TensorSink {
+ public:
+  virtual ~TensorSink() = default;
+  virtual Status Begin(const Tensor& tensor) = 0;
+  virtual Status Write(std::span<const float> numbers) = 0;
+  // Ends the last tensor. On disk when it returns.
+  virtual Status Finish() = 0;
+};
+
+enum class TensorFormat { kSafetensors, kNpy, kCsv };
+Result<TensorFormat> TensorFormatOf(std::string_view name);
+
+// Safetensors: one file, `model.safetensors`, by the published format: the header's length as u64,
+// a JSON header, the numbers end to end. Npy: one file a tensor, by NEP 1 (version 1.0). Csv: one
+// file a tensor, a line a row, each beginning with the row's number. Slashes in names are folders.
+// `folder` must not exist. `facts` go into the header, where the format has one.
+Result<std::unique_ptr<TensorSink>> MakeTensorSink(TensorFormat format, const std::string& folder,
+                                                   const std::vector<Tensor>& tensors,
+                                                   const std::map<std::string, std::string>& facts);
+
+}  // namespace tacit::cli
