@@ -172,7 +172,7 @@ Status TrainedMethod::Check(double mu) const {
 Status TrainedMethod::Begin(const Pace& pace, noise::NoiseSource& noise) {
   TACIT_ASSIGN(auto plan, LearnerOf(name_, setting_, is_private()));
   plan.histories = feed_.histories();
-  plan.sampling_rate = pace.rate;
+  plan.draw = {.rate = pace.rate};
   train::SequenceTrainingOptions& training = plan.training;
   training.expected_batch = pace.batch;
   // The rate rises in the first period. Then it stays, since the number of periods is unknown.
