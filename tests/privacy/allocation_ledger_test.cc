@@ -224,12 +224,12 @@ std::vector<LedgerEntry> TwoEntries() {
   return ledger.entries();
 }
 
-struct Edit {
+struct BlockEdit {
   const char* what;
   void (*apply)(LedgerEntry&);
   const char* found;
 };
-const Edit kEdits[] = {
+const BlockEdit kBlockEdits[] = {
     // Poisson's charge for an allocation that ran, and the other way round.
     {"sampled steps", [](LedgerEntry& e) { e.charge.block_steps = 0; }, "steps without a block"},
     {"another participation",
@@ -255,7 +255,7 @@ const Edit kEdits[] = {
 
 TEST(AllocationLedger, VerifyFindsWhatDoesNotAddUp) {
   const std::vector<LedgerEntry> good = TwoEntries();
-  for (const Edit& edit : kEdits) {
+  for (const BlockEdit& edit : kBlockEdits) {
     std::vector<LedgerEntry> chain = good;
     edit.apply(chain[0]);
     const Status found = VerifyChain(Relinked(chain));

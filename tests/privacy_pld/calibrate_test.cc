@@ -74,9 +74,9 @@ double CertifiedEpsilon(double sigma, const CalibrationTarget& target) {
 
 TEST(Calibrate, PldPaysForWhatIsBesideTheSteps) {
   for (const auto& beside : {kHistogram, kQueries}) {
-    for (const CalibrationTarget& target : {CalibrationTarget{8, 1e-6, 0.01, 1000, beside},
-                                            CalibrationTarget{3, 1e-5, 0.05, 200, beside},
-                                            CalibrationTarget{4, 1e-7, 1, 4, beside}}) {
+    for (const CalibrationTarget& target : {CalibrationTarget{8, 1e-6, 0.01, 1000, 0, beside},
+                                            CalibrationTarget{3, 1e-5, 0.05, 200, 0, beside},
+                                            CalibrationTarget{4, 1e-7, 1, 4, 0, beside}}) {
       const auto sigma = CalibratePld(target, Adjacency::kAddRemove);
       ASSERT_TRUE(sigma) << sigma.error().message;
       EXPECT_LE(CertifiedEpsilon(*sigma, target), target.epsilon);
@@ -104,7 +104,7 @@ TEST(Calibrate, FindsTheRootBehindAFlatStretch) {
                                                             {{Event::Gaussian(0.80), 1}, 1},
                                                             {{Event::Gaussian(0.75), 1}, 1}};
   for (const auto& [beside, steps] : rows) {
-    const CalibrationTarget target{8, 1e-7, 0.0137, steps, {beside}};
+    const CalibrationTarget target{8, 1e-7, 0.0137, steps, 0, {beside}};
     const auto sigma = CalibratePld(target, Adjacency::kAddRemove);
     ASSERT_TRUE(sigma) << sigma.error().message;
     EXPECT_LE(CertifiedEpsilon(*sigma, target), target.epsilon);
@@ -130,7 +130,7 @@ TEST(Calibrate, AHintFromFarAwayDoesNotLoosenTheBound) {
 }
 
 TEST(Calibrate, RdpPaysForWhatIsBesideTheSteps) {
-  const CalibrationTarget target{3, 1e-5, 0.05, 200, kQueries};
+  const CalibrationTarget target{3, 1e-5, 0.05, 200, 0, kQueries};
   const auto sigma = CalibrateRdp(target, {});
   ASSERT_TRUE(sigma) << sigma.error().message;
   const auto epsilon = [&](double at) {
@@ -144,7 +144,7 @@ TEST(Calibrate, RdpPaysForWhatIsBesideTheSteps) {
 }
 
 TEST(Calibrate, OncePaysForGaussiansBesideTheStepsInClosedForm) {
-  const CalibrationTarget target{2, 1e-6, 1, 4, kHistogram};
+  const CalibrationTarget target{2, 1e-6, 1, 4, 0, kHistogram};
   const auto sigma = CalibrateOnce(target);
   ASSERT_TRUE(sigma) << sigma.error().message;
   const auto epsilon = [&](double at) {
@@ -153,14 +153,14 @@ TEST(Calibrate, OncePaysForGaussiansBesideTheStepsInClosedForm) {
   EXPECT_LE(epsilon(*sigma), 2);
   EXPECT_GT(epsilon(*sigma * (1 - 1e-9)), 2);
   EXPECT_EQ(*CalibrateOnce({2, 1e-6, 1, 4}), CalibrateGaussian(Epsilon(2), Delta(1e-6), 4).value);
-  const CalibrationTarget queries{2, 1e-6, 1, 4, kQueries};
+  const CalibrationTarget queries{2, 1e-6, 1, 4, 0, kQueries};
   EXPECT_EQ(*CalibrateOnce(queries), *CalibratePld(queries, Adjacency::kAddRemove));
 }
 
 // A sliver that is left can still be hit: the steps get the noise that fits into it.
 TEST(Calibrate, AlmostEverythingMayBeSpentBesideTheSteps) {
   const double mu = GaussianMu(Epsilon(2), Delta(1e-6));
-  const CalibrationTarget target{2, 1e-6, 0.05, 200, {{Event::Gaussian(1.02 / mu), 1}}};
+  const CalibrationTarget target{2, 1e-6, 0.05, 200, 0, {{Event::Gaussian(1.02 / mu), 1}}};
   const auto sigma = CalibratePld(target, Adjacency::kAddRemove);
   ASSERT_TRUE(sigma) << sigma.error().message;
   EXPECT_LE(CertifiedEpsilon(*sigma, target), 2);
@@ -168,7 +168,7 @@ TEST(Calibrate, AlmostEverythingMayBeSpentBesideTheSteps) {
 }
 
 TEST(Calibrate, RefusesWhatIsSpentBesideTheStepsAlready) {
-  const CalibrationTarget target{1, 1e-6, 0.05, 200, {{Event::Gaussian(1), 2}}};
+  const CalibrationTarget target{1, 1e-6, 0.05, 200, 0, {{Event::Gaussian(1), 2}}};
   for (const auto& found : {CalibratePld(target, Adjacency::kAddRemove), CalibrateRdp(target, {}),
                             CalibrateOnce({1, 1e-6, 1, 2, target.beside})}) {
     ASSERT_FALSE(found);

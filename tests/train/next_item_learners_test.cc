@@ -140,7 +140,7 @@ TEST_F(NextItemLearners, ASequenceStepIsTheTrainersOnTheSameHistories) {
     EXPECT_EQ(report.examples, 3 * kUsers);
     EXPECT_EQ(report.asked, step == 0 ? 0 : kUsers);  // nothing was before the first
     const model::Histories histories = UpTo(step, 3);
-    SequenceStepper stepper(Training(), 1, *backend_, std::make_unique<noise::SilentNoise>());
+    SequenceStepper stepper(Training(), {}, *backend_, std::make_unique<noise::SilentNoise>());
     if (step > 0) stepper.Resume(expected, state, step);
     std::vector<uint64_t> everybody(kUsers);
     for (uint64_t u = 0; u < kUsers; ++u) everybody[u] = u;
@@ -151,7 +151,7 @@ TEST_F(NextItemLearners, ASequenceStepIsTheTrainersOnTheSameHistories) {
     SequenceStepReport ignored;
     if (step == 2) {
       // Planted: everything is predicted at every step.
-      SequenceStepper fault(Training(), 1, *backend_, std::make_unique<noise::SilentNoise>());
+      SequenceStepper fault(Training(), {}, *backend_, std::make_unique<noise::SilentNoise>());
       fault.Resume(expected, state, step);
       ASSERT_TRUE(fault.Step(units({}), &ignored));
       EXPECT_FALSE(std::ranges::equal(fault.parameters(), learner->CopyDense()->parameters));

@@ -228,12 +228,12 @@ TEST_F(SequenceTrainerTest, ItemSharesMayComeLater) {
   SequenceTrainingOptions options = Options(20);
   options.model.re_attention.kappa = 1;
   const std::vector<float> share = {0.5f, 0.1f, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-  SequenceStepper later(options, 1, *backend_, noise::MakeNoiseSource());
+  SequenceStepper later(options, {}, *backend_, noise::MakeNoiseSource());
   const auto variance = [](const SequenceStepper& stepper) {
     return Copy(stepper.parameter_noise().item_variance);
   };
   options.privacy.item_share = share;
-  const SequenceStepper at_once(options, 1, *backend_, noise::MakeNoiseSource());
+  const SequenceStepper at_once(options, {}, *backend_, noise::MakeNoiseSource());
   EXPECT_NE(variance(later), variance(at_once));
   later.SetItemShare(share);
   EXPECT_EQ(variance(later), variance(at_once));

@@ -312,7 +312,7 @@ TEST_F(NextItemMemory, SequenceModelsCostWhatTheirLayoutSays) {
       WorkerPool workers(WorkerPool::Options{.workers = 1});
       const auto backend = ops::MakeCpuBackend(workers);
       const train::SequenceStepper stepper(
-          PlanSequence(assembly.config, 0, *assembly.items)->training, 1, *backend,
+          PlanSequence(assembly.config, 0, *assembly.items)->training, {}, *backend,
           std::make_unique<noise::StreamNoise>(noise::FixedNoise(1)));
       const uint64_t dense = stepper.parameters().size(), state = stepper.optimizer_state().size();
       // Per worker an integer and a float; four floats that workers and readers share.
