@@ -170,7 +170,7 @@ TEST(Calibrate, AlmostEverythingMayBeSpentBesideTheSteps) {
 TEST(Calibrate, RefusesWhatIsSpentBesideTheStepsAlready) {
   const CalibrationTarget target{1, 1e-6, 0.05, 200, 0, {{Event::Gaussian(1), 2}}};
   for (const auto& found : {CalibratePld(target, Adjacency::kAddRemove), CalibrateRdp(target, {}),
-                            CalibrateOnce({1, 1e-6, 1, 2, target.beside})}) {
+                            CalibrateOnce({1, 1e-6, 1, 2, 0, target.beside})}) {
     ASSERT_FALSE(found);
     EXPECT_NE(found.error().message.find("beside the steps"), std::string::npos);
     EXPECT_NE(found.error().message.find("alone"), std::string::npos);
