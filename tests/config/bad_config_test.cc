@@ -320,12 +320,12 @@ const std::vector<BadCase> kMechanisms = {
      "c.yaml:16: learners[0].participation.steps_per_period: required, and has no default"},
     {"AllocateInTooManySteps", "mode: once\n      batch: 4096",
      "mode: allocate\n      batch: 4\n      steps_per_period: 100001\n      period: 9",
-     "c.yaml:19: learners[0].participation.steps_per_period: must be at least 1 and at most "
+     "c.yaml:19: learners[0].participation.steps_per_period: must be between 1 and "
      "100000, "
      "is 100001"},
     {"AllocateInNoBlock", "mode: once\n      batch: 4096",
      "mode: allocate\n      batch: 4\n      steps_per_period: 3\n      blocks: 0",
-     "c.yaml:20: learners[0].participation.blocks: must be at least 1 and at most 10000, is 0"},
+     "c.yaml:20: learners[0].participation.blocks: must be between 1 and 10000, is 0"},
     {"PeriodFilesNegative", "mode: once", "mode: poisson\n      period_files: -1",
      "c.yaml:18: learners[0].participation.period_files: must be a whole number of at least 0, is "
      "'-1'"},

@@ -21,7 +21,7 @@ namespace tacit::train {
 // do to it (accidents, or days like any other) is set from outside between two runs of records.
 class MadeStream {
  public:
-  // What has happened to the stream.
+  // An Event is an accident of the producers, or a day like any other.
   struct Event {
     double share = 0;           // of the records it happens to
     bool all_positive = false;  // labels are 1

@@ -94,7 +94,7 @@ TEST(MissedUsersTest, TellsTheShareThatStaysAway) {
   EXPECT_NEAR(*window(300), 0.3, 0.01);
 }
 
-// Of very many users a sample is followed, and its share is that of all.
+// A sample of very many users is followed, and its share is that of all.
 TEST(MissedUsersTest, ASampleOfManyUsersIsEnough) {
   std::mt19937_64 random(4);
   MissedUsers missed;
@@ -121,7 +121,7 @@ TEST(RepeatedRecordsTest, TellsTheShareThatCameBefore) {
       if (const auto told = repeats.EndWindow()) seen = told;
     }
     ASSERT_TRUE(seen) << share;
-    // Of n records that come twice 2n come.
+    // The records that come twice are counted twice.
     EXPECT_NEAR(*seen, share / (1 + share), 0.08) << share;
   }
 }

@@ -44,7 +44,7 @@ void KnownValues::EndWindow(bool keep) {
       known_[word] |= fresh_[word];
       known += static_cast<size_t>(std::popcount(known_[word]));
     }
-    // Where most bits are set every value looks known, so the oldest go before.
+    // The oldest bits go before most are set, when every value would look known.
     if (++windows_ >= kWindowsKnown || known > kKnownMost) {
       windows_ = 0;
       std::swap(before_, known_);

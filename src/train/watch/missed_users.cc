@@ -13,8 +13,8 @@ constexpr double kExpected = 3;      // records from which on a user's absence m
 constexpr uint32_t kAsked = 100;     // such users, at least
 constexpr uint64_t kEnough = 2;      // records for each followed user, from which shares are known
 constexpr uint32_t kLooksMost = 60;  // after which a window ends whatever it has
-constexpr double kMemory = 0.2;      // of a window in what is usual
-constexpr double kRare = 0.01;       // users of fewer records a window are no longer followed
+constexpr double kShareOfWindow = 0.2;  // of a window in what is usual
+constexpr double kRare = 0.01;          // users of fewer records a window are no longer followed
 
 }  // namespace
 
@@ -51,7 +51,7 @@ void MissedUsers::Learn() {
   for (auto user = users_.begin(); user != users_.end();) {
     User& seen = user->second;
     const double share = seen.came / static_cast<double>(records_ == 0 ? 1 : records_);
-    seen.usual = seen.usual == 0 ? share : seen.usual + kMemory * (share - seen.usual);
+    seen.usual = seen.usual == 0 ? share : seen.usual + kShareOfWindow * (share - seen.usual);
     seen.came = 0;
     const bool rare = seen.usual * static_cast<double>(records_) < kRare;
     user = rare ? users_.erase(user) : std::next(user);
