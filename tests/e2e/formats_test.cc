@@ -140,7 +140,7 @@ TEST_F(FormatsTest, BadJsonLinesAreDeadLettersWithFileLineAndField) {
 TEST_F(FormatsTest, ARecordThatLacksAFeatureIsADeadLetterWhereThatIsAsked) {
   test::WriteFile(dir_ / "day.jsonl", "{\"label\":1,\"features\":{\"I1\":1}}\n");
   const Ended ended = Train("store", "day.jsonl", {"source.format=json", "source.missing=reject"});
-  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(ended.exit_code, 1) << "nothing is left to learn from; " << ended.err;
   EXPECT_THAT(test::ReadFile(dir_ / "store.dead-letters.jsonl"),
               HasSubstr("feature 'I2' is missing"));
 }

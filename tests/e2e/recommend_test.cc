@@ -81,7 +81,8 @@ class RecommendTest : public ::testing::Test {
         "    history: {}\n    privacy: {}\n",
         guard.counts, history, guard.privacy);
     yaml += fmt::format(
-        "  - id: next\n    model: {{kind: sequence, width: 16, length: 8, blocks: 1}}\n"
+        "  - id: next\n    model: {{kind: sequence, width: 16, length: 8, blocks: 1, "
+        "item_bias: false, mask_seen: false, random_crops: false}}\n"
         "    mechanism: {}\n"
         "    participation: {{mode: poisson, period_files: 1, sampling_rate: 0.5, "
         "steps_per_period: 60, batch: 30, max_participations: 180}}\n"
