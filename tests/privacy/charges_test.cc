@@ -190,11 +190,11 @@ TEST(Ledger, RefusesAnotherFormatByName) {
   };
   std::string entry = ledger.entries()[0].Encode(), state = ledger.EncodeState();
   entry[0] = state[0] = 1;
-  expect_named(LedgerEntry::Decode(entry).error(), "format 3");
-  expect_named(Ledger::Restore(ledger.entries(), state).error(), "format 3");
+  expect_named(LedgerEntry::Decode(entry).error(), "format 4");
+  expect_named(Ledger::Restore(ledger.entries(), state).error(), "format 4");
   std::string coverage = Coverage().Encode();
   coverage[0] = 1;
-  expect_named(Coverage::Decode(coverage).error(), "format 2");
+  expect_named(Coverage::Decode(coverage).error(), "format 3");
 }
 
 TEST(Ledger, TheTotalIsStatedAtTheDeltaOfItsBudget) {
