@@ -4,7 +4,7 @@
 // mu_squared is that of the Gaussian queries the unit was surely in, rho that of the queries
 // charged by their zCDP. Settings of sampled steps ascend by noise multiplier, then by rate, then
 // by the steps of a block (0: no blocks; else the count is of blocks, and the rate is one over it).
-// Whether settings have that last number depends on what holds the spending.
+// The holder of the spending decides if settings have that last number.
 #include "privacy/spending.h"
 
 #include <algorithm>

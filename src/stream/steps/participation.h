@@ -20,8 +20,8 @@
 namespace tacit::stream {
 
 // The allocation of a period (`allocate`): a unit's step of each block is a function of this key.
-// Whoever has the key knows which records a step held, so it is as secret as they are. It is drawn
-// when the period begins, and ends with its last step.
+// The key tells which records a step held, so it is as secret as they are. It is drawn when the
+// period begins, and ends with its last step.
 struct PeriodAllocation {
   SipHash::Key key{};
   uint64_t block_steps = 0, period_steps = 0;  // those that the period began with, and paid for
