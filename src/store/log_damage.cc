@@ -105,10 +105,12 @@ std::optional<LogDamage> CheckCurrent(const std::string& store) {
   return LogDamage{path, 0, "it names no list of tables that is there"};
 }
 
-bool HasListOfTables(const std::string& store) {
+bool HoldsRecords(const std::string& store) {
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(store, error))
-    if (entry.path().filename().string().starts_with("MANIFEST-")) return true;
+  for (const fs::directory_entry& entry : fs::directory_iterator(store, error)) {
+    const std::string name = entry.path().filename();
+    if (name.ends_with(".sst") || name.ends_with(".blob") || name.ends_with(".log")) return true;
+  }
   return false;
 }
 

@@ -28,8 +28,9 @@ Result<std::optional<LogDamage>> FindLogDamage(const std::string& file);
 // Checks the file CURRENT, one line with the name of the list of tables.
 std::optional<LogDamage> CheckCurrent(const std::string& store);
 
-// Tells whether a folder has lists of tables, and so holds a database, whatever CURRENT says.
-bool HasListOfTables(const std::string& store);
+// Tells whether a folder has tables, blobs or write-ahead logs, whatever CURRENT says. RocksDB
+// makes the first of them after CURRENT: where there is none, a store was killed while it was made.
+bool HoldsRecords(const std::string& store);
 
 // Looks into all logs and the list of tables of a store, and into the file that names the latter.
 // Returns what is damaged or torn, a place a file.

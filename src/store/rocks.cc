@@ -193,7 +193,7 @@ void LeaveOpen([[maybe_unused]] const void* object) {
 
 // RocksDB would begin a new database where CURRENT is gone, and remove the files of the old one.
 Status CheckNotBegunAnew(const std::string& path) {
-  if (!HasListOfTables(path) || !CheckCurrent(path)) return {};
+  if (!HoldsRecords(path) || !CheckCurrent(path)) return {};
   TACIT_ASSIGN(const bool held, IsHeldByAnother(path));
   if (held) return {};
   return Fail(ErrorCode::kCorruption, ExplainCorruption(path, "opening store " + path));

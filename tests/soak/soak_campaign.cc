@@ -8,11 +8,13 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <random>
+#include <string_view>
 #include <thread>
 
 #include "kafka/broker.h"
@@ -211,9 +213,23 @@ std::string DemoScore() {
   return row + "]}]}";
 }
 
-// config/demo.yaml with learners whose memory is full early: periods of a few seconds, and a
-// threshold at which noise alone writes a thousand rows a step, so that all rows have been seen,
-// and what is cached has stopped growing, well within the first half of a slice.
+// A text in which no table has more than a number of buckets.
+std::string WithSmallTables(const std::string& yaml, uint64_t buckets) {
+  constexpr std::string_view kKey = "buckets: ";
+  std::string small;
+  size_t at = 0;
+  for (size_t key; (key = yaml.find(kKey, at)) != std::string::npos;) {
+    key += kKey.size();
+    small += yaml.substr(at, key - at);
+    at = yaml.find_first_not_of("0123456789", key);
+    small += std::to_string(std::min<uint64_t>(std::stoull(yaml.substr(key)), buckets));
+  }
+  return small + yaml.substr(at);
+}
+
+// config/demo.yaml with learners whose memory is full early: small tables, periods of a few
+// seconds, and a threshold at which noise alone writes a thousand rows a step. All rows have been
+// seen, and what is cached has stopped growing, well within the first half of a slice.
 std::string WriteGeneratorConfig(const TempDir& dir) {
   constexpr char kLearners[] =
       "learners:\n"
@@ -232,7 +248,7 @@ std::string WriteGeneratorConfig(const TempDir& dir) {
   const size_t learners = demo.find("\nlearners:") + 1, store = demo.find("\nstore:") + 1;
   EXPECT_TRUE(learners > 0 && store > learners) << "config/demo.yaml has other sections";
   const std::string path = dir / "generator.yaml";
-  WriteFile(path, demo.substr(0, learners) + kLearners + demo.substr(store));
+  WriteFile(path, WithSmallTables(demo.substr(0, learners), 4096) + kLearners + demo.substr(store));
   return path;
 }
 
@@ -250,7 +266,7 @@ TEST(Soak, Slice) {
   Soaked generator(
       "generator", {"/usr/bin/nice", "-n", "5"}, WriteGeneratorConfig(dir), dir / "store",
       DemoScore(),
-      {"memory.total_bytes=1250MiB", "source.kind=generator", "source.generator.days=100000",
+      {"memory.total_bytes=360MiB", "source.kind=generator", "source.generator.days=100000",
        "source.generator.seed=" + std::to_string(seed % 1000), "store.path=" + (dir / "store"),
        "store.witness=" + (dir / "witness"), "training.idle_priority=false",
        "store.commit_interval_ms=200"});

@@ -3,6 +3,9 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <rocksdb/db.h>
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -68,6 +71,60 @@ class LockedElsewhere {
  private:
   pid_t child_;
 };
+
+// Ends the process, as a kill does, where RocksDB is about to give a new database its CURRENT.
+class KilledBeforeCurrent : public rocksdb::FileSystemWrapper {
+ public:
+  KilledBeforeCurrent() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "killed before CURRENT"; }
+  rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
+                               const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* debug) override {
+    if (to.ends_with("/CURRENT")) _exit(9);
+    return FileSystemWrapper::RenameFile(from, to, options, debug);
+  }
+};
+
+// Leaves in a folder what a daemon leaves that is killed while RocksDB makes its store.
+void BeginStore(const std::string& path) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto env = rocksdb::NewCompositeEnv(std::make_shared<KilledBeforeCurrent>());
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    options.env = env.get();
+    rocksdb::DB* db = nullptr;
+    const auto status = rocksdb::DB::Open(options, path, &db);
+    _exit(status.ok() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 9);
+  ASSERT_TRUE(fs::exists(path + "/MANIFEST-000001"));
+  ASSERT_FALSE(fs::exists(path + "/CURRENT"));
+}
+
+TEST(FolderTest, AStoreWhoseMakingWasCutShortIsMadeAnew) {
+  const TestFolder folder;
+  fs::create_directories(folder.store());
+  BeginStore(folder.store());
+  ASSERT_TRUE(Script::Step(*MustOpen(TestOptions(folder))));
+  Script::ExpectStore(*MustOpen(TestOptions(folder)));
+}
+
+// One file of records is enough: then CURRENT was there, and is lost.
+TEST(FolderTest, WhereRecordsLieNoStoreIsMade) {
+  for (const char* name : {"000012.sst", "000013.blob", "000014.log"}) {
+    const TestFolder folder;
+    fs::create_directories(folder.store());
+    BeginStore(folder.store());
+    std::ofstream(folder.store() + "/" + name) << "x";
+    const Error error = FailureOf(TestOptions(folder));
+    EXPECT_EQ(error.code, ErrorCode::kCorruption) << name << ": " << error.message;
+    EXPECT_THAT(error.message, HasSubstr("/CURRENT is damaged"));
+    EXPECT_TRUE(fs::exists(folder.store() + "/" + name));
+  }
+}
 
 TEST(FolderTest, ALockOfAnotherProcessIsToldWithItsNumber) {
   const TestFolder folder;
