@@ -78,8 +78,6 @@ class AucHistogram {
     }
     return positives == 0 || negatives == 0 ? 0.5 : wins / (positives * negatives);
   }
-  uint64_t positives() const { return std::reduce(positives_.begin(), positives_.end()); }
-  uint64_t negatives() const { return std::reduce(negatives_.begin(), negatives_.end()); }
 
  private:
   std::vector<uint64_t> positives_, negatives_;

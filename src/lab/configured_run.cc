@@ -172,7 +172,7 @@ boost::json::object ToJson(const ConfiguredRun& run) {
         row["asked"] = day.asked;
         row["hits"] = day.hits;
       } else {
-        row["auc"] = day.auc.Auc();
+        row["auc"] = day.auc;
         row["log_loss"] = day.events == 0 ? boost::json::value(nullptr)
                                           : Finite(day.loss_sum / static_cast<double>(day.events));
         row["rows_written"] = day.rows_written;

@@ -37,20 +37,29 @@ void Progress::Predicted::Merge(const Predicted& other) {
   predicted += other.predicted;
 }
 
-void Progress::Predicted::AddTo(DayRow* day) const {
-  day->auc.Merge(auc);
+void Progress::Predicted::Describe(DayRow* day) const {
   day->events += events;
-  day->clicks += clicks;
-  day->loss_sum += loss_sum;
-  day->predicted += predicted;
+  day->clicks = clicks;
+  day->loss_sum = loss_sum;
+  day->predicted = predicted;
+  day->auc = auc.Auc();
+  day->auc_deviation =
+      AucDeviation(day->auc, static_cast<double>(clicks), static_cast<double>(events - clicks));
 }
 
 void Progress::Fold(Account* account) {
-  account->open.AddTo(&account->current);
+  account->today.Merge(account->open);
   account->recent.Merge(account->open);
   account->open = {};
   if (account->recent.events >= kWindowEvents)
     account->previous = std::exchange(account->recent, {});
+}
+
+DayRow Progress::CloseDay(Account* account, const std::string& name) {
+  std::exchange(account->today, {}).Describe(&account->current);
+  account->current.name = name;
+  account->finished.push_back(std::exchange(account->current, {}));
+  return account->finished.back();
 }
 
 void Progress::AddPredictions(size_t learner, std::span<const float> logits,
@@ -91,18 +100,15 @@ std::optional<DayRow> Progress::EndDay(size_t learner, const std::string& name) 
   Account& account = accounts_[learner];
   Fold(&account);
   if (account.current.steps == 0) return std::nullopt;
-  account.current.name = name;
-  account.finished.push_back(std::exchange(account.current, {}));
-  return account.finished.back();
+  return CloseDay(&account, name);
 }
 
 void Progress::EndHeldOutDay(size_t learner, const std::string& name) {
   std::lock_guard lock(mutex_);
   Account& account = accounts_[learner];
   Fold(&account);
-  account.current.name = name;
   account.current.held_out = true;
-  account.finished.push_back(std::exchange(account.current, {}));
+  CloseDay(&account, name);
 }
 
 void Progress::Committed(size_t learner, double epsilon) {
@@ -130,8 +136,11 @@ std::vector<DayRow> Progress::days(size_t learner) const {
   const Account& account = accounts_[learner];
   std::vector<DayRow> days = account.finished;
   DayRow current = account.current;
-  account.open.AddTo(&current);
-  if (current.steps > 0) days.push_back(std::move(current));
+  if (current.steps == 0) return days;
+  Predicted predicted = account.today;
+  predicted.Merge(account.open);
+  predicted.Describe(&current);
+  days.push_back(std::move(current));
   return days;
 }
 

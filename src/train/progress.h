@@ -25,7 +25,8 @@ struct DayRow {
   uint64_t asked = 0, hits = 0;  // next-item models only; see StepReport
   double epsilon = 0;            // the learner's, once the day's last step is charged
   bool held_out = false;         // predicted, and not learnt from
-  AucHistogram auc;              // from predictions made before learning
+  double auc = 0.5;              // from predictions made before learning
+  double auc_deviation = NAN;    // NaN where there is no such pair
 };
 
 // Log loss over that of the best constant, which is 1 where a constant does as well; NaN if there
@@ -71,7 +72,8 @@ class Progress {
   std::vector<DayRow> days(size_t learner) const;
 
  private:
-  // Predictions of clicks, and what came.
+  // Predictions of clicks, and what came. A quarter of a megabyte, so a finished day keeps its
+  // figures and not this.
   struct Predicted {
     AucHistogram auc;
     uint64_t events = 0, clicks = 0;
@@ -79,7 +81,7 @@ class Progress {
 
     void Add(std::span<const float> logits, std::span<const float> labels, double loss);
     void Merge(const Predicted& other);
-    void AddTo(DayRow* day) const;
+    void Describe(DayRow* day) const;
   };
   struct Asked {
     uint64_t units = 0, hits = 0;
@@ -87,7 +89,8 @@ class Progress {
   struct Account {
     View view;
     std::vector<DayRow> finished;
-    DayRow current;  // without the predictions of `open`
+    DayRow current;   // without its predictions
+    Predicted today;  // without those of `open`
     // Predictions since the last fold; those before, in two windows, so that the running figures
     // are never of few events.
     Predicted open, recent, previous;
@@ -96,6 +99,8 @@ class Progress {
 
   // Adds the open predictions to the day and to the windows.
   static void Fold(Account* account);
+  // Begins a day, and returns the row of the one before.
+  static DayRow CloseDay(Account* account, const std::string& name);
 
   mutable std::mutex mutex_;
   std::vector<Account> accounts_;

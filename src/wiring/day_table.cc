@@ -60,13 +60,10 @@ std::string BelowConstant(const std::vector<train::DayRow>& days) {
 std::string PredictedOf(const train::DayRow& day) {
   if (day.events == 0)
     return fmt::format(" {:>8} {:>7} {:>7} {:>8} {:>7}", "-", "-", "-", "-", "-");
-  const double auc = day.auc.Auc();
-  const double deviation = AucDeviation(auc, static_cast<double>(day.auc.positives()),
-                                        static_cast<double>(day.auc.negatives()));
   return fmt::format(
       " {:>8} {:>7} {:>7} {:>8} {:>7}", Figure(day.loss_sum / static_cast<double>(day.events)),
       Figure(train::EntropyOf(day)), Figure(train::Calibration(day.predicted, day.clicks)),
-      Figure(auc), Figure(deviation));
+      Figure(day.auc), Figure(day.auc_deviation));
 }
 
 std::string DayTable(const std::vector<train::DayRow>& days,
@@ -83,10 +80,9 @@ std::string DayTable(const std::vector<train::DayRow>& days,
              PredictedOf(day);
     if (known) {
       const auto best = best_auc.find(day.name);
-      table += best == best_auc.end()
-                   ? fmt::format(" {:>8} {:>11}", "-", "-")
-                   : fmt::format(" {:>8.4f} {:>9.0f} %", best->second,
-                                 100 * (day.auc.Auc() - 0.5) / (best->second - 0.5));
+      table += best == best_auc.end() ? fmt::format(" {:>8} {:>11}", "-", "-")
+                                      : fmt::format(" {:>8.4f} {:>9.0f} %", best->second,
+                                                    100 * (day.auc - 0.5) / (best->second - 0.5));
     }
     table += fmt::format(" {:>9} {:>13}\n", EpsilonOf(day), WithThousands(day.rows_written));
   }
@@ -118,7 +114,7 @@ std::string SideBySide(const std::vector<LearnerDays>& learners,
         [&](const std::string& name) -> std::optional<double> {
           const auto day = std::ranges::find(learner.days, name, &train::DayRow::name);
           if (day == learner.days.end()) return std::nullopt;
-          return day->auc.Auc();
+          return day->auc;
         });
   if (!best_auc.empty())
     add("best", "", [&](const std::string& name) -> std::optional<double> {

@@ -107,7 +107,7 @@ bool IsSystem(const std::string& header) {
   static const Names kSystem = {"unistd.h",   "fcntl.h",     "signal.h", "sched.h",  "pthread.h",
                                 "glob.h",     "immintrin.h", "poll.h",   "dirent.h", "termios.h",
                                 "cpuid.h",    "netdb.h",     "ftw.h",    "endian.h", "dlfcn.h",
-                                "ucontext.h", "fnmatch.h"};
+                                "ucontext.h", "fnmatch.h",   "malloc.h"};
   const bool standard = header.find_first_of("./") == std::string::npos;
   return standard || kSystem.contains(header) || header.starts_with("sys/") ||
          header.starts_with("netinet/") || header.starts_with("arpa/") ||

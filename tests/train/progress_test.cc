@@ -1,6 +1,7 @@
 #include "train/progress.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cmath>
 #include <vector>
@@ -26,7 +27,8 @@ TEST(ProgressTest, DaysEndAtTheirMarks) {
   EXPECT_EQ(days[0].rows_written, 15u);
   EXPECT_DOUBLE_EQ(days[0].loss_sum, 0.75);
   EXPECT_EQ(days[0].epsilon, 2.0);
-  EXPECT_NEAR(days[0].auc.Auc(), 1.0, 1e-9);
+  EXPECT_NEAR(days[0].auc, 1.0, 1e-9);
+  EXPECT_NEAR(days[1].auc_deviation, 0, 1e-9);
   EXPECT_EQ(days[1].events, 2u);
   EXPECT_TRUE(progress.days(0).empty());
   EXPECT_EQ(progress.view(1).events, 6u);
@@ -62,6 +64,25 @@ TEST(ProgressTest, ADayOfOneLabelHasNoEntropy) {
   const auto day = progress.EndDay(0, "day");
   EXPECT_TRUE(std::isnan(EntropyOf(*day)));
   EXPECT_TRUE(std::isnan(Calibration(day->predicted, day->clicks)));
+}
+
+// A service that runs for years ends many days; only their figures stay.
+TEST(ProgressTest, AFinishedDayTakesLittleMemory) {
+  Progress progress(1);
+  const std::vector<float> logits{-1, 1}, labels{0, 1};
+  const auto end_days = [&](int days) {
+    for (int day = 0; day < days; ++day) {
+      progress.AddPredictions(0, logits, labels, 0.5);
+      progress.AddStep(0, 1, 1.0);
+      progress.EndDay(0, "day");
+    }
+  };
+  const auto held = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
+  end_days(10);
+  const size_t before = held();
+  end_days(1000);
+  EXPECT_LT(held(), before + 1000 * 1000);
+  EXPECT_EQ(progress.days(0).size(), 1010u);
 }
 
 TEST(ProgressTest, ADayWithoutStepsLeavesNoRow) {

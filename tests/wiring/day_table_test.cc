@@ -50,8 +50,8 @@ TEST(DayTableTest, SaysWhereAConstantWouldHaveDoneBetter) {
   day.clicks = 1;
   day.predicted = 2;
   day.loss_sum = 4 * std::log(2);
-  day.auc.Add(1, true);
-  for (int i = 0; i < 3; ++i) day.auc.Add(-1, false);
+  day.auc = 1;
+  day.auc_deviation = 0;
   train::DayRow good = day;
   good.loss_sum = 1;
   EXPECT_THAT(DayTable({day, good}, {}, 1, promise),
@@ -71,8 +71,7 @@ TEST(DayTableTest, ADayWithoutEventsHasNoFigures) {
 train::DayRow DayOf(const std::string& name, bool good) {
   train::DayRow day;
   day.name = name;
-  day.auc.Add(-1, !good);
-  day.auc.Add(1, good);
+  day.auc = good ? 1 : 0;
   return day;
 }
 
