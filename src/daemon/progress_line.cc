@@ -14,10 +14,10 @@ std::string EpsilonText(double epsilon) {
   return std::isfinite(epsilon) ? fmt::format("{:.3f}", epsilon) : "none promised";
 }
 
-std::string HitText(uint64_t hits, uint64_t asked) {
-  return "HIT@10 " + (asked == 0 ? "-"
-                                 : fmt::format("{:.3f}", static_cast<double>(hits) /
-                                                             static_cast<double>(asked)));
+std::string HitText(const train::RankTotals& ranked) {
+  if (ranked.asked == 0) return "HIT@10 -";
+  return fmt::format("HIT@10 {:.3f} (popular {:.3f})", ranked.Hit(ranked.model),
+                     ranked.Hit(ranked.popular));
 }
 
 // AUC, and log loss over that of the best constant.
@@ -69,8 +69,7 @@ void ProgressLine::Draw(uint64_t total, const std::vector<LearnerView>& learners
                       WithThousands(static_cast<uint64_t>(rate_)));
   for (const auto& [id, view, ranks] : learners)
     line += fmt::format("  {}{}  epsilon {}", learners.size() > 1 ? id + ": " : "",
-                        ranks ? HitText(view.hits, view.asked) : ClickText(view),
-                        EpsilonText(view.epsilon));
+                        ranks ? HitText(view.ranked) : ClickText(view), EpsilonText(view.epsilon));
   line_.Draw(line);
 }
 

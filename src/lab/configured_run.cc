@@ -56,6 +56,11 @@ boost::json::value Finite(double x) {
   return std::isfinite(x) ? boost::json::value(x) : boost::json::value(nullptr);
 }
 
+// How well a recommender placed the items that users took next.
+boost::json::object ToJson(const train::RankTotals& ranked, const train::RankScore& score) {
+  return {{"hits", score.hits}, {"ndcg10", Finite(ranked.Ndcg(score))}};
+}
+
 // A run at work, in the order it is built.
 class RunAtWork {
  public:
@@ -169,8 +174,10 @@ boost::json::object ToJson(const ConfiguredRun& run) {
                               {"events", day.events},
                               {"steps", day.steps}};
       if (learner.recommends) {
-        row["asked"] = day.asked;
-        row["hits"] = day.hits;
+        row["asked"] = day.ranked.asked;
+        row["model"] = ToJson(day.ranked, day.ranked.model);
+        row["popularity"] = ToJson(day.ranked, day.ranked.popular);
+        row["successor"] = ToJson(day.ranked, day.ranked.successor);
       } else {
         row["auc"] = day.auc;
         row["log_loss"] = day.events == 0 ? boost::json::value(nullptr)

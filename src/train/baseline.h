@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "train/rank_totals.h"
+
 namespace tacit::train {
 
 // The log loss of the best constant prediction for events of which `clicks` were clicked, known in
@@ -23,6 +25,14 @@ inline double NormalisedEntropy(double loss_sum, uint64_t clicks, uint64_t event
 // The clicks predicted over those that came; NaN without a click.
 inline double Calibration(double predicted, uint64_t clicks) {
   return clicks > 0 ? predicted / static_cast<double>(clicks) : NAN;
+}
+
+// Tells whether the most popular items had more hits than the model, by more than chance gives (a
+// deviation of the difference, were the hits of each independent).
+inline bool IsBelowPopularity(const RankTotals& ranked) {
+  const auto model = static_cast<double>(ranked.model.hits);
+  const auto popular = static_cast<double>(ranked.popular.hits);
+  return popular - model > std::sqrt(popular + model);
 }
 
 }  // namespace tacit::train

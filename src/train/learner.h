@@ -15,6 +15,7 @@
 #include "privacy/charge.h"
 #include "store/delta.h"
 #include "stream/steps/participation.h"
+#include "train/rank_totals.h"
 
 namespace tacit::train {
 
@@ -22,9 +23,8 @@ namespace tacit::train {
 struct StepReport {
   // Click models: predictions made before learning; valid until the next step.
   std::span<const float> logits = {};
-  // Next-item models: units asked, before learning, for their first new item, and those that had it
-  // among their ten best.
-  uint64_t asked = 0, hits = 0;
+  // Next-item models: units asked, before learning, for their first new item.
+  RankTotals ranked = {};
   uint64_t examples = 0;  // in the step
   double loss_sum = 0;    // over `losses` examples or units
   uint64_t losses = 0;

@@ -72,17 +72,15 @@ void Progress::AddPredictions(size_t learner, std::span<const float> logits,
   if (account.open.events >= kWindowEvents) Fold(&account);
 }
 
-void Progress::AddRankings(size_t learner, uint64_t examples, uint64_t asked, uint64_t hits) {
+void Progress::AddRankings(size_t learner, uint64_t examples, const RankTotals& ranked) {
   std::lock_guard lock(mutex_);
   Account& account = accounts_[learner];
   account.view.events += examples;
   account.current.events += examples;
-  account.current.asked += asked;
-  account.current.hits += hits;
-  account.recent_asked.units += asked;
-  account.recent_asked.hits += hits;
-  if (account.recent_asked.units < kWindowAsked) return;
-  account.previous_asked = std::exchange(account.recent_asked, {});
+  account.current.ranked.Merge(ranked);
+  account.recent_ranked.Merge(ranked);
+  if (account.recent_ranked.asked < kWindowAsked) return;
+  account.previous_ranked = std::exchange(account.recent_ranked, {});
 }
 
 void Progress::AddStep(size_t learner, uint64_t rows_written, double epsilon) {
@@ -126,8 +124,8 @@ Progress::View Progress::view(size_t learner) const {
   view.auc = window.auc.Auc();
   view.entropy = NormalisedEntropy(window.loss_sum, window.clicks, window.events);
   view.calibration = Calibration(window.predicted, window.clicks);
-  view.asked = account.previous_asked.units + account.recent_asked.units;
-  view.hits = account.previous_asked.hits + account.recent_asked.hits;
+  view.ranked = account.previous_ranked;
+  view.ranked.Merge(account.recent_ranked);
   return view;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/auc.h"
 #include "train/baseline.h"
+#include "train/rank_totals.h"
 
 namespace tacit::train {
 
@@ -20,13 +21,13 @@ struct DayRow {
   uint64_t steps = 0;
   uint64_t rows_written = 0;
   double loss_sum = 0;
-  uint64_t clicks = 0;           // click models only, like the next: events with label 1
-  double predicted = 0;          // clicks that the predictions add up to
-  uint64_t asked = 0, hits = 0;  // next-item models only; see StepReport
-  double epsilon = 0;            // the learner's, once the day's last step is charged
-  bool held_out = false;         // predicted, and not learnt from
-  double auc = 0.5;              // from predictions made before learning
-  double auc_deviation = NAN;    // NaN where there is no such pair
+  uint64_t clicks = 0;         // click models only, like the next: events with label 1
+  double predicted = 0;        // clicks that the predictions add up to
+  RankTotals ranked;           // next-item models only
+  double epsilon = 0;          // the learner's, once the day's last step is charged
+  bool held_out = false;       // predicted, and not learnt from
+  double auc = 0.5;            // from predictions made before learning
+  double auc_deviation = NAN;  // NaN where there is no such pair
 };
 
 // Log loss over that of the best constant, which is 1 where a constant does as well; NaN if there
@@ -45,9 +46,7 @@ class Progress {
     // Click models, over the last events: AUC, log loss over that of the best constant, and clicks
     // predicted over clicks. NaN before there are any.
     double auc = 0.5, entropy = NAN, calibration = NAN;
-    // Next-item models: units recently asked for their next item, and those that had it among their
-    // ten best.
-    uint64_t asked = 0, hits = 0;
+    RankTotals ranked;   // next-item models, over the last units asked
     double epsilon = 0;  // committed
   };
 
@@ -56,9 +55,8 @@ class Progress {
   // Adds predictions made before their events were learnt from.
   void AddPredictions(size_t learner, std::span<const float> logits, std::span<const float> labels,
                       double loss_sum);
-  // Adds a next-item model's examples, the units asked, and those that had the item among their ten
-  // best.
-  void AddRankings(size_t learner, uint64_t examples, uint64_t asked, uint64_t hits);
+  // Adds a next-item model's examples, and how it did for the units asked.
+  void AddRankings(size_t learner, uint64_t examples, const RankTotals& ranked);
   void AddStep(size_t learner, uint64_t rows_written, double epsilon);
   // Ends the current day; later calls count for the next.
   // Returns the row of the day, unless it had no step.
@@ -83,9 +81,6 @@ class Progress {
     void Merge(const Predicted& other);
     void Describe(DayRow* day) const;
   };
-  struct Asked {
-    uint64_t units = 0, hits = 0;
-  };
   struct Account {
     View view;
     std::vector<DayRow> finished;
@@ -94,7 +89,7 @@ class Progress {
     // Predictions since the last fold; those before, in two windows, so that the running figures
     // are never of few events.
     Predicted open, recent, previous;
-    Asked recent_asked, previous_asked;
+    RankTotals recent_ranked, previous_ranked;
   };
 
   // Adds the open predictions to the day and to the windows.

@@ -252,7 +252,7 @@ void Trainer::Predicted(const Seat& seat, const stream::StepBatch& batch,
   if (!report.logits.empty()) {
     progress_.AddPredictions(learner, report.logits, batch.examples.label, report.loss_sum);
   } else {
-    progress_.AddRankings(learner, report.examples, report.asked, report.hits);
+    progress_.AddRankings(learner, report.examples, report.ranked);
   }
 }
 
@@ -264,18 +264,23 @@ void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepRepor
   progress_.AddStep(index.value, report.rows_written, seat.epsilon);
   for (const event::PublicMark& mark : batch.marks)
     if (mark.kind == event::PublicMark::Kind::kFileEnd)
-      if (const auto day = progress_.EndDay(index.value, mark.name)) TellBelowConstant(seat, *day);
+      if (const auto day = progress_.EndDay(index.value, mark.name)) TellBelowBaseline(seat, *day);
   metrics_.Step(index.value, report, batch.units_refused, seconds);
 }
 
-// Warns the operator of a day on which a constant would have predicted better.
-void Trainer::TellBelowConstant(const Seat& seat, const DayRow& day) {
+// Warns the operator of a day on which a constant would have predicted better, or the most popular
+// items would have been the better answer.
+void Trainer::TellBelowBaseline(const Seat& seat, const DayRow& day) {
   if (const double entropy = EntropyOf(day); entropy > 1)
     spdlog::warn(
         "learner '{}', {}: its log loss, {:.4f}, is {:.3f} of that of the best constant: it has "
-        "learnt "
-        "less than the click rate",
+        "learnt less than the click rate",
         seat.learner->id(), day.name, day.loss_sum / static_cast<double>(day.events), entropy);
+  if (const RankTotals& ranked = day.ranked; IsBelowPopularity(ranked))
+    spdlog::warn(
+        "learner '{}', {}: of {} next items {} were among its ten best, and {} among the ten most "
+        "popular: it has learnt less than what is popular",
+        seat.learner->id(), day.name, ranked.asked, ranked.model.hits, ranked.popular.hits);
 }
 
 store::LearnerCommit Trainer::TakePending(Seat& seat) {

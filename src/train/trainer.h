@@ -99,7 +99,7 @@ class Trainer {
   void Exhaust(Seat& seat, Spent spent, const std::string& why);
   void Predicted(const Seat& seat, const stream::StepBatch& batch, const StepReport& report);
   void Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report, double seconds);
-  static void TellBelowConstant(const Seat& seat, const DayRow& day);
+  static void TellBelowBaseline(const Seat& seat, const DayRow& day);
   store::LearnerCommit TakePending(Seat& seat);
   Status CommitPending();
   void Published();

@@ -24,13 +24,23 @@ void ShowProgress(metrics::Registry& registry, const metrics::Labels& labels,
       gauge("tacit_calibration", "Clicks that the last predictions add up to, over clicks");
   const auto hits =
       gauge("tacit_hit_at_10", "Share of the last next items that were among the model's ten best");
-  registry.BeforeScrape([&progress, learner, auc, entropy, calibration, hits] {
+  const auto gain = gauge("tacit_ndcg_at_10",
+                          "Mean of 1 / log2(place + 1) of the last next items, 0 beyond place 10");
+  const auto popular_hits = gauge("tacit_popularity_hit_at_10",
+                                  "Share of them that were among the ten most popular items");
+  const auto successor_hits =
+      gauge("tacit_successor_hit_at_10",
+            "Share of them that were among the ten most frequent successors of the last item");
+  registry.BeforeScrape([=, &progress] {
     const Progress::View view = progress.view(learner);
     entropy.Set(view.entropy);
     calibration.Set(view.calibration);
     auc.Set(std::isnan(view.entropy) ? NAN : view.auc);
-    hits.Set(view.asked == 0 ? NAN
-                             : static_cast<double>(view.hits) / static_cast<double>(view.asked));
+    const RankTotals& ranked = view.ranked;
+    hits.Set(ranked.Hit(ranked.model));
+    gain.Set(ranked.Ndcg(ranked.model));
+    popular_hits.Set(ranked.Hit(ranked.popular));
+    successor_hits.Set(ranked.Hit(ranked.successor));
   });
 }
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "train/hit_at_10.h"
 
 namespace tacit::train {
 
@@ -26,31 +25,33 @@ TransitionsLearner::TransitionsLearner(TransitionsLearnerOptions options,
       recent_(options_.histories, std::move(reader)),
       noise_(std::move(noise)),
       workers_(workers),
-      model_(*options_.catalogue, options_.model, workers) {}
+      model_(*options_.catalogue, options_.model, workers),
+      exam_(options_.catalogue->items(), options_.asked_most) {}
 
 Status TransitionsLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
   *report = {.examples = batch.examples.size()};
   TACIT_ASSIGN(const bool held_out, recent_.Preview(batch, &step_));
-  if (held_out) Ask(step_.units(), report);
-  return {};
+  return held_out ? exam_.AskHeldOut(step_, Answers(), report) : Status{};
 }
 
-// Asks with the model released before the step.
-void TransitionsLearner::Ask(size_t most, StepReport* report) {
-  if (model_.periods() == 0 || most == 0) return;
-  if (scorer_ == nullptr)
-    scorer_ =
-        std::make_unique<model::transitions::Scorer>(model_.estimate(), options_.model, workers_);
-  AskForNext(
-      step_, most, scorer_->items(),
-      [this](auto history, auto scores) { scorer_->Score(history, scores); }, workers_, report);
+// The model released before the step; null if nothing was.
+NextItemExam::Model TransitionsLearner::Answers() {
+  if (model_.periods() == 0) return nullptr;
+  return [this](NextItemExam::Histories histories, const NextItemExam::Take& take) {
+    if (scorer_ == nullptr)
+      scorer_ =
+          std::make_unique<model::transitions::Scorer>(model_.estimate(), options_.model, workers_);
+    return ScoreByWorkers(
+        workers_, scorer_->items(), histories,
+        [this](auto history, auto scores) { scorer_->Score(history, scores); }, take);
+  };
 }
 
 Result<bool> TransitionsLearner::TakeStep(const stream::StepBatch& step,
                                           const std::atomic<bool>& abandon, StepReport* report) {
   TACIT_RETURN_IF_ERROR(recent_.Gather(step, &step_));
   *report = {.examples = step.examples.size()};
-  if (!abandon) Ask(options_.asked_most, report);
+  if (!abandon) TACIT_RETURN_IF_ERROR(exam_.Ask(step_, Answers(), report));
   // From here on the period is released, and charged.
   if (abandon) return false;
   const double mu =

@@ -9,6 +9,7 @@
 #include "model/transitions/scorer.h"
 #include "noise/noise.h"
 #include "train/learner.h"
+#include "train/next_item_exam.h"
 #include "train/recent_histories.h"
 #include "train/transitions_release.h"
 
@@ -48,7 +49,7 @@ class TransitionsLearner final : public Learner {
   const model::transitions::ReleasedModel& released() const { return model_; }
 
  private:
-  void Ask(size_t most, StepReport* report);
+  NextItemExam::Model Answers();
 
   const TransitionsLearnerOptions options_;
   const privacy::Charge charge_;
@@ -57,6 +58,7 @@ class TransitionsLearner final : public Learner {
   WorkerPool& workers_;
   model::transitions::ReleasedModel model_;
   std::unique_ptr<model::transitions::Scorer> scorer_;  // built on demand; null if stale
+  NextItemExam exam_;
   StepHistories step_;
   bool changed_ = false;
 };

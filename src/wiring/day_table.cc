@@ -125,18 +125,31 @@ std::string SideBySide(const std::vector<LearnerDays>& learners,
   return console::LayOut(lines, {0});
 }
 
+// HIT@10 and NDCG@10 of the model or of a baseline.
+std::string PlacedOf(const train::DayRow& day, const train::RankScore& score) {
+  return fmt::format("{:>9} {:>7}", Figure(day.ranked.Hit(score)), Figure(day.ranked.Ndcg(score)));
+}
+
 std::string RankedDayTable(const std::vector<train::DayRow>& days, double epsilon,
                            const privacy::Promise& promise) {
-  std::string table = fmt::format("{:<18} {:>9} {:>7} {:>9} {:>8} {:>9}\n", "log", "events",
-                                  "steps", "asked", "HIT@10", "epsilon");
+  std::string table =
+      fmt::format("{:<18} {:>9} {:>7} {:>9} {:>9} {:>7} {:>17} {:>17} {:>9}\n", "log", "events",
+                  "steps", "asked", "HIT@10", "NDCG@10", "popularity's", "successor's", "epsilon");
   for (const train::DayRow& day : days)
-    table += fmt::format(
-        "{:<18} {:>9} {:>7} {:>9} {:>8} {:>9}\n", day.name.empty() ? "-" : day.name,
-        WithThousands(day.events), StepsOf(day), WithThousands(day.asked),
-        day.asked == 0
-            ? "-"
-            : fmt::format("{:.4f}", static_cast<double>(day.hits) / static_cast<double>(day.asked)),
-        EpsilonOf(day));
+    table +=
+        fmt::format("{:<18} {:>9} {:>7} {:>9} {} {} {} {:>9}\n", day.name.empty() ? "-" : day.name,
+                    WithThousands(day.events), StepsOf(day), WithThousands(day.ranked.asked),
+                    PlacedOf(day, day.ranked.model), PlacedOf(day, day.ranked.popular),
+                    PlacedOf(day, day.ranked.successor), EpsilonOf(day));
+  table +=
+      "\npopularity: the most popular items so far; successor: those that came most often right "
+      "after the\nlast item. Both are counted without noise, and know no more than the model "
+      "does.\n";
+  const auto below = std::ranges::count_if(
+      days, [](const train::DayRow& day) { return train::IsBelowPopularity(day.ranked); });
+  if (below > 0)
+    table +=
+        fmt::format("On {} of {} days the most popular items had more hits.\n", below, days.size());
   return table + CostLine(epsilon, promise, "Hits are");
 }
 

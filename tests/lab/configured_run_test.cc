@@ -221,7 +221,7 @@ TEST_P(ConfiguredRunTest, DaysHeldOutArePredictedAndNotLearntFrom) {
       if (!held.learners[i].recommends) {
         EXPECT_EQ(days[day].events, uint64_t{kShopClicks} * kShopUsers);
       } else if (held.learners[i].id == "counts") {
-        EXPECT_EQ(days[day].asked, day == 2 ? kShopUsers : 0u);
+        EXPECT_EQ(days[day].ranked.asked, day == 2 ? kShopUsers : 0u);
       }
     }
     EXPECT_EQ(held.learners[i].epsilon, without.learners[i].epsilon);

@@ -5,11 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 #include "support/silent_noise.h"
-#include "train/hit_at_10.h"
 #include "train/sequence/sequence_learner.h"
 #include "train/sequence/sequence_trainer.h"
 #include "train/transitions_learner.h"
@@ -115,21 +113,6 @@ class NextItemLearners : public ::testing::Test {
   std::map<Hash128, std::vector<store::HistoryItem>> stored_;
 };
 
-// A model that has diverged predicts nothing, and must not look perfect.
-TEST(HitAt10, AnAnswerThatIsNoNumberIsNoHit) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_FALSE(IsAmongBest(std::vector<float>(30, nan), {}, 3));
-  std::vector<float> scores(30, 0);
-  scores[3] = nan;
-  EXPECT_FALSE(IsAmongBest(scores, {}, 3));
-  scores.assign(30, nan);
-  scores[3] = 1;
-  EXPECT_TRUE(IsAmongBest(scores, {}, 3)) << "others that are no numbers come after it";
-  EXPECT_FALSE(IsAmongBest(std::vector<float>(11, 1), {}, 3)) << "ten as good as it";
-  const std::vector<uint32_t> before{0};
-  EXPECT_TRUE(IsAmongBest(std::vector<float>(11, 1), before, 3));
-}
-
 // Items of earlier steps are read, and not predicted again.
 TEST_F(NextItemLearners, ASequenceStepIsTheTrainersOnTheSameHistories) {
   const auto learner = MakeSequence();
@@ -138,7 +121,7 @@ TEST_F(NextItemLearners, ASequenceStepIsTheTrainersOnTheSameHistories) {
   for (uint64_t step = 0; step < 3; ++step) {
     const StepReport report = MustStep(*learner, StepOf(step, 3));
     EXPECT_EQ(report.examples, 3 * kUsers);
-    EXPECT_EQ(report.asked, step == 0 ? 0 : kUsers);  // nothing was before the first
+    EXPECT_EQ(report.ranked.asked, step == 0 ? 0 : kUsers);  // nothing was before the first
     const model::Histories histories = UpTo(step, 3);
     SequenceStepper stepper(Training(), {}, *backend_, std::make_unique<noise::SilentNoise>());
     if (step > 0) stepper.Resume(expected, state, step);
@@ -251,8 +234,8 @@ TEST_F(NextItemLearners, WhatWasLearntIsHitBeforeItIsLearntAgain) {
   const auto counts = MakeTransitions(0);
   MustStep(*counts, StepOf(0, 3));
   const StepReport report = MustStep(*counts, StepOf(1, 3));
-  EXPECT_EQ(report.asked, kUsers);
-  EXPECT_EQ(report.hits, kUsers);
+  EXPECT_EQ(report.ranked.asked, kUsers);
+  EXPECT_EQ(report.ranked.model.hits, kUsers);
 }
 
 }  // namespace

@@ -85,6 +85,30 @@ TEST(ProgressTest, AFinishedDayTakesLittleMemory) {
   EXPECT_EQ(progress.days(0).size(), 1010u);
 }
 
+// A recommender's hits and gains are added up by day, and over the last units asked.
+TEST(ProgressTest, RankingsAddUpBesideTheirBaselines) {
+  Progress progress(1);
+  const RankTotals step{.asked = 1000,
+                        .model = {.hits = 100, .gain = 50},
+                        .popular = {.hits = 60, .gain = 25},
+                        .successor = {.hits = 80, .gain = 40}};
+  for (int i = 0; i < 3; ++i) {
+    progress.AddRankings(0, 5, step);
+    progress.AddStep(0, 0, 1.0);
+  }
+  const auto day = progress.EndDay(0, "day");
+  ASSERT_TRUE(day);
+  EXPECT_EQ(day->events, 15u);
+  EXPECT_EQ(day->ranked.asked, 3000u);
+  EXPECT_EQ(day->ranked.model.hits, 300u);
+  EXPECT_DOUBLE_EQ(day->ranked.Ndcg(day->ranked.successor), 0.04);
+  EXPECT_DOUBLE_EQ(day->ranked.Hit(day->ranked.popular), 0.06);
+  EXPECT_EQ(progress.view(0).ranked.asked, 3000u);
+  const RankTotals worse{.asked = 2000, .model = {}, .popular = {}, .successor = {}};
+  for (int i = 0; i < 2; ++i) progress.AddRankings(0, 5, worse);
+  EXPECT_EQ(progress.view(0).ranked.model.hits, 0u) << "the running figures forget";
+}
+
 TEST(ProgressTest, ADayWithoutStepsLeavesNoRow) {
   Progress progress(1);
   progress.EndDay(0, "empty");

@@ -225,8 +225,8 @@ TEST_F(RankedLearnerTest, AnAbandonedPeriodDidNotHappen) {
 
 TEST_F(RankedLearnerTest, AsksBeforeItLearns) {
   const auto learner = Make();
-  EXPECT_EQ(MustStep(*learner, 0).asked, 0u);
-  EXPECT_EQ(MustStep(*learner, 1).asked, kCrowd);
+  EXPECT_EQ(MustStep(*learner, 0).ranked.asked, 0u);
+  EXPECT_EQ(MustStep(*learner, 1).ranked.asked, kCrowd);
 }
 
 TEST_F(RankedLearnerTest, StatesThatAreNotItsOwnAreRefusedByName) {

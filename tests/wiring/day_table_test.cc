@@ -68,6 +68,23 @@ TEST(DayTableTest, ADayWithoutEventsHasNoFigures) {
               AllOf(HasSubstr("-       -       -        -       -"), Not(HasSubstr("0.5000"))));
 }
 
+TEST(RankedDayTableTest, SetsBaselinesBesideTheModel) {
+  train::DayRow day;
+  day.name = "day-00";
+  day.ranked = {.asked = 400,
+                .model = {.hits = 40, .gain = 20},
+                .popular = {.hits = 80, .gain = 50},
+                .successor = {.hits = 120, .gain = 60}};
+  train::DayRow good = day;
+  good.ranked.model.hits = 100;
+  EXPECT_THAT(RankedDayTable({day, good}, 1, {}),
+              AllOf(HasSubstr("   0.1000  0.0500    0.2000  0.1250    0.3000  0.1500"),
+                    HasSubstr("On 1 of 2 days the most popular items had more hits")));
+  EXPECT_THAT(RankedDayTable({good}, 1, {}), Not(HasSubstr("had more hits")));
+  EXPECT_THAT(RankedDayTable({train::DayRow{}}, 1, {}),
+              HasSubstr("        -       -         -       -         -       -"));
+}
+
 train::DayRow DayOf(const std::string& name, bool good) {
   train::DayRow day;
   day.name = name;

@@ -7,15 +7,9 @@
 #include "model/ranking/place.h"
 
 namespace tacit::lab {
-namespace {
-
-constexpr size_t kPlaces = 10;
-
-}  // namespace
 
 Credit CreditOf(size_t place) {
-  if (place > kPlaces) return {};
-  return {.ndcg10 = 1 / std::log2(static_cast<double>(place) + 1), .hit10 = 1};
+  return {.ndcg10 = model::GainAt(place), .hit10 = place <= model::kPlacesCounted ? 1.0 : 0.0};
 }
 
 RankingQuality MeasureRanking(const ItemScores& method, const SequenceSplit& split,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,5 +11,12 @@ namespace tacit::model {
 // score comes before the answer, so a model gains nothing by scoring all items alike. An answer
 // whose score is NaN comes last. The answer counts even if it is in the history.
 size_t PlaceOf(uint32_t answer, std::span<const uint32_t> history, std::span<const float> scores);
+
+// HIT@10 and NDCG@10 look at this many places.
+inline constexpr size_t kPlacesCounted = 10;
+// What an answer at this place adds to NDCG@10, before the division by the questions.
+inline double GainAt(size_t place) {
+  return place <= kPlacesCounted ? 1 / std::log2(static_cast<double>(place) + 1) : 0;
+}
 
 }  // namespace tacit::model

@@ -11,7 +11,6 @@
 #include "model/ranking/released_ranker.h"
 #include "privacy/bill.h"
 #include "privacy/mu.h"
-#include "train/hit_at_10.h"
 
 namespace tacit::train {
 namespace {
@@ -88,23 +87,25 @@ RankedLearner::RankedLearner(RankedLearnerOptions options, RecentHistories::Read
       noise_(std::move(noise)),
       workers_(workers),
       model_(*options_.catalogue, options_.model, workers),
-      parameters_(model::ranking::InitialRanker(options_.seed)) {
+      parameters_(model::ranking::InitialRanker(options_.seed)),
+      exam_(options_.catalogue->items(), options_.asked_most) {
   TACIT_CHECK(CheckOptions(options_).has_value(), "options are checked before a learner is made");
 }
 
 Status RankedLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
   *report = {.examples = batch.examples.size()};
   TACIT_ASSIGN(const bool held_out, recent_.Preview(batch, &step_));
-  if (held_out) Ask(step_.units(), report);
-  return {};
+  return held_out ? exam_.AskHeldOut(step_, Answers(), report) : Status{};
 }
 
-// Asks with the model released before the step.
-void RankedLearner::Ask(size_t most, StepReport* report) {
-  if (!source_ || most == 0) return;
-  AskForNext(
-      step_, most, options_.catalogue->items(),
-      [this](auto history, auto scores) { Score(history, scores); }, workers_, report);
+// The model released before the step; null if nothing was.
+NextItemExam::Model RankedLearner::Answers() {
+  if (!source_) return nullptr;
+  return [this](NextItemExam::Histories histories, const NextItemExam::Take& take) {
+    return ScoreByWorkers(
+        workers_, options_.catalogue->items(), histories,
+        [this](auto history, auto scores) { Score(history, scores); }, take);
+  };
 }
 
 // Adam's steps have one length, whatever the gradient. Where a step's noise is longer than the
@@ -155,7 +156,7 @@ Result<bool> RankedLearner::TakeStep(const stream::StepBatch& step,
                                      const std::atomic<bool>& abandon, StepReport* report) {
   TACIT_RETURN_IF_ERROR(recent_.Gather(step, &step_));
   *report = {.examples = step.examples.size()};
-  if (!abandon) Ask(options_.asked_most, report);
+  if (!abandon) TACIT_RETURN_IF_ERROR(exam_.Ask(step_, Answers(), report));
   // From here on the period is released, and charged.
   if (abandon) return false;
   TACIT_RETURN_IF_ERROR(Learn());

@@ -13,6 +13,7 @@
 #include "model/transitions/released_model.h"
 #include "noise/noise.h"
 #include "train/learner.h"
+#include "train/next_item_exam.h"
 #include "train/ranking/ranker_trainer.h"
 #include "train/recent_histories.h"
 #include "train/transitions_release.h"
@@ -80,7 +81,7 @@ class RankedLearner final : public Learner {
  private:
   RankerTraining PlanOf(double sigma) const;
   Status Learn();
-  void Ask(size_t most, StepReport* report);
+  NextItemExam::Model Answers();
   void MakeSource();
 
   const RankedLearnerOptions options_;
@@ -91,6 +92,7 @@ class RankedLearner final : public Learner {
   model::transitions::ReleasedModel model_;
   std::vector<float> parameters_;  // of the ranker; as drawn by the seed before the first period
   std::optional<model::ranking::CandidateSource> source_;  // of the released counts
+  NextItemExam exam_;
   StepHistories step_;
   bool changed_ = false;
 };

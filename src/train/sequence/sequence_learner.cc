@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "train/hit_at_10.h"
 
 namespace tacit::train {
 namespace {
@@ -44,7 +43,8 @@ SequenceLearner::SequenceLearner(SequenceLearnerOptions options, RecentHistories
       start_(
           MakeSequenceStart(options_.start, options_.training.model.catalogue, backend.workers())),
       stepper_(WithPrior(options_.training, start_.get()), options_.draw, backend,
-               std::move(noise)) {
+               std::move(noise)),
+      exam_(options_.training.model.catalogue, options_.asked_most) {
   TACIT_CHECK(start_ == nullptr || stepper_.noise() != nullptr, "a start draws noise");
   if (resume != nullptr) stepper_.Resume(resume->parameters, resume->optimizer, steps_taken);
 }
@@ -52,33 +52,19 @@ SequenceLearner::SequenceLearner(SequenceLearnerOptions options, RecentHistories
 Status SequenceLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
   *report = {.examples = batch.examples.size()};
   TACIT_ASSIGN(const bool held_out, recent_.Preview(batch, &step_));
-  if (held_out) return AskForNext(step_.units(), report);
+  if (held_out) return exam_.AskHeldOut(step_, Answers(), report);
   if (batch.kind == stream::StepBatch::Kind::kPreviewAgain) return {};
   TACIT_RETURN_IF_ERROR(recent_.Gather(batch, &step_));
-  return AskForNext(options_.asked_most, report);
+  return exam_.Ask(step_, Answers(), report);
 }
 
-// Asks with the model as it was before the step.
-Status SequenceLearner::AskForNext(size_t most, StepReport* report) {
-  if (most == 0) return {};
-  std::vector<std::span<const uint32_t>> histories;
-  std::vector<uint32_t> answers;
-  for (size_t u = 0; u < step_.units() && histories.size() < most; ++u) {
-    const auto before = step_.Before(u);
-    const auto answer = FirstUnseen(before, step_.New(u));
-    if (before.empty() || !answer) continue;
-    histories.push_back(before);
-    answers.push_back(*answer);
-  }
-  std::vector<uint8_t> hit(histories.size());
-  TACIT_RETURN_IF_ERROR(
-      stepper_.model().Score(stepper_.Weights(), stepper_.parameter_noise(), histories,
-                             [&](size_t i, std::span<float> scores, size_t) {
-                               hit[i] = IsAmongBest(scores, histories[i], answers[i]);
-                             }));
-  report->asked = histories.size();
-  report->hits = std::accumulate(hit.begin(), hit.end(), uint64_t{0});
-  return {};
+// The model as it was before the step.
+NextItemExam::Model SequenceLearner::Answers() {
+  return [this](NextItemExam::Histories histories, const NextItemExam::Take& take) {
+    return stepper_.model().Score(
+        stepper_.Weights(), stepper_.parameter_noise(), histories,
+        [&take](size_t i, std::span<float> scores, size_t) { take(i, scores); });
+  };
 }
 
 std::optional<privacy::Charge> SequenceLearner::opening_charge() const {
@@ -115,8 +101,7 @@ Result<bool> SequenceLearner::TakeStep(const stream::StepBatch& step,
                                        const std::atomic<bool>& abandon, StepReport* report) {
   TACIT_RETURN_IF_ERROR(recent_.Gather(step, &step_));
   *report = {.examples = step.examples.size()};
-  if (!step.whole_period() && !abandon)
-    TACIT_RETURN_IF_ERROR(AskForNext(options_.asked_most, report));
+  if (!step.whole_period() && !abandon) TACIT_RETURN_IF_ERROR(exam_.Ask(step_, Answers(), report));
   if (abandon) return false;
   const bool opens = start_ != nullptr && step.kind == stream::StepBatch::Kind::kPeriodFirst;
   if (opens) TACIT_RETURN_IF_ERROR(Open());

@@ -8,6 +8,7 @@
 
 #include "model/sequence/trained_scorer.h"
 #include "train/learner.h"
+#include "train/next_item_exam.h"
 #include "train/recent_histories.h"
 #include "train/sequence/sequence_start.h"
 #include "train/sequence/sequence_stepper.h"
@@ -64,7 +65,7 @@ class SequenceLearner final : public Learner {
   void Publish(model::TrainedScorer* scorer);
 
  private:
-  Status AskForNext(size_t most, StepReport* report);
+  NextItemExam::Model Answers();
   Status Open();
   void CorrectAttention();
   model::HistoryUnits StepUnits();
@@ -73,6 +74,7 @@ class SequenceLearner final : public Learner {
   RecentHistories recent_;
   const std::unique_ptr<SequenceStart> start_;  // null: nothing is released at an opening
   SequenceStepper stepper_;
+  NextItemExam exam_;
   StepHistories step_;
   std::vector<uint64_t> everybody_;  // of step_
   bool released_ = false;            // since the last commit

@@ -77,6 +77,7 @@ class SequencePlan final : public ModelPlan {
     shape->input_width = kItemInputs;
     shape->other_bytes = SequenceBytes(shape->dense_parameters, shape->workers) +
                          HistoryBytes(*shape, options_.histories.items_most) +
+                         train::NextItemExam::Bytes(training.model.catalogue) +
                          StartBytes(options_.start, training.model.catalogue, shape->workers);
   }
 

@@ -20,7 +20,8 @@ class TransitionsPlan final : public ModelPlan {
     shape->input_width = kItemInputs;
     shape->other_bytes =
         TransitionsBytes(options_.model, options_.catalogue->items(), shape->workers) +
-        HistoryBytes(*shape, options_.histories.items_most);
+        HistoryBytes(*shape, options_.histories.items_most) +
+        train::NextItemExam::Bytes(options_.catalogue->items());
   }
 
   Result<std::unique_ptr<train::Learner>> Make(LearnerParts parts) const override {
@@ -66,7 +67,8 @@ class RankedPlan final : public ModelPlan {
     shape->input_width = kItemInputs;
     shape->other_bytes = TransitionsBytes(options_.model, items, shape->workers) +
                          RankerBytes(options_.ranker, items, shape->batch) +
-                         HistoryBytes(*shape, options_.histories.items_most);
+                         HistoryBytes(*shape, options_.histories.items_most) +
+                         train::NextItemExam::Bytes(items);
   }
 
   Result<std::unique_ptr<train::Learner>> Make(LearnerParts parts) const override {
