@@ -23,7 +23,6 @@ struct QueryScoreOptions {
   std::string url, checkpoint, config, witness, learner, request, tsv;
   std::vector<std::string> rows;
   uint64_t first = 0, count = 3;
-  uint32_t dense_columns = 13;
   bool json = false;
 };
 
@@ -48,49 +47,10 @@ Result<std::vector<std::string>> ReadLines(const QueryScoreOptions& options) {
   return lines;
 }
 
-std::vector<std::string_view> SplitTabs(std::string_view line) {
-  std::vector<std::string_view> fields;
-  while (true) {
-    const size_t tab = line.find('\t');
-    fields.push_back(line.substr(0, tab));
-    if (tab == std::string_view::npos) return fields;
-    line.remove_prefix(tab + 1);
-  }
-}
-
-// A log line as a row of /v1/score; its label is left out.
-Result<json::object> RowFromLine(std::string_view line, size_t dense_columns) {
-  const std::vector<std::string_view> fields = SplitTabs(line);
-  if (fields.size() < dense_columns + 1)
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("the row has {} columns, fewer than a label and {} numbers",
-                            fields.size(), dense_columns));
-  json::array dense, categorical;
-  for (size_t i = 1; i <= dense_columns; ++i) {
-    if (fields[i].empty()) {
-      dense.push_back(nullptr);
-      continue;
-    }
-    try {
-      dense.push_back(std::stoll(std::string(fields[i])));
-    } catch (const std::exception&) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("column {}: '{}' is not an integer", i + 1, fields[i]));
-    }
-  }
-  for (size_t i = dense_columns + 1; i < fields.size(); ++i)
-    categorical.push_back(json::value(fields[i]));
-  return json::object{{"dense", std::move(dense)}, {"categorical", std::move(categorical)}};
-}
-
-Result<std::string> MakeRequest(const QueryScoreOptions& options,
-                                const std::vector<std::string>& lines) {
-  json::array rows;
-  for (const std::string& line : lines) {
-    TACIT_ASSIGN(json::object row, RowFromLine(line, options.dense_columns));
-    rows.push_back(std::move(row));
-  }
-  return json::serialize(json::object{{"learner", options.learner}, {"rows", std::move(rows)}});
+std::string JoinLines(const std::vector<std::string>& lines) {
+  std::string body;
+  for (const std::string& line : lines) body += line + "\n";
+  return body;
 }
 
 // The lines as the configuration's source has records: source.format says how they are read.
@@ -106,7 +66,8 @@ Result<event::Batch> Decode(const wiring::Assembly& assembly,
   event::Batch batch;
   std::vector<event::DeadLetter> dead;
   assembly.transform->StartBatch(&batch);
-  wiring::MakeCodec(assembly.config.source, *assembly.transform, assembly.items)
+  wiring::MakeCodec(assembly.config.source, *assembly.transform, /*items=*/nullptr,
+                    event::LabelUse::kPassedOver)
       ->Decode(records, &batch, &dead);
   if (!dead.empty())
     return Fail(ErrorCode::kInvalidArgument,
@@ -147,15 +108,16 @@ Result<int> Score(const QueryScoreOptions& options) {
     if (options.rows.empty() && options.tsv.empty())
       return Fail(ErrorCode::kInvalidArgument, "nothing to score: give --row, --tsv or --request");
     TACIT_ASSIGN(lines, ReadLines(options));
-    if (!options.url.empty()) {
-      TACIT_ASSIGN(request, MakeRequest(options, lines));
-    }
   } else if (options.url.empty()) {
     return Fail(ErrorCode::kInvalidArgument, "--request goes with --url");
   }
   json::object answer;
   if (!options.url.empty()) {
-    TACIT_ASSIGN(answer, AskDaemonForJson(options.url, "/v1/score", request));
+    TACIT_ASSIGN(answer,
+                 lines.empty()
+                     ? AskDaemonForJson(options.url, "/v1/score", request)
+                     : AskDaemonForJson(options.url, "/v1/score/lines?learner=" + options.learner,
+                                        JoinLines(lines)));
   } else {
     TACIT_ASSIGN(answer, ScoreCheckpoint(options, lines));
   }
@@ -187,18 +149,15 @@ void AddQuery(CLI::App& cli, Action* chosen) {
   score->add_option("--learner", options->learner, "Which learner")->required();
   score->add_option(
       "--row", options->rows,
-      "A line of a Criteo log, or of source.format with --checkpoint (repeatable); label "
-      "ignored");
-  score->add_option("--tsv", options->tsv, "Take lines from this log, plain or gzip");
+      "A record as the stream has it, in source.format (repeatable); label passed over");
+  score->add_option("--tsv", options->tsv,
+                    "Take records from this log of the stream's format, plain or gzip");
   score->add_option("--first", options->first, "First line of --tsv, from 0")
       ->default_val(0)
       ->check(CLI::NonNegativeNumber);
   score->add_option("--count", options->count, "Lines of --tsv")
       ->default_val(3)
       ->check(CLI::PositiveNumber);
-  score->add_option("--dense-columns", options->dense_columns, "Numbers in a line")
-      ->default_val(13)
-      ->check(CLI::NonNegativeNumber);
   score->add_option("--request", options->request, "A whole JSON body for POST /v1/score");
   score->add_flag("--json", options->json, "Print JSON");
   score->footer(

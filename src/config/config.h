@@ -51,6 +51,9 @@ struct Property {
   Secret value;
 };
 
+// Texts by names that are the user's own, in the order written.
+using Words = std::vector<std::pair<std::string, std::string>>;
+
 // The schema registry that knows the schemas of framed messages.
 struct SchemaRegistry {
   std::string url;       // empty: only the pinned schemas are known
@@ -60,6 +63,23 @@ struct SchemaRegistry {
   uint32_t timeout_ms = 2000;
   // Names are ids or GUIDs; values are `accept` (it is source.format by our schema) or `reject`.
   std::vector<Property> schemas;
+};
+
+// The places of a record's parts in JSON of its producer's own shape, as JSON pointers; empty: it
+// has no such part. The defaults are schemas/interaction.schema.json.
+struct JsonPlaces {
+  enum class TimeUnit { kMilliseconds, kSeconds, kMicroseconds, kNanoseconds, kRfc3339 };
+  std::string label = "/label";
+  Words label_values;  // values and their labels, 0 or 1; empty: 0, 1, false, true
+  std::optional<double> label_at_least;  // a number from here on is a label of 1
+  std::string user = "/user", item = "/item", event_id = "/event_id";
+  std::string timestamp = "/timestamp_ms";
+  TimeUnit timestamp_unit = TimeUnit::kMilliseconds;
+  Words features;                         // by name; others lie below features_at
+  std::string features_at = "/features";  // empty: at the record's top
+
+  bool operator==(const JsonPlaces&) const = default;
+  bool is_own() const { return *this != JsonPlaces(); }
 };
 
 struct Source {
@@ -77,6 +97,7 @@ struct Source {
   std::string topic;                    // kafka, required
   Framing framing = Framing::kNone;     // kafka, json and protobuf
   SchemaRegistry registry;              // framing confluent
+  JsonPlaces json;                      // json
   Missing missing = Missing::kDefault;  // json, protobuf: how an absent feature is read
   uint32_t ahead_max_hours = 24;        // kafka, json and protobuf: of a record's own time
   uint32_t round_ms = 250;              // kafka: between two looks at what has come

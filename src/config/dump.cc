@@ -111,6 +111,14 @@ void Dumper::Verbatim(std::string_view key, std::vector<Property>* properties, U
   });
 }
 
+void Dumper::OwnNames(std::string_view key, Words* words, Use use) {
+  if (use == Use::kUnused || use == Use::kRefused || words->empty()) return;
+  std::string below;
+  Dumper dumper(&below, indent_ + 2, /*compact=*/false);
+  for (const auto& [name, text] : *words) dumper.Write(Quote(name), Quote(text), use);
+  yaml_ += fmt::format("{:{}}{}:\n{}", "", indent_, key, below);
+}
+
 void Dumper::Section(std::string_view key, const std::function<void(Fields&)>& describe) {
   std::string below;
   Dumper dumper(&below, indent_ + 2, /*compact=*/false);

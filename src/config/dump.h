@@ -29,6 +29,7 @@ class Dumper : public Fields {
   void Texts(std::string_view key, std::vector<std::string>* values, Use use) override;
   void Hidden(std::string_view key, Secret* value, Use use) override;
   void Verbatim(std::string_view key, std::vector<Property>* properties, Use use) override;
+  void OwnNames(std::string_view key, Words* words, Use use) override;
   void Section(std::string_view key, const std::function<void(Fields&)>& describe) override;
 
  protected:

@@ -38,6 +38,8 @@ class PatternLister : public Fields {
   void Verbatim(std::string_view key, std::vector<Property>*, Use) override {
     Add(fmt::format("{}.*", key));
   }
+  // Names that are not ours cannot be told apart from paths in a variable's name.
+  void OwnNames(std::string_view, Words*, Use) override {}
   void Section(std::string_view key, const std::function<void(Fields&)>& describe) override {
     PatternLister below(fmt::format("{}{}.", prefix_, key), patterns_);
     describe(below);

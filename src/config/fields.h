@@ -64,6 +64,8 @@ class Fields {
   // A section whose keys are not ours: all keys are taken as written, dots included.
   virtual void Verbatim(std::string_view key, std::vector<Property>* properties,
                         Use use = Use::kOptional) = 0;
+  // A section whose keys are any texts, each with a text.
+  virtual void OwnNames(std::string_view key, Words* words, Use use = Use::kOptional) = 0;
   virtual void Section(std::string_view key, const std::function<void(Fields&)>& describe) = 0;
 
   void Number(std::string_view key, double* value, const Range& range, Use use = Use::kOptional) {

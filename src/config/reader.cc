@@ -286,6 +286,22 @@ void Reader::Verbatim(std::string_view key, std::vector<Property>* properties, U
   Assign(properties, std::move(read), use);
 }
 
+void Reader::OwnNames(std::string_view key, Words* words, Use use) {
+  const std::optional<Place> place = Written(key, use);
+  if (!place || place->tree()->kind == Tree::Kind::kNull) return;
+  if (place->tree()->kind != Tree::Kind::kMap) {
+    Fail(*place, "must be a section of keys");
+    return;
+  }
+  Words read;
+  for (const Tree& child : place->tree()->children) {
+    const Tree* scalar = Scalar(place->Key(child.key), "a text");
+    if (scalar == nullptr) return;
+    read.emplace_back(child.key, scalar->text);
+  }
+  Assign(words, std::move(read), use);
+}
+
 void Reader::Section(std::string_view key, const std::function<void(Fields&)>& describe) {
   asked_.push_back(key);
   const Place place = place_.Key(key);

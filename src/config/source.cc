@@ -95,6 +95,31 @@ void DescribeRegistry(Fields& fields, SchemaRegistry& registry, bool used) {
   fields.Verbatim("schemas", &registry.schemas, UsedIf(used));
 }
 
+void DescribeJson(Fields& fields, JsonPlaces& places, bool used) {
+  static constexpr std::array<std::string_view, 5> kUnits = {"ms", "s", "us", "ns", "rfc3339"};
+  const Use use = UsedIf(used);
+  fields.Text("label", &places.label, use);
+  fields.OwnNames("label_values", &places.label_values, use);
+  fields.Number("label_at_least", &places.label_at_least, {}, use);
+  fields.Text("user", &places.user, use);
+  fields.Text("item", &places.item, use);
+  fields.Text("event_id", &places.event_id, use);
+  fields.Text("timestamp", &places.timestamp, use);
+  fields.Enum("timestamp_unit", &places.timestamp_unit, kUnits, use);
+  fields.OwnNames("features", &places.features, use);
+  fields.Text("features_at", &places.features_at, use);
+}
+
+// Checks the rule for labels. The places themselves are checked where the schema is known.
+Status CheckJson(const Place& place, const JsonPlaces& places) {
+  for (const auto& [value, label] : places.label_values)
+    if (label != "0" && label != "1")
+      return place.Key("label_values").Key(value).Fail("must be 0 or 1");
+  if (!places.label_values.empty() && places.label_at_least)
+    return place.Key("label_at_least").Fail("label_values says already what the label is");
+  return {};
+}
+
 // Accepts an id, as in framed values, or a GUID, as in headers.
 bool GoodSchemaKey(std::string_view key) {
   int32_t id = 0;
@@ -146,6 +171,9 @@ void DescribeSource(Fields& fields, Source& source) {
   fields.Text("format", &source.format, UsedIf(has("format")));
   const bool named = has("format") && source.is_named();
   fields.Enum("missing", &source.missing, kMissing, UsedIf(named));
+  fields.Section("json", [&](Fields& below) {
+    DescribeJson(below, source.json, has("format") && source.format == "json");
+  });
   fields.Texts("files", &source.files, RequiredIf(has("files")));
   fields.Integer("passes", &source.passes, 1, 1'000'000, UsedIf(has("passes")));
   fields.Integer("max_record_bytes", &source.max_record_bytes, 64, 256 << 20);
@@ -179,6 +207,7 @@ void DescribeSource(Fields& fields, Source& source) {
 Status CheckSource(const Place& place, LogFiles files, Source* source) {
   const Keys& keys = source->traits().keys;
   TACIT_RETURN_IF_ERROR(CheckFormat(place.Key("format"), *source));
+  TACIT_RETURN_IF_ERROR(CheckJson(place.Key("json"), source->json));
   // Records without ids cannot be compared, so no window may be claimed for them.
   if (!source->is_named()) source->dedupe_window = 0;
   if (keys.has("topic")) {

@@ -33,10 +33,15 @@ class Codec {
                       std::vector<DeadLetter>* dead) const = 0;
 };
 
+// The use of a record's label. Records to learn from must have one; in records to score whatever
+// stands there is passed over, and the batch has 0.
+enum class LabelUse { kLearnt, kPassedOver };
+
 // Makes a codec for Criteo's click logs as published: label, the dense columns as integers (empty =
 // missing, may be negative), the categorical columns as text (empty = missing), separated by tabs.
 // The schema says how many columns of each kind there are. `transform` must outlive the codec.
-std::unique_ptr<Codec> MakeCriteoTsvCodec(const FeatureTransform& transform);
+std::unique_ptr<Codec> MakeCriteoTsvCodec(const FeatureTransform& transform,
+                                          LabelUse label = LabelUse::kLearnt);
 
 // The treatment of an example that lacks a feature of the schema.
 enum class MissingPolicy {
@@ -45,6 +50,7 @@ enum class MissingPolicy {
 };
 
 struct InteractionOptions {
+  LabelUse label = LabelUse::kLearnt;
   MissingPolicy missing = MissingPolicy::kDefault;
   // The most that a record's own time may lie ahead of the time at which the source took it, if
   // that is known.

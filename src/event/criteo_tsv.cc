@@ -53,8 +53,9 @@ class CriteoTsvCodec final : public RunCodec<CriteoTsvCodec> {
     std::vector<std::string_view> values;
   };
 
-  explicit CriteoTsvCodec(const FeatureTransform& transform)
+  CriteoTsvCodec(const FeatureTransform& transform, LabelUse label)
       : transform_(transform),
+        label_(label),
         dense_(transform.schema().dense.size()),
         slots_(transform.schema().categorical.size()) {}
 
@@ -70,6 +71,7 @@ class CriteoTsvCodec final : public RunCodec<CriteoTsvCodec> {
   void AppendSet(size_t feature, std::string_view field, Scratch* scratch, Batch* batch) const;
 
   const FeatureTransform& transform_;
+  const LabelUse label_;
   const size_t dense_, slots_;
 };
 
@@ -85,10 +87,10 @@ MaybeBad CriteoTsvCodec::DecodeRecord(const RawRecords& records, size_t place, S
   Columns fields(record, scratch->tabs);
 
   const std::string_view label = fields.Next();
-  if (label != "0" && label != "1")
+  if (label_ == LabelUse::kLearnt && label != "0" && label != "1")
     return BadRecord(fmt::format("column 1 (label): {} is neither 0 nor 1", Quoted(label)),
                      BadPart::kLabel);
-  batch->label.push_back(label == "1" ? 1.0f : 0.0f);
+  batch->label.push_back(label_ == LabelUse::kLearnt && label == "1" ? 1.0f : 0.0f);
   batch->timestamp_ms.push_back(records.TimeOf(place));
   for (size_t i = 0; i < dense_; ++i) {
     const std::string_view field = fields.Next();
@@ -126,8 +128,8 @@ void CriteoTsvCodec::AppendSet(size_t feature, std::string_view field, Scratch* 
 
 }  // namespace
 
-std::unique_ptr<Codec> MakeCriteoTsvCodec(const FeatureTransform& transform) {
-  return std::make_unique<CriteoTsvCodec>(transform);
+std::unique_ptr<Codec> MakeCriteoTsvCodec(const FeatureTransform& transform, LabelUse label) {
+  return std::make_unique<CriteoTsvCodec>(transform, label);
 }
 
 }  // namespace tacit::event

@@ -9,26 +9,15 @@
 #include "base/check.h"
 #include "event/codec.h"
 #include "event/example_builder.h"
+#include "event/json_values.h"
 #include "event/run_codec.h"
 
 namespace tacit::event {
 namespace {
 
-namespace ondemand = simdjson::ondemand;
-
-MaybeBad Said(std::string_view field, std::string_view what, BadPart part = BadPart::kField) {
-  return BadRecord(fmt::format("{}: {}", field, what), part);
-}
-
-MaybeBad NoRecord(std::string what) { return BadRecord(std::move(what), BadPart::kSyntax); }
-
-MaybeBad Broken(simdjson::error_code error) {
-  return NoRecord(fmt::format("no valid JSON: {}", simdjson::error_message(error)));
-}
-
-std::string_view Trimmed(std::string_view token) {
-  while (!token.empty() && static_cast<unsigned char>(token.back()) <= ' ') token.remove_suffix(1);
-  return token;
+bool IsInteger(std::string_view token) {
+  if (token.starts_with('-')) token.remove_prefix(1);
+  return !token.empty() && std::ranges::all_of(token, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // Reads a text, or an integer as its digits: ids come in both forms. Null gives an empty text.
@@ -44,7 +33,7 @@ bool ReadText(ondemand::value value, std::string_view* text) {
       return true;
     case ondemand::json_type::number: {
       *text = Trimmed(value.raw_json_token());
-      return text->find_first_of(".eE") == std::string_view::npos;
+      return IsInteger(*text);
     }
     default:
       return false;
@@ -73,8 +62,7 @@ class JsonCodec final : public RunCodec<JsonCodec> {
         : example(codec.transform_, codec.names_, codec.options_.missing) {}
 
     ExampleBuilder example;
-    ondemand::parser parser;
-    std::string padded;  // copy of a record that lacks padding after it
+    RecordParser parser;
     std::vector<std::string_view> values;
   };
 
@@ -106,41 +94,20 @@ class JsonCodec final : public RunCodec<JsonCodec> {
   const bool plain_names_;  // no name has escapes: a key is compared without unescaping
 };
 
-// Returns the record with padding: the parser reads some bytes after it, most often the next
-// record's.
-simdjson::padded_string_view Padded(const RawRecords& records, std::string_view record,
-                                    std::string* copy) {
-  const size_t room =
-      records.bytes.capacity() - static_cast<size_t>(record.data() - records.bytes.data());
-  if (room >= record.size() + simdjson::SIMDJSON_PADDING)
-    return simdjson::padded_string_view(record.data(), record.size(), room);
-  copy->assign(record);
-  copy->resize(record.size() + simdjson::SIMDJSON_PADDING);
-  return simdjson::padded_string_view(copy->data(), record.size(), copy->size());
-}
-
 MaybeBad JsonCodec::DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch,
                                  Batch* batch) const {
-  const std::string_view record = records[i];
-  if (record.empty()) return NoRecord("the record is empty");
-  ondemand::document document;
-  if (const auto error =
-          scratch->parser.iterate(Padded(records, record, &scratch->padded)).get(document))
-    return Broken(error);
-  ondemand::object object;
-  if (const auto error = document.get_object().get(object))
-    return error == simdjson::INCORRECT_TYPE ? NoRecord("no JSON object") : Broken(error);
   Header header;
   scratch->example.Start();
-  if (MaybeBad reason = ReadRecord(object, scratch, &header)) return reason;
-  // A document that was read to its end has no current location.
-  if (document.current_location().error() == simdjson::SUCCESS)
-    return NoRecord("no valid JSON: something follows the object");
-  if (!header.label) return BadRecord("label is missing", BadPart::kLabel);
+  if (MaybeBad reason = scratch->parser.ReadObject(records, i, [&](ondemand::object object) {
+        return ReadRecord(object, scratch, &header);
+      }))
+    return reason;
+  if (!header.label && options_.label == LabelUse::kLearnt)
+    return BadRecord("label is missing", BadPart::kLabel);
   const int64_t taken = records.TimeOf(i), timestamp = header.timestamp_ms.value_or(taken);
   if (MaybeBad reason = TooFarAhead(timestamp, taken, options_)) return reason;
   if (MaybeBad reason = scratch->example.AppendTo(batch)) return reason;
-  batch->label.push_back(*header.label);
+  batch->label.push_back(header.label.value_or(0));
   batch->timestamp_ms.push_back(timestamp);
   if (options_.items) batch->item.push_back(header.item);
   batch->user.Append(header.user);
@@ -176,7 +143,8 @@ MaybeBad ReadLabel(ondemand::value value, std::optional<float>* label) {
 // Skips unknown fields: a newer producer may send more.
 MaybeBad JsonCodec::ReadField(std::string_view key, ondemand::value value, Scratch* scratch,
                               Header* header) const {
-  if (key == "label") return ReadLabel(value, &header->label);
+  if (key == "label" && options_.label == LabelUse::kLearnt)
+    return ReadLabel(value, &header->label);
   if (key == "features") return ReadFeatures(value, scratch);
   if (key == "timestamp_ms") {
     int64_t time = 0;
@@ -228,7 +196,8 @@ MaybeBad JsonCodec::ReadFeature(FeatureNames::Place place, ondemand::value value
       scratch->example.SetNumber(place.index, number);
       return std::nullopt;
     }
-    if (value.is_null()) return std::nullopt;
+    bool null = false;
+    if (value.is_null().get(null) == simdjson::SUCCESS && null) return std::nullopt;
     return Said(names_.NameOf(place), "is no number");
   }
   if (scratch->example.IsSet(place)) return ReadSet(place.index, value, scratch);

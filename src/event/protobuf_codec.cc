@@ -140,8 +140,10 @@ MaybeBad ProtobufCodec::DecodeRecord(const RawRecords& records, size_t i, Scratc
   Message message;
   scratch->example.Start();
   if (MaybeBad reason = ReadMessage(records[i], scratch, &message)) return reason;
-  if (message.outcome == kUnspecified) return BadRecord("outcome is missing", BadPart::kLabel);
-  if (message.outcome > kPositive)
+  const bool learnt = options_.label == LabelUse::kLearnt;
+  if (learnt && message.outcome == kUnspecified)
+    return BadRecord("outcome is missing", BadPart::kLabel);
+  if (learnt && message.outcome > kPositive)
     return BadRecord(fmt::format("outcome: {} is none of those there are", message.outcome),
                      BadPart::kLabel);
   if (MaybeBad reason = CheckPacked(message)) return reason;
@@ -151,7 +153,7 @@ MaybeBad ProtobufCodec::DecodeRecord(const RawRecords& records, size_t i, Scratc
   const int64_t timestamp = message.timestamp_ms == 0 ? taken : message.timestamp_ms;
   if (MaybeBad reason = TooFarAhead(timestamp, taken, options_)) return reason;
   if (MaybeBad reason = scratch->example.AppendTo(batch)) return reason;
-  batch->label.push_back(message.outcome == kPositive ? 1.0f : 0.0f);
+  batch->label.push_back(learnt && message.outcome == kPositive ? 1.0f : 0.0f);
   batch->timestamp_ms.push_back(timestamp);
   if (options_.items) batch->item.push_back(options_.items->Find(message.item));
   batch->user.Append(message.user);

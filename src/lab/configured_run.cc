@@ -56,7 +56,7 @@ boost::json::value Finite(double x) {
   return std::isfinite(x) ? boost::json::value(x) : boost::json::value(nullptr);
 }
 
-// How well a recommender placed the items that users took next.
+// Lists how a recommender placed the items that users took next.
 boost::json::object ToJson(const train::RankTotals& ranked, const train::RankScore& score) {
   return {{"hits", score.hits}, {"ndcg10", Finite(ranked.Ndcg(score))}};
 }

@@ -9,8 +9,11 @@
 #include "base/text.h"
 #include "serve/ledger_route.h"
 #include "serve/model_json.h"
+#include "serve/query_fields.h"
+#include "serve/request_json.h"
 #include "serve/router.h"
 #include "serve/score_answer.h"
+#include "serve/score_lines.h"
 #include "serve/score_request.h"
 #include "serve/weights_route.h"
 
@@ -22,6 +25,7 @@ using SnapshotPtr = std::shared_ptr<const store::Snapshot>;
 constexpr std::string_view kIndex = R"(tacit: learns from a stream with differential privacy
 
 POST /v1/score     click probabilities of rows
+POST /v1/score/lines  the same of records as the stream has them, one a line: ?learner=ID
 POST /v1/recommend what comes next after a sequence of items
 GET  /v1/privacy   what has been spent, per learner and in total
 GET  /healthz      200 while the process lives
@@ -88,6 +92,9 @@ class Api final : public Handler {
 
  private:
   void Score(const Request& request, Reply* reply);
+  void ScoreLines(const Request& request, Reply* reply);
+  // Scores what was read for a model.
+  void Answer(size_t model, Reply* reply);
   void Privacy(Reply* reply) const;
   void Ledger(const Request& request, Reply* reply) const;
   void Weights(const Request& request, Reply* reply) const;
@@ -98,6 +105,7 @@ class Api final : public Handler {
   const std::vector<ServedLearner> learners_;
   Router router_;
   ScoreRequestParser parser_;
+  LineReader lines_;
   std::vector<std::unique_ptr<RowScorer>> scorers_;  // one per model
   std::vector<metrics::Counter> scored_;             // one per model
   event::Batch batch_;
@@ -153,6 +161,8 @@ Api::Api(std::shared_ptr<const Services> services, std::shared_ptr<const Recomme
         Role::kOperator);
   }
   router_.Add("POST", "/v1/score", [this](const Request& r, Reply* reply) { Score(r, reply); });
+  router_.Add("POST", "/v1/score/lines",
+              [this](const Request& r, Reply* reply) { ScoreLines(r, reply); });
   router_.Add("POST", "/v1/recommend",
               [this](const Request& r, Reply* reply) { recommend_.Answer(r.role, r.body, reply); });
 }
@@ -160,13 +170,45 @@ Api::Api(std::shared_ptr<const Services> services, std::shared_ptr<const Recomme
 void Api::Score(const Request& request, Reply* reply) {
   const Result<size_t> model = parser_.Parse(request.body, &batch_);
   if (!model) return SetFailure(model.error(), reply);
+  Answer(*model, reply);
+}
+
+// Returns the model that the query names, by its place.
+Result<size_t> ModelOf(std::string_view query, const std::vector<ScoringModel>& models) {
+  std::optional<std::string> learner;
+  TACIT_RETURN_IF_ERROR(
+      ForFields(query, [&](std::string_view name, const std::string& value) -> Status {
+        if (name != "learner")
+          return BadRequest(fmt::format("unknown parameter '{}' (there is learner)", name));
+        learner = value;
+        return {};
+      }));
+  std::vector<std::string_view> learners;
+  for (const ScoringModel& model : models) learners.push_back(model.promise.learner);
+  return FindLearner(learner, learners);
+}
+
+void Api::ScoreLines(const Request& request, Reply* reply) {
+  const Result<size_t> model = ModelOf(request.query, services_->models);
+  if (!model) return SetFailure(model.error(), reply);
+  const ScoringModel& scoring = services_->models[*model];
+  if (scoring.lines == nullptr)
+    return SetFailure(
+        {ErrorCode::kInvalidArgument, "the stream's records are no lines of text: ask /v1/score"},
+        reply);
+  const Status read = lines_.Read(request.body, scoring, &batch_);
+  if (!read) return SetFailure(read.error(), reply);
+  Answer(*model, reply);
+}
+
+void Api::Answer(size_t model, Reply* reply) {
   const SnapshotPtr snapshot = services_->latest();
   if (snapshot == nullptr)
     return SetFailure({ErrorCode::kUnavailable, "no committed model yet"}, reply);
-  const Status scored = AnswerScores(*snapshot, services_->models[*model], batch_,
-                                     scorers_[*model].get(), &scores_, &reply->body);
+  const Status scored = AnswerScores(*snapshot, services_->models[model], batch_,
+                                     scorers_[model].get(), &scores_, &reply->body);
   if (!scored) return SetServerFailure(scored.error(), reply);
-  scored_[*model].Add(static_cast<double>(scores_.size()));
+  scored_[model].Add(static_cast<double>(scores_.size()));
 }
 
 void Api::Privacy(Reply* reply) const {

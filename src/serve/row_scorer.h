@@ -8,6 +8,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "event/batch.h"
+#include "event/codec.h"
 #include "event/feature_transform.h"
 #include "privacy/ledger.h"
 #include "serve/linear_weights.h"
@@ -45,6 +46,9 @@ struct ScoringModel {
   privacy::Promise promise;  // name, unit, participation, budget
   std::shared_ptr<const event::FeatureTransform> transform;
   std::shared_ptr<const RowModel> model;
+  // Reads records of the stream's own form, with their labels passed over; null where a record is
+  // not a line of text.
+  std::shared_ptr<const event::Codec> lines = nullptr;
 };
 
 // Returns 1 / (1 + e^-x), without overflow.

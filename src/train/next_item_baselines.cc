@@ -8,7 +8,7 @@
 namespace tacit::train {
 namespace {
 
-// Where one count comes near to what a float counts in steps of one, all are halved.
+// All counts are halved when one comes near to what a float counts in steps of one.
 constexpr float kTimesMost = 1 << 23;
 
 }  // namespace

@@ -9,9 +9,10 @@
 
 namespace tacit::train {
 
-// What a next-item model must beat to be worth its while: the most popular items, and the items
-// that most often came right after the history's last one, popular items behind them. Counts of raw
-// records without noise, of this process's life alone: operator-only. Not thread-safe.
+// Two answers that a next-item model must beat to be worth its while: the most popular items, and
+// the items that most often came right after the history's last one, popular items behind them.
+// Counts of raw records without noise, of this process's life alone: operator-only. Not
+// thread-safe.
 class NextItemBaselines {
  public:
   explicit NextItemBaselines(size_t items);

@@ -8,7 +8,7 @@
 
 namespace tacit::train {
 
-// How well a recommender placed the answers to a number of questions.
+// The places that a recommender gave the answers to a number of questions.
 struct RankScore {
   uint64_t hits = 0;  // answers among the ten best
   double gain = 0;    // sum of 1 / log2(place + 1) over them: NDCG@10 times the questions
@@ -26,7 +26,7 @@ struct RankScore {
 // Units that were asked for their next item, and how the model and its two baselines placed it.
 struct RankTotals {
   uint64_t asked = 0;
-  RankScore model, popular, successor;
+  RankScore model = {}, popular = {}, successor = {};
 
   void Merge(const RankTotals& other) {
     asked += other.asked;

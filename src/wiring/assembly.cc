@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "wiring/code_version.h"
+#include "wiring/codec.h"
 #include "wiring/mechanism_factory.h"
 #include "wiring/query_plan.h"
 #include "wiring/vocabulary_file.h"
@@ -47,6 +48,7 @@ Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* re
   Assembly assembly;
   event::FeatureSchema schema = MakeSchema(config.features);
   TACIT_RETURN_IF_ERROR(schema.Validate());
+  TACIT_RETURN_IF_ERROR(CheckJsonPlaces(config.source, schema));
   assembly.transform = std::make_shared<const event::FeatureTransform>(std::move(schema));
   if (!config.catalogue.file.empty()) {
     auto items = event::ItemCatalogue::Read(config.catalogue.file);
@@ -94,14 +96,30 @@ store::StoreOptions MakeStoreOptions(const Assembly& assembly) {
   return options;
 }
 
+namespace {
+
+// The codec of the lines to score; it refers to the transform, and so holds it.
+std::shared_ptr<const event::Codec> MakeLineCodec(const Assembly& assembly) {
+  const config::Source& source = assembly.config.source;
+  if (source.traits().keys.has("format") && source.format == "protobuf") return nullptr;
+  auto codec =
+      MakeCodec(source, *assembly.transform, /*items=*/nullptr, event::LabelUse::kPassedOver);
+  return {codec.release(),
+          [transform = assembly.transform](const event::Codec* made) { delete made; }};
+}
+
+}  // namespace
+
 std::vector<serve::ScoringModel> MakeScoringModels(const Assembly& assembly) {
+  const auto lines = MakeLineCodec(assembly);
   std::vector<serve::ScoringModel> models;
   for (const LearnerPlan& plan : assembly.learners) {
     if (auto model = plan.model->Scores())
       models.push_back({.index = plan.index,
                         .promise = plan.promise,
                         .transform = assembly.transform,
-                        .model = std::move(model)});
+                        .model = std::move(model),
+                        .lines = lines});
   }
   return models;
 }

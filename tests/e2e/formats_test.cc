@@ -111,6 +111,51 @@ TEST_F(FormatsTest, AJsonLogGivesTheModelOfTheSameCriteoLog) {
             auc("criteo", {"--data", dir_ / "day-0.tsv"}));
 }
 
+// A Criteo line as some shop would send it: numbers in a list, texts below a context, the label in
+// words.
+std::string ToShopJson(const std::string& line) {
+  std::vector<std::string> fields;
+  std::istringstream in(line);
+  for (std::string field; std::getline(in, field, '\t');) fields.push_back(field);
+  fields.resize(40);
+  std::string numbers, texts;
+  for (size_t i = 1; i <= 13; ++i)
+    numbers += (i == 1 ? "" : ",") + (fields[i].empty() ? std::string("null") : fields[i]);
+  for (size_t i = 14; i < 40; ++i)
+    if (!fields[i].empty())
+      texts += fmt::format("{}\"C{}\":\"{}\"", texts.empty() ? "" : ",", i - 13, fields[i]);
+  return fmt::format(R"({{"context":{{{},"numbers":[{}]}},"event":{{"type":"{}"}}}})",
+                     texts.empty() ? "\"none\":0" : texts, numbers,
+                     fields[0] == "1" ? "buy" : "view");
+}
+
+TEST_F(FormatsTest, JsonOfAShopsOwnShapeGivesTheModelOfTheSameCriteoLog) {
+  test::WriteSmallLog(dir_, 1, 3000, 1);
+  std::string lines, features;
+  for (const std::string& line : Lines(test::ReadFile(dir_ / "day-0.tsv")))
+    lines += ToShopJson(line) + "\n";
+  test::WriteFile(dir_ / "shop-0.jsonl", lines + R"({"event":{"type":"look"}})" + "\n");
+  for (int i = 1; i <= 13; ++i)
+    features += fmt::format("{}I{}: /context/numbers/{}", i == 1 ? "" : ", ", i, i - 1);
+  const std::vector<std::string> shape{"source.format=json", "source.json.label=/event/type",
+                                       "source.json.label_values={buy: 1, view: 0}",
+                                       "source.json.features={" + features + "}",
+                                       "source.json.features_at=/context"};
+  const Ended criteo = Train("criteo", "day-*.tsv", {});
+  ASSERT_EQ(criteo.exit_code, 0) << criteo.err;
+  const Ended shop = Train("shop", "shop-*.jsonl", shape);
+  ASSERT_EQ(shop.exit_code, 0) << shop.err;
+  const auto letters = Lines(test::ReadFile(dir_ / "shop.dead-letters.jsonl"));
+  ASSERT_EQ(letters.size(), 1u);
+  EXPECT_THAT(letters[0], HasSubstr("label (/event/type): 'look' is none of label_values"));
+  EXPECT_EQ(Scores("shop"), Scores("criteo"));
+  // A place that cannot be is named at the start.
+  const Ended refused =
+      Train("other", "shop-*.jsonl", {"source.format=json", "source.json.user=id"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("source.json, user: 'id' is no JSON pointer"));
+}
+
 TEST_F(FormatsTest, BadJsonLinesAreDeadLettersWithFileLineAndField) {
   std::string good;
   for (int i = 0; i < 500; ++i)

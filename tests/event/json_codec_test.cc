@@ -64,6 +64,24 @@ TEST_F(JsonCodecTest, ABadRecordLeavesNoItem) {
   EXPECT_THAT(decoded.batch.item, testing::ElementsAre(1, 0));
 }
 
+// simdjson throws where a word that begins like null is taken for a flag without a look at the
+// error.
+TEST_F(JsonCodecTest, WordsThatBeginLikeNullAreDeadLetters) {
+  for (const char* word :
+       {"nope", "nul", "n", "nulll", "n{", "tru", "fals", "t", "f\"", "-", "."}) {
+    for (const char* place :
+         {R"({"label":1,"features":{"n1":%})", R"({"label":1,"features":{"c1":%})",
+          R"({"label":1,"features":{"set":%})", R"({"label":1,"features":{"set":[%]})",
+          R"({"label":1,"features":%)", R"({"label":%)", R"({"label":1,"user":%)",
+          R"({"label":1,"timestamp_ms":%)", R"({"label":1,"item":%)"}) {
+      std::string record = place;
+      record.replace(record.find('%'), 1, word);
+      const Decoded decoded = Decode({record + "}"}, {.items = Items("a\n")});
+      EXPECT_EQ(decoded.dead.size(), 1u) << record;
+    }
+  }
+}
+
 TEST_F(JsonCodecTest, AnIntegerCategoryIsItsDigits) {
   const Decoded decoded = Decode({R"({"label":0,"features":{"c1":42,"set":7}})",
                                   R"({"label":0.0,"features":{"c1":"42","set":["7"]}})"});

@@ -29,7 +29,8 @@ constexpr char kTwoRows[] =
 class ApiTest : public testing::Test {
  protected:
   void Start(double epsilon = 4, uint32_t threads = 1) {
-    const ScoringModel model = SmallModel("ctr", epsilon);
+    ScoringModel model = SmallModel("ctr", epsilon);
+    model.lines = lines_;
     store_ = std::make_unique<FakeStore>(model);
     Services services;
     services.latest = [this] { return store_->Latest(); };
@@ -67,6 +68,7 @@ class ApiTest : public testing::Test {
 
   metrics::Registry registry_;
   std::unique_ptr<FakeStore> store_;
+  std::shared_ptr<const event::Codec> lines_;  // of the model
   Readiness readiness_{true, ""};
   std::atomic<bool> exhausted_{false};
   std::optional<privacy::TotalBudget> total_budget_;
@@ -92,6 +94,53 @@ TEST_F(ApiTest, ScoresComeWithTheirModel) {
   for (int i = 0; i < 32; ++i) hash += "06";
   EXPECT_EQ(answer.at("model"), json::parse(R"({"learner":"ctr","version":6,"snapshot":")" + hash +
                                             R"(","epsilon":1.5,"delta":1e-6,"private":true})"));
+}
+
+// Records as the stream has them get the scores of the same rows, by the codec of training.
+TEST_F(ApiTest, LinesAreScoredAsTheStreamHasThem) {
+  const ScoringModel small = SmallModel();
+  lines_ = event::MakeJsonCodec(*small.transform, {.label = event::LabelUse::kPassedOver});
+  Start();
+  store_->Commit(6);
+  constexpr char kLines[] =
+      "{\"label\":7,\"features\":{\"I1\":3,\"I2\":-1.5,\"C1\":\"68fd1e64\",\"C2\":\"x\",\"tags\":["
+      "\"a\",\"b\"]}}\n"
+      "{\"features\":{\"I1\":7,\"tags\":[\"b\"]}}\n";
+  const Response response = Ask("POST", "/v1/score/lines?learner=ctr", kLines);
+  ASSERT_EQ(response.status, 200u) << response.body;
+  EXPECT_EQ(ScoresOf(json::parse(response.body)), Expected(6));
+  EXPECT_EQ(json::parse(response.body).at("model"),
+            json::parse(Ask("POST", "/v1/score", kTwoRows).body).at("model"));
+  // More than one piece.
+  std::string many;
+  for (int i = 0; i < 4096; ++i)
+    many += R"({"features":{"I1":7,"tags":["b"]}})"
+            "\n";
+  const auto scores = ScoresOf(json::parse(Ask("POST", "/v1/score/lines", many).body));
+  ASSERT_EQ(scores.size(), 4096u);
+  for (const float score : scores) EXPECT_EQ(score, Expected(6)[1]);
+
+  const auto refusal = [this](const std::string& path, const std::string& body) {
+    const Response bad = Ask("POST", path, body);
+    EXPECT_EQ(bad.status, 400u) << bad.body;
+    return std::string(json::parse(bad.body).at("error").at("message").as_string());
+  };
+  EXPECT_THAT(refusal("/v1/score/lines", many + "{}\n"), HasSubstr("more than 4096 lines"));
+  EXPECT_THAT(refusal("/v1/score/lines", "{}\n{\"features\":{\"I1\":\"x\"}}"),
+              HasSubstr("line 2: I1: is no number"));
+  EXPECT_THAT(refusal("/v1/score/lines", ""), HasSubstr("no line"));
+  EXPECT_THAT(refusal("/v1/score/lines", "{\"a\":\"" + std::string(70'000, 'x') + "\"}"),
+              HasSubstr("line 1: longer than 65536 bytes"));
+  EXPECT_THAT(refusal("/v1/score/lines?model=ctr", "{}"), HasSubstr("unknown parameter 'model'"));
+  EXPECT_EQ(Ask("POST", "/v1/score/lines?learner=cts", "{}").status, 404u);
+}
+
+TEST_F(ApiTest, WhereRecordsAreNoLinesNoneAreScored) {
+  Start();
+  store_->Commit(1);
+  const Response refused = Ask("POST", "/v1/score/lines", "{}");
+  EXPECT_EQ(refused.status, 400u);
+  EXPECT_THAT(refused.body, HasSubstr("no lines of text"));
 }
 
 TEST_F(ApiTest, WithoutPrivacyEpsilonIsNull) {

@@ -1,4 +1,5 @@
-// What a next-item model is asked, and the baselines beside it: held against loops over lists.
+// The questions to a next-item model, and the baselines beside it, are held against loops over
+// lists.
 #include "train/next_item_exam.h"
 
 #include <gtest/gtest.h>
@@ -14,10 +15,11 @@
 namespace tacit::train {
 namespace {
 
-using Items = std::vector<uint32_t>;
+using ItemList = std::vector<uint32_t>;
 
 // A step of these users: each one's items of before, and the new ones.
-StepHistories StepOf(uint32_t catalogue, const std::vector<std::pair<Items, Items>>& users) {
+StepHistories ExamStep(uint32_t catalogue,
+                       const std::vector<std::pair<ItemList, ItemList>>& users) {
   StepHistories step;
   step.histories.catalogue = catalogue;
   for (const auto& [before, fresh] : users) {
@@ -33,9 +35,9 @@ StepHistories StepOf(uint32_t catalogue, const std::vector<std::pair<Items, Item
 // The baselines over lists of all that came.
 class NaiveBaselines {
  public:
-  void Learn(const std::vector<std::pair<Items, Items>>& users) {
+  void Learn(const std::vector<std::pair<ItemList, ItemList>>& users) {
     for (const auto& [before, fresh] : users) {
-      Items all = before;
+      ItemList all = before;
       for (const uint32_t item : fresh) {
         ++times_[item];
         if (!all.empty()) ++followed_[{all.back(), item}];
@@ -43,11 +45,11 @@ class NaiveBaselines {
       }
     }
   }
-  size_t PopularPlace(uint32_t answer, const Items& history, uint32_t catalogue) {
+  size_t PopularPlace(uint32_t answer, const ItemList& history, uint32_t catalogue) {
     return Place(answer, history, catalogue,
                  [&](uint32_t item) { return std::pair(0, times_[item]); });
   }
-  size_t SuccessorPlace(uint32_t answer, const Items& history, uint32_t catalogue) {
+  size_t SuccessorPlace(uint32_t answer, const ItemList& history, uint32_t catalogue) {
     return Place(answer, history, catalogue, [&](uint32_t item) {
       const int followed = followed_[{history.back(), item}];
       return std::pair(followed, followed > 0 ? 0 : times_[item]);
@@ -56,7 +58,7 @@ class NaiveBaselines {
 
  private:
   template <class Score>
-  static size_t Place(uint32_t answer, const Items& history, uint32_t catalogue,
+  static size_t Place(uint32_t answer, const ItemList& history, uint32_t catalogue,
                       const Score& score) {
     size_t place = 1;
     for (uint32_t item = 0; item < catalogue; ++item)
@@ -69,8 +71,8 @@ class NaiveBaselines {
   std::map<std::pair<uint32_t, uint32_t>, int> followed_;
 };
 
-Items SomeItems(std::mt19937_64& random, uint32_t catalogue, size_t most) {
-  Items items(random() % (most + 1));
+ItemList SomeItems(std::mt19937_64& random, uint32_t catalogue, size_t most) {
+  ItemList items(random() % (most + 1));
   for (uint32_t& item : items)
     item = static_cast<uint32_t>(std::min(random() % catalogue, random() % catalogue));
   return items;
@@ -83,14 +85,14 @@ TEST(NextItemBaselinesTest, AreTheCountsOfAllThatCame) {
     NextItemBaselines baselines(kCatalogue);
     NaiveBaselines naive;
     for (int step = 0; step < 20; ++step) {
-      std::vector<std::pair<Items, Items>> users(random() % 5);
+      std::vector<std::pair<ItemList, ItemList>> users(random() % 5);
       for (auto& [before, fresh] : users) {
         before = SomeItems(random, kCatalogue, 4);
         fresh = SomeItems(random, kCatalogue, 4);
       }
-      baselines.Learn(StepOf(kCatalogue, users));
+      baselines.Learn(ExamStep(kCatalogue, users));
       naive.Learn(users);
-      Items history = SomeItems(random, kCatalogue, 5);
+      ItemList history = SomeItems(random, kCatalogue, 5);
       history.push_back(static_cast<uint32_t>(random() % kCatalogue));
       for (uint32_t answer = 0; answer < kCatalogue; ++answer) {
         const auto places = baselines.PlacesOf(answer, history);
@@ -101,7 +103,7 @@ TEST(NextItemBaselinesTest, AreTheCountsOfAllThatCame) {
   }
 }
 
-// Of an item that everything follows, the frequent successors are kept among rare ones.
+// Frequent successors are kept among rare ones, where everything follows one item.
 TEST(NextItemBaselinesTest, FrequentSuccessorsStay) {
   constexpr uint32_t kCatalogue = 1000, kFrequent = 8;
   std::mt19937_64 random(1);
@@ -110,30 +112,30 @@ TEST(NextItemBaselinesTest, FrequentSuccessorsStay) {
     const auto frequent = static_cast<uint32_t>(1 + random() % kFrequent);
     const auto rare =
         static_cast<uint32_t>(1 + kFrequent + random() % (kCatalogue - kFrequent - 1));
-    baselines.Learn(StepOf(kCatalogue, {{{0}, {i % 2 == 0 ? frequent : rare}}}));
+    baselines.Learn(ExamStep(kCatalogue, {{{0}, {i % 2 == 0 ? frequent : rare}}}));
   }
   for (uint32_t item = 1; item <= kFrequent; ++item)
-    EXPECT_LE(baselines.PlacesOf(item, Items{0}).successor, size_t{kFrequent});
+    EXPECT_LE(baselines.PlacesOf(item, ItemList{0}).successor, size_t{kFrequent});
 }
 
-constexpr uint32_t kCatalogue = 30;
+constexpr uint32_t kExamItems = 30;
 
 // Places an item by its number: item 0 is the best, whatever the history.
 Status ByNumber(NextItemExam::Histories histories, const NextItemExam::Take& take) {
   for (size_t i = 0; i < histories.size(); ++i) {
-    std::vector<float> scores(kCatalogue);
-    for (uint32_t item = 0; item < kCatalogue; ++item) scores[item] = -static_cast<float>(item);
+    std::vector<float> scores(kExamItems);
+    for (uint32_t item = 0; item < kExamItems; ++item) scores[item] = -static_cast<float>(item);
     take(i, scores);
   }
   return {};
 }
 
 TEST(NextItemExamTest, AsksForTheFirstNewItemOfThoseWithAHistory) {
-  NextItemExam exam(kCatalogue, 10);
+  NextItemExam exam(kExamItems, 10);
   // One has no history, one nothing new; the others' answers are 2, in place 3, and 12, which with
   // the seen item 1 left out is in place 12.
   const StepHistories step =
-      StepOf(kCatalogue, {{{}, {4}}, {{7}, {7, 7}}, {{20}, {2, 0}}, {{1}, {1, 12, 0}}});
+      ExamStep(kExamItems, {{{}, {4}}, {{7}, {7, 7}}, {{20}, {2, 0}}, {{1}, {1, 12, 0}}});
   StepReport report;
   ASSERT_TRUE(exam.Ask(step, ByNumber, &report));
   EXPECT_EQ(report.ranked.asked, 2u);
@@ -144,15 +146,15 @@ TEST(NextItemExamTest, AsksForTheFirstNewItemOfThoseWithAHistory) {
   // The baselines had seen nothing, so all items were alike; now they have.
   EXPECT_EQ(report.ranked.popular.hits, 0u);
   report = {};
-  ASSERT_TRUE(exam.Ask(StepOf(kCatalogue, {{{20}, {2}}}), ByNumber, &report));
+  ASSERT_TRUE(exam.Ask(ExamStep(kExamItems, {{{20}, {2}}}), ByNumber, &report));
   EXPECT_EQ(report.ranked.popular.hits, 1u);
   EXPECT_DOUBLE_EQ(report.ranked.successor.gain, 1) << "2 came after 20 before";
 }
 
 TEST(NextItemExamTest, AsksNoMoreThanItMayAndAllThatAreHeldOut) {
-  const StepHistories step = StepOf(kCatalogue, {{{20}, {2}}, {{21}, {2}}, {{22}, {2}}});
+  const StepHistories step = ExamStep(kExamItems, {{{20}, {2}}, {{21}, {2}}, {{22}, {2}}});
   StepReport report;
-  NextItemExam exam(kCatalogue, 2);
+  NextItemExam exam(kExamItems, 2);
   ASSERT_TRUE(exam.AskHeldOut(step, ByNumber, &report));
   EXPECT_EQ(report.ranked.asked, 3u);
   report = {};
@@ -160,15 +162,15 @@ TEST(NextItemExamTest, AsksNoMoreThanItMayAndAllThatAreHeldOut) {
   EXPECT_EQ(report.ranked.asked, 2u);
   EXPECT_EQ(report.ranked.popular.hits, 0u) << "what is held out is not learnt from";
   report = {};
-  NextItemExam silent(kCatalogue, 0);
+  NextItemExam silent(kExamItems, 0);
   ASSERT_TRUE(silent.Ask(step, ByNumber, &report));
   EXPECT_EQ(report.ranked.asked, 0u);
 }
 
 // A model that has learnt nothing yet is not asked; its baselines learn.
 TEST(NextItemExamTest, WithoutAModelTheBaselinesLearn) {
-  NextItemExam exam(kCatalogue, 10);
-  const StepHistories step = StepOf(kCatalogue, {{{20}, {2}}});
+  NextItemExam exam(kExamItems, 10);
+  const StepHistories step = ExamStep(kExamItems, {{{20}, {2}}});
   StepReport report;
   ASSERT_TRUE(exam.Ask(step, nullptr, &report));
   EXPECT_EQ(report.ranked.asked, 0u);
@@ -179,12 +181,12 @@ TEST(NextItemExamTest, WithoutAModelTheBaselinesLearn) {
 // A model that has diverged predicts nothing, and must not look perfect.
 TEST(NextItemExamTest, AnAnswerThatIsNoNumberIsNoHit) {
   const auto hits = [](float own, float others) {
-    NextItemExam exam(kCatalogue, 1);
+    NextItemExam exam(kExamItems, 1);
     StepReport report;
     EXPECT_TRUE(exam.Ask(
-        StepOf(kCatalogue, {{{0}, {3}}}),
+        ExamStep(kExamItems, {{{0}, {3}}}),
         [&](NextItemExam::Histories, const NextItemExam::Take& take) -> Status {
-          std::vector<float> scores(kCatalogue, others);
+          std::vector<float> scores(kExamItems, others);
           scores[3] = own;
           take(0, scores);
           return {};

@@ -295,7 +295,8 @@ class NextItemMemory : public testing::Test {
     return config ? Assembled(*config) : Assembly();
   }
 
-  static constexpr uint64_t kHistories = 100 * 200 * 28, kItem = 250;
+  // An item costs its place in the catalogue, two baselines' counts and sixteen successors.
+  static constexpr uint64_t kHistories = 100 * 200 * 28, kItem = 250 + 2 * 4 + 16 * 8;
   const test::TempDir dir_;
 };
 

@@ -14,7 +14,7 @@ size_t PlaceOf(uint32_t answer, std::span<const uint32_t> history, std::span<con
 
 // HIT@10 and NDCG@10 look at this many places.
 inline constexpr size_t kPlacesCounted = 10;
-// What an answer at this place adds to NDCG@10, before the division by the questions.
+// The gain of an answer at this place. NDCG@10 is the mean of it over the questions.
 inline double GainAt(size_t place) {
   return place <= kPlacesCounted ? 1 / std::log2(static_cast<double>(place) + 1) : 0;
 }

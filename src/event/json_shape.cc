@@ -1,0 +1,509 @@
+#include "event/json_shape.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <map>
+
+#include "base/check.h"
+#include "event/example_builder.h"
+#include "event/json_values.h"
+#include "event/run_codec.h"
+
+namespace tacit::event {
+namespace {
+
+// A part of the example that is read from a place.
+enum class PartKind : uint8_t { kLabel, kUser, kItem, kEventId, kTime, kFeature };
+struct ShapePart {
+  PartKind kind = PartKind::kLabel;
+  FeatureNames::Place place = {};
+  std::string name = {};   // for messages: "label", "feature 'price'"
+  std::string where = {};  // its pointer
+};
+
+tl::unexpected<Error> WrongPlace(const ShapePart& part, std::string_view what) {
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("source.json, {}: '{}' {}", part.name, part.where, what));
+}
+
+// Splits a pointer into the keys on its way.
+Result<std::vector<std::string>> KeysOf(const ShapePart& part) {
+  const std::string& where = part.where;
+  if (where.empty() || where[0] != '/')
+    return WrongPlace(part, "is no JSON pointer: it must begin with a slash");
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < where.size(); ++i) {
+    if (where[i] == '/') {
+      keys.emplace_back();
+    } else if (where[i] != '~') {
+      keys.back().push_back(where[i]);
+    } else {
+      const char escaped = i + 1 < where.size() ? where[++i] : '\0';
+      if (escaped != '0' && escaped != '1')
+        return WrongPlace(part, "is no JSON pointer: a ~ must be written ~0, a slash in a key ~1");
+      keys.back().push_back(escaped == '0' ? '~' : '/');
+    }
+  }
+  return keys;
+}
+
+std::string AsKey(std::string_view name) {
+  std::string key;
+  for (const char c : name) {
+    if (c == '~') key += "~0";
+    if (c == '/') key += "~1";
+    if (c != '~' && c != '/') key.push_back(c);
+  }
+  return key;
+}
+
+// Lists what is to be read, and from where.
+std::vector<ShapePart> PartsOf(const JsonShape& shape, const FeatureNames& names,
+                               const FeatureSchema& schema) {
+  std::vector<ShapePart> parts;
+  const auto add = [&](PartKind kind, const char* name, const std::string& where) {
+    if (!where.empty()) parts.push_back({.kind = kind, .name = name, .where = where});
+  };
+  add(PartKind::kLabel, "label", shape.label);
+  add(PartKind::kUser, "user", shape.user);
+  add(PartKind::kItem, "item", shape.item);
+  add(PartKind::kEventId, "event_id", shape.event_id);
+  add(PartKind::kTime, "timestamp", shape.timestamp);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const FeatureNames::Place place = names.PlaceOf(i);
+    const std::string name(names.name(i));
+    std::string where = shape.features_at + "/" + AsKey(name);
+    const bool single = !place.dense && !schema.categorical[place.index].multi_hot;
+    if (single && name == "user" && !shape.user.empty()) where = shape.user;
+    if (single && name == "item" && !shape.item.empty()) where = shape.item;
+    const auto named =
+        std::ranges::find(shape.features, name, [](const auto& f) { return f.first; });
+    if (named != shape.features.end()) where = named->second;
+    parts.push_back({.kind = PartKind::kFeature,
+                     .place = place,
+                     .name = fmt::format("feature '{}'", name),
+                     .where = where});
+  }
+  return parts;
+}
+
+// The places as a tree of keys.
+struct PlaceNode {
+  std::vector<std::pair<std::string, uint32_t>> children;  // ascending by key; indices of nodes
+  std::vector<uint32_t> parts;                             // read here
+
+  const uint32_t* Find(std::string_view key) const {
+    const auto child = std::ranges::lower_bound(
+        children, key, {}, [](const auto& c) { return std::string_view(c.first); });
+    return child != children.end() && child->first == key ? &child->second : nullptr;
+  }
+};
+
+// Builds the tree. A place inside of another one's value would have to be read from an object that
+// is a value as well.
+Result<std::vector<PlaceNode>> TreeOf(const std::vector<ShapePart>& parts) {
+  struct Growing {
+    std::map<std::string, uint32_t> children;
+    std::vector<uint32_t> parts;
+  };
+  std::vector<Growing> nodes(1);
+  for (uint32_t p = 0; p < parts.size(); ++p) {
+    TACIT_ASSIGN(const std::vector<std::string> keys, KeysOf(parts[p]));
+    uint32_t at = 0;
+    for (const std::string& key : keys) {
+      const auto [child, fresh] =
+          nodes[at].children.emplace(key, static_cast<uint32_t>(nodes.size()));
+      at = child->second;
+      if (fresh) nodes.emplace_back();
+    }
+    nodes[at].parts.push_back(p);
+  }
+  std::vector<PlaceNode> tree(nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    tree[i].children.assign(nodes[i].children.begin(), nodes[i].children.end());
+    tree[i].parts = nodes[i].parts;
+    if (tree[i].parts.empty() || tree[i].children.empty()) continue;
+    uint32_t below = tree[i].children[0].second;
+    while (nodes[below].parts.empty()) below = nodes[below].children.begin()->second;
+    const ShapePart& around = parts[tree[i].parts[0]];
+    return WrongPlace(
+        parts[nodes[below].parts[0]],
+        fmt::format("lies inside of '{}', the value of {}", around.where, around.name));
+  }
+  return tree;
+}
+
+// One value: what is written, and what it is as a number.
+struct Scalar {
+  enum class Kind : uint8_t { kNull, kText, kNumber, kFlag };
+  Kind kind = Kind::kNull;
+  std::string_view text;  // a number as it is written
+  double number = 0;      // kNumber, kFlag
+};
+
+// Returns false for a list or an object.
+bool ReadScalar(ondemand::value value, Scalar* scalar, simdjson::error_code* broken) {
+  ondemand::json_type type;
+  if ((*broken = value.type().get(type))) return false;
+  switch (type) {
+    case ondemand::json_type::null:
+      *scalar = {};
+      return true;
+    case ondemand::json_type::string:
+      scalar->kind = Scalar::Kind::kText;
+      *broken = value.get_string().get(scalar->text);
+      return *broken == simdjson::SUCCESS;
+    case ondemand::json_type::number:
+      scalar->kind = Scalar::Kind::kNumber;
+      scalar->text = Trimmed(value.raw_json_token());
+      *broken = value.get_double().get(scalar->number);
+      return *broken == simdjson::SUCCESS;
+    case ondemand::json_type::boolean: {
+      bool yes = false;
+      scalar->kind = Scalar::Kind::kFlag;
+      *broken = value.get_bool().get(yes);
+      scalar->text = yes ? "true" : "false";
+      scalar->number = yes ? 1 : 0;
+      return *broken == simdjson::SUCCESS;
+    }
+    default:
+      return false;
+  }
+}
+
+// A whole text as a number.
+template <class T>
+std::optional<T> WholeNumber(std::string_view text) {
+  T number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// Units of time in a millisecond, or milliseconds in a unit.
+std::optional<int64_t> InMilliseconds(const Scalar& scalar, JsonShape::TimeUnit unit) {
+  using Unit = JsonShape::TimeUnit;
+  if (unit == Unit::kRfc3339)
+    return scalar.kind == Scalar::Kind::kText ? ReadRfc3339(scalar.text) : std::nullopt;
+  const int64_t divisor = unit == Unit::kMicroseconds  ? 1000
+                          : unit == Unit::kNanoseconds ? 1'000'000
+                                                       : 1;
+  const int64_t factor = unit == Unit::kSeconds ? 1000 : 1;
+  if (const auto whole = WholeNumber<int64_t>(scalar.text)) {
+    int64_t time = 0;
+    if (__builtin_mul_overflow(*whole, factor, &time)) return std::nullopt;
+    return time / divisor;
+  }
+  const auto number = WholeNumber<double>(scalar.text);
+  if (!number) return std::nullopt;
+  const double time = *number * static_cast<double>(factor) / static_cast<double>(divisor);
+  if (!(std::abs(time) < 0x1p62)) return std::nullopt;
+  return static_cast<int64_t>(std::floor(time));
+}
+
+class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
+ public:
+  struct Scratch {
+    explicit Scratch(const ShapedJsonCodec& codec)
+        : example(codec.transform_, codec.names_, codec.options_.missing),
+          told(codec.parts_.size()) {}
+
+    ExampleBuilder example;
+    RecordParser parser;
+    std::vector<uint8_t> told;  // by part
+    std::vector<std::string_view> values;
+    // The record's parts but for its features.
+    std::string_view event_id, user;
+    uint32_t item = kNoItem;
+    std::optional<float> label;
+    std::optional<int64_t> timestamp_ms;
+  };
+
+  ShapedJsonCodec(const FeatureTransform& transform, JsonShape shape, InteractionOptions options)
+      : transform_(transform),
+        names_(transform.schema()),
+        shape_(std::move(shape)),
+        options_(std::move(options)),
+        parts_(PartsRead()) {
+    auto tree = TreeOf(parts_);
+    TACIT_CHECK(tree.has_value(), "a shape is checked before a codec is made");
+    nodes_ = *std::move(tree);
+  }
+
+  Scratch MakeScratch(const Batch& batch) const {
+    TACIT_CHECK(batch.dense_width == transform_.schema().dense.size() &&
+                    batch.slots == transform_.schema().categorical.size(),
+                "the batch is not started");
+    return Scratch(*this);
+  }
+
+  MaybeBad DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch, Batch* batch) const {
+    scratch->example.Start();
+    std::ranges::fill(scratch->told, uint8_t{0});
+    scratch->event_id = scratch->user = {};
+    scratch->item = kNoItem;
+    scratch->label.reset();
+    scratch->timestamp_ms.reset();
+    if (MaybeBad reason = scratch->parser.ReadObject(
+            records, i, [&](ondemand::object object) { return ReadObject(object, 0, scratch); }))
+      return reason;
+    if (!scratch->label && options_.label == LabelUse::kLearnt)
+      return BadRecord(fmt::format("label ({}) is missing", shape_.label), BadPart::kLabel);
+    const int64_t taken = records.TimeOf(i), timestamp = scratch->timestamp_ms.value_or(taken);
+    if (MaybeBad reason = TooFarAhead(timestamp, taken, options_)) return reason;
+    if (MaybeBad reason = scratch->example.AppendTo(batch)) return reason;
+    batch->label.push_back(scratch->label.value_or(0));
+    batch->timestamp_ms.push_back(timestamp);
+    if (options_.items) batch->item.push_back(scratch->item);
+    batch->user.Append(scratch->user);
+    batch->event_id.Append(scratch->event_id.empty() ? records.EventIdOf(i) : scratch->event_id);
+    return std::nullopt;
+  }
+
+ private:
+  std::vector<ShapePart> PartsRead() const {
+    std::vector<ShapePart> parts = PartsOf(shape_, names_, transform_.schema());
+    if (options_.label == LabelUse::kPassedOver)
+      std::erase_if(parts, [](const ShapePart& part) { return part.kind == PartKind::kLabel; });
+    return parts;
+  }
+
+  MaybeBad ReadObject(ondemand::object object, uint32_t node, Scratch* scratch) const {
+    for (auto entry : object) {
+      ondemand::field field;
+      if (const auto error = std::move(entry).get(field)) return Broken(error);
+      std::string_view key;
+      if (const auto error = field.unescaped_key().get(key)) return Broken(error);
+      const uint32_t* child = nodes_[node].Find(key);
+      if (child == nullptr) continue;
+      if (MaybeBad reason = ReadValue(field.value(), *child, scratch)) return reason;
+    }
+    return std::nullopt;
+  }
+
+  // Reads what lies below a place, or is read there.
+  MaybeBad ReadValue(ondemand::value value, uint32_t node, Scratch* scratch) const {
+    if (!nodes_[node].parts.empty()) return ReadParts(value, node, scratch);
+    ondemand::json_type type;
+    if (const auto error = value.type().get(type)) return Broken(error);
+    if (type == ondemand::json_type::object) {
+      ondemand::object object;
+      if (const auto error = value.get_object().get(object)) return Broken(error);
+      return ReadObject(object, node, scratch);
+    }
+    if (type != ondemand::json_type::array) return std::nullopt;
+    ondemand::array array;
+    if (const auto error = value.get_array().get(array)) return Broken(error);
+    size_t index = 0;
+    for (auto entry : array) {
+      ondemand::value element;
+      if (const auto error = std::move(entry).get(element)) return Broken(error);
+      char digits[20];
+      const auto [end, error] = std::to_chars(digits, digits + sizeof(digits), index++);
+      const uint32_t* child = nodes_[node].Find({digits, end});
+      if (child == nullptr) continue;
+      if (MaybeBad reason = ReadValue(element, *child, scratch)) return reason;
+    }
+    return std::nullopt;
+  }
+
+  MaybeBad ReadParts(ondemand::value value, uint32_t node, Scratch* scratch) const {
+    const std::vector<uint32_t>& parts = nodes_[node].parts;
+    for (const uint32_t part : parts)
+      if (std::exchange(scratch->told[part], uint8_t{1}) != 0) return Wrong(part, "is there twice");
+    Scalar scalar;
+    simdjson::error_code broken = simdjson::SUCCESS;
+    if (ReadScalar(value, &scalar, &broken)) {
+      for (const uint32_t part : parts)
+        if (MaybeBad reason = Set(part, scalar, scratch)) return reason;
+      return std::nullopt;
+    }
+    if (broken) return Broken(broken);
+    // A list is good for sets alone.
+    for (const uint32_t part : parts)
+      if (!IsSet(part)) return Wrong(part, "is a list or an object");
+    ondemand::array array;
+    if (value.get_array().get(array)) return Wrong(parts[0], "is an object");
+    scratch->values.clear();
+    for (auto entry : array) {
+      ondemand::value element;
+      if (const auto error = std::move(entry).get(element)) return Broken(error);
+      if (!ReadScalar(element, &scalar, &broken))
+        return broken ? Broken(broken) : Wrong(parts[0], "has a list or an object in it");
+      scratch->values.push_back(scalar.text);
+    }
+    for (const uint32_t part : parts) {
+      scratch->example.Tell(parts_[part].place);
+      scratch->example.SetValues(parts_[part].place.index, scratch->values);
+    }
+    return std::nullopt;
+  }
+
+  MaybeBad Set(uint32_t part, const Scalar& scalar, Scratch* scratch) const {
+    if (scalar.kind == Scalar::Kind::kNull) return std::nullopt;
+    switch (parts_[part].kind) {
+      case PartKind::kLabel:
+        return SetLabel(part, scalar, scratch);
+      case PartKind::kUser:
+        scratch->user = scalar.text;
+        return std::nullopt;
+      case PartKind::kItem:
+        if (options_.items) scratch->item = options_.items->Find(scalar.text);
+        return std::nullopt;
+      case PartKind::kEventId:
+        scratch->event_id = scalar.text;
+        return std::nullopt;
+      case PartKind::kTime:
+        scratch->timestamp_ms = InMilliseconds(scalar, shape_.timestamp_unit);
+        if (!scratch->timestamp_ms) return Wrong(part, Quoted(scalar.text) + " is no such time");
+        return std::nullopt;
+      case PartKind::kFeature:
+        return SetFeature(part, scalar, scratch);
+    }
+    CheckFailed(__FILE__, __LINE__, "kind", "an unknown part");
+  }
+
+  MaybeBad SetLabel(uint32_t part, const Scalar& scalar, Scratch* scratch) const {
+    if (!shape_.label_values.empty()) {
+      const auto value = std::ranges::find(shape_.label_values, scalar.text,
+                                           [](const auto& v) { return std::string_view(v.first); });
+      if (value == shape_.label_values.end())
+        return Wrong(part, Quoted(scalar.text) + " is none of label_values");
+      scratch->label = value->second ? 1.0f : 0.0f;
+      return std::nullopt;
+    }
+    const bool is_number = scalar.kind != Scalar::Kind::kText;
+    if (shape_.label_at_least && is_number) {
+      scratch->label = scalar.number >= *shape_.label_at_least ? 1.0f : 0.0f;
+    } else if (is_number && (scalar.number == 0 || scalar.number == 1)) {
+      scratch->label = static_cast<float>(scalar.number);
+    } else {
+      return Wrong(part, Quoted(scalar.text) +
+                             (shape_.label_at_least ? " is no number" : " is neither 0 nor 1"));
+    }
+    return std::nullopt;
+  }
+
+  MaybeBad SetFeature(uint32_t part, const Scalar& scalar, Scratch* scratch) const {
+    const FeatureNames::Place place = parts_[part].place;
+    scratch->example.Tell(place);
+    if (!place.dense) {
+      scratch->example.SetValues(place.index, {&scalar.text, 1});
+      return std::nullopt;
+    }
+    if (scalar.kind != Scalar::Kind::kText) {
+      scratch->example.SetNumber(place.index, scalar.number);
+      return std::nullopt;
+    }
+    if (scalar.text.empty()) return std::nullopt;
+    const auto number = WholeNumber<double>(scalar.text);
+    if (!number) return Wrong(part, Quoted(scalar.text) + " is no number");
+    scratch->example.SetNumber(place.index, *number);
+    return std::nullopt;
+  }
+
+  bool IsSet(uint32_t part) const {
+    const FeatureNames::Place place = parts_[part].place;
+    return parts_[part].kind == PartKind::kFeature && !place.dense &&
+           transform_.schema().categorical[place.index].multi_hot;
+  }
+
+  MaybeBad Wrong(uint32_t part, std::string_view what) const {
+    const PartKind kind = parts_[part].kind;
+    return Said(fmt::format("{} ({})", parts_[part].name, parts_[part].where), what,
+                kind == PartKind::kLabel  ? BadPart::kLabel
+                : kind == PartKind::kTime ? BadPart::kTime
+                                          : BadPart::kField);
+  }
+
+  const FeatureTransform& transform_;
+  const FeatureNames names_;
+  const JsonShape shape_;
+  const InteractionOptions options_;
+  const std::vector<ShapePart> parts_;
+  std::vector<PlaceNode> nodes_;  // the first is the record itself
+};
+
+}  // namespace
+
+Status CheckShape(const JsonShape& shape, const FeatureSchema& schema) {
+  const FeatureNames names(schema);
+  for (const auto& [name, where] : shape.features) {
+    size_t guess = 0;
+    if (!names.Find(name, &guess))
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("source.json.features: the schema has no feature '{}'", name));
+  }
+  if (shape.label.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                "source.json.label: records without a label cannot be "
+                "learnt from");
+  if (!shape.label_values.empty() && shape.label_at_least)
+    return Fail(ErrorCode::kInvalidArgument,
+                "source.json: label_values and label_at_least are two rules for one label");
+  TACIT_ASSIGN([[maybe_unused]] const auto tree, TreeOf(PartsOf(shape, names, schema)));
+  return {};
+}
+
+std::unique_ptr<Codec> MakeShapedJsonCodec(const FeatureTransform& transform, JsonShape shape,
+                                           const InteractionOptions& options) {
+  return std::make_unique<ShapedJsonCodec>(transform, std::move(shape), options);
+}
+
+std::optional<int64_t> ReadRfc3339(std::string_view text) {
+  namespace chrono = std::chrono;
+  // Takes `digits` digits, then one of `ends` unless that is empty.
+  const auto take = [&text](size_t digits, std::string_view ends) -> std::optional<int> {
+    if (text.size() < digits) return std::nullopt;
+    int number = 0;
+    for (const char c : text.substr(0, digits)) {
+      if (c < '0' || c > '9') return std::nullopt;
+      number = 10 * number + (c - '0');
+    }
+    text.remove_prefix(digits);
+    if (ends.empty()) return number;
+    if (text.empty() || ends.find(text[0]) == std::string_view::npos) return std::nullopt;
+    text.remove_prefix(1);
+    return number;
+  };
+  const auto year = take(4, "-"), month = take(2, "-"), day = take(2, "Tt ");
+  const auto hour = take(2, ":"), minute = take(2, ":"), second = take(2, "");
+  if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
+  const chrono::year_month_day date(chrono::year(*year),
+                                    chrono::month(static_cast<unsigned>(*month)),
+                                    chrono::day(static_cast<unsigned>(*day)));
+  if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
+  int64_t milliseconds = 0;
+  if (text.starts_with('.')) {
+    text.remove_prefix(1);
+    size_t digits = 0;
+    for (int64_t unit = 100; digits < text.size() && text[digits] >= '0' && text[digits] <= '9';
+         ++digits, unit /= 10)
+      milliseconds += unit * (text[digits] - '0');
+    if (digits == 0) return std::nullopt;
+    text.remove_prefix(digits);
+  }
+  chrono::minutes offset(0);
+  if (text.starts_with('+') || text.starts_with('-')) {
+    const int sign = text[0] == '+' ? 1 : -1;
+    text.remove_prefix(1);
+    const auto hours = take(2, ":"), minutes = take(2, "");
+    if (!hours || !minutes || *hours > 23 || *minutes > 59) return std::nullopt;
+    offset = sign * (chrono::hours(*hours) + chrono::minutes(*minutes));
+  } else if (text.starts_with('Z') || text.starts_with('z')) {
+    text.remove_prefix(1);
+  } else {
+    return std::nullopt;
+  }
+  if (!text.empty()) return std::nullopt;
+  const auto time = chrono::sys_days(date) + chrono::hours(*hour) + chrono::minutes(*minute) +
+                    chrono::seconds(*second) - offset;
+  return chrono::duration_cast<chrono::milliseconds>(time.time_since_epoch()).count() +
+         milliseconds;
+}
+
+}  // namespace tacit::event

@@ -1,0 +1,72 @@
+// source.json: where the parts of a record lie.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config/config.h"
+#include "config/dump.h"
+#include "sample.h"
+
+namespace tacit::config {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+std::string JsonSample(const std::string& keys) {
+  return Sample("kind: generator", "kind: log\n  format: json\n  files: /dev/null\n" + keys);
+}
+
+std::string RefusalOf(const std::string& keys) {
+  const auto config = Parse(JsonSample(keys), "c.yaml", {});
+  return config ? std::string() : config.error().message;
+}
+
+TEST(JsonPlaces, AreReadAndWritten) {
+  const auto config =
+      Parse(JsonSample("  json:\n    label: /event/type\n    label_values: {buy: 1, \"a: b\": 0}\n"
+                       "    user: \"\"\n    timestamp: /t\n    timestamp_unit: rfc3339\n"
+                       "    features: {I1: /price, password: /x}\n    features_at: \"\"\n"),
+            "c.yaml", {});
+  ASSERT_TRUE(config) << config.error().message;
+  const JsonPlaces& places = config->source.json;
+  EXPECT_TRUE(places.is_own());
+  EXPECT_EQ(places.label, "/event/type");
+  EXPECT_THAT(places.label_values, ElementsAre(Pair("buy", "1"), Pair("a: b", "0")));
+  EXPECT_EQ(places.user, "");
+  EXPECT_EQ(places.item, "/item");
+  EXPECT_EQ(places.timestamp_unit, JsonPlaces::TimeUnit::kRfc3339);
+  EXPECT_THAT(places.features, ElementsAre(Pair("I1", "/price"), Pair("password", "/x")));
+  const std::string dump = Dump(*config);
+  const auto again = Parse(dump, "dump", {});
+  ASSERT_TRUE(again) << again.error().message << "\n" << dump;
+  EXPECT_EQ(again->source.json, places);
+}
+
+TEST(JsonPlaces, AreOursWhereNothingIsSaid) {
+  const auto config = Parse(JsonSample(""), "c.yaml", {});
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_FALSE(config->source.json.is_own());
+  // A section that another format would not use changes nothing.
+  const auto other =
+      Parse(Sample("kind: generator", "kind: generator\n  json: {user: /who}"), "c.yaml", {});
+  ASSERT_TRUE(other) << other.error().message;
+  EXPECT_FALSE(other->source.json.is_own());
+}
+
+TEST(JsonPlaces, WhatCannotBeIsRefused) {
+  EXPECT_EQ(RefusalOf("  json:\n    label_values: {buy: 2}\n"),
+            "c.yaml:6: source.json.label_values.buy: must be 0 or 1");
+  EXPECT_THAT(RefusalOf("  json:\n    label_values: {buy: 1}\n    label_at_least: 3\n"),
+              HasSubstr("c.yaml:7: source.json.label_at_least: label_values says already"));
+  EXPECT_THAT(RefusalOf("  json:\n    features: [price]\n"),
+              HasSubstr("source.json.features: must be a section of keys"));
+  EXPECT_THAT(RefusalOf("  json:\n    features: {price: [1]}\n"),
+              HasSubstr("source.json.features.price: expected a text, found a list"));
+  EXPECT_THAT(RefusalOf("  json:\n    timestamp_unit: minutes\n"),
+              HasSubstr("source.json.timestamp_unit: must be one of ms, s, us, ns, rfc3339"));
+  EXPECT_THAT(RefusalOf("  json:\n    lable: /x\n"), HasSubstr("source.json.lable: unknown key"));
+}
+
+}  // namespace
+}  // namespace tacit::config

@@ -1,0 +1,259 @@
+#include "event/json_shape.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "interactions.h"
+
+namespace tacit::event {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class JsonShapeTest : public InteractionTest {
+ protected:
+  std::unique_ptr<Codec> MakeCodec(const InteractionOptions& options) const override {
+    EXPECT_TRUE(CheckShape(shape_, Schema()));
+    return MakeShapedJsonCodec(transform_, shape_, options);
+  }
+  std::string Refusal(const JsonShape& shape) const {
+    const Status status = CheckShape(shape, Schema());
+    return status ? std::string() : status.error().message;
+  }
+  // The reason of the one bad record.
+  std::string ReasonOf(const std::string& record) const {
+    const Decoded decoded = Decode({record});
+    return decoded.dead.size() == 1 ? decoded.dead[0].reason : "none";
+  }
+
+  JsonShape shape_;
+};
+
+// A shop's own events.
+JsonShape ShopShape() {
+  return {.label = "/event/type",
+          .label_values = {{"buy", true}, {"view", false}, {"7", true}},
+          .label_at_least = {},
+          .user = "/who/id",
+          .item = "/what/sku",
+          .event_id = "/id",
+          .timestamp = "/event/time",
+          .timestamp_unit = JsonShape::TimeUnit::kRfc3339,
+          .features = {{"n1", "/what/price"}, {"c1", "/tags/0"}, {"set", "/a~1b/~0"}},
+          .features_at = ""};
+}
+
+TEST_F(JsonShapeTest, PartsLieWhereThePointersSay) {
+  shape_ = ShopShape();
+  const Decoded decoded = Decode(
+      {R"({"id":12,"event":{"time":"1970-01-01T00:00:01.5Z","type":"buy"},"who":{"id":"u","x":[{}]},
+           "what":{"sku":"b","price":3,"more":{}},"tags":["abc",{"d":1}],"a/b":{"~":["x","y","x"]},"n2":-2.5})",
+       R"({"n2":"-2.5","a/b":{"~":["x","y"]},"tags":["abc"],"what":{"price":"3","sku":"b"},
+           "who":{"id":"u"},"event":{"type":7,"time":"1970-01-01T01:00:01.5+01:00"},"id":"12"})"},
+      {.items = Items("a\nb\n")});
+  ASSERT_EQ(decoded.batch.size(), 2u) << decoded.dead.at(0).reason;
+  ExpectExample(decoded.batch, 0,
+                {.event_id = "12",
+                 .user = "u",
+                 .timestamp_ms = 1500,
+                 .label = 1,
+                 .n1 = 3,
+                 .n2 = -2.5,
+                 .c1 = "abc",
+                 .set = {"x", "y"}});
+  ExpectSameExample(decoded.batch, 0, 1);
+  EXPECT_THAT(decoded.batch.item, testing::ElementsAre(1, 1));
+}
+
+TEST_F(JsonShapeTest, WhatIsNotThereIsMissing) {
+  shape_ = ShopShape();
+  const std::vector<std::string> records = {
+      R"({"event":{"type":"view"}})",
+      R"({"event":{"type":"view","time":null},"who":null,"what":7,"tags":[],"a/b":{"~":[]}})",
+      R"({"event":{"type":"view"},"who":{"id":null},"what":{"price":null},"tags":{"1":2}})"};
+  const Decoded decoded = Decode(records);
+  ASSERT_EQ(decoded.batch.size(), 3u) << decoded.dead.at(0).reason;
+  for (size_t i = 0; i < 3; ++i) ExpectExample(decoded.batch, i, {});
+  EXPECT_EQ(Decode(records, {.missing = MissingPolicy::kReject}).dead.size(), 3u);
+}
+
+TEST_F(JsonShapeTest, ABadPartIsNamedWithItsPlace) {
+  shape_ = ShopShape();
+  const auto with = [](const std::string& more) {
+    return R"({"event":{"type":"buy"},)" + more + "}";
+  };
+  EXPECT_EQ(ReasonOf(R"({"n1":1})"), "label (/event/type) is missing");
+  EXPECT_EQ(ReasonOf(R"({"event":{"type":"look"}})"),
+            "label (/event/type): 'look' is none of label_values");
+  EXPECT_EQ(ReasonOf(R"({"event":{"type":["buy"]}})"),
+            "label (/event/type): is a list or an object");
+  EXPECT_EQ(ReasonOf(with(R"("what":{"price":"cheap"})")),
+            "feature 'n1' (/what/price): 'cheap' is no number");
+  EXPECT_EQ(ReasonOf(with(R"("what":{"price":1,"price":2})")),
+            "feature 'n1' (/what/price): is there twice");
+  EXPECT_EQ(ReasonOf(with(R"("tags":[{"x":1}])")),
+            "feature 'c1' (/tags/0): is a list or an object");
+  EXPECT_EQ(ReasonOf(with(R"("a/b":{"~":[[1]]})")),
+            "feature 'set' (/a~1b/~0): has a list or an object in it");
+  EXPECT_EQ(ReasonOf(with(R"("a/b":{"~":{}})")), "feature 'set' (/a~1b/~0): is an object");
+  EXPECT_EQ(ReasonOf(R"({"event":{"type":"buy","time":"yesterday"}})"),
+            "timestamp (/event/time): 'yesterday' is no such time");
+  EXPECT_THAT(ReasonOf(R"({"event":{"type":"buy"})"), HasSubstr("no valid JSON"));
+  EXPECT_THAT(ReasonOf(R"({"event":{"type":"buy"}} x)"), HasSubstr("no valid JSON"));
+  EXPECT_THAT(ReasonOf("[1]"), HasSubstr("no JSON object"));
+  EXPECT_THAT(ReasonOf(with(R"("what":{"price":1e999})")), HasSubstr("no valid JSON"));
+}
+
+TEST_F(JsonShapeTest, LabelsFollowTheRule) {
+  shape_.label = "/rating";
+  const auto label = [this](const std::string& rating) {
+    const Decoded decoded = Decode({R"({"rating":)" + rating + "}"});
+    return decoded.dead.empty() ? fmt::format("{}", decoded.batch.label[0])
+                                : decoded.dead[0].reason;
+  };
+  EXPECT_EQ(label("1"), "1");
+  EXPECT_EQ(label("false"), "0");
+  EXPECT_EQ(label("2"), "label (/rating): '2' is neither 0 nor 1");
+  EXPECT_EQ(label("\"1\""), "label (/rating): '1' is neither 0 nor 1");
+  shape_.label_at_least = 4;
+  EXPECT_EQ(label("3.5"), "0");
+  EXPECT_EQ(label("4"), "1");
+  EXPECT_EQ(label("5.0"), "1");
+  EXPECT_EQ(label("\"5\""), "label (/rating): '5' is no number");
+  EXPECT_EQ(label("null"), "label (/rating) is missing");
+  shape_.label_at_least.reset();
+  shape_.label_values = {{"true", false}, {"4.5", true}};
+  EXPECT_EQ(label("true"), "0");
+  EXPECT_EQ(label("4.5"), "1");
+  EXPECT_EQ(label("4.50"), "label (/rating): '4.50' is none of label_values");
+}
+
+TEST_F(JsonShapeTest, CategoriesMayBeNumbersAndFlags) {
+  const Decoded decoded =
+      Decode({R"({"label":1,"features":{"c1":2.5,"set":[true,7,null,"x"]}})",
+              R"({"label":1,"features":{"c1":"2.5","set":["true","7","x"]}})",
+              R"({"label":1,"features":{"c1":false,"set":true,"n1":true}})",
+              R"({"label":1,"features":{"c1":"false","set":["true"],"n1":1}})"});
+  ASSERT_EQ(decoded.batch.size(), 4u) << decoded.dead.at(0).reason;
+  ExpectSameExample(decoded.batch, 0, 1);
+  ExpectSameExample(decoded.batch, 2, 3);
+}
+
+TEST_F(JsonShapeTest, TimesComeInUnits) {
+  using Unit = JsonShape::TimeUnit;
+  const auto time = [this](Unit unit, const std::string& text) -> int64_t {
+    shape_.timestamp_unit = unit;
+    const Decoded decoded = Decode({R"({"label":1,"timestamp_ms":)" + text + "}"});
+    return decoded.dead.empty() ? decoded.batch.timestamp_ms[0] : -1;
+  };
+  EXPECT_EQ(time(Unit::kMilliseconds, "1764041526123"), 1764041526123);
+  EXPECT_EQ(time(Unit::kMilliseconds, "\"1764041526123\""), 1764041526123);
+  EXPECT_EQ(time(Unit::kSeconds, "1764041526"), 1764041526000);
+  EXPECT_EQ(time(Unit::kSeconds, "1764041526.25"), 1764041526250);
+  EXPECT_EQ(time(Unit::kMicroseconds, "1764041526123999"), 1764041526123);
+  EXPECT_EQ(time(Unit::kNanoseconds, "1764041526123999999"), 1764041526123);
+  EXPECT_EQ(time(Unit::kSeconds, "9223372036854775807"), -1) << "beyond all times";
+  EXPECT_EQ(time(Unit::kSeconds, "1e300"), -1);
+  EXPECT_EQ(time(Unit::kSeconds, "true"), -1);
+  EXPECT_EQ(time(Unit::kRfc3339, "5"), -1);
+}
+
+TEST(Rfc3339Test, IsReadToTheMillisecond) {
+  // By `date -u -d ... +%s%3N`.
+  EXPECT_EQ(ReadRfc3339("2026-11-25T03:22:06Z"), 1795576926000);
+  EXPECT_EQ(ReadRfc3339("2026-11-25t03:22:06.5z"), 1795576926500);
+  EXPECT_EQ(ReadRfc3339("2026-11-25 04:52:06.123999+01:30"), 1795576926123);
+  EXPECT_EQ(ReadRfc3339("1969-12-31T23:59:59.999Z"), -1);
+  EXPECT_EQ(ReadRfc3339("2024-02-29T00:00:00-00:00"), 1709164800000);
+  for (const char* wrong :
+       {"", "2026-11-25", "2026-11-25T03:22:06", "2026-11-25T03:22Z", "2023-02-29T00:00:00Z",
+        "2026-13-01T00:00:00Z", "2026-11-25T24:00:00Z", "2026-11-25T03:60:00Z",
+        "2026-11-25T03:22:06.Z", "2026-11-25T03:22:06+1:00", "2026-11-25T03:22:06+01:00x",
+        "+026-11-25T03:22:06Z", "2026-11-25T03:22:06.5"})
+    EXPECT_EQ(ReadRfc3339(wrong), std::nullopt) << wrong;
+}
+
+TEST_F(JsonShapeTest, PlacesThatCannotBeAreRefusedByName) {
+  EXPECT_EQ(Refusal({}), "");
+  EXPECT_EQ(Refusal(ShopShape()), "");
+  EXPECT_THAT(Refusal({.user = "user"}),
+              AllOf(HasSubstr("source.json, user: 'user'"), HasSubstr("must begin with a slash")));
+  EXPECT_THAT(Refusal({.item = "/a~b"}), HasSubstr("a ~ must be written ~0"));
+  EXPECT_THAT(Refusal({.item = "/a~"}), HasSubstr("a ~ must be written ~0"));
+  EXPECT_THAT(Refusal({.user = "/u", .item = "/u/i/j"}),
+              HasSubstr("item: '/u/i/j' lies inside of '/u', the value of user"));
+  EXPECT_THAT(Refusal({.features = {{"n9", "/x"}}}), HasSubstr("no feature 'n9'"));
+  EXPECT_THAT(Refusal({.label = ""}), HasSubstr("without a label"));
+  EXPECT_THAT(Refusal({.label_values = {{"a", true}}, .label_at_least = 1}),
+              HasSubstr("two rules"));
+  EXPECT_EQ(Refusal({.user = "/who", .item = "/who"}), "") << "a value may be two parts";
+}
+
+// A single-valued feature called user or item has that part's value, wherever it lies.
+TEST(JsonShapeOwnTest, UserAndItemMayBeFeatures) {
+  const FeatureTransform transform({.dense = {},
+                                    .categorical = {{.name = "user", .buckets = 1000, .dim = 2},
+                                                    {.name = "item", .buckets = 1000, .dim = 2}}});
+  JsonShape shape{.user = "/who", .item = "/what/sku"};
+  Batch batch;
+  transform.StartBatch(&batch);
+  RawRecords records;
+  records.bytes = R"({"label":1,"who":7,"what":{"sku":"b"},"features":{"user":"other"}})";
+  records.end.push_back(static_cast<uint32_t>(records.bytes.size()));
+  std::vector<DeadLetter> dead;
+  MakeShapedJsonCodec(transform, shape, {})->Decode(records, &batch, &dead);
+  ASSERT_TRUE(dead.empty()) << dead[0].reason;
+  EXPECT_EQ(batch.user[0], "7");
+  EXPECT_EQ(batch.Slot(0, 0)[0], transform.Row(0, "7"));
+  EXPECT_EQ(batch.Slot(0, 1)[0], transform.Row(1, "b"));
+  shape.features = {{"user", "/features/user"}};
+  transform.StartBatch(&batch);
+  MakeShapedJsonCodec(transform, shape, {})->Decode(records, &batch, &dead);
+  EXPECT_EQ(batch.Slot(0, 0)[0], transform.Row(0, "other"));
+}
+
+// The plain codec is the oracle for the plain shape, over whole and broken records.
+TEST_F(JsonShapeTest, ThePlainShapeIsThePlainFormat) {
+  std::mt19937_64 random(5);
+  const auto one_of = [&random](std::initializer_list<const char*> choices) {
+    return std::string(choices.begin()[random() % choices.size()]);
+  };
+  const auto plain = MakeJsonCodec(transform_, {.items = Items("a\nb\n")});
+  const auto shaped = MakeShapedJsonCodec(transform_, {}, {.items = Items("a\nb\n")});
+  size_t good = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string record = fmt::format(
+        R"({{"label":{},"user":{},"item":{},"event_id":{},"timestamp_ms":{},"other":{},"features":{{"n1":{},"set":{},"c1":{},"n2":{}}}}})",
+        one_of({"0", "1", "true", "null", "2"}), one_of({"\"u\"", "7", "null", "[1]"}),
+        one_of({"\"a\"", "\"c\"", "null"}), one_of({"\"e\"", "5", "null"}),
+        one_of({"12", "-5", "13"}), one_of({"{\"label\":[1,{}]}", "[]", "\"x\"", "1e3"}),
+        one_of({"1", "-2.5", "null", "1e30"}), one_of({"[]", "[\"x\",7]", "\"y\"", "[[]]"}),
+        one_of({"\"v\"", "4", "null", "{}"}), one_of({"0", "3", "null"}));
+    if (random() % 8 == 0) record[random() % record.size()] = "{}[],:\"x"[random() % 8];
+    const RawRecords records = Records({record});
+    Decoded a, b;
+    transform_.StartBatch(&a.batch);
+    transform_.StartBatch(&b.batch);
+    plain->Decode(records, &a.batch, &a.dead);
+    shaped->Decode(records, &b.batch, &b.dead);
+    // The shaped form takes more than the plain one: ids of any scalar, null times, flags.
+    if (a.batch.size() == 0) continue;
+    ++good;
+    ASSERT_EQ(b.batch.size(), 1u) << record << ": " << b.dead[0].reason;
+    EXPECT_EQ(a.batch.label, b.batch.label);
+    EXPECT_EQ(a.batch.timestamp_ms, b.batch.timestamp_ms);
+    EXPECT_EQ(a.batch.dense, b.batch.dense);
+    EXPECT_EQ(a.batch.row, b.batch.row);
+    EXPECT_EQ(a.batch.item, b.batch.item);
+    EXPECT_EQ(a.batch.user[0], b.batch.user[0]);
+    EXPECT_EQ(a.batch.event_id[0], b.batch.event_id[0]);
+  }
+  EXPECT_GT(good, 2000u);
+}
+
+}  // namespace
+}  // namespace tacit::event
