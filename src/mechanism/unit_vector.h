@@ -35,6 +35,22 @@ class UnitVector {
       weights_[place - 1] += weight;
     }
   }
+  // Adds to a cell and to the one behind it, by one look-up. REQUIRES that nothing else adds to
+  // either of the two.
+  void AddPair(uint32_t cell, double weight, double next_weight) {
+    TACIT_CHECK(size_t{cell} + 1 < place_.size(), "a cell that the query does not have");
+    uint32_t& place = place_[cell];
+    if (place == 0) {
+      cells_.insert(cells_.end(), {cell, cell + 1});
+      weights_.insert(weights_.end(), {weight, next_weight});
+      place = static_cast<uint32_t>(cells_.size()) - 1;
+    } else {
+      weights_[place - 1] += weight;
+      weights_[place] += next_weight;
+    }
+  }
+  // Asks for the cell's memory ahead of its use. REQUIRES a cell of the query.
+  void Prefetch(uint32_t cell) const { __builtin_prefetch(&place_[cell], /*rw=*/1); }
   bool Has(uint32_t cell) const { return place_[cell] != 0; }
   void Clear() {
     for (uint32_t cell : cells_) place_[cell] = 0;

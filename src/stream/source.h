@@ -16,6 +16,9 @@
 
 namespace tacit::stream {
 
+// The records that a source with files delivers at once, at most.
+inline constexpr uint64_t kRecordsPerPoll = 4096;
+
 struct PartitionOffset {
   static constexpr uint64_t kNowhere = std::numeric_limits<uint64_t>::max();
 

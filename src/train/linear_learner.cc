@@ -206,10 +206,8 @@ void LinearLearner::AddEvent(size_t example, float label) {
     const double input = linear::InputOf(end - begin);
     const double sum = weights_.sum(j) * residuals_[example] * input;
     const double count = weights_.count(j) * input * input;
-    for (size_t k = begin; k < end; ++k) {
-      unit_.Add(open_->sums.SumOf(places.place[k]), sum);
-      unit_.Add(open_->sums.CountOf(places.place[k]), count);
-    }
+    for (size_t k = begin; k < end; ++k)
+      unit_.AddPair(open_->sums.SumOf(places.place[k]), sum, count);
   }
   const std::array<double, 3> numbers = NumbersOf(example, label);
   for (size_t i = 0; i < numbers.size(); ++i) unit_.Add(RowSums::Number(i), numbers[i]);
@@ -220,10 +218,18 @@ void LinearLearner::AddUnits(const stream::StepBatch& step, size_t begin, size_t
   RowSums& sums = open_->sums;
   if (unit_.size() > sums.cells()) unit_ = UnitVector(0);
   unit_.Grow(sums.cells());
+  const linear::Places places = places_.places();
   for (size_t i = begin; i < end;) {
     const uint32_t unit = step.unit_of[i];
     unit_.Clear();
-    for (; i < end && step.unit_of[i] == unit; ++i) AddEvent(i - begin, step.examples.label[i]);
+    for (; i < end && step.unit_of[i] == unit; ++i) {
+      if (i + 1 < end) {
+        const size_t next = (i + 1 - begin) * places.columns;
+        for (size_t k = places.Begin(next); k < places.end[next + places.columns - 1]; ++k)
+          unit_.Prefetch(sums.SumOf(places.place[k]));
+      }
+      AddEvent(i - begin, step.examples.label[i]);
+    }
     open_->clipped += sums.Add(unit_);
   }
 }

@@ -27,6 +27,7 @@ struct LearnerShape {
 
   double workers = 1;
   double batch = 0;
+  double queued = 0;            // examples of a step that are held at once: all, or those of a part
   double period = 0;            // examples held until their period is closed
   double input_width = 0;       // numbers into the first layer
   double dense_parameters = 0;  // weights and biases

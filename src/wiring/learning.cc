@@ -18,10 +18,6 @@
 namespace tacit::wiring {
 namespace {
 
-// Offsets that a step's parts have at least: a part stays in a core's cache on its way from the
-// decode thread to the trainer.
-constexpr uint64_t kOffsetsPerPart = 2048;
-
 // Loads the released state, if there is one. Refuses, before anything is served, a state of another
 // mechanism than the configured one.
 Status LoadReleased(const LearnerPlan& plan, const store::LearnerState& state,
@@ -149,16 +145,15 @@ bool Learning::BeginsAnew(size_t learner, const stream::Position& position) cons
   return room;
 }
 
-// Files are of one partition, so that a step's parts come one after the other.
 train::FeedOptions::Learner::MakeParticipation Learning::ParticipationOf(
     size_t learner, const stream::Position& position) {
   const Assembly& assembly = parts_.assembly;
-  const bool has_files = assembly.config.source.traits().has_files;
-  const std::optional<stream::UserOptions> users = Users(learner);
-  const bool in_parts = has_files && !users && assembly.learners[learner].model->SumsUp();
-  return MakeParticipationOf(assembly.config.learners[learner].participation,
-                             {.has_files = has_files,
-                              .users = users,
+  const config::Learner& configured = assembly.config.learners[learner];
+  const bool in_parts =
+      ComesInParts(*assembly.learners[learner].model, configured, assembly.config.source);
+  return MakeParticipationOf(configured.participation,
+                             {.has_files = assembly.config.source.traits().has_files,
+                              .users = Users(learner),
                               .offsets_per_part = in_parts ? kOffsetsPerPart : 0,
                               .begins_anew = BeginsAnew(learner, position)});
 }

@@ -10,8 +10,10 @@
 
 #include "serve/score_request.h"
 #include "serve/server.h"
+#include "stream/source.h"
 #include "wiring/assembly.h"
 #include "wiring/learner_shape.h"
+#include "wiring/model_plan.h"
 
 // The estimates are cautious sums of what the rooms keep, not measurements of a running daemon; the
 // README derives each of them.
@@ -59,12 +61,17 @@ double PeriodOf(const config::Participation& participation) {
 }
 
 LearnerShape ShapeOf(const Assembly& assembly, size_t index) {
-  const config::Participation& participation = assembly.config.learners[index].participation;
+  const config::Learner& learner = assembly.config.learners[index];
+  const ModelPlan& model = *assembly.learners[index].model;
   LearnerShape shape;
   shape.workers = assembly.config.training.workers;
-  shape.batch = static_cast<double>(participation.batch);
-  shape.period = PeriodOf(participation);
-  assembly.learners[index].model->AddTo(&shape);
+  shape.batch = static_cast<double>(learner.participation.batch);
+  // A part grows by what a poll delivers until it has its size.
+  shape.queued = ComesInParts(model, learner, assembly.config.source)
+                     ? std::min<double>(shape.batch, kOffsetsPerPart + stream::kRecordsPerPoll)
+                     : shape.batch;
+  shape.period = PeriodOf(learner.participation);
+  model.AddTo(&shape);
   return shape;
 }
 
@@ -77,12 +84,12 @@ double ModelBytes(const LearnerShape& shape) {
          shape.observed_rows * kVocabularyRowBytes + shape.other_bytes;
 }
 
-// Decoded examples (numbers, rows, ends, offset, label) and the records they came from. A period is
-// held until the next one can begin.
+// Decoded examples (numbers, rows, ends, offset, label) and the records they came from. A period of
+// held ones is kept until the next one can begin.
 double QueueBytes(const LearnerShape& shape, uint32_t record_bytes) {
   double example = shape.input_width * 4 + 64;
   for (const LearnerShape::Table& table : shape.tables) example += table.rows_per_example * 12;
-  return kStepsQueued * (shape.batch * example + record_bytes) + shape.period * example;
+  return kStepsQueued * (shape.queued * example + record_bytes) + shape.period * example;
 }
 
 // Bytes between a source that fetches ahead and the decode thread. Other sources hold only a few

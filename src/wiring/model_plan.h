@@ -112,6 +112,14 @@ struct PlanParts {
   LearnerIndex learner_index() const { return LearnerIndex(static_cast<uint16_t>(index)); }
 };
 
+// Offsets that the parts of a step have at least: a part stays in a core's cache on its way from
+// the decode thread to the trainer.
+inline constexpr uint64_t kOffsetsPerPart = 2048;
+// True if the learner's steps come in such parts, so that no step is held. Files are of one
+// partition, so that the parts of a step follow each other; a user's records come together.
+bool ComesInParts(const ModelPlan& model, const config::Learner& learner,
+                  const config::Source& source);
+
 struct LearnerKind {
   config::ModelKind kind;
   // The queries of a step that adds noise, as privacy::Query lists them.

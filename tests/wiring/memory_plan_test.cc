@@ -170,16 +170,6 @@ TEST(PlanMemory, APeriodOfFilesIsHeld) {
   EXPECT_GT(queue_bytes("period: 100000"), queue_bytes("period: 50000"));
 }
 
-TEST(PlanMemory, DpSgdKeepsEveryRow) {
-  const auto cache = [&](const std::string& kind) {
-    return PlanOf(ReadSample({"learners.0.mechanism=" + kind, "learners.0.participation.batch=1",
-                              "schema.features.1.buckets=1000000", "memory.total_bytes=64GiB"}))
-        ->overlay_bytes;
-  };
-  EXPECT_GT(cache("{kind: dp-sgd}"), 2u * 1'000'000 * 63 * 3 * 4);
-  EXPECT_LT(cache("{kind: adafest, threshold: 9}"), 10u << 20);
-}
-
 Config ReadKafka(const std::string& source, const std::string& kafka,
                  const std::vector<std::string>& overrides = {}) {
   Result<Config> config =
@@ -194,6 +184,49 @@ uint64_t QueueOf(const Config& config) {
   const Result<MemoryPlan> plan = PlanOf(config);
   EXPECT_TRUE(plan) << plan.error().message;
   return plan ? plan->queue_bytes : 0;
+}
+
+// A linear model over files sums a step up as it is read: however long the step is, only a part of
+// it waits in the queue. A user's records of a step come together, and so do steps without files.
+TEST(PlanMemory, EventsThatAreSummedUpAreNotHeld) {
+  const std::vector<std::string> linear = {"learners.0.model={kind: linear}",
+                                           "learners.0.mechanism={kind: sums}",
+                                           "memory.total_bytes=64GiB"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), linear.begin(), linear.end());
+    return more;
+  };
+  const auto period = [](int offsets) {
+    return "learners.0.participation={mode: once, batch: " + std::to_string(offsets) + "}";
+  };
+  // A number, and six values: of its bin, a category, and four of a set.
+  const uint64_t example = 4 + 6 * 12 + 64;
+  EXPECT_EQ(QueueOf(ReadSample(with({period(1'000'000)}))),
+            QueueOf(ReadSample(with({period(6144)}))));
+  EXPECT_EQ(QueueOf(ReadSample(with({period(6144)}))) - QueueOf(ReadSample(with({period(144)}))),
+            4 * 6000 * example);
+  const auto growth = [&](const auto& queue) { return queue(1'000'000) - queue(500'000); };
+  EXPECT_EQ(
+      growth([&](int offsets) { return QueueOf(ReadKafka("", "", with({period(offsets)}))); }),
+      4 * 500'000 * example);
+  EXPECT_EQ(
+      growth([&](int offsets) {
+        std::vector<std::string> users = with({"learners.0.privacy.unit=user"});
+        users.push_back("learners.0.participation={mode: once, max_participations: 1, batch: " +
+                        std::to_string(offsets) + "}");
+        return QueueOf(ReadKafka("  format: json\n", "", users));
+      }),
+      4 * 500'000 * example);
+}
+
+TEST(PlanMemory, DpSgdKeepsEveryRow) {
+  const auto cache = [&](const std::string& kind) {
+    return PlanOf(ReadSample({"learners.0.mechanism=" + kind, "learners.0.participation.batch=1",
+                              "schema.features.1.buckets=1000000", "memory.total_bytes=64GiB"}))
+        ->overlay_bytes;
+  };
+  EXPECT_GT(cache("{kind: dp-sgd}"), 2u * 1'000'000 * 63 * 3 * 4);
+  EXPECT_LT(cache("{kind: adafest, threshold: 9}"), 10u << 20);
 }
 
 TEST(PlanMemory, WhatIsFetchedAheadFromKafkaCounts) {

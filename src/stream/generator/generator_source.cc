@@ -12,7 +12,6 @@
 namespace tacit::stream {
 namespace {
 
-constexpr uint64_t kRecordsPerPoll = 4096;
 constexpr uint32_t kIdentityFormat = 1;
 
 class GeneratorSource final : public Source {

@@ -13,7 +13,7 @@ namespace tacit::stream {
 struct LogSourceOptions {
   std::vector<std::string> files;  // read in this order; plain, gzip or zstd
   size_t max_record_bytes = 1 << 20;
-  size_t records_per_poll = 4096;
+  size_t records_per_poll = kRecordsPerPoll;
 };
 
 // Log files as one topic with one partition, 0: the offset of a record is its line number across

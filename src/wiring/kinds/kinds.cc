@@ -8,4 +8,9 @@ std::span<const LearnerKind> AllLearnerKinds() {
   return kinds;
 }
 
+bool ComesInParts(const ModelPlan& model, const config::Learner& learner,
+                  const config::Source& source) {
+  return source.traits().has_files && !learner.privacy.of_users() && model.SumsUp();
+}
+
 }  // namespace tacit::wiring
