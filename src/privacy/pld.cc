@@ -114,6 +114,7 @@ struct PldAccountant::State {
   Adjacency adjacency;
   pld::AllocationBook book;  // of the compositions below
   std::map<Event, uint64_t> events;
+  std::vector<CountedEvent> waiting;  // events that the compositions do not have yet
   double count = 0;
   bool symmetric = true;  // both directions are equal for every event
   bool gaussian = true;   // all events are Gaussians
@@ -136,15 +137,24 @@ struct PldAccountant::State {
     const std::optional<double> mu = GaussianMuSquared(event, adjacency);
     gaussian = gaussian && mu;
     mu_squared += mu.value_or(0) * number;
-    if (adjacency != Adjacency::kReplaceOne && symmetric && !IsSymmetric(event)) {
-      symmetric = false;
-      // The directions differ from here on: `other` starts with all earlier events.
+    symmetric = symmetric && (adjacency == Adjacency::kReplaceOne || IsSymmetric(event));
+    waiting.push_back({event, times});
+  }
+
+  // Brings the compositions up to date. Their laws take time, which answers in closed form need
+  // not.
+  void Compose() {
+    const bool differs = !symmetric && !other;
+    if (differs) {
+      // The directions differ from here on: `other` starts with all events.
       other.emplace(Direction::kAdd, pld::LawSource{&book, pld::kLeastTail});
-      for (const auto& [known, known_times] : events)
-        if (!(known == event)) other->Add(known, static_cast<double>(known_times));
+      for (const auto& [known, times] : events) other->Add(known, static_cast<double>(times));
     }
-    main->Add(event, number);
-    if (other) other->Add(event, number);
+    for (const auto& [event, times] : waiting) {
+      main->Add(event, static_cast<double>(times));
+      if (other && !differs) other->Add(event, static_cast<double>(times));
+    }
+    waiting.clear();
   }
 
   // Checks that `other` is certainly not above delta at this epsilon.
@@ -203,6 +213,7 @@ Result<CertifiedInterval> PldAccountant::Epsilon(Delta delta) {
     return OneEvent(*single, state.adjacency, {&book, TailFor(delta.value, 1)})
         .Epsilon(delta.value);
   }
+  state.Compose();
   const double log_delta = std::log(delta.value);
   TACIT_ASSIGN(pld::Interval interval, state.main->Epsilon(log_delta));
   if (state.other) {
@@ -219,6 +230,7 @@ Result<CertifiedInterval> PldAccountant::Epsilon(Delta delta) {
 Result<double> PldAccountant::UpperEpsilon(Delta delta) {
   State& state = *state_;
   if (!state.gaussian && state.Single() == nullptr && delta.value >= kLeastDelta) {
+    state.Compose();
     const double log_delta = std::log(delta.value);
     TACIT_ASSIGN(const std::optional<double> upper, state.main->CheapUpper(log_delta));
     if (upper) {
@@ -241,6 +253,7 @@ Result<CertifiedInterval> PldAccountant::DeltaAt(double epsilon) {
   if (const Event* single = state.Single()) {
     return OneEvent(*single, state.adjacency, {&state.book, pld::kLeastTail}).DeltaAt(epsilon);
   }
+  state.Compose();
   TACIT_ASSIGN(pld::Interval interval, state.main->DeltaAt(epsilon));
   if (state.other) {
     TACIT_ASSIGN(const pld::Interval other, state.other->DeltaAt(epsilon));

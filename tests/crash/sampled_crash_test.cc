@@ -72,13 +72,38 @@ TEST(SampledCrashTest, APeriodIsReadAgainAfterAKill) {
 
 // ---- allocate ----
 
-void WriteAllocationConfig(const TempDir& dir, const std::string& store,
-                           const std::string& files = "day-*.tsv") {
+// Users of about 40 records a period. Each may be in the steps of three of the four periods.
+constexpr uint64_t kUsers = 50, kAllowance = 3 * 30;
+
+void WriteUserLog(const TempDir& dir, const std::string& name) {
+  for (int day = 0; day < 2; ++day) {
+    std::mt19937_64 random(static_cast<uint64_t>(day));
+    std::string text;
+    for (int i = 0; i < 4000; ++i) {
+      const uint64_t user = random() % kUsers;
+      text +=
+          fmt::format(R"({{"label":{},"user":"u{}","features":{{"I1":{},"C1":"{}","C2":"{}"}}}}{})",
+                      random() % 4 == 0 ? 1 : 0, user, random() % 50, random() % 60, user, '\n');
+    }
+    test::WriteFile(dir / fmt::format("{}-{}.jsonl", name, day), text);
+  }
+}
+
+struct AllocationRun {
+  std::string unit = "event", files = "day-*.tsv", source = "";
+};
+
+void WriteAllocationConfig(const TempDir& dir, const std::string& store, const AllocationRun& of) {
   test::SmallRun run;
   run.store = store;
-  run.files = files;
+  run.files = of.files;
+  run.source = of.source;
   run.mechanism = "{kind: dp-sgd}";
-  run.participation = "{mode: allocate, batch: 200, steps_per_period: 10, blocks: 3, period: 2000}";
+  run.privacy = fmt::format("{{unit: {}, epsilon: 8, delta: 1.0e-6}}", of.unit);
+  const bool users = of.unit == "user";
+  run.participation = fmt::format(
+      "{{mode: allocate, batch: {}, steps_per_period: 10, blocks: 3, period: 2000{}}}",
+      users ? 5 : 200, users ? fmt::format(", max_participations: {}", kAllowance) : "");
   const std::string path = run.WriteConfig(dir);
   std::string yaml = test::ReadFile(path);
   const std::string usual = "{kind: adam, learning_rate: 0.002}";
@@ -115,46 +140,96 @@ double Apart(const std::vector<double>& a, const std::vector<double>& b) {
   return std::sqrt(between / length);
 }
 
-// This build draws the same key for every period. That a key is kept over a restart is tested where
-// keys differ: AllocationTest of tests/stream and of tests/store.
+constexpr double kRounding = 3e-5;
+
+struct WholeRun {
+  std::vector<double> sums;
+  std::chrono::milliseconds took{};
+};
+
+// Every run draws keys of its own: that the sums of a second one are the first one's shows that
+// they do not depend on who is in which step.
+WholeRun RunWhole(const TempDir& dir, const AllocationRun& of) {
+  WholeRun whole;
+  for (const char* store : {"whole", "again"}) {
+    WriteAllocationConfig(dir, store, of);
+    const auto start = std::chrono::steady_clock::now();
+    const Ended ended = test::Run(test::CrashCommand(dir, store));
+    whole.took = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - start);
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    ExpectCharged(dir, store);
+    const std::vector<double> sums = SumOfGradients(dir, store);
+    EXPECT_GT(sums.size(), 16u);
+    if (whole.sums.empty()) whole.sums = sums;
+    EXPECT_LT(Apart(whole.sums, sums), kRounding);
+  }
+  return whole;
+}
+
+// Killed over and over, the daemon learns what it learns when it is left alone. The keys of this
+// build differ from each other, so that one drawn anew within a period would be seen.
+void ExpectTheSameOverKills(const TempDir& dir, const AllocationRun& of, const WholeRun& whole,
+                            std::mt19937_64& random) {
+  test::Kills kills;
+  for (int life = 0; kills.all < kSampledKills; ++life) {
+    ASSERT_LT(life, 100) << "the daemon ends before it can be killed";
+    const std::string store = fmt::format("store-{}", life);
+    WriteAllocationConfig(dir, store, of);
+    test::RunWithKills(dir, store, whole.took, random, &kills);
+    if (testing::Test::HasFatalFailure()) return;
+    ExpectCharged(dir, store);
+    EXPECT_LT(Apart(whole.sums, SumOfGradients(dir, store)), kRounding);
+    if (testing::Test::HasFailure()) return;
+    std::filesystem::remove_all(dir / store);
+  }
+}
+
 TEST(SampledCrashTest, AnAllocationLearnsFromEachRecordOnceABlockOverKills) {
-  constexpr double kRounding = 3e-5;
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   std::mt19937_64 random(seed);
   TempDir dir;
   test::WriteSmallLog(dir, 2, 4000, 3);
-  WriteAllocationConfig(dir, "whole");
-  const auto start = std::chrono::steady_clock::now();
-  const Ended whole = test::Run(test::CrashCommand(dir, "whole"));
-  const auto whole_ms =
-      std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - start);
-  ASSERT_EQ(whole.exit_code, 0) << whole.err;
-  ExpectCharged(dir, "whole");
-  const std::vector<double> sums = SumOfGradients(dir, "whole");
-  ASSERT_GT(sums.size(), 16u);
+  const WholeRun whole = RunWhole(dir, {});
+  if (HasFailure()) return;
 
   // One record that is there twice, and one that is not there, would be seen.
   const std::string first = test::ReadFile(dir / "day-0.tsv");
   const std::string line = first.substr(0, first.find('\n') + 1);
   test::WriteFile(dir / "twice-0.tsv", line + first);
   test::WriteFile(dir / "twice-1.tsv", test::ReadFile(dir / "day-1.tsv"));
-  WriteAllocationConfig(dir, "twice", "twice-*.tsv");
+  WriteAllocationConfig(dir, "twice", {.files = "twice-*.tsv"});
   ASSERT_EQ(test::Run(test::CrashCommand(dir, "twice")).exit_code, 0);
-  EXPECT_GT(Apart(sums, SumOfGradients(dir, "twice")), 3 * kRounding);
+  EXPECT_GT(Apart(whole.sums, SumOfGradients(dir, "twice")), 3 * kRounding);
 
-  test::Kills kills;
-  for (int life = 0; kills.all < kSampledKills; ++life) {
-    ASSERT_LT(life, 100) << "the daemon ends before it can be killed";
-    const std::string store = fmt::format("store-{}", life);
-    WriteAllocationConfig(dir, store);
-    test::RunWithKills(dir, store, whole_ms, random, &kills);
-    if (testing::Test::HasFatalFailure()) break;
-    ExpectCharged(dir, store);
-    EXPECT_LT(Apart(sums, SumOfGradients(dir, store)), kRounding);
-    if (testing::Test::HasFailure()) break;
-    std::filesystem::remove_all(dir / store);
-  }
+  ExpectTheSameOverKills(dir, {}, whole, random);
+}
+
+// Users are counted for a period when it begins: those without room for it are in none of its
+// steps, and a kill changes neither who they are nor what the others are in.
+TEST(SampledCrashTest, AnAllocationOfUsersLearnsFromEachOnceABlockOverKills) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937_64 random(seed);
+  TempDir dir;
+  WriteUserLog(dir, "shop");
+  const AllocationRun users{.unit = "user", .files = "shop-*.jsonl", .source = ", format: json"};
+  const WholeRun whole = RunWhole(dir, users);
+  if (HasFailure()) return;
+
+  // One user with one more record, in one period, would be seen.
+  test::WriteFile(dir / "more-0.jsonl",
+                  R"({"label":1,"user":"u1","features":{"I1":49,"C1":"x","C2":"y"}})"
+                  "\n" +
+                      test::ReadFile(dir / "shop-0.jsonl"));
+  test::WriteFile(dir / "more-1.jsonl", test::ReadFile(dir / "shop-1.jsonl"));
+  AllocationRun more = users;
+  more.files = "more-*.jsonl";
+  WriteAllocationConfig(dir, "more", more);
+  ASSERT_EQ(test::Run(test::CrashCommand(dir, "more")).exit_code, 0);
+  EXPECT_GT(Apart(whole.sums, SumOfGradients(dir, "more")), 3 * kRounding);
+
+  ExpectTheSameOverKills(dir, users, whole, random);
 }
 
 }  // namespace

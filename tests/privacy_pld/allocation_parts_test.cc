@@ -172,18 +172,31 @@ double DeltaRemoved(const RatioLaw& law, double epsilon) {
 
 // The two ways share nothing but the cells: each one's bounds must leave room for the other's.
 TEST(AllocatedRatio, IsTheSameByDoublingAndByTransform) {
-  for (const auto& [sigma, steps] :
-       std::vector<std::pair<double, int64_t>>{{0.7, 20}, {1, 9}, {1, 60}, {4, 33}}) {
-    const AllocatedRatio slow = RatioByDoubling({sigma, steps, 1e-18});
-    const auto fast = RatioByTransform({sigma, steps, 1e-18});
-    ASSERT_TRUE(fast) << sigma << " " << steps;
+  for (const RatioRequest& request : {RatioRequest{0.7, 20, 1e-18}, RatioRequest{1, 9, 1e-12},
+                                      RatioRequest{1, 60, 1e-18}, RatioRequest{4, 33, 1e-18}}) {
+    const double sigma = request.noise_multiplier;
+    const AllocatedRatio slow = RatioByDoubling(request);
+    const auto fast = RatioByTransform(request);
+    ASSERT_TRUE(fast) << sigma << " " << request.steps;
     for (double epsilon = 0; epsilon < 8 / sigma; epsilon += 0.25 / sigma) {
-      if (DeltaRemoved(slow.upper, epsilon) < 1e-14) break;
+      if (DeltaRemoved(slow.upper, epsilon) < 1e4 * request.tail) break;
       EXPECT_LE(DeltaRemoved(slow.lower, epsilon), DeltaRemoved(fast->upper, epsilon)) << epsilon;
       EXPECT_LE(DeltaRemoved(fast->lower, epsilon), DeltaRemoved(slow.upper, epsilon)) << epsilon;
       EXPECT_LE(DeltaRemoved(fast->upper, epsilon), 1.01 * DeltaRemoved(slow.lower, epsilon));
     }
   }
+}
+
+// Mass at 0 is an infinite loss where a unit is added: no delta is below it.
+TEST(AllocatedRatio, HasNoMassAtZeroThatIsMoreThanItsTail) {
+  for (const double sigma : {0.5, 0.8, 1.0, 3.0})
+    for (const int64_t steps : {2, 5, 10, 19, 20, 40, 300})
+      for (const double tail : {1e-12, 1e-18, kLeastTail}) {
+        const AllocatedRatio ratio = MakeAllocatedRatio({sigma, steps, tail});
+        EXPECT_LE(ratio.upper.atoms.at_zero + ratio.upper.infinite_if_added, 1e4 * tail)
+            << sigma << " " << steps << " " << tail;
+        EXPECT_LE(ratio.upper.infinite_if_removed, 1e4 * tail) << sigma << " " << steps;
+      }
 }
 
 }  // namespace

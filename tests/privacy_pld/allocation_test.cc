@@ -147,6 +147,20 @@ TEST(Allocation, IsKnownDownToTheLeastDelta) {
   }
 }
 
+TEST(Allocation, IsKnownDownToTheLeastDeltaInBlocks) {
+  for (const double sigma : {0.8, 1.0})
+    for (const uint64_t steps : {10, 100}) {
+      double last = 0;
+      for (const double delta : {1e-6, 1e-10, 1e-14}) {
+        const CertifiedInterval found = Allocated(sigma, steps, 8, delta);
+        EXPECT_GT(found.lower, last) << sigma << " " << steps << " " << delta;
+        EXPECT_LE(found.upper - found.lower, 2e-3 * found.upper) << sigma << " " << delta;
+        EXPECT_LT(found.upper, GaussianEpsilon(std::sqrt(8) / sigma, Delta(delta)).value);
+        last = found.upper;
+      }
+    }
+}
+
 // With events that cost next to nothing the general way answers as the single one does; with others
 // the whole costs more than either.
 TEST(Allocation, IsComposedWithOtherEvents) {

@@ -16,16 +16,26 @@ namespace {
 // Cells' lengths in standard deviations of what they hold, or of its logarithm.
 constexpr double kDoublingShare = 0.014;
 constexpr double kFinalShare = 0.01;
-// The lattice's step in standard deviations of a small factor.
-constexpr double kStepShare = 0.016;
+// The lower law's cells are longer: it shows how tight the upper one is, and no promise is by it.
+constexpr double kLowerCoarser = 3;
+constexpr double kLowerStepShares[] = {0.048, 0.016};
+// Little noise makes epsilon large, and an error of it matters less.
+constexpr double kCoarserOfLittleNoise = 1.5;
+// The lattice's step in standard deviations of a small factor: the first that tells small sums from
+// none.
+constexpr double kStepShares[] = {0.03, 0.016};
+// Mass of the upper law at 0, in tails, that says that a lattice does not.
+constexpr double kUntold = 1e3;
 // The number of large factors that is expected.
 constexpr double kLarge = 0.01;
 constexpr int kMostLarge = 24;
 // Large factors are put in cells of this length, relatively; so are sums beside them.
 constexpr double kLargeShare = 0.01;
 constexpr int64_t kLongestLattice = 1 << 21;
-// Steps from which the transform is tried.
-constexpr int64_t kFewSteps = 5;
+// Steps from which the transform is tried: with deep tails it tells few small factors from none
+// only on long lattices.
+constexpr int64_t kFewSteps = 5, kFewStepsOfDeepTails = 20;
+constexpr double kDeepTail = 1e-17;
 
 // Covers every rounding that is not bounded where it happens: masses and values are exact to a few
 // hundred units in the last place for each factor, and a shift of a value by one counts for as much
@@ -58,7 +68,9 @@ RatioLaw Double(const RatioRequest& request, Bound bound) {
   int top = 0, levels = 0;
   while ((t >> (top + 1)) > 0) ++top;
   for (int bit = top; bit-- > 0;) levels += 1 + static_cast<int>(t >> bit & 1);
-  const double share = kDoublingShare / std::sqrt(std::max(1.0, (levels + 1) / 4.0));
+  const double share = kDoublingShare * (bound == Bound::kLower ? kLowerCoarser : 1) *
+                       (u.s() >= 1 ? kCoarserOfLittleNoise : 1) /
+                       std::sqrt(std::max(1.0, (levels + 1) / 4.0));
   const auto bits = [&](double summands) { return Cells::BitsFor(share * Spread(u, summands)); };
   UnitAtoms unit = CutUnit(u, tail, bits(1), bound);
   double paid = unit.capped;
@@ -82,10 +94,14 @@ RatioLaw Double(const RatioRequest& request, Bound bound) {
 }
 
 // The way by transforms: factors up to a cut are small and on a lattice; few of the t are large.
+// One bound.
 class ByTransform {
  public:
-  explicit ByTransform(const RatioRequest& request)
+  ByTransform(const RatioRequest& request, Bound bound, double step_share)
       : request_(request),
+        bound_(bound),
+        coarser_(bound == Bound::kLower ? kLowerCoarser : 1),
+        step_share_(step_share),
         u_(1 / request.noise_multiplier),
         t_(static_cast<double>(request.steps)) {
     tail_ = request.tail / t_;
@@ -94,23 +110,39 @@ class ByTransform {
     ChooseStep();
   }
 
-  bool Fits() const { return fits_; }
+  std::optional<RatioLaw> Make() const {
+    if (!fits_) return std::nullopt;
+    const UnitLattices lattices =
+        PutUnitOnLattice(u_, step_, first_, last_, bound_ == Bound::kLower);
+    if (bound_ == Bound::kUpper) return Make(lattices.upper);
+    if (lattices.lower.mass.empty()) return std::nullopt;
+    return Make(lattices.lower);
+  }
 
-  RatioLaw Make(const UnitLattice& small, Bound bound) const {
+ private:
+  static constexpr int kLargeBits = 7;
+
+  RatioLaw Make(const UnitLattice& small) const {
+    const Bound bound = bound_;
+    const int large_bits = kLargeBits - (coarser_ > 1 ? 1 : 0) - (u_.s() >= 1 ? 1 : 0);
     const LatticeSum sums(small,
                           {request_.steps - most_large_, request_.steps, request_.tail, true});
     const UnitAtoms unit =
-        most_large_ > 0 ? CutUnitAbove(u_, cut_, tail_, kLargeBits, bound) : UnitAtoms{};
+        most_large_ > 0 ? CutUnitAbove(u_, cut_, tail_, large_bits, bound) : UnitAtoms{};
+    const Atoms coarse = most_large_ > 1 ? InCells(unit.atoms, large_bits - 1) : Atoms{};
     // The sums of small factors, of large ones, and in how many ways the two come together.
     std::vector<Atoms> smalls, larges{{}};
-    double below = 0, above = 0, ways = 1;
+    double below = 0, above = 0, ways = 1, capped = unit.capped;
     for (int64_t k = 0; k <= most_large_; ++k) {
       LatticeSum::Sum sum = sums.Of(request_.steps - k, bound);
       if (k > 0) {
         ways *= (t_ - static_cast<double>(k) + 1) / static_cast<double>(k);
-        larges.push_back(k == 1 ? unit.atoms
-                                : SumOf(larges.back(), unit.atoms, kLargeBits - 1, bound));
-        sum.atoms = Coarsened(sum.atoms, k, bound);
+        larges.push_back(k == 1   ? unit.atoms
+                         : k == 2 ? SumOf(coarse, coarse, large_bits - 1, bound)
+                                  : SumOf(larges.back(), coarse, large_bits - 2, bound));
+        // The ends go that are as unlikely as the tail, in all the ways in which they come.
+        if (k > 1) capped += ways * Trim(larges.back(), tail_ / ways, bound) / t_;
+        sum.atoms = Coarsened(sum.atoms, k);
       }
       const double mass = k > 0 ? ways * larges.back().Mass() : 1;
       const double mean = k > 0 ? ways * larges.back().Mean() : 0;
@@ -124,7 +156,7 @@ class ByTransform {
       lowest = std::min(lowest, smalls[k].value.front());
       highest = std::max(highest, smalls[k].value.back() + larges[k].value.back());
     }
-    Cells cells(lowest, highest, Cells::BitsFor(kFinalShare * Spread(u_, t_)));
+    Cells cells(lowest, highest, Cells::BitsFor(kFinalShare * coarser_ * Spread(u_, t_)));
     cells.Add(smalls.front());
     ways = 1;
     for (size_t k = 1; k < smalls.size(); ++k) {
@@ -133,16 +165,11 @@ class ByTransform {
     }
     RatioLaw law = Finish(cells.Take(bound), request_, bound);
     if (bound == Bound::kUpper) {
-      law.infinite_if_removed = unit.capped + above / t_ + below + left_out_if_removed_;
+      law.infinite_if_removed = capped + above / t_ + below + left_out_if_removed_;
       law.infinite_if_added = below + left_out_if_added_;
     }
     return law;
   }
-
-  UnitLattices Lattices() const { return PutUnitOnLattice(u_, step_, first_, last_, true); }
-
- private:
-  static constexpr int kLargeBits = 7;
 
   // Chooses the cut, and how many factors may be above it; all beyond is left out, and paid for.
   void ChooseCut() {
@@ -182,9 +209,9 @@ class ByTransform {
     const double small_mean = mean / (1 - mass);
     const double deviation = std::min(
         std::sqrt(std::max(square / (1 - mass) - small_mean * small_mean, 0.0)), u_.deviation());
-    step_ = kStepShare * deviation;
-    // All factors at 0 must be as unlikely as the tail, if 0 is within a step.
-    while (lowest < step_ &&
+    step_ = step_share_ * deviation;
+    // All factors of the upper law at 0 must be as unlikely as the tail, if 0 is within a step.
+    while (bound_ == Bound::kUpper && lowest < step_ &&
            t_ * std::log(u_.Over(0, step_).short_of / step_) > std::log(request_.tail))
       step_ /= 1.5;
     first_ = lowest < 3 * step_ ? 0 : static_cast<int64_t>(std::floor(lowest / step_));
@@ -202,18 +229,23 @@ class ByTransform {
   double Z(double u) const { return std::log(u) / u_.s() + u_.s() / 2; }
 
   // Sums beside large factors may be known less well: their own spread matters less.
-  Atoms Coarsened(const Atoms& atoms, int64_t large, Bound bound) const {
+  Atoms Coarsened(const Atoms& atoms, int64_t large) const {
     if (atoms.value.empty()) {
-      TACIT_CHECK(bound == Bound::kLower, "an upper law leaves nothing out");
+      TACIT_CHECK(bound_ == Bound::kLower, "an upper law leaves nothing out");
       return {};
     }
-    const double share = kLargeShare * (large == 1 ? 1 : 3) * 3 * Spread(u_, t_);
-    Cells cells(atoms.value.front(), atoms.value.back(), Cells::BitsFor(share));
+    const double share = kLargeShare * coarser_ * (large == 1 ? 1 : 3) * 3 * Spread(u_, t_);
+    return InCells(atoms, Cells::BitsFor(share));
+  }
+  Atoms InCells(const Atoms& atoms, int bits) const {
+    Cells cells(atoms.value.front(), atoms.value.back(), bits);
     cells.Add(atoms);
-    return cells.Take(bound);
+    return cells.Take(bound_);
   }
 
   RatioRequest request_;
+  Bound bound_;
+  double coarser_, step_share_;
   Lognormal u_;
   double t_, tail_ = 0, reach_ = 0, cut_ = 0, step_ = 0;
   int64_t most_large_ = 0, first_ = 0, last_ = 0;
@@ -228,16 +260,23 @@ AllocatedRatio RatioByDoubling(const RatioRequest& request) {
 }
 
 std::optional<AllocatedRatio> RatioByTransform(const RatioRequest& request) {
-  const ByTransform by(request);
-  if (!by.Fits()) return std::nullopt;
-  const UnitLattices lattices = by.Lattices();
-  if (lattices.lower.mass.empty()) return std::nullopt;
-  return AllocatedRatio{by.Make(lattices.upper, Bound::kUpper),
-                        by.Make(lattices.lower, Bound::kLower)};
+  std::optional<RatioLaw> upper, lower;
+  for (const double share : kStepShares) {
+    if (upper) break;
+    upper = ByTransform(request, Bound::kUpper, share).Make();
+    if (!upper) return std::nullopt;
+    if (upper->atoms.at_zero > kUntold * request.tail) upper.reset();
+  }
+  if (!upper) return std::nullopt;
+  // A lattice may be too coarse for any lower law.
+  for (const double share : kLowerStepShares)
+    if (!lower) lower = ByTransform(request, Bound::kLower, share).Make();
+  if (!lower) return std::nullopt;
+  return AllocatedRatio{*std::move(upper), *std::move(lower)};
 }
 
 AllocatedRatio MakeAllocatedRatio(const RatioRequest& request) {
-  if (request.steps >= kFewSteps)
+  if (request.steps >= (request.tail < kDeepTail ? kFewStepsOfDeepTails : kFewSteps))
     if (auto ratio = RatioByTransform(request)) return *std::move(ratio);
   return RatioByDoubling(request);
 }

@@ -31,6 +31,9 @@ constexpr double kErrorsOff = 4;
 constexpr int64_t kLeastCells = 4096;
 // Frequencies below this share of the greatest are left out, if that saves anything.
 constexpr double kNegligible = 1e-19;
+// Frequencies below this share are not looked at one by one. All of them come to nothing beside the
+// rounding of one.
+constexpr double kNothing = 1e-45;
 
 double Layers(int64_t size) { return std::log2(static_cast<double>(size)) + 2; }
 
@@ -106,10 +109,35 @@ Kernels KernelsOf(Wave z, int64_t n) {
   return sum;
 }
 
-Wave Power(Wave base, double exponent) {
-  const double size = std::norm(base);
-  if (!(size > 1e-280) || exponent * std::log(size) < -1300) return 0;
-  return std::exp(exponent * std::log(base));
+// e^(begin + step m) at m = 0, 1, 2, ...: to some thirty units in the last place.
+class Exponentials {
+ public:
+  Exponentials(double begin, double step)
+      : begin_(begin), step_(step), ratio_(std::abs(step) < kSteepest ? std::exp(step) : 0) {}
+  double Next() {
+    const bool afresh = ratio_ == 0 || next_ % kInARow == 0;
+    value_ = afresh ? std::exp(begin_ + step_ * static_cast<double>(next_)) : value_ * ratio_;
+    ++next_;
+    return value_;
+  }
+
+ private:
+  static constexpr double kSteepest = 8;
+  static constexpr int64_t kInARow = 16;
+
+  const double begin_, step_, ratio_;
+  double value_ = 0;
+  int64_t next_ = 0;
+};
+
+// The square of a number whose power is this share.
+double SquaredRoot(double share, double exponent) {
+  return exponent > 0 ? std::exp(2 * std::log(share) / exponent) : 0;
+}
+
+Wave PowerOf(Wave logarithm, double exponent) {
+  const double log_size = exponent * logarithm.real();
+  return log_size < -650 ? Wave(0) : std::polar(std::exp(log_size), exponent * logarithm.imag());
 }
 
 }  // namespace
@@ -192,6 +220,9 @@ void LatticeSum::Transform() {
     tilted.rounding =
         kPerLayer * Layers(period_) * std::sqrt(static_cast<double>(period_) * squares * meet) +
         64 * kPlace;
+    const double counts = SquaredRoot(kNothing, static_cast<double>(range_.least - 1));
+    for (const Wave& value : tilted.transform)
+      tilted.logarithm.push_back(std::norm(value) >= counts / 4 ? std::log(value) : Wave(0));
   }
 }
 
@@ -209,16 +240,23 @@ LatticeSum::Estimate LatticeSum::Invert(const Tilted& tilted, int64_t count, int
   // Begins at the window's first point, from the centre of the sum.
   const int64_t start = begin_ - count * tilted.centre;
   std::vector<Wave> wave(static_cast<size_t>(cells), 0);
-  double noise = 0, squares = 0;
+  const double of_power =
+      times * tilted.rounding + (8 * times + 4 * static_cast<double>(points) + 64) * kPlace;
+  // A value below has, rounded up, a power (of one less) of at most kNothing.
+  const double nothing =
+      std::max(0.0, std::sqrt(SquaredRoot(kNothing, times - 1)) - tilted.rounding) * (1 - 1e-12);
+  double noise = 2 * size * kNothing * (1 + of_power), squares = 0;
   for (int64_t k = 0; k <= period_ / 2; ++k) {
     const Wave& value = tilted.transform[static_cast<size_t>(k)];
+    if (std::norm(value) < nothing * nothing) continue;
     const double twice = k == 0 || 2 * k == period_ ? 1 : 2;
-    const double most = std::min(1.0, std::abs(value) + tilted.rounding);
-    const double power = most > 0 ? std::exp((times - 1) * std::log(most)) : 0;
-    noise +=
-        twice * power *
-        (times * tilted.rounding + (8 * times + 4 * static_cast<double>(points) + 64) * kPlace);
-    if (power < 1e-40) continue;
+    // log (|value| + rounding) is at most that of |value|, and rounding over |value|.
+    const Wave& logarithm = tilted.logarithm[static_cast<size_t>(k)];
+    const double least = std::sqrt(std::norm(value));
+    const double log_most = std::min(0.0, logarithm.real() + tilted.rounding / least);
+    const double power = least > 0 ? std::exp((times - 1) * log_most) : times > 1 ? 0 : 1;
+    const double most = std::min(1.0, least + tilted.rounding);
+    noise += twice * power * of_power;
     // The highest frequency of a shorter period stands for two, and is left out.
     if (2 * k >= cells && cells < period_) {
       noise += twice * power * most;
@@ -226,7 +264,7 @@ LatticeSum::Estimate LatticeSum::Invert(const Tilted& tilted, int64_t count, int
     }
     const double angle = 2 * std::numbers::pi * static_cast<double>(k) / size;
     const Kernels kernels = KernelsOf(std::polar(std::exp(-per_step), -angle), points);
-    const Wave turned = Power(value, times) * std::conj(Phase(start, k, period_));
+    const Wave turned = PowerOf(logarithm, times) * std::conj(Phase(start, k, period_));
     const Wave mass = turned * kernels.ones,
                first = turned * kernels.places / static_cast<double>(points);
     const auto at = static_cast<size_t>(k);
@@ -241,22 +279,28 @@ LatticeSum::Estimate LatticeSum::Invert(const Tilted& tilted, int64_t count, int
       kPerLayer * Layers(cells) * std::sqrt(static_cast<double>(cells) * squares) / size;
   Estimate estimate;
   const double reach = std::abs(per_step) * static_cast<double>(points);
+  const double rough = noise / size * std::exp(tilted.tilt < 0 ? reach : 0);
+  Exponentials untilts(times * tilted.log_moment - per_step * static_cast<double>(start),
+                       -per_step * static_cast<double>(points));
+  // A point's copies one period on and before, under this tilt; then further ones.
+  const auto copies = [&](int side) {
+    const double place = static_cast<double>(begin_);
+    const double from = side > 0 ? place + size : place + static_cast<double>(points) - size;
+    const double tilt = side > 0 ? beyond_above_ : beyond_below_;
+    return Exponentials(LogBeyond(count, side, from) + side * per_step * size,
+                        -tilt * unit_.step * static_cast<double>(points));
+  };
+  const auto further = [&](int side) {
+    const double tilt = side > 0 ? beyond_above_ : beyond_below_;
+    const double fall = (tilt - tilted.tilt) * side * unit_.step * size;
+    return fall > 0 ? (1 + 1e-12) / -std::expm1(-fall) : kInfinity;
+  };
+  Exponentials above = copies(+1), below = copies(-1);
+  const double further_above = further(+1), further_below = further(-1);
   for (int64_t m = 0; m < cells; ++m) {
-    const auto place = static_cast<double>(begin_ + m * points);
-    const double scale =
-        times * tilted.log_moment - per_step * static_cast<double>(start + m * points);
-    const double untilt = std::exp(scale);
-    // A point's copies one period on and before, under this tilt; then further ones.
-    double wrapped = 0;
-    for (const int side : {+1, -1}) {
-      const double from = side > 0 ? place + size : place + static_cast<double>(points) - size;
-      const double beyond = side > 0 ? beyond_above_ : beyond_below_;
-      const double fall = (beyond - tilted.tilt) * side * unit_.step * size;
-      const double first = std::exp(LogBeyond(count, side, from) + side * per_step * size);
-      wrapped += fall > 0 ? first / -std::expm1(-fall) : kInfinity;
-    }
+    const double untilt = untilts.Next();
+    const double wrapped = above.Next() * further_above + below.Next() * further_below;
     const auto at = static_cast<size_t>(m);
-    const double rough = noise / size * std::exp(tilted.tilt < 0 ? reach : 0);
     const double error = untilt * (static_cast<double>(points) * rough + inverse) +
                          static_cast<double>(points) * wrapped;
     // Far from its own region a tilt knows nothing, but that no mass exceeds 1.
@@ -289,10 +333,10 @@ LatticeSum::Sum LatticeSum::Of(int64_t count, Bound bound) const {
   TACIT_CHECK(range_.least <= count && count <= range_.most);
   // The frequencies that matter, by the untilted law.
   int64_t needed = kLeastCells;
+  const double counts = SquaredRoot(kNegligible, static_cast<double>(count));
   for (const Tilted& tilted : tilted_)
     for (int64_t k = period_ / 2; 2 * k >= needed; --k)
-      if (Power(std::abs(tilted.transform[static_cast<size_t>(k)]), static_cast<double>(count))
-              .real() > kNegligible) {
+      if (std::norm(tilted.transform[static_cast<size_t>(k)]) > counts) {
         needed = 2 * k + 2;
         break;
       }

@@ -44,7 +44,8 @@ class LatticeSum {
     int64_t centre = 0;
     double log_moment = 0;  // log of the sum of mass * e^(tilt * step * (index - centre))
     std::vector<std::complex<double>> transform;
-    double rounding = 0;  // of each value of the transform
+    double rounding = 0;                          // of each value of the transform
+    std::vector<std::complex<double>> logarithm;  // of each value that counts in some sum
   };
   // Masses of cells of `points` lattice points, their first moments in cells' lengths, and the
   // error bound of either.
