@@ -12,17 +12,19 @@ namespace {
 
 float SignedLogarithm(float x) { return std::copysign(std::log1p(std::abs(x)), x); }
 
-}  // namespace
-
-// Without branches, so that many numbers become vector code.
-uint32_t Bins::Of(float z) const {
+// Without branches and in place, so that many numbers become vector code.
+inline uint32_t ValueOf(float z, double width, double lowest, double highest) {
   const double floor = std::floor(z / width);
   const double capped = floor < highest ? floor : highest;  // so is NaN
   const double bin = capped > lowest ? capped : lowest;
-  const auto value = static_cast<uint32_t>(static_cast<int32_t>(bin) - lowest) + 1;
+  const auto value = static_cast<uint32_t>(static_cast<int32_t>(bin - lowest)) + 1;
   const bool missing = (std::bit_cast<uint32_t>(z) == 0x80000000u) | (z != z);
   return missing ? 0 : value;
 }
+
+}  // namespace
+
+uint32_t Bins::Of(float z) const { return ValueOf(z, width, lowest, highest); }
 
 double Bins::LeastOf(uint32_t value) const {
   TACIT_CHECK(value > 0 && value < values(), "no bin");
@@ -50,7 +52,11 @@ Columns::Columns(std::vector<CategoryColumn> categories, std::vector<NumberColum
 void Columns::ReadNumbers(std::span<const float> numbers, std::span<uint32_t> values) const {
   const Bins bins = bins_;
   if (!takes_logarithms_) {
-    for (size_t j = 0; j < numbers.size(); ++j) values[j] = bins.Of(numbers[j]);
+    const double width = bins.width, lowest = bins.lowest, highest = bins.highest;
+    const float* const number = numbers.data();
+    uint32_t* const value = values.data();
+    for (size_t j = 0; j < numbers.size(); ++j)
+      value[j] = ValueOf(number[j], width, lowest, highest);
     return;
   }
   for (size_t j = 0; j < numbers.size(); ++j)
