@@ -34,7 +34,7 @@ double Bins::LeastOf(uint32_t value) const {
 }
 
 Columns::Columns(std::vector<CategoryColumn> categories, std::vector<NumberColumn> numbers,
-                 Bins bins)
+                 Bins bins, std::vector<CrossColumn> crosses)
     : bins_(bins) {
   TACIT_CHECK(!categories.empty() || !numbers.empty(), "a model without columns");
   TACIT_CHECK(bins.width > 0 && bins.highest >= bins.lowest, "no bins");
@@ -46,6 +46,17 @@ Columns::Columns(std::vector<CategoryColumn> categories, std::vector<NumberColum
     take_logarithm_.push_back(column.take_logarithm ? 1 : 0);
     takes_logarithms_ |= column.take_logarithm;
     space_.AddTable(std::move(column.name), bins.values(), 1);
+  }
+  for (CrossColumn& cross : crosses) {
+    TACIT_CHECK(cross.first < categories.size() + numbers.size() &&
+                    cross.second < categories.size() + numbers.size() &&
+                    cross.first != cross.second && !IsSet(cross.first) && !IsSet(cross.second),
+                "a cross is of two columns of one value each");
+    const uint64_t rows = space_.tables()[cross.first].rows;
+    const uint64_t second_rows = space_.tables()[cross.second].rows;
+    TACIT_CHECK(rows <= UINT64_MAX / second_rows, "a cross of too many values");
+    crosses_.push_back({cross.first, cross.second, second_rows, space_.rows()});
+    space_.AddTable(std::move(cross.name), rows * second_rows, 1);
   }
 }
 
@@ -70,7 +81,7 @@ void Columns::Read(const Inputs& inputs, ValueRuns* runs) const {
               "inputs of other columns");
   runs->columns = size();
   runs->one_each = true;
-  runs->row.resize(inputs.row.size() + inputs.examples * width);
+  runs->row.resize(inputs.row.size() + inputs.examples * (width + crosses_.size()));
   runs->end.resize(inputs.examples * size());
   std::vector<uint32_t> values(width);
   size_t at = 0, from = 0;  // places in runs->row and in inputs.row
@@ -86,6 +97,14 @@ void Columns::Read(const Inputs& inputs, ValueRuns* runs) const {
     for (size_t j = 0; j < width; ++j) {
       runs->row[at++] = space_.tables()[slots + j].first + values[j];
       end[slots + j] = static_cast<uint32_t>(at);
+    }
+    const auto value = [&](size_t column) {
+      return runs->row[end[column] - 1] - space_.tables()[column].first;
+    };
+    for (size_t c = 0; c < crosses_.size(); ++c) {
+      const Cross& cross = crosses_[c];
+      runs->row[at++] = cross.RowOf(value(cross.first), value(cross.second));
+      end[slots + width + c] = static_cast<uint32_t>(at);
     }
   }
   TACIT_CHECK(at == runs->row.size(), "rows without a slot");
