@@ -82,6 +82,9 @@ Result<json::object> Ask(const WeightsOptions& options) {
 }
 
 std::string ValueText(const json::object& weight, const ValueNames& names) {
+  if (const json::value* of = weight.if_contains("of"))
+    return fmt::format("{} * {}", ValueText(of->at(0).as_object(), names),
+                       ValueText(of->at(1).as_object(), names));
   if (weight.contains("missing")) return "missing";
   if (const json::value* least = weight.if_contains("at_least"))
     return least->is_null() ? "lowest" : fmt::format(">= {:.4g}", least->to_number<double>());
@@ -148,7 +151,7 @@ void AddWeights(CLI::App& cli, Action* chosen) {
   command->footer(
       "All that is shown has been released with noise and is paid for, so that it may be shown to "
       "anyone.\nA value's number is its hash bucket; a column of numbers shows where a bin "
-      "begins.\n"
+      "begins, a crossed column both values.\n"
       "Example:\n  tacit weights --url http://127.0.0.1:8981 --learner sums --column C3 --top 10");
   command->callback([options, chosen] { *chosen = [options] { return Weights(*options); }; });
 }

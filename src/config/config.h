@@ -170,7 +170,8 @@ struct Model {
   std::string compute = "f32";                   // pctr, sequence: f32 | bf16
   uint64_t seed = 1;  // pctr, sequence: of the initial parameters; public
   std::vector<uint32_t> hidden = {598, 598, 598, 598};  // pctr
-  bool categorical = true;  // pctr; false: from numbers alone, no embeddings
+  bool categorical = true;           // pctr; false: from numbers alone, no embeddings
+  std::vector<std::string> crosses;  // linear: pairs of features, "A*B", that are columns too
   Sequence sequence;
   Transitions transitions;
 

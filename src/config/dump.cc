@@ -88,11 +88,17 @@ void Dumper::Integers(std::string_view key, std::vector<uint32_t>* values, uint3
 }
 
 void Dumper::Texts(std::string_view key, std::vector<std::string>* values, Use use) {
+  if (values->empty()) return;  // an empty list cannot be written
   std::string list;
-  for (const std::string& value : *values) {
-    list += fmt::format("\n{:{}}- {}", "", indent_ + 2, Quote(EscapeGlob(value)));
-  }
+  for (const std::string& value : *values)
+    list += fmt::format("\n{:{}}- {}", "", indent_ + 2, Quote(value));
   Write(key, list, use);
+}
+
+void Dumper::Files(std::string_view key, std::vector<std::string>* values, Use use) {
+  std::vector<std::string> patterns;
+  for (const std::string& value : *values) patterns.push_back(EscapeGlob(value));
+  Texts(key, &patterns, use);
 }
 
 void Dumper::Hidden(std::string_view key, Secret* value, Use use) {

@@ -27,6 +27,7 @@ class Dumper : public Fields {
   void Integers(std::string_view key, std::vector<uint32_t>* values, uint32_t min, uint32_t max,
                 Use use) override;
   void Texts(std::string_view key, std::vector<std::string>* values, Use use) override;
+  void Files(std::string_view key, std::vector<std::string>* values, Use use) override;
   void Hidden(std::string_view key, Secret* value, Use use) override;
   void Verbatim(std::string_view key, std::vector<Property>* properties, Use use) override;
   void OwnNames(std::string_view key, Words* words, Use use) override;

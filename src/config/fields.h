@@ -59,6 +59,11 @@ class Fields {
   // A list of texts; a single text stands for a list of one.
   virtual void Texts(std::string_view key, std::vector<std::string>* values,
                      Use use = Use::kOptional) = 0;
+  // The same of patterns of file names, which stand for the files that they match.
+  virtual void Files(std::string_view key, std::vector<std::string>* values,
+                     Use use = Use::kOptional) {
+    Texts(key, values, use);
+  }
   // A text, or its location: {file: PATH} or {credential: NAME}.
   virtual void Hidden(std::string_view key, Secret* value, Use use = Use::kOptional) = 0;
   // A section whose keys are not ours: all keys are taken as written, dots included.

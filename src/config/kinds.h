@@ -153,6 +153,7 @@ inline constexpr ModelTraits kModels[] = {
      .only_once = "each step counts a period of `batch` offsets"},
     {.kind = ModelKind::kLinear,
      .name = "linear",
+     .keys = {{"crosses"}},
      .descends = false,
      .guard = MechanismKind::kSums,
      .only_once = "each step adds up a period of `batch` offsets",

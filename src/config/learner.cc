@@ -78,6 +78,7 @@ void DescribeModel(Fields& fields, Model& model) {
   const bool counted_alone = keys.has("ranker") && !model.transitions.ranker;
   fields.Integer("seed", &model.seed, 0, UINT64_MAX, UsedIf(keys.has("seed") && !counted_alone));
   fields.Flag("categorical", &model.categorical, use("categorical"));
+  fields.Texts("crosses", &model.crosses, use("crosses"));
   DescribeSequence(fields, model.sequence, keys.has("encoder"));
   const bool starts = keys.has("start") && model.sequence.start != Sequence::Start::kNone;
   const bool counts = starts && model.sequence.start == Sequence::Start::kCounts;

@@ -57,7 +57,9 @@ class CriteoTsvCodec final : public RunCodec<CriteoTsvCodec> {
       : transform_(transform),
         label_(label),
         dense_(transform.schema().dense.size()),
-        slots_(transform.schema().categorical.size()) {}
+        slots_(transform.schema().categorical.size()),
+        one_each_(
+            std::ranges::none_of(transform.schema().categorical, &CategoricalFeature::multi_hot)) {}
 
   Scratch MakeScratch(const Batch& batch) const {
     TACIT_CHECK(batch.dense_width == dense_ && batch.slots == slots_, "the batch is not started");
@@ -73,6 +75,7 @@ class CriteoTsvCodec final : public RunCodec<CriteoTsvCodec> {
   const FeatureTransform& transform_;
   const LabelUse label_;
   const size_t dense_, slots_;
+  const bool one_each_;  // no feature has sets
 };
 
 MaybeBad CriteoTsvCodec::DecodeRecord(const RawRecords& records, size_t place, Scratch* scratch,
@@ -92,17 +95,28 @@ MaybeBad CriteoTsvCodec::DecodeRecord(const RawRecords& records, size_t place, S
                      BadPart::kLabel);
   batch->label.push_back(label_ == LabelUse::kLearnt && label == "1" ? 1.0f : 0.0f);
   batch->timestamp_ms.push_back(records.TimeOf(place));
+  batch->dense.resize(batch->dense.size() + dense_, kMissingNumber);
+  float* const dense = batch->dense.data() + batch->dense.size() - dense_;
   for (size_t i = 0; i < dense_; ++i) {
     const std::string_view field = fields.Next();
-    if (field.empty()) {
-      batch->dense.push_back(kMissingNumber);
-      continue;
-    }
+    if (field.empty()) continue;
     const std::optional<int64_t> value = ParseInteger(field);
     if (!value) [[unlikely]]
       return fmt::format("column {} ({}): {} is not an integer", i + 2,
                          transform_.schema().dense[i].name, Quoted(field));
-    batch->dense.push_back(transform_.DenseInteger(i, *value));
+    dense[i] = transform_.DenseInteger(i, *value);
+  }
+  if (one_each_) {
+    const size_t begin = batch->row.size(), ends = batch->slot_end.size();
+    batch->row.resize(begin + slots_);
+    batch->slot_end.resize(ends + slots_);
+    uint64_t* const row = batch->row.data() + begin;
+    uint32_t* const end = batch->slot_end.data() + ends;
+    for (size_t i = 0; i < slots_; ++i) {
+      row[i] = transform_.Row(i, fields.Next());
+      end[i] = static_cast<uint32_t>(begin + i + 1);
+    }
+    return std::nullopt;
   }
   for (size_t i = 0; i < slots_; ++i) {
     if (transform_.schema().categorical[i].multi_hot)

@@ -43,14 +43,21 @@ class LinearModel final : public RowModel {
   const std::shared_ptr<const linear::Columns> columns_;
 };
 
-// Appends the name of a value: the number of its category, or the least number of its bin.
-void AppendValue(const linear::Columns& columns, const LinearWeight& weight, std::string* out) {
-  const RowSpace::Table& table = columns.space().tables()[weight.column];
-  const uint64_t value = weight.row - table.first;
+// Appends the name of a value, without the brace that closes it: the number of its category, the
+// least number of its bin, or both values of a cross.
+void AppendValue(const linear::Columns& columns, size_t column, uint64_t value, std::string* out) {
   *out += R"({"column":)";
-  AppendJsonString(table.name, out);
+  AppendJsonString(columns.space().tables()[column].name, out);
   fmt::format_to(std::back_inserter(*out), R"(,"value":{})", value);
-  if (weight.column < columns.categories()) return;
+  if (const linear::Columns::Cross* cross = columns.CrossOf(column)) {
+    *out += R"(,"of":[)";
+    AppendValue(columns, cross->first, value / cross->second_rows, out);
+    *out += "},";
+    AppendValue(columns, cross->second, value % cross->second_rows, out);
+    *out += "}]";
+    return;
+  }
+  if (!columns.IsNumber(column)) return;
   if (value == 0) {
     *out += R"(,"missing":true)";
     return;
@@ -69,7 +76,8 @@ Status LinearModel::AppendWeights(const store::Snapshot& snapshot, const Weights
                  state.periods);
   for (const LinearWeight& weight : weights) {
     if (&weight != &weights.front()) *out += ',';
-    AppendValue(*columns_, weight, out);
+    AppendValue(*columns_, weight.column,
+                weight.row - columns_->space().tables()[weight.column].first, out);
     fmt::format_to(std::back_inserter(*out),
                    R"(,"weight":{:.6g},"deviation":{:.6g},"events":{:.6g},"period":{}}})",
                    weight.weight, weight.deviation, weight.events, weight.period);

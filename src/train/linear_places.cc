@@ -37,7 +37,7 @@ LinearPlaces::LinearPlaces(const linear::Columns& columns,
       whole_places_ += tables[j].rows;
     } else {
       shift_.push_back(0);
-      large_.push_back(j);
+      if (columns.CrossOf(j) == nullptr) large_.push_back(j);
     }
   }
 }
@@ -48,7 +48,7 @@ linear::Places LinearPlaces::places() const {
 
 Status LinearPlaces::Read(const event::Batch& examples, size_t begin, size_t end, uint64_t period) {
   const size_t slots = columns_.categories();
-  TACIT_CHECK(examples.slots == slots && slots + examples.dense_width == columns_.size(),
+  TACIT_CHECK(examples.slots == slots && examples.dense_width == columns_.numbers(),
               "examples of other columns");
   if (!std::exchange(loaded_, true)) TACIT_RETURN_IF_ERROR(Load(period));
   const auto ends = std::span(examples.slot_end).subspan(begin * slots, (end - begin) * slots);
@@ -59,7 +59,9 @@ Status LinearPlaces::Read(const event::Batch& examples, size_t begin, size_t end
 }
 
 void LinearPlaces::ReadOneEach(const event::Batch& examples, size_t begin, size_t end) {
-  const size_t columns = columns_.size(), slots = columns_.categories(), width = columns - slots;
+  const size_t columns = columns_.size(), slots = columns_.categories();
+  const size_t width = columns_.numbers();
+  const std::span<const linear::Columns::Cross> crosses = columns_.crosses();
   place_.resize((end - begin) * columns);
   const uint64_t* row =
       examples.row.data() + (begin * slots == 0 ? 0 : examples.slot_end[begin * slots - 1]);
@@ -68,7 +70,13 @@ void LinearPlaces::ReadOneEach(const event::Batch& examples, size_t begin, size_
   for (size_t i = begin; i < end; ++i, place += columns, row += slots, number += width) {
     for (size_t j = 0; j < slots; ++j) place[j] = static_cast<uint32_t>(row[j]) + shift_[j];
     columns_.ReadNumbers({number, width}, {place + slots, width});
-    for (size_t j = slots; j < columns; ++j)
+    const auto value = [&](size_t j) { return j < slots ? row[j] - tables_[j].first : place[j]; };
+    for (size_t c = 0; c < crosses.size(); ++c) {
+      const size_t j = slots + width + c;
+      const uint64_t of = crosses[c].RowOf(value(crosses[c].first), value(crosses[c].second));
+      place[j] = tables_[j].every_row ? static_cast<uint32_t>(of) + shift_[j] : PlaceOf(of);
+    }
+    for (size_t j = slots; j < slots + width; ++j)
       place[j] += static_cast<uint32_t>(tables_[j].first) + shift_[j];
     for (const size_t j : large_) {
       const uint64_t first = tables_[j].first;
@@ -79,7 +87,8 @@ void LinearPlaces::ReadOneEach(const event::Batch& examples, size_t begin, size_
 }
 
 void LinearPlaces::ReadRuns(const event::Batch& examples, size_t begin, size_t end) {
-  const size_t columns = columns_.size(), slots = columns_.categories(), width = columns - slots;
+  const size_t columns = columns_.size(), slots = columns_.categories();
+  const size_t width = columns_.numbers();
   place_.clear();
   std::vector<uint32_t> values(width);
   for (size_t i = begin; i < end; ++i) {
@@ -97,6 +106,16 @@ void LinearPlaces::ReadRuns(const event::Batch& examples, size_t begin, size_t e
                            ? static_cast<uint32_t>(table.first) + values[j] + shift_[slots + j]
                            : PlaceOf(table.first + values[j]));
       ends[slots + j] = static_cast<uint32_t>(place_.size());
+    }
+    const auto value = [&](size_t j) {
+      return j < slots ? examples.Slot(i, j)[0] - tables_[j].first : values[j - slots];
+    };
+    for (size_t j = slots + width; j < columns; ++j) {
+      const linear::Columns::Cross& cross = *columns_.CrossOf(j);
+      const uint64_t row = cross.RowOf(value(cross.first), value(cross.second));
+      place_.push_back(tables_[j].every_row ? static_cast<uint32_t>(row) + shift_[j]
+                                            : PlaceOf(row));
+      ends[j] = static_cast<uint32_t>(place_.size());
     }
   }
 }

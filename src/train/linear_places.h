@@ -74,7 +74,7 @@ class LinearPlaces {
   const std::span<const mechanism::SumTable> tables_;
   store::WorkingRows& rows_;
   std::vector<uint32_t> shift_;  // per column: place minus row, modulo 2^32; 0: of large ones
-  std::vector<size_t> large_;    // columns that are not released whole
+  std::vector<size_t> large_;    // columns but crosses that are not released whole
   size_t whole_places_ = 0;
 
   bool loaded_ = false;

@@ -4,9 +4,10 @@
 // AUC, log loss, how near predictions are to clicks, weights written a period and the seconds a
 // period takes.
 //
-//   click_sums_bench [--churn SHARE] [--selection DEVIATIONS] [SEED...]
+//   click_sums_bench [--churn SHARE] [--selection DEVIATIONS] [--crosses] [SEED...]
 //       the streaming log: 24 days, 18 learnt; seeds 1 to 3. With --selection no value moves whose
-//       count has fewer deviations, and no table of categories is released whole
+//       count has fewer deviations, and no table of categories is released whole. With --crosses
+//       the generator's pairs of columns are crossed
 //   click_sums_bench --log FILE PARTS
 //       Criteo lines: 60,000 learnt in PARTS, 20,000 held
 //   click_sums_bench --tables
@@ -51,6 +52,8 @@ constexpr uint32_t kDays = 24, kLearntDays = 18;
 constexpr uint64_t kRowsPerDay = 150'000;
 constexpr double kStreamDelta = 3.7e-7;       // 1 / (18 * 150,000)
 constexpr uint64_t kWholeWithSelection = 64;  // the bins of the numbers
+// The columns that act together in the generator.
+constexpr const char* kPairs[] = {"C6*C14", "C17*C23", "C5*C9", "C25*C22", "C8*C20"};
 constexpr uint64_t kLogLearnt = 60'000, kLogRecords = 80'000;
 
 // The tables of config/demo.yaml.
@@ -134,6 +137,7 @@ struct Predictions {
 struct Setting {
   double delta = 0;
   double selection = 0;  // 0: whole tables
+  std::vector<std::string> crosses = {};
 };
 
 // One learner's way through a log.
@@ -144,7 +148,10 @@ class Run {
       : epsilon_(epsilon) {
     train::LinearLearnerOptions options;
     options.id = "sums";
-    options.columns = std::make_shared<const model::linear::Columns>(train::LinearColumns(schema));
+    auto crosses = train::LinearCrosses(schema, setting.crosses);
+    TACIT_CHECK(crosses.has_value(), "the schema has these columns");
+    options.columns = std::make_shared<const model::linear::Columns>(
+        train::LinearColumns(schema, std::move(*crosses)));
     if (epsilon < kInfinity) {
       const auto sigma = privacy::CalibrateOnce({.epsilon = epsilon, .delta = setting.delta});
       TACIT_CHECK(sigma.has_value(), "no noise fits the promise");
@@ -232,7 +239,8 @@ void RunStream(uint64_t seed, double churn, const Setting& setting, WorkerPool& 
     for (Run& run : runs) run.Learn(step, &run.served());
   }
   for (const Run& run : runs)
-    run.Print(fmt::format("seed {}{}", seed, churn > 0 ? fmt::format(", churn {}", churn) : ""));
+    run.Print(fmt::format("seed {}{}{}", seed, churn > 0 ? fmt::format(", churn {}", churn) : "",
+                          setting.crosses.empty() ? "" : ", crossed"));
 }
 
 void RunLog(const std::string& path, uint64_t parts, WorkerPool& workers) {
@@ -363,9 +371,15 @@ int Main(int argc, char** argv) {
   Setting setting{.delta = kStreamDelta};
   double churn = 0;
   int next = 1;
-  for (; next + 1 < argc && argv[next][0] == '-'; next += 2) {
-    TACIT_CHECK(is(next, "--churn") || is(next, "--selection"), "an option that there is not");
+  for (; next < argc && argv[next][0] == '-'; ++next) {
+    if (is(next, "--crosses")) {
+      setting.crosses.assign(std::begin(kPairs), std::end(kPairs));
+      continue;
+    }
+    TACIT_CHECK(next + 1 < argc && (is(next, "--churn") || is(next, "--selection")),
+                "an option that there is not");
     (is(next, "--churn") ? churn : setting.selection) = std::strtod(argv[next + 1], nullptr);
+    ++next;
   }
   fmt::print(
       "| log | epsilon | sigma | held | served | days 1, 2 | log loss | predicted / clicks: all, "

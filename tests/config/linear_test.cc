@@ -14,6 +14,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 struct LinearParts {
+  std::string model = "{kind: linear}";
   std::string mechanism = "{kind: sums}";
   std::string participation = "{mode: once, batch: 10000}";
   std::string privacy = "{unit: event, epsilon: 1, delta: 1e-7}";
@@ -26,12 +27,12 @@ Result<Config> ReadLinear(const LinearParts& parts) {
                   "schema: {{features: [{{name: C1, kind: categorical, buckets: 1000}}]}}\n"
                   "learners:\n"
                   "  - id: sums\n"
-                  "    model: {{kind: linear}}\n"
+                  "    model: {}\n"
                   "    mechanism: {}\n"
                   "    participation: {}\n"
                   "    privacy: {}\n{}"
                   "store: {{path: /tmp/tacit/store}}\n",
-                  parts.mechanism, parts.participation, parts.privacy, parts.more),
+                  parts.model, parts.mechanism, parts.participation, parts.privacy, parts.more),
       "c.yaml", {});
 }
 
@@ -61,6 +62,22 @@ TEST(LinearConfig, IsReadAndDumped) {
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->learners[0].mechanism.deviations, 4);
   EXPECT_EQ(config->learners[0].mechanism.whole_columns, 1000u);
+}
+
+TEST(LinearConfig, CrossesAreReadAndDumpedAsTheyAre) {
+  for (const auto& [written, read] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"[C1*C2, 'C[*]*n']", {"C1*C2", "C[*]*n"}}, {"C1*C2", {"C1*C2"}}}) {
+    const Result<Config> config = ReadLinear({.model = "{kind: linear, crosses: " + written + "}"});
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->learners[0].model.crosses, read);
+    const Result<Config> again = Parse(Dump(*config), "dump", {});
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->learners[0].model.crosses, read);
+  }
+  ExpectLinearRefused({.model = "{kind: linear, crosses: [[C1, C2]]}"},
+                      "learners[0].model.crosses[0]");
+  ExpectLinearRefused({.model = "{kind: linear, crosses: []}"},
+                      "learners[0].model.crosses: must be a list of texts, not empty");
 }
 
 TEST(LinearConfig, IsGuardedBySumsAlone) {

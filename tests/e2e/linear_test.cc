@@ -26,15 +26,23 @@ constexpr int kClickDays = 6, kClicksADay = 4000, kClickColours = 8;
 
 double EffectOfColour(int colour) { return (colour - 3.5) / 2; }
 
-// A click is likelier for a later colour and for a larger number; the rest is chance.
-std::string DayOfClicks(int day) {
+double LogitOf(int colour, int seen) {
+  return -1 + EffectOfColour(colour) + (seen > 20 ? 0.8 : -0.8);
+}
+// A large number makes an even colour likelier to be clicked, and an odd one less.
+double LogitOfBoth(int colour, int seen) {
+  return -0.5 + ((colour % 2 == 0) == (seen > 22) ? 1.2 : -1.2);
+}
+
+// By default a click is likelier for a later colour and for a larger number; the rest is chance.
+std::string DayOfClicks(int day, double (*logit_of)(int colour, int seen) = LogitOf) {
   std::mt19937_64 random(static_cast<uint64_t>(day) + 1);
   const auto uniform = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
   std::string text;
   for (int i = 0; i < kClicksADay; ++i) {
     const int colour = static_cast<int>(random() % kClickColours);
     const int seen = static_cast<int>(random() % 50);
-    const double logit = -1 + EffectOfColour(colour) + (seen > 20 ? 0.8 : -0.8);
+    const double logit = logit_of(colour, seen);
     text += fmt::format(
         R"({{"label":{},"timestamp_ms":{},"user":"u{}","features":{{"seen":{},"colour":"c{}"}}}})"
         "\n",
@@ -52,6 +60,7 @@ class LinearE2e : public ::testing::Test {
   }
 
   struct Learner {
+    std::string model = "{kind: linear}";
     std::string mechanism = "{kind: sums}";
     std::string privacy = "{unit: event, epsilon: 4, delta: 1.0e-6}";
     std::string participation = "{mode: once, batch: 4000}";
@@ -68,12 +77,12 @@ class LinearE2e : public ::testing::Test {
             "training: {{idle_priority: false}}\n"
             "memory: {{total_bytes: 500MiB}}\n"
             "learners:\n"
-            "  - id: sums\n    model: {{kind: linear}}\n    mechanism: {}\n"
+            "  - id: sums\n    model: {}\n    mechanism: {}\n"
             "    participation: {}\n    privacy: {}\n"
             "  - id: network\n    model: {{kind: pctr, hidden: [4]}}\n"
             "    mechanism: {{kind: none}}\n    participation: {{mode: once, batch: 500}}\n"
             "    privacy: {{unit: event, epsilon: .inf, delta: 1.0e-6}}\n",
-            dir_ / "day-*.jsonl", dir_ / store, url_, url_, learner.mechanism,
+            dir_ / "day-*.jsonl", dir_ / store, url_, url_, learner.model, learner.mechanism,
             learner.participation, learner.privacy));
   }
   Ended Tacitd() { return test::Run({TACITD, "--config", dir_ / "clicks.yaml", "--until-end"}); }
@@ -180,7 +189,8 @@ TEST_F(LinearE2e, ServesWhatItHasReleased) {
 
 // Without noise a run that was stopped and continued ends bit for bit where one in one go does.
 TEST_F(LinearE2e, GoesOnWhereItStopped) {
-  const Learner open{.mechanism = "{kind: none}",
+  const Learner open{.model = "{kind: linear, crosses: [colour*seen]}",
+                     .mechanism = "{kind: none}",
                      .privacy = "{unit: event, epsilon: .inf, delta: 1.0e-6}"};
   WriteDays(0, 3);
   WriteConfig(open);
@@ -220,6 +230,71 @@ TEST_F(LinearE2e, OtherColumnsAreAnotherModel) {
   const Ended refused = Tacitd();
   EXPECT_EQ(refused.exit_code, 3) << refused.err;
   EXPECT_THAT(refused.err, HasSubstr("learner 'sums' differs from the store's model"));
+}
+
+// Two features that say nothing apart, and much together: only a cross of them learns it. Its
+// weights are shown by both values, and a store keeps to its crosses.
+TEST_F(LinearE2e, ACrossLearnsWhatTwoFeaturesDoTogether) {
+  for (int day = 0; day < kClickDays; ++day)
+    test::WriteFile(dir_ / fmt::format("day-{}.jsonl", day), DayOfClicks(day, LogitOfBoth));
+  const auto scores = [&](const std::string& store) {
+    std::vector<double> all;
+    for (const auto& [seen, colour] : {std::pair(40, "c4"), {5, "c4"}, {40, "c7"}, {5, "c7"}}) {
+      const std::string row =
+          fmt::format(R"({{"label":0,"features":{{"seen":{},"colour":"{}"}}}})", seen, colour);
+      const json::object answer = test::Json(
+          test::Run(Tacit({"query", "score", "--learner", "sums", "--row", row}, store)));
+      all.push_back(answer.at("scores").at(0).to_number<double>());
+    }
+    return all;
+  };
+  WriteConfig({}, "plain");
+  ASSERT_EQ(Tacitd().exit_code, 0);
+  const std::vector<double> plain = scores("plain");
+  for (const double score : plain) EXPECT_NEAR(score, 0.42, 0.12) << "nothing to be learnt";
+
+  WriteConfig({.model = "{kind: linear, crosses: [colour*seen]}"});
+  const Ended ended = Tacitd();
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  // The truth is .67 and .15.
+  const std::vector<double> crossed = scores("store");
+  EXPECT_GT(crossed[0], 0.55);
+  EXPECT_LT(crossed[1], 0.27);
+  EXPECT_LT(crossed[2], 0.27);
+  EXPECT_GT(crossed[3], 0.55);
+  EXPECT_EQ(test::Run({TACIT, "ledger", "verify", "--full", "--store", dir_ / "store"}).exit_code,
+            0);
+
+  std::string names;
+  for (int colour = 0; colour < kClickColours; ++colour)
+    names += fmt::format("colour\tc{}\n", colour);
+  test::WriteFile(dir_ / "names.txt", names);
+  const Ended shown = test::Run({TACIT, "weights", "--learner", "sums", "--config",
+                                 dir_ / "clicks.yaml", "--checkpoint", dir_ / "store", "--column",
+                                 "colour*seen", "--names", dir_ / "names.txt"});
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("c4 * >= "));
+  int large = 0;
+  const json::object weights = Weights();
+  for (const json::value& each : weights.at("weights").as_array()) {
+    if (each.at("column") != "colour*seen") continue;
+    const json::array& of = each.at("of").as_array();
+    EXPECT_EQ(of.at(0).at("column"), "colour");
+    EXPECT_EQ(of.at(1).at("column"), "seen");
+    EXPECT_EQ(each.at("value").to_number<int>(),
+              of.at(0).at("value").to_number<int>() * 40 + of.at(1).at("value").to_number<int>());
+    large += std::fabs(each.at("weight").to_number<double>()) > 0.3 ? 1 : 0;
+  }
+  EXPECT_GT(large, 2 * kClickColours);
+
+  WriteConfig({.model = "{kind: linear, crosses: [seen*colour]}"});
+  const Ended refused = Tacitd();
+  EXPECT_EQ(refused.exit_code, 3) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("learner 'sums' differs from the store's model"));
+  WriteConfig({.model = "{kind: linear, crosses: [colour*colours]}"}, "none");
+  const Ended unknown = Tacitd();
+  EXPECT_EQ(unknown.exit_code, 2) << unknown.err;
+  EXPECT_THAT(unknown.err, HasSubstr("learner 'sums': model.crosses: 'colour*colours' is not"));
 }
 
 }  // namespace

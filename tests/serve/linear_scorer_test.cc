@@ -14,6 +14,7 @@ namespace {
 
 using model::linear::CategoryColumn;
 using model::linear::Columns;
+using model::linear::CrossColumn;
 using model::linear::NumberColumn;
 using model::linear::State;
 using testing::HasSubstr;
@@ -21,7 +22,8 @@ using testing::HasSubstr;
 std::shared_ptr<const Columns> SmallColumns() {
   return std::make_shared<const Columns>(
       std::vector<CategoryColumn>{{"C1", 100, false}, {"C2", 50, false}, {"tags", 30, true}},
-      std::vector<NumberColumn>{{"I1", false}, {"I2", true}});
+      std::vector<NumberColumn>{{"I1", false}, {"I2", true}}, model::linear::Bins(),
+      std::vector<CrossColumn>{{"C2*C1", 1, 0}, {"C1*I2", 0, 4}});
 }
 
 float WeightOf(uint64_t row) { return std::sin(static_cast<float>(row)) / 4; }
@@ -100,6 +102,9 @@ double NaiveProbability(const Columns& columns, const event::Batch& batch, size_
   const auto tables = columns.space().tables();
   const float z[2] = {numbers[0], std::copysign(std::log1p(std::fabs(numbers[1])), numbers[1])};
   for (size_t d = 0; d < 2; ++d) logit += WeightOf(tables[3 + d].first + bins.Of(z[d]));
+  const uint64_t c1 = batch.Slot(example, 0)[0], c2 = batch.Slot(example, 1)[0] - 100;
+  logit += WeightOf(tables[5].first + c2 * 100 + c1);
+  logit += WeightOf(tables[6].first + c1 * bins.values() + bins.Of(z[1]));
   return 1 / (1 + std::exp(-logit));
 }
 

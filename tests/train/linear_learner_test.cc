@@ -33,10 +33,10 @@ struct Subject {
   explicit Subject(
       double noise_multiplier,
       std::unique_ptr<noise::NoiseSource> noise = std::make_unique<noise::SilentNoise>(),
-      uint64_t whole_column_most = 1 << 20)
+      uint64_t whole_column_most = 1 << 20, bool crossed = false)
       : options{.id = "sums",
                 .index = LearnerIndex(0),
-                .columns = SomeColumns(),
+                .columns = SomeColumns(crossed),
                 .update = {},
                 .noise_multiplier = noise_multiplier,
                 .whole_column_most = whole_column_most},
@@ -66,11 +66,12 @@ struct Subject {
 };
 
 // Without noise, and with the weights that noise of this size leaves (the draws themselves silent).
-void StepsAreTheOracles(bool sets) {
-  for (const double sigma : {0.0, 0.5, 4.0}) {
+void StepsAreTheOracles(bool sets, bool crossed = false, std::vector<double> sigmas = {0, 0.5, 4},
+                        uint64_t whole_column_most = 1 << 20) {
+  for (const double sigma : sigmas) {
     std::mt19937_64 random(1);
-    Subject subject(sigma);
-    Oracle oracle(sigma);
+    Subject subject(sigma, std::make_unique<noise::SilentNoise>(), whole_column_most, crossed);
+    Oracle oracle(sigma, crossed);
     for (int period = 0; period < 5; ++period) {
       std::vector<Event> events = RandomEvents(2000 + 500 * period, random);
       for (Event& event : events)
@@ -104,6 +105,16 @@ TEST(LinearLearner, StepsAreTheOracles) { StepsAreTheOracles(/*sets=*/true); }
 // Events of one value for each column have a faster way into the sums.
 TEST(LinearLearner, StepsOfSingleValuesAreTheOracles) { StepsAreTheOracles(/*sets=*/false); }
 
+// Crosses are columns like any other: whole ones, and ones of more values than are released whole,
+// which without noise are released as they are.
+TEST(LinearLearner, StepsOfCrossedColumnsAreTheOracles) {
+  for (const bool sets : {false, true}) {
+    SCOPED_TRACE(sets ? "sets" : "one value each");
+    StepsAreTheOracles(sets, /*crossed=*/true);
+    StepsAreTheOracles(sets, /*crossed=*/true, {0}, /*whole_column_most=*/100);
+  }
+}
+
 // Writes down the sums that noise is asked for.
 class Recorder final : public noise::SilentNoise {
  public:
@@ -126,16 +137,16 @@ double Length(const std::vector<double>& vector) {
 
 // Trains a model on some periods, then returns the sums of one more, in units of contributions.
 std::vector<double> SumsOf(const std::vector<std::vector<Event>>& before,
-                           const stream::StepBatch& step) {
+                           const stream::StepBatch& step, bool crossed = false) {
   std::vector<double> sums;
   auto recorder = std::make_unique<Recorder>(&sums);
   const Recorder& asked = *recorder;
-  Subject subject(1, std::move(recorder));
+  Subject subject(1, std::move(recorder), 1 << 20, crossed);
   for (const auto& events : before) subject.Step(StepOf(events));
   sums.clear();
   subject.Step(step);
   EXPECT_EQ(sums.size(), 2 * subject.options.columns->space().rows() + 3);
-  const double step_size = Oracle(1).C / asked.stddev_;
+  const double step_size = Oracle(1, crossed).C / asked.stddev_;
   for (double& sum : sums) sum *= step_size;
   return sums;
 }
@@ -172,6 +183,38 @@ TEST(LinearLearner, AnEventMovesTheReleaseByTheClipAtMost) {
   }
   EXPECT_GT(longest, 0.8 * oracle.C) << "the clip is no larger than it must be";
   EXPECT_GT(longest_undivided, oracle.C);
+}
+
+// A cross is paid for: an event adds more than the clip of the columns without crosses allows, and
+// no more than theirs with crosses.
+TEST(LinearLearner, AnEventOfCrossedColumnsMovesTheReleaseByTheClipAtMost) {
+  std::mt19937_64 random(2);
+  const std::vector<std::vector<Event>> before = {RandomEvents(3000, random)};
+  Oracle oracle(1, /*crossed=*/true);
+  for (const auto& events : before) oracle.Step(events);
+  const std::vector<Event> others = RandomEvents(50, random);
+  const std::vector<double> without = SumsOf(before, StepOf(others), true);
+  double longest = 0;
+  for (int trial = 0; trial < 12; ++trial) {
+    std::vector<Event> all = others;
+    all.push_back(RandomEvent(random));
+    if (trial % 2 == 0) all.back().s = {*all.back().s.begin()};
+    if (trial > 8) all.back().label = 1 - all.back().label;
+    std::vector<double> difference = SumsOf(before, StepOf(all), true);
+    const std::vector<double> expected = oracle.Contribution(all.back());
+    ASSERT_EQ(difference.size(), expected.size());
+    for (size_t i = 0; i < difference.size(); ++i) {
+      difference[i] -= without[i];
+      ASSERT_NEAR(difference[i], expected[i], 1e-4) << i;
+    }
+    EXPECT_LE(Length(difference), oracle.C * (1 + 1e-9));
+    longest = std::max(longest, Length(difference));
+  }
+  EXPECT_GT(longest, Oracle(1).C);
+  EXPECT_DOUBLE_EQ(Subject(1, std::make_unique<noise::SilentNoise>(), 1 << 20, true)
+                       .learner->charge()
+                       .clip_selection,
+                   oracle.C);
 }
 
 TEST(LinearLearner, AUserMovesTheReleaseByTheClipAtMost) {
@@ -405,6 +448,56 @@ TEST(LinearLearner, ColumnsAreTheSchemas) {
   columns.Read({.examples = 1, .numbers = numbers, .slot_end = slot_end, .row = row}, &runs);
   EXPECT_EQ(runs.row[2] - columns.space().tables()[2].first,
             runs.row[3] - columns.space().tables()[3].first);
+}
+
+event::FeatureSchema CrossableSchema() {
+  event::FeatureSchema schema;
+  schema.dense = {{"n", event::DenseTransform::kSignedLog1p}};
+  schema.categorical = {{.name = "c", .buckets = 9, .dim = 4},
+                        {.name = "s", .buckets = 5, .dim = 2, .multi_hot = true, .max_values = 3},
+                        {.name = "a*b", .buckets = 7, .dim = 2},
+                        {.name = "b", .buckets = 1 << 20, .dim = 2},
+                        {.name = "huge", .buckets = uint64_t{1} << 40, .dim = 2},
+                        {.name = "b*c", .buckets = 7, .dim = 2}};
+  return schema;
+}
+
+TEST(LinearLearner, CrossesAreFeaturesByName) {
+  const event::FeatureSchema schema = CrossableSchema();
+  const auto crosses = LinearCrosses(schema, std::vector<std::string>{"c*n", "a*b*c", "n*b"});
+  ASSERT_TRUE(crosses) << crosses.error().message;
+  const Columns columns = LinearColumns(schema, *crosses);
+  ASSERT_EQ(columns.size(), 6u + 1 + 3);
+  const uint64_t bins = model::linear::Bins().values();
+  EXPECT_EQ(columns.CrossOf(6), nullptr);
+  EXPECT_TRUE(columns.IsNumber(6));
+  EXPECT_FALSE(columns.IsNumber(7));
+  const std::pair<size_t, size_t> of[] = {{0, 6}, {2, 0}, {6, 3}};
+  const uint64_t rows[] = {9 * bins, 7 * 9, bins << 20};
+  for (size_t i = 0; i < 3; ++i) {
+    ASSERT_NE(columns.CrossOf(7 + i), nullptr);
+    EXPECT_EQ(std::pair(columns.CrossOf(7 + i)->first, columns.CrossOf(7 + i)->second), of[i]);
+    EXPECT_EQ(columns.space().tables()[7 + i].rows, rows[i]);
+  }
+  EXPECT_EQ(columns.space().tables()[8].name, "a*b*c");
+}
+
+TEST(LinearLearner, CrossesThatCannotBeAreNamed) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refused = {
+      {{"c"}, "'c' is a feature of that name already"},
+      {{"b*c"}, "'b*c' is a feature of that name already"},
+      {{"c+n"}, "'c+n' is not two features of the schema with a star between them"},
+      {{"c*d"}, "'c*d' is not two features"},
+      {{"c*c"}, "'c*c' crosses a feature with itself"},
+      {{"c*s"}, "'c*s' crosses a multi-hot feature"},
+      {{"c*n", "n*c"}, "'n*c' is there twice"},
+      {{"c*huge"}, "'c*huge' has 9.9e+12 values"}};
+  for (const auto& [names, message] : refused) {
+    const auto crosses = LinearCrosses(CrossableSchema(), names);
+    ASSERT_FALSE(crosses) << message;
+    EXPECT_EQ(crosses.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(crosses.error().message, ::testing::HasSubstr("model.crosses: " + message));
+  }
 }
 
 }  // namespace

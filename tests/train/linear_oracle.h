@@ -16,11 +16,14 @@
 // Made events, and the linear model as its formulas have it.
 namespace tacit::train {
 
-// Two categories, a set of up to twenty values, and two numbers.
-inline std::shared_ptr<const model::linear::Columns> SomeColumns() {
+// Two categories, a set of up to twenty values, and two numbers. Crossed: of both categories, and
+// of a number and a category.
+inline std::shared_ptr<const model::linear::Columns> SomeColumns(bool crossed = false) {
+  std::vector<model::linear::CrossColumn> crosses = {{"c*d", 0, 2}, {"m*c", 4, 0}};
+  if (!crossed) crosses.clear();
   return std::make_shared<const model::linear::Columns>(model::linear::Columns(
       {{.name = "c", .rows = 30}, {.name = "s", .rows = 60, .set = true}, {.name = "d", .rows = 8}},
-      {{.name = "n"}, {.name = "m"}}));
+      {{.name = "n"}, {.name = "m"}}, model::linear::Bins(), crosses));
 }
 
 struct Event {
@@ -70,30 +73,34 @@ inline stream::StepBatch StepOf(const std::vector<Event>& events, size_t unit_si
 
 // The model in double over whole tables, one event after the other, from the formulas.
 struct Oracle {
-  explicit Oracle(double sigma) : sigma_(sigma) {
-    const auto columns = SomeColumns();
+  explicit Oracle(double sigma, bool crossed = false) : crossed(crossed), sigma_(sigma) {
+    const auto columns = SomeColumns(crossed);
+    J = columns->size();
     double squares = 0;
     for (const RowSpace::Table& table : columns->space().tables()) {
       first.push_back(table.first);
       a.push_back(std::pow(static_cast<double>(table.rows), 0.05));
       squares += a.back() * a.back();
     }
-    for (double& scale : a) scale *= std::sqrt(5 / squares);
+    for (double& scale : a) scale *= std::sqrt(J / squares);
     first.push_back(columns->space().rows());
     for (auto* numbers : {&w, &P, &dw, &E}) numbers->resize(first.back());
     last.resize(first.back());
-    C = std::sqrt((alpha * alpha + rho * rho) * 5 + 5 * beta * beta * rho * rho + 2 * beta * beta);
+    C = std::sqrt((alpha * alpha + rho * rho) * J + J * beta * beta * rho * rho + 2 * beta * beta);
   }
 
   // The event's values with their inputs, per column.
   std::vector<std::map<uint64_t, double>> Values(const Event& e) const {
     const model::linear::Bins bins;
-    std::vector<std::map<uint64_t, double>> values(5);
+    std::vector<std::map<uint64_t, double>> values(crossed ? 7 : 5);
     values[0][e.c] = 1;
     for (const uint64_t v : e.s) values[1][30 + v] = 1 / std::sqrt(double(e.s.size()));
     values[2][90 + e.d] = 1;
     values[3][98 + bins.Of(e.n)] = 1;
     values[4][98 + bins.values() + bins.Of(e.m)] = 1;
+    if (!crossed) return values;
+    values[5][98 + 2 * bins.values() + e.c * 8 + e.d] = 1;
+    values[6][98 + 2 * bins.values() + 30 * 8 + bins.Of(e.m) * 30 + e.c] = 1;
     return values;
   }
   double Logit(const Event& e) const {
@@ -109,14 +116,14 @@ struct Oracle {
     const double r = std::min(std::max((e.label - p) * Factor(p), -rho), rho);
     double d = 0;
     const auto values = Values(e);
-    for (size_t j = 0; j < 5; ++j)
+    for (size_t j = 0; j < values.size(); ++j)
       for (const auto& [row, x] : values[j]) {
         added[2 * row] += a[j] * r * x;
         added[2 * row + 1] += a[j] * alpha * x * x;
         if (period > 0 && last[row] == period) d += dw[row] * x;
       }
     d = std::min(std::max(d, -1.0), 1.0);
-    added[2 * w.size()] = beta * std::sqrt(5.0) * r * d;
+    added[2 * w.size()] = beta * std::sqrt(J) * r * d;
     added[2 * w.size() + 1] = beta * d * d;
     added[2 * w.size() + 2] = e.label > 0.5 ? beta : 0;
     return added;
@@ -127,7 +134,7 @@ struct Oracle {
       const auto added = Contribution(e);
       for (size_t i = 0; i < sums.size(); ++i) sums[i] += added[i];
     }
-    const double T = sums[2 * w.size()] / beta / std::sqrt(5.0), Q = sums[2 * w.size() + 1] / beta;
+    const double T = sums[2 * w.size()] / beta / std::sqrt(J), Q = sums[2 * w.size() + 1] / beta;
     double counted = 0;
     for (uint64_t row = first[2]; row < first[3]; ++row)
       counted += sums[2 * row + 1] / (a[2] * alpha);  // the smallest column
@@ -145,10 +152,12 @@ struct Oracle {
       (p + shift / Factor(p) < rate ? low : high) = p;
     }
     bias += std::log(rate / (1 - rate)) - std::log(low / (1 - low));
-    for (size_t j = 0; j < 5; ++j)
+    for (size_t j = 0; j < a.size(); ++j)
       StepColumn(j, j == 1 ? MeanOf(1, sums, h, /*known_only=*/true) : shift, rate, sums);
   }
 
+  const bool crossed;
+  double J = 0;
   const double alpha = 0.4, rho = 0.7, beta = 0.3, q = 0.1;
   double C = 0, bias = 0, eta = 0;
   std::vector<uint64_t> first;
@@ -212,7 +221,7 @@ struct Oracle {
       E[row] = (1 - eta * K) * (1 - eta * K) * error + eta * K * eta * K * R;
       last[row] = period;
     }
-    if (j >= 3) SmoothBins(first[j] + 1, first[j + 1], V);
+    if (j == 3 || j == 4) SmoothBins(first[j] + 1, first[j + 1], V);
   }
   // One bin after the other to its minimum, until none moves. The first value of a number's column,
   // missing, is no bin; bins that never moved take their neighbours' values along unseen.

@@ -38,6 +38,13 @@ struct NumberColumn {
   bool take_logarithm = false;
 };
 
+// A column whose value is the pair of two other columns' values, so that what the two do together
+// has a weight of its own. Both have one value for each example.
+struct CrossColumn {
+  std::string name;
+  size_t first = 0, second = 0;  // columns: categories, then numbers
+};
+
 // A batch's inputs as the network's learner sees them: views, nothing owned.
 struct Inputs {
   size_t examples = 0;
@@ -57,20 +64,41 @@ struct ValueRuns {
 };
 
 // The columns of a linear model and the id space of their values: the tables of the categories,
-// in the order and with the rows of the network's space, then a table for each column of numbers.
-// All have dimension 1. Immutable; thread-safe.
+// in the order and with the rows of the network's space, then a table for each column of numbers,
+// then one for each cross, with a row for each pair of values. All have dimension 1. Immutable;
+// thread-safe.
 class Columns {
  public:
-  // REQUIRES at least one column, and bins of a positive width.
-  Columns(std::vector<CategoryColumn> categories, std::vector<NumberColumn> numbers,
-          Bins bins = {});
+  // A cross of two columns, as numbers: they make row `first_row + a * second_rows + b` of the
+  // values a and b.
+  struct Cross {
+    size_t first = 0, second = 0;
+    uint64_t second_rows = 0, first_row = 0;
+
+    uint64_t RowOf(uint64_t a, uint64_t b) const { return first_row + a * second_rows + b; }
+  };
+
+  // REQUIRES at least one column, bins of a positive width, and crosses of two different columns
+  // that are no sets.
+  Columns(std::vector<CategoryColumn> categories, std::vector<NumberColumn> numbers, Bins bins = {},
+          std::vector<CrossColumn> crosses = {});
 
   size_t size() const { return space_.tables().size(); }
   size_t categories() const { return sets_.size(); }
+  size_t numbers() const { return take_logarithm_.size(); }
+  std::span<const Cross> crosses() const { return crosses_; }
   const RowSpace& space() const { return space_; }
   const Bins& bins() const { return bins_; }
   // An example may have any number of values in the column; it has exactly one in any other.
   bool IsSet(size_t column) const { return column < sets_.size() && sets_[column] != 0; }
+  bool IsNumber(size_t column) const {
+    return column >= categories() && column < categories() + numbers();
+  }
+  // The cross that is this column, or null.
+  const Cross* CrossOf(size_t column) const {
+    const size_t before = categories() + numbers();
+    return column < before ? nullptr : &crosses_[column - before];
+  }
 
   // Replaces `runs` (whose memory is reused) by the values of the examples. REQUIRES inputs of
   // these columns: rows of the categories' tables, each in its slot.
@@ -83,6 +111,7 @@ class Columns {
   std::vector<uint8_t> sets_;            // per category column
   std::vector<uint8_t> take_logarithm_;  // per number column
   bool takes_logarithms_ = false;        // in any of them
+  std::vector<Cross> crosses_;
   RowSpace space_;
 };
 

@@ -76,6 +76,8 @@ void StreamWatch::See(const event::RawRecords& records, const event::Batch& batc
   for (; next_look_ < batch.size(); next_look_ += stride_) Look(records, batch, next_look_);
   next_look_ -= batch.size();
   records_ += batch.size();
+  // The first window does not know the rate yet, and a rate may rise.
+  if (looked_at_ >= kLooks) stride_ *= 2;
   if (looked_at_ >= kFewestLooks && clock_.Now() - window_began_ >= kWindow) EndWindow();
 }
 

@@ -31,6 +31,8 @@ class LinearPlan final : public ModelPlan {
     hash.Update(fmt::format("bins {} {} {}", bins.width, bins.lowest, bins.highest));
     for (const event::DenseFeature& number : transform_->schema().dense)
       hash.Update(fmt::format(" {} {}", number.name, static_cast<int>(number.transform)));
+    for (const Columns::Cross& cross : options_.columns->crosses())
+      hash.Update(fmt::format(" cross {} {}", cross.first, cross.second));
     return hash.Finish();
   }
   bool SumsUp() const override { return true; }
@@ -57,8 +59,10 @@ class LinearPlan final : public ModelPlan {
   }
 
   std::string SizeText() const override {
-    return fmt::format("{} in {}", Counted(options_.columns->space().rows(), "weight"),
-                       Counted(options_.columns->size(), "column"));
+    const size_t crosses = options_.columns->crosses().size();
+    return fmt::format("{} in {}{}", Counted(options_.columns->space().rows(), "weight"),
+                       Counted(options_.columns->size(), "column"),
+                       crosses > 0 ? fmt::format(", {} of them crossed", crosses) : "");
   }
   std::string RowsText() const override {
     return fmt::format(
@@ -80,10 +84,14 @@ std::vector<privacy::Query> LinearQueries(const config::Learner&, std::span<cons
 
 Result<std::shared_ptr<const ModelPlan>> PlanLinear(const PlanParts& parts) {
   const config::Learner& learner = parts.learner();
+  const event::FeatureSchema& schema = parts.transform->schema();
+  auto crosses = train::LinearCrosses(schema, learner.model.crosses);
+  if (!crosses)
+    return Fail(std::move(crosses.error()).Context(fmt::format("learner '{}'", learner.id)));
   train::LinearLearnerOptions options{
       .id = learner.id,
       .index = parts.learner_index(),
-      .columns = std::make_shared<const Columns>(train::LinearColumns(parts.transform->schema())),
+      .columns = std::make_shared<const Columns>(train::LinearColumns(schema, std::move(*crosses))),
       .update = {},
       .noise_multiplier = 0,
       .whole_column_most = learner.mechanism.whole_columns,

@@ -93,6 +93,30 @@ TEST(LinearColumns, CategoriesKeepTheNetworksRowsAndNumbersFollow) {
   EXPECT_THAT(runs.row, ElementsAre(4, 12, 33, 39));
 }
 
+// The pair of two values is a value, whatever sets lie between them.
+TEST(LinearColumns, CrossesArePairsOfValues) {
+  const Columns columns(
+      {{.name = "c", .rows = 10}, {.name = "s", .rows = 20, .set = true}, {.name = "d", .rows = 7}},
+      {{.name = "n"}}, {.width = 0.5, .lowest = -1, .highest = 2}, {{"d*c", 2, 0}, {"c*n", 0, 3}});
+  ASSERT_EQ(columns.size(), 6u);
+  EXPECT_EQ(columns.numbers(), 1u);
+  EXPECT_EQ(columns.space().rows(), 10u + 20 + 7 + 5 + 7 * 10 + 10 * 5);
+  EXPECT_EQ(columns.CrossOf(3), nullptr);
+  ASSERT_NE(columns.CrossOf(4), nullptr);
+  EXPECT_EQ(columns.CrossOf(4)->first, 2u);
+  const std::vector<float> numbers = {0.6f, -0.0f, 0.6f};
+  // Sets of two values, of none and of one.
+  const std::vector<uint32_t> slot_end = {1, 3, 4, 5, 5, 6, 7, 8, 9};
+  const std::vector<uint64_t> row = {4, 12, 17, 35, 9, 36, 0, 11, 30};
+  ValueRuns runs;
+  columns.Read({.examples = 3, .numbers = numbers, .slot_end = slot_end, .row = row}, &runs);
+  EXPECT_THAT(runs.row, ElementsAre(4, 12, 17, 35, 37 + 3, 42 + 5 * 10 + 4, 112 + 4 * 5 + 3,  //
+                                    9, 36, 37, 42 + 6 * 10 + 9, 112 + 9 * 5,                  //
+                                    0, 11, 30, 37 + 3, 42, 112 + 3));
+  EXPECT_THAT(runs.end, ElementsAre(1, 3, 4, 5, 6, 7, 8, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18));
+  EXPECT_FALSE(runs.one_each);
+}
+
 // A set of two beside an empty one has as many entries as runs.
 TEST(LinearColumns, AsManyValuesAsColumnsAreNotOneEach) {
   const Columns columns(
