@@ -19,6 +19,8 @@ constexpr double kFinalShare = 0.01;
 // The lower law's cells are longer: it shows how tight the upper one is, and no promise is by it.
 constexpr double kLowerCoarser = 3;
 constexpr double kLowerStepShares[] = {0.048, 0.016};
+// Less noise than this leaves a lower law on a long step without its tail.
+constexpr double kNoiseOfLongSteps = 0.75;
 // Little noise makes epsilon large, and an error of it matters less.
 constexpr double kCoarserOfLittleNoise = 1.5;
 // The lattice's step in standard deviations of a small factor: the first that tells small sums from
@@ -269,8 +271,10 @@ std::optional<AllocatedRatio> RatioByTransform(const RatioRequest& request) {
   }
   if (!upper) return std::nullopt;
   // A lattice may be too coarse for any lower law.
-  for (const double share : kLowerStepShares)
-    if (!lower) lower = ByTransform(request, Bound::kLower, share).Make();
+  for (const double share : kLowerStepShares) {
+    if (lower || (share > kStepShares[0] && request.noise_multiplier < kNoiseOfLongSteps)) continue;
+    lower = ByTransform(request, Bound::kLower, share).Make();
+  }
   if (!lower) return std::nullopt;
   return AllocatedRatio{*std::move(upper), *std::move(lower)};
 }
