@@ -171,14 +171,10 @@ void DescribeSource(Fields& fields, Source& source) {
   fields.Text("format", &source.format, UsedIf(has("format")));
   const bool named = has("format") && source.is_named();
   fields.Enum("missing", &source.missing, kMissing, UsedIf(named));
-<<<<<<< HEAD
   fields.Section("json", [&](Fields& below) {
     DescribeJson(below, source.json, has("format") && source.format == "json");
   });
-  fields.Texts("files", &source.files, RequiredIf(has("files")));
-=======
   fields.Files("files", &source.files, RequiredIf(has("files")));
->>>>>>> sums
   fields.Integer("passes", &source.passes, 1, 1'000'000, UsedIf(has("passes")));
   fields.Integer("max_record_bytes", &source.max_record_bytes, 64, 256 << 20);
   fields.Text("mark", &source.mark, UsedIf(has("mark")));
