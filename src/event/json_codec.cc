@@ -30,7 +30,7 @@ bool ReadText(ondemand::value value, std::string_view* text) {
       return value.get_string().get(*text) == simdjson::SUCCESS;
     case ondemand::json_type::null:
       *text = {};
-      return true;
+      return IsNull(value);
     case ondemand::json_type::number: {
       *text = Trimmed(value.raw_json_token());
       return IsInteger(*text);
@@ -196,8 +196,7 @@ MaybeBad JsonCodec::ReadFeature(FeatureNames::Place place, ondemand::value value
       scratch->example.SetNumber(place.index, number);
       return std::nullopt;
     }
-    bool null = false;
-    if (value.is_null().get(null) == simdjson::SUCCESS && null) return std::nullopt;
+    if (IsNull(value)) return std::nullopt;
     return Said(names_.NameOf(place), "is no number");
   }
   if (scratch->example.IsSet(place)) return ReadSet(place.index, value, scratch);

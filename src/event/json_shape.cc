@@ -152,7 +152,8 @@ bool ReadScalar(ondemand::value value, Scalar* scalar, simdjson::error_code* bro
   switch (type) {
     case ondemand::json_type::null:
       *scalar = {};
-      return true;
+      *broken = IsNull(value) ? simdjson::SUCCESS : simdjson::N_ATOM_ERROR;
+      return *broken == simdjson::SUCCESS;
     case ondemand::json_type::string:
       scalar->kind = Scalar::Kind::kText;
       *broken = value.get_string().get(scalar->text);

@@ -31,6 +31,12 @@ inline std::string_view Trimmed(std::string_view token) {
   return token;
 }
 
+// Tells whether a value is null. Its type alone tells no more than that it begins with an n.
+inline bool IsNull(ondemand::value value) {
+  bool null = false;
+  return value.is_null().get(null) == simdjson::SUCCESS && null;
+}
+
 // A parser with its memory, for one record after the other.
 class RecordParser {
  public:

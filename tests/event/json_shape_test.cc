@@ -103,6 +103,7 @@ TEST_F(JsonShapeTest, ABadPartIsNamedWithItsPlace) {
   EXPECT_EQ(ReasonOf(R"({"event":{"type":"buy","time":"yesterday"}})"),
             "timestamp (/event/time): 'yesterday' is no such time");
   EXPECT_THAT(ReasonOf(R"({"event":{"type":"buy"})"), HasSubstr("no valid JSON"));
+  EXPECT_THAT(ReasonOf(with(R"("what":{"price":nope})")), HasSubstr("no valid JSON"));
   EXPECT_THAT(ReasonOf(R"({"event":{"type":"buy"}} x)"), HasSubstr("no valid JSON"));
   EXPECT_THAT(ReasonOf("[1]"), HasSubstr("no JSON object"));
   EXPECT_THAT(ReasonOf(with(R"("what":{"price":1e999})")), HasSubstr("no valid JSON"));
