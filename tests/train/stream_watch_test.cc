@@ -37,6 +37,13 @@ class Watched {
     }
     return told;
   }
+  // Has many runs of one record come in one moment.
+  void Burst(size_t runs) {
+    for (size_t run = 0; run < runs; ++run) {
+      stream_.Next(1, {});
+      watch_.See(stream_.records(), stream_.batch());
+    }
+  }
   MadeStream& stream() { return stream_; }
   std::string trouble() const { return watch_.trouble(); }
   std::string metrics() const { return registry_.Scrape(metrics::Audience::kOperator); }
@@ -131,6 +138,19 @@ TEST(StreamWatchTest, AnotherTopicsValuesAreTold) {
     return event;
   };
   EXPECT_GE(Told(6, draw, 3 * kSecondsBefore), 19);
+}
+
+// While the clock stands a window does not end, however many runs come. The watch looks at fewer
+// and fewer of them, and goes on when time does.
+TEST(StreamWatchTest, ABurstOfSmallRunsBlindsNobody) {
+  Watched watched(11);
+  watched.Burst(100'000);
+  for (int second = 0; second < kSecondsBefore; ++second) EXPECT_FALSE(watched.Second({}));
+  MadeStream::Event event = Of(1);
+  event.all_positive = true;
+  bool told = false;
+  for (int second = 0; second < kSecondsAfter; ++second) told |= watched.Second(event);
+  EXPECT_TRUE(told);
 }
 
 // The innocent twins.

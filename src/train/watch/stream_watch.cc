@@ -18,6 +18,7 @@ namespace {
 constexpr std::chrono::seconds kWindow(1);
 constexpr uint64_t kFewestLooks = 500;
 constexpr uint64_t kLooks = 20'000;
+constexpr uint64_t kMoreLooks = 2'500;  // before the stride is doubled once more
 // Windows in which values are only collected: before, every value is new.
 constexpr uint32_t kWindowsToKnow = 3;
 // Times this far apart are of other units, or of another century.
@@ -40,7 +41,10 @@ double Rate(double log_odds) { return 1 / (1 + std::exp(-log_odds)); }
 
 StreamWatch::StreamWatch(const event::FeatureSchema& schema, const Clock& clock,
                          metrics::Registry& registry)
-    : clock_(clock), dense_(schema.dense.size()), window_began_(clock.Now()) {
+    : clock_(clock),
+      dense_(schema.dense.size()),
+      window_began_(clock.Now()),
+      looks_at_this_stride_(kLooks) {
   label_figure_ = AddFigure(kLabel, "the label rate", kLeastOdds);
   const auto add_column = [this](const std::string& name) -> Column& {
     columns_.emplace_back();
@@ -77,7 +81,10 @@ void StreamWatch::See(const event::RawRecords& records, const event::Batch& batc
   next_look_ -= batch.size();
   records_ += batch.size();
   // The first window does not know the rate yet, and a rate may rise.
-  if (looked_at_ >= kLooks) stride_ *= 2;
+  if (looked_at_ >= looks_at_this_stride_) {
+    stride_ *= 2;
+    looks_at_this_stride_ = looked_at_ + kMoreLooks;
+  }
   if (looked_at_ >= kFewestLooks && clock_.Now() - window_began_ >= kWindow) EndWindow();
 }
 
@@ -117,6 +124,7 @@ void StreamWatch::EndWindow() {
   window_began_ = clock_.Now();
   ++windows_;
   records_ = looked_at_ = positive_ = 0;
+  looks_at_this_stride_ = kLooks;
 }
 
 void StreamWatch::EndColumns() {
