@@ -172,8 +172,11 @@ double DeltaRemoved(const RatioLaw& law, double epsilon) {
 
 // The two ways share nothing but the cells: each one's bounds must leave room for the other's.
 TEST(AllocatedRatio, IsTheSameByDoublingAndByTransform) {
-  for (const RatioRequest& request : {RatioRequest{0.7, 20, 1e-18}, RatioRequest{1, 9, 1e-12},
-                                      RatioRequest{1, 60, 1e-18}, RatioRequest{4, 33, 1e-18}}) {
+  for (const RatioRequest& request :
+       {RatioRequest{0.7, 20, 1e-18}, RatioRequest{1, 9, 1e-12}, RatioRequest{1, 60, 1e-18},
+        RatioRequest{4, 33, 1e-18}, RatioRequest{1, 5, 1e-10}, RatioRequest{1, 6, 1e-12},
+        RatioRequest{1.5, 6, 1e-12}, RatioRequest{2, 5, 1e-10}, RatioRequest{2, 7, 1e-12},
+        RatioRequest{4, 5, 1e-12}}) {
     const double sigma = request.noise_multiplier;
     const AllocatedRatio slow = RatioByDoubling(request);
     const auto fast = RatioByTransform(request);

@@ -130,9 +130,11 @@ class Exponentials {
   int64_t next_ = 0;
 };
 
-// The square of a number whose power is this share.
-double SquaredRoot(double share, double exponent) {
-  return exponent > 0 ? std::exp(2 * std::log(share) / exponent) : 0;
+// A value below this has, with its rounding, a power (of one less than `times`) of at most
+// kNothing. It rises with `times`.
+double Nothing(double times, double rounding) {
+  if (times <= 1) return 0;
+  return std::max(0.0, std::exp(std::log(kNothing) / (times - 1)) - rounding) * (1 - 1e-12);
 }
 
 Wave PowerOf(Wave logarithm, double exponent) {
@@ -220,9 +222,11 @@ void LatticeSum::Transform() {
     tilted.rounding =
         kPerLayer * Layers(period_) * std::sqrt(static_cast<double>(period_) * squares * meet) +
         64 * kPlace;
-    const double counts = SquaredRoot(kNothing, static_cast<double>(range_.least - 1));
+    // A value that no inversion looks at needs no logarithm. Inversions leave out at least as much
+    // as this, for powers of more summands are smaller.
+    const double nothing = Nothing(static_cast<double>(range_.least), tilted.rounding);
     for (const Wave& value : tilted.transform)
-      tilted.logarithm.push_back(std::norm(value) >= counts / 4 ? std::log(value) : Wave(0));
+      tilted.logarithm.push_back(std::norm(value) < nothing * nothing ? Wave(0) : std::log(value));
   }
 }
 
@@ -242,9 +246,7 @@ LatticeSum::Estimate LatticeSum::Invert(const Tilted& tilted, int64_t count, int
   std::vector<Wave> wave(static_cast<size_t>(cells), 0);
   const double of_power =
       times * tilted.rounding + (8 * times + 4 * static_cast<double>(points) + 64) * kPlace;
-  // A value below has, rounded up, a power (of one less) of at most kNothing.
-  const double nothing =
-      std::max(0.0, std::sqrt(SquaredRoot(kNothing, times - 1)) - tilted.rounding) * (1 - 1e-12);
+  const double nothing = Nothing(times, tilted.rounding);
   double noise = 2 * size * kNothing * (1 + of_power), squares = 0;
   for (int64_t k = 0; k <= period_ / 2; ++k) {
     const Wave& value = tilted.transform[static_cast<size_t>(k)];
@@ -253,9 +255,11 @@ LatticeSum::Estimate LatticeSum::Invert(const Tilted& tilted, int64_t count, int
     // log (|value| + rounding) is at most that of |value|, and rounding over |value|.
     const Wave& logarithm = tilted.logarithm[static_cast<size_t>(k)];
     const double least = std::sqrt(std::norm(value));
-    const double log_most = std::min(0.0, logarithm.real() + tilted.rounding / least);
-    const double power = least > 0 ? std::exp((times - 1) * log_most) : times > 1 ? 0 : 1;
     const double most = std::min(1.0, least + tilted.rounding);
+    const double log_most = least > tilted.rounding
+                                ? std::min(0.0, logarithm.real() + tilted.rounding / least)
+                                : std::log(most);
+    const double power = times > 1 ? std::exp((times - 1) * log_most) : 1;
     noise += twice * power * of_power;
     // The highest frequency of a shorter period stands for two, and is left out.
     if (2 * k >= cells && cells < period_) {
@@ -333,7 +337,7 @@ LatticeSum::Sum LatticeSum::Of(int64_t count, Bound bound) const {
   TACIT_CHECK(range_.least <= count && count <= range_.most);
   // The frequencies that matter, by the untilted law.
   int64_t needed = kLeastCells;
-  const double counts = SquaredRoot(kNegligible, static_cast<double>(count));
+  const double counts = std::exp(2 * std::log(kNegligible) / static_cast<double>(count));
   for (const Tilted& tilted : tilted_)
     for (int64_t k = period_ / 2; 2 * k >= needed; --k)
       if (std::norm(tilted.transform[static_cast<size_t>(k)]) > counts) {
