@@ -1,5 +1,5 @@
-// Measures a commit, a fold and a gather. Prints figures; the folder to work in may be given (the
-// disk matters): store_bench [FOLDER]
+// Measures a commit, a fold, a gather and many small commits, or the last alone. Prints figures; the
+// folder to work in may be given (the disk matters): store_bench [--small-commits] [FOLDER]
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <numeric>
 #include <random>
@@ -69,6 +70,7 @@ class Bench {
   Bench& operator=(const Bench&) = delete;
 
   Store& store() { return *store_; }
+  std::string path() const { return root_ + "/store"; }
   WorkingRows& rows() { return store_->working_rows(LearnerIndex(0)); }
 
   std::vector<uint64_t> Draw(size_t count, uint64_t below = kRows) {
@@ -166,6 +168,70 @@ void BenchFold(const std::string& folder) {
              1e-6 * static_cast<double>(rows) / wall);
 }
 
+// Bytes that this process has had written to the disk.
+double WrittenBytes() {
+  std::ifstream io("/proc/self/io");
+  for (std::string name; io >> name;) {
+    double bytes = 0;
+    io >> bytes;
+    if (name == "write_bytes:") return bytes;
+  }
+  return 0;
+}
+
+double FolderBytes(const std::string& folder) {
+  double bytes = 0;
+  std::error_code gone;
+  for (const auto& file : std::filesystem::directory_iterator(folder))
+    if (const auto size = file.file_size(gone); !gone) bytes += static_cast<double>(size);
+  return bytes;
+}
+
+// A stream that is learnt from as it comes: many commits of few rows each, on tables that are full.
+// Folding and RocksDB's own work are in all figures.
+void BenchSmallCommits(const std::string& folder) {
+  constexpr int kCommits = 4000;
+  constexpr uint32_t kFloats = 16;
+  constexpr size_t kRowsEach = 64;
+  Bench bench(folder, kFloats, 8);
+  for (uint64_t first = 0; first < kRows; first += kRows / 40) {
+    std::vector<uint64_t> rows(kRows / 40);
+    std::iota(rows.begin(), rows.end(), first);
+    bench.Change(rows);
+    bench.Commit(nullptr);
+  }
+  TACIT_CHECK(bench.store().Settle().has_value());
+  const double live = static_cast<double>(kRows) * (kFloats * 4 + 13);
+  const double before = WrittenBytes();
+  double wall = 0, cpu = 0, most = 0, reading = 0;
+  constexpr int kRounds = 20;
+  constexpr size_t kRead = 4096;
+  std::vector<float> out(kRead * kFloats);
+  for (int round = 0; round < kRounds; ++round) {
+    cpu += CpuTime([&] {
+      wall += Time([&] {
+        for (int i = 0; i < kCommits / kRounds; ++i) {
+          bench.Change(bench.Draw(kRowsEach));
+          bench.Commit(nullptr);
+        }
+      });
+    });
+    most = std::max(most, FolderBytes(bench.path()));
+    const auto rows = bench.Draw(kRead);
+    const auto snapshot = bench.store().Latest();
+    reading += Time([&] {
+      TACIT_CHECK(snapshot->Rows(LearnerIndex(0), rows, std::span(out).first(rows.size() * kFloats))
+                      .has_value());
+    });
+  }
+  fmt::print(
+      "small commits, {} rows of {} bytes on {:.0f} MB: {:.3f} ms, {:.3f} ms of CPU, {:.1f} KiB "
+      "written each; disk at most {:.2f} of live rows; {:.2f} M rows/s read between them\n",
+      kRowsEach, kFloats * 4, live / 1e6, 1e3 * wall / kCommits, 1e3 * cpu / kCommits,
+      (WrittenBytes() - before) / kCommits / 1024, most / live,
+      1e-6 * kRead * kRounds / reading);
+}
+
 void BenchGather(const std::string& folder, uint32_t floats) {
   Bench bench(folder, floats, 8);
   constexpr uint64_t kCached = 500'000;
@@ -223,13 +289,20 @@ void BenchMisses(const std::string& folder) {
 }
 
 int Main(int argc, char** argv) {
-  const std::string folder = argc > 1 ? argv[1] : std::filesystem::temp_directory_path().string();
+  const bool small = argc > 1 && argv[1] == std::string("--small-commits");
+  const std::string folder =
+      argc > 1 + small ? argv[1 + small] : std::filesystem::temp_directory_path().string();
+  if (small) {
+    BenchSmallCommits(folder);
+    return 0;
+  }
   BenchCommits(folder, "8,192 rows of 128 bytes", 8192, 0);
   BenchCommits(folder, "8,192 rows and 15.6 MB of dense", 8192, 3'900'000);
   BenchPlainFile(folder, 16'385 << 10);
   BenchFold(folder);
   for (uint32_t floats : {16, 32, 64}) BenchGather(folder, floats);
   BenchMisses(folder);
+  BenchSmallCommits(folder);
   return 0;
 }
 
