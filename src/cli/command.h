@@ -24,6 +24,7 @@ void AddQuery(CLI::App& cli, Action* chosen);
 void AddLedger(CLI::App& cli, Action* chosen);
 void AddWeights(CLI::App& cli, Action* chosen);
 void AddCheckpoint(CLI::App& cli, Action* chosen);
+void AddUser(CLI::App& cli, Action* chosen);
 void AddStore(CLI::App& cli, Action* chosen);
 void AddPrivacy(CLI::App& cli, Action* chosen);
 void AddEvaluate(CLI::App& cli, Action* chosen);

@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
   tacit::cli::AddWeights(cli, &action);
   tacit::cli::AddLedger(cli, &action);
   tacit::cli::AddCheckpoint(cli, &action);
+  tacit::cli::AddUser(cli, &action);
   tacit::cli::AddStore(cli, &action);
   tacit::cli::AddPrivacy(cli, &action);
   tacit::cli::AddEvaluate(cli, &action);

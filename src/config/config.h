@@ -106,7 +106,8 @@ struct Source {
   OnPeriodLost on_period_lost = OnPeriodLost::kRefuse;  // kafka, held periods
   uint64_t dedupe_window = 0;                           // json, protobuf: offsets; 0: none
   uint64_t dedupe_partitions = 8;                       // that memory is set aside for
-  Generator generator;                                  // generator
+  std::string opt_out;  // json, protobuf: file of users who are never learnt from; empty: none
+  Generator generator;  // generator
 
   const SourceTraits& traits() const { return RowOf(kinds, kind); }
   // The records of a day, if the configuration says how many there are.

@@ -195,6 +195,7 @@ void DescribeSource(Fields& fields, Source& source) {
     below.Integer("partitions", &source.dedupe_partitions, 1, 100'000,
                   UsedIf(has("dedupe.partitions") && named));
   });
+  fields.Text("opt_out", &source.opt_out);
   fields.Section("generator", [&](Fields& below) {
     Generator& made = source.generator;
     const Use use = UsedIf(has("generator"));
@@ -210,6 +211,10 @@ Status CheckSource(const Place& place, LogFiles files, Source* source) {
   TACIT_RETURN_IF_ERROR(CheckJson(place.Key("json"), source->json));
   // Records without ids cannot be compared, so no window may be claimed for them.
   if (!source->is_named()) source->dedupe_window = 0;
+  if (!source->opt_out.empty() && !(keys.has("format") && source->is_named()))
+    return place.Key("opt_out").Fail(
+        "is for sources of formats json and protobuf: other records name no user, and would be "
+        "learnt from");
   if (keys.has("topic")) {
     if (!GoodTopic(source->topic)) {
       return place.Key("topic").Fail(fmt::format("'{}' is no topic's name", source->topic));

@@ -12,6 +12,7 @@
 #include "console/stop_signals.h"
 #include "daemon/budget_spent.h"
 #include "daemon/checkpoint_schedule.h"
+#include "daemon/forgetter.h"
 #include "daemon/gpu_choice.h"
 #include "daemon/progress_line.h"
 #include "daemon/scrubber.h"
@@ -84,6 +85,7 @@ class Daemon {
     checkpoints_ = std::make_unique<CheckpointSchedule>(*store_, assembly_.config.store.checkpoints,
                                                         config::DumpSchema(assembly_.config),
                                                         clock_, registry_);
+    forgetter_ = std::make_unique<Forgetter>(*store_, assembly_, learning_->opt_out(), registry_);
     scrubber_ = std::make_unique<Scrubber>(*store_, assembly_.config.store.scrub_days, registry_);
     TACIT_ASSIGN(server_, StartServer(assembly_, files_, MakeServices(), registry_));
     TACIT_RETURN_IF_ERROR(learning_->feed().Start());
@@ -208,6 +210,7 @@ class Daemon {
                 },
             .total_budget = assembly_.total_budget,
             .checkpoints = checkpoints_->Commands(),
+            .users = forgetter_->Commands(),
             .metrics = &registry_};
   }
 
@@ -356,7 +359,8 @@ class Daemon {
     learning_->feed().Stop();
     training->join();
     if (server_) server_->Stop(kDrain);
-    server_.reset();  // it holds the commands of checkpoints_, and asks scrubber_
+    server_.reset();  // it holds commands of checkpoints_ and forgetter_, and asks scrubber_
+    forgetter_.reset();
     scrubber_.reset();
     checkpoints_.reset();
     Status flushed = store_->Flush();
@@ -426,6 +430,7 @@ class Daemon {
   std::vector<stream::Position> positions_;  // per learner, as of the store's last commit
   std::unique_ptr<wiring::Learning> learning_;
   std::unique_ptr<CheckpointSchedule> checkpoints_;
+  std::unique_ptr<Forgetter> forgetter_;
   std::unique_ptr<Scrubber> scrubber_;
   std::unique_ptr<serve::Server> server_;
   bool held_ = false;

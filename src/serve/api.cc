@@ -38,6 +38,8 @@ GET  /v1/ledger    every entry of the ledger, to be verified elsewhere
 GET  /v1/weights   the largest weights of a linear model, with their deviations
 GET  /v1/checkpoints  the checkpoints there are, and how the last one went
 POST /v1/checkpoints  makes one: {"kind":"full"} or {"kind":"release"}
+GET  /v1/users/{id}  all that is held of a user
+DELETE /v1/users/{id}  forgets a user's history
 )";
 
 template <class... Args>
@@ -157,6 +159,21 @@ Api::Api(std::shared_ptr<const Services> services, std::shared_ptr<const Recomme
         "POST", "/v1/checkpoints",
         [&checkpoints](const Request& request, Reply* reply) {
           AnswerMakeCheckpoint(*checkpoints, request.body, reply);
+        },
+        Role::kOperator);
+  }
+  if (const auto& users = services_->users) {
+    const std::string path = std::string(kUsersPath) + "{id}";
+    router_.Add(
+        "GET", path,
+        [&users](const Request& request, Reply* reply) {
+          AnswerUser(users->show, request.path, reply);
+        },
+        Role::kOperator);
+    router_.Add(
+        "DELETE", path,
+        [&users](const Request& request, Reply* reply) {
+          AnswerUser(users->forget, request.path, reply);
         },
         Role::kOperator);
   }

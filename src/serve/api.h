@@ -16,6 +16,7 @@
 #include "serve/recommend/recommend_route.h"
 #include "serve/recommend/recommender.h"
 #include "serve/row_scorer.h"
+#include "serve/user_route.h"
 #include "store/snapshot.h"
 
 namespace tacit::serve {
@@ -49,6 +50,8 @@ struct Services {
   std::optional<privacy::TotalBudget> total_budget = {};
   // The operator's commands for checkpoints; nothing where there is no store to make one of.
   std::optional<CheckpointCommands> checkpoints = {};
+  // The operator's commands for users; nothing where there is no store to forget them in.
+  std::optional<UserCommands> users = {};
   metrics::Registry* metrics = nullptr;  // never null; outlives the server
 };
 

@@ -11,11 +11,11 @@
 namespace tacit::serve {
 namespace {
 
-Result<std::string> Decoded(std::string_view name, std::string_view text) {
+Result<std::string> Decoded(std::string_view name, std::string_view text, char plus) {
   std::string value;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') {
-      value += text[i] == '+' ? ' ' : text[i];
+      value += text[i] == '+' ? plus : text[i];
       continue;
     }
     std::array<uint8_t, 1> byte{};
@@ -39,10 +39,14 @@ Status ForFields(
     const size_t equals = field.find('=');
     const std::string_view name = field.substr(0, equals).substr(0, 30);
     TACIT_ASSIGN(const std::string value,
-                 Decoded(name, equals == field.npos ? "" : field.substr(equals + 1)));
+                 Decoded(name, equals == field.npos ? "" : field.substr(equals + 1), ' '));
     TACIT_RETURN_IF_ERROR(each(name, value));
   }
   return {};
+}
+
+Result<std::string> PathText(std::string_view what, std::string_view text) {
+  return Decoded(what, text, '+');
 }
 
 Result<uint64_t> WholeNumber(std::string_view name, std::string_view value) {

@@ -12,6 +12,12 @@ namespace {
 
 constexpr size_t kPathEchoMax = 100;  // the longest path that a message repeats
 
+// The path with a name in place of its last part, as routes for any value of it are added.
+std::string PatternOf(std::string_view path) {
+  const size_t last = path.rfind('/') + 1;
+  return last == path.size() ? std::string() : std::string(path.substr(0, last)) + "{id}";
+}
+
 // Hides an error from the public: its message may name files or their contents.
 void Conceal(const Request& request, Reply* reply) {
   std::string_view told = reply->body;
@@ -50,7 +56,8 @@ void Router::Add(std::string_view method, std::string_view path, Endpoint endpoi
 }
 
 Router::Route* Router::Find(const Request& request, Reply* reply) {
-  const auto at = routes_.find(request.path);
+  auto at = routes_.find(request.path);
+  if (at == routes_.end()) at = routes_.find(PatternOf(request.path));
   if (at == routes_.end()) {
     std::string message = "no route " + std::string(request.path.substr(0, kPathEchoMax));
     std::vector<std::string_view> paths;

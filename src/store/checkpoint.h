@@ -12,9 +12,11 @@
 #include "base/row_space.h"
 #include "base/terms.h"
 #include "privacy/ledger.h"
+#include "store/history.h"
 
 // Checkpoints: folders that hold a store as of one commit, made by Store::MakeCheckpoint. Nothing
-// changes a checkpoint once it has its name. Any number of processes read one at once, with
+// changes a checkpoint once it has its name, but that its manifest lists users who asked to be
+// forgotten since. Any number of processes read one at once, with
 // OpenReadOnly, which refuses a damaged one.
 namespace tacit::store {
 
@@ -65,6 +67,9 @@ struct CheckpointManifest {
   std::string schema;             // the maker's description of its records; opaque here
   double epsilon = 0, delta = 0;  // of all learners together
   std::vector<CheckpointLearner> learners;
+  // Users whose histories a full one may hold, and who asked to be forgotten since it was made,
+  // ascending by hash. A restore forgets them again.
+  std::vector<ForgottenUser> forgotten = {};
   std::vector<CheckpointFile> files;  // all but the manifest, by name
 
   uint64_t bytes() const;
@@ -113,8 +118,8 @@ Result<std::vector<std::string>> PruneCheckpoints(const std::string& parent, uin
 
 struct CheckpointRequest {
   CheckpointKind kind = CheckpointKind::kFull;
-  std::string parent;  // the folder that gets the checkpoint's folder; made if it is missing
-  std::string schema;  // for the manifest
+  std::string parent;       // the folder that gets the checkpoint's folder; made if it is missing
+  std::string schema = {};  // for the manifest
   // Called repeatedly; if it returns false, the checkpoint is given up with kUnavailable and
   // nothing is left of it. May be empty.
   std::function<bool()> keep_going = {};

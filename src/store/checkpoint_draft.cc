@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMaking = ".making", kRemoving = ".removing-";
+constexpr std::string_view kManifest = ".manifest";
 
 Status RemoveAll(const std::string& path) {
   std::error_code error;
@@ -29,7 +30,7 @@ Status RemoveAll(const std::string& path) {
 Status Rename(const std::string& from, const std::string& to) {
   std::error_code error;
   fs::rename(from, to, error);
-  if (error) return Fail(FolderError(error.value(), "renaming to " + to + " the folder", from));
+  if (error) return Fail(FolderError(error.value(), "renaming to " + to, from));
   return {};
 }
 
@@ -37,7 +38,7 @@ Status ClearLeftovers(const std::string& parent) {
   std::error_code error;
   for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename();
-    if (name == kMaking || name.starts_with(kRemoving))
+    if (name == kMaking || name == kManifest || name.starts_with(kRemoving))
       TACIT_RETURN_IF_ERROR(RemoveAll(it->path()));
   }
   if (error) return Fail(FolderError(error.value(), "reading", parent));
@@ -60,6 +61,16 @@ Result<CheckpointParent> CheckpointParent::Lock(const std::string& path) {
                : Fail(FolderError(errno, "locking", file));
   TACIT_RETURN_IF_ERROR(ClearLeftovers(path));
   return CheckpointParent(path, std::move(lock));
+}
+
+Status CheckpointParent::Replace(const std::string& folder,
+                                 const CheckpointManifest& manifest) const {
+  const std::string fresh = path_ + "/" + std::string(kManifest);
+  TACIT_RETURN_IF_ERROR(RemoveAll(fresh));
+  TACIT_RETURN_IF_ERROR(WriteNewFile(fresh, EncodeManifest(manifest)));
+  CrashPoint("checkpoint.manifest_written");
+  TACIT_RETURN_IF_ERROR(Rename(fresh, folder + "/" + kCheckpointManifestName));
+  return SyncFolder(folder);
 }
 
 Status CheckpointParent::Remove(const std::string& folder) const {

@@ -17,6 +17,8 @@ class CheckpointParent {
   static Result<CheckpointParent> Lock(const std::string& path);
 
   const std::string& path() const { return path_; }
+  // Gives a checkpoint another manifest; a reader meets one or the other. On disk when it returns.
+  Status Replace(const std::string& folder, const CheckpointManifest& manifest) const;
   // Removes a checkpoint: first it loses its name, so that nothing reads half of one.
   Status Remove(const std::string& folder) const;
 

@@ -1,24 +1,30 @@
 // A checkpoint's manifest is text, so that other tools can read it. A line is a keyword and fields,
 // with one space between; each line ends with a line feed. In texts, bytes below '!', '%' and bytes
 // above '~' are %XX; an empty text is %.
-//     manifest := "tacit-checkpoint 1" kind commit ledger store made schema spent learner* file*
-//     end kind     := "kind" ("full" | "release") commit   := "commit" NUMBER LINEAGE TERM TERM is
-//     32 hexadecimal digits ledger   := "ledger" ENTRIES HEAD                 HEAD is 64
-//     hexadecimal digits store    := "store" FORMAT SHARDS made     := "made" UNIX_MS CODE_VERSION
-//     schema   := "schema" TEXT
-//     spent    := "spent" EPSILON DELTA                 all learners together
-//     learner  := "learner" NAME FINGERPRINT UNIT EPSILON DELTA STEPS TABLES table*TABLES
-//     table    := "table" NAME ROWS DIM STATE_FLOATS
-//     file     := "file" SHA256 BYTES NAME              ascending by name
-//     end      := "end" SHA256                          of all bytes before this line
+//     manifest  := "tacit-checkpoint 1" facts learner* forgotten* file* end
+//     facts     := kind commit ledger store made schema spent
+//     kind      := "kind" ("full" | "release")
+//     commit    := "commit" NUMBER LINEAGE TERM          TERM is 32 hexadecimal digits
+//     ledger    := "ledger" ENTRIES HEAD                 HEAD is 64 hexadecimal digits
+//     store     := "store" FORMAT SHARDS
+//     made      := "made" UNIX_MS CODE_VERSION
+//     schema    := "schema" TEXT
+//     spent     := "spent" EPSILON DELTA                 all learners together
+//     learner   := "learner" NAME FINGERPRINT UNIT EPSILON DELTA STEPS TABLES table*TABLES
+//     table     := "table" NAME ROWS DIM STATE_FLOATS
+//     forgotten := "forgotten" HASH UNIX_MS              ascending; HASH is 32 hexadecimal digits
+//     file      := "file" SHA256 BYTES NAME              ascending by name
+//     end       := "end" SHA256                          of all bytes before this line
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <numeric>
 
+#include "base/bytes.h"
 #include "base/text.h"
 #include "store/checkpoint.h"
 
@@ -118,6 +124,24 @@ void PutLearner(const CheckpointLearner& learner, std::string* out) {
                    table.state_floats);
 }
 
+ForgottenUser GetForgottenLine(ManifestReader* in) {
+  const auto hash = in->Hex<16>();
+  ForgottenUser user;
+  std::memcpy(&user.user.low, hash.data(), 8);
+  std::memcpy(&user.user.high, hash.data() + 8, 8);
+  user.before_ms = in->Number<int64_t>();
+  return user;
+}
+
+void PutForgottenLine(const ForgottenUser& user, std::string* out) {
+  ByteWriter hash;
+  hash.Put(user.user.low).Put(user.user.high);
+  const std::string& bytes = hash.bytes();
+  fmt::format_to(std::back_inserter(*out), "forgotten {} {}\n",
+                 ToHex({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}),
+                 user.before_ms);
+}
+
 CheckpointLearner GetLearner(ManifestReader* in) {
   CheckpointLearner learner;
   learner.name = in->Text();
@@ -212,6 +236,7 @@ std::string EncodeManifest(const CheckpointManifest& manifest) {
   fmt::format_to(to, "schema {}\n", AsField(manifest.schema));
   fmt::format_to(to, "spent {} {}\n", manifest.epsilon, manifest.delta);
   for (const CheckpointLearner& learner : manifest.learners) PutLearner(learner, &out);
+  for (const ForgottenUser& user : manifest.forgotten) PutForgottenLine(user, &out);
   for (const CheckpointFile& file : manifest.files)
     fmt::format_to(to, "file {} {} {}\n", ToHex(file.sha256), file.bytes, AsField(file.name));
   const Digest digest = Sha256().Update(out).Finish();
@@ -232,6 +257,12 @@ Result<CheckpointManifest> DecodeManifest(std::string_view bytes) {
   TACIT_ASSIGN(manifest.kind, CheckpointKindOf(in.Field()));
   GetFacts(&in, &manifest);
   while (in.ok() && in.Line("learner")) manifest.learners.push_back(GetLearner(&in));
+  while (in.ok() && in.Line("forgotten")) {
+    const ForgottenUser user = GetForgottenLine(&in);
+    if (!manifest.forgotten.empty() && user.user <= manifest.forgotten.back().user)
+      return Fail(ErrorCode::kCorruption, fmt::format("line {} is out of order", in.line()));
+    manifest.forgotten.push_back(user);
+  }
   while (in.ok() && in.Line("file")) {
     CheckpointFile file;
     file.sha256 = in.Hex<32>();

@@ -22,6 +22,14 @@ struct UserHistory {
   std::vector<HistoryItem> items;
 };
 
+// A user whose history was deleted on request.
+struct ForgottenUser {
+  Hash128 user;
+  int64_t before_ms = 0;  // Unix time of the request: all that is from before it is forgotten
+  bool erased = false;    // no file of the store holds any of it
+  friend bool operator==(const ForgottenUser&, const ForgottenUser&) = default;
+};
+
 // One commit's additions to the histories of a learner's users.
 struct HistoryCommit {
   uint64_t step = 0;  // the learner's step that the histories are as of

@@ -128,7 +128,8 @@ class HistoryFilters final : public rocksdb::CompactionFilterFactory {
 }  // namespace
 
 Status PutHistories(const Rocks& rocks, uint16_t learner, CommitSeq seq,
-                    const HistoryCommit& commit, rocksdb::WriteBatch* batch) {
+                    const HistoryCommit& commit, const ForgottenUsers& forgotten,
+                    rocksdb::WriteBatch* batch) {
   for (const UserHistory& user : commit.appended)
     for (const HistoryItem& item : user.items) rocks.retention().Saw(item.timestamp_ms);
   const int64_t now = rocks.clock().UnixMillis();
@@ -137,6 +138,7 @@ Status PutHistories(const Rocks& rocks, uint16_t learner, CommitSeq seq,
   // A period may include every user, so users are read and encoded in small groups.
   constexpr size_t kAtOnce = 1024;
   std::vector<Hash128> users;
+  std::vector<HistoryItem> items;
   for (size_t begin = 0; begin < commit.appended.size(); begin += kAtOnce) {
     const std::span<const UserHistory> some =
         std::span(commit.appended)
@@ -147,9 +149,12 @@ Status PutHistories(const Rocks& rocks, uint16_t learner, CommitSeq seq,
     TACIT_ASSIGN(const UserValues read, ReadUserValues(rocks, Family::kHistories, learner, users));
     for (size_t i = 0; i < some.size(); ++i) {
       TACIT_ASSIGN(Kept kept, Decode(read.values[i], rocks));
+      items = some[i].items;
+      forgotten.DropForgotten(users[i], &items);
+      if (items.empty() && !read.values[i]) continue;
       kept.commit = seq.value;
       kept.age_most = commit.age_most_ms;
-      kept.Append(some[i].items, commit.items_most, now, known);
+      kept.Append(items, commit.items_most, now, known);
       PutUserValue(rocks, Family::kHistories, learner, users[i], Encode(kept), batch);
     }
   }

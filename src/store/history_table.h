@@ -9,6 +9,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "store/forgotten.h"
 #include "store/history.h"
 #include "store/retention_clock.h"
 #include "store/rocks.h"
@@ -19,9 +20,11 @@
 namespace tacit::store {
 
 // Reads these users' items and writes them back with the appended ones. Drops items that are too
-// old by the store's retention clock. Only the commit thread may call it.
+// old by the store's retention clock, and appends none that its user asked to have forgotten. Only
+// the commit thread may call it.
 Status PutHistories(const Rocks& rocks, uint16_t learner, CommitSeq seq,
-                    const HistoryCommit& commit, rocksdb::WriteBatch* batch);
+                    const HistoryCommit& commit, const ForgottenUsers& forgotten,
+                    rocksdb::WriteBatch* batch);
 // Fills in the items of each of `users` and returns the step they are as of, all from one moment.
 Result<uint64_t> ReadHistories(const Rocks& rocks, uint16_t learner, int64_t now,
                                std::span<UserHistory> users);

@@ -320,6 +320,7 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   store.term = RandomBytes<16>();
   TACIT_ASSIGN(store.most_uses,
                FindMostUses(*store.rocks, loaded, store.directory->records().size()));
+  TACIT_ASSIGN(store.forgotten, ReadForgotten(*store.rocks));
   store.view.ledger_tail = TailOf(loaded.entries, store.directory->records().size());
   store.salt = loaded.salt;
   store.user_key = *loaded.user_key;

@@ -6,6 +6,7 @@
 
 #include "store/allowance.h"
 #include "store/checkpoint.h"
+#include "store/forgotten.h"
 #include "store/load.h"
 #include "store/rocks.h"
 #include "store/store.h"
@@ -53,6 +54,12 @@ Result<Remains> ReadRemains(const std::string& folder) {
                   .source_identity = loaded.source_identity,
                   .user_key = loaded.user_key.value_or(SipHash::Key{}),
                   .users_damage = FindDamageOfUsers(*rocks, loaded)};
+  TACIT_ASSIGN(remains.forgotten, ReadForgotten(*rocks));
+  if (IsCheckpoint(folder)) {
+    TACIT_ASSIGN(const CheckpointManifest manifest, ReadManifest(folder));
+    remains.forgotten.insert(remains.forgotten.end(), manifest.forgotten.begin(),
+                             manifest.forgotten.end());
+  }
   for (size_t key = 0; key < loaded.records.size(); ++key) {
     RemainingLearner& learner = remains.learners.emplace_back();
     learner.name = loaded.records[key].name;

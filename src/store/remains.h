@@ -9,6 +9,7 @@
 #include "base/siphash.h"
 #include "base/terms.h"
 #include "privacy/ledger.h"
+#include "store/history.h"
 
 // Reads what a folder still tells of a store that is lost: a damaged store, an older copy of it, or
 // a checkpoint of either kind. A restore charges by it.
@@ -30,7 +31,10 @@ struct Remains {
   std::vector<privacy::LedgerEntry> entries;
   std::vector<RemainingLearner> learners;
   std::string source_identity;
-  SipHash::Key user_key{};   // secret; zero in a release
+  SipHash::Key user_key{};  // secret; zero in a release
+  // Users who asked to be forgotten, as far as this folder knows; in a checkpoint also those that
+  // its manifest lists.
+  std::vector<ForgottenUser> forgotten = {};
   std::string users_damage;  // empty: all allowances can be read
 };
 

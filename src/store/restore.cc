@@ -20,6 +20,7 @@
 #include "store/allocation.h"
 #include "store/allowance.h"
 #include "store/file_digest.h"
+#include "store/forgotten.h"
 #include "store/load.h"
 #include "store/rocks.h"
 #include "store/seal.h"
@@ -181,6 +182,7 @@ Result<Restored> TakeOver(const RestoreRequest& request, const std::string& path
   if (loaded.fresh() || loaded.release)
     return Fail(ErrorCode::kRefused, fmt::format("{} has no commit to go on from", request.from));
   TACIT_RETURN_IF_ERROR(ForgetAllocations(*rocks));
+  TACIT_RETURN_IF_ERROR(ForgetAgain(*rocks, loaded.records.size(), request.forgotten));
   if (!request.counts_of.empty())
     TACIT_RETURN_IF_ERROR(TakeOverUsers(*rocks, loaded, request.counts_of));
   for (const LearnerGap& gap : request.gaps) {

@@ -42,6 +42,8 @@ struct RestoreRequest {
   CommitSeq through;   // the last commit that is remembered
   Digest head{};       // ledger head of that commit
   std::vector<LearnerGap> gaps;  // of the learners that went on; each once
+  // Users who asked to be forgotten, from all that is left; a user may be there more than once.
+  std::vector<ForgottenUser> forgotten = {};
 };
 
 struct Restored {

@@ -129,9 +129,9 @@ rocksdb::ColumnFamilyOptions HistoryOptions(rocksdb::ColumnFamilyOptions options
 }
 
 // A fold brings a small file with rows of all shards, and merging files of level 0 rewrites all of
-// the next level. So the next level is small, and more files are merged at once; RocksDB's own sizes
-// rewrite up to 256 MiB for every four folds. Each file of level 0 is asked for a row that is not in
-// memory: from about 16 on, reads get slower.
+// the next level. So the next level is small, and more files are merged at once; RocksDB's own
+// sizes rewrite up to 256 MiB for every four folds. Each file of level 0 is asked for a row that is
+// not in memory: from about 16 on, reads get slower.
 void TakeSmallFiles(rocksdb::ColumnFamilyOptions* options) {
   options->level0_file_num_compaction_trigger = 8;
   options->level0_slowdown_writes_trigger = 40;

@@ -161,9 +161,10 @@ inline constexpr std::string_view kReleasedPrefix = "mechanism/";
 inline constexpr std::string_view kMechanismCommitPrefix = "mechanism_commit/";
 inline constexpr std::string_view kMostUsesPrefix = "most_uses/";
 inline constexpr std::string_view kAllocationPrefix = "allocation/";
-inline constexpr std::string_view kAncestors = "ancestors";  // in restored stores alone
-inline constexpr std::string_view kFloorPrefix = "floor/";   // in restored stores alone
-inline constexpr std::string_view kTermPrefix = "term/";     // and a commit, big-endian
+inline constexpr std::string_view kAncestors = "ancestors";         // in restored stores alone
+inline constexpr std::string_view kFloorPrefix = "floor/";          // in restored stores alone
+inline constexpr std::string_view kForgottenPrefix = "forgotten/";  // and a user's hash
+inline constexpr std::string_view kTermPrefix = "term/";            // and a commit, big-endian
 }  // namespace meta
 
 // prefix | u16 big-endian: the key of a learner in `meta` and, with no prefix, in `offsets`.

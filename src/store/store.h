@@ -104,6 +104,25 @@ class Store {
                                          std::span<UserHistory> users) const = 0;
   virtual WorkingRows& working_rows(LearnerIndex learner) = 0;
 
+  // Forgets users, named by their keyed hash: deletes their histories with all learners and
+  // publishes that at once, between two commits. What they did until now, by its own time or
+  // without one, is not remembered again, even if it is read again. Their allowances stay. May be
+  // called from any thread; on disk when it returns.
+  virtual Status ForgetUsers(std::span<const Hash128>) {
+    return Fail(ErrorCode::kInternal, "this store forgets nobody");
+  }
+  // The user's last request; nothing if there was none.
+  virtual std::optional<ForgottenUser> Forgotten(const Hash128&) const { return std::nullopt; }
+  // Rewrites the files that still hold bytes of forgotten histories, and has the full checkpoints
+  // in `checkpoints` (may be empty) list these users, so that a restore forgets them again. Returns
+  // their number. Commits go on. kUnavailable: `keep_going` returned false, or another process
+  // works in the folder of checkpoints; nothing is lost, and the next call goes on. May be called
+  // from any thread.
+  virtual Result<uint64_t> EraseForgotten(const std::string& /*checkpoints*/,
+                                          const std::function<bool()>& /*keep_going*/) {
+    return uint64_t{0};
+  }
+
   // Epsilons for the budget check, counting all enqueued commits: a learner's once these charges of
   // it are added, and that of all learners together once these charges of any are added (at
   // `delta`, or else at the total budget's, or else at the largest of the learners'). See

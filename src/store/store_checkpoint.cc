@@ -35,8 +35,7 @@ void StoreImpl::RunBetweenCommits(std::function<void()> work) {
   std::future<void> done;
   {
     std::lock_guard lock(mutex_);
-    between_.emplace(std::move(work));
-    done = between_->get_future();
+    done = between_.emplace_back(std::move(work)).get_future();
   }
   changed_.notify_all();
   done.wait();

@@ -40,6 +40,7 @@ class StoreImpl::LearnerBacking final : public RowBacking {
 
 StoreImpl::StoreImpl(OpenedStore opened)
     : parts_(std::move(opened)),
+      forgotten_(parts_.forgotten),
       ledger_(parts_.ledger),
       enqueued_(parts_.view.tip),
       most_uses_(parts_.most_uses),
@@ -202,9 +203,10 @@ void StoreImpl::ChargeLedger(std::vector<privacy::CommitCharge> charges, Job& jo
 void StoreImpl::CommitLoop() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return slot_ || between_ || stopping_; });
-    if (between_) {
-      auto work = *std::exchange(between_, std::nullopt);
+    changed_.wait(lock, [&] { return slot_ || !between_.empty() || stopping_; });
+    if (!between_.empty()) {
+      auto work = std::move(between_.front());
+      between_.pop_front();
       lock.unlock();
       work();
       lock.lock();
@@ -324,8 +326,8 @@ Status StoreImpl::FillBatch(const Job& job) {
   for (const LearnerDelta& learner : record.learners) {
     if (!learner.histories) continue;
     remembers = true;
-    TACIT_RETURN_IF_ERROR(
-        PutHistories(rocks, learner.learner, record.tip.seq, *learner.histories, &batch_));
+    TACIT_RETURN_IF_ERROR(PutHistories(rocks, learner.learner, record.tip.seq, *learner.histories,
+                                       forgotten_, &batch_));
   }
   ByteWriter known;
   known.Put(rocks.retention().Known());

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <future>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "privacy/ledger.h"
 #include "store/checkpoint_draft.h"
 #include "store/delta_codec.h"
+#include "store/forgotten.h"
 #include "store/learner_directory.h"
 #include "store/rocks.h"
 #include "store/row_cache.h"
@@ -35,6 +37,7 @@ struct OpenedStore {
   TermId term = kNoTerm;                                // for all commits of this run
   bool bring_up = false;            // the store has an older format until the first commit
   std::vector<uint32_t> most_uses;  // by key
+  std::vector<ForgottenUser> forgotten;
   privacy::Ledger ledger;
   Digest salt{};
   SipHash::Key user_key{};
@@ -58,6 +61,12 @@ class StoreImpl final : public Store {
   Result<std::string> ReadAllocation(LearnerIndex learner) const override;
   Result<uint64_t> ReadHistories(LearnerIndex learner, std::span<UserHistory> users) const override;
   WorkingRows& working_rows(LearnerIndex learner) override;
+  Status ForgetUsers(std::span<const Hash128> users) override;
+  std::optional<ForgottenUser> Forgotten(const Hash128& user) const override {
+    return forgotten_.Find(user);
+  }
+  Result<uint64_t> EraseForgotten(const std::string& checkpoints,
+                                  const std::function<bool()>& keep_going) override;
   double EpsilonAfter(std::span<const privacy::CommitCharge> charges) const override;
   double TotalEpsilonAfter(std::span<const privacy::CommitCharge> charges,
                            std::optional<Delta> delta) const override;
@@ -89,6 +98,7 @@ class StoreImpl final : public Store {
 
   void CommitLoop();
   void RunBetweenCommits(std::function<void()> work);
+  Status ForgetNow(std::span<const Hash128> users);
   Result<CheckpointPlace> MakeFull(const CheckpointRequest& request, const CheckpointParent& parent,
                                    CheckpointMade* made);
   Result<CheckpointPlace> MakeRelease(const CheckpointRequest& request,
@@ -108,7 +118,8 @@ class StoreImpl final : public Store {
   void FoldThrough(CommitSeq seq);
 
   const OpenedStore parts_;
-  std::mutex checkpoint_mutex_;  // held while one is made; taken before all others
+  ForgottenUsers forgotten_;
+  std::mutex checkpoint_mutex_;  // held while one is made or noted in; taken before all others
   rocksdb::WriteBatch batch_;    // used by the commit thread; keeps its memory
   std::vector<std::unique_ptr<LearnerBacking>> backings_;
   std::vector<std::unique_ptr<RowCache>> rows_;
@@ -120,9 +131,9 @@ class StoreImpl final : public Store {
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // notified when any of the following changes
   std::optional<Job> slot_;
-  std::optional<std::packaged_task<void()>> between_;  // for the commit thread, before the slot
-  std::vector<std::string> positions_;                 // by key, including all enqueued commits
-  std::vector<uint32_t> most_uses_;                    // likewise
+  std::deque<std::packaged_task<void()>> between_;  // for the commit thread, before the slot
+  std::vector<std::string> positions_;              // by key, including all enqueued commits
+  std::vector<uint32_t> most_uses_;                 // likewise
   bool term_begun_ = false;
   bool in_flight_ = false;
   bool stopping_ = false;

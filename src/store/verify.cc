@@ -8,6 +8,7 @@
 
 #include "store/allowance.h"
 #include "store/checkpoint.h"
+#include "store/forgotten.h"
 #include "store/history_table.h"
 #include "store/load.h"
 #include "store/log_damage.h"
@@ -87,6 +88,7 @@ class Verifier {
     CheckLedger(*loaded);
     for (size_t key = 0; key < loaded->records.size(); ++key)
       CheckUsers(rocks, *loaded, static_cast<uint16_t>(key));
+    if (const auto forgotten = ReadForgotten(rocks); !forgotten) Note(Fail(forgotten.error()));
     CheckTheWitness(*loaded);
   }
 

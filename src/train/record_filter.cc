@@ -38,8 +38,18 @@ void RecordFilter::TakeOut(const std::vector<uint32_t>& examples, event::Batch* 
   std::swap(rest_, *batch);
 }
 
+void RecordFilter::TakeOutOptedOut(event::Batch* batch) {
+  if (batch->user.empty()) return;
+  out_.clear();
+  for (uint32_t i = 0; i < batch->size(); ++i)
+    if (!batch->user[i].empty() && options_.opt_out->Has(batch->user[i])) out_.push_back(i);
+  options_.opted_out.Add(static_cast<double>(out_.size()));
+  TakeOut(out_, batch);
+}
+
 void RecordFilter::Apply(const event::RawRecords& records, event::Batch* batch,
                          std::vector<event::DeadLetter>* dead) {
+  if (options_.opt_out != nullptr) TakeOutOptedOut(batch);
   if (options_.needs_user) {
     out_.clear();
     for (uint32_t i = 0; i < batch->size(); ++i) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "privacy/bill.h"
 #include "train/position.h"
 #include "wiring/codec.h"
@@ -158,13 +159,25 @@ train::FeedOptions::Learner::MakeParticipation Learning::ParticipationOf(
                               .begins_anew = BeginsAnew(learner, position)});
 }
 
+Status Learning::ReadOptOut() {
+  const std::string& path = parts_.assembly.config.source.opt_out;
+  if (path.empty()) return {};
+  auto read = train::OptOut::Read(path, parts_.store.user_key());
+  if (!read) return Fail(std::move(read.error()).Context("source.opt_out"));
+  opt_out_ = std::make_shared<const train::OptOut>(*std::move(read));
+  spdlog::info("{} of {} are never learnt from", Counted(opt_out_->size(), "user"), path);
+  return {};
+}
+
 train::FeedOptions Learning::EmptyFeed() const {
   const config::Source& source = parts_.assembly.config.source;
   train::FeedOptions feed{.learners = {},
                           .filter = {.dedupe_window = source.dedupe_window,
                                      .dedupe_partitions = source.dedupe_partitions,
                                      .key = parts_.store.user_key(),
-                                     .duplicates = duplicates_},
+                                     .duplicates = duplicates_,
+                                     .opt_out = opt_out_,
+                                     .opted_out = opted_out_},
                           .passes = source.passes};
   if (const uint32_t runs = source.traits().runs_queued; runs > 0) feed.queued_records_max = runs;
   for (const config::Learner& learner : parts_.assembly.config.learners)
@@ -179,6 +192,7 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
   workers_ = std::make_unique<WorkerPool>(
       WorkerPool::Options{.workers = training.workers, .idle_priority = training.idle_priority});
   backend_ = ops::MakeCpuBackend(*workers_);
+  TACIT_RETURN_IF_ERROR(ReadOptOut());
   train::FeedOptions feed = EmptyFeed();
   feed.on_decoded = [this](const event::RawRecords& records, const event::Batch& batch,
                            std::span<const event::DeadLetter> dead) {

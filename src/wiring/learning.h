@@ -66,6 +66,8 @@ class Learning {
   std::string stream_trouble() const;
   // Tells whether a learner's steps are computed on a GPU.
   bool on_gpu() const { return on_gpu_; }
+  // The users of source.opt_out, who are never learnt from; null if there is no such file.
+  const train::OptOut* opt_out() const { return opt_out_.get(); }
 
   // Predicts the records of files that nothing was learnt from, in steps of `once`, once the feed
   // has ended and the trainer with it.
@@ -83,12 +85,17 @@ class Learning {
   bool BeginsAnew(size_t learner, const stream::Position& position) const;
   train::FeedOptions::Learner::MakeParticipation ParticipationOf(size_t learner,
                                                                  const stream::Position& position);
+  Status ReadOptOut();
   train::FeedOptions EmptyFeed() const;
 
   const LearningParts parts_;
   const metrics::Counter duplicates_ = parts_.registry.AddCounter(
       metrics::Audience::kOperator, "tacit_records_repeated_total",
       "Records whose event id was there before, in source.dedupe.window");
+  const metrics::Counter opted_out_ =
+      parts_.registry.AddCounter(metrics::Audience::kOperator, "tacit_records_opted_out_total",
+                                 "Records of users in source.opt_out, which are not learnt from");
+  std::shared_ptr<const train::OptOut> opt_out_;
   train::DeadLetterNews dead_letter_news_;
   train::StreamWatch watch_;
   bool on_gpu_ = false;

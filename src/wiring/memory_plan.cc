@@ -11,6 +11,7 @@
 #include "serve/score_request.h"
 #include "serve/server.h"
 #include "stream/source.h"
+#include "train/opt_out.h"
 #include "wiring/assembly.h"
 #include "wiring/learner_shape.h"
 #include "wiring/model_plan.h"
@@ -119,6 +120,12 @@ double DedupeBytes(const config::Config& config) {
          static_cast<double>(many ? config.source.dedupe_partitions : 1);
 }
 
+// Bytes of the users who opted out, a hash each, while they are sorted.
+double OptOutBytes(const config::Config& config) {
+  if (config.source.opt_out.empty()) return 0;
+  return 2.0 * sizeof(Hash128) * static_cast<double>(train::OptOut::LinesOf(config.source.opt_out));
+}
+
 // Bytes of unfolded commits. Each has its dense blob. Their rows are folded as they come; if
 // folding falls behind, at most two copies of every possible row are held.
 double OverlayBytes(const LearnerShape& shape) {
@@ -209,7 +216,8 @@ struct Needs {
 Needs NeedsOf(const Assembly& assembly, std::span<const LearnerShape> shapes) {
   const config::Config& config = assembly.config;
   const double items = ItemsOf(assembly);
-  Needs needs{.model = kItemBytes * items, .queue = SourceBytes(config) + DedupeBytes(config)};
+  Needs needs{.model = kItemBytes * items,
+              .queue = SourceBytes(config) + DedupeBytes(config) + OptOutBytes(config)};
   for (const LearnerShape& shape : shapes) {
     needs.model += ModelBytes(shape);
     needs.queue += QueueBytes(shape, config.source.max_record_bytes);

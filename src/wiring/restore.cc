@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -114,6 +116,7 @@ std::optional<Remains> FindLater(const Assembly& assembly, const RestoreOptions&
   for (size_t i = 0; i < folders.size(); ++i) {
     auto found = store::ReadRemains(folders[i]);
     std::string why = found ? FindForeign(*found, last) : found.error().message;
+    if (why.empty()) std::ranges::copy(found->forgotten, std::back_inserter(report->forgotten));
     if (why.empty()) why = FindOtherWay(copy, *found);
     if (why.empty() && found->commit > copy.commit && (!best || found->commit > best->commit)) {
       best = *std::move(found);
@@ -189,6 +192,7 @@ Result<RestoreReport> RestoreStore(const Assembly& assembly, const RestoreOption
   RestoreReport report;
   report.remembered_by = path;
   report.through = last.seq;
+  report.forgotten = copy.forgotten;
   const auto later = FindLater(assembly, options, copy, last, &report);
   std::vector<FoundGap> gaps;
   if (last.seq > copy.commit) {
@@ -209,7 +213,8 @@ Result<RestoreReport> RestoreStore(const Assembly& assembly, const RestoreOption
                                                      .store = store,
                                                      .through = last.seq,
                                                      .head = last.head,
-                                                     .gaps = report.gaps}));
+                                                     .gaps = report.gaps,
+                                                     .forgotten = report.forgotten}));
   return report;
 }
 
@@ -253,6 +258,11 @@ std::vector<std::string> DescribeRestore(const Assembly& assembly, const Restore
                     "from again",
                     assembly.learners[gap.learner.value].id, Counted(steps, "step"), users));
   }
+  std::set<Hash128> forgotten;
+  for (const store::ForgottenUser& user : report.forgotten) forgotten.insert(user.user);
+  if (!forgotten.empty())
+    lines.push_back(fmt::format("  {} who asked to be forgotten: their histories are not restored",
+                                Counted(forgotten.size(), "user")));
   if (!report.not_read_again.empty())
     lines.push_back(
         fmt::format("  every user is charged, because the records were not read again: {}",

@@ -32,6 +32,7 @@ struct RestoreReport {
   std::string not_read_again;   // why every user is charged; empty: they are not
   std::vector<std::string> passed_over;  // remains that were of no use, with the reason
   std::vector<store::LearnerGap> gaps;
+  std::vector<store::ForgottenUser> forgotten;  // by the copy and all remains; some more than once
 };
 
 // Makes the configuration's store out of `options.from`. What was learnt after it is told, in this

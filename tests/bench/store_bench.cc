@@ -1,5 +1,5 @@
-// Measures a commit, a fold, a gather and many small commits, or the last alone. Prints figures; the
-// folder to work in may be given (the disk matters): store_bench [--small-commits] [FOLDER]
+// Measures a commit, a fold, a gather and many small commits, or the last alone. Prints figures;
+// the folder to work in may be given (the disk matters): store_bench [--small-commits] [FOLDER]
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -228,8 +228,7 @@ void BenchSmallCommits(const std::string& folder) {
       "small commits, {} rows of {} bytes on {:.0f} MB: {:.3f} ms, {:.3f} ms of CPU, {:.1f} KiB "
       "written each; disk at most {:.2f} of live rows; {:.2f} M rows/s read between them\n",
       kRowsEach, kFloats * 4, live / 1e6, 1e3 * wall / kCommits, 1e3 * cpu / kCommits,
-      (WrittenBytes() - before) / kCommits / 1024, most / live,
-      1e-6 * kRead * kRounds / reading);
+      (WrittenBytes() - before) / kCommits / 1024, most / live, 1e-6 * kRead * kRounds / reading);
 }
 
 void BenchGather(const std::string& folder, uint32_t floats) {

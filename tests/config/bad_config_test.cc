@@ -175,6 +175,9 @@ const std::vector<BadCase> kValues = {
     {"MarkIsTheWitness", "kind: generator",
      "kind: log\n  files: [/dev/null]\n  mark: /tmp/tacit/store.witness",
      "c.yaml:4: source.mark: is the same as store.witness: put the two in different places"},
+    {"OptOutWithoutUsers", "kind: generator", "kind: log\n  files: [/dev/null]\n  opt_out: /x",
+     "c.yaml:4: source.opt_out: is for sources of formats json and protobuf: other records name no "
+     "user, and would be learnt from"},
     {"MarkIsInput", "kind: generator", "kind: log\n  files: [/dev/nul*]\n  mark: /dev/null-mark",
      "c.yaml:4: source.mark: would be read as one of source.files: '/dev/nul*' matches "
      "'/dev/null-mark'"},

@@ -210,6 +210,74 @@ TEST_F(RecommendTest, AUserIsServedWhereThatIsAskedForAlone) {
   }
 }
 
+// The operator sees all that is held of a user. It is gone when the user asks for it: from what is
+// recommended at once, and from every file soon after. Whoever opted out was never there.
+TEST_F(RecommendTest, AUserIsForgottenAndAnotherWasNeverLearntFrom) {
+  WriteConfig({}, "{items: 50, serve_users: true}");
+  test::WriteFile(dir_ / "opt-out", "u7\n");
+  const std::string opt_out = "source.opt_out=" + (dir_ / "opt-out");
+  test::Process daemon({TACITD, "--config", dir_ / "shop.yaml", "--set", opt_out});
+  const auto user = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {TACIT, "user"});
+    words.insert(words.end(), {"--url", url_ + "-operators"});
+    return test::Run(words);
+  };
+  const auto history = [&](const std::string& id) {
+    const Ended shown = user({"show", id});
+    EXPECT_EQ(shown.exit_code, 0) << shown.err;
+    const json::object report = test::ParseJson(shown.out);
+    EXPECT_EQ(report.at("opted_out").as_bool(), id == "u7");
+    std::map<std::string, std::vector<std::string>> items;
+    for (const json::value& of : report.at("histories").as_array())
+      for (const json::value& item : of.at("items").as_array())
+        items[std::string(of.at("learner").as_string())].emplace_back(
+            item.at("id").as_string().c_str());
+    return items;
+  };
+  std::map<std::string, std::vector<std::string>> expected;
+  for (int n = 0; n < kDays * kClicks; ++n)
+    for (const char* learner : {"counts", "next"})
+      expected[learner].push_back(fmt::format("item-{}", (3 * 5 + n) % kItems));
+  ASSERT_TRUE(Eventually("the daemon listens", [&] {
+    return serve::Fetch(url_ + "-operators:/readyz", "GET", "", kPatience).has_value();
+  }));
+  ASSERT_TRUE(Eventually("all is learnt", [&] { return history("u5") == expected; }));
+  EXPECT_TRUE(history("u7").empty());
+  EXPECT_TRUE(history("nobody").empty());
+  const json::object report = test::ParseJson(user({"show", "u5"}).out);
+  EXPECT_TRUE(report.at("forgotten_before_ms").is_null());
+  ASSERT_EQ(report.at("allowances").as_array().size(), 3u);
+  EXPECT_EQ(report.at("allowances").at(0),
+            test::ParseJson(R"({"learner":"counts","used":3,"of":3})"));
+
+  const std::string ask = R"({"learner":"next","k":3,"exclude_seen":false,"user":)";
+  const auto cold = Recommend(ask + R"("nobody"})", 200, "-operators").at("items");
+  EXPECT_NE(Recommend(ask + R"("u5"})", 200, "-operators").at("items"), cold);
+  const Ended forgotten = user({"forget", "u5", "--wait"});
+  ASSERT_EQ(forgotten.exit_code, 0) << forgotten.err;
+  const json::object after = test::ParseJson(forgotten.out);
+  EXPECT_TRUE(after.at("histories").as_array().empty());
+  EXPECT_TRUE(after.at("erased").as_bool());
+  EXPECT_EQ(after.at("allowances"), report.at("allowances"));
+  EXPECT_TRUE(history("u5").empty());
+  EXPECT_EQ(history("u6").size(), 2u);
+  EXPECT_EQ(Recommend(ask + R"("u5"})", 200, "-operators").at("items"), cold);
+
+  const Ended nobody = test::Run({TACIT, "user", "show", "", "--url", url_ + "-operators"});
+  EXPECT_EQ(nobody.exit_code, 2);
+  const Ended by_public = test::Run({TACIT, "user", "show", "u5", "--url", url_});
+  EXPECT_EQ(by_public.exit_code, 2);
+  EXPECT_THAT(by_public.err, HasSubstr("the operator's"));
+}
+
+TEST_F(RecommendTest, AnOptOutFileThatIsMissingStopsTheStart) {
+  WriteConfig({});
+  const Ended refused = Tacitd({"--until-end", "--set", "source.opt_out=" + (dir_ / "nowhere")});
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("source.opt_out"));
+  EXPECT_THAT(refused.err, HasSubstr("nowhere cannot be read"));
+}
+
 // Nothing but counts: no embeddings, no dense parameters.
 TEST_F(RecommendTest, CountsMayBeAlone) {
   WriteConfig(kPrivate);

@@ -36,6 +36,7 @@ class ApiTest : public testing::Test {
     services.latest = [this] { return store_->Latest(); };
     services.models = {model};
     services.total_budget = total_budget_;
+    services.users = users_;
     services.readiness = [this] { return readiness_; };
     services.budget_exhausted = [this](LearnerIndex) { return exhausted_.load(); };
     services.metrics = &registry_;
@@ -72,6 +73,7 @@ class ApiTest : public testing::Test {
   Readiness readiness_{true, ""};
   std::atomic<bool> exhausted_{false};
   std::optional<privacy::TotalBudget> total_budget_;
+  std::optional<UserCommands> users_;
   HeldClock clock_;
   std::unique_ptr<Server> server_;
 };
@@ -224,6 +226,45 @@ TEST_F(ApiTest, ALearnerThatIsConfiguredNoMoreIsToldAsRetired) {
   EXPECT_EQ(answer.at("retired"), json::parse(R"([{"learner":"ctr","unit":"event","epsilon":0.5,
       "delta":1e-6,"steps":6}])"));
   EXPECT_EQ(answer.at("total").at("epsilon"), 0.5);
+}
+
+TEST_F(ApiTest, AUserIsShownAndForgottenForTheOperatorAlone) {
+  std::vector<std::string> forgotten;
+  const auto show = [&](std::string_view id) -> Result<UserReport> {
+    UserReport report;
+    if (id == "bad") return Fail(ErrorCode::kIo, "the disk");
+    report.histories = {{"next", {{"a \"b\"", 5}, {"c", 6}}}, {"counts", {{"d", 7}}}};
+    report.allowances = {{"next", 3, 9}, {"ctr", 0, 40}};
+    if (std::ranges::find(forgotten, id) != forgotten.end()) {
+      report = {.forgotten_before_ms = 77, .erased = false, .opted_out = true};
+    }
+    return report;
+  };
+  users_ = UserCommands{.show = show, .forget = [&](std::string_view id) {
+                          forgotten.emplace_back(id);
+                          return show(id);
+                        }};
+  Start();
+  store_->Commit(2);
+  for (const char* method : {"GET", "DELETE"})
+    EXPECT_EQ(Ask(method, "/v1/users/anna").status, 403u) << method;
+  EXPECT_TRUE(forgotten.empty());
+  EXPECT_THAT(Ask("GET", "/").body, Not(HasSubstr("/v1/users")));
+  const Response told = Ask("GET", "/v1/users/a%2fb%20+%c3%a4", "", 1);
+  EXPECT_EQ(told.status, 200u);
+  EXPECT_EQ(json::parse(told.body), json::parse(R"({"user":"a/b +ä","histories":[
+      {"learner":"next","items":[{"id":"a \"b\"","timestamp_ms":5},{"id":"c","timestamp_ms":6}]},
+      {"learner":"counts","items":[{"id":"d","timestamp_ms":7}]}],
+      "allowances":[{"learner":"next","used":3,"of":9},{"learner":"ctr","used":0,"of":40}],
+      "forgotten_before_ms":null,"erased":true,"opted_out":false})"));
+  const Response gone = Ask("DELETE", "/v1/users/a%2fb", "", 1);
+  EXPECT_EQ(gone.status, 200u);
+  EXPECT_EQ(json::parse(gone.body), json::parse(R"({"user":"a/b","histories":[],"allowances":[],
+                            "forgotten_before_ms":77,"erased":false,"opted_out":true})"));
+  EXPECT_EQ(forgotten, std::vector<std::string>{"a/b"});
+  EXPECT_EQ(Ask("GET", "/v1/users/a%2", "", 1).status, 400u);
+  EXPECT_EQ(Ask("GET", "/v1/users/bad", "", 1).status, 500u);
+  EXPECT_EQ(Ask("POST", "/v1/users/anna", "", 1).status, 405u);
 }
 
 TEST_F(ApiTest, TheLedgerIsForTheOperatorAlone) {

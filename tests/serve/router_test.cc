@@ -37,6 +37,20 @@ TEST_F(RouterTest, PicksByMethodAndPath) {
   EXPECT_EQ(Ask("POST", "/v1/thing").body, "posted b");
 }
 
+TEST_F(RouterTest, ANameMayStandForThePathsLastPart) {
+  router_.Add("DELETE", "/v1/users/{id}", [](const Request& request, Reply* reply) {
+    reply->body = std::string(request.path);
+  });
+  EXPECT_EQ(Ask("DELETE", "/v1/users/anna%2fb").body, "/v1/users/anna%2fb");
+  EXPECT_EQ(Ask("GET", "/v1/users/anna").status, 405u);
+  for (const char* path : {"/v1/users/", "/v1/users", "/v1/users/a/b", "/v1/people/anna", "/", ""})
+    EXPECT_EQ(Ask("DELETE", path).status, 404u) << path;
+  // A metric must not hold the names of users.
+  const std::string metrics = registry_.Scrape(metrics::Audience::kOperator);
+  EXPECT_THAT(metrics, HasSubstr("/v1/users/{id}"));
+  EXPECT_THAT(metrics, testing::Not(HasSubstr("anna")));
+}
+
 // Whatever code a failure came with, and whichever route it was on.
 TEST_F(RouterTest, WhatWentWrongIsToldToOperatorsAlone) {
   const std::string words = "reading rows of store leak/store: /leak/000036.sst";

@@ -5,6 +5,8 @@
 //   store_crash_child prune ROOT POINT               SIGKILL at POINT, removing all checkpoints
 //   store_crash_child restore ROOT POINT             SIGKILL at POINT of restoring commits 4 to 9,
 //                                                    without a store where POINT is reached
+//   store_crash_child forget ROOT POINT              SIGKILL at POINT of forgetting kAda of
+//                                                    forget_script.h, whom a checkpoint knows
 //   store_crash_child full ROOT COMMITS              the disk is full after COMMITS commits
 //   store_crash_child nofold ROOT COMMITS            the disk is full for the fold after COMMITS
 //   store_crash_child hold ROOT                      opens, says so, waits for its input to end
@@ -21,6 +23,7 @@
 #include <string>
 
 #include "base/crash_point.h"
+#include "forget_script.h"
 #include "restore_script.h"
 #include "store/witness.h"
 #include "support/eventually.h"
@@ -132,6 +135,22 @@ int CrashRestore(const std::string& root, const std::string& point) {
   return 0;
 }
 
+int CrashForget(const std::string& root, const std::string& point) {
+  const auto store = MustOpen(TestOptionsAt(root));
+  EXPECT_TRUE(ForgetScript::Append(*store, {ForgetScript::HistoryOf(ForgetScript::kAda),
+                                            ForgetScript::HistoryOf(ForgetScript::kBen)}));
+  EXPECT_TRUE(
+      store->MakeCheckpoint({.kind = CheckpointKind::kFull, .parent = root + "/checkpoints"}));
+  Plan here;
+  here.root = root;
+  here.point = point;
+  here.hit = 1;
+  the_plan = &here;
+  EXPECT_TRUE(store->ForgetUsers({&ForgetScript::kAda, 1}));
+  EXPECT_TRUE(store->EraseForgotten(root + "/checkpoints", [] { return true; }));
+  return 0;
+}
+
 // The store is dead for good, and still answers.
 void ExpectOnlyReaders(Store& store, const std::shared_ptr<const Snapshot>& last) {
   bool called = false;
@@ -195,6 +214,7 @@ int Main(int argc, char** argv) {
   if (mode == "checkpoint" && argc == 5) return CrashCheckpoint(root, argv[3], argv[4]);
   if (mode == "prune" && argc == 4) return CrashPrune(root, argv[3]);
   if (mode == "restore" && argc == 4) return CrashRestore(root, argv[3]);
+  if (mode == "forget" && argc == 4) return CrashForget(root, argv[3]);
   if (mode == "full" && argc == 4) return FullDisk(root, std::strtoull(argv[3], nullptr, 10));
   if (mode == "nofold" && argc == 4) return FullDiskForAFold(root, std::atoi(argv[3]));
   if (mode == "hold") return Hold(root);

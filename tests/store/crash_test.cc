@@ -8,6 +8,7 @@
 #include <array>
 #include <fstream>
 
+#include "forget_script.h"
 #include "script.h"
 #include "store/witness.h"
 
@@ -128,6 +129,33 @@ TEST(CrashTest, AKillDuringACommitLeavesTheStateBeforeOrAfterIt) {
     CrashAt(folder, c.point, 5, 20);
     ExpectRecovery(folder, c.reader_sees, c.owner_sees);
     if (HasFatalFailure()) return;
+  }
+}
+
+// Once the deletion is on disk the user stays forgotten, and the next run erases what is left.
+TEST(CrashTest, AKillWhileAUserIsForgottenLeavesTheUserForgotten) {
+  for (const char* point :
+       {"forget.written", "forget.erased", "checkpoint.manifest_written", "forget.noted"}) {
+    SCOPED_TRACE(point);
+    const TestFolder folder;
+    Child child({"forget", folder.root(), point});
+    const int status = child.Wait();
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << child.said();
+    const auto store = MustOpen(TestOptions(folder));
+    const std::string checkpoints = folder.root() + "/checkpoints";
+    EXPECT_TRUE(store->Latest()->History(LearnerIndex(0), ForgetScript::kAda)->empty());
+    EXPECT_EQ(store->Latest()->History(LearnerIndex(0), ForgetScript::kBen)->size(), 3u);
+    ASSERT_TRUE(store->Forgotten(ForgetScript::kAda));
+    const auto erased = store->EraseForgotten(checkpoints, [] { return true; });
+    ASSERT_TRUE(erased) << erased.error().message;
+    EXPECT_EQ(*erased, 1u);
+    EXPECT_FALSE(
+        ForgetScript::IsInFiles(folder.store(), ForgetScript::ItemOf(ForgetScript::kAda, 1)));
+    const auto places = ListCheckpoints(checkpoints, nullptr);
+    ASSERT_TRUE(places && places->size() == 1);
+    EXPECT_TRUE(CheckCheckpoint(places->front().folder, CheckpointCheck::kEveryByte));
+    ASSERT_EQ(places->front().manifest.forgotten.size(), 1u);
+    EXPECT_EQ(places->front().manifest.forgotten[0].user, ForgetScript::kAda);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "event/codec.h"
+#include "support/process.h"
 #include "train/feed.h"
 
 namespace tacit::train {
@@ -77,13 +78,14 @@ class Letters final : public event::DeadLetterSink {
 struct Learnt {
   std::vector<uint64_t> offsets;  // in order
   std::vector<uint64_t> letters;
-  double repeated = 0;
+  double repeated = 0, opted_out = 0;
 };
 
 // Learns steps of `per_step` offsets; with `steps_a_life` the process dies after that many, and
 // goes on after the last.
 Learnt LearnAll(const std::vector<Line>& lines, uint64_t window, uint64_t per_step,
-                uint64_t steps_a_life, bool forgets = false, uint32_t passes = 1) {
+                uint64_t steps_a_life, bool forgets = false, uint32_t passes = 1,
+                std::shared_ptr<const OptOut> opt_out = nullptr) {
   const event::FeatureTransform transform(
       {.dense = {{.name = "n", .transform = event::DenseTransform::kIdentity}}, .categorical = {}});
   const auto codec = event::MakeJsonCodec(transform, {});
@@ -95,6 +97,8 @@ Learnt LearnAll(const std::vector<Line>& lines, uint64_t window, uint64_t per_st
     metrics::Registry registry;
     const auto repeated =
         registry.AddCounter(metrics::Audience::kOperator, "repeated", "of this life");
+    const auto opted_out =
+        registry.AddCounter(metrics::Audience::kOperator, "opted_out", "of this life");
     FeedOptions::Learner learner{LearnerIndex(0),
                                  [per_step](stream::Position start) {
                                    return stream::MakeOnceParticipation(
@@ -102,7 +106,11 @@ Learnt LearnAll(const std::vector<Line>& lines, uint64_t window, uint64_t per_st
                                  },
                                  position};
     Feed feed({.learners = {learner},
-               .filter = {.needs_user = true, .dedupe_window = window, .duplicates = repeated},
+               .filter = {.needs_user = true,
+                          .dedupe_window = window,
+                          .duplicates = repeated,
+                          .opt_out = opt_out,
+                          .opted_out = opted_out},
                .passes = passes,
                .queued_records_max = 1,
                .queued_steps_max = 1},
@@ -120,6 +128,7 @@ Learnt LearnAll(const std::vector<Line>& lines, uint64_t window, uint64_t per_st
     feed.Stop();
     learnt.letters.insert(learnt.letters.end(), letters.offsets.begin(), letters.offsets.end());
     learnt.repeated += repeated.value();
+    learnt.opted_out += opted_out.value();
     if (!letters.offsets.empty()) {
       EXPECT_EQ(letters.reason, "user: is missing, and a learner's unit is the user");
     }
@@ -149,6 +158,38 @@ std::vector<uint64_t> NaiveOffsets(const std::vector<Line>& lines, uint64_t wind
     if (!repeated) offsets.push_back(i);
   }
   return offsets;
+}
+
+TEST(RecordFilterTest, WhoOptedOutIsNeverLearntFrom) {
+  const test::TempDir dir;
+  test::WriteFile(dir / "opt-out", "# asked by letter\nu1\r\n\nu1\nu7\n#u2");
+  const SipHash::Key key{1, 2, 3};
+  auto read = OptOut::Read(dir / "opt-out", key);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->size(), 2u);
+  EXPECT_GE(OptOut::LinesOf(dir / "opt-out"), 2u);
+  EXPECT_TRUE(read->Has("u1") && read->Has("u7"));
+  for (const char* user : {"u2", "", "u", "u11", "# asked by letter"})
+    EXPECT_FALSE(read->Has(user)) << user;
+  const auto opt_out = std::make_shared<const OptOut>(*std::move(read));
+
+  std::mt19937_64 random(7);
+  const auto lines = RandomLines(random, 300);
+  const Learnt all = LearnAll(lines, 0, 8, 1000),
+               fewer = LearnAll(lines, 0, 8, 5, false, 1, opt_out);
+  std::vector<uint64_t> expected;
+  double theirs = 0;
+  for (uint64_t offset = 0; offset < lines.size(); ++offset) theirs += lines[offset].user == "u1";
+  for (const uint64_t offset : all.offsets)
+    if (lines[offset].user != "u1") expected.push_back(offset);
+  EXPECT_EQ(fewer.offsets, expected);
+  EXPECT_GE(fewer.opted_out, theirs);  // some are read again in a later life
+  EXPECT_LT(expected.size(), all.offsets.size());
+
+  const auto missing = OptOut::Read(dir / "nowhere", key);
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().message.find("nowhere cannot be read"), std::string::npos);
+  EXPECT_EQ(OptOut::LinesOf(dir / "nowhere"), 0u);
 }
 
 TEST(RecordFilterTest, WhatIsRepeatedIsLearntOnceOverStartsAtAnyPosition) {

@@ -1,0 +1,93 @@
+#include "daemon/forgetter.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "wiring/user_report.h"
+
+namespace tacit::daemon {
+namespace {
+
+constexpr std::chrono::seconds kBetweenTries(30);
+
+}  // namespace
+
+Forgetter::Forgetter(store::Store& store, const wiring::Assembly& assembly,
+                     const train::OptOut* opt_out, metrics::Registry& registry)
+    : store_(store),
+      assembly_(assembly),
+      opt_out_(opt_out),
+      forgotten_(registry.AddCounter(metrics::Audience::kOperator, "tacit_users_forgotten_total",
+                                     "Users whose histories were deleted on request")),
+      erased_(registry.AddCounter(
+          metrics::Audience::kOperator, "tacit_users_erased_total",
+          "Of these, and of those before the start, users of whom no file holds anything")),
+      thread_([this] { Loop(); }) {}
+
+Forgetter::~Forgetter() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+serve::UserCommands Forgetter::Commands() {
+  return {.show = [this](std::string_view id) { return Show(id); },
+          .forget = [this](std::string_view id) { return Forget(id); }};
+}
+
+Result<serve::UserReport> Forgetter::Show(std::string_view id) const {
+  TACIT_ASSIGN(serve::UserReport report, wiring::ReportUser(assembly_, store_, id));
+  report.opted_out = opt_out_ != nullptr && opt_out_->Has(id);
+  return report;
+}
+
+Result<serve::UserReport> Forgetter::Forget(std::string_view id) {
+  const Hash128 user = SipHash(store_.user_key())(id);
+  TACIT_RETURN_IF_ERROR(store_.ForgetUsers({&user, 1}));
+  forgotten_.Add();
+  {
+    const std::lock_guard lock(mutex_);
+    asked_ = true;
+  }
+  changed_.notify_all();
+  return Show(id);
+}
+
+bool Forgetter::Goes() {
+  const std::lock_guard lock(mutex_);
+  return !stopping_;
+}
+
+void Forgetter::Loop() {
+  std::unique_lock lock(mutex_);
+  bool again = false;
+  while (!stopping_) {
+    if (again) {
+      changed_.wait_for(lock, kBetweenTries, [&] { return stopping_; });
+    } else {
+      changed_.wait(lock, [&] { return asked_ || stopping_; });
+    }
+    if (stopping_) return;
+    asked_ = false;
+    lock.unlock();
+    const auto erased =
+        store_.EraseForgotten(assembly_.config.store.checkpoints.path, [this] { return Goes(); });
+    if (erased && *erased > 0) {
+      erased_.Add(static_cast<double>(*erased));
+      spdlog::info("no file of the store holds anything of {} who asked to be forgotten",
+                   Counted(*erased, "user"));
+    } else if (!erased && Goes()) {
+      spdlog::warn("bytes of forgotten users are still in files, and it is tried again: {}",
+                   erased.error().message);
+    }
+    again = !erased;
+    lock.lock();
+  }
+}
+
+}  // namespace tacit::daemon

@@ -1,0 +1,56 @@
+#include "serve/user_route.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "serve/query_fields.h"
+
+namespace tacit::serve {
+namespace {
+
+void AppendHistory(const UserReport::History& history, std::string* out) {
+  *out += R"({"learner":)";
+  AppendJsonString(history.learner, out);
+  *out += R"(,"items":[)";
+  for (const UserReport::Item& item : history.items) {
+    *out += &item == &history.items.front() ? R"({"id":)" : R"(,{"id":)";
+    AppendJsonString(item.id, out);
+    fmt::format_to(std::back_inserter(*out), R"(,"timestamp_ms":{}}})", item.timestamp_ms);
+  }
+  *out += "]}";
+}
+
+void AppendReport(std::string_view id, const UserReport& report, std::string* out) {
+  auto to = std::back_inserter(*out);
+  *out += R"({"user":)";
+  AppendJsonString(id, out);
+  *out += R"(,"histories":[)";
+  for (const UserReport::History& history : report.histories) {
+    if (&history != &report.histories.front()) *out += ',';
+    AppendHistory(history, out);
+  }
+  *out += R"(],"allowances":[)";
+  for (const UserReport::Allowance& allowance : report.allowances) {
+    *out += &allowance == &report.allowances.front() ? R"({"learner":)" : R"(,{"learner":)";
+    AppendJsonString(allowance.learner, out);
+    fmt::format_to(to, R"(,"used":{},"of":{}}})", allowance.used, allowance.most);
+  }
+  *out += R"(],"forgotten_before_ms":)";
+  *out += report.forgotten_before_ms ? fmt::format("{}", *report.forgotten_before_ms) : "null";
+  fmt::format_to(to, R"(,"erased":{},"opted_out":{}}})", report.erased, report.opted_out);
+  *out += '\n';
+}
+
+}  // namespace
+
+void AnswerUser(const std::function<Result<UserReport>(std::string_view id)>& command,
+                std::string_view path, Reply* reply) {
+  const auto id = PathText("the user", path.substr(kUsersPath.size()));
+  if (!id) return SetFailure(id.error(), reply);
+  const auto report = command(*id);
+  if (!report) return SetServerFailure(report.error(), reply);
+  AppendReport(*id, *report, &reply->body);
+}
+
+}  // namespace tacit::serve

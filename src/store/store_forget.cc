@@ -1,0 +1,102 @@
+// The parts of StoreImpl that forget users.
+#include <algorithm>
+
+#include "base/crash_point.h"
+#include "store/checkpoint_draft.h"
+#include "store/store_impl.h"
+
+namespace tacit::store {
+namespace {
+
+// Has the manifest list these users, each with the latest request. Returns whether it changed.
+bool ListForgotten(std::span<const ForgottenUser> users, CheckpointManifest* manifest) {
+  bool changed = false;
+  for (const ForgottenUser& user : users) {
+    const auto known = std::ranges::find(manifest->forgotten, user.user, &ForgottenUser::user);
+    if (known == manifest->forgotten.end()) {
+      manifest->forgotten.push_back({.user = user.user, .before_ms = user.before_ms});
+      changed = true;
+    } else if (known->before_ms < user.before_ms) {
+      known->before_ms = user.before_ms;
+      changed = true;
+    }
+  }
+  std::ranges::sort(manifest->forgotten, {}, &ForgottenUser::user);
+  return changed;
+}
+
+// A checkpoint that was made after a request holds nothing from before it; listing the user there
+// too does no harm.
+Status NoteInCheckpoints(const std::string& path, const View& view,
+                         std::span<const ForgottenUser> users) {
+  TACIT_ASSIGN(const auto places, ListCheckpoints(path, nullptr));
+  if (places.empty()) return {};
+  TACIT_ASSIGN(const CheckpointParent parent, CheckpointParent::Lock(path));
+  for (const CheckpointPlace& place : places) {
+    CheckpointManifest manifest = place.manifest;
+    const bool ours = manifest.lineage == view.lineage ||
+                      std::ranges::find(view.ancestors, manifest.lineage, &Ancestor::lineage) !=
+                          view.ancestors.end();
+    if (manifest.kind != CheckpointKind::kFull || !ours || !ListForgotten(users, &manifest))
+      continue;
+    TACIT_RETURN_IF_ERROR(parent.Replace(place.folder, manifest));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status StoreImpl::ForgetUsers(std::span<const Hash128> users) {
+  TACIT_RETURN_IF_ERROR(parts_.latch->status());
+  Status status;
+  RunBetweenCommits([&] { status = ForgetNow(users); });
+  return status;
+}
+
+Status StoreImpl::ForgetNow(std::span<const Hash128> users) {
+  const Rocks& rocks = *parts_.rocks;
+  const int64_t now = rocks.clock().UnixMillis();
+  rocksdb::WriteBatch batch;
+  std::vector<ForgottenUser> forgotten;
+  for (const Hash128& user : users) {
+    forgotten.push_back({.user = user, .before_ms = now});
+    PutForgotten(rocks, parts_.directory->records().size(), forgotten.back(), &batch);
+  }
+  TACIT_RETURN_IF_ERROR(rocks.WriteSynced(batch));
+  CrashPoint("forget.written");
+  const uint64_t deletion = rocks.db().GetLatestSequenceNumber();
+  for (const ForgottenUser& user : forgotten) forgotten_.Add(user, deletion);
+  // The same commit, without the histories that are gone.
+  std::shared_ptr<const SnapshotImpl> old;  // released outside the lock
+  const std::lock_guard lock(view_mutex_);
+  old = std::exchange(published_, std::make_shared<SnapshotImpl>(parts_.rocks, parts_.directory,
+                                                                 published_->view()));
+  return {};
+}
+
+Result<uint64_t> StoreImpl::EraseForgotten(const std::string& checkpoints,
+                                           const std::function<bool()>& keep_going) {
+  const std::lock_guard one(checkpoint_mutex_);
+  const Rocks& rocks = *parts_.rocks;
+  const ForgottenUsers::ToErase erase = forgotten_.Unerased();
+  if (erase.users.empty()) return uint64_t{0};
+  TACIT_RETURN_IF_ERROR(
+      EraseFromFiles(rocks, parts_.directory->records().size(), erase, keep_going));
+  CrashPoint("forget.erased");
+  if (!checkpoints.empty())
+    TACIT_RETURN_IF_ERROR(NoteInCheckpoints(checkpoints, Published()->view(), erase.users));
+  CrashPoint("forget.noted");
+  // On the commit thread, so that a user who asks again meanwhile is not marked as erased.
+  Status status;
+  RunBetweenCommits([&] {
+    rocksdb::WriteBatch batch;
+    for (const ForgottenUser& user : erase.users)
+      if (forgotten_.Find(user.user) == user) PutErased(rocks, user, &batch);
+    status = rocks.WriteSynced(batch);
+    if (status) forgotten_.Erased(erase.users);
+  });
+  TACIT_RETURN_IF_ERROR(std::move(status));
+  return erase.users.size();
+}
+
+}  // namespace tacit::store

@@ -1,0 +1,36 @@
+#include "wiring/user_report.h"
+
+#include <utility>
+
+namespace tacit::wiring {
+
+Result<serve::UserReport> ReportUser(const Assembly& assembly, const store::Store& store,
+                                     std::string_view id) {
+  const Hash128 user = SipHash(store.user_key())(id);
+  serve::UserReport report;
+  const auto snapshot = store.Latest();
+  for (const serve::RecommendModel& model : MakeRecommendModels(assembly)) {
+    TACIT_ASSIGN(const auto items, snapshot->History(model.index, user));
+    serve::UserReport::History history{.learner = model.promise.learner, .items = {}};
+    for (const store::HistoryItem& item : items)
+      if (item.item < model.items->items())
+        history.items.push_back({std::string(model.items->Name(item.item)), item.timestamp_ms});
+    if (!history.items.empty()) report.histories.push_back(std::move(history));
+  }
+  for (size_t i = 0; i < assembly.learners.size(); ++i) {
+    const config::Learner& learner = assembly.config.learners[i];
+    if (!learner.privacy.of_users()) continue;
+    UserUses uses{.user = user};
+    TACIT_ASSIGN(const uint64_t step, store.ReadAllowances(assembly.learners[i].index, {&uses, 1}));
+    (void)step;
+    report.allowances.push_back(
+        {assembly.learners[i].id, uses.used, learner.participation.max_participations});
+  }
+  if (const auto forgotten = store.Forgotten(user)) {
+    report.forgotten_before_ms = forgotten->before_ms;
+    report.erased = forgotten->erased;
+  }
+  return report;
+}
+
+}  // namespace tacit::wiring

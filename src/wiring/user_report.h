@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+#include "serve/user_route.h"
+#include "store/store.h"
+#include "wiring/assembly.h"
+
+namespace tacit::wiring {
+
+// All that a store holds of one user, as of its last commit: histories by the catalogue's names,
+// and used allowances.
+Result<serve::UserReport> ReportUser(const Assembly& assembly, const store::Store& store,
+                                     std::string_view id);
+
+}  // namespace tacit::wiring

@@ -1,0 +1,257 @@
+// Users are forgotten: at once for whoever asks, soon after in every byte of the store's files, and
+// again whenever an older copy is restored.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "forget_script.h"
+#include "restore_script.h"
+#include "store/forgotten.h"
+#include "store/remains.h"
+#include "store/verify.h"
+#include "support/eventually.h"
+
+namespace tacit::store {
+namespace {
+
+constexpr Hash128 kAda = ForgetScript::kAda, kBen = ForgetScript::kBen;
+
+class ForgetTest : public testing::Test {
+ protected:
+  ForgetTest() : options_(TestOptions(folder_)) { Open(); }
+
+  void Open() {
+    store_.reset();
+    store_ = MustOpen(options_);
+  }
+  void Append(std::vector<UserHistory> appended) {
+    const Status done = ForgetScript::Append(*store_, std::move(appended));
+    ASSERT_TRUE(done) << done.error().message;
+  }
+  void Forget(const Hash128& user) {
+    const Status done = store_->ForgetUsers({&user, 1});
+    ASSERT_TRUE(done) << done.error().message;
+  }
+  uint64_t Erase(const std::string& checkpoints = "") {
+    const auto erased = store_->EraseForgotten(checkpoints, [] { return true; });
+    EXPECT_TRUE(erased) << erased.error().message;
+    return erased ? *erased : 0;
+  }
+  size_t Items(const Hash128& user) {
+    std::vector<UserHistory> users{{.user = user, .items = {}}};
+    EXPECT_TRUE(store_->ReadHistories(LearnerIndex(0), users));
+    const auto shown = store_->Latest()->History(LearnerIndex(0), user);
+    EXPECT_TRUE(shown && *shown == users[0].items);
+    return users[0].items.size();
+  }
+  uint32_t Used(const Hash128& user) {
+    UserUses uses{.user = user};
+    EXPECT_TRUE(store_->ReadAllowances(LearnerIndex(0), {&uses, 1}));
+    return uses.used;
+  }
+  bool IsOnDisk(const Hash128& user) const {
+    return ForgetScript::IsInFiles(folder_.store(), ForgetScript::ItemOf(user, 1));
+  }
+  std::string checkpoints() const { return folder_.root() + "/checkpoints"; }
+  std::string MakeFull() {
+    const auto made =
+        store_->MakeCheckpoint({.kind = CheckpointKind::kFull, .parent = checkpoints()});
+    EXPECT_TRUE(made) << made.error().message;
+    return made ? made->place.folder : "";
+  }
+
+  const TestFolder folder_;
+  StoreOptions options_;
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(ForgetTest, AForgottenUserIsGoneAtOnceAndThenFromEveryFile) {
+  Append({ForgetScript::HistoryOf(kAda), ForgetScript::HistoryOf(kBen)});
+  ASSERT_TRUE(store_->Settle());  // some of it is in tables
+  Append({ForgetScript::HistoryOf(kAda), ForgetScript::HistoryOf(kBen)});
+  ASSERT_EQ(Items(kAda), 6u);
+  ASSERT_TRUE(IsOnDisk(kAda));
+
+  Forget(kAda);
+  EXPECT_EQ(Items(kAda), 0u);
+  EXPECT_EQ(Items(kBen), 6u);
+  EXPECT_TRUE(IsOnDisk(kAda)) << "a deletion alone leaves the bytes";
+  ASSERT_TRUE(store_->Forgotten(kAda));
+  EXPECT_FALSE(store_->Forgotten(kAda)->erased);
+  EXPECT_FALSE(store_->Forgotten(kBen));
+
+  EXPECT_EQ(Erase(), 1u);
+  EXPECT_FALSE(IsOnDisk(kAda));
+  EXPECT_TRUE(IsOnDisk(kBen));
+  EXPECT_TRUE(store_->Forgotten(kAda)->erased);
+  EXPECT_EQ(Erase(), 0u);
+  // Nobody begins anew by asking to be forgotten.
+  EXPECT_EQ(Used(kAda), 2u);
+  EXPECT_EQ(store_->Latest()->version().value, 2u) << "it is no commit";
+  Open();
+  EXPECT_EQ(Items(kAda), 0u);
+  EXPECT_EQ(Items(kBen), 6u);
+  EXPECT_EQ(Used(kAda), 2u);
+  EXPECT_TRUE(store_->Forgotten(kAda)->erased);
+}
+
+TEST_F(ForgetTest, WhatIsReadAgainIsNotRememberedAgain) {
+  Append({ForgetScript::HistoryOf(kAda)});
+  Forget(kAda);
+  const int64_t before = store_->Forgotten(kAda)->before_ms;
+  for (int start = 0; start < 2; ++start) {
+    // Read again after a crash, without a time, and at the time of the request itself.
+    Append({ForgetScript::HistoryOf(kAda), ForgetScript::HistoryOf(kBen)});
+    Append({{.user = kAda, .items = {{.item = 7, .timestamp_ms = 0}}}});
+    Append({{.user = kAda, .items = {{.item = 8, .timestamp_ms = before}}}});
+    EXPECT_EQ(Items(kAda), 0u);
+    EXPECT_EQ(Items(kBen), 3u + 3u * start);
+    Open();
+  }
+  EXPECT_EQ(Erase(), 1u);
+  EXPECT_FALSE(IsOnDisk(kAda));
+  // A user who comes back is remembered from then on. The clock's millisecond passes first.
+  ASSERT_TRUE(test::Eventually("a millisecond passes",
+                               [&] { return SystemClock().UnixMillis() > before + 1; }));
+  Append({{.user = kAda, .items = {{.item = 9, .timestamp_ms = before + 1}}}});
+  EXPECT_EQ(Items(kAda), 1u);
+  // And forgotten again by a second request.
+  Forget(kAda);
+  EXPECT_EQ(Items(kAda), 0u);
+  EXPECT_FALSE(store_->Forgotten(kAda)->erased);
+  EXPECT_EQ(Erase(), 1u);
+}
+
+TEST_F(ForgetTest, ARequestBeforeAnErasureHasEndedIsNotLost) {
+  Append({ForgetScript::HistoryOf(kAda)});
+  Forget(kAda);
+  Open();  // as after a crash between the deletion and the erasure
+  EXPECT_EQ(Items(kAda), 0u);
+  EXPECT_FALSE(store_->Forgotten(kAda)->erased);
+  EXPECT_EQ(Erase(), 1u);
+  EXPECT_FALSE(IsOnDisk(kAda));
+}
+
+// A reader of an older snapshot may still read what was deleted since.
+TEST_F(ForgetTest, AReaderHoldsAnErasureUp) {
+  Append({ForgetScript::HistoryOf(kAda)});
+  auto reader = store_->Latest();
+  Forget(kAda);
+  std::atomic<int> looks = 0;
+  const auto given_up = store_->EraseForgotten("", [&] { return ++looks < 3; });
+  ASSERT_FALSE(given_up);
+  EXPECT_EQ(given_up.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(reader->History(LearnerIndex(0), kAda)->size(), 3u);
+  EXPECT_FALSE(store_->Forgotten(kAda)->erased);
+  reader.reset();
+  EXPECT_EQ(Erase(), 1u);
+  EXPECT_FALSE(IsOnDisk(kAda));
+}
+
+TEST_F(ForgetTest, ManyUsersAreErasedWhileCommitsGoOn) {
+  std::vector<UserHistory> everybody;
+  for (uint64_t u = 0; u < 40; ++u)
+    everybody.push_back(ForgetScript::HistoryOf({.low = 10 + u, .high = u}));
+  Append(everybody);
+  std::vector<Hash128> asks;
+  for (uint64_t u = 0; u < 30; ++u) asks.push_back(everybody[u].user);
+  ASSERT_TRUE(store_->ForgetUsers(asks));
+  std::atomic<bool> erased = false;
+  std::thread eraser([&] {
+    EXPECT_EQ(Erase(), 30u);
+    erased = true;
+  });
+  int commits = 0;
+  while (!erased || commits < 3) {
+    Append({ForgetScript::HistoryOf(kBen, 1)});
+    ++commits;
+    if (HasFatalFailure()) break;
+  }
+  eraser.join();
+  for (uint64_t u = 0; u < 40; ++u) {
+    EXPECT_EQ(Items(everybody[u].user), u < 30 ? 0u : 3u);
+    EXPECT_EQ(IsOnDisk(everybody[u].user), u >= 30) << u;
+  }
+}
+
+TEST_F(ForgetTest, AFullCheckpointListsWhoAskedSinceAndARestoreForgetsThem) {
+  Append({ForgetScript::HistoryOf(kAda), ForgetScript::HistoryOf(kBen)});
+  const std::string checkpoint = MakeFull();
+  const std::string release =
+      store_->MakeCheckpoint({.kind = CheckpointKind::kRelease, .parent = checkpoints()})
+          ->place.folder;
+  Forget(kAda);
+  EXPECT_EQ(Erase(checkpoints()), 1u);
+  ASSERT_TRUE(ForgetScript::IsInFiles(checkpoint, ForgetScript::ItemOf(kAda, 1)));
+  const auto checked = CheckCheckpoint(checkpoint, CheckpointCheck::kEveryByte);
+  ASSERT_TRUE(checked) << checked.error().message;
+  ASSERT_EQ(checked->forgotten.size(), 1u);
+  EXPECT_EQ(checked->forgotten[0].user, kAda);
+  EXPECT_EQ(checked->forgotten[0].before_ms, store_->Forgotten(kAda)->before_ms);
+  EXPECT_TRUE(CheckCheckpoint(release, CheckpointCheck::kEveryByte)->forgotten.empty());
+  const auto remains = ReadRemains(checkpoint);
+  ASSERT_TRUE(remains);
+  ASSERT_EQ(remains->forgotten.size(), 1u);
+
+  // All that is left is the checkpoint.
+  const Digest head = store_->Latest()->head();
+  store_.reset();
+  std::filesystem::remove_all(options_.path);
+  RestoreRequest request = RestoreOfScript(options_, checkpoint, 1, 1, head);
+  request.forgotten = remains->forgotten;
+  const auto restored = RestoreStore(request);
+  ASSERT_TRUE(restored) << restored.error().message;
+  std::filesystem::remove(options_.witness);
+  options_.accept_missing_witness = true;
+  Open();
+  EXPECT_EQ(Items(kAda), 0u);
+  EXPECT_EQ(Items(kBen), 3u);
+  EXPECT_FALSE(store_->Forgotten(kAda)->erased) << "tables are shared with the checkpoint";
+  EXPECT_EQ(Erase(), 1u);
+  EXPECT_FALSE(IsOnDisk(kAda));
+  EXPECT_TRUE(IsOnDisk(kBen));
+}
+
+// A copy from after the request knows of it, and has what the user did since.
+TEST_F(ForgetTest, ARestoreForgetsNothingFromAfterTheRequest) {
+  Forget(kAda);
+  const int64_t before = store_->Forgotten(kAda)->before_ms;
+  Append({{.user = kAda, .items = {{.item = 9, .timestamp_ms = before + 1}}}});
+  const std::string checkpoint = MakeFull();
+  const Digest head = store_->Latest()->head();
+  store_.reset();
+  std::filesystem::remove_all(options_.path);
+  RestoreRequest request = RestoreOfScript(options_, checkpoint, 1, 1, head);
+  request.forgotten = {{.user = kAda, .before_ms = before}, {.user = kAda, .before_ms = 5}};
+  ASSERT_TRUE(RestoreStore(request));
+  std::filesystem::remove(options_.witness);
+  options_.accept_missing_witness = true;
+  Open();
+  EXPECT_EQ(Items(kAda), 1u);
+}
+
+TEST_F(ForgetTest, VerifyNamesADamagedRecord) {
+  Append({ForgetScript::HistoryOf(kAda)});
+  Forget(kAda);
+  store_.reset();
+  {
+    const auto rocks =
+        Rocks::Open(folder_.store(), uint64_t{32} << 20, std::make_shared<FailureLatch>());
+    ASSERT_TRUE(rocks);
+    rocksdb::WriteBatch batch;
+    batch.Put((*rocks)->family(Family::kMeta),
+              std::string(meta::kForgottenPrefix) + std::string(16, 'x'), "no record");
+    ASSERT_TRUE((*rocks)->WriteSynced(batch));
+  }
+  const auto check = VerifyStore(folder_.store(), {});
+  ASSERT_TRUE(check);
+  EXPECT_FALSE(check->damage.empty());
+  const auto opened = Store::Open(options_);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::kCorruption);
+}
+
+}  // namespace
+}  // namespace tacit::store
