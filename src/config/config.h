@@ -65,10 +65,11 @@ struct SchemaRegistry {
   std::vector<Property> schemas;
 };
 
+enum class TimeUnit { kMilliseconds, kSeconds, kMicroseconds, kNanoseconds, kRfc3339 };
+
 // The places of a record's parts in JSON of its producer's own shape, as JSON pointers; empty: it
 // has no such part. The defaults are schemas/interaction.schema.json.
 struct JsonPlaces {
-  enum class TimeUnit { kMilliseconds, kSeconds, kMicroseconds, kNanoseconds, kRfc3339 };
   std::string label = "/label";
   Words label_values;  // values and their labels, 0 or 1; empty: 0, 1, false, true
   std::optional<double> label_at_least;  // a number from here on is a label of 1
@@ -82,6 +83,20 @@ struct JsonPlaces {
   bool is_own() const { return *this != JsonPlaces(); }
 };
 
+// The columns of a record's parts in lines of values; empty: it has no such part.
+struct CsvPlaces {
+  std::vector<std::string> columns;  // in order; empty: as the first file's first line says
+  std::string separator = ",";
+  std::string set_separator = "|";  // between the values of a set
+  bool header = true;               // the first line of each file names the columns
+  std::string label = "label";
+  Words label_values;  // values and their labels, 0 or 1; empty: 0 and 1
+  std::optional<double> label_at_least;
+  std::string user, item, event_id, timestamp;
+  TimeUnit timestamp_unit = TimeUnit::kMilliseconds;
+  Words features;  // by name; others are in the column of their name
+};
+
 struct Source {
   using Kind = SourceKind;
   enum class Framing { kNone, kConfluent };
@@ -89,8 +104,9 @@ struct Source {
   enum class OnPeriodLost { kRefuse, kClose };
   Kind kind = Kind::kLog;
   std::span<const SourceTraits> kinds = kSources;  // the table that `kind` is of; not a key
-  std::string format = "criteo_tsv";  // log, kafka: criteo_tsv | json | protobuf (kafka only)
+  std::string format = "criteo_tsv";  // log, kafka: criteo_tsv | json | csv | protobuf (kafka only)
   std::vector<std::string> files;     // log: globs expanded, in order; many files are many days
+  bool files_found = false;           // they are; not a key
   uint32_t passes = 1;                // log: how often the files are read from the beginning
   uint32_t max_record_bytes = 1 << 20;
   std::string mark;                     // log: file beside the input; empty: none
@@ -98,15 +114,16 @@ struct Source {
   Framing framing = Framing::kNone;     // kafka, json and protobuf
   SchemaRegistry registry;              // framing confluent
   JsonPlaces json;                      // json
-  Missing missing = Missing::kDefault;  // json, protobuf: how an absent feature is read
-  uint32_t ahead_max_hours = 24;        // kafka, json and protobuf: of a record's own time
+  CsvPlaces csv;                        // csv
+  Missing missing = Missing::kDefault;  // json, csv, protobuf: how an absent feature is read
+  uint32_t ahead_max_hours = 24;        // kafka, not criteo_tsv: of a record's own time
   uint32_t round_ms = 250;              // kafka: between two looks at what has come
   uint32_t schema_wait_ms = 60'000;     // kafka, framing confluent: for a record's schema
   uint32_t tick_ms = 0;                 // kafka: of the clock that cuts steps; 0: none does
   OnPeriodLost on_period_lost = OnPeriodLost::kRefuse;  // kafka, held periods
-  uint64_t dedupe_window = 0;                           // json, protobuf: offsets; 0: none
+  uint64_t dedupe_window = 0;                           // not criteo_tsv: offsets; 0: none
   uint64_t dedupe_partitions = 8;                       // that memory is set aside for
-  std::string opt_out;  // json, protobuf: file of users who are never learnt from; empty: none
+  std::string opt_out;  // not criteo_tsv: file of users who are never learnt from; empty: none
   Generator generator;  // generator
 
   const SourceTraits& traits() const { return RowOf(kinds, kind); }
@@ -115,7 +132,8 @@ struct Source {
     if (traits().keys.has("generator")) return generator.rows_per_day;
     return std::nullopt;
   }
-  bool is_named() const { return format == "json" || format == "protobuf"; }
+  // Its records may name their user, item and event.
+  bool is_named() const { return format == "json" || format == "csv" || format == "protobuf"; }
 };
 
 // librdkafka's own settings by its names, and the dead-letter settings (errors.*) by the names of

@@ -169,7 +169,8 @@ Status CheckUsers(const Place& place, const Learner& learner, const Source& sour
   const Participation& participation = learner.participation;
   if (!source.is_named()) {
     return place.Key("privacy").Key("unit").Fail(
-        "unit user needs records that name their user: source.format json or protobuf; use event");
+        "unit user needs records that name their user: source.format json, csv or protobuf; use "
+        "event");
   }
   if (!participation.holds_periods() ||
       participation.max_participations >= participation.PeriodSteps())

@@ -63,7 +63,8 @@ Status ExpandFiles(const Place& files, Source* source) {
 }
 
 Status CheckFormat(const Place& place, const Source& source) {
-  static constexpr std::array<std::string_view, 3> kFormats = {"criteo_tsv", "json", "protobuf"};
+  static constexpr std::array<std::string_view, 4> kFormats = {"criteo_tsv", "json", "csv",
+                                                               "protobuf"};
   if (source.format == "avro") {
     return place.Fail(
         "Avro is not read; send JSON (schemas/interaction.schema.json) or Protobuf "
@@ -79,7 +80,8 @@ Status CheckFormat(const Place& place, const Source& source) {
         "a log file has one record a line, and a Protobuf message may hold a newline; write the "
         "log as json, or read protobuf from a topic");
   }
-  if (source.framing == Source::Framing::kConfluent && !source.is_named()) {
+  const bool may_be_framed = source.is_named() && source.format != "csv";
+  if (source.framing == Source::Framing::kConfluent && !may_be_framed) {
     return place.Fail(fmt::format("source.framing confluent goes with json and protobuf, is '{}'",
                                   source.format));
   }
@@ -95,9 +97,10 @@ void DescribeRegistry(Fields& fields, SchemaRegistry& registry, bool used) {
   fields.Verbatim("schemas", &registry.schemas, UsedIf(used));
 }
 
-void DescribeJson(Fields& fields, JsonPlaces& places, bool used) {
+// What JSON and lines of values have in common.
+template <class Places>
+void DescribePlaces(Fields& fields, Places& places, Use use) {
   static constexpr std::array<std::string_view, 5> kUnits = {"ms", "s", "us", "ns", "rfc3339"};
-  const Use use = UsedIf(used);
   fields.Text("label", &places.label, use);
   fields.OwnNames("label_values", &places.label_values, use);
   fields.Number("label_at_least", &places.label_at_least, {}, use);
@@ -107,17 +110,48 @@ void DescribeJson(Fields& fields, JsonPlaces& places, bool used) {
   fields.Text("timestamp", &places.timestamp, use);
   fields.Enum("timestamp_unit", &places.timestamp_unit, kUnits, use);
   fields.OwnNames("features", &places.features, use);
-  fields.Text("features_at", &places.features_at, use);
+}
+
+void DescribeJson(Fields& fields, JsonPlaces& places, bool used) {
+  DescribePlaces(fields, places, UsedIf(used));
+  fields.Text("features_at", &places.features_at, UsedIf(used));
+}
+
+void DescribeCsv(Fields& fields, CsvPlaces& places, bool used) {
+  const Use use = UsedIf(used);
+  fields.Texts("columns", &places.columns, use);
+  fields.Text("separator", &places.separator, use);
+  fields.Text("set_separator", &places.set_separator, use);
+  fields.Flag("header", &places.header, use);
+  DescribePlaces(fields, places, use);
 }
 
 // Checks the rule for labels. The places themselves are checked where the schema is known.
-Status CheckJson(const Place& place, const JsonPlaces& places) {
+template <class Places>
+Status CheckLabels(const Place& place, const Places& places) {
   for (const auto& [value, label] : places.label_values)
     if (label != "0" && label != "1")
       return place.Key("label_values").Key(value).Fail("must be 0 or 1");
   if (!places.label_values.empty() && places.label_at_least)
     return place.Key("label_at_least").Fail("label_values says already what the label is");
   return {};
+}
+
+Status CheckCsv(const Place& place, const Source& source) {
+  const CsvPlaces& csv = source.csv;
+  for (const char* key : {"separator", "set_separator"}) {
+    const std::string& text =
+        key == std::string_view("separator") ? csv.separator : csv.set_separator;
+    if (text.size() != 1 || text.find_first_of("\"\r\n") != std::string::npos)
+      return place.Key(key).Fail(fmt::format(
+          "must be one character of one byte, and neither a quote nor a line's end, is '{}'",
+          text));
+  }
+  if (csv.separator == csv.set_separator)
+    return place.Key("set_separator").Fail("is the same as separator");
+  if (csv.columns.empty() && !(source.traits().keys.has("files") && csv.header))
+    return place.Key("columns").Fail("is needed where no file's first line names the columns");
+  return CheckLabels(place, csv);
 }
 
 // Accepts an id, as in framed values, or a GUID, as in headers.
@@ -170,6 +204,9 @@ void DescribeSource(Fields& fields, Source& source) {
   const auto has = [&keys](std::string_view key) { return keys.has(key); };
   fields.Text("format", &source.format, UsedIf(has("format")));
   const bool named = has("format") && source.is_named();
+  fields.Section("csv", [&](Fields& below) {
+    DescribeCsv(below, source.csv, has("format") && source.format == "csv");
+  });
   fields.Enum("missing", &source.missing, kMissing, UsedIf(named));
   fields.Section("json", [&](Fields& below) {
     DescribeJson(below, source.json, has("format") && source.format == "json");
@@ -208,12 +245,15 @@ void DescribeSource(Fields& fields, Source& source) {
 Status CheckSource(const Place& place, LogFiles files, Source* source) {
   const Keys& keys = source->traits().keys;
   TACIT_RETURN_IF_ERROR(CheckFormat(place.Key("format"), *source));
-  TACIT_RETURN_IF_ERROR(CheckJson(place.Key("json"), source->json));
+  TACIT_RETURN_IF_ERROR(CheckLabels(place.Key("json"), source->json));
+  if (keys.has("format") && source->format == "csv")
+    TACIT_RETURN_IF_ERROR(CheckCsv(place.Key("csv"), *source));
   // Records without ids cannot be compared, so no window may be claimed for them.
   if (!source->is_named()) source->dedupe_window = 0;
   if (!source->opt_out.empty() && !(keys.has("format") && source->is_named()))
     return place.Key("opt_out").Fail(
-        "is for sources of formats json and protobuf: other records name no user, and would be "
+        "is for sources of formats json, csv and protobuf: other records name no user, and would "
+        "be "
         "learnt from");
   if (keys.has("topic")) {
     if (!GoodTopic(source->topic)) {
@@ -226,7 +266,9 @@ Status CheckSource(const Place& place, LogFiles files, Source* source) {
   if (keys.has("files")) {
     TACIT_RETURN_IF_ERROR(CheckMarkIsNoInput(place.Key("mark"), *source));
     if (files == LogFiles::kUnread) return {};
-    return ExpandFiles(place.Key("files"), source);
+    TACIT_RETURN_IF_ERROR(ExpandFiles(place.Key("files"), source));
+    source->files_found = true;
+    return {};
   }
   source->files.clear();
   source->mark.clear();  // other kinds keep their own mark, or have nowhere to keep one

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
-#include <cmath>
 #include <map>
 
 #include "base/check.h"
@@ -176,34 +174,10 @@ bool ReadScalar(ondemand::value value, Scalar* scalar, simdjson::error_code* bro
   }
 }
 
-// A whole text as a number.
-template <class T>
-std::optional<T> WholeNumber(std::string_view text) {
-  T number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
-// Units of time in a millisecond, or milliseconds in a unit.
-std::optional<int64_t> InMilliseconds(const Scalar& scalar, JsonShape::TimeUnit unit) {
-  using Unit = JsonShape::TimeUnit;
-  if (unit == Unit::kRfc3339)
-    return scalar.kind == Scalar::Kind::kText ? ReadRfc3339(scalar.text) : std::nullopt;
-  const int64_t divisor = unit == Unit::kMicroseconds  ? 1000
-                          : unit == Unit::kNanoseconds ? 1'000'000
-                                                       : 1;
-  const int64_t factor = unit == Unit::kSeconds ? 1000 : 1;
-  if (const auto whole = WholeNumber<int64_t>(scalar.text)) {
-    int64_t time = 0;
-    if (__builtin_mul_overflow(*whole, factor, &time)) return std::nullopt;
-    return time / divisor;
-  }
-  const auto number = WholeNumber<double>(scalar.text);
-  if (!number) return std::nullopt;
-  const double time = *number * static_cast<double>(factor) / static_cast<double>(divisor);
-  if (!(std::abs(time) < 0x1p62)) return std::nullopt;
-  return static_cast<int64_t>(std::floor(time));
+// A number is in the unit as it is; a time of RFC 3339 must be a text.
+std::optional<int64_t> InMilliseconds(const Scalar& scalar, TimeUnit unit) {
+  if (unit == TimeUnit::kRfc3339 && scalar.kind != Scalar::Kind::kText) return std::nullopt;
+  return ReadTime(scalar.text, unit);
 }
 
 class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
@@ -228,6 +202,7 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
       : transform_(transform),
         names_(transform.schema()),
         shape_(std::move(shape)),
+        rule_{shape_.label_values, shape_.label_at_least},
         options_(std::move(options)),
         parts_(PartsRead()) {
     auto tree = TreeOf(parts_);
@@ -369,24 +344,11 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
   }
 
   MaybeBad SetLabel(uint32_t part, const Scalar& scalar, Scratch* scratch) const {
-    if (!shape_.label_values.empty()) {
-      const auto value = std::ranges::find(shape_.label_values, scalar.text,
-                                           [](const auto& v) { return std::string_view(v.first); });
-      if (value == shape_.label_values.end())
-        return Wrong(part, Quoted(scalar.text) + " is none of label_values");
-      scratch->label = value->second ? 1.0f : 0.0f;
-      return std::nullopt;
-    }
     const bool is_number = scalar.kind != Scalar::Kind::kText;
-    if (shape_.label_at_least && is_number) {
-      scratch->label = scalar.number >= *shape_.label_at_least ? 1.0f : 0.0f;
-    } else if (is_number && (scalar.number == 0 || scalar.number == 1)) {
-      scratch->label = static_cast<float>(scalar.number);
-    } else {
-      return Wrong(part, Quoted(scalar.text) +
-                             (shape_.label_at_least ? " is no number" : " is neither 0 nor 1"));
-    }
-    return std::nullopt;
+    scratch->label =
+        LabelOf(rule_, scalar.text, is_number ? std::optional(scalar.number) : std::nullopt);
+    if (scratch->label) return std::nullopt;
+    return Wrong(part, fmt::format("{} {}", Quoted(scalar.text), WhyNoLabel(rule_)));
   }
 
   MaybeBad SetFeature(uint32_t part, const Scalar& scalar, Scratch* scratch) const {
@@ -401,7 +363,7 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
       return std::nullopt;
     }
     if (scalar.text.empty()) return std::nullopt;
-    const auto number = WholeNumber<double>(scalar.text);
+    const auto number = ReadNumber(scalar.text);
     if (!number) return Wrong(part, Quoted(scalar.text) + " is no number");
     scratch->example.SetNumber(place.index, *number);
     return std::nullopt;
@@ -424,6 +386,7 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
   const FeatureTransform& transform_;
   const FeatureNames names_;
   const JsonShape shape_;
+  const LabelRule rule_;
   const InteractionOptions options_;
   const std::vector<ShapePart> parts_;
   std::vector<PlaceNode> nodes_;  // the first is the record itself
@@ -453,58 +416,6 @@ Status CheckShape(const JsonShape& shape, const FeatureSchema& schema) {
 std::unique_ptr<Codec> MakeShapedJsonCodec(const FeatureTransform& transform, JsonShape shape,
                                            const InteractionOptions& options) {
   return std::make_unique<ShapedJsonCodec>(transform, std::move(shape), options);
-}
-
-std::optional<int64_t> ReadRfc3339(std::string_view text) {
-  namespace chrono = std::chrono;
-  // Takes `digits` digits, then one of `ends` unless that is empty.
-  const auto take = [&text](size_t digits, std::string_view ends) -> std::optional<int> {
-    if (text.size() < digits) return std::nullopt;
-    int number = 0;
-    for (const char c : text.substr(0, digits)) {
-      if (c < '0' || c > '9') return std::nullopt;
-      number = 10 * number + (c - '0');
-    }
-    text.remove_prefix(digits);
-    if (ends.empty()) return number;
-    if (text.empty() || ends.find(text[0]) == std::string_view::npos) return std::nullopt;
-    text.remove_prefix(1);
-    return number;
-  };
-  const auto year = take(4, "-"), month = take(2, "-"), day = take(2, "Tt ");
-  const auto hour = take(2, ":"), minute = take(2, ":"), second = take(2, "");
-  if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
-  const chrono::year_month_day date(chrono::year(*year),
-                                    chrono::month(static_cast<unsigned>(*month)),
-                                    chrono::day(static_cast<unsigned>(*day)));
-  if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
-  int64_t milliseconds = 0;
-  if (text.starts_with('.')) {
-    text.remove_prefix(1);
-    size_t digits = 0;
-    for (int64_t unit = 100; digits < text.size() && text[digits] >= '0' && text[digits] <= '9';
-         ++digits, unit /= 10)
-      milliseconds += unit * (text[digits] - '0');
-    if (digits == 0) return std::nullopt;
-    text.remove_prefix(digits);
-  }
-  chrono::minutes offset(0);
-  if (text.starts_with('+') || text.starts_with('-')) {
-    const int sign = text[0] == '+' ? 1 : -1;
-    text.remove_prefix(1);
-    const auto hours = take(2, ":"), minutes = take(2, "");
-    if (!hours || !minutes || *hours > 23 || *minutes > 59) return std::nullopt;
-    offset = sign * (chrono::hours(*hours) + chrono::minutes(*minutes));
-  } else if (text.starts_with('Z') || text.starts_with('z')) {
-    text.remove_prefix(1);
-  } else {
-    return std::nullopt;
-  }
-  if (!text.empty()) return std::nullopt;
-  const auto time = chrono::sys_days(date) + chrono::hours(*hour) + chrono::minutes(*minute) +
-                    chrono::seconds(*second) - offset;
-  return chrono::duration_cast<chrono::milliseconds>(time.time_since_epoch()).count() +
-         milliseconds;
 }
 
 }  // namespace tacit::event

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "event/codec.h"
+#include "event/shape_rules.h"
 
 namespace tacit::event {
 
@@ -25,7 +26,6 @@ struct JsonShape {
 
   std::string user = "/user", item = "/item", event_id = "/event_id";
 
-  enum class TimeUnit { kMilliseconds, kSeconds, kMicroseconds, kNanoseconds, kRfc3339 };
   std::string timestamp = "/timestamp_ms";
   TimeUnit timestamp_unit = TimeUnit::kMilliseconds;
 
@@ -45,9 +45,5 @@ Status CheckShape(const JsonShape& shape, const FeatureSchema& schema);
 // The other rules are those of MakeJsonCodec. REQUIRES CheckShape. `transform` must outlive it.
 std::unique_ptr<Codec> MakeShapedJsonCodec(const FeatureTransform& transform, JsonShape shape,
                                            const InteractionOptions& options);
-
-// Reads a time as RFC 3339 has it, "2026-11-25T03:22:06.5+01:00", in milliseconds since 1970;
-// finer parts are dropped. nullopt if it is none.
-std::optional<int64_t> ReadRfc3339(std::string_view text);
 
 }  // namespace tacit::event

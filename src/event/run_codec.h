@@ -15,7 +15,10 @@ namespace tacit::event {
 // run, so that nothing is allocated per record, and
 //   MaybeBad DecodeRecord(const RawRecords&, size_t i, Scratch*, Batch*) const;
 // which appends the record's label, timestamp and columns or returns a reason why not; this class
-// then removes what the bad record appended. Bound at compile time: no virtual call per record.
+// then removes what the bad record appended. A format whose files have lines that are no records
+// has as well
+//   bool IsNoRecord(const RawRecords&, size_t i, Scratch*) const;
+// Bound at compile time: no virtual call per record.
 template <class Derived>
 class RunCodec : public Codec {
  public:
@@ -32,6 +35,8 @@ class RunCodec : public Codec {
         bad.emplace(fault->reason, fault->part);
         ++fault;
       } else {
+        if constexpr (requires { codec.IsNoRecord(records, i, &scratch); })
+          if (codec.IsNoRecord(records, i, &scratch)) continue;
         bad = codec.DecodeRecord(records, i, &scratch, batch);
       }
       if (!bad) {

@@ -48,7 +48,8 @@ Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* re
   Assembly assembly;
   event::FeatureSchema schema = MakeSchema(config.features);
   TACIT_RETURN_IF_ERROR(schema.Validate());
-  TACIT_RETURN_IF_ERROR(CheckJsonPlaces(config.source, schema));
+  TACIT_RETURN_IF_ERROR(ReadCsvHeaders(&config.source));
+  TACIT_RETURN_IF_ERROR(CheckPlaces(config.source, schema));
   assembly.transform = std::make_shared<const event::FeatureTransform>(std::move(schema));
   if (!config.catalogue.file.empty()) {
     auto items = event::ItemCatalogue::Read(config.catalogue.file);
@@ -102,6 +103,8 @@ namespace {
 std::shared_ptr<const event::Codec> MakeLineCodec(const Assembly& assembly) {
   const config::Source& source = assembly.config.source;
   if (source.traits().keys.has("format") && source.format == "protobuf") return nullptr;
+  // The files that would name the columns need not be there.
+  if (source.format == "csv" && source.csv.columns.empty()) return nullptr;
   auto codec =
       MakeCodec(source, *assembly.transform, /*items=*/nullptr, event::LabelUse::kPassedOver);
   return {codec.release(),

@@ -10,12 +10,17 @@
 
 namespace tacit::wiring {
 
-// Checks source.json against the schema.
-Status CheckJsonPlaces(const config::Source& source, const event::FeatureSchema& schema);
+// Checks source.json or source.csv against the schema.
+Status CheckPlaces(const config::Source& source, const event::FeatureSchema& schema);
+
+// Lines of values: fills in source.csv.columns where they are not configured, out of the first
+// file's first line, and checks that each file begins with that line. Does nothing where files were
+// not looked for. kInvalidArgument names the file.
+Status ReadCsvHeaders(config::Source* source);
 
 // A codec for the source's records, by source.format, which is Criteo's for kinds without that
 // key. It looks items up in `items` unless that is
-// null. `transform` must outlive it.
+// null. `transform` must outlive it. REQUIRES columns where there are lines of values.
 std::unique_ptr<event::Codec> MakeCodec(const config::Source& source,
                                         const event::FeatureTransform& transform,
                                         std::shared_ptr<const event::ItemCatalogue> items = nullptr,

@@ -176,8 +176,16 @@ const std::vector<BadCase> kValues = {
      "kind: log\n  files: [/dev/null]\n  mark: /tmp/tacit/store.witness",
      "c.yaml:4: source.mark: is the same as store.witness: put the two in different places"},
     {"OptOutWithoutUsers", "kind: generator", "kind: log\n  files: [/dev/null]\n  opt_out: /x",
-     "c.yaml:4: source.opt_out: is for sources of formats json and protobuf: other records name no "
-     "user, and would be learnt from"},
+     "c.yaml:4: source.opt_out: is for sources of formats json, csv and protobuf: other records "
+     "name "
+     "no user, and would be learnt from"},
+    {"CsvSeparator", "kind: generator",
+     "kind: log\n  files: [/dev/null]\n  format: csv\n  csv: {separator: ';;'}",
+     "c.yaml:5: source.csv.separator: must be one character of one byte, and neither a quote nor a "
+     "line's end, is ';;'"},
+    {"CsvWithoutColumns", "kind: generator",
+     "kind: log\n  files: [/dev/null]\n  format: csv\n  csv: {header: false}",
+     "c.yaml:5: source.csv.columns: is needed where no file's first line names the columns"},
     {"MarkIsInput", "kind: generator", "kind: log\n  files: [/dev/nul*]\n  mark: /dev/null-mark",
      "c.yaml:4: source.mark: would be read as one of source.files: '/dev/nul*' matches "
      "'/dev/null-mark'"},
@@ -211,7 +219,7 @@ const std::vector<BadCase> kPrivacy = {
     {"UnitUserWithoutUsers", "batch: 4096\n    privacy:\n      unit: event",
      "batch: 4096\n      max_participations: 3\n    privacy:\n      unit: user",
      "c.yaml:21: learners[0].privacy.unit: unit user needs records that name their user: "
-     "source.format json or protobuf; use event"},
+     "source.format json, csv or protobuf; use event"},
     {"UnitElse", "unit: event", "unit: household",
      "c.yaml:20: learners[0].privacy.unit: must be one of event, user, is 'household'"},
     {"MorePassesThanParticipations", "kind: generator",

@@ -35,7 +35,7 @@ TEST(JsonPlaces, AreReadAndWritten) {
   EXPECT_THAT(places.label_values, ElementsAre(Pair("buy", "1"), Pair("a: b", "0")));
   EXPECT_EQ(places.user, "");
   EXPECT_EQ(places.item, "/item");
-  EXPECT_EQ(places.timestamp_unit, JsonPlaces::TimeUnit::kRfc3339);
+  EXPECT_EQ(places.timestamp_unit, TimeUnit::kRfc3339);
   EXPECT_THAT(places.features, ElementsAre(Pair("I1", "/price"), Pair("password", "/x")));
   const std::string dump = Dump(*config);
   const auto again = Parse(dump, "dump", {});

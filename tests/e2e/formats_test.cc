@@ -156,6 +156,63 @@ TEST_F(FormatsTest, JsonOfAShopsOwnShapeGivesTheModelOfTheSameCriteoLog) {
   EXPECT_THAT(refused.err, HasSubstr("source.json, user: 'id' is no JSON pointer"));
 }
 
+// A Criteo line as a spreadsheet would write it: texts in quotes, then numbers, the label last.
+std::string ToCsv(const std::string& line) {
+  std::vector<std::string> fields;
+  std::istringstream in(line);
+  for (std::string field; std::getline(in, field, '\t');) fields.push_back(field);
+  fields.resize(40);
+  std::string values;
+  for (size_t i = 14; i < 40; ++i) values += '"' + fields[i] + "\";";
+  for (size_t i = 1; i <= 13; ++i) values += fields[i] + ';';
+  return values + (fields[0] == "1" ? "buy" : "view");
+}
+
+TEST_F(FormatsTest, LinesOfValuesGiveTheModelOfTheSameCriteoLog) {
+  test::WriteSmallLog(dir_, 2, 2000, 1);
+  std::string names, columns;
+  for (int i = 1; i <= 26; ++i) names += fmt::format("C{};", i);
+  for (int i = 1; i <= 13; ++i) names += fmt::format("I{};", i);
+  names += "bought";
+  for (const char c : names) columns += c == ';' ? ',' : c;
+  for (const char* day : {"day-0", "day-1"}) {
+    std::string lines;
+    for (const std::string& line : Lines(test::ReadFile(dir_ / (day + std::string(".tsv")))))
+      lines += ToCsv(line) + "\r\n";
+    test::WriteFile(dir_ / (day + std::string("-bare.csv")), lines);
+    test::WriteFile(dir_ / (day + std::string("-named.csv")), names + "\r\n" + lines);
+  }
+  std::vector<std::string> shape{"source.format=csv", "source.csv.separator=;",
+                                 "source.csv.label=bought",
+                                 "source.csv.label_values={buy: 1, view: 0}"};
+  const Ended criteo = Train("criteo", "day-*.tsv", {});
+  ASSERT_EQ(criteo.exit_code, 0) << criteo.err;
+  // Files without a header have the offsets of the Criteo log, and so its steps.
+  std::vector<std::string> bare = shape;
+  bare.insert(bare.end(), {"source.csv.header=false", "source.csv.columns=[" + columns + "]"});
+  const Ended without = Train("bare", "day-*-bare.csv", bare);
+  ASSERT_EQ(without.exit_code, 0) << without.err;
+  EXPECT_EQ(std::filesystem::file_size(dir_ / "bare.dead-letters.jsonl"), 0u);
+  EXPECT_EQ(Scores("bare"), Scores("criteo"));
+  // A header is no record, and needs no configuration.
+  const Ended named = Train("named", "day-*-named.csv", shape);
+  ASSERT_EQ(named.exit_code, 0) << named.err;
+  EXPECT_EQ(std::filesystem::file_size(dir_ / "named.dead-letters.jsonl"), 0u);
+  EXPECT_THAT(named.out, Not(HasSubstr("could not be learnt from")));
+
+  // Another file's columns are not guessed at, and nor is a name that no column has.
+  test::WriteFile(dir_ / "day-2-named.csv", "a;b\r\n1;2\r\n");
+  const Ended refused = Train("named", "day-*-named.csv", shape);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("day-2-named.csv:1: the columns are a, b, and not C1, C2"));
+  std::filesystem::remove(dir_ / "day-2-named.csv");
+  shape[2] = "source.csv.label=bougt";
+  const Ended misspelt = Train("named", "day-*-named.csv", shape);
+  EXPECT_EQ(misspelt.exit_code, 2);
+  EXPECT_THAT(misspelt.err,
+              HasSubstr("label: there is no column 'bougt' (did you mean 'bought'?)"));
+}
+
 TEST_F(FormatsTest, BadJsonLinesAreDeadLettersWithFileLineAndField) {
   std::string good;
   for (int i = 0; i < 500; ++i)

@@ -42,7 +42,7 @@ JsonShape ShopShape() {
           .item = "/what/sku",
           .event_id = "/id",
           .timestamp = "/event/time",
-          .timestamp_unit = JsonShape::TimeUnit::kRfc3339,
+          .timestamp_unit = TimeUnit::kRfc3339,
           .features = {{"n1", "/what/price"}, {"c1", "/tags/0"}, {"set", "/a~1b/~0"}},
           .features_at = ""};
 }
@@ -145,7 +145,7 @@ TEST_F(JsonShapeTest, CategoriesMayBeNumbersAndFlags) {
 }
 
 TEST_F(JsonShapeTest, TimesComeInUnits) {
-  using Unit = JsonShape::TimeUnit;
+  using Unit = TimeUnit;
   const auto time = [this](Unit unit, const std::string& text) -> int64_t {
     shape_.timestamp_unit = unit;
     const Decoded decoded = Decode({R"({"label":1,"timestamp_ms":)" + text + "}"});

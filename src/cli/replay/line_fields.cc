@@ -110,6 +110,9 @@ Result<std::unique_ptr<LineFields>> MakeLineFields(const config::Config& config,
     }
     return std::make_unique<TsvFields>(column);
   }
+  if (config.source.format == "csv")
+    return Fail(ErrorCode::kInvalidArgument,
+                "lines of values are replayed as they come: --key none, and no --speed");
   constexpr std::string_view kOwn[] = {kNone, "user", "item", "event_id"};
   const bool own = std::ranges::find(kOwn, key) != std::end(kOwn);
   if (!own && found == names.end())

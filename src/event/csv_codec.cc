@@ -1,0 +1,258 @@
+#include "event/csv_codec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "event/example_builder.h"
+#include "event/run_codec.h"
+
+namespace tacit::event {
+namespace {
+
+enum class CsvPartKind : uint8_t { kLabel, kUser, kItem, kEventId, kTime, kFeature };
+struct CsvPart {
+  CsvPartKind kind = CsvPartKind::kLabel;
+  FeatureNames::Place place = {};
+  std::string name = {};    // for messages: "label", "feature 'price'"
+  std::string column = {};  // its name
+  size_t index = 0;         // its place in the line
+};
+
+// Lists what is to be read, and finds the columns. The error names the part.
+Result<std::vector<CsvPart>> CsvPartsOf(const CsvShape& shape, const FeatureNames& names) {
+  std::vector<CsvPart> parts;
+  const auto add = [&](CsvPartKind kind, const char* name, const std::string& column) {
+    if (!column.empty()) parts.push_back({.kind = kind, .name = name, .column = column});
+  };
+  add(CsvPartKind::kLabel, "label", shape.label);
+  add(CsvPartKind::kUser, "user", shape.user);
+  add(CsvPartKind::kItem, "item", shape.item);
+  add(CsvPartKind::kEventId, "event_id", shape.event_id);
+  add(CsvPartKind::kTime, "timestamp", shape.timestamp);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string name(names.name(i));
+    const auto named =
+        std::ranges::find(shape.features, name, [](const auto& f) { return f.first; });
+    parts.push_back({.kind = CsvPartKind::kFeature,
+                     .place = names.PlaceOf(i),
+                     .name = fmt::format("feature '{}'", name),
+                     .column = named == shape.features.end() ? name : named->second});
+  }
+  const std::vector<std::string_view> columns(shape.columns.begin(), shape.columns.end());
+  for (CsvPart& part : parts) {
+    const auto column = std::ranges::find(shape.columns, part.column);
+    if (column == shape.columns.end())
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("source.csv, {}: there is no column '{}'{}", part.name, part.column,
+                              DidYouMean(part.column, columns)));
+    part.index = static_cast<size_t>(column - shape.columns.begin());
+  }
+  return parts;
+}
+
+MaybeBad NoLine(std::string what) { return BadRecord(std::move(what), BadPart::kSyntax); }
+
+class CsvCodec final : public RunCodec<CsvCodec> {
+ public:
+  struct Scratch {
+    explicit Scratch(const CsvCodec& codec)
+        : example(codec.transform_, codec.names_, codec.options_.missing) {}
+
+    ExampleBuilder example;
+    std::string text;
+    std::vector<std::string_view> values, set;
+    // The record's parts but for its features.
+    std::string_view event_id, user;
+    uint32_t item = kNoItem;
+    std::optional<float> label;
+    std::optional<int64_t> timestamp_ms;
+  };
+
+  CsvCodec(const FeatureTransform& transform, CsvShape shape, InteractionOptions options)
+      : transform_(transform),
+        names_(transform.schema()),
+        shape_(std::move(shape)),
+        options_(std::move(options)) {
+    auto parts = CsvPartsOf(shape_, names_);
+    TACIT_CHECK(parts.has_value(), "a shape is checked before a codec is made");
+    parts_ = *std::move(parts);
+    if (options_.label == LabelUse::kPassedOver)
+      std::erase_if(parts_, [](const CsvPart& part) { return part.kind == CsvPartKind::kLabel; });
+  }
+
+  Scratch MakeScratch(const Batch& batch) const {
+    TACIT_CHECK(batch.dense_width == transform_.schema().dense.size() &&
+                    batch.slots == transform_.schema().categorical.size(),
+                "the batch is not started");
+    return Scratch(*this);
+  }
+
+  // The header of a file. Its offset is one without a record.
+  bool IsNoRecord(const RawRecords& records, size_t i, Scratch* scratch) const {
+    if (!shape_.header || i != 0 || records.origin_line != 1) return false;
+    if (SplitCsvLine(records[i], shape_.separator, &scratch->text, &scratch->values)) return false;
+    return std::ranges::equal(scratch->values, shape_.columns);
+  }
+
+  MaybeBad DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch, Batch* batch) const {
+    const std::string_view line = records[i];
+    if (line.empty()) return NoLine("the record is empty");
+    if (MaybeBad reason = SplitCsvLine(line, shape_.separator, &scratch->text, &scratch->values))
+      return reason;
+    if (scratch->values.size() != shape_.columns.size())
+      return NoLine(fmt::format("{} instead of {}", Counted(scratch->values.size(), "value"),
+                                shape_.columns.size()));
+    scratch->example.Start();
+    scratch->event_id = scratch->user = {};
+    scratch->item = kNoItem;
+    scratch->label.reset();
+    scratch->timestamp_ms.reset();
+    for (const CsvPart& part : parts_)
+      if (const std::string_view value = scratch->values[part.index]; !value.empty())
+        if (MaybeBad reason = Set(part, value, scratch)) return reason;
+    if (!scratch->label && options_.label == LabelUse::kLearnt)
+      return BadRecord(fmt::format("label ({}) is missing", shape_.label), BadPart::kLabel);
+    const int64_t taken = records.TimeOf(i), timestamp = scratch->timestamp_ms.value_or(taken);
+    if (MaybeBad reason = TooFarAhead(timestamp, taken, options_)) return reason;
+    if (MaybeBad reason = scratch->example.AppendTo(batch)) return reason;
+    batch->label.push_back(scratch->label.value_or(0));
+    batch->timestamp_ms.push_back(timestamp);
+    if (options_.items) batch->item.push_back(scratch->item);
+    batch->user.Append(scratch->user);
+    batch->event_id.Append(scratch->event_id.empty() ? records.EventIdOf(i) : scratch->event_id);
+    return std::nullopt;
+  }
+
+ private:
+  MaybeBad Set(const CsvPart& part, std::string_view value, Scratch* scratch) const {
+    switch (part.kind) {
+      case CsvPartKind::kLabel:
+        scratch->label = LabelOf(shape_.label_rule, value, NumberOf(value));
+        if (scratch->label) return std::nullopt;
+        return Wrong(part, value, WhyNoLabel(shape_.label_rule), BadPart::kLabel);
+      case CsvPartKind::kUser:
+        scratch->user = value;
+        return std::nullopt;
+      case CsvPartKind::kItem:
+        if (options_.items) scratch->item = options_.items->Find(value);
+        return std::nullopt;
+      case CsvPartKind::kEventId:
+        scratch->event_id = value;
+        return std::nullopt;
+      case CsvPartKind::kTime:
+        scratch->timestamp_ms = ReadTime(value, shape_.timestamp_unit);
+        if (scratch->timestamp_ms) return std::nullopt;
+        return Wrong(part, value, "is no such time", BadPart::kTime);
+      case CsvPartKind::kFeature:
+        return SetFeature(part, value, scratch);
+    }
+    CheckFailed(__FILE__, __LINE__, "kind", "an unknown part");
+  }
+
+  // Programs write flags as words too.
+  static std::optional<double> NumberOf(std::string_view value) {
+    if (value == "true" || value == "True") return 1;
+    if (value == "false" || value == "False") return 0;
+    return ReadNumber(value);
+  }
+
+  MaybeBad SetFeature(const CsvPart& part, std::string_view value, Scratch* scratch) const {
+    scratch->example.Tell(part.place);
+    if (part.place.dense) {
+      const auto number = NumberOf(value);
+      if (!number) return Wrong(part, value, "is no number", BadPart::kField);
+      scratch->example.SetNumber(part.place.index, *number);
+      return std::nullopt;
+    }
+    if (!scratch->example.IsSet(part.place)) {
+      scratch->example.SetValues(part.place.index, {&value, 1});
+      return std::nullopt;
+    }
+    scratch->set.clear();
+    for (size_t begin = 0; begin <= value.size();) {
+      const size_t end = std::min(value.find(shape_.set_separator, begin), value.size());
+      if (end > begin) scratch->set.push_back(value.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    scratch->example.SetValues(part.place.index, scratch->set);
+    return std::nullopt;
+  }
+
+  static MaybeBad Wrong(const CsvPart& part, std::string_view value, std::string_view what,
+                        BadPart of) {
+    return BadRecord(
+        fmt::format("{} (column '{}'): {} {}", part.name, part.column, Quoted(value), what), of);
+  }
+
+  const FeatureTransform& transform_;
+  const FeatureNames names_;
+  const CsvShape shape_;
+  const InteractionOptions options_;
+  std::vector<CsvPart> parts_;
+};
+
+}  // namespace
+
+MaybeBad SplitCsvLine(std::string_view line, char separator, std::string* text,
+                      std::vector<std::string_view>* values) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  text->clear();
+  text->reserve(line.size());  // so that the values' bytes stay where they are
+  values->clear();
+  for (size_t at = 0; at <= line.size();) {
+    if (at == line.size() || line[at] != '"') {
+      const size_t end = std::min(line.find(separator, at), line.size());
+      values->push_back(line.substr(at, end - at));
+      at = end + 1;
+      continue;
+    }
+    const size_t begin = text->size();
+    for (++at;; ++at) {
+      const size_t quote = line.find('"', at);
+      if (quote == line.npos)
+        return NoLine(fmt::format("value {}: its quote is not closed (a record is one line)",
+                                  values->size() + 1));
+      text->append(line, at, quote - at);
+      at = quote + 1;
+      if (at == line.size() || line[at] != '"') break;
+      text->push_back('"');
+    }
+    if (at < line.size() && line[at] != separator)
+      return NoLine(
+          fmt::format("value {}: something follows its closing quote", values->size() + 1));
+    values->push_back(std::string_view(*text).substr(begin));
+    ++at;
+  }
+  return std::nullopt;
+}
+
+Status CheckCsvShape(const CsvShape& shape, const FeatureSchema& schema) {
+  const FeatureNames names(schema);
+  const auto refuse = [](std::string message) {
+    return Fail(ErrorCode::kInvalidArgument, "source.csv" + std::move(message));
+  };
+  for (size_t i = 0; i < shape.columns.size(); ++i)
+    if (std::ranges::count(shape.columns, shape.columns[i]) > 1)
+      return refuse(fmt::format(".columns: '{}' is there twice", shape.columns[i]));
+  for (const auto& [name, column] : shape.features) {
+    size_t guess = 0;
+    if (!names.Find(name, &guess))
+      return refuse(fmt::format(".features: the schema has no feature '{}'", name));
+  }
+  if (shape.label.empty()) return refuse(".label: records without a label cannot be learnt from");
+  if (!shape.label_rule.values.empty() && shape.label_rule.at_least)
+    return refuse(": label_values and label_at_least are two rules for one label");
+  TACIT_ASSIGN([[maybe_unused]] const auto parts, CsvPartsOf(shape, names));
+  return {};
+}
+
+std::unique_ptr<Codec> MakeCsvCodec(const FeatureTransform& transform, CsvShape shape,
+                                    const InteractionOptions& options) {
+  return std::make_unique<CsvCodec>(transform, std::move(shape), options);
+}
+
+}  // namespace tacit::event

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+// Rules for the parts of records of a producer's own shape, whatever their format.
+namespace tacit::event {
+
+enum class TimeUnit { kMilliseconds, kSeconds, kMicroseconds, kNanoseconds, kRfc3339 };
+
+// Reads a time as RFC 3339 has it, "2026-11-25T03:22:06.5+01:00", in milliseconds since 1970;
+// finer parts are dropped. nullopt if it is none.
+std::optional<int64_t> ReadRfc3339(std::string_view text);
+// Reads a time in this unit, in milliseconds since 1970. nullopt if it is none.
+std::optional<int64_t> ReadTime(std::string_view text, TimeUnit unit);
+
+// Reads a whole text as a finite number.
+std::optional<double> ReadNumber(std::string_view text);
+
+// The label is 0 or 1; or one of `values`, each with its label; or a number, which is a label of 1
+// from `at_least` on.
+struct LabelRule {
+  std::vector<std::pair<std::string, bool>> values;
+  std::optional<double> at_least;
+};
+// `number`: what the text is as a number, if it is one. nullopt if it is no label.
+std::optional<float> LabelOf(const LabelRule& rule, std::string_view text,
+                             std::optional<double> number);
+// Ends a message about a text that is no label: "is neither 0 nor 1".
+std::string_view WhyNoLabel(const LabelRule& rule);
+
+}  // namespace tacit::event
