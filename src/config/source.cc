@@ -97,7 +97,7 @@ void DescribeRegistry(Fields& fields, SchemaRegistry& registry, bool used) {
   fields.Verbatim("schemas", &registry.schemas, UsedIf(used));
 }
 
-// What JSON and lines of values have in common.
+// Describes the keys that JSON and lines of values have in common.
 template <class Places>
 void DescribePlaces(Fields& fields, Places& places, Use use) {
   static constexpr std::array<std::string_view, 5> kUnits = {"ms", "s", "us", "ns", "rfc3339"};

@@ -139,9 +139,10 @@ TEST(Kafka, WhatCannotBeIsRefused) {
             "override 'source.topic=a/b': source.topic: 'a/b' is no topic's name");
   EXPECT_THAT(ErrorOf(KafkaSample("  format: avro\n")),
               HasSubstr("c.yaml:4: source.format: Avro is not read; send JSON"));
-  EXPECT_EQ(ErrorOf(KafkaSample("  format: jsn\n")),
-            "c.yaml:4: source.format: must be one of criteo_tsv, json, protobuf, is 'jsn' (did you "
-            "mean 'json'?)");
+  EXPECT_EQ(
+      ErrorOf(KafkaSample("  format: jsn\n")),
+      "c.yaml:4: source.format: must be one of criteo_tsv, json, csv, protobuf, is 'jsn' (did you "
+      "mean 'json'?)");
   EXPECT_THAT(
       ErrorOf(Sample("kind: generator", "kind: log\n  format: protobuf\n  files: /dev/null")),
       HasSubstr("c.yaml:3: source.format: a log file has one record a line"));
