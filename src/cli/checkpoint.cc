@@ -175,12 +175,17 @@ Result<int> VerifyEach(const CheckpointOptions& options) {
   return code;
 }
 
+Result<wiring::Assembly> AssembleFor(const CheckpointOptions& options, config::LogFiles files) {
+  TACIT_ASSIGN(config::Config config, config::Load(options.config, options.overrides, files));
+  return wiring::Assemble(std::move(config));
+}
+
 Result<int> Restore(const CheckpointOptions& options) {
-  auto config = config::Load(options.config, options.overrides);
-  if (!config)  // the files to learn from may be gone: then every user is charged
-    config = config::Load(options.config, options.overrides, config::LogFiles::kUnread);
-  if (!config) return Fail(std::move(config.error()));
-  TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(*std::move(config)));
+  auto assembled = AssembleFor(options, config::LogFiles::kFound);
+  if (!assembled)  // the files to learn from may be gone: then every user is charged
+    assembled = AssembleFor(options, config::LogFiles::kUnread);
+  if (!assembled) return Fail(std::move(assembled.error()));
+  const wiring::Assembly assembly = *std::move(assembled);
   TACIT_ASSIGN(const wiring::RestoreReport report,
                wiring::RestoreStore(assembly, {.from = options.folders.at(0),
                                                .remains = options.remains,

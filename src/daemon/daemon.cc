@@ -378,9 +378,9 @@ class Daemon {
   // that finds nothing new behind what the store has learnt is none of these.
   bool LearntFromNothing() const {
     if (!options_.until_end || outcome_ != train::Outcome::kEndOfSource) return false;
-    const uint64_t read = learning_->feed().records_read();
-    if (read != learning_->feed().records_dead()) return false;
-    if (read == 0 && store_->Latest()->version().value > 0) return false;
+    if (learning_->feed().records_good() > 0) return false;
+    const uint64_t read = learning_->feed().records_read(), dead = learning_->feed().records_dead();
+    if (dead == 0 && store_->Latest()->version().value > 0) return false;
     spdlog::error(
         "nothing was learnt: {}",
         read == 0 ? "the source has no records"

@@ -77,6 +77,7 @@ class CsvCodec final : public RunCodec<CsvCodec> {
         names_(transform.schema()),
         shape_(std::move(shape)),
         options_(std::move(options)) {
+    if (shape_.columns.empty()) return;
     auto parts = CsvPartsOf(shape_, names_);
     TACIT_CHECK(parts.has_value(), "a shape is checked before a codec is made");
     parts_ = *std::move(parts);
@@ -101,6 +102,8 @@ class CsvCodec final : public RunCodec<CsvCodec> {
   MaybeBad DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch, Batch* batch) const {
     const std::string_view line = records[i];
     if (line.empty()) return NoLine("the record is empty");
+    if (shape_.columns.empty())
+      return NoLine("the columns are not known: name them in source.csv.columns");
     if (MaybeBad reason = SplitCsvLine(line, shape_.separator, &scratch->text, &scratch->values))
       return reason;
     if (scratch->values.size() != shape_.columns.size())

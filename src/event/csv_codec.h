@@ -39,7 +39,7 @@ MaybeBad SplitCsvLine(std::string_view line, char separator, std::string* text,
 Status CheckCsvShape(const CsvShape& shape, const FeatureSchema& schema);
 
 // Makes a codec for such lines. Values in quotes cannot hold line breaks: a record is one line.
-// REQUIRES CheckCsvShape. `transform` must outlive it.
+// REQUIRES CheckCsvShape, or no columns: every record is bad then. `transform` must outlive it.
 std::unique_ptr<Codec> MakeCsvCodec(const FeatureTransform& transform, CsvShape shape,
                                     const InteractionOptions& options);
 

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "serve/body_buffer.h"
 #include "serve/loop.h"
+#include "serve/user_route.h"
 
 namespace tacit::serve {
 namespace {
@@ -335,7 +336,10 @@ void HttpSession::Answer() {
   try {
     loop_.handler().Handle(request, &reply_);
   } catch (const std::exception& e) {  // from a library, or out of memory; the process survives
-    spdlog::error("answering {} failed: {}", request.path.substr(0, 100), e.what());
+    // A user's path names the user.
+    const std::string_view path =
+        request.path.starts_with(kUsersPath) ? kUsersPath : request.path.substr(0, 100);
+    spdlog::error("answering {} failed: {}", path, e.what());
     reply_ = Reply();
     SetError(500, "internal error", &reply_);
   }

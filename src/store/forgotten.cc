@@ -51,7 +51,7 @@ Status WaitForReaders(const Rocks& rocks, uint64_t deletion,
 Status Rewrite(const Rocks& rocks, const std::string* begin, const std::string* end) {
   rocksdb::CompactRangeOptions options;
   options.exclusive_manual_compaction = false;
-  options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
+  options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
   const rocksdb::Slice first = begin == nullptr ? rocksdb::Slice() : AsSlice(*begin);
   const rocksdb::Slice last = end == nullptr ? rocksdb::Slice() : AsSlice(*end);
   return ToStatus(rocks.db().CompactRange(options, rocks.family(Family::kHistories),
@@ -78,11 +78,13 @@ std::optional<ForgottenUser> ForgottenUsers::Find(const Hash128& user) const {
   return found->second.user;
 }
 
-void ForgottenUsers::DropForgotten(const Hash128& user, std::vector<HistoryItem>* items) const {
+void ForgottenUsers::DropForgotten(const Hash128& user, int64_t now,
+                                   std::vector<HistoryItem>* items) const {
   const auto forgotten = Find(user);
   if (!forgotten) return;
   std::erase_if(*items, [&](const HistoryItem& item) {
-    return item.timestamp_ms == 0 || item.timestamp_ms <= forgotten->before_ms;
+    return item.timestamp_ms == 0 || item.timestamp_ms <= forgotten->before_ms ||
+           item.timestamp_ms > now;
   });
 }
 

@@ -30,8 +30,9 @@ class ForgottenUsers {
   // store was opened.
   void Add(const ForgottenUser& user, uint64_t deletion);
   std::optional<ForgottenUser> Find(const Hash128& user) const;
-  // Leaves out what is from before the user's request. An item without a time may be.
-  void DropForgotten(const Hash128& user, std::vector<HistoryItem>* items) const;
+  // Leaves out what is from before the user's request. An item without a time, or with one that
+  // lies behind `now`, may be.
+  void DropForgotten(const Hash128& user, int64_t now, std::vector<HistoryItem>* items) const;
 
   struct ToErase {
     std::vector<ForgottenUser> users;

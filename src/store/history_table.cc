@@ -150,7 +150,7 @@ Status PutHistories(const Rocks& rocks, uint16_t learner, CommitSeq seq,
     for (size_t i = 0; i < some.size(); ++i) {
       TACIT_ASSIGN(Kept kept, Decode(read.values[i], rocks));
       items = some[i].items;
-      forgotten.DropForgotten(users[i], &items);
+      forgotten.DropForgotten(users[i], now, &items);
       if (items.empty() && !read.values[i]) continue;
       kept.commit = seq.value;
       kept.age_most = commit.age_most_ms;

@@ -59,7 +59,10 @@ Status StoreImpl::ForgetNow(std::span<const Hash128> users) {
   rocksdb::WriteBatch batch;
   std::vector<ForgottenUser> forgotten;
   for (const Hash128& user : users) {
-    forgotten.push_back({.user = user, .before_ms = now});
+    // A clock that was set back takes nothing of an earlier request back.
+    const auto before = forgotten_.Find(user);
+    forgotten.push_back(
+        {.user = user, .before_ms = before ? std::max(now, before->before_ms) : now});
     PutForgotten(rocks, parts_.directory->records().size(), forgotten.back(), &batch);
   }
   TACIT_RETURN_IF_ERROR(rocks.WriteSynced(batch));
@@ -76,16 +79,20 @@ Status StoreImpl::ForgetNow(std::span<const Hash128> users) {
 
 Result<uint64_t> StoreImpl::EraseForgotten(const std::string& checkpoints,
                                            const std::function<bool()>& keep_going) {
-  const std::lock_guard one(checkpoint_mutex_);
+  const std::lock_guard one(erase_mutex_);
   const Rocks& rocks = *parts_.rocks;
   const ForgottenUsers::ToErase erase = forgotten_.Unerased();
   if (erase.users.empty()) return uint64_t{0};
+  // First, because a store that fails is restored from them. One that was begun before the deletion
+  // is waited for.
+  if (!checkpoints.empty()) {
+    const std::lock_guard none_is_made(checkpoint_mutex_);
+    TACIT_RETURN_IF_ERROR(NoteInCheckpoints(checkpoints, Published()->view(), erase.users));
+  }
+  CrashPoint("forget.noted");
   TACIT_RETURN_IF_ERROR(
       EraseFromFiles(rocks, parts_.directory->records().size(), erase, keep_going));
   CrashPoint("forget.erased");
-  if (!checkpoints.empty())
-    TACIT_RETURN_IF_ERROR(NoteInCheckpoints(checkpoints, Published()->view(), erase.users));
-  CrashPoint("forget.noted");
   // On the commit thread, so that a user who asks again meanwhile is not marked as erased.
   Status status;
   RunBetweenCommits([&] {

@@ -119,7 +119,8 @@ class StoreImpl final : public Store {
 
   const OpenedStore parts_;
   ForgottenUsers forgotten_;
-  std::mutex checkpoint_mutex_;  // held while one is made or noted in; taken before all others
+  std::mutex erase_mutex_;       // held while forgotten users are erased; taken before all others
+  std::mutex checkpoint_mutex_;  // held while one is made or noted in; taken before the rest
   rocksdb::WriteBatch batch_;    // used by the commit thread; keeps its memory
   std::vector<std::unique_ptr<LearnerBacking>> backings_;
   std::vector<std::unique_ptr<RowCache>> rows_;

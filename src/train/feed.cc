@@ -255,6 +255,7 @@ Status Feed::DecodePiece(const Piece& piece, event::Batch* batch,
   dead->clear();
   codec_.Decode(piece.records, batch, dead);
   filter_.Apply(piece.records, batch, dead);
+  records_good_ += batch->size();
   DropTold(piece.records, dead);
   if (!dead->empty()) {
     TACIT_RETURN_IF_ERROR(dead_letters_.Write(*dead));

@@ -79,6 +79,8 @@ class Feed {
   // Estimated records still to be read, over all passes; improves as files are read.
   uint64_t records_ahead() const { return records_ahead_; }
   uint64_t records_dead() const { return records_dead_; }
+  // Records that learners are given: read, good, not repeated, and of nobody who opted out.
+  uint64_t records_good() const { return records_good_; }
 
  private:
   // One item of the poll thread's queue: records, or the end of a pass.
@@ -114,7 +116,7 @@ class Feed {
   std::vector<stream::PartitionOffset>
       starts_;  // first pass only: earlier records were learnt from
   std::atomic<bool> stopping_ = false;
-  std::atomic<uint64_t> records_read_ = 0, records_dead_ = 0, records_ahead_ = 0;
+  std::atomic<uint64_t> records_read_ = 0, records_dead_ = 0, records_good_ = 0, records_ahead_ = 0;
   mutable std::mutex mutex_;
   Status status_;
   std::thread poller_, decoder_;

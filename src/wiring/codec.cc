@@ -107,7 +107,12 @@ std::unique_ptr<event::Codec> MakeCodec(const config::Source& source,
       .items = std::move(items)};
   if (source.format == "json" && source.json.is_own())
     return event::MakeShapedJsonCodec(transform, ShapeOf(source.json), options);
-  if (source.format == "csv") return event::MakeCsvCodec(transform, ShapeOf(source.csv), options);
+  if (source.format == "csv") {
+    event::CsvShape shape = ShapeOf(source.csv);
+    // Each line to score gets a score.
+    shape.header &= label == event::LabelUse::kLearnt;
+    return event::MakeCsvCodec(transform, std::move(shape), options);
+  }
   if (source.format == "json") return event::MakeJsonCodec(transform, options);
   if (source.format == "protobuf") return event::MakeProtobufCodec(transform, options);
   return event::MakeCriteoTsvCodec(transform, label);

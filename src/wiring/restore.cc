@@ -127,6 +127,17 @@ std::optional<Remains> FindLater(const Assembly& assembly, const RestoreOptions&
   return best;
 }
 
+// Adds the users that the manifests of the lost store's checkpoints list, whatever their commit: a
+// copy from elsewhere was listed nothing in.
+void ListForgotten(const Assembly& assembly, const WitnessRecord& last,
+                   std::vector<store::ForgottenUser>* forgotten) {
+  const auto places = store::ListCheckpoints(assembly.config.store.checkpoints.path, nullptr);
+  if (!places) return;
+  for (const store::CheckpointPlace& place : *places)
+    if (place.manifest.lineage == last.lineage)
+      std::ranges::copy(place.manifest.forgotten, std::back_inserter(*forgotten));
+}
+
 store::RemainingLearner LearnerOf(const Remains& remains, const std::string& name) {
   const auto known = std::ranges::find(remains.learners, name, &store::RemainingLearner::name);
   return known != remains.learners.end()
@@ -193,6 +204,7 @@ Result<RestoreReport> RestoreStore(const Assembly& assembly, const RestoreOption
   report.remembered_by = path;
   report.through = last.seq;
   report.forgotten = copy.forgotten;
+  ListForgotten(assembly, last, &report.forgotten);
   const auto later = FindLater(assembly, options, copy, last, &report);
   std::vector<FoundGap> gaps;
   if (last.seq > copy.commit) {

@@ -151,6 +151,18 @@ TEST_F(CsvTest, ReasonsNameTheColumn) {
   EXPECT_EQ(Decode({"e,u,,,,,,4,", "e,u,,,,,,3,"}).batch.label, (std::vector<float>{1, 0}));
 }
 
+// The files that name the columns may not be there, for who reads a checkpoint.
+TEST_F(CsvTest, WithoutColumnsEveryRecordIsBad) {
+  shape_.columns.clear();
+  const auto codec = MakeCsvCodec(transform_, shape_, {});
+  Decoded decoded;
+  transform_.StartBatch(&decoded.batch);
+  codec->Decode(Records({"e,u", ""}), &decoded.batch, &decoded.dead);
+  EXPECT_EQ(decoded.batch.size(), 0u);
+  ASSERT_EQ(decoded.dead.size(), 2u);
+  EXPECT_THAT(decoded.dead[0].reason, HasSubstr("source.csv.columns"));
+}
+
 TEST_F(CsvTest, RecordsToScoreNeedNoLabel) {
   EXPECT_EQ(Decode({"e,u,,,,,,,", "e,u,,,,,,what,"}, {.label = LabelUse::kPassedOver}).batch.size(),
             2u);

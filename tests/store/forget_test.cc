@@ -117,6 +117,9 @@ TEST_F(ForgetTest, WhatIsReadAgainIsNotRememberedAgain) {
                                [&] { return SystemClock().UnixMillis() > before + 1; }));
   Append({{.user = kAda, .items = {{.item = 9, .timestamp_ms = before + 1}}}});
   EXPECT_EQ(Items(kAda), 1u);
+  // A time that lies ahead may be that of a record from before the request.
+  Append({{.user = kAda, .items = {{.item = 10, .timestamp_ms = before + 3'600'000}}}});
+  EXPECT_EQ(Items(kAda), 1u);
   // And forgotten again by a second request.
   Forget(kAda);
   EXPECT_EQ(Items(kAda), 0u);
@@ -137,6 +140,7 @@ TEST_F(ForgetTest, ARequestBeforeAnErasureHasEndedIsNotLost) {
 // A reader of an older snapshot may still read what was deleted since.
 TEST_F(ForgetTest, AReaderHoldsAnErasureUp) {
   Append({ForgetScript::HistoryOf(kAda)});
+  const std::string before_request = MakeFull();
   auto reader = store_->Latest();
   Forget(kAda);
   std::atomic<int> looks = 0;
@@ -145,6 +149,12 @@ TEST_F(ForgetTest, AReaderHoldsAnErasureUp) {
   EXPECT_EQ(given_up.error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(reader->History(LearnerIndex(0), kAda)->size(), 3u);
   EXPECT_FALSE(store_->Forgotten(kAda)->erased);
+  // Checkpoints are made meanwhile, and those from before list the user first of all.
+  const auto waits = store_->EraseForgotten(checkpoints(), [] { return false; });
+  ASSERT_FALSE(waits);
+  EXPECT_EQ(ReadManifest(before_request)->forgotten.size(), 1u);
+  Append({ForgetScript::HistoryOf(kBen)});
+  EXPECT_NE(MakeFull(), before_request);
   reader.reset();
   EXPECT_EQ(Erase(), 1u);
   EXPECT_FALSE(IsOnDisk(kAda));
