@@ -75,9 +75,9 @@ void AddUser(CLI::App& cli, Action* chosen) {
   auto* show = command->add_subcommand("show", "Prints all that is held of a user, as JSON");
   AddWhom(show, options);
   show->footer(
-      "Histories, used allowances, the time of the last request to be forgotten. It is raw: hand "
-      "it "
-      "to that user alone.\nExample:\n  tacit user show anna --url unix:/run/tacit/operator");
+      "Histories, used allowances, and when the user last asked to be forgotten. It is raw:\n"
+      "hand it to that user alone.\n"
+      "Example:\n  tacit user show anna --url unix:/run/tacit/operator");
   show->callback([options, chosen] { *chosen = [options] { return ShowUser(*options); }; });
 
   auto* forget = command->add_subcommand("forget", "Deletes a user's histories");
@@ -85,13 +85,11 @@ void AddUser(CLI::App& cli, Action* chosen) {
   forget->add_flag("--wait", options->wait,
                    "Waits until no file of the store holds anything of the user");
   forget->footer(
-      "What the user did until now is not remembered again, even if it is read again. The "
-      "allowance "
-      "stays, so that nobody begins anew; full checkpoints list the user, and a restore forgets "
-      "again. What was learnt stays: that is what epsilon bounds. To keep a user from being learnt "
-      "from, name the user in the file of source.opt_out.\nExample:\n  tacit user forget anna "
-      "--url "
-      "unix:/run/tacit/operator --wait");
+      "What the user did until now is not remembered again, even if it is read again. Full\n"
+      "checkpoints list the user, and a restore forgets again. The used allowance stays. What\n"
+      "was learnt stays too: epsilon bounds what anybody can tell from it. Users who are never\n"
+      "to be learnt from stand in the file of source.opt_out.\n"
+      "Example:\n  tacit user forget anna --url unix:/run/tacit/operator --wait");
   forget->callback([options, chosen] { *chosen = [options] { return ForgetUser(*options); }; });
 }
 

@@ -58,30 +58,24 @@ Result<serve::UserReport> Forgetter::Forget(std::string_view id) {
   return Show(id);
 }
 
-bool Forgetter::Goes() {
-  const std::lock_guard lock(mutex_);
-  return !stopping_;
-}
-
 void Forgetter::Loop() {
   std::unique_lock lock(mutex_);
   bool again = false;
   while (!stopping_) {
     if (again) {
-      changed_.wait_for(lock, kBetweenTries, [&] { return stopping_; });
+      changed_.wait_for(lock, kBetweenTries, [&] { return stopping_.load(); });
     } else {
       changed_.wait(lock, [&] { return asked_ || stopping_; });
     }
     if (stopping_) return;
     asked_ = false;
     lock.unlock();
-    const auto erased =
-        store_.EraseForgotten(assembly_.config.store.checkpoints.path, [this] { return Goes(); });
+    const auto erased = store_.EraseForgotten(assembly_.config.store.checkpoints.path, &stopping_);
     if (erased && *erased > 0) {
       erased_.Add(static_cast<double>(*erased));
       spdlog::info("no file of the store holds anything of {} who asked to be forgotten",
                    Counted(*erased, "user"));
-    } else if (!erased && Goes()) {
+    } else if (!erased && !stopping_) {
       spdlog::warn("bytes of forgotten users are still in files, and it is tried again: {}",
                    erased.error().message);
     }

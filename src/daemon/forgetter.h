@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -34,7 +35,6 @@ class Forgetter {
   Result<serve::UserReport> Show(std::string_view id) const;
   Result<serve::UserReport> Forget(std::string_view id);
   void Loop();
-  bool Goes();
 
   store::Store& store_;
   const wiring::Assembly& assembly_;
@@ -42,9 +42,9 @@ class Forgetter {
   const metrics::Counter forgotten_, erased_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool asked_ = true;  // an earlier run may have left something
-  bool stopping_ = false;
-  std::thread thread_;  // the last member: it uses all others
+  bool asked_ = true;                   // an earlier run may have left something
+  std::atomic<bool> stopping_ = false;  // gives up what is being erased
+  std::thread thread_;                  // the last member: it uses all others
 };
 
 }  // namespace tacit::daemon

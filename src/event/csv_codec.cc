@@ -8,50 +8,42 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "event/example_builder.h"
+#include "event/record_parts.h"
 #include "event/run_codec.h"
 
 namespace tacit::event {
 namespace {
 
-enum class CsvPartKind : uint8_t { kLabel, kUser, kItem, kEventId, kTime, kFeature };
+// A part, and the place of its column in the line.
 struct CsvPart {
-  CsvPartKind kind = CsvPartKind::kLabel;
-  FeatureNames::Place place = {};
-  std::string name = {};    // for messages: "label", "feature 'price'"
-  std::string column = {};  // its name
-  size_t index = 0;         // its place in the line
+  ShapePart part;
+  size_t index = 0;
 };
 
 // Lists what is to be read, and finds the columns. The error names the part.
 Result<std::vector<CsvPart>> CsvPartsOf(const CsvShape& shape, const FeatureNames& names) {
-  std::vector<CsvPart> parts;
-  const auto add = [&](CsvPartKind kind, const char* name, const std::string& column) {
-    if (!column.empty()) parts.push_back({.kind = kind, .name = name, .column = column});
-  };
-  add(CsvPartKind::kLabel, "label", shape.label);
-  add(CsvPartKind::kUser, "user", shape.user);
-  add(CsvPartKind::kItem, "item", shape.item);
-  add(CsvPartKind::kEventId, "event_id", shape.event_id);
-  add(CsvPartKind::kTime, "timestamp", shape.timestamp);
+  std::vector<ShapePart> parts =
+      OwnParts({shape.label, shape.user, shape.item, shape.event_id, shape.timestamp});
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string name(names.name(i));
     const auto named =
         std::ranges::find(shape.features, name, [](const auto& f) { return f.first; });
-    parts.push_back({.kind = CsvPartKind::kFeature,
+    parts.push_back({.kind = PartKind::kFeature,
                      .place = names.PlaceOf(i),
                      .name = fmt::format("feature '{}'", name),
-                     .column = named == shape.features.end() ? name : named->second});
+                     .where = named == shape.features.end() ? name : named->second});
   }
   const std::vector<std::string_view> columns(shape.columns.begin(), shape.columns.end());
-  for (CsvPart& part : parts) {
-    const auto column = std::ranges::find(shape.columns, part.column);
+  std::vector<CsvPart> placed;
+  for (ShapePart& part : parts) {
+    const auto column = std::ranges::find(shape.columns, part.where);
     if (column == shape.columns.end())
       return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("source.csv, {}: there is no column '{}'{}", part.name, part.column,
-                              DidYouMean(part.column, columns)));
-    part.index = static_cast<size_t>(column - shape.columns.begin());
+                  fmt::format("source.csv, {}: there is no column '{}'{}", part.name, part.where,
+                              DidYouMean(part.where, columns)));
+    placed.push_back({std::move(part), static_cast<size_t>(column - shape.columns.begin())});
   }
-  return parts;
+  return placed;
 }
 
 MaybeBad NoLine(std::string what) { return BadRecord(std::move(what), BadPart::kSyntax); }
@@ -65,11 +57,7 @@ class CsvCodec final : public RunCodec<CsvCodec> {
     ExampleBuilder example;
     std::string text;
     std::vector<std::string_view> values, set;
-    // The record's parts but for its features.
-    std::string_view event_id, user;
-    uint32_t item = kNoItem;
-    std::optional<float> label;
-    std::optional<int64_t> timestamp_ms;
+    RecordParts own;  // all but the features
   };
 
   CsvCodec(const FeatureTransform& transform, CsvShape shape, InteractionOptions options)
@@ -82,7 +70,7 @@ class CsvCodec final : public RunCodec<CsvCodec> {
     TACIT_CHECK(parts.has_value(), "a shape is checked before a codec is made");
     parts_ = *std::move(parts);
     if (options_.label == LabelUse::kPassedOver)
-      std::erase_if(parts_, [](const CsvPart& part) { return part.kind == CsvPartKind::kLabel; });
+      std::erase_if(parts_, [](const CsvPart& part) { return part.part.kind == PartKind::kLabel; });
   }
 
   Scratch MakeScratch(const Batch& batch) const {
@@ -110,47 +98,34 @@ class CsvCodec final : public RunCodec<CsvCodec> {
       return NoLine(fmt::format("{} instead of {}", Counted(scratch->values.size(), "value"),
                                 shape_.columns.size()));
     scratch->example.Start();
-    scratch->event_id = scratch->user = {};
-    scratch->item = kNoItem;
-    scratch->label.reset();
-    scratch->timestamp_ms.reset();
+    scratch->own = {};
     for (const CsvPart& part : parts_)
       if (const std::string_view value = scratch->values[part.index]; !value.empty())
-        if (MaybeBad reason = Set(part, value, scratch)) return reason;
-    if (!scratch->label && options_.label == LabelUse::kLearnt)
-      return BadRecord(fmt::format("label ({}) is missing", shape_.label), BadPart::kLabel);
-    const int64_t taken = records.TimeOf(i), timestamp = scratch->timestamp_ms.value_or(taken);
-    if (MaybeBad reason = TooFarAhead(timestamp, taken, options_)) return reason;
-    if (MaybeBad reason = scratch->example.AppendTo(batch)) return reason;
-    batch->label.push_back(scratch->label.value_or(0));
-    batch->timestamp_ms.push_back(timestamp);
-    if (options_.items) batch->item.push_back(scratch->item);
-    batch->user.Append(scratch->user);
-    batch->event_id.Append(scratch->event_id.empty() ? records.EventIdOf(i) : scratch->event_id);
-    return std::nullopt;
+        if (MaybeBad reason = Set(part.part, value, scratch)) return reason;
+    return AppendExample(records, i, scratch->own, scratch->example, options_, shape_.label, batch);
   }
 
  private:
-  MaybeBad Set(const CsvPart& part, std::string_view value, Scratch* scratch) const {
+  MaybeBad Set(const ShapePart& part, std::string_view value, Scratch* scratch) const {
     switch (part.kind) {
-      case CsvPartKind::kLabel:
-        scratch->label = LabelOf(shape_.label_rule, value, NumberOf(value));
-        if (scratch->label) return std::nullopt;
+      case PartKind::kLabel:
+        scratch->own.label = LabelOf(shape_.label_rule, value, NumberOf(value));
+        if (scratch->own.label) return std::nullopt;
         return Wrong(part, value, WhyNoLabel(shape_.label_rule), BadPart::kLabel);
-      case CsvPartKind::kUser:
-        scratch->user = value;
+      case PartKind::kUser:
+        scratch->own.user = value;
         return std::nullopt;
-      case CsvPartKind::kItem:
-        if (options_.items) scratch->item = options_.items->Find(value);
+      case PartKind::kItem:
+        if (options_.items) scratch->own.item = options_.items->Find(value);
         return std::nullopt;
-      case CsvPartKind::kEventId:
-        scratch->event_id = value;
+      case PartKind::kEventId:
+        scratch->own.event_id = value;
         return std::nullopt;
-      case CsvPartKind::kTime:
-        scratch->timestamp_ms = ReadTime(value, shape_.timestamp_unit);
-        if (scratch->timestamp_ms) return std::nullopt;
+      case PartKind::kTime:
+        scratch->own.timestamp_ms = ReadTime(value, shape_.timestamp_unit);
+        if (scratch->own.timestamp_ms) return std::nullopt;
         return Wrong(part, value, "is no such time", BadPart::kTime);
-      case CsvPartKind::kFeature:
+      case PartKind::kFeature:
         return SetFeature(part, value, scratch);
     }
     CheckFailed(__FILE__, __LINE__, "kind", "an unknown part");
@@ -163,7 +138,7 @@ class CsvCodec final : public RunCodec<CsvCodec> {
     return ReadNumber(value);
   }
 
-  MaybeBad SetFeature(const CsvPart& part, std::string_view value, Scratch* scratch) const {
+  MaybeBad SetFeature(const ShapePart& part, std::string_view value, Scratch* scratch) const {
     scratch->example.Tell(part.place);
     if (part.place.dense) {
       const auto number = NumberOf(value);
@@ -185,10 +160,10 @@ class CsvCodec final : public RunCodec<CsvCodec> {
     return std::nullopt;
   }
 
-  static MaybeBad Wrong(const CsvPart& part, std::string_view value, std::string_view what,
+  static MaybeBad Wrong(const ShapePart& part, std::string_view value, std::string_view what,
                         BadPart of) {
     return BadRecord(
-        fmt::format("{} (column '{}'): {} {}", part.name, part.column, Quoted(value), what), of);
+        fmt::format("{} (column '{}'): {} {}", part.name, part.where, Quoted(value), what), of);
   }
 
   const FeatureTransform& transform_;

@@ -10,6 +10,7 @@
 #include "event/codec.h"
 #include "event/example_builder.h"
 #include "event/json_values.h"
+#include "event/record_parts.h"
 #include "event/run_codec.h"
 
 namespace tacit::event {
@@ -39,14 +40,6 @@ bool ReadText(ondemand::value value, std::string_view* text) {
       return false;
   }
 }
-
-// The fields of a record read so far.
-struct Header {
-  std::string_view event_id, user;
-  uint32_t item = kNoItem;
-  std::optional<float> label;
-  std::optional<int64_t> timestamp_ms;
-};
 
 // Returns true if the names contain no character that JSON escapes.
 bool ArePlain(const FeatureNames& names) {
@@ -81,9 +74,9 @@ class JsonCodec final : public RunCodec<JsonCodec> {
   MaybeBad DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch, Batch* batch) const;
 
  private:
-  MaybeBad ReadRecord(ondemand::object record, Scratch* scratch, Header* header) const;
+  MaybeBad ReadRecord(ondemand::object record, Scratch* scratch, RecordParts* header) const;
   MaybeBad ReadField(std::string_view key, ondemand::value value, Scratch* scratch,
-                     Header* header) const;
+                     RecordParts* header) const;
   MaybeBad ReadFeatures(ondemand::value value, Scratch* scratch) const;
   MaybeBad ReadFeature(FeatureNames::Place place, ondemand::value value, Scratch* scratch) const;
   MaybeBad ReadSet(uint32_t index, ondemand::value value, Scratch* scratch) const;
@@ -96,26 +89,17 @@ class JsonCodec final : public RunCodec<JsonCodec> {
 
 MaybeBad JsonCodec::DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch,
                                  Batch* batch) const {
-  Header header;
+  RecordParts header;
   scratch->example.Start();
   if (MaybeBad reason = scratch->parser.ReadObject(records, i, [&](ondemand::object object) {
         return ReadRecord(object, scratch, &header);
       }))
     return reason;
-  if (!header.label && options_.label == LabelUse::kLearnt)
-    return BadRecord("label is missing", BadPart::kLabel);
-  const int64_t taken = records.TimeOf(i), timestamp = header.timestamp_ms.value_or(taken);
-  if (MaybeBad reason = TooFarAhead(timestamp, taken, options_)) return reason;
-  if (MaybeBad reason = scratch->example.AppendTo(batch)) return reason;
-  batch->label.push_back(header.label.value_or(0));
-  batch->timestamp_ms.push_back(timestamp);
-  if (options_.items) batch->item.push_back(header.item);
-  batch->user.Append(header.user);
-  batch->event_id.Append(header.event_id.empty() ? records.EventIdOf(i) : header.event_id);
-  return std::nullopt;
+  return AppendExample(records, i, header, scratch->example, options_, /*place=*/"", batch);
 }
 
-MaybeBad JsonCodec::ReadRecord(ondemand::object record, Scratch* scratch, Header* header) const {
+MaybeBad JsonCodec::ReadRecord(ondemand::object record, Scratch* scratch,
+                               RecordParts* header) const {
   for (auto entry : record) {
     ondemand::field field;
     if (const auto error = std::move(entry).get(field)) return Broken(error);
@@ -142,7 +126,7 @@ MaybeBad ReadLabel(ondemand::value value, std::optional<float>* label) {
 
 // Skips unknown fields: a newer producer may send more.
 MaybeBad JsonCodec::ReadField(std::string_view key, ondemand::value value, Scratch* scratch,
-                              Header* header) const {
+                              RecordParts* header) const {
   if (key == "label" && options_.label == LabelUse::kLearnt)
     return ReadLabel(value, &header->label);
   if (key == "features") return ReadFeatures(value, scratch);

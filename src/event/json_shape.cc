@@ -9,19 +9,11 @@
 #include "base/check.h"
 #include "event/example_builder.h"
 #include "event/json_values.h"
+#include "event/record_parts.h"
 #include "event/run_codec.h"
 
 namespace tacit::event {
 namespace {
-
-// A part of the example that is read from a place.
-enum class PartKind : uint8_t { kLabel, kUser, kItem, kEventId, kTime, kFeature };
-struct ShapePart {
-  PartKind kind = PartKind::kLabel;
-  FeatureNames::Place place = {};
-  std::string name = {};   // for messages: "label", "feature 'price'"
-  std::string where = {};  // its pointer
-};
 
 tl::unexpected<Error> WrongPlace(const ShapePart& part, std::string_view what) {
   return Fail(ErrorCode::kInvalidArgument,
@@ -62,15 +54,8 @@ std::string AsKey(std::string_view name) {
 // Lists what is to be read, and from where.
 std::vector<ShapePart> PartsOf(const JsonShape& shape, const FeatureNames& names,
                                const FeatureSchema& schema) {
-  std::vector<ShapePart> parts;
-  const auto add = [&](PartKind kind, const char* name, const std::string& where) {
-    if (!where.empty()) parts.push_back({.kind = kind, .name = name, .where = where});
-  };
-  add(PartKind::kLabel, "label", shape.label);
-  add(PartKind::kUser, "user", shape.user);
-  add(PartKind::kItem, "item", shape.item);
-  add(PartKind::kEventId, "event_id", shape.event_id);
-  add(PartKind::kTime, "timestamp", shape.timestamp);
+  std::vector<ShapePart> parts =
+      OwnParts({shape.label, shape.user, shape.item, shape.event_id, shape.timestamp});
   for (size_t i = 0; i < names.size(); ++i) {
     const FeatureNames::Place place = names.PlaceOf(i);
     const std::string name(names.name(i));
@@ -191,11 +176,7 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
     RecordParser parser;
     std::vector<uint8_t> told;  // by part
     std::vector<std::string_view> values;
-    // The record's parts but for its features.
-    std::string_view event_id, user;
-    uint32_t item = kNoItem;
-    std::optional<float> label;
-    std::optional<int64_t> timestamp_ms;
+    RecordParts own;  // all but the features
   };
 
   ShapedJsonCodec(const FeatureTransform& transform, JsonShape shape, InteractionOptions options)
@@ -220,24 +201,11 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
   MaybeBad DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch, Batch* batch) const {
     scratch->example.Start();
     std::ranges::fill(scratch->told, uint8_t{0});
-    scratch->event_id = scratch->user = {};
-    scratch->item = kNoItem;
-    scratch->label.reset();
-    scratch->timestamp_ms.reset();
+    scratch->own = {};
     if (MaybeBad reason = scratch->parser.ReadObject(
             records, i, [&](ondemand::object object) { return ReadObject(object, 0, scratch); }))
       return reason;
-    if (!scratch->label && options_.label == LabelUse::kLearnt)
-      return BadRecord(fmt::format("label ({}) is missing", shape_.label), BadPart::kLabel);
-    const int64_t taken = records.TimeOf(i), timestamp = scratch->timestamp_ms.value_or(taken);
-    if (MaybeBad reason = TooFarAhead(timestamp, taken, options_)) return reason;
-    if (MaybeBad reason = scratch->example.AppendTo(batch)) return reason;
-    batch->label.push_back(scratch->label.value_or(0));
-    batch->timestamp_ms.push_back(timestamp);
-    if (options_.items) batch->item.push_back(scratch->item);
-    batch->user.Append(scratch->user);
-    batch->event_id.Append(scratch->event_id.empty() ? records.EventIdOf(i) : scratch->event_id);
-    return std::nullopt;
+    return AppendExample(records, i, scratch->own, scratch->example, options_, shape_.label, batch);
   }
 
  private:
@@ -325,17 +293,18 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
       case PartKind::kLabel:
         return SetLabel(part, scalar, scratch);
       case PartKind::kUser:
-        scratch->user = scalar.text;
+        scratch->own.user = scalar.text;
         return std::nullopt;
       case PartKind::kItem:
-        if (options_.items) scratch->item = options_.items->Find(scalar.text);
+        if (options_.items) scratch->own.item = options_.items->Find(scalar.text);
         return std::nullopt;
       case PartKind::kEventId:
-        scratch->event_id = scalar.text;
+        scratch->own.event_id = scalar.text;
         return std::nullopt;
       case PartKind::kTime:
-        scratch->timestamp_ms = InMilliseconds(scalar, shape_.timestamp_unit);
-        if (!scratch->timestamp_ms) return Wrong(part, Quoted(scalar.text) + " is no such time");
+        scratch->own.timestamp_ms = InMilliseconds(scalar, shape_.timestamp_unit);
+        if (!scratch->own.timestamp_ms)
+          return Wrong(part, Quoted(scalar.text) + " is no such time");
         return std::nullopt;
       case PartKind::kFeature:
         return SetFeature(part, scalar, scratch);
@@ -345,9 +314,9 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
 
   MaybeBad SetLabel(uint32_t part, const Scalar& scalar, Scratch* scratch) const {
     const bool is_number = scalar.kind != Scalar::Kind::kText;
-    scratch->label =
+    scratch->own.label =
         LabelOf(rule_, scalar.text, is_number ? std::optional(scalar.number) : std::nullopt);
-    if (scratch->label) return std::nullopt;
+    if (scratch->own.label) return std::nullopt;
     return Wrong(part, fmt::format("{} {}", Quoted(scalar.text), WhyNoLabel(rule_)));
   }
 

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "event/codec.h"
 #include "event/example_builder.h"
+#include "event/record_parts.h"
 #include "event/run_codec.h"
 
 namespace tacit::event {
@@ -149,16 +150,11 @@ MaybeBad ProtobufCodec::DecodeRecord(const RawRecords& records, size_t i, Scratc
   if (MaybeBad reason = CheckPacked(message)) return reason;
   if (MaybeBad reason = TellItem("user", message.user, scratch)) return reason;
   if (MaybeBad reason = TellItem("item", message.item, scratch)) return reason;
-  const int64_t taken = records.TimeOf(i);
-  const int64_t timestamp = message.timestamp_ms == 0 ? taken : message.timestamp_ms;
-  if (MaybeBad reason = TooFarAhead(timestamp, taken, options_)) return reason;
-  if (MaybeBad reason = scratch->example.AppendTo(batch)) return reason;
-  batch->label.push_back(learnt && message.outcome == kPositive ? 1.0f : 0.0f);
-  batch->timestamp_ms.push_back(timestamp);
-  if (options_.items) batch->item.push_back(options_.items->Find(message.item));
-  batch->user.Append(message.user);
-  batch->event_id.Append(message.event_id.empty() ? records.EventIdOf(i) : message.event_id);
-  return std::nullopt;
+  RecordParts parts{.event_id = message.event_id, .user = message.user};
+  if (options_.items) parts.item = options_.items->Find(message.item);
+  if (learnt) parts.label = message.outcome == kPositive ? 1.0f : 0.0f;
+  if (message.timestamp_ms != 0) parts.timestamp_ms = message.timestamp_ms;
+  return AppendExample(records, i, parts, scratch->example, options_, /*place=*/"", batch);
 }
 
 MaybeBad ProtobufCodec::ReadMessage(std::string_view record, Scratch* scratch,

@@ -88,6 +88,19 @@ std::optional<int64_t> ReadTime(std::string_view text, TimeUnit unit) {
   return static_cast<int64_t>(std::floor(time));
 }
 
+std::vector<ShapePart> OwnParts(const OwnPlaces& places) {
+  std::vector<ShapePart> parts;
+  const auto add = [&](PartKind kind, const char* name, const std::string& where) {
+    if (!where.empty()) parts.push_back({.kind = kind, .name = name, .where = where});
+  };
+  add(PartKind::kLabel, "label", places.label);
+  add(PartKind::kUser, "user", places.user);
+  add(PartKind::kItem, "item", places.item);
+  add(PartKind::kEventId, "event_id", places.event_id);
+  add(PartKind::kTime, "timestamp", places.timestamp);
+  return parts;
+}
+
 std::optional<double> ReadNumber(std::string_view text) {
   const auto number = WholeText<double>(text);
   return number && std::isfinite(*number) ? number : std::nullopt;

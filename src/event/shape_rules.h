@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "event/example_builder.h"
+
 // Rules for the parts of records of a producer's own shape, whatever their format.
 namespace tacit::event {
 
@@ -17,6 +19,21 @@ enum class TimeUnit { kMilliseconds, kSeconds, kMicroseconds, kNanoseconds, kRfc
 std::optional<int64_t> ReadRfc3339(std::string_view text);
 // Reads a time in this unit, in milliseconds since 1970. nullopt if it is none.
 std::optional<int64_t> ReadTime(std::string_view text, TimeUnit unit);
+
+// A part of the example that is read from a place.
+enum class PartKind : uint8_t { kLabel, kUser, kItem, kEventId, kTime, kFeature };
+struct ShapePart {
+  PartKind kind = PartKind::kLabel;
+  FeatureNames::Place place = {};
+  std::string name = {};   // for messages: "label", "feature 'price'"
+  std::string where = {};  // a JSON pointer, or a column
+};
+// The places of the parts that are no features; "": records have no such part.
+struct OwnPlaces {
+  const std::string &label, &user, &item, &event_id, &timestamp;
+};
+// Lists the parts that have a place.
+std::vector<ShapePart> OwnParts(const OwnPlaces& places);
 
 // Reads a whole text as a finite number.
 std::optional<double> ReadNumber(std::string_view text);

@@ -37,27 +37,29 @@ void PutValue(const Rocks& rocks, const ForgottenUser& user, bool erased,
 Status GivenUp() { return Fail(ErrorCode::kUnavailable, "erasing forgotten users was given up"); }
 
 // A snapshot keeps what was deleted after it was taken.
-Status WaitForReaders(const Rocks& rocks, uint64_t deletion,
-                      const std::function<bool()>& keep_going) {
+Status WaitForReaders(const Rocks& rocks, uint64_t deletion, const std::atomic<bool>& given_up) {
   for (;;) {
     uint64_t oldest = 0;
     rocks.db().GetIntProperty(rocksdb::DB::Properties::kOldestSnapshotSequence, &oldest);
     if (oldest == 0 || oldest >= deletion) return {};
-    if (!keep_going()) return GivenUp();
+    if (given_up) return GivenUp();
     std::this_thread::sleep_for(kBetweenLooksAtReaders);
   }
 }
 
-Status Rewrite(const Rocks& rocks, const std::string* begin, const std::string* end) {
+Status Rewrite(const Rocks& rocks, const std::string* begin, const std::string* end,
+               std::atomic<bool>* given_up) {
   rocksdb::CompactRangeOptions options;
   options.exclusive_manual_compaction = false;
+  options.canceled = given_up;
   options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
   const rocksdb::Slice first = begin == nullptr ? rocksdb::Slice() : AsSlice(*begin);
   const rocksdb::Slice last = end == nullptr ? rocksdb::Slice() : AsSlice(*end);
-  return ToStatus(rocks.db().CompactRange(options, rocks.family(Family::kHistories),
-                                          begin == nullptr ? nullptr : &first,
-                                          end == nullptr ? nullptr : &last),
-                  "rewriting the histories of store " + rocks.path());
+  const rocksdb::Status status = rocks.db().CompactRange(options, rocks.family(Family::kHistories),
+                                                         begin == nullptr ? nullptr : &first,
+                                                         end == nullptr ? nullptr : &last);
+  if (*given_up) return GivenUp();
+  return ToStatus(status, "rewriting the histories of store " + rocks.path());
 }
 
 }  // namespace
@@ -140,15 +142,14 @@ Result<std::vector<ForgottenUser>> ReadForgotten(const Rocks& rocks) {
 }
 
 Status EraseFromFiles(const Rocks& rocks, size_t learners, const ForgottenUsers::ToErase& erase,
-                      const std::function<bool()>& keep_going) {
-  TACIT_RETURN_IF_ERROR(WaitForReaders(rocks, erase.deletion, keep_going));
+                      std::atomic<bool>* given_up) {
+  TACIT_RETURN_IF_ERROR(WaitForReaders(rocks, erase.deletion, *given_up));
   TACIT_RETURN_IF_ERROR(rocks.EmptyLog());
-  if (erase.users.size() > kOneByOneMost) return Rewrite(rocks, nullptr, nullptr);
+  if (erase.users.size() > kOneByOneMost) return Rewrite(rocks, nullptr, nullptr, given_up);
   for (const ForgottenUser& user : erase.users) {
     for (size_t learner = 0; learner < learners; ++learner) {
-      if (!keep_going()) return GivenUp();
       const std::string key = UserKey(static_cast<uint16_t>(learner), user.user);
-      TACIT_RETURN_IF_ERROR(Rewrite(rocks, &key, &key));
+      TACIT_RETURN_IF_ERROR(Rewrite(rocks, &key, &key, given_up));
     }
   }
   return {};

@@ -2,8 +2,8 @@
 
 #include <rocksdb/write_batch.h>
 
+#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -62,9 +62,9 @@ void PutErased(const Rocks& rocks, const ForgottenUser& user, rocksdb::WriteBatc
 Result<std::vector<ForgottenUser>> ReadForgotten(const Rocks& rocks);
 
 // Rewrites the files, and ends the logs, that hold bytes of these users' deleted histories. Waits
-// for readers of snapshots from before `deletion`. kUnavailable once `keep_going` returns false.
+// for readers of snapshots from before `deletion`. kUnavailable once `given_up` is set.
 Status EraseFromFiles(const Rocks& rocks, size_t learners, const ForgottenUsers::ToErase& erase,
-                      const std::function<bool()>& keep_going);
+                      std::atomic<bool>* given_up);
 
 // Forgets users in a copy that no process has open: those whom it does not know as forgotten at
 // that time or later.

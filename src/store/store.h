@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -115,11 +116,11 @@ class Store {
   virtual std::optional<ForgottenUser> Forgotten(const Hash128&) const { return std::nullopt; }
   // Rewrites the files that still hold bytes of forgotten histories, and has the full checkpoints
   // in `checkpoints` (may be empty) list these users, so that a restore forgets them again. Returns
-  // their number. Commits go on. kUnavailable: `keep_going` returned false, or another process
-  // works in the folder of checkpoints; nothing is lost, and the next call goes on. May be called
-  // from any thread.
+  // their number. Commits go on. kUnavailable: `given_up` was set, or another process works in the
+  // folder of checkpoints; nothing is lost, and the next call goes on. May be called from any
+  // thread.
   virtual Result<uint64_t> EraseForgotten(const std::string& /*checkpoints*/,
-                                          const std::function<bool()>& /*keep_going*/) {
+                                          std::atomic<bool>* /*given_up*/) {
     return uint64_t{0};
   }
 

@@ -78,7 +78,7 @@ Status StoreImpl::ForgetNow(std::span<const Hash128> users) {
 }
 
 Result<uint64_t> StoreImpl::EraseForgotten(const std::string& checkpoints,
-                                           const std::function<bool()>& keep_going) {
+                                           std::atomic<bool>* given_up) {
   const std::lock_guard one(erase_mutex_);
   const Rocks& rocks = *parts_.rocks;
   const ForgottenUsers::ToErase erase = forgotten_.Unerased();
@@ -90,8 +90,7 @@ Result<uint64_t> StoreImpl::EraseForgotten(const std::string& checkpoints,
     TACIT_RETURN_IF_ERROR(NoteInCheckpoints(checkpoints, Published()->view(), erase.users));
   }
   CrashPoint("forget.noted");
-  TACIT_RETURN_IF_ERROR(
-      EraseFromFiles(rocks, parts_.directory->records().size(), erase, keep_going));
+  TACIT_RETURN_IF_ERROR(EraseFromFiles(rocks, parts_.directory->records().size(), erase, given_up));
   CrashPoint("forget.erased");
   // On the commit thread, so that a user who asks again meanwhile is not marked as erased.
   Status status;

@@ -6,6 +6,7 @@
 
 #include <boost/json.hpp>
 #include <filesystem>
+#include <functional>
 
 #include "service.h"
 
@@ -74,6 +75,7 @@ class RestoreTest : public testing::Test {
       ASSERT_TRUE(daemon.WaitForSteps(20));
       const Ended made = test::Run({TACIT, "checkpoint", "create", "--url", at_operator});
       ASSERT_EQ(made.exit_code, 0) << made.err;
+      if (after_checkpoint_) after_checkpoint_(at_operator);
       daemon.Stop();
     }
     run.WriteConfig(dir_);
@@ -116,6 +118,7 @@ class RestoreTest : public testing::Test {
   }
 
   const TempDir dir_;
+  std::function<void(const std::string& at_operator)> after_checkpoint_;
   std::string config_, checkpoint_;
   Spent before_;
 };
@@ -164,6 +167,23 @@ TEST_F(RestoreTest, TheDamagedStoresLedgerIsTakenFirst) {
             HasSubstr("ctr: 20 steps charged; "), Not(HasSubstr("each user"))));
   EXPECT_DOUBLE_EQ(SpentOf(dir_ / "store").epsilon, before_.epsilon);
   ExpectItGoesOn();
+}
+
+// A copy that was carried away before a user asked to be forgotten lists nobody; the checkpoint
+// that stayed in its folder does.
+TEST_F(RestoreTest, WhomTheFolderListsIsForgottenInACopyFromElsewhere) {
+  after_checkpoint_ = [&](const std::string& at_operator) {
+    fs::copy(dir_ / "store.checkpoints", dir_ / "elsewhere", fs::copy_options::recursive);
+    const Ended forgotten =
+        test::Run({TACIT, "user", "forget", "u3", "--wait", "--url", at_operator});
+    ASSERT_EQ(forgotten.exit_code, 0) << forgotten.err;
+  };
+  LoseStore(UserRun());
+  fs::remove_all(dir_ / "store.lost");
+  checkpoint_ = fs::path(dir_ / "elsewhere") / fs::path(checkpoint_).filename();
+  const Ended restored = Restore();
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_THAT(restored.out, HasSubstr("1 user who asked to be forgotten"));
 }
 
 TEST_F(RestoreTest, ARestoredStoreGoesOn) {

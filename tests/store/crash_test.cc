@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <fstream>
 
 #include "forget_script.h"
@@ -146,7 +147,8 @@ TEST(CrashTest, AKillWhileAUserIsForgottenLeavesTheUserForgotten) {
     EXPECT_TRUE(store->Latest()->History(LearnerIndex(0), ForgetScript::kAda)->empty());
     EXPECT_EQ(store->Latest()->History(LearnerIndex(0), ForgetScript::kBen)->size(), 3u);
     ASSERT_TRUE(store->Forgotten(ForgetScript::kAda));
-    const auto erased = store->EraseForgotten(checkpoints, [] { return true; });
+    std::atomic<bool> given_up = false;
+    const auto erased = store->EraseForgotten(checkpoints, &given_up);
     ASSERT_TRUE(erased) << erased.error().message;
     EXPECT_EQ(*erased, 1u);
     EXPECT_FALSE(
