@@ -3,7 +3,7 @@
 
 namespace tacit::cuda {
 
-Result<std::unique_ptr<train::Gpu>> OpenGpu(int) {
+Result<std::unique_ptr<train::Gpu>> OpenGpu(const train::GpuOptions&) {
   return Fail(ErrorCode::kInvalidArgument,
               "this Tacit was built without CUDA; build it with the preset cuda to use a GPU");
 }

@@ -76,6 +76,14 @@ class Buffer {
   RawBuffer raw_;
 };
 
+// Makes a buffer larger where more is wanted than before; what was in it is lost then.
+template <class T>
+Status Reserve(Device& device, size_t count, Buffer<T>* buffer) {
+  if (buffer->size() >= count) return {};
+  TACIT_ASSIGN(*buffer, Buffer<T>::Make(device, count));
+  return {};
+}
+
 // `count` numbers in pinned host memory: staging, which streams copy from and to while the host
 // works on something else.
 template <class T>

@@ -89,4 +89,10 @@ Result<std::unique_ptr<Device>> OpenDevice(int ordinal) {
   return std::unique_ptr<Device>(new Device(std::move(facts)));
 }
 
+Result<uint64_t> Device::FreeBytes() {
+  size_t free = 0, total = 0;
+  TACIT_RETURN_IF_ERROR(Check(runtime::MemoryFree(&free, &total), "asking for its free memory"));
+  return uint64_t{free};
+}
+
 }  // namespace tacit::cuda

@@ -37,6 +37,8 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   const DeviceFacts& facts() const { return facts_; }
+  // The bytes of its memory that nobody has taken.
+  Result<uint64_t> FreeBytes();
   // The error that lost the device, or success.
   Status Health() const;
 

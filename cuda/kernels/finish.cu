@@ -176,35 +176,36 @@ TACIT_IN_KERNEL void FinishRow(const Drawing& drawing, const OptimizerRule& rule
   if (kept) *back = __builtin_bit_cast(float, rule.step);
 }
 
-TACIT_IN_KERNEL Row RowOf(const DeviceSpan<const DeviceTable>& tables, uint64_t row,
-                          const RowSums& sums, uint64_t sum) {
-  uint32_t t = 0;
-  while (row - tables[t].first >= tables[t].rows) ++t;
-  const DeviceTable& table = tables[t];
-  const uint64_t i = row - table.first;
-  return {.embedding = table.embedding + i * table.dim,
-          .state = table.state + i * table.state_floats,
+TACIT_IN_KERNEL Row RowOf(const RowPlaces& places, uint64_t row, uint32_t name, const RowSums& sums,
+                          uint64_t sum) {
+  const RowPlace at = PlaceOf(places, row, name);
+  return {.embedding = at.embedding,
+          .state = at.state,
           .sums = sum == kNone ? nullptr : sums.sums.data + sum * sums.stride,
           .place = row * sums.places,
-          .dim = table.dim,
-          .state_floats = table.state_floats};
+          .dim = at.dim,
+          .state_floats = at.state_floats};
 }
 
-TACIT_KERNEL RowsKernel(Drawing drawing, OptimizerRule rule, DeviceSpan<const DeviceTable> tables,
-                        DeviceSpan<const uint32_t> written, const uint32_t* with_sums,
-                        const uint32_t* all, RowSums sums) {
+TACIT_KERNEL RowsKernel(Drawing drawing, OptimizerRule rule, RowPlaces places, WrittenRows written,
+                        RowSums sums) {
   const uint64_t i = GlobalThread();
-  if (i >= *all || i >= written.size) return;
-  FinishRow(drawing, rule, RowOf(tables, written[i], sums, i < *with_sums ? i : kNone));
+  if (i >= written.all[0] || i >= written.row.size) return;
+  const uint32_t name = written.name[i];
+  FinishRow(drawing, rule,
+            RowOf(places, written.row[i], name, sums, i < written.with_sums[0] ? i : kNone));
+  if (written.changed.size > 0) written.changed[name] = 1;
 }
 
-TACIT_KERNEL EveryRowKernel(Drawing drawing, OptimizerRule rule,
-                            DeviceSpan<const DeviceTable> tables, DeviceSpan<const uint32_t> owner,
-                            DeviceSpan<const uint32_t> rank, RowSums sums) {
+TACIT_KERNEL EveryRowKernel(Drawing drawing, OptimizerRule rule, RowPlaces places,
+                            DeviceSpan<const uint32_t> owner, DeviceSpan<const uint32_t> rank,
+                            RowSums sums) {
   const uint64_t row = GlobalThread();
   if (row >= owner.size) return;
   const uint32_t entry = owner[row];
-  FinishRow(drawing, rule, RowOf(tables, row, sums, entry == kNone ? kNone : rank[entry]));
+  FinishRow(
+      drawing, rule,
+      RowOf(places, row, static_cast<uint32_t>(row), sums, entry == kNone ? kNone : rank[entry]));
 }
 
 Drawing MakeDrawing(DeviceSpan<const NoiseKey> key, const GridRelease& release) {
@@ -231,21 +232,21 @@ Status FinishDense(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRel
 }
 
 Status FinishRows(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
-                  const OptimizerRule& rule, DeviceSpan<const DeviceTable> tables,
-                  DeviceSpan<const uint32_t> written, DeviceSpan<const uint32_t> with_sums,
-                  DeviceSpan<const uint32_t> all, const RowSums& sums) {
-  TACIT_CHECK(with_sums.size == 1 && all.size == 1 && sums.places > 0);
-  return Launch(stream, "FinishRows", Threads(written.size), RowsKernel, MakeDrawing(key, release),
-                rule, tables, written, with_sums.data, all.data, sums);
+                  const OptimizerRule& rule, const RowPlaces& places, const WrittenRows& written,
+                  const RowSums& sums) {
+  TACIT_CHECK(written.name.size == written.row.size && written.with_sums.size == 1 &&
+              written.all.size == 1 && sums.places > 0);
+  return Launch(stream, "FinishRows", Threads(written.row.size), RowsKernel,
+                MakeDrawing(key, release), rule, places, written, sums);
 }
 
 Status FinishEveryRow(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
-                      const OptimizerRule& rule, DeviceSpan<const DeviceTable> tables,
+                      const OptimizerRule& rule, const RowPlaces& places,
                       DeviceSpan<const uint32_t> owner, DeviceSpan<const uint32_t> rank,
                       const RowSums& sums) {
   TACIT_CHECK(sums.places > 0);
   return Launch(stream, "FinishEveryRow", Threads(owner.size), EveryRowKernel,
-                MakeDrawing(key, release), rule, tables, owner, rank, sums);
+                MakeDrawing(key, release), rule, places, owner, rank, sums);
 }
 
 }  // namespace tacit::cuda

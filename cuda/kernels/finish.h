@@ -7,6 +7,7 @@
 #include "cuda/device/stream.h"
 #include "cuda/kernels/noise.h"
 #include "cuda/kernels/ranks.h"
+#include "cuda/kernels/row_places.h"
 #include "train/optimizer_math.h"
 
 // A step's last kernels: from sums on the grid, by noise, to the update G and the new parameters,
@@ -53,14 +54,6 @@ Status FinishDense(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRel
                    const OptimizerRule& rule, DeviceSpan<const float> sums,
                    const DenseParameters& parameters);
 
-// A table on the device: its embeddings and its rows' state, each in an array of its own.
-struct DeviceTable {
-  float* embedding = nullptr;
-  float* state = nullptr;
-  uint64_t first = 0, rows = 0;  // its rows' numbers
-  uint32_t dim = 0, state_floats = 0;
-};
-
 // The rows' sums on the grid, `stride` numbers each.
 struct RowSums {
   DeviceSpan<const int64_t> sums = {};
@@ -70,16 +63,25 @@ struct RowSums {
   uint32_t places = 0;
 };
 
-// Steps the rows written[i], i < all[0]: sum i where i < with_sums[0], else a sum of zero; with the
-// noise of NoiseQuery::kRows for the row's number. REQUIRES distinct rows, numbers below 2^48.
+// The rows that a step writes: row[i], in the place name[i], for i < all[0].
+struct WrittenRows {
+  DeviceSpan<const uint32_t> row = {};
+  DeviceSpan<const uint32_t> name = {};
+  DeviceSpan<const uint32_t> with_sums = {};  // one number: how many of them have a sum
+  DeviceSpan<const uint32_t> all = {};        // one number
+  // Per name: becomes 1 where the kernel has written a noised row. Empty: nobody asks.
+  DeviceSpan<uint8_t> changed = {};
+};
+
+// Steps these rows: sum i where i < with_sums[0], else a sum of zero; with the noise of
+// NoiseQuery::kRows for the row's number. REQUIRES distinct rows, numbers below 2^48.
 Status FinishRows(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
-                  const OptimizerRule& rule, DeviceSpan<const DeviceTable> tables,
-                  DeviceSpan<const uint32_t> written, DeviceSpan<const uint32_t> with_sums,
-                  DeviceSpan<const uint32_t> all, const RowSums& sums);
-// Steps every row of the tables: sum rank[owner[row]] where an entry of the step is the row's
-// owner, else a sum of zero. `rank` is that of ListTouched.
+                  const OptimizerRule& rule, const RowPlaces& places, const WrittenRows& written,
+                  const RowSums& sums);
+// Steps every row of the tables, whose names are their numbers: sum rank[owner[row]] where an entry
+// of the step is the row's owner, else a sum of zero. `rank` is that of ListTouched.
 Status FinishEveryRow(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
-                      const OptimizerRule& rule, DeviceSpan<const DeviceTable> tables,
+                      const OptimizerRule& rule, const RowPlaces& places,
                       DeviceSpan<const uint32_t> owner, DeviceSpan<const uint32_t> rank,
                       const RowSums& sums);
 

@@ -16,8 +16,9 @@ namespace {
 constexpr uint32_t kColumns = 64, kRows = 4;
 constexpr uint32_t kGridRowsMax = 65535;
 
-TACIT_KERNEL GatherSumKernel(DeviceSpan<const DeviceSlot> slots, DeviceSpan<const uint32_t> slot_of,
-                             DeviceSpan<const uint32_t> cell_end, DeviceSpan<const uint32_t> row,
+TACIT_KERNEL GatherSumKernel(DeviceSpan<const DeviceSlot> slots, DeviceGuests guests,
+                             DeviceSpan<const uint32_t> slot_of,
+                             DeviceSpan<const uint32_t> cell_end, DeviceSpan<const uint32_t> name,
                              uint32_t first_example, DeviceMatrix<float> x) {
   const uint32_t c = BlockIndex().x * kColumns + ThreadIndex().x;
   if (c >= slot_of.size) return;
@@ -29,7 +30,11 @@ TACIT_KERNEL GatherSumKernel(DeviceSpan<const DeviceSlot> slots, DeviceSpan<cons
     const uint32_t first = cell == 0 ? 0 : cell_end[cell - 1], last = cell_end[cell];
     float sum = 0;
     for (uint32_t e = first; e < last; ++e) {
-      const float number = slot.rows[(row[e] - slot.first) * slot.stride + (c - slot.column)];
+      const uint32_t place = name[e];
+      const float* const from = place >= guests.first
+                                    ? guests.rows + uint64_t{place - guests.first} * guests.stride
+                                    : slot.rows + (place - slot.first) * slot.stride;
+      const float number = from[c - slot.column];
       // The first is copied, not added to a zero, as on the CPU: -0 stays what it is.
       sum = e == first ? number : sum + number;
     }
@@ -39,9 +44,9 @@ TACIT_KERNEL GatherSumKernel(DeviceSpan<const DeviceSlot> slots, DeviceSpan<cons
 
 }  // namespace
 
-Status GatherSum(Stream& stream, DeviceSpan<const DeviceSlot> slots,
+Status GatherSum(Stream& stream, DeviceSpan<const DeviceSlot> slots, const DeviceGuests& guests,
                  DeviceSpan<const uint32_t> slot_of, DeviceSpan<const uint32_t> cell_end,
-                 DeviceSpan<const uint32_t> row, uint32_t first_example, DeviceMatrix<float> x) {
+                 DeviceSpan<const uint32_t> name, uint32_t first_example, DeviceMatrix<float> x) {
   TACIT_CHECK(cell_end.size >= (uint64_t{first_example} + x.rows) * slots.size,
               "one end per example and slot");
   TACIT_CHECK(slot_of.size <= x.cols, "columns that the input does not have");
@@ -50,7 +55,7 @@ Status GatherSum(Stream& stream, DeviceSpan<const DeviceSlot> slots,
   const uint32_t down = std::min((x.rows + kRows - 1) / kRows, kGridRowsMax);
   return Launch(stream, "GatherSum",
                 {.grid = {across, down}, .block = {kColumns, kRows}, .shared_bytes = 0},
-                GatherSumKernel, slots, slot_of, cell_end, row, first_example, x);
+                GatherSumKernel, slots, guests, slot_of, cell_end, name, first_example, x);
 }
 
 }  // namespace tacit::cuda

@@ -8,6 +8,7 @@
 // README.md.
 #include "base/check.h"
 #include "cuda/device/kernel.h"
+#include "cuda/kernels/sorted.h"
 #include "cuda/kernels/step_rows.h"
 
 namespace tacit::cuda {
@@ -69,54 +70,49 @@ TACIT_KERNEL LinkKernel(StepEntries entries, DeviceSpan<const uint8_t> inside,
   if (LaneIndex() == 0) active[unit] = count;
 }
 
-TACIT_KERNEL ClaimKernel(DeviceSpan<const uint32_t> row, DeviceSpan<uint32_t> owner) {
+TACIT_KERNEL ClaimKernel(DeviceSpan<const uint32_t> name, DeviceSpan<uint32_t> owner) {
   const uint64_t e = GlobalThread();
-  if (e < row.size) AtomicMin(&owner[row[e]], static_cast<uint32_t>(e));
+  if (e < name.size) AtomicMin(&owner[name[e]], static_cast<uint32_t>(e));
 }
-TACIT_KERNEL OwnersKernel(DeviceSpan<const uint32_t> row, DeviceSpan<const uint32_t> owner,
+TACIT_KERNEL OwnersKernel(DeviceSpan<const uint32_t> name, DeviceSpan<const uint32_t> owner,
                           DeviceSpan<uint8_t> owns) {
   const uint64_t e = GlobalThread();
-  if (e < row.size) owns[e] = owner[row[e]] == e;
+  if (e < name.size) owns[e] = owner[name[e]] == e;
 }
-TACIT_KERNEL TouchedKernel(DeviceSpan<const uint32_t> row, DeviceSpan<const uint32_t> owner,
-                           DeviceSpan<const uint8_t> owns, DeviceSpan<const uint32_t> rank,
-                           DeviceSpan<uint32_t> touched, DeviceSpan<uint32_t> place) {
+TACIT_KERNEL TouchedKernel(DeviceSpan<const uint32_t> row, DeviceSpan<const uint32_t> name,
+                           DeviceSpan<const uint32_t> owner, DeviceSpan<const uint8_t> owns,
+                           DeviceSpan<const uint32_t> rank, TouchedRows touched,
+                           DeviceSpan<uint32_t> place) {
   const uint64_t e = GlobalThread();
   if (e >= row.size) return;
-  const uint32_t mine = rank[owner[row[e]]];
+  const uint32_t mine = rank[owner[name[e]]];
   place[e] = mine;
-  if (owns[e]) touched[mine] = row[e];
+  if (!owns[e]) return;
+  touched.row[mine] = row[e];
+  touched.name[mine] = name[e];
 }
 // The owner alone writes: a row has one.
-TACIT_KERNEL ForgetKernel(DeviceSpan<const uint32_t> row, DeviceSpan<const uint8_t> owns,
+TACIT_KERNEL ForgetKernel(DeviceSpan<const uint32_t> name, DeviceSpan<const uint8_t> owns,
                           DeviceSpan<uint32_t> owner) {
   const uint64_t e = GlobalThread();
-  if (e < row.size && owns[e]) owner[row[e]] = kNone;
+  if (e < name.size && owns[e]) owner[name[e]] = kNone;
 }
 TACIT_KERNEL InsideKernel(DeviceSpan<const uint32_t> row, DeviceSpan<const uint32_t> sorted,
                           DeviceSpan<uint8_t> inside) {
   const uint64_t i = GlobalThread();
   if (i >= row.size) return;
-  uint64_t begin = 0, end = sorted.size;
-  while (begin < end) {
-    const uint64_t middle = begin + (end - begin) / 2;
-    if (sorted[middle] < row[i]) {
-      begin = middle + 1;
-    } else {
-      end = middle;
-    }
-  }
-  inside[i] = begin < sorted.size && sorted[begin] == row[i];
+  const uint64_t at = FirstNotBelow(sorted, row[i]);
+  inside[i] = at < sorted.size && sorted[at] == row[i];
 }
-TACIT_KERNEL UntouchedKernel(DeviceSpan<const uint32_t> row, DeviceSpan<const uint32_t> owner,
+TACIT_KERNEL UntouchedKernel(DeviceSpan<const uint32_t> name, DeviceSpan<const uint32_t> owner,
                              DeviceSpan<uint8_t> untouched) {
   const uint64_t i = GlobalThread();
-  if (i < row.size) untouched[i] = owner[row[i]] == kNone;
+  if (i < name.size) untouched[i] = owner[name[i]] == kNone;
 }
-TACIT_KERNEL FlaggedKernel(DeviceSpan<const uint32_t> row, DeviceSpan<const uint8_t> flags,
+TACIT_KERNEL FlaggedKernel(DeviceSpan<const uint32_t> number, DeviceSpan<const uint8_t> flags,
                            DeviceSpan<const uint32_t> rank, DeviceSpan<uint32_t> out) {
   const uint64_t i = GlobalThread();
-  if (i < row.size && flags[i]) out[rank[i]] = row[i];
+  if (i < number.size && flags[i]) out[rank[i]] = number[i];
 }
 
 runtime::LaunchShape Threads(uint64_t n) {
@@ -141,41 +137,46 @@ Status LinkRepeats(Stream& stream, const StepEntries& entries, DeviceSpan<const 
                 next, first, active);
 }
 
-Status ClaimRows(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<uint32_t> owner) {
-  return Launch(stream, "ClaimRows", Threads(row.size), ClaimKernel, row, owner);
+Status ClaimRows(Stream& stream, DeviceSpan<const uint32_t> name, DeviceSpan<uint32_t> owner) {
+  return Launch(stream, "ClaimRows", Threads(name.size), ClaimKernel, name, owner);
 }
-Status MarkOwners(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<const uint32_t> owner,
+Status MarkOwners(Stream& stream, DeviceSpan<const uint32_t> name, DeviceSpan<const uint32_t> owner,
                   DeviceSpan<uint8_t> owns) {
-  TACIT_CHECK(owns.size == row.size);
-  return Launch(stream, "MarkOwners", Threads(row.size), OwnersKernel, row, owner, owns);
+  TACIT_CHECK(owns.size == name.size);
+  return Launch(stream, "MarkOwners", Threads(name.size), OwnersKernel, name, owner, owns);
 }
-Status ListTouched(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<const uint32_t> owner,
-                   DeviceSpan<const uint8_t> owns, DeviceSpan<const uint32_t> rank,
-                   DeviceSpan<uint32_t> touched, DeviceSpan<uint32_t> place) {
-  TACIT_CHECK(owns.size == row.size && rank.size == row.size && touched.size == row.size &&
-              place.size == row.size);
-  return Launch(stream, "ListTouched", Threads(row.size), TouchedKernel, row, owner, owns, rank,
+Status ListTouched(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<const uint32_t> name,
+                   DeviceSpan<const uint32_t> owner, DeviceSpan<const uint8_t> owns,
+                   DeviceSpan<const uint32_t> rank, const TouchedRows& touched,
+                   DeviceSpan<uint32_t> place) {
+  const size_t n = row.size;
+  TACIT_CHECK(name.size == n && owns.size == n && rank.size == n && touched.row.size == n &&
+              touched.name.size == n && place.size == n);
+  return Launch(stream, "ListTouched", Threads(n), TouchedKernel, row, name, owner, owns, rank,
                 touched, place);
 }
-Status ForgetTouched(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<const uint8_t> owns,
-                     DeviceSpan<uint32_t> owner) {
-  TACIT_CHECK(owns.size == row.size);
-  return Launch(stream, "ForgetTouched", Threads(row.size), ForgetKernel, row, owns, owner);
+Status ForgetTouched(Stream& stream, DeviceSpan<const uint32_t> name,
+                     DeviceSpan<const uint8_t> owns, DeviceSpan<uint32_t> owner) {
+  TACIT_CHECK(owns.size == name.size);
+  return Launch(stream, "ForgetTouched", Threads(name.size), ForgetKernel, name, owns, owner);
 }
 Status FindInside(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<const uint32_t> sorted,
                   DeviceSpan<uint8_t> inside) {
   TACIT_CHECK(inside.size == row.size);
   return Launch(stream, "FindInside", Threads(row.size), InsideKernel, row, sorted, inside);
 }
-Status MarkUntouched(Stream& stream, DeviceSpan<const uint32_t> row,
+Status MarkUntouched(Stream& stream, DeviceSpan<const uint32_t> name,
                      DeviceSpan<const uint32_t> owner, DeviceSpan<uint8_t> untouched) {
-  TACIT_CHECK(untouched.size == row.size);
-  return Launch(stream, "MarkUntouched", Threads(row.size), UntouchedKernel, row, owner, untouched);
+  TACIT_CHECK(untouched.size == name.size);
+  return Launch(stream, "MarkUntouched", Threads(name.size), UntouchedKernel, name, owner,
+                untouched);
 }
-Status ListFlagged(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<const uint8_t> flags,
-                   DeviceSpan<const uint32_t> rank, DeviceSpan<uint32_t> out) {
-  TACIT_CHECK(flags.size == row.size && rank.size == row.size);
-  return Launch(stream, "ListFlagged", Threads(row.size), FlaggedKernel, row, flags, rank, out);
+Status ListFlagged(Stream& stream, DeviceSpan<const uint32_t> number,
+                   DeviceSpan<const uint8_t> flags, DeviceSpan<const uint32_t> rank,
+                   DeviceSpan<uint32_t> out) {
+  TACIT_CHECK(flags.size == number.size && rank.size == number.size);
+  return Launch(stream, "ListFlagged", Threads(number.size), FlaggedKernel, number, flags, rank,
+                out);
 }
 
 }  // namespace tacit::cuda

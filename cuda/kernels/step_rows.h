@@ -8,8 +8,8 @@
 #include "cuda/kernels/ranks.h"
 
 // The rows that a step touches, without sorting: a touched row's place is its rank among the rows
-// in the order in which the step's entries first name them. Rows are named by their number in the
-// space.
+// in the order in which the step's entries first name them. `name` is a row's name on the device
+// (row_places.h), different for different rows of a step.
 namespace tacit::cuda {
 
 // A step's entries, as the feed cuts them.
@@ -31,27 +31,34 @@ Status LinkRepeats(Stream& stream, const StepEntries& entries, DeviceSpan<const 
                    DeviceSpan<uint32_t> next, DeviceSpan<uint8_t> first,
                    DeviceSpan<uint32_t> active);
 
-// owner[row] = the first entry that names the row, for rows that the step touches. It has a number
-// for each row of the space, kNone before; ForgetTouched makes it so again.
-Status ClaimRows(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<uint32_t> owner);
+// owner[name] = the first entry of the row with that name, for rows that the step touches. It has a
+// number for each name, kNone before; ForgetTouched makes it so again.
+Status ClaimRows(Stream& stream, DeviceSpan<const uint32_t> name, DeviceSpan<uint32_t> owner);
 // owns[e] = 1 where entry e is its row's owner.
-Status MarkOwners(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<const uint32_t> owner,
+Status MarkOwners(Stream& stream, DeviceSpan<const uint32_t> name, DeviceSpan<const uint32_t> owner,
                   DeviceSpan<uint8_t> owns);
-// From the ranks of those flags: touched[place] = the row, place[e] = the place of entry e's row.
-Status ListTouched(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<const uint32_t> owner,
-                   DeviceSpan<const uint8_t> owns, DeviceSpan<const uint32_t> rank,
-                   DeviceSpan<uint32_t> touched, DeviceSpan<uint32_t> place);
-Status ForgetTouched(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<const uint8_t> owns,
-                     DeviceSpan<uint32_t> owner);
+// A step's touched rows by their places: number and name.
+struct TouchedRows {
+  DeviceSpan<uint32_t> row = {}, name = {};
+};
+// From the ranks of those flags: touched.row[place], touched.name[place] = the row, place[e] = the
+// place of entry e's row.
+Status ListTouched(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<const uint32_t> name,
+                   DeviceSpan<const uint32_t> owner, DeviceSpan<const uint8_t> owns,
+                   DeviceSpan<const uint32_t> rank, const TouchedRows& touched,
+                   DeviceSpan<uint32_t> place);
+Status ForgetTouched(Stream& stream, DeviceSpan<const uint32_t> name,
+                     DeviceSpan<const uint8_t> owns, DeviceSpan<uint32_t> owner);
 
 // inside[i] = 1 where row[i] is one of `sorted`, ascending.
 Status FindInside(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<const uint32_t> sorted,
                   DeviceSpan<uint8_t> inside);
-// untouched[i] = 1 where no entry names row[i].
-Status MarkUntouched(Stream& stream, DeviceSpan<const uint32_t> row,
+// untouched[i] = 1 where no entry is of the row with name[i].
+Status MarkUntouched(Stream& stream, DeviceSpan<const uint32_t> name,
                      DeviceSpan<const uint32_t> owner, DeviceSpan<uint8_t> untouched);
-// out[rank[i]] = row[i] where the flag is set.
-Status ListFlagged(Stream& stream, DeviceSpan<const uint32_t> row, DeviceSpan<const uint8_t> flags,
-                   DeviceSpan<const uint32_t> rank, DeviceSpan<uint32_t> out);
+// out[rank[i]] = number[i] where the flag is set.
+Status ListFlagged(Stream& stream, DeviceSpan<const uint32_t> number,
+                   DeviceSpan<const uint8_t> flags, DeviceSpan<const uint32_t> rank,
+                   DeviceSpan<uint32_t> out);
 
 }  // namespace tacit::cuda

@@ -1,5 +1,7 @@
 #include "cuda/learn/click_engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -17,7 +19,8 @@
 #include "cuda/learn/device_optimizer.h"
 #include "cuda/learn/step_chunks.h"
 #include "cuda/learn/step_rows_index.h"
-#include "cuda/learn/whole_rows.h"
+#include "cuda/rows/cached_rows.h"
+#include "cuda/rows/whole_rows.h"
 #include "mechanism/clip_law.h"
 #include "train/loss_sum.h"
 
@@ -71,12 +74,17 @@ class Engine final : public train::ClickEngine {
   Status Open();
 
   Status Predict(const stream::StepBatch& step, train::StepReport* report) override;
-  Status Begin(const stream::StepBatch& step) override;
+  Status Begin(const stream::StepBatch& step) override {
+    return Start(step, DeviceRows::Purpose::kStep);
+  }
   Status Release(train::StepReport* report) override;
   Status Settle() override {
     TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
     TACIT_RETURN_IF_ERROR(optimizer_->Settle(&dense_));
-    return whole_->Settle(stream_, host_rows_);
+    return rows_->Settle();
+  }
+  void Announce(const stream::StepBatch& next) override {
+    if (space().rows() > 0) rows_->Announce(next.examples.row);
   }
   const store::DenseState& dense() const override { return dense_; }
 
@@ -88,6 +96,8 @@ class Engine final : public train::ClickEngine {
     return buffer.span().Sub(0, n);
   }
 
+  Status OpenRows(const std::vector<uint32_t>& state_floats);
+  Status Start(const stream::StepBatch& step, DeviceRows::Purpose purpose);
   Status Upload(const stream::StepBatch& step);
   Status Forward(const StepChunk& chunk);
   Status Backward(const StepChunk& chunk);
@@ -112,7 +122,7 @@ class Engine final : public train::ClickEngine {
   // Made by Open.
   std::unique_ptr<DeviceNet> net_;
   std::optional<DeviceOptimizer> optimizer_;
-  std::optional<WholeRows> whole_;
+  std::unique_ptr<DeviceRows> rows_;
   std::optional<StepRowsIndex> index_;
   std::optional<StepNoise> step_noise_;
 
@@ -148,14 +158,39 @@ Status Engine::Open() {
   std::vector<uint32_t> state_floats;
   for (const RowSpace::Table& table : space().tables())
     state_floats.push_back(static_cast<uint32_t>(optimizer.RowStateFloats(table.dim)));
-  TACIT_ASSIGN(whole_, WholeRows::Make(stream_, space(), state_floats, host_rows_));
+  TACIT_RETURN_IF_ERROR(OpenRows(state_floats));
   TACIT_ASSIGN(index_, StepRowsIndex::Make(stream_, space().rows()));
+  TACIT_RETURN_IF_ERROR(index_->Cover(rows_->names()));
   TACIT_ASSIGN(StepNoise step_noise, StepNoise::Make(stream_));
   step_noise_.emplace(std::move(step_noise));
   TACIT_ASSIGN(input_gradient_, Buffer<float>::Make(device, size_t{most} * embedding_width_));
   TACIT_ASSIGN(dense_sums_, Buffer<float>::Make(device, dense_size()));
   TACIT_ASSIGN(clipped_, Buffer<uint32_t>::Make(device, 1));
   TACIT_ASSIGN(shares_, Buffer<double>::Make(device, groups_));
+  return {};
+}
+
+Status Engine::OpenRows(const std::vector<uint32_t>& state_floats) {
+  using Kind = train::GpuRowOptions::Kind;
+  TACIT_ASSIGN(const uint64_t free, stream_.device().FreeBytes());
+  const uint64_t most = free / 4 * 3;
+  // Beside a row lies its number's owner.
+  const uint64_t wanted = WholeRows::Bytes(space(), state_floats) + space().rows() * 4;
+  Kind kind = options_.rows.kind;
+  if (kind == Kind::kAuto) kind = wanted <= most ? Kind::kWhole : Kind::kCache;
+  if (kind == Kind::kWhole || space().rows() == 0) {
+    TACIT_ASSIGN(rows_, WholeRows::Make(stream_, space(), state_floats, host_rows_));
+    return {};
+  }
+  if (mechanism_.recipe()->rows == Recipe::Rows::kEvery)
+    return Fail(ErrorCode::kRefused,
+                fmt::format("its mechanism writes every row in every step, and a cache cannot hold "
+                            "them: whole tables take {} MiB of the {} that are free; set gpu.rows "
+                            "to whole, or gpu.use to never, or take another mechanism",
+                            wanted >> 20, free >> 20));
+  const uint64_t bytes = options_.rows.cache_bytes > 0 ? options_.rows.cache_bytes : most;
+  TACIT_ASSIGN(rows_,
+               CachedRows::Make(stream_, space(), state_floats, {.bytes = bytes}, host_rows_));
   return {};
 }
 
@@ -189,8 +224,9 @@ Status Engine::Forward(const StepChunk& chunk) {
   const uint32_t rows = chunk.examples(), width = options_.click.model.dense_width;
   const DeviceMatrix<float> input = net_->Input(rows);
   const StepEntries entries = index_->rows().entries;
-  TACIT_RETURN_IF_ERROR(GatherSum(stream_, whole_->slots(), whole_->slot_of(), entries.cell_end,
-                                  entries.row, chunk.first_example, input));
+  const DeviceRows::View view = rows_->view();
+  TACIT_RETURN_IF_ERROR(GatherSum(stream_, view.slots, view.places.guests, view.slot_of,
+                                  entries.cell_end, index_->names(), chunk.first_example, input));
   if (width > 0) {
     const DeviceMatrix<const float> numbers(
         numbers_.span().data + uint64_t{chunk.first_example} * width, rows, width, width);
@@ -212,7 +248,7 @@ Status Engine::Backward(const StepChunk& chunk) {
 }
 
 Status Engine::Predict(const stream::StepBatch& step, train::StepReport* report) {
-  TACIT_RETURN_IF_ERROR(Begin(step));
+  TACIT_RETURN_IF_ERROR(Start(step, DeviceRows::Purpose::kPreview));
   TACIT_RETURN_IF_ERROR(index_->End());
   step_ = nullptr;
   counts_host_.resize(1);
@@ -224,13 +260,17 @@ Status Engine::Predict(const stream::StepBatch& step, train::StepReport* report)
   return {};
 }
 
-Status Engine::Begin(const stream::StepBatch& step) {
+Status Engine::Start(const stream::StepBatch& step, DeviceRows::Purpose purpose) {
   TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
   // A step that was begun and not released is abandoned.
   if (step_ != nullptr) TACIT_RETURN_IF_ERROR(index_->End());
   TACIT_RETURN_IF_ERROR(stream_.Synchronize());
   step_ = &step;
-  TACIT_RETURN_IF_ERROR(index_->Begin(step));
+  const size_t entries = space().rows() > 0 ? step.examples.row.size() : 0;
+  TACIT_ASSIGN(const auto names,
+               rows_->Begin(std::span(step.examples.row).first(entries), purpose));
+  TACIT_RETURN_IF_ERROR(index_->Cover(rows_->names()));
+  TACIT_RETURN_IF_ERROR(index_->Begin(step, names));
   TACIT_RETURN_IF_ERROR(Upload(step));
   for (const StepChunk& chunk : chunks_) {
     TACIT_RETURN_IF_ERROR(Forward(chunk));
@@ -241,7 +281,7 @@ Status Engine::Begin(const stream::StepBatch& step) {
 
 StepRows Engine::RowsOf(const StepChunk& chunk) const {
   StepRows rows = index_->rows();
-  rows.slots = whole_->slots().Sub(0, rows.entries.slots);
+  rows.slots = rows_->view().slots.Sub(0, rows.entries.slots);
   rows.first_unit = chunk.first_unit;
   rows.first_example = chunk.first_example;
   rows.first_entry = chunk.first_entry;
@@ -314,7 +354,9 @@ Status Engine::Release(train::StepReport* report) {
   TACIT_RETURN_IF_ERROR(step_noise_->Begin(noise_));
   TACIT_RETURN_IF_ERROR(
       optimizer_->BeginStep(recipe->grid.stddev * recipe->grid.step * recipe->factor));
-  TACIT_RETURN_IF_ERROR(index_->Select(*recipe, step_noise_->key(), extra_));
+  TACIT_ASSIGN(const auto extra_names, rows_->NameExtra(extra_));
+  TACIT_RETURN_IF_ERROR(index_->Cover(rows_->names()));
+  TACIT_RETURN_IF_ERROR(index_->Select(*recipe, step_noise_->key(), extra_, extra_names));
   TACIT_RETURN_IF_ERROR(Reserve(stream_.device(), index_->entries() * stride_, &row_sums_));
   TACIT_RETURN_IF_ERROR(stream_.Fill(row_sums_.span(), 0));
   TACIT_RETURN_IF_ERROR(stream_.Fill(clipped_.span(), 0));
@@ -324,7 +366,10 @@ Status Engine::Release(train::StepReport* report) {
   TACIT_RETURN_IF_ERROR(Finish(*recipe));
   TACIT_RETURN_IF_ERROR(index_->End());
   TACIT_RETURN_IF_ERROR(step_noise_->End());
+  // The step runs meanwhile.
+  TACIT_RETURN_IF_ERROR(rows_->FetchAnnounced());
   TACIT_RETURN_IF_ERROR(Report(*recipe, report));
+  TACIT_RETURN_IF_ERROR(rows_->End(written_host_));
   step_ = nullptr;
   in_net_ = nullptr;
   return {};
@@ -338,11 +383,13 @@ Status Engine::Finish(const Recipe& recipe) {
   TACIT_RETURN_IF_ERROR(
       FinishDense(stream_, key, release, rule, dense_sums_.span(), optimizer_->parameters()));
   const RowSums sums{.sums = row_sums_.span(), .stride = stride_, .places = (stride_ + 15) / 16};
+  const DeviceRows::View view = rows_->view();
   if (recipe.rows == Recipe::Rows::kEvery)
-    return FinishEveryRow(stream_, key, release, rule, whole_->tables(), index_->owner(),
+    return FinishEveryRow(stream_, key, release, rule, view.places, index_->owner(),
                           index_->owner_rank(), sums);
-  return FinishRows(stream_, key, release, rule, whole_->tables(), index_->written(),
-                    index_->kept_count(), index_->written_count(), sums);
+  WrittenRows written = index_->written();
+  written.changed = view.changed;
+  return FinishRows(stream_, key, release, rule, view.places, written, sums);
 }
 
 Status Engine::ReportLosses(train::StepReport* report) {
@@ -370,6 +417,7 @@ Status Engine::Report(const Recipe& recipe, train::StepReport* report) {
   report->rows_touched = counts[0];
   report->units_clipped = counts[2];
   const auto tables = space().tables();
+  written_host_.clear();
   if (recipe.rows == Recipe::Rows::kEvery) {
     report->rows_written = space().rows();
     for (const RowSpace::Table& table : tables)
@@ -378,8 +426,8 @@ Status Engine::Report(const Recipe& recipe, train::StepReport* report) {
   }
   report->rows_written = counts[1];
   written_host_.resize(counts[1]);
-  TACIT_RETURN_IF_ERROR(
-      stream_.Download(index_->written().Sub(0, counts[1]), std::span<uint32_t>(written_host_)));
+  TACIT_RETURN_IF_ERROR(stream_.Download(index_->written().row.Sub(0, counts[1]),
+                                         std::span<uint32_t>(written_host_)));
   TACIT_RETURN_IF_ERROR(stream_.Synchronize());
   for (const uint32_t row : written_host_)
     report->row_floats_written += tables[space().TableOf(row)].dim;

@@ -10,6 +10,7 @@
 #include "store/delta.h"
 #include "store/working_rows.h"
 #include "train/click_engine.h"
+#include "train/gpu.h"
 
 namespace tacit::cuda {
 
@@ -18,15 +19,17 @@ struct DeviceClickOptions {
   // Examples that go through the model at a time. A larger step goes through in parts of whole
   // units; a unit of more examples than this makes a step fail.
   uint32_t chunk_examples = 16384;
+  train::GpuRowOptions rows = {};
 };
 
-// The private step of a click model on one GPU, all tables in its memory. What it releases has the
-// law that the CPU's code gives it, under a charge that knows nothing of the device: the same grid
-// and threshold, noise drawn on the device under a key of the step's own.
+// The private step of a click model on one GPU, its tables in its memory, whole or cached. What it
+// releases has the law that the CPU's code gives it, under a charge that knows nothing of the
+// device: the same grid and threshold, noise drawn on the device under a key of the step's own.
 //
 // `rows` and `dense` are the model as of the last commit. All references must outlive the engine.
-// Fails with kRefused if the mechanism or the optimiser has no form for a GPU, and with kCorruption
-// if the device does not compute noise as the CPU does.
+// Fails with kRefused if the mechanism or the optimiser has no form for a GPU, or the tables have
+// none for this mechanism, and with kCorruption if the device does not compute noise as the CPU
+// does.
 Result<std::unique_ptr<train::ClickEngine>> MakeDeviceClickEngine(
     Device& device, DeviceClickOptions options, mechanism::Mechanism& mechanism,
     noise::NoiseSource& noise, store::WorkingRows& rows, const store::DenseState& dense);

@@ -243,8 +243,8 @@ void DeviceBackend::GatherSum(const Slots& slots, std::span<float* const> row, M
   const auto columns = Upload<uint32_t>(slot_of), ends = Upload<uint32_t>(slots.slot_end),
              entries = Upload<uint32_t>(slots.slot_row);
   auto to = Upload(x);
-  Must(cuda::GatherSum(stream_, on_device.span(), columns.span(), ends.span(), entries.span(), 0,
-                       to.view));
+  Must(cuda::GatherSum(stream_, on_device.span(), {}, columns.span(), ends.span(), entries.span(),
+                       0, to.view));
   Download(to, x);
 }
 

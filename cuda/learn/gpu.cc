@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/check.h"
 #include "cuda/device/device.h"
 #include "cuda/learn/click_engine.h"
 
@@ -12,7 +13,8 @@ namespace {
 
 class OpenedGpu final : public train::Gpu {
  public:
-  explicit OpenedGpu(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+  OpenedGpu(std::unique_ptr<Device> device, const train::GpuRowOptions& rows)
+      : device_(std::move(device)), rows_(rows) {}
 
   std::string name() const override {
     const DeviceFacts& facts = device_->facts();
@@ -23,18 +25,21 @@ class OpenedGpu final : public train::Gpu {
       const train::ClickEngineOptions& options, mechanism::Mechanism& mechanism,
       noise::NoiseSource& noise, store::WorkingRows& rows,
       const store::DenseState& dense) override {
-    return MakeDeviceClickEngine(*device_, {.click = options}, mechanism, noise, rows, dense);
+    TACIT_CHECK(!options.carriers, "carriers have no form for a GPU");
+    return MakeDeviceClickEngine(*device_, {.click = options, .rows = rows_}, mechanism, noise,
+                                 rows, dense);
   }
 
  private:
   const std::unique_ptr<Device> device_;
+  const train::GpuRowOptions rows_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<train::Gpu>> OpenGpu(int ordinal) {
-  TACIT_ASSIGN(auto device, OpenDevice(ordinal));
-  return std::make_unique<OpenedGpu>(std::move(device));
+Result<std::unique_ptr<train::Gpu>> OpenGpu(const train::GpuOptions& options) {
+  TACIT_ASSIGN(auto device, OpenDevice(options.ordinal));
+  return std::make_unique<OpenedGpu>(std::move(device), options.rows);
 }
 
 }  // namespace tacit::cuda

@@ -9,8 +9,8 @@
 // a device behind it: the real one, the emulated one of tests, or none (cuda/absent.cc).
 namespace tacit::cuda {
 
-// Opens the GPU with this ordinal. Fails as OpenDevice does, and with kInvalidArgument in a program
+// Opens a GPU. Fails as OpenDevice does, and with kInvalidArgument in a program
 // that was built without CUDA.
-Result<std::unique_ptr<train::Gpu>> OpenGpu(int ordinal);
+Result<std::unique_ptr<train::Gpu>> OpenGpu(const train::GpuOptions& options);
 
 }  // namespace tacit::cuda

@@ -29,16 +29,28 @@ std::vector<uint32_t> ExampleEnds(std::span<const uint32_t> unit_of, uint32_t un
 Result<StepRowsIndex> StepRowsIndex::Make(Stream& stream, uint64_t space_rows) {
   TACIT_CHECK(space_rows < kNone, "rows are numbered with 32 bits");
   StepRowsIndex index(stream);
-  TACIT_ASSIGN(index.owner_, Buffer<uint32_t>::Make(stream.device(), space_rows));
+  index.space_rows_ = space_rows;
   TACIT_ASSIGN(index.counts_, Buffer<uint32_t>::Make(stream.device(), 3));
-  TACIT_RETURN_IF_ERROR(stream.Fill(index.owner_.span(), 0xff));
   return index;
+}
+
+Status StepRowsIndex::Cover(uint64_t names) {
+  const size_t before = owner_.size();
+  if (names <= before) return {};
+  TACIT_CHECK(names < kNone, "names are numbers of 32 bits");
+  TACIT_ASSIGN(auto larger, Buffer<uint32_t>::Make(stream_->device(), names));
+  TACIT_RETURN_IF_ERROR(stream_->Fill(larger.span().Sub(before, names - before), 0xff));
+  if (before > 0)
+    TACIT_RETURN_IF_ERROR(
+        stream_->CopyOnDevice<uint32_t>(owner_.span(), larger.span().Sub(0, before)));
+  owner_ = std::move(larger);
+  return {};
 }
 
 Status StepRowsIndex::TakeFor(const stream::StepBatch& step) {
   const event::Batch& batch = step.examples;
   // A model without tables learns from the numbers alone.
-  const bool embeds = owner_.size() > 0;
+  const bool embeds = space_rows_ > 0;
   slots_ = embeds ? static_cast<uint32_t>(batch.slots) : 0;
   entries_ = embeds ? batch.row.size() : 0;
   cells_ = embeds ? batch.slot_end.size() : 0;
@@ -47,7 +59,7 @@ Status StepRowsIndex::TakeFor(const stream::StepBatch& step) {
   TACIT_CHECK(entries_ < kNone && step.unit_of.size() == examples_, "one unit per example");
   Device& device = stream_->device();
   for (Buffer<uint32_t>* buffer :
-       {&row_, &cell_, &next_, &place_, &owner_rank_, &touched_, &kept_rank_})
+       {&row_, &cell_, &next_, &place_, &owner_rank_, &touched_, &touched_name_, &kept_rank_})
     TACIT_RETURN_IF_ERROR(Reserve(device, entries_, buffer));
   for (Buffer<uint8_t>* buffer : {&first_, &owns_, &kept_, &inside_entry_, &inside_place_})
     TACIT_RETURN_IF_ERROR(Reserve(device, entries_, buffer));
@@ -82,13 +94,13 @@ Status StepRowsIndex::UploadRows(std::span<const uint64_t> rows, std::vector<uin
   TACIT_RETURN_IF_ERROR(Reserve(stream_->device(), rows.size(), to));
   staging->clear();
   for (const uint64_t row : rows) {
-    TACIT_CHECK(row < owner_.size(), "a row that the space does not have");
+    TACIT_CHECK(row < space_rows_, "a row that the space does not have");
     staging->push_back(static_cast<uint32_t>(row));
   }
   return stream_->Upload<uint32_t>(*staging, First(*to, rows.size()));
 }
 
-Status StepRowsIndex::Begin(const stream::StepBatch& step) {
+Status StepRowsIndex::Begin(const stream::StepBatch& step, DeviceSpan<const uint32_t> names) {
   TACIT_RETURN_IF_ERROR(TakeFor(step));
   Stream& stream = *stream_;
   const event::Batch& batch = step.examples;
@@ -105,14 +117,16 @@ Status StepRowsIndex::Begin(const stream::StepBatch& step) {
       std::span<const uint32_t>(batch.slot_end).first(cells_), First(cell_end_, cells_)));
   TACIT_RETURN_IF_ERROR(stream.Upload<uint32_t>(step.unit_of, First(unit_of_, examples_)));
   TACIT_RETURN_IF_ERROR(stream.Upload<uint32_t>(end_staging_, First(example_end_, units_)));
-  const auto row = First(row_, n);
+  const DeviceSpan<const uint32_t> row = First(row_, n);
+  names_ = names.size > 0 ? names : row;
+  TACIT_CHECK(names_.size == n, "one name per entry");
   TACIT_RETURN_IF_ERROR(SpreadCells(stream, Entries(), First(cell_, n)));
-  TACIT_RETURN_IF_ERROR(ClaimRows(stream, row, owner_.span()));
-  TACIT_RETURN_IF_ERROR(MarkOwners(stream, row, owner_.span(), First(owns_, n)));
+  TACIT_RETURN_IF_ERROR(ClaimRows(stream, names_, owner_.span()));
+  TACIT_RETURN_IF_ERROR(MarkOwners(stream, names_, owner_.span(), First(owns_, n)));
   TACIT_RETURN_IF_ERROR(RankFlags(stream, First(owns_, n), {}, work_.span(), First(owner_rank_, n),
                                   counts_.span().Sub(0, 1)));
-  return ListTouched(stream, row, owner_.span(), First(owns_, n), First(owner_rank_, n),
-                     First(touched_, n), First(place_, n));
+  return ListTouched(stream, row, names_, owner_.span(), First(owns_, n), First(owner_rank_, n),
+                     {First(touched_, n), First(touched_name_, n)}, First(place_, n));
 }
 
 Status StepRowsIndex::SelectThreshold(const mechanism::Recipe& recipe,
@@ -138,7 +152,8 @@ Status StepRowsIndex::SelectThreshold(const mechanism::Recipe& recipe,
 }
 
 Status StepRowsIndex::Select(const mechanism::Recipe& recipe, DeviceSpan<const NoiseKey> key,
-                             std::span<const uint64_t> extra) {
+                             std::span<const uint64_t> extra,
+                             DeviceSpan<const uint32_t> extra_names) {
   Stream& stream = *stream_;
   const size_t n = entries_, inside = recipe.has_vocabulary ? n : 0;
   if (recipe.has_vocabulary) {
@@ -160,22 +175,29 @@ Status StepRowsIndex::Select(const mechanism::Recipe& recipe, DeviceSpan<const N
                                   counts_.span().Sub(1, 1)));
   const size_t extras = extra_size_ = extra.size();
   TACIT_RETURN_IF_ERROR(Reserve(stream.device(), n + extras, &written_));
+  TACIT_RETURN_IF_ERROR(Reserve(stream.device(), n + extras, &written_name_));
   TACIT_RETURN_IF_ERROR(ListFlagged(stream, First(touched_, n), First(kept_, n),
                                     First(kept_rank_, n), written_.span()));
+  TACIT_RETURN_IF_ERROR(ListFlagged(stream, First(touched_name_, n), First(kept_, n),
+                                    First(kept_rank_, n), written_name_.span()));
   TACIT_RETURN_IF_ERROR(UploadRows(extra, &extra_staging_, &extra_));
+  const DeviceSpan<const uint32_t> name =
+      extra_names.size > 0 ? extra_names : First(extra_, extras);
+  TACIT_CHECK(name.size == extras, "one name per row");
   TACIT_RETURN_IF_ERROR(Reserve(stream.device(), extras, &untouched_));
   TACIT_RETURN_IF_ERROR(Reserve(stream.device(), extras, &extra_rank_));
   TACIT_RETURN_IF_ERROR(Reserve(stream.device(), RankWork(extras), &work_));
-  TACIT_RETURN_IF_ERROR(
-      MarkUntouched(stream, First(extra_, extras), owner_.span(), First(untouched_, extras)));
+  TACIT_RETURN_IF_ERROR(MarkUntouched(stream, name, owner_.span(), First(untouched_, extras)));
   TACIT_RETURN_IF_ERROR(RankFlags(stream, First(untouched_, extras), kept_count(), work_.span(),
                                   First(extra_rank_, extras), counts_.span().Sub(2, 1)));
-  return ListFlagged(stream, First(extra_, extras), First(untouched_, extras),
-                     First(extra_rank_, extras), written_.span());
+  TACIT_RETURN_IF_ERROR(ListFlagged(stream, First(extra_, extras), First(untouched_, extras),
+                                    First(extra_rank_, extras), written_.span()));
+  return ListFlagged(stream, name, First(untouched_, extras), First(extra_rank_, extras),
+                     written_name_.span());
 }
 
 Status StepRowsIndex::End() {
-  return ForgetTouched(*stream_, First(row_, entries_), First(owns_, entries_), owner_.span());
+  return ForgetTouched(*stream_, names_, First(owns_, entries_), owner_.span());
 }
 
 }  // namespace tacit::cuda

@@ -73,6 +73,21 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
+std::string Printable(std::string_view text) {
+  std::string printable;
+  while (!text.empty()) {
+    const size_t length = Utf8Length(text);
+    const auto first = static_cast<unsigned char>(text[0]);
+    const bool control = (first < 0x20 && first != '\n') || first == 0x7f;
+    if (length == 0 || control)
+      printable += fmt::format("\\x{:02x}", first);
+    else
+      printable += text.substr(0, length);
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return printable;
+}
+
 std::string ToHex(std::span<const uint8_t> bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string hex;

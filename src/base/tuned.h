@@ -48,6 +48,8 @@ inline constexpr double kRankerFocus = 0.3, kRankerLearningRate = 0.03;
 // logs, seeds 1 to 3, epsilon 1, 3 and 8: "the click model out of noised sums".
 inline constexpr double kPeriodAtEpsilonOne = 150'000, kPeriodLeast = 50'000,
                         kPeriodMost = 1'000'000;
+// Records of its first period where none is configured, and of a transitions model's period.
+inline constexpr uint64_t kPeriodFirst = 10'000, kCountsPeriod = 250'000;
 inline constexpr double kSumsDeviations = 5.5;
 
 }  // namespace tacit::tuned

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 
 #include "base/siphash.h"
 
@@ -14,5 +15,8 @@ struct UserUses {
   uint64_t period = 0;     // the last period with any of them
   friend bool operator==(const UserUses&, const UserUses&) = default;
 };
+
+// The number of users by the number of steps that they have used. Un-noised: operator-only.
+using UsersByUses = std::map<uint32_t, uint64_t>;
 
 }  // namespace tacit

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/named_thread.h"
 
 namespace tacit {
 
@@ -57,7 +58,8 @@ WorkerPool::WorkerPool(Options options) : shared_(std::make_unique<Shared>()) {
   TACIT_CHECK(options.workers >= 1);
   shared_->options = options;
   for (size_t worker = 1; worker < options.workers; ++worker)
-    shared_->threads.emplace_back([shared = shared_.get(), worker] { shared->Loop(worker); });
+    shared_->threads.push_back(
+        NamedThread("tacit-work", [shared = shared_.get(), worker] { shared->Loop(worker); }));
 }
 
 WorkerPool::~WorkerPool() {

@@ -122,12 +122,16 @@ Result<HttpLoad> DriveHttp(uint16_t port, const std::string& request, size_t con
   return load;
 }
 
-std::string HttpRequest(const std::string& path, const std::string& body) {
-  if (body.empty()) return fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
+std::string HttpRequest(const std::string& path, const std::string& body,
+                        const std::string& token) {
+  const std::string bearer =
+      token.empty() ? "" : fmt::format("Authorization: Bearer {}\r\n", token);
+  if (body.empty())
+    return fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\n{}\r\n", path, bearer);
   return fmt::format(
-      "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{}"
       "Content-Length: {}\r\n\r\n{}",
-      path, body.size(), body);
+      path, bearer, body.size(), body);
 }
 
 }  // namespace tacit::bench

@@ -21,7 +21,8 @@ struct HttpLoad {
 Result<HttpLoad> DriveHttp(uint16_t port, const std::string& request, size_t connections,
                            double seconds);
 
-// A whole request to localhost; GET if there is no body.
-std::string HttpRequest(const std::string& path, const std::string& body);
+// A whole request to localhost, with a bearer token if there is one; GET if there is no body.
+std::string HttpRequest(const std::string& path, const std::string& body,
+                        const std::string& token = "");
 
 }  // namespace tacit::bench

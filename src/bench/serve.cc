@@ -1,7 +1,7 @@
 // Measures the requests per second of one server thread and their latency, next to a bare Beast
 // server that sends as many bytes and does nothing. One client asks both in turn, round after
-// round, so that a machine that changes its speed changes it for both. Runs with and without
-// training on the same machine.
+// round, so that a machine that changes its speed changes it for both. Callers are known by their
+// tokens. Runs with and without training on the same machine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/siphash.h"
 #include "bench/bench_data.h"
 #include "bench/hostile_load.h"
 #include "bench/http_load.h"
@@ -20,6 +21,8 @@
 #include "model/sequence/layout.h"
 #include "serve/api.h"
 #include "serve/bare.h"
+#include "serve/callers/callers.h"
+#include "serve/callers/token.h"
 #include "serve/client.h"
 #include "serve/server.h"
 
@@ -66,6 +69,29 @@ std::vector<Question> Questions() {
           {"recommend", "/v1/recommend", RecommendBody(), 0}};
 }
 
+// The callers of the benchmark, as serve.callers has them.
+class Tokens {
+ public:
+  std::string of_query = serve::NewToken(), of_operator = serve::NewToken();
+
+  Result<std::shared_ptr<const serve::Callers>> Callers() const {
+    const auto line = [](std::string_view role, const std::string& token) {
+      return serve::CallerLine(role, role, serve::DigestOfToken(token), "") + "\n";
+    };
+    TACIT_ASSIGN(auto table,
+                 serve::CallerTable::Parse(line("query", of_query) + line("operator", of_operator),
+                                           "bench", {0, 0, 0}));
+    return serve::Callers::Fixed(std::move(table));
+  }
+};
+
+// A user with a history in the bench's store; nobody else has one.
+constexpr const char* kKnown = "known";
+
+std::string ByUserBody(std::string_view user) {
+  return fmt::format(R"({{"learner":"next","k":10,"user":"{}"}})", user);
+}
+
 // The learner that recommends: a transformer with its initial parameters.
 model::SequenceOptions NextItem() {
   model::SequenceOptions options;
@@ -86,6 +112,16 @@ Result<std::shared_ptr<const event::ItemCatalogue>> MakeItems() {
   for (uint32_t i = 0; i < kItems; ++i) lines += fmt::format("{}\n", i);
   TACIT_ASSIGN(auto items, event::ItemCatalogue::Parse(std::move(lines), "bench"));
   return std::make_shared<const event::ItemCatalogue>(std::move(items));
+}
+
+// The items that a user is scored after, as many as stand in for a history that is not there.
+store::HistoryCommit HistoryOfKnown(const store::Store& store) {
+  store::UserHistory history{.user = SipHash(store.user_key())(kKnown), .items = {}};
+  for (uint32_t i = 0; i < 20; ++i)
+    history.items.push_back({.item = i * 97 % kItems, .timestamp_ms = i});
+  store::HistoryCommit commit{.step = 1, .appended = {}, .items_most = 50};
+  commit.appended.push_back(std::move(history));
+  return commit;
 }
 
 // A store in which both learners have a commit, ready for further steps.
@@ -112,7 +148,8 @@ Result<std::unique_ptr<TrainingRig>> MakeRig() {
                                            .charge = charge,
                                            .steps = 1,
                                            .topic = "bench",
-                                           .ranges = {{0, 0, 1}}}}});
+                                           .ranges = {{0, 0, 1}}}},
+                              .histories = HistoryOfKnown(rig->store())});
   TACIT_RETURN_IF_ERROR(rig->store().Commit(std::move(request), [](Status) {}));
   TACIT_RETURN_IF_ERROR(rig->store().Flush());
   return rig;
@@ -126,7 +163,11 @@ Result<serve::Services> MakeServices(TrainingRig& rig, metrics::Registry& regist
   services.recommenders = {{.index = kNext,
                             .promise = NextPromise(),
                             .items = items,
-                            .model = serve::MakeSequenceItems(kNext, NextItem())}};
+                            .model = serve::MakeSequenceItems(kNext, NextItem()),
+                            .serve_users = true}};
+  services.user_hash = [hash = SipHash(rig.store().user_key())](std::string_view user) {
+    return hash(user);
+  };
   services.readiness = [] { return serve::Readiness{true, ""}; };
   services.budget_exhausted = [](LearnerIndex) { return false; };
   services.metrics = &registry;
@@ -210,6 +251,7 @@ class ServeBench {
     serve::ServerOptions options;
     options.listeners = {{"127.0.0.1:0", serve::Role::kPublic},
                          {"127.0.0.1:0", serve::Role::kOperator}};
+    TACIT_ASSIGN(options.callers, tokens_.Callers());
     TACIT_ASSIGN(server_, serve::Server::Start(std::move(options),
                                                serve::MakeApi(std::move(services)), registry_));
     port_ = PortOf(server_->addresses()[0]);
@@ -238,10 +280,11 @@ class ServeBench {
   // Measures how soon the operator is answered while hostile clients load the public listener.
   Status UnderAttack(double seconds, std::vector<BenchRow>* rows) {
     HostileLoad hostile;
-    TACIT_RETURN_IF_ERROR(
-        hostile.Start(port_, kHostile, HttpRequest("/v1/score", ScoreBody(kLargestRows))));
-    TACIT_ASSIGN(const HttpLoad load,
-                 DriveHttp(operator_port_, HttpRequest("/readyz", ""), 1, seconds));
+    TACIT_RETURN_IF_ERROR(hostile.Start(
+        port_, kHostile, HttpRequest("/v1/score", ScoreBody(kLargestRows), tokens_.of_query)));
+    TACIT_ASSIGN(
+        const HttpLoad load,
+        DriveHttp(operator_port_, HttpRequest("/readyz", "", tokens_.of_operator), 1, seconds));
     rows->push_back({.name = "serve-operator-under-attack",
                      .value = load.p99_us / 1000,
                      .unit = "ms, the 99th percentile",
@@ -254,6 +297,31 @@ class ServeBench {
     return {};
   }
 
+  // Measures whether the time of an answer tells if a user is known. The two are asked in turn.
+  Status KnownOrUnknown(int rounds, double seconds, std::vector<BenchRow>* rows) {
+    std::vector<double> known, unknown;
+    uint64_t requests = 0;
+    for (int round = 0; round < rounds; ++round) {
+      for (const bool is_known : {round % 2 == 0, round % 2 != 0}) {
+        const std::string body = ByUserBody(is_known ? kKnown : "other");
+        TACIT_ASSIGN(
+            const HttpLoad load,
+            DriveHttp(operator_port_, HttpRequest("/v1/recommend", body, tokens_.of_operator), 1,
+                      seconds));
+        (is_known ? known : unknown).push_back(load.p50_us);
+        if (is_known) requests += load.requests;
+      }
+    }
+    const double ratio = Median(unknown) / Median(known);
+    rows->push_back({.name = "serve-user-unknown",
+                     .value = Median(unknown),
+                     .unit = "us, the median",
+                     .limit = Median(known),
+                     .more = {{"requests_of_known", requests}, {"ratio", ratio}},
+                     .note = fmt::format("(a known user's beside it; ratio {:.3f})", ratio)});
+    return {};
+  }
+
  private:
   // Fetches the server's answer, waiting until it has one: recommendations are built after a
   // commit.
@@ -262,7 +330,8 @@ class ServeBench {
     const std::string method = question.body.empty() ? "GET" : "POST";
     for (int attempt = 0; attempt < 600; ++attempt) {
       TACIT_ASSIGN(serve::Response response,
-                   serve::Fetch(url, method, question.body, std::chrono::seconds(30)));
+                   serve::Fetch(url, method, question.body, std::chrono::seconds(30),
+                                {{"Authorization", "Bearer " + tokens_.of_query}}));
       if (response.status == 200) return std::move(response.body);
       if (response.status != 503) return Fail(ErrorCode::kInternal, std::move(response.body));
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -272,7 +341,7 @@ class ServeBench {
 
   Status Round(double seconds, std::map<std::string, Turns>* turns) {
     for (const Question& question : questions_) {
-      const std::string request = HttpRequest(question.path, question.body);
+      const std::string request = HttpRequest(question.path, question.body, tokens_.of_query);
       TACIT_ASSIGN(const HttpLoad bare,
                    DriveHttp(bare_[question.name]->port(), request, kConnections, seconds));
       TACIT_ASSIGN(const HttpLoad ours, DriveHttp(port_, request, kConnections, seconds));
@@ -282,6 +351,7 @@ class ServeBench {
   }
 
   const std::vector<Question> questions_ = Questions();
+  const Tokens tokens_;
   metrics::Registry registry_;
   std::unique_ptr<TrainingRig> rig_;
   std::unique_ptr<serve::Server> server_;
@@ -300,6 +370,7 @@ Result<std::vector<BenchRow>> BenchServe(const BenchRequest& request) {
   TACIT_RETURN_IF_ERROR(bench.Rounds(false, 1, seconds / 2, &warm_up));
   TACIT_RETURN_IF_ERROR(bench.Rounds(false, rounds, seconds, &rows));
   TACIT_RETURN_IF_ERROR(bench.Rounds(true, rounds, seconds, &rows));
+  TACIT_RETURN_IF_ERROR(bench.KnownOrUnknown(3 * rounds, seconds / 2, &rows));
   TACIT_RETURN_IF_ERROR(bench.UnderAttack(6 * seconds, &rows));
   return rows;
 }

@@ -9,6 +9,10 @@ std::vector<Bench> AllBenches() {
   };
   return {
       {"step", "the private pCTR step (batch 2048, 4 x 598) on one core", always(BenchStep)},
+      {"carriers",
+       "private steps with low-rank carriers over steps without, by rank, of both networks",
+       BenchCarriers},
+      {"clipping", "ways to a layer's clipped sum, by width and by rows of a unit", BenchClipping},
       {"training", "steps with commits through a store, on two cores", always(BenchTraining)},
       {"vocabulary", "dense DP-SGD and AdaFEST against the size of the vocabulary",
        BenchVocabulary},

@@ -3,14 +3,50 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <utility>
+
+#include "serve/callers/token.h"
 
 namespace tacit::cli {
 
 namespace json = boost::json;
 
+namespace {
+
+std::string OfEnvironment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+serve::ClientTls TlsOfEnvironment() {
+  return {.ca_file = OfEnvironment("TACIT_CA_FILE"),
+          .certificate = OfEnvironment("TACIT_CLIENT_CERTIFICATE"),
+          .key = OfEnvironment("TACIT_CLIENT_KEY")};
+}
+
+Result<serve::FieldList> TokenFields() {
+  const std::string path = OfEnvironment("TACIT_TOKEN_FILE");
+  if (path.empty()) return serve::FieldList();
+  std::ifstream file(path);
+  std::string token;
+  std::getline(file, token);
+  while (!token.empty() && (token.back() == '\r' || token.back() == ' ')) token.pop_back();
+  std::string field = "Bearer " + token;
+  if (serve::BearerToken(field) != token || token.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("$TACIT_TOKEN_FILE: the first line of {} is no token", path));
+  return serve::FieldList{{"Authorization", std::move(field)}};
+}
+
 Result<serve::Response> AskDaemon(const std::string& url, std::string_view path,
                                   const std::string& method, std::string_view body) {
-  auto response = serve::Fetch(serve::JoinUrl(url, path), method, body, std::chrono::seconds(10));
+  TACIT_ASSIGN(const serve::FieldList fields, TokenFields());
+  auto response = serve::Fetch(serve::JoinUrl(url, path), method, body, std::chrono::seconds(10),
+                               fields, TlsOfEnvironment());
   if (response || response.error().code != ErrorCode::kUnavailable) return response;
   return Fail(ErrorCode::kIo, fmt::format("no daemon answers at {}", response.error().message));
 }
@@ -25,6 +61,7 @@ Result<json::object> ReadAnswer(const std::string& who, uint32_t status, const s
       if (const auto* text =
               inner->is_object() ? inner->get_object().if_contains("message") : nullptr)
         if (text->is_string()) message = std::string(text->get_string());
+  if (status == 401) message += " ($TACIT_TOKEN_FILE names the file of yours)";
   const bool asked_wrong = status >= 400 && status < 500;
   return Fail(asked_wrong ? ErrorCode::kInvalidArgument : ErrorCode::kIo,
               fmt::format("{} answered {}: {}", who, status, message));

@@ -8,8 +8,15 @@
 
 namespace tacit::cli {
 
-// Sends one request to a running daemon; path as in "/v1/score". kIo if no daemon answers, since
-// exit status 3 is for stores that refuse.
+// The fields of a request to a daemon whose callers are known by tokens (serve.callers): the first
+// line of the file that $TACIT_TOKEN_FILE names. kInvalidArgument: it cannot be read.
+Result<serve::FieldList> TokenFields();
+
+// The files of TLS that $TACIT_CA_FILE, $TACIT_CLIENT_CERTIFICATE and $TACIT_CLIENT_KEY name.
+serve::ClientTls TlsOfEnvironment();
+
+// Sends one request to a running daemon, with both of these; path as in "/v1/score". kIo if no
+// daemon answers, since exit status 3 is for stores that refuse.
 Result<serve::Response> AskDaemon(const std::string& url, std::string_view path,
                                   const std::string& method, std::string_view body);
 

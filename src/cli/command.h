@@ -20,14 +20,19 @@ inline tl::unexpected<Error> BadUsage(std::string message) {
 // Each adds its subcommand: options, examples, and the action to run when it is chosen.
 void AddGenerate(CLI::App& cli, Action* chosen);
 void AddReplay(CLI::App& cli, Action* chosen);
+void AddInspect(CLI::App& cli, Action* chosen);
 void AddQuery(CLI::App& cli, Action* chosen);
 void AddLedger(CLI::App& cli, Action* chosen);
 void AddWeights(CLI::App& cli, Action* chosen);
 void AddCheckpoint(CLI::App& cli, Action* chosen);
+void AddFeed(CLI::App& cli, Action* chosen);
 void AddUser(CLI::App& cli, Action* chosen);
+void AddToken(CLI::App& cli, Action* chosen);
+void AddVersions(CLI::App& cli, Action* chosen);
 void AddStore(CLI::App& cli, Action* chosen);
 void AddPrivacy(CLI::App& cli, Action* chosen);
 void AddEvaluate(CLI::App& cli, Action* chosen);
+void AddAudit(CLI::App& cli, Action* chosen);
 void AddBench(CLI::App& cli, Action* chosen);
 
 }  // namespace tacit::cli

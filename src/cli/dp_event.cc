@@ -20,7 +20,7 @@ json::object Gaussian(double noise_multiplier) {
 }
 
 json::object Sampled(const privacy::Spending::Sampled& setting) {
-  if (setting.block_steps > 0) return Event("UnsupportedDpEvent");
+  if (setting.block_steps > 0 || setting.coins_known) return Event("UnsupportedDpEvent");
   json::object once = Event("PoissonSampledDpEvent");
   once["sampling_probability"] = setting.sampling_rate;
   once["event"] = Gaussian(setting.noise_multiplier);

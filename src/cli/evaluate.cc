@@ -125,6 +125,12 @@ Result<int> Evaluate(const EvaluateClicksOptions& options) {
   grid.overrides.insert(grid.overrides.begin(),
                         {"source.kind=log", "source.files=" + json::serialize(files)});
   TACIT_ASSIGN(const config::Config base, config::Load(grid.config, grid.overrides));
+  if (base.source.weighs())
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: its records have weights (source.{}.weight), and an experiment "
+                    "counts each alike; `tacit evaluate --config` learns as the daemon does",
+                    grid.config, base.source.format));
   const event::FeatureSchema schema = wiring::MakeSchema(base.features);
   TACIT_RETURN_IF_ERROR(schema.Validate());
   const event::FeatureTransform transform(schema);

@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <boost/json.hpp>
-#include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
@@ -13,6 +11,7 @@
 #include "console/exit_code.h"
 #include "console/stop_signals.h"
 #include "lab/configured_run.h"
+#include "lab/passing_folder.h"
 
 namespace tacit::cli {
 namespace {
@@ -26,39 +25,13 @@ struct EvaluateConfigOptions {
   bool json = false;
 };
 
-// A folder that is removed with everything in it.
-class PassingFolder {
- public:
-  static Result<PassingFolder> Make() {
-    std::string path = (fs::temp_directory_path() / "tacit-evaluate-XXXXXX").string();
-    if (mkdtemp(path.data()) == nullptr)
-      return Fail(ErrorCode::kIo,
-                  fmt::format("{}: making a folder for the run: {}; name another place with "
-                              "TMPDIR, or a new one with --store",
-                              path, std::generic_category().message(errno)));
-    return PassingFolder(std::move(path));
-  }
-  ~PassingFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  PassingFolder(PassingFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  PassingFolder& operator=(PassingFolder&&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  explicit PassingFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
-
 Result<int> Evaluate(const EvaluateConfigOptions& options) {
   if (!options.store.empty() && fs::exists(options.store))
     return BadUsage(
         fmt::format("--store {}: exists already; a run begins with a new store", options.store));
   TACIT_ASSIGN(config::Config config, config::Load(options.config, options.overrides));
   console::StopSignals signals;
-  TACIT_ASSIGN(const PassingFolder folder, PassingFolder::Make());
+  TACIT_ASSIGN(const lab::PassingFolder folder, lab::PassingFolder::Make());
   lab::ConfiguredRunOptions run_options;
   run_options.store = options.store.empty() ? folder.path() + "/store" : options.store;
   run_options.held_out = options.held_out;

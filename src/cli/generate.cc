@@ -26,11 +26,13 @@ struct GenerateOptions {
   uint64_t seed = 1;
   double churn = 0;
   std::string out;
-  bool plain = false, json = false;
+  bool published_names = false, plain = false, json = false;
 };
 
-std::string DayName(uint32_t day, bool plain) {
-  return fmt::format("day-{:02}.tsv{}", day, plain ? "" : ".gz");
+std::string DayName(uint32_t day, const GenerateOptions& options) {
+  const std::string_view gz = options.plain ? "" : ".gz";
+  if (options.published_names) return fmt::format("day_{}{}", day, gz);
+  return fmt::format("day-{:02}.tsv{}", day, gz);
 }
 
 // The labels of generated lines: the first character of each.
@@ -45,8 +47,7 @@ void AppendLabels(std::string_view lines, std::vector<float>* labels) {
 // Writes one day and returns the AUC of a model that knows the truth.
 Result<double> WriteDay(const stream::CriteoGenerator& generator, const GenerateOptions& options,
                         uint32_t day, std::atomic<uint64_t>* rows_done) {
-  const std::filesystem::path path =
-      std::filesystem::path(options.out) / DayName(day, options.plain);
+  const std::filesystem::path path = std::filesystem::path(options.out) / DayName(day, options);
   TACIT_ASSIGN(const auto file, LogWriter::Create(path.string(), options.plain));
   std::string lines;
   std::vector<float> truth, labels;
@@ -83,8 +84,8 @@ Result<std::vector<double>> WriteDays(const GenerateOptions& options) {
         return;
       }
       best[day] = *auc;
-      std::fprintf(stderr, "wrote %s; %s of all %s rows are done\n",
-                   DayName(day, options.plain).c_str(), WithThousands(rows_done).c_str(),
+      std::fprintf(stderr, "wrote %s; %s of all %s rows are done\n", DayName(day, options).c_str(),
+                   WithThousands(rows_done).c_str(),
                    WithThousands(options.days * options.rows).c_str());
     }
   };
@@ -105,7 +106,7 @@ Result<int> Generate(const GenerateOptions& options) {
   boost::json::object by_file;
   double sum = 0;
   for (uint32_t day = 0; day < options.days; ++day) {
-    by_file[DayName(day, options.plain)] = best[day];
+    by_file[DayName(day, options)] = best[day];
     sum += best[day];
   }
   const boost::json::object truth{{"seed", options.seed},
@@ -151,6 +152,8 @@ void AddGenerate(CLI::App& cli, Action* chosen) {
       ->default_val(0)
       ->check(CLI::Range(0.0, 1.0));
   criteo->add_option("--out,--output", options->out, "Folder for day-00.tsv.gz, ...")->required();
+  criteo->add_flag("--published-names", options->published_names,
+                   "Name the files day_0.gz, day_1.gz, ..., as Criteo's own 24 days are");
   criteo->add_flag("--plain", options->plain, "Do not compress");
   criteo->add_flag("--json", options->json, "Print JSON");
   criteo->footer(

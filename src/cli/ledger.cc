@@ -9,6 +9,7 @@
 #include "cli/ledger_copy.h"
 #include "console/exit_code.h"
 #include "console/json_number.h"
+#include "privacy/tradeoff.h"
 #include "wiring/assembly.h"
 #include "wiring/witness_place.h"
 
@@ -22,6 +23,12 @@ namespace json = boost::json;
 std::string WitnessOf(const LedgerOptions& options) {
   if (!options.witness.empty()) return options.witness;
   return wiring::WitnessBeside(options.store.empty() ? options.checkpoint : options.store);
+}
+
+std::string PlaceOf(const LedgerOptions& options) {
+  if (!options.url.empty()) return "the daemon at " + options.url;
+  if (!options.file.empty()) return "the ledger in " + options.file;
+  return options.store.empty() ? "checkpoint " + options.checkpoint : "store " + options.store;
 }
 
 Result<store::ReadOnlyStore> OpenLedger(const LedgerOptions& options) {
@@ -52,10 +59,18 @@ json::object BoundsJson(const privacy::Bounds& bounds) {
           {"dedupe_window", bounds.dedupe_window}};
 }
 
-// Adds it only where it differs from epsilon.
-void AddEpsilonOfRecord(const privacy::LedgerTotal& total, json::object* object) {
+// Adds an epsilon only where it differs from that of the unit, and what epsilon does not cover.
+void AddReservations(const privacy::LedgerTotal& total, json::object* object) {
   if (total.epsilon_of_record)
     (*object)["epsilon_of_record"] = console::FiniteOrNull(*total.epsilon_of_record);
+  if (!total.not_covered.empty()) (*object)["not_covered"] = total.not_covered;
+}
+
+// The share of right answers that nobody exceeds, who knows all the rest.
+json::object AtMostJson(const privacy::LedgerTotal& total) {
+  const double advantage = total.AdvantageAtMost();
+  return {{"accuracy", advantage < 1 ? json::value(privacy::AccuracyAtMost(advantage)) : nullptr},
+          {"words", privacy::PlainWords(advantage)}};
 }
 
 json::object LearnerJson(const privacy::LedgerTotal& total,
@@ -65,7 +80,8 @@ json::object LearnerJson(const privacy::LedgerTotal& total,
                        {"epsilon", console::FiniteOrNull(total.epsilon)},
                        {"delta", total.delta},
                        {"steps", total.steps}};
-  AddEpsilonOfRecord(total, &learner);
+  learner["at_most"] = AtMostJson(total);
+  AddReservations(total, &learner);
   for (const privacy::Promise& promise : promises.learners) {
     if (promise.learner != total.learner) continue;
     learner["budget"] = json::object{{"epsilon", console::FiniteOrNull(promise.epsilon)}};
@@ -81,7 +97,8 @@ json::object LedgerJson(const store::ReadOnlyStore& store) {
   json::object total{{"unit", privacy::Name(store.snapshot->total().unit)},
                      {"epsilon", console::FiniteOrNull(store.snapshot->total().epsilon)},
                      {"delta", store.snapshot->total().delta}};
-  AddEpsilonOfRecord(store.snapshot->total(), &total);
+  total["at_most"] = AtMostJson(store.snapshot->total());
+  AddReservations(store.snapshot->total(), &total);
   if (const auto& budget = store.promises.total)
     total["budget"] = json::object{{"epsilon", budget->epsilon}, {"delta", budget->delta}};
   return {{"learners", std::move(learners)},
@@ -134,6 +151,20 @@ std::string RecordText(const json::object& row, std::string_view name) {
       name, NumberOr(*epsilon, "not known"));
 }
 
+std::string NotCoveredText(const json::object& row, std::string_view name) {
+  const json::value* part = row.if_contains("not_covered");
+  if (part == nullptr || !part->is_string()) return "";
+  return fmt::format("{}: {}\n", name, std::string_view(part->as_string()));
+}
+
+// Daemons of earlier versions do not say it.
+std::string AtMostText(const json::object& row, std::string_view name) {
+  const json::value* at_most = row.if_contains("at_most");
+  if (at_most == nullptr) return "";
+  return fmt::format("{}: who knows all the rest {}\n", name,
+                     std::string_view(at_most->at("words").as_string()));
+}
+
 void PrintTable(const json::object& ledger) {
   constexpr const char* kForm = "{:<20} {:<6} {:>12} {:>10} {:>10} {:>10}\n";
   fmt::print(fmt::runtime(kForm), "learner", "unit", "epsilon", "budget", "delta", "steps");
@@ -156,8 +187,11 @@ void PrintTable(const json::object& ledger) {
   print("all together", ledger.at("total").as_object(), "");
   for (const json::value& learner : ledger.at("learners").as_array()) {
     const json::object& row = learner.as_object();
-    fmt::print("{}{}", BoundsText(row), RecordText(row, row.at("learner").as_string()));
+    const std::string_view name = row.at("learner").as_string();
+    fmt::print("{}{}{}{}", BoundsText(row), RecordText(row, name), NotCoveredText(row, name),
+               AtMostText(row, name));
   }
+  fmt::print("{}", AtMostText(ledger.at("total").as_object(), "all together"));
   fmt::print("{}", RecordText(ledger.at("total").as_object(), "all together"));
   fmt::print("{}, head {}\n", EntriesText(ledger.at("entries").to_number<uint64_t>()),
              std::string_view(ledger.at("head").as_string()));
@@ -165,6 +199,11 @@ void PrintTable(const json::object& ledger) {
 
 Result<int> Show(const LedgerOptions& options) {
   json::object ledger;
+  if (!options.file.empty())
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        "--file: `tacit privacy report --file` and `tacit ledger list --file` show what is in "
+        "a file");
   if (!options.url.empty()) {
     TACIT_ASSIGN(ledger, FetchPrivacy(options.url));
   } else {
@@ -192,7 +231,7 @@ Result<int> Verify(const LedgerOptions& options) {
   const size_t entries = ledger.entries.size();
   if (options.json) {
     json::object answer{{"valid", true}, {"entries", entries}, {"head", ledger.HeadName()}};
-    if (options.url.empty()) answer["witness"] = !WitnessOf(options).empty();
+    if (options.url.empty() && options.file.empty()) answer["witness"] = ledger.witnessed;
     fmt::print("{}\n", json::serialize(answer));
   } else if (entries == 0) {
     fmt::print("nothing has been charged yet: there is no entry to verify\n");
@@ -213,6 +252,8 @@ void AddLedgerPlace(CLI::App* command, const std::shared_ptr<LedgerOptions>& opt
   auto* where = command->add_option_group("where");
   where->add_option("--store", options->store, "Store directory");
   where->add_option("--checkpoint", options->checkpoint, "Checkpoint directory");
+  auto* file = where->add_option("--file", options->file,
+                                 "File that `tacit ledger export --raw` has written");
   auto* url = where->add_option(
       "--url", options->url,
       fmt::format("A running daemon, {}: http://HOST:PORT or unix:/PATH", listener));
@@ -220,7 +261,8 @@ void AddLedgerPlace(CLI::App* command, const std::shared_ptr<LedgerOptions>& opt
   command
       ->add_option("--witness", options->witness,
                    "Witness file (default: the store's name + .witness, where there is one)")
-      ->excludes(url);
+      ->excludes(url)
+      ->excludes(file);
   command->add_flag("--json", options->json, "Print JSON");
 }
 
@@ -247,6 +289,7 @@ void AddLedger(CLI::App& cli, Action* chosen) {
 
   AddLedgerExport(command, chosen);
   AddLedgerForecast(command, chosen);
+  AddLedgerList(command, chosen);
   AddLedgerRecover(command, chosen);
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <span>
@@ -11,6 +13,7 @@
 #include "base/text.h"
 #include "cli/ask_daemon.h"
 #include "cli/ledger.h"
+#include "console/json_number.h"
 
 namespace tacit::cli {
 namespace {
@@ -54,6 +57,13 @@ privacy::Ledger::Promises ReadPromises(const json::object& page) {
     promises.total = {.epsilon = total.at("epsilon").to_number<double>(),
                       .delta = total.at("delta").to_number<double>()};
   return promises;
+}
+
+json::object PromiseJson(const privacy::Promise& promise) {
+  return {{"learner", promise.learner},
+          {"unit", privacy::Name(promise.unit)},
+          {"epsilon", console::FiniteOrNull(promise.epsilon)},
+          {"delta", promise.delta}};
 }
 
 // Assembles a ledger page by page.
@@ -107,6 +117,28 @@ Result<json::object> FetchPage(const std::string& url, uint64_t from) {
   return std::move(value.get_object());
 }
 
+Result<LedgerCopy> CopyFromFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) return Fail(ErrorCode::kIo, fmt::format("{} cannot be read", path));
+  const std::string none =
+      fmt::format("{} is no ledger that `tacit ledger export --raw` has written", path);
+  json::error_code error;
+  const json::value page = json::parse(text, error);
+  if (error || !page.is_object()) return Fail(ErrorCode::kCorruption, none);
+  PageReader reader;
+  Result<bool> more = false;
+  try {
+    more = reader.Take(page.get_object());
+  } catch (const std::exception&) {  // JSON of another shape
+    return Fail(ErrorCode::kCorruption, none);
+  }
+  if (!more) return Fail(std::move(more.error()).Context(path));
+  if (*more)
+    return Fail(ErrorCode::kCorruption, fmt::format("{} lacks the ledger's last entries", path));
+  return std::move(reader).Finish();
+}
+
 Result<LedgerCopy> CopyFromDaemon(const std::string& url) {
   PageReader reader;
   while (true) {
@@ -125,12 +157,14 @@ Result<LedgerCopy> CopyFromDaemon(const std::string& url) {
 }  // namespace
 
 std::vector<privacy::LedgerTotal> LedgerCopy::Learners() const {
+  const privacy::LearnerNames names(entries);
   std::map<std::string_view, privacy::LedgerTotal> totals;
   for (const privacy::Promise& promise : promises.learners)
     totals[promise.learner] = {promise.learner, promise.unit, 0, promise.delta, 0};
   for (const privacy::LedgerEntry& entry : entries) {
-    privacy::LedgerTotal& total = totals[entry.learner];
-    total = {entry.learner, entry.unit, entry.epsilon, entry.delta, total.steps + entry.steps};
+    const std::string_view name = names.Now(entry.learner);
+    privacy::LedgerTotal& total = totals[name];
+    total = {std::string(name), entry.unit, entry.epsilon, entry.delta, total.steps + entry.steps};
   }
   std::vector<privacy::LedgerTotal> learners;
   for (auto& [name, total] : totals) learners.push_back(std::move(total));
@@ -144,20 +178,46 @@ double LedgerCopy::TotalDelta() const {
   return largest;
 }
 
+std::string ToPage(const LedgerCopy& ledger) {
+  json::array entries, promises;
+  for (const privacy::LedgerEntry& entry : ledger.entries) {
+    const std::string bytes = entry.Encode();
+    entries.push_back(
+        json::value(ToHex({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()})));
+  }
+  for (const privacy::Promise& promise : ledger.promises.learners)
+    promises.push_back(PromiseJson(promise));
+  json::object page{{"from", 0},
+                    {"length", ledger.entries.size()},
+                    {"head", ledger.HeadName()},
+                    {"promises", std::move(promises)}};
+  page["total_budget"] = nullptr;
+  if (const auto& total = ledger.promises.total)
+    page["total_budget"] = json::object{{"epsilon", total->epsilon}, {"delta", total->delta}};
+  page["entries"] = std::move(entries);
+  return json::serialize(page) + "\n";
+}
+
 std::string LedgerCopy::HeadName() const { return "sha256:" + ToHex(head); }
 
 namespace {
 
 Result<LedgerCopy> CopyFromStore(const LedgerOptions& options) {
   TACIT_ASSIGN(store::ReadOnlyStore store, OpenLedger(options));
-  return LedgerCopy{std::move(store.entries), store.snapshot->head(), std::move(store.promises)};
+  return LedgerCopy{.entries = std::move(store.entries),
+                    .head = store.snapshot->head(),
+                    .promises = std::move(store.promises),
+                    .total = store.snapshot->total(),
+                    .witnessed = !WitnessOf(options).empty(),
+                    .count_users = std::move(store.count_users)};
 }
 
 }  // namespace
 
 Result<LedgerCopy> CopyLedger(const LedgerOptions& options) {
-  TACIT_ASSIGN(LedgerCopy copy,
-               options.url.empty() ? CopyFromStore(options) : CopyFromDaemon(options.url));
+  TACIT_ASSIGN(LedgerCopy copy, !options.url.empty()    ? CopyFromDaemon(options.url)
+                                : !options.file.empty() ? CopyFromFile(options.file)
+                                                        : CopyFromStore(options));
   if ((copy.entries.empty() ? Digest{} : copy.entries.back().head) != copy.head)
     return Fail(ErrorCode::kCorruption,
                 "the ledger's last entry does not have the head that was committed");

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/hash.h"
 #include "base/result.h"
+#include "base/user_uses.h"
 #include "privacy/ledger.h"
 
 namespace tacit::cli {
@@ -16,6 +20,11 @@ struct LedgerCopy {
   std::vector<privacy::LedgerEntry> entries;
   Digest head{};  // the last entry's
   privacy::Ledger::Promises promises;
+  // All learners together, where the ledger's own account of it is at hand: from a store.
+  std::optional<privacy::LedgerTotal> total = std::nullopt;
+  bool witnessed = false;  // it was held to a witness
+  // Counts a learner's users by what they have used; empty for a daemon's ledger.
+  std::function<Result<UsersByUses>(std::string_view learner)> count_users = {};
 
   // The totals that the entries claim, by name, for each learner with entries or a promise.
   std::vector<privacy::LedgerTotal> Learners() const;
@@ -25,7 +34,11 @@ struct LedgerCopy {
   std::string HeadName() const;  // "sha256:..."
 };
 
-// Copies a ledger from a store, a checkpoint, or the operator's listener of a running daemon.
+// The ledger as JSON: what a daemon's /v1/ledger answers, on one page.
+std::string ToPage(const LedgerCopy& ledger);
+
+// Copies a ledger from a store, a checkpoint, a file with such a page, or the operator's listener
+// of a running daemon.
 // kCorruption unless it ends at the committed head. VerifyChain checks the chain itself.
 Result<LedgerCopy> CopyLedger(const LedgerOptions& options);
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -19,6 +20,7 @@ namespace json = boost::json;
 struct ExportOptions {
   std::shared_ptr<LedgerOptions> place = std::make_shared<LedgerOptions>();
   std::string learner, output;
+  bool raw = false;
 };
 
 std::vector<privacy::CountedEvent> EventsOf(const privacy::Spending& spending) {
@@ -31,11 +33,21 @@ std::vector<privacy::CountedEvent> EventsOf(const privacy::Spending& spending) {
   return events;
 }
 
-// Adds what dp_accounting has no event for: the blocks as they are, and the delta of the whole
-// composition at epsilons around the claim, certified upper bounds.
+// True where some events are none that dp_accounting has.
+bool HasUnsupported(const privacy::Spending& spending) {
+  return spending.has_blocks() ||
+         std::ranges::any_of(spending.sampled, &privacy::Spending::Sampled::coins_known);
+}
+
+// Adds what dp_accounting has no event for: blocks and known coins as they are, and the delta of
+// the whole composition at epsilons around the claim, certified upper bounds.
 Status AddUnsupported(const privacy::Spending& spending, json::object* learner) {
-  json::array blocks;
+  json::array blocks, coins;
   for (const privacy::Spending::Sampled& setting : spending.sampled) {
+    if (setting.coins_known)
+      coins.push_back(json::object{{"noise_multiplier", setting.noise_multiplier},
+                                   {"sampling_rate", setting.sampling_rate},
+                                   {"count", setting.count}});
     if (setting.block_steps == 0) continue;
     blocks.push_back(json::object{{"noise_multiplier", setting.noise_multiplier},
                                   {"steps", setting.block_steps},
@@ -51,12 +63,13 @@ Status AddUnsupported(const privacy::Spending& spending, json::object* learner) 
     TACIT_ASSIGN(const privacy::CertifiedInterval delta, accountant.DeltaAt(share * epsilon));
     curve.push_back(json::object{{"epsilon", share * epsilon}, {"delta", delta.upper}});
   }
-  (*learner)["allocations"] = std::move(blocks);
+  if (spending.has_blocks()) (*learner)["allocations"] = std::move(blocks);
+  if (!coins.empty()) (*learner)["known_coins"] = std::move(coins);
   (*learner)["delta_curve"] = std::move(curve);
   (*learner)["note"] =
-      "dp_accounting has no event for steps of which a unit is in exactly one "
-      "(UnsupportedDpEvent): "
-      "allocations says what they are, delta_curve the delta of the whole composition";
+      "dp_accounting has no event for steps of which a unit is in exactly one, and none for coins "
+      "that are known (UnsupportedDpEvent): allocations and known_coins say what they are, "
+      "delta_curve the delta of the whole composition";
   return {};
 }
 
@@ -72,9 +85,12 @@ Result<json::object> LearnerJson(const privacy::LedgerTotal& total,
                        {"neighboring_relation", "ADD_OR_REMOVE_ONE"}};
   // The adjacency of the promise. The composition is bounded for adding or removing one unit, which
   // bounds the promise.
-  if (last != nullptr) learner["adjacency"] = privacy::Name(last->adjacency);
+  if (last != nullptr) {
+    learner["adjacency"] = privacy::Name(last->adjacency);
+    learner["neighbours"] = privacy::InWords(last->adjacency, last->unit);
+  }
   learner["event"] = DpEventJson(last != nullptr ? last->worst : privacy::Spending{});
-  if (last != nullptr && last->worst.has_blocks()) {
+  if (last != nullptr && HasUnsupported(last->worst)) {
     TACIT_RETURN_IF_ERROR(AddUnsupported(last->worst, &learner));
   }
   return learner;
@@ -82,7 +98,8 @@ Result<json::object> LearnerJson(const privacy::LedgerTotal& total,
 
 Result<json::object> ExportJson(const LedgerCopy& ledger, const std::string& wanted) {
   std::map<std::string_view, const privacy::LedgerEntry*> last;
-  for (const privacy::LedgerEntry& entry : ledger.entries) last[entry.learner] = &entry;
+  const privacy::LearnerNames names(ledger.entries);
+  for (const privacy::LedgerEntry& entry : ledger.entries) last[names.Now(entry.learner)] = &entry;
   json::array learners;
   std::string known;
   for (const privacy::LedgerTotal& total : ledger.Learners()) {
@@ -100,8 +117,13 @@ Result<json::object> ExportJson(const LedgerCopy& ledger, const std::string& wan
 
 Result<int> Export(const ExportOptions& options) {
   TACIT_ASSIGN(const LedgerCopy ledger, CopyLedger(*options.place));
-  TACIT_ASSIGN(const json::object exported, ExportJson(ledger, options.learner));
-  const std::string text = json::serialize(exported) + "\n";
+  std::string text;
+  if (options.raw) {
+    text = ToPage(ledger);
+  } else {
+    TACIT_ASSIGN(const json::object exported, ExportJson(ledger, options.learner));
+    text = json::serialize(exported) + "\n";
+  }
   if (options.output.empty()) {
     fmt::print("{}", text);
     return int{console::kExitDone};
@@ -137,7 +159,11 @@ void AddLedgerExport(CLI::App* ledger, Action* chosen) {
       ledger->add_subcommand("export", "What was charged, as events that dp_accounting reads");
   auto options = std::make_shared<ExportOptions>();
   AddLedgerPlace(command, options->place, kOperatorListener);
-  command->add_option("--learner", options->learner, "One learner (default: all)");
+  auto* learner = command->add_option("--learner", options->learner, "One learner (default: all)");
+  command
+      ->add_flag("--raw", options->raw,
+                 "The entries themselves, which `tacit ledger verify --file` needs no daemon for")
+      ->excludes(learner);
   command->add_option("--output", options->output, "File to write (default: standard output)");
   command->footer(kFooter);
   command->callback([options, chosen] { *chosen = [options] { return Export(*options); }; });

@@ -1,16 +1,18 @@
+#include "wiring/ledger_forecast.h"
+
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
-#include <map>
 #include <optional>
 #include <string_view>
 
+#include "base/text.h"
 #include "cli/ledger.h"
 #include "cli/ledger_copy.h"
 #include "config/config.h"
 #include "console/exit_code.h"
+#include "privacy/allowance_forecast.h"
 #include "privacy/forecast.h"
 
 namespace tacit::cli {
@@ -25,10 +27,17 @@ struct ForecastOptions {
   double epsilon = 0;  // 0: as promised
 };
 
+// The users of a learner: what they have left now, and from when on how many have nothing left.
+struct UsersAhead {
+  privacy::AllowancesLeft left;
+  std::vector<privacy::UsersGone> gone;
+};
+
 struct Line {
   std::string name;  // "": all learners together
   privacy::Unit unit = privacy::Unit::kEvent;
   Forecast forecast;
+  std::optional<UsersAhead> users = std::nullopt;
 };
 
 std::string_view Name(Forecast::Kind kind) {
@@ -99,6 +108,17 @@ std::string Sentence(const Forecast& f, privacy::Unit unit) {
   return "";
 }
 
+json::object UsersJson(const UsersAhead& users) {
+  json::array quarters, gone;
+  for (const uint64_t quarter : users.left.quarters) quarters.push_back(json::value(quarter));
+  for (const privacy::UsersGone& one : users.gone)
+    gone.push_back(json::object{{"share", one.share}, {"from", Utc(one.at_ms)}});
+  return {{"users", users.left.users},
+          {"with_nothing_left", users.left.none},
+          {"by_quarter_left", std::move(quarters)},
+          {"will_have_nothing_left", std::move(gone)}};
+}
+
 json::object LineJson(const Line& line) {
   const Forecast& f = line.forecast;
   json::object row;
@@ -115,35 +135,21 @@ json::object LineJson(const Line& line) {
   const bool dated = f.kind == Forecast::Kind::kRunsOut;
   row["runs_out"] = dated ? json::value(Utc(f.runs_out_ms)) : json::value(nullptr);
   row["days"] = dated ? json::value(Days(f.end_ms, f.runs_out_ms)) : json::value(nullptr);
+  if (!line.name.empty())
+    row["users"] = line.users ? json::value(UsersJson(*line.users)) : json::value(nullptr);
   return row;
 }
 
 // The budgets to forecast: all equal to --epsilon, those of a configuration, or the promised ones.
-struct Budgets {
-  std::vector<privacy::Promise> learners;
-  std::optional<privacy::TotalBudget> total;
-  std::map<std::string, privacy::UseLimits> limits;  // by learner; of a configuration alone
-};
-
-privacy::UseLimits LimitsOf(const config::Learner& learner, const config::Source& source) {
-  const config::Participation& p = learner.participation;
-  if (p.mode == config::Participation::Mode::kOnce)
-    return {.steps = p.max_participations, .releases = p.max_participations};
-  return {.steps = p.PeriodSteps() * source.passes, .releases = source.passes};
-}
-
-Result<Budgets> BudgetsOf(const ForecastOptions& options, const LedgerCopy& ledger) {
-  Budgets budgets{ledger.promises.learners, ledger.promises.total, {}};
+Result<wiring::ForecastBudgets> BudgetsOf(const ForecastOptions& options,
+                                          const LedgerCopy& ledger) {
+  wiring::ForecastBudgets budgets{.learners = ledger.promises.learners,
+                                  .total = ledger.promises.total,
+                                  .total_delta = ledger.TotalDelta()};
   if (!options.config.empty()) {
     TACIT_ASSIGN(const config::Config config,
                  config::Load(options.config, {}, config::LogFiles::kUnread));
-    for (privacy::Promise& promise : budgets.learners)
-      for (const config::Learner& learner : config.learners)
-        if (learner.id == promise.learner) promise.epsilon = learner.privacy.epsilon;
-    for (const config::Learner& learner : config.learners)
-      budgets.limits[learner.id] = LimitsOf(learner, config.source);
-    if (config.budget.given())
-      budgets.total = {.epsilon = *config.budget.epsilon, .delta = *config.budget.delta};
+    wiring::TakeBudgetsOf(config, &budgets);
   }
   if (options.epsilon > 0) {
     for (privacy::Promise& promise : budgets.learners) promise.epsilon = options.epsilon;
@@ -153,42 +159,53 @@ Result<Budgets> BudgetsOf(const ForecastOptions& options, const LedgerCopy& ledg
   return budgets;
 }
 
-std::vector<Line> ForecastLines(const LedgerCopy& ledger, const Budgets& budgets) {
+// Counts the learner's users; nothing where none are counted, or the ledger is a daemon's.
+Result<std::optional<UsersAhead>> LookAtUsers(const LedgerCopy& ledger, std::string_view learner,
+                                              const Forecast& forecast) {
+  const privacy::LearnerNames names(ledger.entries);
+  privacy::Bounds bounds;
+  for (const privacy::LedgerEntry& entry : ledger.entries)
+    if (names.Now(entry.learner) == learner) bounds = entry.bounds;
+  if (!ledger.count_users || bounds.allowance == 0) return std::optional<UsersAhead>();
+  TACIT_ASSIGN(const UsersByUses by_used, ledger.count_users(learner));
+  if (by_used.empty()) return std::optional<UsersAhead>();
+  return std::optional<UsersAhead>(
+      {privacy::CountLeft(by_used, bounds),
+       privacy::ForetellGone(by_used, bounds, forecast.begin_ms, forecast.end_ms)});
+}
+
+Result<std::vector<Line>> ForecastLines(const LedgerCopy& ledger,
+                                        const wiring::ForecastBudgets& budgets) {
   std::vector<Line> lines;
-  std::vector<privacy::Growth> growths;
-  std::optional<privacy::Spending> most_of_all = privacy::Spending();
-  for (const privacy::Promise& promise : budgets.learners) {
-    growths.push_back(privacy::Growth::Of(ledger.entries, promise.learner));
-    const auto limits = budgets.limits.find(promise.learner);
-    const auto most = limits == budgets.limits.end()
-                          ? std::nullopt
-                          : privacy::MostEver(ledger.entries, promise.learner, limits->second);
-    lines.push_back(
-        {promise.learner, promise.unit,
-         privacy::Foretell({&growths.back(), 1},
-                           {.epsilon = promise.epsilon, .delta = promise.delta}, most)});
-    if (most && most_of_all)
-      most_of_all->Add(*most);
-    else
-      most_of_all.reset();
-  }
-  const double none = std::numeric_limits<double>::infinity();
-  const privacy::TotalBudget total =
-      budgets.total.value_or(privacy::TotalBudget{none, ledger.TotalDelta()});
-  if (!growths.empty()) {
-    const bool of_users = std::ranges::all_of(
-        budgets.learners,
-        [](const privacy::Promise& promise) { return promise.unit == privacy::Unit::kUser; });
-    lines.push_back({"", of_users ? privacy::Unit::kUser : privacy::Unit::kEvent,
-                     privacy::Foretell(growths, total, most_of_all)});
+  for (const wiring::BudgetForecast& one : wiring::ForetellBudgets(ledger.entries, budgets)) {
+    lines.push_back({one.learner, one.unit, one.forecast});
+    if (!one.learner.empty() && one.unit == privacy::Unit::kUser) {
+      TACIT_ASSIGN(lines.back().users, LookAtUsers(ledger, one.learner, one.forecast));
+    }
   }
   return lines;
 }
 
+// Prints raw counts of users, which are the operator's.
+void PrintUsers(const Line& line) {
+  const privacy::AllowancesLeft& left = line.users->left;
+  fmt::print(
+      "{}: of {}, {} cannot be learnt from again; {}, {}, {} and {} have up to a quarter, a "
+      "half, three quarters and all of the allowance left (raw counts)\n",
+      line.name, Counted(left.users, "user"), WithThousands(left.none),
+      WithThousands(left.quarters[0]), WithThousands(left.quarters[1]),
+      WithThousands(left.quarters[2]), WithThousands(left.quarters[3]));
+  for (const privacy::UsersGone& gone : line.users->gone)
+    fmt::print(
+        "{}: {:.0f} % of them cannot be from {} on, {} after the last commit, if each goes on "
+        "as so far\n",
+        line.name, 100 * gone.share, Utc(gone.at_ms), Span(line.forecast.end_ms, gone.at_ms));
+}
+
 Result<int> RunForecast(const ForecastOptions& options) {
   TACIT_ASSIGN(const LedgerCopy ledger, CopyLedger(*options.place));
-  TACIT_ASSIGN(const Budgets budgets, BudgetsOf(options, ledger));
-  const std::vector<Line> lines = ForecastLines(ledger, budgets);
+  TACIT_ASSIGN(const wiring::ForecastBudgets budgets, BudgetsOf(options, ledger));
+  TACIT_ASSIGN(const std::vector<Line> lines, ForecastLines(ledger, budgets));
   if (options.place->json) {
     json::object out{{"learners", json::array()}, {"total", nullptr}};
     for (const Line& line : lines)
@@ -200,19 +217,22 @@ Result<int> RunForecast(const ForecastOptions& options) {
     return int{console::kExitDone};
   }
   if (lines.empty()) fmt::print("nothing has been charged yet\n");
-  for (const Line& line : lines)
+  for (const Line& line : lines) {
     fmt::print(
         "{}: epsilon {:.4g}{} at delta {:g}: {}\n", line.name.empty() ? "all together" : line.name,
         line.forecast.epsilon,
         std::isfinite(line.forecast.budget) ? fmt::format(" of {:.4g}", line.forecast.budget) : "",
         line.forecast.delta, Sentence(line.forecast, line.unit));
+    if (line.users) PrintUsers(line);
+  }
   return int{console::kExitDone};
 }
 
 }  // namespace
 
 void AddLedgerForecast(CLI::App* ledger, Action* chosen) {
-  auto* command = ledger->add_subcommand("forecast", "The day each budget runs out");
+  auto* command =
+      ledger->add_subcommand("forecast", "The day each budget runs out, and users' allowances");
   auto options = std::make_shared<ForecastOptions>();
   AddLedgerPlace(command, options->place, kOperatorListener);
   auto* config = command->add_option("--config", options->config,
@@ -224,7 +244,10 @@ void AddLedgerForecast(CLI::App* ledger, Action* chosen) {
       ->check(CLI::Range(1e-6, 1e6))
       ->excludes(config);
   command->footer(
-      "What is yet to be spent is composed with what was, at the pace of the history so far.\n"
+      "What is yet to be spent is composed with what was, at the pace of the history so far. Where "
+      "the unit is a user, it\nsays how many have how much of their allowance left: raw, for "
+      "operators "
+      "alone, from a store or a full checkpoint.\n"
       "Examples:\n  tacit ledger forecast --store demo-data/store --config config/demo.yaml\n"
       "  tacit ledger forecast --checkpoint DIR --epsilon 4 --json");
   command->callback([options, chosen] { *chosen = [options] { return RunForecast(*options); }; });

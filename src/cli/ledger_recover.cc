@@ -31,9 +31,10 @@ struct Account {
 
 // The last entry of a learner has its epsilon.
 std::map<std::string, Account> AccountsOf(const std::vector<privacy::LedgerEntry>& entries) {
+  const privacy::LearnerNames names(entries);
   std::map<std::string, Account> accounts;
   for (const privacy::LedgerEntry& entry : entries) {
-    Account& account = accounts[entry.learner];
+    Account& account = accounts[std::string(names.Now(entry.learner))];
     account.steps += entry.steps;
     account.epsilon = entry.epsilon;
     account.delta = entry.delta;

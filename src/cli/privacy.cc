@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/privacy_events.h"
 #include "cli/privacy_plan.h"
+#include "cli/privacy_report.h"
 #include "console/exit_code.h"
 #include "mechanism/sigma_split.h"
 #include "privacy/calibrate.h"
@@ -32,6 +33,7 @@ struct Query {
   double epsilon = 0, delta = 0, sampling_rate = 1;
   std::optional<double> sigma_ratio;
   uint64_t steps = 1;
+  bool known_coins = false;
   bool json = false;
 };
 
@@ -40,6 +42,8 @@ struct Said {
   double epsilon = 0;
   std::optional<double> lower, order;
   bool is_estimate = false;
+  // Paper 001's figure for steps whose coins are known: it takes them for secret.
+  std::optional<double> claimed = {};
 };
 
 Adjacency AdjacencyOf(const Query& query) {
@@ -62,6 +66,10 @@ Status Check(const Query& query) {
   if (query.accountant != "pld" && query.adjacency != "add-remove")
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("--accountant {} is for --adjacency add-remove", query.accountant));
+  if (query.known_coins && (query.accountant == "gaussian" || query.accountant == "gdp"))
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("--known-coins is for --accountant pld and rdp (got {})", query.accountant));
   if (query.accountant != "rdp" && !query.orders.empty())
     return Fail(ErrorCode::kInvalidArgument, "--orders is for --accountant rdp");
   return {};
@@ -75,8 +83,8 @@ Result<std::vector<CountedEvent>> EventsOf(const Query& query) {
   if (!(*query.noise_multiplier > 0))
     return Fail(ErrorCode::kInvalidArgument,
                 "--noise-multiplier must be above 0: without noise no finite epsilon holds");
-  const CountedEvent one{
-      privacy::Event::PoissonGaussian(*query.noise_multiplier, query.sampling_rate), query.steps};
+  const auto make = query.known_coins ? privacy::Event::KnownCoin : privacy::Event::PoissonGaussian;
+  const CountedEvent one{make(*query.noise_multiplier, query.sampling_rate), query.steps};
   TACIT_RETURN_IF_ERROR(one.event.Validate());
   return std::vector<CountedEvent>{one};
 }
@@ -131,13 +139,17 @@ Result<Said> Ask(const Query& query) {
 }
 
 Result<int> PrintEpsilon(const Query& query) {
-  TACIT_ASSIGN(const Said said, Ask(query));
+  TACIT_ASSIGN(Said said, Ask(query));
+  if (query.known_coins && query.noise_multiplier)
+    said.claimed = privacy::GdpCltEpsilonEstimate(*query.noise_multiplier, query.sampling_rate,
+                                                  query.steps, Delta(query.delta));
   if (query.json) {
     boost::json::object object{
         {"accountant", query.accountant}, {"epsilon", said.epsilon}, {"delta", query.delta}};
     if (said.lower) object["epsilon_lower"] = *said.lower;
     if (said.order) object["order"] = *said.order;
     if (said.is_estimate) object["estimate"] = true;
+    if (said.claimed) object["epsilon_clt_estimate"] = *said.claimed;
     fmt::print("{}\n", boost::json::serialize(object));
     return int{console::kExitDone};
   }
@@ -145,6 +157,11 @@ Result<int> PrintEpsilon(const Query& query) {
   if (said.lower) fmt::print("; no less than {:.6g}", *said.lower);
   if (said.order) fmt::print("; order {:.4g}", *said.order);
   fmt::print("{})\n", said.is_estimate ? "; an ESTIMATE, not a bound" : "");
+  if (said.claimed)
+    fmt::print(
+        "Coins that are known amplify nothing. With secret ones the limit theorem's figure, an "
+        "ESTIMATE and no bound, would be {:.6g}.\n",
+        *said.claimed);
   return int{console::kExitDone};
 }
 
@@ -213,8 +230,11 @@ void AddPrivacy(CLI::App& cli, Action* chosen) {
             "pld: certified from both sides; rdp; gaussian: exact, for `once`; gdp: an estimate");
   auto* noise = epsilon->add_option("--noise-multiplier", asked->noise_multiplier,
                                     "Noise / sensitivity of each step");
+  auto* coins = epsilon->add_flag("--known-coins", asked->known_coins,
+                                  "Whoever looks knows which steps a unit was sampled in");
   auto* events = epsilon->add_option("--events", asked->events, "File of events, a JSON a line");
   events->excludes(noise)
+      ->excludes(coins)
       ->excludes(epsilon->get_option("--steps"))
       ->excludes(epsilon->get_option("--sampling-rate"));
   epsilon->footer(
@@ -240,6 +260,7 @@ void AddPrivacy(CLI::App& cli, Action* chosen) {
   calibrate->callback([wanted, chosen] { *chosen = [wanted] { return PrintNoise(*wanted); }; });
 
   AddPrivacyPlan(command, chosen);
+  AddPrivacyReport(command, chosen);
 }
 
 }  // namespace tacit::cli

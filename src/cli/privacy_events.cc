@@ -18,6 +18,7 @@ std::set<std::string_view> FieldsOf(EventKind kind) {
     case EventKind::kGaussian:
       return {"noise_multiplier"};
     case EventKind::kPoissonGaussian:
+    case EventKind::kKnownCoin:
       return {"noise_multiplier", "sampling_rate"};
     case EventKind::kAllocation:
       return {"noise_multiplier", "steps"};

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "console/exit_code.h"
 #include "console/json_number.h"
+#include "privacy/tradeoff.h"
 #include "wiring/privacy_forecast.h"
 
 namespace tacit::cli {
@@ -32,11 +33,23 @@ json::value Known(const std::optional<T>& number) {
 }
 
 json::object Json(const wiring::EpsilonAhead& ahead) {
-  return {{"period", console::FiniteOrNull(ahead.period)},
+  return {{"step", console::FiniteOrNull(ahead.step)},
+          {"period", console::FiniteOrNull(ahead.period)},
           {"day", console::FiniteOrNull(ahead.day)},
           {"days_30", console::FiniteOrNull(ahead.days_30)},
+          {"year", console::FiniteOrNull(ahead.year)},
           {"all_passes", console::FiniteOrNull(ahead.all_passes)},
           {"allowed", console::FiniteOrNull(ahead.allowed)}};
+}
+
+json::object Json(const wiring::TellsAtMost& tells) {
+  const bool bounded = tells.advantage < 1;
+  const auto known = [&](double number) { return bounded ? json::value(number) : nullptr; };
+  return {{"accuracy", known(privacy::AccuracyAtMost(tells.advantage))},
+          {"bayes_risk", known(1 - privacy::AccuracyAtMost(tells.advantage))},
+          {"found_at_1_false_in_100", known(tells.found_1_in_100)},
+          {"found_at_1_false_in_1000", known(tells.found_1_in_1000)},
+          {"words", privacy::PlainWords(tells.advantage)}};
 }
 
 json::object Json(const privacy::Charge& charge) {
@@ -78,11 +91,14 @@ json::object Json(const wiring::LearnerForecast& learner) {
           {"step", Json(learner.charge)},
           {"opening", learner.opening ? json::value(Json(*learner.opening)) : json::value(nullptr)},
           {"epsilon", Json(learner.ahead)},
+          {"at_most", Json(learner.tells)},
           {"epsilon_period_estimate", Known(learner.estimate)},
           {"steps_per_day", Known(learner.steps_per_day)},
           {"untouched_rows_per_step", learner.untouched_rows},
           {"touched_rows_per_step", nullptr},
           {"rows_text", learner.rows},
+          {"not_covered",
+           learner.not_covered.empty() ? json::value(nullptr) : json::value(learner.not_covered)},
           {"others", std::move(others)}};
 }
 
@@ -97,10 +113,19 @@ json::object Json(const wiring::PrivacyForecast& forecast,
   json::value budget = nullptr;
   if (forecast.budget)
     budget = {{"epsilon", forecast.budget->epsilon}, {"delta", forecast.budget->delta}};
+  json::value breaker = nullptr;
+  if (const auto& plan = forecast.breaker)
+    breaker = json::object{{"share", plan->share},
+                           {"window", plan->window},
+                           {"noise_multiplier", plan->charge.noise_multiplier},
+                           {"promise", json::object{{"epsilon", plan->promise.epsilon},
+                                                    {"delta", plan->promise.delta}}}};
   return {{"learners", std::move(learners)},
+          {"halt_above", std::move(breaker)},
           {"total", json::object{{"unit", privacy::Name(forecast.unit)},
                                  {"delta", forecast.delta},
                                  {"epsilon", Json(forecast.total)},
+                                 {"at_most", Json(forecast.tells)},
                                  {"budget", std::move(budget)}}},
           {"refused", std::move(refusals)},
           {"events_per_day", Known(forecast.events_per_day)},
@@ -108,16 +133,26 @@ json::object Json(const wiring::PrivacyForecast& forecast,
 }
 
 std::string Text(double epsilon) {
+  if (std::isnan(epsilon)) return "not known";
   return std::isfinite(epsilon) ? fmt::format("{:.4f}", epsilon) : "unbounded";
 }
 
 void Row(const char* name, const std::string& text) { fmt::print("  {:<18} {}\n", name, text); }
 
 void PrintAhead(const wiring::EpsilonAhead& ahead, const char* first) {
-  fmt::print("  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "epsilon after", first, "a day",
-             "30 days", "all passes", "allowed");
-  fmt::print("  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", Text(ahead.period),
-             Text(ahead.day), Text(ahead.days_30), Text(ahead.all_passes), Text(ahead.allowed));
+  fmt::print("  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "epsilon after", first,
+             "a day", "30 days", "a year", "all passes", "allowed");
+  fmt::print("  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", Text(ahead.period),
+             Text(ahead.day), Text(ahead.days_30), Text(ahead.year), Text(ahead.all_passes),
+             Text(ahead.allowed));
+}
+
+void PrintTells(const wiring::TellsAtMost& tells) {
+  Row("all the rest known", "somebody " + privacy::PlainWords(tells.advantage));
+  if (tells.advantage < 1)
+    Row("",
+        fmt::format("and finds {:.2g} of 100 with a false alarm in 100, {:.2g} with one in 1,000",
+                    100 * tells.found_1_in_100, 100 * tells.found_1_in_1000));
 }
 
 void PrintOther(const wiring::OtherMode& other, double noise) {
@@ -136,12 +171,18 @@ void Print(const wiring::LearnerForecast& learner) {
              std::isfinite(learner.epsilon) ? fmt::format("{}", learner.epsilon) : "unbounded",
              learner.delta, privacy::Name(learner.unit));
   Row("takes part", learner.participation);
+  if (!learner.not_covered.empty()) Row("NOT COVERED", std::string(learner.not_covered));
   Row("a step", wiring::ChargeText(learner.charge));
   if (learner.opening) Row("a period first", wiring::ChargeText(*learner.opening));
   Row("steps a day", learner.steps_per_day ? WithThousands(*learner.steps_per_day)
                                            : fmt::format("not known ({})", learner.steps_unknown));
   Row("rows a step", learner.rows);
   PrintAhead(learner.ahead, learner.mode == "once" ? "a step" : "a period");
+  if (learner.allowance > 0)
+    Row("an allowance",
+        fmt::format("{} for all of its {}; one of them alone is {}", Text(learner.ahead.allowed),
+                    Counted(learner.allowance, "step"), Text(learner.ahead.step)));
+  PrintTells(learner.tells);
   if (learner.estimate)
     Row("", fmt::format("(central limit for a period: {:.4f}, an ESTIMATE, no bound)",
                         *learner.estimate));
@@ -170,10 +211,17 @@ void Print(const wiring::PrivacyForecast& forecast,
   PrintLearners(forecast, refused);
   if (forecast.learners.empty()) return;
   const bool users = forecast.unit == privacy::Unit::kUser;
+  for (const wiring::QualityPlan& plan : forecast.qualities)
+    fmt::print("quality {}; each event is in one count of one window a pass\n\n",
+               wiring::QualityText(plan));
+  if (forecast.breaker)
+    fmt::print("source.halt_above {}; each event is counted in one window, once\n\n",
+               wiring::BreakerText(*forecast.breaker));
   fmt::print("all learners together, on one {}, at delta {}{}\n", privacy::Name(forecast.unit),
              forecast.delta,
              forecast.budget ? fmt::format("; budget {}", forecast.budget->epsilon) : "");
   PrintAhead(forecast.total, "first");
+  PrintTells(forecast.tells);
   fmt::print(
       "\nallowed: at the end of what the noise is calibrated for: all passes, or "
       "max_participations.\n"
@@ -182,8 +230,12 @@ void Print(const wiring::PrivacyForecast& forecast,
       "part so.\n"
       "{}Bounds are certified.\n",
       users
-          ? "A user may be in every step of a day, up to his allowance; without a day's length "
-            "(--events-per-day)\nthe whole of it is taken. "
+          ? "A user may be in every step of a day, up to his allowance. A year is any 365 days of "
+            "the "
+            "stream that begin\nwith a multiple of 365: what is learnt in them tells no more than "
+            "that, "
+            "and the years add up to what is allowed.\nparticipation.per_period, with "
+            "period_files: 365, makes a year's claim smaller than a lifetime's. "
           : "An event is in the steps of its own period (or its one step) only: a day, and thirty, "
             "cost\nit what its period does. Passes over the same log do add up. ");
   for (const std::string& warning : forecast.warnings) fmt::print("WARNING: {}\n", warning);
@@ -193,9 +245,11 @@ Result<int> Plan(const PrivacyPlanOptions& options) {
   TACIT_ASSIGN(config::Config config,
                config::Load(options.config, options.overrides, config::LogFiles::kUnread));
   std::vector<wiring::RefusedLearner> refused;
-  TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config), &refused));
+  const privacy::Laws laws = privacy::MakeLaws();
+  TACIT_ASSIGN(const wiring::Assembly assembly,
+               wiring::Assemble(std::move(config), &refused, wiring::AllLearnerKinds(), laws));
   TACIT_ASSIGN(const wiring::PrivacyForecast forecast,
-               wiring::ForecastPrivacy(assembly, options.events_per_day));
+               wiring::ForecastPrivacy(assembly, options.events_per_day, laws));
   if (options.json) {
     fmt::print("{}\n", json::serialize(Json(forecast, refused)));
   } else {

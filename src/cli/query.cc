@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
+#include <fstream>
+#include <iterator>
 #include <memory>
 
 #include "cli/ask_checkpoint.h"
 #include "cli/ask_daemon.h"
 #include "cli/command.h"
+#include "cli/query_file.h"
 #include "cli/query_recommend.h"
 #include "console/exit_code.h"
 #include "event/codec.h"
@@ -24,6 +27,7 @@ struct QueryScoreOptions {
   std::vector<std::string> rows;
   uint64_t first = 0, count = 3;
   bool json = false;
+  QueryFileOptions file;
 };
 
 // The lines to score: those given by --row, or a range of lines of the --tsv log.
@@ -98,12 +102,30 @@ void PrintAnswer(const json::object& answer, const std::vector<std::string>& lin
   PrintModel(answer);
 }
 
+// The body that was given, or with `@FILE` the file's.
+Result<std::string> RequestBody(const std::string& given) {
+  if (!given.starts_with('@')) return given;
+  const std::string path = given.substr(1);
+  std::ifstream file(path, std::ios::binary);
+  std::string body{std::istreambuf_iterator<char>(file), {}};
+  if (!file) return Fail(ErrorCode::kInvalidArgument, "--request: cannot read " + path);
+  if (body.empty()) return Fail(ErrorCode::kInvalidArgument, "--request: " + path + " is empty");
+  return body;
+}
+
 Result<int> Score(const QueryScoreOptions& options) {
+  if (options.file.is_asked()) {
+    if (!options.rows.empty() || !options.tsv.empty() || !options.request.empty())
+      return BadUsage("--input stands alone: leave out --row, --tsv and --request");
+    return ScoreFile(
+        {options.url, options.checkpoint, options.config, options.witness, options.learner},
+        options.file);
+  }
   if (!options.checkpoint.empty() && options.config.empty())
     return Fail(ErrorCode::kInvalidArgument,
                 "--checkpoint needs --config: the schema says how a row is read");
   std::vector<std::string> lines;
-  std::string request = options.request;
+  TACIT_ASSIGN(const std::string request, RequestBody(options.request));
   if (request.empty()) {
     if (options.rows.empty() && options.tsv.empty())
       return Fail(ErrorCode::kInvalidArgument, "nothing to score: give --row, --tsv or --request");
@@ -158,12 +180,16 @@ void AddQuery(CLI::App& cli, Action* chosen) {
   score->add_option("--count", options->count, "Lines of --tsv")
       ->default_val(3)
       ->check(CLI::PositiveNumber);
-  score->add_option("--request", options->request, "A whole JSON body for POST /v1/score");
+  score->add_option("--request", options->request,
+                    "A whole JSON body for POST /v1/score; @FILE: the file's");
   score->add_flag("--json", options->json, "Print JSON");
+  AddQueryFileOptions(score, &options->file);
   score->footer(
       "Examples:\n  tacit query score --url http://127.0.0.1:8980 --learner ctr --tsv "
       "demo-data/log/day-23.tsv.gz --count 3\n  tacit query score --checkpoint demo-data/store "
-      "--config config/demo.yaml --learner ctr --tsv demo-data/log/day-23.tsv.gz");
+      "--config config/demo.yaml --learner ctr --tsv demo-data/log/day-23.tsv.gz\n  tacit query "
+      "score "
+      "--url http://127.0.0.1:8980 --learner ctr --input records.jsonl --output scores.jsonl");
   score->callback([options, chosen] { *chosen = [options] { return Score(*options); }; });
   AddQueryRecommend(*command, chosen);
 }

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "cli/ask_checkpoint.h"
 #include "cli/ask_daemon.h"
+#include "cli/query_file.h"
 #include "console/exit_code.h"
 #include "serve/recommend/recommend_route.h"
 #include "wiring/assembly.h"
@@ -21,10 +23,12 @@ namespace {
 namespace json = boost::json;
 
 struct QueryRecommendOptions {
-  std::string url, checkpoint, config, witness, learner, user, sequence;
-  CLI::Option* user_given = nullptr;
+  std::string url, checkpoint, config, witness, learner, user, sequence, among, exclude, genres;
+  CLI::Option *user_given = nullptr, *sequence_given = nullptr, *among_given = nullptr;
   uint32_t count = 10;
-  bool include_seen = false, json = false;
+  std::optional<int> year_from, year_to;
+  bool include_seen = false, reasons = false, json = false;
+  QueryFileOptions file;
 };
 
 // Splits "a,b,c"; returns an empty array for "".
@@ -45,6 +49,12 @@ std::string MakeRequest(const QueryRecommendOptions& options) {
     request["user"] = options.user;
   else
     request["sequence"] = Items(options.sequence);
+  if (options.among_given->count() > 0) request["among"] = Items(options.among);
+  if (!options.exclude.empty()) request["exclude"] = Items(options.exclude);
+  if (!options.genres.empty()) request["genres"] = Items(options.genres);
+  if (options.year_from) request["year_from"] = *options.year_from;
+  if (options.year_to) request["year_to"] = *options.year_to;
+  if (options.reasons) request["reasons"] = true;
   return json::serialize(request);
 }
 
@@ -67,9 +77,14 @@ Result<json::object> RecommendCheckpoint(const QueryRecommendOptions& options) {
 
 void PrintAnswer(const json::object& answer) {
   size_t place = 0;
-  for (const json::value& item : answer.at("items").as_array())
-    fmt::print("{:>4}  {:<24} {:.6g}\n", ++place, std::string(item.at("id").as_string()),
-               item.at("score").to_number<double>());
+  for (const json::value& item : answer.at("items").as_array()) {
+    std::string why;
+    if (const json::value* const because = item.as_object().if_contains("because"))
+      why = fmt::format("  after {} ({:.0f} %)", std::string(because->at("id").as_string()),
+                        100 * because->at("share").to_number<double>());
+    fmt::print("{:>4}  {:<24} {:.6g}{}\n", ++place, std::string(item.at("id").as_string()),
+               item.at("score").to_number<double>(), why);
+  }
   if (const json::value* const unknown = answer.if_contains("unknown_items"))
     fmt::print("not of the catalogue: {}\n", json::serialize(*unknown));
   PrintModel(answer);
@@ -78,6 +93,13 @@ void PrintAnswer(const json::object& answer) {
 }
 
 Result<int> Recommend(const QueryRecommendOptions& options) {
+  const bool has_whom = options.user_given->count() + options.sequence_given->count() > 0;
+  if (has_whom == options.file.is_asked())
+    return BadUsage("give one of --user, --sequence, and --input with --output");
+  if (options.file.is_asked())
+    return RecommendFile(
+        {options.url, options.checkpoint, options.config, options.witness, options.learner},
+        options.file);
   json::object answer;
   if (!options.url.empty()) {
     TACIT_ASSIGN(answer, AskDaemonForJson(options.url, "/v1/recommend", MakeRequest(options)));
@@ -112,13 +134,25 @@ void AddQueryRecommend(CLI::App& query, Action* chosen) {
   options->user_given =
       whom->add_option("--user", options->user,
                        "Recommend from this user's raw history, where the learner serves users");
-  whom->add_option(
+  options->sequence_given = whom->add_option(
       "--sequence", options->sequence,
       "Recommend what follows these items, the latest last: a,b,c; '' is a cold start");
-  whom->require_option(1);
+  whom->require_option(0, 1);
+  AddQueryFileOptions(command, &options->file);
   command->add_option("--k", options->count, "How many items")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
+  options->among_given = command->add_option(
+      "--among", options->among, "Recommend these items alone, such as what is in stock: a,b,c");
+  command->add_option("--exclude", options->exclude, "Do not recommend these items: a,b,c");
+  command->add_option("--genres", options->genres,
+                      "Items of any of these genres alone, where the catalogue has them: a,b,c");
+  command->add_option("--year-from", options->year_from, "Items of this year or later")
+      ->check(CLI::Range(0, 9999));
+  command->add_option("--year-to", options->year_to, "Items of this year or earlier")
+      ->check(CLI::Range(0, 9999));
+  command->add_flag("--reasons", options->reasons,
+                    "Tell which item led to each, where the learner can");
   command->add_flag("--include-seen", options->include_seen,
                     "Recommend items of the sequence or history too");
   command->add_flag("--json", options->json, "Print JSON");
@@ -126,7 +160,8 @@ void AddQueryRecommend(CLI::App& query, Action* chosen) {
       "Examples:\n  tacit query recommend --url http://127.0.0.1:8980 --learner next --sequence "
       "2571,260,1196\n  tacit query recommend --url unix:/run/tacit/tacit.sock --learner next "
       "--user u17 --k 5 --json\n  tacit query recommend --checkpoint shop/store --config "
-      "config/recommend.yaml --learner counts --sequence ''");
+      "config/recommend.yaml --learner counts --sequence ''\n  tacit query recommend --url "
+      "http://127.0.0.1:8980 --input requests.jsonl --output items.jsonl");
   command->callback([options, chosen] { *chosen = [options] { return Recommend(*options); }; });
 }
 

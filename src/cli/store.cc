@@ -1,14 +1,23 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "config/config.h"
 #include "console/exit_code.h"
 #include "privacy/ledger.h"
+#include "store/model_growth.h"
 #include "store/repair.h"
+#include "store/reshard.h"
 #include "store/verify.h"
+#include "wiring/assembly.h"
 #include "wiring/witness_place.h"
 
 namespace tacit::cli {
@@ -18,6 +27,9 @@ namespace json = boost::json;
 
 struct StoreCommandOptions {
   std::string store, witness;
+  std::string config;
+  std::vector<std::string> overrides, renames;
+  bool dry_run = false, accept_losses = false;
   bool json = false;
 };
 
@@ -82,6 +94,125 @@ Result<int> Repair(const StoreCommandOptions& options) {
   return int{console::kExitDone};
 }
 
+json::object GrowthJson(const store::Growth& growth) {
+  json::array gained, lost;
+  for (const std::string& gain : growth.gained) gained.emplace_back(gain);
+  for (const std::string& loss : growth.lost) lost.emplace_back(loss);
+  return {{"learner", growth.learner}, {"gained", std::move(gained)}, {"lost", std::move(lost)}};
+}
+
+void TellGrowths(const std::vector<store::Growth>& growths) {
+  for (const store::Growth& growth : growths) {
+    fmt::print("learner '{}' goes on as the configured model, for no epsilon\n", growth.learner);
+    for (const std::string& gain : growth.gained) fmt::print("  {}\n", gain);
+    for (const std::string& loss : growth.lost) fmt::print("  lost: {}\n", loss);
+  }
+  if (growths.empty()) fmt::print("every model is the configured one: nothing is taken over\n");
+}
+
+// Old names by new ones.
+using Renames = std::map<std::string, std::string>;
+
+Result<Renames> ReadRenames(const std::vector<std::string>& words) {
+  Renames renames;
+  std::set<std::string> before;
+  for (const std::string& word : words) {
+    const size_t sign = word.find('=');
+    if (sign == 0 || sign == word.npos || sign + 1 == word.size())
+      return Fail(ErrorCode::kInvalidArgument, fmt::format("--rename {}: it is OLD=NEW", word));
+    const std::string old = word.substr(0, sign);
+    if (!before.insert(old).second || !renames.emplace(word.substr(sign + 1), old).second)
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("--rename {}: one of the names is there twice", word));
+  }
+  return renames;
+}
+
+// The commit that took the models over.
+Result<uint64_t> TakeModelsOver(const wiring::Assembly& assembly, Renames renames) {
+  store::StoreOptions options = wiring::MakeStoreOptions(assembly);
+  options.may_lose = true;
+  options.renames = std::move(renames);
+  TACIT_ASSIGN(const auto opened, store::Store::Open(std::move(options)));
+  TACIT_RETURN_IF_ERROR(opened->Settle());
+  return opened->Latest()->version().value;
+}
+
+Result<int> Migrate(const StoreCommandOptions& options) {
+  TACIT_ASSIGN(auto config, config::Load(options.config, options.overrides));
+  TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config)));
+  const std::string& path = assembly.config.store.path;
+  TACIT_ASSIGN(Renames renames, ReadRenames(options.renames));
+  TACIT_ASSIGN(const auto growths, store::PlanGrowth(path, wiring::MakeLayouts(assembly), renames));
+  const bool loses = std::ranges::any_of(
+      growths, [](const store::Growth& growth) { return !growth.lost.empty(); });
+  const bool refused = loses && !options.accept_losses && !options.dry_run;
+  std::optional<uint64_t> commit;
+  if (!growths.empty() && !options.dry_run && !refused) {
+    TACIT_ASSIGN(commit, TakeModelsOver(assembly, std::move(renames)));
+  }
+  if (options.json) {
+    json::array learners;
+    for (const store::Growth& growth : growths) learners.push_back(GrowthJson(growth));
+    json::object out{{"store", path}, {"learners", std::move(learners)}};
+    out["commit"] = commit ? json::value(*commit) : json::value();
+    fmt::print("{}\n", json::serialize(out));
+  } else {
+    TellGrowths(growths);
+    if (commit) fmt::print("done, in commit {} of store {}\n", *commit, path);
+  }
+  if (refused)
+    return Fail(
+        ErrorCode::kRefused,
+        "nothing was changed: what is lost cannot be had back. Add --accept-losses to go on "
+        "without it");
+  return int{console::kExitDone};
+}
+
+// Shows on a terminal how many rows are written.
+class RowsWritten {
+ public:
+  explicit RowsWritten(bool quiet) : shows_(!quiet && isatty(STDERR_FILENO) == 1) {}
+  ~RowsWritten() {
+    if (shows_ && said_) fmt::print(stderr, "\n");
+  }
+  void operator()(uint64_t rows) {
+    if (!shows_ || rows % (1 << 16) != 0) return;
+    said_ = true;
+    fmt::print(stderr, "\r{} rows", rows);
+  }
+
+ private:
+  const bool shows_;
+  bool said_ = false;
+};
+
+Result<int> Reshard(const StoreCommandOptions& options) {
+  TACIT_ASSIGN(const config::Config config, config::Load(options.config, options.overrides));
+  const config::Store& store = config.store;
+  RowsWritten told(options.json);
+  TACIT_ASSIGN(const store::Resharded done, store::Reshard({.path = store.path,
+                                                            .shards = store.shards,
+                                                            .paths = store.paths,
+                                                            .keep = [&](uint64_t rows) {
+                                                              told(rows);
+                                                              return true;
+                                                            }}));
+  if (options.json) {
+    fmt::print("{}\n", json::serialize(json::object{{"store", store.path},
+                                                    {"before", done.before},
+                                                    {"after", done.after},
+                                                    {"done", done.done},
+                                                    {"rows", done.rows}}));
+  } else if (done.done) {
+    fmt::print("store {}: {} shards became {}, with {} rows\n", store.path, done.before, done.after,
+               done.rows);
+  } else {
+    fmt::print("store {} is as configured already: nothing was done\n", store.path);
+  }
+  return int{console::kExitDone};
+}
+
 void AddPlace(CLI::App* command, const std::shared_ptr<StoreCommandOptions>& options) {
   command->add_option("--store", options->store, "Store directory")->required();
   command->add_option("--witness", options->witness,
@@ -92,7 +223,8 @@ void AddPlace(CLI::App* command, const std::shared_ptr<StoreCommandOptions>& opt
 }  // namespace
 
 void AddStore(CLI::App& cli, Action* chosen) {
-  auto* command = cli.add_subcommand("store", "Whether a store that nobody has open is whole");
+  auto* command =
+      cli.add_subcommand("store", "Check, repair, migrate or reshard a store that nobody has open");
   command->require_subcommand(1);
   auto options = std::make_shared<StoreCommandOptions>();
 
@@ -110,6 +242,39 @@ void AddStore(CLI::App& cli, Action* chosen) {
       "\"When the\nstore is lost\", is the way on.\nExample:\n  tacit store repair --store "
       "demo-data/store");
   repair->callback([options, chosen] { *chosen = [options] { return Repair(*options); }; });
+
+  auto* migrate =
+      command->add_subcommand("migrate", "Take models over that the configuration has changed");
+  migrate->add_option("--config", options->config, "The new configuration")->required();
+  migrate->add_option("--set", options->overrides, "KEY=VALUE over the configuration");
+  migrate
+      ->add_option("--rename", options->renames,
+                   "OLD=NEW: a learner's id in the store, and in the configuration")
+      ->allow_extra_args(false);
+  migrate->add_flag("--dry-run", options->dry_run, "Only tell what would become of the models");
+  migrate->add_flag("--accept-losses", options->accept_losses,
+                    "Go on where a feature is gone or has to begin anew");
+  migrate->add_flag("--json", options->json, "Print JSON");
+  migrate->footer(
+      "tacitd does this by itself at its start where nothing is lost and no learner has another "
+      "name: new\nfeatures, larger tables, longer rows, new items, another order. It costs no "
+      "epsilon, "
+      "because no record is\nlooked at; the ledger gets an entry. It cannot be undone: make a "
+      "checkpoint before.\nExample:\n  tacit store migrate "
+      "--config config/demo.yaml --dry-run");
+  migrate->callback([options, chosen] { *chosen = [options] { return Migrate(*options); }; });
+
+  auto* reshard = command->add_subcommand(
+      "reshard", "Cut the rows into as many shards, and put them where the configuration says");
+  reshard->add_option("--config", options->config, "Has store.path, store.shards and store.paths")
+      ->required();
+  reshard->add_option("--set", options->overrides, "KEY=VALUE over the configuration");
+  reshard->add_flag("--json", options->json, "Print JSON");
+  reshard->footer(
+      "All rows are written anew beside the old ones, which takes as much room; killed at any "
+      "moment, the store\nhas the old shards or the new ones. Models, ledger and epsilon stay as "
+      "they are.\nExample:\n  tacit store reshard --config config/demo.yaml --set store.shards=8");
+  reshard->callback([options, chosen] { *chosen = [options] { return Reshard(*options); }; });
 }
 
 }  // namespace tacit::cli

@@ -1,5 +1,7 @@
 // tacit: the command-line tool. Each command has a file of its own in this folder.
 #include <fmt/format.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "console/exit_code.h"
+#include "console/version_text.h"
 #include "wiring/assembly.h"
 #include "wiring/code_version.h"
 #include "wiring/file_plan.h"
@@ -37,21 +40,30 @@ std::optional<int> EndWithoutCommand(const CLI::App& cli, std::string_view word)
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Standard output is for answers alone: with --json it is one document.
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("tacit"));
   CLI::App cli("tacit: logs, questions, ledgers and experiments around tacitd.");
   cli.require_subcommand(1);
-  cli.set_version_flag("--version", tacit::wiring::CodeVersion());
+  cli.set_version_flag("--version", [] {
+    return tacit::console::VersionText(tacit::wiring::CodeVersion(), tacit::console::ThisBuild());
+  });
   cli.footer("tacit COMMAND --help shows a command's options and examples.\n");
   tacit::cli::Action action;
   tacit::cli::AddGenerate(cli, &action);
   tacit::cli::AddReplay(cli, &action);
+  tacit::cli::AddInspect(cli, &action);
   tacit::cli::AddQuery(cli, &action);
   tacit::cli::AddWeights(cli, &action);
   tacit::cli::AddLedger(cli, &action);
   tacit::cli::AddCheckpoint(cli, &action);
+  tacit::cli::AddFeed(cli, &action);
   tacit::cli::AddUser(cli, &action);
+  tacit::cli::AddVersions(cli, &action);
+  tacit::cli::AddToken(cli, &action);
   tacit::cli::AddStore(cli, &action);
   tacit::cli::AddPrivacy(cli, &action);
   tacit::cli::AddEvaluate(cli, &action);
+  tacit::cli::AddAudit(cli, &action);
   tacit::cli::AddBench(cli, &action);
   if (const auto code = EndWithoutCommand(cli, argc > 1 ? argv[1] : "")) return *code;
   try {

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
-#include <fstream>
 #include <map>
 #include <memory>
 
@@ -36,25 +35,11 @@ Result<ValueNames> ReadNames(const WeightsOptions& options) {
   TACIT_ASSIGN(const config::Config config,
                config::Load(options.config, {}, config::LogFiles::kUnread));
   const event::FeatureTransform transform(wiring::MakeSchema(config.features));
-  std::ifstream file(options.names, std::ios::binary);
-  if (!file)
-    return Fail(ErrorCode::kNotFound, fmt::format("--names {}: cannot be read", options.names));
-  uint64_t number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    if (line.ends_with('\r')) line.pop_back();
-    if (line.empty() || line.starts_with('#')) continue;
-    const size_t tab = line.find('\t');
-    const auto table = transform.row_space().FindTable(line.substr(0, tab));
-    if (tab == std::string::npos || !table)
-      return Fail(
-          ErrorCode::kInvalidArgument,
-          fmt::format("{}:{}: {}", options.names, number,
-                      table ? "expected feature<TAB>value, found no tab" : table.error().message));
-    const std::string value = line.substr(tab + 1);
-    const RowSpace::Table& of = transform.row_space().tables()[*table];
-    std::string& name = names[{of.name, transform.Row(*table, value) - of.first}];
-    name += name.empty() ? value : ", " + value;
+  auto values = wiring::ReadNamedValues(options.names, transform);
+  if (!values) return Fail(std::move(values.error()).Context("--names"));
+  for (const wiring::NamedValue& value : *values) {
+    std::string& name = names[{transform.row_space().tables()[value.table].name, value.bucket}];
+    name += name.empty() ? value.value : ", " + value.value;
   }
   return names;
 }

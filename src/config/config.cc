@@ -44,7 +44,9 @@ void DescribeConfig(Fields& fields, Config& config) {
   fields.Section("training", [&](Fields& below) { DescribeTraining(below, config.training); });
   fields.Section("gpu", [&](Fields& below) { DescribeGpu(below, config.gpu); });
   fields.Section("log", [&](Fields& below) { DescribeLog(below, config.log); });
-  DescribeKafka(fields, config.kafka, config.source.traits().keys.has("kafka"));
+  fields.Section("feed", [&](Fields& below) { DescribeFeed(below, config.feed); });
+  DescribeKafka(fields, config.kafka,
+                config.source.traits().keys.has("kafka") || !config.feed.topic.empty());
   fields.Section("dead_letters",
                  [&](Fields& below) { DescribeDeadLetters(below, config.dead_letters); });
 }
@@ -52,10 +54,14 @@ void DescribeConfig(Fields& fields, Config& config) {
 Status CheckConfig(const Tree& tree, LogFiles files, Config* config) {
   const Place root(tree);
   TACIT_RETURN_IF_ERROR(CheckSource(root.Key("source"), files, &config->source));
-  TACIT_RETURN_IF_ERROR(CheckKafka(root.Key("kafka"), config->source, &config->kafka));
+  TACIT_RETURN_IF_ERROR(
+      CheckKafka(root.Key("kafka"), config->source, config->feed, &config->kafka));
+  TACIT_RETURN_IF_ERROR(CheckFeed(root.Key("feed"), *config));
   TACIT_RETURN_IF_ERROR(CheckFeatures(root.Key("schema").Key("features"), config->features));
   TACIT_RETURN_IF_ERROR(
       CheckLearners(root.Key("learners"), config->learners, config->source, config->catalogue));
+  TACIT_RETURN_IF_ERROR(CheckHaltAbove(root.Key("source").Key("halt_above"),
+                                       config->source.halt_above, config->learners));
   TACIT_RETURN_IF_ERROR(CheckBudget(root.Key("budget"), config->budget, config->learners));
   TACIT_RETURN_IF_ERROR(CheckStore(root.Key("store"), &config->store));
   TACIT_RETURN_IF_ERROR(
@@ -89,6 +95,36 @@ Result<Config> Parse(std::string_view yaml, const std::string& name,
   TACIT_RETURN_IF_ERROR(std::move(outcome.missing));
   TACIT_RETURN_IF_ERROR(CheckConfig(tree, files, &config));
   return config;
+}
+
+Result<Kafka> LoadKafka(const std::string& path, const std::string& bootstrap) {
+  Tree tree{.kind = Tree::Kind::kMap, .origin = "--bootstrap"};
+  if (!path.empty()) {
+    TACIT_ASSIGN(const std::string yaml, ReadTextFile(path));
+    TACIT_ASSIGN(tree, ParseYaml(yaml, path));
+    if (tree.kind != Tree::Kind::kMap) return Place(tree).Fail("must be a section of keys");
+    if (tree.Find("kafka") == nullptr) return Place(tree).Fail("has no section kafka");
+  }
+  TACIT_ASSIGN(const std::vector<Setting> settings, ReadEnvironment(ProcessEnvironment()));
+  for (const Setting& setting : settings)
+    if (setting.path.starts_with("kafka."))
+      TACIT_RETURN_IF_ERROR(
+          SetPath(&tree, setting.path, setting.value, "environment " + setting.variable));
+  Kafka kafka;
+  Outcome outcome;
+  Reader reader(Place(tree), &outcome);
+  DescribeKafka(reader, kafka, /*used=*/true);
+  TACIT_RETURN_IF_ERROR(std::move(outcome.wrong));
+  TACIT_RETURN_IF_ERROR(std::move(outcome.missing));
+  if (!bootstrap.empty()) {
+    std::erase_if(kafka.properties, [](const Property& property) {
+      return property.name == "bootstrap.servers" || property.name == "metadata.broker.list";
+    });
+    kafka.properties.insert(
+        kafka.properties.begin(),
+        {.name = "bootstrap.servers", .value = {.text = bootstrap, .place = "--bootstrap"}});
+  }
+  return kafka;
 }
 
 Result<Config> Load(const std::string& path, const std::vector<std::string>& overrides,

@@ -76,8 +76,11 @@ struct JsonPlaces {
   std::string user = "/user", item = "/item", event_id = "/event_id";
   std::string timestamp = "/timestamp_ms";
   TimeUnit timestamp_unit = TimeUnit::kMilliseconds;
+  std::string weight;                     // empty: every record counts alike
+  double weight_most = 1;                 // larger weights are cut to it
   Words features;                         // by name; others lie below features_at
   std::string features_at = "/features";  // empty: at the record's top
+  Words constants;                        // features with one value in all records
 
   bool operator==(const JsonPlaces&) const = default;
   bool is_own() const { return *this != JsonPlaces(); }
@@ -94,7 +97,20 @@ struct CsvPlaces {
   std::optional<double> label_at_least;
   std::string user, item, event_id, timestamp;
   TimeUnit timestamp_unit = TimeUnit::kMilliseconds;
-  Words features;  // by name; others are in the column of their name
+  std::string weight;      // empty: every record counts alike
+  double weight_most = 1;  // larger weights are cut to it
+  Words features;          // by name; others are in the column of their name
+  Words constants;         // features with one value in all records
+};
+
+// Halts training when too many records cannot be learnt from. Privacy has no defaults.
+struct HaltAbove {
+  std::optional<double> share;    // of a window's records; not given: nothing halts
+  uint64_t window = 10'000;       // offsets of a partition
+  std::optional<double> epsilon;  // that a window's count may cost each of its records
+  std::optional<double> delta;
+
+  bool given() const { return share.has_value(); }
 };
 
 struct Source {
@@ -124,6 +140,7 @@ struct Source {
   uint64_t dedupe_window = 0;                           // not criteo_tsv: offsets; 0: none
   uint64_t dedupe_partitions = 8;                       // that memory is set aside for
   std::string opt_out;  // not criteo_tsv: file of users who are never learnt from; empty: none
+  HaltAbove halt_above;
   Generator generator;  // generator
 
   const SourceTraits& traits() const { return RowOf(kinds, kind); }
@@ -131,6 +148,17 @@ struct Source {
   std::optional<uint64_t> records_per_day() const {
     if (traits().keys.has("generator")) return generator.rows_per_day;
     return std::nullopt;
+  }
+  // Its records have weights.
+  bool weighs() const {
+    return !(format == "json" ? json.weight : format == "csv" ? csv.weight : std::string()).empty();
+  }
+  // Its records have labels; without, each says that a user has met an item.
+  bool has_labels() const {
+    return !(format == "json"  ? json.label
+             : format == "csv" ? csv.label
+                               : std::string("first"))
+                .empty();
   }
   // Its records may name their user, item and event.
   bool is_named() const { return format == "json" || format == "csv" || format == "protobuf"; }
@@ -187,6 +215,7 @@ struct Model {
   Kind kind = Kind::kPctr;
   std::span<const ModelTraits> kinds = kModels;  // the table that `kind` is of; not a key
   std::string compute = "f32";                   // pctr, sequence: f32 | bf16
+  std::string row_precision = "f32";             // pctr: f32 | bf16
   uint64_t seed = 1;  // pctr, sequence: of the initial parameters; public
   std::vector<uint32_t> hidden = {598, 598, 598, 598};  // pctr
   bool categorical = true;           // pctr; false: from numbers alone, no embeddings
@@ -230,6 +259,17 @@ struct QuantileClip {
   double noise_multiplier = 0;  // of the count; required
 };
 
+// Low-rank carriers of the dense layers' gradients.
+struct Carriers {
+  enum class From { kNone, kHistory, kRandom };
+  From from = From::kNone;
+  uint32_t rank = 8;
+  uint32_t power_steps = 1;    // history
+  uint64_t warm_up_steps = 0;  // history
+
+  bool on() const { return from != From::kNone; }
+};
+
 struct Mechanism {
   using Kind = MechanismKind;
   enum class Clipping { kFlat, kAutomatic, kPerLayer, kQuantile };
@@ -245,9 +285,11 @@ struct Mechanism {
   // sums: of its noise, for a count of a large column to be released
   double deviations = tuned::kSumsDeviations;
   uint64_t whole_columns = uint64_t{1} << 20;  // sums: columns of this many values, released whole
+  double representation_clip = 1;              // forward: C
   double gradient_clip = 1;                    // C2
   Clipping clipping = Clipping::kFlat;
   QuantileClip quantile;  // clipping quantile
+  Carriers carriers;
   // Overrides the noise multiplier that epsilon and delta call for; refused if too small for them.
   std::optional<double> noise_multiplier;
 
@@ -325,6 +367,16 @@ struct Optimizer {
   const OptimizerTraits& traits() const { return RowOf(kinds, kind); }
 };
 
+// Noised figures of a learner's predictions, for everybody to see.
+struct Quality {
+  uint64_t steps = 0;  // of a window; 0: nothing is shown
+  uint32_t bins = 64;
+  std::optional<double> epsilon;  // that a record may pay for being counted
+  std::optional<double> delta;
+
+  bool given() const { return steps > 0; }
+};
+
 struct Learner {
   std::string id;
   Model model;
@@ -333,6 +385,7 @@ struct Learner {
   Participation participation;
   Privacy privacy;
   Optimizer optimizer;
+  Quality quality;
 };
 
 // Checkpoints of a running daemon, on a schedule or asked for.
@@ -349,21 +402,46 @@ struct Store {
   std::string path;
   std::string witness;              // default: `path` + ".witness"; "none" for none
   bool witness_is_default = false;  // the configuration names none; not a key
-  uint32_t shards = 16;
+  uint32_t shards = 0;              // 0: as many as the store has, and four for a new one
+  std::vector<std::string> paths;   // folders that shards are spread over; empty: inside `path`
   uint32_t commit_interval_ms = 1000;
   OnFailure on_failure = OnFailure::kServe;  // what follows once training has failed
   uint32_t scrub_days = 7;  // all tables are read and checked once in this time; 0: never
   Checkpoints checkpoints;
 };
 
+// Requests a second of one caller of each role in serve.callers; 0: as many as come.
+struct Rates {
+  uint32_t query = 0, user = 0, of_operator = 0;
+};
+
+// Files of TLS at TCP addresses, in PEM; certificate and key both, or neither.
+struct TlsFiles {
+  std::string certificate, key;
+  std::string client_ca;  // clients must show a certificate that it has signed; empty: none
+};
+
+// The versions of a server of checkpoints.
+struct Versions {
+  uint32_t open = 2;  // at once; the newest one among them
+  std::string file;   // keeps what an operator has chosen; empty: the choice ends with the process
+};
+
 struct Serve {
   std::string listen = "127.0.0.1:8980";  // HOST:PORT or unix:PATH; empty: no server
   std::string operator_listen;            // the same routes and operator-only metrics; empty: none
+  std::string standby_listen;             // probes of a daemon that stands by; empty: none
   // Host names that the server answers to besides numeric addresses; "any" allows all.
   std::vector<std::string> hosts = {"localhost"};
   uint32_t threads = 1;  // for serve.listen; operator_listen has one of its own
   uint32_t max_connections = 1024;
+  bool access_log = false;
+  TlsFiles tls;
+  // The file of callers who are known by tokens; empty: everybody is answered.
+  std::string callers;
+  Rates rates;
   uint32_t max_body_bytes = 8 << 20;
+  Versions versions;
 };
 
 struct Training {
@@ -377,6 +455,10 @@ struct Gpu {
 
   Use use = Use::kNever;  // kPrefer: without a usable GPU, training is on the CPU, and says so
   uint32_t device = 0;    // ordinal, as nvidia-smi counts
+  // kAuto: whole tables where they fit into three quarters of its free memory, else a cache.
+  enum class Rows { kAuto, kWhole, kCache };
+  Rows rows = Rows::kAuto;
+  uint64_t cache_bytes = 0;  // 0: three quarters of its free memory
 };
 
 struct Log {
@@ -391,6 +473,15 @@ struct DeadLetters {
   uint32_t files = 4;              // in all
 };
 
+// The topic that committed versions are published to.
+struct Feed {
+  std::string topic;             // empty: nothing is published
+  uint32_t interval_ms = 1000;   // between two versions, at least
+  uint32_t max_age_ms = 60'000;  // a commit that is unpublished for longer is trouble
+  // Deltas that the store keeps until they are published; beyond, a version is sent whole.
+  uint64_t backlog_bytes = 256u << 20;
+};
+
 struct Config {
   Source source;
   Catalogue catalogue;
@@ -402,10 +493,18 @@ struct Config {
   Training training;
   Gpu gpu;
   Log log;
-  Kafka kafka;  // source kafka
+  Kafka kafka;  // source kafka, and feed
+  Feed feed;
   DeadLetters dead_letters;
   uint64_t memory_total_bytes = 2ull << 30;
 };
+
+// The default of a period out of whose noised sums a model is made: participation.batch of a linear
+// model.
+uint64_t DefaultPeriod(double epsilon);
+// The records of its first period, where the default holds and an event is the unit. Each one that
+// follows has a quarter more, up to the default. 0: all periods have participation.batch of them.
+uint64_t FirstPeriod(const Learner& learner);
 
 // A pattern of source.files is replaced by the files that match it, one at least (kFound), or stays
 // as it is written, for those who read no log (kUnread).
@@ -419,6 +518,12 @@ Result<Config> Load(const std::string& path, const std::vector<std::string>& ove
 // The same from a text; messages use `name` as the file's name.
 Result<Config> Parse(std::string_view yaml, const std::string& name,
                      const std::vector<std::string>& overrides, LogFiles files = LogFiles::kFound);
+// True if Kafka would have a topic of this name.
+bool GoodTopic(std::string_view name);
+// Reads section `kafka` alone, for who looks at a topic before there is a configuration: from a
+// file, unless `path` is empty, and from the environment. `bootstrap`, unless empty, names the
+// brokers.
+Result<Kafka> LoadKafka(const std::string& path, const std::string& bootstrap);
 
 // Returns true if the value under this key is, or may be, a secret: no dump and no message shows
 // it.
@@ -433,6 +538,11 @@ Result<std::vector<std::pair<std::string, std::string>>> ReadKafkaProperties(con
 std::vector<std::string> KeptElsewhere(const Kafka& kafka);
 // The places of secrets that are written in the configuration itself.
 std::vector<std::string> SecretsInTheOpen(const Config& config);
+
+// Writes a text as a YAML scalar in double quotes, so that it is always read back as a text.
+std::string QuotedYaml(std::string_view text);
+// Returns a pattern of source.files that matches this file name only.
+std::string PatternOf(std::string_view file);
 
 // The configuration as YAML with every default spelled out and secrets redacted.
 std::string Dump(const Config& config);

@@ -9,10 +9,8 @@
 #include "config/sections.h"
 
 namespace tacit::config {
-namespace {
 
-// Writes a text as a YAML scalar in double quotes, so that it is always read back as a text.
-std::string Quote(std::string_view text) {
+std::string QuotedYaml(std::string_view text) {
   std::string quoted = "\"";
   for (char c : text) {
     const unsigned char byte = static_cast<unsigned char>(c);
@@ -28,17 +26,14 @@ std::string Quote(std::string_view text) {
   return quoted + '"';
 }
 
-// Returns a pattern that matches this file name only.
-std::string EscapeGlob(std::string_view name) {
+std::string PatternOf(std::string_view file) {
   std::string pattern;
-  for (char c : name) {
+  for (char c : file) {
     if (std::string_view("*?[\\").find(c) != std::string_view::npos) pattern += '\\';
     pattern += c;
   }
   return pattern;
 }
-
-}  // namespace
 
 void Dumper::Write(std::string_view key, std::string_view value, Use use) {
   if (use == Use::kUnused || use == Use::kRefused) return;
@@ -53,7 +48,7 @@ void Dumper::Write(std::string_view key, std::string_view value, Use use) {
 }
 
 void Dumper::Text(std::string_view key, std::string* value, Use use) {
-  Write(key, IsSecret(key) ? "\"(redacted)\"" : Quote(*value), use);
+  Write(key, IsSecret(key) ? "\"(redacted)\"" : QuotedYaml(*value), use);
 }
 
 void Dumper::OneOf(std::string_view key, std::string* value, std::span<const std::string_view>,
@@ -91,13 +86,13 @@ void Dumper::Texts(std::string_view key, std::vector<std::string>* values, Use u
   if (values->empty()) return;  // an empty list cannot be written
   std::string list;
   for (const std::string& value : *values)
-    list += fmt::format("\n{:{}}- {}", "", indent_ + 2, Quote(value));
+    list += fmt::format("\n{:{}}- {}", "", indent_ + 2, QuotedYaml(value));
   Write(key, list, use);
 }
 
 void Dumper::Files(std::string_view key, std::vector<std::string>* values, Use use) {
   std::vector<std::string> patterns;
-  for (const std::string& value : *values) patterns.push_back(EscapeGlob(value));
+  for (const std::string& value : *values) patterns.push_back(PatternOf(value));
   Texts(key, &patterns, use);
 }
 
@@ -107,7 +102,7 @@ void Dumper::Hidden(std::string_view key, Secret* value, Use use) {
     return;
   }
   const bool file = value->kind == Secret::Kind::kFile;
-  Write(key, fmt::format("{{{}: {}}}", file ? "file" : "credential", Quote(value->text)), use);
+  Write(key, fmt::format("{{{}: {}}}", file ? "file" : "credential", QuotedYaml(value->text)), use);
 }
 
 void Dumper::Verbatim(std::string_view key, std::vector<Property>* properties, Use use) {
@@ -121,7 +116,7 @@ void Dumper::OwnNames(std::string_view key, Words* words, Use use) {
   if (use == Use::kUnused || use == Use::kRefused || words->empty()) return;
   std::string below;
   Dumper dumper(&below, indent_ + 2, /*compact=*/false);
-  for (const auto& [name, text] : *words) dumper.Write(Quote(name), Quote(text), use);
+  for (const auto& [name, text] : *words) dumper.Write(QuotedYaml(name), QuotedYaml(text), use);
   yaml_ += fmt::format("{:{}}{}:\n{}", "", indent_, key, below);
 }
 

@@ -61,7 +61,8 @@ class PatternLister : public Fields {
 };
 
 bool Reserved(std::string_view name) {
-  return name == "TACIT_REQUIRE" || name.starts_with("TACIT_CACHE_") ||
+  return name == "TACIT_REQUIRE" || name == "TACIT_TOKEN_FILE" || name == "TACIT_CA_FILE" ||
+         name.starts_with("TACIT_CLIENT_") || name.starts_with("TACIT_CACHE_") ||
          name.starts_with("TACIT_TEST_");
 }
 

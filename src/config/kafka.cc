@@ -48,8 +48,9 @@ void DescribeKafka(Fields& fields, Kafka& kafka, bool used) {
   fields.Verbatim("kafka", &kafka.properties, UsedIf(used));
 }
 
-Status CheckKafka(const Place& place, const Source& source, Kafka* kafka) {
-  if (!source.traits().keys.has("kafka")) return {};
+Status CheckKafka(const Place& place, const Source& source, const Feed& feed, Kafka* kafka) {
+  const bool is_source = source.traits().keys.has("kafka");
+  if (!is_source && feed.topic.empty()) return {};
   if (Find(*kafka, "bootstrap.servers") == nullptr &&
       Find(*kafka, "metadata.broker.list") == nullptr) {
     return place.Key("bootstrap.servers").Fail("required, and has no default");
@@ -57,6 +58,9 @@ Status CheckKafka(const Place& place, const Source& source, Kafka* kafka) {
   for (const Property& property : kafka->properties) {
     if (!property.name.starts_with(kConnect)) continue;
     TACIT_RETURN_IF_ERROR(CheckConnect(place.Key(property.name), property));
+    if (!is_source)
+      return place.Key(property.name)
+          .Fail("is for source.kind kafka: dead letters of another source go to a file");
   }
   const Property* topic = Find(*kafka, kDeadLetterTopic);
   if (topic == nullptr) return {};

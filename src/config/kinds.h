@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/kind_table.h"
+#include "base/tuned.h"
 
 // The kinds of source, model, mechanism and optimiser that a configuration can name: for each an
 // enumeration and a table of what this room knows of the kind. A new kind is an enumerator and a
@@ -68,9 +69,10 @@ enum class MechanismKind : uint8_t {
   kDpSgd,
   kExponential,
   kCounts,
-  kSums
+  kSums,
+  kForward
 };
-inline constexpr MechanismKind kLastMechanism = MechanismKind::kSums;
+inline constexpr MechanismKind kLastMechanism = MechanismKind::kForward;
 
 struct MechanismTraits {
   MechanismKind kind;
@@ -80,6 +82,13 @@ struct MechanismTraits {
   // It bounds and noises gradients: the keys of clips are used. False: it releases something else.
   bool clips_gradients = true;
   bool every_row = false;  // each step writes the whole id space
+  // It noises what the model is shown of a record. All below must not learn from records.
+  bool noises_representations = false;
+
+  // The gradients of dense layers are there to be summed, by carriers or whole.
+  constexpr bool sums_gradients() const {
+    return !noises_representations && (clips_gradients || !adds_noise);
+  }
 };
 
 inline constexpr MechanismTraits kMechanisms[] = {
@@ -99,7 +108,12 @@ inline constexpr MechanismTraits kMechanisms[] = {
     {.kind = MechanismKind::kSums,
      .name = "sums",
      .keys = {{"deviations", "whole_columns"}},
-     .clips_gradients = false}};
+     .clips_gradients = false},
+    {.kind = MechanismKind::kForward,
+     .name = "forward",
+     .keys = {{"representation_clip"}},
+     .clips_gradients = false,
+     .noises_representations = true}};
 static_assert(CoversKinds(kMechanisms, kLastMechanism));
 
 enum class ModelKind : uint8_t { kPctr, kSequence, kTransitions, kLinear };
@@ -117,6 +131,8 @@ struct ModelTraits {
   // The only mechanism beside `none` that can guard it; kNone: any that can guard the network over
   // embeddings.
   MechanismKind guard = MechanismKind::kNone;
+  // The gradients of its dense layers can be summed by low-rank carriers.
+  bool has_carriers = false;
   // Each step is one release of a period of `batch` offsets, so that only `once` can be meant.
   std::string_view only_once = {};
   // The default of participation.batch; 0: one that follows from epsilon (DefaultPeriod).
@@ -126,7 +142,8 @@ struct ModelTraits {
 inline constexpr ModelTraits kModels[] = {
     {.kind = ModelKind::kPctr,
      .name = "pctr",
-     .keys = {{"hidden", "compute", "seed", "categorical"}}},
+     .keys = {{"hidden", "compute", "row_precision", "seed", "categorical"}},
+     .has_carriers = true},
     {.kind = ModelKind::kSequence,
      .name = "sequence",
      .keys = {{"compute",      "seed",
@@ -142,7 +159,8 @@ inline constexpr ModelTraits kModels[] = {
                "start_weight", "described",
                "cells",        "forget"}},
      .recommends = true,
-     .guard = MechanismKind::kDpSgd},
+     .guard = MechanismKind::kDpSgd,
+     .has_carriers = true},
     {.kind = ModelKind::kTransitions,
      .name = "transitions",
      .keys = {{"seed", "described", "cells", "forget", "ranker", "ranker_share", "ranker_steps",
@@ -150,7 +168,8 @@ inline constexpr ModelTraits kModels[] = {
      .recommends = true,
      .descends = false,
      .guard = MechanismKind::kCounts,
-     .only_once = "each step counts a period of `batch` offsets"},
+     .only_once = "each step counts a period of `batch` offsets",
+     .batch = tuned::kCountsPeriod},
     {.kind = ModelKind::kLinear,
      .name = "linear",
      .keys = {{"crosses"}},
@@ -169,6 +188,8 @@ struct OptimizerTraits {
   Keys keys = {};
   // The refusal of mechanism none, for a kind that needs the steps' noise; empty: it needs none.
   std::string_view without_noise = {};
+  // The refusal of low-rank carriers, for a kind that they do not fit; empty: they do.
+  std::string_view with_carriers = {};
 };
 
 inline constexpr OptimizerTraits kOptimizers[] = {
@@ -181,7 +202,9 @@ inline constexpr OptimizerTraits kOptimizers[] = {
      .name = "adam-bc",
      .keys = {{"beta1", "beta2", "epsilon", "moments", "variance_floor"}},
      .without_noise = "adam-bc takes the noise's share out of the second moment, and mechanism "
-                      "none adds no noise; use adam"}};
+                      "none adds no noise; use adam",
+     .with_carriers = "adam-bc takes the noise's share out of the second moment, and what carriers "
+                      "make of their noise is not the same for every number; use adam"}};
 static_assert(CoversKinds(kOptimizers, kLastOptimizer));
 
 }  // namespace tacit::config

@@ -75,6 +75,7 @@ void DescribeModel(Fields& fields, Model& model) {
   fields.Flag("ranker", &model.transitions.ranker, use("ranker"));
   fields.Integers("hidden", &model.hidden, 1, 65536, use("hidden"));
   fields.OneOf("compute", &model.compute, kPrecisions, use("compute"));
+  fields.OneOf("row_precision", &model.row_precision, kPrecisions, use("row_precision"));
   const bool counted_alone = keys.has("ranker") && !model.transitions.ranker;
   fields.Integer("seed", &model.seed, 0, UINT64_MAX, UsedIf(keys.has("seed") && !counted_alone));
   fields.Flag("categorical", &model.categorical, use("categorical"));
@@ -90,16 +91,6 @@ void DescribeHistory(Fields& fields, History& history, bool used) {
   fields.Integer("items", &history.items, 1, 1 << 16, UsedIf(used));
   fields.Integer("days", &history.days, 0, 36500, UsedIf(used));
   fields.Flag("serve_users", &history.serve_users, UsedIf(used));
-}
-
-// The default of a period out of whose noised sums a model is made. The noise on the number of a
-// value's events goes with 1 / epsilon, so a smaller epsilon needs more events to stand out of it;
-// too long a period learns late. 150,000 at epsilon 1, 53,000 at epsilon 8: whole hundreds, which
-// read better.
-uint64_t DefaultPeriod(double epsilon) {
-  const double events = std::clamp(tuned::kPeriodAtEpsilonOne / std::sqrt(epsilon),
-                                   tuned::kPeriodLeast, tuned::kPeriodMost);
-  return static_cast<uint64_t>(events / 100) * 100;
 }
 
 // The accountant bounds allocations of up to so many steps.
@@ -198,7 +189,13 @@ Status CheckCopies(const Place& place, const Learner& learner, const Source& sou
 // Checks what a model of the next item needs.
 Status CheckNextItem(const Place& place, const Learner& learner, const Source& source,
                      const Catalogue& catalogue) {
-  if (!learner.model.recommends()) return {};
+  if (!learner.model.recommends()) {
+    if (source.has_labels()) return {};
+    return place.Key("model").Key("kind").Fail(
+        fmt::format("learns to foretell a label, and source.{}.label says that records have none; "
+                    "models of the next item learn without",
+                    source.format));
+  }
   if (catalogue.file.empty()) {
     return place.Key("model").Key("kind").Fail(
         "a model of the next item needs catalogue.file, the public list of items: ids taken from "
@@ -214,6 +211,11 @@ Status CheckNextItem(const Place& place, const Learner& learner, const Source& s
     return place.Key("model").Key("start").Fail(
         "releases what a held period holds, and participation.mode once holds none; use mode "
         "allocate or poisson, or start none");
+  }
+  if (source.weighs()) {
+    return place.Key("model").Key("kind").Fail(
+        "counts each record alike; source.json.weight and source.csv.weight are for models of "
+        "clicks");
   }
   if (source.passes > 1) {
     return place.Key("model").Key("kind").Fail(
@@ -250,6 +252,66 @@ Status CheckGuard(const Place& place, const Learner& learner) {
       .Fail("must be flat or automatic for model.kind sequence");
 }
 
+// Checks that the model has layers for carriers, and an optimiser that they fit.
+Status CheckCarriers(const Place& place, const Learner& learner) {
+  // A value that the mechanism has no use for is not kept: what was written is looked at.
+  const Place from = place.Key("mechanism").Key("carriers").Key("from");
+  if (!learner.mechanism.traits().sums_gradients() && from.tree() != nullptr &&
+      from.tree()->text != "none")
+    return from.Fail(
+        fmt::format("must be none for mechanism.kind {}, which sums no gradients of layers",
+                    learner.mechanism.traits().name));
+  if (!learner.mechanism.carriers.on() || !learner.mechanism.traits().sums_gradients()) return {};
+  if (!learner.model.traits().has_carriers)
+    return place.Key("mechanism")
+        .Key("carriers")
+        .Key("from")
+        .Fail(
+            fmt::format("must be none for model.kind {}: only the layers of pctr and sequence can "
+                        "have carriers",
+                        learner.model.traits().name));
+  const std::string_view refusal = learner.optimizer.traits().with_carriers;
+  if (refusal.empty()) return {};
+  return place.Key("optimizer").Key("kind").Fail(refusal);
+}
+
+// Checks that nothing below noised representations learns from records, and that the optimiser asks
+// for no noise on gradients.
+Status CheckBelowNoise(const Place& place, const Learner& learner, const Source& source) {
+  const MechanismTraits& mechanism = learner.mechanism.traits();
+  if (!mechanism.noises_representations) return {};
+  if (source.weighs())
+    return place.Key("mechanism")
+        .Key("kind")
+        .Fail(fmt::format(
+            "{} counts each record alike; source.json.weight and source.csv.weight are for "
+            "mechanisms that noise gradients or sums",
+            mechanism.name));
+  if (learner.privacy.of_users())
+    return place.Key("privacy").Key("unit").Fail(
+        fmt::format("must be event for mechanism {}: each record of a user in a step would be a "
+                    "representation of its own, and nothing clips them together",
+                    mechanism.name));
+  if (learner.participation.mode == Participation::Mode::kAllocate)
+    return place.Key("participation")
+        .Key("mode")
+        .Fail(fmt::format("allocate earns nothing with mechanism {}: labels are in the clear, so "
+                          "that the step an event is in counts as known; use once or poisson",
+                          mechanism.name));
+  const Place optimizer = place.Key("optimizer");
+  if (learner.optimizer.row_learning_rate > 0)
+    return optimizer.Key("row_learning_rate")
+        .Fail(fmt::format("embeddings lie below the noise of mechanism {} and are frozen: their "
+                          "gradients would be of records as they are. Leave it out, or use a "
+                          "mechanism that noises gradients, such as adafest",
+                          mechanism.name));
+  if (learner.optimizer.traits().without_noise.empty()) return {};
+  return optimizer.Key("kind").Fail(
+      fmt::format("{} takes the noise's share out of the second moment, and mechanism {} has its "
+                  "noise in representations, not in gradients; use adam",
+                  learner.optimizer.traits().name, mechanism.name));
+}
+
 bool GoodId(const std::string& id) {
   return !id.empty() && std::ranges::all_of(id, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -274,6 +336,23 @@ Status CheckPrivacy(const Place& place, const Learner& learner) {
 
 }  // namespace
 
+// The noise on the number of a value's events goes with 1 / epsilon, so a smaller epsilon needs
+// more events to stand out of it; too long a period learns late. 150,000 at epsilon 1, 53,000 at
+// epsilon 8: whole hundreds, which read better.
+uint64_t DefaultPeriod(double epsilon) {
+  const double events = std::clamp(tuned::kPeriodAtEpsilonOne / std::sqrt(epsilon),
+                                   tuned::kPeriodLeast, tuned::kPeriodMost);
+  return static_cast<uint64_t>(events / 100) * 100;
+}
+
+// A user's part in a period uses up some of an allowance, so that short ones are for events alone.
+uint64_t FirstPeriod(const Learner& learner) {
+  const bool by_rule = learner.model.traits().batch == 0 && !learner.privacy.of_users() &&
+                       learner.participation.mode == Participation::Mode::kOnce &&
+                       learner.participation.batch == DefaultPeriod(learner.privacy.epsilon);
+  return by_rule ? tuned::kPeriodFirst : 0;
+}
+
 void DescribeLearner(Fields& fields, Learner& learner) {
   fields.Text("id", &learner.id, Use::kRequired);
   fields.Section("model", [&](Fields& below) { DescribeModel(below, learner.model); });
@@ -286,6 +365,46 @@ void DescribeLearner(Fields& fields, Learner& learner) {
   fields.Section("optimizer", [&](Fields& below) {
     DescribeOptimizer(below, learner.optimizer, learner.model.traits().descends);
   });
+  fields.Section("quality", [&](Fields& below) {
+    Quality& quality = learner.quality;
+    below.Integer("steps", &quality.steps, 0, 1'000'000'000);
+    const Use use = UsedIf(quality.given());
+    below.Integer("bins", &quality.bins, 2, 1024, use);
+    below.Number("epsilon", &quality.epsilon, {.min = 0, .max = 1e6, .above_min = true}, use);
+    below.Number("delta", &quality.delta,
+                 {.min = 0, .max = 1, .above_min = true, .below_max = true}, use);
+  });
+}
+
+// Only what a record adds to one count of one window is covered by the noise of these counts.
+Status CheckQuality(const Place& place, const Learner& learner) {
+  const Quality& quality = learner.quality;
+  if (!quality.given()) {
+    for (const char* key : {"epsilon", "delta", "bins"})
+      if (place.Key(key).tree() != nullptr)
+        return place.Key("steps").Fail(
+            fmt::format("is 0, so that nothing is shown or charged, and {} says that something is: "
+                        "name the steps of a window, 100 say, or leave the section out",
+                        key));
+    return {};
+  }
+  for (const auto& [key, value] : {std::pair("epsilon", quality.epsilon), {"delta", quality.delta}})
+    if (!value) return place.Key(key).Fail("required where quality is shown, and has no default");
+  if (learner.model.recommends())
+    return place.Fail("is for models of clicks: it counts their predictions by what came of them");
+  if (learner.privacy.of_users())
+    return place.Fail(
+        "is for unit event: a user's records would be in several counts and windows, and the noise "
+        "covers one");
+  if (learner.participation.mode != Participation::Mode::kOnce)
+    return place.Fail("is for participation once, in which each record is predicted once a pass");
+  if (!std::isfinite(learner.privacy.epsilon))
+    return place.Fail(
+        "is for learners with privacy: without, each prediction depends on all records before it, "
+        "and no noise would cover that");
+  if (learner.mechanism.kind == Mechanism::Kind::kForward)
+    return place.Fail("is not for mechanism forward, whose model does not cover labels");
+  return {};
 }
 
 Status CheckLearners(const Place& place, const std::vector<Learner>& learners, const Source& source,
@@ -311,6 +430,9 @@ Status CheckLearners(const Place& place, const std::vector<Learner>& learners, c
         CheckParticipation(item.Key("participation"), learner.participation, source, of_users));
     TACIT_RETURN_IF_ERROR(
         CheckMechanism(item.Key("mechanism"), learner.mechanism, learner.participation));
+    TACIT_RETURN_IF_ERROR(CheckCarriers(item, learner));
+    TACIT_RETURN_IF_ERROR(CheckQuality(item.Key("quality"), learner));
+    TACIT_RETURN_IF_ERROR(CheckBelowNoise(item, learner, source));
     const std::string_view without_noise = learner.optimizer.traits().without_noise;
     if (!without_noise.empty() && learner.model.traits().descends &&
         !learner.mechanism.traits().adds_noise)

@@ -33,6 +33,16 @@ void DescribeQuantile(Fields& fields, QuantileClip& quantile, bool used) {
   fields.Number("noise_multiplier", &quantile.noise_multiplier, kNoise, RequiredIf(used));
 }
 
+void DescribeCarriers(Fields& fields, Carriers& carriers, bool used) {
+  static constexpr std::array<std::string_view, 3> kFrom = {"none", "history", "random"};
+  fields.Enum("from", &carriers.from, kFrom, UsedIf(used));
+  const bool history = carriers.from == Carriers::From::kHistory;
+  fields.Integer("rank", &carriers.rank, 1, 1024, UsedIf(used && carriers.on()));
+  fields.Integer("power_steps", &carriers.power_steps, 1, 100, UsedIf(used && history));
+  fields.Integer("warm_up_steps", &carriers.warm_up_steps, 0, 1'000'000'000,
+                 UsedIf(used && history));
+}
+
 }  // namespace
 
 void DescribeMechanism(Fields& fields, Mechanism& mechanism) {
@@ -57,12 +67,17 @@ void DescribeMechanism(Fields& fields, Mechanism& mechanism) {
                 UsedIf(has("deviations")));
   fields.Integer("whole_columns", &mechanism.whole_columns, 1, uint64_t{1} << 28,
                  UsedIf(has("whole_columns")));
+  fields.Number("representation_clip", &mechanism.representation_clip, kClip,
+                UsedIf(has("representation_clip")));
   const bool gradient = kind.clips_gradients;
   fields.Number("gradient_clip", &mechanism.gradient_clip, kClip, UsedIf(gradient));
   fields.Enum("clipping", &mechanism.clipping, kClippings, UsedIf(gradient));
   const bool quantile = gradient && mechanism.clipping == Mechanism::Clipping::kQuantile;
   fields.Section("quantile",
                  [&](Fields& below) { DescribeQuantile(below, mechanism.quantile, quantile); });
+  fields.Section("carriers", [&](Fields& below) {
+    DescribeCarriers(below, mechanism.carriers, kind.sums_gradients());
+  });
   fields.Number("noise_multiplier", &mechanism.noise_multiplier, {.min = 0, .max = kNoise.max},
                 UsedIf(kind.adds_noise));
 }

@@ -39,7 +39,8 @@ void DescribeStore(Fields& fields, Store& store) {
   static constexpr std::array<std::string_view, 2> kOnFailure = {"serve", "exit"};
   fields.Text("path", &store.path, Use::kRequired);
   fields.Text("witness", &store.witness);
-  fields.Integer("shards", &store.shards, 1, 128);
+  fields.Integer("shards", &store.shards, 0, 128);
+  fields.Texts("paths", &store.paths);
   fields.Integer("commit_interval_ms", &store.commit_interval_ms, 1, 3'600'000);
   fields.Enum("on_failure", &store.on_failure, kOnFailure);
   fields.Integer("scrub_days", &store.scrub_days, 0, 3650);
@@ -57,6 +58,12 @@ Status CheckStore(const Place& place, Store* store) {
         "lies inside store.path: a copy of the store would bring its witness along, and prove "
         "nothing");
   }
+  for (const std::string& path : store->paths) {
+    if (path.empty()) return place.Key("paths").Fail("has an empty path");
+    if (Inside(path, store->path))
+      return place.Key("paths").Fail(
+          fmt::format("'{}' lies inside store.path, where shards are without this key", path));
+  }
   return CheckCheckpoints(place.Key("checkpoints"), *store, &store->checkpoints);
 }
 
@@ -72,10 +79,28 @@ Status CheckMark(const Place& place, const std::string& mark, const Store& store
 void DescribeServe(Fields& fields, Serve& serve) {
   fields.Text("listen", &serve.listen);
   fields.Text("operator_listen", &serve.operator_listen);
+  fields.Text("standby_listen", &serve.standby_listen);
   fields.Texts("hosts", &serve.hosts);
   fields.Integer("threads", &serve.threads, 1, 256);
   fields.Integer("max_connections", &serve.max_connections, 1, 1'000'000);
+  fields.Flag("access_log", &serve.access_log);
+  fields.Section("tls", [&](Fields& below) {
+    below.Text("certificate", &serve.tls.certificate);
+    below.Text("key", &serve.tls.key);
+    below.Text("client_ca", &serve.tls.client_ca);
+  });
+  fields.Text("callers", &serve.callers);
+  fields.Section("rates", [&](Fields& below) {
+    constexpr uint32_t kRateMost = 1'000'000;
+    below.Integer("query", &serve.rates.query, 0, kRateMost);
+    below.Integer("user", &serve.rates.user, 0, kRateMost);
+    below.Integer("operator", &serve.rates.of_operator, 0, kRateMost);
+  });
   fields.Integer("max_body_bytes", &serve.max_body_bytes, 1024, 1 << 30);
+  fields.Section("versions", [&](Fields& below) {
+    below.Integer("open", &serve.versions.open, 2, 16);
+    below.Text("file", &serve.versions.file);
+  });
 }
 
 Status CheckServe(const Place& place, const Serve& serve) {
@@ -91,6 +116,20 @@ Status CheckServe(const Place& place, const Serve& serve) {
     return place.Key("operator_listen")
         .Fail("must differ from serve.listen: what is for operators only would be open to all");
   }
+  if (!GoodAddress(serve.standby_listen))
+    return place.Key("standby_listen").Fail(fmt::format(kForm, serve.standby_listen));
+  if (!serve.standby_listen.empty() &&
+      (serve.standby_listen == serve.listen || serve.standby_listen == serve.operator_listen))
+    return place.Key("standby_listen")
+        .Fail(
+            "must differ from serve.listen and serve.operator_listen: the daemon that has the "
+            "store listens there");
+  const TlsFiles& tls = serve.tls;
+  if (tls.certificate.empty() != tls.key.empty())
+    return place.Key("tls").Fail("certificate and key go together: one of them is empty");
+  if (tls.certificate.empty() && !tls.client_ca.empty())
+    return place.Key("tls").Fail(
+        "client_ca needs certificate and key: without TLS no client shows any");
   for (const std::string& host : serve.hosts) {
     // A browser's Host header adds the port, which the server ignores.
     if (host.empty() || host.find_first_of(":/ []") != std::string::npos)
@@ -114,7 +153,11 @@ void DescribeTraining(Fields& fields, Training& training) {
 void DescribeGpu(Fields& fields, Gpu& gpu) {
   static constexpr std::array<std::string_view, 3> kUses = {"never", "require", "prefer"};
   fields.Enum("use", &gpu.use, kUses);
-  fields.Integer("device", &gpu.device, 0, 63, UsedIf(gpu.use != Gpu::Use::kNever));
+  const Use used = UsedIf(gpu.use != Gpu::Use::kNever);
+  fields.Integer("device", &gpu.device, 0, 63, used);
+  static constexpr std::array<std::string_view, 3> kRows = {"auto", "whole", "cache"};
+  fields.Enum("rows", &gpu.rows, kRows, used);
+  fields.Bytes("cache_bytes", &gpu.cache_bytes, 0, 1ull << 50);
 }
 
 void DescribeLog(Fields& fields, Log& log) {

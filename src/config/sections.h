@@ -12,9 +12,15 @@ namespace tacit::config {
 void DescribeSource(Fields& fields, Source& source);
 Status CheckSource(const Place& place, LogFiles files, Source* source);  // finds the files
 
-bool GoodTopic(std::string_view name);
+Status CheckHaltAbove(const Place& place, const HaltAbove& halt,
+                      const std::vector<Learner>& learners);
+
 void DescribeKafka(Fields& fields, Kafka& kafka, bool used);
-Status CheckKafka(const Place& place, const Source& source, Kafka* kafka);  // fills in the topic
+// Fills in the topic of dead letters.
+Status CheckKafka(const Place& place, const Source& source, const Feed& feed, Kafka* kafka);
+
+void DescribeFeed(Fields& fields, Feed& feed);
+Status CheckFeed(const Place& place, const Config& config);
 
 void DescribeFeature(Fields& fields, Feature& feature);
 Status CheckFeatures(const Place& place, const std::vector<Feature>& features);

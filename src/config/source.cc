@@ -109,7 +109,10 @@ void DescribePlaces(Fields& fields, Places& places, Use use) {
   fields.Text("event_id", &places.event_id, use);
   fields.Text("timestamp", &places.timestamp, use);
   fields.Enum("timestamp_unit", &places.timestamp_unit, kUnits, use);
+  fields.Text("weight", &places.weight, use);
+  fields.Number("weight_most", &places.weight_most, {.min = 0, .max = 1e9, .above_min = true}, use);
   fields.OwnNames("features", &places.features, use);
+  fields.OwnNames("constants", &places.constants, use);
 }
 
 void DescribeJson(Fields& fields, JsonPlaces& places, bool used) {
@@ -134,6 +137,10 @@ Status CheckLabels(const Place& place, const Places& places) {
       return place.Key("label_values").Key(value).Fail("must be 0 or 1");
   if (!places.label_values.empty() && places.label_at_least)
     return place.Key("label_at_least").Fail("label_values says already what the label is");
+  for (const auto& [name, value] : places.constants)
+    for (const auto& [other, where] : places.features)
+      if (name == other)
+        return place.Key("constants").Key(name).Fail("features says already where it is read");
   return {};
 }
 
@@ -152,6 +159,15 @@ Status CheckCsv(const Place& place, const Source& source) {
   if (csv.columns.empty() && !(source.traits().keys.has("files") && csv.header))
     return place.Key("columns").Fail("is needed where no file's first line names the columns");
   return CheckLabels(place, csv);
+}
+
+void DescribeHaltAbove(Fields& fields, HaltAbove& halt) {
+  const Range open{.min = 0, .max = 1, .above_min = true, .below_max = true};
+  fields.Number("share", &halt.share, open);
+  const Use use = UsedIf(halt.given());
+  fields.Integer("window", &halt.window, 100, 100'000'000, use);
+  fields.Number("epsilon", &halt.epsilon, {.min = 0, .max = 1e6, .above_min = true}, use);
+  fields.Number("delta", &halt.delta, open, use);
 }
 
 // Accepts an id, as in framed values, or a GUID, as in headers.
@@ -233,6 +249,7 @@ void DescribeSource(Fields& fields, Source& source) {
                   UsedIf(has("dedupe.partitions") && named));
   });
   fields.Text("opt_out", &source.opt_out);
+  fields.Section("halt_above", [&](Fields& below) { DescribeHaltAbove(below, source.halt_above); });
   fields.Section("generator", [&](Fields& below) {
     Generator& made = source.generator;
     const Use use = UsedIf(has("generator"));
@@ -240,6 +257,24 @@ void DescribeSource(Fields& fields, Source& source) {
     below.Integer("rows_per_day", &made.rows_per_day, 1, 1'000'000'000'000, use);
     below.Integer("seed", &made.seed, 0, UINT64_MAX, use);
   });
+}
+
+Status CheckHaltAbove(const Place& place, const HaltAbove& halt,
+                      const std::vector<Learner>& learners) {
+  if (place.tree() == nullptr) return {};
+  for (const auto& [key, value] :
+       {std::pair("share", halt.share), {"epsilon", halt.epsilon}, {"delta", halt.delta}})
+    if (!value)
+      return place.Key(key).Fail("required where a stream can halt training, and has no default");
+  for (const Learner& learner : learners)
+    if (learner.privacy.of_users())
+      return place.Fail(fmt::format(
+          "is for unit event, and learner '{}' promises to users: a record that cannot be read "
+          "names no user, so that one of them may have written any number of a window's, and no "
+          "noise would cover that. Leave it out, and let an alert on tacit_dead_letters_total stop "
+          "the daemon",
+          learner.id));
+  return {};
 }
 
 Status CheckSource(const Place& place, LogFiles files, Source* source) {

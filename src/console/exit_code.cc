@@ -2,10 +2,12 @@
 
 #include <cstdio>
 
+#include "base/text.h"
+
 namespace tacit::console {
 
 int Report(const char* program, const Error& error) {
-  std::fprintf(stderr, "%s: %s\n", program, error.message.c_str());
+  std::fprintf(stderr, "%s: %s\n", program, Printable(error.message).c_str());
   switch (error.code) {
     case ErrorCode::kInvalidArgument:
     case ErrorCode::kNotFound:  // something that the user named

@@ -1,7 +1,11 @@
 #include "console/output_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -22,6 +26,17 @@ Status WriteFile(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
   if (!file.flush()) return Fail(ErrorCode::kIo, path + ": cannot be written");
+  return {};
+}
+
+Status WriteNewSecret(const std::string& path, const std::string& text) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0)
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {}", path, std::strerror(errno)));
+  const bool whole = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+                     ::fsync(fd) == 0;
+  ::close(fd);
+  if (!whole) return Fail(ErrorCode::kIo, path + ": cannot be written");
   return {};
 }
 

@@ -11,5 +11,7 @@ namespace tacit::console {
 Status CheckWritable(const char* option, const std::string& path);
 // Does nothing if the path is empty.
 Status WriteFile(const std::string& path, const std::string& text);
+// Makes a file that only its owner may read and write. kInvalidArgument: there is one of this name.
+Status WriteNewSecret(const std::string& path, const std::string& text);
 
 }  // namespace tacit::console

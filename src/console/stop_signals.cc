@@ -44,8 +44,9 @@ bool StopSignals::WaitFor(std::chrono::milliseconds timeout) {
     if (!came_ && on_hangup_) on_hangup_();
     if (!came_ && !on_hangup_)
       spdlog::info(
-          "SIGHUP: a file of dead letters that was moved away is made anew with the next "
-          "letter; nothing else changes");
+          "SIGHUP: nothing is read again while the store is opened; send it once more when tacitd "
+          "is "
+          "ready");
   }
   return true;
 }

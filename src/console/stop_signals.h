@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <utility>
 
 namespace tacit::console {
 
@@ -14,9 +15,11 @@ class StopSignals {
   explicit StopSignals(std::function<void()> on_hangup = {});
   // Returns true once SIGTERM or SIGINT has come; waits at most `timeout`.
   bool WaitFor(std::chrono::milliseconds timeout);
+  // Has WaitFor call another function from now on; empty: a SIGHUP is logged.
+  void OnHangup(std::function<void()> on_hangup) { on_hangup_ = std::move(on_hangup); }
 
  private:
-  const std::function<void()> on_hangup_;
+  std::function<void()> on_hangup_;
   bool came_ = false;
 };
 

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/log.h"
-
 namespace tacit::console {
 namespace {
 
@@ -33,9 +31,9 @@ bool TerminalLine::due() const {
   return clock_.Now() - last_ >= (terminal_ ? kRedraw : kPlainLine);
 }
 
-void TerminalLine::Draw(const std::string& text) {
+void TerminalLine::Draw(const std::string& text, const std::vector<LogField>& fields) {
   last_ = clock_.Now();
-  if (!terminal_) return spdlog::info("{}", text);  // a log record like others, JSON if configured
+  if (!terminal_) return LogEvent(spdlog::level::info, "progress", fields, text);
   std::fprintf(stderr, "\r\033[K%s", text.c_str());
   std::fflush(stderr);
 }

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
+#include "base/log.h"
 
 namespace tacit::console {
 
@@ -17,7 +19,10 @@ class TerminalLine {
   bool is_terminal() const { return terminal_; }
   // Returns true if it is time to draw.
   bool due() const;
-  void Draw(const std::string& text);
+  // `fields`: the figures in `text`, for a log record.
+  void Draw(const std::string& text, const std::vector<LogField>& fields = {});
+  // Passes over a drawing that is due: the next one is due as if it had been made.
+  void Pass() { last_ = clock_.Now(); }
   // Ends the line, so that later output begins on a new one.
   void End();
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/named_thread.h"
 
 namespace tacit::daemon {
 namespace {
@@ -18,7 +19,7 @@ CheckpointSchedule::CheckpointSchedule(store::Store& store, const config::Checkp
                                        std::string schema, const Clock& clock,
                                        metrics::Registry& registry)
     : store_(store),
-      options_(options),
+      path_(options.path),
       schema_(std::move(schema)),
       clock_(clock),
       made_(registry.AddCounter(metrics::Audience::kOperator, "tacit_checkpoints_made_total",
@@ -28,7 +29,8 @@ CheckpointSchedule::CheckpointSchedule(store::Store& store, const config::Checkp
       last_time_(registry.AddGauge(metrics::Audience::kOperator,
                                    "tacit_checkpoint_last_timestamp_seconds",
                                    "Unix time of the last checkpoint made since the start")),
-      thread_([this] { Loop(); }) {}
+      options_(options),
+      thread_(NamedThread("tacit-schedule", [this] { Loop(); })) {}
 
 CheckpointSchedule::~CheckpointSchedule() {
   stopping_ = true;
@@ -37,6 +39,15 @@ CheckpointSchedule::~CheckpointSchedule() {
   }
   changed_.notify_all();
   thread_.join();
+}
+
+void CheckpointSchedule::Change(const config::Checkpoints& options) {
+  {
+    const std::lock_guard lock(mutex_);
+    options_ = options;
+    rescheduled_ = true;
+  }
+  changed_.notify_all();
 }
 
 serve::CheckpointCommands CheckpointSchedule::Commands() {
@@ -59,8 +70,8 @@ Result<serve::CheckpointJob> CheckpointSchedule::Start(store::CheckpointKind kin
 }
 
 Result<serve::CheckpointReport> CheckpointSchedule::Report() const {
-  serve::CheckpointReport report{.path = options_.path};
-  TACIT_ASSIGN(report.places, store::ListCheckpoints(options_.path, &report.unreadable));
+  serve::CheckpointReport report{.path = path_};
+  TACIT_ASSIGN(report.places, store::ListCheckpoints(path_, &report.unreadable));
   const std::lock_guard lock(mutex_);
   report.last = last_;
   return report;
@@ -78,12 +89,13 @@ serve::CheckpointJob CheckpointSchedule::Begin(store::CheckpointKind kind) {
 void CheckpointSchedule::Loop() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
+    rescheduled_ = false;
     if (std::exchange(asked_, false)) Make(lock);
     MakeDue(lock);
     const std::chrono::seconds pause(
         options_.every_s == 0 ? uint64_t{60} : std::clamp<uint64_t>(options_.every_s / 10, 1, 60));
     changed_.wait_for(lock, std::min(pause, kMostBetweenLooks),
-                      [&] { return asked_ || stopping_; });
+                      [&] { return asked_ || rescheduled_ || stopping_; });
   }
 }
 
@@ -92,7 +104,7 @@ void CheckpointSchedule::Make(std::unique_lock<std::mutex>& lock) {
   serve::CheckpointJob job = *last_;
   lock.unlock();
   auto made = store_.MakeCheckpoint(
-      {.kind = job.kind, .parent = options_.path, .schema = schema_, .keep_going = [this] {
+      {.kind = job.kind, .parent = path_, .schema = schema_, .keep_going = [this] {
          return !stopping_;
        }});
   if (made) {
@@ -119,16 +131,16 @@ void CheckpointSchedule::Tell(const serve::CheckpointJob& job) const {
   }
 }
 
-Result<bool> CheckpointSchedule::IsDue(store::CheckpointKind kind) const {
+Result<bool> CheckpointSchedule::IsDue(store::CheckpointKind kind, uint64_t every_s) const {
   const auto snapshot = store_.Latest();
   if (snapshot->version() == CommitSeq(0)) return false;
-  TACIT_ASSIGN(const auto places, store::ListCheckpoints(options_.path, nullptr));
+  TACIT_ASSIGN(const auto places, store::ListCheckpoints(path_, nullptr));
   for (const store::CheckpointPlace& place : places) {
     const store::CheckpointManifest& manifest = place.manifest;
     if (manifest.kind != kind || manifest.lineage != snapshot->lineage()) continue;
     const bool is_last = manifest.commit == snapshot->version();
     const int64_t age_ms = clock_.UnixMillis() - manifest.time_ms;
-    if (is_last || age_ms < static_cast<int64_t>(options_.every_s) * 1000) return false;
+    if (is_last || age_ms < static_cast<int64_t>(every_s) * 1000) return false;
   }
   return true;
 }
@@ -136,10 +148,11 @@ Result<bool> CheckpointSchedule::IsDue(store::CheckpointKind kind) const {
 void CheckpointSchedule::MakeDue(std::unique_lock<std::mutex>& lock) {
   if (options_.every_s == 0) return;
   bool made = false;
-  for (const std::string& name : options_.kinds) {
+  const config::Checkpoints options = options_;  // they may change meanwhile
+  for (const std::string& name : options.kinds) {
     const auto kind = store::CheckpointKindOf(name);
     lock.unlock();
-    const auto due = IsDue(*kind);
+    const auto due = IsDue(*kind, options.every_s);
     if (!due) spdlog::warn("no checkpoint was made: {}", due.error().message);
     lock.lock();
     if (asked_ || stopping_ || !due || !*due) continue;
@@ -149,7 +162,7 @@ void CheckpointSchedule::MakeDue(std::unique_lock<std::mutex>& lock) {
   }
   if (!made) return;
   lock.unlock();
-  const auto removed = store::PruneCheckpoints(options_.path, options_.keep);
+  const auto removed = store::PruneCheckpoints(path_, options.keep);
   if (!removed) spdlog::warn("older checkpoints stay: {}", removed.error().message);
   lock.lock();
 }

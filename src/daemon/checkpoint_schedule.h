@@ -30,6 +30,9 @@ class CheckpointSchedule {
   CheckpointSchedule(const CheckpointSchedule&) = delete;
   CheckpointSchedule& operator=(const CheckpointSchedule&) = delete;
 
+  // Goes on with this schedule: every, keep and kinds.
+  void Change(const config::Checkpoints& options);
+
   // The operator's commands; valid as long as this object.
   serve::CheckpointCommands Commands();
 
@@ -40,11 +43,11 @@ class CheckpointSchedule {
   serve::CheckpointJob Begin(store::CheckpointKind kind);
   void Make(std::unique_lock<std::mutex>& lock);
   void MakeDue(std::unique_lock<std::mutex>& lock);
-  Result<bool> IsDue(store::CheckpointKind kind) const;
+  Result<bool> IsDue(store::CheckpointKind kind, uint64_t every_s) const;
   void Tell(const serve::CheckpointJob& job) const;
 
   store::Store& store_;
-  const config::Checkpoints options_;
+  const std::string path_;
   const std::string schema_;
   const Clock& clock_;
   const metrics::Counter made_, failed_;
@@ -52,6 +55,8 @@ class CheckpointSchedule {
   std::atomic<bool> stopping_ = false;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  config::Checkpoints options_;  // but for the path
+  bool rescheduled_ = false;     // options_ have changed, and the thread has not seen it
   std::optional<serve::CheckpointJob> last_;
   bool asked_ = false;  // last_ waits for the thread
   std::thread thread_;  // the last member: it uses all others

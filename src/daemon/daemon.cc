@@ -8,17 +8,27 @@
 
 #include "base/cpu.h"
 #include "base/log.h"
+#include "base/named_thread.h"
 #include "base/text.h"
 #include "console/stop_signals.h"
+#include "daemon/allowance_census.h"
+#include "daemon/budget_outlook.h"
 #include "daemon/budget_spent.h"
 #include "daemon/checkpoint_schedule.h"
+#include "daemon/feed_sender.h"
+#include "daemon/figure_recorder.h"
 #include "daemon/forgetter.h"
+#include "daemon/front.h"
 #include "daemon/gpu_choice.h"
 #include "daemon/progress_line.h"
+#include "daemon/reloader.h"
 #include "daemon/scrubber.h"
 #include "daemon/service_manager.h"
+#include "daemon/service_metrics.h"
+#include "daemon/standby_probes.h"
 #include "daemon/start_server.h"
 #include "daemon/store_opening.h"
+#include "daemon/watchdog.h"
 #include "event/dead_letters.h"
 #include "metrics/registry.h"
 #include "serve/api.h"
@@ -27,10 +37,13 @@
 #include "wiring/code_version.h"
 #include "wiring/day_table.h"
 #include "wiring/dead_letters.h"
+#include "wiring/feed.h"
 #include "wiring/file_plan.h"
 #include "wiring/learning.h"
+#include "wiring/plan_text.h"
 #include "wiring/restore.h"
 #include "wiring/source.h"
+#include "wiring/use_limits.h"
 #include "wiring/witness_place.h"
 
 namespace tacit::daemon {
@@ -63,18 +76,26 @@ class Daemon {
       : assembly_(assembly),
         options_(options),
         signals_(signals),
-        progress_(assembly.learners.size()) {}
+        progress_(assembly.learners.size()),
+        exits_on_failure_(assembly.config.store.on_failure == config::Store::OnFailure::kExit) {}
 
   Result<int> Run() {
     TACIT_RETURN_IF_ERROR(
         wiring::CheckWitnessChosen(assembly_.config.store, UnderServiceManager()));
+    TACIT_ASSIGN(config::Config written, options_.read());
+    Reloader reloader(std::move(written), options_.read,
+                      [this](const config::Config& running) { GoOnWith(running); });
     TACIT_ASSIGN(files_, MakeFilePlan(assembly_.config.serve));
+    TACIT_ASSIGN(front_, Front::Open(assembly_.config.serve, registry_));
     TACIT_RETURN_IF_ERROR(OpenSourceOfRecords());
     TACIT_RETURN_IF_ERROR(OpenStore());
     if (store_ == nullptr) return int{WhenStopped()};
     TACIT_ASSIGN(gpu_, GpuChoice::Make(assembly_, options_.open_gpu));
     TACIT_ASSIGN(positions_, wiring::ReadPositions(assembly_, *store_));
     TellWhatRuns();
+    for (const std::string& warning : wiring::ConfigurationWarnings(assembly_))
+      spdlog::warn("{}", warning);
+    TellOfFiles(assembly_.config.serve, files_);
     TACIT_RETURN_IF_ERROR(source_->VerifyIdentity(store_->source_identity()));
     source_->Claim(ClaimOf(*store_->Latest(), *store_));
     TACIT_RETURN_IF_ERROR(CheckBudgets(store_->Latest()->version().value == 0));
@@ -86,12 +107,21 @@ class Daemon {
                                                         config::DumpSchema(assembly_.config),
                                                         clock_, registry_);
     forgetter_ = std::make_unique<Forgetter>(*store_, assembly_, learning_->opt_out(), registry_);
+    census_ = std::make_unique<AllowanceCensus>(assembly_, *store_, registry_);
+    figures_ = std::make_unique<FigureRecorder>(assembly_, *learning_, progress_, *source_, *store_,
+                                                *census_, clock_);
     scrubber_ = std::make_unique<Scrubber>(*store_, assembly_.config.store.scrub_days, registry_);
-    TACIT_ASSIGN(server_, StartServer(assembly_, files_, MakeServices(), registry_));
-    TACIT_RETURN_IF_ERROR(learning_->feed().Start());
-    std::thread training([this] { Train(); });
+    outlook_ = std::make_unique<BudgetOutlook>(
+        assembly_, [this] { return store_->Latest(); }, registry_);
+    TACIT_RETURN_IF_ERROR(StartFeed());
+    ShowServiceMetrics(registry_, MakeServiceParts());
+    TACIT_RETURN_IF_ERROR(StartServer(assembly_, files_, MakeServices(), registry_, *front_));
+    if (learning_->trainer().why_halted().empty()) TACIT_RETURN_IF_ERROR(learning_->feed().Start());
+    std::thread training = NamedThread("tacit-train", [this] { Train(); });
     NotifyReady("training");
+    signals_.OnHangup([&] { Reload(&reloader); });
     Watch();
+    signals_.OnHangup({});
     Stop(&training);
     return EndCode();
   }
@@ -142,16 +172,28 @@ class Daemon {
 
   void TellWhatRuns() const {
     std::vector<std::string> places;
+    std::vector<std::vector<LogField>> of_learners;
     for (size_t i = 0; i < assembly_.learners.size(); ++i) {
       const stream::Position& position = positions_[i];
       uint64_t offsets = 0;
       for (const OffsetRange& next : position.next) offsets += next.begin;
       places.push_back(fmt::format("'{}' after step {}, {} records in", assembly_.learners[i].id,
                                    position.step, WithThousands(offsets)));
+      of_learners.push_back(
+          {{"learner", assembly_.learners[i].id}, {"steps", position.step}, {"records", offsets}});
     }
-    spdlog::info("{}: configuration {}, store {} at commit {}; learners {}; kernels for {}",
-                 wiring::CodeVersion(), options_.config, assembly_.config.store.path,
-                 store_->Latest()->version().value, fmt::join(places, ", "), KernelText(ThisCpu()));
+    const uint64_t commit = store_->Latest()->version().value;
+    const std::string kernels = KernelText(ThisCpu());
+    LogEvent(spdlog::level::info, "start",
+             {{"version", wiring::CodeVersion()},
+              {"configuration", options_.config},
+              {"store", assembly_.config.store.path},
+              {"commit", commit},
+              {"kernels", kernels},
+              {"learners", of_learners}},
+             fmt::format("{}: configuration {}, store {} at commit {}; learners {}; kernels for {}",
+                         wiring::CodeVersion(), options_.config, assembly_.config.store.path,
+                         commit, fmt::join(places, ", "), kernels));
   }
 
   // A budget too small for a single step is a mistake, unless the store shows that the budget once
@@ -186,9 +228,20 @@ class Daemon {
       source_->Advise(reached, ClaimOf(snapshot, *store_));
     };
     parts.on_published = [this] { commits_.Tell(); };
+    parts.past_halt = options_.past_halt;
     parts.choose = [this](const auto& plan, const auto& make) { return gpu_.Learner(plan, make); };
     TACIT_ASSIGN(learning_, wiring::Learning::Make(std::move(parts), positions_));
     gpu_used_.Set(learning_->on_gpu() ? 1 : 0);
+    return {};
+  }
+
+  Status StartFeed() {
+    const config::Feed& feed = assembly_.config.feed;
+    if (feed.topic.empty()) return {};
+    TACIT_ASSIGN(feed::PublisherOptions options, wiring::MakePublisherOptions(assembly_.config));
+    options.takes_over = options_.take_over_feed;
+    options.check_topic = options_.check_feed;
+    feed_ = std::make_unique<FeedSender>(*store_, feed, std::move(options), clock_, registry_);
     return {};
   }
 
@@ -199,19 +252,40 @@ class Daemon {
             .recommenders = wiring::MakeRecommendModels(assembly_),
             .user_hash =
                 [hash = SipHash(store_->user_key())](std::string_view user) { return hash(user); },
-            .readiness =
-                [this] {
-                  if (failed_) return serve::Readiness{false, WhyFailed()};
-                  return ReadyOrDegraded();
-                },
+            .readiness = [this] { return HowReady(); },
             .budget_exhausted =
                 [this](LearnerIndex learner) {
-                  return learning_->trainer().spent(learner) != train::Spent::kNone;
+                  return learner.value < assembly_.learners.size() &&
+                         learning_->trainer().spent(learner) != train::Spent::kNone;
                 },
+            .qualities = wiring::ServedQualities(assembly_),
+            .breaker = wiring::ServedBreaker(assembly_),
             .total_budget = assembly_.total_budget,
             .checkpoints = checkpoints_->Commands(),
             .users = forgetter_->Commands(),
+            .dashboard = {.activity = [this] { return Activity(); },
+                          .figures = [this](auto back) { return figures_->Figures(back); },
+                          .limits = wiring::LimitsByAccount(assembly_.config)},
             .metrics = &registry_};
+  }
+
+  ServiceParts MakeServiceParts() {
+    const config::Config& config = assembly_.config;
+    ServiceParts parts{.readiness = [this] { return HowReady(); },
+                       .source = [this] { return source_->health(); },
+                       .records_ahead = [this] { return learning_->feed().records_ahead(); },
+                       .engine = [this] { return store_->engine_stats(); },
+                       .places = {{"store", config.store.path}}};
+    for (size_t i = 0; i < config.store.paths.size(); ++i)
+      parts.places.push_back({fmt::format("store.paths.{}", i), config.store.paths[i]});
+    if (config.store.witness != "none") parts.places.push_back({"witness", config.store.witness});
+    if (!config.dead_letters.path.empty())
+      parts.places.push_back({"dead_letters", config.dead_letters.path});
+    return parts;
+  }
+
+  serve::Readiness HowReady() const {
+    return failed_ ? serve::Readiness{false, WhyFailed()} : ReadyOrDegraded();
   }
 
   // The daemon is ready while it serves commits, even when its source or dead letters are in
@@ -230,6 +304,15 @@ class Daemon {
     if (const std::string damage = scrubber_->damage(); !damage.empty()) {
       readiness.degraded = "a file of the store is damaged";
       causes.push_back(readiness.degraded + ": " + damage);
+    }
+    // The halt was decided on a noised count that is charged: everybody may know of it.
+    if (const std::string why = learning_->trainer().why_halted(); !why.empty()) {
+      readiness.degraded = "training is halted";
+      causes.push_back(why);
+    }
+    if (const std::string unpublished = feed_ ? feed_->trouble() : ""; !unpublished.empty()) {
+      readiness.degraded = "the feed is not published";
+      causes.push_back(readiness.degraded + ": " + unpublished);
     }
     if (!letters.empty()) causes.push_back("dead letters cannot be written: " + letters);
     if (const uint64_t lost = store_->stats().witnesses_lost; lost > 0)
@@ -260,7 +343,8 @@ class Daemon {
   void Failed(const char* what, const Error& error) {
     failed_ = true;
     training_failed_.Set(1);
-    spdlog::error("{}: {}", what, error.message);
+    LogEvent(spdlog::level::err, "training_failed", {{"what", what}, {"why", error.message}},
+             fmt::format("{}: {}", what, error.message));
     spdlog::error(
         "training has stopped, {}. Mend the cause, then restart tacitd: it resumes from commit {} "
         "and reads again what was not committed",
@@ -269,9 +353,7 @@ class Daemon {
         store_->Latest()->version().value);
   }
 
-  bool ExitsOnFailure() const {
-    return assembly_.config.store.on_failure == config::Store::OnFailure::kExit;
-  }
+  bool ExitsOnFailure() const { return exits_on_failure_; }
 
   std::string WhyFailed() const {
     return needs_change_ ? "training has failed: a model has stopped being numbers"
@@ -300,12 +382,41 @@ class Daemon {
     NotifyStatus(letters_wait_ ? "degraded, dead letters cannot be written: " + why : "training");
   }
 
+  // Takes over what may change while the daemon runs.
+  void GoOnWith(const config::Config& running) {
+    SetLogLevel(running.log.level);
+    front_->Change(running.serve);
+    checkpoints_->Change(running.store.checkpoints);
+    exits_on_failure_ = running.store.on_failure == config::Store::OnFailure::kExit;
+  }
+
+  // Reads again what may be read while the daemon runs.
+  void Reload(Reloader* reloader) {
+    NotifyReloading();
+    reloader->Reload();
+    front_->Reload();
+    NotifyReloaded();
+  }
+
+  // The stages whose standstill a restart would mend: training, the feed, and each of the server's
+  // threads.
+  std::vector<Watchdog::Stage> Stages() const {
+    std::vector<Watchdog::Stage> stages = {
+        {"training", [this] { return learning_->trainer().heartbeat().Look(); }}};
+    if (feed_) stages.push_back({"the feed", [this] { return feed_->heartbeat().Look(); }});
+    AddServerStages(front_->server(), &stages);
+    return stages;
+  }
+
   // Draws progress until it is time to stop.
   void Watch() {
     ProgressLine line(clock_);
+    Watchdog watchdog(clock_, WatchdogPatience(), Stages(), NotifyAlive);
     bool told = false;
     while (!signals_.WaitFor(kTick)) {
       ShowWhetherLettersWait();
+      front_->Look();
+      watchdog.Look();
       if (!trained_) {
         line.Update(Records(), Views());
         continue;
@@ -334,15 +445,21 @@ class Daemon {
     return false;
   }
 
+  // Says in a few words what the daemon does. Any thread.
+  std::string Activity() const {
+    if (failed_) return WhyFailed() + (ExitsOnFailure() ? "; ending" : "; serving the last commit");
+    if (!trained_) return "training";
+    if (outcome_ == train::Outcome::kHalted) return "halted by source.halt_above; serving";
+    if (outcome_ == train::Outcome::kBudgetExhausted) return "budget exhausted; serving";
+    return "at the end of the log; serving";
+  }
+
   void TellOutcome() {
-    if (failed_) {
-      NotifyStatus(WhyFailed() + (ExitsOnFailure() ? "; ending" : "; serving the last commit"));
-      return;
-    }
-    const bool spent = outcome_ == train::Outcome::kBudgetExhausted;
-    NotifyStatus(spent ? "budget exhausted; serving" : "at the end of the log; serving");
+    NotifyStatus(Activity());
+    if (failed_) return;
+    const bool halted = outcome_ == train::Outcome::kHalted;
     for (const wiring::LearnerPlan& plan : assembly_.learners)
-      if (progress_.days(plan.index.value).empty())
+      if (!halted && progress_.days(plan.index.value).empty())
         spdlog::info("learner '{}' has nothing left to learn", plan.id);
     fmt::print("{}", wiring::LearntTables(assembly_, progress_));
     if (learning_->feed().records_dead() > 0)
@@ -358,16 +475,23 @@ class Daemon {
     learning_->trainer().RequestStop();
     learning_->feed().Stop();
     training->join();
-    if (server_) server_->Stop(kDrain);
-    server_.reset();  // it holds commands of checkpoints_ and forgetter_, and asks scrubber_
+    if (front_->server() != nullptr) front_->server()->Stop(kDrain);
+    front_.reset();  // it holds commands of checkpoints_ and forgetter_, and asks scrubber_ and
+                     // figures_
     forgetter_.reset();
+    figures_.reset();
     scrubber_.reset();
+    outlook_.reset();
     checkpoints_.reset();
     Status flushed = store_->Flush();
     if (!flushed && !failed_) Failed("the last commit failed", flushed.error());
+    if (flushed && feed_) feed_->Finish();
+    feed_.reset();
     if (flushed)
       if (Status settled = store_->Settle(); !settled) spdlog::warn("{}", settled.error().message);
-    spdlog::info("stopped at commit {}", store_->Latest()->version().value);
+    const uint64_t commit = store_->Latest()->version().value;
+    LogEvent(spdlog::level::info, "stopped", {{"commit", commit}},
+             fmt::format("stopped at commit {}", commit));
   }
 
   console::ExitCode WhenStopped() const {
@@ -392,6 +516,7 @@ class Daemon {
 
   int EndCode() const {
     if (failed_) return needs_change_ ? console::kExitUsage : console::kExitFailed;
+    if (options_.until_end && outcome_ == train::Outcome::kHalted) return console::kExitHalted;
     if (LearntFromNothing()) return console::kExitFailed;
     if (!stopped_by_signal_)
       return ExitWhenExhausted() ? console::kExitBudgetExhausted : console::kExitDone;
@@ -431,11 +556,16 @@ class Daemon {
   std::unique_ptr<wiring::Learning> learning_;
   std::unique_ptr<CheckpointSchedule> checkpoints_;
   std::unique_ptr<Forgetter> forgetter_;
+  std::unique_ptr<AllowanceCensus> census_;
+  std::unique_ptr<FigureRecorder> figures_;
   std::unique_ptr<Scrubber> scrubber_;
-  std::unique_ptr<serve::Server> server_;
+  std::unique_ptr<BudgetOutlook> outlook_;
+  std::unique_ptr<FeedSender> feed_;
+  std::unique_ptr<Front> front_;
   bool held_ = false;
   std::atomic<bool> trained_ = false, failed_ = false;
   std::atomic<bool> needs_change_ = false;  // it failed, and would again
+  std::atomic<bool> exits_on_failure_;      // store.on_failure, as it is now
   std::optional<train::Outcome> outcome_;   // written before trained_ is set
   bool stopped_by_signal_ = false;
 };
@@ -450,8 +580,11 @@ Result<int> RunDaemon(wiring::Assembly assembly, const DaemonOptions& options) {
     if (!options.standby || !daemon->held()) return code;
     daemon.reset();
     spdlog::info("standing by: {}", code.error().message);
+    metrics::Registry registry;  // of the probes' server alone
+    TACIT_ASSIGN(auto probes, AnswerProbes(assembly.config.serve.standby_listen, registry));
     NotifyReady("standing by");
     TACIT_ASSIGN(const bool free, WaitUntilFree(assembly.config.store.path, signals));
+    probes.reset();
     if (!free) return int{console::kExitDone};
     spdlog::info("the store is free: taking over, with the configuration as it is now");
     TACIT_ASSIGN(assembly, options.reload());

@@ -18,11 +18,19 @@ struct DaemonOptions {
   // Reads the configuration again when this daemon takes over; the one read before may be old by
   // then.
   std::function<Result<wiring::Assembly>()> reload;
-  // Opens the GPU with this ordinal; empty: this program has none.
-  std::function<Result<std::unique_ptr<train::Gpu>>(int)> open_gpu = {};
+  // Reads it as it is written, without looking for files of the log.
+  std::function<Result<config::Config>()> read;
+  // Opens a GPU; empty: this program has none.
+  std::function<Result<std::unique_ptr<train::Gpu>>(const train::GpuOptions&)> open_gpu = {};
   bool accept_missing_witness = false;  // for a lost witness of a store known to be the newest
   // For a store whose newest copy is lost: an older one is restored in its place, and charged.
   bool accept_older_copy = false;
+  // Goes on with the feed where another lineage, or a newer copy of this store, has published.
+  bool take_over_feed = false;
+  // Checks the settings of feed.topic; empty: feed::CheckCompacted.
+  std::function<Status()> check_feed = {};
+  // The window of source.halt_above whose halt the operator has looked into; 0: none.
+  uint64_t past_halt = 0;
 };
 
 // The service. It trains from the source and serves what is committed, until SIGTERM or SIGINT (or
@@ -31,6 +39,15 @@ Result<int> RunDaemon(wiring::Assembly assembly, const DaemonOptions& options);
 
 // Serves a store, a checkpoint, or the newest of a folder of checkpoints read-only; another process
 // may own it. SIGHUP moves to what is newest then, without dropping a request.
-Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const std::string& directory);
+// `config` is the path of the configuration, for the log; `read` reads it again.
+Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const std::string& config,
+                            const std::function<Result<config::Config>()>& read,
+                            const std::string& directory);
+
+// Follows feed.topic into a store of its own at store.path, and serves each whole version as its
+// trainer does; trains nothing. An empty store begins with the topic, or with a release checkpoint
+// (may be empty) and what the topic has behind it. `check_feed` as in DaemonOptions.
+Result<int> RunReplica(const wiring::Assembly& assembly, const std::string& config,
+                       const std::string& checkpoint, std::function<Status()> check_feed = {});
 
 }  // namespace tacit::daemon

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/named_thread.h"
 #include "base/text.h"
 #include "wiring/user_report.h"
 
@@ -24,7 +25,7 @@ Forgetter::Forgetter(store::Store& store, const wiring::Assembly& assembly,
       erased_(registry.AddCounter(
           metrics::Audience::kOperator, "tacit_users_erased_total",
           "Of these, and of those before the start, users of whom no file holds anything")),
-      thread_([this] { Loop(); }) {}
+      thread_(NamedThread("tacit-forget", [this] { Loop(); })) {}
 
 Forgetter::~Forgetter() {
   {

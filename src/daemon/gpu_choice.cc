@@ -15,6 +15,15 @@ ErrorCode AsStartFails(ErrorCode code) {
   return code == ErrorCode::kInvalidArgument ? code : ErrorCode::kIo;
 }
 
+train::GpuOptions OptionsOf(const config::Gpu& gpu) {
+  using Kind = train::GpuRowOptions::Kind;
+  Kind kind = Kind::kAuto;
+  if (gpu.rows == config::Gpu::Rows::kWhole) kind = Kind::kWhole;
+  if (gpu.rows == config::Gpu::Rows::kCache) kind = Kind::kCache;
+  return {.ordinal = static_cast<int>(gpu.device),
+          .rows = {.kind = kind, .cache_bytes = gpu.cache_bytes}};
+}
+
 }  // namespace
 
 Result<GpuChoice> GpuChoice::Make(const wiring::Assembly& assembly, const Open& open) {
@@ -31,7 +40,7 @@ Result<GpuChoice> GpuChoice::Make(const wiring::Assembly& assembly, const Open& 
                                 "and it learns on the CPU beside the others",
                                 plan.id, why));
   }
-  auto gpu = open(static_cast<int>(wanted.device));
+  auto gpu = open(OptionsOf(wanted));
   if (gpu) {
     choice.gpu_ = std::move(*gpu);
     spdlog::info("{} is there for the learners", choice.gpu_->name());

@@ -13,7 +13,7 @@ namespace tacit::daemon {
 // Decides by `gpu.use` which learners' steps are computed on a GPU. Used by the thread that starts.
 class GpuChoice {
  public:
-  using Open = std::function<Result<std::unique_ptr<train::Gpu>>(int)>;
+  using Open = std::function<Result<std::unique_ptr<train::Gpu>>(const train::GpuOptions&)>;
 
   // Opens the GPU if the configuration wants one. `require` fails where there is none, and where a
   // learner has no form for one; `prefer` warns, and the processor does the work. For the process

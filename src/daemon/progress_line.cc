@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "base/log.h"
 #include "base/text.h"
 
 namespace tacit::daemon {
@@ -26,6 +28,25 @@ std::string ClickText(const train::Progress::View& view) {
   return fmt::format("AUC {:.4f} NE {:.3f}", view.auc, view.entropy);
 }
 
+// The same figures for programs.
+std::vector<LogField> FieldsOf(const LearnerView& learner) {
+  const train::Progress::View& view = learner.view;
+  std::vector<LogField> fields{{"learner", learner.id},
+                               {"events", view.events},
+                               {"steps", view.steps},
+                               {"epsilon", view.epsilon}};
+  if (learner.ranks) {
+    const bool asked = view.ranked.asked > 0;
+    fields.emplace_back("hit_at_10", asked ? view.ranked.Hit(view.ranked.model) : NAN);
+    fields.emplace_back("popularity_hit_at_10", asked ? view.ranked.Hit(view.ranked.popular) : NAN);
+  } else {
+    fields.emplace_back("auc", view.events > 0 ? view.auc : NAN);
+    fields.emplace_back("normalised_entropy", view.entropy);
+    fields.emplace_back("calibration", view.calibration);
+  }
+  return fields;
+}
+
 }  // namespace
 
 uint64_t EventsOf(const std::vector<LearnerView>& learners) {
@@ -38,39 +59,54 @@ ProgressLine::ProgressLine(const Clock& clock)
     : clock_(clock), line_(clock), start_(clock.Now()), last_(start_) {}
 
 void ProgressLine::Update(uint64_t total, const std::vector<LearnerView>& learners) {
-  if (line_.due()) Draw(total, learners);
+  if (!line_.due()) return;
+  SeeRate(EventsOf(learners));
+  Draw(total, learners, /*is_last=*/false);
 }
 
 void ProgressLine::Finish(uint64_t total, const std::vector<LearnerView>& learners) {
   const uint64_t done = EventsOf(learners);
   rate_ = static_cast<double>(done) / std::max(1e-9, Seconds(clock_.Now() - start_));
-  last_done_ = done;
-  Draw(total, learners);
+  Draw(total, learners, /*is_last=*/true);
   line_.End();
 }
 
-void ProgressLine::Draw(uint64_t total, const std::vector<LearnerView>& learners) {
-  const uint64_t done = EventsOf(learners);
+// A line of the log is of seconds, so that its rate falls to 0 at once. On a terminal, where a step
+// may take longer than a drawing, it falls slowly.
+void ProgressLine::SeeRate(uint64_t done) {
   const Clock::TimePoint now = clock_.Now();
-  const double elapsed = Seconds(now - last_);
-  if (elapsed > 0 && done > last_done_) {
-    const double current = static_cast<double>(done - last_done_) / elapsed;
-    rate_ = rate_ == 0 ? current : 0.8 * rate_ + 0.2 * current;
-  }
-  last_ = now;
-  last_done_ = done;
+  const double elapsed = Seconds(now - std::exchange(last_, now));
+  const uint64_t more = done - std::exchange(last_done_, done);
+  if (elapsed <= 0) return;
+  const double current = static_cast<double>(more) / elapsed;
+  const bool begins = rate_ == 0, ends = more == 0 && !line_.is_terminal();
+  rate_ = begins || ends ? current : 0.8 * rate_ + 0.2 * current;
+  if (rate_ < 0.5) rate_ = 0;
+}
+
+void ProgressLine::Draw(uint64_t total, const std::vector<LearnerView>& learners, bool is_last) {
+  const uint64_t done = EventsOf(learners);
   std::string line;
+  std::vector<LogField> fields{{"events", done}, {"events_per_second", rate_}};
   if (total > 0) {
     const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
     line = fmt::format("{:3.0f} % ", 100 * share);
     if (line_.is_terminal()) line += fmt::format("|{}| ", console::ProgressBar(share));
+    fields.emplace_back("records_known", total);
   }
   line += fmt::format("{} events  {}/s", WithThousands(done),
                       WithThousands(static_cast<uint64_t>(rate_)));
-  for (const auto& [id, view, ranks] : learners)
+  std::vector<std::vector<LogField>> of_learners;
+  for (const LearnerView& learner : learners) {
+    const auto& [id, view, ranks] = learner;
     line += fmt::format("  {}{}  epsilon {}", learners.size() > 1 ? id + ": " : "",
                         ranks ? HitText(view.ranked) : ClickText(view), EpsilonText(view.epsilon));
-  line_.Draw(line);
+    of_learners.push_back(FieldsOf(learner));
+  }
+  if (!line_.is_terminal() && !is_last && line == drawn_) return line_.Pass();
+  fields.emplace_back("learners", of_learners);
+  line_.Draw(line, fields);
+  drawn_ = std::move(line);
 }
 
 }  // namespace tacit::daemon

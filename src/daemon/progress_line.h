@@ -21,7 +21,8 @@ struct LearnerView {
 // Events of the learner that has come furthest: all learners read the same stream.
 uint64_t EventsOf(const std::vector<LearnerView>& learners);
 
-// The progress of all learners, as one line.
+// The progress of all learners, as one line. Where it goes to a log it is silent while nothing
+// changes.
 class ProgressLine {
  public:
   explicit ProgressLine(const Clock& clock);
@@ -32,7 +33,8 @@ class ProgressLine {
   void Finish(uint64_t total, const std::vector<LearnerView>& learners);
 
  private:
-  void Draw(uint64_t total, const std::vector<LearnerView>& learners);
+  void Draw(uint64_t total, const std::vector<LearnerView>& learners, bool is_last);
+  void SeeRate(uint64_t done);
 
   const Clock& clock_;
   console::TerminalLine line_;
@@ -40,6 +42,7 @@ class ProgressLine {
   Clock::TimePoint last_;
   uint64_t last_done_ = 0;
   double rate_ = 0;
+  std::string drawn_;
 };
 
 }  // namespace tacit::daemon

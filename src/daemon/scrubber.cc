@@ -1,11 +1,11 @@
 #include "daemon/scrubber.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/named_thread.h"
 
 namespace tacit::daemon {
 namespace {
@@ -27,8 +27,7 @@ Scrubber::Scrubber(const store::Store& store, uint32_t days, metrics::Registry& 
       bytes_(registry.AddCounter(metrics::Audience::kOperator, "tacit_store_scrubbed_bytes_total",
                                  "Bytes of the store that were compared with their checksum")) {
   if (days == 0) return;
-  thread_ = std::thread([this] { Loop(); });
-  pthread_setname_np(thread_.native_handle(), "tacit-scrub");
+  thread_ = NamedThread("tacit-scrub", [this] { Loop(); });
 }
 
 Scrubber::~Scrubber() {

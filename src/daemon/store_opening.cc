@@ -73,7 +73,6 @@ class Teller {
 Opened OpenWhileListening(store::StoreOptions options, console::StopSignals& signals,
                           console::ExitCode when_stuck) {
   const std::string path = options.path;
-  spdlog::info("opening store {}", path);
   Opening opening;
   options.on_open = [&](const store::OpenProgress& progress) { return opening.At(progress); };
   std::promise<Opened> promise;
@@ -100,6 +99,7 @@ Result<bool> WaitUntilFree(const std::string& store, console::StopSignals& signa
   for (;;) {
     TACIT_ASSIGN(const bool held, store::IsHeldByAnother(store));
     if (!held) return true;
+    NotifyAlive();
     if (signals.WaitFor(kStandby)) return false;
   }
 }

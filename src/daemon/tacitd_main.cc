@@ -1,5 +1,7 @@
 // tacitd: the daemon. Options and wiring only; the work is in daemon.cc.
 #include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
@@ -7,11 +9,13 @@
 #include "base/log.h"
 #include "console/exit_code.h"
 #include "console/stop_signals.h"
+#include "console/version_text.h"
 #include "cuda/learn/gpu.h"
 #include "daemon/daemon.h"
 #include "wiring/assembly.h"
 #include "wiring/code_version.h"
 #include "wiring/plan_text.h"
+#include "wiring/topic_check.h"
 
 namespace {
 
@@ -22,15 +26,18 @@ Examples:
   tacitd --config config/demo.yaml --until-end        train to the end of the log, print a table
   tacitd --config config/demo.yaml --standby          wait until the daemon on this store has ended
   tacitd --config config/demo.yaml --serve-only --checkpoint demo-data/store
+  tacitd --config config/demo.yaml --replica --set store.path=/tmp/replica
   tacitd --config config/demo.yaml --set store.path=/tmp/other
 Exit codes: 0 done (stopped by SIGTERM too), 1 failed (stopped before the end that --until-end asked
-for too), 2 bad usage or config (a model that stops being numbers too), 3 store refused, 4 budget exhausted)";
+for too), 2 bad usage or config (a model that stops being numbers too), 3 store refused, 4 budget
+exhausted, 5 halted by source.halt_above before the end that --until-end asked for)";
 
 struct CommandLine {
   std::string config, checkpoint;
   std::vector<std::string> overrides;
-  bool check = false, until_end = false, standby = false, serve_only = false;
-  bool accept_missing_witness = false, accept_older_copy = false;
+  bool check = false, until_end = false, standby = false, serve_only = false, replica = false;
+  bool accept_missing_witness = false, accept_older_copy = false, take_over_feed = false;
+  uint64_t past_halt = 0;
 };
 
 tacit::Result<tacit::wiring::Assembly> AssembleFrom(const CommandLine& line,
@@ -40,6 +47,11 @@ tacit::Result<tacit::wiring::Assembly> AssembleFrom(const CommandLine& line,
   return assembled;
 }
 
+// Reads the configuration as it is written, without looking for files of the log.
+tacit::Result<tacit::config::Config> Read(const CommandLine& line) {
+  return tacit::config::Load(line.config, line.overrides, tacit::config::LogFiles::kUnread);
+}
+
 tacit::Result<tacit::wiring::Assembly> Reload(const CommandLine& line) {
   TACIT_ASSIGN(tacit::config::Config config, tacit::config::Load(line.config, line.overrides));
   return AssembleFrom(line, std::move(config));
@@ -47,8 +59,8 @@ tacit::Result<tacit::wiring::Assembly> Reload(const CommandLine& line) {
 
 tacit::Result<int> Run(const CommandLine& line) {
   if (!line.check) tacit::console::HoldHangups();
-  const auto files =
-      line.serve_only ? tacit::config::LogFiles::kUnread : tacit::config::LogFiles::kFound;
+  const auto files = line.serve_only || line.replica ? tacit::config::LogFiles::kUnread
+                                                     : tacit::config::LogFiles::kFound;
   TACIT_ASSIGN(tacit::config::Config config,
                tacit::config::Load(line.config, line.overrides, files));
   tacit::InitLogging(
@@ -57,19 +69,39 @@ tacit::Result<int> Run(const CommandLine& line) {
   TACIT_ASSIGN(tacit::wiring::Assembly assembly, AssembleFrom(line, std::move(config)));
   if (line.check) {
     fmt::print("{}", tacit::wiring::PlanText(assembly));
+    std::fflush(stdout);
+    fmt::print("{}", tacit::wiring::TopicText(assembly.config));
     return int{tacit::console::kExitDone};
   }
-  for (const std::string& warning : tacit::wiring::ConfigurationWarnings(assembly))
-    spdlog::warn("{}", warning);
-  if (line.serve_only) return tacit::daemon::ServeCheckpoint(assembly, line.checkpoint);
+  if (line.take_over_feed && assembly.config.feed.topic.empty())
+    return tacit::Fail(tacit::ErrorCode::kInvalidArgument,
+                       "--take-over-feed: the configuration has no feed.topic");
+  if (line.replica && assembly.config.feed.topic.empty())
+    return tacit::Fail(tacit::ErrorCode::kInvalidArgument,
+                       "--replica: the configuration has no feed.topic to follow");
+  if (line.replica) return tacit::daemon::RunReplica(assembly, line.config, line.checkpoint);
+  if (line.serve_only)
+    return tacit::daemon::ServeCheckpoint(
+        assembly, line.config, [line] { return Read(line); }, line.checkpoint);
   return tacit::daemon::RunDaemon(std::move(assembly),
                                   {.until_end = line.until_end,
                                    .standby = line.standby,
                                    .config = line.config,
                                    .reload = [line] { return Reload(line); },
+                                   .read = [line] { return Read(line); },
                                    .open_gpu = tacit::cuda::OpenGpu,
                                    .accept_missing_witness = line.accept_missing_witness,
-                                   .accept_older_copy = line.accept_older_copy});
+                                   .accept_older_copy = line.accept_older_copy,
+                                   .take_over_feed = line.take_over_feed,
+                                   .past_halt = line.past_halt});
+}
+
+// A core would hold histories, keys and tokens, and so would what another process of the user reads
+// out of this one's memory.
+void LeaveNoCore() {
+  const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+  (void)setrlimit(RLIMIT_CORE, &none);
+  (void)prctl(PR_SET_DUMPABLE, 0);
 }
 
 }  // namespace
@@ -78,13 +110,16 @@ int main(int argc, char** argv) {
   // Files written hold histories, keys and dead letters: only the owner and the group may read
   // them.
   umask(umask(0) | S_IRWXO);
+  LeaveNoCore();
   CLI::App cli("tacitd learns from an interaction stream with differential privacy and serves it.");
   cli.footer(kExamples);
   CommandLine line;
   cli.add_option("--config", line.config, "Configuration file (YAML)")->required();
   cli.add_option("--set", line.overrides, "Override a key: store.path=/x (repeatable)")
       ->allow_extra_args(false);
-  cli.add_flag("--check-config", line.check, "Print the configuration and its plan, then exit");
+  cli.add_flag("--check-config", line.check,
+               "Print the configuration and its plan, and what brokers that answer say of its "
+               "topic, then exit");
   auto* until_end =
       cli.add_flag("--until-end", line.until_end,
                    "Exit when the source has ended (a topic: all that is there has been "
@@ -96,18 +131,36 @@ int main(int argc, char** argv) {
   cli.add_flag("--accept-older-copy", line.accept_older_copy,
                "Go on with an older copy of the store whose newest one is lost: all that the "
                "witness has seen since is charged first, and is not learnt from again");
+  cli.add_flag("--take-over-feed", line.take_over_feed,
+               "Publish to feed.topic although another store has, once; only if nothing else "
+               "publishes there any more");
+  cli.add_option("--past-halt", line.past_halt,
+                 "Go on behind the window N at which source.halt_above halted training; no other "
+                 "halt is passed")
+      ->check(CLI::PositiveNumber);
   auto* directory = cli.add_option(
       "--checkpoint", line.checkpoint,
-      "Store, checkpoint or folder of checkpoints to serve from; SIGHUP moves to a newer one");
+      "Store, checkpoint or folder of checkpoints to serve from (SIGHUP moves to a newer one); "
+      "with --replica a release checkpoint to begin with");
   auto* serve_only =
       cli.add_flag("--serve-only", line.serve_only, "Serve a checkpoint, train nothing")
           ->needs(directory)
           ->excludes(until_end)
           ->excludes(standby);
-  directory->needs(serve_only);  // alone it would be ignored, and training would start
-  cli.set_version_flag("--version", tacit::wiring::CodeVersion());
+  cli.add_flag(
+         "--replica", line.replica,
+         "Follow feed.topic into a store of its own at store.path and serve it, train nothing")
+      ->excludes(until_end)
+      ->excludes(standby)
+      ->excludes(serve_only);
+  cli.set_version_flag("--version", [] {
+    return tacit::console::VersionText(tacit::wiring::CodeVersion(), tacit::console::ThisBuild());
+  });
   try {
     cli.parse(argc, argv);
+    // Alone it would be ignored, and training would start.
+    if (!line.checkpoint.empty() && !line.serve_only && !line.replica)
+      throw CLI::RequiresError("--checkpoint", "--serve-only or --replica");
   } catch (const CLI::ParseError& error) {
     return cli.exit(error) == 0 ? tacit::console::kExitDone : tacit::console::kExitUsage;
   }

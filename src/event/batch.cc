@@ -26,6 +26,7 @@ void Batch::Clear() {
   dense.clear();
   slot_end.clear();
   row.clear();
+  weight.clear();
   item.clear();
   user.Clear();
   event_id.Clear();
@@ -35,12 +36,14 @@ void Batch::AppendRange(const Batch& other, size_t begin, size_t end) {
   TACIT_CHECK(begin <= end && end <= other.size(), "range outside the batch");
   TACIT_CHECK(dense_width == other.dense_width && slots == other.slots, "batches differ in shape");
   TACIT_CHECK(size() == 0 || begin == end ||
-                  (user.empty() == other.user.empty() && item.empty() == other.item.empty()),
+                  (user.empty() == other.user.empty() && item.empty() == other.item.empty() &&
+                   weight.empty() == other.weight.empty()),
               "batches differ in columns");
   AppendElements(other.offset, begin, end, &offset);
   AppendElements(other.timestamp_ms, begin, end, &timestamp_ms);
   AppendElements(other.label, begin, end, &label);
   AppendElements(other.dense, begin * dense_width, end * dense_width, &dense);
+  if (!other.weight.empty()) AppendElements(other.weight, begin, end, &weight);
   if (!other.item.empty()) AppendElements(other.item, begin, end, &item);
   AppendTexts(other.user, begin, end, &user);
   AppendTexts(other.event_id, begin, end, &event_id);

@@ -25,10 +25,12 @@ struct Batch {
   std::vector<float> dense;           // size() x dense_width, transformed
   std::vector<uint32_t> slot_end;     // size() x slots: end in `row` of each example's slot
   std::vector<uint64_t> row;          // rows of the learner's id space (RowSpace)
+  std::vector<float> weight;          // shares of the largest weight, in [0, 1]; empty: all are 1
   std::vector<uint32_t> item;         // item of the ItemCatalogue, or kNoItem; empty: no catalogue
   TextColumn user, event_id;          // empty columns when the source has none
 
   size_t size() const { return label.size(); }
+  float WeightOf(size_t i) const { return weight.empty() ? 1.0f : weight[i]; }
   // The rows of slot s of example i.
   std::span<const uint64_t> Slot(size_t i, size_t s) const {
     const size_t at = i * slots + s;

@@ -55,6 +55,9 @@ struct InteractionOptions {
   // The most that a record's own time may lie ahead of the time at which the source took it, if
   // that is known.
   int64_t ahead_max_ms = 24 * 3'600'000;
+  // The weight from which on a record has all the weight there is; a record that does not say has a
+  // weight of 1. 0: records have no weights, and Batch::weight stays empty.
+  double weight_most = 0;
   // The catalogue that Batch::item is filled from. A record whose item is unknown to it or missing
   // is still learnt from by learners that need no item. Null: the column stays empty.
   std::shared_ptr<const ItemCatalogue> items = nullptr;

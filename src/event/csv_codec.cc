@@ -22,10 +22,12 @@ struct CsvPart {
 
 // Lists what is to be read, and finds the columns. The error names the part.
 Result<std::vector<CsvPart>> CsvPartsOf(const CsvShape& shape, const FeatureNames& names) {
-  std::vector<ShapePart> parts =
-      OwnParts({shape.label, shape.user, shape.item, shape.event_id, shape.timestamp});
+  std::vector<ShapePart> parts = OwnParts(
+      {shape.label, shape.user, shape.item, shape.event_id, shape.timestamp, shape.weight});
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string name(names.name(i));
+    if (std::ranges::any_of(shape.constants, [&](const auto& c) { return c.first == name; }))
+      continue;
     const auto named =
         std::ranges::find(shape.features, name, [](const auto& f) { return f.first; });
     parts.push_back({.kind = PartKind::kFeature,
@@ -70,7 +72,9 @@ class CsvCodec final : public RunCodec<CsvCodec> {
     TACIT_CHECK(parts.has_value(), "a shape is checked before a codec is made");
     parts_ = *std::move(parts);
     if (options_.label == LabelUse::kPassedOver)
-      std::erase_if(parts_, [](const CsvPart& part) { return part.part.kind == PartKind::kLabel; });
+      std::erase_if(parts_, [](const CsvPart& part) {
+        return part.part.kind == PartKind::kLabel || part.part.kind == PartKind::kWeight;
+      });
   }
 
   Scratch MakeScratch(const Batch& batch) const {
@@ -98,7 +102,9 @@ class CsvCodec final : public RunCodec<CsvCodec> {
       return NoLine(fmt::format("{} instead of {}", Counted(scratch->values.size(), "value"),
                                 shape_.columns.size()));
     scratch->example.Start();
+    SetConstants(shape_.constants, &scratch->example);
     scratch->own = {};
+    if (shape_.label.empty()) scratch->own.label = kMetLabel;
     for (const CsvPart& part : parts_)
       if (const std::string_view value = scratch->values[part.index]; !value.empty())
         if (MaybeBad reason = Set(part.part, value, scratch)) return reason;
@@ -125,6 +131,12 @@ class CsvCodec final : public RunCodec<CsvCodec> {
         scratch->own.timestamp_ms = ReadTime(value, shape_.timestamp_unit);
         if (scratch->own.timestamp_ms) return std::nullopt;
         return Wrong(part, value, "is no such time", BadPart::kTime);
+      case PartKind::kWeight: {
+        const auto weight = WeightOf(ReadNumber(value));
+        if (!weight) return Wrong(part, value, "is no number of at least 0", BadPart::kField);
+        scratch->own.weight = *weight;
+        return std::nullopt;
+      }
       case PartKind::kFeature:
         return SetFeature(part, value, scratch);
     }
@@ -221,9 +233,13 @@ Status CheckCsvShape(const CsvShape& shape, const FeatureSchema& schema) {
     if (!names.Find(name, &guess))
       return refuse(fmt::format(".features: the schema has no feature '{}'", name));
   }
-  if (shape.label.empty()) return refuse(".label: records without a label cannot be learnt from");
+  if (shape.label.empty() && (!shape.label_rule.values.empty() || shape.label_rule.at_least))
+    return refuse(
+        ".label: records without a label cannot have a rule for it: leave out label_values and "
+        "label_at_least");
   if (!shape.label_rule.values.empty() && shape.label_rule.at_least)
     return refuse(": label_values and label_at_least are two rules for one label");
+  TACIT_RETURN_IF_ERROR(CheckConstants("source.csv", shape.constants, schema));
   TACIT_ASSIGN([[maybe_unused]] const auto parts, CsvPartsOf(shape, names));
   return {};
 }

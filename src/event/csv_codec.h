@@ -24,9 +24,11 @@ struct CsvShape {
   std::string label = "label";
   LabelRule label_rule = {};
   std::string user = {}, item = {}, event_id = {}, timestamp = {};
+  std::string weight = {};  // as in JsonShape
   TimeUnit timestamp_unit = TimeUnit::kMilliseconds;
   // Columns of features by name. Those that are not named are in the column of their own name.
   std::vector<std::pair<std::string, std::string>> features = {};
+  Constants constants = {};  // features that are in no column
 };
 
 // Splits a line: a value that begins with a quote ends with the next one, "" in it stands for one

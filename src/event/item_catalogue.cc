@@ -80,6 +80,27 @@ Result<ItemCatalogue> ItemCatalogue::Parse(std::string bytes, std::string_view n
   return catalogue;
 }
 
+ItemCatalogue ItemCatalogue::First(uint32_t count) const {
+  TACIT_CHECK(count > 0 && count <= items());
+  if (count == items()) return *this;
+  auto first = Parse(bytes_.substr(0, lines_[count].begin), "the first items");
+  TACIT_CHECK(first && first->items() == count, "lines that were read once");
+  return *std::move(first);
+}
+
+ItemCatalogue ItemCatalogue::Of(std::span<const uint32_t> chosen) const {
+  std::string lines;
+  for (const uint32_t item : chosen) {
+    TACIT_CHECK(item < items());
+    const std::string_view rest = std::string_view(bytes_).substr(lines_[item].begin);
+    lines += rest.substr(0, rest.find_first_of("\r\n"));
+    lines += '\n';
+  }
+  auto catalogue = Parse(std::move(lines), "the chosen items");
+  TACIT_CHECK(catalogue && catalogue->items() == chosen.size(), "lines that were read once");
+  return *std::move(catalogue);
+}
+
 // REQUIRES that `text` is a view of bytes_.
 Status ItemCatalogue::Append(std::string_view text) {
   if (text.size() > kLineBytesMost)

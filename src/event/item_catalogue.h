@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,12 @@ class ItemCatalogue {
   static Result<ItemCatalogue> Read(const std::string& path);
   // The same from a file's bytes; messages use `name` as the file's name.
   static Result<ItemCatalogue> Parse(std::string bytes, std::string_view name);
+
+  // The catalogue of the first `count` items alone. REQUIRES at least one, and not more than there
+  // are.
+  ItemCatalogue First(uint32_t count) const;
+  // The catalogue of these items, in this order. REQUIRES at least one, each at most once.
+  ItemCatalogue Of(std::span<const uint32_t> items) const;
 
   uint32_t items() const { return static_cast<uint32_t>(lines_.size()); }
   std::string_view Name(uint32_t item) const { return Piece(item, 0, lines_[item].id); }

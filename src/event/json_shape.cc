@@ -54,11 +54,13 @@ std::string AsKey(std::string_view name) {
 // Lists what is to be read, and from where.
 std::vector<ShapePart> PartsOf(const JsonShape& shape, const FeatureNames& names,
                                const FeatureSchema& schema) {
-  std::vector<ShapePart> parts =
-      OwnParts({shape.label, shape.user, shape.item, shape.event_id, shape.timestamp});
+  std::vector<ShapePart> parts = OwnParts(
+      {shape.label, shape.user, shape.item, shape.event_id, shape.timestamp, shape.weight});
   for (size_t i = 0; i < names.size(); ++i) {
     const FeatureNames::Place place = names.PlaceOf(i);
     const std::string name(names.name(i));
+    if (std::ranges::any_of(shape.constants, [&](const auto& c) { return c.first == name; }))
+      continue;
     std::string where = shape.features_at + "/" + AsKey(name);
     const bool single = !place.dense && !schema.categorical[place.index].multi_hot;
     if (single && name == "user" && !shape.user.empty()) where = shape.user;
@@ -200,8 +202,10 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
 
   MaybeBad DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch, Batch* batch) const {
     scratch->example.Start();
+    SetConstants(shape_.constants, &scratch->example);
     std::ranges::fill(scratch->told, uint8_t{0});
     scratch->own = {};
+    if (shape_.label.empty()) scratch->own.label = kMetLabel;
     if (MaybeBad reason = scratch->parser.ReadObject(
             records, i, [&](ondemand::object object) { return ReadObject(object, 0, scratch); }))
       return reason;
@@ -212,7 +216,9 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
   std::vector<ShapePart> PartsRead() const {
     std::vector<ShapePart> parts = PartsOf(shape_, names_, transform_.schema());
     if (options_.label == LabelUse::kPassedOver)
-      std::erase_if(parts, [](const ShapePart& part) { return part.kind == PartKind::kLabel; });
+      std::erase_if(parts, [](const ShapePart& part) {
+        return part.kind == PartKind::kLabel || part.kind == PartKind::kWeight;
+      });
     return parts;
   }
 
@@ -306,6 +312,8 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
         if (!scratch->own.timestamp_ms)
           return Wrong(part, Quoted(scalar.text) + " is no such time");
         return std::nullopt;
+      case PartKind::kWeight:
+        return SetWeight(part, scalar, scratch);
       case PartKind::kFeature:
         return SetFeature(part, scalar, scratch);
     }
@@ -318,6 +326,14 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
         LabelOf(rule_, scalar.text, is_number ? std::optional(scalar.number) : std::nullopt);
     if (scratch->own.label) return std::nullopt;
     return Wrong(part, fmt::format("{} {}", Quoted(scalar.text), WhyNoLabel(rule_)));
+  }
+
+  MaybeBad SetWeight(uint32_t part, const Scalar& scalar, Scratch* scratch) const {
+    const bool is_text = scalar.kind == Scalar::Kind::kText;
+    const auto weight = WeightOf(is_text ? ReadNumber(scalar.text) : std::optional(scalar.number));
+    if (!weight) return Wrong(part, Quoted(scalar.text) + " is no number of at least 0");
+    scratch->own.weight = *weight;
+    return std::nullopt;
   }
 
   MaybeBad SetFeature(uint32_t part, const Scalar& scalar, Scratch* scratch) const {
@@ -371,13 +387,14 @@ Status CheckShape(const JsonShape& shape, const FeatureSchema& schema) {
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("source.json.features: the schema has no feature '{}'", name));
   }
-  if (shape.label.empty())
+  if (shape.label.empty() && (!shape.label_values.empty() || shape.label_at_least))
     return Fail(ErrorCode::kInvalidArgument,
-                "source.json.label: records without a label cannot be "
-                "learnt from");
+                "source.json.label: records without a label cannot have a rule for it: leave out "
+                "label_values and label_at_least");
   if (!shape.label_values.empty() && shape.label_at_least)
     return Fail(ErrorCode::kInvalidArgument,
                 "source.json: label_values and label_at_least are two rules for one label");
+  TACIT_RETURN_IF_ERROR(CheckConstants("source.json", shape.constants, schema));
   TACIT_ASSIGN([[maybe_unused]] const auto tree, TreeOf(PartsOf(shape, names, schema)));
   return {};
 }

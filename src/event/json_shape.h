@@ -19,7 +19,7 @@ namespace tacit::event {
 // that is not there, or is null, is missing.
 struct JsonShape {
   // The label is 0, 1, false or true; or one of `label_values`, each with its label; or a number,
-  // which is a label 1 from `label_at_least` on.
+  // which is a label 1 from `label_at_least` on. Where the records have none, it is 1.
   std::string label = "/label";
   std::vector<std::pair<std::string, bool>> label_values = {};
   std::optional<double> label_at_least = {};
@@ -29,10 +29,14 @@ struct JsonShape {
   std::string timestamp = "/timestamp_ms";
   TimeUnit timestamp_unit = TimeUnit::kMilliseconds;
 
+  // A number of at least 0 by which a record counts; a record without it has a weight of 1.
+  std::string weight = "";
+
   // Features by name. Those that are not named lie at `features_at`/NAME, but a categorical feature
   // called `user` or `item` takes the value of that part.
   std::vector<std::pair<std::string, std::string>> features = {};
   std::string features_at = "/features";
+  Constants constants = {};  // features that are read from no place
 
   bool operator==(const JsonShape&) const = default;
 };

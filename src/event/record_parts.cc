@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "event/run_codec.h"
 
 namespace tacit::event {
@@ -18,6 +20,9 @@ MaybeBad AppendExample(const RawRecords& records, size_t i, const RecordParts& p
   if (MaybeBad reason = example.AppendTo(batch)) return reason;
   batch->label.push_back(parts.label.value_or(0));
   batch->timestamp_ms.push_back(timestamp);
+  if (options.weight_most > 0)
+    batch->weight.push_back(
+        static_cast<float>(std::min(parts.weight, options.weight_most) / options.weight_most));
   if (options.items) batch->item.push_back(parts.item);
   batch->user.Append(parts.user);
   batch->event_id.Append(parts.event_id.empty() ? records.EventIdOf(i) : parts.event_id);

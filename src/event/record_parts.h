@@ -19,6 +19,7 @@ struct RecordParts {
   uint32_t item = kNoItem;
   std::optional<float> label = {};
   std::optional<int64_t> timestamp_ms = {};
+  double weight = 1;  // at least 0
 };
 
 // Appends the example of record `i`. Returns a reason if the label is missing where it is learnt,

@@ -57,6 +57,7 @@ class RunCodec : public Codec {
     explicit BatchMark(const Batch& batch)
         : examples_(batch.size()),
           rows_(batch.row.size()),
+          weights_(batch.weight.size()),
           items_(batch.item.size()),
           users_(batch.user.size()),
           ids_(batch.event_id.size()) {}
@@ -66,13 +67,14 @@ class RunCodec : public Codec {
       batch->dense.resize(examples_ * batch->dense_width);
       batch->slot_end.resize(examples_ * batch->slots);
       batch->row.resize(rows_);
+      batch->weight.resize(weights_);
       batch->item.resize(items_);
       batch->user.Truncate(users_);
       batch->event_id.Truncate(ids_);
     }
 
    private:
-    const size_t examples_, rows_, items_, users_, ids_;
+    const size_t examples_, rows_, weights_, items_, users_, ids_;
   };
 };
 

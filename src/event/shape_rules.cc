@@ -1,5 +1,7 @@
 #include "event/shape_rules.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -98,6 +100,7 @@ std::vector<ShapePart> OwnParts(const OwnPlaces& places) {
   add(PartKind::kItem, "item", places.item);
   add(PartKind::kEventId, "event_id", places.event_id);
   add(PartKind::kTime, "timestamp", places.timestamp);
+  add(PartKind::kWeight, "weight", places.weight);
   return parts;
 }
 
@@ -118,6 +121,40 @@ std::optional<float> LabelOf(const LabelRule& rule, std::string_view text,
   if (rule.at_least) return *number >= *rule.at_least ? 1.0f : 0.0f;
   if (*number != 0 && *number != 1) return std::nullopt;
   return static_cast<float>(*number);
+}
+
+std::optional<double> WeightOf(std::optional<double> number) {
+  return number && std::isfinite(*number) && *number >= 0 ? number : std::nullopt;
+}
+
+Status CheckConstants(std::string_view key, const Constants& constants,
+                      const FeatureSchema& schema) {
+  const FeatureNames names(schema);
+  const auto refuse = [key](std::string_view name, std::string_view why) {
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("{}.constants: '{}' {}", key, name, why));
+  };
+  for (auto at = constants.begin(); at != constants.end(); ++at) {
+    size_t guess = 0;
+    const auto place = names.Find(at->first, &guess);
+    if (!place) return refuse(at->first, "is no feature of the schema");
+    if (std::any_of(constants.begin(), at, [&](const auto& c) { return c.first == at->first; }))
+      return refuse(at->first, "is there twice");
+    if (place->dense && !ReadNumber(at->second))
+      return refuse(at->first, fmt::format("is a number, and '{}' is none", at->second));
+  }
+  return {};
+}
+
+void SetConstants(const Constants& constants, ExampleBuilder* example) {
+  for (const auto& [name, value] : constants) {
+    const auto place = example->Find(name);
+    example->Tell(*place);
+    const std::string_view text = value;
+    if (place->dense)
+      example->SetNumber(place->index, *ReadNumber(text));
+    else
+      example->SetValues(place->index, {&text, 1});
+  }
 }
 
 std::string_view WhyNoLabel(const LabelRule& rule) {

@@ -85,7 +85,8 @@ class RunAtWork {
       TACIT_ASSIGN(const train::Outcome outcome,
                    learning_->trainer().Run(learning_->feed().steps()));
       stopped_ = outcome == train::Outcome::kStopped;
-      if (outcome == train::Outcome::kBudgetExhausted) learning_->feed().Stop();
+      if (outcome == train::Outcome::kBudgetExhausted || outcome == train::Outcome::kHalted)
+        learning_->feed().Stop();
       return learning_->feed().status();
     }));
     if (held_out != nullptr && !stopped_) {

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/markup.h"
+
 namespace tacit::lab {
 namespace {
 
@@ -60,7 +62,7 @@ void LineFigure::Add(const std::string& label, size_t colour, size_t dash,
     marks += fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}: {}</title>"
         "</circle>\n",
-        X(point.x), Y(point.percent), stroke, label, point.tip);
+        X(point.x), Y(point.percent), stroke, EscapeMarkup(label), EscapeMarkup(point.tip));
   }
   const double x = kLeft + kWidth + kGap,
                y = kTop + 12 + kLegendLine * static_cast<double>(added_++);
@@ -71,7 +73,8 @@ void LineFigure::Add(const std::string& label, size_t colour, size_t dash,
               "<line x1=\"{3:.1f}\" x2=\"{4:.1f}\" y1=\"{5:.1f}\" y2=\"{5:.1f}\" "
               "stroke=\"{1}\" stroke-width=\"2\" stroke-dasharray=\"{2}\"/>\n"
               "<text x=\"{6:.1f}\" y=\"{7:.1f}\">{8}</text>\n",
-              line, stroke, pattern, x, x + kLegendStroke, y - 4, x + kLegendText, y, label) +
+              line, stroke, pattern, x, x + kLegendStroke, y - 4, x + kLegendText, y,
+              EscapeMarkup(label)) +
           marks;
 }
 
@@ -86,7 +89,7 @@ std::string LineFigure::Take() && {
       "{3}</svg>\n",
       kLeft + kWidth + legend + kGap,
       std::max(kTop + kHeight + kBottom, kTop + kLegendLine * static_cast<double>(added_ + 1)),
-      title_, svg_);
+      EscapeMarkup(title_), svg_);
 }
 
 std::vector<std::pair<double, std::string>> RoundTicks(double most) {

@@ -1,11 +1,13 @@
 #include "metrics/registry.h"
 
+#include <fmt/format.h>
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
+#include <cstdlib>
+#include <list>
 #include <map>
 #include <mutex>
 
@@ -32,6 +34,7 @@ using Kind = prometheus::MetricType;
 // One set of labels of a family. Never moves, since handles point into it.
 struct Series {
   Labels labels;
+  uint64_t owners = 0;  // registrations that were not removed
   std::atomic<double> value{0};
   std::unique_ptr<internal::HistogramCells> histogram;
 };
@@ -40,7 +43,7 @@ struct Family {
   Audience audience = Audience::kOperator;
   Kind kind = Kind::Counter;
   std::string help;
-  std::deque<Series> series;
+  std::list<Series> series;
 };
 
 bool IsMetricName(std::string_view name) {
@@ -84,7 +87,8 @@ prometheus::ClientMetric Collect(const Family& family, const Series& series) {
 }  // namespace
 
 struct Registry::Impl {
-  mutable std::mutex mutex;
+  // Recursive: what a scrape refreshes may be the last to hold an owner, who then removes its own.
+  mutable std::recursive_mutex mutex;
   std::map<std::string, Family> families;
   std::vector<std::function<void()>> refresh;
 
@@ -108,10 +112,14 @@ Series& Registry::Impl::Declare(Audience audience, Kind kind, const std::string&
   TACIT_CHECK(family.kind == kind, "metric '" + name + "' is of two kinds");
   TACIT_CHECK(family.help == help, "metric '" + name + "' has two help texts");
   std::sort(labels.begin(), labels.end());
-  for (Series& series : family.series)
-    if (series.labels == labels) return series;
+  for (Series& series : family.series) {
+    if (series.labels != labels) continue;
+    ++series.owners;
+    return series;
+  }
   Series& series = family.series.emplace_back();
   series.labels = std::move(labels);
+  series.owners = 1;
   return series;
 }
 
@@ -156,10 +164,23 @@ void Histogram::Observe(double value) const {
 std::vector<double> ExponentialBounds(double start, double factor, size_t count) {
   std::vector<double> bounds(count);
   for (double& bound : bounds) {
-    bound = start;
+    bound = std::strtod(fmt::format("{:.6g}", start).c_str(), nullptr);
     start *= factor;
   }
   return bounds;
+}
+
+void Registry::Remove(const std::string& name, const Labels& labels) {
+  Labels sorted = labels;
+  std::sort(sorted.begin(), sorted.end());
+  const std::lock_guard lock(impl_->mutex);
+  const auto family = impl_->families.find(name);
+  TACIT_CHECK(family != impl_->families.end(), name);
+  std::list<Series>& all = family->second.series;
+  const auto at = std::find_if(all.begin(), all.end(),
+                               [&](const Series& series) { return series.labels == sorted; });
+  TACIT_CHECK(at != all.end(), name);
+  if (--at->owners == 0) all.erase(at);
 }
 
 void Registry::BeforeScrape(std::function<void()> refresh) {

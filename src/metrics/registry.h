@@ -40,6 +40,11 @@ class Counter {
   void Add(double amount = 1) const {
     if (cell_ != nullptr) internal::AtomicAdd(*cell_, amount);
   }
+  // Brings a count that is kept elsewhere up to date; one that is lower changes nothing. REQUIRES
+  // that one thread at a time does so.
+  void RaiseTo(double total) const {
+    if (cell_ != nullptr && total > value()) cell_->store(total, std::memory_order_relaxed);
+  }
   double value() const { return cell_ == nullptr ? 0 : cell_->load(std::memory_order_relaxed); }
 
  private:
@@ -78,7 +83,8 @@ class Histogram {
   internal::HistogramCells* cells_ = nullptr;
 };
 
-// Returns `count` upper bounds: start, start * factor, start * factor^2, ...
+// Returns `count` upper bounds: start, start * factor, start * factor^2, ..., to six digits, so
+// that they read as they were meant.
 std::vector<double> ExponentialBounds(double start, double factor, size_t count);
 
 // All metrics of a process. Register at start-up, since registering takes a lock; registering a
@@ -100,8 +106,13 @@ class Registry {
   Histogram AddHistogram(Audience audience, const std::string& name, const std::string& help,
                          std::span<const double> bounds, const Labels& labels = {});
 
+  // Gives back one registration of this name and labels; with the last one the numbers go, and no
+  // scrape shows them any more. For labels that come and go: each owner registers once, and removes
+  // once. REQUIRES that the owner's handle is not used afterwards.
+  void Remove(const std::string& name, const Labels& labels);
+
   // `refresh` runs at the start of every scrape, for gauges that are cheaper to read then than to
-  // keep up to date (cache sizes, queue lengths). It must not call the registry.
+  // keep up to date (cache sizes, queue lengths). It registers nothing.
   void BeforeScrape(std::function<void()> refresh);
 
   // Returns everything `reader` may see, in the Prometheus text format 0.0.4, ordered by name.

@@ -43,6 +43,7 @@ class F32 {
   void Keep(ConstMatrix in, Matrix kept) {
     for (size_t r = 0; r < in.rows; ++r) std::copy_n(in.Row(r), in.cols, kept.Row(r));
   }
+  void KeepRaw(Matrix, Matrix) {}
   void Activate(Matrix raw, std::span<const float> bias, Matrix) {
     backend_.AddBias(raw, bias, true);
   }
@@ -82,6 +83,7 @@ class Rounded16 {
     return rounded->view();
   }
   void Keep(ConstMatrix in, Matrix16 kept) { backend_.Round16(in, kept); }
+  void KeepRaw(Matrix raw, Matrix16 kept) { backend_.Round16(raw, kept); }
   void Activate(Matrix raw, std::span<const float> bias, Matrix16 kept) {
     backend_.AddBias16(raw, bias, true, kept);
   }
@@ -115,7 +117,9 @@ class Net final : public DenseNet {
         input_(layers_.size()),
         gradient_(layers_.size()),
         weights_(layers_.size()),
-        weight_buffer_(layers_.size()) {
+        weight_buffer_(layers_.size()),
+        carried_input_(layers_.size()),
+        carried_gradient_(layers_.size()) {
     TACIT_CHECK(!layers_.empty() && layers_.back().out == 1, "a net ends in one logit");
   }
 
@@ -139,6 +143,7 @@ class Net final : public DenseNet {
   }
 
   Status Backward(std::span<const float> dlogit, Matrix input_gradient) override {
+    carriers_ = nullptr;
     for (size_t l = 0; l < layers_.size(); ++l) gradient_[l].Reset(rows_, layers_[l].out);
     arithmetic_.Keep(ConstMatrix(dlogit.data(), rows_, 1), gradient_.back().view());
     for (size_t l = layers_.size() - 1; l > 0; --l) {
@@ -152,30 +157,58 @@ class Net final : public DenseNet {
                             weights_[0].Rows(0, input_gradient.cols), input_gradient);
   }
 
+  Status Carry(const Carriers* carriers) override {
+    carriers_ = carriers;
+    if (carriers == nullptr) return {};
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      const auto& [left, right] = carriers->pair(l);
+      const size_t rank = carriers->pair(l).rank();
+      if (rank == 0) continue;
+      carried_input_[l].Reset(rows_, rank + 1);
+      const View kept = carried_input_[l].view();
+      TACIT_RETURN_IF_ERROR(Project(Inputs(l), left, FirstColumns(kept, rank)));
+      for (size_t r = 0; r < rows_; ++r) kept.Row(r)[rank] = Arithmetic::kOne;
+      carried_gradient_[l].Reset(rows_, rank);
+      TACIT_RETURN_IF_ERROR(Project(gradient_[l].view(), right, carried_gradient_[l].view()));
+    }
+    return {};
+  }
+
   void SquaredNorms(size_t layer, std::span<const uint32_t> unit_end,
                     std::span<float> out) override {
-    const ConstView a = input_[layer].view(), g = gradient_[layer].view();
-    arithmetic_.Norms(unit_end, a, g, out);
-    if (!OneRowEach(unit_end)) BoundByRows(layer, unit_end, out);
+    if (!Carried(layer)) return FactorNorms(Whole(layer), unit_end, out);
+    FactorNorms(OfLeft(layer), unit_end, out);
+    half_norm_.resize(out.size());
+    FactorNorms(OfRight(layer), unit_end, half_norm_);
+    // The sum may be rounded down; the clip's own slack covers that.
+    for (size_t u = 0; u < out.size(); ++u) out[u] += half_norm_[u];
   }
 
   void ClearRow(size_t row) override {
+    const auto clear = [row](const View& x) { std::fill_n(x.Row(row), x.cols, T{0}); };
     for (size_t l = 0; l < layers_.size(); ++l) {
-      std::fill_n(input_[l].view().Row(row), input_[l].view().cols, T{0});
-      std::fill_n(gradient_[l].view().Row(row), gradient_[l].view().cols, T{0});
+      clear(input_[l].view());
+      clear(gradient_[l].view());
+      if (!Carried(l)) continue;
+      clear(carried_input_[l].view());
+      clear(carried_gradient_[l].view());
     }
   }
 
   Status Sum(std::span<const float> scale, std::span<float> gradient) override {
     for (size_t l = 0; l < layers_.size(); ++l) {
-      ConstView factor = gradient_[l].view();
-      if (!scale.empty()) {
-        scaled_.Reset(rows_, layers_[l].out);
-        arithmetic_.Scale(scale.subspan(l * rows_, rows_), factor, scaled_.view());
-        factor = scaled_.view();
+      const auto scales = scale.empty() ? scale : scale.subspan(l * rows_, rows_);
+      const auto& [in, out, offset] = layers_[l];
+      if (!Carried(l)) {
+        const size_t place = carriers_ == nullptr ? offset : carriers_->PlaceOf(offset);
+        TACIT_RETURN_IF_ERROR(FactorSum(Whole(l), scales, {gradient.data() + place, in + 1, out}));
+        continue;
       }
-      TACIT_RETURN_IF_ERROR(arithmetic_.Gemm(Transpose::kYes, input_[l].view(), Transpose::kNo,
-                                             factor, layers_[l].Gradient(gradient)));
+      const size_t rank = carriers_->pair(l).rank(), place = carriers_->PlaceOf(offset);
+      TACIT_RETURN_IF_ERROR(FactorSum(OfLeft(l), scales, {gradient.data() + place, in, rank}));
+      // The biases follow dR, as they follow weights.
+      TACIT_RETURN_IF_ERROR(
+          FactorSum(OfRight(l), scales, {gradient.data() + place + in * rank, rank + 1, out}));
     }
     return {};
   }
@@ -183,6 +216,43 @@ class Net final : public DenseNet {
  private:
   // A layer's input rows without the 1 after them.
   View Inputs(size_t layer) { return FirstColumns(input_[layer].view(), layers_[layer].in); }
+
+  // Two factors of a gradient: the sum over rows of (row of a) (row of g).
+  struct Factors {
+    ConstView a, g;
+  };
+  bool Carried(size_t layer) const {
+    return carriers_ != nullptr && carriers_->pair(layer).rank() > 0;
+  }
+  Factors Whole(size_t l) const { return {input_[l].view(), gradient_[l].view()}; }
+  // Those of dL; and of dR, with the biases.
+  Factors OfLeft(size_t l) { return {Inputs(l), carried_gradient_[l].view()}; }
+  Factors OfRight(size_t l) const { return {carried_input_[l].view(), gradient_[l].view()}; }
+
+  // out = x carrier^T.
+  Status Project(ConstView x, ConstMatrix carrier, View out) {
+    const Matrix raw = arithmetic_.Raw(out);
+    TACIT_RETURN_IF_ERROR(arithmetic_.Gemm(Transpose::kNo, x, Transpose::kYes,
+                                           arithmetic_.Weights(carrier, &carrier_), raw));
+    arithmetic_.KeepRaw(raw, out);
+    return {};
+  }
+
+  void FactorNorms(const Factors& factors, std::span<const uint32_t> unit_end,
+                   std::span<float> out) {
+    arithmetic_.Norms(unit_end, factors.a, factors.g, out);
+    if (!OneRowEach(unit_end)) BoundByRows(factors, unit_end, out);
+  }
+
+  Status FactorSum(const Factors& factors, std::span<const float> scale, Matrix sum) {
+    ConstView g = factors.g;
+    if (!scale.empty()) {
+      scaled_.Reset(g.rows, g.cols);
+      arithmetic_.Scale(scale, g, scaled_.view());
+      g = scaled_.view();
+    }
+    return arithmetic_.Gemm(Transpose::kYes, factors.a, Transpose::kNo, g, sum);
+  }
 
   static bool OneRowEach(std::span<const uint32_t> unit_end) {
     for (size_t u = 0; u < unit_end.size(); ++u)
@@ -193,11 +263,12 @@ class Net final : public DenseNet {
   // |sum of rounded rows| <= |sum| + rounding * (sum of |row|). For a unit of one row the clip's
   // own slack, or shrinking all scales, covers that. The second bound limits the rows' lengths
   // before they cancel: scaled to a norm of C, they add up to at most kRowsOverNorm * C.
-  void BoundByRows(size_t layer, std::span<const uint32_t> unit_end, std::span<float> out) {
+  void BoundByRows(const Factors& factors, std::span<const uint32_t> unit_end,
+                   std::span<float> out) {
     row_end_.resize(rows_);
     std::iota(row_end_.begin(), row_end_.end(), 1);
     row_norm_.resize(rows_);
-    arithmetic_.Norms(row_end_, input_[layer].view(), gradient_[layer].view(), row_norm_);
+    arithmetic_.Norms(row_end_, factors.a, factors.g, row_norm_);
     for (size_t u = 0, r = 0; u < unit_end.size(); ++u) {
       const size_t count = unit_end[u] - r;
       double lengths = 0;
@@ -227,6 +298,12 @@ class Net final : public DenseNet {
   MatrixBuffer<T> scaled_;
   std::vector<uint32_t> row_end_;
   std::vector<float> row_norm_;
+  // With carriers, per layer: input rows times L, with a 1 after them, and output gradients times
+  // R^T.
+  const Carriers* carriers_ = nullptr;
+  std::vector<MatrixBuffer<T>> carried_input_, carried_gradient_;
+  MatrixBuffer<T> carrier_;  // rounded
+  std::vector<float> half_norm_;
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ struct Examples {
   std::span<const float> dense;        // size x dense width
   std::span<const uint32_t> slot_end;  // size x slots: end in `slot_row` of each slot
   std::span<const uint32_t> slot_row;  // places in Activations::rows
+  std::span<const float> weight = {};  // of each example's gradient, at least 0; empty: all are 1
 };
 
 // The rows that each privacy unit activates, over one id space spanning all tables. Made from

@@ -49,6 +49,17 @@ std::vector<uint32_t> Columns(std::span<const uint32_t> dims) {
   return columns;
 }
 
+// Scales x down to the length `clip`, a little less: the scaled numbers are rounded. What is no
+// number stays one.
+void ClipInput(double clip, std::span<float> x) {
+  double squared = 0;
+  for (const float value : x) squared += double{value} * double{value};
+  const double length = std::sqrt(squared);
+  if (!(length > clip * (1 - 0x1p-20))) return;
+  const auto scale = static_cast<float>(clip / length * (1 - 0x1p-20));
+  for (float& value : x) value *= scale;
+}
+
 size_t Total(std::span<const uint32_t> dims) {
   size_t total = 0;
   for (uint32_t dim : dims) total += dim;
@@ -80,7 +91,7 @@ struct Pctr::Impl {
 
   // The state of the last Forward and Backward.
   ops::MatrixBuffer<float> input, input_gradient;
-  std::vector<float> logits, dlogit;
+  std::vector<float> logits, dlogit, loss;
   bool has_gradients = false;
 
   // The state of one ClippedSum.
@@ -89,11 +100,11 @@ struct Pctr::Impl {
   std::vector<float> unit_scale, example_scale;
 
   size_t groups() const { return layers.size() + 1; }
-  void BuildInput(const Examples& examples, std::span<float* const> rows);
+  void BuildInput(const Examples& examples, std::span<float* const> rows, ops::Matrix out) const;
   void FindExampleEnds(const Examples& examples);
   void Norms(const Examples& examples, const Activations& activations,
              std::span<const uint32_t> kept_place, GroupNorms* norms);
-  void BoundRounding(double grid_step, GroupNorms* norms) const;
+  void BoundRounding(double grid_step, size_t dense_size, GroupNorms* norms) const;
   void DropUnboundedUnits(GroupNorms* norms);
   void SpreadScales(const Examples& examples);
 };
@@ -105,6 +116,8 @@ Pctr::~Pctr() = default;
 size_t Pctr::dense_size() const {
   return impl_->layers.back().offset + impl_->layers.back().size();
 }
+
+size_t Pctr::first_width() const { return impl_->layers[0].out; }
 
 size_t Pctr::gradient_groups() const { return impl_->groups(); }
 
@@ -121,6 +134,14 @@ std::vector<float> Pctr::InitialDense(uint64_t seed) const {
   return dense;
 }
 
+std::unique_ptr<Carriers> Pctr::MakeCarriers(const CarrierOptions& options, uint64_t seed) const {
+  std::vector<Carriers::Weights> weights;
+  for (const LinearLayer& layer : impl_->layers)
+    weights.push_back({layer.in, layer.out, layer.offset});
+  return std::make_unique<Carriers>(options, std::move(weights), InitialDense(seed), seed,
+                                    impl_->backend);
+}
+
 // A row's expected squared norm is 1/3, of the order of one number of the dense input, whatever
 // its dimension.
 float Pctr::InitialRowScale(uint32_t) const { return kInitialRowScale; }
@@ -130,7 +151,8 @@ float Pctr::InitialRowScale(uint32_t) const { return kInitialRowScale; }
 //                layers:u32 width:u32*layers precision:u8
 //     version := 1
 //     table   := name:string rows:u64 dim:u32
-// `layers` are the hidden ones; `precision` is 0 for f32, 1 for bf16.
+// `layers` are the hidden ones; `precision` is 0 for f32, 1 for bf16. Where inputs are clipped,
+// input_clip:f64 follows.
 Digest Pctr::Fingerprint() const {
   const PctrOptions& options = impl_->options;
   ByteWriter bytes;
@@ -141,6 +163,7 @@ Digest Pctr::Fingerprint() const {
   bytes.Put(options.dense_width).Put(static_cast<uint32_t>(options.hidden.size()));
   bytes.PutArray(std::span<const uint32_t>(options.hidden));
   bytes.Put(static_cast<uint8_t>(options.precision == ops::Precision::kBf16));
+  if (options.input_clip > 0) bytes.Put(options.input_clip);
   return Sha256().Update(bytes.bytes()).Finish();
 }
 
@@ -156,19 +179,50 @@ Status Pctr::Forward(const Examples& examples, std::span<const float> dense,
                      std::span<float* const> rows, std::span<float> logits) {
   TACIT_CHECK(dense.size() == dense_size() && logits.size() == examples.size, "sizes differ");
   impl_->has_gradients = false;
-  impl_->BuildInput(examples, rows);
+  impl_->input.Reset(examples.size, impl_->layers[0].in);
+  impl_->BuildInput(examples, rows, impl_->input.view());
   TACIT_RETURN_IF_ERROR(impl_->net->Forward(dense, impl_->input.view(), logits));
   impl_->logits.assign(logits.begin(), logits.end());
   return {};
 }
 
-void Pctr::Impl::BuildInput(const Examples& examples, std::span<float* const> rows) {
+void Pctr::Impl::BuildInput(const Examples& examples, std::span<float* const> rows,
+                            ops::Matrix out) const {
   const size_t width = options.dense_width;
   TACIT_CHECK(examples.dense.size() == examples.size * width, "dense width differs");
-  input.Reset(examples.size, layers[0].in);
-  backend.GatherSum({examples.slot_end, examples.slot_row, column, dim}, rows, input.view());
-  for (size_t i = 0; i < examples.size; ++i)
-    std::copy_n(examples.dense.data() + i * width, width, input.view().Row(i) + embedding_width);
+  backend.GatherSum({examples.slot_end, examples.slot_row, column, dim}, rows, out);
+  for (size_t i = 0; i < examples.size; ++i) {
+    std::copy_n(examples.dense.data() + i * width, width, out.Row(i) + embedding_width);
+    if (options.input_clip > 0) ClipInput(options.input_clip, {out.Row(i), layers[0].in});
+  }
+}
+
+size_t Pctr::input_width() const { return impl_->layers[0].in; }
+
+void Pctr::Represent(const Examples& examples, std::span<float* const> rows, ops::Matrix out) {
+  TACIT_CHECK(out.rows == examples.size && out.cols == input_width(), "sizes differ");
+  impl_->BuildInput(examples, rows, out);
+  for (size_t i = 0; i < out.rows; ++i)
+    if (!std::ranges::all_of(std::span(out.Row(i), out.cols),
+                             [](float x) { return std::isfinite(x); }))
+      std::fill_n(out.Row(i), out.cols, 0.0f);
+}
+
+Status Pctr::LearnFrom(ops::ConstMatrix input, std::span<const float> label,
+                       std::span<const float> dense, std::span<float> gradient) {
+  TACIT_CHECK(label.size() <= input.rows && input.cols == input_width() &&
+                  dense.size() == dense_size() && gradient.size() == dense_size(),
+              "sizes differ");
+  impl_->has_gradients = false;
+  impl_->logits.resize(input.rows);
+  impl_->dlogit.assign(input.rows, 0.0f);
+  impl_->loss.resize(label.size());
+  TACIT_RETURN_IF_ERROR(impl_->net->Forward(dense, input, impl_->logits));
+  impl_->backend.LogisticLoss(std::span(impl_->logits).first(label.size()), label, impl_->loss,
+                              std::span(impl_->dlogit).first(label.size()));
+  impl_->input_gradient.Reset(input.rows, 0);
+  TACIT_RETURN_IF_ERROR(impl_->net->Backward(impl_->dlogit, impl_->input_gradient.view()));
+  return impl_->net->Sum({}, gradient);
 }
 
 Status Pctr::Backward(const Examples& examples, std::span<const float> dense,
@@ -177,6 +231,9 @@ Status Pctr::Backward(const Examples& examples, std::span<const float> dense,
               "Backward follows Forward on the same examples");
   impl_->dlogit.resize(examples.size);
   impl_->backend.LogisticLoss(impl_->logits, examples.label, loss, impl_->dlogit);
+  // Before anything is clipped, so that a weight of any size moves a unit's sum by the clip at
+  // most.
+  for (size_t i = 0; i < examples.weight.size(); ++i) impl_->dlogit[i] *= examples.weight[i];
   impl_->input_gradient.Reset(examples.size, impl_->embedding_width);
   TACIT_RETURN_IF_ERROR(impl_->net->Backward(impl_->dlogit, impl_->input_gradient.view()));
   impl_->has_gradients = true;
@@ -185,10 +242,12 @@ Status Pctr::Backward(const Examples& examples, std::span<const float> dense,
 
 Status Pctr::ClippedSum(const Examples& examples, const Activations& activations,
                         const RowSelection& selection, const ScaleRule& rule, StepGradient* sum,
-                        GroupNorms* norms) {
+                        GroupNorms* norms, const Carriers* carriers) {
   TACIT_CHECK(impl_->has_gradients && impl_->dlogit.size() == examples.size,
               "ClippedSum follows Backward on the same examples");
-  sum->Reset(impl_->options.space, activations, selection, dense_size());
+  TACIT_RETURN_IF_ERROR(impl_->net->Carry(carriers));
+  const size_t summed = carriers == nullptr ? dense_size() : carriers->sum_size();
+  sum->Reset(impl_->options.space, activations, selection, summed);
   norms->groups = impl_->groups();
   norms->units = examples.units;
   norms->squared.clear();
@@ -198,7 +257,7 @@ Status Pctr::ClippedSum(const Examples& examples, const Activations& activations
   TACIT_CHECK(grid_step == 0 || rule.needs_norms(), "a grid is for what is bounded");
   if (rule.needs_norms()) {
     impl_->Norms(examples, activations, sum->kept_place, norms);
-    if (grid_step > 0) impl_->BoundRounding(grid_step, norms);
+    if (grid_step > 0) impl_->BoundRounding(grid_step, summed, norms);
     impl_->unit_scale.resize(norms->squared.size());
     rule.Scales(*norms, impl_->unit_scale);
     impl_->SpreadScales(examples);
@@ -242,8 +301,8 @@ void Pctr::Impl::Norms(const Examples& examples, const Activations& activations,
 // whole, so that a unit can shift each of its d numbers by one step more than it adds: a - b and
 // round(a) - round(b) differ by at most one. Together, by the triangle inequality, step * (sqrt(n)
 // / 2 + sqrt(d)); a little more, because a float keeps it.
-void Pctr::Impl::BoundRounding(double grid_step, GroupNorms* norms) const {
-  const double dense = std::sqrt(static_cast<double>(layers.back().offset + layers.back().size()));
+void Pctr::Impl::BoundRounding(double grid_step, size_t dense_size, GroupNorms* norms) const {
+  const double dense = std::sqrt(static_cast<double>(dense_size));
   norms->rounding.resize(norms->units);
   for (size_t u = 0; u < norms->units; ++u)
     norms->rounding[u] = static_cast<float>(

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/result.h"
 #include "base/row_space.h"
+#include "model/carriers.h"
 #include "model/examples.h"
 #include "model/gradient.h"
 #include "ops/backend.h"
@@ -19,6 +20,8 @@ struct PctrOptions {
   uint32_t dense_width = 0;                             // numbers per example
   std::vector<uint32_t> hidden = {598, 598, 598, 598};  // ReLU layers
   ops::Precision precision = ops::Precision::kF32;
+  // The input of an example (embeddings and numbers) is scaled down to this length; 0: it is not.
+  double input_clip = 0;
 };
 
 // The click model of paper 003: embeddings and numbers side by side, ReLU layers, one logit. Its
@@ -40,11 +43,23 @@ class Pctr {
   ~Pctr();
 
   size_t dense_size() const;                             // number of dense parameters
+  size_t first_width() const;                            // outputs of the first layer
   std::vector<float> InitialDense(uint64_t seed) const;  // He-uniform, a function of the seed
   float InitialRowScale(uint32_t table) const;           // for InitialRow
+  // Carriers of the layers' weights for a learner that began with InitialDense(seed).
+  std::unique_ptr<Carriers> MakeCarriers(const CarrierOptions& options, uint64_t seed) const;
   Digest Fingerprint() const;      // of everything that makes stored state this model's
   size_t gradient_groups() const;  // one per dense layer, then the rows
   double FlopsPerExample() const;  // forward and backward
+
+  // For learning from noised inputs alone. Represent fills in the examples' inputs, clipped where
+  // options say so; one that is not finite is all zeros. LearnFrom takes inputs with their labels,
+  // the first rows of `input`, and adds up the gradient of the dense parameters: further rows add
+  // nothing. Neither is needed beside Forward and Backward, whose state they replace.
+  size_t input_width() const;
+  void Represent(const Examples& examples, std::span<float* const> rows, ops::Matrix out);
+  Status LearnFrom(ops::ConstMatrix input, std::span<const float> label,
+                   std::span<const float> dense, std::span<float> gradient);
 
   // Logits of the examples. `rows` points at the embeddings of Activations::rows.
   Status Forward(const Examples& examples, std::span<const float> dense,
@@ -54,10 +69,11 @@ class Pctr {
   Status Backward(const Examples& examples, std::span<const float> dense, std::span<float> loss);
   // Computes the scaled sum over units of the last Backward, dense and selected rows; every unit's
   // gradient is masked to the selection before its norms are taken. `norms` are those given to the
-  // rule. Repeatable until the next Forward.
+  // rule. Repeatable until the next Forward. With `carriers`, the dense sum is theirs, and so are
+  // the layers' norms.
   Status ClippedSum(const Examples& examples, const Activations& activations,
                     const RowSelection& selection, const ScaleRule& rule, StepGradient* sum,
-                    GroupNorms* norms);
+                    GroupNorms* norms, const Carriers* carriers = nullptr);
   // Computes for the last Backward, per row of the activations, the sum over units of the norm of
   // the unit's gradient of that row, each cut to `clip`. One unit moves each score by at most the
   // clip, all in one direction.

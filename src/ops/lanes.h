@@ -9,8 +9,12 @@
 // HasTileGemm guards.
 //
 // Written with intrinsics: speed depends on which numbers stand in which register.
+#if defined(__clang__)
+#define TACIT_LANES [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]]
+#else
 #define TACIT_LANES \
   [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,prefer-vector-width=512")]]
+#endif
 
 namespace tacit::ops {
 

@@ -192,9 +192,10 @@ Result<double> CalibrateBy(const CalibrationTarget& target, Adjacency adjacency,
                            MakeLike like) {
   TACIT_RETURN_IF_ERROR(Check(target));
   const Delta delta(target.delta);
+  const Laws laws = target.laws != nullptr ? target.laws : MakeLaws();
   double beside = 0;
   if (!target.beside.empty()) {
-    TACIT_ASSIGN(beside, PldUpperEpsilon(target.beside, adjacency, delta));
+    TACIT_ASSIGN(beside, PldUpperEpsilon(target.beside, adjacency, delta, nullptr, laws));
     TACIT_RETURN_IF_ERROR(CheckBeside(target, beside));
   }
   TACIT_ASSIGN(const Bracket rough, Bisect(target, kWholeRange, 1e-3, [&](double sigma) {
@@ -214,13 +215,13 @@ Result<double> CalibrateBy(const CalibrationTarget& target, Adjacency adjacency,
   };
   TACIT_ASSIGN(const Root root,
                FallingRoot(target, rough.high - std::log(left) / 2, [&](double at) {
-                 return PldUpperEpsilon(with(at), adjacency, delta, &hint);
+                 return PldUpperEpsilon(with(at), adjacency, delta, &hint, laws);
                }));
   double sigma = std::exp(root.log_sigma);
   // Bounds from different lattices differ in their last digits: the accountant's own decides.
   for (;; sigma *= 1 + 1e-4) {
     if (sigma > kMostSigma) return Fail(OutOfReach(target));
-    PldAccountant accountant(adjacency);
+    PldAccountant accountant(adjacency, laws);
     for (const auto& [event, count] : with(sigma))
       TACIT_RETURN_IF_ERROR(accountant.Add(event, count));
     TACIT_ASSIGN(const double found, accountant.UpperEpsilon(delta));
@@ -263,6 +264,12 @@ Result<double> CalibrateSteps(CalibrationTarget target) {
     target.steps /= target.block_steps;
     target.sampling_rate = 1;
     return CalibrateAllocation(target, target.block_steps);
+  }
+  if (target.coins_known) {
+    const auto make = [&](double sigma) { return Event::KnownCoin(sigma, target.sampling_rate); };
+    return CalibrateBy(target, Adjacency::kAddRemove, make, [&](double sigma) {
+      return CountedEvent{make(sigma), target.steps};
+    });
   }
   return CalibratePld(target, Adjacency::kAddRemove);
 }

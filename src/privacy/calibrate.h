@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "privacy/charge.h"
 #include "privacy/event.h"
+#include "privacy/pld.h"
 
 // Calibrates noise: finds the least noise that keeps a promise, by each accountant. The result is
 // certified: the accountant's own epsilon for the steps and the events beside them is at most the
@@ -23,6 +24,9 @@ struct CalibrationTarget {
   uint64_t block_steps = 0;
   // Other events of the same unit, at a fixed cost: a vocabulary's histogram of each period, say.
   std::vector<CountedEvent> beside = {};
+  // For CalibrateSteps alone: the coins of steps that sample count as known.
+  bool coins_known = false;
+  Laws laws = nullptr;  // saves time over several calibrations; may be null
 };
 
 // All functions return kInvalidArgument for a target out of its domain or out of reach (a noise

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "privacy/query_table.h"
@@ -70,7 +71,11 @@ Status CheckBlocks(const LedgerEntry& entry, uint64_t i) {
 
 Status CheckFields(const LedgerEntry& entry, uint64_t i) {
   if (entry.learner.empty()) return Wrong(entry, i, "no learner");
-  if (entry.steps == 0 && entry.charge.block_steps == 0) return Wrong(entry, i, "no steps");
+  if (entry.before.empty() == (entry.format == LedgerEntry::kFormatOfRename))
+    return Wrong(entry, i, "another name that says not whose it is");
+  if (entry.is_growth() && entry.steps > 0) return Wrong(entry, i, "a growth with steps");
+  if (!entry.is_growth() && entry.steps == 0 && entry.charge.block_steps == 0)
+    return Wrong(entry, i, "no steps");
   if (entry.first_commit > entry.last_commit) return Wrong(entry, i, "commits run backwards");
   if (entry.first_time_ms < 0 || entry.first_time_ms > entry.last_time_ms)
     return Wrong(entry, i, "time runs backwards");
@@ -98,8 +103,9 @@ bool NearlyCovers(Spending whole, const Spending& part) {
 // One learner's charges up to some entry.
 struct Running {
   const LedgerEntry* last = nullptr;
-  Spending charged;  // to a unit that was in every step of the learner
-  UserCosts users;   // by the users' allowances, if there are any
+  std::string_view name;  // by which it goes
+  Spending charged;       // to a unit that was in every step of the learner
+  UserCosts users;        // by the users' allowances, if there are any
   EpsilonMeter meter, step_meter;
 
   // Checks the cost. The worst unit was in at least one of the run's steps, or was the worst
@@ -154,14 +160,31 @@ struct Running {
     return {};
   }
 
+  // A learner goes by one name at a time.
+  Status CheckName(const LedgerEntry& entry, uint64_t i, bool had_before) {
+    if (entry.before.empty()) {
+      if (last == nullptr) name = entry.learner;
+      if (entry.learner != name) return Wrong(entry, i, "a name that was given up");
+      return {};
+    }
+    if (last == nullptr || entry.before != name)
+      return Wrong(entry, i, fmt::format("no learner was called '{}'", entry.before));
+    if (had_before) return Wrong(entry, i, "a learner has or had that name");
+    name = entry.learner;
+    return {};
+  }
+
   Status CheckPromise(const LedgerEntry& entry, uint64_t i) const {
     const bool paid_before = last != nullptr && last->charge == entry.charge;
     if (entry.steps == 0 && !paid_before) return Wrong(entry, i, "steps that nothing paid for");
     if (last == nullptr) return {};
     if (entry.unit != last->unit || entry.adjacency != last->adjacency ||
-        entry.participation != last->participation || entry.delta != last->delta ||
-        entry.model_fingerprint != last->model_fingerprint)
+        entry.participation != last->participation || entry.delta != last->delta)
       return Wrong(entry, i, "the promise has changed");
+    if (!entry.is_growth() && entry.model_fingerprint != last->model_fingerprint)
+      return Wrong(entry, i, "the model has changed, and no entry says so");
+    if (entry.is_growth() && (entry.worst != last->worst || entry.epsilon != last->epsilon))
+      return Wrong(entry, i, "a growth that changes what was spent");
     if (entry.first_commit < last->last_commit) return Wrong(entry, i, "commits run backwards");
     if (entry.first_time_ms < last->last_time_ms) return Wrong(entry, i, "time runs backwards");
     return {};
@@ -193,10 +216,12 @@ Status CheckLinks(std::span<const LedgerEntry> entries) {
 
 Status VerifyChain(std::span<const LedgerEntry> entries, const VerifyOptions& options) {
   TACIT_RETURN_IF_ERROR(CheckLinks(entries));
+  const LearnerNames names(entries);
   std::map<std::string_view, uint64_t> last_of;
-  for (uint64_t i = 0; i < entries.size(); ++i) last_of[entries[i].learner] = i;
+  for (uint64_t i = 0; i < entries.size(); ++i) last_of[names.Now(entries[i].learner)] = i;
   const uint64_t stride = 1 + entries.size() / std::max<uint64_t>(1, options.epsilons_max);
   std::map<std::string_view, Running> learners;
+  std::set<std::string_view> seen;  // names
   uint64_t first_commit = 0;
   int64_t first_time_ms = 0;
   for (uint64_t i = 0; i < entries.size(); ++i) {
@@ -206,11 +231,13 @@ Status VerifyChain(std::span<const LedgerEntry> entries, const VerifyOptions& op
     if (entry.first_time_ms < first_time_ms) return Wrong(entry, i, "time runs backwards");
     first_commit = entry.first_commit;
     first_time_ms = entry.first_time_ms;
-    Running& running = learners[entry.learner];
+    const std::string_view now = names.Now(entry.learner);
+    Running& running = learners[now];
+    const bool had_before = !seen.insert(entry.learner).second;
+    TACIT_RETURN_IF_ERROR(running.CheckName(entry, i, had_before));
     TACIT_RETURN_IF_ERROR(running.CheckPromise(entry, i));
     TACIT_RETURN_IF_ERROR(running.CheckCost(entry, i));
-    if (i % stride == 0 || last_of[entry.learner] == i)
-      TACIT_RETURN_IF_ERROR(running.CheckEpsilon(entry, i));
+    if (i % stride == 0 || last_of[now] == i) TACIT_RETURN_IF_ERROR(running.CheckEpsilon(entry, i));
     running.last = &entry;
   }
   return {};

@@ -29,6 +29,24 @@ std::string_view Name(Adjacency adjacency) {
   return "unknown";
 }
 
+std::string_view InWords(Adjacency adjacency, Unit unit) {
+  const bool user = unit == Unit::kUser;
+  switch (adjacency) {
+    case Adjacency::kZeroOut:
+      return user ? "streams that differ in the content of all records of one user, nulled in one "
+                    "of them; how many records there are, and where, counts as known"
+                  : "streams that differ in the content of one event, nulled in one of them; how "
+                    "many events there are, and where, counts as known";
+    case Adjacency::kAddRemove:
+      return user ? "streams one of which lacks all records of one user"
+                  : "streams one of which lacks one event";
+    case Adjacency::kReplaceOne:
+      return user ? "streams in which one user's records are another's"
+                  : "streams in which one event is another";
+  }
+  return "unknown";
+}
+
 std::string_view Name(ParticipationMode mode) {
   switch (mode) {
     case ParticipationMode::kOnce:
@@ -43,6 +61,12 @@ std::string_view Name(ParticipationMode mode) {
 
 std::string_view Name(MechanismKind kind, std::span<const MechanismRow> kinds) {
   return RowOf(kinds, kind).name;
+}
+
+std::string_view NotCovered(MechanismKind kind, std::span<const MechanismRow> kinds) {
+  for (const MechanismRow& row : kinds)
+    if (row.kind == kind) return row.not_covered;
+  return {};
 }
 
 bool Charge::Bounded() const {
@@ -60,6 +84,8 @@ std::vector<CountedEvent> Charge::Events(uint64_t steps) const {
       events.push_back({Event::Gaussian(noise_multiplier), steps});
     else if (block_steps > 0)
       events.push_back({Event::Allocation(noise_multiplier, block_steps), Blocks(steps)});
+    else if (CoinsAreKnown())
+      events.push_back({Event::KnownCoin(noise_multiplier, sampling_rate), steps});
     else
       events.push_back({Event::PoissonGaussian(noise_multiplier, sampling_rate), steps});
   }

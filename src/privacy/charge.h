@@ -24,11 +24,15 @@ enum class MechanismKind : uint8_t {
   kFest = 3,
   kAdaFestPlus = 4,
   kExponential = 5,
-  kVocabulary = 6,  // a release of a noised histogram, beside the steps
-  kCounts = 7,      // a step that is the release of a period's noised counts
-  kSums = 8,        // a step that is the release of a period's noised sums and counts
+  kVocabulary = 6,   // a release of a noised histogram, beside the steps
+  kCounts = 7,       // a step that is the release of a period's noised counts
+  kSums = 8,         // a step that is the release of a period's noised sums and counts
+  kForward = 9,      // a step that shows the model noised representations, with clear labels
+  kBreaker = 10,     // a release of the noised count of records that could not be learnt from
+  kQuality = 11,     // a release of noised counts of predictions by what came of them
+  kInspection = 12,  // a release of the noised counts by which a configuration was proposed
 };
-inline constexpr MechanismKind kLastMechanism = MechanismKind::kSums;
+inline constexpr MechanismKind kLastMechanism = MechanismKind::kInspection;
 
 // A charge of a mechanism stands for one of these.
 enum class ChargeOf : uint8_t {
@@ -36,12 +40,22 @@ enum class ChargeOf : uint8_t {
   kPeriodOpening,  // a period's histogram, or a choice by one, before the period's steps
   kPeriodCounts,   // all counts of a period
   kPeriodSums,     // all sums and counts of a period
+  // The noised representation of each record in a step. What else the step does with a record, its
+  // label, shows who was in it: coins count as known.
+  kRepresentations,
+  kWindowCount,   // the count of a window's records that could not be learnt from
+  kWindowScores,  // the histogram of a window's predictions by what came of them
+  // All counts of an inspection. Any record may have been among those looked at: it counts against
+  // every record of the stream, whichever files, topics and offsets learners read.
+  kInspectedCounts,
 };
 
 struct MechanismRow {
   MechanismKind kind;
   std::string_view name;
   ChargeOf charge_of = ChargeOf::kStep;
+  // The part of a record that no epsilon covers, for people; empty: it covers all.
+  std::string_view not_covered = {};
 };
 inline constexpr MechanismRow kMechanisms[] = {
     {MechanismKind::kNonPrivate, "none"},
@@ -52,13 +66,24 @@ inline constexpr MechanismRow kMechanisms[] = {
     {MechanismKind::kExponential, "exponential"},
     {MechanismKind::kVocabulary, "vocabulary", ChargeOf::kPeriodOpening},
     {MechanismKind::kCounts, "counts", ChargeOf::kPeriodCounts},
-    {MechanismKind::kSums, "sums", ChargeOf::kPeriodSums}};
+    {MechanismKind::kSums, "sums", ChargeOf::kPeriodSums},
+    {MechanismKind::kForward, "forward", ChargeOf::kRepresentations,
+     "labels are not covered: a step learns from them as they are, so that they, and which records "
+     "were in which step, count as known; epsilon is of features alone"},
+    {MechanismKind::kBreaker, "breaker", ChargeOf::kWindowCount},
+    {MechanismKind::kQuality, "quality", ChargeOf::kWindowScores},
+    {MechanismKind::kInspection, "inspection", ChargeOf::kInspectedCounts}};
 static_assert(CoversKinds(kMechanisms, kLastMechanism));
 
 std::string_view Name(Unit unit);
 std::string_view Name(Adjacency adjacency);
 std::string_view Name(ParticipationMode mode);
+// Says which streams are neighbours: "streams that differ in ...".
+std::string_view InWords(Adjacency adjacency, Unit unit);
 std::string_view Name(MechanismKind kind, std::span<const MechanismRow> kinds = kMechanisms);
+// The part of a record that a charge of this mechanism does not cover, in words; empty: it covers
+// all of it.
+std::string_view NotCovered(MechanismKind kind, std::span<const MechanismRow> kinds = kMechanisms);
 
 // The way in which a step takes its units out of those that are eligible for it. A value.
 struct Draw {
@@ -66,6 +91,7 @@ struct Draw {
   // 0: each step draws each unit by a coin of its own. Else the steps come in blocks of so many,
   // and each unit is in exactly one step of a block, each of them alike: `rate` is one over this.
   uint64_t block_steps = 0;
+  bool known = false;  // a unit's coins count as known: its steps are not amplified
 
   static Draw Allocate(uint64_t block_steps) {
     return {.rate = 1 / static_cast<double>(block_steps), .block_steps = block_steps};
@@ -95,6 +121,8 @@ struct Charge {
   // Checks that the charge promises something: a noise multiplier above 0, a finite rho of at least
   // 0, and at least one query.
   bool Bounded() const;
+  // True if steps that sample let see whom: they are not amplified.
+  bool CoinsAreKnown() const { return mechanism == MechanismKind::kForward; }
   // (sensitivity / noise)^2 of the Gaussian queries of a step that surely has the unit; infinite
   // when unbounded, 0 if there are none.
   double MuSquared() const;

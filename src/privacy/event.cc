@@ -9,7 +9,7 @@
 namespace tacit::privacy {
 namespace {
 
-constexpr std::array<std::pair<EventKind, std::string_view>, 7> kNames = {{
+constexpr std::array<std::pair<EventKind, std::string_view>, 8> kNames = {{
     {EventKind::kGaussian, "gaussian"},
     {EventKind::kPoissonGaussian, "poisson_gaussian"},
     {EventKind::kLaplace, "laplace"},
@@ -17,6 +17,7 @@ constexpr std::array<std::pair<EventKind, std::string_view>, 7> kNames = {{
     {EventKind::kZcdp, "zcdp"},
     {EventKind::kExponential, "exponential"},
     {EventKind::kAllocation, "allocation"},
+    {EventKind::kKnownCoin, "known_coin_gaussian"},
 }};
 
 // More than a period can hold, and as many as the accountant takes in seconds.
@@ -63,6 +64,12 @@ Event Event::Allocation(double noise_multiplier, uint64_t steps) {
   return {.kind = EventKind::kAllocation, .noise_multiplier = noise_multiplier, .steps = steps};
 }
 
+Event Event::KnownCoin(double noise_multiplier, double sampling_rate) {
+  return {.kind = EventKind::kKnownCoin,
+          .noise_multiplier = noise_multiplier,
+          .sampling_rate = sampling_rate};
+}
+
 Status Event::Validate() const {
   switch (kind) {
     case EventKind::kAllocation:
@@ -72,6 +79,7 @@ Status Event::Validate() const {
             fmt::format("steps must be at least 1 and at most {} (got {})", kMostSteps, steps));
       return Positive("noise_multiplier", noise_multiplier);
     case EventKind::kPoissonGaussian:
+    case EventKind::kKnownCoin:
       if (!(sampling_rate > 0 && sampling_rate <= 1))
         return Fail(
             ErrorCode::kInvalidArgument,

@@ -15,10 +15,11 @@ enum class EventKind : uint8_t {
   kZcdp,             // rho: any mechanism that is rho-zCDP
   kExponential,      // epsilon: exponential mechanism, that is epsilon-bounded-range
   kAllocation,       // noise_multiplier; steps, of which each unit is in one, drawn uniformly
+  kKnownCoin,        // noise_multiplier; sampling_rate: whoever looks knows who was sampled
 };
 
 // The names of the event files: gaussian, poisson_gaussian, laplace, pure_dp, zcdp, exponential,
-// allocation.
+// allocation, known_coin_gaussian.
 std::string_view Name(EventKind kind);
 Result<EventKind> ParseEventKind(std::string_view name);
 
@@ -42,6 +43,9 @@ struct Event {
   // A block of Gaussian steps. Each unit draws the one step it is in, of all of them alike,
   // whatever the others draw and say. A period of several blocks is this event as many times.
   static Event Allocation(double noise_multiplier, uint64_t steps);
+  // A Gaussian that has the unit with this probability, where the unit's coin shows in the output:
+  // what is sampled costs its full price, and hiding among others earns nothing.
+  static Event KnownCoin(double noise_multiplier, double sampling_rate);
 
   // Returns kInvalidArgument, naming the field, unless every field the kind uses is in its domain.
   // A noise multiplier of 0 is refused: no finite epsilon holds.

@@ -16,34 +16,13 @@ constexpr double kHorizonMs = 100 * 365.25 * kDayMs;
 constexpr int64_t kLeastHistoryMs = 1000;
 constexpr uint64_t kLeastSteps = 10;
 
-// The difference of two compositions, part by part; no part is below zero.
-Spending Difference(const Spending& more, const Spending& less) {
-  Spending difference{.mu_squared = std::max(0.0, more.mu_squared - less.mu_squared),
-                      .rho = std::max(0.0, more.rho - less.rho)};
-  for (Spending::Sampled s : more.sampled) {
-    for (const Spending::Sampled& had : less.sampled)
-      if (had.SameSetting(s)) s.count -= std::min(s.count, had.count);
-    if (s.count > 0) difference.sampled.push_back(s);
-  }
-  return difference;
-}
-
-// Scales a spending. Counts round up: a step that has begun counts.
-Spending Scaled(const Spending& spending, double by) {
-  Spending scaled{.mu_squared = spending.mu_squared * by, .rho = spending.rho * by};
-  for (Spending::Sampled s : spending.sampled) {
-    s.count = static_cast<uint64_t>(std::ceil(static_cast<double>(s.count) * by));
-    if (s.count > 0) scaled.sampled.push_back(s);
-  }
-  return scaled;
-}
-
 }  // namespace
 
 Growth Growth::Of(std::span<const LedgerEntry> entries, std::string_view learner) {
+  const LearnerNames names(entries);
   std::vector<const LedgerEntry*> own;
   for (const LedgerEntry& entry : entries)
-    if (entry.learner == learner) own.push_back(&entry);
+    if (names.Now(entry.learner) == learner) own.push_back(&entry);
   Growth growth;
   if (!own.empty()) growth.Observe(own);
   return growth;
@@ -155,11 +134,12 @@ Spending Growth::At(double time_ms) const {
 
 std::optional<Spending> MostEver(std::span<const LedgerEntry> entries, std::string_view learner,
                                  const UseLimits& limits) {
+  const LearnerNames names(entries);
   Spending most, now;
   UserCosts users;
   std::vector<const Charge*> charges;  // per charge, limits.steps or releases
   for (const LedgerEntry& entry : entries) {
-    if (entry.learner != learner) continue;
+    if (names.Now(entry.learner) != learner) continue;
     if (!entry.worst.bounded()) return std::nullopt;
     if (entry.unit == Unit::kUser) users.Bound(entry.bounds);
     if (entry.unit == Unit::kUser && users.unbounded()) return std::nullopt;

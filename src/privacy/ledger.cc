@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "privacy/gaussian.h"
+#include "privacy/tradeoff.h"
 
 namespace tacit::privacy {
 namespace {
@@ -42,6 +43,9 @@ auto RunKey(const LedgerEntry& e) {
 bool SameRun(const LedgerEntry& a, const LedgerEntry& b, bool growing) {
   return RunKey(a) == RunKey(b) && (a.worst == b.worst || growing || b.unit == Unit::kUser);
 }
+
+// An inspection's records may be any of the stream's.
+bool IsOfAll(const Charge& charge) { return charge.mechanism == MechanismKind::kInspection; }
 
 Use UseOf(const CommitCharge& charge) {
   return {charge.topic, charge.ranges, Spending::Of(charge.charge, charge.steps_per_offset)};
@@ -84,12 +88,24 @@ std::string WhatChanged(const Promise& was, const Promise& is) {
     return changed("adjacency", Name(was.adjacency), Name(is.adjacency));
   if (was.participation != is.participation)
     return changed("participation", Name(was.participation), Name(is.participation));
-  if (was.model_fingerprint != is.model_fingerprint)
-    return changed("model fingerprint", Short(was.model_fingerprint), Short(is.model_fingerprint));
   return "";
 }
 
+Status Changed(const std::string& learner, const std::string& what) {
+  return Fail(ErrorCode::kRefused,
+              fmt::format("learner '{}': {}; what was trained and charged under one promise cannot "
+                          "continue under another",
+                          learner, what));
+}
+
 }  // namespace
+
+bool Ledger::Account::CountsAgainstAll(std::span<const CommitCharge> charges) const {
+  return promise.unit == Unit::kUser || of_all ||
+         std::ranges::any_of(charges, [&](const CommitCharge& charge) {
+           return charge.learner == promise.learner && IsOfAll(charge.charge);
+         });
+}
 
 Spending Ledger::Account::UserAfter(std::span<const CommitCharge> charges) const {
   const auto own = [&](const CommitCharge& charge) {
@@ -113,7 +129,7 @@ std::vector<Spending> Ledger::Account::CandidatesAfter(
     std::span<const CommitCharge> charges) const {
   std::vector<Spending> candidates;
   // Offsets do not show which users were in a step.
-  if (promise.unit == Unit::kUser) return {UserAfter(charges)};
+  if (CountsAgainstAll(charges)) return {UserAfter(charges)};
   std::vector<Use> uses;
   for (const CommitCharge& charge : charges)
     if (charge.steps > 0) uses.push_back(UseOf(charge));
@@ -155,19 +171,79 @@ const Ledger::Account& Ledger::Find(std::string_view learner) const {
 
 Status Ledger::Declare(const Promise& promise) {
   TACIT_RETURN_IF_ERROR(CheckPromise(promise));
+  if (names_.IsGivenUp(promise.learner))
+    return Fail(
+        ErrorCode::kRefused,
+        fmt::format("learner '{}': it is called '{}' now, and its account goes on under that "
+                    "name; a new learner needs another id",
+                    promise.learner, names_.Now(promise.learner)));
   const auto [place, is_new] = accounts_.try_emplace(promise.learner);
   Account& account = place->second;
   if (!is_new) {
-    const std::string changed = WhatChanged(account.promise, promise);
-    if (!changed.empty())
-      return Fail(ErrorCode::kRefused,
-                  fmt::format("learner '{}': {}; what was trained and charged under one promise "
-                              "cannot continue under another",
-                              promise.learner, changed));
+    std::string changed = WhatChanged(account.promise, promise);
+    const Digest &was = account.promise.model_fingerprint, &is = promise.model_fingerprint;
+    if (changed.empty() && was != is)
+      changed = fmt::format("model fingerprint was {} and is {}", Short(was), Short(is));
+    if (!changed.empty()) return Changed(promise.learner, changed);
   }
   account.promise = promise;
   account.users.Bound(promise.bounds);
   return {};
+}
+
+Status Ledger::CheckHeir(const Heir& heir) const {
+  TACIT_RETURN_IF_ERROR(CheckPromise(heir.promise));
+  const std::string& name = heir.promise.learner;
+  if (!heir.before.empty() && (accounts_.contains(name) || names_.IsGivenUp(name)))
+    return Fail(
+        ErrorCode::kRefused,
+        fmt::format("learner '{}' cannot be called '{}': a learner has or had that name, and "
+                    "what both were charged would be one account",
+                    heir.before, name));
+  const Promise& was = Find(heir.before.empty() ? name : heir.before).promise;
+  const std::string changed = WhatChanged(was, heir.promise);
+  return changed.empty() ? Status() : Changed(name, changed);
+}
+
+Result<std::vector<uint64_t>> Ledger::TakeOver(CommitSeq commit, int64_t time_ms,
+                                               std::span<const Heir> heirs,
+                                               std::string_view code_version) {
+  for (const Heir& heir : heirs) TACIT_RETURN_IF_ERROR(CheckHeir(heir));
+  last_time_ms_ = std::max(last_time_ms_, time_ms);
+  std::vector<uint64_t> added;
+  for (const Heir& heir : heirs) {
+    const Promise& promise = heir.promise;
+    if (!heir.before.empty()) {
+      auto node = accounts_.extract(heir.before);
+      node.key() = promise.learner;
+      accounts_.insert(std::move(node));
+    }
+    Account& account = accounts_.find(promise.learner)->second;
+    account.promise = promise;
+    account.users.Bound(promise.bounds);
+    if (account.last_entry == Account::kNoEntry) continue;
+    const LedgerEntry& last = entries_[account.last_entry];
+    CommitCharge nothing;
+    nothing.learner = promise.learner;
+    nothing.charge = last.charge;
+    LedgerEntry growth = EntryOf(account, nothing);
+    growth.format =
+        heir.before.empty() ? LedgerEntry::kFormatOfGrowth : LedgerEntry::kFormatOfRename;
+    growth.before = heir.before;
+    growth.index = entries_.size();
+    growth.first_commit = growth.last_commit = commit.value;
+    growth.first_time_ms = growth.last_time_ms = last_time_ms_;
+    growth.worst = account.worst;
+    growth.epsilon = account.epsilon;
+    growth.code_version = code_version;
+    account.last_entry = growth.index;
+    account.growing = false;
+    added.push_back(growth.index);
+    entries_.push_back(std::move(growth));
+    if (!heir.before.empty()) names_.Rename(heir.before, promise.learner);
+  }
+  if (!added.empty()) LinkFrom(added.front());
+  return added;
 }
 
 Status Ledger::DeclareTotal(const TotalBudget& budget) {
@@ -192,7 +268,7 @@ bool Ledger::MayExtend(const Account& account, const LedgerEntry& next) const {
   if (last == Account::kNoEntry || !SameRun(entries_[last], next, account.growing)) return false;
   if (entries_.size() - last > accounts_.size()) return false;
   for (uint64_t i = last + 1; i < entries_.size(); ++i)
-    if (accounts_.find(entries_[i].learner)->second.last_entry != i) return false;
+    if (Find(names_.Now(entries_[i].learner)).last_entry != i) return false;
   return true;
 }
 
@@ -238,10 +314,12 @@ uint64_t Ledger::Book(CommitSeq commit, const CommitCharge& charge, const Digest
   entry.worst = worst;
   entry.epsilon = epsilon;
   entry.ranges_digest = ExtendRangesDigest(entry.ranges_digest, salt, charge);
+  account.Uncover(charge.charge);
+  account.of_all |= IsOfAll(charge.charge);
   account.steps += charge.steps;
   account.worst = std::move(worst);
   account.epsilon = epsilon;
-  if (account.promise.unit == Unit::kUser) {
+  if (account.CountsAgainstAll({})) {
     account.users.Add(charge.charge, charge.steps);
   } else {
     account.coverage.Add(UseOf(charge));
@@ -277,6 +355,11 @@ std::vector<LedgerTotal> Ledger::Learners() const {
   for (const auto& [name, account] : accounts_) {
     const double delta = account.promise.delta;
     totals.push_back({name, account.promise.unit, account.epsilon, delta, account.steps});
+    totals.back().not_covered = account.not_covered;
+    double advantage = 0;
+    for (const Spending& candidate : account.CandidatesAfter({}))
+      advantage = std::max(advantage, account.meter.Advantage(candidate, Delta(delta)));
+    totals.back().advantage = advantage;
     if (account.by_event_id)
       totals.back().epsilon_of_record =
           EpsilonOfRecord(account.epsilon, delta, account.worst.gaussian());
@@ -300,10 +383,17 @@ LedgerTotal Ledger::Total() const {
     total.steps += account.steps;
     by_event_id |= account.by_event_id;
     gaussian &= account.worst.gaussian();
+    if (!account.not_covered.empty()) total.not_covered = account.not_covered;
     if (account.promise.unit != Unit::kUser) total.unit = Unit::kEvent;
   }
   total.delta = TotalDelta().value;
   total.epsilon = TotalAfter({});
+  double advantage = 0;
+  const bool alone = accounts_.size() == 1;
+  EpsilonMeter& meter = alone ? accounts_.begin()->second.meter : total_meter_;
+  for (const Spending& candidate : AllCandidatesAfter({}))
+    advantage = std::max(advantage, meter.Advantage(candidate, Delta(total.delta)));
+  total.advantage = advantage;
   if (by_event_id) total.epsilon_of_record = EpsilonOfRecord(total.epsilon, total.delta, gaussian);
   return total;
 }
@@ -313,46 +403,88 @@ double Ledger::TotalAfter(std::span<const CommitCharge> charges, std::optional<D
   const Delta at = delta.value_or(TotalDelta());
   const bool alone = accounts_.size() == 1 && accounts_.begin()->second.promise.delta == at.value;
   if (alone) return charges.empty() ? accounts_.begin()->second.epsilon : EpsilonAfter(charges);
+  double epsilon = 0;
+  for (const Spending& candidate : AllCandidatesAfter(charges))
+    epsilon = std::max(epsilon, total_meter_.Bounds(candidate, at).upper);
+  return epsilon;
+}
+
+std::vector<Spending> Ledger::AllCandidatesAfter(std::span<const CommitCharge> charges) const {
   Spending users;               // a user's guarantee also holds for each of the user's events
   std::vector<Spending> least;  // lower limits: steps without records cost too
   for (const auto& [name, account] : accounts_)
-    if (account.promise.unit == Unit::kUser)
+    if (account.CountsAgainstAll(charges))
       users.Add(account.UserAfter(charges));
     else
       InsertMaximal(account.worst, &least);
   std::vector<Use> uses;
   for (const CommitCharge& charge : charges) {
-    if (charge.steps == 0 || Find(charge.learner).promise.unit == Unit::kUser) continue;
+    if (charge.steps == 0 || Find(charge.learner).CountsAgainstAll(charges)) continue;
     uses.push_back(UseOf(charge));
     InsertMaximal(uses.back().spending, &least);
   }
   std::vector<Spending> worst = events_.WorstAfter(uses);
   for (Spending& spending : least) InsertMaximal(std::move(spending), &worst);
   if (worst.empty()) worst.push_back({});
-  double epsilon = 0;
-  for (Spending& spending : worst) {
-    spending.Add(users);
-    epsilon = std::max(epsilon, total_meter_.Bounds(spending, at).upper);
-  }
-  return epsilon;
+  for (Spending& spending : worst) spending.Add(users);
+  return worst;
 }
 
 void Ledger::Derive() {
   events_ = {};
+  names_ = LearnerNames(entries_);
   for (const auto& [name, account] : accounts_) events_.AddAll(account.coverage);
   std::map<std::string_view, uint64_t> sampled_steps;  // by learner, of the worst unit
   for (const LedgerEntry& entry : entries_) {
     last_time_ms_ = std::max(last_time_ms_, entry.last_time_ms);
-    uint64_t& before = sampled_steps[entry.learner];
+    const std::string_view name = names_.Now(entry.learner);
+    uint64_t& before = sampled_steps[name];
     const uint64_t after = entry.worst.SampledSteps();
-    Account& account = accounts_.find(entry.learner)->second;
+    Account& account = accounts_.find(name)->second;
     if (entry.steps > 0) account.growing = after - before == entry.steps;
     account.by_event_id |=
         entry.unit == Unit::kEvent && entry.bounds.dedupe_window > 0 && entry.charge.Bounded();
+    account.Uncover(entry.charge);
+    account.of_all |= IsOfAll(entry.charge);
     account.users.Bound(entry.bounds);
-    if (entry.unit == Unit::kUser) account.users.Add(entry.charge, entry.steps);
+    if (account.CountsAgainstAll({})) account.users.Add(entry.charge, entry.steps);
     before = after;
   }
+}
+
+double LedgerTotal::AdvantageAtMost() const {
+  if (std::isinf(epsilon)) return 1;
+  return advantage.value_or(steps > 0 || epsilon > 0 ? AdvantageAt(epsilon, delta) : 0);
+}
+
+void AddAdvantages(std::span<const LedgerEntry> entries, std::vector<LedgerTotal>* learners,
+                   LedgerTotal* total) {
+  const LearnerNames names(entries);
+  bool all_gaussian = true;
+  double hidden = 1;  // by all learners: no advantage of the whole is above 1 less their product
+  for (LedgerTotal& learner : *learners) {
+    const LedgerEntry* last = nullptr;
+    bool gaussian = true, one_price = true;
+    for (const LedgerEntry& entry : entries) {
+      if (names.Now(entry.learner) != learner.learner) continue;
+      if (last != nullptr && !entry.is_growth()) one_price &= entry.charge == last->charge;
+      gaussian &= entry.worst.gaussian();
+      last = &entry;
+    }
+    // Units' spendings are all on one line then, and the worst is so at every delta.
+    if (last == nullptr)
+      learner.advantage = 0;
+    else if (gaussian || one_price)
+      learner.advantage = EpsilonMeter().Advantage(last->worst, Delta(learner.delta));
+    all_gaussian &= gaussian;
+    hidden *= 1 - learner.AdvantageAtMost();
+  }
+  double most = std::min(AdvantageAt(total->epsilon, total->delta), 1 - hidden);
+  if (all_gaussian && std::isfinite(total->epsilon) && total->epsilon > 0 && total->delta > 0) {
+    const double mu = GaussianMu(Epsilon(total->epsilon), Delta(total->delta)) * (1 + 1e-9);
+    most = std::min(most, GaussianDelta(mu, Epsilon(0)).value);
+  }
+  total->advantage = std::isfinite(total->epsilon) ? most : 1;
 }
 
 }  // namespace tacit::privacy

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "privacy/charge.h"
 #include "privacy/coverage.h"
+#include "privacy/learner_names.h"
 #include "privacy/spending.h"
 #include "privacy/user_costs.h"
 
@@ -43,18 +44,24 @@ struct TotalBudget {
 struct LedgerEntry {
   static constexpr uint8_t kFormat = 3;
   static constexpr uint8_t kFormatWithBlocks = 4;
+  static constexpr uint8_t kFormatOfGrowth = 5;
+  static constexpr uint8_t kFormatOfRename = 6;
 
   // 2: written before bounds existed; such a run is not extended. 4: of participation `allocate`,
-  // whose steps come in blocks. Entries of others stay readable to programs that know no blocks.
+  // whose steps come in blocks. 5: no run; from here on the learner's model is another, which took
+  // over what the one before had released. 6: a growth from which on the learner has another name.
+  // Entries of others stay readable to older programs.
   uint8_t format = kFormat;
-  uint64_t index = 0;  // place in the chain, from 0
-  std::string learner;
+  uint64_t index = 0;   // place in the chain, from 0
+  std::string learner;  // the name of its time (learner_names.h)
+  std::string before;   // format 6: the name until then; else empty
   Charge charge;
   Unit unit = Unit::kEvent;
   Adjacency adjacency = Adjacency::kZeroOut;
   ParticipationMode participation = ParticipationMode::kOnce;
   Bounds bounds;
-  uint64_t steps = 0;  // 0: steps in blocks that the entries before have paid for
+  // 0: steps in blocks that the entries before have paid for, or a growth.
+  uint64_t steps = 0;
   uint64_t first_commit = 0, last_commit = 0;
   int64_t first_time_ms = 0, last_time_ms = 0;  // UTC of those commits; never before an earlier one
   double delta = 0;
@@ -67,7 +74,8 @@ struct LedgerEntry {
   Digest head{};  // SHA-256 over all of the above
 
   std::string Encode() const;
-  // Returns kCorruption for bytes that are no entry, kRefused for formats other than 2 to 4.
+  bool is_growth() const { return format == kFormatOfGrowth || format == kFormatOfRename; }
+  // Returns kCorruption for bytes that are no entry, kRefused for formats other than 2 to 6.
   static Result<LedgerEntry> Decode(std::string_view bytes);
   // Computes the head that these fields should have.
   Digest ComputeHead() const;
@@ -84,6 +92,14 @@ struct LedgerTotal {
   // by event id. There, nulling one record let another be learnt from in its place, so that
   // `epsilon` holds for an event id only. Infinite if no bound is known.
   std::optional<double> epsilon_of_record = {};
+  // The part of a record that some charge did not cover (NotCovered); empty: all of it is covered.
+  std::string_view not_covered = {};
+  // The greatest advantage of anybody who wants to tell whether a unit was in it (tradeoff.h).
+  // Stored tips lack it: AddAdvantages finds it again.
+  std::optional<double> advantage = {};
+
+  // The advantage, or without one the room that epsilon and delta alone leave.
+  double AdvantageAtMost() const;
 };
 
 // One learner's steps in one commit, or a release of the learner. Each offset of the ranges was
@@ -113,6 +129,19 @@ class Ledger {
   // delta and have the same fingerprint, else kRefused names the change. Returns kInvalidArgument
   // for an invalid promise, including unit event with a window that drops copies.
   Status Declare(const Promise& promise);
+
+  // A promise of a declared learner that goes on with another model, or under another name.
+  struct Heir {
+    Promise promise;
+    std::string before = {};  // the learner's name so far; empty: that of the promise
+  };
+  // Lets declared learners go on with other models or names, from this commit on, and adds an entry
+  // for each that has been charged; nothing is charged for it, because no record is looked at.
+  // Returns the indices of these entries, ascending. kRefused: more than the fingerprint and the
+  // name of a promise differs, or a learner has or had the new name.
+  Result<std::vector<uint64_t>> TakeOver(CommitSeq commit, int64_t time_ms,
+                                         std::span<const Heir> heirs,
+                                         std::string_view code_version);
 
   // Sets the budget of all learners together; Total() uses its delta from here on. Returns
   // kInvalidArgument for an invalid budget.
@@ -173,19 +202,31 @@ class Ledger {
     double epsilon = 0;  // at `worst`
     uint64_t steps = 0;
     uint64_t last_entry = kNoEntry;
-    bool by_event_id = false;  // one record's absence has let another in
-    bool growing = false;      // each sampled step of the last entry cost the worst unit more
+    std::string_view not_covered = {};  // as in LedgerTotal
+    bool by_event_id = false;           // one record's absence has let another in
+    bool growing = false;  // each sampled step of the last entry cost the worst unit more
+    bool of_all = false;   // its charges count against every unit, whatever their offsets
     mutable EpsilonMeter meter;
 
+    void Uncover(const Charge& charge) {
+      if (const std::string_view part = NotCovered(charge.mechanism); !part.empty())
+        not_covered = part;
+    }
+    // True where no offset tells which units were in a step, so that all count as in it.
+    bool CountsAgainstAll(std::span<const CommitCharge> charges) const;
     // The worst unit's spending after these charges, and its epsilon.
     std::pair<Spending, double> WorstAfter(std::span<const CommitCharge> charges) const;
     std::vector<Spending> CandidatesAfter(std::span<const CommitCharge> charges) const;
-    // The worst user's spending after those of these charges that are this learner's.
+    // The worst user's spending after those of these charges that are this learner's; the worst
+    // unit's, where all count as in each step.
     Spending UserAfter(std::span<const CommitCharge> charges) const;
   };
 
+  Status CheckHeir(const Heir& heir) const;
   const Account& Find(std::string_view learner) const;
   Delta TotalDelta() const;
+  // The candidates for the worst unit's spending over all learners.
+  std::vector<Spending> AllCandidatesAfter(std::span<const CommitCharge> charges) const;
   // Charges one learner; returns the index of the entry it changed or added.
   uint64_t Book(CommitSeq commit, const CommitCharge& charge, const Digest& salt,
                 std::string_view code_version);
@@ -199,7 +240,8 @@ class Ledger {
   // Recomputes the members that follow from accounts and entries.
   void Derive();
 
-  std::map<std::string, Account, std::less<>> accounts_;
+  std::map<std::string, Account, std::less<>> accounts_;  // by the names of now
+  LearnerNames names_;
   std::vector<LedgerEntry> entries_;
   Digest head_{};
   std::optional<TotalBudget> total_budget_;
@@ -207,6 +249,12 @@ class Ledger {
   int64_t last_time_ms_ = 0;  // latest time of all entries
   mutable EpsilonMeter total_meter_;
 };
+
+// Finds the totals' advantages from the entries alone, for readers without the ledger's state.
+// The bound may be well above what the ledger itself says, if a learner's price has changed or
+// several learners took part, and is never below it.
+void AddAdvantages(std::span<const LedgerEntry> entries, std::vector<LedgerTotal>* learners,
+                   LedgerTotal* total);
 
 struct VerifyOptions {
   // Epsilons to recompute, spread evenly over the entries; each learner's last one always is.

@@ -1,11 +1,17 @@
 // An entry of the ledger, byte by byte. The notation is base/bytes.h's.
 //     entry := format:u8             3; 2 is the same without the four bounds; 4, which only
-//                                    participation `allocate` has, with blocks
+//                                    participation `allocate` has, with blocks; 5, a growth, is
+//                                    like 4 and has no steps; 6, another name, is like 5
 //              index:u64             place in the chain, from 0
 //              learner:string        its id
+//              [before:string]       format 6: its id until then
 //              mechanism:u8          0 none, 1 adafest, 2 dp-sgd, 3 fest, 4 adafest+,
 //                                    5 exponential, 6 vocabulary (a release),
-//                                    7 counts (a period's, as one step)
+//                                    7 counts (a period's, as one step), 8 sums (likewise),
+//                                    9 forward (representations; labels are not covered),
+//                                    10 breaker (a window's count of unreadable records),
+//                                    11 quality (counts of predictions by what came of them),
+//                                    12 inspection (counts that a configuration was proposed by)
 //              noise_multiplier:f64  of the step's Gaussian queries together; 0: unbounded;
 //                                    infinite: it has none
 //              sigma_selection:f64 sigma_gradient:f64
@@ -15,7 +21,8 @@
 //              sampling_rate:f64     probability that an eligible unit is in the step; `once`: 1
 //              sigma_clip:f64        noise of adaptive clipping's count; 0: no such query
 //              zcdp_rho:f64          of the queries that no sampling amplifies
-//              [block_steps:u64]     format 4: steps of a block, in one of which a unit is
+//              [block_steps:u64]     formats 4 to 6: steps of a block, in one of which a unit
+//                                    is; 0: there are none
 //              unit:u8               1 event, 2 user
 //              adjacency:u8          1 zero-out, 2 add-remove, 3 replace-one
 //              participation:u8      1 once, 2 poisson, 3 allocate
@@ -24,14 +31,14 @@
 //              them first_commit:u64 last_commit:u64 first_time_ms:i64 last_time_ms:i64
 //                                    of those commits, since 1970, UTC; never falls
 //              delta:f64             the delta that epsilon is stated at
-//              worst:spending        of the learner's worst unit, this run included; format 4:
-//                                    its settings say in which blocks
+//              worst:spending        of the learner's worst unit, this run included; formats 4
+//                                    to 6: its settings say in which blocks
 //              epsilon:f64           upper bound for `worst`
 //              model_fingerprint:digest code_version:string
 //              ranges_digest:digest  running digest of the salted offset ranges (ledger.cc)
 //              previous_head:digest  32 zero bytes for entry 0
 //              head:digest           SHA-256 of "tacit.ledger.entry.v3" and all bytes before it;
-//                                    formats 2 and 4: of ".v2" and ".v4"
+//                                    formats 2, 4, 5 and 6: of ".v2", ".v4", ".v5", ".v6"
 //     bounds := allowance:u64        unit user: steps that a user is in or eligible for, over the
 //                                    life of the learner; 0: no bound
 //               per_period:u64       unit user, `once`: of them in a period; 0: no bound
@@ -47,17 +54,31 @@
 namespace tacit::privacy {
 namespace {
 
-bool HasBlocks(uint8_t format) { return format == LedgerEntry::kFormatWithBlocks; }
+bool HasBlocks(uint8_t format) {
+  return format == LedgerEntry::kFormatWithBlocks || format == LedgerEntry::kFormatOfGrowth ||
+         format == LedgerEntry::kFormatOfRename;
+}
 
 // Separates these hashes from all other hashes.
 std::string_view Domain(uint8_t format) {
-  if (format == kFormatWithoutBounds) return "tacit.ledger.entry.v2";
-  return HasBlocks(format) ? "tacit.ledger.entry.v4" : "tacit.ledger.entry.v3";
+  switch (format) {
+    case kFormatWithoutBounds:
+      return "tacit.ledger.entry.v2";
+    case LedgerEntry::kFormatWithBlocks:
+      return "tacit.ledger.entry.v4";
+    case LedgerEntry::kFormatOfGrowth:
+      return "tacit.ledger.entry.v5";
+    case LedgerEntry::kFormatOfRename:
+      return "tacit.ledger.entry.v6";
+    default:
+      return "tacit.ledger.entry.v3";
+  }
 }
 
 // Encodes all fields but the head.
 void EncodeFields(const LedgerEntry& e, ByteWriter* out) {
   out->Put(e.format).Put(e.index).PutString(e.learner);
+  if (e.format == LedgerEntry::kFormatOfRename) out->PutString(e.before);
   out->Put(static_cast<uint8_t>(e.charge.mechanism))
       .Put(e.charge.noise_multiplier)
       .Put(e.charge.sigma_selection)
@@ -96,6 +117,7 @@ bool DecodeFields(ByteReader* in, LedgerEntry* e) {
   e->format = in->Get<uint8_t>();
   e->index = in->Get<uint64_t>();
   e->learner = in->GetString();
+  if (e->format == LedgerEntry::kFormatOfRename) e->before = in->GetString();
   if (!GetEnum(in, MechanismKind::kNonPrivate, kLastMechanism, &e->charge.mechanism)) return false;
   for (double* number :
        {&e->charge.noise_multiplier, &e->charge.sigma_selection, &e->charge.sigma_gradient,
@@ -107,7 +129,8 @@ bool DecodeFields(ByteReader* in, LedgerEntry* e) {
       !GetEnum(in, Adjacency::kZeroOut, kLastAdjacency, &e->adjacency) ||
       !GetEnum(in, ParticipationMode::kOnce, kLastParticipationMode, &e->participation))
     return false;
-  if (HasBlocks(e->format) != (e->participation == ParticipationMode::kAllocate)) return false;
+  const bool allocates = e->participation == ParticipationMode::kAllocate;
+  if (!e->is_growth() && HasBlocks(e->format) != allocates) return false;
   if (e->format != kFormatWithoutBounds)
     for (uint64_t* bound : {&e->bounds.allowance, &e->bounds.per_period, &e->bounds.period_steps,
                             &e->bounds.dedupe_window})
@@ -138,7 +161,7 @@ std::string LedgerEntry::Encode() const {
 Result<LedgerEntry> LedgerEntry::Decode(std::string_view bytes) {
   const uint8_t format = bytes.empty() ? kFormat : static_cast<uint8_t>(bytes[0]);
   if (format != kFormat && format != kFormatWithoutBounds && !HasBlocks(format))
-    return OtherFormat("a ledger entry", format, kFormatWithBlocks);
+    return OtherFormat("a ledger entry", format, kFormatOfRename);
   ByteReader in(bytes);
   LedgerEntry entry;
   if (!DecodeFields(&in, &entry))

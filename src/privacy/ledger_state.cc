@@ -131,9 +131,10 @@ Status Ledger::CheckState(uint64_t entries_in_state) const {
   struct Sum {
     uint64_t steps = 0, last_entry = Account::kNoEntry;
   };
+  const LearnerNames names(entries_);
   std::map<std::string_view, Sum> sums;
   for (const LedgerEntry& entry : entries_) {
-    Sum& sum = sums[entry.learner];
+    Sum& sum = sums[names.Now(entry.learner)];
     sum.steps += entry.steps;
     sum.last_entry = entry.index;
   }

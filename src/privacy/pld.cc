@@ -35,7 +35,9 @@ constexpr double kRetryGrowth = 1.1;
 // mu^2 of an event that is Gaussian in every direction, else nothing.
 std::optional<double> GaussianMuSquared(const Event& event, Adjacency adjacency) {
   const double ratio = 1 / event.noise_multiplier;
-  if (event.kind == EventKind::kGaussian) return ratio * ratio;
+  if (event.kind == EventKind::kGaussian ||
+      (event.kind == EventKind::kKnownCoin && event.sampling_rate == 1))
+    return ratio * ratio;
   const bool in_full = (event.kind == EventKind::kPoissonGaussian && event.sampling_rate == 1) ||
                        (event.kind == EventKind::kAllocation && event.steps == 1);
   if (!in_full) return std::nullopt;
@@ -109,10 +111,11 @@ class OneEvent {
 }  // namespace
 
 struct PldAccountant::State {
-  explicit State(Adjacency of) : adjacency(of) {}
+  State(Adjacency of, Laws given)
+      : adjacency(of), laws(given != nullptr ? std::move(given) : MakeLaws()) {}
 
   Adjacency adjacency;
-  pld::AllocationBook book;  // of the compositions below
+  const Laws laws;  // outlive the compositions below
   std::map<Event, uint64_t> events;
   std::vector<CountedEvent> waiting;  // events that the compositions do not have yet
   double count = 0;
@@ -122,6 +125,7 @@ struct PldAccountant::State {
   std::optional<Composition> main;   // kRemove, or kReplace
   std::optional<Composition> other;  // kAdd, once it differs
   double tried_at = 0;               // number of events when `other` could not be ruled out
+  std::optional<OneEvent> alone;     // the only event's laws, once DeltaAt was asked of it
 
   // The only event, if it was made once and has a closed form; else null.
   const Event* Single() const {
@@ -132,6 +136,7 @@ struct PldAccountant::State {
 
   void Charge(const Event& event, uint64_t times) {
     events[event] += times;
+    alone.reset();
     const double number = static_cast<double>(times);
     count += number;
     const std::optional<double> mu = GaussianMuSquared(event, adjacency);
@@ -147,7 +152,7 @@ struct PldAccountant::State {
     const bool differs = !symmetric && !other;
     if (differs) {
       // The directions differ from here on: `other` starts with all events.
-      other.emplace(Direction::kAdd, pld::LawSource{&book, pld::kLeastTail});
+      other.emplace(Direction::kAdd, pld::LawSource{laws.get(), pld::kLeastTail});
       for (const auto& [known, times] : events) other->Add(known, static_cast<double>(times));
     }
     for (const auto& [event, times] : waiting) {
@@ -169,10 +174,13 @@ struct PldAccountant::State {
   }
 };
 
-PldAccountant::PldAccountant(Adjacency adjacency) : state_(std::make_unique<State>(adjacency)) {
+Laws MakeLaws() { return std::make_shared<pld::AllocationBook>(); }
+
+PldAccountant::PldAccountant(Adjacency adjacency, Laws laws)
+    : state_(std::make_unique<State>(adjacency, std::move(laws))) {
   state_->main.emplace(
       adjacency == Adjacency::kReplaceOne ? Direction::kReplace : Direction::kRemove,
-      pld::LawSource{&state_->book, pld::kLeastTail});
+      pld::LawSource{state_->laws.get(), pld::kLeastTail});
 }
 PldAccountant::~PldAccountant() = default;
 PldAccountant::PldAccountant(PldAccountant&&) noexcept = default;
@@ -180,8 +188,9 @@ PldAccountant& PldAccountant::operator=(PldAccountant&&) noexcept = default;
 
 Status PldAccountant::Add(const Event& event, uint64_t count) {
   TACIT_RETURN_IF_ERROR(event.Validate());
-  if (event.kind == EventKind::kPoissonGaussian && event.sampling_rate < 1 &&
-      event.noise_multiplier < kLeastSampledSigma)
+  const bool samples =
+      event.kind == EventKind::kPoissonGaussian || event.kind == EventKind::kKnownCoin;
+  if (samples && event.sampling_rate < 1 && event.noise_multiplier < kLeastSampledSigma)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("noise_multiplier of a sampled Gaussian must be at least {} (got {})",
                             kLeastSampledSigma, event.noise_multiplier));
@@ -209,8 +218,7 @@ Result<CertifiedInterval> PldAccountant::Epsilon(Delta delta) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("delta must be at least {} (got {})", kLeastDelta, delta.value));
   if (const Event* single = state.Single()) {
-    pld::AllocationBook book;
-    return OneEvent(*single, state.adjacency, {&book, TailFor(delta.value, 1)})
+    return OneEvent(*single, state.adjacency, {state.laws.get(), TailFor(delta.value, 1)})
         .Epsilon(delta.value);
   }
   state.Compose();
@@ -251,7 +259,10 @@ Result<CertifiedInterval> PldAccountant::DeltaAt(double epsilon) {
     return CertifiedInterval{delta * (1 - 1e-9), delta * (1 + 1e-9)};
   }
   if (const Event* single = state.Single()) {
-    return OneEvent(*single, state.adjacency, {&state.book, pld::kLeastTail}).DeltaAt(epsilon);
+    if (!state.alone)
+      state.alone.emplace(*single, state.adjacency,
+                          pld::LawSource{state.laws.get(), pld::kLeastTail});
+    return state.alone->DeltaAt(epsilon);
   }
   state.Compose();
   TACIT_ASSIGN(pld::Interval interval, state.main->DeltaAt(epsilon));
@@ -263,10 +274,16 @@ Result<CertifiedInterval> PldAccountant::DeltaAt(double epsilon) {
   return CertifiedInterval{interval.lower, interval.upper};
 }
 
+std::optional<double> PldAccountant::Mu() const {
+  if (!state_->gaussian) return std::nullopt;
+  return std::sqrt(state_->mu_squared);
+}
+
 Result<double> PldUpperEpsilon(std::span<const CountedEvent> events, Adjacency adjacency,
-                               Delta delta, std::optional<PldHint>* hint) {
+                               Delta delta, std::optional<PldHint>* hint, const Laws& laws) {
   TACIT_CHECK(delta.value > 0 && delta.value < 1, "delta must be in (0, 1)");
-  PldAccountant accountant(adjacency);
+  const Laws used = laws != nullptr ? laws : MakeLaws();
+  PldAccountant accountant(adjacency, used);
   uint64_t total = 0;
   bool gaussian = true, symmetric = true;
   for (const auto& [event, count] : events) {
@@ -281,8 +298,7 @@ Result<double> PldUpperEpsilon(std::span<const CountedEvent> events, Adjacency a
   }
   const double log_delta = std::log(delta.value);
   double greatest = 0;
-  pld::AllocationBook book;
-  const pld::LawSource source{&book, TailFor(delta.value, static_cast<double>(total))};
+  const pld::LawSource source{used.get(), TailFor(delta.value, static_cast<double>(total))};
   for (Direction direction : DirectionsOf(adjacency, symmetric)) {
     Composition composition(direction, source);
     for (const auto& [event, count] : events)

@@ -12,6 +12,15 @@
 
 namespace tacit::privacy {
 
+namespace pld {
+class AllocationBook;
+}
+
+// Laws of allocations, which take a tenth of a second each, for accountants that are asked about
+// the same ones. They change no answer. Not thread-safe: for the accountants of one thread.
+using Laws = std::shared_ptr<pld::AllocationBook>;
+Laws MakeLaws();
+
 // Certified bounds: the exact value for the events' dominating pairs lies between them.
 struct CertifiedInterval {
   double lower = 0;
@@ -44,7 +53,8 @@ struct CertifiedInterval {
 // known kind and a new epsilon cost well under a millisecond.
 class PldAccountant {
  public:
-  explicit PldAccountant(Adjacency adjacency);
+  // `laws` may be null: then it makes its own.
+  explicit PldAccountant(Adjacency adjacency, Laws laws = nullptr);
   ~PldAccountant();
   PldAccountant(PldAccountant&&) noexcept;
   PldAccountant& operator=(PldAccountant&&) noexcept;
@@ -62,6 +72,8 @@ class PldAccountant {
   // cheaper where tails are heavy.
   Result<double> UpperEpsilon(Delta delta);
   Result<CertifiedInterval> DeltaAt(double epsilon);
+  // The mu of all events together, if they are Gaussians in every direction.
+  std::optional<double> Mu() const;
 
  private:
   struct State;
@@ -69,12 +81,13 @@ class PldAccountant {
 };
 
 // The upper bound alone, for all these events together; used by calibration. A hint from a nearby
-// question (not null) saves time and is updated; it never affects correctness.
+// question (not null) saves time and is updated; it never affects correctness. Nor do `laws`.
 struct PldHint {
   double epsilon = 0, slope = 0;
 };
 Result<double> PldUpperEpsilon(std::span<const CountedEvent> events, Adjacency adjacency,
-                               Delta delta, std::optional<PldHint>* hint = nullptr);
+                               Delta delta, std::optional<PldHint>* hint = nullptr,
+                               const Laws& laws = nullptr);
 Result<double> PldUpperEpsilon(const Event& event, uint64_t count, Adjacency adjacency, Delta delta,
                                std::optional<PldHint>* hint = nullptr);
 // A guess at PldUpperEpsilon within a few per cent, in microseconds. NOT a bound.

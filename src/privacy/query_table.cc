@@ -30,8 +30,16 @@ std::string_view Name(Query query) {
       return "a period's histogram of items";
     case Query::kPairCounts:
       return "a period's counts of pairs of items, before its steps";
+    case Query::kRepresentation:
+      return "a step's noised representations";
     case Query::kRankerGradient:
       return "a ranker's gradient";
+    case Query::kUnreadableCount:
+      return "a window's count of unreadable records";
+    case Query::kScoreCounts:
+      return "a window's histogram of predictions";
+    case Query::kInspectedCounts:
+      return "an inspection's counts";
   }
   return "unknown";
 }
@@ -46,6 +54,14 @@ std::vector<Query> QueriesOf(const Charge& charge, std::span<const MechanismRow>
       return {Query::kPeriodCounts};
     case ChargeOf::kPeriodSums:
       return {Query::kPeriodSums};
+    case ChargeOf::kRepresentations:
+      return {Query::kRepresentation};
+    case ChargeOf::kWindowCount:
+      return {Query::kUnreadableCount};
+    case ChargeOf::kWindowScores:
+      return {Query::kScoreCounts};
+    case ChargeOf::kInspectedCounts:
+      return {Query::kInspectedCounts};
     case ChargeOf::kStep:
       break;
   }

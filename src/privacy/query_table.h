@@ -28,13 +28,19 @@ enum class Query : uint8_t {
   kPeriodSums,        // linear: all sums and counts of a period, which share one Gaussian
   kItemHistogram,     // a sequence model's start: the number of users with each item of a period
   kPairCounts,        // a sequence model's start: all counts of a period, which share one Gaussian
+  kRepresentation,    // forward: each record's noised representation, its label beside it
   kRankerGradient,    // a ranker's steps on a period, with every unit in each: one Gaussian
+  kUnreadableCount,   // the breaker: the records of a window that could not be learnt from
+  kScoreCounts,       // private quality: a window's predictions by what came of them
+  kInspectedCounts,   // an inspection: all counts of a sample, which share one Gaussian
 };
 inline constexpr Query kQueries[] = {
-    Query::kUnnoised,      Query::kGradient,     Query::kRowThreshold,  Query::kClipQuantile,
-    Query::kRowChoice,     Query::kRowHistogram, Query::kTopRows,       Query::kSequenceGradient,
-    Query::kPeriodCounts,  Query::kPeriodSums,   Query::kItemHistogram, Query::kPairCounts,
-    Query::kRankerGradient};
+    Query::kUnnoised,       Query::kGradient,         Query::kRowThreshold,
+    Query::kClipQuantile,   Query::kRowChoice,        Query::kRowHistogram,
+    Query::kTopRows,        Query::kSequenceGradient, Query::kPeriodCounts,
+    Query::kPeriodSums,     Query::kItemHistogram,    Query::kPairCounts,
+    Query::kRepresentation, Query::kRankerGradient,   Query::kUnreadableCount,
+    Query::kScoreCounts,    Query::kInspectedCounts};
 
 enum class Price : uint8_t {
   kRefused,
@@ -44,6 +50,8 @@ enum class Price : uint8_t {
   // One sampled event at each step that the unit is eligible for, which stands for all Gaussians of
   // the step together.
   kSampledGaussian,
+  // (1 / sigma)^2, in full, at each step that the unit is drawn into. Its coins count as known.
+  kKnownCoins,
   // One allocation for each block of steps that the unit is eligible for, which stands for all
   // Gaussians of the one step that the unit is in. All blocks of a period are charged when it
   // begins.
@@ -71,6 +79,10 @@ constexpr Row Users(Price once, Price poisson, Price allocate) {
   constexpr Price kRefused = Price::kRefused;
   return {{kRefused, once, kRefused, poisson, kRefused, allocate}};
 }
+constexpr Row Events(Price once, Price poisson, Price allocate) {
+  constexpr Price kRefused = Price::kRefused;
+  return {{once, kRefused, poisson, kRefused, allocate, kRefused}};
+}
 constexpr Row RowOf(Query query) {
   switch (query) {
     case Query::kUnnoised:
@@ -90,7 +102,18 @@ constexpr Row RowOf(Query query) {
     case Query::kPeriodCounts:  // each step is a period
     case Query::kRankerGradient:
       return Users(Price::kGaussian, Price::kRefused, Price::kRefused);
-    case Query::kPeriodSums:  // each step is a period
+    case Query::kRepresentation:  // a user's records would be as many representations
+      return Events(Price::kGaussian, Price::kKnownCoins, Price::kRefused);
+    // Each window is a step of its own, whatever the learners do. An unreadable record names no
+    // user, so nothing bounds what one adds to the count.
+    case Query::kUnreadableCount:
+      return Events(Price::kGaussian, Price::kRefused, Price::kRefused);
+    // A window is a step of its own, of records that are in one step of it. A user's records would
+    // be in several, and in several counts.
+    case Query::kScoreCounts:
+      return Events(Price::kGaussian, Price::kRefused, Price::kRefused);
+    case Query::kPeriodSums:       // each step is a period
+    case Query::kInspectedCounts:  // each step is an inspection
       return Anyone(Price::kGaussian, Price::kRefused, Price::kRefused);
     case Query::kItemHistogram:  // `once` holds no period
     case Query::kPairCounts:

@@ -167,6 +167,12 @@ double RenyiDivergence(const Event& event, double order) {
     case EventKind::kPoissonGaussian:
       if (event.sampling_rate == 1) return order / (2 * sigma * sigma);
       return SampledMoment(sigma, event.sampling_rate, order).Log() / (order - 1);
+    case EventKind::kKnownCoin: {
+      // log(1 - q + q e^a) / (order - 1), without overflow.
+      const double a = (order - 1) * order / (2 * sigma * sigma), q = event.sampling_rate;
+      return (a < 1 ? std::log1p(q * std::expm1(a)) : a + std::log(q + (1 - q) * std::exp(-a))) /
+             (order - 1);
+    }
     case EventKind::kLaplace:
       return LaplaceDivergence(event.epsilon, order);
     case EventKind::kPureDp:

@@ -1,6 +1,7 @@
 // The notation is base/bytes.h's.
 //     spending := mu_squared:f64 rho:f64 settings:u32 setting*settings
 //     setting  := noise_multiplier:f64 sampling_rate:f64 count:u64 [block_steps:u64]
+// A sampling rate below 0 says that the coins are known: its size is the rate.
 // mu_squared is that of the Gaussian queries the unit was surely in, rho that of the queries
 // charged by their zCDP. Settings of sampled steps ascend by noise multiplier, then by rate, then
 // by the steps of a block (0: no blocks; else the count is of blocks, and the rate is one over it).
@@ -16,12 +17,13 @@
 #include "base/check.h"
 #include "privacy/gaussian.h"
 #include "privacy/pld.h"
+#include "privacy/tradeoff.h"
 
 namespace tacit::privacy {
 namespace {
 
 auto Setting(const Spending::Sampled& s) {
-  return std::tie(s.noise_multiplier, s.sampling_rate, s.block_steps);
+  return std::tie(s.noise_multiplier, s.sampling_rate, s.block_steps, s.coins_known);
 }
 
 // The setting's place in an ascending list, or where to insert it.
@@ -54,8 +56,8 @@ Spending Spending::Of(const Charge& charge, uint64_t steps) {
     spending.mu_squared = charge.MuSquared() * times;
   } else if (!std::isinf(charge.noise_multiplier)) {
     const uint64_t count = charge.block_steps > 0 ? charge.Blocks(steps) : steps;
-    spending.sampled.push_back(
-        {charge.noise_multiplier, charge.sampling_rate, count, charge.block_steps});
+    spending.sampled.push_back({charge.noise_multiplier, charge.sampling_rate, count,
+                                charge.block_steps, charge.CoinsAreKnown()});
   }
   return spending;
 }
@@ -73,6 +75,26 @@ void Spending::Add(const Spending& other) {
   }
 }
 
+Spending Difference(const Spending& more, const Spending& less) {
+  Spending difference{.mu_squared = std::max(0.0, more.mu_squared - less.mu_squared),
+                      .rho = std::max(0.0, more.rho - less.rho)};
+  for (Spending::Sampled s : more.sampled) {
+    for (const Spending::Sampled& had : less.sampled)
+      if (had.SameSetting(s)) s.count -= std::min(s.count, had.count);
+    if (s.count > 0) difference.sampled.push_back(s);
+  }
+  return difference;
+}
+
+Spending Scaled(const Spending& spending, double by) {
+  Spending scaled{.mu_squared = spending.mu_squared * by, .rho = spending.rho * by};
+  for (Spending::Sampled s : spending.sampled) {
+    s.count = static_cast<uint64_t>(std::ceil(static_cast<double>(s.count) * by));
+    if (s.count > 0) scaled.sampled.push_back(s);
+  }
+  return scaled;
+}
+
 bool Spending::Covers(const Spending& other) const {
   if (mu_squared < other.mu_squared || rho < other.rho) return false;
   return std::all_of(other.sampled.begin(), other.sampled.end(),
@@ -80,6 +102,7 @@ bool Spending::Covers(const Spending& other) const {
 }
 
 Event Spending::Sampled::event() const {
+  if (coins_known) return Event::KnownCoin(noise_multiplier, sampling_rate);
   return block_steps > 0 ? Event::Allocation(noise_multiplier, block_steps)
                          : Event::PoissonGaussian(noise_multiplier, sampling_rate);
 }
@@ -92,7 +115,8 @@ void Spending::EncodeTo(bool with_blocks, ByteWriter* out) const {
   TACIT_CHECK(with_blocks || !has_blocks(), "a format without blocks");
   out->Put(mu_squared).Put(rho).Put(static_cast<uint32_t>(sampled.size()));
   for (const Sampled& s : sampled) {
-    out->Put(s.noise_multiplier).Put(s.sampling_rate).Put(s.count);
+    out->Put(s.noise_multiplier).Put(s.coins_known ? -s.sampling_rate : s.sampling_rate);
+    out->Put(s.count);
     if (with_blocks) out->Put(s.block_steps);
   }
 }
@@ -110,10 +134,13 @@ bool Spending::Decode(bool with_blocks, ByteReader* in, Spending* spending) {
     Sampled& s = spending->sampled[i];
     s.noise_multiplier = in->Get<double>();
     s.sampling_rate = in->Get<double>();
+    s.coins_known = s.sampling_rate < 0;
+    if (s.coins_known) s.sampling_rate = -s.sampling_rate;
     s.count = in->Get<uint64_t>();
     if (with_blocks) s.block_steps = in->Get<uint64_t>();
     const bool blocks_fit =
-        s.block_steps == 0 || s.sampling_rate == Draw::Allocate(s.block_steps).rate;
+        s.block_steps == 0 ||
+        (!s.coins_known && s.sampling_rate == Draw::Allocate(s.block_steps).rate);
     const bool ascends = i == 0 || Setting(spending->sampled[i - 1]) < Setting(s);
     if (!ascends || !blocks_fit || s.count == 0 || !(s.noise_multiplier > 0) ||
         std::isinf(s.noise_multiplier) || !(s.sampling_rate > 0 && s.sampling_rate < 1))
@@ -129,12 +156,13 @@ void InsertMaximal(Spending spending, std::vector<Spending>* maximal) {
   maximal->push_back(std::move(spending));
 }
 
-// An accountant, its spending and its last answer.
-struct EpsilonMeter::Composition {
+namespace {
+
+// An accountant and its spending.
+struct GrownAccount {
+  Laws laws;  // may be null
   Spending composed;
   std::unique_ptr<PldAccountant> accountant;
-  double delta = 0;
-  CertifiedInterval bounds;
 
   // Gaussians are one event of the composed multiplier, so they must be unchanged.
   bool MayBecome(const Spending& to) const {
@@ -144,7 +172,7 @@ struct EpsilonMeter::Composition {
   // Adds the missing events; returns false if the accountant refuses one.
   bool Become(const Spending& to) {
     if (!MayBecome(to)) {
-      accountant = std::make_unique<PldAccountant>(Adjacency::kAddRemove);
+      accountant = std::make_unique<PldAccountant>(Adjacency::kAddRemove, laws);
       composed = {};
       if (to.mu_squared > 0 && !accountant->Add(Event::Gaussian(1 / std::sqrt(to.mu_squared)), 1))
         return false;
@@ -158,24 +186,59 @@ struct EpsilonMeter::Composition {
     composed = to;
     return true;
   }
+};
+
+}  // namespace
+
+// A composition and its last answers. A question near epsilon 0 would make the accountant's next
+// bound of a far epsilon looser, so that the advantage has an accountant of its own.
+struct EpsilonMeter::Composition {
+  explicit Composition(const Laws& laws)
+      : far{.laws = laws, .composed = {}, .accountant = {}},
+        near{.laws = laws, .composed = {}, .accountant = {}} {}
+
+  GrownAccount far, near;
+  double delta = 0;
+  CertifiedInterval bounds;
+  double advantage = -1;  // below 0: nobody has asked for that of near's spending
+
+  const Spending& composed() const { return far.composed; }
+  bool MayBecome(const Spending& to) const { return far.MayBecome(to); }
 
   CertifiedInterval Ask(const Spending& spending, Delta at) {
-    if (accountant != nullptr && composed == spending && delta == at.value) return bounds;
-    if (Become(spending)) {
-      if (const auto epsilon = accountant->Epsilon(at)) {
+    if (far.accountant != nullptr && far.composed == spending && delta == at.value) return bounds;
+    if (far.Become(spending)) {
+      if (const auto epsilon = far.accountant->Epsilon(at)) {
         delta = at.value;
         return bounds = *epsilon;
       }
     }
-    accountant.reset();
+    far.accountant.reset();
     return {0, std::numeric_limits<double>::infinity()};
+  }
+
+  // Near epsilon 0 the curve takes a third of a second; here it takes milliseconds.
+  double AskAdvantage(const Spending& spending, Delta at) {
+    constexpr double kShareOfEpsilon = 1.0 / 24;
+    const double epsilon = Ask(spending, at).upper;
+    if (std::isinf(epsilon)) return 1;
+    if (near.accountant != nullptr && near.composed == spending && advantage >= 0) return advantage;
+    advantage = AdvantageAt(epsilon, at.value);
+    const double beside = epsilon * kShareOfEpsilon;
+    if (!near.Become(spending)) {
+      near.accountant.reset();
+    } else if (const auto of_beside = near.accountant->DeltaAt(beside)) {
+      advantage = std::min(advantage, AdvantageAt(beside, of_beside->upper));
+    }
+    return advantage;
   }
 };
 
-EpsilonMeter::EpsilonMeter() = default;
+EpsilonMeter::EpsilonMeter(Laws laws) : laws_(std::move(laws)) {}
 EpsilonMeter::~EpsilonMeter() = default;
 EpsilonMeter::EpsilonMeter(const EpsilonMeter&) {}
 EpsilonMeter& EpsilonMeter::operator=(const EpsilonMeter&) {
+  laws_.reset();
   compositions_.clear();
   return *this;
 }
@@ -185,13 +248,13 @@ EpsilonMeter& EpsilonMeter::operator=(const EpsilonMeter&) {
 EpsilonMeter::Composition& EpsilonMeter::Choose(const Spending& spending, double delta) {
   constexpr size_t kMost = 4;
   auto chosen = std::find_if(compositions_.begin(), compositions_.end(), [&](const auto& c) {
-    return c->composed == spending && c->delta == delta;
+    return c->composed() == spending && c->delta == delta;
   });
   if (chosen == compositions_.end())
     chosen = std::find_if(compositions_.begin(), compositions_.end(),
                           [&](const auto& c) { return c->MayBecome(spending); });
   if (chosen == compositions_.end()) {
-    if (compositions_.size() < kMost) compositions_.push_back(std::make_unique<Composition>());
+    if (compositions_.size() < kMost) compositions_.push_back(std::make_unique<Composition>(laws_));
     chosen = std::prev(compositions_.end());
   }
   std::rotate(compositions_.begin(), chosen, std::next(chosen));
@@ -204,6 +267,12 @@ CertifiedInterval EpsilonMeter::Bounds(const Spending& spending, Delta delta) {
     return {exact, exact};
   }
   return Choose(spending, delta.value).Ask(spending, delta);
+}
+
+double EpsilonMeter::Advantage(const Spending& spending, Delta delta) {
+  if (!spending.bounded()) return 1;
+  if (spending.gaussian()) return GaussianDelta(std::sqrt(spending.mu_squared), Epsilon(0)).value;
+  return Choose(spending, delta.value).AskAdvantage(spending, delta);
 }
 
 }  // namespace tacit::privacy

@@ -23,20 +23,20 @@ struct Spending {
     double sampling_rate = 0;
     uint64_t count = 0;        // of steps; with block_steps, of blocks
     uint64_t block_steps = 0;  // as in Charge
+    bool coins_known = false;
 
     // One of them, as the accountants know it.
     Event event() const;
     bool SameSetting(const Sampled& other) const {
       return noise_multiplier == other.noise_multiplier && sampling_rate == other.sampling_rate &&
-             block_steps == other.block_steps;
+             block_steps == other.block_steps && coins_known == other.coins_known;
     }
     friend bool operator==(const Sampled&, const Sampled&) = default;
   };
 
-  double mu_squared = 0;  // infinite: unbounded
-  double rho = 0;         // finite
-  std::vector<Sampled> sampled =
-      {};  // ascending by (noise_multiplier, sampling_rate, block_steps), counts above 0
+  double mu_squared = 0;              // infinite: unbounded
+  double rho = 0;                     // finite
+  std::vector<Sampled> sampled = {};  // ascending by all but their counts, which are above 0
 
   // The spending of `steps` steps of this charge, with the unit eligible for each.
   static Spending Of(const Charge& charge, uint64_t steps);
@@ -65,6 +65,11 @@ struct Spending {
   static bool Decode(bool with_blocks, ByteReader* in, Spending* spending);
 };
 
+// The difference of two compositions, part by part; no part is below zero.
+Spending Difference(const Spending& more, const Spending& less);
+// A part of a spending, or a multiple. Counts round up: a step that has begun counts.
+Spending Scaled(const Spending& spending, double by);
+
 // Adds a spending to `maximal`, which holds only those that no other covers.
 void InsertMaximal(Spending spending, std::vector<Spending>* maximal);
 
@@ -74,19 +79,25 @@ void InsertMaximal(Spending spending, std::vector<Spending>* maximal);
 // question is free and one more step cheap; a copy starts empty. Not thread-safe.
 class EpsilonMeter {
  public:
-  EpsilonMeter();
+  // `laws` may be null. A copy has its own.
+  explicit EpsilonMeter(Laws laws = nullptr);
   ~EpsilonMeter();
   EpsilonMeter(const EpsilonMeter&);
   EpsilonMeter& operator=(const EpsilonMeter&);
 
   // The upper bound is infinite if none can be certified. REQUIRES 0 < delta < 1.
   CertifiedInterval Bounds(const Spending& spending, Delta delta);
+  // The greatest advantage of anybody who wants to tell from all releases whether the unit was in
+  // them (tradeoff.h): exact for Gaussians; for others read off the certified curve where that
+  // takes milliseconds, and a hundredth above it. Never below the truth.
+  double Advantage(const Spending& spending, Delta delta);
 
  private:
   struct Composition;
 
   Composition& Choose(const Spending& spending, double delta);
 
+  Laws laws_;
   std::vector<std::unique_ptr<Composition>> compositions_;  // most recently used first
 };
 

@@ -8,7 +8,7 @@ namespace tacit::serve {
 namespace {
 
 constexpr std::string_view kUnix = "unix:";
-constexpr std::string_view kHttp = "http://";
+constexpr std::string_view kHttp = "http://", kHttps = "https://";
 constexpr size_t kUnixPathMax = 107;  // sockaddr_un::sun_path, with its terminating zero
 
 tl::unexpected<Error> BadAddress(std::string_view text, std::string_view why) {
@@ -77,13 +77,14 @@ Result<Url> ParseUrl(std::string_view text) {
     const size_t split = rest.find(":/");
     TACIT_ASSIGN(url.address, UnixAddress(text, rest.substr(0, split)));
     if (split != std::string_view::npos) url.target = rest.substr(split + 1);
-  } else if (rest.starts_with(kHttp)) {
-    rest.remove_prefix(kHttp.size());
+  } else if (rest.starts_with(kHttp) || rest.starts_with(kHttps)) {
+    url.tls = rest.starts_with(kHttps);
+    rest.remove_prefix(url.tls ? kHttps.size() : kHttp.size());
     const size_t slash = rest.find('/');
-    TACIT_ASSIGN(url.address, TcpAddress(text, rest.substr(0, slash), 80));
+    TACIT_ASSIGN(url.address, TcpAddress(text, rest.substr(0, slash), url.tls ? 443 : 80));
     if (slash != std::string_view::npos) url.target = rest.substr(slash);
   } else {
-    return BadAddress(text, "expected http://HOST:PORT or unix:PATH");
+    return BadAddress(text, "expected http://HOST:PORT, https://HOST:PORT or unix:PATH");
   }
   if (url.target.empty()) url.target = "/";
   for (char c : url.target)

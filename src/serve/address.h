@@ -26,10 +26,12 @@ Result<Address> ParseAddress(std::string_view text);
 
 struct Url {
   Address address;
+  bool tls = false;
   std::string target;  // begins with a slash
 };
 
-// "http://HOST[:PORT][/TARGET]" or "unix:PATH[:/TARGET]"; the error names `text`.
+// "http://HOST[:PORT][/TARGET]", the same with https, or "unix:PATH[:/TARGET]"; the error names
+// `text`.
 Result<Url> ParseUrl(std::string_view text);
 
 }  // namespace tacit::serve

@@ -7,11 +7,15 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "serve/dashboard/dashboard_route.h"
+#include "serve/inference/infer_route.h"
 #include "serve/ledger_route.h"
+#include "serve/lookup_route.h"
 #include "serve/model_json.h"
 #include "serve/query_fields.h"
 #include "serve/request_json.h"
 #include "serve/router.h"
+#include "serve/row_scoring.h"
 #include "serve/score_answer.h"
 #include "serve/score_lines.h"
 #include "serve/score_request.h"
@@ -27,6 +31,9 @@ constexpr std::string_view kIndex = R"(tacit: learns from a stream with differen
 POST /v1/score     click probabilities of rows
 POST /v1/score/lines  the same of records as the stream has them, one a line: ?learner=ID
 POST /v1/recommend what comes next after a sequence of items
+POST /v1/lookup    what was learnt for values of features
+GET  /v2           the Open Inference Protocol: /v2/models/{name}/infer and the rest
+GET  /v1/quality   how well learners predict, by noised counts that are charged
 GET  /v1/privacy   what has been spent, per learner and in total
 GET  /healthz      200 while the process lives
 GET  /readyz       200 once a committed model is served and training works
@@ -34,12 +41,17 @@ GET  /metrics      for Prometheus
 )";
 
 constexpr std::string_view kOperatorIndex = R"(
+GET  /             in a browser: the dashboard, which asks /v1/dashboard
 GET  /v1/ledger    every entry of the ledger, to be verified elsewhere
 GET  /v1/weights   the largest weights of a linear model, with their deviations
 GET  /v1/checkpoints  the checkpoints there are, and how the last one went
 POST /v1/checkpoints  makes one: {"kind":"full"} or {"kind":"release"}
+GET  /v1/versions  the versions of a server of checkpoints; POST chooses: {"serve":12|"newest",
+                   "canary":{"version":14,"share":0.1}|null}
 GET  /v1/users/{id}  all that is held of a user
+GET  /v1/users/{id}/privacy  what anybody can tell of a user from what was learnt
 DELETE /v1/users/{id}  forgets a user's history
+POST /v2/repository/models/{name}/load  takes up a newer checkpoint; .../unload takes a model away
 )";
 
 template <class... Args>
@@ -60,6 +72,8 @@ void AppendLearner(const store::Snapshot& snapshot, const ServedLearner& learner
   Append(out, R"(,"exhausted":{}}},"participation":"{}","adjacency":"{}")", exhausted,
          privacy::Name(promise.participation), privacy::Name(promise.adjacency));
   AppendBounds(promise.bounds, out);
+  *out += ',';
+  AppendAtMost(total, out);
   *out += '}';
 }
 
@@ -76,9 +90,38 @@ void AppendRetired(const store::Snapshot& snapshot, const std::vector<ServedLear
     AppendJsonString(total.learner, out);
     Append(out, R"(,"unit":"{}",)", privacy::Name(total.unit));
     AppendLoss(total, out);
-    Append(out, R"(,"steps":{}}})", total.steps);
+    Append(out, R"(,"steps":{},)", total.steps);
+    AppendAtMost(total, out);
+    *out += '}';
   }
   if (out->size() != begin) *out += ']';
+}
+
+// Writes what anybody can tell at most of one user from what was learnt: the learners' promises,
+// and how much of each allowance the user has used.
+void WriteUserPrivacy(const store::Snapshot& snapshot, const std::vector<ServedLearner>& learners,
+                      std::string_view id, const UserReport& report, std::string* out) {
+  *out = R"({"user":)";
+  AppendJsonString(id, out);
+  *out += R"(,"learners":[)";
+  for (const ServedLearner& learner : learners) {
+    const privacy::LedgerTotal total = TotalOf(snapshot, learner.promise);
+    *out += &learner == &learners.front() ? R"({"learner":)" : R"(,{"learner":)";
+    AppendJsonString(learner.promise.learner, out);
+    Append(out, R"(,"unit":"{}","adjacency":"{}",)", privacy::Name(total.unit),
+           privacy::Name(learner.promise.adjacency));
+    AppendLoss(total, out);
+    Append(out, R"(,"private":{},)", IsPrivate(total));
+    AppendAtMost(total, out);
+    const auto used = std::ranges::find(report.allowances, learner.promise.learner,
+                                        &UserReport::Allowance::learner);
+    if (used != report.allowances.end())
+      Append(out, R"(,"allowance":{{"used":{},"of":{}}})", used->used, used->most);
+    *out += '}';
+  }
+  Append(out, R"(],"opted_out":{},"version":{},"head":"sha256:{}"}})", report.opted_out,
+         snapshot.version().value, ToHex(snapshot.head()));
+  *out += '\n';
 }
 
 void SetText(std::string_view text, Reply* reply) {
@@ -89,30 +132,38 @@ void SetText(std::string_view text, Reply* reply) {
 // The routes of one server thread, with its own scorers and scratch memory.
 class Api final : public Handler {
  public:
-  Api(std::shared_ptr<const Services> services, std::shared_ptr<const Recommender> recommender);
+  Api(std::shared_ptr<const Services> services, std::shared_ptr<const Versions> versions,
+      std::shared_ptr<LoadedModels> loaded, std::shared_ptr<BudgetBoard> board);
   void Handle(const Request& request, Reply* reply) override { router_.Handle(request, reply); }
 
  private:
   void Score(const Request& request, Reply* reply);
   void ScoreLines(const Request& request, Reply* reply);
-  // Scores what was read for a model.
-  void Answer(size_t model, Reply* reply);
+  // Scores what was read for a model, by the version that was asked for, if one was.
+  void Answer(size_t model, std::optional<uint64_t> version, const Request& request, Reply* reply);
+  void Quality(Reply* reply) const;
   void Privacy(Reply* reply) const;
+  void UserPrivacy(const Request& request, Reply* reply) const;
   void Ledger(const Request& request, Reply* reply) const;
   void Weights(const Request& request, Reply* reply) const;
+  void Lookup(const Request& request, Reply* reply) const;
+  void Dashboard(const Request& request, Reply* reply) const;
+  // Fails, saying why, unless the service is ready; `degraded` is what is wrong all the same.
+  Status IsReady(Role role, std::string* degraded) const;
   void Ready(const Request& request, Reply* reply) const;
   void Metrics(const Request& request, Reply* reply) const;
 
   const std::shared_ptr<const Services> services_;
+  const std::shared_ptr<const Versions> versions_;
   const std::vector<ServedLearner> learners_;
+  const std::shared_ptr<LoadedModels> loaded_;
   Router router_;
   ScoreRequestParser parser_;
   LineReader lines_;
-  std::vector<std::unique_ptr<RowScorer>> scorers_;  // one per model
-  std::vector<metrics::Counter> scored_;             // one per model
-  event::Batch batch_;
-  std::vector<float> scores_;
+  RowScoring scoring_;
   RecommendRoute recommend_;
+  InferRoute infer_;
+  DashboardRoute dashboard_;
 };
 
 std::vector<ScoreRequestParser::Target> Targets(const std::vector<ScoringModel>& models) {
@@ -122,33 +173,53 @@ std::vector<ScoreRequestParser::Target> Targets(const std::vector<ScoringModel>&
   return targets;
 }
 
-Api::Api(std::shared_ptr<const Services> services, std::shared_ptr<const Recommender> recommender)
+Api::Api(std::shared_ptr<const Services> services, std::shared_ptr<const Versions> versions,
+         std::shared_ptr<LoadedModels> loaded, std::shared_ptr<BudgetBoard> board)
     : services_(std::move(services)),
+      versions_(std::move(versions)),
       learners_(LearnersOf(*services_)),
+      loaded_(std::move(loaded)),
       router_(*services_->metrics),
       parser_(Targets(services_->models), {}),
-      recommend_(std::move(recommender), services_->latest, services_->user_hash,
-                 *services_->metrics) {
-  for (const ScoringModel& model : services_->models) {
-    scorers_.push_back(model.model->MakeScorer());
-    scored_.push_back(services_->metrics->AddCounter(metrics::Audience::kPublic,
-                                                     "tacit_scored_rows_total", "Rows scored.",
-                                                     {{"learner", model.promise.learner}}));
-  }
-  router_.Add("GET", "/", [](const Request& request, Reply* reply) {
-    SetText(kIndex, reply);
-    if (request.role == Role::kOperator) reply->body += kOperatorIndex;
-  });
-  router_.Add("GET", "/healthz", [](const Request&, Reply* reply) { SetText("ok\n", reply); });
-  router_.Add("GET", "/readyz",
-              [this](const Request& request, Reply* reply) { Ready(request, reply); });
+      scoring_(services_->models, loaded_.get(), *services_->metrics),
+      recommend_(services_->recommenders, versions_, services_->user_hash, loaded_.get(),
+                 *services_->metrics),
+      infer_(
+          *services_, *versions_,
+          [this] {
+            std::string degraded;
+            return IsReady(Role::kPublic, &degraded);
+          },
+          &scoring_, &recommend_, loaded_.get()),
+      dashboard_(*services_, learners_, std::move(board)) {
+  // The page holds no figures: where tokens are asked for, its script asks for the operator's.
+  router_.Add(
+      "GET", "/",
+      [](const Request& request, Reply* reply) {
+        if (request.at_operators_door && WantsPage(request)) return AnswerDashboardPage(reply);
+        SetText(kIndex, reply);
+        if (request.role == Role::kOperator) reply->body += kOperatorIndex;
+      },
+      Access::kAll);
+  router_.Add(
+      "GET", "/healthz", [](const Request&, Reply* reply) { SetText("ok\n", reply); },
+      Access::kAll);
+  router_.Add(
+      "GET", "/readyz", [this](const Request& request, Reply* reply) { Ready(request, reply); },
+      Access::kAll);
   router_.Add("GET", "/metrics", [this](const Request& r, Reply* reply) { Metrics(r, reply); });
-  router_.Add("GET", "/v1/privacy", [this](const Request&, Reply* reply) { Privacy(reply); });
+  router_.Add("GET", "/v1/quality", [this](const Request&, Reply* reply) { Quality(reply); });
+  router_.Add(
+      "GET", "/v1/privacy", [this](const Request&, Reply* reply) { Privacy(reply); },
+      Access::kCallers);
   router_.Add(
       "GET", "/v1/ledger", [this](const Request& r, Reply* reply) { Ledger(r, reply); },
       Role::kOperator);
   router_.Add(
       "GET", "/v1/weights", [this](const Request& r, Reply* reply) { Weights(r, reply); },
+      Role::kOperator);
+  router_.Add(
+      "GET", "/v1/dashboard", [this](const Request& r, Reply* reply) { Dashboard(r, reply); },
       Role::kOperator);
   if (const auto& checkpoints = services_->checkpoints) {
     router_.Add(
@@ -162,70 +233,117 @@ Api::Api(std::shared_ptr<const Services> services, std::shared_ptr<const Recomme
         },
         Role::kOperator);
   }
+  if (const auto& versions_here = services_->version_commands) {
+    router_.Add(
+        "GET", "/v1/versions",
+        [&versions_here](const Request&, Reply* reply) { AnswerVersions(*versions_here, reply); },
+        Role::kOperator);
+    router_.Add(
+        "POST", "/v1/versions",
+        [&versions_here](const Request& request, Reply* reply) {
+          AnswerSetVersions(*versions_here, request.body, reply);
+        },
+        Role::kOperator);
+  }
   if (const auto& users = services_->users) {
     const std::string path = std::string(kUsersPath) + "{id}";
     router_.Add(
         "GET", path,
-        [&users](const Request& request, Reply* reply) {
-          AnswerUser(users->show, request.path, reply);
-        },
-        Role::kOperator);
+        [&users](const Request& request, Reply* reply) { AnswerUser(users->show, request, reply); },
+        Access::kOwner);
+    router_.Add(
+        "GET", path + "/privacy",
+        [this](const Request& request, Reply* reply) { UserPrivacy(request, reply); },
+        Access::kOwner);
     router_.Add(
         "DELETE", path,
         [&users](const Request& request, Reply* reply) {
-          AnswerUser(users->forget, request.path, reply);
+          AnswerUser(users->forget, request, reply);
         },
         Role::kOperator);
   }
   router_.Add("POST", "/v1/score", [this](const Request& r, Reply* reply) { Score(r, reply); });
   router_.Add("POST", "/v1/score/lines",
               [this](const Request& r, Reply* reply) { ScoreLines(r, reply); });
-  router_.Add("POST", "/v1/recommend",
-              [this](const Request& r, Reply* reply) { recommend_.Answer(r.role, r.body, reply); });
+  router_.Add("POST", "/v1/lookup", [this](const Request& r, Reply* reply) { Lookup(r, reply); });
+  router_.Add(
+      "POST", "/v1/recommend",
+      [this](const Request& r, Reply* reply) { recommend_.Answer(r, reply); }, Access::kCallers);
+  infer_.AddTo(&router_);
 }
 
 void Api::Score(const Request& request, Reply* reply) {
-  const Result<size_t> model = parser_.Parse(request.body, &batch_);
+  const auto version = VersionOfQuery(request.query);
+  if (!version) return SetFailure(version.error(), reply);
+  const Result<size_t> model = parser_.Parse(request.body, scoring_.batch());
   if (!model) return SetFailure(model.error(), reply);
-  Answer(*model, reply);
+  Answer(*model, *version, request, reply);
 }
 
-// Returns the model that the query names, by its place.
-Result<size_t> ModelOf(std::string_view query, const std::vector<ScoringModel>& models) {
+// A query that names a model and a version.
+struct LinesAsked {
   std::optional<std::string> learner;
+  std::optional<uint64_t> version;
+};
+
+Result<LinesAsked> ReadLinesAsked(std::string_view query) {
+  LinesAsked asked;
   TACIT_RETURN_IF_ERROR(
       ForFields(query, [&](std::string_view name, const std::string& value) -> Status {
-        if (name != "learner")
-          return BadRequest(fmt::format("unknown parameter '{}' (there is learner)", name));
-        learner = value;
+        if (name == "version") {
+          TACIT_ASSIGN(asked.version, WholeNumber(name, value));
+        } else if (name == "learner") {
+          asked.learner = value;
+        } else {
+          return BadRequest(
+              fmt::format("unknown parameter '{}' (there are learner and version)", name));
+        }
         return {};
       }));
-  std::vector<std::string_view> learners;
-  for (const ScoringModel& model : models) learners.push_back(model.promise.learner);
-  return FindLearner(learner, learners);
+  return asked;
 }
 
 void Api::ScoreLines(const Request& request, Reply* reply) {
-  const Result<size_t> model = ModelOf(request.query, services_->models);
+  const auto asked = ReadLinesAsked(request.query);
+  if (!asked) return SetFailure(asked.error(), reply);
+  std::vector<std::string_view> learners;
+  for (const ScoringModel& model : services_->models) learners.push_back(model.promise.learner);
+  const Result<size_t> model = FindLearner(asked->learner, learners);
   if (!model) return SetFailure(model.error(), reply);
   const ScoringModel& scoring = services_->models[*model];
   if (scoring.lines == nullptr)
     return SetFailure(
         {ErrorCode::kInvalidArgument, "the stream's records are no lines of text: ask /v1/score"},
         reply);
-  const Status read = lines_.Read(request.body, scoring, &batch_);
+  const Status read = lines_.Read(request.body, scoring, scoring_.batch());
   if (!read) return SetFailure(read.error(), reply);
-  Answer(*model, reply);
+  Answer(*model, asked->version, request, reply);
 }
 
-void Api::Answer(size_t model, Reply* reply) {
-  const SnapshotPtr snapshot = services_->latest();
+void Api::Answer(size_t model, std::optional<uint64_t> version, const Request& request,
+                 Reply* reply) {
+  const auto answering = versions_->Choose(version, request);
+  if (!answering) return SetFailure(answering.error(), reply);
+  CountedAnswer counted(*answering);
+  const store::Snapshot* const snapshot = answering->snapshot.get();
   if (snapshot == nullptr)
     return SetFailure({ErrorCode::kUnavailable, "no committed model yet"}, reply);
-  const Status scored = AnswerScores(*snapshot, services_->models[model], batch_,
-                                     scorers_[model].get(), &scores_, &reply->body);
-  if (!scored) return SetServerFailure(scored.error(), reply);
-  scored_[model].Add(static_cast<double>(scores_.size()));
+  const ScoringModel& is = services_->models[model];
+  if (version && *version != snapshot->version().value)
+    return SetFailure(NoSuchVersion(is.promise.learner, *version, snapshot->version().value),
+                      reply);
+  const auto scores = scoring_.Score(model, *snapshot);
+  if (!scores) {
+    counted.Failed();
+    return SetServerFailure(scores.error(), reply);
+  }
+  WriteScores(*snapshot, is, *scores, &reply->body);
+}
+
+void Api::Quality(Reply* reply) const {
+  const SnapshotPtr snapshot = services_->latest();
+  if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
+  AnswerQuality(*snapshot, services_->qualities, reply);
 }
 
 void Api::Privacy(Reply* reply) const {
@@ -235,6 +353,16 @@ void Api::Privacy(Reply* reply) const {
       PrivacyJson(*snapshot, learners_, services_->budget_exhausted, services_->total_budget);
 }
 
+void Api::UserPrivacy(const Request& request, Reply* reply) const {
+  const auto id = UserAskedFor(request, request.parts[0], reply);
+  if (!id) return;
+  const SnapshotPtr snapshot = services_->latest();
+  if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
+  const auto report = services_->users->show(*id);
+  if (!report) return SetServerFailure(report.error(), reply);
+  WriteUserPrivacy(*snapshot, learners_, *id, *report, &reply->body);
+}
+
 void Api::Ledger(const Request& request, Reply* reply) const {
   const SnapshotPtr snapshot = services_->latest();
   if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
@@ -242,19 +370,65 @@ void Api::Ledger(const Request& request, Reply* reply) const {
 }
 
 void Api::Weights(const Request& request, Reply* reply) const {
-  const SnapshotPtr snapshot = services_->latest();
+  const SnapshotPtr snapshot = versions_->Serving().snapshot;
   if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
   AnswerWeights(services_->models, *snapshot, request.query, reply);
 }
 
-void Api::Ready(const Request& request, Reply* reply) const {
+void Api::Lookup(const Request& request, Reply* reply) const {
+  const auto version = VersionOfQuery(request.query);
+  if (!version) return SetFailure(version.error(), reply);
+  const auto answering = versions_->Choose(*version, request);
+  if (!answering) return SetFailure(answering.error(), reply);
+  CountedAnswer counted(*answering);
+  const SnapshotPtr& snapshot = answering->snapshot;
+  if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
+  AnswerLookup(services_->models, *snapshot, *version, request, reply);
+  if (reply->status >= 500) counted.Failed();
+}
+
+void Api::Dashboard(const Request& request, Reply* reply) const {
+  DashboardRoute::Health health;
+  health.ready = IsReady(Role::kOperator, &health.degraded);
+  health.ready_for_all = IsReady(Role::kPublic, &health.degraded_for_all);
+  dashboard_.Answer(request.query, health, reply);
+}
+
+namespace {
+
+// True if nothing was learnt, and only inspections or windows were charged: their accounts have a
+// dot in their names, and no learner's id has.
+bool IsChargedAlone(const store::Snapshot& snapshot) {
+  bool charged = false;
+  for (const privacy::LedgerTotal& total : snapshot.learners()) {
+    if (total.steps == 0) continue;
+    if (total.learner.find('.') == std::string::npos) return false;
+    charged = true;
+  }
+  return charged;
+}
+
+}  // namespace
+
+Status Api::IsReady(Role role, std::string* degraded) const {
   const SnapshotPtr snapshot = services_->latest();
-  if (snapshot == nullptr || snapshot->version() == CommitSeq(0))
-    return SetFailure({ErrorCode::kUnavailable, "no committed model yet"}, reply);
-  const Readiness readiness = services_->readiness();
-  if (!readiness.ready) return SetFailure({ErrorCode::kUnavailable, readiness.reason}, reply);
-  const std::string& why =
-      request.role == Role::kOperator ? readiness.degraded_for_operators : readiness.degraded;
+  if (snapshot == nullptr || snapshot->version() == CommitSeq(0) || IsChargedAlone(*snapshot)) {
+    std::string why = "no committed model yet";
+    if (role == Role::kOperator && services_->readiness)
+      if (const std::string cause = services_->readiness().degraded_for_operators; !cause.empty())
+        why += ": " + cause;
+    return Fail(ErrorCode::kUnavailable, std::move(why));
+  }
+  Readiness readiness = services_->readiness();
+  if (!readiness.ready) return Fail(ErrorCode::kUnavailable, std::move(readiness.reason));
+  *degraded = role == Role::kOperator ? readiness.degraded_for_operators : readiness.degraded;
+  return {};
+}
+
+void Api::Ready(const Request& request, Reply* reply) const {
+  std::string why;
+  const Status ready = IsReady(request.role, &why);
+  if (!ready) return SetFailure(ready.error(), reply);
   SetText(why.empty() ? "ready\n" : "ready, degraded: " + why + "\n", reply);
 }
 
@@ -263,6 +437,26 @@ void Api::Metrics(const Request& request, Reply* reply) const {
   reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
   reply->body = services_->metrics->Scrape(is_operator ? metrics::Audience::kOperator
                                                        : metrics::Audience::kPublic);
+}
+
+// Registers which commit recommendations are of: they may lag behind the newest.
+void ShowServedVersions(metrics::Registry& registry, const std::vector<RecommendModel>& models,
+                        const std::shared_ptr<const Versions>& versions) {
+  std::vector<metrics::Gauge> commits;
+  for (const RecommendModel& model : models)
+    commits.push_back(registry.AddGauge(
+        metrics::Audience::kPublic, "tacit_recommendations_commit_version",
+        "Number of the commit that a learner's recommendations are of; 0: there are none yet",
+        {{"learner", model.promise.learner}}));
+  // The registry outlives the server.
+  registry.BeforeScrape([commits, held = std::weak_ptr<const Versions>(versions)] {
+    const auto served = held.lock();
+    if (served == nullptr) return;
+    const Answering answering = served->Serving();
+    for (size_t i = 0; i < commits.size(); ++i)
+      if (const auto items = answering.recommender->Get(i))
+        commits[i].Set(static_cast<double>((*items)->version));
+  });
 }
 
 }  // namespace
@@ -274,6 +468,9 @@ std::vector<ServedLearner> LearnersOf(const Services& services) {
   for (const RecommendModel& model : services.recommenders)
     learners.push_back({model.index, model.promise});
   std::ranges::sort(learners, {}, [](const ServedLearner& l) { return l.index.value; });
+  for (const ServedQuality& quality : services.qualities)
+    learners.push_back({quality.index, quality.promise});
+  if (services.breaker) learners.push_back(*services.breaker);
   return learners;
 }
 
@@ -293,6 +490,8 @@ std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<Serve
   if (!all_private) total.epsilon = INFINITY;
   Append(&out, R"(,"total":{{"unit":"{}",)", privacy::Name(total.unit));
   AppendLoss(total, &out);
+  out += ',';
+  AppendAtMost(total, &out);
   if (total_budget)
     Append(&out, R"(,"budget":{{"epsilon":{},"delta":{}}})", total_budget->epsilon,
            total_budget->delta);
@@ -306,10 +505,29 @@ std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<Serve
 HandlerFactory MakeApi(Services services) {
   TACIT_CHECK(services.latest && services.readiness && services.metrics != nullptr);
   auto shared = std::make_shared<const Services>(std::move(services));
-  auto recommender =
-      std::make_shared<Recommender>(shared->recommenders, shared->latest, shared->commits);
-  recommender->Start();
-  return [shared, recommender] { return std::make_unique<Api>(shared, recommender); };
+  std::shared_ptr<const Versions> versions = shared->versions;
+  if (versions == nullptr) {
+    auto recommender =
+        std::make_shared<Recommender>(shared->recommenders, shared->latest, shared->commits);
+    recommender->Start();
+    versions = std::make_shared<const LiveVersion>(shared->latest, std::move(recommender));
+  }
+  ShowServedVersions(*shared->metrics, shared->recommenders, versions);
+  // The registry outlives the server, and what it is asked with.
+  shared->metrics->BeforeScrape([quality = QualityMetrics(*shared->metrics, shared->qualities),
+                                 held = std::weak_ptr<const Services>(shared)] {
+    const auto services = held.lock();
+    const SnapshotPtr snapshot = services != nullptr ? services->latest() : nullptr;
+    if (snapshot != nullptr) quality.Show(*snapshot);
+  });
+  std::vector<LearnerIndex> learners;
+  for (const ServedLearner& learner : LearnersOf(*shared)) learners.push_back(learner.index);
+  auto loaded = std::make_shared<LoadedModels>(learners);
+  auto board = std::make_shared<BudgetBoard>(LearnersOf(*shared), shared->dashboard.limits,
+                                             shared->total_budget);
+  return [shared, versions, loaded, board] {
+    return std::make_unique<Api>(shared, versions, loaded, board);
+  };
 }
 
 }  // namespace tacit::serve

@@ -27,6 +27,10 @@ class ClickModel final : public RowModel {
   std::unique_ptr<RowScorer> MakeScorer() const override {
     return std::make_unique<ClickScorer>(index_, learner_, *transform_, options_);
   }
+  uint32_t RowWidth(size_t feature) const override {
+    const auto tables = options_.space.tables();
+    return tables.empty() ? 0 : tables[feature].dim;
+  }
 
  private:
   const LearnerIndex index_;

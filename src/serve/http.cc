@@ -46,17 +46,31 @@ void AppendJsonString(std::string_view text, std::string* out) {
   out->push_back('"');
 }
 
+Reply ReplyFor(std::string_view path) {
+  Reply reply;
+  const bool is_inference = path == "/v2" || path.starts_with("/v2/");
+  reply.error_form = is_inference ? ErrorForm::kInference : ErrorForm::kCode;
+  return reply;
+}
+
 void SetError(uint32_t status, std::string_view message, Reply* reply) {
   reply->status = status;
   reply->content_type = "application/json";
-  reply->body = fmt::format(R"({{"error":{{"code":{},"message":)", status);
+  const bool has_code = reply->error_form == ErrorForm::kCode;
+  reply->body = R"({"error":)";
+  if (has_code) reply->body += fmt::format(R"({{"code":{},"message":)", status);
   AppendJsonString(message, &reply->body);
-  reply->body += "}}\n";
+  reply->body += has_code ? "}}\n" : "}\n";
 }
 
 void SetFailure(const Error& error, Reply* reply) {
   SetError(StatusOf(error.code), error.message, reply);
   if (reply->status == 503) reply->headers.emplace_back("Retry-After", "1");
+}
+
+void SetUnauthorized(std::string_view message, Reply* reply) {
+  SetError(401, message, reply);
+  reply->headers.emplace_back("WWW-Authenticate", R"(Bearer realm="tacit")");
 }
 
 void SetServerFailure(const Error& error, Reply* reply) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,8 +13,18 @@
 
 namespace tacit::serve {
 
-// The audience of a listener; decides which metrics an answer may show.
+struct Caller;
+
+// The audience of a listener, or of an answer; decides which metrics an answer may show.
 enum class Role : uint8_t { kPublic, kOperator };
+
+// The fields of a request's header.
+class HeaderFields {
+ public:
+  virtual ~HeaderFields() = default;
+  // The value of the first field of this name in any case, or "".
+  virtual std::string_view Find(std::string_view name) const = 0;
+};
 
 // A request as views that are valid during the call.
 struct Request {
@@ -22,14 +33,35 @@ struct Request {
   std::string_view path;    // as sent, without the query: "/v1/score"
   std::string_view query;   // the part after '?', undecoded
   std::string_view body;
+  const HeaderFields* fields = nullptr;  // null: none came
+  // Set where callers are known by tokens; then `caller` is the one whose token came, or null.
+  bool asks_token = false;
+  const Caller* caller = nullptr;
+  bool at_operators_door = false;  // it came to the operator's listener; the router fills it in
+  // The texts, undecoded, at the {} of the route's path; the router fills them in.
+  std::array<std::string_view, 2> parts = {};
+
+  std::string_view Field(std::string_view name) const {
+    return fields != nullptr ? fields->Find(name) : std::string_view();
+  }
 };
+
+// The form of a failed answer's body: {"error":{"code":STATUS,"message":MESSAGE}}, or that of the
+// Open Inference Protocol, {"error":MESSAGE}.
+enum class ErrorForm : uint8_t { kCode, kInference };
 
 struct Reply {
   uint32_t status = 200;
   std::string content_type = "application/json";
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;  // besides the server's own
+  ErrorForm error_form = ErrorForm::kCode;
+  // The path of the route that answered, as it was added: it names no user. Empty: none did.
+  std::string_view route = {};
 };
+
+// An empty reply to a request for this path: what is under /v2 is the Open Inference Protocol's.
+Reply ReplyFor(std::string_view path);
 
 // Answers requests. Each server thread has one and calls it alone, so it may keep scratch memory
 // without locks. It must always fill the reply; the thread serves no other request meanwhile.
@@ -41,7 +73,7 @@ class Handler {
 // Called once per server thread, before the first request.
 using HandlerFactory = std::function<std::unique_ptr<Handler>()>;
 
-// Turns `reply` into an error: {"error":{"code":STATUS,"message":MESSAGE}}.
+// Turns `reply` into an error of its form.
 void SetError(uint32_t status, std::string_view message, Reply* reply);
 // Does the same for a request that cannot be answered as it is, with the status for the error's
 // code: 400, 403, 404, 503 with Retry-After, else 500.
@@ -49,6 +81,9 @@ void SetFailure(const Error& error, Reply* reply);
 // Does the same for an answer that failed through no fault of the request, whatever the error's
 // code: 503 with Retry-After if the failure is temporary (kUnavailable), else 500.
 void SetServerFailure(const Error& error, Reply* reply);
+
+// Does the same for a request without the token that it needs (401), naming the scheme.
+void SetUnauthorized(std::string_view message, Reply* reply);
 
 // Appends `text` as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD.
 void AppendJsonString(std::string_view text, std::string* out);

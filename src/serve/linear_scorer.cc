@@ -33,6 +33,9 @@ class LinearModel final : public RowModel {
   std::unique_ptr<RowScorer> MakeScorer() const override {
     return std::make_unique<LinearScorer>(index_, learner_, *transform_, columns_);
   }
+  uint32_t RowWidth(size_t feature) const override {
+    return columns_->space().tables()[feature].dim;
+  }
   Status AppendWeights(const store::Snapshot& snapshot, const WeightsAsked& asked,
                        std::string* out) const override;
 

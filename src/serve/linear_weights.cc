@@ -13,6 +13,10 @@ namespace {
 
 namespace linear = model::linear;
 
+// The last number that is read of a row.
+constexpr size_t kLastFloat =
+    std::max({linear::kWeight, linear::kError, linear::kEvents, linear::kPeriod});
+
 // Larger weights come first; equal ones in the order of their rows.
 bool IsLarger(const LinearWeight& a, const LinearWeight& b) {
   return std::tuple(-std::fabs(a.weight), a.row) < std::tuple(-std::fabs(b.weight), b.row);
@@ -41,9 +45,12 @@ Result<std::vector<LinearWeight>> LargestWeights(const store::Snapshot& snapshot
     last = first + 1;
   }
   std::vector<LinearWeight> kept;
+  bool told = true;
   for (uint32_t column = first; column < last; ++column)
     TACIT_RETURN_IF_ERROR(
         snapshot.ForWritten(learner, column, [&](uint64_t row, std::span<const float> floats) {
+          told = told && floats.size() > kLastFloat;
+          if (!told) return;
           Keep({.column = column,
                 .row = row,
                 .weight = floats[linear::kWeight],
@@ -53,6 +60,10 @@ Result<std::vector<LinearWeight>> LargestWeights(const store::Snapshot& snapshot
                 .period = CountOf(floats[linear::kPeriod])},
                asked.most, &kept);
         }));
+  if (!told)
+    return Fail(ErrorCode::kRefused,
+                "a replica and a release checkpoint hold weights without their deviations and "
+                "events: ask the trainer");
   std::ranges::sort(kept, IsLarger);
   return kept;
 }

@@ -32,12 +32,12 @@ const Clock* ClockOf(const ServerOptions& options) {
 }  // namespace
 
 Shared::Shared(ServerOptions o, metrics::Registry& metrics)
-    : options(std::move(o)), clock(ClockOf(options)) {
+    : options(std::move(o)), clock(ClockOf(options)), access_log(options.access_log) {
   using metrics::Audience;
   open_connections =
-      metrics.AddGauge(Audience::kPublic, "tacit_http_connections", "HTTP connections open.");
+      metrics.AddGauge(Audience::kPublic, "tacit_http_connections", "HTTP connections open");
   refused = metrics.AddCounter(Audience::kPublic, "tacit_http_refused_total",
-                               "HTTP requests and connections refused: malformed, over a limit.");
+                               "HTTP requests and connections refused: malformed, over a limit");
 }
 
 Loop::Loop(Shared& shared) : shared_(shared), tick_(TickOf(shared.options)) {}
@@ -50,6 +50,7 @@ void Loop::Run(const HandlerFactory& make_handler) {
 
 void Loop::Tick() {
   date_ = DateNow();
+  beats_.fetch_add(1, std::memory_order_relaxed);
   const SteadyTime now = shared_.Now();
   // A session closes its socket here. It is destroyed later, when its pending operation ends.
   for (Session* session : sessions_) session->Tick(now);

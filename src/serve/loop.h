@@ -31,6 +31,7 @@ struct Shared {
 
   const ServerOptions options;
   const Clock* const clock;
+  std::atomic<bool> access_log;       // as in the options until it is changed
   std::atomic<bool> draining{false};  // every answer from now on closes its connection
   metrics::Gauge open_connections;
   metrics::Counter refused;  // requests that never reached a handler
@@ -38,11 +39,12 @@ struct Shared {
 
 // A listener, as its connections see it. Outlives them.
 struct Door {
-  Door(Role r, bool unix, size_t connections, BytePool& p, Hosts h)
-      : role(r), is_unix(unix), gate(connections), pool(p), hosts(std::move(h)) {}
+  Door(Role r, bool unix, Tls* t, size_t connections, BytePool& p, Hosts h)
+      : role(r), is_unix(unix), tls(t), gate(connections), pool(p), hosts(std::move(h)) {}
 
   const Role role;
   const bool is_unix;
+  Tls* const tls;  // null: what is sent is not encrypted
   Gate gate;
   BytePool& pool;  // shared by all listeners of this role
   const Hosts hosts;
@@ -75,6 +77,9 @@ class Loop {
   void Add(Session* session) { sessions_.insert(session); }
   void Remove(Session* session) { sessions_.erase(session); }
 
+  // Changes with each look at the timeouts. Any thread.
+  uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
+
   void Drain();
   size_t Cut();  // returns how many connections there were
   void Finish();
@@ -91,6 +96,7 @@ class Loop {
   std::unordered_set<Session*> sessions_;
   std::string date_;
   bool finished_ = false;
+  std::atomic<uint64_t> beats_{0};
 };
 
 // Serves a connection that has entered the door's gate, and leaves the gate at the end. Runs on the

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "privacy/ledger.h"
 #include "store/snapshot.h"
@@ -18,6 +19,14 @@ bool IsPrivate(const privacy::LedgerTotal& total);
 void AppendNumber(double number, std::string* out);
 // Appends "epsilon":..,"delta":..
 void AppendLoss(const privacy::LedgerTotal& total, std::string* out);
+// Appends "at_most":{...}: what somebody who knows all the rest can do at most, in plain words.
+void AppendAtMost(const privacy::LedgerTotal& total, std::string* out);
+// Appends "version":..,"snapshot":.. and what it cost, as the parameters of the Open Inference
+// Protocol, which knows texts, numbers and flags alone: without privacy there is no epsilon.
+void AppendParameters(const store::Snapshot& snapshot, const privacy::Promise& promise,
+                      std::string* out);
+// The failure of a request for a version that is not the one served.
+Error NoSuchVersion(std::string_view learner, uint64_t asked, uint64_t served);
 // Appends "model":{...}, which is in every answer.
 void AppendModel(const store::Snapshot& snapshot, const privacy::Promise& promise,
                  std::string* out);

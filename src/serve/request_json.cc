@@ -98,12 +98,19 @@ std::string UnknownName(std::string_view what, std::string_view name,
 Result<size_t> FindLearner(const std::optional<std::string>& name,
                            std::span<const std::string_view> learners) {
   if (!name && learners.size() == 1) return size_t{0};
-  // Learners of another kind are asked elsewhere: whoever takes the wrong route sees who is here.
-  const std::string here = fmt::format("; this route has '{}'", fmt::join(learners, "', '"));
+  // Learners of another kind are asked elsewhere: whoever takes the wrong route sees who is here,
+  // and which route is theirs.
+  constexpr std::string_view kRoutes =
+      "click models are asked at /v1/score, models of the next item at /v1/recommend";
+  const std::string here = learners.empty()
+                               ? fmt::format("; no learner answers this: {}", kRoutes)
+                               : fmt::format("; this route has '{}'", fmt::join(learners, "', '"));
   if (!name) return BadRequest("\"learner\" is missing" + here);
   const auto at = std::ranges::find(learners, std::string_view(*name));
   if (at == learners.end())
-    return Fail(ErrorCode::kNotFound, UnknownName("learner", *name, learners) + here);
+    return Fail(ErrorCode::kNotFound,
+                UnknownName("learner", *name, learners) + here +
+                    (learners.empty() ? "" : fmt::format(", and {}", kRoutes)));
   return static_cast<size_t>(at - learners.begin());
 }
 

@@ -50,13 +50,18 @@ const std::string& RowReader::Name(Column column) const {
   return column.is_dense ? schema.dense[column.index].name : schema.categorical[column.index].name;
 }
 
-Result<RowReader::Column> RowReader::Find(std::string_view feature) {
+Result<RowReader::Column> RowReader::ColumnOf(std::string_view feature) const {
   const auto at = columns_.find(feature);
   if (at == columns_.end()) return BadRequest(UnknownName("feature", feature, names_));
-  std::vector<bool>& has = at->second.is_dense ? has_dense_ : has_slot_;
-  if (has[at->second.index]) return BadRequest(fmt::format("feature '{}' is there twice", feature));
-  has[at->second.index] = true;
   return at->second;
+}
+
+Result<RowReader::Column> RowReader::Find(std::string_view feature) {
+  TACIT_ASSIGN(const Column column, ColumnOf(feature));
+  std::vector<bool>& has = column.is_dense ? has_dense_ : has_slot_;
+  if (has[column.index]) return BadRequest(fmt::format("feature '{}' is there twice", feature));
+  has[column.index] = true;
+  return column;
 }
 
 Status RowReader::Set(Column column, const JsonScalar& value) {
@@ -65,17 +70,26 @@ Status RowReader::Set(Column column, const JsonScalar& value) {
     const std::optional<double> number = value.Number();
     if (!number && !is_null)
       return BadRequest(fmt::format("{} must be a number or null", Name(column)));
-    if (number && !std::isfinite(*number))
-      return BadRequest(fmt::format("{} is out of range", Name(column)));
-    dense_[column.index] = transform_.Dense(column.index, number);
+    if (number) return SetNumber(column, *number);
+    dense_[column.index] = missing_[column.index];
     return {};
   }
   if (!is_null && value.kind != JsonScalar::Kind::kString)
     return BadRequest(fmt::format("{} must be a string or null", Name(column)));
-  if (value.text.empty()) return {};
-  slots_[column.index] = {rows_.size(), rows_.size() + 1};
-  rows_.push_back(transform_.Row(column.index, value.text));
+  SetText(column, value.text);
   return {};
+}
+
+Status RowReader::SetNumber(Column column, double number) {
+  if (!std::isfinite(number)) return BadRequest(fmt::format("{} is out of range", Name(column)));
+  dense_[column.index] = transform_.Dense(column.index, number);
+  return {};
+}
+
+void RowReader::SetText(Column column, std::string_view text) {
+  if (text.empty()) return;
+  slots_[column.index] = {rows_.size(), rows_.size() + 1};
+  rows_.push_back(transform_.Row(column.index, text));
 }
 
 Status RowReader::BeginList(Column column) {
@@ -91,12 +105,16 @@ Status RowReader::AddToList(const JsonScalar& value) {
   const event::CategoricalFeature& schema = transform_.schema().categorical[list_feature_];
   if (value.kind != JsonScalar::Kind::kString)
     return BadRequest(fmt::format("{} must hold strings only", schema.name));
-  const auto begin = rows_.begin() + static_cast<ptrdiff_t>(slots_[list_feature_].first);
-  if (value.text.empty() || static_cast<size_t>(rows_.end() - begin) == schema.max_values)
-    return {};
-  const uint64_t row = transform_.Row(list_feature_, value.text);
-  if (std::find(begin, rows_.end(), row) == rows_.end()) rows_.push_back(row);
+  AddText(value.text);
   return {};
+}
+
+void RowReader::AddText(std::string_view text) {
+  const event::CategoricalFeature& schema = transform_.schema().categorical[list_feature_];
+  const auto begin = rows_.begin() + static_cast<ptrdiff_t>(slots_[list_feature_].first);
+  if (text.empty() || static_cast<size_t>(rows_.end() - begin) == schema.max_values) return;
+  const uint64_t row = transform_.Row(list_feature_, text);
+  if (std::find(begin, rows_.end(), row) == rows_.end()) rows_.push_back(row);
 }
 
 void RowReader::EndList() { slots_[list_feature_].second = rows_.size(); }

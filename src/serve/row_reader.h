@@ -35,13 +35,20 @@ class RowReader {
 
   size_t width(bool is_dense) const;
   const std::string& Name(Column column) const;
-  // Finds the column of a feature that is not yet set in this row.
+  // Finds the column of a feature.
+  Result<Column> ColumnOf(std::string_view feature) const;
+  // Does the same for one that is not yet set in this row.
   Result<Column> Find(std::string_view feature);
   Status Set(Column column, const JsonScalar& value);
+  // Sets a dense feature; kInvalidArgument for a number that is infinite.
+  Status SetNumber(Column column, double number);
+  // Sets a categorical feature; an empty text is a missing value.
+  void SetText(Column column, std::string_view text);
   // Sets a multi-hot feature from values between BeginList and EndList. Keeps the first distinct
   // ones, up to the schema's maximum.
   Status BeginList(Column column);
   Status AddToList(const JsonScalar& value);
+  void AddText(std::string_view text);
   void EndList();
 
  private:

@@ -34,6 +34,8 @@ class RowModel {
  public:
   virtual ~RowModel() = default;
   virtual std::unique_ptr<RowScorer> MakeScorer() const = 0;
+  // The numbers in a row of a categorical feature's table; 0: the model has no tables.
+  virtual uint32_t RowWidth(size_t /*feature*/) const { return 0; }
   // Appends "bias":..,"periods":..,"weights":[..] to a JSON object. kInvalidArgument: a weight of
   // this kind of model means nothing by itself.
   virtual Status AppendWeights(const store::Snapshot& snapshot, const WeightsAsked& asked,

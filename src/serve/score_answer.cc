@@ -9,19 +9,15 @@
 
 namespace tacit::serve {
 
-Status AnswerScores(const store::Snapshot& snapshot, const ScoringModel& model,
-                    const event::Batch& batch, RowScorer* scorer, std::vector<float>* scores,
-                    std::string* answer) {
-  scores->resize(batch.size());
-  TACIT_RETURN_IF_ERROR(scorer->Score(snapshot, batch, *scores));
-  answer->reserve(scores->size() * 12 + 256);
+void WriteScores(const store::Snapshot& snapshot, const ScoringModel& model,
+                 std::span<const float> scores, std::string* answer) {
+  answer->reserve(scores.size() * 12 + 256);
   *answer = R"({"scores":[)";
-  for (size_t i = 0; i < scores->size(); ++i)
-    fmt::format_to(std::back_inserter(*answer), "{}{}", i == 0 ? "" : ",", (*scores)[i]);
+  for (size_t i = 0; i < scores.size(); ++i)
+    fmt::format_to(std::back_inserter(*answer), "{}{}", i == 0 ? "" : ",", scores[i]);
   *answer += "],";
   AppendModel(snapshot, model.promise, answer);
   *answer += "}\n";
-  return {};
 }
 
 Reply ScoreOnce(const std::vector<ScoringModel>& models, const store::Snapshot& snapshot,
@@ -34,9 +30,12 @@ Reply ScoreOnce(const std::vector<ScoringModel>& models, const store::Snapshot& 
     return reply;
   }
   const std::unique_ptr<RowScorer> scorer = model->model->MakeScorer();
-  std::vector<float> scores;
-  const Status scored = AnswerScores(snapshot, *model, batch, scorer.get(), &scores, &reply.body);
-  if (!scored) SetServerFailure(scored.error(), &reply);
+  std::vector<float> scores(batch.size());
+  const Status scored = scorer->Score(snapshot, batch, scores);
+  if (!scored)
+    SetServerFailure(scored.error(), &reply);
+  else
+    WriteScores(snapshot, *model, scores, &reply.body);
   return reply;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,12 +12,9 @@
 
 namespace tacit::serve {
 
-// Scores a batch by the scorer of this model and writes the answer of POST /v1/score. Fails as
-// RowScorer::Score does, with nothing written. `scores` is working memory that holds the scores
-// afterwards.
-Status AnswerScores(const store::Snapshot& snapshot, const ScoringModel& model,
-                    const event::Batch& batch, RowScorer* scorer, std::vector<float>* scores,
-                    std::string* answer);
+// Writes the answer of POST /v1/score: scores of this model, and the model.
+void WriteScores(const store::Snapshot& snapshot, const ScoringModel& model,
+                 std::span<const float> scores, std::string* answer);
 
 // Answers from one snapshot, for callers without a server. 404: none of the models is this
 // learner's.

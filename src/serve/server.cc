@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/named_thread.h"
 #include "serve/address.h"
 #include "serve/loop.h"
 
@@ -157,6 +157,13 @@ class AsioServer final : public Server {
   uint64_t held_bytes(Role role) const override {
     return (role == Role::kOperator ? operators_ : public_).pool.held();
   }
+  std::vector<uint64_t> beats() const override {
+    std::vector<uint64_t> beats;
+    for (const Lane* lane : {&public_, &operators_})
+      for (const auto& loop : lane->loops) beats.push_back(loop->beats());
+    return beats;
+  }
+  void SetAccessLog(bool on) override { shared_.access_log = on; }
   size_t Stop(std::chrono::milliseconds deadline) override;
 
  private:
@@ -198,7 +205,7 @@ Door& AsioServer::MakeDoor(const Listening& listening, Role role) {
   std::vector<std::string> hosts = options.hosts;
   hosts.push_back(listening.address.host);
   return doors_.emplace_back(
-      role, listening.address.is_unix(),
+      role, listening.address.is_unix(), listening.address.is_unix() ? nullptr : options.tls.get(),
       role == Role::kOperator ? options.max_operator_connections : options.max_connections,
       LaneOf(role).pool, Hosts(std::move(hosts)));
 }
@@ -218,8 +225,7 @@ Status AsioServer::Open() {
 void AsioServer::Run() {
   for (auto& listening : listening_) Accept(*listening);
   ForEachLoop([this](Loop& loop) {
-    threads_.emplace_back([this, &loop] { loop.Run(make_handler_); });
-    pthread_setname_np(threads_.back().native_handle(), "tacit-http");
+    threads_.push_back(NamedThread("tacit-http", [this, &loop] { loop.Run(make_handler_); }));
   });
 }
 
@@ -248,7 +254,9 @@ void AsioServer::Accept(Listening& listening) {
 void AsioServer::OnAccept(Loop& loop, Door& door, Socket socket) {
   if (!door.gate.Enter()) {
     shared_.refused.Add();
-    return TurnAway(std::move(socket));
+    if (door.tls == nullptr)
+      TurnAway(std::move(socket));  // else it is closed: no words without keys
+    return;
   }
   error_code ignored;
   if (!door.is_unix) socket.set_option(asio::ip::tcp::no_delay(true), ignored);

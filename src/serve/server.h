@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "metrics/registry.h"
+#include "serve/callers/callers.h"
 #include "serve/http.h"
 
 namespace tacit::serve {
@@ -17,6 +18,29 @@ namespace tacit::serve {
 struct Listener {
   std::string address;  // "127.0.0.1:8980", "[::1]:0", "localhost:80", "unix:/path"
   Role role = Role::kPublic;
+};
+
+// The files of TLS, in PEM.
+struct TlsFiles {
+  std::string certificate;     // and those that it hangs on, behind it
+  std::string key;             // without a passphrase; closed to others
+  std::string client_ca = {};  // whoever has signed clients' certificates; empty: none is asked for
+};
+
+// TLS at the TCP listeners. Its files are read again while connections go on. Thread-safe.
+class Tls {
+ public:
+  // kInvalidArgument names the key of the configuration, the file, and what is wrong: it cannot be
+  // read, is no PEM, has expired, or is not the certificate's key.
+  static Result<std::shared_ptr<Tls>> Open(TlsFiles files);
+  virtual ~Tls() = default;
+
+  // Reads all files again, for connections from then on. After a failure all is as before.
+  virtual Status Reload() = 0;
+  // Does the same if one of them has changed since. Returns true if so.
+  virtual Result<bool> ReloadIfChanged() = 0;
+  // The Unix time at which the first of the certificates ends.
+  virtual int64_t expires_s() const = 0;
 };
 
 struct ServerOptions {
@@ -39,6 +63,14 @@ struct ServerOptions {
   // Names that TCP listeners answer to besides loopback names, numeric addresses and the listener's
   // own host; "any" means all. A request for another name is answered 421.
   std::vector<std::string> hosts = {};
+  // The callers that are answered, by their tokens; null: everybody is. Read again by whom it
+  // belongs to, at any time.
+  std::shared_ptr<const Callers> callers = {};
+  // TLS for TCP listeners; null: none. UNIX sockets have none.
+  std::shared_ptr<Tls> tls = {};
+  // Logs a line for each answer: method, route, status, bytes and time, and the ids that the
+  // request came with; nothing of what was asked or answered.
+  bool access_log = false;
   const Clock* clock = nullptr;  // for the timeouts; outlives the server; null: the system's
 };
 
@@ -63,6 +95,12 @@ class Server {
 
   // The memory that requests and answers of the listeners of `role` hold now. Any thread.
   virtual uint64_t held_bytes(Role role) const = 0;
+
+  // A number for each thread, which changes at least twice a second while it answers. Any thread.
+  virtual std::vector<uint64_t> beats() const = 0;
+
+  // Logs answers from now on, or does not (ServerOptions::access_log). Any thread.
+  virtual void SetAccessLog(bool on) = 0;
 
   // Stops accepting, closes idle connections, lets requests in flight finish, and closes the rest
   // at the deadline. Returns the number of connections cut. A handler is never interrupted: Stop

@@ -3,17 +3,20 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/core/buffers_range.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <charconv>
 #include <functional>
 #include <optional>
+#include <type_traits>
 
 #include "base/log.h"
-#include "serve/body_buffer.h"
+#include "serve/callers/token.h"
+#include "serve/held_body.h"
 #include "serve/loop.h"
+#include "serve/tls/tls.h"
 #include "serve/user_route.h"
 
 namespace tacit::serve {
@@ -47,57 +50,70 @@ class Digits {
   const char* end_;
 };
 
-// Lets the parser fill a BodyBuffer with the bytes that come, ignoring the announced length.
-struct HeldBody {
-  using value_type = BodyBuffer;
-  class reader {
-   public:
-    template <bool is_request, class Fields>
-    reader(http::header<is_request, Fields>&, BodyBuffer& body) : body_(body) {}
-    void init(const boost::optional<std::uint64_t>&, error_code& error) { error = {}; }
-    template <class Buffers>
-    size_t put(const Buffers& buffers, error_code& error) {
-      size_t taken = 0;
-      error = {};
-      for (const asio::const_buffer piece : beast::buffers_range_ref(buffers)) {
-        if (!body_.Append(static_cast<const char*>(piece.data()), piece.size())) {
-          error = http::error::buffer_overflow;
-          return taken;
-        }
-        taken += piece.size();
-      }
-      return taken;
-    }
-    void finish(error_code& error) { error = {}; }
-
-   private:
-    BodyBuffer& body_;
-  };
-};
-
 // The reason to refuse a header; status 0: not refused.
 struct Refusal {
   uint32_t status = 0;
   std::string message = {};
 };
 
-// One HTTP/1.1 connection: receive, handle, send, and again. Kept alive by its pending operation,
-// of which there is at most one.
-class HttpSession final : public Session, public std::enable_shared_from_this<HttpSession> {
+// The fields of a header that the parser holds.
+class ParsedFields final : public HeaderFields {
  public:
-  HttpSession(Loop& loop, Socket socket, Door& door);
+  explicit ParsedFields(const http::fields& fields) : fields_(fields) {}
+  std::string_view Find(std::string_view name) const override {
+    return View(fields_[beast::string_view(name.data(), name.size())]);
+  }
+
+ private:
+  const http::fields& fields_;
+};
+
+// The fields of a request that its answer repeats, so that callers find the two together: an id,
+// and the place in a W3C trace.
+constexpr std::string_view kIdField = "X-Request-Id", kTraceField = "traceparent";
+constexpr size_t kIdBytesMost = 128;
+
+// Returns true for a text that a header and a line of the log may hold as it is.
+bool IsPlainId(std::string_view id) {
+  return !id.empty() && id.size() <= kIdBytesMost && std::ranges::all_of(id, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_.:/+=@").find(c) != std::string_view::npos;
+  });
+}
+
+// The part of a target before its query.
+std::string_view PathOf(std::string_view target) { return target.substr(0, target.find('?')); }
+
+// Asio's stream, not Beast's around it: that of Boost 1.81 never sends a head and a large body
+// which are written together, as two buffers.
+using TlsStream = asio::ssl::stream<Socket>;
+
+Socket& SocketOf(Socket& stream) { return stream; }
+Socket& SocketOf(TlsStream& stream) { return stream.next_layer(); }
+
+// One HTTP/1.1 connection, with TLS or without: receive, handle, send, and again. Kept alive by its
+// pending operation, of which there is at most one.
+template <class Stream>
+class HttpSession final : public Session, public std::enable_shared_from_this<HttpSession<Stream>> {
+ public:
+  // `more` is what the stream needs besides its socket.
+  template <class... More>
+  HttpSession(Loop& loop, Door& door, Socket socket, More&... more);
   ~HttpSession() override;
 
+  void Start();
   void BeginRequest();
   void Tick(SteadyTime now) override;
   void Drain() override;
   void Cut() override;
 
  private:
-  // kIdle: waiting for the first byte of a request. kLingering: the answer is sent and further
-  // input is discarded, because closing on unread bytes would reset the connection and could lose
-  // the answer.
-  enum class State { kIdle, kReceiving, kSending, kLingering };
+  static constexpr bool kIsTls = std::is_same_v<Stream, TlsStream>;
+
+  // kShaking: agreeing on keys. kIdle: waiting for the first byte of a request. kLingering: the
+  // answer is sent and further input is discarded, because closing on unread bytes would reset the
+  // connection and could lose the answer.
+  enum class State { kShaking, kIdle, kReceiving, kSending, kLingering };
 
   void Enter(State state);
   void Read();
@@ -105,15 +121,20 @@ class HttpSession final : public Session, public std::enable_shared_from_this<Ht
   void Parse();
   bool ParseSome();
   bool CheckHeader();
-  Refusal HeaderRefusal() const;
+  Refusal HeaderRefusal();
+  Refusal CallerRefusal();
   bool Hold();
   bool IsTooSlow(SteadyTime now);
   void SendContinue();
   void Answer();
+  void PassIds(const Request& request);
+  void LogAccess(const Request& request, SteadyTime begin);
   void Refuse(uint32_t status, std::string_view message);
   void Send(bool head_only, bool keep_alive);
   void OnSent(error_code error, bool keep_alive);
+  void Close();
   void Linger();
+  auto Self() { return this->shared_from_this(); }
   void RenderHead(bool keep_alive, bool is_http10);
 
   using Parser = http::request_parser<HeldBody>;
@@ -121,13 +142,15 @@ class HttpSession final : public Session, public std::enable_shared_from_this<Ht
 
   Loop& loop_;
   Shared& shared_;
-  Socket socket_;
+  Stream stream_;
   Door& door_;
   State state_ = State::kIdle;
   SteadyTime since_;  // when the state was entered
   beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
   Holding holding_;
+  KnownCaller known_;
+  const Caller* caller_ = nullptr;  // of this request
   size_t header_bytes_ = 0;
   int64_t framing_bytes_ =
       0;  // bytes of a chunked body beyond what its chunks need: extensions, trailers
@@ -140,10 +163,12 @@ class HttpSession final : public Session, public std::enable_shared_from_this<Ht
   std::string out_;
 };
 
-HttpSession::HttpSession(Loop& loop, Socket socket, Door& door)
+template <class Stream>
+template <class... More>
+HttpSession<Stream>::HttpSession(Loop& loop, Door& door, Socket socket, More&... more)
     : loop_(loop),
       shared_(loop.shared()),
-      socket_(std::move(socket)),
+      stream_(std::move(socket), more...),
       door_(door),
       buffer_(shared_.options.max_header_bytes + kBodyReadBytes),
       holding_(door.pool),
@@ -154,15 +179,17 @@ HttpSession::HttpSession(Loop& loop, Socket socket, Door& door)
   shared_.open_connections.Add(1);
 }
 
-HttpSession::~HttpSession() {
+template <class Stream>
+HttpSession<Stream>::~HttpSession() {
   shared_.open_connections.Add(-1);
   loop_.Remove(this);
   error_code ignored;
-  socket_.close(ignored);
+  SocketOf(stream_).close(ignored);
   door_.gate.Leave();
 }
 
-void HttpSession::Enter(State state) {
+template <class Stream>
+void HttpSession<Stream>::Enter(State state) {
   state_ = state;
   since_ = shared_.Now();
   if (state != State::kReceiving) return;
@@ -170,11 +197,27 @@ void HttpSession::Enter(State state) {
   received_before_ = received_;
 }
 
-void HttpSession::BeginRequest() {
+template <class Stream>
+void HttpSession<Stream>::Start() {
+  if constexpr (!kIsTls) {
+    BeginRequest();
+  } else {
+    Enter(State::kShaking);
+    stream_.async_handshake(asio::ssl::stream_base::server, [self = Self()](error_code error) {
+      if (error) return;  // no TLS, other versions than ours, or no certificate that we ask for
+      self->BeginRequest();
+      if (self->loop_.draining()) self->Drain();
+    });
+  }
+}
+
+template <class Stream>
+void HttpSession<Stream>::BeginRequest() {
   holding_.Set(0);
   header_bytes_ = received_ = 0;
   framing_bytes_ = 0;
   header_checked_ = false;
+  caller_ = nullptr;
   parser_.emplace();
   parser_->header_limit(shared_.options.max_header_bytes);
   parser_->body_limit(shared_.options.max_body_bytes);
@@ -186,15 +229,17 @@ void HttpSession::BeginRequest() {
   Read();
 }
 
-void HttpSession::Read() {
+template <class Stream>
+void HttpSession<Stream>::Read() {
   const size_t wanted = parser_->is_header_done() ? kBodyReadBytes : kReadBytes;
   const size_t room = buffer_.max_size() - buffer_.size();
-  socket_.async_read_some(
+  stream_.async_read_some(
       buffer_.prepare(std::min(wanted, room)),
-      [self = shared_from_this()](error_code error, size_t bytes) { self->OnRead(error, bytes); });
+      [self = Self()](error_code error, size_t bytes) { self->OnRead(error, bytes); });
 }
 
-void HttpSession::OnRead(error_code error, size_t bytes) {
+template <class Stream>
+void HttpSession<Stream>::OnRead(error_code error, size_t bytes) {
   if (!cut_short_.empty()) return Refuse(408, cut_short_);
   if (error) return;  // closed, by either side
   buffer_.commit(bytes);
@@ -203,7 +248,8 @@ void HttpSession::OnRead(error_code error, size_t bytes) {
 }
 
 // Feeds the parser until the request is complete, more bytes are needed, or an error occurs.
-void HttpSession::Parse() {
+template <class Stream>
+void HttpSession<Stream>::Parse() {
   if (state_ == State::kIdle) Enter(State::kReceiving);
   while (!parser_->is_done()) {
     if (buffer_.size() == 0) return Read();
@@ -213,7 +259,8 @@ void HttpSession::Parse() {
 }
 
 // Runs one stage of parsing; returns false when Parse has nothing more to do.
-bool HttpSession::ParseSome() {
+template <class Stream>
+bool HttpSession<Stream>::ParseSome() {
   const bool in_header = !parser_->is_header_done();
   const size_t body_before = parser_->get().body().size();
   error_code error;
@@ -253,7 +300,8 @@ bool HttpSession::ParseSome() {
 
 // Checks a header that the parser accepted. Returns false when the request is refused or a 100 is
 // being sent.
-bool HttpSession::CheckHeader() {
+template <class Stream>
+bool HttpSession<Stream>::CheckHeader() {
   header_checked_ = true;
   if (const Refusal refusal = HeaderRefusal(); refusal.status != 0) {
     Refuse(refusal.status, refusal.message);
@@ -266,7 +314,8 @@ bool HttpSession::CheckHeader() {
   return false;
 }
 
-Refusal HttpSession::HeaderRefusal() const {
+template <class Stream>
+Refusal HttpSession<Stream>::HeaderRefusal() {
   const auto& message = parser_->get();
   if (message.method_string().size() > kMethodBytesMost)
     return {400, fmt::format("a method has at most {} bytes", kMethodBytesMost)};
@@ -289,11 +338,30 @@ Refusal HttpSession::HeaderRefusal() const {
   if (door_.role == Role::kOperator &&
       IsCrossSite(host, View(message[http::field::origin]), View(message["Sec-Fetch-Site"])))
     return {403, "the operator's listener does not answer to pages of other sites"};
+  return shared_.options.callers != nullptr ? CallerRefusal() : Refusal{};
+}
+
+// Finds out whose token came. Without one only a request that ends with its header goes on to the
+// handler: nobody unknown makes the server hold a body.
+template <class Stream>
+Refusal HttpSession<Stream>::CallerRefusal() {
+  const auto& message = parser_->get();
+  const auto [begin, end] = message.equal_range(http::field::authorization);
+  if (begin == end) {
+    if (parser_->is_done()) return {};
+    return {401, "a token is needed: Authorization: Bearer TOKEN"};
+  }
+  if (std::next(begin) != end) return {400, "more than one Authorization field"};
+  const std::string_view token = BearerToken(View(begin->value()));
+  if (token.empty()) return {401, "Authorization must be Bearer TOKEN"};
+  caller_ = known_.Find(*shared_.options.callers, token);
+  if (caller_ == nullptr) return {401, "the token is nobody's here"};
   return {};
 }
 
 // Counts the request's memory so far against the memory that all requests share.
-bool HttpSession::Hold() {
+template <class Stream>
+bool HttpSession<Stream>::Hold() {
   uint64_t bytes = parser_->get().body().size();
   if (header_bytes_ > kFreeHeader) bytes += 2 * header_bytes_;  // as they came, and as fields
   if (buffer_.capacity() > kBodyReadBytes) bytes += buffer_.capacity();
@@ -303,7 +371,8 @@ bool HttpSession::Hold() {
 }
 
 // Returns true if fewer bytes have come lately than a request must send while memory is short.
-bool HttpSession::IsTooSlow(SteadyTime now) {
+template <class Stream>
+bool HttpSession<Stream>::IsTooSlow(SteadyTime now) {
   const auto span = now - progress_since_;
   if (span < kProgressSpan) return false;
   const double wanted = std::chrono::duration<double>(span).count() *
@@ -314,25 +383,31 @@ bool HttpSession::IsTooSlow(SteadyTime now) {
   return slow && holding_.pressed();
 }
 
-void HttpSession::SendContinue() {
-  asio::async_write(socket_, asio::buffer(kContinue.data(), kContinue.size()),
-                    [self = shared_from_this()](error_code error, size_t) {
+template <class Stream>
+void HttpSession<Stream>::SendContinue() {
+  asio::async_write(stream_, asio::buffer(kContinue.data(), kContinue.size()),
+                    [self = Self()](error_code error, size_t) {
                       if (!error) self->Parse();
                     });
 }
 
-void HttpSession::Answer() {
+template <class Stream>
+void HttpSession<Stream>::Answer() {
   const auto& message = parser_->get();
   const std::string_view target = View(message.target());
-  const size_t mark = std::min(target.find('?'), target.size());
+  const ParsedFields fields(message);
   const bool is_head = message.method() == http::verb::head;
   Request request;
   request.role = door_.role;
   request.method = is_head ? "GET" : View(message.method_string());
-  request.path = target.substr(0, mark);
-  request.query = target.substr(std::min(mark + 1, target.size()));
+  request.path = PathOf(target);
+  request.query = target.substr(std::min(request.path.size() + 1, target.size()));
   request.body = message.body().view();
-  reply_ = Reply();
+  request.fields = &fields;
+  request.asks_token = shared_.options.callers != nullptr;
+  request.caller = caller_;
+  const SteadyTime begin = shared_.Now();
+  reply_ = ReplyFor(request.path);
   try {
     loop_.handler().Handle(request, &reply_);
   } catch (const std::exception& e) {  // from a library, or out of memory; the process survives
@@ -340,32 +415,63 @@ void HttpSession::Answer() {
     const std::string_view path =
         request.path.starts_with(kUsersPath) ? kUsersPath : request.path.substr(0, 100);
     spdlog::error("answering {} failed: {}", path, e.what());
-    reply_ = Reply();
+    reply_ = ReplyFor(request.path);
     SetError(500, "internal error", &reply_);
   }
+  PassIds(request);
+  if (shared_.access_log.load(std::memory_order_relaxed)) LogAccess(request, begin);
   // The request is finished; its answer may wait long for the client to read it.
   parser_->get().body().Clear();
   const size_t bytes = reply_.body.size() > kInlineBody ? reply_.body.capacity() : 0;
   if (!holding_.Set(bytes)) {
     holding_.Set(0);
-    reply_ = Reply();
+    reply_ = ReplyFor(request.path);
     SetError(503, "too many answers wait to be taken", &reply_);
     reply_.headers.emplace_back("Retry-After", "1");
   }
   Send(is_head, parser_->keep_alive() && !loop_.draining());
 }
 
-void HttpSession::Refuse(uint32_t status, std::string_view message) {
+template <class Stream>
+void HttpSession<Stream>::PassIds(const Request& request) {
+  for (const std::string_view name : {kIdField, kTraceField})
+    if (const std::string_view id = request.Field(name); IsPlainId(id))
+      reply_.headers.emplace_back(name, id);
+}
+
+// A path may name a user, so the route stands for it.
+template <class Stream>
+void HttpSession<Stream>::LogAccess(const Request& request, SteadyTime begin) {
+  const auto id = [&](std::string_view name) {
+    const std::string_view text = request.Field(name);
+    return IsPlainId(text) ? text : std::string_view("-");
+  };
+  const std::chrono::duration<double, std::milli> took = shared_.Now() - begin;
+  spdlog::info("access: {} {} {} {} {} bytes in, {} bytes out, {:.3f} ms, id {}, trace {}",
+               request.caller != nullptr         ? NameOf(request.caller->role)
+               : request.role == Role::kOperator ? std::string_view("operator")
+                                                 : std::string_view("public"),
+               reply_.route.empty() ? "-" : request.method,
+               reply_.route.empty() ? "-" : reply_.route, reply_.status, request.body.size(),
+               reply_.body.size(), took.count(), id(kIdField), id(kTraceField));
+}
+
+template <class Stream>
+void HttpSession<Stream>::Refuse(uint32_t status, std::string_view message) {
   shared_.refused.Add();
   parser_->get().body().Clear();
   holding_.Set(0);
-  reply_ = Reply();
-  SetError(status, message, &reply_);
+  reply_ = ReplyFor(parser_->is_header_done() ? PathOf(View(parser_->get().target())) : "");
+  if (status == 401)
+    SetUnauthorized(message, &reply_);
+  else
+    SetError(status, message, &reply_);
   if (status == 503) reply_.headers.emplace_back("Retry-After", "1");
   Send(false, false);
 }
 
-void HttpSession::RenderHead(bool keep_alive, bool is_http10) {
+template <class Stream>
+void HttpSession<Stream>::RenderHead(bool keep_alive, bool is_http10) {
   const beast::string_view reason = http::obsolete_reason(http::int_to_status(reply_.status));
   const auto append = [this](auto... parts) { (out_.append(parts), ...); };
   out_.clear();
@@ -380,7 +486,8 @@ void HttpSession::RenderHead(bool keep_alive, bool is_http10) {
   out_ += "\r\n";
 }
 
-void HttpSession::Send(bool head_only, bool keep_alive) {
+template <class Stream>
+void HttpSession<Stream>::Send(bool head_only, bool keep_alive) {
   RenderHead(keep_alive, parser_->is_header_done() && parser_->get().version() < 11);
   if (head_only) reply_.body.clear();
   if (reply_.body.size() <= kInlineBody) {
@@ -389,31 +496,41 @@ void HttpSession::Send(bool head_only, bool keep_alive) {
   }
   Enter(State::kSending);
   const std::array<asio::const_buffer, 2> parts = {asio::buffer(out_), asio::buffer(reply_.body)};
-  asio::async_write(socket_, parts,
-                    [self = shared_from_this(), keep_alive](error_code error, size_t) {
-                      self->OnSent(error, keep_alive);
-                    });
+  asio::async_write(stream_, parts, [self = Self(), keep_alive](error_code error, size_t) {
+    self->OnSent(error, keep_alive);
+  });
 }
 
-void HttpSession::OnSent(error_code error, bool keep_alive) {
+template <class Stream>
+void HttpSession<Stream>::OnSent(error_code error, bool keep_alive) {
   if (error) return;
   // A drain that began while the answer was being sent could not be announced in it.
   if (keep_alive && !(loop_.draining() && buffer_.size() == 0)) return BeginRequest();
-  if (parser_->is_done() && buffer_.size() == 0) return;  // nothing unread: close at once
-  socket_.shutdown(Socket::shutdown_send, error);
+  if (parser_->is_done() && buffer_.size() == 0) return Close();  // nothing is unread
+  SocketOf(stream_).shutdown(Socket::shutdown_send, error);
   Enter(State::kLingering);
   buffer_.clear();
   Linger();
 }
 
-void HttpSession::Linger() {
-  socket_.async_read_some(buffer_.prepare(kReadBytes),
-                          [self = shared_from_this()](error_code error, size_t) {
-                            if (!error) self->Linger();
-                          });
+// Closes at once. With TLS it first tells the client that nothing was cut off.
+template <class Stream>
+void HttpSession<Stream>::Close() {
+  if constexpr (kIsTls) {
+    Enter(State::kLingering);
+    stream_.async_shutdown([self = Self()](error_code) {});
+  }
 }
 
-void HttpSession::Tick(SteadyTime now) {
+template <class Stream>
+void HttpSession<Stream>::Linger() {
+  stream_.async_read_some(buffer_.prepare(kReadBytes), [self = Self()](error_code error, size_t) {
+    if (!error) self->Linger();
+  });
+}
+
+template <class Stream>
+void HttpSession<Stream>::Tick(SteadyTime now) {
   const auto waited = now - since_;
   const ServerOptions& options = shared_.options;
   if (state_ == State::kReceiving && cut_short_.empty()) {
@@ -424,32 +541,41 @@ void HttpSession::Tick(SteadyTime now) {
     else
       return;
     error_code ignored;
-    socket_.cancel(ignored);  // the pending read ends and answers 408
-  } else if ((state_ == State::kIdle && waited > options.idle_timeout) ||
+    SocketOf(stream_).cancel(ignored);  // the pending read ends and answers 408
+  } else if ((state_ == State::kShaking && waited > options.request_timeout) ||
+             (state_ == State::kIdle && waited > options.idle_timeout) ||
              (state_ == State::kSending && waited > options.write_timeout) ||
              (state_ == State::kLingering && waited > kLingerTimeout)) {
     Cut();
   }
 }
 
-void HttpSession::Drain() {
+template <class Stream>
+void HttpSession<Stream>::Drain() {
   error_code error;
-  const bool has_unread = socket_.available(error) > 0 && !error;
+  const bool has_unread = SocketOf(stream_).available(error) > 0 && !error;
   if (state_ == State::kIdle && !has_unread) Cut();
 }
 
-void HttpSession::Cut() {
+template <class Stream>
+void HttpSession<Stream>::Cut() {
   error_code ignored;
-  socket_.close(ignored);
+  SocketOf(stream_).close(ignored);
 }
 
 }  // namespace
 
 void StartSession(Loop& loop, Socket socket, Door& door) {
-  const auto session = std::make_shared<HttpSession>(loop, std::move(socket), door);
-  if (loop.finished()) return;  // accepted a moment too late
-  session->BeginRequest();
-  if (loop.draining()) session->Drain();
+  const auto start = [&](const auto& session) {
+    if (loop.finished()) return;  // accepted a moment too late
+    session->Start();
+    if (loop.draining()) session->Drain();
+  };
+  if (door.tls == nullptr)
+    return start(std::make_shared<HttpSession<Socket>>(loop, door, std::move(socket)));
+  // The stream has a share in the context, which outlives another reading of the files.
+  const auto context = static_cast<const TlsFromFiles*>(door.tls)->context();
+  start(std::make_shared<HttpSession<TlsStream>>(loop, door, std::move(socket), *context));
 }
 
 }  // namespace tacit::serve

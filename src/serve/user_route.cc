@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "serve/callers/caller.h"
 #include "serve/query_fields.h"
 
 namespace tacit::serve {
@@ -44,10 +45,24 @@ void AppendReport(std::string_view id, const UserReport& report, std::string* ou
 
 }  // namespace
 
+std::optional<std::string> UserAskedFor(const Request& request, std::string_view part,
+                                        Reply* reply) {
+  auto id = PathText("the user", part);
+  if (!id) {
+    SetFailure(id.error(), reply);
+    return std::nullopt;
+  }
+  const Caller* const caller = request.caller;
+  if (caller == nullptr || caller->role != CallerRole::kUser || caller->user == *id)
+    return std::move(*id);
+  SetFailure({ErrorCode::kRefused, "a user's token is answered about that user alone"}, reply);
+  return std::nullopt;
+}
+
 void AnswerUser(const std::function<Result<UserReport>(std::string_view id)>& command,
-                std::string_view path, Reply* reply) {
-  const auto id = PathText("the user", path.substr(kUsersPath.size()));
-  if (!id) return SetFailure(id.error(), reply);
+                const Request& request, Reply* reply) {
+  const auto id = UserAskedFor(request, request.parts[0], reply);
+  if (!id) return;
   const auto report = command(*id);
   if (!report) return SetServerFailure(report.error(), reply);
   AppendReport(*id, *report, &reply->body);

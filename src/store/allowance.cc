@@ -104,14 +104,19 @@ Result<uint64_t> ReadAllowances(const Rocks& rocks, uint16_t learner, std::span<
   return read.step;
 }
 
-Result<CountedUses> CheckCounts(const Rocks& rocks, uint16_t learner) {
+Result<CountedUses> CheckCounts(const Rocks& rocks, uint16_t learner,
+                                const std::function<bool()>& keep) {
+  constexpr uint64_t kUsersBetween = 4096;
   TACIT_ASSIGN(const UserUses floor, ReadFloor(rocks, learner));
-  CountedUses counted{.users = 0, .most = floor.used};
+  CountedUses counted{.users = 0, .most = floor.used, .by_used = {}};
   CountedUsers users(rocks, learner);
   for (; !users.at_end(); users.Next()) {
     TACIT_ASSIGN(const UserUses uses, users.uses());
     counted.users += 1;
+    ++counted.by_used[uses.used];
     counted.most = std::max(counted.most, uses.used);
+    if (keep && counted.users % kUsersBetween == 0 && !keep())
+      return Fail(ErrorCode::kUnavailable, "counting users was given up");
   }
   TACIT_RETURN_IF_ERROR(users.status());
   return counted;

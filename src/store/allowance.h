@@ -3,6 +3,7 @@
 #include <rocksdb/write_batch.h>
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "base/result.h"
@@ -38,8 +39,11 @@ Result<bool> HasAllowances(const Rocks& rocks);
 struct CountedUses {
   uint64_t users = 0;
   uint32_t most = 0;
+  UsersByUses by_used;
 };
-Result<CountedUses> CheckCounts(const Rocks& rocks, uint16_t learner);
+// `keep`, if there is one, is asked every some thousand users; kUnavailable once it says no.
+Result<CountedUses> CheckCounts(const Rocks& rocks, uint16_t learner,
+                                const std::function<bool()>& keep = {});
 // The latter alone.
 Result<uint32_t> CountMostUses(const Rocks& rocks, uint16_t learner);
 

@@ -37,10 +37,15 @@ Status CheckFile(const std::string& folder, const CheckpointFile& file, Checkpoi
 // RocksDB would read a log or a manifest that was added to the folder.
 Status CheckNothingAdded(const std::string& folder, const CheckpointManifest& manifest) {
   std::set<std::string> known{kCheckpointManifestName};
-  for (const CheckpointFile& file : manifest.files) known.insert(file.name);
+  for (const CheckpointFile& file : manifest.files) {
+    known.insert(file.name);
+    for (fs::path on = fs::path(file.name).parent_path(); !on.empty(); on = on.parent_path())
+      known.insert(on);
+  }
   std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (!known.contains(it->path().filename()))
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    if (!known.contains(it->path().lexically_relative(folder)) || it->is_symlink(error))
       return DamagedFile(it->path(), "is not in the manifest");
   }
   if (error) return Fail(ErrorCode::kIo, fmt::format("reading {}: {}", folder, error.message()));

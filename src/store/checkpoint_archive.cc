@@ -170,7 +170,7 @@ Result<CheckpointManifest> UnpackManifest(const std::string& file, Unpacker* unp
   return manifest;
 }
 
-// Takes one file of the manifest. Its name there has no folder, so that it stays in the draft.
+// Takes one file of the manifest. Its name there leads nowhere else, so that it stays in the draft.
 Status UnpackFile(const std::string& file, const CheckpointManifest& manifest,
                   const std::string& folder, std::set<std::string>* taken, Unpacker* unpacker) {
   const std::string prefix = manifest.FolderName() + "/";
@@ -181,8 +181,11 @@ Status UnpackFile(const std::string& file, const CheckpointManifest& manifest,
     return Fail(ErrorCode::kCorruption, fmt::format("{} has a member '{}', which its manifest has "
                                                     "not, or twice",
                                                     file, unpacker->name()));
-  TACIT_ASSIGN(const Digest digest,
-               WritePieces(folder + "/" + known->name, [&] { return unpacker->Read(); }));
+  const fs::path target = fs::path(folder) / known->name;
+  std::error_code error;
+  fs::create_directories(target.parent_path(), error);
+  if (error) return Fail(FolderError(error.value(), "creating", target.parent_path()));
+  TACIT_ASSIGN(const Digest digest, WritePieces(target, [&] { return unpacker->Read(); }));
   if (digest == known->sha256) return {};
   return Fail(
       ErrorCode::kCorruption,

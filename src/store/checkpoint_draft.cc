@@ -99,6 +99,11 @@ Result<CheckpointPlace> CheckpointDraft::Finish(CheckpointManifest manifest) {
             [](const CheckpointFile& a, const CheckpointFile& b) { return a.name < b.name; });
   TACIT_RETURN_IF_ERROR(
       WriteNewFile(folder_ + "/" + kCheckpointManifestName, EncodeManifest(manifest)));
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder_, error), end; !error && it != end;
+       it.increment(error))
+    if (it->is_directory(error)) TACIT_RETURN_IF_ERROR(SyncFolder(it->path()));
+  if (error) return Fail(FolderError(error.value(), "reading", folder_));
   TACIT_RETURN_IF_ERROR(SyncFolder(folder_));
   CrashPoint("checkpoint.written");
   const std::string place = parent_ + "/" + manifest.FolderName();

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <thread>
@@ -12,6 +13,7 @@
 
 #include "store/file_digest.h"
 #include "store/folder.h"
+#include "store/row_families.h"
 
 namespace tacit::store {
 namespace {
@@ -84,10 +86,10 @@ Result<Digest> CopySmallFile(const rocksdb::LiveFileStorageInfo& file, const std
 }
 
 bool IsWritingOut(const Rocks& rocks) {
-  for (size_t i = 0; i < kFamilies; ++i) {
+  for (auto* family : rocks.all_families()) {
     uint64_t waiting = 0;
-    if (rocks.db().GetIntProperty(rocks.family(static_cast<Family>(i)),
-                                  rocksdb::DB::Properties::kNumImmutableMemTable, &waiting) &&
+    if (rocks.db().GetIntProperty(family, rocksdb::DB::Properties::kNumImmutableMemTable,
+                                  &waiting) &&
         waiting > 0)
       return true;
   }
@@ -114,17 +116,34 @@ class PauseMeter {
 // its own. The switch begins a new log, which is not allowed after a log has failed; the writing is
 // no part of what the lock guards, and RocksDB has no call that waits for it alone. Returns false,
 // and nothing is done, while RocksDB has stopped all writes because it has too much to write out.
-Result<bool> SwitchMemory(const Rocks& rocks, Family family, double* paused_ms) {
+Result<bool> SwitchMemory(const Rocks& rocks, rocksdb::ColumnFamilyHandle* family,
+                          double* paused_ms) {
   const auto lock = rocks.LockLog();
   const PauseMeter pause(paused_ms);
   TACIT_RETURN_IF_ERROR(rocks.LogStatus());
   rocksdb::FlushOptions options;
   options.wait = false;
   options.allow_write_stall = true;
-  const rocksdb::Status status = rocks.db().Flush(options, rocks.family(family));
+  const rocksdb::Status status = rocks.db().Flush(options, family);
   if (status.IsTryAgain()) return false;
   TACIT_RETURN_IF_ERROR(ToStatus(status, "writing out store " + rocks.path()));
   return true;
+}
+
+// The file's name, with the folder inside the store that it is in.
+std::string NameInStore(const Rocks& rocks, const rocksdb::LiveFileStorageInfo& file) {
+  const std::string& store = rocks.path();
+  std::string_view folder(file.directory);
+  if (folder.starts_with(store)) folder.remove_prefix(store.size());
+  while (folder.starts_with('/')) folder.remove_prefix(1);
+  return NameIn(std::string(folder), file.relative_filename);
+}
+
+Status MakeFolderOf(const std::string& file) {
+  std::error_code error;
+  const auto folder = std::filesystem::path(file).parent_path();
+  std::filesystem::create_directories(folder, error);
+  return error ? Fail(FolderError(error.value(), "creating", folder)) : Status();
 }
 
 }  // namespace
@@ -176,8 +195,9 @@ KeepFiles::~KeepFiles() { (void)rocks_.db().EnableFileDeletions(/*force=*/false)
 
 Status WriteOutMemory(const Rocks& rocks, const CheckpointRequest& request, double* paused_ms) {
   int glances = kMostGlances;
-  for (size_t family = 0; family < kFamilies && glances > 0;) {
-    TACIT_ASSIGN(const bool switched, SwitchMemory(rocks, static_cast<Family>(family), paused_ms));
+  const auto families = rocks.all_families();
+  for (size_t family = 0; family < families.size() && glances > 0;) {
+    TACIT_ASSIGN(const bool switched, SwitchMemory(rocks, families[family], paused_ms));
     if (switched) {
       ++family;
       continue;
@@ -209,7 +229,7 @@ Result<LiveFiles> ListLiveFiles(const Rocks& rocks) {
   return files;
 }
 
-Result<std::vector<CheckpointFile>> LinkFiles(const LiveFiles& files,
+Result<std::vector<CheckpointFile>> LinkFiles(const Rocks& rocks, const LiveFiles& files,
                                               const CheckpointRequest& request,
                                               const std::string& folder, CheckpointMade* made) {
   OlderTables older(request.parent);
@@ -219,11 +239,13 @@ Result<std::vector<CheckpointFile>> LinkFiles(const LiveFiles& files,
     if (file.file_type == rocksdb::kOptionsFile) continue;
     TACIT_RETURN_IF_ERROR(StillWanted(request));
     const std::string from = file.directory + "/" + file.relative_filename;
-    const std::string to = folder + "/" + file.relative_filename;
+    const std::string name = NameInStore(rocks, file);
+    const std::string to = folder + "/" + name;
+    TACIT_RETURN_IF_ERROR(MakeFolderOf(to));
     const bool table =
         file.file_type == rocksdb::kTableFile || file.file_type == rocksdb::kBlobFile;
     CheckpointFile& one = linked.emplace_back();
-    one.name = file.relative_filename;
+    one.name = name;
     one.bytes = file.size;
     TACIT_ASSIGN(one.sha256,
                  table ? LinkTable(file, from, to, &older, made) : CopySmallFile(file, from, to));

@@ -46,7 +46,7 @@ std::optional<Digest> RecordedDigest(const rocksdb::LiveFileStorageInfo& file);
 // they were written, and copies the rest. On another disk than the store's, tables that an older
 // checkpoint beside the new one has are linked from there. Counts in `made` the tables that it had
 // to read: those of older programs, or those that are new on another disk.
-Result<std::vector<CheckpointFile>> LinkFiles(const LiveFiles& files,
+Result<std::vector<CheckpointFile>> LinkFiles(const Rocks& rocks, const LiveFiles& files,
                                               const CheckpointRequest& request,
                                               const std::string& folder, CheckpointMade* made);
 

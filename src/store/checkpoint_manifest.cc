@@ -13,7 +13,7 @@
 //     learner   := "learner" NAME FINGERPRINT UNIT EPSILON DELTA STEPS TABLES table*TABLES
 //     table     := "table" NAME ROWS DIM STATE_FLOATS
 //     forgotten := "forgotten" HASH UNIX_MS              ascending; HASH is 32 hexadecimal digits
-//     file      := "file" SHA256 BYTES NAME              ascending by name
+//     file      := "file" SHA256 BYTES NAME              ascending; rows/SHARD/NAME for rows
 //     end       := "end" SHA256                          of all bytes before this line
 #include <fmt/format.h>
 
@@ -186,9 +186,16 @@ void GetFacts(ManifestReader* in, CheckpointManifest* manifest) {
   manifest->delta = in->Number<double>();
 }
 
-// A name that leads out of the folder, or into another, is no file's.
-bool IsPlainName(const std::string& name) {
-  return !name.empty() && name.find('/') == name.npos && !name.starts_with('.');
+// A name that leads out of the folder is no file's: it is NAME, or rows/NAME/NAME in a shard's.
+bool IsPlainName(std::string_view name) {
+  constexpr std::string_view kRows = "rows/";
+  const auto is_part = [](std::string_view part) {
+    return !part.empty() && part.find('/') == part.npos && !part.starts_with('.');
+  };
+  if (!name.starts_with(kRows)) return is_part(name);
+  name.remove_prefix(kRows.size());
+  const size_t end = std::min(name.find('/'), name.size());
+  return is_part(name.substr(0, end)) && is_part(name.substr(std::min(end + 1, name.size())));
 }
 
 // The digest covers everything, so only the end line could be wrong unnoticed: it is recomputed.

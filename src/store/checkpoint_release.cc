@@ -7,21 +7,18 @@
 #include "store/checkpoint_release.h"
 
 #include <fmt/format.h>
-#include <rocksdb/sst_file_writer.h>
 
-#include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "base/bytes.h"
 #include "store/checkpoint_full.h"
 #include "store/file_digest.h"
-#include "store/fold.h"
 #include "store/load.h"
+#include "store/row_files.h"
 #include "store/seal.h"
+#include "store/stored_rows.h"
 
 namespace tacit::store {
 namespace {
@@ -30,123 +27,25 @@ constexpr uint64_t kReleaseMemory = uint64_t{32} << 20;
 constexpr uint64_t kReleaseFileBytesMost = uint64_t{256} << 20;
 constexpr uint64_t kRowsBetweenLooks = 4096;
 
-// Writes sorted rows into files for the rows family, each of about the most bytes.
-class ReleaseRows {
- public:
-  ReleaseRows(const Rocks& rocks, std::string folder) : rocks_(rocks), folder_(std::move(folder)) {}
-
-  Status Put(std::string_view key, std::string_view value) {
-    if (!writer_) TACIT_RETURN_IF_ERROR(Begin());
-    TACIT_RETURN_IF_ERROR(ToStatus(writer_->Put(AsSlice(key), AsSlice(value)), Doing()));
-    return writer_->FileSize() < kReleaseFileBytesMost ? Status{} : End();
-  }
-  // Moves all files into the database.
-  Status Ingest() {
-    if (writer_) TACIT_RETURN_IF_ERROR(End());
-    rocksdb::IngestExternalFileOptions& options = arg_.options;
-    options.move_files = true;
-    options.write_global_seqno = false;
-    options.verify_file_checksum = false;
-    arg_.column_family = rocks_.family(Family::kRows);
-    return ToStatus(rocks_.db().IngestExternalFiles({arg_}), Doing());
-  }
-
- private:
-  std::string Doing() const { return "writing the rows of checkpoint " + folder_; }
-  Status Begin() {
-    writer_.emplace(rocksdb::EnvOptions(), RowsFileOptions(), rocks_.family(Family::kRows),
-                    /*invalidate_page_cache=*/false);
-    arg_.external_files.push_back(
-        fmt::format("{}/rows-{}.tmp", folder_, arg_.external_files.size()));
-    return ToStatus(writer_->Open(arg_.external_files.back()), Doing());
-  }
-  Status End() {
-    rocksdb::ExternalSstFileInfo written;
-    const Status finished = ToStatus(writer_->Finish(&written), Doing());
-    writer_.reset();
-    arg_.files_checksums.push_back(written.file_checksum);
-    arg_.files_checksum_func_names.push_back(written.file_checksum_func_name);
-    return finished;
-  }
-
-  const Rocks& rocks_;
-  const std::string folder_;
-  std::optional<rocksdb::SstFileWriter> writer_;
-  rocksdb::IngestExternalFileArg arg_;
-};
-
-// Turns stored rows into served ones.
-class ServedRows {
- public:
-  ServedRows(const SnapshotImpl& snapshot, const LearnerDirectory& directory)
-      : records_(directory.records()) {
-    for (const LearnerRecord& record : records_) steps_.push_back(snapshot.StepOf(record));
-  }
-
-  // The bytes of the served row under this key; valid until the next call.
-  Result<std::string_view> Serve(std::string_view key, std::string_view stored) {
-    const bool is_row = key.size() == kRowKeyBytes;
-    const auto learner = static_cast<uint16_t>(is_row ? SequenceOf(key.substr(1, 2)) : ~0u);
-    const auto table = static_cast<uint32_t>(is_row ? SequenceOf(key.substr(3, 2)) : ~0u);
-    if (learner >= records_.size() || table >= records_[learner].layout.space.tables().size() ||
-        stored.size() != records_[learner].layout.RowFloats(table) * sizeof(float))
-      return Fail(ErrorCode::kCorruption, fmt::format("a row of learner {} does not fit", learner));
-    const RowLayout& layout = records_[learner].layout;
-    const uint32_t dim = layout.space.tables()[table].dim;
-    floats_.resize(layout.RowFloats(table));
-    std::memcpy(floats_.data(), stored.data(), stored.size());
-    served_.resize(dim);
-    const std::span<const float> row(floats_);
-    layout.average.Read(row.first(dim), row.subspan(dim), steps_[learner], served_);
-    return std::string_view(reinterpret_cast<const char*>(served_.data()), dim * sizeof(float));
-  }
-
- private:
-  const std::vector<LearnerRecord>& records_;
-  std::vector<uint32_t> steps_;  // by key
-  std::vector<float> floats_, served_;
-};
-
-std::string_view BytesOf(std::span<const float> floats) {
-  return {reinterpret_cast<const char*>(floats.data()), floats.size_bytes()};
-}
-
-// Merges the folded rows with those of unfolded commits, which are newer.
+// Writes every row as it is served.
 Status CopyRows(const Rocks& from, const SnapshotImpl& snapshot, const ReleaseParts& parts,
-                ReleaseRows* to) {
+                RowFiles* to) {
   const LearnerDirectory& directory = parts.directory;
-  ServedRows served(snapshot, directory);
+  std::vector<uint32_t> steps;  // by key
+  for (const LearnerRecord& record : directory.records()) steps.push_back(snapshot.StepOf(record));
+  StoredRowParser parser(directory);
+  std::vector<float> served;
   uint64_t rows = 0;
-  const auto put = [&](std::string_view key, std::string_view stored) -> Status {
-    if (rows++ % kRowsBetweenLooks == 0) TACIT_RETURN_IF_ERROR(StillWanted(parts.request));
-    TACIT_ASSIGN(const std::string_view row, served.Serve(key, stored));
-    return to->Put(key, row);
-  };
-  const std::vector<FoldRow> overlay = *MergeOverlay(directory, snapshot.view());
-  auto next = overlay.begin();
-  rocksdb::ReadOptions options;
-  options.snapshot = snapshot.held();
-  options.fill_cache = false;
-  const std::unique_ptr<rocksdb::Iterator> it(
-      from.db().NewIterator(options, from.family(Family::kRows)));
-  for (it->SeekToFirst(); it->Valid(); it->Next()) {
-    const std::string_view key = it->key().ToStringView();
-    if (key == kRowsMarkerKey) break;  // the last key
-    bool newer = false;
-    for (; next != overlay.end(); ++next) {
-      const RowKey other = EncodeRowKey(next->place);
-      const std::string_view place(other.data(), other.size());
-      if (place > key) break;
-      newer = newer || place == key;
-      TACIT_RETURN_IF_ERROR(put(place, BytesOf(next->floats)));
-    }
-    if (!newer) TACIT_RETURN_IF_ERROR(put(key, it->value().ToStringView()));
-  }
-  TACIT_RETURN_IF_ERROR(ToStatus(it->status(), "reading rows of store " + from.path()));
-  for (; next != overlay.end(); ++next) {
-    const RowKey key = EncodeRowKey(next->place);
-    TACIT_RETURN_IF_ERROR(put({key.data(), key.size()}, BytesOf(next->floats)));
-  }
+  TACIT_RETURN_IF_ERROR(ForStoredRows(
+      from, snapshot, directory, [&](std::string_view key, std::string_view stored) -> Status {
+        if (rows++ % kRowsBetweenLooks == 0) TACIT_RETURN_IF_ERROR(StillWanted(parts.request));
+        TACIT_ASSIGN(const StoredRowParser::Row row, parser.Parse(key, stored));
+        served.resize(row.dim);
+        row.learner->layout.average.Read(row.floats.first(row.dim), row.floats.subspan(row.dim),
+                                         steps[row.learner->key], served);
+        return to->Put(
+            key, {reinterpret_cast<const char*>(served.data()), served.size() * sizeof(float)});
+      }));
   ByteWriter marker;
   marker.Put(snapshot.version().value);
   return to->Put(kRowsMarkerKey, Seal(marker.bytes()));
@@ -170,7 +69,7 @@ void PutIdentity(const Rocks& to, const SnapshotImpl& snapshot, const ReleasePar
     put(key, ByteWriter().Put(number).bytes());
   };
   put(meta::kRelease, "");
-  put_number(meta::kFormat, kStoreFormat);
+  put_number(meta::kFormat, FormatOf(parts.directory.records(), false));
   put_number(meta::kShards, parts.shards);
   put(meta::kLineage, snapshot.lineage());
   for (const LearnerRecord& record : parts.directory.records())
@@ -217,9 +116,12 @@ Result<Digests> FillDatabase(const Rocks& from, const SnapshotImpl& snapshot,
                              const ReleaseParts& parts, const std::string& folder) {
   TACIT_ASSIGN(const auto to,
                Rocks::Open(folder, kReleaseMemory, std::make_shared<FailureLatch>()));
-  ReleaseRows rows(*to, folder);
-  TACIT_RETURN_IF_ERROR(CopyRows(from, snapshot, parts, &rows));
-  TACIT_RETURN_IF_ERROR(rows.Ingest());
+  std::vector<RowFiles> rows;
+  rows.emplace_back(*to, to->rows(0), folder + "/rows", kReleaseFileBytesMost);
+  TACIT_RETURN_IF_ERROR(CopyRows(from, snapshot, parts, &rows[0]));
+  TACIT_RETURN_IF_ERROR(rows[0].Finish());
+  TACIT_RETURN_IF_ERROR(
+      ToStatus(RowFiles::Ingest(*to, rows), "writing the rows of checkpoint " + folder));
   TACIT_ASSIGN(const std::string state, StateOfPromises(parts.promises));
   rocksdb::WriteBatch batch;
   PutIdentity(*to, snapshot, parts, state, &batch);

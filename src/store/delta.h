@@ -18,6 +18,15 @@
 
 namespace tacit::store {
 
+// The place of a table in a store whose model has grown since it began (model_growth.h): rows keep
+// the keys that they had, and those that were never written the values.
+struct TablePlace {
+  uint16_t number = 0;   // in keys
+  uint64_t initial = 0;  // the row that bucket 0 begins as, for InitialRow
+  uint32_t spread = 1;   // buckets that began as one, but for bucket 0, which is alone
+  friend bool operator==(const TablePlace&, const TablePlace&) = default;
+};
+
 // The layout of a learner's rows in the store: an embedding followed by the optimiser's floats. A
 // row that was never written is InitialRow(seed, row, scale) with zeroed optimiser floats. With a
 // moving average, the floats after rows and dense parameters end in it, and serving reads it.
@@ -27,10 +36,24 @@ struct RowLayout {
   uint64_t seed = 0;
   std::vector<float> initial_scale;  // per table
   MovingAverage average;
+  // Embeddings are rounded to bfloat16 as they are committed, and stored so (row_codec.h). May
+  // differ from run to run.
+  bool bf16 = false;
+  // Per table; empty in a model that has not grown: table t has number t and begins as its own
+  // rows.
+  std::vector<TablePlace> places = {};
 
   uint32_t RowFloats(uint32_t table) const {
     return space.tables()[table].dim + state_floats[table];
   }
+  TablePlace PlaceOf(uint32_t table) const {
+    if (!places.empty()) return places[table];
+    return {.number = static_cast<uint16_t>(table), .initial = space.tables()[table].first};
+  }
+  // The table with this number in keys; nothing if there is none.
+  std::optional<uint32_t> TableOfNumber(uint16_t number) const;
+  // The row that this one begins as, for InitialRow. REQUIRES a row of the table.
+  uint64_t InitialOf(uint32_t table, uint64_t row) const;
 };
 
 // Rows changed by one commit, coalesced: ascending by row.

@@ -15,7 +15,8 @@
 // The tip, in `meta` under `tip`, sealed:
 //     commit tip := commit:u64 ledger_head:digest ledger_entries:u64 totals:u32 total*totals total
 //     total      := learner:string unit:u8 epsilon:f64 delta:f64 steps:u64
-// The last total is that of all learners together, with an empty name.
+// The last total is that of all learners together, with an empty name. `unit` is 128 more where
+// something was charged as mechanism forward, which does not cover labels.
 //
 // A folded learner's dense state, in `meta` under `dense/`, sealed:
 //     base    := commit:u64 dense
@@ -32,11 +33,13 @@ namespace tacit::store {
 namespace {
 
 constexpr uint32_t kDeltaFormat = 1;
+constexpr uint8_t kNotAllCovered = 128;
 static_assert(sizeof(size_t) == sizeof(uint64_t), "row ends are written as u64");
 
 void PutTotal(ByteWriter& writer, const privacy::LedgerTotal& total) {
+  const uint8_t reserved = total.not_covered.empty() ? 0 : kNotAllCovered;
   writer.PutString(total.learner)
-      .Put(static_cast<uint8_t>(total.unit))
+      .Put(static_cast<uint8_t>(static_cast<uint8_t>(total.unit) | reserved))
       .Put(total.epsilon)
       .Put(total.delta)
       .Put(total.steps);
@@ -45,7 +48,10 @@ void PutTotal(ByteWriter& writer, const privacy::LedgerTotal& total) {
 privacy::LedgerTotal GetTotal(ByteReader& reader) {
   privacy::LedgerTotal total;
   total.learner = reader.GetString();
-  total.unit = static_cast<privacy::Unit>(reader.Get<uint8_t>());
+  const auto unit = reader.Get<uint8_t>();
+  total.unit = static_cast<privacy::Unit>(unit & ~kNotAllCovered);
+  if ((unit & kNotAllCovered) != 0)
+    total.not_covered = privacy::NotCovered(privacy::MechanismKind::kForward);
   total.epsilon = reader.Get<double>();
   total.delta = reader.Get<double>();
   total.steps = reader.Get<uint64_t>();

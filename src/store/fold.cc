@@ -1,7 +1,6 @@
 #include "store/fold.h"
 
 #include <fmt/format.h>
-#include <rocksdb/sst_file_writer.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,6 +10,9 @@
 #include "base/bytes.h"
 #include "base/crash_point.h"
 #include "store/load.h"
+#include "store/row_codec.h"
+#include "store/row_families.h"
+#include "store/row_files.h"
 #include "store/seal.h"
 
 namespace tacit::store {
@@ -25,63 +27,69 @@ Status GivenUp(const Rocks& rocks) {
               fmt::format("folding rows of store {} was given up", rocks.path()));
 }
 
-rocksdb::Status WriteFile(const Rocks& rocks, const std::string& file,
-                          const std::vector<FoldRow>& rows, CommitSeq seq, const KeepFolding& keep,
-                          rocksdb::ExternalSstFileInfo* written) {
-  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), RowsFileOptions(),
-                                rocks.family(Family::kRows), /*invalidate_page_cache=*/false);
-  rocksdb::Status status = writer.Open(file);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (i % kRowsBetweenCalls == 0 && keep && !keep(i, rows.size()))
-      return rocksdb::Status::Incomplete();
-    if (!status.ok()) return status;
-    const FoldRow& row = rows[i];
-    const RowKey key = EncodeRowKey(row.place);
-    status = writer.Put({key.data(), key.size()}, {reinterpret_cast<const char*>(row.floats.data()),
-                                                   row.floats.size_bytes()});
-  }
-  if (!status.ok()) return status;
-  ByteWriter marker;
-  marker.Put(seq.value);
-  status = writer.Put(AsSlice(kRowsMarkerKey), Seal(marker.bytes()));
-  return status.ok() ? writer.Finish(written) : status;
+std::string_view ValueOf(const FoldRow& row, std::string* scratch) {
+  return EncodeRow(row.floats, row.dim, row.bf16, scratch);
 }
 
-Status Ingest(const Rocks& rocks, const std::vector<FoldRow>& rows, CommitSeq seq,
-              const KeepFolding& keep) {
-  const std::string folder = FoldFolder(rocks.path());
-  const std::string file = fmt::format("{}/{}.sst", folder, seq.value);
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  rocksdb::ExternalSstFileInfo written;
-  rocksdb::Status status = WriteFile(rocks, file, rows, seq, keep, &written);
-  if (status.ok()) {
-    rocksdb::IngestExternalFileArg arg;
-    arg.column_family = rocks.family(Family::kRows);
-    arg.external_files = {file};
-    arg.files_checksums = {written.file_checksum};
-    arg.files_checksum_func_names = {written.file_checksum_func_name};
-    rocksdb::IngestExternalFileOptions& options = arg.options;
-    options.move_files = true;
-    options.write_global_seqno = false;
-    // Published snapshots must not see rows of later commits.
-    options.snapshot_consistency = true;
-    options.verify_file_checksum = false;  // the file would be read for it once more
-    // Ingesting may switch memtables, and with them log files; that is not allowed after a log has
-    // failed.
-    const auto lock = rocks.LockLog();
-    TACIT_RETURN_IF_ERROR(rocks.LogStatus());
-    status = rocks.db().IngestExternalFiles({arg});
+std::string MarkerOf(CommitSeq seq) { return Seal(ByteWriter().Put(seq.value).bytes()); }
+
+uint64_t ShardOf(const FoldRow& row) { return row.place.high >> 32; }
+
+// The rows of each family, one after the other.
+std::vector<std::span<const FoldRow>> PartByFamily(const Rocks& rocks,
+                                                   std::span<const FoldRow> rows) {
+  const size_t families = rocks.row_families().size();
+  if (families == 1) return {rows};
+  std::vector<std::span<const FoldRow>> parts;
+  for (uint64_t shard = 0; shard < families; ++shard) {
+    size_t end = 0;
+    while (end < rows.size() && ShardOf(rows[end]) == shard) ++end;
+    parts.push_back(rows.first(end));
+    rows = rows.subspan(end);
   }
-  std::filesystem::remove(file, error);
-  if (status.IsIncomplete()) return GivenUp(rocks);
-  return ToStatus(status, "folding rows of store " + rocks.path());
+  return parts;
+}
+
+// Names the files of a family, on its own disk, until it takes them in.
+std::string FilesOf(const Rocks& rocks, uint32_t shard) {
+  if (rocks.row_generation() == 0) return FoldFolder(rocks.path()) + "/rows";
+  return rocks.path() + "/" + RowFamily{rocks.row_generation(), shard}.Folder() + "/fold";
+}
+
+// Each family takes in one file, which ends with its marker.
+Status IngestRows(const Rocks& rocks, std::span<const FoldRow> rows, CommitSeq seq,
+                  const KeepFolding& keep) {
+  std::error_code error;
+  if (rocks.row_generation() == 0)
+    std::filesystem::create_directories(FoldFolder(rocks.path()), error);
+  std::vector<RowFiles> files;
+  std::string value;
+  uint64_t written = 0;
+  uint32_t shard = 0;
+  for (const std::span<const FoldRow> part : PartByFamily(rocks, rows)) {
+    RowFiles& one = files.emplace_back(rocks, rocks.rows(shard), FilesOf(rocks, shard), UINT64_MAX);
+    ++shard;
+    for (const FoldRow& row : part) {
+      if (written % kRowsBetweenCalls == 0 && keep && !keep(written, rows.size()))
+        return GivenUp(rocks);
+      ++written;
+      const RowKey key = EncodeRowKey(row.place);
+      TACIT_RETURN_IF_ERROR(one.Put({key.data(), key.size()}, ValueOf(row, &value)));
+    }
+    TACIT_RETURN_IF_ERROR(one.Put(kRowsMarkerKey, MarkerOf(seq)));
+    TACIT_RETURN_IF_ERROR(one.Finish());
+  }
+  // Ingesting may switch memtables, and with them log files; that is not allowed after a log has
+  // failed.
+  const auto lock = rocks.LockLog();
+  TACIT_RETURN_IF_ERROR(rocks.LogStatus());
+  return ToStatus(RowFiles::Ingest(rocks, files), "folding rows of store " + rocks.path());
 }
 
 // Deletes the folded deltas. Later starts read no delta up to the view's tip, so the deltas' dense
 // states are stored separately.
-Status Trim(const Rocks& rocks, const View& view) {
-  rocksdb::WriteBatch batch;
+void PutTrim(const Rocks& rocks, const View& view, FoldedDeltas deltas, rocksdb::WriteBatch* to) {
+  rocksdb::WriteBatch& batch = *to;
   FoldedRecord folded{view.tip.seq, {}};
   const CommitSeq first = view.overlay.front()->seq;
   for (size_t key = 0; key < view.learners.size(); ++key) {
@@ -94,9 +102,9 @@ Status Trim(const Rocks& rocks, const View& view) {
               Seal(EncodeDenseBase(learner.dense_seq, *learner.dense)));
   }
   batch.Put(rocks.family(Family::kMeta), AsSlice(meta::kFolded), Seal(EncodeFolded(folded)));
+  if (deltas == FoldedDeltas::kKept) return;
   for (const auto& delta : view.overlay)
     batch.Delete(rocks.family(Family::kDeltas), SequenceKey(delta->seq.value));
-  return rocks.WriteSynced(batch);
 }
 
 }  // namespace
@@ -115,7 +123,8 @@ std::optional<std::vector<FoldRow>> MergeOverlay(const LearnerDirectory& directo
       for (size_t i = 0; i < delta.rows[key]->size(); ++i) {
         const uint64_t row = delta.rows[key]->rows[i];
         while (row >= tables[table].first + tables[table].rows) ++table;
-        merged.push_back({directory.Place(learner, table, row), age, delta.rows[key]->Row(i)});
+        merged.push_back({directory.Place(learner, table, row), age, delta.rows[key]->Row(i),
+                          tables[table].dim, learner.layout.bf16});
       }
     }
   }
@@ -129,17 +138,34 @@ std::optional<std::vector<FoldRow>> MergeOverlay(const LearnerDirectory& directo
   return merged;
 }
 
+void PutRowsMarkers(const Rocks& rocks, CommitSeq seq, rocksdb::WriteBatch* batch) {
+  for (auto* family : rocks.row_families())
+    batch->Put(family, AsSlice(kRowsMarkerKey), MarkerOf(seq));
+}
+
 Result<uint64_t> FoldView(const Rocks& rocks, const LearnerDirectory& directory, const View& view,
-                          const KeepFolding& keep) {
+                          uint64_t file_bytes_least, FoldedDeltas deltas, const KeepFolding& keep) {
   if (view.overlay.empty()) return 0;
-  const auto merged = MergeOverlay(directory, view, keep);
-  if (!merged) return Fail(GivenUp(rocks).error());
-  const std::vector<FoldRow>& rows = *merged;
-  TACIT_RETURN_IF_ERROR(Ingest(rocks, rows, view.tip.seq, keep));
+  const auto rows = MergeOverlay(directory, view, keep);
+  if (!rows) return Fail(GivenUp(rocks).error());
+  uint64_t bytes = 0;
+  for (const FoldRow& row : *rows) bytes += row.floats.size_bytes();
+  rocksdb::WriteBatch batch;
+  if (bytes < file_bytes_least * rocks.row_families().size()) {
+    std::string value;
+    for (const FoldRow& row : *rows) {
+      const RowKey key = EncodeRowKey(row.place);
+      batch.Put(rocks.rows(ShardOf(row)), {key.data(), key.size()}, AsSlice(ValueOf(row, &value)));
+    }
+    PutRowsMarkers(rocks, view.tip.seq, &batch);
+  } else {
+    TACIT_RETURN_IF_ERROR(IngestRows(rocks, *rows, view.tip.seq, keep));
+  }
   CrashPoint("fold.ingested");
-  TACIT_RETURN_IF_ERROR(Trim(rocks, view));
+  PutTrim(rocks, view, deltas, &batch);
+  TACIT_RETURN_IF_ERROR(rocks.WriteSynced(batch));
   CrashPoint("fold.trimmed");
-  return rows.size();
+  return rows->size();
 }
 
 Status ClearFoldFiles(const std::string& store_path) {
@@ -148,6 +174,16 @@ Status ClearFoldFiles(const std::string& store_path) {
   if (error)
     return Fail(ErrorCode::kIo,
                 fmt::format("clearing {}: {}", FoldFolder(store_path), error.message()));
+  TACIT_ASSIGN(const auto folders, FoldersOf(store_path));
+  for (const std::string& folder : folders) {
+    if (folder.empty()) continue;
+    for (std::filesystem::directory_iterator it(store_path + "/" + folder, error), end;
+         !error && it != end; it.increment(error))
+      if (it->path().extension() == ".tmp") std::filesystem::remove(it->path(), error);
+    if (error)
+      return Fail(ErrorCode::kIo,
+                  fmt::format("clearing {}/{}: {}", store_path, folder, error.message()));
+  }
   return {};
 }
 

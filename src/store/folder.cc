@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/unique_fd.h"
+#include "store/row_families.h"
 #include "store/store.h"
 
 namespace tacit::store {
@@ -112,6 +113,11 @@ Status PrepareFolder(const std::string& path) {
     const int mode = file->is_directory(error) ? R_OK | W_OK | X_OK : R_OK;
     TACIT_RETURN_IF_ERROR(CheckAccess(file->path(), mode, "opening"));
   }
+  TACIT_ASSIGN(const auto folders, FoldersOf(path));
+  for (const std::string& folder : folders)
+    if (!folder.empty())
+      TACIT_RETURN_IF_ERROR(
+          CheckAccess(NameIn(path, folder), R_OK | W_OK | X_OK, "opening the shard"));
   return {};
 }
 

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "store/folder.h"
+#include "store/row_families.h"
 
 namespace tacit::store {
 namespace {
@@ -22,6 +23,9 @@ namespace {
 using rocksdb::IOStatus;
 constexpr auto kFreezePatience = std::chrono::seconds(5);
 constexpr auto kFreezePause = std::chrono::microseconds(200);
+// RocksDB moves a whole CURRENT into place, and removes a list only after that. One that names no
+// list for so long, and stays the same, is damaged.
+constexpr auto kDamagedAfter = std::chrono::milliseconds(100);
 
 // Reads up to `n` bytes at `offset`; fewer only at the end.
 IOStatus ReadHeld(const FrozenFiles::Held& file, uint64_t offset, size_t n, rocksdb::Slice* result,
@@ -82,15 +86,46 @@ bool IsOfDatabase(const std::string& name) {
          name == "CURRENT" || name == "IDENTITY";
 }
 
-// The name and size of the list of tables that is in force; nothing if there is none at present.
-std::optional<std::pair<std::string, uint64_t>> TablesListed(const std::string& folder) {
+// The name of the list of tables that is in force, as CURRENT has it.
+std::string ListInForce(const std::string& folder) {
   std::ifstream current(folder + "/CURRENT");
   std::string name;
-  struct stat list {};
-  if (!std::getline(current, name) || stat((folder + "/" + name).c_str(), &list) != 0)
-    return std::nullopt;
-  return std::pair(name, static_cast<uint64_t>(list.st_size));
+  std::getline(current, name);
+  return name;
 }
+
+std::optional<uint64_t> BytesOf(const std::string& path) {
+  struct stat file {};
+  if (stat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) return std::nullopt;
+  return static_cast<uint64_t>(file.st_size);
+}
+
+// The name and size of the list of tables that is in force; nothing if there is none at present.
+std::optional<std::pair<std::string, uint64_t>> TablesListed(const std::string& folder) {
+  std::string name = ListInForce(folder);
+  const auto bytes = BytesOf(folder + "/" + name);
+  if (!bytes) return std::nullopt;
+  return std::pair(std::move(name), *bytes);
+}
+
+// Tells whether CURRENT has named the same list, which is not there, for too long.
+class DamagedCurrent {
+ public:
+  bool Sees(const std::string& folder, std::chrono::steady_clock::time_point now) {
+    std::string name = ListInForce(folder);
+    if (BytesOf(folder + "/" + name)) {
+      missing_.reset();
+    } else if (!missing_ || *missing_ != name) {
+      missing_ = std::move(name);
+      since_ = now;
+    }
+    return missing_ && now - since_ > kDamagedAfter;
+  }
+
+ private:
+  std::optional<std::string> missing_;
+  std::chrono::steady_clock::time_point since_;
+};
 
 }  // namespace
 
@@ -100,10 +135,12 @@ Result<std::shared_ptr<FrozenFiles>> FrozenFiles::Freeze(const std::string& fold
   while (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
   std::shared_ptr<FrozenFiles> files(new FrozenFiles(plain, files_most));
   const auto deadline = std::chrono::steady_clock::now() + kFreezePatience;
+  DamagedCurrent damaged;
   for (;;) {
     TACIT_ASSIGN(const bool still, files->Look());
     if (still) return files;
-    if (std::chrono::steady_clock::now() > deadline)
+    const auto now = std::chrono::steady_clock::now();
+    if (now > deadline || damaged.Sees(folder, now))
       return Fail(ErrorCode::kIo,
                   fmt::format("the files of store {} do not stand still to be read", folder));
     std::this_thread::sleep_for(kFreezePause);
@@ -117,18 +154,22 @@ Result<bool> FrozenFiles::Look() {
   const auto before = TablesListed(folder_);
   if (!before) return false;
   std::map<std::string, std::shared_ptr<Held>> known = std::exchange(held_, {});
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(folder_, error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string name = it->path().filename();
-    if (!IsOfDatabase(name)) continue;
-    const auto found = known.find(name);
-    if (found != known.end() && IsTable(name))
-      held_.insert(*found);
-    else
-      TACIT_RETURN_IF_ERROR(Hold(name));
+  TACIT_ASSIGN(const auto folders, FoldersOf(folder_));
+  for (const std::string& folder : folders) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator it(NameIn(folder_, folder), error), end;
+         !error && it != end; it.increment(error)) {
+      const std::string file = it->path().filename(), name = NameIn(folder, file);
+      if (!IsOfDatabase(file)) continue;
+      const auto found = known.find(name);
+      if (found != known.end() && IsTable(name))
+        held_.insert(*found);
+      else
+        TACIT_RETURN_IF_ERROR(Hold(name));
+    }
+    if (error == std::errc::no_such_file_or_directory && !folder.empty()) continue;  // cut anew
+    if (error) return Fail(FolderError(error.value(), "reading", NameIn(folder_, folder)));
   }
-  if (error) return Fail(FolderError(error.value(), "reading", folder_));
   const auto list = held_.find(before->first);
   if (before != TablesListed(folder_) || list == held_.end()) return false;
   list->second->bytes = before->second;
@@ -154,7 +195,7 @@ Status FrozenFiles::Hold(const std::string& name) {
 
 bool FrozenFiles::IsInside(const std::string& file) const {
   return file.size() > folder_.size() + 1 && file.starts_with(folder_) &&
-         file[folder_.size()] == '/' && file.find('/', folder_.size() + 1) == file.npos;
+         file[folder_.size()] == '/';
 }
 
 std::shared_ptr<const FrozenFiles::Held> FrozenFiles::Find(const std::string& file) const {
@@ -194,10 +235,17 @@ IOStatus FrozenFiles::FileExists(const std::string& file, const rocksdb::IOOptio
 IOStatus FrozenFiles::GetChildren(const std::string& folder, const rocksdb::IOOptions& options,
                                   std::vector<std::string>* names,
                                   rocksdb::IODebugContext* context) {
-  if (folder != folder_ && folder != folder_ + "/")
+  std::string plain = folder;
+  while (plain.ends_with('/')) plain.pop_back();
+  if (plain != folder_ && !IsInside(plain))
     return FileSystemWrapper::GetChildren(folder, options, names, context);
+  plain += '/';
   names->clear();
-  for (const auto& [name, file] : held_) names->push_back(name);
+  for (const auto& [name, file] : held_) {
+    const std::string path = folder_ + "/" + name;
+    if (path.starts_with(plain) && path.find('/', plain.size()) == path.npos)
+      names->push_back(path.substr(plain.size()));
+  }
   return IOStatus::OK();
 }
 

@@ -59,7 +59,7 @@ class FrozenFiles final : public rocksdb::FileSystemWrapper {
 
   const std::string folder_;  // without a slash at its end
   const uint64_t files_most_;
-  std::map<std::string, std::shared_ptr<Held>> held_;  // by name in the folder
+  std::map<std::string, std::shared_ptr<Held>> held_;  // by name, with the shard's folder
 };
 
 }  // namespace tacit::store

@@ -19,6 +19,9 @@
 namespace tacit::store {
 namespace {
 
+// A batch is in memory until it is written, twice for a while.
+constexpr size_t kRenumberedBytesMost = size_t{1} << 30;
+
 struct Kept {
   uint64_t commit = 0;   // the commit that changed the value last
   uint32_t added = 0;    // items that this commit added: the last ones
@@ -185,6 +188,35 @@ Result<std::vector<HistoryItem>> ReadHistory(const Rocks& rocks, const rocksdb::
   if (kept.commit > seq.value) kept.items.resize(kept.items.size() - std::exchange(kept.added, 0));
   kept.Forget(now);
   return std::move(kept.items);
+}
+
+Status RenumberHistories(const Rocks& rocks, uint16_t learner, std::span<const uint32_t> items,
+                         rocksdb::WriteBatch* batch) {
+  const std::string prefix = LearnerKey("", learner);
+  auto* const family = rocks.family(Family::kHistories);
+  const std::unique_ptr<rocksdb::Iterator> it(rocks.db().NewIterator({}, family));
+  for (it->Seek(AsSlice(prefix)); it->Valid() && it->key().starts_with(AsSlice(prefix));
+       it->Next()) {
+    if (it->key().size() == prefix.size()) continue;  // the step
+    TACIT_ASSIGN(const std::string_view payload,
+                 Unseal(it->value().ToStringView(), "a user's history in store " + rocks.path()));
+    TACIT_ASSIGN(Kept kept, Decode(std::optional(std::string(payload)), rocks));
+    for (HistoryItem& item : kept.items) {
+      if (item.item >= items.size())
+        return Fail(ErrorCode::kCorruption,
+                    fmt::format("a user's history in store {} has item {} of {}", rocks.path(),
+                                item.item, items.size()));
+      item.item = items[item.item];
+    }
+    batch->Put(family, it->key(), Seal(Encode(kept)));
+    if (batch->GetDataSize() > kRenumberedBytesMost)
+      return Fail(ErrorCode::kRefused,
+                  fmt::format("the histories of store {} are larger than {} MiB, and would have to "
+                              "be written in one piece: leave the items that there were in their "
+                              "order, and add new ones after them",
+                              rocks.path(), kRenumberedBytesMost >> 20));
+  }
+  return ToStatus(it->status(), "reading histories of store " + rocks.path());
 }
 
 Status CheckHistories(const Rocks& rocks, uint16_t learner) {

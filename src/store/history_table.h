@@ -33,6 +33,12 @@ Result<std::vector<HistoryItem>> ReadHistory(const Rocks& rocks, const rocksdb::
                                              uint16_t learner, CommitSeq seq, int64_t now,
                                              const Hash128& user);
 
+// Adds to the batch every history of the learner with the new numbers of its items. kRefused: they
+// are more than one batch should hold. kCorruption: one of them is damaged, or has an item without
+// a number.
+Status RenumberHistories(const Rocks& rocks, uint16_t learner, std::span<const uint32_t> items,
+                         rocksdb::WriteBatch* batch);
+
 // Reads every history of the learner. kCorruption: one of them is damaged.
 Status CheckHistories(const Rocks& rocks, uint16_t learner);
 

@@ -1,12 +1,16 @@
 // A learner's record, in `meta` under `learner/`, sealed. The notation is base/bytes.h's.
 //     learner := name:string fingerprint:digest row_seed:u64 tables:u32 table*tables decay:f64
+//                [place*tables]
 //     table   := name:string rows:u64 dim:u32 optimizer_floats:u32 initial_scale:f32
-// `decay` is that of the weights' moving average; 0: they have none.
+//     place   := number:u16 initial:u64 spread:u32
+// `decay` is that of the weights' moving average; 0: they have none. Places (TablePlace) are there
+// in a model that has grown.
 #include "store/learner_directory.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/bytes.h"
 #include "base/check.h"
@@ -17,8 +21,18 @@ namespace {
 Status Refuse(std::string_view learner, std::string difference) {
   return Fail(ErrorCode::kRefused,
               fmt::format("learner '{}' differs from the store's model of that name: {}; train it "
-                          "under another id or in another store",
+                          "under another id or in another store, or let tacitd take it over if "
+                          "its features or its catalogue have grown",
                           learner, difference));
+}
+
+// Places are of all tables or of none, and numbers are distinct.
+bool PlacesAreRight(const RowLayout& layout) {
+  if (layout.places.empty()) return true;
+  std::set<uint16_t> numbers;
+  for (const TablePlace& place : layout.places)
+    if (place.spread == 0 || !numbers.insert(place.number).second) return false;
+  return layout.places.size() == layout.space.tables().size();
 }
 
 LearnerRecord MakeRecord(uint16_t key, const LearnerLayout& configured) {
@@ -26,6 +40,10 @@ LearnerRecord MakeRecord(uint16_t key, const LearnerLayout& configured) {
 }
 
 }  // namespace
+
+std::string_view FormOf(std::span<const std::string> forms, uint16_t key) {
+  return key < forms.size() ? std::string_view(forms[key]) : std::string_view();
+}
 
 std::string EncodeLearner(const LearnerRecord& record) {
   ByteWriter writer;
@@ -41,6 +59,8 @@ std::string EncodeLearner(const LearnerRecord& record) {
         .Put(record.layout.state_floats[t])
         .Put(record.layout.initial_scale[t]);
   writer.Put(record.layout.average.decay());
+  for (const TablePlace& place : record.layout.places)
+    writer.Put(place.number).Put(place.initial).Put(place.spread);
   return std::move(writer).Take();
 }
 
@@ -62,14 +82,21 @@ Result<LearnerRecord> DecodeLearner(uint16_t key, std::string_view bytes) {
     record.layout.space.AddTable(name, rows, dim);
   }
   const auto decay = reader.Get<double>();
-  if (!reader.at_end() || record.layout.space.tables().size() != tables ||
-      !(decay >= 0 && decay < 1))
+  for (uint32_t t = 0; t < tables && reader.ok() && !reader.at_end(); ++t) {
+    TablePlace& place = record.layout.places.emplace_back();
+    place.number = reader.Get<uint16_t>();
+    place.initial = reader.Get<uint64_t>();
+    place.spread = reader.Get<uint32_t>();
+  }
+  if (!reader.at_end() || !PlacesAreRight(record.layout) ||
+      record.layout.space.tables().size() != tables || !(decay >= 0 && decay < 1))
     return Fail(ErrorCode::kCorruption, fmt::format("the record of learner {} is damaged", key));
   record.layout.average = MovingAverage(decay);
   return record;
 }
 
-Status CheckSameModel(const LearnerRecord& stored, const LearnerLayout& configured) {
+Status CheckSameModel(const LearnerRecord& stored, const LearnerLayout& configured,
+                      std::string_view form) {
   const auto old_tables = stored.layout.space.tables();
   const auto new_tables = configured.rows.space.tables();
   if (old_tables.size() != new_tables.size())
@@ -92,7 +119,8 @@ Status CheckSameModel(const LearnerRecord& stored, const LearnerLayout& configur
     if (stored.layout.state_floats[t] != configured.rows.state_floats[t])
       return differ("optimiser floats", stored.layout.state_floats[t],
                     configured.rows.state_floats[t]);
-    if (stored.layout.initial_scale[t] != configured.rows.initial_scale[t])
+    if (stored.layout.places.empty() &&
+        stored.layout.initial_scale[t] != configured.rows.initial_scale[t])
       return differ("as initial scale", stored.layout.initial_scale[t],
                     configured.rows.initial_scale[t]);
   }
@@ -106,33 +134,52 @@ Status CheckSameModel(const LearnerRecord& stored, const LearnerLayout& configur
                                            stored.layout.seed, configured.rows.seed));
   if (stored.model_fingerprint != configured.promise.model_fingerprint)
     return Refuse(stored.name, "the model fingerprint differs");
+  if (!form.empty() && form != configured.form)
+    return Refuse(stored.name, "its inputs are other ones, or in another order");
   return {};
 }
 
-Result<std::vector<uint16_t>> LearnerDirectory::Match(std::span<const LearnerLayout> configured,
-                                                      std::span<const uint8_t> trained) {
-  std::vector<uint16_t> changed;
-  for (const LearnerLayout& layout : configured) {
+Result<LearnerDirectory::Matched> LearnerDirectory::Match(
+    std::span<const LearnerLayout> configured, std::span<const uint8_t> trained,
+    std::span<const std::string> forms, const std::map<std::string, std::string>& renames) {
+  Matched matched;
+  std::vector<uint16_t>& changed = matched.changed;
+  for (size_t i = 0; i < configured.size(); ++i) {
+    const LearnerLayout& layout = configured[i];
     TACIT_CHECK(layout.rows.state_floats.size() == layout.rows.space.tables().size() &&
                     layout.rows.initial_scale.size() == layout.rows.space.tables().size(),
                 "a layout needs optimiser floats and a scale for every table");
-    auto record = std::find_if(records_.begin(), records_.end(),
-                               [&](const LearnerRecord& r) { return r.name == layout.name; });
+    auto record = std::ranges::find(records_, layout.name, &LearnerRecord::name);
+    const auto rename = renames.find(layout.name);
+    const bool renamed = record == records_.end() && rename != renames.end();
+    if (renamed) record = std::ranges::find(records_, rename->second, &LearnerRecord::name);
     if (record == records_.end()) {
       TACIT_CHECK(records_.size() < UINT16_MAX, "too many learners");
       changed.push_back(static_cast<uint16_t>(records_.size()));
       records_.push_back(MakeRecord(changed.back(), layout));
       record = records_.end() - 1;
-    } else if (const Status same = CheckSameModel(*record, layout); !same) {
-      if (trained[record->key]) return Fail(same.error());
-      *record = MakeRecord(record->key, layout);
-      changed.push_back(record->key);
+    } else if (const Status same = CheckSameModel(*record, layout, FormOf(forms, record->key));
+               !same || renamed) {
+      if (!trained[record->key]) {
+        *record = MakeRecord(record->key, layout);
+        changed.push_back(record->key);
+      } else if ((layout.grow || same) && !forms.empty()) {
+        matched.others.push_back(i);
+      } else {
+        return Fail(same.error());
+      }
     }
     TACIT_CHECK(std::find(keys_.begin(), keys_.end(), record->key) == keys_.end(),
                 "two learners of one name");
+    record->layout.bf16 = layout.rows.bf16;
     keys_.push_back(record->key);
   }
-  return changed;
+  return matched;
+}
+
+void LearnerDirectory::Replace(LearnerRecord record) {
+  const uint16_t key = record.key;
+  records_[key] = std::move(record);
 }
 
 uint16_t LearnerDirectory::KeyOf(LearnerIndex learner) const {

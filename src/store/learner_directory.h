@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,26 +11,18 @@
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "store/learner_record.h"
 #include "store/rocks.h"
 #include "store/store.h"
 
 namespace tacit::store {
 
-// A learner as the store knows it. `key` identifies it in every key permanently; its place in the
-// configuration may change.
-struct LearnerRecord {
-  uint16_t key = 0;
-  std::string name;
-  Digest model_fingerprint{};
-  RowLayout layout;
-};
-
-std::string EncodeLearner(const LearnerRecord& record);
-Result<LearnerRecord> DecodeLearner(uint16_t key, std::string_view bytes);
-
-// Checks that `configured` is the same model as `stored`. kRefused names the learner and the first
-// difference.
-Status CheckSameModel(const LearnerRecord& stored, const LearnerLayout& configured);
+// Checks that `configured` is the same model as `stored`, whose form was noted as this (empty: it
+// was not). kRefused names the learner and the first difference.
+Status CheckSameModel(const LearnerRecord& stored, const LearnerLayout& configured,
+                      std::string_view form);
+// The form of the learner with this key; empty if none was noted.
+std::string_view FormOf(std::span<const std::string> forms, uint16_t key);
 
 // All learners of the store, and the keys of the configured ones. Immutable once built.
 class LearnerDirectory {
@@ -39,10 +32,18 @@ class LearnerDirectory {
   LearnerDirectory(uint32_t shards, std::vector<LearnerRecord> records, bool as_served = false)
       : shards_(shards), records_(std::move(records)), as_served_(as_served) {}
 
-  // Finds or adds each configured learner. A trained learner must be the same model; an untrained
-  // one takes the new form. Returns the keys of the changed records.
-  Result<std::vector<uint16_t>> Match(std::span<const LearnerLayout> configured,
-                                      std::span<const uint8_t> trained);
+  struct Matched {
+    std::vector<uint16_t> changed;  // keys of the records that are new, or changed at once
+    std::vector<size_t> others;     // configured learners whose trained model is another
+  };
+  // Finds or adds each configured learner. A trained learner must be the same model, or, where
+  // forms are given (by key), one that may grow; an untrained one becomes the new model. `renames`:
+  // StoreOptions::renames.
+  Result<Matched> Match(std::span<const LearnerLayout> configured, std::span<const uint8_t> trained,
+                        std::span<const std::string> forms = {},
+                        const std::map<std::string, std::string>& renames = {});
+  // Puts a record in the place of that of its key.
+  void Replace(LearnerRecord record);
 
   // All records, by key.
   const std::vector<LearnerRecord>& records() const { return records_; }
@@ -56,7 +57,7 @@ class LearnerDirectory {
   // The place of a row in the store. `table` is the row's table.
   RowPlace Place(const LearnerRecord& learner, uint32_t table, uint64_t row) const {
     const uint64_t bucket = row - learner.layout.space.tables()[table].first;
-    return {(bucket % shards_) << 32 | uint64_t{learner.key} << 16 | table, bucket};
+    return {PlaceHigh(bucket % shards_, learner.key, learner.layout.PlaceOf(table).number), bucket};
   }
 
  private:

@@ -31,14 +31,17 @@ Status LoadIdentity(const Rocks& rocks, Loaded& loaded) {
   TACIT_ASSIGN(const auto format, rocks.Get(Family::kMeta, meta::kFormat));
   if (!format) return {};
   loaded.format = ByteReader(*format).Get<uint32_t>();
-  if (loaded.format < kOldestStoreFormat || loaded.format > kRestoredFormat)
+  if (loaded.format < kOldestStoreFormat || loaded.format > kReplicaFormat)
     return Fail(ErrorCode::kRefused,
                 fmt::format("store {} has format {}, this program reads {} to {}", rocks.path(),
-                            loaded.format, kOldestStoreFormat, kRestoredFormat));
+                            loaded.format, kOldestStoreFormat, kReplicaFormat));
+  TACIT_RETURN_IF_ERROR(rocks.rows_status());
   TACIT_ASSIGN(loaded.lineage, Need(rocks, meta::kLineage));
   TACIT_ASSIGN(const auto release, rocks.Get(Family::kMeta, meta::kRelease));
   loaded.release = release.has_value();
-  if (!loaded.release) {
+  TACIT_ASSIGN(const auto replica, rocks.Get(Family::kMeta, meta::kReplica));
+  loaded.replica = replica.has_value();
+  if (!loaded.release && !loaded.replica) {
     TACIT_ASSIGN(const std::string salt, Need(rocks, meta::kSalt));
     ByteReader(salt).GetArray(std::span<uint8_t>(loaded.salt));
   }
@@ -61,6 +64,13 @@ Status LoadIdentity(const Rocks& rocks, Loaded& loaded) {
     if (learner != loaded.records.size()) return Broken(rocks, "a learner's record is missing");
     TACIT_ASSIGN(LearnerRecord record, DecodeLearner(static_cast<uint16_t>(learner), bytes));
     loaded.records.push_back(std::move(record));
+  }
+  loaded.forms.resize(loaded.records.size());
+  TACIT_ASSIGN(auto forms, rocks.Scan(Family::kMeta, meta::kFormPrefix));
+  for (auto& [key, form] : forms) {
+    const uint64_t learner = SequenceOf(std::string_view(key).substr(meta::kFormPrefix.size()));
+    if (learner >= loaded.forms.size()) return Broken(rocks, "a learner's record is missing");
+    loaded.forms[learner] = std::move(form);
   }
   if (loaded.lineage.size() != 32 || loaded.shards == 0)
     return Broken(rocks, "its identity is damaged");
@@ -87,10 +97,9 @@ Status LoadLedger(const Rocks& rocks, Loaded& loaded) {
 
 // The marker is in the same sorted file as the rows. If it is below `folded`, a file is missing; if
 // above, a crash came between ingesting a file and deleting its deltas.
-Status CheckRowsMarker(const Rocks& rocks, CommitSeq folded) {
+Status CheckRowsMarker(const Rocks& rocks, rocksdb::ColumnFamilyHandle* family, CommitSeq folded) {
   std::string sealed;
-  const auto got =
-      rocks.db().Get({}, rocks.family(Family::kRows), AsSlice(kRowsMarkerKey), &sealed);
+  const auto got = rocks.db().Get({}, family, AsSlice(kRowsMarkerKey), &sealed);
   if (got.IsNotFound())
     return folded.value == 0 ? Status{} : Broken(rocks, "the rows' marker is missing");
   TACIT_RETURN_IF_ERROR(ToStatus(got, "reading rows of store " + rocks.path()));
@@ -118,7 +127,9 @@ Status LoadFolded(const Rocks& rocks, Loaded& loaded) {
                                          loaded.bases[learner].seq.value, seq.value));
     }
   }
-  return CheckRowsMarker(rocks, loaded.folded);
+  for (auto* family : rocks.row_families())
+    TACIT_RETURN_IF_ERROR(CheckRowsMarker(rocks, family, loaded.folded));
+  return {};
 }
 
 // Row counts and widths of a delta must fit the learner it names.
@@ -138,21 +149,28 @@ bool Fits(const LearnerDelta& delta, const std::vector<LearnerRecord>& records) 
 Status LoadDeltas(const Rocks& rocks, Loaded& loaded) {
   const std::unique_ptr<rocksdb::Iterator> it(
       rocks.db().NewIterator({}, rocks.family(Family::kDeltas)));
-  CommitSeq next(loaded.folded.value + 1);
-  for (it->SeekToFirst(); it->Valid(); it->Next(), ++next.value) {
-    if (SequenceOf(it->key().ToStringView()) != next.value)
-      return Broken(rocks, fmt::format("the delta of commit {} is missing", next.value));
+  CommitSeq last = loaded.folded;
+  // Those before are of the outbox (outbox.h).
+  for (it->Seek(SequenceKey(last.value + 1)); it->Valid(); it->Next()) {
+    const CommitSeq next(SequenceOf(it->key().ToStringView()));
+    if (!loaded.replica && next.value != last.value + 1)
+      return Broken(rocks, fmt::format("the delta of commit {} is missing", last.value + 1));
     auto delta = DecodeDelta(it->value().ToStringView(), next);
     if (!delta) return Fail(std::move(delta.error()).Context("store " + rocks.path()));
+    // The versions of a replica leave numbers out.
+    if (loaded.replica && delta->previous.seq != last)
+      return Broken(rocks,
+                    fmt::format("the delta of version {} is missing", delta->previous.seq.value));
     for (const LearnerDelta& learner : delta->learners)
       if (!Fits(learner, loaded.records))
         return Broken(rocks, fmt::format("the delta of commit {} does not fit its learner {}",
                                          next.value, learner.learner));
     loaded.deltas.push_back(*std::move(delta));
+    last = next;
   }
   TACIT_RETURN_IF_ERROR(ToStatus(it->status(), "reading store " + rocks.path()));
-  if (next.value != loaded.tip.seq.value + 1)
-    return Broken(rocks, fmt::format("deltas end before commit {}, the tip is {}", next.value,
+  if (last != loaded.tip.seq)
+    return Broken(rocks, fmt::format("deltas end before commit {}, the tip is {}", last.value + 1,
                                      loaded.tip.seq.value));
   return {};
 }
@@ -287,6 +305,13 @@ Status Loaded::TakeBackLast() {
                  privacy::LedgerEntry::Decode(last.previous_entries[i]));
   }
   return {};
+}
+
+uint32_t FormatOf(std::span<const LearnerRecord> records, bool shards_apart) {
+  if (shards_apart) return kShardedFormat;
+  const bool grown = std::ranges::any_of(
+      records, [](const LearnerRecord& record) { return !record.layout.places.empty(); });
+  return grown ? kGrownFormat : kStoreFormat;
 }
 
 std::string EncodeTerm(const Term& term) {

@@ -24,6 +24,12 @@ inline constexpr uint32_t kStoreFormat = 3, kOldestStoreFormat = 2;
 // The format of a store that was restored: programs of format 3 would not know of its ancestors,
 // and would let users begin anew whom it has lost (restore.h).
 inline constexpr uint32_t kRestoredFormat = 4;
+// The format of a store, restored or not, in which a model has grown (model_growth.h): programs of
+// format 4 would look for its rows in the wrong places.
+inline constexpr uint32_t kGrownFormat = 5;
+// The least format that a store of these learners has, whose shards have families of their own
+// (kShardedFormat, rocks.h) or not.
+uint32_t FormatOf(std::span<const LearnerRecord> records, bool shards_apart);
 
 // The contents of a store except its folded rows, read from disk and found consistent.
 struct Loaded {
@@ -34,7 +40,9 @@ struct Loaded {
   std::vector<Ancestor> ancestors;       // oldest first
   uint32_t shards = 0;
   bool release = false;  // a release checkpoint: without secrets, rows as they are served
+  bool replica = false;  // a replica's store, without what learning resumes from
   std::vector<LearnerRecord> records;  // by key
+  std::vector<std::string> forms;      // by key: LearnerLayout::form; empty: not noted
   CommitTip tip;
   Terms terms;
   std::string ledger_state;

@@ -12,6 +12,7 @@
 #include "store/allocation.h"
 #include "store/allowance.h"
 #include "store/fold.h"
+#include "store/growth.h"
 #include "store/load.h"
 #include "store/seal.h"
 #include "store/store_impl.h"
@@ -46,7 +47,7 @@ Status CheckOptions(const StoreOptions& options) {
                             "the charges of what was learnt since. It can be served and asked "
                             "(--checkpoint)",
                             options.path));
-  if (options.shards == 0 || options.shards > kMaxShards)
+  if (options.shards > kMaxShards)
     return Fail(ErrorCode::kInvalidArgument, fmt::format("store {}: shards must be 1 to {}, not {}",
                                                          options.path, kMaxShards, options.shards));
   TACIT_CHECK(options.fold_after_commits > 0 && options.overlay_bytes > 0);
@@ -126,25 +127,21 @@ bool IsTakenOnTrust(const std::vector<Remembered>& witnesses, const Loaded& load
 }
 
 Status MatchShards(const StoreOptions& options, const Loaded& loaded) {
-  if (loaded.shards == options.shards) return {};
+  if (options.shards == 0 || loaded.shards == options.shards) return {};
   return Fail(ErrorCode::kRefused,
-              fmt::format("store {} was created with {} shards, the configuration says {}",
+              fmt::format("store {} has {} shards, the configuration says {}: tacit store reshard "
+                          "makes it so",
                           options.path, loaded.shards, options.shards));
 }
 
-// A learner was trained once a commit has moved its position.
-Result<std::vector<uint16_t>> MatchLearners(const StoreOptions& options,
-                                            LearnerDirectory& directory, const View& view) {
-  std::vector<uint8_t> trained;
-  for (const LearnerValue& learner : view.learners)
-    trained.push_back(learner.dense != nullptr || !learner.position.empty());
-  return directory.Match(options.learners, trained);
-}
-
-Status DeclareLearners(const StoreOptions& options, privacy::Ledger& ledger) {
-  for (const LearnerLayout& learner : options.learners) {
+// Declares all learners but those that are taken over later.
+Status DeclareLearners(const StoreOptions& options, std::span<const size_t> later,
+                       privacy::Ledger& ledger) {
+  for (size_t i = 0; i < options.learners.size(); ++i) {
+    const LearnerLayout& learner = options.learners[i];
     TACIT_CHECK(learner.promise.learner == learner.name, "a promise must name its learner");
-    TACIT_RETURN_IF_ERROR(ledger.Declare(learner.promise));
+    if (std::ranges::find(later, i) == later.end())
+      TACIT_RETURN_IF_ERROR(ledger.Declare(learner.promise));
   }
   if (options.total_budget) return ledger.DeclareTotal(*options.total_budget);
   if (ledger.total_budget()) {
@@ -157,9 +154,22 @@ Status DeclareLearners(const StoreOptions& options, privacy::Ledger& ledger) {
   return {};
 }
 
+// Notes the forms of the configured learners, but of those that are taken over later.
+void PutForms(const Rocks& rocks, const Loaded& loaded, const StoreOptions& options,
+              const LearnerDirectory& directory, std::span<const size_t> later,
+              rocksdb::WriteBatch* batch) {
+  for (size_t i = 0; i < options.learners.size(); ++i) {
+    const uint16_t key = directory.KeyOf(LearnerIndex(static_cast<uint16_t>(i)));
+    const std::string& form = options.learners[i].form;
+    if (std::ranges::find(later, i) != later.end() || FormOf(loaded.forms, key) == form) continue;
+    batch->Put(rocks.family(Family::kMeta), LearnerKey(meta::kFormPrefix, key), Seal(form));
+  }
+}
+
 // Writes the store's identity and its learners' records, if they are new.
-Status WriteIdentity(const Rocks& rocks, const Loaded& loaded, bool fresh, bool new_user_key,
-                     const LearnerDirectory& directory, const std::vector<uint16_t>& changed) {
+Status WriteIdentity(const Rocks& rocks, const Loaded& loaded, const StoreOptions& options,
+                     bool fresh, bool new_user_key, const LearnerDirectory& directory,
+                     const LearnerDirectory::Matched& matched) {
   rocksdb::WriteBatch batch;
   auto* family = rocks.family(Family::kMeta);
   const auto put_number = [&](std::string_view key, uint32_t number) {
@@ -168,8 +178,9 @@ Status WriteIdentity(const Rocks& rocks, const Loaded& loaded, bool fresh, bool 
     batch.Put(family, AsSlice(key), Seal(writer.bytes()));
   };
   if (fresh) {
-    put_number(meta::kFormat, kStoreFormat);
+    put_number(meta::kFormat, kShardedFormat);
     put_number(meta::kShards, loaded.shards);
+    put_number(meta::kRows, rocks.row_generation());
     batch.Put(family, AsSlice(meta::kLineage), Seal(loaded.lineage));
     batch.Put(family, AsSlice(meta::kSalt),
               Seal({reinterpret_cast<const char*>(loaded.salt.data()), loaded.salt.size()}));
@@ -178,10 +189,16 @@ Status WriteIdentity(const Rocks& rocks, const Loaded& loaded, bool fresh, bool 
     batch.Put(
         family, AsSlice(meta::kUserKey),
         Seal({reinterpret_cast<const char*>(loaded.user_key->data()), loaded.user_key->size()}));
-  for (uint16_t key : changed)
+  for (uint16_t key : matched.changed)
     batch.Put(family, LearnerKey(meta::kLearnerPrefix, key),
               Seal(EncodeLearner(directory.records()[key])));
+  PutForms(rocks, loaded, options, directory, matched.others, &batch);
   return batch.Count() == 0 ? Status{} : rocks.WriteSynced(batch);
+}
+
+Status MakeShards(Rocks& rocks, const StoreOptions& options, uint32_t shards) {
+  const auto made = rocks.MakeRows(1, shards, options.shard_paths);
+  return made ? rocks.UseRows(1, shards) : Fail(made.error());
 }
 
 // Draws the secret that users are counted under, if there is none yet. Under a different secret
@@ -208,17 +225,7 @@ Result<privacy::Ledger> RestoreLedger(const StoreOptions& options, const Loaded&
 }
 
 Status BringUpWitnesses(OpenedStore& store) {
-  const View& view = store.view;
-  std::vector<std::string> positions;
-  for (const LearnerValue& learner : view.learners) positions.push_back(learner.position);
-  const auto& records = store.directory->records();
-  positions.resize(records.size());
-  const WitnessRecord now{
-      .lineage = view.lineage,
-      .seq = view.tip.seq,
-      .head = view.tip.head,
-      .term = view.terms->At(view.tip.seq),
-      .learners = WitnessLearners(records, positions, store.most_uses, store.ledger)};
+  const WitnessRecord now = WitnessOf(store);
   for (const WitnessPlace& place : PlacesOf(store.options)) {
     TACIT_ASSIGN(auto file, WitnessFile::OpenAt(place.path, now));
     store.witnesses.push_back(std::move(file));
@@ -261,15 +268,20 @@ Status Ask(const StoreOptions& options, const OpenProgress& progress) {
 
 // Folds all commits. They are on disk and witnessed, so they may be folded. The row caches then
 // need not know of earlier deltas.
-Status FoldEverything(const OpenedStore& store) {
+Status FoldEverything(const OpenedStore& store, const KeepFolding& keep) {
   TACIT_RETURN_IF_ERROR(ClearFoldFiles(store.options.path));
-  KeepFolding keep;
-  if (store.options.on_open)
-    keep = [&](uint64_t done, uint64_t rows) {
-      return store.options.on_open({.doing = "folding rows", .done = done, .of = rows});
-    };
-  const auto folded = FoldView(*store.rocks, *store.directory, store.view, keep);
+  const auto deltas = store.options.outbox_bytes > 0 ? FoldedDeltas::kKept : FoldedDeltas::kDeleted;
+  const auto folded = FoldView(*store.rocks, *store.directory, store.view,
+                               store.options.fold_file_bytes, deltas, keep);
   return folded ? Status() : Fail(folded.error());
+}
+
+// Passes on to the store's owner how far the opening is, and whether it is given up.
+KeepFolding KeepOn(const StoreOptions& options, std::string_view doing) {
+  if (!options.on_open) return {};
+  return [&options, doing](uint64_t done, uint64_t rows) {
+    return options.on_open({.doing = doing, .done = done, .of = rows});
+  };
 }
 
 // Starts at the newest time that the store knows; a new store trusts the clock.
@@ -280,6 +292,26 @@ void StartRetention(const Rocks& rocks, const Loaded& loaded) {
 
 }  // namespace
 
+WitnessRecord WitnessOf(const OpenedStore& store) {
+  const View& view = store.view;
+  const auto& records = store.directory->records();
+  std::vector<std::string> positions;
+  for (const LearnerValue& learner : view.learners) positions.push_back(learner.position);
+  positions.resize(records.size());
+  return {.lineage = view.lineage,
+          .seq = view.tip.seq,
+          .head = view.tip.head,
+          .term = view.terms->At(view.tip.seq),
+          .learners = WitnessLearners(records, positions, store.most_uses, store.ledger)};
+}
+
+std::vector<uint8_t> TrainedOf(const View& view) {
+  std::vector<uint8_t> trained;
+  for (const LearnerValue& learner : view.learners)
+    trained.push_back(learner.dense != nullptr || !learner.position.empty());
+  return trained;
+}
+
 Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   TACIT_RETURN_IF_ERROR(CheckOptions(options));
   TACIT_ASSIGN(const auto witnesses, ReadWitnesses(options));
@@ -288,20 +320,28 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   OpenedStore store;
   store.latch = std::make_shared<FailureLatch>();
   TACIT_RETURN_IF_ERROR(Ask(options, {.doing = "replaying the log"}));
-  TACIT_ASSIGN(store.rocks, Rocks::Open(options.path, options.memory_bytes, store.latch,
-                                        options.clock, options.open_files_most));
+  TACIT_ASSIGN(store.rocks,
+               Rocks::Open(options.path, options.memory_bytes, store.latch, options.clock,
+                           options.open_files_most, options.direct_reads));
   TACIT_RETURN_IF_ERROR(Ask(options, {.doing = "reading what is not folded"}));
   TACIT_ASSIGN(Loaded loaded, Load(*store.rocks));
   if (loaded.release)
     return Fail(ErrorCode::kRefused,
                 fmt::format("{} was a release checkpoint: it lacks what learning resumes from",
                             options.path));
+  if (loaded.replica)
+    return Fail(ErrorCode::kRefused,
+                fmt::format("store {} is a replica's (tacitd --replica): it lacks what learning "
+                            "resumes from, and is never trained on",
+                            options.path));
   StartRetention(*store.rocks, loaded);
   const bool fresh = loaded.fresh();
   if (fresh) {
     loaded.lineage = ToHex(RandomBytes<16>());
     loaded.salt = RandomBytes<32>();
-    loaded.shards = options.shards;
+    loaded.shards = options.shards == 0 ? kNewShards : options.shards;
+    loaded.format = kShardedFormat;
+    TACIT_RETURN_IF_ERROR(MakeShards(*store.rocks, options, loaded.shards));
   }
   TACIT_RETURN_IF_ERROR(CheckHistory(options, witnesses, loaded));
   TACIT_RETURN_IF_ERROR(MatchShards(options, loaded));
@@ -309,12 +349,16 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
 
   store.view = loaded.MakeView();
   auto directory = std::make_shared<LearnerDirectory>(loaded.shards, loaded.records);
-  TACIT_ASSIGN(const auto changed, MatchLearners(options, *directory, store.view));
+  TACIT_ASSIGN(const auto matched, directory->Match(options.learners, TrainedOf(store.view),
+                                                    loaded.forms, options.renames));
+  TACIT_ASSIGN(auto growths,
+               PlanGrowths(*directory, store.view, loaded.forms, options.learners, matched.others));
+  if (!options.may_lose) TACIT_RETURN_IF_ERROR(CheckLosses(growths));
   TACIT_ASSIGN(store.ledger, RestoreLedger(options, loaded));
-  TACIT_RETURN_IF_ERROR(DeclareLearners(options, store.ledger));
+  TACIT_RETURN_IF_ERROR(DeclareLearners(options, matched.others, store.ledger));
   TACIT_ASSIGN(const bool new_user_key, DrawUserKey(*store.rocks, loaded));
   TACIT_RETURN_IF_ERROR(
-      WriteIdentity(*store.rocks, loaded, fresh, new_user_key, *directory, changed));
+      WriteIdentity(*store.rocks, loaded, options, fresh, new_user_key, *directory, matched));
   store.directory = std::move(directory);
   store.bring_up = loaded.format < kStoreFormat;
   store.term = RandomBytes<16>();
@@ -327,9 +371,12 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   store.options = std::move(options);
   TACIT_RETURN_IF_ERROR(BringUpWitnesses(store));
 
-  TACIT_RETURN_IF_ERROR(FoldEverything(store));
+  TACIT_RETURN_IF_ERROR(FoldEverything(store, KeepOn(store.options, "folding rows")));
   store.view.overlay.clear();
+  TACIT_RETURN_IF_ERROR(store.outbox.Find(*store.rocks));
   store.view.learners.resize(store.directory->records().size());
+  TACIT_RETURN_IF_ERROR(
+      TakeOver(std::move(growths), KeepOn(store.options, "taking models over"), store));
   store.view.tip.learners = store.ledger.Learners();
   store.view.tip.total = store.ledger.Total();
   return std::unique_ptr<Store>(std::make_unique<StoreImpl>(std::move(store)));

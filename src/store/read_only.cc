@@ -4,7 +4,9 @@
 #include <thread>
 #include <utility>
 
+#include "store/allowance.h"
 #include "store/load.h"
+#include "store/replica_store.h"
 #include "store/store.h"
 
 namespace tacit::store {
@@ -68,13 +70,26 @@ Result<ReadOnlyStore> MakeReadOnly(const std::shared_ptr<Rocks>& rocks, Loaded l
   const std::vector<uint8_t> trained(loaded.records.size(), 1);
   auto directory =
       std::make_shared<LearnerDirectory>(loaded.shards, loaded.records, loaded.release);
-  TACIT_RETURN_IF_ERROR(directory->Match(layouts, trained));
+  std::vector<LearnerLayout> configured = layouts;
+  if (loaded.replica)
+    for (LearnerLayout& layout : configured) layout.rows = ReplicaLayout(std::move(layout.rows));
+  TACIT_RETURN_IF_ERROR(directory->Match(configured, trained));
   view.learners.resize(directory->records().size());
+  privacy::AddAdvantages(loaded.entries, &view.tip.learners, &view.tip.total);
   view.ledger_tail = TailOf(loaded.entries, directory->records().size());
+  const auto count = [rocks, directory](std::string_view learner) -> Result<UsersByUses> {
+    for (const LearnerRecord& record : directory->records()) {
+      if (record.name != learner) continue;
+      TACIT_ASSIGN(CountedUses counted, CheckCounts(*rocks, record.key));
+      return std::move(counted.by_used);
+    }
+    return UsersByUses{};
+  };
   return ReadOnlyStore{std::make_shared<SnapshotImpl>(rocks, directory, std::move(view)),
                        std::move(loaded.entries),
                        std::move(promises),
-                       {}};
+                       {},
+                       count};
 }
 
 Result<ReadOnlyStore> TryOpen(const std::string& path, const std::string& witness,

@@ -11,10 +11,12 @@
 #include <tuple>
 #include <utility>
 
+#include "base/text.h"
 #include "store/delta_codec.h"
 #include "store/remains.h"
 #include "store/rocks.h"
 #include "store/seal.h"
+#include "store/table_tail.h"
 
 namespace tacit::store {
 namespace {
@@ -126,9 +128,9 @@ class Collector {
       if (got.ok() && TakeSealed(sealed)) {
         ++taken;
       } else {
-        report_->unreadable.push_back(fmt::format("ledger entry {} of store {}: {}", index,
-                                                  rocks.path(),
-                                                  got.ok() ? "damaged" : got.ToString()));
+        report_->unreadable.push_back(
+            fmt::format("ledger entry {} of store {}: {}", index, rocks.path(),
+                        got.ok() ? "damaged" : Printable(got.ToString())));
       }
     }
     Found("the ledger of " + rocks.path(), taken);
@@ -156,11 +158,15 @@ class Collector {
     std::error_code error;
     for (const fs::directory_entry& file : fs::directory_iterator(path, error)) {
       if (file.path().extension() != ".sst") continue;
+      if (const Status tail = CheckTableTail(file.path().string()); !tail) {
+        report_->unreadable.push_back(tail.error().message);
+        continue;
+      }
       rocksdb::SstFileReader reader{rocksdb::Options()};
       const auto opened = reader.Open(file.path());
       if (!opened.ok()) {
         report_->unreadable.push_back(
-            fmt::format("{}: {}", file.path().string(), opened.ToString()));
+            fmt::format("{}: {}", file.path().string(), Printable(opened.ToString())));
         continue;
       }
       if (reader.GetTableProperties()->column_family_name != "ledger") continue;

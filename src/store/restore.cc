@@ -23,6 +23,7 @@
 #include "store/forgotten.h"
 #include "store/load.h"
 #include "store/rocks.h"
+#include "store/row_families.h"
 #include "store/seal.h"
 #include "store/user_values.h"
 
@@ -53,12 +54,30 @@ Status CheckFree(const std::string& path) {
                   path, path, path));
 }
 
-Status MakeEmpty(const std::string& folder) {
+// Makes the folder, and in it those of the shards, which are spread over the paths.
+Status MakeEmpty(const std::string& folder, const std::vector<RowFamily>& shards,
+                 const std::vector<std::string>& paths) {
+  TACIT_RETURN_IF_ERROR(RemoveStore(folder));  // what a restore left
   std::error_code error;
-  fs::remove_all(folder, error);
-  TACIT_RETURN_IF_ERROR(FromErrorCode(error, "removing what a restore left in", folder));
   fs::create_directories(folder, error);
-  return FromErrorCode(error, "making", folder);
+  TACIT_RETURN_IF_ERROR(FromErrorCode(error, "making", folder));
+  for (const RowFamily& shard : shards) TACIT_RETURN_IF_ERROR(MakeRowFolder(folder, shard, paths));
+  return {};
+}
+
+// The shards with these folders.
+std::vector<RowFamily> ShardsOf(const std::vector<std::string>& folders) {
+  std::vector<RowFamily> shards;
+  for (const std::string& folder : folders)
+    if (const auto shard = RowFamilyOfFolder(folder)) shards.push_back(*shard);
+  return shards;
+}
+
+Status SyncFolders(const std::string& store) {
+  TACIT_ASSIGN(const auto folders, FoldersOf(store));
+  for (const std::string& folder : folders)
+    TACIT_RETURN_IF_ERROR(SyncFolder(NameIn(store, folder)));
+  return {};
 }
 
 // Tables never change, so that they may be shared.
@@ -69,14 +88,15 @@ bool LinkIfTable(const std::string& name, const std::string& from, const std::st
   return !error;
 }
 
-Status CopyCheckpoint(const std::string& from, const std::string& to) {
+Status CopyCheckpoint(const std::string& from, const std::string& to,
+                      const std::vector<std::string>& paths) {
   TACIT_ASSIGN(const CheckpointManifest manifest,
                CheckCheckpoint(from, CheckpointCheck::kEveryByte));
   if (manifest.kind != CheckpointKind::kFull)
     return Fail(
         ErrorCode::kRefused,
         fmt::format("{} is a release checkpoint: it lacks what learning resumes from", from));
-  TACIT_RETURN_IF_ERROR(MakeEmpty(to));
+  TACIT_RETURN_IF_ERROR(MakeEmpty(to, Rocks::ShardsAt(from), paths));
   for (const CheckpointFile& file : manifest.files) {
     const std::string source = from + "/" + file.name, target = to + "/" + file.name;
     if (LinkIfTable(file.name, source, target)) continue;
@@ -84,25 +104,29 @@ Status CopyCheckpoint(const std::string& from, const std::string& to) {
     if (copied != file.sha256)
       return Fail(ErrorCode::kCorruption, fmt::format("{} changed while it was copied", source));
   }
-  return SyncFolder(to);
+  return SyncFolders(to);
 }
 
 // Copies the files of a store that is closed. RocksDB makes the lock and its options anew.
-Status CopyStore(const std::string& from, const std::string& to) {
+Status CopyStore(const std::string& from, const std::string& to,
+                 const std::vector<std::string>& paths) {
   TACIT_ASSIGN(const bool held, IsHeldByAnother(from));
   if (held) return Fail(ErrorCode::kUnavailable, fmt::format("a process has store {} open", from));
-  TACIT_RETURN_IF_ERROR(MakeEmpty(to));
+  TACIT_ASSIGN(const auto folders, FoldersOf(from));
+  TACIT_RETURN_IF_ERROR(MakeEmpty(to, ShardsOf(folders), paths));
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(from, error)) {
-    const std::string name = entry.path().filename();
-    if (!entry.is_regular_file(error) || name == "LOCK" || name.starts_with("OPTIONS-")) continue;
-    if (LinkIfTable(name, entry.path(), to + "/" + name)) continue;
-    TACIT_ASSIGN(const Digest copied,
-                 CopyFile(entry.path(), to + "/" + name, entry.file_size(error)));
-    (void)copied;
+  for (const std::string& folder : folders) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(NameIn(from, folder), error)) {
+      const std::string file = entry.path().filename(), name = NameIn(folder, file);
+      if (!entry.is_regular_file(error) || file == "LOCK" || file.starts_with("OPTIONS-")) continue;
+      if (LinkIfTable(name, entry.path(), to + "/" + name)) continue;
+      TACIT_ASSIGN(const Digest copied,
+                   CopyFile(entry.path(), to + "/" + name, entry.file_size(error)));
+      (void)copied;
+    }
+    TACIT_RETURN_IF_ERROR(FromErrorCode(error, "reading", NameIn(from, folder)));
   }
-  TACIT_RETURN_IF_ERROR(FromErrorCode(error, "reading", from));
-  return SyncFolder(to);
+  return SyncFolders(to);
 }
 
 std::string DrawLineage() {
@@ -118,7 +142,7 @@ Status PutLineage(const Rocks& rocks, const Loaded& loaded, const RestoreRequest
   ancestors.push_back(
       {.lineage = loaded.lineage, .through = request.through, .head = request.head});
   ByteWriter format;
-  format.Put(kRestoredFormat);
+  format.Put(std::max(kRestoredFormat, FormatOf(loaded.records, rocks.row_generation() > 0)));
   rocksdb::WriteBatch batch;
   auto* family = rocks.family(Family::kMeta);
   batch.Put(family, AsSlice(meta::kFormat), Seal(format.bytes()));
@@ -151,21 +175,31 @@ Status PutHistoryStep(const Rocks& rocks, uint16_t key, uint64_t step) {
   return rocks.WriteSynced(batch);
 }
 
-// Finds a learner's key by its name.
-std::optional<uint16_t> KeyOf(const Loaded& loaded, const std::string& name) {
-  for (size_t key = 0; key < loaded.records.size(); ++key)
-    if (loaded.records[key].name == name) return static_cast<uint16_t>(key);
-  return std::nullopt;
+// Finds a learner's key by its name, or by the one that it had before.
+std::optional<uint16_t> KeyOf(const Loaded& loaded, const std::string& name,
+                              const std::map<std::string, std::string>& renames) {
+  const auto key_of = [&](const std::string& wanted) -> std::optional<uint16_t> {
+    for (size_t key = 0; key < loaded.records.size(); ++key)
+      if (loaded.records[key].name == wanted) return static_cast<uint16_t>(key);
+    return std::nullopt;
+  };
+  if (const auto key = key_of(name)) return key;
+  const auto rename = renames.find(name);
+  return rename == renames.end() ? std::nullopt : key_of(rename->second);
 }
 
 // Takes over the counts of each learner that both know.
-Status TakeOverUsers(const Rocks& rocks, const Loaded& loaded, const std::string& folder) {
+Status TakeOverUsers(const Rocks& rocks, const Loaded& loaded, const std::string& folder,
+                     const std::map<std::string, std::string>& renames) {
   TACIT_ASSIGN(const auto from, Rocks::OpenDamaged(folder));
   TACIT_ASSIGN(const Loaded later, LoadAccount(*from));
   if (later.lineage != loaded.lineage || later.user_key != loaded.user_key)
     return Fail(ErrorCode::kRefused, fmt::format("{} counts the users of another store", folder));
   for (size_t key = 0; key < loaded.records.size(); ++key) {
-    const auto there = KeyOf(later, loaded.records[key].name);
+    // The later copy has the learner under the name of here, or under one that it got since.
+    auto there = KeyOf(later, loaded.records[key].name, {});
+    for (const auto& [now, before] : renames)
+      if (!there && before == loaded.records[key].name) there = KeyOf(later, now, {});
     if (there)
       TACIT_RETURN_IF_ERROR(TakeOverCounts(rocks, static_cast<uint16_t>(key), *from, *there));
   }
@@ -179,15 +213,15 @@ Result<Restored> TakeOver(const RestoreRequest& request, const std::string& path
                Rocks::Open(path, options.memory_bytes, std::make_shared<FailureLatch>(),
                            options.clock, options.open_files_most));
   TACIT_ASSIGN(const Loaded loaded, Load(*rocks));
-  if (loaded.fresh() || loaded.release)
+  if (loaded.fresh() || loaded.release || loaded.replica)
     return Fail(ErrorCode::kRefused, fmt::format("{} has no commit to go on from", request.from));
   TACIT_RETURN_IF_ERROR(ForgetAllocations(*rocks));
   TACIT_RETURN_IF_ERROR(ForgetAgain(*rocks, loaded.records.size(), request.forgotten));
   if (!request.counts_of.empty())
-    TACIT_RETURN_IF_ERROR(TakeOverUsers(*rocks, loaded, request.counts_of));
+    TACIT_RETURN_IF_ERROR(TakeOverUsers(*rocks, loaded, request.counts_of, options.renames));
   for (const LearnerGap& gap : request.gaps) {
     const std::string& name = options.learners[gap.learner.value].name;
-    const auto key = KeyOf(loaded, name);
+    const auto key = KeyOf(loaded, name, options.renames);
     if (!key)
       return Fail(ErrorCode::kRefused,
                   fmt::format("learner '{}' went on after the checkpoint, which does not know it: "
@@ -208,6 +242,8 @@ Status CommitGap(const RestoreRequest& request, const std::string& path, Restore
   options.path = path;
   options.witness.clear();
   options.mark.clear();
+  // The lost store had this configuration, and the copy is left as it is.
+  options.may_lose = true;
   TACIT_ASSIGN(const auto store, Store::Open(std::move(options)));
   CommitRequest commit{.learners = {}, .source_identity = store->source_identity()};
   for (const LearnerGap& gap : request.gaps)
@@ -238,8 +274,7 @@ Status GiveName(const std::string& work, const std::string& path, bool replaces)
   TACIT_RETURN_IF_ERROR(FromErrorCode(error, "giving its name to", path));
   TACIT_RETURN_IF_ERROR(SyncFolder(fs::absolute(work).parent_path()));
   CrashPoint("restore.named");
-  if (replaces) fs::remove_all(work, error);
-  return FromErrorCode(error, "removing", work);
+  return replaces ? RemoveStore(work) : Status();
 }
 
 }  // namespace
@@ -249,8 +284,9 @@ Result<Restored> RestoreStore(const RestoreRequest& request) {
   const bool replaces = request.from == path;
   if (!replaces) TACIT_RETURN_IF_ERROR(CheckFree(path));
   const std::string work = WorkFolder(path);
-  TACIT_RETURN_IF_ERROR(IsCheckpoint(request.from) ? CopyCheckpoint(request.from, work)
-                                                   : CopyStore(request.from, work));
+  const std::vector<std::string>& paths = request.store.shard_paths;
+  TACIT_RETURN_IF_ERROR(IsCheckpoint(request.from) ? CopyCheckpoint(request.from, work, paths)
+                                                   : CopyStore(request.from, work, paths));
   CrashPoint("restore.copied");
   TACIT_ASSIGN(Restored restored, TakeOver(request, work));
   CrashPoint("restore.charged_users");

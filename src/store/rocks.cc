@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <rocksdb/cache.h>
+#include <rocksdb/convenience.h>
 #include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/listener.h>
@@ -14,15 +15,19 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "store/file_digest.h"
 #include "store/folder.h"
 #include "store/frozen_files.h"
 #include "store/history_table.h"
 #include "store/log_damage.h"
+#include "store/row_families.h"
 #include "store/seal.h"
 #include "store/store.h"
+#include "store/table_tail.h"
 
 #ifdef __SANITIZE_ADDRESS__
 extern "C" void __lsan_ignore_object(const void* object);  // from the leak checker's own interface
@@ -73,7 +78,7 @@ class OurLog final : public rocksdb::Logger {
     std::vsnprintf(line, sizeof(line), format, arguments);
     const bool bad =
         level >= rocksdb::InfoLogLevel::ERROR_LEVEL && level < rocksdb::InfoLogLevel::HEADER_LEVEL;
-    log_->log(bad ? spdlog::level::err : spdlog::level::debug, "store: {}", line);
+    log_->log(bad ? spdlog::level::err : spdlog::level::debug, "store: {}", Printable(line));
   }
 
  private:
@@ -140,6 +145,20 @@ void TakeSmallFiles(rocksdb::ColumnFamilyOptions* options) {
   options->target_file_size_base = 8 * kMebibyte;
 }
 
+// A shard's part of the memory for rows. Blocks of memory are small, because many shards have one
+// that is hardly used.
+rocksdb::ColumnFamilyOptions ShardOptions(std::shared_ptr<rocksdb::Cache> cache, uint64_t buffers,
+                                          size_t shards, const std::string& folder) {
+  constexpr size_t kMemoryBlock = 64 << 10;
+  const uint64_t least = 512 << 10;
+  auto options =
+      FamilyOptions(std::move(cache), std::clamp(buffers / (2 * shards), least, 8 * kMebibyte));
+  options.arena_block_size = kMemoryBlock;
+  TakeSmallFiles(&options);
+  options.cf_paths.emplace_back(folder, 0);
+  return options;
+}
+
 rocksdb::ColumnFamilyOptions OptionsOf(Family family, std::shared_ptr<rocksdb::Cache> cache,
                                        uint64_t buffers,
                                        const std::shared_ptr<RetentionClock>& retention) {
@@ -159,7 +178,8 @@ const Clock& SystemTime() {
 
 // Block cache gets three quarters of the memory, memtables one quarter.
 std::vector<rocksdb::ColumnFamilyDescriptor> Descriptors(
-    uint64_t memory_bytes, const std::shared_ptr<RetentionClock>& retention) {
+    const std::string& path, uint64_t memory_bytes,
+    const std::shared_ptr<RetentionClock>& retention, const std::vector<RowFamily>& shards) {
   const uint64_t buffers = memory_bytes / 4;
   const auto cache =
       rocksdb::HyperClockCacheOptions(memory_bytes - buffers, kBlockBytes).MakeSharedCache();
@@ -168,6 +188,9 @@ std::vector<rocksdb::ColumnFamilyDescriptor> Descriptors(
   for (size_t i = 0; i < kFamilies; ++i)
     families.emplace_back(kFamilyNames[i],
                           OptionsOf(static_cast<Family>(i), cache, buffers, retention));
+  for (const RowFamily& shard : shards)
+    families.emplace_back(shard.Name(),
+                          ShardOptions(cache, buffers, shards.size(), path + "/" + shard.Folder()));
   return families;
 }
 
@@ -177,7 +200,7 @@ rocksdb::DBOptions DatabaseOptions(uint64_t memory_bytes, uint64_t open_files_mo
   rocksdb::DBOptions options;
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   options.db_write_buffer_size = memory_bytes / 4;
-  options.max_total_wal_size = std::clamp(memory_bytes, 64 * kMebibyte, 512 * kMebibyte);
+  options.max_total_wal_size = std::clamp(memory_bytes / 8, 32 * kMebibyte, 512 * kMebibyte);
   options.wal_bytes_per_sync = kMebibyte;
   options.max_background_jobs = 2;
   options.max_open_files =
@@ -204,6 +227,17 @@ void LeaveOpen([[maybe_unused]] const void* object) {
 #endif
 }
 
+// The shards' families that the database has. Where its list of tables cannot be read RocksDB says
+// why as it opens.
+std::vector<RowFamily> ListShards(const rocksdb::DBOptions& options, const std::string& path) {
+  std::vector<std::string> names;
+  std::vector<RowFamily> shards;
+  if (!rocksdb::DB::ListColumnFamilies(options, path, &names).ok()) return shards;
+  for (const std::string& name : names)
+    if (const auto shard = RowFamilyOf(name)) shards.push_back(*shard);
+  return shards;
+}
+
 // RocksDB would begin a new database where CURRENT is gone, and remove the files of the old one.
 Status CheckNotBegunAnew(const std::string& path) {
   if (!HoldsRecords(path) || !CheckCurrent(path)) return {};
@@ -220,25 +254,110 @@ Status ToStatus(const rocksdb::Status& status, std::string_view doing) {
   if (status.IsCorruption()) code = ErrorCode::kCorruption;
   if (status.IsIOError() || status.IsNoSpace()) code = ErrorCode::kIo;
   if (status.IsNotFound() || status.IsPathNotFound()) code = ErrorCode::kNotFound;
-  return Fail(code, fmt::format("{}: {}", doing, status.ToString()));
+  return Fail(code, fmt::format("{}: {}", doing, Printable(status.ToString())));
 }
 
 Status Rocks::Adopt(rocksdb::Status status, rocksdb::DB* db,
                     const std::vector<rocksdb::ColumnFamilyHandle*>& handles) {
   if (status.IsCorruption() || status.IsPathNotFound())
-    return Fail(
-        ErrorCode::kCorruption,
-        ExplainCorruption(path_, fmt::format("opening store {}: {}", path_, status.ToString())));
+    return Fail(ErrorCode::kCorruption,
+                ExplainCorruption(path_, fmt::format("opening store {}: {}", path_,
+                                                     Printable(status.ToString()))));
   TACIT_RETURN_IF_ERROR(ToStatus(status, "opening store " + path_));
   db_.reset(db);
   default_family_ = handles[0];
-  std::copy(handles.begin() + 1, handles.end(), families_.begin());
+  std::copy_n(handles.begin() + 1, kFamilies, families_.begin());
+  for (size_t i = 1 + kFamilies; i < handles.size(); ++i)
+    shard_families_[handles[i]->GetName()] = handles[i];
+  FindRows();
   return {};
+}
+
+void Rocks::FindRows() {
+  row_families_ = {family(Family::kRows)};
+  rows_status_ = [&]() -> Status {
+    TACIT_ASSIGN(const auto generation, Get(Family::kMeta, meta::kRows));
+    TACIT_ASSIGN(const auto shards, Get(Family::kMeta, meta::kShards));
+    TACIT_ASSIGN(const auto format, Get(Family::kMeta, meta::kFormat));
+    const bool apart = format && ByteReader(*format).Get<uint32_t>() >= kShardedFormat;
+    if (!generation && !apart) return {};
+    if (!generation || !shards)
+      return Fail(ErrorCode::kCorruption, fmt::format("store {}: '{}' is missing", path_,
+                                                      generation ? meta::kShards : meta::kRows));
+    return UseRows(ByteReader(*generation).Get<uint32_t>(), ByteReader(*shards).Get<uint32_t>());
+  }();
+}
+
+Status Rocks::UseRows(uint32_t generation, uint32_t shards) {
+  std::vector<rocksdb::ColumnFamilyHandle*> families;
+  for (uint32_t shard = 0; shard < shards; ++shard) {
+    const auto found = shard_families_.find(RowFamily{generation, shard}.Name());
+    if (found == shard_families_.end())
+      return Fail(ErrorCode::kCorruption,
+                  fmt::format("store {}: the rows of shard {} are missing", path_, shard));
+    families.push_back(found->second);
+  }
+  row_families_ = std::move(families);
+  row_generation_ = generation;
+  return {};
+}
+
+Result<std::vector<rocksdb::ColumnFamilyHandle*>> Rocks::MakeRows(
+    uint32_t generation, uint32_t shards, const std::vector<std::string>& paths) {
+  const uint64_t buffers = memory_bytes_ / 4;
+  // The cache of the families that there are.
+  const auto cache = db_->GetOptions(family(Family::kMeta))
+                         .table_factory->GetOptions<rocksdb::BlockBasedTableOptions>()
+                         ->block_cache;
+  std::vector<rocksdb::ColumnFamilyHandle*> families;
+  for (uint32_t shard = 0; shard < shards; ++shard) {
+    const RowFamily row_family{generation, shard};
+    TACIT_RETURN_IF_ERROR(MakeRowFolder(path_, row_family, paths));
+    rocksdb::ColumnFamilyHandle* made = nullptr;
+    TACIT_RETURN_IF_ERROR(
+        Latch(db_->CreateColumnFamily(
+                  ShardOptions(cache, buffers, shards, path_ + "/" + row_family.Folder()),
+                  row_family.Name(), &made),
+              "making the shards of"));
+    shard_families_[row_family.Name()] = made;
+    families.push_back(made);
+  }
+  return families;
+}
+
+Status Rocks::RemoveUnusedRows() {
+  for (auto it = shard_families_.begin(); it != shard_families_.end();) {
+    if (std::ranges::find(row_families_, it->second) != row_families_.end()) {
+      ++it;
+      continue;
+    }
+    TACIT_RETURN_IF_ERROR(Latch(db_->DropColumnFamily(it->second), "dropping unused shards of"));
+    db_->DestroyColumnFamilyHandle(it->second);
+    it = shard_families_.erase(it);
+  }
+  TACIT_ASSIGN(const auto folders, FoldersOf(path_));
+  for (const std::string& folder : folders) {
+    const bool used = folder.empty() || std::ranges::any_of(shard_families_, [&](const auto& one) {
+                        return RowFamilyOf(one.first)->Folder() == folder;
+                      });
+    if (!used) TACIT_RETURN_IF_ERROR(RemoveRowFolder(path_, folder));
+  }
+  return {};
+}
+
+std::vector<RowFamily> Rocks::ShardsAt(const std::string& path) {
+  return ListShards(rocksdb::DBOptions(), path);
+}
+
+std::vector<rocksdb::ColumnFamilyHandle*> Rocks::all_families() const {
+  std::vector<rocksdb::ColumnFamilyHandle*> all(families_.begin(), families_.end());
+  for (const auto& [name, handle] : shard_families_) all.push_back(handle);
+  return all;
 }
 
 Result<std::shared_ptr<Rocks>> Rocks::Open(const std::string& path, uint64_t memory_bytes,
                                            std::shared_ptr<FailureLatch> latch, const Clock* clock,
-                                           uint64_t open_files_most) {
+                                           uint64_t open_files_most, bool direct_reads) {
   TACIT_CHECK(memory_bytes >= 32 * kMebibyte, "a store needs at least 32 MiB");
   TACIT_RETURN_IF_ERROR(PrepareFolder(path));
   TACIT_RETURN_IF_ERROR(CheckRoom(path));
@@ -249,17 +368,22 @@ Result<std::shared_ptr<Rocks>> Rocks::Open(const std::string& path, uint64_t mem
   rocks->env_ = rocksdb::NewCompositeEnv(locks);
   rocksdb::DBOptions options = DatabaseOptions(memory_bytes, open_files_most);
   options.env = rocks->env_.get();
+  options.use_direct_reads = direct_reads;
   options.create_if_missing = true;
   options.create_missing_column_families = true;
   options.listeners.push_back(std::make_shared<ErrorListener>(path, std::move(latch)));
   rocksdb::DB* db = nullptr;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  const auto status =
-      rocksdb::DB::Open(options, path, Descriptors(memory_bytes, rocks->retention_), &handles, &db);
+  rocks->memory_bytes_ = memory_bytes;
+  const std::vector<RowFamily> shards = ListShards(options, path);
+  for (const RowFamily& shard : shards) TACIT_RETURN_IF_ERROR(NeedRowFolder(path, shard));
+  const auto status = rocksdb::DB::Open(
+      options, path, Descriptors(path, memory_bytes, rocks->retention_, shards), &handles, &db);
   if (!status.ok() && MeansHeld(locks->error(), path))
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("store {} is locked: {} has it open", path, HolderOf(path)));
   TACIT_RETURN_IF_ERROR(rocks->Adopt(status, db, handles));
+  if (rocks->rows_status_) TACIT_RETURN_IF_ERROR(rocks->RemoveUnusedRows());
   return rocks;
 }
 
@@ -275,8 +399,8 @@ uint64_t QuarterOfFileLimit() {
 
 }  // namespace
 
-Result<std::shared_ptr<Rocks>> Rocks::OpenToRead(const std::string& path,
-                                                 rocksdb::DBOptions options) {
+Result<std::shared_ptr<Rocks>> Rocks::OpenToRead(std::string path, rocksdb::DBOptions options) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   options.info_log = std::make_shared<NoLog>();
   rocksdb::DB* db = nullptr;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
@@ -285,10 +409,12 @@ Result<std::shared_ptr<Rocks>> Rocks::OpenToRead(const std::string& path,
   if (!files && CheckCurrent(path))
     return Fail(ErrorCode::kCorruption, ExplainCorruption(path, files.error().message));
   if (!files) return Fail(std::move(files.error()));
+  TACIT_RETURN_IF_ERROR(CheckTableTails(path));
   rocks->env_ = rocksdb::NewCompositeEnv(*std::move(files));
   options.env = rocks->env_.get();
   const auto status = rocksdb::DB::OpenForReadOnly(
-      options, path, Descriptors(kReaderMemory, rocks->retention_), &handles, &db);
+      options, path, Descriptors(path, kReaderMemory, rocks->retention_, ListShards(options, path)),
+      &handles, &db);
   TACIT_RETURN_IF_ERROR(rocks->Adopt(status, db, handles));
   return rocks;
 }
@@ -312,13 +438,15 @@ bool Rocks::Exists(const std::string& path) {
 Rocks::~Rocks() {
   if (!db_) return;
   if (latch_->failed()) {
+    // Its threads are stopped all the same: the process ends, and what they use ends before them.
+    rocksdb::CancelAllBackgroundWork(db_.get(), /*wait=*/true);
     LeaveOpen(db_.release());
     LeaveOpen(env_.release());
-    for (auto* handle : families_) LeaveOpen(handle);
+    for (auto* handle : all_families()) LeaveOpen(handle);
     LeaveOpen(default_family_);
     return;
   }
-  for (auto* handle : families_) db_->DestroyColumnFamilyHandle(handle);
+  for (auto* handle : all_families()) db_->DestroyColumnFamilyHandle(handle);
   db_->DestroyColumnFamilyHandle(default_family_);
 }
 
@@ -393,7 +521,7 @@ Status Rocks::WriteSynced(rocksdb::WriteBatch& batch) const {
 
 Status Rocks::EmptyLog() const {
   uint64_t needed = 16 * kMebibyte;
-  for (auto* family : families_) {
+  for (auto* family : all_families()) {
     uint64_t bytes = 0;
     if (db_->GetIntProperty(family, rocksdb::DB::Properties::kCurSizeAllMemTables, &bytes))
       needed += bytes;
@@ -408,7 +536,7 @@ Status Rocks::EmptyLog() const {
                             static_cast<double>(needed) / kMebibyte));
   const auto lock = LockLog();
   TACIT_RETURN_IF_ERROR(latch_->status());
-  std::vector<rocksdb::ColumnFamilyHandle*> all(families_.begin(), families_.end());
+  std::vector<rocksdb::ColumnFamilyHandle*> all = all_families();
   all.push_back(default_family_);
   TACIT_RETURN_IF_ERROR(Latch(db_->Flush({}, all), "writing out"));
   // A family that a RocksDB thread was just flushing holds the old log until there is a new one.

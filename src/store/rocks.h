@@ -4,9 +4,12 @@
 #include <rocksdb/write_batch.h>
 
 #include <array>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,11 +18,12 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "store/retention_clock.h"
+#include "store/row_families.h"
 
 // RocksDB, its column families and their keys. Private to the room: no other code sees a RocksDB
 // type. Numbers in keys are big-endian, so that byte order is number order:
 //     rows       shard:u8 learner:u16 table:u16 bucket:u64     shard = bucket mod shards
-//                or "\xff\xff folded", after all rows
+//                or "\xff\xff folded", after all rows; in one family, or in one for each shard
 //     deltas     commit:u64
 //     offsets    learner:u16
 //     ledger     entry:u64
@@ -27,15 +31,33 @@
 //     allowance, histories: see user_values.h
 namespace tacit::store {
 
+// kRows: the rows of release checkpoints, and of stores of older programs. See row_families.h.
 enum class Family : size_t { kRows, kDeltas, kOffsets, kLedger, kMeta, kAllowance, kHistories };
 inline constexpr size_t kFamilies = 7;
+// The format of a store with a family for each shard: programs of format 5 do not know of them.
+inline constexpr uint32_t kShardedFormat = 6;
+// The format of a replica's store (replica_store.h): programs of format 6 would take it for a
+// damaged one.
+inline constexpr uint32_t kReplicaFormat = 7;
 
 // The first permanent failure. Shared by the store's threads and RocksDB's. Thread-safe.
 class FailureLatch {
  public:
+  // Keeps the first failure, and then tells who listens. REQUIRES no lock that the listener takes.
   void Set(Error error) {
-    std::lock_guard lock(mutex_);
-    if (!error_) error_ = std::move(error);
+    {
+      std::lock_guard lock(mutex_);
+      if (error_) return;
+      error_ = std::move(error);
+    }
+    std::lock_guard lock(listener_mutex_);
+    if (listener_) listener_();
+  }
+  // `listener` is called by the thread that fails, once status() says so. Null: nobody listens any
+  // more, and none runs any more. A failure that came before is not told.
+  void Listen(std::function<void()> listener) {
+    std::lock_guard lock(listener_mutex_);
+    listener_ = std::move(listener);
   }
   Status status() const {
     std::lock_guard lock(mutex_);
@@ -50,21 +72,24 @@ class FailureLatch {
  private:
   mutable std::mutex mutex_;
   std::optional<Error> error_;
+  std::mutex listener_mutex_;
+  std::function<void()> listener_;
 };
 
 // An open database. The last holder closes it, unless it has failed: then it stays open until the
 // process ends, because Debian's RocksDB is built with assertions and aborts when it closes a log
-// file that could not be written. Thread-safe.
+// file that could not be written; nothing of it runs any more. Thread-safe.
 class Rocks {
  public:
   // Opens the database, creating missing parts. Background errors of RocksDB (a failed flush or
   // compaction) set `latch`. kUnavailable: locked by a process. kInvalidArgument: this user cannot
   // work there. retention() uses `clock` (null: the system's), which must outlive the database.
-  // `open_files_most`: tables kept open; 0: all.
+  // `open_files_most`: tables kept open; 0: all. `direct_reads`: past the system's own cache.
   static Result<std::shared_ptr<Rocks>> Open(const std::string& path, uint64_t memory_bytes,
                                              std::shared_ptr<FailureLatch> latch,
                                              const Clock* clock = nullptr,
-                                             uint64_t open_files_most = 0);
+                                             uint64_t open_files_most = 0,
+                                             bool direct_reads = false);
   // Opens a view of the current state, beside the database's owner. Writes nothing.
   static Result<std::shared_ptr<Rocks>> OpenReadOnly(const std::string& path);
   // The same of a database that may be damaged and that no process has open. A table is looked at
@@ -82,6 +107,29 @@ class Rocks {
   rocksdb::ColumnFamilyHandle* family(Family family) const {
     return families_[static_cast<size_t>(family)];
   }
+  // The family that holds a shard's rows.
+  rocksdb::ColumnFamilyHandle* rows(uint64_t shard) const {
+    return row_families_.size() == 1 ? row_families_[0] : row_families_[shard];
+  }
+  // The families that hold rows, in the order of their keys.
+  std::span<rocksdb::ColumnFamilyHandle* const> row_families() const { return row_families_; }
+  // The shards' families of the database at `path`, with files or without. Where its list of tables
+  // cannot be read there are none.
+  static std::vector<RowFamily> ShardsAt(const std::string& path);
+  // The generation of the shards' families; 0: all rows are in one family.
+  uint32_t row_generation() const { return row_generation_; }
+  // All families but RocksDB's default one.
+  std::vector<rocksdb::ColumnFamilyHandle*> all_families() const;
+  // kCorruption: the families of rows cannot be told, or one is missing.
+  const Status& rows_status() const { return rows_status_; }
+  // Makes a family for each shard, with its folder (see MakeRowFolder). They are in use once `meta`
+  // says so and UseRows was called.
+  Result<std::vector<rocksdb::ColumnFamilyHandle*>> MakeRows(uint32_t generation, uint32_t shards,
+                                                             const std::vector<std::string>& paths);
+  // Uses these families, which are there, from now on.
+  Status UseRows(uint32_t generation, uint32_t shards);
+  // Drops the shards that are not in use, with their folders.
+  Status RemoveUnusedRows();
   const std::string& path() const { return path_; }
   const Clock& clock() const { return clock_; }
   // Decides which histories are dropped for good. Opening a store starts it once the last commit is
@@ -117,8 +165,8 @@ class Rocks {
         clock_(clock),
         retention_(std::make_shared<RetentionClock>(clock, path_)) {}
   Status Latch(const rocksdb::Status& status, std::string_view doing) const;
-  static Result<std::shared_ptr<Rocks>> OpenToRead(const std::string& path,
-                                                   rocksdb::DBOptions options);
+  void FindRows();
+  static Result<std::shared_ptr<Rocks>> OpenToRead(std::string path, rocksdb::DBOptions options);
   Status Adopt(rocksdb::Status status, rocksdb::DB* db,
                const std::vector<rocksdb::ColumnFamilyHandle*>& handles);
 
@@ -130,6 +178,11 @@ class Rocks {
   mutable std::mutex log_mutex_;
   std::unique_ptr<rocksdb::DB> db_;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families_{};
+  std::map<std::string, rocksdb::ColumnFamilyHandle*> shard_families_;  // by name, used or not
+  std::vector<rocksdb::ColumnFamilyHandle*> row_families_;
+  uint32_t row_generation_ = 0;
+  Status rows_status_;
+  uint64_t memory_bytes_ = 0;
   rocksdb::ColumnFamilyHandle* default_family_ = nullptr;
 };
 
@@ -149,13 +202,17 @@ inline constexpr std::string_view kLineage = "lineage";
 inline constexpr std::string_view kSalt = "salt";
 inline constexpr std::string_view kUserKey = "user_key";
 inline constexpr std::string_view kShards = "shards";
+inline constexpr std::string_view kRows = "rows";  // missing: all rows are in one family
 inline constexpr std::string_view kTip = "tip";
 inline constexpr std::string_view kLedgerState = "ledger_state";
 inline constexpr std::string_view kSource = "source";
 inline constexpr std::string_view kFolded = "folded";
 inline constexpr std::string_view kRelease = "release";  // in release checkpoints alone
+inline constexpr std::string_view kReplica = "replica";  // in replicas' stores alone
+inline constexpr std::string_view kReplicaPosition = "replica_position";  // likewise
 inline constexpr std::string_view kKnownTime = "known_time";
 inline constexpr std::string_view kLearnerPrefix = "learner/";
+inline constexpr std::string_view kFormPrefix = "form/";
 inline constexpr std::string_view kDensePrefix = "dense/";
 inline constexpr std::string_view kReleasedPrefix = "mechanism/";
 inline constexpr std::string_view kMechanismCommitPrefix = "mechanism_commit/";
@@ -176,6 +233,9 @@ struct RowPlace {
   uint64_t bucket = 0;
   friend auto operator<=>(const RowPlace&, const RowPlace&) = default;
 };
+inline uint64_t PlaceHigh(uint64_t shard, uint16_t learner, uint32_t table) {
+  return shard << 32 | uint64_t{learner} << 16 | table;
+}
 inline constexpr size_t kRowKeyBytes = 13;
 using RowKey = std::array<char, kRowKeyBytes>;
 RowKey EncodeRowKey(const RowPlace& place);

@@ -6,8 +6,10 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
+#include "store/row_codec.h"
 
 namespace tacit::store {
 namespace {
@@ -20,6 +22,12 @@ constexpr size_t kPrefetchAhead = 16;
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kSmallChunk = size_t{64} << 10;
 constexpr uint64_t kBigBudget = uint64_t{64} << 20;
+
+RowFetch::Read ReadOf(RowBacking& backing) {
+  return [&backing](std::span<const uint64_t> rows, std::span<float* const> out) {
+    return backing.Read(rows, out);
+  };
+}
 
 }  // namespace
 
@@ -64,8 +72,15 @@ class RowCache::TableCursor {
   uint32_t table_ = 0;
 };
 
-RowCache::RowCache(const RowLayout& layout, uint64_t budget_bytes, RowBacking& backing)
-    : layout_(layout), budget_(budget_bytes), backing_(backing) {
+RowCache::RowCache(const RowLayout& layout, uint64_t budget_bytes, RowBacking& backing,
+                   RowFetcher* fetcher)
+    : layout_(layout),
+      budget_(budget_bytes),
+      backing_(backing),
+      missed_(ReadOf(backing)),
+      fetcher_(fetcher),
+      last_ahead_(std::make_unique<Ahead>(ReadOf(backing))),
+      ahead_(std::make_unique<Ahead>(ReadOf(backing))) {
   const size_t chunk = budget_bytes >= kBigBudget ? kHugePage : kSmallChunk;
   std::vector<uint32_t> widths;
   for (uint32_t t = 0; t < layout.space.tables().size(); ++t) {
@@ -150,32 +165,153 @@ Status RowCache::Gather(std::span<const uint64_t> rows, std::span<float*> out) {
     if ((entry->state & kUsed) == 0) entry->state |= kUsed;
     out[i] = slabs_[slab_of_table_[table]].At(entry->slot);
   }
+  gathered_ = rows.size();
+  missing_ = misses_.size();
   hits_ += rows.size() - misses_.size();
-  missed_ += misses_.size();
+  missed_rows_ += misses_.size();
   return misses_.empty() ? Status{} : Fetch(rows, out);
 }
 
 Status RowCache::Fetch(std::span<const uint64_t> rows, std::span<float*> out) {
+  for (const auto* ahead : {&last_ahead_, &ahead_})
+    TACIT_RETURN_IF_ERROR(TakeAhead(**ahead, rows, out));
+  if (misses_.empty()) return {};
   size_t bytes = 0;
   TableCursor cursor(layout_.space);
   for (uint32_t i : misses_) bytes += Cost(cursor.Advance(rows[i]));
   MakeRoom(rows, bytes);
-  missed_rows_.clear();
-  missed_out_.clear();
+  missed_.rows.clear();
+  missed_.out.clear();
   cursor = TableCursor(layout_.space);
   for (uint32_t i : misses_) {
     Slab& slab = slabs_[slab_of_table_[cursor.Advance(rows[i])]];
     const uint32_t slot = slab.Allocate();
     Insert(rows[i], slot);
     out[i] = slab.At(slot);
-    missed_rows_.push_back(rows[i]);
-    missed_out_.push_back(out[i]);
+    missed_.rows.push_back(rows[i]);
+    missed_.out.push_back(out[i]);
   }
   bytes_ += bytes;
-  const Status read = backing_.Read(missed_rows_, missed_out_);
+  Status read = Read();
   if (!read)  // the new slots hold no valid rows
-    for (uint64_t row : missed_rows_) Drop(static_cast<size_t>(Find(row) - entries_.data()));
+    for (uint64_t row : missed_.rows) Drop(static_cast<size_t>(Find(row) - entries_.data()));
   return read;
+}
+
+// Few rows are read sooner by this thread than by waking others.
+Status RowCache::Read() {
+  if (fetcher_ == nullptr || missed_.rows.size() <= 2 * RowFetch::kPieceRows)
+    return backing_.Read(missed_.rows, missed_.out);
+  fetcher_->Begin(&missed_);
+  return fetcher_->Finish(&missed_);
+}
+
+std::optional<uint32_t> RowCache::Ahead::Find(uint64_t row) const {
+  const auto at = std::ranges::lower_bound(fetch.rows, row);
+  const auto place = static_cast<uint32_t>(at - fetch.rows.begin());
+  if (at == fetch.rows.end() || *at != row || slots[place] == kNoSlot) return std::nullopt;
+  return place;
+}
+
+// Puts missed rows that were read ahead into the table, in the slots that they were read into.
+Status RowCache::TakeAhead(Ahead& ahead, std::span<const uint64_t> rows, std::span<float*> out) {
+  if (ahead.fetch.rows.empty() || misses_.empty()) return {};
+  taken_.clear();
+  taken_misses_.clear();
+  size_t kept = 0;
+  for (const uint32_t i : misses_) {
+    if (const auto place = ahead.Find(rows[i])) {
+      taken_.push_back(*place);
+      taken_misses_.push_back(i);
+    } else {
+      misses_[kept++] = i;
+    }
+  }
+  misses_.resize(kept);
+  if (Status read = fetcher_->FinishSome(&ahead.fetch, taken_); !read) {
+    Drop(ahead);
+    return read;
+  }
+  TableCursor cursor(layout_.space);
+  for (size_t k = 0; k < taken_.size(); ++k) {
+    const uint32_t i = taken_misses_[k];
+    const Slab& slab = slabs_[slab_of_table_[cursor.Advance(rows[i])]];
+    const uint32_t slot = std::exchange(ahead.slots[taken_[k]], kNoSlot);
+    Insert(rows[i], slot);
+    out[i] = slab.At(slot);
+  }
+  read_ahead_ += taken_.size();
+  return {};
+}
+
+void RowCache::Announce(std::span<const uint64_t> rows) {
+  // While nearly all rows are in memory, to look for the others costs more than it saves.
+  constexpr uint64_t kFew = 64;
+  if (fetcher_ == nullptr) return;
+  std::swap(last_ahead_, ahead_);
+  Drop(*ahead_);
+  if (missing_ * kFew <= gathered_) return;
+  std::vector<uint64_t>& wanted = ahead_->fetch.rows;
+  for (size_t i = 0; i < kPrefetchAhead; ++i) Prefetch(rows, i);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Prefetch(rows, i + kPrefetchAhead);
+    if (Entry* entry = Find(rows[i]))
+      entry->state |= kUsed;
+    else
+      wanted.push_back(rows[i]);
+  }
+  std::ranges::sort(wanted);
+  const auto repeats = std::ranges::unique(wanted);
+  wanted.erase(repeats.begin(), repeats.end());
+  std::erase_if(wanted, [&](uint64_t row) { return last_ahead_->Find(row).has_value(); });
+  wanted.resize(FitAhead(wanted));
+  TableCursor cursor(layout_.space);
+  for (const uint64_t row : wanted) {
+    const uint32_t table = cursor.Advance(row);
+    Slab& slab = slabs_[slab_of_table_[table]];
+    ahead_->slots.push_back(slab.Allocate());
+    ahead_->fetch.out.push_back(slab.At(ahead_->slots.back()));
+    bytes_ += Cost(table);
+  }
+  fetcher_->Begin(&ahead_->fetch);
+}
+
+// Makes room for as many of the rows as an announcement may take: a part of the budget, and no wait
+// for a fold. What finds no room is read when it is gathered.
+size_t RowCache::FitAhead(std::span<const uint64_t> rows) {
+  TableCursor cursor(layout_.space);
+  size_t bytes = 0, fit = 0;
+  for (; fit < rows.size(); ++fit) {
+    const size_t cost = Cost(cursor.Advance(rows[fit]));
+    if (bytes + cost > budget_ / 4) break;
+    bytes += cost;
+  }
+  if (bytes_ + bytes <= budget_) return fit;
+  ForgetFolded();
+  const size_t excess = bytes_ + bytes - budget_;
+  if (bytes_ - pinned_bytes_ < excess) return 0;
+  Evict(excess);
+  return bytes_ + bytes <= budget_ ? fit : 0;
+}
+
+void RowCache::Drop(Ahead& ahead) {
+  if (ahead.fetch.rows.empty()) return;
+  fetcher_->Cancel(&ahead.fetch);
+  TableCursor cursor(layout_.space);
+  for (size_t i = 0; i < ahead.fetch.rows.size(); ++i) {
+    const uint32_t table = cursor.Advance(ahead.fetch.rows[i]);
+    if (ahead.slots[i] == kNoSlot) continue;
+    slabs_[slab_of_table_[table]].Free(ahead.slots[i]);
+    bytes_ -= Cost(table);
+  }
+  ahead.fetch.rows.clear();
+  ahead.fetch.out.clear();
+  ahead.slots.clear();
+}
+
+RowCache::~RowCache() {
+  Drop(*last_ahead_);
+  Drop(*ahead_);
 }
 
 void RowCache::MakeRoom(std::span<const uint64_t> rows, size_t bytes) {
@@ -267,10 +403,13 @@ std::shared_ptr<const RowDelta> RowCache::TakeDelta() {
   cursor = TableCursor(layout_.space);
   for (size_t i = 0; i < rows.size(); ++i) {
     Prefetch(rows, i + kPrefetchAhead);
-    const Slab& slab = slabs_[slab_of_table_[cursor.Advance(rows[i])]];
+    const uint32_t table = cursor.Advance(rows[i]);
+    float* const row = slabs_[slab_of_table_[table]].At(Find(rows[i])->slot);
+    if (layout_.bf16)
+      RoundToBf16(layout_.seed, backing_.next(), rows[i], {row, layout_.space.tables()[table].dim});
     const auto place = delta->Row(i);
-    std::memcpy(delta->floats.data() + (place.data() - delta->floats.data()),
-                slab.At(Find(rows[i])->slot), place.size_bytes());
+    std::memcpy(delta->floats.data() + (place.data() - delta->floats.data()), row,
+                place.size_bytes());
   }
   Group& group = groups_.back();
   group.delta = delta.get();
@@ -303,7 +442,7 @@ void RowCache::ForgetFolded() {
 }
 
 WorkingRows::Stats RowCache::stats() const {
-  return {hits_, missed_, evictions_, bytes_, pinned_rows_};
+  return {hits_, missed_rows_, evictions_, bytes_, pinned_rows_, read_ahead_};
 }
 
 }  // namespace tacit::store

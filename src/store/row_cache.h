@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
 #include "store/delta.h"
+#include "store/row_fetcher.h"
 #include "store/working_rows.h"
 
 namespace tacit::store {
@@ -17,8 +19,11 @@ namespace tacit::store {
 class RowBacking {
  public:
   virtual ~RowBacking() = default;
-  // Reads whole rows (embedding and state) in their folded form, in any order.
+  // Reads whole rows (embedding and state) in their folded form, in any order. Called by several
+  // threads at once, if the cache has a fetcher.
   virtual Status Read(std::span<const uint64_t> rows, std::span<float* const> out) = 0;
+  // The commit that a delta goes into which is taken now.
+  virtual CommitSeq next() const = 0;
   // The commit up to which commits are folded and visible to Read.
   virtual CommitSeq folded() const = 0;
   // Requests a fold and returns at once.
@@ -58,9 +63,13 @@ class Slab {
 // folded.
 class RowCache final : public WorkingRows {
  public:
-  // The layout and the backing outlive the cache.
-  RowCache(const RowLayout& layout, uint64_t budget_bytes, RowBacking& backing);
+  // The layout, the backing and the fetcher outlive the cache. Without a fetcher all rows are read
+  // by the trainer, and none ahead.
+  RowCache(const RowLayout& layout, uint64_t budget_bytes, RowBacking& backing,
+           RowFetcher* fetcher = nullptr);
+  ~RowCache() override;
 
+  void Announce(std::span<const uint64_t> rows) override;
   Status Gather(std::span<const uint64_t> rows, std::span<float*> out) override;
   void MarkChanged(std::span<const uint64_t> rows) override;
   std::shared_ptr<const RowDelta> TakeDelta() override;
@@ -97,6 +106,11 @@ class RowCache final : public WorkingRows {
   void EraseAt(size_t place);
   void Grow();
 
+  struct Ahead;
+  Status TakeAhead(Ahead& ahead, std::span<const uint64_t> rows, std::span<float*> out);
+  Status Read();
+  size_t FitAhead(std::span<const uint64_t> rows);
+  void Drop(Ahead& ahead);
   size_t Cost(uint32_t table) const;
   bool Pinned(const Entry& entry) const { return (entry.state & kGroupMask) > folded_group_; }
   Status Fetch(std::span<const uint64_t> rows, std::span<float*> out);
@@ -123,9 +137,24 @@ class RowCache final : public WorkingRows {
   uint32_t folded_group_ = 0;
   std::vector<uint64_t> changed_;  // rows of the group being filled
   std::vector<uint32_t> misses_;
-  std::vector<uint64_t> missed_rows_;
-  std::vector<float*> missed_out_;
-  uint64_t hits_ = 0, missed_ = 0, evictions_ = 0;
+  RowFetch missed_;  // those that were not read ahead
+
+  // Rows announced that were not in memory, ascending. Each is read into a slot that is in the
+  // table once a Gather misses the row; kNoSlot after that, so that no row comes out twice, or as
+  // it was before a change.
+  struct Ahead {
+    explicit Ahead(RowFetch::Read read) : fetch(std::move(read)) {}
+    RowFetch fetch;
+    std::vector<uint32_t> slots;
+    // The place of a row that waits for a Gather; nothing if it does not wait here.
+    std::optional<uint32_t> Find(uint64_t row) const;
+  };
+  static constexpr uint32_t kNoSlot = UINT32_MAX;
+  RowFetcher* const fetcher_;
+  std::unique_ptr<Ahead> last_ahead_, ahead_;   // the last announcement but one, and the last
+  std::vector<uint32_t> taken_, taken_misses_;  // places in one of them and in a Gather's rows
+  uint64_t gathered_ = 0, missing_ = 0;         // by the last Gather
+  uint64_t hits_ = 0, missed_rows_ = 0, evictions_ = 0, read_ahead_ = 0;
 };
 
 }  // namespace tacit::store

@@ -10,8 +10,8 @@
 
 namespace tacit::store {
 
-// Reads rows of the `rows` family with one MultiGet over sorted keys; missing rows get their
-// initial value. Keeps its scratch memory between calls; not thread-safe.
+// Reads rows shard by shard, with MultiGet over sorted keys; missing rows get their initial value.
+// Keeps its scratch memory between calls; not thread-safe.
 class RowReader {
  public:
   enum class Extent {
@@ -29,14 +29,16 @@ class RowReader {
   struct Wanted {
     RowPlace place;
     uint64_t row;
+    uint32_t table;
     float* out;
   };
+  static uint64_t ShardOf(const Wanted& wanted) { return wanted.place.high >> 32; }
   Status ReadBatch(const Rocks& rocks, const rocksdb::Snapshot* snapshot,
                    const LearnerRecord& learner, bool as_served, std::span<const Wanted> wanted,
                    Extent extent, uint32_t step);
-  // Copies out a whole stored row, which has as many floats as its table's rows.
-  void CopyOut(const RowLayout& layout, const Wanted& wanted, const char* stored, Extent extent,
-               uint32_t step);
+  // Copies out a stored row. False if it is none of its table's.
+  bool CopyOut(const RowLayout& layout, const Wanted& wanted, std::string_view stored,
+               bool as_served, Extent extent, uint32_t step);
 
   std::vector<Wanted> wanted_;
   std::vector<RowKey> keys_;

@@ -57,7 +57,8 @@ class Snapshot {
   virtual Status Rows(LearnerIndex learner, std::span<const uint64_t> rows,
                       std::span<float> out) const = 0;
   // Calls each(row, floats) for every row of the table that was ever written, with its state, in no
-  // order. All of them have been released. Reads the disk. kRefused: a snapshot of another kind.
+  // order; of a release checkpoint or replica without the optimiser's own floats. All of them have
+  // been released. Reads the disk. kRefused: a snapshot of another kind.
   using EachRow = std::function<void(uint64_t row, std::span<const float> floats)>;
   virtual Status ForWritten(LearnerIndex, uint32_t /*table*/, const EachRow&) const {
     return Fail(ErrorCode::kRefused, "this snapshot cannot list its rows");

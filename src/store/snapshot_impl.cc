@@ -8,12 +8,15 @@
 
 #include "base/check.h"
 #include "store/history_table.h"
+#include "store/row_codec.h"
 #include "store/row_reader.h"
 
 namespace tacit::store {
 
-std::shared_ptr<const OverlayDelta> MakeOverlay(const DeltaRecord& record, size_t learners) {
+std::shared_ptr<const OverlayDelta> MakeOverlay(const DeltaRecord& record, size_t learners,
+                                                size_t log_bytes) {
   auto overlay = std::make_shared<OverlayDelta>();
+  overlay->log_bytes = log_bytes;
   overlay->seq = record.tip.seq;
   overlay->rows.resize(learners);
   for (const LearnerDelta& learner : record.learners) {
@@ -170,17 +173,18 @@ Status SnapshotImpl::ForWritten(LearnerIndex index, uint32_t table_index,
   const std::vector<uint64_t> newer = ForUnfolded(learner, table, each);
   rocksdb::ReadOptions options;
   options.snapshot = snapshot_;
-  const std::unique_ptr<rocksdb::Iterator> at(
-      rocks_->db().NewIterator(options, rocks_->family(Family::kRows)));
-  std::vector<float> floats(learner.layout.RowFloats(table_index));
+  const uint32_t state = directory_->as_served() ? 0 : learner.layout.state_floats[table_index];
+  std::vector<float> floats(table.dim + state);
   const uint64_t shards = std::min<uint64_t>(directory_->shards(), table.rows);
   for (uint64_t shard = 0; shard < shards; ++shard) {
+    const std::unique_ptr<rocksdb::Iterator> at(
+        rocks_->db().NewIterator(options, rocks_->rows(shard)));
     // The first bucket of a shard is its number.
     const RowKey first = EncodeRowKey(directory_->Place(learner, table_index, table.first + shard));
     const rocksdb::Slice prefix(first.data(), kRowKeyBytes - sizeof(uint64_t));
     for (at->Seek({first.data(), first.size()}); at->Valid() && at->key().starts_with(prefix);
          at->Next()) {
-      if (at->value().size() != floats.size() * sizeof(float))
+      if (!DecodeRow(at->value().ToStringView(), table.dim, state, floats))
         return Fail(ErrorCode::kCorruption,
                     fmt::format("a row of table '{}' of learner '{}' in store {} has {} bytes, not "
                                 "{}",
@@ -189,11 +193,11 @@ Status SnapshotImpl::ForWritten(LearnerIndex index, uint32_t table_index,
       const uint64_t row =
           table.first + SequenceOf({at->key().data() + prefix.size(), sizeof(uint64_t)});
       if (std::ranges::binary_search(newer, row)) continue;
-      std::memcpy(floats.data(), at->value().data(), at->value().size());
       each(row, floats);
     }
+    TACIT_RETURN_IF_ERROR(ToStatus(at->status(), "reading rows of store " + rocks_->path()));
   }
-  return ToStatus(at->status(), "reading rows of store " + rocks_->path());
+  return {};
 }
 
 }  // namespace tacit::store

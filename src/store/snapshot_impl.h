@@ -18,8 +18,11 @@ struct OverlayDelta {
   CommitSeq seq;
   std::vector<std::shared_ptr<const RowDelta>> rows;
   size_t bytes = 0;
+  size_t log_bytes = 0;  // of the whole delta, on disk
 };
-std::shared_ptr<const OverlayDelta> MakeOverlay(const DeltaRecord& record, size_t learners);
+// `log_bytes`: of the delta on disk, for whoever counts these; else 0.
+std::shared_ptr<const OverlayDelta> MakeOverlay(const DeltaRecord& record, size_t learners,
+                                                size_t log_bytes = 0);
 
 // A learner as of a commit.
 struct LearnerValue {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,6 +22,8 @@
 #include "store/damage.h"
 #include "store/delta.h"
 #include "store/history.h"
+#include "store/model_growth.h"
+#include "store/released.h"
 #include "store/snapshot.h"
 #include "store/working_rows.h"
 
@@ -30,6 +33,10 @@ struct LearnerLayout {
   std::string name;
   RowLayout rows;
   privacy::Promise promise;
+  // The store notes this of a trained model, for its kind to let it grow; opaque here. Empty:
+  // nothing is noted.
+  std::string form = {};
+  Grow grow = {};  // empty: a model of this kind cannot grow
 };
 
 // The current work of Open and its progress; `of` is 0 if the amount is unknown.
@@ -37,6 +44,8 @@ struct OpenProgress {
   std::string_view doing;
   uint64_t done = 0, of = 0;
 };
+
+inline constexpr uint32_t kNewShards = 4;
 
 struct StoreOptions {
   std::string path;
@@ -47,12 +56,28 @@ struct StoreOptions {
   // Opens a store with commits although its witness is missing. Only for a lost witness of a store
   // that is known to be the newest copy.
   bool accept_missing_witness = false;
-  uint32_t shards = 16;             // at most 128; fixed when the store is created
+  // Takes over models that lose something by it: a feature that is gone, say. Those that lose
+  // nothing are taken over in any case.
+  bool may_lose = false;
+  // Stored learners that go on under another name: the old one by the new one, which a configured
+  // learner has. Those that are called so already need nothing.
+  std::map<std::string, std::string> renames = {};
+  // At most 128. 0: what the store has, or kNewShards for a new one. Changed by Reshard alone.
+  uint32_t shards = 0;
+  // Folders, of disks of their own perhaps, that the shards of a new store are spread over; empty:
+  // they are inside the store.
+  std::vector<std::string> shard_paths = {};
   uint64_t memory_bytes = 0;        // block cache and memtables; REQUIRES at least 32 MiB
   uint64_t row_cache_bytes = 0;     // per learner, WorkingRows
+  uint32_t reader_threads = 0;      // that read rows ahead of the trainer; 0: none is read ahead
   uint32_t fold_after_commits = 8;  // folds at about this many unfolded deltas
-  uint64_t overlay_bytes = uint64_t{256} << 20;  // folds at about this much of unfolded rows
-  uint64_t open_files_most = 0;                  // tables kept open; 0: all
+  uint64_t overlay_bytes = uint64_t{256} << 20;    // folds at about this much of unfolded rows
+  uint64_t fold_file_bytes = uint64_t{256} << 10;  // from so much a shard on a fold writes files
+  bool direct_reads = false;                       // past the system's own cache of files
+  // Deltas of folded commits are kept up to so many bytes, for ForReleasedRows, until
+  // TakenFromOutbox lets them go; 0: none is kept.
+  uint64_t outbox_bytes = 0;
+  uint64_t open_files_most = 0;  // tables kept open; 0: all
   std::string code_version;
   std::vector<LearnerLayout> learners;
   std::optional<privacy::TotalBudget> total_budget;  // for all learners together
@@ -98,6 +123,13 @@ class Store {
   // published. May be called from any thread.
   virtual Result<uint64_t> ReadAllowances(LearnerIndex learner,
                                           std::span<UserUses> users) const = 0;
+  // Counts the learner's users by what they have used, as of a moment between two commits. Reads
+  // all counts: some seconds a million users. `keep` is asked now and then; kUnavailable once it
+  // says no. May be called from any thread.
+  virtual Result<UsersByUses> CountUsers(LearnerIndex,
+                                         const std::function<bool()>& /*keep*/) const {
+    return UsersByUses{};
+  }
   // The learner's LearnerCommit::allocation, as of the last commit. A secret.
   virtual Result<std::string> ReadAllocation(LearnerIndex) const { return std::string(); }
   // Fills in each user's recent items (named by `user`) in the same way.
@@ -164,12 +196,43 @@ class Store {
     return std::vector<Damage>{};
   }
 
+  // The part of the last published commit that may be shown to anybody. May be called from any
+  // thread, as may the next two.
+  virtual Result<Release> LatestRelease() const {
+    return Fail(ErrorCode::kInternal, "this store releases nothing");
+  }
+  // Shows the rows that commits after `since` have changed, as of the release, each once and in no
+  // order; without `since` all that were ever written. Returns false, and has shown none, where the
+  // deltas since then are not all there any more: then all have to be read. A failure of `each`
+  // ends it.
+  virtual Result<bool> ForReleasedRows(const Release&, std::optional<CommitSeq> /*since*/,
+                                       const EachReleasedRow&) const {
+    return false;
+  }
+  // Lets the deltas of commits up to this one go.
+  virtual void TakenFromOutbox(CommitSeq) {}
+
   struct Stats {
     uint64_t commits = 0, commit_bytes = 0, folded_rows = 0, unfolded_deltas = 0;
     double last_commit_ms = 0;
+    uint64_t outbox_bytes = 0;    // of folded deltas that are kept
     uint64_t witnesses_lost = 0;  // times the witness or mark was removed while open, and rewritten
   };
   virtual Stats stats() const = 0;
+
+  // The database's account of itself.
+  struct EngineStats {
+    uint64_t table_bytes = 0, blob_bytes = 0;  // of files in use
+    uint64_t block_cache_bytes = 0, memtable_bytes = 0;
+    uint64_t level0_files = 0;
+    uint64_t pending_compaction_bytes = 0;  // an estimate
+    uint64_t running_compactions = 0, running_flushes = 0;
+    bool writes_stopped = false;
+    uint64_t delayed_write_bytes_per_second = 0;  // 0: writes are not held up
+    uint64_t background_errors = 0;
+  };
+  // May be called from any thread; takes some tens of microseconds.
+  virtual EngineStats engine_stats() const { return {}; }
 };
 
 // Checks whether another process has the store open. REQUIRES that this one has not. Fails without
@@ -184,6 +247,8 @@ struct ReadOnlyStore {
   std::vector<privacy::LedgerEntry> entries;
   privacy::Ledger::Promises promises;                       // from the newest commit on disk
   std::optional<CheckpointKind> checkpoint = std::nullopt;  // nothing: a store
+  // Store::CountUsers, by a learner's name. A release checkpoint has no users.
+  std::function<Result<UsersByUses>(std::string_view learner)> count_users = {};
 };
 Result<ReadOnlyStore> OpenReadOnly(const std::string& path, const std::string& witness,
                                    const std::vector<LearnerLayout>& layouts);

@@ -52,7 +52,7 @@ Result<CheckpointMade> StoreImpl::MakeCheckpoint(const CheckpointRequest& reques
   CheckpointMade made;
   TACIT_ASSIGN(const CheckpointParent parent, CheckpointParent::Lock(request.parent));
   const CheckpointManifest now =
-      DescribeView(request.kind, snapshot->view(), *parts_.directory, parts_.options.shards);
+      DescribeView(request.kind, snapshot->view(), *parts_.directory, parts_.directory->shards());
   TACIT_ASSIGN(auto same, FindSame(parent.path(), now));
   made.existed = same.has_value();
   if (same) {
@@ -86,13 +86,13 @@ Result<CheckpointPlace> StoreImpl::MakeFull(const CheckpointRequest& request,
   if (!files) return Fail(std::move(files.error()));
   CrashPoint("checkpoint.listed");
   CheckpointManifest manifest =
-      DescribeView(request.kind, snapshot->view(), *parts_.directory, parts_.options.shards);
+      DescribeView(request.kind, snapshot->view(), *parts_.directory, parts_.directory->shards());
   TACIT_ASSIGN(auto same, FindSame(parent.path(), manifest));
   if (same) {
     made->existed = true;
     return *std::move(same);
   }
-  TACIT_ASSIGN(manifest.files, LinkFiles(*files, request, draft.folder(), made));
+  TACIT_ASSIGN(manifest.files, LinkFiles(rocks, *files, request, draft.folder(), made));
   CrashPoint("checkpoint.linked");
   return Finish(request, std::move(manifest), &draft);
 }
@@ -109,10 +109,10 @@ Result<CheckpointPlace> StoreImpl::MakeRelease(const CheckpointRequest& request,
     TACIT_ASSIGN(promises, privacy::Ledger::ReadPromises(ledger_.EncodeState()));
   }
   CheckpointManifest manifest =
-      DescribeView(request.kind, snapshot.view(), *parts_.directory, parts_.options.shards);
+      DescribeView(request.kind, snapshot.view(), *parts_.directory, parts_.directory->shards());
   TACIT_ASSIGN(manifest.files, WriteRelease(*parts_.rocks, snapshot,
                                             ReleaseParts{.directory = *parts_.directory,
-                                                         .shards = parts_.options.shards,
+                                                         .shards = parts_.directory->shards(),
                                                          .promises = std::move(promises),
                                                          .request = request},
                                             draft.folder()));
@@ -140,7 +140,8 @@ Result<std::vector<Damage>> StoreImpl::FindDamage(const Pace& pace) const {
 Result<CheckpointPlace> StoreImpl::Finish(const CheckpointRequest& request,
                                           CheckpointManifest manifest,
                                           CheckpointDraft* draft) const {
-  manifest.store_format = kStoreFormat;
+  const bool apart = request.kind == CheckpointKind::kFull && parts_.rocks->row_generation() > 0;
+  manifest.store_format = FormatOf(parts_.directory->records(), apart);
   manifest.time_ms = parts_.rocks->clock().UnixMillis();
   manifest.code_version = parts_.options.code_version;
   manifest.schema = request.schema;

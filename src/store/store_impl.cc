@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/crash_point.h"
+#include "base/named_thread.h"
 #include "store/allocation.h"
 #include "store/allowance.h"
 #include "store/fold.h"
@@ -18,24 +19,39 @@
 
 namespace tacit::store {
 
-// The folded rows of one learner, for its cache. Belongs to the trainer thread, like the cache.
+// The folded rows of one learner, for its cache. Reading is thread-safe; the rest belongs to the
+// trainer thread, like the cache.
 class StoreImpl::LearnerBacking final : public RowBacking {
  public:
   LearnerBacking(StoreImpl& store, const LearnerRecord& learner)
       : store_(store), learner_(learner) {}
 
   Status Read(std::span<const uint64_t> rows, std::span<float* const> out) override {
-    return reader_.Read(*store_.parts_.rocks, nullptr, *store_.parts_.directory, learner_, rows,
-                        out, RowReader::Extent::kWithState);
+    std::unique_ptr<RowReader> reader = TakeReader();
+    const Status status = reader->Read(*store_.parts_.rocks, nullptr, *store_.parts_.directory,
+                                       learner_, rows, out, RowReader::Extent::kWithState);
+    const std::lock_guard lock(mutex_);
+    readers_.push_back(std::move(reader));
+    return status;
   }
+  CommitSeq next() const override { return CommitSeq(store_.enqueued_.seq.value + 1); }
   CommitSeq folded() const override { return CommitSeq(store_.folded_.load()); }
   void RequestFold() override { store_.RequestFold(store_.Published()->version()); }
   void FoldThrough(CommitSeq seq) override { store_.FoldThrough(seq); }
 
  private:
+  std::unique_ptr<RowReader> TakeReader() {
+    const std::lock_guard lock(mutex_);
+    if (readers_.empty()) return std::make_unique<RowReader>();
+    std::unique_ptr<RowReader> reader = std::move(readers_.back());
+    readers_.pop_back();
+    return reader;
+  }
+
   StoreImpl& store_;
   const LearnerRecord& learner_;
-  RowReader reader_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<RowReader>> readers_;  // not in use; one a thread keeps its memory
 };
 
 StoreImpl::StoreImpl(OpenedStore opened)
@@ -44,19 +60,29 @@ StoreImpl::StoreImpl(OpenedStore opened)
       ledger_(parts_.ledger),
       enqueued_(parts_.view.tip),
       most_uses_(parts_.most_uses),
+      term_begun_(parts_.term_begun),
       published_seq_(parts_.view.tip.seq),
       folded_(parts_.view.tip.seq.value),
+      outbox_(parts_.outbox),
       published_(std::make_shared<SnapshotImpl>(parts_.rocks, parts_.directory, parts_.view)) {
   TACIT_CHECK(parts_.view.overlay.empty());
   for (const LearnerValue& learner : parts_.view.learners) positions_.push_back(learner.position);
+  if (parts_.options.reader_threads > 0)
+    fetcher_ = std::make_unique<RowFetcher>(parts_.options.reader_threads);
   for (uint16_t i = 0; i < parts_.directory->configured(); ++i) {
     const LearnerRecord& learner = parts_.directory->Configured(LearnerIndex(i));
     backings_.push_back(std::make_unique<LearnerBacking>(*this, learner));
+    LearnerBacking& backing = *backings_.back();
     rows_.push_back(std::make_unique<RowCache>(learner.layout, parts_.options.row_cache_bytes,
-                                               *backings_.back()));
+                                               backing, fetcher_.get()));
   }
-  commit_thread_ = std::thread([this] { CommitLoop(); });
-  fold_thread_ = std::thread([this] { FoldLoop(); });
+  // RocksDB's threads fail too, and who waits for a fold or for room waits for them.
+  parts_.latch->Listen([this] {
+    std::lock_guard lock(mutex_);
+    changed_.notify_all();
+  });
+  commit_thread_ = NamedThread("tacit-commit", [this] { CommitLoop(); });
+  fold_thread_ = NamedThread("tacit-fold", [this] { FoldLoop(); });
 }
 
 StoreImpl::~StoreImpl() {
@@ -68,6 +94,7 @@ StoreImpl::~StoreImpl() {
   changed_.notify_all();
   commit_thread_.join();
   fold_thread_.join();
+  parts_.latch->Listen(nullptr);
 }
 
 std::shared_ptr<const SnapshotImpl> StoreImpl::Published() const {
@@ -82,6 +109,13 @@ LearnerState StoreImpl::State(LearnerIndex learner) const {
 
 std::string StoreImpl::source_identity() const { return Published()->view().source_identity; }
 std::string StoreImpl::lineage() const { return parts_.view.lineage; }
+
+Result<UsersByUses> StoreImpl::CountUsers(LearnerIndex learner,
+                                          const std::function<bool()>& keep) const {
+  TACIT_ASSIGN(CountedUses counted,
+               CheckCounts(*parts_.rocks, parts_.directory->KeyOf(learner), keep));
+  return std::move(counted.by_used);
+}
 
 Result<uint64_t> StoreImpl::ReadAllowances(LearnerIndex learner, std::span<UserUses> users) const {
   return store::ReadAllowances(*parts_.rocks, parts_.directory->KeyOf(learner), users);
@@ -117,6 +151,44 @@ Store::Stats StoreImpl::stats() const {
   std::lock_guard lock(mutex_);
   Stats stats = stats_;
   stats.unfolded_deltas = unfolded_;
+  return stats;
+}
+
+Store::EngineStats StoreImpl::engine_stats() const {
+  using Properties = rocksdb::DB::Properties;
+  rocksdb::DB& db = parts_.rocks->db();
+  std::vector<rocksdb::ColumnFamilyHandle*> families = parts_.rocks->all_families();
+  families.push_back(db.DefaultColumnFamily());
+  const auto of = [&](const std::string& property, rocksdb::ColumnFamilyHandle* family) {
+    uint64_t value = 0;
+    db.GetIntProperty(family, property, &value);
+    return value;
+  };
+  const auto sum = [&](const std::string& property) {
+    uint64_t value = 0;
+    for (rocksdb::ColumnFamilyHandle* family : families) value += of(property, family);
+    return value;
+  };
+  // These are of the whole database, whichever family is asked. All families share one cache.
+  const auto whole = [&](const std::string& property) {
+    return of(property, parts_.rocks->family(Family::kMeta));
+  };
+  EngineStats stats;
+  stats.table_bytes = sum(Properties::kTotalSstFilesSize);
+  stats.blob_bytes = sum(Properties::kTotalBlobFileSize);
+  stats.block_cache_bytes = whole(Properties::kBlockCacheUsage);
+  stats.memtable_bytes = sum(Properties::kCurSizeAllMemTables);
+  for (rocksdb::ColumnFamilyHandle* family : families) {
+    std::string files;
+    if (db.GetProperty(family, Properties::kNumFilesAtLevelPrefix + "0", &files))
+      stats.level0_files += std::strtoull(files.c_str(), nullptr, 10);
+  }
+  stats.pending_compaction_bytes = sum(Properties::kEstimatePendingCompactionBytes);
+  stats.running_compactions = whole(Properties::kNumRunningCompactions);
+  stats.running_flushes = whole(Properties::kNumRunningFlushes);
+  stats.writes_stopped = whole(Properties::kIsWriteStopped) != 0;
+  stats.delayed_write_bytes_per_second = whole(Properties::kActualDelayedWriteRate);
+  stats.background_errors = whole(Properties::kBackgroundErrors);
   return stats;
 }
 
@@ -287,6 +359,7 @@ Status StoreImpl::FillBatch(const Job& job) {
   const Rocks& rocks = *parts_.rocks;
   const DeltaRecord& record = job.record;
   const DeltaBlob blob(record);
+  log_bytes_ = blob.bytes();
   if (blob.bytes() > UINT32_MAX / 2)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("store {}: commit {} has {} bytes", rocks.path(), record.tip.seq.value,
@@ -342,7 +415,7 @@ Status StoreImpl::FillBatch(const Job& job) {
 
 void StoreImpl::Publish(const Job& job) {
   const DeltaRecord& record = job.record;
-  auto delta = MakeOverlay(record, parts_.directory->records().size());
+  auto delta = MakeOverlay(record, parts_.directory->records().size(), log_bytes_);
   const size_t bytes = delta->bytes;
   std::shared_ptr<const SnapshotImpl> old;  // released outside the lock
   {
@@ -423,7 +496,13 @@ void StoreImpl::FoldLoop() {
 Status StoreImpl::FoldPublished() {
   const auto folding = Published();
   const View& folded = folding->view();
-  TACIT_ASSIGN(const uint64_t rows, FoldView(*parts_.rocks, *parts_.directory, folded));
+  const uint64_t outbox_most = parts_.options.outbox_bytes;
+  const auto deltas = outbox_most > 0 ? FoldedDeltas::kKept : FoldedDeltas::kDeleted;
+  TACIT_ASSIGN(const uint64_t rows, FoldView(*parts_.rocks, *parts_.directory, folded,
+                                             parts_.options.fold_file_bytes, deltas));
+  if (deltas == FoldedDeltas::kKept)
+    for (const auto& delta : folded.overlay) outbox_.Add(delta->seq, delta->log_bytes);
+  TACIT_RETURN_IF_ERROR(outbox_.Trim(*parts_.rocks, CommitSeq(outbox_taken_.load()), outbox_most));
   std::shared_ptr<const SnapshotImpl> old;
   {
     std::lock_guard lock(view_mutex_);
@@ -438,6 +517,7 @@ Status StoreImpl::FoldPublished() {
   unfolded_ -= folded.overlay.size();
   unfolded_bytes_ -= folded.overlay_bytes();
   stats_.folded_rows += rows;
+  stats_.outbox_bytes = outbox_.bytes();
   return {};
 }
 

@@ -18,8 +18,10 @@
 #include "store/delta_codec.h"
 #include "store/forgotten.h"
 #include "store/learner_directory.h"
+#include "store/outbox.h"
 #include "store/rocks.h"
 #include "store/row_cache.h"
+#include "store/row_fetcher.h"
 #include "store/row_reader.h"
 #include "store/snapshot_impl.h"
 #include "store/store.h"
@@ -35,6 +37,7 @@ struct OpenedStore {
   std::shared_ptr<const LearnerDirectory> directory;
   std::vector<std::unique_ptr<WitnessFile>> witnesses;  // witness and mark, if configured
   TermId term = kNoTerm;                                // for all commits of this run
+  bool term_begun = false;                              // a commit of this run is there
   bool bring_up = false;            // the store has an older format until the first commit
   std::vector<uint32_t> most_uses;  // by key
   std::vector<ForgottenUser> forgotten;
@@ -42,6 +45,7 @@ struct OpenedStore {
   Digest salt{};
   SipHash::Key user_key{};
   View view;
+  Outbox outbox = {};
 };
 
 // Two locks, never held together except in this order: mutex_ (the threads' work), then view_mutex_
@@ -58,6 +62,8 @@ class StoreImpl final : public Store {
   Terms terms() const override { return *Published()->view().terms; }
   SipHash::Key user_key() const override { return parts_.user_key; }
   Result<uint64_t> ReadAllowances(LearnerIndex learner, std::span<UserUses> users) const override;
+  Result<UsersByUses> CountUsers(LearnerIndex learner,
+                                 const std::function<bool()>& keep) const override;
   Result<std::string> ReadAllocation(LearnerIndex learner) const override;
   Result<uint64_t> ReadHistories(LearnerIndex learner, std::span<UserHistory> users) const override;
   WorkingRows& working_rows(LearnerIndex learner) override;
@@ -76,7 +82,12 @@ class StoreImpl final : public Store {
   Result<CheckpointMade> MakeCheckpoint(const CheckpointRequest& request) override;
   Result<std::vector<Damage>> FindDamage(const Pace& pace) const override;
   std::shared_ptr<const Snapshot> Latest() const override { return Published(); }
+  Result<Release> LatestRelease() const override;
+  Result<bool> ForReleasedRows(const Release& release, std::optional<CommitSeq> since,
+                               const EachReleasedRow& each) const override;
+  void TakenFromOutbox(CommitSeq seq) override { outbox_taken_.store(seq.value); }
   Stats stats() const override;
+  EngineStats engine_stats() const override;
 
  private:
   class LearnerBacking;
@@ -123,6 +134,7 @@ class StoreImpl final : public Store {
   std::mutex checkpoint_mutex_;  // held while one is made or noted in; taken before the rest
   rocksdb::WriteBatch batch_;    // used by the commit thread; keeps its memory
   std::vector<std::unique_ptr<LearnerBacking>> backings_;
+  std::unique_ptr<RowFetcher> fetcher_;  // null: no rows are read ahead
   std::vector<std::unique_ptr<RowCache>> rows_;
 
   mutable std::mutex ledger_mutex_;
@@ -143,6 +155,9 @@ class StoreImpl final : public Store {
   Stats stats_;
 
   std::atomic<uint64_t> folded_;
+  size_t log_bytes_ = 0;  // of the delta in batch_; used by the commit thread
+  Outbox outbox_;         // used by the fold thread
+  std::atomic<uint64_t> outbox_taken_ = 0;
   mutable std::mutex view_mutex_;
   std::shared_ptr<const SnapshotImpl> published_;
 

@@ -47,7 +47,7 @@ std::vector<TableFile> ListTables(const Rocks& rocks) {
   rocks.db().GetLiveFilesMetaData(&tables);
   std::vector<TableFile> files;
   for (const rocksdb::LiveFileMetaData& table : tables)
-    files.push_back({rocks.path() + "/" + table.relative_filename, table.size,
+    files.push_back({table.directory + "/" + table.relative_filename, table.size,
                      DigestOf(table.file_checksum_func_name, table.file_checksum)});
   AddBlobs(rocks, &files);
   std::ranges::sort(files, {}, &TableFile::path);

@@ -94,7 +94,7 @@ class Verifier {
 
   void CheckLedger(const Loaded& loaded) {
     if (loaded.tip.seq.value == 0) return;
-    if (!loaded.release) {
+    if (!loaded.release && !loaded.replica) {
       const auto ledger = privacy::Ledger::Restore(loaded.entries, loaded.ledger_state);
       if (!ledger) Note(Fail(ledger.error()));
     }

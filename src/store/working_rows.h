@@ -16,9 +16,13 @@ class WorkingRows {
  public:
   virtual ~WorkingRows() = default;
 
+  // Says which rows (any order, with repeats) a Gather will want soon, so that they may be read
+  // while others are worked on. It changes no row and no answer. The last two announcements count:
+  // one for the step that comes next, and one for the step after that.
+  virtual void Announce(std::span<const uint64_t>) {}
   // Returns pointers to the floats (embedding, then optimiser state) of these rows, ascending and
-  // distinct; valid until the next Gather. Rows not in memory are read from the store in one sorted
-  // MultiGet, or get their initial value.
+  // distinct; valid until the next Gather or Announce. Rows not in memory are read from the store
+  // in one sorted MultiGet, or get their initial value.
   virtual Status Gather(std::span<const uint64_t> rows, std::span<float*> out) = 0;
   // Records that these rows (of the last Gather, by row id, ascending) were changed in place.
   virtual void MarkChanged(std::span<const uint64_t> rows) = 0;
@@ -28,6 +32,7 @@ class WorkingRows {
 
   struct Stats {
     uint64_t hits = 0, misses = 0, evictions = 0, bytes = 0, pinned_rows = 0;
+    uint64_t read_ahead = 0;  // misses whose row was announced
   };
   virtual Stats stats() const = 0;
 };

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "base/result.h"
+#include "model/carriers.h"
 #include "model/pctr.h"
 #include "store/delta.h"
 #include "stream/steps/participation.h"
@@ -12,6 +16,10 @@ namespace tacit::train {
 struct ClickEngineOptions {
   model::PctrOptions model;
   OptimizerOptions optimizer;
+  // The dense sum is that of low-rank carriers; nothing: it is that of the weights.
+  std::optional<model::CarrierOptions> carriers = {};
+  uint64_t seed = 1;         // of the initial parameters and the carriers' coins; public
+  uint64_t steps_taken = 0;  // until the dense state that the engine begins with
 };
 
 // The work of a click model's private step, on the processor or on a GPU. The learner keeps what is

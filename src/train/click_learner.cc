@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/moving_average.h"
+#include "train/forward_click_engine.h"
 #include "train/host_click_engine.h"
 
 namespace tacit::train {
@@ -14,10 +15,12 @@ namespace {
 std::unique_ptr<ClickEngine> MakeEngine(const ClickOptions& options,
                                         mechanism::Mechanism& mechanism, noise::NoiseSource& noise,
                                         ops::Backend& backend, store::WorkingRows& rows,
-                                        const store::DenseState* resume) {
-  return MakeHostClickEngine(
-      {.model = options.model, .optimizer = options.optimizer}, mechanism, noise, backend, rows,
-      resume != nullptr ? *resume : InitialDense(options, model::Pctr(options.model, backend)));
+                                        const store::DenseState* resume, uint64_t steps_taken) {
+  store::DenseState dense =
+      resume != nullptr ? *resume : InitialDense(options, model::Pctr(options.model, backend));
+  const auto make =
+      mechanism.representation() != nullptr ? MakeForwardClickEngine : MakeHostClickEngine;
+  return make(options.Engine(steps_taken), mechanism, noise, backend, rows, std::move(dense));
 }
 
 }  // namespace
@@ -33,12 +36,13 @@ ClickLearner::ClickLearner(ClickOptions options, std::unique_ptr<mechanism::Mech
 
 ClickLearner::ClickLearner(ClickOptions options, std::unique_ptr<mechanism::Mechanism> mechanism,
                            std::unique_ptr<noise::NoiseSource> noise, ops::Backend& backend,
-                           store::WorkingRows& rows, const store::DenseState* resume)
+                           store::WorkingRows& rows, const store::DenseState* resume,
+                           uint64_t steps_taken)
     : Learner(options.id, options.index),
       options_(std::move(options)),
       mechanism_(std::move(mechanism)),
       noise_(std::move(noise)),
-      engine_(MakeEngine(options_, *mechanism_, *noise_, backend, rows, resume)) {}
+      engine_(MakeEngine(options_, *mechanism_, *noise_, backend, rows, resume, steps_taken)) {}
 
 Result<bool> ClickLearner::TakeStep(const stream::StepBatch& step, const std::atomic<bool>& abandon,
                                     StepReport* report) {
@@ -115,11 +119,42 @@ store::DenseState InitialDense(const ClickOptions& options, const model::Pctr& m
   return dense;
 }
 
+Result<store::DenseState> GrownDense(const ClickOptions& options, const model::Pctr& model,
+                                     const store::DenseState& was, std::span<const size_t> inputs) {
+  const Optimizer optimizer(options.optimizer);
+  const size_t n = model.dense_size(), out = model.first_width();
+  const size_t after = n - inputs.size() * out;  // all but the first layer's weights
+  const size_t before = was.parameters.size();
+  if (before < after || (before - after) % out != 0 ||
+      was.optimizer.size() != optimizer.DenseStateFloats(before))
+    return Fail(ErrorCode::kRefused, "its layers are other ones");
+  const size_t weights_before = before - after;
+  std::vector<size_t> origin(n);
+  store::DenseState grown;
+  grown.parameters = model.InitialDense(options.seed);
+  for (size_t i = 0; i < n; ++i) {
+    const size_t input = i / out;
+    if (input >= inputs.size()) {
+      origin[i] = weights_before + (i - inputs.size() * out);
+    } else if (inputs[input] == Optimizer::kNew || inputs[input] == kNewWithoutWeight) {
+      origin[i] = Optimizer::kNew;
+      if (inputs[input] == kNewWithoutWeight) grown.parameters[i] = 0;
+    } else {
+      origin[i] = inputs[input] * out + i % out;
+      TACIT_CHECK(origin[i] < weights_before, "an input that there was not");
+    }
+    if (origin[i] != Optimizer::kNew) grown.parameters[i] = was.parameters[origin[i]];
+  }
+  grown.optimizer = optimizer.MovedDenseState(was.optimizer, before, origin, grown.parameters);
+  return grown;
+}
+
 store::RowLayout MakeRowLayout(const ClickOptions& options, const model::Pctr& model) {
   store::RowLayout layout;
   layout.space = options.model.space;
   layout.seed = options.seed;
   layout.average = MovingAverage(options.optimizer.average_decay);
+  layout.bf16 = options.bf16_rows;
   const Optimizer optimizer(options.optimizer);
   for (uint32_t table = 0; table < layout.space.tables().size(); ++table) {
     layout.state_floats.push_back(

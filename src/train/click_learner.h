@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,6 +29,17 @@ struct ClickOptions {
   model::PctrOptions model;
   uint64_t seed = 1;  // seed of the initial parameters; public
   OptimizerOptions optimizer;
+  std::optional<model::CarrierOptions> carriers = {};  // of the dense layers' gradients
+  bool bf16_rows = false;                              // store::RowLayout::bf16
+
+  // The options of its engine, after so many steps.
+  ClickEngineOptions Engine(uint64_t steps_taken) const {
+    return {.model = model,
+            .optimizer = optimizer,
+            .carriers = carriers,
+            .seed = seed,
+            .steps_taken = steps_taken};
+  }
 };
 
 // A click model with the mechanism that guards it. An engine does the work of each step; the
@@ -37,10 +50,10 @@ class ClickLearner final : public Learner {
   ClickLearner(ClickOptions options, std::unique_ptr<mechanism::Mechanism> mechanism,
                std::unique_ptr<noise::NoiseSource> noise, std::unique_ptr<ClickEngine> engine);
   // Learns on this machine's processor. `backend` and `rows` must outlive the learner. `resume` is
-  // the dense state of the last commit, null for a new learner.
+  // the dense state of the last commit, after `steps_taken` steps; null for a new learner.
   ClickLearner(ClickOptions options, std::unique_ptr<mechanism::Mechanism> mechanism,
                std::unique_ptr<noise::NoiseSource> noise, ops::Backend& backend,
-               store::WorkingRows& rows, const store::DenseState* resume);
+               store::WorkingRows& rows, const store::DenseState* resume, uint64_t steps_taken = 0);
 
   const ClickOptions& options() const { return options_; }
   const mechanism::Mechanism& mechanism() const { return *mechanism_; }
@@ -78,6 +91,14 @@ class ClickLearner final : public Learner {
 
 // The dense state that a learner starts from.
 store::DenseState InitialDense(const ClickOptions& options, const model::Pctr& model);
+
+// The dense state of a model with other inputs: input i of the first layer was inputs[i], or is
+// new. The weights of a new one are drawn (Optimizer::kNew), so that it must be 0 for predictions
+// to stay, or begin at 0 (kNewWithoutWeight), so that it may be anything. All that follows the
+// first layer's weights stays. Returns kRefused for a state of other layers.
+inline constexpr size_t kNewWithoutWeight = Optimizer::kNew - 1;
+Result<store::DenseState> GrownDense(const ClickOptions& options, const model::Pctr& model,
+                                     const store::DenseState& was, std::span<const size_t> inputs);
 
 // The layout of a learner's rows in the store.
 store::RowLayout MakeRowLayout(const ClickOptions& options, const model::Pctr& model);

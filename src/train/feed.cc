@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "base/named_thread.h"
+
 namespace tacit::train {
 namespace {
 
@@ -17,6 +19,29 @@ std::optional<uint64_t> NextOffset(const stream::Position& position, int32_t par
   for (const OffsetRange& range : position.next)
     if (range.partition == partition) return range.begin;
   return std::nullopt;
+}
+
+}  // namespace
+
+namespace {
+
+// Returns the frame and the examples of a run of records from offset `from` on.
+event::RawRecords RunFrom(const event::RawRecords& records, const event::Batch& examples,
+                          uint64_t from, uint64_t to, event::Batch* part) {
+  event::RawRecords frame;
+  frame.partition = records.partition;
+  frame.first_offset = from;
+  frame.end.resize(to - from);
+  // A mark between two parts is the first one's.
+  for (const event::PublicMark& mark : records.marks)
+    if ((mark.offset > from || from == records.first_offset) && mark.offset <= to)
+      frame.marks.push_back(mark);
+  const auto begin = std::ranges::lower_bound(examples.offset, from);
+  const auto end = std::ranges::lower_bound(examples.offset, to);
+  *part = EmptyLike(examples);
+  part->AppendRange(examples, static_cast<size_t>(begin - examples.offset.begin()),
+                    static_cast<size_t>(end - examples.offset.begin()));
+  return frame;
 }
 
 }  // namespace
@@ -39,7 +64,8 @@ class Feed::Cutter {
     const uint64_t from = std::exchange(next, records.end_offset());
     if (from <= records.first_offset) return participation_->Feed(records, examples, Emitter());
     event::Batch rest;
-    const event::RawRecords frame = Behind(records, examples, from, &rest);
+    // The run may begin earlier because another learner is further back in the stream.
+    const event::RawRecords frame = RunFrom(records, examples, from, records.end_offset(), &rest);
     return participation_->Feed(frame, rest, Emitter());
   }
 
@@ -65,23 +91,6 @@ class Feed::Cutter {
   Status status() const { return participation_->status(); }
 
  private:
-  // Returns the frame and the examples of a run of records from offset `from` on. The run may begin
-  // earlier because another learner is further back in the stream.
-  static event::RawRecords Behind(const event::RawRecords& records, const event::Batch& examples,
-                                  uint64_t from, event::Batch* rest) {
-    event::RawRecords frame;
-    frame.partition = records.partition;
-    frame.first_offset = from;
-    frame.end.resize(records.end_offset() - from);
-    for (const event::PublicMark& mark : records.marks)
-      if (mark.offset > from) frame.marks.push_back(mark);
-    const auto first = std::lower_bound(examples.offset.begin(), examples.offset.end(), from);
-    *rest = EmptyLike(examples);
-    rest->AppendRange(examples, static_cast<size_t>(first - examples.offset.begin()),
-                      examples.size());
-    return frame;
-  }
-
   void StartPass() {
     fed_.clear();
     for (const OffsetRange& next : position_.next) fed_[next.partition] = next.begin;
@@ -125,11 +134,11 @@ Status Feed::Start() {
   for (const FeedOptions::Learner& learner : options_.learners)
     first_pass_ = std::min(first_pass_, learner.start.pass);
   starts_ = FirstPositions(first_pass_);
-  TACIT_RETURN_IF_ERROR(source_.Seek(starts_));
-  poller_ = std::thread([this] { Poll(); });
-  pthread_setname_np(poller_.native_handle(), "tacit-poll");
-  decoder_ = std::thread([this] { Decode(); });
-  pthread_setname_np(decoder_.native_handle(), "tacit-decode");
+  std::vector<stream::PartitionOffset> read_from = starts_;
+  if (options_.windows && first_pass_ == 0) ReadOpenWindows(&read_from);
+  TACIT_RETURN_IF_ERROR(source_.Seek(read_from));
+  poller_ = NamedThread("tacit-poll", [this] { Poll(); });
+  decoder_ = NamedThread("tacit-decode", [this] { Decode(); });
   return {};
 }
 
@@ -181,6 +190,27 @@ std::vector<stream::PartitionOffset> Feed::FirstPositions(uint64_t pass) const {
     positions.push_back(first);
   }
   return positions;
+}
+
+// Open windows are counted again from their beginning. Where none is known, because none was
+// decided yet or the breaker was off for a while, it begins at the last multiple of its length that
+// the learners are past: a start, and a kill, leave no window out.
+void Feed::ReadOpenWindows(std::vector<stream::PartitionOffset>* positions) {
+  const FeedOptions::Windows& windows = *options_.windows;
+  std::map<int32_t, OffsetRange> open;
+  for (const OffsetRange& next : windows.next) open[next.partition] = next;
+  for (stream::PartitionOffset& position : *positions) {
+    if (position.from_beginning || position.offset == 0) continue;
+    const auto known = open.find(position.partition);
+    if (known == open.end() || position.offset > known->second.begin + windows.offsets) {
+      const uint64_t begin = (position.offset - 1) / windows.offsets * windows.offsets;
+      open[position.partition] = {position.partition, begin, begin};
+    }
+    position.offset = std::min(position.offset, open[position.partition].begin);
+  }
+  std::vector<OffsetRange> begins;
+  for (const auto& [partition, range] : open) begins.push_back(range);
+  windows_.emplace(windows.offsets, begins);
 }
 
 void Feed::Poll() {
@@ -247,6 +277,7 @@ Status Feed::DecodePiece(const Piece& piece, event::Batch* batch,
                          std::vector<event::DeadLetter>* dead) {
   if (piece.ends_pass) {
     if (++decoded_pass_ > first_pass_) filter_.BeginPass();
+    windows_.reset();
     for (const auto& cutter : cutters_)
       if (!cutter->EndPass(piece.source_identity)) return cutter->status();
     return {};
@@ -256,6 +287,8 @@ Status Feed::DecodePiece(const Piece& piece, event::Batch* batch,
   codec_.Decode(piece.records, batch, dead);
   filter_.Apply(piece.records, batch, dead);
   records_good_ += batch->size();
+  const std::vector<event::DeadLetter> counted =
+      windows_ ? *dead : std::vector<event::DeadLetter>();
   DropTold(piece.records, dead);
   if (!dead->empty()) {
     TACIT_RETURN_IF_ERROR(dead_letters_.Write(*dead));
@@ -263,9 +296,49 @@ Status Feed::DecodePiece(const Piece& piece, event::Batch* batch,
   }
   if (options_.on_decoded && decoded_pass_ <= first_pass_)
     options_.on_decoded(piece.records, *batch, *dead);
+  Status status;
+  if (windows_)
+    CutWindows(piece, *batch, counted, &status);
+  else
+    CutSteps(piece, *batch, &status);
+  return status;
+}
+
+// Returns false after a failure, and where the feed was stopped.
+bool Feed::CutSteps(const Piece& piece, const event::Batch& batch, Status* status) {
   for (const auto& cutter : cutters_)
-    if (!cutter->Feed(piece, *batch)) return cutter->status();
-  return {};
+    if (!cutter->Feed(piece, batch)) {
+      *status = cutter->status();
+      return false;
+    }
+  return true;
+}
+
+// Cuts the piece at the ends of its windows, so that no step that comes before a window's end in
+// the queue has a record from behind it.
+bool Feed::CutWindows(const Piece& piece, const event::Batch& batch,
+                      std::span<const event::DeadLetter> dead, Status* status) {
+  const event::RawRecords& records = piece.records;
+  uint64_t from = records.first_offset;
+  do {
+    uint64_t to = records.end_offset();
+    const auto ended = windows_->Take(records.partition, from, &to, dead);
+    if (from == records.first_offset && to == records.end_offset()) {
+      if (!CutSteps(piece, batch, status)) return false;
+    } else {
+      Piece part{.records = {}, .source_identity = piece.source_identity};
+      event::Batch examples;
+      part.records = RunFrom(records, batch, from, to, &examples);
+      if (!CutSteps(part, examples, status)) return false;
+    }
+    if (ended && !steps_.Push({.learner = LearnerIndex(0),
+                               .batch = {},
+                               .source_identity = piece.source_identity,
+                               .window_end = ended}))
+      return false;
+    from = to;
+  } while (from < records.end_offset());
+  return true;
 }
 
 void Feed::DropTold(const event::RawRecords& records, std::vector<event::DeadLetter>* dead) const {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,14 +20,16 @@
 #include "stream/source.h"
 #include "stream/steps/participation.h"
 #include "train/record_filter.h"
+#include "train/window_counter.h"
 
 namespace tacit::train {
 
-// One learner's next private update.
+// One learner's next private update; or, for all learners, the end of a window of the breaker.
 struct LearnerStep {
   LearnerIndex learner;
   stream::StepBatch batch;
-  std::string source_identity;  // the source's identity after these records
+  std::string source_identity;               // the source's identity after these records
+  std::optional<WindowEnd> window_end = {};  // no step: `batch` is empty
 };
 
 struct FeedOptions {
@@ -41,6 +44,13 @@ struct FeedOptions {
   };
   std::vector<Learner> learners;
   RecordFilterOptions filter = {};
+  // The windows whose ends go among the steps, behind all that end before them. In the first of all
+  // passes alone: later ones bring the same records.
+  struct Windows {
+    uint64_t offsets = 0;                // of each
+    std::vector<OffsetRange> next = {};  // where open ones begin
+  };
+  std::optional<Windows> windows = {};
   uint32_t passes = 1;            // reads of a source that has an end
   size_t queued_records_max = 4;  // runs of records between the poll and the decode thread
   size_t queued_steps_max = 4;    // steps between the decode thread and the trainer
@@ -99,8 +109,12 @@ class Feed {
   // Drops dead letters of records that are read again only for deduplication: an earlier run wrote
   // those letters.
   void DropTold(const event::RawRecords& records, std::vector<event::DeadLetter>* dead) const;
+  bool CutSteps(const Piece& piece, const event::Batch& batch, Status* status);
+  bool CutWindows(const Piece& piece, const event::Batch& batch,
+                  std::span<const event::DeadLetter> dead, Status* status);
   void Fail(Error error);
   std::vector<stream::PartitionOffset> FirstPositions(uint64_t pass) const;
+  void ReadOpenWindows(std::vector<stream::PartitionOffset>* positions);
 
   FeedOptions options_;
   stream::Source& source_;
@@ -111,7 +125,8 @@ class Feed {
   BoundedQueue<Piece> pieces_;
   BoundedQueue<LearnerStep> steps_;
   std::vector<std::unique_ptr<Cutter>> cutters_;
-  RecordFilter filter_;  // used by the decode thread only, like decoded_pass_
+  RecordFilter filter_;  // used by the decode thread only, like decoded_pass_ and windows_
+  std::optional<WindowCounter> windows_;
   uint64_t first_pass_ = 0, decoded_pass_ = 0;
   std::vector<stream::PartitionOffset>
       starts_;  // first pass only: earlier records were learnt from

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -11,6 +12,22 @@
 #include "train/click_engine.h"
 
 namespace tacit::train {
+
+// The place of learners' tables on a GPU.
+struct GpuRowOptions {
+  enum class Kind {
+    kAuto,   // whole where they fit into three quarters of the memory that is free, else cached
+    kWhole,  // all in device memory
+    kCache,  // a cache of the rows that are used; for mechanisms that do not write every row
+  };
+  Kind kind = Kind::kAuto;
+  uint64_t cache_bytes = 0;  // of a cache's places; 0: three quarters of what is free
+};
+
+struct GpuOptions {
+  int ordinal = 0;  // as nvidia-smi counts
+  GpuRowOptions rows = {};
+};
 
 // A GPU that does the work of learners. Which one, if any, a program has is decided where it is
 // linked (cuda/learn/gpu.h). Used by one thread at a time; outlives the engines made on it.

@@ -7,6 +7,7 @@
 
 #include "train/every_row_update.h"
 #include "train/loss_sum.h"
+#include "train/step_phases.h"
 
 namespace tacit::train {
 namespace {
@@ -40,18 +41,25 @@ class HostClickEngine final : public ClickEngine {
         model_(options.model, backend),
         optimizer_(options.optimizer),
         every_row_(space_, optimizer_),
-        dense_(std::move(dense)) {}
+        dense_(std::move(dense)),
+        step_(options.steps_taken) {
+    if (options.carriers) carriers_ = model_.MakeCarriers(*options.carriers, options.seed);
+  }
 
   Status Predict(const stream::StepBatch& batch, StepReport* report) override;
   Status Begin(const stream::StepBatch& step) override;
   Status Release(StepReport* report) override;
   Status Settle() override { return {}; }
+  void Announce(const stream::StepBatch& next) override {
+    if (!space_.tables().empty()) rows_.Announce(next.examples.row);
+  }
   const store::DenseState& dense() const override { return dense_; }
 
  private:
   Status Forward(const stream::StepBatch& step);
   void ScoreRows();
   Status Apply();
+  Status ApplyDense();
 
   const RowSpace space_;
   mechanism::Mechanism& mechanism_;
@@ -62,6 +70,8 @@ class HostClickEngine final : public ClickEngine {
   Optimizer optimizer_;
   EveryRowUpdate every_row_;
   store::DenseState dense_;
+  uint64_t step_;                              // steps released
+  std::unique_ptr<model::Carriers> carriers_;  // null: there are none
 
   // Working memory of a step.
   model::ActivationIndexer indexer_;
@@ -74,9 +84,12 @@ class HostClickEngine final : public ClickEngine {
   std::vector<RowUpdate> row_updates_;
   std::vector<double> row_scores_;
   std::vector<float> logits_, loss_, dlogit_, scales_;
+  PhaseTimer timer_;
+  std::vector<float> update_;  // of the dense parameters, where carriers are summed
 };
 
 Status HostClickEngine::Forward(const stream::StepBatch& step) {
+  timer_.Enter(StepPhase::kGather);
   const event::Batch& batch = step.examples;
   // A model without tables learns from the numbers alone.
   const bool embeds = !space_.tables().empty();
@@ -90,10 +103,12 @@ Status HostClickEngine::Forward(const stream::StepBatch& step) {
                .label = batch.label,
                .dense = batch.dense,
                .slot_end = slot_end,
-               .slot_row = activations_.slot_row};
+               .slot_row = activations_.slot_row,
+               .weight = batch.weight};
   row_pointers_.resize(activations_.rows.size());
   TACIT_RETURN_IF_ERROR(rows_.Gather(activations_.rows, row_pointers_));
   logits_.resize(batch.size());
+  timer_.Enter(StepPhase::kGradients);
   return model_.Forward(examples_, dense_.parameters, row_pointers_, logits_);
 }
 
@@ -109,16 +124,25 @@ Status HostClickEngine::Begin(const stream::StepBatch& step) {
   loss_.resize(examples_.size);
   TACIT_RETURN_IF_ERROR(model_.Backward(examples_, dense_.parameters, loss_));
   ScoreRows();
+  timer_.Stop();
   return {};
 }
 
 Status HostClickEngine::Release(StepReport* report) {
+  timer_.Enter(StepPhase::kRelease);
   mechanism_.Select({.activations = activations_, .scores = row_scores_}, noise_, &selection_);
+  // Carriers are of what earlier steps released, never of this batch.
+  if (carriers_) TACIT_RETURN_IF_ERROR(carriers_->Choose(step_, dense_.parameters));
+  ++step_;
+  timer_.Enter(StepPhase::kGradients);
   TACIT_RETURN_IF_ERROR(model_.ClippedSum(examples_, activations_, selection_,
-                                          mechanism_.scale_rule(), &gradient_, &norms_));
+                                          mechanism_.scale_rule(), &gradient_, &norms_,
+                                          carriers_.get()));
   // Counted before Finalize, which may move an adaptive clip.
   const uint64_t clipped = CountClipped(mechanism_.scale_rule(), norms_, &scales_);
+  timer_.Enter(StepPhase::kRelease);
   mechanism_.Finalize(noise_, norms_, &gradient_);
+  timer_.Enter(StepPhase::kUpdate);
   TACIT_RETURN_IF_ERROR(Apply());
 
   *report = {
@@ -129,15 +153,26 @@ Status HostClickEngine::Release(StepReport* report) {
       .rows_touched = activations_.rows.size(),
       .rows_written = selection_.every_row ? space_.rows() : gradient_.rows.size(),
       .row_floats_written = selection_.every_row ? space_.floats() : gradient_.row_values.size(),
-      .units_clipped = clipped};
+      .units_clipped = clipped,
+      .phases = timer_.Take()};
+  return {};
+}
+
+// With carriers the noised sum becomes a gradient of the weights here, after the noise.
+Status HostClickEngine::ApplyDense() {
+  if (carriers_) {
+    update_.resize(dense_.parameters.size());
+    TACIT_RETURN_IF_ERROR(carriers_->Expand(gradient_.dense, update_));
+  }
+  optimizer_.StepDense(carriers_ ? update_ : gradient_.dense, mechanism_.update_stddev(),
+                       dense_.parameters, dense_.optimizer, backend_.workers());
   return {};
 }
 
 // The update also reaches rows that no unit activated. So Apply gathers the rows of the gradient,
 // not those of the batch.
 Status HostClickEngine::Apply() {
-  optimizer_.StepDense(gradient_.dense, mechanism_.update_stddev(), dense_.parameters,
-                       dense_.optimizer, backend_.workers());
+  TACIT_RETURN_IF_ERROR(ApplyDense());
   if (selection_.every_row) return every_row_.Apply(mechanism_, noise_, gradient_, rows_);
   row_pointers_.resize(gradient_.rows.size());
   TACIT_RETURN_IF_ERROR(rows_.Gather(gradient_.rows, row_pointers_));
@@ -157,6 +192,7 @@ Status HostClickEngine::Predict(const stream::StepBatch& batch, StepReport* repo
   loss_.resize(logits_.size());
   dlogit_.resize(logits_.size());
   backend_.LogisticLoss(logits_, examples_.label, loss_, dlogit_);
+  (void)timer_.Take();  // no part of a step
   *report = {.logits = logits_,
              .examples = examples_.size,
              .loss_sum = SumOfLosses(loss_),

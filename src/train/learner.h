@@ -16,6 +16,7 @@
 #include "store/delta.h"
 #include "stream/steps/participation.h"
 #include "train/rank_totals.h"
+#include "train/step_phases.h"
 
 namespace tacit::train {
 
@@ -35,6 +36,7 @@ struct StepReport {
   uint64_t rows_written = 0;
   uint64_t row_floats_written = 0;  // coordinates of those rows' gradients
   uint64_t units_clipped = 0;
+  StepPhases phases{};  // zeros where they are not measured
 };
 
 // The step's public frame, for its learner's bill. Valid as long as the step.

@@ -22,15 +22,19 @@ class LedgerMetrics {
   LedgerMetrics(metrics::Registry& registry, const std::vector<Learner>& learners,
                 const std::optional<privacy::TotalBudget>& total);
 
-  void Show(const store::Snapshot& snapshot);
+  // Shows a snapshot that was committed at this Unix time; nothing: when its ledger says.
+  void Show(const store::Snapshot& snapshot, std::optional<int64_t> committed_ms = std::nullopt);
 
  private:
   struct PerLearner {
     std::string id;
-    metrics::Gauge epsilon, steps_committed;
+    double budget = 0;
+    metrics::Gauge epsilon, epsilon_left;
+    metrics::Counter steps_committed;
   };
   std::vector<PerLearner> learners_;
-  metrics::Gauge total_epsilon_, total_delta_, commits_;
+  std::optional<double> total_budget_;
+  metrics::Gauge total_epsilon_, total_epsilon_left_, total_delta_, version_, last_commit_;
 };
 
 }  // namespace tacit::train

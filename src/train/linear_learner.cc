@@ -14,6 +14,7 @@
 #include "base/moving_average.h"
 #include "model/linear/row.h"
 #include "train/loss_sum.h"
+#include "train/step_phases.h"
 
 namespace tacit::train {
 namespace {
@@ -145,6 +146,17 @@ Status CheckLinear(const LinearLearnerOptions& options) {
                           options.id, options.whole_column_most));
 }
 
+RateNoise ClickRateNoise(const LinearLearnerOptions& options) {
+  const mechanism::RowSumsOptions query = QueryOf(options);
+  const double deviation = query.noise_multiplier * query.clip;
+  const std::vector<SumTable> tables = TablesOf(options);
+  const size_t column = WholeColumn(*options.columns, tables);
+  const double scale = linear::ColumnScales(*options.columns, options.update)[column];
+  return {.clicks = deviation / options.update.click_share,
+          .events = deviation / options.update.count_share / scale *
+                    std::sqrt(static_cast<double>(tables[column].rows))};
+}
+
 privacy::Charge LinearPeriodCharge(const LinearLearnerOptions& options) {
   return RowSums(QueryOf(options), {}).charge();
 }
@@ -260,21 +272,22 @@ std::array<double, 3> LinearLearner::NumbersOf(size_t example, float label) cons
   return numbers;
 }
 
-// Adds an event's contribution to its unit's. `example`: among those read last.
-void LinearLearner::AddEvent(size_t example, float label) {
+// Adds an event's contribution to its unit's, `weight` times; no weight is above 1, so that a
+// contribution is no longer than one of an event without weights. `example`: among those read last.
+void LinearLearner::AddEvent(size_t example, float label, double weight) {
   const linear::Places places = places_.places();
   for (size_t j = 0; j < places.columns; ++j) {
     const size_t run = example * places.columns + j;
     const size_t begin = places.Begin(run), end = places.end[run];
     // A set's inputs are a vector of norm 1.
     const double input = linear::InputOf(end - begin);
-    const double sum = weights_.sum(j) * residuals_[example] * input;
-    const double count = weights_.count(j) * input * input;
+    const double sum = weight * weights_.sum(j) * residuals_[example] * input;
+    const double count = weight * weights_.count(j) * input * input;
     for (size_t k = begin; k < end; ++k)
       unit_.AddPair(open_->sums.SumOf(places.place[k]), sum, count);
   }
   const std::array<double, 3> numbers = NumbersOf(example, label);
-  for (size_t i = 0; i < numbers.size(); ++i) unit_.Add(RowSums::Number(i), numbers[i]);
+  for (size_t i = 0; i < numbers.size(); ++i) unit_.Add(RowSums::Number(i), weight * numbers[i]);
 }
 
 // Adds whole units, of any number of events.
@@ -292,7 +305,7 @@ void LinearLearner::AddUnits(const stream::StepBatch& step, size_t begin, size_t
         for (size_t k = places.Begin(next); k < places.end[next + places.columns - 1]; ++k)
           unit_.Prefetch(sums.SumOf(places.place[k]));
       }
-      AddEvent(i - begin, step.examples.label[i]);
+      AddEvent(i - begin, step.examples.label[i], step.examples.WeightOf(i));
     }
     open_->clipped += sums.Add(unit_);
   }
@@ -305,7 +318,7 @@ void LinearLearner::AddEvents(const stream::StepBatch& step, size_t begin, size_
   const std::span<const uint64_t> met = places_.met();
   for (size_t i = met.size() - (places_.effects().size() - sums.places()); i < met.size(); ++i)
     sums.Touch(met[i]);
-  bool single = places.one_each;  // all units
+  bool single = places.one_each && step.examples.weight.empty();  // all units
   for (size_t i = begin + 1; i < end; ++i) single &= step.unit_of[i] != step.unit_of[i - 1];
   if (!single) return AddUnits(step, begin, end);
   const std::span<const int64_t> cells = sums.sums();
@@ -333,6 +346,8 @@ Result<bool> LinearLearner::TakeStep(const stream::StepBatch& step,
   if (step.kind != stream::StepBatch::Kind::kOnce)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("learner '{}': a linear model learns by participation `once`", id()));
+  PhaseTimer timer;
+  timer.Enter(StepPhase::kGradients);
   TACIT_RETURN_IF_ERROR(See(step, true, report));
   if (abandon) {
     open_.reset();
@@ -340,12 +355,15 @@ Result<bool> LinearLearner::TakeStep(const stream::StepBatch& step,
   }
   Tell(report);
   // From here on the period is released, and charged.
+  timer.Enter(StepPhase::kRelease);
   const double deviation = open_->sums.deviation();
   released_ = std::move(open_->sums).Release(*noise_);
   open_.reset();
+  timer.Enter(StepPhase::kUpdate);
   TACIT_ASSIGN(report->rows_written, Update(released_, deviation));
   report->row_floats_written = report->rows_written;
   changed_ = true;
+  report->phases = timer.Take();
   return true;
 }
 
@@ -359,6 +377,8 @@ LinearLearner::Period LinearLearner::PeriodOf(const ReleasedSums& released,
   const double noise = deviation / update.count_share / scales_[column] *
                        std::sqrt(static_cast<double>(all.count.size()));
   Period period;
+  period.events = events;
+  period.events_deviation = noise;
   period.click_rate =
       linear::ClickRate(released.numbers()[kClicks] / update.click_share, events, noise, update);
   period.curve = linear::CurveAt(period.click_rate, update);
@@ -390,14 +410,19 @@ linear::ValueSums LinearLearner::SumsOf(size_t column, const Known& known, doubl
           .count_noise_variance = count_noise * count_noise};
 }
 
-Status LinearLearner::UpdateColumn(size_t column, const Known& known, const Period& now,
-                                   double deviation) {
-  const size_t n = known.rows.size();
+linear::Observed LinearLearner::ObservedOf(size_t column, const Known& known, const Period& now,
+                                           double deviation) const {
   const linear::ValueSums sums = SumsOf(column, known, deviation);
   // The values of a set share its events, so that what they have in common is the set's own.
   const double mean = options_.columns->IsSet(column) ? linear::MeanResidual(sums, now.curve.slope)
                                                       : now.mean_residual;
-  const auto observed = linear::Observe(sums, mean, now.curve);
+  return linear::Observe(sums, mean, now.curve);
+}
+
+Status LinearLearner::UpdateColumn(size_t column, const Known& known, const Period& now,
+                                   double deviation) {
+  const size_t n = known.rows.size();
+  const linear::Observed observed = ObservedOf(column, known, now, deviation);
   const auto period = static_cast<uint32_t>(state_.periods);
   std::vector<float> weight(n), variance(n), move(n), error(n);
   std::vector<uint32_t> age(n);
@@ -444,28 +469,52 @@ Status LinearLearner::SmoothColumn(size_t column) {
   });
 }
 
-void LinearLearner::SetRate(const ReleasedSums& released, double slope, double deviation) {
+double LinearLearner::FirstRate(const ReleasedSums& released, const Period& now,
+                                double deviation) const {
+  const double least = options_.update.known_deviations * deviation;
+  double explained = 0;
+  for (size_t j = 0; j < tables_.size(); ++j) {
+    const Known known = ValuesOf(j, released, least);
+    const linear::Observed observed = ObservedOf(j, known, now, deviation);
+    linear::Prior prior;
+    prior.Add(std::vector<float>(known.rows.size()), observed);
+    explained += linear::ExplainedVariance(observed, known.count, now.events,
+                                           prior.Variance(options_.update));
+  }
+  return linear::FirstRate(explained, options_.update);
+}
+
+void LinearLearner::SetRate(const ReleasedSums& released, const Period& now, double deviation) {
+  if (std::ranges::all_of(state_.priors, [](const linear::Prior& p) { return p.weight == 0; })) {
+    state_.rate = FirstRate(released, now, deviation);
+    return;
+  }
   const linear::UpdateOptions& update = options_.update;
   const double root = std::sqrt(static_cast<double>(options_.columns->size()));
-  state_.rate =
-      state_.periods == 0
-          ? update.rate
-          : linear::NextRate(state_.rate,
-                             {.along = released.numbers()[kAlong] / update.move_share / root,
-                              .square = released.numbers()[kSquare] / update.move_share,
-                              .square_deviation = deviation / update.move_share},
-                             slope, update);
+  state_.rate = linear::NextRate(state_.rate,
+                                 {.along = released.numbers()[kAlong] / update.move_share / root,
+                                  .square = released.numbers()[kSquare] / update.move_share,
+                                  .square_deviation = deviation / update.move_share},
+                                 now.curve.slope, update);
 }
 
 // Moves the model by a release; returns the number of weights that moved.
 Result<uint64_t> LinearLearner::Update(const ReleasedSums& released, double deviation) {
   const Period period = PeriodOf(released, deviation);
-  SetRate(released, period.curve.slope, deviation);
-  ++state_.periods;
+  SetRate(released, period, deviation);
+  const bool first = state_.periods++ == 0;
   places_.EndPeriod();
   const double least = options_.update.known_deviations * deviation;
-  state_.bias += linear::BiasMove(period.click_rate, period.mean_residual, options_.update);
+  // The first period's predictions are all alike, so that their mean need not be read from it.
+  if (first)
+    state_.bias = linear::FirstBias({.rate = period.click_rate,
+                                     .events = period.events,
+                                     .clicks_deviation = deviation / options_.update.click_share,
+                                     .events_deviation = period.events_deviation});
+  else
+    state_.bias += linear::BiasMove(period.click_rate, period.mean_residual, options_.update);
   uint64_t moved = 0;
+  if (first && options_.opens) return moved;
   for (size_t j = 0; j < tables_.size(); ++j) {
     const Known known = ValuesOf(j, released, least);
     if (known.rows.empty()) continue;

@@ -34,6 +34,9 @@ struct LinearLearnerOptions {
   // count has `threshold_deviations`.
   uint64_t whole_column_most = uint64_t{1} << 20;
   double threshold_deviations = tuned::kSumsDeviations;
+  // The first period is short (stream::OnceOptions) and sets the bias alone: of so few events
+  // nothing else stands out of the noise.
+  bool opens = false;
 };
 
 // Checks that the mean residual can be read from a release: some column is released whole and has
@@ -83,21 +86,28 @@ class LinearLearner final : public Learner {
 
   // A period as its release tells it.
   struct Period {
-    double mean_residual = 0, click_rate = 0;
-    model::linear::Curve curve;  // at the click rate
+    double mean_residual = 0, click_rate = 0, events = 0;
+    double events_deviation = 0;  // of the noise on `events`
+    model::linear::Curve curve;   // at the click rate
   };
 
   Status See(const stream::StepBatch& step, bool learn, StepReport* report);
   double Predict(std::span<const float> labels, std::span<float> logits);
   void AddEvents(const stream::StepBatch& step, size_t begin, size_t end);
   void AddUnits(const stream::StepBatch& step, size_t begin, size_t end);
-  void AddEvent(size_t example, float label);
+  void AddEvent(size_t example, float label, double weight);
   std::array<double, 3> NumbersOf(size_t example, float label) const;
   void Tell(StepReport* report) const;
-  void SetRate(const mechanism::ReleasedSums& released, double slope, double deviation);
+  // Returns the rate of the first move: no weight has moved yet.
+  double FirstRate(const mechanism::ReleasedSums& released, const Period& now,
+                   double deviation) const;
+  void SetRate(const mechanism::ReleasedSums& released, const Period& now, double deviation);
   Period PeriodOf(const mechanism::ReleasedSums& released, double deviation) const;
   Known ValuesOf(size_t column, const mechanism::ReleasedSums& released, double least) const;
   model::linear::ValueSums SumsOf(size_t column, const Known& known, double deviation) const;
+  // Returns what a release says of values of a column.
+  model::linear::Observed ObservedOf(size_t column, const Known& known, const Period& now,
+                                     double deviation) const;
   Status UpdateColumn(size_t column, const Known& known, const Period& now, double deviation);
   Status SmoothColumn(size_t column);
   Result<uint64_t> Update(const mechanism::ReleasedSums& released, double deviation);
@@ -123,6 +133,13 @@ class LinearLearner final : public Learner {
   mechanism::UnitVector unit_{0};
   mechanism::ReleasedSums released_;
 };
+
+// The deviations of the noise on a period's numbers of clicks and of events.
+struct RateNoise {
+  double clicks = 0, events = 0;
+};
+// REQUIRES CheckLinear(options).
+RateNoise ClickRateNoise(const LinearLearnerOptions& options);
 
 // The charge of a period with this noise to each unit in it.
 privacy::Charge LinearPeriodCharge(const LinearLearnerOptions& options);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -27,6 +28,45 @@ size_t Optimizer::DenseStateFloats(size_t n) const {
 size_t Optimizer::RowStateFloats(size_t dim) const {
   const size_t end = average_.on() ? average_.StateFloats(dim) : size_t{lazy()};
   return row_floats_(dim) + end;
+}
+
+std::vector<float> Optimizer::MovedDenseState(std::span<const float> state, size_t before,
+                                              std::span<const size_t> origin,
+                                              std::span<const float> parameters) const {
+  const size_t n = origin.size();
+  TACIT_CHECK(state.size() == DenseStateFloats(before) && parameters.size() == n);
+  std::vector<float> moved(DenseStateFloats(n));
+  for (size_t block = 0; block < dense_floats_.per_number; ++block)
+    for (size_t i = 0; i < n; ++i)
+      if (origin[i] != kNew) moved[block * n + i] = state[block * before + origin[i]];
+  // Numbers that are stored once are at the end of these blocks, and after the average.
+  const size_t numbers = dense_floats_.per_number;
+  const size_t once = dense_floats_(n) + size_t{kind().subtracts_noise} - numbers * n;
+  std::copy_n(state.begin() + static_cast<ptrdiff_t>(numbers * before), once,
+              moved.begin() + static_cast<ptrdiff_t>(numbers * n));
+  if (average_.on()) {
+    const std::span<const float> average = average_.Of(before, state);
+    float* const out = moved.data() + moved.size() - 1 - n;
+    for (size_t i = 0; i < n; ++i) out[i] = origin[i] == kNew ? parameters[i] : average[origin[i]];
+  }
+  if (average_.on() || kind().counts_steps) moved.back() = state.back();
+  return moved;
+}
+
+void Optimizer::MoveRow(std::span<const float> was, size_t before, std::span<float> is,
+                        size_t dim) const {
+  TACIT_CHECK(was.size() == before + RowStateFloats(before) &&
+              is.size() == dim + RowStateFloats(dim));
+  const size_t kept = std::min(before, dim), blocks = 1 + row_floats_.per_number;
+  for (size_t block = 0; block < blocks; ++block)
+    std::copy_n(was.data() + block * before, kept, is.data() + block * dim);
+  std::copy_n(was.data() + blocks * before, row_floats_.fixed, is.data() + blocks * dim);
+  if (average_.on()) {
+    float* const average = is.data() + is.size() - 1 - dim;
+    std::copy_n(is.data(), dim, average);
+    std::copy_n(was.data() + was.size() - 1 - before, kept, average);
+  }
+  if (average_.on() || lazy()) is.back() = was.back();
 }
 
 // Continues from the stored step count if the state has one.

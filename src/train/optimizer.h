@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/moving_average.h"
 #include "base/worker_pool.h"
@@ -53,6 +54,19 @@ class Optimizer {
   size_t DenseStateFloats(size_t n) const;
   // Floats of state after a row of this width.
   size_t RowStateFloats(size_t dim) const;
+
+  // The dense state of other parameters, made out of that of `before` parameters: parameter i was
+  // number origin[i] of them, or is new (kNew) and begins without moments. `parameters` are their
+  // values. REQUIRES a state of DenseStateFloats(before).
+  static constexpr size_t kNew = ~size_t{0};
+  std::vector<float> MovedDenseState(std::span<const float> state, size_t before,
+                                     std::span<const size_t> origin,
+                                     std::span<const float> parameters) const;
+
+  // Fills in a row of `dim` numbers, with its state, out of a row of `before` numbers: it keeps the
+  // numbers that both have. The others stay as `is` has them, and begin without moments; their
+  // average begins as they are. REQUIRES whole rows, and zeros behind the numbers of `is`.
+  void MoveRow(std::span<const float> was, size_t before, std::span<float> is, size_t dim) const;
 
   // Begins a step and updates the dense parameters, split over the workers. Each element is on its
   // own, so the split does not change a bit. `noise_stddev` is that of the noise on each number of

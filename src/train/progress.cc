@@ -1,5 +1,6 @@
 #include "train/progress.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -13,6 +14,15 @@ constexpr uint64_t kWindowEvents = 50000;
 constexpr uint64_t kWindowAsked = 2000;  // and of the running share of hits
 
 }  // namespace
+
+EventTimes EventTimes::Of(std::span<const int64_t> timestamps_ms) {
+  EventTimes times;
+  for (const int64_t at : timestamps_ms) {
+    if (times.first_ms == 0) times.first_ms = at;
+    times.last_ms = std::max(times.last_ms, at);
+  }
+  return times;
+}
 
 Progress::Progress(size_t learners) : accounts_(learners) {}
 
@@ -63,21 +73,32 @@ DayRow Progress::CloseDay(Account* account, const std::string& name) {
 }
 
 void Progress::AddPredictions(size_t learner, std::span<const float> logits,
-                              std::span<const float> labels, double loss_sum) {
+                              std::span<const float> labels, double loss_sum, EventTimes times) {
   TACIT_CHECK(logits.size() == labels.size());
   std::lock_guard lock(mutex_);
   Account& account = accounts_[learner];
   account.view.events += logits.size();
+  const uint64_t clicks = account.open.clicks;
+  const double predicted = account.open.predicted;
   account.open.Add(logits, labels, loss_sum);
+  account.history.Add({.events = logits.size(),
+                       .clicks = account.open.clicks - clicks,
+                       .loss_sum = loss_sum,
+                       .predicted = account.open.predicted - predicted,
+                       .first_ms = times.first_ms,
+                       .last_ms = times.last_ms});
   if (account.open.events >= kWindowEvents) Fold(&account);
 }
 
-void Progress::AddRankings(size_t learner, uint64_t examples, const RankTotals& ranked) {
+void Progress::AddRankings(size_t learner, uint64_t examples, const RankTotals& ranked,
+                           EventTimes times) {
   std::lock_guard lock(mutex_);
   Account& account = accounts_[learner];
   account.view.events += examples;
   account.current.events += examples;
   account.current.ranked.Merge(ranked);
+  account.history.Add(
+      {.events = examples, .ranked = ranked, .first_ms = times.first_ms, .last_ms = times.last_ms});
   account.recent_ranked.Merge(ranked);
   if (account.recent_ranked.asked < kWindowAsked) return;
   account.previous_ranked = std::exchange(account.recent_ranked, {});
@@ -127,6 +148,11 @@ Progress::View Progress::view(size_t learner) const {
   view.ranked = account.previous_ranked;
   view.ranked.Merge(account.recent_ranked);
   return view;
+}
+
+std::vector<QualityPoint> Progress::quality(size_t learner) const {
+  std::lock_guard lock(mutex_);
+  return accounts_[learner].history.points();
 }
 
 std::vector<DayRow> Progress::days(size_t learner) const {

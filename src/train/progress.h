@@ -10,6 +10,7 @@
 
 #include "base/auc.h"
 #include "train/baseline.h"
+#include "train/quality_history.h"
 #include "train/rank_totals.h"
 
 namespace tacit::train {
@@ -36,6 +37,13 @@ inline double EntropyOf(const DayRow& day) {
   return NormalisedEntropy(day.loss_sum, day.clicks, day.events);
 }
 
+// The times of the events of a batch; 0: they have none.
+struct EventTimes {
+  int64_t first_ms = 0, last_ms = 0;
+
+  static EventTimes Of(std::span<const int64_t> timestamps_ms);
+};
+
 // Training progress for the operator's terminal and operator metrics. The trainer writes it, any
 // thread reads it. Thread-safe.
 class Progress {
@@ -54,9 +62,10 @@ class Progress {
 
   // Adds predictions made before their events were learnt from.
   void AddPredictions(size_t learner, std::span<const float> logits, std::span<const float> labels,
-                      double loss_sum);
+                      double loss_sum, EventTimes times = {});
   // Adds a next-item model's examples, and how it did for the units asked.
-  void AddRankings(size_t learner, uint64_t examples, const RankTotals& ranked);
+  void AddRankings(size_t learner, uint64_t examples, const RankTotals& ranked,
+                   EventTimes times = {});
   void AddStep(size_t learner, uint64_t rows_written, double epsilon);
   // Ends the current day; later calls count for the next.
   // Returns the row of the day, unless it had no step.
@@ -68,6 +77,8 @@ class Progress {
   View view(size_t learner) const;
   // Finished days, then the current one if it has any step.
   std::vector<DayRow> days(size_t learner) const;
+  // The quality of predictions along the stream, of this process.
+  std::vector<QualityPoint> quality(size_t learner) const;
 
  private:
   // Predictions of clicks, and what came. A quarter of a megabyte, so a finished day keeps its
@@ -90,6 +101,7 @@ class Progress {
     // are never of few events.
     Predicted open, recent, previous;
     RankTotals recent_ranked, previous_ranked;
+    QualityHistory history;
   };
 
   // Adds the open predictions to the day and to the windows.

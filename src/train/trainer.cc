@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "train/position.h"
+#include "train/watch/left_out_news.h"
 
 namespace tacit::train {
 
@@ -26,6 +27,7 @@ struct Trainer::Seat {
   // Unit user: the uses of users counted in the pending steps, as of the last of these steps.
   bool counts_users = false;
   std::unordered_map<Hash128, UserUses> uses;
+  std::optional<LeftOutNews> left_out;  // unit user
   // The period's allocation as the store has it; nothing: not known.
   std::optional<std::string> stored_allocation;
 
@@ -66,11 +68,20 @@ std::vector<std::string> Names(const std::vector<ResumedLearner>& learners) {
 }
 
 std::vector<LedgerMetrics::Learner> Promised(const std::vector<ResumedLearner>& learners,
-                                             const std::vector<TrainerOptions::Budget>& budgets) {
+                                             const TrainerOptions& options) {
+  const auto& budgets = options.budgets;
   TACIT_CHECK(budgets.size() == learners.size());
   std::vector<LedgerMetrics::Learner> promised;
   for (size_t i = 0; i < learners.size(); ++i)
     promised.push_back({learners[i].learner->id(), budgets[i].epsilon, budgets[i].delta});
+  if (options.breaker != nullptr) {
+    const BreakerOptions& breaker = options.breaker->options();
+    promised.push_back({std::string(kBreakerAccount), breaker.epsilon, breaker.delta});
+  }
+  for (const auto& quality : options.qualities)
+    if (quality != nullptr)
+      promised.push_back({QualityAccount(quality->options().learner), quality->options().epsilon,
+                          quality->options().delta});
   return promised;
 }
 
@@ -108,31 +119,50 @@ Trainer::Trainer(TrainerOptions options, std::vector<ResumedLearner> learners, s
       clock_(clock),
       progress_(progress),
       metrics_(registry, Names(learners), progress),
-      ledger_metrics_(registry, Promised(learners, options_.budgets), options_.total_budget) {
+      ledger_metrics_(registry, Promised(learners, options_), options_.total_budget),
+      totals_(learners.size()) {
   for (size_t i = 0; i < learners.size(); ++i) {
     seats_.push_back(std::make_unique<Seat>());
     seats_.back()->learner = std::move(learners[i].learner);
     seats_.back()->position = std::move(learners[i].position);
     seats_.back()->budget = options_.budgets[i];
+    if (options_.budgets[i].of_users)
+      seats_.back()->left_out.emplace(seats_.back()->learner->id(), registry);
     seats_.back()->pending = privacy::Bill(seats_.back()->learner->id(), options_.topic);
   }
+  halted_gauge_ = registry.AddGauge(
+      metrics::Audience::kPublic, "tacit_training_halted",
+      "Whether source.halt_above has halted training; tacitd --past-halt goes on");
+  if (halted()) ShowHalt();
   Published();  // publishes what earlier runs have spent
 }
 
 Trainer::~Trainer() = default;
 
 Result<Outcome> Trainer::Run(BoundedQueue<LearnerStep>& steps) {
+  auto outcome = TrainOn(steps);
+  heartbeat_.Rest();
+  return outcome;
+}
+
+Result<Outcome> Trainer::TrainOn(BoundedQueue<LearnerStep>& steps) {
   if (options_.idle_priority && !SetIdlePriority())
     spdlog::warn("the system refuses SCHED_IDLE: training runs at normal priority");
   last_commit_ = clock_.Now();
-  bool waited = false;
-  while (!stopping_ && !AllExhausted()) {
+  double waited = 0;
+  while (!stopping_ && !halted() && !AllExhausted()) {
     const size_t queued = steps.size();
-    waited |= queued == 0;
-    const auto left = options_.commit_interval - (clock_.Now() - last_commit_);
+    const Clock::TimePoint asked = clock_.Now();
+    const auto left = options_.commit_interval - (asked - last_commit_);
+    heartbeat_.Rest();
     std::optional<LearnerStep> step = steps.PopFor(std::max(left, Clock::Duration::zero()));
+    heartbeat_.Work();
+    const double waited_here = Seconds(clock_.Now() - asked);
+    totals_.AddWait(waited_here, queued);
+    // Waiting begins where nothing is queued, whatever a clock says that stands still.
+    if (queued == 0) waited += std::max(waited_here, 1e-9);
     if (step) {
-      metrics_.Queued(queued, std::exchange(waited, false));
+      metrics_.Queued(queued, std::exchange(waited, 0));
       if (const LearnerStep* next = steps.Peek()) Announce(*next);
       TACIT_RETURN_IF_ERROR(TakeStep(*step));
     } else if (steps.closed_and_empty()) {
@@ -143,6 +173,10 @@ Result<Outcome> Trainer::Run(BoundedQueue<LearnerStep>& steps) {
   }
   TACIT_RETURN_IF_ERROR(CommitPending());
   TACIT_RETURN_IF_ERROR(store_.Flush());
+  if (halted()) {
+    ShowHalt();
+    return Outcome::kHalted;
+  }
   if (stopping_) return Outcome::kStopped;
   return AllExhausted() ? Outcome::kBudgetExhausted : Outcome::kEndOfSource;
 }
@@ -184,10 +218,7 @@ bool Trainer::WithinBudgets(Seat& seat, std::vector<privacy::CommitCharge> charg
     return false;
   }
   if (const auto& total = options_.total_budget) {
-    for (const auto& other : seats_)
-      if (other.get() != &seat)
-        charges.insert(charges.end(), other->pending.charges().begin(),
-                       other->pending.charges().end());
+    AddPendingOfOthers(&seat, &charges);
     const double all = store_.TotalEpsilonAfter(charges, Delta(total->delta));
     if (!(all <= total->epsilon)) {
       Exhaust(seat, Spent::kTotal,
@@ -201,27 +232,116 @@ bool Trainer::WithinBudgets(Seat& seat, std::vector<privacy::CommitCharge> charg
   return true;
 }
 
+// Adds what is pending of all learners and accounts but `own`, one of them.
+void Trainer::AddPendingOfOthers(const void* own,
+                                 std::vector<privacy::CommitCharge>* charges) const {
+  const auto add = [&](const void* other, const std::vector<privacy::CommitCharge>& pending) {
+    if (other != own) charges->insert(charges->end(), pending.begin(), pending.end());
+  };
+  for (const auto& seat : seats_) add(seat.get(), seat->pending.charges());
+  if (options_.breaker != nullptr) add(options_.breaker.get(), options_.breaker->pending());
+  for (const auto& quality : options_.qualities)
+    if (quality != nullptr) add(quality.get(), quality->pending());
+}
+
+// Tells whether the budgets have room for one more window of an account, whose charges with it are
+// these.
+bool Trainer::MayRelease(const void* own, double epsilon,
+                         std::vector<privacy::CommitCharge> charges) const {
+  if (!(store_.EpsilonAfter(charges) <= epsilon)) return false;
+  if (!options_.total_budget) return true;
+  AddPendingOfOthers(own, &charges);
+  return store_.TotalEpsilonAfter(charges, Delta(options_.total_budget->delta)) <=
+         options_.total_budget->epsilon;
+}
+
+// Decides on a window of the breaker. Records that were counted before (in a restored copy) may
+// have no room for another count: then the window passes, for nobody may look at it.
+void Trainer::EndWindow(const LearnerStep& step) {
+  TACIT_CHECK(options_.breaker != nullptr, "windows are cut for a breaker alone");
+  source_identity_ = step.source_identity;
+  Breaker& breaker = *options_.breaker;
+  if (MayRelease(&breaker, breaker.options().epsilon, breaker.ChargesWith(*step.window_end))) {
+    breaker.Decide(*step.window_end);
+    return;
+  }
+  breaker.PassOver(*step.window_end);
+  if (std::exchange(told_of_undecided_, true)) return;
+  spdlog::warn(
+      "source.halt_above: the records of window {} may not be counted, since that would cross its "
+      "budget or the total one: the breaker passes it over, and others like it",
+      breaker.state().windows);
+}
+
+PrivateQuality* Trainer::QualityOf(const Seat& seat) const {
+  return options_.qualities.empty() ? nullptr
+                                    : options_.qualities[seat.learner->index().value].get();
+}
+
+// Counts the predictions of a step that was taken, and releases the window that ends with it.
+// Records that were counted before (in a restored copy) may have no room for another count.
+void Trainer::SeeQuality(const Seat& seat, const stream::StepBatch& batch,
+                         const StepReport& report) {
+  PrivateQuality* const quality = QualityOf(seat);
+  if (quality == nullptr) return;
+  TACIT_CHECK(batch.kind == stream::StepBatch::Kind::kOnce, "each record is in one step of a pass");
+  quality->See(seat.position.step - 1, batch.ranges, report.logits, batch.examples.label);
+  if (!quality->due()) return;
+  if (MayRelease(quality, quality->options().epsilon, quality->ChargesWithDue()))
+    return quality->Release(seat.position);
+  quality->PassOver();
+  if (!std::exchange(told_of_unreleased_, true))
+    spdlog::warn(
+        "learner '{}': its predictions of a window may not be counted for quality, since that "
+        "would cross the budget of that or the total one: the window is passed over, and others "
+        "like it",
+        seat.learner->id());
+}
+
+// Tells of a halt that is committed.
+void Trainer::ShowHalt() {
+  std::string why = options_.breaker->WhyHalted();
+  halted_gauge_.Set(1);
+  std::lock_guard lock(halt_mutex_);
+  if (std::exchange(why_halted_, why).empty())
+    LogEvent(spdlog::level::err, "halted", {{"window", options_.breaker->state().windows}}, why);
+}
+
+std::string Trainer::why_halted() const {
+  std::lock_guard lock(halt_mutex_);
+  return why_halted_;
+}
+
 void Trainer::Exhaust(Seat& seat, Spent spent, const std::string& why) {
   seat.spent = spent;
   metrics_.Exhausted(seat.learner->index().value);
-  spdlog::warn("learner '{}': the next step would bring {}: it stops learning, serving continues",
-               seat.learner->id(), why);
+  LogEvent(spdlog::level::warn, "budget_exhausted",
+           {{"learner", seat.learner->id()}, {"total", spent == Spent::kTotal ? 1 : 0}},
+           fmt::format(
+               "learner '{}': the next step would bring {}: it stops learning, serving continues",
+               seat.learner->id(), why));
   if (options_.on_exhausted) options_.on_exhausted(seat.learner->index());
 }
 
 void Trainer::Announce(const LearnerStep& next) {
+  if (next.window_end) return;
   TACIT_CHECK(next.learner.value < seats_.size());
   const Seat& seat = *seats_[next.learner.value];
   if (seat.spent == Spent::kNone && !next.batch.preview()) seat.learner->Announce(next.batch);
 }
 
 Status Trainer::TakeStep(LearnerStep& step) {
+  if (step.window_end) {
+    EndWindow(step);
+    return {};
+  }
   TACIT_CHECK(step.learner.value < seats_.size());
   Seat& seat = *seats_[step.learner.value];
   if (seat.spent != Spent::kNone) return {};
   if (step.batch.preview()) return Preview(seat, step.batch);
   if (seat.pending.EndsBefore(Billed(step.batch))) TACIT_RETURN_IF_ERROR(CommitPending());
   seat.CheckPaidFor(step.batch);
+  const Clock::TimePoint begin = clock_.Now();
   // Checked before the step: the opening charge may change once the period is open.
   privacy::Bill bill = PendingWith(seat, step.batch);
   if (!WithinBudgets(seat, bill.charges())) return {};
@@ -234,48 +354,65 @@ Status Trainer::TakeStep(LearnerStep& step) {
   seat.counts_users |= step.batch.counts_users;
   for (const UserUses& uses : step.batch.uses) seat.uses[uses.user] = uses;
   source_identity_ = std::move(step.source_identity);
-  Record(seat, step.batch, report, Seconds(clock_.Now() - start));
+  Record(seat, step.batch, report,
+         {.account = Seconds(start - begin), .learn = Seconds(clock_.Now() - start)});
   return {};
 }
 
 // Predicts for the operator's metrics; nothing is learnt, released or charged.
 Status Trainer::Preview(Seat& seat, const stream::StepBatch& batch) {
   StepReport report;
+  const Clock::TimePoint begin = clock_.Now();
   TACIT_RETURN_IF_ERROR(seat.learner->Preview(batch, &report));
+  totals_.AddPreview(seat.learner->index().value, Seconds(clock_.Now() - begin));
   if (batch.kind != stream::StepBatch::Kind::kPreviewAgain) Predicted(seat, batch, report);
+  PrivateQuality* const quality = QualityOf(seat);
+  if (quality != nullptr && batch.kind == stream::StepBatch::Kind::kPreview)
+    quality->SeePart(report.logits, batch.examples.label);
   return {};
 }
 
 void Trainer::Predicted(const Seat& seat, const stream::StepBatch& batch,
                         const StepReport& report) {
   const size_t learner = seat.learner->index().value;
+  const EventTimes times = EventTimes::Of(batch.examples.timestamp_ms);
   if (!report.logits.empty()) {
-    progress_.AddPredictions(learner, report.logits, batch.examples.label, report.loss_sum);
+    progress_.AddPredictions(learner, report.logits, batch.examples.label, report.loss_sum, times);
   } else {
-    progress_.AddRankings(learner, report.examples, report.ranked);
+    progress_.AddRankings(learner, report.examples, report.ranked, times);
   }
 }
 
 void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report,
-                     double seconds) {
+                     StepTotals::Phases seconds) {
+  const Clock::TimePoint begin = clock_.Now();
   const LearnerIndex index = seat.learner->index();
   // A period's events were predicted in its previews, before any of them was learnt from.
   if (!batch.whole_period()) Predicted(seat, batch, report);
+  SeeQuality(seat, batch, report);
   progress_.AddStep(index.value, report.rows_written, seat.epsilon);
   for (const event::PublicMark& mark : batch.marks)
     if (mark.kind == event::PublicMark::Kind::kFileEnd)
       if (const auto day = progress_.EndDay(index.value, mark.name)) TellBelowBaseline(seat, *day);
-  metrics_.Step(index.value, report, batch.units_refused, seconds);
+  metrics_.Step(index.value, report, batch.units_refused, seconds.learn);
+  // Later steps of a held period count nobody.
+  if (batch.counts_users && seat.left_out)
+    seat.left_out->See(batch.uses.size(), batch.units_refused);
+  seconds.observe = Seconds(clock_.Now() - begin);
+  totals_.AddStep(index.value, seconds, report, batch.units, batch.units_refused,
+                  store_.working_rows(index).stats());
 }
 
 // Warns the operator of a day on which a constant would have predicted better, or the most popular
 // items would have been the better answer.
 void Trainer::TellBelowBaseline(const Seat& seat, const DayRow& day) {
   if (const double entropy = EntropyOf(day); entropy > 1)
-    spdlog::warn(
-        "learner '{}', {}: its log loss, {:.4f}, is {:.3f} of that of the best constant: it has "
-        "learnt less than the click rate",
-        seat.learner->id(), day.name, day.loss_sum / static_cast<double>(day.events), entropy);
+    LogEvent(spdlog::level::warn, "below_baseline",
+             {{"learner", seat.learner->id()}, {"day", day.name}, {"normalised_entropy", entropy}},
+             fmt::format("learner '{}', {}: its log loss, {:.4f}, is {:.3f} of that of the best "
+                         "constant: it has learnt less than the click rate",
+                         seat.learner->id(), day.name,
+                         day.loss_sum / static_cast<double>(day.events), entropy));
   if (const RankTotals& ranked = day.ranked; IsBelowPopularity(ranked))
     spdlog::warn(
         "learner '{}', {}: of {} next items {} were among its ten best, and {} among the ten most "
@@ -298,8 +435,15 @@ store::LearnerCommit Trainer::TakePending(Seat& seat) {
   return commit;
 }
 
+// Commits, and counts the time that training stands still for it.
 Status Trainer::CommitPending() {
   last_commit_ = clock_.Now();
+  const Status committed = HandOver();
+  totals_.AddCommit(Seconds(clock_.Now() - last_commit_));
+  return committed;
+}
+
+Status Trainer::HandOver() {
   store::CommitRequest request{.learners = {}, .source_identity = source_identity_};
   for (const auto& seat : seats_)
     if (!seat->pending.empty()) TACIT_RETURN_IF_ERROR(seat->learner->Settle());
@@ -307,6 +451,8 @@ Status Trainer::CommitPending() {
   for (const auto& seat : seats_) {
     if (seat->pending.empty()) continue;
     request.learners.push_back(TakePending(*seat));
+    metrics_.Cached(seat->learner->index().value,
+                    store_.working_rows(seat->learner->index()).stats());
     store::LearnerCommit& commit = request.learners.back();
     TACIT_ASSIGN(const bool numbers, seat->learner->GivesNumbers());
     if (numbers && AreNumbers(commit)) continue;
@@ -315,6 +461,12 @@ Status Trainer::CommitPending() {
     commit.dense = nullptr;
     sound = NoNumbers(seat->learner->id(), commit);
   }
+  if (options_.breaker != nullptr)
+    if (auto decided = options_.breaker->TakePending())
+      request.learners.push_back(*std::move(decided));
+  for (const auto& quality : options_.qualities)
+    if (quality != nullptr)
+      if (auto released = quality->TakePending()) request.learners.push_back(*std::move(released));
   if (request.learners.empty()) return {};
   TACIT_RETURN_IF_ERROR(
       store_.Commit(std::move(request), [this, reached = Reached()](Status status) {
@@ -323,7 +475,7 @@ Status Trainer::CommitPending() {
           stopping_ = true;
           return;
         }
-        Published();
+        Published(clock_.UnixMillis());
         if (options_.on_published) options_.on_published();
         if (options_.advise && !reached.empty()) options_.advise(reached, *store_.Latest());
       }));
@@ -353,11 +505,12 @@ std::vector<stream::PartitionOffset> Trainer::Reached() const {
 
 Spent Trainer::spent(LearnerIndex learner) const { return seats_[learner.value]->spent; }
 
-// Updates metrics from the newest commit. Runs on the commit thread after the first commit.
-void Trainer::Published() {
+// Updates metrics from the newest commit, which was made at this Unix time; nothing: in an earlier
+// run. Runs on the commit thread after the first commit.
+void Trainer::Published(std::optional<int64_t> committed_ms) {
   const auto snapshot = store_.Latest();
   metrics_.Stored(store_.stats());
-  ledger_metrics_.Show(*snapshot);
+  ledger_metrics_.Show(*snapshot, committed_ms);
   for (const auto& seat : seats_) {
     const Learner& learner = *seat->learner;
     for (const privacy::LedgerTotal& total : snapshot->learners()) {

@@ -14,14 +14,18 @@
 
 #include "base/bounded_queue.h"
 #include "base/clock.h"
+#include "base/heartbeat.h"
 #include "base/result.h"
 #include "metrics/registry.h"
 #include "privacy/bill.h"
 #include "store/store.h"
+#include "train/breaker.h"
 #include "train/feed.h"
 #include "train/learner.h"
 #include "train/ledger_metrics.h"
+#include "train/private_quality.h"
 #include "train/progress.h"
+#include "train/step_totals.h"
 #include "train/trainer_metrics.h"
 
 namespace tacit::train {
@@ -30,6 +34,7 @@ struct TrainerOptions {
   struct Budget {
     double epsilon = 0;  // infinite for a non-private learner
     double delta = 0;
+    bool of_users = false;  // the unit is a user
   };
   std::vector<Budget> budgets;                       // per learner
   std::optional<privacy::TotalBudget> total_budget;  // for all learners together
@@ -43,6 +48,10 @@ struct TrainerOptions {
   std::function<void()> on_published = {};
   // Called on Run's thread when a learner stops for good: no more steps need be cut for it.
   std::function<void(LearnerIndex)> on_exhausted = {};
+  std::unique_ptr<Breaker> breaker = nullptr;  // null: there is none
+  // Per learner, null for one without; empty: none has one. REQUIRES click models that learn once
+  // from each record of a pass.
+  std::vector<std::unique_ptr<PrivateQuality>> qualities = {};
 };
 
 // A learner that goes on from the store's last commit.
@@ -56,6 +65,7 @@ enum class Outcome {
   kEndOfSource,      // all records have been learnt from and committed
   kStopped,          // on request; everything learnt is committed
   kBudgetExhausted,  // no learner may take another step; everything before is committed
+  kHalted,           // by the breaker, now or in an earlier run; everything before is committed
 };
 
 // The budget that a learner has used up.
@@ -85,24 +95,45 @@ class Trainer {
   // The budget that the learner's next step would have exceeded, once it has stopped. Thread-safe.
   Spent spent(LearnerIndex learner) const;
 
+  // Says to operators why the breaker halted, once that is committed; "" while it has not.
+  // Thread-safe.
+  std::string why_halted() const;
+
+  // The time and the work of all steps so far. Thread-safe.
+  StepTotals::View step_totals() const { return totals_.view(); }
+
+  // Works while a step or a commit is under way, rests while Run waits for one.
+  const Heartbeat& heartbeat() const { return heartbeat_; }
+
   // Makes Run return soon; abandons a step under way. Callable from any thread.
   void RequestStop() { stopping_ = true; }
 
  private:
   struct Seat;  // a learner with its budget and what it has not committed yet
 
+  Result<Outcome> TrainOn(BoundedQueue<LearnerStep>& steps);
   void Announce(const LearnerStep& next);
   Status TakeStep(LearnerStep& step);  // skipped if the learner is exhausted or Run is ending
   Status Preview(Seat& seat, const stream::StepBatch& batch);
   static privacy::Bill PendingWith(const Seat& seat, const stream::StepBatch& batch);
   bool WithinBudgets(Seat& seat, std::vector<privacy::CommitCharge> charges);
+  void AddPendingOfOthers(const void* own, std::vector<privacy::CommitCharge>* charges) const;
+  bool MayRelease(const void* own, double epsilon,
+                  std::vector<privacy::CommitCharge> charges) const;
+  PrivateQuality* QualityOf(const Seat& seat) const;
+  void SeeQuality(const Seat& seat, const stream::StepBatch& batch, const StepReport& report);
+  void EndWindow(const LearnerStep& step);
+  void ShowHalt();
+  bool halted() const { return options_.breaker != nullptr && options_.breaker->halted(); }
   void Exhaust(Seat& seat, Spent spent, const std::string& why);
   void Predicted(const Seat& seat, const stream::StepBatch& batch, const StepReport& report);
-  void Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report, double seconds);
+  void Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report,
+              StepTotals::Phases seconds);
   static void TellBelowBaseline(const Seat& seat, const DayRow& day);
   store::LearnerCommit TakePending(Seat& seat);
   Status CommitPending();
-  void Published();
+  Status HandOver();
+  void Published(std::optional<int64_t> committed_ms = std::nullopt);
   // The offsets that all learners still learning have passed once the pending work is committed.
   std::vector<stream::PartitionOffset> Reached() const;
   bool AllExhausted() const;
@@ -114,9 +145,15 @@ class Trainer {
   Progress& progress_;
   TrainerMetrics metrics_;
   LedgerMetrics ledger_metrics_;
+  StepTotals totals_;
+  metrics::Gauge halted_gauge_;
   std::string source_identity_;
+  mutable std::mutex halt_mutex_;
+  std::string why_halted_;
+  bool told_of_undecided_ = false, told_of_unreleased_ = false;
   Clock::TimePoint last_commit_;
   std::atomic<bool> stopping_ = false;
+  Heartbeat heartbeat_;
 };
 
 }  // namespace tacit::train

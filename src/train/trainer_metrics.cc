@@ -1,6 +1,7 @@
 #include "train/trainer_metrics.h"
 
 #include <cmath>
+#include <string>
 #include <utility>
 
 namespace tacit::train {
@@ -71,12 +72,32 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& registry,
          .units_refused = counter("tacit_users_left_out_total",
                                   "Users left out of a step or a period, their allowance used"),
          .loss = gauge(Audience::kOperator, "tacit_training_loss",
-                       "Mean loss of the last step, before learning from it"),
+                       "Mean loss of the last step, before learning from it; NaN: it has none"),
          .step_seconds = registry.AddHistogram(Audience::kOperator, "tacit_step_seconds",
-                                               "Time one private update takes", seconds, labels)});
+                                               "Time one private update takes", seconds, labels),
+         .phase_seconds = {},
+         .cache_hits = counter("tacit_row_cache_hits_total", "Rows asked for that were in memory"),
+         .cache_misses = counter("tacit_row_cache_misses_total",
+                                 "Rows asked for that were read from the store"),
+         .cache_read_ahead = counter("tacit_row_cache_read_ahead_total",
+                                     "Of these, rows that were read while the step before ran"),
+         .cache_evictions =
+             counter("tacit_row_cache_evictions_total", "Rows that had to leave the memory"),
+         .cache_bytes = gauge(Audience::kOperator, "tacit_row_cache_bytes", "Rows in memory")});
+    PerLearner& learner = learners_.back();
+    learner.loss.Set(NAN);
+    for (size_t phase = 0; phase < kStepPhaseNames.size(); ++phase)
+      learner.phase_seconds[phase] = registry.AddCounter(
+          Audience::kOperator, "tacit_step_phase_seconds_total",
+          "Time in the phases of private updates, of learners that measure them",
+          {{"learner", id}, {"phase", std::string(kStepPhaseNames[phase])}});
   }
-  commit_seconds_ = registry.AddGauge(Audience::kOperator, "tacit_last_commit_seconds",
-                                      "Time the last commit took");
+  commit_seconds_ = registry.AddHistogram(Audience::kOperator, "tacit_commit_seconds",
+                                          "Time a commit takes, until it is published", seconds);
+  commit_bytes_ = registry.AddCounter(Audience::kOperator, "tacit_commit_bytes_total",
+                                      "Bytes that commits have written");
+  folded_rows_ = registry.AddCounter(Audience::kOperator, "tacit_rows_folded_total",
+                                     "Rows that were moved to their place in the table");
   unfolded_deltas_ = registry.AddGauge(Audience::kOperator, "tacit_unfolded_deltas",
                                        "Commits not yet folded into sorted files");
   queued_ =
@@ -84,6 +105,8 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& registry,
                         "Steps that are ready for training; 0: training waits for the source");
   waits_ = registry.AddCounter(Audience::kOperator, "tacit_step_waits_total",
                                "Steps that training had to wait for");
+  wait_seconds_ = registry.AddCounter(Audience::kOperator, "tacit_step_wait_seconds_total",
+                                      "Time that training has waited for steps it then took");
   witnesses_lost_ = registry.AddCounter(
       Audience::kOperator, "tacit_witness_lost_total",
       "Times that the witness or the mark was removed while in use, and had to be written anew");
@@ -100,18 +123,32 @@ void TrainerMetrics::Step(size_t learner, const StepReport& report, uint64_t uni
   if (const uint64_t losses = report.losses + report.earlier_losses; losses > 0)
     l.loss.Set((report.loss_sum + report.earlier_loss_sum) / static_cast<double>(losses));
   l.step_seconds.Observe(seconds);
+  for (size_t phase = 0; phase < report.phases.size(); ++phase)
+    l.phase_seconds[phase].Add(report.phases[phase]);
+}
+
+void TrainerMetrics::Cached(size_t learner, const store::WorkingRows::Stats& stats) {
+  const PerLearner& l = learners_[learner];
+  l.cache_hits.RaiseTo(static_cast<double>(stats.hits));
+  l.cache_misses.RaiseTo(static_cast<double>(stats.misses));
+  l.cache_read_ahead.RaiseTo(static_cast<double>(stats.read_ahead));
+  l.cache_evictions.RaiseTo(static_cast<double>(stats.evictions));
+  l.cache_bytes.Set(static_cast<double>(stats.bytes));
 }
 
 void TrainerMetrics::Stored(const store::Store::Stats& stats) {
-  commit_seconds_.Set(stats.last_commit_ms / 1000);
+  if (std::exchange(commits_before_, stats.commits) != stats.commits)
+    commit_seconds_.Observe(stats.last_commit_ms / 1000);
+  commit_bytes_.RaiseTo(static_cast<double>(stats.commit_bytes));
+  folded_rows_.RaiseTo(static_cast<double>(stats.folded_rows));
   unfolded_deltas_.Set(static_cast<double>(stats.unfolded_deltas));
-  witnesses_lost_.Add(static_cast<double>(
-      stats.witnesses_lost - std::exchange(witnesses_lost_before_, stats.witnesses_lost)));
+  witnesses_lost_.RaiseTo(static_cast<double>(stats.witnesses_lost));
 }
 
-void TrainerMetrics::Queued(size_t steps, bool waited) {
+void TrainerMetrics::Queued(size_t steps, double waited_seconds) {
   queued_.Set(static_cast<double>(steps));
-  if (waited) waits_.Add(1);
+  if (waited_seconds > 0) waits_.Add(1);
+  wait_seconds_.Add(waited_seconds);
 }
 
 void TrainerMetrics::Exhausted(size_t learner) { learners_[learner].exhausted.Set(1); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,10 +21,14 @@ class TrainerMetrics {
                  const Progress& progress);
 
   void Step(size_t learner, const StepReport& report, uint64_t units_refused, double seconds);
+  // The learner's row cache, as its own thread sees it.
+  void Cached(size_t learner, const store::WorkingRows::Stats& stats);
+  // A commit was published; nothing new where `stats` is of no further one.
   void Stored(const store::Store::Stats& stats);
   void Exhausted(size_t learner);
-  // `steps` steps are ready for training; `waited`: training had to wait for the one it takes now.
-  void Queued(size_t steps, bool waited);
+  // `steps` steps are ready for training, which had to wait this long for the one it takes now; 0:
+  // it was there.
+  void Queued(size_t steps, double waited_seconds);
 
  private:
   struct PerLearner {
@@ -31,12 +36,16 @@ class TrainerMetrics {
     metrics::Counter events, rows_touched, rows_written, units_clipped, units_refused;  // operator
     metrics::Gauge loss;
     metrics::Histogram step_seconds;
+    std::array<metrics::Counter, kStepPhaseNames.size()> phase_seconds;
+    metrics::Counter cache_hits, cache_misses, cache_read_ahead, cache_evictions;
+    metrics::Gauge cache_bytes;
   };
   std::vector<PerLearner> learners_;
-  metrics::Gauge commit_seconds_, unfolded_deltas_, queued_;  // operator
-  metrics::Counter waits_;                                    // operator
-  metrics::Counter witnesses_lost_;                           // operator
-  uint64_t witnesses_lost_before_ = 0;
+  // All of these are the operator's.
+  metrics::Histogram commit_seconds_;
+  metrics::Gauge unfolded_deltas_, queued_;
+  metrics::Counter waits_, wait_seconds_, commit_bytes_, folded_rows_, witnesses_lost_;
+  uint64_t commits_before_ = 0;
 };
 
 }  // namespace tacit::train

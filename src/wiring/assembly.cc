@@ -15,10 +15,12 @@ namespace tacit::wiring {
 namespace {
 
 Result<LearnerPlan> PlanLearner(const config::Config& config, size_t index,
-                                const Assembly& assembly, std::span<const LearnerKind> kinds) {
+                                const Assembly& assembly, std::span<const LearnerKind> kinds,
+                                const privacy::Laws& laws) {
   const config::Learner& learner = config.learners[index];
-  const PlanParts parts{
+  PlanParts parts{
       .config = config, .index = index, .transform = assembly.transform, .items = assembly.items};
+  parts.laws = laws;
   TACIT_RETURN_IF_ERROR(CheckQueries(learner, kinds));
   LearnerPlan plan;
   TACIT_ASSIGN(plan.model, RowOf(kinds, learner.model.kind).plan(parts));
@@ -44,7 +46,7 @@ Result<LearnerPlan> PlanLearner(const config::Config& config, size_t index,
 }  // namespace
 
 Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* refused,
-                          std::span<const LearnerKind> kinds) {
+                          std::span<const LearnerKind> kinds, privacy::Laws laws) {
   Assembly assembly;
   event::FeatureSchema schema = MakeSchema(config.features);
   TACIT_RETURN_IF_ERROR(schema.Validate());
@@ -56,8 +58,9 @@ Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* re
     if (!items) return Fail(std::move(items.error()).Context("catalogue.file"));
     assembly.items = std::make_shared<const event::ItemCatalogue>(std::move(*items));
   }
+  if (laws == nullptr) laws = privacy::MakeLaws();
   for (size_t i = 0, position = 0; i < config.learners.size(); ++position) {
-    auto plan = PlanLearner(config, i, assembly, kinds);
+    auto plan = PlanLearner(config, i, assembly, kinds, laws);
     if (plan) {
       assembly.learners.push_back(std::move(*plan));
       ++i;
@@ -67,6 +70,9 @@ Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* re
     refused->push_back({position, config.learners[i].id, std::move(plan.error())});
     config.learners.erase(config.learners.begin() + static_cast<ptrdiff_t>(i));
   }
+  assembly.qualities = PlanQualities(config.learners);
+  TACIT_ASSIGN(assembly.breaker,
+               PlanBreaker(config.source, assembly.learners.size() + assembly.qualities.size()));
   if (config.budget.given())
     assembly.total_budget = {.epsilon = *config.budget.epsilon, .delta = *config.budget.delta};
   assembly.config = std::move(config);
@@ -76,10 +82,25 @@ Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* re
 
 std::vector<store::LearnerLayout> MakeLayouts(const Assembly& assembly) {
   std::vector<store::LearnerLayout> layouts;
-  for (const LearnerPlan& plan : assembly.learners)
+  for (const LearnerPlan& plan : assembly.learners) {
     layouts.push_back({.name = plan.id, .rows = plan.model->Rows(), .promise = plan.promise});
+    store::LearnerLayout& layout = layouts.back();
+    layout.form = plan.model->Form();
+    if (layout.form.empty()) continue;
+    layout.grow = [model = plan.model](const store::StoredModel& stored) {
+      return model->Grow(stored);
+    };
+  }
+  for (const QualityPlan& plan : assembly.qualities) layouts.push_back(QualityLayout(plan));
   return layouts;
 }
+
+namespace {
+
+// A disk wants several reads at a time; threads that wait for it cost no processor.
+constexpr uint32_t kReaderThreads = 16;
+
+}  // namespace
 
 store::StoreOptions MakeStoreOptions(const Assembly& assembly) {
   const config::Store& store = assembly.config.store;
@@ -88,12 +109,17 @@ store::StoreOptions MakeStoreOptions(const Assembly& assembly) {
   options.witness = store.witness == "none" ? "" : store.witness;
   options.mark = assembly.config.source.mark;
   options.shards = store.shards;
+  options.shard_paths = store.paths;
   options.memory_bytes = assembly.memory.store_bytes;
   options.row_cache_bytes = assembly.memory.row_cache_bytes;
   options.overlay_bytes = assembly.memory.overlay_bytes;
+  options.reader_threads = kReaderThreads;
   options.code_version = CodeVersion();
   options.learners = MakeLayouts(assembly);
+  if (assembly.breaker) options.learners.push_back(BreakerLayout(*assembly.breaker));
   options.total_budget = assembly.total_budget;
+  const config::Feed& feed = assembly.config.feed;
+  options.outbox_bytes = feed.topic.empty() ? 0 : feed.backlog_bytes;
   return options;
 }
 
@@ -141,10 +167,24 @@ std::vector<serve::RecommendModel> MakeRecommendModels(const Assembly& assembly)
   return models;
 }
 
+std::optional<serve::ServedLearner> ServedBreaker(const Assembly& assembly) {
+  if (!assembly.breaker) return std::nullopt;
+  return serve::ServedLearner{assembly.breaker->index, assembly.breaker->promise};
+}
+
+std::vector<serve::ServedQuality> ServedQualities(const Assembly& assembly) {
+  std::vector<serve::ServedQuality> served;
+  for (const QualityPlan& plan : assembly.qualities)
+    served.push_back({plan.learner, plan.index, plan.promise});
+  return served;
+}
+
 train::TrainerOptions MakeTrainerOptions(const Assembly& assembly, const std::string& topic) {
   train::TrainerOptions options;
   for (const LearnerPlan& plan : assembly.learners)
-    options.budgets.push_back({.epsilon = plan.promise.epsilon, .delta = plan.promise.delta});
+    options.budgets.push_back({.epsilon = plan.promise.epsilon,
+                               .delta = plan.promise.delta,
+                               .of_users = plan.promise.unit == privacy::Unit::kUser});
   options.total_budget = assembly.total_budget;
   options.topic = topic;
   options.commit_interval = std::chrono::milliseconds(assembly.config.store.commit_interval_ms);

@@ -11,12 +11,17 @@
 #include "event/codec.h"
 #include "event/feature_transform.h"
 #include "event/item_catalogue.h"
+#include "privacy/pld.h"
+#include "serve/ledger_route.h"
+#include "serve/quality_route.h"
 #include "serve/recommend/recommender.h"
 #include "serve/row_scorer.h"
 #include "store/store.h"
 #include "train/trainer.h"
+#include "wiring/breaker_plan.h"
 #include "wiring/memory_plan.h"
 #include "wiring/model_plan.h"
+#include "wiring/quality_plan.h"
 
 // Turns the configuration into options for each room.
 namespace tacit::wiring {
@@ -43,6 +48,8 @@ struct Assembly {
   std::shared_ptr<const event::FeatureTransform> transform;
   std::shared_ptr<const event::ItemCatalogue> items;  // null: there is none
   std::vector<LearnerPlan> learners;
+  std::vector<QualityPlan> qualities;  // behind the learners
+  std::optional<BreakerPlan> breaker;  // behind all of these
   std::optional<privacy::TotalBudget> total_budget;
 };
 
@@ -55,14 +62,18 @@ struct RefusedLearner {
 
 // Checks what only several rooms together can check: budgets against noise, memory against model.
 // With `refused`, failing learners are left out and reported there; otherwise the first failure is
-// returned.
+// returned. `laws`, kept by who asks more of the same, save time.
 Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* refused = nullptr,
-                          std::span<const LearnerKind> kinds = AllLearnerKinds());
+                          std::span<const LearnerKind> kinds = AllLearnerKinds(),
+                          privacy::Laws laws = nullptr);
 
 store::StoreOptions MakeStoreOptions(const Assembly& assembly);
+// The layouts of the learners and their qualities, which is what readers need.
 std::vector<store::LearnerLayout> MakeLayouts(const Assembly& assembly);
 std::vector<serve::ScoringModel> MakeScoringModels(const Assembly& assembly);
 std::vector<serve::RecommendModel> MakeRecommendModels(const Assembly& assembly);
+std::optional<serve::ServedLearner> ServedBreaker(const Assembly& assembly);
+std::vector<serve::ServedQuality> ServedQualities(const Assembly& assembly);
 train::TrainerOptions MakeTrainerOptions(const Assembly& assembly, const std::string& topic);
 
 }  // namespace tacit::wiring

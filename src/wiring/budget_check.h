@@ -9,8 +9,9 @@
 namespace tacit::wiring {
 
 // A sentence for each learner whose first step, with its period's opening release, would exceed a
-// budget. Names the key.
-std::vector<std::string> FirstStepsRefused(const Assembly& assembly);
+// budget. Names the key. `laws` save time.
+std::vector<std::string> FirstStepsRefused(const Assembly& assembly,
+                                           const privacy::Laws& laws = nullptr);
 
 // A sentence for each epsilon and delta so large that it protects little. Names the key.
 std::vector<std::string> WeakPromises(const Assembly& assembly);

@@ -25,8 +25,10 @@ event::JsonShape ShapeOf(const config::JsonPlaces& places) {
                          .event_id = places.event_id,
                          .timestamp = places.timestamp,
                          .timestamp_unit = static_cast<event::TimeUnit>(places.timestamp_unit),
+                         .weight = places.weight,
                          .features = places.features,
-                         .features_at = places.features_at};
+                         .features_at = places.features_at,
+                         .constants = places.constants};
   for (const auto& [value, label] : places.label_values)
     shape.label_values.emplace_back(value, label == "1");
   return shape;
@@ -43,11 +45,19 @@ event::CsvShape ShapeOf(const config::CsvPlaces& places) {
                         .item = places.item,
                         .event_id = places.event_id,
                         .timestamp = places.timestamp,
+                        .weight = places.weight,
                         .timestamp_unit = static_cast<event::TimeUnit>(places.timestamp_unit),
-                        .features = places.features};
+                        .features = places.features,
+                        .constants = places.constants};
   for (const auto& [value, label] : places.label_values)
     shape.label_rule.values.emplace_back(value, label == "1");
   return shape;
+}
+
+// The weight from which on records count alike; 0: they have none.
+double LargestWeight(const config::Source& source) {
+  if (!source.weighs()) return 0;
+  return source.format == "json" ? source.json.weight_most : source.csv.weight_most;
 }
 
 // The names in a file's first line.
@@ -104,6 +114,7 @@ std::unique_ptr<event::Codec> MakeCodec(const config::Source& source,
                      ? event::MissingPolicy::kReject
                      : event::MissingPolicy::kDefault,
       .ahead_max_ms = int64_t{source.ahead_max_hours} * 3'600'000,
+      .weight_most = label == event::LabelUse::kLearnt ? LargestWeight(source) : 0,
       .items = std::move(items)};
   if (source.format == "json" && source.json.is_own())
     return event::MakeShapedJsonCodec(transform, ShapeOf(source.json), options);

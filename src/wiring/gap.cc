@@ -177,8 +177,9 @@ class GapFinder {
   Status AddEntries() {
     if (!trail_.later) return {};
     uint64_t seen = 0;
+    const privacy::LearnerNames names(trail_.entries);
     for (const privacy::LedgerEntry& entry : trail_.entries) {
-      if (entry.learner != plan_.id) continue;
+      if (names.Now(entry.learner) != plan_.id) continue;
       const uint64_t end = seen + entry.steps;
       const uint64_t begin = std::max(seen, trail_.copy.steps);
       if (end > begin) bill_.Add(entry.charge, end - begin, PerOffset(entry.charge));

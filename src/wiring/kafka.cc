@@ -40,6 +40,13 @@ Result<std::unique_ptr<event::SchemaBook>> MakeSchemaBook(const config::SchemaRe
 
 }  // namespace
 
+Result<stream::KafkaProperties> KafkaPropertiesOf(const config::Kafka& kafka) {
+  stream::KafkaProperties properties;
+  TACIT_ASSIGN(properties.values, config::ReadKafkaProperties(kafka));
+  properties.hidden = config::KeptElsewhere(kafka);
+  return properties;
+}
+
 Result<std::unique_ptr<event::Envelope>> MakeEnvelope(const config::Source& source,
                                                       const Clock& clock) {
   const event::EnvelopeOptions options{
@@ -56,8 +63,7 @@ Result<std::unique_ptr<event::Envelope>> MakeEnvelope(const config::Source& sour
 Result<std::unique_ptr<stream::Source>> OpenKafka(const config::Source& source,
                                                   const LiveParts& live) {
   stream::KafkaSourceOptions options;
-  TACIT_ASSIGN(options.properties.values, config::ReadKafkaProperties(live.kafka));
-  options.properties.hidden = config::KeptElsewhere(live.kafka);
+  TACIT_ASSIGN(options.properties, KafkaPropertiesOf(live.kafka));
   options.topic = source.topic;
   options.max_record_bytes = source.max_record_bytes;
   options.round = std::chrono::milliseconds(source.round_ms);

@@ -6,11 +6,15 @@
 #include "base/result.h"
 #include "config/config.h"
 #include "event/envelope.h"
+#include "stream/kafka/properties.h"
 #include "stream/source.h"
 #include "wiring/source.h"
 
 // Opens the topic of a configuration, with its envelope and schemas.
 namespace tacit::wiring {
+
+// The brokers' settings, with secrets fetched.
+Result<stream::KafkaProperties> KafkaPropertiesOf(const config::Kafka& kafka);
 
 // An envelope, which takes off what producers put around a record.
 Result<std::unique_ptr<event::Envelope>> MakeEnvelope(const config::Source& source,

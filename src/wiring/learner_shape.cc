@@ -40,12 +40,20 @@ double HistoryBytes(const LearnerShape& shape, uint32_t items_most) {
 
 // The cells exist as estimate, as released and as served; each worker has the best cells and a
 // unit's vector. Where all pairs have room, there are tables of them: the trainer's, the served
-// one, and three while the next one is made.
+// one, and three while the next one is made. Where not, the same scorers have a table of groups
+// and some numbers of each item, as each of the server's workers has.
+double SparseScorerBytes(uint32_t items) {
+  constexpr double kScorers = 3, kItemBytes = 40, kGroupBytes = 64 << 20, kPairBytes = 4;
+  const double pairs = static_cast<double>(items) * static_cast<double>(items);
+  return kScorers * (kItemBytes * items + std::min(kGroupBytes, kPairBytes * pairs));
+}
+
 double TransitionsBytes(const model::transitions::Options& options, uint32_t items,
                         double workers) {
   constexpr double kCellBytes = 80, kWorkerCellBytes = 28, kTables = 5;
   const double pairs = static_cast<double>(items) * static_cast<double>(items);
-  const double tables = options.IsDense(items) ? kTables * sizeof(float) * pairs : 0;
+  const double tables =
+      options.IsDense(items) ? kTables * sizeof(float) * pairs : SparseScorerBytes(items);
   return static_cast<double>(options.CellsMost(items)) * (kCellBytes + kWorkerCellBytes * workers) +
          tables;
 }

@@ -55,6 +55,10 @@ void AddTables(const store::RowLayout& layout, const event::FeatureSchema& schem
 // learnt from, and the ones in the commit that stores them.
 double HistoryBytes(const LearnerShape& shape, uint32_t items_most);
 
+// The bytes of scorers of counts without a table of all pairs, beside their cells: the trainer's,
+// the served one and the next one.
+double SparseScorerBytes(uint32_t items);
+
 // The bytes of a model of counts over this many items, serving included, with this many workers.
 double TransitionsBytes(const model::transitions::Options& options, uint32_t items, double workers);
 

@@ -156,6 +156,8 @@ train::FeedOptions::Learner::MakeParticipation Learning::ParticipationOf(
                              {.has_files = assembly.config.source.traits().has_files,
                               .users = Users(learner),
                               .offsets_per_part = in_parts ? kOffsetsPerPart : 0,
+                              .opening_offsets = assembly.learners[learner].model->OpeningRecords(),
+                              .growing_from = config::FirstPeriod(configured),
                               .begins_anew = BeginsAnew(learner, position)});
 }
 
@@ -189,6 +191,7 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
   const Assembly& assembly = parts_.assembly;
   const config::Training& training = assembly.config.training;
   codec_ = MakeCodec(assembly.config.source, *assembly.transform, assembly.items);
+  if (parts_.decode) codec_ = parts_.decode(std::move(codec_));
   workers_ = std::make_unique<WorkerPool>(
       WorkerPool::Options{.workers = training.workers, .idle_priority = training.idle_priority});
   backend_ = ops::MakeCpuBackend(*workers_);
@@ -197,7 +200,7 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
   feed.on_decoded = [this](const event::RawRecords& records, const event::Batch& batch,
                            std::span<const event::DeadLetter> dead) {
     dead_letter_news_.See(records, dead);
-    watch_.See(records, batch);
+    watch_.See(batch);
   };
   std::vector<train::ResumedLearner> learners;
   for (size_t i = 0; i < assembly.learners.size(); ++i) {
@@ -213,6 +216,13 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
   trainer.idle_priority &= !on_gpu_;
   trainer.advise = parts_.advise;
   trainer.on_published = parts_.on_published;
+  if (assembly.breaker) {
+    TACIT_ASSIGN(trainer.breaker, MakeBreaker(*assembly.breaker, parts_.store,
+                                              parts_.source.topic(), parts_.past_halt));
+    feed.windows = {.offsets = assembly.breaker->window, .next = trainer.breaker->state().next};
+  }
+  TACIT_ASSIGN(trainer.qualities, MakeQualities(assembly.qualities, assembly.learners.size(),
+                                                parts_.store, parts_.source.topic()));
   trainer.on_exhausted = [this](LearnerIndex learner) { feed_->Retire(learner); };
   trainer_ = std::make_unique<train::Trainer>(std::move(trainer), std::move(learners), parts_.store,
                                               parts_.clock, parts_.registry, parts_.progress);

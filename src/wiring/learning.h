@@ -43,9 +43,13 @@ struct LearningParts {
   // Called on the commit thread after each commit; each may be empty.
   std::function<void(std::span<const stream::PartitionOffset>, const store::Snapshot&)> advise = {};
   std::function<void()> on_published = {};
+  // Takes the codec that decodes records, and gives the one to decode them by; empty: it stays.
+  std::function<std::unique_ptr<event::Codec>(std::unique_ptr<event::Codec>)> decode = {};
   // Chooses where a learner computes, and makes it there; empty: on the processor.
   std::function<Result<std::unique_ptr<train::Learner>>(const LearnerPlan&, const MakeLearner&)>
       choose = {};
+  // The window whose halt the operator has looked into (Breaker); 0: none.
+  uint64_t past_halt = 0;
 };
 
 // The learners of a configuration at work: their feed turns the source's records into steps, their
@@ -64,6 +68,7 @@ class Learning {
   train::Trainer& trainer() { return *trainer_; }
   // Returns what is wrong with the records that come, for operators; "" if nothing is.
   std::string stream_trouble() const;
+  const train::DeadLetterNews& dead_letters() const { return dead_letter_news_; }
   // Tells whether a learner's steps are computed on a GPU.
   bool on_gpu() const { return on_gpu_; }
   // The users of source.opt_out, who are never learnt from; null if there is no such file.

@@ -82,15 +82,16 @@ tl::unexpected<Error> TooDear(const config::Learner& learner, const MechanismMak
 
 // The noise of a step, given the other releases.
 Result<double> NoiseBeside(const config::Learner& learner, const config::Source& source,
-                           const MechanismMaker& kind, const Beside& beside) {
-  if (beside.empty()) return StepNoise(learner, source, beside);
+                           const MechanismMaker& kind, const Beside& beside,
+                           const privacy::Laws& laws) {
+  if (beside.empty()) return StepNoise(learner, source, beside, laws);
   const Exposure exposure = ExposureOf(learner, source);
   const double epsilon = learner.privacy.epsilon, delta = learner.privacy.delta;
   // Uses the closed form if the price is so high that no accountant's grid has room.
   const double rho = ZcdpOfBeside(beside);
   if (rho > epsilon)
     return TooDear(learner, kind, exposure, rho + 2 * std::sqrt(-rho * std::log(delta)));
-  auto noise = StepNoise(learner, source, beside);
+  auto noise = StepNoise(learner, source, beside, laws);
   if (noise) return noise;
   TACIT_ASSIGN(const double spent, EpsilonOfBeside(beside, delta));
   if (spent > kBesideAtMost * epsilon) return TooDear(learner, kind, exposure, spent);
@@ -152,12 +153,25 @@ privacy::Charge SelectionCost(const MechanismMaker& kind, privacy::Price of_choi
 
 Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const config::Config& config,
                                                             size_t index, const RowSpace& space,
-                                                            std::span<const MechanismMaker> kinds) {
+                                                            std::span<const MechanismMaker> kinds,
+                                                            const privacy::Laws& laws,
+                                                            FoundNoise* found) {
+  FoundNoise anew;
+  if (found == nullptr) found = &anew;
   const config::Learner& learner = config.learners[index];
   const config::Mechanism& m = learner.mechanism;
   const MechanismMaker& kind = RowOf(kinds, m.kind);
   const auto batch = static_cast<double>(learner.participation.batch);
   if (!m.traits().adds_noise) return mechanism::MakeNonPrivate(batch);
+  if (m.traits().noises_representations) {
+    if (!found->of_step) {
+      TACIT_ASSIGN(found->of_step, StepNoise(learner, config.source, {}, laws));
+    }
+    return mechanism::MakeForward({.clip = m.representation_clip,
+                                   .sigma = *found->of_step,
+                                   .expected_batch = batch,
+                                   .sampling_rate = DrawOf(learner.participation).rate});
+  }
   TACIT_CHECK(kind.select != nullptr, "this mechanism guards no click model");
   if (const std::string why = kind.misfit ? kind.misfit(m, space) : ""; !why.empty())
     return Refuse(learner, why);
@@ -172,8 +186,10 @@ Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const config::Config
   const Beside beside = BesideStepsOf(learner, config.source,
                                       vocabulary ? vocabulary->opening_charge() : std::nullopt,
                                       SelectionCost(kind, of_choice, m, space));
-  TACIT_ASSIGN(const double step_noise, NoiseBeside(learner, config.source, kind, beside));
-  TACIT_ASSIGN(const double noise, NoiseBesideQuantile(learner, step_noise));
+  if (!found->of_step) {
+    TACIT_ASSIGN(found->of_step, NoiseBeside(learner, config.source, kind, beside, laws));
+  }
+  TACIT_ASSIGN(const double noise, NoiseBesideQuantile(learner, *found->of_step));
   const privacy::Draw draw = DrawOf(learner.participation);
   const bool shares_noise = kind.asks && of_choice != privacy::Price::kZcdp;
   const mechanism::SigmaSplit split =
@@ -225,9 +241,13 @@ train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(
     const config::Participation& p, const ParticipationSetting& setting) {
   const bool full_at_once = !setting.has_files;
   const auto once = [batch = p.batch, full_at_once, users = setting.users,
-                     offsets_per_part = setting.offsets_per_part](stream::Position start) {
+                     offsets_per_part = setting.offsets_per_part,
+                     opening_offsets = setting.opening_offsets,
+                     growing_from = setting.growing_from](stream::Position start) {
     return stream::MakeOnceParticipation({.offsets_per_step = batch,
                                           .start = std::move(start),
+                                          .opening_offsets = opening_offsets,
+                                          .growing_from = growing_from,
                                           .full_at_once = full_at_once,
                                           .offsets_per_part = offsets_per_part,
                                           .users = users});
@@ -263,6 +283,17 @@ train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(
       return allocate;
   }
   TACIT_CHECK(false, "no such mode");
+}
+
+std::optional<model::CarrierOptions> MakeCarriers(const config::Mechanism& mechanism) {
+  using Source = model::CarrierOptions::Source;
+  const config::Carriers& carriers = mechanism.carriers;
+  if (!carriers.on() || !mechanism.traits().sums_gradients()) return {};
+  const bool random = carriers.from == config::Carriers::From::kRandom;
+  return model::CarrierOptions{.source = random ? Source::kRandom : Source::kHistorical,
+                               .rank = carriers.rank,
+                               .power_steps = carriers.power_steps,
+                               .warm_up_steps = carriers.warm_up_steps};
 }
 
 train::OptimizerOptions MakeOptimizer(const config::Optimizer& o,

@@ -80,6 +80,10 @@ std::string ExponentialRowsText(const WrittenRows& rows) {
                      Whole(rows.untouched));
 }
 
+std::string FrozenRowsText(const WrittenRows&) {
+  return "none is ever written: embeddings stay as they began";
+}
+
 constexpr MechanismMaker kKinds[] = {
     {.kind = config::MechanismKind::kNone, .charged_as = privacy::MechanismKind::kNonPrivate},
     {.kind = config::MechanismKind::kAdaFest,
@@ -110,7 +114,10 @@ constexpr MechanismMaker kKinds[] = {
      .too_dear = ChoiceTooDear,
      .rows = ExponentialRowsText},
     {.kind = config::MechanismKind::kCounts, .charged_as = privacy::MechanismKind::kCounts},
-    {.kind = config::MechanismKind::kSums, .charged_as = privacy::MechanismKind::kSums}};
+    {.kind = config::MechanismKind::kSums, .charged_as = privacy::MechanismKind::kSums},
+    {.kind = config::MechanismKind::kForward,
+     .charged_as = privacy::MechanismKind::kForward,
+     .rows = FrozenRowsText}};
 static_assert(CoversKinds(kKinds, config::kLastMechanism));
 
 }  // namespace

@@ -113,6 +113,13 @@ double SourceBytes(const config::Config& config) {
              (kRunBytes + static_cast<double>(config.source.max_record_bytes));
 }
 
+// Bytes of records that wait for their acknowledgement, which librdkafka holds twice (once while it
+// makes a request of them), of one delta that is read again, and of the rows that were sent.
+double FeedBytes(const config::Config& config) {
+  constexpr double kQueued = 32 << 20, kRead = 32 << 20;
+  return config.feed.topic.empty() ? 0 : 2 * kQueued + kRead;
+}
+
 // Bytes of the de-duplication windows. A source without the key of partitions is one partition.
 double DedupeBytes(const config::Config& config) {
   const bool many = config.source.traits().keys.has("dedupe.partitions");
@@ -148,6 +155,22 @@ std::string Windows(const config::Config& config) {
                          ? fmt::format(" for source.dedupe.partitions, {} of them",
                                        config.source.dedupe_partitions)
                          : "");
+}
+
+// Names learners whose held period is long because of the share of it that a step takes.
+std::string LongPeriods(const config::Config& config) {
+  constexpr double kLong = 1e7;
+  std::string text;
+  for (const config::Learner& learner : config.learners) {
+    const config::Participation& p = learner.participation;
+    if (p.period > 0 || PeriodOf(p) < kLong) continue;
+    text += fmt::format("; learner '{}' holds a period of participation.batch / {}, {:.4g} records",
+                        learner.id,
+                        p.mode == config::Participation::Mode::kPoisson ? "sampling_rate"
+                                                                        : "(1 / steps_per_period)",
+                        PeriodOf(p));
+  }
+  return text;
 }
 
 // Names learners whose tables are held whole: each step writes all rows, which stay pinned until
@@ -216,8 +239,9 @@ struct Needs {
 Needs NeedsOf(const Assembly& assembly, std::span<const LearnerShape> shapes) {
   const config::Config& config = assembly.config;
   const double items = ItemsOf(assembly);
-  Needs needs{.model = kItemBytes * items,
-              .queue = SourceBytes(config) + DedupeBytes(config) + OptOutBytes(config)};
+  Needs needs{
+      .model = kItemBytes * items,
+      .queue = SourceBytes(config) + DedupeBytes(config) + OptOutBytes(config) + FeedBytes(config)};
   for (const LearnerShape& shape : shapes) {
     needs.model += ModelBytes(shape);
     needs.queue += QueueBytes(shape, config.source.max_record_bytes);
@@ -245,9 +269,9 @@ Result<MemoryPlan> PlanMemory(const Assembly& assembly) {
   if (total < least) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("memory.total_bytes: {:.0f}MiB are too few for these learners; the "
-                            "least that would do is {:.0f}MiB{}{}",
+                            "least that would do is {:.6g}MiB{}{}{}",
                             std::floor(total / kMiB), std::ceil(least / kMiB),
-                            WholeTables(assembly, shapes), Windows(config)));
+                            WholeTables(assembly, shapes), Windows(config), LongPeriods(config)));
   }
   // A little of the spare memory goes to requests. Of the rest, three quarters go to the row
   // caches, up to all rows; the remainder goes to the store's caches.

@@ -19,16 +19,20 @@
 #include "noise/noise.h"
 #include "ops/backend.h"
 #include "privacy/charge.h"
+#include "privacy/pld.h"
 #include "privacy/query_table.h"
 #include "serve/recommend/item_model.h"
 #include "serve/row_scorer.h"
 #include "store/delta.h"
+#include "store/model_growth.h"
+#include "store/snapshot.h"
 #include "store/working_rows.h"
 #include "train/gpu.h"
 #include "train/learner.h"
 #include "train/recent_histories.h"
 #include "wiring/learner_shape.h"
 #include "wiring/mechanism_kinds.h"
+#include "wiring/probability_form.h"
 
 // The kinds of learner: one row each in a table, and one file each in kinds/. Nothing else in
 // wiring, and nothing in daemon, lab or bench, knows a kind by name.
@@ -53,6 +57,7 @@ struct LearnerParts {
 struct DenseTensor {
   std::string name;
   std::vector<uint64_t> shape;  // row by row
+  bool of_items = false;        // it has a row for each item of the catalogue
 
   uint64_t size() const {
     uint64_t product = 1;
@@ -72,14 +77,27 @@ class ModelPlan {
   // A digest of everything that determines whether stored state is this learner's.
   virtual Digest Fingerprint() const = 0;
 
+  // The note that the store keeps of it, so that it can grow; empty: models of this kind do not.
+  virtual std::string Form() const { return {}; }
+  // Turns a trained model of this kind into this one. kRefused: it cannot be.
+  virtual Result<store::GrownModel> Grow(const store::StoredModel&) const {
+    return Fail(ErrorCode::kRefused, "models of this kind do not grow");
+  }
   // The layout of its rows in the store; without tables if it has none.
   virtual store::RowLayout Rows() const { return store::RowLayout(); }
   // The parts of its dense parameters, in their order; empty: they have no parts.
   virtual std::vector<DenseTensor> DenseTensors() const { return {}; }
+  // The form of a click model as of a commit; nothing: it gives no probabilities. kUnavailable: it
+  // has no commit yet.
+  virtual Result<std::optional<ProbabilityForm>> Probability(const store::Snapshot&) const {
+    return std::nullopt;
+  }
   // The expected number of rows that a step writes without any unit that activated them.
   virtual double UntouchedRows() const { return 0; }
   // Its learner sums a step up, and so may be given the step's examples in parts.
   virtual bool SumsUp() const { return false; }
+  // The records of the learner's very first step, where that is shorter than the others; else 0.
+  virtual uint64_t OpeningRecords() const { return 0; }
   // Adds the model's sizes to `shape`, whose batch and period are set.
   virtual void AddTo(LearnerShape* shape) const = 0;
 
@@ -107,6 +125,7 @@ struct PlanParts {
   std::shared_ptr<const event::FeatureTransform> transform;
   std::shared_ptr<const event::ItemCatalogue> items;  // null: there is no catalogue
   std::span<const MechanismMaker> mechanisms = AllMechanisms();
+  privacy::Laws laws = nullptr;  // save time where several learners are planned; may be null
 
   const config::Learner& learner() const { return config.learners[index]; }
   LearnerIndex learner_index() const { return LearnerIndex(static_cast<uint16_t>(index)); }

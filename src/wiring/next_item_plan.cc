@@ -67,9 +67,9 @@ model::transitions::Options CountsOf(const config::Transitions& from) {
 }
 
 std::shared_ptr<const model::transitions::PublicItems> CatalogueOf(
-    const config::Transitions& from, const event::ItemCatalogue& items) {
+    bool described, const event::ItemCatalogue& items) {
   return std::make_shared<const model::transitions::PublicItems>(
-      from.described ? ItemTexts(items) : model::transitions::PublicItems(items.items()));
+      described ? ItemTexts(items) : model::transitions::PublicItems(items.items()));
 }
 
 // Everything of a start but its noise.
@@ -88,7 +88,7 @@ train::SequenceStartOptions StartOf(const config::Model& configured,
       start.kind = Kind::kCounts;
       start.counts_weight = configured.sequence.start_weight;
       start.counts = CountsOf(configured.transitions);
-      start.catalogue = CatalogueOf(configured.transitions, items);
+      start.catalogue = CatalogueOf(configured.transitions.described, items);
       break;
   }
   return start;
@@ -123,6 +123,7 @@ train::SequenceLearnerOptions SequenceWithoutNoise(const config::Learner& learne
   training.seed = learner.model.seed;
   training.expected_batch = static_cast<double>(learner.participation.batch);
   training.optimizer = MakeOptimizer(learner.optimizer);
+  training.carriers = MakeCarriers(learner.mechanism);
   training.privacy.on = IsPrivate(learner);
   if (const uint32_t steps = learner.model.sequence.warm_up_steps; steps > 0)
     training.schedule = {.steps = steps, .warm_up = 1};
@@ -160,7 +161,7 @@ Result<train::TransitionsLearnerOptions> PlanTransitions(const config::Config& c
   train::TransitionsLearnerOptions options{
       .id = learner.id,
       .index = IndexOf(index),
-      .catalogue = CatalogueOf(learner.model.transitions, items),
+      .catalogue = CatalogueOf(learner.model.transitions.described, items),
       .model = CountsOf(learner.model.transitions),
       .histories = HistoriesOf(learner, items.items())};
   if (IsPrivate(learner)) {
@@ -175,7 +176,7 @@ Result<train::RankedLearnerOptions> PlanRanked(const config::Config& config, siz
   const config::Transitions& from = learner.model.transitions;
   train::RankedLearnerOptions options{.id = learner.id,
                                       .index = IndexOf(index),
-                                      .catalogue = CatalogueOf(from, items),
+                                      .catalogue = CatalogueOf(from.described, items),
                                       .model = CountsOf(from),
                                       .expected_units = static_cast<double>(from.ranker_users),
                                       .seed = learner.model.seed,
@@ -188,6 +189,29 @@ Result<train::RankedLearnerOptions> PlanRanked(const config::Config& config, siz
   if (Status status = train::CheckOptions(options); !status)
     return Fail(std::move(status.error()).Context("learner '" + learner.id + "'"));
   return options;
+}
+
+train::SequenceLearnerOptions ForCatalogue(const train::SequenceLearnerOptions& options,
+                                           const event::ItemCatalogue& items) {
+  train::SequenceLearnerOptions other = options;
+  other.training.model.catalogue = items.items();
+  if (const auto& catalogue = options.start.catalogue)
+    other.start.catalogue = CatalogueOf(catalogue->described(), items);
+  return other;
+}
+
+train::TransitionsLearnerOptions ForCatalogue(const train::TransitionsLearnerOptions& options,
+                                              const event::ItemCatalogue& items) {
+  train::TransitionsLearnerOptions other = options;
+  other.catalogue = CatalogueOf(options.catalogue->described(), items);
+  return other;
+}
+
+train::RankedLearnerOptions ForCatalogue(const train::RankedLearnerOptions& options,
+                                         const event::ItemCatalogue& items) {
+  train::RankedLearnerOptions other = options;
+  other.catalogue = CatalogueOf(options.catalogue->described(), items);
+  return other;
 }
 
 Digest FingerprintOf(const train::SequenceLearnerOptions& options,

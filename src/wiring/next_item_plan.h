@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/result.h"
@@ -10,6 +12,7 @@
 #include "train/ranking/ranked_learner.h"
 #include "train/sequence/sequence_learner.h"
 #include "train/transitions_learner.h"
+#include "wiring/catalogue_growth.h"
 
 // Turns the configuration of a next-item learner into options for its rooms. The secret that hashes
 // user ids belongs to the store and is not set here.
@@ -28,11 +31,45 @@ Result<train::TransitionsLearnerOptions> PlanTransitions(const config::Config& c
 Result<train::RankedLearnerOptions> PlanRanked(const config::Config& config, size_t index,
                                                const event::ItemCatalogue& items);
 
+// The same options for another catalogue, as far as a fingerprint and what was released depend on
+// it.
+train::SequenceLearnerOptions ForCatalogue(const train::SequenceLearnerOptions& options,
+                                           const event::ItemCatalogue& items);
+train::TransitionsLearnerOptions ForCatalogue(const train::TransitionsLearnerOptions& options,
+                                              const event::ItemCatalogue& items);
+train::RankedLearnerOptions ForCatalogue(const train::RankedLearnerOptions& options,
+                                         const event::ItemCatalogue& items);
+
 // A digest of everything that determines whether stored state is this learner's.
 Digest FingerprintOf(const train::SequenceLearnerOptions& options,
                      const event::ItemCatalogue& items);
 Digest FingerprintOf(const train::TransitionsLearnerOptions& options,
                      const event::ItemCatalogue& items);
 Digest FingerprintOf(const train::RankedLearnerOptions& options, const event::ItemCatalogue& items);
+
+// A stored model that is to go on: its options, and its catalogue.
+template <class Options>
+struct ModelBefore {
+  Options options;
+  CatalogueBefore catalogue;
+
+  // The place of each item if any has moved; else empty.
+  std::span<const uint32_t> places() const {
+    return catalogue.InOrder() ? std::span<const uint32_t>() : catalogue.places;
+  }
+};
+
+// The stored model that is to go on with these options. kRefused: more than its catalogue differs,
+// or the catalogue lacks an item.
+template <class Options>
+Result<ModelBefore<Options>> FindModelBefore(const store::StoredModel& stored,
+                                             const Options& options,
+                                             const event::ItemCatalogue& items) {
+  TACIT_ASSIGN(auto before, FindCatalogueBefore(stored, items));
+  Options were = ForCatalogue(options, before.catalogue);
+  TACIT_RETURN_IF_ERROR(
+      CheckOnlyItemsDiffer(stored, FingerprintOf(were, before.catalogue), before));
+  return ModelBefore<Options>{.options = std::move(were), .catalogue = std::move(before)};
+}
 
 }  // namespace tacit::wiring

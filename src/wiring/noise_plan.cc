@@ -42,6 +42,7 @@ Exposure ExposureOf(const config::Learner& learner, const config::Source& source
             .text = Counted(p.max_participations, "participation")};
   const uint64_t periods = learner.privacy.of_users() ? PeriodsOfUser(p) : source.passes;
   Exposure exposure{.sampled = true, .steps = p.PeriodSteps() * periods, .draw = DrawOf(p)};
+  exposure.draw.known = learner.mechanism.traits().noises_representations;
   exposure.text =
       of_gradient == privacy::Price::kAllocatedGaussian
           ? fmt::format("{} of {}", Counted(p.blocks * periods, "block"),
@@ -69,7 +70,9 @@ Result<double> EpsilonAt(double noise, const Exposure& exposure, double delta,
                          const Beside& beside) {
   if (!(noise > 0)) return std::numeric_limits<double>::infinity();
   Beside events = beside;
-  const privacy::Charge step{.noise_multiplier = noise,
+  const privacy::Charge step{.mechanism = exposure.draw.known ? privacy::MechanismKind::kForward
+                                                              : privacy::MechanismKind::kDpSgd,
+                             .noise_multiplier = noise,
                              .sampling_rate = exposure.draw.rate,
                              .block_steps = exposure.draw.block_steps};
   for (const privacy::CountedEvent& event : step.Events(exposure.steps)) events.push_back(event);
@@ -117,14 +120,16 @@ Result<double> OpeningNoise(const config::Learner& learner, double share) {
 }
 
 Result<double> StepNoise(const config::Learner& learner, const config::Source& source,
-                         const Beside& beside) {
+                         const Beside& beside, const privacy::Laws& laws) {
   const Exposure exposure = ExposureOf(learner, source);
   auto needed = privacy::CalibrateSteps({.epsilon = learner.privacy.epsilon,
                                          .delta = learner.privacy.delta,
                                          .sampling_rate = exposure.draw.rate,
                                          .steps = exposure.steps,
                                          .block_steps = exposure.draw.block_steps,
-                                         .beside = beside});
+                                         .beside = beside,
+                                         .coins_known = exposure.draw.known,
+                                         .laws = laws});
   if (!needed) return Fail(std::move(needed.error()).Context("learner '" + learner.id + "'"));
   if (learner.mechanism.noise_multiplier.value_or(*needed) < kNoiseLeast)
     return TooLittleNoise(learner, exposure, *needed);

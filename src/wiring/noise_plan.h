@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "privacy/charge.h"
 #include "privacy/event.h"
+#include "privacy/pld.h"
 
 // Computes the noise that a learner's step needs for its promise, given the participation.
 namespace tacit::wiring {
@@ -60,7 +61,8 @@ double ZcdpOfBeside(const Beside& beside);
 Result<double> OpeningNoise(const config::Learner& learner, double share);
 
 // The noise multiplier of one step: the smallest the promise allows, or a larger configured one.
+// `laws` save time over several learners.
 Result<double> StepNoise(const config::Learner& learner, const config::Source& source,
-                         const Beside& beside = {});
+                         const Beside& beside = {}, const privacy::Laws& laws = nullptr);
 
 }  // namespace tacit::wiring

@@ -34,6 +34,10 @@ std::string MemoryText(const MemoryPlan& memory) {
 std::string PlanText(const Assembly& assembly) {
   std::string text = fmt::format("{}\n# In numbers\n", config::Dump(assembly.config));
   for (const LearnerPlan& plan : assembly.learners) text += LearnerText(plan);
+  for (const QualityPlan& plan : assembly.qualities)
+    text += fmt::format("# quality {}\n", QualityText(plan));
+  if (assembly.breaker)
+    text += fmt::format("# source.halt_above {}\n", BreakerText(*assembly.breaker));
   for (const std::string& refused : FirstStepsRefused(assembly))
     text += fmt::format("# WARNING: {}\n", refused);
   for (const std::string& warning : ConfigurationWarnings(assembly))

@@ -5,11 +5,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
 
 #include "base/text.h"
 #include "privacy/calibrate.h"
 #include "privacy/gdp.h"
 #include "privacy/pld.h"
+#include "privacy/tradeoff.h"
+#include "privacy/weakness.h"
 #include "wiring/budget_check.h"
 #include "wiring/noise_plan.h"
 
@@ -22,6 +27,10 @@ using Events = std::vector<CountedEvent>;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+EpsilonAhead UnboundedAhead() {
+  return {kInfinity, kInfinity, kInfinity, kInfinity, kInfinity, kInfinity, kInfinity};
+}
+
 // One learner and its configuration.
 struct Subject {
   const config::Learner& learner;
@@ -32,6 +41,7 @@ struct Subject {
   std::string_view mode() const { return privacy::Name(plan.promise.participation); }
   bool is_private() const { return plan.charge.Bounded(); }
   bool of_users() const { return learner.privacy.of_users(); }
+  bool KnowsCoins() const { return plan.charge.CoinsAreKnown(); }
   // The number of times that one event is read.
   uint64_t passes() const { return source.passes; }
 };
@@ -69,12 +79,63 @@ Events AfterSteps(const Subject& s, uint64_t steps) {
   return events;
 }
 
-Result<double> EpsilonOf(const Events& events, double delta) {
-  privacy::PldAccountant accountant(privacy::Adjacency::kAddRemove);
-  for (const auto& [event, count] : events) TACIT_RETURN_IF_ERROR(accountant.Add(event, count));
-  TACIT_ASSIGN(const privacy::CertifiedInterval bounds, accountant.Epsilon(Delta(delta)));
-  return bounds.upper;
-}
+// The accountant's answers about events. Learners share many questions, and each costs a tenth of a
+// second where steps are sampled: it is asked once. Every question has an accountant of its own,
+// because what was asked before moves the last digits.
+class Answers {
+ public:
+  explicit Answers(privacy::Laws laws)
+      : laws_(laws != nullptr ? std::move(laws) : privacy::MakeLaws()) {}
+  const privacy::Laws& laws() const { return laws_; }
+
+  Result<double> EpsilonOf(const Events& events, double delta) {
+    return Once(&epsilons_, KeyOf(events, delta), [&]() -> Result<double> {
+      TACIT_ASSIGN(privacy::PldAccountant accountant, AccountOf(events));
+      TACIT_ASSIGN(const privacy::CertifiedInterval bounds, accountant.Epsilon(Delta(delta)));
+      return bounds.upper;
+    });
+  }
+  Result<TellsAtMost> TellsOf(const Events& events) {
+    return Once(&tells_, KeyOf(events, 0), [&] { return AskTells(events); });
+  }
+
+ private:
+  using Key = std::vector<std::tuple<privacy::Event, uint64_t, double>>;
+
+  static Key KeyOf(const Events& events, double delta) {
+    Key key;
+    for (const auto& [event, count] : events) key.emplace_back(event, count, delta);
+    return key;
+  }
+  template <class T, class Ask>
+  static Result<T> Once(std::map<Key, T>* known, Key key, const Ask& ask) {
+    if (const auto found = known->find(key); found != known->end()) return found->second;
+    TACIT_ASSIGN(const T answer, ask());
+    known->emplace(std::move(key), answer);
+    return answer;
+  }
+  Result<privacy::PldAccountant> AccountOf(const Events& events) const {
+    privacy::PldAccountant accountant(privacy::Adjacency::kAddRemove, laws_);
+    for (const auto& [event, count] : events) TACIT_RETURN_IF_ERROR(accountant.Add(event, count));
+    return accountant;
+  }
+  Result<TellsAtMost> AskTells(const Events& events) const {
+    TACIT_ASSIGN(privacy::PldAccountant accountant, AccountOf(events));
+    TACIT_ASSIGN(const privacy::TradeOff tradeoff, privacy::TradeOff::Of(accountant));
+    TellsAtMost tells;
+    // The question nearest to epsilon 0 comes last: its fine lattice makes the others slow.
+    TACIT_ASSIGN(const double at_100, tradeoff.MissedAtLeast(0.01));
+    TACIT_ASSIGN(const double at_1000, tradeoff.MissedAtLeast(0.001));
+    TACIT_ASSIGN(tells.advantage, tradeoff.Advantage());
+    tells.found_1_in_100 = 1 - at_100;
+    tells.found_1_in_1000 = 1 - at_1000;
+    return tells;
+  }
+
+  const privacy::Laws laws_;
+  std::map<Key, double> epsilons_;
+  std::map<Key, TellsAtMost> tells_;
+};
 
 // Steps per day, where a day is one file of the stream.
 std::optional<uint64_t> StepsPerDay(const Subject& s, std::optional<uint64_t> events_per_day) {
@@ -88,36 +149,75 @@ std::optional<uint64_t> StepsPerDay(const Subject& s, std::optional<uint64_t> ev
   return p.PeriodSteps() * times(p.period);
 }
 
+// The most steps of this many days that a user is in, from the learner's first day on; nothing if
+// it is not known. `aligned` false: of any days in a row that begin with a multiple of their
+// number.
+std::optional<uint64_t> StepsOfUser(const Subject& s, uint64_t days, bool aligned,
+                                    std::optional<uint64_t> events_per_day) {
+  const Participation& p = s.learner.participation;
+  std::optional<uint64_t> most;
+  if (const auto a_day = StepsPerDay(s, events_per_day)) most = *a_day * days;
+  std::optional<uint64_t> periods;
+  const auto touched = [aligned](uint64_t length, uint64_t period) {
+    return (length + period - 1) / period + (aligned || length % period == 0 ? 0 : 1);
+  };
+  if (s.once() && p.per_period > 0 && p.period == 0)
+    periods = touched(days, std::max(1u, p.period_files));
+  else if (s.once() && p.per_period > 0 && p.period_files == 0 && events_per_day)
+    periods = touched(days * *events_per_day, p.period);
+  if (periods) most = std::min(most.value_or(~uint64_t{0}), *periods * p.per_period);
+  return most;
+}
+
 // The forecast for one event over all these learners, or for one user if all have unit user. An
 // event is only in the steps of its own period. A user returns, at most once per step.
-Result<EpsilonAhead> Ahead(const std::vector<Subject>& subjects, double delta,
-                           std::optional<uint64_t> events_per_day) {
-  Events first, day, days_30, all, allowed;
+// `once`: what each event is charged beside, once for all its life.
+Result<EpsilonAhead> Ahead(const std::vector<Subject>& subjects, double delta, const Events& once,
+                           std::optional<uint64_t> events_per_day, Answers* answers,
+                           TellsAtMost* tells) {
+  // Events of a length of time; nothing where a learner's are not known.
+  using Known = std::optional<Events>;
+  Events step, first = once, all = once, allowed = once;
+  Known day = once, days_30 = once, year = once;
   for (const Subject& s : subjects) {
-    if (!s.is_private()) return EpsilonAhead{kInfinity, kInfinity, kInfinity, kInfinity, kInfinity};
+    if (!s.is_private()) return UnboundedAhead();
     const auto join = [](Events from, Events* to) {
       to->insert(to->end(), from.begin(), from.end());
     };
+    const auto join_known = [&](std::optional<uint64_t> steps, Known* to) {
+      if (!steps) to->reset();
+      if (*to) join(AfterSteps(s, *steps), &**to);
+    };
+    Append(s.plan.charge, 1, &step);
     if (s.of_users()) {
       const uint64_t most = s.plan.promise.bounds.allowance;
-      const uint64_t a_day = std::min(most, StepsPerDay(s, events_per_day).value_or(most));
       join(AfterSteps(s, 1), &first);
-      join(AfterSteps(s, a_day), &day);
-      join(AfterSteps(s, 30 * a_day), &days_30);
+      join_known(StepsOfUser(s, 1, true, events_per_day), &day);
+      join_known(StepsOfUser(s, 30, true, events_per_day), &days_30);
+      join_known(StepsOfUser(s, 365, false, events_per_day), &year);
       join(AfterSteps(s, most), &all);
       join(AfterSteps(s, most), &allowed);
       continue;
     }
-    for (Events* events : {&first, &day, &days_30}) join(AfterPasses(s, 1), events);
+    join(AfterPasses(s, 1), &first);
+    for (Known* events : {&day, &days_30, &year})
+      if (*events) join(AfterPasses(s, 1), &**events);
     join(AfterPasses(s, s.passes()), &all);
     join(AfterPasses(s, AllowedPasses(s)), &allowed);
   }
   EpsilonAhead ahead;
-  TACIT_ASSIGN(ahead.period, EpsilonOf(first, delta));
-  TACIT_ASSIGN(ahead.day, EpsilonOf(day, delta));
-  TACIT_ASSIGN(ahead.days_30, EpsilonOf(days_30, delta));
-  TACIT_ASSIGN(ahead.all_passes, EpsilonOf(all, delta));
-  TACIT_ASSIGN(ahead.allowed, EpsilonOf(allowed, delta));
+  const auto of_known = [&](const Known& events) -> Result<double> {
+    if (!events) return std::numeric_limits<double>::quiet_NaN();
+    return answers->EpsilonOf(*events, delta);
+  };
+  TACIT_ASSIGN(ahead.step, answers->EpsilonOf(step, delta));
+  TACIT_ASSIGN(ahead.period, answers->EpsilonOf(first, delta));
+  TACIT_ASSIGN(ahead.day, of_known(day));
+  TACIT_ASSIGN(ahead.days_30, of_known(days_30));
+  TACIT_ASSIGN(ahead.year, of_known(year));
+  TACIT_ASSIGN(ahead.all_passes, answers->EpsilonOf(all, delta));
+  TACIT_ASSIGN(ahead.allowed, answers->EpsilonOf(allowed, delta));
+  TACIT_ASSIGN(*tells, answers->TellsOf(allowed));
   return ahead;
 }
 
@@ -172,7 +272,7 @@ std::string StepsUnknown(const Subject& s) {
 
 // The noise that a step would need for the same promise.
 Result<OtherMode> Calibrated(const Subject& s, const Exposure& exposure, uint64_t passes,
-                             OtherMode mode) {
+                             OtherMode mode, const privacy::Laws& laws) {
   mode.steps = exposure.steps;
   mode.draw = exposure.draw;
   const auto noise = privacy::CalibrateSteps(
@@ -182,7 +282,9 @@ Result<OtherMode> Calibrated(const Subject& s, const Exposure& exposure, uint64_
        .steps = exposure.steps,
        .block_steps = exposure.draw.block_steps,
        .beside = BesideSteps(s.plan.opening_charge, Openings(s.learner.mechanism, passes),
-                             s.plan.charge.zcdp_rho, exposure.steps)});
+                             s.plan.charge.zcdp_rho, exposure.steps),
+       .coins_known = exposure.draw.known,
+       .laws = laws});
   if (noise) {
     mode.noise_multiplier = *noise;
   } else {
@@ -193,7 +295,8 @@ Result<OtherMode> Calibrated(const Subject& s, const Exposure& exposure, uint64_
 
 // The other modes that hold a period. An event is in as many steps as now, on average, and each
 // step has as many events.
-Result<std::vector<OtherMode>> HeldModes(const Subject& s, std::optional<uint64_t> events_per_day) {
+Result<std::vector<OtherMode>> HeldModes(const Subject& s, std::optional<uint64_t> events_per_day,
+                                         const privacy::Laws& laws) {
   const Participation& p = s.learner.participation;
   const uint64_t passes = s.of_users() ? PeriodsOfUser(p) : s.passes();
   const auto period = static_cast<double>(events_per_day.value_or(0));
@@ -210,18 +313,20 @@ Result<std::vector<OtherMode>> HeldModes(const Subject& s, std::optional<uint64_
   std::vector<OtherMode> modes;
   if (p.mode != Participation::Mode::kPoisson) {
     shape.mode = "poisson";
-    TACIT_ASSIGN(OtherMode poisson,
-                 Calibrated(s, {.sampled = true, .steps = steps * passes, .draw = {.rate = rate}},
-                            passes, shape));
+    TACIT_ASSIGN(OtherMode poisson, Calibrated(s,
+                                               {.sampled = true,
+                                                .steps = steps * passes,
+                                                .draw = {.rate = rate, .known = s.KnowsCoins()}},
+                                               passes, shape, laws));
     modes.push_back(std::move(poisson));
   }
-  if (p.mode != Participation::Mode::kAllocate && s.plan.charge.zcdp_rho == 0) {
+  if (p.mode != Participation::Mode::kAllocate && s.plan.charge.zcdp_rho == 0 && !s.KnowsCoins()) {
     shape.mode = "allocate";
     TACIT_ASSIGN(OtherMode allocate, Calibrated(s,
                                                 {.sampled = true,
                                                  .steps = blocks * block_steps * passes,
                                                  .draw = privacy::Draw::Allocate(block_steps)},
-                                                passes, shape));
+                                                passes, shape, laws));
     modes.push_back(std::move(allocate));
   }
   return modes;
@@ -237,7 +342,7 @@ std::string NoDayToHold(const Subject& s, std::optional<uint64_t> events_per_day
 
 // Computes what `once` would need. A mechanism with a histogram needs periods that are held. How
 // often a user would be in a step is another question.
-Result<std::vector<OtherMode>> AsOnce(const Subject& s) {
+Result<std::vector<OtherMode>> AsOnce(const Subject& s, const privacy::Laws& laws) {
   std::vector<OtherMode> modes;
   if (s.once() || s.of_users() || s.learner.mechanism.observes_periods()) return modes;
   std::vector<uint64_t> participations{1};
@@ -248,18 +353,20 @@ Result<std::vector<OtherMode>> AsOnce(const Subject& s) {
                             {.mode = "once",
                              .words = fmt::format("no amplification: {} in full an event; nothing "
                                                   "is held, learns as events come",
-                                                  Counted(k, "step"))}));
+                                                  Counted(k, "step"))},
+                            laws));
     modes.push_back(std::move(once));
   }
   return modes;
 }
 
-Result<std::vector<OtherMode>> Others(const Subject& s, std::optional<uint64_t> events_per_day) {
-  TACIT_ASSIGN(std::vector<OtherMode> others, AsOnce(s));
+Result<std::vector<OtherMode>> Others(const Subject& s, std::optional<uint64_t> events_per_day,
+                                      const privacy::Laws& laws) {
+  TACIT_ASSIGN(std::vector<OtherMode> others, AsOnce(s, laws));
   const std::string why_not = s.once() ? NoDayToHold(s, events_per_day) : "";
   if (s.once() && (s.of_users() || !s.learner.model.traits().only_once.empty())) return others;
   if (why_not.empty()) {
-    TACIT_ASSIGN(std::vector<OtherMode> held, HeldModes(s, events_per_day));
+    TACIT_ASSIGN(std::vector<OtherMode> held, HeldModes(s, events_per_day, laws));
     for (OtherMode& mode : held) others.push_back(std::move(mode));
   } else {
     for (const char* mode : {"poisson", "allocate"})
@@ -269,7 +376,8 @@ Result<std::vector<OtherMode>> Others(const Subject& s, std::optional<uint64_t> 
   return others;
 }
 
-Result<LearnerForecast> Forecast(const Subject& s, std::optional<uint64_t> events_per_day) {
+Result<LearnerForecast> Forecast(const Subject& s, std::optional<uint64_t> events_per_day,
+                                 Answers* answers) {
   const privacy::Promise& promise = s.plan.promise;
   LearnerForecast forecast{.id = promise.learner,
                            .unit = promise.unit,
@@ -280,12 +388,15 @@ Result<LearnerForecast> Forecast(const Subject& s, std::optional<uint64_t> event
                            .charge = s.plan.charge,
                            .opening = s.plan.opening_charge,
                            .steps_per_day = StepsPerDay(s, events_per_day),
+                           .allowance = s.of_users() ? promise.bounds.allowance : 0,
                            .steps_unknown = StepsUnknown(s),
                            .untouched_rows = s.plan.model->UntouchedRows(),
-                           .rows = s.plan.model->RowsText()};
-  TACIT_ASSIGN(forecast.ahead, Ahead({s}, promise.delta, events_per_day));
+                           .rows = s.plan.model->RowsText(),
+                           .not_covered = privacy::NotCovered(s.plan.charge.mechanism)};
+  TACIT_ASSIGN(forecast.ahead,
+               Ahead({s}, promise.delta, {}, events_per_day, answers, &forecast.tells));
   if (!s.is_private()) return forecast;
-  TACIT_ASSIGN(forecast.others, Others(s, events_per_day));
+  TACIT_ASSIGN(forecast.others, Others(s, events_per_day, answers->laws()));
   const privacy::Charge& charge = s.plan.charge;
   const bool sampled_gaussian =
       charge.zcdp_rho == 0 && !s.once() && charge.block_steps == 0 && !s.plan.opening_charge;
@@ -320,7 +431,7 @@ void WarnOfEvents(const Subject& s, std::optional<uint64_t> events_per_day,
         fmt::format("learner '{}': privacy.delta {} is not below 1 / {}, one over the events of a "
                     "day: the promise would still hold if some events were revealed whole",
                     id, delta, WithThousands(*events_per_day)));
-  } else if (!events_per_day && delta > 1e-5) {
+  } else if (!events_per_day && delta > 1e-5 && privacy::WeaknessOf(0, delta).delta.empty()) {
     warnings->push_back(fmt::format(
         "learner '{}': privacy.delta {} is large; it should be well below one over the number of "
         "events (--events-per-day N)",
@@ -357,32 +468,44 @@ std::string ChargeText(const privacy::Charge& charge) {
 }
 
 Result<PrivacyForecast> ForecastPrivacy(const Assembly& assembly,
-                                        std::optional<uint64_t> events_per_day) {
+                                        std::optional<uint64_t> events_per_day,
+                                        privacy::Laws laws) {
   const config::Source& source = assembly.config.source;
   PrivacyForecast forecast;
   forecast.events_per_day = events_per_day;
   if (const auto each_day = source.records_per_day()) forecast.events_per_day = each_day;
   forecast.budget = assembly.total_budget;
   std::vector<Subject> subjects;
+  Answers answers(std::move(laws));
   for (size_t i = 0; i < assembly.learners.size(); ++i) {
     const Subject subject{assembly.config.learners[i], source, assembly.learners[i]};
     const privacy::Promise& promise = subject.plan.promise;
     forecast.delta = std::max(forecast.delta, promise.delta);
-    TACIT_ASSIGN(LearnerForecast learner, Forecast(subject, forecast.events_per_day));
+    TACIT_ASSIGN(LearnerForecast learner, Forecast(subject, forecast.events_per_day, &answers));
     forecast.learners.push_back(std::move(learner));
     WarnOfEvents(subject, forecast.events_per_day, &forecast.warnings);
     subjects.push_back(subject);
   }
-  for (std::string& refused : FirstStepsRefused(assembly))
+  for (const QualityPlan& plan : assembly.qualities)
+    forecast.delta = std::max(forecast.delta, plan.promise.delta);
+  if (assembly.breaker) forecast.delta = std::max(forecast.delta, assembly.breaker->promise.delta);
+  for (std::string& weak : WeakPromises(assembly)) forecast.warnings.push_back(std::move(weak));
+  for (std::string& refused : FirstStepsRefused(assembly, answers.laws()))
     forecast.warnings.push_back(std::move(refused));
   if (forecast.budget) forecast.delta = forecast.budget->delta;
   if (subjects.empty()) {  // every learner was refused
-    forecast.total = {kInfinity, kInfinity, kInfinity, kInfinity, kInfinity};
+    forecast.total = UnboundedAhead();
     return forecast;
   }
   const bool of_users = std::ranges::all_of(subjects, &Subject::of_users);
   forecast.unit = of_users ? privacy::Unit::kUser : privacy::Unit::kEvent;
-  TACIT_ASSIGN(forecast.total, Ahead(subjects, forecast.delta, forecast.events_per_day));
+  forecast.breaker = assembly.breaker;
+  forecast.qualities = assembly.qualities;
+  Events once = assembly.breaker ? assembly.breaker->charge.Events(1) : Events();
+  for (const QualityPlan& plan : assembly.qualities)
+    for (const auto& event : plan.charge.Events(plan.passes_most)) once.push_back(event);
+  TACIT_ASSIGN(forecast.total, Ahead(subjects, forecast.delta, once, forecast.events_per_day,
+                                     &answers, &forecast.tells));
   Warn(&forecast);
   return forecast;
 }

@@ -4,10 +4,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "privacy/charge.h"
+#include "privacy/pld.h"
 #include "wiring/assembly.h"
 #include "wiring/mechanism_kinds.h"
 
@@ -16,13 +18,23 @@ namespace tacit::wiring {
 
 // Certified epsilons of the worst unit. An event is in the steps of its own period only, so further
 // days add nothing, but further passes do. A user may be in every step of a day, up to his
-// allowance; if the number of steps per day is unknown, the day counts as the whole allowance.
+// allowance and to `per_period`. NaN: the number of steps of that time is not known.
 struct EpsilonAhead {
+  double step = 0;        // one step alone
   double period = 0;      // after the steps of its period, or its one step
   double day = 0;         // after a day of the stream
   double days_30 = 0;     // after thirty
+  double year = 0;        // in any 365 days that begin with a multiple of 365
   double all_passes = 0;  // after all configured passes of the source
   double allowed = 0;     // after all participations that the noise was calibrated for
+};
+
+// The most that somebody who knows all the rest can do to tell whether a unit was in anything that
+// is released: read off the certified curve of what the noise was calibrated for.
+struct TellsAtMost {
+  double advantage = 1;        // of the rate of right alarms over that of false ones
+  double found_1_in_100 = 1;   // rate of right alarms with one false alarm in 100
+  double found_1_in_1000 = 1;  // in 1,000
 };
 
 // The same promise under a different participation mode.
@@ -45,18 +57,24 @@ struct LearnerForecast {
   EpsilonAhead ahead = {};                 // infinite without privacy
   std::optional<double> estimate = {};     // central-limit estimate of `period`; not a bound
   std::optional<uint64_t> steps_per_day;   // nothing if not known
+  uint64_t allowance = 0;                  // steps of a user, ever; 0: unit event
   std::string steps_unknown = {};          // the reason, if steps_per_day is not known
   double untouched_rows = 0;               // written a step, expected
   std::string rows = {};                   // written a step, in words
   std::vector<OtherMode> others = {};      // none without privacy
+  std::string_view not_covered = {};       // what of a record no epsilon covers; empty: nothing
+  TellsAtMost tells = {};
 };
 
 struct PrivacyForecast {
   std::optional<uint64_t> events_per_day;
   std::vector<LearnerForecast> learners;
+  std::optional<BreakerPlan> breaker = {};     // source.halt_above, which the total has in it
+  std::vector<QualityPlan> qualities = {};     // likewise
   double delta = 0;                            // of the total
   privacy::Unit unit = privacy::Unit::kEvent;  // of the total: user where every learner's is
   EpsilonAhead total;                          // of one such unit over all learners
+  TellsAtMost tells;                           // of the same
   std::optional<privacy::TotalBudget> budget;
   std::vector<std::string> warnings;
 };
@@ -65,7 +83,9 @@ struct PrivacyForecast {
 std::string ChargeText(const privacy::Charge& charge);
 
 // Reads the configuration only. `events_per_day` is for sources that do not give it themselves.
+// `laws` that the assembly was made with save time.
 Result<PrivacyForecast> ForecastPrivacy(const Assembly& assembly,
-                                        std::optional<uint64_t> events_per_day);
+                                        std::optional<uint64_t> events_per_day,
+                                        privacy::Laws laws = nullptr);
 
 }  // namespace tacit::wiring

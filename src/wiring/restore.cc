@@ -138,11 +138,27 @@ void ListForgotten(const Assembly& assembly, const WitnessRecord& last,
       std::ranges::copy(place.manifest.forgotten, std::back_inserter(*forgotten));
 }
 
-store::RemainingLearner LearnerOf(const Remains& remains, const std::string& name) {
-  const auto known = std::ranges::find(remains.learners, name, &store::RemainingLearner::name);
+// `names` are those of now.
+store::RemainingLearner LearnerOf(const Remains& remains, const std::string& name,
+                                  const privacy::LearnerNames& names) {
+  const auto known = std::ranges::find_if(
+      remains.learners,
+      [&](const store::RemainingLearner& learner) { return names.Now(learner.name) == name; });
   return known != remains.learners.end()
              ? *known
              : store::RemainingLearner{.name = name, .steps = 0, .position = {}};
+}
+
+// An account beside the learners' as a learner of one step a window, which is what the store knows
+// of it.
+template <class Account>
+LearnerPlan AsLearner(const Account& account) {
+  LearnerPlan plan;
+  plan.id = account.promise.learner;
+  plan.index = account.index;
+  plan.promise = account.promise;
+  plan.charge = account.charge;
+  return plan;
 }
 
 // The steps of each learner after the copy. Every learner that took one must be configured.
@@ -150,17 +166,21 @@ Result<std::vector<FoundGap>> FindGaps(const Assembly& assembly, const Remains& 
                                        const std::optional<Remains>& later,
                                        const WitnessRecord& last) {
   std::vector<FoundGap> gaps;
+  const privacy::LearnerNames names(later ? later->entries : copy.entries);
+  std::vector<LearnerPlan> plans = assembly.learners;
+  for (const QualityPlan& quality : assembly.qualities) plans.push_back(AsLearner(quality));
+  if (assembly.breaker) plans.push_back(AsLearner(*assembly.breaker));
   for (const store::WitnessedLearner& to : last.learners) {
     LearnerTrail trail;
-    trail.copy = LearnerOf(copy, to.name);
+    trail.copy = LearnerOf(copy, to.name, names);
     trail.last = to;
     if (later) {
-      trail.later = LearnerOf(*later, to.name);
+      trail.later = LearnerOf(*later, to.name, names);
       trail.entries = later->entries;
       trail.later_has_users = !later->release && later->users_damage.empty();
     }
-    const auto plan = std::ranges::find(assembly.learners, to.name, &LearnerPlan::id);
-    if (plan == assembly.learners.end()) {
+    const auto plan = std::ranges::find(plans, to.name, &LearnerPlan::id);
+    if (plan == plans.end()) {
       if (to.steps == trail.copy.steps) continue;
       return Fail(ErrorCode::kRefused,
                   fmt::format("learner '{}' took {} after the copy, and is not configured: restore "
@@ -168,9 +188,19 @@ Result<std::vector<FoundGap>> FindGaps(const Assembly& assembly, const Remains& 
                               "change, may be changed afterwards",
                               to.name, Counted(to.steps - trail.copy.steps, "step")));
     }
-    const size_t place = static_cast<size_t>(plan - assembly.learners.begin());
-    TACIT_ASSIGN(auto gap, FindGap(*plan, assembly.config.learners[place], trail,
-                                   TopicOf(assembly.config.source)));
+    if (trail.copy.position.empty() && to.steps > 0 && !later)
+      return Fail(
+          ErrorCode::kRefused,
+          fmt::format("learner '{}' took {} after the copy, which does not know it: restore a "
+                      "newer one, or, if it was called otherwise then, name a later "
+                      "checkpoint or the damaged store with --remains, whose ledger says so",
+                      to.name, Counted(to.steps, "step")));
+    // Only of learners whose periods are held there is more to know.
+    const auto& configured = assembly.config.learners;
+    const size_t place = plan->index.value;
+    TACIT_ASSIGN(auto gap,
+                 FindGap(*plan, place < configured.size() ? configured[place] : config::Learner(),
+                         trail, TopicOf(assembly.config.source)));
     if (gap) gaps.push_back(*std::move(gap));
   }
   return gaps;
@@ -195,7 +225,7 @@ void ReadAgain(const Assembly& assembly, const RestoreOptions& options, const Re
 }  // namespace
 
 Result<RestoreReport> RestoreStore(const Assembly& assembly, const RestoreOptions& options) {
-  const store::StoreOptions store = MakeStoreOptions(assembly);
+  store::StoreOptions store = MakeStoreOptions(assembly);
   TACIT_ASSIGN(const Remains copy, store::ReadRemains(options.from));
   TACIT_ASSIGN(const auto memory, NewestMemory(store));
   const auto& [path, last] = memory;
@@ -220,6 +250,12 @@ Result<RestoreReport> RestoreStore(const Assembly& assembly, const RestoreOption
   }
   ReadAgain(assembly, options, copy, &gaps, &report);
   for (FoundGap& gap : gaps) report.gaps.push_back(std::move(gap.gap));
+  if (later) {
+    const privacy::LearnerNames names(later->entries);
+    for (const store::RemainingLearner& learner : copy.learners)
+      if (names.IsGivenUp(learner.name))
+        store.renames[std::string(names.Now(learner.name))] = learner.name;
+  }
   TACIT_ASSIGN(report.restored, store::RestoreStore({.from = options.from,
                                                      .counts_of = report.users_by,
                                                      .store = store,
@@ -268,7 +304,7 @@ std::vector<std::string> DescribeRestore(const Assembly& assembly, const Restore
     lines.push_back(
         fmt::format("  {}: {} charged{}; the records of these steps are not learnt "
                     "from again",
-                    assembly.learners[gap.learner.value].id, Counted(steps, "step"), users));
+                    gap.charges.front().learner, Counted(steps, "step"), users));
   }
   std::set<Hash128> forgotten;
   for (const store::ForgottenUser& user : report.forgotten) forgotten.insert(user.user);

@@ -13,12 +13,36 @@
 namespace tacit::wiring {
 namespace {
 
-Result<uint64_t> RowOf(std::string_view line, const event::FeatureTransform& transform) {
+Result<NamedValue> NamedIn(std::string_view line, const event::FeatureTransform& transform) {
   const size_t tab = line.find('\t');
   if (tab == std::string_view::npos)
     return Fail(ErrorCode::kInvalidArgument, "expected feature<TAB>value, found no tab");
   TACIT_ASSIGN(const uint32_t table, transform.row_space().FindTable(line.substr(0, tab)));
-  return transform.Row(table, line.substr(tab + 1));
+  const std::string_view value = line.substr(tab + 1);
+  const uint64_t first = transform.row_space().tables()[table].first;
+  return NamedValue{
+      .table = table, .bucket = transform.Row(table, value) - first, .value = std::string(value)};
+}
+
+// Calls each(value) for the lines in order, until it returns false.
+template <class Each>
+Status ForNamedValues(const std::string& path, const event::FeatureTransform& transform,
+                      const Each& each) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return Fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
+                fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  uint64_t number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty() || line.starts_with('#')) continue;
+    auto value = NamedIn(line, transform);
+    if (!value) return Fail(std::move(value.error()).Context(fmt::format("{}:{}", path, number)));
+    if (!each(*std::move(value))) return {};
+  }
+  if (file.bad()) return Fail(ErrorCode::kIo, fmt::format("{}: cannot be read", path));
+  return {};
 }
 
 }  // namespace
@@ -42,26 +66,25 @@ event::FeatureSchema MakeSchema(const std::vector<config::Feature>& features) {
   return schema;
 }
 
+Result<std::vector<NamedValue>> ReadNamedValues(const std::string& path,
+                                                const event::FeatureTransform& transform) {
+  std::vector<NamedValue> values;
+  TACIT_RETURN_IF_ERROR(ForNamedValues(path, transform, [&](NamedValue&& value) {
+    values.push_back(std::move(value));
+    return true;
+  }));
+  return values;
+}
+
 Result<std::vector<uint64_t>> ReadVocabularyFile(const std::string& path,
                                                  const std::vector<config::Feature>& features,
                                                  uint64_t keep) {
   const event::FeatureTransform transform(MakeSchema(features));
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return Fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
-                fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
   std::set<uint64_t> rows;
-  uint64_t number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    if (line.ends_with('\r')) line.pop_back();
-    if (line.empty() || line.starts_with('#')) continue;
-    auto row = RowOf(line, transform);
-    if (!row) return Fail(std::move(row.error()).Context(fmt::format("{}:{}", path, number)));
-    rows.insert(*row);
-    if (keep > 0 && rows.size() == keep) break;
-  }
-  if (file.bad()) return Fail(ErrorCode::kIo, fmt::format("{}: cannot be read", path));
+  TACIT_RETURN_IF_ERROR(ForNamedValues(path, transform, [&](NamedValue&& value) {
+    rows.insert(transform.row_space().tables()[value.table].first + value.bucket);
+    return keep == 0 || rows.size() < keep;
+  }));
   if (rows.empty())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{}: a vocabulary without a single value", path));

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "audit/adversary.h"
-#include "audit/mu_test.h"
+#include "audit/mu_bound.h"
 #include "audit/runner.h"
 #include "audit/setting.h"
 #include "mechanism/clipper.h"

@@ -1,13 +1,15 @@
 #include "base/cpu.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
+
+#include "support/scoped_variable.h"
 
 namespace tacit {
 namespace {
@@ -23,21 +25,11 @@ std::set<std::string> KernelFlags() {
   return {};
 }
 
-class CpuTest : public testing::Test {
- protected:
-  // The campaign runs this test too.
-  void SetUp() override {
-    const char* value = getenv(kSwitch);
-    was_set_ = value != nullptr;
-    unsetenv(kSwitch);
-  }
-  void TearDown() override { was_set_ ? setenv(kSwitch, "1", 1) : unsetenv(kSwitch); }
+// The campaign without AVX-512 runs these tests too.
+constexpr char kSwitch[] = "TACIT_TEST_NO_AVX512";
 
-  static constexpr char kSwitch[] = "TACIT_TEST_NO_AVX512";
-  bool was_set_ = false;
-};
-
-TEST_F(CpuTest, SaysWhatTheKernelSays) {
+TEST(Cpu, IsWhatTheKernelSays) {
+  const test::ScopedVariable off(kSwitch, std::nullopt);
   const std::set<std::string> flags = KernelFlags();
   if (flags.empty()) GTEST_SKIP() << "this kernel does not tell of the processor";
   const auto has = [&](const char* flag) { return flags.contains(flag); };
@@ -47,9 +39,9 @@ TEST_F(CpuTest, SaysWhatTheKernelSays) {
   EXPECT_EQ(ThisCpu().vaes, avx512 && has("aes") && has("vaes"));
 }
 
-TEST_F(CpuTest, TheSwitchTakesEverythingAway) {
+TEST(Cpu, TheSwitchTakesEverythingAway) {
   for (const char* value : {"1", "0", ""}) {
-    setenv(kSwitch, value, 1);
+    const test::ScopedVariable off(kSwitch, value);
     EXPECT_FALSE(ThisCpu().avx512 || ThisCpu().avx512_bf16 || ThisCpu().vaes) << value;
   }
 }

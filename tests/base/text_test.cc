@@ -28,6 +28,13 @@ TEST(Utf8, IsWhatRfc3629Says) {
     EXPECT_FALSE(IsUtf8(bad));
 }
 
+TEST(Printable, ShowsTheBytesThatNoTerminalShouldGet) {
+  EXPECT_EQ(Printable(""), "");
+  EXPECT_EQ(Printable("a file's name, caf\xc3\xa9\n"), "a file's name, caf\xc3\xa9\n");
+  EXPECT_EQ(Printable(std::string_view("a\0b\x1b[1m\x7f\xff\xc3", 10)),
+            "a\\x00b\\x1b[1m\\x7f\\xff\\xc3");
+}
+
 TEST(Hex, RoundTripsAndRefusesWhatIsNoHex) {
   const std::array<uint8_t, 4> bytes = {0x00, 0x7f, 0xAB, 0xff};
   EXPECT_EQ(ToHex(bytes), "007fabff");

@@ -10,6 +10,9 @@
 //       the generator's pairs of columns are crossed
 //   click_sums_bench --log FILE PARTS
 //       Criteo lines: 60,000 learnt in PARTS, 20,000 held
+//   click_sums_bench --start FILE OPENING
+//       Criteo lines: four files of 20,000, a period each, the first opened by OPENING records (0:
+//       not): entropy over a constant's, predicted over clicks, of all and of each file
 //   click_sums_bench --tables
 //       the same periods of 150,000 events over columns of 1e5 and of 1e8 values, released by their
 //       counts: processor time a period, in turns, and the memory that grew
@@ -136,6 +139,7 @@ struct Predictions {
 // The runs of one call share these.
 struct Setting {
   double delta = 0;
+  bool opens = false;
   double selection = 0;  // 0: whole tables
   std::vector<std::string> crosses = {};
 };
@@ -148,6 +152,7 @@ class Run {
       : epsilon_(epsilon) {
     train::LinearLearnerOptions options;
     options.id = "sums";
+    options.opens = setting.opens;
     auto crosses = train::LinearCrosses(schema, setting.crosses);
     TACIT_CHECK(crosses.has_value(), "the schema has these columns");
     options.columns = std::make_shared<const model::linear::Columns>(
@@ -185,6 +190,7 @@ class Run {
     held_.Add(step, report);
   }
 
+  double epsilon() const { return epsilon_; }
   Predictions& early() { return early_; }
   Predictions& served() { return served_; }
 
@@ -243,7 +249,7 @@ void RunStream(uint64_t seed, double churn, const Setting& setting, WorkerPool& 
                           setting.crosses.empty() ? "" : ", crossed"));
 }
 
-void RunLog(const std::string& path, uint64_t parts, WorkerPool& workers) {
+event::Batch ReadLog(const std::string& path) {
   const event::FeatureTransform transform(Schema());
   auto source = stream::OpenLogSource({.files = {path}});
   TACIT_CHECK(source.has_value(), "the log cannot be opened");
@@ -256,6 +262,36 @@ void RunLog(const std::string& path, uint64_t parts, WorkerPool& workers) {
     all.AppendRange(some, 0, some.size());
   }
   TACIT_CHECK(all.size() >= kLogRecords, "the log is too short");
+  return all;
+}
+
+void RunStart(const std::string& path, uint64_t opening, WorkerPool& workers) {
+  constexpr uint64_t kFiles = 4, kFile = kLogRecords / kFiles;
+  const event::Batch all = ReadLog(path);
+  std::vector<Run> runs = MakeRuns({.delta = 1e-6, .opens = opening > 0}, workers);
+  for (Run& run : runs) {
+    double loss = 0, constants = 0;
+    std::string files;
+    for (uint64_t file = 0; file < kFiles; ++file) {
+      Predictions kept;
+      const uint64_t begin = file * kFile, end = begin + kFile;
+      const uint64_t from = file == 0 ? opening : begin;
+      if (from > begin) run.Learn(StepOf(all, begin, from), &kept);
+      run.Learn(StepOf(all, from, end), &kept);
+      const double rate = std::accumulate(kept.labels.begin(), kept.labels.end(), 0.0) / kFile;
+      const double constant = -rate * std::log(rate) - (1 - rate) * std::log1p(-rate);
+      loss += kept.LogLoss();
+      constants += constant;
+      files +=
+          fmt::format(" {:.3f}, {:.2f} |", kept.LogLoss() / constant, kept.Calibration().first);
+    }
+    fmt::print("| {} | {} | {:.4f} |{}\n", opening, run.epsilon(), loss / constants, files);
+    std::fflush(stdout);
+  }
+}
+
+void RunLog(const std::string& path, uint64_t parts, WorkerPool& workers) {
+  const event::Batch all = ReadLog(path);
   std::vector<Run> runs = MakeRuns({.delta = 1.0 / kLogLearnt}, workers);
   for (Run& run : runs) {
     for (uint64_t part = 0; part < parts; ++part)
@@ -362,6 +398,13 @@ int Main(int argc, char** argv) {
     fmt::print("| log | epsilon | sigma | held | eta | weights a period | s a period |\n");
     fmt::print("|---|---|---|---|---|---|---|\n");
     RunLog(argv[2], std::strtoull(argv[3], nullptr, 10), workers);
+    return 0;
+  }
+  if (is(1, "--start")) {
+    TACIT_CHECK(argc == 4, "--start FILE OPENING");
+    fmt::print("| opening | epsilon | all | file 1 | file 2 | file 3 | file 4 |\n");
+    fmt::print("|---|---|---|---|---|---|---|\n");
+    RunStart(argv[2], std::strtoull(argv[3], nullptr, 10), workers);
     return 0;
   }
   if (is(1, "--tables")) {

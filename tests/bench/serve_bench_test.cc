@@ -30,6 +30,11 @@ TEST(ServeBenchTest, EachQuestionHasItsRowBesideTheLimit) {
       EXPECT_EQ(row.at("limit").to_number<double>(), 50);
       continue;
     }
+    if (name == "serve-user-unknown") {
+      EXPECT_GT(row.at("requests_of_known").to_number<int>(), 0);
+      EXPECT_GT(row.at("ratio").to_number<double>(), 0);
+      continue;
+    }
     for (const char* key : {"value", "limit", "share", "p50_us", "p99_us", "connections"})
       EXPECT_GT(row.at(key).to_number<double>(), 0) << key;
     EXPECT_LE(row.at("p50_us").to_number<double>(), row.at("p99_us").to_number<double>());
@@ -37,6 +42,7 @@ TEST(ServeBenchTest, EachQuestionHasItsRowBesideTheLimit) {
     EXPECT_EQ(row.at("cpu_us").is_null(), row.at("training").as_bool());
   }
   EXPECT_TRUE(names.contains("serve-operator-under-attack"));
+  EXPECT_TRUE(names.contains("serve-user-unknown"));
   for (const std::string question : {"health", "score-1", "score-32", "recommend"})
     for (const std::string training : {"", "-training"})
       EXPECT_TRUE(names.contains("serve-" + question + training)) << question + training;

@@ -1,5 +1,6 @@
 // Measures a commit, a fold, a gather and many small commits, or the last alone. Prints figures;
-// the folder to work in may be given (the disk matters): store_bench [--small-commits] [FOLDER]
+// the folder to work in may be given (the disk matters): store_bench [--small-commits[=COMMITS]]
+// [FOLDER]
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -15,100 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "base/check.h"
-#include "store/store.h"
+#include "store_rig.h"
 
 namespace tacit::store {
 namespace {
-
-using Seconds = std::chrono::duration<double>;
-
-double Time(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return Seconds(std::chrono::steady_clock::now() - start).count();
-}
-
-// CPU time of the whole process: the commit runs on another thread.
-double CpuTime(const std::function<void()>& work) {
-  const auto start = std::clock();
-  work();
-  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-}
-
-constexpr uint64_t kRows = 2'000'000;
-
-class Bench {
- public:
-  Bench(const std::string& folder, uint32_t floats, uint32_t fold_after_commits) {
-    std::string name = folder + "/tacit-store-bench-XXXXXX";
-    TACIT_CHECK(mkdtemp(name.data()) != nullptr, "the folder cannot be written");
-    root_ = name;
-    StoreOptions options;
-    options.path = root_ + "/store";
-    options.witness = root_ + "/witness";
-    options.memory_bytes = uint64_t{256} << 20;
-    options.row_cache_bytes = uint64_t{1} << 30;
-    options.fold_after_commits = fold_after_commits;
-    LearnerLayout learner;
-    learner.name = learner.promise.learner = "bench";
-    learner.promise.epsilon = 8;
-    learner.promise.delta = 1e-6;
-    learner.rows.space.AddTable("rows", kRows, floats);
-    learner.rows.state_floats = {0};
-    learner.rows.initial_scale = {0.1f};
-    options.learners = {learner};
-    auto store = Store::Open(options);
-    TACIT_CHECK(store.has_value(), "opening failed");
-    store_ = *std::move(store);
-  }
-  ~Bench() {
-    store_.reset();
-    std::filesystem::remove_all(root_);
-  }
-  Bench(const Bench&) = delete;
-  Bench& operator=(const Bench&) = delete;
-
-  Store& store() { return *store_; }
-  std::string path() const { return root_ + "/store"; }
-  WorkingRows& rows() { return store_->working_rows(LearnerIndex(0)); }
-
-  std::vector<uint64_t> Draw(size_t count, uint64_t below = kRows) {
-    std::vector<uint64_t> rows(count);
-    for (uint64_t& row : rows) row = random_() % below;
-    std::sort(rows.begin(), rows.end());
-    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-    return rows;
-  }
-  void Change(const std::vector<uint64_t>& rows) {
-    std::vector<float*> places(rows.size());
-    TACIT_CHECK(this->rows().Gather(rows, places).has_value());
-    for (float* place : places) place[0] += 1;
-    this->rows().MarkChanged(rows);
-  }
-  void Commit(std::shared_ptr<const DenseState> dense) {
-    CommitRequest request;
-    privacy::CommitCharge charge;
-    charge.learner = "bench";
-    charge.charge.mechanism = privacy::MechanismKind::kDpSgd;
-    charge.charge.noise_multiplier = charge.charge.sigma_gradient = 1;
-    charge.charge.clip_gradient = 1;
-    charge.steps = 1;
-    charge.topic = "t";
-    charge.ranges = {{0, next_ * 10, next_ * 10 + 10}};
-    ++next_;
-    request.learners.push_back(
-        {LearnerIndex(0), rows().TakeDelta(), std::move(dense), "p", {std::move(charge)}});
-    TACIT_CHECK(store_->Commit(std::move(request), {}).has_value());
-    TACIT_CHECK(store_->Flush().has_value());
-  }
-
- private:
-  std::string root_;
-  std::mt19937_64 random_{1};
-  uint64_t next_ = 0;
-  std::unique_ptr<Store> store_;
-};
 
 void BenchCommits(const std::string& folder, const char* name, size_t rows, size_t dense_floats) {
   constexpr int kCommits = 20;
@@ -182,15 +93,14 @@ double WrittenBytes() {
 double FolderBytes(const std::string& folder) {
   double bytes = 0;
   std::error_code gone;
-  for (const auto& file : std::filesystem::directory_iterator(folder))
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder))
     if (const auto size = file.file_size(gone); !gone) bytes += static_cast<double>(size);
   return bytes;
 }
 
 // A stream that is learnt from as it comes: many commits of few rows each, on tables that are full.
 // Folding and RocksDB's own work are in all figures.
-void BenchSmallCommits(const std::string& folder) {
-  constexpr int kCommits = 4000;
+void BenchSmallCommits(const std::string& folder, int commits = 4000) {
   constexpr uint32_t kFloats = 16;
   constexpr size_t kRowsEach = 64;
   Bench bench(folder, kFloats, 8);
@@ -210,7 +120,7 @@ void BenchSmallCommits(const std::string& folder) {
   for (int round = 0; round < kRounds; ++round) {
     cpu += CpuTime([&] {
       wall += Time([&] {
-        for (int i = 0; i < kCommits / kRounds; ++i) {
+        for (int i = 0; i < commits / kRounds; ++i) {
           bench.Change(bench.Draw(kRowsEach));
           bench.Commit(nullptr);
         }
@@ -227,8 +137,8 @@ void BenchSmallCommits(const std::string& folder) {
   fmt::print(
       "small commits, {} rows of {} bytes on {:.0f} MB: {:.3f} ms, {:.3f} ms of CPU, {:.1f} KiB "
       "written each; disk at most {:.2f} of live rows; {:.2f} M rows/s read between them\n",
-      kRowsEach, kFloats * 4, live / 1e6, 1e3 * wall / kCommits, 1e3 * cpu / kCommits,
-      (WrittenBytes() - before) / kCommits / 1024, most / live, 1e-6 * kRead * kRounds / reading);
+      kRowsEach, kFloats * 4, live / 1e6, 1e3 * wall / commits, 1e3 * cpu / commits,
+      (WrittenBytes() - before) / commits / 1024, most / live, 1e-6 * kRead * kRounds / reading);
 }
 
 void BenchGather(const std::string& folder, uint32_t floats) {
@@ -288,11 +198,16 @@ void BenchMisses(const std::string& folder) {
 }
 
 int Main(int argc, char** argv) {
-  const bool small = argc > 1 && argv[1] == std::string("--small-commits");
+  const std::string_view mode = argc > 1 ? argv[1] : "";
+  const bool small = mode.starts_with("--small-commits");
   const std::string folder =
       argc > 1 + small ? argv[1 + small] : std::filesystem::temp_directory_path().string();
   if (small) {
-    BenchSmallCommits(folder);
+    const size_t value = mode.find('=');
+    if (value == mode.npos)
+      BenchSmallCommits(folder);
+    else
+      BenchSmallCommits(folder, std::atoi(mode.data() + value + 1));
     return 0;
   }
   BenchCommits(folder, "8,192 rows of 128 bytes", 8192, 0);

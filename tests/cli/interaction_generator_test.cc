@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <sstream>
 
 #include "base/auc.h"
 #include "event/codec.h"
@@ -206,6 +207,46 @@ TEST(InteractionGenerator, SequencesCanBeLearntAndPopularityIsNotEnough) {
       "hit10", std::to_string(best) + " " + std::to_string(learnt) + " " + std::to_string(popular));
   EXPECT_GT(learnt, 1.3 * popular);
   EXPECT_LT(learnt, best + 0.02);
+}
+
+// The same rows in the forms of published data, against the JSON that says what they are.
+TEST(InteractionGenerator, PublishedFormsHoldTheSameRows) {
+  auto options = kSmall;
+  options.rows_per_day = 500;
+  std::istringstream json(Lines(options, 1000));
+  options.form = InteractionForm::kUserItem;
+  std::istringstream taken(Lines(options, 70));
+  options.form = InteractionForm::kRatings;
+  std::istringstream rated(Lines(options, 2000));
+  size_t rows = 0, labels = 0;
+  for (std::string line; std::getline(json, line); ++rows) {
+    const auto part = [&](const std::string& before) {
+      const size_t begin = line.find(before) + before.size();
+      return line.substr(begin, line.find_first_of("\",", begin) - begin);
+    };
+    const std::string user = part("\"user\":\"u"), item = part("\"item\":\"");
+    int64_t seconds = 0;
+    std::string rated_user, rated_item;
+    int stars = 0;
+    ASSERT_TRUE(rated >> rated_user >> rated_item >> stars >> seconds);
+    EXPECT_EQ(rated_user, user);
+    EXPECT_EQ(rated_item, item);
+    EXPECT_EQ(seconds, std::stoll(part("\"timestamp_ms\":")) / 1000);
+    EXPECT_GE(stars, 1);
+    EXPECT_LE(stars, 5);
+    EXPECT_EQ(stars >= 4, part("\"label\":") == "1") << line;
+    if (stars < 4) continue;
+    ++labels;
+    std::string taken_user, taken_item;
+    ASSERT_TRUE(taken >> taken_user >> taken_item);
+    EXPECT_EQ(taken_user, user);
+    EXPECT_EQ(taken_item, item);
+  }
+  EXPECT_EQ(rows, kSmall.days * 500);
+  EXPECT_GT(labels, 500);
+  std::string more;
+  EXPECT_FALSE(taken >> more);
+  EXPECT_FALSE(rated >> more);
 }
 
 TEST(InteractionGenerator, OneOfEachIsAStreamToo) {

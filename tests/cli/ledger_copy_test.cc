@@ -165,7 +165,7 @@ TEST_F(LedgerCopyTest, AnswersOfAnotherShapeAreRefused) {
   EXPECT_THAT(edited("sha256", "md5"), HasSubstr("no SHA-256"));
   EXPECT_THAT(edited("\"from\":0", "\"from\":1"), HasSubstr("another page"));
   EXPECT_THAT(edited("\"entries\":[\"", "\"entries\":[\"0"), HasSubstr("not hexadecimal"));
-  EXPECT_THAT(edited("\"entries\":[\"03", "\"entries\":[\"05"), HasSubstr("format 5"));
+  EXPECT_THAT(edited("\"entries\":[\"03", "\"entries\":[\"07"), HasSubstr("format 7"));
   EXPECT_THAT(edited("\"entries\":[", "\"entries\":[1,"), HasSubstr("as tacitd does"));
   EXPECT_THAT(edited("\"promises\"", "\"premises\""), HasSubstr("as tacitd does"));
   const std::string head = ToHex(ledger_.head());

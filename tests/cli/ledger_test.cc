@@ -79,6 +79,56 @@ TEST_F(LedgerCommandsTest, ExportOfASampledLearnerCountsItsSteps) {
   EXPECT_EQ(event.at("event").at("event").at("class_name"), "GaussianDpEvent");
 }
 
+TEST_F(LedgerCommandsTest, AFileOfEntriesIsReadWithoutStoreOrDaemon) {
+  Train({});
+  const std::string file = dir_ / "raw.json";
+  ASSERT_EQ(Ledger({"export", "--raw", "--output", file}).exit_code, 0);
+  const json::object verified = Json({"verify"});
+  const auto ask = [&](std::vector<std::string> arguments) {
+    std::vector<std::string> command{TACIT};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    command.insert(command.end(), {"--file", file});
+    return test::Run(command);
+  };
+  const json::object read = test::Json(ask({"ledger", "verify", "--full", "--json"}));
+  EXPECT_EQ(read.at("head"), verified.at("head"));
+  EXPECT_EQ(read.at("entries"), verified.at("entries"));
+  EXPECT_EQ(read.if_contains("witness"), nullptr) << "a file has none";
+  const Ended list = ask({"ledger", "list"});
+  EXPECT_THAT(list.out, HasSubstr("ctr"));
+  EXPECT_THAT(list.out, HasSubstr("noise multiplier"));
+  EXPECT_EQ(test::Run({TACIT, "ledger", "list", "--store", dir_ / "store"}).out, list.out);
+
+  // The report says what `ledger show` says.
+  const json::object report = test::Json(ask({"privacy", "report", "--format", "json"}));
+  const json::object shown = Json({"show"});
+  EXPECT_NEAR(report.at("learners").at(0).at("epsilon").to_number<double>(),
+              shown.at("learners").at(0).at("epsilon").to_number<double>(), 1e-9);
+  EXPECT_EQ(report.at("learners").at(0).at("at_most").at("words"),
+            shown.at("learners").at(0).at("at_most").at("words"));
+  const Ended page = test::Run({TACIT, "privacy", "report", "--store", dir_ / "store", "--format",
+                                "html", "--output", dir_ / "privacy.html"});
+  EXPECT_EQ(page.exit_code, 0) << page.err;
+  EXPECT_THAT(test::ReadFile(dir_ / "privacy.html"), HasSubstr("A statement of privacy"));
+
+  // Each digit of an entry is bound by the chain: one is changed in the middle, and one at the end.
+  const std::string whole = test::ReadFile(file);
+  const size_t entry = whole.find("\"entries\":[\"");
+  ASSERT_NE(entry, std::string::npos);
+  for (const size_t at : {entry + 60, whole.rfind('"') - 1}) {
+    std::string changed = whole;
+    changed[at] = changed[at] == '0' ? '1' : '0';
+    test::WriteFile(file, changed);
+    EXPECT_NE(ask({"ledger", "verify"}).exit_code, 0) << at;
+    const Ended refused = ask({"privacy", "report"});
+    EXPECT_NE(refused.exit_code, 0) << at;
+    EXPECT_EQ(refused.out, "");
+  }
+  test::WriteFile(file, "{}");
+  EXPECT_THAT(ask({"ledger", "verify"}).err,
+              HasSubstr("raw.json is no ledger that `tacit ledger export --raw` has written"));
+}
+
 TEST_F(LedgerCommandsTest, ForecastOfOnceNeverRunsOut) {
   Train({});
   const json::object forecast = Json({"forecast"});

@@ -59,6 +59,25 @@ const std::vector<BadCase> kRequired = {
 };
 INSTANTIATE_TEST_SUITE_P(Required, BadConfig, testing::ValuesIn(kRequired));
 
+// Faults of a feed. The source is a generator, so that kafka is the feed's alone.
+const std::vector<BadCase> kFeed = {
+    {"FeedTopic", "schema:", "feed: {topic: \"a b\"}\nkafka: {bootstrap.servers: x}\nschema:",
+     "c.yaml:3: feed.topic: 'a b' is no topic's name"},
+    {"FeedWithoutBrokers", "schema:", "feed: {topic: model}\nschema:",
+     "c.yaml:1: kafka.bootstrap.servers: required, and has no default"},
+    {"FeedTooOldAtOnce", "schema:",
+     "feed: {topic: model, interval_ms: 5000, max_age_ms: 5000}\n"
+     "kafka: {bootstrap.servers: x}\nschema:",
+     "c.yaml:3: feed.max_age_ms: must be more than feed.interval_ms, 5000, is 5000: every version "
+     "would be too old"},
+    {"FeedIsNoSource", "schema:",
+     "feed: {topic: model}\nkafka: {bootstrap.servers: x, "
+     "errors.deadletterqueue.topic.name: dead}\nschema:",
+     "c.yaml:4: kafka.errors.deadletterqueue.topic.name: is for source.kind kafka: dead letters of "
+     "another source go to a file"},
+};
+INSTANTIATE_TEST_SUITE_P(Feed, BadConfig, testing::ValuesIn(kFeed));
+
 const std::vector<BadCase> kKeys = {
     {"MisspeltKey", "epsilon: 8", "epsilom: 8",
      "c.yaml:21: learners[0].privacy.epsilom: unknown key (did you mean 'epsilon'?)"},
@@ -160,8 +179,19 @@ const std::vector<BadCase> kValues = {
      "c.yaml:23: serve.listen: must be HOST:PORT, unix:PATH or empty, is 'a:65536'"},
     {"ListenBareV6", "store:", "serve: {operator_listen: '::1:80'}\nstore:",
      "c.yaml:23: serve.operator_listen: must be HOST:PORT, unix:PATH or empty, is '::1:80'"},
+    {"TlsWithoutKey", "store:", "serve: {tls: {certificate: a.pem}}\nstore:",
+     "c.yaml:23: serve.tls: certificate and key go together: one of them is empty"},
+    {"ClientsWithoutTls", "store:", "serve: {tls: {client_ca: a.pem}}\nstore:",
+     "c.yaml:23: serve.tls: client_ca needs certificate and key: without TLS no client shows "
+     "any"},
     {"HostWithPort", "store:", "serve: {hosts: ['a:80']}\nstore:",
      "c.yaml:23: serve.hosts: must be names without a port, or any; one is 'a:80'"},
+    {"StandbyAddress", "store:", "serve: {standby_listen: here}\nstore:",
+     "c.yaml:23: serve.standby_listen: must be HOST:PORT, unix:PATH or empty, is 'here'"},
+    {"StandbyWhereTheDaemonIs", "store:", "serve:\n  listen: a:1\n  standby_listen: a:1\nstore:",
+     "c.yaml:25: serve.standby_listen: must differ from serve.listen and serve.operator_listen: "
+     "the "
+     "daemon that has the store listens there"},
     {"OperatorsInTheOpen", "store:", "serve:\n  listen: a:1\n  operator_listen: a:1\nstore:",
      "c.yaml:25: serve.operator_listen: must differ from serve.listen: what is for operators only "
      "would be open to all"},
@@ -249,7 +279,7 @@ INSTANTIATE_TEST_SUITE_P(Privacy, BadConfig, testing::ValuesIn(kPrivacy));
 const std::vector<BadCase> kMechanisms = {
     {"KindMisspelt", "kind: adafest\n", "kind: adafest*\n",
      "c.yaml:14: learners[0].mechanism.kind: must be one of none, adafest, adafest+, fest, dp-sgd, "
-     "exponential, counts, sums, is 'adafest*' (did you mean 'adafest'?)"},
+     "exponential, counts, sums, forward, is 'adafest*' (did you mean 'adafest'?)"},
     {"PlusWithoutThreshold", "kind: adafest\n      threshold: 10",
      "kind: adafest+\n      vocabulary: {source: file, file: x}",
      "c.yaml:13: learners[0].mechanism.threshold: required, and has no default"},

@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "sample.h"
+#include "support/scoped_variable.h"
 
 namespace tacit::config {
 namespace {
@@ -73,8 +74,8 @@ TEST(Overrides, AreNamedWhenTheirValueIsBad) {
 }
 
 TEST(Environment, StandsAboveTheFileAndBelowTheCommandLine) {
-  const ScopedVariable batch("TACIT_LEARNERS_0_PARTICIPATION_BATCH", "512");
-  const ScopedVariable interval("TACIT_STORE_COMMIT_INTERVAL_MS", "20");
+  const test::ScopedVariable batch("TACIT_LEARNERS_0_PARTICIPATION_BATCH", "512");
+  const test::ScopedVariable interval("TACIT_STORE_COMMIT_INTERVAL_MS", "20");
   const Result<Config> config = Parse(kSample, "c.yaml", {"store.commit_interval_ms=30"});
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->learners[0].participation.batch, 512u);
@@ -82,7 +83,7 @@ TEST(Environment, StandsAboveTheFileAndBelowTheCommandLine) {
 }
 
 TEST(Environment, IsNamedWhenItsValueIsBad) {
-  const ScopedVariable batch("TACIT_LEARNERS_0_PARTICIPATION_BATCH", "0");
+  const test::ScopedVariable batch("TACIT_LEARNERS_0_PARTICIPATION_BATCH", "0");
   EXPECT_EQ(ErrorOf({}),
             "environment TACIT_LEARNERS_0_PARTICIPATION_BATCH: learners[0].participation.batch: "
             "must be between 1 and 16777216, is 0");
@@ -90,12 +91,12 @@ TEST(Environment, IsNamedWhenItsValueIsBad) {
 
 TEST(Environment, UnknownVariableIsRefused) {
   {
-    const ScopedVariable epsilon("TACIT_LEARNERS_0_PRIVACY_EPSILN", "1");
+    const test::ScopedVariable epsilon("TACIT_LEARNERS_0_PRIVACY_EPSILN", "1");
     EXPECT_EQ(ErrorOf({}),
               "environment TACIT_LEARNERS_0_PRIVACY_EPSILN: no key has this name (did you mean "
               "'TACIT_LEARNERS_#_PRIVACY_EPSILON'?)");
   }
-  const ScopedVariable learner("TACIT_LEARNERS_7_ID", "x");
+  const test::ScopedVariable learner("TACIT_LEARNERS_7_ID", "x");
   EXPECT_EQ(ErrorOf({}),
             "environment TACIT_LEARNERS_7_ID: learners has 1 item, there is no learners.7");
 }

@@ -26,7 +26,8 @@ TEST(JsonPlaces, AreReadAndWritten) {
   const auto config =
       Parse(JsonSample("  json:\n    label: /event/type\n    label_values: {buy: 1, \"a: b\": 0}\n"
                        "    user: \"\"\n    timestamp: /t\n    timestamp_unit: rfc3339\n"
-                       "    features: {I1: /price, password: /x}\n    features_at: \"\"\n"),
+                       "    features: {I1: /price, password: /x}\n    features_at: \"\"\n"
+                       "    weight: /w\n    weight_most: 2.5\n    constants: {I2: 3}\n"),
             "c.yaml", {});
   ASSERT_TRUE(config) << config.error().message;
   const JsonPlaces& places = config->source.json;
@@ -36,6 +37,10 @@ TEST(JsonPlaces, AreReadAndWritten) {
   EXPECT_EQ(places.user, "");
   EXPECT_EQ(places.item, "/item");
   EXPECT_EQ(places.timestamp_unit, TimeUnit::kRfc3339);
+  EXPECT_EQ(places.weight, "/w");
+  EXPECT_EQ(places.weight_most, 2.5);
+  EXPECT_THAT(places.constants, ElementsAre(Pair("I2", "3")));
+  EXPECT_TRUE(config->source.weighs());
   EXPECT_THAT(places.features, ElementsAre(Pair("I1", "/price"), Pair("password", "/x")));
   const std::string dump = Dump(*config);
   const auto again = Parse(dump, "dump", {});
@@ -55,6 +60,10 @@ TEST(JsonPlaces, AreOursWhereNothingIsSaid) {
 }
 
 TEST(JsonPlaces, WhatCannotBeIsRefused) {
+  EXPECT_EQ(RefusalOf("  json:\n    features: {I1: /x}\n    constants: {I1: 2}\n"),
+            "c.yaml:7: source.json.constants.I1: features says already where it is read");
+  EXPECT_THAT(RefusalOf("  json:\n    weight: /w\n    weight_most: 0\n"),
+              HasSubstr("source.json.weight_most: must be above 0"));
   EXPECT_EQ(RefusalOf("  json:\n    label_values: {buy: 2}\n"),
             "c.yaml:6: source.json.label_values.buy: must be 0 or 1");
   EXPECT_THAT(RefusalOf("  json:\n    label_values: {buy: 1}\n    label_at_least: 3\n"),

@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "config/environment.h"
 #include "sample.h"
+#include "support/scoped_variable.h"
 #include "support/temp_dir.h"
 
 namespace tacit::config {
@@ -101,9 +102,9 @@ TEST(Kafka, SettingsAreVerbatim) {
 }
 
 TEST(Kafka, EnvironmentWritesDotsAsUnderscores) {
-  const ScopedVariable servers("TACIT_KAFKA_BOOTSTRAP_SERVERS", "other:9092");
-  const ScopedVariable password("TACIT_KAFKA_SASL_PASSWORD", "{credential: sasl}");
-  const ScopedVariable schema("TACIT_SOURCE_REGISTRY_SCHEMAS_7", "accept");
+  const test::ScopedVariable servers("TACIT_KAFKA_BOOTSTRAP_SERVERS", "other:9092");
+  const test::ScopedVariable password("TACIT_KAFKA_SASL_PASSWORD", "{credential: sasl}");
+  const test::ScopedVariable schema("TACIT_SOURCE_REGISTRY_SCHEMAS_7", "accept");
   const Result<Config> config =
       Parse(KafkaSample("  format: json\n  framing: confluent\n"), "c.yaml", {"kafka.group.id=me"});
   ASSERT_TRUE(config) << config.error().message;
@@ -184,7 +185,7 @@ TEST(Kafka, BelongsToItsOwnKindOfSource) {
 
 TEST(Secrets, ComeFromAFileOrACredentialWithoutTheLastNewline) {
   const SecretFile file("  two\nlines \n\n");
-  const ScopedVariable directory("CREDENTIALS_DIRECTORY", file.directory());
+  const test::ScopedVariable directory("CREDENTIALS_DIRECTORY", file.directory());
   for (const std::string& place :
        {"{file: " + file.path() + "}", std::string("{credential: password}")}) {
     const Result<Config> config =
@@ -274,7 +275,7 @@ TEST(Secrets, AreInNoMessage) {
     EXPECT_NE(error, "valid") << text;
     EXPECT_THAT(error, Not(HasSubstr(kPassword)));
   }
-  const ScopedVariable password("TACIT_KAFKA_SASL_PASSWORD", "[hunter2]");
+  const test::ScopedVariable password("TACIT_KAFKA_SASL_PASSWORD", "[hunter2]");
   EXPECT_THAT(ErrorOf(KafkaSample()), Not(HasSubstr(kPassword)));
   EXPECT_THAT(ErrorOf(KafkaSample()), HasSubstr("environment TACIT_KAFKA_SASL_PASSWORD"));
 }
@@ -285,6 +286,29 @@ TEST(Secrets, OfOurOwnKeysThereIsOne) {
   for (const std::string& pattern : KeyPatterns())
     if (IsSecret(pattern)) secret.push_back(pattern);
   EXPECT_THAT(secret, ElementsAre("source.registry.password"));
+}
+
+// A look at a topic needs no configuration, only the section of its brokers.
+TEST(LoadKafkaTest, TakesTheSectionAloneAndTheBrokersThatAreNamed) {
+  test::TempDir dir;
+  const std::string file = dir / "kafka.yaml";
+  std::ofstream(file) << "source: {kind: nonsense}\n"
+                         "kafka:\n  bootstrap.servers: h:1\n  sasl.username: anna\n";
+  const auto taken = LoadKafka(file, "");
+  ASSERT_TRUE(taken) << taken.error().message;
+  ASSERT_EQ(taken->properties.size(), 2u);
+  EXPECT_EQ(taken->properties[0].value.text, "h:1");
+  const auto named = LoadKafka(file, "other:2");
+  ASSERT_TRUE(named) << named.error().message;
+  ASSERT_EQ(named->properties.size(), 2u);
+  EXPECT_EQ(named->properties[0].value.text, "other:2");
+  EXPECT_EQ(named->properties[1].value.text, "anna");
+  EXPECT_EQ(LoadKafka("", "b:3")->properties.size(), 1u);
+  EXPECT_TRUE(LoadKafka("", "")->properties.empty());
+  std::ofstream(file) << "source: {kind: log}\n";
+  const auto without = LoadKafka(file, "");
+  ASSERT_FALSE(without);
+  EXPECT_NE(without.error().message.find("has no section kafka"), std::string::npos);
 }
 
 }  // namespace

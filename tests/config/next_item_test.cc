@@ -70,6 +70,26 @@ TEST(NextItem, AreReadAndDumped) {
   EXPECT_TRUE(config->learners[0].history.serve_users);
 }
 
+TEST(NextItem, SequencesMayHaveCarriersAndCountsNone) {
+  for (const char* mechanism : {"{kind: dp-sgd, carriers: {from: history, rank: 3}}",
+                                "{kind: none, carriers: {from: random}}"}) {
+    const bool none = std::string_view(mechanism).find("none") != std::string_view::npos;
+    const std::string privacy =
+        fmt::format("{{unit: user, epsilon: {}, delta: 1e-7}}", none ? ".inf" : "8");
+    const Result<Config> config =
+        Parse(Yaml({.mechanism = mechanism, .privacy = privacy}), "c.yaml", {});
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_TRUE(config->learners[0].mechanism.carriers.on());
+  }
+  ExpectRefused({.mechanism = "{kind: dp-sgd, carriers: {from: history}}",
+                 .more = "    optimizer: {kind: adam-bc}\n"},
+                "learners[0].optimizer.kind: adam-bc takes");
+  ExpectRefused({.model = "{kind: transitions}",
+                 .mechanism = "{kind: none, carriers: {from: history}}",
+                 .privacy = "{unit: user, epsilon: .inf, delta: 1e-7}"},
+                "must be none for model.kind transitions: only the layers of pctr and sequence");
+}
+
 TEST(NextItem, SequencesBeginWithWhatWasTuned) {
   const auto parsed = [](const std::string& more) {
     const Result<Config> config =

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -42,19 +41,5 @@ inline std::string Sample(std::string_view from, std::string_view to) {
   TACIT_CHECK(at != std::string::npos);
   return yaml.replace(at, from.size(), to);
 }
-
-// A variable of the environment for the life of this object.
-class ScopedVariable {
- public:
-  ScopedVariable(std::string name, const std::string& value) : name_(std::move(name)) {
-    setenv(name_.c_str(), value.c_str(), /*overwrite=*/1);
-  }
-  ~ScopedVariable() { unsetenv(name_.c_str()); }
-  ScopedVariable(const ScopedVariable&) = delete;
-  ScopedVariable& operator=(const ScopedVariable&) = delete;
-
- private:
-  std::string name_;
-};
 
 }  // namespace tacit::config

@@ -29,7 +29,7 @@ using test::TempDir;
 
 constexpr uint32_t kDays = 3;
 constexpr uint64_t kRowsPerDay = 5000;
-constexpr int kKills = 50;
+constexpr int kKills = 50, kCarrierKills = 10;
 
 void WriteLog(const TempDir& dir) {
   test::WriteSmallLog(dir, kDays, kRowsPerDay, 7);
@@ -40,9 +40,10 @@ void WriteLog(const TempDir& dir) {
 
 // Every part at work: mask, clip, Adam, folds, a dead letter, two passes (so that the second
 // participation is charged).
-void WriteConfig(const TempDir& dir, const std::string& store) {
+void WriteConfig(const TempDir& dir, const std::string& store, const std::string& mechanism) {
   test::SmallRun run;
   run.store = store;
+  if (!mechanism.empty()) run.mechanism = mechanism;
   run.passes = run.max_participations = 2;
   run.WriteConfig(dir);
 }
@@ -105,14 +106,15 @@ void ExpectSame(const Outcome& a, const Outcome& b) {
   EXPECT_EQ(a.dead_letters, b.dead_letters);
 }
 
-TEST(CrashTest, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
+// An empty mechanism: the usual one.
+void ExpectKillsChangeNothing(const std::string& mechanism, int kills_wanted) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   std::mt19937_64 random(seed);
   TempDir dir;
   WriteLog(dir);
 
-  WriteConfig(dir, "whole");
+  WriteConfig(dir, "whole", mechanism);
   const auto start = std::chrono::steady_clock::now();
   const Ended whole = test::Run(test::CrashCommand(dir, "whole"));
   const auto whole_ms =
@@ -126,10 +128,10 @@ TEST(CrashTest, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
   ASSERT_NE(expected.rows, untrained);
 
   test::Kills kills;
-  for (int life = 0; kills.all < kKills; ++life) {
+  for (int life = 0; kills.all < kills_wanted; ++life) {
     ASSERT_LT(life, 200) << "the daemon ends before it can be killed";
     const std::string store = fmt::format("store-{}", life);
-    WriteConfig(dir, store);
+    WriteConfig(dir, store, mechanism);
     test::RunWithKills(dir, store, whole_ms, random, &kills);
     if (testing::Test::HasFatalFailure()) break;
     ExpectSame(ReadOutcome(dir, store), expected);
@@ -137,6 +139,25 @@ TEST(CrashTest, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
     std::filesystem::remove_all(dir / store);
   }
   fmt::print("killed {} times, {} of them between two named moments\n", kills.all, kills.by_point);
+}
+
+TEST(CrashTest, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
+  ExpectKillsChangeNothing("", kKills);
+}
+
+// Carriers of a step follow from the stored parameters and its number, warm-up and coins included.
+TEST(CrashTest, CarriersAreThoseOfAnUninterruptedRun) {
+  ExpectKillsChangeNothing(
+      "{kind: adafest, threshold: 1.0, sigma_ratio: 5, carriers: {from: history, rank: 3, "
+      "power_steps: 2, warm_up_steps: 50}}",
+      kCarrierKills);
+  ExpectKillsChangeNothing(
+      "{kind: adafest, threshold: 1.0, sigma_ratio: 5, carriers: {from: random, rank: 3}}",
+      kCarrierKills);
+}
+
+TEST(CrashTest, NoisedRepresentationsAreLearntFromAsInAnUninterruptedRun) {
+  ExpectKillsChangeNothing("{kind: forward, representation_clip: 4}", kCarrierKills);
 }
 
 // ---- Unit user: no user is in more steps than the allowance, whatever dies when. ----

@@ -92,6 +92,20 @@ void WriteConfig(const TempDir& dir, const std::string& store) {
         "steps_per_period: 3, batch: 50, max_participations: 30}}\n"
         "    optimizer: {{kind: adam, learning_rate: 0.01, ema: 0.5}}\n{}",
         start, start, kPeriod, learner_end);
+  // Carriers follow from the stored parameters and the step's number, warm-up and coins included;
+  // the served answers know of their noise.
+  for (const char* from : {"history", "random"})
+    more += fmt::format(
+        "  - id: {}-carriers\n"
+        "    model: {{kind: sequence, width: 8, length: 8, blocks: 2, start: popularity, "
+        "re_attention: 1}}\n"
+        "    mechanism: {{kind: dp-sgd, carriers: {{from: {}, rank: 2{}}}}}\n"
+        "    participation: {{mode: poisson, period: {}, sampling_rate: 1, "
+        "steps_per_period: 3, batch: 50, max_participations: 30}}\n"
+        "    optimizer: {{kind: adam, learning_rate: 0.01}}\n{}",
+        from, from,
+        from == std::string_view("history") ? ", power_steps: 2, warm_up_steps: 13" : "", kPeriod,
+        learner_end);
   more += fmt::format(
       "  - id: ranked\n"
       "    model: {{kind: transitions, ranker: true, ranker_users: {}, ranker_steps: 5}}\n"
@@ -240,11 +254,13 @@ TEST(NextItemCrashTest, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
   // An opening is a release of its own on the ledger.
   EXPECT_EQ(expected.steps, (std::map<std::string, uint64_t>{{"counts", kPeriods},
                                                              {"counts-start", 4 * kPeriods},
+                                                             {"history-carriers", 4 * kPeriods},
                                                              {"next", 3 * kPeriods},
                                                              {"popularity-start", 4 * kPeriods},
+                                                             {"random-carriers", 4 * kPeriods},
                                                              {"ranked", kPeriods}}));
-  EXPECT_EQ(expected.parameters.size(), 3u);
-  EXPECT_EQ(expected.released.size(), 4u);
+  EXPECT_EQ(expected.parameters.size(), 5u);
+  EXPECT_EQ(expected.released.size(), 6u);
   for (const auto& [learner, remembered] : expected.remembered) EXPECT_EQ(remembered, taken);
   for (const auto& [learner, epsilon] : expected.epsilon) {
     EXPECT_LE(epsilon, 50) << learner;

@@ -6,7 +6,7 @@ namespace tacit::cuda {
 namespace {
 
 TEST(Absent, SaysThatThisBuildHasNoCuda) {
-  const auto gpu = OpenGpu(0);
+  const auto gpu = OpenGpu({});
   ASSERT_FALSE(gpu);
   EXPECT_EQ(gpu.error().code, ErrorCode::kInvalidArgument);
   EXPECT_NE(gpu.error().message.find("was built without CUDA"), std::string::npos);

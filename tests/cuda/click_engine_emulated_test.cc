@@ -18,11 +18,17 @@ TEST(ClickEngineLaunches, HaveBlocksOfManyThreads) {
     for (const ops::Precision precision : {ops::Precision::kF32, ops::Precision::kBf16}) {
       DeviceTrial trial(*device, {.rows = rows, .precision = precision}, 64);
       trial.Step(RandomStep(trial.space(), 2, 5, 2, random));
+      if (rows == Rows::kEvery) continue;
+      DeviceTrial cached(*device, {.rows = rows, .precision = precision, .threshold = 1}, 64,
+                         {.kind = train::GpuRowOptions::Kind::kCache});
+      cached.Step(RandomStep(trial.space(), 2, 5, 2, random));
     }
   }
-  for (const char* name : {"AddContributions", "AddRowSums", "BoundByRows", "ClaimRows",
-                           "FinishDense", "FinishEveryRow", "FinishRows", "Gemm16", "Gemm32",
-                           "LinkRepeats", "RankFlags", "RowNorms", "SelectAbove", "UnitScales"})
+  for (const char* name :
+       {"AddContributions", "AddRowSums",     "BoundByRows", "ClaimRows",   "FindRows",
+        "FinishDense",      "FinishEveryRow", "FinishRows",  "Gemm16",      "Gemm32",
+        "LinkRepeats",      "ListChanged",    "NameMissing", "PackRows",    "PlaceRows",
+        "UnpackRows",       "RankFlags",      "RowNorms",    "SelectAbove", "UnitScales"})
     EXPECT_TRUE(emulated::Kernels().contains(name)) << name;
   for (const auto& [name, use] : emulated::Kernels()) {
     EXPECT_GE(use.threads_per_block_min, 64u) << name;
@@ -30,33 +36,42 @@ TEST(ClickEngineLaunches, HaveBlocksOfManyThreads) {
   }
 }
 
-// One step; the failure, if any, of whichever call failed.
-Status StepOnce(TrialRows& rows, const train::ClickOptions& click, const store::DenseState& dense,
-                const stream::StepBatch& step) {
+// Two steps, the second fetched ahead; the failure, if any, of whichever call failed.
+Status StepTwice(store::WorkingRows& rows, const train::ClickOptions& click,
+                 const store::DenseState& dense, const std::vector<stream::StepBatch>& steps,
+                 const train::GpuRowOptions& memory) {
   TACIT_ASSIGN(const auto device, OpenDevice(0));
   const auto mechanism = MakeTrialMechanism(click.model.space, {});
   EngineNoise noise(9);
-  TACIT_ASSIGN(const auto engine,
-               MakeDeviceClickEngine(
-                   *device, {.click = {click.model, click.optimizer}, .chunk_examples = 16},
-                   *mechanism, noise, rows.rows(), dense));
-  TACIT_RETURN_IF_ERROR(engine->Begin(step));
-  train::StepReport report;
-  TACIT_RETURN_IF_ERROR(engine->Release(&report));
+  TACIT_ASSIGN(
+      const auto engine,
+      MakeDeviceClickEngine(
+          *device, {.click = {click.model, click.optimizer}, .chunk_examples = 16, .rows = memory},
+          *mechanism, noise, rows, dense));
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (i + 1 < steps.size()) engine->Announce(steps[i + 1]);
+    TACIT_RETURN_IF_ERROR(engine->Begin(steps[i]));
+    train::StepReport report;
+    TACIT_RETURN_IF_ERROR(engine->Release(&report));
+  }
   return engine->Settle();
 }
 
-TEST(ClickEngineFailures, EveryCallMayFailAndNothingIsLeaked) {
-  const auto click = TrialLearner({});
+// Makes every call fail in turn; each failure must be told of.
+void FailEveryCall(const TrialOptions& options, uint32_t units, int steps_count,
+                   const train::GpuRowOptions& memory) {
+  const auto click = TrialLearner(options);
   WorkerPool workers{WorkerPool::Options{}};
   const auto backend = ops::MakeReferenceBackend();
   TrialRows rows(click, *backend, workers);
   const store::DenseState dense{.parameters = model::Pctr(click.model, *backend).InitialDense(3),
                                 .optimizer = {}};
   std::mt19937_64 random(5);
-  const auto step = RandomStep(click.model.space, 2, 4, 1, random);
+  std::vector<stream::StepBatch> steps;
+  for (int i = 0; i < steps_count; ++i)
+    steps.push_back(RandomStep(click.model.space, 2, units, 1, random));
   emulated::Reset();
-  const Status whole = StepOnce(rows, click, dense, step);
+  const Status whole = StepTwice(rows.rows(), click, dense, steps, memory);
   ASSERT_TRUE(whole) << whole.error().message;
   const uint64_t calls = emulated::Calls();
   ASSERT_GT(calls, 100u);
@@ -65,12 +80,51 @@ TEST(ClickEngineFailures, EveryCallMayFailAndNothingIsLeaked) {
   for (uint64_t n = 2; n < calls; ++n) {
     emulated::Reset();
     emulated::FailCall(n, n % 2 ? code::kMemoryAllocation : code::kLaunchFailure);
-    const Status failed = StepOnce(rows, click, dense, step);
+    const Status failed = StepTwice(rows.rows(), click, dense, steps, memory);
     ASSERT_FALSE(failed) << fmt::format("call {} of {}", n, calls);
     EXPECT_NE(failed.error().message, "");
     EXPECT_EQ(emulated::BytesTaken(), 0u) << fmt::format("call {}", n);
   }
   emulated::Reset();
+}
+
+// The rows that go home after a step on a device with so much memory; none if it does not suffice.
+size_t RowsSentHome(uint64_t memory_bytes) {
+  emulated::Reset({.memory_bytes = memory_bytes});
+  const TrialOptions options{.optimizer = "adam", .threshold = 1, .large = true};
+  const auto click = TrialLearner(options);
+  WorkerPool workers{WorkerPool::Options{}};
+  const auto backend = ops::MakeReferenceBackend();
+  TrialRows rows(click, *backend, workers);
+  WatchedRows watched(rows.rows(), rows.layout());
+  std::mt19937_64 random(5);
+  const std::vector<stream::StepBatch> steps = {RandomStep(click.model.space, 2, 5, 1, random)};
+  const bool done =
+      StepTwice(watched, click, train::InitialDense(click, model::Pctr(click.model, *backend)),
+                steps, {})
+          .has_value();
+  return done ? watched.TakeMarked().size() : 0;
+}
+
+TEST(ClickEngineMemory, TablesThatDoNotFitAreCached) {
+  const size_t all = TrialModel(ops::Precision::kF32, true).space.rows();
+  bool cached = false, whole = false;
+  for (uint64_t kib = 64; kib <= 1024 && !whole; kib += 32) {
+    const size_t home = RowsSentHome(kib << 10);
+    whole = home == all;
+    cached |= home > 0 && home < all;
+  }
+  EXPECT_TRUE(cached) << "on a device that is too small for the tables";
+  EXPECT_TRUE(whole) << "on a larger one";
+  emulated::Reset();
+}
+
+TEST(ClickEngineFailures, EveryCallMayFailAndNothingIsLeaked) {
+  FailEveryCall({}, 4, 1, {.kind = train::GpuRowOptions::Kind::kWhole});
+}
+TEST(ClickEngineFailures, EveryCallMayFailWithCachedRows) {
+  FailEveryCall({.threshold = 1, .large = true}, 12, 2,
+                {.kind = train::GpuRowOptions::Kind::kCache, .cache_bytes = 1});
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ TEST_F(DenseLaunches, HaveBlocksOfManyThreads) {
   const auto slots = ToDevice<DeviceSlot>({{numbers.span().data, 8, 0, 8, 0}});
   const auto slot_of = ToDevice(std::vector<uint32_t>(8, 0)), cells = ToDevice(Counted(8)),
              rows = ToDevice(std::vector<uint32_t>(8, 0));
-  ASSERT_TRUE(GatherSum(*stream_, slots.span(), slot_of.span(), cells.span(), rows.span(), 0, y));
+  ASSERT_TRUE(
+      GatherSum(*stream_, slots.span(), {}, slot_of.span(), cells.span(), rows.span(), 0, y));
   ASSERT_TRUE(stream_->Synchronize());
   ASSERT_EQ(emulated::Kernels().size(), 13u);
   for (const auto& [name, use] : emulated::Kernels()) {

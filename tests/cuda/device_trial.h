@@ -5,46 +5,87 @@
 #include <memory>
 
 #include "cuda/step_trial.h"
+#include "cuda/watched_rows.h"
 
 namespace tacit::cuda::testing {
 
 // The device's side of a trial.
 class DeviceTrial {
  public:
-  DeviceTrial(Device& device, const TrialOptions& options, uint32_t chunk_examples)
-      : click_(TrialLearner(options)),
+  DeviceTrial(Device& device, const TrialOptions& options, uint32_t chunk_examples,
+              const train::GpuRowOptions& memory = {})
+      : device_(device),
+        click_(TrialLearner(options)),
+        chunk_examples_(chunk_examples),
+        memory_(memory),
         backend_(ops::MakeReferenceBackend()),
         rows_(click_, *backend_, workers_),
-        mechanism_(MakeTrialMechanism(click_.model.space, options)) {
-    const store::DenseState dense =
-        train::InitialDense(click_, model::Pctr(click_.model, *backend_));
-    auto engine = MakeDeviceClickEngine(
-        device, {.click = {click_.model, click_.optimizer}, .chunk_examples = chunk_examples},
-        *mechanism_, noise_, rows_.rows(), dense);
-    EXPECT_TRUE(engine) << engine.error().message;
-    if (engine) engine_ = std::move(*engine);
+        watched_(rows_.rows(), rows_.layout()),
+        mechanism_(MakeTrialMechanism(click_.model.space, options)),
+        dense_(train::InitialDense(click_, model::Pctr(click_.model, *backend_))),
+        committed_(rows_.All()) {
+    Open();
   }
 
   train::StepReport Step(const stream::StepBatch& step) {
+    const train::StepReport report = StepOnly(step);
+    Settle();
+    return report;
+  }
+  train::StepReport StepOnly(const stream::StepBatch& step) {
     train::StepReport report;
     const Status begun = engine_->Begin(step);
     EXPECT_TRUE(begun) << begun.error().message;
     const Status released = engine_->Release(&report);
     EXPECT_TRUE(released) << released.error().message;
-    const Status settled = engine_->Settle();
-    EXPECT_TRUE(settled) << settled.error().message;
     return report;
   }
+  void Settle() {
+    const Status settled = engine_->Settle();
+    EXPECT_TRUE(settled) << settled.error().message;
+  }
+  // Makes this the state with which a restart begins.
+  void Commit() {
+    Settle();
+    committed_ = rows_.All();
+    dense_ = engine_->dense();
+    watched_.TakeDelta();
+  }
+  // The process ends without a warning, and another begins with what was committed.
+  void Crash() {
+    engine_.reset();
+    rows_.Set(committed_);
+    watched_.TakeDelta();
+    Open();
+  }
+  // Rows that went home since the last call.
+  std::set<uint64_t> TakeMarked() { return watched_.TakeMarked(); }
   train::ClickEngine& engine() { return *engine_; }
   TrialRows& rows() { return rows_; }
   const RowSpace& space() const { return click_.model.space; }
 
  private:
+  void Open() {
+    auto engine = MakeDeviceClickEngine(device_,
+                                        {.click = {click_.model, click_.optimizer},
+                                         .chunk_examples = chunk_examples_,
+                                         .rows = memory_},
+                                        *mechanism_, noise_, watched_, dense_);
+    EXPECT_TRUE(engine) << engine.error().message;
+    if (engine) engine_ = std::move(*engine);
+  }
+
+  Device& device_;
   train::ClickOptions click_;
+  const uint32_t chunk_examples_;
+  const train::GpuRowOptions memory_;
   WorkerPool workers_{WorkerPool::Options{}};
   std::unique_ptr<ops::Backend> backend_;
   TrialRows rows_;
+  WatchedRows watched_;
   std::unique_ptr<mechanism::Mechanism> mechanism_;
+  store::DenseState dense_;
+  std::vector<std::vector<float>> committed_;
   EngineNoise noise_{9};
   std::unique_ptr<train::ClickEngine> engine_;
 };

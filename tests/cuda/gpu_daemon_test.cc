@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "crash/kills.h"
@@ -29,48 +30,54 @@ constexpr uint64_t kGpuSteps = kGpuRecords / kGpuBatch;
 constexpr char kAdaFest[] = "{kind: adafest, threshold: 1.0, sigma_ratio: 5}";
 constexpr char kExponential[] = "{kind: exponential, rows: 4, row_epsilon: 0.05}";
 
-void WriteFewClicks(const TempDir& dir) {
+// A learner that touches more rows than one bucket of the cache has places for.
+constexpr size_t kManyBuckets = 1500;
+constexpr char kOneBucket[] = "{use: require, rows: cache, cache_bytes: 1}";
+
+void WriteFewClicks(const TempDir& dir, size_t d_values = 30) {
   std::mt19937_64 random(7);
   std::string text;
   for (size_t i = 0; i < kGpuRecords; ++i)
-    text +=
-        fmt::format(R"({{"label":{},"timestamp_ms":{},"features":{{"x":{},"c":"{}","d":"{}"}}}})"
-                    "\n",
-                    random() % 2, 1000 * (i + 1), random() % 100, random() % 12, random() % 30);
+    text += fmt::format(
+        R"({{"label":{},"timestamp_ms":{},"features":{{"x":{},"c":"{}","d":"{}"}}}})"
+        "\n",
+        random() % 2, 1000 * (i + 1), random() % 100, random() % 12, random() % d_values);
   test::WriteFile(dir / "clicks.jsonl", text);
 }
 
 struct GpuRun {
   std::string store = "store", gpu = "{use: require}", mechanism = kAdaFest;
   std::string listen = "\"\"";
+  size_t d_buckets = 40;
 
   std::string Write(const TempDir& dir) const {
     const std::string path = dir / (store + ".yaml");
     test::WriteFile(
-        path,
-        fmt::format("source: {{kind: log, files: [{}], format: json}}\n"
-                    "schema: {{features: [{{name: x, kind: dense}}, {{name: c, kind: categorical, "
-                    "buckets: 20}}, {{name: d, kind: categorical, buckets: 40}}]}}\n"
-                    "learners:\n"
-                    "  - id: ctr\n"
-                    "    model: {{kind: pctr, hidden: [8]}}\n"
-                    "    mechanism: {}\n"
-                    "    participation: {{mode: once, batch: {}}}\n"
-                    "    privacy: {{unit: event, epsilon: 50, delta: 1.0e-6}}\n"
-                    "    optimizer: {{kind: adam, learning_rate: 0.01}}\n"
-                    "store: {{path: {}, commit_interval_ms: 1}}\n"
-                    "serve: {{listen: {}}}\n"
-                    "gpu: {}\n"
-                    "training: {{idle_priority: false, workers: 1}}\n"
-                    "memory: {{total_bytes: 400MiB}}\n",
-                    dir / "clicks.jsonl", mechanism, kGpuBatch, dir / store, listen, gpu));
+        path, fmt::format(
+                  "source: {{kind: log, files: [{}], format: json}}\n"
+                  "schema: {{features: [{{name: x, kind: dense}}, {{name: c, kind: categorical, "
+                  "buckets: 20}}, {{name: d, kind: categorical, buckets: {}}}]}}\n"
+                  "learners:\n"
+                  "  - id: ctr\n"
+                  "    model: {{kind: pctr, hidden: [8]}}\n"
+                  "    mechanism: {}\n"
+                  "    participation: {{mode: once, batch: {}}}\n"
+                  "    privacy: {{unit: event, epsilon: 50, delta: 1.0e-6}}\n"
+                  "    optimizer: {{kind: adam, learning_rate: 0.01}}\n"
+                  "store: {{path: {}, commit_interval_ms: 1}}\n"
+                  "serve: {{listen: {}}}\n"
+                  "gpu: {}\n"
+                  "training: {{idle_priority: false, workers: 1}}\n"
+                  "memory: {{total_bytes: 400MiB}}\n",
+                  dir / "clicks.jsonl", d_buckets, mechanism, kGpuBatch, dir / store, listen, gpu));
     return path;
   }
 };
 
 struct GpuOutcome {
   store::DenseState dense;
-  std::map<uint64_t, std::vector<float>> rows;
+  std::map<uint64_t, std::vector<float>> rows;  // that were ever written
+  std::vector<float> served;                    // all rows' embeddings
   uint64_t steps = 0;
   double epsilon = 0;
 };
@@ -90,6 +97,11 @@ GpuOutcome ReadOutcome(const TempDir& dir, const std::string& name) {
         LearnerIndex(0), table, [&](uint64_t row, std::span<const float> floats) {
           outcome.rows.emplace(row, std::vector(floats.begin(), floats.end()));
         }));
+  const RowSpace space = assembly->learners.at(0).model->Rows().space;
+  std::vector<uint64_t> all(space.rows());
+  std::iota(all.begin(), all.end(), 0);
+  outcome.served.resize(space.floats());
+  EXPECT_TRUE(snapshot->Rows(LearnerIndex(0), all, outcome.served));
   outcome.steps = snapshot->learners().at(0).steps;
   outcome.epsilon = snapshot->learners().at(0).epsilon;
   return outcome;
@@ -104,6 +116,32 @@ class GpuDaemon : public ::testing::Test {
     std::vector<std::string> environment;
     if (!machine.empty()) environment.push_back("TACIT_TEST_GPU=" + machine);
     return test::Run({TACITD_CRASH, "--config", run.Write(dir_), "--until-end"}, environment);
+  }
+
+  // Kills daemons at random until two have learnt all, and compares them with one that nobody
+  // killed.
+  void ExpectKillsChangeNothing(GpuRun run) {
+    const uint64_t seed = std::random_device{}();
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    std::mt19937_64 random(seed);
+    const auto begun = std::chrono::steady_clock::now();
+    run.store = "whole";
+    ASSERT_EQ(Learn(run).exit_code, 0);
+    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::steady_clock::now() - begun);
+    const GpuOutcome whole = ReadOutcome(dir_, "whole");
+    test::Kills kills;
+    for (int life = 0; life < 2; ++life) {
+      run.store = fmt::format("store-{}", life);
+      run.Write(dir_);
+      test::RunWithKills(dir_, run.store, took, random, &kills);
+      ASSERT_FALSE(HasFatalFailure());
+      const GpuOutcome outcome = ReadOutcome(dir_, run.store);
+      EXPECT_EQ(outcome.dense.parameters, whole.dense.parameters);
+      EXPECT_EQ(outcome.dense.optimizer, whole.dense.optimizer);
+      EXPECT_EQ(outcome.rows, whole.rows);
+      EXPECT_EQ(outcome.epsilon, whole.epsilon);
+    }
   }
 
   const TempDir dir_;
@@ -134,27 +172,52 @@ TEST_F(GpuDaemon, AStoreIsTheSameWithAndWithoutOne) {
   EXPECT_EQ(ReadOutcome(dir_, "store").steps, kGpuSteps);
 }
 
-TEST_F(GpuDaemon, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
-  const uint64_t seed = std::random_device{}();
-  SCOPED_TRACE(fmt::format("seed {}", seed));
-  std::mt19937_64 random(seed);
-  const auto begun = std::chrono::steady_clock::now();
-  ASSERT_EQ(Learn({.store = "whole"}).exit_code, 0);
-  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
-      std::chrono::steady_clock::now() - begun);
-  const GpuOutcome whole = ReadOutcome(dir_, "whole");
-  test::Kills kills;
-  for (int life = 0; life < 2; ++life) {
-    const GpuRun run{.store = fmt::format("store-{}", life)};
-    run.Write(dir_);
-    test::RunWithKills(dir_, run.store, took, random, &kills);
-    ASSERT_FALSE(HasFatalFailure());
-    const GpuOutcome outcome = ReadOutcome(dir_, run.store);
-    EXPECT_EQ(outcome.dense.parameters, whole.dense.parameters);
-    EXPECT_EQ(outcome.dense.optimizer, whole.dense.optimizer);
-    EXPECT_EQ(outcome.rows, whole.rows);
-    EXPECT_EQ(outcome.epsilon, whole.epsilon);
-  }
+TEST_F(GpuDaemon, KilledAnywhereEndsWhereAnUninterruptedRunEnds) { ExpectKillsChangeNothing({}); }
+
+TEST_F(GpuDaemon, CachedRowsLearnWhatWholeTablesLearn) {
+  WriteFewClicks(dir_, kManyBuckets);
+  ASSERT_EQ(Learn({.gpu = "{use: require, rows: whole}", .d_buckets = kManyBuckets}).exit_code, 0);
+  const Ended ended = Learn({.store = "cached", .gpu = kOneBucket, .d_buckets = kManyBuckets});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const GpuOutcome whole = ReadOutcome(dir_, "store"), cached = ReadOutcome(dir_, "cached");
+  EXPECT_EQ(cached.steps, kGpuSteps);
+  EXPECT_EQ(cached.epsilon, whole.epsilon);
+  EXPECT_EQ(cached.dense.parameters, whole.dense.parameters);
+  EXPECT_EQ(cached.dense.optimizer, whole.dense.optimizer);
+  EXPECT_EQ(cached.served, whole.served);
+  // Whole tables send home all rows, a cache those that a step wrote.
+  EXPECT_EQ(whole.rows.size(), 20 + kManyBuckets);
+  EXPECT_LT(cached.rows.size(), whole.rows.size());
+  EXPECT_GT(cached.rows.size(), 20u);
+  for (const auto& [row, floats] : cached.rows) EXPECT_EQ(floats, whole.rows.at(row)) << row;
+}
+
+TEST_F(GpuDaemon, KilledAnywhereWithCachedRowsEndsWhereAnUninterruptedRunEnds) {
+  WriteFewClicks(dir_, kManyBuckets);
+  ExpectKillsChangeNothing({.gpu = kOneBucket, .d_buckets = kManyBuckets});
+}
+
+TEST_F(GpuDaemon, ADeviceThatIsLostWithChangedRowsInItsCacheIsGoneOnWithout) {
+  WriteFewClicks(dir_, kManyBuckets);
+  const GpuRun run{.gpu = kOneBucket, .d_buckets = kManyBuckets};
+  const Ended lost = Learn(run, fmt::format("fail=2500:{}", code::kEccUncorrectable));
+  ASSERT_EQ(lost.exit_code, 1) << lost.err;
+  EXPECT_THAT(lost.err, HasSubstr("it resumes from commit"));
+  const uint64_t steps = ReadOutcome(dir_, "store").steps;
+  EXPECT_GT(steps, 0u);
+  EXPECT_LT(steps, kGpuSteps);
+  ASSERT_EQ(Learn(run).exit_code, 0);
+  ASSERT_EQ(Learn({.store = "whole", .gpu = kOneBucket, .d_buckets = kManyBuckets}).exit_code, 0);
+  const GpuOutcome after = ReadOutcome(dir_, "store"), whole = ReadOutcome(dir_, "whole");
+  EXPECT_EQ(after.steps, kGpuSteps);
+  EXPECT_EQ(after.dense.parameters, whole.dense.parameters);
+  EXPECT_EQ(after.rows, whole.rows);
+}
+
+TEST_F(GpuDaemon, CacheForAMechanismThatWritesEveryRowIsRefused) {
+  const Ended refused = Learn({.gpu = kOneBucket, .mechanism = "{kind: dp-sgd}"});
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("set gpu.rows to whole"));
 }
 
 TEST_F(GpuDaemon, ADeviceThatIsMissingIsRefusedOrDoneWithout) {

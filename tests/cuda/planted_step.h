@@ -7,6 +7,7 @@ enum class StepFault {
   kNone,
   kNoNoise,         // the update's noise is left out
   kRowsNotStepped,  // FinishRows does nothing
+  kRowsMarkedOnly,  // FinishRows reports rows as changed, which have no noise
   kMissingBarrier,  // warps multiply before all of a stage is there
 };
 void PlantInFinish(StepFault fault);

@@ -60,7 +60,7 @@ inline NoiseKey KeyOfStep(uint32_t step) {
 // test says what is drawn next, in the order of the mechanism's queries.
 class ReplayedNoise final : public noise::NoiseSource {
  public:
-  explicit ReplayedNoise(uint8_t skips) : skips_(noise::FixedNoise(skips)) {}
+  explicit ReplayedNoise(uint8_t skips) : skips_(skips) {}
 
   void SetKey(const NoiseKey& key) { key_ = key; }
   void WillSelect(std::span<const uint64_t> rows, double stddev) {
@@ -112,7 +112,7 @@ class ReplayedNoise final : public noise::NoiseSource {
                     numbers.begin() + static_cast<long>(std::min(n, numbers.size())));
   }
 
-  noise::StreamNoise skips_;
+  noise::FixedNoise skips_;
   NoiseKey key_{};
   double stddev_ = 0;
   std::deque<int64_t> numbers_;
@@ -121,7 +121,7 @@ class ReplayedNoise final : public noise::NoiseSource {
 // The engine's source: keys as above, and the same skips.
 class EngineNoise final : public noise::NoiseSource {
  public:
-  explicit EngineNoise(uint8_t skips) : skips_(noise::FixedNoise(skips)) {}
+  explicit EngineNoise(uint8_t skips) : skips_(skips) {}
 
   void FillKey(std::span<uint8_t, 32> key) override {
     const NoiseKey words = KeyOfStep(step_++);
@@ -143,7 +143,7 @@ class EngineNoise final : public noise::NoiseSource {
     return 0;
   }
 
-  noise::StreamNoise skips_;
+  noise::FixedNoise skips_;
   uint32_t step_ = 0;
 };
 

@@ -40,14 +40,15 @@ TEST_F(RowKernels, IndexIsThatOfANaiveModel) {
   const RowSpace space = TrialModel(ops::Precision::kF32).space;
   auto index = StepRowsIndex::Make(*stream_, space.rows());
   ASSERT_TRUE(index);
+  ASSERT_TRUE(index->Cover(space.rows()));
   const auto key = ToDevice<NoiseKey>({KeyOfStep(0)});
   std::mt19937_64 random(7);
   for (const uint32_t units : {13u, 0u, 1u, 40u}) {
     NextOrder(static_cast<int>(units));
     const auto step = RandomStep(space, 2, units, 12, random);
     const std::vector<uint64_t>& row = step.examples.row;
-    ASSERT_TRUE(index->Begin(step));
-    ASSERT_TRUE(index->Select(Threshold(1), key.span(), {}));
+    ASSERT_TRUE(index->Begin(step, {}));
+    ASSERT_TRUE(index->Select(Threshold(1), key.span(), {}, {}));
     const StepRows rows = index->rows();
     const auto place = Read(rows.place), next = Read(rows.next), cell = Read(rows.cell);
     const auto first = Read(rows.first);
@@ -79,6 +80,7 @@ TEST_F(RowKernels, KeptRowsAreThoseWhoseNoisyCountsReachTheThreshold) {
   const RowSpace space = TrialModel(ops::Precision::kF32).space;
   auto index = StepRowsIndex::Make(*stream_, space.rows());
   ASSERT_TRUE(index);
+  ASSERT_TRUE(index->Cover(space.rows()));
   std::mt19937_64 random(8);
   size_t kept_rows = 0, others = 0;
   for (uint32_t number = 0; number < 6; ++number) {
@@ -94,10 +96,25 @@ TEST_F(RowKernels, KeptRowsAreThoseWhoseNoisyCountsReachTheThreshold) {
       for (const uint32_t place : activations.UnitRows(unit))
         counts[place] += mechanism::ContributionSteps(recipe.selection_clip, recipe.selection_grid,
                                                       activations.UnitRows(unit).size());
-    ASSERT_TRUE(index->Begin(step));
     // Two extra rows: one that is touched, and one that is not.
     const std::vector<uint64_t> extra = {activations.rows[0], space.rows() - 1};
-    ASSERT_TRUE(index->Select(recipe, on_device.span(), extra));
+    // Rows are named by their numbers, or as a cache may name them.
+    const bool named = number % 2 == 1;
+    const auto name_of = [&](uint64_t row) {
+      return static_cast<uint32_t>(2 * (space.rows() - 1 - row) + number);
+    };
+    const auto names_of = [&](const std::vector<uint64_t>& numbers) {
+      std::vector<uint32_t> names;
+      for (const uint64_t row : numbers)
+        if (named) names.push_back(name_of(row));
+      return ToDevice(names);
+    };
+    const auto names = names_of(step.examples.row), extra_names = names_of(extra);
+    if (named) {
+      ASSERT_TRUE(index->Cover(2 * space.rows() + number));
+    }
+    ASSERT_TRUE(index->Begin(step, names.span()));
+    ASSERT_TRUE(index->Select(recipe, on_device.span(), extra, extra_names.span()));
     const StepRows rows = index->rows();
     const auto place = Read(rows.place);
     const auto kept = Read(rows.kept);
@@ -121,7 +138,10 @@ TEST_F(RowKernels, KeptRowsAreThoseWhoseNoisyCountsReachTheThreshold) {
     EXPECT_EQ(Read(index->kept_count())[0], written.size());
     written.push_back(static_cast<uint32_t>(space.rows() - 1));
     ASSERT_EQ(Read(index->written_count())[0], written.size());
-    EXPECT_EQ(Read(index->written().Sub(0, written.size())), written);
+    EXPECT_EQ(Read(index->written().row.Sub(0, written.size())), written);
+    std::vector<uint32_t> written_names;
+    for (const uint32_t row : written) written_names.push_back(named ? name_of(row) : row);
+    EXPECT_EQ(Read(index->written().name.Sub(0, written.size())), written_names);
     ASSERT_TRUE(index->End());
   }
   EXPECT_GT(kept_rows, 10u);
@@ -138,6 +158,7 @@ TEST_F(RowKernels, SumsAndNumbersAreTheCpusBitForBit) {
   const auto on_slots = ToDevice(slots);
   auto index = StepRowsIndex::Make(*stream_, space.rows());
   ASSERT_TRUE(index);
+  ASSERT_TRUE(index->Cover(space.rows()));
   const auto key = ToDevice<NoiseKey>({KeyOfStep(0)});
   std::mt19937_64 random(9);
   std::normal_distribution<float> normal;
@@ -147,9 +168,9 @@ TEST_F(RowKernels, SumsAndNumbersAreTheCpusBitForBit) {
   for (float& x : gradient) x = normal(random);
   for (size_t i = 0; i < scale.size(); ++i)
     scale[i] = 1 / (1.5f + static_cast<float>(step.unit_of[i]));
-  ASSERT_TRUE(index->Begin(step));
+  ASSERT_TRUE(index->Begin(step, {}));
   const mechanism::Recipe recipe = Threshold(1);
-  ASSERT_TRUE(index->Select(recipe, key.span(), {}));
+  ASSERT_TRUE(index->Select(recipe, key.span(), {}, {}));
   StepRows rows = index->rows();
   const auto on_gradient = ToDevice(gradient), on_scale = ToDevice(scale);
   rows.slots = on_slots.span();
@@ -166,7 +187,7 @@ TEST_F(RowKernels, SumsAndNumbersAreTheCpusBitForBit) {
   model::Activations activations;
   model::ActivationIndexer().Index(step.examples.row, step.examples.slot_end, step.examples.slots,
                                    step.unit_of, step.units, &activations);
-  const auto written = Read(index->written().Sub(0, Read(index->kept_count())[0]));
+  const auto written = Read(index->written().row.Sub(0, Read(index->kept_count())[0]));
   model::RowSelection selection;
   for (const uint64_t row : activations.rows)
     selection.kept.push_back(std::ranges::find(written, row) != written.end());

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 namespace tacit::cuda::testing {
@@ -23,6 +24,13 @@ std::vector<std::vector<float>> TrialRows::All() {
     }
   }
   return all;
+}
+
+void TrialRows::Set(const std::vector<std::vector<float>>& all) {
+  size_t row = 0;
+  for (uint32_t t = 0; t < layout_.space.tables().size(); ++t)
+    for (uint64_t i = 0; i < layout_.space.tables()[t].rows; ++i, ++row)
+      std::ranges::copy(all[row], rows_->Table(t) + i * layout_.RowFloats(t));
 }
 
 HostTrial::HostTrial(const TrialOptions& options)

@@ -30,10 +30,16 @@ struct TrialOptions {
   double average_decay = 0;
   float momentum = 0;
   double sigma = 1, threshold = 2;
+  // Tables that are larger than a bucket of the cache, two of them equally wide.
+  bool large = false;
 };
 
-inline model::PctrOptions TrialModel(ops::Precision precision) {
+inline model::PctrOptions TrialModel(ops::Precision precision, bool large = false) {
   model::PctrOptions model;
+  if (large) {
+    model.space.AddTable("first", 1500, 3);
+    model.space.AddTable("alone", 300, 20);
+  }
   model.space.AddTable("short", 50, 3);
   model.space.AddTable("long", 20, 20);
   model.space.AddTable("one", 7, 1);
@@ -101,7 +107,7 @@ inline std::unique_ptr<mechanism::Mechanism> MakeTrialMechanism(const RowSpace& 
 inline train::ClickOptions TrialLearner(const TrialOptions& options) {
   train::ClickOptions click;
   click.id = "trial";
-  click.model = TrialModel(options.precision);
+  click.model = TrialModel(options.precision, options.large);
   click.seed = 3;
   click.optimizer.kind = train::OptimizerNamed(options.optimizer);
   click.optimizer.learning_rate = 0.05f;
@@ -122,6 +128,7 @@ class TrialRows {
   train::FlatRows& rows() { return *rows_; }
   const store::RowLayout& layout() const { return layout_; }
   std::vector<std::vector<float>> All();
+  void Set(const std::vector<std::vector<float>>& all);
 
  private:
   store::RowLayout layout_;

@@ -176,7 +176,7 @@ TEST_F(CheckpointExportTest, WhatCannotBeWrittenIsNamed) {
   EXPECT_FALSE(fs::exists(dir_ / "raw"));
   const Ended other = Export(release, "parquet", dir_ / "other");
   EXPECT_EQ(other.exit_code, 2);
-  EXPECT_THAT(other.err, HasSubstr("format 'parquet': it is safetensors, npy or csv"));
+  EXPECT_THAT(other.err, HasSubstr("format 'parquet': it is safetensors, npy, csv or onnx"));
   ASSERT_EQ(Export(release, "npy", dir_ / "once").exit_code, 0);
   const Ended again = Export(release, "npy", dir_ / "once");
   EXPECT_EQ(again.exit_code, 2);

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "privacy/gaussian.h"
+#include "support/files_below.h"
 #include "support/json.h"
 #include "support/small_run.h"
 
@@ -36,6 +37,28 @@ TEST(CommandsTest, GenerateWritesTheSameBytesForTheSameSeed) {
   }
   EXPECT_EQ(other.at("best_auc").as_object().size(), 3u);
   EXPECT_TRUE(std::filesystem::exists(dir / "c" + "/day-02.tsv"));
+}
+
+// The answer to --version: the first line is the version alone, the commit is one of the source's.
+TEST(CommandsTest, VersionTellsCommitAndFeatures) {
+  const auto git = [](const std::vector<std::string>& words) {
+    std::vector<std::string> command{"/usr/bin/env", "git", "-C", TACIT_SOURCE_DIR};
+    command.insert(command.end(), words.begin(), words.end());
+    return test::Run(command).exit_code == 0;
+  };
+  const std::string daemon = test::Run({TACITD, "--version"}).out;
+  EXPECT_EQ(test::Run({TACIT, "--version"}).out, daemon);
+  EXPECT_THAT(daemon, testing::MatchesRegex("tacit [0-9.]+\ncommit: (.|\n)*"));
+  const size_t at = daemon.find("\ncommit: ") + 9;
+  const std::string commit = daemon.substr(at, daemon.find_first_of(",\n", at) - at);
+  // The tree may have gone on since it was built.
+  if (git({"rev-parse", "HEAD"}))
+    EXPECT_TRUE(git({"merge-base", "--is-ancestor", commit, "HEAD"})) << commit;
+  else
+    EXPECT_EQ(commit, "not known");
+  for (const char* feature : {"cuda", "+tls (OpenSSL 3.", "+kafka (librdkafka 2.", "+zstd (1.",
+                              "built by: GNU 12.", "x86-64-v3", "\nkernels here: AVX"})
+    EXPECT_THAT(daemon, HasSubstr(feature));
 }
 
 TEST(CommandsTest, GeneratedInteractionsComeWithTheirCatalogue) {
@@ -75,6 +98,22 @@ TEST(CommandsTest, PrivacyEpsilonAndCalibrateAreInverse) {
                       "4", "--delta", "1e-6", "--json"}));
   EXPECT_NEAR(epsilon.at("epsilon").to_number<double>(), 3, 1e-9);
   EXPECT_LE(epsilon.at("epsilon").to_number<double>(), 3);
+}
+
+// Paper 001's steps, with labels in the clear: its figure is printed as what it is.
+TEST(CommandsTest, KnownCoinsCostWhatTheyCost) {
+  const std::vector<std::string> asked = {
+      TACIT,  "privacy", "epsilon", "--noise-multiplier", "1", "--sampling-rate", "1e-3", "--steps",
+      "3000", "--delta", "1e-5",    "--known-coins"};
+  std::vector<std::string> as_json = asked;
+  as_json.push_back("--json");
+  const json::object epsilon = Json(test::Run(as_json));
+  EXPECT_NEAR(epsilon.at("epsilon").to_number<double>(), 13.2, 0.05);
+  EXPECT_LT(epsilon.at("epsilon_clt_estimate").to_number<double>(), 0.3);
+  EXPECT_THAT(test::Run(asked).out, HasSubstr("ESTIMATE and no bound"));
+  std::vector<std::string> exact = asked;
+  exact.insert(exact.end(), {"--accountant", "gdp"});
+  EXPECT_EQ(test::Run(exact).exit_code, 2);
 }
 
 TEST(CommandsTest, WrongUsageExitsWithTwoAndSaysWhatIsMissing) {
@@ -130,6 +169,22 @@ TEST(CommandsTest, WhereNoDaemonAnswersIsSaid) {
   }
 }
 
+TEST(CommandsTest, ARequestMayLieInAFile) {
+  TempDir dir;
+  const std::string url = "unix:" + (dir / "nobody");
+  const auto ask = [&](const std::string& file) {
+    return test::Run({TACIT, "query", "score", "--url", url, "--learner", "ctr", "--request",
+                      "@" + (dir / file)});
+  };
+  const Ended missing = ask("missing.json");
+  EXPECT_EQ(missing.exit_code, 2) << missing.err;
+  EXPECT_THAT(missing.err, HasSubstr("cannot read " + (dir / "missing.json")));
+  test::WriteFile(dir / "empty.json", "");
+  EXPECT_THAT(ask("empty.json").err, HasSubstr("is empty"));
+  test::WriteFile(dir / "request.json", "{}");
+  EXPECT_THAT(ask("request.json").err, HasSubstr("no daemon answers at " + url));
+}
+
 TEST(CommandsTest, EveryCommandHasHelpWithAnExample) {
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"generate", "criteo"},
@@ -142,6 +197,7 @@ TEST(CommandsTest, EveryCommandHasHelpWithAnExample) {
                                              {"privacy", "calibrate"},
                                              {"privacy", "plan"},
                                              {"evaluate", "ctr"},
+                                             {"audit"},
                                              {"bench"}}) {
     std::vector<std::string> command{TACIT};
     command.insert(command.end(), arguments.begin(), arguments.end());
@@ -199,19 +255,78 @@ TEST(CommandsTest, ATamperedLedgerIsFound) {
   // One byte of every file of the store in turn, at a place in its middle: verify either refuses or
   // finds the ledger unharmed; it never reports another head.
   const std::string head(Json(good).at("head").as_string());
-  for (const auto& entry : std::filesystem::directory_iterator(dir / "store")) {
-    if (!entry.is_regular_file() || entry.file_size() == 0) continue;
-    const std::string bytes = test::ReadFile(entry.path());
+  for (const std::filesystem::path& entry : test::FilesBelow(dir / "store")) {
+    if (std::filesystem::file_size(entry) == 0) continue;
+    const std::string bytes = test::ReadFile(entry);
     std::string bad = bytes;
     bad[bytes.size() / 2] = static_cast<char>(bad[bytes.size() / 2] ^ 1);
-    test::WriteFile(entry.path(), bad);
+    test::WriteFile(entry, bad);
     const Ended ended = test::Run({TACIT, "ledger", "verify", "--store", dir / "store", "--json"});
-    EXPECT_EQ(ended.signal, 0) << entry.path();
+    EXPECT_EQ(ended.signal, 0) << entry;
     if (ended.exit_code == 0) {
-      EXPECT_THAT(ended.out, HasSubstr(head)) << entry.path();
+      EXPECT_THAT(ended.out, HasSubstr(head)) << entry;
     }
-    test::WriteFile(entry.path(), bytes);
+    test::WriteFile(entry, bytes);
   }
+}
+
+// Right noise proves less than is charged and ends with 0, in the table's form; what cannot be
+// audited is refused by name, and a learner that is not there is an error.
+TEST(CommandsTest, AuditHoldsALearnerToItsCharge) {
+  const TempDir dir;
+  test::SmallRun run;
+  const std::string config = run.WriteConfig(dir), state = dir / "audit.jsonl";
+  const std::vector<std::string> command = {TACIT,          "audit",   "--config", config,
+                                            "--runs",       "400",     "--state",  state,
+                                            "--confidence", "0.999999"};
+  const Ended table = test::Run(command);
+  EXPECT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("mu proved"));
+  EXPECT_THAT(table.out, HasSubstr("with a confidence of 100 %"));
+  std::vector<std::string> again = command;
+  again.push_back("--json");
+  const auto answer = test::Json(test::Run(again));
+  EXPECT_EQ(answer.at("confidence").to_number<double>(), 0.999999);
+  const auto& row = answer.at("rows").at(0);
+  EXPECT_EQ(row.at("exceeds"), false);
+  EXPECT_GT(row.at("mu").at("proved").to_number<double>(), 0);
+  EXPECT_LT(row.at("mu").at("proved").to_number<double>(),
+            row.at("mu").at("charged").to_number<double>());
+  again.insert(again.end(), {"--learner", "nobody"});
+  const Ended nobody = test::Run(again);
+  EXPECT_EQ(nobody.exit_code, 2);
+  EXPECT_THAT(nobody.err, HasSubstr("there is no learner 'nobody'"));
+  const Ended another =
+      test::Run({TACIT, "audit", "--config", config, "--runs", "600", "--state", state});
+  EXPECT_EQ(another.exit_code, 3);
+  EXPECT_THAT(another.err, HasSubstr("--state"));
+}
+
+// The audits that train a learner on a part of its own log: one table for all kinds, and nothing is
+// trained again where the scores are kept.
+TEST(CommandsTest, AuditTrainsOnAPartOfTheLogAndTellsWhatItsLossesSay) {
+  const TempDir dir;
+  test::WriteSmallLog(dir, 2, 1500, 4);
+  const std::string config = test::SmallRun().WriteConfig(dir), state = dir / "audit.jsonl";
+  const std::vector<std::string> command = {
+      TACIT,        "audit", "--config", config, "--kind",     "membership", "--kind", "one-run",
+      "--canaries", "300",   "--state",  state,  "--epsilons", "none,1",     "--json"};
+  const Ended ended = test::Run(command);
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  const auto answer = test::Json(ended);
+  ASSERT_EQ(answer.at("rows").as_array().size(), 4u);
+  EXPECT_TRUE(answer.at("rows").at(0).at("epsilon").at("charged").is_null());
+  const auto& row = answer.at("rows").at(3);
+  EXPECT_EQ(row.at("kind"), "one-run");
+  EXPECT_NEAR(row.at("epsilon").at("charged").to_number<double>(), 1, 0.01);
+  EXPECT_EQ(row.at("losses").at("members").to_number<uint64_t>() +
+                row.at("losses").at("others").to_number<uint64_t>(),
+            300u);
+  EXPECT_LT(row.at("auc").at("allowed").to_number<double>(), 0.7);
+  EXPECT_EQ(test::Run(command).out, ended.out);
+  std::vector<std::string> wrong = command;
+  wrong.back() = "--epsilons=none,much";
+  EXPECT_EQ(test::Run(wrong).exit_code, 2);
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ TEST(DaemonEndTest, ACheckpointTellsWhatItHasSpent) {
   for (const char* line :
        {"tacit_privacy_epsilon{learner=\"ctr\"} 7.99", "tacit_privacy_delta{learner=\"ctr\"} 1e-06",
         "tacit_privacy_epsilon_budget{learner=\"ctr\"} 8", "tacit_privacy_total_epsilon 7.99",
-        "tacit_privacy_total_epsilon_budget 9", "tacit_steps_committed{learner=\"ctr\"} 8"})
+        "tacit_privacy_total_epsilon_budget 9", "tacit_steps_committed_total{learner=\"ctr\"} 8"})
     EXPECT_THAT(seen->body, HasSubstr(line));
   EXPECT_EQ(service.Privacy().at("total").at("budget").at("epsilon").to_number<double>(), 9);
 }

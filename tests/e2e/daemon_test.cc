@@ -153,7 +153,7 @@ TEST(DaemonTest, PublicMetricsTellNothingOfRecords) {
   const auto seen = service.Ask("GET", "/metrics");
   ASSERT_TRUE(seen);
   EXPECT_THAT(seen->body, HasSubstr("tacit_privacy_epsilon{learner=\"ctr\"}"));
-  EXPECT_THAT(seen->body, HasSubstr("tacit_steps_committed"));
+  EXPECT_THAT(seen->body, HasSubstr("tacit_steps_committed_total"));
   for (const char* name : {"tacit_events_learnt_total", "tacit_training_loss",
                            "tacit_units_clipped_total", "tacit_rows_touched_total"}) {
     EXPECT_THAT(seen->body, Not(HasSubstr(name)));
@@ -174,7 +174,7 @@ TEST(DaemonTest, ARestartedDaemonTellsWhatIsSpentBeforeItLearns) {
   const auto seen = service.Ask("GET", "/metrics");
   ASSERT_TRUE(seen);
   EXPECT_THAT(seen->body, HasSubstr("tacit_privacy_epsilon{learner=\"ctr\"} 7.99"));
-  EXPECT_THAT(seen->body, HasSubstr("tacit_steps_committed{learner=\"ctr\"} 8"));
+  EXPECT_THAT(seen->body, HasSubstr("tacit_steps_committed_total{learner=\"ctr\"} 8"));
 }
 
 TEST(DaemonTest, AJsonLogIsJsonInEveryLine) {

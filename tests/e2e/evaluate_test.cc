@@ -71,6 +71,15 @@ TEST_F(EvaluateTest, AGridHasARowForEachExperimentAndAReasonForEachRefusal) {
               HasSubstr("mechanism.vocabulary.source: required"));
 }
 
+TEST_F(EvaluateTest, RecordsOfWhichNoneCanBeReadAreRefusedWithTheReason) {
+  for (int day = 0; day < 3; ++day)
+    test::WriteFile(dir_ / ("day-" + std::to_string(day) + ".tsv"), "maybe\t1\nno\t2\n");
+  const Ended ended = Evaluate({});
+  EXPECT_EQ(ended.exit_code, 2) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("0 usable events, 6 records could not be read: "));
+  EXPECT_THAT(ended.err, HasSubstr("day-0.tsv:1: "));
+}
+
 TEST_F(EvaluateTest, WhatIsFinishedIsNotRunAgain) {
   const std::string results = dir_ / "runs.jsonl";
   const std::vector<std::string> first = {

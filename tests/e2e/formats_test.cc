@@ -263,6 +263,9 @@ TEST_F(FormatsTest, WhatIsNotReadIsRefusedAtStart) {
 TEST_F(FormatsTest, EveryShippedConfigurationIsAccepted) {
   size_t checked = 0;
   for (const auto& file : std::filesystem::directory_iterator(TACIT_SOURCE_DIR "/config")) {
+    // Prometheus' rules and Grafana's panels have tests of their own.
+    const std::string name = file.path().filename();
+    if (name == "alerts.yaml" || name == "grafana.json") continue;
     std::vector<std::string> command{TACITD,           "--config", file.path().string(),
                                      "--check-config", "--set",    "source.files=/dev/null"};
     // The catalogue is read at start, if the file names one.

@@ -120,7 +120,7 @@ TEST_F(LinearE2e, LearnsTheTruthUnderItsPromise) {
   const json::object ledger =
       test::Json(test::Run({TACIT, "ledger", "show", "--store", dir_ / "store", "--json"}));
   const json::object sums = Account(ledger);
-  EXPECT_EQ(sums.at("steps").to_number<int>(), kClickDays);
+  EXPECT_EQ(sums.at("steps").to_number<int>(), kClickDays + 1) << "and the opening";
   EXPECT_NEAR(sums.at("epsilon").to_number<double>(), 4, 1e-3);
   EXPECT_LE(sums.at("epsilon").to_number<double>(), 4);
 
@@ -133,10 +133,10 @@ TEST_F(LinearE2e, LearnsTheTruthUnderItsPromise) {
   ASSERT_EQ(named.exit_code, 0) << named.err;
   EXPECT_THAT(named.out, HasSubstr("c7"));
   EXPECT_THAT(named.out, HasSubstr("c0"));
-  EXPECT_THAT(named.out, HasSubstr("after 6 periods"));
+  EXPECT_THAT(named.out, HasSubstr("after 7 periods"));
   // All colours have a weight, and the truth lies near it.
   const json::object weights = Weights();
-  EXPECT_EQ(weights.at("periods").to_number<int>(), kClickDays);
+  EXPECT_EQ(weights.at("periods").to_number<int>(), kClickDays + 1);
   int colours = 0;
   std::map<double, double> by_effect;
   for (const json::value& each : weights.at("weights").as_array())
@@ -253,7 +253,8 @@ TEST_F(LinearE2e, ACrossLearnsWhatTwoFeaturesDoTogether) {
   const std::vector<double> plain = scores("plain");
   for (const double score : plain) EXPECT_NEAR(score, 0.42, 0.12) << "nothing to be learnt";
 
-  WriteConfig({.model = "{kind: linear, crosses: [colour*seen]}"});
+  WriteConfig({.model = "{kind: linear, crosses: [colour*seen]}",
+               .privacy = "{unit: event, epsilon: 8, delta: 1.0e-6}"});
   const Ended ended = Tacitd();
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   // The truth is .67 and .15.

@@ -22,6 +22,8 @@ using test::TempDir;
 using testing::HasSubstr;
 
 constexpr const char* kFixture = TACIT_SOURCE_DIR "/tests/fixtures/store-format-2";
+constexpr const char* kFormat3 = TACIT_SOURCE_DIR "/tests/fixtures/store-format-3";
+constexpr const char* kFormat5 = TACIT_SOURCE_DIR "/tests/fixtures/store-format-5";
 constexpr uint64_t kCommits = 15;
 
 class OldStoreTest : public testing::Test {
@@ -32,11 +34,22 @@ class OldStoreTest : public testing::Test {
     PutBack();
   }
   // Store and witness as the old program left them.
-  void PutBack(const std::string& witness = "witness") {
+  void PutBack(const std::string& witness = "witness", const std::string& fixture = kFixture) {
     fs::remove_all(dir_ / "store");
-    fs::copy(fs::path(kFixture) / "store", dir_ / "store", fs::copy_options::recursive);
-    fs::copy_file(fs::path(kFixture) / witness, dir_ / "store.witness",
+    fs::copy(fs::path(fixture) / "store", dir_ / "store", fs::copy_options::recursive);
+    fs::copy_file(fs::path(fixture) / witness, dir_ / "store.witness",
                   fs::copy_options::overwrite_existing);
+  }
+  // Adds a feature to the configuration, and returns what it was before.
+  std::string AddFeature() {
+    const std::string before = test::ReadFile(dir_ / "config.yaml");
+    const std::string feature = "{name: c, kind: categorical, buckets: 16, dim: 4}";
+    const size_t at = before.find(feature);
+    EXPECT_NE(at, std::string::npos);
+    std::string after = before;
+    after.insert(at + feature.size(), ", {name: hour, kind: categorical, buckets: 24, dim: 4}");
+    test::WriteFile(dir_ / "config.yaml", after);
+    return before;
   }
   void AddDay() { fs::copy_file(fs::path(kFixture) / "day-1.jsonl", dir_ / "day-1.jsonl"); }
 
@@ -60,8 +73,12 @@ class OldStoreTest : public testing::Test {
   static std::string Row(int x, const char* c) {
     return fmt::format(R"({{"label":0,"features":{{"x":{},"c":"{}"}}}})", x, c);
   }
-  // The answer with its scores as the floats that they are: the old program wrote more digits.
-  static json::object InFloats(json::object answer) {
+  // The answer with its scores as the floats that they are, because the old program wrote more
+  // digits, and without what it did not say.
+  static json::object AsTold(json::object answer) {
+    if (json::value* const learners = answer.if_contains("learners"))
+      for (json::value& learner : learners->as_array()) learner.as_object().erase("at_most");
+    if (json::value* const total = answer.if_contains("total")) total->as_object().erase("at_most");
     if (json::value* const scores = answer.if_contains("scores"))
       for (json::value& score : scores->as_array())
         score = static_cast<float>(score.to_number<double>());
@@ -91,6 +108,18 @@ class OldStoreTest : public testing::Test {
     answers.push_back(Ledger());
     return answers;
   }
+  void ExpectAnswersOf(const std::string& fixture) {
+    const std::vector<json::object> answers = Answers();
+    std::istringstream told(test::ReadFile(fixture + "/told.jsonl"));
+    size_t lines = 0;
+    for (std::string line; std::getline(told, line);) {
+      if (line.empty()) continue;
+      ASSERT_LT(lines, answers.size());
+      EXPECT_EQ(AsTold(answers[lines]), AsTold(json::parse(line).as_object())) << line;
+      ++lines;
+    }
+    EXPECT_EQ(lines, answers.size());
+  }
   store::WitnessSight Witness() const {
     const auto read = store::WitnessFile::Read(dir_ / "store.witness");
     TACIT_CHECK(read && *read);
@@ -100,17 +129,68 @@ class OldStoreTest : public testing::Test {
   const TempDir dir_;
 };
 
-TEST_F(OldStoreTest, AnswersAsItsOwnProgramDid) {
-  const std::vector<json::object> answers = Answers();
-  std::istringstream told(test::ReadFile(std::string(kFixture) + "/told.jsonl"));
-  size_t lines = 0;
-  for (std::string line; std::getline(told, line);) {
-    if (line.empty()) continue;
-    ASSERT_LT(lines, answers.size());
-    EXPECT_EQ(InFloats(answers[lines]), InFloats(json::parse(line).as_object())) << line;
-    ++lines;
+TEST_F(OldStoreTest, AnswersAsItsOwnProgramDid) { ExpectAnswersOf(kFixture); }
+
+// A store from before models could grow: its inputs are noted at its first start, and not before; a
+// change of its features is taken over after that.
+TEST_F(OldStoreTest, OneOfFormat3AnswersAndItsModelsGrowAfterOneStart) {
+  PutBack("witness", kFormat3);
+  ExpectAnswersOf(kFormat3);
+  const std::string as_it_was = AddFeature();
+  const std::string yaml = test::ReadFile(dir_ / "config.yaml");
+  const Ended refused = Learn();
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("start tacitd once with the configuration of then"));
+
+  test::WriteFile(dir_ / "config.yaml", as_it_was);
+  AddDay();
+  ASSERT_EQ(Learn().exit_code, 0);
+  const json::object before = Ledger();
+  test::WriteFile(dir_ / "config.yaml", yaml);
+  const Ended grown = Learn();
+  ASSERT_EQ(grown.exit_code, 0) << grown.err;
+  const json::object after = Ledger();
+  EXPECT_EQ(after.at("version").to_number<uint64_t>(),
+            before.at("version").to_number<uint64_t>() + 1);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(after.at("learners").at(i).at("epsilon"), before.at("learners").at(i).at("epsilon"));
+  EXPECT_EQ(test::Run({TACIT, "ledger", "verify", "--full", "--store", dir_ / "store"}).exit_code,
+            0);
+}
+
+// A store with all rows in one family stays so, and is cut into shards when it is asked for; either
+// way its answers are the same, and it learns.
+TEST_F(OldStoreTest, OneOfFormat5LearnsAndIsCutIntoShards) {
+  PutBack("witness", kFormat5);
+  AddFeature();
+  ExpectAnswersOf(kFormat5);
+  for (const uint64_t shards : {3u, 1u}) {
+    std::vector<std::string> words{"store",    "reshard",
+                                   "--config", dir_ / "config.yaml",
+                                   "--set",    "store.shards=" + std::to_string(shards)};
+    for (const std::string& word : Sets()) words.push_back(word);
+    const json::object done = Tool(words);
+    EXPECT_EQ(done.at("done"), true);
+    EXPECT_EQ(done.at("after").to_number<uint64_t>(), shards);
+    EXPECT_GT(done.at("rows").to_number<uint64_t>(), 8u);
+    EXPECT_EQ(Tool(words).at("done"), false) << "it is so already";
+    ExpectAnswersOf(kFormat5);
   }
-  EXPECT_EQ(lines, answers.size());
+  const json::object before = Ledger();
+  AddDay();
+  const Ended learnt = Learn({"--set", "store.shards=1"});
+  ASSERT_EQ(learnt.exit_code, 0) << learnt.err;
+  EXPECT_GT(Ledger().at("version").to_number<uint64_t>(),
+            before.at("version").to_number<uint64_t>());
+  const Ended refused = Learn({"--set", "store.shards=2"});
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("tacit store reshard makes it so"));
+  const Ended verified = test::Run({TACIT, "store", "verify", "--store", dir_ / "store"});
+  EXPECT_EQ(verified.exit_code, 0) << verified.err;
+
+  PutBack("witness", kFormat5);
+  ASSERT_EQ(Learn().exit_code, 0);
+  EXPECT_FALSE(fs::exists(fs::path(dir_ / "store") / "rows"));
 }
 
 TEST_F(OldStoreTest, ItsFirstCommitBringsItUp) {

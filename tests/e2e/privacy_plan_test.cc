@@ -38,6 +38,51 @@ double PldEpsilon(double noise, double rate, uint64_t steps, const char* delta) 
           .at("epsilon"));
 }
 
+// DP-FP: the corrected charge, the paper's as an estimate, and what neither covers; the ledger of a
+// run says the same.
+TEST(PrivacyPlanTest, RepresentationsCostKnownCoinsAndLabelsAreNotCovered) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 1, 2000, 3);
+  SmallRun run;
+  run.mechanism = "{kind: forward, representation_clip: 5}";
+  run.participation =
+      "{mode: poisson, batch: 40, sampling_rate: 0.02, steps_per_period: 50, period: 2000}";
+  const std::string config = run.WriteConfig(dir);
+  const json::object plan = Plan(config);
+  const json::object& learner = plan.at("learners").at(0).as_object();
+  const std::string noise =
+      fmt::format("{:.17g}", Number(learner.at("step").at("noise_multiplier")));
+  const json::object known =
+      Json(test::Run({TACIT, "privacy", "epsilon", "--noise-multiplier", noise, "--sampling-rate",
+                      "0.02", "--steps", "50", "--delta", "1e-6", "--known-coins", "--json"}));
+  const double epsilon = Number(known.at("epsilon"));
+  EXPECT_NEAR(Number(learner.at("epsilon").at("period")), epsilon, 0.01 * epsilon);
+  EXPECT_LE(epsilon, 8);
+  EXPECT_GT(epsilon, 7.8);
+  EXPECT_NEAR(Number(learner.at("epsilon_period_estimate")),
+              Number(known.at("epsilon_clt_estimate")), 1e-9);
+  EXPECT_LT(Number(known.at("epsilon_clt_estimate")), epsilon / 2);
+  EXPECT_TRUE(learner.at("not_covered").as_string().starts_with("labels are not covered"));
+  const Ended words = test::Run({TACIT, "privacy", "plan", "--config", config});
+  EXPECT_THAT(words.out, HasSubstr("NOT COVERED"));
+  EXPECT_THAT(words.out, HasSubstr("an ESTIMATE, no bound"));
+
+  const Ended ended = test::Run({TACITD, "--config", config, "--until-end"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const Ended shown = test::Run({TACIT, "ledger", "show", "--store", dir / "store"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("ctr: labels are not covered"));
+  const json::object ledger =
+      Json(test::Run({TACIT, "ledger", "show", "--store", dir / "store", "--json"}));
+  EXPECT_NEAR(Number(ledger.at("total").at("epsilon")), epsilon, 0.01 * epsilon);
+  EXPECT_TRUE(ledger.at("total").at("not_covered").as_string().starts_with("labels"));
+  const json::object exported =
+      Json(test::Run({TACIT, "ledger", "export", "--store", dir / "store"}));
+  EXPECT_EQ(exported.at("learners").at(0).at("known_coins").at(0).at("count"), 50);
+  EXPECT_EQ(test::Run({TACIT, "ledger", "verify", "--full", "--store", dir / "store"}).exit_code,
+            0);
+}
+
 TEST(PrivacyPlanTest, OnceCostsADayWhatAStepCosts) {
   TempDir dir;  // holds no log: a plan reads the configuration alone
   SmallRun run;
@@ -56,6 +101,18 @@ TEST(PrivacyPlanTest, OnceCostsADayWhatAStepCosts) {
   EXPECT_NEAR(Number(epsilon.at("all_passes")), PldEpsilon(noise, 1, 2, "1e-6"), 1e-9);
   EXPECT_NEAR(Number(epsilon.at("allowed")), PldEpsilon(noise, 1, 3, "1e-6"), 1e-9);
   EXPECT_LE(Number(epsilon.at("allowed")), 8);
+  // In plain words, of all three participations: Phi(mu / 2), and Phi(mu - Phi^-1(.99)).
+  const double mu = std::sqrt(3.0) / noise;
+  const auto phi = [](double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; };
+  for (const json::object* told : {&learner, &plan.at("total").as_object()}) {
+    const json::object& at_most = told->at("at_most").as_object();
+    EXPECT_NEAR(Number(at_most.at("accuracy")), phi(mu / 2), 1e-9);
+    EXPECT_NEAR(Number(at_most.at("bayes_risk")), 1 - phi(mu / 2), 1e-9);
+    EXPECT_NEAR(Number(at_most.at("found_at_1_false_in_100")), phi(mu - 2.3263478740408408), 1e-5);
+    EXPECT_THAT(
+        std::string(at_most.at("words").as_string()),
+        HasSubstr(fmt::format("no better than {:.1f} of 100", std::ceil(1000 * phi(mu / 2)) / 10)));
+  }
   EXPECT_EQ(learner.at("steps_per_day"), 10);
   EXPECT_GT(Number(learner.at("untouched_rows_per_step")), 0);
   EXPECT_TRUE(learner.at("touched_rows_per_step").is_null()) << "nobody knows without the data";
@@ -201,6 +258,7 @@ TEST(PrivacyPlanTest, ABatchAndADeltaThatDoNotFitTheEventsAreWarnedOf) {
   EXPECT_THAT(warnings("2500", "1e-6"), HasSubstr("participation.batch is 200"));
   EXPECT_THAT(warnings("2000", "5e-4"), HasSubstr("not below 1 / 2,000"));
   EXPECT_THAT(warnings("", "1e-4"), HasSubstr("privacy.delta 0.0001 is large"));
+  EXPECT_THAT(warnings("", "1e-3"), HasSubstr("where one unit in 1000 is revealed whole"));
 }
 
 }  // namespace

@@ -73,6 +73,18 @@ TEST_F(QueryRecommendTest, AnswersAreTheServers) {
   EXPECT_THAT(shown.out, HasSubstr("from learner \"next\" at version 6, epsilon 1.5"));
 }
 
+TEST_F(QueryRecommendTest, WhatMayBeRecommendedIsAsked) {
+  const json::value some = json::parse(
+      Query({"--sequence", "a3,a7", "--among", "a2,a4,a9", "--exclude", "a9", "--json"}).out);
+  EXPECT_EQ(some.at("items").as_array().size(), 2u);
+  const json::value none = json::parse(Query({"--sequence", "a3", "--among", "", "--json"}).out);
+  EXPECT_TRUE(none.at("items").as_array().empty());
+  const Ended reasons = Query({"--sequence", "a3,a7", "--among", "a2", "--reasons"});
+  EXPECT_THAT(reasons.out, HasSubstr("  after a7 (25 %)"));
+  EXPECT_THAT(Query({"--sequence", "a3", "--genres", "War"}).err, HasSubstr("no item has any"));
+  EXPECT_THAT(Query({"--sequence", "a3", "--year-from", "1990"}).err, HasSubstr("no item has any"));
+}
+
 TEST_F(QueryRecommendTest, WhatIsWrongIsSaid) {
   const Ended unknown = Query({"--learner", "nexd", "--sequence", "a1"});
   EXPECT_EQ(unknown.exit_code, 2);

@@ -3,11 +3,17 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
+#include <filesystem>
+#include <limits>
 #include <map>
+#include <sstream>
 
 #include "privacy/gaussian.h"
+#include "recommend_shop.h"
 #include "serve/client.h"
 #include "support/eventually.h"
 #include "support/json.h"
@@ -17,107 +23,17 @@ namespace tacit {
 namespace {
 
 namespace json = boost::json;
+using shop::kClicks;
+using shop::kDays;
+using shop::kItems;
+using shop::kPrivate;
+using shop::kUsers;
+using shop::RecommendTest;
 using test::Ended;
 using test::Eventually;
 using test::kPatience;
 using test::TempDir;
 using ::testing::HasSubstr;
-
-constexpr int kItems = 20, kUsers = 60, kDays = 3, kClicks = 8;
-
-// Every user goes round a circle of items, each from his own place, a few steps a day; what is
-// shown besides is passed over.
-void WriteShop(const TempDir& dir) {
-  std::string catalogue;
-  for (int i = 0; i < kItems; ++i) catalogue += fmt::format("item-{}\n", i);
-  test::WriteFile(dir / "items.dat", catalogue);
-  for (int day = 0; day < kDays; ++day) {
-    std::string text;
-    for (int click = 0; click < kClicks; ++click) {
-      for (int user = 0; user < kUsers; ++user) {
-        const int item = (3 * user + day * kClicks + click) % kItems;
-        const auto line = [&](int shown, int label) {
-          text += fmt::format(
-              R"({{"label":{},"user":"u{}","item":"item-{}","timestamp_ms":{},"features":{{"x":{},"c":"{}"}}}})"
-              "\n",
-              label, user, shown, 1000 + day * 1000 + click, shown, shown % 7);
-        };
-        line((item + 7) % kItems, 0);
-        line(item, 1);
-      }
-    }
-    test::WriteFile(dir / fmt::format("day-{}.jsonl", day), text);
-  }
-}
-
-struct Guard {
-  std::string privacy = "{unit: user, epsilon: .inf, delta: 1.0e-6}";
-  std::string counts = "{kind: none}", next = "{kind: none}", clicks = "{kind: none}";
-};
-const Guard kPrivate{.privacy = "{unit: user, epsilon: 4, delta: 1.0e-6}",
-                     .counts = "{kind: counts}",
-                     .next = "{kind: dp-sgd}",
-                     .clicks = "{kind: dp-sgd}"};
-
-class RecommendTest : public ::testing::Test {
- protected:
-  RecommendTest() { WriteShop(dir_); }
-
-  void WriteConfig(const Guard& guard, const std::string& history = "{items: 50}") {
-    std::string yaml = fmt::format(
-        "source: {{kind: log, files: {}, format: json}}\n"
-        "catalogue: {{file: {}}}\n"
-        "schema: {{features: [{{name: x, kind: dense}}, {{name: c, kind: categorical, buckets: "
-        "16}}]}}\n"
-        "store: {{path: {}, commit_interval_ms: 10}}\n"
-        "serve: {{listen: \"{}\", operator_listen: \"{}-operators\"}}\n"
-        "training: {{idle_priority: false}}\n"
-        "memory: {{total_bytes: 500MiB}}\n"
-        "learners:\n",
-        dir_ / "day-*.jsonl", dir_ / "items.dat", dir_ / "store", url_, url_);
-    yaml += fmt::format(
-        "  - id: counts\n    model: {{kind: transitions}}\n    mechanism: {}\n"
-        "    participation: {{mode: once, batch: 100000, max_participations: 3}}\n"
-        "    history: {}\n    privacy: {}\n",
-        guard.counts, history, guard.privacy);
-    yaml += fmt::format(
-        "  - id: next\n    model: {{kind: sequence, width: 16, length: 8, blocks: 1, "
-        "item_bias: false, mask_seen: false, random_crops: false}}\n"
-        "    mechanism: {}\n"
-        "    participation: {{mode: poisson, period_files: 1, sampling_rate: 0.5, "
-        "steps_per_period: 60, batch: 30, max_participations: 180}}\n"
-        "    optimizer: {{kind: adam, learning_rate: 0.02}}\n"
-        "    history: {}\n    privacy: {}\n",
-        guard.next, history, guard.privacy);
-    yaml += fmt::format(
-        "  - id: ctr\n    model: {{kind: pctr, hidden: [8]}}\n    mechanism: {}\n"
-        "    participation: {{mode: once, batch: 320, max_participations: 9}}\n    privacy: {}\n",
-        guard.clicks, guard.privacy);
-    test::WriteFile(dir_ / "shop.yaml", yaml);
-  }
-  Ended Tacitd(std::vector<std::string> words = {"--until-end"}) {
-    words.insert(words.begin(), {TACITD, "--config", dir_ / "shop.yaml"});
-    return test::Run(words);
-  }
-  // Asks until there is an answer of this status: states are made after the commits.
-  json::object Recommend(const std::string& body, unsigned status = 200,
-                         const std::string& listener = "") {
-    Result<serve::Response> answer = Fail(ErrorCode::kUnavailable, "not asked");
-    const auto answered = Eventually(fmt::format("{} answers {}", body, status), [&] {
-      answer = serve::Fetch(url_ + listener + ":/v1/recommend", "POST", body, kPatience);
-      return answer && answer->status == status;
-    });
-    EXPECT_TRUE(answered) << (answer ? answer->body : answer.error().message);
-    return answered ? test::ParseJson(answer->body) : json::object{};
-  }
-  static std::string Best(const json::object& answer) {
-    if (!answer.contains("items") || answer.at("items").as_array().empty()) return "";
-    return std::string(answer.at("items").at(0).at("id").as_string());
-  }
-
-  const TempDir dir_;
-  const std::string url_ = "unix:" + (dir_ / "socket");
-};
 
 // Without noise a circle is foreseen by both, from any of its places.
 TEST_F(RecommendTest, WhatFollowsIsLearntFromTheStream) {
@@ -292,26 +208,7 @@ TEST_F(RecommendTest, CountsMayBeAlone) {
 // Counts with a ranker, and transformers that begin with counts or with popularity: one promise
 // each, over the releases that open periods and the steps after them.
 TEST_F(RecommendTest, RankersAndStartsAreLearnersLikeEveryOther) {
-  WriteConfig(kPrivate);
-  std::string yaml = test::ReadFile(dir_ / "shop.yaml");
-  yaml.erase(yaml.find("  - id: counts"));
-  yaml.replace(yaml.find("500MiB"), 6, "800MiB");
-  const std::string end =
-      "    history: {items: 50, serve_users: true}\n    privacy: " + kPrivate.privacy + "\n";
-  yaml +=
-      "  - id: ranked\n    model: {kind: transitions, ranker: true, ranker_users: 60}\n"
-      "    mechanism: {kind: counts}\n"
-      "    participation: {mode: once, batch: 100000, max_participations: 3}\n" +
-      end;
-  for (const std::string start : {"counts", "popularity"})
-    yaml += "  - id: from-" + start +
-            "\n    model: {kind: sequence, width: 16, length: 8, blocks: 1, start: " + start +
-            "}\n    mechanism: {kind: dp-sgd, clipping: automatic}\n"
-            "    participation: {mode: poisson, period_files: 1, sampling_rate: 0.5, "
-            "steps_per_period: 6, batch: 30, max_participations: 18}\n"
-            "    optimizer: {kind: adam, learning_rate: 0.01}\n" +
-            end;
-  test::WriteFile(dir_ / "shop.yaml", yaml);
+  WriteRankersConfig();
   const Ended ended = Tacitd();
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   const json::object ledger =
@@ -364,16 +261,136 @@ TEST_F(RecommendTest, RankersAndStartsAreLearnersLikeEveryOther) {
     const json::object user = Recommend(ask + R"("user":"u0","k":5})", 200, "-operators");
     EXPECT_FALSE(user.at("covered_by_epsilon").as_bool());
   }
+  daemon.Signal(SIGTERM);
+  ASSERT_TRUE(daemon.Wait());
+  // All of them go on with a larger catalogue.
+  test::WriteFile(dir_ / "items.dat", test::ReadFile(dir_ / "items.dat") + "item-20\nitem-21\n");
+  const Ended grown = Tacitd();
+  ASSERT_EQ(grown.exit_code, 0) << grown.err;
+  for (const std::string& learner : learners) {
+    EXPECT_THAT(grown.err, HasSubstr(fmt::format("learner '{}' is taken over: 2 items", learner)));
+    const Ended asked = test::Run({TACIT, "query", "recommend", "--config", dir_ / "shop.yaml",
+                                   "--checkpoint", dir_ / "store", "--learner", learner,
+                                   "--sequence", "item-5,item-6", "--k", "5"});
+    EXPECT_EQ(asked.exit_code, 0) << asked.err;
+  }
+  // And with the same one in another order.
+  const auto best = [&](const std::string& learner) {
+    std::vector<std::string> ids;
+    const json::object answer =
+        test::Json(test::Run({TACIT, "query", "recommend", "--config", dir_ / "shop.yaml",
+                              "--checkpoint", dir_ / "store", "--learner", learner, "--sequence",
+                              "item-5,item-6", "--k", "3", "--json"}));
+    for (const json::value& item : answer.at("items").as_array())
+      ids.emplace_back(item.at("id").as_string());
+    return ids;
+  };
+  std::map<std::string, std::vector<std::string>> before;
+  for (const std::string& learner : learners) before[learner] = best(learner);
+  std::string moved;
+  for (int i = 0; i < kItems + 2; ++i)
+    moved += fmt::format("item-{}\n", (5 * i + 1) % (kItems + 2));
+  test::WriteFile(dir_ / "items.dat", moved);
+  ASSERT_EQ(Tacitd().exit_code, 0);
+  for (const std::string& learner : learners) EXPECT_EQ(best(learner), before[learner]) << learner;
+  EXPECT_EQ(test::Run({TACIT, "ledger", "verify", "--full", "--store", dir_ / "store"}).exit_code,
+            0);
+}
+
+// Items at the end of the catalogue that nobody has had yet change no answer; then they are learnt.
+TEST_F(RecommendTest, NewItemsAreTakenOver) {
+  WriteConfig({});
+  ASSERT_EQ(Tacitd().exit_code, 0);
+  const auto follows = [&](int item, const std::string& learner) {
+    const Ended asked =
+        test::Run({TACIT, "query", "recommend", "--config", dir_ / "shop.yaml", "--checkpoint",
+                   dir_ / "store", "--learner", learner, "--sequence",
+                   fmt::format("item-{},item-{}", item, item + 1), "--k", "1", "--json"});
+    EXPECT_EQ(asked.exit_code, 0) << asked.err;
+    return Best(test::Json(asked));
+  };
+  std::string items = test::ReadFile(dir_ / "items.dat");
+  for (int i = kItems; i < kItems + 3; ++i) items += fmt::format("item-{}\n", i);
+  test::WriteFile(dir_ / "items.dat", items);
+  const Ended ended = Tacitd();
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  for (const char* learner : {"counts", "next"}) {
+    EXPECT_THAT(ended.err, HasSubstr(fmt::format("learner '{}' is taken over: 3 items of the "
+                                                 "catalogue are new, after the 20 that there were",
+                                                 learner)));
+    for (int item = 0; item < kItems - 2; item += 4)
+      EXPECT_EQ(follows(item, learner), fmt::format("item-{}", item + 2)) << learner;
+  }
+  // From now on the circle is larger.
+  for (int day = kDays; day < kDays + 4; ++day) {
+    std::string text;
+    for (int click = 0; click < 12; ++click)
+      for (int user = 0; user < kUsers; ++user)
+        text += fmt::format(
+            R"({{"label":1,"user":"new{}","item":"item-{}","timestamp_ms":{},"features":{{"x":1,"c":"1"}}}})"
+            "\n",
+            user, (3 * user + day * 12 + click) % (kItems + 3), 1000 + day * 1000 + click);
+    test::WriteFile(dir_ / fmt::format("day-{}.jsonl", day), text);
+  }
+  const Ended later = Tacitd();
+  ASSERT_EQ(later.exit_code, 0) << later.err;
+  for (const char* learner : {"counts", "next"})
+    EXPECT_EQ(follows(kItems - 1, learner), fmt::format("item-{}", kItems + 1)) << learner;
+  EXPECT_EQ(test::Run({TACIT, "ledger", "verify", "--full", "--store", dir_ / "store"}).exit_code,
+            0);
+}
+
+// Items are known by their ids: in another order, with new ones among them, answers stay, those to
+// users whose histories were stored before too.
+TEST_F(RecommendTest, ItemsMayStandAnywhereInTheCatalogue) {
+  WriteConfig({}, "{items: 50, serve_users: true}");
+  ASSERT_EQ(Tacitd().exit_code, 0);
+  const auto asked = [&] {
+    std::map<std::string, std::string> best;
+    test::Process daemon({TACITD, "--config", dir_ / "shop.yaml"});
+    for (const std::string learner : {"counts", "next"}) {
+      for (const char* user : {"u0", "u1", "u5"})
+        best[learner + user] = Best(Recommend(R"({"learner":")" + learner + R"(","user":")" + user +
+                                                  R"(","k":1,"exclude_seen":false})",
+                                              200, "-operators"));
+      for (int item = 0; item < kItems - 2; item += 4)
+        best[fmt::format("{}{}", learner, item)] = Best(
+            Recommend(fmt::format(R"({{"learner":"{}","sequence":["item-{}","item-{}"],"k":1}})",
+                                  learner, item, item + 1)));
+    }
+    daemon.Signal(SIGTERM);
+    EXPECT_TRUE(daemon.Wait());
+    return best;
+  };
+  const auto before = asked();
+  EXPECT_EQ(before.at("counts4"), "item-6");
+  std::string items = "item-new\n";
+  for (int i = 0; i < kItems; ++i) items += fmt::format("item-{}\n", (7 * i + 3) % kItems);
+  test::WriteFile(dir_ / "items.dat", items + "item-newer\n");
+  const Ended dry =
+      test::Run({TACIT, "store", "migrate", "--config", dir_ / "shop.yaml", "--dry-run"});
+  EXPECT_THAT(dry.out, testing::AllOf(HasSubstr("2 items of the catalogue are new, among the 20"),
+                                      HasSubstr("keep all that is known of them")));
+  const Ended ended = Tacitd();
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(asked(), before);
+  EXPECT_EQ(test::Run({TACIT, "ledger", "verify", "--full", "--store", dir_ / "store"}).exit_code,
+            0);
+  EXPECT_EQ(test::Run({TACIT, "store", "verify", "--store", dir_ / "store"}).exit_code, 0);
 }
 
 TEST_F(RecommendTest, AnotherCatalogueIsAnotherModel) {
   WriteConfig(kPrivate);
   ASSERT_EQ(Tacitd().exit_code, 0);
-  test::WriteFile(dir_ / "items.dat", test::ReadFile(dir_ / "items.dat") + "item-new\n");
+  const std::string items = test::ReadFile(dir_ / "items.dat");
+  test::WriteFile(dir_ / "items.dat", items.substr(items.find('\n') + 1));
   const Ended refused = Tacitd();
   EXPECT_EQ(refused.exit_code, 3) << refused.err;
-  EXPECT_THAT(refused.err,
-              HasSubstr("learner 'counts' differs from the store's model of that name"));
+  EXPECT_THAT(
+      refused.err,
+      testing::AllOf(HasSubstr("learner 'counts' differs from the store's model of that name"),
+                     HasSubstr("1 of the 20 items that the catalogue had is not in it any more"),
+                     HasSubstr("at the whole price")));
   test::WriteFile(dir_ / "items.dat", "item-1\nitem-1\n");
   const Ended bad = Tacitd();
   EXPECT_EQ(bad.exit_code, 2) << bad.err;

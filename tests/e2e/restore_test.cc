@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "service.h"
+#include "support/files_below.h"
 
 namespace tacit {
 namespace {
@@ -79,6 +80,7 @@ class RestoreTest : public testing::Test {
       daemon.Stop();
     }
     run.WriteConfig(dir_);
+    if (before_day_1_) before_day_1_();
     for (const auto& entry : fs::directory_iterator(dir_ / "store.checkpoints"))
       if (entry.path().filename().string().starts_with("full")) checkpoint_ = entry.path();
     WriteDay(dir_, 1, 1000, 20, 40);  // users 20 to 39 were there before, 40 to 59 are new
@@ -119,6 +121,7 @@ class RestoreTest : public testing::Test {
 
   const TempDir dir_;
   std::function<void(const std::string& at_operator)> after_checkpoint_;
+  std::function<void()> before_day_1_;
   std::string config_, checkpoint_;
   Spent before_;
 };
@@ -136,6 +139,28 @@ TEST_F(RestoreTest, TheRecordsOfTheGapAreCountedPerUser) {
   EXPECT_EQ(after.steps, before_.steps);
 }
 
+// The learner got another name after the checkpoint. What is left of the lost store says so, and
+// the copy goes on under the new name, with all that either name was charged.
+TEST_F(RestoreTest, ALearnerThatWasRenamedSinceIsChargedUnderItsNewName) {
+  before_day_1_ = [&] {
+    std::string config = test::ReadFile(config_);
+    config.replace(config.find("id: ctr"), 7, "id: clicks");
+    test::WriteFile(config_, config);
+    const Ended renamed =
+        test::Run({TACIT, "store", "migrate", "--config", config_, "--rename", "ctr=clicks"});
+    EXPECT_EQ(renamed.exit_code, 0) << renamed.err;
+  };
+  LoseStore(UserRun());
+  const Ended without = Restore();
+  EXPECT_EQ(without.exit_code, 3) << without.out;
+  EXPECT_THAT(without.err, AllOf(HasSubstr("'clicks'"), HasSubstr("--remains")));
+  EXPECT_FALSE(fs::exists(dir_ / "store"));
+  const Ended restored = Restore({"--remains", dir_ / "store.lost"});
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_THAT(restored.out, HasSubstr("clicks: 20 steps charged"));
+  ExpectItGoesOn();
+}
+
 TEST_F(RestoreTest, WithoutTheRecordsEveryUserIsCharged) {
   LoseStore(UserRun());
   fs::remove(dir_ / "day-1.jsonl");
@@ -148,12 +173,11 @@ TEST_F(RestoreTest, WithoutTheRecordsEveryUserIsCharged) {
 
 TEST_F(RestoreTest, TheDamagedStoresLedgerIsTakenFirst) {
   LoseStore(UserRun());
-  // The largest table holds rows.
   fs::path largest;
-  for (const auto& entry : fs::directory_iterator(dir_ / "store.lost"))
-    if (entry.path().extension() == ".sst" &&
-        (largest.empty() || entry.file_size() > fs::file_size(largest)))
-      largest = entry.path();
+  for (const fs::path& file : test::FilesBelow(dir_ / "store.lost/rows"))
+    if (file.extension() == ".sst" &&
+        (largest.empty() || fs::file_size(file) > fs::file_size(largest)))
+      largest = file;
   std::string bytes = test::ReadFile(largest);
   for (size_t i = 0; i < bytes.size(); i += 64) bytes[i] = static_cast<char>(bytes[i] ^ 8);
   // The checkpoint may have the same file, by a hard link, and stays whole.

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "service.h"
+#include "support/files_below.h"
 
 namespace tacit {
 namespace {
@@ -22,10 +23,10 @@ using testing::HasSubstr;
 
 std::string LargestIn(const std::string& folder, const std::string& extension) {
   fs::path largest;
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.path().extension() == extension &&
-        (largest.empty() || entry.file_size() > fs::file_size(largest)))
-      largest = entry.path();
+  for (const fs::path& file : test::FilesBelow(folder))
+    if (file.extension() == extension &&
+        (largest.empty() || fs::file_size(file) > fs::file_size(largest)))
+      largest = file;
   return largest;
 }
 
@@ -92,7 +93,7 @@ TEST_F(StoreCommandTest, ADamagedLogIsRefusedWithItsPlace) {
 
 TEST_F(StoreCommandTest, ADaemonFindsADamagedTableBeforeARequestDoes) {
   Learn();
-  const std::string table = LargestIn(dir_ / "store", ".sst");
+  const std::string table = LargestIn(dir_ / "store/rows", ".sst");
   FlipTheMiddle(table);
   SmallRun run;
   const std::string at_operator = "unix:" + (dir_ / "operator");
@@ -120,7 +121,7 @@ TEST_F(StoreCommandTest, OnlyWhatFollowsFromTheRestIsRepaired) {
   ASSERT_EQ(repaired.exit_code, 0) << repaired.err;
   EXPECT_THAT(repaired.out, HasSubstr("CURRENT was made anew"));
   EXPECT_EQ(test::Run({TACITD, "--config", config_, "--until-end"}).exit_code, 0);
-  FlipTheMiddle(LargestIn(dir_ / "store", ".sst"));
+  FlipTheMiddle(LargestIn(dir_ / "store/rows", ".sst"));
   const Ended not_guessed = Tacit({"store", "repair", "--store", dir_ / "store"});
   EXPECT_EQ(not_guessed.exit_code, 3);
   EXPECT_THAT(not_guessed.err, HasSubstr("is not repaired"));

@@ -20,6 +20,7 @@ using test::Service;
 using test::SmallRun;
 using test::TempDir;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 void WriteLog(const TempDir& dir, int records, int users) {
   std::string text;
@@ -74,8 +75,27 @@ TEST(UserUnitTest, LedgerAndDaemonTellTheUnitAndItsBounds) {
                         "event id counts once in 300 offsets"));
   const Ended verified = ledger({"verify", "--full"});
   EXPECT_EQ(verified.exit_code, 0) << verified.err;
+  // All 150 users have been in five steps.
   const Ended forecast = ledger({"forecast"});
   EXPECT_EQ(forecast.exit_code, 0) << forecast.err;
+  EXPECT_THAT(forecast.out, HasSubstr("of 150 users, 150 cannot be learnt from again"));
+  const Ended more = ledger({"forecast", "--json"});
+  EXPECT_EQ(json::parse(more.out).at("learners").at(0).at("users"),
+            (json::value{{"users", 150},
+                         {"with_nothing_left", 150},
+                         {"by_quarter_left", json::array{0, 0, 0, 0}},
+                         {"will_have_nothing_left", json::array{}}}));
+  // Daemons say the same to operators, and to nobody else.
+  const std::string operators = "unix:" + (dir / "operator");
+  Service service(dir, run, {"--set", "serve.operator_listen=" + operators});
+  const std::string counted = "tacit_users_by_allowance_left{learner=\"ctr\",left=\"nothing\"} 150";
+  EXPECT_TRUE(service.Until("operators see the count", [&] {
+    const auto metrics = serve::Fetch(operators + ":/metrics", "GET", "", test::kPatience);
+    return metrics && metrics->body.find(counted) != std::string::npos;
+  }));
+  const auto open = service.Ask("GET", "/metrics");
+  ASSERT_TRUE(open);
+  EXPECT_THAT(open->body, Not(HasSubstr("tacit_users_by_allowance_left")));
 }
 
 TEST(UserUnitTest, PoissonCountsAPeriodForAllOfItsSteps) {
@@ -86,6 +106,8 @@ TEST(UserUnitTest, PoissonCountsAPeriodForAllOfItsSteps) {
       "max_participations: 30}");
   const Ended ended = test::Run({TACITD, "--config", run.WriteConfig(dir), "--until-end"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("100 % of the last 100 users could not be learnt from: their "
+                                   "allowance"));
   const Ended shown = test::Run({TACIT, "ledger", "show", "--json", "--store", dir / "store"});
   const json::object ledger = json::parse(shown.out).as_object();
   // All hundred users are in each of the six periods, and in three of them count: thirty steps of
@@ -133,6 +155,35 @@ TEST(UserUnitTest, ThePlanOfAStepIsOfOneStep) {
   EXPECT_NEAR(epsilon("allowed"), 8, 0.02);
   const Ended words = test::Run({TACIT, "privacy", "plan", "--config", run.WriteConfig(dir)});
   EXPECT_THAT(words.out, HasSubstr("all learners together, on one user"));
+}
+
+// Paced by the year, a user's cost of a year is below that of his life, and is known without the
+// length of a day.
+TEST(UserUnitTest, ThePlanHasTheClaimOfAYearBesideThatOfALife) {
+  TempDir dir;
+  const SmallRun run =
+      UserRun("{mode: once, batch: 10, max_participations: 40, per_period: 4, period_files: 365}");
+  const Ended plan =
+      test::Run({TACIT, "privacy", "plan", "--json", "--config", run.WriteConfig(dir)});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  const json::object learner = json::parse(plan.out).at("learners").at(0).as_object();
+  const double sigma = learner.at("step").at("noise_multiplier").to_number<double>();
+  const json::object& epsilon = learner.at("epsilon").as_object();
+  const auto of_steps = [&](double steps) {
+    return privacy::GaussianEpsilon(std::sqrt(steps) / sigma, Delta(1e-6)).value;
+  };
+  EXPECT_NEAR(epsilon.at("step").to_number<double>(), of_steps(1), 0.01);
+  EXPECT_NEAR(epsilon.at("year").to_number<double>(), of_steps(4), 0.01);
+  EXPECT_NEAR(epsilon.at("allowed").to_number<double>(), 8, 0.02);
+  // Periods of 100 days: a year that begins inside of one has parts of five of them.
+  const SmallRun unaligned =
+      UserRun("{mode: once, batch: 10, max_participations: 40, per_period: 4, period_files: 100}");
+  const Ended other =
+      test::Run({TACIT, "privacy", "plan", "--json", "--config", unaligned.WriteConfig(dir)});
+  ASSERT_EQ(other.exit_code, 0) << other.err;
+  const json::value years = json::parse(other.out).at("learners").at(0).at("epsilon");
+  EXPECT_NEAR(years.at("year").to_number<double>(), of_steps(20), 0.02);
+  EXPECT_NEAR(years.at("days_30").to_number<double>(), of_steps(4), 0.01);
 }
 
 TEST(UserUnitTest, RecordsOfNobodyAreDeadLetters) {

@@ -20,6 +20,7 @@ void AppendExample(uint64_t offset, Batch* batch) {
       batch->row.push_back(offset * 100 + s * 10 + k);
     batch->slot_end.push_back(static_cast<uint32_t>(batch->row.size()));
   }
+  batch->weight.push_back(static_cast<float>(offset) / 256);
   batch->item.push_back(offset % 5 == 0 ? kNoItem : static_cast<uint32_t>(offset * 7));
   batch->user.Append("user" + std::to_string(offset));
 }
@@ -38,6 +39,7 @@ void ExpectEqual(const Batch& a, const Batch& b) {
   EXPECT_EQ(a.dense, b.dense);
   EXPECT_EQ(a.slot_end, b.slot_end);
   EXPECT_EQ(a.row, b.row);
+  EXPECT_EQ(a.weight, b.weight);
   EXPECT_EQ(a.item, b.item);
   ASSERT_EQ(a.user.size(), b.user.size());
   for (size_t i = 0; i < a.user.size(); ++i) EXPECT_EQ(a.user[i], b.user[i]);
@@ -93,6 +95,9 @@ TEST(BatchDeathTest, ColumnsThatAreNotInAllBatchesAreRefused) {
   AppendExample(1, &batch);
   AppendExample(2, &other);
   other.item.clear();
+  EXPECT_DEATH(batch.AppendRange(other, 0, 1), "differ in columns");
+  other.item = batch.item;
+  other.weight.clear();
   EXPECT_DEATH(batch.AppendRange(other, 0, 1), "differ in columns");
 }
 

@@ -155,6 +155,34 @@ TEST_F(CsvTest, WithoutColumnsEveryRecordIsBad) {
   EXPECT_THAT(decoded.dead[0].reason, HasSubstr("source.csv.columns"));
 }
 
+TEST_F(CsvTest, WeightsAndConstantsAreThoseOfJson) {
+  shape_.columns = {"n2", "label", "price"};
+  shape_.user = shape_.item = shape_.event_id = shape_.timestamp = "";
+  shape_.weight = "price";
+  shape_.constants = {{"c1", "shop 7"}, {"n1", "3.5"}, {"set", "x"}};
+  const Decoded decoded =
+      Decode({"-2,1,2", "-2,0,", "-2,1,9", "-2,1,-9", "-2,1,much", "-2,,1"}, {.weight_most = 4});
+  EXPECT_THAT(decoded.batch.weight, ElementsAre(0.5f, 0.25f, 1.0f));
+  ASSERT_EQ(decoded.dead.size(), 3u);
+  EXPECT_EQ(decoded.dead[0].reason, "weight (column 'price'): '-9' is no number of at least 0");
+
+  const JsonShape json{.weight = "/price", .features_at = "", .constants = shape_.constants};
+  ASSERT_TRUE(CheckShape(json, Schema()));
+  const std::string line = R"({"n2":-2,"label":1,"price":2})";
+  Batch other;
+  transform_.StartBatch(&other);
+  std::vector<DeadLetter> dead;
+  MakeShapedJsonCodec(transform_, json, {.weight_most = 4})->Decode(Records({line}), &other, &dead);
+  ASSERT_TRUE(dead.empty());
+  EXPECT_EQ(other.weight[0], decoded.batch.weight[0]);
+  EXPECT_EQ(other.dense, (std::vector<float>{decoded.batch.dense[0], decoded.batch.dense[1]}));
+  EXPECT_EQ(other.Slot(0, 0)[0], decoded.batch.Slot(0, 0)[0]);
+  EXPECT_EQ(other.Slot(0, 1)[0], decoded.batch.Slot(0, 1)[0]);
+  CsvShape wrong = shape_;
+  wrong.constants = {{"n1", "dear"}};
+  EXPECT_EQ(Refusal(wrong), "source.csv.constants: 'n1' is a number, and 'dear' is none");
+}
+
 TEST_F(CsvTest, RecordsToScoreNeedNoLabel) {
   EXPECT_EQ(Decode({"e,u,,,,,,,", "e,u,,,,,,what,"}, {.label = LabelUse::kPassedOver}).batch.size(),
             2u);
@@ -177,11 +205,35 @@ TEST_F(CsvTest, ColumnsThatCannotBeAreRefusedByName) {
             "");
   EXPECT_THAT(with([](CsvShape& s) { s.features = {{"n9", "id"}}; }), HasSubstr("no feature 'n9'"));
   EXPECT_THAT(with([](CsvShape& s) { s.user = "user"; }), HasSubstr("user: there is no column"));
-  EXPECT_THAT(with([](CsvShape& s) { s.label = ""; }), HasSubstr("without a label"));
+  EXPECT_EQ(with([](CsvShape& s) { s.label = ""; }), "");
+  EXPECT_THAT(with([](CsvShape& s) {
+                s.label = "";
+                s.label_rule = {{}, 1.0};
+              }),
+              HasSubstr("without a label"));
   EXPECT_THAT(with([](CsvShape& s) {
                 s.label_rule = {{{"a", true}}, 1.0};
               }),
               HasSubstr("two rules"));
+}
+
+TEST(CsvOwnTest, LinesMayHaveNoLabel) {
+  const FeatureTransform transform(
+      {.dense = {}, .categorical = {{.name = "item", .buckets = 1000, .dim = 2}}});
+  const CsvShape shape{
+      .columns = {"user", "item"}, .header = false, .label = "", .event_id = "", .timestamp = ""};
+  const Status checked = CheckCsvShape(shape, transform.schema());
+  ASSERT_TRUE(checked) << checked.error().message;
+  Batch batch;
+  transform.StartBatch(&batch);
+  RawRecords records;
+  records.bytes = "u,a";
+  records.end.push_back(3);
+  std::vector<DeadLetter> dead;
+  MakeCsvCodec(transform, shape, {})->Decode(records, &batch, &dead);
+  ASSERT_TRUE(dead.empty()) << dead[0].reason;
+  ASSERT_EQ(batch.size(), 1u);
+  EXPECT_EQ(batch.label[0], 1);
 }
 
 // JSON with the same parts is the oracle: whatever can be said in both is the same example.

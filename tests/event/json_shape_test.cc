@@ -133,6 +133,64 @@ TEST_F(JsonShapeTest, LabelsFollowTheRule) {
   EXPECT_EQ(label("4.50"), "label (/rating): '4.50' is none of label_values");
 }
 
+TEST_F(JsonShapeTest, WeightsAreSharesOfTheLargest) {
+  shape_.weight = "/price";
+  const std::vector<std::string> records = {R"({"label":1,"price":2})",
+                                            R"({"label":1,"price":"0.5"})",
+                                            R"({"label":0,"price":900})",
+                                            R"({"label":0,"price":0})",
+                                            R"({"label":1})",
+                                            R"({"label":1,"price":null})",
+                                            R"({"label":1,"price":true})"};
+  const Decoded decoded = Decode(records, {.weight_most = 4});
+  ASSERT_EQ(decoded.batch.size(), records.size()) << decoded.dead.at(0).reason;
+  EXPECT_THAT(decoded.batch.weight,
+              testing::ElementsAre(0.5f, 0.125f, 1.0f, 0.0f, 0.25f, 0.25f, 0.25f));
+  // A bad record between good ones leaves no weight behind.
+  for (const std::string bad : {"-1", R"("much")", "[1]", R"("inf")", R"("nan")"}) {
+    const Decoded some =
+        Decode({records[0], R"({"label":1,"price":)" + bad + "}", R"({"price":3})", records[1]},
+               {.weight_most = 4});
+    ASSERT_EQ(some.dead.size(), 2u) << bad;
+    EXPECT_THAT(some.dead[0].reason, testing::StartsWith("weight (/price): ")) << bad;
+    EXPECT_THAT(some.batch.weight, testing::ElementsAre(0.5f, 0.125f)) << bad;
+  }
+  // To score a record its weight is not looked at.
+  const Decoded scored = Decode({R"({"price":"much"})"}, {.label = LabelUse::kPassedOver});
+  ASSERT_EQ(scored.batch.size(), 1u);
+  EXPECT_TRUE(scored.batch.weight.empty());
+}
+
+// They are in a record as if it had named them, for learning and for scoring.
+TEST_F(JsonShapeTest, ConstantsAreFeaturesOfEveryRecord) {
+  const JsonShape plain = shape_;
+  const Decoded told =
+      Decode({R"({"label":1,"features":{"n1":3.5,"n2":-2,"c1":"shop 7","set":["x"]}})"});
+  shape_.constants = {{"c1", "shop 7"}, {"n1", "3.5"}, {"set", "x"}};
+  const std::string record = R"({"label":1,"features":{"n2":-2,"c1":"another"}})";
+  for (const LabelUse use : {LabelUse::kLearnt, LabelUse::kPassedOver}) {
+    const Decoded constant =
+        Decode({record, record}, {.label = use, .missing = MissingPolicy::kReject});
+    ASSERT_EQ(constant.batch.size(), 2u) << constant.dead.at(0).reason;
+    for (const size_t i : {size_t{0}, size_t{1}}) {
+      EXPECT_EQ(constant.batch.Slot(i, 0)[0], told.batch.Slot(0, 0)[0]);
+      EXPECT_EQ(constant.batch.Slot(i, 1)[0], told.batch.Slot(0, 1)[0]);
+      EXPECT_EQ(constant.batch.dense[2 * i], told.batch.dense[0]);
+      EXPECT_EQ(constant.batch.dense[2 * i + 1], told.batch.dense[1]);
+    }
+  }
+  shape_ = plain;
+  const auto refusal = [&](Constants constants) {
+    JsonShape shape = plain;
+    shape.constants = std::move(constants);
+    return Refusal(shape);
+  };
+  EXPECT_EQ(refusal({{"c9", "x"}}), "source.json.constants: 'c9' is no feature of the schema");
+  EXPECT_EQ(refusal({{"c1", "x"}, {"c1", "y"}}), "source.json.constants: 'c1' is there twice");
+  EXPECT_EQ(refusal({{"n1", "dear"}}),
+            "source.json.constants: 'n1' is a number, and 'dear' is none");
+}
+
 TEST_F(JsonShapeTest, CategoriesMayBeNumbersAndFlags) {
   const Decoded decoded =
       Decode({R"({"label":1,"features":{"c1":2.5,"set":[true,7,null,"x"]}})",
@@ -188,7 +246,9 @@ TEST_F(JsonShapeTest, PlacesThatCannotBeAreRefusedByName) {
   EXPECT_THAT(Refusal({.user = "/u", .item = "/u/i/j"}),
               HasSubstr("item: '/u/i/j' lies inside of '/u', the value of user"));
   EXPECT_THAT(Refusal({.features = {{"n9", "/x"}}}), HasSubstr("no feature 'n9'"));
-  EXPECT_THAT(Refusal({.label = ""}), HasSubstr("without a label"));
+  EXPECT_EQ(Refusal({.label = ""}), "");
+  EXPECT_THAT(Refusal({.label = "", .label_values = {{"a", true}}}), HasSubstr("without a label"));
+  EXPECT_THAT(Refusal({.label = "", .label_at_least = 1}), HasSubstr("without a label"));
   EXPECT_THAT(Refusal({.label_values = {{"a", true}}, .label_at_least = 1}),
               HasSubstr("two rules"));
   EXPECT_EQ(Refusal({.user = "/who", .item = "/who"}), "") << "a value may be two parts";
@@ -215,6 +275,29 @@ TEST(JsonShapeOwnTest, UserAndItemMayBeFeatures) {
   transform.StartBatch(&batch);
   MakeShapedJsonCodec(transform, shape, {})->Decode(records, &batch, &dead);
   EXPECT_EQ(batch.Slot(0, 0)[0], transform.Row(0, "other"));
+}
+
+// Records without a label say that a user has met an item: their label is 1, whatever else they
+// hold.
+TEST(JsonShapeOwnTest, RecordsMayHaveNoLabel) {
+  const FeatureTransform transform(
+      {.dense = {}, .categorical = {{.name = "item", .buckets = 1000, .dim = 2}}});
+  const JsonShape shape{.label = ""};
+  ASSERT_TRUE(CheckShape(shape, transform.schema()));
+  Batch batch;
+  transform.StartBatch(&batch);
+  RawRecords records;
+  for (const std::string_view record :
+       {R"({"user":"u","item":"a"})", R"({"label":0,"item":"b"})"}) {
+    records.bytes += record;
+    records.end.push_back(static_cast<uint32_t>(records.bytes.size()));
+  }
+  std::vector<DeadLetter> dead;
+  MakeShapedJsonCodec(transform, shape, {})->Decode(records, &batch, &dead);
+  ASSERT_TRUE(dead.empty()) << dead[0].reason;
+  ASSERT_EQ(batch.size(), 2u);
+  EXPECT_EQ(batch.label[0], 1);
+  EXPECT_EQ(batch.label[1], 1);
 }
 
 // The plain codec is the oracle for the plain shape, over whole and broken records.

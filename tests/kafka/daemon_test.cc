@@ -76,11 +76,12 @@ TEST_F(DaemonTest, DeadLettersAreInTheirTopicBeforeAnythingBehindThemIsLearnt) {
   EXPECT_EQ(TopicSize(broker.bootstrap(), dead), kRecords / 10);
 }
 
-TEST_F(DaemonTest, ATopicThatIsNotThereIsAMistake) {
+// A daemon waits for its topic; one that reads to the end has nothing to read.
+TEST_F(DaemonTest, ATopicThatIsNotThereIsAMistakeWhereTheEndIsAskedFor) {
   const std::string topic = FreshName("clikcs");
   const std::string config =
       WriteTopicConfig(dir_, topic, SharedBroker().bootstrap(), "format: json");
-  const Ended ended = test::Run({TACITD, "--config", config});
+  const Ended ended = test::Run({TACITD, "--config", config, "--until-end"});
   EXPECT_EQ(ended.exit_code, 2) << ended.err;
   EXPECT_THAT(ended.err, HasSubstr("topic '" + topic + "'"));
 }

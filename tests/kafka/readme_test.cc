@@ -12,18 +12,16 @@
 namespace tacit::test {
 namespace {
 
-// The commands under a heading, but for the one that starts a broker.
+// The commands under a heading, but for those that start, fill or stop a broker.
 std::string CommandsUnder(const std::string& heading) {
   std::istringstream readme(ReadFile(std::string(TACIT_SOURCE_DIR) + "/README.md"));
   std::string commands;
-  bool here = false, goes_on = false;
+  bool here = false, shell = false;
   for (std::string line; std::getline(readme, line);) {
     if (line.starts_with("## ")) here = line == heading;
-    if (!here) continue;
-    const bool command = line.starts_with("    $ ");
-    if (goes_on || (command && line.find("tools/kafka start") == std::string::npos))
-      commands += line.substr(command ? 6 : 0) + "\n";
-    goes_on = (command || goes_on) && line.ends_with('\\');
+    if (line.starts_with("```")) shell = line == "```sh";
+    const bool command = here && shell && !line.starts_with("```");
+    if (command && !line.starts_with("tools/kafka ")) commands += line + "\n";
   }
   return commands;
 }

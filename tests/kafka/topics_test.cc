@@ -10,6 +10,7 @@
 #include "kafka/oracle.h"
 #include "kafka/oracle_run.h"
 #include "kafka/topic.h"
+#include "serve/client.h"
 #include "support/eventually.h"
 
 namespace tacit {
@@ -95,6 +96,50 @@ TEST_F(TopicsTest, ATopicThatIsAnotherOneOrHasShrunkIsRefused) {
   std::vector<int> expected(oracle_.size());
   std::fill_n(expected.begin(), 200, 1);
   EXPECT_THAT(oracle_.Differences(Applied(), expected), IsEmpty());
+}
+
+// A daemon that is started before its topic says so, waits, and learns once the topic is there.
+TEST_F(TopicsTest, ATopicThatIsMadeLaterIsWaitedFor) {
+  topic_ = test::FreshName("later");
+  config_ =
+      test::WriteOracleConfig(dir_, "later",
+                              fmt::format("source: {{kind: kafka, topic: {}, format: criteo_tsv}}\n"
+                                          "kafka: {{bootstrap.servers: \"{}\", group.id: {}}}\n",
+                                          topic_, broker().bootstrap(), topic_),
+                              true);
+  // A daemon that reads to the end tells of the typing error, and what to do.
+  const test::Ended mistaken = Learn();
+  EXPECT_NE(mistaken.exit_code, 0);
+  EXPECT_THAT(mistaken.err, HasSubstr(fmt::format("topic '{}': the brokers at {}", topic_,
+                                                  broker().bootstrap())));
+  EXPECT_THAT(mistaken.err, HasSubstr("make it, or correct source.topic"));
+
+  const std::string url = "unix:" + (dir_ / "s"), operators = "unix:" + (dir_ / "o");
+  test::Process daemon({TACITD, "--config", config_, "--set", "serve.listen=" + url, "--set",
+                        "serve.operator_listen=" + operators});
+  const auto ready = [&](const std::string& at) {
+    const auto answer = serve::Fetch(at + ":/readyz", "GET", "", test::kPatience);
+    return answer ? answer->body : std::string();
+  };
+  ASSERT_TRUE(test::Eventually("operators are told", [&] {
+    return ready(operators).find("make it, or correct source.topic") != std::string::npos;
+  })) << daemon.Err();
+  EXPECT_EQ(ready(url).find(topic_), std::string::npos) << "others are not";
+  const std::string told = "learning begins when the topic is there";
+  ASSERT_TRUE(test::Eventually("the log says so", [&] {
+    return daemon.Err().find(told) != std::string::npos;
+  })) << daemon.Err();
+  broker().CreateTopic(topic_, 2);
+  Write(Invent(384));  // whole steps: a daemon waits for the rest of one
+  const std::vector<int> expected(384, 1);
+  EXPECT_TRUE(test::Eventually("all is learnt", [&] {
+    const auto applied = oracle_.Applied(config_);
+    return applied && *applied == expected;
+  })) << daemon.Err();
+  const std::string log = daemon.Err();
+  const size_t first = log.find(told);
+  ASSERT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find(told, first + 1), std::string::npos) << "it is said once";
 }
 
 TEST_F(TopicsTest, RecordsThatRetentionTookBeforeTheyWereReadAreNotPassedOver) {

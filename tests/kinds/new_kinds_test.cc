@@ -16,6 +16,7 @@
 #include "event/codec.h"
 #include "privacy/query_table.h"
 #include "privacy/spending.h"
+#include "support/fixed_noise.h"
 #include "train/click_learner.h"
 #include "train/feed.h"
 #include "train/memory_rows.h"
@@ -53,6 +54,7 @@ class Comb final : public stream::Source {
   std::vector<int32_t> partitions() const override { return {0}; }
   Result<stream::PollOutcome> Poll(std::chrono::milliseconds, event::RawRecords* out) override {
     out->Clear();
+    if (paused_) return stream::PollOutcome::kNothing;
     if (next_ == kCombRecords) return stream::PollOutcome::kEnd;
     out->first_offset = next_;
     for (uint64_t i = 0; i < kCombAtOnce && next_ < kCombRecords; ++i, ++next_) {
@@ -66,8 +68,8 @@ class Comb final : public stream::Source {
     next_ = positions.empty() ? 0 : positions[0].first();
     return {};
   }
-  void Pause(std::span<const int32_t>) override {}
-  void Resume(std::span<const int32_t>) override {}
+  void Pause(std::span<const int32_t>) override { paused_ = true; }
+  void Resume(std::span<const int32_t>) override { paused_ = false; }
   void Advise(std::span<const stream::PartitionOffset>, const stream::StoreClaim&) override {}
   uint64_t RecordsAfter(std::span<const stream::PartitionOffset>) const override { return 0; }
   std::string Identity() const override { return "comb"; }
@@ -75,6 +77,7 @@ class Comb final : public stream::Source {
 
  private:
   uint64_t next_ = 0;
+  bool paused_ = false;
 };
 
 const auto kOpeners = With<wiring::SourceOpener>(
@@ -280,8 +283,8 @@ TEST_F(NewKinds, TrainTogether) {
   train::MemoryRows rows(layout), initial(layout);
   auto mechanism = Mechanism(options.model.space);
   ASSERT_TRUE(mechanism) << mechanism.error().message;
-  train::ClickLearner ctr(options, std::move(*mechanism), noise::MakeNoiseSource(), *backend, rows,
-                          nullptr);
+  train::ClickLearner ctr(options, std::move(*mechanism), std::make_unique<noise::FixedNoise>(1),
+                          *backend, rows, nullptr);
 
   const auto source = wiring::OpenSource(config_.source, nullptr, kOpeners);
   ASSERT_TRUE(source) << source.error().message;

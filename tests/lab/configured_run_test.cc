@@ -174,6 +174,7 @@ TEST_P(ConfiguredRunTest, LearnsAndPrintsWhatTheDaemonDoes) {
   daemon::DaemonOptions until_end;
   until_end.until_end = true;
   until_end.config = path;
+  until_end.read = [&] { return config::Load(path, {}, config::LogFiles::kUnread); };
   testing::internal::CaptureStdout();
   const auto code = daemon::RunDaemon(assembly, until_end);
   const std::string printed = WithoutLog(testing::internal::GetCapturedStdout());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "mechanism/private_step.h"
+#include "support/fixed_noise.h"
 #include "support/silent_noise.h"
 namespace tacit::mechanism {
 namespace {
@@ -283,7 +284,7 @@ TEST(QuantileClipper, DividesByThePublicBatch) {
 }
 
 TEST(QuantileClipper, FindsTheQuantileWithNoise) {
-  const auto noise = noise::MakeNoiseSource();
+  const auto noise = std::make_unique<noise::FixedNoise>(1);
   std::mt19937_64 random(4);
   std::lognormal_distribution<double> norm(1, 0.5);
   QuantileOptions options = Quantile(50);

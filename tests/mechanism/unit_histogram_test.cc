@@ -11,6 +11,7 @@
 #include "mechanism/contribution.h"
 #include "mechanism/unit_vector.h"
 #include "noise/noise.h"
+#include "support/fixed_noise.h"
 #include "support/key_watch.h"
 #include "support/statistics.h"
 
@@ -99,7 +100,7 @@ TEST(UnitHistogram, WhatIsReleasedHasTheNoiseThatIsCharged) {
     const privacy::Charge charge = histogram.charge();
     EXPECT_EQ(charge.noise_multiplier, multiplier);
     EXPECT_EQ(charge.sampling_rate, 1);
-    const auto noise = noise::MakeNoiseSource();
+    const auto noise = std::make_unique<noise::FixedNoise>(1);
     const std::vector<float> released = std::move(histogram).Release(*noise);
     std::vector<double> z;
     for (size_t cell = 0; cell < kMany; ++cell)

@@ -24,6 +24,37 @@ TEST(RegistryTest, ScrapeHasThePrometheusTextForm) {
             "b_total{learner=\"ctr\"} 3\n");
 }
 
+// A second owner of the same labels keeps the numbers when the first one leaves.
+TEST(RegistryTest, NumbersGoWithTheirLastOwner) {
+  Registry registry;
+  const Labels labels = {{"version", "7"}};
+  const Counter first = registry.AddCounter(Audience::kPublic, "a_total", "Counted.", labels);
+  const Counter second = registry.AddCounter(Audience::kPublic, "a_total", "Counted.", labels);
+  first.Add(3);
+  registry.Remove("a_total", labels);
+  second.Add();
+  EXPECT_THAT(registry.Scrape(Audience::kPublic), HasSubstr("a_total{version=\"7\"} 4\n"));
+  registry.Remove("a_total", labels);
+  EXPECT_THAT(registry.Scrape(Audience::kPublic), Not(HasSubstr("version")));
+  registry.AddCounter(Audience::kPublic, "a_total", "Counted.", labels);
+  EXPECT_THAT(registry.Scrape(Audience::kPublic), HasSubstr("a_total{version=\"7\"} 0\n"));
+}
+
+// A scrape may hold the last owner, who removes while the registry is locked.
+TEST(RegistryTest, AnOwnerMayLeaveDuringAScrape) {
+  Registry registry;
+  auto owner = std::shared_ptr<int>(new int(0), [&](int* held) {
+    delete held;
+    registry.Remove("a_total", {});
+  });
+  registry.AddCounter(Audience::kPublic, "a_total", "Counted.");
+  registry.BeforeScrape([held = std::weak_ptr<int>(owner), &owner] {
+    const auto last = held.lock();
+    owner.reset();
+  });
+  EXPECT_THAT(registry.Scrape(Audience::kPublic), Not(HasSubstr("a_total 0")));
+}
+
 TEST(RegistryTest, OperatorMetricsAppearOnlyInTheOperatorsScrape) {
   Registry registry;
   registry.AddGauge(Audience::kPublic, "tacit_epsilon", "Spent.").Set(1);

@@ -57,6 +57,7 @@ struct LoopExample {
   std::vector<double> dense;
   std::vector<std::vector<uint64_t>> slots;
   double label = 0;
+  double weight = 1;
 };
 
 using Rows = std::map<uint64_t, std::vector<double>>;
@@ -101,7 +102,7 @@ inline LoopGradient LoopBackward(const LoopModel& model, const LoopExample& x,
   const auto widths = model.Widths();
   LoopGradient gradient;
   gradient.dense.resize(dense.size());
-  std::vector<double> g = {1 / (1 + std::exp(-activations.back()[0])) - x.label};
+  std::vector<double> g = {x.weight * (1 / (1 + std::exp(-activations.back()[0])) - x.label)};
   size_t end = dense.size();
   for (size_t l = widths.size() - 1; l-- > 0;) {
     const size_t in = widths[l], out = widths[l + 1], at = end - (in + 1) * out;
@@ -137,6 +138,7 @@ struct Problem {
   struct Options {
     size_t examples = 24;
     bool one_example_per_unit = false;
+    bool weights = false;  // of examples, some of them 0
     std::vector<uint32_t> hidden = {9, 6};
     float spread = 1;  // of parameters
   };
@@ -145,7 +147,7 @@ struct Problem {
   std::vector<float> dense_parameters;
   std::vector<std::vector<float>> row_values;  // per row of the space
   std::vector<uint32_t> unit_of, slot_end;
-  std::vector<float> label, dense;
+  std::vector<float> label, dense, weight;
   std::vector<uint64_t> row;
   size_t units = 0;
   Activations activations;
@@ -179,7 +181,7 @@ struct Problem {
   }
 
   Examples View() const {
-    return {label.size(), units, unit_of, label, dense, slot_end, activations.slot_row};
+    return {label.size(), units, unit_of, label, dense, slot_end, activations.slot_row, weight};
   }
   PctrOptions ModelOptions(ops::Precision precision = ops::Precision::kF32) const {
     return {model.space, model.dense_width, model.hidden, precision};
@@ -203,6 +205,7 @@ struct Problem {
                            row.begin() + slot_end[cell]);
     }
     x.label = label[i];
+    if (!weight.empty()) x.weight = weight[i];
     return x;
   }
   std::vector<LoopGradient> UnitGradients() const {
@@ -220,6 +223,7 @@ struct Problem {
     const uint32_t step = options.one_example_per_unit ? 1 : random() % 5 < 2 ? random() % 3 : 0;
     unit_of.push_back(unit_of.empty() ? 0 : unit_of.back() + step);
     label.push_back(random() % 2);
+    if (options.weights) weight.push_back(static_cast<float>(random() % 5) / 4);
     for (uint32_t d = 0; d < model.dense_width; ++d) dense.push_back(normal(random));
     for (const auto& table : model.space.tables()) {
       const size_t hot = random() % 4;  // repeats are likely in the small tables

@@ -136,7 +136,8 @@ TEST(Pctr, MatchesMaterialisedGradients) {
   const testing::FlatClip flat(0.7);
   const testing::PerGroup per_group;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    Problem::Options options{.examples = seed % 40, .one_example_per_unit = seed % 4 == 0};
+    Problem::Options options{
+        .examples = seed % 40, .one_example_per_unit = seed % 4 == 0, .weights = seed % 3 == 1};
     if (seed % 5 == 0) options.hidden = {};
     if (seed % 7 == 0) options.hidden = {33};
     const ScaleRule& rule =

@@ -52,6 +52,7 @@ class SequenceOracle {
     // The factors of dropout at a site, row by row of the unit; none: nothing is dropped.
     std::function<double(uint32_t site, size_t row, size_t column)> dropped = {};
     double weight_variance = 0;
+    size_t carrier_rank = 0;                 // of the carriers by which matrices were noised
     std::vector<double> item_variance = {};  // empty: attention is not corrected
     // Known logits: of each item (rows) those of what follows, decayed by age. Empty: none.
     std::vector<std::vector<double>> known = {};
@@ -261,13 +262,20 @@ class SequenceOracle {
   // ---- What noise in the parameters does, as numbers beside the tape ----
   using Numbers = std::vector<std::vector<double>>;
 
+  // Carriers noise the dimensions that they span: r of all columns, and of the rest r of all rows.
+  double NoisedShare(const LinearLayer& layer) const {
+    const auto r = static_cast<double>(context_.carrier_rank), in = static_cast<double>(layer.in),
+               out = static_cast<double>(layer.out);
+    if (r == 0 || r * (in + out) >= in * out) return 1;
+    return r / in + (1 - r / in) * (r / out);
+  }
   Numbers LinearNoise(const Rows& mean, const Numbers& v, const LinearLayer& layer) const {
     Numbers out;
-    const double s = context_.weight_variance;
+    const double s = context_.weight_variance * NoisedShare(layer);
     for (size_t r = 0; r < v.size(); ++r) {
       out.emplace_back(layer.out);
       for (size_t j = 0; j < layer.out; ++j) {
-        out[r][j] = s;
+        out[r][j] = context_.weight_variance;
         for (size_t i = 0; i < layer.in; ++i) {
           const double w = values_[layer.offset + i * layer.out + j], m = mean[r][i].value();
           out[r][j] += v[r][i] * s + v[r][i] * w * w + s * m * m;

@@ -52,19 +52,20 @@ class VarianceTest : public ::testing::Test {
 // than this test allows.
 TEST_F(VarianceTest, OfALinearLayer) {
   constexpr size_t kIn = 3, kOut = 3;
-  constexpr double kWeightVariance = 0.6;
+  constexpr double kWeightVariance = 0.6, kBiasVariance = 0.4;
+  constexpr LayerNoise kNoise{kWeightVariance, kBiasVariance};
   auto mean = Vector(kIn, 0.7f), variance = Variances(kIn, 1), weights = Vector(kIn * kOut, 0.8f);
   auto squares = weights;
   for (float& w : squares) w *= w;
   std::vector<float> out(kOut);
-  ASSERT_TRUE(LinearVariance(
-      *ops_, ops::Matrix(mean.data(), 1, kIn), ops::Matrix(variance.data(), 1, kIn),
-      ops::Matrix(squares.data(), kIn, kOut), 0, kWeightVariance, {out.data(), 1, kOut}));
+  ASSERT_TRUE(
+      LinearVariance(*ops_, ops::Matrix(mean.data(), 1, kIn), ops::Matrix(variance.data(), 1, kIn),
+                     ops::Matrix(squares.data(), kIn, kOut), 0, kNoise, {out.data(), 1, kOut}));
   const auto sampled = SampledVariance(kOut, 200'000, [&](std::vector<double>* y) {
     std::vector<double> x(kIn);
     for (size_t k = 0; k < kIn; ++k) x[k] = Normal(mean[k], variance[k]);
     for (size_t j = 0; j < kOut; ++j) {
-      (*y)[j] = Normal(0, kWeightVariance);
+      (*y)[j] = Normal(0, kBiasVariance);
       for (size_t k = 0; k < kIn; ++k)
         (*y)[j] += x[k] * Normal(weights[k * kOut + j], kWeightVariance);
     }
@@ -77,14 +78,14 @@ TEST_F(VarianceTest, OfALinearLayer) {
       v += variance[k] * squares[k * kOut + j];
       m += kWeightVariance * mean[k] * mean[k];
     }
-    for (const double term : {both, v, m, kWeightVariance})
+    for (const double term : {both, v, m, kBiasVariance})
       EXPECT_GT(term / sampled[j], 0.03) << "a term that would not be missed";
   }
   // Some columns alone are the same columns.
   std::vector<float> last(2);
-  ASSERT_TRUE(LinearVariance(
-      *ops_, ops::Matrix(mean.data(), 1, kIn), ops::Matrix(variance.data(), 1, kIn),
-      ops::Matrix(squares.data(), kIn, kOut), 1, kWeightVariance, {last.data(), 1, 2}));
+  ASSERT_TRUE(
+      LinearVariance(*ops_, ops::Matrix(mean.data(), 1, kIn), ops::Matrix(variance.data(), 1, kIn),
+                     ops::Matrix(squares.data(), kIn, kOut), 1, kNoise, {last.data(), 1, 2}));
   EXPECT_NEAR(last[0], out[1], 1e-5);
   EXPECT_NEAR(last[1], out[2], 1e-5);
 }

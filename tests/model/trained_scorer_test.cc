@@ -23,11 +23,12 @@ class TrainedScorerTest : public ::testing::Test {
   }
 
   // The scores of the model itself.
-  std::vector<float> ByModel(std::span<const float> weights, std::span<const uint32_t> history) {
+  std::vector<float> ByModel(std::span<const float> weights, std::span<const uint32_t> history,
+                             const ParameterNoise& noise = {}) {
     SequenceModel model(options_, *backend_);
     std::vector<float> scores;
     const Status status =
-        model.Score(weights, {}, {&history, 1},
+        model.Score(weights, noise, {&history, 1},
                     [&](size_t, std::span<float> s, size_t) { scores.assign(s.begin(), s.end()); });
     EXPECT_TRUE(status.has_value());
     return scores;
@@ -56,6 +57,26 @@ TEST_F(TrainedScorerTest, ScoresAsThePublishedModelDid) {
   scorer_.Publish(layout, second, {}, nullptr);
   EXPECT_EQ(ByScorer(history), ByModel(second, history));
   EXPECT_NE(ByScorer(history), ByModel(first, history));
+}
+
+// Attention is corrected as in training, by carriers or without, after what was published is gone.
+TEST_F(TrainedScorerTest, NoiseIsCopiedWithTheRankOfItsCarriers) {
+  options_.re_attention.kappa = 1;
+  const SequenceLayout layout(options_);
+  const std::vector<float> weights = layout.Initial(1);
+  const std::vector<uint32_t> history = {3, 9, 27};
+  const std::vector<float> variance(kItems, 0.01f);
+  std::vector<std::vector<float>> scores;
+  for (const uint32_t rank : {0, 2}) {
+    const ParameterNoise noise{0.2f, variance, rank};
+    std::vector<float> copied = variance;
+    scorer_.Publish(layout, weights, {0.2f, copied, rank}, nullptr);
+    std::ranges::fill(copied, 9.0f);
+    scores.push_back(ByScorer(history));
+    EXPECT_EQ(scores.back(), ByModel(weights, history, noise));
+  }
+  EXPECT_NE(scores[0], scores[1]) << "a forgotten rank would not be missed";
+  EXPECT_NE(scores[0], ByModel(weights, history));
 }
 
 TEST_F(TrainedScorerTest, ThreadsScoreAtOnce) {

@@ -177,12 +177,15 @@ TEST(AddGaussian, DrawsAreUncorrelated) {
 TEST(NoiseSource, TwoSourcesAreIndependentAndAReplayIsFoundOut) {
   const auto a = MakeNoiseSource(), b = MakeNoiseSource();
   EXPECT_EQ(CheckUncorrelated(FloatNormals(*a, kMany), FloatNormals(*b, kMany)), "");
-  StreamNoise original = FixedNoise(1), replay = FixedNoise(1);
+  FixedNoise original(1), replay(1);
   EXPECT_NE(CheckUncorrelated(FloatNormals(original, kMany), FloatNormals(replay, kMany)), "");
 }
 
 TEST(NoiseSource, RekeyEndsAReplay) {
-  StreamNoise original = FixedNoise(1), replay = FixedNoise(1);
+  const auto stream = [] {
+    return std::make_unique<Keystream>(Keystream::Key{1}, Keystream::CounterBlock{});
+  };
+  StreamNoise original(stream()), replay(stream());
   original.Rekey();
   replay.Rekey();
   EXPECT_EQ(CheckUncorrelated(FloatNormals(original, kMany), FloatNormals(replay, kMany)), "");

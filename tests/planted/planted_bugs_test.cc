@@ -274,7 +274,7 @@ std::vector<uint64_t> BatchSizes(uint64_t most) {
                                         .steps_per_period = kSteps,
                                         .sampling_rate = kRate,
                                         .start = {}},
-                                       std::make_unique<noise::StreamNoise>(noise::FixedNoise(3)));
+                                       std::make_unique<noise::FixedNoise>(3));
   event::RawRecords frame;
   frame.end.resize(kEvents);
   event::Batch batch;

@@ -36,6 +36,7 @@ TEST(UrlTest, SplitsAddressAndTarget) {
       {"http://127.0.0.1:8980/v1/score", "127.0.0.1:8980", "/v1/score"},
       {"http://localhost", "localhost:80", "/"},
       {"http://[::1]:81/a?b=c:d", "[::1]:81", "/a?b=c:d"},
+      {"https://h/x", "h:443", "/x"},
       {"unix:/run/t.sock:/metrics", "unix:/run/t.sock", "/metrics"},
       {"unix:/run/t.sock", "unix:/run/t.sock", "/"}};
   for (const auto& [text, address, target] : cases) {
@@ -43,8 +44,9 @@ TEST(UrlTest, SplitsAddressAndTarget) {
     ASSERT_TRUE(url.has_value()) << text;
     EXPECT_EQ(url->address.ToString(), address);
     EXPECT_EQ(url->target, target);
+    EXPECT_EQ(url->tls, text.starts_with("https"));
   }
-  for (const std::string text : {"https://h/", "h:80/x", "", "http://", "http:///x",
+  for (const std::string text : {"https://", "ftp://h/", "h:80/x", "", "http://", "http:///x",
                                  "http://h:80/a b", "http://h/\r\nX: y", "unix::/x"})
     EXPECT_FALSE(ParseUrl(text).has_value()) << text;
 }

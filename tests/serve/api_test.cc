@@ -200,12 +200,22 @@ TEST_F(ApiTest, DegradedIsReadyAndSaysWhy) {
   EXPECT_EQ(Ask("GET", "/readyz", "", 1).body, "ready, degraded: partition 3 waits at offset 17\n");
 }
 
+// The room that epsilon 0.5 and delta 1e-6 leave, where nothing more is known of a ledger:
+// (e^epsilon + delta) / (1 + e^epsilon).
+const double kAccuracy = (std::exp(0.5) + 1e-6) / (1 + std::exp(0.5));
+constexpr const char* kWords = "tells no better than 62.3 of 100 whether you were in it";
+
 TEST_F(ApiTest, PrivacyHasItsStableForm) {
   total_budget_ = {.epsilon = 6, .delta = 1e-7};
   Start();
   store_->Commit(2);
   exhausted_ = true;
-  const json::value answer = json::parse(Ask("GET", "/v1/privacy").body);
+  json::value answer = json::parse(Ask("GET", "/v1/privacy").body);
+  for (json::value* told : {&answer.at("learners").at(0), &answer.at("total")}) {
+    EXPECT_NEAR(told->at("at_most").at("accuracy").to_number<double>(), kAccuracy, 1e-12);
+    EXPECT_EQ(told->at("at_most").at("words"), kWords);
+    told->as_object().erase("at_most");
+  }
   std::string hash = "sha256:";
   for (int i = 0; i < 32; ++i) hash += "02";
   EXPECT_EQ(answer, json::parse(R"({"learners":[{"learner":"ctr","unit":"event","epsilon":0.5,
@@ -221,8 +231,10 @@ TEST_F(ApiTest, PrivacyHasItsStableForm) {
 TEST_F(ApiTest, ALearnerThatIsConfiguredNoMoreIsToldAsRetired) {
   Start();
   const auto snapshot = store_->Make(2);
-  const json::value answer = json::parse(PrivacyJson(*snapshot, {}, nullptr, std::nullopt));
+  json::value answer = json::parse(PrivacyJson(*snapshot, {}, nullptr, std::nullopt));
   EXPECT_EQ(answer.at("learners"), json::array());
+  EXPECT_EQ(answer.at("retired").at(0).at("at_most").at("words"), kWords);
+  answer.at("retired").at(0).as_object().erase("at_most");
   EXPECT_EQ(answer.at("retired"), json::parse(R"([{"learner":"ctr","unit":"event","epsilon":0.5,
       "delta":1e-6,"steps":6}])"));
   EXPECT_EQ(answer.at("total").at("epsilon"), 0.5);

@@ -50,7 +50,7 @@ inline size_t DenseSizeOf(const model::PctrOptions& options) {
 }
 
 // A commit that exists in memory only. Every number of it is a function of its version.
-class FakeSnapshot final : public store::Snapshot {
+class FakeSnapshot : public store::Snapshot {
  public:
   FakeSnapshot(uint64_t version, const ScoringModel& model, size_t dense_size)
       : version_(version), space_(SmallNetwork().space) {

@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
 
 #include "base/worker_pool.h"
@@ -82,6 +84,75 @@ TEST_F(TransitionsItemsTest, ScoresAreTheReleasedModels) {
     EXPECT_EQ((*state)->cold_start()[i], static_cast<float>(released.popularity()[i]));
 }
 
+// The bytes of these counts with a ranker that orders unlike them.
+std::shared_ptr<const std::string> Ranked(const ReleasedModel& counts,
+                                          std::vector<float>* parameters) {
+  *parameters = model::ranking::InitialRanker(4);
+  (*parameters)[model::ranking::kPopular] = -3;
+  return std::make_shared<const std::string>(model::ranking::EncodeRanker(counts, *parameters));
+}
+
+// Without a table of all pairs the best are found without all scores, of counts and of a ranker.
+TEST_F(TransitionsItemsTest, TheBestOfAListAreThoseOfAllScores) {
+  options_.dense_cells_most = 0;
+  const ReleasedModel released = Released(5);
+  std::vector<float> parameters;
+  const std::pair<std::shared_ptr<const ItemModel>, std::shared_ptr<const std::string>> models[] = {
+      {MakeTransitionsItems(LearnerIndex(0), catalogue_, options_),
+       std::make_shared<const std::string>(released.Encode())},
+      {MakeRankedItems(LearnerIndex(0), catalogue_, options_, 9), Ranked(released, &parameters)}};
+  for (const auto& [model, bytes] : models) {
+    const auto state = model->Build(Snapshot(bytes), nullptr);
+    ASSERT_TRUE(state.has_value()) << state.error().message;
+    const auto scorer = model->MakeScorer();
+    for (const std::vector<uint32_t>& history :
+         std::vector<std::vector<uint32_t>>{{0}, {3, 7, 3}, {29, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}})
+      for (const uint32_t count : {1u, 5u, 30u}) {
+        std::vector<float> scores(kModelItems);
+        ASSERT_TRUE(scorer->Score(**state, history, scores));
+        std::vector<uint8_t> seen(kModelItems);
+        for (const uint32_t item : history) seen[item] = 1;
+        std::vector<uint32_t> order;
+        for (uint32_t i = 0; i < kModelItems; ++i)
+          if (seen[i] == 0) order.push_back(i);
+        std::ranges::stable_sort(order, std::greater<>(), [&](uint32_t i) { return scores[i]; });
+        std::vector<ScoredItem> top;
+        const auto found = scorer->Top(**state, history, seen, count, &top);
+        ASSERT_TRUE(found.has_value() && *found);
+        ASSERT_EQ(top.size(), std::min<size_t>(count, order.size()));
+        for (size_t i = 0; i < top.size(); ++i) EXPECT_EQ(top[i].score, scores[order[i]]) << i;
+      }
+  }
+}
+
+// The reason is the item that most of the score comes from, one that comes again counted together.
+TEST_F(TransitionsItemsTest, AReasonIsTheLargestPart) {
+  const ReleasedModel released = Released(5);
+  const auto bytes = std::make_shared<const std::string>(released.Encode());
+  const auto state = items_->Build(Snapshot(bytes), nullptr);
+  const model::transitions::Scorer oracle(released.estimate(), options_, workers_);
+  const auto scorer = items_->MakeScorer();
+  const std::vector<uint32_t> history = {3, 7, 3, 12, 29};
+  for (uint32_t item = 0; item < kModelItems; ++item) {
+    std::map<uint32_t, double> parts;
+    double all = 0;
+    for (size_t age = 0; age < history.size(); ++age) {
+      const uint32_t from = history[history.size() - 1 - age];
+      const double part = std::pow(options_.recent_decay, age) *
+                          double{oracle.table()[size_t{from} * kModelItems + item]};
+      parts[from] += part;
+      all += part;
+    }
+    const auto most =
+        std::ranges::max_element(parts, {}, [](const auto& part) { return part.second; });
+    const auto reason = scorer->ReasonOf(**state, history, item);
+    ASSERT_TRUE(reason.has_value());
+    EXPECT_EQ(reason->item, most->first) << item;
+    EXPECT_NEAR(reason->share, most->second / all, 1e-5);
+  }
+  EXPECT_FALSE(scorer->ReasonOf(**state, {}, 3).has_value());
+}
+
 TEST_F(TransitionsItemsTest, AStateIsMadeOncePerRelease) {
   const auto bytes = std::make_shared<const std::string>(Released(5).Encode());
   const auto first = items_->Build(Snapshot(bytes), nullptr);
@@ -112,14 +183,6 @@ TEST_F(TransitionsItemsTest, WhatIsNotThisModelsIsRefused) {
   const auto state = items_->Build(Snapshot(damaged), nullptr);
   ASSERT_FALSE(state.has_value());
   EXPECT_EQ(state.error().code, ErrorCode::kCorruption);
-}
-
-// The bytes of these counts with a ranker that orders unlike them.
-std::shared_ptr<const std::string> Ranked(const ReleasedModel& counts,
-                                          std::vector<float>* parameters) {
-  *parameters = model::ranking::InitialRanker(4);
-  (*parameters)[model::ranking::kPopular] = -3;
-  return std::make_shared<const std::string>(model::ranking::EncodeRanker(counts, *parameters));
 }
 
 TEST_F(TransitionsItemsTest, ARankersScoresAreTheRankers) {

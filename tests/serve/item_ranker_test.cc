@@ -41,6 +41,38 @@ std::vector<float> Scores(const FakeItems::State& state, std::span<const uint32_
   return scores;
 }
 
+// Barred items are never there, whoever asks; for a user the number of items depends on what is
+// barred and not on his history.
+TEST(ItemRanker, WhatIsBarredIsNotRecommended) {
+  std::mt19937 random(8);
+  constexpr uint32_t kBarredItems = 40;
+  const auto model = std::make_shared<const FakeItems>(kBarredItems);
+  const FakeItems::State state("state", kBarredItems);
+  ItemRanker ranker(model);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<uint32_t> history(random() % 60);
+    for (uint32_t& item : history) item = random() % kBarredItems;
+    std::vector<uint8_t> barred(kBarredItems);
+    std::set<uint32_t> out;
+    for (uint32_t i = 0; i < kBarredItems; ++i)
+      if (random() % 3 < static_cast<uint32_t>(round) % 4) barred[i] = 1, out.insert(i);
+    const size_t allowed = kBarredItems - out.size();
+    const uint32_t count = 1 + random() % 50;
+    const auto of_user = ranker.OfUser(state, history, count, true, barred);
+    ASSERT_TRUE(of_user.has_value());
+    EXPECT_EQ(of_user->size(), std::min<size_t>(count, (allowed + 1) / 2));
+    for (const RankedItem& item : *of_user) EXPECT_EQ(barred[item.item], 0);
+    if (!history.empty()) out.insert(history.begin(), history.end());
+    const auto found = ranker.OfHistory(state, history, count, true, barred);
+    ASSERT_TRUE(found.has_value());
+    ExpectEqual(*found, Naive(Scores(state, history, kBarredItems), out, count));
+    const auto plain = ranker.OfHistory(state, history, count, true);
+    ASSERT_TRUE(plain.has_value());
+    ExpectEqual(*plain, Naive(Scores(state, history, kBarredItems),
+                              std::set<uint32_t>(history.begin(), history.end()), count));
+  }
+}
+
 TEST(ItemRanker, RanksAsSortingDoes) {
   const uint32_t seed = std::random_device{}();
   SCOPED_TRACE(seed);

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,6 +79,12 @@ class FakeItems final : public ItemModel {
         scores[item] = Fake(static_cast<const State&>(state).text, history, item);
       return {};
     }
+    // The reason for even items is the latest of the history.
+    std::optional<ItemReason> ReasonOf(const ItemState&, std::span<const uint32_t> history,
+                                       uint32_t item) override {
+      if (item % 2 != 0) return std::nullopt;
+      return ItemReason{history.back(), 0.25f};
+    }
   };
 
   explicit FakeItems(uint32_t items) : items_(items) {}
@@ -110,10 +117,18 @@ class FakeItems final : public ItemModel {
   mutable std::atomic<size_t> builds_ = 0;
 };
 
-// Items "a0", "a1", ...
-inline std::shared_ptr<const event::ItemCatalogue> SomeItems(uint32_t items) {
+// Items "a0", "a1", ...; described, they are of the year 1990 + i, but for every fifth, which has
+// none, and of the genre "even" or "odd", those that 3 divides also of "three".
+inline std::shared_ptr<const event::ItemCatalogue> SomeItems(uint32_t items,
+                                                             bool described = false) {
   std::string text;
-  for (uint32_t i = 0; i < items; ++i) text += fmt::format("a{}\n", i);
+  for (uint32_t i = 0; i < items; ++i) {
+    text += fmt::format("a{}", i);
+    if (described)
+      text += fmt::format("::title{}::{}{}", i % 5 == 0 ? "" : fmt::format(" ({})", 1990 + i),
+                          i % 2 == 0 ? "even" : "odd", i % 3 == 0 ? "|three" : "");
+    text += '\n';
+  }
   auto catalogue = event::ItemCatalogue::Parse(std::move(text), "items");
   EXPECT_TRUE(catalogue.has_value());
   return std::make_shared<const event::ItemCatalogue>(std::move(*catalogue));

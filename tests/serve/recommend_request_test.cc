@@ -52,6 +52,46 @@ TEST_F(RecommendRequestTest, ReadsWhatIsAskedFor) {
   EXPECT_TRUE(request_.sequence.empty());
 }
 
+TEST_F(RecommendRequestTest, ReadsWhatMayBeRecommended) {
+  ASSERT_TRUE(parser_.Parse(
+      R"({"among":["a1","b9",3],"exclude":["a0"],"genres":["War","Drama"],"year_from":1990,)"
+      R"("year_to":2001,"reasons":true,"learner":"other","sequence":["a2"]})",
+      &request_));
+  EXPECT_EQ(request_.model, 1u);
+  ASSERT_TRUE(request_.among);
+  EXPECT_THAT(*request_.among, ElementsAre(1)) << "what is not of the catalogue is passed over";
+  EXPECT_THAT(request_.exclude, ElementsAre(0));
+  EXPECT_THAT(request_.filter.genres, ElementsAre("War", "Drama"));
+  EXPECT_EQ(request_.filter.year_from, 1990);
+  EXPECT_EQ(request_.filter.year_to, 2001);
+  EXPECT_TRUE(request_.reasons && request_.bars());
+  EXPECT_THAT(request_.sequence, ElementsAre(2));
+  EXPECT_TRUE(request_.unknown_items.empty());
+
+  ASSERT_TRUE(parser_.Parse(R"({"learner":"other","among":[],"user":"u"})", &request_));
+  EXPECT_TRUE(request_.among && request_.among->empty() && request_.bars());
+  ASSERT_TRUE(parser_.Parse(R"({"learner":"other","user":"u"})", &request_));
+  EXPECT_FALSE(request_.bars());
+}
+
+TEST_F(RecommendRequestTest, ReadsSeveralSequences) {
+  for (const char* const body :
+       {R"({"learner":"other","sequences":[["a4","x"],[],["a0","a1"]],"k":3})",
+        R"({"sequences":[["a4","x"],[],["a0","a1"]],"k":3,"learner":"other"})"}) {
+    ASSERT_TRUE(parser_.Parse(body, &request_)) << body;
+    ASSERT_TRUE(request_.sequences && request_.sequences->size() == 3);
+    EXPECT_THAT((*request_.sequences)[0].items, ElementsAre(4));
+    EXPECT_THAT((*request_.sequences)[0].unknown_items, ElementsAre("x"));
+    EXPECT_TRUE((*request_.sequences)[1].items.empty());
+    EXPECT_THAT((*request_.sequences)[2].items, ElementsAre(0, 1));
+    EXPECT_EQ(request_.count, 3u);
+    EXPECT_TRUE(request_.sequence.empty());
+  }
+  std::string many = R"({"learner":"other","sequences":[[])";
+  for (int i = 0; i < 64; ++i) many += ",[]";
+  EXPECT_THAT(ErrorOf(many + "]}").message, HasSubstr("\"sequences\" has more than 64 of them"));
+}
+
 TEST_F(RecommendRequestTest, UnknownItemsArePassedOverAndTold) {
   ASSERT_TRUE(parser_.Parse(
       R"({"learner":"other","sequence":["a1","a5",7,"",18446744073709551615]})", &request_));
@@ -109,6 +149,22 @@ TEST_F(RecommendRequestTest, WhatIsWrongIsNamed) {
       {R"({"learner":"next","sequence":[],"k":2.0})", "\"k\" must be a whole number"},
       {R"({"learner":"next","sequence":[],"k":"5"})", "\"k\" must be a whole number"},
       {R"({"learner":"next","sequence":[],"k":18446744073709551615})", "\"k\" must be a whole"},
+      {R"({"learner":"next","sequence":[],"sequences":[]})", "either"},
+      {R"({"learner":"next","sequences":["a1"]})", "\"sequences\" must be an array of arrays"},
+      {R"({"learner":"next","sequences":{}})", "\"sequences\" must be an array of arrays"},
+      {R"({"learner":"next","sequences":[[],["a1",null]]})",
+       "\"sequences\" 1, 1: must be a string or an integer"},
+      {R"({"learner":"next","sequences":[[1,2,3,4],[5,6,7,8,9]]})",
+       "\"sequences\" has more than 8 items"},
+      {R"({"learner":"next","sequence":[],"among":"a1"})", "\"among\" must be an array"},
+      {R"({"learner":"next","sequence":[],"exclude":[["a1"]]})",
+       "\"exclude\" 0: must be a string or an integer"},
+      {R"({"learner":"next","sequence":[],"genres":"War"})", "\"genres\" must be an array of"},
+      {R"({"learner":"next","sequence":[],"genres":[["War"]]})", "\"genres\" must be an array of"},
+      {R"({"learner":"next","sequence":[],"year_from":"1990"})",
+       "\"year_from\" must be a whole number from 0 to 9999"},
+      {R"({"learner":"next","sequence":[],"year_to":10000})", "\"year_to\" must be a whole"},
+      {R"({"learner":"next","sequence":[],"reasons":"yes"})", "\"reasons\" must be true or false"},
       {R"({"learner":"next","sequence":[],"exclude_seen":1})",
        "\"exclude_seen\" must be true or false"},
       {R"({"learner":"next","sequenze":[]})", "unknown key 'sequenze' (did you mean 'sequence'?)"},
@@ -124,6 +180,9 @@ TEST_F(RecommendRequestTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(unknown.code, ErrorCode::kNotFound);
   EXPECT_THAT(unknown.message,
               HasSubstr("unknown learner 'nexd' (did you mean 'next'?); this route has '"));
+  // A caller at the wrong route is told the right one.
+  EXPECT_THAT(ErrorOf(R"({"learner":"ctr","sequence":[]})").message,
+              HasSubstr("click models are asked at /v1/score"));
 }
 
 // Whatever comes, it is read or refused, and what is read is within the limits.

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/json.hpp>
+#include <set>
 #include <thread>
 
 #include "recommend_fakes.h"
@@ -21,8 +23,9 @@ constexpr char kSequence[] = R"({"sequence":["a3","a7"]})";
 // The routes as the server's threads have them, over commits in memory.
 class RecommendRouteTest : public testing::Test {
  protected:
-  void Start(bool serve_users = false, double epsilon = 4) {
+  void Start(bool serve_users = false, double epsilon = 4, bool described = false) {
     model_ = SomeRecommender(kItems, serve_users);
+    model_.items = SomeItems(kItems, described);
     model_.promise.epsilon = epsilon;
     services_.latest = [this] {
       const std::lock_guard lock(mutex_);
@@ -112,6 +115,95 @@ TEST_F(RecommendRouteTest, BeforeTheFirstReleaseItIsNotReady) {
   Commit(2, "");
   WaitForBuilds(2);
   EXPECT_EQ(Ask(kSequence).status, 503u);
+}
+
+// Loops over all items say which the filters leave.
+TEST_F(RecommendRouteTest, OnlyWhatIsWantedIsRecommended) {
+  Start(true, 4, true);
+  Commit(6, "first");
+  const auto year = [](uint32_t i) { return i % 5 == 0 ? 0 : 1990 + static_cast<int>(i); };
+  const auto wanted = [&](const std::string& keys, auto is_wanted) {
+    for (const std::string whom : {R"("sequence":["a3","a7"])", R"("user":"u1")"}) {
+      const json::object answer =
+          AskVersion(6, "{" + whom + R"(,"k":30,"exclude_seen":false,)" + keys + "}");
+      const auto items = ItemsOf(answer, "first", std::vector<uint32_t>{3, 7});
+      std::set<uint32_t> expected;
+      for (uint32_t i = 0; i < kItems; ++i)
+        if (is_wanted(i)) expected.insert(i);
+      const std::set<uint32_t> found(items.begin(), items.end());
+      if (whom.starts_with(R"("user)")) {
+        EXPECT_EQ(found.size(), (expected.size() + 1) / 2) << keys;
+        EXPECT_TRUE(std::ranges::includes(expected, found)) << keys;
+      } else {
+        EXPECT_EQ(found, expected) << keys;
+      }
+    }
+  };
+  wanted(R"("among":["a1","a2","a9","elsewhere"])",
+         [](uint32_t i) { return i == 1 || i == 2 || i == 9; });
+  wanted(R"("among":[])", [](uint32_t) { return false; });
+  wanted(R"("exclude":["a4","a29","a4"])", [](uint32_t i) { return i != 4 && i != 29; });
+  wanted(R"("genres":["odd"])", [](uint32_t i) { return i % 2 == 1; });
+  wanted(R"("genres":["odd","three"])", [](uint32_t i) { return i % 2 == 1 || i % 3 == 0; });
+  wanted(R"("year_from":2001)", [&](uint32_t i) { return year(i) >= 2001; });
+  wanted(R"("year_to":2001)", [&](uint32_t i) { return year(i) > 0 && year(i) <= 2001; });
+  wanted(R"("year_from":1995,"year_to":2010,"genres":["even"],"exclude":["a8"],)"
+         R"("among":["a6","a8","a11","a12","a28"])",
+         [](uint32_t i) { return i == 6 || i == 12; });
+  // The next request has no filters of the last.
+  EXPECT_EQ(AskVersion(6, R"({"sequence":[],"k":30})").at("items").as_array().size(), kItems);
+  const Reply unknown = Ask(R"({"sequence":[],"genres":["evem"]})");
+  EXPECT_EQ(unknown.status, 400u);
+  EXPECT_THAT(unknown.body, HasSubstr("unknown genre 'evem' (did you mean 'even'?)"));
+}
+
+TEST_F(RecommendRouteTest, FiltersNeedDescriptions) {
+  Start();
+  Commit(6, "first");
+  AskVersion(6);
+  for (const char* key : {R"("genres":["odd"])", R"("year_from":2000)"}) {
+    const Reply reply = Ask(fmt::format(R"({{"sequence":[],{}}})", key));
+    EXPECT_EQ(reply.status, 400u);
+    EXPECT_THAT(reply.body, HasSubstr("no item has any"));
+  }
+}
+
+TEST_F(RecommendRouteTest, SeveralSequencesAreAnsweredOneByOne) {
+  Start();
+  Commit(6, "first");
+  const std::string rest = R"(,"k":5,"exclude":["a1"],"reasons":true})";
+  const json::object answer = AskVersion(6, R"({"sequences":[["a3","x"],[],["a8","a2"]])" + rest);
+  const json::array& answers = answer.at("answers").as_array();
+  ASSERT_EQ(answers.size(), 3u);
+  const char* const alone[] = {R"(["a3","x"])", "[]", R"(["a8","a2"])"};
+  for (size_t i = 0; i < 3; ++i) {
+    const json::object one = AskVersion(6, std::string(R"({"sequence":)") + alone[i] + rest);
+    EXPECT_EQ(answers[i].at("items"), one.at("items")) << alone[i];
+    EXPECT_EQ(answers[i].as_object().contains("unknown_items"), i == 0);
+  }
+  EXPECT_EQ(answers[0].at("unknown_items"), json::parse(R"(["x"])"));
+  EXPECT_EQ(answer.at("covered_by_epsilon"), true);
+  EXPECT_FALSE(answer.contains("items") || answer.contains("unknown_items"));
+  EXPECT_TRUE(AskVersion(6, R"({"sequences":[]})").at("answers").as_array().empty());
+}
+
+TEST_F(RecommendRouteTest, AReasonIsWhereAModelHasOne) {
+  Start();
+  Commit(6, "first");
+  const auto has = [](const json::value& entry) { return entry.as_object().contains("because"); };
+  for (const json::value& entry :
+       json::array(AskVersion(6, R"({"sequence":["a3","a7"],"k":20,"reasons":true})")
+                       .at("items")
+                       .as_array())) {
+    const bool is_even = std::stoi(std::string(entry.at("id").as_string()).substr(1)) % 2 == 0;
+    EXPECT_EQ(has(entry), is_even);
+    if (is_even) {
+      EXPECT_EQ(entry.at("because"), json::parse(R"({"id":"a7","share":0.25})"));
+    }
+  }
+  for (const char* const body : {kSequence, R"({"sequence":[],"reasons":true})"})
+    for (const json::value& entry : json::array(AskVersion(6, body).at("items").as_array()))
+      EXPECT_FALSE(has(entry)) << body;
 }
 
 TEST_F(RecommendRouteTest, AnswersHaveTheirForm) {

@@ -51,6 +51,35 @@ TEST_F(RouterTest, ANameMayStandForThePathsLastPart) {
   EXPECT_THAT(metrics, testing::Not(HasSubstr("anna")));
 }
 
+TEST_F(RouterTest, NamesMayStandForSeveralPartsOfAPath) {
+  const auto tell = [](const Request& request, Reply* reply) {
+    reply->body = std::string(request.parts[0]) + "|" + std::string(request.parts[1]);
+  };
+  router_.Add("GET", "/v2/models/{name}", tell);
+  router_.Add("GET", "/v2/models/{name}/ready", tell);
+  router_.Add("POST", "/v2/models/{name}/versions/{version}/infer", tell);
+  EXPECT_EQ(Ask("GET", "/v2/models/a%2fb").body, "a%2fb|");
+  EXPECT_EQ(Ask("GET", "/v2/models/ctr/ready").body, "ctr|");
+  EXPECT_EQ(Ask("POST", "/v2/models/ctr/versions/12/infer").body, "ctr|12");
+  for (const char* path : {"/v2/models/", "/v2/models//ready", "/v2/models/ctr/versions//infer",
+                           "/v2/models/ctr/versions/12/infer/", "/v2/models/ctr/versions/12",
+                           "/v2/models/ctr/live", "v2/models/ctr"})
+    EXPECT_EQ(Ask("POST", path).status, 404u) << path;
+}
+
+// The Open Inference Protocol has a form of its own.
+TEST_F(RouterTest, ErrorsUnderV2AreTextsAlone) {
+  router_.Add("GET", "/v2/broken", [](const Request&, Reply* reply) {
+    SetServerFailure({ErrorCode::kIo, "disk"}, reply);
+  });
+  EXPECT_EQ(Ask("GET", "/v2/nothing").body,
+            "{\"error\":\"no route /v2/nothing (did you mean '/v1/thing'?)\"}\n");
+  EXPECT_EQ(Ask("POST", "/v2/broken").body, "{\"error\":\"/v2/broken takes GET, HEAD\"}\n");
+  EXPECT_EQ(Ask("GET", "/v2/broken").body,
+            "{\"error\":\"what is asked for cannot be read; the daemon's log says why\"}\n");
+  EXPECT_EQ(Ask("GET", "/v22").body, "{\"error\":{\"code\":404,\"message\":\"no route /v22\"}}\n");
+}
+
 // Whatever code a failure came with, and whichever route it was on.
 TEST_F(RouterTest, WhatWentWrongIsToldToOperatorsAlone) {
   const std::string words = "reading rows of store leak/store: /leak/000036.sst";

@@ -96,8 +96,8 @@ class Soaked {
               {"threads", held->threads},
               {"files", disk.files},
               {"disk MB", disk.megabytes},
-              {"steps", Sum(metrics->body, "tacit_steps_committed")},
-              {"lag", Sum(metrics->body, "tacit_source_lag", "position=\"store\"")}});
+              {"steps", Sum(metrics->body, "tacit_steps_committed_total")},
+              {"lag", Sum(metrics->body, "tacit_source_lag_records", "position=\"store\"")}});
   }
 
   void Stop() {

@@ -29,6 +29,25 @@ TEST(AllowanceTest, UsersAreCountedUnderTheSameSecretAtEveryStart) {
   EXPECT_NE(MustOpen(TestOptions(other))->user_key(), key);
 }
 
+// Users are counted by what each of them has used, also by a process that does not own the store.
+TEST(AllowanceTest, UsersAreCountedByWhatTheyHaveUsed) {
+  const TestFolder folder;
+  const auto store = MustOpen(TestOptions(folder));
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(Script::Step(*store));
+  const auto counted = store->CountUsers(LearnerIndex(0), {});
+  ASSERT_TRUE(counted);
+  // The oracle: all users that the script can have named, asked one by one.
+  UsersByUses expected;
+  for (uint64_t u = 0; u < Script::kUsers; ++u) ++expected[Script::UsesOf(u, 5).used];
+  ASSERT_GT(expected.size(), 1u);
+  EXPECT_EQ(*counted, expected);
+  EXPECT_TRUE(store->CountUsers(LearnerIndex(1), {})->empty());
+  const auto seen = OpenReadOnly(folder.store(), folder.witness(), {});
+  ASSERT_TRUE(seen) << seen.error().message;
+  EXPECT_EQ(*seen->count_users("ctr"), expected);
+  EXPECT_TRUE(seen->count_users("nobody")->empty());
+}
+
 void DeleteUserKey(const TestFolder& folder) {
   auto rocks = Rocks::Open(folder.store(), uint64_t{32} << 20, std::make_shared<FailureLatch>());
   ASSERT_TRUE(rocks);

@@ -15,6 +15,7 @@
 #include "store/rocks.h"
 #include "store/user_values.h"
 #include "support/eventually.h"
+#include "support/files_below.h"
 
 namespace tacit::store {
 namespace {
@@ -32,7 +33,7 @@ void WriteWhole(const std::string& path, const std::string& bytes) {
 }
 std::string AllBytes(const std::string& folder) {
   std::string bytes;
-  for (const auto& file : fs::directory_iterator(folder)) bytes += ReadWhole(file.path());
+  for (const fs::path& file : test::FilesBelow(folder)) bytes += ReadWhole(file);
   return bytes;
 }
 
@@ -299,8 +300,8 @@ TEST_P(CheckpointTest, AFlippedBitIsFound) {
   std::mt19937_64 random(5);
   size_t flips = 0, refused = 0, tables = 0, met = 0;
   const std::vector<float> expected = *AllRows(*Read(made).snapshot);
-  for (const auto& file : fs::directory_iterator(made)) {
-    const std::string name = file.path().filename();
+  for (const fs::path& file : test::FilesBelow(made)) {
+    const std::string name = file.lexically_relative(made);
     const bool manifest = name == kCheckpointManifestName;
     const std::string copy = CopyOf(made), path = copy + "/" + name, whole = ReadWhole(path);
     const size_t tries = manifest ? whole.size() : std::min<size_t>(whole.size(), 12);
@@ -347,8 +348,8 @@ TEST_P(CheckpointTest, AMissingOrShortOrAddedFileIsRefused) {
     EXPECT_EQ(opened.error().code, ErrorCode::kCorruption);
     EXPECT_THAT(opened.error().message, HasSubstr(says));
   };
-  for (const auto& file : fs::directory_iterator(made)) {
-    const std::string name = file.path().filename();
+  for (const fs::path& file : test::FilesBelow(made)) {
+    const std::string name = file.lexically_relative(made);
     if (name == kCheckpointManifestName) continue;
     std::string copy = CopyOf(made);
     fs::remove(copy + "/" + name);
@@ -370,8 +371,8 @@ TEST_F(CheckpointTest, ReadsNoTableWhenItIsMade) {
   Train(*store, 6);
   ASSERT_TRUE(store->Settle());
   std::vector<std::string> tables;
-  for (const auto& file : fs::directory_iterator(folder_.store()))
-    if (file.path().extension() == ".sst") tables.push_back(file.path());
+  for (const fs::path& file : test::FilesBelow(folder_.store()))
+    if (file.extension() == ".sst") tables.push_back(file);
   ASSERT_FALSE(tables.empty());
   for (const std::string& table : tables) {
     std::fstream file(table, std::ios::in | std::ios::out | std::ios::binary);

@@ -45,6 +45,12 @@ class CorruptionTest : public testing::Test {
     ASSERT_TRUE(rocks);
     ASSERT_TRUE((*rocks)->db().Delete({}, (*rocks)->family(family), key).ok());
   }
+  void RemoveRowsMarker(uint64_t shard) {
+    const auto rocks =
+        Rocks::Open(folder_.store(), options_.memory_bytes, std::make_shared<FailureLatch>());
+    ASSERT_TRUE(rocks);
+    ASSERT_TRUE((*rocks)->db().Delete({}, (*rocks)->rows(shard), AsSlice(kRowsMarkerKey)).ok());
+  }
   void ExpectCorrupt(const std::string& says) {
     const auto store = Store::Open(options_);
     ASSERT_FALSE(store);
@@ -96,8 +102,24 @@ TEST_F(CorruptionTest, AFlippedByteInMeta) {
 
 TEST_F(CorruptionTest, RowsThatAreNotThere) {
   { Script::ExpectStore(*MustOpen(options_)); }  // folds
-  Remove(Family::kRows, std::string(kRowsMarkerKey));
+  RemoveRowsMarker(2);
   ExpectCorrupt("the rows' marker is missing");
+}
+
+// Without it the rows would be looked for in one family, and every row would begin anew.
+TEST_F(CorruptionTest, AMissingGenerationOfRows) {
+  { Script::ExpectStore(*MustOpen(options_)); }
+  Remove(Family::kMeta, std::string(meta::kRows));
+  ExpectCorrupt("'rows' is missing");
+}
+
+TEST_F(CorruptionTest, ARowFamilyThatIsNotThere) {
+  {
+    const auto rocks =
+        Rocks::Open(folder_.store(), options_.memory_bytes, std::make_shared<FailureLatch>());
+    ASSERT_TRUE((*rocks)->db().DropColumnFamily((*rocks)->rows(1)).ok());
+  }
+  ExpectCorrupt("the rows of shard 1 are missing");
 }
 
 TEST_F(CorruptionTest, ATornTailOfTheLogLosesTheLastCommitAndTheWitnessKnows) {

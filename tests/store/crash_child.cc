@@ -5,8 +5,10 @@
 //   store_crash_child prune ROOT POINT               SIGKILL at POINT, removing all checkpoints
 //   store_crash_child restore ROOT POINT             SIGKILL at POINT of restoring commits 4 to 9,
 //                                                    without a store where POINT is reached
+//   store_crash_child reshard ROOT POINT             SIGKILL at POINT of cutting five shards
 //   store_crash_child forget ROOT POINT              SIGKILL at POINT of forgetting kAda of
 //                                                    forget_script.h, whom a checkpoint knows
+//   store_crash_child grow ROOT POINT                SIGKILL at POINT of taking a model over
 //   store_crash_child full ROOT COMMITS              the disk is full after COMMITS commits
 //   store_crash_child nofold ROOT COMMITS            the disk is full for the fold after COMMITS
 //   store_crash_child hold ROOT                      opens, says so, waits for its input to end
@@ -24,7 +26,9 @@
 
 #include "base/crash_point.h"
 #include "forget_script.h"
+#include "growth_script.h"
 #include "restore_script.h"
+#include "store/reshard.h"
 #include "store/witness.h"
 #include "support/eventually.h"
 
@@ -119,6 +123,16 @@ int CrashPrune(const std::string& root, const std::string& point) {
   return 0;
 }
 
+int CrashReshard(const std::string& root, const std::string& point) {
+  Plan here;
+  here.root = root;
+  here.point = point;
+  here.hit = 1;
+  the_plan = &here;
+  EXPECT_TRUE(Reshard({.path = root + "/store", .shards = 5, .paths = {}}));
+  return 0;
+}
+
 // The store is lost before this: all there is are its last commit's head and a checkpoint.
 int CrashRestore(const std::string& root, const std::string& point) {
   const auto places = ListCheckpoints(root + "/checkpoints", nullptr);
@@ -152,6 +166,22 @@ int CrashForget(const std::string& root, const std::string& point) {
   return 0;
 }
 
+int CrashGrowth(const std::string& root, const std::string& point) {
+  const LearnerLayout before = GrowthScript::Before();
+  {
+    const auto store = MustOpen(GrowthScript::Options(root, before));
+    for (uint64_t seq = 1; seq <= 5; ++seq)
+      EXPECT_TRUE(GrowthScript::Step(*store, before.rows, Script::RowsOf(seq)));
+  }
+  Plan here;
+  here.root = root;
+  here.point = point;
+  here.hit = 1;
+  the_plan = &here;
+  MustOpen(GrowthScript::RenamedOptions(root));
+  return 0;
+}
+
 // The store is dead for good, and still answers.
 void ExpectOnlyReaders(Store& store, const std::shared_ptr<const Snapshot>& last) {
   bool called = false;
@@ -168,7 +198,9 @@ void ExpectOnlyReaders(Store& store, const std::shared_ptr<const Snapshot>& last
 }
 
 int FullDisk(const std::string& root, uint64_t commits) {
-  const auto store = MustOpen(TestOptionsAt(root));
+  StoreOptions options = TestOptionsAt(root);
+  options.fold_after_commits = 100;  // no fold meets the full disk
+  const auto store = MustOpen(options);
   while (store->Latest()->version().value < commits) EXPECT_TRUE(Script::Step(*store));
   const auto last = store->Latest();
   std::string name;
@@ -214,8 +246,10 @@ int Main(int argc, char** argv) {
     return Crash(root, argv[3], std::atoi(argv[4]), std::strtoull(argv[5], nullptr, 10));
   if (mode == "checkpoint" && argc == 5) return CrashCheckpoint(root, argv[3], argv[4]);
   if (mode == "prune" && argc == 4) return CrashPrune(root, argv[3]);
+  if (mode == "reshard" && argc == 4) return CrashReshard(root, argv[3]);
   if (mode == "restore" && argc == 4) return CrashRestore(root, argv[3]);
   if (mode == "forget" && argc == 4) return CrashForget(root, argv[3]);
+  if (mode == "grow" && argc == 4) return CrashGrowth(root, argv[3]);
   if (mode == "full" && argc == 4) return FullDisk(root, std::strtoull(argv[3], nullptr, 10));
   if (mode == "nofold" && argc == 4) return FullDiskForAFold(root, std::atoi(argv[3]));
   if (mode == "hold") return Hold(root);

@@ -5,12 +5,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <fstream>
 
 #include "forget_script.h"
+#include "growth_script.h"
 #include "script.h"
+#include "store/reshard.h"
+#include "store/row_families.h"
 #include "store/witness.h"
 
 namespace tacit::store {
@@ -161,6 +165,43 @@ TEST(CrashTest, AKillWhileAUserIsForgottenLeavesTheUserForgotten) {
   }
 }
 
+// Killed at any moment of taking a model over, a store has the model before or the model after it.
+TEST(CrashTest, AKillWhileAModelIsTakenOverLeavesOneOfTheTwo) {
+  GrowthScript::Rows was;
+  std::vector<uint32_t> read;
+  double epsilon = 0;
+  for (const char* point : {"growth.spread", "growth.written", "growth.witnessed"}) {
+    SCOPED_TRACE(point);
+    const TestFolder folder;
+    Child child({"grow", folder.root(), point});
+    const int status = child.Wait();
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << child.said();
+    const LearnerLayout before = GrowthScript::Before(), after = GrowthScript::Renamed();
+    if (was.empty()) {  // the first is killed before anything can be seen of it
+      const auto store = MustOpen(GrowthScript::Options(folder.root(), before));
+      EXPECT_EQ(store->Latest()->version().value, 5u);
+      was = GrowthScript::RowsOf(*store, before.rows);
+      read = GrowthScript::Read(*store);
+      ASSERT_EQ(read.size(), 5u);
+      EXPECT_EQ(store->Latest()->learners()[0].learner, "ctr");
+      epsilon = store->Latest()->learners()[0].epsilon;
+    }
+    const auto store = MustOpen(GrowthScript::RenamedOptions(folder.root()));
+    std::vector<uint32_t> moved;
+    for (const uint32_t item : read) moved.push_back(GrowthScript::MovedItem(item));
+    EXPECT_EQ(GrowthScript::Read(*store), moved) << "moved once, with the model";
+    ASSERT_EQ(store->Latest()->learners().size(), 1u);
+    EXPECT_EQ(store->Latest()->learners()[0].learner, "ads");
+    EXPECT_EQ(store->Latest()->learners()[0].epsilon, epsilon);
+    EXPECT_EQ(store->Latest()->version().value, 6u);
+    GrowthScript::ExpectChain(*store);
+    EXPECT_EQ(
+        std::ranges::count_if(GrowthScript::Entries(*store), &privacy::LedgerEntry::is_growth), 1);
+    EXPECT_EQ(GrowthScript::RowsOf(*store, after.rows),
+              GrowthScript::Grown(was, before.rows, after.rows));
+  }
+}
+
 TEST(CrashTest, AKillInTheVeryFirstCommitIsRecoveredFrom) {
   for (const char* point : {"commit.begin", "commit.written", "commit.synced"}) {
     SCOPED_TRACE(point);
@@ -255,6 +296,41 @@ TEST(CrashTest, AKillWhileACheckpointIsRemovedLeavesAllOrNothing) {
   ASSERT_TRUE(PruneCheckpoints(folder.root() + "/checkpoints", 0));
   EXPECT_TRUE(WholeCheckpoints(folder).empty());
   ExpectRecovery(folder, 2, 2);
+}
+
+// Killed before it decides, cutting shards anew leaves the old ones, and after that the new ones.
+TEST(CrashTest, AKillWhileShardsAreCutLeavesTheOldOrTheNew) {
+  const struct {
+    const char* point;
+    uint32_t shards;
+  } cases[] = {{"reshard.begun", 4}, {"reshard.copied", 4}, {"reshard.switched", 5}};
+  for (const auto& [point, shards] : cases) {
+    SCOPED_TRACE(point);
+    const TestFolder folder;
+    StoreOptions options = TestOptions(folder);
+    options.fold_after_commits = 3;
+    {
+      const auto store = MustOpen(options);
+      for (int i = 0; i < 5; ++i) ASSERT_TRUE(Script::Step(*store));
+    }
+    Child child({"reshard", folder.root(), point});
+    const int status = child.Wait();
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << child.said();
+    const auto reader = OpenReadOnly(folder.store(), folder.witness(), options.learners);
+    ASSERT_TRUE(reader) << reader.error().message;
+    Script::ExpectSnapshot(*reader->snapshot);
+    options.shards = shards;
+    {
+      const auto store = MustOpen(options);
+      Script::ExpectStore(*store);
+      ASSERT_TRUE(Script::Step(*store));
+      Script::ExpectStore(*store);
+    }
+    EXPECT_EQ(FoldersOf(folder.store())->size(), 1 + shards) << "the others are removed";
+    ASSERT_TRUE(Reshard({.path = folder.store(), .shards = 2, .paths = {}}));
+    options.shards = 2;
+    Script::ExpectStore(*MustOpen(options));
+  }
 }
 
 // A restore leaves either nothing under the store's name or all of it, and is done over.

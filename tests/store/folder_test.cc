@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <fstream>
@@ -72,34 +73,40 @@ class LockedElsewhere {
   pid_t child_;
 };
 
-// Ends the process, as a kill does, where RocksDB is about to give a new database its CURRENT.
+// Stops, as a kill does, where RocksDB is about to give a new database its CURRENT: nothing is
+// renamed or removed from then on. All is in this process, because a forked one lacks RocksDB's
+// threads.
 class KilledBeforeCurrent : public rocksdb::FileSystemWrapper {
  public:
   KilledBeforeCurrent() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
   const char* Name() const override { return "killed before CURRENT"; }
+  bool killed() const { return killed_; }
   rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
                                const rocksdb::IOOptions& options,
                                rocksdb::IODebugContext* debug) override {
-    if (to.ends_with("/CURRENT")) _exit(9);
-    return FileSystemWrapper::RenameFile(from, to, options, debug);
+    if (to.ends_with("/CURRENT")) killed_ = true;
+    return killed_ ? Killed() : FileSystemWrapper::RenameFile(from, to, options, debug);
   }
+  rocksdb::IOStatus DeleteFile(const std::string& name, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* debug) override {
+    return killed_ ? Killed() : FileSystemWrapper::DeleteFile(name, options, debug);
+  }
+
+ private:
+  static rocksdb::IOStatus Killed() { return rocksdb::IOStatus::IOError("killed"); }
+  std::atomic<bool> killed_ = false;
 };
 
 // Leaves in a folder what a daemon leaves that is killed while RocksDB makes its store.
 void BeginStore(const std::string& path) {
-  const pid_t child = fork();
-  if (child == 0) {
-    const auto env = rocksdb::NewCompositeEnv(std::make_shared<KilledBeforeCurrent>());
-    rocksdb::Options options;
-    options.create_if_missing = true;
-    options.env = env.get();
-    rocksdb::DB* db = nullptr;
-    const auto status = rocksdb::DB::Open(options, path, &db);
-    _exit(status.ok() ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 9);
+  const auto files = std::make_shared<KilledBeforeCurrent>();
+  const auto env = rocksdb::NewCompositeEnv(files);
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.env = env.get();
+  rocksdb::DB* db = nullptr;
+  ASSERT_FALSE(rocksdb::DB::Open(options, path, &db).ok());
+  ASSERT_TRUE(files->killed());
   ASSERT_TRUE(fs::exists(path + "/MANIFEST-000001"));
   ASSERT_FALSE(fs::exists(path + "/CURRENT"));
 }

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "script.h"
+#include "support/files_below.h"
 
 namespace tacit::store {
 
@@ -47,9 +48,8 @@ class ForgetScript {
   static bool IsInFiles(const std::string& folder, const HistoryItem& item) {
     ByteWriter wanted;
     wanted.Put(item.item).Put(item.timestamp_ms);
-    for (const auto& file : std::filesystem::directory_iterator(folder)) {
-      if (!file.is_regular_file()) continue;
-      std::ifstream in(file.path(), std::ios::binary);
+    for (const auto& file : test::FilesBelow(folder)) {
+      std::ifstream in(file, std::ios::binary);
       const std::string bytes{std::istreambuf_iterator<char>(in), {}};
       if (bytes.find(wanted.bytes()) != std::string::npos) return true;
     }

@@ -30,6 +30,11 @@ class ForgetTest : public testing::Test {
     const Status done = ForgetScript::Append(*store_, std::move(appended));
     ASSERT_TRUE(done) << done.error().message;
   }
+  // Items of a time that lies ahead are not kept of somebody who was forgotten.
+  static void UntilAfter(int64_t time_ms) {
+    ASSERT_TRUE(test::Eventually("a millisecond passes",
+                                 [&] { return SystemClock().UnixMillis() > time_ms; }));
+  }
   void Forget(const Hash128& user) {
     const Status done = store_->ForgetUsers({&user, 1});
     ASSERT_TRUE(done) << done.error().message;
@@ -113,9 +118,8 @@ TEST_F(ForgetTest, WhatIsReadAgainIsNotRememberedAgain) {
   }
   EXPECT_EQ(Erase(), 1u);
   EXPECT_FALSE(IsOnDisk(kAda));
-  // A user who comes back is remembered from then on. The clock's millisecond passes first.
-  ASSERT_TRUE(test::Eventually("a millisecond passes",
-                               [&] { return SystemClock().UnixMillis() > before + 1; }));
+  // A user who comes back is remembered from then on.
+  UntilAfter(before + 1);
   Append({{.user = kAda, .items = {{.item = 9, .timestamp_ms = before + 1}}}});
   EXPECT_EQ(Items(kAda), 1u);
   // A time that lies ahead may be that of a record from before the request.
@@ -234,6 +238,7 @@ TEST_F(ForgetTest, AFullCheckpointListsWhoAskedSinceAndARestoreForgetsThem) {
 TEST_F(ForgetTest, ARestoreForgetsNothingFromAfterTheRequest) {
   Forget(kAda);
   const int64_t before = store_->Forgotten(kAda)->before_ms;
+  UntilAfter(before + 1);
   Append({{.user = kAda, .items = {{.item = 9, .timestamp_ms = before + 1}}}});
   const std::string checkpoint = MakeFull();
   const Digest head = store_->Latest()->head();

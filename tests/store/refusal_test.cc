@@ -94,7 +94,8 @@ TEST_F(RefusalTest, AStoreThatIsOpenAlready) {
 
 TEST_F(RefusalTest, AnotherShardCount) {
   options_.shards = 8;
-  ExpectRefusal(options_, ErrorCode::kRefused, "created with 4 shards");
+  ExpectRefusal(options_, ErrorCode::kRefused,
+                "has 4 shards, the configuration says 8: tacit store reshard makes it so");
 }
 
 TEST_F(RefusalTest, AnotherModelNamesTheLearnerAndTheDifference) {

@@ -11,6 +11,7 @@
 #include "restore_script.h"
 #include "store/allowance.h"
 #include "store/witness.h"
+#include "support/files_below.h"
 
 namespace tacit::store {
 namespace {
@@ -381,16 +382,16 @@ TEST_F(RestoreTest, AnUnknownLearnerHasNoPlace) {
 // A flipped bit is found before anything is made of it, and the checkpoint itself is never touched.
 TEST_F(RestoreTest, ADamagedCheckpointIsRefused) {
   LoseStore(3, 5);
-  for (const auto& file : fs::directory_iterator(checkpoint_)) {
+  for (const fs::path& file : test::FilesBelow(checkpoint_)) {
     if (fs::file_size(file) == 0) continue;
     std::string bytes;
     {
-      std::ifstream in(file.path(), std::ios::binary);
+      std::ifstream in(file, std::ios::binary);
       bytes.assign(std::istreambuf_iterator<char>(in), {});
     }
     const auto put = [&](const std::string& content) {
-      fs::remove(file.path());  // it may be linked
-      std::ofstream(file.path(), std::ios::binary) << content;
+      fs::remove(file);  // it may be linked
+      std::ofstream(file, std::ios::binary) << content;
     };
     std::string damaged = bytes;
     damaged[damaged.size() / 2] = static_cast<char>(damaged[damaged.size() / 2] ^ 4);

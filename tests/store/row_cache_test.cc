@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <mutex>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -16,6 +19,8 @@ class FakeBacking final : public RowBacking {
   explicit FakeBacking(const RowLayout* layout) : rows_(layout) {}
 
   Status Read(std::span<const uint64_t> rows, std::span<float* const> out) override {
+    const std::lock_guard lock(mutex_);
+    ++reads_;
     if (fail_) return Fail(ErrorCode::kIo, "asked to");
     for (size_t i = 0; i < rows.size(); ++i) {
       const auto row = rows_.Row(rows[i]);
@@ -23,6 +28,7 @@ class FakeBacking final : public RowBacking {
     }
     return {};
   }
+  CommitSeq next() const override { return CommitSeq(deltas_.size() + 1); }
   CommitSeq folded() const override { return CommitSeq(folded_); }
   void RequestFold() override { ++requests_; }
   void FoldThrough(CommitSeq seq) override {
@@ -32,16 +38,19 @@ class FakeBacking final : public RowBacking {
 
   void Enqueue(std::shared_ptr<const RowDelta> delta) { deltas_.push_back(std::move(delta)); }
   void FoldOne() {
+    const std::lock_guard lock(mutex_);
     const RowDelta& delta = *deltas_[folded_++];
     for (size_t i = 0; i < delta.size(); ++i) rows_.Set(delta.rows[i], delta.Row(i));
   }
   bool HasUnfolded() const { return folded_ < deltas_.size(); }
   CommitSeq enqueued() const { return CommitSeq(deltas_.size()); }
 
-  bool fail_ = false;
+  std::atomic<bool> fail_ = false;
   int waits_ = 0, requests_ = 0;
+  std::atomic<int> reads_ = 0;
 
  private:
+  std::mutex mutex_;  // the fetcher's threads read beside the test's folds
   RowModel rows_;
   uint64_t folded_ = 0;
   std::vector<std::shared_ptr<const RowDelta>> deltas_;
@@ -60,17 +69,29 @@ void TakeAndEnqueue(RowCache& cache, FakeBacking& backing) {
   cache.Enqueued(delta.get(), backing.enqueued());
 }
 
-// Random gathers, changes, commits and folds; every row read must be the newest.
-void RunAgainstModel(uint64_t seed, uint64_t budget) {
+// Random gathers, changes, commits and folds; every row read must be the newest. With `threads`
+// rows are announced too: those of a gather to come, some of which another gather takes before it,
+// or changes, or which are never asked for. Returns how many rows were read ahead.
+uint64_t RunAgainstModel(uint64_t seed, uint64_t budget, std::optional<size_t> threads = {}) {
   SCOPED_TRACE(testing::Message() << "seed " << seed << " budget " << budget);
   const auto learner = MakeLearner("x", {{"a", 60, 4, 1}, {"b", 3, 2, 0}, {"c", 150, 7, 7}});
   const RowLayout& layout = learner.rows;
   FakeBacking backing(&layout);
-  RowCache cache(layout, budget, backing);
+  std::optional<RowFetcher> fetcher;
+  if (threads) fetcher.emplace(*threads);
+  RowCache cache(layout, budget, backing, fetcher ? &*fetcher : nullptr);
   RowModel model(&layout);
   std::mt19937_64 random(seed);
-  for (int step = 0; step < 1500; ++step) {
-    const auto rows = SomeRows(random, layout.space.rows(), 30);
+  std::vector<uint64_t> announced, next;
+  const auto run = [&](int step) {
+    const bool as_announced = random() % 3 != 0;
+    const auto rows = as_announced ? announced : SomeRows(random, layout.space.rows(), 30);
+    if (as_announced || random() % 4 == 0) {
+      announced = std::exchange(next, SomeRows(random, layout.space.rows(), 30));
+      std::vector<uint64_t> with_repeats = next;
+      with_repeats.insert(with_repeats.end(), next.rbegin(), next.rend());
+      cache.Announce(with_repeats);
+    }
     std::vector<float*> places(rows.size(), nullptr);
     ASSERT_TRUE(cache.Gather(rows, places));
     std::vector<uint64_t> changed;
@@ -86,12 +107,81 @@ void RunAgainstModel(uint64_t seed, uint64_t budget) {
     cache.MarkChanged(changed);
     if (random() % 4 == 0) TakeAndEnqueue(cache, backing);
     if (random() % 6 == 0 && backing.HasUnfolded()) backing.FoldOne();
-  }
+  };
+  for (int step = 0; step < 1500 && !testing::Test::HasFatalFailure(); ++step) run(step);
+  return cache.stats().read_ahead;
 }
 
 TEST(RowCacheTest, EqualsANaiveMapUnderAnyBudget) {
   const uint64_t seed = std::random_device()();
   for (uint64_t budget : {0, 500, 3000, 8000, 1 << 20}) RunAgainstModel(seed + budget, budget);
+}
+
+TEST(RowCacheTest, RowsReadAheadEqualANaiveMapUnderAnyBudget) {
+  const uint64_t seed = std::random_device()();
+  for (const size_t threads : {0, 1, 3}) {
+    for (uint64_t budget : {0, 500, 3000, 8000}) {
+      const uint64_t ahead = RunAgainstModel(seed + budget + threads, budget, threads);
+      if (budget >= 3000) {
+        EXPECT_GT(ahead, 300u) << "of budget " << budget;
+      }
+    }
+  }
+}
+
+// Rows are read once, whether the threads or the gather come first, in pieces.
+TEST(RowCacheTest, ManyRowsAreReadInPiecesAndOnce) {
+  const auto learner = MakeLearner("x", {{"a", 100000, 4, 0}});
+  std::vector<uint64_t> rows(5000);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = 7 * i;
+  std::vector<float*> places(rows.size());
+  for (const bool announces : {false, true}) {
+    FakeBacking backing(&learner.rows);
+    RowFetcher fetcher(2);
+    RowCache cache(learner.rows, 1 << 20, backing, &fetcher);
+    const std::vector<uint64_t> first{1};
+    ASSERT_TRUE(cache.Gather(first, std::span(places).first(1)));  // a cold cache looks ahead
+    if (announces) cache.Announce(rows);
+    ASSERT_TRUE(cache.Gather(rows, places));
+    EXPECT_EQ(backing.reads_, 1 + (5000 + 255) / 256);
+    EXPECT_EQ(cache.stats().read_ahead, announces ? 5000u : 0);
+    for (size_t i = 0; i < rows.size(); i += 97)
+      ASSERT_EQ(places[i][0], RowModel(&learner.rows).Row(rows[i])[0]);
+  }
+}
+
+TEST(RowCacheTest, WhatIsInMemoryIsNotLookedForAhead) {
+  const auto learner = MakeLearner("x", {{"a", 1000, 4, 0}});
+  FakeBacking backing(&learner.rows);
+  RowFetcher fetcher(1);
+  RowCache cache(learner.rows, 1 << 20, backing, &fetcher);
+  std::vector<uint64_t> rows(200);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = i;
+  std::vector<float*> places(rows.size());
+  for (int step = 0; step < 5; ++step) {
+    ASSERT_TRUE(cache.Gather(rows, places));
+    cache.Announce(rows);
+  }
+  EXPECT_EQ(backing.reads_, 1);
+}
+
+TEST(RowCacheTest, AFailedReadAheadFailsTheGatherAlone) {
+  const auto learner = MakeLearner("x", {{"a", 10000, 4, 0}});
+  FakeBacking backing(&learner.rows);
+  RowFetcher fetcher(1);
+  RowCache cache(learner.rows, 1 << 20, backing, &fetcher);
+  std::vector<uint64_t> rows(1000);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = i;
+  std::vector<float*> places(rows.size());
+  const std::vector<uint64_t> other{5000};
+  ASSERT_TRUE(cache.Gather(other, std::span(places).first(1)));
+  backing.fail_ = true;
+  cache.Announce(rows);
+  EXPECT_FALSE(cache.Gather(rows, places));
+  backing.fail_ = false;
+  cache.Announce(rows);
+  ASSERT_TRUE(cache.Gather(rows, places));
+  EXPECT_EQ(places[999][0], RowModel(&learner.rows).Row(999)[0]);
 }
 
 TEST(RowCacheTest, KeepsToItsBudgetOnceRowsAreFolded) {

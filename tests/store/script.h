@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -76,6 +77,7 @@ inline StoreOptions TestOptionsAt(const std::string& root) {
   options.path = root + "/store";
   options.witness = root + "/witness";
   options.shards = 4;
+  options.fold_file_bytes = 0;  // folds write files, whatever their size
   options.memory_bytes = uint64_t{32} << 20;
   options.row_cache_bytes = uint64_t{1} << 20;
   options.fold_after_commits = 2;
@@ -205,6 +207,11 @@ class Script {
     if (items.size() > kItemsKept) items.erase(items.begin(), items.end() - kItemsKept);
     return items;
   }
+  // One user more than there are is asked for, too.
+  static std::vector<HistoryItem> RememberedOf(uint64_t u, uint64_t seq,
+                                               const std::set<uint64_t>& forgotten) {
+    return u < kUsers && !forgotten.contains(u) ? HistoryOf(u, seq) : std::vector<HistoryItem>{};
+  }
   static HistoryCommit HistoriesOf(uint64_t seq) {
     HistoryCommit commit{.step = seq, .appended = {}, .items_most = kItemsKept};
     for (uint64_t u = 0; u < kUsers; ++u)
@@ -239,7 +246,10 @@ class Script {
     return store.Flush();
   }
 
-  static void ExpectSnapshot(const Snapshot& snapshot) {
+  // The script's items are older than any request to be forgotten: `forgotten` users have none.
+  using Forgotten = std::set<uint64_t>;
+
+  static void ExpectSnapshot(const Snapshot& snapshot, const Forgotten& forgotten = {}) {
     const uint64_t seq = snapshot.version().value;
     static const auto learners = TestLearners();
     RowModel model(&learners[0].rows);
@@ -264,7 +274,7 @@ class Script {
     for (uint64_t u = 0; u <= kUsers; ++u) {
       const auto history = snapshot.History(LearnerIndex(0), {u, ~u});
       ASSERT_TRUE(history) << history.error().message;
-      auto expected = u < kUsers ? HistoryOf(u, seq) : std::vector<HistoryItem>{};
+      auto expected = RememberedOf(u, seq, forgotten);
       ASSERT_LE(history->size(), expected.size());
       ASSERT_GE(history->size() + 3, expected.size());
       expected.erase(expected.begin(), expected.end() - static_cast<ptrdiff_t>(history->size()));
@@ -312,21 +322,21 @@ class Script {
     ASSERT_EQ(uses[kUsers], UserUses{.user = uses[kUsers].user});
   }
 
-  static void ExpectHistories(const Store& store, uint64_t seq) {
+  static void ExpectHistories(const Store& store, uint64_t seq, const Forgotten& forgotten = {}) {
     std::vector<UserHistory> users;
     for (uint64_t u = 0; u <= kUsers; ++u) users.push_back({.user = {u, ~u}, .items = {{77, 77}}});
     const auto step = store.ReadHistories(LearnerIndex(0), users);
     ASSERT_TRUE(step) << step.error().message;
     ASSERT_EQ(*step, seq);
-    for (uint64_t u = 0; u < kUsers; ++u) ASSERT_EQ(users[u].items, HistoryOf(u, seq));
-    ASSERT_TRUE(users[kUsers].items.empty());
+    for (uint64_t u = 0; u <= kUsers; ++u)
+      ASSERT_EQ(users[u].items, RememberedOf(u, seq, forgotten)) << "user " << u;
   }
 
-  static void ExpectStore(Store& store) {
+  static void ExpectStore(Store& store, const Forgotten& forgotten = {}) {
     const auto snapshot = store.Latest();
-    ExpectSnapshot(*snapshot);
+    ExpectSnapshot(*snapshot, forgotten);
     ExpectAllowances(store, snapshot->version().value);
-    ExpectHistories(store, snapshot->version().value);
+    ExpectHistories(store, snapshot->version().value, forgotten);
     // The owner's own snapshot has what was released, whenever that was.
     const auto released = snapshot->Released(LearnerIndex(0));
     ASSERT_EQ(released ? *released : "", ReleasedOf(snapshot->version().value));

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <random>
 #include <thread>
 
@@ -24,6 +25,37 @@ TEST(SnapshotTest, StaysAsOfItsCommitWhileFoldsGoOn) {
   for (size_t version = 0; version < held.size(); ++version)
     EXPECT_EQ(held[version]->version().value, version);
   EXPECT_GT(store->stats().folded_rows, 0u);
+}
+
+// The database's account of its tables is that of the disk.
+TEST(EngineStatsTest, TablesAreTheFilesThereAre) {
+  const TestFolder folder;
+  const auto store = MustOpen(TestOptions(folder));
+  EXPECT_EQ(store->engine_stats().table_bytes, 0u);
+  for (int commit = 1; commit <= 12; ++commit) ASSERT_TRUE(Script::Step(*store));
+  EXPECT_GT(store->engine_stats().memtable_bytes, 0u);
+  ASSERT_TRUE(store->Settle());
+  Store::EngineStats stats;
+  uint64_t bytes = 0;
+  // Files that are no longer used are deleted by RocksDB's own threads.
+  EXPECT_TRUE(test::Eventually("unused files are gone",
+                               [&] {
+                                 bytes = 0;
+                                 std::error_code gone;
+                                 for (const auto& file :
+                                      std::filesystem::recursive_directory_iterator(
+                                          folder.root() + "/store", gone))
+                                   if (file.path().extension() == ".sst")
+                                     bytes += file.file_size(gone);
+                                 stats = store->engine_stats();
+                                 return stats.table_bytes == bytes;
+                               }))
+      << stats.table_bytes << " of " << bytes;
+  EXPECT_GT(bytes, 0u);
+  EXPECT_GT(stats.level0_files, 0u);
+  EXPECT_GT(stats.block_cache_bytes, 0u);
+  EXPECT_FALSE(stats.writes_stopped);
+  EXPECT_EQ(stats.background_errors, 0u);
 }
 
 TEST(SnapshotTest, OutlivesItsStore) {

@@ -23,6 +23,8 @@ class StoreModel {
     options_.fold_after_commits = 1 + seed % 4;
     options_.row_cache_bytes = seed % 3 == 0 ? 2000 : 1 << 20;
     if (seed % 5 == 0) options_.overlay_bytes = 4000;
+    if (seed % 2 == 0) options_.fold_file_bytes = 1 << 20;  // folds go through the log
+    options_.shards = 1 + seed % 7;
     for (const auto& learner : options_.learners) working_.rows.emplace_back(&learner.rows);
     history_.push_back(working_);
     store_ = MustOpen(options_);

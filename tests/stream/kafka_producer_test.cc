@@ -10,7 +10,7 @@
 #include <set>
 
 #include "stream/kafka/client.h"
-#include "stream/kafka/tail.h"
+#include "stream/kafka/topic_reader.h"
 #include "support/eventually.h"
 
 namespace tacit::stream {
@@ -85,14 +85,17 @@ TEST(KafkaProducerTest, WritesKeysValuesAndHeadersWhereTheyWereSent) {
   EXPECT_TRUE(producer->TakeFailures().empty());
 
   std::map<int32_t, std::vector<std::string>> tails;
-  const Status read = ReadKafkaTail(
-      broker.properties(), "t", 2, kPatience,
-      [&](int32_t partition, uint64_t, std::span<const event::MessageHeader> headers) {
-        ASSERT_EQ(headers.size(), 2u);
-        EXPECT_EQ(headers[1].name, "empty");
-        EXPECT_EQ(headers[1].value, "");
-        tails[partition].emplace_back(headers[0].value);
-      });
+  const Status read = ReadKafkaTail(broker.properties(), "t", 2, kPatience,
+                                    [&](const KafkaTopicRecord& record) -> Status {
+                                      EXPECT_EQ(record.headers.size(), 2u);
+                                      if (record.headers.size() != 2) return {};
+                                      EXPECT_EQ(record.headers[1].name, "empty");
+                                      EXPECT_EQ(record.headers[1].value, "");
+                                      EXPECT_EQ(record.key, record.headers[0].value);
+                                      EXPECT_EQ(record.value, "");
+                                      tails[record.partition].emplace_back(record.headers[0].value);
+                                      return {};
+                                    });
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_THAT(tails[0], ElementsAre("294", "297"));
   EXPECT_THAT(tails[1], ElementsAre("295", "298"));
@@ -112,10 +115,10 @@ TEST(KafkaProducerTest, AKeyedRecordGoesToItsKeysPartition) {
   ASSERT_TRUE(producer->Flush(kPatience));
   size_t seen = 0;
   ASSERT_TRUE(ReadKafkaTail(
-      broker.properties(), "t", 1000, kPatience,
-      [&](int32_t partition, uint64_t, std::span<const event::MessageHeader> headers) {
-        EXPECT_EQ(partition, expected.at(std::string(headers[0].value)));
+      broker.properties(), "t", 1000, kPatience, [&](const KafkaTopicRecord& record) -> Status {
+        EXPECT_EQ(record.partition, expected.at(std::string(record.headers[0].value)));
         ++seen;
+        return {};
       }));
   EXPECT_EQ(seen, expected.size());
 }

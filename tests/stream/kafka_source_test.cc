@@ -10,6 +10,7 @@
 #include "mock_kafka.h"
 #include "stream/kafka/source.h"
 #include "support/eventually.h"
+#include "support/metrics_page.h"
 
 namespace tacit::stream {
 namespace {
@@ -295,12 +296,11 @@ TEST_F(KafkaSourceTest, BrokersThatGoAndComeBackAreNoFailure) {
   ASSERT_TRUE(source->Seek({}));
   Heard heard;
   PollRecords(*source, &heard, 30);
-  EXPECT_THAT(registry.Scrape(metrics::Audience::kPublic), HasSubstr("tacit_source_connected 1"));
+  EXPECT_TRUE(source->health().connected);
   for (int round = 0; round < 2; ++round) {
     kafka_.SetDown(true);
     const Status gone = PollUntil(*source, &heard, [&] { return !source->health().connected; });
     ASSERT_TRUE(gone) << gone.error().message;
-    EXPECT_THAT(registry.Scrape(metrics::Audience::kPublic), HasSubstr("tacit_source_connected 0"));
     EXPECT_NE(source->health().alert, "");
     kafka_.SetDown(false);
     const Status back = PollUntil(*source, &heard, [&] { return source->health().connected; });
@@ -422,12 +422,17 @@ TEST_F(KafkaSourceTest, CommitsGoOutWhileReading) {
   source->Advise(std::vector<PartitionOffset>{{0, 6}}, StoreMark{"aa", 1, "ff"});
   ASSERT_TRUE(PollUntil(*source, &heard, [&] {
     const std::string scraped = registry.Scrape(metrics::Audience::kOperator);
-    return scraped.find("position=\"group\"} 4") != std::string::npos &&
-           scraped.find("position=\"store\"} 4") != std::string::npos &&
-           scraped.find("position=\"read\"} 0") != std::string::npos;
+    return scraped.find("position=\"group\",topic=\"t\"} 4") != std::string::npos &&
+           scraped.find("position=\"store\",topic=\"t\"} 4") != std::string::npos &&
+           scraped.find("position=\"read\",topic=\"t\"} 0") != std::string::npos;
   })) << registry.Scrape(metrics::Audience::kOperator);
   EXPECT_THAT(registry.Scrape(metrics::Audience::kPublic),
               testing::Not(HasSubstr("tacit_source_lag")));
+  // README's table has these, and says that they are Kafka's.
+  const auto shown = test::ShapesOf(registry.Scrape(metrics::Audience::kOperator));
+  EXPECT_THAT(test::Differences(test::ReadmeMetrics(), shown, {}, false), testing::IsEmpty());
+  for (const auto& [name, row] : test::ReadmeMetrics())
+    EXPECT_TRUE(row.of != "Kafka" || shown.contains(name)) << name;
 }
 
 // The group's last commit of this very process is older than its position when the brokers are
@@ -448,8 +453,8 @@ TEST_F(KafkaSourceTest, AfterAnOutageItsOwnOlderCommitIsNoFork) {
   terms.Add(term);
   source->Advise(std::vector<PartitionOffset>{{0, 6}}, {{"aa", 1, "ff", ToHex(term.id)}, terms});
   ASSERT_TRUE(PollUntil(*source, &heard, [&] {
-    return registry.Scrape(metrics::Audience::kOperator).find("position=\"group\"} 4") !=
-           std::string::npos;
+    return registry.Scrape(metrics::Audience::kOperator)
+               .find("position=\"group\",topic=\"t\"} 4") != std::string::npos;
   }));
   kafka_.SetDown(true);
   source->Advise(std::vector<PartitionOffset>{{0, 10}}, {{"aa", 5, "ee", ToHex(term.id)}, terms});
@@ -516,26 +521,47 @@ TEST_F(KafkaSourceTest, AnotherTopicOrSourceIsRefused) {
   EXPECT_EQ(source->VerifyIdentity(std::string(40, '\1')).error().code, ErrorCode::kRefused);
 }
 
-TEST_F(KafkaSourceTest, ATopicThatIsNotThereIsNamed) {
-  kafka_.Create("t", 1);
-  rd_kafka_mock_topic_set_error(kafka_.cluster(), "t", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
-  const auto source = Open();
-  const Status status = source->Seek({});
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().code, ErrorCode::kNotFound);
-  EXPECT_THAT(status.error().message, HasSubstr("topic 't': "));
-}
-
-// A caller that has less time for brokers that do not answer waits for a topic's mistake all the
-// same.
-TEST_F(KafkaSourceTest, ATopicThatIsNotThereIsNamedHoweverShortTheTimeForOpening) {
+TEST_F(KafkaSourceTest, ATopicThatIsNotThereIsNamedWithItsBrokersWhereTheSourceEnds) {
   kafka_.Create("t", 1);
   rd_kafka_mock_topic_set_error(kafka_.cluster(), "t", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
   KafkaSourceOptions options = Options();
-  options.open_timeout = 0ms;
-  const Status status = Open(options)->Seek({});
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().code, ErrorCode::kNotFound);
+  options.until_end = true;
+  // A caller that has less time for brokers that do not answer waits for a topic's mistake all the
+  // same.
+  for (const auto open_timeout : {0ms, 10'000ms}) {
+    options.open_timeout = open_timeout;
+    const Status status = Open(options)->Seek({});
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().code, ErrorCode::kNotFound);
+    EXPECT_THAT(status.error().message,
+                AllOf(HasSubstr("topic 't': the brokers at " + kafka_.bootstrap()),
+                      HasSubstr("make it, or correct source.topic")));
+  }
+}
+
+TEST_F(KafkaSourceTest, ATopicThatIsNotThereYetIsWaitedForAndReadOnceItIsMade) {
+  kafka_.Create("t", 1);
+  rd_kafka_mock_topic_set_error(kafka_.cluster(), "t", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+  const auto source = Open();
+  const Status begun = source->Seek({});
+  ASSERT_TRUE(begun) << begun.error().message;
+  EXPECT_FALSE(source->health().connected);
+  EXPECT_THAT(source->health().alert, HasSubstr("topic 't': the brokers at "));
+  event::RawRecords records;
+  for (int i = 0; i < 3; ++i) {
+    const auto nothing = source->Poll(10ms, &records);
+    ASSERT_TRUE(nothing) << nothing.error().message;
+    EXPECT_EQ(records.size(), 0u);
+  }
+  rd_kafka_mock_topic_set_error(kafka_.cluster(), "t", RD_KAFKA_RESP_ERR_NO_ERROR);
+  kafka_.WriteNumbers("t", 0, 0, 5);
+  EXPECT_TRUE(test::Eventually("the records come", [&] {
+    const auto polled = source->Poll(50ms, &records);
+    EXPECT_TRUE(polled) << polled.error().message;
+    return records.size() > 0;
+  }));
+  EXPECT_TRUE(source->health().connected);
+  EXPECT_EQ(source->health().alert, "");
 }
 
 TEST_F(KafkaSourceTest, SettingsAreCheckedBeforeAnyBrokerIsAsked) {

@@ -49,6 +49,23 @@ class MockKafka {
         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_HEADERS(list), RD_KAFKA_V_END);
     ASSERT_EQ(error, RD_KAFKA_RESP_ERR_NO_ERROR);
   }
+  // Writes a record with a key, and with a time if it is above 0.
+  void WriteKeyed(const std::string& topic, int32_t partition, const std::string& key,
+                  const std::string& value, int64_t timestamp_ms = 0) {
+    while (true) {
+      const auto error =
+          rd_kafka_producev(producer_.get(), RD_KAFKA_V_TOPIC(topic.c_str()),
+                            RD_KAFKA_V_PARTITION(partition), RD_KAFKA_V_KEY(key.data(), key.size()),
+                            RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
+                            RD_KAFKA_V_TIMESTAMP(timestamp_ms),
+                            RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
+      if (error != RD_KAFKA_RESP_ERR__QUEUE_FULL) {
+        ASSERT_EQ(error, RD_KAFKA_RESP_ERR_NO_ERROR);
+        return;
+      }
+      rd_kafka_poll(producer_.get(), 10);
+    }
+  }
   // The values "FIRST", "FIRST + 1", ... of this many records.
   void WriteNumbers(const std::string& topic, int32_t partition, int first, int count) {
     for (int i = first; i < first + count; ++i) Write(topic, partition, std::to_string(i));

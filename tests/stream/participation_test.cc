@@ -104,10 +104,18 @@ Position StartAt(uint64_t offset, uint64_t step) {
 }
 
 // Steps by their definition, all at once.
-std::vector<Step> NaiveSteps(const Stream& stream, uint64_t per_step, uint64_t first_step) {
+std::vector<Step> NaiveSteps(const Stream& stream, uint64_t per_step, uint64_t first_step,
+                             uint64_t opening = 0, uint64_t growing_from = 0) {
+  // Sizes of all steps from the very first one on.
+  std::vector<uint64_t> sizes;
+  if (opening > 0) sizes.push_back(opening);
+  for (uint64_t size = growing_from; growing_from > 0 && size < per_step;
+       size = std::max(size + 1, size * 5 / 4))
+    sizes.push_back(size);
   std::vector<Step> steps;
   for (uint64_t begin = stream.begin; begin < stream.end;) {
-    uint64_t end = std::min(begin + per_step, stream.end);
+    const uint64_t number = first_step + steps.size();
+    uint64_t end = std::min(begin + (number < sizes.size() ? sizes[number] : per_step), stream.end);
     const auto mark = stream.marks.upper_bound(begin);
     if (mark != stream.marks.end()) end = std::min(end, mark->first);
     Step& step = steps.emplace_back();
@@ -141,8 +149,14 @@ TEST(OnceTest, StepsAreTheSameHoweverTheFramesAreCut) {
     std::vector<uint64_t> parts;  // in a third of the rounds, steps come whole
     const uint64_t per_part = random() % 3 * (1 + random() % 20);
     const auto into = Into(&steps, per_part > 0 ? &parts : nullptr);
+    // Learners at their very beginning, half of them with an opening, and others.
+    const uint64_t first_step = random() % 2 * (1 + random() % 20),
+                   opening = random() % 2 * (1 + random() % 40),
+                   growing = random() % 2 * (1 + random() % 50);
     const auto once = MakeOnceParticipation({.offsets_per_step = per_step,
-                                             .start = StartAt(stream.begin, 17),
+                                             .start = StartAt(stream.begin, first_step),
+                                             .opening_offsets = opening,
+                                             .growing_from = growing,
                                              .offsets_per_part = per_part});
     const uint64_t frame_max = 1 + random() % 100;
     for (uint64_t at = stream.begin; at < stream.end;) {
@@ -155,28 +169,37 @@ TEST(OnceTest, StepsAreTheSameHoweverTheFramesAreCut) {
       at = to;
     }
     ASSERT_TRUE(once->Finish(into));
-    ASSERT_EQ(steps, NaiveSteps(stream, per_step, 17)) << "round " << round;
+    ASSERT_EQ(steps, NaiveSteps(stream, per_step, first_step, opening, growing))
+        << "round " << round;
   }
 }
 
-// Stopping after any step and going on from its position gives the same steps.
-TEST(OnceTest, GoingOnFromAPositionGivesTheSameSteps) {
+// Stopping after any step and going on from its position gives the same steps: an opening comes
+// once, and so does each length of those that grow.
+void GoingOnGivesTheSameSteps(uint64_t opening, uint64_t growing = 0) {
   Stream stream;
   stream.end = 100;
   stream.dead = {3, 4, 5, 6, 7, 8, 50};
   stream.marks = {{33, "a"}, {66, "b"}, {100, "c"}};
-  const std::vector<Step> whole = NaiveSteps(stream, 7, 0);
+  const std::vector<Step> whole = NaiveSteps(stream, 7, 0, opening, growing);
   for (size_t done = 0; done < whole.size(); ++done) {
     Stream rest = stream;
     rest.begin = done == 0 ? 0 : whole[done - 1].range.end;
     std::vector<Step> steps;
-    const auto once = MakeOnceParticipation({7, StartAt(rest.begin, done)});
+    const auto once = MakeOnceParticipation({.offsets_per_step = 7,
+                                             .start = StartAt(rest.begin, done),
+                                             .opening_offsets = opening,
+                                             .growing_from = growing});
     ASSERT_TRUE(once->Feed(rest.Frame(rest.begin, 100, true), rest.Examples(rest.begin, 100),
                            Into(&steps)));
     ASSERT_TRUE(once->Finish(Into(&steps)));
     EXPECT_TRUE(std::equal(steps.begin(), steps.end(), whole.begin() + static_cast<ptrdiff_t>(done),
                            whole.end()));
   }
+}
+TEST(OnceTest, GoingOnFromAPositionGivesTheSameSteps) {
+  for (const uint64_t opening : {0, 3, 40})
+    for (const uint64_t growing : {0, 1, 4, 9}) GoingOnGivesTheSameSteps(opening, growing);
 }
 
 TEST(OnceTest, AStepWithoutSurvivorsIsAStep) {

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "noise/noise.h"
+#include "support/fixed_noise.h"
 #include "support/silent_noise.h"
 #include "train/memory_rows.h"
 
@@ -108,7 +109,7 @@ double SquaredLength(const std::vector<double>& x) {
 }
 
 TEST_F(LearnerTest, AnEmptyStepIsNoiseOnDenseAndOnRowsNobodyTouched) {
-  Make(noise::MakeNoiseSource());
+  Make(std::make_unique<noise::FixedNoise>(1));
   StepReport report;
   const auto taken = learner_->TakeStep(EmptyStep(), kGoOn, &report);
   ASSERT_TRUE(taken && *taken);

@@ -228,6 +228,84 @@ TEST(FeedTest, NoRecordPassesADeadLetterThatCouldNotBeKept) {
   EXPECT_FALSE(feed.status());
 }
 
+// No step that comes before a window's end in the queue has a record from behind it.
+TEST(FeedTest, TheEndOfAWindowParts) {
+  Bench bench;
+  ListSource source(1000, {333}, {17, 99, 100, 512, 513}, 11);
+  Feed feed({.learners = {{LearnerIndex(0), Once(64), {}}, {LearnerIndex(1), Once(30), {}}},
+             .windows = FeedOptions::Windows{.offsets = 100},
+             .passes = 2},
+            source, *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(feed.Start());
+  uint64_t windows = 0, reached[2] = {0, 0}, offsets[2] = {0, 0};
+  std::vector<uint64_t> unreadable;
+  while (auto step = feed.steps().Pop()) {
+    if (step->window_end) {
+      EXPECT_EQ(step->window_end->range, (OffsetRange{0, 100 * windows, 100 * (windows + 1)}));
+      EXPECT_FALSE(step->source_identity.empty());
+      unreadable.push_back(step->window_end->unreadable);
+      ++windows;
+      // A step at most is left of the learners' open ones: a full one waits for a mark.
+      EXPECT_GE(reached[0] + 64, 100 * windows);
+      EXPECT_GE(reached[1] + 30, 100 * windows);
+      continue;
+    }
+    const size_t learner = step->learner.value;
+    const OffsetRange& range = step->batch.ranges[0];
+    offsets[learner] += step->batch.examples.size();
+    if (step->batch.after.pass > 0 || windows == 10) continue;
+    EXPECT_EQ(range.begin, reached[learner]);
+    reached[learner] = range.end;
+    EXPECT_LE(range.end, 100 * (windows + 1)) << "from behind the window's end";
+  }
+  EXPECT_EQ(windows, 10u) << "in the first pass alone";
+  EXPECT_EQ(unreadable, (std::vector<uint64_t>{2, 1, 0, 0, 0, 2, 0, 0, 0, 0}));
+  EXPECT_EQ(offsets[0], 2 * 995u) << "every good record in each pass";
+  EXPECT_EQ(offsets[1], 2 * 995u);
+}
+
+// After a start the open window is read from its beginning, which only its count sees.
+TEST(FeedTest, AnOpenWindowIsCountedAnewAfterAStart) {
+  Bench bench;
+  ListSource source(500, {}, {210, 230, 260}, 12);
+  stream::Position at;
+  at.next = {{0, 250, 250}};
+  Feed feed({.learners = {{LearnerIndex(0), Once(50), at}},
+             .windows = FeedOptions::Windows{.offsets = 100, .next = {{0, 200, 200}}}},
+            source, *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(feed.Start());
+  std::vector<uint64_t> unreadable, begins;
+  while (auto step = feed.steps().Pop()) {
+    if (step->window_end)
+      unreadable.push_back(step->window_end->unreadable);
+    else
+      begins.push_back(step->batch.ranges[0].begin);
+  }
+  EXPECT_EQ(unreadable, (std::vector<uint64_t>{3, 0, 0}));
+  EXPECT_EQ(begins, (std::vector<uint64_t>{250, 300, 350, 400, 450}));
+  EXPECT_EQ(bench.sink.offsets, (std::vector<uint64_t>{260})) << "the others were told before";
+}
+
+// A breaker that was off for a while does not read again what came meanwhile, but for the window in
+// which the learners are; one that has decided nothing yet begins with that, too.
+TEST(FeedTest, AWindowOfLongAgoIsForgotten) {
+  Bench bench;
+  for (const std::vector<OffsetRange>& next : {std::vector<OffsetRange>{{0, 200, 200}}, {}}) {
+    ListSource source(1000, {}, {210}, 13);
+    stream::Position at;
+    at.next = {{0, 750, 750}};
+    Feed feed({.learners = {{LearnerIndex(0), Once(50), at}},
+               .windows = FeedOptions::Windows{.offsets = 100, .next = next}},
+              source, *bench.codec, bench.transform, bench.sink);
+    ASSERT_TRUE(feed.Start());
+    std::vector<OffsetRange> windows;
+    while (auto step = feed.steps().Pop())
+      if (step->window_end) windows.push_back(step->window_end->range);
+    EXPECT_EQ(windows, (std::vector<OffsetRange>{{0, 700, 800}, {0, 800, 900}, {0, 900, 1000}}));
+    EXPECT_EQ(feed.records_read(), 300u);
+  }
+}
+
 TEST(FeedTest, StopEndsBothThreadsWhileTheQueueIsFull) {
   Bench bench;
   ListSource source(1'000'000, {}, {}, 10);

@@ -11,6 +11,7 @@
 #include "mechanism/clipper.h"
 #include "mechanism/private_step.h"
 #include "mechanism/row_selector.h"
+#include "support/fixed_noise.h"
 #include "support/statistics.h"
 #include "train/click_learner.h"
 #include "train/memory_rows.h"
@@ -60,15 +61,16 @@ class Trained {
     rows_ = std::make_unique<MemoryRows>(layout_);
     if (lazy) {
       LazyDense pair = MakeLazyDense(std::move(mechanism), std::move(rows_), layout_, kRate,
-                                     noise::MakeNoiseSource());
+                                     std::make_unique<noise::FixedNoise>(1));
       mechanism = std::move(pair.mechanism);
       rows_ = std::move(pair.rows);
     }
     recording_ = std::make_unique<RecordingRows>(*rows_);
     store::DenseState dense;
     dense.parameters.assign(kDim + 1, 0.0f);
-    learner_ = std::make_unique<ClickLearner>(
-        options_, std::move(mechanism), noise::MakeNoiseSource(), *backend_, *recording_, &dense);
+    learner_ = std::make_unique<ClickLearner>(options_, std::move(mechanism),
+                                              std::make_unique<noise::FixedNoise>(2), *backend_,
+                                              *recording_, &dense);
   }
 
   // One event a row.
@@ -183,7 +185,7 @@ TEST(LazyDenseDeathTest, IsNeverCommittedAndNeverUnderAnOptimizerWithState) {
   layout.state_floats = {2 * kDim + 1};
   layout.initial_scale = {0};
   EXPECT_DEATH(MakeLazyDense(DpSgd(space), std::make_unique<MemoryRows>(layout), layout, kRate,
-                             noise::MakeNoiseSource()),
+                             std::make_unique<noise::FixedNoise>(3)),
                "plain SGD");
 }
 

@@ -7,12 +7,16 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "base/auc.h"
 #include "model/linear/row.h"
 #include "support/fixed_noise.h"
+#include "support/scoped_variable.h"
+#include "support/silent_noise.h"
 #include "train/linear_learner.h"
 #include "train/memory_rows.h"
 
@@ -37,26 +41,30 @@ class Learnt {
       : columns_(std::make_shared<const linear::Columns>(Named(sizes),
                                                          std::vector<linear::NumberColumn>())),
         rows_(LinearRowLayout(*columns_)),
-        learner_({.id = "sums",
-                  .index = LearnerIndex(0),
-                  .columns = columns_,
-                  .update = {},
-                  .noise_multiplier = kSigma,
-                  .whole_column_most = whole_column_most},
-                 std::make_unique<noise::StreamNoise>(noise::FixedNoise(11)), rows_) {}
+        whole_column_most_(whole_column_most),
+        learner_(Begin()) {}
+
+  // Another process goes on with what the store has of this one, and draws its noise from this key.
+  void GoOn(uint8_t key) {
+    const auto released = learner_->TakeReleased();
+    learner_ = Begin(key);
+    if (released) {
+      EXPECT_TRUE(learner_->LoadReleased(*released));
+    }
+  }
 
   // Learns a period; every number of the model stays one.
   StepReport Step(const std::vector<Seen>& events) {
     StepReport report;
     const std::atomic<bool> go_on = false;
-    const auto taken = learner_.TakeStep(StepOf(events), go_on, &report);
+    const auto taken = learner_->TakeStep(StepOf(events), go_on, &report);
     EXPECT_TRUE(taken && *taken);
-    EXPECT_TRUE(*learner_.GivesNumbers());
+    EXPECT_TRUE(*learner_->GivesNumbers());
     return report;
   }
   std::vector<float> Logits(const std::vector<Seen>& events) {
     StepReport report;
-    EXPECT_TRUE(learner_.Preview(StepOf(events), &report));
+    EXPECT_TRUE(learner_->Preview(StepOf(events), &report));
     return {report.logits.begin(), report.logits.end()};
   }
   double MeanPrediction(const std::vector<Seen>& events) {
@@ -70,7 +78,8 @@ class Learnt {
     EXPECT_TRUE(rows_.Gather({&row, 1}, {&floats, 1}));
     return floats[linear::kWeight];
   }
-  const linear::State& state() const { return learner_.state(); }
+  const linear::State& state() const { return learner_->state(); }
+  const linear::Columns& columns() const { return *columns_; }
 
  private:
   static std::vector<linear::CategoryColumn> Named(const std::vector<uint64_t>& sizes) {
@@ -94,9 +103,28 @@ class Learnt {
     return step;
   }
 
+  // `key`: the noise is the same in every run.
+  std::unique_ptr<LinearLearner> Begin(std::optional<uint8_t> key = std::nullopt) {
+    std::unique_ptr<noise::NoiseSource> noise;
+    if (key) {
+      noise = std::make_unique<noise::LastingNoise>(*key);
+    } else {
+      noise = std::make_unique<noise::FixedNoise>(11);
+    }
+    return std::make_unique<LinearLearner>(
+        LinearLearnerOptions{.id = "sums",
+                             .index = LearnerIndex(0),
+                             .columns = columns_,
+                             .update = {},
+                             .noise_multiplier = kSigma,
+                             .whole_column_most = whole_column_most_},
+        std::move(noise), rows_);
+  }
+
   const std::shared_ptr<const linear::Columns> columns_;
   MemoryRows rows_;
-  LinearLearner learner_;
+  const uint64_t whole_column_most_;
+  std::unique_ptr<LinearLearner> learner_;
 };
 
 // Draws labels: clicks have this probability.
@@ -212,6 +240,81 @@ TEST(LinearHostile, AMillionValuesOfOneEventEachAreNothing) {
   without.Step(one);
   EXPECT_LE(report.rows_written, 20 + 30u) << "5.5 deviations are seldom";
   EXPECT_NEAR(ExactAuc(with.Logits(both), labels), ExactAuc(without.Logits(one), labels), 0.005);
+}
+
+// A store that moves between processors with and without AVX-512 after every period is, bit for
+// bit, the one that stays. The noise is real: kernels of both kinds draw it.
+TEST(LinearHostile, AStoreThatMovesBetweenProcessorsIsTheSameStore) {
+  Learnt stays({50, 3000}, 1 << 10), moves({50, 3000}, 1 << 10);
+  Labels draw;
+  std::vector<Seen> events(kPeriodEvents);
+  for (uint8_t period = 0; period < 6; ++period) {
+    for (Seen& event : events) {
+      const uint64_t value = draw.Value(50);
+      event = {{value, draw.Value(10) * draw.Value(300)}, draw(value < 10 ? 0.4 : 0.1)};
+    }
+    stays.GoOn(period);
+    stays.Step(events);
+    const test::ScopedVariable other(
+        "TACIT_TEST_NO_AVX512", period % 2 == 0 ? std::optional<std::string>("1") : std::nullopt);
+    moves.GoOn(period);
+    moves.Step(events);
+  }
+  EXPECT_EQ(moves.state().Encode(moves.columns()), stays.state().Encode(stays.columns()));
+  EXPECT_EQ(moves.Logits(events), stays.Logits(events));
+  size_t learnt = 0;
+  for (uint64_t value = 0; value < 3000; ++value) {
+    ASSERT_EQ(moves.Weight(1, value), stays.Weight(1, value)) << value;
+    learnt += stays.Weight(1, value) != 0;
+  }
+  EXPECT_GT(learnt, 10u);
+}
+
+// Loss over a constant's of a third period, whose twelve columns all have the same value.
+double EntropyWhereColumnsRepeat(double explained_most) {
+  constexpr size_t kRepeats = 12;
+  constexpr uint64_t kValues = 16;
+  std::mt19937_64 random(5);
+  LinearLearnerOptions options;
+  options.columns = std::make_shared<const linear::Columns>(
+      std::vector<linear::CategoryColumn>(kRepeats, {.name = "c", .rows = kValues}),
+      std::vector<linear::NumberColumn>());
+  options.update.explained_most = explained_most;
+  options.opens = true;
+  MemoryRows rows(LinearRowLayout(*options.columns));
+  LinearLearner learner(options, std::make_unique<noise::SilentNoise>(), rows);
+  StepReport report;
+  double clicks = 0;
+  const uint64_t periods[] = {500, 10'000, 10'000};
+  for (const uint64_t events : periods) {
+    stream::StepBatch step;
+    step.examples.slots = kRepeats;
+    clicks = 0;
+    for (uint32_t i = 0; i < events; ++i) {
+      const uint64_t value = random() % kValues;
+      for (size_t j = 0; j < kRepeats; ++j) {
+        step.examples.row.push_back(kValues * j + value);
+        step.examples.slot_end.push_back(static_cast<uint32_t>(step.examples.row.size()));
+      }
+      const double p = 1 / (1 + std::exp(1.2 - (static_cast<double>(value) - 7.5) / 4));
+      step.examples.label.push_back(static_cast<double>(random() % 10'000) < 1e4 * p ? 1 : 0);
+      clicks += step.examples.label.back();
+      step.unit_of.push_back(i);
+    }
+    step.units = static_cast<uint32_t>(events);
+    const std::atomic<bool> go_on = false;
+    EXPECT_TRUE(learner.TakeStep(step, go_on, &report));
+  }
+  const double rate = clicks / static_cast<double>(report.losses);
+  const double constant = -rate * std::log(rate) - (1 - rate) * std::log1p(-rate);
+  return report.loss_sum / static_cast<double>(report.losses) / constant;
+}
+
+// They explain a label several times over. The first move is the shorter for it; without that rule
+// it goes so far that the model is worse than a constant.
+TEST(LinearLearner, TheFirstMoveIsShorterWhereColumnsRepeatEachOther) {
+  EXPECT_LT(EntropyWhereColumnsRepeat(linear::UpdateOptions().explained_most), 0.9);
+  EXPECT_GT(EntropyWhereColumnsRepeat(1e9), 1.1);
 }
 
 }  // namespace

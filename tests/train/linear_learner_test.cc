@@ -33,13 +33,14 @@ struct Subject {
   explicit Subject(
       double noise_multiplier,
       std::unique_ptr<noise::NoiseSource> noise = std::make_unique<noise::SilentNoise>(),
-      uint64_t whole_column_most = 1 << 20, bool crossed = false)
+      uint64_t whole_column_most = 1 << 20, bool crossed = false, bool opens = false)
       : options{.id = "sums",
                 .index = LearnerIndex(0),
                 .columns = SomeColumns(crossed),
                 .update = {},
                 .noise_multiplier = noise_multiplier,
-                .whole_column_most = whole_column_most},
+                .whole_column_most = whole_column_most,
+                .opens = opens},
         rows(LinearRowLayout(*options.columns)),
         learner(std::make_unique<LinearLearner>(options, std::move(noise), rows)) {}
 
@@ -67,15 +68,20 @@ struct Subject {
 
 // Without noise, and with the weights that noise of this size leaves (the draws themselves silent).
 void StepsAreTheOracles(bool sets, bool crossed = false, std::vector<double> sigmas = {0, 0.5, 4},
-                        uint64_t whole_column_most = 1 << 20) {
+                        uint64_t whole_column_most = 1 << 20, bool opens = false,
+                        bool weights = false) {
   for (const double sigma : sigmas) {
     std::mt19937_64 random(1);
-    Subject subject(sigma, std::make_unique<noise::SilentNoise>(), whole_column_most, crossed);
-    Oracle oracle(sigma, crossed);
+    Subject subject(sigma, std::make_unique<noise::SilentNoise>(), whole_column_most, crossed,
+                    opens);
+    Oracle oracle(sigma, crossed, opens);
     for (int period = 0; period < 5; ++period) {
-      std::vector<Event> events = RandomEvents(2000 + 500 * period, random);
+      const bool opening = opens && period == 0;
+      std::vector<Event> events = RandomEvents(opening ? 300 : 2000 + 500 * period, random);
       for (Event& event : events)
         if (!sets) event.s = {*event.s.begin()};
+      for (Event& event : events)
+        if (weights) event.weight = static_cast<float>(random() % 5) / 4;
       const StepReport report = subject.Step(StepOf(events));
       ASSERT_EQ(report.logits.size(), events.size());
       EXPECT_EQ(report.examples, events.size());
@@ -104,6 +110,31 @@ void StepsAreTheOracles(bool sets, bool crossed = false, std::vector<double> sig
 TEST(LinearLearner, StepsAreTheOracles) { StepsAreTheOracles(/*sets=*/true); }
 // Events of one value for each column have a faster way into the sums.
 TEST(LinearLearner, StepsOfSingleValuesAreTheOracles) { StepsAreTheOracles(/*sets=*/false); }
+
+// A short first period sets the bias, and the second one begins with the weights.
+TEST(LinearLearner, StepsAfterAnOpeningAreTheOracles) {
+  StepsAreTheOracles(/*sets=*/true, /*crossed=*/false, {0, 0.5, 4}, 1 << 20, /*opens=*/true);
+}
+
+TEST(LinearLearner, StepsOfWeighedEventsAreTheOracles) {
+  for (const bool sets : {false, true})
+    StepsAreTheOracles(sets, /*crossed=*/false, {0, 0.5}, 1 << 20, /*opens=*/false,
+                       /*weights=*/true);
+}
+
+TEST(LinearLearner, AnOpeningMovesTheBiasAlone) {
+  std::mt19937_64 random(3);
+  Subject subject(0, std::make_unique<noise::SilentNoise>(), 1 << 20, false, /*opens=*/true);
+  const auto events = RandomEvents(300, random);
+  const StepReport report = subject.Step(StepOf(events));
+  EXPECT_EQ(report.rows_written, 0u);
+  double clicks = 0;
+  for (const Event& event : events) clicks += event.label;
+  EXPECT_NEAR(subject.learner->state().bias, std::log(clicks / (300 - clicks)), 1e-4);
+  for (const float logit : subject.Predict(RandomEvents(50, random)))
+    EXPECT_NEAR(logit, subject.learner->state().bias, 1e-6);
+  EXPECT_GT(subject.Step(StepOf(RandomEvents(3000, random))).rows_written, 100u);
+}
 
 // Crosses are columns like any other: whole ones, and ones of more values than are released whole,
 // which without noise are released as they are.
@@ -149,6 +180,31 @@ std::vector<double> SumsOf(const std::vector<std::vector<Event>>& before,
   const double step_size = Oracle(1, crossed).C / asked.stddev_;
   for (double& sum : sums) sum *= step_size;
   return sums;
+}
+
+// A weight shortens a contribution. One beyond 1, which no codec lets through, is clipped.
+TEST(LinearLearner, AWeightMovesTheReleaseByTheClipAtMost) {
+  std::mt19937_64 random(12);
+  const std::vector<std::vector<Event>> before = {RandomEvents(3000, random)};
+  std::vector<Event> others = RandomEvents(50, random);
+  others[0].weight = 0.5;
+  const std::vector<double> without = SumsOf(before, StepOf(others));
+  const Event event = RandomEvent(random);
+  const auto moved = [&](float weight) {
+    std::vector<Event> all = others;
+    all.push_back(event);
+    all.back().weight = weight;
+    std::vector<double> difference = SumsOf(before, StepOf(all));
+    for (size_t i = 0; i < difference.size(); ++i) difference[i] -= without[i];
+    return Length(difference);
+  };
+  const double whole = moved(1), clip = Oracle(1).C;
+  EXPECT_GT(whole, 0.5 * clip);
+  EXPECT_LE(whole, clip * (1 + 1e-9));
+  EXPECT_NEAR(moved(0.25), whole / 4, 1e-5) << "but for the grid";
+  EXPECT_EQ(moved(0), 0);
+  EXPECT_LE(moved(5), clip * (1 + 1e-9));
+  EXPECT_GT(moved(5), 0.99 * clip);
 }
 
 // Any event, with any label, changes what is released by what the formulas say, and by no more than
@@ -404,7 +460,7 @@ TEST(LinearLearner, ANumberThatIsNoneIsNoticed) {
 // With real noise the model finds the effects; it would predict nothing if sums lost their events.
 TEST(LinearLearner, LearnsUnderNoise) {
   std::mt19937_64 random(9);
-  Subject subject(1, std::make_unique<noise::StreamNoise>(noise::FixedNoise(9)));
+  Subject subject(1, std::make_unique<noise::FixedNoise>(9));
   for (int period = 0; period < 4; ++period) subject.Step(StepOf(RandomEvents(20'000, random)));
   const auto asked = RandomEvents(5000, random);
   std::vector<float> labels;

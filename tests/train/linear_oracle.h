@@ -29,7 +29,7 @@ inline std::shared_ptr<const model::linear::Columns> SomeColumns(bool crossed = 
 struct Event {
   uint64_t c = 0, d = 0;
   std::set<uint64_t> s;
-  float n = 0, m = 0, label = 0;
+  float n = 0, m = 0, label = 0, weight = 1;
 };
 
 inline Event RandomEvent(std::mt19937_64& random) {
@@ -58,6 +58,7 @@ inline stream::StepBatch StepOf(const std::vector<Event>& events, size_t unit_si
   for (size_t i = 0; i < events.size(); ++i) {
     const Event& event = events[i];
     batch.label.push_back(event.label);
+    batch.weight.push_back(event.weight);
     batch.dense.insert(batch.dense.end(), {event.n, event.m});
     batch.row.push_back(event.c);
     batch.slot_end.push_back(static_cast<uint32_t>(batch.row.size()));
@@ -68,12 +69,15 @@ inline stream::StepBatch StepOf(const std::vector<Event>& events, size_t unit_si
     step.unit_of.push_back(static_cast<uint32_t>(i / unit_size));
     step.units = step.unit_of.back() + 1;
   }
+  // Streams without weights have no column of them.
+  if (std::ranges::all_of(batch.weight, [](float w) { return w == 1; })) batch.weight.clear();
   return step;
 }
 
 // The model in double over whole tables, one event after the other, from the formulas.
 struct Oracle {
-  explicit Oracle(double sigma, bool crossed = false) : crossed(crossed), sigma_(sigma) {
+  explicit Oracle(double sigma, bool crossed = false, bool opens = false)
+      : crossed(crossed), opens(opens), sigma_(sigma) {
     const auto columns = SomeColumns(crossed);
     J = columns->size();
     double squares = 0;
@@ -126,6 +130,7 @@ struct Oracle {
     added[2 * w.size()] = beta * std::sqrt(J) * r * d;
     added[2 * w.size() + 1] = beta * d * d;
     added[2 * w.size() + 2] = e.label > 0.5 ? beta : 0;
+    for (double& number : added) number *= e.weight;
     return added;
   }
   void Step(const std::vector<Event>& events) {
@@ -141,8 +146,10 @@ struct Oracle {
     const double hidden = sigma_ * C / (a[2] * alpha) * std::sqrt(8);
     const double rate = (sums[2 * w.size() + 2] / beta + hidden / 2) / (counted + hidden);
     const double h = Slope(rate), shift = MeanOf(2, sums, h, /*known_only=*/false);
-    if (period == 0)
-      eta = 0.4;
+    const bool moved =
+        std::ranges::any_of(denominator_, [](const auto& d) { return d.second > 0; });
+    if (!moved)
+      eta = 0.4 * std::min(1.0, 2.2 / Explained(shift, rate, counted, sums));
     else if (Q >= 2 * sigma_ * C / beta)
       eta = std::min(0.6, eta * std::sqrt(std::clamp(1 + T / (h * Q), 0.3, 1.25)));
     ++period;
@@ -151,12 +158,20 @@ struct Oracle {
       const double p = (low + high) / 2;
       (p + shift / Factor(p) < rate ? low : high) = p;
     }
-    bias += std::log(rate / (1 - rate)) - std::log(low / (1 - low));
+    if (period == 1) {  // all were predicted by the bias
+      const double told = std::max(counted, hidden) * rate * (1 - rate);
+      const double clicks = sigma_ * C / beta, events = rate * hidden;
+      bias =
+          std::log(rate / (1 - rate)) / (1 + (clicks * clicks + events * events) / (told * told));
+    } else {
+      bias += std::log(rate / (1 - rate)) - std::log(low / (1 - low));
+    }
+    if (period == 1 && opens) return;
     for (size_t j = 0; j < a.size(); ++j)
       StepColumn(j, j == 1 ? MeanOf(1, sums, h, /*known_only=*/true) : shift, rate, sums);
   }
 
-  const bool crossed;
+  const bool crossed, opens;
   double J = 0;
   const double alpha = 0.4, rho = 0.7, beta = 0.3, q = 0.1;
   double C = 0, bias = 0, eta = 0;
@@ -182,6 +197,31 @@ struct Oracle {
     return count > 4 * std::sqrt(noise) / alpha
                ? residual / count / (1 + noise / (count * h * count * h))
                : 0;
+  }
+  // The variance of logits that all columns explain, one by one, with weights at their estimates.
+  double Explained(double shift, double rate, double events,
+                   const std::vector<double>& sums) const {
+    const double h = Slope(rate), v = 0.9 * rate * (1 - rate) * Factor(rate) * Factor(rate);
+    double explained = 0;
+    for (size_t j = 0; j < a.size(); ++j) {
+      const double mean = j == 1 ? MeanOf(1, sums, h, /*known_only=*/true) : shift;
+      std::vector<double> o, R, N;
+      double top = 0, bottom = 0;
+      for (uint64_t row = first[j]; row < first[j + 1]; ++row) {
+        if (!Known(row, sums)) continue;
+        N.push_back(sums[2 * row + 1] / (a[j] * alpha));
+        o.push_back((sums[2 * row] / a[j] / N.back() - mean) / h);
+        const double tau = sigma_ * C / a[j], nu = tau / alpha;
+        R.push_back((tau * tau + mean * mean * nu * nu + N.back() * v) / std::pow(N.back() * h, 2));
+        if (R.back() > 1) continue;
+        top += (o.back() * o.back() - R.back()) / std::pow(R.back() + 0.1, 2);
+        bottom += 1 / std::pow(R.back() + 0.1, 2);
+      }
+      const double V = bottom > 0 ? std::clamp(top / bottom, 1e-4, 0.3) : 0.1;
+      for (size_t i = 0; i < N.size(); ++i)
+        explained += N[i] / events * std::pow(V / (V + R[i]) * o[i], 2);
+    }
+    return explained;
   }
   void StepColumn(size_t j, double mean, double rate, const std::vector<double>& sums) {
     const double h = Slope(rate), v = 0.9 * rate * (1 - rate) * Factor(rate) * Factor(rate);

@@ -112,7 +112,9 @@ class MadeStream {
     // Half of the table's rows are this stream's.
     const uint64_t half = (table.rows - 1) / 2;
     uint64_t bucket = missing ? 0 : 1 + Skewed(half);
-    if (bucket > 0 && hit && event.other_values) bucket += half;
+    // They are hashed, and meet this stream's in some rows.
+    if (bucket > 0 && hit && event.other_values)
+      bucket = 1 + (bucket * 2'654'435'761u + 17) % (table.rows - 1);
     if (hit && event.new_category == static_cast<int>(slot)) bucket = table.rows - 1;
     batch_.row.push_back(table.first + bucket);
     batch_.slot_end.push_back(static_cast<uint32_t>(batch_.row.size()));

@@ -12,6 +12,7 @@
 #include "model/ranking/ranker.h"
 #include "model/transitions/world.h"
 #include "noise/noise.h"
+#include "support/fixed_noise.h"
 #include "support/silent_noise.h"
 #include "train/transitions_release.h"
 
@@ -44,7 +45,7 @@ class Asked final : public noise::SilentNoise {
 class RankerTrainerTest : public testing::Test {
  protected:
   RankerTrainerTest() {
-    const auto noise = noise::MakeNoiseSource();
+    const auto noise = std::make_unique<noise::FixedNoise>(1);
     auto release = ReleaseTransitions(histories_, catalogue_, options_, 2, *noise, workers_);
     EXPECT_TRUE(release) << release.error().message;
     source_.emplace(release->estimate(), catalogue_, options_, workers_);
@@ -177,7 +178,7 @@ TEST_F(RankerTrainerTest, EveryNumberOfEveryStepGetsTheNoiseThatIsCharged) {
       EXPECT_DOUBLE_EQ(stddev * trainer.grid_step(), 4) << "sigma times a norm of 1";
   }
   // Real noise moves what no unit contributed to.
-  const auto noise = noise::MakeNoiseSource();
+  const auto noise = std::make_unique<noise::FixedNoise>(2);
   RankerTrainer trainer(Training(), nobody, *source_, *noise, workers_);
   const std::vector<float> before(trainer.parameters().begin(), trainer.parameters().end());
   trainer.Step();

@@ -32,6 +32,7 @@ class JsonSource final : public stream::Source {
   std::vector<int32_t> partitions() const override { return {0}; }
   Result<stream::PollOutcome> Poll(std::chrono::milliseconds, event::RawRecords* out) override {
     out->Clear();
+    if (paused_) return stream::PollOutcome::kNothing;
     if (next_ >= lines_.size()) return stream::PollOutcome::kEnd;
     out->first_offset = next_;
     out->origin = "lines";
@@ -49,8 +50,8 @@ class JsonSource final : public stream::Source {
     next_ = forgets_ ? positions[0].offset : positions[0].first();
     return {};
   }
-  void Pause(std::span<const int32_t>) override {}
-  void Resume(std::span<const int32_t>) override {}
+  void Pause(std::span<const int32_t>) override { paused_ = true; }
+  void Resume(std::span<const int32_t>) override { paused_ = false; }
   void Advise(std::span<const stream::PartitionOffset>, const stream::StoreClaim&) override {}
   uint64_t RecordsAfter(std::span<const stream::PartitionOffset>) const override { return 0; }
   std::string Identity() const override { return ""; }
@@ -60,6 +61,7 @@ class JsonSource final : public stream::Source {
   const std::vector<Line> lines_;
   const bool forgets_;  // the mistake: what lies before a position is not read again
   uint64_t next_ = 0;
+  bool paused_ = false;
 };
 
 class Letters final : public event::DeadLetterSink {

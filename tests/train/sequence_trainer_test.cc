@@ -10,6 +10,7 @@
 
 #include "privacy/gaussian.h"
 #include "privacy/pld.h"
+#include "support/fixed_noise.h"
 #include "support/silent_noise.h"
 #include "support/statistics.h"
 
@@ -48,7 +49,8 @@ class SequenceTrainerTest : public ::testing::Test {
  protected:
   SequenceTrainer Make(const SequenceTrainingOptions& options, const model::Histories& histories) {
     EXPECT_TRUE(CheckOptions(options, histories.units()));
-    return {options, histories, *backend_, noise::MakeNoiseSource(), noise::MakeNoiseSource()};
+    return {options, histories, *backend_, std::make_unique<noise::FixedNoise>(1),
+            std::make_unique<noise::FixedNoise>(2)};
   }
   SequenceTrainer MakeSilent(const SequenceTrainingOptions& options,
                              const model::Histories& histories) {
@@ -168,7 +170,7 @@ class OnEmbeddingsOnly final : public noise::SilentNoise {
   }
 
  private:
-  const std::unique_ptr<noise::NoiseSource> noise_ = noise::MakeNoiseSource();
+  const std::unique_ptr<noise::NoiseSource> noise_ = std::make_unique<noise::FixedNoise>(3);
   const size_t numbers_;
   size_t left_ = 0;
 };
@@ -197,7 +199,7 @@ TEST_F(SequenceTrainerTest, EveryGroupHasTheNoiseThatIsCharged) {
   const size_t embeddings = size_t{kCatalogue} * options.model.width;
   const std::string wrong =
       check({options, nobody, *backend_, std::make_unique<OnEmbeddingsOnly>(embeddings),
-             noise::MakeNoiseSource()});
+             std::make_unique<noise::FixedNoise>(4)});
   EXPECT_NE(wrong.find("stand still"), std::string::npos) << wrong;
 }
 
@@ -228,12 +230,12 @@ TEST_F(SequenceTrainerTest, ItemSharesMayComeLater) {
   SequenceTrainingOptions options = Options(20);
   options.model.re_attention.kappa = 1;
   const std::vector<float> share = {0.5f, 0.1f, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-  SequenceStepper later(options, {}, *backend_, noise::MakeNoiseSource());
+  SequenceStepper later(options, {}, *backend_, std::make_unique<noise::FixedNoise>(5));
   const auto variance = [](const SequenceStepper& stepper) {
     return Copy(stepper.parameter_noise().item_variance);
   };
   options.privacy.item_share = share;
-  const SequenceStepper at_once(options, {}, *backend_, noise::MakeNoiseSource());
+  const SequenceStepper at_once(options, {}, *backend_, std::make_unique<noise::FixedNoise>(6));
   EXPECT_NE(variance(later), variance(at_once));
   later.SetItemShare(share);
   EXPECT_EQ(variance(later), variance(at_once));
@@ -409,7 +411,7 @@ TEST(UnitSampler, TakesEachUnitByACoinOfItsOwn) {
                            static_cast<double>(kUnits - k) * std::log1p(-kRate)));
     return wrong + testing::CheckCounts(sizes, p, kSteps);
   };
-  UnitSampler sampler(kUnits, kRate, noise::MakeNoiseSource());
+  UnitSampler sampler(kUnits, kRate, std::make_unique<noise::FixedNoise>(7));
   EXPECT_EQ(check([&] {
               const auto units = sampler.Sample();
               return std::vector<uint64_t>(units.begin(), units.end());
@@ -423,7 +425,7 @@ TEST(UnitSampler, TakesEachUnitByACoinOfItsOwn) {
               return std::vector<uint64_t>(all.begin(), all.begin() + 12);
             }),
             "");
-  UnitSampler everyone(kUnits, 1, noise::MakeNoiseSource());
+  UnitSampler everyone(kUnits, 1, std::make_unique<noise::FixedNoise>(8));
   EXPECT_EQ(everyone.Sample().size(), kUnits);
 }
 

@@ -54,6 +54,17 @@ TEST(UsualTest, WhatStaysBecomesUsual) {
   EXPECT_EQ(usual.mean(), 1);
 }
 
+// The first windows of a stream are not like the others: half an hour later they are no excuse.
+TEST(UsualTest, ABeginningIsForgotten) {
+  Usual usual(0.1);
+  for (const double figure : {.35, .4, .35, .11, .09, .08, .04}) usual.See(figure);
+  for (int i = 0; i < 20; ++i) usual.See(0.01 + 0.005 * (i % 2));
+  EXPECT_NEAR(usual.mean(), 0.0125, 0.001);
+  usual.See(0.2);
+  usual.See(0.2);
+  EXPECT_TRUE(usual.unusual());
+}
+
 TEST(KnownValuesTest, CountsWhatASetCounts) {
   std::mt19937_64 random(2);
   KnownValues known;
@@ -92,6 +103,20 @@ TEST(MissedUsersTest, TellsTheShareThatStaysAway) {
   EXPECT_EQ(window(0), std::nullopt) << "nothing is expected yet";
   for (int i = 0; i < 5; ++i) EXPECT_LT(*window(0), 0.01);
   EXPECT_NEAR(*window(300), 0.3, 0.01);
+}
+
+// A user who happens to come in a first window of a moment does not come that often.
+TEST(MissedUsersTest, AShortFirstWindowExpectsNobody) {
+  std::mt19937_64 random(5);
+  MissedUsers missed;
+  const auto window = [&](int records) {
+    for (int i = 0; i < records; ++i)
+      missed.See("user-" + std::to_string(random() % 300 * (random() % 300) / 60));
+    return missed.EndWindow();
+  };
+  window(2000);
+  window(10'000);
+  for (int i = 0; i < 5; ++i) EXPECT_LT(window(10'000).value_or(0), 0.05) << "window " << i;
 }
 
 // A sample of very many users is followed, and its share is that of all.

@@ -101,6 +101,28 @@ TEST_F(Factory, EveryMechanismSpendsItsEpsilonAndNoMore) {
   }
 }
 
+// The noise that was found once is taken as it is: that of another promise shows in the charge.
+TEST_F(Factory, NoiseIsFoundOnce) {
+  for (const char* mechanism :
+       {"{kind: adafest, threshold: 1}",
+        "{kind: fest, vocabulary: {source: running, keep: 9, noise_multiplier: 5}}",
+        "{kind: dp-sgd, clipping: quantile, quantile: {noise_multiplier: 20}}"}) {
+    SCOPED_TRACE(mechanism);
+    const config::Config config = Config(mechanism, kPoisson);
+    const RowSpace space = MakeSchema(config.features).MakeRowSpace();
+    FoundNoise found;
+    const auto made = MakeMechanism(config, 0, space, AllMechanisms(), nullptr, &found);
+    ASSERT_TRUE(made) << made.error().message;
+    ASSERT_TRUE(found.of_step.has_value());
+    const auto again = MakeMechanism(config, 0, space, AllMechanisms(), nullptr, &found);
+    EXPECT_EQ((*again)->charge(), (*made)->charge());
+    EXPECT_EQ((*MakeMechanism(config, 0, space))->charge(), (*made)->charge());
+    found.of_step = 2 * *found.of_step;
+    const auto other = MakeMechanism(config, 0, space, AllMechanisms(), nullptr, &found);
+    EXPECT_NE((*other)->charge(), (*made)->charge());
+  }
+}
+
 TEST_F(Factory, RefusesWhatLeavesNothingForTheGradient) {
   EXPECT_THAT(
       ErrorOf("{kind: dp-sgd, clipping: quantile, quantile: {noise_multiplier: 0.1}}", kOnce),

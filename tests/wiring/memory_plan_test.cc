@@ -347,7 +347,7 @@ TEST_F(NextItemMemory, SequenceModelsCostWhatTheirLayoutSays) {
       const auto backend = ops::MakeCpuBackend(workers);
       const train::SequenceStepper stepper(
           PlanSequence(assembly.config, 0, *assembly.items)->training, {}, *backend,
-          std::make_unique<noise::StreamNoise>(noise::FixedNoise(1)));
+          std::make_unique<noise::FixedNoise>(1));
       const uint64_t dense = stepper.parameters().size(), state = stepper.optimizer_state().size();
       // Per worker an integer and a float; four floats that workers and readers share.
       EXPECT_EQ(assembly.memory.model_bytes,
@@ -355,6 +355,48 @@ TEST_F(NextItemMemory, SequenceModelsCostWhatTheirLayoutSays) {
       EXPECT_EQ(assembly.memory.overlay_bytes, 8 * 4 * (dense + state));
     }
   }
+}
+
+// The update of all parameters, the encoder's matrices as they began, and the largest of them once
+// more; the same of any rank.
+TEST_F(NextItemMemory, CarriersCostAnUpdateAndWhatTheMatricesBeganWith) {
+  const auto bytes = [&](const char* carriers) {
+    return Over(300, "{kind: sequence, width: 64, blocks: 2, length: 50}",
+                fmt::format("{{kind: dp-sgd{}}}", carriers))
+        .memory.model_bytes;
+  };
+  const uint64_t matrices = 2 * 6 * 64 * 64, biases = 2 * 6 * 64, norms = 2 * 2 * 2 * 64,
+                 rows = (300 + 50) * 64 + 300;
+  EXPECT_EQ(bytes(", carriers: {from: history, rank: 4}") - bytes(""),
+            4 * (rows + 2 * matrices + 3 * 64 * 64 + biases + norms));
+  EXPECT_EQ(bytes(", carriers: {from: random, rank: 8}"),
+            bytes(", carriers: {from: history, rank: 4}"));
+}
+
+// A stored model goes on with other carriers, or without, at the same charge; another width is
+// another model.
+TEST_F(NextItemMemory, CarriersAreReadAndChangeNeitherTheChargeNorWhatIsStored) {
+  const auto assembled = [&](const char* carriers, const char* width = "64") {
+    return Over(300, fmt::format("{{kind: sequence, width: {}}}", width),
+                fmt::format("{{kind: dp-sgd{}}}", carriers));
+  };
+  const Assembly whole = assembled("");
+  EXPECT_FALSE(PlanSequence(whole.config, 0, *whole.items)->training.carriers);
+  const Assembly with =
+      assembled(", carriers: {from: history, rank: 4, power_steps: 2, warm_up_steps: 9}");
+  const auto carriers = PlanSequence(with.config, 0, *with.items)->training.carriers;
+  ASSERT_TRUE(carriers);
+  EXPECT_EQ(carriers->source, model::CarrierOptions::Source::kHistorical);
+  EXPECT_EQ(carriers->rank, 4u);
+  EXPECT_EQ(carriers->power_steps, 2u);
+  EXPECT_EQ(carriers->warm_up_steps, 9u);
+  const ModelPlan &a = *whole.learners[0].model, &b = *with.learners[0].model;
+  EXPECT_EQ(a.Fingerprint(), b.Fingerprint());
+  EXPECT_EQ(a.charge().mechanism, b.charge().mechanism);
+  EXPECT_EQ(a.charge().noise_multiplier, b.charge().noise_multiplier);
+  EXPECT_EQ(a.charge().clip_gradient, b.charge().clip_gradient);
+  EXPECT_NE(a.Fingerprint(), assembled("", "32").learners[0].model->Fingerprint());
+  EXPECT_NE(b.WhyNotOnGpu(), "");
 }
 
 // A stage measures no more cells than there are pairs of different items, or than are configured.
@@ -366,18 +408,24 @@ TEST_F(NextItemMemory, CountsCostWhatTheirCellsDo) {
   EXPECT_EQ(bytes(300, ""), 300 * 299 * kCell + 5 * 4 * 300 * 300 + kHistories + 300 * kItem);
   EXPECT_EQ(bytes(300, ", cells: 1000"),
             1000 * kCell + 5 * 4 * 300 * 300 + kHistories + 300 * kItem);
-  EXPECT_EQ(bytes(6000, ", cells: 1000"), 1000 * kCell + kHistories + 6000 * kItem)
-      << "there is no table of so many pairs";
+  EXPECT_EQ(bytes(6000, ", cells: 1000"),
+            1000 * kCell + kHistories + 6000 * kItem + 3 * (40 * 6000 + (64 << 20)))
+      << "there is no table of so many pairs, but one of groups";
 }
 
 // A ranker has two tables of all pairs in the learner, in the served state and in the next one, and
 // a question of 100 candidates for each record at most.
 TEST_F(NextItemMemory, ARankerCostsItsTablesAndQuestions) {
-  const auto bytes = [&](const std::string& more) {
-    return Over(300, "{kind: transitions" + more + "}", "{kind: counts}").memory.model_bytes;
+  const auto bytes = [&](uint32_t items, const std::string& more) {
+    return Over(items, "{kind: transitions" + more + "}", "{kind: counts}").memory.model_bytes;
   };
-  EXPECT_EQ(bytes(", ranker: true, ranker_users: 50") - bytes(""),
-            6 * 4 * 300 * 300 + 100 * 100 * model::ranking::kFeatures);
+  constexpr uint64_t kQuestions = 100 * 100 * model::ranking::kFeatures;
+  EXPECT_EQ(bytes(300, ", ranker: true, ranker_users: 50") - bytes(300, ""),
+            6 * 4 * 300 * 300 + kQuestions);
+  EXPECT_EQ(
+      bytes(6000, ", cells: 1000, ranker: true, ranker_users: 50") - bytes(6000, ", cells: 1000"),
+      kQuestions + 2 * 3 * (40 * 6000 + (64 << 20)) + 3 * 24 * 1000)
+      << "without room for tables, lists of the cells";
 }
 
 TEST_F(NextItemMemory, AStartCostsItsReleaseAndItsLogits) {

@@ -33,9 +33,9 @@ constexpr uint64_t kRows = 5;
 constexpr double kRowEpsilon = 0.01;
 
 // A row of the table as it has to be. Cells: once of events, once of users, then poisson and
-// allocate likewise; `-` refused, `u` unbounded, `g` Gaussian, `s` sampled Gaussian, `a` allocated
-// Gaussian, `z` zCDP, `G` and `Z` once a period. `learner`: how such a query is asked for; empty:
-// by `evaluate` alone.
+// allocate likewise; `-` refused, `u` unbounded, `g` Gaussian, `k` of known coins, `s` sampled
+// Gaussian, `a` allocated Gaussian, `z` zCDP, `G` and `Z` once a period. `learner`: how such a
+// query is asked for; empty: by `evaluate` alone.
 struct Row {
   Query query;
   const char* cells;
@@ -71,9 +71,13 @@ std::vector<Row> Rows() {
       {Query::kPeriodSums, "gg----", "model: {kind: linear}, mechanism: {kind: sums}"},
       {Query::kItemHistogram, "---G-G", started + "popularity" + as_start},
       {Query::kPairCounts, "---G-G", started + "counts, cells: 100" + as_start},
+      {Query::kRepresentation, "g-k---", pctr + "{kind: forward, representation_clip: 2}"},
       {Query::kRankerGradient, "-g----",
        "model: {kind: transitions, cells: 100, ranker: true, ranker_users: 50, ranker_share: 0.2}, "
        "history: {items: 4}, mechanism: {kind: counts}"},
+      {Query::kUnreadableCount, "g-----", ""},
+      {Query::kScoreCounts, "g-----", ""},
+      {Query::kInspectedCounts, "gg----", ""},
   };
 }
 
@@ -83,6 +87,8 @@ Price PriceOfLetter(char letter) {
       return Price::kUnbounded;
     case 'g':
       return Price::kGaussian;
+    case 'k':
+      return Price::kKnownCoins;
     case 's':
       return Price::kSampledGaussian;
     case 'a':
@@ -181,13 +187,15 @@ privacy::Spending Expected(const Row& row, const LearnerPlan& plan, char letter,
   double squares = 0;
   for (const double sigma : {c.sigma_gradient, c.sigma_selection, c.sigma_clip})
     if (sigma > 0) squares += 1 / (sigma * sigma);
+  // Its representations share nothing.
+  if (row.query == Query::kRepresentation) squares = 1 / (c.noise_multiplier * c.noise_multiplier);
   const auto steps = static_cast<double>(cell.steps), periods = static_cast<double>(cell.periods);
   privacy::Spending spending;
   if (letter == 'u') return {.mu_squared = INFINITY};
   if (cell.mode == ParticipationMode::kOnce)
     spending.mu_squared = steps * squares;
   else if (cell.mode == ParticipationMode::kPoisson)
-    spending.sampled = {{1 / std::sqrt(squares), kRate, cell.steps}};
+    spending.sampled = {{1 / std::sqrt(squares), kRate, cell.steps, 0, letter == 'k'}};
   else
     spending.sampled = {{1 / std::sqrt(squares), 0.25, cell.steps / kStepsOfPeriod, 4}};
   if (letter == 'z')
@@ -211,7 +219,8 @@ double EpsilonOf(const privacy::Spending& spending) {
     events.push_back({privacy::Event::Gaussian(1 / std::sqrt(spending.mu_squared)), 1});
   if (spending.rho > 0) events.push_back({privacy::Event::Zcdp(spending.rho), 1});
   for (const auto& s : spending.sampled)
-    events.push_back({s.block_steps > 0
+    events.push_back({s.coins_known ? privacy::Event::KnownCoin(s.noise_multiplier, s.sampling_rate)
+                      : s.block_steps > 0
                           ? privacy::Event::Allocation(s.noise_multiplier, s.block_steps)
                           : privacy::Event::PoissonGaussian(s.noise_multiplier, s.sampling_rate),
                       s.count});
@@ -235,6 +244,7 @@ void ExpectCharged(const Row& row, char letter, const Cell& cell, const LearnerP
     EXPECT_EQ(last.worst.sampled[i].sampling_rate, want.sampled[i].sampling_rate);
     EXPECT_EQ(last.worst.sampled[i].count, want.sampled[i].count);
     EXPECT_EQ(last.worst.sampled[i].block_steps, want.sampled[i].block_steps);
+    EXPECT_EQ(last.worst.sampled[i].coins_known, want.sampled[i].coins_known);
   }
   const double epsilon = EpsilonOf(want);
   EXPECT_NEAR(last.epsilon, epsilon, 5e-3 * epsilon);
@@ -271,8 +281,8 @@ TEST_F(QueryTable, EveryCellIsRefusedAtTheStartOrChargedAsItSays) {
       EXPECT_THAT(built.error().message, HasSubstr("learners[0]."));
     }
   }
-  EXPECT_EQ(refused, 31u);
-  EXPECT_EQ(charged, 47u);
+  EXPECT_EQ(refused, 35u);
+  EXPECT_EQ(charged, 49u);
 }
 
 TEST_F(QueryTable, HasEveryQueryOnce) {
@@ -303,7 +313,7 @@ TEST_F(QueryTable, RefusesByItselfWhatNoConfigurationLetsThrough) {
       ++refused;
     }
   }
-  EXPECT_EQ(refused, 31u);
+  EXPECT_EQ(refused, 35u);
 }
 
 // A start without its charge, and a charge without a start.

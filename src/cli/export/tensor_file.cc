@@ -16,7 +16,11 @@ namespace json = boost::json;
 
 static_assert(std::endian::native == std::endian::little, "numbers are written as they lie");
 
-constexpr size_t kHeaderAlignment = 8, kNpyAlignment = 64;
+constexpr size_t kHeaderAlignment = 8, kNpyAlignment = 64, kBlobAlignment = 4096;
+
+uint64_t Aligned(uint64_t at) {
+  return (at + kBlobAlignment - 1) / kBlobAlignment * kBlobAlignment;
+}
 
 Status Failed(const std::string& path) {
   return Fail(ErrorCode::kIo, fmt::format("writing {} failed", path));
@@ -36,6 +40,23 @@ Status Append(std::ofstream& file, const std::string& path, std::span<const floa
   return file ? Status() : Failed(path);
 }
 
+// RFC 4180: a field with a comma, a quote or a line's end is in quotes, and its quotes are doubled.
+std::string CsvField(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == text.npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    quoted += c;
+    if (c == '"') quoted += c;
+  }
+  return quoted + '"';
+}
+
+Status WriteRowNames(const std::string& folder, const Tensor& tensor) {
+  if (tensor.rows.empty()) return {};
+  return WriteWhole(fmt::format("{}/{}.rows.json", folder, tensor.name),
+                    json::serialize(json::value_from(tensor.rows)) + "\n");
+}
+
 // One file that has all tensors.
 class SafetensorsSink final : public TensorSink {
  public:
@@ -43,6 +64,7 @@ class SafetensorsSink final : public TensorSink {
                                                   const std::vector<Tensor>& tensors,
                                                   const std::map<std::string, std::string>& facts) {
     std::unique_ptr<SafetensorsSink> sink(new SafetensorsSink);
+    sink->folder_ = folder;
     sink->path_ = folder + "/model.safetensors";
     TACIT_ASSIGN(sink->file_, Create(sink->path_));
     std::string header = HeaderOf(tensors, facts);
@@ -53,7 +75,7 @@ class SafetensorsSink final : public TensorSink {
     sink->file_ << header;
     return std::unique_ptr<TensorSink>(std::move(sink));
   }
-  Status Begin(const Tensor&) override { return {}; }
+  Status Begin(const Tensor& tensor) override { return WriteRowNames(folder_, tensor); }
   Status Write(std::span<const float> numbers) override { return Append(file_, path_, numbers); }
   Status Finish() override {
     file_.close();
@@ -77,7 +99,7 @@ class SafetensorsSink final : public TensorSink {
     return json::serialize(header);
   }
 
-  std::string path_;
+  std::string folder_, path_;
   std::ofstream file_;
 };
 
@@ -93,13 +115,16 @@ class FilesSink final : public TensorSink {
     TACIT_ASSIGN(file_, Create(path_));
     width_ = tensor.shape.size() > 1 ? tensor.shape.back() : 1;
     row_ = 0;
-    if (format_ == TensorFormat::kNpy) WriteNpyHeader(tensor);
-    return file_ ? Status() : Failed(path_);
+    names_ = tensor.rows;
+    if (format_ != TensorFormat::kNpy) return file_ ? Status() : Failed(path_);
+    WriteNpyHeader(tensor);
+    return file_ ? WriteRowNames(folder_, tensor) : Failed(path_);
   }
   Status Write(std::span<const float> numbers) override {
     if (format_ == TensorFormat::kNpy) return Append(file_, path_, numbers);
     for (; !numbers.empty(); numbers = numbers.subspan(width_)) {
-      std::string line = std::to_string(row_++);
+      std::string line = names_.empty() ? std::to_string(row_) : CsvField(names_[row_]);
+      ++row_;
       // As many digits as give the same float back.
       for (const float number : numbers.first(width_))
         fmt::format_to(std::back_inserter(line), ",{}", number);
@@ -138,7 +163,33 @@ class FilesSink final : public TensorSink {
   const std::string folder_;
   std::string path_;
   std::ofstream file_;
+  std::vector<std::string> names_;
   uint64_t width_ = 1, row_ = 0;
+};
+
+class BlobSink final : public TensorSink {
+ public:
+  BlobSink(std::string path, std::ofstream file) : path_(std::move(path)), file_(std::move(file)) {}
+
+  Status Begin(const Tensor&) override {
+    const std::string gap(Aligned(at_) - at_, '\0');
+    file_ << gap;
+    at_ += gap.size();
+    return file_ ? Status() : Failed(path_);
+  }
+  Status Write(std::span<const float> numbers) override {
+    at_ += numbers.size_bytes();
+    return Append(file_, path_, numbers);
+  }
+  Status Finish() override {
+    file_.close();
+    return file_ ? Status() : Failed(path_);
+  }
+
+ private:
+  const std::string path_;
+  std::ofstream file_;
+  uint64_t at_ = 0;
 };
 
 }  // namespace
@@ -148,17 +199,43 @@ Result<TensorFormat> TensorFormatOf(std::string_view name) {
   if (name == "npy") return TensorFormat::kNpy;
   if (name == "csv") return TensorFormat::kCsv;
   return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("format '{}': it is safetensors, npy or csv", name));
+              fmt::format("format '{}': it is safetensors, npy, csv or onnx", name));
+}
+
+Status CheckNew(const std::string& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error)) return {};
+  return Fail(ErrorCode::kInvalidArgument, fmt::format("{} is there already", folder));
 }
 
 Result<std::unique_ptr<TensorSink>> MakeTensorSink(
     TensorFormat format, const std::string& folder, const std::vector<Tensor>& tensors,
     const std::map<std::string, std::string>& facts) {
-  std::error_code error;
-  if (fs::exists(folder, error))
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("{} is there already", folder));
+  TACIT_RETURN_IF_ERROR(CheckNew(folder));
   if (format == TensorFormat::kSafetensors) return SafetensorsSink::Make(folder, tensors, facts);
   return std::unique_ptr<TensorSink>(std::make_unique<FilesSink>(format, folder));
+}
+
+Result<std::unique_ptr<TensorSink>> MakeBlobSink(const std::string& path) {
+  TACIT_ASSIGN(auto file, Create(path));
+  return std::unique_ptr<TensorSink>(std::make_unique<BlobSink>(path, std::move(file)));
+}
+
+std::vector<uint64_t> BlobOffsets(const std::vector<Tensor>& tensors) {
+  std::vector<uint64_t> offsets;
+  uint64_t at = 0;
+  for (const Tensor& tensor : tensors) {
+    offsets.push_back(Aligned(at));
+    at = offsets.back() + sizeof(float) * tensor.size();
+  }
+  return offsets;
+}
+
+Status WriteWhole(const std::string& path, std::string_view bytes) {
+  TACIT_ASSIGN(auto file, Create(path));
+  file << bytes;
+  file.close();
+  return file ? Status() : Failed(path);
 }
 
 }  // namespace tacit::cli

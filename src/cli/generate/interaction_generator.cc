@@ -258,13 +258,24 @@ void InteractionGenerator::Look(const Row& row) {
 }
 
 void InteractionGenerator::Append(const Row& row, uint64_t number, std::string* lines) const {
+  const auto out = std::back_inserter(*lines);
+  const std::string item = InteractionWorld::Name(row.item);
+  if (options_.form == InteractionForm::kUserItem) {
+    if (row.label) fmt::format_to(out, "{} {}\n", row.user + 1, item);
+    return;
+  }
+  if (options_.form == InteractionForm::kRatings) {
+    const uint64_t stars = row.label ? 4 + number % 2 : 1 + number % 3;
+    fmt::format_to(out, "{}\t{}\t{}\t{}\n", row.user + 1, item, stars, row.timestamp_ms / 1000);
+    return;
+  }
   fmt::format_to(
-      std::back_inserter(*lines),
+      out,
       R"({{"event_id":"e{}","user":"u{}","item":"{}","timestamp_ms":{},"label":{},"features":)"
       R"({{"hour":"{}","device":"{}","genre":"{}","position":{}}}}})"
       "\n",
-      number, row.user + 1, InteractionWorld::Name(row.item), row.timestamp_ms, row.label ? 1 : 0,
-      row.hour, kDevices[row.device], world_.Genre(row.item), row.position);
+      number, row.user + 1, item, row.timestamp_ms, row.label ? 1 : 0, row.hour,
+      kDevices[row.device], world_.Genre(row.item), row.position);
 }
 
 }  // namespace tacit::cli

@@ -11,12 +11,20 @@
 
 namespace tacit::cli {
 
+// The form of a row. Datasets with users and items are published in one of the latter two.
+enum class InteractionForm {
+  kJson,      // schemas/interaction.schema.json
+  kUserItem,  // `user item`; rows of label 0 are left out
+  kRatings,   // `user item rating timestamp`, tabs between, seconds; label 1 is 4 or 5
+};
+
 struct InteractionGeneratorOptions {
   uint32_t days = 14;
   uint64_t rows_per_day = 50000;
   uint32_t users = 5000;
   uint32_t items = 1000;
   uint64_t seed = 1;
+  InteractionForm form = InteractionForm::kJson;
 };
 
 // The results of knowing the truth, on an evenly spread sample of rows. No model can do better.
@@ -29,7 +37,7 @@ struct InteractionTruth {
   uint64_t asked = 0, best_hits = 0, popular_hits = 0;
 };
 
-// A stream of interactions (schemas/interaction.schema.json) whose truth is known: users are shown
+// A stream of interactions whose truth is known: users are shown
 // items and take some (label 1). An item taken depends on the user's last one, as items lead to one
 // another, on the user's taste, which is a few clusters and changes, and on the day's popularity;
 // users take nothing twice, unless they have taken nearly all. An item shown and not taken depends
@@ -45,8 +53,8 @@ class InteractionGenerator {
   explicit InteractionGenerator(const InteractionGeneratorOptions& options);
 
   const InteractionWorld& world() const { return world_; }
-  // Appends the next rows, each with its newline, and returns how many: fewer than `rows` at the
-  // end of the day, 0 after the last day. Times are of days from 2024 on.
+  // Appends the next rows, each with its newline, and returns how many were drawn: fewer than
+  // `rows` at the end of the day, 0 after the last day. Times are of days from 2024 on.
   uint64_t Generate(uint64_t rows, std::string* lines);
   // The day of the next row.
   uint32_t day() const { return day_; }

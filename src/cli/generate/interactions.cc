@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/json.hpp>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "base/auc.h"
 #include "base/text.h"
@@ -22,6 +25,20 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kCatalogueFile[] = "items.dat";
+constexpr char kItemIdsFile[] = "item-ids.txt";
+
+struct FormName {
+  std::string_view name;  // of --form
+  InteractionForm form;
+  std::string_view extension;
+};
+constexpr std::array<FormName, 3> kForms = {{{"json", InteractionForm::kJson, ".jsonl"},
+                                             {"user-item", InteractionForm::kUserItem, ".txt"},
+                                             {"ratings", InteractionForm::kRatings, ".tsv"}}};
+
+const FormName& NameOf(InteractionForm form) {
+  return *std::ranges::find(kForms, form, &FormName::form);
+}
 
 struct GenerateInteractionsOptions {
   InteractionGeneratorOptions stream;
@@ -34,21 +51,23 @@ class Files {
  public:
   explicit Files(const GenerateInteractionsOptions& options)
       : out_(options.out),
-        plain_(options.plain || out_.extension() == ".jsonl"),
-        one_(out_.extension() == ".jsonl" ||
-             (out_.extension() == ".gz" && out_.stem().extension() == ".jsonl")) {}
+        extension_(NameOf(options.stream.form).extension),
+        plain_(options.plain || out_.extension() == extension_),
+        one_(out_.extension() == extension_ ||
+             (out_.extension() == ".gz" && out_.stem().extension() == extension_)) {}
 
   bool one() const { return one_; }
   bool plain() const { return plain_; }
   fs::path folder() const { return one_ ? out_.parent_path() : out_; }
   std::string Name(uint32_t day) const {
     return one_ ? out_.filename().string()
-                : fmt::format("day-{:02}.jsonl{}", day, plain_ ? "" : ".gz");
+                : fmt::format("day-{:02}{}{}", day, extension_, plain_ ? "" : ".gz");
   }
   std::string Path(const std::string& name) const { return (folder() / name).string(); }
 
  private:
   const fs::path out_;
+  const std::string extension_;
   const bool plain_, one_;
 };
 
@@ -57,6 +76,14 @@ Status WriteText(const std::string& path, const std::string& text) {
   file << text;
   if (!file.flush()) return Fail(ErrorCode::kIo, "cannot write " + path);
   return {};
+}
+
+// The items of `--item-ids`: each is itself.
+std::string ItemIdsText(uint32_t items) {
+  std::string text;
+  for (uint32_t i = 0; i < items; ++i)
+    fmt::format_to(std::back_inserter(text), "{0} {0}\n", InteractionWorld::Name(i));
+  return text;
 }
 
 Status MakeFolder(const Files& files) {
@@ -121,6 +148,9 @@ Result<int> Generate(const GenerateInteractionsOptions& options) {
   InteractionGenerator generator(options.stream);
   const std::string catalogue = files.Path(kCatalogueFile);
   TACIT_RETURN_IF_ERROR(WriteText(catalogue, generator.world().CatalogueText()));
+  if (options.stream.form == InteractionForm::kUserItem)
+    TACIT_RETURN_IF_ERROR(
+        WriteText(files.Path(kItemIdsFile), ItemIdsText(generator.world().items())));
   TACIT_ASSIGN(boost::json::object best_auc, WriteDays(options, files, &generator));
   const InteractionTruth& truth = generator.truth();
   const boost::json::value auc = BestAuc(truth, 0);
@@ -157,7 +187,8 @@ Result<int> Generate(const GenerateInteractionsOptions& options) {
 void AddGenerateInteractions(CLI::App& generate, Action* chosen) {
   auto options = std::make_shared<GenerateInteractionsOptions>();
   auto* command = generate.add_subcommand(
-      "interactions", "Users, items and what was taken, as JSON lines, with a catalogue of items");
+      "interactions",
+      "Users, items and what was taken, as JSON lines or ratings, with a catalogue of items");
   InteractionGeneratorOptions& stream = options->stream;
   command->add_option("--days", stream.days, "Days, one file each")
       ->capture_default_str()
@@ -175,15 +206,27 @@ void AddGenerateInteractions(CLI::App& generate, Action* chosen) {
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   command
+      ->add_option_function<std::string>(
+          "--form",
+          [options](const std::string& name) {
+            options->stream.form = std::ranges::find(kForms, name, &FormName::name)->form;
+          },
+          "Of a row: json (schemas/interaction.schema.json); user-item (`user item`, of what was "
+          "taken, as ml-1m.txt.gz has it, with item-ids.txt); ratings (`user item rating "
+          "timestamp`, 4 or 5 for what was taken, as MovieLens has it)")
+      ->default_str("json")
+      ->check(CLI::IsMember({"json", "user-item", "ratings"}));
+  command
       ->add_option("--out,--output", options->out,
-                   "Folder for day-00.jsonl.gz, ..., or one file NAME.jsonl[.gz]; items.dat and "
-                   "ground-truth.json lie beside it")
+                   "Folder for day-00.jsonl.gz, ..., or one file NAME.jsonl[.gz], of the other "
+                   "forms .txt and .tsv; items.dat and ground-truth.json lie beside it")
       ->required();
   command->add_flag("--plain", options->plain, "Do not compress");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "Examples:\n  tacit generate interactions --days 14 --users 5000 --items 1000 --rows 50000 "
-      "--seed 1 --out shop/log\n  tacit generate interactions --days 2 --out shop.jsonl");
+      "--seed 1 --out shop\n  tacit generate interactions --days 2 --out shop.jsonl\n  tacit "
+      "generate interactions --form user-item --out movies/ml-1m.txt.gz");
   command->callback([options, chosen] { *chosen = [options] { return Generate(*options); }; });
 }
 

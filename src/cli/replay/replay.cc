@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "cli/replay/pacer.h"
 #include "event/raw_records.h"
-#include "stream/kafka/tail.h"
+#include "stream/kafka/topic_reader.h"
 #include "stream/log/line_reader.h"
 
 namespace tacit::cli {
@@ -69,13 +69,14 @@ class Replayer {
     auto partitions = producer_->CountPartitions(kAnswer);
     if (!partitions) return Fail(AtRunTime(std::move(partitions.error())));
     summary_.partitions = *partitions;
-    Status read = stream::ReadKafkaTail(
-        options_.properties, options_.topic, kTailRecords, kAnswer,
-        [this](int32_t partition, uint64_t, std::span<const event::MessageHeader> headers) {
-          for (const event::MessageHeader& header : headers)
-            if (header.name == kReplayHeader)
-              if (const auto mark = ParseReplayMark(header.value)) history_.Note(partition, *mark);
-        });
+    Status read = stream::ReadKafkaTail(options_.properties, options_.topic, kTailRecords, kAnswer,
+                                        [this](const stream::KafkaTopicRecord& record) -> Status {
+                                          for (const event::MessageHeader& header : record.headers)
+                                            if (header.name == kReplayHeader)
+                                              if (const auto mark = ParseReplayMark(header.value))
+                                                history_.Note(record.partition, *mark);
+                                          return {};
+                                        });
     if (!read)
       return Fail(AtRunTime(std::move(read.error()).Context("looking for what is there already")));
     if (options_.again) return {};

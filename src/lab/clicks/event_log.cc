@@ -1,5 +1,7 @@
 #include "lab/clicks/event_log.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -100,7 +102,7 @@ void EventLog::Keep(const event::RawRecords& frame, const event::Batch& batch,
   cache_bytes_ = 0;
 }
 
-Status EventLog::Read(const Take& take, std::string* identity, uint64_t* dead) const {
+Status EventLog::Read(const Take& take, std::string* identity, DeadLetters* dead) const {
   TACIT_ASSIGN(const auto source, wiring::OpenSource(log_));
   std::vector<stream::PartitionOffset> start;
   for (const int32_t partition : source->partitions()) start.push_back({partition, 0});
@@ -117,7 +119,9 @@ Status EventLog::Read(const Take& take, std::string* identity, uint64_t* dead) c
     transform_.StartBatch(&batch);
     letters.clear();
     codec->Decode(records, &batch, &letters);
-    *dead += letters.size();
+    if (dead->count == 0 && !letters.empty())
+      dead->first = fmt::format("{}:{}: {}", letters[0].origin, letters[0].line, letters[0].reason);
+    dead->count += letters.size();
     TACIT_ASSIGN(const bool more, take(records, batch));
     if (!more) return {};
   }
@@ -138,7 +142,7 @@ Status EventLog::ForEach(uint64_t begin, uint64_t end, const Take& take) const {
   };
   if (!cached_) {
     std::string identity;
-    uint64_t dead = 0;
+    DeadLetters dead;
     return Read(take_part, &identity, &dead);
   }
   event::RawRecords frame;

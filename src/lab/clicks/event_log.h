@@ -33,7 +33,9 @@ class EventLog {
   Status ForEach(uint64_t begin, uint64_t end, const Take& take) const;
 
   uint64_t records() const { return records_; }  // dead letters included
-  uint64_t dead_letters() const { return dead_letters_; }
+  uint64_t dead_letters() const { return dead_letters_.count; }
+  // Says where the first of them lies, and what is wrong with it; empty: there is none.
+  const std::string& first_dead_letter() const { return dead_letters_.first; }
   // For each file, the offset after its last record.
   const std::vector<uint64_t>& file_ends() const { return file_ends_; }
   // Identifies the records: the same for the same records.
@@ -42,6 +44,10 @@ class EventLog {
   uint64_t cache_bytes() const { return cache_bytes_; }
 
  private:
+  struct DeadLetters {
+    uint64_t count = 0;
+    std::string first = {};
+  };
   // A batch without the columns that can be derived.
   struct Piece {
     uint64_t first_offset = 0;
@@ -61,7 +67,7 @@ class EventLog {
   EventLog(const config::Source& log, const event::FeatureTransform& transform)
       : log_(log), transform_(transform) {}
 
-  Status Read(const Take& take, std::string* identity, uint64_t* dead) const;
+  Status Read(const Take& take, std::string* identity, DeadLetters* dead) const;
   void Keep(const event::RawRecords& frame, const event::Batch& batch, uint64_t cache_bytes_max);
 
   const config::Source log_;
@@ -69,7 +75,8 @@ class EventLog {
   std::vector<Piece> pieces_;
   std::vector<uint64_t> file_ends_;
   std::string identity_;
-  uint64_t records_ = 0, dead_letters_ = 0, cache_bytes_ = 0;
+  uint64_t records_ = 0, cache_bytes_ = 0;
+  DeadLetters dead_letters_;
   bool cached_ = true;
 };
 

@@ -55,10 +55,15 @@ Status MakeRun(const Task& task, const EventLog& log, const ExperimentOptions& o
                        .progress = tell};
   TACIT_ASSIGN(RunResult result, RunLearner(*task.assembly, log, run));
   if (result.labels.empty())
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("no event of the data lies in the measured stretch: it has {} usable "
-                            "events",
-                            log.records() - log.dead_letters()));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("no event of the data lies in the measured stretch: it has {} usable "
+                    "events{}",
+                    log.records() - log.dead_letters(),
+                    log.dead_letters() == 0 ? ""
+                                            : fmt::format(", {} could not be read: {}",
+                                                          Counted(log.dead_letters(), "record"),
+                                                          log.first_dead_letter())));
   const RunRecord record = MakeRecord(task, result);
   return results->Add(record, std::move(result.logits));
 }

@@ -10,6 +10,8 @@
 #include <set>
 #include <string_view>
 
+#include "base/markup.h"
+
 namespace tacit::lab {
 namespace {
 
@@ -21,29 +23,6 @@ constexpr double kPanelLegendLine = 24;
 // Okabe and Ito's palette: distinguishable with every common colour blindness, and in print.
 constexpr std::array<std::string_view, 7> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                       "#e69f00", "#56b4e9", "#000000"};
-
-std::string Escaped(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
 
 // Draws a marker. Shapes differ as well as colours, so that series can be told apart without
 // colour.
@@ -74,7 +53,7 @@ std::string Marker(size_t series, double x, double y, double opacity) {
 std::string Text(double x, double y, std::string_view anchor, std::string_view text,
                  std::string_view more = {}) {
   return fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="{}"{}{}>{}</text>)", x, y, anchor,
-                     more.empty() ? "" : " ", more, Escaped(text)) +
+                     more.empty() ? "" : " ", more, EscapeMarkup(text)) +
          "\n";
 }
 
@@ -173,7 +152,7 @@ std::string Series(const Axes& axes, size_t series, const std::vector<FigurePoin
       return f.reduction == p.reduction && f.difference == p.difference;
     });
     const double x = axes.X(p.reduction);
-    svg += fmt::format("<g><title>{}</title>", Escaped(p.label));
+    svg += fmt::format("<g><title>{}</title>", EscapeMarkup(p.label));
     if (p.error > 0 && on_front)
       svg +=
           fmt::format(R"(<line x1="{0:.1f}" y1="{1:.1f}" x2="{0:.1f}" y2="{2:.1f}" stroke="{3}"/>)",
@@ -235,7 +214,7 @@ std::string DrawFigure(const std::vector<FigurePoint>& points, const FigureText&
   std::string svg = fmt::format(
       R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0:.0f} {1:.0f}" width="{0:.0f}" height="{1:.0f}" font-family="sans-serif" font-size="13" fill="#222222">)",
       width, height);
-  svg += fmt::format("\n<title>{}</title>\n", Escaped(text.title));
+  svg += fmt::format("\n<title>{}</title>\n", EscapeMarkup(text.title));
   svg += R"(<rect width="100%" height="100%" fill="#ffffff"/>)";
   svg += "\n" + Text(kPanelLeft, 24, "start", text.title, R"(font-size="16" font-weight="bold")");
   size_t at = 0;

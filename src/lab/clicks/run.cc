@@ -150,8 +150,12 @@ Status Run::Learn(const EventLog& log) {
 }
 
 Status Run::LearnPass(const EventLog& log) {
+  const config::Learner& learner = assembly_.config.learners[options_.learner];
   const auto participation = wiring::MakeParticipationOf(
-      assembly_.config.learners[options_.learner].participation, {.has_files = true})(position_);
+      learner.participation,
+      {.has_files = true,
+       .opening_offsets = assembly_.learners[options_.learner].model->OpeningRecords(),
+       .growing_from = config::FirstPeriod(learner)})(position_);
   Status failed;
   const stream::Participation::Emit emit = [&](stream::StepBatch&& step) {
     position_ = step.after;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -48,6 +50,10 @@ void ForEachConstant(Setting& setting, const Visit& visit) {
   visit("variance_floor", c.optimizer.variance_floor);
   visit("normalised_clip", c.normalised_clip);
   visit("clip_norm", c.clip_norm);
+  visit("carriers", c.carriers.from);
+  visit("carrier_rank", c.carriers.rank);
+  visit("carrier_power_steps", c.carriers.power_steps);
+  visit("carrier_warm_up_steps", c.carriers.warm_up_steps);
   visit("kappa", c.kappa);
   visit("histogram_share", c.histogram_share);
   visit("counts_share", c.counts_share);
@@ -72,6 +78,15 @@ Status ParseConstant(std::string_view text, bool* value) {
   return {};
 }
 
+constexpr std::array<std::string_view, 3> kCarriers = {"none", "history", "random"};
+
+Status ParseConstant(std::string_view text, config::Carriers::From* value) {
+  const auto named = std::ranges::find(kCarriers, text);
+  if (named == kCarriers.end()) return NoValue("it is none, history or random");
+  *value = static_cast<config::Carriers::From>(named - kCarriers.begin());
+  return {};
+}
+
 template <class Number>
 Status ParseConstant(std::string_view text, Number* value) {
   Number number = 0;
@@ -88,11 +103,19 @@ Status ParseConstant(std::string_view text, Number* value) {
   return {};
 }
 
+std::string_view ShownAs(config::Carriers::From from) {
+  return kCarriers[static_cast<size_t>(from)];
+}
+template <class Number>
+Number ShownAs(Number value) {
+  return value;
+}
+
 std::string TextOf(const SequenceSetting& setting, bool of_ranker) {
   std::string text;
   ForEachConstant(setting, [&](std::string_view name, const auto& field) {
     if (name.starts_with(kOfRanker) == of_ranker)
-      text += fmt::format("{}{} {}", text.empty() ? "" : " ", name, field);
+      text += fmt::format("{}{} {}", text.empty() ? "" : " ", name, ShownAs(field));
   });
   return text;
 }

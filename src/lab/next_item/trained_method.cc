@@ -79,6 +79,7 @@ config::Learner ConfigOf(std::string_view name, const TrainedConstants& c, bool 
   learner.optimizer = c.optimizer;
   learner.optimizer.learning_rate = is_private ? c.learning_rate_private : c.learning_rate_plain;
   learner.mechanism.kind = config::MechanismKind::kNone;
+  learner.mechanism.carriers = c.carriers;
   if (!is_private) return learner;
   if (c.subtract_noise) learner.optimizer.kind = config::OptimizerKind::kAdamBc;
   learner.optimizer.ema = c.average_decay_private;

@@ -34,14 +34,18 @@ std::string State::Encode(const Columns& columns) const {
 }
 
 Result<State> State::Decode(std::string_view bytes, const Columns& columns) {
+  return Decode(bytes, columns.space().rows(), columns.size());
+}
+
+Result<State> State::Decode(std::string_view bytes, uint64_t values, size_t columns) {
   ByteReader reader(bytes);
   if (reader.GetString() != kName || reader.Get<uint32_t>() != kVersion)
     return Damaged("it is not one, or of an unknown version");
   const auto rows = reader.Get<uint64_t>();
   const auto count = reader.Get<uint32_t>();
-  if (rows != columns.space().rows() || count != columns.size())
+  if (rows != values || count != columns)
     return Damaged(fmt::format("it has {} columns of {} values, and {} of {} are configured", count,
-                               rows, columns.size(), columns.space().rows()));
+                               rows, columns, values));
   State state;
   state.periods = reader.Get<uint64_t>();
   state.bias = reader.Get<double>();

@@ -88,6 +88,16 @@ double BiasMove(double rate, double mean_residual, const UpdateOptions& options)
   return Logit(rate) - Logit(MeanPrediction(rate, mean_residual, options));
 }
 
+double FirstBias(const NoisedRate& noised) {
+  const double events = std::max(noised.events, noised.events_deviation);
+  const double information = events * noised.rate * (1 - noised.rate);
+  // The logit has the variance 1 before, and that of its noise.
+  const double noise =
+      (Squared(noised.clicks_deviation) + Squared(noised.rate * noised.events_deviation)) /
+      Squared(information);
+  return std::isfinite(noise) ? Logit(noised.rate) / (1 + noise) : 0;
+}
+
 Observed Observe(const ValueSums& sums, double mean_residual, const Curve& curve) {
   TACIT_CHECK(sums.residual.size() == sums.count.size());
   const size_t n = sums.count.size();
@@ -181,6 +191,21 @@ double Surprise(const Observed& observed, std::span<const float> error,
 
 double DeviationOf(float weight, float error, const UpdateOptions& options) {
   return std::sqrt(static_cast<double>(error) + Squared(options.short_share * weight));
+}
+
+double ExplainedVariance(const Observed& observed, std::span<const double> count, double events,
+                         double prior_variance) {
+  TACIT_CHECK(count.size() == observed.effect.size());
+  double sum = 0;
+  for (size_t i = 0; i < count.size(); ++i) {
+    const double gain = prior_variance / (prior_variance + observed.variance[i]);
+    sum += count[i] * Squared(gain * observed.effect[i]);
+  }
+  return events > 0 ? sum / events : 0;
+}
+
+double FirstRate(double explained, const UpdateOptions& options) {
+  return options.rate * std::min(1.0, options.explained_most / std::max(explained, 1e-9));
 }
 
 double NextRate(double rate, const MoveSums& sums, double slope, const UpdateOptions& options) {

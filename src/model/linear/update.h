@@ -29,8 +29,9 @@ struct UpdateOptions {
   // Variance of the difference between a number's neighbouring bins, in variances of its column.
   double bin_step = 1;
 
-  double rate = 0.4;  // eta of the first period
+  double rate = 0.4;  // eta of the first move, unless columns say the same (FirstRate)
   double rate_most = 0.6;
+  double explained_most = 2.2;  // variance of logits that columns of their own can explain
   double factor_least = 0.3, factor_most = 1.25;  // of eta's square, a period
 
   double prior = 0.1;  // V before any value was known
@@ -82,6 +83,15 @@ double ClickRate(double clicks, double events, double deviation, const UpdateOpt
 double MeanPrediction(double rate, double mean_residual, const UpdateOptions& options);
 // The bias moves by the difference of the two's logits.
 double BiasMove(double rate, double mean_residual, const UpdateOptions& options);
+// A period's click rate, its noised number of events, and the deviations of the noise on that and
+// on the number of clicks.
+struct NoisedRate {
+  double rate = 0, events = 0;
+  double clicks_deviation = 0, events_deviation = 0;
+};
+// The bias of a model without weights, whose predictions are all the click rate: its logit, shrunk
+// by what noise may have made of it, as MeanResidual is.
+double FirstBias(const NoisedRate& noised);
 
 // A release's estimates: how far values' weights are off, and the variance of that.
 struct Observed {
@@ -137,6 +147,15 @@ double Surprise(const Observed& observed, std::span<const float> error,
 
 // The deviation of a weight from the effect that it stands for.
 double DeviationOf(float weight, float error, const UpdateOptions& options);
+
+// The variance of logits, over `events` events, that a column's values come to when their weights
+// move from 0 at a rate of 1: the mean of (K o)^2. `count`: N of each value.
+double ExplainedVariance(const Observed& observed, std::span<const double> count, double events,
+                         double prior_variance);
+// The rate of the first move. No label is foretold by logits of a larger variance than
+// `explained_most` (2.2: an AUC of .85), so columns that explain more one by one, `explained` in
+// their sum, say the same, and each of them takes its share.
+double FirstRate(double explained, const UpdateOptions& options);
 
 // A release's sums over the moves of the period before. With d_i the sum of the moves of event i's
 // values, cut to [-1, 1]:

@@ -134,7 +134,6 @@ CandidateSource::CandidateSource(const transitions::Estimate& estimate,
       catalogue_(catalogue),
       counts_(estimate, options, workers),
       forward_(estimate, ForwardAlone(options), workers) {
-  TACIT_CHECK(options.IsDense(estimate.prior().items()), "candidates need a table of all pairs");
   const auto popularity = estimate.prior().popularity();
   const double all = std::accumulate(popularity.begin(), popularity.end(), 0.0);
   for (const double p : popularity) log_popularity_.push_back(static_cast<float>(std::log(p)));
@@ -155,12 +154,14 @@ CandidateSource::CandidateSource(const transitions::Estimate& estimate,
   TACIT_CHECK(era_share_.size() <= kErasMost);
 }
 
-void CandidateSource::Find(std::span<const uint32_t> history, size_t most, Candidates* out) const {
+void CandidateSource::Find(std::span<const uint32_t> history, size_t most, Candidates* out,
+                           std::span<const uint8_t> left_out) const {
   out->items.clear();
   out->rows.clear();
-  out->scores.assign(items(), 0.0f);
+  out->counted.clear();
+  if (!counts_.table().empty()) out->scores.assign(items(), 0.0f);
   if (history.empty()) return;
-  Choose(history, most, out);
+  Choose(history, most, left_out, out);
   out->rows.assign(out->items.size() * kFeatures, 0.0f);
   FromCounts(history, out);
   if (catalogue_.described()) FromDescriptions(history, out);
@@ -169,11 +170,30 @@ void CandidateSource::Find(std::span<const uint32_t> history, size_t most, Candi
     Standardise(out->rows, out->items.size(), feature);
 }
 
+// Finds the candidates in the catalogue's order: rows of the tables are then read forwards.
 void CandidateSource::Choose(std::span<const uint32_t> history, size_t most,
-                             Candidates* out) const {
-  counts_.Score(history, out->scores);
-  out->taken.assign(items(), 0);
+                             std::span<const uint8_t> left_out, Candidates* out) const {
+  // Outside of this call nothing is marked.
+  out->taken.resize(items());
+  if (!left_out.empty()) std::ranges::copy(left_out, out->taken.begin());
   for (const uint32_t item : history) out->taken[item] = 1;
+  if (!counts_.table().empty()) {
+    ChooseFromTable(history, most, out);
+  } else {
+    counts_.Top(history, most, out->taken, &out->memory, &out->top);
+    std::ranges::sort(out->top, {}, &transitions::ScoredItem::item);
+    for (const auto& [item, score] : out->top) {
+      out->items.push_back(item);
+      out->counted.push_back(score);
+    }
+  }
+  if (!left_out.empty()) std::ranges::fill(out->taken, uint8_t{0});
+  for (const uint32_t item : history) out->taken[item] = 0;
+}
+
+void CandidateSource::ChooseFromTable(std::span<const uint32_t> history, size_t most,
+                                      Candidates* out) const {
+  counts_.Score(history, out->scores);
   for (uint32_t item = 0; item < items(); ++item)
     if (!out->taken[item]) out->items.push_back(item);
   // Prefers the earlier of equals.
@@ -184,30 +204,32 @@ void CandidateSource::Choose(std::span<const uint32_t> history, size_t most,
     std::ranges::nth_element(out->items, out->items.begin() + static_cast<ptrdiff_t>(most), before);
     out->items.resize(most);
   }
-  // In the catalogue's order: rows of the tables are then read forwards.
   std::ranges::sort(out->items);
+  for (const uint32_t item : out->items) out->counted.push_back(out->scores[item]);
 }
 
 void CandidateSource::FromCounts(std::span<const uint32_t> history, Candidates* out) const {
-  const auto table = counts_.table(), forward = forward_.table();
-  const size_t all = items(), count = out->items.size();
+  const size_t count = out->items.size();
   float* rows = out->rows.data();
+  out->pair.resize(count);
+  out->after.resize(count);
   double d = 1, sharp = 1, lasting = 1;  // an item's weights
   for (size_t age = 0; age < history.size(); ++age) {
-    const size_t a = history[history.size() - 1 - age];
-    const float *pairs = &table[a * all], *after = &forward[a * all];
+    const uint32_t a = history[history.size() - 1 - age];
     const auto weight = static_cast<float>(d), w4 = static_cast<float>(sharp),
                w9 = static_cast<float>(lasting);
     const bool recent = d > kForgotten, latest = sharp > kForgotten, ever = lasting > kForgotten;
     if (!recent && !latest && !ever) break;
+    counts_.ScorePairs(a, out->items, out->pair);
+    if (recent) forward_.ScorePairs(a, out->items, out->after);
     for (size_t i = 0; i < count; ++i) {
       float* row = &rows[i * kFeatures];
-      const uint32_t b = out->items[i];
-      const float pair = pairs[b];
+      const float pair = out->pair[i];
       if (ever) row[kLong] += w9 * pair;
       if (latest) row[kSharp] += w4 * pair;
+      if (age == 0) row[kLatest] = std::log(pair + kLeast);
       if (!recent) continue;
-      row[kForward] += weight * after[b];
+      row[kForward] += weight * out->after[i];
       row[kProduct] += weight * std::log(pair + kLeast);
     }
     d *= options_.recent_decay, sharp *= kSharpDecay, lasting *= kLongDecay;
@@ -222,9 +244,8 @@ void CandidateSource::FromCounts(std::span<const uint32_t> history, Candidates* 
   for (size_t i = 0; i < count; ++i) {
     float* row = &rows[i * kFeatures];
     const uint32_t b = out->items[i];
-    row[kScore] = out->scores[b];
+    row[kScore] = out->counted[i];
     for (const Feature f : {kScore, kForward, kSharp, kLong}) row[f] = std::log(row[f] + kLeast);
-    row[kLatest] = std::log(table[latest * all + b] + kLeast);
     row[kPopular] = log_popularity_[b];
     row[kUsual] = -(log_popularity_[b] - usual) * (log_popularity_[b] - usual);
     row[kAsLatest] = -std::abs(log_popularity_[b] - log_popularity_[latest]);

@@ -60,32 +60,44 @@ struct Candidates {
   // The item's place among the candidates; items.size() if it is none of them.
   size_t PlaceOf(uint32_t item) const;
 
-  std::vector<float> scores;   // of the whole catalogue, by the counts
+  std::vector<float> counted;  // per candidate its score by the counts
+  std::vector<float> scores;   // of the whole catalogue, if there is a table of it; else empty
+
+  // Working memory.
   std::vector<uint8_t> taken;  // per item of the catalogue: not to be recommended
+  std::vector<transitions::ScoredItem> top;
+  std::vector<float> pair, after;  // per candidate: its score after one item
+  transitions::TopMemory memory;
 };
 
 // Chooses candidates by the shaped counts and computes the features of each. Made of released
 // numbers and the public catalogue; of the user who asks it sees the history and no more.
-// Immutable: usable from any thread, each with Candidates of its own. Holds two tables of all
-// pairs, so it is for catalogues of which one fits.
+// Immutable: usable from any thread, each with Candidates of its own. Holds two scorers: tables of
+// all pairs where these fit, and lists of measured cells for any larger catalogue, where a question
+// takes the work of the history's lists and not of the catalogue.
 class CandidateSource {
  public:
-  // The catalogue must outlive it. REQUIRES transitions::Options::IsDense of its items.
+  // The catalogue must outlive it.
   CandidateSource(const transitions::Estimate& estimate, const transitions::PublicItems& catalogue,
                   const transitions::Options& options, WorkerPool& workers);
 
   uint32_t items() const { return counts_.items(); }
-  // Finds the `most` likeliest items by the counts, without those of the history; `out->scores` are
-  // the counts' own scores of all items. Each feature is shifted and scaled to mean 0 and deviation
-  // 1 over the candidates, because only their differences count. Finds none without a history.
-  // REQUIRES items of the catalogue.
-  void Find(std::span<const uint32_t> history, size_t most, Candidates* out) const;
+  // Finds the `most` likeliest items by the counts, without those of the history and those marked
+  // in `left_out` (per item; empty: none). Each feature is shifted and scaled to mean 0 and
+  // deviation 1 over the candidates, because only their differences count. Finds none without a
+  // history. REQUIRES items of the catalogue.
+  void Find(std::span<const uint32_t> history, size_t most, Candidates* out,
+            std::span<const uint8_t> left_out = {}) const;
+  // The counts' own scores.
+  const transitions::Scorer& counts() const { return counts_; }
 
  private:
   struct Item;
   class Profile;
 
-  void Choose(std::span<const uint32_t> history, size_t most, Candidates* out) const;
+  void Choose(std::span<const uint32_t> history, size_t most, std::span<const uint8_t> left_out,
+              Candidates* out) const;
+  void ChooseFromTable(std::span<const uint32_t> history, size_t most, Candidates* out) const;
   void FromCounts(std::span<const uint32_t> history, Candidates* out) const;
   void FromDescriptions(std::span<const uint32_t> history, Candidates* out) const;
 

@@ -15,6 +15,9 @@ constexpr size_t kV = kFeatures, kC = kV + kFeatures * kHidden, kO = kC + kHidde
 // much too flat for a softmax.
 constexpr float kScoreWeight = 2;
 
+// The score of an item that is no candidate. Counts are never below 0, so these are in [-1, 0).
+float BelowRanked(float counted) { return -1 / (1 + counted); }
+
 }  // namespace
 
 std::vector<float> InitialRanker(uint64_t seed) {
@@ -90,14 +93,43 @@ void ScoreRanked(const CandidateSource& source, std::span<const float> parameter
                  std::span<const uint32_t> history, std::span<float> scores) {
   Candidates candidates;
   source.Find(history, most, &candidates);
-  // Counts are never below 0, so these scores are in [-1, 0).
-  for (size_t item = 0; item < scores.size(); ++item)
-    scores[item] = -1 / (1 + candidates.scores[item]);
+  if (candidates.scores.empty())
+    source.counts().Score(history, scores);
+  else
+    std::ranges::copy(candidates.scores, scores.begin());
+  for (float& score : scores) score = BelowRanked(score);
   RankerPass pass;
   const auto order = pass.Score(parameters, candidates.rows);
   if (order.empty()) return;
   const float least = *std::ranges::min_element(order);
   for (size_t i = 0; i < order.size(); ++i) scores[candidates.items[i]] = 1 + (order[i] - least);
+}
+
+void TopRanked(const CandidateSource& source, std::span<const float> parameters, size_t most,
+               std::span<const uint32_t> history, size_t count, std::span<const uint8_t> left_out,
+               Candidates* candidates, RankerPass* pass,
+               std::vector<transitions::ScoredItem>* top) {
+  top->clear();
+  source.Find(history, most, candidates, left_out);
+  const auto order = pass->Score(parameters, candidates->rows);
+  if (order.empty()) return;
+  const float least = *std::ranges::min_element(order);
+  for (size_t i = 0; i < order.size(); ++i)
+    top->push_back({candidates->items[i], 1 + (order[i] - least)});
+  std::ranges::sort(*top, [](const auto& a, const auto& b) {
+    return a.score != b.score ? a.score > b.score : a.item < b.item;
+  });
+  if (top->size() >= count) return top->resize(count);
+  if (top->size() < most) return;  // there are no others
+
+  // The rest is in the counts' order.
+  std::vector<uint8_t> taken(left_out.begin(), left_out.end());
+  taken.resize(source.items());
+  for (const uint32_t item : history) taken[item] = 1;
+  for (const auto& ranked : *top) taken[ranked.item] = 1;
+  auto& rest = candidates->top;
+  source.counts().Top(history, count - top->size(), taken, &candidates->memory, &rest);
+  for (const auto& [item, score] : rest) top->push_back({item, BelowRanked(score)});
 }
 
 }  // namespace tacit::model::ranking

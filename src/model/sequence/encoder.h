@@ -5,6 +5,7 @@
 
 #include "model/sequence/coins.h"
 #include "model/sequence/layout.h"
+#include "model/sequence/unit_gradient.h"
 #include "model/sequence/unit_rows.h"
 #include "model/sequence/variance.h"
 
@@ -25,8 +26,8 @@ class Encoder {
   virtual Status Forward(const UnitRows& rows, const DropoutCoins& coins, ops::ConstMatrix input,
                          ops::Matrix variance, ops::ConstMatrix* hidden) = 0;
   // Turns the gradient of the hidden states into that of the input, in place; adds the parameters'
-  // own gradient to `gradient`, which is laid out as they are.
-  virtual Status Backward(const UnitRows& rows, ops::Matrix grad, std::span<float> gradient) = 0;
+  // own gradient to the unit's.
+  virtual Status Backward(const UnitRows& rows, ops::Matrix grad, UnitGradient* gradient) = 0;
 };
 
 // `layout` and `ops` must outlive the encoder.

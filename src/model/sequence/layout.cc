@@ -52,31 +52,46 @@ SequenceLayout::SequenceLayout(const SequenceOptions& options) : options_(option
   }
 }
 
-size_t SequenceLayout::Append(std::string name, size_t size) {
-  groups_.push_back({std::move(name), size_, size});
-  size_ += size;
-  return size_ - size;
+size_t SequenceLayout::Append(std::string name, size_t rows, size_t cols) {
+  groups_.push_back({std::move(name), size_, rows * cols, rows});
+  size_ += rows * cols;
+  return size_ - rows * cols;
 }
 
 ParameterTable SequenceLayout::AppendTable(std::string name, size_t rows, size_t cols) {
-  ParameterTable table{rows, cols, Append(std::move(name), rows * cols), 0};
+  ParameterTable table{rows, cols, Append(std::move(name), rows, cols), 0};
   table.group = groups_.size() - 1;
   return table;
 }
 
 LinearLayer SequenceLayout::AppendLinear(std::string name, size_t in, size_t out) {
   LinearLayer layer{in, out, size_};
-  Append(std::move(name), layer.size());
+  Append(std::move(name), layer.in + 1, layer.out);
   return layer;
 }
 
 NormLayer SequenceLayout::AppendNorm(std::string name) {
-  return {options_.width, Append(std::move(name), 2 * size_t{options_.width})};
+  return {options_.width, Append(std::move(name), 2, options_.width)};
 }
 
 const ParameterGroup* SequenceLayout::Find(std::string_view name) const {
   const auto found = std::ranges::find(groups_, name, &ParameterGroup::name);
   return found == groups_.end() ? nullptr : &*found;
+}
+
+std::vector<Carriers::Weights> SequenceLayout::Matrices() const {
+  std::vector<Carriers::Weights> matrices;
+  const auto add = [&](const LinearLayer& layer) {
+    matrices.push_back({layer.in, layer.out, layer.offset});
+  };
+  for (const Block& block : blocks_)
+    for (const LinearLayer* layer : {&block.qkv, &block.projection, &block.inner, &block.outer})
+      add(*layer);
+  for (const Recurrent& layer : recurrent_) {
+    add(layer.input);
+    add(layer.recurrent);
+  }
+  return matrices;
 }
 
 // A layer's row is named by its offset, so that layers draw different rows.

@@ -11,11 +11,12 @@
 
 namespace tacit::model {
 
-// Adjacent numbers of the flat parameters that are one group to a clip.
+// Adjacent numbers of the flat parameters that are one group to a clip: a matrix, row by row.
 struct ParameterGroup {
   std::string name;
   size_t offset = 0;
   size_t size = 0;
+  size_t rows = 1;
 };
 
 // A table of `rows` x `cols` in the flat parameters, with its group.
@@ -41,7 +42,6 @@ struct NormLayer {
     return p.subspan(offset + width, width);
   }
   std::span<float> Gain(std::span<float> p) const { return p.subspan(offset, width); }
-  std::span<float> Bias(std::span<float> p) const { return p.subspan(offset + width, width); }
 };
 
 // The layout of a sequence model's parameters in its one flat vector: item embeddings first, then
@@ -73,6 +73,8 @@ class SequenceLayout {
   const ParameterTable& positions() const { return positions_; }  // empty for recurrent encoders
   std::span<const Block> blocks() const { return blocks_; }
   std::span<const Recurrent> recurrent() const { return recurrent_; }
+  // The encoder's weight matrices, in the order of their offsets: those that can have carriers.
+  std::vector<Carriers::Weights> Matrices() const;
   const NormLayer& last_norm() const { return last_norm_; }  // width 0: none
   float embedding_scale() const { return embedding_scale_; }
 
@@ -84,7 +86,7 @@ class SequenceLayout {
   Digest Fingerprint() const;
 
  private:
-  size_t Append(std::string name, size_t size);
+  size_t Append(std::string name, size_t rows, size_t cols);
   ParameterTable AppendTable(std::string name, size_t rows, size_t cols);
   LinearLayer AppendLinear(std::string name, size_t in, size_t out);
   NormLayer AppendNorm(std::string name);

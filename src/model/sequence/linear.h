@@ -3,6 +3,7 @@
 #include <span>
 
 #include "model/dense_net.h"
+#include "model/sequence/unit_gradient.h"
 #include "ops/unit_ops.h"
 
 namespace tacit::model {
@@ -17,14 +18,11 @@ inline Status LinearForward(ops::UnitOps& ops, const LinearLayer& layer,
   return {};
 }
 
-// Adds the layer's gradient to `gradient`; in_grad = grad W^T.
+// Adds the layer's gradient to the unit's; in_grad = grad W^T.
 inline Status LinearBackward(ops::UnitOps& ops, const LinearLayer& layer,
                              std::span<const float> parameters, ops::ConstMatrix in,
-                             ops::ConstMatrix grad, std::span<float> gradient,
-                             ops::Matrix in_grad) {
-  TACIT_RETURN_IF_ERROR(ops.Gemm(ops::Transpose::kYes, in, ops::Transpose::kNo, grad, 1,
-                                 layer.Gradient(gradient).Rows(0, layer.in)));
-  ops.ColumnSums(grad, gradient.subspan(layer.offset + layer.in * layer.out, layer.out));
+                             ops::ConstMatrix grad, UnitGradient* gradient, ops::Matrix in_grad) {
+  TACIT_RETURN_IF_ERROR(gradient->AddLinear(layer, in, grad));
   return ops.Gemm(ops::Transpose::kNo, grad, ops::Transpose::kYes, layer.Weights(parameters), 0,
                   in_grad);
 }

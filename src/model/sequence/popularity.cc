@@ -49,6 +49,16 @@ void RunningItems::Add(std::span<const float> sums, double stddev, double units,
   units_ = forget * units_ + units;
 }
 
+void RunningItems::GrowTo(size_t items, std::span<const uint32_t> places) {
+  TACIT_CHECK(items >= sums_.size(), "a catalogue that only grows");
+  TACIT_CHECK(places.empty() || places.size() == sums_.size(), "a place for each item");
+  const auto before = sums_;
+  sums_.resize(items);
+  if (places.empty()) return;
+  std::ranges::fill(sums_, 0);
+  for (size_t item = 0; item < places.size(); ++item) sums_[places[item]] = before[item];
+}
+
 std::vector<float> RunningItems::Logits() const {
   std::vector<float> logits = Shares();
   const double noise = std::sqrt(variance_) * ShareOfOne(sums_, units_);

@@ -27,6 +27,10 @@ class RunningItems {
   // Adds a histogram with noise of this deviation, after multiplying the earlier sums by `forget`.
   void Add(std::span<const float> sums, double stddev, double units, double forget);
 
+  // Goes on with more items, which nobody has had yet; item i is at places[i], or without places
+  // where it was. REQUIRES at least as many as before.
+  void GrowTo(size_t items, std::span<const uint32_t> places = {});
+
   std::vector<float> Shares() const { return ItemShares(sums_, units_); }
   // Logarithms of the shares, for use as logits of popularity. Shares too small to be distinguished
   // from zero, below one unit or the noise's deviation, are raised to that level.

@@ -39,7 +39,7 @@ class Layer {
 
   void BeginStep(std::span<const float> parameters) { parameters_ = parameters; }
   Status Forward(const UnitRows& rows, const DropoutCoins& coins, ConstMatrix x);
-  Status Backward(const UnitRows& rows, Matrix grad, std::span<float> gradient);
+  Status Backward(const UnitRows& rows, Matrix grad, UnitGradient* gradient);
   ConstMatrix out() const { return out_.view(); }
 
  private:
@@ -164,7 +164,7 @@ void Layer::LstmBack(size_t row, const float* grad) {
   std::copy_n(to, 4 * width_, back);
 }
 
-Status Layer::Backward(const UnitRows& rows, Matrix grad, std::span<float> gradient) {
+Status Layer::Backward(const UnitRows& rows, Matrix grad, UnitGradient* gradient) {
   if (coins_on_) Multiply(dropped_.view(), grad);
   gate_grad_.Reset(grad.rows, layer_.input.out);
   recurrent_grad_.Reset(grad.rows, layer_.input.out);
@@ -186,11 +186,8 @@ Status Layer::Backward(const UnitRows& rows, Matrix grad, std::span<float> gradi
                                       carried_.view()));
     }
   }
-  const LinearLayer& own = layer_.recurrent;
-  TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kYes, before_.view(), Transpose::kNo,
-                                  recurrent_grad_.view(), 1,
-                                  own.Gradient(gradient).Rows(0, own.in)));
-  ops_.ColumnSums(recurrent_grad_.view(), gradient.subspan(own.offset + own.in * own.out, own.out));
+  TACIT_RETURN_IF_ERROR(
+      gradient->AddLinear(layer_.recurrent, before_.view(), recurrent_grad_.view()));
   return LinearBackward(ops_, layer_.input, parameters_, input_, gate_grad_.view(), gradient, grad);
 }
 
@@ -215,7 +212,7 @@ class RecurrentEncoder final : public Encoder {
     }
     return {};
   }
-  Status Backward(const UnitRows& rows, Matrix grad, std::span<float> gradient) override {
+  Status Backward(const UnitRows& rows, Matrix grad, UnitGradient* gradient) override {
     for (size_t l = layers_.size(); l-- > 0;)
       TACIT_RETURN_IF_ERROR(layers_[l]->Backward(rows, grad, gradient));
     return {};

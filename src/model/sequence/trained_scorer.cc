@@ -14,7 +14,7 @@ void TrainedScorer::Publish(const SequenceLayout& layout, std::span<const float>
   idle_.clear();
   layout_.emplace(layout);
   item_variance_.assign(noise.item_variance.begin(), noise.item_variance.end());
-  noise_ = {noise.weight_variance, item_variance_};
+  noise_ = {noise.weight_variance, item_variance_, noise.carrier_rank};
   prior_ = prior;
 }
 

@@ -39,9 +39,10 @@ struct Normalised {
                   inverse, out);
   }
   void Backward(ops::UnitOps& ops, const NormLayer& layer, std::span<const float> parameters,
-                Matrix grad, std::span<float> gradient) {
+                Matrix grad, UnitGradient* gradient) {
     ops.LayerNormBackward(normal.view(), inverse, layer.Gain(parameters), grad,
-                          layer.Gain(gradient), layer.Bias(gradient));
+                          gradient->Part(layer.offset, layer.width),
+                          gradient->Part(layer.offset + layer.width, layer.width));
   }
 };
 
@@ -98,7 +99,7 @@ class Block {
   }
   ConstMatrix out() const { return out_.view(); }
 
-  Status Backward(const UnitRows& rows, Matrix grad, std::span<float> gradient);
+  Status Backward(const UnitRows& rows, Matrix grad, UnitGradient* gradient);
 
  private:
   void Reset(size_t rows);
@@ -179,7 +180,7 @@ Status Block::Attend(const UnitRows& rows, const DropoutCoins& coins, ConstMatri
   const Matrix branch = work_.branch_variance.view();
   TACIT_RETURN_IF_ERROR(attention_.Variance(rows.crop_end, value_variance, work_.spare.view()));
   TACIT_RETURN_IF_ERROR(LinearVariance(ops_, attended_.view(), work_.spare.view(),
-                                       projection_squares_.view(), 0, noise_.weight_variance,
+                                       projection_squares_.view(), 0, noise_.Of(layer_.projection),
                                        branch));
   for (int twice = 0; coins_on_ && twice < 2; ++twice) Multiply(dropped1_.view(), branch);
   ops_.Add(branch, variance);
@@ -200,7 +201,7 @@ Status Block::AttentionVariance(const UnitRows& rows, Matrix variance) {
   }
   work_.key_value_variance.Reset(rows.size(), 2 * width);
   const Matrix both = work_.key_value_variance.view();
-  return LinearVariance(ops_, branch1_, in, qkv_squares_.view(), width, noise_.weight_variance,
+  return LinearVariance(ops_, branch1_, in, qkv_squares_.view(), width, noise_.Of(layer_.qkv),
                         {both.data, both.rows, last_ ? width : 2 * width, both.stride});
 }
 
@@ -223,7 +224,7 @@ Status Block::FeedForward(const DropoutCoins& coins, Matrix variance) {
     }
     work_.inner_variance.Reset(inner_.view().rows, inner_.view().cols);
     TACIT_RETURN_IF_ERROR(LinearVariance(ops_, branch2_, in, inner_squares_.view(), 0,
-                                         noise_.weight_variance, work_.inner_variance.view()));
+                                         noise_.Of(layer_.inner), work_.inner_variance.view()));
     ops_.ReluVariance(inner_.view(), work_.inner_variance.view());
   }
   ops_.AddBias(inner_.view(), {}, true);
@@ -237,7 +238,7 @@ Status Block::FeedForward(const DropoutCoins& coins, Matrix variance) {
   work_.branch_variance.Reset(variance.rows, variance.cols);
   const Matrix branch = work_.branch_variance.view();
   TACIT_RETURN_IF_ERROR(LinearVariance(ops_, inner_.view(), work_.inner_variance.view(),
-                                       outer_squares_.view(), 0, noise_.weight_variance, branch));
+                                       outer_squares_.view(), 0, noise_.Of(layer_.outer), branch));
   for (int twice = 0; coins_on_ && twice < 2; ++twice) Multiply(dropped2_.view(), branch);
   ops_.Add(branch, variance);
   if (!pre_) LayerNormVariance(norm2_.inverse, layer_.second.Gain(parameters_), variance);
@@ -251,7 +252,7 @@ Matrix Block::BranchGradient(ConstMatrix grad, const MatrixBuffer<float>& factor
   return work_.branch.view();
 }
 
-Status Block::Backward(const UnitRows& rows, Matrix grad, std::span<float> gradient) {
+Status Block::Backward(const UnitRows& rows, Matrix grad, UnitGradient* gradient) {
   work_.inner.Reset(grad.rows, layer_.inner.out);
   work_.spare.Reset(grad.rows, grad.cols);
   work_.qkv.Reset(grad.rows, 3 * grad.cols);
@@ -305,7 +306,7 @@ class Transformer final : public Encoder {
     return {};
   }
 
-  Status Backward(const UnitRows& rows, Matrix grad, std::span<float> gradient) override {
+  Status Backward(const UnitRows& rows, Matrix grad, UnitGradient* gradient) override {
     if (layout_.last_norm().width > 0)
       last_.Backward(ops_, layout_.last_norm(), parameters_, grad, gradient);
     for (size_t b = blocks_.size(); b-- > 0;)

@@ -16,17 +16,23 @@ UnitGradient::UnitGradient(const SequenceLayout& layout, ops::UnitOps& ops)
       ops_(ops),
       output_is_dense_(layout.options().negatives == 0),
       items_dense_(layout.options().tied && output_is_dense_),
-      rest_(layout.output().offset + layout.output().size()) {}
+      rest_(layout.output().offset + layout.output().size()),
+      size_(layout.size()) {}
+
+void UnitGradient::Carry(const Carriers* carriers) {
+  carriers_ = carriers;
+  size_ = PlaceOf(layout_.size());
+}
 
 void UnitGradient::AddStraightTo(std::span<float> sum) {
-  TACIT_CHECK(sum.size() == layout_.size(), "a number per parameter");
+  TACIT_CHECK(sum.size() == size_, "a number per parameter, or of the carriers");
   straight_ = true;
   values_ = sum;
 }
 
 void UnitGradient::FormEach() {
   straight_ = false;
-  own_.resize(layout_.size(), 0.0f);
+  own_.resize(size_, 0.0f);
   values_ = own_;
 }
 
@@ -58,11 +64,37 @@ void UnitGradient::ForRuns(size_t group, const Body& body) const {
   const ParameterGroup& place = layout_.groups()[group];
   const TouchedRows* touched = RowsOf(group);
   if (touched == nullptr) {
-    body(place.offset, place.size);
+    const size_t begin = PlaceOf(place.offset);
+    body(begin, PlaceOf(place.offset + place.size) - begin);
     return;
   }
   const size_t cols = layout_.options().width;
   for (const uint32_t row : touched->rows()) body(place.offset + row * cols, cols);
+}
+
+Status UnitGradient::AddLinear(const LinearLayer& layer, ops::ConstMatrix in,
+                               ops::ConstMatrix grad) {
+  ops_.ColumnSums(grad, Part(layer.offset + layer.in * layer.out, layer.out));
+  const Carriers::Pair* pair = carriers_ == nullptr ? nullptr : carriers_->PairAt(layer.offset);
+  const size_t place = PlaceOf(layer.offset);
+  if (pair != nullptr) return AddCarried(*pair, place, in, grad);
+  return ops_.Gemm(ops::Transpose::kYes, in, ops::Transpose::kNo, grad, 1,
+                   {values_.data() + place, layer.in, layer.out});
+}
+
+// Adds dL = in^T (grad R^T) and dR = (in L)^T grad: products of rows that are projected first, so
+// that the matrix's own gradient is never formed.
+Status UnitGradient::AddCarried(const Carriers::Pair& pair, size_t place, ops::ConstMatrix in,
+                                ops::ConstMatrix grad) {
+  using ops::Transpose;
+  projected_.Reset(in.rows, pair.rank());
+  const ops::Matrix projected = projected_.view();
+  const ops::Matrix left(values_.data() + place, in.cols, pair.rank());
+  const ops::Matrix right(left.data + in.cols * pair.rank(), pair.rank(), grad.cols);
+  TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kNo, grad, Transpose::kYes, pair.right, 0, projected));
+  TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kYes, in, Transpose::kNo, projected, 1, left));
+  TACIT_RETURN_IF_ERROR(ops_.Gemm(Transpose::kNo, in, Transpose::kYes, pair.left, 0, projected));
+  return ops_.Gemm(Transpose::kYes, projected, Transpose::kNo, grad, 1, right);
 }
 
 // Reads runs from their ends: the numbers written last are still in the cache, and so then are

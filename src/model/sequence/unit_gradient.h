@@ -4,13 +4,16 @@
 #include <span>
 #include <vector>
 
+#include "model/carriers.h"
 #include "model/gradient.h"
 #include "model/sequence/layout.h"
+#include "ops/matrix_buffer.h"
 #include "ops/unit_ops.h"
 
 namespace tacit::model {
 
-// A sum over units of all parameters' gradients: in floats, or in whole steps of a rule's grid.
+// A sum over units of all parameters' gradients, or of a step's carriers: in floats, or in whole
+// steps of a rule's grid.
 struct SequenceSum {
   std::vector<float> values;
   std::vector<int64_t> steps;  // where the rule has a grid; `values` is then empty
@@ -38,12 +41,12 @@ class TouchedRows {
   uint32_t unit_ = 0;
 };
 
-// One worker's gradient of the current unit, laid out as the parameters. It is formed in full,
-// while it is in the caches: embeddings are read and predicted through the same rows, and ONE norm
-// is taken, in the end, of the sum of both sides. (Paper 000's eq. 4.1 takes it as a sum of three
-// terms that cancel, the first of them squared by mistake.) A unit's contribution is therefore
-// known number by number, and rounded to the grid before it is summed: the sum does not depend on
-// the order of units, nor on how many workers share them.
+// One worker's gradient of the current unit, laid out as the parameters, or as the sum of a step's
+// carriers. It is formed in full, while it is in the caches: embeddings are read and predicted
+// through the same rows, and ONE norm is taken, in the end, of the sum of both sides. (Paper 000's
+// eq. 4.1 takes it as a sum of three terms that cancel, the first of them squared by mistake.) A
+// unit's contribution is therefore known number by number, and rounded to the grid before it is
+// summed: the sum does not depend on the order of units, nor on how many workers share them.
 //
 // If the whole catalogue's softmax writes a table, each unit overwrites it; of other tables the
 // touched rows are listed, and are zero again when the unit is done.
@@ -51,6 +54,9 @@ class UnitGradient {
  public:
   UnitGradient(const SequenceLayout& layout, ops::UnitOps& ops);
 
+  // Makes later units have these carriers' dL and dR in place of the weights' own gradients; null:
+  // the weights' own. Comes before AddStraightTo and FormEach.
+  void Carry(const Carriers* carriers);
   // Makes units add straight into `sum`, unscaled; the caller keeps `sum`. Norms and AddTo are then
   // not asked for.
   void AddStraightTo(std::span<float> sum);
@@ -60,6 +66,12 @@ class UnitGradient {
   void BeginUnit();
   std::span<float> values() { return values_; }
   bool straight() const { return straight_; }
+  // The numbers of what is `size` parameters from `offset`, none of them a matrix with carriers.
+  std::span<float> Part(size_t offset, size_t size) {
+    return values_.subspan(PlaceOf(offset), size);
+  }
+  // Adds a layer's gradient, given its input rows and the gradients of its output rows.
+  Status AddLinear(const LinearLayer& layer, ops::ConstMatrix in, ops::ConstMatrix grad);
   // Single rows of the item table and of the output table (the items' own if it is tied), for the
   // caller to add into.
   bool output_is_dense() const { return output_is_dense_; }
@@ -69,7 +81,8 @@ class UnitGradient {
                                   : Row(layout_.output(), output_is_dense_, &output_, item);
   }
 
-  // Sets squared[g] for each group of the layout.
+  // Sets squared[g] for each group of the layout; a matrix with carriers has the norm of its dL and
+  // dR.
   void SquaredNorms(std::span<float> squared);
   // The count of numbers in this unit's gradient.
   size_t Coordinates() const;
@@ -80,6 +93,11 @@ class UnitGradient {
   void EndUnit();
 
  private:
+  size_t PlaceOf(size_t offset) const {
+    return carriers_ == nullptr ? offset : carriers_->PlaceOf(offset);
+  }
+  Status AddCarried(const Carriers::Pair& pair, size_t place, ops::ConstMatrix in,
+                    ops::ConstMatrix grad);
   float* Row(const ParameterTable& table, bool dense, TouchedRows* touched, uint32_t row) {
     if (!straight_ && !dense) touched->Touch(row);
     return values_.data() + table.offset + row * table.cols;
@@ -94,6 +112,9 @@ class UnitGradient {
   ops::UnitOps& ops_;
   const bool output_is_dense_, items_dense_;
   const size_t rest_;  // start of what is neither table
+  const Carriers* carriers_ = nullptr;
+  size_t size_;  // numbers
+  ops::MatrixBuffer<float> projected_;
   std::vector<float> own_;
   std::span<float> values_;
   bool straight_ = false;

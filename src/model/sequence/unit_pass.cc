@@ -77,7 +77,7 @@ Result<bool> UnitPass::Learn(const OutputStep& step, const UnitRows& rows,
   gradient_.BeginUnit();
   TACIT_ASSIGN(const bool learnt, output_.Run(step, rows, hidden, grad_.view(), &gradient_, loss));
   if (!learnt) return false;
-  TACIT_RETURN_IF_ERROR(encoder_->Backward(rows, grad_.view(), gradient_.values()));
+  TACIT_RETURN_IF_ERROR(encoder_->Backward(rows, grad_.view(), &gradient_));
   SpreadEmbeddingGradient(rows, coins, grad_.view());
   return true;
 }

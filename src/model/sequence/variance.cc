@@ -4,9 +4,19 @@
 
 namespace tacit::model {
 
+// Noise by carriers, Z_L R + L Z_R - L L^T Z_L R, has its variance in the r (in + out - r)
+// dimensions of what L and R span, and none in the others. Any number of it has the mean over all:
+// exactly so on average over directions, whatever the input is.
+LayerNoise ParameterNoise::Of(const LinearLayer& layer) const {
+  LayerNoise noise{weight_variance, weight_variance};
+  if (!CarriersSave(carrier_rank, layer.in, layer.out) || carrier_rank == 0) return noise;
+  const auto spanned = static_cast<float>(carrier_rank * (layer.in + layer.out - carrier_rank));
+  noise.weights *= spanned / static_cast<float>(layer.in * layer.out);
+  return noise;
+}
+
 Status LinearVariance(ops::UnitOps& ops, ops::ConstMatrix mean, ops::ConstMatrix variance,
-                      ops::ConstMatrix squares, size_t first, float weight_variance,
-                      ops::Matrix out) {
+                      ops::ConstMatrix squares, size_t first, LayerNoise noise, ops::Matrix out) {
   TACIT_CHECK(mean.rows == variance.rows && mean.cols == variance.cols, "a variance per number");
   const ops::ConstMatrix columns(squares.data + first, squares.rows, out.cols, squares.stride);
   TACIT_RETURN_IF_ERROR(
@@ -14,10 +24,10 @@ Status LinearVariance(ops::UnitOps& ops, ops::ConstMatrix mean, ops::ConstMatrix
   for (size_t r = 0; r < out.rows; ++r) {
     const float* m = mean.Row(r);
     const float* v = variance.Row(r);
-    float length = 1;  // the bias is the weight of a constant 1
+    float length = 0;
 #pragma omp simd reduction(+ : length)
     for (size_t c = 0; c < mean.cols; ++c) length += m[c] * m[c] + v[c];
-    const float own = weight_variance * length;
+    const float own = noise.weights * length + noise.biases;
     float* to = out.Row(r);
 #pragma GCC ivdep
     for (size_t c = 0; c < out.cols; ++c) to[c] += own;

@@ -35,6 +35,84 @@ ReleasedModel::ReleasedModel(const PublicItems& catalogue, const Options& option
   TACIT_CHECK(options.forget >= 0 && options.forget <= 1);
 }
 
+namespace {
+
+// The same measurements of more items, item i at places[i].
+Measured Moved(const Measured& was, uint32_t items, std::span<const uint32_t> places) {
+  Measured moved = was;
+  std::vector<uint32_t> from(items, Cells::kNone);  // by place
+  for (uint32_t item = 0; item < places.size(); ++item) from[places[item]] = item;
+  moved.cells.row_end.assign(items, 0);
+  size_t at = 0;
+  std::vector<std::pair<uint32_t, uint64_t>> row;  // column, and the cell that it was
+  for (uint32_t a = 0; a < items; ++a) {
+    row.clear();
+    if (from[a] != Cells::kNone)
+      for (uint64_t cell = was.cells.row_begin(from[a]); cell < was.cells.row_end[from[a]]; ++cell)
+        row.emplace_back(places[was.cells.column[cell]], cell);
+    std::ranges::sort(row);
+    for (const auto& [column, cell] : row) {
+      moved.cells.column[at] = column;
+      moved.mean[at] = was.mean[cell];
+      moved.precision[at] = was.precision[cell];
+      ++at;
+    }
+    moved.cells.row_end[a] = at;
+  }
+  return moved;
+}
+
+}  // namespace
+
+Result<ReleasedModel> ReleasedModel::Grown(const PublicItems& larger,
+                                           std::span<const uint32_t> places) const {
+  TACIT_CHECK(next_ == nullptr, "a period is under way");
+  TACIT_CHECK(larger.items() >= catalogue_->items(), "a catalogue that only grows");
+  std::vector<uint32_t> in_order;
+  if (places.empty()) {
+    in_order.resize(catalogue_->items());
+    std::iota(in_order.begin(), in_order.end(), 0u);
+    places = in_order;
+  }
+  TACIT_CHECK(places.size() == catalogue_->items(), "a place for each item");
+  if (larger.described() && catalogue_->described())
+    for (uint32_t item = 0; item < places.size(); ++item)
+      if (larger.features(places[item]).id != catalogue_->features(item).id)
+        return Fail(
+            ErrorCode::kRefused,
+            "not all ids of the described items are numbers, so that which are akin follows "
+            "from their order: leave those that there were in theirs, and add new ones "
+            "after them");
+  ReleasedModel grown(larger, options_, *workers_);
+  grown.periods_ = periods_;
+  if (periods_ == 0) return grown;
+  grown.signal_ = signal_;
+  grown.popularity_ = popularity_;
+  grown.popularity_.sums.assign(larger.items(), 0);
+  for (size_t item = 0; item < places.size(); ++item)
+    grown.popularity_.sums[places[item]] = popularity_.sums[item];
+  grown.tables_ = tables_;
+  std::vector<double> popularity = grown.Popularity();
+  const Buckets buckets(larger, popularity, options_.rank_bins);
+  std::vector<std::vector<float>> factors;
+  for (size_t table = 0; table < tables_.size(); ++table) {
+    if (larger.described() != catalogue_->described() ||
+        buckets.size(table) != tables_[table].sums.size())
+      return Fail(
+          ErrorCode::kRefused,
+          "the new items bring a main genre that there was not, or descriptions at all, and "
+          "the released tables have no room for it");
+    const auto of_table = fitted_->prior.factors(table);
+    factors.emplace_back(of_table.begin(), of_table.end());
+  }
+  Measured measured = Moved(estimate_->measured(), larger.items(), places);
+  grown.fitted_ = std::make_unique<Fitted>(larger, std::move(popularity), options_.rank_bins,
+                                           std::move(factors));
+  grown.estimate_ =
+      std::make_unique<Estimate>(grown.fitted_->prior, std::move(measured), options_, *workers_);
+  return grown;
+}
+
 std::vector<double> ReleasedModel::Popularity() const {
   std::vector<double> popularity;
   popularity.reserve(popularity_.sums.size());

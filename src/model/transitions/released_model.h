@@ -46,6 +46,13 @@ class ReleasedModel {
   static Result<ReleasedModel> Decode(std::string_view bytes, const PublicItems& catalogue,
                                       const Options& options, WorkerPool& workers);
 
+  // The same model of a catalogue that has this one's items, item i at places[i]; without places it
+  // begins with them. Nothing is known of the others. kRefused: they bring kinds of items that the
+  // tables do not have, or items are described and akin by their order. The catalogue must outlive
+  // it. REQUIRES a place for each item, all different.
+  Result<ReleasedModel> Grown(const PublicItems& larger,
+                              std::span<const uint32_t> places = {}) const;
+
   uint64_t periods() const { return periods_; }
   bool noiseless() const { return estimate_ != nullptr && estimate_->measured().noiseless; }
   const PublicItems& catalogue() const { return *catalogue_; }

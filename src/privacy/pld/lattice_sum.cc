@@ -34,6 +34,8 @@ constexpr double kNegligible = 1e-19;
 // Frequencies below this share are not looked at one by one. All of them come to nothing beside the
 // rounding of one.
 constexpr double kNothing = 1e-45;
+// e to less than this is 0.
+constexpr double kLeastExponent = -746;
 
 double Layers(int64_t size) { return std::log2(static_cast<double>(size)) + 2; }
 
@@ -179,10 +181,12 @@ double LatticeSum::LogMoment(double tilt, int64_t centre) const {
       static_cast<double>(unit_.first + static_cast<int64_t>(unit_.mass.size()) - 1);
   const double shift = tilt > 0 ? last : static_cast<double>(unit_.first);
   double sum = 0;
-  for (size_t i = 0; i < unit_.mass.size(); ++i)
-    sum += unit_.mass[i] *
-           std::exp(tilt * unit_.step *
-                    (static_cast<double>(unit_.first + static_cast<int64_t>(i)) - shift));
+  for (size_t i = 0; i < unit_.mass.size(); ++i) {
+    const double exponent =
+        tilt * unit_.step * (static_cast<double>(unit_.first + static_cast<int64_t>(i)) - shift);
+    // Beyond, the exponential is 0, and takes long to say so.
+    if (exponent > kLeastExponent) sum += unit_.mass[i] * std::exp(exponent);
+  }
   return std::log(sum) + tilt * unit_.step * (shift - static_cast<double>(centre));
 }
 
@@ -237,7 +241,8 @@ double LatticeSum::LogBeyond(int64_t count, int side, double point) const {
   return static_cast<double>(count) * log_moment - tilt * unit_.step * point;
 }
 
-LatticeSum::Estimate LatticeSum::Invert(const Tilted& tilted, int64_t count, int64_t cells) const {
+LatticeSum::Estimate LatticeSum::Invert(const Tilted& tilted, int64_t count, int64_t cells,
+                                        const kissfft<double>& fft) const {
   const int64_t points = period_ / cells;
   const auto size = static_cast<double>(period_), times = static_cast<double>(count);
   const double per_step = tilted.tilt * unit_.step;
@@ -266,8 +271,10 @@ LatticeSum::Estimate LatticeSum::Invert(const Tilted& tilted, int64_t count, int
       noise += twice * power * most;
       continue;
     }
+    // A cell of one point needs no kernel.
     const double angle = 2 * std::numbers::pi * static_cast<double>(k) / size;
-    const Kernels kernels = KernelsOf(std::polar(std::exp(-per_step), -angle), points);
+    const Kernels kernels =
+        points == 1 ? Kernels{1, 0} : KernelsOf(std::polar(std::exp(-per_step), -angle), points);
     const Wave turned = PowerOf(logarithm, times) * std::conj(Phase(start, k, period_));
     const Wave mass = turned * kernels.ones,
                first = turned * kernels.places / static_cast<double>(points);
@@ -278,7 +285,7 @@ LatticeSum::Estimate LatticeSum::Invert(const Tilted& tilted, int64_t count, int
     squares += twice * (std::norm(mass) + std::norm(first));
   }
   std::vector<Wave> out(static_cast<size_t>(cells));
-  kissfft<double>(static_cast<size_t>(cells), false).transform(wave.data(), out.data());
+  fft.transform(wave.data(), out.data());
   const double inverse =
       kPerLayer * Layers(cells) * std::sqrt(static_cast<double>(cells) * squares) / size;
   Estimate estimate;
@@ -346,7 +353,8 @@ LatticeSum::Sum LatticeSum::Of(int64_t count, Bound bound) const {
       }
   const int64_t cells = std::min(period_, PowerFrom(static_cast<double>(needed)));
   std::vector<Estimate> estimates;
-  for (const Tilted& tilted : tilted_) estimates.push_back(Invert(tilted, count, cells));
+  const kissfft<double> fft(static_cast<size_t>(cells), false);
+  for (const Tilted& tilted : tilted_) estimates.push_back(Invert(tilted, count, cells, fft));
   const int64_t points = period_ / cells;
   const double length = unit_.step * static_cast<double>(points);
   Sum sum;

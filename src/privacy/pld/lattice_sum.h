@@ -8,6 +8,9 @@
 #include "privacy/pld/atoms.h"
 #include "privacy/pld/unit_law.h"
 
+template <typename Scalar>
+class kissfft;
+
 namespace tacit::privacy::pld {
 
 // Sums of equal, independent lattice laws, by powers of their Fourier transform. A value.
@@ -55,7 +58,8 @@ class LatticeSum {
   double LogMoment(double tilt, int64_t centre) const;
   void Prepare(double tilt);
   void Transform();
-  Estimate Invert(const Tilted& tilted, int64_t count, int64_t cells) const;
+  Estimate Invert(const Tilted& tilted, int64_t count, int64_t cells,
+                  const kissfft<double>& fft) const;
   static const Estimate& Best(const std::vector<Estimate>& estimates, size_t cell);
   static bool IsKnown(const std::vector<Estimate>& estimates, size_t cell);
   double LogBeyond(int64_t count, int side, double point) const;

@@ -83,6 +83,41 @@ class LaplaceLaw final : public LossLaw {
   double epsilon_;
 };
 
+// A Gaussian with the unit or, with the other probability and seen by all, nothing: an atom at 0.
+class KnownCoinLaw final : public LossLaw {
+ public:
+  KnownCoinLaw(double sigma, double rate) : gaussian_(1 / sigma), rate_(rate) {}
+
+  IntervalMass Over(double low, double high, double reference) const override {
+    IntervalMass sum = gaussian_.Over(low, high, reference);
+    sum.mass *= rate_;
+    sum.gain *= rate_;
+    if (low < 0 && 0 <= high) {
+      sum.mass += 1 - rate_;
+      sum.gain -= (1 - rate_) * std::expm1(reference);
+    }
+    return sum;
+  }
+  double Lowest(double tail) const override { return std::min(0.0, Of(tail, false)); }
+  double Highest(double tail) const override { return std::max(0.0, Of(tail, true)); }
+  std::vector<PilotPoint> Pilot() const override {
+    std::vector<PilotPoint> points = gaussian_.Pilot();
+    for (PilotPoint& point : points) point.mass *= rate_;
+    points.push_back({0, 1 - rate_});
+    return points;
+  }
+
+ private:
+  double Of(double tail, bool highest) const {
+    const double share = tail / rate_;
+    if (share >= 0.5) return 0;
+    return highest ? gaussian_.Highest(share) : gaussian_.Lowest(share);
+  }
+
+  const GaussianLaw gaussian_;
+  const double rate_;
+};
+
 }  // namespace
 
 std::unique_ptr<LossLaw> MakeLossLaw(const Event& event, Direction direction,
@@ -102,6 +137,10 @@ std::unique_ptr<LossLaw> MakeLossLaw(const Event& event, Direction direction,
       AllocationBook& book = source.book != nullptr ? *source.book : own;
       return std::make_unique<AllocationLaw>(book.For(event, source.tail), direction);
     }
+    case EventKind::kKnownCoin:
+      if (event.sampling_rate < 1)
+        return std::make_unique<KnownCoinLaw>(event.noise_multiplier, event.sampling_rate);
+      [[fallthrough]];
     case EventKind::kGaussian:
       return std::make_unique<GaussianLaw>(1 / event.noise_multiplier);
     case EventKind::kLaplace:

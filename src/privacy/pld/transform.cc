@@ -101,7 +101,10 @@ std::vector<Complex> RealFft::Transform(const TiltedLaw& law) const {
 
 Complex Phase(int64_t index, int64_t k, int64_t period) {
   __extension__ using Wide = __int128;
-  const auto turn = static_cast<int64_t>(static_cast<Wide>(Wrap(index, period)) * k % period);
+  const Wide turns = static_cast<Wide>(Wrap(index, period)) * k;
+  // Divisions of such long numbers are slow.
+  const bool power_of_two = (period & (period - 1)) == 0 && k >= 0;
+  const auto turn = static_cast<int64_t>(power_of_two ? turns & (period - 1) : turns % period);
   return std::polar(1.0, kTwoPi * static_cast<double>(turn) / static_cast<double>(period));
 }
 

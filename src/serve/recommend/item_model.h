@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "model/sequence/options.h"
 #include "model/transitions/options.h"
 #include "model/transitions/public_items.h"
+#include "model/transitions/scorer.h"
 #include "store/snapshot.h"
 
 // The interface between recommending and the kinds of model that can do it. All scores are finite;
@@ -31,6 +33,14 @@ class ItemState {
   std::vector<float> cold_start_;
 };
 
+using model::transitions::ScoredItem;
+
+// The item of a history that most of a score comes from, and its share of the score, in (0, 1].
+struct ItemReason {
+  uint32_t item = 0;
+  float share = 0;
+};
+
 // Scores items with states of one model. Owns its working memory; not thread-safe, one per thread.
 class ItemScorer {
  public:
@@ -40,6 +50,22 @@ class ItemScorer {
   // kCorruption: the state gives scores that are not finite numbers.
   virtual Status Score(const ItemState& state, std::span<const uint32_t> history,
                        std::span<float> scores) = 0;
+  // Sets `top` to the best `count` items by these scores, best first, without those marked in
+  // `left_out`, where that takes less work than all scores; returns false where it does not. Only
+  // the order of scores is that of Score. REQUIRES what Score does, a mark for each item, and
+  // marks on those of the history.
+  virtual Result<bool> Top(const ItemState& /*state*/, std::span<const uint32_t> /*history*/,
+                           std::span<const uint8_t> /*left_out*/, uint32_t /*count*/,
+                           std::vector<ScoredItem>* /*top*/) {
+    return false;
+  }
+  // Tells why an item comes after this history; nothing where the model cannot, or knows of no
+  // reason. REQUIRES a state of the same model and items of the catalogue.
+  virtual std::optional<ItemReason> ReasonOf(const ItemState& /*state*/,
+                                             std::span<const uint32_t> /*history*/,
+                                             uint32_t /*item*/) {
+    return std::nullopt;
+  }
 };
 
 // A learner's kind of model and its options. Immutable; thread-safe.
@@ -57,13 +83,15 @@ class ItemModel {
 
 // The shaped count model, from the bytes of model::transitions::ReleasedModel (Snapshot::Released).
 // Cold start: the released popularity. A state has items^2 floats if the catalogue is small enough,
-// and twice that while it is built (model::transitions::Scorer).
+// and twice that while it is built (model::transitions::Scorer); else the measured cells, and an
+// answer takes the work of the history's.
 std::shared_ptr<const ItemModel> MakeTransitionsItems(
     LearnerIndex learner, std::shared_ptr<const model::transitions::PublicItems> catalogue,
     const model::transitions::Options& options);
 
 // The same counts with a ranker, from the bytes of model::ranking::ReleasedRanker. It puts the
-// `candidates` likeliest items in order. A state has four tables of items^2 floats.
+// `candidates` likeliest items in order. A state has two tables of items^2 floats if the catalogue
+// is small enough, else the measured cells twice. Reasons are those of the counts.
 std::shared_ptr<const ItemModel> MakeRankedItems(
     LearnerIndex learner, std::shared_ptr<const model::transitions::PublicItems> catalogue,
     const model::transitions::Options& options, size_t candidates);
@@ -73,6 +101,7 @@ std::shared_ptr<const ItemModel> MakeRankedItems(
 struct SequenceNoise {
   float weight_variance = 0;
   std::vector<float> item_variance;  // empty: attention is not corrected
+  uint32_t carrier_rank = 0;         // 0: the noise is by no carriers
 };
 // The release of a sequence model's start, in the form that scoring needs.
 struct ReleasedStart {

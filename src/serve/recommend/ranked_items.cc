@@ -32,6 +32,13 @@ class RankedState final : public ItemState {
   void Score(std::span<const uint32_t> history, std::span<float> scores) const {
     model::ranking::ScoreRanked(source_, parameters_, candidates_, history, scores);
   }
+  void Top(std::span<const uint32_t> history, std::span<const uint8_t> left_out, uint32_t count,
+           model::ranking::Candidates* candidates, model::ranking::RankerPass* pass,
+           std::vector<ScoredItem>* top) const {
+    model::ranking::TopRanked(source_, parameters_, candidates_, history, count, left_out,
+                              candidates, pass, top);
+  }
+  const model::transitions::Scorer& counts() const { return source_.counts(); }
 
  private:
   const std::shared_ptr<const std::string> bytes_;
@@ -48,6 +55,25 @@ class RankedScorer final : public ItemScorer {
     if (std::ranges::all_of(scores, [](float s) { return std::isfinite(s); })) return {};
     return Fail(ErrorCode::kCorruption, "the model's scores are not numbers");
   }
+  // With a table too: the candidates are then the likeliest of what is not left out.
+  Result<bool> Top(const ItemState& state, std::span<const uint32_t> history,
+                   std::span<const uint8_t> left_out, uint32_t count,
+                   std::vector<ScoredItem>* top) override {
+    static_cast<const RankedState&>(state).Top(history, left_out, count, &candidates_, &pass_, top);
+    if (std::ranges::all_of(*top, [](const ScoredItem& s) { return std::isfinite(s.score); }))
+      return true;
+    return Fail(ErrorCode::kCorruption, "the model's scores are not numbers");
+  }
+  std::optional<ItemReason> ReasonOf(const ItemState& state, std::span<const uint32_t> history,
+                                     uint32_t item) override {
+    const auto& counts = static_cast<const RankedState&>(state).counts();
+    const auto [from, share] = counts.MostDue(history, item);
+    return share > 0 ? std::optional(ItemReason{from, share}) : std::nullopt;
+  }
+
+ private:
+  model::ranking::Candidates candidates_;
+  model::ranking::RankerPass pass_;
 };
 
 class RankedItems final : public ItemModel {
@@ -91,7 +117,7 @@ class RankedItems final : public ItemModel {
 std::shared_ptr<const ItemModel> MakeRankedItems(
     LearnerIndex learner, std::shared_ptr<const model::transitions::PublicItems> catalogue,
     const model::transitions::Options& options, size_t candidates) {
-  TACIT_CHECK(catalogue != nullptr && options.IsDense(catalogue->items()) && candidates > 0);
+  TACIT_CHECK(catalogue != nullptr && candidates > 0);
   return std::make_shared<const RankedItems>(learner, std::move(catalogue), options, candidates);
 }
 

@@ -12,8 +12,26 @@ namespace tacit::serve {
 namespace {
 
 constexpr size_t kDepthMost = 8;
-constexpr std::string_view kKeys[] = {"learner", "user", "sequence", "k", "exclude_seen"};
-enum KeyPlace : size_t { kLearner, kUser, kSequence, kCount, kExcludeSeen, kNoKey };
+constexpr std::string_view kKeys[] = {"learner", "user",         "sequence", "sequences",
+                                      "k",       "exclude_seen", "among",    "exclude",
+                                      "genres",  "year_from",    "year_to",  "reasons"};
+enum KeyPlace : size_t {
+  kLearner,
+  kUser,
+  kSequence,
+  kSequences,
+  kCount,
+  kExcludeSeen,
+  kAmong,
+  kExclude,
+  kGenres,
+  kYearFrom,
+  kYearTo,
+  kReasons,
+  kNoKey
+};
+// Years are those of titles, of four digits.
+constexpr int64_t kYearMost = 9999;
 
 // The text of a string, or the digits of an integer, as records have them; nothing for other kinds.
 std::optional<std::string> TextOf(const JsonScalar& value) {
@@ -45,17 +63,27 @@ class RecommendSink final : public JsonSink {
   bool Scalar(const JsonScalar& value) override;
 
  private:
-  enum class At : uint8_t { kStart, kRequest, kSequence, kSkipped };
+  enum class At : uint8_t { kStart, kRequest, kItems, kSequences, kGenres, kSkipped };
 
   bool End();
   bool ReadValue(const JsonScalar& value);
   bool ReadLearner(const JsonScalar& value);
   bool ReadCount(const JsonScalar& value);
+  bool ReadYear(const JsonScalar& value, std::optional<int64_t>* year);
+  bool ReadFlag(const JsonScalar& value, bool* flag);
   bool AddItem(const JsonScalar& value);
+  bool AddSequenceItem(std::string_view id);
+  bool AddGenre(const JsonScalar& value);
+  bool BeginValueArray();
+  bool BeginSequence();
   bool RefuseKind();
-  bool RefuseItem() {
-    return Refuse(fmt::format("\"sequence\" {}: must be a string or an integer", items_));
+  // The item at hand, in words.
+  std::string ItemText() const {
+    if (key_ == kSequences)
+      return fmt::format("\"sequences\" {}, {}", request_->sequences->size() - 1, place_);
+    return fmt::format("\"{}\" {}", kKeys[key_], place_);
   }
+  bool RefuseItem() { return Refuse(ItemText() + ": must be a string or an integer"); }
 
   const std::span<const RecommendModel> models_;
   const std::span<const std::string_view> learners_;
@@ -68,11 +96,13 @@ class RecommendSink final : public JsonSink {
   bool has_[std::size(kKeys)] = {};
   bool is_object_ = true, passed_over_ = false;
   std::optional<std::string> learner_;
-  size_t items_ = 0;
+  size_t place_ = 0;           // of an item in its array
+  size_t sequence_items_ = 0;  // of all sequences
 };
 
 bool RecommendSink::BeginObject() {
-  if (at_ == At::kSequence) return RefuseItem();
+  if (at_ == At::kItems) return RefuseItem();
+  if (at_ == At::kSequences || at_ == At::kGenres) return RefuseKind();
   if (at_ == At::kRequest) return RefuseKind();
   if (at_ == At::kSkipped) ++depth_;
   if (at_ == At::kStart) at_ = At::kRequest;
@@ -80,20 +110,15 @@ bool RecommendSink::BeginObject() {
 }
 
 bool RecommendSink::BeginArray() {
-  if (at_ == At::kSequence) return RefuseItem();
+  if (at_ == At::kItems) return RefuseItem();
+  if (at_ == At::kGenres) return RefuseKind();
+  if (at_ == At::kSequences) return BeginSequence();
   if (at_ == At::kSkipped) {
     ++depth_;
     return true;
   }
-  if (at_ == At::kRequest) {
-    if (key_ != kSequence) return RefuseKind();
-    if (model_ == nullptr && learners_.size() == 1) model_ = &models_[0];
-    if (model_ != nullptr) {
-      at_ = At::kSequence;
-      return true;
-    }
-    passed_over_ = true;
-  }
+  if (at_ == At::kRequest && BeginValueArray()) return true;
+  if (failure()) return false;
   is_object_ = at_ != At::kStart;
   back_ = at_;
   depth_ = 1;
@@ -101,8 +126,42 @@ bool RecommendSink::BeginArray() {
   return true;
 }
 
+// Begins an array that is a key's value. Returns false if it is refused, or to be skipped as the
+// catalogue of its items is not known yet.
+bool RecommendSink::BeginValueArray() {
+  if (key_ == kGenres) {
+    at_ = At::kGenres;
+    return true;
+  }
+  if (key_ != kSequence && key_ != kSequences && key_ != kAmong && key_ != kExclude)
+    return RefuseKind();
+  if (model_ == nullptr && learners_.size() == 1) model_ = &models_[0];
+  if (model_ == nullptr) {
+    passed_over_ = true;
+    return false;
+  }
+  at_ = key_ == kSequences ? At::kSequences : At::kItems;
+  back_ = At::kRequest;
+  place_ = 0;
+  if (key_ == kSequences) request_->sequences.emplace();
+  if (key_ == kAmong) request_->among.emplace();
+  return true;
+}
+
+bool RecommendSink::BeginSequence() {
+  if (request_->sequences->size() == limits_.sequences_most)
+    return Refuse(fmt::format("\"sequences\" has more than {} of them", limits_.sequences_most));
+  request_->sequences->emplace_back();
+  at_ = At::kItems;
+  back_ = At::kSequences;
+  place_ = 0;
+  return true;
+}
+
 bool RecommendSink::End() {
-  if (at_ == At::kSequence)
+  if (at_ == At::kItems)
+    at_ = back_;
+  else if (at_ == At::kSequences || at_ == At::kGenres)
     at_ = At::kRequest;
   else if (at_ == At::kRequest)
     at_ = At::kStart;
@@ -128,8 +187,12 @@ bool RecommendSink::Scalar(const JsonScalar& value) {
       return true;
     case At::kRequest:
       return ReadValue(value);
-    case At::kSequence:
+    case At::kItems:
       return AddItem(value);
+    case At::kSequences:
+      return RefuseKind();
+    case At::kGenres:
+      return AddGenre(value);
     case At::kSkipped:
       return true;
   }
@@ -147,9 +210,13 @@ bool RecommendSink::ReadValue(const JsonScalar& value) {
     case kCount:
       return ReadCount(value);
     case kExcludeSeen:
-      if (value.kind != JsonScalar::Kind::kBool) return RefuseKind();
-      request_->exclude_seen = value.flag;
-      return true;
+      return ReadFlag(value, &request_->exclude_seen);
+    case kReasons:
+      return ReadFlag(value, &request_->reasons);
+    case kYearFrom:
+      return ReadYear(value, &request_->filter.year_from);
+    case kYearTo:
+      return ReadYear(value, &request_->filter.year_to);
     default:
       return RefuseKind();
   }
@@ -172,28 +239,53 @@ bool RecommendSink::ReadCount(const JsonScalar& value) {
   return true;
 }
 
-// An item outside the catalogue tells a model nothing, like one that came out yesterday. It is
-// skipped, and the answer says so. Ids have no control characters, so repeating them takes at most
-// twice the room that they took in the request.
+bool RecommendSink::ReadYear(const JsonScalar& value, std::optional<int64_t>* year) {
+  const bool is_year =
+      value.kind == JsonScalar::Kind::kInt64 && value.int64 >= 0 && value.int64 <= kYearMost;
+  if (!is_year) return RefuseKind();
+  *year = value.int64;
+  return true;
+}
+
+bool RecommendSink::ReadFlag(const JsonScalar& value, bool* flag) {
+  if (value.kind != JsonScalar::Kind::kBool) return RefuseKind();
+  *flag = value.flag;
+  return true;
+}
+
 bool RecommendSink::AddItem(const JsonScalar& value) {
-  if (items_ == limits_.sequence_most)
-    return Refuse(fmt::format("\"sequence\" has more than {} items", limits_.sequence_most));
-  std::optional<std::string> id = TextOf(value);
+  const bool of_sequence = key_ == kSequence || key_ == kSequences;
+  if (of_sequence && sequence_items_ == limits_.sequence_most)
+    return Refuse(fmt::format("\"{}\" has more than {} items", kKeys[key_], limits_.sequence_most));
+  if (!of_sequence && place_ == limits_.among_most)
+    return Refuse(fmt::format("\"{}\" has more than {} items", kKeys[key_], limits_.among_most));
+  const std::optional<std::string> id = TextOf(value);
   if (!id) return RefuseItem();
-  const uint32_t item = model_->items->Find(*id);
-  if (item != event::kNoItem) {
-    request_->sequence.push_back(item);
-  } else {
-    const auto is_control = [](char c) { return static_cast<uint8_t>(c) < 0x20; };
-    if (std::ranges::any_of(*id, is_control))
-      return Refuse(fmt::format("\"sequence\" {}: an id has no control characters", items_));
-    if (id->size() > limits_.unknown_bytes_most)
-      return Refuse(
-          fmt::format("\"sequence\" {}: an unknown id of {} bytes, at most {} are allowed", items_,
-                      id->size(), limits_.unknown_bytes_most));
-    request_->unknown_items.push_back(std::move(*id));
+  if (of_sequence) {
+    if (!AddSequenceItem(*id)) return false;
+  } else if (const uint32_t item = model_->items->Find(*id); item != event::kNoItem) {
+    // An item outside the catalogue is not recommended anyway.
+    (key_ == kAmong ? *request_->among : request_->exclude).push_back(item);
   }
-  ++items_;
+  ++place_;
+  return true;
+}
+
+bool RecommendSink::AddSequenceItem(std::string_view id) {
+  ++sequence_items_;
+  AskedSequence* const one = key_ == kSequences ? &request_->sequences->back() : nullptr;
+  Status added =
+      serve::AddItem(*model_->items, limits_, id, one ? &one->items : &request_->sequence,
+                     one ? &one->unknown_items : &request_->unknown_items);
+  return added ? true : Refuse(std::move(added.error()).Context(ItemText()));
+}
+
+bool RecommendSink::AddGenre(const JsonScalar& value) {
+  std::vector<std::string>& genres = request_->filter.genres;
+  if (value.kind != JsonScalar::Kind::kString) return RefuseKind();
+  if (genres.size() == limits_.genres_most)
+    return Refuse(fmt::format("\"genres\" has more than {} of them", limits_.genres_most));
+  genres.emplace_back(value.text);
   return true;
 }
 
@@ -204,15 +296,45 @@ bool RecommendSink::RefuseKind() {
     case kUser:
       return Refuse("\"user\" must be a string or an integer");
     case kSequence:
-      return Refuse("\"sequence\" must be an array");
+    case kAmong:
+    case kExclude:
+      return Refuse(fmt::format("\"{}\" must be an array", kKeys[key_]));
+    case kSequences:
+      return Refuse("\"sequences\" must be an array of arrays");
+    case kGenres:
+      return Refuse("\"genres\" must be an array of strings");
+    case kYearFrom:
+    case kYearTo:
+      return Refuse(
+          fmt::format("\"{}\" must be a whole number from 0 to {}", kKeys[key_], kYearMost));
     case kCount:
       return Refuse(fmt::format("\"k\" must be a whole number from 1 to {}", limits_.count_most));
     default:
-      return Refuse("\"exclude_seen\" must be true or false");
+      return Refuse(fmt::format("\"{}\" must be true or false", kKeys[key_]));
   }
 }
 
 }  // namespace
+
+// An item outside the catalogue tells a model nothing, like one that came out yesterday. It is
+// skipped, and the answer says so. Ids have no control characters, so repeating them takes at most
+// twice the room that they took in the request.
+Status AddItem(const event::ItemCatalogue& items, const RecommendLimits& limits,
+               std::string_view id, std::vector<uint32_t>* sequence,
+               std::vector<std::string>* unknown_items) {
+  const uint32_t item = items.Find(id);
+  if (item != event::kNoItem) {
+    sequence->push_back(item);
+    return {};
+  }
+  const auto is_control = [](char c) { return static_cast<uint8_t>(c) < 0x20; };
+  if (std::ranges::any_of(id, is_control)) return BadRequest("an id has no control characters");
+  if (id.size() > limits.unknown_bytes_most)
+    return BadRequest(fmt::format("an unknown id of {} bytes, at most {} are allowed", id.size(),
+                                  limits.unknown_bytes_most));
+  unknown_items->emplace_back(id);
+  return {};
+}
 
 RecommendRequestParser::RecommendRequestParser(std::span<const RecommendModel> models,
                                                Limits limits)
@@ -226,9 +348,12 @@ Status RecommendRequestParser::Parse(std::string_view text, RecommendRequest* re
   TACIT_RETURN_IF_ERROR(ReadJson(text, kDepthMost, &sink));
   if (!sink.is_object()) return BadRequest("the request must be a JSON object");
   TACIT_ASSIGN(request->model, FindLearner(sink.learner(), learners_));
-  if (sink.has(kUser) == sink.has(kSequence))
-    return BadRequest("give either \"user\" or \"sequence\"");
+  if (int{sink.has(kUser)} + int{sink.has(kSequence)} + int{sink.has(kSequences)} != 1)
+    return BadRequest("give either \"user\" or \"sequence\" or \"sequences\"");
   if (!sink.passed_over()) return {};
+  const size_t model = request->model;
+  *request = {};
+  request->model = model;
   RecommendSink again(models_, learners_, limits_, request);
   again.SetModel(request->model);
   return ReadJson(text, kDepthMost, &again);

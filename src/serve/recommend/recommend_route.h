@@ -2,15 +2,18 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/siphash.h"
 #include "metrics/registry.h"
 #include "serve/http.h"
+#include "serve/inference/repository.h"
 #include "serve/recommend/item_ranker.h"
 #include "serve/recommend/recommend_request.h"
 #include "serve/recommend/recommender.h"
+#include "serve/versions/versions.h"
 
 namespace tacit::serve {
 
@@ -20,32 +23,54 @@ using UserHash = std::function<Hash128(std::string_view user)>;
 // POST /v1/recommend. Owns its working memory; not thread-safe, one per thread.
 class RecommendRoute {
  public:
-  // `latest` and `hash` are as in Services; with `hash` null, requests by user id are refused.
-  RecommendRoute(std::shared_ptr<const Recommender> recommender, Recommender::Latest latest,
-                 UserHash hash, metrics::Registry& metrics);
+  // `hash` is as in Services; null: requests by user id are refused. `models` are those of every
+  // version, and outlive it. A model that is not loaded answers nothing; `loaded` may be null: all
+  // are.
+  RecommendRoute(const std::vector<RecommendModel>& models,
+                 std::shared_ptr<const Versions> versions, UserHash hash,
+                 const LoadedModels* loaded, metrics::Registry& metrics);
 
-  // Only operators may ask by user id: users have no credential here.
-  void Answer(Role role, std::string_view body, Reply* reply);
+  // Only operators may ask by user id, and a user by his token, about himself and nothing else.
+  void Answer(const Request& request, Reply* reply);
+
+  // The state that a model recommends from; fails where there is none, or it is unloaded.
+  Result<std::shared_ptr<const ServedItems>> StateOf(size_t model,
+                                                     const Answering& answering) const;
+  // The answer to a request of one sequence or a user, from a state of its model, valid until the
+  // next call. REQUIRES that a request by user is allowed.
+  // Items marked in `barred` are left out: a mark for each item, or empty.
+  Result<std::span<const RankedItem>> Rank(const RecommendRequest& request,
+                                           const Answering& answering, const ServedItems& served,
+                                           std::span<const uint8_t> barred = {});
 
  private:
   // Reads the request into request_.
-  Status Read(Role role, std::string_view body);
-  Status Recommend(std::string* answer);
-  // Refuses a request by user id unless it is allowed here.
-  Status CheckUser(Role role, const RecommendModel& model) const;
-  // Reads the user's history: items of the catalogue, oldest first.
-  Status ReadHistory(const RecommendModel& model, std::string_view user);
-  void Append(const RecommendModel& model, const ServedItems& served,
-              std::span<const RankedItem> items, std::string* answer) const;
+  Status Read(const Request& request);
+  // Refuses what was read unless this caller may ask it.
+  Status CheckUser(const Request& request) const;
+  // Reads the user's history as of a snapshot: items of the catalogue, oldest first.
+  Status ReadHistory(const RecommendModel& model, const store::Snapshot* snapshot,
+                     std::string_view user);
+  // Marks in barred_ what the request does not want; empty where it wants everything.
+  Status Bar(const RecommendRequest& request, const Answering& answering);
+  // Appends `"items":[..],` of one answer, with reasons out of this history if they are asked for,
+  // and its unknown items.
+  void AppendItems(const ServedItems& served, std::span<const RankedItem> items,
+                   std::span<const uint32_t> history, std::string* answer);
+  void AppendUnknown(std::span<const std::string> unknown, std::string* answer) const;
+  Status AnswerSequences(const ServedItems& served, std::string* answer);
+  Status AnswerOne(const Answering& answering, const ServedItems& served, std::string* answer);
 
-  const std::shared_ptr<const Recommender> recommender_;
-  const Recommender::Latest latest_;
+  const std::vector<RecommendModel>& models_;
+  const std::shared_ptr<const Versions> versions_;
   const UserHash hash_;
+  const LoadedModels* const loaded_;
   const RecommendRequestParser parser_;
   std::vector<std::unique_ptr<ItemRanker>> rankers_;  // one per model
   std::vector<metrics::Counter> recommended_;         // one per model
   RecommendRequest request_;
   std::vector<uint32_t> history_;
+  std::vector<uint8_t> barred_;  // per item
 };
 
 // Answers from one snapshot, for callers without a server; refuses requests by user id.

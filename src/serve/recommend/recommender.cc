@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/named_thread.h"
 #include "serve/model_json.h"
 
 namespace tacit::serve {
@@ -32,6 +33,7 @@ Recommender::Recommender(std::vector<RecommendModel> models, Latest latest, Comm
     : models_(std::move(models)),
       latest_(std::move(latest)),
       commits_(commits),
+      indexes_(models_.size()),
       slots_(models_.size()) {
   for (const RecommendModel& model : models_)
     TACIT_CHECK(model.items != nullptr && model.model != nullptr &&
@@ -48,7 +50,7 @@ Recommender::~Recommender() {
 
 void Recommender::Start() {
   TACIT_CHECK(!thread_.joinable());
-  if (!models_.empty()) thread_ = std::thread([this] { Run(); });
+  if (!models_.empty()) thread_ = NamedThread("tacit-recommend", [this] { Run(); });
 }
 
 void Recommender::Run() {
@@ -91,6 +93,7 @@ std::optional<Recommender::Clock::time_point> Recommender::Update(size_t index) 
     served->version = snapshot->version().value;
     served->is_private = IsPrivate(TotalOf(*snapshot, model.promise));
     AppendModel(*snapshot, model.promise, &served->model);
+    AppendParameters(*snapshot, model.promise, &served->parameters);
   } else if (!state) {
     state.error() = std::move(state.error())
                         .Context(fmt::format("learner '{}': its released state cannot be served",
@@ -106,6 +109,13 @@ std::optional<Recommender::Clock::time_point> Recommender::Update(size_t index) 
   const Clock::time_point end = Clock::now();
   slot.not_before = end + kRestPerBuild * (end - begin);
   return std::nullopt;
+}
+
+const ItemIndex& Recommender::IndexOf(size_t model) const {
+  const std::lock_guard lock(index_mutex_);
+  auto& index = indexes_[model];
+  if (index == nullptr) index = std::make_unique<const ItemIndex>(*models_[model].items);
+  return *index;
 }
 
 Result<std::shared_ptr<const ServedItems>> Recommender::Get(size_t model) const {

@@ -15,6 +15,7 @@
 #include "event/item_catalogue.h"
 #include "privacy/ledger.h"
 #include "serve/commit_signal.h"
+#include "serve/recommend/item_index.h"
 #include "serve/recommend/item_model.h"
 #include "store/snapshot.h"
 
@@ -34,7 +35,8 @@ struct ServedItems {
   std::shared_ptr<const ItemState> state;
   uint64_t version = 0;
   bool is_private = false;
-  std::string model;  // "model":{...} of that commit
+  std::string model;       // "model":{...} of that commit
+  std::string parameters;  // the same as AppendParameters has it
 };
 
 // Keeps each learner's ItemState up to date with commits: its own thread looks at the last snapshot
@@ -55,6 +57,9 @@ class Recommender {
   void Refresh();
   // Starts the thread; without a signal, it looks once. REQUIRES that it has not been started.
   void Start();
+
+  // The public descriptions of a model's items; made when first asked for.
+  const ItemIndex& IndexOf(size_t model) const;
 
   // The current state; never null. kUnavailable before the first state; the build's error if the
   // first state could not be built.
@@ -81,6 +86,8 @@ class Recommender {
   CommitSignal* const commits_;
   std::atomic<bool> stopping_ = false;
   mutable std::mutex mutex_;  // guards the slots; not held during builds
+  mutable std::mutex index_mutex_;
+  mutable std::vector<std::unique_ptr<const ItemIndex>> indexes_;  // per model
   std::vector<Slot> slots_;
   std::thread thread_;
 };

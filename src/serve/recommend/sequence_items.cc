@@ -31,7 +31,8 @@ class SequenceState final : public ItemState {
       : source_(std::move(source)), start_(std::move(start)) {
     scorer_.Publish(layout, served,
                     {.weight_variance = start_.noise.weight_variance,
-                     .item_variance = start_.noise.item_variance},
+                     .item_variance = start_.noise.item_variance,
+                     .carrier_rank = start_.noise.carrier_rank},
                     start_.prior.get());
   }
 

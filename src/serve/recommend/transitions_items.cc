@@ -43,6 +43,25 @@ class TransitionsScorer final : public ItemScorer {
     if (std::ranges::all_of(scores, [](float s) { return std::isfinite(s); })) return {};
     return Fail(ErrorCode::kCorruption, "the model's scores are not numbers");
   }
+  Result<bool> Top(const ItemState& state, std::span<const uint32_t> history,
+                   std::span<const uint8_t> left_out, uint32_t count,
+                   std::vector<ScoredItem>* top) override {
+    const auto& scorer = static_cast<const TransitionsState&>(state).scorer();
+    if (!scorer.table().empty()) return false;
+    scorer.Top(history, count, left_out, &memory_, top);
+    if (std::ranges::all_of(*top, [](const ScoredItem& s) { return std::isfinite(s.score); }))
+      return true;
+    return Fail(ErrorCode::kCorruption, "the model's scores are not numbers");
+  }
+  std::optional<ItemReason> ReasonOf(const ItemState& state, std::span<const uint32_t> history,
+                                     uint32_t item) override {
+    const auto& scorer = static_cast<const TransitionsState&>(state).scorer();
+    const auto [from, share] = scorer.MostDue(history, item);
+    return share > 0 ? std::optional(ItemReason{from, share}) : std::nullopt;
+  }
+
+ private:
+  model::transitions::TopMemory memory_;
 };
 
 class TransitionsItems final : public ItemModel {

@@ -18,7 +18,7 @@
 #include "event/offset_set.h"
 #include "stream/kafka/lookup.h"
 #include "stream/kafka/producer.h"
-#include "stream/kafka/tail.h"
+#include "stream/kafka/topic_reader.h"
 
 namespace tacit::stream {
 namespace {
@@ -65,8 +65,9 @@ class DeadLetterTopic final : public event::DeadLetterSink {
     TACIT_RETURN_IF_ERROR(originals_.Open(options_.properties, options_.source_topic));
     const Status recalled =
         ReadKafkaTail(options_.properties, options_.topic, kRecalled, kRecallTime,
-                      [this](int32_t, uint64_t, std::span<const event::MessageHeader> headers) {
-                        Recall(headers);
+                      [this](const KafkaTopicRecord& record) -> Status {
+                        Recall(record.headers);
+                        return {};
                       });
     if (recalled) return {};
     if (recalled.error().code != ErrorCode::kUnavailable)

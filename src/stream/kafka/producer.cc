@@ -48,6 +48,7 @@ class Producer final : public KafkaProducer, private KafkaContext {
         conf.get(), "queue.buffering.max.kbytes",
         std::to_string(std::max(options_.queued_bytes_max, 2 * options_.record_bytes_max) >> 10));
     SetUnlessGiven(conf.get(), "partitioner", "murmur2_random");
+    TACIT_RETURN_IF_ERROR(NameTransactions(conf.get()));
     rd_kafka_conf_set_dr_msg_cb(conf.get(), OnDelivery);
     TACIT_ASSIGN(client_, MakeKafkaClient(std::move(conf), KafkaRole::kProducer, *this));
     topic_.reset(rd_kafka_topic_new(client_.get(), options_.topic.c_str(), nullptr));
@@ -118,6 +119,14 @@ class Producer final : public KafkaProducer, private KafkaContext {
     NoteEvents();
   }
 
+  Status InitTransactions(Milliseconds timeout) override {
+    return Judge(rd_kafka_init_transactions(client_.get(), static_cast<int>(timeout.count())));
+  }
+  Status BeginTransaction() override { return Judge(rd_kafka_begin_transaction(client_.get())); }
+  Status CommitTransaction(Milliseconds timeout) override {
+    return Judge(rd_kafka_commit_transaction(client_.get(), static_cast<int>(timeout.count())));
+  }
+
   uint64_t records_acked() const override { return acked_; }
   uint64_t records_waiting() const override { return sent_ - acked_ - failed_; }
   std::vector<FailedDelivery> TakeFailures() override { return std::exchange(failures_, {}); }
@@ -131,6 +140,41 @@ class Producer final : public KafkaProducer, private KafkaContext {
   void SetUnlessGiven(rd_kafka_conf_t* conf, const char* name, const std::string& value) {
     if (options_.properties.Find(name) != nullptr) return;
     TACIT_CHECK(rd_kafka_conf_set(conf, name, value.c_str(), nullptr, 0) == RD_KAFKA_CONF_OK, name);
+  }
+
+  Status NameTransactions(rd_kafka_conf_t* conf) {
+    if (options_.transactional_id.empty()) return {};
+    const std::string* given = options_.properties.Find("transactional.id");
+    if (given != nullptr)
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("kafka.transactional.id: is '{}', and must not be set: it is made of "
+                              "the topic's name, so that two who publish there end each other",
+                              *given));
+    const auto set =
+        rd_kafka_conf_set(conf, "transactional.id", options_.transactional_id.c_str(), nullptr, 0);
+    TACIT_CHECK(set == RD_KAFKA_CONF_OK, "transactional.id");
+    // As long as brokers allow by default: a large version takes a while.
+    SetUnlessGiven(conf, "transaction.timeout.ms", "900000");
+    return {};
+  }
+
+  // Takes over the error; null: there was none.
+  Status Judge(rd_kafka_error_t* raw) {
+    const KafkaError error(raw);
+    NoteEvents();
+    if (error == nullptr) return {};
+    const auto code = rd_kafka_error_code(error.get());
+    if (code == RD_KAFKA_RESP_ERR__FENCED || code == RD_KAFKA_RESP_ERR_PRODUCER_FENCED ||
+        code == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH)
+      return Fail(ErrorCode::kRefused,
+                  AboutTopic(fmt::format("another producer has taken over '{}', and this one may "
+                                         "write no more",
+                                         options_.transactional_id)));
+    const std::string why = AboutTopic(Redact(rd_kafka_error_string(error.get())));
+    if (!unauthenticated_.empty()) return Fail(ErrorCode::kIo, AboutTopic(unauthenticated_));
+    return Fail(
+        rd_kafka_error_is_retriable(error.get()) != 0 ? ErrorCode::kUnavailable : ErrorCode::kIo,
+        why);
   }
 
   rd_kafka_resp_err_t Produce(const KafkaRecord& record) {

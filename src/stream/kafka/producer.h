@@ -20,6 +20,9 @@ struct KafkaProducerOptions {
   std::string topic = {};
   uint32_t queued_bytes_max = 32 << 20;  // waiting for acknowledgement
   uint32_t record_bytes_max = 1 << 20;   // key, value and headers
+  // With a name, records are sent in transactions alone. Whoever begins under a name ends whoever
+  // wrote under it before.
+  std::string transactional_id = {};
 };
 
 // A record to send. Send copies everything.
@@ -66,6 +69,18 @@ class KafkaProducer {
   virtual Status Flush(Milliseconds timeout) = 0;
   // Handles brokers' answers for `timeout`.
   virtual void Wait(Milliseconds timeout) = 0;
+
+  // The rest is for producers with a transactional_id. After any failure but kUnavailable the
+  // producer is of no more use: destroy it, and its open transaction is aborted by the next one's
+  // Begin. kRefused: another producer has begun under this name, and this one may write no more.
+  //
+  // Takes the name over: earlier producers under it can write no more, and what they left open is
+  // decided when it returns. kUnavailable: not done yet, call it again.
+  virtual Status InitTransactions(Milliseconds timeout) = 0;
+  virtual Status BeginTransaction() = 0;
+  // Waits for all records sent, and then makes them visible together. kUnavailable: not known yet,
+  // call it again. A failed record fails it.
+  virtual Status CommitTransaction(Milliseconds timeout) = 0;
 
   virtual uint64_t records_acked() const = 0;
   virtual uint64_t records_waiting() const = 0;

@@ -39,9 +39,6 @@ class KafkaSource final : public Source {
                clock_, envelope_.get(), rounds_) {
     identity_.topic = options_.topic;
     if (options_.metrics == nullptr) return;
-    connected_gauge_ = options_.metrics->AddGauge(
-        Audience::kPublic, "tacit_source_connected",
-        "Whether the source of interactions is within reach and being read");
     waiting_gauge_ =
         options_.metrics->AddGauge(Audience::kOperator, "tacit_source_partitions_waiting",
                                    "Partitions held back, and all others with them, by a message "
@@ -75,6 +72,7 @@ class KafkaSource final : public Source {
 
   // Tries to open. A failed Status ends the source for good.
   Status Open();
+  std::string UnknownTopic() const;  // says so to operators, and what to do
   Status Begin(std::span<const PartitionStart> starts);
   void CloseFirstRound(std::span<const PartitionStart> starts);
   // Closes the client and drops what it has fetched; the positions stay, and Poll opens anew.
@@ -114,7 +112,7 @@ class KafkaSource final : public Source {
   std::string stall_;                    // why a partition's turn stalls
   std::vector<PartitionOffset> advice_;  // not yet committed for the group
   std::optional<StoreClaim> adviser_;
-  metrics::Gauge connected_gauge_, waiting_gauge_;
+  metrics::Gauge waiting_gauge_;
 };
 
 // ---- positions
@@ -140,13 +138,22 @@ Status KafkaSource::Seek(std::span<const PartitionOffset> positions) {
   while (true) {
     TACIT_RETURN_IF_ERROR(Open());
     if (reader_.open()) return {};
-    // A topic that its brokers do not know is waited for until that counts as a mistake.
-    if (clock_.Now() >= deadline && !topic_unknown_) break;
+    // A topic that its brokers do not know is waited for here until that is no mere delay.
+    const TimePoint now = clock_.Now();
+    const bool waited = now - first_try_ >= kUnknownTopicPatience;
+    if (topic_unknown_ ? waited && !options_.until_end : now >= deadline) break;
     std::this_thread::sleep_for(kRetryMin);
   }
-  spdlog::warn("{}; what is committed is served, and learning begins when the brokers are back",
-               health().alert);
+  spdlog::warn("{}; what is committed is served, and learning begins when {}", health().alert,
+               topic_unknown_ ? "the topic is there" : "the brokers are back");
   return {};
+}
+
+std::string KafkaSource::UnknownTopic() const {
+  const std::string* brokers = options_.properties.Find("bootstrap.servers");
+  return fmt::format(
+      "topic '{}': the brokers at {} have none of that name; make it, or correct source.topic",
+      options_.topic, brokers == nullptr ? "kafka.bootstrap.servers" : *brokers);
 }
 
 Status KafkaSource::Open() {
@@ -154,13 +161,15 @@ Status KafkaSource::Open() {
   expected_.identity = identity_;
   auto starts = reader_.Open(expected_);
   if (starts) return Begin(*starts);
-  const Error& error = starts.error();
+  Error& error = starts.error();
   topic_unknown_ = error.code == ErrorCode::kNotFound;
+  if (topic_unknown_) error.message = UnknownTopic();
   next_try_ = clock_.Now() + retry_;
   retry_ = std::min(retry_ * 2, kRetryMax);
-  const bool patience =
-      error.code == ErrorCode::kUnavailable ||
-      (error.code == ErrorCode::kNotFound && clock_.Now() - first_try_ < kUnknownTopicPatience);
+  // A source that ends with what is there wants an answer; another one waits for the topic.
+  const bool patience = error.code == ErrorCode::kUnavailable ||
+                        (topic_unknown_ && (!options_.until_end ||
+                                            clock_.Now() - first_try_ < kUnknownTopicPatience));
   // An error after a successful opening may pass; before one it is a mistake. kRefused never
   // passes.
   if (error.code == ErrorCode::kRefused || (!opened_before_ && !patience)) return Fail(error);
@@ -185,6 +194,8 @@ Status KafkaSource::Begin(std::span<const PartitionStart> starts) {
                  EndWatcher::Make(options_, clock_, std::move(partitions), first_tick_, &rounds_));
   }
   if (opened_before_) spdlog::info("topic '{}': the brokers are back", options_.topic);
+  if (std::exchange(topic_unknown_, false))
+    spdlog::info("topic '{}' is there, and is read from now on", options_.topic);
   opened_before_ = true;
   retry_ = kRetryMin;
   next_refresh_ = now + options_.refresh;
@@ -375,7 +386,6 @@ uint64_t KafkaSource::RecordsAfter(std::span<const PartitionOffset>) const {
 void KafkaSource::SetConnected(bool connected) {
   std::lock_guard lock(mutex_);
   connected_ = connected;
-  connected_gauge_.Set(connected);
 }
 
 void KafkaSource::SetAlert(std::string alert) {

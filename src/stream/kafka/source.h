@@ -52,6 +52,9 @@ struct KafkaSourceOptions {
 // clock (README.md, "The order over partitions"). So a partition keeps its turn while it waits, for
 // a schema, for a broker or because it is paused, and the others wait with it.
 //
+// A topic that the brokers do not know is a failure where the source ends with what is there; else
+// it is waited for: Seek returns after some seconds, and Poll begins once the topic is made.
+//
 // Brokers that are out of reach are no failure: Poll returns nothing until they are back, and the
 // topic is then checked against what was read of it before more is read. Poll fails for good if the
 // topic is another one, has lost records that were to be read, or belongs to another store

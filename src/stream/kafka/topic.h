@@ -41,6 +41,11 @@ Result<std::map<int32_t, RecordMark>> ReadMarks(const KafkaProperties& propertie
                                                 std::span<const PartitionOffset> offsets,
                                                 Milliseconds timeout);
 
+// Asks the brokers for a topic's settings under these names, as ReadTopicSettings does.
+Result<std::map<std::string, std::string>> AskSettings(rd_kafka_t* client, const std::string& topic,
+                                                       std::span<const std::string> names,
+                                                       Milliseconds timeout);
+
 // Takes over a message, or the event of a partition's end.
 FetchedMessage TakeOver(rd_kafka_message_t* message);
 

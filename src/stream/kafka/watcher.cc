@@ -1,8 +1,8 @@
 #include "stream/kafka/watcher.h"
 
-#include <pthread.h>
-
 #include <utility>
+
+#include "base/named_thread.h"
 
 namespace tacit::stream {
 namespace {
@@ -32,8 +32,7 @@ Result<std::unique_ptr<EndWatcher>> EndWatcher::Make(const KafkaSourceOptions& o
   watcher->context_->Silence();
   TACIT_ASSIGN(watcher->client_,
                MakeKafkaClient(std::move(conf), KafkaRole::kConsumer, *watcher->context_));
-  watcher->thread_ = std::thread([self = watcher.get()] { self->Run(); });
-  pthread_setname_np(watcher->thread_.native_handle(), "tacit-rounds");
+  watcher->thread_ = NamedThread("tacit-rounds", [self = watcher.get()] { self->Run(); });
   return watcher;
 }
 

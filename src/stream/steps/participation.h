@@ -123,6 +123,11 @@ class Participation {
 struct OnceOptions {
   uint64_t offsets_per_step = 2048;  // at most 2^62
   Position start;
+  // The learner's very first step has so many. 0: as many as the others.
+  uint64_t opening_offsets = 0;
+  // The first step, or the first one after an opening, has so many, and each that follows a quarter
+  // more, up to offsets_per_step: a young model is not kept waiting for long. 0: all are full.
+  uint64_t growing_from = 0;
   uint32_t files_per_step = 1;  // number of file ends that cut a step short
   // A full step does not wait for a mark that may be at its end: for sources without files.
   bool full_at_once = false;

@@ -44,10 +44,6 @@ Status CheckOptions(const RankedLearnerOptions& options) {
   constexpr double kShareLeast = 1e-6, kBytesMost = 0x1p34;
   const RankerOptions& r = options.ranker;
   if (options.catalogue == nullptr) return RefuseRanked("a ranker needs a catalogue");
-  if (!options.model.IsDense(options.catalogue->items()))
-    return RefuseRanked(fmt::format(
-        "a ranker needs a table of all pairs of items, and {} items are too many for one",
-        options.catalogue->items()));
   if (!(r.share >= kShareLeast && r.share <= 1 - kShareLeast))
     return RefuseRanked(
         fmt::format("ranker_share {}: counts and ranker both need some of mu", r.share));

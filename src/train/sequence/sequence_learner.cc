@@ -99,21 +99,27 @@ void SequenceLearner::CorrectAttention() {
 
 Result<bool> SequenceLearner::TakeStep(const stream::StepBatch& step,
                                        const std::atomic<bool>& abandon, StepReport* report) {
+  PhaseTimer timer;
+  timer.Enter(StepPhase::kGather);
   TACIT_RETURN_IF_ERROR(recent_.Gather(step, &step_));
+  timer.Stop();
   *report = {.examples = step.examples.size()};
   if (!step.whole_period() && !abandon) TACIT_RETURN_IF_ERROR(exam_.Ask(step_, Answers(), report));
   if (abandon) return false;
   const bool opens = start_ != nullptr && step.kind == stream::StepBatch::Kind::kPeriodFirst;
   if (opens) TACIT_RETURN_IF_ERROR(Open());
+  timer.Enter(StepPhase::kGradients);
   TACIT_RETURN_IF_ERROR(stepper_.GradientOf(StepUnits()));
+  timer.Enter(StepPhase::kRelease);
   // Nothing outside has seen the sum. From here on it is released, and charged. An opening was
   // released before, and its step cannot be abandoned any more.
   if (abandon && !opens) return false;
-  const SequenceStepReport done = stepper_.Release();
+  TACIT_ASSIGN(const SequenceStepReport done, stepper_.Release());
   recent_.Taken(step);
   report->losses = done.units;
   report->loss_sum = done.loss * static_cast<double>(done.units);
   report->units_clipped = done.units_clipped;
+  report->phases = timer.Take();
   return true;
 }
 
@@ -161,6 +167,57 @@ Status SequenceLearner::LoadReleased(std::string_view bytes) {
 
 privacy::Charge ChargeOf(const SequenceLearnerOptions& options) {
   return StepCharge(options.training.privacy, options.draw);
+}
+
+namespace {
+
+// A new item between others must not begin as the item did whose place it has now.
+constexpr float kNewItemScale = 0.05f;
+void DrawNewItems(const model::SequenceLayout& layout, uint64_t seed,
+                  std::span<const uint32_t> places, std::span<float> parameters) {
+  const uint32_t items = layout.options().catalogue;
+  std::vector<uint8_t> known(items);
+  for (const uint32_t place : places) known[place] = 1;
+  for (const model::ParameterTable* table : {&layout.items(), &layout.output()})
+    for (uint32_t item = 0; item < items; ++item)
+      if (!known[item])
+        InitialRow(
+            seed, uint64_t{1} << 62 | uint64_t{table->group} << 60 | uint64_t{items} << 30 | item,
+            kNewItemScale, parameters.subspan(table->offset + item * table->cols, table->cols));
+}
+
+}  // namespace
+
+// Tables of items have as many numbers for each; biases are a table of one.
+Result<store::DenseState> GrownDense(const SequenceTrainingOptions& options, uint32_t items_before,
+                                     const store::DenseState& was,
+                                     std::span<const uint32_t> places) {
+  model::SequenceOptions of_before = options.model;
+  of_before.catalogue = items_before;
+  const model::SequenceLayout before(of_before), after(options.model);
+  const Optimizer optimizer(options.optimizer);
+  if (was.parameters.size() != before.size() ||
+      was.optimizer.size() != optimizer.DenseStateFloats(before.size()))
+    return Fail(ErrorCode::kRefused, "its layers are other ones");
+  TACIT_CHECK(places.empty() || places.size() == items_before, "a place for each item");
+  store::DenseState grown;
+  grown.parameters = after.Initial(options.seed);
+  if (!places.empty()) DrawNewItems(after, options.seed, places, grown.parameters);
+  std::vector<size_t> origin(after.size(), Optimizer::kNew);
+  for (size_t g = 0; g < after.groups().size(); ++g) {
+    const model::ParameterGroup &to = after.groups()[g], &from = before.groups()[g];
+    TACIT_CHECK(to.name == from.name && to.size >= from.size);
+    const bool of_items = to.name == "items" || to.name == "output" || to.name == "item_bias";
+    const size_t width = of_items ? to.size / options.model.catalogue : 0;
+    for (size_t i = 0; i < from.size; ++i) {
+      const size_t at = of_items && !places.empty() ? places[i / width] * width + i % width : i;
+      origin[to.offset + at] = from.offset + i;
+      grown.parameters[to.offset + at] = was.parameters[from.offset + i];
+    }
+  }
+  grown.optimizer =
+      optimizer.MovedDenseState(was.optimizer, before.size(), origin, grown.parameters);
+  return grown;
 }
 
 store::RowLayout MakeRowLayout(const SequenceTrainingOptions& options) {

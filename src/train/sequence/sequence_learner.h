@@ -28,6 +28,14 @@ struct SequenceLearnerOptions {
   uint32_t asked_most = 32;
 };
 
+// The dense state of the model for a catalogue that begins with `items_before` items of before and
+// has more: those begin as in a new model. kRefused: a state of another model.
+// Item i is at places[i] of the catalogue now; without places the new ones come last. Where items
+// are in between, these begin as rows of their own, drawn like no other.
+Result<store::DenseState> GrownDense(const SequenceTrainingOptions& options, uint32_t items_before,
+                                     const store::DenseState& was,
+                                     std::span<const uint32_t> places = {});
+
 // Checks the start too, and that it goes with the model. kInvalidArgument names what is out of its
 // domain.
 Status CheckOptions(const SequenceLearnerOptions& options);

@@ -137,6 +137,22 @@ privacy::Charge OpeningCharge(const SequenceStartOptions& options) {
           .clip_selection = 1};
 }
 
+Result<std::string> GrownStart(std::string_view released, const SequenceStartOptions& before,
+                               uint32_t items_before, const SequenceStartOptions& after,
+                               uint32_t items_after, WorkerPool& workers,
+                               std::span<const uint32_t> places) {
+  if (before.kind == Kind::kPopularity) {
+    TACIT_ASSIGN(auto running, model::RunningItems::Decode(released, items_before));
+    running.GrowTo(items_after, places);
+    return running.Encode();
+  }
+  TACIT_CHECK(before.kind == Kind::kCounts, "there is no start to grow");
+  TACIT_ASSIGN(const auto counts, model::transitions::ReleasedModel::Decode(
+                                      released, *before.catalogue, before.counts, workers));
+  TACIT_ASSIGN(const auto grown, counts.Grown(*after.catalogue, places));
+  return grown.Encode();
+}
+
 std::unique_ptr<SequenceStart> MakeSequenceStart(const SequenceStartOptions& options,
                                                  uint32_t items, WorkerPool& workers) {
   switch (options.kind) {

@@ -60,6 +60,13 @@ class SequenceStart {
   virtual Status Load(std::string_view bytes) = 0;
 };
 
+// The stored form of what was released, for a catalogue that begins with the items of before and
+// has more. `before` and `after` differ in their catalogues alone.
+Result<std::string> GrownStart(std::string_view released, const SequenceStartOptions& before,
+                               uint32_t items_before, const SequenceStartOptions& after,
+                               uint32_t items_after, WorkerPool& workers,
+                               std::span<const uint32_t> places = {});
+
 // Returns null for kNone. REQUIRES CheckOptions. `workers` must outlive it.
 std::unique_ptr<SequenceStart> MakeSequenceStart(const SequenceStartOptions& options,
                                                  uint32_t items, WorkerPool& workers);

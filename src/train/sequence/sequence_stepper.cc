@@ -51,6 +51,16 @@ Status CheckOptimizer(const OptimizerOptions& o) {
   return {};
 }
 
+Status CheckCarriers(const model::CarrierOptions& carriers, const OptimizerOptions& optimizer) {
+  if (carriers.rank == 0) return RefuseSequence("carriers of rank 0 carry nothing");
+  if (carriers.power_steps == 0) return RefuseSequence("carriers: there is no power step");
+  if (!optimizer.kind->subtracts_noise) return {};
+  return RefuseSequence(fmt::format(
+      "{} takes the noise's share out of the second moment, and what carriers make of their noise "
+      "is not the same for every number",
+      optimizer.kind->name));
+}
+
 }  // namespace
 
 Status CheckOptions(const SequenceTrainingOptions& o) {
@@ -71,6 +81,7 @@ Status CheckOptions(const SequenceTrainingOptions& o) {
   if (p.on && !(p.clip_norm >= kScaleLeast && p.clip_norm <= kScaleMost))
     return RefuseSequence(
         fmt::format("clip_norm {} is not in {} to {}", p.clip_norm, kScaleLeast, kScaleMost));
+  if (o.carriers) TACIT_RETURN_IF_ERROR(CheckCarriers(*o.carriers, o.optimizer));
   if (!p.on && o.optimizer.kind->subtracts_noise)
     return RefuseSequence(fmt::format("{} subtracts noise: there is none where privacy is off",
                                       o.optimizer.kind->name));
@@ -80,6 +91,10 @@ Status CheckOptions(const SequenceTrainingOptions& o) {
   if (!(p.item_share_min > 0 && p.item_share_min <= 1))
     return RefuseSequence(fmt::format("item_share_min {} is not in (0, 1]", p.item_share_min));
   return {};
+}
+
+uint32_t CarrierRank(const SequenceTrainingOptions& options) {
+  return options.carriers ? options.carriers->rank : 0;
 }
 
 double UpdateStddev(const SequenceGuard& privacy, double expected_batch) {
@@ -125,6 +140,13 @@ SequenceStepper::SequenceStepper(SequenceTrainingOptions options, const privacy:
   const Status status = CheckOptions(options_);
   TACIT_CHECK(status.has_value(), "options are checked before a stepper is made");
   SetItemShare(options_.privacy.item_share);
+  BeginAt(parameters_);
+}
+
+// Makes the carriers of a learner that begins with these parameters.
+void SequenceStepper::BeginAt(std::span<const float> initial) {
+  if (options_.carriers)
+    carriers_ = model_.MakeCarriers(*options_.carriers, initial, options_.seed);
 }
 
 void SequenceStepper::SetItemShare(std::span<const float> share) {
@@ -134,7 +156,8 @@ void SequenceStepper::SetItemShare(std::span<const float> share) {
 
 model::ParameterNoise SequenceStepper::parameter_noise() const {
   if (item_variance_.empty()) return {};
-  return {static_cast<float>(update_stddev() * update_stddev()), item_variance_};
+  return {static_cast<float>(update_stddev() * update_stddev()), item_variance_,
+          CarrierRank(options_)};
 }
 
 void SequenceStepper::Resume(std::span<const float> parameters,
@@ -151,26 +174,29 @@ void SequenceStepper::SetInitial(std::vector<float> parameters) {
   TACIT_CHECK(step_ == 0 && parameters.size() == parameters_.size(),
               "initial parameters come before the first step, all of them");
   parameters_ = std::move(parameters);
+  BeginAt(parameters_);
 }
 
 Status SequenceStepper::Step(const model::SequenceUnits& units, SequenceStepReport* report) {
   TACIT_RETURN_IF_ERROR(GradientOf(units));
-  *report = Release();
+  TACIT_ASSIGN(*report, Release());
   return {};
 }
 
 Status SequenceStepper::GradientOf(const model::SequenceUnits& units) {
   // The step's public coins: a function of the seed and the step alone.
   const model::SequenceModel::Step step{options_.seed * 0x9e3779b97f4a7c15 + step_,
-                                        parameter_noise()};
+                                        parameter_noise(), carriers_.get()};
+  // Carriers are of what earlier steps released, never of these units.
+  if (carriers_) TACIT_RETURN_IF_ERROR(carriers_->Choose(step_, parameters_));
   const Unscaled unscaled;
   return model_.ClippedSum(parameters_, units, step,
                            clipper_ != nullptr ? clipper_->rule() : unscaled, &sum_);
 }
 
 // Turns the sum into the update G: adds noise on every number, whatever was in the batch, then
-// divides by the public divisor.
-SequenceStepReport SequenceStepper::Release() {
+// divides by the public divisor. Only then carriers make a gradient of it.
+Result<std::span<const float>> SequenceStepper::NoisedGradient() {
   const double factor = 1 / options_.expected_batch;
   if (clipper_ != nullptr) {
     noise_->Rekey();
@@ -181,10 +207,19 @@ SequenceStepReport SequenceStepper::Release() {
     for (size_t i = 0; i < update_.size(); ++i)
       update_[i] = static_cast<float>(factor * sum_.values[i]);
   }
+  if (!carriers_) return update_;
+  expanded_.resize(parameters_.size());
+  TACIT_RETURN_IF_ERROR(carriers_->Expand(update_, expanded_));
+  return expanded_;
+}
+
+Result<SequenceStepReport> SequenceStepper::Release() {
+  TACIT_ASSIGN(const std::span<const float> gradient, NoisedGradient());
   // The optimiser keeps all that it resumes from in its state, so this step can have its own rate.
   OptimizerOptions optimizer = options_.optimizer;
   optimizer.learning_rate *= static_cast<float>(options_.schedule.Factor(step_));
-  Optimizer(optimizer).StepDense(update_, update_stddev(), parameters_, state_, backend_.workers());
+  Optimizer(optimizer).StepDense(gradient, update_stddev(), parameters_, state_,
+                                 backend_.workers());
   const SequenceStepReport report = Report();
   ++step_;
   return report;

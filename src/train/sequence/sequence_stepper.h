@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "mechanism/clipper.h"
+#include "model/carriers.h"
 #include "model/sequence/sequence_model.h"
 #include "noise/noise.h"
 #include "ops/backend.h"
@@ -42,13 +44,18 @@ struct SequenceTrainingOptions {
   const model::LogitPrior* prior = nullptr;
   RateSchedule schedule;
   OptimizerOptions optimizer;
+  // Carriers of the encoder's gradients; nothing: those are summed whole.
+  std::optional<model::CarrierOptions> carriers = {};
   SequenceGuard privacy;
 };
 
 // kInvalidArgument names what is missing or out of its domain.
 Status CheckOptions(const SequenceTrainingOptions& options);
 
-// Deviation of the noise on each number of an update; 0 where privacy is off.
+// The rank of the encoder's carriers; 0: it has none.
+uint32_t CarrierRank(const SequenceTrainingOptions& options);
+
+// Deviation of the noise on each number of a step's sum, divided; 0 where privacy is off.
 double UpdateStddev(const SequenceGuard& privacy, double expected_batch);
 
 // The variance of the noise on each item's embedding, for Re-Attention, where a unit has the item
@@ -73,6 +80,10 @@ struct SequenceStepReport {
 // the public expected batch. What follows is post-processing: Adam, DP-AdamBC or SGD, warm-up and
 // decay, a moving average of the weights. A step without units releases noise like any other.
 //
+// With carriers (model/carriers.h) the numbers that are bounded, summed and noised are theirs, and
+// become a gradient of the weights after the noise. They are chosen before a step looks at its
+// units, by the parameters, the initial ones, the seed and the step's number.
+//
 // Knows nothing of where units come from. The work of a step is split over the backend's workers.
 // Not thread-safe.
 class SequenceStepper {
@@ -96,8 +107,8 @@ class SequenceStepper {
   // Resumes a stored run. REQUIRES vectors of the model's sizes, before the first step.
   void Resume(std::span<const float> parameters, std::span<const float> optimizer_state,
               uint64_t steps_taken);
-  // Sets initial parameters from public data or charged releases. REQUIRES as many numbers as the
-  // layout has, before the first step.
+  // Sets initial parameters from public data or charged releases; carriers then follow what has
+  // moved from those. REQUIRES as many numbers as the layout has, before the first step.
   void SetInitial(std::vector<float> parameters);
   // Corrects attention by these shares, of a later release, from now on, instead of
   // options().privacy.item_share. REQUIRES one for each item, or none at all.
@@ -108,8 +119,9 @@ class SequenceStepper {
   Status Step(const model::SequenceUnits& units, SequenceStepReport* report);
   // First half of a step: computes the bounded sum, which is not released yet.
   Status GradientOf(const model::SequenceUnits& units);
-  // Second half of a step: adds noise and updates the parameters.
-  SequenceStepReport Release();
+  // Second half of a step: adds noise and updates the parameters. After a failure nothing was
+  // learnt and nothing released.
+  Result<SequenceStepReport> Release();
 
   // The weights to predict with: their moving average if there is one. Valid until the next step.
   std::span<const float> Weights();
@@ -119,6 +131,8 @@ class SequenceStepper {
   }
 
  private:
+  void BeginAt(std::span<const float> initial);
+  Result<std::span<const float>> NoisedGradient();
   SequenceStepReport Report() const;
 
   const SequenceTrainingOptions options_;
@@ -130,6 +144,8 @@ class SequenceStepper {
   const double update_stddev_;
   std::vector<float> item_variance_;
   std::vector<float> parameters_, state_, update_;
+  std::unique_ptr<model::Carriers> carriers_;  // null: there are none
+  std::vector<float> expanded_;                // a noised sum of carriers as a gradient
   model::SequenceSum sum_;
   uint64_t step_ = 0;
 };

@@ -1,12 +1,12 @@
 #include "train/watch/dead_letter_news.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <numeric>
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/text.h"
 
 namespace tacit::train {
@@ -74,19 +74,24 @@ void DeadLetterNews::See(const event::RawRecords& records,
 }
 
 void DeadLetterNews::TellFirst(const event::DeadLetter& letter) const {
-  spdlog::warn(
-      "a record cannot be learnt from because of its {} ({}), and there may be more: {} has each "
-      "with the reason",
-      NameOf(letter.part), PlaceOf(letter), kept_in_);
+  LogEvent(spdlog::level::warn, "dead_letter",
+           {{"part", NameOf(letter.part)}, {"place", PlaceOf(letter)}, {"kept_in", kept_in_}},
+           fmt::format("a record cannot be learnt from because of its {} ({}), and there may be "
+                       "more: {} has each with the reason",
+                       NameOf(letter.part), PlaceOf(letter), kept_in_));
 }
 
 void DeadLetterNews::TellRate() {
   const Clock::TimePoint now = clock_.Now();
   if (now - last_told_ < kBetweenRates) return;
   if (since_told_.all_dead() > 0)
-    spdlog::warn("{} of the {} records of the last {:.0f} s could not be learnt from: {}",
-                 WithThousands(since_told_.all_dead()), WithThousands(since_told_.records),
-                 Seconds(now - last_told_), since_told_.ByPart());
+    LogEvent(spdlog::level::warn, "dead_letters",
+             {{"dead", since_told_.all_dead()},
+              {"records", since_told_.records},
+              {"seconds", Seconds(now - last_told_)}},
+             fmt::format("{} of the {} records of the last {:.0f} s could not be learnt from: {}",
+                         WithThousands(since_told_.all_dead()), WithThousands(since_told_.records),
+                         Seconds(now - last_told_), since_told_.ByPart()));
   since_told_ = {};
   last_told_ = now;
 }

@@ -17,7 +17,7 @@ namespace tacit::train {
 // The log has the first of each part with its place, then a rate each minute: places and numbers,
 // never contents. When a tenth of the last records is dead, trouble() says so.
 //
-// Un-noised: operator-only. One thread calls See, any thread calls trouble().
+// Un-noised: operator-only. One thread calls See, any thread the others.
 class DeadLetterNews {
  public:
   // `kept_in` is the place of the dead letters, as the log names it.
@@ -28,6 +28,8 @@ class DeadLetterNews {
   // Returns the share of the last records that could not be learnt from, by part; "" while it is
   // below a tenth.
   std::string trouble() const;
+  // The records so far that could not be learnt from because of this part.
+  uint64_t dead(size_t part) const { return static_cast<uint64_t>(dead_[part].value()); }
 
  private:
   struct Counts {

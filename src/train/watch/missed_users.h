@@ -14,8 +14,9 @@ class MissedUsers {
  public:
   void See(std::string_view user);
   // Ends a window: the share of users that did not come among those of whom it should have seen
-  // several records; nothing while there are too few such users, and the window goes on.
-  std::optional<double> EndWindow();
+  // several records; nothing while there are too few such users, and the window goes on. What is
+  // usual is learnt from the window if `keep`: those who stay away would soon be expected to.
+  std::optional<double> EndWindow(bool keep = true);
 
  private:
   struct User {
@@ -24,14 +25,15 @@ class MissedUsers {
   };
 
   void ThinOut();
-  void Learn();
+  void Learn(bool keep);
 
   std::unordered_map<uint64_t, User> users_;
-  uint64_t skip_mask_ = 0;  // a user is followed if none of these bits of the hash is set
-  uint64_t records_ = 0;    // of this window
-  uint64_t followed_ = 0;   // of these, from users who are followed
-  uint32_t looks_ = 0;      // at this window
-  bool learnt_ = false;     // whether anything is usual yet
+  uint64_t skip_mask_ = 0;    // a user is followed if none of these bits of the hash is set
+  uint64_t records_ = 0;      // of this window
+  uint64_t learnt_from_ = 0;  // records of all windows that the usual was learnt from
+  uint64_t followed_ = 0;     // of these, from users who are followed
+  uint32_t looks_ = 0;        // at this window
+  bool learnt_ = false;       // whether anything is usual yet
 };
 
 }  // namespace tacit::train

@@ -25,8 +25,9 @@ constexpr uint32_t kWindowsToKnow = 3;
 constexpr int64_t kDecadeMs = int64_t{10} * 365 * 86'400'000;
 
 // The least jumps. A label rate is followed as log odds: a jump is a factor of three.
-constexpr double kLeastOdds = 1.1, kLeastMissing = 0.2, kLeastUnseen = 0.2, kLeastRepeats = 0.15,
-                 kLeastTimes = 0.05, kLeastUsers = 0.15;
+constexpr double kLeastOdds = 1.1, kLeastMissing = 0.2, kLeastUnseen = 0.2,
+                 kLeastUnseenInAll = 0.06, kLeastRepeats = 0.15, kLeastTimes = 0.05,
+                 kLeastUsers = 0.15;
 constexpr std::array<const char*, 6> kKindNames = {"label",   "missing", "values",
                                                    "repeats", "times",   "users"};
 
@@ -56,6 +57,8 @@ StreamWatch::StreamWatch(const event::FeatureSchema& schema, const Clock& clock,
   for (const event::CategoricalFeature& feature : schema.categorical)
     add_column(feature.name).unseen_figure = AddFigure(
         kUnseen, fmt::format("the share of new values in '{}'", feature.name), kLeastUnseen);
+  unseen_in_all_figure_ =
+      AddFigure(kUnseen, "the share of new values in all features", kLeastUnseenInAll);
   repeats_figure_ = AddFigure(kRepeats, "the share of records that came before", kLeastRepeats);
   times_figure_ = AddFigure(kTimes, "the share of timestamps a decade away", kLeastTimes);
   users_figure_ = AddFigure(kUsers, "the share of frequent users who stay away", kLeastUsers);
@@ -72,12 +75,12 @@ size_t StreamWatch::AddFigure(Kind kind, std::string what, double least_jump) {
   return figures_.size() - 1;
 }
 
-void StreamWatch::See(const event::RawRecords& records, const event::Batch& batch) {
+void StreamWatch::See(const event::Batch& batch) {
   for (size_t i = 0; i < batch.size(); ++i) {
     repeats_.See(batch, i);
     if (!batch.user.empty()) users_.See(batch.user[i]);
   }
-  for (; next_look_ < batch.size(); next_look_ += stride_) Look(records, batch, next_look_);
+  for (; next_look_ < batch.size(); next_look_ += stride_) Look(batch, next_look_);
   next_look_ -= batch.size();
   records_ += batch.size();
   // The first window does not know the rate yet, and a rate may rise.
@@ -88,8 +91,7 @@ void StreamWatch::See(const event::RawRecords& records, const event::Batch& batc
   if (looked_at_ >= kFewestLooks && clock_.Now() - window_began_ >= kWindow) EndWindow();
 }
 
-void StreamWatch::Look(const event::RawRecords& records, const event::Batch& batch,
-                       size_t example) {
+void StreamWatch::Look(const event::Batch& batch, size_t example) {
   ++looked_at_;
   positive_ += batch.label[example] > 0.5f ? 1 : 0;
   const float* const dense = batch.dense.data() + example * dense_;
@@ -104,10 +106,8 @@ void StreamWatch::Look(const event::RawRecords& records, const event::Batch& bat
         column.values.See(row);
     }
   }
-  const int64_t time = batch.timestamp_ms[example];
-  // Times that the source gives to all records say nothing of the records.
-  const size_t index = batch.offset[example] - records.first_offset;
-  if (time != 0 && time != records.TimeOf(index)) times_.push_back(time);
+  // A record's own time may be that at which the source took it, to the millisecond.
+  if (const int64_t time = batch.timestamp_ms[example]; time != 0) times_.push_back(time);
 }
 
 void StreamWatch::EndWindow() {
@@ -115,7 +115,8 @@ void StreamWatch::EndWindow() {
   EndColumns();
   EndTimes();
   if (const auto share = repeats_.EndWindow()) See(repeats_figure_, *share);
-  if (const auto share = users_.EndWindow()) See(users_figure_, *share);
+  if (const auto share = users_.EndWindow(!figures_[users_figure_].usual.outside()))
+    See(users_figure_, *share);
   Tell();
   const double seconds = Seconds(clock_.Now() - window_began_);
   const double rate = static_cast<double>(records_) / std::max(seconds, 1e-3);
@@ -127,7 +128,17 @@ void StreamWatch::EndWindow() {
   looks_at_this_stride_ = kLooks;
 }
 
+// Values of another topic meet known ones in a table's rows, so that a single column may hardly
+// tell them; what all columns have on average wavers less, and a new category is in one alone.
+double StreamWatch::NewShareOfAll() const {
+  double sum = 0;
+  for (size_t i = dense_; i < columns_.size(); ++i) sum += columns_[i].values.new_share();
+  return sum / static_cast<double>(columns_.size() - dense_);
+}
+
 void StreamWatch::EndColumns() {
+  const bool several = columns_.size() - dense_ > 1;
+  if (several && windows_ >= kWindowsToKnow) See(unseen_in_all_figure_, NewShareOfAll());
   for (size_t i = 0; i < columns_.size(); ++i) {
     Column& column = columns_[i];
     See(column.missing_figure,
@@ -135,7 +146,8 @@ void StreamWatch::EndColumns() {
     if (i < dense_) continue;
     if (windows_ >= kWindowsToKnow) See(column.unseen_figure, column.values.new_share());
     // Values of a window that is out of the usual may be another topic's: they stay new.
-    column.values.EndWindow(!figures_[column.unseen_figure].usual.outside());
+    column.values.EndWindow(!figures_[column.unseen_figure].usual.outside() &&
+                            !figures_[unseen_in_all_figure_].usual.outside());
   }
 }
 

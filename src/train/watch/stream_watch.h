@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "event/batch.h"
-#include "event/raw_records.h"
 #include "event/schema.h"
 #include "metrics/registry.h"
 #include "train/watch/known_values.h"
@@ -33,7 +32,7 @@ class StreamWatch {
   StreamWatch(const event::FeatureSchema& schema, const Clock& clock, metrics::Registry& registry);
 
   // Takes note of the good records of a run.
-  void See(const event::RawRecords& records, const event::Batch& batch);
+  void See(const event::Batch& batch);
   // Returns the figures that have changed at once; "" while all are usual.
   std::string trouble() const;
 
@@ -56,9 +55,10 @@ class StreamWatch {
   };
 
   size_t AddFigure(Kind kind, std::string what, double least_jump);
-  void Look(const event::RawRecords& records, const event::Batch& batch, size_t example);
+  void Look(const event::Batch& batch, size_t example);
   void EndWindow();
   void EndColumns();
+  double NewShareOfAll() const;
   void EndTimes();
   void See(size_t figure, double value);
   void Tell();
@@ -70,7 +70,7 @@ class StreamWatch {
   std::vector<Figure> figures_;
   std::vector<Column> columns_;  // dense, then categorical
   std::vector<metrics::Gauge> unusual_;
-  size_t label_figure_, repeats_figure_, times_figure_, users_figure_;
+  size_t label_figure_, unseen_in_all_figure_, repeats_figure_, times_figure_, users_figure_;
   RepeatedRecords repeats_;
   MissedUsers users_;
 

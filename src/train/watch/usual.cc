@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace tacit::train {
 namespace {
 
-constexpr uint32_t kUsualFrom = 5;   // figures before anything can be unusual
-constexpr double kFiguresKept = 16;  // figures that the usual is a mean of
-constexpr double kDeviations = 6;    // mean absolute deviations
-constexpr uint32_t kAccepted = 60;   // figures outside after which they are what is usual
+constexpr uint32_t kUsualFrom = 5;  // figures before anything can be unusual
+constexpr double kDeviations = 6;   // mean absolute deviations
+constexpr uint32_t kAccepted = 60;  // figures outside after which they are what is usual
 
 }  // namespace
 
@@ -19,13 +19,20 @@ void Usual::See(double figure) {
   if (seen_ >= kUsualFrom && away > least_jump_ + kDeviations * deviation_) {
     if (++outside_ < kAccepted) return;
     seen_ = 0;
-    deviation_ = 0;
   }
   outside_ = 0;
-  ++seen_;
-  const double share = 1 / std::min<double>(seen_, kFiguresKept);
-  if (seen_ > 1) deviation_ += share * (away - deviation_);
-  mean_ += (seen_ == 1 ? 1 : share) * (figure - mean_);
+  Keep(figure);
+}
+
+void Usual::Keep(double figure) {
+  kept_[seen_++ % kFiguresKept] = figure;
+  const std::span kept(kept_.data(), std::min<size_t>(seen_, kFiguresKept));
+  const auto count = static_cast<double>(kept.size());
+  double sum = 0, away = 0;
+  for (const double one : kept) sum += one;
+  mean_ = sum / count;
+  for (const double one : kept) away += std::abs(one - mean_);
+  deviation_ = away / count;
 }
 
 }  // namespace tacit::train

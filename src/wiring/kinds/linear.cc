@@ -4,7 +4,9 @@
 #include "serve/linear_scorer.h"
 #include "train/linear_learner.h"
 #include "wiring/kinds/kinds.h"
+#include "wiring/model_form.h"
 #include "wiring/noise_plan.h"
+#include "wiring/rules.h"
 
 namespace tacit::wiring {
 namespace {
@@ -16,10 +18,21 @@ using model::linear::Columns;
 // taken apart; in larger columns also the row's place, and all that the others have from the start.
 constexpr double kWholeRowBytes = 32, kKnownRowBytes = 64, kLargeRowBytes = 136;
 
+// A user's part in a period uses up some of an allowance, so that none is opened for users.
+uint64_t OpeningOf(const config::Learner& learner, const train::LinearLearnerOptions& options) {
+  if (learner.privacy.of_users()) return 0;
+  const train::RateNoise noise = train::ClickRateNoise(options);
+  const uint64_t first = config::FirstPeriod(learner);
+  return OpeningRecords(first > 0 ? first : learner.participation.batch, noise.clicks,
+                        noise.events);
+}
+
 class LinearPlan final : public ModelPlan {
  public:
   LinearPlan(const PlanParts& parts, train::LinearLearnerOptions options)
-      : options_(std::move(options)), transform_(parts.transform) {}
+      : options_(std::move(options)),
+        opening_records_(OpeningOf(parts.learner(), options_)),
+        transform_(parts.transform) {}
 
   privacy::Charge charge() const override { return train::LinearPeriodCharge(options_); }
   Digest Fingerprint() const override {
@@ -35,8 +48,53 @@ class LinearPlan final : public ModelPlan {
       hash.Update(fmt::format(" cross {} {}", cross.first, cross.second));
     return hash.Finish();
   }
+  std::string Form() const override { return MakeForm().Encode(); }
+  Result<store::GrownModel> Grow(const store::StoredModel& stored) const override {
+    TACIT_ASSIGN(const ModelForm was, ModelForm::Decode(stored.form));
+    const ModelForm is = MakeForm();
+    const store::RowLayout rows = Rows();
+    TACIT_ASSIGN(store::GrownModel grown, GrowTables({stored.rows, was}, {rows, is}));
+    if (!stored.released) return grown;
+    const RowSpace& space = stored.rows.space;
+    TACIT_ASSIGN(auto state, model::linear::State::Decode(*stored.released, space.rows(),
+                                                          space.tables().size()));
+    std::vector<model::linear::Prior> priors(grown.tables.size());
+    for (size_t j = 0; j < priors.size(); ++j)
+      if (grown.tables[j].from) priors[j] = state.priors[*grown.tables[j].from];
+    state.priors = std::move(priors);
+    grown.released = std::make_shared<const std::string>(state.Encode(*options_.columns));
+    return grown;
+  }
   bool SumsUp() const override { return true; }
+  uint64_t OpeningRecords() const override { return opening_records_; }
   store::RowLayout Rows() const override { return train::LinearRowLayout(*options_.columns); }
+
+  Result<std::optional<ProbabilityForm>> Probability(
+      const store::Snapshot& snapshot) const override {
+    using Column = ProbabilityForm::Column;
+    const auto released = snapshot.Released(options_.index);
+    if (released == nullptr) return Fail(serve::NotYetCommitted(options_.id));
+    const Columns& columns = *options_.columns;
+    TACIT_ASSIGN(const auto state, model::linear::State::Decode(*released, columns));
+    ProbabilityForm form{.network = false,
+                         .columns = {},
+                         .numbers = transform_->schema().dense,
+                         .bias = state.bias,
+                         .bins = columns.bins()};
+    for (size_t j = 0; j < columns.size(); ++j) {
+      if (const Columns::Cross* cross = columns.CrossOf(j)) {
+        form.columns.push_back({.kind = Column::Kind::kCross,
+                                .first = cross->first,
+                                .second = cross->second,
+                                .second_rows = cross->second_rows});
+      } else {
+        form.columns.push_back({.kind = columns.IsNumber(j) ? Column::Kind::kBin
+                                        : columns.IsSet(j)  ? Column::Kind::kSet
+                                                            : Column::Kind::kValue});
+      }
+    }
+    return form;
+  }
 
   void AddTo(LearnerShape* shape) const override {
     const event::FeatureSchema& schema = transform_->schema();
@@ -51,7 +109,10 @@ class LinearPlan final : public ModelPlan {
   }
 
   Result<std::unique_ptr<train::Learner>> Make(LearnerParts parts) const override {
-    return std::make_unique<train::LinearLearner>(options_, std::move(parts.noise), parts.rows);
+    train::LinearLearnerOptions options = options_;
+    options.opens = opening_records_ > 0;
+    return std::make_unique<train::LinearLearner>(std::move(options), std::move(parts.noise),
+                                                  parts.rows);
   }
 
   std::shared_ptr<const serve::RowModel> Scores() const override {
@@ -74,7 +135,20 @@ class LinearPlan final : public ModelPlan {
   std::string_view ReleaseKeys() const override { return "features"; }
 
  private:
+  ModelForm MakeForm() const {
+    const model::linear::Bins& bins = options_.columns->bins();
+    ModelForm form{.numbers = transform_->schema().dense,
+                   .crosses = {},
+                   .fixed = fmt::format("numbers in {} bins of {} from {}", bins.values() - 1,
+                                        bins.width, bins.lowest)};
+    for (size_t j = options_.columns->categories() + options_.columns->numbers();
+         j < options_.columns->size(); ++j)
+      form.crosses.push_back(options_.columns->space().tables()[j].name);
+    return form;
+  }
+
   const train::LinearLearnerOptions options_;
+  const uint64_t opening_records_;
   const std::shared_ptr<const event::FeatureTransform> transform_;
 };
 
@@ -97,7 +171,7 @@ Result<std::shared_ptr<const ModelPlan>> PlanLinear(const PlanParts& parts) {
       .whole_column_most = learner.mechanism.whole_columns,
       .threshold_deviations = learner.mechanism.deviations};
   if (learner.mechanism.traits().adds_noise) {
-    TACIT_ASSIGN(options.noise_multiplier, StepNoise(learner, parts.config.source));
+    TACIT_ASSIGN(options.noise_multiplier, StepNoise(learner, parts.config.source, {}, parts.laws));
   }
   TACIT_RETURN_IF_ERROR(train::CheckLinear(options));
   return std::make_shared<LinearPlan>(parts, std::move(options));

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/text.h"
 #include "model/sequence/layout.h"
 #include "wiring/kinds/kinds.h"
@@ -13,6 +15,19 @@ double SequenceBytes(double parameters, double workers) {
   constexpr double kWorker = sizeof(int64_t) + sizeof(float);
   constexpr double kPrepared = 2 * sizeof(float), kServed = 2 * sizeof(float);
   return parameters * (kWorker * workers + kPrepared + kServed);
+}
+
+// Bytes of low-rank carriers: the initial weights of the encoder's matrices, the way of one of them
+// from there, and the update of all parameters that is made of what was noised.
+double CarrierBytes(const train::SequenceTrainingOptions& training) {
+  if (!training.carriers) return 0;
+  const model::SequenceLayout layout(training.model);
+  size_t kept = 0, largest = 0;
+  for (const model::Carriers::Weights& matrix : layout.Matrices()) {
+    kept += matrix.in * matrix.out;
+    largest = std::max(largest, matrix.in * matrix.out);
+  }
+  return sizeof(float) * static_cast<double>(layout.size() + kept + largest);
 }
 
 // Bytes of a start: the release, and its logits, in the learner, in the served state and in the
@@ -39,6 +54,7 @@ serve::SequenceNoise NoiseOf(const train::SequenceTrainingOptions& training,
   if (noise.item_variance.empty()) return noise;
   const double stddev = train::UpdateStddev(training.privacy, training.expected_batch);
   noise.weight_variance = static_cast<float>(stddev * stddev);
+  noise.carrier_rank = train::CarrierRank(training);
   return noise;
 }
 
@@ -69,13 +85,45 @@ class SequencePlan final : public ModelPlan {
     return train::OpeningCharge(options_.start);
   }
   Digest Fingerprint() const override { return FingerprintOf(options_, *items_); }
+  std::string Form() const override { return ItemsForm(*items_); }
+  Result<store::GrownModel> Grow(const store::StoredModel& stored) const override {
+    TACIT_ASSIGN(const auto before, FindModelBefore(stored, options_, *items_));
+    const uint32_t items = before.catalogue.items();
+    store::GrownModel grown = WithItems(before.catalogue, *items_);
+    if (stored.dense) {
+      TACIT_ASSIGN(auto dense,
+                   train::GrownDense(options_.training, items, *stored.dense, before.places()));
+      grown.dense = std::make_shared<const store::DenseState>(std::move(dense));
+    }
+    if (stored.released) {
+      WorkerPool workers({.workers = 1});
+      TACIT_ASSIGN(auto start,
+                   train::GrownStart(*stored.released, before.options.start, items, options_.start,
+                                     items_->items(), workers, before.places()));
+      grown.released = std::make_shared<const std::string>(std::move(start));
+    }
+    return grown;
+  }
   store::RowLayout Rows() const override { return train::MakeRowLayout(options_.training); }
+
+  // model/sequence/layout.h: tables of items and positions have a row each; a layer's weights are
+  // input-major, with its biases as the last row; a norm has its gains, then its biases.
+  std::vector<DenseTensor> DenseTensors() const override {
+    const model::SequenceLayout layout(options_.training.model);
+    std::vector<DenseTensor> tensors;
+    for (const model::ParameterGroup& group : layout.groups())
+      tensors.push_back({.name = group.name,
+                         .shape = {group.rows, group.size / group.rows},
+                         .of_items = group.name == "items" || group.name == "output"});
+    return tensors;
+  }
 
   void AddTo(LearnerShape* shape) const override {
     const train::SequenceTrainingOptions& training = options_.training;
     SetDense(model::SequenceLayout(training.model).size(), training.optimizer, shape);
     shape->input_width = kItemInputs;
     shape->other_bytes = SequenceBytes(shape->dense_parameters, shape->workers) +
+                         CarrierBytes(training) +
                          HistoryBytes(*shape, options_.histories.items_most) +
                          train::NextItemExam::Bytes(training.model.catalogue) +
                          StartBytes(options_.start, training.model.catalogue, shape->workers);

@@ -1,5 +1,6 @@
 #include "base/text.h"
 #include "model/ranking/candidates.h"
+#include "model/ranking/released_ranker.h"
 #include "wiring/kinds/kinds.h"
 #include "wiring/next_item_plan.h"
 
@@ -15,6 +16,19 @@ class TransitionsPlan final : public ModelPlan {
     return train::TransitionsPeriodCharge(options_.noise_multiplier);
   }
   Digest Fingerprint() const override { return FingerprintOf(options_, *items_); }
+  std::string Form() const override { return ItemsForm(*items_); }
+  Result<store::GrownModel> Grow(const store::StoredModel& stored) const override {
+    TACIT_ASSIGN(const auto before, FindModelBefore(stored, options_, *items_));
+    store::GrownModel grown = WithItems(before.catalogue, *items_);
+    if (!stored.released) return grown;
+    WorkerPool workers({.workers = 1});
+    TACIT_ASSIGN(const auto counts,
+                 model::transitions::ReleasedModel::Decode(
+                     *stored.released, *before.options.catalogue, options_.model, workers));
+    TACIT_ASSIGN(const auto more, counts.Grown(*options_.catalogue, before.places()));
+    grown.released = std::make_shared<const std::string>(more.Encode());
+    return grown;
+  }
 
   void AddTo(LearnerShape* shape) const override {
     shape->input_width = kItemInputs;
@@ -45,12 +59,20 @@ class TransitionsPlan final : public ModelPlan {
   const std::shared_ptr<const event::ItemCatalogue> items_;
 };
 
-// Bytes of a ranker beside its counts: two tables of all pairs, in the learner, in the served state
-// and in the next one, and the questions to a period's users, at most one for each record.
-double RankerBytes(const train::RankerOptions& ranker, double items, double batch) {
-  constexpr double kTables = 2 * 3;
-  return kTables * sizeof(float) * items * items +
-         batch * static_cast<double>(ranker.candidates * model::ranking::kFeatures);
+// Bytes of a ranker beside its counts: in the learner, in the served state and in the next one two
+// tables of all pairs, or, where these have no room, two scorers and their cells; and the questions
+// to a period's users, at most one for each record.
+double RankerBytes(const train::RankerOptions& ranker, const model::transitions::Options& options,
+                   uint32_t items, double batch) {
+  // Scores in both directions list a cell twice, those in one direction once.
+  constexpr double kStates = 3, kListedCellBytes = 3 * 8;
+  const double pairs = static_cast<double>(items) * static_cast<double>(items);
+  const double states =
+      options.IsDense(items)
+          ? kStates * 2 * sizeof(float) * pairs
+          : 2 * SparseScorerBytes(items) +
+                kStates * kListedCellBytes * static_cast<double>(options.CellsMost(items));
+  return states + batch * static_cast<double>(ranker.candidates * model::ranking::kFeatures);
 }
 
 // Counts whose likeliest items a small private model puts in order.
@@ -61,12 +83,26 @@ class RankedPlan final : public ModelPlan {
 
   privacy::Charge charge() const override { return train::RankedPeriodCharge(options_); }
   Digest Fingerprint() const override { return FingerprintOf(options_, *items_); }
+  std::string Form() const override { return ItemsForm(*items_); }
+  Result<store::GrownModel> Grow(const store::StoredModel& stored) const override {
+    TACIT_ASSIGN(const auto before, FindModelBefore(stored, options_, *items_));
+    store::GrownModel grown = WithItems(before.catalogue, *items_);
+    if (!stored.released) return grown;
+    WorkerPool workers({.workers = 1});
+    TACIT_ASSIGN(const auto ranked,
+                 model::ranking::DecodeRanker(*stored.released, *before.options.catalogue,
+                                              options_.model, workers));
+    TACIT_ASSIGN(const auto more, ranked.counts.Grown(*options_.catalogue, before.places()));
+    grown.released =
+        std::make_shared<const std::string>(model::ranking::EncodeRanker(more, ranked.parameters));
+    return grown;
+  }
 
   void AddTo(LearnerShape* shape) const override {
     const uint32_t items = options_.catalogue->items();
     shape->input_width = kItemInputs;
     shape->other_bytes = TransitionsBytes(options_.model, items, shape->workers) +
-                         RankerBytes(options_.ranker, items, shape->batch) +
+                         RankerBytes(options_.ranker, options_.model, items, shape->batch) +
                          HistoryBytes(*shape, options_.histories.items_most) +
                          train::NextItemExam::Bytes(items);
   }

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "lab/line_figure.h"
+
 namespace tacit::lab {
 namespace {
 
@@ -83,6 +85,15 @@ TEST(DrawFigure, OfASinglePointHasAxes) {
   const std::string svg = DrawFigure({Point(1, 0)}, {.title = "", .y_axis = ""});
   ExpectWellFormed(svg);
   EXPECT_EQ(svg.find("nan"), std::string::npos);
+}
+
+TEST(LineFigure, EscapesWhatItIsGiven) {
+  LineFigure figure({.title = "a & b", .x_axis = "x", .y_axis = "y", .x_ticks = {}});
+  figure.Add("<label>", 0, 0, {{0.5, 1, "1 < 2"}});
+  const std::string svg = std::move(figure).Take();
+  EXPECT_THAT(svg, HasSubstr("<title>a &amp; b</title>"));
+  EXPECT_THAT(svg, HasSubstr(">&lt;label&gt;</text>"));
+  EXPECT_THAT(svg, HasSubstr("<title>&lt;label&gt;: 1 &lt; 2</title>"));
 }
 
 }  // namespace

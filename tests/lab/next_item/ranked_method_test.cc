@@ -71,7 +71,7 @@ class RankedMethodTest : public testing::Test {
   SequenceSetting setting_{
       .catalogue = &catalogue_, .transitions = {}, .trained = {}, .ranked = {}};
   WorkerPool workers_{WorkerPool::Options{2, false}};
-  std::unique_ptr<noise::NoiseSource> noise_ = noise::MakeNoiseSource(workers_);
+  std::unique_ptr<noise::NoiseSource> noise_ = std::make_unique<noise::FixedNoise>(1);
 };
 
 // The ranker uses a profile of the user's genres.

@@ -10,6 +10,7 @@
 
 #include "lab/next_item/methods.h"
 #include "serve/recommend_fakes.h"
+#include "support/fixed_noise.h"
 #include "support/process.h"
 #include "wiring/assembly.h"
 #include "wiring/item_texts.h"
@@ -126,7 +127,7 @@ TEST_P(ServedAnswersTest, AreThoseThatEvaluateRanksBy) {
   setting.trained.epochs_private = 4;
   setting.ranked.steps = 5;
   const auto method = MakeStreamMethod(served.name, setting, workers_);
-  const auto noise = noise::MakeNoiseSource(workers_);
+  const auto noise = std::make_unique<noise::FixedNoise>(1);
   std::vector<float> answered(kServedItems), evaluated(kServedItems);
   const std::vector<uint32_t> history = {4, 9, 2};
   std::shared_ptr<const serve::ItemState> before;

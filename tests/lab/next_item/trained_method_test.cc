@@ -1,6 +1,7 @@
 // Trained sequence models through the interface of tacit evaluate sequence.
 #include "lab/next_item/trained_method.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "lab/next_item/sequence_data.h"
 #include "lab/next_item/sequence_ranking.h"
 #include "noise/noise.h"
+#include "support/fixed_noise.h"
 #include "support/process.h"
 #include "support/silent_noise.h"
 #include "train/sequence/sequence_trainer.h"
@@ -66,7 +68,7 @@ class TrainedMethodTest : public testing::Test {
   const model::transitions::PublicItems catalogue_{30};
   const SequenceSplit split_ = LeaveLastOut(Circles(), false);
   WorkerPool workers_{WorkerPool::Options{2, false}};
-  std::unique_ptr<noise::NoiseSource> noise_ = noise::MakeNoiseSource(workers_);
+  std::unique_ptr<noise::NoiseSource> noise_ = std::make_unique<noise::FixedNoise>(1);
 };
 
 TEST_F(TrainedMethodTest, EveryModelLearnsWithoutPrivacy) {
@@ -91,6 +93,40 @@ TEST_F(TrainedMethodTest, WhatIsSpentIsWhatWasPromised) {
         EXPECT_GT(spent, 0.95 * epsilon) << name;
       }
     }
+}
+
+// Low-rank carriers of any kind learn, and spend what DP-SGD does.
+TEST_F(TrainedMethodTest, CarriersLearnAtTheSamePrice) {
+  for (const std::string_view from : {"history", "random"}) {
+    SequenceSetting setting = With(Small());
+    ASSERT_TRUE(setting.Set(fmt::format("carriers={}", from)));
+    ASSERT_TRUE(setting.Set("carrier_rank=2"));
+    const auto plan = LearnerOf("transformer", setting, true);
+    ASSERT_TRUE(plan) << plan.error().message;
+    ASSERT_TRUE(plan->training.carriers);
+    EXPECT_EQ(plan->training.carriers->rank, 2u);
+    EXPECT_NE(setting.TrainedText().find(fmt::format("carriers {} carrier_rank 2", from)),
+              std::string::npos);
+    SequenceMethod plain("transformer", setting);
+    EXPECT_TRUE(std::isinf(Fit(plain, std::numeric_limits<double>::infinity())));
+    EXPECT_GT(MeasureRanking(plain, split_, workers_).hit10, 0.95) << from;
+    setting.trained.epochs_private = 4;
+    SequenceMethod guarded("dpformer", setting);
+    const double spent = Fit(guarded, 8);
+    EXPECT_LE(spent, 8);
+    EXPECT_GT(spent, 0.95 * 8);
+    // Nothing is said of a rank that saves nothing; one that carries nothing is refused.
+    ASSERT_TRUE(setting.Set("carrier_rank=0"));
+    const auto refused =
+        SequenceMethod("gru", setting)
+            .Fit(split_.train, {.epsilon = 8, .delta = 1e-5}, *noise_, workers_, [](double) {});
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("carriers of rank 0"), std::string::npos);
+  }
+  SequenceSetting setting = With(Small());
+  const Status unknown = setting.Set("carriers=weights");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().message, "--set carriers=weights: it is none, history or random");
 }
 
 // A learner that cannot be made, from all at once or from a stream, says so before anything is
@@ -231,12 +267,16 @@ TEST_F(TrainedMethodTest, ConstantsAreSetByName) {
   refused("dropout_plain=x", "it is a number");
   refused("dropout_plain=inf", "it is a number");
   refused("mask_seen=1", "true or false");
+  refused("carriers=1", "it is none, history or random");
   EXPECT_EQ(all.trained.width, 16u) << "what is refused changes nothing";
   // Each makes another model of it.
   for (const std::string_view name : SequenceSetting::Names()) {
     SequenceSetting other, another;
-    ASSERT_TRUE(other.Set(std::string(name) + "=1") || other.Set(std::string(name) + "=true"));
-    ASSERT_TRUE(another.Set(std::string(name) + "=7") || another.Set(std::string(name) + "=false"));
+    const auto one_of = [&](SequenceSetting& setting, auto... values) {
+      return (setting.Set(fmt::format("{}={}", name, values)) || ...);
+    };
+    ASSERT_TRUE(one_of(other, "1", "true", "random"));
+    ASSERT_TRUE(one_of(another, "7", "false", "history"));
     EXPECT_NE(other.TrainedText() + other.RankedText(),
               another.TrainedText() + another.RankedText())
         << name;
@@ -265,7 +305,7 @@ TEST_F(TrainedMethodTest, AUserOfAFileMovesAStepByAtMostItsBound) {
     auto noise = std::make_unique<Sums>();
     const auto& sums = noise->sums;
     train::SequenceTrainer trainer(options, split.train, *backend, std::move(noise),
-                                   noise::MakeNoiseSource());
+                                   std::make_unique<noise::FixedNoise>(2));
     train::SequenceStepReport report;
     EXPECT_TRUE(trainer.Step(&report));
     return sums;

@@ -14,6 +14,7 @@
 #include "lab/next_item/trained_method.h"
 #include "mechanism/clipper.h"
 #include "model/sequence/sequence_model.h"
+#include "support/fixed_noise.h"
 #include "support/process.h"
 #include "support/silent_noise.h"
 
@@ -146,7 +147,7 @@ class TrainedStreamTest : public testing::Test {
 
   const model::transitions::PublicItems catalogue_{kStreamItems};
   WorkerPool workers_{WorkerPool::Options{2, false}};
-  std::unique_ptr<noise::NoiseSource> noise_ = noise::MakeNoiseSource(workers_);
+  std::unique_ptr<noise::NoiseSource> noise_ = std::make_unique<noise::FixedNoise>(1);
 };
 
 // By the noise that every release was given, of every period, one without users among them.

@@ -68,9 +68,38 @@ TEST(LinearUpdate, TheBiasTakesTheMeanPredictionToTheClickRate) {
   for (const double rate : {0.01, 0.2, 0.5, 0.9})
     EXPECT_NEAR(BiasMove(rate, rate - 0.5, kOptions), std::log(rate / (1 - rate)), 1e-9) << rate;
   EXPECT_NEAR(BiasMove(0.3, 0, kOptions), 0, 1e-9);
+  // So its bias needs the rate alone.
+  for (const double rate : {0.01, 0.2, 0.9})
+    EXPECT_NEAR(FirstBias({.rate = rate, .events = 100}), BiasMove(rate, rate - 0.5, kOptions),
+                1e-9)
+        << rate;
+  // 1,000 events, 200 clicks: noise of 40 and .2 * 150 makes a variance of the logit of .0977.
+  EXPECT_NEAR(
+      FirstBias({.rate = 0.2, .events = 1000, .clicks_deviation = 40, .events_deviation = 150}),
+      std::log(0.25) / (1 + (1600 + 900) / 25600.0), 1e-12);
   // Events of one prediction, whose residuals are scaled as it says.
   for (const double p : {0.02, 0.4, 0.97})
     EXPECT_NEAR(MeanPrediction(0.25, (0.25 - p) * ResidualFactor(p, kOptions), kOptions), p, 1e-9);
+}
+
+// The first bias of nobody's events is noise. The rate's logit alone would be as far as it can be.
+TEST(LinearUpdate, NoiseAloneHardlySetsTheFirstBias) {
+  std::mt19937_64 random(4);
+  std::normal_distribution<double> normal;
+  for (const double clicks_deviation : {20.0, 100.0, 300.0}) {
+    double farthest = 0, farthest_logit = 0;
+    for (int period = 0; period < 10'000; ++period) {
+      const double clicks = clicks_deviation * normal(random), events = 100 * normal(random);
+      const double rate = ClickRate(clicks, events, 100, kOptions);
+      farthest = std::max(farthest, std::abs(FirstBias({.rate = rate,
+                                                        .events = events,
+                                                        .clicks_deviation = clicks_deviation,
+                                                        .events_deviation = 100})));
+      farthest_logit = std::max(farthest_logit, std::abs(std::log(rate / (1 - rate))));
+    }
+    EXPECT_LT(farthest, 2) << clicks_deviation;
+    EXPECT_GT(farthest_logit, clicks_deviation > 50 ? 3 : 0.7);
+  }
 }
 
 TEST(LinearUpdate, TheClickRateIsOneHalfWhereNoiseHidesIt) {
@@ -212,6 +241,20 @@ TEST(LinearUpdate, TheRateDoesNotEnterTheVariance) {
   const double gain = 0.1 * 0.2 / 0.3;
   const double joseph = (1 - gain) * (1 - gain) * 0.2 + gain * gain * 0.1;
   EXPECT_GT(std::abs(slow.variance - joseph), 0.05);
+}
+
+TEST(LinearUpdate, WhatAColumnExplainsIsTheVarianceOfItsShrunkEffects) {
+  // Gains of 1/2 and 1/4 of two values, seen in 300 and 100 of 500 events.
+  const Observed observed{.effect = {0.8, -2}, .variance = {0.1, 0.3}};
+  const std::vector<double> count = {300, 100};
+  EXPECT_NEAR(ExplainedVariance(observed, count, 500, 0.1), (300 * 0.16 + 100 * 0.25) / 500, 1e-12);
+  EXPECT_EQ(ExplainedVariance(observed, count, -3, 0.1), 0) << "noise may say that nothing came";
+}
+
+TEST(LinearUpdate, TheFirstRateIsSharedByColumnsThatExplainTooMuch) {
+  EXPECT_EQ(FirstRate(0, kOptions), kOptions.rate);
+  EXPECT_EQ(FirstRate(kOptions.explained_most, kOptions), kOptions.rate);
+  EXPECT_NEAR(FirstRate(4 * kOptions.explained_most, kOptions), kOptions.rate / 4, 1e-12);
 }
 
 TEST(LinearUpdate, TheRateFollowsNewtonsStepAlongTheLastMove) {

@@ -13,6 +13,7 @@
 #include <random>
 
 #include "../transitions/world.h"
+#include "model/ranking/ranker.h"
 #include "model/transitions/released_model.h"
 
 namespace tacit::model::ranking {
@@ -185,6 +186,7 @@ TEST_F(CandidatesTest, TheLikeliestByTheCountsWithoutWhatWasSeen) {
   std::vector<float> scores(kItems);
   scorer.Score(history, scores);
   EXPECT_EQ(got.scores, scores);
+  for (size_t i = 0; i < got.items.size(); ++i) EXPECT_EQ(got.counted[i], scores[got.items[i]]);
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < kItems; ++i)
     if (std::ranges::find(history, i) == history.end()) order.push_back(i);
@@ -199,6 +201,63 @@ TEST_F(CandidatesTest, TheLikeliestByTheCountsWithoutWhatWasSeen) {
   source_->Find({}, 10, &got);
   EXPECT_TRUE(got.items.empty());
   EXPECT_EQ(got.scores, std::vector<float>(kItems));
+}
+
+// Without a table of all pairs the candidates and their numbers are the same: this prior has no
+// factors, so that nothing is left out.
+TEST_F(CandidatesTest, ListsOfMeasuredCellsSayWhatATableSays) {
+  transitions::Options sparse = options_;
+  sparse.dense_cells_most = 0;
+  const CandidateSource lists(*estimate_, described_, sparse, workers_);
+  std::mt19937_64 random(10);
+  Candidates of_table, of_lists;
+  for (const size_t length : {1, 2, 5, 30, 90}) {
+    std::vector<uint32_t> history;
+    while (history.size() < length) history.push_back(static_cast<uint32_t>(random() % kItems));
+    std::vector<uint8_t> left_out;
+    if (length % 2 == 0)
+      for (uint32_t i = 0; i < kItems; ++i) left_out.push_back(random() % 2);
+    source_->Find(history, 12, &of_table, left_out);
+    lists.Find(history, 12, &of_lists, left_out);
+    ASSERT_EQ(of_lists.items, of_table.items);
+    ASSERT_GE(of_lists.items.size(), 3u);
+    for (const uint32_t item : of_lists.items) {
+      EXPECT_EQ(std::ranges::count(history, item), 0);
+      EXPECT_TRUE(left_out.empty() || left_out[item] == 0);
+    }
+    ASSERT_EQ(of_lists.rows.size(), of_table.rows.size());
+    for (size_t i = 0; i < of_lists.rows.size(); ++i)
+      ASSERT_NEAR(of_lists.rows[i], of_table.rows[i], 2e-3) << i % kFeatures;
+  }
+  EXPECT_TRUE(of_lists.scores.empty());
+}
+
+// The best of TopRanked are those that sorting the scores of the whole catalogue finds.
+TEST_F(CandidatesTest, TheRankersTopIsWhatSortingFinds) {
+  transitions::Options sparse = options_;
+  sparse.dense_cells_most = 0;
+  const CandidateSource lists(*estimate_, described_, sparse, workers_);
+  std::vector<float> parameters = InitialRanker(4);
+  parameters[kPopular] = -3;
+  std::mt19937_64 random(11);
+  Candidates candidates;
+  RankerPass pass;
+  std::vector<transitions::ScoredItem> top;
+  for (const CandidateSource* source : {std::as_const(source_).operator->(), &lists})
+    for (const size_t count : {1u, 8u, 15u, 40u, 200u}) {
+      std::vector<uint32_t> history;
+      for (int i = 0; i < 6; ++i) history.push_back(static_cast<uint32_t>(random() % kItems));
+      std::vector<float> scores(kItems);
+      ScoreRanked(*source, parameters, 15, history, scores);
+      std::vector<uint32_t> order;
+      for (uint32_t i = 0; i < kItems; ++i)
+        if (std::ranges::count(history, i) == 0) order.push_back(i);
+      std::ranges::stable_sort(order, std::greater<>(), [&](uint32_t i) { return scores[i]; });
+      order.resize(std::min(order.size(), count));
+      TopRanked(*source, parameters, 15, history, count, {}, &candidates, &pass, &top);
+      ASSERT_EQ(top.size(), order.size());
+      for (size_t i = 0; i < order.size(); ++i) ASSERT_EQ(top[i].score, scores[order[i]]) << i;
+    }
 }
 
 TEST_F(CandidatesTest, WithoutDescriptionsWhatTheyWouldSayIsNothing) {

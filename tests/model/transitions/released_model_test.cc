@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "world.h"
@@ -66,6 +67,90 @@ class ReleasedModelTest : public testing::Test {
   const PublicItems described_{SomeTexts(kItems, 3)}, plain_{kItems};
   WorkerPool workers_{{.workers = 2}};
 };
+
+// More items, of which nothing is known: what was measured stays, and the next period measures all.
+TEST_F(ReleasedModelTest, ALargerCatalogueTakesTheModelOver) {
+  const auto texts = SomeTexts(kItems + 8, 3);
+  for (const bool described : {false, true}) {
+    for (const bool noiseless : {false, true}) {
+      const PublicItems before = described ? PublicItems(std::span(texts).first(kItems)) : plain_;
+      const PublicItems after = described ? PublicItems(texts) : PublicItems(kItems + 8);
+      ReleasedModel model(before, options_, workers_);
+      const auto empty = model.Grown(after);
+      ASSERT_TRUE(empty);
+      EXPECT_EQ(empty->Encode(), ReleasedModel(after, options_, workers_).Encode());
+      for (uint64_t period = 1; period <= 2; ++period) Period(period, noiseless, &model);
+      auto grown = model.Grown(after);
+      ASSERT_TRUE(grown) << grown.error().message;
+      EXPECT_EQ(grown->periods(), 2u);
+      for (uint32_t item = 0; item < after.items(); ++item)
+        EXPECT_EQ(grown->popularity_sums().sums[item],
+                  item < kItems ? model.popularity_sums().sums[item] : 0);
+      const Measured &was = model.estimate().measured(), &is = grown->estimate().measured();
+      EXPECT_EQ(is.mean, was.mean);
+      EXPECT_EQ(is.precision, was.precision);
+      EXPECT_EQ(is.cells.column, was.cells.column);
+      ASSERT_EQ(is.cells.items(), after.items());
+      for (uint32_t item = 0; item < after.items(); ++item)
+        EXPECT_EQ(is.cells.Row(item).size(), item < kItems ? was.cells.Row(item).size() : 0);
+      const std::string bytes = grown->Encode();
+      EXPECT_EQ(Decoded(bytes, after).Encode(), bytes);
+      Period(3, noiseless, &*grown);
+      EXPECT_EQ(grown->periods(), 3u);
+      bool measures_new = false;
+      for (uint32_t item = kItems; item < after.items(); ++item)
+        measures_new |= !grown->estimate().cells().Row(item).empty();
+      EXPECT_TRUE(measures_new);
+    }
+  }
+}
+
+// Items that have moved keep all that was measured of them, by the plainest of loops.
+TEST_F(ReleasedModelTest, ItemsKeepTheirCountsWhereverTheyStand) {
+  const PublicItems larger(kItems + 5);
+  for (const bool noiseless : {false, true}) {
+    ReleasedModel model(plain_, options_, workers_);
+    for (uint64_t period = 1; period <= 2; ++period) Period(period, noiseless, &model);
+    std::vector<uint32_t> places(kItems + 5);
+    std::iota(places.begin(), places.end(), 0u);
+    std::shuffle(places.begin(), places.end(), std::mt19937(4));
+    places.resize(kItems);
+    auto grown = model.Grown(larger, places);
+    ASSERT_TRUE(grown) << grown.error().message;
+    const Measured &was = model.estimate().measured(), &is = grown->estimate().measured();
+    ASSERT_EQ(is.cells.size(), was.cells.size());
+    ASSERT_GT(is.cells.size(), 0u);
+    for (uint32_t a = 0; a < kItems; ++a) {
+      EXPECT_EQ(grown->popularity_sums().sums[places[a]], model.popularity_sums().sums[a]);
+      for (uint32_t b = 0; b < kItems; ++b) {
+        const uint32_t before = was.cells.Find(a, b), now = is.cells.Find(places[a], places[b]);
+        ASSERT_EQ(before == Cells::kNone, now == Cells::kNone);
+        if (before == Cells::kNone) continue;
+        EXPECT_EQ(is.mean[now], was.mean[before]);
+        EXPECT_EQ(is.precision[now], was.precision[before]);
+      }
+    }
+    const std::string bytes = grown->Encode();
+    EXPECT_EQ(Decoded(bytes, larger).Encode(), bytes);
+    Period(3, noiseless, &*grown);
+    EXPECT_EQ(grown->periods(), 3u);
+  }
+}
+
+// Items whose ids are no numbers are akin by their order, which may not change then.
+TEST_F(ReleasedModelTest, DescribedItemsWithoutNumbersStayInOrder) {
+  ReleasedModel model(described_, options_, workers_);
+  Period(1, false, &model);
+  std::vector<uint32_t> places(kItems);
+  std::iota(places.begin(), places.end(), 0u);
+  EXPECT_TRUE(model.Grown(described_, places));
+  std::swap(places[0], places[1]);
+  const auto refused = model.Grown(described_, places);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
+  EXPECT_NE(refused.error().message.find("leave those that there were in theirs"),
+            std::string::npos);
+}
 
 // After any periods: the same bytes, the same weights to the bit, and from there on the same.
 TEST_F(ReleasedModelTest, WhatIsReadIsWhatWasWritten) {

@@ -1,0 +1,466 @@
+#include "cuda/rows/cached_rows.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "base/check.h"
+#include "cuda/device/device.h"
+#include "cuda/kernels/ranks.h"
+#include "cuda/kernels/step_rows.h"
+
+namespace tacit::cuda {
+namespace {
+
+// Ticks left when the count is begun again: more than a step takes.
+constexpr uint32_t kTicksLeft = 16;
+constexpr uint32_t kTickMost = kNone - kTicksLeft;
+
+constexpr uint32_t AgeOf(uint32_t tick) { return ~tick; }
+
+// Index, flag, owner (step_rows_index.h) and rank of a place.
+constexpr uint64_t kPlaceBytes = 4 + 4 + 1 + 1 + 4 + 4;
+
+uint64_t BucketsFor(uint64_t rows) { return (rows + kBucketPlaces - 1) / kBucketPlaces; }
+
+template <class T>
+DeviceSpan<T> First(const Buffer<T>& buffer, size_t n) {
+  return buffer.span().Sub(0, n);
+}
+
+}  // namespace
+
+CachedRows::CachedRows(Stream& compute, Stream feed, Event fetched, store::WorkingRows& rows,
+                       RowMover mover)
+    : compute_(&compute),
+      rows_(&rows),
+      mover_(std::move(mover)),
+      fetched_(std::move(fetched)),
+      feed_(std::move(feed)) {}
+
+// Shares the memory among families by what all of their rows would take. Returns each table's.
+std::vector<uint32_t> CachedRows::MakeFamilies(const RowSpace& space,
+                                               const std::vector<uint32_t>& state_floats,
+                                               uint64_t bytes) {
+  std::vector<uint32_t> family_of;
+  for (size_t t = 0; t < state_floats.size(); ++t) {
+    const RowSpace::Table& table = space.tables()[t];
+    const auto known = std::ranges::find_if(families_, [&](const Family& family) {
+      return family.dim == table.dim && family.state_floats == state_floats[t];
+    });
+    family_of.push_back(static_cast<uint32_t>(known - families_.begin()));
+    if (known == families_.end())
+      families_.push_back({.dim = table.dim, .state_floats = state_floats[t]});
+    families_[family_of[t]].rows += table.rows;
+    family_from_.emplace_back(table.first, family_of[t]);
+  }
+  const auto bucket_bytes = [](const Family& family) {
+    return kBucketPlaces * ((family.dim + family.state_floats) * sizeof(float) + kPlaceBytes);
+  };
+  double all = 0;
+  for (const Family& family : families_)
+    all += static_cast<double>(BucketsFor(family.rows) * bucket_bytes(family));
+  const double share = all > 0 ? std::min(1.0, static_cast<double>(bytes) / all) : 0;
+  uint32_t bucket = 0;
+  for (Family& family : families_) {
+    const auto most = static_cast<uint32_t>(BucketsFor(family.rows));
+    family.first_bucket = bucket;
+    family.buckets = std::max(1u, share < 1 ? static_cast<uint32_t>(share * most) : most);
+    bucket += family.buckets;
+  }
+  return family_of;
+}
+
+Status CachedRows::TakeMemory(const RowSpace& space, const std::vector<uint32_t>& state_floats,
+                              const std::vector<uint32_t>& family_of) {
+  Device& device = feed_.device();
+  uint64_t places = 0;
+  for (const Family& family : families_) {
+    const uint64_t own = uint64_t{family.buckets} * kBucketPlaces;
+    TACIT_ASSIGN(auto embeddings, Buffer<float>::Make(device, own * family.dim));
+    TACIT_ASSIGN(auto states, Buffer<float>::Make(device, own * family.state_floats));
+    memory_.push_back(std::move(embeddings));
+    memory_.push_back(std::move(states));
+    places += own;
+    stride_ = std::max(stride_, family.dim + family.state_floats);
+  }
+  TACIT_CHECK(places < kNone, "places are numbered with 32 bits");
+  std::vector<uint32_t> before(families_.size());
+  for (size_t t = 0; t < family_of.size(); ++t) {
+    const RowSpace::Table& table = space.tables()[t];
+    const Family& family = families_[family_of[t]];
+    const Buffer<float>&embeddings = memory_[2 * family_of[t]],
+          &states = memory_[2 * family_of[t] + 1];
+    const uint64_t first_name = uint64_t{family.first_bucket} * kBucketPlaces;
+    host_tables_.push_back({.embedding = embeddings.span().data,
+                            .state = states.span().data,
+                            .first = table.first,
+                            .rows = table.rows,
+                            .dim = table.dim,
+                            .state_floats = state_floats[t],
+                            .first_name = first_name});
+    host_slots_.push_back({.rows = embeddings.span().data,
+                           .stride = table.dim,
+                           .first = first_name,
+                           .dim = table.dim,
+                           .column = static_cast<uint32_t>(host_slot_of_.size())});
+    host_slot_of_.insert(host_slot_of_.end(), table.dim, static_cast<uint32_t>(t));
+    host_index_tables_.push_back({.first = static_cast<uint32_t>(table.first),
+                                  .rows = static_cast<uint32_t>(table.rows),
+                                  .before = before[family_of[t]],
+                                  .first_bucket = family.first_bucket,
+                                  .count = family.buckets,
+                                  .holds_all = family.buckets >= BucketsFor(family.rows)});
+    before[family_of[t]] += static_cast<uint32_t>(table.rows);
+  }
+  stats_.places = places;
+  const size_t tables = family_of.size();
+  TACIT_ASSIGN(tables_, Buffer<DeviceTable>::Make(device, tables));
+  TACIT_ASSIGN(slots_, Buffer<DeviceSlot>::Make(device, tables));
+  TACIT_ASSIGN(slot_of_, Buffer<uint32_t>::Make(device, host_slot_of_.size()));
+  TACIT_ASSIGN(index_tables_, Buffer<CachedTable>::Make(device, tables));
+  TACIT_ASSIGN(digests_, Buffer<Digests>::Make(device, places / 16));
+  TACIT_ASSIGN(row_, Buffer<uint32_t>::Make(device, places));
+  TACIT_ASSIGN(age_, Buffer<uint32_t>::Make(device, places));
+  TACIT_ASSIGN(changed_, Buffer<uint8_t>::Make(device, places));
+  TACIT_ASSIGN(count_, Buffer<uint32_t>::Make(device, 1));
+  TACIT_ASSIGN(home_count_, Buffer<uint32_t>::Make(device, 1));
+  TACIT_RETURN_IF_ERROR(feed_.Upload<DeviceTable>(host_tables_, tables_.span()));
+  TACIT_RETURN_IF_ERROR(feed_.Upload<DeviceSlot>(host_slots_, slots_.span()));
+  TACIT_RETURN_IF_ERROR(feed_.Upload<uint32_t>(host_slot_of_, slot_of_.span()));
+  TACIT_RETURN_IF_ERROR(feed_.Upload<CachedTable>(host_index_tables_, index_tables_.span()));
+  TACIT_RETURN_IF_ERROR(feed_.Fill(digests_.span(), 0));
+  TACIT_RETURN_IF_ERROR(feed_.Fill(row_.span(), 0xff));
+  TACIT_RETURN_IF_ERROR(feed_.Fill(age_.span(), 0xff));
+  TACIT_RETURN_IF_ERROR(feed_.Fill(changed_.span(), 0));
+  return feed_.Synchronize();
+}
+
+Result<std::unique_ptr<CachedRows>> CachedRows::Make(Stream& compute, const RowSpace& space,
+                                                     const std::vector<uint32_t>& state_floats,
+                                                     const CachedRowsOptions& options,
+                                                     store::WorkingRows& rows) {
+  TACIT_CHECK(state_floats.size() == space.tables().size() && space.rows() < kNone);
+  std::vector<std::pair<uint64_t, uint32_t>> floats_from;
+  uint32_t stride = 1;
+  for (size_t t = 0; t < state_floats.size(); ++t) {
+    const RowSpace::Table& table = space.tables()[t];
+    floats_from.emplace_back(table.first, table.dim + state_floats[t]);
+    stride = std::max(stride, table.dim + state_floats[t]);
+  }
+  TACIT_ASSIGN(Stream feed, Stream::Make(compute.device()));
+  TACIT_ASSIGN(Event fetched, Event::Make(compute.device()));
+  std::unique_ptr<CachedRows> cache(new CachedRows(compute, std::move(feed), std::move(fetched),
+                                                   rows, RowMover(std::move(floats_from), stride)));
+  cache->stride_ = stride;
+  cache->tick_ = std::min(options.first_tick, kTickMost);
+  const auto family_of = cache->MakeFamilies(space, state_floats, options.bytes);
+  TACIT_RETURN_IF_ERROR(cache->TakeMemory(space, state_floats, family_of));
+  return cache;
+}
+
+DeviceRows::View CachedRows::view() const {
+  return {.places = {.tables = tables_.span(),
+                     .guests = {.rows = guest_memory_.span().data,
+                                .first = places(),
+                                .stride = stride_}},
+          .slots = slots_.span(),
+          .slot_of = slot_of_.span(),
+          .changed = changed_.span()};
+}
+
+void CachedRows::Announce(std::span<const uint64_t> rows) {
+  announced_.assign(rows.begin(), rows.end());
+  is_announced_ = true;
+}
+
+Result<DeviceSpan<const uint32_t>> CachedRows::Begin(std::span<const uint64_t> rows,
+                                                     Purpose purpose) {
+  const auto is = [&](const std::vector<uint32_t>& others) {
+    return std::ranges::equal(rows, others);
+  };
+  now().in_use = false;
+  now().guests.clear();
+  if (tick_ >= kTickMost) TACIT_RETURN_IF_ERROR(StartTicksAgain());
+  if (purpose == Purpose::kStep && next().in_use && is(next().named.rows)) {
+    now_ = 1 - now_;
+  } else {
+    if (purpose == Purpose::kStep) next().Drop();
+    if (purpose == Purpose::kStep && is_announced_ && is(announced_)) is_announced_ = false;
+    now().named.rows.assign(rows.begin(), rows.end());
+    now().late.clear();
+    now().in_use = true;
+    now().tick = ++tick_;
+    TACIT_RETURN_IF_ERROR(Name(now(), nullptr, now().named));
+    TACIT_RETURN_IF_ERROR(feed_.Record(fetched_));
+  }
+  TACIT_RETURN_IF_ERROR(AwaitFetched(*compute_, fetched_));
+  return DeviceSpan<const uint32_t>(First(now().named.name, rows.size()));
+}
+
+Result<DeviceSpan<const uint32_t>> CachedRows::NameExtra(std::span<const uint64_t> rows) {
+  extra_.rows.assign(rows.begin(), rows.end());
+  ++tick_;
+  TACIT_RETURN_IF_ERROR(Name(now(), nullptr, extra_));
+  TACIT_RETURN_IF_ERROR(feed_.Record(fetched_));
+  TACIT_RETURN_IF_ERROR(AwaitFetched(*compute_, fetched_));
+  return DeviceSpan<const uint32_t>(First(extra_.name, rows.size()));
+}
+
+Status CachedRows::FetchAnnounced() {
+  if (!is_announced_ || tick_ >= kTickMost) return {};
+  is_announced_ = false;
+  Step& step = next();
+  step.named.rows = announced_;
+  step.guests.clear();
+  step.late.clear();
+  step.in_use = true;
+  step.tick = ++tick_;
+  ++stats_.steps_fetched_ahead;
+  TACIT_RETURN_IF_ERROR(Name(step, &now(), step.named));
+  return feed_.Record(fetched_);
+}
+
+Status CachedRows::End(std::span<const uint32_t> written) {
+  TACIT_RETURN_IF_ERROR(SendGuestsHome(now()));
+  now().in_use = false;
+  now().guests.clear();
+  bool many = false;
+  for (const uint32_t row : written) {
+    const auto after =
+        std::ranges::upper_bound(family_from_, row, {}, &std::pair<uint64_t, uint32_t>::first);
+    Family& family = families_[std::prev(after)->second];
+    many |= ++family.changed_most > uint64_t{family.buckets} * kBucketPlaces / 2;
+  }
+  if (many) {
+    ++stats_.early_returns;
+    TACIT_RETURN_IF_ERROR(SendPlacesHome());
+  }
+  if (next().late.empty()) return {};
+  // The copy of the fetch before has run then, and its staging is free.
+  TACIT_RETURN_IF_ERROR(feed_.Synchronize());
+  TACIT_RETURN_IF_ERROR(Fetch(next().late));
+  next().late.clear();
+  return feed_.Record(fetched_);
+}
+
+// All places become equally old.
+Status CachedRows::StartTicksAgain() {
+  next().Drop();
+  tick_ = 0;
+  ++stats_.ticks_started;
+  return feed_.Fill(age_.span(), 0xff);
+}
+
+// The age of which, or younger, is all that a step in use needs.
+uint32_t CachedRows::AgeInUse() const {
+  uint32_t tick = tick_;
+  for (const Step& step : steps_)
+    if (step.in_use) tick = std::min(tick, step.tick);
+  return AgeOf(tick);
+}
+
+// Finds what is in the index. missed_ has the other entries' rows.
+Status CachedRows::Look(Named& named, size_t* missed) {
+  const size_t n = named.rows.size();
+  Device& device = feed_.device();
+  for (Buffer<uint32_t>* buffer : {&named.row, &named.name, &rank_, &missed_device_})
+    TACIT_RETURN_IF_ERROR(Reserve(device, n, buffer));
+  TACIT_RETURN_IF_ERROR(Reserve(device, n, &named.missing));
+  TACIT_RETURN_IF_ERROR(Reserve(device, RankWork(n), &work_));
+  const auto row = First(named.row, n);
+  const auto missing = First(named.missing, n);
+  TACIT_RETURN_IF_ERROR(feed_.Upload<uint32_t>(named.rows, row));
+  TACIT_RETURN_IF_ERROR(FindRows(feed_, index(), row, AgeOf(tick_), First(named.name, n), missing));
+  TACIT_RETURN_IF_ERROR(
+      RankFlags(feed_, missing, {}, work_.span(), First(rank_, n), count_.span()));
+  TACIT_RETURN_IF_ERROR(ListFlagged(feed_, row, missing, First(rank_, n), missed_device_.span()));
+  TACIT_RETURN_IF_ERROR(feed_.Download(count_.span(), std::span<uint32_t>(&count_host_, 1)));
+  TACIT_RETURN_IF_ERROR(feed_.Synchronize());
+  *missed = count_host_;
+  stats_.entries += n;
+  stats_.entries_missed += count_host_;
+  missed_.resize(count_host_);
+  if (missed_.empty()) return {};
+  TACIT_RETURN_IF_ERROR(
+      feed_.Download(First(missed_device_, missed_.size()), std::span<uint32_t>(missed_)));
+  return feed_.Synchronize();
+}
+
+// Names the rows of a step, and fetches those that are not here. Rows that `running` has as its
+// guests come late: it may be writing them.
+Status CachedRows::Name(Step& step, const Step* running, Named& named) {
+  if (named.rows.empty()) return {};
+  size_t missed = 0;
+  TACIT_RETURN_IF_ERROR(Look(named, &missed));
+  if (missed == 0) return {};
+  std::ranges::sort(missed_);
+  missed_.erase(std::unique(missed_.begin(), missed_.end()), missed_.end());
+  TACIT_RETURN_IF_ERROR(FindPlaces(step));
+  const size_t n = named.rows.size(), distinct = missed_.size();
+  TACIT_RETURN_IF_ERROR(Reserve(feed_.device(), distinct, &missed_name_device_));
+  TACIT_RETURN_IF_ERROR(feed_.Upload<uint32_t>(missed_, First(missed_device_, distinct)));
+  TACIT_RETURN_IF_ERROR(feed_.Upload<uint32_t>(missed_name_, First(missed_name_device_, distinct)));
+  TACIT_RETURN_IF_ERROR(NameMissing(feed_, First(named.row, n), First(named.missing, n),
+                                    First(missed_device_, distinct),
+                                    First(missed_name_device_, distinct), First(named.name, n)));
+  fetch_now_.clear();
+  for (const size_t i : wanted_) {
+    const RowName one{missed_[i], missed_name_[i]};
+    const bool late = running != nullptr && GuestOf(*running, one.row) != nullptr;
+    (late ? step.late : fetch_now_).push_back(one);
+  }
+  stats_.late += step.late.size();
+  return Fetch(fetch_now_);
+}
+
+Status CachedRows::Fetch(std::span<const RowName> rows) {
+  stats_.fetched += rows.size();
+  return mover_.Fetch(feed_, view().places, rows, *rows_);
+}
+
+const RowName* CachedRows::GuestOf(const Step& step, uint32_t row) {
+  const auto guest = std::ranges::lower_bound(step.guests, row, {}, &RowName::row);
+  return guest != step.guests.end() && guest->row == row ? &*guest : nullptr;
+}
+
+// Gives a name to each of missed_, in missed_name_. wanted_ lists those whose floats are not here.
+Status CachedRows::FindPlaces(Step& step) {
+  // A guest of the step that waits must not lie in a bucket too: there it would be old once that
+  // step has written it.
+  const bool one_waits = &step == &now() && next().in_use;
+  missed_name_.assign(missed_.size(), kNone);
+  wanted_.clear();
+  to_bucket_.clear();
+  for (size_t i = 0; i < missed_.size(); ++i) {
+    if (const RowName* guest = GuestOf(step, missed_[i])) {
+      missed_name_[i] = guest->name;
+      continue;
+    }
+    wanted_.push_back(i);
+    if (!one_waits || GuestOf(next(), missed_[i]) == nullptr) to_bucket_.push_back(i);
+  }
+  TACIT_RETURN_IF_ERROR(PlaceInBuckets(to_bucket_));
+  return WelcomeGuests(step);
+}
+
+Status CachedRows::PlaceInBuckets(std::span<const size_t> wanted) {
+  if (wanted.empty()) return {};
+  std::vector<std::pair<uint32_t, size_t>> by_bucket;
+  for (const size_t i : wanted)
+    by_bucket.emplace_back(BucketOf(host_index_tables_.data(), missed_[i]), i);
+  std::ranges::sort(by_bucket);
+  to_place_.clear();
+  bucket_first_.clear();
+  for (size_t k = 0; k < by_bucket.size(); ++k) {
+    if (k == 0 || by_bucket[k].first != by_bucket[k - 1].first)
+      bucket_first_.push_back(static_cast<uint32_t>(k));
+    to_place_.push_back(missed_[by_bucket[k].second]);
+  }
+  const size_t n = to_place_.size(), buckets = bucket_first_.size();
+  Device& device = feed_.device();
+  TACIT_RETURN_IF_ERROR(Reserve(device, n, &to_place_device_));
+  TACIT_RETURN_IF_ERROR(Reserve(device, n, &place_device_));
+  TACIT_RETURN_IF_ERROR(Reserve(device, buckets, &bucket_first_device_));
+  TACIT_RETURN_IF_ERROR(feed_.Upload<uint32_t>(to_place_, First(to_place_device_, n)));
+  TACIT_RETURN_IF_ERROR(
+      feed_.Upload<uint32_t>(bucket_first_, First(bucket_first_device_, buckets)));
+  TACIT_RETURN_IF_ERROR(PlaceRows(feed_, index(),
+                                  {.row = First(to_place_device_, n),
+                                   .first = First(bucket_first_device_, buckets),
+                                   .age = AgeOf(tick_),
+                                   .in_use = AgeInUse()},
+                                  changed_.span(), First(place_device_, n)));
+  place_.resize(n);
+  TACIT_RETURN_IF_ERROR(feed_.Download(First(place_device_, n), std::span<uint32_t>(place_)));
+  TACIT_RETURN_IF_ERROR(feed_.Synchronize());
+  for (size_t k = 0; k < n; ++k) missed_name_[by_bucket[k].second] = place_[k];
+  return {};
+}
+
+// Rows without a place become guests. Those of the two steps take turns in memory, so that it may
+// grow at its end without a new name for any.
+Status CachedRows::WelcomeGuests(Step& step) {
+  const uint64_t which = static_cast<uint64_t>(&step - steps_);
+  std::vector<RowName> guests;
+  for (const size_t i : wanted_) {
+    if (missed_name_[i] != kNone) continue;
+    const uint64_t number = 2 * (step.guests.size() + guests.size()) + which;
+    TACIT_CHECK(places() + number < kNone, "names are numbers of 32 bits");
+    missed_name_[i] = places() + static_cast<uint32_t>(number);
+    guests.push_back({missed_[i], missed_name_[i]});
+  }
+  if (guests.empty()) return {};
+  stats_.guests += guests.size();
+  step.guests.insert(step.guests.end(), guests.begin(), guests.end());
+  std::ranges::sort(step.guests, {}, &RowName::row);
+  return step.guests.size() > guests_most_ ? GrowGuests(step.guests.size()) : Status{};
+}
+
+Status CachedRows::GrowGuests(uint64_t guests) {
+  // The step that runs may be using the memory of today.
+  TACIT_RETURN_IF_ERROR(compute_->Synchronize());
+  const uint64_t most = std::max(guests, guests_most_ + guests_most_ / 2);
+  TACIT_ASSIGN(auto memory, Buffer<float>::Make(feed_.device(), 2 * most * stride_));
+  TACIT_ASSIGN(auto changed, Buffer<uint8_t>::Make(feed_.device(), places() + 2 * most));
+  TACIT_RETURN_IF_ERROR(
+      feed_.CopyOnDevice<float>(guest_memory_.span(), First(memory, guest_memory_.size())));
+  TACIT_RETURN_IF_ERROR(feed_.Fill(changed.span(), 0));
+  TACIT_RETURN_IF_ERROR(
+      feed_.CopyOnDevice<uint8_t>(changed_.span(), First(changed, changed_.size())));
+  TACIT_RETURN_IF_ERROR(feed_.Synchronize());
+  guest_memory_ = std::move(memory);
+  changed_ = std::move(changed);
+  guests_most_ = most;
+  return {};
+}
+
+Status CachedRows::SendGuestsHome(Step& step) {
+  if (step.guests.empty()) return {};
+  const auto flags = changed_.span().Sub(places(), 2 * guests_most_);
+  guest_changed_.resize(flags.size);
+  TACIT_RETURN_IF_ERROR(compute_->Download(flags, std::span<uint8_t>(guest_changed_)));
+  TACIT_RETURN_IF_ERROR(compute_->Synchronize());
+  std::vector<RowName> home = step.guests;
+  std::erase_if(home, [&](const RowName& one) { return !guest_changed_[one.name - places()]; });
+  stats_.home += home.size();
+  TACIT_RETURN_IF_ERROR(mover_.SendHome(*compute_, view().places, home, *rows_));
+  // Both steps' flags: the next one has not written yet.
+  TACIT_RETURN_IF_ERROR(compute_->Fill(flags, 0));
+  return compute_->Synchronize();
+}
+
+Status CachedRows::SendPlacesHome() {
+  Stream& stream = *compute_;
+  Device& device = stream.device();
+  const uint32_t n = places();
+  const DeviceSpan<uint8_t> changed = First(changed_, n);
+  TACIT_RETURN_IF_ERROR(Reserve(device, RankWork(n), &home_work_));
+  TACIT_RETURN_IF_ERROR(Reserve(device, n, &home_rank_));
+  TACIT_RETURN_IF_ERROR(
+      RankFlags(stream, changed, {}, home_work_.span(), First(home_rank_, n), home_count_.span()));
+  TACIT_RETURN_IF_ERROR(stream.Download(home_count_.span(), std::span<uint32_t>(&count_host_, 1)));
+  TACIT_RETURN_IF_ERROR(stream.Synchronize());
+  const size_t rows = count_host_;
+  for (Family& family : families_) family.changed_most = 0;
+  if (rows == 0) return {};
+  TACIT_RETURN_IF_ERROR(Reserve(device, rows, &home_row_device_));
+  TACIT_RETURN_IF_ERROR(Reserve(device, rows, &home_name_device_));
+  TACIT_RETURN_IF_ERROR(ListChanged(stream, index(), changed, First(home_rank_, n),
+                                    First(home_row_device_, rows), First(home_name_device_, rows)));
+  home_row_.resize(rows);
+  home_name_.resize(rows);
+  TACIT_RETURN_IF_ERROR(
+      stream.Download(First(home_row_device_, rows), std::span<uint32_t>(home_row_)));
+  TACIT_RETURN_IF_ERROR(
+      stream.Download(First(home_name_device_, rows), std::span<uint32_t>(home_name_)));
+  TACIT_RETURN_IF_ERROR(stream.Fill(changed, 0));
+  TACIT_RETURN_IF_ERROR(stream.Synchronize());
+  std::vector<RowName> home(rows);
+  for (size_t i = 0; i < rows; ++i) home[i] = {home_row_[i], home_name_[i]};
+  std::ranges::sort(home, {}, &RowName::row);
+  stats_.home += rows;
+  return mover_.SendHome(stream, view().places, home, *rows_);
+}
+
+}  // namespace tacit::cuda

@@ -1,0 +1,99 @@
+#include "cuda/rows/row_mover.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "cuda/device/device.h"
+#include "cuda/rows/row_index.h"
+
+namespace tacit::cuda {
+namespace {
+
+constexpr size_t kPieceFloats = size_t{1} << 20;
+
+}  // namespace
+
+Status AwaitFetched(Stream& stream, const Event& fetched) { return stream.Wait(fetched); }
+
+uint32_t RowMover::FloatsOf(uint64_t row) const {
+  const auto after =
+      std::ranges::upper_bound(floats_from_, row, {}, &std::pair<uint64_t, uint32_t>::first);
+  TACIT_CHECK(after != floats_from_.begin(), "a row of no table");
+  return std::prev(after)->second;
+}
+
+Status RowMover::Stage(Stream& stream, std::span<const RowName> rows, Staging* staging) {
+  const size_t n = rows.size();
+  Device& device = stream.device();
+  if (staging->floats.span().size() < n * stride_) {
+    TACIT_ASSIGN(staging->floats, HostBuffer<float>::Make(device, n * stride_));
+  }
+  TACIT_RETURN_IF_ERROR(Reserve(device, n, &staging->row_device));
+  TACIT_RETURN_IF_ERROR(Reserve(device, n, &staging->name_device));
+  TACIT_RETURN_IF_ERROR(Reserve(device, n * stride_, &staging->floats_device));
+  staging->row.clear();
+  staging->name.clear();
+  ids_.clear();
+  for (const RowName& one : rows) {
+    TACIT_CHECK(ids_.empty() || ids_.back() < one.row, "rows ascend");
+    staging->row.push_back(one.row);
+    staging->name.push_back(one.name);
+    ids_.push_back(one.row);
+  }
+  at_.resize(n);
+  TACIT_RETURN_IF_ERROR(
+      stream.Upload<uint32_t>(staging->row, staging->row_device.span().Sub(0, n)));
+  return stream.Upload<uint32_t>(staging->name, staging->name_device.span().Sub(0, n));
+}
+
+Status RowMover::Fetch(Stream& feed, const RowPlaces& places, std::span<const RowName> rows,
+                       store::WorkingRows& from) {
+  const size_t n = rows.size();
+  if (n == 0) return {};
+  TACIT_RETURN_IF_ERROR(Stage(feed, rows, &in_));
+  TACIT_RETURN_IF_ERROR(from.Gather(ids_, at_));
+  const std::span<float> floats = in_.floats.span().first(n * stride_);
+  for (size_t i = 0; i < n; ++i) {
+    const uint32_t own = FloatsOf(ids_[i]);
+    std::copy_n(at_[i], own, floats.data() + i * stride_);
+    std::fill_n(floats.data() + i * stride_ + own, stride_ - own, 0.0f);
+  }
+  const auto on_device = in_.floats_device.span().Sub(0, n * stride_);
+  TACIT_RETURN_IF_ERROR(feed.Upload<float>(floats, on_device));
+  return UnpackRows(feed, places,
+                    {.row = in_.row_device.span().Sub(0, n),
+                     .name = in_.name_device.span().Sub(0, n),
+                     .stride = stride_,
+                     .floats = on_device});
+}
+
+Status RowMover::SendPiece(Stream& stream, const RowPlaces& places, std::span<const RowName> rows,
+                           store::WorkingRows& to) {
+  const size_t n = rows.size();
+  TACIT_RETURN_IF_ERROR(Stage(stream, rows, &out_));
+  const auto on_device = out_.floats_device.span().Sub(0, n * stride_);
+  TACIT_RETURN_IF_ERROR(PackRows(stream, places,
+                                 {.row = out_.row_device.span().Sub(0, n),
+                                  .name = out_.name_device.span().Sub(0, n),
+                                  .stride = stride_,
+                                  .floats = on_device}));
+  const std::span<float> floats = out_.floats.span().first(n * stride_);
+  TACIT_RETURN_IF_ERROR(stream.Download(on_device, floats));
+  TACIT_RETURN_IF_ERROR(to.Gather(ids_, at_));
+  TACIT_RETURN_IF_ERROR(stream.Synchronize());
+  for (size_t i = 0; i < n; ++i)
+    std::copy_n(floats.data() + i * stride_, FloatsOf(ids_[i]), at_[i]);
+  to.MarkChanged(ids_);
+  return {};
+}
+
+Status RowMover::SendHome(Stream& stream, const RowPlaces& places, std::span<const RowName> rows,
+                          store::WorkingRows& to) {
+  const size_t most = std::max<size_t>(1, kPieceFloats / stride_);
+  for (size_t begin = 0; begin < rows.size(); begin += most)
+    TACIT_RETURN_IF_ERROR(
+        SendPiece(stream, places, rows.subspan(begin, std::min(most, rows.size() - begin)), to));
+  return {};
+}
+
+}  // namespace tacit::cuda

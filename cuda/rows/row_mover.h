@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "cuda/device/buffer.h"
+#include "cuda/device/stream.h"
+#include "cuda/kernels/row_places.h"
+#include "store/working_rows.h"
+
+namespace tacit::cuda {
+
+// Makes work that is put on `stream` from here on see the rows that were on their way when
+// `fetched` was recorded.
+Status AwaitFetched(Stream& stream, const Event& fetched);
+
+struct RowName {
+  uint32_t row = 0, name = 0;
+};
+
+// Copies rows between the host's WorkingRows and their places on the device, through pinned memory.
+class RowMover {
+ public:
+  // `stride` is the floats of the longest row, and `floats` has each table's.
+  RowMover(std::vector<std::pair<uint64_t, uint32_t>> floats_from, uint32_t stride)
+      : floats_from_(std::move(floats_from)), stride_(stride) {}
+
+  // Copies rows to their places, on `feed`, and does not wait for the copy. REQUIRES ascending
+  // rows, and that the copy of the call before has run.
+  Status Fetch(Stream& feed, const RowPlaces& places, std::span<const RowName> rows,
+               store::WorkingRows& from);
+  // Copies rows home and marks them as changed there, a piece at a time; they are there when it
+  // returns. REQUIRES ascending rows.
+  Status SendHome(Stream& stream, const RowPlaces& places, std::span<const RowName> rows,
+                  store::WorkingRows& to);
+
+ private:
+  // One way's staging.
+  struct Staging {
+    std::vector<uint32_t> row, name;
+    HostBuffer<float> floats;
+    Buffer<uint32_t> row_device, name_device;
+    Buffer<float> floats_device;
+  };
+  Status Stage(Stream& stream, std::span<const RowName> rows, Staging* staging);
+  Status SendPiece(Stream& stream, const RowPlaces& places, std::span<const RowName> rows,
+                   store::WorkingRows& to);
+  uint32_t FloatsOf(uint64_t row) const;
+
+  std::vector<std::pair<uint64_t, uint32_t>> floats_from_;  // by a table's first row
+  uint32_t stride_;
+  std::vector<uint64_t> ids_;
+  std::vector<float*> at_;
+  Staging in_, out_;
+};
+
+}  // namespace tacit::cuda

@@ -1,0 +1,136 @@
+#include "cuda/rows/whole_rows.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include "base/check.h"
+#include "cuda/device/device.h"
+
+namespace tacit::cuda {
+namespace {
+
+constexpr size_t kPieceFloats = size_t{1} << 20;
+
+// Some rows of a table on the host: embeddings side by side, and their state.
+struct Piece {
+  uint64_t begin = 0, rows = 0;  // in the table
+  std::vector<uint64_t> ids;
+  std::vector<float*> at;
+  std::vector<float> embedding, state;
+};
+
+}  // namespace
+
+// Calls move(table, piece) for all rows, in pieces; piece.at are the host's rows.
+template <class Move>
+Status WholeRows::ForPieces(Stream& stream, const std::vector<DeviceTable>& tables,
+                            store::WorkingRows& rows, const Move& move) {
+  Piece piece;
+  for (const DeviceTable& table : tables) {
+    const uint64_t most = std::max<uint64_t>(1, kPieceFloats / (table.dim + table.state_floats));
+    for (piece.begin = 0; piece.begin < table.rows; piece.begin += piece.rows) {
+      piece.rows = std::min(most, table.rows - piece.begin);
+      piece.ids.resize(piece.rows);
+      std::iota(piece.ids.begin(), piece.ids.end(), table.first + piece.begin);
+      piece.at.resize(piece.rows);
+      piece.embedding.resize(piece.rows * table.dim);
+      piece.state.resize(piece.rows * table.state_floats);
+      TACIT_RETURN_IF_ERROR(rows.Gather(piece.ids, piece.at));
+      if (Status moved = move(table, piece); !moved) {
+        // Copies under way still use the piece.
+        static_cast<void>(stream.Synchronize());
+        return moved;
+      }
+    }
+  }
+  return {};
+}
+
+uint64_t WholeRows::Bytes(const RowSpace& space, const std::vector<uint32_t>& state_floats) {
+  uint64_t bytes = 0;
+  for (size_t t = 0; t < state_floats.size(); ++t) {
+    const RowSpace::Table& table = space.tables()[t];
+    bytes += table.rows * (table.dim + state_floats[t]) * sizeof(float);
+  }
+  return bytes;
+}
+
+Result<std::unique_ptr<WholeRows>> WholeRows::Make(Stream& stream, const RowSpace& space,
+                                                   const std::vector<uint32_t>& state_floats,
+                                                   store::WorkingRows& rows) {
+  TACIT_CHECK(state_floats.size() == space.tables().size());
+  // They outlive the buffers of `whole`, whose end waits for copies out of them.
+  std::vector<DeviceSlot> slots;
+  std::vector<uint32_t> slot_of;
+  std::unique_ptr<WholeRows> made(new WholeRows(stream, rows, space.rows()));
+  WholeRows& whole = *made;
+  for (const RowSpace::Table& table : space.tables()) {
+    const size_t number = slots.size();
+    const uint32_t state = state_floats[number];
+    TACIT_ASSIGN(auto embeddings, Buffer<float>::Make(stream.device(), table.rows * table.dim));
+    TACIT_ASSIGN(auto states, Buffer<float>::Make(stream.device(), table.rows * state));
+    whole.host_tables_.push_back({.embedding = embeddings.span().data,
+                                  .state = states.span().data,
+                                  .first = table.first,
+                                  .rows = table.rows,
+                                  .dim = table.dim,
+                                  .state_floats = state,
+                                  .first_name = table.first});
+    slots.push_back({.rows = embeddings.span().data,
+                     .stride = table.dim,
+                     .first = table.first,
+                     .dim = table.dim,
+                     .column = static_cast<uint32_t>(slot_of.size())});
+    slot_of.insert(slot_of.end(), table.dim, static_cast<uint32_t>(number));
+    whole.memory_.push_back(std::move(embeddings));
+    whole.memory_.push_back(std::move(states));
+  }
+  TACIT_ASSIGN(whole.tables_, Buffer<DeviceTable>::Make(stream.device(), slots.size()));
+  TACIT_ASSIGN(whole.slots_, Buffer<DeviceSlot>::Make(stream.device(), slots.size()));
+  TACIT_ASSIGN(whole.slot_of_, Buffer<uint32_t>::Make(stream.device(), slot_of.size()));
+  TACIT_RETURN_IF_ERROR(stream.Upload<DeviceTable>(whole.host_tables_, whole.tables_.span()));
+  TACIT_RETURN_IF_ERROR(stream.Upload<DeviceSlot>(slots, whole.slots_.span()));
+  TACIT_RETURN_IF_ERROR(stream.Upload<uint32_t>(slot_of, whole.slot_of_.span()));
+  TACIT_RETURN_IF_ERROR(ForPieces(
+      stream, whole.host_tables_, rows, [&](const DeviceTable& table, Piece& piece) -> Status {
+        for (size_t i = 0; i < piece.rows; ++i) {
+          std::copy_n(piece.at[i], table.dim, piece.embedding.data() + i * table.dim);
+          std::copy_n(piece.at[i] + table.dim, table.state_floats,
+                      piece.state.data() + i * table.state_floats);
+        }
+        TACIT_RETURN_IF_ERROR(stream.Upload<float>(
+            piece.embedding, {table.embedding + piece.begin * table.dim, piece.rows * table.dim}));
+        TACIT_RETURN_IF_ERROR(stream.Upload<float>(
+            piece.state,
+            {table.state + piece.begin * table.state_floats, piece.rows * table.state_floats}));
+        return stream.Synchronize();
+      }));
+  TACIT_RETURN_IF_ERROR(stream.Synchronize());
+  return made;
+}
+
+Status WholeRows::Settle() {
+  Stream& stream = *stream_;
+  store::WorkingRows& rows = *rows_;
+  return ForPieces(
+      stream, host_tables_, rows, [&](const DeviceTable& table, Piece& piece) -> Status {
+        TACIT_RETURN_IF_ERROR(stream.Download(
+            DeviceSpan<float>(table.embedding + piece.begin * table.dim, piece.rows * table.dim),
+            std::span<float>(piece.embedding)));
+        TACIT_RETURN_IF_ERROR(
+            stream.Download(DeviceSpan<float>(table.state + piece.begin * table.state_floats,
+                                              piece.rows * table.state_floats),
+                            std::span<float>(piece.state)));
+        TACIT_RETURN_IF_ERROR(stream.Synchronize());
+        for (size_t i = 0; i < piece.rows; ++i) {
+          std::copy_n(piece.embedding.data() + i * table.dim, table.dim, piece.at[i]);
+          std::copy_n(piece.state.data() + i * table.state_floats, table.state_floats,
+                      piece.at[i] + table.dim);
+        }
+        rows.MarkChanged(piece.ids);
+        return {};
+      });
+}
+
+}  // namespace tacit::cuda

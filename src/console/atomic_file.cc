@@ -1,0 +1,60 @@
+#include "console/atomic_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+namespace tacit::console {
+namespace {
+
+tl::unexpected<Error> WriteFailure(const std::string& path, int error) {
+  return Fail(ErrorCode::kIo, fmt::format("{}: {}", path, std::strerror(error)));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<AtomicFile>> AtomicFile::Create(const std::string& path, unsigned mode) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    return Fail(ErrorCode::kInvalidArgument, path + ": is a directory");
+  const std::string temporary = fmt::format("{}.part-{}", path, ::getpid());
+  // A file that a killed process of the same number left behind is nobody's.
+  ::unlink(temporary.c_str());
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (fd.get() < 0)
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {}", path, std::strerror(errno)));
+  return std::unique_ptr<AtomicFile>(new AtomicFile(path, temporary, std::move(fd)));
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_.get() >= 0) ::unlink(temporary_.c_str());
+}
+
+Status AtomicFile::Write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return WriteFailure(path_, errno);
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return {};
+}
+
+Status AtomicFile::Commit() {
+  if (::fsync(fd_.get()) != 0) return WriteFailure(path_, errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return WriteFailure(path_, errno);
+  fd_ = UniqueFd();
+  const std::filesystem::path parent = std::filesystem::absolute(path_).parent_path();
+  const UniqueFd folder(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0 || ::fsync(folder.get()) != 0) return WriteFailure(path_, errno);
+  return {};
+}
+
+}  // namespace tacit::console

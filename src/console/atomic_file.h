@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace tacit::console {
+
+// A file that is there whole or not at all: it is written beside its place under another name, and
+// gets its own with Commit. Without Commit nothing is left of it. One thread.
+class AtomicFile {
+ public:
+  // kInvalidArgument: it cannot be made there. `mode` is the file's, before the umask.
+  static Result<std::unique_ptr<AtomicFile>> Create(const std::string& path, unsigned mode = 0644);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  // kIo names the file.
+  Status Write(std::string_view bytes);
+  // Puts it in its place, over whatever is there, once all bytes are on the disk.
+  Status Commit();
+
+ private:
+  AtomicFile(std::string path, std::string temporary, UniqueFd fd)
+      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(std::move(fd)) {}
+
+  const std::string path_, temporary_;
+  UniqueFd fd_;
+};
+
+}  // namespace tacit::console

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "metrics/registry.h"
+#include "privacy/allowance_forecast.h"
+#include "store/store.h"
+#include "wiring/assembly.h"
+
+namespace tacit::daemon {
+
+// Counts how many users of a running store have how much of their allowance left, on a thread of
+// its own: at the start, and then every ten minutes, or less often where counting takes long. The
+// counts are gauges (tacit_users_by_allowance_left); the log has them at the start, and when the
+// share of users with nothing left has passed another tenth. All of it is un-noised: operator-only.
+// The store and the registry must outlive it.
+class AllowanceCensus {
+ public:
+  // Learners whose unit is an event have no users; without others there is no thread.
+  AllowanceCensus(const wiring::Assembly& assembly, const store::Store& store,
+                  metrics::Registry& registry);
+  ~AllowanceCensus();
+  AllowanceCensus(const AllowanceCensus&) = delete;
+  AllowanceCensus& operator=(const AllowanceCensus&) = delete;
+
+  // The last count of a learner's users, and its time (UTC).
+  struct Census {
+    int64_t time_ms = 0;
+    privacy::AllowancesLeft left;
+  };
+  // Nothing before the first count, and for a learner without users. Any thread.
+  std::optional<Census> last(LearnerIndex learner) const;
+
+ private:
+  struct Subject {
+    std::string learner;
+    LearnerIndex index;
+    double delta = 0;
+    privacy::Bounds bounds;
+    std::array<metrics::Gauge, 5> left;  // nothing, up to a quarter, ..., up to all
+    std::optional<int> tenths_told = {};
+    bool weakness_told = false;       // of delta, among so many users
+    std::optional<Census> last = {};  // under mutex_
+  };
+
+  void Loop();
+  bool Count(Subject* subject) const;
+  bool going_on() const;
+
+  const store::Store& store_;
+  std::vector<Subject> subjects_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::thread thread_;  // the last member: it uses all others
+};
+
+}  // namespace tacit::daemon

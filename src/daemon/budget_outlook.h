@@ -1,0 +1,46 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "metrics/registry.h"
+#include "store/snapshot.h"
+#include "wiring/assembly.h"
+#include "wiring/ledger_forecast.h"
+
+namespace tacit::daemon {
+
+// Shows when each budget will have run out, as `tacit ledger forecast` has it, on a thread of its
+// own: a minute after what it last took into account has changed. It follows from the committed
+// ledger and the configuration, so everybody may see it.
+class BudgetOutlook {
+ public:
+  using Latest = std::function<std::shared_ptr<const store::Snapshot>()>;
+
+  // The registry and all that `latest` uses must outlive it.
+  BudgetOutlook(const wiring::Assembly& assembly, Latest latest, metrics::Registry& registry);
+  ~BudgetOutlook();
+  BudgetOutlook(const BudgetOutlook&) = delete;
+  BudgetOutlook& operator=(const BudgetOutlook&) = delete;
+
+ private:
+  void Loop();
+  void Look();
+
+  const Latest latest_;
+  wiring::ForecastBudgets budgets_;
+  std::vector<std::pair<std::string, metrics::Gauge>> runs_out_;  // "": all learners together
+  uint64_t version_ = 0;                                          // that was looked at
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::thread thread_;  // the last member: it uses all others
+};
+
+}  // namespace tacit::daemon

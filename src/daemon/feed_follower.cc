@@ -1,0 +1,145 @@
+#include "daemon/feed_follower.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/log.h"
+#include "base/named_thread.h"
+
+namespace tacit::daemon {
+namespace {
+
+constexpr std::chrono::milliseconds kReadSlice(100);
+// Between two tries where brokers refuse at once.
+constexpr std::chrono::milliseconds kFollowPause(200);
+
+double SecondsBetween(int64_t from_ms, int64_t to_ms) {
+  return to_ms > from_ms ? static_cast<double>(to_ms - from_ms) / 1000 : 0;
+}
+
+}  // namespace
+
+FeedFollower::FeedFollower(store::ReplicaStore& store, const config::Feed& feed,
+                           std::vector<store::LearnerLayout> layouts, feed::ReplicaSource source,
+                           const Clock& clock, metrics::Registry& registry,
+                           std::function<void(int64_t)> on_version)
+    : store_(store),
+      feed_(feed),
+      clock_(clock),
+      on_version_(std::move(on_version)),
+      replica_(store, std::move(layouts), std::move(source)),
+      version_(registry.AddGauge(metrics::Audience::kPublic, "tacit_replica_version",
+                                 "The version that is served; 0: none yet")),
+      lag_versions_(registry.AddGauge(
+          metrics::Audience::kPublic, "tacit_replica_lag_versions",
+          "Commits between the version that is served and the newest seen in the feed")),
+      lag_seconds_(registry.AddGauge(
+          metrics::Audience::kPublic, "tacit_replica_lag_seconds",
+          "Time between the publications of what is served and of the newest version seen")),
+      lag_records_(
+          registry.AddGauge(metrics::Audience::kPublic, "tacit_replica_lag_records",
+                            "Records of the feed that were not read yet, when last asked")),
+      lag_bytes_(registry.AddGauge(
+          metrics::Audience::kPublic, "tacit_replica_lag_bytes",
+          "Bytes read and not served yet, and an estimate of those not read yet")),
+      age_(registry.AddGauge(metrics::Audience::kPublic, "tacit_replica_age_seconds",
+                             "Time since the version that is served was published")),
+      failing_(registry.AddGauge(metrics::Audience::kPublic, "tacit_replica_failing",
+                                 "Whether the last try to read the feed has failed")),
+      versions_(registry.AddCounter(metrics::Audience::kPublic, "tacit_replica_versions_total",
+                                    "Versions applied since the start")),
+      records_(registry.AddCounter(metrics::Audience::kPublic, "tacit_replica_records_total",
+                                   "Records applied since the start, without marks")),
+      bytes_(registry.AddCounter(metrics::Audience::kPublic, "tacit_replica_bytes_total",
+                                 "Bytes of their keys and values")),
+      sight_(replica_.sight()),
+      thread_(NamedThread("tacit-replica", [this] { Loop(); })) {}
+
+FeedFollower::~FeedFollower() { Stop(); }
+
+void FeedFollower::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void FeedFollower::Loop() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    const bool refused = refused_;
+    lock.unlock();
+    const auto stepped = refused ? Result<bool>(false) : replica_.Step(kReadSlice);
+    if (!refused) Note(stepped);
+    ShowLag();
+    if (stepped && *stepped) on_version_(replica_.sight().served_time_ms);
+    lock.lock();
+    if (refused || !stepped) changed_.wait_for(lock, kFollowPause, [this] { return stopping_; });
+  }
+}
+
+void FeedFollower::Note(const Result<bool>& stepped) {
+  failing_.Set(stepped ? 0 : 1);
+  const feed::ReplicaSight sight = replica_.sight();
+  const std::lock_guard lock(mutex_);
+  versions_.Add(static_cast<double>(sight.versions - sight_.versions));
+  records_.Add(static_cast<double>(sight.records - sight_.records));
+  bytes_.Add(static_cast<double>(sight.bytes - sight_.bytes));
+  sight_ = sight;
+  if (stepped) {
+    if (!failure_.empty()) spdlog::info("the feed is read again");
+    failure_.clear();
+    return;
+  }
+  refused_ = stepped.error().code != ErrorCode::kUnavailable;
+  if (failure_ == stepped.error().message) return;
+  failure_ = stepped.error().message;
+  if (refused_) {
+    spdlog::error("the feed is not followed any more, and version {} goes on being served: {}",
+                  sight.served.value, failure_);
+  } else {
+    spdlog::warn("the feed cannot be read at present: {}", failure_);
+  }
+}
+
+void FeedFollower::ShowLag() {
+  const std::lock_guard lock(mutex_);
+  const feed::ReplicaSight& sight = sight_;
+  version_.Set(static_cast<double>(sight.served.value));
+  lag_versions_.Set(static_cast<double>(sight.newest.value - sight.served.value));
+  lag_seconds_.Set(SecondsBetween(sight.served_time_ms, sight.newest_time_ms));
+  lag_records_.Set(static_cast<double>(sight.records_behind));
+  const double each = sight.records == 0
+                          ? 0
+                          : static_cast<double>(sight.bytes) / static_cast<double>(sight.records);
+  lag_bytes_.Set(static_cast<double>(sight.pending_bytes) +
+                 each * static_cast<double>(sight.records_behind));
+  if (sight.served_time_ms > 0) age_.Set(SecondsBetween(sight.served_time_ms, clock_.UnixMillis()));
+}
+
+serve::Readiness FeedFollower::readiness() const {
+  const std::lock_guard lock(mutex_);
+  serve::Readiness readiness{.ready = store_.Latest() != nullptr, .reason = ""};
+  if (!readiness.ready) {
+    readiness.reason = "the replica has no whole version yet";
+    if (refused_) readiness.reason += ", and its feed is refused";
+    return readiness;
+  }
+  const int64_t age_ms = clock_.UnixMillis() - sight_.served_time_ms;
+  const bool old = sight_.served_time_ms > 0 && age_ms > int64_t{feed_.max_age_ms};
+  if (refused_) {
+    readiness.degraded = "the feed is refused";
+  } else if (old) {
+    readiness.degraded = "the version that is served is older than feed.max_age_ms";
+  }
+  if (readiness.degraded.empty()) return readiness;
+  readiness.degraded_for_operators =
+      fmt::format("{}: version {} is {:.1f} s old{}{}", readiness.degraded, sight_.served.value,
+                  static_cast<double>(age_ms) / 1000, failure_.empty() ? "" : "; ", failure_);
+  return readiness;
+}
+
+}  // namespace tacit::daemon

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "config/config.h"
+#include "feed/replica.h"
+#include "metrics/registry.h"
+#include "serve/api.h"
+#include "store/replica_store.h"
+
+namespace tacit::daemon {
+
+// Follows the feed into a replica's store, on a thread of its own. Whatever fails there, what is
+// shown goes on being shown. Thread-safe. Store, clock and registry must outlive it.
+class FeedFollower {
+ public:
+  // `on_version` is called on the thread after each version that is shown, with the time at which
+  // it was published.
+  FeedFollower(store::ReplicaStore& store, const config::Feed& feed,
+               std::vector<store::LearnerLayout> layouts, feed::ReplicaSource source,
+               const Clock& clock, metrics::Registry& registry,
+               std::function<void(int64_t published_ms)> on_version);
+  ~FeedFollower();
+  FeedFollower(const FeedFollower&) = delete;
+  FeedFollower& operator=(const FeedFollower&) = delete;
+
+  // Ready: a whole version is shown. Degraded: it is older than feed.max_age_ms, or the feed is
+  // refused for good.
+  serve::Readiness readiness() const;
+  // Ends the thread.
+  void Stop();
+
+ private:
+  void Loop();
+  void Note(const Result<bool>& stepped);
+  void ShowLag();
+
+  store::ReplicaStore& store_;
+  const config::Feed feed_;
+  const Clock& clock_;
+  const std::function<void(int64_t)> on_version_;
+  feed::Replica replica_;  // used by the thread
+  const metrics::Gauge version_, lag_versions_, lag_seconds_, lag_records_, lag_bytes_, age_,
+      failing_;
+  const metrics::Counter versions_, records_, bytes_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::string failure_;   // of the last try; empty: it succeeded
+  bool refused_ = false;  // and it stays
+  feed::ReplicaSight sight_;
+  std::thread thread_;  // the last member: it uses all others
+};
+
+}  // namespace tacit::daemon

@@ -1,0 +1,163 @@
+#include "daemon/feed_sender.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/named_thread.h"
+#include "base/text.h"
+
+namespace tacit::daemon {
+namespace {
+
+constexpr std::chrono::seconds kLastTry(4);
+
+int64_t SteadyMillis(const Clock& clock) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now().time_since_epoch())
+      .count();
+}
+
+feed::PublisherOptions WithStop(feed::PublisherOptions options, const std::atomic<bool>& given_up,
+                                Heartbeat& heartbeat) {
+  options.keep_going = [&given_up] { return !given_up; };
+  options.on_progress = [&heartbeat] { heartbeat.Work(); };
+  return options;
+}
+
+}  // namespace
+
+FeedSender::FeedSender(store::Store& store, const config::Feed& feed,
+                       feed::PublisherOptions options, const Clock& clock,
+                       metrics::Registry& registry)
+    : store_(store),
+      feed_(feed),
+      clock_(clock),
+      publisher_(store, clock, WithStop(std::move(options), given_up_, heartbeat_)),
+      published_version_(registry.AddGauge(metrics::Audience::kPublic,
+                                           "tacit_feed_published_version",
+                                           "The newest commit that the feed's topic has")),
+      lag_versions_(registry.AddGauge(metrics::Audience::kPublic, "tacit_feed_unpublished_commits",
+                                      "Commits after the newest that the feed's topic has")),
+      lag_seconds_(registry.AddGauge(metrics::Audience::kPublic, "tacit_feed_unpublished_seconds",
+                                     "Time since there was no unpublished commit")),
+      failing_(registry.AddGauge(metrics::Audience::kPublic, "tacit_feed_failing",
+                                 "Whether the last try to publish has failed")),
+      versions_(registry.AddCounter(metrics::Audience::kPublic, "tacit_feed_versions_total",
+                                    "Versions published since the start")),
+      whole_(registry.AddCounter(metrics::Audience::kPublic, "tacit_feed_whole_versions_total",
+                                 "Of these, versions that were sent with all rows")),
+      records_(registry.AddCounter(metrics::Audience::kPublic, "tacit_feed_records_total",
+                                   "Records published since the start, without marks")),
+      bytes_(registry.AddCounter(metrics::Audience::kPublic, "tacit_feed_bytes_total",
+                                 "Bytes of their keys and values")),
+      thread_(NamedThread("tacit-feed", [this] { Loop(); })) {}
+
+FeedSender::~FeedSender() {
+  given_up_ = true;
+  Finish();
+}
+
+void FeedSender::Finish() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::string FeedSender::trouble() const {
+  const std::lock_guard lock(mutex_);
+  if (refused_) return failure_;
+  if (behind_since_ms_ < 0) return "";
+  const int64_t behind_ms = SteadyMillis(clock_) - behind_since_ms_;
+  if (behind_ms <= int64_t{feed_.max_age_ms}) return "";
+  return fmt::format("the newest commit is unpublished for {:.1f} s{}{}",
+                     static_cast<double>(behind_ms) / 1000, failure_.empty() ? "" : ": ", failure_);
+}
+
+void FeedSender::Loop() {
+  const std::chrono::milliseconds interval(feed_.interval_ms);
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    lock.unlock();
+    const auto next = std::chrono::steady_clock::now() + interval;
+    heartbeat_.Work();
+    PublishOnce();
+    heartbeat_.Rest();
+    lock.lock();
+    changed_.wait_until(lock, next, [this] { return stopping_; });
+  }
+  lock.unlock();
+  // The last commit is in the topic if brokers answer now, else after the next start.
+  const auto deadline = std::chrono::steady_clock::now() + kLastTry;
+  while (!given_up_ && !PublishOnce()) {
+    if (std::chrono::steady_clock::now() < deadline) continue;
+    spdlog::warn("commit {} is not published: the next start goes on with it",
+                 store_.Latest()->version().value);
+    return;
+  }
+}
+
+bool FeedSender::PublishOnce() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (refused_) return true;
+  }
+  NoteLag();
+  const auto published = publisher_.Publish();
+  failing_.Set(published ? 0 : 1);
+  if (!published) {
+    NoteFailure(published.error());
+    return published.error().code != ErrorCode::kUnavailable;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) spdlog::info("the feed is published again");
+    failure_.clear();
+  }
+  if (*published) Tell(**published);
+  NoteLag();
+  return true;
+}
+
+void FeedSender::NoteFailure(const Error& error) {
+  const bool stays = error.code != ErrorCode::kUnavailable;
+  const std::lock_guard lock(mutex_);
+  refused_ = stays;
+  if (failure_ == error.message) return;
+  failure_ = error.message;
+  if (stays) {
+    spdlog::error("the feed is not published any more, and training goes on: {}", failure_);
+  } else {
+    spdlog::warn("the feed cannot be published at present: {}", failure_);
+  }
+}
+
+void FeedSender::Tell(const feed::PublishedVersion& version) {
+  versions_.Add();
+  records_.Add(static_cast<double>(version.records));
+  bytes_.Add(static_cast<double>(version.bytes));
+  if (!version.whole) return;
+  whole_.Add();
+  spdlog::info("topic '{}' has all of version {}: {}, {} bytes", feed_.topic, version.version.value,
+               Counted(version.records, "record"), WithThousands(version.bytes));
+}
+
+void FeedSender::NoteLag() {
+  const uint64_t committed = store_.Latest()->version().value;
+  const auto known = publisher_.published();
+  const uint64_t published = known ? known->value : 0;
+  published_version_.Set(static_cast<double>(published));
+  const std::lock_guard lock(mutex_);
+  const bool behind = committed > published;
+  if (!behind) behind_since_ms_ = -1;
+  if (behind && behind_since_ms_ < 0) behind_since_ms_ = SteadyMillis(clock_);
+  lag_versions_.Set(behind ? static_cast<double>(committed - published) : 0);
+  lag_seconds_.Set(behind ? static_cast<double>(SteadyMillis(clock_) - behind_since_ms_) / 1000
+                          : 0);
+}
+
+}  // namespace tacit::daemon

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/heartbeat.h"
+#include "config/config.h"
+#include "feed/publisher.h"
+#include "metrics/registry.h"
+#include "store/store.h"
+
+namespace tacit::daemon {
+
+// Publishes a running store's commits to the feed's topic, on a thread of its own: one version in
+// feed.interval_ms at most, each the newest commit of its moment. Training never waits for it, and
+// goes on where it fails. Thread-safe. Store, clock and registry must outlive it.
+class FeedSender {
+ public:
+  FeedSender(store::Store& store, const config::Feed& feed, feed::PublisherOptions options,
+             const Clock& clock, metrics::Registry& registry);
+  ~FeedSender();
+  FeedSender(const FeedSender&) = delete;
+  FeedSender& operator=(const FeedSender&) = delete;
+
+  // Tries for a moment to publish the last commit, and ends.
+  void Finish();
+  // A sign of life: each version is a piece of work, and a large one several.
+  const Heartbeat& heartbeat() const { return heartbeat_; }
+  // Says why commits stay unpublished for longer than feed.max_age_ms, or for good; empty: they do
+  // not.
+  std::string trouble() const;
+
+ private:
+  void Loop();
+  // Returns true if there is nothing more to publish at present, or never will be.
+  bool PublishOnce();
+  void NoteFailure(const Error& error);
+  void Tell(const feed::PublishedVersion& version);
+  void NoteLag();
+
+  store::Store& store_;
+  const config::Feed feed_;
+  const Clock& clock_;
+  std::atomic<bool> given_up_ = false;
+  Heartbeat heartbeat_;
+  feed::Publisher publisher_;  // used by the thread
+  const metrics::Gauge published_version_, lag_versions_, lag_seconds_, failing_;
+  const metrics::Counter versions_, whole_, records_, bytes_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::string failure_;           // of the last try; empty: it succeeded
+  bool refused_ = false;          // and it stays
+  int64_t behind_since_ms_ = -1;  // steady; since when a commit is unpublished; -1: none is
+  std::thread thread_;            // the last member: it uses all others
+};
+
+}  // namespace tacit::daemon

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/clock.h"
+#include "daemon/allowance_census.h"
+#include "daemon/sample_rings.h"
+#include "serve/dashboard/figures.h"
+#include "store/store.h"
+#include "stream/source.h"
+#include "train/progress.h"
+#include "wiring/assembly.h"
+#include "wiring/learning.h"
+
+namespace tacit::daemon {
+
+// Records what the dashboard shows of a running process beside its ledger: a thread of its own
+// looks at the process's counters every two seconds. All of it is un-noised: operator-only.
+// Thread-safe; what it looks at outlives it.
+class FigureRecorder {
+ public:
+  FigureRecorder(const wiring::Assembly& assembly, wiring::Learning& learning,
+                 const train::Progress& progress, const stream::Source& source,
+                 const store::Store& store, const AllowanceCensus& census, const Clock& clock);
+  ~FigureRecorder();
+  FigureRecorder(const FigureRecorder&) = delete;
+  FigureRecorder& operator=(const FigureRecorder&) = delete;
+
+  serve::OperatorFigures Figures(serve::LookBack back) const;
+
+ private:
+  serve::StreamSample Sample() const;
+  serve::LearnerFigures OfLearner(const wiring::LearnerPlan& plan,
+                                  const train::StepTotals::Learner& steps) const;
+  void Loop();
+
+  const wiring::Assembly& assembly_;
+  wiring::Learning& learning_;
+  const train::Progress& progress_;
+  const stream::Source& source_;
+  const store::Store& store_;
+  const AllowanceCensus& census_;
+  const Clock& clock_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  SampleRings rings_;
+  std::thread thread_;  // the last member: it uses all others
+};
+
+}  // namespace tacit::daemon

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "config/config.h"
+#include "metrics/registry.h"
+#include "serve/callers/callers.h"
+#include "serve/server.h"
+
+namespace tacit::daemon {
+
+// The server, and the files that it reads again while it answers. Used by one thread.
+class Front {
+ public:
+  // Reads the files that the configuration names. kInvalidArgument names what is wrong with them.
+  // `registry` outlives it.
+  static Result<std::unique_ptr<Front>> Open(const config::Serve& config,
+                                             metrics::Registry& registry);
+
+  // Hands the files to the server's options.
+  void FillIn(serve::ServerOptions* options) const;
+  void Take(std::unique_ptr<serve::Server> server) { server_ = std::move(server); }
+
+  // Null where the configuration names no address.
+  serve::Server* server() const { return server_.get(); }
+
+  // Goes on with these rates of callers, and with a log of answers or without.
+  void Change(const config::Serve& config);
+
+  // Reads all files again, on SIGHUP. What cannot be read stays as it was, and is logged.
+  void Reload();
+  // Does the same for those that have changed, about once a second.
+  void Look();
+
+ private:
+  Front() = default;
+
+  // Tells when the certificate ends; warns, once a day at most, where that is soon.
+  void TellCertificate();
+
+  std::shared_ptr<serve::Callers> callers_;
+  std::shared_ptr<serve::Tls> tls_;
+  metrics::Gauge expires_;
+  std::optional<int64_t> warned_s_;
+  std::unique_ptr<serve::Server> server_;
+  uint32_t looks_ = 0;
+};
+
+}  // namespace tacit::daemon

@@ -1,0 +1,36 @@
+#include "daemon/reloader.h"
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "config/changes.h"
+
+namespace tacit::daemon {
+
+void Reloader::Reload() {
+  const auto read = read_();
+  if (!read) {
+    LogEvent(spdlog::level::err, "reload_failed", {{"why", read.error().message}},
+             fmt::format("SIGHUP: {}; the configuration stays as it was", read.error().message));
+    return;
+  }
+  const auto changes = config::ChangesOf(running_, *read);
+  if (changes.empty()) return spdlog::info("SIGHUP: the configuration is as it was");
+  config::TakeReloaded(*read, &running_);
+  take_(running_);
+  for (const config::Change& change : changes) {
+    const config::ReloadRow* const row = config::ReloadRowOf(change.key);
+    const bool taken = row != nullptr && row->use == config::AtReload::kTaken;
+    LogEvent(
+        taken ? spdlog::level::info : spdlog::level::warn, taken ? "reloaded" : "reload_refused",
+        {{"key", change.key}, {"before", change.before}, {"now", change.now}},
+        taken
+            ? fmt::format("SIGHUP: {} is {} now, and was {}", change.key, change.now, change.before)
+            : fmt::format("SIGHUP: {} is {} in the file, and stays {} until tacitd is started "
+                          "anew: {}",
+                          change.key, change.now, change.before,
+                          row != nullptr ? row->why : "a start alone reads it"));
+  }
+}
+
+}  // namespace tacit::daemon

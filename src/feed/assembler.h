@@ -1,0 +1,153 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "feed/newest_marks.h"
+#include "store/delta.h"
+#include "store/learner_record.h"
+
+// Whole versions out of the records of a topic.
+namespace tacit::feed {
+
+// The feed that a replica follows: what all its marks have in common.
+struct FeedIdentity {
+  FeedId feed{};
+  LineageId lineage{};
+  uint64_t models = 0;  // RecordOrigin::model of marks and ledger entries
+  uint32_t partitions = 0;
+  // Older records are of a store or model before, or a later version has them again.
+  CommitSeq whole_since;
+  std::vector<store::LearnerRecord> learners;  // by key
+};
+// Takes it from a mark. kCorruption: its learners cannot be read.
+Result<FeedIdentity> IdentityOf(const PlacedMark& placed);
+
+// The change of one learner. Null members have not changed.
+struct VersionLearner {
+  uint16_t key = 0;
+  // Floats as records have them: the embedding, with a moving average the average and its step.
+  std::shared_ptr<const store::RowDelta> rows;
+  std::shared_ptr<const std::vector<float>> dense;
+  std::shared_ptr<const std::string> released;
+};
+
+// A version that is whole: all that has changed since the one before (Assembler::base).
+struct WholeVersion {
+  Mark mark;  // of one partition
+  std::vector<VersionLearner> learners;
+  std::map<uint64_t, std::string> entries;  // of the ledger, encoded, by number
+  std::map<int32_t, uint64_t> next;         // offsets behind its marks
+  uint64_t records = 0, bytes = 0;          // of keys and values
+};
+
+// The offset that a partition was read to, and the one that it ends at.
+struct PartitionSight {
+  uint64_t next = 0, end = 0;
+};
+
+// Takes the committed records of all partitions, each partition's in order, and gives out whole
+// versions: those of which every partition has the mark, and all records that the marks count.
+//
+// Compaction takes records that a newer version has again, so a reader that begins far back finds
+// versions with holes. It then reads on: whatever was taken away is superseded by something before
+// the ends that the topic had when the hole was read, so the first version that all partitions have
+// at or behind these ends has no hole, if all that was read after the ends were asked for had
+// none. Not thread-safe. Memory: all that is read and not taken.
+class Assembler {
+ public:
+  // The place that reading begins at: behind the marks of `base`, or the topic's beginning.
+  enum class Beginning : uint8_t { kBehindBase, kOfTopic };
+  // `base`: the version that the caller has; what comes out first is the change of it. Nothing:
+  // there is none, and the first is all there is.
+  Assembler(std::string topic, FeedIdentity identity, std::optional<CommitSeq> base,
+            Beginning beginning);
+
+  // Takes a record. kCorruption: its bytes are no record's. kRefused: a record of another store,
+  // model or feed, or versions that go back. After a failure nothing more may be taken.
+  Status Take(const stream::KafkaTopicRecord& record);
+
+  // True where a hole was read since ends were last noted, or none were yet: whoever reads asks
+  // the brokers for the ends, and notes them.
+  bool needs_ends() const { return hole_; }
+  // Notes, for every partition, how far was read and where it ended after that.
+  void NoteEnds(const std::map<int32_t, PartitionSight>& sights);
+
+  // Returns the newest version that is whole, which becomes the base; nothing if there is none
+  // yet. `position`: how far each partition was read, marks of transactions included. kCorruption:
+  // the records of the version do not fit its marks.
+  Result<std::optional<WholeVersion>> TakeWhole(const std::map<int32_t, uint64_t>& position);
+
+  std::optional<CommitSeq> base() const { return base_; }
+  CommitSeq newest() const { return newest_; }  // version of which any mark was read
+  int64_t newest_time_ms() const { return newest_time_ms_; }
+  uint64_t pending_bytes() const { return pending_bytes_; }
+
+ private:
+  struct Chunk {
+    uint32_t of = 0;
+    CommitSeq version;
+    std::string bytes;
+  };
+  using Chunks = std::map<uint64_t, Chunk>;
+  struct Rows {
+    std::vector<uint64_t> rows;
+    std::vector<size_t> end;
+    std::vector<float> floats;
+  };
+  struct Pending {
+    std::map<uint16_t, Rows> rows;
+    std::map<uint16_t, Chunks> dense, released;
+    std::map<uint64_t, std::string> entries;
+    std::map<int32_t, PlacedMark> marks;
+    uint64_t records = 0, bytes = 0;
+  };
+  // A partition as far as it was read.
+  struct Part {
+    bool ours = false;   // a record of this store and these models was seen
+    CommitSeq version;   // of the last record
+    CommitSeq marked;    // of the last mark; 0: none
+    bool knows = false;  // no mark can have been between `marked` and what comes next
+    bool fits = false;   // the records of `marked` are those that its mark counts
+    uint64_t records = 0, checksum = 0;  // since the last mark
+    PartitionSight noted;
+  };
+
+  // True for records that belong to a store or model before, or that a later version has again.
+  bool IsOld(const Record& record, const Part& part) const;
+  Status CheckOrigin(const Record& record, const Part& part) const;
+  Status TakeDecoded(const stream::KafkaTopicRecord& record, const Record& decoded,
+                     std::optional<PlacedMark> mark);
+  Status TakeRow(const Record& record, Pending* to) const;
+  static Status TakeChunk(const Record& record, Chunks* to);
+  Status TakeMark(int32_t partition, PlacedMark placed, Part& part);
+  Status CheckMark(const PlacedMark& placed) const;
+  Status CheckMarks(const Pending& of) const;
+  // Decides from which version on there are no holes, once all ends that were noted are reached.
+  Status Settle(const std::map<int32_t, uint64_t>& position);
+  std::optional<CommitSeq> FindWhole() const;
+  Result<WholeVersion> Merge(CommitSeq version);
+  Status MergeChunks(const Mark& mark, std::map<uint16_t, Chunks> dense,
+                     std::map<uint16_t, Chunks> released,
+                     std::map<uint16_t, VersionLearner>* to) const;
+  tl::unexpected<Error> Wrong(ErrorCode code, CommitSeq version, std::string_view what) const;
+
+  const std::string topic_;
+  const FeedIdentity identity_;
+  std::optional<CommitSeq> base_;
+  std::map<int32_t, Part> parts_;
+  std::map<CommitSeq, Pending> pending_;
+  bool hole_;        // the ends have to be noted
+  bool settled_;     // all versions from first_ on were read without a hole
+  CommitSeq first_;  // may be shown, and so may later ones
+  CommitSeq newest_;
+  int64_t newest_time_ms_ = 0;
+  uint64_t pending_bytes_ = 0;
+};
+
+}  // namespace tacit::feed

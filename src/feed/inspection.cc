@@ -1,0 +1,249 @@
+#include "feed/inspection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/text.h"
+#include "feed/newest_marks.h"
+#include "privacy/ledger.h"
+#include "store/learner_record.h"
+
+namespace tacit::feed {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+constexpr uint64_t kRecordsBetweenTells = 1 << 16;
+constexpr size_t kFaultsMost = 100;
+// A mark that a partition lacks for so long is not on its way.
+constexpr std::chrono::milliseconds kUnevenMost(2000);
+
+// Chunks of one kind that a learner has, by number.
+struct FoundChunk {
+  uint32_t of = 0;  // so many
+  size_t bytes = 0;
+};
+using FoundChunks = std::map<uint64_t, FoundChunk>;
+
+class Inspector {
+ public:
+  explicit Inspector(std::string topic) : topic_(std::move(topic)) {}
+
+  void Take(const stream::KafkaTopicRecord& record) {
+    found_.records += 1;
+    found_.bytes += record.key.value_or("").size() + record.value.value_or("").size();
+    auto decoded = DecodeTopicRecord(topic_, record);
+    if (!decoded) return Fault(std::move(decoded.error().message));
+    if (decoded->place.kind == RecordKind::kMark) return TakeMark(record, *decoded);
+    Sum& sum = sums_[{decoded->origin.lineage, decoded->origin.version}][record.partition];
+    sum.records += 1;
+    sum.checksum += decoded->checksum;
+    switch (decoded->place.kind) {
+      case RecordKind::kRow:
+        found_.rows += 1;
+        // The lengths of rows are compared once the newest mark says what they are.
+        shapes_[{decoded->place.learner, decoded->place.table, decoded->payload.size(),
+                 decoded->origin.model}] = {decoded->place.number, decoded->origin};
+        break;
+      case RecordKind::kDense:
+        TakeChunk(*decoded, &dense_[decoded->place.learner]);
+        break;
+      case RecordKind::kReleased:
+        TakeChunk(*decoded, &released_[decoded->place.learner]);
+        break;
+      case RecordKind::kLedger:
+        entries_[decoded->place.number] = std::string(decoded->payload);
+        break;
+      case RecordKind::kMark:
+        break;
+    }
+  }
+
+  // True if the newest marks of all partitions are of one version, or there is no mark at all.
+  bool even(size_t partitions) const {
+    if (newest_.empty()) return true;
+    return newest_.size() == partitions && std::ranges::all_of(newest_, [this](const auto& one) {
+             return one.second == newest_.begin()->second;
+           });
+  }
+
+  Inspection Finish(uint32_t partitions) {
+    found_.partitions = partitions;
+    for (auto& [id, version] : versions_) {
+      for (const auto& [partition, mark] : version.second) {
+        const Sum& sum = sums_[id][partition];
+        version.first.records += sum.records;
+        version.first.sums_fit =
+            version.first.sums_fit && sum.records == mark.records && sum.checksum == mark.checksum;
+      }
+      found_.versions.push_back(std::move(version.first));
+    }
+    std::ranges::stable_sort(found_.versions, {},
+                             [](const FoundVersion& version) { return version.mark.time_ms; });
+    if (found_.versions.empty()) {
+      if (found_.records > 0) Fault(fmt::format("topic '{}' has no mark", topic_));
+    } else {
+      CheckNewest(found_.versions.back());
+    }
+    return std::move(found_);
+  }
+
+ private:
+  struct Sum {
+    uint64_t records = 0, checksum = 0;
+  };
+  using VersionId = std::pair<LineageId, CommitSeq>;
+  struct RowShape {
+    uint16_t learner = 0, table = 0;
+    size_t bytes = 0;
+    uint64_t model = 0;
+    friend auto operator<=>(const RowShape&, const RowShape&) = default;
+  };
+
+  void Fault(std::string what) {
+    if (found_.faults.size() < kFaultsMost) found_.faults.push_back(std::move(what));
+  }
+
+  void TakeMark(const stream::KafkaTopicRecord& record, const Record& decoded) {
+    auto mark = DecodeTopicMark(topic_, record, decoded);
+    if (!mark) return Fault(std::move(mark.error().message));
+    newest_[record.partition] = {mark->origin.lineage, mark->origin.version};
+    auto& [version, by_partition] = versions_[{mark->origin.lineage, mark->origin.version}];
+    if (by_partition.emplace(record.partition, mark->mark).second) version.marks += 1;
+    version.mark = std::move(mark->mark);
+    version.origin = mark->origin;
+  }
+
+  void TakeChunk(const Record& record, FoundChunks* chunks) {
+    uint32_t of = 0;
+    if (record.payload.size() < sizeof(of))
+      return Fault(fmt::format("topic '{}': a chunk of learner {} has {} bytes", topic_,
+                               record.place.learner, record.payload.size()));
+    std::memcpy(&of, record.payload.data(), sizeof(of));
+    (*chunks)[record.place.number] = {of, record.payload.size() - sizeof(of)};
+  }
+
+  void CheckNewest(const FoundVersion& newest) {
+    const auto fault = [&](std::string what) {
+      Fault(fmt::format("topic '{}': version {}: {}", topic_, newest.origin.version.value, what));
+    };
+    if (newest.mark.partitions != found_.partitions)
+      fault(fmt::format("was published to {} partitions, and there are {}", newest.mark.partitions,
+                        found_.partitions));
+    if (newest.marks != newest.mark.partitions)
+      fault(fmt::format("{} of {} partitions have its mark", newest.marks, newest.mark.partitions));
+    if (!newest.sums_fit) fault("a partition has other records of it than its mark says");
+    for (const FoundVersion& version : found_.versions)
+      if (version.mark.feed != newest.mark.feed)
+        fault(fmt::format("version {} there is of another feed", version.origin.version.value));
+    for (const MarkedLearner& learner : newest.mark.learners) CheckLearner(learner, fault);
+    CheckLedger(newest, fault);
+  }
+
+  template <class Tell>
+  void CheckLearner(const MarkedLearner& marked, const Tell& fault) {
+    const auto record = store::DecodeLearner(marked.key, marked.record);
+    if (!record) return fault(record.error().message);
+    CheckChunks("dense parameters", record->name, dense_[marked.key], marked.dense_chunks,
+                marked.dense_floats * sizeof(float), fault);
+    CheckChunks("released state", record->name, released_[marked.key], marked.released_chunks,
+                marked.released_bytes, fault);
+    const store::RowLayout& layout = record->layout;
+    const uint64_t model = ModelId(record->model_fingerprint);
+    for (const auto& [shape, example] : shapes_) {
+      // Rows of a model before this one are nobody's any more.
+      if (shape.learner != marked.key || shape.model != model) continue;
+      const auto table = layout.TableOfNumber(shape.table);
+      const uint32_t dim = table ? layout.space.tables()[*table].dim : 0;
+      if (!table || shape.bytes != (dim + layout.average.StateFloats(dim)) * sizeof(float))
+        fault(
+            fmt::format("row {} of table {} of learner '{}' has {} bytes, and is of no layout "
+                        "that the mark has",
+                        example.first, shape.table, record->name, shape.bytes));
+    }
+  }
+
+  template <class Tell>
+  static void CheckChunks(std::string_view what, const std::string& learner,
+                          const FoundChunks& found, uint32_t chunks, uint64_t bytes,
+                          const Tell& fault) {
+    uint64_t there = 0, sum = 0;
+    for (const auto& [number, chunk] : found) {
+      if (number >= chunks || chunk.of != chunks) continue;  // of a longer one before
+      there += 1;
+      sum += chunk.bytes;
+    }
+    if (there != chunks || sum != bytes)
+      fault(fmt::format("the {} of learner '{}' have {} bytes in {} chunks, the mark says {} in {}",
+                        what, learner, sum, there, bytes, chunks));
+  }
+
+  template <class Tell>
+  void CheckLedger(const FoundVersion& newest, const Tell& fault) {
+    std::vector<privacy::LedgerEntry> entries;
+    for (uint64_t i = 0; i < newest.mark.tip.ledger_entries; ++i) {
+      const auto found = entries_.find(i);
+      if (found == entries_.end()) return fault(fmt::format("ledger entry {} is missing", i));
+      auto entry = privacy::LedgerEntry::Decode(found->second);
+      if (!entry) return fault(fmt::format("ledger entry {}: {}", i, entry.error().message));
+      entries.push_back(*std::move(entry));
+    }
+    if (const Status chain = privacy::VerifyChain(entries); !chain)
+      return fault("the ledger's chain is broken: " + chain.error().message);
+    const Digest head = entries.empty() ? Digest{} : entries.back().head;
+    if (head != newest.mark.tip.head)
+      fault(fmt::format("the ledger ends in head {}, the mark says {}", ToHex(head),
+                        ToHex(newest.mark.tip.head)));
+  }
+
+  const std::string topic_;
+  Inspection found_;
+  std::map<VersionId, std::map<int32_t, Sum>> sums_;
+  std::map<VersionId, std::pair<FoundVersion, std::map<int32_t, Mark>>> versions_;
+  std::map<int32_t, VersionId> newest_;  // by partition
+  std::map<RowShape, std::pair<uint64_t, RecordOrigin>> shapes_;
+  std::map<uint16_t, FoundChunks> dense_, released_;
+  std::map<uint64_t, std::string> entries_;
+};
+
+}  // namespace
+
+Result<Inspection> InspectFeed(const stream::KafkaProperties& properties, const std::string& topic,
+                               std::chrono::milliseconds patience,
+                               const std::function<void(uint64_t)>& tell) {
+  TACIT_ASSIGN(const auto reader, stream::KafkaTopicReader::Open(properties, topic));
+  TACIT_ASSIGN(const auto spans, reader->Spans(patience));
+  std::vector<stream::PartitionOffset> from;
+  for (const auto& span : spans)
+    from.push_back({.partition = span.partition, .offset = span.begin});
+  TACIT_RETURN_IF_ERROR(reader->Seek(from));
+  Inspector inspector(topic);
+  uint64_t taken = 0;
+  auto last = Steady::now();
+  // Partitions show a version that was just decided one after the other.
+  while (!reader->at_end() || !inspector.even(spans.size())) {
+    const uint64_t before = taken;
+    TACIT_RETURN_IF_ERROR(reader->Read(std::chrono::milliseconds(100),
+                                       [&](const stream::KafkaTopicRecord& record) -> Status {
+                                         inspector.Take(record);
+                                         if (++taken % kRecordsBetweenTells == 0 && tell)
+                                           tell(taken);
+                                         return {};
+                                       }));
+    if (taken != before) last = Steady::now();
+    const auto silent = Steady::now() - last;
+    if (reader->at_end() && silent > kUnevenMost) break;
+    if (!reader->at_end() && silent > patience)
+      return Fail(ErrorCode::kUnavailable,
+                  fmt::format("topic '{}': its end was not reached: {}", topic,
+                              reader->trouble().empty() ? "nothing comes" : reader->trouble()));
+  }
+  return inspector.Finish(static_cast<uint32_t>(spans.size()));
+}
+
+}  // namespace tacit::feed

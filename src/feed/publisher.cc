@@ -1,0 +1,407 @@
+#include "feed/publisher.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/bytes.h"
+#include "base/crash_point.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "feed/mark.h"
+#include "feed/record.h"
+
+namespace tacit::feed {
+namespace {
+
+constexpr uint64_t kEntriesAtOnce = 1000;
+constexpr uint64_t kBetweenSigns = 256;  // records, between two calls of on_progress
+constexpr size_t kChunkBytes =
+    (kPayloadBytesMost - sizeof(uint32_t)) / sizeof(float) * sizeof(float);
+
+// Asks again while brokers are away, as PublisherOptions::keep_going says.
+Status Persist(const PublisherOptions& options, const std::function<Status()>& request) {
+  constexpr std::chrono::minutes kLongest(1);
+  const auto deadline = std::chrono::steady_clock::now() + kLongest;
+  for (;;) {
+    Status done = request();
+    if (options.on_progress) options.on_progress();
+    if (done || done.error().code != ErrorCode::kUnavailable) return done;
+    if (options.keep_going && !options.keep_going()) return done;
+    if (std::chrono::steady_clock::now() >= deadline) return done;
+  }
+}
+
+// Two who publish into one topic have one name, and so the later ends the earlier.
+std::string TransactionsOf(const std::string& topic) { return "tacit-feed-" + topic; }
+
+// A feed is named after the store, the start and the time that began it: no two are alike, since a
+// term is drawn at random.
+FeedId NewFeed(const store::Release& release, const std::string& topic, int64_t now_ms) {
+  Sha256 sha;
+  sha.Update(topic).Update(release.snapshot->lineage()).Update(release.term);
+  sha.Update(ByteWriter().Put(now_ms).bytes());
+  const Digest digest = sha.Finish();
+  FeedId feed{};
+  std::copy_n(digest.begin(), feed.size(), feed.begin());
+  return feed;
+}
+
+tl::unexpected<Error> MarksRefused(const std::string& topic, std::string why) {
+  return Fail(ErrorCode::kRefused, fmt::format("topic '{}': {}", topic, why));
+}
+
+constexpr char kTakeOver[] =
+    "If nothing else publishes there any more and this store is to go on, start tacitd once with "
+    "--take-over-feed";
+
+Status CheckLineage(const std::string& topic, const PlacedMark& newest, const FeedClaim& claim) {
+  const Mark& mark = newest.mark;
+  const std::string lineage = ToHex(newest.origin.lineage);
+  const uint64_t version = mark.tip.seq.value;
+  if (lineage != claim.lineage) {
+    const bool ours = AccountsFor(claim.ancestors, lineage,
+                                  {.seq = mark.tip.seq, .term = mark.term, .head = mark.tip.head});
+    return MarksRefused(
+        topic,
+        fmt::format("version {} there is of the store of lineage {}, this one is of {}{}. {}",
+                    version, lineage, claim.lineage, ours ? ", which was restored from it" : "",
+                    kTakeOver));
+  }
+  if (mark.tip.seq > claim.version)
+    return MarksRefused(topic,
+                        fmt::format("version {} is published already and this store ends at commit "
+                                    "{}: it is an older copy. {}",
+                                    version, claim.version.value, kTakeOver));
+  const bool other_head = mark.tip.seq == claim.version && mark.tip.head != claim.head;
+  const Kinship kinship =
+      claim.terms.KinshipOf({.seq = mark.tip.seq, .term = mark.term, .head = mark.tip.head});
+  if (other_head || kinship == Kinship::kForeign)
+    return MarksRefused(topic,
+                        fmt::format("version {} there is no commit of this store, though it "
+                                    "has the same lineage: two copies of it have gone on. {}",
+                                    version, kTakeOver));
+  return {};
+}
+
+}  // namespace
+
+uint64_t ModelsId(const std::vector<store::ReleasedLearner>& learners) {
+  Sha256 sha;
+  for (const store::ReleasedLearner& learner : learners)
+    sha.Update(ByteWriter().Put(learner.key).bytes())
+        .Update(learner.fingerprint)
+        .Update(ByteWriter().PutString(learner.record).bytes());
+  return ModelId(sha.Finish());
+}
+
+Status CheckClaim(const std::string& topic, const NewestMarks& marks, const FeedClaim& claim,
+                  bool takes_over) {
+  if (marks.marks.empty()) {
+    if (!marks.has_records) return {};
+    return MarksRefused(topic, "has records of a feed and no mark: it was not written by tacitd");
+  }
+  const PlacedMark& newest = std::ranges::max_element(marks.marks, {}, [](const auto& one) {
+                               return one.second.origin.version;
+                             })->second;
+  if (newest.mark.partitions != marks.partitions)
+    return MarksRefused(topic, fmt::format("has {} partitions, and its marks say {}: rows would be "
+                                           "looked for in others. Make a new topic for the feed",
+                                           marks.partitions, newest.mark.partitions));
+  for (const auto& [partition, one] : marks.marks)
+    if (one.mark.feed != newest.mark.feed)
+      return MarksRefused(topic, fmt::format("partition {} has marks of another feed: it was "
+                                             "written to by hand. Make a new topic for the feed",
+                                             partition));
+  return takes_over ? Status() : CheckLineage(topic, newest, claim);
+}
+
+// A version that is being sent: its counts by partition.
+class Publisher::Version {
+ public:
+  Version(stream::KafkaProducer& producer, const PublisherOptions& options, uint32_t partitions,
+          CommitSeq version, LineageId lineage)
+      : producer_(producer), options_(options), parts_(partitions) {
+    origin_.version = version;
+    origin_.lineage = lineage;
+  }
+
+  Status Send(const RecordPlace& place, uint64_t model, std::string_view payload) {
+    const std::string key = EncodeKey(place);
+    const auto partition =
+        stream::KafkaProducer::PartitionOfKey(key, static_cast<int32_t>(parts_.size()));
+    TACIT_ASSIGN(const uint32_t checksum, SendTo(partition, key, place, model, payload));
+    Part& part = parts_[static_cast<size_t>(partition)];
+    part.records += 1;
+    part.checksum += checksum;
+    records_ += 1;
+    return {};
+  }
+
+  // Cuts bytes into chunks, and returns their number.
+  Result<uint32_t> SendChunks(RecordPlace place, uint64_t model, std::string_view bytes) {
+    const size_t chunks = ChunksOf(bytes.size());
+    if (chunks > kChunksMost)
+      return Fail(ErrorCode::kRefused,
+                  fmt::format("learner {} has {} bytes of one kind, more than a feed carries",
+                              place.learner, bytes.size()));
+    for (size_t chunk = 0; chunk < chunks; ++chunk) {
+      place.number = chunk;
+      ByteWriter payload;
+      const std::string_view part = bytes.substr(chunk * kChunkBytes, kChunkBytes);
+      payload.Put(static_cast<uint32_t>(chunks)).PutArray(std::span<const char>(part));
+      TACIT_RETURN_IF_ERROR(Send(place, model, payload.bytes()));
+    }
+    return static_cast<uint32_t>(chunks);
+  }
+
+  static size_t ChunksOf(size_t bytes) { return (bytes + kChunkBytes - 1) / kChunkBytes; }
+
+  // Sends the mark of every partition, whose counts it fills in.
+  Status SendMarks(Mark mark, uint64_t model) {
+    const RecordPlace place{.kind = RecordKind::kMark};
+    mark.partitions = static_cast<uint32_t>(parts_.size());
+    mark.all_records = records_;
+    mark.all_bytes = bytes_;
+    for (uint32_t partition = 0; partition < mark.partitions; ++partition) {
+      mark.partition = partition;
+      mark.records = parts_[partition].records;
+      mark.checksum = parts_[partition].checksum;
+      TACIT_ASSIGN([[maybe_unused]] const uint32_t checksum,
+                   SendTo(static_cast<int32_t>(partition), EncodeKey(place), place, model,
+                          EncodeMark(mark)));
+    }
+    return {};
+  }
+
+  uint64_t records() const { return records_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  struct Part {
+    uint64_t records = 0, checksum = 0;
+  };
+
+  Result<uint32_t> SendTo(int32_t partition, std::string_view key, const RecordPlace& place,
+                          uint64_t model, std::string_view payload) {
+    if (payload.size() > kPayloadBytesMost)
+      return Fail(ErrorCode::kRefused,
+                  fmt::format("a record of learner {} has {} bytes, more than the {} that a feed "
+                              "carries",
+                              place.learner, payload.size(), kPayloadBytesMost));
+    value_.clear();
+    origin_.model = model;
+    const uint32_t checksum = AppendValue(place, origin_, payload, &value_);
+    bytes_ += key.size() + value_.size();
+    if (++sent_ % kBetweenSigns == 0 && options_.on_progress) options_.on_progress();
+    const stream::KafkaRecord record{.partition = partition, .key = key, .value = value_};
+    Status sent = producer_.Send(record, options_.patience);
+    if (!sent && sent.error().code == ErrorCode::kUnavailable)
+      sent = Persist(options_, [&] { return producer_.Send(record, options_.patience); });
+    TACIT_RETURN_IF_ERROR(std::move(sent));
+    return checksum;
+  }
+
+  stream::KafkaProducer& producer_;
+  const PublisherOptions& options_;
+  std::vector<Part> parts_;
+  RecordOrigin origin_;
+  std::string value_;
+  uint64_t records_ = 0, bytes_ = 0;
+  uint64_t sent_ = 0;  // marks among them
+};
+
+Publisher::Publisher(store::Store& store, const Clock& clock, PublisherOptions options)
+    : store_(store),
+      clock_(clock),
+      options_(std::move(options)),
+      takes_over_(options_.takes_over) {}
+
+Publisher::~Publisher() = default;
+
+std::optional<CommitSeq> Publisher::published() const {
+  return base_ ? std::optional(base_->version) : std::nullopt;
+}
+
+Result<NewestMarks> Publisher::ReadMarks() const {
+  TACIT_ASSIGN(NewestMarks marks,
+               ReadNewestMarks(options_.properties, options_.topic, options_.patience));
+  const auto snapshot = store_.Latest();
+  const auto ancestors = snapshot->ancestors();
+  TACIT_RETURN_IF_ERROR(CheckClaim(options_.topic, marks,
+                                   {.lineage = snapshot->lineage(),
+                                    .ancestors = {ancestors.begin(), ancestors.end()},
+                                    .terms = store_.terms(),
+                                    .version = snapshot->version(),
+                                    .head = snapshot->head()},
+                                   takes_over_));
+  return marks;
+}
+
+// Reads until all partitions have the marks of one version: those of a transaction that was just
+// decided appear one after the other.
+Result<NewestMarks> Publisher::ReadDecidedMarks() const {
+  const auto deadline = std::chrono::steady_clock::now() + options_.patience;
+  for (;;) {
+    TACIT_ASSIGN(NewestMarks marks, ReadMarks());
+    const bool even =
+        marks.marks.empty() || (marks.marks.size() == marks.partitions &&
+                                std::ranges::all_of(marks.marks, [&](const auto& one) {
+                                  return one.second.origin == marks.marks.begin()->second.origin;
+                                }));
+    if (even || std::chrono::steady_clock::now() >= deadline) return marks;
+  }
+}
+
+// A topic's version is built upon where it is whole, of this store and of these models; else the
+// next version is sent whole.
+void Publisher::TakeBase(const NewestMarks& marks, const store::Release& release) {
+  base_.reset();
+  partitions_ = marks.partitions;
+  if (marks.marks.empty()) {
+    feed_ = NewFeed(release, options_.topic, clock_.UnixMillis());
+    previous_ = {};
+    return;
+  }
+  const PlacedMark& any = marks.marks.begin()->second;
+  feed_ = any.mark.feed;
+  previous_ = any.origin.version;
+  const uint64_t models = ModelsId(release.learners);
+  const std::string lineage = release.snapshot->lineage();
+  const bool whole = marks.marks.size() == marks.partitions &&
+                     std::ranges::all_of(marks.marks, [&](const auto& one) {
+                       const RecordOrigin& origin = one.second.origin;
+                       return origin == any.origin && origin.model == models &&
+                              ToHex(origin.lineage) == lineage && origin.version <= release.tip.seq;
+                     });
+  // A store that takes over may have gone on from before what was published, and builds upon none.
+  if (!whole || takes_over_) return;
+  base_ = Base{.version = any.origin.version,
+               .whole_since = any.mark.whole_since,
+               .ledger_entries = any.mark.tip.ledger_entries};
+}
+
+Status Publisher::Join() {
+  TACIT_RETURN_IF_ERROR(options_.check_topic ? options_.check_topic()
+                                             : CheckCompacted(options_.properties, options_.topic,
+                                                              options_.patience));
+  // Before anything is taken over: who may not publish here does not end who may.
+  TACIT_RETURN_IF_ERROR(ReadMarks());
+  TACIT_ASSIGN(auto producer,
+               stream::KafkaProducer::Open({.properties = options_.properties,
+                                            .topic = options_.topic,
+                                            .transactional_id = TransactionsOf(options_.topic)}));
+  TACIT_RETURN_IF_ERROR(producer->InitTransactions(options_.patience));
+  // Again, because the one before may have published meanwhile; from now on it cannot.
+  TACIT_ASSIGN(const NewestMarks marks, ReadDecidedMarks());
+  TACIT_ASSIGN(const store::Release release, store_.LatestRelease());
+  TakeBase(marks, release);
+  producer_ = std::move(producer);
+  if (base_) store_.TakenFromOutbox(base_->version);
+  return {};
+}
+
+Result<std::optional<PublishedVersion>> Publisher::Publish() {
+  if (refused_) return Fail(*refused_);
+  const auto failed = [&](Error error) {
+    producer_.reset();  // what is open is aborted by the next one's start, if not before
+    const bool may_pass = error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kIo ||
+                          error.code == ErrorCode::kNotFound;
+    if (!may_pass) refused_ = error;
+    if (may_pass) error.code = ErrorCode::kUnavailable;
+    return Fail(std::move(error));
+  };
+  if (store_.Latest()->version().value == 0) return std::optional<PublishedVersion>();
+  if (producer_ == nullptr)
+    if (Status joined = Join(); !joined) return failed(std::move(joined.error()));
+  auto release = store_.LatestRelease();
+  if (!release) return failed(std::move(release.error()));
+  if (base_ && release->tip.seq <= base_->version) return std::optional<PublishedVersion>();
+  auto sent = Send(*release);
+  if (!sent) return failed(std::move(sent.error()));
+  return std::optional(*sent);
+}
+
+Result<PublishedVersion> Publisher::Send(const store::Release& release) {
+  TACIT_ASSIGN(const LineageId lineage, LineageIdOf(release.snapshot->lineage()));
+  TACIT_RETURN_IF_ERROR(producer_->BeginTransaction());
+  Version version(*producer_, options_, partitions_, release.tip.seq, lineage);
+  const auto send_row = [&](const store::ReleasedRow& row) {
+    return version.Send(
+        {.kind = RecordKind::kRow,
+         .learner = row.learner,
+         .table = row.table,
+         .number = row.bucket},
+        ModelId(release.learners[row.learner].fingerprint),
+        {reinterpret_cast<const char*>(row.floats.data()), row.floats.size_bytes()});
+  };
+  std::optional<CommitSeq> since = base_ ? std::optional(base_->version) : std::nullopt;
+  TACIT_ASSIGN(const bool shown, store_.ForReleasedRows(release, since, send_row));
+  if (!shown) {
+    since.reset();
+    spdlog::warn(
+        "version {} is sent whole: the store has no deltas of all commits since version {} "
+        "any more (feed.backlog_bytes)",
+        release.tip.seq.value, base_->version.value);
+    TACIT_RETURN_IF_ERROR(store_.ForReleasedRows(release, since, send_row));
+  }
+  CrashPoint("feed.rows_sent");
+  Mark mark{.feed = feed_,
+            .previous = previous_ < release.tip.seq ? previous_ : CommitSeq(),
+            .whole_since = since ? base_->whole_since : release.tip.seq,
+            .term = release.term,
+            .time_ms = clock_.UnixMillis(),
+            .tip = release.tip,
+            .learners = {}};
+  for (const store::ReleasedLearner& learner : release.learners) {
+    const uint64_t model = ModelId(learner.fingerprint);
+    const std::string_view dense(reinterpret_cast<const char*>(learner.dense.data()),
+                                 learner.dense.size_bytes());
+    const std::string_view released =
+        learner.released ? std::string_view(*learner.released) : std::string_view();
+    if (!since || learner.dense_seq > *since)
+      TACIT_RETURN_IF_ERROR(
+          version.SendChunks({.kind = RecordKind::kDense, .learner = learner.key}, model, dense));
+    if (!since || learner.released_seq > *since)
+      TACIT_RETURN_IF_ERROR(version.SendChunks(
+          {.kind = RecordKind::kReleased, .learner = learner.key}, model, released));
+    mark.learners.push_back(
+        {.key = learner.key,
+         .record = learner.record,
+         .step = learner.step,
+         .dense_floats = learner.dense.size(),
+         .dense_chunks = static_cast<uint32_t>(Version::ChunksOf(dense.size())),
+         .released_bytes = released.size(),
+         .released_chunks = static_cast<uint32_t>(Version::ChunksOf(released.size()))});
+  }
+  // A commit may extend the last run of each learner, of the entries that were there, and those
+  // runs come last.
+  const uint64_t models = ModelsId(release.learners);
+  const uint64_t known = since ? base_->ledger_entries : 0;
+  for (uint64_t at = known - std::min<uint64_t>(known, release.learners.size());
+       at < release.tip.ledger_entries;) {
+    TACIT_ASSIGN(const auto entries, release.snapshot->LedgerEntries(at, kEntriesAtOnce));
+    for (const std::string& entry : entries)
+      TACIT_RETURN_IF_ERROR(
+          version.Send({.kind = RecordKind::kLedger, .number = at++}, models, entry));
+  }
+  const PublishedVersion published{.version = release.tip.seq,
+                                   .whole = !since,
+                                   .records = version.records(),
+                                   .bytes = version.bytes()};
+  TACIT_RETURN_IF_ERROR(version.SendMarks(std::move(mark), models));
+  CrashPoint("feed.marked");
+  TACIT_RETURN_IF_ERROR(
+      Persist(options_, [this] { return producer_->CommitTransaction(options_.patience); }));
+  CrashPoint("feed.committed");
+  base_ = Base{.version = release.tip.seq,
+               .whole_since = since ? base_->whole_since : release.tip.seq,
+               .ledger_entries = release.tip.ledger_entries};
+  previous_ = release.tip.seq;
+  takes_over_ = false;
+  store_.TakenFromOutbox(release.tip.seq);
+  return published;
+}
+
+}  // namespace tacit::feed

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/terms.h"
+#include "feed/newest_marks.h"
+#include "store/store.h"
+#include "stream/kafka/producer.h"
+
+namespace tacit::feed {
+
+struct PublisherOptions {
+  stream::KafkaProperties properties = {};
+  std::string topic = {};
+  // Goes on where another lineage, or an older copy of this store, has published: the next version
+  // is sent whole, under this store's lineage. For an operator to say.
+  bool takes_over = false;
+  std::chrono::milliseconds patience{2'000};  // for one answer of the brokers
+  // Checks the topic's settings before it is joined. Empty: CheckCompacted.
+  std::function<Status()> check_topic = {};
+  // A version that is begun is waited for as long as this says yes, and a minute at most between
+  // two steps forward. Empty: yes.
+  std::function<bool()> keep_going = {};
+  // Called by the thread that publishes as it gets on: after each 256 records, and after
+  // each of the brokers' answers that is waited for. May be empty.
+  std::function<void()> on_progress = {};
+};
+
+struct PublishedVersion {
+  CommitSeq version;
+  bool whole = false;  // all rows were sent, not only those that have changed
+  uint64_t records = 0, bytes = 0;
+};
+
+// The store as a feed is joined by it: what decides whether the marks in a topic are its own.
+struct FeedClaim {
+  std::string lineage;
+  std::vector<Ancestor> ancestors;
+  Terms terms;
+  CommitSeq version;
+  Digest head{};
+};
+// Decides whether who claims may go on where these marks are. kRefused names the difference, and
+// what an operator can do. Asks no broker.
+Status CheckClaim(const std::string& topic, const NewestMarks& marks, const FeedClaim& claim,
+                  bool takes_over);
+
+// Publishes the commits of a store into a topic: each version that it sends is one transaction of
+// rows, dense parameters, released states, ledger entries and a mark for every partition. Whoever
+// publishes last ends whoever did before, by the name of its transactions. Not thread-safe; the
+// store and clock must outlive it.
+//
+// After a failure it begins anew with what the topic's marks say: a version is there wholly or not
+// at all, and one that is sent again has the same values.
+class Publisher {
+ public:
+  Publisher(store::Store& store, const Clock& clock, PublisherOptions options);
+  ~Publisher();
+  Publisher(const Publisher&) = delete;
+  Publisher& operator=(const Publisher&) = delete;
+
+  // Publishes the last commit unless it is there already; nothing if it is. kUnavailable: brokers
+  // are away or refuse us, or there is no such topic yet; the next call tries again. Any other
+  // failure stays: kRefused by CheckClaim and
+  // CheckCompacted, or because another one publishes now; kCorruption by records of others.
+  Result<std::optional<PublishedVersion>> Publish();
+
+  // The version that the topic is known to have; nothing before the first call.
+  std::optional<CommitSeq> published() const;
+
+ private:
+  class Version;
+  struct Base {
+    CommitSeq version;
+    CommitSeq whole_since;
+    uint64_t ledger_entries = 0;
+  };
+
+  Status Join();
+  Result<NewestMarks> ReadMarks() const;
+  Result<NewestMarks> ReadDecidedMarks() const;
+  void TakeBase(const NewestMarks& marks, const store::Release& release);
+  Result<PublishedVersion> Send(const store::Release& release);
+
+  store::Store& store_;
+  const Clock& clock_;
+  const PublisherOptions options_;
+  std::unique_ptr<stream::KafkaProducer> producer_;  // null: to be joined
+  uint32_t partitions_ = 0;
+  FeedId feed_{};
+  std::optional<Base> base_;      // null: the next version is sent whole
+  CommitSeq previous_;            // the mark's: whatever was published last
+  bool takes_over_;               // until it has published once
+  std::optional<Error> refused_;  // for good
+};
+
+// The id that all records which concern all learners have (RecordOrigin::model).
+uint64_t ModelsId(const std::vector<store::ReleasedLearner>& learners);
+
+}  // namespace tacit::feed

@@ -1,0 +1,180 @@
+// The notation is base/bytes.h's, but for the numbers in keys, which are big-endian, as in the
+// store's.
+//
+//     key     := row | dense | state | entry | mark
+//     row     := 'r' learner:u16 table:u16 bucket:u64
+//     dense   := 'd' learner:u16 chunk:u32
+//     state   := 's' learner:u16 chunk:u32           released state of a mechanism
+//     entry   := 'l' entry:u64                       of the ledger
+//     mark    := 'm'
+//
+//     value   := magic:byte*3 format:u8 version:u64 lineage:byte*16 model:u64 payload:string
+//                checksum:u32
+//     magic   := "TFD"    format := 1
+// `checksum` is the CRC-32C of the key and of the value before it. The payloads:
+//
+//     of a row     f32*dim, the embedding; with a moving average f32*dim, the average, and the step
+//                  that it is as of (CountAsFloat), which serving reads it by
+//     of dense     chunks:u32 f32*...    parameters as served, cut into chunks of kPayloadBytesMost
+//     of state     chunks:u32 byte*...   cut in the same way
+//     of an entry  privacy::LedgerEntry, encoded
+//     of a mark    mark.cc
+#include "feed/record.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "base/text.h"
+#include "feed/crc32c.h"
+
+namespace tacit::feed {
+namespace {
+
+constexpr std::string_view kMagic = "TFD";
+constexpr uint8_t kRecordFormat = 1;
+constexpr size_t kHeadBytes = 3 + 1 + 8 + 16 + 8;
+constexpr size_t kChecksumBytes = sizeof(uint32_t);
+constexpr size_t kAroundPayload = kHeadBytes + sizeof(uint32_t) + kChecksumBytes;
+
+struct KindShape {
+  RecordKind kind;
+  char letter;
+  size_t key_bytes;
+};
+constexpr std::array<KindShape, 5> kShapes = {{{RecordKind::kRow, 'r', 13},
+                                               {RecordKind::kDense, 'd', 7},
+                                               {RecordKind::kReleased, 's', 7},
+                                               {RecordKind::kLedger, 'l', 9},
+                                               {RecordKind::kMark, 'm', 1}}};
+
+template <class T>
+void PutBig(T number, std::string* out) {
+  for (int shift = 8 * (static_cast<int>(sizeof(T)) - 1); shift >= 0; shift -= 8)
+    out->push_back(static_cast<char>(static_cast<uint64_t>(number) >> shift));
+}
+
+uint64_t GetBig(std::string_view* key, size_t bytes) {
+  uint64_t number = 0;
+  for (const char c : key->substr(0, bytes)) number = number << 8 | static_cast<uint8_t>(c);
+  key->remove_prefix(bytes);
+  return number;
+}
+
+tl::unexpected<Error> NoRecord(std::string why) {
+  return Fail(ErrorCode::kCorruption, "is no record of a feed: " + std::move(why));
+}
+
+Result<RecordPlace> DecodeKey(std::string_view key) {
+  const KindShape* shape = nullptr;
+  for (const KindShape& one : kShapes)
+    if (!key.empty() && key.front() == one.letter) shape = &one;
+  if (shape == nullptr || key.size() != shape->key_bytes)
+    return NoRecord(fmt::format(
+        "its key has {} bytes and begins with {}", key.size(),
+        key.empty() ? "none" : fmt::format("0x{:02x}", static_cast<uint8_t>(key.front()))));
+  key.remove_prefix(1);
+  RecordPlace place{.kind = shape->kind};
+  switch (shape->kind) {
+    case RecordKind::kRow:
+      place.learner = static_cast<uint16_t>(GetBig(&key, 2));
+      place.table = static_cast<uint16_t>(GetBig(&key, 2));
+      place.number = GetBig(&key, 8);
+      break;
+    case RecordKind::kDense:
+    case RecordKind::kReleased:
+      place.learner = static_cast<uint16_t>(GetBig(&key, 2));
+      place.number = GetBig(&key, 4);
+      break;
+    case RecordKind::kLedger:
+      place.number = GetBig(&key, 8);
+      break;
+    case RecordKind::kMark:
+      break;
+  }
+  return place;
+}
+
+}  // namespace
+
+uint64_t ModelId(const Digest& fingerprint) {
+  uint64_t id = 0;
+  std::memcpy(&id, fingerprint.data(), sizeof(id));
+  return id;
+}
+
+Result<LineageId> LineageIdOf(std::string_view lineage) {
+  LineageId id{};
+  if (!FromHex(lineage, id))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("lineage '{}': must be 32 hexadecimal digits", lineage));
+  return id;
+}
+
+std::string EncodeKey(const RecordPlace& place) {
+  const KindShape& shape = kShapes[static_cast<size_t>(place.kind)];
+  std::string key(1, shape.letter);
+  switch (place.kind) {
+    case RecordKind::kRow:
+      PutBig(place.learner, &key);
+      PutBig(place.table, &key);
+      PutBig(place.number, &key);
+      break;
+    case RecordKind::kDense:
+    case RecordKind::kReleased:
+      PutBig(place.learner, &key);
+      PutBig(static_cast<uint32_t>(place.number), &key);
+      break;
+    case RecordKind::kLedger:
+      PutBig(place.number, &key);
+      break;
+    case RecordKind::kMark:
+      break;
+  }
+  TACIT_CHECK(key.size() == shape.key_bytes);
+  return key;
+}
+
+uint32_t AppendValue(const RecordPlace& place, const RecordOrigin& origin, std::string_view payload,
+                     std::string* out) {
+  TACIT_CHECK(payload.size() <= kPayloadBytesMost, "a payload is longer than a record may be");
+  const size_t begin = out->size();
+  ByteWriter writer;
+  writer.Reserve(payload.size() + kAroundPayload);
+  writer.PutArray(std::span<const char>(kMagic)).Put(kRecordFormat).Put(origin.version.value);
+  writer.PutArray(std::span<const uint8_t>(origin.lineage)).Put(origin.model).PutString(payload);
+  out->append(writer.bytes());
+  const uint32_t checksum = Crc32c(std::string_view(*out).substr(begin), Crc32c(EncodeKey(place)));
+  out->append(reinterpret_cast<const char*>(&checksum), sizeof(checksum));
+  return checksum;
+}
+
+Result<Record> DecodeRecord(std::string_view key, std::string_view value) {
+  Record record;
+  TACIT_ASSIGN(record.place, DecodeKey(key));
+  if (!value.starts_with(kMagic)) return NoRecord("its value begins with other bytes");
+  if (value.size() < kAroundPayload)
+    return NoRecord(fmt::format("its value has {} bytes", value.size()));
+  const auto format = static_cast<uint8_t>(value[kMagic.size()]);
+  const std::string_view checked = value.substr(0, value.size() - kChecksumBytes);
+  std::memcpy(&record.checksum, value.data() + checked.size(), kChecksumBytes);
+  const bool intact = Crc32c(checked, Crc32c(key)) == record.checksum;
+  if (intact && format != kRecordFormat)
+    return Fail(ErrorCode::kRefused,
+                fmt::format("is a record of format {}, this program reads {}: it needs a newer "
+                            "program",
+                            format, kRecordFormat));
+  if (!intact) return NoRecord("its checksum is another");
+  ByteReader reader(checked.substr(kMagic.size() + 1));
+  record.origin.version = CommitSeq(reader.Get<uint64_t>());
+  reader.GetArray(std::span<uint8_t>(record.origin.lineage));
+  record.origin.model = reader.Get<uint64_t>();
+  record.payload = reader.GetString();
+  if (!reader.at_end() || record.payload.size() > kPayloadBytesMost)
+    return NoRecord("its length is another");
+  return record;
+}
+
+}  // namespace tacit::feed

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "noise/noise.h"
+
+namespace tacit::lab {
+
+// A learner's part in an audit by twins: the one that leads draws noise from a source and notes
+// call by call what it was added to and what left; the one that follows is given, call by call,
+// what left of the other. So both have released the same, and differ in nothing but their records:
+// whatever the learner chose by its earlier releases, the likelihood of the next one is known in
+// both worlds. No learner that is served has one.
+class TwinNoise final : public noise::NoiseSource {
+ public:
+  struct Call {
+    enum class Kind { kGrid, kFillGrid, kFloats, kNormals, kNumber, kKey };
+    Kind kind = Kind::kNumber;
+    double asked = 0;                    // the standard deviation, the chance, the bound
+    std::vector<int64_t> before, after;  // kGrid: the sums, and what left of them
+    std::vector<double> given;           // of the other kinds
+  };
+
+  // The next calls are this step's: led by `source`, or following another's calls, which must
+  // outlive the step.
+  void Lead(noise::NoiseSource* source);
+  void Follow(const TwinNoise& leader);
+
+  std::span<const Call> calls() const { return {calls_.data(), made_}; }
+  // A call that the leader did not make so, or one that it made and this one did not: what left
+  // cannot have come from this twin.
+  bool strayed() const {
+    return strayed_ || (leader_ != nullptr && made_ != leader_->calls().size());
+  }
+
+  void AddGridGaussian(double stddev, std::span<int64_t> values) override;
+  void FillGridGaussian(double stddev, double factor, std::span<float> out) override;
+  void AddGaussian(double stddev, std::span<float> values) override;
+  void FillGaussian(std::span<double> out) override;
+  double Uniform() override;
+  bool Bernoulli(double p) override;
+  double Gumbel() override;
+  void FillKey(std::span<uint8_t, 32> key) override;
+  uint64_t GeometricSkip(double p) override;
+  double GaussianTail(double lower) override;
+  // The auditor's sources are keyed by him.
+  void Rekey() override {}
+
+ private:
+  Call& Begin(Call::Kind kind, double asked);
+  // The leader's call in this place, if it is this one; else null, and this twin has strayed.
+  const Call* Led(const Call& call, size_t size);
+  double Number(double asked, double otherwise, double (*draw)(noise::NoiseSource&, double));
+
+  noise::NoiseSource* source_ = nullptr;
+  const TwinNoise* leader_ = nullptr;
+  std::vector<Call> calls_;  // keep their memory from one step to the next
+  size_t made_ = 0;
+  bool strayed_ = false;
+};
+
+// ln of how much likelier what left is by `to` than by `from`, whose calls are the same ones, and
+// by how much their sums are apart, squared and in standard deviations. Neither has strayed.
+struct TwinRatio {
+  double log = 0, squared = 0;
+};
+TwinRatio RatioOf(const TwinNoise& to, const TwinNoise& from);
+
+}  // namespace tacit::lab

@@ -1,0 +1,36 @@
+#include "lab/audit/worlds.h"
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/worker_pool.h"
+
+namespace tacit::lab {
+
+Status RunInBothWorlds(uint64_t runs, uint32_t workers, const RunOnceIn& once,
+                       audit::RunStatistics* statistics) {
+  std::vector<double> without(runs), with(runs);
+  std::mutex mutex;
+  Status failed;
+  WorkerPool pool({.workers = workers});
+  pool.Run(runs, [&](size_t begin, size_t end, size_t worker) {
+    for (; begin < end; ++begin)
+      for (const bool canary : {false, true}) {
+        auto seen = once(worker, canary);
+        if (seen) {
+          (canary ? with : without)[begin] = *seen;
+          continue;
+        }
+        const std::lock_guard lock(mutex);
+        failed = Fail(std::move(seen.error()));
+        return;
+      }
+  });
+  TACIT_RETURN_IF_ERROR(std::move(failed));
+  statistics->without.insert(statistics->without.end(), without.begin(), without.end());
+  statistics->with.insert(statistics->with.end(), with.begin(), with.end());
+  return {};
+}
+
+}  // namespace tacit::lab

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+// Private to this room: files that decide who is let in.
+namespace tacit::serve {
+
+// The figures that tell one content of a file from the next.
+struct FileMark {
+  dev_t device = 0;
+  ino_t file = 0;
+  off_t bytes = 0;
+  int64_t changed_ns = 0;
+  bool operator==(const FileMark&) const = default;
+};
+
+// The mark of a file as it is now; all zero where there is none.
+FileMark MarkOfFile(const std::string& path);
+
+// The text of a file. kInvalidArgument names `key`, the file and what is wrong.
+Result<std::string> ReadOpenFile(const std::string& key, const std::string& path);
+
+// The same of one that nobody but root and the daemon's user may change, and only they and a group
+// may read. Fills in `mark` as soon as the file is there.
+Result<std::string> ReadKeptFile(const std::string& key, const std::string& path, FileMark* mark);
+
+}  // namespace tacit::serve

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "serve/http.h"
+#include "serve/row_scorer.h"
+#include "store/snapshot.h"
+
+namespace tacit::serve {
+
+// Answers POST /v1/lookup: the numbers that a model has learnt for values of its categorical
+// features, as they were released. The public sees no rows of a learner without privacy (403). The
+// failure names the snapshot's version if another one was asked for.
+void AnswerLookup(const std::vector<ScoringModel>& models, const store::Snapshot& snapshot,
+                  std::optional<uint64_t> version, const Request& request, Reply* reply);
+
+}  // namespace tacit::serve

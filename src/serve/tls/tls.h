@@ -1,0 +1,43 @@
+#pragma once
+
+#include <array>
+#include <boost/asio/ssl/context.hpp>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/result.h"
+#include "serve/kept_file.h"
+#include "serve/server.h"
+
+// Private to this room: the other files see TlsFiles of server.h.
+namespace tacit::serve {
+
+using TlsContext = boost::asio::ssl::context;
+
+// The server's side of TLS 1.2 and 1.3 from files, which are read again while connections go on: a
+// connection keeps the context that it began with.
+class TlsFromFiles final : public Tls {
+ public:
+  explicit TlsFromFiles(TlsFiles files) : files_(std::move(files)) {}
+
+  Status Reload() override;
+  Result<bool> ReloadIfChanged() override;
+  int64_t expires_s() const override;
+  std::shared_ptr<TlsContext> context() const;
+
+ private:
+  // The files, in the order of their names here.
+  using Marks = std::array<FileMark, 3>;
+  Marks Look() const;
+
+  const TlsFiles files_;
+  std::mutex reading_;  // of marks_, and so that one thread reads at a time
+  Marks marks_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<TlsContext> context_;
+  int64_t expires_s_ = 0;
+};
+
+}  // namespace tacit::serve

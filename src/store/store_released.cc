@@ -1,0 +1,126 @@
+// The parts of StoreImpl that show what was released.
+#include <unordered_set>
+
+#include "store/released.h"
+#include "store/store_impl.h"
+#include "store/stored_rows.h"
+
+namespace tacit::store {
+namespace {
+
+// Takes from a row what serving needs: the embedding and, behind it, the average with its step.
+std::span<const float> ReleasedFloats(const RowLayout& layout, uint32_t dim,
+                                      std::span<const float> row, std::vector<float>* scratch) {
+  const size_t average = layout.average.StateFloats(dim);
+  scratch->assign(row.begin(), row.begin() + dim);
+  scratch->insert(scratch->end(), row.end() - static_cast<ptrdiff_t>(average), row.end());
+  return *scratch;
+}
+
+// Shows the rows of one commit that no later one has changed.
+Status ShowDelta(const DeltaRecord& record, const LearnerDirectory& directory,
+                 std::vector<std::unordered_set<uint64_t>>* seen, std::vector<float>* scratch,
+                 const EachReleasedRow& each) {
+  for (const LearnerDelta& delta : record.learners) {
+    if (!delta.rows) continue;
+    const LearnerRecord& learner = directory.records()[delta.learner];
+    const auto tables = learner.layout.space.tables();
+    uint32_t table = 0;
+    for (size_t i = 0; i < delta.rows->size(); ++i) {
+      const uint64_t row = delta.rows->rows[i];
+      while (row >= tables[table].first + tables[table].rows) ++table;
+      if (!(*seen)[delta.learner].insert(row).second) continue;
+      TACIT_RETURN_IF_ERROR(each({.learner = learner.key,
+                                  .table = learner.layout.PlaceOf(table).number,
+                                  .bucket = row - tables[table].first,
+                                  .floats = ReleasedFloats(learner.layout, tables[table].dim,
+                                                           delta.rows->Row(i), scratch)}));
+    }
+  }
+  return {};
+}
+
+// True if the deltas of all commits (since, through] are there.
+bool HasDeltas(const Rocks& rocks, const rocksdb::ReadOptions& options, CommitSeq since,
+               CommitSeq through) {
+  const std::unique_ptr<rocksdb::Iterator> it(
+      rocks.db().NewIterator(options, rocks.family(Family::kDeltas)));
+  uint64_t next = since.value + 1;
+  for (it->Seek(SequenceKey(next)); it->Valid() && next <= through.value; it->Next(), ++next)
+    if (SequenceOf(it->key().ToStringView()) != next) return false;
+  return it->status().ok() && next == through.value + 1;
+}
+
+// Keeps the database as it is, for several reads.
+class Hold {
+ public:
+  explicit Hold(const Rocks& rocks) : rocks_(rocks), snapshot_(rocks.db().GetSnapshot()) {}
+  ~Hold() { rocks_.db().ReleaseSnapshot(snapshot_); }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+  const rocksdb::Snapshot* get() const { return snapshot_; }
+
+ private:
+  const Rocks& rocks_;
+  const rocksdb::Snapshot* const snapshot_;
+};
+
+}  // namespace
+
+Result<Release> StoreImpl::LatestRelease() const {
+  auto snapshot = Published();
+  Release release{
+      .snapshot = snapshot, .tip = snapshot->view().tip, .term = snapshot->term(), .learners = {}};
+  for (const LearnerRecord& record : parts_.directory->records()) {
+    const LearnerValue& value = snapshot->view().learners[record.key];
+    const bool known = value.released != nullptr && value.released_seq <= snapshot->version();
+    release.learners.push_back({.key = record.key,
+                                .fingerprint = record.model_fingerprint,
+                                .record = EncodeLearner(record),
+                                .step = snapshot->StepOf(record),
+                                .dense = snapshot->ServedDenseOf(record),
+                                .dense_seq = value.dense_seq,
+                                .released = known ? value.released : nullptr,
+                                .released_seq = value.released_seq});
+  }
+  return release;
+}
+
+Result<bool> StoreImpl::ForReleasedRows(const Release& release, std::optional<CommitSeq> since,
+                                        const EachReleasedRow& each) const {
+  const Rocks& rocks = *parts_.rocks;
+  const LearnerDirectory& directory = *parts_.directory;
+  std::vector<float> scratch;
+  if (!since) {
+    const auto& snapshot = static_cast<const SnapshotImpl&>(*release.snapshot);
+    StoredRowParser parser(directory);
+    TACIT_RETURN_IF_ERROR(ForStoredRows(
+        rocks, snapshot, directory, [&](std::string_view key, std::string_view stored) -> Status {
+          TACIT_ASSIGN(const StoredRowParser::Row row, parser.Parse(key, stored));
+          return each(
+              {.learner = row.learner->key,
+               .table = row.number,
+               .bucket = row.bucket,
+               .floats = ReleasedFloats(row.learner->layout, row.dim, row.floats, &scratch)});
+        }));
+    return true;
+  }
+  const Hold hold(rocks);
+  rocksdb::ReadOptions options;
+  options.snapshot = hold.get();
+  options.fill_cache = false;
+  const CommitSeq through = release.tip.seq;
+  if (!HasDeltas(rocks, options, *since, through)) return false;
+  std::vector<std::unordered_set<uint64_t>> seen(directory.records().size());
+  for (CommitSeq seq = through; seq > *since; --seq.value) {
+    rocksdb::PinnableSlice sealed;
+    TACIT_RETURN_IF_ERROR(ToStatus(
+        rocks.db().Get(options, rocks.family(Family::kDeltas), SequenceKey(seq.value), &sealed),
+        "reading store " + rocks.path()));
+    TACIT_ASSIGN(const DeltaRecord record, DecodeDelta(sealed.ToStringView(), seq));
+    TACIT_RETURN_IF_ERROR(ShowDelta(record, directory, &seen, &scratch, each));
+  }
+  return true;
+}
+
+}  // namespace tacit::store

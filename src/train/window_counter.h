@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "event/codec.h"
+
+namespace tacit::train {
+
+// A window of the breaker, all of whose records were read.
+struct WindowEnd {
+  OffsetRange range;
+  // Its records that could not be learnt from. As private as the records: only the breaker looks at
+  // it.
+  uint64_t unreadable = 0;
+};
+
+// Counts the records of each window that could not be learnt from. A window is the next `window`
+// offsets of a partition, whatever they hold and whichever learner uses them, so that each record
+// is in one window, and a record more or less moves one count, by one. Knows the open window of
+// each partition; a partition's first one begins where it is first read. Not thread-safe.
+class WindowCounter {
+ public:
+  // `next`: where the open windows begin, of the partitions that had one before. REQUIRES a window
+  // of at least one offset.
+  WindowCounter(uint64_t window, std::span<const OffsetRange> next);
+
+  // Takes the records of a partition from `from` to `*to`, or to the end of its open window where
+  // that is before; `*to` is then that end. Returns the window if it ends there. Records before the
+  // open window belong to one that was decided, and are not counted. A window whose last offsets do
+  // not come is never decided. REQUIRES a partition's records
+  // in order, and each letter in [from, *to) in `dead`, in any order.
+  std::optional<WindowEnd> Take(int32_t partition, uint64_t from, uint64_t* to,
+                                std::span<const event::DeadLetter> dead);
+
+ private:
+  struct Open {
+    uint64_t begin = 0, unreadable = 0;
+  };
+
+  uint64_t CountIn(uint64_t from, uint64_t to, std::span<const event::DeadLetter> dead);
+
+  const uint64_t window_;
+  std::map<int32_t, Open> open_;  // by partition
+  std::vector<uint64_t> offsets_;
+};
+
+}  // namespace tacit::train

@@ -1,0 +1,135 @@
+// The keys that a running daemon takes over from its file, and those that stay.
+#include "config/changes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "config/environment.h"
+#include "sample.h"
+
+namespace tacit::config {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+Config Read(const std::vector<std::string>& overrides = {}, std::string_view yaml = kSample) {
+  auto config = Parse(yaml, "c.yaml", overrides, LogFiles::kUnread);
+  EXPECT_TRUE(config) << (config ? "" : config.error().message);
+  return config ? *config : Config();
+}
+
+std::vector<std::string> KeysOf(const std::vector<Change>& changes) {
+  std::vector<std::string> keys;
+  for (const Change& change : changes) keys.push_back(change.key);
+  return keys;
+}
+
+// A value that differs from the default, for each key that is taken.
+const std::vector<std::string> kTakenNow = {
+    "store.on_failure=exit",
+    "store.checkpoints.every=1h",
+    "store.checkpoints.keep=7",
+    "serve.access_log=true",
+    "store.checkpoints.kinds=[release]",
+    "serve.rates.query=9",
+    "serve.rates.user=8",
+    "serve.rates.operator=7",
+    "log.level=debug",
+};
+
+TEST(ChangesTest, EveryKeyHasARowAndEveryRowAKey) {
+  std::set<std::string_view> used;
+  for (const std::string& pattern : KeyPatterns()) {
+    const ReloadRow* const row = ReloadRowOf(pattern);
+    ASSERT_NE(row, nullptr) << pattern;
+    used.insert(row->key);
+    EXPECT_EQ(row->why.empty(), row->use == AtReload::kTaken) << row->key;
+  }
+  for (const ReloadRow& row : ReloadTable()) EXPECT_EQ(used.count(row.key), 1u) << row.key;
+  EXPECT_EQ(ReloadRowOf("logs.level"), nullptr);
+}
+
+// The reference marks the lines of keys that are taken, and no others.
+TEST(ChangesTest, TheReferenceMarksWhatIsTaken) {
+  std::ifstream file(std::string(TACIT_SOURCE_DIR) + "/config/reference.yaml");
+  std::set<std::string> marked, taken;
+  for (std::string line; std::getline(file, line);) {
+    if (line.find("(SIGHUP)") == std::string::npos) continue;
+    const size_t begin = line.find_first_not_of(" #");
+    marked.insert(line.substr(begin, line.find(':') - begin));
+  }
+  for (const ReloadRow& row : ReloadTable())
+    if (row.use == AtReload::kTaken)
+      taken.insert(std::string(row.key.substr(row.key.rfind('.') + 1)));
+  EXPECT_EQ(marked, taken);
+}
+
+TEST(ChangesTest, EachKeyThatIsTakenIsCopiedAndNoOther) {
+  std::set<std::string> seen;
+  const Config before = Read();
+  for (const std::string& text : kTakenNow) {
+    Config running = before;
+    const Config now = Read({text});
+    const std::string key = text.substr(0, text.find('='));
+    EXPECT_THAT(KeysOf(ChangesOf(running, now)), ElementsAre(key));
+    TakeReloaded(now, &running);
+    EXPECT_THAT(KeysOf(ChangesOf(running, now)), IsEmpty()) << key;
+    EXPECT_EQ(Dump(running), Dump(now));
+    EXPECT_EQ(ReloadRowOf(key)->use, AtReload::kTaken) << key;
+    seen.insert(std::string(ReloadRowOf(key)->key));
+  }
+  for (const ReloadRow& row : ReloadTable())
+    EXPECT_EQ(seen.count(std::string(row.key)) == 1, row.use == AtReload::kTaken) << row.key;
+}
+
+TEST(ChangesTest, WhatStaysIsNamedAndNotCopied) {
+  Config running = Read();
+  const Config now = Read({"learners.0.privacy.epsilon=9", "memory.total_bytes=1GiB",
+                           "store.path=/tmp/tacit/other", "log.level=debug"});
+  const auto changes = ChangesOf(running, now);
+  // Paths that follow from store.path go with it.
+  EXPECT_THAT(KeysOf(changes), ElementsAre("learners.0.privacy.epsilon", "store.path",
+                                           "store.witness", "store.checkpoints.path",
+                                           "memory.total_bytes", "log.level", "dead_letters.path"));
+  EXPECT_EQ(changes[0].before, "8");
+  EXPECT_EQ(changes[0].now, "9");
+  const std::string path = running.store.path;
+  TakeReloaded(now, &running);
+  EXPECT_EQ(running.learners[0].privacy.epsilon, 8);
+  EXPECT_EQ(running.store.path, path);
+  for (const auto& change : ChangesOf(running, now))
+    EXPECT_EQ(ReloadRowOf(change.key)->use, AtReload::kStays) << change.key;
+}
+
+TEST(ChangesTest, ALearnerMoreOrLessIsAChange) {
+  const Config one = Read();
+  Config two = one;
+  two.learners.push_back(one.learners[0]);
+  two.learners[1].id = "late";
+  const auto more = ChangesOf(one, two), less = ChangesOf(two, one);
+  ASSERT_THAT(KeysOf(more), testing::Contains("learners.1.id"));
+  EXPECT_EQ(KeysOf(more), KeysOf(less));
+  EXPECT_EQ(more[0].before, "nothing");
+  EXPECT_EQ(less[0].now, "nothing");
+}
+
+TEST(ChangesTest, AChangedSecretIsNamedAndNotShown) {
+  const auto with = [](const std::string& password) {
+    return Read({"source.kind=kafka", "source.topic=clicks", "kafka.bootstrap.servers=here:9092",
+                 "kafka.group.id=tacit", "kafka.sasl.password=" + password});
+  };
+  const Config before = with("open-sesame-1"), now = with("open-sesame-2");
+  const auto changes = ChangesOf(before, now);
+  ASSERT_THAT(KeysOf(changes), ElementsAre("kafka.sasl.password"));
+  EXPECT_THAT(changes[0].before + changes[0].now, Not(HasSubstr("sesame")));
+}
+
+}  // namespace
+}  // namespace tacit::config

@@ -1,0 +1,429 @@
+// Tests how versions are put together, over a topic in memory: partitions that are appended to,
+// compacted and read in random turns. The oracle is the last value of each key in all that was ever
+// appended, up to the version.
+#include "feed/assembler.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <map>
+#include <random>
+#include <set>
+
+#include "stream/kafka/producer.h"
+
+namespace tacit::feed {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int32_t kParts = 3;
+constexpr uint64_t kRows = 60;
+constexpr uint32_t kDim = 2;
+
+store::LearnerRecord TestLearner() {
+  store::LearnerRecord learner;
+  learner.name = "ctr";
+  learner.model_fingerprint.fill(9);
+  learner.layout.space.AddTable("site", kRows, kDim);
+  learner.layout.state_floats = {1};
+  learner.layout.initial_scale = {0.5f};
+  return learner;
+}
+
+// A record of the log.
+struct Logged {
+  RecordPlace place;
+  RecordOrigin origin;
+  uint64_t offset = 0;
+  std::string key, value, payload;
+  uint32_t checksum = 0;
+};
+
+// All that a model has, by place: the payloads.
+using Places = std::map<RecordPlace, std::string>;
+
+class Topic {
+ public:
+  Topic() {
+    origin_.lineage.fill(3);
+    learner_ = ModelId(TestLearner().model_fingerprint);
+  }
+
+  // Appends a version of these rows; `whole`: it was sent whole.
+  void Append(uint64_t version, const std::set<uint64_t>& rows, bool whole = false) {
+    origin_.version = CommitSeq(version);
+    std::vector<std::vector<Logged>> made(kParts);
+    uint64_t records = 0, bytes = 0;
+    const auto add = [&](const RecordPlace& place, uint64_t model, std::string payload) {
+      Logged record{.place = place,
+                    .origin = origin_,
+                    .key = EncodeKey(place),
+                    .value = {},
+                    .payload = std::move(payload)};
+      record.origin.model = model;
+      record.checksum = AppendValue(place, record.origin, record.payload, &record.value);
+      const auto partition =
+          static_cast<size_t>(stream::KafkaProducer::PartitionOfKey(record.key, kParts));
+      records += 1;
+      bytes += record.key.size() + record.value.size();
+      places_[version][place] = record.payload;
+      made[partition].push_back(std::move(record));
+    };
+    for (const uint64_t row : rows) {
+      const std::array<float, kDim> floats = {static_cast<float>(version), static_cast<float>(row)};
+      add({.kind = RecordKind::kRow, .number = row}, learner_,
+          std::string(reinterpret_cast<const char*>(floats.data()), sizeof(floats)));
+    }
+    std::string dense(8, '\0');
+    const uint32_t chunks = 1;
+    std::memcpy(dense.data(), &chunks, sizeof(chunks));
+    dense[4] = static_cast<char>(version);
+    add({.kind = RecordKind::kDense}, learner_, dense);
+    add({.kind = RecordKind::kLedger, .number = version / 4}, kModels,
+        "entry as of " + std::to_string(version));
+    if (whole) whole_since_ = version;
+    Mark mark;
+    mark.previous = CommitSeq(last_);
+    mark.whole_since = CommitSeq(whole_since_);
+    mark.feed = feed;
+    mark.partitions = kParts;
+    mark.all_records = records;
+    mark.all_bytes = bytes;
+    mark.tip.seq = CommitSeq(version);
+    mark.tip.ledger_entries = version / 4 + 1;
+    mark.learners.push_back({.key = 0,
+                             .record = store::EncodeLearner(TestLearner()),
+                             .dense_floats = 1,
+                             .dense_chunks = 1});
+    last_ = version;
+    for (uint32_t p = 0; p < kParts; ++p) {
+      mark.partition = p;
+      mark.records = made[p].size();
+      for (const Logged& record : made[p]) mark.checksum += record.checksum;
+      Logged record{.place = {.kind = RecordKind::kMark},
+                    .origin = origin_,
+                    .key = "m",
+                    .value = {},
+                    .payload = EncodeMark(mark)};
+      record.origin.model = kModels;
+      AppendValue(record.place, record.origin, record.payload, &record.value);
+      made[p].push_back(std::move(record));
+      mark.checksum = 0;
+      for (Logged& one : made[p]) {
+        one.offset = end[p]++;
+        logs[p].push_back(std::move(one));
+      }
+      end[p] += 1;  // the transaction's own mark
+    }
+  }
+
+  // Keeps the last record of each key among those before `before`; those behind keep what they are.
+  void Compact(int32_t partition, uint64_t before) {
+    std::map<std::string, uint64_t> last;
+    for (const Logged& record : logs[partition])
+      if (record.offset < before) last[record.key] = record.offset;
+    std::erase_if(logs[partition], [&](const Logged& record) {
+      return record.offset < before && last[record.key] != record.offset;
+    });
+  }
+
+  // The model as of a version.
+  Places At(uint64_t version) const {
+    Places model;
+    for (const auto& [at, places] : places_)
+      if (at <= version)
+        for (const auto& [place, payload] : places) model[place] = payload;
+    return model;
+  }
+
+  static constexpr uint64_t kModels = 77;
+  FeedId feed{};
+  std::map<int32_t, std::vector<Logged>> logs;
+  std::map<int32_t, uint64_t> end;
+
+ private:
+  RecordOrigin origin_;
+  uint64_t learner_ = 0, last_ = 0, whole_since_ = 0;
+  std::map<uint64_t, Places> places_;
+};
+
+FeedIdentity TestIdentity() {
+  FeedIdentity identity;
+  identity.models = Topic::kModels;
+  identity.partitions = kParts;
+  identity.whole_since = CommitSeq(1);
+  identity.lineage.fill(3);
+  identity.learners = {TestLearner()};
+  return identity;
+}
+
+class Reader {
+ public:
+  explicit Reader(Assembler assembler) : assembler(std::move(assembler)) {}
+
+  // Reads up to `count` records of a partition, and its end if that is reached.
+  Status Read(const Topic& topic, int32_t partition, size_t count) {
+    uint64_t& next = position[partition];
+    for (const Logged& record : topic.logs.at(partition)) {
+      if (record.offset < next) continue;
+      if (count-- == 0) return {};
+      next = record.offset + 1;
+      TACIT_RETURN_IF_ERROR(assembler.Take({.partition = partition,
+                                            .offset = record.offset,
+                                            .key = record.key,
+                                            .value = record.value}));
+    }
+    next = topic.end.at(partition);
+    return {};
+  }
+  // `believes`: how the ends are noted; else as they are.
+  void NoteEnds(const Topic& topic) {
+    std::map<int32_t, PartitionSight> sights;
+    for (int32_t p = 0; p < kParts; ++p)
+      sights[p] = {.next = position[p], .end = lies ? position[p] : topic.end.at(p)};
+    assembler.NoteEnds(sights);
+  }
+  // Takes what is whole into `model`. Returns its version, 0 for none.
+  Result<uint64_t> Take() {
+    TACIT_ASSIGN(const auto whole, assembler.TakeWhole(position));
+    if (!whole) return uint64_t{0};
+    for (const VersionLearner& learner : whole->learners) {
+      for (size_t i = 0; learner.rows && i < learner.rows->size(); ++i) {
+        const auto row = learner.rows->Row(i);
+        model[{.kind = RecordKind::kRow, .number = learner.rows->rows[i]}] =
+            std::string(reinterpret_cast<const char*>(row.data()), row.size_bytes());
+      }
+      if (!learner.dense) continue;
+      std::string payload("\1\0\0\0", 4);
+      payload.append(reinterpret_cast<const char*>(learner.dense->data()), 4);
+      model[{.kind = RecordKind::kDense}] = payload;
+    }
+    for (const auto& [number, entry] : whole->entries)
+      model[{.kind = RecordKind::kLedger, .number = number}] = entry;
+    return whole->mark.tip.seq.value;
+  }
+
+  Assembler assembler;
+  std::map<int32_t, uint64_t> position;
+  Places model;
+  bool lies = false;  // says that nothing is behind what was read
+};
+
+std::set<uint64_t> SomeRows(std::mt19937& random) {
+  std::set<uint64_t> rows;
+  for (int i = 0; i < 12; ++i) rows.insert(random() % kRows);
+  return rows;
+}
+
+struct RandomRun {
+  int shown = 0, mixed = 0;
+  bool refused = false;
+};
+
+// Appends, compacts and reads in random turns; counts versions that differ from the oracle's.
+RandomRun RunSome(uint32_t seed, bool lies) {
+  std::mt19937 random(seed);
+  Topic topic;
+  uint64_t version = 0;
+  const auto append = [&] {
+    version += version == 0 ? 1 : 1 + random() % 3;
+    topic.Append(version, SomeRows(random), version == 1);
+  };
+  for (int i = 0; i < 8; ++i) append();
+  const auto compact = [&] {
+    const auto p = static_cast<int32_t>(random() % kParts);
+    topic.Compact(p, topic.end[p] - std::min<uint64_t>(topic.end[p], random() % 20));
+  };
+  if (random() % 2 == 0) compact();
+  Reader reader(Assembler("t", TestIdentity(), std::nullopt, Assembler::Beginning::kOfTopic));
+  reader.lies = lies;
+  RandomRun run;
+  const auto look = [&] {
+    if (reader.assembler.needs_ends()) reader.NoteEnds(topic);
+    const auto took = reader.Take();
+    run.refused = run.refused || !took;
+    if (!took && lies) return;
+    ASSERT_TRUE(took) << "seed " << seed << ": " << took.error().message;
+    if (*took == 0) return;
+    run.shown += 1;
+    if (reader.model != topic.At(*took)) run.mixed += 1;
+  };
+  for (int turn = 0; turn < 300; ++turn) {
+    const uint32_t what = random() % 10;
+    if (what == 0 && turn < 250) append();
+    if (what == 1) compact();
+    if (what > 2) {
+      const Status read = reader.Read(topic, static_cast<int32_t>(random() % kParts), random() % 9);
+      EXPECT_TRUE(read) << "seed " << seed << ": " << read.error().message;
+    }
+    look();
+    if (testing::Test::HasFatalFailure() || run.refused) return run;
+  }
+  for (int p = 0; p < kParts; ++p) EXPECT_TRUE(reader.Read(topic, p, ~size_t{0}));
+  for (int i = 0; i < 4; ++i) look();
+  EXPECT_EQ(reader.assembler.base(), std::optional(reader.assembler.newest())) << "seed " << seed;
+  return run;
+}
+
+TEST(AssemblerTest, EachVersionIsWholeWhateverCompactionTakesMeanwhile) {
+  RandomRun all;
+  for (uint32_t seed = 1; seed <= 400; ++seed) {
+    const RandomRun run = RunSome(seed, false);
+    if (HasFatalFailure()) return;
+    EXPECT_GE(run.shown, 1) << "seed " << seed;
+    EXPECT_EQ(run.mixed, 0) << "seed " << seed;
+    all.shown += run.shown;
+  }
+  EXPECT_GT(all.shown, 2000);
+}
+
+// The planted fault: whoever believes that nothing is behind what was read shows mixed versions.
+TEST(AssemblerTest, WithoutTheEndsVersionsAreMixed) {
+  int mixed = 0;
+  for (uint32_t seed = 1; seed <= 100; ++seed) mixed += RunSome(seed, true).mixed;
+  EXPECT_GT(mixed, 5);
+}
+
+class OneTopicTest : public ::testing::Test {
+ protected:
+  OneTopicTest() {
+    topic_.Append(1, {1, 2, 3, 4, 5, 6, 7, 8}, true);
+    topic_.Append(4, {2, 3, 9});
+    topic_.Append(6, {3, 9, 11});
+  }
+  // Reads all, and returns the error, or the version that comes out.
+  Result<uint64_t> ReadAll(std::optional<CommitSeq> base = {}) {
+    reader_.emplace(Assembler("t", TestIdentity(), base, Assembler::Beginning::kOfTopic));
+    for (int32_t p = 0; p < kParts; ++p) TACIT_RETURN_IF_ERROR(reader_->Read(topic_, p, 1000));
+    uint64_t shown = 0;
+    for (int i = 0; i < 3; ++i) {
+      if (reader_->assembler.needs_ends()) reader_->NoteEnds(topic_);
+      TACIT_ASSIGN(const uint64_t version, reader_->Take());
+      shown = std::max(shown, version);
+    }
+    return shown;
+  }
+  Logged* Find(const std::function<bool(const Logged&)>& is_it) {
+    for (auto& [partition, log] : topic_.logs)
+      for (Logged& record : log)
+        if (is_it(record)) return &record;
+    ADD_FAILURE() << "there is no such record";
+    return nullptr;
+  }
+  static void Rewrite(Logged* record) {
+    record->value.clear();
+    AppendValue(record->place, record->origin, record->payload, &record->value);
+  }
+  Topic topic_;
+  std::optional<Reader> reader_;
+};
+
+TEST_F(OneTopicTest, AllOfItIsTheNewestVersion) {
+  const auto shown = ReadAll();
+  ASSERT_TRUE(shown) << shown.error().message;
+  EXPECT_EQ(*shown, 6u);
+  EXPECT_EQ(reader_->model, topic_.At(6));
+}
+
+TEST_F(OneTopicTest, BehindACheckpointOnlyWhatIsLaterComes) {
+  const auto shown = ReadAll(CommitSeq(5));
+  ASSERT_TRUE(shown) << shown.error().message;
+  EXPECT_EQ(*shown, 6u);
+  std::set<uint64_t> rows;
+  for (const auto& [place, payload] : reader_->model)
+    if (place.kind == RecordKind::kRow) rows.insert(place.number);
+  EXPECT_EQ(rows, (std::set<uint64_t>{3, 9, 11}));
+}
+
+TEST_F(OneTopicTest, AVersionWhoseMarkAPartitionLacksIsNotShown) {
+  std::erase_if(topic_.logs[1], [](const Logged& record) {
+    return record.place.kind == RecordKind::kMark && record.origin.version.value == 6;
+  });
+  const auto shown = ReadAll();
+  ASSERT_TRUE(shown) << shown.error().message;
+  EXPECT_EQ(*shown, 0u);  // a partition may be ahead: the rest is waited for
+}
+
+TEST_F(OneTopicTest, ALostOrMixedRowOfTheNewestVersionIsSeen) {
+  const auto row_of_6 = [](const Logged& record) {
+    return record.place.kind == RecordKind::kRow && record.origin.version.value == 6;
+  };
+  // Two versions are mixed: a row of version 6 has the value of version 4.
+  Logged* const row = Find(row_of_6);
+  row->payload = topic_.At(4).at({.kind = RecordKind::kRow, .number = 3});
+  Rewrite(row);
+  const auto mixed = ReadAll();
+  ASSERT_FALSE(mixed);
+  EXPECT_EQ(mixed.error().code, ErrorCode::kCorruption);
+  EXPECT_THAT(mixed.error().message, HasSubstr("version 6: a partition has other records of it"));
+  for (auto& [partition, log] : topic_.logs) std::erase_if(log, row_of_6);
+  const auto lost = ReadAll();
+  ASSERT_FALSE(lost);
+  EXPECT_THAT(lost.error().message, HasSubstr("version 6: a partition has other records of it"));
+}
+
+TEST_F(OneTopicTest, RecordsOfOthersAreRefusedByName) {
+  const auto error_with = [&](const std::function<void(Logged*)>& change, RecordKind kind) {
+    const Topic before = topic_;
+    Logged* const record = Find(
+        [&](const Logged& one) { return one.place.kind == kind && one.origin.version.value == 6; });
+    change(record);
+    const auto shown = ReadAll();
+    topic_ = before;
+    EXPECT_FALSE(shown);
+    return shown ? "" : shown.error().message;
+  };
+  EXPECT_THAT(error_with([](Logged* record) { record->value = "hello"; }, RecordKind::kRow),
+              HasSubstr("is no record of a feed"));
+  EXPECT_THAT(error_with([](Logged* record) { record->value.back() ^= 1; }, RecordKind::kRow),
+              HasSubstr("its checksum is another"));
+  EXPECT_THAT(error_with(
+                  [](Logged* record) {
+                    record->origin.lineage.fill(4);
+                    Rewrite(record);
+                  },
+                  RecordKind::kMark),
+              HasSubstr("another store publishes there now"));
+  EXPECT_THAT(error_with(
+                  [](Logged* record) {
+                    record->origin.model += 1;
+                    Rewrite(record);
+                  },
+                  RecordKind::kMark),
+              HasSubstr("is of another model"));
+  EXPECT_THAT(error_with(
+                  [](Logged* record) {
+                    record->origin.model += 1;
+                    Rewrite(record);
+                  },
+                  RecordKind::kRow),
+              HasSubstr("is of another model than those before of learner 'ctr'"));
+  EXPECT_THAT(error_with(
+                  [](Logged* record) {
+                    record->payload.resize(4);
+                    Rewrite(record);
+                  },
+                  RecordKind::kRow),
+              HasSubstr("the mark's layout has no such row"));
+}
+
+TEST_F(OneTopicTest, ATopicMadeAnewOrAnOlderCopyIsRefused) {
+  Topic anew = topic_;
+  anew.feed.fill(5);
+  anew.Append(8, {1});
+  topic_ = anew;
+  auto shown = ReadAll();
+  ASSERT_FALSE(shown);
+  EXPECT_THAT(shown.error().message, HasSubstr("the topic was made anew"));
+  topic_ = Topic();
+  topic_.Append(1, {1}, true);
+  topic_.Append(9, {1});
+  topic_.Append(5, {1}, true);
+  shown = ReadAll();
+  ASSERT_FALSE(shown);
+  EXPECT_THAT(shown.error().message, HasSubstr("an older copy of the trainer's store"));
+}
+
+}  // namespace
+}  // namespace tacit::feed

@@ -1,0 +1,86 @@
+// The daemon's thread that publishes: its sign of life, which a service manager's watchdog looks
+// at.
+#include "daemon/feed_sender.h"
+
+#include <gmock/gmock.h>
+
+#include <future>
+
+#include "daemon/watchdog.h"
+#include "feed_rig.h"
+#include "support/held_clock.h"
+
+namespace tacit::feed {
+namespace {
+
+using std::chrono::seconds;
+
+class FeedSenderTest : public FeedTest {
+ protected:
+  // A sender whose first look at the topic waits for `gate`.
+  std::unique_ptr<daemon::FeedSender> MakeSender(std::shared_future<void> gate) {
+    feed_.topic = kTopic;
+    feed_.interval_ms = 20;
+    return std::make_unique<daemon::FeedSender>(*store_, feed_,
+                                                PublisherOptions{.properties = properties(),
+                                                                 .topic = kTopic,
+                                                                 .check_topic =
+                                                                     [gate] {
+                                                                       gate.wait();
+                                                                       return Status();
+                                                                     }},
+                                                clock_, registry_);
+  }
+
+  config::Feed feed_;
+  metrics::Registry registry_;
+};
+
+TEST_F(FeedSenderTest, AStuckFeedEndsTheSignsOfLifeAndAnIdleOneDoesNot) {
+  Steps(2);
+  std::promise<void> gate;  // the planted fault: a request that is never answered
+  const auto sender = MakeSender(gate.get_future().share());
+  ASSERT_TRUE(
+      test::Eventually("it begins", [&] { return sender->heartbeat().Look().has_value(); }));
+  test::HeldClock clock;
+  int told = 0;
+  daemon::Watchdog dog(clock, seconds(60),
+                       {{"the feed", [&] { return sender->heartbeat().Look(); }}}, [&] { ++told; });
+  const auto pass = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      clock.Pass(seconds(1));
+      dog.Look();
+    }
+  };
+  pass(29);
+  const int before = told;
+  EXPECT_GT(before, 0);
+  pass(600);
+  EXPECT_EQ(told, before) << "it is stuck for longer than half of the patience";
+  gate.set_value();
+  // It publishes now, and then waits for others.
+  ASSERT_TRUE(test::Eventually("it rests", [&] {
+    return store_->Latest()->version().value > 0 && sender->trouble().empty() &&
+           !sender->heartbeat().Look().has_value() && !ReadTopic().empty();
+  }));
+  sender->Finish();
+  pass(600);
+  EXPECT_GT(told, 25);
+}
+
+// A version that takes long is no standstill: it gives signs as it gets on.
+TEST_F(FeedSenderTest, ALargeVersionGivesSigns) {
+  Steps(1500);
+  size_t signs = 0;
+  Publisher publisher(*store_, clock_,
+                      PublisherOptions{.properties = properties(),
+                                       .topic = kTopic,
+                                       .check_topic = [] { return Status(); },
+                                       .on_progress = [&signs] { ++signs; }});
+  const PublishedVersion published = MustPublish(publisher);
+  ASSERT_GT(published.records, 512u);
+  EXPECT_GE(signs, published.records / 256);
+}
+
+}  // namespace
+}  // namespace tacit::feed

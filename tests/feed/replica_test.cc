@@ -1,0 +1,409 @@
+// Tests a replica behind librdkafka's mock of a broker. The oracle is the trainer's own snapshot of
+// the version that the replica shows.
+#include "feed/replica.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "base/moving_average.h"
+#include "feed_rig.h"
+
+namespace tacit::feed {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ReplicaTest : public FeedTest {
+ protected:
+  using Snapshots = std::map<uint64_t, std::shared_ptr<const store::Snapshot>>;
+
+  store::ReplicaOptions replica_options(const std::string& name = "replica") const {
+    store::ReplicaOptions options;
+    options.path = folder_.root() + "/" + name;
+    options.memory_bytes = uint64_t{32} << 20;
+    options.fold_after_versions = 3;
+    options.fold_file_bytes = 0;
+    options.learners = options_.learners;
+    return options;
+  }
+  ReplicaSource source(const std::string& topic = kTopic) const {
+    return {.properties = properties(), .topic = topic, .check_topic = [] { return Status(); }};
+  }
+  std::unique_ptr<store::ReplicaStore> OpenReplica(const std::string& name = "replica") const {
+    auto store = store::ReplicaStore::Open(replica_options(name));
+    EXPECT_TRUE(store) << store.error().message;
+    return *std::move(store);
+  }
+  void StepAndPublish(Publisher& publisher, int steps) {
+    Steps(steps);
+    MustPublish(publisher);
+    snapshots_[store_->Latest()->version().value] = store_->Latest();
+  }
+  // Goes on until the replica shows this version; whatever it shows on the way is compared.
+  void Follow(Replica& replica, const store::ReplicaStore& store, uint64_t version) {
+    ASSERT_TRUE(test::Eventually("a version is shown", [&] {
+      const auto stepped = replica.Step(std::chrono::milliseconds(50));
+      if (!stepped && stepped.error().code != ErrorCode::kUnavailable) {
+        ADD_FAILURE() << stepped.error().message;
+        return true;
+      }
+      if (stepped && *stepped) ExpectSame(*store.Latest());
+      return store.Latest() && store.Latest()->version().value >= version;
+    }));
+    ASSERT_TRUE(store.Latest());
+    EXPECT_EQ(store.Latest()->version().value, version);
+  }
+  // Steps until it is refused, and returns why.
+  static std::string Refusal(Replica& replica) {
+    std::string why;
+    EXPECT_TRUE(test::Eventually("the feed is refused", [&] {
+      const auto stepped = replica.Step(std::chrono::milliseconds(50));
+      if (stepped || stepped.error().code == ErrorCode::kUnavailable) return false;
+      why = stepped.error().message;
+      return true;
+    }));
+    return why;
+  }
+  // Everything that is served, bit for bit; false says that some of it differs.
+  bool Same(const store::Snapshot& is, const store::Snapshot& expected) const {
+    bool same = is.version() == expected.version() && is.head() == expected.head() &&
+                is.lineage() == expected.lineage() &&
+                is.ledger_entries() == expected.ledger_entries();
+    const auto chain = is.LedgerEntries(0, ~uint64_t{0});
+    const auto expected_chain = expected.LedgerEntries(0, ~uint64_t{0});
+    same = same && chain && expected_chain && *chain == *expected_chain;
+    for (uint16_t i = 0; i < options_.learners.size(); ++i) {
+      const LearnerIndex index(i);
+      const auto& space = options_.learners[i].rows.space;
+      std::vector<uint64_t> rows(space.rows());
+      size_t floats = 0;
+      for (uint64_t row = 0; row < rows.size(); ++row) {
+        rows[row] = row;
+        floats += space.tables()[space.TableOf(row)].dim;
+      }
+      std::vector<float> one(floats), other(floats);
+      const Status read = is.Rows(index, rows, one), read_other = expected.Rows(index, rows, other);
+      EXPECT_TRUE(read && read_other);
+      same = same && std::memcmp(one.data(), other.data(), floats * sizeof(float)) == 0;
+      const auto dense = is.ServedDense(index), expected_dense = expected.ServedDense(index);
+      same = same && std::ranges::equal(dense, expected_dense);
+      const auto released = is.Released(index), expected_released = expected.Released(index);
+      same = same && (released ? *released : "") == (expected_released ? *expected_released : "");
+    }
+    for (size_t i = 0; i < expected.learners().size(); ++i)
+      same = same && is.learners()[i].epsilon == expected.learners()[i].epsilon &&
+             is.learners()[i].steps == expected.learners()[i].steps;
+    return same && is.total().epsilon == expected.total().epsilon;
+  }
+  void ExpectSame(const store::Snapshot& is) const {
+    const auto found = snapshots_.find(is.version().value);
+    ASSERT_TRUE(found != snapshots_.end()) << "version " << is.version().value;
+    EXPECT_TRUE(Same(is, *found->second)) << "version " << is.version().value;
+  }
+
+  Snapshots snapshots_;
+};
+
+TEST_F(ReplicaTest, ShowsWhatTheTrainerShowsVersionByVersion) {
+  const auto publisher = MakePublisher();
+  const auto store = OpenReplica();
+  Replica replica(*store, options_.learners, source());
+  const auto none = replica.Step(std::chrono::milliseconds(10));
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(none.error().message, HasSubstr("has no version yet"));
+  EXPECT_EQ(store->Latest(), nullptr);
+  for (const int steps : {1, 3, 1, 7, 2, 1, 1, 1, 4}) {
+    StepAndPublish(*publisher, steps);
+    Follow(replica, *store, store_->Latest()->version().value);
+  }
+  EXPECT_EQ(replica.sight().versions, 9u);
+  EXPECT_EQ(replica.sight().newest, replica.sight().served);
+  // The comparison sees a version that is mixed with another.
+  const auto older = snapshots_.begin()->second;
+  EXPECT_FALSE(Same(*store->Latest(), *older));
+}
+
+TEST_F(ReplicaTest, OneThatJoinsLateOrComesBackGoesOn) {
+  const auto publisher = MakePublisher();
+  for (const int steps : {1, 3, 2}) StepAndPublish(*publisher, steps);
+  auto store = OpenReplica();
+  auto replica = std::make_unique<Replica>(*store, options_.learners, source());
+  Follow(*replica, *store, 6);
+  for (int i = 0; i < 4; ++i) {
+    StepAndPublish(*publisher, 2);
+    replica.reset();
+    if (i % 2 == 0) {
+      ASSERT_TRUE(store->Settle());
+    }
+    store.reset();
+    store = OpenReplica();
+    ASSERT_TRUE(store->Latest());
+    ExpectSame(*store->Latest());  // before anything was read
+    replica = std::make_unique<Replica>(*store, options_.learners, source());
+    Follow(*replica, *store, store_->Latest()->version().value);
+  }
+}
+
+TEST_F(ReplicaTest, MovingAveragesOfUnchangedRowsMoveOn) {
+  store_.reset();
+  std::filesystem::remove_all(options_.path);
+  std::filesystem::remove(options_.witness);
+  store::LearnerLayout& learner = options_.learners[0];
+  learner.rows.average = MovingAverage(0.9);
+  for (size_t t = 0; t < learner.rows.state_floats.size(); ++t)
+    learner.rows.state_floats[t] += learner.rows.space.tables()[t].dim + 1;
+  store_ = store::MustOpen(options_);
+  std::mt19937 random(4);
+  uint32_t step = 0;
+  const auto commit = [&] {
+    ++step;
+    store::WorkingRows& working = store_->working_rows(LearnerIndex(0));
+    std::vector<uint64_t> rows;
+    for (uint64_t row = random() % 9; row < 240; row += 1 + random() % 40) rows.push_back(row);
+    std::vector<float*> places(rows.size());
+    ASSERT_TRUE(working.Gather(rows, places));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const uint32_t floats = learner.rows.RowFloats(learner.rows.space.TableOf(rows[i]));
+      for (uint32_t f = 0; f + 1 < floats; ++f)
+        places[i][f] = static_cast<float>(random() % 1000) / 8;
+      places[i][floats - 1] = CountAsFloat(step);
+    }
+    working.MarkChanged(rows);
+    auto dense = std::make_shared<store::DenseState>();
+    dense->parameters = {1.0f * static_cast<float>(step), 2};
+    dense->optimizer = {7, 0.5f * static_cast<float>(step), 3, CountAsFloat(step)};
+    store::CommitRequest request;
+    request.learners.push_back(
+        {LearnerIndex(0), working.TakeDelta(), dense, "", {store::TestCharge("ctr", step)}});
+    ASSERT_TRUE(store_->Commit(std::move(request), {}));
+    ASSERT_TRUE(store_->Flush());
+  };
+  const auto publisher = MakePublisher();
+  auto store = OpenReplica();
+  auto replica = std::make_unique<Replica>(*store, options_.learners, source());
+  for (int i = 0; i < 8; ++i) {
+    for (int k = 0; k <= i % 3; ++k) commit();
+    StepAndPublish(*publisher, 0);
+    Follow(*replica, *store, step);
+  }
+  replica.reset();
+  store.reset();
+  ExpectSame(*OpenReplica()->Latest());
+}
+
+// Compaction leaves the last record of each key: a late replica sees the newest version, and one
+// that was away finds holes in those between.
+TEST_F(ReplicaTest, ACompactedTopicGivesTheNewestVersion) {
+  const auto publisher = MakePublisher();
+  for (const int steps : {1, 3, 2, 5}) StepAndPublish(*publisher, steps);
+  std::map<std::pair<int32_t, std::string>, uint64_t> last;
+  for (const FoundRecord& record : ReadTopic())
+    last[{record.partition, record.key}] = record.offset;
+  CopyTopic("compacted", [&](FoundRecord& record) {
+    return last[{record.partition, record.key}] == record.offset;
+  });
+  const auto store = OpenReplica();
+  Replica replica(*store, options_.learners, source("compacted"));
+  Follow(replica, *store, 11);
+}
+
+TEST_F(ReplicaTest, AMixOfTwoVersionsIsSeen) {
+  const auto publisher = MakePublisher();
+  for (const int steps : {2, 3}) StepAndPublish(*publisher, steps);
+  // The first row of version 5 that version 2 had too gets the value that it had then.
+  bool done = false;
+  std::map<RecordPlace, std::string> before;
+  CopyTopic("mixed", [&](FoundRecord& found) {
+    const auto record = DecodeRecord(found.key, found.value);
+    if (record->place.kind != RecordKind::kRow) return true;
+    if (record->origin.version.value == 2) before[record->place] = record->payload;
+    const auto was = before.find(record->place);
+    if (record->origin.version.value != 5 || was == before.end() || done) return true;
+    done = true;
+    std::string value;
+    AppendValue(record->place, record->origin, was->second, &value);
+    found.value = value;
+    return true;
+  });
+  ASSERT_TRUE(done);
+  const auto store = OpenReplica();
+  Replica replica(*store, options_.learners, source("mixed"));
+  EXPECT_THAT(Refusal(replica), HasSubstr("version 5: a partition has other records of it"));
+  EXPECT_EQ(store->Latest(), nullptr);
+}
+
+TEST_F(ReplicaTest, ABrokenLedgerChainIsRefusedByName) {
+  const auto publisher = MakePublisher();
+  for (const int steps : {5, 4}) StepAndPublish(*publisher, steps);
+  // All sums are right: whoever can write there can make them so. The chain is not.
+  std::map<int32_t, uint64_t> sums;
+  CopyTopic("forged", [&](FoundRecord& found) {
+    const auto record = DecodeRecord(found.key, found.value);
+    std::string value;
+    if (record->place.kind == RecordKind::kLedger && record->place.number == 0) {
+      auto entry = privacy::LedgerEntry::Decode(record->payload);
+      EXPECT_TRUE(entry);
+      entry->epsilon /= 2;
+      const uint32_t sum = AppendValue(record->place, record->origin, entry->Encode(), &value);
+      sums[found.partition] += sum - uint64_t{record->checksum};
+      found.value = value;
+    } else if (record->place.kind == RecordKind::kMark) {
+      auto mark = DecodeMark(record->payload);
+      EXPECT_TRUE(mark);
+      mark->checksum += std::exchange(sums[found.partition], 0);
+      AppendValue(record->place, record->origin, EncodeMark(*mark), &value);
+      found.value = value;
+    }
+    return true;
+  });
+  const auto store = OpenReplica();
+  Replica replica(*store, options_.learners, source("forged"));
+  EXPECT_THAT(Refusal(replica), HasSubstr("the ledger's chain is broken"));
+  EXPECT_EQ(store->Latest(), nullptr);
+}
+
+TEST_F(ReplicaTest, OtherModelsTopicsAndStoresAreRefusedByName) {
+  const auto publisher = MakePublisher();
+  StepAndPublish(*publisher, 2);
+  {  // A learner that the feed lacks; one that is another model.
+    store::ReplicaOptions options = replica_options("others");
+    options.learners.push_back(store::MakeLearner("more", {{"x", 5, 2, 0}}));
+    auto store = store::ReplicaStore::Open(options);
+    ASSERT_TRUE(store);
+    Replica replica(**store, options.learners, source());
+    EXPECT_THAT(Refusal(replica), HasSubstr("the feed has no learner 'more'"));
+  }
+  {
+    store::ReplicaOptions options = replica_options("model");
+    options.learners[0].promise.model_fingerprint.fill(0xee);
+    auto store = store::ReplicaStore::Open(options);
+    ASSERT_TRUE(store);
+    Replica replica(**store, options.learners, source());
+    EXPECT_THAT(Refusal(replica), HasSubstr("the model fingerprint differs"));
+  }
+  {
+    auto store = OpenReplica();
+    ReplicaSource bad = source();
+    bad.check_topic = [] { return Status(Fail(ErrorCode::kRefused, "is not compacted")); };
+    Replica replica(*store, options_.learners, bad);
+    EXPECT_THAT(Refusal(replica), HasSubstr("is not compacted"));
+  }
+  auto store = OpenReplica();
+  {
+    Replica replica(*store, options_.learners, source());
+    Follow(replica, *store, 2);
+  }
+  {  // The same store, another topic: made anew, with less in it.
+    kafka_.Create("anew", kPartitions);
+    Replica replica(*store, options_.learners, source("anew"));
+    EXPECT_THAT(Refusal(replica), HasSubstr("it was made anew, or has lost records"));
+  }
+  {
+    kafka_.Create("wider", kPartitions + 1);
+    Replica replica(*store, options_.learners, source("wider"));
+    EXPECT_THAT(Refusal(replica), HasSubstr("has 4 partitions, and its marks say 3"));
+  }
+  ExpectSame(*store->Latest());  // and goes on being shown
+  ASSERT_TRUE(store->Settle());
+  store.reset();
+  // No trainer trains on a replica's store, and no replica goes into a trainer's.
+  store::StoreOptions trainer = options_;
+  trainer.path = replica_options().path;
+  trainer.witness = folder_.root() + "/other-witness";
+  const auto trained = store::Store::Open(trainer);
+  ASSERT_FALSE(trained);
+  EXPECT_EQ(trained.error().code, ErrorCode::kRefused);
+  EXPECT_THAT(trained.error().message, HasSubstr("is a replica's"));
+  snapshots_.clear();
+  store_.reset();
+  store::ReplicaOptions own = replica_options();
+  own.path = options_.path;
+  const auto replicated = store::ReplicaStore::Open(own);
+  ASSERT_FALSE(replicated);
+  EXPECT_EQ(replicated.error().code, ErrorCode::kRefused);
+  EXPECT_THAT(replicated.error().message, HasSubstr("is a trainer's"));
+}
+
+// A trainer's store is restored, and takes the feed over: versions of another lineage follow.
+TEST_F(ReplicaTest, ATrainerOfAnotherLineageIsRefusedAndWhatIsShownStays) {
+  auto publisher = MakePublisher();
+  StepAndPublish(*publisher, 3);
+  const auto store = OpenReplica();
+  Replica replica(*store, options_.learners, source());
+  Follow(replica, *store, 3);
+  publisher.reset();
+  const auto lost = std::move(store_);
+  options_.path += "-2";
+  options_.witness += "-2";
+  store_ = store::MustOpen(options_);
+  Steps(5);
+  publisher = MakePublisher(/*takes_over=*/true);
+  MustPublish(*publisher);
+  EXPECT_THAT(Refusal(replica), HasSubstr("another store publishes there now"));
+  ExpectSame(*store->Latest());
+  EXPECT_EQ(store->Latest()->version().value, 3u);
+  // An empty store begins with what is there now.
+  snapshots_.clear();
+  snapshots_[5] = store_->Latest();
+  const auto fresh = OpenReplica("fresh");
+  Replica other(*fresh, options_.learners, source());
+  Follow(other, *fresh, 5);
+}
+
+TEST_F(ReplicaTest, AReleaseCheckpointIsABeginning) {
+  const auto publisher = MakePublisher();
+  StepAndPublish(*publisher, 3);
+  Steps(1);
+  const std::string parent = folder_.root() + "/checkpoints";
+  const auto made =
+      store_->MakeCheckpoint({.kind = store::CheckpointKind::kRelease, .parent = parent});
+  ASSERT_TRUE(made) << made.error().message;
+  snapshots_[4] = store_->Latest();
+  const auto store = OpenReplica();
+  ReplicaSource from = source();
+  from.checkpoint = made->place.folder;
+  Replica replica(*store, options_.learners, from);
+  ASSERT_TRUE(test::Eventually("the checkpoint is shown", [&] {
+    const auto stepped = replica.Step(std::chrono::milliseconds(20));
+    if (!stepped && stepped.error().code != ErrorCode::kUnavailable) {
+      ADD_FAILURE() << stepped.error().message;
+      return true;
+    }
+    return store->Latest() != nullptr;
+  }));
+  EXPECT_EQ(store->Latest()->version().value, 4u);
+  ExpectSame(*store->Latest());
+  StepAndPublish(*publisher, 2);
+  Follow(replica, *store, 6);
+}
+
+TEST_F(ReplicaTest, BrokersThatAreAwayAreWaitedFor) {
+  const auto publisher = MakePublisher();
+  StepAndPublish(*publisher, 2);
+  const auto store = OpenReplica();
+  ReplicaSource impatient = source();
+  impatient.patience = std::chrono::milliseconds(300);
+  Replica replica(*store, options_.learners, impatient);
+  Follow(replica, *store, 2);
+  kafka_.SetDown(true);
+  bool told = false;
+  for (int i = 0; i < 30 && !told; ++i) {
+    const auto stepped = replica.Step(std::chrono::milliseconds(100));
+    told = !stepped;
+    if (told) {
+      EXPECT_EQ(stepped.error().code, ErrorCode::kUnavailable) << stepped.error().message;
+    }
+  }
+  EXPECT_TRUE(told);
+  ExpectSame(*store->Latest());
+  kafka_.SetDown(false);
+  StepAndPublish(*publisher, 1);
+  Follow(replica, *store, 3);
+}
+
+}  // namespace
+}  // namespace tacit::feed

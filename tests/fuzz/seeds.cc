@@ -1,0 +1,180 @@
+// Writes what the fuzzers begin with: one of everything that the product's own writers write.
+//     fuzz_seeds FOLDER CONFIGURATIONS
+#include <archive.h>
+#include <archive_entry.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+
+#include "base/bytes.h"
+#include "feed/mark.h"
+#include "feed/record.h"
+#include "privacy/ledger.h"
+#include "store/checkpoint.h"
+#include "store/delta_codec.h"
+#include "store/learner_record.h"
+#include "store/script.h"
+
+namespace tacit {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Seeds {
+ public:
+  explicit Seeds(std::string folder) : folder_(std::move(folder)) {}
+  void Add(const std::string& fuzzer, std::string_view bytes) {
+    const std::string parent = folder_ + "/" + fuzzer;
+    fs::create_directories(parent);
+    std::ofstream(parent + "/seed" + std::to_string(++written_[fuzzer]), std::ios::binary) << bytes;
+  }
+  // Behind the byte that chooses the reader.
+  void Add(const std::string& fuzzer, char choice, std::string_view bytes) {
+    Add(fuzzer, std::string(1, choice) + std::string(bytes));
+  }
+
+ private:
+  const std::string folder_;
+  std::map<std::string, int> written_;
+};
+
+std::string BytesOf(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+// The tar file that a checkpoint's archive has inside.
+std::string TarOf(const std::string& folder) {
+  std::string tar(16 << 20, '\0');
+  size_t used = 0;
+  archive* const out = archive_write_new();
+  archive_write_set_format_pax_restricted(out);
+  archive_write_open_memory(out, tar.data(), tar.size(), &used);
+  std::vector<fs::path> files = {fs::path(folder) / store::kCheckpointManifestName};
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file() && entry.path() != files[0]) files.push_back(entry.path());
+  for (const fs::path& file : files) {
+    const std::string bytes = BytesOf(file);
+    archive_entry* const entry = archive_entry_new();
+    const fs::path name = fs::path(folder).filename() / file.lexically_relative(folder);
+    archive_entry_set_pathname(entry, name.c_str());
+    archive_entry_set_size(entry, static_cast<la_int64_t>(bytes.size()));
+    archive_entry_set_filetype(entry, AE_IFREG);
+    archive_entry_set_perm(entry, 0600);
+    archive_write_header(out, entry);
+    archive_write_data(out, bytes.data(), bytes.size());
+    archive_entry_free(entry);
+  }
+  archive_write_close(out);
+  archive_write_free(out);
+  tar.resize(used);
+  return tar;
+}
+
+void AddStore(Seeds& seeds) {
+  const store::TestFolder folder;
+  const auto store = store::MustOpen(store::TestOptions(folder));
+  for (int i = 0; i < 4; ++i) TACIT_CHECK(store::Script::Step(*store).has_value());
+  for (const auto kind : {store::CheckpointKind::kFull, store::CheckpointKind::kRelease}) {
+    const auto made =
+        store->MakeCheckpoint({.kind = kind, .parent = folder.root() + "/checkpoints"});
+    TACIT_CHECK(made.has_value());
+    seeds.Add("checkpoint", 0, store::EncodeManifest(made->place.manifest));
+    seeds.Add("checkpoint", 1, TarOf(made->place.folder));
+  }
+  const auto entries = store->Latest()->LedgerEntries(0, 100);
+  TACIT_CHECK(entries.has_value());
+  for (const std::string& entry : *entries) seeds.Add("ledger", 0, entry);
+
+  store::CommitTip tip{CommitSeq(7), {}, 3, store->Latest()->learners(), store->Latest()->total()};
+  seeds.Add("checkpoint", 3, store::EncodeTip(tip));
+  seeds.Add("feed", 1, feed::EncodeMark({.partitions = 2, .tip = tip, .learners = {{.key = 1}}}));
+  store::DenseState dense{.parameters = {1, 2, 3}, .optimizer = {4, 5}};
+  seeds.Add("checkpoint", 5, store::EncodeDenseBase(CommitSeq(7), dense));
+  store::DeltaRecord delta;
+  delta.previous = delta.tip = tip;
+  delta.entries = delta.previous_entries = *entries;
+  delta.source_identity = "source";
+  delta.learners.resize(1);
+  delta.learners[0].dense = std::make_shared<store::DenseState>(dense);
+  const store::DeltaBlob blob(delta);
+  std::string sealed;
+  for (const std::string_view piece : blob.pieces()) sealed += piece;
+  seeds.Add("checkpoint", 2, sealed.substr(sizeof(uint64_t)));
+}
+
+void AddLedgerState(Seeds& seeds) {
+  privacy::Ledger ledger;
+  for (const store::LearnerLayout& learner : store::TestLearners())
+    TACIT_CHECK(ledger.Declare(learner.promise).has_value());
+  seeds.Add("ledger", 1, ledger.EncodeState());
+}
+
+void AddFeed(Seeds& seeds) {
+  for (const auto kind : {feed::RecordKind::kRow, feed::RecordKind::kDense,
+                          feed::RecordKind::kReleased, feed::RecordKind::kLedger}) {
+    const feed::RecordPlace place{.kind = kind, .learner = 1, .table = 2, .number = 3};
+    std::string value;
+    feed::AppendValue(place, {.version = CommitSeq(9), .model = 5}, "payload", &value);
+    value.resize(value.size() - sizeof(uint32_t));  // the checksum
+    const std::string key = feed::EncodeKey(place);
+    seeds.Add("feed", 0, std::string(1, static_cast<char>(key.size())) + key + value);
+  }
+}
+
+void AddTexts(Seeds& seeds, const std::string& configs) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(configs))
+    if (entry.path().extension() == ".yaml" && entry.path().filename() != "alerts.yaml")
+      seeds.Add("config", BytesOf(entry.path()));
+  seeds.Add("records", 0, "1\t5\t\t68fd1e64\t80e26c9b\tfb936136\n0\t-1\t9\t\t\t");
+  seeds.Add("records", 1,
+            R"({"label":1,"event_id":"e","user":"u","item":"i","timestamp_ms":5,"features":)"
+            R"({"I1":1.5,"I2":null,"C1":"a","C2":7,"tags":["x","y"]}})");
+  seeds.Add("records", 2,
+            std::string_view("\x0a\x01\x65\x12\x01\x75\x1a\x01\x69\x20\x05\x28\x02", 13));
+  seeds.Add("records", 3,
+            R"({"what":"buy","who":{"id":3},"at":"2026-11-25T03:22:06.5+01:00","paid":2.5,)"
+            R"("list":[4,5],"a/b":{"tags":["x"]},"f":{"I2":1,"C1":true,"C2":"z"}})");
+  seeds.Add("records", 4, "1,\"a \"\"b\"\"\",17,1.5,,x,y,p|q,3\n0,,,,,,,,");
+  seeds.Add("records", 7, std::string_view("\0\0\0\0\7\0{}", 8));
+  seeds.Add("records", 7, R"({"file":"f","line":3,"partition":1,"offset":20,"reason":"no label"})");
+  seeds.Add("json", 0,
+            R"({"learner":"ctr","rows":[{"I1":1,"C1":"a","tags":["x","y"]},{"I2":2.5}]})");
+  seeds.Add("json", 0, R"({"instances":[{"features":{"I1":1,"C1":"a"}}]})");
+  seeds.Add("json", 1, "{\"features\":{\"I1\":1}}\n{\"features\":{\"C2\":\"b\"}}\n");
+  seeds.Add("json", 2, R"({"learner":"ctr","table":"C1","keys":["a","b"]})");
+  seeds.Add("json", 3, R"({"history":["a","b"],"k":5})");
+  seeds.Add("tensors",
+            R"({"id":"1","inputs":[{"name":"I1","shape":[2],"datatype":"FP32","data":[1,2.5]},)"
+            R"({"name":"C1","shape":[2,1],"datatype":"BYTES","data":["a","b"]}]})");
+  std::string binary =
+      R"({"inputs":[{"name":"I1","shape":[1],"datatype":"FP32","parameters":{"binary_data_size":4}},)"
+      R"({"name":"tags","shape":[1,2],"datatype":"BYTES","parameters":{"binary_data_size":10}}]})"
+      "\n";
+  binary += std::string_view("\0\0\x80\x3f\1\0\0\0x\1\0\0\0y", 14);
+  seeds.Add("tensors", binary);
+  seeds.Add("http", "GET /a?b=c HTTP/1.1\r\nHost: x\r\n\r\n");
+  seeds.Add("http",
+            "POST /v2/a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.0\r\n\r\n");
+  seeds.Add(
+      "http",
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
+      "3;x=y\r\nabc\r\n0\r\nT: u\r\n\r\n");
+}
+
+}  // namespace
+}  // namespace tacit
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::cerr << "usage: fuzz_seeds FOLDER CONFIGURATIONS\n";
+    return 2;
+  }
+  tacit::Seeds seeds(argv[1]);
+  tacit::AddStore(seeds);
+  tacit::AddLedgerState(seeds);
+  tacit::AddFeed(seeds);
+  tacit::AddTexts(seeds, argv[2]);
+}

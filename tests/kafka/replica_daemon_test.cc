@@ -1,0 +1,164 @@
+// A trainer and two replicas with a real broker between them, one of which joins during training.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+
+#include "kafka/broker.h"
+#include "kafka/topic.h"
+#include "kafka/topic_config.h"
+#include "serve/client.h"
+#include "support/eventually.h"
+#include "support/process.h"
+
+namespace tacit::test {
+namespace {
+
+using testing::HasSubstr;
+
+class ReplicaDaemonTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    TACIT_NEED_BROKER(kDefaultVersion);
+    topic_ = FreshName("events");
+    model_ = FreshName("model");
+    SharedBroker().CreateTopic(topic_, 1);
+    // Compaction as often as the broker can.
+    SharedBroker().CreateTopic(model_, 4,
+                               {{"cleanup.policy", "compact"},
+                                {"segment.ms", "1000"},
+                                {"min.cleanable.dirty.ratio", "0.01"},
+                                {"max.compaction.lag.ms", "1000"}});
+    config_ = WriteTopicConfig(dir_, topic_, SharedBroker().bootstrap());
+  }
+  void WriteEvents(int count) {
+    std::vector<TopicRecord> records;
+    for (int i = 0; i < count; ++i, ++written_)
+      records.push_back(
+          {.partition = 0,
+           .value = fmt::format(R"({{"label": {}, "features": {{"n": {}, "c": "v{}"}}}})",
+                                written_ % 2, written_ % 100, written_ % 7)});
+    WriteTopic(SharedBroker().bootstrap(), topic_, records);
+  }
+  std::string Url(const std::string& name) const { return "unix:" + (dir_ / (name + ".socket")); }
+  std::unique_ptr<Process> Start(const std::string& name, bool replica) const {
+    std::vector<std::string> command = {TACITD,
+                                        "--config",
+                                        config_,
+                                        "--set",
+                                        "feed.topic=" + model_,
+                                        "--set",
+                                        "feed.interval_ms=50",
+                                        "--set",
+                                        "feed.max_age_ms=600000",
+                                        "--set",
+                                        "serve.listen=" + Url(name),
+                                        "--set",
+                                        "serve.operator_listen=" + Url(name) + "-operators",
+                                        "--set",
+                                        "store.path=" + (dir_ / name)};
+    if (replica) command.emplace_back("--replica");
+    return std::make_unique<Process>(command);
+  }
+  std::string Ask(const std::string& name, const std::string& path,
+                  const std::string& body = "") const {
+    const auto answer =
+        serve::Fetch(Url(name) + (path == "/v1/ledger" ? "-operators:" : ":") + path,
+                     body.empty() ? "GET" : "POST", body, kPatience);
+    return answer ? answer->body : "";
+  }
+  std::string Score(const std::string& name, int n) const {
+    return Ask(name, "/v1/score",
+               fmt::format(R"({{"learner":"ctr","rows":[{{"features":{{"n":{},"c":"v{}"}}}}]}})", n,
+                           n % 9));
+  }
+  double Metric(const std::string& name, const std::string& metric) const {
+    const std::string page = "\n" + Ask(name, "/metrics");
+    const size_t at = page.find("\n" + metric + " ");
+    return at == std::string::npos ? -1 : std::stod(page.substr(at + metric.size() + 2));
+  }
+  // The answer's version, so that answers of one version can be compared.
+  static std::string VersionOf(const std::string& answer) {
+    const size_t at = answer.find("\"version\":");
+    return at == std::string::npos ? "" : answer.substr(at, answer.find(',', at) - at);
+  }
+
+  TempDir dir_;
+  std::string topic_, model_, config_;
+  int written_ = 0;
+};
+
+TEST_F(ReplicaDaemonTest, ReplicasAnswerAsTheTrainerAtEachVersionWhileItLearns) {
+  const auto trainer = Start("trainer", false);
+  auto first = Start("first", true);
+  std::unique_ptr<Process> second;
+  std::map<int, std::string> before;  // answers of the round before
+  int compared = 0, other_versions = 0;
+  for (int round = 0; round < 12; ++round) {
+    WriteEvents(160);
+    if (round == 5) second = Start("second", true);
+    for (int n = 0; n < 5; ++n) {
+      for (const char* const name : {"first", "second"}) {
+        if (std::string(name) == "second" && !second) continue;
+        std::string expected, is;
+        ASSERT_TRUE(Eventually("trainer and replica answer at one version", [&] {
+          expected = Score("trainer", n);
+          is = Score(name, n);
+          return !VersionOf(is).empty() && VersionOf(is) == VersionOf(expected);
+        }));
+        EXPECT_EQ(is, expected) << name;
+        ++compared;
+        if (std::exchange(before[n], is) != is) ++other_versions;
+      }
+    }
+  }
+  double version = 0;
+  ASSERT_TRUE(Eventually("all is published, and both replicas have it",
+                         [&] {
+                           version = Metric("trainer", "tacit_commit_version");
+                           return version > 0 &&
+                                  Metric("trainer", "tacit_feed_published_version") == version &&
+                                  Metric("first", "tacit_replica_version") == version &&
+                                  Metric("second", "tacit_replica_version") == version;
+                         }))
+      << trainer->Err() << first->Err() << (second ? second->Err() : "");
+  for (int n = 0; n < 20; ++n) {
+    const std::string expected = Score("trainer", n);
+    EXPECT_EQ(Score("first", n), expected);
+    EXPECT_EQ(Score("second", n), expected);
+    ++compared;
+  }
+  EXPECT_EQ(Ask("first", "/v1/ledger"), Ask("trainer", "/v1/ledger"));
+  EXPECT_GT(compared, 20);
+  EXPECT_GT(other_versions, 0);  // an answer of another version would have been seen
+  RecordProperty("compared", compared);
+  // A replica that is killed goes on from its store, without the trainer.
+  trainer->Signal(SIGKILL);
+  trainer->Wait();
+  const std::string ledger = Ask("first", "/v1/ledger");
+  first->Signal(SIGKILL);
+  first->Wait();
+  first = Start("first", true);
+  EXPECT_TRUE(Eventually("the replica is back", [&] {
+    return Ask("first", "/v1/ledger") == ledger;
+  })) << first->Err();
+  EXPECT_THAT(Ask("first", "/readyz"), HasSubstr("ready"));
+}
+
+// The topic would lose rows.
+TEST_F(ReplicaDaemonTest, ATopicThatIsNotCompactedIsRefusedByName) {
+  const std::string deleted = FreshName("model");
+  SharedBroker().CreateTopic(deleted, 2, {{"cleanup.policy", "delete"}});
+  model_ = deleted;
+  const auto replica = Start("replica", true);
+  EXPECT_TRUE(Eventually("the replica refuses the topic", [&] {
+    return replica->Err().find("its cleanup.policy is 'delete' and must be compact alone") !=
+           std::string::npos;
+  })) << replica->Err();
+  EXPECT_THAT(Ask("replica", "/readyz"), HasSubstr("no committed model yet"));
+}
+
+}  // namespace
+}  // namespace tacit::test

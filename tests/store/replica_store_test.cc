@@ -1,0 +1,108 @@
+// Tests a replica's store: a kill between any two steps of a version leaves that version or the one
+// before, with the position that belongs to it.
+#include "store/replica_store.h"
+
+#include <gmock/gmock.h>
+
+#include "replica_script.h"
+#include "support/process.h"
+#include "support/scoped_variable.h"
+
+namespace tacit::store {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kVersions = 8;
+
+// All that the store shows is of one version, and so is its position. Returns the version.
+uint64_t ExpectOneVersion(const std::string& path) {
+  const auto store = ReplicaStore::Open(ReplicaTestOptions(path));
+  EXPECT_TRUE(store) << store.error().message;
+  if (!store) return 0;
+  const auto latest = (*store)->Latest();
+  if (latest == nullptr) {
+    EXPECT_EQ((*store)->position(), "");
+    return 0;
+  }
+  const uint64_t seq = latest->version().value;
+  EXPECT_EQ((*store)->position(), ReplicaPosition(seq));
+  const auto learners = TestLearners();
+  RowModel model(&learners[0].rows);
+  for (uint64_t at = 2; at <= seq; at += 2)
+    for (const uint64_t row : Script::RowsOf(at)) {
+      auto floats = model.Row(row);
+      for (uint32_t i = 0; i < floats.size(); ++i) floats[i] = ReplicaValue(at, row, i);
+      model.Set(row, floats);
+    }
+  ExpectRows(*latest, LearnerIndex(0), model);
+  EXPECT_EQ(latest->ServedDense(LearnerIndex(0))[0], static_cast<float>(seq));
+  EXPECT_EQ(*latest->Released(LearnerIndex(0)), "released by " + std::to_string(seq));
+  EXPECT_EQ(latest->head(), ReplicaLedger(seq).head());
+  Script::ExpectLedger(*latest);
+  return seq;
+}
+
+TEST(ReplicaStoreTest, AKillLeavesAVersionWithItsPosition) {
+  int killed = 0;
+  for (const char* point : {"replica.begin", "replica.written", "replica.synced", "replica.shown",
+                            "fold.ingested", "fold.trimmed"}) {
+    for (int hit = 1; hit <= 4; ++hit) {
+      SCOPED_TRACE(std::string(point) + " " + std::to_string(hit));
+      const TestFolder folder;
+      const std::string path = folder.root() + "/replica";
+      test::Ended ended;
+      {
+        const test::ScopedVariable crash("TACIT_TEST_CRASH_AT",
+                                         std::string(point) + ":" + std::to_string(hit));
+        ended = test::Run({TACIT_REPLICA_CHILD, path, std::to_string(kVersions)});
+      }
+      if (ended.exit_code == 0) continue;  // folds are fewer
+      ++killed;
+      const uint64_t seq = ExpectOneVersion(path);
+      if (std::string(point) == "replica.begin") {
+        EXPECT_EQ(seq, static_cast<uint64_t>(2 * hit - 2));
+      }
+      if (std::string(point) == "replica.synced") {
+        EXPECT_EQ(seq, static_cast<uint64_t>(2 * hit));
+      }
+      ended = test::Run({TACIT_REPLICA_CHILD, path, std::to_string(kVersions)});
+      EXPECT_EQ(ended.exit_code, 0) << ended.err;
+      EXPECT_EQ(ExpectOneVersion(path), 2 * kVersions);
+    }
+  }
+  EXPECT_GE(killed, 19);
+}
+
+TEST(ReplicaStoreTest, AVersionThatDoesNotFollowChangesNothing) {
+  const TestFolder folder;
+  const std::string path = folder.root() + "/replica";
+  ASSERT_TRUE(ApplyTo(path, 3));
+  {
+    const auto store = ReplicaStore::Open(ReplicaTestOptions(path));
+    ASSERT_TRUE(store);
+    const auto error_of = [&](const std::function<void(ReplicaVersion&)>& change) {
+      ReplicaVersion version = ReplicaVersionOf(8);
+      change(version);
+      const Status applied = (*store)->Apply(std::move(version));
+      EXPECT_FALSE(applied);
+      return applied ? "" : applied.error().message;
+    };
+    EXPECT_THAT(error_of([](ReplicaVersion& version) { version.tip.head[0] ^= 1; }),
+                HasSubstr("it ends in another head"));
+    EXPECT_THAT(error_of([](ReplicaVersion& version) { version.tip.ledger_entries += 1; }),
+                HasSubstr("is missing"));
+    EXPECT_THAT(error_of([](ReplicaVersion& version) { version.entries.rbegin()->second += "x"; }),
+                HasSubstr("the ledger's chain is broken"));
+    EXPECT_THAT(error_of([](ReplicaVersion& version) {
+                  auto rows = std::make_shared<RowDelta>(*version.learners[0].rows);
+                  rows->rows.back() = 1000;
+                  version.learners[0].rows = rows;
+                }),
+                HasSubstr("row 1000 of learner 'ctr' does not fit"));
+  }
+  EXPECT_EQ(ExpectOneVersion(path), 6u);
+}
+
+}  // namespace
+}  // namespace tacit::store

@@ -1,0 +1,132 @@
+// Windows lie side by side, each record in one of them, however the records come and wherever
+// reading begins again; a record more or less moves one count by one.
+#include "train/window_counter.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+namespace tacit::train {
+namespace {
+
+constexpr uint64_t kWindow = 100;
+
+event::DeadLetter LetterAt(uint64_t offset) {
+  event::DeadLetter letter;
+  letter.offset = offset;
+  return letter;
+}
+
+std::vector<event::DeadLetter> LettersOf(const std::set<uint64_t>& dead, uint64_t from,
+                                         uint64_t to) {
+  std::vector<event::DeadLetter> letters;
+  for (const uint64_t offset : dead)
+    if (offset >= from && offset < to) letters.push_back(LetterAt(offset));
+  std::ranges::reverse(letters);
+  return letters;
+}
+
+// Reads a partition from `begin` to `end` in runs of any length, and returns its windows.
+std::vector<WindowEnd> Windows(WindowCounter* counter, const std::set<uint64_t>& dead,
+                               uint64_t begin, uint64_t end, std::mt19937_64& random,
+                               int32_t partition = 0) {
+  std::vector<WindowEnd> windows;
+  for (uint64_t from = begin; from < end;) {
+    const uint64_t run = std::min(end, from + 1 + random() % 250);
+    const auto letters = LettersOf(dead, from, run);
+    while (from < run) {
+      uint64_t to = run;
+      if (const auto ended = counter->Take(partition, from, &to, letters))
+        windows.push_back(*ended);
+      EXPECT_GT(to, from);
+      EXPECT_LE(to, run);
+      from = to;
+    }
+  }
+  return windows;
+}
+
+std::set<uint64_t> SomeDead(std::mt19937_64& random, uint64_t records) {
+  std::set<uint64_t> dead;
+  for (uint64_t offset = 0; offset < records; ++offset)
+    if (random() % 3 == 0) dead.insert(offset);
+  return dead;
+}
+
+TEST(WindowCounterTest, EachRecordIsCountedInOneWindow) {
+  std::mt19937_64 random(1);
+  const std::set<uint64_t> dead = SomeDead(random, 1050);
+  WindowCounter counter(kWindow, {});
+  const auto windows = Windows(&counter, dead, 0, 1050, random);
+  ASSERT_EQ(windows.size(), 10u) << "the last one has not ended";
+  for (uint64_t i = 0; i < windows.size(); ++i) {
+    EXPECT_EQ(windows[i].range, (OffsetRange{0, i * kWindow, (i + 1) * kWindow}));
+    EXPECT_EQ(windows[i].unreadable, LettersOf(dead, i * kWindow, (i + 1) * kWindow).size());
+  }
+}
+
+// The sensitivity that is charged: the windows are the same, and one count differs, by one.
+TEST(WindowCounterTest, ARecordMovesOneCountByOne) {
+  std::mt19937_64 random(2);
+  const std::set<uint64_t> with = SomeDead(random, 1000);
+  for (const uint64_t record : {uint64_t{0}, uint64_t{99}, uint64_t{100}, uint64_t{517}}) {
+    std::set<uint64_t> without = with, dead = with;
+    dead.insert(record);
+    without.erase(record);
+    WindowCounter a(kWindow, {}), b(kWindow, {});
+    const auto one = Windows(&a, dead, 0, 1000, random);
+    const auto other = Windows(&b, without, 0, 1000, random);
+    ASSERT_EQ(one.size(), other.size());
+    for (size_t i = 0; i < one.size(); ++i) {
+      EXPECT_EQ(one[i].range, other[i].range);
+      EXPECT_EQ(one[i].unreadable - other[i].unreadable, i == record / kWindow ? 1u : 0u);
+    }
+  }
+}
+
+TEST(WindowCounterTest, ARecordOfTwoLettersCountsOnce) {
+  WindowCounter counter(kWindow, {});
+  uint64_t to = kWindow;
+  const std::vector<event::DeadLetter> letters{LetterAt(7), LetterAt(9), LetterAt(7)};
+  EXPECT_EQ(counter.Take(0, 0, &to, letters)->unreadable, 2u);
+}
+
+// After a start the records before the open window come again, for a learner that is further back.
+TEST(WindowCounterTest, WhatWasDecidedIsNotCountedAgain) {
+  std::mt19937_64 random(3);
+  const std::set<uint64_t> dead = SomeDead(random, 1000);
+  const std::vector<OffsetRange> next{{0, 430, 430}};
+  WindowCounter counter(kWindow, next);
+  const auto windows = Windows(&counter, dead, 100, 1000, random);
+  ASSERT_EQ(windows.size(), 5u);
+  EXPECT_EQ(windows[0].range, (OffsetRange{0, 430, 530}));
+  EXPECT_EQ(windows[0].unreadable, LettersOf(dead, 430, 530).size());
+}
+
+TEST(WindowCounterTest, PartitionsHaveWindowsOfTheirOwn) {
+  std::mt19937_64 random(4);
+  const std::set<uint64_t> dead = SomeDead(random, 1000);
+  WindowCounter counter(kWindow, std::vector<OffsetRange>{{5, 40, 40}});
+  EXPECT_EQ(Windows(&counter, dead, 20, 90, random, 5).size(), 0u);
+  EXPECT_EQ(Windows(&counter, dead, 17, 117, random, 2).size(), 1u) << "begins where it is read";
+  const auto windows = Windows(&counter, dead, 90, 150, random, 5);
+  ASSERT_EQ(windows.size(), 1u);
+  EXPECT_EQ(windows[0].range, (OffsetRange{5, 40, 140}));
+}
+
+// A window whose records are gone is never decided: it would be of fewer records than it says.
+TEST(WindowCounterTest, AWindowThatEndsInAGapIsPassedOver) {
+  WindowCounter counter(kWindow, {});
+  uint64_t to = 50;
+  EXPECT_FALSE(counter.Take(0, 0, &to, {}));
+  to = 1000;
+  const auto ended = counter.Take(0, 700, &to, {});
+  EXPECT_EQ(to, 800u);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->range, (OffsetRange{0, 700, 800}));
+}
+
+}  // namespace
+}  // namespace tacit::train
