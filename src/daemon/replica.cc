@@ -10,7 +10,6 @@
 #include "daemon/service_manager.h"
 #include "daemon/service_metrics.h"
 #include "daemon/start_server.h"
-#include "daemon/watchdog.h"
 #include "serve/commit_signal.h"
 #include "train/ledger_metrics.h"
 #include "wiring/code_version.h"
@@ -99,20 +98,9 @@ Result<int> RunReplica(const wiring::Assembly& assembly, const std::string& conf
                                  .limits = wiring::LimitsByAccount(assembly.config)},
                    .metrics = &registry},
                   registry, *front));
-  if (front->server() == nullptr)
-    return Fail(ErrorCode::kInvalidArgument,
-                "serve.listen is empty: no caller could reach the server");
-  NotifyReady("following a feed");
-  std::vector<Watchdog::Stage> stages;
-  AddServerStages(front->server(), &stages);
-  Watchdog watchdog(clock, WatchdogPatience(), std::move(stages), NotifyAlive);
-  while (!signals.WaitFor(std::chrono::milliseconds(100))) {
-    front->Look();
-    watchdog.Look();
-  }
-  NotifyStopping();
-  follower.Stop();
-  front->server()->Stop(kDrain);
+  TACIT_RETURN_IF_ERROR(
+      ServeUntilStopped(signals, clock, *front,
+                        {.ready = "following a feed", .stop_first = [&] { follower.Stop(); }}));
   if (const Status settled = store->Settle(); !settled) spdlog::warn("{}", settled.error().message);
   return console::kExitDone;
 }

@@ -12,7 +12,6 @@
 #include "daemon/service_manager.h"
 #include "daemon/service_metrics.h"
 #include "daemon/start_server.h"
-#include "daemon/watchdog.h"
 #include "train/ledger_metrics.h"
 #include "wiring/code_version.h"
 #include "wiring/plan_text.h"
@@ -167,20 +166,9 @@ Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const std::string&
                      .limits = wiring::LimitsByAccount(assembly.config)},
        .metrics = &registry},
       registry, *front));
-  if (front->server() == nullptr)
-    return Fail(ErrorCode::kInvalidArgument,
-                "serve.listen is empty: no caller could reach the server");
-  NotifyReady("serving a checkpoint");
   const SystemClock clock;
-  std::vector<Watchdog::Stage> stages;
-  AddServerStages(front->server(), &stages);
-  Watchdog watchdog(clock, WatchdogPatience(), std::move(stages), NotifyAlive);
-  while (!signals.WaitFor(std::chrono::milliseconds(100))) {
-    front->Look();
-    watchdog.Look();
-  }
-  NotifyStopping();
-  front->server()->Stop(kDrain);
+  TACIT_RETURN_IF_ERROR(
+      ServeUntilStopped(signals, clock, *front, {.ready = "serving a checkpoint"}));
   return console::kExitDone;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/service_manager.h"
 #include "wiring/code_version.h"
 
 namespace tacit::daemon {
@@ -73,6 +74,24 @@ Status StartServer(const wiring::Assembly& assembly, const wiring::FilePlan& fil
     LogEvent(spdlog::level::info, "serving", {{"address", address}}, "serving on " + address);
   WarnOfOpenDoors(config);
   front.Take(std::move(*server));
+  return {};
+}
+
+Status ServeUntilStopped(console::StopSignals& signals, const Clock& clock, Front& front,
+                         Serving serving) {
+  if (front.server() == nullptr)
+    return Fail(ErrorCode::kInvalidArgument,
+                "serve.listen is empty: no caller could reach the server");
+  NotifyReady(serving.ready);
+  AddServerStages(front.server(), &serving.stages);
+  Watchdog watchdog(clock, WatchdogPatience(), std::move(serving.stages), NotifyAlive);
+  while (!signals.WaitFor(std::chrono::milliseconds(100))) {
+    front.Look();
+    watchdog.Look();
+  }
+  NotifyStopping();
+  serving.stop_first();
+  front.server()->Stop(kDrain);
   return {};
 }
 

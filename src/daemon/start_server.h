@@ -1,9 +1,15 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
+#include "console/stop_signals.h"
 #include "daemon/front.h"
+#include "daemon/watchdog.h"
 #include "metrics/registry.h"
 #include "serve/api.h"
 #include "serve/server.h"
@@ -23,5 +29,15 @@ void TellOfFiles(const config::Serve& config, const wiring::FilePlan& files);
 // Starts the server behind `front`; none when the configuration names no address.
 Status StartServer(const wiring::Assembly& assembly, const wiring::FilePlan& files,
                    serve::Services services, metrics::Registry& registry, Front& front);
+
+// How a process that only serves is told to its manager, watched and stopped.
+struct Serving {
+  std::string ready;                         // what the service manager is told
+  std::vector<Watchdog::Stage> stages = {};  // beside the server's
+  std::function<void()> stop_first = [] {};  // before the server stops
+};
+// Answers until a signal asks for a stop. kInvalidArgument where there is no server.
+Status ServeUntilStopped(console::StopSignals& signals, const Clock& clock, Front& front,
+                         Serving serving);
 
 }  // namespace tacit::daemon

@@ -338,20 +338,7 @@ Status ReplicaStoreImpl::WriteBulk(const ReplicaVersion& version, const DeltaRec
 View ReplicaStoreImpl::ViewAfter(const DeltaRecord& record, bool bulk) const {
   const auto shown = Shown();
   View view = shown ? shown->view() : begun_;
-  view.tip = record.tip;
-  const size_t learners = directory_->records().size();
-  view.ledger_tail = TailAfter(*view.ledger_tail, record, learners);
-  if (!bulk) view.overlay.push_back(MakeOverlay(record, learners));
-  for (const LearnerDelta& learner : record.learners) {
-    LearnerValue& value = view.learners[learner.learner];
-    if (learner.released) {
-      value.released = learner.released;
-      value.released_seq = record.tip.seq;
-    }
-    if (!learner.dense) continue;
-    value.dense = learner.dense;
-    value.dense_seq = record.tip.seq;
-  }
+  view.MoveOn(record, bulk ? nullptr : MakeOverlay(record, directory_->records().size()));
   return view;
 }
 

@@ -51,6 +51,22 @@ size_t View::overlay_bytes() const {
   return bytes;
 }
 
+void View::MoveOn(const DeltaRecord& record, std::shared_ptr<const OverlayDelta> delta) {
+  tip = record.tip;
+  ledger_tail = TailAfter(*ledger_tail, record, learners.size());
+  if (delta) overlay.push_back(std::move(delta));
+  for (const LearnerDelta& learner : record.learners) {
+    LearnerValue& value = learners[learner.learner];
+    if (learner.released) {
+      value.released = learner.released;
+      value.released_seq = record.tip.seq;
+    }
+    if (!learner.dense) continue;
+    value.dense = learner.dense;
+    value.dense_seq = record.tip.seq;
+  }
+}
+
 SnapshotImpl::SnapshotImpl(std::shared_ptr<Rocks> rocks,
                            std::shared_ptr<const LearnerDirectory> directory, View view)
     : rocks_(std::move(rocks)),

@@ -54,6 +54,8 @@ struct View {
   std::vector<Ancestor> ancestors = {};
 
   size_t overlay_bytes() const;
+  // Moves on to the commit `record`, whose rows go to the overlay; `delta` null: they are folded.
+  void MoveOn(const DeltaRecord& record, std::shared_ptr<const OverlayDelta> delta);
 };
 
 // A View and the folded rows beneath it, which a RocksDB snapshot keeps. The RocksDB snapshot must

@@ -421,26 +421,15 @@ void StoreImpl::Publish(const Job& job) {
   {
     std::lock_guard lock(view_mutex_);
     View view = published_->view();
-    view.tip = record.tip;
+    view.MoveOn(record, std::move(delta));
     if (job.begins_term) {
       Terms terms = *view.terms;
       terms.Add({record.tip.seq, parts_.term, record.previous.head});
       view.terms = std::make_shared<const Terms>(std::move(terms));
     }
     view.source_identity = record.source_identity;
-    view.ledger_tail = TailAfter(*view.ledger_tail, record, parts_.directory->records().size());
-    view.overlay.push_back(std::move(delta));
-    for (const LearnerDelta& learner : record.learners) {
-      LearnerValue& value = view.learners[learner.learner];
-      value.position = learner.position;
-      if (learner.released) {
-        value.released = learner.released;
-        value.released_seq = record.tip.seq;
-      }
-      if (!learner.dense) continue;
-      value.dense = learner.dense;
-      value.dense_seq = record.tip.seq;
-    }
+    for (const LearnerDelta& learner : record.learners)
+      view.learners[learner.learner].position = learner.position;
     old = std::exchange(published_, std::make_shared<SnapshotImpl>(parts_.rocks, parts_.directory,
                                                                    std::move(view)));
   }
