@@ -30,7 +30,7 @@ void TellOfFiles(const config::Serve& config, const wiring::FilePlan& files);
 Status StartServer(const wiring::Assembly& assembly, const wiring::FilePlan& files,
                    serve::Services services, metrics::Registry& registry, Front& front);
 
-// How a process that only serves is told to its manager, watched and stopped.
+// A process that only serves: what its manager is told, what is watched, what stops first.
 struct Serving {
   std::string ready;                         // what the service manager is told
   std::vector<Watchdog::Stage> stages = {};  // beside the server's
