@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 namespace tacit::event {
 
@@ -39,11 +38,6 @@ void ExampleBuilder::Start() {
   std::ranges::fill(dense_, kMissingNumber);
   std::ranges::fill(runs_, Run{});
   rows_.clear();
-}
-
-bool ExampleBuilder::Tell(FeatureNames::Place place) {
-  uint8_t& told = told_[names_.IndexOf(place)];
-  return std::exchange(told, uint8_t{1}) == 0;
 }
 
 void ExampleBuilder::SetValues(uint32_t index, std::span<const std::string_view> values) {

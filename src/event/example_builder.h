@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "event/batch.h"
@@ -67,9 +68,16 @@ class ExampleBuilder {
   }
 
   // Marks a feature as present; returns false if it was marked before.
-  bool Tell(FeatureNames::Place place);
+  bool Tell(FeatureNames::Place place) {
+    uint8_t& told = told_[names_.IndexOf(place)];
+    return std::exchange(told, uint8_t{1}) == 0;
+  }
   // REQUIRES a dense place that Tell has marked.
   void SetNumber(uint32_t index, double value) { dense_[index] = transform_.Dense(index, value); }
+  // The same bits for an integer, sooner.
+  void SetInteger(uint32_t index, int64_t value) {
+    dense_[index] = transform_.DenseInteger(index, value);
+  }
   // REQUIRES a categorical place; an empty set or value counts as missing.
   void SetValues(uint32_t index, std::span<const std::string_view> values);
   // The same by bucket number; returns false when the table has no such bucket.

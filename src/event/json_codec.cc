@@ -21,9 +21,36 @@ bool IsInteger(std::string_view token) {
   return !token.empty() && std::ranges::all_of(token, [](char c) { return c >= '0' && c <= '9'; });
 }
 
+// Finds the text of a token that is a string without escapes, as most are: it needs no copy.
+bool IsPlainText(std::string_view token, std::string_view* text) {
+  if (token.size() < 2 || token.front() != '"' || token.back() != '"') return false;
+  *text = token.substr(1, token.size() - 2);
+  bool plain = true;
+  for (const char c : *text) plain &= c != '"' && c != '\\';
+  return plain;
+}
+
+// Finds the number of a token that is an integer of at most 15 digits, as JSON writes it. A double
+// holds each of them. -0 is none: its sign would be lost.
+bool IsShortInteger(std::string_view token, int64_t* number) {
+  const bool negative = token.starts_with('-');
+  if (negative) token.remove_prefix(1);
+  if (token.empty() || token.size() > 15) return false;
+  if (token.front() == '0' && (negative || token.size() > 1)) return false;
+  int64_t sum = 0;
+  for (const char c : token) {
+    const auto digit = static_cast<uint8_t>(c - '0');
+    if (digit > 9) return false;
+    sum = sum * 10 + digit;
+  }
+  *number = negative ? -sum : sum;
+  return true;
+}
+
 // Reads a text, or an integer as its digits: ids come in both forms. Null gives an empty text.
 // Returns false for other values.
-bool ReadText(ondemand::value value, std::string_view* text) {
+bool ReadText(ondemand::value& value, std::string_view* text) {
+  if (IsPlainText(Trimmed(value.raw_json_token()), text)) return true;
   ondemand::json_type type;
   if (value.type().get(type)) return false;
   switch (type) {
@@ -74,12 +101,12 @@ class JsonCodec final : public RunCodec<JsonCodec> {
   MaybeBad DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch, Batch* batch) const;
 
  private:
-  MaybeBad ReadRecord(ondemand::object record, Scratch* scratch, RecordParts* header) const;
-  MaybeBad ReadField(std::string_view key, ondemand::value value, Scratch* scratch,
+  MaybeBad ReadRecord(ondemand::object& record, Scratch* scratch, RecordParts* header) const;
+  MaybeBad ReadField(std::string_view key, ondemand::value& value, Scratch* scratch,
                      RecordParts* header) const;
-  MaybeBad ReadFeatures(ondemand::value value, Scratch* scratch) const;
-  MaybeBad ReadFeature(FeatureNames::Place place, ondemand::value value, Scratch* scratch) const;
-  MaybeBad ReadSet(uint32_t index, ondemand::value value, Scratch* scratch) const;
+  MaybeBad ReadFeatures(ondemand::value& value, Scratch* scratch) const;
+  MaybeBad ReadFeature(FeatureNames::Place place, ondemand::value& value, Scratch* scratch) const;
+  MaybeBad ReadSet(uint32_t index, ondemand::value& value, Scratch* scratch) const;
 
   const FeatureTransform& transform_;
   const FeatureNames names_;
@@ -91,18 +118,18 @@ MaybeBad JsonCodec::DecodeRecord(const RawRecords& records, size_t i, Scratch* s
                                  Batch* batch) const {
   RecordParts header;
   scratch->example.Start();
-  if (MaybeBad reason = scratch->parser.ReadObject(records, i, [&](ondemand::object object) {
+  if (MaybeBad reason = scratch->parser.ReadObject(records, i, [&](ondemand::object& object) {
         return ReadRecord(object, scratch, &header);
       }))
     return reason;
   return AppendExample(records, i, header, scratch->example, options_, /*place=*/"", batch);
 }
 
-MaybeBad JsonCodec::ReadRecord(ondemand::object record, Scratch* scratch,
+MaybeBad JsonCodec::ReadRecord(ondemand::object& record, Scratch* scratch,
                                RecordParts* header) const {
   for (auto entry : record) {
-    ondemand::field field;
-    if (const auto error = std::move(entry).get(field)) return Broken(error);
+    if (const auto error = entry.error()) return Broken(error);
+    ondemand::field& field = entry.value_unsafe();
     std::string_view key;
     if (const auto error = field.unescaped_key().get(key)) return Broken(error);
     if (MaybeBad reason = ReadField(key, field.value(), scratch, header)) return reason;
@@ -110,7 +137,7 @@ MaybeBad JsonCodec::ReadRecord(ondemand::object record, Scratch* scratch,
   return std::nullopt;
 }
 
-MaybeBad ReadLabel(ondemand::value value, std::optional<float>* label) {
+MaybeBad ReadLabel(ondemand::value& value, std::optional<float>* label) {
   bool yes = false;
   double number = 0;
   if (value.get_bool().get(yes) == simdjson::SUCCESS) {
@@ -125,7 +152,7 @@ MaybeBad ReadLabel(ondemand::value value, std::optional<float>* label) {
 }
 
 // Skips unknown fields: a newer producer may send more.
-MaybeBad JsonCodec::ReadField(std::string_view key, ondemand::value value, Scratch* scratch,
+MaybeBad JsonCodec::ReadField(std::string_view key, ondemand::value& value, Scratch* scratch,
                               RecordParts* header) const {
   if (key == "label" && options_.label == LabelUse::kLearnt)
     return ReadLabel(value, &header->label);
@@ -150,12 +177,12 @@ MaybeBad JsonCodec::ReadField(std::string_view key, ondemand::value value, Scrat
   return std::nullopt;
 }
 
-MaybeBad JsonCodec::ReadFeatures(ondemand::value value, Scratch* scratch) const {
+MaybeBad JsonCodec::ReadFeatures(ondemand::value& value, Scratch* scratch) const {
   ondemand::object features;
   if (value.get_object().get(features)) return Said("features", "is no object");
   for (auto entry : features) {
-    ondemand::field field;
-    if (const auto error = std::move(entry).get(field)) return Broken(error);
+    if (const auto error = entry.error()) return Broken(error);
+    ondemand::field& field = entry.value_unsafe();
     std::optional<FeatureNames::Place> place;
     const std::string_view expected = scratch->example.expected();
     if (plain_names_ && !expected.empty() && field.key().unsafe_is_equal(expected)) {
@@ -172,9 +199,14 @@ MaybeBad JsonCodec::ReadFeatures(ondemand::value value, Scratch* scratch) const 
   return std::nullopt;
 }
 
-MaybeBad JsonCodec::ReadFeature(FeatureNames::Place place, ondemand::value value,
+MaybeBad JsonCodec::ReadFeature(FeatureNames::Place place, ondemand::value& value,
                                 Scratch* scratch) const {
   if (place.dense) {
+    int64_t integer = 0;
+    if (IsShortInteger(Trimmed(value.raw_json_token()), &integer)) {
+      scratch->example.SetInteger(place.index, integer);
+      return std::nullopt;
+    }
     double number = 0;
     if (value.get_double().get(number) == simdjson::SUCCESS) {
       scratch->example.SetNumber(place.index, number);
@@ -191,7 +223,7 @@ MaybeBad JsonCodec::ReadFeature(FeatureNames::Place place, ondemand::value value
   return std::nullopt;
 }
 
-MaybeBad JsonCodec::ReadSet(uint32_t index, ondemand::value value, Scratch* scratch) const {
+MaybeBad JsonCodec::ReadSet(uint32_t index, ondemand::value& value, Scratch* scratch) const {
   const auto wrong = [&] {
     return Said(names_.NameOf({.dense = false, .index = index}),
                 "is no list of texts and integers");

@@ -131,7 +131,7 @@ struct Scalar {
 };
 
 // Returns false for a list or an object.
-bool ReadScalar(ondemand::value value, Scalar* scalar, simdjson::error_code* broken) {
+bool ReadScalar(ondemand::value& value, Scalar* scalar, simdjson::error_code* broken) {
   ondemand::json_type type;
   if ((*broken = value.type().get(type))) return false;
   switch (type) {
@@ -207,7 +207,7 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
     scratch->own = {};
     if (shape_.label.empty()) scratch->own.label = kMetLabel;
     if (MaybeBad reason = scratch->parser.ReadObject(
-            records, i, [&](ondemand::object object) { return ReadObject(object, 0, scratch); }))
+            records, i, [&](ondemand::object& object) { return ReadObject(object, 0, scratch); }))
       return reason;
     return AppendExample(records, i, scratch->own, scratch->example, options_, shape_.label, batch);
   }
@@ -222,10 +222,10 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
     return parts;
   }
 
-  MaybeBad ReadObject(ondemand::object object, uint32_t node, Scratch* scratch) const {
+  MaybeBad ReadObject(ondemand::object& object, uint32_t node, Scratch* scratch) const {
     for (auto entry : object) {
-      ondemand::field field;
-      if (const auto error = std::move(entry).get(field)) return Broken(error);
+      if (const auto error = entry.error()) return Broken(error);
+      ondemand::field& field = entry.value_unsafe();
       std::string_view key;
       if (const auto error = field.unescaped_key().get(key)) return Broken(error);
       const uint32_t* child = nodes_[node].Find(key);
@@ -236,7 +236,7 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
   }
 
   // Reads what lies below a place, or is read there.
-  MaybeBad ReadValue(ondemand::value value, uint32_t node, Scratch* scratch) const {
+  MaybeBad ReadValue(ondemand::value& value, uint32_t node, Scratch* scratch) const {
     if (!nodes_[node].parts.empty()) return ReadParts(value, node, scratch);
     ondemand::json_type type;
     if (const auto error = value.type().get(type)) return Broken(error);
@@ -261,7 +261,7 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
     return std::nullopt;
   }
 
-  MaybeBad ReadParts(ondemand::value value, uint32_t node, Scratch* scratch) const {
+  MaybeBad ReadParts(ondemand::value& value, uint32_t node, Scratch* scratch) const {
     const std::vector<uint32_t>& parts = nodes_[node].parts;
     for (const uint32_t part : parts)
       if (std::exchange(scratch->told[part], uint8_t{1}) != 0) return Wrong(part, "is there twice");

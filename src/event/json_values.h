@@ -10,7 +10,9 @@
 #include "event/bad_record.h"
 #include "event/raw_records.h"
 
-// This is shared by the JSON codecs; nobody else includes simdjson.
+// This is shared by the JSON codecs; nobody else includes simdjson. Values, fields and objects go
+// by reference: a copy of one that was just written waits until it has left the processor's store
+// queue, which takes longer than reading it.
 namespace tacit::event {
 
 namespace ondemand = simdjson::ondemand;

@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstdlib>
+#include <random>
 
 #include "event/codec.h"
 #include "interactions.h"
@@ -121,6 +124,62 @@ TEST_F(JsonCodecTest, EscapedTextsAreWhatTheyStandFor) {
   ASSERT_EQ(decoded.batch.size(), 2u) << decoded.dead.at(0).reason;
   EXPECT_EQ(decoded.batch.event_id[0], "a\"\xc3\xa9\n");
   ExpectSameExample(decoded.batch, 0, 1);
+}
+
+// The oracle is strtod: the sign of a zero is a number's, too.
+TEST_F(JsonCodecTest, NumbersAreTheSameBitsHoweverTheyAreWritten) {
+  std::mt19937_64 random(5);
+  std::vector<std::string> tokens = {"0",   "-0",  "-1",   "0.0",     "-0.0", "1e0",
+                                     "1E2", "-7 ", "12\n", "12.5e-1", "1 \t", "123456789012345"};
+  for (const int64_t near : {999'999'999'999'999, 1'000'000'000'000'000, 9'007'199'254'740'993})
+    for (const int64_t number : {near, -near}) tokens.push_back(std::to_string(number));
+  for (int i = 0; i < 200; ++i)
+    tokens.push_back(std::to_string(static_cast<int64_t>(random()) >> (random() % 64)));
+  for (const std::string& token : tokens) {
+    const Decoded decoded =
+        Decode({fmt::format(R"({{"label":0,"features":{{"n1":{0},"n2":{0}}}}})", token)});
+    ASSERT_EQ(decoded.batch.size(), 1u) << token << decoded.dead.at(0).reason;
+    const double number = std::strtod(token.c_str(), nullptr);
+    for (size_t feature = 0; feature < 2; ++feature)
+      EXPECT_EQ(std::bit_cast<uint32_t>(decoded.batch.dense[feature]),
+                std::bit_cast<uint32_t>(transform_.Dense(feature, number)))
+          << token;
+  }
+}
+
+TEST_F(JsonCodecTest, WhatOnlyLooksLikeANumberOrATextIsADeadLetter) {
+  for (const char* token :
+       {"00", "-00", "01", "-01", "007", "-", "--1", "+1", "1-", "12a", "1_0", "0x10", "1 2", ".5"})
+    EXPECT_EQ(Decode({fmt::format(R"({{"label":0,"features":{{"n1":{}}}}})", token)}).dead.size(),
+              1u)
+        << token;
+  for (const char* token :
+       {R"("a"b")", R"("a" "b")", R"("a)", R"(a")", R"("a\")", R"("\x")", "\"a\nb\""})
+    EXPECT_EQ(Decode({fmt::format(R"({{"label":0,"features":{{"c1":{}}}}})", token)}).dead.size(),
+              1u)
+        << token;
+}
+
+TEST_F(JsonCodecTest, TextsAreTheirBytesHoweverTheyAreWritten) {
+  const std::pair<std::string, std::string> texts[] = {{R"("")", ""},
+                                                       {R"(" ")", " "},
+                                                       {R"("a" )", "a"},
+                                                       {R"("\"")", "\""},
+                                                       {R"("\\")", "\\"},
+                                                       {R"("a\\\"")", "a\\\""},
+                                                       {R"(",:{}[]")", ",:{}[]"},
+                                                       {R"("null")", "null"},
+                                                       {R"("é")", "é"},
+                                                       {"null", ""},
+                                                       {"-12", "-12"},
+                                                       {R"("-12")", "-12"}};
+  for (const auto& [written, text] : texts) {
+    const Decoded decoded = Decode(
+        {fmt::format(R"({{"label":0,"user":{0},"features":{{"c1":{0},"set":[{0}]}}}})", written)});
+    ASSERT_EQ(decoded.batch.size(), 1u) << written << decoded.dead.at(0).reason;
+    ExpectExample(decoded.batch, 0,
+                  {.user = text, .n1 = 0, .n2 = 0, .c1 = text, .set = {std::string_view(text)}});
+  }
 }
 
 // The parser reads past the record: the last one has nothing there.
