@@ -125,6 +125,7 @@ struct Source {
   bool files_found = false;           // they are; not a key
   uint32_t passes = 1;                // log: how often the files are read from the beginning
   uint32_t max_record_bytes = 1 << 20;
+  uint32_t decode_threads = 1;          // steps do not depend on it
   std::string mark;                     // log: file beside the input; empty: none
   std::string topic;                    // kafka, required
   Framing framing = Framing::kNone;     // kafka, json and protobuf

@@ -230,6 +230,7 @@ void DescribeSource(Fields& fields, Source& source) {
   fields.Files("files", &source.files, RequiredIf(has("files")));
   fields.Integer("passes", &source.passes, 1, 1'000'000, UsedIf(has("passes")));
   fields.Integer("max_record_bytes", &source.max_record_bytes, 64, 256 << 20);
+  fields.Integer("decode_threads", &source.decode_threads, 1, 64);
   fields.Text("mark", &source.mark, UsedIf(has("mark")));
   fields.Text("topic", &source.topic, RequiredIf(has("topic")));
   fields.Enum("framing", &source.framing, kFramings, UsedIf(has("framing")));

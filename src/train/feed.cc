@@ -138,7 +138,9 @@ Status Feed::Start() {
   if (options_.windows && first_pass_ == 0) ReadOpenWindows(&read_from);
   TACIT_RETURN_IF_ERROR(source_.Seek(read_from));
   poller_ = NamedThread("tacit-poll", [this] { Poll(); });
-  decoder_ = NamedThread("tacit-decode", [this] { Decode(); });
+  decoding_ = options_.decode_threads;
+  for (uint32_t i = 0; i < options_.decode_threads; ++i)
+    decoders_.push_back(NamedThread("tacit-decode", [this] { Decode(); }));
   return {};
 }
 
@@ -151,9 +153,11 @@ void Feed::Stop() {
   stopping_ = true;
   pieces_.Close();
   steps_.Close();
+  turns_.Close();
   dead_letters_.Interrupt();
   if (poller_.joinable()) poller_.join();
-  if (decoder_.joinable()) decoder_.join();
+  for (std::thread& decoder : decoders_)
+    if (decoder.joinable()) decoder.join();
 }
 
 Status Feed::status() const {
@@ -257,24 +261,40 @@ Status Feed::HandOn(Piece piece) {
   return {};
 }
 
+std::optional<Feed::Ticketed> Feed::Take() {
+  std::lock_guard lock(taking_);
+  auto piece = pieces_.Pop();
+  if (!piece) return std::nullopt;
+  return Ticketed{std::move(*piece), tickets_++};
+}
+
 void Feed::Decode() {
   event::Batch batch;
   std::vector<event::DeadLetter> dead;
-  while (auto piece = pieces_.Pop()) {
-    if (Status status = DecodePiece(*piece, &batch, &dead); !status) {
+  while (auto taken = Take()) {
+    if (!taken->piece.ends_pass) {
+      transform_.StartBatch(&batch);
+      dead.clear();
+      codec_.Decode(taken->piece.records, &batch, &dead);
+    }
+    if (!turns_.Await(taken->ticket)) break;
+    if (Status status = TakeTurn(taken->piece, &batch, &dead); !status) {
       // A write of dead letters that was interrupted is not a failure.
       if (!stopping_) Fail(std::move(status.error()));
       stopping_ = true;
+    }
+    if (stopping_) {
+      turns_.Close();
       break;
     }
-    if (stopping_) break;
+    turns_.Next();
   }
   pieces_.Close();
-  steps_.Close();
+  if (--decoding_ == 0) steps_.Close();
 }
 
-Status Feed::DecodePiece(const Piece& piece, event::Batch* batch,
-                         std::vector<event::DeadLetter>* dead) {
+Status Feed::TakeTurn(const Piece& piece, event::Batch* batch,
+                      std::vector<event::DeadLetter>* dead) {
   if (piece.ends_pass) {
     if (++decoded_pass_ > first_pass_) filter_.BeginPass();
     windows_.reset();
@@ -282,9 +302,6 @@ Status Feed::DecodePiece(const Piece& piece, event::Batch* batch,
       if (!cutter->EndPass(piece.source_identity)) return cutter->status();
     return {};
   }
-  transform_.StartBatch(batch);
-  dead->clear();
-  codec_.Decode(piece.records, batch, dead);
   filter_.Apply(piece.records, batch, dead);
   records_good_ += batch->size();
   const std::vector<event::DeadLetter> counted =

@@ -14,6 +14,7 @@
 #include "base/bounded_queue.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "base/turns.h"
 #include "event/codec.h"
 #include "event/dead_letters.h"
 #include "event/feature_transform.h"
@@ -52,18 +53,20 @@ struct FeedOptions {
   };
   std::optional<Windows> windows = {};
   uint32_t passes = 1;            // reads of a source that has an end
-  size_t queued_records_max = 4;  // runs of records between the poll and the decode thread
-  size_t queued_steps_max = 4;    // steps between the decode thread and the trainer
-  // Called on the decode thread after each run of records, with its good records and its dead
-  // letters, in the first pass alone; may be empty.
+  uint32_t decode_threads = 1;    // each decodes a run of records; the codec is used by all
+  size_t queued_records_max = 4;  // runs of records between the poll and the decode threads
+  size_t queued_steps_max = 4;    // steps between the decode threads and the trainer
+  // Called after each run of records, in their order and by one thread at a time, with its good
+  // records and its dead letters, in the first pass alone; may be empty.
   std::function<void(const event::RawRecords&, const event::Batch&,
                      std::span<const event::DeadLetter>)>
       on_decoded = {};
 };
 
-// Turns the source's records into steps: one thread polls, one decodes and cuts. Both queues are
-// bounded, so a slow trainer slows the source. A record is passed on only after the dead letters
-// before it are durable. Thread-safe.
+// Turns the source's records into steps: one thread polls, others decode and cut. They decode side
+// by side, and do the rest in the order in which the records were polled, so that steps do not
+// depend on how many there are. Both queues are bounded, so a slow trainer slows the source. A
+// record is passed on only after the dead letters before it are durable. Thread-safe.
 class Feed {
  public:
   // The references must outlive the feed.
@@ -99,13 +102,19 @@ class Feed {
     std::string source_identity;
     bool ends_pass = false;
   };
+  struct Ticketed {
+    Piece piece;
+    uint64_t ticket = 0;  // its place in the order
+  };
   class Cutter;  // one learner's participation through all passes
 
   void Poll();
   Status PollPass(uint64_t pass);
   Status HandOn(Piece piece);
+  std::optional<Ticketed> Take();
   void Decode();
-  Status DecodePiece(const Piece& piece, event::Batch* batch, std::vector<event::DeadLetter>* dead);
+  // All that comes after decoding, when it is the piece's turn.
+  Status TakeTurn(const Piece& piece, event::Batch* batch, std::vector<event::DeadLetter>* dead);
   // Drops dead letters of records that are read again only for deduplication: an earlier run wrote
   // those letters.
   void DropTold(const event::RawRecords& records, std::vector<event::DeadLetter>* dead) const;
@@ -124,8 +133,13 @@ class Feed {
 
   BoundedQueue<Piece> pieces_;
   BoundedQueue<LearnerStep> steps_;
+  std::mutex taking_;  // held while a piece gets its ticket
+  uint64_t tickets_ = 0;
+  Turns turns_;
+  // What follows is used by the thread whose turn it is: the cutters, the filter, the windows and
+  // decoded_pass_.
   std::vector<std::unique_ptr<Cutter>> cutters_;
-  RecordFilter filter_;  // used by the decode thread only, like decoded_pass_ and windows_
+  RecordFilter filter_;
   std::optional<WindowCounter> windows_;
   uint64_t first_pass_ = 0, decoded_pass_ = 0;
   std::vector<stream::PartitionOffset>
@@ -134,7 +148,9 @@ class Feed {
   std::atomic<uint64_t> records_read_ = 0, records_dead_ = 0, records_good_ = 0, records_ahead_ = 0;
   mutable std::mutex mutex_;
   Status status_;
-  std::thread poller_, decoder_;
+  std::thread poller_;
+  std::vector<std::thread> decoders_;
+  std::atomic<uint32_t> decoding_ = 0;  // of these, those that have not ended
 };
 
 }  // namespace tacit::train

@@ -197,6 +197,7 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
   backend_ = ops::MakeCpuBackend(*workers_);
   TACIT_RETURN_IF_ERROR(ReadOptOut());
   train::FeedOptions feed = EmptyFeed();
+  feed.decode_threads = assembly.config.source.decode_threads;
   feed.on_decoded = [this](const event::RawRecords& records, const event::Batch& batch,
                            std::span<const event::DeadLetter> dead) {
     dead_letter_news_.See(records, dead);

@@ -93,7 +93,7 @@ double QueueBytes(const LearnerShape& shape, uint32_t record_bytes) {
   return kStepsQueued * (shape.queued * example + record_bytes) + shape.period * example;
 }
 
-// Bytes between a source that fetches ahead and the decode thread. Other sources hold only a few
+// Bytes between a source that fetches ahead and the decode threads. Other sources hold only a few
 // records of the largest size.
 double SourceBytes(const config::Config& config) {
   const config::SourceTraits& source = config.source.traits();
@@ -109,7 +109,7 @@ double SourceBytes(const config::Config& config) {
       kbytes = std::min(static_cast<double>(number), kFetchedKBytesMax);
   }
   return kFetchedFactor * kbytes * 1024 +
-         (source.runs_queued + kRunsInHand) *
+         (source.runs_queued + kRunsInHand + config.source.decode_threads - 1) *
              (kRunBytes + static_cast<double>(config.source.max_record_bytes));
 }
 

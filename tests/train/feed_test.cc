@@ -5,6 +5,7 @@
 #include <atomic>
 #include <random>
 #include <thread>
+#include <tuple>
 
 #include "event/codec.h"
 
@@ -228,6 +229,93 @@ TEST(FeedTest, NoRecordPassesADeadLetterThatCouldNotBeKept) {
   EXPECT_FALSE(feed.status());
 }
 
+// Decodes as the codec does, and takes longer for some runs than for others.
+class UnevenCodec final : public event::Codec {
+ public:
+  explicit UnevenCodec(const event::Codec& codec) : codec_(codec) {}
+  void Decode(const event::RawRecords& records, event::Batch* batch,
+              std::vector<event::DeadLetter>* dead) const override {
+    codec_.Decode(records, batch, dead);
+    if (records.first_offset / 7 % 3 == 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(records.first_offset % 5 * 100));
+  }
+
+ private:
+  const event::Codec& codec_;
+};
+
+class DecodingTest : public testing::TestWithParam<uint32_t> {};
+
+// The oracle is one decode thread, but for the interleaving of the learners' steps, which it
+// keeps as well.
+TEST_P(DecodingTest, StepsDeadLettersAndNewsComeInTheSameOrder) {
+  struct Told {
+    std::vector<std::tuple<uint16_t, uint64_t, uint64_t, std::vector<uint64_t>, std::string>> steps;
+    std::vector<uint64_t> dead, decoded;
+    uint64_t good = 0;
+    bool operator==(const Told&) const = default;
+  };
+  const auto told = [](uint32_t threads) {
+    Bench bench;
+    const UnevenCodec codec(*bench.codec);
+    ListSource source(3000, {333, 1000, 3000}, {17, 99, 100, 512, 513, 1999}, 11);
+    Told told;
+    Feed feed({.learners = {{LearnerIndex(0), Once(64), {}}, {LearnerIndex(1), Once(30), {}}},
+               .windows = FeedOptions::Windows{.offsets = 100},
+               .passes = 2,
+               .decode_threads = threads,
+               .on_decoded =
+                   [&](const event::RawRecords& records, const event::Batch& batch,
+                       std::span<const event::DeadLetter> dead) {
+                     told.decoded.push_back(records.first_offset);
+                     told.decoded.push_back(batch.size() + dead.size());
+                   }},
+              source, codec, bench.transform, bench.sink);
+    EXPECT_TRUE(feed.Start());
+    while (auto step = feed.steps().Pop()) {
+      const OffsetRange range =
+          step->window_end ? step->window_end->range : step->batch.ranges.at(0);
+      told.steps.push_back({step->learner.value, range.begin, range.end,
+                            step->batch.examples.offset, step->source_identity});
+    }
+    EXPECT_TRUE(feed.status());
+    told.dead = bench.sink.offsets;
+    told.good = feed.records_good();
+    return told;
+  };
+  const Told one = told(1);
+  EXPECT_EQ(one.good, 2 * 2994u);
+  EXPECT_EQ(told(GetParam()), one);
+}
+
+TEST_P(DecodingTest, ATornSourceLosesNothingThatCameBefore) {
+  Bench bench;
+  const UnevenCodec codec(*bench.codec);
+  ListSource source(5000, {}, {}, 8);
+  source.fail_at = 2000;
+  Feed feed({.learners = {{LearnerIndex(0), Once(50), {}}}, .decode_threads = GetParam()}, source,
+            codec, bench.transform, bench.sink);
+  ASSERT_TRUE(feed.Start());
+  const auto seen = Drain(feed);
+  ASSERT_FALSE(feed.status());
+  ASSERT_EQ(seen.size(), feed.records_read() / 50);
+  for (size_t i = 0; i < seen.size(); ++i) EXPECT_EQ(seen[i].begin, 50 * i);
+}
+
+TEST_P(DecodingTest, NoRecordPassesADeadLetterThatCouldNotBeKept) {
+  Bench bench;
+  const UnevenCodec codec(*bench.codec);
+  bench.sink.fails = true;
+  ListSource source(5000, {}, {1300}, 9);
+  Feed feed({.learners = {{LearnerIndex(0), Once(10), {}}}, .decode_threads = GetParam()}, source,
+            codec, bench.transform, bench.sink);
+  ASSERT_TRUE(feed.Start());
+  for (const Seen& s : Drain(feed)) EXPECT_LE(s.end, 1300u);
+  EXPECT_FALSE(feed.status());
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, DecodingTest, testing::Values(1, 2, 5));
+
 // No step that comes before a window's end in the queue has a record from behind it.
 TEST(FeedTest, TheEndOfAWindowParts) {
   Bench bench;
@@ -306,11 +394,11 @@ TEST(FeedTest, AWindowOfLongAgoIsForgotten) {
   }
 }
 
-TEST(FeedTest, StopEndsBothThreadsWhileTheQueueIsFull) {
+TEST_P(DecodingTest, StopEndsAllThreadsWhileTheQueueIsFull) {
   Bench bench;
   ListSource source(1'000'000, {}, {}, 10);
-  Feed feed({.learners = {{LearnerIndex(0), Once(10), {}}}}, source, *bench.codec, bench.transform,
-            bench.sink);
+  Feed feed({.learners = {{LearnerIndex(0), Once(10), {}}}, .decode_threads = GetParam()}, source,
+            *bench.codec, bench.transform, bench.sink);
   ASSERT_TRUE(feed.Start());
   ASSERT_TRUE(feed.steps().Pop());
   feed.Stop();
