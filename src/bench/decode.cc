@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "bench/bench_data.h"
+#include "bench/feed_rate.h"
 #include "bench/suite.h"
 #include "event/envelope.h"
 #include "event/schema_books.h"
@@ -146,6 +147,62 @@ double OpenRate(const event::RawRecords& records) {
   return kRecords / seconds;
 }
 
+// The same records again and again, from memory.
+class RepeatedRecords final : public stream::Source {
+ public:
+  RepeatedRecords(const event::RawRecords& records, uint64_t times)
+      : records_(records), times_(times) {}
+
+  std::string topic() const override { return "memory"; }
+  std::vector<int32_t> partitions() const override { return {0}; }
+  Result<stream::PollOutcome> Poll(std::chrono::milliseconds, event::RawRecords* out) override {
+    out->Clear();
+    if (paused_) return stream::PollOutcome::kNothing;
+    if (read_ == times_) return stream::PollOutcome::kEnd;
+    *out = records_;
+    out->first_offset = read_++ * records_.size();
+    return stream::PollOutcome::kRecords;
+  }
+  Status Seek(std::span<const stream::PartitionOffset>) override { return {}; }
+  void Pause(std::span<const int32_t>) override { paused_ = true; }
+  void Resume(std::span<const int32_t>) override { paused_ = false; }
+  void Advise(std::span<const stream::PartitionOffset>, const stream::StoreClaim&) override {}
+  uint64_t RecordsAfter(std::span<const stream::PartitionOffset>) const override { return 0; }
+  std::string Identity() const override { return ""; }
+  Status VerifyIdentity(const std::string&) override { return {}; }
+
+ private:
+  const event::RawRecords& records_;
+  const uint64_t times_;
+  uint64_t read_ = 0;
+  bool paused_ = false;
+};
+
+// The rate of the daemon's decode threads, with one and with two; they take turns.
+Result<std::vector<BenchRow>> DecodeByThreads(const event::Codec& codec,
+                                              const event::FeatureTransform& transform,
+                                              const event::RawRecords& records) {
+  constexpr int kRounds = 7;
+  constexpr uint64_t kTimes = 1500;
+  std::vector<double> rates[2], shares;
+  for (int round = 0; round < kRounds; ++round) {
+    for (const uint32_t threads : {1u, 2u}) {
+      RepeatedRecords source(records, kTimes);
+      TACIT_ASSIGN(const FeedReading read, ReadWhole({.learners = {}, .decode_threads = threads},
+                                                     source, codec, transform));
+      rates[threads - 1].push_back(static_cast<double>(read.records) / read.seconds);
+    }
+    shares.push_back(rates[1].back() / rates[0].back());
+  }
+  return std::vector<BenchRow>{{"decode-json-1-thread", Median(rates[0]), "events/s", std::nullopt},
+                               {"decode-json-2-threads",
+                                Median(rates[1]),
+                                "events/s",
+                                std::nullopt,
+                                {{"times_one_thread", Median(shares)}},
+                                fmt::format("{:.2f} times one thread", Median(shares))}};
+}
+
 }  // namespace
 
 Result<std::vector<BenchRow>> BenchDecode() {
@@ -179,7 +236,10 @@ Result<std::vector<BenchRow>> BenchDecode() {
       kDecodeFor);
   const auto protobuf = event::MakeProtobufCodec(transform, {});
   const std::string unit = "events/s/core";
-  return std::vector<BenchRow>{
+  const auto json_codec = event::MakeJsonCodec(transform, {});
+  TACIT_ASSIGN(const std::vector<BenchRow> by_threads,
+               DecodeByThreads(*json_codec, transform, json));
+  std::vector<BenchRow> rows{
       {"decode-criteo-tsv",
        DecodeRate(*event::MakeCriteoTsvCodec(transform), transform, tsv),
        unit,
@@ -187,7 +247,7 @@ Result<std::vector<BenchRow>> BenchDecode() {
        {},
        "of a bare parse"},
       {"decode-json",
-       DecodeRate(*event::MakeJsonCodec(transform, {}), transform, json),
+       DecodeRate(*json_codec, transform, json),
        unit,
        kJsonLimit,
        {},
@@ -202,6 +262,8 @@ Result<std::vector<BenchRow>> BenchDecode() {
       {"hash-26-buckets", kRecords / hashes, unit, std::nullopt, {}, "part of all but packed"},
       {"open-confluent-frames", OpenRate(packed), "messages/s/core", std::nullopt},
       {"generate-criteo", kRecords / generate, unit, std::nullopt}};
+  rows.insert(rows.end(), by_threads.begin(), by_threads.end());
+  return rows;
 }
 
 }  // namespace tacit::bench

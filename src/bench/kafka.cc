@@ -6,41 +6,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <thread>
 
 #include "bench/bench_data.h"
+#include "bench/feed_rate.h"
 #include "bench/suite.h"
 #include "config/config.h"
-#include "event/dead_letters.h"
 #include "stream/kafka/bare.h"
 #include "stream/kafka/source.h"
-#include "train/feed.h"
 
 namespace tacit::bench {
 namespace {
-
-using Steady = std::chrono::steady_clock;
-
-// Records when the last record was decoded, and makes no steps.
-class LookOn final : public stream::Participation {
- public:
-  explicit LookOn(std::atomic<Steady::time_point>& last) : last_(last) {}
-
-  bool Feed(const event::RawRecords&, const event::Batch&, const Emit&) override {
-    last_ = Steady::now();
-    return true;
-  }
-  bool Finish(const Emit&) override { return true; }
-
- private:
-  std::atomic<Steady::time_point>& last_;
-};
-
-class NoDeadLetters final : public event::DeadLetterSink {
- public:
-  Status Write(std::span<const event::DeadLetter>) override { return {}; }
-};
 
 // Reads through source, decoding and cutting, with threads and queues as in the daemon.
 Result<stream::BareReading> Ingest(const wiring::Assembly& assembly,
@@ -52,28 +27,16 @@ Result<stream::BareReading> Ingest(const wiring::Assembly& assembly,
   options.until_end = true;
   TACIT_ASSIGN(const auto source, stream::OpenKafkaSource(std::move(options), nullptr));
   const auto codec = event::MakeCriteoTsvCodec(*assembly.transform);
-  NoDeadLetters dead_letters;
-  std::atomic<Steady::time_point> last{};
-  train::FeedOptions feed_options{
-      .learners = {{.index = LearnerIndex(0),
-                    .participation =
-                        [&last](const stream::Position&) -> std::unique_ptr<stream::Participation> {
-                      return std::make_unique<LookOn>(last);
-                    },
-                    .start = {}}},
-      .queued_records_max = RowOf(config::kSources, config::SourceKind::kKafka).runs_queued};
-  train::Feed feed(std::move(feed_options), *source, *codec, *assembly.transform, dead_letters);
-  TACIT_RETURN_IF_ERROR(feed.Start());
-  const Steady::time_point assigned = Steady::now();
-  feed.steps().Pop();  // closed at the end of the topic
-  feed.Stop();
-  TACIT_RETURN_IF_ERROR(feed.status());
-  if (feed.records_dead() > 0)
+  TACIT_ASSIGN(const FeedReading read,
+               ReadWhole({.learners = {},
+                          .queued_records_max =
+                              RowOf(config::kSources, config::SourceKind::kKafka).runs_queued},
+                         *source, *codec, *assembly.transform));
+  if (read.dead > 0)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("topic '{}': {} of {} records are no lines of Criteo's", topic,
-                            feed.records_dead(), feed.records_read()));
-  return stream::BareReading{.records = feed.records_read(),
-                             .seconds = Seconds(last.load() - assigned)};
+                            read.dead, read.records));
+  return stream::BareReading{.records = read.records, .seconds = read.seconds};
 }
 
 // CPU seconds of this process, all threads together.
