@@ -170,7 +170,9 @@ Status Replica::Join() {
 
 Status Replica::JoinEmpty() {
   TACIT_ASSIGN(const NewestMarks marks,
-               ReadNewestMarks(source_.properties, source_.topic, source_.patience));
+               source_.newest_marks
+                   ? source_.newest_marks()
+                   : ReadNewestMarks(source_.properties, source_.topic, source_.patience));
   if (marks.marks.empty() && marks.has_records)
     return TopicRefused(source_.topic, "has records of a feed and no mark");
   if (marks.marks.empty())
@@ -208,7 +210,9 @@ Status Replica::JoinAgain() {
 
 Status Replica::BeginReading(FeedIdentity identity, std::optional<CommitSeq> base,
                              const std::map<int32_t, uint64_t>& next) {
-  TACIT_ASSIGN(reader_, stream::KafkaTopicReader::Open(source_.properties, source_.topic));
+  TACIT_ASSIGN(reader_, source_.open_reader
+                            ? source_.open_reader()
+                            : stream::KafkaTopicReader::Open(source_.properties, source_.topic));
   TACIT_ASSIGN(const auto spans, reader_->Spans(source_.patience));
   if (spans.size() != identity.partitions)
     return TopicRefused(source_.topic, fmt::format("has {} partitions, and its marks say {}",
