@@ -2,6 +2,7 @@
 // reads. With --brokers and --topic the same model goes through real ones (feed_broker.cc).
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,9 +51,32 @@ FeedSizes SizesOf(bool quick) {
           .checks = {100'000, 1'000'000, 3'000'000}};
 }
 
-double SecondsSince(Steady::time_point start) {
-  return std::chrono::duration<double>(Steady::now() - start).count();
-}
+// Seconds of the wall and of the processor, all threads together, since this began.
+class Stopwatch {
+ public:
+  double Wall() const { return std::chrono::duration<double>(Steady::now() - start_).count(); }
+  double Processor() const { return Now() - processor_; }
+
+ private:
+  static double Now() {
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    const auto seconds = [](const timeval& time) {
+      return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+    };
+    return seconds(used.ru_utime) + seconds(used.ru_stime);
+  }
+  const Steady::time_point start_ = Steady::now();
+  const double processor_ = Now();
+};
+
+struct Spent {
+  double wall = 0, processor = 0;
+  void Add(const Stopwatch& watch) {
+    wall += watch.Wall();
+    processor += watch.Processor();
+  }
+};
 
 class FeedFolder {
  public:
@@ -72,6 +96,20 @@ class FeedFolder {
   const std::filesystem::path root_;
 };
 
+// What each of several rounds has spent.
+class Rounds {
+ public:
+  void Add(const Spent& spent) {
+    wall_.push_back(spent.wall);
+    processor_.push_back(spent.processor);
+  }
+  double wall() const { return Median(wall_); }
+  double processor() const { return Median(processor_); }
+
+ private:
+  std::vector<double> wall_, processor_;
+};
+
 // Encoded versions, as a reader of a topic shows them.
 struct EncodedFeed {
   struct Item {
@@ -82,7 +120,7 @@ struct EncodedFeed {
   std::string bytes;
   std::vector<Item> items;
   std::vector<size_t> ends;  // of versions, in items
-  double seconds = 0;        // to encode
+  Spent spent;               // to encode
   uint64_t rows = 0;
 };
 
@@ -92,7 +130,7 @@ Result<EncodedFeed> Encode(const SyntheticModel& model, const FeedSizes& sizes) 
   feed.bytes.reserve(feed.rows * 128 + sizes.versions * 8192);
   feed.items.reserve(feed.rows + sizes.versions * SyntheticModel::kPartitions);
   std::array<uint64_t, SyntheticModel::kPartitions> offsets{};
-  const auto start = Steady::now();
+  const Stopwatch watch;
   for (uint64_t v = 0; v < sizes.versions; ++v) {
     TACIT_RETURN_IF_ERROR(model.Send(
         {.version = CommitSeq(v + 1),
@@ -109,13 +147,14 @@ Result<EncodedFeed> Encode(const SyntheticModel& model, const FeedSizes& sizes) 
         }));
     feed.ends.push_back(feed.items.size());
   }
-  feed.seconds = SecondsSince(start);
+  feed.spent.Add(watch);
   return feed;
 }
 
-// The seconds of each stage, summed over all versions.
+// The seconds of each stage, summed over all versions, and those of one version without rows.
 struct Stages {
-  double assemble = 0, apply = 0, version = 0;
+  Spent assemble, apply;
+  double version = 0;
 };
 
 store::ReplicaOptions ReplicaOptionsAt(const std::string& path, const SyntheticModel& model) {
@@ -146,7 +185,7 @@ Result<Stages> FollowEncoded(const SyntheticModel& model, const EncodedFeed& fee
   const char* at = feed.bytes.data();
   size_t item = 0;
   for (const size_t end : feed.ends) {
-    auto start = Steady::now();
+    const Stopwatch assembling;
     for (; item < end; ++item) {
       const EncodedFeed::Item& one = feed.items[item];
       TACIT_RETURN_IF_ERROR(assembler.Take({.partition = one.partition,
@@ -158,25 +197,25 @@ Result<Stages> FollowEncoded(const SyntheticModel& model, const EncodedFeed& fee
     }
     TACIT_ASSIGN(auto whole, assembler.TakeWhole(position));
     if (!whole) return Fail(ErrorCode::kInternal, "a version is not whole");
-    stages.assemble += SecondsSince(start);
-    start = Steady::now();
+    stages.assemble.Add(assembling);
+    const Stopwatch applying;
     // Behind the one without rows.
     store::ReplicaVersion version = WithoutRows(CommitSeq(whole->mark.tip.seq.value + 1));
     for (const feed::VersionLearner& learner : whole->learners)
       version.learners.push_back({.key = learner.key, .rows = learner.rows});
     TACIT_RETURN_IF_ERROR(store->Apply(std::move(version)));
-    stages.apply += SecondsSince(start);
+    stages.apply.Add(applying);
   }
-  const auto start = Steady::now();
+  const Stopwatch settling;
   TACIT_RETURN_IF_ERROR(store->Settle());  // the last fold is of these rows too
-  stages.apply += SecondsSince(start);
+  stages.apply.Add(settling);
   constexpr int kEmptyVersions = 9;
   std::vector<double> seconds;
   for (int i = 0; i < kEmptyVersions; ++i) {
-    const auto begun = Steady::now();
+    const Stopwatch watch;
     TACIT_RETURN_IF_ERROR(
         store->Apply(WithoutRows(CommitSeq(feed.ends.size() + 2 + static_cast<uint64_t>(i)))));
-    seconds.push_back(SecondsSince(begun));
+    seconds.push_back(watch.Wall());
   }
   stages.version = Median(seconds);
   return stages;
@@ -192,7 +231,7 @@ double CopySeconds(const std::string& bytes) {
 // Seconds to write bytes to a file, synced after each part.
 Result<double> SyncedWriteSeconds(const std::string& path, const std::string& bytes, size_t parts) {
   const UniqueFd file(::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600));
-  const auto start = Steady::now();
+  const Stopwatch watch;
   const size_t part = bytes.size() / parts + 1;
   for (size_t at = 0; at < bytes.size(); at += part) {
     const size_t count = std::min(part, bytes.size() - at);
@@ -200,7 +239,7 @@ Result<double> SyncedWriteSeconds(const std::string& path, const std::string& by
         ::fdatasync(file.get()) != 0)
       return Fail(ErrorCode::kIo, fmt::format("writing {}: {}", path, std::strerror(errno)));
   }
-  const double seconds = SecondsSince(start);
+  const double seconds = watch.Wall();
   std::filesystem::remove(path);
   return seconds;
 }
@@ -239,7 +278,7 @@ class MemoryPeak {
 };
 
 struct FirstVersion {
-  double seconds = 0;
+  Spent spent;
   uint64_t memory = 0, disk = 0;
 };
 
@@ -261,7 +300,7 @@ Result<FirstVersion> BeginReplica(uint64_t rows, const std::string& path) {
   MemoryPeak peak;
   // The reader counts the topic's records before it is asked for them, as a broker knows them.
   std::unique_ptr<stream::KafkaTopicReader> reader = ReadSynthetic(model, version);
-  const auto start = Steady::now();
+  const Stopwatch watch;
   TACIT_ASSIGN(const auto store, store::ReplicaStore::Open(ReplicaOptionsAt(path, model)));
   feed::Replica replica(
       *store, {model.layout()},
@@ -272,7 +311,7 @@ Result<FirstVersion> BeginReplica(uint64_t rows, const std::string& path) {
   for (bool shown = false; !shown;) {
     TACIT_ASSIGN(shown, replica.Step(std::chrono::milliseconds(100)));
   }
-  first.seconds = SecondsSince(start);
+  first.spent.Add(watch);
   first.memory = peak.Stop();
   first.disk = FolderBytes(path);
   constexpr uint64_t kSample = 1000;
@@ -361,7 +400,8 @@ Result<std::vector<BenchRow>> BenchFeed(const BenchRequest& request) {
 
   const SyntheticModel model(sizes.rows);
   constexpr int kRounds = 3;
-  std::vector<double> encode, assemble, apply, version, copy, file, bare;
+  std::vector<double> version, copy, file, bare;
+  Rounds encode, assemble, apply;
   double n = 0, row_bytes = 0, mark_bytes = 0;
   for (int round = 0; round < (request.quick ? 1 : kRounds); ++round) {
     TACIT_ASSIGN(const EncodedFeed feed, Encode(model, sizes));
@@ -369,12 +409,12 @@ Result<std::vector<BenchRow>> BenchFeed(const BenchRequest& request) {
     row_bytes = feed.items.front().key + feed.items.front().value;
     mark_bytes = (static_cast<double>(feed.bytes.size()) - n * row_bytes) /
                  static_cast<double>(sizes.versions);
-    encode.push_back(n / feed.seconds);
+    encode.Add(feed.spent);
     copy.push_back(n / CopySeconds(feed.bytes));
     TACIT_ASSIGN(const Stages stages, FollowEncoded(model, feed, folder.In("replica")));
     std::filesystem::remove_all(folder.In("replica"));
-    assemble.push_back(n / stages.assemble);
-    apply.push_back(n / stages.apply);
+    assemble.Add(stages.assemble);
+    apply.Add(stages.apply);
     version.push_back(stages.version);
     TACIT_ASSIGN(const double written,
                  SyncedWriteSeconds(folder.In("file"), feed.bytes, sizes.versions));
@@ -384,7 +424,8 @@ Result<std::vector<BenchRow>> BenchFeed(const BenchRequest& request) {
                                       sizes.version_rows));
     bare.push_back(n / bare_seconds);
   }
-  const double together = 1 / (1 / Median(assemble) + 1 / Median(apply));
+  const double together = n / (assemble.wall() + apply.wall());
+  const double together_processor = n / (assemble.processor() + apply.processor());
   const double version_bytes = static_cast<double>(sizes.version_rows) * row_bytes + mark_bytes;
   rows.push_back({.name = "feed-version-bytes",
                   .value = version_bytes / static_cast<double>(sizes.version_rows),
@@ -396,44 +437,55 @@ Result<std::vector<BenchRow>> BenchFeed(const BenchRequest& request) {
                            {"mark_bytes", mark_bytes}},
                   .note = fmt::format("(the numbers alone); {:.0f} more a version", mark_bytes)});
   rows.push_back({.name = "feed-encode",
-                  .value = Median(encode),
+                  .value = n / encode.wall(),
                   .unit = "rows/s",
                   .limit = Median(copy),
-                  .note = "(copied in memory)"});
+                  .more = {{"processor_rows_s", n / encode.processor()}},
+                  .note = fmt::format("(copied in memory); {:.3g} by the processor's time",
+                                      n / encode.processor())});
   rows.push_back({.name = "feed-assemble",
-                  .value = Median(assemble),
+                  .value = n / assemble.wall(),
                   .unit = "rows/s",
                   .limit = Median(copy),
-                  .note = "(copied in memory); decoded too"});
+                  .more = {{"processor_rows_s", n / assemble.processor()}},
+                  .note = fmt::format("(copied in memory); decoded too; {:.3g} by the processor's time",
+                                      n / assemble.processor())});
   rows.push_back({.name = "feed-apply",
-                  .value = Median(apply),
+                  .value = n / apply.wall(),
                   .unit = "rows/s",
                   .limit = Median(bare),
-                  .more = {{"synced_file_rows_s", Median(file)}, {"version_s", Median(version)}},
-                  .note = fmt::format("(RocksDB's own batches; {:.3g} in a synced file); a version "
-                                      "without rows takes {:.2f} ms",
-                                      Median(file), Median(version) * 1e3)});
+                  .more = {{"synced_file_rows_s", Median(file)},
+                           {"processor_rows_s", n / apply.processor()},
+                           {"version_s", Median(version)}},
+                  .note = fmt::format("(RocksDB's own batches; {:.3g} in a synced file); {:.3g} by the "
+                                      "processor's time; a version without rows takes {:.2f} ms",
+                                      Median(file), n / apply.processor(), Median(version) * 1e3)});
   rows.push_back({.name = "feed-replica",
                   .value = together,
                   .unit = "rows/s",
                   .limit = kAskedRows,
-                  .more = {{"version_rows", sizes.version_rows}, {"rows", sizes.rows}},
-                  .note = "(asked); assembled and applied by one thread"});
+                  .more = {{"version_rows", sizes.version_rows},
+                           {"rows", sizes.rows},
+                           {"processor_rows_s", together_processor}},
+                  .note = fmt::format("(asked); assembled and applied; {:.3g} by the processor's time",
+                                      together_processor)});
   rows.push_back({.name = "feed-first-version",
-                  .value = first.seconds,
+                  .value = first.spent.wall,
                   .unit = "s to be ready",
                   .limit = kAskedSeconds,
                   .more = {{"rows", sizes.first_rows},
-                           {"rows_s", first_rows / first.seconds},
+                           {"rows_s", first_rows / first.spent.wall},
+                           {"processor_s", first.spent.processor},
                            {"memory_bytes", first.memory},
                            {"disk_bytes", first.disk}},
-                  .note = fmt::format("(asked at the most); {:.0e} rows, {} of memory, {} on disk",
-                                      first_rows, Megabytes(first.memory), Megabytes(first.disk))});
+                  .note = fmt::format("(asked at the most); {:.0e} rows, {:.3g} s of the processor, which "
+                                      "makes the records too, {} of memory, {} on disk",
+                                      first_rows, first.spent.processor, Megabytes(first.memory), Megabytes(first.disk))});
   FeedRates rates{.row_bytes = row_bytes,
                   .version_bytes = mark_bytes,
-                  .publish_rows_s = Median(encode),
+                  .publish_rows_s = n / encode.wall(),
                   .apply_rows_s = together,
-                  .first_rows_s = first_rows / first.seconds,
+                  .first_rows_s = first_rows / first.spent.wall,
                   .version_s = Median(version)};
   for (const uint64_t check : sizes.checks) {
     TACIT_ASSIGN(const FirstVersion one, BeginReplica(check, folder.In("check")));
@@ -443,7 +495,7 @@ Result<std::vector<BenchRow>> BenchFeed(const BenchRequest& request) {
     rows.push_back({.name = fmt::format("feed-computed-{}", check),
                     .value = outlook.catch_up_s,
                     .unit = "s to be ready, computed",
-                    .limit = one.seconds,
+                    .limit = one.spent.wall,
                     .more = {{"rows", check}},
                     .note = "(measured)"});
   }

@@ -197,7 +197,7 @@ Status SyntheticModel::Send(const SyntheticVersion& version, const Sink& sink) c
     const int32_t partition = PartitionOf(key);
     value.clear();
     checksums[static_cast<size_t>(partition)] +=
-        feed::AppendValue(place, origin, {reinterpret_cast<const char*>(floats.data()), sizeof(floats)},
+        feed::AppendValue(key, origin, {reinterpret_cast<const char*>(floats.data()), sizeof(floats)},
                           &value);
     records[static_cast<size_t>(partition)] += 1;
     bytes += key.size() + value.size();

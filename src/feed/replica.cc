@@ -146,6 +146,7 @@ Result<bool> Replica::StepOnce(std::chrono::milliseconds timeout) {
     position[static_cast<int32_t>(i)] = reader_->Position(static_cast<int32_t>(i));
   TACIT_ASSIGN(auto version, assembler_->TakeWhole(position));
   if (!version) {
+    TACIT_RETURN_IF_ERROR(HoldNoMore());
     const std::string trouble = reader_->trouble();
     if (!trouble.empty())
       return Fail(ErrorCode::kUnavailable, fmt::format("topic '{}': {}", source_.topic, trouble));
@@ -267,6 +268,14 @@ Result<std::map<int32_t, PartitionSight>> Replica::AskEnds() {
   }
   asked_ = Steady::now();
   return sights;
+}
+
+Status Replica::HoldNoMore() {
+  if (assembler_->base() || assembler_->pending_bytes() <= source_.held_bytes_most) return {};
+  std::vector<store::ReplicaLearner> learners;
+  for (VersionLearner& from : assembler_->TakeRows())
+    learners.push_back({.key = from.key, .rows = std::move(from.rows)});
+  return store_.Fill(learners);
 }
 
 Status Replica::Apply(WholeVersion whole) {

@@ -68,6 +68,7 @@ class Replica {
                       const std::map<int32_t, uint64_t>& next);
   Result<std::map<int32_t, PartitionSight>> AskEnds();
   Result<bool> StepOnce(std::chrono::milliseconds timeout);
+  Status HoldNoMore();
   Status Apply(WholeVersion version);
 
   store::ReplicaStore& store_;
