@@ -43,7 +43,8 @@ struct FeedSizes {
 
 FeedSizes SizesOf(bool quick) {
   if (quick)
-    return {.rows = 20'000, .versions = 12, .version_rows = 2'000, .first_rows = 50'000, .checks = {}};
+    return {
+        .rows = 20'000, .versions = 12, .version_rows = 2'000, .first_rows = 50'000, .checks = {}};
   return {.rows = kPipelineRows,
           .versions = 40,
           .version_rows = kVersionRows,
@@ -81,7 +82,8 @@ struct Spent {
 class FeedFolder {
  public:
   FeedFolder()
-      : root_(std::filesystem::temp_directory_path() / fmt::format("tacit-bench-feed-{}", ::getpid())) {
+      : root_(std::filesystem::temp_directory_path() /
+              fmt::format("tacit-bench-feed-{}", ::getpid())) {
     std::filesystem::create_directories(root_);
   }
   ~FeedFolder() {
@@ -132,19 +134,19 @@ Result<EncodedFeed> Encode(const SyntheticModel& model, const FeedSizes& sizes) 
   std::array<uint64_t, SyntheticModel::kPartitions> offsets{};
   const Stopwatch watch;
   for (uint64_t v = 0; v < sizes.versions; ++v) {
-    TACIT_RETURN_IF_ERROR(model.Send(
-        {.version = CommitSeq(v + 1),
-         .previous = CommitSeq(v),
-         .whole_since = CommitSeq(1),
-         .first = v * sizes.version_rows,
-         .rows = sizes.version_rows},
-        [&](int32_t partition, std::string_view key, std::string_view value) -> Status {
-          feed.bytes.append(key).append(value);
-          feed.items.push_back({partition, offsets[static_cast<size_t>(partition)]++,
-                                static_cast<uint32_t>(key.size()),
-                                static_cast<uint32_t>(value.size())});
-          return {};
-        }));
+    TACIT_RETURN_IF_ERROR(
+        model.Send({.version = CommitSeq(v + 1),
+                    .previous = CommitSeq(v),
+                    .whole_since = CommitSeq(1),
+                    .first = v * sizes.version_rows,
+                    .rows = sizes.version_rows},
+                   [&](int32_t partition, std::string_view key, std::string_view value) -> Status {
+                     feed.bytes.append(key).append(value);
+                     feed.items.push_back({partition, offsets[static_cast<size_t>(partition)]++,
+                                           static_cast<uint32_t>(key.size()),
+                                           static_cast<uint32_t>(value.size())});
+                     return {};
+                   }));
     feed.ends.push_back(feed.items.size());
   }
   feed.spent.Add(watch);
@@ -307,7 +309,8 @@ Result<FirstVersion> BeginReplica(uint64_t rows, const std::string& path) {
       {.topic = "bench",
        .check_topic = [] { return Status(); },
        .newest_marks = [&] { return Result<feed::NewestMarks>(model.NewestMarksOf(version)); },
-       .open_reader = [&] { return Result<std::unique_ptr<stream::KafkaTopicReader>>(std::move(reader)); }});
+       .open_reader =
+           [&] { return Result<std::unique_ptr<stream::KafkaTopicReader>>(std::move(reader)); }});
   for (bool shown = false; !shown;) {
     TACIT_ASSIGN(shown, replica.Step(std::chrono::milliseconds(100)));
   }
@@ -319,9 +322,9 @@ Result<FirstVersion> BeginReplica(uint64_t rows, const std::string& path) {
   for (size_t i = 0; i < sample.size(); ++i) sample[i] = i * (rows / sample.size());
   std::vector<float> is(sample.size() * SyntheticModel::kDimension), expected(is.size());
   for (size_t i = 0; i < sample.size(); ++i)
-    SyntheticModel::FillRow(sample[i], version.version,
-                            std::span(expected).subspan(i * SyntheticModel::kDimension,
-                                                        SyntheticModel::kDimension));
+    SyntheticModel::FillRow(
+        sample[i], version.version,
+        std::span(expected).subspan(i * SyntheticModel::kDimension, SyntheticModel::kDimension));
   TACIT_RETURN_IF_ERROR(store->Latest()->Rows(LearnerIndex(0), sample, is));
   if (is != expected) return Fail(ErrorCode::kInternal, "the replica shows other rows");
   return first;
@@ -443,44 +446,49 @@ Result<std::vector<BenchRow>> BenchFeed(const BenchRequest& request) {
                   .more = {{"processor_rows_s", n / encode.processor()}},
                   .note = fmt::format("(copied in memory); {:.3g} by the processor's time",
                                       n / encode.processor())});
-  rows.push_back({.name = "feed-assemble",
-                  .value = n / assemble.wall(),
-                  .unit = "rows/s",
-                  .limit = Median(copy),
-                  .more = {{"processor_rows_s", n / assemble.processor()}},
-                  .note = fmt::format("(copied in memory); decoded too; {:.3g} by the processor's time",
-                                      n / assemble.processor())});
-  rows.push_back({.name = "feed-apply",
-                  .value = n / apply.wall(),
-                  .unit = "rows/s",
-                  .limit = Median(bare),
-                  .more = {{"synced_file_rows_s", Median(file)},
-                           {"processor_rows_s", n / apply.processor()},
-                           {"version_s", Median(version)}},
-                  .note = fmt::format("(RocksDB's own batches; {:.3g} in a synced file); {:.3g} by the "
-                                      "processor's time; a version without rows takes {:.2f} ms",
-                                      Median(file), n / apply.processor(), Median(version) * 1e3)});
-  rows.push_back({.name = "feed-replica",
-                  .value = together,
-                  .unit = "rows/s",
-                  .limit = kAskedRows,
-                  .more = {{"version_rows", sizes.version_rows},
-                           {"rows", sizes.rows},
-                           {"processor_rows_s", together_processor}},
-                  .note = fmt::format("(asked); assembled and applied; {:.3g} by the processor's time",
-                                      together_processor)});
-  rows.push_back({.name = "feed-first-version",
-                  .value = first.spent.wall,
-                  .unit = "s to be ready",
-                  .limit = kAskedSeconds,
-                  .more = {{"rows", sizes.first_rows},
-                           {"rows_s", first_rows / first.spent.wall},
-                           {"processor_s", first.spent.processor},
-                           {"memory_bytes", first.memory},
-                           {"disk_bytes", first.disk}},
-                  .note = fmt::format("(asked at the most); {:.0e} rows, {:.3g} s of the processor, which "
-                                      "makes the records too, {} of memory, {} on disk",
-                                      first_rows, first.spent.processor, Megabytes(first.memory), Megabytes(first.disk))});
+  rows.push_back(
+      {.name = "feed-assemble",
+       .value = n / assemble.wall(),
+       .unit = "rows/s",
+       .limit = Median(copy),
+       .more = {{"processor_rows_s", n / assemble.processor()}},
+       .note = fmt::format("(copied in memory); decoded too; {:.3g} by the processor's time",
+                           n / assemble.processor())});
+  rows.push_back(
+      {.name = "feed-apply",
+       .value = n / apply.wall(),
+       .unit = "rows/s",
+       .limit = Median(bare),
+       .more = {{"synced_file_rows_s", Median(file)},
+                {"processor_rows_s", n / apply.processor()},
+                {"version_s", Median(version)}},
+       .note = fmt::format("(RocksDB's own batches; {:.3g} in a synced file); {:.3g} by the "
+                           "processor's time; a version without rows takes {:.2f} ms",
+                           Median(file), n / apply.processor(), Median(version) * 1e3)});
+  rows.push_back(
+      {.name = "feed-replica",
+       .value = together,
+       .unit = "rows/s",
+       .limit = kAskedRows,
+       .more = {{"version_rows", sizes.version_rows},
+                {"rows", sizes.rows},
+                {"processor_rows_s", together_processor}},
+       .note = fmt::format("(asked); assembled and applied; {:.3g} by the processor's time",
+                           together_processor)});
+  rows.push_back(
+      {.name = "feed-first-version",
+       .value = first.spent.wall,
+       .unit = "s to be ready",
+       .limit = kAskedSeconds,
+       .more = {{"rows", sizes.first_rows},
+                {"rows_s", first_rows / first.spent.wall},
+                {"processor_s", first.spent.processor},
+                {"memory_bytes", first.memory},
+                {"disk_bytes", first.disk}},
+       .note = fmt::format("(asked at the most); {:.0e} rows, {:.3g} s of the processor, which "
+                           "makes the records too, {} of memory, {} on disk",
+                           first_rows, first.spent.processor, Megabytes(first.memory),
+                           Megabytes(first.disk))});
   FeedRates rates{.row_bytes = row_bytes,
                   .version_bytes = mark_bytes,
                   .publish_rows_s = n / encode.wall(),
@@ -500,8 +508,7 @@ Result<std::vector<BenchRow>> BenchFeed(const BenchRequest& request) {
                     .note = "(measured)"});
   }
   if (!request.brokers.empty()) {
-    TACIT_RETURN_IF_ERROR(
-        BenchFeedBroker(request, folder.In("broker"), &rates, &rows));
+    TACIT_RETURN_IF_ERROR(BenchFeedBroker(request, folder.In("broker"), &rates, &rows));
   }
   AddOutlooks(rates, &rows);
   return rows;

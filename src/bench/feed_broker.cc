@@ -24,8 +24,8 @@ double Since(Steady::time_point start) {
 Status Publish(stream::KafkaProducer& producer, const SyntheticModel& model,
                const SyntheticVersion& version) {
   TACIT_RETURN_IF_ERROR(producer.BeginTransaction());
-  TACIT_RETURN_IF_ERROR(model.Send(
-      version, [&](int32_t partition, std::string_view key, std::string_view value) {
+  TACIT_RETURN_IF_ERROR(
+      model.Send(version, [&](int32_t partition, std::string_view key, std::string_view value) {
         return producer.Send({.partition = partition, .key = key, .value = value}, kAnswer);
       }));
   return producer.CommitTransaction(kAnswer);
@@ -39,7 +39,8 @@ Result<TopicSize> ReadTopicSize(const stream::KafkaProperties& properties,
                                 const std::string& topic) {
   TopicSize size;
   TACIT_RETURN_IF_ERROR(stream::ReadKafkaTail(
-      properties, topic, ~uint64_t{0}, kAnswer, [&](const stream::KafkaTopicRecord& record) -> Status {
+      properties, topic, ~uint64_t{0}, kAnswer,
+      [&](const stream::KafkaTopicRecord& record) -> Status {
         ++size.records;
         size.bytes += record.key.value_or("").size() + record.value.value_or("").size();
         return {};
@@ -85,13 +86,13 @@ Status BenchFeedBroker(const BenchRequest& request, const std::string& folder, F
   options.learners = {model.layout()};
   start = Steady::now();
   TACIT_ASSIGN(const auto store, store::ReplicaStore::Open(options));
-  feed::Replica replica(*store, {model.layout()}, {.properties = properties, .topic = request.topic});
+  feed::Replica replica(*store, {model.layout()},
+                        {.properties = properties, .topic = request.topic});
   const auto follow = [&](CommitSeq version) -> Status {
     const auto deadline = Steady::now() + std::chrono::minutes(10);
     while (!store->Latest() || store->Latest()->version() < version) {
       const auto stepped = replica.Step(std::chrono::milliseconds(50));
-      if (!stepped && stepped.error().code != ErrorCode::kUnavailable)
-        return Fail(stepped.error());
+      if (!stepped && stepped.error().code != ErrorCode::kUnavailable) return Fail(stepped.error());
       if (Steady::now() > deadline)
         return Fail(ErrorCode::kUnavailable, "the replica does not get on");
     }
@@ -147,12 +148,12 @@ Status BenchFeedBroker(const BenchRequest& request, const std::string& folder, F
                    .unit = "rows/s",
                    .more = {{"rows", model_rows}},
                    .note = "a new replica, from the topic's beginning until it is ready"});
-  rows->push_back({.name = "feed-broker-follow",
-                   .value = rates->apply_rows_s,
-                   .unit = "rows/s",
-                   .more = {{"version_rows", version_rows}, {"lag_s", Median(lag_s)}},
-                   .note = fmt::format("one version after its commit: {:.1f} ms",
-                                       Median(lag_s) * 1e3)});
+  rows->push_back(
+      {.name = "feed-broker-follow",
+       .value = rates->apply_rows_s,
+       .unit = "rows/s",
+       .more = {{"version_rows", version_rows}, {"lag_s", Median(lag_s)}},
+       .note = fmt::format("one version after its commit: {:.1f} ms", Median(lag_s) * 1e3)});
   // What the formula says of that version, which waited for nothing.
   const FeedOutlook outlook =
       LookAhead(*rates, {.rows = static_cast<double>(model_rows),
@@ -165,14 +166,15 @@ Status BenchFeedBroker(const BenchRequest& request, const std::string& folder, F
                    .unit = "s from begin to shown, computed",
                    .limit = Median(publish_s) + Median(lag_s),
                    .note = "(measured)"});
-  rows->push_back({.name = "feed-broker-topic",
-                   .value = factor,
-                   .unit = "bytes over live bytes",
-                   .more = {{"rows", model_rows}, {"published_rows", model_rows + 2 * all_rows}},
-                   .note = fmt::format("after {:.3g} rows of {:.3g} in all, as the topic's settings "
-                                       "compact them",
-                                       static_cast<double>(model_rows) + 2 * all_rows,
-                                       static_cast<double>(model_rows))});
+  rows->push_back(
+      {.name = "feed-broker-topic",
+       .value = factor,
+       .unit = "bytes over live bytes",
+       .more = {{"rows", model_rows}, {"published_rows", model_rows + 2 * all_rows}},
+       .note = fmt::format("after {:.3g} rows of {:.3g} in all, as the topic's settings "
+                           "compact them",
+                           static_cast<double>(model_rows) + 2 * all_rows,
+                           static_cast<double>(model_rows))});
   return {};
 }
 

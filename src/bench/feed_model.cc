@@ -12,8 +12,8 @@ FeedOutlook LookAhead(const FeedRates& rates, const FeedLoad& load) {
   outlook.broker_out_bytes_s = load.replicas * outlook.broker_in_bytes_s;
   const double sent_s = load.replicas * bytes / load.broker_bytes_s;
   const double applied_s = outlook.version_rows / rates.apply_rows_s + rates.version_s;
-  outlook.lag_s = load.interval_s + outlook.version_rows / rates.publish_rows_s +
-                  std::max(sent_s, applied_s);
+  outlook.lag_s =
+      load.interval_s + outlook.version_rows / rates.publish_rows_s + std::max(sent_s, applied_s);
   const double topic_rows = load.rows * load.topic_factor;
   outlook.topic_bytes = topic_rows * rates.row_bytes;
   const double applied_whole_s = topic_rows / rates.first_rows_s;

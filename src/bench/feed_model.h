@@ -28,16 +28,17 @@ struct FeedLoad {
 struct FeedOutlook {
   double version_rows = 0;
   double broker_in_bytes_s = 0, broker_out_bytes_s = 0;
-  double lag_s = 0;       // of a replica that follows, at the most
+  double lag_s = 0;  // of a replica that follows, at the most
   double topic_bytes = 0;
-  double catch_up_s = 0;  // one replica that begins with the topic
-  double all_begin_s = 0; // all replicas begin with it at once
+  double catch_up_s = 0;   // one replica that begins with the topic
+  double all_begin_s = 0;  // all replicas begin with it at once
   // Rows that training may change in a second before something cannot follow any more.
   double changed_rows_s_most = 0;
   enum class Bound : uint8_t { kTrainer, kReplica, kBroker } bound = Bound::kReplica;
   bool follows = false;  // the load is below that
 };
 
+// The formula:
 //     version  = min(rows, changed x interval) rows
 //     bytes    = version x row bytes + bytes of marks
 //     in, out  = bytes / interval, replicas x in

@@ -81,8 +81,8 @@ class SyntheticReader final : public stream::KafkaTopicReader {
     const Status made = model.Send(
         version, [&](int32_t partition, std::string_view key, std::string_view value) -> Status {
           block.bytes.append(key).append(value);
-          block.items.push_back({partition, static_cast<uint32_t>(key.size()),
-                                 static_cast<uint32_t>(value.size())});
+          block.items.push_back(
+              {partition, static_cast<uint32_t>(key.size()), static_cast<uint32_t>(value.size())});
           if (block.bytes.size() < kBlockBytes) return {};
           if (!queue_.Push(std::exchange(block, {})))
             return Fail(ErrorCode::kUnavailable, "nobody reads any more");
@@ -115,7 +115,9 @@ SyntheticModel::SyntheticModel(uint64_t rows) : rows_(rows) {
              .layout = layout_.rows};
 }
 
-uint64_t SyntheticModel::RowAt(uint64_t place) const { return place % rows_ * kScatterStep % rows_; }
+uint64_t SyntheticModel::RowAt(uint64_t place) const {
+  return place % rows_ * kScatterStep % rows_;
+}
 
 void SyntheticModel::FillRow(uint64_t row, CommitSeq version, std::span<float> floats) {
   for (size_t i = 0; i < floats.size(); ++i)
@@ -169,8 +171,7 @@ feed::NewestMarks SyntheticModel::NewestMarksOf(const SyntheticVersion& version)
   newest.has_records = true;
   for (uint32_t partition = 0; partition < kPartitions; ++partition)
     newest.marks[static_cast<int32_t>(partition)] = {
-        .mark = MakeMark(version),
-        .origin = OriginOf(version.version, feed::RecordKind::kMark)};
+        .mark = MakeMark(version), .origin = OriginOf(version.version, feed::RecordKind::kMark)};
   return newest;
 }
 
@@ -196,9 +197,8 @@ Status SyntheticModel::Send(const SyntheticVersion& version, const Sink& sink) c
     const std::string key = feed::EncodeKey(place);
     const int32_t partition = PartitionOf(key);
     value.clear();
-    checksums[static_cast<size_t>(partition)] +=
-        feed::AppendValue(key, origin, {reinterpret_cast<const char*>(floats.data()), sizeof(floats)},
-                          &value);
+    checksums[static_cast<size_t>(partition)] += feed::AppendValue(
+        key, origin, {reinterpret_cast<const char*>(floats.data()), sizeof(floats)}, &value);
     records[static_cast<size_t>(partition)] += 1;
     bytes += key.size() + value.size();
     TACIT_RETURN_IF_ERROR(sink(partition, key, value));

@@ -7,7 +7,8 @@
 namespace tacit::feed {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "words are taken from their first byte on");
+static_assert(std::endian::native == std::endian::little,
+              "words are taken from their first byte on");
 
 using CrcTable = std::array<uint32_t, 256>;
 
@@ -47,8 +48,7 @@ uint32_t Crc32c(std::string_view bytes, uint32_t before) {
     std::memcpy(&word, bytes.data(), kAtOnce);
     word ^= crc;
     crc = 0;
-    for (size_t n = 0; n < kAtOnce; ++n)
-      crc ^= kCrcTables[kAtOnce - 1 - n][word >> (8 * n) & 0xff];
+    for (size_t n = 0; n < kAtOnce; ++n) crc ^= kCrcTables[kAtOnce - 1 - n][word >> (8 * n) & 0xff];
   }
   for (const char c : bytes)
     crc = kCrcTables[0][(crc ^ static_cast<uint8_t>(c)) & 0xff] ^ (crc >> 8);

@@ -161,7 +161,8 @@ uint32_t AppendValue(std::string_view key, const RecordOrigin& origin, std::stri
   put(&origin.model, sizeof(origin.model));
   put(&size, sizeof(size));
   put(payload.data(), payload.size());
-  const std::string_view checked(out->data() + begin, payload.size() + kAroundPayload - kChecksumBytes);
+  const std::string_view checked(out->data() + begin,
+                                 payload.size() + kAroundPayload - kChecksumBytes);
   const uint32_t checksum = Crc32c(checked, Crc32c(key));
   put(&checksum, sizeof(checksum));
   return checksum;

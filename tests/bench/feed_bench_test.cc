@@ -39,8 +39,8 @@ TEST(FeedModelTest, IsWhatOneReckonsByHand) {
   // 2 s of waiting, .125 s of publishing; .26 s of applying are longer than .20004 s of sending.
   EXPECT_DOUBLE_EQ(outlook.lag_s, 2 + 0.125 + 0.26);
   EXPECT_DOUBLE_EQ(outlook.topic_bytes, 150e6);
-  EXPECT_DOUBLE_EQ(outlook.catch_up_s, 3);    // 1,500,000 rows; they are sent in 1.5 s
-  EXPECT_DOUBLE_EQ(outlook.all_begin_s, 6);   // 600 MB
+  EXPECT_DOUBLE_EQ(outlook.catch_up_s, 3);   // 1,500,000 rows; they are sent in 1.5 s
+  EXPECT_DOUBLE_EQ(outlook.all_begin_s, 6);  // 600 MB
   EXPECT_DOUBLE_EQ(outlook.changed_rows_s_most, 200'000);
   EXPECT_EQ(outlook.bound, Bound::kReplica);
   EXPECT_TRUE(outlook.follows);
@@ -91,8 +91,7 @@ TEST(FeedBenchTest, SaysWhatWasMeasuredAndWhatFollows) {
   EXPECT_EQ(rows["feed-version-bytes"].at("row_bytes").to_number<double>(), 13 + 44 + 64);
   const json::object& first = rows["feed-first-version"];
   EXPECT_GT(first.at("memory_bytes").to_number<double>(), 0);
-  EXPECT_GT(first.at("disk_bytes").to_number<double>(),
-            first.at("rows").to_number<double>() * 64);
+  EXPECT_GT(first.at("disk_bytes").to_number<double>(), first.at("rows").to_number<double>() * 64);
   int ahead = 0;
   for (const auto& [name, row] : rows) {
     if (!name.starts_with("feed-ahead-")) continue;

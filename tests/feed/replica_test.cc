@@ -32,8 +32,8 @@ class SlowReader final : public stream::KafkaTopicReader {
   Status Read(Milliseconds timeout, const Show& show) override {
     constexpr size_t kAtOnce = 7;
     const Status read = from_->Read(timeout, [&](const stream::KafkaTopicRecord& record) -> Status {
-      kept_.push_back({record.partition, record.offset, std::string(*record.key),
-                       std::string(*record.value)});
+      kept_.push_back(
+          {record.partition, record.offset, std::string(*record.key), std::string(*record.value)});
       return {};
     });
     if (!read) return read;
@@ -42,10 +42,8 @@ class SlowReader final : public stream::KafkaTopicReader {
       const FoundRecord one = std::move(kept_.front());
       kept_.pop_front();
       next_[one.partition] = one.offset + 1;
-      TACIT_RETURN_IF_ERROR(show({.partition = one.partition,
-                                  .offset = one.offset,
-                                  .key = one.key,
-                                  .value = one.value}));
+      TACIT_RETURN_IF_ERROR(show(
+          {.partition = one.partition, .offset = one.offset, .key = one.key, .value = one.value}));
     }
     return {};
   }
@@ -257,8 +255,8 @@ TEST_F(ReplicaTest, ACompactedTopicGivesTheNewestVersion) {
   Follow(replica, *store, 11);
 }
 
-// A replica that may hold nothing puts rows into its store before it has a version. Kills in between
-// are store_replica_test's.
+// A replica that may hold nothing puts rows into its store before it has a version. Kills in
+// between are store_replica_test's.
 TEST_F(ReplicaTest, OneThatHoldsLittleBeginsWithTheSameVersion) {
   const auto publisher = MakePublisher();
   for (const int steps : {1, 3, 2, 5}) StepAndPublish(*publisher, steps);

@@ -50,9 +50,15 @@ TEST(FeedBenchTest, GoesThroughBrokers) {
   TACIT_NEED_BROKER(test::kDefaultVersion);
   const std::string topic = test::FreshName("bench");
   test::SharedBroker().CreateTopic(topic, 4, {{"cleanup.policy", "compact"}});
-  const std::vector<std::string> command = {
-      TACIT, "bench",   "feed", "--quick", "--json", "--brokers", test::SharedBroker().bootstrap(),
-      "--topic", topic};
+  const std::vector<std::string> command = {TACIT,
+                                            "bench",
+                                            "feed",
+                                            "--quick",
+                                            "--json",
+                                            "--brokers",
+                                            test::SharedBroker().bootstrap(),
+                                            "--topic",
+                                            topic};
   const test::Ended ended = test::Run(command, {}, std::chrono::seconds(120));
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   int found = 0;

@@ -162,6 +162,10 @@ class Producer final : public KafkaProducer, private KafkaContext {
     TACIT_CHECK(set == RD_KAFKA_CONF_OK, "transactional.id");
     // As long as brokers allow by default: a large version takes a while.
     SetUnlessGiven(conf, "transaction.timeout.ms", "900000");
+    // Large requests: while records wait for an earlier request's answer, librdkafka's thread asks
+    // over and over whether it has come. A commit sends what is there without waiting.
+    SetUnlessGiven(conf, "linger.ms", "500");
+    SetUnlessGiven(conf, "batch.num.messages", "1000000");
     return {};
   }
 
