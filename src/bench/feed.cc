@@ -30,9 +30,9 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
-// What is asked: rows a second of a replica that follows; seconds until a new one is ready.
+// The bars: rows a second of a replica that follows; seconds until a new one is ready.
 constexpr double kAskedRows = 500'000, kAskedSeconds = 120;
-// The default of replicas; what a version of a busy trainer has.
+// Rows of a version of a busy trainer.
 constexpr uint64_t kVersionRows = 50'000;
 constexpr uint64_t kPipelineRows = 1'000'000;
 
@@ -98,7 +98,7 @@ class FeedFolder {
   const std::filesystem::path root_;
 };
 
-// What each of several rounds has spent.
+// The seconds that each of several rounds has spent.
 class Rounds {
  public:
   void Add(const Spent& spent) {

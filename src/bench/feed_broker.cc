@@ -154,7 +154,7 @@ Status BenchFeedBroker(const BenchRequest& request, const std::string& folder, F
        .unit = "rows/s",
        .more = {{"version_rows", version_rows}, {"lag_s", Median(lag_s)}},
        .note = fmt::format("one version after its commit: {:.1f} ms", Median(lag_s) * 1e3)});
-  // What the formula says of that version, which waited for nothing.
+  // The formula, for such a version, which waits for nothing.
   const FeedOutlook outlook =
       LookAhead(*rates, {.rows = static_cast<double>(model_rows),
                          .replicas = 1,

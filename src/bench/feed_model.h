@@ -2,8 +2,7 @@
 
 #include <cstdint>
 
-// What a feed would do with more rows and replicas than there are here, computed from rates that
-// were measured.
+// A feed with more rows and replicas than there are here, computed from rates that were measured.
 namespace tacit::bench {
 
 // Measured: rows are those of the bench, of dimension 16.

@@ -1,5 +1,5 @@
-// What a feed would do with more rows and replicas is a formula, held here against sums by hand;
-// and programs read what `tacit bench feed` prints. No figure of time is held to anything.
+// The formula for feeds of more rows and replicas is held against sums by hand, and programs read
+// what `tacit bench feed` prints. No figure of time is held to anything.
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
