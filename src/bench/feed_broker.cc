@@ -20,6 +20,17 @@ double Since(Steady::time_point start) {
   return std::chrono::duration<double>(Steady::now() - start).count();
 }
 
+// Brokers that have just begun need a while until they answer.
+template <class Request>
+Status AskAgain(Request request) {
+  const auto deadline = Steady::now() + std::chrono::minutes(1);
+  for (;;) {
+    Status done = request();
+    const bool again = !done && done.error().code == ErrorCode::kUnavailable;
+    if (!again || Steady::now() > deadline) return done;
+  }
+}
+
 // One transaction, as a trainer's publisher sends it.
 Status Publish(stream::KafkaProducer& producer, const SyntheticModel& model,
                const SyntheticVersion& version) {
@@ -28,7 +39,7 @@ Status Publish(stream::KafkaProducer& producer, const SyntheticModel& model,
       model.Send(version, [&](int32_t partition, std::string_view key, std::string_view value) {
         return producer.Send({.partition = partition, .key = key, .value = value}, kAnswer);
       }));
-  return producer.CommitTransaction(kAnswer);
+  return AskAgain([&] { return producer.CommitTransaction(kAnswer); });
 }
 
 struct TopicSize {
@@ -73,7 +84,7 @@ Status BenchFeedBroker(const BenchRequest& request, const std::string& folder, F
     return Fail(ErrorCode::kRefused,
                 fmt::format("topic '{}' has {} partitions, the feed benchmark needs {}",
                             request.topic, partitions, SyntheticModel::kPartitions));
-  TACIT_RETURN_IF_ERROR(producer->InitTransactions(kAnswer));
+  TACIT_RETURN_IF_ERROR(AskAgain([&] { return producer->InitTransactions(kAnswer); }));
   SyntheticVersion whole;
   whole.version = whole.whole_since = CommitSeq(1);
   whole.rows = model_rows;
