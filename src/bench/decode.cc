@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "bench/bench_data.h"
-#include "bench/feed_rate.h"
+#include "bench/read_whole.h"
 #include "bench/suite.h"
 #include "event/envelope.h"
 #include "event/schema_books.h"

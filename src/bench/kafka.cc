@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "bench/bench_data.h"
-#include "bench/feed_rate.h"
+#include "bench/read_whole.h"
 #include "bench/suite.h"
 #include "config/config.h"
 #include "stream/kafka/bare.h"

@@ -23,6 +23,8 @@ std::vector<Bench> AllBenches() {
        always(BenchDecode)},
       {"serve", "answers over HTTP, beside a bare Beast server, with and without training",
        BenchServe},
+      {"feed", "a model through the feed into a replica, and what that means for larger ones",
+       BenchFeed},
       {"kafka", "a topic to batches, beside librdkafka alone; only when named", BenchKafka, true}};
 }
 

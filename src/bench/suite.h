@@ -22,7 +22,7 @@ struct BenchRow {
 
 struct BenchRequest {
   bool quick = false;          // a few steps, for tests: the figures mean little
-  std::string brokers, topic;  // for the kafka benchmark
+  std::string brokers, topic;  // for the kafka benchmark, and for the feed's if it is to have them
 };
 
 struct Bench {
@@ -42,6 +42,7 @@ Result<std::vector<BenchRow>> BenchClipping(const BenchRequest& request);  // pa
 Result<std::vector<BenchRow>> BenchNoise();
 Result<std::vector<BenchRow>> BenchDecode();
 Result<std::vector<BenchRow>> BenchServe(const BenchRequest& request);  // HTTP
+Result<std::vector<BenchRow>> BenchFeed(const BenchRequest& request);
 Result<std::vector<BenchRow>> BenchKafka(const BenchRequest& request);
 Result<std::vector<BenchRow>> BenchAccountants(const BenchRequest& request);
 Result<std::vector<BenchRow>> BenchVocabulary(const BenchRequest& request);  // paper 003, table 4

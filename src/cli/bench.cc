@@ -80,8 +80,11 @@ void AddBench(CLI::App& cli, Action* chosen) {
   command->add_option("name", options->names, "Which ones; all when none is named");
   command->add_flag("--quick", options->quick,
                     "Fewer steps where a benchmark takes minutes: to see that it works");
-  command->add_option("--brokers", options->brokers, "Of the topic for kafka: HOST:PORT,...");
-  command->add_option("--topic", options->topic, "For kafka: a topic of Criteo lines, read only");
+  command->add_option("--brokers", options->brokers,
+                      "Of the topic for kafka or feed: HOST:PORT,...");
+  command->add_option(
+      "--topic", options->topic,
+      "For kafka: a topic of Criteo lines, read only; for feed: an empty topic of 4 partitions");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(footer +
                   "Examples:\n  tacit bench step --json\n"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -23,11 +24,13 @@ std::string CommonPart(Mark mark) {
 
 // Sorts rows by number; of a row that is there more than once the last one stays.
 template <class Rows>
-std::shared_ptr<const store::RowDelta> InOrder(const Rows& from) {
+std::shared_ptr<const store::RowDelta> InOrder(Rows from) {
+  if (std::ranges::adjacent_find(from.rows, std::ranges::greater_equal()) == from.rows.end())
+    return std::make_shared<store::RowDelta>(
+        store::RowDelta{std::move(from.rows), std::move(from.end), std::move(from.floats)});
   std::vector<size_t> order(from.rows.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  if (!std::ranges::is_sorted(from.rows))
-    std::ranges::stable_sort(order, {}, [&](size_t i) { return from.rows[i]; });
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return from.rows[i]; });
   auto delta = std::make_shared<store::RowDelta>();
   delta->rows.reserve(order.size());
   delta->end.reserve(order.size());
@@ -186,6 +189,7 @@ Status Assembler::TakeDecoded(const stream::KafkaTopicRecord& record, const Reco
   part.checksum += decoded.checksum;
   switch (decoded.place.kind) {
     case RecordKind::kRow:
+      pending.row_bytes += bytes;
       return TakeRow(decoded, &pending);
     case RecordKind::kDense:
       return TakeChunk(decoded, &pending.dense[decoded.place.learner]);
@@ -310,7 +314,7 @@ Status Assembler::Settle(const std::map<int32_t, uint64_t>& position) {
 
 std::optional<CommitSeq> Assembler::FindWhole() const {
   for (auto at = pending_.rbegin(); at != pending_.rend(); ++at) {
-    if (at->first < first_) break;
+    if (at->first < std::max(first_, taken_)) break;
     if (at->second.marks.size() == identity_.partitions) return at->first;
   }
   return std::nullopt;
@@ -376,6 +380,36 @@ Status Assembler::MergeChunks(const Mark& mark, std::map<uint16_t, Chunks> dense
   return {};
 }
 
+void Assembler::Append(std::map<uint16_t, Rows>* rows, std::map<uint16_t, Rows>* to) {
+  for (auto& [key, from] : *rows) {
+    Rows& all = (*to)[key];
+    if (all.rows.empty()) {
+      all = std::move(from);
+      continue;
+    }
+    const size_t before = all.floats.size();
+    all.rows.insert(all.rows.end(), from.rows.begin(), from.rows.end());
+    for (const size_t one_end : from.end) all.end.push_back(before + one_end);
+    all.floats.insert(all.floats.end(), from.floats.begin(), from.floats.end());
+  }
+  rows->clear();
+}
+
+std::vector<VersionLearner> Assembler::TakeRows() {
+  TACIT_CHECK(!base_, "rows go ahead of a first version only");
+  std::map<uint16_t, Rows> rows;
+  for (auto& [version, one] : pending_) {
+    if (one.rows.empty()) continue;
+    Append(&one.rows, &rows);
+    pending_bytes_ -= one.row_bytes;
+    one.taken_bytes += std::exchange(one.row_bytes, 0);
+    taken_ = std::max(taken_, version);
+  }
+  std::vector<VersionLearner> learners;
+  for (auto& [key, from] : rows) learners.push_back({.key = key, .rows = InOrder(std::move(from))});
+  return learners;
+}
+
 Result<WholeVersion> Assembler::Merge(CommitSeq version) {
   const Pending& last = pending_.at(version);
   TACIT_RETURN_IF_ERROR(CheckMarks(last));
@@ -384,20 +418,11 @@ Result<WholeVersion> Assembler::Merge(CommitSeq version) {
   for (const auto& [partition, placed] : last.marks) whole.next[partition] = placed.offset + 1;
   std::map<uint16_t, Rows> rows;
   std::map<uint16_t, Chunks> dense, released;
+  uint64_t held = 0;
   const auto end = pending_.upper_bound(version);
   for (auto at = pending_.begin(); at != end; ++at) {
     Pending& one = at->second;
-    for (auto& [key, from] : one.rows) {
-      Rows& to = rows[key];
-      if (to.rows.empty()) {
-        to = std::move(from);
-        continue;
-      }
-      const size_t before = to.floats.size();
-      to.rows.insert(to.rows.end(), from.rows.begin(), from.rows.end());
-      for (const size_t one_end : from.end) to.end.push_back(before + one_end);
-      to.floats.insert(to.floats.end(), from.floats.begin(), from.floats.end());
-    }
+    Append(&one.rows, &rows);
     for (auto& [key, chunks] : one.dense)
       for (auto& [number, chunk] : chunks) dense[key][number] = std::move(chunk);
     for (auto& [key, chunks] : one.released)
@@ -405,13 +430,14 @@ Result<WholeVersion> Assembler::Merge(CommitSeq version) {
     for (auto& [number, entry] : one.entries) whole.entries[number] = std::move(entry);
     whole.records += one.records;
     whole.bytes += one.bytes;
+    held += one.bytes - one.taken_bytes;
   }
   std::map<uint16_t, VersionLearner> learners;
   TACIT_RETURN_IF_ERROR(MergeChunks(whole.mark, std::move(dense), std::move(released), &learners));
-  for (const auto& [key, from] : rows) learners[key].rows = InOrder(from);
+  for (auto& [key, from] : rows) learners[key].rows = InOrder(std::move(from));
   for (auto& [key, learner] : learners) whole.learners.push_back(std::move(learner));
   pending_.erase(pending_.begin(), end);
-  pending_bytes_ -= whole.bytes;
+  pending_bytes_ -= held;
   return whole;
 }
 

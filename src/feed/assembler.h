@@ -32,9 +32,9 @@ Result<FeedIdentity> IdentityOf(const PlacedMark& placed);
 struct VersionLearner {
   uint16_t key = 0;
   // Floats as records have them: the embedding, with a moving average the average and its step.
-  std::shared_ptr<const store::RowDelta> rows;
-  std::shared_ptr<const std::vector<float>> dense;
-  std::shared_ptr<const std::string> released;
+  std::shared_ptr<const store::RowDelta> rows = nullptr;
+  std::shared_ptr<const std::vector<float>> dense = nullptr;
+  std::shared_ptr<const std::string> released = nullptr;
 };
 
 // A version that is whole: all that has changed since the one before (Assembler::base).
@@ -58,7 +58,7 @@ struct PartitionSight {
 // versions with holes. It then reads on: whatever was taken away is superseded by something before
 // the ends that the topic had when the hole was read, so the first version that all partitions have
 // at or behind these ends has no hole, if all that was read after the ends were asked for had
-// none. Not thread-safe. Memory: all that is read and not taken.
+// none. Not thread-safe. Memory: all that is read and not taken (TakeRows, TakeWhole).
 class Assembler {
  public:
   // The place that reading begins at: behind the marks of `base`, or the topic's beginning.
@@ -77,6 +77,11 @@ class Assembler {
   bool needs_ends() const { return hole_; }
   // Notes, for every partition, how far was read and where it ended after that.
   void NoteEnds(const std::map<int32_t, PartitionSight>& sights);
+
+  // Returns the rows that it holds, for a place where nobody reads before there is a first version,
+  // and forgets them. That version will be the newest that any of them came with, or a later one.
+  // REQUIRES no base.
+  std::vector<VersionLearner> TakeRows();
 
   // Returns the newest version that is whole, which becomes the base; nothing if there is none
   // yet. `position`: how far each partition was read, marks of transactions included. kCorruption:
@@ -106,6 +111,7 @@ class Assembler {
     std::map<uint64_t, std::string> entries;
     std::map<int32_t, PlacedMark> marks;
     uint64_t records = 0, bytes = 0;
+    uint64_t row_bytes = 0, taken_bytes = 0;  // of rows that are held, and of those that were
   };
   // A partition as far as it was read.
   struct Part {
@@ -131,6 +137,7 @@ class Assembler {
   // Decides from which version on there are no holes, once all ends that were noted are reached.
   Status Settle(const std::map<int32_t, uint64_t>& position);
   std::optional<CommitSeq> FindWhole() const;
+  static void Append(std::map<uint16_t, Rows>* rows, std::map<uint16_t, Rows>* to);
   Result<WholeVersion> Merge(CommitSeq version);
   Status MergeChunks(const Mark& mark, std::map<uint16_t, Chunks> dense,
                      std::map<uint16_t, Chunks> released,
@@ -145,6 +152,7 @@ class Assembler {
   bool hole_;        // the ends have to be noted
   bool settled_;     // all versions from first_ on were read without a hole
   CommitSeq first_;  // may be shown, and so may later ones
+  CommitSeq taken_;  // the newest whose rows were taken: none before it may be shown
   CommitSeq newest_;
   int64_t newest_time_ms_ = 0;
   uint64_t pending_bytes_ = 0;

@@ -192,7 +192,7 @@ class Publisher::Version {
                               place.learner, payload.size(), kPayloadBytesMost));
     value_.clear();
     origin_.model = model;
-    const uint32_t checksum = AppendValue(place, origin_, payload, &value_);
+    const uint32_t checksum = AppendValue(key, origin_, payload, &value_);
     bytes_ += key.size() + value_.size();
     if (++sent_ % kBetweenSigns == 0 && options_.on_progress) options_.on_progress();
     const stream::KafkaRecord record{.partition = partition, .key = key, .value = value_};

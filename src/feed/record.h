@@ -56,6 +56,9 @@ std::string EncodeKey(const RecordPlace& place);
 // kPayloadBytesMost at most.
 uint32_t AppendValue(const RecordPlace& place, const RecordOrigin& origin, std::string_view payload,
                      std::string* out);
+// The same for whoever has the key.
+uint32_t AppendValue(std::string_view key, const RecordOrigin& origin, std::string_view payload,
+                     std::string* out);
 
 // Reads a record. kCorruption: these are not the bytes of one. kRefused: one of another format.
 Result<Record> DecodeRecord(std::string_view key, std::string_view value);

@@ -146,6 +146,7 @@ Result<bool> Replica::StepOnce(std::chrono::milliseconds timeout) {
     position[static_cast<int32_t>(i)] = reader_->Position(static_cast<int32_t>(i));
   TACIT_ASSIGN(auto version, assembler_->TakeWhole(position));
   if (!version) {
+    TACIT_RETURN_IF_ERROR(HoldNoMore());
     const std::string trouble = reader_->trouble();
     if (!trouble.empty())
       return Fail(ErrorCode::kUnavailable, fmt::format("topic '{}': {}", source_.topic, trouble));
@@ -170,7 +171,9 @@ Status Replica::Join() {
 
 Status Replica::JoinEmpty() {
   TACIT_ASSIGN(const NewestMarks marks,
-               ReadNewestMarks(source_.properties, source_.topic, source_.patience));
+               source_.newest_marks
+                   ? source_.newest_marks()
+                   : ReadNewestMarks(source_.properties, source_.topic, source_.patience));
   if (marks.marks.empty() && marks.has_records)
     return TopicRefused(source_.topic, "has records of a feed and no mark");
   if (marks.marks.empty())
@@ -208,7 +211,9 @@ Status Replica::JoinAgain() {
 
 Status Replica::BeginReading(FeedIdentity identity, std::optional<CommitSeq> base,
                              const std::map<int32_t, uint64_t>& next) {
-  TACIT_ASSIGN(reader_, stream::KafkaTopicReader::Open(source_.properties, source_.topic));
+  TACIT_ASSIGN(reader_, source_.open_reader
+                            ? source_.open_reader()
+                            : stream::KafkaTopicReader::Open(source_.properties, source_.topic));
   TACIT_ASSIGN(const auto spans, reader_->Spans(source_.patience));
   if (spans.size() != identity.partitions)
     return TopicRefused(source_.topic, fmt::format("has {} partitions, and its marks say {}",
@@ -263,6 +268,14 @@ Result<std::map<int32_t, PartitionSight>> Replica::AskEnds() {
   }
   asked_ = Steady::now();
   return sights;
+}
+
+Status Replica::HoldNoMore() {
+  if (assembler_->base() || assembler_->pending_bytes() <= source_.held_bytes_most) return {};
+  std::vector<store::ReplicaLearner> learners;
+  for (VersionLearner& from : assembler_->TakeRows())
+    learners.push_back({.key = from.key, .rows = std::move(from.rows)});
+  return store_.Fill(learners);
 }
 
 Status Replica::Apply(WholeVersion whole) {

@@ -24,6 +24,12 @@ struct ReplicaSource {
   std::function<Status()> check_topic = {};
   // A release checkpoint that an empty store begins with; empty: it begins with the topic.
   std::string checkpoint = {};
+  // A replica that begins holds so many bytes of records; what is beyond goes into its store.
+  uint64_t held_bytes_most = uint64_t{64} << 20;
+  // Both are for a topic that is none of a broker's. Empty: ReadNewestMarks and
+  // KafkaTopicReader::Open.
+  std::function<Result<NewestMarks>()> newest_marks = {};
+  std::function<Result<std::unique_ptr<stream::KafkaTopicReader>>()> open_reader = {};
 };
 
 // A replica's progress.
@@ -63,6 +69,7 @@ class Replica {
                       const std::map<int32_t, uint64_t>& next);
   Result<std::map<int32_t, PartitionSight>> AskEnds();
   Result<bool> StepOnce(std::chrono::milliseconds timeout);
+  Status HoldNoMore();
   Status Apply(WholeVersion version);
 
   store::ReplicaStore& store_;

@@ -168,6 +168,11 @@ Result<uint64_t> FoldView(const Rocks& rocks, const LearnerDirectory& directory,
   return rows->size();
 }
 
+Status IngestOverlay(const Rocks& rocks, const LearnerDirectory& directory, const View& view) {
+  const auto rows = MergeOverlay(directory, view);
+  return IngestRows(rocks, *rows, view.tip.seq, {});
+}
+
 Status ClearFoldFiles(const std::string& store_path) {
   std::error_code error;
   std::filesystem::remove_all(FoldFolder(store_path), error);

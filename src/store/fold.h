@@ -46,6 +46,10 @@ Result<uint64_t> FoldView(const Rocks& rocks, const LearnerDirectory& directory,
                           uint64_t file_bytes_least, FoldedDeltas deltas,
                           const KeepFolding& keep = {});
 
+// Has the families take in the rows of a view's overlay as sorted files. Nothing else changes, so
+// this is for rows that nobody can see.
+Status IngestOverlay(const Rocks& rocks, const LearnerDirectory& directory, const View& view);
+
 // Adds to the batch that every family of rows is complete up to a commit.
 void PutRowsMarkers(const Rocks& rocks, CommitSeq seq, rocksdb::WriteBatch* batch);
 

@@ -23,7 +23,8 @@
 namespace tacit::store {
 namespace {
 
-// A first version that is larger goes into the tables without a delta.
+// A first version that is larger, or a part of which is in the tables already, goes there without a
+// delta.
 constexpr uint64_t kDeltaBytesMost = uint64_t{1} << 30;
 constexpr size_t kBulkBytes = size_t{32} << 20;
 
@@ -91,6 +92,7 @@ class ReplicaStoreImpl final : public ReplicaStore {
   }
 
   Status Begin(const ReplicaOrigin& origin) override;
+  Status Fill(const std::vector<ReplicaLearner>& learners) override;
   Status Apply(ReplicaVersion version) override;
   Status Settle() override {
     TACIT_RETURN_IF_ERROR(latch_->status());
@@ -120,7 +122,7 @@ class ReplicaStoreImpl final : public ReplicaStore {
     return Fail(ErrorCode::kCorruption,
                 fmt::format("replica {}: version {}: {}", options_.path, version.value, what));
   }
-  Status CheckRows(const ReplicaVersion& version) const;
+  Status CheckRows(CommitSeq version, const std::vector<ReplicaLearner>& learners) const;
   Result<Chain> Follow(const ReplicaVersion& version) const;
   Result<DeltaRecord> MakeDelta(const ReplicaVersion& version, const Chain& chain) const;
   void PutCommon(const ReplicaVersion& version, const DeltaRecord& record,
@@ -135,7 +137,8 @@ class ReplicaStoreImpl final : public ReplicaStore {
   const std::shared_ptr<Rocks> rocks_;
   std::shared_ptr<LearnerDirectory> directory_;
   std::vector<privacy::LedgerEntry> entries_;
-  View begun_;  // before the first version
+  View begun_;           // before the first version
+  bool filled_ = false;  // rows of the first version are there, which is not
   mutable std::mutex mutex_;
   std::string feed_, position_;
   std::shared_ptr<const SnapshotImpl> shown_;
@@ -188,18 +191,19 @@ Status ReplicaStoreImpl::Begin(const ReplicaOrigin& origin) {
   return {};
 }
 
-Status ReplicaStoreImpl::CheckRows(const ReplicaVersion& version) const {
-  for (const ReplicaLearner& learner : version.learners) {
+Status ReplicaStoreImpl::CheckRows(CommitSeq version,
+                                   const std::vector<ReplicaLearner>& learners) const {
+  for (const ReplicaLearner& learner : learners) {
     if (learner.key >= directory_->records().size())
-      return Wrong(version.tip.seq, fmt::format("there is no learner {}", learner.key));
+      return Wrong(version, fmt::format("there is no learner {}", learner.key));
     if (!learner.rows) continue;
     const RowLayout& layout = directory_->records()[learner.key].layout;
     for (size_t i = 0; i < learner.rows->size(); ++i) {
       const uint64_t row = learner.rows->rows[i];
       if (row >= layout.space.rows() ||
           learner.rows->Row(i).size() != layout.RowFloats(layout.space.TableOf(row)))
-        return Wrong(version.tip.seq, fmt::format("row {} of learner '{}' does not fit", row,
-                                                  directory_->records()[learner.key].name));
+        return Wrong(version, fmt::format("row {} of learner '{}' does not fit", row,
+                                          directory_->records()[learner.key].name));
     }
   }
   return {};
@@ -303,6 +307,24 @@ Status ReplicaStoreImpl::WriteDelta(const ReplicaVersion& version, const DeltaRe
   return rocks_->SyncLog();
 }
 
+Status ReplicaStoreImpl::Fill(const std::vector<ReplicaLearner>& learners) {
+  TACIT_RETURN_IF_ERROR(latch_->status());
+  TACIT_CHECK(directory_ != nullptr && Shown() == nullptr,
+              "rows are taken ahead of the first version only");
+  TACIT_RETURN_IF_ERROR(CheckRows(CommitSeq(), learners));
+  DeltaRecord record;
+  for (const ReplicaLearner& from : learners)
+    record.learners.push_back(
+        {.learner = from.key, .position = "", .rows = from.rows, .dense = nullptr});
+  View view = begun_;
+  view.overlay.push_back(MakeOverlay(record, directory_->records().size()));
+  filled_ = true;
+  const Status taken = IngestOverlay(*rocks_, *directory_, view);
+  if (!taken) latch_->Set(taken.error());
+  CrashPoint("replica.taken_ahead");
+  return taken;
+}
+
 // Rows of a first version that is too large for a delta. Until the last batch there is no tip, and
 // a start after a crash empties the store.
 Status ReplicaStoreImpl::WriteBulk(const ReplicaVersion& version, const DeltaRecord& record) {
@@ -347,13 +369,13 @@ Status ReplicaStoreImpl::Apply(ReplicaVersion version) {
   const auto shown = Shown();
   TACIT_CHECK(directory_ != nullptr && (!shown || shown->version() < version.tip.seq),
               "a replica applies later versions only");
-  TACIT_RETURN_IF_ERROR(CheckRows(version));
+  TACIT_RETURN_IF_ERROR(CheckRows(version.tip.seq, version.learners));
   TACIT_ASSIGN(Chain chain, Follow(version));
   TACIT_ASSIGN(const DeltaRecord record, MakeDelta(version, chain));
   uint64_t bytes = 0;
   for (const LearnerDelta& learner : record.learners)
     if (learner.rows) bytes += learner.rows->bytes();
-  const bool bulk = !shown && bytes > kDeltaBytesMost;
+  const bool bulk = !shown && (filled_ || bytes > kDeltaBytesMost);
   if (!bulk && bytes > UINT32_MAX / 2)
     return Fail(ErrorCode::kRefused,
                 fmt::format("replica {}: version {} has {} bytes of rows, too many for one step: "

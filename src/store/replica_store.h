@@ -76,6 +76,11 @@ class ReplicaStore {
   // Begins an empty store. kRefused: the configuration's learners are not among these, or are
   // others.
   virtual Status Begin(const ReplicaOrigin& origin) = 0;
+  // Takes rows that belong to the first version, or that it replaces, before it is applied: nobody
+  // sees them before that, and a start that comes before it forgets them. kCorruption: a row does
+  // not fit. kIo: the disk, and nothing more can be applied. REQUIRES that it has begun, and has no
+  // version.
+  virtual Status Fill(const std::vector<ReplicaLearner>& learners) = 0;
   // Applies a version with its position in one synced batch, and shows it. kCorruption: it does not
   // follow from the last one (ledger, layouts), and nothing has changed. kRefused: it is too large
   // for one batch. kIo: the disk; nothing more can be applied, and what is shown stays.

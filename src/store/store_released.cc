@@ -17,7 +17,8 @@ std::span<const float> ReleasedFloats(const RowLayout& layout, uint32_t dim,
   return *scratch;
 }
 
-// Shows the rows of one commit that no later one has changed.
+// Shows the rows of one commit that no later one has changed. `seen`: of later commits; null where
+// there is no other one.
 Status ShowDelta(const DeltaRecord& record, const LearnerDirectory& directory,
                  std::vector<std::unordered_set<uint64_t>>* seen, std::vector<float>* scratch,
                  const EachReleasedRow& each) {
@@ -29,7 +30,7 @@ Status ShowDelta(const DeltaRecord& record, const LearnerDirectory& directory,
     for (size_t i = 0; i < delta.rows->size(); ++i) {
       const uint64_t row = delta.rows->rows[i];
       while (row >= tables[table].first + tables[table].rows) ++table;
-      if (!(*seen)[delta.learner].insert(row).second) continue;
+      if (seen != nullptr && !(*seen)[delta.learner].insert(row).second) continue;
       TACIT_RETURN_IF_ERROR(each({.learner = learner.key,
                                   .table = learner.layout.PlaceOf(table).number,
                                   .bucket = row - tables[table].first,
@@ -118,7 +119,8 @@ Result<bool> StoreImpl::ForReleasedRows(const Release& release, std::optional<Co
         rocks.db().Get(options, rocks.family(Family::kDeltas), SequenceKey(seq.value), &sealed),
         "reading store " + rocks.path()));
     TACIT_ASSIGN(const DeltaRecord record, DecodeDelta(sealed.ToStringView(), seq));
-    TACIT_RETURN_IF_ERROR(ShowDelta(record, directory, &seen, &scratch, each));
+    const bool alone = seq == through && seq.value == since->value + 1;
+    TACIT_RETURN_IF_ERROR(ShowDelta(record, directory, alone ? nullptr : &seen, &scratch, each));
   }
   return true;
 }

@@ -189,11 +189,7 @@ class Reader {
     TACIT_ASSIGN(const auto whole, assembler.TakeWhole(position));
     if (!whole) return uint64_t{0};
     for (const VersionLearner& learner : whole->learners) {
-      for (size_t i = 0; learner.rows && i < learner.rows->size(); ++i) {
-        const auto row = learner.rows->Row(i);
-        model[{.kind = RecordKind::kRow, .number = learner.rows->rows[i]}] =
-            std::string(reinterpret_cast<const char*>(row.data()), row.size_bytes());
-      }
+      PutRows(learner);
       if (!learner.dense) continue;
       std::string payload("\1\0\0\0", 4);
       payload.append(reinterpret_cast<const char*>(learner.dense->data()), 4);
@@ -204,10 +200,30 @@ class Reader {
     return whole->mark.tip.seq.value;
   }
 
+  // Takes the rows that are held, as who begins does. Returns their number.
+  size_t TakeAhead() {
+    if (assembler.base()) return 0;
+    size_t rows = 0;
+    for (const VersionLearner& learner : assembler.TakeRows()) {
+      PutRows(learner);
+      rows += learner.rows->size();
+    }
+    return rows;
+  }
+
   Assembler assembler;
   std::map<int32_t, uint64_t> position;
   Places model;
   bool lies = false;  // says that nothing is behind what was read
+
+ private:
+  void PutRows(const VersionLearner& learner) {
+    for (size_t i = 0; learner.rows && i < learner.rows->size(); ++i) {
+      const auto row = learner.rows->Row(i);
+      model[{.kind = RecordKind::kRow, .number = learner.rows->rows[i]}] =
+          std::string(reinterpret_cast<const char*>(row.data()), row.size_bytes());
+    }
+  }
 };
 
 std::set<uint64_t> SomeRows(std::mt19937& random) {
@@ -218,11 +234,13 @@ std::set<uint64_t> SomeRows(std::mt19937& random) {
 
 struct RandomRun {
   int shown = 0, mixed = 0;
+  size_t ahead = 0;  // rows that were taken before the first version
   bool refused = false;
 };
 
 // Appends, compacts and reads in random turns; counts versions that differ from the oracle's.
-RandomRun RunSome(uint32_t seed, bool lies) {
+// `ahead`: rows are taken before there is a version, now and then.
+RandomRun RunSome(uint32_t seed, bool lies, bool ahead = false) {
   std::mt19937 random(seed);
   Topic topic;
   uint64_t version = 0;
@@ -242,6 +260,7 @@ RandomRun RunSome(uint32_t seed, bool lies) {
   const auto look = [&] {
     if (reader.assembler.needs_ends()) reader.NoteEnds(topic);
     const auto took = reader.Take();
+    if (ahead && random() % 3 == 0) run.ahead += reader.TakeAhead();
     run.refused = run.refused || !took;
     if (!took && lies) return;
     ASSERT_TRUE(took) << "seed " << seed << ": " << took.error().message;
@@ -276,6 +295,20 @@ TEST(AssemblerTest, EachVersionIsWholeWhateverCompactionTakesMeanwhile) {
     all.shown += run.shown;
   }
   EXPECT_GT(all.shown, 2000);
+}
+
+TEST(AssemblerTest, RowsThatAreTakenAheadBelongToTheFirstVersion) {
+  RandomRun all;
+  for (uint32_t seed = 1; seed <= 400; ++seed) {
+    const RandomRun run = RunSome(seed, false, true);
+    if (HasFatalFailure()) return;
+    EXPECT_GE(run.shown, 1) << "seed " << seed;
+    EXPECT_EQ(run.mixed, 0) << "seed " << seed;
+    all.shown += run.shown;
+    all.ahead += run.ahead;
+  }
+  EXPECT_GT(all.shown, 2000);
+  EXPECT_GT(all.ahead, 2000u);
 }
 
 // The planted fault: whoever believes that nothing is behind what was read shows mixed versions.

@@ -29,6 +29,21 @@ TEST(Crc32cTest, IsThatOfTheStandard) {
   EXPECT_EQ(Crc32c("6789", Crc32c("12345")), Crc32c("123456789"));
 }
 
+// Bit by bit, as the standard has it; words and what is left over must give the same.
+TEST(Crc32cTest, IsTheSameForEveryLengthAndPlace) {
+  std::string bytes;
+  for (int i = 0; i < 80; ++i) bytes.push_back(static_cast<char>(i * 37 + 11));
+  for (size_t begin = 0; begin < 9; ++begin)
+    for (size_t size = 0; begin + size <= bytes.size(); ++size) {
+      uint32_t crc = ~0u;
+      for (size_t i = begin; i < begin + size; ++i) {
+        crc ^= static_cast<uint8_t>(bytes[i]);
+        for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78u : 0);
+      }
+      EXPECT_EQ(Crc32c(std::string_view(bytes).substr(begin, size)), ~crc) << begin << ' ' << size;
+    }
+}
+
 RecordPlace PlaceOf(const std::string& kind) {
   if (kind == "row")
     return {.kind = RecordKind::kRow, .learner = 1, .table = 2, .number = 0x0102030405060708};

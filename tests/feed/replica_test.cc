@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <random>
 
@@ -15,6 +16,49 @@ namespace tacit::feed {
 namespace {
 
 using ::testing::HasSubstr;
+
+// Gives out a few records in each reading.
+class SlowReader final : public stream::KafkaTopicReader {
+ public:
+  SlowReader(std::unique_ptr<stream::KafkaTopicReader> from, int* readings)
+      : from_(std::move(from)), readings_(readings) {}
+  Result<std::vector<stream::PartitionSpan>> Spans(Milliseconds timeout) override {
+    return from_->Spans(timeout);
+  }
+  Status Seek(std::span<const stream::PartitionOffset> from) override {
+    for (const auto& one : from) next_[one.partition] = one.offset;
+    return from_->Seek(from);
+  }
+  Status Read(Milliseconds timeout, const Show& show) override {
+    constexpr size_t kAtOnce = 7;
+    const Status read = from_->Read(timeout, [&](const stream::KafkaTopicRecord& record) -> Status {
+      kept_.push_back(
+          {record.partition, record.offset, std::string(*record.key), std::string(*record.value)});
+      return {};
+    });
+    if (!read) return read;
+    *readings_ += 1;
+    for (size_t i = 0; i < kAtOnce && !kept_.empty(); ++i) {
+      const FoundRecord one = std::move(kept_.front());
+      kept_.pop_front();
+      next_[one.partition] = one.offset + 1;
+      TACIT_RETURN_IF_ERROR(show(
+          {.partition = one.partition, .offset = one.offset, .key = one.key, .value = one.value}));
+    }
+    return {};
+  }
+  uint64_t Position(int32_t partition) const override {
+    return kept_.empty() ? from_->Position(partition) : next_.at(partition);
+  }
+  bool at_end() const override { return kept_.empty() && from_->at_end(); }
+  std::string trouble() const override { return from_->trouble(); }
+
+ private:
+  const std::unique_ptr<stream::KafkaTopicReader> from_;
+  int* const readings_;
+  std::deque<FoundRecord> kept_;
+  std::map<int32_t, uint64_t> next_;
+};
 
 class ReplicaTest : public FeedTest {
  protected:
@@ -209,6 +253,36 @@ TEST_F(ReplicaTest, ACompactedTopicGivesTheNewestVersion) {
   const auto store = OpenReplica();
   Replica replica(*store, options_.learners, source("compacted"));
   Follow(replica, *store, 11);
+}
+
+// A replica that may hold nothing puts rows into its store before it has a version. Kills in
+// between are store_replica_test's.
+TEST_F(ReplicaTest, OneThatHoldsLittleBeginsWithTheSameVersion) {
+  const auto publisher = MakePublisher();
+  for (const int steps : {1, 3, 2, 5}) StepAndPublish(*publisher, steps);
+  // Read in pieces: an end that is never asked for until all is read.
+  ReplicaSource little = source();
+  little.held_bytes_most = 0;
+  int taken = 0;
+  little.open_reader = [&]() -> Result<std::unique_ptr<stream::KafkaTopicReader>> {
+    auto reader = stream::KafkaTopicReader::Open(properties(), kTopic);
+    if (!reader) return reader;
+    return std::unique_ptr<stream::KafkaTopicReader>(
+        std::make_unique<SlowReader>(*std::move(reader), &taken));
+  };
+  auto store = OpenReplica();
+  {
+    Replica replica(*store, options_.learners, little);
+    Follow(replica, *store, 11);
+    EXPECT_GT(taken, 20);  // pieces, so that rows went ahead of the version
+    EXPECT_EQ(replica.sight().pending_bytes, 0u);
+    for (int i = 0; i < 4; ++i) {
+      StepAndPublish(*publisher, 2);
+      Follow(replica, *store, store_->Latest()->version().value);
+    }
+  }
+  store.reset();
+  ExpectSame(*OpenReplica()->Latest());
 }
 
 TEST_F(ReplicaTest, AMixOfTwoVersionsIsSeen) {

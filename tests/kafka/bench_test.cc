@@ -45,6 +45,35 @@ TEST(KafkaBenchTest, TellsWhatShareOfABareLoopIngestHas) {
     EXPECT_GT(row.at("cpu_s_per_million").to_number<double>(), 0) << row.at("name");
 }
 
+// The feed's benchmark through a real broker; afterwards its topic is not empty any more.
+TEST(FeedBenchTest, GoesThroughBrokers) {
+  TACIT_NEED_BROKER(test::kDefaultVersion);
+  const std::string topic = test::FreshName("bench");
+  test::SharedBroker().CreateTopic(topic, 4, {{"cleanup.policy", "compact"}});
+  const std::vector<std::string> command = {TACIT,
+                                            "bench",
+                                            "feed",
+                                            "--quick",
+                                            "--json",
+                                            "--brokers",
+                                            test::SharedBroker().bootstrap(),
+                                            "--topic",
+                                            topic};
+  const test::Ended ended = test::Run(command, {}, std::chrono::seconds(120));
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  int found = 0;
+  const json::value output = json::parse(ended.out);
+  for (const json::value& row : output.at("rows").as_array()) {
+    if (!row.at("name").as_string().starts_with("feed-broker-")) continue;
+    ++found;
+    EXPECT_GT(row.at("value").to_number<double>(), 0) << row.at("name");
+  }
+  EXPECT_EQ(found, 5);
+  const test::Ended again = test::Run(command, {}, std::chrono::seconds(120));
+  EXPECT_NE(again.exit_code, 0);
+  EXPECT_NE(again.err.find("has records"), std::string::npos) << again.err;
+}
+
 TEST(KafkaBenchTest, SaysWhatItNeeds) {
   const test::Ended ended = test::Run({TACIT, "bench", "kafka"});
   EXPECT_EQ(ended.exit_code, 2);

@@ -67,15 +67,19 @@ inline ReplicaVersion ReplicaVersionOf(uint64_t seq) {
   return version;
 }
 
+inline ReplicaOrigin ReplicaTestOrigin() {
+  ReplicaOrigin origin{.lineage = std::string(32, 'a'), .feed = "feed", .learners = {}};
+  for (const LearnerLayout& learner : TestLearners())
+    origin.learners.push_back({static_cast<uint16_t>(origin.learners.size()), learner.name,
+                               learner.promise.model_fingerprint, learner.rows});
+  return origin;
+}
+
 // Goes on from what is there.
 inline Status ApplyTo(const std::string& path, uint64_t versions) {
   TACIT_ASSIGN(const auto store, ReplicaStore::Open(ReplicaTestOptions(path)));
   if (store->feed().empty()) {
-    ReplicaOrigin origin{.lineage = std::string(32, 'a'), .feed = "feed", .learners = {}};
-    for (const LearnerLayout& learner : TestLearners())
-      origin.learners.push_back({static_cast<uint16_t>(origin.learners.size()), learner.name,
-                                 learner.promise.model_fingerprint, learner.rows});
-    TACIT_RETURN_IF_ERROR(store->Begin(origin));
+    TACIT_RETURN_IF_ERROR(store->Begin(ReplicaTestOrigin()));
   }
   const auto latest = store->Latest();
   for (uint64_t seq = (latest ? latest->version().value : 0) + 2; seq <= 2 * versions; seq += 2)

@@ -74,6 +74,40 @@ TEST(ReplicaStoreTest, AKillLeavesAVersionWithItsPosition) {
   EXPECT_GE(killed, 19);
 }
 
+// Rows that were taken ahead are seen with the first version, and by nobody without it.
+TEST(ReplicaStoreTest, RowsThatAreTakenAheadAreOfTheFirstVersionOrForgotten) {
+  const TestFolder folder;
+  const std::string path = folder.root() + "/replica";
+  for (const bool forgotten : {true, false}) {
+    const auto store = ReplicaStore::Open(ReplicaTestOptions(path));
+    ASSERT_TRUE(store) << store.error().message;
+    EXPECT_EQ((*store)->feed(), "");  // the round before, which had no version, is forgotten
+    ASSERT_TRUE((*store)->Begin(ReplicaTestOrigin()));
+    // In the round that goes on: the older rows first, and those of version 6 with it. Else rows
+    // that no version has.
+    if (forgotten) {
+      ASSERT_TRUE((*store)->Fill(ReplicaVersionOf(40).learners));
+      continue;
+    }
+    for (const uint64_t seq : {2, 4}) ASSERT_TRUE((*store)->Fill(ReplicaVersionOf(seq).learners));
+    EXPECT_EQ((*store)->Latest(), nullptr);
+    ASSERT_TRUE((*store)->Apply(ReplicaVersionOf(6)));
+    ASSERT_TRUE((*store)->Apply(ReplicaVersionOf(8)));
+  }
+  EXPECT_EQ(ExpectOneVersion(path), 8u);
+  const TestFolder other;
+  const auto store = ReplicaStore::Open(ReplicaTestOptions(other.root() + "/replica"));
+  ASSERT_TRUE(store);
+  ASSERT_TRUE((*store)->Begin(ReplicaTestOrigin()));
+  auto learners = ReplicaVersionOf(2).learners;
+  auto rows = std::make_shared<RowDelta>(*learners[0].rows);
+  rows->rows.back() = 1000;
+  learners[0].rows = rows;
+  const Status wrong = (*store)->Fill(learners);
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, HasSubstr("row 1000 of learner 'ctr' does not fit"));
+}
+
 TEST(ReplicaStoreTest, AVersionThatDoesNotFollowChangesNothing) {
   const TestFolder folder;
   const std::string path = folder.root() + "/replica";

@@ -15,6 +15,10 @@ using Steady = std::chrono::steady_clock;
 using Milliseconds = KafkaProducer::Milliseconds;
 
 constexpr Milliseconds kFlushSlice(100);  // between polls for brokers' answers
+// Records that are sent between polls, and the time, by whoever sends many: a poll costs as much as
+// a record.
+constexpr uint64_t kRecordsBetweenPolls = 64;
+constexpr Milliseconds kTimeBetweenPolls(1);
 // The bytes that a request adds to a record.
 constexpr uint32_t kOverheadBytes = 64 << 10;
 
@@ -79,14 +83,17 @@ class Producer final : public KafkaProducer, private KafkaContext {
   }
 
   Status Send(const KafkaRecord& record, Milliseconds timeout) override {
-    const auto deadline = Steady::now() + timeout;
+    const auto now = Steady::now();
+    const auto deadline = now + timeout;
     for (;;) {
       const auto error = Produce(record);
-      Wait(Milliseconds(0));
       if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        ++sent_;
+        if (++sent_ % kRecordsBetweenPolls != 0 && now - polled_ < kTimeBetweenPolls) return {};
+        polled_ = now;
+        Wait(Milliseconds(0));
         return {};
       }
+      Wait(Milliseconds(0));
       if (IsTooLarge(error)) {
         failures_.push_back({record.tag, true, AboutTopic(rd_kafka_err2str(error))});
         return {};
@@ -155,6 +162,10 @@ class Producer final : public KafkaProducer, private KafkaContext {
     TACIT_CHECK(set == RD_KAFKA_CONF_OK, "transactional.id");
     // As long as brokers allow by default: a large version takes a while.
     SetUnlessGiven(conf, "transaction.timeout.ms", "900000");
+    // Large requests: while records wait for an earlier request's answer, librdkafka's thread asks
+    // over and over whether it has come. A commit sends what is there without waiting.
+    SetUnlessGiven(conf, "linger.ms", "500");
+    SetUnlessGiven(conf, "batch.num.messages", "1000000");
     return {};
   }
 
@@ -186,6 +197,12 @@ class Producer final : public KafkaProducer, private KafkaContext {
     };
     const size_t key_size = record.key ? record.key->size() : 0;
     const size_t value_size = record.value ? record.value->size() : 0;
+    if (record.headers.empty() && record.timestamp_ms == 0) {
+      const int queued = rd_kafka_produce(topic_.get(), record.partition, RD_KAFKA_MSG_F_COPY,
+                                          bytes(record.value), value_size, bytes(record.key),
+                                          key_size, reinterpret_cast<void*>(record.tag));
+      return queued == 0 ? RD_KAFKA_RESP_ERR_NO_ERROR : rd_kafka_last_error();
+    }
     Headers headers = MakeHeaders(record.headers);
     const auto error = rd_kafka_producev(
         client_.get(), RD_KAFKA_V_RKT(topic_.get()), RD_KAFKA_V_PARTITION(record.partition),
@@ -241,6 +258,7 @@ class Producer final : public KafkaProducer, private KafkaContext {
   KafkaClient client_;
   KafkaTopic topic_;  // destroyed before its client
   uint64_t sent_ = 0, acked_ = 0, failed_ = 0;
+  Steady::time_point polled_{};  // by Send
   std::vector<FailedDelivery> failures_;
   bool down_ = false;
   std::string unauthenticated_;

@@ -1,4 +1,4 @@
-#include "bench/feed_rate.h"
+#include "bench/read_whole.h"
 
 #include <atomic>
 #include <chrono>
