@@ -224,33 +224,31 @@ std::optional<CommitSeq> Publisher::published() const {
   return base_ ? std::optional(base_->version) : std::nullopt;
 }
 
-Result<NewestMarks> Publisher::ReadMarks() const {
-  TACIT_ASSIGN(NewestMarks marks,
-               ReadNewestMarks(options_.properties, options_.topic, options_.patience));
+FeedClaim Publisher::Claim() const {
   const auto snapshot = store_.Latest();
   const auto ancestors = snapshot->ancestors();
-  TACIT_RETURN_IF_ERROR(CheckClaim(options_.topic, marks,
-                                   {.lineage = snapshot->lineage(),
-                                    .ancestors = {ancestors.begin(), ancestors.end()},
-                                    .terms = store_.terms(),
-                                    .version = snapshot->version(),
-                                    .head = snapshot->head()},
-                                   takes_over_));
-  return marks;
+  return {.lineage = snapshot->lineage(),
+          .ancestors = {ancestors.begin(), ancestors.end()},
+          .terms = store_.terms(),
+          .version = snapshot->version(),
+          .head = snapshot->head()};
 }
 
 // Reads until all partitions have the marks of one version: those of a transaction that was just
-// decided appear one after the other.
-Result<NewestMarks> Publisher::ReadDecidedMarks() const {
+// decided appear one after the other. Then checks that this store may go on from there.
+Result<NewestMarks> Publisher::ReadMarks() const {
   const auto deadline = std::chrono::steady_clock::now() + options_.patience;
   for (;;) {
-    TACIT_ASSIGN(NewestMarks marks, ReadMarks());
+    TACIT_ASSIGN(NewestMarks marks,
+                 ReadNewestMarks(options_.properties, options_.topic, options_.patience));
     const bool even =
         marks.marks.empty() || (marks.marks.size() == marks.partitions &&
                                 std::ranges::all_of(marks.marks, [&](const auto& one) {
                                   return one.second.origin == marks.marks.begin()->second.origin;
                                 }));
-    if (even || std::chrono::steady_clock::now() >= deadline) return marks;
+    if (!even && std::chrono::steady_clock::now() < deadline) continue;
+    TACIT_RETURN_IF_ERROR(CheckClaim(options_.topic, marks, Claim(), takes_over_));
+    return marks;
   }
 }
 
@@ -266,6 +264,10 @@ void Publisher::TakeBase(const NewestMarks& marks, const store::Release& release
   }
   const PlacedMark& any = marks.marks.begin()->second;
   feed_ = any.mark.feed;
+  // Who follows a branch that this store has never been on may have rows that no version of ours
+  // has: it is told by the feed's id.
+  if (takes_over_ && !CheckLineage(options_.topic, any, Claim()))
+    feed_ = NewFeed(release, options_.topic, clock_.UnixMillis());
   previous_ = any.origin.version;
   const uint64_t models = ModelsId(release.learners);
   const std::string lineage = release.snapshot->lineage();
@@ -294,7 +296,7 @@ Status Publisher::Join() {
                                             .transactional_id = TransactionsOf(options_.topic)}));
   TACIT_RETURN_IF_ERROR(producer->InitTransactions(options_.patience));
   // Again, because the one before may have published meanwhile; from now on it cannot.
-  TACIT_ASSIGN(const NewestMarks marks, ReadDecidedMarks());
+  TACIT_ASSIGN(const NewestMarks marks, ReadMarks());
   TACIT_ASSIGN(const store::Release release, store_.LatestRelease());
   TakeBase(marks, release);
   producer_ = std::move(producer);

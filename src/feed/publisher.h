@@ -85,8 +85,8 @@ class Publisher {
   };
 
   Status Join();
+  FeedClaim Claim() const;
   Result<NewestMarks> ReadMarks() const;
-  Result<NewestMarks> ReadDecidedMarks() const;
   void TakeBase(const NewestMarks& marks, const store::Release& release);
   Result<PublishedVersion> Send(const store::Release& release);
 

@@ -53,9 +53,10 @@ class BadFeedTest : public ReplicaTest {
     const auto rows = store::Script::RowsOf(seq);
     return {rows.begin(), rows.end()};
   }
-  // A copy of the store as it is, with its witness.
+  // A copy of the store as it is, with its witness. No publisher may have it.
   store::StoreOptions CopyStore() {
     EXPECT_TRUE(store_->Settle());
+    snapshots_.clear();
     store_.reset();
     store::StoreOptions copy = options_;
     copy.path += "-copy";
@@ -178,6 +179,7 @@ TEST_F(BadFeedTest, AnOlderCopyThatHasGoneOnAndTakesOverIsNotMixedIn) {
   ASSERT_LT(lost_row, 240u);
   auto publisher = MakePublisher();
   StepAndPublish(*publisher, 3);
+  publisher.reset();
   const store::StoreOptions copy = CopyStore();
   publisher = MakePublisher();
   CommitAlone(lost_row, 4, 77);

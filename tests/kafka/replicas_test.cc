@@ -15,15 +15,15 @@ TEST(CrowdTest, EachAnswerIsTheTrainersAtItsVersion) {
   crowd.StartTrainer();
   crowd.StartReplica();
   crowd.StartReplica();
-  for (int round = 0; round < 20 && !HasFailure(); ++round) {
-    if (round == 8) crowd.StartReplica();
+  for (int round = 0; round < 14 && !HasFailure(); ++round) {
+    if (round == 5) crowd.StartReplica();
     crowd.Write(1 + round % 2);
     crowd.Settle();
   }
   ASSERT_FALSE(HasFailure());
   EXPECT_GE(crowd.compared(), 1000u);
   crowd.ExpectMixIsSeen();
-  for (int round = 0; round < 3 && !HasFailure(); ++round) {
+  for (int round = 0; round < 2 && !HasFailure(); ++round) {
     crowd.KillReplica();
     crowd.KillTrainer();
     crowd.KillReplica();
