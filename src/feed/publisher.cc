@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "base/bytes.h"
 #include "base/crash_point.h"
@@ -177,6 +178,7 @@ class Publisher::Version {
 
   uint64_t records() const { return records_; }
   uint64_t bytes() const { return bytes_; }
+  uint64_t records_in(size_t partition) const { return parts_[partition].records; }
 
  private:
   struct Part {
@@ -299,6 +301,8 @@ Status Publisher::Join() {
   TACIT_ASSIGN(const NewestMarks marks, ReadMarks());
   TACIT_ASSIGN(const store::Release release, store_.LatestRelease());
   TakeBase(marks, release);
+  TACIT_ASSIGN(looker_, stream::KafkaTopicReader::Open(options_.properties, options_.topic));
+  ends_.assign(partitions_, 0);
   producer_ = std::move(producer);
   if (base_) store_.TakenFromOutbox(base_->version);
   return {};
@@ -325,7 +329,40 @@ Result<std::optional<PublishedVersion>> Publisher::Publish() {
   return std::optional(*sent);
 }
 
+// A topic that was deleted and made anew takes our records as the old one did, and would have no
+// rows but the changed ones. Its ends tell: they are before what we have written.
+Status Publisher::CheckEnds() {
+  const auto deadline = std::chrono::steady_clock::now() + options_.patience;
+  for (;;) {
+    TACIT_ASSIGN(const auto spans, looker_->Spans(options_.patience));
+    const bool same = spans.size() == partitions_;
+    // The ends of a transaction that was just decided are seen a moment later.
+    const auto before = std::ranges::find_if(spans, [&](const stream::PartitionSpan& span) {
+      return same && span.end < ends_[static_cast<size_t>(span.partition)];
+    });
+    if (same && before == spans.end()) {
+      for (const stream::PartitionSpan& span : spans)
+        ends_[static_cast<size_t>(span.partition)] = span.end;
+      return {};
+    }
+    if (std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      continue;
+    }
+    const std::string what =
+        same ? fmt::format("partition {} ends at offset {}, and was written to {}",
+                           before->partition, before->end,
+                           ends_[static_cast<size_t>(before->partition)])
+             : fmt::format("has {} partitions now, and had {}", spans.size(), partitions_);
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("topic '{}': {}: it was made anew, or has lost records. It is joined "
+                            "again",
+                            options_.topic, what));
+  }
+}
+
 Result<PublishedVersion> Publisher::Send(const store::Release& release) {
+  TACIT_RETURN_IF_ERROR(CheckEnds());
   TACIT_ASSIGN(const LineageId lineage, LineageIdOf(release.snapshot->lineage()));
   TACIT_RETURN_IF_ERROR(producer_->BeginTransaction());
   Version version(*producer_, options_, partitions_, release.tip.seq, lineage);
@@ -397,6 +434,8 @@ Result<PublishedVersion> Publisher::Send(const store::Release& release) {
   TACIT_RETURN_IF_ERROR(
       Persist(options_, [this] { return producer_->CommitTransaction(options_.patience); }));
   CrashPoint("feed.committed");
+  for (size_t partition = 0; partition < ends_.size(); ++partition)
+    ends_[partition] += version.records_in(partition) + 1;  // and its mark
   base_ = Base{.version = release.tip.seq,
                .whole_since = since ? base_->whole_since : release.tip.seq,
                .ledger_entries = release.tip.ledger_entries};
