@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <cerrno>
 #include <random>
 
 #include "e2e/recommend_shop.h"
@@ -18,11 +19,16 @@ using ::testing::HasSubstr;
 // A daemon of the shop that listens on a socket of its own.
 class ShopDaemon {
  public:
-  ShopDaemon(const TempDir& dir, const std::string& what, const std::string& name)
+  // `fault` as tests/support/fault_env.cc has it; empty: none.
+  ShopDaemon(const TempDir& dir, const std::string& what, const std::string& name,
+             const std::string& fault = "")
       : url_("unix:" + (dir / (name + ".socket"))) {
-    process_ = std::make_unique<test::Process>(std::vector<std::string>{
-        TACIT_FEED_CHILD, what, dir / "shop.yaml", "serve.listen=" + url_,
-        "serve.operator_listen=" + url_ + "-operators", "store.path=" + (dir / name)});
+    process_ = std::make_unique<test::Process>(
+        std::vector<std::string>{fault.empty() ? TACIT_FEED_CHILD : TACIT_FAULTY_FEED_CHILD, what,
+                                 dir / "shop.yaml", "serve.listen=" + url_,
+                                 "serve.operator_listen=" + url_ + "-operators",
+                                 "store.path=" + (dir / name)},
+        std::vector<std::string>{"TACIT_TEST_FAULT=" + fault});
   }
   std::string Ask(const std::string& method, const std::string& path, const std::string& body = "",
                   const std::string& listener = "") const {
@@ -236,6 +242,52 @@ TEST_F(ReplicaE2e, AnswersWithTheTrainersBytesAtEachVersion) {
   EXPECT_TRUE(Eventually("it serves what it has", [&] {
     return again.Ask("GET", "/v1/ledger", "", "-operators") == ledger;
   })) << again.Err();
+}
+
+// The disk of a replica is full from its second version on: it was written to when the replica
+// began, and once a version.
+TEST_F(ReplicaE2e, AReplicaWhoseDiskIsFullServesWhatItHasAndIsDegraded) {
+  ShopDaemon full(dir_, "replica", "replica", fmt::format("write:.log:3:{}:1000000", ENOSPC));
+  auto trainer = std::make_unique<ShopDaemon>(Trainer());
+  // Day 0 may have been published as one version.
+  EXPECT_TRUE(Eventually("it has a version", [&] {
+    return full.Metric("tacit_replica_version") > 0;
+  })) << full.Err();
+  trainer->Stop();
+  Show(1);
+  trainer = std::make_unique<ShopDaemon>(Trainer());
+  EXPECT_TRUE(Eventually("the trainer answers", [&] {
+    return trainer->Metric("tacit_commit_version") > 0;
+  })) << trainer->Err();
+  EXPECT_TRUE(Eventually("it is told", [&] {
+    return full.Ask("GET", "/readyz", "", "-operators").find("store has failed") !=
+           std::string::npos;
+  })) << full.Err();
+  const double version = full.Metric("tacit_replica_version");
+  trainer->Stop();
+  Show(2);
+  trainer = std::make_unique<ShopDaemon>(Trainer());
+  EXPECT_TRUE(Eventually("the trainer goes on", [&] {
+    return trainer->Metric("tacit_feed_published_version") > version + 1;
+  })) << trainer->Err();
+  EXPECT_EQ(full.Metric("tacit_replica_version"), version);
+  EXPECT_THAT(full.Err(), HasSubstr("the replica's store has failed"));
+  EXPECT_THAT(full.Err(), HasSubstr("No space left on device"));
+  const std::string readyz = full.Ask("GET", "/readyz");
+  EXPECT_GT(version, 0);
+  EXPECT_TRUE(readyz.starts_with("200"));
+  EXPECT_THAT(readyz, HasSubstr("degraded"));
+  EXPECT_TRUE(full.Ask("GET", "/v1/privacy").starts_with("200"));
+  full.Stop();
+  // There is room again.
+  ShopDaemon again = ReplicaCalled("replica");
+  WaitForAll(*trainer, {&again}, version);
+  EXPECT_TRUE(Eventually("both answer alike", [&] {
+    const std::string ledger = again.Ask("GET", "/v1/ledger", "", "-operators");
+    return ledger.starts_with("200") &&
+           ledger == trainer->Ask("GET", "/v1/ledger", "", "-operators");
+  }));
+  trainer->Stop();
 }
 
 TEST_F(ReplicaE2e, StoresAndOptionsThatDoNotFitAreRefusedByName) {
