@@ -266,8 +266,8 @@ void Publisher::TakeBase(const NewestMarks& marks, const store::Release& release
   }
   const PlacedMark& any = marks.marks.begin()->second;
   feed_ = any.mark.feed;
-  // Who follows a branch that this store has never been on may have rows that no version of ours
-  // has: it is told by the feed's id.
+  // A replica that follows a branch that this store was never on may have rows that no version of
+  // ours has: the feed's id tells it.
   if (takes_over_ && !CheckLineage(options_.topic, any, Claim()))
     feed_ = NewFeed(release, options_.topic, clock_.UnixMillis());
   previous_ = any.origin.version;

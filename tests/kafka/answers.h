@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-// What daemons have answered, by the version that they answered with.
+// The answers of daemons, by the version that they name.
 namespace tacit::test {
 
 struct Question {
