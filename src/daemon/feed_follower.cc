@@ -70,15 +70,17 @@ void FeedFollower::Stop() {
 void FeedFollower::Loop() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    const bool refused = refused_;
+    const bool ended = !ended_.empty();
     lock.unlock();
-    const auto stepped = refused ? Result<bool>(false) : replica_.Step(kReadSlice);
-    if (!refused) Note(stepped);
+    heartbeat_.Work();
+    const auto stepped = ended ? Result<bool>(false) : replica_.Step(kReadSlice);
+    if (!ended) Note(stepped);
     ShowLag();
     if (stepped && *stepped) on_version_(replica_.sight().served_time_ms);
     lock.lock();
-    if (refused || !stepped) changed_.wait_for(lock, kFollowPause, [this] { return stopping_; });
+    if (ended || !stepped) changed_.wait_for(lock, kFollowPause, [this] { return stopping_; });
   }
+  heartbeat_.Rest();
 }
 
 void FeedFollower::Note(const Result<bool>& stepped) {
@@ -94,12 +96,17 @@ void FeedFollower::Note(const Result<bool>& stepped) {
     failure_.clear();
     return;
   }
-  refused_ = stepped.error().code != ErrorCode::kUnavailable;
+  const ErrorCode code = stepped.error().code;
+  if (code == ErrorCode::kIo) {
+    ended_ = "the replica's store has failed";
+  } else if (code != ErrorCode::kUnavailable) {
+    ended_ = "the feed is refused";
+  }
   if (failure_ == stepped.error().message) return;
   failure_ = stepped.error().message;
-  if (refused_) {
-    spdlog::error("the feed is not followed any more, and version {} goes on being served: {}",
-                  sight.served.value, failure_);
+  if (!ended_.empty()) {
+    spdlog::error("the feed is not followed any more, and version {} goes on being served: {}: {}",
+                  sight.served.value, ended_, failure_);
   } else {
     spdlog::warn("the feed cannot be read at present: {}", failure_);
   }
@@ -125,13 +132,13 @@ serve::Readiness FeedFollower::readiness() const {
   serve::Readiness readiness{.ready = store_.Latest() != nullptr, .reason = ""};
   if (!readiness.ready) {
     readiness.reason = "the replica has no whole version yet";
-    if (refused_) readiness.reason += ", and its feed is refused";
+    if (!ended_.empty()) readiness.reason += ", and " + ended_;
     return readiness;
   }
   const int64_t age_ms = clock_.UnixMillis() - sight_.served_time_ms;
   const bool old = sight_.served_time_ms > 0 && age_ms > int64_t{feed_.max_age_ms};
-  if (refused_) {
-    readiness.degraded = "the feed is refused";
+  if (!ended_.empty()) {
+    readiness.degraded = ended_;
   } else if (old) {
     readiness.degraded = "the version that is served is older than feed.max_age_ms";
   }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/heartbeat.h"
 #include "config/config.h"
 #include "feed/replica.h"
 #include "metrics/registry.h"
@@ -29,9 +30,11 @@ class FeedFollower {
   FeedFollower(const FeedFollower&) = delete;
   FeedFollower& operator=(const FeedFollower&) = delete;
 
-  // Ready: a whole version is shown. Degraded: it is older than feed.max_age_ms, or the feed is
-  // refused for good.
+  // Ready: a whole version is shown. Degraded: it is older than feed.max_age_ms, or nothing more
+  // comes until a new start: the feed is refused, or the store has failed.
   serve::Readiness readiness() const;
+  // A sign of life: each look at the feed is a piece of work.
+  const Heartbeat& heartbeat() const { return heartbeat_; }
   // Ends the thread.
   void Stop();
 
@@ -44,6 +47,7 @@ class FeedFollower {
   const config::Feed feed_;
   const Clock& clock_;
   const std::function<void(int64_t)> on_version_;
+  Heartbeat heartbeat_;
   feed::Replica replica_;  // used by the thread
   const metrics::Gauge version_, lag_versions_, lag_seconds_, lag_records_, lag_bytes_, age_,
       failing_;
@@ -51,8 +55,8 @@ class FeedFollower {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
-  std::string failure_;   // of the last try; empty: it succeeded
-  bool refused_ = false;  // and it stays
+  std::string failure_;  // of the last try; empty: it succeeded
+  std::string ended_;    // why nothing more comes until a new start, in short; empty: it does
   feed::ReplicaSight sight_;
   std::thread thread_;  // the last member: it uses all others
 };

@@ -100,7 +100,9 @@ Result<int> RunReplica(const wiring::Assembly& assembly, const std::string& conf
                   registry, *front));
   TACIT_RETURN_IF_ERROR(
       ServeUntilStopped(signals, clock, *front,
-                        {.ready = "following a feed", .stop_first = [&] { follower.Stop(); }}));
+                        {.ready = "following a feed",
+                         .stages = {{"the feed", [&] { return follower.heartbeat().Look(); }}},
+                         .stop_first = [&] { follower.Stop(); }}));
   if (const Status settled = store->Settle(); !settled) spdlog::warn("{}", settled.error().message);
   return console::kExitDone;
 }

@@ -242,7 +242,8 @@ Status Assembler::CheckMark(const PlacedMark& placed) const {
   const Mark& mark = placed.mark;
   if (mark.feed != identity_.feed)
     return Fail(ErrorCode::kRefused,
-                "is a mark of another feed than those before: the topic was made anew");
+                "is a mark of another feed than those before: the topic was made anew, or another "
+                "copy of the trainer's store has taken it over");
   if (mark.partitions != identity_.partitions)
     return Fail(ErrorCode::kRefused, fmt::format("is a mark of {} partitions, those before have {}",
                                                  mark.partitions, identity_.partitions));

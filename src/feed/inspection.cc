@@ -138,8 +138,11 @@ class Inspector {
     if (newest.marks != newest.mark.partitions)
       fault(fmt::format("{} of {} partitions have its mark", newest.marks, newest.mark.partitions));
     if (!newest.sums_fit) fault("a partition has other records of it than its mark says");
+    // Versions before the last whole one are nobody's any more.
     for (const FoundVersion& version : found_.versions)
-      if (version.mark.feed != newest.mark.feed)
+      if (version.origin.lineage == newest.origin.lineage &&
+          version.origin.version >= newest.mark.whole_since &&
+          version.mark.feed != newest.mark.feed)
         fault(fmt::format("version {} there is of another feed", version.origin.version.value));
     for (const MarkedLearner& learner : newest.mark.learners) CheckLearner(learner, fault);
     CheckLedger(newest, fault);

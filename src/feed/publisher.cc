@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "base/bytes.h"
 #include "base/crash_point.h"
@@ -177,6 +178,7 @@ class Publisher::Version {
 
   uint64_t records() const { return records_; }
   uint64_t bytes() const { return bytes_; }
+  uint64_t records_in(size_t partition) const { return parts_[partition].records; }
 
  private:
   struct Part {
@@ -224,33 +226,31 @@ std::optional<CommitSeq> Publisher::published() const {
   return base_ ? std::optional(base_->version) : std::nullopt;
 }
 
-Result<NewestMarks> Publisher::ReadMarks() const {
-  TACIT_ASSIGN(NewestMarks marks,
-               ReadNewestMarks(options_.properties, options_.topic, options_.patience));
+FeedClaim Publisher::Claim() const {
   const auto snapshot = store_.Latest();
   const auto ancestors = snapshot->ancestors();
-  TACIT_RETURN_IF_ERROR(CheckClaim(options_.topic, marks,
-                                   {.lineage = snapshot->lineage(),
-                                    .ancestors = {ancestors.begin(), ancestors.end()},
-                                    .terms = store_.terms(),
-                                    .version = snapshot->version(),
-                                    .head = snapshot->head()},
-                                   takes_over_));
-  return marks;
+  return {.lineage = snapshot->lineage(),
+          .ancestors = {ancestors.begin(), ancestors.end()},
+          .terms = store_.terms(),
+          .version = snapshot->version(),
+          .head = snapshot->head()};
 }
 
 // Reads until all partitions have the marks of one version: those of a transaction that was just
-// decided appear one after the other.
-Result<NewestMarks> Publisher::ReadDecidedMarks() const {
+// decided appear one after the other. Then checks that this store may go on from there.
+Result<NewestMarks> Publisher::ReadMarks() const {
   const auto deadline = std::chrono::steady_clock::now() + options_.patience;
   for (;;) {
-    TACIT_ASSIGN(NewestMarks marks, ReadMarks());
+    TACIT_ASSIGN(NewestMarks marks,
+                 ReadNewestMarks(options_.properties, options_.topic, options_.patience));
     const bool even =
         marks.marks.empty() || (marks.marks.size() == marks.partitions &&
                                 std::ranges::all_of(marks.marks, [&](const auto& one) {
                                   return one.second.origin == marks.marks.begin()->second.origin;
                                 }));
-    if (even || std::chrono::steady_clock::now() >= deadline) return marks;
+    if (!even && std::chrono::steady_clock::now() < deadline) continue;
+    TACIT_RETURN_IF_ERROR(CheckClaim(options_.topic, marks, Claim(), takes_over_));
+    return marks;
   }
 }
 
@@ -266,6 +266,10 @@ void Publisher::TakeBase(const NewestMarks& marks, const store::Release& release
   }
   const PlacedMark& any = marks.marks.begin()->second;
   feed_ = any.mark.feed;
+  // A replica that follows a branch that this store was never on may have rows that no version of
+  // ours has: the feed's id tells it.
+  if (takes_over_ && !CheckLineage(options_.topic, any, Claim()))
+    feed_ = NewFeed(release, options_.topic, clock_.UnixMillis());
   previous_ = any.origin.version;
   const uint64_t models = ModelsId(release.learners);
   const std::string lineage = release.snapshot->lineage();
@@ -294,9 +298,11 @@ Status Publisher::Join() {
                                             .transactional_id = TransactionsOf(options_.topic)}));
   TACIT_RETURN_IF_ERROR(producer->InitTransactions(options_.patience));
   // Again, because the one before may have published meanwhile; from now on it cannot.
-  TACIT_ASSIGN(const NewestMarks marks, ReadDecidedMarks());
+  TACIT_ASSIGN(const NewestMarks marks, ReadMarks());
   TACIT_ASSIGN(const store::Release release, store_.LatestRelease());
   TakeBase(marks, release);
+  TACIT_ASSIGN(looker_, stream::KafkaTopicReader::Open(options_.properties, options_.topic));
+  ends_.assign(partitions_, 0);
   producer_ = std::move(producer);
   if (base_) store_.TakenFromOutbox(base_->version);
   return {};
@@ -323,7 +329,40 @@ Result<std::optional<PublishedVersion>> Publisher::Publish() {
   return std::optional(*sent);
 }
 
+// A topic that was deleted and made anew takes our records as the old one did, and would have no
+// rows but the changed ones. Its ends tell: they are before what we have written.
+Status Publisher::CheckEnds() {
+  const auto deadline = std::chrono::steady_clock::now() + options_.patience;
+  for (;;) {
+    TACIT_ASSIGN(const auto spans, looker_->Spans(options_.patience));
+    const bool same = spans.size() == partitions_;
+    // The ends of a transaction that was just decided are seen a moment later.
+    const auto before = std::ranges::find_if(spans, [&](const stream::PartitionSpan& span) {
+      return same && span.end < ends_[static_cast<size_t>(span.partition)];
+    });
+    if (same && before == spans.end()) {
+      for (const stream::PartitionSpan& span : spans)
+        ends_[static_cast<size_t>(span.partition)] = span.end;
+      return {};
+    }
+    if (std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      continue;
+    }
+    const std::string what =
+        same ? fmt::format("partition {} ends at offset {}, and was written to {}",
+                           before->partition, before->end,
+                           ends_[static_cast<size_t>(before->partition)])
+             : fmt::format("has {} partitions now, and had {}", spans.size(), partitions_);
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("topic '{}': {}: it was made anew, or has lost records. It is joined "
+                            "again",
+                            options_.topic, what));
+  }
+}
+
 Result<PublishedVersion> Publisher::Send(const store::Release& release) {
+  TACIT_RETURN_IF_ERROR(CheckEnds());
   TACIT_ASSIGN(const LineageId lineage, LineageIdOf(release.snapshot->lineage()));
   TACIT_RETURN_IF_ERROR(producer_->BeginTransaction());
   Version version(*producer_, options_, partitions_, release.tip.seq, lineage);
@@ -395,6 +434,8 @@ Result<PublishedVersion> Publisher::Send(const store::Release& release) {
   TACIT_RETURN_IF_ERROR(
       Persist(options_, [this] { return producer_->CommitTransaction(options_.patience); }));
   CrashPoint("feed.committed");
+  for (size_t partition = 0; partition < ends_.size(); ++partition)
+    ends_[partition] += version.records_in(partition) + 1;  // and its mark
   base_ = Base{.version = release.tip.seq,
                .whole_since = since ? base_->whole_since : release.tip.seq,
                .ledger_entries = release.tip.ledger_entries};

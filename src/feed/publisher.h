@@ -14,6 +14,7 @@
 #include "feed/newest_marks.h"
 #include "store/store.h"
 #include "stream/kafka/producer.h"
+#include "stream/kafka/topic_reader.h"
 
 namespace tacit::feed {
 
@@ -85,15 +86,18 @@ class Publisher {
   };
 
   Status Join();
+  FeedClaim Claim() const;
   Result<NewestMarks> ReadMarks() const;
-  Result<NewestMarks> ReadDecidedMarks() const;
   void TakeBase(const NewestMarks& marks, const store::Release& release);
+  Status CheckEnds();
   Result<PublishedVersion> Send(const store::Release& release);
 
   store::Store& store_;
   const Clock& clock_;
   const PublisherOptions options_;
-  std::unique_ptr<stream::KafkaProducer> producer_;  // null: to be joined
+  std::unique_ptr<stream::KafkaProducer> producer_;   // null: to be joined
+  std::unique_ptr<stream::KafkaTopicReader> looker_;  // asks for the topic's ends
+  std::vector<uint64_t> ends_;                        // by partition, at least
   uint32_t partitions_ = 0;
   FeedId feed_{};
   std::optional<Base> base_;      // null: the next version is sent whole

@@ -79,11 +79,11 @@ Result<Position> DecodePosition(std::string_view bytes) {
   return position;
 }
 
+constexpr char kBeginAnew[] =
+    "If it is the right one, remove the replica's store, so that it begins anew";
+
 tl::unexpected<Error> TopicRefused(const std::string& topic, std::string_view why) {
-  return Fail(ErrorCode::kRefused,
-              fmt::format("topic '{}': {}. If it is the right one, remove the replica's store, so "
-                          "that it begins anew",
-                          topic, why));
+  return Fail(ErrorCode::kRefused, fmt::format("topic '{}': {}. {}", topic, why, kBeginAnew));
 }
 
 // The mark that was published last.
@@ -137,7 +137,9 @@ Result<bool> Replica::StepOnce(std::chrono::milliseconds timeout) {
   const Status read = reader_->Read(
       timeout, [this](const stream::KafkaTopicRecord& record) { return assembler_->Take(record); });
   if (!read && read.error().code == ErrorCode::kNotFound)
-    return TopicRefused(source_.topic, read.error().message);
+    return Fail(ErrorCode::kRefused,
+                fmt::format("{}: the topic was made anew, or records were deleted. {}",
+                            read.error().message, kBeginAnew));
   if (!read && read.error().code == ErrorCode::kIo)
     return Fail(ErrorCode::kUnavailable, read.error().message);
   TACIT_RETURN_IF_ERROR(read);

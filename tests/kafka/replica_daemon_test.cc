@@ -25,21 +25,24 @@ class ReplicaDaemonTest : public testing::Test {
     topic_ = FreshName("events");
     model_ = FreshName("model");
     SharedBroker().CreateTopic(topic_, 1);
-    // Compaction as often as the broker can.
+    CreateModel();
+    config_ = WriteTopicConfig(dir_, topic_, SharedBroker().bootstrap());
+  }
+  // Compaction as often as the broker can.
+  void CreateModel() const {
     SharedBroker().CreateTopic(model_, 4,
                                {{"cleanup.policy", "compact"},
                                 {"segment.ms", "1000"},
                                 {"min.cleanable.dirty.ratio", "0.01"},
                                 {"max.compaction.lag.ms", "1000"}});
-    config_ = WriteTopicConfig(dir_, topic_, SharedBroker().bootstrap());
   }
-  void WriteEvents(int count) {
+  void WriteEvents(int count, const std::string& value = "v") {
     std::vector<TopicRecord> records;
     for (int i = 0; i < count; ++i, ++written_)
       records.push_back(
           {.partition = 0,
-           .value = fmt::format(R"({{"label": {}, "features": {{"n": {}, "c": "v{}"}}}})",
-                                written_ % 2, written_ % 100, written_ % 7)});
+           .value = fmt::format(R"({{"label": {}, "features": {{"n": {}, "c": "{}{}"}}}})",
+                                written_ % 2, written_ % 100, value, written_ % 7)});
     WriteTopic(SharedBroker().bootstrap(), topic_, records);
   }
   std::string Url(const std::string& name) const { return "unix:" + (dir_ / (name + ".socket")); }
@@ -145,6 +148,59 @@ TEST_F(ReplicaDaemonTest, ReplicasAnswerAsTheTrainerAtEachVersionWhileItLearns) 
     return Ask("first", "/v1/ledger") == ledger;
   })) << first->Err();
   EXPECT_THAT(Ask("first", "/readyz"), HasSubstr("ready"));
+}
+
+// The trainer runs on, and would publish what has changed alone.
+TEST_F(ReplicaDaemonTest, ATopicMadeAnewUnderARunningTrainerGetsEverything) {
+  const auto trainer = Start("trainer", false);
+  const auto first = Start("first", true);
+  WriteEvents(160, "w");  // rows that nothing changes later
+  const auto all_show = [&](const std::string& name) {
+    return Eventually(name + " has all", [&] {
+      const double version = Metric("trainer", "tacit_commit_version");
+      return version > 0 &&
+             Metric("trainer", "tacit_steps_committed_total{learner=\"ctr\"}") == written_ / 16 &&
+             Metric("trainer", "tacit_feed_published_version") == version &&
+             Metric(name, "tacit_replica_version") == version;
+    });
+  };
+  ASSERT_TRUE(all_show("first")) << trainer->Err() << first->Err();
+  const std::string before = Ask("first", "/v1/ledger");
+  SharedBroker().DeleteTopic(model_);
+  CreateModel();
+  WriteEvents(160);
+  EXPECT_TRUE(Eventually("the replica refuses the topic", [&] {
+    return first->Err().find("made anew") != std::string::npos;
+  })) << first->Err();
+  EXPECT_EQ(Ask("first", "/v1/ledger"), before);
+  EXPECT_THAT(Ask("first", "/readyz"), HasSubstr("degraded: the feed is refused"));
+  const auto second = Start("second", true);
+  ASSERT_TRUE(all_show("second")) << trainer->Err() << second->Err();
+  for (int n = 0; n < 30; ++n) {
+    const std::string rows = fmt::format(
+        R"({{"learner":"ctr","rows":[{{"features":{{"n":{},"c":"w{}"}}}},{{"features":{{"n":1,"c":"v{}"}}}}]}})",
+        n, n % 7, n % 7);
+    EXPECT_EQ(Ask("second", "/v1/score", rows), Ask("trainer", "/v1/score", rows));
+  }
+}
+
+TEST_F(ReplicaDaemonTest, ATopicThatHasGrownIsRefusedByAllAndServedOn) {
+  const auto trainer = Start("trainer", false);
+  const auto first = Start("first", true);
+  WriteEvents(160);
+  ASSERT_TRUE(Eventually("the replica serves",
+                         [&] { return Metric("first", "tacit_replica_version") > 0; }))
+      << trainer->Err() << first->Err();
+  SharedBroker().GrowTopic(model_, 5);
+  EXPECT_TRUE(Eventually("the replica refuses the topic", [&] {
+    return first->Err().find("has 5 partitions now, and had 4") != std::string::npos;
+  })) << first->Err();
+  EXPECT_THAT(Ask("first", "/readyz"), HasSubstr("degraded: the feed is refused"));
+  WriteEvents(160);
+  EXPECT_TRUE(Eventually("the trainer refuses it too", [&] {
+    return trainer->Err().find("has 5 partitions, and its marks say 4") != std::string::npos;
+  })) << trainer->Err();
+  EXPECT_THAT(Score("first", 1), HasSubstr("\"scores\""));
 }
 
 // The topic would lose rows.
