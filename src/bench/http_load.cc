@@ -138,7 +138,7 @@ Result<HttpLoad> DriveHttpAt(uint16_t port, const std::string& request, double r
   const auto start = clock.Now();
   for (double due = 0; due < seconds; due += 1 / rate) {
     const double now = Seconds(clock.Now() - start);
-    // Who sleeps may wake up late, which is no fault of the server's.
+    // A client that sleeps may wake up late, which is no fault of the server's.
     if (now < due) std::this_thread::sleep_for(std::chrono::duration<double>(due - now));
     const double waited = std::max(0.0, now - due);
     TACIT_RETURN_IF_ERROR(client.Send(request));

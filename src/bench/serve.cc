@@ -36,8 +36,8 @@ constexpr LearnerIndex kNext(1);
 constexpr size_t kHostile = 1000;
 constexpr size_t kLargestRows = 4096;
 constexpr size_t kInferRows = 1024;
-constexpr size_t kDense = 13, kCategories = 26;  // of the click model
-// What we ask of latency and of the binary form.
+constexpr size_t kClickNumbers = 13, kClickCategories = 26;  // of the click model
+// The goals for latency and for the binary form.
 constexpr double kTailMost = 5;              // p99 over p50
 constexpr double kTailWhileTraining = 2;     // p99 over that without training, saturated
 constexpr double kPacedWhileTraining = 1.5;  // the same at kPace
@@ -74,7 +74,7 @@ std::string LookupBody(size_t rows) {
   std::string body = R"({"learner":"ctr","rows":[)";
   for (size_t r = 0; r < rows; ++r)
     body += fmt::format(R"({}{{"feature":"C{}","value":"{:08x}"}})", r == 0 ? "" : ",",
-                        1 + r % kCategories, r * 31 % 997);
+                        1 + r % kClickCategories, r * 31 % 997);
   return body + "]}";
 }
 
@@ -86,9 +86,9 @@ void AppendBytes(T value, std::string* out) {
 // The same rows of the Open Inference Protocol, a tensor a feature, in one of its two forms.
 Question InferQuestion(bool binary) {
   std::string head = R"({"inputs":[)", tensors;
-  for (size_t column = 0; column < kDense + kCategories; ++column) {
-    const bool is_number = column < kDense;
-    const size_t of = is_number ? column : column - kDense;
+  for (size_t column = 0; column < kClickNumbers + kClickCategories; ++column) {
+    const bool is_number = column < kClickNumbers;
+    const size_t of = is_number ? column : column - kClickNumbers;
     head +=
         fmt::format(R"({}{{"name":"{}{}","shape":[{}],"datatype":"{}",)", column == 0 ? "" : ",",
                     is_number ? 'I' : 'C', of + 1, kInferRows, is_number ? "FP32" : "BYTES");
@@ -342,7 +342,7 @@ class ServeBench {
     return {};
   }
 
-  // What the rounds with training and without say together: the tails, and the two forms.
+  // Compares the rounds with training and without: the tails, and the two forms.
   void Compare(std::vector<BenchRow>* rows) {
     const auto add = [&](std::string name, double value, double limit, std::string unit) {
       rows->push_back({.name = "serve-" + std::move(name),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 namespace tacit::serve {
 namespace {
@@ -12,7 +13,8 @@ namespace {
 constexpr int kGzipAlone = MAX_WBITS + 16;  // neither zlib's own wrapping nor none
 constexpr size_t kUnpackedPiece = 16 << 10;
 constexpr int kMemoryLevel = 8;
-constexpr size_t kGzipWrapping = 32;  // head and tail of a member
+constexpr size_t kPackedLeast = 1024;  // shorter answers are not worth packing
+constexpr size_t kGzipWrapping = 32;   // head and tail of a member
 
 std::string LoweredCoding(std::string_view text) {
   std::string lower(text);
@@ -120,6 +122,16 @@ bool AcceptsGzip(std::string_view accept_encoding) {
     if (coding == "*") any = wanted;
   }
   return named.value_or(any.value_or(false));
+}
+
+void PackAnswer(std::string_view accept_encoding, Reply* reply) {
+  if (reply->status != 200) return;
+  reply->headers.emplace_back("Vary", "Accept-Encoding");
+  if (reply->body.size() < kPackedLeast || !AcceptsGzip(accept_encoding)) return;
+  std::string packed = Pack(reply->body);
+  if (packed.empty()) return;
+  reply->body = std::move(packed);
+  reply->headers.emplace_back("Content-Encoding", "gzip");
 }
 
 }  // namespace tacit::serve

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "serve/body_buffer.h"
+#include "serve/http.h"
 
 // Private to this room: gzip (RFC 1952), as requests come in and answers go out.
 namespace tacit::serve {
@@ -29,5 +30,8 @@ std::string Pack(std::string_view text);
 // Returns true if a field Accept-Encoding lets an answer come as gzip (RFC 9110, 12.5.3). Without
 // the field it does not.
 bool AcceptsGzip(std::string_view accept_encoding);
+
+// Packs an answer that is the same for all for whoever accepts it, and tells caches so.
+void PackAnswer(std::string_view accept_encoding, Reply* reply);
 
 }  // namespace tacit::serve

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/log.h"
+#include "serve/callers/caller.h"
+
 namespace tacit::serve {
 namespace {
 
@@ -33,6 +36,23 @@ std::string_view Stripped(std::string_view text) {
 
 RequestIds IdsOf(const HeaderFields& fields) {
   return {IfPlain(fields.Find(kIdField)), IfPlain(fields.Find(kTraceField))};
+}
+
+void RequestIds::AddTo(Reply* reply) const {
+  if (!id.empty()) reply->headers.emplace_back(kIdField, id);
+  if (!trace.empty()) reply->headers.emplace_back(kTraceField, trace);
+}
+
+void LogAccess(const Request& request, const Reply& reply, const RequestIds& ids,
+               std::chrono::duration<double, std::milli> took) {
+  const auto or_none = [](std::string_view id) { return id.empty() ? std::string_view("-") : id; };
+  spdlog::info("access: {} {} {} {} {} bytes in, {} bytes out, {:.3f} ms, id {}, trace {}",
+               request.caller != nullptr         ? NameOf(request.caller->role)
+               : request.role == Role::kOperator ? std::string_view("operator")
+                                                 : std::string_view("public"),
+               reply.route.empty() ? "-" : request.method, or_none(reply.route), reply.status,
+               request.body.size(), reply.body.size(), took.count(), or_none(ids.id),
+               or_none(ids.trace));
 }
 
 RequestIds IdsInLines(std::string_view header) {

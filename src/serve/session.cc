@@ -7,7 +7,6 @@
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <charconv>
 #include <functional>
 #include <optional>
 #include <type_traits>
@@ -17,6 +16,7 @@
 #include "serve/gzip.h"
 #include "serve/held_body.h"
 #include "serve/loop.h"
+#include "serve/reply_head.h"
 #include "serve/request_ids.h"
 #include "serve/tls/tls.h"
 #include "serve/user_route.h"
@@ -34,24 +34,11 @@ constexpr size_t kInlineBody = 16 << 10;  // bodies up to here are sent from one
 constexpr size_t kKeptOutput = 4 << 10;   // of that buffer's memory, between requests
 constexpr size_t kFreeHeader = 4 << 10;   // longer headers count as held memory
 constexpr size_t kMethodBytesMost = 32;
-constexpr size_t kPackedLeast = 1024;  // shorter answers are not worth packing
 constexpr std::chrono::milliseconds kLingerTimeout{1000};
 constexpr std::chrono::seconds kProgressSpan{1};  // the span of a rate check
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
-
-// A number as text, without a format string: every answer has two.
-class Digits {
- public:
-  explicit Digits(uint64_t number)
-      : end_(std::to_chars(text_.data(), text_.data() + text_.size(), number).ptr) {}
-  std::string_view view() const { return {text_.data(), static_cast<size_t>(end_ - text_.data())}; }
-
- private:
-  std::array<char, 20> text_;
-  const char* end_;
-};
 
 // The reason to refuse a header; status 0: not refused.
 struct Refusal {
@@ -120,17 +107,14 @@ class HttpSession final : public Session, public std::enable_shared_from_this<Ht
   void SendContinue();
   void Answer();
   bool UnpackBody();
-  void PackAnswer(const Request& request);
   RequestIds Ids() const;
-  void PassIds(const RequestIds& ids);
-  void LogAccess(const Request& request, const RequestIds& ids, SteadyTime begin);
+  void PassIds(const Request& request, SteadyTime begin);
   void Refuse(uint32_t status, std::string_view message);
   void Send(bool head_only, bool keep_alive);
   void OnSent(error_code error, bool keep_alive);
   void Close();
   void Linger();
   auto Self() { return this->shared_from_this(); }
-  void RenderHead(bool keep_alive, bool is_http10);
 
   using Parser = http::request_parser<HeldBody>;
   using OnChunk = std::function<void(uint64_t, beast::string_view, error_code&)>;
@@ -415,22 +399,16 @@ bool HttpSession<Stream>::UnpackBody() {
   const uint32_t most = shared_.options.max_body_bytes;
   const size_t packed = body.size() + HeldBesideBody();
   const auto hold = [&](uint64_t bytes) { return holding_.Set(packed + bytes); };
-  switch (Unpack(body.view(), most, hold, &unpacked_)) {
-    case Unpacked::kWhole:
-      body.Clear();
-      holding_.Set(unpacked_.size() + HeldBesideBody());
-      return true;
-    case Unpacked::kNotGzip:
-      Refuse(400, "the body is not gzip, as its Content-Encoding says, or is cut off");
-      break;
-    case Unpacked::kTooLong:
-      Refuse(413, fmt::format("a body has at most {} bytes, unpacked too", most));
-      break;
-    case Unpacked::kNoRoom:
-      Refuse(503, "too many bytes of requests at once");
-      break;
-  }
-  return false;
+  const Unpacked how = Unpack(body.view(), most, hold, &unpacked_);
+  if (how == Unpacked::kNotGzip)
+    Refuse(400, "the body is not gzip, as its Content-Encoding says, or is cut off");
+  if (how == Unpacked::kTooLong)
+    Refuse(413, fmt::format("a body has at most {} bytes, unpacked too", most));
+  if (how == Unpacked::kNoRoom) Refuse(503, "too many bytes of requests at once");
+  if (how != Unpacked::kWhole) return false;
+  body.Clear();
+  holding_.Set(unpacked_.size() + HeldBesideBody());
+  return true;
 }
 
 template <class Stream>
@@ -453,7 +431,7 @@ void HttpSession<Stream>::Answer() {
   reply_ = ReplyFor(request.path);
   try {
     loop_.handler().Handle(request, &reply_);
-    if (reply_.same_for_all) PackAnswer(request);
+    if (reply_.same_for_all) PackAnswer(request.Field("Accept-Encoding"), &reply_);
   } catch (const std::exception& e) {  // from a library, or out of memory; the process survives
     // A user's path names the user.
     const std::string_view path =
@@ -472,24 +450,10 @@ void HttpSession<Stream>::Answer() {
     SetError(503, "too many answers wait to be taken", &reply_);
     reply_.headers.emplace_back("Retry-After", "1");
   }
-  const RequestIds ids = Ids();
-  PassIds(ids);
-  if (shared_.access_log.load(std::memory_order_relaxed)) LogAccess(request, ids, begin);
+  PassIds(request, begin);
   parser_->get().body().Clear();
   unpacked_.Clear();
   Send(is_head, parser_->keep_alive() && !loop_.draining());
-}
-
-// Sends an answer that is the same for all as gzip to whom that is welcome.
-template <class Stream>
-void HttpSession<Stream>::PackAnswer(const Request& request) {
-  if (reply_.status != 200) return;
-  reply_.headers.emplace_back("Vary", "Accept-Encoding");
-  if (reply_.body.size() < kPackedLeast || !AcceptsGzip(request.Field("Accept-Encoding"))) return;
-  std::string packed = Pack(reply_.body);
-  if (packed.empty()) return;
-  reply_.body = std::move(packed);
-  reply_.headers.emplace_back("Content-Encoding", "gzip");
 }
 
 // The ids that came, of a request that was refused within its header too.
@@ -504,25 +468,13 @@ RequestIds HttpSession<Stream>::Ids() const {
   return ids;
 }
 
+// Gives the answer the request's ids, and logs it if answers are.
 template <class Stream>
-void HttpSession<Stream>::PassIds(const RequestIds& ids) {
-  if (!ids.id.empty()) reply_.headers.emplace_back(kIdField, ids.id);
-  if (!ids.trace.empty()) reply_.headers.emplace_back(kTraceField, ids.trace);
-}
-
-// A path may name a user, so the route stands for it.
-template <class Stream>
-void HttpSession<Stream>::LogAccess(const Request& request, const RequestIds& ids,
-                                    SteadyTime begin) {
-  const auto or_none = [](std::string_view id) { return id.empty() ? std::string_view("-") : id; };
-  const std::chrono::duration<double, std::milli> took = shared_.Now() - begin;
-  spdlog::info("access: {} {} {} {} {} bytes in, {} bytes out, {:.3f} ms, id {}, trace {}",
-               request.caller != nullptr         ? NameOf(request.caller->role)
-               : request.role == Role::kOperator ? std::string_view("operator")
-                                                 : std::string_view("public"),
-               reply_.route.empty() ? "-" : request.method,
-               reply_.route.empty() ? "-" : reply_.route, reply_.status, request.body.size(),
-               reply_.body.size(), took.count(), or_none(ids.id), or_none(ids.trace));
+void HttpSession<Stream>::PassIds(const Request& request, SteadyTime begin) {
+  const RequestIds ids = Ids();
+  ids.AddTo(&reply_);
+  if (shared_.access_log.load(std::memory_order_relaxed))
+    LogAccess(request, reply_, ids, shared_.Now() - begin);
 }
 
 template <class Stream>
@@ -539,9 +491,7 @@ void HttpSession<Stream>::Refuse(uint32_t status, std::string_view message) {
     SetError(status, message, &reply_);
   if (status == 503) reply_.headers.emplace_back("Retry-After", "1");
   if (status == 415) reply_.headers.emplace_back("Accept-Encoding", "gzip");
-  const RequestIds ids = Ids();
-  PassIds(ids);
-  if (shared_.access_log.load(std::memory_order_relaxed)) LogAccess(request, ids, shared_.Now());
+  PassIds(request, shared_.Now());
   parser_->get().body().Clear();
   unpacked_.Clear();
   holding_.Set(0);
@@ -549,24 +499,10 @@ void HttpSession<Stream>::Refuse(uint32_t status, std::string_view message) {
 }
 
 template <class Stream>
-void HttpSession<Stream>::RenderHead(bool keep_alive, bool is_http10) {
-  const beast::string_view reason = http::obsolete_reason(http::int_to_status(reply_.status));
-  const auto append = [this](auto... parts) { (out_.append(parts), ...); };
-  out_.clear();
-  append("HTTP/1.1 ", Digits(reply_.status).view(), " ", View(reason),
-         "\r\nServer: tacit\r\nDate: ", std::string_view(loop_.date()),
-         "\r\nContent-Type: ", std::string_view(reply_.content_type),
-         "\r\nContent-Length: ", Digits(reply_.body.size()).view(), "\r\n");
-  for (const auto& [name, value] : reply_.headers)
-    append(std::string_view(name), ": ", std::string_view(value), "\r\n");
-  if (!keep_alive) out_ += "Connection: close\r\n";
-  if (keep_alive && is_http10) out_ += "Connection: keep-alive\r\n";
-  out_ += "\r\n";
-}
-
-template <class Stream>
 void HttpSession<Stream>::Send(bool head_only, bool keep_alive) {
-  RenderHead(keep_alive, parser_->is_header_done() && parser_->get().version() < 11);
+  const beast::string_view reason = http::obsolete_reason(http::int_to_status(reply_.status));
+  const bool is_http10 = parser_->is_header_done() && parser_->get().version() < 11;
+  RenderHead(reply_, View(reason), loop_.date(), keep_alive, is_http10, &out_);
   if (head_only) reply_.body.clear();
   if (reply_.body.size() <= kInlineBody) {
     out_ += reply_.body;

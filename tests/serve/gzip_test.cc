@@ -19,7 +19,7 @@ using testing::Not;
 
 constexpr uint64_t kMost = 1 << 20;
 
-// What zlib itself makes of a text, with this level and strategy; with a name and an extra field in
+// Packs a text by zlib itself, with this level and strategy; with a name and an extra field in
 // its head if that is asked for.
 std::string Gzipped(std::string_view text, int level = 6, int strategy = Z_DEFAULT_STRATEGY,
                     bool long_head = false) {
@@ -125,7 +125,8 @@ TEST(GzipTest, WhatIsCutOffIsRefused) {
     EXPECT_EQ(Try(packed.substr(0, size)).how, Unpacked::kNotGzip) << size;
 }
 
-// A changed bit is found, or is one of those in the head that mean nothing for the text.
+// A changed bit is found, or is one of those in the head and behind the last block that mean
+// nothing for the text.
 TEST(GzipTest, NoFlippedBitGivesAnotherText) {
   std::mt19937_64 random(GzipSeed());
   const std::string text = MixedText(random, 900);
@@ -137,10 +138,11 @@ TEST(GzipTest, NoFlippedBitGivesAnotherText) {
     const Tried tried = Try(flipped);
     if (tried.how != Unpacked::kWhole) continue;
     EXPECT_EQ(tried.text, text) << bit;
-    EXPECT_LT(bit, 80u) << "not in the head";
+    const bool is_filling = bit / 8 == packed.size() - 9;  // up to the whole byte
+    EXPECT_TRUE(bit < 80 || is_filling) << bit;
     ++same;
   }
-  EXPECT_LE(same, 50u);
+  EXPECT_LE(same, 57u);
 }
 
 TEST(GzipTest, DamagedPackagesAreReadOrRefused) {
@@ -281,7 +283,7 @@ TEST(GzipBodyTest, ABombGets413AndTakesNoMemory) {
   EXPECT_EQ(SendBody(server, Gzipped(whole + "x"), {{"Content-Encoding", "gzip"}}).status, 413u);
 }
 
-// What is unpacked counts as held, as if it had come so.
+// Unpacked bytes count as held, as if it had come so.
 TEST(GzipBodyTest, UnpackedBytesCountAsHeld) {
   ServerOptions options = WithBodies(1 << 20);
   options.max_held_bytes = 1 << 20;

@@ -98,7 +98,7 @@ TEST_F(InferProtocolTest, AnswersAreOfThePublishedSchemas) {
       ++asked;
       if (wanted.empty()) continue;
       json::value answer = json::parse(reply.body);
-      // Of readiness we say more: that the server lives and that it is ready.
+      // Our answer on readiness says more: that the server lives and that it is ready.
       if (wanted == "ready_server_response") {
         EXPECT_EQ(answer.as_object().erase("ready"), 1u);
       }

@@ -397,7 +397,7 @@ TEST_F(OpenApiTest, RolesAreAsTheDocumentSays) {
                   "GET /v1/users/anna%40x of role query", "GET /v1/users/anna%40x of role user"));
 }
 
-// What comes packed has nothing that a caller chose: neither what he sends nor who he is. Otherwise
+// Packed answers have nothing that a caller chose: neither what he sends nor who he is. Otherwise
 // the length of an answer would tell whether a guess is in it.
 TEST_F(OpenApiTest, PackedAnswersHoldNothingOfTheirCaller) {
   const std::string guess = "kept-by-nobody-else";
@@ -435,7 +435,7 @@ TEST_F(OpenApiTest, PackedAnswersHoldNothingOfTheirCaller) {
   EXPECT_EQ(ask("/v1/ledger", Role::kOperator, "gzip").Header("Content-Encoding"), "");
 }
 
-// Who asks the wrong route is told which kind the learner is, and which route is the right one.
+// A caller at the wrong route is told which kind the learner is, and which route is the right one.
 TEST_F(OpenApiTest, ALearnerOfAnotherKindIsNamedWithItsKind) {
   const auto refusal = [&](const std::string& method, const std::string& path,
                            std::string_view body, Role role = Role::kPublic) {

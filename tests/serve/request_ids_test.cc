@@ -6,6 +6,7 @@
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <optional>
 #include <sstream>
 
 #include "echo_server.h"
@@ -123,10 +124,11 @@ TEST(RequestIdsTest, ARefusalHasThemToo) {
     SCOPED_TRACE(early.why);
     const LogCatcher log;
     EchoServer server(options);
-    RawConnection connection(server.address());
-    ASSERT_TRUE(connection.Send(early.bytes));
-    const auto response = connection.Receive();
+    std::optional<RawConnection> connection(server.address());
+    ASSERT_TRUE(connection->Send(early.bytes));
+    const auto response = connection->Receive();
     ASSERT_TRUE(response.has_value());
+    connection.reset();  // the server waits for that, and no time passes for it
     EXPECT_EQ(response->status, early.status) << response->body;
     server->Stop(kPatience);
     const std::string line = "access: public - - " + std::to_string(early.status) + " ";
@@ -146,26 +148,28 @@ TEST(RequestIdsTest, ABodyTooLongAndARequestTooSlowHaveThem) {
   options.max_body_bytes = 100;
   const LogCatcher log;
   EchoServer server(options);
-  RawConnection large(server.address());
+  std::optional<RawConnection> large(server.address()), in_header(server.address()),
+      in_body(server.address());
   const std::string post = "POST /b HTTP/1.1\r\nHost: x\r\n" + Ids();
-  ASSERT_TRUE(large.Send(post + "Content-Length: 101\r\n\r\n"));
-  const auto refused = large.Receive();
+  ASSERT_TRUE(large->Send(post + "Content-Length: 101\r\n\r\n"));
+  const auto refused = large->Receive();
   EXPECT_EQ(refused->status, 413);
   EXPECT_THAT(refused->head, HasSubstr("X-Request-Id: r-17\r\n"));
   // The clock stands still until both have arrived as far as they do.
-  RawConnection in_header(server.address()), in_body(server.address());
-  ASSERT_TRUE(in_header.Send(post + "Half"));
-  ASSERT_TRUE(in_body.Send(post + "Content-Length: 10\r\n\r\nfive."));
+  ASSERT_TRUE(in_header->Send(post + "Half"));
+  ASSERT_TRUE(in_body->Send(post + "Content-Length: 10\r\n\r\nfive."));
   ASSERT_TRUE(Eventually("a body is held", [&] { return server->held_bytes(Role::kPublic) == 5; }));
   ASSERT_TRUE(Fetch("http://" + server.address(), "GET", "", kPatience).has_value());
   server.Pass(options.request_timeout + std::chrono::seconds(1));
-  for (RawConnection* slow : {&in_header, &in_body}) {
-    const auto late = slow->Receive();
+  for (std::optional<RawConnection>* slow : {&in_header, &in_body}) {
+    const auto late = (*slow)->Receive();
     ASSERT_TRUE(late.has_value());
     EXPECT_EQ(late->status, 408);
     EXPECT_THAT(late->head, HasSubstr("X-Request-Id: r-17\r\n"));
     EXPECT_THAT(late->head, HasSubstr(std::string("traceparent: ") + kTrace + "\r\n"));
+    slow->reset();
   }
+  large.reset();
   server->Stop(kPatience);
   EXPECT_THAT(log.text(), HasSubstr("access: public - - 413 0 bytes in, "));
   EXPECT_THAT(log.text(), HasSubstr("access: public - - 408 5 bytes in, "));

@@ -105,7 +105,7 @@ Status TensorRows::ReadNumbers(size_t column, event::Batch* batch) const {
     if (std::isinf(number))
       return BadRequest(
           fmt::format("input '{0}', row {1}: {0} is out of range", tensor->name, row));
-    // What is not a number is missing.
+    // NaN stands for a missing number.
     to[row * width] = transform_.Dense(column, number);
   }
   return {};
