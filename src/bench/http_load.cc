@@ -10,9 +10,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -94,6 +96,15 @@ class Client {
   char piece_[65536];
 };
 
+HttpLoad Summary(std::vector<float> latency, double seconds, double cpu_seconds) {
+  HttpLoad load{.requests = latency.size(), .seconds = seconds};
+  load.server_cpu_us = 1e6 * cpu_seconds / static_cast<double>(latency.size());
+  std::sort(latency.begin(), latency.end());
+  load.p50_us = latency[latency.size() / 2];
+  load.p99_us = latency[latency.size() * 99 / 100];
+  return load;
+}
+
 }  // namespace
 
 Result<HttpLoad> DriveHttp(uint16_t port, const std::string& request, size_t connections,
@@ -114,18 +125,33 @@ Result<HttpLoad> DriveHttp(uint16_t port, const std::string& request, size_t con
       latency.push_back(took);
     }
   } while (Seconds(clock.Now() - start) < seconds);
-  HttpLoad load{.requests = latency.size(), .seconds = Seconds(clock.Now() - start)};
-  load.server_cpu_us = 1e6 * (OthersCpuSeconds() - cpu) / static_cast<double>(latency.size());
-  std::sort(latency.begin(), latency.end());
-  load.p50_us = latency[latency.size() / 2];
-  load.p99_us = latency[latency.size() * 99 / 100];
-  return load;
+  return Summary(std::move(latency), Seconds(clock.Now() - start), OthersCpuSeconds() - cpu);
 }
 
-std::string HttpRequest(const std::string& path, const std::string& body,
-                        const std::string& token) {
+Result<HttpLoad> DriveHttpAt(uint16_t port, const std::string& request, double rate,
+                             double seconds) {
+  Client client;
+  TACIT_RETURN_IF_ERROR(client.Connect(port));
+  const SystemClock clock;
+  std::vector<float> latency;
+  const double cpu = OthersCpuSeconds();
+  const auto start = clock.Now();
+  for (double due = 0; due < seconds; due += 1 / rate) {
+    const double now = Seconds(clock.Now() - start);
+    // A client that sleeps may wake up late, which is no fault of the server's.
+    if (now < due) std::this_thread::sleep_for(std::chrono::duration<double>(due - now));
+    const double waited = std::max(0.0, now - due);
+    TACIT_RETURN_IF_ERROR(client.Send(request));
+    TACIT_ASSIGN(const float took, client.Receive());
+    latency.push_back(took + static_cast<float>(1e6 * waited));
+  }
+  return Summary(std::move(latency), Seconds(clock.Now() - start), OthersCpuSeconds() - cpu);
+}
+
+std::string HttpRequest(const std::string& path, const std::string& body, const std::string& token,
+                        const std::string& fields) {
   const std::string bearer =
-      token.empty() ? "" : fmt::format("Authorization: Bearer {}\r\n", token);
+      fields + (token.empty() ? "" : fmt::format("Authorization: Bearer {}\r\n", token));
   if (body.empty())
     return fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\n{}\r\n", path, bearer);
   return fmt::format(

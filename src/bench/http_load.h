@@ -21,8 +21,14 @@ struct HttpLoad {
 Result<HttpLoad> DriveHttp(uint16_t port, const std::string& request, size_t connections,
                            double seconds);
 
-// A whole request to localhost, with a bearer token if there is one; GET if there is no body.
+// The same on one connection at this many requests a second, without waiting for answers that come
+// late: a request's time begins when it was due.
+Result<HttpLoad> DriveHttpAt(uint16_t port, const std::string& request, double rate,
+                             double seconds);
+
+// A whole request to localhost, with a bearer token if there is one, and with lines of further
+// fields; GET if there is no body.
 std::string HttpRequest(const std::string& path, const std::string& body,
-                        const std::string& token = "");
+                        const std::string& token = "", const std::string& fields = "");
 
 }  // namespace tacit::bench

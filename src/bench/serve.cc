@@ -35,12 +35,27 @@ constexpr uint32_t kItems = 3416;  // of MovieLens-1M, as next_item models have 
 constexpr LearnerIndex kNext(1);
 constexpr size_t kHostile = 1000;
 constexpr size_t kLargestRows = 4096;
-constexpr double kOperatorMsMost = 50;  // what we ask of the operator's listener
+constexpr size_t kInferRows = 1024;
+constexpr size_t kClickNumbers = 13, kClickCategories = 26;  // of the click model
+// The goals for latency and for the binary form.
+constexpr double kTailMost = 5;              // p99 over p50
+constexpr double kTailWhileTraining = 2;     // p99 over that without training, saturated
+constexpr double kPacedWhileTraining = 1.5;  // the same at kPace
+constexpr double kPace = 2000;               // requests a second
+constexpr double kBinaryOverJson = 3;        // rows a second
+constexpr double kOperatorMsMost = 50;       // what we ask of the operator's listener
 
 // A request that is sent over and over.
 struct Question {
   std::string name, path, body;
   size_t rows = 0;
+  serve::FieldList fields = {};
+
+  std::string FieldLines() const {
+    std::string lines;
+    for (const auto& [field, value] : fields) lines += fmt::format("{}: {}\r\n", field, value);
+    return lines;
+  }
 };
 
 std::string ScoreBody(size_t rows) {
@@ -55,6 +70,52 @@ std::string ScoreBody(size_t rows) {
   return body + "]}";
 }
 
+std::string LookupBody(size_t rows) {
+  std::string body = R"({"learner":"ctr","rows":[)";
+  for (size_t r = 0; r < rows; ++r)
+    body += fmt::format(R"({}{{"feature":"C{}","value":"{:08x}"}})", r == 0 ? "" : ",",
+                        1 + r % kClickCategories, r * 31 % 997);
+  return body + "]}";
+}
+
+template <class T>
+void AppendBytes(T value, std::string* out) {
+  out->append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+// The same rows of the Open Inference Protocol, a tensor a feature, in one of its two forms.
+Question InferQuestion(bool binary) {
+  std::string head = R"({"inputs":[)", tensors;
+  for (size_t column = 0; column < kClickNumbers + kClickCategories; ++column) {
+    const bool is_number = column < kClickNumbers;
+    const size_t of = is_number ? column : column - kClickNumbers;
+    head +=
+        fmt::format(R"({}{{"name":"{}{}","shape":[{}],"datatype":"{}",)", column == 0 ? "" : ",",
+                    is_number ? 'I' : 'C', of + 1, kInferRows, is_number ? "FP32" : "BYTES");
+    std::string data, bytes;
+    for (size_t r = 0; r < kInferRows; ++r) {
+      const size_t number = (r * 7 + of) % 1000;
+      const std::string text = fmt::format("{:08x}", (r * 31 + of) % 997);
+      data += r == 0 ? "" : ",";
+      data += is_number ? fmt::format("{}", number) : fmt::format("\"{}\"", text);
+      if (is_number) {
+        AppendBytes(static_cast<float>(number), &bytes);
+      } else {
+        AppendBytes(static_cast<uint32_t>(text.size()), &bytes);
+        bytes += text;
+      }
+    }
+    head += binary ? fmt::format(R"("parameters":{{"binary_data_size":{}}}}})", bytes.size())
+                   : fmt::format(R"("data":[{}]}})", data);
+    if (binary) tensors += bytes;
+  }
+  head += fmt::format(R"(],"parameters":{{"binary_data_output":{}}}}})", binary);
+  Question question{binary ? "infer-binary" : "infer-json", "/v2/models/ctr/infer", head + tensors,
+                    kInferRows};
+  if (binary) question.fields = {{"Inference-Header-Content-Length", std::to_string(head.size())}};
+  return question;
+}
+
 std::string RecommendBody() {
   std::string body = R"({"learner":"next","k":10,"sequence":[)";
   for (uint32_t i = 0; i < 20; ++i)
@@ -66,7 +127,10 @@ std::vector<Question> Questions() {
   return {{"health", "/healthz", "", 0},
           {"score-1", "/v1/score", ScoreBody(1), 1},
           {"score-32", "/v1/score", ScoreBody(32), 32},
-          {"recommend", "/v1/recommend", RecommendBody(), 0}};
+          {"lookup-64", "/v1/lookup", LookupBody(64), 64},
+          {"recommend", "/v1/recommend", RecommendBody(), 0},
+          InferQuestion(/*binary=*/false),
+          InferQuestion(/*binary=*/true)};
 }
 
 // The callers of the benchmark, as serve.callers has them.
@@ -264,7 +328,8 @@ class ServeBench {
   }
 
   Status Rounds(bool training, int rounds, double seconds, std::vector<BenchRow>* rows) {
-    std::map<std::string, Turns> turns;
+    std::map<std::string, Turns>& turns = turns_[training];
+    turns.clear();
     for (int round = 0; round < rounds; ++round) {
       std::optional<Training> beside;
       if (training) beside.emplace(*rig_);
@@ -274,6 +339,57 @@ class ServeBench {
     }
     for (const Question& question : questions_)
       rows->push_back(turns[question.name].Row(question, training));
+    return {};
+  }
+
+  // Compares the rounds with training and without: the tails, and the two forms.
+  void Compare(std::vector<BenchRow>* rows) {
+    const auto add = [&](std::string name, double value, double limit, std::string unit) {
+      rows->push_back({.name = "serve-" + std::move(name),
+                       .value = value,
+                       .unit = std::move(unit),
+                       .limit = limit,
+                       .more = {{"compares", true}}});
+    };
+    for (const char* name : {"score-32", "lookup-64"}) {
+      const Turns& turns = turns_[false][name];
+      add(fmt::format("tail-{}", name), Median(turns.p99) / Median(turns.p50), kTailMost,
+          "p99 over p50, at most");
+    }
+    for (const Question& question : questions_)
+      add(fmt::format("tail-{}-training", question.name),
+          Median(turns_[true][question.name].p99) / Median(turns_[false][question.name].p99),
+          kTailWhileTraining, "p99 over that without training, at most");
+    const Turns &json = turns_[false]["infer-json"], &binary = turns_[false]["infer-binary"];
+    std::vector<double> ratios;
+    for (size_t i = 0; i < json.rate.size(); ++i) ratios.push_back(binary.rate[i] / json.rate[i]);
+    add("infer-binary-over-json", Median(ratios), kBinaryOverJson, "times the rows/s, at least");
+  }
+
+  // Asks for the score of one row at a steady pace, with training and without in turn.
+  Status Paced(int rounds, double seconds, std::vector<BenchRow>* rows) {
+    const std::string request = HttpRequest("/v1/score", ScoreBody(1), tokens_.of_query);
+    std::vector<double> without, with;
+    for (int round = 0; round < rounds; ++round) {
+      for (const bool training : {false, true}) {
+        std::optional<Training> beside;
+        if (training) beside.emplace(*rig_);
+        const auto load = DriveHttpAt(port_, request, kPace, seconds);
+        if (beside) TACIT_RETURN_IF_ERROR(beside->Stop());
+        if (!load) return Fail(Error(load.error()));
+        (training ? with : without).push_back(load->p99_us);
+      }
+    }
+    rows->push_back(
+        {.name = "serve-paced-score-1-training",
+         .value = Median(with) / Median(without),
+         .unit = "p99 over that without training, at most",
+         .limit = kPacedWhileTraining,
+         .more = {{"compares", true},
+                  {"requests_per_s", kPace},
+                  {"p99_us", Median(without)},
+                  {"p99_us_training", Median(with)}},
+         .note = fmt::format("(p99 {:.0f} and {:.0f} us)", Median(without), Median(with))});
     return {};
   }
 
@@ -329,9 +445,10 @@ class ServeBench {
     const std::string url = serve::JoinUrl("http://" + server_->addresses()[0], question.path);
     const std::string method = question.body.empty() ? "GET" : "POST";
     for (int attempt = 0; attempt < 600; ++attempt) {
+      serve::FieldList fields = question.fields;
+      fields.emplace_back("Authorization", "Bearer " + tokens_.of_query);
       TACIT_ASSIGN(serve::Response response,
-                   serve::Fetch(url, method, question.body, std::chrono::seconds(30),
-                                {{"Authorization", "Bearer " + tokens_.of_query}}));
+                   serve::Fetch(url, method, question.body, std::chrono::seconds(30), fields));
       if (response.status == 200) return std::move(response.body);
       if (response.status != 503) return Fail(ErrorCode::kInternal, std::move(response.body));
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -341,7 +458,8 @@ class ServeBench {
 
   Status Round(double seconds, std::map<std::string, Turns>* turns) {
     for (const Question& question : questions_) {
-      const std::string request = HttpRequest(question.path, question.body, tokens_.of_query);
+      const std::string request =
+          HttpRequest(question.path, question.body, tokens_.of_query, question.FieldLines());
       TACIT_ASSIGN(const HttpLoad bare,
                    DriveHttp(bare_[question.name]->port(), request, kConnections, seconds));
       TACIT_ASSIGN(const HttpLoad ours, DriveHttp(port_, request, kConnections, seconds));
@@ -351,6 +469,7 @@ class ServeBench {
   }
 
   const std::vector<Question> questions_ = Questions();
+  std::map<bool, std::map<std::string, Turns>> turns_;  // of the last rounds; true: with training
   const Tokens tokens_;
   metrics::Registry registry_;
   std::unique_ptr<TrainingRig> rig_;
@@ -370,6 +489,8 @@ Result<std::vector<BenchRow>> BenchServe(const BenchRequest& request) {
   TACIT_RETURN_IF_ERROR(bench.Rounds(false, 1, seconds / 2, &warm_up));
   TACIT_RETURN_IF_ERROR(bench.Rounds(false, rounds, seconds, &rows));
   TACIT_RETURN_IF_ERROR(bench.Rounds(true, rounds, seconds, &rows));
+  bench.Compare(&rows);
+  TACIT_RETURN_IF_ERROR(bench.Paced(rounds, 4 * seconds, &rows));
   TACIT_RETURN_IF_ERROR(bench.KnownOrUnknown(3 * rounds, seconds / 2, &rows));
   TACIT_RETURN_IF_ERROR(bench.UnderAttack(6 * seconds, &rows));
   return rows;

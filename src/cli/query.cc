@@ -88,7 +88,7 @@ Result<json::object> ScoreCheckpoint(const QueryScoreOptions& options,
           const std::shared_ptr<const store::Snapshot>& snapshot) -> Result<serve::Reply> {
         TACIT_ASSIGN(const event::Batch batch, Decode(assembly, lines));
         return serve::ScoreOnce(wiring::MakeScoringModels(assembly), *snapshot, options.learner,
-                                batch);
+                                batch, wiring::MakeRecommendModels(assembly));
       });
 }
 

@@ -71,7 +71,7 @@ Result<json::object> RecommendCheckpoint(const QueryRecommendOptions& options) {
       [&](const wiring::Assembly& assembly,
           std::shared_ptr<const store::Snapshot> snapshot) -> Result<serve::Reply> {
         return serve::RecommendOnce(wiring::MakeRecommendModels(assembly), std::move(snapshot),
-                                    MakeRequest(options));
+                                    MakeRequest(options), wiring::MakeScoringModels(assembly));
       });
 }
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "serve/dashboard/dashboard_route.h"
 #include "serve/inference/infer_route.h"
+#include "serve/learner_kinds.h"
 #include "serve/ledger_route.h"
 #include "serve/lookup_route.h"
 #include "serve/model_json.h"
@@ -156,6 +157,7 @@ class Api final : public Handler {
   const std::shared_ptr<const Services> services_;
   const std::shared_ptr<const Versions> versions_;
   const std::vector<ServedLearner> learners_;
+  const std::vector<LearnerElsewhere> recommend_elsewhere_;  // as routes of rows see them
   const std::shared_ptr<LoadedModels> loaded_;
   Router router_;
   ScoreRequestParser parser_;
@@ -178,12 +180,13 @@ Api::Api(std::shared_ptr<const Services> services, std::shared_ptr<const Version
     : services_(std::move(services)),
       versions_(std::move(versions)),
       learners_(LearnersOf(*services_)),
+      recommend_elsewhere_(AskedForItems(services_->recommenders)),
       loaded_(std::move(loaded)),
       router_(*services_->metrics),
-      parser_(Targets(services_->models), {}),
+      parser_(Targets(services_->models), {}, recommend_elsewhere_),
       scoring_(services_->models, loaded_.get(), *services_->metrics),
       recommend_(services_->recommenders, versions_, services_->user_hash, loaded_.get(),
-                 *services_->metrics),
+                 *services_->metrics, AskedForScores(services_->models)),
       infer_(
           *services_, *versions_,
           [this] {
@@ -196,6 +199,7 @@ Api::Api(std::shared_ptr<const Services> services, std::shared_ptr<const Version
   router_.Add(
       "GET", "/",
       [](const Request& request, Reply* reply) {
+        reply->same_for_all = true;
         if (request.at_operators_door && WantsPage(request)) return AnswerDashboardPage(reply);
         SetText(kIndex, reply);
         if (request.role == Role::kOperator) reply->body += kOperatorIndex;
@@ -308,7 +312,7 @@ void Api::ScoreLines(const Request& request, Reply* reply) {
   if (!asked) return SetFailure(asked.error(), reply);
   std::vector<std::string_view> learners;
   for (const ScoringModel& model : services_->models) learners.push_back(model.promise.learner);
-  const Result<size_t> model = FindLearner(asked->learner, learners);
+  const Result<size_t> model = FindLearner(asked->learner, learners, recommend_elsewhere_);
   if (!model) return SetFailure(model.error(), reply);
   const ScoringModel& scoring = services_->models[*model];
   if (scoring.lines == nullptr)
@@ -344,6 +348,7 @@ void Api::Quality(Reply* reply) const {
   const SnapshotPtr snapshot = services_->latest();
   if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
   AnswerQuality(*snapshot, services_->qualities, reply);
+  reply->same_for_all = true;
 }
 
 void Api::Privacy(Reply* reply) const {
@@ -351,6 +356,7 @@ void Api::Privacy(Reply* reply) const {
   if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
   reply->body =
       PrivacyJson(*snapshot, learners_, services_->budget_exhausted, services_->total_budget);
+  reply->same_for_all = true;
 }
 
 void Api::UserPrivacy(const Request& request, Reply* reply) const {
@@ -372,7 +378,7 @@ void Api::Ledger(const Request& request, Reply* reply) const {
 void Api::Weights(const Request& request, Reply* reply) const {
   const SnapshotPtr snapshot = versions_->Serving().snapshot;
   if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
-  AnswerWeights(services_->models, *snapshot, request.query, reply);
+  AnswerWeights(services_->models, recommend_elsewhere_, *snapshot, request.query, reply);
 }
 
 void Api::Lookup(const Request& request, Reply* reply) const {
@@ -383,7 +389,7 @@ void Api::Lookup(const Request& request, Reply* reply) const {
   CountedAnswer counted(*answering);
   const SnapshotPtr& snapshot = answering->snapshot;
   if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
-  AnswerLookup(services_->models, *snapshot, *version, request, reply);
+  AnswerLookup(services_->models, recommend_elsewhere_, *snapshot, *version, request, reply);
   if (reply->status >= 500) counted.Failed();
 }
 
@@ -435,6 +441,8 @@ void Api::Ready(const Request& request, Reply* reply) const {
 void Api::Metrics(const Request& request, Reply* reply) const {
   const bool is_operator = request.role == Role::kOperator;
   reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
+  // The operator's figures carry no noise.
+  reply->same_for_all = !is_operator;
   reply->body = services_->metrics->Scrape(is_operator ? metrics::Audience::kOperator
                                                        : metrics::Audience::kPublic);
 }

@@ -24,6 +24,7 @@ class ClickModel final : public RowModel {
         learner_(std::move(learner)),
         transform_(std::move(transform)),
         options_(options) {}
+  std::string_view kind() const override { return "pctr"; }
   std::unique_ptr<RowScorer> MakeScorer() const override {
     return std::make_unique<ClickScorer>(index_, learner_, *transform_, options_);
   }

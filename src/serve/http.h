@@ -56,6 +56,9 @@ struct Reply {
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;  // besides the server's own
   ErrorForm error_form = ErrorForm::kCode;
+  // The body holds nothing that is one caller's, or that a caller chose: the length that it has
+  // when it is packed tells nobody anything, so it may come as gzip.
+  bool same_for_all = false;
   // The path of the route that answered, as it was added: it names no user. Empty: none did.
   std::string_view route = {};
 };

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -30,6 +29,7 @@ class LinearModel final : public RowModel {
         learner_(std::move(learner)),
         transform_(std::move(transform)),
         columns_(std::move(columns)) {}
+  std::string_view kind() const override { return "linear"; }
   std::unique_ptr<RowScorer> MakeScorer() const override {
     return std::make_unique<LinearScorer>(index_, learner_, *transform_, columns_);
   }
@@ -95,8 +95,6 @@ LinearScorer::LinearScorer(LearnerIndex index, std::string learner,
                            const event::FeatureTransform& transform,
                            std::shared_ptr<const linear::Columns> columns)
     : index_(index), learner_(std::move(learner)), columns_(std::move(columns)) {
-  unit_of_.resize(kLinearChunk);
-  std::iota(unit_of_.begin(), unit_of_.end(), 0u);
   transform.StartBatch(&chunk_);
 }
 
@@ -128,7 +126,8 @@ Status LinearScorer::Score(const store::Snapshot& snapshot, const event::Batch& 
   return {};
 }
 
-// Sets weights_. A release changes weights and state together, in one commit.
+// Sets weights_, one for each of `rows`, which may repeat. A release changes weights and state
+// together, in one commit.
 Status LinearScorer::ReadWeights(const store::Snapshot& snapshot, std::span<const uint64_t> rows) {
   weights_.resize(rows.size());
   missed_.clear();
@@ -138,13 +137,18 @@ Status LinearScorer::ReadWeights(const store::Snapshot& snapshot, std::span<cons
     missed_.push_back(static_cast<uint32_t>(i));
     missed_rows_.push_back(rows[i]);
   }
-  missed_weights_.resize(missed_.size());
-  TACIT_RETURN_IF_ERROR(snapshot.Rows(index_, missed_rows_, missed_weights_));
-  for (size_t k = 0; k < missed_.size(); ++k) {
-    weights_[missed_[k]] = missed_weights_[k];
-    // A damaged weight is read again.
-    if (std::isfinite(missed_weights_[k])) memo_.Keep(missed_rows_[k], missed_weights_[k]);
-  }
+  if (missed_.empty()) return {};
+  // The store takes each row once, in ascending order. Only few are missed as a rule, so that few
+  // are sorted.
+  const auto end = static_cast<uint32_t>(missed_.size());
+  constexpr uint32_t kOneUnit = 0;
+  indexer_.Index(missed_rows_, {&end, 1}, 1, {&kOneUnit, 1}, 1, &distinct_);
+  missed_weights_.resize(distinct_.rows.size());
+  TACIT_RETURN_IF_ERROR(snapshot.Rows(index_, distinct_.rows, missed_weights_));
+  for (size_t k = 0; k < missed_.size(); ++k)
+    weights_[missed_[k]] = missed_weights_[distinct_.slot_row[k]];
+  for (size_t k = 0; k < distinct_.rows.size(); ++k)  // a damaged weight is read again
+    if (std::isfinite(missed_weights_[k])) memo_.Keep(distinct_.rows[k], missed_weights_[k]);
   return {};
 }
 
@@ -153,11 +157,11 @@ Status LinearScorer::ScoreChunk(const store::Snapshot& snapshot, std::span<float
   columns_->Read(
       {.examples = n, .numbers = chunk_.dense, .slot_end = chunk_.slot_end, .row = chunk_.row},
       &runs_);
-  indexer_.Index(runs_.row, runs_.end, runs_.columns, std::span(unit_of_).first(n), n,
-                 &activations_);
-  TACIT_RETURN_IF_ERROR(ReadWeights(snapshot, activations_.rows));
+  TACIT_RETURN_IF_ERROR(ReadWeights(snapshot, runs_.row));
+  for (size_t i = places_.size(); i < runs_.row.size(); ++i)
+    places_.push_back(static_cast<uint32_t>(i));
   linear::AddUp({.columns = runs_.columns,
-                 .place = activations_.slot_row,
+                 .place = std::span(places_).first(runs_.row.size()),
                  .end = runs_.end,
                  .one_each = runs_.one_each},
                 0, n, weights_, scores);

@@ -37,13 +37,14 @@ class LinearScorer final : public RowScorer {
   model::linear::State state_;
   event::Batch chunk_;
   model::linear::ValueRuns runs_;
-  model::ActivationIndexer indexer_;
-  model::Activations activations_;
-  std::vector<uint32_t> unit_of_;
-  std::vector<float> weights_;
-  // Rows that are not remembered: where they lie among those asked for, and their weights.
-  std::vector<uint64_t> missed_rows_;
+  std::vector<float> weights_;    // of each value of the chunk
+  std::vector<uint32_t> places_;  // 0, 1, 2, ...
+  // Values whose weights are not remembered: their places in the chunk, their rows, the distinct
+  // ones among these, and the weights of those.
   std::vector<uint32_t> missed_;
+  std::vector<uint64_t> missed_rows_;
+  model::ActivationIndexer indexer_;
+  model::Activations distinct_;
   std::vector<float> missed_weights_;
 };
 

@@ -165,14 +165,15 @@ Result<std::vector<float>> ReadNumbers(const store::Snapshot& snapshot, LearnerI
   return numbers;
 }
 
-Result<size_t> ReadLookup(const std::vector<ScoringModel>& models, const Request& request,
+Result<size_t> ReadLookup(const std::vector<ScoringModel>& models,
+                          std::span<const LearnerElsewhere> elsewhere, const Request& request,
                           std::vector<Found>* found) {
   LookupRequest asked;
   LookupSink sink(&asked);
   TACIT_RETURN_IF_ERROR(ReadJson(request.body, kLookupDepthMost, &sink));
   std::vector<std::string_view> learners;
   for (const ScoringModel& model : models) learners.push_back(model.promise.learner);
-  TACIT_ASSIGN(const size_t model, FindLearner(asked.learner, learners));
+  TACIT_ASSIGN(const size_t model, FindLearner(asked.learner, learners, elsewhere));
   if (!asked.has_rows) return BadRequest("\"rows\" is missing");
   const ScoringModel& is = models[model];
   if (!std::isfinite(is.promise.epsilon) && request.role == Role::kPublic)
@@ -190,10 +191,11 @@ Result<size_t> ReadLookup(const std::vector<ScoringModel>& models, const Request
 
 }  // namespace
 
-void AnswerLookup(const std::vector<ScoringModel>& models, const store::Snapshot& snapshot,
+void AnswerLookup(const std::vector<ScoringModel>& models,
+                  std::span<const LearnerElsewhere> elsewhere, const store::Snapshot& snapshot,
                   std::optional<uint64_t> version, const Request& request, Reply* reply) {
   std::vector<Found> found;
-  const auto model = ReadLookup(models, request, &found);
+  const auto model = ReadLookup(models, elsewhere, request, &found);
   if (!model) return SetFailure(model.error(), reply);
   const ScoringModel& is = models[*model];
   if (snapshot.Dense(is.index) == nullptr && snapshot.Released(is.index) == nullptr)

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "serve/http.h"
+#include "serve/request_json.h"
 #include "serve/row_scorer.h"
 #include "store/snapshot.h"
 
@@ -13,7 +15,9 @@ namespace tacit::serve {
 // Answers POST /v1/lookup: the numbers that a model has learnt for values of its categorical
 // features, as they were released. The public sees no rows of a learner without privacy (403). The
 // failure names the snapshot's version if another one was asked for.
-void AnswerLookup(const std::vector<ScoringModel>& models, const store::Snapshot& snapshot,
+// `elsewhere` are learners without rows.
+void AnswerLookup(const std::vector<ScoringModel>& models,
+                  std::span<const LearnerElsewhere> elsewhere, const store::Snapshot& snapshot,
                   std::optional<uint64_t> version, const Request& request, Reply* reply);
 
 }  // namespace tacit::serve

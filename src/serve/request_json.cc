@@ -96,8 +96,14 @@ std::string UnknownName(std::string_view what, std::string_view name,
 }
 
 Result<size_t> FindLearner(const std::optional<std::string>& name,
-                           std::span<const std::string_view> learners) {
+                           std::span<const std::string_view> learners,
+                           std::span<const LearnerElsewhere> elsewhere) {
   if (!name && learners.size() == 1) return size_t{0};
+  const auto other =
+      name ? std::ranges::find(elsewhere, *name, &LearnerElsewhere::name) : elsewhere.end();
+  if (other != elsewhere.end())
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("'{}' is {}; ask {}", other->name, other->what, other->route));
   // Learners of another kind are asked elsewhere: whoever takes the wrong route sees who is here,
   // and which route is theirs.
   constexpr std::string_view kRoutes =

@@ -25,9 +25,18 @@ tl::unexpected<Error> BadRequest(std::string message);
 std::string UnknownName(std::string_view what, std::string_view name,
                         std::span<const std::string_view> known);
 
-// The index of the learner with this name, or of the only learner if no name is given.
+// A learner of another kind than those that a route is for.
+struct LearnerElsewhere {
+  std::string name;
+  std::string what;   // "a click model (linear)"
+  std::string route;  // where it is asked
+};
+
+// The index of the learner with this name, or of the only learner if no name is given. The failure
+// tells of one that is asked elsewhere which kind it is, and where.
 Result<size_t> FindLearner(const std::optional<std::string>& name,
-                           std::span<const std::string_view> learners);
+                           std::span<const std::string_view> learners,
+                           std::span<const LearnerElsewhere> elsewhere = {});
 
 struct JsonScalar {
   enum class Kind : uint8_t { kNull, kBool, kInt64, kUint64, kDouble, kString };

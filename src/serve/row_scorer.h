@@ -33,6 +33,8 @@ class RowScorer {
 class RowModel {
  public:
   virtual ~RowModel() = default;
+  // model.kind of the configuration; "" where it has no such name.
+  virtual std::string_view kind() const { return ""; }
   virtual std::unique_ptr<RowScorer> MakeScorer() const = 0;
   // The numbers in a row of a categorical feature's table; 0: the model has no tables.
   virtual uint32_t RowWidth(size_t /*feature*/) const { return 0; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "serve/learner_kinds.h"
 #include "serve/model_json.h"
 
 namespace tacit::serve {
@@ -21,12 +22,16 @@ void WriteScores(const store::Snapshot& snapshot, const ScoringModel& model,
 }
 
 Reply ScoreOnce(const std::vector<ScoringModel>& models, const store::Snapshot& snapshot,
-                std::string_view learner, const event::Batch& batch) {
+                std::string_view learner, const event::Batch& batch,
+                std::span<const RecommendModel> recommenders) {
   Reply reply;
   const auto model = std::ranges::find_if(
       models, [&](const ScoringModel& one) { return one.promise.learner == learner; });
   if (model == models.end()) {
-    SetFailure({ErrorCode::kNotFound, fmt::format("no learner '{}'", learner)}, &reply);
+    std::vector<std::string_view> names;
+    for (const ScoringModel& one : models) names.push_back(one.promise.learner);
+    const auto found = FindLearner(std::string(learner), names, AskedForItems(recommenders));
+    SetFailure(found.error(), &reply);
     return reply;
   }
   const std::unique_ptr<RowScorer> scorer = model->model->MakeScorer();

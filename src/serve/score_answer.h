@@ -7,6 +7,7 @@
 
 #include "event/batch.h"
 #include "serve/http.h"
+#include "serve/recommend/recommender.h"
 #include "serve/row_scorer.h"
 #include "store/snapshot.h"
 
@@ -17,8 +18,9 @@ void WriteScores(const store::Snapshot& snapshot, const ScoringModel& model,
                  std::span<const float> scores, std::string* answer);
 
 // Answers from one snapshot, for callers without a server. 404: none of the models is this
-// learner's.
+// learner's; `recommenders` are learners that score no rows.
 Reply ScoreOnce(const std::vector<ScoringModel>& models, const store::Snapshot& snapshot,
-                std::string_view learner, const event::Batch& batch);
+                std::string_view learner, const event::Batch& batch,
+                std::span<const RecommendModel> recommenders = {});
 
 }  // namespace tacit::serve

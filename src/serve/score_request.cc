@@ -21,8 +21,12 @@ constexpr std::string_view kRowKeys[] = {"dense", "categorical", "features"};
 class ScoreSink final : public JsonSink {
  public:
   ScoreSink(std::span<RowReader> readers, std::span<const std::string_view> learners,
-            size_t max_rows, event::Batch* batch)
-      : readers_(readers), learners_(learners), max_rows_(max_rows), batch_(batch) {}
+            std::span<const LearnerElsewhere> elsewhere, size_t max_rows, event::Batch* batch)
+      : readers_(readers),
+        learners_(learners),
+        elsewhere_(elsewhere),
+        max_rows_(max_rows),
+        batch_(batch) {}
 
   // Sets the learner for a second reading.
   void SetTarget(size_t target) { reader_ = &readers_[target]; }
@@ -66,6 +70,7 @@ class ScoreSink final : public JsonSink {
 
   const std::span<RowReader> readers_;
   const std::span<const std::string_view> learners_;
+  const std::span<const LearnerElsewhere> elsewhere_;
   const size_t max_rows_;
   event::Batch* const batch_;
   RowReader* reader_ = nullptr;
@@ -250,7 +255,7 @@ bool ScoreSink::Scalar(const JsonScalar& scalar) {
       if (!key_is_learner_) return Refuse("\"rows\" must be an array");
       if (scalar.kind != JsonScalar::Kind::kString) return Refuse("\"learner\" must be a string");
       learner_ = scalar.text;
-      if (const auto target = FindLearner(learner_, learners_)) {
+      if (const auto target = FindLearner(learner_, learners_, elsewhere_)) {
         reader_ = &readers_[*target];
         return true;
       } else {
@@ -283,7 +288,14 @@ struct ScoreRequestParser::Impl {
   Limits limits;
   std::vector<RowReader> readers;
   std::vector<std::string_view> learners;  // names of the targets
+  std::vector<LearnerElsewhere> elsewhere;
 };
+
+ScoreRequestParser::ScoreRequestParser(std::vector<Target> targets, Limits limits,
+                                       std::vector<LearnerElsewhere> elsewhere)
+    : ScoreRequestParser(std::move(targets), limits) {
+  impl_->elsewhere = std::move(elsewhere);
+}
 
 ScoreRequestParser::ScoreRequestParser(std::vector<Target> targets, Limits limits)
     : impl_(std::make_unique<Impl>()) {
@@ -299,13 +311,13 @@ ScoreRequestParser::~ScoreRequestParser() = default;
 Result<size_t> ScoreRequestParser::Parse(std::string_view text, event::Batch* batch) {
   const Limits& limits = impl_->limits;
   batch->Clear();
-  ScoreSink sink(impl_->readers, impl_->learners, limits.max_rows, batch);
+  ScoreSink sink(impl_->readers, impl_->learners, impl_->elsewhere, limits.max_rows, batch);
   TACIT_RETURN_IF_ERROR(ReadJson(text, limits.max_depth, &sink));
   if (!sink.is_object()) return BadRequest("the request must be a JSON object");
   TACIT_ASSIGN(const size_t target, FindLearner(sink.learner(), impl_->learners));
   if (!sink.has_rows()) return BadRequest("\"rows\" is missing");
   if (sink.passed_over()) {
-    ScoreSink again(impl_->readers, impl_->learners, limits.max_rows, batch);
+    ScoreSink again(impl_->readers, impl_->learners, impl_->elsewhere, limits.max_rows, batch);
     again.SetTarget(target);
     TACIT_RETURN_IF_ERROR(ReadJson(text, limits.max_depth, &again));
   }

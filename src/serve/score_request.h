@@ -13,6 +13,8 @@
 
 namespace tacit::serve {
 
+struct LearnerElsewhere;
+
 // Reads the JSON of /v1/score into a batch; README.md documents the form. Keeps its memory between
 // requests; not thread-safe.
 class ScoreRequestParser {
@@ -27,6 +29,9 @@ class ScoreRequestParser {
   };
 
   ScoreRequestParser(std::vector<Target> targets, Limits limits);
+  // `elsewhere` are learners that this form is not for.
+  ScoreRequestParser(std::vector<Target> targets, Limits limits,
+                     std::vector<LearnerElsewhere> elsewhere);
   ~ScoreRequestParser();
 
   // Fills `batch`, replacing what was in it, and returns the index of the learner among the

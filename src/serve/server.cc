@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "base/named_thread.h"
 #include "serve/address.h"
 #include "serve/loop.h"
@@ -131,7 +132,8 @@ void Listening::Close() {
 }
 
 // Answers a connection over the limit with 503, without waiting for anything, and closes it.
-void TurnAway(Socket socket) {
+// Returns the length of the answer's body.
+size_t TurnAway(Socket socket) {
   Reply reply;
   SetError(503, "too many connections at once", &reply);
   const std::string answer = fmt::format(
@@ -144,6 +146,7 @@ void TurnAway(Socket socket) {
   socket.shutdown(Socket::shutdown_send, ignored);
   char unread[4096];  // closing on unread bytes would reset the connection
   socket.receive(asio::buffer(unread), 0, ignored);
+  return reply.body.size();
 }
 
 class AsioServer final : public Server {
@@ -254,8 +257,12 @@ void AsioServer::Accept(Listening& listening) {
 void AsioServer::OnAccept(Loop& loop, Door& door, Socket socket) {
   if (!door.gate.Enter()) {
     shared_.refused.Add();
-    if (door.tls == nullptr)
-      TurnAway(std::move(socket));  // else it is closed: no words without keys
+    if (door.tls != nullptr) return;  // it is closed: no words without keys
+    const size_t bytes = TurnAway(std::move(socket));
+    // Nothing of the request was read, so it has no ids.
+    if (shared_.access_log.load(std::memory_order_relaxed))
+      spdlog::info("access: {} - - 503 0 bytes in, {} bytes out, 0.000 ms, id -, trace -",
+                   door.role == Role::kOperator ? "operator" : "public", bytes);
     return;
   }
   error_code ignored;

@@ -7,15 +7,17 @@
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <charconv>
 #include <functional>
 #include <optional>
 #include <type_traits>
 
 #include "base/log.h"
 #include "serve/callers/token.h"
+#include "serve/gzip.h"
 #include "serve/held_body.h"
 #include "serve/loop.h"
+#include "serve/reply_head.h"
+#include "serve/request_ids.h"
 #include "serve/tls/tls.h"
 #include "serve/user_route.h"
 
@@ -38,18 +40,6 @@ constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
 
-// A number as text, without a format string: every answer has two.
-class Digits {
- public:
-  explicit Digits(uint64_t number)
-      : end_(std::to_chars(text_.data(), text_.data() + text_.size(), number).ptr) {}
-  std::string_view view() const { return {text_.data(), static_cast<size_t>(end_ - text_.data())}; }
-
- private:
-  std::array<char, 20> text_;
-  const char* end_;
-};
-
 // The reason to refuse a header; status 0: not refused.
 struct Refusal {
   uint32_t status = 0;
@@ -67,19 +57,6 @@ class ParsedFields final : public HeaderFields {
  private:
   const http::fields& fields_;
 };
-
-// The fields of a request that its answer repeats, so that callers find the two together: an id,
-// and the place in a W3C trace.
-constexpr std::string_view kIdField = "X-Request-Id", kTraceField = "traceparent";
-constexpr size_t kIdBytesMost = 128;
-
-// Returns true for a text that a header and a line of the log may hold as it is.
-bool IsPlainId(std::string_view id) {
-  return !id.empty() && id.size() <= kIdBytesMost && std::ranges::all_of(id, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("-_.:/+=@").find(c) != std::string_view::npos;
-  });
-}
 
 // The part of a target before its query.
 std::string_view PathOf(std::string_view target) { return target.substr(0, target.find('?')); }
@@ -123,19 +100,21 @@ class HttpSession final : public Session, public std::enable_shared_from_this<Ht
   bool CheckHeader();
   Refusal HeaderRefusal();
   Refusal CallerRefusal();
+  Refusal CodingRefusal();
+  size_t HeldBesideBody() const;
   bool Hold();
   bool IsTooSlow(SteadyTime now);
   void SendContinue();
   void Answer();
-  void PassIds(const Request& request);
-  void LogAccess(const Request& request, SteadyTime begin);
+  bool UnpackBody();
+  RequestIds Ids() const;
+  void PassIds(const Request& request, SteadyTime begin);
   void Refuse(uint32_t status, std::string_view message);
   void Send(bool head_only, bool keep_alive);
   void OnSent(error_code error, bool keep_alive);
   void Close();
   void Linger();
   auto Self() { return this->shared_from_this(); }
-  void RenderHead(bool keep_alive, bool is_http10);
 
   using Parser = http::request_parser<HeldBody>;
   using OnChunk = std::function<void(uint64_t, beast::string_view, error_code&)>;
@@ -156,6 +135,8 @@ class HttpSession final : public Session, public std::enable_shared_from_this<Ht
       0;  // bytes of a chunked body beyond what its chunks need: extensions, trailers
   OnChunk on_chunk_;
   bool header_checked_ = false;
+  bool is_packed_ = false;      // the body is gzip
+  BodyBuffer unpacked_;         // what such a body holds
   std::string_view cut_short_;  // why the request's time is over
   SteadyTime progress_since_;
   size_t received_ = 0, received_before_ = 0;  // bytes of the request; at progress_since_
@@ -216,7 +197,7 @@ void HttpSession<Stream>::BeginRequest() {
   holding_.Set(0);
   header_bytes_ = received_ = 0;
   framing_bytes_ = 0;
-  header_checked_ = false;
+  header_checked_ = is_packed_ = false;
   caller_ = nullptr;
   parser_.emplace();
   parser_->header_limit(shared_.options.max_header_bytes);
@@ -338,7 +319,21 @@ Refusal HttpSession<Stream>::HeaderRefusal() {
   if (door_.role == Role::kOperator &&
       IsCrossSite(host, View(message[http::field::origin]), View(message["Sec-Fetch-Site"])))
     return {403, "the operator's listener does not answer to pages of other sites"};
-  return shared_.options.callers != nullptr ? CallerRefusal() : Refusal{};
+  if (shared_.options.callers != nullptr)
+    if (Refusal refusal = CallerRefusal(); refusal.status != 0) return refusal;
+  return CodingRefusal();
+}
+
+template <class Stream>
+Refusal HttpSession<Stream>::CodingRefusal() {
+  const auto& message = parser_->get();
+  const BodyCoding coding = message.count(http::field::content_encoding) > 1
+                                ? BodyCoding::kUnknown
+                                : CodingOf(View(message[http::field::content_encoding]));
+  if (coding == BodyCoding::kUnknown)
+    return {415, "the only Content-Encoding of a body here is gzip, once"};
+  is_packed_ = coding == BodyCoding::kGzip;
+  return {};
 }
 
 // Finds out whose token came. Without one only a request that ends with its header goes on to the
@@ -359,13 +354,18 @@ Refusal HttpSession<Stream>::CallerRefusal() {
   return {};
 }
 
+template <class Stream>
+size_t HttpSession<Stream>::HeldBesideBody() const {
+  size_t bytes = 0;
+  if (header_bytes_ > kFreeHeader) bytes += 2 * header_bytes_;  // as they came, and as fields
+  if (buffer_.capacity() > kBodyReadBytes) bytes += buffer_.capacity();
+  return bytes;
+}
+
 // Counts the request's memory so far against the memory that all requests share.
 template <class Stream>
 bool HttpSession<Stream>::Hold() {
-  uint64_t bytes = parser_->get().body().size();
-  if (header_bytes_ > kFreeHeader) bytes += 2 * header_bytes_;  // as they came, and as fields
-  if (buffer_.capacity() > kBodyReadBytes) bytes += buffer_.capacity();
-  if (holding_.Set(bytes)) return true;
+  if (holding_.Set(parser_->get().body().size() + HeldBesideBody())) return true;
   Refuse(503, "too many bytes of requests at once");
   return false;
 }
@@ -391,8 +391,29 @@ void HttpSession<Stream>::SendContinue() {
                     });
 }
 
+// Unpacks a body that came as gzip, and refuses one that is none or too long.
+template <class Stream>
+bool HttpSession<Stream>::UnpackBody() {
+  BodyBuffer& body = parser_->get().body();
+  if (!is_packed_ || body.size() == 0) return true;
+  const uint32_t most = shared_.options.max_body_bytes;
+  const size_t packed = body.size() + HeldBesideBody();
+  const auto hold = [&](uint64_t bytes) { return holding_.Set(packed + bytes); };
+  const Unpacked how = Unpack(body.view(), most, hold, &unpacked_);
+  if (how == Unpacked::kNotGzip)
+    Refuse(400, "the body is not gzip, as its Content-Encoding says, or is cut off");
+  if (how == Unpacked::kTooLong)
+    Refuse(413, fmt::format("a body has at most {} bytes, unpacked too", most));
+  if (how == Unpacked::kNoRoom) Refuse(503, "too many bytes of requests at once");
+  if (how != Unpacked::kWhole) return false;
+  body.Clear();
+  holding_.Set(unpacked_.size() + HeldBesideBody());
+  return true;
+}
+
 template <class Stream>
 void HttpSession<Stream>::Answer() {
+  if (!UnpackBody()) return;
   const auto& message = parser_->get();
   const std::string_view target = View(message.target());
   const ParsedFields fields(message);
@@ -402,7 +423,7 @@ void HttpSession<Stream>::Answer() {
   request.method = is_head ? "GET" : View(message.method_string());
   request.path = PathOf(target);
   request.query = target.substr(std::min(request.path.size() + 1, target.size()));
-  request.body = message.body().view();
+  request.body = is_packed_ ? unpacked_.view() : message.body().view();
   request.fields = &fields;
   request.asks_token = shared_.options.callers != nullptr;
   request.caller = caller_;
@@ -410,6 +431,7 @@ void HttpSession<Stream>::Answer() {
   reply_ = ReplyFor(request.path);
   try {
     loop_.handler().Handle(request, &reply_);
+    if (reply_.same_for_all) PackAnswer(request.Field("Accept-Encoding"), &reply_);
   } catch (const std::exception& e) {  // from a library, or out of memory; the process survives
     // A user's path names the user.
     const std::string_view path =
@@ -418,77 +440,69 @@ void HttpSession<Stream>::Answer() {
     reply_ = ReplyFor(request.path);
     SetError(500, "internal error", &reply_);
   }
-  PassIds(request);
-  if (shared_.access_log.load(std::memory_order_relaxed)) LogAccess(request, begin);
-  // The request is finished; its answer may wait long for the client to read it.
-  parser_->get().body().Clear();
   const size_t bytes = reply_.body.size() > kInlineBody ? reply_.body.capacity() : 0;
+  // The request is finished; its answer may wait long for the client to read it.
   if (!holding_.Set(bytes)) {
     holding_.Set(0);
+    const std::string_view route = reply_.route;
     reply_ = ReplyFor(request.path);
+    reply_.route = route;
     SetError(503, "too many answers wait to be taken", &reply_);
     reply_.headers.emplace_back("Retry-After", "1");
   }
+  PassIds(request, begin);
+  parser_->get().body().Clear();
+  unpacked_.Clear();
   Send(is_head, parser_->keep_alive() && !loop_.draining());
 }
 
+// The ids that came, of a request that was refused within its header too.
 template <class Stream>
-void HttpSession<Stream>::PassIds(const Request& request) {
-  for (const std::string_view name : {kIdField, kTraceField})
-    if (const std::string_view id = request.Field(name); IsPlainId(id))
-      reply_.headers.emplace_back(name, id);
+RequestIds HttpSession<Stream>::Ids() const {
+  RequestIds ids = IdsOf(ParsedFields(parser_->get()));
+  if (parser_->is_header_done()) return ids;
+  const RequestIds unread =
+      IdsInLines({static_cast<const char*>(buffer_.data().data()), buffer_.size()});
+  if (ids.id.empty()) ids.id = unread.id;
+  if (ids.trace.empty()) ids.trace = unread.trace;
+  return ids;
 }
 
-// A path may name a user, so the route stands for it.
+// Gives the answer the request's ids, and logs it if answers are.
 template <class Stream>
-void HttpSession<Stream>::LogAccess(const Request& request, SteadyTime begin) {
-  const auto id = [&](std::string_view name) {
-    const std::string_view text = request.Field(name);
-    return IsPlainId(text) ? text : std::string_view("-");
-  };
-  const std::chrono::duration<double, std::milli> took = shared_.Now() - begin;
-  spdlog::info("access: {} {} {} {} {} bytes in, {} bytes out, {:.3f} ms, id {}, trace {}",
-               request.caller != nullptr         ? NameOf(request.caller->role)
-               : request.role == Role::kOperator ? std::string_view("operator")
-                                                 : std::string_view("public"),
-               reply_.route.empty() ? "-" : request.method,
-               reply_.route.empty() ? "-" : reply_.route, reply_.status, request.body.size(),
-               reply_.body.size(), took.count(), id(kIdField), id(kTraceField));
+void HttpSession<Stream>::PassIds(const Request& request, SteadyTime begin) {
+  const RequestIds ids = Ids();
+  ids.AddTo(&reply_);
+  if (shared_.access_log.load(std::memory_order_relaxed))
+    LogAccess(request, reply_, ids, shared_.Now() - begin);
 }
 
 template <class Stream>
 void HttpSession<Stream>::Refuse(uint32_t status, std::string_view message) {
   shared_.refused.Add();
-  parser_->get().body().Clear();
-  holding_.Set(0);
+  Request request;
+  request.role = door_.role;
+  request.body = parser_->get().body().view();
+  request.caller = caller_;
   reply_ = ReplyFor(parser_->is_header_done() ? PathOf(View(parser_->get().target())) : "");
   if (status == 401)
     SetUnauthorized(message, &reply_);
   else
     SetError(status, message, &reply_);
   if (status == 503) reply_.headers.emplace_back("Retry-After", "1");
+  if (status == 415) reply_.headers.emplace_back("Accept-Encoding", "gzip");
+  PassIds(request, shared_.Now());
+  parser_->get().body().Clear();
+  unpacked_.Clear();
+  holding_.Set(0);
   Send(false, false);
 }
 
 template <class Stream>
-void HttpSession<Stream>::RenderHead(bool keep_alive, bool is_http10) {
-  const beast::string_view reason = http::obsolete_reason(http::int_to_status(reply_.status));
-  const auto append = [this](auto... parts) { (out_.append(parts), ...); };
-  out_.clear();
-  append("HTTP/1.1 ", Digits(reply_.status).view(), " ", View(reason),
-         "\r\nServer: tacit\r\nDate: ", std::string_view(loop_.date()),
-         "\r\nContent-Type: ", std::string_view(reply_.content_type),
-         "\r\nContent-Length: ", Digits(reply_.body.size()).view(), "\r\n");
-  for (const auto& [name, value] : reply_.headers)
-    append(std::string_view(name), ": ", std::string_view(value), "\r\n");
-  if (!keep_alive) out_ += "Connection: close\r\n";
-  if (keep_alive && is_http10) out_ += "Connection: keep-alive\r\n";
-  out_ += "\r\n";
-}
-
-template <class Stream>
 void HttpSession<Stream>::Send(bool head_only, bool keep_alive) {
-  RenderHead(keep_alive, parser_->is_header_done() && parser_->get().version() < 11);
+  const beast::string_view reason = http::obsolete_reason(http::int_to_status(reply_.status));
+  const bool is_http10 = parser_->is_header_done() && parser_->get().version() < 11;
+  RenderHead(reply_, View(reason), loop_.date(), keep_alive, is_http10, &out_);
   if (head_only) reply_.body.clear();
   if (reply_.body.size() <= kInlineBody) {
     out_ += reply_.body;

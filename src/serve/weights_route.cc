@@ -42,11 +42,16 @@ Result<Asked> ParseAsked(std::string_view query) {
   return asked;
 }
 
-Status Append(const std::vector<ScoringModel>& models, const store::Snapshot& snapshot,
-              std::string_view query, std::string* out) {
+Status Append(const std::vector<ScoringModel>& models, std::span<const LearnerElsewhere> elsewhere,
+              const store::Snapshot& snapshot, std::string_view query, std::string* out) {
   TACIT_ASSIGN(const Asked asked, ParseAsked(query));
   const auto model = std::ranges::find_if(
       models, [&](const ScoringModel& one) { return one.promise.learner == asked.learner; });
+  const auto other = std::ranges::find(elsewhere, asked.learner, &LearnerElsewhere::name);
+  if (other != elsewhere.end())
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("'{}' is {}, which has no weights of values: ask {}", other->name,
+                            other->what, other->route));
   if (model == models.end())
     return Fail(ErrorCode::kNotFound,
                 fmt::format("no learner '{}' that scores rows", asked.learner));
@@ -60,10 +65,11 @@ Status Append(const std::vector<ScoringModel>& models, const store::Snapshot& sn
 
 }  // namespace
 
-void AnswerWeights(const std::vector<ScoringModel>& models, const store::Snapshot& snapshot,
+void AnswerWeights(const std::vector<ScoringModel>& models,
+                   std::span<const LearnerElsewhere> elsewhere, const store::Snapshot& snapshot,
                    std::string_view query, Reply* reply) {
   std::string body;
-  const Status done = Append(models, snapshot, query, &body);
+  const Status done = Append(models, elsewhere, snapshot, query, &body);
   if (done) {
     reply->body = std::move(body);
   } else if (done.error().code == ErrorCode::kCorruption || done.error().code == ErrorCode::kIo) {

@@ -35,6 +35,11 @@ TEST(ServeBenchTest, EachQuestionHasItsRowBesideTheLimit) {
       EXPECT_GT(row.at("ratio").to_number<double>(), 0);
       continue;
     }
+    if (row.contains("compares")) {
+      EXPECT_GT(row.at("value").to_number<double>(), 0);
+      EXPECT_GT(row.at("limit").to_number<double>(), 1);
+      continue;
+    }
     for (const char* key : {"value", "limit", "share", "p50_us", "p99_us", "connections"})
       EXPECT_GT(row.at(key).to_number<double>(), 0) << key;
     EXPECT_LE(row.at("p50_us").to_number<double>(), row.at("p99_us").to_number<double>());
@@ -43,9 +48,15 @@ TEST(ServeBenchTest, EachQuestionHasItsRowBesideTheLimit) {
   }
   EXPECT_TRUE(names.contains("serve-operator-under-attack"));
   EXPECT_TRUE(names.contains("serve-user-unknown"));
-  for (const std::string question : {"health", "score-1", "score-32", "recommend"})
+  for (const std::string question :
+       {"health", "score-1", "score-32", "lookup-64", "recommend", "infer-json", "infer-binary"}) {
     for (const std::string training : {"", "-training"})
       EXPECT_TRUE(names.contains("serve-" + question + training)) << question + training;
+    EXPECT_TRUE(names.contains("serve-tail-" + question + "-training")) << question;
+  }
+  for (const char* compared : {"serve-tail-score-32", "serve-tail-lookup-64",
+                               "serve-infer-binary-over-json", "serve-paced-score-1-training"})
+    EXPECT_TRUE(names.contains(compared)) << compared;
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ const std::vector<Library>& Libraries() {
       {"dnnl", {"ops"}},
       {"omp.h", {"ops"}},
       {"prometheus/", {"metrics"}},
-      {"zlib.h", {"stream", "cli"}},
+      {"zlib.h", {"stream", "cli", "serve"}},
       {"zstd.h", {"stream"}},
       {"curl/", {"stream"}},
       {"boost/json",

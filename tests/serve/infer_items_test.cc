@@ -123,7 +123,7 @@ TEST_F(InferItemsTest, WhatIsWrongIsSaidByName) {
   constexpr char kFine[] = R"("shape":[1],"datatype":"BYTES","data":["a1"])";
   EXPECT_THAT(
       sequence(R"("shape":[1],"datatype":"FP32","data":[1])"),
-      HasSubstr("input 'sequence' of next: datatype must be BYTES, INT32 or INT64, not FP32"));
+      HasSubstr("input 'sequence' of next: datatype must be BYTES or an integer's, not FP32"));
   EXPECT_THAT(sequence(R"("shape":[2,1],"datatype":"BYTES","data":["a","b"])"),
               HasSubstr("shape must be [n] or [1,n], not [2,1]"));
   EXPECT_THAT(sequence(R"("shape":[4097],"datatype":"BYTES","parameters":{"binary_data_size":0})"),

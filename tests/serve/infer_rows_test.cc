@@ -124,6 +124,16 @@ TEST_F(InferRowsTest, IntegersStandForTheirDigits) {
             infer(R"({"name":"C2","shape":[1],"datatype":"BYTES","data":["-5"]})"));
   EXPECT_EQ(infer(R"({"name":"I1","shape":[1],"datatype":"INT64","data":[7]})"),
             infer(R"({"name":"I1","shape":[1],"datatype":"FP32","data":[7]})"));
+  for (const char* datatype : {"UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32"}) {
+    EXPECT_EQ(infer(fmt::format(R"({{"name":"C2","shape":[1],"datatype":"{}","data":[17]}})",
+                                datatype))[0],
+              Scores()[2]);
+    EXPECT_EQ(
+        infer(fmt::format(R"({{"name":"I1","shape":[1],"datatype":"{}","data":[7]}})", datatype)),
+        infer(R"({"name":"I1","shape":[1],"datatype":"FP32","data":[7]})"));
+  }
+  EXPECT_EQ(infer(R"({"name":"I1","shape":[2],"datatype":"BOOL","data":[true,false]})"),
+            infer(R"({"name":"I1","shape":[2],"datatype":"FP32","data":[1,0]})"));
   // 0.1 is another number in FP32.
   EXPECT_EQ(infer(R"({"name":"I2","shape":[1],"datatype":"FP32","data":[0.1]})"),
             infer(fmt::format(R"({{"name":"I2","shape":[1],"datatype":"FP64","data":[{:.17g}]}})",
@@ -223,9 +233,9 @@ TEST_F(InferRowsTest, WhatIsWrongIsSaidByName) {
               HasSubstr("unknown feature 'C3' (did you mean 'C1'?)"));
   EXPECT_THAT(
       input(R"("name":"I1","shape":[1],"datatype":"BYTES","data":["x"])"),
-      HasSubstr("input 'I1' of ctr: datatype must be FP32, FP64, INT32 or INT64, not BYTES"));
+      HasSubstr("input 'I1' of ctr: datatype must be FP32, FP64, BOOL or an integer's, not BYTES"));
   EXPECT_THAT(input(R"("name":"C1","shape":[1],"datatype":"FP32","data":[1])"),
-              HasSubstr("input 'C1' of ctr: datatype must be BYTES, INT32 or INT64, not FP32"));
+              HasSubstr("input 'C1' of ctr: datatype must be BYTES or an integer's, not FP32"));
   EXPECT_THAT(input(R"("name":"C1","shape":[1],"datatype":"TEXT","data":[1])"),
               HasSubstr("input 'C1': there is no datatype 'TEXT'"));
   EXPECT_THAT(input(R"("name":"I1","shape":[1,2],"datatype":"FP32","data":[1,2])"),

@@ -102,6 +102,7 @@ TEST_F(TransitionsItemsTest, TheBestOfAListAreThoseOfAllScores) {
        std::make_shared<const std::string>(released.Encode())},
       {MakeRankedItems(LearnerIndex(0), catalogue_, options_, 9), Ranked(released, &parameters)}};
   for (const auto& [model, bytes] : models) {
+    EXPECT_EQ(model->kind(), "transitions");
     const auto state = model->Build(Snapshot(bytes), nullptr);
     ASSERT_TRUE(state.has_value()) << state.error().message;
     const auto scorer = model->MakeScorer();

@@ -20,6 +20,7 @@
 #include "recommend_fakes.h"
 #include "serve/api.h"
 #include "serve/callers/token.h"
+#include "serve/gzip.h"
 #include "serve/linear_scorer.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -283,6 +284,10 @@ void OpenApiTest::CompareOperation(const JsonSchema& schema, const std::string& 
     if (response.status >= 400)
       wrong->push_back(fmt::format("{} {}: {}", name, example, response.body));
     check(response, example);
+    const bool may_be_packed = response.Header("Vary") == "Accept-Encoding";
+    if (may_be_packed != operation.contains("x-tacit-gzip"))
+      wrong->push_back(
+          fmt::format("{} {}", name, may_be_packed ? "may come packed" : "never comes packed"));
     if (role == Role::kPublic) continue;
     const Response refused = Ask(method, target, body);
     check(refused, example);
@@ -392,6 +397,70 @@ TEST_F(OpenApiTest, RolesAreAsTheDocumentSays) {
                   "GET /v1/users/anna%40x of role query", "GET /v1/users/anna%40x of role user"));
 }
 
+// Packed answers have nothing that a caller chose: neither what he sends nor who he is. Otherwise
+// the length of an answer would tell whether a guess is in it.
+TEST_F(OpenApiTest, PackedAnswersHoldNothingOfTheirCaller) {
+  const std::string guess = "kept-by-nobody-else";
+  const auto ask = [&](std::string_view path, Role role, const char* encoding) {
+    const bool is_index = path == "/v2/repository/index";
+    const auto response = Fetch("http://" + server_->addresses()[role == Role::kOperator ? 1 : 0] +
+                                    std::string(path) + "?" + guess + "=" + guess,
+                                is_index ? "POST" : "GET", is_index ? "{}" : "", kPatience,
+                                {{"Accept-Encoding", encoding},
+                                 {"X-Request-Id", guess},
+                                 {"User-Agent", guess},
+                                 {"Authorization", "Bearer " + guess}});
+    EXPECT_TRUE(response.has_value());
+    return response ? *response : Response{};
+  };
+  size_t packed = 0;
+  for (const char* path : {"/", "/metrics", "/v1/quality", "/v1/privacy", "/v2", "/v2/",
+                           "/v2/models/ctr", "/v2/models/ctr/versions/6", "/v2/repository/index"}) {
+    const Response plain = ask(path, Role::kPublic, "identity"),
+                   other = ask(path, Role::kPublic, "gzip");
+    EXPECT_EQ(plain.status, 200u) << path << plain.body;
+    EXPECT_EQ(plain.body.find(guess), std::string::npos) << path;
+    const bool is_packed = other.Header("Content-Encoding") == "gzip";
+    EXPECT_EQ(is_packed, plain.body.size() >= 1024) << path;
+    packed += is_packed ? 1 : 0;
+    if (!is_packed || path == std::string_view("/metrics")) continue;
+    BodyBuffer unpacked;
+    EXPECT_EQ(Unpack(
+                  other.body, 1 << 20, [](uint64_t) { return true; }, &unpacked),
+              Unpacked::kWhole);
+    EXPECT_EQ(unpacked.view(), plain.body) << path;
+  }
+  EXPECT_GE(packed, 2u);
+  EXPECT_EQ(ask("/metrics", Role::kOperator, "gzip").Header("Content-Encoding"), "");
+  EXPECT_EQ(ask("/v1/ledger", Role::kOperator, "gzip").Header("Content-Encoding"), "");
+}
+
+// A caller at the wrong route is told which kind the learner is, and which route is the right one.
+TEST_F(OpenApiTest, ALearnerOfAnotherKindIsNamedWithItsKind) {
+  const auto refusal = [&](const std::string& method, const std::string& path,
+                           std::string_view body, Role role = Role::kPublic) {
+    const Response response = Ask(method, path, body, role);
+    EXPECT_EQ(response.status, 404u) << path;
+    return std::string(json::parse(response.body).at("error").at("message").as_string());
+  };
+  const std::string next = "'next' is a next-item model (transitions)";
+  EXPECT_EQ(refusal("POST", "/v1/score", R"({"learner":"next","rows":[]})"),
+            next + "; ask /v1/recommend");
+  EXPECT_EQ(refusal("POST", "/v1/score", R"({"rows":[{}],"learner":"next"})"),
+            next + "; ask /v1/recommend");
+  EXPECT_EQ(refusal("POST", "/v1/score/lines?learner=next", "{}"), next + "; ask /v1/recommend");
+  EXPECT_EQ(refusal("POST", "/v1/lookup", R"({"learner":"next","rows":[]})"),
+            next + "; ask /v1/recommend");
+  EXPECT_EQ(refusal("GET", "/v1/weights?learner=next", "", Role::kOperator),
+            next + ", which has no weights of values: ask /v1/recommend");
+  EXPECT_EQ(refusal("POST", "/v1/recommend", R"({"learner":"ctr","sequence":[]})"),
+            "'ctr' is a click model (pctr); ask /v1/score");
+  EXPECT_EQ(refusal("POST", "/v1/recommend", R"({"sequence":[],"learner":"linear"})"),
+            "'linear' is a click model (linear); ask /v1/score");
+  EXPECT_THAT(refusal("POST", "/v1/score", R"({"learner":"nex","rows":[]})"),
+              HasSubstr("unknown learner 'nex'"));
+}
+
 // Faults planted in the document are seen, as those of the server would be.
 TEST_F(OpenApiTest, DifferencesAreSeen) {
   const auto change = [&](const auto& plant) {
@@ -405,6 +474,13 @@ TEST_F(OpenApiTest, DifferencesAreSeen) {
                 d.at("paths").as_object()["/v1/nothing"] = d.at("paths").at("/healthz");
               }),
               testing::ElementsAre("the server has no GET /v1/nothing"));
+  EXPECT_THAT(change([](json::value& d) {
+                d.at("paths").at("/v1/score").at("post").as_object()["x-tacit-gzip"] = true;
+                d.at("paths").at("/v1/privacy").at("get").as_object().erase("x-tacit-gzip");
+              }),
+              testing::UnorderedElementsAre("POST /v1/score never comes packed",
+                                            "POST /v1/score never comes packed",
+                                            "GET /v1/privacy may come packed"));
   EXPECT_THAT(change([](json::value& d) {
                 d.at("paths").at("/v1/weights").at("get").as_object().erase("x-tacit-listener");
               }),

@@ -90,6 +90,7 @@ class FakeItems final : public ItemModel {
   explicit FakeItems(uint32_t items) : items_(items) {}
   // Builds that have begun.
   size_t builds() const { return builds_; }
+  std::string_view kind() const override { return "transitions"; }
   uint32_t items() const override { return items_; }
   Result<std::shared_ptr<const ItemState>> Build(
       const store::Snapshot& snapshot,

@@ -183,6 +183,12 @@ TEST_F(RecommendRequestTest, WhatIsWrongIsNamed) {
   // A caller at the wrong route is told the right one.
   EXPECT_THAT(ErrorOf(R"({"learner":"ctr","sequence":[]})").message,
               HasSubstr("click models are asked at /v1/score"));
+  const RecommendRequestParser knowing(models_, {},
+                                       {{"ctr", "a click model (linear)", "/v1/score"}});
+  const Status elsewhere = knowing.Parse(R"({"sequence":[],"learner":"ctr"})", &request_);
+  ASSERT_FALSE(elsewhere);
+  EXPECT_EQ(elsewhere.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(elsewhere.error().message, "'ctr' is a click model (linear); ask /v1/score");
 }
 
 // Whatever comes, it is read or refused, and what is read is within the limits.

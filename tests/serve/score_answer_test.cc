@@ -58,7 +58,7 @@ TEST(ScoreOnce, FailuresHaveTheServersStatus) {
   const event::Batch batch = TwoRows(*models[0].transform);
   const Reply unknown = ScoreOnce(models, FakeSnapshot(1, models[0], size), "next", batch);
   EXPECT_EQ(unknown.status, 404u);
-  EXPECT_THAT(unknown.body, HasSubstr("no learner 'next'"));
+  EXPECT_THAT(unknown.body, HasSubstr("unknown learner 'next'; this route has 'ctr'"));
   EXPECT_EQ(ScoreOnce(models, FakeSnapshot(0, models[0], size), "ctr", batch).status, 503u);
   EXPECT_EQ(ScoreOnce(models, FakeSnapshot(1, models[0], size + 1), "ctr", batch).status, 500u);
 }

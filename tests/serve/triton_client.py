@@ -41,6 +41,10 @@ def main():
     mixed, _ = ask(client, True, False)
     default = client.infer("ctr", inputs(True)).as_numpy("probability")
     assert [float(score) for score in default] == binary, default
+    # Requests that come as gzip; answers are asked for so, and come as the server likes.
+    packed, _ = ask(client, True, True, request_compression_algorithm="gzip",
+                    response_compression_algorithm="gzip")
+    assert packed == binary, packed
     text, _ = ask(client, False, True)
     refusal = ""
     try:

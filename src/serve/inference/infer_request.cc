@@ -438,8 +438,11 @@ bool InferSink::ReadElement(const JsonScalar& value) {
 
 template <class T>
 bool InferSink::AddInteger(const JsonScalar& value) {
-  if (value.kind != JsonScalar::Kind::kInt64 || !std::in_range<T>(value.int64)) return false;
-  AppendElement(static_cast<T>(value.int64), &request_->held);
+  const bool is_large = value.kind == JsonScalar::Kind::kUint64;
+  if (!is_large && value.kind != JsonScalar::Kind::kInt64) return false;
+  if (is_large ? !std::in_range<T>(value.uint64) : !std::in_range<T>(value.int64)) return false;
+  AppendElement(is_large ? static_cast<T>(value.uint64) : static_cast<T>(value.int64),
+                &request_->held);
   return true;
 }
 
@@ -465,13 +468,30 @@ bool InferSink::AddElement(const JsonScalar& value) {
       AppendElement(static_cast<float>(number), held);
       return true;
     }
+    case Datatype::kBool:
+      if (value.kind != JsonScalar::Kind::kBool) return false;
+      AppendElement(static_cast<uint8_t>(value.flag), held);
+      return true;
+    case Datatype::kUint8:
+      return AddInteger<uint8_t>(value);
+    case Datatype::kUint16:
+      return AddInteger<uint16_t>(value);
+    case Datatype::kUint32:
+      return AddInteger<uint32_t>(value);
+    case Datatype::kUint64:
+      return AddInteger<uint64_t>(value);
+    case Datatype::kInt8:
+      return AddInteger<int8_t>(value);
+    case Datatype::kInt16:
+      return AddInteger<int16_t>(value);
     case Datatype::kInt32:
       return AddInteger<int32_t>(value);
     case Datatype::kInt64:
       return AddInteger<int64_t>(value);
-    default:  // none of our models takes them, so the rules have refused them
+    case Datatype::kFp16:  // none of our models takes it, so the rules have refused it
       return false;
   }
+  return false;
 }
 
 // Gives every input the view of its elements, and checks them.

@@ -83,10 +83,9 @@ Status InferRoute::SequenceRules::Check(const Tensor& input) const {
   const auto refuse = [&](std::string_view what) {
     return BadRequest(fmt::format("input 'sequence' of {}: {}", model_, what));
   };
-  if (input.datatype != Datatype::kBytes && input.datatype != Datatype::kInt32 &&
-      input.datatype != Datatype::kInt64)
+  if (input.datatype != Datatype::kBytes && !IsInteger(input.datatype))
     return refuse(
-        fmt::format("datatype must be BYTES, INT32 or INT64, not {}", NameOf(input.datatype)));
+        fmt::format("datatype must be BYTES or an integer's, not {}", NameOf(input.datatype)));
   if (input.shape.size() != 1 && !(input.shape.size() == 2 && input.shape[0] == 1))
     return refuse(fmt::format("shape must be [n] or [1,n], not [{}]", fmt::join(input.shape, ",")));
   if (input.shape.back() > RecommendLimits().sequence_most)
@@ -127,7 +126,9 @@ void InferRoute::AddTo(Router* router) {
       (this->*answer)(request, reply);
     });
   };
-  router->Add("GET", "/v2", [this](const Request&, Reply* reply) { ServerMetadata(reply); });
+  // The protocol's text has the first, its OpenAPI the second.
+  for (const char* path : {"/v2", "/v2/"})
+    router->Add("GET", path, [this](const Request&, Reply* reply) { ServerMetadata(reply); });
   router->Add(
       "GET", "/v2/health/live",
       [](const Request&, Reply* reply) { reply->body = "{\"live\":true}\n"; }, Access::kAll);
@@ -152,6 +153,7 @@ void InferRoute::ServerMetadata(Reply* reply) const {
   reply->body = R"({"name":"tacit","version":)";
   AppendJsonString(services_.code_version, &reply->body);
   reply->body += ",\"extensions\":[\"binary_tensor_data\",\"model_repository\"]}\n";
+  reply->same_for_all = true;
 }
 
 void InferRoute::ServerReady(Reply* reply) const {
@@ -239,6 +241,7 @@ void InferRoute::ModelMetadata(const Request& request, Reply* reply) {
   else
     AppendItemTensors(&out);
   out += "}\n";
+  reply->same_for_all = true;
 }
 
 void InferRoute::ModelReady(const Request& request, Reply* reply) {
@@ -383,6 +386,7 @@ void InferRoute::Index(const Request& request, Reply* reply) const {
     }
   }
   reply->body += "]\n";
+  reply->same_for_all = true;
 }
 
 void InferRoute::Load(const Request& request, bool load, Reply* reply) {

@@ -78,6 +78,10 @@ Status CheckData(const Tensor& tensor) {
                                 rest.size(), elements));
 }
 
+bool IsInteger(Datatype datatype) {
+  return datatype >= Datatype::kUint8 && datatype <= Datatype::kInt64;
+}
+
 template <class T>
 T TensorReader::Take() {
   T value;
@@ -86,17 +90,34 @@ T TensorReader::Take() {
   return value;
 }
 
-double TensorReader::Number() {
+// Calls `use` with the next element as the integer that it is. REQUIRES IsInteger.
+template <class Use>
+auto TensorReader::WithInteger(Use use) {
   switch (datatype_) {
-    case Datatype::kFp32:
-      return Take<float>();
-    case Datatype::kFp64:
-      return Take<double>();
+    case Datatype::kUint8:
+      return use(Take<uint8_t>());
+    case Datatype::kUint16:
+      return use(Take<uint16_t>());
+    case Datatype::kUint32:
+      return use(Take<uint32_t>());
+    case Datatype::kUint64:
+      return use(Take<uint64_t>());
+    case Datatype::kInt8:
+      return use(Take<int8_t>());
+    case Datatype::kInt16:
+      return use(Take<int16_t>());
     case Datatype::kInt32:
-      return Take<int32_t>();
+      return use(Take<int32_t>());
     default:
-      return static_cast<double>(Take<int64_t>());
+      return use(Take<int64_t>());
   }
+}
+
+double TensorReader::Number() {
+  if (datatype_ == Datatype::kFp32) return Take<float>();
+  if (datatype_ == Datatype::kFp64) return Take<double>();
+  if (datatype_ == Datatype::kBool) return Take<uint8_t>() != 0 ? 1 : 0;
+  return WithInteger([](auto integer) { return static_cast<double>(integer); });
 }
 
 std::string_view TensorReader::Text() {
@@ -106,10 +127,11 @@ std::string_view TensorReader::Text() {
     rest_.remove_prefix(length);
     return text;
   }
-  const int64_t number = datatype_ == Datatype::kInt32 ? Take<int32_t>() : Take<int64_t>();
   char* const begin = digits_.data();
-  return {begin,
-          static_cast<size_t>(std::to_chars(begin, begin + digits_.size(), number).ptr - begin)};
+  char* const end = begin + digits_.size();
+  const char* const behind =
+      WithInteger([&](auto integer) { return std::to_chars(begin, end, integer).ptr; });
+  return {begin, static_cast<size_t>(behind - begin)};
 }
 
 }  // namespace tacit::serve

@@ -34,6 +34,9 @@ std::optional<Datatype> DatatypeOf(std::string_view name);
 // The bytes of an element in binary form; 0 for BYTES, whose elements have a length of their own.
 size_t ElementBytes(Datatype datatype);
 
+// True for the types of whole numbers, with a sign or without; BOOL is none of them.
+bool IsInteger(Datatype datatype);
+
 // The most elements of a tensor that is read here.
 inline constexpr uint64_t kTensorElementsMost = uint64_t{1} << 18;
 
@@ -59,14 +62,16 @@ class TensorReader {
  public:
   explicit TensorReader(const Tensor& tensor) : datatype_(tensor.datatype), rest_(tensor.data) {}
 
-  // REQUIRES FP32, FP64, INT32 or INT64.
+  // REQUIRES FP32, FP64, BOOL, which is 0 or 1, or an integer's type.
   double Number();
-  // REQUIRES BYTES, or INT32 or INT64, which are their digits. Valid until the next call.
+  // REQUIRES BYTES, or an integer's type, which are its digits. Valid until the next call.
   std::string_view Text();
 
  private:
   template <class T>
   T Take();
+  template <class Use>
+  auto WithInteger(Use use);
 
   Datatype datatype_;
   std::string_view rest_;

@@ -15,7 +15,8 @@ namespace tacit::serve {
 
 // The inputs of a model that scores rows: its features by name, an element a row. A set is a row of
 // texts, shape [rows, n], in which empty ones stand for nothing. Features that are not there are
-// missing values. Owns its working memory; not thread-safe. The transform must outlive it.
+// missing values. Tensors are read column by column, straight to their places in the batch. Owns
+// its working memory; not thread-safe. The transform must outlive it.
 class TensorRows final : public InputRules {
  public:
   TensorRows(std::string model, const event::FeatureTransform& transform);
@@ -27,18 +28,23 @@ class TensorRows final : public InputRules {
   Status Read(std::span<const Tensor> inputs, event::Batch* batch);
 
  private:
+  // The input of a feature, if there is one. A set is read before its place is known.
   struct Source {
-    RowReader::Column column;
-    uint64_t in_row = 1;  // elements
-    bool is_set = false;
-    TensorReader reader;
+    const Tensor* tensor = nullptr;
+    std::vector<uint64_t> row;  // of a set
+    std::vector<uint32_t> end;  // of each row's part of it
   };
-  Status SetFrom(Source* source);
+  bool IsSet(size_t slot) const { return transform_.schema().categorical[slot].multi_hot; }
+  Status FindSources(std::span<const Tensor> inputs);
+  Status ReadNumbers(size_t column, event::Batch* batch) const;
+  void ReadSet(size_t slot, size_t rows);
+  void PlaceSlots(size_t rows, event::Batch* batch) const;
+  void ReadTexts(size_t slot, event::Batch* batch) const;
 
   const std::string model_;
   const event::FeatureTransform& transform_;
-  RowReader rows_;
-  std::vector<Source> sources_;
+  RowReader names_;
+  std::vector<Source> numbers_, texts_;  // by feature
 };
 
 }  // namespace tacit::serve

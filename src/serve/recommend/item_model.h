@@ -72,6 +72,8 @@ class ItemScorer {
 class ItemModel {
  public:
   virtual ~ItemModel() = default;
+  // model.kind of the configuration; "" where it has no such name.
+  virtual std::string_view kind() const { return ""; }
   virtual uint32_t items() const = 0;
   // Builds the state as of the snapshot: null before the first release, and `last` itself if the
   // release is unchanged. Slow; keeps nothing of the snapshot. kCorruption, kInvalidArgument: the

@@ -86,6 +86,7 @@ class RankedItems final : public ItemModel {
         options_(options),
         candidates_(candidates) {}
 
+  std::string_view kind() const override { return "transitions"; }
   uint32_t items() const override { return catalogue_->items(); }
 
   Result<std::shared_ptr<const ItemState>> Build(

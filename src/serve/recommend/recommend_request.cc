@@ -46,8 +46,13 @@ std::optional<std::string> TextOf(const JsonScalar& value) {
 class RecommendSink final : public JsonSink {
  public:
   RecommendSink(std::span<const RecommendModel> models, std::span<const std::string_view> learners,
+                std::span<const LearnerElsewhere> elsewhere,
                 const RecommendRequestParser::Limits& limits, RecommendRequest* request)
-      : models_(models), learners_(learners), limits_(limits), request_(request) {}
+      : models_(models),
+        learners_(learners),
+        elsewhere_(elsewhere),
+        limits_(limits),
+        request_(request) {}
 
   void SetModel(size_t model) { model_ = &models_[model]; }
   const std::optional<std::string>& learner() const { return learner_; }
@@ -87,6 +92,7 @@ class RecommendSink final : public JsonSink {
 
   const std::span<const RecommendModel> models_;
   const std::span<const std::string_view> learners_;
+  const std::span<const LearnerElsewhere> elsewhere_;
   const RecommendRequestParser::Limits limits_;
   RecommendRequest* const request_;
   const RecommendModel* model_ = nullptr;
@@ -225,7 +231,7 @@ bool RecommendSink::ReadValue(const JsonScalar& value) {
 bool RecommendSink::ReadLearner(const JsonScalar& value) {
   if (value.kind != JsonScalar::Kind::kString) return RefuseKind();
   learner_ = value.text;
-  const auto model = FindLearner(learner_, learners_);
+  const auto model = FindLearner(learner_, learners_, elsewhere_);
   if (!model) return Refuse(model.error());
   SetModel(*model);
   return true;
@@ -337,14 +343,15 @@ Status AddItem(const event::ItemCatalogue& items, const RecommendLimits& limits,
 }
 
 RecommendRequestParser::RecommendRequestParser(std::span<const RecommendModel> models,
-                                               Limits limits)
-    : models_(models), limits_(limits) {
+                                               Limits limits,
+                                               std::vector<LearnerElsewhere> elsewhere)
+    : models_(models), limits_(limits), elsewhere_(std::move(elsewhere)) {
   for (const RecommendModel& model : models_) learners_.push_back(model.promise.learner);
 }
 
 Status RecommendRequestParser::Parse(std::string_view text, RecommendRequest* request) const {
   *request = {};
-  RecommendSink sink(models_, learners_, limits_, request);
+  RecommendSink sink(models_, learners_, elsewhere_, limits_, request);
   TACIT_RETURN_IF_ERROR(ReadJson(text, kDepthMost, &sink));
   if (!sink.is_object()) return BadRequest("the request must be a JSON object");
   TACIT_ASSIGN(request->model, FindLearner(sink.learner(), learners_));
@@ -354,7 +361,7 @@ Status RecommendRequestParser::Parse(std::string_view text, RecommendRequest* re
   const size_t model = request->model;
   *request = {};
   request->model = model;
-  RecommendSink again(models_, learners_, limits_, request);
+  RecommendSink again(models_, learners_, elsewhere_, limits_, request);
   again.SetModel(request->model);
   return ReadJson(text, kDepthMost, &again);
 }

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "serve/recommend/item_index.h"
 #include "serve/recommend/recommender.h"
+#include "serve/request_json.h"
 
 namespace tacit::serve {
 
@@ -58,7 +59,9 @@ class RecommendRequestParser {
  public:
   using Limits = RecommendLimits;
 
-  RecommendRequestParser(std::span<const RecommendModel> models, Limits limits);
+  // `elsewhere` are learners that do not recommend.
+  RecommendRequestParser(std::span<const RecommendModel> models, Limits limits,
+                         std::vector<LearnerElsewhere> elsewhere = {});
 
   // Fills `request`, replacing what was in it. kNotFound: no such learner; kInvalidArgument:
   // anything else. The message names the key.
@@ -68,6 +71,7 @@ class RecommendRequestParser {
   const std::span<const RecommendModel> models_;
   const Limits limits_;
   std::vector<std::string_view> learners_;
+  const std::vector<LearnerElsewhere> elsewhere_;
 };
 
 }  // namespace tacit::serve

@@ -6,17 +6,19 @@
 #include <utility>
 
 #include "serve/callers/caller.h"
+#include "serve/learner_kinds.h"
 #include "serve/model_json.h"
 
 namespace tacit::serve {
 RecommendRoute::RecommendRoute(const std::vector<RecommendModel>& models,
                                std::shared_ptr<const Versions> versions, UserHash hash,
-                               const LoadedModels* loaded, metrics::Registry& metrics)
+                               const LoadedModels* loaded, metrics::Registry& metrics,
+                               std::vector<LearnerElsewhere> elsewhere)
     : models_(models),
       versions_(std::move(versions)),
       hash_(std::move(hash)),
       loaded_(loaded),
-      parser_(models_, {}) {
+      parser_(models_, {}, std::move(elsewhere)) {
   for (const RecommendModel& model : models_) {
     rankers_.push_back(std::make_unique<ItemRanker>(model.model));
     recommended_.push_back(metrics.AddCounter(
@@ -191,7 +193,8 @@ void RecommendRoute::AppendUnknown(std::span<const std::string> unknown,
 }
 
 Reply RecommendOnce(std::vector<RecommendModel> models,
-                    std::shared_ptr<const store::Snapshot> snapshot, std::string_view body) {
+                    std::shared_ptr<const store::Snapshot> snapshot, std::string_view body,
+                    std::span<const ScoringModel> rows) {
   const Recommender::Latest latest = [snapshot = std::move(snapshot)] { return snapshot; };
   auto recommender = std::make_shared<Recommender>(models, latest);
   recommender->Refresh();
@@ -200,7 +203,8 @@ Reply RecommendOnce(std::vector<RecommendModel> models,
   Request request;
   request.role = Role::kOperator;
   request.body = body;
-  RecommendRoute(models, std::make_shared<LiveVersion>(latest, recommender), {}, nullptr, metrics)
+  RecommendRoute(models, std::make_shared<LiveVersion>(latest, recommender), {}, nullptr, metrics,
+                 AskedForScores(rows))
       .Answer(request, &reply);
   return reply;
 }

@@ -13,6 +13,8 @@
 #include "serve/recommend/item_ranker.h"
 #include "serve/recommend/recommend_request.h"
 #include "serve/recommend/recommender.h"
+#include "serve/request_json.h"
+#include "serve/row_scorer.h"
 #include "serve/versions/versions.h"
 
 namespace tacit::serve {
@@ -23,12 +25,14 @@ using UserHash = std::function<Hash128(std::string_view user)>;
 // POST /v1/recommend. Owns its working memory; not thread-safe, one per thread.
 class RecommendRoute {
  public:
+  // `elsewhere` are learners that do not recommend.
   // `hash` is as in Services; null: requests by user id are refused. `models` are those of every
   // version, and outlive it. A model that is not loaded answers nothing; `loaded` may be null: all
   // are.
   RecommendRoute(const std::vector<RecommendModel>& models,
                  std::shared_ptr<const Versions> versions, UserHash hash,
-                 const LoadedModels* loaded, metrics::Registry& metrics);
+                 const LoadedModels* loaded, metrics::Registry& metrics,
+                 std::vector<LearnerElsewhere> elsewhere = {});
 
   // Only operators may ask by user id, and a user by his token, about himself and nothing else.
   void Answer(const Request& request, Reply* reply);
@@ -73,8 +77,10 @@ class RecommendRoute {
   std::vector<uint8_t> barred_;  // per item
 };
 
-// Answers from one snapshot, for callers without a server; refuses requests by user id.
+// Answers from one snapshot, for callers without a server; refuses requests by user id. `rows` are
+// learners that do not recommend.
 Reply RecommendOnce(std::vector<RecommendModel> models,
-                    std::shared_ptr<const store::Snapshot> snapshot, std::string_view body);
+                    std::shared_ptr<const store::Snapshot> snapshot, std::string_view body,
+                    std::span<const ScoringModel> rows = {});
 
 }  // namespace tacit::serve

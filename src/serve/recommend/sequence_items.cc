@@ -69,6 +69,7 @@ class SequenceItems final : public ItemModel {
         noise_(std::move(noise)),
         read_start_(std::move(start)) {}
 
+  std::string_view kind() const override { return "sequence"; }
   uint32_t items() const override { return layout_.options().catalogue; }
 
   Result<std::shared_ptr<const ItemState>> Build(

@@ -70,6 +70,7 @@ class TransitionsItems final : public ItemModel {
                    const Options& options)
       : learner_(learner), catalogue_(std::move(catalogue)), options_(options) {}
 
+  std::string_view kind() const override { return "transitions"; }
   uint32_t items() const override { return catalogue_->items(); }
 
   Result<std::shared_ptr<const ItemState>> Build(
