@@ -304,7 +304,7 @@ Result<uint64_t> PlanReaders(const Assembly& assembly) {
   if (!config.serve.listen.empty()) fixed += HeldBytesMin(config.serve);
   double states = 0;  // of one version: its parameters, and what recommendations are made from
   for (const LearnerShape& shape : shapes)
-    states += 4 * shape.DenseFloats() + (assembly.items ? shape.other_bytes : 0);
+    states += 2 * 4 * shape.dense_parameters + shape.state_bytes;
   const double total = static_cast<double>(config.memory_total_bytes);
   const double open = config.serve.versions.open + 1;
   const double reader = (total - fixed) / open - states;

@@ -195,7 +195,8 @@ class SecretsTest : public testing::Test {
                               const std::string& body, const std::string& token) {
     serve::FieldList fields;
     if (!token.empty()) fields.push_back({"Authorization", "Bearer " + token});
-    return serve::Fetch(url, method, body, kPatience, fields, {.ca = dir_ / "ca.pem"});
+    return serve::Fetch(url, method, body, kPatience, fields,
+                        {.ca_file = dir_ / "ca.pem", .certificate = "", .key = ""});
   }
 
   // Each route, with each token, with bodies that are right and wrong. What the public is told is
