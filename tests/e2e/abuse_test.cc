@@ -130,7 +130,7 @@ class AbuseTest : public testing::Test {
 
   // Asks the operator's listener all the while.
   void WatchOperators() {
-    while (watching_) {
+    do {
       const auto begin = Clock::now();
       const auto answer = serve::Fetch(operators_ + ":/readyz", "GET", "", kPatience);
       const std::chrono::duration<double, std::milli> took = Clock::now() - begin;
@@ -138,7 +138,7 @@ class AbuseTest : public testing::Test {
       ++asked_;
       slowest_ms_ = std::max(slowest_ms_, took.count());
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    } while (watching_);
   }
 
   double PeakMiB() const {
@@ -192,7 +192,7 @@ class AbuseTest : public testing::Test {
 TEST_F(AbuseTest, EachWrongRequestGetsTheStatusThatIsDue) {
   Start(256);
   if (HasFatalFailure()) return;
-  const uint64_t rounds = FromEnvironment("TACIT_ABUSE_ROUNDS", 3);
+  const uint64_t rounds = FromEnvironment("TACIT_TEST_ABUSE_ROUNDS", 3);
   const std::vector<Wrong> wrong = WrongRequests();
   std::vector<std::thread> strangers;
   std::mutex mutex;
@@ -215,7 +215,7 @@ TEST_F(AbuseTest, EachWrongRequestGetsTheStatusThatIsDue) {
 TEST_F(AbuseTest, BodiesWithoutAnEndAreCutOff) {
   Start(256);
   if (HasFatalFailure()) return;
-  const uint64_t bodies = FromEnvironment("TACIT_ABUSE_BODIES", 4);
+  const uint64_t bodies = FromEnvironment("TACIT_TEST_ABUSE_BODIES", 4);
   const std::string piece = fmt::format("{:x}\r\n", 1 << 20) + std::string(1 << 20, ' ') + "\r\n";
   std::atomic<uint64_t> refused = 0, sent = 0;
   std::vector<std::thread> strangers;
@@ -243,7 +243,7 @@ TEST_F(AbuseTest, BodiesWithoutAnEndAreCutOff) {
 TEST_F(AbuseTest, GarbageBehindARequestEndsTheConnectionAlone) {
   Start(256);
   if (HasFatalFailure()) return;
-  const uint64_t rounds = FromEnvironment("TACIT_ABUSE_ROUNDS", 3);
+  const uint64_t rounds = FromEnvironment("TACIT_TEST_ABUSE_ROUNDS", 3);
   std::mt19937 random(7);
   std::map<int, int> second;
   for (uint64_t round = 0; round < 20 * rounds; ++round) {
@@ -265,8 +265,8 @@ TEST_F(AbuseTest, GarbageBehindARequestEndsTheConnectionAlone) {
 
 // Connections that send nothing, the beginning of a header, of a body, or of a body byte by byte.
 TEST_F(AbuseTest, IdleAndSlowConnectionsKeepNobodyOut) {
-  const uint64_t idle = FromEnvironment("TACIT_ABUSE_IDLE", 300);
-  const uint64_t seconds = FromEnvironment("TACIT_ABUSE_SECONDS", 1);
+  const uint64_t idle = FromEnvironment("TACIT_TEST_ABUSE_IDLE", 300);
+  const uint64_t seconds = FromEnvironment("TACIT_TEST_ABUSE_SECONDS", 1);
   Start(idle + 200);
   if (HasFatalFailure()) return;
   static const std::vector<std::string> kBegun = {
