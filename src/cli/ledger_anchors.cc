@@ -63,7 +63,9 @@ void AddAnchorOptions(CLI::App* command, const std::shared_ptr<AnchorOptions>& o
 Result<std::optional<AnchorsHeld>> HoldAnchors(const AnchorOptions& options,
                                                const LedgerCopy& ledger) {
   if (options.anchors.empty()) return std::optional<AnchorsHeld>();
-  AnchorsHeld held{.file = options.anchors, .terms_known = ledger.terms.has_value()};
+  AnchorsHeld held;
+  held.file = options.anchors;
+  held.terms_known = ledger.terms.has_value();
   for (const std::string& path : options.public_keys) {
     TACIT_ASSIGN(const privacy::AnchorKeyId key, wiring::ReadAnchorKeyFile("--public-key", path));
     held.keys.push_back(key);
