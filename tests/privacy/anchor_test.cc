@@ -142,6 +142,24 @@ TEST_F(AnchorTest, AnotherLedgerOfTheSameLengthIsNamed) {
   EXPECT_FALSE(Held(other));
 }
 
+// Where a run went on beyond the anchor its head is gone, but not how many entries there were.
+TEST_F(AnchorTest, AnotherLedgerIsNamedByHowManyEntriesItHad) {
+  Ledger other = ledger_;
+  for (int i = 0; i < 3; ++i) {
+    Step("a", 2);
+    --commit_;
+    Step(&other, "a", i == 0 ? 2 : 3);
+  }
+  Write();
+  Step("a", 2);
+  --commit_;
+  Step(&other, "a", 3);
+  EXPECT_TRUE(Held(ledger_));
+  const Status held = Held(other);
+  ASSERT_FALSE(held);
+  EXPECT_THAT(held.error().message, HasSubstr("as entry 1; this ledger had 2 entries at commit 3"));
+}
+
 // A copy that went on with the same steps: heads within a run are gone, terms are not.
 TEST_F(AnchorTest, ACopyThatWentOnIsToldByItsTerm) {
   for (int i = 0; i < 3; ++i) Step("a", 2);
