@@ -20,7 +20,7 @@ struct AnchorOptions {
 // Adds --anchors and --public-key.
 void AddAnchorOptions(CLI::App* command, const std::shared_ptr<AnchorOptions>& options);
 
-// What a file of anchors has confirmed of a ledger.
+// The result of holding a file of anchors against a ledger.
 struct AnchorsHeld {
   std::string file;
   uint64_t anchors = 0;

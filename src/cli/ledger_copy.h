@@ -39,7 +39,7 @@ struct LedgerCopy {
   // The delta at which the joint epsilon of all learners is stated: the total budget's, or the
   // largest.
   double TotalDelta() const;
-  // What anchors are held against. Valid as long as the copy.
+  // The ledger as anchors are held against it. Valid as long as the copy.
   privacy::AnchoredLedger ForAnchors() const;
   std::string HeadName() const;  // "sha256:..."
 };

@@ -42,7 +42,7 @@ struct Anchor {
   std::string Signed() const;
 };
 
-// What an operator signs with. Keeps its key to itself.
+// A private key that an operator signs with. It keeps the key to itself.
 class AnchorSigner {
  public:
   // Reads a private key of Ed25519 in PEM, without a passphrase. kInvalidArgument tells what else
@@ -65,7 +65,7 @@ std::string NameOf(const AnchorKeyId& key);
 // True where the anchor has a key and the signature is of it and of this anchor.
 bool HasGoodSignature(const Anchor& anchor);
 
-// What is known of a ledger that anchors are held against.
+// A ledger that anchors are held against, as far as it is known.
 struct AnchoredLedger {
   std::span<const LedgerEntry> entries;
   std::string lineage = {};                      // empty: not known

@@ -32,7 +32,7 @@ class LinearScorer final : public RowScorer {
   const LearnerIndex index_;
   const std::string learner_;
   const std::shared_ptr<const model::linear::Columns> columns_;
-  // What is known of one release. A scorer keeps some, as versions may answer in turn.
+  // The knowledge of one release. A scorer keeps some, as versions may answer in turn.
   struct Known {
     std::shared_ptr<const std::string> released;
     model::linear::State state;

@@ -217,7 +217,7 @@ TEST_F(AnchorsTest, AReportTellsOfItsChecks) {
   EXPECT_THAT(report("json").err, HasSubstr("is nothing that `tacit audit --json` has printed"));
 }
 
-// Which streams are neighbours is said with the same words, whoever asks and wherever.
+// Neighbours are told with the same words, whoever asks and wherever.
 TEST_F(AnchorsTest, NeighboursAreTheSameInWordsEverywhere) {
   for (const bool users : {false, true}) {
     SCOPED_TRACE(users);

@@ -194,7 +194,7 @@ TEST_F(GuardedTest, OtherFilesAreTakenOver) {
   ASSERT_TRUE(has_said("certificate and key are read again"));
   EXPECT_EQ(exit_code("late.token"), 0);
   EXPECT_NE(exit_code("web.token"), 0);
-  // What was there cannot be turned off.
+  // Callers that were there cannot be turned off.
   std::string none = yaml;
   none.replace(none.find(files), files.size(), "");
   test::WriteFile(dir_ / "store.yaml", none);

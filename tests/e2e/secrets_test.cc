@@ -1,5 +1,6 @@
-// What leaves the process has no secrets in it: tokens, keys, salts, users and what records say are
-// planted, every route and many commands are driven with errors, and all that came out is searched.
+// Nothing that leaves the process has secrets in it: tokens, keys, salts, users and what records
+// say are planted, every route and many commands are driven with errors, and all that came out is
+// searched.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -328,7 +329,7 @@ TEST_F(SecretsTest, NothingThatLeavesTheProcessHasThem) {
     secrets->Add("the store's salt", bytes(loaded->salt));
     secrets->Add("the key of users", bytes(*loaded->user_key));
   }
-  // What an operator keeps has both, so that this way of looking sees them.
+  // A checkpoint that an operator keeps has both, so that this way of looking sees them.
   EXPECT_NE(own_.FoundIn(BytesOf(Checkpoint("full"))), "");
   EXPECT_EQ(sent_.FoundIn(BytesOf(Checkpoint("release"))), "");
   Drive({}, "json", false);

@@ -142,7 +142,7 @@ TEST_F(AnchorTest, AnotherLedgerOfTheSameLengthIsNamed) {
   EXPECT_FALSE(Held(other));
 }
 
-// Where a run went on beyond the anchor its head is gone, but not how many entries there were.
+// A head is gone where its run went on, but not how many entries there were.
 TEST_F(AnchorTest, AnotherLedgerIsNamedByHowManyEntriesItHad) {
   Ledger other = ledger_;
   for (int i = 0; i < 3; ++i) {

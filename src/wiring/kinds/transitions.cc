@@ -7,8 +7,8 @@
 namespace tacit::wiring {
 namespace {
 
-// What one version is served from: so many tables of all pairs, or where these have no room,
-// scorers and their cells.
+// The bytes that one version is served from: so many tables of all pairs, or where these have no
+// room, scorers and their cells.
 double ServedStateBytes(const model::transitions::Options& options, uint32_t items, double tables) {
   constexpr double kScorers = 3, kListedCellBytes = 3 * 8;
   const double pairs = static_cast<double>(items) * static_cast<double>(items);
