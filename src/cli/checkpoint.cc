@@ -212,7 +212,9 @@ Result<int> Restore(const CheckpointOptions& options) {
 }
 
 Result<int> Prune(const CheckpointOptions& options) {
-  TACIT_ASSIGN(const auto removed, store::PruneCheckpoints(options.path, options.keep));
+  std::vector<std::string> held;
+  TACIT_ASSIGN(const auto removed, store::PruneCheckpoints(options.path, options.keep, &held));
+  for (const std::string& folder : held) fmt::print("kept {}: it is being served\n", folder);
   for (const std::string& folder : removed) fmt::print("removed {}\n", folder);
   fmt::print("{} removed\n", Counted(removed.size(), "checkpoint"));
   return int{console::kExitDone};

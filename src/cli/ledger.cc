@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cli/ask_daemon.h"
+#include "cli/ledger_anchors.h"
 #include "cli/ledger_copy.h"
 #include "console/exit_code.h"
 #include "console/json_number.h"
@@ -223,15 +224,17 @@ Result<int> Show(const LedgerOptions& options) {
   return int{console::kExitDone};
 }
 
-Result<int> Verify(const LedgerOptions& options) {
+Result<int> Verify(const LedgerOptions& options, const AnchorOptions& anchors) {
   TACIT_ASSIGN(const LedgerCopy ledger, CopyLedger(options));
   constexpr uint64_t kSampledEpsilons = 1000;
   const uint64_t epsilons = options.full ? ~uint64_t{0} : kSampledEpsilons;
   TACIT_RETURN_IF_ERROR(privacy::VerifyChain(ledger.entries, {.epsilons_max = epsilons}));
+  TACIT_ASSIGN(const std::optional<AnchorsHeld> held, HoldAnchors(anchors, ledger));
   const size_t entries = ledger.entries.size();
   if (options.json) {
     json::object answer{{"valid", true}, {"entries", entries}, {"head", ledger.HeadName()}};
     if (options.url.empty() && options.file.empty()) answer["witness"] = ledger.witnessed;
+    if (held) answer["anchors"] = ToJson(*held);
     fmt::print("{}\n", json::serialize(answer));
   } else if (entries == 0) {
     fmt::print("nothing has been charged yet: there is no entry to verify\n");
@@ -242,6 +245,7 @@ Result<int> Verify(const LedgerOptions& options) {
                             : fmt::format("the epsilon of about {} (--full: of each)", epsilons),
         ledger.HeadName());
   }
+  if (held && !options.json) fmt::print("{}\n", InWords(*held));
   return int{console::kExitDone};
 }
 
@@ -285,11 +289,16 @@ void AddLedger(CLI::App& cli, Action* chosen) {
       "From the entries alone: nothing else that a daemon at --url says is believed.\n"
       "Examples:\n  tacit ledger verify --store demo-data/store\n  tacit ledger verify --url "
       "unix:/run/tacit/operator --full");
-  verify->callback([options, chosen] { *chosen = [options] { return Verify(*options); }; });
+  auto anchors = std::make_shared<AnchorOptions>();
+  AddAnchorOptions(verify, anchors);
+  verify->callback([options, anchors, chosen] {
+    *chosen = [options, anchors] { return Verify(*options, *anchors); };
+  });
 
   AddLedgerExport(command, chosen);
   AddLedgerForecast(command, chosen);
   AddLedgerList(command, chosen);
+  AddLedgerSign(command, chosen);
   AddLedgerRecover(command, chosen);
 }
 

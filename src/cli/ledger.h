@@ -31,6 +31,7 @@ Result<store::ReadOnlyStore> OpenLedger(const LedgerOptions& options);
 void AddLedgerExport(CLI::App* ledger, Action* chosen);
 void AddLedgerForecast(CLI::App* ledger, Action* chosen);
 void AddLedgerList(CLI::App* ledger, Action* chosen);
+void AddLedgerSign(CLI::App* ledger, Action* chosen);
 void AddLedgerRecover(CLI::App* ledger, Action* chosen);
 
 }  // namespace tacit::cli

@@ -76,6 +76,11 @@ class PageReader {
     if (!head.starts_with(kPrefix) || !FromHex(head.substr(kPrefix.size()), copy_.head))
       return Fail(ErrorCode::kIo, "a head that is no SHA-256");
     copy_.promises = ReadPromises(page);
+    // Files of earlier versions have neither.
+    if (const json::value* lineage = page.if_contains("lineage"))
+      copy_.lineage = lineage->as_string();
+    if (const json::value* version = page.if_contains("version"))
+      copy_.last = CommitSeq(version->to_number<uint64_t>());
     TACIT_ASSIGN(const std::vector<privacy::LedgerEntry> entries,
                  DecodeEntries(page.at("entries").as_array()));
     if (page.at("from").to_number<uint64_t>() != next())
@@ -190,12 +195,22 @@ std::string ToPage(const LedgerCopy& ledger) {
   json::object page{{"from", 0},
                     {"length", ledger.entries.size()},
                     {"head", ledger.HeadName()},
+                    {"lineage", ledger.lineage},
                     {"promises", std::move(promises)}};
+  if (ledger.last) page["version"] = ledger.last->value;
   page["total_budget"] = nullptr;
   if (const auto& total = ledger.promises.total)
     page["total_budget"] = json::object{{"epsilon", total->epsilon}, {"delta", total->delta}};
   page["entries"] = std::move(entries);
   return json::serialize(page) + "\n";
+}
+
+privacy::AnchoredLedger LedgerCopy::ForAnchors() const {
+  return {.entries = entries,
+          .lineage = lineage,
+          .last = last,
+          .terms = terms ? &*terms : nullptr,
+          .ancestors = ancestors};
 }
 
 std::string LedgerCopy::HeadName() const { return "sha256:" + ToHex(head); }
@@ -204,12 +219,18 @@ namespace {
 
 Result<LedgerCopy> CopyFromStore(const LedgerOptions& options) {
   TACIT_ASSIGN(store::ReadOnlyStore store, OpenLedger(options));
+  const auto ancestors = store.snapshot->ancestors();
   return LedgerCopy{.entries = std::move(store.entries),
                     .head = store.snapshot->head(),
                     .promises = std::move(store.promises),
                     .total = store.snapshot->total(),
                     .witnessed = !WitnessOf(options).empty(),
-                    .count_users = std::move(store.count_users)};
+                    .count_users = std::move(store.count_users),
+                    .lineage = store.snapshot->lineage(),
+                    .last = store.snapshot->version(),
+                    .term = store.snapshot->term(),
+                    .terms = std::move(store.terms),
+                    .ancestors = {ancestors.begin(), ancestors.end()}};
 }
 
 }  // namespace

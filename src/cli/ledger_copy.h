@@ -8,7 +8,9 @@
 
 #include "base/hash.h"
 #include "base/result.h"
+#include "base/terms.h"
 #include "base/user_uses.h"
+#include "privacy/anchor.h"
 #include "privacy/ledger.h"
 
 namespace tacit::cli {
@@ -25,12 +27,20 @@ struct LedgerCopy {
   bool witnessed = false;  // it was held to a witness
   // Counts a learner's users by what they have used; empty for a daemon's ledger.
   std::function<Result<UsersByUses>(std::string_view learner)> count_users = {};
+  // The store's, as far as the place tells them.
+  std::string lineage = {};
+  std::optional<CommitSeq> last = std::nullopt;
+  TermId term = kNoTerm;  // of the last commit
+  std::optional<Terms> terms = std::nullopt;
+  std::vector<Ancestor> ancestors = {};
 
   // The totals that the entries claim, by name, for each learner with entries or a promise.
   std::vector<privacy::LedgerTotal> Learners() const;
   // The delta at which the joint epsilon of all learners is stated: the total budget's, or the
   // largest.
   double TotalDelta() const;
+  // The ledger as anchors are held against it. Valid as long as the copy.
+  privacy::AnchoredLedger ForAnchors() const;
   std::string HeadName() const;  // "sha256:..."
 };
 

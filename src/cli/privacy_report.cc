@@ -16,6 +16,8 @@ namespace {
 
 struct PrivacyReportOptions {
   std::shared_ptr<LedgerOptions> place = std::make_shared<LedgerOptions>();
+  std::shared_ptr<AnchorOptions> anchors = std::make_shared<AnchorOptions>();
+  std::vector<std::string> audits;
   std::string format = "markdown", output;
 };
 
@@ -25,6 +27,11 @@ Result<int> MakeReport(const PrivacyReportOptions& options) {
   TACIT_ASSIGN(Statement statement, MakeStatement(ledger));
   statement.place = PlaceOf(*options.place);
   statement.witnessed = ledger.witnessed;
+  TACIT_ASSIGN(statement.anchors, HoldAnchors(*options.anchors, ledger));
+  for (const std::string& path : options.audits) {
+    TACIT_ASSIGN(const std::vector<StatedAudit> audits, ReadAudits(path));
+    statement.audits.insert(statement.audits.end(), audits.begin(), audits.end());
+  }
   const std::string text = options.format == "html"   ? ToHtml(statement)
                            : options.format == "json" ? ToJson(statement)
                                                       : ToMarkdown(statement);
@@ -46,6 +53,12 @@ void AddPrivacyReport(CLI::App* privacy, Action* chosen) {
   command->add_option("--format", options->format, "markdown, html or json")
       ->check(CLI::IsMember({"markdown", "html", "json"}))
       ->capture_default_str();
+  AddAnchorOptions(command, options->anchors);
+  command
+      ->add_option(
+          "--audit", options->audits,
+          "What `tacit audit --json` has printed (repeatable), to be told among the checks")
+      ->allow_extra_args(false);
   command->add_option("--output", options->output, "File to write (default: standard output)");
   command->footer(
       "For those who have to answer for it, and for those who want to recompute it. All of it is "

@@ -34,7 +34,9 @@ constexpr std::array kRows = std::to_array<ReloadRow>({
     {"store.checkpoints.kinds", kTaken, ""},
     {"serve", kStays, kDoors},
     {"serve.access_log", kTaken, ""},
+    {"serve.callers", kTaken, ""},
     {"serve.rates", kTaken, ""},
+    {"serve.tls", kTaken, ""},
     {"memory", kStays, kRooms},
     {"training", kStays, kRooms},
     {"gpu", kStays, kRooms},
@@ -159,6 +161,11 @@ std::vector<Change> ChangesOf(const Config& before, const Config& now) {
 }
 
 void TakeReloaded(const Config& from, Config* to) {
+  // Listeners are made with TLS or without, and ask for tokens or not.
+  if (from.serve.callers.empty() == to->serve.callers.empty())
+    to->serve.callers = from.serve.callers;
+  if (from.serve.tls.certificate.empty() == to->serve.tls.certificate.empty())
+    to->serve.tls = from.serve.tls;
   to->store.on_failure = from.store.on_failure;
   to->store.checkpoints.every = from.store.checkpoints.every;
   to->store.checkpoints.every_s = from.store.checkpoints.every_s;

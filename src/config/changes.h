@@ -39,7 +39,8 @@ struct Change {
 // with LogFiles::kUnread.
 std::vector<Change> ChangesOf(const Config& before, const Config& now);
 
-// Copies the values of all keys that are taken.
+// Copies the values of all keys that are taken. Those of serve.callers and serve.tls are, where
+// another file is named than before; where there was none, or is none now, they stay.
 void TakeReloaded(const Config& from, Config* to);
 
 }  // namespace tacit::config

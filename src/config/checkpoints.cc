@@ -58,6 +58,27 @@ Status CheckCheckpoints(const Place& place, const Store& store, Checkpoints* che
   return {};
 }
 
+void DescribeAnchors(Fields& fields, Anchors& anchors) {
+  fields.Text("path", &anchors.path);
+  fields.Text("every", &anchors.every);
+  fields.Text("key", &anchors.key);
+}
+
+Status CheckAnchors(const Place& place, const Store& store, Anchors* anchors) {
+  const auto seconds = SecondsOf(anchors->every);
+  if (!seconds)
+    return place.Key("every").Fail(fmt::format(
+        "must be a number and s, min, h or d, a year at most, is '{}'", anchors->every));
+  anchors->every_s = *seconds;
+  if (anchors->path.empty() && !anchors->key.empty())
+    return place.Key("key").Fail("needs a path: without one there is nothing to sign");
+  if (!anchors->path.empty() && Inside(anchors->path, store.path))
+    return place.Key("path").Fail(
+        "lies inside store.path: a copy of the store would bring its anchors along, and they "
+        "would prove nothing");
+  return {};
+}
+
 std::string DumpSchema(const Config& config) {
   std::string yaml;
   Config copy = config;  // descriptions take a mutable reference, to read into it

@@ -398,6 +398,14 @@ struct Checkpoints {
   std::vector<std::string> kinds = {"full"};  // full, release or both; for the schedule
 };
 
+// The file that heads of the ledger are written into while the daemon runs.
+struct Anchors {
+  std::string path;          // empty: none
+  std::string every = "1h";  // a number and s, min, h or d
+  uint64_t every_s = 3600;   // the same in seconds; not a key
+  std::string key;           // a private key of Ed25519 in PEM; empty: anchors are not signed
+};
+
 struct Store {
   enum class OnFailure { kServe, kExit };
   std::string path;
@@ -409,6 +417,7 @@ struct Store {
   OnFailure on_failure = OnFailure::kServe;  // what follows once training has failed
   uint32_t scrub_days = 7;  // all tables are read and checked once in this time; 0: never
   Checkpoints checkpoints;
+  Anchors anchors;
 };
 
 // Requests a second of one caller of each role in serve.callers; 0: as many as come.

@@ -46,6 +46,7 @@ void DescribeStore(Fields& fields, Store& store) {
   fields.Integer("scrub_days", &store.scrub_days, 0, 3650);
   fields.Section("checkpoints",
                  [&](Fields& below) { DescribeCheckpoints(below, store.checkpoints); });
+  fields.Section("anchors", [&](Fields& below) { DescribeAnchors(below, store.anchors); });
 }
 
 Status CheckStore(const Place& place, Store* store) {
@@ -64,6 +65,7 @@ Status CheckStore(const Place& place, Store* store) {
       return place.Key("paths").Fail(
           fmt::format("'{}' lies inside store.path, where shards are without this key", path));
   }
+  TACIT_RETURN_IF_ERROR(CheckAnchors(place.Key("anchors"), *store, &store->anchors));
   return CheckCheckpoints(place.Key("checkpoints"), *store, &store->checkpoints);
 }
 

@@ -42,6 +42,8 @@ Status CheckBudget(const Place& place, const Budget& budget, const std::vector<L
 
 void DescribeStore(Fields& fields, Store& store);
 void DescribeCheckpoints(Fields& fields, Checkpoints& checkpoints);
+void DescribeAnchors(Fields& fields, Anchors& anchors);
+Status CheckAnchors(const Place& place, const Store& store, Anchors* anchors);
 Status CheckCheckpoints(const Place& place, const Store& store, Checkpoints* checkpoints);
 void DescribeServe(Fields& fields, Serve& serve);
 void DescribeDeadLetters(Fields& fields, DeadLetters& letters);

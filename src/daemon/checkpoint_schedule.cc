@@ -162,7 +162,10 @@ void CheckpointSchedule::MakeDue(std::unique_lock<std::mutex>& lock) {
   }
   if (!made) return;
   lock.unlock();
-  const auto removed = store::PruneCheckpoints(path_, options.keep);
+  std::vector<std::string> held;
+  const auto removed = store::PruneCheckpoints(path_, options.keep, &held);
+  for (const std::string& folder : held)
+    spdlog::info("checkpoint {} stays: it is being served", folder);
   if (!removed) spdlog::warn("older checkpoints stay: {}", removed.error().message);
   lock.lock();
 }

@@ -20,6 +20,7 @@
 #include "daemon/forgetter.h"
 #include "daemon/front.h"
 #include "daemon/gpu_choice.h"
+#include "daemon/ledger_anchorer.h"
 #include "daemon/progress_line.h"
 #include "daemon/reloader.h"
 #include "daemon/scrubber.h"
@@ -99,6 +100,7 @@ class Daemon {
     TACIT_RETURN_IF_ERROR(source_->VerifyIdentity(store_->source_identity()));
     source_->Claim(ClaimOf(*store_->Latest(), *store_));
     TACIT_RETURN_IF_ERROR(CheckBudgets(store_->Latest()->version().value == 0));
+    TACIT_ASSIGN(anchorer_, LedgerAnchorer::Open(*store_, assembly_.config.store.anchors, clock_));
     if (assembly_.config.store.witness == "none") WarnOfNoWitness(assembly_.config.store.path);
     wiring::TellOfWitnessPlaces(assembly_.config);
     TACIT_RETURN_IF_ERROR(OpenDeadLetterSink());
@@ -320,6 +322,8 @@ class Daemon {
           fmt::format("the witness was removed {} times while in use, and written anew: find out "
                       "what removes it",
                       lost));
+    if (const std::string why = anchorer_ ? anchorer_->trouble() : ""; !why.empty())
+      causes.push_back("the ledger's head cannot be anchored: " + why);
     if (std::string stream = learning_->stream_trouble(); !stream.empty())
       causes.push_back(std::move(stream));
     readiness.degraded_for_operators = fmt::format("{}", fmt::join(causes, "; "));
@@ -485,6 +489,7 @@ class Daemon {
     checkpoints_.reset();
     Status flushed = store_->Flush();
     if (!flushed && !failed_) Failed("the last commit failed", flushed.error());
+    if (flushed && anchorer_) anchorer_->Finish();
     if (flushed && feed_) feed_->Finish();
     feed_.reset();
     if (flushed)
@@ -561,6 +566,7 @@ class Daemon {
   std::unique_ptr<Scrubber> scrubber_;
   std::unique_ptr<BudgetOutlook> outlook_;
   std::unique_ptr<FeedSender> feed_;
+  std::unique_ptr<LedgerAnchorer> anchorer_;
   std::unique_ptr<Front> front_;
   bool held_ = false;
   std::atomic<bool> trained_ = false, failed_ = false;

@@ -19,6 +19,10 @@ serve::CallerRates RatesOf(const config::Serve& config) {
   return {config.rates.query, config.rates.user, config.rates.of_operator};
 }
 
+serve::TlsFiles TlsFilesOf(const config::TlsFiles& files) {
+  return {.certificate = files.certificate, .key = files.key, .client_ca = files.client_ca};
+}
+
 void TellKept(const Error& error, std::string_view what) {
   spdlog::error("{}; the {} before", error.message, what);
 }
@@ -37,9 +41,7 @@ Result<std::unique_ptr<Front>> Front::Open(const config::Serve& config,
     TellCallers(*front->callers_);
   }
   if (!config.tls.certificate.empty()) {
-    TACIT_ASSIGN(front->tls_, serve::Tls::Open({.certificate = config.tls.certificate,
-                                                .key = config.tls.key,
-                                                .client_ca = config.tls.client_ca}));
+    TACIT_ASSIGN(front->tls_, serve::Tls::Open(TlsFilesOf(config.tls)));
     front->expires_ =
         registry.AddGauge(metrics::Audience::kPublic, "tacit_tls_certificate_expires_seconds",
                           "The Unix time at which the first of the server's certificates ends");
@@ -66,7 +68,9 @@ void Front::TellCertificate() {
 }
 
 void Front::Change(const config::Serve& config) {
+  if (callers_ != nullptr) callers_->SetPath(config.callers);
   if (callers_ != nullptr) callers_->SetRates(RatesOf(config));
+  if (tls_ != nullptr) tls_->SetFiles(TlsFilesOf(config.tls));
   if (server_ != nullptr) server_->SetAccessLog(config.access_log);
 }
 

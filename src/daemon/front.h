@@ -27,7 +27,8 @@ class Front {
   // Null where the configuration names no address.
   serve::Server* server() const { return server_.get(); }
 
-  // Goes on with these rates of callers, and with a log of answers or without.
+  // Goes on with these rates of callers, and with a log of answers or without. Files of other names
+  // are read by the next Reload or Look.
   void Change(const config::Serve& config);
 
   // Reads all files again, on SIGHUP. What cannot be read stays as it was, and is logged.

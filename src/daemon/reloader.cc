@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <set>
+#include <string>
+
 #include "base/log.h"
 #include "config/changes.h"
 
@@ -18,9 +21,11 @@ void Reloader::Reload() {
   if (changes.empty()) return spdlog::info("SIGHUP: the configuration is as it was");
   config::TakeReloaded(*read, &running_);
   take_(running_);
+  std::set<std::string> stays;
+  for (const config::Change& change : config::ChangesOf(running_, *read)) stays.insert(change.key);
   for (const config::Change& change : changes) {
     const config::ReloadRow* const row = config::ReloadRowOf(change.key);
-    const bool taken = row != nullptr && row->use == config::AtReload::kTaken;
+    const bool taken = !stays.contains(change.key);
     LogEvent(
         taken ? spdlog::level::info : spdlog::level::warn, taken ? "reloaded" : "reload_refused",
         {{"key", change.key}, {"before", change.before}, {"now", change.now}},
@@ -29,7 +34,9 @@ void Reloader::Reload() {
             : fmt::format("SIGHUP: {} is {} in the file, and stays {} until tacitd is started "
                           "anew: {}",
                           change.key, change.now, change.before,
-                          row != nullptr ? row->why : "a start alone reads it"));
+                          row == nullptr     ? "a start alone reads it"
+                          : row->why.empty() ? "listeners are made with it or without it"
+                                             : row->why));
   }
 }
 

@@ -110,10 +110,12 @@ Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const std::string&
   TACIT_ASSIGN(const wiring::FilePlan files, MakeFilePlan(assembly.config.serve));
   metrics::Registry registry;
   const std::vector<serve::RecommendModel> recommenders = wiring::MakeRecommendModels(assembly);
+  TACIT_ASSIGN(const uint64_t reader_bytes, wiring::PlanReaders(assembly));
   TACIT_ASSIGN(const auto served,
                ServedVersions::Open(directory, {.open_most = assembly.config.serve.versions.open,
                                                 .choice_file = assembly.config.serve.versions.file,
                                                 .layouts = wiring::MakeLayouts(assembly),
+                                                .reader_bytes = reader_bytes,
                                                 .recommenders = recommenders,
                                                 .registry = &registry}));
   TellWhatIsServed(config, *served);

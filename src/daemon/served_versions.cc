@@ -53,37 +53,44 @@ Result<std::string> Choose(const std::string& directory, bool newest) {
 
 }  // namespace
 
-Result<store::ReadOnlyStore> ServedVersions::Read(const std::string& folder) const {
+Result<ServedVersions::Held> ServedVersions::Read(const std::string& folder) const {
+  Held held;
+  if (store::IsCheckpoint(folder)) {
+    TACIT_ASSIGN(store::CheckpointHold hold, store::CheckpointHold::Take(folder));
+    held.hold = std::make_shared<const store::CheckpointHold>(std::move(hold));
+  }
   const std::string witness = wiring::WitnessBeside(folder);
   if (witness.empty() && !store::IsCheckpoint(folder))
     spdlog::warn("no witness of {}: an older copy put in its place would not be noticed", folder);
-  return store::OpenReadOnly(folder, witness, options_.layouts);
+  TACIT_ASSIGN(held.store,
+               store::OpenReadOnly(folder, witness, options_.layouts, options_.reader_bytes));
+  return held;
 }
 
-Result<ServedVersions::Opened> ServedVersions::OpenVersion(
-    const std::string& folder, std::shared_ptr<const store::Snapshot> snapshot) const {
+Result<ServedVersions::Opened> ServedVersions::OpenVersion(const std::string& folder,
+                                                           Held read) const {
   auto version = std::make_shared<const serve::ServedVersion>(
-      std::move(snapshot), options_.recommenders, *options_.registry);
+      std::move(read.store.snapshot), options_.recommenders, *options_.registry);
   for (size_t i = 0; i < options_.recommenders.size(); ++i) {
     auto items = version->recommender().Get(i);
     if (!items && items.error().code != ErrorCode::kUnavailable)
       return Fail(std::move(items.error()).Context(folder));
   }
-  return Opened{folder, std::move(version)};
+  return Opened{folder, std::move(read.hold), std::move(version)};
 }
 
 Result<std::unique_ptr<ServedVersions>> ServedVersions::Open(const std::string& directory,
                                                              Options options) {
   std::unique_ptr<ServedVersions> versions(new ServedVersions(directory, std::move(options)));
   TACIT_ASSIGN(const std::string folder, Choose(directory, /*newest=*/false));
-  TACIT_ASSIGN(store::ReadOnlyStore store, versions->Read(folder));
-  if (store.checkpoint) {
+  TACIT_ASSIGN(Held read, versions->Read(folder));
+  if (read.store.checkpoint) {
     TACIT_ASSIGN(versions->like_, store::ReadManifest(folder));
   }
   State state;
-  state.serving = store.snapshot->version().value;
-  const std::string lineage = store.snapshot->lineage();
-  TACIT_ASSIGN(state.open[state.serving], versions->OpenVersion(folder, std::move(store.snapshot)));
+  state.serving = read.store.snapshot->version().value;
+  const std::string lineage = read.store.snapshot->lineage();
+  TACIT_ASSIGN(state.open[state.serving], versions->OpenVersion(folder, std::move(read)));
   if (!versions->options_.choice_file.empty()) {
     TACIT_ASSIGN(const auto choice, ReadChoice(versions->options_.choice_file));
     if (choice && choice->lineage != lineage)
@@ -128,16 +135,16 @@ Result<bool> ServedVersions::MoveToNewest(State* state) const {
   const Opened& now = state->open.at(state->serving);
   TACIT_ASSIGN(const std::string folder, Choose(directory_, /*newest=*/true));
   if (folder == now.folder && store::IsCheckpoint(folder)) return false;
-  TACIT_ASSIGN(store::ReadOnlyStore store, Read(folder));
+  TACIT_ASSIGN(Held read, Read(folder));
   const auto& snapshot = now.version->snapshot();
-  if (store.snapshot->lineage() != snapshot->lineage())
+  if (read.store.snapshot->lineage() != snapshot->lineage())
     return Fail(ErrorCode::kRefused,
                 fmt::format("{} is of lineage {}, what is served of {}: start anew to serve it",
-                            folder, store.snapshot->lineage(), snapshot->lineage()));
-  const uint64_t version = store.snapshot->version().value;
+                            folder, read.store.snapshot->lineage(), snapshot->lineage()));
+  const uint64_t version = read.store.snapshot->version().value;
   if (version <= state->serving) return false;
   if (!state->open.contains(version)) {
-    TACIT_ASSIGN(state->open[version], OpenVersion(folder, std::move(store.snapshot)));
+    TACIT_ASSIGN(state->open[version], OpenVersion(folder, std::move(read)));
   }
   state->serving = version;
   return true;
@@ -161,8 +168,8 @@ Status ServedVersions::OpenWanted(State* state) const {
       return Fail(ErrorCode::kNotFound,
                   fmt::format("there is no checkpoint of commit {}: there are {}", version,
                               fmt::join(std::views::keys(places), ", ")));
-    TACIT_ASSIGN(store::ReadOnlyStore store, Read(place->second));
-    TACIT_ASSIGN(state->open[version], OpenVersion(place->second, std::move(store.snapshot)));
+    TACIT_ASSIGN(Held read, Read(place->second));
+    TACIT_ASSIGN(state->open[version], OpenVersion(place->second, std::move(read)));
   }
   // The oldest that nobody wants go first.
   for (auto at = state->open.begin();
@@ -177,9 +184,8 @@ void ServedVersions::OpenOlder(State* state) const {
   for (const auto& [version, folder] : std::views::reverse(*places)) {
     if (state->open.size() >= options_.open_most) return;
     if (version > state->serving || state->open.contains(version)) continue;
-    auto store = Read(folder);
-    auto opened =
-        store ? OpenVersion(folder, std::move(store->snapshot)) : Fail(std::move(store.error()));
+    auto read = Read(folder);
+    auto opened = read ? OpenVersion(folder, std::move(*read)) : Fail(std::move(read.error()));
     if (opened)
       state->open[version] = std::move(*opened);
     else

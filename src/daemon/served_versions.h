@@ -14,6 +14,7 @@
 #include "serve/recommend/recommender.h"
 #include "serve/versions/versions.h"
 #include "serve/versions/versions_route.h"
+#include "store/checkpoint_hold.h"
 #include "store/store.h"
 
 namespace tacit::daemon {
@@ -28,6 +29,7 @@ class ServedVersions {
     uint32_t open_most = 2;
     std::string choice_file = {};  // empty: a choice ends with the process
     std::vector<store::LearnerLayout> layouts;
+    uint64_t reader_bytes = store::kReaderBytes;  // of each version that lies open
     std::vector<serve::RecommendModel> recommenders = {};
     metrics::Registry* registry = nullptr;  // never null; outlives the versions
   };
@@ -53,6 +55,7 @@ class ServedVersions {
  private:
   struct Opened {
     std::string folder;
+    std::shared_ptr<const store::CheckpointHold> hold;  // null: of a store
     std::shared_ptr<const serve::ServedVersion> version;
   };
   // The state between two changes.
@@ -67,9 +70,13 @@ class ServedVersions {
   ServedVersions(std::string directory, Options options)
       : directory_(std::move(directory)), options_(std::move(options)) {}
   // All that follow need moving_.
-  Result<store::ReadOnlyStore> Read(const std::string& folder) const;
-  Result<Opened> OpenVersion(const std::string& folder,
-                             std::shared_ptr<const store::Snapshot> snapshot) const;
+  // What lies in a folder, which stays there as long as it is held.
+  struct Held {
+    store::ReadOnlyStore store;
+    std::shared_ptr<const store::CheckpointHold> hold;
+  };
+  Result<Held> Read(const std::string& folder) const;
+  Result<Opened> OpenVersion(const std::string& folder, Held read) const;
   // Checkpoints of the served kind and lineage, and what is open.
   Result<Folders> Places(const State& state) const;
   Result<bool> MoveToNewest(State* state) const;

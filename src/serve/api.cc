@@ -70,8 +70,9 @@ void AppendLearner(const store::Snapshot& snapshot, const ServedLearner& learner
   AppendLoss(total, out);
   Append(out, R"(,"steps":{},"private":{},"budget":{{"epsilon":)", total.steps, IsPrivate(total));
   AppendNumber(promise.epsilon, out);
-  Append(out, R"(,"exhausted":{}}},"participation":"{}","adjacency":"{}")", exhausted,
-         privacy::Name(promise.participation), privacy::Name(promise.adjacency));
+  Append(out, R"(,"exhausted":{}}},"participation":"{}","adjacency":"{}","neighbours":"{}")",
+         exhausted, privacy::Name(promise.participation), privacy::Name(promise.adjacency),
+         privacy::InWords(promise.adjacency, promise.unit));
   AppendBounds(promise.bounds, out);
   *out += ',';
   AppendAtMost(total, out);
@@ -109,8 +110,9 @@ void WriteUserPrivacy(const store::Snapshot& snapshot, const std::vector<ServedL
     const privacy::LedgerTotal total = TotalOf(snapshot, learner.promise);
     *out += &learner == &learners.front() ? R"({"learner":)" : R"(,{"learner":)";
     AppendJsonString(learner.promise.learner, out);
-    Append(out, R"(,"unit":"{}","adjacency":"{}",)", privacy::Name(total.unit),
-           privacy::Name(learner.promise.adjacency));
+    Append(out, R"(,"unit":"{}","adjacency":"{}","neighbours":"{}",)", privacy::Name(total.unit),
+           privacy::Name(learner.promise.adjacency),
+           privacy::InWords(learner.promise.adjacency, learner.promise.unit));
     AppendLoss(total, out);
     Append(out, R"(,"private":{},)", IsPrivate(total));
     AppendAtMost(total, out);

@@ -101,15 +101,27 @@ LinearScorer::LinearScorer(LearnerIndex index, std::string learner,
 Status LinearScorer::ReadState(const store::Snapshot& snapshot) {
   auto released = snapshot.Released(index_);
   if (released == nullptr) return Fail(NotYetCommitted(learner_));
-  if (released == released_) return {};
+  ++requests_;
+  const auto known = std::ranges::find(known_, released, &Known::released);
+  if (known != known_.end()) {
+    now_ = known->get();
+    now_->used = requests_;
+    return {};
+  }
   auto state = linear::State::Decode(*released, *columns_);
   if (!state)
     return Fail(
         std::move(state.error())
             .Context(fmt::format("learner '{}': version {}", learner_, snapshot.version().value)));
-  state_ = std::move(*state);
-  released_ = std::move(released);
-  memo_.Clear();
+  if (known_.size() < kKnownMost) {
+    now_ = known_.emplace_back(std::make_unique<Known>()).get();
+  } else {
+    now_ = std::ranges::min_element(known_, {}, [](const auto& one) { return one->used; })->get();
+    now_->memo.Clear();
+  }
+  now_->state = std::move(*state);
+  now_->released = std::move(released);
+  now_->used = requests_;
   return {};
 }
 
@@ -133,7 +145,7 @@ Status LinearScorer::ReadWeights(const store::Snapshot& snapshot, std::span<cons
   missed_.clear();
   missed_rows_.clear();
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (memo_.Find(rows[i], &weights_[i])) continue;
+    if (now_->memo.Find(rows[i], &weights_[i])) continue;
     missed_.push_back(static_cast<uint32_t>(i));
     missed_rows_.push_back(rows[i]);
   }
@@ -148,7 +160,7 @@ Status LinearScorer::ReadWeights(const store::Snapshot& snapshot, std::span<cons
   for (size_t k = 0; k < missed_.size(); ++k)
     weights_[missed_[k]] = missed_weights_[distinct_.slot_row[k]];
   for (size_t k = 0; k < distinct_.rows.size(); ++k)  // a damaged weight is read again
-    if (std::isfinite(missed_weights_[k])) memo_.Keep(distinct_.rows[k], missed_weights_[k]);
+    if (std::isfinite(missed_weights_[k])) now_->memo.Keep(distinct_.rows[k], missed_weights_[k]);
   return {};
 }
 
@@ -165,7 +177,7 @@ Status LinearScorer::ScoreChunk(const store::Snapshot& snapshot, std::span<float
                  .end = runs_.end,
                  .one_each = runs_.one_each},
                 0, n, weights_, scores);
-  for (float& score : scores) score += static_cast<float>(state_.bias);
+  for (float& score : scores) score += static_cast<float>(now_->state.bias);
   return MakeProbabilities(learner_, snapshot, scores);
 }
 

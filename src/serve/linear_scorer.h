@@ -14,7 +14,7 @@ namespace tacit::serve {
 
 // The linear click model (model/README.md, Linear): a bias from the snapshot's released state, and
 // the weights of an example's values from its rows, of which those of late requests are remembered
-// until the next release. Working memory grows to one chunk of rows.
+// as long as their release answers. Working memory grows to one chunk of rows.
 class LinearScorer final : public RowScorer {
  public:
   // `learner` is its name, for messages; batches are those of `transform`.
@@ -32,9 +32,18 @@ class LinearScorer final : public RowScorer {
   const LearnerIndex index_;
   const std::string learner_;
   const std::shared_ptr<const model::linear::Columns> columns_;
-  std::shared_ptr<const std::string> released_;  // `state_` and `memo_` are of it
-  WeightMemo memo_;
-  model::linear::State state_;
+  // The knowledge of one release. A scorer keeps some, as versions may answer in turn.
+  struct Known {
+    std::shared_ptr<const std::string> released;
+    model::linear::State state;
+    WeightMemo memo;
+    uint64_t used = 0;  // the number of the request that used it last
+  };
+  static constexpr size_t kKnownMost = 4;
+
+  std::vector<std::unique_ptr<Known>> known_;
+  Known* now_ = nullptr;  // that of the request
+  uint64_t requests_ = 0;
   event::Batch chunk_;
   model::linear::ValueRuns runs_;
   std::vector<float> weights_;    // of each value of the chunk

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "store/checkpoint_draft.h"
+#include "store/checkpoint_hold.h"
 #include "store/file_digest.h"
 
 namespace tacit::store {
@@ -94,7 +95,8 @@ Result<std::vector<CheckpointPlace>> ListCheckpoints(const std::string& parent,
   return places;
 }
 
-Result<std::vector<std::string>> PruneCheckpoints(const std::string& parent, uint64_t keep) {
+Result<std::vector<std::string>> PruneCheckpoints(const std::string& parent, uint64_t keep,
+                                                  std::vector<std::string>* held) {
   std::vector<std::string> removed;
   std::error_code error;
   if (!fs::exists(parent, error)) return removed;
@@ -103,6 +105,9 @@ Result<std::vector<std::string>> PruneCheckpoints(const std::string& parent, uin
   std::map<std::pair<CheckpointKind, std::string>, uint64_t> newer;
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
     if (newer[{place->manifest.kind, place->manifest.lineage}]++ < keep) continue;
+    const auto claim = ClaimForRemoval(place->folder);
+    if (!claim && held != nullptr) held->push_back(place->folder);
+    if (!claim) continue;
     TACIT_RETURN_IF_ERROR(locked.Remove(place->folder));
     removed.push_back(place->folder);
   }

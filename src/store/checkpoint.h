@@ -112,9 +112,10 @@ struct CheckpointPlace {
 Result<std::vector<CheckpointPlace>> ListCheckpoints(const std::string& parent,
                                                      std::vector<std::string>* unreadable);
 // Removes all but the newest `keep` checkpoints of each kind and lineage, and what an interrupted
-// creation or removal left. Returns the folders of the removed ones. A process that reads one of
-// them should be moved to another first.
-Result<std::vector<std::string>> PruneCheckpoints(const std::string& parent, uint64_t keep);
+// creation or removal left. One that a process holds (checkpoint_hold.h) stays, and is named in
+// `held`, if it is not null. Returns the folders of the removed ones.
+Result<std::vector<std::string>> PruneCheckpoints(const std::string& parent, uint64_t keep,
+                                                  std::vector<std::string>* held = nullptr);
 
 struct CheckpointRequest {
   CheckpointKind kind = CheckpointKind::kFull;

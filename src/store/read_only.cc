@@ -89,13 +89,14 @@ Result<ReadOnlyStore> MakeReadOnly(const std::shared_ptr<Rocks>& rocks, Loaded l
                        std::move(loaded.entries),
                        std::move(promises),
                        {},
-                       count};
+                       count,
+                       std::move(loaded.terms)};
 }
 
 Result<ReadOnlyStore> TryOpen(const std::string& path, const std::string& witness,
-                              const std::vector<LearnerLayout>& layouts) {
+                              const std::vector<LearnerLayout>& layouts, uint64_t reader_bytes) {
   TACIT_ASSIGN(const auto before, ReadWitness(witness));
-  TACIT_ASSIGN(const auto rocks, Rocks::OpenReadOnly(path));
+  TACIT_ASSIGN(const auto rocks, Rocks::OpenReadOnly(path, reader_bytes));
   TACIT_ASSIGN(Loaded loaded, Load(*rocks));
   if (loaded.fresh())
     return Fail(ErrorCode::kNotFound, fmt::format("store {} has not been written yet", path));
@@ -107,10 +108,11 @@ Result<ReadOnlyStore> TryOpen(const std::string& path, const std::string& witnes
 // A checkpoint is an older copy by design, and its manifest says of which commit: no witness is
 // asked.
 Result<ReadOnlyStore> OpenCheckpoint(const std::string& folder,
-                                     const std::vector<LearnerLayout>& layouts) {
+                                     const std::vector<LearnerLayout>& layouts,
+                                     uint64_t reader_bytes) {
   TACIT_ASSIGN(const CheckpointManifest manifest,
                CheckCheckpoint(folder, CheckpointCheck::kAtOpen));
-  TACIT_ASSIGN(const auto rocks, Rocks::OpenReadOnly(folder));
+  TACIT_ASSIGN(const auto rocks, Rocks::OpenReadOnly(folder, reader_bytes));
   TACIT_ASSIGN(Loaded loaded, Load(*rocks));
   if (loaded.release != (manifest.kind == CheckpointKind::kRelease) ||
       loaded.tip.seq != manifest.commit || loaded.tip.head != manifest.head ||
@@ -126,14 +128,15 @@ Result<ReadOnlyStore> OpenCheckpoint(const std::string& folder,
 }  // namespace
 
 Result<ReadOnlyStore> OpenReadOnly(const std::string& path, const std::string& witness,
-                                   const std::vector<LearnerLayout>& layouts) {
-  if (IsCheckpoint(path)) return OpenCheckpoint(path, layouts);
+                                   const std::vector<LearnerLayout>& layouts,
+                                   uint64_t reader_bytes) {
+  if (IsCheckpoint(path)) return OpenCheckpoint(path, layouts, reader_bytes);
   if (!Rocks::Exists(path))
     return Fail(ErrorCode::kNotFound, fmt::format("there is no store at {}", path));
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   uint64_t seen = 0;
   for (int attempt = 1;; ++attempt) {
-    auto store = TryOpen(path, witness, layouts);
+    auto store = TryOpen(path, witness, layouts, reader_bytes);
     if (store || !MayPass(store.error())) return store;
     const auto record = ReadWitness(witness);
     const uint64_t now = record && *record ? (*record)->record.seq.value : 0;

@@ -37,7 +37,6 @@ namespace tacit::store {
 namespace {
 
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
-constexpr uint64_t kReaderMemory = 64 * kMebibyte;
 constexpr size_t kBlockBytes = 4096;
 constexpr std::array<const char*, kFamilies> kFamilyNames = {
     "rows", "deltas", "offsets", "ledger", "meta", "allowance", "histories"};
@@ -399,7 +398,8 @@ uint64_t QuarterOfFileLimit() {
 
 }  // namespace
 
-Result<std::shared_ptr<Rocks>> Rocks::OpenToRead(std::string path, rocksdb::DBOptions options) {
+Result<std::shared_ptr<Rocks>> Rocks::OpenToRead(std::string path, rocksdb::DBOptions options,
+                                                 uint64_t memory_bytes) {
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   options.info_log = std::make_shared<NoLog>();
   rocksdb::DB* db = nullptr;
@@ -413,21 +413,22 @@ Result<std::shared_ptr<Rocks>> Rocks::OpenToRead(std::string path, rocksdb::DBOp
   rocks->env_ = rocksdb::NewCompositeEnv(*std::move(files));
   options.env = rocks->env_.get();
   const auto status = rocksdb::DB::OpenForReadOnly(
-      options, path, Descriptors(path, kReaderMemory, rocks->retention_, ListShards(options, path)),
+      options, path, Descriptors(path, memory_bytes, rocks->retention_, ListShards(options, path)),
       &handles, &db);
   TACIT_RETURN_IF_ERROR(rocks->Adopt(status, db, handles));
   return rocks;
 }
 
-Result<std::shared_ptr<Rocks>> Rocks::OpenReadOnly(const std::string& path) {
-  return OpenToRead(path, DatabaseOptions(kReaderMemory, QuarterOfFileLimit()));
+Result<std::shared_ptr<Rocks>> Rocks::OpenReadOnly(const std::string& path, uint64_t memory_bytes) {
+  return OpenToRead(path, DatabaseOptions(memory_bytes, QuarterOfFileLimit()), memory_bytes);
 }
 
 Result<std::shared_ptr<Rocks>> Rocks::OpenDamaged(const std::string& path) {
-  rocksdb::DBOptions options = DatabaseOptions(kReaderMemory, QuarterOfFileLimit());
+  constexpr uint64_t kMemory = 64 * kMebibyte;
+  rocksdb::DBOptions options = DatabaseOptions(kMemory, QuarterOfFileLimit());
   options.paranoid_checks = false;
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
-  return OpenToRead(path, options);
+  return OpenToRead(path, options, kMemory);
 }
 
 bool Rocks::Exists(const std::string& path) {

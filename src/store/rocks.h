@@ -91,7 +91,9 @@ class Rocks {
                                              uint64_t open_files_most = 0,
                                              bool direct_reads = false);
   // Opens a view of the current state, beside the database's owner. Writes nothing.
-  static Result<std::shared_ptr<Rocks>> OpenReadOnly(const std::string& path);
+  // `memory_bytes`: of its caches.
+  static Result<std::shared_ptr<Rocks>> OpenReadOnly(const std::string& path,
+                                                     uint64_t memory_bytes = uint64_t{64} << 20);
   // The same of a database that may be damaged and that no process has open. A table is looked at
   // when it is read from. What the log holds after its first damaged record is not there, so that
   // all is as of one commit.
@@ -166,7 +168,8 @@ class Rocks {
         retention_(std::make_shared<RetentionClock>(clock, path_)) {}
   Status Latch(const rocksdb::Status& status, std::string_view doing) const;
   void FindRows();
-  static Result<std::shared_ptr<Rocks>> OpenToRead(std::string path, rocksdb::DBOptions options);
+  static Result<std::shared_ptr<Rocks>> OpenToRead(std::string path, rocksdb::DBOptions options,
+                                                   uint64_t memory_bytes);
   Status Adopt(rocksdb::Status status, rocksdb::DB* db,
                const std::vector<rocksdb::ColumnFamilyHandle*>& handles);
 

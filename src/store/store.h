@@ -249,8 +249,11 @@ struct ReadOnlyStore {
   std::optional<CheckpointKind> checkpoint = std::nullopt;  // nothing: a store
   // Store::CountUsers, by a learner's name. A release checkpoint has no users.
   std::function<Result<UsersByUses>(std::string_view learner)> count_users = {};
+  Terms terms = {};  // of the starts that committed
 };
+inline constexpr uint64_t kReaderBytes = 64 << 20;  // of RocksDB's, for reading
 Result<ReadOnlyStore> OpenReadOnly(const std::string& path, const std::string& witness,
-                                   const std::vector<LearnerLayout>& layouts);
+                                   const std::vector<LearnerLayout>& layouts,
+                                   uint64_t reader_bytes = kReaderBytes);
 
 }  // namespace tacit::store

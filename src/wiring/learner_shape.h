@@ -37,6 +37,7 @@ struct LearnerShape {
   bool every_row = false;       // each step writes the whole id space
   double chosen_rows = 0;       // rows without any example that a step may write
   double other_bytes = 0;       // more bytes, that are of one kind of model alone
+  double state_bytes = 0;       // of what one version's recommendations are made from
   std::vector<Table> tables;
 
   // Returns the bytes of the distinct rows that this many steps can touch.

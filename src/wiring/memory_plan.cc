@@ -10,6 +10,7 @@
 
 #include "serve/score_request.h"
 #include "serve/server.h"
+#include "store/store.h"
 #include "stream/source.h"
 #include "train/opt_out.h"
 #include "wiring/assembly.h"
@@ -290,6 +291,34 @@ Result<MemoryPlan> PlanMemory(const Assembly& assembly) {
                     .request_bytes = static_cast<uint64_t>(needs.serve + held),
                     .held_bytes = static_cast<uint64_t>(held),
                     .operator_held_bytes = static_cast<uint64_t>(HeldBytesMin(config.serve))};
+}
+
+Result<uint64_t> PlanReaders(const Assembly& assembly) {
+  constexpr double kLeastReader = 8 * kMiB;
+  const config::Config& config = assembly.config;
+  std::vector<LearnerShape> shapes;
+  for (size_t i = 0; i < assembly.learners.size(); ++i) shapes.push_back(ShapeOf(assembly, i));
+  const double items = ItemsOf(assembly);
+  double fixed = kProcessBytes + kItemBytes * items +
+                 ServeBytes(config.serve, ServeThreadBytes(shapes, items));
+  if (!config.serve.listen.empty()) fixed += HeldBytesMin(config.serve);
+  double states = 0;  // of one version: its parameters, and what recommendations are made from
+  for (const LearnerShape& shape : shapes)
+    states += 2 * 4 * shape.dense_parameters + shape.state_bytes;
+  const double total = static_cast<double>(config.memory_total_bytes);
+  const double open = config.serve.versions.open + 1;
+  const double reader = (total - fixed) / open - states;
+  if (reader >= kLeastReader)
+    return static_cast<uint64_t>(std::min(reader, static_cast<double>(store::kReaderBytes)));
+  const double room = std::floor((total - fixed) / (states + kLeastReader)) - 1;
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("serve.versions.open: {} open versions take at least {:.0f}MiB with what "
+                          "serves them, and memory.total_bytes is {:.0f}MiB: {}",
+                          config.serve.versions.open,
+                          std::ceil((fixed + open * (states + kLeastReader)) / kMiB),
+                          std::floor(total / kMiB),
+                          room >= 2 ? fmt::format("{:.0f} would have room", room)
+                                    : std::string("not even two would have room")));
 }
 
 }  // namespace tacit::wiring

@@ -25,4 +25,10 @@ struct MemoryPlan {
 // them, or names the least total that would do. Does not read assembly.memory.
 Result<MemoryPlan> PlanMemory(const Assembly& assembly);
 
+// The bytes that each checkpoint that `--serve-only` has open may take for reading:
+// serve.versions.open of them, and one more while they change, are within the total together with
+// what serves them. Where they have no room, the failure names the least total, and how many would
+// have room.
+Result<uint64_t> PlanReaders(const Assembly& assembly);
+
 }  // namespace tacit::wiring

@@ -38,6 +38,10 @@ const std::vector<std::string> kTakenNow = {
     "store.checkpoints.keep=7",
     "serve.access_log=true",
     "store.checkpoints.kinds=[release]",
+    "serve.callers=/b",
+    "serve.tls.certificate=/b",
+    "serve.tls.key=/b",
+    "serve.tls.client_ca=/b",
     "serve.rates.query=9",
     "serve.rates.user=8",
     "serve.rates.operator=7",
@@ -73,10 +77,14 @@ TEST(ChangesTest, TheReferenceMarksWhatIsTaken) {
 
 TEST(ChangesTest, EachKeyThatIsTakenIsCopiedAndNoOther) {
   std::set<std::string> seen;
-  const Config before = Read();
+  const std::vector<std::string> files = {"serve.callers=/a", "serve.tls.certificate=/a",
+                                          "serve.tls.key=/a"};
+  const Config before = Read(files);
   for (const std::string& text : kTakenNow) {
     Config running = before;
-    const Config now = Read({text});
+    std::vector<std::string> overrides = files;
+    overrides.push_back(text);
+    const Config now = Read(overrides);
     const std::string key = text.substr(0, text.find('='));
     EXPECT_THAT(KeysOf(ChangesOf(running, now)), ElementsAre(key));
     TakeReloaded(now, &running);
@@ -87,6 +95,18 @@ TEST(ChangesTest, EachKeyThatIsTakenIsCopiedAndNoOther) {
   }
   for (const ReloadRow& row : ReloadTable())
     EXPECT_EQ(seen.count(std::string(row.key)) == 1, row.use == AtReload::kTaken) << row.key;
+}
+
+// Listeners have TLS or not, and ask for tokens or not, as they were made.
+TEST(ChangesTest, WhatIsTurnedOnOrOffStays) {
+  const Config with = Read({"serve.callers=/a", "serve.tls.certificate=/a", "serve.tls.key=/a"});
+  for (const bool on : {true, false}) {
+    Config running = on ? Read() : with;
+    const Config now = on ? with : Read();
+    TakeReloaded(now, &running);
+    EXPECT_THAT(KeysOf(ChangesOf(running, now)),
+                ElementsAre("serve.tls.certificate", "serve.tls.key", "serve.callers"));
+  }
 }
 
 TEST(ChangesTest, WhatStaysIsNamedAndNotCopied) {

@@ -145,6 +145,67 @@ TEST_F(GuardedTest, CommandsAskWithTls) {
   EXPECT_EQ(daemon.Wait()->exit_code, 0);
 }
 
+// SIGHUP takes other files over, too; where there were none it names the key.
+TEST_F(GuardedTest, OtherFilesAreTakenOver) {
+  const serve::TestAuthority authority("authority");
+  authority.Write(dir_ / "ca.pem");
+  authority.Sign(dir_, {.name = "first"});
+  authority.Sign(dir_, {.name = "second"});
+  NewToken("web.token", {"--role", "query"});
+  SmallRun run;
+  run.endless = true;
+  run.listen = "127.0.0.1:0";
+  std::string yaml = test::ReadFile(run.WriteConfig(dir_));
+  const std::string files = "callers: \"" + callers_ + "\", tls: {certificate: \"" +
+                            (dir_ / "first.pem") + "\", key: \"" + (dir_ / "first.key") + "\"}, ";
+  yaml.insert(yaml.find("serve: {") + 8, files);
+  test::WriteFile(dir_ / "store.yaml", yaml);
+  test::Process daemon({TACITD, "--config", dir_ / "store.yaml", "--set", "log.level=info"});
+  const auto has_said = [&](const std::string& words) {
+    return test::Eventually(words, [&] { return daemon.Err().find(words) != std::string::npos; });
+  };
+  const std::string serving = "serving on 127.0.0.1:";
+  ASSERT_TRUE(has_said(serving)) << daemon.Err();
+  const std::string told = daemon.Err().substr(daemon.Err().find(serving) + serving.size());
+  const std::string port = told.substr(0, told.find_first_not_of("0123456789"));
+  const auto exit_code = [&](const std::string& token) {
+    return test::Run({TACIT, "ledger", "show", "--url", "https://localhost:" + port},
+                     {"TACIT_TOKEN_FILE=" + (dir_ / token), "TACIT_CA_FILE=" + (dir_ / "ca.pem")})
+        .exit_code;
+  };
+  ASSERT_TRUE(test::Eventually("the daemon answers", [&] { return exit_code("web.token") == 0; }));
+  // The file of before stays as it is, and knows nobody of the other one.
+  std::filesystem::rename(callers_, dir_ / "callers.before");
+  test::WriteFile(callers_, "");
+  ::chmod(callers_.c_str(), 0600);
+  NewToken("late.token", {"--role", "query"});
+  std::filesystem::rename(callers_, dir_ / "others");
+  std::filesystem::rename(dir_ / "callers.before", callers_);
+  EXPECT_NE(exit_code("late.token"), 0);
+  std::string other = yaml;
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {callers_, dir_ / "others"}, {"first.pem", "second.pem"}, {"first.key", "second.key"}})
+    other.replace(other.find(from), from.size(), to);
+  test::WriteFile(dir_ / "store.yaml", other);
+  daemon.Signal(SIGHUP);
+  ASSERT_TRUE(has_said("SIGHUP: serve.callers is " + (dir_ / "others") + " now, and was"));
+  ASSERT_TRUE(has_said("SIGHUP: serve.tls.certificate is " + (dir_ / "second.pem") + " now"));
+  ASSERT_TRUE(has_said("1 caller of " + (dir_ / "others")));
+  ASSERT_TRUE(has_said("certificate and key are read again"));
+  EXPECT_EQ(exit_code("late.token"), 0);
+  EXPECT_NE(exit_code("web.token"), 0);
+  // Callers that were there cannot be turned off.
+  std::string none = yaml;
+  none.replace(none.find(files), files.size(), "");
+  test::WriteFile(dir_ / "store.yaml", none);
+  daemon.Signal(SIGHUP);
+  ASSERT_TRUE(has_said("SIGHUP: serve.callers is empty in the file, and stays"));
+  EXPECT_EQ(exit_code("late.token"), 0);
+  EXPECT_NE(exit_code("web.token"), 0);
+  daemon.Signal(SIGTERM);
+  EXPECT_EQ(daemon.Wait()->exit_code, 0);
+}
+
 TEST_F(GuardedTest, ADaemonDoesNotStartWithABadFile) {
   SmallRun run;
   run.endless = true;

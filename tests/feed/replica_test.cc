@@ -56,6 +56,7 @@ class SlowReader final : public stream::KafkaTopicReader {
   std::deque<FoundRecord> kept_;
   std::map<int32_t, uint64_t> next_;
 };
+
 TEST_F(ReplicaTest, ShowsWhatTheTrainerShowsVersionByVersion) {
   const auto publisher = MakePublisher();
   const auto store = OpenReplica();
@@ -160,8 +161,8 @@ TEST_F(ReplicaTest, ACompactedTopicGivesTheNewestVersion) {
   Follow(replica, *store, 11);
 }
 
-// A replica that may hold nothing puts rows into its store before it has a version. Kills in
-// between are store_replica_test's.
+// A replica that may hold nothing puts rows into its store before it has a version. The
+// store is closed in between, not killed.
 TEST_F(ReplicaTest, OneThatHoldsLittleBeginsWithTheSameVersion) {
   const auto publisher = MakePublisher();
   for (const int steps : {1, 3, 2, 5}) StepAndPublish(*publisher, steps);

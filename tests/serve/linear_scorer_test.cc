@@ -161,6 +161,33 @@ TEST(LinearScorer, WeightsAreReadOncePerRelease) {
     ASSERT_NEAR(logit(after[i]) + 1, -2 * (logit(scores[i]) + 1), 1e-4);
 }
 
+// Versions that answer in turn, as with a canary: each keeps what it has read, and its own weights.
+TEST(LinearScorer, VersionsThatAlternateAreReadOnceEach) {
+  Subject subject;
+  const event::Batch batch = SomeRows(*subject.transform, 100);
+  std::vector<std::unique_ptr<LinearSnapshot>> versions;
+  for (int i = 0; i < 3; ++i) {
+    versions.push_back(std::make_unique<LinearSnapshot>(StateOf(*subject.columns, i)));
+    versions.back()->factor = static_cast<float>(i + 1);
+  }
+  std::vector<std::vector<float>> first(3, std::vector<float>(100)), again = first;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(subject.scorer->Score(*versions[i], batch, first[i]));
+  const size_t asked = versions[0]->asked;
+  for (int turn = 0; turn < 4; ++turn)
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(subject.scorer->Score(*versions[i], batch, again[i]));
+      ASSERT_EQ(first[i], again[i]);
+    }
+  for (const auto& version : versions) EXPECT_LT(version->asked, asked + asked / 2);
+  // A fifth release takes the place of the one that was used longest ago.
+  for (int i = 3; i < 6; ++i) {
+    versions.push_back(std::make_unique<LinearSnapshot>(StateOf(*subject.columns, i)));
+    ASSERT_TRUE(subject.scorer->Score(*versions[i], batch, again[0]));
+  }
+  ASSERT_TRUE(subject.scorer->Score(*versions[0], batch, again[0]));
+  EXPECT_EQ(first[0], again[0]);
+}
+
 TEST(LinearScorer, WhatIsDamagedIsReadAgain) {
   Subject subject;
   LinearSnapshot snapshot(StateOf(*subject.columns, 0));

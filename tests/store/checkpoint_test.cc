@@ -12,6 +12,7 @@
 
 #include "script.h"
 #include "store/checkpoint_full.h"
+#include "store/checkpoint_hold.h"
 #include "store/rocks.h"
 #include "store/user_values.h"
 #include "support/eventually.h"
@@ -467,6 +468,32 @@ TEST_F(CheckpointTest, TheOldestArePrunedPerKind) {
                         Left(CheckpointKind::kFull, 3), Left(CheckpointKind::kFull, 4)));
   EXPECT_FALSE(fs::exists(parent() + "/.making"));
   EXPECT_FALSE(fs::exists(parent() + "/.removing-x"));
+}
+
+TEST_F(CheckpointTest, OneThatIsHeldStaysWhereItIs) {
+  const auto store = MustOpen(options_);
+  std::vector<std::string> made;
+  for (int i = 0; i < 3; ++i) {
+    Train(*store, 1);
+    made.push_back(Make(*store, CheckpointKind::kFull).place.folder);
+  }
+  {
+    const auto hold = CheckpointHold::Take(made[0]);
+    ASSERT_TRUE(hold) << hold.error().message;
+    EXPECT_TRUE(CheckpointHold::Take(made[0])) << "two may serve it";
+    std::vector<std::string> held;
+    const auto removed = PruneCheckpoints(parent(), 1, &held);
+    ASSERT_TRUE(removed);
+    EXPECT_THAT(*removed, testing::ElementsAre(made[1]));
+    EXPECT_THAT(held, testing::ElementsAre(made[0]));
+    EXPECT_TRUE(CheckCheckpoint(made[0], CheckpointCheck::kEveryByte));
+  }
+  EXPECT_THAT(*PruneCheckpoints(parent(), 1), testing::ElementsAre(made[0]));
+  EXPECT_EQ(CheckpointHold::Take(made[0]).error().code, ErrorCode::kNotFound);
+  // Nobody begins to use one that is about to go.
+  const auto claim = ClaimForRemoval(made[2]);
+  ASSERT_TRUE(claim);
+  EXPECT_EQ(CheckpointHold::Take(made[2]).error().code, ErrorCode::kUnavailable);
 }
 
 TEST_F(CheckpointTest, AnUnreadableManifestIsNamedInTheList) {

@@ -64,6 +64,26 @@ TEST(PlanMemory, RequestsAreCounted) {
   EXPECT_GE(plan({"serve.max_body_bytes=100000000"}).held_bytes, 133'333'334u);
 }
 
+// Each open checkpoint, and one more while they change, has its share of the total.
+TEST(PlanReaders, VersionsShareWhatThereIs) {
+  const auto plan = [](std::vector<std::string> more) -> Result<uint64_t> {
+    TACIT_ASSIGN(const Assembly assembly, Assemble(ReadSample(more)));
+    return PlanReaders(assembly);
+  };
+  EXPECT_EQ(plan({"memory.total_bytes=2GiB"}).value(), 64u << 20);
+  const auto few = plan({"memory.total_bytes=256MiB", "serve.versions.open=2"});
+  const auto many = plan({"memory.total_bytes=256MiB", "serve.versions.open=8"});
+  ASSERT_TRUE(few && many);
+  EXPECT_LT(*many, *few);
+  EXPECT_GE(*many, 8u << 20);
+  EXPECT_LE(9 * *many, 256u << 20);
+  const auto none = plan({"memory.total_bytes=160MiB", "serve.versions.open=16"});
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().message.find("serve.versions.open: 16 open versions take at least"),
+            std::string::npos)
+      << none.error().message;
+}
+
 TEST(PlanMemory, LeastThatWouldDoDoes) {
   const std::vector<std::string> wide = {"learners.0.model.hidden=[4096, 4096]",
                                          "memory.total_bytes=64MiB"};

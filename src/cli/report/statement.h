@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/ledger_anchors.h"
 #include "cli/ledger_copy.h"
+#include "cli/report/audits.h"
 #include "privacy/ledger.h"
 
 // A statement of privacy: what was learnt from whom, when, under which noise, and what that tells
@@ -40,7 +42,9 @@ struct Statement {
   std::string program;  // the version that made the statement
   std::string place;    // the store, checkpoint, file or daemon that it is about
   std::string head;
-  bool witnessed = false;  // the place was held to a witness
+  bool witnessed = false;              // the place was held to a witness
+  std::optional<AnchorsHeld> anchors;  // nothing: no file of them was at hand
+  std::vector<StatedAudit> audits;
   uint64_t entries = 0;
   std::vector<StatedLearner> learners;
   // The most that one unit spends with all learners together: no name, no runs.

@@ -210,6 +210,12 @@ void AddChecks(const Statement& statement, Document* document) {
       statement.witnessed
           ? "The ledger agrees with its witness: it was not rolled back."
           : "No witness was at hand, so that a ledger that was rolled back could not be told."};
+  items.push_back(
+      statement.anchors
+          ? fmt::format("Heads written down elsewhere: {}.", InWords(*statement.anchors))
+          : "No heads that were written down elsewhere (anchors) were at hand.");
+  if (statement.audits.empty()) items.push_back("No results of an audit were at hand.");
+  for (const StatedAudit& audit : statement.audits) items.push_back(InWords(audit));
   if (!statement.code_versions.empty())
     items.push_back(fmt::format("Learnt by {}.", fmt::join(statement.code_versions, ", ")));
   items.push_back(fmt::format("This statement was made by {}.", statement.program));

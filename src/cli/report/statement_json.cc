@@ -73,20 +73,38 @@ json::object StatedLearnerJson(const StatedLearner& learner) {
   return object;
 }
 
+json::object StatedAuditJson(const StatedAudit& audit) {
+  return {{"file", audit.file},
+          {"learner", audit.learner},
+          {"kind", audit.kind},
+          {"runs", audit.runs},
+          {"delta", audit.delta},
+          {"epsilon", json::object{{"charged", audit.charged ? json::value(*audit.charged)
+                                                             : json::value(nullptr)},
+                                   {"proved", audit.proved}}},
+          {"confidence", audit.confidence},
+          {"exceeds", audit.exceeds},
+          {"made_by", audit.made_by}};
+}
+
 }  // namespace
 
 std::string ToJson(const Statement& statement) {
-  json::array learners, reservations, versions, warnings;
+  json::array learners, reservations, versions, warnings, audits;
   for (const StatedLearner& learner : statement.learners)
     learners.push_back(StatedLearnerJson(learner));
   for (const std::string& sentence : NotPromised()) reservations.emplace_back(sentence);
   for (const std::string& warning : statement.warnings) warnings.emplace_back(warning);
   for (const std::string& version : statement.code_versions) versions.emplace_back(version);
+  for (const StatedAudit& audit : statement.audits) audits.push_back(StatedAuditJson(audit));
   const json::object object{{"place", statement.place},
                             {"head", statement.head},
                             {"entries", statement.entries},
                             {"verified", true},
                             {"witness", statement.witnessed},
+                            {"anchors", statement.anchors ? json::value(ToJson(*statement.anchors))
+                                                          : json::value(nullptr)},
+                            {"audits", std::move(audits)},
                             {"learners", std::move(learners)},
                             {"total", StatedLearnerJson(statement.together)},
                             {"warnings", std::move(warnings)},

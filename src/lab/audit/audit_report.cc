@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "console/json_number.h"
 #include "console/text_table.h"
+#include "wiring/code_version.h"
 
 namespace tacit::lab {
 namespace {
@@ -78,11 +79,9 @@ boost::json::object ToJson(const AuditReport& report) {
   }
   for (const AuditReport::Refused& learner : report.refused)
     refused.push_back(boost::json::object{{"learner", learner.id}, {"reason", learner.reason}});
-  return {{"rows", std::move(rows)},
-          {"refused", std::move(refused)},
-          {"confidence", 1 - report.alpha},
-          {"exceeds", report.exceeds()},
-          {"complete", !report.stopped}};
+  return {{"rows", std::move(rows)},        {"refused", std::move(refused)},
+          {"confidence", 1 - report.alpha}, {"exceeds", report.exceeds()},
+          {"complete", !report.stopped},    {"made_by", wiring::CodeVersion()}};
 }
 
 std::string ToText(const AuditReport& report) {

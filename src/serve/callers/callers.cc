@@ -22,8 +22,8 @@ std::unique_ptr<Callers> Callers::Fixed(CallerTable table) {
 }
 
 Status Callers::Reload() {
-  if (path_.empty()) return {};
   const std::lock_guard reading(reading_);
+  if (path_.empty()) return {};
   mark_ = {};
   TACIT_ASSIGN(const std::string text, ReadKeptFile("serve.callers", path_, &mark_));
   const auto before = table();
@@ -40,6 +40,16 @@ void Callers::Put(CallerTable table) {
     table_ = std::move(fresh);
   }
   generation_.fetch_add(1, std::memory_order_release);
+}
+
+void Callers::SetPath(std::string path) {
+  const std::lock_guard reading(reading_);
+  path_ = std::move(path);
+}
+
+std::string Callers::path() const {
+  const std::lock_guard reading(reading_);
+  return path_;
 }
 
 void Callers::SetRates(const CallerRates& rates) {

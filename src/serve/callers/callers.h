@@ -33,7 +33,9 @@ class Callers {
   // Bounds callers by other rates from now on. One whose rate stays keeps its pace.
   void SetRates(const CallerRates& rates);
 
-  const std::string& path() const { return path_; }
+  // Names another file, which the next reading reads.
+  void SetPath(std::string path);
+  std::string path() const;
   std::shared_ptr<const CallerTable> table() const;
   // Changes with each reading that succeeds.
   uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
@@ -43,8 +45,9 @@ class Callers {
 
   void Put(CallerTable table);
 
-  const std::string path_;
-  std::mutex reading_;  // of rates_ and mark_, and so that one thread reads at a time
+  mutable std::mutex
+      reading_;  // of path_, rates_ and mark_, and so that one thread reads at a time
+  std::string path_;
   CallerRates rates_;
   FileMark mark_;
   mutable std::mutex mutex_;

@@ -154,6 +154,11 @@ Result<bool> TlsFromFiles::ReloadIfChanged() {
   return true;
 }
 
+void TlsFromFiles::SetFiles(TlsFiles files) {
+  const std::lock_guard reading(reading_);
+  files_ = std::move(files);
+}
+
 int64_t TlsFromFiles::expires_s() const {
   const std::lock_guard lock(mutex_);
   return expires_s_;

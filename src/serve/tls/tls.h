@@ -24,6 +24,7 @@ class TlsFromFiles final : public Tls {
 
   Status Reload() override;
   Result<bool> ReloadIfChanged() override;
+  void SetFiles(TlsFiles files) override;
   int64_t expires_s() const override;
   std::shared_ptr<TlsContext> context() const;
 
@@ -32,8 +33,8 @@ class TlsFromFiles final : public Tls {
   using Marks = std::array<FileMark, 3>;
   Marks Look() const;
 
-  const TlsFiles files_;
-  std::mutex reading_;  // of marks_, and so that one thread reads at a time
+  std::mutex reading_;  // of files_ and marks_, and so that one thread reads at a time
+  TlsFiles files_;
   Marks marks_;
   mutable std::mutex mutex_;
   std::shared_ptr<TlsContext> context_;

@@ -7,6 +7,16 @@
 namespace tacit::wiring {
 namespace {
 
+// The bytes that one version is served from: so many tables of all pairs, or where these have no
+// room, scorers and their cells.
+double ServedStateBytes(const model::transitions::Options& options, uint32_t items, double tables) {
+  constexpr double kScorers = 3, kListedCellBytes = 3 * 8;
+  const double pairs = static_cast<double>(items) * static_cast<double>(items);
+  if (options.IsDense(items)) return tables * sizeof(float) * pairs;
+  return tables * (SparseScorerBytes(items) / kScorers +
+                   kListedCellBytes * static_cast<double>(options.CellsMost(items)));
+}
+
 class TransitionsPlan final : public ModelPlan {
  public:
   TransitionsPlan(const PlanParts& parts, train::TransitionsLearnerOptions options)
@@ -36,6 +46,7 @@ class TransitionsPlan final : public ModelPlan {
         TransitionsBytes(options_.model, options_.catalogue->items(), shape->workers) +
         HistoryBytes(*shape, options_.histories.items_most) +
         train::NextItemExam::Bytes(options_.catalogue->items());
+    shape->state_bytes = ServedStateBytes(options_.model, options_.catalogue->items(), 1);
   }
 
   Result<std::unique_ptr<train::Learner>> Make(LearnerParts parts) const override {
@@ -105,6 +116,7 @@ class RankedPlan final : public ModelPlan {
                          RankerBytes(options_.ranker, options_.model, items, shape->batch) +
                          HistoryBytes(*shape, options_.histories.items_most) +
                          train::NextItemExam::Bytes(items);
+    shape->state_bytes = ServedStateBytes(options_.model, items, 3);
   }
 
   Result<std::unique_ptr<train::Learner>> Make(LearnerParts parts) const override {
