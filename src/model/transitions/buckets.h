@@ -39,10 +39,9 @@ class Buckets {
   uint32_t MarkBucket(size_t table, const Marks& a, const Marks& b) const {
     return a[table] * bins_[table] + b[table];
   }
-  // What kKinship tells of a pair, each from 0: the step of the years from a to b, that of their
-  // ids, that of their genres' overlap, whether they share a rare word, and whether the main genre
-  // is the same. Steps of years rise with the years between, and the last is that of a missing
-  // year.
+  // Kinship depends on these steps of a pair, each from 0: of the years from a to b, of their ids,
+  // of their genres' overlap, whether they share a rare word, and whether the main genre is the
+  // same. Steps of years rise with the years between, and the last is that of a missing year.
   struct Kin {
     uint32_t years = 0, ids = 0, overlap = 0, word = 0, same_genre = 0;
   };
@@ -54,7 +53,7 @@ class Buckets {
     return (((kin.years * kIdSteps + kin.ids) * kOverlaps + kin.overlap) * 2 + kin.word) * 2 +
            kin.same_genre;
   }
-  // The step of two known years this many apart.
+  // Returns the step of two known years this many apart.
   static uint32_t YearStep(int years);
   static uint32_t OverlapStep(uint64_t genres, uint64_t other_genres);
 

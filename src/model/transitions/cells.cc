@@ -33,10 +33,10 @@ struct Scored {
 };
 
 // The largest factor of kinship by what is known of many pairs at once: everything but the distance
-// of their ids, of which only few pairs' is small.
+// of their ids, which is small for few pairs alone.
 class KinshipBounds {
  public:
-  // Of pairs whose ids are far apart, and of all.
+  // The largest factor of pairs whose ids are far apart, and of all pairs.
   struct Most {
     float far = 0, any = 0;
     void Raise(const Most& other) {
@@ -57,11 +57,12 @@ class KinshipBounds {
           for (kin.years = Buckets::kYearSteps; kin.years-- > 0;) Fill(kin, factors);
   }
 
-  // Of steps of years from kin.years up to `last_years`; kin.word: a word may be shared, or not.
+  // Returns the largest factors where the step of years is from kin.years to `last_years`. With
+  // kin.word a rare word may be shared, or not.
   const Most& Of(const Buckets::Kin& kin, uint32_t last_years) const {
     return most_[At(kin, last_years)];
   }
-  // Of all pairs whose main genre is the same, or is not.
+  // Returns the largest factor where the main genre is the same, or is not.
   float Of(bool same_genre) const {
     Most most;
     for (uint32_t overlap = 0; overlap < Buckets::kOverlaps; ++overlap)
@@ -97,9 +98,10 @@ class KinshipBounds {
                2 +
            kin.word;
   }
-  // Per first and last step of years, of which there are few.
-  std::array<Most, size_t{Buckets::kYearSteps}* Buckets::kYearSteps* Buckets::kOverlaps* 4> most_ =
-      {};
+  // They are kept per first and last step of years, of which there are few.
+  static constexpr size_t kBounds =
+      size_t{Buckets::kYearSteps} * Buckets::kYearSteps * Buckets::kOverlaps * 4;
+  std::array<Most, kBounds> most_ = {};
 };
 
 // Walks the cells whose score is at least a threshold. Items are in groups that the tables of marks
