@@ -19,6 +19,7 @@ using mechanism::UnitHistogram;
 using mechanism::UnitVector;
 using model::Histories;
 using model::transitions::AddPopularity;
+using model::transitions::Among;
 using model::transitions::Buckets;
 using model::transitions::Cells;
 using model::transitions::ForNewPairs;
@@ -163,15 +164,10 @@ void Release::Tables() {
 }
 
 void Release::Measure(size_t stage, std::span<const uint32_t> places) {
-  const Cells& cells = model_->estimate().cells();
-  std::vector<uint32_t> among(cells.size(), Cells::kNone);
-  for (uint32_t i = 0; i < places.size(); ++i) among[places[i]] = i;
-  const double deviation = Deviation(StageShare(stage));
-  const auto sums = QueryPairs(places.size(), deviation, [&](uint32_t a, uint32_t b) {
-    const uint32_t place = cells.Find(a, b);
-    return place == Cells::kNone ? Cells::kNone : among[place];
-  });
-  model_->Measure(stage, places, sums, deviation);
+  const Cells cells = Among(model_->estimate().cells(), places);
+  const auto sums = QueryPairs(cells.size(), Deviation(StageShare(stage)),
+                               [&](uint32_t a, uint32_t b) { return cells.Find(a, b); });
+  model_->Measure(stage, places, sums, Deviation(StageShare(stage)));
 }
 
 TransitionsCharge Release::Charged() && {

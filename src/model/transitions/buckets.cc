@@ -11,37 +11,16 @@ namespace {
 
 constexpr uint32_t kYearBins = 12;  // and one for items without a year
 
-// Years from a to b: six steps to either side of none, and "unknown".
-constexpr uint32_t kYearSteps = 12;
-uint32_t YearStep(int16_t a, int16_t b) {
-  if (a == 0 || b == 0) return kYearSteps - 1;
-  const int years = b - a, size = std::abs(years);
-  const int step = size == 0    ? 0
-                   : size <= 2  ? 1
-                   : size <= 5  ? 2
-                   : size <= 10 ? 3
-                   : size <= 20 ? 4
-                                : 5;
-  return static_cast<uint32_t>(years < 0 ? 5 - step : 5 + step);
-}
-
 // 1, 2-3, 4-7, ... ids apart, up to 512 and more; upwards and downwards.
-constexpr uint32_t kIdWidths = 10, kIdSteps = 2 * kIdWidths;
+constexpr uint32_t kIdWidths = 10;
+static_assert(2 * kIdWidths == Buckets::kIdSteps &&
+              uint64_t{1} << (kIdWidths - 1) == Buckets::kFarIds);
 uint32_t IdStep(int64_t a, int64_t b) {
   const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
   const uint64_t distance = b > a ? y - x : x - y;
   const uint32_t width =
       std::clamp<uint32_t>(static_cast<uint32_t>(std::bit_width(distance)), 1, kIdWidths);
   return (b > a ? kIdWidths : 0) + width - 1;
-}
-
-// None, less than half, more, all.
-constexpr uint32_t kOverlaps = 4;
-uint32_t Overlap(uint64_t a, uint64_t b) {
-  const int common = std::popcount(a & b), all = std::popcount(a | b);
-  if (common == 0) return 0;
-  if (common == all) return 3;
-  return 2 * common >= all ? 2 : 1;
 }
 
 std::vector<uint32_t> ByPopularity(std::span<const double> popularity) {
@@ -86,19 +65,36 @@ Buckets::Buckets(const PublicItems& catalogue, std::span<const double> popularit
   sizes_[kKinship] = kYearSteps * kIdSteps * kOverlaps * 4;
 }
 
+// Six steps to either side of none.
+uint32_t Buckets::YearStep(int years) {
+  const int size = std::abs(years);
+  const int step = size == 0    ? 0
+                   : size <= 2  ? 1
+                   : size <= 5  ? 2
+                   : size <= 10 ? 3
+                   : size <= 20 ? 4
+                                : 5;
+  return static_cast<uint32_t>(years < 0 ? 5 - step : 5 + step);
+}
+
+// None, less than half, more, all.
+uint32_t Buckets::OverlapStep(uint64_t genres, uint64_t other_genres) {
+  const int common = std::popcount(genres & other_genres),
+            all = std::popcount(genres | other_genres);
+  if (common == 0) return 0;
+  if (common == all) return 3;
+  return 2 * common >= all ? 2 : 1;
+}
+
 uint32_t Buckets::Kinship(uint32_t a, uint32_t b) const {
   const ItemFeatures& x = catalogue_.features(a);
   const ItemFeatures& y = catalogue_.features(b);
-  const uint32_t same = x.first_genre == y.first_genre ? 1 : 0;
-  const uint32_t word = catalogue_.ShareRareWord(a, b) ? 1 : 0;
-  return (((YearStep(x.year, y.year) * kIdSteps + IdStep(x.id, y.id)) * kOverlaps +
-           Overlap(x.genres, y.genres)) *
-              2 +
-          word) *
-             2 +
-         same;
+  return KinshipBucket(
+      {.years = x.year == 0 || y.year == 0 ? kYearSteps - 1 : YearStep(y.year - x.year),
+       .ids = IdStep(x.id, y.id),
+       .overlap = OverlapStep(x.genres, y.genres),
+       .word = catalogue_.ShareRareWord(a, b) ? 1u : 0u,
+       .same_genre = x.first_genre == y.first_genre ? 1u : 0u});
 }
-
-bool Buckets::SameGenre(uint32_t kinship) { return kinship % 2 == 1; }
 
 }  // namespace tacit::model::transitions

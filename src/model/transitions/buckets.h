@@ -39,8 +39,25 @@ class Buckets {
   uint32_t MarkBucket(size_t table, const Marks& a, const Marks& b) const {
     return a[table] * bins_[table] + b[table];
   }
-  // Returns true if a bucket of kKinship is one in which the main genre is the same.
-  static bool SameGenre(uint32_t kinship);
+  // Kinship depends on these steps of a pair, each from 0: of the years from a to b, of their ids,
+  // of their genres' overlap, whether they share a rare word, and whether the main genre is the
+  // same. Steps of years rise with the years between, and the last is that of a missing year.
+  struct Kin {
+    uint32_t years = 0, ids = 0, overlap = 0, word = 0, same_genre = 0;
+  };
+  static constexpr uint32_t kYearSteps = 12, kIdSteps = 20, kOverlaps = 4;
+  // Ids this far apart, or farther, are in the last step of their direction.
+  static constexpr uint64_t kFarIds = 512;
+  static bool AreFar(uint32_t ids) { return ids % (kIdSteps / 2) == kIdSteps / 2 - 1; }
+  static uint32_t KinshipBucket(const Kin& kin) {
+    return (((kin.years * kIdSteps + kin.ids) * kOverlaps + kin.overlap) * 2 + kin.word) * 2 +
+           kin.same_genre;
+  }
+  // Returns the step of two known years this many apart.
+  static uint32_t YearStep(int years);
+  static uint32_t OverlapStep(uint64_t genres, uint64_t other_genres);
+
+  const PublicItems& catalogue() const { return catalogue_; }
 
  private:
   uint32_t Kinship(uint32_t a, uint32_t b) const;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/transitions/score_bins.h"
 
 namespace tacit::model::transitions {
 namespace {
@@ -15,6 +16,39 @@ Measured Nothing(Cells cells) {
   return {.cells = std::move(cells),
           .mean = std::vector<float>(size),
           .precision = std::vector<float>(size)};
+}
+
+struct ScoredPlace {
+  float score = 0;
+  uint32_t place = 0;
+  // Orders larger scores first, of equals the earlier place.
+  friend bool operator<(const ScoredPlace& x, const ScoredPlace& y) {
+    return x.score != y.score ? x.score > y.score : x.place < y.place;
+  }
+};
+
+// Returns the last of the `count` places that come first, of more than that. Only those in its bin
+// of scores are put in order. REQUIRES a count above 0, and scores that are not below it.
+ScoredPlace PlaceInOrder(std::span<const float> score, uint64_t count, WorkerPool& workers) {
+  std::vector<std::vector<uint64_t>> parts(workers.workers(), std::vector<uint64_t>(kScoreBins));
+  workers.Run(score.size(), [&](size_t begin, size_t end, size_t worker) {
+    for (size_t i = begin; i < end; ++i) ++parts[worker][ScoreBin(score[i])];
+  });
+  uint64_t above = 0, in_bin = 0;  // places in the bins above `bin`, and in it
+  size_t bin = kScoreBins;
+  do {
+    above += in_bin;
+    in_bin = 0;
+    --bin;
+    for (const auto& part : parts) in_bin += part[bin];
+  } while (above + in_bin < count);
+  std::vector<ScoredPlace> of_bin;
+  of_bin.reserve(in_bin);
+  for (uint32_t place = 0; place < score.size(); ++place)
+    if (ScoreBin(score[place]) == bin) of_bin.push_back({score[place], place});
+  const auto last = of_bin.begin() + static_cast<ptrdiff_t>(count - above - 1);
+  std::nth_element(of_bin.begin(), last, of_bin.end());
+  return *last;
 }
 
 }  // namespace
@@ -198,15 +232,17 @@ std::vector<uint32_t> Estimate::Top(uint64_t count) const {
   ForCells([&](uint32_t place, uint32_t a, uint32_t b) {
     score[place] = weights_[place] * from[a] * to[b];
   });
-  std::vector<uint32_t> top(cells().size());
-  std::iota(top.begin(), top.end(), 0u);
-  if (top.size() > count) {
-    std::nth_element(
-        top.begin(), top.begin() + static_cast<ptrdiff_t>(count), top.end(),
-        [&](uint32_t x, uint32_t y) { return score[x] != score[y] ? score[x] > score[y] : x < y; });
-    top.resize(count);
-    std::sort(top.begin(), top.end());
+  std::vector<uint32_t> top;
+  if (count == 0) return top;
+  if (score.size() <= count) {
+    top.resize(score.size());
+    std::iota(top.begin(), top.end(), 0u);
+    return top;
   }
+  const ScoredPlace last = PlaceInOrder(score, count, workers_);
+  top.reserve(count);
+  for (uint32_t place = 0; place < score.size(); ++place)
+    if (!(last < ScoredPlace{score[place], place})) top.push_back(place);
   return top;
 }
 

@@ -12,6 +12,8 @@ namespace tacit::model::transitions {
 namespace {
 
 constexpr uint64_t kSamples = uint64_t{1} << 22;
+// In the place of a sample's first bucket: an item and itself, which is no pair.
+constexpr uint16_t kNoPair = std::numeric_limits<uint16_t>::max();
 
 // Returns `size` sums of what add(begin, end, sums) adds, each worker to sums of its own.
 template <class AddPart>
@@ -57,15 +59,6 @@ float Prior::MarkFactor(const Buckets::Marks& a, const Buckets::Marks& b) const 
   for (size_t table = 0; table < std::min(buckets_.tables(), a.size()); ++table)
     factor *= factors_[table][buckets_.MarkBucket(table, a, b)];
   return factor;
-}
-
-float Prior::KinshipMost(bool same_genre) const {
-  if (!has_kinship()) return 1;
-  float most = 0;
-  const auto& factors = factors_[Buckets::kKinship];
-  for (uint32_t bucket = 0; bucket < factors.size(); ++bucket)
-    if (Buckets::SameGenre(bucket) == same_genre) most = std::max(most, factors[bucket]);
-  return most;
 }
 
 std::vector<uint16_t> Prior::Kinships(WorkerPool& workers) const {
@@ -120,7 +113,9 @@ std::vector<double> Prior::Sums(size_t table, std::span<const uint16_t> kinships
                   });
 }
 
-std::vector<double> Prior::SampledSums(size_t table, WorkerPool& workers) const {
+std::vector<Prior::PairBuckets> Prior::SamplePairs(WorkerPool& workers) const {
+  for (size_t table = 0; table < buckets_.tables(); ++table)
+    TACIT_CHECK(buckets_.size(table) <= kNoPair, "a bucket's number has 16 bits");
   std::vector<double> upto(items());
   std::partial_sum(popularity_.begin(), popularity_.end(), upto.begin());
   const double total = upto.back();
@@ -128,13 +123,30 @@ std::vector<double> Prior::SampledSums(size_t table, WorkerPool& workers) const 
     const auto at = std::upper_bound(upto.begin(), upto.end(), share * total) - upto.begin();
     return std::min(static_cast<uint32_t>(at), items() - 1);
   };
+  std::vector<PairBuckets> samples(kSamples);
+  workers.Run(kSamples, [&](size_t begin, size_t end, size_t) {
+    for (uint64_t i = begin; i < end; ++i) {
+      const uint32_t a = item_at(FirstCoordinate(i)), b = item_at(SecondCoordinate(i));
+      if (a == b) samples[i][0] = kNoPair;
+      if (a == b) continue;
+      for (size_t table = 0; table < buckets_.tables(); ++table)
+        samples[i][table] = static_cast<uint16_t>(buckets_.Of(table, a, b));
+    }
+  });
+  return samples;
+}
+
+std::vector<double> Prior::SampledSums(size_t table, std::span<const PairBuckets> samples,
+                                       WorkerPool& workers) const {
+  const double total = std::accumulate(popularity_.begin(), popularity_.end(), 0.0);
   const double weight = total * total / static_cast<double>(kSamples);
-  return SumParts(kSamples, buckets_.size(table), workers,
+  return SumParts(samples.size(), buckets_.size(table), workers,
                   [&](size_t begin, size_t end, std::vector<double>& sums) {
-                    for (uint64_t i = begin; i < end; ++i) {
-                      const uint32_t a = item_at(FirstCoordinate(i)),
-                                     b = item_at(SecondCoordinate(i));
-                      if (a != b) sums[buckets_.Of(table, a, b)] += weight * Factor(a, b);
+                    for (const PairBuckets& pair : samples.subspan(begin, end - begin)) {
+                      if (pair[0] == kNoPair) continue;
+                      float factor = 1;
+                      for (size_t t = 0; t < buckets_.tables(); ++t) factor *= factors_[t][pair[t]];
+                      sums[pair[table]] += weight * factor;
                     }
                   });
 }
@@ -144,11 +156,12 @@ void Prior::Fit(std::span<const ReleasedTable> tables, const Options& options,
   TACIT_CHECK(tables.size() == buckets_.tables());
   const bool dense = options.IsDense(items());
   const std::vector<uint16_t> kinships = dense ? Kinships(workers) : std::vector<uint16_t>();
+  const auto samples = dense ? std::vector<PairBuckets>() : SamplePairs(workers);
   for (uint32_t round = 0; round < options.fitting_rounds; ++round) {
     for (size_t table = tables.size(); table-- > 0;) {
       const ReleasedTable& released = tables[table];
       const std::vector<double> sums =
-          dense ? Sums(table, kinships, workers) : SampledSums(table, workers);
+          dense ? Sums(table, kinships, workers) : SampledSums(table, samples, workers);
       const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
       const double released_total =
           std::accumulate(released.sums.begin(), released.sums.end(), 0.0);

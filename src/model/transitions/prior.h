@@ -41,13 +41,13 @@ class Prior {
   }
   // The factor of all tables together.
   float Factor(uint32_t a, uint32_t b) const {
-    float factor = MarkFactor(buckets_.marks(a), buckets_.marks(b));
-    return has_kinship() ? factor * factors_[Buckets::kKinship][KinshipOf(a, b)] : factor;
+    return MarkFactor(buckets_.marks(a), buckets_.marks(b)) * KinshipFactor(a, b);
   }
-  // The factor of all tables but kKinship; and the largest factor of kKinship if the main genre is
-  // the same, or is not.
+  // The factor of all tables but kKinship, and that of kKinship.
   float MarkFactor(const Buckets::Marks& a, const Buckets::Marks& b) const;
-  float KinshipMost(bool same_genre) const;
+  float KinshipFactor(uint32_t a, uint32_t b) const {
+    return has_kinship() ? factors_[Buckets::kKinship][KinshipOf(a, b)] : 1;
+  }
 
   // The factors of a table, per bucket.
   std::span<const float> factors(size_t table) const { return factors_[table]; }
@@ -62,12 +62,18 @@ class Prior {
   // Kinship's bucket of every cell, row by row: worth its memory while a fit goes over all cells
   // again and again. Empty without descriptions.
   std::vector<uint16_t> Kinships(WorkerPool& workers) const;
+  // The bucket of a pair in every table.
+  using PairBuckets = std::array<uint16_t, Buckets::kTablesMost>;
+  // Returns the buckets of pairs that are spread evenly over p x p, in a fixed order. They are the
+  // same at every step of a fit, and dear to find.
+  std::vector<PairBuckets> SamplePairs(WorkerPool& workers) const;
   // Sets row[b] to the prior of b after a; `kinships` are those of the row.
   void FillRow(uint32_t a, std::span<const uint16_t> kinships, std::span<float> row) const;
   // Returns the prior's sum in each bucket of a table; SampledSums estimates the same.
   std::vector<double> Sums(size_t table, std::span<const uint16_t> kinships,
                            WorkerPool& workers) const;
-  std::vector<double> SampledSums(size_t table, WorkerPool& workers) const;
+  std::vector<double> SampledSums(size_t table, std::span<const PairBuckets> samples,
+                                  WorkerPool& workers) const;
 
   const Buckets& buckets_;
   std::vector<double> popularity_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "model/transitions/scorer.h"
@@ -132,6 +133,28 @@ TEST_F(EstimateTest, MeasurementsCombineAsTheBookSays) {
         ASSERT_NEAR(estimate.Of(a, b), kappa * popularity_[a] * popularity_[b],
                     1e-4 * estimate.Of(a, b));
       }
+}
+
+TEST_F(EstimateTest, TheTopIsThatOfASortAndOfEqualsTheEarlier) {
+  const std::vector<double> alike(kItems, 2);
+  const Buckets buckets(catalogue_, alike, 4);
+  const Prior prior(buckets, alike);
+  Estimate estimate(prior, SomeCells(3), options_, workers_);
+  // Sums without noise are the weights; of each there are many, 0 and its negative among them.
+  std::vector<float> sums(estimate.cells().size());
+  for (float& sum : sums) sum = static_cast<float>(random_() % 7) * 0.25f - 0.5f;
+  sums[5] = -0.0f;
+  estimate.MeasureAll(sums, 0);
+  std::vector<uint32_t> order(sums.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::stable_sort(
+      order, [&](uint32_t x, uint32_t y) { return estimate.weights()[x] > estimate.weights()[y]; });
+  for (size_t count = 0; count <= sums.size() + 1; ++count) {
+    auto expected = order;
+    expected.resize(std::min(count, order.size()));
+    std::ranges::sort(expected);
+    ASSERT_EQ(estimate.Top(count), expected) << count;
+  }
 }
 
 TEST_F(EstimateTest, AMeasurementOfTheOtherSignIsNotUsed) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -157,6 +158,62 @@ TEST_F(PriorTest, TheTopCellsAreThoseOfASortOfAll) {
     }
     EXPECT_EQ(TopCells(prior, 1'000'000, options_, workers_).size(), cells.size());
     EXPECT_EQ(TopCells(prior, 0, options_, workers_).size(), 0u);
+  }
+}
+
+// Many items of the same marks and genres, some with ids that are near and some with ids at the
+// ends of what an id can be: most pairs are left out by bounds, and none may be that belongs to the
+// top.
+TEST_F(PriorTest, TheTopCellsOfManyItemsThatAreAlikeAreThoseOfASortOfAll) {
+  constexpr uint32_t kMany = 600;
+  std::mt19937_64 random(7);
+  std::vector<ItemText> texts(kMany);
+  std::vector<double> popularity;
+  for (uint32_t i = 0; i < kMany; ++i) {
+    texts[i].id = int64_t{10} * i;
+    texts[i].title = i % 17 == 0 ? "star of it" : "of it";
+    if (i % 5 > 0) texts[i].title += i % 5 == 1 ? " (1980)" : i % 5 == 2 ? " (1994)" : " (1999)";
+    texts[i].genres = {"Drama"};
+    if (i % 2 == 0) texts[i].genres.push_back("War");
+    popularity.push_back(1 + 1e3 / (1 + static_cast<double>(random() % kMany)));
+  }
+  texts[3].id = std::numeric_limits<int64_t>::min();
+  texts[4].id = std::numeric_limits<int64_t>::min() + 1;
+  texts[5].id = std::numeric_limits<int64_t>::max();
+  const PublicItems catalogue(texts);
+  const Buckets buckets(catalogue, popularity, 2);
+  std::vector<std::vector<float>> factors;
+  for (size_t table = 0; table < buckets.tables(); ++table) {
+    factors.emplace_back();
+    for (uint32_t k = 0; k < buckets.size(table); ++k)
+      factors[table].push_back(std::exp(std::normal_distribution<float>(0, 1.5f)(random)));
+  }
+  const Prior prior(buckets, popularity, factors);
+  std::vector<double> scores;
+  const auto score = [&](uint32_t a, uint32_t b) {
+    return double{prior.Of(a, b)} / (std::pow(popularity[a], options_.support_from) *
+                                     std::pow(popularity[b], options_.support_to));
+  };
+  for (uint32_t a = 0; a < kMany; ++a)
+    for (uint32_t b = 0; b < kMany; ++b)
+      if (a != b) scores.push_back(score(a, b));
+  std::ranges::sort(scores, std::greater<>());
+  for (const size_t count : {size_t{1}, size_t{100}, size_t{5000}, size_t{100'000}}) {
+    const Cells top = TopCells(prior, count, options_, workers_);
+    ASSERT_EQ(top.size(), count);
+    const double least = scores[count - 1];
+    for (uint32_t a = 0; a < kMany; ++a) {
+      ASSERT_TRUE(std::ranges::is_sorted(top.Row(a)));
+      for (uint32_t b = 0; b < kMany; ++b) {
+        const bool in = top.Find(a, b) != Cells::kNone;
+        if (a != b && score(a, b) > least * (1 + 1e-4)) {
+          ASSERT_TRUE(in) << a << ' ' << b;
+        }
+        if (a == b || score(a, b) < least * (1 - 1e-4)) {
+          ASSERT_FALSE(in) << a << ' ' << b;
+        }
+      }
+    }
   }
 }
 
