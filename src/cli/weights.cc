@@ -10,6 +10,7 @@
 #include "console/exit_code.h"
 #include "console/text_table.h"
 #include "event/feature_transform.h"
+#include "serve/learner_kinds.h"
 #include "serve/weights_route.h"
 #include "wiring/assembly.h"
 #include "wiring/vocabulary_file.h"
@@ -57,8 +58,9 @@ Result<json::object> Ask(const WeightsOptions& options) {
         [&](const wiring::Assembly& assembly,
             const std::shared_ptr<const store::Snapshot>& snapshot) -> Result<serve::Reply> {
           serve::Reply reply;
-          serve::AnswerWeights(wiring::MakeScoringModels(assembly), *snapshot, QueryOf(options),
-                               &reply);
+          serve::AnswerWeights(wiring::MakeScoringModels(assembly),
+                               serve::AskedForItems(wiring::MakeRecommendModels(assembly)),
+                               *snapshot, QueryOf(options), &reply);
           return reply;
         });
   TACIT_ASSIGN(const serve::Response response,

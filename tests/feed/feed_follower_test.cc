@@ -26,6 +26,10 @@ class FullStore final : public store::ReplicaStore {
   std::string position() const override { return store_->position(); }
   const std::vector<store::LearnerRecord>& learners() const override { return store_->learners(); }
   Status Begin(const store::ReplicaOrigin& origin) override { return store_->Begin(origin); }
+  Status Fill(const std::vector<store::ReplicaLearner>& learners) override {
+    if (full) return Fail(ErrorCode::kIo, "No space left on device");
+    return store_->Fill(learners);
+  }
   Status Apply(store::ReplicaVersion version) override {
     if (full) return Fail(ErrorCode::kIo, "No space left on device");
     return store_->Apply(std::move(version));
