@@ -136,8 +136,7 @@ class Feed {
   std::mutex taking_;  // held while a piece gets its ticket
   uint64_t tickets_ = 0;
   Turns turns_;
-  // What follows is used by the thread whose turn it is: the cutters, the filter, the windows and
-  // decoded_pass_.
+  // The thread whose turn it is uses these, and windows_ and decoded_pass_.
   std::vector<std::unique_ptr<Cutter>> cutters_;
   RecordFilter filter_;
   std::optional<WindowCounter> windows_;
