@@ -137,11 +137,14 @@ class Page:
     def wait(self, expression, what):
         end = time.monotonic() + PATIENCE
         while True:
-            value = self.eval(expression)
+            try:
+                value, thrown = self.eval(expression), ""
+            except RuntimeError as error:  # an element that is not there yet
+                value, thrown = None, f" ({error})"
             if value:
                 return value
             if time.monotonic() > end:
-                raise AssertionError(f"{what} did not come; the page says:\n" +
+                raise AssertionError(f"{what} did not come{thrown}; the page says:\n" +
                                      self.eval("document.body.innerText")[:4000])
             time.sleep(.05)
 

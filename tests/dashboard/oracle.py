@@ -89,7 +89,11 @@ def entropy_and_calibration(scores, labels):
     return loss / constant, sum(scores) / sum(labels)
 
 
+BINS = 1 << 14  # the daemon counts predictions in bins of probability; within one, pairs are ties
+
+
 def auc(scores, labels):
+    scores = [int(score * BINS) for score in scores]
     clicks = sorted(s for s, label in zip(scores, labels) if label)
     others = [s for s, label in zip(scores, labels) if not label]
     not_above = sum((bisect.bisect_left(clicks, s) + bisect.bisect_right(clicks, s)) / 2
