@@ -220,7 +220,9 @@ TEST_F(ApiTest, PrivacyHasItsStableForm) {
   for (int i = 0; i < 32; ++i) hash += "02";
   EXPECT_EQ(answer, json::parse(R"({"learners":[{"learner":"ctr","unit":"event","epsilon":0.5,
       "delta":1e-6,"steps":6,"private":true,"budget":{"epsilon":4,"exhausted":true},
-      "participation":"once","adjacency":"zero-out"}],
+      "participation":"once","adjacency":"zero-out",
+      "neighbours":"streams that differ in the content of one event, nulled in one of them; )"
+                                R"(how many events there are, and where, counts as known"}],
       "total":{"unit":"event","epsilon":0.5,"delta":1e-6,
       "budget":{"epsilon":6,"delta":1e-7}},"entries":2,"head":")" +
                                 hash + R"(","version":2,"lineage":"line-1"})"))
