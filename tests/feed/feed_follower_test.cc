@@ -7,14 +7,12 @@
 #include <atomic>
 #include <future>
 
-#include "daemon/watchdog.h"
 #include "replica_rig.h"
-#include "support/held_clock.h"
+#include "watched_stage.h"
 
 namespace tacit::feed {
 namespace {
 
-using std::chrono::seconds;
 using ::testing::HasSubstr;
 
 // A store whose disk is full from some version on.
@@ -76,30 +74,17 @@ TEST_F(FeedFollowerTest, AStuckFeedEndsTheSignsOfLifeAndAnIdleOneDoesNot) {
   const auto follower = MakeFollower(from);
   ASSERT_TRUE(
       test::Eventually("it begins", [&] { return follower->heartbeat().Look().has_value(); }));
-  test::HeldClock clock;
-  int told = 0;
-  daemon::Watchdog dog(clock, seconds(60),
-                       {{"the feed", [&] { return follower->heartbeat().Look(); }}},
-                       [&] { ++told; });
-  const auto pass = [&](int count) {
-    for (int i = 0; i < count; ++i) {
-      clock.Pass(seconds(1));
-      dog.Look();
-    }
-  };
-  pass(29);
-  const int before = told;
-  EXPECT_GT(before, 0);
-  pass(600);
-  EXPECT_EQ(told, before) << "it is stuck for longer than half of the patience";
+  WatchedStage stage(follower->heartbeat());
+  stage.ExpectStuck();
   gate.set_value();
   ASSERT_TRUE(Shows(2));
   // It waits for others now, and gives signs as it does.
   const auto beat = follower->heartbeat().Look();
   ASSERT_TRUE(test::Eventually("it goes on", [&] { return follower->heartbeat().Look() != beat; }));
   follower->Stop();
-  pass(600);
-  EXPECT_GT(told, before + 25);
+  const int before = stage.told();
+  stage.Pass(600);
+  EXPECT_GT(stage.told(), before + 25);
 }
 
 TEST_F(FeedFollowerTest, AFullDiskLeavesWhatIsShownAndIsTold) {

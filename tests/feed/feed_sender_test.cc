@@ -6,14 +6,11 @@
 
 #include <future>
 
-#include "daemon/watchdog.h"
 #include "feed_rig.h"
-#include "support/held_clock.h"
+#include "watched_stage.h"
 
 namespace tacit::feed {
 namespace {
-
-using std::chrono::seconds;
 
 class FeedSenderTest : public FeedTest {
  protected:
@@ -42,21 +39,8 @@ TEST_F(FeedSenderTest, AStuckFeedEndsTheSignsOfLifeAndAnIdleOneDoesNot) {
   const auto sender = MakeSender(gate.get_future().share());
   ASSERT_TRUE(
       test::Eventually("it begins", [&] { return sender->heartbeat().Look().has_value(); }));
-  test::HeldClock clock;
-  int told = 0;
-  daemon::Watchdog dog(clock, seconds(60),
-                       {{"the feed", [&] { return sender->heartbeat().Look(); }}}, [&] { ++told; });
-  const auto pass = [&](int count) {
-    for (int i = 0; i < count; ++i) {
-      clock.Pass(seconds(1));
-      dog.Look();
-    }
-  };
-  pass(29);
-  const int before = told;
-  EXPECT_GT(before, 0);
-  pass(600);
-  EXPECT_EQ(told, before) << "it is stuck for longer than half of the patience";
+  WatchedStage stage(sender->heartbeat());
+  stage.ExpectStuck();
   gate.set_value();
   // It publishes now, and then waits for others.
   ASSERT_TRUE(test::Eventually("it rests", [&] {
@@ -64,8 +48,9 @@ TEST_F(FeedSenderTest, AStuckFeedEndsTheSignsOfLifeAndAnIdleOneDoesNot) {
            !sender->heartbeat().Look().has_value() && !ReadTopic().empty();
   }));
   sender->Finish();
-  pass(600);
-  EXPECT_GT(told, 25);
+  const int before = stage.told();
+  stage.Pass(600);
+  EXPECT_GT(stage.told(), before + 25);
 }
 
 // A version that takes long is no standstill: it gives signs as it gets on.
