@@ -22,7 +22,7 @@ class Turns {
     ++next_;
     changed_.notify_all();
   }
-  // Nobody waits any more. May be called from any thread, more than once.
+  // Ends all waiting, now and later. May be called from any thread, more than once.
   void Close() {
     std::lock_guard lock(mutex_);
     closed_ = true;

@@ -70,7 +70,7 @@ class ServedVersions {
   ServedVersions(std::string directory, Options options)
       : directory_(std::move(directory)), options_(std::move(options)) {}
   // All that follow need moving_.
-  // What lies in a folder, which stays there as long as it is held.
+  // A checkpoint in a folder, which is not removed as long as this holds it.
   struct Held {
     store::ReadOnlyStore store;
     std::shared_ptr<const store::CheckpointHold> hold;

@@ -239,7 +239,7 @@ TEST_F(AnchorTest, SignaturesAreOfTheirKey) {
   EXPECT_TRUE(CheckSignatures(Decoded().value(), key));
   EXPECT_THAT(CheckSignatures(Decoded().value(), other).error().message,
               HasSubstr("is signed with another key, ed25519:d75a98"));
-  // Somebody without the key takes a signature from elsewhere, or signs with his own and names
+  // A forger without the key takes a signature from elsewhere, or signs with another and names
   // ours.
   Anchor forged = Decoded().value()[0];
   forged.commit = 9;

@@ -490,7 +490,7 @@ TEST_F(CheckpointTest, OneThatIsHeldStaysWhereItIs) {
   }
   EXPECT_THAT(*PruneCheckpoints(parent(), 1), testing::ElementsAre(made[0]));
   EXPECT_EQ(CheckpointHold::Take(made[0]).error().code, ErrorCode::kNotFound);
-  // Nobody begins to use one that is about to go.
+  // A checkpoint that is about to be removed cannot be taken into use.
   const auto claim = ClaimForRemoval(made[2]);
   ASSERT_TRUE(claim);
   EXPECT_EQ(CheckpointHold::Take(made[2]).error().code, ErrorCode::kUnavailable);
