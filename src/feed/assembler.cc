@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "feed/row_blocks.h"
 
 namespace tacit::feed {
 namespace {
@@ -94,7 +95,8 @@ Assembler::Assembler(std::string topic, FeedIdentity identity, std::optional<Com
       identity_(std::move(identity)),
       base_(base),
       hole_(!base),
-      settled_(base.has_value()) {
+      settled_(base.has_value()),
+      broken_(beginning == Beginning::kOfTopic) {
   for (uint32_t i = 0; i < identity_.partitions; ++i) {
     Part& part = parts_[static_cast<int32_t>(i)];
     part.knows = true;
@@ -191,6 +193,9 @@ Status Assembler::TakeDecoded(const stream::KafkaTopicRecord& record, const Reco
     case RecordKind::kRow:
       pending.row_bytes += bytes;
       return TakeRow(decoded, &pending);
+    case RecordKind::kBlock:
+      pending.row_bytes += bytes;
+      return TakeBlock(decoded, &pending);
     case RecordKind::kDense:
       return TakeChunk(decoded, &pending.dense[decoded.place.learner]);
     case RecordKind::kReleased:
@@ -204,27 +209,51 @@ Status Assembler::TakeDecoded(const stream::KafkaTopicRecord& record, const Reco
   return {};
 }
 
+Result<const RowSpace::Table*> Assembler::TableOf(const Record& record, bool blocks) const {
+  const store::LearnerRecord& learner = identity_.learners[record.place.learner];
+  const auto table = learner.layout.TableOfNumber(record.place.table);
+  if (table && SendsBlocks(learner.layout) == blocks) return &learner.layout.space.tables()[*table];
+  return Fail(ErrorCode::kCorruption,
+              fmt::format("is {} {} of table {} of learner '{}': the mark's layout has no such {}",
+                          blocks ? "block" : "row", record.place.number, record.place.table,
+                          learner.name, blocks ? "block" : "row"));
+}
+
 Status Assembler::TakeRow(const Record& record, Pending* to) const {
   const store::LearnerRecord& learner = identity_.learners[record.place.learner];
-  const store::RowLayout& layout = learner.layout;
-  const auto table = layout.TableOfNumber(record.place.table);
-  const auto tables = layout.space.tables();
-  const uint32_t dim = table ? tables[*table].dim : 0;
-  const size_t floats = dim + layout.average.StateFloats(dim);
-  if (!table || record.place.number >= tables[*table].rows ||
-      record.payload.size() != floats * sizeof(float))
+  TACIT_ASSIGN(const RowSpace::Table* const table, TableOf(record, false));
+  const size_t floats = table->dim + learner.layout.average.StateFloats(table->dim);
+  if (record.place.number >= table->rows || record.payload.size() != floats * sizeof(float))
     return Fail(
         ErrorCode::kCorruption,
         fmt::format("is row {} of table {} of learner '{}' and has {} bytes: the mark's "
                     "layout has no such row",
                     record.place.number, record.place.table, learner.name, record.payload.size()));
-  Rows& rows = to->rows[learner.key];
-  rows.rows.push_back(tables[*table].first + record.place.number);
-  const size_t begin = rows.floats.size();
-  rows.floats.resize(begin + floats);
-  std::memcpy(rows.floats.data() + begin, record.payload.data(), record.payload.size());
-  rows.end.push_back(rows.floats.size());
+  to->rows[learner.key].Add(table->first + record.place.number, record.payload);
   return {};
+}
+
+Status Assembler::TakeBlock(const Record& record, Pending* to) const {
+  const store::LearnerRecord& learner = identity_.learners[record.place.learner];
+  TACIT_ASSIGN(const RowSpace::Table* const table, TableOf(record, true));
+  TACIT_ASSIGN(const Block block, DecodeBlock(record.payload));
+  const size_t floats = table->dim + learner.layout.average.StateFloats(table->dim);
+  // A number that is too large is found before it is multiplied.
+  bool fits = record.place.number <= table->rows / kBlockRows &&
+              block.floats.size() == block.rows() * floats * sizeof(float);
+  const uint64_t first = fits ? record.place.number * kBlockRows : 0;
+  Rows& changed = to->rows[learner.key];
+  Rows& unchanged = to->unchanged[learner.key];
+  block.ForRows([&](size_t at, std::string_view bytes, bool has_changed) {
+    fits = fits && first + at < table->rows;
+    if (fits) (has_changed ? changed : unchanged).Add(table->first + first + at, bytes);
+  });
+  if (fits) return {};
+  return Fail(ErrorCode::kCorruption,
+              fmt::format("is block {} of table {} of learner '{}' and has {} bytes for {} rows: "
+                          "the mark's layout has no such block",
+                          record.place.number, record.place.table, learner.name,
+                          record.payload.size(), block.rows()));
 }
 
 Status Assembler::TakeChunk(const Record& record, Chunks* to) {
@@ -264,6 +293,7 @@ Status Assembler::TakeMark(int32_t partition, PlacedMark placed, Part& part) {
   if (!part.fits || !follows) {
     hole_ = true;
     settled_ = false;
+    broken_ = true;
   }
   part.marked = version;
   part.knows = true;
@@ -330,6 +360,8 @@ Result<std::optional<WholeVersion>> Assembler::TakeWhole(
   if (!version) return std::optional<WholeVersion>();
   TACIT_ASSIGN(WholeVersion whole, Merge(*version));
   base_ = *version;
+  // What is pending is newer than the last hole: Settle lets nothing else through.
+  broken_ = false;
   return std::optional(std::move(whole));
 }
 
@@ -381,6 +413,14 @@ Status Assembler::MergeChunks(const Mark& mark, std::map<uint16_t, Chunks> dense
   return {};
 }
 
+void Assembler::Rows::Add(uint64_t row, std::string_view bytes) {
+  rows.push_back(row);
+  const size_t begin = floats.size();
+  floats.resize(begin + bytes.size() / sizeof(float));
+  std::memcpy(floats.data() + begin, bytes.data(), bytes.size());
+  end.push_back(floats.size());
+}
+
 void Assembler::Append(std::map<uint16_t, Rows>* rows, std::map<uint16_t, Rows>* to) {
   for (auto& [key, from] : *rows) {
     Rows& all = (*to)[key];
@@ -400,8 +440,9 @@ std::vector<VersionLearner> Assembler::TakeRows() {
   TACIT_CHECK(!base_, "rows go ahead of a first version only");
   std::map<uint16_t, Rows> rows;
   for (auto& [version, one] : pending_) {
-    if (one.rows.empty()) continue;
+    if (one.rows.empty() && one.unchanged.empty()) continue;
     Append(&one.rows, &rows);
+    Append(&one.unchanged, &rows);
     pending_bytes_ -= one.row_bytes;
     one.taken_bytes += std::exchange(one.row_bytes, 0);
     taken_ = std::max(taken_, version);
@@ -424,6 +465,7 @@ Result<WholeVersion> Assembler::Merge(CommitSeq version) {
   for (auto at = pending_.begin(); at != end; ++at) {
     Pending& one = at->second;
     Append(&one.rows, &rows);
+    if (broken_) Append(&one.unchanged, &rows);
     for (auto& [key, chunks] : one.dense)
       for (auto& [number, chunk] : chunks) dense[key][number] = std::move(chunk);
     for (auto& [key, chunks] : one.released)

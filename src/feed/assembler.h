@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/row_space.h"
 #include "feed/newest_marks.h"
 #include "store/delta.h"
 #include "store/learner_record.h"
@@ -104,9 +105,13 @@ class Assembler {
     std::vector<uint64_t> rows;
     std::vector<size_t> end;
     std::vector<float> floats;
+
+    void Add(uint64_t row, std::string_view bytes);
   };
   struct Pending {
     std::map<uint16_t, Rows> rows;
+    // Rows that came in a block with others, and have not changed since the version before.
+    std::map<uint16_t, Rows> unchanged;
     std::map<uint16_t, Chunks> dense, released;
     std::map<uint64_t, std::string> entries;
     std::map<int32_t, PlacedMark> marks;
@@ -130,6 +135,9 @@ class Assembler {
   Status TakeDecoded(const stream::KafkaTopicRecord& record, const Record& decoded,
                      std::optional<PlacedMark> mark);
   Status TakeRow(const Record& record, Pending* to) const;
+  Status TakeBlock(const Record& record, Pending* to) const;
+  // The table that a record of rows names. kCorruption: the mark's layout has none.
+  Result<const RowSpace::Table*> TableOf(const Record& record, bool blocks) const;
   static Status TakeChunk(const Record& record, Chunks* to);
   Status TakeMark(int32_t partition, PlacedMark placed, Part& part);
   Status CheckMark(const PlacedMark& placed) const;
@@ -151,6 +159,7 @@ class Assembler {
   std::map<CommitSeq, Pending> pending_;
   bool hole_;        // the ends have to be noted
   bool settled_;     // all versions from first_ on were read without a hole
+  bool broken_;      // since the base a hole was read: unchanged rows may be new to us
   CommitSeq first_;  // may be shown, and so may later ones
   CommitSeq taken_;  // the newest whose rows were taken: none before it may be shown
   CommitSeq newest_;

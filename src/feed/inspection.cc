@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "feed/newest_marks.h"
+#include "feed/row_blocks.h"
 #include "privacy/ledger.h"
 #include "store/learner_record.h"
 
@@ -48,7 +49,10 @@ class Inspector {
         found_.rows += 1;
         // The lengths of rows are compared once the newest mark says what they are.
         shapes_[{decoded->place.learner, decoded->place.table, decoded->payload.size(),
-                 decoded->origin.model}] = {decoded->place.number, decoded->origin};
+                 decoded->origin.model, false}] = {decoded->place.number, decoded->origin};
+        break;
+      case RecordKind::kBlock:
+        TakeBlock(*decoded);
         break;
       case RecordKind::kDense:
         TakeChunk(*decoded, &dense_[decoded->place.learner]);
@@ -102,6 +106,7 @@ class Inspector {
     uint16_t learner = 0, table = 0;
     size_t bytes = 0;
     uint64_t model = 0;
+    bool in_blocks = false;
     friend auto operator<=>(const RowShape&, const RowShape&) = default;
   };
 
@@ -117,6 +122,17 @@ class Inspector {
     if (by_partition.emplace(record.partition, mark->mark).second) version.marks += 1;
     version.mark = std::move(mark->mark);
     version.origin = mark->origin;
+  }
+
+  void TakeBlock(const Record& record) {
+    const auto block = DecodeBlock(record.payload);
+    if (!block || block->rows() == 0)
+      return Fault(fmt::format("topic '{}': block {} of table {} of learner {} {}", topic_,
+                               record.place.number, record.place.table, record.place.learner,
+                               block ? "has no row" : block.error().message));
+    found_.rows += block->rows();
+    shapes_[{record.place.learner, record.place.table, block->floats.size() / block->rows(),
+             record.origin.model, true}] = {record.place.number * kBlockRows, record.origin};
   }
 
   void TakeChunk(const Record& record, FoundChunks* chunks) {
@@ -163,7 +179,8 @@ class Inspector {
       if (shape.learner != marked.key || shape.model != model) continue;
       const auto table = layout.TableOfNumber(shape.table);
       const uint32_t dim = table ? layout.space.tables()[*table].dim : 0;
-      if (!table || shape.bytes != (dim + layout.average.StateFloats(dim)) * sizeof(float))
+      if (!table || shape.in_blocks != SendsBlocks(layout) ||
+          shape.bytes != (dim + layout.average.StateFloats(dim)) * sizeof(float))
         fault(
             fmt::format("row {} of table {} of learner '{}' has {} bytes, and is of no layout "
                         "that the mark has",

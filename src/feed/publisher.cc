@@ -361,29 +361,74 @@ Status Publisher::CheckEnds() {
   }
 }
 
-Result<PublishedVersion> Publisher::Send(const store::Release& release) {
-  TACIT_RETURN_IF_ERROR(CheckEnds());
-  TACIT_ASSIGN(const LineageId lineage, LineageIdOf(release.snapshot->lineage()));
-  TACIT_RETURN_IF_ERROR(producer_->BeginTransaction());
-  Version version(*producer_, options_, partitions_, release.tip.seq, lineage);
-  const auto send_row = [&](const store::ReleasedRow& row) {
+Status Publisher::LoadBlocks(const store::Release& release) {
+  if (!blocks_.empty()) return {};
+  for (const store::ReleasedLearner& learner : release.learners) {
+    TACIT_ASSIGN(const store::LearnerRecord record,
+                 store::DecodeLearner(learner.key, learner.record));
+    std::unique_ptr<RowBlocks> blocks;
+    if (SendsBlocks(record.layout)) {
+      blocks = std::make_unique<RowBlocks>(record.layout);
+      const auto put = [&](const store::ReleasedRow& row) -> Status {
+        blocks->Put(row.table, row.bucket, row.floats, false);
+        return {};
+      };
+      TACIT_RETURN_IF_ERROR(store_.ForReleasedRowsOf(release, learner.key, put));
+    }
+    blocks_.push_back(std::move(blocks));
+  }
+  return {};
+}
+
+Result<bool> Publisher::SendRows(const store::Release& release, std::optional<CommitSeq> since,
+                                 Version& version) {
+  TACIT_RETURN_IF_ERROR(LoadBlocks(release));
+  for (const auto& blocks : blocks_)
+    if (blocks) blocks->ForgetChanges();
+  const auto model_of = [&](uint16_t learner) {
+    return ModelId(release.learners[learner].fingerprint);
+  };
+  const auto take = [&](const store::ReleasedRow& row) -> Status {
+    if (const auto& blocks = blocks_[row.learner]) {
+      blocks->Put(row.table, row.bucket, row.floats, true);
+      return {};
+    }
     return version.Send(
         {.kind = RecordKind::kRow,
          .learner = row.learner,
          .table = row.table,
          .number = row.bucket},
-        ModelId(release.learners[row.learner].fingerprint),
+        model_of(row.learner),
         {reinterpret_cast<const char*>(row.floats.data()), row.floats.size_bytes()});
   };
+  TACIT_ASSIGN(const bool shown, store_.ForReleasedRows(release, since, take));
+  if (!shown) return false;
+  for (uint16_t learner = 0; learner < blocks_.size(); ++learner) {
+    if (!blocks_[learner]) continue;
+    const auto send = [&](uint16_t table, uint64_t block, std::string_view payload) {
+      return version.Send(
+          {.kind = RecordKind::kBlock, .learner = learner, .table = table, .number = block},
+          model_of(learner), payload);
+    };
+    TACIT_RETURN_IF_ERROR(blocks_[learner]->ForChanged(send));
+  }
+  return true;
+}
+
+Result<PublishedVersion> Publisher::Send(const store::Release& release) {
+  TACIT_RETURN_IF_ERROR(CheckEnds());
+  TACIT_ASSIGN(const LineageId lineage, LineageIdOf(release.snapshot->lineage()));
+  TACIT_RETURN_IF_ERROR(producer_->BeginTransaction());
+  Version version(*producer_, options_, partitions_, release.tip.seq, lineage);
   std::optional<CommitSeq> since = base_ ? std::optional(base_->version) : std::nullopt;
-  TACIT_ASSIGN(const bool shown, store_.ForReleasedRows(release, since, send_row));
+  TACIT_ASSIGN(const bool shown, SendRows(release, since, version));
   if (!shown) {
     since.reset();
     spdlog::warn(
         "version {} is sent whole: the store has no deltas of all commits since version {} "
         "any more (feed.backlog_bytes)",
         release.tip.seq.value, base_->version.value);
-    TACIT_RETURN_IF_ERROR(store_.ForReleasedRows(release, since, send_row));
+    TACIT_RETURN_IF_ERROR(SendRows(release, since, version));
   }
   CrashPoint("feed.rows_sent");
   Mark mark{.feed = feed_,

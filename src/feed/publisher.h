@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/terms.h"
 #include "feed/newest_marks.h"
+#include "feed/row_blocks.h"
 #include "store/store.h"
 #include "stream/kafka/producer.h"
 #include "stream/kafka/topic_reader.h"
@@ -90,6 +91,12 @@ class Publisher {
   Result<NewestMarks> ReadMarks() const;
   void TakeBase(const NewestMarks& marks, const store::Release& release);
   Status CheckEnds();
+  // Sends the rows that have changed since `since`; without it all. Returns false where the store
+  // can no longer tell which have.
+  Result<bool> SendRows(const store::Release& release, std::optional<CommitSeq> since,
+                        Version& version);
+  // Has blocks_ hold what is written, if it does not.
+  Status LoadBlocks(const store::Release& release);
   Result<PublishedVersion> Send(const store::Release& release);
 
   store::Store& store_;
@@ -100,7 +107,9 @@ class Publisher {
   std::vector<uint64_t> ends_;                        // by partition, at least
   uint32_t partitions_ = 0;
   FeedId feed_{};
-  std::optional<Base> base_;      // null: the next version is sent whole
+  std::optional<Base> base_;  // null: the next version is sent whole
+  // By learner; null for those whose rows have records of their own. Empty: not loaded yet.
+  std::vector<std::unique_ptr<RowBlocks>> blocks_;
   CommitSeq previous_;            // the mark's: whatever was published last
   bool takes_over_;               // until it has published once
   std::optional<Error> refused_;  // for good

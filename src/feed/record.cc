@@ -1,8 +1,9 @@
 // The notation is base/bytes.h's, but for the numbers in keys, which are big-endian, as in the
 // store's.
 //
-//     key     := row | dense | state | entry | mark
+//     key     := row | block | dense | state | entry | mark
 //     row     := 'r' learner:u16 table:u16 bucket:u64
+//     block   := 'b' learner:u16 table:u16 block:u64  of rows (row_blocks.h)
 //     dense   := 'd' learner:u16 chunk:u32
 //     state   := 's' learner:u16 chunk:u32           released state of a mechanism
 //     entry   := 'l' entry:u64                       of the ledger
@@ -10,11 +11,12 @@
 //
 //     value   := magic:byte*3 format:u8 version:u64 lineage:byte*16 model:u64 payload:string
 //                checksum:u32
-//     magic   := "TFD"    format := 1
+//     magic   := "TFD"    format := 2
 // `checksum` is the CRC-32C of the key and of the value before it. The payloads:
 //
 //     of a row     f32*dim, the embedding; with a moving average f32*dim, the average, and the step
 //                  that it is as of (CountAsFloat), which serving reads it by
+//     of a block   row_blocks.h, of rows as above
 //     of dense     chunks:u32 f32*...    parameters as served, cut into chunks of kPayloadBytesMost
 //     of state     chunks:u32 byte*...   cut in the same way
 //     of an entry  privacy::LedgerEntry, encoded
@@ -34,7 +36,7 @@ namespace tacit::feed {
 namespace {
 
 constexpr std::string_view kMagic = "TFD";
-constexpr uint8_t kRecordFormat = 1;
+constexpr uint8_t kRecordFormat = 2;
 constexpr size_t kHeadBytes = 3 + 1 + 8 + 16 + 8;
 constexpr size_t kChecksumBytes = sizeof(uint32_t);
 constexpr size_t kAroundPayload = kHeadBytes + sizeof(uint32_t) + kChecksumBytes;
@@ -44,7 +46,8 @@ struct KindShape {
   char letter;
   size_t key_bytes;
 };
-constexpr std::array<KindShape, 5> kShapes = {{{RecordKind::kRow, 'r', 13},
+constexpr std::array<KindShape, 6> kShapes = {{{RecordKind::kRow, 'r', 13},
+                                               {RecordKind::kBlock, 'b', 13},
                                                {RecordKind::kDense, 'd', 7},
                                                {RecordKind::kReleased, 's', 7},
                                                {RecordKind::kLedger, 'l', 9},
@@ -79,6 +82,7 @@ Result<RecordPlace> DecodeKey(std::string_view key) {
   RecordPlace place{.kind = shape->kind};
   switch (shape->kind) {
     case RecordKind::kRow:
+    case RecordKind::kBlock:
       place.learner = static_cast<uint16_t>(GetBig(&key, 2));
       place.table = static_cast<uint16_t>(GetBig(&key, 2));
       place.number = GetBig(&key, 8);
@@ -118,6 +122,7 @@ std::string EncodeKey(const RecordPlace& place) {
   std::string key(1, shape.letter);
   switch (place.kind) {
     case RecordKind::kRow:
+    case RecordKind::kBlock:
       PutBig(place.learner, &key);
       PutBig(place.table, &key);
       PutBig(place.number, &key);
@@ -179,10 +184,11 @@ Result<Record> DecodeRecord(std::string_view key, std::string_view value) {
   std::memcpy(&record.checksum, value.data() + checked.size(), kChecksumBytes);
   const bool intact = Crc32c(checked, Crc32c(key)) == record.checksum;
   if (intact && format != kRecordFormat)
-    return Fail(ErrorCode::kRefused,
-                fmt::format("is a record of format {}, this program reads {}: it needs a newer "
-                            "program",
-                            format, kRecordFormat));
+    return Fail(
+        ErrorCode::kRefused,
+        fmt::format(
+            "is a record of format {}, this program reads {}: {}", format, kRecordFormat,
+            format > kRecordFormat ? "it needs a newer program" : "make a new topic for the feed"));
   if (!intact) return NoRecord("its checksum is another");
   ByteReader reader(checked.substr(kMagic.size() + 1));
   record.origin.version = CommitSeq(reader.Get<uint64_t>());

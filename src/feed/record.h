@@ -12,15 +12,15 @@
 // The records of a feed, as Kafka has them: a key and a value. record.cc has their grammar.
 namespace tacit::feed {
 
-enum class RecordKind : uint8_t { kRow, kDense, kReleased, kLedger, kMark };
+enum class RecordKind : uint8_t { kRow, kBlock, kDense, kReleased, kLedger, kMark };
 
 // The place that a record has in the model: the key of the topic. A newer record of the same place
 // takes the older one's.
 struct RecordPlace {
   RecordKind kind = RecordKind::kMark;
-  uint16_t learner = 0;  // row, dense, released: its key in the store
-  uint16_t table = 0;    // row: the table's number in the store's keys
-  uint64_t number = 0;   // row: bucket; dense, released: chunk; ledger: entry
+  uint16_t learner = 0;  // row, block, dense, released: its key in the store
+  uint16_t table = 0;    // row, block: the table's number in the store's keys
+  uint64_t number = 0;   // row: bucket; block: its number; dense, released: chunk; ledger: entry
   friend auto operator<=>(const RecordPlace&, const RecordPlace&) = default;
 };
 

@@ -184,7 +184,11 @@ std::vector<uint64_t> SnapshotImpl::ForUnfolded(const LearnerRecord& learner,
 
 Status SnapshotImpl::ForWritten(LearnerIndex index, uint32_t table_index,
                                 const EachRow& each) const {
-  const LearnerRecord& learner = directory_->Configured(index);
+  return ForWrittenOf(directory_->Configured(index), table_index, each);
+}
+
+Status SnapshotImpl::ForWrittenOf(const LearnerRecord& learner, uint32_t table_index,
+                                  const EachRow& each) const {
   const RowSpace::Table& table = learner.layout.space.tables()[table_index];
   const std::vector<uint64_t> newer = ForUnfolded(learner, table, each);
   rocksdb::ReadOptions options;

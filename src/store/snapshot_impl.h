@@ -90,6 +90,7 @@ class SnapshotImpl final : public Snapshot {
   Status Rows(LearnerIndex learner, std::span<const uint64_t> rows,
               std::span<float> out) const override;
   Status ForWritten(LearnerIndex learner, uint32_t table, const EachRow& each) const override;
+  Status ForWrittenOf(const LearnerRecord& learner, uint32_t table, const EachRow& each) const;
 
   const View& view() const { return view_; }
   // Holds the folded rows beneath the view.

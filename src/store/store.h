@@ -197,7 +197,7 @@ class Store {
   }
 
   // The part of the last published commit that may be shown to anybody. May be called from any
-  // thread, as may the next two.
+  // thread, as may the next three.
   virtual Result<Release> LatestRelease() const {
     return Fail(ErrorCode::kInternal, "this store releases nothing");
   }
@@ -208,6 +208,11 @@ class Store {
   virtual Result<bool> ForReleasedRows(const Release&, std::optional<CommitSeq> /*since*/,
                                        const EachReleasedRow&) const {
     return false;
+  }
+  // Shows all rows of one learner that were ever written, as of the release.
+  virtual Status ForReleasedRowsOf(const Release&, uint16_t /*learner*/,
+                                   const EachReleasedRow&) const {
+    return Fail(ErrorCode::kInternal, "this store releases nothing");
   }
   // Lets the deltas of commits up to this one go.
   virtual void TakenFromOutbox(CommitSeq) {}

@@ -85,6 +85,8 @@ class StoreImpl final : public Store {
   Result<Release> LatestRelease() const override;
   Result<bool> ForReleasedRows(const Release& release, std::optional<CommitSeq> since,
                                const EachReleasedRow& each) const override;
+  Status ForReleasedRowsOf(const Release& release, uint16_t learner,
+                           const EachReleasedRow& each) const override;
   void TakenFromOutbox(CommitSeq seq) override { outbox_taken_.store(seq.value); }
   Stats stats() const override;
   EngineStats engine_stats() const override;

@@ -125,4 +125,24 @@ Result<bool> StoreImpl::ForReleasedRows(const Release& release, std::optional<Co
   return true;
 }
 
+Status StoreImpl::ForReleasedRowsOf(const Release& release, uint16_t key,
+                                    const EachReleasedRow& each) const {
+  const auto& snapshot = static_cast<const SnapshotImpl&>(*release.snapshot);
+  const LearnerRecord& learner = parts_.directory->records()[key];
+  const auto tables = learner.layout.space.tables();
+  std::vector<float> scratch;
+  Status shown;
+  for (uint32_t table = 0; shown && table < tables.size(); ++table) {
+    const auto show = [&](uint64_t row, std::span<const float> floats) {
+      if (!shown) return;
+      shown = each({.learner = key,
+                    .table = learner.layout.PlaceOf(table).number,
+                    .bucket = row - tables[table].first,
+                    .floats = ReleasedFloats(learner.layout, tables[table].dim, floats, &scratch)});
+    };
+    TACIT_RETURN_IF_ERROR(snapshot.ForWrittenOf(learner, table, show));
+  }
+  return shown;
+}
+
 }  // namespace tacit::store

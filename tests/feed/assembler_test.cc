@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 
+#include "feed/row_blocks.h"
 #include "stream/kafka/producer.h"
 
 namespace tacit::feed {
@@ -19,7 +20,8 @@ using ::testing::HasSubstr;
 
 constexpr int32_t kParts = 3;
 constexpr uint64_t kRows = 60;
-constexpr uint32_t kDim = 2;
+constexpr uint32_t kDim = 5;
+constexpr uint64_t kSmallRows = 600;  // of the learner whose rows go in blocks
 
 store::LearnerRecord TestLearner() {
   store::LearnerRecord learner;
@@ -28,6 +30,18 @@ store::LearnerRecord TestLearner() {
   learner.layout.space.AddTable("site", kRows, kDim);
   learner.layout.state_floats = {1};
   learner.layout.initial_scale = {0.5f};
+  return learner;
+}
+
+// Its rows are one float each, and go in blocks.
+store::LearnerRecord SmallLearner() {
+  store::LearnerRecord learner;
+  learner.key = 1;
+  learner.name = "sums";
+  learner.model_fingerprint.fill(8);
+  learner.layout.space.AddTable("value", kSmallRows, 1);
+  learner.layout.state_floats = {5};
+  learner.layout.initial_scale = {0};
   return learner;
 }
 
@@ -48,6 +62,14 @@ class Topic {
   Topic() {
     origin_.lineage.fill(3);
     learner_ = ModelId(TestLearner().model_fingerprint);
+    small_ = ModelId(SmallLearner().model_fingerprint);
+  }
+
+  // The rows of the learner of small rows that change with these rows of the other one.
+  static std::set<uint64_t> SmallRowsOf(const std::set<uint64_t>& rows) {
+    std::set<uint64_t> small;
+    for (const uint64_t row : rows) small.insert(row * row % kSmallRows);
+    return small;
   }
 
   // Appends a version of these rows; `whole`: it was sent whole.
@@ -67,7 +89,7 @@ class Topic {
           static_cast<size_t>(stream::KafkaProducer::PartitionOfKey(record.key, kParts));
       records += 1;
       bytes += record.key.size() + record.value.size();
-      places_[version][place] = record.payload;
+      if (place.kind != RecordKind::kBlock) places_[version][place] = record.payload;
       made[partition].push_back(std::move(record));
     };
     for (const uint64_t row : rows) {
@@ -75,6 +97,18 @@ class Topic {
       add({.kind = RecordKind::kRow, .number = row}, learner_,
           std::string(reinterpret_cast<const char*>(floats.data()), sizeof(floats)));
     }
+    blocks_.ForgetChanges();
+    for (const uint64_t row : SmallRowsOf(rows)) {
+      const auto value = static_cast<float>(version * 1000 + row);
+      blocks_.Put(0, row, {&value, 1}, true);
+      places_[version][{.kind = RecordKind::kRow, .learner = 1, .number = row}] =
+          std::string(reinterpret_cast<const char*>(&value), sizeof(value));
+    }
+    EXPECT_TRUE(blocks_.ForChanged([&](uint16_t, uint64_t block, std::string_view payload) {
+      add({.kind = RecordKind::kBlock, .learner = 1, .number = block}, small_,
+          std::string(payload));
+      return Status();
+    }));
     std::string dense(8, '\0');
     const uint32_t chunks = 1;
     std::memcpy(dense.data(), &chunks, sizeof(chunks));
@@ -96,6 +130,7 @@ class Topic {
                              .record = store::EncodeLearner(TestLearner()),
                              .dense_floats = 1,
                              .dense_chunks = 1});
+    mark.learners.push_back({.key = 1, .record = store::EncodeLearner(SmallLearner())});
     last_ = version;
     for (uint32_t p = 0; p < kParts; ++p) {
       mark.partition = p;
@@ -144,7 +179,8 @@ class Topic {
 
  private:
   RecordOrigin origin_;
-  uint64_t learner_ = 0, last_ = 0, whole_since_ = 0;
+  uint64_t learner_ = 0, small_ = 0, last_ = 0, whole_since_ = 0;
+  RowBlocks blocks_{SmallLearner().layout};
   std::map<uint64_t, Places> places_;
 };
 
@@ -154,7 +190,7 @@ FeedIdentity TestIdentity() {
   identity.partitions = kParts;
   identity.whole_since = CommitSeq(1);
   identity.lineage.fill(3);
-  identity.learners = {TestLearner()};
+  identity.learners = {TestLearner(), SmallLearner()};
   return identity;
 }
 
@@ -220,7 +256,8 @@ class Reader {
   void PutRows(const VersionLearner& learner) {
     for (size_t i = 0; learner.rows && i < learner.rows->size(); ++i) {
       const auto row = learner.rows->Row(i);
-      model[{.kind = RecordKind::kRow, .number = learner.rows->rows[i]}] =
+      const uint64_t number = learner.rows->rows[i];
+      model[{.kind = RecordKind::kRow, .learner = learner.key, .number = number}] =
           std::string(reinterpret_cast<const char*>(row.data()), row.size_bytes());
     }
   }
@@ -365,8 +402,47 @@ TEST_F(OneTopicTest, BehindACheckpointOnlyWhatIsLaterComes) {
   EXPECT_EQ(*shown, 6u);
   std::set<uint64_t> rows;
   for (const auto& [place, payload] : reader_->model)
-    if (place.kind == RecordKind::kRow) rows.insert(place.number);
+    if (place.kind == RecordKind::kRow && place.learner == 0) rows.insert(place.number);
   EXPECT_EQ(rows, (std::set<uint64_t>{3, 9, 11}));
+}
+
+// Who has the version before takes the changed rows of a block; who may have missed one, all.
+TEST_F(OneTopicTest, AFollowerTakesOfABlockWhatHasChanged) {
+  const auto small_rows = [](const Places& model) {
+    std::set<uint64_t> rows;
+    for (const auto& [place, payload] : model)
+      if (place.kind == RecordKind::kRow && place.learner == 1) rows.insert(place.number);
+    return rows;
+  };
+  Reader follower(Assembler("t", TestIdentity(), CommitSeq(6), Assembler::Beginning::kBehindBase));
+  follower.position = {topic_.end.begin(), topic_.end.end()};
+  const std::set<uint64_t> rows = {7, 20};
+  topic_.Append(7, rows);
+  for (int32_t p = 0; p < kParts; ++p) ASSERT_TRUE(follower.Read(topic_, p, 1000));
+  const auto shown = follower.Take();
+  ASSERT_TRUE(shown) << shown.error().message;
+  EXPECT_EQ(*shown, 7u);
+  EXPECT_EQ(small_rows(follower.model), Topic::SmallRowsOf(rows));
+  // Version 7 is lost to this one, and what it changed in the block of version 9 is not.
+  Reader late(Assembler("t", TestIdentity(), CommitSeq(6), Assembler::Beginning::kBehindBase));
+  late.position = {topic_.end.begin(), topic_.end.end()};
+  topic_.Append(9, {3});
+  for (int32_t p = 0; p < kParts; ++p) ASSERT_TRUE(late.Read(topic_, p, 1000));
+  ASSERT_TRUE(late.assembler.needs_ends());
+  late.NoteEnds(topic_);
+  const auto second = late.Take();
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ(*second, 9u);
+  const std::set<uint64_t> all = small_rows(topic_.At(9)), got = small_rows(late.model);
+  EXPECT_GT(got.size(), 1u);
+  for (const uint64_t row : got) {
+    const RecordPlace place{.kind = RecordKind::kRow, .learner = 1, .number = row};
+    EXPECT_EQ(late.model.at(place), topic_.At(9).at(place)) << row;
+  }
+  for (const uint64_t row : all) {
+    if (row >= kBlockRows) continue;
+    EXPECT_TRUE(got.contains(row)) << row;
+  }
 }
 
 TEST_F(OneTopicTest, AVersionWhoseMarkAPartitionLacksIsNotShown) {
@@ -439,6 +515,49 @@ TEST_F(OneTopicTest, RecordsOfOthersAreRefusedByName) {
                   },
                   RecordKind::kRow),
               HasSubstr("the mark's layout has no such row"));
+  EXPECT_THAT(error_with(
+                  [](Logged* record) {
+                    record->payload.resize(70);
+                    Rewrite(record);
+                  },
+                  RecordKind::kBlock),
+              HasSubstr("is a block of another length"));
+  EXPECT_THAT(error_with(
+                  [](Logged* record) {
+                    record->place.number = 2;  // of 88 rows
+                    record->key = EncodeKey(record->place);
+                    record->payload.assign(64 + 4, '\0');
+                    record->payload[31] = 1;
+                    Rewrite(record);
+                  },
+                  RecordKind::kBlock),
+              HasSubstr("the mark's layout has no such block"));
+  EXPECT_THAT(error_with(
+                  [](Logged* record) {
+                    record->place.number = uint64_t{1} << 60;
+                    record->key = EncodeKey(record->place);
+                    Rewrite(record);
+                  },
+                  RecordKind::kBlock),
+              HasSubstr("the mark's layout has no such block"));
+  // A row whose learner sends blocks, and a block of one that sends rows.
+  EXPECT_THAT(error_with(
+                  [](Logged* record) {
+                    record->place.kind = RecordKind::kRow;
+                    record->key = EncodeKey(record->place);
+                    record->payload.resize(4);
+                    Rewrite(record);
+                  },
+                  RecordKind::kBlock),
+              HasSubstr("the mark's layout has no such row"));
+  EXPECT_THAT(error_with(
+                  [](Logged* record) {
+                    record->place.kind = RecordKind::kBlock;
+                    record->key = EncodeKey(record->place);
+                    Rewrite(record);
+                  },
+                  RecordKind::kRow),
+              HasSubstr("the mark's layout has no such block"));
 }
 
 TEST_F(OneTopicTest, ATopicMadeAnewOrAnOlderCopyIsRefused) {

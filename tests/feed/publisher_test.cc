@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <filesystem>
 
 #include "base/text.h"
+#include "feed/row_blocks.h"
 #include "feed_rig.h"
 #include "store/rocks.h"
 
@@ -55,14 +57,26 @@ class PublisherTest : public FeedTest {
     size_t rows = 0;
     std::string dense, released, chain;
     for (const auto& [place, payload] : model.payloads) {
-      if (place.kind == RecordKind::kRow) {
+      const auto expect_served = [&](uint64_t bucket, std::string_view bytes) {
         ++rows;
         const auto& table = layout.space.tables()[place.table];
-        const uint64_t row = table.first + place.number;
+        const uint64_t row = table.first + bucket;
         std::vector<float> served(table.dim);
         ASSERT_TRUE(snapshot->Rows(LearnerIndex(0), {&row, 1}, served));
-        ASSERT_EQ(payload.size(), served.size() * sizeof(float));
-        EXPECT_EQ(std::memcmp(payload.data(), served.data(), payload.size()), 0) << row;
+        ASSERT_EQ(bytes.size(), served.size() * sizeof(float));
+        EXPECT_EQ(std::memcmp(bytes.data(), served.data(), bytes.size()), 0) << row;
+      };
+      if (place.kind == RecordKind::kRow) {
+        EXPECT_FALSE(SendsBlocks(layout));
+        expect_served(place.number, payload);
+      }
+      if (place.kind == RecordKind::kBlock) {
+        EXPECT_TRUE(SendsBlocks(layout));
+        const auto block = DecodeBlock(payload);
+        ASSERT_TRUE(block) << block.error().message;
+        block->ForRows([&](size_t at, std::string_view bytes, bool) {
+          expect_served(place.number * kBlockRows + at, bytes);
+        });
       }
       if (place.kind == RecordKind::kDense) dense += payload.substr(4);
       if (place.kind == RecordKind::kReleased) released += payload.substr(4);
@@ -128,6 +142,68 @@ TEST_F(PublisherTest, ANewStartGoesOnFromTheMarks) {
   const auto each = [](const store::ReleasedRow&) -> Status { return {}; };
   EXPECT_FALSE(*store_->ForReleasedRows(*release, CommitSeq(5), each));
   EXPECT_TRUE(*store_->ForReleasedRows(*release, CommitSeq(6), each));
+}
+
+// The same with a learner whose rows are small.
+class SmallRowsTest : public PublisherTest {
+ protected:
+  SmallRowsTest() {
+    store_.reset();
+    std::filesystem::remove_all(options_.path);
+    std::filesystem::remove_all(options_.witness);
+    // Rows have as many floats as the script's, but most of them are the optimiser's.
+    options_.learners[0] = store::MakeLearner("ctr", {{"site", 40, 2, 3}, {"ad", 200, 3, 13}});
+    store_ = store::MustOpen(options_);
+  }
+};
+
+TEST_F(SmallRowsTest, EachVersionIsWhatTheStoreServes) {
+  auto publisher = MakePublisher();
+  std::vector<bool> whole;
+  std::vector<uint64_t> records;
+  for (const int steps : {1, 1, 3, 1}) {
+    Steps(steps);
+    const PublishedVersion published = MustPublish(*publisher);
+    whole.push_back(published.whole);
+    records.push_back(published.records);
+    ExpectTopicIsStore();
+  }
+  // A new start goes on with what the store has.
+  publisher.reset();
+  Steps(1);
+  Reopen();
+  Steps(1);
+  publisher = MakePublisher();
+  whole.push_back(MustPublish(*publisher).whole);
+  ExpectTopicIsStore();
+  Steps(1);
+  whole.push_back(MustPublish(*publisher).whole);
+  ExpectTopicIsStore();
+  EXPECT_THAT(whole, ElementsAre(true, false, false, false, false, false));
+  // A block of each table, a chunk, the released state and entries of the ledger.
+  EXPECT_THAT(records, testing::Each(testing::Lt(10u)));
+}
+
+TEST_F(SmallRowsTest, TheTopicIsSoundForWhoInspectsIt) {
+  const auto publisher = MakePublisher();
+  for (const int steps : {2, 3}) {
+    Steps(steps);
+    MustPublish(*publisher);
+  }
+  const Inspection found = Inspect();
+  EXPECT_THAT(found.faults, IsEmpty());
+  EXPECT_GT(found.rows, 100u);
+  // A block that has lost a float.
+  CopyTopic("cut", [&](FoundRecord& one) {
+    const auto record = DecodeRecord(one.key, one.value);
+    if (record->place.kind != RecordKind::kBlock || record->place.table != 1) return true;
+    const std::string payload(record->payload.substr(0, record->payload.size() - sizeof(float)));
+    std::string value;
+    AppendValue(record->place, record->origin, payload, &value);
+    one.value = value;
+    return true;
+  });
+  EXPECT_THAT(Inspect("cut").faults, testing::Contains(HasSubstr("block")));
 }
 
 TEST_F(PublisherTest, BeyondTheBacklogAVersionIsSentWhole) {

@@ -47,6 +47,7 @@ TEST(Crc32cTest, IsTheSameForEveryLengthAndPlace) {
 RecordPlace PlaceOf(const std::string& kind) {
   if (kind == "row")
     return {.kind = RecordKind::kRow, .learner = 1, .table = 2, .number = 0x0102030405060708};
+  if (kind == "block") return {.kind = RecordKind::kBlock, .learner = 2, .table = 1, .number = 3};
   if (kind == "dense") return {.kind = RecordKind::kDense, .learner = 3, .number = 5};
   if (kind == "released") return {.kind = RecordKind::kReleased, .learner = 0xffff};
   if (kind == "ledger") return {.kind = RecordKind::kLedger, .number = 300};
@@ -80,11 +81,12 @@ struct Bytes {
   std::string key, value;
 };
 Bytes RandomRecord(std::mt19937_64& random) {
-  RecordPlace place{.kind = static_cast<RecordKind>(random() % 5)};
-  if (place.kind == RecordKind::kRow) place.table = static_cast<uint16_t>(random());
+  RecordPlace place{.kind = static_cast<RecordKind>(random() % 6)};
+  const bool of_rows = place.kind == RecordKind::kRow || place.kind == RecordKind::kBlock;
+  if (of_rows) place.table = static_cast<uint16_t>(random());
   if (place.kind != RecordKind::kLedger && place.kind != RecordKind::kMark)
     place.learner = static_cast<uint16_t>(random());
-  if (place.kind == RecordKind::kRow || place.kind == RecordKind::kLedger) place.number = random();
+  if (of_rows || place.kind == RecordKind::kLedger) place.number = random();
   if (place.kind == RecordKind::kDense || place.kind == RecordKind::kReleased)
     place.number = static_cast<uint32_t>(random());
   RecordOrigin origin{.version = CommitSeq(random()), .model = random()};
@@ -155,7 +157,7 @@ TEST(RecordTest, AnotherFormatIsRefusedByItsNumber) {
   const auto read = DecodeRecord("m", value);
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::kRefused);
-  EXPECT_THAT(read.error().message, HasSubstr("format 9, this program reads 1"));
+  EXPECT_THAT(read.error().message, HasSubstr("format 9, this program reads 2"));
 }
 
 // A length with a right checksum that says more or less than there is.

@@ -113,8 +113,9 @@ void AddLedgerState(Seeds& seeds) {
 }
 
 void AddFeed(Seeds& seeds) {
-  for (const auto kind : {feed::RecordKind::kRow, feed::RecordKind::kDense,
-                          feed::RecordKind::kReleased, feed::RecordKind::kLedger}) {
+  for (const auto kind :
+       {feed::RecordKind::kRow, feed::RecordKind::kBlock, feed::RecordKind::kDense,
+        feed::RecordKind::kReleased, feed::RecordKind::kLedger}) {
     const feed::RecordPlace place{.kind = kind, .learner = 1, .table = 2, .number = 3};
     std::string value;
     feed::AppendValue(place, {.version = CommitSeq(9), .model = 5}, "payload", &value);

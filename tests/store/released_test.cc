@@ -35,6 +35,18 @@ class ReleasedTest : public testing::Test {
       EXPECT_TRUE(rows.empty());
       return std::nullopt;
     }
+    if (!since) {
+      // Learner by learner the same rows are there.
+      ShownRows again;
+      for (const ReleasedLearner& learner : release->learners)
+        EXPECT_TRUE(
+            store.ForReleasedRowsOf(*release, learner.key, [&](const ReleasedRow& row) -> Status {
+              EXPECT_EQ(row.learner, learner.key);
+              again[{row.learner, row.table, row.bucket}] = {row.floats.begin(), row.floats.end()};
+              return {};
+            }));
+      EXPECT_EQ(again, rows);
+    }
     return rows;
   }
   // The embeddings that the snapshot serves of the rows that the script's commits (since, through]
