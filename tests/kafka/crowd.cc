@@ -288,6 +288,34 @@ void Crowd::KillBroker() {
   broker_.Start();
 }
 
+std::string Crowd::AnswersOf(const Member& member) {
+  std::string answers;
+  for (const Question& question : questions_) {
+    if (question.method != "POST" || question.operators) continue;
+    const std::string answer = Ask(member, question.path, question.body);
+    EXPECT_FALSE(answer.empty()) << member.name << ": " << question.body;
+    answers += answer;
+  }
+  return answers;
+}
+
+void Crowd::LoseBroker(std::chrono::seconds away) {
+  Settle();
+  std::vector<std::string> before;
+  for (const auto& replica : replicas_) before.push_back(AnswersOf(*replica));
+  broker_.Kill();
+  const auto until = std::chrono::steady_clock::now() + away;
+  while (std::chrono::steady_clock::now() < until && !testing::Test::HasFailure()) {
+    AnswersOf(trainer_);
+    for (size_t i = 0; i < replicas_.size(); ++i)
+      EXPECT_EQ(AnswersOf(*replicas_[i]), before[i]) << "without a broker";
+    std::this_thread::sleep_for(milliseconds(500));
+  }
+  broker_.Start();
+  Write(3);
+  Settle();
+}
+
 bool Crowd::CopyMixed(const std::map<std::string, std::string>& before, const std::string& to) {
   std::vector<TopicRecord> records = ReadTopic(broker_.bootstrap(), kModel);
   bool done = false;

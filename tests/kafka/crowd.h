@@ -38,6 +38,9 @@ class Crowd {
   void KillTrainer();
   void KillReplica();
   void KillBroker();
+  // Kills the broker, once all are settled, and has it away for so long. All answer meanwhile, and
+  // replicas as they did before; then they go on.
+  void LoseBroker(std::chrono::seconds away);
 
   // Makes a copy of the feed in which rows of the newest version have older values, with all sums
   // as they have to be, and expects that the comparison sees what a replica of it answers.
@@ -61,6 +64,7 @@ class Crowd {
   void Start(Member& member, const std::string& topic);
   void Kill(Member& member);
   void ExpectAlive(Member& member);
+  std::string AnswersOf(const Member& member);  // of whoever may score
   std::string Ask(const Member& member, const std::string& path, const std::string& body = "");
   double Metric(const Member& member, const std::string& name);
   bool IsLearnt();

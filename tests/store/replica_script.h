@@ -75,15 +75,18 @@ inline ReplicaOrigin ReplicaTestOrigin() {
   return origin;
 }
 
-// Goes on from what is there.
-inline Status ApplyTo(const std::string& path, uint64_t versions) {
+// Goes on from what is there. The rows of so many versions go ahead of the first one that is
+// applied, where there is none yet.
+inline Status ApplyTo(const std::string& path, uint64_t versions, uint64_t ahead = 0) {
   TACIT_ASSIGN(const auto store, ReplicaStore::Open(ReplicaTestOptions(path)));
   if (store->feed().empty()) {
     TACIT_RETURN_IF_ERROR(store->Begin(ReplicaTestOrigin()));
   }
   const auto latest = store->Latest();
-  for (uint64_t seq = (latest ? latest->version().value : 0) + 2; seq <= 2 * versions; seq += 2)
-    TACIT_RETURN_IF_ERROR(store->Apply(ReplicaVersionOf(seq)));
+  uint64_t seq = (latest ? latest->version().value : 0) + 2;
+  for (; !latest && seq <= 2 * ahead; seq += 2)
+    TACIT_RETURN_IF_ERROR(store->Fill(ReplicaVersionOf(seq).learners));
+  for (; seq <= 2 * versions; seq += 2) TACIT_RETURN_IF_ERROR(store->Apply(ReplicaVersionOf(seq)));
   return {};
 }
 

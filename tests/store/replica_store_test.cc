@@ -74,6 +74,41 @@ TEST(ReplicaStoreTest, AKillLeavesAVersionWithItsPosition) {
   EXPECT_GE(killed, 19);
 }
 
+// A kill between rows that go ahead and the version that they belong to leaves nothing, or it.
+TEST(ReplicaStoreTest, AKillAheadOfTheFirstVersionLeavesNothingOfIt) {
+  int killed = 0;
+  for (const char* point : {"replica.taken_ahead", "replica.begin", "replica.filled",
+                            "replica.synced", "replica.shown"}) {
+    for (int hit = 1; hit <= 3; ++hit) {
+      SCOPED_TRACE(std::string(point) + " " + std::to_string(hit));
+      const TestFolder folder;
+      const std::string path = folder.root() + "/replica";
+      const std::vector<std::string> child = {TACIT_REPLICA_CHILD, path, std::to_string(kVersions),
+                                              "3"};
+      test::Ended ended;
+      {
+        const test::ScopedVariable crash("TACIT_TEST_CRASH_AT",
+                                         std::string(point) + ":" + std::to_string(hit));
+        ended = test::Run(child);
+      }
+      if (ended.exit_code == 0) continue;  // one version alone has rows that went ahead
+      ++killed;
+      const bool ahead = std::string(point) == "replica.taken_ahead";
+      const uint64_t seq = ExpectOneVersion(path);
+      if (ahead || std::string(point) == "replica.filled") {
+        EXPECT_EQ(seq, 0u);
+      }
+      if (std::string(point) == "replica.synced") {
+        EXPECT_EQ(seq, static_cast<uint64_t>(6 + 2 * hit));
+      }
+      ended = test::Run(child);
+      EXPECT_EQ(ended.exit_code, 0) << ended.err;
+      EXPECT_EQ(ExpectOneVersion(path), 2 * kVersions);
+    }
+  }
+  EXPECT_EQ(killed, 13);
+}
+
 // Rows that were taken ahead are seen with the first version, and by nobody without it.
 TEST(ReplicaStoreTest, RowsThatAreTakenAheadAreOfTheFirstVersionOrForgotten) {
   const TestFolder folder;
