@@ -360,7 +360,7 @@ Result<std::optional<WholeVersion>> Assembler::TakeWhole(
   if (!version) return std::optional<WholeVersion>();
   TACIT_ASSIGN(WholeVersion whole, Merge(*version));
   base_ = *version;
-  // What is pending is newer than the last hole: Settle lets nothing else through.
+  // The last hole is older than all that is pending: Settle lets nothing else through.
   broken_ = false;
   return std::optional(std::move(whole));
 }

@@ -12,7 +12,7 @@ namespace {
 
 // More floats than these are worth a record of their own.
 constexpr size_t kFloatsMost = 4;
-// Of all rows of a learner: a publisher holds them.
+// A publisher holds all rows of such a learner, up to this size.
 constexpr uint64_t kHeldBytesMost = uint64_t{64} << 20;
 
 size_t SentFloats(const store::RowLayout& layout, size_t table) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "feed/row_blocks.h"
 #include "serve/score_request.h"
 #include "serve/server.h"
 #include "store/store.h"
@@ -115,10 +116,17 @@ double SourceBytes(const config::Config& config) {
 }
 
 // Bytes of records that wait for their acknowledgement, which librdkafka holds twice (once while it
-// makes a request of them), of one delta that is read again, and of the rows that were sent.
-double FeedBytes(const config::Config& config) {
+// makes a request of them), of one delta that is read again, of the rows that were sent, and of the
+// small rows that are sent in blocks.
+double FeedBytes(const Assembly& assembly) {
   constexpr double kQueued = 32 << 20, kRead = 32 << 20;
-  return config.feed.topic.empty() ? 0 : 2 * kQueued + kRead;
+  if (assembly.config.feed.topic.empty()) return 0;
+  double bytes = 2 * kQueued + kRead;
+  for (const LearnerPlan& learner : assembly.learners) {
+    const store::RowLayout layout = learner.model->Rows();
+    if (feed::SendsBlocks(layout)) bytes += static_cast<double>(feed::RowBlocks::BytesOf(layout));
+  }
+  return bytes;
 }
 
 // Bytes of the de-duplication windows. A source without the key of partitions is one partition.
@@ -240,9 +248,9 @@ struct Needs {
 Needs NeedsOf(const Assembly& assembly, std::span<const LearnerShape> shapes) {
   const config::Config& config = assembly.config;
   const double items = ItemsOf(assembly);
-  Needs needs{
-      .model = kItemBytes * items,
-      .queue = SourceBytes(config) + DedupeBytes(config) + OptOutBytes(config) + FeedBytes(config)};
+  Needs needs{.model = kItemBytes * items,
+              .queue = SourceBytes(config) + DedupeBytes(config) + OptOutBytes(config) +
+                       FeedBytes(assembly)};
   for (const LearnerShape& shape : shapes) {
     needs.model += ModelBytes(shape);
     needs.queue += QueueBytes(shape, config.source.max_record_bytes);

@@ -406,7 +406,8 @@ TEST_F(OneTopicTest, BehindACheckpointOnlyWhatIsLaterComes) {
   EXPECT_EQ(rows, (std::set<uint64_t>{3, 9, 11}));
 }
 
-// Who has the version before takes the changed rows of a block; who may have missed one, all.
+// A follower that has the version before takes the changed rows of a block, and one that may have
+// missed a version all of them.
 TEST_F(OneTopicTest, AFollowerTakesOfABlockWhatHasChanged) {
   const auto small_rows = [](const Places& model) {
     std::set<uint64_t> rows;

@@ -87,7 +87,7 @@ TEST(RowBlocksTest, TheNewestBlocksHoldAllThatWasWritten) {
           std::memcpy(floats.data(), bytes.data(), bytes.size());
           read[{place.first, place.second * kBlockRows + in_block}] = floats;
         });
-      // What was there at the start and has not changed is in no record of this feed yet.
+      // Rows that were there at the start and have not changed are in no record of this feed yet.
       for (const auto& [place, floats] : read) EXPECT_EQ(floats, model[place]);
       for (const Place& place : changed) EXPECT_TRUE(read.contains(place));
       if (version == 12) {

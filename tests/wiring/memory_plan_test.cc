@@ -249,6 +249,34 @@ TEST(PlanMemory, DpSgdKeepsEveryRow) {
   EXPECT_LT(cache("{kind: adafest, threshold: 9}"), 10u << 20);
 }
 
+// A publisher holds the small rows of a learner, and no others.
+TEST(PlanMemory, SmallRowsThatArePublishedCount) {
+  const auto queue = [](const std::string& model, const std::string& buckets, bool publishes) {
+    std::vector<std::string> more = {"kafka.bootstrap.servers=x"};
+    if (publishes) more.emplace_back("feed.topic=t");
+    auto config = config::Parse(
+        fmt::format("source: {{kind: generator}}\n"
+                    "schema: {{features: [{{name: c, kind: categorical, buckets: {}}}]}}\n"
+                    "learners: [{{id: one, {}, participation: {{mode: once, batch: 100}},\n"
+                    "  privacy: {{unit: event, epsilon: 1, delta: 1.0e-9}}}}]\n"
+                    "store: {{path: s}}\nmemory: {{total_bytes: 4GiB}}\n",
+                    buckets, model),
+        "c.yaml", more);
+    EXPECT_TRUE(config) << config.error().message;
+    const auto plan = PlanOf(*config);
+    EXPECT_TRUE(plan) << plan.error().message;
+    return plan ? plan->queue_bytes : 0;
+  };
+  const auto feed_bytes = [&](const std::string& model, const std::string& buckets) {
+    return queue(model, buckets, true) - queue(model, buckets, false);
+  };
+  const std::string linear = "model: {kind: linear}, mechanism: {kind: sums}";
+  const std::string network = "model: {kind: pctr}, mechanism: {kind: adafest, threshold: 9}";
+  // A float and a quarter of a byte for each of the half million more.
+  EXPECT_EQ(feed_bytes(linear, "524544") - feed_bytes(linear, "256"), (2u << 20) + (1u << 17));
+  EXPECT_EQ(feed_bytes(network, "524544"), feed_bytes(network, "256"));
+}
+
 TEST(PlanMemory, WhatIsFetchedAheadFromKafkaCounts) {
   constexpr uint64_t kMiB = 1 << 20;
   const uint64_t log = QueueOf(ReadSample({}));
