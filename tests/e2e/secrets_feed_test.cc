@@ -4,10 +4,10 @@
 // broker.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <openssl/pem.h>
 
 #include <functional>
 
+#include "ledger_keys.h"
 #include "secrets_shop.h"
 #include "stream/kafka/topic_reader.h"
 #include "stream/mock_kafka.h"
@@ -22,6 +22,7 @@ class SecretsFeedTest : public SecretsShop {
   SecretsFeedTest() {
     kafka_.Create("model", 3);
     kafka_.Create("foreign", 1);
+    kafka_.Create("heads", 1);
     test::WriteFile(dir_ / "kafka-key-password", kKeyPassword);
     std::string yaml = test::ReadFile(dir_ / "shop.yaml");
     yaml += fmt::format(
@@ -30,26 +31,12 @@ class SecretsFeedTest : public SecretsShop {
         "feed: {{topic: model, interval_ms: 20, max_age_ms: 3600000}}\n",
         kafka_.bootstrap(), kPassword, dir_.path());
     test::WriteFile(dir_ / "shop.yaml", yaml);
-    WriteLedgerKey();
+    test::WriteLedgerKey(dir_, "ledger");
     for (PlantedSecrets* secrets : {&own_, &kept_, &sent_}) {
       secrets->Add("the brokers' password", kPassword);
       secrets->Add("the password of the brokers' key", kKeyPassword);
       AddPrivateKey("the ledger's key", dir_ / "ledger.key", secrets);
     }
-  }
-
-  void WriteLedgerKey() {
-    EVP_PKEY* const key = EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519");
-    for (const char* name : {"ledger.key", "ledger.pub"}) {
-      BIO* const bio = BIO_new_file((dir_ / name).c_str(), "w");
-      ASSERT_EQ(std::string_view(name) == "ledger.pub"
-                    ? PEM_write_bio_PUBKEY(bio, key)
-                    : PEM_write_bio_PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr),
-                1);
-      BIO_free(bio);
-    }
-    ASSERT_EQ(::chmod((dir_ / "ledger.key").c_str(), 0600), 0);
-    EVP_PKEY_free(key);
   }
 
   // A trainer or a replica with a store and an operators' listener of its name.
@@ -169,6 +156,12 @@ class SecretsFeedTest : public SecretsShop {
         EXPECT_EQ(Tell(command).exit_code == 0, std::string_view(key) == "ledger.pub");
       }
     said_ += test::ReadFile(anchors);
+    for (const char* key : {"ledger.key", "server.key"})
+      for (const char* topic : {"topic:heads", "topic:foreign"})
+        Tell({"ledger", "sign", "--store", store, "--key", dir_ / key, "--anchors", topic,
+              "--kafka", dir_ / "shop.yaml"});
+    said_ += TopicBytes("heads");
+    EXPECT_THAT(said_, HasSubstr("topic:heads: anchor 0 at offset 0"));
   }
 
   void RunVersionsCommands(const std::string& checkpoint) {
