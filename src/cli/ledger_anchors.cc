@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <boost/json.hpp>
+#include <chrono>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -11,6 +12,8 @@
 #include "cli/report/statement.h"
 #include "console/exit_code.h"
 #include "wiring/anchor_file.h"
+#include "wiring/anchor_topic.h"
+#include "wiring/kafka.h"
 
 namespace tacit::cli {
 namespace {
@@ -23,36 +26,94 @@ std::vector<std::string> NamesOfKeys(const AnchorsHeld& held) {
   return names;
 }
 
+constexpr std::string_view kAnchorTopic = "topic:";
+
+bool IsTopic(const AnchorPlace& place) { return place.anchors.starts_with(kAnchorTopic); }
+
+Result<wiring::AnchorTopic> TopicOf(const AnchorPlace& place) {
+  wiring::AnchorTopic topic{.topic = place.anchors.substr(kAnchorTopic.size()),
+                            .timeout = std::chrono::seconds(place.wait_s)};
+  if (topic.topic.empty()) return BadUsage("--anchors topic: names no topic");
+  TACIT_ASSIGN(const config::Kafka kafka, config::LoadKafka(place.kafka, place.bootstrap));
+  TACIT_ASSIGN(topic.properties, wiring::KafkaPropertiesOf(kafka));
+  if (topic.properties.Find("bootstrap.servers") == nullptr &&
+      topic.properties.Find("metadata.broker.list") == nullptr)
+    return BadUsage(
+        fmt::format("--anchors {}: say which brokers: --bootstrap HOST:PORT, or --kafka "
+                    "FILE with a section kafka",
+                    place.anchors));
+  return topic;
+}
+
+Result<std::vector<privacy::Anchor>> ReadPlace(const AnchorPlace& place) {
+  if (!IsTopic(place)) return wiring::ReadWholeAnchorFile(place.anchors);
+  TACIT_ASSIGN(const wiring::AnchorTopic topic, TopicOf(place));
+  return wiring::ReadAnchorTopic(topic);
+}
+
+// Adds --anchors, and what a topic needs.
+CLI::Option* AddAnchorPlace(CLI::App* command, AnchorPlace* place, const std::string& what) {
+  auto* anchors = command->add_option("--anchors", place->anchors, what);
+  command
+      ->add_option("--kafka", place->kafka,
+                   "With topic:NAME: a file with a section kafka, as a configuration has it")
+      ->needs(anchors);
+  command->add_option("--bootstrap", place->bootstrap, "With topic:NAME: the brokers, HOST:PORT")
+      ->needs(anchors);
+  command->add_option("--wait", place->wait_s, "Seconds to wait for brokers that are silent")
+      ->needs(anchors)
+      ->check(CLI::Range(1, 3600));
+  return anchors;
+}
+
 struct SignOptions {
   std::shared_ptr<LedgerOptions> place = std::make_shared<LedgerOptions>();
-  std::string anchors, key;
+  AnchorPlace anchors;
+  std::string key;
 };
+
+// Holds what is there against the ledger, and adds the anchor.
+Result<privacy::Anchor> AddToFile(const std::string& path, privacy::Anchor anchor,
+                                  const privacy::AnchorSigner& signer,
+                                  const privacy::AnchoredLedger& ledger) {
+  const auto before = wiring::ReadWholeAnchorFile(path);
+  if (!before && before.error().code != ErrorCode::kNotFound) return Fail(before.error());
+  if (before) TACIT_RETURN_IF_ERROR(privacy::CheckAnchors(*before, ledger));
+  return wiring::AppendAnchor(path, std::move(anchor), &signer, before ? before->size() : 0);
+}
 
 Result<int> SignLedger(const SignOptions& options) {
   TACIT_ASSIGN(const privacy::AnchorSigner signer, wiring::ReadAnchorSigner("--key", options.key));
   TACIT_ASSIGN(const LedgerCopy ledger, CopyLedger(*options.place));
   TACIT_RETURN_IF_ERROR(privacy::VerifyChain(ledger.entries, {.epsilons_max = 1000}));
-  const auto before = wiring::ReadWholeAnchorFile(options.anchors);
-  if (!before && before.error().code != ErrorCode::kNotFound) return Fail(before.error());
-  if (before) TACIT_RETURN_IF_ERROR(privacy::CheckAnchors(*before, ledger.ForAnchors()));
   privacy::Anchor anchor = privacy::AnchorOf(ledger.ForAnchors(), ledger.term);
   anchor.time_ms = SystemClock().UnixMillis();
-  TACIT_ASSIGN(anchor, wiring::AppendAnchor(options.anchors, std::move(anchor), &signer,
-                                            before ? before->size() : 0));
+  if (IsTopic(options.anchors)) {
+    TACIT_ASSIGN(const wiring::AnchorTopic topic, TopicOf(options.anchors));
+    TACIT_ASSIGN(anchor, wiring::AppendAnchorToTopic(
+                             topic, std::move(anchor), signer, [&](const auto& before) {
+                               return privacy::CheckAnchors(before, ledger.ForAnchors());
+                             }));
+  } else {
+    TACIT_ASSIGN(
+        anchor, AddToFile(options.anchors.anchors, std::move(anchor), signer, ledger.ForAnchors()));
+  }
   if (options.place->json)
     fmt::print("{}\n", anchor.Line());
   else
-    fmt::print("{}: anchor {}, commit {}, head {}, signed with {}\n", options.anchors,
-               anchor.number, anchor.commit, ledger.HeadName(), privacy::NameOf(signer.id()));
+    fmt::print("{}: anchor {}{}, commit {}, head {}, signed with {}\n", options.anchors.anchors,
+               anchor.number, IsTopic(options.anchors) ? " at " + anchor.place : "", anchor.commit,
+               ledger.HeadName(), privacy::NameOf(signer.id()));
   return int{console::kExitDone};
 }
 
 }  // namespace
 
 void AddAnchorOptions(CLI::App* command, const std::shared_ptr<AnchorOptions>& options) {
-  auto* anchors = command->add_option(
-      "--anchors", options->anchors,
-      "File of anchors (store.anchors, or `tacit ledger sign`) that the ledger must agree with");
+  auto* anchors = AddAnchorPlace(
+      command, &options->place,
+      "Anchors (store.anchors, or `tacit ledger sign`) that the ledger must agree with: a file, or "
+      "topic:NAME");
   command
       ->add_option("--public-key", options->public_keys,
                    "Public key of Ed25519 in PEM (repeatable): each anchor must be signed with one")
@@ -62,21 +123,21 @@ void AddAnchorOptions(CLI::App* command, const std::shared_ptr<AnchorOptions>& o
 
 Result<std::optional<AnchorsHeld>> HoldAnchors(const AnchorOptions& options,
                                                const LedgerCopy& ledger) {
-  if (options.anchors.empty()) return std::optional<AnchorsHeld>();
+  if (options.place.anchors.empty()) return std::optional<AnchorsHeld>();
   AnchorsHeld held;
-  held.file = options.anchors;
+  held.file = options.place.anchors;
   held.terms_known = ledger.terms.has_value();
   for (const std::string& path : options.public_keys) {
     TACIT_ASSIGN(const privacy::AnchorKeyId key, wiring::ReadAnchorKeyFile("--public-key", path));
     held.keys.push_back(key);
   }
-  TACIT_ASSIGN(const auto anchors, wiring::ReadWholeAnchorFile(options.anchors));
+  TACIT_ASSIGN(const auto anchors, ReadPlace(options.place));
   const auto check = [&]() -> Status {
     if (!held.keys.empty()) TACIT_RETURN_IF_ERROR(privacy::CheckSignatures(anchors, held.keys));
     return privacy::CheckAnchors(anchors, ledger.ForAnchors());
   };
   if (Status good = check(); !good)
-    return Fail(std::move(good.error()).Context("anchors " + options.anchors));
+    return Fail(std::move(good.error()).Context("anchors " + held.file));
   held.anchors = anchors.size();
   if (!anchors.empty()) held.newest = anchors.back();
   return std::optional(std::move(held));
@@ -115,24 +176,27 @@ json::object ToJson(const AnchorsHeld& held) {
 
 void AddLedgerSign(CLI::App* ledger, Action* chosen) {
   auto* command =
-      ledger->add_subcommand("sign", "Write the ledger's head into a file of anchors, signed");
+      ledger->add_subcommand("sign", "Write the ledger's head into a file or topic, signed");
   auto options = std::make_shared<SignOptions>();
   AddLedgerPlace(command, options->place, kOperatorListener);
   command->add_option("--key", options->key, "Private key of Ed25519 in PEM, closed to others")
       ->required();
-  command
-      ->add_option("--anchors", options->anchors,
-                   "File to add the anchor to; made where there is none")
+  AddAnchorPlace(command, &options->anchors,
+                 "File to add the anchor to, made where there is none, or topic:NAME")
       ->required();
   command->footer(
       "The chain is verified first, and held against the anchors that the file has. An anchor "
       "names "
-      "the one before by\nits digest. Keep the file where whoever could change the ledger cannot.\n"
+      "the one before by\nits digest. Keep the file where whoever could change the ledger "
+      "cannot.\nA topic has one partition, and "
+      "keeps its records for good.\n"
       "Examples:\n  openssl genpkey -algorithm ed25519 -out ledger.key\n"
       "  openssl pkey -in ledger.key -pubout -out ledger.pub\n"
       "  tacit ledger sign --store demo-data/store --key ledger.key --anchors anchors.jsonl\n"
       "  tacit ledger verify --store demo-data/store --anchors anchors.jsonl --public-key "
-      "ledger.pub");
+      "ledger.pub\n"
+      "  tacit ledger sign --store demo-data/store --key ledger.key --anchors topic:heads \\\n"
+      "      --kafka config/kafka.yaml");
   command->callback([options, chosen] { *chosen = [options] { return SignLedger(*options); }; });
 }
 

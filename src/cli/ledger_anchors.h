@@ -13,16 +13,23 @@
 
 namespace tacit::cli {
 
+// Where anchors are: a file, or "topic:NAME".
+struct AnchorPlace {
+  std::string anchors;           // empty: none is asked
+  std::string kafka, bootstrap;  // a topic's brokers
+  uint32_t wait_s = 10;
+};
+
 struct AnchorOptions {
-  std::string anchors;                   // the file; empty: none is asked
+  AnchorPlace place;
   std::vector<std::string> public_keys;  // files in PEM
 };
-// Adds --anchors and --public-key.
+// Adds --anchors with what belongs to it, and --public-key.
 void AddAnchorOptions(CLI::App* command, const std::shared_ptr<AnchorOptions>& options);
 
-// The result of holding a file of anchors against a ledger.
+// The result of holding anchors against a ledger.
 struct AnchorsHeld {
-  std::string file;
+  std::string file;  // or "topic:NAME"
   uint64_t anchors = 0;
   std::optional<privacy::Anchor> newest;
   // The keys that each anchor is signed with one of; empty: signatures were not looked at.
@@ -31,8 +38,8 @@ struct AnchorsHeld {
   bool terms_known = false;
 };
 
-// Holds the anchors of a file against the ledger. Nothing where no file is named. kCorruption:
-// the file is damaged, a signature is not good, or the ledger is not the one that was anchored.
+// Holds anchors against the ledger. Nothing where no place is named. kCorruption: the file or topic
+// is damaged, a signature is not good, or the ledger is not the one that was anchored.
 Result<std::optional<AnchorsHeld>> HoldAnchors(const AnchorOptions& options,
                                                const LedgerCopy& ledger);
 

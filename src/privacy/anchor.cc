@@ -122,10 +122,10 @@ std::string TimeText(int64_t ms) {
   return text;
 }
 
-// "anchor 7 of 2026-11-26 04:12:00 UTC, commit 812".
+// "anchor 7 of 2026-11-26 04:12:00 UTC, commit 812 (line 8)".
 std::string NameOfAnchor(const Anchor& anchor) {
-  return fmt::format("anchor {} of {}, commit {}", anchor.number, TimeText(anchor.time_ms),
-                     anchor.commit);
+  return fmt::format("anchor {} of {}, commit {}{}", anchor.number, TimeText(anchor.time_ms),
+                     anchor.commit, anchor.place.empty() ? "" : fmt::format(" ({})", anchor.place));
 }
 
 // A ledger's entries as anchors ask for them.
@@ -291,17 +291,19 @@ Anchor AnchorOf(const AnchoredLedger& ledger, TermId term) {
   return anchor;
 }
 
-Result<std::vector<Anchor>> DecodeAnchors(std::span<const std::string_view> lines) {
+Result<std::vector<Anchor>> DecodeAnchors(std::span<const std::string_view> lines,
+                                          std::span<const std::string> places) {
+  TACIT_CHECK(places.empty() || places.size() == lines.size(), "each line has its place");
   std::vector<Anchor> anchors;
   for (const std::string_view line : lines) {
-    const size_t number = anchors.size() + 1;
+    const size_t at = anchors.size();
+    const std::string place = places.empty() ? fmt::format("line {}", at + 1) : places[at];
     const auto refuse = [&](std::string_view why) {
-      return Fail(ErrorCode::kCorruption, fmt::format("line {} {}", number, why));
+      return Fail(ErrorCode::kCorruption, fmt::format("{} {}", place, why));
     };
-    const auto anchor = Anchor::Decode(line);
+    auto anchor = Anchor::Decode(line);
     if (!anchor) return refuse(anchor.error().message);
-    const Digest previous =
-        anchors.empty() ? Digest{} : Sha256().Update(lines[number - 2]).Finish();
+    const Digest previous = anchors.empty() ? Digest{} : Sha256().Update(lines[at - 1]).Finish();
     if (anchor->number != anchors.size())
       return refuse(
           fmt::format("has anchor {}, where anchor {} is due: lines are missing, or were "
@@ -309,7 +311,8 @@ Result<std::vector<Anchor>> DecodeAnchors(std::span<const std::string_view> line
                       anchor->number, anchors.size()));
     if (anchor->previous != previous)
       return refuse("does not follow the line before it: one of the two was changed");
-    anchors.push_back(*anchor);
+    anchor->place = place;
+    anchors.push_back(*std::move(anchor));
   }
   return anchors;
 }

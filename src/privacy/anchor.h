@@ -22,7 +22,7 @@ using AnchorKeyId = std::array<uint8_t, 32>;  // a public key of Ed25519
 using AnchorSignature = std::array<uint8_t, 64>;
 
 struct Anchor {
-  uint64_t number = 0;  // from 0, in its file
+  uint64_t number = 0;  // from 0, in its file or topic
   int64_t time_ms = 0;  // UTC; when the head was written down
   std::string lineage;  // of the store, hexadecimal; empty: not known
   TermId term = kNoTerm;
@@ -33,6 +33,8 @@ struct Anchor {
   Digest previous{};  // SHA-256 of the line before; all zero for the first
   std::optional<AnchorKeyId> key = {};
   AnchorSignature signature{};  // where there is a key
+  // Where it was read, for messages: "line 3", "offset 12". No part of the line.
+  std::string place = {};
 
   // The line of this anchor, without an end.
   std::string Line() const;
@@ -77,8 +79,10 @@ struct AnchoredLedger {
 // The anchor of this ledger as it is now, but for number, time and link.
 Anchor AnchorOf(const AnchoredLedger& ledger, TermId term);
 
-// Decodes lines, and holds each against the one before it. kCorruption names the line.
-Result<std::vector<Anchor>> DecodeAnchors(std::span<const std::string_view> lines);
+// Decodes lines, and holds each against the one before it. `places` says where each was read;
+// empty: in a file, so that "line 3" is the third. kCorruption names the place.
+Result<std::vector<Anchor>> DecodeAnchors(std::span<const std::string_view> lines,
+                                          std::span<const std::string> places = {});
 
 // Checks that each anchor's head was this ledger's: kCorruption names the first anchor by which the
 // ledger was rolled back, or is another one. A head that was in the middle of a run of equal steps

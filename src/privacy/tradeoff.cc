@@ -97,6 +97,11 @@ double AdvantageAt(double epsilon, double delta) {
   return std::min(1.0, std::tanh(epsilon / 2) + 2 * delta / (1 + std::exp(epsilon)));
 }
 
+double MissedAt(double epsilon, double delta, double false_alarms) {
+  return std::max({0.0, 1 - delta - std::exp(epsilon) * false_alarms,
+                   std::exp(-epsilon) * (1 - delta - false_alarms)});
+}
+
 std::string PlainWords(double advantage) {
   if (!(advantage < 1)) return "may tell for certain whether you were in it: nothing bounds it";
   // 50.0001 of 100 are said as such: the digits grow until the share is told from a guess.

@@ -43,6 +43,10 @@ class TradeOff {
 // advantage of every curve through it. An infinite epsilon leaves all.
 double AdvantageAt(double epsilon, double delta);
 
+// The same for misses with this rate of false alarms: no test of a curve through the point misses
+// fewer.
+double MissedAt(double epsilon, double delta, double false_alarms);
+
 inline double AccuracyAtMost(double advantage) { return (1 + advantage) / 2; }
 
 // "tells no better than 69.2 of 100 whether you were in it": the share is rounded up, never down.

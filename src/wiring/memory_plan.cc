@@ -217,9 +217,9 @@ double ServeThreadBytes(std::span<const LearnerShape> shapes, double items) {
   return bytes;
 }
 
-// Held bodies and answers need room for one of the largest; a quarter of the room is kept for small
-// ones.
-double HeldBytesMin(const config::Serve& serve) { return 1.5 * serve.max_body_bytes + kMiB; }
+// Held bodies and answers need room for one of the largest. Where it came as gzip and cannot be
+// made smaller, it is there twice until it is unpacked. The rest is for small ones.
+double HeldBytesMin(const config::Serve& serve) { return 2.0 * serve.max_body_bytes + kMiB; }
 
 // Bytes of serving, without those held for the public's requests.
 double ServeBytes(const config::Serve& serve, double thread) {
@@ -309,7 +309,8 @@ Result<uint64_t> PlanReaders(const Assembly& assembly) {
   const double items = ItemsOf(assembly);
   double fixed = kProcessBytes + kItemBytes * items +
                  ServeBytes(config.serve, ServeThreadBytes(shapes, items));
-  if (!config.serve.listen.empty()) fixed += HeldBytesMin(config.serve);
+  // What requests may hold is as PlanMemory says.
+  if (!config.serve.listen.empty()) fixed += static_cast<double>(assembly.memory.held_bytes);
   double states = 0;  // of one version: its parameters, and what recommendations are made from
   for (const LearnerShape& shape : shapes)
     states += 2 * 4 * shape.dense_parameters + shape.state_bytes;

@@ -79,6 +79,8 @@ Events AfterSteps(const Subject& s, uint64_t steps) {
   return events;
 }
 
+bool HasWeakDelta(double delta) { return !privacy::WeaknessOf(0, delta).delta.empty(); }
+
 // The accountant's answers about events. Learners share many questions, and each costs a tenth of a
 // second where steps are sampled: it is asked once. Every question has an accountant of its own,
 // because what was asked before moves the last digits.
@@ -95,7 +97,11 @@ class Answers {
       return bounds.upper;
     });
   }
-  Result<TellsAtMost> TellsOf(const Events& events) {
+  // `epsilon` is theirs at this delta.
+  Result<TellsAtMost> TellsOf(const Events& events, double epsilon, double delta) {
+    // A delta that is warned of comes with noise so small that a point of the curve takes the
+    // accountant half a second, and the curve minutes. The point that is known bounds it, too.
+    if (HasWeakDelta(delta)) return TellsAt(epsilon, delta);
     return Once(&tells_, KeyOf(events, 0), [&] { return AskTells(events); });
   }
 
@@ -113,6 +119,11 @@ class Answers {
     TACIT_ASSIGN(const T answer, ask());
     known->emplace(std::move(key), answer);
     return answer;
+  }
+  static TellsAtMost TellsAt(double epsilon, double delta) {
+    return {.advantage = privacy::AdvantageAt(epsilon, delta),
+            .found_1_in_100 = 1 - privacy::MissedAt(epsilon, delta, 0.01),
+            .found_1_in_1000 = 1 - privacy::MissedAt(epsilon, delta, 0.001)};
   }
   Result<privacy::PldAccountant> AccountOf(const Events& events) const {
     privacy::PldAccountant accountant(privacy::Adjacency::kAddRemove, laws_);
@@ -217,7 +228,7 @@ Result<EpsilonAhead> Ahead(const std::vector<Subject>& subjects, double delta, c
   TACIT_ASSIGN(ahead.year, of_known(year));
   TACIT_ASSIGN(ahead.all_passes, answers->EpsilonOf(all, delta));
   TACIT_ASSIGN(ahead.allowed, answers->EpsilonOf(allowed, delta));
-  TACIT_ASSIGN(*tells, answers->TellsOf(allowed));
+  TACIT_ASSIGN(*tells, answers->TellsOf(allowed, ahead.allowed, delta));
   return ahead;
 }
 
@@ -275,6 +286,11 @@ Result<OtherMode> Calibrated(const Subject& s, const Exposure& exposure, uint64_
                              OtherMode mode, const privacy::Laws& laws) {
   mode.steps = exposure.steps;
   mode.draw = exposure.draw;
+  if (exposure.sampled && HasWeakDelta(s.plan.promise.delta)) {
+    mode.words = fmt::format("not computed: a delta of {} is warned of, and its noise takes long",
+                             s.plan.promise.delta);
+    return mode;
+  }
   const auto noise = privacy::CalibrateSteps(
       {.epsilon = s.plan.promise.epsilon,
        .delta = s.plan.promise.delta,

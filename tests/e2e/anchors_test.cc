@@ -3,11 +3,11 @@
 // read.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <openssl/pem.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 
+#include "ledger_keys.h"
 #include "service.h"
 
 namespace tacit {
@@ -25,26 +25,8 @@ class AnchorsTest : public testing::Test {
  protected:
   AnchorsTest() {
     test::WriteSmallLog(dir_, 4, 1500, 1);
-    MakeKey("ours");
-    MakeKey("theirs");
-  }
-
-  // NAME.key and NAME.pub.
-  void MakeKey(const std::string& name) {
-    EVP_PKEY* const key = EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519");
-    for (const bool open : {false, true}) {
-      BIO* const bio = BIO_new(BIO_s_mem());
-      ASSERT_EQ(open ? PEM_write_bio_PUBKEY(bio, key)
-                     : PEM_write_bio_PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr),
-                1);
-      char* text = nullptr;
-      const long size = BIO_get_mem_data(bio, &text);
-      const std::string path = dir_ / (name + (open ? ".pub" : ".key"));
-      test::WriteFile(path, {text, static_cast<size_t>(size)});
-      ASSERT_EQ(::chmod(path.c_str(), open ? 0644 : 0600), 0);
-      BIO_free(bio);
-    }
-    EVP_PKEY_free(key);
+    test::WriteLedgerKey(dir_, "ours");
+    test::WriteLedgerKey(dir_, "theirs");
   }
 
   // Learns from so many days, to their end.

@@ -186,6 +186,29 @@ TEST(PrivacyPlanTest, PoissonCostsADayWhatAPeriodCostsAndTheDaemonAgrees) {
   EXPECT_NEAR(Number(ledger.at("total").at("epsilon")), Number(epsilon.at("all_passes")), 2e-3);
 }
 
+// A delta that is warned of would have the accountant search for minutes: one point of the curve
+// is stated.
+TEST(PrivacyPlanTest, AWeakDeltaIsAnsweredFromItsPoint) {
+  TempDir dir;
+  SmallRun run;
+  run.privacy = "{unit: event, epsilon: 3, delta: 0.5}";
+  run.participation =
+      "{mode: poisson, batch: 200, sampling_rate: 0.1, steps_per_period: 30, period: 1000}";
+  const json::object plan = Plan(run.WriteConfig(dir), {"--events-per-day", "2000"});
+  const json::object& learner = plan.at("learners").at(0).as_object();
+  const double epsilon = Number(learner.at("epsilon").at("allowed"));
+  EXPECT_NEAR(Number(learner.at("at_most").at("accuracy")),
+              0.5 + (std::tanh(epsilon / 2) + 1 / (1 + std::exp(epsilon))) / 2, 1e-9);
+  EXPECT_NEAR(Number(learner.at("at_most").at("found_at_1_false_in_100")),
+              1 - std::max(0.5 - std::exp(epsilon) * 0.01, std::exp(-epsilon) * 0.49), 1e-9);
+  const json::array& others = learner.at("others").as_array();
+  EXPECT_TRUE(others[0].at("noise_multiplier").is_number());  // once: in closed form
+  EXPECT_TRUE(others[1].at("noise_multiplier").is_null());
+  EXPECT_THAT(std::string(others[1].at("note").as_string()),
+              HasSubstr("a delta of 0.5 is warned of"));
+  EXPECT_THAT(json::serialize(plan.at("warnings")), HasSubstr("privacy.delta: with 0.5"));
+}
+
 TEST(PrivacyPlanTest, ATotalBudgetThatComesFirstIsWarnedOf) {
   TempDir dir;
   SmallRun run;

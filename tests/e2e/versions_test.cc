@@ -134,6 +134,34 @@ TEST_F(VersionsE2eTest, RolledBackItStaysUntilToldOtherwise) {
   EXPECT_THAT(failures, testing::IsEmpty());
 }
 
+// Whoever prunes leaves what another process serves, held or as the newest, and what lies open
+// beside it.
+TEST_F(VersionsE2eTest, PruningLeavesWhatIsServed) {
+  const uint64_t first = versions_[0];
+  ASSERT_EQ(Versions({"serve", std::to_string(first)}).exit_code, 0);
+  for (int i = 0; i < 2; ++i) MakeVersion();
+  const auto prune = [&] {
+    const Ended ended = test::Run(
+        {TACIT, "checkpoint", "prune", "--path", dir_ / "store.checkpoints", "--keep", "1"});
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    std::set<uint64_t> left;
+    for (const auto& entry : fs::directory_iterator(dir_ / "store.checkpoints"))
+      if (const std::string name = entry.path().filename(); name.starts_with("release-"))
+        left.insert(std::stoull(name.substr(8)));
+    return left;
+  };
+  // The server has the first, and the newest that it knew of.
+  EXPECT_THAT(prune(), testing::ElementsAre(first, versions_[2], versions_[4]));
+  EXPECT_EQ(VersionFor("/v1/score"), first);
+  EXPECT_EQ(VersionFor(fmt::format("/v1/score?version={}", versions_[2])), versions_[2]);
+  // What it has let go of may go.
+  ASSERT_EQ(Versions({"serve", "newest"}).exit_code, 0);
+  EXPECT_EQ(VersionFor("/v1/score"), versions_[4]);
+  EXPECT_THAT(prune(), testing::ElementsAre(versions_[2], versions_[4]));
+  EXPECT_EQ(server_->Stop()->exit_code, 0);
+  EXPECT_THAT(prune(), testing::ElementsAre(versions_[4]));
+}
+
 TEST_F(VersionsE2eTest, ACanaryAndAChoiceOutliveTheProcess) {
   const uint64_t second = versions_[1], third = versions_[2];
   ASSERT_EQ(Versions({"serve", std::to_string(second)}).exit_code, 0);

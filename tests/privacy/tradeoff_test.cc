@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "privacy/event.h"
+#include "privacy/gaussian.h"
 #include "support/golden.h"
 
 namespace tacit::privacy {
@@ -49,6 +50,22 @@ TEST(TradeOff, IsTheClosedFormOfAGaussian) {
       EXPECT_LE(missed, least + 1e-12) << mu << " " << alarms;
     }
   }
+}
+
+// One point of a curve bounds less than all of it, and never more.
+TEST(TradeOff, APointBoundsWhatTheCurveDoes) {
+  for (const double mu : {0.268, 1.0, 3.0}) {
+    double best = 0;
+    for (double epsilon = 0; epsilon < 6; epsilon += 0.01) {
+      const double delta = GaussianDelta(mu, Epsilon(epsilon)).value;
+      for (const double quantile : {-3.0, -1.0, 0.5})
+        EXPECT_LE(MissedAt(epsilon, delta, Phi(quantile)), Phi(-quantile - mu) + 1e-12);
+      best = std::max(best, MissedAt(epsilon, delta, Phi(-1.0)));
+    }
+    EXPECT_NEAR(best, Phi(1 - mu), 2e-4);  // the best of all points is the curve's
+  }
+  EXPECT_EQ(MissedAt(INFINITY, 1e-6, 0.01), 0);
+  EXPECT_EQ(MissedAt(8, 0.995, 0.01), 0);
 }
 
 // The threshold test on a sampled Gaussian's likelihood ratio is a test like any other: in closed
