@@ -67,6 +67,8 @@ struct Candidates {
   std::vector<uint8_t> taken;  // per item of the catalogue: not to be recommended
   std::vector<transitions::ScoredItem> top;
   std::vector<float> pair, after;  // per candidate: its score after one item
+  std::vector<float> sums;         // of four features, candidate by candidate
+  std::vector<uint32_t> in_bin;    // items by bins of scores
   transitions::TopMemory memory;
 };
 
