@@ -1,9 +1,11 @@
-// Measures one release of the shaped counts by phase, and the scorers that are made of it, with
-// noise of a fixed key: the digest of what was released tells whether two programs release the
-// same.
+// Measures one release of the shaped counts by phase, the scorers that are made of it, and answers
+// with a ranker, with noise of a fixed key: digests of what was released and of what was answered
+// tell whether two programs do the same.
 //   release_bench DATA [ITEMS ITEM_IDS] [--epsilon E]
 #include <sys/resource.h>
+#include <time.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -18,6 +20,7 @@
 #include "base/worker_pool.h"
 #include "lab/next_item/sequence_data.h"
 #include "model/ranking/candidates.h"
+#include "model/ranking/ranker.h"
 #include "privacy/gaussian.h"
 #include "support/fixed_noise.h"
 #include "train/transitions_release.h"
@@ -58,6 +61,41 @@ class Phases {
  private:
   double wall_ = WallNow(), processor_ = ProcessorNow();
 };
+
+// The processor time of this thread, in microseconds.
+double Microseconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return 1e6 * static_cast<double>(now.tv_sec) + 1e-3 * static_cast<double>(now.tv_nsec);
+}
+
+// Answers 500 users' questions with a made-up ranker that looks at every feature, for histories of
+// three lengths. What a user lacks of a length is taken from the users after him.
+void Answer(const model::ranking::CandidateSource& source, const model::Histories& histories) {
+  std::vector<float> parameters = model::ranking::InitialRanker(1);
+  for (size_t i = 0; i < parameters.size(); ++i)
+    parameters[i] += 0.01f * static_cast<float>(i * 7 % 13);
+  model::ranking::Candidates candidates;
+  model::ranking::RankerPass pass;
+  std::vector<model::transitions::ScoredItem> top;
+  Sha256 digest;
+  for (const size_t length : {size_t{1}, size_t{20}, size_t{200}}) {
+    std::vector<double> taken;
+    for (size_t unit = 0; unit < 500; ++unit) {
+      const size_t begin = unit == 0 ? 0 : histories.end[unit - 1];
+      const auto history = std::span(histories.items).subspan(begin, length);
+      const double start = Microseconds();
+      model::ranking::TopRanked(source, parameters, 200, history, 10, {}, &candidates, &pass, &top);
+      taken.push_back(Microseconds() - start);
+      for (const auto& item : top)
+        digest.Update(std::string_view(reinterpret_cast<const char*>(&item), sizeof item));
+    }
+    std::ranges::sort(taken);
+    std::printf("answers to %3zu items: median %.1f us, p99 %.1f us of processor\n", length,
+                taken[250], taken[495]);
+  }
+  std::printf("answers    %s\n", ToHex(digest.Finish()).c_str());
+}
 
 int Run(const std::vector<std::string>& paths, double epsilon) {
   Phases phases;
@@ -107,6 +145,8 @@ int Run(const std::vector<std::string>& paths, double epsilon) {
     }
     std::printf("candidates %s\n", ToHex(digest.Finish()).c_str());
     phases.End("candidates of some users");
+    if (data.histories.units() > 1000) Answer(source, data.histories);
+    phases.End("answers");
   }
   const std::string bytes = released->model->Encode();
   std::printf("released   %s, %.1f MB\n", ToHex(Sha256().Update(bytes).Finish()).c_str(),

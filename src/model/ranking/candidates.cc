@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "model/transitions/score_bins.h"
 
 namespace tacit::model::ranking {
 namespace {
@@ -28,8 +29,6 @@ transitions::Options ForwardAlone(transitions::Options options) {
   options.reverse_weight = 0;
   return options;
 }
-
-float LogDistance(uint64_t distance) { return std::log1p(static_cast<float>(distance)); }
 
 uint64_t Distance(int64_t a, int64_t b) {
   const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
@@ -54,19 +53,51 @@ void ForRecent(std::span<const uint32_t> history, double decay, const Visit& vis
     visit(history[history.size() - 1 - age], static_cast<float>(weight));
 }
 
-// Brings a column to mean 0 and deviation 1; a constant column becomes 0.
-void Standardise(std::span<float> rows, size_t count, size_t feature) {
-  double sum = 0, squares = 0;
-  for (size_t i = 0; i < count; ++i) sum += rows[i * kFeatures + feature];
-  const auto mean = static_cast<float>(sum / static_cast<double>(count));
+// Brings every column to mean 0 and deviation 1; a constant column becomes 0. Goes row by row, so
+// that the columns' sums, each in the order of the rows, grow side by side.
+void Standardise(std::span<float> rows) {
+  const size_t count = rows.size() / kFeatures;
+  std::array<double, kFeatures> sums = {}, squares = {};
+  std::array<float, kFeatures> means, scales;
   for (size_t i = 0; i < count; ++i) {
-    float& x = rows[i * kFeatures + feature];
-    x -= mean;
-    squares += double{x} * x;
+    const float* row = &rows[i * kFeatures];
+#pragma omp simd
+    for (size_t f = 0; f < kFeatures; ++f) sums[f] += row[f];
   }
-  const double deviation = std::sqrt(squares / static_cast<double>(count));
-  const auto scale = static_cast<float>(deviation > 1e-5 ? 1 / deviation : 0);
-  for (size_t i = 0; i < count; ++i) rows[i * kFeatures + feature] *= scale;
+  for (size_t f = 0; f < kFeatures; ++f)
+    means[f] = static_cast<float>(sums[f] / static_cast<double>(count));
+  for (size_t i = 0; i < count; ++i) {
+    float* row = &rows[i * kFeatures];
+#pragma omp simd
+    for (size_t f = 0; f < kFeatures; ++f) {
+      row[f] -= means[f];
+      squares[f] += double{row[f]} * row[f];
+    }
+  }
+  for (size_t f = 0; f < kFeatures; ++f) {
+    const double deviation = std::sqrt(squares[f] / static_cast<double>(count));
+    scales[f] = static_cast<float>(deviation > 1e-5 ? 1 / deviation : 0);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    float* row = &rows[i * kFeatures];
+#pragma omp simd
+    for (size_t f = 0; f < kFeatures; ++f) row[f] *= scales[f];
+  }
+}
+
+// A call, and no part of a loop: a loop of logarithms may be compiled to another approximation.
+[[gnu::noinline]] float LogDistance(uint64_t distance) {
+  return std::log1p(static_cast<float>(distance));
+}
+// The logarithms of distances that are near. Read in place of taken, they are the same numbers.
+constexpr uint64_t kNear = 4096;
+const std::array<float, kNear>& LogDistances() {
+  static const auto logs = [] {
+    std::array<float, kNear> made;
+    for (uint64_t d = 0; d < kNear; ++d) made[d] = LogDistance(d);
+    return made;
+  }();
+  return logs;
 }
 
 }  // namespace
@@ -166,8 +197,7 @@ void CandidateSource::Find(std::span<const uint32_t> history, size_t most, Candi
   FromCounts(history, out);
   if (catalogue_.described()) FromDescriptions(history, out);
   if (out->items.empty()) return;
-  for (size_t feature = 0; feature < kFeatures; ++feature)
-    Standardise(out->rows, out->items.size(), feature);
+  Standardise(out->rows);
 }
 
 // Finds the candidates in the catalogue's order: rows of the tables are then read forwards.
@@ -194,8 +224,17 @@ void CandidateSource::Choose(std::span<const uint32_t> history, size_t most,
 void CandidateSource::ChooseFromTable(std::span<const uint32_t> history, size_t most,
                                       Candidates* out) const {
   counts_.Score(history, out->scores);
+  // All that may be among the best: those in the bins of scores from the one where enough are found
+  // upwards.
+  std::vector<uint32_t>& in_bin = out->in_bin;
+  in_bin.assign(transitions::kScoreBins, 0);
   for (uint32_t item = 0; item < items(); ++item)
-    if (!out->taken[item]) out->items.push_back(item);
+    in_bin[transitions::ScoreBin(out->scores[item])] += out->taken[item] ? 0 : 1;
+  size_t least = transitions::kScoreBins;
+  for (size_t found = 0; least > 0 && found < most;) found += in_bin[--least];
+  for (uint32_t item = 0; item < items(); ++item)
+    if (!out->taken[item] && transitions::ScoreBin(out->scores[item]) >= least)
+      out->items.push_back(item);
   // Prefers the earlier of equals.
   const auto before = [&](uint32_t a, uint32_t b) {
     return out->scores[a] != out->scores[b] ? out->scores[a] > out->scores[b] : a < b;
@@ -210,9 +249,14 @@ void CandidateSource::ChooseFromTable(std::span<const uint32_t> history, size_t 
 
 void CandidateSource::FromCounts(std::span<const uint32_t> history, Candidates* out) const {
   const size_t count = out->items.size();
-  float* rows = out->rows.data();
   out->pair.resize(count);
   out->after.resize(count);
+  // Sums of one feature lie side by side while they grow.
+  out->sums.assign(4 * count, 0.0f);
+  float* const lasting_sum = out->sums.data();
+  float* const sharp_sum = lasting_sum + count;
+  float* const forward_sum = sharp_sum + count;
+  float* const product_sum = forward_sum + count;
   double d = 1, sharp = 1, lasting = 1;  // an item's weights
   for (size_t age = 0; age < history.size(); ++age) {
     const uint32_t a = history[history.size() - 1 - age];
@@ -222,16 +266,18 @@ void CandidateSource::FromCounts(std::span<const uint32_t> history, Candidates* 
     if (!recent && !latest && !ever) break;
     counts_.ScorePairs(a, out->items, out->pair);
     if (recent) forward_.ScorePairs(a, out->items, out->after);
-    for (size_t i = 0; i < count; ++i) {
-      float* row = &rows[i * kFeatures];
-      const float pair = out->pair[i];
-      if (ever) row[kLong] += w9 * pair;
-      if (latest) row[kSharp] += w4 * pair;
-      if (age == 0) row[kLatest] = std::log(pair + kLeast);
-      if (!recent) continue;
-      row[kForward] += weight * out->after[i];
-      row[kProduct] += weight * std::log(pair + kLeast);
+    const float *const pair = out->pair.data(), *const after = out->after.data();
+    if (ever)
+      for (size_t i = 0; i < count; ++i) lasting_sum[i] += w9 * pair[i];
+    if (latest)
+      for (size_t i = 0; i < count; ++i) sharp_sum[i] += w4 * pair[i];
+    if (recent) {
+      for (size_t i = 0; i < count; ++i) forward_sum[i] += weight * after[i];
+      for (size_t i = 0; i < count; ++i) product_sum[i] += weight * std::log(pair[i] + kLeast);
     }
+    if (age == 0)
+      for (size_t i = 0; i < count; ++i)
+        out->rows[i * kFeatures + kLatest] = std::log(pair[i] + kLeast);
     d *= options_.recent_decay, sharp *= kSharpDecay, lasting *= kLongDecay;
   }
   float usual = 0, weights = 0;
@@ -242,9 +288,13 @@ void CandidateSource::FromCounts(std::span<const uint32_t> history, Candidates* 
   usual /= weights;
   const uint32_t latest = history.back();
   for (size_t i = 0; i < count; ++i) {
-    float* row = &rows[i * kFeatures];
+    float* row = &out->rows[i * kFeatures];
     const uint32_t b = out->items[i];
     row[kScore] = out->counted[i];
+    row[kLong] = lasting_sum[i];
+    row[kSharp] = sharp_sum[i];
+    row[kForward] = forward_sum[i];
+    row[kProduct] = product_sum[i];
     for (const Feature f : {kScore, kForward, kSharp, kLong}) row[f] = std::log(row[f] + kLeast);
     row[kPopular] = log_popularity_[b];
     row[kUsual] = -(log_popularity_[b] - usual) * (log_popularity_[b] - usual);
@@ -266,6 +316,10 @@ void CandidateSource::FromDescriptions(std::span<const uint32_t> history, Candid
   const auto years = [](const ItemFeatures& a, const ItemFeatures& b) {
     return a.year == 0 || b.year == 0 ? 0 : b.year - a.year;
   };
+  const auto& near = LogDistances();
+  const auto log_distance = [&](uint64_t distance) {
+    return distance < kNear ? near[distance] : LogDistance(distance);
+  };
   for (size_t i = 0; i < out->items.size(); ++i) {
     const uint32_t item = out->items[i];
     const ItemFeatures& b = catalogue_.features(item);
@@ -278,14 +332,14 @@ void CandidateSource::FromDescriptions(std::span<const uint32_t> history, Candid
     row[kEraRecent] = recent.Era(item);
     row[kEraEver] = ever.Era(item);
     const int younger = years(a0, b);
-    const float years_latest = LogDistance(static_cast<uint64_t>(std::abs(younger)));
+    const float years_latest = log_distance(static_cast<uint64_t>(std::abs(younger)));
     row[kYearsLatest] = -years_latest;
-    row[kYearsBefore] = -LogDistance(static_cast<uint64_t>(std::abs(years(a1, b))));
+    row[kYearsBefore] = -log_distance(static_cast<uint64_t>(std::abs(years(a1, b))));
     row[kYounger] = static_cast<float>((younger > 0) - (younger < 0));
     row[kYoungerBy] = younger > 0 ? years_latest : 0;
-    const float places_latest = LogDistance(Distance(a0.id, b.id));
+    const float places_latest = log_distance(Distance(a0.id, b.id));
     row[kPlacesLatest] = -places_latest;
-    row[kPlacesBefore] = -LogDistance(Distance(a1.id, b.id));
+    row[kPlacesBefore] = -log_distance(Distance(a1.id, b.id));
     row[kBehind] = static_cast<float>((b.id > a0.id) - (b.id < a0.id));
     row[kBehindBy] = b.id > a0.id ? places_latest : 0;
     row[kOverlapLatest] = Overlap(a0.genres, b.genres);
