@@ -13,7 +13,7 @@
 
 namespace tacit::cli {
 
-// Where anchors are: a file, or "topic:NAME".
+// The place of anchors: a file, or "topic:NAME".
 struct AnchorPlace {
   std::string anchors;           // empty: none is asked
   std::string kafka, bootstrap;  // a topic's brokers

@@ -33,7 +33,7 @@ struct Anchor {
   Digest previous{};  // SHA-256 of the line before; all zero for the first
   std::optional<AnchorKeyId> key = {};
   AnchorSignature signature{};  // where there is a key
-  // Where it was read, for messages: "line 3", "offset 12". No part of the line.
+  // The place that it was read at, for messages: "line 3", "offset 12". It is no part of the line.
   std::string place = {};
 
   // The line of this anchor, without an end.

@@ -13,7 +13,7 @@ namespace {
 
 using AnchorClock = std::chrono::steady_clock;
 
-// Whoever signs into a topic takes this name over from whoever did before.
+// The name that a signer takes over from those who signed into the topic before.
 std::string TransactionsOfAnchors(const std::string& topic) { return "tacit-anchors-" + topic; }
 
 struct AnchorRecords {

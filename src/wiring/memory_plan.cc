@@ -309,7 +309,7 @@ Result<uint64_t> PlanReaders(const Assembly& assembly) {
   const double items = ItemsOf(assembly);
   double fixed = kProcessBytes + kItemBytes * items +
                  ServeBytes(config.serve, ServeThreadBytes(shapes, items));
-  // What requests may hold is as PlanMemory says.
+  // Requests may hold as much as PlanMemory says.
   if (!config.serve.listen.empty()) fixed += static_cast<double>(assembly.memory.held_bytes);
   double states = 0;  // of one version: its parameters, and what recommendations are made from
   for (const LearnerShape& shape : shapes)

@@ -190,7 +190,7 @@ class SecretsShop : public testing::Test {
             dir_.path()));
   }
 
-  // Where a daemon listens for the public, once it does.
+  // The address at which a daemon listens for the public, once it does.
   std::string PublicUrl(const test::Process& daemon) {
     const std::string serving = "serving on 127.0.0.1:";
     EXPECT_TRUE(test::Eventually("it serves", [&] {

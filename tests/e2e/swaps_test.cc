@@ -118,13 +118,13 @@ std::string ModelAlone(std::string body) {
   return body;
 }
 
-// What may be answered between two moments.
+// The answers that are right between two moments.
 struct Epoch {
   std::set<uint64_t> versions;
   bool counts_there = true, counts_gone = false;
 };
 
-// Which versions may answer, over time. Thread-safe.
+// The versions that may answer, over time. Thread-safe.
 class History {
  public:
   size_t Now() const {
@@ -154,7 +154,7 @@ class History {
 // The right answers, by version and question.
 using Oracle = std::map<uint64_t, std::vector<std::string>>;
 
-// What is wrong with an answer; "": nothing. `answered` gets the version that has answered, if
+// Says what is wrong with an answer; "": nothing. `answered` gets the version that has answered, if
 // its bits tell one alone.
 std::string Judge(const Question& question, size_t index, const RawResponse& answer,
                   const Epoch& may, const Oracle& oracle, uint64_t* answered) {

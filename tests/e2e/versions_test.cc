@@ -134,8 +134,7 @@ TEST_F(VersionsE2eTest, RolledBackItStaysUntilToldOtherwise) {
   EXPECT_THAT(failures, testing::IsEmpty());
 }
 
-// Whoever prunes leaves what another process serves, held or as the newest, and what lies open
-// beside it.
+// Pruning leaves what another process serves, held or as the newest, and what lies open beside it.
 TEST_F(VersionsE2eTest, PruningLeavesWhatIsServed) {
   const uint64_t first = versions_[0];
   ASSERT_EQ(Versions({"serve", std::to_string(first)}).exit_code, 0);
@@ -154,7 +153,7 @@ TEST_F(VersionsE2eTest, PruningLeavesWhatIsServed) {
   EXPECT_THAT(prune(), testing::ElementsAre(first, versions_[2], versions_[4]));
   EXPECT_EQ(VersionFor("/v1/score"), first);
   EXPECT_EQ(VersionFor(fmt::format("/v1/score?version={}", versions_[2])), versions_[2]);
-  // What it has let go of may go.
+  // A version that the server has let go of may go.
   ASSERT_EQ(Versions({"serve", "newest"}).exit_code, 0);
   EXPECT_EQ(VersionFor("/v1/score"), versions_[4]);
   EXPECT_THAT(prune(), testing::ElementsAre(versions_[2], versions_[4]));

@@ -261,7 +261,7 @@ TEST(Soak, Slice) {
   TempDir dir;
   Soaked kafka("kafka", {}, topic.config(), topic.store(),
                R"({"learner":"exact","rows":[{"dense":[1],"categorical":["x"]}]})",
-               {"memory.total_bytes=272MiB"});  // the least, so that caches are full early
+               {"memory.total_bytes=280MiB"});  // the least, so that caches are full early
   // It takes what processor there is, and little that the topic's daemon wants.
   Soaked generator(
       "generator", {"/usr/bin/nice", "-n", "5"}, WriteGeneratorConfig(dir), dir / "store",
