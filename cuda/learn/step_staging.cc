@@ -1,6 +1,7 @@
 #include "cuda/learn/step_staging.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -14,7 +15,11 @@ namespace {
 
 // Words of the parts, each of which begins at a multiple of 16 bytes.
 constexpr size_t Aligned(size_t words) { return (words + 3) / 4 * 4; }
-constexpr size_t RoundUp(size_t n, size_t to) { return (n + to - 1) / to * to; }
+// Up to a multiple of an eighth of n's order, and of `most` at most: few sizes, little in vain.
+constexpr size_t Filled(size_t n, size_t most) {
+  const size_t to = std::min(most, std::max<size_t>(8, std::bit_floor(n) / 8));
+  return (std::max<size_t>(1, n) + to - 1) / to * to;
+}
 
 // Where the parts of a step lie, in words.
 struct Parts {
@@ -72,9 +77,9 @@ Status StepStaging::Pack(const stream::StepBatch& step, Piece* piece) const {
   to.entries = static_cast<uint32_t>(entries);
   if (to.chunks.size() == 1) {
     const size_t round = options_.round_examples;
-    examples = std::min<size_t>(options_.chunk_examples, RoundUp(std::max<size_t>(1, n), round));
-    units = RoundUp(std::max<size_t>(1, units), round);
-    if (slots > 0) entries = RoundUp(std::max<size_t>(1, entries), round * slots);
+    examples = std::min<size_t>(options_.chunk_examples, Filled(n, round));
+    units = Filled(units, round);
+    if (slots > 0) entries = Filled((entries + slots - 1) / slots, round) * slots;
     StepChunk& chunk = to.chunks[0];
     chunk.unit_of.resize(examples, kNone);
     chunk.example_end.resize(units, static_cast<uint32_t>(n));

@@ -200,7 +200,7 @@ TEST_F(GpuDaemon, KilledAnywhereWithCachedRowsEndsWhereAnUninterruptedRunEnds) {
 TEST_F(GpuDaemon, ADeviceThatIsLostWithChangedRowsInItsCacheIsGoneOnWithout) {
   WriteFewClicks(dir_, kManyBuckets);
   const GpuRun run{.gpu = kOneBucket, .d_buckets = kManyBuckets};
-  const Ended lost = Learn(run, fmt::format("fail=2500:{}", code::kEccUncorrectable));
+  const Ended lost = Learn(run, fmt::format("fail=1200:{}", code::kEccUncorrectable));
   ASSERT_EQ(lost.exit_code, 1) << lost.err;
   EXPECT_THAT(lost.err, HasSubstr("it resumes from commit"));
   const uint64_t steps = ReadOutcome(dir_, "store").steps;
@@ -250,7 +250,7 @@ TEST_F(GpuDaemon, WhatHasNoFormForADeviceIsRefusedByNameOrLearntOnTheCpu) {
 }
 
 TEST_F(GpuDaemon, ADeviceThatIsLostEndsTrainingAtTheLastCommitAndARestartGoesOn) {
-  const Ended lost = Learn({}, fmt::format("fail=1500:{}", code::kEccUncorrectable));
+  const Ended lost = Learn({}, fmt::format("fail=700:{}", code::kEccUncorrectable));
   ASSERT_EQ(lost.exit_code, 1) << lost.err;
   EXPECT_THAT(lost.err, HasSubstr("training ends: GPU 0: "));
   EXPECT_THAT(lost.err, HasSubstr("it resumes from commit"));
