@@ -70,8 +70,14 @@ TACIT_IN_KERNEL void StepNumber(const OptimizerRule& rule, const DenseParameters
   if (p.average.size > 0) p.average[i] = Averaged(weight, rule.average_keep, p.average[i]);
 }
 
-TACIT_KERNEL DenseKernel(Drawing drawing, const OptimizerRule* at_rule,
-                         DeviceSpan<const float> sums, DenseParameters parameters) {
+TACIT_IN_KERNEL int64_t InSteps(float sum, double per_step) {
+  return mechanism::Nearest(sum * per_step);
+}
+TACIT_IN_KERNEL int64_t InSteps(int64_t sum, double) { return sum; }
+
+template <class Sum>
+TACIT_KERNEL DenseKernel(Drawing drawing, const OptimizerRule* at_rule, DeviceSpan<const Sum> sums,
+                         DenseParameters parameters) {
   const uint64_t place = GlobalThread(), first = place * kNumbersPerPlace;
   if (first >= sums.size) return;
   const OptimizerRule rule = *at_rule;
@@ -79,7 +85,7 @@ TACIT_KERNEL DenseKernel(Drawing drawing, const OptimizerRule* at_rule,
   float update[kNumbersPerPlace];
   TACIT_UNROLL
   for (int i = 0; i < kNumbersPerPlace; ++i)
-    steps[i] = first + i < sums.size ? mechanism::Nearest(sums[first + i] * drawing.per_step) : 0;
+    steps[i] = first + i < sums.size ? InSteps(sums[first + i], drawing.per_step) : 0;
   Update(drawing, NoiseQuery::kDense, place, steps, update);
   TACIT_UNROLL
   for (int i = 0; i < kNumbersPerPlace; ++i)
@@ -235,8 +241,17 @@ Status FinishDense(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRel
                    const DenseParameters& parameters) {
   TACIT_CHECK(parameters.weights.size == sums.size);
   const uint64_t places = (sums.size + kNumbersPerPlace - 1) / kNumbersPerPlace;
-  return Launch(stream, "FinishDense", Threads(places), DenseKernel, MakeDrawing(key, release),
-                RuleOf(rule), sums, parameters);
+  return Launch(stream, "FinishDense", Threads(places), DenseKernel<float>,
+                MakeDrawing(key, release), RuleOf(rule), sums, parameters);
+}
+
+Status FinishSteps(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
+                   DeviceSpan<const OptimizerRule> rule, DeviceSpan<const int64_t> sums,
+                   const DenseParameters& parameters) {
+  TACIT_CHECK(parameters.weights.size == sums.size);
+  const uint64_t places = (sums.size + kNumbersPerPlace - 1) / kNumbersPerPlace;
+  return Launch(stream, "FinishSteps", Threads(places), DenseKernel<int64_t>,
+                MakeDrawing(key, release), RuleOf(rule), sums, parameters);
 }
 
 Status FinishRows(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,

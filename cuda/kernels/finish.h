@@ -54,6 +54,11 @@ Status FinishDense(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRel
                    DeviceSpan<const OptimizerRule> rule, DeviceSpan<const float> sums,
                    const DenseParameters& parameters);
 
+// The same for sums that are whole steps already.
+Status FinishSteps(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
+                   DeviceSpan<const OptimizerRule> rule, DeviceSpan<const int64_t> sums,
+                   const DenseParameters& parameters);
+
 // The rows' sums on the grid, `stride` numbers each.
 struct RowSums {
   DeviceSpan<const int64_t> sums = {};

@@ -67,9 +67,9 @@ TACIT_KERNEL ScalesKernel(ClipRule rule, uint32_t groups, DeviceSpan<float> squa
     const double left = rule.bound - rounding, room = left > 0 ? left : 0;
     for (uint32_t g = 0; g < groups; ++g) {
       const double own = Sqrt(double{squared[g * units + u]}) * mechanism::kNormSlack;
-      const float scale = ScaleOf(rule, joint, own, room, g);
+      const float scale = finite ? ScaleOf(rule, joint, own, room, g) : 0;
       scales[g * units + u] = scale;
-      shorter |= scale < 1;
+      shorter |= finite && scale < 1;
     }
     bounded[u] = finite;
   }

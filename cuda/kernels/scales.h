@@ -32,7 +32,8 @@ Status BoundByRows(Stream& stream, DeviceSpan<const uint32_t> unit_end,
                    DeviceSpan<float> squared);
 
 // From the squared norms of units (groups x units) and the numbers of kept rows' gradients: scales
-// of the same shape. A unit with a norm that is not finite gets norms of 0, and bounded[u] = 0.
+// of the same shape. A unit with a norm that is not finite gets norms and scales of 0, and
+// bounded[u] = 0.
 // clipped[0] += the units with a scale below 1, of the first real[0]; of all where `real` is empty.
 Status UnitScales(Stream& stream, const ClipRule& rule, uint32_t groups, DeviceSpan<float> squared,
                   DeviceSpan<const uint32_t> numbers, DeviceSpan<const uint32_t> real,

@@ -20,8 +20,9 @@ class DeviceOptimizer {
                                       const store::DenseState& dense);
 
   // Begins a step whose update has noise of this deviation on each number, and puts its rule into
-  // device memory. REQUIRES that the stream has run the last step's.
-  Status BeginStep(double noise_stddev);
+  // device memory. The rate of dense parameters is multiplied by the factor. REQUIRES that the
+  // stream has run the last step's.
+  Status BeginStep(double noise_stddev, double rate_factor = 1);
   // The rule of the step that was begun, always in the same place.
   DeviceSpan<const OptimizerRule> rule() const { return rule_on_device_.span(); }
   DeviceSpan<float> weights() const { return weights_.span(); }
