@@ -62,7 +62,8 @@ struct Capture {
   std::vector<EmulatedStream*> lanes;
   std::vector<CapturedWork> work;
   std::map<const EmulatedEvent*, size_t> mark_of;  // the last record of each event
-  // How much of each lane's work is known to come before: what a lane does next, and a mark.
+  // The amount of each lane's work that is known to come before something: before what a lane does
+  // next, and before a mark.
   using Before = std::vector<size_t>;
   std::vector<Before> lane_before, mark_before;
 

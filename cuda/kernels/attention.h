@@ -12,7 +12,7 @@
 namespace tacit::cuda {
 
 struct AttentionShape {
-  // Of the rows of all units side by side. A crop's rows end at crop_end[c]; none has more than
+  // The rows of all units lie side by side. A crop's rows end at crop_end[c]; none has more than
   // `longest`.
   DeviceSpan<const uint32_t> crop_end = {};
   uint32_t longest = 0;

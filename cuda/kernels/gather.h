@@ -19,7 +19,7 @@ struct DeviceSlot {
   uint32_t column = 0;
 };
 
-// What the inputs of a model are made of.
+// The parts that the inputs of a model are made of.
 struct GatherInput {
   DeviceSpan<const DeviceSlot> slots = {};
   DeviceGuests guests = {};

@@ -7,7 +7,7 @@
 #include "cuda/device/stream.h"
 #include "cuda/kernels/matrix.h"
 
-// What moves a sequence model's rows, which lie packed: one unit's behind the other's.
+// Kernels that move a sequence model's rows, which lie packed: one unit's behind the other's.
 namespace tacit::cuda {
 
 // out[r] = scale * items[item[r]] + positions[position[r]].

@@ -355,8 +355,8 @@ Status Engine::AddSums(const StepChunk& chunk, const Recipe& recipe, const ClipR
   return net_->Sum(First(example_scale_, at_rows), is_first ? 0.0f : 1.0f, dense_sums_.span());
 }
 
-// What follows the passes. Beside norms and products the step's rows are selected and listed, their
-// sums formed, their noise drawn.
+// Does all that follows the passes. Beside norms and products the step's rows are selected and
+// listed, their sums formed, their noise drawn.
 Status Engine::Sums(const Recipe& recipe, const ClipRule& rule) {
   Stream& beside = streams_.beside();
   TACIT_RETURN_IF_ERROR(stream_.Fill(clipped_.span(), 0));

@@ -40,7 +40,7 @@ class Grown {
   uint64_t stride_ = 0;
 };
 
-// What a linear layer keeps for its gradient: inputs and outputs' gradients as factors, and its
+// A linear layer keeps these for its gradient: inputs and outputs' gradients as factors, and its
 // weights for products.
 template <class T>
 struct Linear {
@@ -338,7 +338,7 @@ class Wave final : public SequenceWave {
     UnitTable<T> positions = empty(layout_.positions());
     positions.input = placed(position(), 1);
     TACIT_RETURN_IF_ERROR(body(positions, layout_.positions().offset));
-    // What the softmax writes: e^T g, and less of g at the target.
+    // The softmax writes e^T g, and takes some of g off at the target.
     const auto predicted = [&](uint32_t cols, DeviceMatrix<const T> g) {
       return UnitTable<T>{.rows = static_cast<uint32_t>(layout_.output().rows),
                           .cols = cols,

@@ -41,8 +41,8 @@ class SequenceWave {
   // Forward and backward, norms, scales; adds the units' gradients to `sums`, in steps of the
   // rule's grid. `units` must live until the stream has run.
   virtual Status Add(const PackedUnits& units, const ClipRule& rule, DeviceSpan<int64_t> sums) = 0;
-  // Of the last Add: per row that predicts its weighted loss; per unit its squared norm, 0 where it
-  // was not finite, and whether it was. Waits for the stream.
+  // The outcome of the last Add: per row that predicts its weighted loss; per unit its squared
+  // norm, 0 where it was not finite, and whether it was. Report waits for the stream.
   struct Outcome {
     std::vector<float> loss, squared;
     std::vector<uint8_t> bounded;

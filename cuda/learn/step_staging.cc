@@ -21,7 +21,7 @@ constexpr size_t Filled(size_t n, size_t most) {
   return (std::max<size_t>(1, n) + to - 1) / to * to;
 }
 
-// Where the parts of a step lie, in words.
+// The places of a step's parts, in words.
 struct Parts {
   size_t real = 0, row = 0, cell_end = 0, unit_of = 0, example_end = 0;
   size_t chunk_unit_of = 0, chunk_example_end = 0, numbers = 0, label = 0, words = 0;
@@ -169,7 +169,7 @@ void StepStaging::Place(StagedStep* step) const {
 
 Status StepStaging::BringAhead(const stream::StepBatch& next) {
   Piece& piece = pieces_[1 - now_];
-  // What was brought there and never used may still be on its way.
+  // A step that was brought there and never used may still be on its way.
   if (has_ahead_) TACIT_RETURN_IF_ERROR(feed_.Synchronize());
   has_ahead_ = false;
   TACIT_RETURN_IF_ERROR(Pack(next, &piece));

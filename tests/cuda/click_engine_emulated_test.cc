@@ -126,7 +126,7 @@ TEST(ClickEngineLaunches, BecomeTwoGraphsAStep) {
   }
 }
 
-// What a step of one record a unit puts on the device, but for what brings it there.
+// A step of one record a unit puts this on the device, beside what brings it there.
 TEST(ClickEngineLaunches, AreFew) {
   const auto device = OpenTrialDevice();
   std::mt19937_64 random(7);

@@ -220,7 +220,7 @@ TEST_F(SequenceEngineTest, NoiseAloneIsTheCpusBitForBit) {
   }
 }
 
-// What a unit adds is the same in every bit, alone in its wave or beside others.
+// A unit adds the same in every bit, alone in its wave or beside others.
 TEST_F(SequenceEngineTest, BitsDoNotDependOnWavesOrTurns) {
   if (device_ == nullptr) return;
   for (const auto precision : {ops::Precision::kF32, ops::Precision::kBf16}) {

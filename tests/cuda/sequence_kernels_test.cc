@@ -240,7 +240,7 @@ class UnitTables : public SequenceKernels {
   void Check(bool ones, bool product, double tolerance) {
     const size_t rows = ends_.back(), inputs = input_ends_.back();
     const size_t table_rows = kItems + (ones ? 1 : 0);
-    // What T can hold.
+    // Rounds to what T can hold.
     const auto as_t = [](Numbers numbers) {
       if (std::is_same_v<T, uint16_t>)
         for (float& x : numbers.values) x = ops::FromBf16(ops::ToBf16(x));

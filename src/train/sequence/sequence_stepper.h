@@ -109,7 +109,7 @@ class SequenceStepper {
     engine_ = std::move(engine);
     engine_is_behind_ = true;
   }
-  // What such an engine must know.
+  // Returns all that such an engine must know.
   SequenceEngineOptions EngineOptions() const;
   // Corrects attention by these shares, of a later release, from now on, instead of
   // options().privacy.item_share. REQUIRES one for each item, or none at all.
