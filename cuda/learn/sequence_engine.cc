@@ -23,6 +23,13 @@ namespace {
 
 using mechanism::Recipe;
 
+// A position has a logit for each item: those of a wave take a gigabyte at most.
+size_t WavePositions(const DeviceSequenceOptions& options) {
+  constexpr size_t kLogitsMost = size_t{1} << 28;
+  return std::min<size_t>(options.wave_positions,
+                          std::max<size_t>(1, kLogitsMost / options.sequence.model.catalogue));
+}
+
 class Engine final : public train::SequenceEngine {
  public:
   Engine(Stream stream, const DeviceSequenceOptions& options, noise::NoiseSource& noise)
@@ -30,6 +37,7 @@ class Engine final : public train::SequenceEngine {
         options_(options),
         noise_(noise),
         layout_(options.sequence.model),
+        wave_positions_(WavePositions(options)),
         wave_(MakeSequenceWave(stream_, layout_)) {}
 
   Status Open() {
@@ -64,6 +72,7 @@ class Engine final : public train::SequenceEngine {
   const DeviceSequenceOptions options_;
   noise::NoiseSource& noise_;
   const model::SequenceLayout layout_;
+  const size_t wave_positions_;
   store::DenseState dense_;
   uint64_t steps_taken_ = 0;
   std::optional<DeviceOptimizer> optimizer_;
@@ -129,7 +138,7 @@ Status Engine::GradientOf(const model::SequenceUnits& units, uint64_t seed) {
       TACIT_CHECK(item < layout_.items().rows, "items are of the catalogue");
     // A wave has fewer units than a grid has blocks on its third side.
     constexpr size_t kUnitsMost = 32768;
-    if (packed_.rows() + rows_.size() > options_.wave_positions || packed_.units() == kUnitsMost)
+    if (packed_.rows() + rows_.size() > wave_positions_ || packed_.units() == kUnitsMost)
       TACIT_RETURN_IF_ERROR(AddWave());
     packed_.Append(rows_, CoordinatesOf(rows_));
   }

@@ -12,8 +12,8 @@ namespace tacit::cuda {
 
 struct DeviceSequenceOptions {
   train::SequenceEngineOptions sequence;
-  // Positions that go through the model at a time. A step of more goes through in waves of whole
-  // units, with the same bits; a unit of more is a wave by itself.
+  // Positions that go through the model at a time, fewer for large catalogues. A step of more goes
+  // through in waves of whole units, with the same bits; a unit of more is a wave by itself.
   uint32_t wave_positions = 16384;
 };
 
