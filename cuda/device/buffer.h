@@ -106,4 +106,12 @@ class HostBuffer {
   RawBuffer raw_;
 };
 
+// As for device memory.
+template <class T>
+Status Reserve(Device& device, size_t count, HostBuffer<T>* buffer) {
+  if (buffer->span().size() >= count) return {};
+  TACIT_ASSIGN(*buffer, HostBuffer<T>::Make(device, count));
+  return {};
+}
+
 }  // namespace tacit::cuda

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -48,11 +49,61 @@ struct Work {
   std::unique_ptr<char> queued = std::make_unique<char>();  // tsan: host before stream
 };
 
+// Work that is recorded for a graph: lanes of it, one a stream, and marks between them.
+struct CapturedWork {
+  size_t lane = 0;
+  std::function<void()> run;
+  size_t needs = SIZE_MAX, marks = SIZE_MAX;  // numbers of marks
+};
+struct EmulatedStream;
+struct EmulatedEvent;
+struct Capture {
+  bool broken = false;
+  std::vector<EmulatedStream*> lanes;
+  std::vector<CapturedWork> work;
+  std::map<const EmulatedEvent*, size_t> mark_of;  // the last record of each event
+  // The amount of each lane's work that is known to come before something: before what a lane does
+  // next, and before a mark.
+  using Before = std::vector<size_t>;
+  std::vector<Before> lane_before, mark_before;
+
+  size_t LaneOf(const EmulatedStream* stream) const {
+    return static_cast<size_t>(std::ranges::find(lanes, stream) - lanes.begin());
+  }
+  void AddLane(EmulatedStream* stream) {
+    lanes.push_back(stream);
+    for (Before& before : lane_before) before.resize(lanes.size());
+    for (Before& before : mark_before) before.resize(lanes.size());
+    lane_before.emplace_back(lanes.size());
+  }
+  void Run(const EmulatedStream* stream, std::function<void()> run) {
+    const size_t lane = LaneOf(stream);
+    work.push_back({.lane = lane, .run = std::move(run)});
+    ++lane_before[lane][lane];
+  }
+  void Record(const EmulatedStream* stream, const EmulatedEvent* event) {
+    const size_t lane = LaneOf(stream);
+    work.push_back({.lane = lane, .run = {}, .marks = mark_before.size()});
+    mark_of[event] = mark_before.size();
+    mark_before.push_back(lane_before[lane]);
+  }
+  void Wait(const EmulatedStream* stream, size_t mark) {
+    const size_t lane = LaneOf(stream);
+    work.push_back({.lane = lane, .run = {}, .needs = mark});
+    for (size_t other = 0; other < lanes.size(); ++other)
+      lane_before[lane][other] = std::max(lane_before[lane][other], mark_before[mark][other]);
+  }
+  // Tells whether the first lane ends behind all others.
+  bool Joined() const {
+    for (size_t lane = 1; lane < lanes.size(); ++lane)
+      if (lane_before[0][lane] != lane_before[lane][lane]) return false;
+    return true;
+  }
+};
+
 struct EmulatedStream {
   std::deque<Work> work;
-  bool capturing = false;
-  bool capture_broken = false;
-  std::vector<std::function<void()>> captured;
+  std::shared_ptr<Capture> capture;
   void* timeline = emulator::MakeTimeline();
   char finished_token = 0;
 };
@@ -62,7 +113,9 @@ struct EmulatedEvent {
 };
 
 struct EmulatedGraph {
-  std::vector<std::function<void()>> nodes;
+  std::vector<CapturedWork> work;
+  size_t marks = 0;
+  std::vector<EmulatedStream*> lanes;  // behind the first, which is the stream it is launched on
 };
 
 struct FreeMemory {
@@ -135,8 +188,8 @@ class Driver {
 
   // Puts work on a stream, or into the graph that is captured there.
   void Put(EmulatedStream* stream, std::function<void()> run) {
-    if (stream->capturing) {
-      stream->captured.push_back(std::move(run));
+    if (stream->capture != nullptr) {
+      stream->capture->Run(stream, std::move(run));
     } else {
       Push(stream, {.run = std::move(run), .needs = nullptr, .marks = nullptr});
     }
@@ -144,6 +197,29 @@ class Driver {
   void Push(EmulatedStream* stream, Work work) {
     emulator::Signal(work.queued.get());
     stream->work.push_back(std::move(work));
+  }
+
+  // Puts a graph's work on the stream and on lanes of its own.
+  void Launch(const EmulatedGraph& graph, EmulatedStream* stream) {
+    std::vector<std::shared_ptr<Mark>> marks(graph.marks);
+    for (auto& mark : marks) mark = std::make_shared<Mark>();
+    const auto begun = std::make_shared<Mark>();
+    Push(stream, {.run = {}, .needs = nullptr, .marks = begun});
+    for (EmulatedStream* lane : graph.lanes)
+      Push(lane, {.run = {}, .needs = begun, .marks = nullptr});
+    for (const CapturedWork& work : graph.work)
+      Push(work.lane == 0 ? stream : graph.lanes[work.lane - 1],
+           {.run = work.run,
+            .needs = work.needs == SIZE_MAX ? nullptr : marks[work.needs],
+            .marks = work.marks == SIZE_MAX ? nullptr : marks[work.marks]});
+  }
+
+  // The capture in which the event was recorded last; null: none that goes on.
+  std::shared_ptr<Capture> CaptureWith(const EmulatedEvent* event) const {
+    for (const auto& stream : streams_)
+      if (stream->capture != nullptr && stream->capture->mark_of.contains(event))
+        return stream->capture;
+    return nullptr;
   }
 
   // Runs streams, in turns, until `enough` returns true.
@@ -370,31 +446,42 @@ Code Fill(void* memory, uint8_t value, size_t bytes, Stream stream) {
 
 Code Record(Event event, Stream stream) {
   TACIT_ENTER_BOUND();
-  if (Of(stream)->capturing) {
-    Of(stream)->capture_broken = true;
-    return code::kStreamCaptureUnsupported;
-  }
   auto* const recorded = static_cast<EmulatedEvent*>(event);
+  if (const auto& capture = Of(stream)->capture) {
+    capture->Record(Of(stream), recorded);
+    return kSuccess;
+  }
   recorded->last = std::make_shared<Mark>();
   TheDriver().Push(Of(stream), {.run = {}, .needs = nullptr, .marks = recorded->last});
   return kSuccess;
 }
 Code Wait(Stream stream, Event event) {
   TACIT_ENTER_BOUND();
-  if (Of(stream)->capturing) {
-    Of(stream)->capture_broken = true;
-    return code::kStreamCaptureUnsupported;
+  const auto* const recorded = static_cast<const EmulatedEvent*>(event);
+  auto& capture = Of(stream)->capture;
+  // An event that was recorded in another stream's capture takes this stream in.
+  if (capture == nullptr) {
+    capture = TheDriver().CaptureWith(recorded);
+    if (capture != nullptr) capture->AddLane(Of(stream));
   }
-  const auto& last = static_cast<EmulatedEvent*>(event)->last;
-  TheDriver().Push(Of(stream), {.run = {}, .needs = last, .marks = nullptr});
+  if (capture != nullptr) {
+    const auto mark = capture->mark_of.find(recorded);
+    if (mark == capture->mark_of.end()) {
+      capture->broken = true;
+      return code::kStreamCaptureUnsupported;
+    }
+    capture->Wait(Of(stream), mark->second);
+    return kSuccess;
+  }
+  TheDriver().Push(Of(stream), {.run = {}, .needs = recorded->last, .marks = nullptr});
   return kSuccess;
 }
 Code Synchronize(Stream stream) {
   const Code failed = TheDriver().Enter();
   // A wait that reports a failure has waited all the same, or nothing would ever run again.
   if (failed != kSuccess && LosesDevice(failed)) return failed;
-  if (Of(stream)->capturing) {
-    Of(stream)->capture_broken = true;
+  if (Of(stream)->capture != nullptr) {
+    Of(stream)->capture->broken = true;
     return code::kStreamCaptureUnsupported;
   }
   TheDriver().WaitFor(Of(stream));
@@ -402,6 +489,10 @@ Code Synchronize(Stream stream) {
 }
 Code SynchronizeEvent(Event event) {
   TACIT_ENTER_BOUND();
+  if (const auto capture = TheDriver().CaptureWith(static_cast<EmulatedEvent*>(event))) {
+    capture->broken = true;
+    return code::kStreamCaptureUnsupported;
+  }
   TheDriver().WaitFor(static_cast<EmulatedEvent*>(event)->last);
   return kSuccess;
 }
@@ -409,28 +500,33 @@ Code SynchronizeEvent(Event event) {
 Code BeginCapture(Stream stream) {
   TACIT_ENTER_BOUND();
   EmulatedStream& to = *Of(stream);
-  if (to.capturing) return code::kStreamCaptureUnsupported;
-  to.capturing = true;
-  to.capture_broken = false;
-  to.captured.clear();
+  if (to.capture != nullptr) return code::kStreamCaptureUnsupported;
+  to.capture = std::make_shared<Capture>();
+  to.capture->AddLane(&to);
   return kSuccess;
 }
 Code EndCapture(Stream stream, Graph* graph) {
-  EmulatedStream& from = *Of(stream);
-  from.capturing = false;  // even where this fails
+  const std::shared_ptr<Capture> capture = std::move(Of(stream)->capture);
+  for (EmulatedStream* lane : capture->lanes) lane->capture = nullptr;  // even where this fails
   TACIT_ENTER_BOUND();
-  if (from.capture_broken) return code::kStreamCaptureInvalidated;
-  *graph = new EmulatedGraph{std::move(from.captured)};
+  if (capture->broken) return code::kStreamCaptureInvalidated;
+  if (!capture->Joined()) return code::kStreamCaptureUnjoined;
+  auto* const made = new EmulatedGraph{
+      .work = std::move(capture->work), .marks = capture->mark_before.size(), .lanes = {}};
+  for (size_t lane = 1; lane < capture->lanes.size(); ++lane)
+    made->lanes.push_back(TheDriver().AddStream());
+  *graph = made;
   return kSuccess;
 }
 Code LaunchGraph(Graph graph, Stream stream) {
   TACIT_ENTER_BOUND();
-  for (const auto& node : static_cast<EmulatedGraph*>(graph)->nodes)
-    TheDriver().Put(Of(stream), node);
+  TheDriver().Launch(*static_cast<EmulatedGraph*>(graph), Of(stream));
   return kSuccess;
 }
 Code DropGraph(Graph graph) {
-  delete static_cast<EmulatedGraph*>(graph);
+  auto* const dropped = static_cast<EmulatedGraph*>(graph);
+  for (EmulatedStream* lane : dropped->lanes) TheDriver().DropStream(lane);
+  delete dropped;
   return kSuccess;
 }
 
@@ -492,6 +588,8 @@ const char* ErrorName(Code code) {
       return "cudaErrorStreamCaptureUnsupported";
     case code::kStreamCaptureInvalidated:
       return "cudaErrorStreamCaptureInvalidated";
+    case code::kStreamCaptureUnjoined:
+      return "cudaErrorStreamCaptureUnjoined";
     default:
       return "cudaErrorUnknown";
   }

@@ -26,6 +26,7 @@ inline constexpr int kLaunchFailure = 719;
 inline constexpr int kSystemDriverMismatch = 803;
 inline constexpr int kStreamCaptureUnsupported = 900;
 inline constexpr int kStreamCaptureInvalidated = 901;
+inline constexpr int kStreamCaptureUnjoined = 904;
 inline constexpr int kUnknown = 999;
 }  // namespace code
 

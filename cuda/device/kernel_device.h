@@ -100,6 +100,7 @@ TACIT_IN_KERNEL uint32_t CountBits(uint32_t bits) { return static_cast<uint32_t>
 template <class... P>
 Status Launch(Stream& stream, const char* name, const runtime::LaunchShape& shape,
               void (*kernel)(P...), std::type_identity_t<P>... arguments) {
+  if (stream.Lists(reinterpret_cast<const void*>(kernel), shape, arguments...)) return {};
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
   return LaunchKernel(stream, name, reinterpret_cast<const void*>(kernel), shape, pointers);
 }

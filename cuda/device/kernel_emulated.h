@@ -162,6 +162,7 @@ inline uint32_t CountBits(uint32_t bits) { return static_cast<uint32_t>(__builti
 template <class... P>
 Status Launch(Stream& stream, const char* name, const runtime::LaunchShape& shape,
               void (*kernel)(P...), std::type_identity_t<P>... arguments) {
+  if (stream.Lists(reinterpret_cast<const void*>(kernel), shape, arguments...)) return {};
   return LaunchEmulated(stream, name, shape, [=] { kernel(arguments...); });
 }
 

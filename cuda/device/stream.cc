@@ -50,6 +50,7 @@ Result<Stream> Stream::Make(Device& device) {
 Stream& Stream::operator=(Stream&& other) noexcept {
   std::swap(device_, other.device_);
   std::swap(handle_, other.handle_);
+  std::swap(list_, other.list_);
   return *this;
 }
 
@@ -61,6 +62,7 @@ Status Stream::Copy(void* to, const void* from, size_t bytes) {
   device_->CheckOwner();
   TACIT_RETURN_IF_ERROR(device_->Health());
   if (bytes == 0) return {};
+  if (list_ != nullptr) return List('c', handle_, to, from, bytes), Status();
   return device_->Check(runtime::Copy(to, from, bytes, handle_),
                         fmt::format("copying {} bytes", bytes));
 }
@@ -69,6 +71,7 @@ Status Stream::FillBytes(void* memory, uint8_t value, size_t bytes) {
   device_->CheckOwner();
   TACIT_RETURN_IF_ERROR(device_->Health());
   if (bytes == 0) return {};
+  if (list_ != nullptr) return List('f', handle_, memory, value, bytes), Status();
   return device_->Check(runtime::Fill(memory, value, bytes, handle_),
                         fmt::format("filling {} bytes", bytes));
 }
@@ -76,18 +79,21 @@ Status Stream::FillBytes(void* memory, uint8_t value, size_t bytes) {
 Status Stream::Record(Event& event) {
   device_->CheckOwner();
   TACIT_RETURN_IF_ERROR(device_->Health());
+  if (list_ != nullptr) return List('r', handle_, event.handle_), Status();
   return device_->Check(runtime::Record(event.handle_, handle_), "recording an event");
 }
 
 Status Stream::Wait(const Event& event) {
   device_->CheckOwner();
   TACIT_RETURN_IF_ERROR(device_->Health());
+  if (list_ != nullptr) return List('w', handle_, event.handle_), Status();
   return device_->Check(runtime::Wait(handle_, event.handle_), "waiting for another stream");
 }
 
 Status Stream::Synchronize() {
   device_->CheckOwner();
   TACIT_RETURN_IF_ERROR(device_->Health());
+  TACIT_CHECK(list_ == nullptr, "work that is listed is not waited for");
   return device_->Check(runtime::Synchronize(handle_), "waiting for what was launched");
 }
 

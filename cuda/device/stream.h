@@ -80,14 +80,40 @@ class Stream {
   Device& device() const { return *device_; }
   // For kernel.h and graph.cc.
   runtime::Stream handle() const { return handle_; }
+  // While a list is set, every call adds to it what it would have put here, byte for byte, and puts
+  // nothing. For kept_graphs.cc.
+  void ListTo(std::string* list) { list_ = list; }
+  // Tells whether a launch is listed instead of made.
+  template <class... P>
+  bool Lists(const void* kernel, const runtime::LaunchShape& shape, const P&... arguments) {
+    if (list_ == nullptr) return false;
+    const char what = 'k';
+    List(what, handle_, kernel, shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x,
+         shape.block.y, shape.block.z, shape.shared_bytes, arguments...);
+    return true;
+  }
 
  private:
   Stream() = default;
   Status Copy(void* to, const void* from, size_t bytes);
   Status FillBytes(void* memory, uint8_t value, size_t bytes);
+  template <class... T>
+  void List(const T&... values) {
+    (ListOne(values), ...);
+  }
+  template <class T>
+  void ListOne(T value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+#if !defined(__clang__)
+    // Bytes between a struct's numbers say nothing.
+    __builtin_clear_padding(&value);
+#endif
+    list_->append(reinterpret_cast<const char*>(&value), sizeof(T));
+  }
 
   Device* device_ = nullptr;
   runtime::Stream handle_ = nullptr;
+  std::string* list_ = nullptr;
 };
 
 // Launch (kernel.h) ends in one of these: the one for the device that is linked.

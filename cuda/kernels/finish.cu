@@ -70,15 +70,22 @@ TACIT_IN_KERNEL void StepNumber(const OptimizerRule& rule, const DenseParameters
   if (p.average.size > 0) p.average[i] = Averaged(weight, rule.average_keep, p.average[i]);
 }
 
-TACIT_KERNEL DenseKernel(Drawing drawing, OptimizerRule rule, DeviceSpan<const float> sums,
+TACIT_IN_KERNEL int64_t InSteps(float sum, double per_step) {
+  return mechanism::Nearest(sum * per_step);
+}
+TACIT_IN_KERNEL int64_t InSteps(int64_t sum, double) { return sum; }
+
+template <class Sum>
+TACIT_KERNEL DenseKernel(Drawing drawing, const OptimizerRule* at_rule, DeviceSpan<const Sum> sums,
                          DenseParameters parameters) {
   const uint64_t place = GlobalThread(), first = place * kNumbersPerPlace;
   if (first >= sums.size) return;
+  const OptimizerRule rule = *at_rule;
   int64_t steps[kNumbersPerPlace];
   float update[kNumbersPerPlace];
   TACIT_UNROLL
   for (int i = 0; i < kNumbersPerPlace; ++i)
-    steps[i] = first + i < sums.size ? mechanism::Nearest(sums[first + i] * drawing.per_step) : 0;
+    steps[i] = first + i < sums.size ? InSteps(sums[first + i], drawing.per_step) : 0;
   Update(drawing, NoiseQuery::kDense, place, steps, update);
   TACIT_UNROLL
   for (int i = 0; i < kNumbersPerPlace; ++i)
@@ -187,21 +194,23 @@ TACIT_IN_KERNEL Row RowOf(const RowPlaces& places, uint64_t row, uint32_t name, 
           .state_floats = at.state_floats};
 }
 
-TACIT_KERNEL RowsKernel(Drawing drawing, OptimizerRule rule, RowPlaces places, WrittenRows written,
-                        RowSums sums) {
+TACIT_KERNEL RowsKernel(Drawing drawing, const OptimizerRule* at_rule, RowPlaces places,
+                        WrittenRows written, RowSums sums) {
   const uint64_t i = GlobalThread();
   if (i >= written.all[0] || i >= written.row.size) return;
+  const OptimizerRule rule = *at_rule;
   const uint32_t name = written.name[i];
   FinishRow(drawing, rule,
             RowOf(places, written.row[i], name, sums, i < written.with_sums[0] ? i : kNone));
   if (written.changed.size > 0) written.changed[name] = 1;
 }
 
-TACIT_KERNEL EveryRowKernel(Drawing drawing, OptimizerRule rule, RowPlaces places,
+TACIT_KERNEL EveryRowKernel(Drawing drawing, const OptimizerRule* at_rule, RowPlaces places,
                             DeviceSpan<const uint32_t> owner, DeviceSpan<const uint32_t> rank,
                             RowSums sums) {
   const uint64_t row = GlobalThread();
   if (row >= owner.size) return;
+  const OptimizerRule rule = *at_rule;
   const uint32_t entry = owner[row];
   FinishRow(
       drawing, rule,
@@ -220,33 +229,47 @@ runtime::LaunchShape Threads(uint64_t n) {
   return {.grid = BlocksFor(n, kBlock), .block = {kBlock}, .shared_bytes = 0};
 }
 
+const OptimizerRule* RuleOf(DeviceSpan<const OptimizerRule> rule) {
+  TACIT_CHECK(rule.size == 1, "one rule");
+  return rule.data;
+}
+
 }  // namespace
 
 Status FinishDense(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
-                   const OptimizerRule& rule, DeviceSpan<const float> sums,
+                   DeviceSpan<const OptimizerRule> rule, DeviceSpan<const float> sums,
                    const DenseParameters& parameters) {
   TACIT_CHECK(parameters.weights.size == sums.size);
   const uint64_t places = (sums.size + kNumbersPerPlace - 1) / kNumbersPerPlace;
-  return Launch(stream, "FinishDense", Threads(places), DenseKernel, MakeDrawing(key, release),
-                rule, sums, parameters);
+  return Launch(stream, "FinishDense", Threads(places), DenseKernel<float>,
+                MakeDrawing(key, release), RuleOf(rule), sums, parameters);
+}
+
+Status FinishSteps(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
+                   DeviceSpan<const OptimizerRule> rule, DeviceSpan<const int64_t> sums,
+                   const DenseParameters& parameters) {
+  TACIT_CHECK(parameters.weights.size == sums.size);
+  const uint64_t places = (sums.size + kNumbersPerPlace - 1) / kNumbersPerPlace;
+  return Launch(stream, "FinishSteps", Threads(places), DenseKernel<int64_t>,
+                MakeDrawing(key, release), RuleOf(rule), sums, parameters);
 }
 
 Status FinishRows(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
-                  const OptimizerRule& rule, const RowPlaces& places, const WrittenRows& written,
-                  const RowSums& sums) {
+                  DeviceSpan<const OptimizerRule> rule, const RowPlaces& places,
+                  const WrittenRows& written, const RowSums& sums) {
   TACIT_CHECK(written.name.size == written.row.size && written.with_sums.size == 1 &&
               written.all.size == 1 && sums.places > 0);
   return Launch(stream, "FinishRows", Threads(written.row.size), RowsKernel,
-                MakeDrawing(key, release), rule, places, written, sums);
+                MakeDrawing(key, release), RuleOf(rule), places, written, sums);
 }
 
 Status FinishEveryRow(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
-                      const OptimizerRule& rule, const RowPlaces& places,
+                      DeviceSpan<const OptimizerRule> rule, const RowPlaces& places,
                       DeviceSpan<const uint32_t> owner, DeviceSpan<const uint32_t> rank,
                       const RowSums& sums) {
   TACIT_CHECK(sums.places > 0);
   return Launch(stream, "FinishEveryRow", Threads(owner.size), EveryRowKernel,
-                MakeDrawing(key, release), rule, places, owner, rank, sums);
+                MakeDrawing(key, release), RuleOf(rule), places, owner, rank, sums);
 }
 
 }  // namespace tacit::cuda

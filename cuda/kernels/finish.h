@@ -49,9 +49,14 @@ struct DenseParameters {
 };
 
 // Rounds the f32 sums to the grid, adds the noise of NoiseQuery::kDense (number i at place i / 16),
-// and steps the parameters.
+// and steps the parameters. The rule is read in device memory: it differs from step to step.
 Status FinishDense(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
-                   const OptimizerRule& rule, DeviceSpan<const float> sums,
+                   DeviceSpan<const OptimizerRule> rule, DeviceSpan<const float> sums,
+                   const DenseParameters& parameters);
+
+// The same for sums that are whole steps already.
+Status FinishSteps(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
+                   DeviceSpan<const OptimizerRule> rule, DeviceSpan<const int64_t> sums,
                    const DenseParameters& parameters);
 
 // The rows' sums on the grid, `stride` numbers each.
@@ -76,12 +81,12 @@ struct WrittenRows {
 // Steps these rows: sum i where i < with_sums[0], else a sum of zero; with the noise of
 // NoiseQuery::kRows for the row's number. REQUIRES distinct rows, numbers below 2^48.
 Status FinishRows(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
-                  const OptimizerRule& rule, const RowPlaces& places, const WrittenRows& written,
-                  const RowSums& sums);
+                  DeviceSpan<const OptimizerRule> rule, const RowPlaces& places,
+                  const WrittenRows& written, const RowSums& sums);
 // Steps every row of the tables, whose names are their numbers: sum rank[owner[row]] where an entry
 // of the step is the row's owner, else a sum of zero. `rank` is that of ListTouched.
 Status FinishEveryRow(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
-                      const OptimizerRule& rule, const RowPlaces& places,
+                      DeviceSpan<const OptimizerRule> rule, const RowPlaces& places,
                       DeviceSpan<const uint32_t> owner, DeviceSpan<const uint32_t> rank,
                       const RowSums& sums);
 

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/gather.h"
+#include "cuda/kernels/number.h"
 
 namespace tacit::cuda {
 namespace {
@@ -16,46 +17,53 @@ namespace {
 constexpr uint32_t kColumns = 64, kRows = 4;
 constexpr uint32_t kGridRowsMax = 65535;
 
-TACIT_KERNEL GatherSumKernel(DeviceSpan<const DeviceSlot> slots, DeviceGuests guests,
-                             DeviceSpan<const uint32_t> slot_of,
-                             DeviceSpan<const uint32_t> cell_end, DeviceSpan<const uint32_t> name,
-                             uint32_t first_example, DeviceMatrix<float> x) {
+template <class T>
+TACIT_KERNEL GatherSumKernel(GatherInput from, DeviceMatrix<T> x) {
   const uint32_t c = BlockIndex().x * kColumns + ThreadIndex().x;
-  if (c >= slot_of.size) return;
-  const uint32_t s = slot_of[c];
-  const DeviceSlot slot = slots[s];
+  if (c >= x.cols) return;
+  const auto embedded = static_cast<uint32_t>(from.slot_of.size);
+  const bool embeds = c < embedded, is_number = !embeds && c < embedded + from.numbers.cols;
+  const uint32_t s = embeds ? from.slot_of[c] : 0;
+  const DeviceSlot slot = embeds ? from.slots[s] : DeviceSlot();
   for (uint32_t r = BlockIndex().y * kRows + ThreadIndex().y; r < x.rows;
        r += GridSize().y * kRows) {
-    const uint64_t cell = (uint64_t{first_example} + r) * slots.size + s;
-    const uint32_t first = cell == 0 ? 0 : cell_end[cell - 1], last = cell_end[cell];
-    float sum = 0;
-    for (uint32_t e = first; e < last; ++e) {
-      const uint32_t place = name[e];
-      const float* const from = place >= guests.first
-                                    ? guests.rows + uint64_t{place - guests.first} * guests.stride
-                                    : slot.rows + (place - slot.first) * slot.stride;
-      const float number = from[c - slot.column];
-      // The first is copied, not added to a zero, as on the CPU: -0 stays what it is.
-      sum = e == first ? number : sum + number;
+    const uint64_t example = uint64_t{from.first_example} + r;
+    float sum = is_number ? from.numbers.Row(example)[c - embedded] : (embeds ? 0.0f : 1.0f);
+    if (embeds) {
+      const uint64_t cell = example * from.slots.size + s;
+      const uint32_t first = cell == 0 ? 0 : from.cell_end[cell - 1], last = from.cell_end[cell];
+      for (uint32_t e = first; e < last; ++e) {
+        const uint32_t place = from.name[e];
+        const DeviceGuests& guests = from.guests;
+        const float* const row = place >= guests.first
+                                     ? guests.rows + uint64_t{place - guests.first} * guests.stride
+                                     : slot.rows + (place - slot.first) * slot.stride;
+        const float number = row[c - slot.column];
+        // The first is copied, not added to a zero, as on the CPU: -0 stays what it is.
+        sum = e == first ? number : sum + number;
+      }
     }
-    x.Row(r)[c] = sum;
+    Narrow(sum, x.Row(r) + c);
   }
 }
 
 }  // namespace
 
-Status GatherSum(Stream& stream, DeviceSpan<const DeviceSlot> slots, const DeviceGuests& guests,
-                 DeviceSpan<const uint32_t> slot_of, DeviceSpan<const uint32_t> cell_end,
-                 DeviceSpan<const uint32_t> name, uint32_t first_example, DeviceMatrix<float> x) {
-  TACIT_CHECK(cell_end.size >= (uint64_t{first_example} + x.rows) * slots.size,
+template <class T>
+Status GatherSum(Stream& stream, const GatherInput& from, DeviceMatrix<T> x) {
+  TACIT_CHECK(from.cell_end.size >= (uint64_t{from.first_example} + x.rows) * from.slots.size,
               "one end per example and slot");
-  TACIT_CHECK(slot_of.size <= x.cols, "columns that the input does not have");
-  if (x.rows == 0 || slot_of.size == 0) return {};
-  const auto across = static_cast<uint32_t>((slot_of.size + kColumns - 1) / kColumns);
+  const size_t columns = from.slot_of.size + from.numbers.cols;
+  TACIT_CHECK(columns == x.cols || columns + 1 == x.cols, "columns that the input does not have");
+  TACIT_CHECK(from.numbers.cols == 0 || from.numbers.rows >= from.first_example + x.rows);
+  if (x.rows == 0 || x.cols == 0) return {};
+  const uint32_t across = (x.cols + kColumns - 1) / kColumns;
   const uint32_t down = std::min((x.rows + kRows - 1) / kRows, kGridRowsMax);
   return Launch(stream, "GatherSum",
                 {.grid = {across, down}, .block = {kColumns, kRows}, .shared_bytes = 0},
-                GatherSumKernel, slots, guests, slot_of, cell_end, name, first_example, x);
+                GatherSumKernel<T>, from, x);
 }
+template Status GatherSum<float>(Stream&, const GatherInput&, DeviceMatrix<float>);
+template Status GatherSum<uint16_t>(Stream&, const GatherInput&, DeviceMatrix<uint16_t>);
 
 }  // namespace tacit::cuda

@@ -19,12 +19,22 @@ struct DeviceSlot {
   uint32_t column = 0;
 };
 
+// The parts that the inputs of a model are made of.
+struct GatherInput {
+  DeviceSpan<const DeviceSlot> slots = {};
+  DeviceGuests guests = {};
+  DeviceSpan<const uint32_t> slot_of = {};   // the slot of each column
+  DeviceSpan<const uint32_t> cell_end = {};  // per example and slot, as in StepEntries
+  DeviceSpan<const uint32_t> name = {};      // per entry: the name of its row
+  DeviceMatrix<const float> numbers = {};    // per example
+  uint32_t first_example = 0;                // that of row 0
+};
+
 // For every example r and slot s: x[r, column .. + dim] = the sum of the embeddings of the slot's
-// entries, in order. Row r of x is example first_example + r; entries of its cell, example * slots
-// + s, end at cell_end. name[e] is the name of entry e's row. `slot_of` has the slot of each
-// column.
-Status GatherSum(Stream& stream, DeviceSpan<const DeviceSlot> slots, const DeviceGuests& guests,
-                 DeviceSpan<const uint32_t> slot_of, DeviceSpan<const uint32_t> cell_end,
-                 DeviceSpan<const uint32_t> name, uint32_t first_example, DeviceMatrix<float> x);
+// entries, in order; behind them the example's numbers, and 1 in a column more, if x has one. Row r
+// of x is example first_example + r; entries of its cell, example * slots + s, end at cell_end. T
+// is float or uint16_t, a bf16.
+template <class T>
+Status GatherSum(Stream& stream, const GatherInput& from, DeviceMatrix<T> x);
 
 }  // namespace tacit::cuda

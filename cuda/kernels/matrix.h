@@ -26,4 +26,36 @@ struct DeviceMatrix {
   TACIT_DEVICE T* Row(uint64_t r) const { return data + r * stride; }
 };
 
+// Matrices that one launch works on, a value passed to kernels as it is.
+template <class T>
+struct MatrixList {
+  static constexpr uint32_t kMost = 16;
+
+  uint32_t count = 0;
+  DeviceMatrix<T> at[kMost] = {};
+
+  MatrixList() = default;
+  template <class U>
+  MatrixList(DeviceMatrix<U> one) {
+    Add(one);
+  }
+  // Converts to a list that only reads.
+  template <class U>
+  requires std::is_same_v<const U, T> MatrixList(const MatrixList<U>& other) {
+    for (uint32_t i = 0; i < other.count; ++i) Add(other.at[i]);
+  }
+  // REQUIRES fewer than kMost before.
+  void Add(DeviceMatrix<T> one) { at[count++] = one; }
+  uint32_t rows_max() const {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < count; ++i) most = at[i].rows > most ? at[i].rows : most;
+    return most;
+  }
+  uint32_t cols_max() const {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < count; ++i) most = at[i].cols > most ? at[i].cols : most;
+    return most;
+  }
+};
+
 }  // namespace tacit::cuda

@@ -36,13 +36,15 @@ TACIT_KERNEL RowSquaredNormsKernel(DeviceMatrix<const float> x, DeviceSpan<float
 }
 
 template <class T>
-TACIT_KERNEL RowGradientNormsKernel(DeviceMatrix<const T> a, DeviceMatrix<const T> g,
+TACIT_KERNEL RowGradientNormsKernel(MatrixList<const T> as, MatrixList<const T> gs,
                                     DeviceSpan<double> own) {
+  const uint32_t which = BlockIndex().y;
+  const DeviceMatrix<const T> a = as.at[which], g = gs.at[which];
   const uint64_t r = GlobalWarp();
   if (r >= a.rows) return;
   const double of_a = WarpDot(a.Row(r), a.Row(r), a.cols);
   const double of_g = WarpDot(g.Row(r), g.Row(r), g.cols);
-  if (LaneIndex() == 0) own[r] = of_a * of_g;
+  if (LaneIndex() == 0) own[uint64_t{which} * a.rows + r] = of_a * of_g;
 }
 
 struct alignas(16) Scratch {
@@ -82,10 +84,14 @@ TACIT_IN_KERNEL double PairsNorm(const DeviceMatrix<const T>& a, const DeviceMat
 }
 
 template <class T>
-TACIT_KERNEL UnitNormsKernel(DeviceSpan<const uint32_t> unit_end, DeviceMatrix<const T> a,
-                             DeviceMatrix<const T> g, DeviceSpan<const double> own,
-                             DeviceSpan<float> out) {
+TACIT_KERNEL UnitNormsKernel(DeviceSpan<const uint32_t> unit_end, MatrixList<const T> as,
+                             MatrixList<const T> gs, DeviceSpan<const double> all_own,
+                             DeviceSpan<float> all_out) {
   Scratch& scratch = SharedAs<Scratch>();
+  const uint32_t which = BlockIndex().y;
+  const DeviceMatrix<const T> a = as.at[which], g = gs.at[which];
+  const DeviceSpan<const double> own = all_own.Sub(uint64_t{which} * a.rows, a.rows);
+  const DeviceSpan<float> out = all_out.Sub(uint64_t{which} * unit_end.size, unit_end.size);
   const uint32_t u = BlockIndex().x;
   const uint32_t first = u == 0 ? 0 : unit_end[u - 1], last = unit_end[u], rows = last - first;
   if (rows < 2) {
@@ -113,6 +119,16 @@ runtime::LaunchShape Warps(uint64_t n) {
   return {.grid = BlocksFor(n * kWarp, kBlock), .block = {kBlock}, .shared_bytes = 0};
 }
 
+// The rows of every pair of matrices, which have equally many.
+template <class T>
+uint32_t RowsOf(const MatrixList<const T>& a, const MatrixList<const T>& g) {
+  TACIT_CHECK(a.count == g.count && a.count > 0);
+  for (uint32_t i = 0; i < a.count; ++i)
+    TACIT_CHECK(a.at[i].rows == a.at[0].rows && g.at[i].rows == a.at[0].rows,
+                "one output gradient per input");
+  return a.at[0].rows;
+}
+
 }  // namespace
 
 Status RowSquaredNorms(Stream& stream, DeviceMatrix<const float> x, DeviceSpan<float> out) {
@@ -121,32 +137,37 @@ Status RowSquaredNorms(Stream& stream, DeviceMatrix<const float> x, DeviceSpan<f
 }
 
 template <class T>
-Status RowGradientNorms(Stream& stream, DeviceMatrix<const T> a, DeviceMatrix<const T> g,
+Status RowGradientNorms(Stream& stream, const MatrixList<const T>& a, const MatrixList<const T>& g,
                         DeviceSpan<double> own) {
-  TACIT_CHECK(a.rows == g.rows && own.size == a.rows, "one output gradient per input");
-  return Launch(stream, "RowGradientNorms", Warps(a.rows), RowGradientNormsKernel<T>, a, g, own);
+  const uint32_t rows = RowsOf(a, g);
+  TACIT_CHECK(own.size == uint64_t{a.count} * rows, "one norm per row");
+  runtime::LaunchShape shape = Warps(rows);
+  shape.grid.y = a.count;
+  return Launch(stream, "RowGradientNorms", shape, RowGradientNormsKernel<T>, a, g, own);
 }
 
 template <class T>
 Status UnitSquaredNorms(Stream& stream, DeviceSpan<const uint32_t> unit_end,
-                        DeviceMatrix<const T> a, DeviceMatrix<const T> g,
+                        const MatrixList<const T>& a, const MatrixList<const T>& g,
                         DeviceSpan<const double> own, DeviceSpan<float> out) {
-  TACIT_CHECK(a.rows == g.rows && own.size == a.rows, "one output gradient per input");
-  TACIT_CHECK(unit_end.size == out.size && out.size < uint64_t{1} << 31, "one norm per unit");
+  const uint32_t rows = RowsOf(a, g);
+  TACIT_CHECK(own.size == uint64_t{a.count} * rows, "one norm per row");
+  TACIT_CHECK(unit_end.size * a.count == out.size && out.size < uint64_t{1} << 31,
+              "one norm per unit");
   if (out.size == 0) return {};
   return Launch(stream, "UnitSquaredNorms",
-                {.grid = {static_cast<uint32_t>(out.size)},
+                {.grid = {static_cast<uint32_t>(unit_end.size), a.count},
                  .block = {kBlock},
                  .shared_bytes = sizeof(Scratch)},
                 UnitNormsKernel<T>, unit_end, a, g, own, out);
 }
 
-#define TACIT_NORMS(T)                                                                            \
-  template Status RowGradientNorms<T>(Stream&, DeviceMatrix<const T>, DeviceMatrix<const T>,      \
-                                      DeviceSpan<double>);                                        \
-  template Status UnitSquaredNorms<T>(Stream&, DeviceSpan<const uint32_t>, DeviceMatrix<const T>, \
-                                      DeviceMatrix<const T>, DeviceSpan<const double>,            \
-                                      DeviceSpan<float>)
+#define TACIT_NORMS(T)                                                                        \
+  template Status RowGradientNorms<T>(Stream&, const MatrixList<const T>&,                    \
+                                      const MatrixList<const T>&, DeviceSpan<double>);        \
+  template Status UnitSquaredNorms<T>(Stream&, DeviceSpan<const uint32_t>,                    \
+                                      const MatrixList<const T>&, const MatrixList<const T>&, \
+                                      DeviceSpan<const double>, DeviceSpan<float>)
 TACIT_NORMS(float);
 TACIT_NORMS(uint16_t);
 #undef TACIT_NORMS

@@ -13,15 +13,16 @@ namespace tacit::cuda {
 // out[r] = sum of x[r,c]^2.
 Status RowSquaredNorms(Stream& stream, DeviceMatrix<const float> x, DeviceSpan<float> out);
 
+// For pairs of matrices, all of as many rows, one pair's results behind the other's:
 // own[r] = |a_r|^2 |g_r|^2, the squared norm of what row r alone adds to A^T G.
 template <class T>
-Status RowGradientNorms(Stream& stream, DeviceMatrix<const T> a, DeviceMatrix<const T> g,
+Status RowGradientNorms(Stream& stream, const MatrixList<const T>& a, const MatrixList<const T>& g,
                         DeviceSpan<double> own);
 // out[u] = |A_u^T G_u|^2 of the unit whose rows end at unit_end[u], from `own` and, for a unit of
 // several rows, by the rules of ops::Backend::UnitSquaredNorms.
 template <class T>
 Status UnitSquaredNorms(Stream& stream, DeviceSpan<const uint32_t> unit_end,
-                        DeviceMatrix<const T> a, DeviceMatrix<const T> g,
+                        const MatrixList<const T>& a, const MatrixList<const T>& g,
                         DeviceSpan<const double> own, DeviceSpan<float> out);
 
 }  // namespace tacit::cuda

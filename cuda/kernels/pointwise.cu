@@ -29,10 +29,21 @@ TACIT_IN_KERNEL void ForMine(uint32_t rows, uint32_t cols, const Body& body) {
 template <class T>
 TACIT_KERNEL AddBiasKernel(DeviceMatrix<const float> x, DeviceSpan<const float> bias, bool relu,
                            DeviceMatrix<T> out) {
-  ForMine(x.rows, x.cols, [&](uint32_t r, uint32_t c) {
+  ForMine(x.rows, out.cols, [&](uint32_t r, uint32_t c) {
+    if (c == x.cols) {
+      Narrow(1.0f, out.Row(r) + c);
+      return;
+    }
     const float y = bias.size == 0 ? x.Row(r)[c] : x.Row(r)[c] + bias[c];
     Narrow(relu && y < 0 ? 0.0f : y, out.Row(r) + c);
   });
+}
+
+template <class T>
+TACIT_KERNEL RoundKernel(MatrixList<const float> x, MatrixList<T> out) {
+  const uint32_t which = BlockIndex().z;
+  ForMine(x.at[which].rows, x.at[which].cols,
+          [&](uint32_t r, uint32_t c) { Narrow(x.at[which].Row(r)[c], out.at[which].Row(r) + c); });
 }
 
 template <class T>
@@ -44,16 +55,14 @@ TACIT_KERNEL ReluBackwardKernel(DeviceMatrix<const T> activation, DeviceMatrix<c
 }
 
 template <class T>
-TACIT_KERNEL ScaleRowsKernel(DeviceSpan<const float> scale, DeviceMatrix<const T> x,
-                             DeviceMatrix<T> out) {
+TACIT_KERNEL ScaleRowsKernel(DeviceSpan<const float> scales, MatrixList<const T> xs,
+                             MatrixList<T> outs) {
+  const uint32_t which = BlockIndex().z;
+  const DeviceMatrix<const T> x = xs.at[which];
+  const DeviceMatrix<T> out = outs.at[which];
+  const float* const scale = scales.data + uint64_t{which} * x.rows;
   ForMine(x.rows, x.cols,
           [&](uint32_t r, uint32_t c) { Narrow(scale[r] * Widen(x.Row(r)[c]), out.Row(r) + c); });
-}
-
-template <class T>
-TACIT_KERNEL OneKernel(DeviceMatrix<T> x, uint32_t column) {
-  const uint64_t r = GlobalThread();
-  if (r < x.rows) Narrow(1.0f, x.Row(r) + column);
 }
 
 TACIT_KERNEL LogisticLossKernel(DeviceSpan<const float> logit, DeviceSpan<const float> label,
@@ -75,9 +84,9 @@ TACIT_KERNEL ColumnSumsKernel(DeviceMatrix<const float> x, DeviceSpan<float> out
   out[c] = sum;
 }
 
-runtime::LaunchShape Numbers(uint32_t rows, uint32_t cols) {
+runtime::LaunchShape Numbers(uint32_t rows, uint32_t cols, uint32_t matrices = 1) {
   const uint32_t down = std::min((rows + kRows - 1) / kRows, kGridRowsMax);
-  return {.grid = {std::max(1u, (cols + kColumns - 1) / kColumns), std::max(1u, down)},
+  return {.grid = {std::max(1u, (cols + kColumns - 1) / kColumns), std::max(1u, down), matrices},
           .block = {kColumns, kRows},
           .shared_bytes = 0};
 }
@@ -95,9 +104,18 @@ void CheckSameShape(const DeviceMatrix<T>& x, const DeviceMatrix<U>& y) {
 template <class T>
 Status AddBias(Stream& stream, DeviceMatrix<const float> x, DeviceSpan<const float> bias, bool relu,
                DeviceMatrix<T> out) {
-  CheckSameShape(x, out);
+  TACIT_CHECK(x.rows == out.rows && (x.cols == out.cols || x.cols + 1 == out.cols),
+              "shapes differ");
   TACIT_CHECK(bias.size == 0 || bias.size == x.cols, "one bias per column");
-  return Launch(stream, "AddBias", Numbers(x.rows, x.cols), AddBiasKernel<T>, x, bias, relu, out);
+  return Launch(stream, "AddBias", Numbers(x.rows, out.cols), AddBiasKernel<T>, x, bias, relu, out);
+}
+
+Status RoundAll(Stream& stream, const MatrixList<const float>& x, const MatrixList<uint16_t>& out) {
+  TACIT_CHECK(x.count == out.count);
+  for (uint32_t i = 0; i < x.count; ++i) CheckSameShape(x.at[i], out.at[i]);
+  if (x.count == 0) return {};
+  return Launch(stream, "RoundAll", Numbers(x.rows_max(), x.cols_max(), x.count),
+                RoundKernel<uint16_t>, x, out);
 }
 
 template <class T>
@@ -110,17 +128,16 @@ Status ReluBackward(Stream& stream, DeviceMatrix<const T> activation,
 }
 
 template <class T>
-Status ScaleRows(Stream& stream, DeviceSpan<const float> scale, DeviceMatrix<const T> x,
-                 DeviceMatrix<T> out) {
-  CheckSameShape(x, out);
-  TACIT_CHECK(scale.size == x.rows, "one scale per row");
-  return Launch(stream, "ScaleRows", Numbers(x.rows, x.cols), ScaleRowsKernel<T>, scale, x, out);
-}
-
-template <class T>
-Status FillColumnWithOne(Stream& stream, DeviceMatrix<T> x, uint32_t column) {
-  TACIT_CHECK(column < x.cols);
-  return Launch(stream, "FillColumnWithOne", Threads(x.rows), OneKernel<T>, x, column);
+Status ScaleRows(Stream& stream, DeviceSpan<const float> scale, const MatrixList<const T>& x,
+                 const MatrixList<T>& out) {
+  TACIT_CHECK(x.count == out.count && x.count > 0);
+  for (uint32_t i = 0; i < x.count; ++i) {
+    CheckSameShape(x.at[i], out.at[i]);
+    TACIT_CHECK(x.at[i].rows == x.at[0].rows, "equally many rows");
+  }
+  TACIT_CHECK(scale.size == uint64_t{x.count} * x.at[0].rows, "one scale per row");
+  return Launch(stream, "ScaleRows", Numbers(x.at[0].rows, x.cols_max(), x.count),
+                ScaleRowsKernel<T>, scale, x, out);
 }
 
 Status LogisticLoss(Stream& stream, DeviceSpan<const float> logit, DeviceSpan<const float> label,
@@ -141,9 +158,8 @@ Status ColumnSums(Stream& stream, DeviceMatrix<const float> x, DeviceSpan<float>
                              DeviceMatrix<T>);                                                  \
   template Status ReluBackward<T>(Stream&, DeviceMatrix<const T>, DeviceMatrix<const float>,    \
                                   DeviceMatrix<T>);                                             \
-  template Status ScaleRows<T>(Stream&, DeviceSpan<const float>, DeviceMatrix<const T>,         \
-                               DeviceMatrix<T>);                                                \
-  template Status FillColumnWithOne<T>(Stream&, DeviceMatrix<T>, uint32_t)
+  template Status ScaleRows<T>(Stream&, DeviceSpan<const float>, const MatrixList<const T>&,    \
+                               const MatrixList<T>&)
 TACIT_POINTWISE(float);
 TACIT_POINTWISE(uint16_t);
 #undef TACIT_POINTWISE

@@ -11,7 +11,8 @@
 // the exponential of LogisticLoss. T is float or uint16_t, a bf16.
 namespace tacit::cuda {
 
-// out = max(x + bias, 0), or x + bias without relu; no bias where it is empty. `out` may be x.
+// out = max(x + bias, 0), or x + bias without relu; no bias where it is empty. A column more of
+// `out` becomes 1, the factor of the biases. `out` may be x.
 template <class T>
 Status AddBias(Stream& stream, DeviceMatrix<const float> x, DeviceSpan<const float> bias, bool relu,
                DeviceMatrix<T> out);
@@ -19,13 +20,13 @@ Status AddBias(Stream& stream, DeviceMatrix<const float> x, DeviceSpan<const flo
 template <class T>
 Status ReluBackward(Stream& stream, DeviceMatrix<const T> activation,
                     DeviceMatrix<const float> grad, DeviceMatrix<T> out);
-// out[r,:] = scale[r] * x[r,:]; `out` may be x.
+// Matrices rounded to bf16.
+Status RoundAll(Stream& stream, const MatrixList<const float>& x, const MatrixList<uint16_t>& out);
+// out[r,:] = scale[r] * x[r,:] for matrices of equally many rows, one's scales behind the other's;
+// `out` may be x.
 template <class T>
-Status ScaleRows(Stream& stream, DeviceSpan<const float> scale, DeviceMatrix<const T> x,
-                 DeviceMatrix<T> out);
-// x[:,column] = 1, the factor of the biases.
-template <class T>
-Status FillColumnWithOne(Stream& stream, DeviceMatrix<T> x, uint32_t column);
+Status ScaleRows(Stream& stream, DeviceSpan<const float> scale, const MatrixList<const T>& x,
+                 const MatrixList<T>& out);
 // The logistic loss and its derivative, for each logit.
 Status LogisticLoss(Stream& stream, DeviceSpan<const float> logit, DeviceSpan<const float> label,
                     DeviceSpan<float> loss, DeviceSpan<float> dlogit);

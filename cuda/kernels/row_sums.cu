@@ -31,7 +31,7 @@ TACIT_IN_KERNEL double GradientOf(const StepRows& rows, uint32_t e, uint32_t c) 
 }
 
 TACIT_IN_KERNEL bool IsKeptFirst(const StepRows& rows, uint32_t e) {
-  return rows.first[e] != 0 && rows.kept[rows.place[e]] != 0;
+  return rows.entries.row[e] != kNone && rows.first[e] != 0 && rows.kept[rows.place[e]] != 0;
 }
 TACIT_IN_KERNEL uint32_t DimOf(const StepRows& rows, uint32_t e) {
   return rows.slots[rows.cell[e] % rows.entries.slots].dim;

@@ -20,7 +20,9 @@ TACIT_KERNEL ContributeKernel(StepEntries entries, DeviceSpan<const uint32_t> ce
                               DeviceSpan<const uint8_t> inside, DeviceSpan<const uint32_t> active,
                               DeviceSpan<const int64_t> steps, DeviceSpan<int64_t> contributions) {
   const uint64_t e = GlobalThread();
-  if (e >= entries.row.size || !first[e] || (inside.size != 0 && !inside[e])) return;
+  if (e >= entries.row.size || entries.row[e] == kNone || !first[e] ||
+      (inside.size != 0 && !inside[e]))
+    return;
   const uint32_t unit = entries.unit_of[cell[e] / entries.slots];
   AtomicAdd(&contributions[place[e]], steps[active[unit]]);
 }

@@ -23,7 +23,8 @@ Result<StepNoise> StepNoise::Make(Stream& stream) {
   TACIT_ASSIGN(auto key, Buffer<NoiseKey>::Make(stream.device(), 1));
   TACIT_ASSIGN(auto staging, HostBuffer<NoiseKey>::Make(stream.device(), 1));
   Wipe(staging.span()[0]);
-  return StepNoise(stream, std::move(key), std::move(staging));
+  TACIT_ASSIGN(Event ended, Event::Make(stream.device()));
+  return StepNoise(stream, std::move(key), std::move(staging), std::move(ended));
 }
 
 StepNoise::~StepNoise() {
@@ -35,8 +36,9 @@ StepNoise::~StepNoise() {
 
 Status StepNoise::Begin(noise::NoiseSource& source) {
   TACIT_CHECK(!begun_, "a step's noise begins before the last one's key is gone");
-  // The end of the last step writes to the staging buffer: wait for it.
-  TACIT_RETURN_IF_ERROR(stream_->Synchronize());
+  // The end of the last step writes to the staging buffer. Work of this step may be under way
+  // already, and is not waited for.
+  TACIT_RETURN_IF_ERROR(ended_.Synchronize());
   source.FillKey(Bytes(staging_.span()[0]));
   begun_ = true;
   dense_drawn_ = false;
@@ -69,7 +71,8 @@ Status StepNoise::End() {
   begun_ = false;
   TACIT_RETURN_IF_ERROR(WipeKey(*stream_, key_.span()));
   // Copies the zeros over the host's copy, after the upload that reads that copy.
-  return stream_->Download<NoiseKey>(key_.span(), staging_.span());
+  TACIT_RETURN_IF_ERROR(stream_->Download<NoiseKey>(key_.span(), staging_.span()));
+  return stream_->Record(ended_);
 }
 
 }  // namespace tacit::cuda

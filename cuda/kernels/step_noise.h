@@ -35,12 +35,16 @@ class StepNoise {
   Status End();
 
  private:
-  StepNoise(Stream& stream, Buffer<NoiseKey> key, HostBuffer<NoiseKey> staging)
-      : stream_(&stream), key_(std::move(key)), staging_(std::move(staging)) {}
+  StepNoise(Stream& stream, Buffer<NoiseKey> key, HostBuffer<NoiseKey> staging, Event ended)
+      : stream_(&stream),
+        key_(std::move(key)),
+        staging_(std::move(staging)),
+        ended_(std::move(ended)) {}
 
   Stream* stream_;
   Buffer<NoiseKey> key_;
   HostBuffer<NoiseKey> staging_;
+  Event ended_;  // behind the last step's key
   bool begun_ = false;
   bool dense_drawn_ = false;
   uint32_t row_dim_ = 0;  // of the step's rows; 0: none were drawn for

@@ -6,6 +6,8 @@
 // Random lines of 32 bytes bound ClaimRows: 53,000 entries are 1.7 MB. Forecast: 3 us a kernel,
 // most of it launch. A unit of 5,000 entries takes a warp 1 ms in LinkRepeats. Registers:
 // README.md.
+#include <algorithm>
+
 #include "base/check.h"
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/sorted.h"
@@ -15,13 +17,6 @@ namespace tacit::cuda {
 namespace {
 
 constexpr uint32_t kBlock = 128;
-
-TACIT_KERNEL SpreadKernel(DeviceSpan<const uint32_t> cell_end, DeviceSpan<uint32_t> cell) {
-  const uint64_t c = GlobalThread();
-  if (c >= cell_end.size) return;
-  for (uint32_t e = c == 0 ? 0 : cell_end[c - 1]; e < cell_end[c]; ++e)
-    cell[e] = static_cast<uint32_t>(c);
-}
 
 // The entries of a unit.
 struct Range {
@@ -70,21 +65,26 @@ TACIT_KERNEL LinkKernel(StepEntries entries, DeviceSpan<const uint8_t> inside,
   if (LaneIndex() == 0) active[unit] = count;
 }
 
-TACIT_KERNEL ClaimKernel(DeviceSpan<const uint32_t> name, DeviceSpan<uint32_t> owner) {
-  const uint64_t e = GlobalThread();
-  if (e < name.size) AtomicMin(&owner[name[e]], static_cast<uint32_t>(e));
+// A thread has an entry, and a cell besides.
+TACIT_KERNEL ClaimKernel(DeviceSpan<const uint32_t> name, DeviceSpan<uint32_t> owner,
+                         DeviceSpan<const uint32_t> cell_end, DeviceSpan<uint32_t> cell) {
+  const uint64_t i = GlobalThread();
+  if (i < name.size && name[i] != kNone) AtomicMin(&owner[name[i]], static_cast<uint32_t>(i));
+  if (i >= cell_end.size) return;
+  for (uint32_t e = i == 0 ? 0 : cell_end[i - 1]; e < cell_end[i]; ++e)
+    cell[e] = static_cast<uint32_t>(i);
 }
 TACIT_KERNEL OwnersKernel(DeviceSpan<const uint32_t> name, DeviceSpan<const uint32_t> owner,
                           DeviceSpan<uint8_t> owns) {
   const uint64_t e = GlobalThread();
-  if (e < name.size) owns[e] = owner[name[e]] == e;
+  if (e < name.size) owns[e] = name[e] != kNone && owner[name[e]] == e;
 }
 TACIT_KERNEL TouchedKernel(DeviceSpan<const uint32_t> row, DeviceSpan<const uint32_t> name,
                            DeviceSpan<const uint32_t> owner, DeviceSpan<const uint8_t> owns,
                            DeviceSpan<const uint32_t> rank, TouchedRows touched,
                            DeviceSpan<uint32_t> place) {
   const uint64_t e = GlobalThread();
-  if (e >= row.size) return;
+  if (e >= row.size || name[e] == kNone) return;
   const uint32_t mine = rank[owner[name[e]]];
   place[e] = mine;
   if (!owns[e]) return;
@@ -107,12 +107,20 @@ TACIT_KERNEL InsideKernel(DeviceSpan<const uint32_t> row, DeviceSpan<const uint3
 TACIT_KERNEL UntouchedKernel(DeviceSpan<const uint32_t> name, DeviceSpan<const uint32_t> owner,
                              DeviceSpan<uint8_t> untouched) {
   const uint64_t i = GlobalThread();
-  if (i < name.size) untouched[i] = owner[name[i]] == kNone;
+  if (i < name.size) untouched[i] = name[i] != kNone && owner[name[i]] == kNone;
 }
 TACIT_KERNEL FlaggedKernel(DeviceSpan<const uint32_t> number, DeviceSpan<const uint8_t> flags,
                            DeviceSpan<const uint32_t> rank, DeviceSpan<uint32_t> out) {
   const uint64_t i = GlobalThread();
   if (i < number.size && flags[i]) out[rank[i]] = number[i];
+}
+TACIT_KERNEL FlaggedRowsKernel(DeviceSpan<const uint32_t> row, DeviceSpan<const uint32_t> name,
+                               DeviceSpan<const uint8_t> flags, DeviceSpan<const uint32_t> rank,
+                               TouchedRows out) {
+  const uint64_t i = GlobalThread();
+  if (i >= row.size || !flags[i]) return;
+  out.row[rank[i]] = row[i];
+  out.name[rank[i]] = name[i];
 }
 
 runtime::LaunchShape Threads(uint64_t n) {
@@ -120,12 +128,6 @@ runtime::LaunchShape Threads(uint64_t n) {
 }
 
 }  // namespace
-
-Status SpreadCells(Stream& stream, const StepEntries& entries, DeviceSpan<uint32_t> cell) {
-  TACIT_CHECK(cell.size == entries.row.size, "one cell per entry");
-  return Launch(stream, "SpreadCells", Threads(entries.cell_end.size), SpreadKernel,
-                entries.cell_end, cell);
-}
 
 Status LinkRepeats(Stream& stream, const StepEntries& entries, DeviceSpan<const uint8_t> inside,
                    DeviceSpan<uint32_t> next, DeviceSpan<uint8_t> first,
@@ -137,8 +139,11 @@ Status LinkRepeats(Stream& stream, const StepEntries& entries, DeviceSpan<const 
                 next, first, active);
 }
 
-Status ClaimRows(Stream& stream, DeviceSpan<const uint32_t> name, DeviceSpan<uint32_t> owner) {
-  return Launch(stream, "ClaimRows", Threads(name.size), ClaimKernel, name, owner);
+Status ClaimRows(Stream& stream, const StepEntries& entries, DeviceSpan<const uint32_t> name,
+                 DeviceSpan<uint32_t> owner, DeviceSpan<uint32_t> cell) {
+  TACIT_CHECK(cell.size == entries.row.size && name.size == cell.size, "one cell per entry");
+  return Launch(stream, "ClaimRows", Threads(std::max(name.size, entries.cell_end.size)),
+                ClaimKernel, name, owner, entries.cell_end, cell);
 }
 Status MarkOwners(Stream& stream, DeviceSpan<const uint32_t> name, DeviceSpan<const uint32_t> owner,
                   DeviceSpan<uint8_t> owns) {
@@ -177,6 +182,13 @@ Status ListFlagged(Stream& stream, DeviceSpan<const uint32_t> number,
   TACIT_CHECK(flags.size == number.size && rank.size == number.size);
   return Launch(stream, "ListFlagged", Threads(number.size), FlaggedKernel, number, flags, rank,
                 out);
+}
+Status ListFlaggedRows(Stream& stream, DeviceSpan<const uint32_t> row,
+                       DeviceSpan<const uint32_t> name, DeviceSpan<const uint8_t> flags,
+                       DeviceSpan<const uint32_t> rank, const TouchedRows& out) {
+  TACIT_CHECK(flags.size == row.size && rank.size == row.size && name.size == row.size);
+  return Launch(stream, "ListFlaggedRows", Threads(row.size), FlaggedRowsKernel, row, name, flags,
+                rank, out);
 }
 
 }  // namespace tacit::cuda

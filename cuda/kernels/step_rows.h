@@ -12,7 +12,9 @@
 // (row_places.h), different for different rows of a step.
 namespace tacit::cuda {
 
-// A step's entries, as the feed cuts them.
+// A step's entries, as the feed cuts them. Behind them there may be entries, cells, examples and
+// units that fill a launch up and are nobody's: their row, name and unit is kNone, and what comes
+// behind an end ends there as well.
 struct StepEntries {
   uint32_t slots = 0;                           // per example
   DeviceSpan<const uint32_t> cell_end = {};     // examples x slots: end of the cell's entries
@@ -20,9 +22,6 @@ struct StepEntries {
   DeviceSpan<const uint32_t> example_end = {};  // per unit: end of its examples
   DeviceSpan<const uint32_t> row = {};          // per entry
 };
-
-// cell[e] = the cell of entry e.
-Status SpreadCells(Stream& stream, const StepEntries& entries, DeviceSpan<uint32_t> cell);
 
 // Per entry, within its unit: next[e] = the next entry of the same row, or kNone; first[e] = 1 if
 // none comes before it. active[u] = how many different rows the unit has that are `inside`, a flag
@@ -32,8 +31,10 @@ Status LinkRepeats(Stream& stream, const StepEntries& entries, DeviceSpan<const 
                    DeviceSpan<uint32_t> active);
 
 // owner[name] = the first entry of the row with that name, for rows that the step touches. It has a
-// number for each name, kNone before; ForgetTouched makes it so again.
-Status ClaimRows(Stream& stream, DeviceSpan<const uint32_t> name, DeviceSpan<uint32_t> owner);
+// number for each name, kNone before; ForgetTouched makes it so again. cell[e] = the cell of entry
+// e.
+Status ClaimRows(Stream& stream, const StepEntries& entries, DeviceSpan<const uint32_t> name,
+                 DeviceSpan<uint32_t> owner, DeviceSpan<uint32_t> cell);
 // owns[e] = 1 where entry e is its row's owner.
 Status MarkOwners(Stream& stream, DeviceSpan<const uint32_t> name, DeviceSpan<const uint32_t> owner,
                   DeviceSpan<uint8_t> owns);
@@ -60,5 +61,9 @@ Status MarkUntouched(Stream& stream, DeviceSpan<const uint32_t> name,
 Status ListFlagged(Stream& stream, DeviceSpan<const uint32_t> number,
                    DeviceSpan<const uint8_t> flags, DeviceSpan<const uint32_t> rank,
                    DeviceSpan<uint32_t> out);
+// The same for rows' numbers and names at once.
+Status ListFlaggedRows(Stream& stream, DeviceSpan<const uint32_t> row,
+                       DeviceSpan<const uint32_t> name, DeviceSpan<const uint8_t> flags,
+                       DeviceSpan<const uint32_t> rank, const TouchedRows& out);
 
 }  // namespace tacit::cuda

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
+#include "cuda/device/kept_graphs.h"
 #include "cuda/kernels/finish.h"
 #include "cuda/kernels/gather.h"
 #include "cuda/kernels/noise_check.h"
@@ -19,6 +21,8 @@
 #include "cuda/learn/device_optimizer.h"
 #include "cuda/learn/step_chunks.h"
 #include "cuda/learn/step_rows_index.h"
+#include "cuda/learn/step_staging.h"
+#include "cuda/learn/step_streams.h"
 #include "cuda/rows/cached_rows.h"
 #include "cuda/rows/whole_rows.h"
 #include "mechanism/clip_law.h"
@@ -57,9 +61,11 @@ ClipLaw LawOf(Recipe::Clip clip) {
 
 class Engine final : public train::ClickEngine {
  public:
-  Engine(Stream stream, DeviceClickOptions options, mechanism::Mechanism& mechanism,
+  Engine(StepStreams streams, DeviceClickOptions options, mechanism::Mechanism& mechanism,
          noise::NoiseSource& noise, store::WorkingRows& rows, const store::DenseState& dense)
-      : stream_(std::move(stream)),
+      : streams_(std::move(streams)),
+        stream_(streams_.model()),
+        graphs_(streams_.model(), streams_.beside()),
         options_(std::move(options)),
         mechanism_(mechanism),
         noise_(noise),
@@ -84,6 +90,7 @@ class Engine final : public train::ClickEngine {
     return rows_->Settle();
   }
   void Announce(const stream::StepBatch& next) override {
+    announced_ = &next;
     if (space().rows() > 0) rows_->Announce(next.examples.row);
   }
   const store::DenseState& dense() const override { return dense_; }
@@ -95,21 +102,33 @@ class Engine final : public train::ClickEngine {
   static DeviceSpan<T> First(const Buffer<T>& buffer, size_t n) {
     return buffer.span().Sub(0, n);
   }
+  DeviceMatrix<float> InputGradient(const StepChunk& chunk) const {
+    return {input_gradient_.span().data, chunk.examples(), embedding_width_, embedding_width_};
+  }
 
   Status OpenRows(const std::vector<uint32_t>& state_floats);
   Status Start(const stream::StepBatch& step, DeviceRows::Purpose purpose);
-  Status Upload(const stream::StepBatch& step);
+  Status TakeFor(const StagedStep& step);
+  // Puts work of both streams in the step's order, as a graph where it comes again. A step in
+  // chunks is put there as it is: its parts are many, and a host's flag tells which is in the net.
+  Status Run(const std::function<Status()>& work) {
+    return options_.overlap && staged_->chunks.size() == 1 ? graphs_.Run(work) : work();
+  }
+  Status Passes();
+  Status Sums(const Recipe& recipe, const ClipRule& rule);
   Status Forward(const StepChunk& chunk);
   Status Backward(const StepChunk& chunk);
   Status Scales(const StepChunk& chunk, const ClipRule& rule);
-  Status AddSums(const StepChunk& chunk, const Recipe& recipe, const ClipRule& rule, bool first);
+  Status AddSums(const StepChunk& chunk, const Recipe& recipe, const ClipRule& rule);
   Result<ClipRule> MakeRule(const Recipe& recipe);
-  Status Finish(const Recipe& recipe);
+  Status FinishTables(const Recipe& recipe);
   Status Report(const Recipe& recipe, train::StepReport* report);
   Status ReportLosses(train::StepReport* report);
   StepRows RowsOf(const StepChunk& chunk) const;
 
-  Stream stream_;
+  StepStreams streams_;
+  Stream& stream_;  // the model's; what is put on it is outside of graphs
+  KeptGraphs graphs_;
   const DeviceClickOptions options_;
   mechanism::Mechanism& mechanism_;
   noise::NoiseSource& noise_;
@@ -125,20 +144,22 @@ class Engine final : public train::ClickEngine {
   std::unique_ptr<DeviceRows> rows_;
   std::optional<StepRowsIndex> index_;
   std::optional<StepNoise> step_noise_;
+  std::optional<StepStaging> staging_;
 
+  const stream::StepBatch* announced_ = nullptr;
   // The step under way. What is uploaded from lives as long.
-  const stream::StepBatch* step_ = nullptr;
-  std::vector<StepChunk> chunks_;
+  const StagedStep* staged_ = nullptr;
+  bool begun_ = false;
   const StepChunk* in_net_ = nullptr;  // whose activations and gradients the net holds
   std::vector<uint64_t> extra_;
   std::vector<double> root_shares_;
-  std::vector<float> logits_host_, loss_host_;
-  std::vector<uint32_t> counts_host_, written_host_;
+  HostBuffer<float> logits_host_, loss_host_;
+  HostBuffer<uint32_t> counts_host_, written_host_;
 
-  Buffer<float> numbers_, label_, logits_, loss_, dlogit_;  // of the step
+  Buffer<float> logits_, loss_, dlogit_;  // of the step
   // The memory of one chunk at a time.
   Buffer<float> input_gradient_, squared_, unit_scale_, example_scale_;
-  Buffer<uint32_t> unit_of_, example_end_, coordinates_;
+  Buffer<uint32_t> coordinates_;
   Buffer<uint8_t> bounded_;
   // Sums without noise.
   Buffer<float> dense_sums_;
@@ -163,6 +184,14 @@ Status Engine::Open() {
   TACIT_RETURN_IF_ERROR(index_->Cover(rows_->names()));
   TACIT_ASSIGN(StepNoise step_noise, StepNoise::Make(stream_));
   step_noise_.emplace(std::move(step_noise));
+  TACIT_ASSIGN(StepStaging staging,
+               StepStaging::Make(stream_, {.slots = static_cast<uint32_t>(space().tables().size()),
+                                           .dense_width = options_.click.model.dense_width,
+                                           .space_rows = space().rows(),
+                                           .chunk_examples = most,
+                                           .round_examples = options_.round_examples}));
+  staging_.emplace(std::move(staging));
+  TACIT_ASSIGN(counts_host_, HostBuffer<uint32_t>::Make(device, 4));
   TACIT_ASSIGN(input_gradient_, Buffer<float>::Make(device, size_t{most} * embedding_width_));
   TACIT_ASSIGN(dense_sums_, Buffer<float>::Make(device, dense_size()));
   TACIT_ASSIGN(clipped_, Buffer<uint32_t>::Make(device, 1));
@@ -194,46 +223,37 @@ Status Engine::OpenRows(const std::vector<uint32_t>& state_floats) {
   return {};
 }
 
-Status Engine::Upload(const stream::StepBatch& step) {
-  const event::Batch& batch = step.examples;
-  const size_t n = batch.size();
-  TACIT_CHECK(batch.dense.size() == n * options_.click.model.dense_width, "dense width differs");
+Status Engine::TakeFor(const StagedStep& step) {
   Device& device = stream_.device();
-  TACIT_RETURN_IF_ERROR(Reserve(device, batch.dense.size(), &numbers_));
-  for (Buffer<float>* buffer : {&label_, &logits_, &loss_, &dlogit_})
+  const size_t n = step.label.size;
+  for (Buffer<float>* buffer : {&logits_, &loss_, &dlogit_})
     TACIT_RETURN_IF_ERROR(Reserve(device, n, buffer));
-  TACIT_RETURN_IF_ERROR(stream_.Upload<float>(batch.dense, First(numbers_, batch.dense.size())));
-  TACIT_RETURN_IF_ERROR(stream_.Upload<float>(batch.label, First(label_, n)));
-  TACIT_ASSIGN(chunks_, CutIntoChunks(step, index_->slots(), options_.chunk_examples));
+  for (HostBuffer<float>* buffer : {&logits_host_, &loss_host_})
+    TACIT_RETURN_IF_ERROR(Reserve(device, step.examples, buffer));
   size_t examples = 0, units = 0;
-  for (const StepChunk& chunk : chunks_) {
+  for (const StepChunk& chunk : step.chunks) {
     examples = std::max(examples, chunk.unit_of.size());
     units = std::max(units, chunk.example_end.size());
   }
   TACIT_RETURN_IF_ERROR(Reserve(device, groups_ * units, &squared_));
   TACIT_RETURN_IF_ERROR(Reserve(device, groups_ * units, &unit_scale_));
   TACIT_RETURN_IF_ERROR(Reserve(device, groups_ * examples, &example_scale_));
-  TACIT_RETURN_IF_ERROR(Reserve(device, examples, &unit_of_));
-  TACIT_RETURN_IF_ERROR(Reserve(device, units, &example_end_));
   TACIT_RETURN_IF_ERROR(Reserve(device, units, &coordinates_));
   return Reserve(device, units, &bounded_);
 }
 
 Status Engine::Forward(const StepChunk& chunk) {
   in_net_ = &chunk;
-  const uint32_t rows = chunk.examples(), width = options_.click.model.dense_width;
-  const DeviceMatrix<float> input = net_->Input(rows);
-  const StepEntries entries = index_->rows().entries;
+  const uint32_t rows = chunk.examples();
   const DeviceRows::View view = rows_->view();
-  TACIT_RETURN_IF_ERROR(GatherSum(stream_, view.slots, view.places.guests, view.slot_of,
-                                  entries.cell_end, index_->names(), chunk.first_example, input));
-  if (width > 0) {
-    const DeviceMatrix<const float> numbers(
-        numbers_.span().data + uint64_t{chunk.first_example} * width, rows, width, width);
-    TACIT_RETURN_IF_ERROR(AddBias<float>(
-        stream_, numbers, {}, false,
-        DeviceMatrix<float>(input.data + embedding_width_, rows, width, input.stride)));
-  }
+  TACIT_RETURN_IF_ERROR(net_->Input({.slots = view.slots,
+                                     .guests = view.places.guests,
+                                     .slot_of = view.slot_of,
+                                     .cell_end = staged_->of.cell_end,
+                                     .name = index_->names(),
+                                     .numbers = staged_->numbers,
+                                     .first_example = chunk.first_example},
+                                    rows));
   return net_->Forward(optimizer_->weights(), logits_.span().Sub(chunk.first_example, rows));
 }
 
@@ -241,42 +261,48 @@ Status Engine::Backward(const StepChunk& chunk) {
   const auto part = [&](const Buffer<float>& buffer) {
     return buffer.span().Sub(chunk.first_example, chunk.examples());
   };
-  TACIT_RETURN_IF_ERROR(
-      LogisticLoss(stream_, part(logits_), part(label_), part(loss_), part(dlogit_)));
-  return net_->Backward(part(dlogit_), {input_gradient_.span().data, chunk.examples(),
-                                        embedding_width_, embedding_width_});
+  TACIT_RETURN_IF_ERROR(LogisticLoss(stream_, part(logits_),
+                                     staged_->label.Sub(chunk.first_example, chunk.examples()),
+                                     part(loss_), part(dlogit_)));
+  return net_->Backward(part(dlogit_), InputGradient(chunk));
 }
 
 Status Engine::Predict(const stream::StepBatch& step, train::StepReport* report) {
   TACIT_RETURN_IF_ERROR(Start(step, DeviceRows::Purpose::kPreview));
-  TACIT_RETURN_IF_ERROR(index_->End());
-  step_ = nullptr;
-  counts_host_.resize(1);
-  TACIT_RETURN_IF_ERROR(
-      stream_.Download(index_->touched_count(), std::span<uint32_t>(counts_host_)));
+  TACIT_RETURN_IF_ERROR(index_->End(stream_));
+  begun_ = false;
+  TACIT_RETURN_IF_ERROR(stream_.Download(index_->touched_count(), counts_host_.span().first(1)));
   *report = {};
   TACIT_RETURN_IF_ERROR(ReportLosses(report));
-  report->rows_touched = counts_host_[0];
+  report->rows_touched = counts_host_.span()[0];
   return {};
 }
 
 Status Engine::Start(const stream::StepBatch& step, DeviceRows::Purpose purpose) {
   TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
   // A step that was begun and not released is abandoned.
-  if (step_ != nullptr) TACIT_RETURN_IF_ERROR(index_->End());
+  if (begun_) TACIT_RETURN_IF_ERROR(index_->End(stream_));
   TACIT_RETURN_IF_ERROR(stream_.Synchronize());
-  step_ = &step;
+  begun_ = true;
   const size_t entries = space().rows() > 0 ? step.examples.row.size() : 0;
   TACIT_ASSIGN(const auto names,
                rows_->Begin(std::span(step.examples.row).first(entries), purpose));
+  TACIT_ASSIGN(staged_, staging_->Bring(step, purpose == DeviceRows::Purpose::kPreview));
   TACIT_RETURN_IF_ERROR(index_->Cover(rows_->names()));
-  TACIT_RETURN_IF_ERROR(index_->Begin(step, names));
-  TACIT_RETURN_IF_ERROR(Upload(step));
-  for (const StepChunk& chunk : chunks_) {
+  TACIT_RETURN_IF_ERROR(index_->Begin(*staged_, names));
+  TACIT_RETURN_IF_ERROR(TakeFor(*staged_));
+  return Run([&] { return Passes(); });
+}
+
+// The rows that the step touches are found beside the passes, which need but their names.
+Status Engine::Passes() {
+  TACIT_RETURN_IF_ERROR(streams_.Fork());
+  TACIT_RETURN_IF_ERROR(index_->FindTouched(streams_.beside()));
+  for (const StepChunk& chunk : staged_->chunks) {
     TACIT_RETURN_IF_ERROR(Forward(chunk));
     TACIT_RETURN_IF_ERROR(Backward(chunk));
   }
-  return {};
+  return streams_.Join();
 }
 
 StepRows Engine::RowsOf(const StepChunk& chunk) const {
@@ -286,30 +312,26 @@ StepRows Engine::RowsOf(const StepChunk& chunk) const {
   rows.first_example = chunk.first_example;
   rows.first_entry = chunk.first_entry;
   rows.entries_count = chunk.entries;
-  rows.input_gradient = {input_gradient_.span().data, chunk.examples(), embedding_width_,
-                         embedding_width_};
+  rows.input_gradient = InputGradient(chunk);
   return rows;
 }
 
 // Norms, scales, and units without a norm wiped.
 Status Engine::Scales(const StepChunk& chunk, const ClipRule& rule) {
   const uint32_t examples = chunk.examples(), units = chunk.units();
-  const auto unit_of = First(unit_of_, examples), end = First(example_end_, units);
-  TACIT_RETURN_IF_ERROR(stream_.Upload<uint32_t>(chunk.unit_of, unit_of));
-  TACIT_RETURN_IF_ERROR(stream_.Upload<uint32_t>(chunk.example_end, end));
-  for (size_t l = 0; l < layers_.size(); ++l)
-    TACIT_RETURN_IF_ERROR(
-        net_->SquaredNorms(l, end, chunk.one_row_each, squared_.span().Sub(l * units, units)));
-  TACIT_RETURN_IF_ERROR(RowNorms(stream_, RowsOf(chunk),
-                                 squared_.span().Sub(layers_.size() * units, units),
+  const auto unit_of = staged_->unit_of.Sub(chunk.first_example, examples);
+  const auto end = staged_->example_end.Sub(chunk.first_unit, units);
+  const size_t of_layers = layers_.size() * units;
+  TACIT_RETURN_IF_ERROR(net_->SquaredNorms(end, chunk.one_row_each, First(squared_, of_layers)));
+  TACIT_RETURN_IF_ERROR(streams_.AwaitSelected());
+  TACIT_RETURN_IF_ERROR(RowNorms(stream_, RowsOf(chunk), squared_.span().Sub(of_layers, units),
                                  First(coordinates_, units)));
-  TACIT_RETURN_IF_ERROR(UnitScales(stream_, rule, groups_, First(squared_, groups_ * units),
-                                   First(coordinates_, units), First(unit_scale_, groups_ * units),
-                                   First(bounded_, units), clipped_.span()));
-  TACIT_RETURN_IF_ERROR(net_->Clear(First(bounded_, units), unit_of));
-  TACIT_RETURN_IF_ERROR(ClearUnbounded<float>(
-      stream_, First(bounded_, units), unit_of,
-      {input_gradient_.span().data, examples, embedding_width_, embedding_width_}));
+  const bool is_filled_up = staged_->chunks.size() == 1;
+  TACIT_RETURN_IF_ERROR(
+      UnitScales(stream_, rule, groups_, First(squared_, groups_ * units),
+                 First(coordinates_, units), staged_->real_units.Sub(0, is_filled_up ? 1 : 0),
+                 First(unit_scale_, groups_ * units), First(bounded_, units), clipped_.span()));
+  TACIT_RETURN_IF_ERROR(net_->Clear(First(bounded_, units), unit_of, InputGradient(chunk)));
   // The factor by which model::Pctr shrinks bf16's scales.
   const float shrink =
       options_.click.model.precision == ops::Precision::kBf16 ? 1 / (1 + 0x1p-8f) : 1.0f;
@@ -317,18 +339,46 @@ Status Engine::Scales(const StepChunk& chunk, const ClipRule& rule) {
                       First(example_scale_, groups_ * examples));
 }
 
-Status Engine::AddSums(const StepChunk& chunk, const Recipe& recipe, const ClipRule& rule,
-                       bool first) {
+// The rows' sums go beside those of the layers.
+Status Engine::AddSums(const StepChunk& chunk, const Recipe& recipe, const ClipRule& rule) {
   if (in_net_ != &chunk) {
     TACIT_RETURN_IF_ERROR(Forward(chunk));
     TACIT_RETURN_IF_ERROR(Backward(chunk));
   }
   TACIT_RETURN_IF_ERROR(Scales(chunk, rule));
+  TACIT_RETURN_IF_ERROR(streams_.AwaitScaled());
   const size_t examples = chunk.examples(), at_rows = layers_.size() * examples;
-  TACIT_RETURN_IF_ERROR(
-      net_->Sum(First(example_scale_, at_rows), first ? 0.0f : 1.0f, dense_sums_.span()));
-  return AddRowSums(stream_, RowsOf(chunk), example_scale_.span().Sub(at_rows, examples),
-                    recipe.grid.step, stride_, row_sums_.span());
+  TACIT_RETURN_IF_ERROR(AddRowSums(streams_.beside(), RowsOf(chunk),
+                                   example_scale_.span().Sub(at_rows, examples), recipe.grid.step,
+                                   stride_, row_sums_.span()));
+  const bool is_first = &chunk == staged_->chunks.data();
+  return net_->Sum(First(example_scale_, at_rows), is_first ? 0.0f : 1.0f, dense_sums_.span());
+}
+
+// Does all that follows the passes. Beside norms and products the step's rows are selected and
+// listed, their sums formed, their noise drawn.
+Status Engine::Sums(const Recipe& recipe, const ClipRule& rule) {
+  Stream& beside = streams_.beside();
+  TACIT_RETURN_IF_ERROR(stream_.Fill(clipped_.span(), 0));
+  TACIT_RETURN_IF_ERROR(streams_.Fork());
+  TACIT_RETURN_IF_ERROR(beside.Fill(row_sums_.span(), 0));
+  TACIT_RETURN_IF_ERROR(index_->Select(beside, recipe, step_noise_->key()));
+  TACIT_RETURN_IF_ERROR(streams_.MarkSelected());
+  TACIT_RETURN_IF_ERROR(index_->ListWritten(beside));
+  for (const StepChunk& chunk : staged_->chunks) {
+    // The last chunk's rows' sums read what this one's passes write.
+    if (&chunk != staged_->chunks.data()) {
+      TACIT_RETURN_IF_ERROR(streams_.Join());
+    }
+    TACIT_RETURN_IF_ERROR(AddSums(chunk, recipe, rule));
+  }
+  TACIT_RETURN_IF_ERROR(FinishTables(recipe));
+  TACIT_RETURN_IF_ERROR(index_->End(beside));
+  const GridRelease release{
+      .step = recipe.grid.step, .stddev = recipe.grid.stddev, .factor = recipe.factor};
+  TACIT_RETURN_IF_ERROR(FinishDense(stream_, step_noise_->key(), release, optimizer_->rule(),
+                                    dense_sums_.span(), optimizer_->parameters()));
+  return streams_.Join();
 }
 
 Result<ClipRule> Engine::MakeRule(const Recipe& recipe) {
@@ -347,7 +397,7 @@ Result<ClipRule> Engine::MakeRule(const Recipe& recipe) {
 
 Status Engine::Release(train::StepReport* report) {
   TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
-  TACIT_CHECK(step_ != nullptr, "Release follows Begin");
+  TACIT_CHECK(begun_, "Release follows Begin");
   const std::optional<Recipe> recipe = mechanism_.recipe();
   TACIT_CHECK(recipe.has_value(), "a mechanism that was one for a GPU");
   mechanism_.DrawExtra(noise_, &extra_);
@@ -356,80 +406,79 @@ Status Engine::Release(train::StepReport* report) {
       optimizer_->BeginStep(recipe->grid.stddev * recipe->grid.step * recipe->factor));
   TACIT_ASSIGN(const auto extra_names, rows_->NameExtra(extra_));
   TACIT_RETURN_IF_ERROR(index_->Cover(rows_->names()));
-  TACIT_RETURN_IF_ERROR(index_->Select(*recipe, step_noise_->key(), extra_, extra_names));
+  TACIT_RETURN_IF_ERROR(index_->Prepare(*recipe, extra_, extra_names, options_.round_examples));
   TACIT_RETURN_IF_ERROR(Reserve(stream_.device(), index_->entries() * stride_, &row_sums_));
-  TACIT_RETURN_IF_ERROR(stream_.Fill(row_sums_.span(), 0));
-  TACIT_RETURN_IF_ERROR(stream_.Fill(clipped_.span(), 0));
   TACIT_ASSIGN(const ClipRule rule, MakeRule(*recipe));
-  for (const StepChunk& chunk : chunks_)
-    TACIT_RETURN_IF_ERROR(AddSums(chunk, *recipe, rule, &chunk == chunks_.data()));
-  TACIT_RETURN_IF_ERROR(Finish(*recipe));
-  TACIT_RETURN_IF_ERROR(index_->End());
+  TACIT_RETURN_IF_ERROR(Run([&] { return Sums(*recipe, rule); }));
   TACIT_RETURN_IF_ERROR(step_noise_->End());
   // The step runs meanwhile.
   TACIT_RETURN_IF_ERROR(rows_->FetchAnnounced());
+  if (announced_ != nullptr)
+    TACIT_RETURN_IF_ERROR(staging_->BringAhead(*std::exchange(announced_, nullptr)));
   TACIT_RETURN_IF_ERROR(Report(*recipe, report));
-  TACIT_RETURN_IF_ERROR(rows_->End(written_host_));
-  step_ = nullptr;
+  TACIT_RETURN_IF_ERROR(rows_->End(
+      written_host_.span().first(recipe->rows == Recipe::Rows::kEvery ? 0 : report->rows_written)));
+  begun_ = false;
   in_net_ = nullptr;
   return {};
 }
 
-Status Engine::Finish(const Recipe& recipe) {
+Status Engine::FinishTables(const Recipe& recipe) {
+  Stream& beside = streams_.beside();
   const GridRelease release{
       .step = recipe.grid.step, .stddev = recipe.grid.stddev, .factor = recipe.factor};
   const auto key = step_noise_->key();
-  const OptimizerRule& rule = optimizer_->rule();
-  TACIT_RETURN_IF_ERROR(
-      FinishDense(stream_, key, release, rule, dense_sums_.span(), optimizer_->parameters()));
+  const auto rule = optimizer_->rule();
   const RowSums sums{.sums = row_sums_.span(), .stride = stride_, .places = (stride_ + 15) / 16};
   const DeviceRows::View view = rows_->view();
   if (recipe.rows == Recipe::Rows::kEvery)
-    return FinishEveryRow(stream_, key, release, rule, view.places, index_->owner(),
+    return FinishEveryRow(beside, key, release, rule, view.places, index_->owner(),
                           index_->owner_rank(), sums);
   WrittenRows written = index_->written();
   written.changed = view.changed;
-  return FinishRows(stream_, key, release, rule, view.places, written, sums);
+  return FinishRows(beside, key, release, rule, view.places, written, sums);
 }
 
+// Waits for the stream.
 Status Engine::ReportLosses(train::StepReport* report) {
-  const size_t n = chunks_.empty() ? 0 : chunks_.back().first_example + chunks_.back().examples();
-  logits_host_.resize(n);
-  loss_host_.resize(n);
-  TACIT_RETURN_IF_ERROR(stream_.Download(First(logits_, n), std::span<float>(logits_host_)));
-  TACIT_RETURN_IF_ERROR(stream_.Download(First(loss_, n), std::span<float>(loss_host_)));
+  const size_t n = staged_->examples;
+  const std::span<float> logits = logits_host_.span().first(n);
+  const std::span<float> loss = loss_host_.span().first(n);
+  TACIT_RETURN_IF_ERROR(stream_.Download(First(logits_, n), logits));
+  TACIT_RETURN_IF_ERROR(stream_.Download(First(loss_, n), loss));
   TACIT_RETURN_IF_ERROR(stream_.Synchronize());
-  report->logits = logits_host_;
+  report->logits = logits;
   report->examples = report->losses = n;
-  report->loss_sum = train::SumOfLosses(loss_host_);
+  report->loss_sum = train::SumOfLosses(loss);
   return {};
 }
 
+// The one wait of a step: rows are brought home before the host knows how many were written.
 Status Engine::Report(const Recipe& recipe, train::StepReport* report) {
   *report = {};
-  counts_host_.resize(4);
-  const std::span<uint32_t> counts = counts_host_;
+  const std::span<uint32_t> counts = counts_host_.span();
+  const bool every = recipe.rows == Recipe::Rows::kEvery;
   TACIT_RETURN_IF_ERROR(stream_.Download(index_->touched_count(), counts.subspan(0, 1)));
   TACIT_RETURN_IF_ERROR(stream_.Download(index_->written_count(), counts.subspan(1, 1)));
   TACIT_RETURN_IF_ERROR(
       stream_.Download(DeviceSpan<const uint32_t>(clipped_.span()), counts.subspan(2, 1)));
+  if (!every) {
+    const auto row = index_->written().row;
+    TACIT_RETURN_IF_ERROR(Reserve(stream_.device(), row.size, &written_host_));
+    TACIT_RETURN_IF_ERROR(stream_.Download(row, written_host_.span().first(row.size)));
+  }
   TACIT_RETURN_IF_ERROR(ReportLosses(report));
   report->rows_touched = counts[0];
   report->units_clipped = counts[2];
   const auto tables = space().tables();
-  written_host_.clear();
-  if (recipe.rows == Recipe::Rows::kEvery) {
+  if (every) {
     report->rows_written = space().rows();
     for (const RowSpace::Table& table : tables)
       report->row_floats_written += table.rows * table.dim;
     return {};
   }
   report->rows_written = counts[1];
-  written_host_.resize(counts[1]);
-  TACIT_RETURN_IF_ERROR(stream_.Download(index_->written().row.Sub(0, counts[1]),
-                                         std::span<uint32_t>(written_host_)));
-  TACIT_RETURN_IF_ERROR(stream_.Synchronize());
-  for (const uint32_t row : written_host_)
+  for (const uint32_t row : written_host_.span().first(counts[1]))
     report->row_floats_written += tables[space().TableOf(row)].dim;
   return {};
 }
@@ -443,8 +492,8 @@ Result<std::unique_ptr<train::ClickEngine>> MakeDeviceClickEngine(
     return Fail(ErrorCode::kRefused,
                 "this mechanism has no form for a GPU (an exponential selection, an adaptive clip, "
                 "or none at all): set gpu.use to never, or take another mechanism or clip");
-  TACIT_ASSIGN(Stream stream, Stream::Make(device));
-  auto engine = std::make_unique<Engine>(std::move(stream), std::move(options), mechanism, noise,
+  TACIT_ASSIGN(StepStreams streams, StepStreams::Make(device, options.overlap));
+  auto engine = std::make_unique<Engine>(std::move(streams), std::move(options), mechanism, noise,
                                          rows, dense);
   TACIT_RETURN_IF_ERROR(engine->Open());
   return std::unique_ptr<train::ClickEngine>(std::move(engine));

@@ -243,8 +243,14 @@ void DeviceBackend::GatherSum(const Slots& slots, std::span<float* const> row, M
   const auto columns = Upload<uint32_t>(slot_of), ends = Upload<uint32_t>(slots.slot_end),
              entries = Upload<uint32_t>(slots.slot_row);
   auto to = Upload(x);
-  Must(cuda::GatherSum(stream_, on_device.span(), {}, columns.span(), ends.span(), entries.span(),
-                       0, to.view));
+  const DeviceMatrix<float> embedded(to.view.data, to.view.rows,
+                                     static_cast<uint32_t>(slot_of.size()), to.view.stride);
+  Must(cuda::GatherSum<float>(stream_,
+                              {.slots = on_device.span(),
+                               .slot_of = columns.span(),
+                               .cell_end = ends.span(),
+                               .name = entries.span()},
+                              embedded));
   Download(to, x);
 }
 

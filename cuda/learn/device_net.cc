@@ -1,5 +1,7 @@
 #include "cuda/learn/device_net.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <type_traits>
 #include <utility>
@@ -55,23 +57,22 @@ class Net final : public DeviceNet {
 
   Status Take(uint32_t rows_max);
 
-  DeviceMatrix<float> Input(uint32_t rows) override {
+  Status Input(const GatherInput& from, uint32_t rows) override {
     rows_ = rows;
-    if constexpr (kRounds)
-      return FirstColumns(raw_.First(rows), layers_[0].in);
-    else
-      return FirstColumns(input_[0].First(rows), layers_[0].in);
+    return GatherSum<T>(stream_, from, input_[0].First(rows));
   }
 
   Status Forward(DeviceSpan<const float> dense, DeviceSpan<float> logits) override {
     dense_ = dense;
-    for (size_t l = 0; l < layers_.size(); ++l) {
-      if constexpr (kRounds)
-        TACIT_RETURN_IF_ERROR(AddBias<T>(stream_, Weights(l), {}, false, rounded_[l].First(In(l))));
-      TACIT_RETURN_IF_ERROR(FillColumnWithOne<T>(stream_, input_[l].First(rows_), In(l)));
+    if constexpr (kRounds) {
+      MatrixList<const float> weights;
+      MatrixList<T> rounded;
+      for (size_t l = 0; l < layers_.size(); ++l) {
+        weights.Add(Weights(l));
+        rounded.Add(rounded_[l].First(In(l)));
+      }
+      TACIT_RETURN_IF_ERROR(RoundAll(stream_, weights, rounded));
     }
-    if constexpr (kRounds)
-      TACIT_RETURN_IF_ERROR(AddBias<T>(stream_, Input(rows_), {}, false, Inputs(0)));
     for (size_t l = 0; l < layers_.size(); ++l) {
       const bool last = l + 1 == layers_.size();
       const DeviceMatrix<float> raw =
@@ -79,8 +80,9 @@ class Net final : public DeviceNet {
       TACIT_RETURN_IF_ERROR(Multiply(Form::kAsIs, Inputs(l), Form::kAsIs, Factor(l), 0, raw));
       const auto bias =
           dense.Sub(layers_[l].offset + layers_[l].in * layers_[l].out, layers_[l].out);
-      TACIT_RETURN_IF_ERROR(last ? AddBias<float>(stream_, raw, bias, false, raw)
-                                 : AddBias<T>(stream_, raw, bias, true, Inputs(l + 1)));
+      TACIT_RETURN_IF_ERROR(last
+                                ? AddBias<float>(stream_, raw, bias, false, raw)
+                                : AddBias<T>(stream_, raw, bias, true, input_[l + 1].First(rows_)));
     }
     return {};
   }
@@ -101,32 +103,28 @@ class Net final : public DeviceNet {
                     input_gradient);
   }
 
-  Status SquaredNorms(size_t layer, DeviceSpan<const uint32_t> unit_end, bool one_row_each,
+  Status SquaredNorms(DeviceSpan<const uint32_t> unit_end, bool one_row_each,
                       DeviceSpan<float> out) override {
-    const DeviceMatrix<const T> a = input_[layer].First(rows_), g = gradient_[layer].First(rows_);
-    const auto own = own_.span().Sub(0, rows_);
+    const MatrixList<const T> a = All(input_), g = All(gradient_);
+    const auto own = own_.span().Sub(0, layers_.size() * rows_);
     TACIT_RETURN_IF_ERROR(RowGradientNorms<T>(stream_, a, g, own));
     TACIT_RETURN_IF_ERROR(UnitSquaredNorms<T>(stream_, unit_end, a, g, own, out));
-    return one_row_each ? Status() : BoundByRows(stream_, unit_end, own, kRounding, out);
+    return one_row_each ? Status() : BoundByRows(stream_, unit_end, own, rows_, kRounding, out);
   }
 
-  Status Clear(DeviceSpan<const uint8_t> bounded, DeviceSpan<const uint32_t> unit_of) override {
-    for (size_t l = 0; l < layers_.size(); ++l) {
-      TACIT_RETURN_IF_ERROR(ClearUnbounded<T>(stream_, bounded, unit_of, input_[l].First(rows_)));
-      TACIT_RETURN_IF_ERROR(
-          ClearUnbounded<T>(stream_, bounded, unit_of, gradient_[l].First(rows_)));
-    }
-    return {};
+  Status Clear(DeviceSpan<const uint8_t> bounded, DeviceSpan<const uint32_t> unit_of,
+               DeviceMatrix<float> input_gradient) override {
+    return ClearUnbounded<T>(stream_, bounded, unit_of, All(input_), All(gradient_),
+                             input_gradient);
   }
 
   Status Sum(DeviceSpan<const float> scale, float beta, DeviceSpan<float> sums) override {
+    const MatrixList<T> scaled = All(scaled_);
+    TACIT_RETURN_IF_ERROR(ScaleRows<T>(stream_, scale, All(gradient_), scaled));
     for (size_t l = 0; l < layers_.size(); ++l) {
-      auto scaled = FirstColumns(scaled_.First(rows_), layers_[l].out);
-      TACIT_RETURN_IF_ERROR(
-          ScaleRows<T>(stream_, scale.Sub(l * rows_, rows_), gradient_[l].First(rows_), scaled));
       const DeviceMatrix<float> sum(sums.data + layers_[l].offset, In(l) + 1, Out(l), Out(l));
-      TACIT_RETURN_IF_ERROR(
-          Multiply(Form::kTransposed, input_[l].First(rows_), Form::kAsIs, scaled, beta, sum));
+      TACIT_RETURN_IF_ERROR(Multiply(Form::kTransposed, input_[l].First(rows_), Form::kAsIs,
+                                     scaled.at[l], beta, sum));
     }
     return {};
   }
@@ -134,6 +132,11 @@ class Net final : public DeviceNet {
  private:
   uint32_t In(size_t l) const { return static_cast<uint32_t>(layers_[l].in); }
   uint32_t Out(size_t l) const { return static_cast<uint32_t>(layers_[l].out); }
+  MatrixList<T> All(const std::vector<Rows<T>>& of_layers) const {
+    MatrixList<T> all;
+    for (const Rows<T>& rows : of_layers) all.Add(rows.First(rows_));
+    return all;
+  }
   // A layer's input rows without the 1 behind them.
   DeviceMatrix<T> Inputs(size_t l) { return FirstColumns(input_[l].First(rows_), layers_[l].in); }
   // The place of a product before it becomes the kept numbers.
@@ -168,10 +171,9 @@ class Net final : public DeviceNet {
   const std::vector<model::LinearLayer> layers_;
   uint32_t rows_ = 0;
   DeviceSpan<const float> dense_;
-  std::vector<Rows<T>> input_, gradient_;  // per layer, as is rounded_
-  std::vector<Rows<T>> rounded_;           // weights, for bf16
-  Rows<float> raw_;                        // for bf16
-  Rows<T> scaled_;
+  std::vector<Rows<T>> input_, gradient_, scaled_;  // per layer, as is rounded_
+  std::vector<Rows<T>> rounded_;                    // weights, for bf16
+  Rows<float> raw_;                                 // for bf16
   Buffer<double> own_;
   Buffer<float> work_;
 };
@@ -192,6 +194,8 @@ Status Net<T>::Take(uint32_t rows_max) {
     input_.push_back(std::move(input));
     TACIT_ASSIGN(Rows<T> gradient, Rows<T>::Make(device, rows_max, layer.out));
     gradient_.push_back(std::move(gradient));
+    TACIT_ASSIGN(Rows<T> scaled, Rows<T>::Make(device, rows_max, layer.out));
+    scaled_.push_back(std::move(scaled));
     if (!kRounds) continue;
     TACIT_ASSIGN(Rows<T> rounded, Rows<T>::Make(device, in, layer.out));
     rounded_.push_back(std::move(rounded));
@@ -199,8 +203,7 @@ Status Net<T>::Take(uint32_t rows_max) {
   if (kRounds) {
     TACIT_ASSIGN(raw_, Rows<float>::Make(device, rows_max, widest));
   }
-  TACIT_ASSIGN(scaled_, Rows<T>::Make(device, rows_max, widest));
-  TACIT_ASSIGN(own_, Buffer<double>::Make(device, rows_max));
+  TACIT_ASSIGN(own_, Buffer<double>::Make(device, layers_.size() * rows_max));
   TACIT_ASSIGN(work_, Buffer<float>::Make(device, work));
   return {};
 }
@@ -218,6 +221,12 @@ Result<std::unique_ptr<DeviceNet>> MakeNet(Stream& stream, std::vector<model::Li
 Result<std::unique_ptr<DeviceNet>> MakeDeviceNet(Stream& stream, ops::Precision precision,
                                                  std::vector<model::LinearLayer> layers,
                                                  uint32_t rows_max) {
+  constexpr uint32_t kMost = MatrixList<float>::kMost;
+  if (layers.size() > kMost)
+    return Fail(ErrorCode::kRefused,
+                fmt::format("a network of {} layers has no form for a GPU, which takes {} at most: "
+                            "set gpu.use to never, or take fewer layers",
+                            layers.size(), kMost));
   if (precision == ops::Precision::kBf16)
     return MakeNet<ops::Bf16>(stream, std::move(layers), rows_max);
   return MakeNet<float>(stream, std::move(layers), rows_max);

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "cuda/device/stream.h"
+#include "cuda/kernels/gather.h"
 #include "cuda/kernels/matrix.h"
 #include "model/dense_net.h"
 #include "ops/backend.h"
@@ -14,29 +15,33 @@ namespace tacit::cuda {
 
 // model::DenseNet on the device: linear layers with ReLU between them, in f32 or bf16, for up to so
 // many rows at a time. It keeps what one backward pass needs. Every call puts work on the stream
-// that it was made with and returns; calls come in order: Input is filled, Forward, Backward, then
-// the rest. Its memory is taken when it is made.
+// that it was made with and returns; calls come in order: Input, Forward, Backward, then the rest.
+// Its memory is taken when it is made.
 class DeviceNet {
  public:
   virtual ~DeviceNet() = default;
 
-  // The place of the next rows' inputs.
-  virtual DeviceMatrix<float> Input(uint32_t rows) = 0;
+  // Brings the inputs of the next rows.
+  virtual Status Input(const GatherInput& from, uint32_t rows) = 0;
   // Computes logits of the inputs; `dense` are the flat parameters.
   virtual Status Forward(DeviceSpan<const float> dense, DeviceSpan<float> logits) = 0;
   // `input_gradient` gets the gradient of the input's first columns, as many as it has.
   virtual Status Backward(DeviceSpan<const float> dlogit, DeviceMatrix<float> input_gradient) = 0;
-  // As model::DenseNet::SquaredNorms. `one_row_each`: no unit has several rows.
-  virtual Status SquaredNorms(size_t layer, DeviceSpan<const uint32_t> unit_end, bool one_row_each,
+  // As model::DenseNet::SquaredNorms, all layers' behind each other. `one_row_each`: no unit has
+  // several rows.
+  virtual Status SquaredNorms(DeviceSpan<const uint32_t> unit_end, bool one_row_each,
                               DeviceSpan<float> out) = 0;
-  // Wipes the rows of units that are not bounded.
-  virtual Status Clear(DeviceSpan<const uint8_t> bounded, DeviceSpan<const uint32_t> unit_of) = 0;
+  // Wipes the rows of units that are not bounded and of examples of no unit, kNone; those of
+  // `input_gradient` as well.
+  virtual Status Clear(DeviceSpan<const uint8_t> bounded, DeviceSpan<const uint32_t> unit_of,
+                       DeviceMatrix<float> input_gradient) = 0;
   // sums = the layers' gradients summed over rows, row r scaled by scale[l * rows + r], or that
   // added to them with beta 1.
   virtual Status Sum(DeviceSpan<const float> scale, float beta, DeviceSpan<float> sums) = 0;
 };
 
-// `stream` must outlive it. The last layer has one output.
+// `stream` must outlive it. The last layer has one output. Fails with kRefused for more layers than
+// a MatrixList has room for.
 Result<std::unique_ptr<DeviceNet>> MakeDeviceNet(Stream& stream, ops::Precision precision,
                                                  std::vector<model::LinearLayer> layers,
                                                  uint32_t rows_max);

@@ -41,6 +41,8 @@ Result<DeviceOptimizer> DeviceOptimizer::Make(Stream& stream,
               "a state of another optimiser");
   const size_t n = optimizer.size_, moments = optimizer.moments_ * n;
   const bool averages = optimizer.average_.on();
+  TACIT_ASSIGN(optimizer.staging_, HostBuffer<OptimizerRule>::Make(stream.device(), 1));
+  TACIT_ASSIGN(optimizer.rule_on_device_, Buffer<OptimizerRule>::Make(stream.device(), 1));
   TACIT_ASSIGN(optimizer.weights_, Buffer<float>::Make(stream.device(), n));
   TACIT_ASSIGN(optimizer.state_, Buffer<float>::Make(stream.device(), moments));
   TACIT_ASSIGN(optimizer.averages_, Buffer<float>::Make(stream.device(), averages ? n : 0));
@@ -71,14 +73,20 @@ Result<DeviceOptimizer> DeviceOptimizer::Make(Stream& stream,
 
 bool DeviceOptimizer::stores_steps() const { return options_.kind->counts_steps || average_.on(); }
 
-Status DeviceOptimizer::BeginStep(double noise_stddev) {
+Status DeviceOptimizer::BeginStep(double noise_stddev, double rate_factor) {
+  const float rate = options_.learning_rate * static_cast<float>(rate_factor);
+  rule_.rate = rate;
   rule_.step = ++step_;
   rule_.power1 = std::pow(double{options_.beta1}, step_);
   rule_.power2 = std::pow(double{options_.beta2}, step_);
   rule_.average_keep = static_cast<float>(average_.on() ? average_.Keep(step_ - 1, step_) : 0);
-  rule_.adam = train::MakeAdamNumbers(options_.beta1, options_.beta2, options_.learning_rate,
-                                      options_.epsilon, rule_.power1, rule_.power2);
-  if (!options_.kind->subtracts_noise) return {};
+  rule_.adam = train::MakeAdamNumbers(options_.beta1, options_.beta2, rate, options_.epsilon,
+                                      rule_.power1, rule_.power2);
+  const auto upload = [&]() -> Status {
+    staging_.span()[0] = rule_;
+    return stream_->Upload<OptimizerRule>(staging_.span(), rule_on_device_.span());
+  };
+  if (!options_.kind->subtracts_noise) return upload();
   TACIT_CHECK(noise_stddev > 0 && std::isfinite(noise_stddev), "there is no noise to subtract");
   // As train::Optimizer::StepDense keeps it.
   double average = options_.beta2 * double{noise_average_};
@@ -86,11 +94,11 @@ Status DeviceOptimizer::BeginStep(double noise_stddev) {
   noise_average_ = static_cast<float>(average);
   rule_.corrected = {.beta1 = options_.beta1,
                      .beta2 = options_.beta2,
-                     .rate = static_cast<float>(options_.learning_rate / (1 - rule_.power1)),
+                     .rate = static_cast<float>(rate / (1 - rule_.power1)),
                      .per_correction2 = static_cast<float>(1 / (1 - rule_.power2)),
                      .noise = static_cast<float>(average / (1 - rule_.power2)),
                      .floor = options_.variance_floor};
-  return {};
+  return upload();
 }
 
 DenseParameters DeviceOptimizer::parameters() const {

@@ -19,10 +19,12 @@ class DeviceOptimizer {
   static Result<DeviceOptimizer> Make(Stream& stream, const train::OptimizerOptions& options,
                                       const store::DenseState& dense);
 
-  // Begins a step whose update has noise of this deviation on each number.
-  Status BeginStep(double noise_stddev);
-  // The rule of the step that was begun.
-  const OptimizerRule& rule() const { return rule_; }
+  // Begins a step whose update has noise of this deviation on each number, and puts its rule into
+  // device memory. The rate of dense parameters is multiplied by the factor. REQUIRES that the
+  // stream has run the last step's.
+  Status BeginStep(double noise_stddev, double rate_factor = 1);
+  // The rule of the step that was begun, always in the same place.
+  DeviceSpan<const OptimizerRule> rule() const { return rule_on_device_.span(); }
   DeviceSpan<float> weights() const { return weights_.span(); }
   DenseParameters parameters() const;
 
@@ -41,6 +43,8 @@ class DeviceOptimizer {
   OptimizerRule rule_;
   uint32_t step_ = 0;
   float noise_average_ = 0;  // of the noise's variance, for adam-bc
+  HostBuffer<OptimizerRule> staging_;
+  Buffer<OptimizerRule> rule_on_device_;
   Buffer<float> weights_, state_, averages_;
 };
 

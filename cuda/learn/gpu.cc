@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "cuda/device/device.h"
 #include "cuda/learn/click_engine.h"
+#include "cuda/learn/sequence_engine.h"
 
 namespace tacit::cuda {
 namespace {
@@ -28,6 +29,10 @@ class OpenedGpu final : public train::Gpu {
     TACIT_CHECK(!options.carriers, "carriers have no form for a GPU");
     return MakeDeviceClickEngine(*device_, {.click = options, .rows = rows_}, mechanism, noise,
                                  rows, dense);
+  }
+  Result<std::unique_ptr<train::SequenceEngine>> MakeSequenceEngine(
+      const train::SequenceEngineOptions& options, noise::NoiseSource& noise) override {
+    return MakeDeviceSequenceEngine(*device_, {.sequence = options}, noise);
   }
 
  private:

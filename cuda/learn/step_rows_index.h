@@ -10,14 +10,16 @@
 #include "cuda/kernels/finish.h"
 #include "cuda/kernels/noise.h"
 #include "cuda/kernels/row_sums.h"
+#include "cuda/learn/step_staging.h"
 #include "mechanism/recipe.h"
-#include "stream/steps/participation.h"
 
 namespace tacit::cuda {
 
 // The rows of a step on the device: which it touches, which it writes. Its memory grows to the
 // largest step; beside it lies one number for each name (row_places.h). The calls of a step come in
-// order, and put work on the stream; what they are given must live until the stream has run.
+// the order in which they stand here. Some make it ready, take memory and copy from the host; what
+// they are given must live until the stream has run. The others put kernels on a stream, and
+// nothing else, and may be called again with the same effect.
 class StepRowsIndex {
  public:
   // REQUIRES a space of fewer than 2^32 - 1 rows.
@@ -25,19 +27,25 @@ class StepRowsIndex {
 
   // Makes room for names below `names`, also within a step.
   Status Cover(uint64_t names);
-  // Uploads the step's entries and finds the rows that they touch. `names` has each entry's row's
-  // name, and is empty where rows are named by their numbers.
-  Status Begin(const stream::StepBatch& step, DeviceSpan<const uint32_t> names);
-  // Decides which rows are written: touched ones by the recipe, and those of `extra` that are not
-  // touched, with their names as above. `key` is the step's. For recipes of every row: all touched
-  // ones.
-  Status Select(const mechanism::Recipe& recipe, DeviceSpan<const NoiseKey> key,
-                std::span<const uint64_t> extra, DeviceSpan<const uint32_t> extra_names);
+  // Makes it ready for a step. `names` has the name of each real entry's row, and is empty where
+  // rows are named by their numbers.
+  Status Begin(const StagedStep& step, DeviceSpan<const uint32_t> names);
+  // Finds the rows that the step touches.
+  Status FindTouched(Stream& stream);
+  // Makes it ready for a selection. `extra` are rows that are written where they are not touched,
+  // with their names as above; their number is filled up to a multiple of `round`.
+  Status Prepare(const mechanism::Recipe& recipe, std::span<const uint64_t> extra,
+                 DeviceSpan<const uint32_t> extra_names, size_t round = 1);
+  // Decides which touched rows are written, by the recipe; for recipes of every row all of them.
+  // `key` is the step's.
+  Status Select(Stream& stream, const mechanism::Recipe& recipe, DeviceSpan<const NoiseKey> key);
+  // Lists the rows that are written.
+  Status ListWritten(Stream& stream);
   // Makes the index ready for the next step.
-  Status End();
+  Status End(Stream& stream);
 
+  // Those that are nobody's included.
   size_t entries() const { return entries_; }
-  uint32_t slots() const { return slots_; }
   // The step's rows for kernels, without slots, part and gradient.
   StepRows rows() const;
   DeviceSpan<const uint32_t> names() const { return names_; }
@@ -59,11 +67,10 @@ class StepRowsIndex {
 
  private:
   explicit StepRowsIndex(Stream& stream) : stream_(&stream) {}
-  Status TakeFor(const stream::StepBatch& step);
-  Status SelectThreshold(const mechanism::Recipe& recipe, DeviceSpan<const NoiseKey> key);
-  Status UploadRows(std::span<const uint64_t> rows, std::vector<uint32_t>* staging,
+  Status TakeFor(const StagedStep& step);
+  Status UploadRows(std::span<const uint64_t> rows, size_t places, std::vector<uint32_t>* staging,
                     Buffer<uint32_t>* to);
-  StepEntries Entries() const;
+  Status NamesBehind(DeviceSpan<const uint32_t> names, size_t places, Buffer<uint32_t>* to);
   template <class T>
   static DeviceSpan<T> First(const Buffer<T>& buffer, size_t n) {
     return buffer.span().Sub(0, n);
@@ -72,20 +79,20 @@ class StepRowsIndex {
   Stream* stream_;
   uint64_t space_rows_ = 0;
   DeviceSpan<const uint32_t> names_;  // of the step's entries
-  size_t entries_ = 0, cells_ = 0, examples_ = 0, units_ = 0, extra_size_ = 0;
-  size_t entries_of_unit_max_ = 0;
-  uint32_t slots_ = 0;
-  std::vector<uint32_t> row_staging_, end_staging_, extra_staging_, vocabulary_staging_;
+  StepEntries of_;
+  size_t entries_ = 0, extra_size_ = 0, inside_ = 0, vocabulary_size_ = 0, steps_size_ = 0;
+  uint32_t entries_of_unit_max_ = 0;
+  DeviceSpan<const uint32_t> extra_name_;
+  std::vector<uint32_t> extra_staging_, vocabulary_staging_;
   std::vector<int64_t> steps_staging_;
 
-  Buffer<uint32_t> owner_;                                               // per name
-  Buffer<uint32_t> cell_end_, unit_of_, example_end_;                    // per cell, example, unit
-  Buffer<uint32_t> row_, cell_, next_, place_, owner_rank_, kept_rank_;  // per entry
+  Buffer<uint32_t> owner_;                                                // per name
+  Buffer<uint32_t> name_, cell_, next_, place_, owner_rank_, kept_rank_;  // per entry
   Buffer<uint32_t> touched_, touched_name_;
   Buffer<uint8_t> first_, owns_, kept_, inside_entry_, inside_place_;
   Buffer<int64_t> contributions_, steps_;
   Buffer<uint32_t> active_, work_, counts_;
-  Buffer<uint32_t> extra_, extra_rank_, written_, written_name_, vocabulary_;
+  Buffer<uint32_t> extra_, extra_name_filled_, extra_rank_, written_, written_name_, vocabulary_;
   Buffer<uint8_t> untouched_;
 };
 

@@ -10,6 +10,7 @@
 #include "store/delta.h"
 #include "store/working_rows.h"
 #include "train/click_engine.h"
+#include "train/sequence/sequence_engine.h"
 
 namespace tacit::train {
 
@@ -45,6 +46,10 @@ class Gpu {
                                                                noise::NoiseSource& noise,
                                                                store::WorkingRows& rows,
                                                                const store::DenseState& dense) = 0;
+  // The same for a sequence model, which is loaded into it. Fails with kRefused for what
+  // WhyNotOnEngine names.
+  virtual Result<std::unique_ptr<SequenceEngine>> MakeSequenceEngine(
+      const SequenceEngineOptions& options, noise::NoiseSource& noise) = 0;
 };
 
 }  // namespace tacit::train

@@ -36,18 +36,19 @@ TEST(ClickEngineLaunches, HaveBlocksOfManyThreads) {
   }
 }
 
-// Two steps, the second fetched ahead; the failure, if any, of whichever call failed.
-Status StepTwice(store::WorkingRows& rows, const train::ClickOptions& click,
+// Steps, all but the first fetched ahead; the failure, if any, of whichever call failed.
+Status TakeSteps(store::WorkingRows& rows, const train::ClickOptions& click,
                  const store::DenseState& dense, const std::vector<stream::StepBatch>& steps,
                  const train::GpuRowOptions& memory) {
   TACIT_ASSIGN(const auto device, OpenDevice(0));
   const auto mechanism = MakeTrialMechanism(click.model.space, {});
   EngineNoise noise(9);
-  TACIT_ASSIGN(
-      const auto engine,
-      MakeDeviceClickEngine(
-          *device, {.click = {click.model, click.optimizer}, .chunk_examples = 16, .rows = memory},
-          *mechanism, noise, rows, dense));
+  TACIT_ASSIGN(const auto engine, MakeDeviceClickEngine(*device,
+                                                        {.click = {click.model, click.optimizer},
+                                                         .chunk_examples = 16,
+                                                         .round_examples = 8,
+                                                         .rows = memory},
+                                                        *mechanism, noise, rows, dense));
   for (size_t i = 0; i < steps.size(); ++i) {
     if (i + 1 < steps.size()) engine->Announce(steps[i + 1]);
     TACIT_RETURN_IF_ERROR(engine->Begin(steps[i]));
@@ -70,8 +71,10 @@ void FailEveryCall(const TrialOptions& options, uint32_t units, int steps_count,
   std::vector<stream::StepBatch> steps;
   for (int i = 0; i < steps_count; ++i)
     steps.push_back(RandomStep(click.model.space, 2, units, 1, random));
+  // The same step once more has the same launches, which become graphs.
+  steps.push_back(steps.back());
   emulated::Reset();
-  const Status whole = StepTwice(rows.rows(), click, dense, steps, memory);
+  const Status whole = TakeSteps(rows.rows(), click, dense, steps, memory);
   ASSERT_TRUE(whole) << whole.error().message;
   const uint64_t calls = emulated::Calls();
   ASSERT_GT(calls, 100u);
@@ -80,7 +83,7 @@ void FailEveryCall(const TrialOptions& options, uint32_t units, int steps_count,
   for (uint64_t n = 2; n < calls; ++n) {
     emulated::Reset();
     emulated::FailCall(n, n % 2 ? code::kMemoryAllocation : code::kLaunchFailure);
-    const Status failed = StepTwice(rows.rows(), click, dense, steps, memory);
+    const Status failed = TakeSteps(rows.rows(), click, dense, steps, memory);
     ASSERT_FALSE(failed) << fmt::format("call {} of {}", n, calls);
     EXPECT_NE(failed.error().message, "");
     EXPECT_EQ(emulated::BytesTaken(), 0u) << fmt::format("call {}", n);
@@ -100,10 +103,43 @@ size_t RowsSentHome(uint64_t memory_bytes) {
   std::mt19937_64 random(5);
   const std::vector<stream::StepBatch> steps = {RandomStep(click.model.space, 2, 5, 1, random)};
   const bool done =
-      StepTwice(watched, click, train::InitialDense(click, model::Pctr(click.model, *backend)),
+      TakeSteps(watched, click, train::InitialDense(click, model::Pctr(click.model, *backend)),
                 steps, {})
           .has_value();
   return done ? watched.TakeMarked().size() : 0;
+}
+
+// Steps of the same sizes are two graphs each, from the third one on nothing else is launched.
+TEST(ClickEngineLaunches, BecomeTwoGraphsAStep) {
+  for (const auto kind : {train::GpuRowOptions::Kind::kWhole, train::GpuRowOptions::Kind::kCache}) {
+    const auto device = OpenTrialDevice();
+    std::mt19937_64 random(6);
+    DeviceTrial trial(*device, {.threshold = 1}, 64, {.kind = kind});
+    const auto one = RandomStep(trial.space(), 2, 5, 2, random);
+    const auto launches = [](const char* name) { return emulated::Kernels().at(name).launches; };
+    for (int step = 0; step < 5; ++step) {
+      trial.StepOnly(one);
+      // Plain, then captured, then but launched.
+      EXPECT_EQ(launches("FinishDense"), step == 0 ? 1u : 2u) << "step " << step;
+      EXPECT_EQ(launches("GatherSum"), step == 0 ? 1u : 2u) << "step " << step;
+    }
+  }
+}
+
+// A step of one record a unit puts this on the device, beside what brings it there.
+TEST(ClickEngineLaunches, AreFew) {
+  const auto device = OpenTrialDevice();
+  std::mt19937_64 random(7);
+  DeviceTrial trial(*device, {.threshold = 1}, 64, {.kind = train::GpuRowOptions::Kind::kWhole});
+  const auto one = RandomStep(trial.space(), 2, 5, 1, random);
+  const auto launched = [] {
+    uint64_t sum = 0;
+    for (const auto& [name, use] : emulated::Kernels()) sum += use.launches;
+    return sum;
+  };
+  const uint64_t before = launched();
+  trial.StepOnly(one);
+  EXPECT_LE(launched() - before, 47u);
 }
 
 TEST(ClickEngineMemory, TablesThatDoNotFitAreCached) {

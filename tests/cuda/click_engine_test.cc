@@ -152,6 +152,44 @@ TEST_F(ClickEngineTest, BitsDoNotDependOnTheOrderOfTurns) {
   }
 }
 
+// Steps of two sizes in turn, each of which comes as a graph in the end. Streams beside each other,
+// whichever runs first, give the bits of a single one.
+TEST_F(ClickEngineTest, StreamsBesideEachOtherGiveTheBitsOfOne) {
+  if (device_ == nullptr) return;
+  using Kind = train::GpuRowOptions::Kind;
+  for (const TrialOptions& options : std::initializer_list<TrialOptions>{
+           {.rows = Rows::kThresholdInside, .optimizer = "adam", .threshold = 1},
+           {.rows = Rows::kEvery, .precision = ops::Precision::kBf16}}) {
+    const bool may_cache = options.rows != Rows::kEvery;
+    std::vector<std::vector<float>> alone;
+    for (int order = -1; order < Orders(); ++order) {
+      NextOrder(order + 1);
+      DeviceTrial trial(
+          *device_, options, 64,
+          {.kind = may_cache && order % 2 ? Kind::kCache : Kind::kWhole, .cache_bytes = 1},
+          order >= 0);
+      std::mt19937_64 random(22);
+      const auto small = RandomStep(trial.space(), 2, 5, 2, random);
+      const auto large = RandomStep(trial.space(), 2, 12, 2, random);
+      std::vector<std::vector<float>> got;
+      for (int step = 0; step < 7; ++step) {
+        const bool is_large = step % 2 == 1;
+        if (order % 3 == 0) trial.engine().Announce(is_large ? small : large);
+        const auto report = trial.StepOnly(is_large ? large : small);
+        got.emplace_back(report.logits.begin(), report.logits.end());
+        got.push_back({static_cast<float>(report.units_clipped),
+                       static_cast<float>(report.rows_touched),
+                       static_cast<float>(report.rows_written)});
+      }
+      trial.Settle();
+      for (auto& row : trial.rows().All()) got.push_back(std::move(row));
+      got.push_back(trial.engine().dense().parameters);
+      if (order < 0) alone = got;
+      ASSERT_EQ(got, alone) << "order " << order;
+    }
+  }
+}
+
 // A unit without a finite norm adds nothing, on either side.
 TEST_F(ClickEngineTest, UnitsWithoutANormAreLeftOut) {
   if (device_ == nullptr) return;

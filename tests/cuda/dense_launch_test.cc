@@ -32,7 +32,8 @@ TEST_F(DenseLaunches, HaveBlocksOfManyThreads) {
   ASSERT_TRUE(AddBias<float>(*stream_, in, {}, true, y));
   ASSERT_TRUE(ReluBackward<float>(*stream_, in, in, y));
   ASSERT_TRUE(ScaleRows<float>(*stream_, row, in, y));
-  ASSERT_TRUE(FillColumnWithOne<float>(*stream_, y, 7));
+  const auto rounded = Make<uint16_t>(64);
+  ASSERT_TRUE(RoundAll(*stream_, in, DeviceMatrix<uint16_t>(rounded.span().data, 8, 8, 8)));
   ASSERT_TRUE(LogisticLoss(*stream_, row, row, out.span().Sub(0, 8), more.span().Sub(0, 8)));
   ASSERT_TRUE(ColumnSums(*stream_, in, more.span().Sub(8, 8)));
   ASSERT_TRUE(RowSquaredNorms(*stream_, in, more.span().Sub(0, 8)));
@@ -42,8 +43,12 @@ TEST_F(DenseLaunches, HaveBlocksOfManyThreads) {
   const auto slots = ToDevice<DeviceSlot>({{numbers.span().data, 8, 0, 8, 0}});
   const auto slot_of = ToDevice(std::vector<uint32_t>(8, 0)), cells = ToDevice(Counted(8)),
              rows = ToDevice(std::vector<uint32_t>(8, 0));
-  ASSERT_TRUE(
-      GatherSum(*stream_, slots.span(), {}, slot_of.span(), cells.span(), rows.span(), 0, y));
+  ASSERT_TRUE(GatherSum<float>(*stream_,
+                               {.slots = slots.span(),
+                                .slot_of = slot_of.span(),
+                                .cell_end = cells.span(),
+                                .name = rows.span()},
+                               y));
   ASSERT_TRUE(stream_->Synchronize());
   ASSERT_EQ(emulated::Kernels().size(), 13u);
   for (const auto& [name, use] : emulated::Kernels()) {

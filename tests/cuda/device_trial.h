@@ -13,11 +13,12 @@ namespace tacit::cuda::testing {
 class DeviceTrial {
  public:
   DeviceTrial(Device& device, const TrialOptions& options, uint32_t chunk_examples,
-              const train::GpuRowOptions& memory = {})
+              const train::GpuRowOptions& memory = {}, bool overlap = true)
       : device_(device),
         click_(TrialLearner(options)),
         chunk_examples_(chunk_examples),
         memory_(memory),
+        overlap_(overlap),
         backend_(ops::MakeReferenceBackend()),
         rows_(click_, *backend_, workers_),
         watched_(rows_.rows(), rows_.layout()),
@@ -69,6 +70,8 @@ class DeviceTrial {
     auto engine = MakeDeviceClickEngine(device_,
                                         {.click = {click_.model, click_.optimizer},
                                          .chunk_examples = chunk_examples_,
+                                         .round_examples = 8,
+                                         .overlap = overlap_,
                                          .rows = memory_},
                                         *mechanism_, noise_, watched_, dense_);
     EXPECT_TRUE(engine) << engine.error().message;
@@ -79,6 +82,7 @@ class DeviceTrial {
   train::ClickOptions click_;
   const uint32_t chunk_examples_;
   const train::GpuRowOptions memory_;
+  const bool overlap_;
   WorkerPool workers_{WorkerPool::Options{}};
   std::unique_ptr<ops::Backend> backend_;
   TrialRows rows_;

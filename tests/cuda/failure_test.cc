@@ -202,10 +202,15 @@ TEST(MissingWait, HostSeesWhatWasNeverWritten) {
 TEST(Graphs, TakeNothingButWorkOfTheirStream) {
   auto device = OpenTrialDevice();
   auto stream = Stream::Make(*device);
+  auto other = Stream::Make(*device);
   auto event = Event::Make(*device);
+  ASSERT_TRUE(other->Record(*event));
   for (const auto& wrong : std::vector<std::function<Status(Stream&)>>{
-           [](Stream& s) { return s.Synchronize(); }, [&](Stream& s) { return s.Record(*event); },
-           [&](Stream& s) { return s.Wait(*event); }}) {
+           [](Stream& s) { return s.Synchronize(); }, [&](Stream& s) { return s.Wait(*event); },
+           [&](Stream& s) -> Status {
+             TACIT_RETURN_IF_ERROR(s.Record(*event));
+             return event->Synchronize();
+           }}) {
     // Also where the work keeps its failure for itself.
     const auto graph = Graph::Capture(*stream, [&](Stream& s) -> Status {
       (void)wrong(s);
@@ -215,6 +220,34 @@ TEST(Graphs, TakeNothingButWorkOfTheirStream) {
     EXPECT_NE(graph.error().message.find("cudaErrorStreamCaptureInvalidated"), std::string::npos)
         << graph.error().message;
   }
+}
+
+TEST(Graphs, EndBehindAllThatTheyTakeIn) {
+  auto device = OpenTrialDevice();
+  auto stream = Stream::Make(*device);
+  auto other = Stream::Make(*device);
+  auto fork = Event::Make(*device), join = Event::Make(*device);
+  auto x = Buffer<uint32_t>::Make(*device, 64);
+  const auto capture = [&](bool works_after_join, bool joins) {
+    return Graph::Capture(*stream, [&](Stream& s) -> Status {
+      TACIT_RETURN_IF_ERROR(s.Record(*fork));
+      TACIT_RETURN_IF_ERROR(other->Wait(*fork));
+      TACIT_RETURN_IF_ERROR(AddScaled(*other, x->span(), 2, 1));
+      TACIT_RETURN_IF_ERROR(other->Record(*join));
+      if (works_after_join) TACIT_RETURN_IF_ERROR(AddScaled(*other, x->span(), 2, 1));
+      return joins ? s.Wait(*join) : Status();
+    });
+  };
+  EXPECT_TRUE(capture(false, true));
+  for (const auto& graph : {capture(true, true), capture(false, false)}) {
+    ASSERT_FALSE(graph);
+    EXPECT_NE(graph.error().message.find("cudaErrorStreamCaptureUnjoined"), std::string::npos)
+        << graph.error().message;
+  }
+  // Both streams are as they were.
+  EXPECT_TRUE(AddScaled(*other, x->span(), 2, 1));
+  EXPECT_TRUE(other->Synchronize());
+  EXPECT_TRUE(stream->Synchronize());
 }
 
 }  // namespace

@@ -92,7 +92,8 @@ GpuOutcome ReadOutcome(const TempDir& dir, const std::string& name) {
   const auto snapshot = (*store)->Latest();
   GpuOutcome outcome;
   if (const auto dense = snapshot->Dense(LearnerIndex(0))) outcome.dense = *dense;
-  for (uint32_t table = 0; table < 2; ++table)
+  for (uint32_t table = 0; table < assembly->learners.at(0).model->Rows().space.tables().size();
+       ++table)
     EXPECT_TRUE(snapshot->ForWritten(
         LearnerIndex(0), table, [&](uint64_t row, std::span<const float> floats) {
           outcome.rows.emplace(row, std::vector(floats.begin(), floats.end()));
@@ -200,7 +201,7 @@ TEST_F(GpuDaemon, KilledAnywhereWithCachedRowsEndsWhereAnUninterruptedRunEnds) {
 TEST_F(GpuDaemon, ADeviceThatIsLostWithChangedRowsInItsCacheIsGoneOnWithout) {
   WriteFewClicks(dir_, kManyBuckets);
   const GpuRun run{.gpu = kOneBucket, .d_buckets = kManyBuckets};
-  const Ended lost = Learn(run, fmt::format("fail=2500:{}", code::kEccUncorrectable));
+  const Ended lost = Learn(run, fmt::format("fail=1200:{}", code::kEccUncorrectable));
   ASSERT_EQ(lost.exit_code, 1) << lost.err;
   EXPECT_THAT(lost.err, HasSubstr("it resumes from commit"));
   const uint64_t steps = ReadOutcome(dir_, "store").steps;
@@ -218,6 +219,75 @@ TEST_F(GpuDaemon, CacheForAMechanismThatWritesEveryRowIsRefused) {
   const Ended refused = Learn({.gpu = kOneBucket, .mechanism = "{kind: dp-sgd}"});
   EXPECT_NE(refused.exit_code, 0);
   EXPECT_THAT(refused.err, HasSubstr("set gpu.rows to whole"));
+}
+
+// A transformer over what few users took of a few items; every user is in each of its steps.
+std::string WriteTransformer(const TempDir& dir, const std::string& name, const std::string& gpu,
+                             const std::string& more = "") {
+  std::mt19937_64 random(8);
+  std::string items, text;
+  for (int i = 0; i < 12; ++i) items += fmt::format("item-{}\n", i);
+  for (int i = 0; i < 200; ++i)
+    text += fmt::format(
+        R"({{"label":1,"user":"u{}","item":"item-{}","timestamp_ms":{},"features":{{"x":1}}}})"
+        "\n",
+        random() % 10, random() % 12, 1000 * (i + 1));
+  test::WriteFile(dir / "items.dat", items);
+  test::WriteFile(dir / "taken.jsonl", text);
+  const std::string path = dir / (name + ".yaml");
+  test::WriteFile(path,
+                  fmt::format("source: {{kind: log, files: [{}], format: json}}\n"
+                              "catalogue: {{file: {}}}\n"
+                              "schema: {{features: [{{name: x, kind: dense}}]}}\n"
+                              "learners:\n"
+                              "  - id: next\n"
+                              "    model: {{kind: sequence, width: 8, length: 6, blocks: 1{}}}\n"
+                              "    mechanism: {{kind: dp-sgd}}\n"
+                              "    participation: {{mode: poisson, period: 100, sampling_rate: 1, "
+                              "steps_per_period: 2, batch: 10, max_participations: 20}}\n"
+                              "    optimizer: {{kind: adam, learning_rate: 0.01}}\n"
+                              "    history: {{items: 12}}\n"
+                              "    privacy: {{unit: user, epsilon: 50, delta: 1.0e-6}}\n"
+                              "store: {{path: {}, commit_interval_ms: 5}}\n"
+                              "serve: {{listen: \"\"}}\n"
+                              "gpu: {{use: {}}}\n"
+                              "training: {{idle_priority: false, workers: 1}}\n"
+                              "memory: {{total_bytes: 400MiB}}\n",
+                              dir / "taken.jsonl", dir / "items.dat", more, dir / name, gpu));
+  return path;
+}
+
+TEST_F(GpuDaemon, ATransformerLearnsThere) {
+  constexpr char kFormed[] = ", mask_seen: false";
+  GpuOutcome outcomes[2];
+  for (const bool on_gpu : {false, true}) {
+    const std::string name = on_gpu ? "gpu" : "cpu";
+    const std::string path = WriteTransformer(dir_, name, on_gpu ? "require" : "never", kFormed);
+    const Ended ended = test::Run({TACITD_CRASH, "--config", path, "--until-end"});
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    EXPECT_EQ(ended.err.find("learner 'next' learns on GPU 0") != std::string::npos, on_gpu);
+    outcomes[on_gpu] = ReadOutcome(dir_, name);
+  }
+  const auto& [cpu, gpu] = outcomes;
+  EXPECT_GT(gpu.steps, 0u);
+  EXPECT_EQ(gpu.steps, cpu.steps);
+  EXPECT_EQ(gpu.epsilon, cpu.epsilon) << "where a step is computed is no part of its charge";
+  EXPECT_EQ(gpu.dense.parameters.size(), cpu.dense.parameters.size());
+  EXPECT_NE(gpu.dense.parameters, cpu.dense.parameters) << "the device's noise is its own";
+  // A store is the same with and without one: the CPU goes on.
+  const std::string path = WriteTransformer(dir_, "gpu", "never", kFormed);
+  EXPECT_EQ(test::Run({TACITD_CRASH, "--config", path, "--until-end"}).exit_code, 0);
+}
+
+TEST_F(GpuDaemon, ATransformerWithoutAFormForItIsRefusedOrDoneWithout) {
+  const std::string path = WriteTransformer(dir_, "refused", "require");
+  const Ended refused = test::Run({TACITD_CRASH, "--config", path, "--until-end"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("a mask of seen items has no form for a GPU"));
+  const Ended without = test::Run(
+      {TACITD_CRASH, "--config", WriteTransformer(dir_, "without", "prefer"), "--until-end"});
+  ASSERT_EQ(without.exit_code, 0) << without.err;
+  EXPECT_THAT(without.err, HasSubstr("learner 'next' learns on the CPU, because a mask"));
 }
 
 TEST_F(GpuDaemon, ADeviceThatIsMissingIsRefusedOrDoneWithout) {
@@ -250,7 +320,7 @@ TEST_F(GpuDaemon, WhatHasNoFormForADeviceIsRefusedByNameOrLearntOnTheCpu) {
 }
 
 TEST_F(GpuDaemon, ADeviceThatIsLostEndsTrainingAtTheLastCommitAndARestartGoesOn) {
-  const Ended lost = Learn({}, fmt::format("fail=1500:{}", code::kEccUncorrectable));
+  const Ended lost = Learn({}, fmt::format("fail=700:{}", code::kEccUncorrectable));
   ASSERT_EQ(lost.exit_code, 1) << lost.err;
   EXPECT_THAT(lost.err, HasSubstr("training ends: GPU 0: "));
   EXPECT_THAT(lost.err, HasSubstr("it resumes from commit"));

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <numeric>
+#include <optional>
 #include <random>
 
 #include "cuda/kernels/scales.h"
@@ -28,6 +29,37 @@ class RowKernels : public OnDevice {
     return values;
   }
 
+  // Brings a step to the device and finds its rows, in launches that are larger than the step.
+  void Begin(StepRowsIndex& index, const RowSpace& space, const stream::StepBatch& step,
+             DeviceSpan<const uint32_t> names = {}) {
+    if (!staging_) {
+      auto staging = StepStaging::Make(*stream_, {.slots = 3,
+                                                  .dense_width = 2,
+                                                  .space_rows = space.rows(),
+                                                  .chunk_examples = 1000,
+                                                  .round_examples = 16});
+      ASSERT_TRUE(staging);
+      staging_.emplace(std::move(*staging));
+    }
+    ASSERT_TRUE(stream_->Synchronize());
+    const auto staged = staging_->Bring(step, false);
+    ASSERT_TRUE(staged);
+    ASSERT_TRUE(index.Begin(**staged, names));
+    ASSERT_TRUE(index.FindTouched(*stream_));
+  }
+  void Select(StepRowsIndex& index, const mechanism::Recipe& recipe, const Buffer<NoiseKey>& key,
+              const std::vector<uint64_t>& extra = {}, DeviceSpan<const uint32_t> names = {}) {
+    ASSERT_TRUE(index.Prepare(recipe, extra, names, 8));
+    ASSERT_TRUE(index.Select(*stream_, recipe, key.span()));
+    ASSERT_TRUE(index.ListWritten(*stream_));
+    ASSERT_TRUE(stream_->Synchronize());
+  }
+  void TearDown() override {
+    staging_.reset();
+    OnDevice::TearDown();
+  }
+  std::optional<StepStaging> staging_;
+
   // A recipe that selects by a threshold, and its index after a selection.
   mechanism::Recipe Threshold(double threshold) {
     const RowSpace space = TrialModel(ops::Precision::kF32).space;
@@ -47,8 +79,8 @@ TEST_F(RowKernels, IndexIsThatOfANaiveModel) {
     NextOrder(static_cast<int>(units));
     const auto step = RandomStep(space, 2, units, 12, random);
     const std::vector<uint64_t>& row = step.examples.row;
-    ASSERT_TRUE(index->Begin(step, {}));
-    ASSERT_TRUE(index->Select(Threshold(1), key.span(), {}, {}));
+    Begin(*index, space, step);
+    Select(*index, Threshold(1), key);
     const StepRows rows = index->rows();
     const auto place = Read(rows.place), next = Read(rows.next), cell = Read(rows.cell);
     const auto first = Read(rows.first);
@@ -69,7 +101,7 @@ TEST_F(RowKernels, IndexIsThatOfANaiveModel) {
     }
     for (const auto& [of, e] : last_of) ASSERT_EQ(next[e], kNone);
     EXPECT_EQ(Read(index->touched_count())[0], place_of.size());
-    ASSERT_TRUE(index->End());
+    ASSERT_TRUE(index->End(*stream_));
     EXPECT_EQ(Read(index->owner()), std::vector<uint32_t>(space.rows(), kNone));
   }
 }
@@ -113,13 +145,13 @@ TEST_F(RowKernels, KeptRowsAreThoseWhoseNoisyCountsReachTheThreshold) {
     if (named) {
       ASSERT_TRUE(index->Cover(2 * space.rows() + number));
     }
-    ASSERT_TRUE(index->Begin(step, names.span()));
-    ASSERT_TRUE(index->Select(recipe, on_device.span(), extra, extra_names.span()));
+    Begin(*index, space, step, names.span());
+    Select(*index, recipe, on_device, extra, extra_names.span());
     const StepRows rows = index->rows();
     const auto place = Read(rows.place);
     const auto kept = Read(rows.kept);
     std::vector<uint64_t> want;
-    for (size_t e = 0; e < place.size(); ++e) {
+    for (size_t e = 0; e < step.examples.row.size(); ++e) {
       const auto at = static_cast<size_t>(
           std::lower_bound(activations.rows.begin(), activations.rows.end(), step.examples.row[e]) -
           activations.rows.begin());
@@ -142,7 +174,7 @@ TEST_F(RowKernels, KeptRowsAreThoseWhoseNoisyCountsReachTheThreshold) {
     std::vector<uint32_t> written_names;
     for (const uint32_t row : written) written_names.push_back(named ? name_of(row) : row);
     EXPECT_EQ(Read(index->written().name.Sub(0, written.size())), written_names);
-    ASSERT_TRUE(index->End());
+    ASSERT_TRUE(index->End(*stream_));
   }
   EXPECT_GT(kept_rows, 10u);
   EXPECT_GT(others, 10u);
@@ -168,9 +200,9 @@ TEST_F(RowKernels, SumsAndNumbersAreTheCpusBitForBit) {
   for (float& x : gradient) x = normal(random);
   for (size_t i = 0; i < scale.size(); ++i)
     scale[i] = 1 / (1.5f + static_cast<float>(step.unit_of[i]));
-  ASSERT_TRUE(index->Begin(step, {}));
+  Begin(*index, space, step);
   const mechanism::Recipe recipe = Threshold(1);
-  ASSERT_TRUE(index->Select(recipe, key.span(), {}, {}));
+  Select(*index, recipe, key);
   StepRows rows = index->rows();
   const auto on_gradient = ToDevice(gradient), on_scale = ToDevice(scale);
   rows.slots = on_slots.span();
@@ -262,7 +294,7 @@ TEST_F(RowKernels, ScalesAreTheCpusBitForBit) {
                             .grid_step = recipe.grid.step,
                             .dense_root = std::sqrt(kDense),
                             .root_share = shares.span()},
-                           kGroups, squared.span(), on_numbers.span(), scales.span(),
+                           kGroups, squared.span(), on_numbers.span(), {}, scales.span(),
                            bounded.span(), clipped.span()));
     EXPECT_EQ(FromDevice(scales), want);
     EXPECT_EQ(FromDevice(bounded), std::vector<uint8_t>(kUnits, 1));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/device/graph.h"
+#include "cuda/device/kept_graphs.h"
 #include "cuda/trial_device.h"
 #include "cuda/trial_kernels.h"
 
@@ -113,6 +114,71 @@ TEST_F(StreamTest, GraphDoesItsWorkAtEachLaunchAndNotBefore) {
   auto want = Counted(100);
   for (int i = 0; i < 3; ++i)
     for (uint32_t& n : want) n = 2 * (3 * n + 1) + 5;
+  EXPECT_EQ(FromDevice(x), want);
+}
+
+// Two lanes of a graph, each of which waits for the other once.
+TEST_F(StreamTest, GraphOfTwoStreamsKeepsTheirOrder) {
+  if (device_ == nullptr) return;
+  auto beside = Stream::Make(*device_);
+  ASSERT_TRUE(beside);
+  Event fork = MakeEvent(), half = MakeEvent(), join = MakeEvent();
+  for (int order = 0; order < Orders(); ++order) {
+    NextOrder(order);
+    const auto x = ToDevice(Counted(100)), y = ToDevice(Counted(100));
+    auto graph = Graph::Capture(*stream_, [&](Stream& stream) -> Status {
+      TACIT_RETURN_IF_ERROR(AddScaled(stream, x.span(), 3, 1));
+      TACIT_RETURN_IF_ERROR(stream.Record(fork));
+      TACIT_RETURN_IF_ERROR(beside->Wait(fork));
+      TACIT_RETURN_IF_ERROR(beside->CopyOnDevice<uint32_t>(x.span(), y.span()));
+      TACIT_RETURN_IF_ERROR(beside->Record(half));
+      TACIT_RETURN_IF_ERROR(AddScaled(*beside, y.span(), 2, 5));
+      TACIT_RETURN_IF_ERROR(beside->Record(join));
+      TACIT_RETURN_IF_ERROR(stream.Wait(half));
+      TACIT_RETURN_IF_ERROR(AddScaled(stream, x.span(), 2, 5));
+      return stream.Wait(join);
+    });
+    ASSERT_TRUE(graph) << graph.error().message;
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(graph->Launch(*stream_));
+    auto want = Counted(100);
+    for (int i = 0; i < 3; ++i)
+      for (uint32_t& n : want) n = 2 * (3 * n + 1) + 5;
+    EXPECT_EQ(FromDevice(y), want);
+    EXPECT_EQ(FromDevice(x), want);
+  }
+}
+
+TEST_F(StreamTest, KeptGraphsAreOfTheSameWorkToTheByte) {
+  if (device_ == nullptr) return;
+  auto beside = Stream::Make(*device_);
+  ASSERT_TRUE(beside);
+  KeptGraphs graphs(*stream_, *beside);
+  const auto x = ToDevice(Counted(100));
+  auto want = Counted(100);
+  const auto run = [&](uint32_t factor, size_t n) {
+    ASSERT_TRUE(graphs.Run([&] { return AddScaled(*stream_, x.span().Sub(0, n), factor, 1); }));
+    for (size_t i = 0; i < n; ++i) want[i] = factor * want[i] + 1;
+  };
+  for (const uint32_t factor : {3u, 3u, 3u, 5u, 3u, 5u}) run(factor, 100);
+  EXPECT_EQ(graphs.captured(), 2u);
+  EXPECT_EQ(graphs.launched(), 4u);
+  run(3, 99);  // other work, though the kernel is the same
+  EXPECT_EQ(graphs.launched(), 4u);
+  run(3, 99);
+  EXPECT_EQ(graphs.captured(), 3u);
+  EXPECT_EQ(FromDevice(x), want);
+  // The one that was not used for the longest time goes.
+  for (uint32_t factor = 10; factor < 10 + KeptGraphs::kMost; ++factor)
+    for (int twice = 0; twice < 2; ++twice) run(factor, 100);
+  const uint64_t captured = graphs.captured();
+  run(11, 100);
+  EXPECT_EQ(graphs.captured(), captured);
+  for (int twice = 0; twice < 2; ++twice) run(3, 100);
+  EXPECT_EQ(graphs.captured(), captured + 1);
+  EXPECT_EQ(FromDevice(x), want);
+  const auto failed = graphs.Run([] { return Fail(ErrorCode::kInternal, "changed its mind"); });
+  ASSERT_FALSE(failed);
+  run(3, 100);
   EXPECT_EQ(FromDevice(x), want);
 }
 

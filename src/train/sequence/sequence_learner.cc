@@ -49,6 +49,13 @@ SequenceLearner::SequenceLearner(SequenceLearnerOptions options, RecentHistories
   if (resume != nullptr) stepper_.Resume(resume->parameters, resume->optimizer, steps_taken);
 }
 
+Status SequenceLearner::UseGpu(Gpu& gpu) {
+  TACIT_CHECK(stepper_.noise() != nullptr, "a GPU takes private steps");
+  TACIT_ASSIGN(auto engine, gpu.MakeSequenceEngine(stepper_.EngineOptions(), *stepper_.noise()));
+  stepper_.UseEngine(std::move(engine));
+  return {};
+}
+
 Status SequenceLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
   *report = {.examples = batch.examples.size()};
   TACIT_ASSIGN(const bool held_out, recent_.Preview(batch, &step_));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/sequence/trained_scorer.h"
+#include "train/gpu.h"
 #include "train/learner.h"
 #include "train/next_item_exam.h"
 #include "train/recent_histories.h"
@@ -68,6 +69,9 @@ class SequenceLearner final : public Learner {
   Status LoadReleased(std::string_view bytes) override;
   void Rekey() override { stepper_.Rekey(); }
 
+  // Makes its steps the work of a GPU. REQUIRES options with a form for it (WhyNotOnEngine), before
+  // the first step.
+  Status UseGpu(Gpu& gpu);
   // Sets the model so far, as it predicts. The learner must outlive the calls of Score; no step may
   // be taken while there is one.
   void Publish(model::TrainedScorer* scorer);

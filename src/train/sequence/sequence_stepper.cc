@@ -168,13 +168,28 @@ void SequenceStepper::Resume(std::span<const float> parameters,
   parameters_.assign(parameters.begin(), parameters.end());
   state_.assign(optimizer_state.begin(), optimizer_state.end());
   step_ = steps_taken;
+  engine_is_behind_ = true;
 }
 
 void SequenceStepper::SetInitial(std::vector<float> parameters) {
   TACIT_CHECK(step_ == 0 && parameters.size() == parameters_.size(),
               "initial parameters come before the first step, all of them");
   parameters_ = std::move(parameters);
+  engine_is_behind_ = true;
   BeginAt(parameters_);
+}
+
+SequenceEngineOptions SequenceStepper::EngineOptions() const {
+  SequenceEngineOptions options{.model = options_.model,
+                                .has_prior = options_.prior != nullptr,
+                                .has_carriers = options_.carriers.has_value(),
+                                .optimizer = options_.optimizer,
+                                .is_private = clipper_ != nullptr,
+                                .update_stddev = update_stddev_};
+  if (clipper_ != nullptr)
+    TACIT_CHECK(clipper_->Describe(&options.recipe), "a clip that describes itself");
+  options.recipe.factor = 1 / options_.expected_batch;
+  return options;
 }
 
 Status SequenceStepper::Step(const model::SequenceUnits& units, SequenceStepReport* report) {
@@ -189,6 +204,11 @@ Status SequenceStepper::GradientOf(const model::SequenceUnits& units) {
                                         parameter_noise(), carriers_.get()};
   // Carriers are of what earlier steps released, never of these units.
   if (carriers_) TACIT_RETURN_IF_ERROR(carriers_->Choose(step_, parameters_));
+  if (engine_ != nullptr) {
+    if (engine_is_behind_) TACIT_RETURN_IF_ERROR(engine_->Load(parameters_, state_, step_));
+    engine_is_behind_ = false;
+    return engine_->GradientOf(units, step.seed);
+  }
   const Unscaled unscaled;
   return model_.ClippedSum(parameters_, units, step,
                            clipper_ != nullptr ? clipper_->rule() : unscaled, &sum_);
@@ -214,6 +234,12 @@ Result<std::span<const float>> SequenceStepper::NoisedGradient() {
 }
 
 Result<SequenceStepReport> SequenceStepper::Release() {
+  if (engine_ != nullptr) {
+    TACIT_ASSIGN(SequenceStepReport report,
+                 engine_->Release(options_.schedule.Factor(step_), parameters_, state_));
+    report.step = step_++;
+    return report;
+  }
   TACIT_ASSIGN(const std::span<const float> gradient, NoisedGradient());
   // The optimiser keeps all that it resumes from in its state, so this step can have its own rate.
   OptimizerOptions optimizer = options_.optimizer;

@@ -15,6 +15,7 @@
 #include "privacy/charge.h"
 #include "train/optimizer.h"
 #include "train/sequence/schedule.h"
+#include "train/sequence/sequence_engine.h"
 
 namespace tacit::train {
 
@@ -67,14 +68,6 @@ std::vector<float> ItemVariances(const SequenceTrainingOptions& options,
 // is off.
 privacy::Charge StepCharge(const SequenceGuard& privacy, const privacy::Draw& draw);
 
-// The outcome of a step. Un-noised: operator-only.
-struct SequenceStepReport {
-  uint64_t step = 0;
-  size_t units = 0;
-  double loss = 0;  // mean over the units that had one
-  size_t units_clipped = 0;
-};
-
 // A sequence model in training, and its private step on given units. Every unit's gradient is
 // formed, bounded and rounded to the grid; integer noise is added to the sum, which is divided by
 // the public expected batch. What follows is post-processing: Adam, DP-AdamBC or SGD, warm-up and
@@ -110,6 +103,14 @@ class SequenceStepper {
   // Sets initial parameters from public data or charged releases; carriers then follow what has
   // moved from those. REQUIRES as many numbers as the layout has, before the first step.
   void SetInitial(std::vector<float> parameters);
+  // Makes later steps the work of an engine. What it computes comes back after every step, so that
+  // all else stays as it is.
+  void UseEngine(std::unique_ptr<SequenceEngine> engine) {
+    engine_ = std::move(engine);
+    engine_is_behind_ = true;
+  }
+  // Returns all that such an engine must know.
+  SequenceEngineOptions EngineOptions() const;
   // Corrects attention by these shares, of a later release, from now on, instead of
   // options().privacy.item_share. REQUIRES one for each item, or none at all.
   void SetItemShare(std::span<const float> share);
@@ -148,6 +149,8 @@ class SequenceStepper {
   std::vector<float> expanded_;                // a noised sum of carriers as a gradient
   model::SequenceSum sum_;
   uint64_t step_ = 0;
+  std::unique_ptr<SequenceEngine> engine_;  // null: steps are computed here
+  bool engine_is_behind_ = false;           // it has not got the parameters
 };
 
 }  // namespace tacit::train

@@ -133,9 +133,20 @@ class SequencePlan final : public ModelPlan {
     train::SequenceLearnerOptions options = options_;
     options.histories.user_key = parts.user_key;
     options.histories.clock = parts.clock;
-    return std::make_unique<train::SequenceLearner>(std::move(options), std::move(parts.histories),
-                                                    std::move(parts.noise), parts.backend,
-                                                    parts.dense, parts.steps_taken);
+    auto learner = std::make_unique<train::SequenceLearner>(
+        std::move(options), std::move(parts.histories), std::move(parts.noise), parts.backend,
+        parts.dense, parts.steps_taken);
+    if (parts.gpu != nullptr) TACIT_RETURN_IF_ERROR(learner->UseGpu(*parts.gpu));
+    return learner;
+  }
+  std::string WhyNotOnGpu() const override {
+    const train::SequenceTrainingOptions& training = options_.training;
+    return train::WhyNotOnEngine(
+        {.model = training.model,
+         .has_prior = options_.start.kind != train::SequenceStartOptions::Kind::kNone,
+         .has_carriers = training.carriers.has_value(),
+         .optimizer = training.optimizer,
+         .is_private = training.privacy.on});
   }
 
   std::shared_ptr<const serve::ItemModel> Recommends() const override {

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+#include "cuda/device/buffer.h"
+#include "cuda/device/stream.h"
+#include "cuda/kernels/matrix.h"
+
+// Normalisation of a sequence model's rows, as ops::UnitOps has it; sums in double.
+namespace tacit::cuda {
+
+// normal = (x - mean) / sqrt(variance + epsilon) per row, inverse[r] = 1 / sqrt(variance +
+// epsilon), out = gain * normal + bias. `out` may be x.
+Status LayerNorm(Stream& stream, DeviceMatrix<const float> x, DeviceSpan<const float> gain,
+                 DeviceSpan<const float> bias, float epsilon, DeviceMatrix<float> normal,
+                 DeviceSpan<float> inverse, DeviceMatrix<float> out);
+// Per unit, whose rows end at unit_end[u]: the gradient of the gains and behind it that of the
+// biases, in row u of `out`, given the gradient of LayerNorm's `out`.
+Status LayerNormUnitGradients(Stream& stream, DeviceSpan<const uint32_t> unit_end,
+                              DeviceMatrix<const float> normal, DeviceMatrix<const float> grad,
+                              DeviceMatrix<float> out);
+// Turns the gradient of LayerNorm's `out` into that of its x, in place.
+Status LayerNormBackward(Stream& stream, DeviceMatrix<const float> normal,
+                         DeviceSpan<const float> inverse, DeviceSpan<const float> gain,
+                         DeviceMatrix<float> grad);
+
+}  // namespace tacit::cuda

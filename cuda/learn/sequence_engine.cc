@@ -1,0 +1,186 @@
+#include "cuda/learn/sequence_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "cuda/device/stream.h"
+#include "cuda/kernels/finish.h"
+#include "cuda/kernels/noise_check.h"
+#include "cuda/kernels/step_noise.h"
+#include "cuda/learn/device_optimizer.h"
+#include "cuda/learn/sequence_wave.h"
+#include "model/sequence/coins.h"
+
+namespace tacit::cuda {
+namespace {
+
+using mechanism::Recipe;
+
+// A position has a logit for each item: those of a wave take a gigabyte at most.
+size_t WavePositions(const DeviceSequenceOptions& options) {
+  constexpr size_t kLogitsMost = size_t{1} << 28;
+  return std::min<size_t>(options.wave_positions,
+                          std::max<size_t>(1, kLogitsMost / options.sequence.model.catalogue));
+}
+
+class Engine final : public train::SequenceEngine {
+ public:
+  Engine(Stream stream, const DeviceSequenceOptions& options, noise::NoiseSource& noise)
+      : stream_(std::move(stream)),
+        options_(options),
+        noise_(noise),
+        layout_(options.sequence.model),
+        wave_positions_(WavePositions(options)),
+        wave_(MakeSequenceWave(stream_, layout_)) {}
+
+  Status Open() {
+    TACIT_RETURN_IF_ERROR(CheckNoise(stream_));
+    TACIT_ASSIGN(StepNoise step_noise, StepNoise::Make(stream_));
+    step_noise_.emplace(std::move(step_noise));
+    TACIT_ASSIGN(sums_, Buffer<int64_t>::Make(stream_.device(), layout_.size()));
+    return {};
+  }
+
+  Status Load(std::span<const float> parameters, std::span<const float> state,
+              uint64_t steps_taken) override {
+    TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
+    dense_.parameters.assign(parameters.begin(), parameters.end());
+    dense_.optimizer.assign(state.begin(), state.end());
+    steps_taken_ = steps_taken;
+    optimizer_.reset();
+    TACIT_ASSIGN(DeviceOptimizer optimizer,
+                 DeviceOptimizer::Make(stream_, options_.sequence.optimizer, dense_));
+    optimizer_.emplace(std::move(optimizer));
+    return {};
+  }
+  Status GradientOf(const model::SequenceUnits& units, uint64_t seed) override;
+  Result<train::SequenceStepReport> Release(double rate_factor, std::span<float> parameters,
+                                            std::span<float> state) override;
+
+ private:
+  uint32_t CoordinatesOf(const model::UnitRows& rows);
+  Status AddWave();
+
+  Stream stream_;
+  const DeviceSequenceOptions options_;
+  noise::NoiseSource& noise_;
+  const model::SequenceLayout layout_;
+  const size_t wave_positions_;
+  store::DenseState dense_;
+  uint64_t steps_taken_ = 0;
+  std::optional<DeviceOptimizer> optimizer_;
+  std::optional<StepNoise> step_noise_;
+  Buffer<int64_t> sums_;
+
+  // The step under way.
+  bool begun_ = false;
+  train::SequenceStepReport report_;
+  size_t with_loss_ = 0;
+  model::UnitRows rows_;
+  PackedUnits packed_;
+  SequenceWave::Outcome outcome_;
+  std::unordered_set<uint32_t> items_;
+  std::unique_ptr<SequenceWave> wave_;
+};
+
+// As model::UnitGradient counts them: whole tables that the softmax writes, and touched rows of
+// others.
+uint32_t Engine::CoordinatesOf(const model::UnitRows& rows) {
+  if (options_.sequence.model.tied) return static_cast<uint32_t>(layout_.size());
+  items_.clear();
+  items_.insert(rows.item.begin(), rows.item.end());
+  return static_cast<uint32_t>(layout_.size() - layout_.items().size() +
+                               items_.size() * layout_.items().cols);
+}
+
+// Sends the packed units through the model.
+Status Engine::AddWave() {
+  if (packed_.units() == 0) return {};
+  const Recipe& recipe = options_.sequence.recipe;
+  const ClipRule rule{
+      .law = recipe.clip == Recipe::Clip::kFlat ? ClipLaw::kFlat : ClipLaw::kAutomatic,
+      .bound = recipe.bound,
+      .grid_step = recipe.grid.step};
+  TACIT_RETURN_IF_ERROR(wave_->Add(packed_, rule, sums_.span()));
+  TACIT_RETURN_IF_ERROR(wave_->Report(&outcome_));
+  for (size_t u = 0, r = 0; u < packed_.units(); ++u) {
+    double loss = 0;
+    for (; r < packed_.counted_end[u]; ++r) loss += outcome_.loss[r];
+    if (!outcome_.bounded[u]) continue;
+    report_.loss += static_cast<float>(loss);
+    with_loss_ += static_cast<float>(loss) > 0;
+    report_.units_clipped += std::sqrt(double{outcome_.squared[u]}) > recipe.bound;
+  }
+  packed_.Clear();
+  return {};
+}
+
+Status Engine::GradientOf(const model::SequenceUnits& units, uint64_t seed) {
+  TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
+  TACIT_CHECK(optimizer_.has_value(), "a state is loaded before the first step");
+  begun_ = true;
+  report_ = {.units = units.units()};
+  with_loss_ = 0;
+  packed_.Clear();
+  TACIT_RETURN_IF_ERROR(stream_.Fill(sums_.span(), 0));
+  TACIT_RETURN_IF_ERROR(wave_->BeginStep(optimizer_->weights()));
+  const model::StepCoins coins{seed};
+  for (size_t u = 0; u < units.units(); ++u) {
+    units.Rows(u, coins.crops(units.Id(u)), &rows_);
+    for (const uint32_t item : rows_.item)
+      TACIT_CHECK(item < layout_.items().rows, "items are of the catalogue");
+    // A wave has fewer units than a grid has blocks on its third side.
+    constexpr size_t kUnitsMost = 32768;
+    if (packed_.rows() + rows_.size() > wave_positions_ || packed_.units() == kUnitsMost)
+      TACIT_RETURN_IF_ERROR(AddWave());
+    packed_.Append(rows_, CoordinatesOf(rows_));
+  }
+  return AddWave();
+}
+
+Result<train::SequenceStepReport> Engine::Release(double rate_factor, std::span<float> parameters,
+                                                  std::span<float> state) {
+  TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
+  TACIT_CHECK(begun_, "Release follows GradientOf");
+  begun_ = false;
+  const Recipe& recipe = options_.sequence.recipe;
+  TACIT_RETURN_IF_ERROR(stream_.Synchronize());
+  noise_.Rekey();
+  TACIT_RETURN_IF_ERROR(step_noise_->Begin(noise_));
+  TACIT_RETURN_IF_ERROR(optimizer_->BeginStep(options_.sequence.update_stddev, rate_factor));
+  TACIT_RETURN_IF_ERROR(
+      FinishSteps(stream_, step_noise_->key(),
+                  {.step = recipe.grid.step, .stddev = recipe.grid.stddev, .factor = recipe.factor},
+                  optimizer_->rule(), sums_.span(), optimizer_->parameters()));
+  TACIT_RETURN_IF_ERROR(step_noise_->End());
+  TACIT_RETURN_IF_ERROR(optimizer_->Settle(&dense_));
+  TACIT_CHECK(parameters.size() == dense_.parameters.size() &&
+              state.size() == dense_.optimizer.size());
+  std::ranges::copy(dense_.parameters, parameters.begin());
+  std::ranges::copy(dense_.optimizer, state.begin());
+  report_.loss /= static_cast<double>(std::max<size_t>(1, with_loss_));
+  return report_;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<train::SequenceEngine>> MakeDeviceSequenceEngine(
+    Device& device, const DeviceSequenceOptions& options, noise::NoiseSource& noise) {
+  const std::string why_not = train::WhyNotOnEngine(options.sequence);
+  if (!why_not.empty())
+    return Fail(ErrorCode::kRefused,
+                fmt::format("{}: set gpu.use to never, or do without it", why_not));
+  TACIT_ASSIGN(Stream stream, Stream::Make(device));
+  auto engine = std::make_unique<Engine>(std::move(stream), options, noise);
+  TACIT_RETURN_IF_ERROR(engine->Open());
+  return std::unique_ptr<train::SequenceEngine>(std::move(engine));
+}
+
+}  // namespace tacit::cuda

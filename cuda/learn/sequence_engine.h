@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "cuda/device/device.h"
+#include "noise/noise.h"
+#include "train/sequence/sequence_engine.h"
+
+namespace tacit::cuda {
+
+struct DeviceSequenceOptions {
+  train::SequenceEngineOptions sequence;
+  // Positions that go through the model at a time, fewer for large catalogues. A step of more goes
+  // through in waves of whole units, with the same bits; a unit of more is a wave by itself.
+  uint32_t wave_positions = 16384;
+};
+
+// The private step of a sequence model on one GPU: a transformer in f32 or bf16. What a unit adds
+// does not depend on the others in its step, in no bit: every product of a row is summed in the
+// same order whatever is beside it.
+//
+// Beside what it is held against (model::SequenceModel), in bf16 the biases' gradients are sums of
+// rounded rows. `device` and `noise` must outlive it. Fails with kRefused for options without such
+// a form, and with kCorruption if the device does not compute noise as the CPU does.
+Result<std::unique_ptr<train::SequenceEngine>> MakeDeviceSequenceEngine(
+    Device& device, const DeviceSequenceOptions& options, noise::NoiseSource& noise);
+
+}  // namespace tacit::cuda

@@ -1,0 +1,446 @@
+#include "cuda/learn/sequence_wave.h"
+
+#include <algorithm>
+#include <deque>
+#include <type_traits>
+
+#include "base/check.h"
+#include "cuda/device/device.h"
+#include "cuda/kernels/attention.h"
+#include "cuda/kernels/catalogue.h"
+#include "cuda/kernels/gemm.h"
+#include "cuda/kernels/layer_norm.h"
+#include "cuda/kernels/packed_rows.h"
+#include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/unit_tiles.h"
+
+namespace tacit::cuda {
+namespace {
+
+using model::LinearLayer;
+using model::NormLayer;
+using model::SequenceLayout;
+
+constexpr float kNormEpsilon = 1e-5f;  // as model/sequence/transformer.cc has it
+
+// A matrix whose memory grows; rows begin at multiples of 16 bytes.
+template <class T>
+class Grown {
+ public:
+  Status Take(Device& device, size_t rows, size_t cols) {
+    stride_ = (cols + 7) / 8 * 8;
+    rows_ = static_cast<uint32_t>(rows), cols_ = static_cast<uint32_t>(cols);
+    return Reserve(device, rows * stride_, &buffer_);
+  }
+  DeviceMatrix<T> view() const { return {buffer_.span().data, rows_, cols_, stride_}; }
+
+ private:
+  Buffer<T> buffer_;
+  uint32_t rows_ = 0, cols_ = 0;
+  uint64_t stride_ = 0;
+};
+
+// A linear layer keeps these for its gradient: inputs and outputs' gradients as factors, and its
+// weights for products.
+template <class T>
+struct Linear {
+  const LinearLayer* layer = nullptr;
+  Grown<T> in, grad, weights;
+};
+struct Norm {
+  const NormLayer* layer = nullptr;
+  Grown<float> normal, of_units;
+  Buffer<float> inverse;
+};
+template <class T>
+struct Block {
+  Linear<T> qkv, projection, inner, outer;
+  Norm first, second;
+  Grown<float> out_qkv, shares, middle, activation, normed;
+};
+
+template <class T>
+class Wave final : public SequenceWave {
+  static constexpr bool kRounds = !std::is_same_v<T, float>;
+
+ public:
+  Wave(Stream& stream, const SequenceLayout& layout)
+      : stream_(stream),
+        device_(stream.device()),
+        layout_(layout),
+        pre_(layout.options().norm == model::SequenceOptions::Norm::kPre) {
+    for (const SequenceLayout::Block& block : layout.blocks()) {
+      Block<T>& made = blocks_.emplace_back();
+      made.qkv.layer = &block.qkv;
+      made.projection.layer = &block.projection;
+      made.inner.layer = &block.inner;
+      made.outer.layer = &block.outer;
+      made.first.layer = &block.first;
+      made.second.layer = &block.second;
+      linears_.insert(linears_.end(), {&made.qkv, &made.projection, &made.inner, &made.outer});
+      norms_.insert(norms_.end(), {&made.first, &made.second});
+    }
+    if (layout.last_norm().width > 0) {
+      last_.layer = &layout.last_norm();
+      norms_.push_back(&last_);
+    }
+  }
+
+  Status BeginStep(DeviceSpan<const float> parameters) override {
+    parameters_ = parameters;
+    for (Linear<T>* linear : linears_) {
+      const auto [in, out, offset] = *linear->layer;
+      TACIT_RETURN_IF_ERROR(Factor(
+          {parameters_.data + offset, static_cast<uint32_t>(in), static_cast<uint32_t>(out), out},
+          &linear->weights));
+    }
+    return Factor(Table(layout_.output()), &table_);
+  }
+
+  Status Add(const PackedUnits& units, const ClipRule& rule, DeviceSpan<int64_t> sums) override {
+    TACIT_RETURN_IF_ERROR(Upload(units));
+    if (units.rows() > 0) {
+      TACIT_RETURN_IF_ERROR(Forward());
+      TACIT_RETURN_IF_ERROR(Output());
+      TACIT_RETURN_IF_ERROR(Backward());
+    }
+    TACIT_RETURN_IF_ERROR(Norms());
+    TACIT_RETURN_IF_ERROR(NarrowNorms(stream_, Units(squared_), Units(norm_)));
+    TACIT_RETURN_IF_ERROR(stream_.Fill(clipped_.span(), 0));
+    TACIT_RETURN_IF_ERROR(UnitScales(stream_, rule, 1, Units(norm_), Units(coordinates_), {},
+                                     Units(scale_), Units(bounded_), clipped_.span()));
+    return Sums(rule.grid_step, sums);
+  }
+
+  Status Report(Outcome* outcome) override {
+    outcome->loss.resize(counted_count_);
+    outcome->squared.resize(units_);
+    outcome->bounded.resize(units_);
+    TACIT_RETURN_IF_ERROR(
+        stream_.Download(loss_.span().Sub(0, counted_count_), std::span<float>(outcome->loss)));
+    TACIT_RETURN_IF_ERROR(stream_.Download(Units(norm_), std::span<float>(outcome->squared)));
+    TACIT_RETURN_IF_ERROR(stream_.Download(Units(bounded_), std::span<uint8_t>(outcome->bounded)));
+    return stream_.Synchronize();
+  }
+
+ private:
+  template <class U>
+  DeviceSpan<U> Units(const Buffer<U>& buffer) const {
+    return buffer.span().Sub(0, units_);
+  }
+  DeviceMatrix<const float> Table(const model::ParameterTable& table) const {
+    return {parameters_.data + table.offset, static_cast<uint32_t>(table.rows),
+            static_cast<uint32_t>(table.cols), table.cols};
+  }
+  DeviceSpan<const float> Vector(size_t offset, size_t size) const {
+    return parameters_.Sub(offset, size);
+  }
+  // Numbers as factors of products see them.
+  Status Factor(DeviceMatrix<const float> from, Grown<T>* to) {
+    TACIT_RETURN_IF_ERROR(to->Take(device_, from.rows, from.cols));
+    return AddBias<T>(stream_, from, {}, false, to->view());
+  }
+  // One plan for all sizes: a row's products are summed in the same order whatever is beside it.
+  Status Multiply(DeviceMatrix<const T> a, Form form_b, DeviceMatrix<const T> b,
+                  DeviceMatrix<float> c) {
+    constexpr GemmPlan kPlan{.tile = 64, .splits = 1};
+    if constexpr (kRounds)
+      return Gemm16(stream_, Form::kAsIs, a, form_b, b, 0, c, kPlan, {});
+    else
+      return Gemm32(stream_, Form::kAsIs, a, form_b, b, 0, c, kPlan, {});
+  }
+  Status Apply(Linear<T>& linear, DeviceMatrix<const float> in, bool relu,
+               DeviceMatrix<float> out) {
+    const LinearLayer& layer = *linear.layer;
+    TACIT_RETURN_IF_ERROR(Factor(in, &linear.in));
+    TACIT_RETURN_IF_ERROR(Multiply(linear.in.view(), Form::kAsIs, linear.weights.view(), out));
+    return AddBias<float>(stream_, out, Vector(layer.offset + layer.in * layer.out, layer.out),
+                          relu, out);
+  }
+  // below = grad W^T; keeps what the layer's own gradient is formed of.
+  Status GoBack(Linear<T>& linear, DeviceMatrix<const float> grad, DeviceMatrix<float> below) {
+    TACIT_RETURN_IF_ERROR(Factor(grad, &linear.grad));
+    return Multiply(linear.grad.view(), Form::kTransposed, linear.weights.view(), below);
+  }
+  Status Normalise(Norm& norm, DeviceMatrix<const float> x, DeviceMatrix<float> out) {
+    const NormLayer& layer = *norm.layer;
+    TACIT_RETURN_IF_ERROR(norm.normal.Take(device_, x.rows, x.cols));
+    TACIT_RETURN_IF_ERROR(Reserve(device_, x.rows, &norm.inverse));
+    return LayerNorm(stream_, x, Vector(layer.offset, layer.width),
+                     Vector(layer.offset + layer.width, layer.width), kNormEpsilon,
+                     norm.normal.view(), norm.inverse.span().Sub(0, x.rows), out);
+  }
+  Status GoBack(Norm& norm, DeviceMatrix<float> grad) {
+    const NormLayer& layer = *norm.layer;
+    TACIT_RETURN_IF_ERROR(norm.of_units.Take(device_, units_, 2 * layer.width));
+    TACIT_RETURN_IF_ERROR(LayerNormUnitGradients(stream_, unit_end(), norm.normal.view(), grad,
+                                                 norm.of_units.view()));
+    return LayerNormBackward(stream_, norm.normal.view(), norm.inverse.span().Sub(0, grad.rows),
+                             Vector(layer.offset, layer.width), grad);
+  }
+  DeviceSpan<const uint32_t> Ints(size_t which) const { return ints_[which]; }
+  DeviceSpan<const uint32_t> item() const { return ints_[0]; }
+  DeviceSpan<const uint32_t> position() const { return ints_[1]; }
+  DeviceSpan<const uint32_t> unit_end() const { return ints_[3]; }
+  DeviceSpan<const uint32_t> counted() const { return ints_[4]; }
+  DeviceSpan<const uint32_t> target() const { return ints_[5]; }
+  DeviceSpan<const uint32_t> counted_end() const { return ints_[6]; }
+  AttentionShape Shape() const {
+    return {.crop_end = ints_[2],
+            .longest = longest_,
+            .heads = layout_.options().heads,
+            .rounds = kRounds};
+  }
+
+  Status Upload(const PackedUnits& units) {
+    units_ = units.units();
+    rows_ = units.rows();
+    counted_count_ = units.counted.size();
+    longest_ = units.longest;
+    const std::vector<uint32_t>* const all[] = {&units.item,       &units.position, &units.crop_end,
+                                                &units.unit_end,   &units.counted,  &units.target,
+                                                &units.counted_end};
+    for (size_t i = 0; i < std::size(all); ++i) {
+      TACIT_RETURN_IF_ERROR(Reserve(device_, all[i]->size(), &int_buffers_[i]));
+      const auto to = int_buffers_[i].span().Sub(0, all[i]->size());
+      TACIT_RETURN_IF_ERROR(stream_.Upload<uint32_t>(*all[i], to));
+      ints_[i] = to;
+    }
+    for (Buffer<float>* buffer : {&weight_, &loss_, &factor_, &minus_sum_})
+      TACIT_RETURN_IF_ERROR(Reserve(device_, counted_count_, buffer));
+    TACIT_RETURN_IF_ERROR(
+        stream_.Upload<float>(units.weight, weight_.span().Sub(0, counted_count_)));
+    TACIT_RETURN_IF_ERROR(Reserve(device_, units_, &squared_));
+    TACIT_RETURN_IF_ERROR(Reserve(device_, units_, &norm_));
+    TACIT_RETURN_IF_ERROR(Reserve(device_, units_, &scale_));
+    TACIT_RETURN_IF_ERROR(Reserve(device_, units_, &bounded_));
+    TACIT_RETURN_IF_ERROR(Reserve(device_, units_, &coordinates_));
+    TACIT_RETURN_IF_ERROR(Reserve(device_, 1, &clipped_));
+    return stream_.Upload<uint32_t>(units.coordinates, Units(coordinates_));
+  }
+
+  Status Forward() {
+    const size_t width = layout_.options().width;
+    TACIT_RETURN_IF_ERROR(hidden_.Take(device_, rows_, width));
+    TACIT_RETURN_IF_ERROR(spare_.Take(device_, rows_, width));
+    TACIT_RETURN_IF_ERROR(EmbedRows(stream_, item(), Table(layout_.items()),
+                                    layout_.embedding_scale(), position(),
+                                    Table(layout_.positions()), hidden_.view()));
+    for (Block<T>& block : blocks_) TACIT_RETURN_IF_ERROR(Forward(block));
+    return last_.layer == nullptr ? Status() : Normalise(last_, hidden_.view(), hidden_.view());
+  }
+  // hidden_ becomes the block's output.
+  Status Forward(Block<T>& block) {
+    const size_t width = layout_.options().width, inner = block.inner.layer->out;
+    const DeviceMatrix<float> x = hidden_.view(), spare = spare_.view();
+    TACIT_RETURN_IF_ERROR(block.out_qkv.Take(device_, rows_, 3 * width));
+    TACIT_RETURN_IF_ERROR(block.shares.Take(device_, layout_.options().heads * rows_, longest_));
+    TACIT_RETURN_IF_ERROR(block.middle.Take(device_, rows_, width));
+    TACIT_RETURN_IF_ERROR(block.activation.Take(device_, rows_, inner));
+    if (pre_) TACIT_RETURN_IF_ERROR(Normalise(block.first, x, spare));
+    TACIT_RETURN_IF_ERROR(Apply(block.qkv, pre_ ? spare : x, false, block.out_qkv.view()));
+    TACIT_RETURN_IF_ERROR(
+        Attend(stream_, Shape(), block.out_qkv.view(), block.shares.view(), spare));
+    const DeviceMatrix<float> middle = block.middle.view();
+    TACIT_RETURN_IF_ERROR(Apply(block.projection, spare, false, middle));
+    TACIT_RETURN_IF_ERROR(AddMatrix(stream_, x, middle));
+    if (!pre_) TACIT_RETURN_IF_ERROR(Normalise(block.first, middle, middle));
+    if (pre_) TACIT_RETURN_IF_ERROR(Normalise(block.second, middle, spare));
+    const DeviceMatrix<float> activation = block.activation.view();
+    TACIT_RETURN_IF_ERROR(Apply(block.inner, pre_ ? spare : middle, true, activation));
+    TACIT_RETURN_IF_ERROR(Apply(block.outer, activation, false, x));
+    TACIT_RETURN_IF_ERROR(AddMatrix(stream_, middle, x));
+    return pre_ ? Status() : Normalise(block.second, x, x);
+  }
+
+  // The catalogue's softmax; grad_ becomes the gradient of the hidden states.
+  Status Output() {
+    const size_t width = layout_.options().width, n = counted_count_;
+    TACIT_RETURN_IF_ERROR(states_.Take(device_, n, width));
+    TACIT_RETURN_IF_ERROR(state_grad_.Take(device_, n, width));
+    TACIT_RETURN_IF_ERROR(scaled_.Take(device_, n, width));
+    TACIT_RETURN_IF_ERROR(logits_.Take(device_, n, layout_.output().rows));
+    TACIT_RETURN_IF_ERROR(exponentials_.Take(device_, n, layout_.output().rows));
+    TACIT_RETURN_IF_ERROR(TakeRows(stream_, hidden_.view(), counted(), states_.view()));
+    TACIT_RETURN_IF_ERROR(Factor(states_.view(), &state_factor_));
+    TACIT_RETURN_IF_ERROR(
+        Multiply(state_factor_.view(), Form::kTransposed, table_.view(), logits_.view()));
+    const PredictedRows predicted{target(), weight_.span().Sub(0, n)};
+    const DeviceSpan<float> factor = factor_.span().Sub(0, n);
+    const model::ParameterTable& bias = layout_.item_bias();
+    TACIT_RETURN_IF_ERROR(ExpRows<T>(
+        stream_, logits_.view(), Vector(bias.offset, bias.size()), predicted, exponentials_.view(),
+        {loss_.span().Sub(0, n), factor, minus_sum_.span().Sub(0, n)}));
+    TACIT_RETURN_IF_ERROR(
+        Multiply(exponentials_.view(), Form::kAsIs, table_.view(), state_grad_.view()));
+    TACIT_RETURN_IF_ERROR(
+        StateGradients<T>(stream_, predicted, factor, table_.view(), state_grad_.view()));
+    TACIT_RETURN_IF_ERROR(ScaleStates<T>(stream_, factor, states_.view(), scaled_.view()));
+    if (bias.size() > 0)
+      TACIT_RETURN_IF_ERROR(Factor({factor.data, static_cast<uint32_t>(n), 1, 1}, &factor_column_));
+    TACIT_RETURN_IF_ERROR(grad_.Take(device_, rows_, width));
+    const DeviceMatrix<float> grad = grad_.view();
+    TACIT_RETURN_IF_ERROR(stream_.Fill(DeviceSpan<float>(grad.data, grad.rows * grad.stride), 0));
+    return PutRows(stream_, state_grad_.view(), counted(), grad);
+  }
+
+  Status Backward() {
+    if (last_.layer != nullptr) TACIT_RETURN_IF_ERROR(GoBack(last_, grad_.view()));
+    for (size_t b = blocks_.size(); b-- > 0;) TACIT_RETURN_IF_ERROR(Backward(blocks_[b]));
+    return {};
+  }
+  // grad_ becomes the gradient of the block's input.
+  Status Backward(Block<T>& block) {
+    const size_t width = layout_.options().width;
+    const DeviceMatrix<float> grad = grad_.view(), below = spare_.view();
+    TACIT_RETURN_IF_ERROR(inner_grad_.Take(device_, rows_, block.inner.layer->out));
+    TACIT_RETURN_IF_ERROR(qkv_grad_.Take(device_, rows_, 3 * width));
+    TACIT_RETURN_IF_ERROR(share_work_.Take(device_, block.shares.view().rows, longest_));
+    const DeviceMatrix<float> inner = inner_grad_.view();
+    if (!pre_) TACIT_RETURN_IF_ERROR(GoBack(block.second, grad));
+    TACIT_RETURN_IF_ERROR(GoBack(block.outer, grad, inner));
+    TACIT_RETURN_IF_ERROR(ReluBackward<float>(stream_, block.activation.view(), inner, inner));
+    TACIT_RETURN_IF_ERROR(GoBack(block.inner, inner, below));
+    if (pre_) TACIT_RETURN_IF_ERROR(GoBack(block.second, below));
+    TACIT_RETURN_IF_ERROR(AddMatrix(stream_, below, grad));
+
+    if (!pre_) TACIT_RETURN_IF_ERROR(GoBack(block.first, grad));
+    TACIT_RETURN_IF_ERROR(GoBack(block.projection, grad, below));
+    TACIT_RETURN_IF_ERROR(AttendBackward(stream_, Shape(), block.out_qkv.view(),
+                                         block.shares.view(), below, share_work_.view(),
+                                         qkv_grad_.view()));
+    TACIT_RETURN_IF_ERROR(GoBack(block.qkv, qkv_grad_.view(), below));
+    if (pre_) TACIT_RETURN_IF_ERROR(GoBack(block.first, below));
+    return AddMatrix(stream_, below, grad);
+  }
+
+  // Calls body(table, offset) for every table whose gradients units form.
+  template <class Body>
+  Status ForTables(const Body& body) {
+    for (Linear<T>* linear : linears_) {
+      const LinearLayer& layer = *linear->layer;
+      TACIT_RETURN_IF_ERROR(body(UnitTable<T>{.rows = static_cast<uint32_t>(layer.in + 1),
+                                              .cols = static_cast<uint32_t>(layer.out),
+                                              .unit_end = unit_end(),
+                                              .a = linear->in.view(),
+                                              .g = linear->grad.view(),
+                                              .ones = true},
+                                 layer.offset));
+    }
+    const auto placed = [&](DeviceSpan<const uint32_t> place, float each) {
+      return PlacedRows<float>{
+          .unit_end = unit_end(), .place = place, .from = grad_.view(), .factor = {}, .each = each};
+    };
+    const auto empty = [](const model::ParameterTable& of) {
+      return UnitTable<T>{.rows = static_cast<uint32_t>(of.rows),
+                          .cols = static_cast<uint32_t>(of.cols)};
+    };
+    UnitTable<T> positions = empty(layout_.positions());
+    positions.input = placed(position(), 1);
+    TACIT_RETURN_IF_ERROR(body(positions, layout_.positions().offset));
+    // The softmax writes e^T g, and takes some of g off at the target.
+    const auto predicted = [&](uint32_t cols, DeviceMatrix<const T> g) {
+      return UnitTable<T>{.rows = static_cast<uint32_t>(layout_.output().rows),
+                          .cols = cols,
+                          .unit_end = counted_end(),
+                          .a = exponentials_.view(),
+                          .g = g,
+                          .own = {.unit_end = counted_end(),
+                                  .place = target(),
+                                  .from = g,
+                                  .factor = minus_sum_.span().Sub(0, counted_count_)}};
+    };
+    if (layout_.item_bias().size() > 0)
+      TACIT_RETURN_IF_ERROR(body(predicted(1, factor_column_.view()), layout_.item_bias().offset));
+    UnitTable<T> output = predicted(static_cast<uint32_t>(layout_.output().cols), scaled_.view());
+    const auto input = placed(item(), layout_.embedding_scale());
+    if (layout_.options().tied) {
+      output.input = input;
+    } else {
+      UnitTable<T> items = empty(layout_.items());
+      items.input = input;
+      TACIT_RETURN_IF_ERROR(body(items, layout_.items().offset));
+    }
+    return body(output, layout_.output().offset);
+  }
+
+  Status Norms() {
+    TACIT_RETURN_IF_ERROR(stream_.Fill(Units(squared_), 0));
+    if (rows_ == 0) return {};
+    for (const Norm* norm : norms_)
+      TACIT_RETURN_IF_ERROR(AddUnitVectorNorms(stream_, norm->of_units.view(), Units(squared_)));
+    return ForTables([&](const UnitTable<T>& table, size_t) -> Status {
+      TACIT_RETURN_IF_ERROR(
+          Reserve(device_, UnitTableWork(table.rows, table.cols, units_), &work_));
+      return AddUnitTableNorms<T>(stream_, table, work_.span(), Units(squared_));
+    });
+  }
+  Status Sums(double step, DeviceSpan<int64_t> sums) {
+    if (rows_ == 0) return {};
+    for (const Norm* norm : norms_)
+      TACIT_RETURN_IF_ERROR(AddUnitVectors(stream_, norm->of_units.view(), Units(scale_), step,
+                                           sums.Sub(norm->layer->offset, 2 * norm->layer->width)));
+    return ForTables([&](const UnitTable<T>& table, size_t offset) {
+      return AddUnitTables<T>(stream_, table, Units(scale_), step,
+                              sums.Sub(offset, size_t{table.rows} * table.cols));
+    });
+  }
+
+  Stream& stream_;
+  Device& device_;
+  const SequenceLayout& layout_;
+  const bool pre_;
+  DeviceSpan<const float> parameters_;
+  size_t units_ = 0, rows_ = 0, counted_count_ = 0;
+  uint32_t longest_ = 0;
+
+  std::deque<Block<T>> blocks_;
+  Norm last_;
+  std::vector<Linear<T>*> linears_;
+  std::vector<Norm*> norms_;
+  Grown<T> table_, state_factor_, exponentials_, scaled_, factor_column_;
+  Grown<float> hidden_, spare_, grad_, states_, state_grad_, logits_;
+  Grown<float> inner_grad_, qkv_grad_, share_work_;
+  Buffer<uint32_t> int_buffers_[7];
+  DeviceSpan<const uint32_t> ints_[7];  // item, position, crops', units' ends, counted, ...
+  Buffer<float> weight_, loss_, factor_, minus_sum_;
+  Buffer<double> squared_, work_;
+  Buffer<float> norm_, scale_;
+  Buffer<uint8_t> bounded_;
+  Buffer<uint32_t> coordinates_, clipped_;
+};
+
+}  // namespace
+
+void PackedUnits::Append(const model::UnitRows& rows, uint32_t coordinates_of) {
+  const auto before = static_cast<uint32_t>(item.size());
+  const size_t counted_before = counted.size();
+  for (uint32_t r = 0; r < rows.size(); ++r) {
+    if (rows.weight[r] == 0 || rows.target[r] == model::kNoItem) continue;
+    counted.push_back(before + r);
+    target.push_back(rows.target[r]);
+    weight.push_back(rows.weight[r]);
+  }
+  if (counted.size() > counted_before) {
+    item.insert(item.end(), rows.item.begin(), rows.item.end());
+    position.insert(position.end(), rows.position.begin(), rows.position.end());
+    uint32_t first = 0;
+    for (const uint32_t end : rows.crop_end) {
+      crop_end.push_back(before + end);
+      longest = std::max(longest, end - first);
+      first = end;
+    }
+  }
+  unit_end.push_back(static_cast<uint32_t>(item.size()));
+  counted_end.push_back(static_cast<uint32_t>(counted.size()));
+  coordinates.push_back(coordinates_of);
+}
+
+std::unique_ptr<SequenceWave> MakeSequenceWave(Stream& stream,
+                                               const model::SequenceLayout& layout) {
+  if (layout.options().precision == ops::Precision::kBf16)
+    return std::make_unique<Wave<uint16_t>>(stream, layout);
+  return std::make_unique<Wave<float>>(stream, layout);
+}
+
+}  // namespace tacit::cuda

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "mechanism/recipe.h"
+#include "model/sequence/sequence_model.h"
+#include "train/optimizer.h"
+
+namespace tacit::train {
+
+// The outcome of a step. Un-noised: operator-only.
+struct SequenceStepReport {
+  uint64_t step = 0;
+  size_t units = 0;
+  double loss = 0;  // mean over the units that had one
+  size_t units_clipped = 0;
+};
+
+struct SequenceEngineOptions {
+  model::SequenceOptions model;
+  bool has_prior = false, has_carriers = false;
+  OptimizerOptions optimizer;
+  // Clip, bound, grid and factor; nothing where privacy is off.
+  bool is_private = true;
+  mechanism::Recipe recipe = {};
+  double update_stddev = 0;  // of the noise on each number of the update
+};
+
+// The reason for which these have no form for a GPU, by the name of what they ask for; empty where
+// they have one.
+std::string WhyNotOnEngine(const SequenceEngineOptions& options);
+
+// The work of a sequence model's private step where it is not done on the processor. The stepper
+// keeps what is policy: charges, coins, the rates. A step is GradientOf, then Release. After a
+// failure in either it must not be used again: nothing was released. Not thread-safe.
+class SequenceEngine {
+ public:
+  virtual ~SequenceEngine() = default;
+
+  // Goes on from this state, which was reached by so many steps.
+  virtual Status Load(std::span<const float> parameters, std::span<const float> state,
+                      uint64_t steps_taken) = 0;
+  // The bounded sum over the units, whose public coins follow from the seed. Releases nothing.
+  virtual Status GradientOf(const model::SequenceUnits& units, uint64_t seed) = 0;
+  // Noise on every number of it, then a step of the optimiser, its rate times this factor. The new
+  // parameters and state are written to the spans. The report lacks its step.
+  virtual Result<SequenceStepReport> Release(double rate_factor, std::span<float> parameters,
+                                             std::span<float> state) = 0;
+};
+
+}  // namespace tacit::train

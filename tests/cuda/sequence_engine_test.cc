@@ -1,0 +1,325 @@
+// The sequence engine's step against the CPU's stepper, with the same noise: what noise alone moves
+// bit for bit, sums within the order in which floats are added; and the same bits whatever the
+// order of turns, and however a step is cut into waves.
+#include "cuda/learn/sequence_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "cuda/replayed_noise.h"
+#include "cuda/trial_device.h"
+#include "mechanism/clipper.h"
+#include "model/sequence/unit_rows.h"
+#include "train/sequence/sequence_stepper.h"
+
+namespace tacit::cuda::testing {
+namespace {
+
+using model::SequenceOptions;
+
+class Units final : public model::SequenceUnits {
+ public:
+  Units(const SequenceOptions& options, uint32_t units, uint64_t seed) : options_(options) {
+    std::mt19937_64 random(seed);
+    for (uint32_t u = 0; u < units; ++u) {
+      // Some have no pair of items at all.
+      std::vector<uint32_t>& history = histories_.emplace_back();
+      for (uint64_t n = u == 1 ? 1 : random() % 15; n > 0; --n)
+        history.push_back(static_cast<uint32_t>(random() % options.catalogue));
+    }
+  }
+  size_t units() const override { return histories_.size(); }
+  uint64_t Id(size_t unit) const override { return 100 + unit; }
+  size_t Cost(size_t unit) const override { return histories_[unit].size() + 1; }
+  void Rows(size_t unit, uint64_t coins, model::UnitRows* rows) const override {
+    CutCrops(options_, histories_[unit], coins, rows);
+  }
+  std::vector<std::vector<uint32_t>>& histories() { return histories_; }
+
+ private:
+  const SequenceOptions options_;
+  std::vector<std::vector<uint32_t>> histories_;
+};
+
+SequenceOptions SmallModel() {
+  SequenceOptions model;
+  model.catalogue = 21;
+  model.length = 5;
+  model.width = 8;
+  model.heads = 2;
+  model.blocks = 2;
+  model.feed_forward = 11;
+  model.crops = 2;
+  return model;
+}
+train::SequenceTrainingOptions Training(const SequenceOptions& model) {
+  train::SequenceTrainingOptions training;
+  training.model = model;
+  training.seed = 3;
+  training.expected_batch = 6;
+  training.schedule = {.steps = 20, .warm_up = 0.2, .decays = true};
+  training.optimizer.kind = train::OptimizerNamed("sgd");
+  training.optimizer.learning_rate = 0.5f;
+  training.privacy.sigma = 1e-3;  // so that steps show more than noise
+  training.privacy.clip_norm = 0.4;
+  return training;
+}
+
+struct State {
+  std::vector<float> parameters, optimizer;
+  bool operator==(const State&) const = default;
+};
+State StateOf(const train::SequenceStepper& stepper) {
+  return {{stepper.parameters().begin(), stepper.parameters().end()},
+          {stepper.optimizer_state().begin(), stepper.optimizer_state().end()}};
+}
+
+class SequenceEngineTest : public OnDevice {
+ protected:
+  std::unique_ptr<train::SequenceStepper> OnTheDevice(
+      const train::SequenceTrainingOptions& training, uint32_t wave_positions = 1000) {
+    auto stepper = std::make_unique<train::SequenceStepper>(training, privacy::Draw{}, *backend_,
+                                                            std::make_unique<EngineNoise>(9));
+    auto engine = MakeDeviceSequenceEngine(
+        *device_, {.sequence = stepper->EngineOptions(), .wave_positions = wave_positions},
+        *stepper->noise());
+    EXPECT_TRUE(engine) << engine.error().message;
+    if (engine) stepper->UseEngine(std::move(*engine));
+    return stepper;
+  }
+  // A step of the CPU with the noise of the device's step of that number.
+  static train::SequenceStepReport HostStep(train::SequenceStepper& stepper,
+                                            const model::SequenceUnits& units) {
+    auto& noise = static_cast<ReplayedNoise&>(*stepper.noise());
+    const auto options = stepper.EngineOptions();
+    noise.SetKey(KeyOfStep(static_cast<uint32_t>(stepper.steps_taken())));
+    noise.WillDrawDense(stepper.parameters().size(), options.recipe.grid.stddev);
+    train::SequenceStepReport report;
+    EXPECT_TRUE(stepper.Step(units, &report));
+    EXPECT_TRUE(noise.spent());
+    return report;
+  }
+  std::unique_ptr<train::SequenceStepper> OnTheHost(
+      const train::SequenceTrainingOptions& training) {
+    return std::make_unique<train::SequenceStepper>(training, privacy::Draw{}, *backend_,
+                                                    std::make_unique<ReplayedNoise>(9));
+  }
+
+  // `relative` bounds the distance of the two models by that which the CPU's has gone, `each` that
+  // of every number.
+  void Compare(const train::SequenceTrainingOptions& training, double relative, double each) {
+    if (device_ == nullptr) return;
+    const auto host = OnTheHost(training), device = OnTheDevice(training, 40);
+    const State begun = StateOf(*host);
+    size_t clipped = 0;
+    for (uint64_t step = 0; step < 4; ++step) {
+      SCOPED_TRACE(::testing::Message() << "step " << step);
+      const Units units(training.model, step == 2 ? 0 : 9, step);
+      const auto want = HostStep(*host, units);
+      train::SequenceStepReport got;
+      const Status taken = device->Step(units, &got);
+      ASSERT_TRUE(taken) << taken.error().message;
+      EXPECT_EQ(got.step, want.step);
+      EXPECT_EQ(got.units, want.units);
+      EXPECT_EQ(got.units_clipped, want.units_clipped);
+      EXPECT_NEAR(got.loss, want.loss, relative * want.loss);
+      clipped += want.units_clipped;
+      const State one = StateOf(*device), other = StateOf(*host);
+      ASSERT_EQ(one.parameters.size(), other.parameters.size());
+      double apart = 0, gone = 0;
+      for (size_t i = 0; i < one.parameters.size(); ++i) {
+        apart += std::pow(one.parameters[i] - other.parameters[i], 2);
+        gone += std::pow(other.parameters[i] - begun.parameters[i], 2);
+        ASSERT_NEAR(one.parameters[i], other.parameters[i], each) << "number " << i;
+      }
+      EXPECT_LE(std::sqrt(apart), relative * std::sqrt(gone));
+      for (size_t i = 0; i < one.optimizer.size(); ++i)
+        // Counts are stored as the bits of a float.
+        ASSERT_TRUE(one.optimizer[i] == other.optimizer[i] ||
+                    std::abs(one.optimizer[i] - other.optimizer[i]) <=
+                        each * (1 + std::abs(other.optimizer[i])))
+            << "state " << i;
+    }
+    EXPECT_GT(clipped, 0u);
+  }
+
+  std::unique_ptr<ops::Backend> backend_ = ops::MakeReferenceBackend();
+};
+
+TEST_F(SequenceEngineTest, NormsBehindSums) { Compare(Training(SmallModel()), 1e-4, 3e-6); }
+TEST_F(SequenceEngineTest, NormsBeforeBranches) {
+  SequenceOptions model = SmallModel();
+  model.norm = SequenceOptions::Norm::kPre;
+  model.item_bias = true;
+  Compare(Training(model), 1e-4, 3e-6);
+}
+TEST_F(SequenceEngineTest, TablesOfTheirOwn) {
+  SequenceOptions model = SmallModel();
+  model.tied = false;
+  model.item_bias = true;
+  model.mean_loss = false;
+  Compare(Training(model), 1e-4, 3e-6);
+}
+TEST_F(SequenceEngineTest, NormalisedUnits) {
+  auto training = Training(SmallModel());
+  training.privacy.clip = train::SequenceGuard::Clip::kNormalised;
+  training.model.last_position_only = true;
+  Compare(training, 1e-4, 3e-6);
+}
+TEST_F(SequenceEngineTest, AdamWithAnAverage) {
+  auto training = Training(SmallModel());
+  training.optimizer.kind = train::OptimizerNamed("adam");
+  training.optimizer.learning_rate = 0.01f;
+  training.optimizer.epsilon = 1e-3f;
+  training.optimizer.average_decay = 0.9;
+  Compare(training, 1e-3, 2e-5);
+}
+// The order of sums rounds some factors the other way. That moves a step by less than half of what
+// rounding itself does, but where a ReLU's input changes its sign.
+TEST_F(SequenceEngineTest, Bf16IsNearerToTheCpusThanF32) {
+  if (device_ == nullptr) return;
+  auto training = Training(SmallModel());
+  training.model.precision = ops::Precision::kBf16;
+  auto exactly = training;
+  exactly.model.precision = ops::Precision::kF32;
+  int near = 0;
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    const auto host = OnTheHost(training), exact = OnTheHost(exactly);
+    const auto device = OnTheDevice(training, 40);
+    const Units units(training.model, 9, seed);
+    HostStep(*host, units);
+    HostStep(*exact, units);
+    train::SequenceStepReport report;
+    ASSERT_TRUE(device->Step(units, &report));
+    double apart = 0, rounded = 0;
+    for (size_t i = 0; i < host->parameters().size(); ++i) {
+      apart += std::pow(device->parameters()[i] - host->parameters()[i], 2);
+      rounded += std::pow(exact->parameters()[i] - host->parameters()[i], 2);
+    }
+    EXPECT_GT(rounded, 0);
+    near += std::sqrt(apart) < std::sqrt(rounded) / 2;
+  }
+  EXPECT_GE(near, 4);
+}
+
+TEST_F(SequenceEngineTest, NoiseAloneIsTheCpusBitForBit) {
+  if (device_ == nullptr) return;
+  for (const char* optimizer : {"sgd", "adam", "adam-bc"}) {
+    auto training = Training(SmallModel());
+    training.optimizer.kind = train::OptimizerNamed(optimizer);
+    const auto host = OnTheHost(training), device = OnTheDevice(training);
+    for (int step = 0; step < 3; ++step) {
+      const Units nobody(training.model, 0, 1);
+      HostStep(*host, nobody);
+      train::SequenceStepReport report;
+      ASSERT_TRUE(device->Step(nobody, &report));
+      ASSERT_EQ(StateOf(*device), StateOf(*host)) << optimizer << ", step " << step;
+    }
+  }
+}
+
+// A unit adds the same in every bit, alone in its wave or beside others.
+TEST_F(SequenceEngineTest, BitsDoNotDependOnWavesOrTurns) {
+  if (device_ == nullptr) return;
+  for (const auto precision : {ops::Precision::kF32, ops::Precision::kBf16}) {
+    SequenceOptions model = SmallModel();
+    model.precision = precision;
+    const Units units(model, 7, 4);
+    State first;
+    for (int order = 0; order < Orders(); ++order) {
+      NextOrder(order);
+      const auto device = OnTheDevice(Training(model), order % 4 == 1 ? 1 : 10 * (1 + order));
+      train::SequenceStepReport report;
+      ASSERT_TRUE(device->Step(units, &report));
+      const State got = StateOf(*device);
+      if (order == 0) first = got;
+      ASSERT_EQ(got, first) << "order " << order;
+    }
+  }
+}
+
+TEST_F(SequenceEngineTest, GoesOnFromAStoredState) {
+  if (device_ == nullptr) return;
+  auto training = Training(SmallModel());
+  training.optimizer.kind = train::OptimizerNamed("adam");
+  const Units units(training.model, 6, 5);
+  const auto host = OnTheHost(training);
+  HostStep(*host, units);
+  HostStep(*host, units);
+  const State stored = StateOf(*host);
+  const auto device = OnTheDevice(training);
+  device->Resume(stored.parameters, stored.optimizer, 2);
+  const Units nobody(training.model, 0, 1);
+  train::SequenceStepReport report;
+  ASSERT_TRUE(device->Step(nobody, &report));
+  EXPECT_EQ(report.step, 2u);
+  // The device's source begins with the first key again.
+  auto& noise = static_cast<ReplayedNoise&>(*host->noise());
+  noise.SetKey(KeyOfStep(0));
+  noise.WillDrawDense(stored.parameters.size(), host->EngineOptions().recipe.grid.stddev);
+  ASSERT_TRUE(host->Step(nobody, &report));
+  EXPECT_EQ(StateOf(*device), StateOf(*host));
+}
+
+// A unit without a finite norm adds nothing, on either side, and the others what they add.
+TEST_F(SequenceEngineTest, UnitsWithoutANormAreLeftOut) {
+  if (device_ == nullptr) return;
+  SequenceOptions model = SmallModel();
+  model.tied = false;
+  const auto training = Training(model);
+  const auto host = OnTheHost(training), device = OnTheDevice(training);
+  // An item that no one but the first unit reads.
+  Units units(model, 6, 6);
+  for (auto& history : units.histories())
+    for (uint32_t& item : history) item %= model.catalogue - 1;
+  units.histories()[0] = {3, model.catalogue - 1, 4, 5};
+  State state = StateOf(*host);
+  const model::SequenceLayout layout(model);
+  state.parameters[layout.items().offset + (model.catalogue - 1) * model.width] = 3e38f;
+  host->Resume(state.parameters, state.optimizer, 0);
+  device->Resume(state.parameters, state.optimizer, 0);
+  HostStep(*host, units);
+  train::SequenceStepReport report;
+  ASSERT_TRUE(device->Step(units, &report));
+  for (size_t i = 0; i < state.parameters.size(); ++i) {
+    const float got = device->parameters()[i], want = host->parameters()[i];
+    ASSERT_TRUE(got == want || std::abs(got - want) <= 3e-6) << "number " << i;
+    ASSERT_TRUE(std::isfinite(got));
+  }
+}
+
+TEST_F(SequenceEngineTest, RefusesByNameWhatHasNoFormForAGpu) {
+  if (device_ == nullptr) return;
+  const auto message = [&](const auto& change) {
+    auto training = Training(SmallModel());
+    change(training);
+    const train::SequenceStepper stepper(training, privacy::Draw{}, *backend_,
+                                         std::make_unique<EngineNoise>(9));
+    EngineNoise noise(9);
+    const auto engine =
+        MakeDeviceSequenceEngine(*device_, {.sequence = stepper.EngineOptions()}, noise);
+    EXPECT_FALSE(engine);
+    return engine ? std::string() : engine.error().message;
+  };
+  using Training = train::SequenceTrainingOptions;
+  const auto expect = [&](const char* what, const std::string& got) {
+    EXPECT_EQ(got.find(what), 0u) << got;
+    EXPECT_NE(got.find("set gpu.use to never"), std::string::npos) << got;
+  };
+  expect("a recurrent encoder", message([](Training& t) {
+           t.model.encoder = SequenceOptions::Encoder::kGru;
+           t.model.feed_forward = 0;
+         }));
+  expect("corrected attention", message([](Training& t) { t.model.re_attention.kappa = 1; }));
+  expect("a mask", message([](Training& t) { t.model.mask_seen = true; }));
+  expect("sampled negatives", message([](Training& t) { t.model.negatives = 4; }));
+  expect("smoothed labels", message([](Training& t) { t.model.label_smoothing = 0.1f; }));
+  expect("dropout", message([](Training& t) { t.model.dropout = 0.1f; }));
+  expect("carriers", message([](Training& t) { t.carriers = model::CarrierOptions{}; }));
+  expect("training without privacy", message([](Training& t) { t.privacy.on = false; }));
+}
+
+}  // namespace
+}  // namespace tacit::cuda::testing

@@ -1,0 +1,354 @@
+// The kernels of a sequence model against the reference of ops::UnitOps and the CPU's attention, in
+// f32 and with factors of bf16.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "cuda/kernels/attention.h"
+#include "cuda/kernels/catalogue.h"
+#include "cuda/kernels/layer_norm.h"
+#include "cuda/kernels/ranks.h"
+#include "cuda/kernels/unit_tiles.h"
+#include "cuda/trial_device.h"
+#include "model/sequence/attention.h"
+#include "ops/bf16.h"
+#include "ops/unit_ops.h"
+
+namespace tacit::cuda::testing {
+namespace {
+
+using ops::ConstMatrix;
+using ops::Matrix;
+using ops::Precision;
+using ops::Transpose;
+
+// Row-major numbers of the host.
+struct Numbers {
+  size_t rows = 0, cols = 0;
+  std::vector<float> values;
+
+  Matrix view() { return {values.data(), rows, cols}; }
+  ConstMatrix view() const { return {values.data(), rows, cols}; }
+  float& At(size_t r, size_t c) { return values[r * cols + c]; }
+};
+
+class SequenceKernels : public OnDevice {
+ protected:
+  Numbers Random(size_t rows, size_t cols) {
+    Numbers numbers{rows, cols, {}};
+    std::normal_distribution<float> normal;
+    for (size_t i = 0; i < rows * cols; ++i) numbers.values.push_back(normal(random_));
+    return numbers;
+  }
+  static Numbers Zeros(size_t rows, size_t cols) {
+    return {rows, cols, std::vector<float>(rows * cols, 0.0f)};
+  }
+  // Numbers on the device, as long as the test lives.
+  DeviceMatrix<float> Upload(const Numbers& numbers) {
+    floats_.push_back(ToDevice(numbers.values));
+    const auto cols = static_cast<uint32_t>(numbers.cols);
+    return {floats_.back().span().data, static_cast<uint32_t>(numbers.rows), cols, cols};
+  }
+  DeviceMatrix<uint16_t> Upload16(const Numbers& numbers) {
+    std::vector<uint16_t> halves;
+    for (const float x : numbers.values) halves.push_back(ops::ToBf16(x));
+    halves_.push_back(ToDevice(halves));
+    const auto cols = static_cast<uint32_t>(numbers.cols);
+    return {halves_.back().span().data, static_cast<uint32_t>(numbers.rows), cols, cols};
+  }
+  template <class T>
+  DeviceMatrix<T> UploadAs(const Numbers& numbers) {
+    if constexpr (std::is_same_v<T, float>)
+      return Upload(numbers);
+    else
+      return Upload16(numbers);
+  }
+  DeviceSpan<float> Vector(const std::vector<float>& values) {
+    floats_.push_back(ToDevice(values));
+    return floats_.back().span();
+  }
+  DeviceSpan<uint32_t> Ints(const std::vector<uint32_t>& values) {
+    ints_.push_back(ToDevice(values));
+    return ints_.back().span();
+  }
+  template <class T>
+  std::vector<T> Read(const T* data, size_t n) {
+    std::vector<T> values(n);
+    EXPECT_TRUE(stream_->Download(DeviceSpan<const T>(data, n), std::span<T>(values)));
+    EXPECT_TRUE(stream_->Synchronize());
+    return values;
+  }
+  std::vector<float> Read(const DeviceMatrix<float>& x) {
+    return Read<float>(x.data, size_t{x.rows} * x.cols);
+  }
+  std::vector<float> Read(const DeviceMatrix<uint16_t>& x) {
+    std::vector<float> wide;
+    for (const uint16_t half : Read<uint16_t>(x.data, size_t{x.rows} * x.cols))
+      wide.push_back(ops::FromBf16(half));
+    return wide;
+  }
+  static void ExpectNear(const std::vector<float>& got, const std::vector<float>& want,
+                         double tolerance, const char* what) {
+    ASSERT_EQ(got.size(), want.size()) << what;
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_NEAR(got[i], want[i], tolerance * (1 + std::abs(want[i]))) << what << " " << i;
+  }
+  void TearDown() override {
+    floats_.clear(), halves_.clear(), ints_.clear();
+    OnDevice::TearDown();
+  }
+
+  std::mt19937_64 random_{5};
+  std::vector<Buffer<float>> floats_;
+  std::vector<Buffer<uint16_t>> halves_;
+  std::vector<Buffer<uint32_t>> ints_;
+};
+
+TEST_F(SequenceKernels, LayerNormIsTheReferences) {
+  if (device_ == nullptr) return;
+  const auto ops = ops::MakeReferenceUnitOps(Precision::kF32);
+  for (const auto& [rows, cols] : {std::pair<size_t, size_t>{11, 40}, {5, 7}, {1, 64}}) {
+    const Numbers x = Random(rows, cols), grad = Random(rows, cols);
+    const std::vector<float> gain = Random(1, cols).values, bias = Random(1, cols).values;
+    Numbers normal = Zeros(rows, cols), out = Zeros(rows, cols);
+    std::vector<float> inverse(rows);
+    ops->LayerNorm(x.view(), gain, bias, 1e-5f, normal.view(), inverse, out.view());
+    const auto on_normal = Upload(Zeros(rows, cols)), on_out = Upload(x);
+    const auto on_gain = Vector(gain), on_inverse = Vector(std::vector<float>(rows));
+    ASSERT_TRUE(
+        LayerNorm(*stream_, on_out, on_gain, Vector(bias), 1e-5f, on_normal, on_inverse, on_out));
+    ExpectNear(Read(on_normal), normal.values, 1e-6, "normal");
+    ExpectNear(Read(on_out), out.values, 1e-6, "out");
+    ExpectNear(Read<float>(on_inverse.data, rows), inverse, 1e-6, "inverse");
+
+    // Two units: the first has all rows but the last, the second one.
+    const auto last = static_cast<uint32_t>(rows - 1), all = static_cast<uint32_t>(rows);
+    const auto on_grad = Upload(grad), of_units = Upload(Zeros(2, 2 * cols));
+    ASSERT_TRUE(LayerNormUnitGradients(*stream_, Ints({last, all}), on_normal, on_grad, of_units));
+    ASSERT_TRUE(LayerNormBackward(*stream_, on_normal, on_inverse, on_gain, on_grad));
+    Numbers want_grad = grad, want_units = Zeros(2, 2 * cols);
+    for (const auto& [unit, first, end] :
+         {std::tuple<size_t, size_t, size_t>{0, 0, last}, {1, last, all}}) {
+      const std::span<float> of_unit = std::span(want_units.values).subspan(unit * 2 * cols);
+      ops->LayerNormBackward(
+          normal.view().Rows(first, end), std::span(inverse).subspan(first, end - first), gain,
+          want_grad.view().Rows(first, end), of_unit.first(cols), of_unit.subspan(cols, cols));
+    }
+    ExpectNear(Read(of_units), want_units.values, 1e-5, "units' gradients");
+    ExpectNear(Read(on_grad), want_grad.values, 1e-5, "gradient");
+  }
+}
+
+TEST_F(SequenceKernels, AttentionIsTheCpus) {
+  if (device_ == nullptr) return;
+  const std::vector<uint32_t> crop_end = {7, 8, 45};
+  constexpr uint32_t kRows = 45, kWidth = 12, kLongest = 37;
+  for (const Precision precision : {Precision::kF32, Precision::kBf16}) {
+    for (const uint32_t heads : {1u, 3u}) {
+      const auto ops = ops::MakeReferenceUnitOps(precision);
+      model::CausalAttention host(kWidth, heads, *ops);
+      const Numbers qkv = Random(kRows, 3 * kWidth), grad = Random(kRows, kWidth);
+      Numbers out = Zeros(kRows, kWidth), qkv_grad = Zeros(kRows, 3 * kWidth);
+      ASSERT_TRUE(host.Forward(crop_end, qkv.view(), {}, {}, out.view()));
+      ASSERT_TRUE(host.Backward(crop_end, qkv.view(), grad.view(), qkv_grad.view()));
+      const AttentionShape shape{.crop_end = Ints(crop_end),
+                                 .longest = kLongest,
+                                 .heads = heads,
+                                 .rounds = precision == Precision::kBf16};
+      std::vector<float> first;
+      for (int order = 0; order < Orders() / 4 + 1; ++order) {
+        NextOrder(order);
+        const auto on_qkv = Upload(qkv), on_out = Upload(Zeros(kRows, kWidth));
+        const auto shares = Upload(Zeros(heads * kRows, kLongest));
+        const auto work = Upload(Zeros(heads * kRows, kLongest));
+        const auto on_qkv_grad = Upload(Zeros(kRows, 3 * kWidth));
+        ASSERT_TRUE(Attend(*stream_, shape, on_qkv, shares, on_out));
+        ASSERT_TRUE(
+            AttendBackward(*stream_, shape, on_qkv, shares, Upload(grad), work, on_qkv_grad));
+        // A share of bf16 may be rounded the other way.
+        const double tolerance = precision == Precision::kBf16 ? 1e-2 : 1e-5;
+        ExpectNear(Read(on_out), out.values, tolerance, "out");
+        ExpectNear(Read(on_qkv_grad), qkv_grad.values, tolerance, "gradient");
+        auto got = Read(on_qkv_grad);
+        if (order == 0) first = got;
+        ASSERT_EQ(got, first) << "order " << order;
+      }
+    }
+  }
+}
+
+TEST_F(SequenceKernels, ExponentialsAndStatesAreTheReferences) {
+  if (device_ == nullptr) return;
+  constexpr size_t kRows = 9, kItems = 150, kWidth = 10;
+  const auto ops = ops::MakeReferenceUnitOps(Precision::kF32);
+  const Numbers logits = Random(kRows, kItems), states = Random(kRows, kWidth);
+  const Numbers table = Random(kItems, kWidth), products = Random(kRows, kWidth);
+  const std::vector<float> bias = Random(1, kItems).values;
+  std::vector<float> weight(kRows);
+  std::vector<uint32_t> target(kRows);
+  for (size_t r = 0; r < kRows; ++r) {
+    weight[r] = 1 / (1 + static_cast<float>(r));
+    target[r] = static_cast<uint32_t>(random_() % kItems);
+  }
+  Numbers want = logits;
+  std::vector<ops::ExpRow> rows(kRows);
+  ops->ExpRows(bias, want.view(), rows);
+  const PredictedRows predicted{Ints(target), Vector(weight)};
+  const auto on_logits = Upload(logits);
+  const auto loss = Vector(std::vector<float>(kRows)), factor = Vector(std::vector<float>(kRows)),
+             minus_sum = Vector(std::vector<float>(kRows));
+  const auto check = [&]<class T>(T, double tolerance) {
+    const auto e = UploadAs<T>(Zeros(kRows, kItems)), scaled = UploadAs<T>(Zeros(kRows, kWidth));
+    ASSERT_TRUE(
+        ExpRows<T>(*stream_, on_logits, Vector(bias), predicted, e, {loss, factor, minus_sum}));
+    ExpectNear(Read(e), want.values, tolerance, "e");
+    const auto got_loss = Read<float>(loss.data, kRows);
+    const auto got_factor = Read<float>(factor.data, kRows);
+    const auto got_sum = Read<float>(minus_sum.data, kRows);
+    for (size_t r = 0; r < kRows; ++r) {
+      const double logit = logits.values[r * kItems + target[r]] + bias[target[r]];
+      EXPECT_NEAR(got_loss[r], weight[r] * (rows[r].max + std::log(rows[r].sum) - logit), 1e-6);
+      EXPECT_NEAR(got_sum[r], -rows[r].sum, 1e-5 * rows[r].sum);
+      EXPECT_NEAR(got_factor[r], weight[r] / rows[r].sum, 1e-6 * got_factor[r]);
+    }
+    ASSERT_TRUE(ScaleStates<T>(*stream_, factor, Upload(states), scaled));
+    const auto on_products = Upload(products);
+    ASSERT_TRUE(StateGradients<T>(*stream_, predicted, factor, UploadAs<T>(table), on_products));
+    Numbers want_scaled = states, want_gradient = products;
+    for (size_t r = 0; r < kRows; ++r)
+      for (size_t c = 0; c < kWidth; ++c) {
+        want_scaled.At(r, c) *= got_factor[r];
+        want_gradient.At(r, c) = got_factor[r] * products.values[r * kWidth + c] -
+                                 weight[r] * table.values[target[r] * kWidth + c];
+      }
+    ExpectNear(Read(scaled), want_scaled.values, tolerance, "scaled states");
+    ExpectNear(Read(on_products), want_gradient.values, tolerance, "states' gradients");
+  };
+  check(float{}, 1e-6);
+  check(uint16_t{}, 1e-2);
+}
+
+// Units' gradients of a table, formed in double.
+class UnitTables : public SequenceKernels {
+ protected:
+  static constexpr size_t kUnits = 4, kItems = 70, kWidth = 9;
+  // Rows that predict, and rows that read; the third unit has none.
+  const std::vector<uint32_t> ends_ = {5, 24, 24, 30}, input_ends_ = {6, 30, 30, 37};
+
+  template <class T>
+  void Check(bool ones, bool product, double tolerance) {
+    const size_t rows = ends_.back(), inputs = input_ends_.back();
+    const size_t table_rows = kItems + (ones ? 1 : 0);
+    // Rounds to what T can hold.
+    const auto as_t = [](Numbers numbers) {
+      if (std::is_same_v<T, uint16_t>)
+        for (float& x : numbers.values) x = ops::FromBf16(ops::ToBf16(x));
+      return numbers;
+    };
+    const Numbers a = as_t(Random(rows, kItems)), g = as_t(Random(rows, kWidth));
+    const Numbers read = Random(inputs, kWidth);
+    const std::vector<float> factor = Random(1, rows).values;
+    std::vector<uint32_t> target(rows), item(inputs);
+    for (uint32_t& place : target) place = static_cast<uint32_t>(random_() % kItems);
+    for (uint32_t& place : item) place = static_cast<uint32_t>(random_() % kItems);
+    target[3] = item[8] = kNone;
+    std::vector<std::vector<double>> want(kUnits, std::vector<double>(table_rows * kWidth, 0.0));
+    const auto first_of = [](const std::vector<uint32_t>& ends, size_t u) {
+      return u == 0 ? 0u : ends[u - 1];
+    };
+    for (size_t u = 0; u < kUnits; ++u) {
+      for (uint32_t r = first_of(ends_, u); r < ends_[u]; ++r)
+        for (size_t c = 0; c < kWidth; ++c) {
+          const double of_g = g.values[r * kWidth + c];
+          for (size_t m = 0; product && m < kItems; ++m)
+            want[u][m * kWidth + c] += double{a.values[r * kItems + m]} * of_g;
+          if (product && ones) want[u][kItems * kWidth + c] += of_g;
+          if (target[r] != kNone) want[u][target[r] * kWidth + c] += double{factor[r]} * of_g;
+        }
+      for (uint32_t r = first_of(input_ends_, u); r < input_ends_[u]; ++r)
+        for (size_t c = 0; c < kWidth && item[r] != kNone; ++c)
+          want[u][item[r] * kWidth + c] += 3.0 * read.values[r * kWidth + c];
+    }
+    UnitTable<T> table{.rows = static_cast<uint32_t>(table_rows), .cols = kWidth};
+    const auto ends = Ints(ends_);
+    if (product) {
+      table.unit_end = ends;
+      table.a = UploadAs<T>(a);
+      table.g = UploadAs<T>(g);
+      table.ones = ones;
+    }
+    table.own = {
+        .unit_end = ends, .place = Ints(target), .from = UploadAs<T>(g), .factor = Vector(factor)};
+    table.input = {.unit_end = Ints(input_ends_),
+                   .place = Ints(item),
+                   .from = Upload(read),
+                   .factor = {},
+                   .each = 3};
+    // A scale of 0 leaves a unit out, whatever its numbers are.
+    const std::vector<float> scale = {0.5f, 0.25f, 1, 0};
+    constexpr double kStep = 0x1p-10;
+    std::vector<int64_t> first;
+    for (int order = 0; order < Orders() / 4 + 1; ++order) {
+      NextOrder(order);
+      const auto work =
+          Make<double>(UnitTableWork(static_cast<uint32_t>(table_rows), kWidth, kUnits));
+      const auto squared = ToDevice(std::vector<double>(kUnits, 100));
+      const auto sums = ToDevice(std::vector<int64_t>(table_rows * kWidth, 7));
+      ASSERT_TRUE(AddUnitTableNorms<T>(*stream_, table, work.span(), squared.span()));
+      ASSERT_TRUE(AddUnitTables<T>(*stream_, table, Vector(scale), kStep, sums.span()));
+      const auto got = FromDevice(sums);
+      const auto got_squared = FromDevice(squared);
+      for (size_t u = 0; u < kUnits; ++u) {
+        double norm = 100;
+        for (const double x : want[u]) norm += x * x;
+        EXPECT_NEAR(got_squared[u], norm, 1e-6 * norm) << "unit " << u;
+      }
+      for (size_t i = 0; i < got.size(); ++i) {
+        double sum = 0, size = 0;
+        for (size_t u = 0; u < kUnits; ++u) {
+          const double steps = scale[u] * want[u][i] / kStep;
+          sum += std::nearbyint(steps);
+          size += std::abs(steps);
+        }
+        // A float's rounding may go the other way.
+        ASSERT_NEAR(static_cast<double>(got[i]), 7 + sum, tolerance * size + 1) << "number " << i;
+      }
+      if (order == 0) first = got;
+      ASSERT_EQ(got, first) << "order " << order;
+    }
+  }
+};
+
+TEST_F(UnitTables, AreFormedForNormsAndSums) {
+  if (device_ == nullptr) return;
+  Check<float>(false, true, 1e-6);
+  Check<float>(true, true, 1e-6);
+  Check<float>(false, false, 1e-6);
+  Check<uint16_t>(false, true, 1e-6);
+  Check<uint16_t>(true, true, 1e-6);
+}
+
+TEST_F(UnitTables, VectorsAreAddedInSteps) {
+  if (device_ == nullptr) return;
+  const Numbers of_units = Random(5, 33);
+  const std::vector<float> scale = {1, 0, 0.5f, 0.125f, 1};
+  const auto squared = ToDevice(std::vector<double>(5, 2));
+  const auto sums = ToDevice(std::vector<int64_t>(33, -3));
+  const auto on_device = Upload(of_units);
+  ASSERT_TRUE(AddUnitVectorNorms(*stream_, on_device, squared.span()));
+  ASSERT_TRUE(AddUnitVectors(*stream_, on_device, Vector(scale), 0x1p-8, sums.span()));
+  const auto got = FromDevice(sums);
+  const auto got_squared = FromDevice(squared);
+  const auto ops = ops::MakeReferenceUnitOps(Precision::kF32);
+  std::vector<int64_t> want(33, -3);
+  for (size_t u = 0; u < 5; ++u) {
+    const std::span<const float> row = std::span(of_units.values).subspan(u * 33, 33);
+    ops->AddRounded(scale[u] * 0x1p8f, row, want);
+    EXPECT_NEAR(got_squared[u], 2 + ops->SquaredNorm(row), 1e-12);
+  }
+  EXPECT_EQ(got, want);
+}
+
+}  // namespace
+}  // namespace tacit::cuda::testing
