@@ -15,6 +15,7 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 constexpr std::chrono::seconds kAnswer(20);
+constexpr std::chrono::minutes kReading(5);  // of a topic of millions of records
 
 double Since(Steady::time_point start) {
   return std::chrono::duration<double>(Steady::now() - start).count();
@@ -50,7 +51,7 @@ Result<TopicSize> ReadTopicSize(const stream::KafkaProperties& properties,
                                 const std::string& topic) {
   TopicSize size;
   TACIT_RETURN_IF_ERROR(stream::ReadKafkaTail(
-      properties, topic, ~uint64_t{0}, kAnswer,
+      properties, topic, ~uint64_t{0}, kReading,
       [&](const stream::KafkaTopicRecord& record) -> Status {
         ++size.records;
         size.bytes += record.key.value_or("").size() + record.value.value_or("").size();

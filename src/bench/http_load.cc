@@ -136,11 +136,18 @@ Result<HttpLoad> DriveHttpAt(uint16_t port, const std::string& request, double r
   std::vector<float> latency;
   const double cpu = OthersCpuSeconds();
   const auto start = clock.Now();
-  for (double due = 0; due < seconds; due += 1 / rate) {
-    const double now = Seconds(clock.Now() - start);
-    // A client that sleeps may wake up late, which is no fault of the server's.
-    if (now < due) std::this_thread::sleep_for(std::chrono::duration<double>(due - now));
+  double overslept = 0;  // in all
+  for (uint64_t i = 0;; ++i) {
+    const double due = static_cast<double>(i) / rate + overslept;
+    if (due >= seconds) break;
+    double now = Seconds(clock.Now() - start);
     const double waited = std::max(0.0, now - due);
+    if (now < due) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(due - now));
+      // A client that wakes up late is no fault of the server's: what is due moves with it.
+      now = Seconds(clock.Now() - start);
+      overslept += std::max(0.0, now - due);
+    }
     TACIT_RETURN_IF_ERROR(client.Send(request));
     TACIT_ASSIGN(const float took, client.Receive());
     latency.push_back(took + static_cast<float>(1e6 * waited));

@@ -22,7 +22,8 @@ Result<HttpLoad> DriveHttp(uint16_t port, const std::string& request, size_t con
                            double seconds);
 
 // The same on one connection at this many requests a second, without waiting for answers that come
-// late: a request's time begins when it was due.
+// late: a request's time begins when it was due. Where the client itself sleeps longer than it
+// meant to, all that is due later moves by that.
 Result<HttpLoad> DriveHttpAt(uint16_t port, const std::string& request, double rate,
                              double seconds);
 
