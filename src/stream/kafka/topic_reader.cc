@@ -3,22 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "stream/kafka/client.h"
 #include "stream/kafka/topic.h"
+#include "stream/kafka/waker.h"
 
 namespace tacit::stream {
 namespace {
 
 using Steady = std::chrono::steady_clock;
 constexpr Milliseconds kPollSlice(100);
+constexpr size_t kBetweenWakes = 1024;  // messages, between two looks at what is left in the queue
 
 class TopicReader final : public KafkaTopicReader {
  public:
   explicit TopicReader(std::string topic)
       : topic_(std::move(topic)), context_(std::make_shared<KafkaContext>()) {}
-  ~TopicReader() override { EndKafkaClient(std::move(client_), context_); }
+  ~TopicReader() override {
+    queue_.reset();
+    EndKafkaClient(std::move(client_), context_);
+  }
 
   Status Start(KafkaProperties properties) {
     // The client gets its positions from us and joins no group; librdkafka merely requires a name.
@@ -26,6 +32,8 @@ class TopicReader final : public KafkaTopicReader {
     TACIT_ASSIGN(KafkaConf conf, MakeKafkaConf(properties, KafkaRole::kConsumer, context_.get()));
     TACIT_ASSIGN(client_, MakeKafkaClient(std::move(conf), KafkaRole::kConsumer, *context_));
     rd_kafka_poll_set_consumer(client_.get());
+    queue_.reset(rd_kafka_queue_get_consumer(client_.get()));
+    waker_.emplace(client_.get());
     return {};
   }
 
@@ -59,9 +67,12 @@ class TopicReader final : public KafkaTopicReader {
     bool moved = false;  // an end that was known before may not be the end any more
     while (!assigned_.empty() && !(moved && at_end())) {
       const auto left = std::chrono::duration_cast<Milliseconds>(deadline - Steady::now());
+      const Milliseconds slice =
+          waker_->asleep() ? std::chrono::ceil<Milliseconds>(FetchWaker::kPause) : kPollSlice;
       const KafkaMessage message(rd_kafka_consumer_poll(
-          client_.get(), static_cast<int>(std::clamp(left, Milliseconds(0), kPollSlice).count())));
+          client_.get(), static_cast<int>(std::clamp(left, Milliseconds(0), slice).count())));
       TACIT_RETURN_IF_ERROR(NoteEvents());
+      KeepAwake(message.get());
       if (message != nullptr) TACIT_RETURN_IF_ERROR(Take(*message, show));
       moved = moved || message != nullptr;
       if (Steady::now() >= deadline) return {};
@@ -83,6 +94,22 @@ class TopicReader final : public KafkaTopicReader {
     uint64_t next = 0;
     bool at_end = false;
   };
+
+  // Has the fetcher go on once half of what it has fetched is used up. All partitions have one
+  // queue here.
+  void KeepAwake(const rd_kafka_message_t* message) {
+    if (message != nullptr) {
+      taken_ += 1;
+      taken_bytes_ += message->len;
+      if (taken_ < kBetweenWakes) return;
+    }
+    const bool due = waker_->IsDue(std::exchange(taken_, 0), std::exchange(taken_bytes_, 0),
+                                   rd_kafka_queue_length(queue_.get()), Steady::now());
+    if (!due) return;
+    std::vector<int32_t> partitions;
+    for (const auto& [partition, place] : assigned_) partitions.push_back(partition);
+    FetchWaker::Wake(client_.get(), topic_, partitions);
+  }
 
   Result<std::vector<PartitionSpan>> AskSpans(Milliseconds timeout) {
     TACIT_ASSIGN(const std::vector<int32_t> partitions,
@@ -148,6 +175,9 @@ class TopicReader final : public KafkaTopicReader {
   const std::string topic_;
   const std::shared_ptr<KafkaContext> context_;
   KafkaClient client_;
+  KafkaQueue queue_;  // of what was fetched; it goes before the client does
+  std::optional<FetchWaker> waker_;
+  size_t taken_ = 0, taken_bytes_ = 0;  // since the queue was last looked at
   std::map<int32_t, Place> assigned_;
   std::vector<event::MessageHeader> headers_;
   std::string trouble_;
