@@ -100,9 +100,9 @@ std::string_view StateOf(const feed::FoundVersion& version, bool newest) {
 
 void PrintVersions(const ReadFeed& read) {
   const feed::Inspection& found = read.found;
-  fmt::print("topic {}: {}, {} ({} of rows), {} bytes\n", read.topic,
+  fmt::print("topic {}: {}, {} with {}, {} bytes\n", read.topic,
              Counted(found.partitions, "partition"), Counted(found.records, "record"),
-             WithThousands(found.rows), WithThousands(found.bytes));
+             Counted(found.rows, "row"), WithThousands(found.bytes));
   console::TextLines lines = {{"version", "records", "bytes", "age s", "all since", "state"}};
   for (const feed::FoundVersion& version : found.versions)
     lines.push_back(
