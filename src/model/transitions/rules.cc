@@ -32,7 +32,7 @@ double CellsAt(const Options& options, double signal, uint32_t items) {
          std::pow(items / options.items_unit, options.items_power);
 }
 
-// The best decay depends on what people do and not on how much of it there is: it is .7 for
+// Which decay is best depends on what people do and not on how much of it there is: .7 for
 // MovieLens-1M, .5 and less for generated logs, .8 for Beauty. A power of the age is near the best
 // of each: what came last counts more than by .7, and what came long before is not forgotten.
 std::vector<float> RecentWeights(const Options& options) {

@@ -21,7 +21,7 @@ TEST(Rules, PopularityHasMoreWhereTheSignalOfAnItemIsSmall) {
   EXPECT_EQ(share(0), 0.95);
   // It is the signal of an item that counts.
   EXPECT_EQ(PopularityShareAt(options, 300, 100), PopularityShareAt(options, 30'000, 10'000));
-  // Popularity and tables never take all of mu^2.
+  // What popularity and tables leave of mu^2 is never nothing.
   EXPECT_LT(share(0) * share(0) + 4 * options.table_share * options.table_share, 0.95);
 }
 
