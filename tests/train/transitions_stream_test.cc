@@ -61,9 +61,7 @@ std::vector<Part> Cut(const Histories& whole, size_t parts, uint64_t seed) {
 
 class StreamTest : public ::testing::Test {
  protected:
-  StreamTest() {
-    options_.cells_at_signal = 700, options_.signal_unit = 500, options_.items_power = 0;
-  }
+  StreamTest() { options_.cells_at_signal = 700, options_.signal_unit = 500; }
 
   TransitionsCharge Release(const TransitionsPeriod& period, double mu, noise::NoiseSource& noise,
                             ReleasedModel* model) {
@@ -242,7 +240,7 @@ TEST_F(StreamTest, WherePairsHardlyStandOutPopularityHasMore) {
   auto noise = noise::FixedNoise(13);
   const Histories few = SomeHistories(kItems, 3, 10, 1), many = SomeHistories(kItems, 800, 30, 1);
   for (const Histories* histories : {&few, &many}) {
-    options_.share_signal = 500.0 / kItems;
+    options_.share_signal = 500;
     ReleasedModel model(plain_, options_, workers_);
     EXPECT_EQ(model.PopularityShare(), options_.popularity_share);
     Release({.histories = *histories}, 1, noise, &model);
@@ -411,7 +409,6 @@ TEST_F(StreamTest, AMillionItemsStaySparse) {
   constexpr uint32_t kMillion = 1'000'000;
   const PublicItems many(kMillion);
   options_.cells_at_signal = 100, options_.fitting_rounds = 1;
-  options_.share_signal = 0;  // popularity has its least share
   ReleasedModel model(many, options_, workers_);
   auto noise = noise::FixedNoise(11);
   Histories histories = SomeHistories(300, 400, 30, 1);

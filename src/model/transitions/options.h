@@ -9,9 +9,8 @@ namespace tacit::model::transitions {
 
 inline constexpr size_t kStages = 3;
 
-// The constants of the shaped count model (model/README.md, Transitions), and of its rules
-// (rules.h). All of them are public: they are set before the data is seen, and none depends on it
-// except through what was released.
+// The constants of the shaped count model (model/README.md, Transitions). All of them are public:
+// they are set before the data is seen, and none depends on it except through what was released.
 struct Options {
   // The reading of a history.
   uint32_t popularity_items = 600;  // the last ones count
@@ -22,10 +21,10 @@ struct Options {
   // split between the measurements.
   double popularity_share = 0.25;
   double table_share = 0.08;
-  // If the released numbers so far say that counts hardly stand out (the signal for each item is
-  // under `share_signal`), popularity has more: popularity_share (share_signal items /
+  // In a stream, if the released numbers so far say that pairs hardly stand out (the signal, below,
+  // is under `share_signal`), popularity has more: popularity_share (share_signal /
   // signal)^share_power, at most popularity_share_most.
-  double share_signal = 8, share_power = 1.0 / 3, popularity_share_most = 0.95;
+  double share_signal = 2e4, share_power = 0.3, popularity_share_most = 0.75;
   std::array<double, kStages> stage_shares = {0.34, 0.33, 0.33};
 
   // Popularity is raised to at least these: a count, and deviations of the noise.
@@ -38,13 +37,11 @@ struct Options {
   double ratio_least = 0.05, ratio_most = 30;
 
   // The cells to measure: the best by estimate / (p_a^from p_b^to). The first stage measures
-  // `support` = cells_at_signal (signal / signal_unit)^cells_power (items / items_unit)^items_power
-  // times stage_cells[0] of them. The signal is mu times the noisy sum of all popularity: it says
-  // how far counts stand out.
+  // `support` = cells_at_signal (signal / signal_unit)^cells_power times stage_cells[0] of them.
+  // The signal is mu times the noisy sum of all popularity: it says how far counts stand out.
   double support_from = 0.3, support_to = 0.4;
   std::array<double, kStages> stage_cells = {1.3, 1.0 / 4, 1.0 / 15};
   double cells_at_signal = 1e6, signal_unit = 75e3, cells_power = 1.4;
-  double items_unit = 3416, items_power = 0.25;
   uint64_t cells_most = uint64_t{1} << 27;  // whatever the signal: memory is bounded
 
   // In a stream: the factor by which a period's numbers count in the next one. Below 1, what people
@@ -55,11 +52,7 @@ struct Options {
 
   // Scores.
   double reverse_weight = 0.25;  // of b before a
-  // The last items of a history count with weight (1 + age / recent_age)^-recent_power.
   uint32_t recent_items = 20;
-  double recent_age = 2, recent_power = 1.5;
-  // Per item of age, where a decay is what counts: in the ranker's features, and in logits of
-  // counts.
   double recent_decay = 0.7;
   double score_from = 0.8, score_to = 0.4, score_power = 0.3;
 

@@ -64,8 +64,7 @@ class ReleasedModel {
   const ReleasedTable& popularity_sums() const { return popularity_; }
   std::span<const ReleasedTable> tables() const { return tables_; }
 
-  // The share of mu that the next period's popularity has: it follows from released numbers. Before
-  // the first period nothing is known, and it is that of a first look.
+  // The share of mu that the next period's popularity has: it follows from released numbers.
   double PopularityShare() const;
 
   // A period is these calls, in this order, each with what was released.
