@@ -363,6 +363,7 @@ Status Publisher::CheckEnds() {
 
 Status Publisher::LoadBlocks(const store::Release& release) {
   if (!blocks_.empty()) return {};
+  std::vector<std::unique_ptr<RowBlocks>> loaded;  // all of them, or none after a failure
   for (const store::ReleasedLearner& learner : release.learners) {
     TACIT_ASSIGN(const store::LearnerRecord record,
                  store::DecodeLearner(learner.key, learner.record));
@@ -375,8 +376,9 @@ Status Publisher::LoadBlocks(const store::Release& release) {
       };
       TACIT_RETURN_IF_ERROR(store_.ForReleasedRowsOf(release, learner.key, put));
     }
-    blocks_.push_back(std::move(blocks));
+    loaded.push_back(std::move(blocks));
   }
+  blocks_ = std::move(loaded);
   return {};
 }
 
