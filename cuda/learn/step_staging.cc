@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -47,9 +46,13 @@ Parts PartsOf(const StagedStep& step) {
 }
 
 template <class T>
-bool SameBytes(std::span<const uint32_t> words, size_t at, const std::vector<T>& values) {
-  static_assert(sizeof(T) == sizeof(uint32_t));
-  return std::memcmp(words.data() + at, values.data(), values.size() * sizeof(T)) == 0;
+uint32_t WordOf(T value) {
+  return std::bit_cast<uint32_t>(value);
+}
+
+template <class T>
+bool SameWords(std::span<const uint32_t> words, size_t at, const std::vector<T>& values) {
+  return std::ranges::equal(words.subspan(at, values.size()), values, {}, {}, WordOf<T>);
 }
 
 }  // namespace
@@ -124,8 +127,8 @@ Status StepStaging::Pack(const stream::StepBatch& step, Piece* piece) const {
           std::max(to.entries_of_unit_max, batch.slot_end[end * slots - 1] - before);
     }
   }
-  std::memcpy(words.data() + parts.numbers, batch.dense.data(), n * width * sizeof(float));
-  std::memcpy(words.data() + parts.label, batch.label.data(), n * sizeof(float));
+  std::ranges::transform(batch.dense, words.data() + parts.numbers, WordOf<float>);
+  std::ranges::transform(batch.label, words.data() + parts.label, WordOf<float>);
   return {};
 }
 
@@ -137,13 +140,13 @@ bool StepStaging::Holds(const Piece& piece, const stream::StepBatch& step) const
   const std::span<const uint32_t> words = piece.host.span();
   const Parts parts = PartsOf(of);
   if (options_.slots > 0) {
-    if (of.entries != batch.row.size() || !SameBytes(words, parts.cell_end, batch.slot_end))
+    if (of.entries != batch.row.size() || !SameWords(words, parts.cell_end, batch.slot_end))
       return false;
     for (size_t e = 0; e < of.entries; ++e)
       if (words[parts.row + e] != batch.row[e]) return false;
   }
-  return SameBytes(words, parts.unit_of, step.unit_of) &&
-         SameBytes(words, parts.numbers, batch.dense) && SameBytes(words, parts.label, batch.label);
+  return SameWords(words, parts.unit_of, step.unit_of) &&
+         SameWords(words, parts.numbers, batch.dense) && SameWords(words, parts.label, batch.label);
 }
 
 // Lets the spans point into current_.

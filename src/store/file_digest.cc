@@ -33,6 +33,10 @@ class DigestGenerator final : public rocksdb::FileChecksumGenerator {
 
 class DigestFactory final : public rocksdb::FileChecksumGenFactory {
  public:
+  // OpenSSL sets itself up in the thread that hashes first, and frees what it then keeps for that
+  // thread where the thread ends. RocksDB's threads outlive main, so it is the caller's.
+  DigestFactory() { Sha256(); }
+
   std::unique_ptr<rocksdb::FileChecksumGenerator> CreateFileChecksumGenerator(
       const rocksdb::FileChecksumGenContext& context) override {
     const std::string& wanted = context.requested_checksum_func_name;
