@@ -12,6 +12,9 @@ namespace tacit::tuned {
 // A trained model of the next item. MovieLens-1M, `transformer` at epsilon 10, six runs ranking
 // items before the last: "the private transformer, and counts with it".
 inline constexpr uint32_t kLength = 50, kWidth = 32;
+// The share of an embedding that follows from the item's description: "embeddings that begin as
+// their items are described", items before the last.
+inline constexpr double kDescribedShare = 0.8;
 inline constexpr bool kItemBias = true, kMaskSeen = true, kRandomCrops = true;
 inline constexpr double kAverageDecay = 0.95, kWarmUp = 0.1;
 

@@ -191,6 +191,8 @@ struct Sequence {
   uint32_t crops = 1;                       // windows of a history that is longer than one, at most
   bool random_crops = tuned::kRandomCrops;  // wherever public coins say; else the latest
   uint32_t warm_up_steps = 0;  // over which the learning rate rises, once in the learner's life
+  // DescribedStart's share of an item's first embedding.
+  double described_share = tuned::kDescribedShare;
 
   // The release that opens each period: its logits are added to the model's.
   enum class Start { kNone, kPopularity, kCounts };

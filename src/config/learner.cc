@@ -43,6 +43,7 @@ void DescribeSequence(Fields& fields, Sequence& sequence, bool used) {
   fields.Integer("crops", &sequence.crops, 1, 1024, use);
   fields.Flag("random_crops", &sequence.random_crops, use);
   fields.Integer("warm_up_steps", &sequence.warm_up_steps, 0, 1'000'000'000, use);
+  fields.Number("described_share", &sequence.described_share, {.min = 0, .max = 1}, use);
   static constexpr std::array<std::string_view, 3> kStarts = {"none", "popularity", "counts"};
   fields.Enum("start", &sequence.start, kStarts, use);
   const bool starts = used && sequence.start != Sequence::Start::kNone;

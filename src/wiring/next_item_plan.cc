@@ -140,6 +140,9 @@ Result<train::SequenceLearnerOptions> PlanSequence(const config::Config& config,
   train::SequenceLearnerOptions options =
       SequenceWithoutNoise(learner, IndexOf(index), items.items());
   options.start = StartOf(learner.model, items);
+  if (items.described())
+    options.training.described =
+        model::DescribedStart(CatalogueOf(true, items), learner.model.sequence.described_share);
   if (options.training.privacy.on) {
     Beside openings;
     if (options.start.kind != train::SequenceStartOptions::Kind::kNone) {
@@ -195,6 +198,7 @@ train::SequenceLearnerOptions ForCatalogue(const train::SequenceLearnerOptions& 
                                            const event::ItemCatalogue& items) {
   train::SequenceLearnerOptions other = options;
   other.training.model.catalogue = items.items();
+  other.training.described = {};
   if (const auto& catalogue = options.start.catalogue)
     other.start.catalogue = CatalogueOf(catalogue->described(), items);
   return other;

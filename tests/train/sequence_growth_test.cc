@@ -119,6 +119,46 @@ TEST(SequenceGrowth, ItemsKeepTheirNumbersWhereverTheyStand) {
   }
 }
 
+// A new item that is described like a known one begins as that one began, between others or last.
+TEST(SequenceGrowth, NewItemsBeginAsTheyAreDescribed) {
+  std::mt19937 random(3);
+  std::vector<model::transitions::ItemText> texts(17);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const size_t genre = i < 12 ? i : i - 12;
+    texts[i] = {static_cast<int64_t>(i), "", {"genre " + std::to_string(genre)}};
+  }
+  std::vector<uint32_t> last(12), between(12);
+  std::iota(last.begin(), last.end(), 0u);
+  std::iota(between.begin(), between.end(), 5u);  // the new ones come first
+  for (const bool tied : {true, false}) {
+    for (const std::vector<uint32_t>& places : {last, between}) {
+      const SequenceTrainingOptions was = TrainingOf(12, tied);
+      SequenceTrainingOptions is = TrainingOf(17, tied);
+      std::vector<model::transitions::ItemText> now(17);
+      for (uint32_t i = 0; i < 17; ++i)
+        now[i < 12 ? places[i] : (i - 12 + (places == last ? 12 : 0))] = texts[i];
+      is.described = model::DescribedStart(std::make_shared<model::transitions::PublicItems>(now),
+                                           /*share=*/1);
+      const model::SequenceLayout before(was.model), after(is.model);
+      const store::DenseState dense = SomeDense(was, before.size(), random);
+      const auto grown = GrownDense(
+          is, 12, dense, places == last ? std::span<const uint32_t>() : std::span(places));
+      ASSERT_TRUE(grown) << grown.error().message;
+      const std::vector<float> begun = InitialParameters(is, after);
+      for (uint32_t item = 0; item < 12; ++item) {
+        const size_t at = after.output().offset + places[item] * 8;
+        ASSERT_EQ(grown->parameters[at], dense.parameters[before.output().offset + item * 8]);
+        if (item >= 5) continue;
+        const size_t fresh = after.output().offset + (item + (places == last ? 12 : 0)) * 8;
+        for (size_t i = 0; i < 8; ++i) {
+          ASSERT_EQ(grown->parameters[fresh + i], begun[fresh + i]);
+          ASSERT_EQ(begun[fresh + i], begun[at + i]) << "they are described alike";
+        }
+      }
+    }
+  }
+}
+
 TEST(SequenceGrowth, ItemsThatHaveMovedKeepTheirShares) {
   model::RunningItems running(3);
   running.Add(std::vector<float>{5, 2, 0.5f}, 0.1, 10, 1);

@@ -364,7 +364,7 @@ class NextItemMemory : public testing::Test {
       const std::string& optimizer = "{kind: adam}",
       const std::string& participation = "{mode: once, batch: 100, max_participations: 5}") {
     std::string names;
-    for (uint32_t i = 0; i < items; ++i) names += fmt::format("i{}\n", i);
+    for (uint32_t i = 0; i < items; ++i) names += fmt::format("i{}{}\n", i, description_);
     test::WriteFile(dir_ / "items.dat", names);
     const Result<Config> config = config::Parse(
         fmt::format("source: {{kind: log, files: /dev/null, format: json}}\n"
@@ -385,6 +385,7 @@ class NextItemMemory : public testing::Test {
     return config ? Assembled(*config) : Assembly();
   }
 
+  std::string description_;  // of every item
   // An item costs its place in the catalogue, two baselines' counts and sixteen successors.
   static constexpr uint64_t kHistories = 100 * 200 * 28, kItem = 250 + 2 * 4 + 16 * 8;
   const test::TempDir dir_;
@@ -412,6 +413,23 @@ TEST_F(NextItemMemory, SequenceModelsCostWhatTheirLayoutSays) {
       EXPECT_EQ(assembly.memory.overlay_bytes, 8 * 4 * (dense + state));
     }
   }
+}
+
+// Embeddings begin as the catalogue describes its items, by the share that is configured.
+TEST_F(NextItemMemory, EmbeddingsBeginAsTheirItemsAreDescribed) {
+  const auto begun = [&](bool described, const std::string& more) {
+    description_ = described ? "::A Title::genre" : "";
+    const Assembly assembly =
+        Over(30, fmt::format("{{kind: sequence, width: 8{}}}", more), "{kind: dp-sgd}");
+    const auto plan = PlanSequence(assembly.config, 0, *assembly.items);
+    return train::InitialParameters(plan->training, model::SequenceLayout(plan->training.model));
+  };
+  const std::vector<float> drawn = begun(false, "");
+  EXPECT_EQ(begun(true, ", described_share: 0"), drawn);
+  EXPECT_EQ(begun(false, ", described_share: 1"), drawn);
+  EXPECT_NE(begun(true, ""), drawn);
+  const std::vector<float> alike = begun(true, ", described_share: 1");
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(alike[i], alike[29 * 8 + i]);
 }
 
 // The update of all parameters, the encoder's matrices as they began, and the largest of them once

@@ -35,6 +35,7 @@ void ForEachConstant(Setting& setting, const Visit& visit) {
   visit("dropout_plain", c.dropout_plain);
   visit("label_smoothing", c.label_smoothing);
   visit("mask_seen", c.mask_seen);
+  visit("described_share", c.described_share);
   visit("bf16", c.bf16);
   visit("epochs_private", c.epochs_private);
   visit("epochs_plain", c.epochs_plain);

@@ -255,12 +255,15 @@ Result<train::SequenceLearnerOptions> LearnerOf(std::string_view name,
   if (c.pre_norm) options.training.model.norm = model::SequenceOptions::Norm::kPre;
   // Counts rate items similar to those seen as likely, and so the seen items themselves.
   if (start == StartKind::kCounts) options.training.model.mask_seen = true;
+  const std::shared_ptr<const model::transitions::PublicItems> catalogue(
+      std::shared_ptr<const void>(), setting.catalogue);
+  options.training.described = model::DescribedStart(catalogue, c.described_share);
   options.start = {.kind = start,
                    .forget = setting.transitions.forget,
                    .popularity_is_prior = c.popularity_start,
                    .counts_weight = c.counts_weight,
                    .counts = setting.transitions,
-                   .catalogue = {std::shared_ptr<const void>(), setting.catalogue}};
+                   .catalogue = catalogue};
   return options;
 }
 

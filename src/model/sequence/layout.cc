@@ -12,7 +12,6 @@ namespace tacit::model {
 namespace {
 
 constexpr uint32_t kLayoutVersion = 1;
-constexpr float kInitialItemScale = 0.05f;
 
 }  // namespace
 

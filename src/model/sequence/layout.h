@@ -78,8 +78,9 @@ class SequenceLayout {
   const NormLayer& last_norm() const { return last_norm_; }  // width 0: none
   float embedding_scale() const { return embedding_scale_; }
 
-  // Returns initial parameters, uniform: embeddings within 0.05, weights by Glorot and Bengio
-  // (2010); gains 1, biases 0. A function of the seed.
+  static constexpr float kInitialItemScale = 0.05f;
+  // Returns initial parameters, uniform: embeddings within kInitialItemScale, weights by Glorot and
+  // Bengio (2010); gains 1, biases 0. A function of the seed.
   std::vector<float> Initial(uint64_t seed) const;
   // A digest of everything that makes stored parameters this model's. layout.cc has the byte
   // grammar.

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <string_view>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 
 namespace tacit::model::transitions {
 namespace {
 
 constexpr size_t kGenresMost = 63;  // a bit each, and one for all others
 constexpr size_t kWordLettersLeast = 3;
+constexpr uint64_t kGenreSeed = 1, kWordSeed = 2;  // a genre and a word of one name are two things
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 // Beyond ASCII every byte belongs to a word: titles come in more than one encoding.
@@ -76,9 +79,11 @@ PublicItems::PublicItems(std::span<const ItemText> described, std::span<const ui
   const PublicItems all(described);
   first_genres_ = all.first_genres_;
   years_ = all.years_;
+  genre_names_ = all.genre_names_;
+  word_names_ = all.word_names_;
   for (const uint32_t item : items) {
     features_.push_back(all.features_[item]);
-    const auto words = all.RareWords(item);
+    const auto words = all.rare_words(item);
     words_.insert(words_.end(), words.begin(), words.end());
     word_end_.push_back(static_cast<uint32_t>(words_.size()));
   }
@@ -92,8 +97,11 @@ void PublicItems::IndexGenres(std::span<const ItemText> texts) {
   for (const auto& [genre, times] : count) commonest.emplace_back(times, genre);
   std::ranges::stable_sort(commonest, std::greater<>(), &std::pair<size_t, std::string>::first);
   std::map<std::string, uint8_t> place;
-  for (size_t i = 0; i < commonest.size(); ++i)
+  for (size_t i = 0; i < commonest.size(); ++i) {
     place[commonest[i].second] = static_cast<uint8_t>(std::min(i, kGenresMost));
+    const std::string_view name = i < kGenresMost ? commonest[i].second : "all others";
+    if (i <= kGenresMost) genre_names_.push_back(BucketHash(name, kGenreSeed));
+  }
   first_genres_ = static_cast<uint32_t>(std::min(commonest.size(), kGenresMost + 1)) + 1;
   for (size_t i = 0; i < texts.size(); ++i) {
     if (!texts[i].genres.empty())
@@ -113,7 +121,10 @@ void PublicItems::IndexWords(std::span<const ItemText> texts) {
   const uint32_t most = std::max(2u, items_ / 200);
   std::map<std::string, uint32_t> rare;
   for (const auto& [word, count] : titles)
-    if (count >= 2 && count <= most) rare.emplace(word, static_cast<uint32_t>(rare.size()));
+    if (count >= 2 && count <= most) {
+      rare.emplace(word, static_cast<uint32_t>(rare.size()));
+      word_names_.push_back(BucketHash(word, kWordSeed));
+    }
   for (size_t i = 0; i < texts.size(); ++i) {
     for (const std::string& word : words[i]) {
       const auto at = rare.find(word);
@@ -125,7 +136,7 @@ void PublicItems::IndexWords(std::span<const ItemText> texts) {
   }
 }
 
-std::span<const uint32_t> PublicItems::RareWords(uint32_t item) const {
+std::span<const uint32_t> PublicItems::rare_words(uint32_t item) const {
   const uint32_t begin = item == 0 ? 0 : word_end_[item - 1];
   return std::span(words_).subspan(begin, word_end_[item] - begin);
 }
@@ -143,7 +154,7 @@ Digest PublicItems::Fingerprint() const {
   writer.Put(static_cast<uint32_t>(years_.size())).PutArray(std::span(years_));
   for (uint32_t item = 0; item < features_.size(); ++item) {
     const ItemFeatures& features = features_[item];
-    const auto words = RareWords(item);
+    const auto words = rare_words(item);
     writer.Put(features.id).Put(features.genres).Put(features.year).Put(features.first_genre);
     writer.Put(static_cast<uint32_t>(words.size())).PutArray(words);
   }
@@ -152,7 +163,7 @@ Digest PublicItems::Fingerprint() const {
 
 bool PublicItems::ShareRareWord(uint32_t a, uint32_t b) const {
   if ((features_[a].words & features_[b].words) == 0) return false;
-  const auto left = RareWords(a), right = RareWords(b);
+  const auto left = rare_words(a), right = rare_words(b);
   for (size_t i = 0, j = 0; i < left.size() && j < right.size();) {
     if (left[i] == right[j]) return true;
     ++(left[i] < right[j] ? i : j);

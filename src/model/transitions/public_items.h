@@ -50,20 +50,26 @@ class PublicItems {
   uint32_t first_genres() const { return first_genres_; }
   // The known years of all that is described, ascending, each as often as it comes.
   std::span<const int16_t> years() const { return years_; }
+  // The rare words of an item's title, ascending, by their numbers in this catalogue.
+  std::span<const uint32_t> rare_words(uint32_t item) const;
   bool ShareRareWord(uint32_t a, uint32_t b) const;
+  // A hash of the genre that is this bit of ItemFeatures::genres, and of a rare word: the same in
+  // every catalogue, whatever else is described there.
+  uint64_t genre_name(size_t bit) const { return genre_names_[bit]; }
+  uint64_t word_name(uint32_t word) const { return word_names_[word]; }
   // SHA-256 of the whole catalogue: counts made with another catalogue mean something else.
   Digest Fingerprint() const;
 
  private:
   void IndexGenres(std::span<const ItemText> texts);
   void IndexWords(std::span<const ItemText> texts);
-  std::span<const uint32_t> RareWords(uint32_t item) const;
 
   uint32_t items_ = 0;
   uint32_t first_genres_ = 1;
   std::vector<ItemFeatures> features_;
   std::vector<int16_t> years_;
   std::vector<uint32_t> word_end_, words_;  // per item its rare words, ascending
+  std::vector<uint64_t> genre_names_, word_names_;
 };
 
 // Returns 0 if there is no year.

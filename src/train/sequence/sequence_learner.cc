@@ -179,7 +179,6 @@ privacy::Charge ChargeOf(const SequenceLearnerOptions& options) {
 namespace {
 
 // A new item between others must not begin as the item did whose place it has now.
-constexpr float kNewItemScale = 0.05f;
 void DrawNewItems(const model::SequenceLayout& layout, uint64_t seed,
                   std::span<const uint32_t> places, std::span<float> parameters) {
   const uint32_t items = layout.options().catalogue;
@@ -188,9 +187,10 @@ void DrawNewItems(const model::SequenceLayout& layout, uint64_t seed,
   for (const model::ParameterTable* table : {&layout.items(), &layout.output()})
     for (uint32_t item = 0; item < items; ++item)
       if (!known[item])
-        InitialRow(
-            seed, uint64_t{1} << 62 | uint64_t{table->group} << 60 | uint64_t{items} << 30 | item,
-            kNewItemScale, parameters.subspan(table->offset + item * table->cols, table->cols));
+        InitialRow(seed,
+                   uint64_t{1} << 62 | uint64_t{table->group} << 60 | uint64_t{items} << 30 | item,
+                   model::SequenceLayout::kInitialItemScale,
+                   parameters.subspan(table->offset + item * table->cols, table->cols));
 }
 
 }  // namespace
@@ -210,6 +210,7 @@ Result<store::DenseState> GrownDense(const SequenceTrainingOptions& options, uin
   store::DenseState grown;
   grown.parameters = after.Initial(options.seed);
   if (!places.empty()) DrawNewItems(after, options.seed, places, grown.parameters);
+  options.described.MixIn(after, options.seed, grown.parameters);
   std::vector<size_t> origin(after.size(), Optimizer::kNew);
   for (size_t g = 0; g < after.groups().size(); ++g) {
     const model::ParameterGroup &to = after.groups()[g], &from = before.groups()[g];

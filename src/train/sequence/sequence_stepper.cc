@@ -93,6 +93,13 @@ Status CheckOptions(const SequenceTrainingOptions& o) {
   return {};
 }
 
+std::vector<float> InitialParameters(const SequenceTrainingOptions& options,
+                                     const model::SequenceLayout& layout) {
+  std::vector<float> parameters = layout.Initial(options.seed);
+  options.described.MixIn(layout, options.seed, parameters);
+  return parameters;
+}
+
 uint32_t CarrierRank(const SequenceTrainingOptions& options) {
   return options.carriers ? options.carriers->rank : 0;
 }
@@ -135,7 +142,7 @@ SequenceStepper::SequenceStepper(SequenceTrainingOptions options, const privacy:
       clipper_(MakeClipper(options_.privacy)),
       charge_(StepCharge(options_.privacy, draw)),
       update_stddev_(UpdateStddev(options_.privacy, options_.expected_batch)),
-      parameters_(model_.layout().Initial(options_.seed)),
+      parameters_(InitialParameters(options_, model_.layout())),
       state_(Optimizer(options_.optimizer).DenseStateFloats(parameters_.size()), 0.0f) {
   const Status status = CheckOptions(options_);
   TACIT_CHECK(status.has_value(), "options are checked before a stepper is made");

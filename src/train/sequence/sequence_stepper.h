@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "mechanism/clipper.h"
 #include "model/carriers.h"
+#include "model/sequence/described_start.h"
 #include "model/sequence/sequence_model.h"
 #include "noise/noise.h"
 #include "ops/backend.h"
@@ -38,8 +39,9 @@ struct SequenceGuard {
 
 struct SequenceTrainingOptions {
   model::SequenceOptions model;
-  uint64_t seed = 1;          // for initial parameters and all public coins; public
-  double expected_batch = 0;  // units per step on average; the public divisor
+  uint64_t seed = 1;                // for initial parameters and all public coins; public
+  double expected_batch = 0;        // units per step on average; the public divisor
+  model::DescribedStart described;  // of the initial embeddings
   // Logits added to the model's, or null; must outlive the stepper. The prior's own releases are
   // charged elsewhere.
   const model::LogitPrior* prior = nullptr;
@@ -52,6 +54,9 @@ struct SequenceTrainingOptions {
 
 // kInvalidArgument names what is missing or out of its domain.
 Status CheckOptions(const SequenceTrainingOptions& options);
+
+std::vector<float> InitialParameters(const SequenceTrainingOptions& options,
+                                     const model::SequenceLayout& layout);
 
 // The rank of the encoder's carriers; 0: it has none.
 uint32_t CarrierRank(const SequenceTrainingOptions& options);
