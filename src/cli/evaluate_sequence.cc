@@ -223,8 +223,7 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
           "--epochs", options->epochs,
           "Of trained learners: how often each user is seen; in a private stream, steps of "
           "a period, each with all its users")
-      ->default_str(fmt::format("{}, of a stream without privacy {}", tuned::kAtOncePrivate.epochs,
-                                tuned::kStreamPlain.epochs))
+      ->default_str(PacesText(&tuned::Pace::epochs))
       ->check(CLI::Range(1e-3, 1e6));
   sequence
       ->add_option("--batch", options->batch,

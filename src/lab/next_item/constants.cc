@@ -125,6 +125,8 @@ std::string TextOf(const SequenceSetting& setting, bool of_ranker) {
 
 TrainedConstants TrainedConstants::ForStreams() {
   TrainedConstants constants;
+  constants.length = config::Sequence().length;
+  constants.blocks = config::Sequence().blocks;
   constants.epochs_private = tuned::kStreamPrivate.epochs;
   constants.batch_private = tuned::kStreamPrivate.batch;
   constants.learning_rate_private = tuned::kStreamPrivate.learning_rate;

@@ -14,10 +14,14 @@
 namespace tacit::lab {
 
 // The constants of trained sequence models, all set before the data is seen: the configuration's
-// keys of a sequence model with its defaults, and those that an experiment has in place of others.
-// The transformer paper's values (length 200, width 64, one crop, dropout 0.2, 100 epochs, a fifth
-// of them warm-up, no mask, no biases) can be set.
+// keys of a sequence model, and those that an experiment has in place of others. The transformer
+// paper's values (length 200, width 64, two blocks, one crop, dropout 0.2, 100 epochs, a fifth of
+// them warm-up, no mask, no biases) can be set.
 struct TrainedConstants : config::Sequence {
+  TrainedConstants() {
+    length = tuned::kAtOnceLength;
+    blocks = tuned::kAtOnceBlocks;
+  }
   bool pre_norm = false;
   // Logits begin as the logarithm of a released histogram of items, so that gradients need not
   // learn popularity. Not used by a model that begins with counts.
