@@ -16,7 +16,7 @@ TEST(CountedLogits, AreLogarithmsOfScoresOverThreeMeans) {
   WorkerPool workers({.workers = 1});
   const transitions::PublicItems catalogue(kItems);
   transitions::Options options;
-  options.cells_at_signal = 50, options.signal_unit = 500;
+  options.cells_at_signal = 50, options.signal_unit = 500, options.items_power = 0;
   transitions::ReleasedModel model(catalogue, options, workers);
   const auto sums = [](size_t n) {
     std::vector<float> made(n);

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "model/transitions/rules.h"
 
 namespace tacit::model::transitions {
 namespace {
@@ -72,7 +73,7 @@ void AddLikely(const ScoredItem& item, size_t most, std::vector<ScoredItem>* bes
 }  // namespace
 
 Scorer::Scorer(const Estimate& estimate, const Options& options, WorkerPool& workers)
-    : items_(estimate.prior().items()), options_(options) {
+    : items_(estimate.prior().items()), options_(options), recent_(RecentWeights(options)) {
   if (options.IsDense(items_))
     FillDense(estimate, workers);
   else
@@ -197,10 +198,8 @@ void Scorer::FillSparse(const Estimate& estimate, WorkerPool& workers) {
 
 template <class Visit>
 void Scorer::ForRecent(std::span<const uint32_t> history, const Visit& visit) const {
-  double weight = 1;
-  const size_t recent = std::min<size_t>(options_.recent_items, history.size());
-  for (size_t age = 0; age < recent; ++age, weight *= options_.recent_decay)
-    visit(history[history.size() - 1 - age], static_cast<float>(weight));
+  const size_t recent = std::min(recent_.size(), history.size());
+  for (size_t age = 0; age < recent; ++age) visit(history[history.size() - 1 - age], recent_[age]);
 }
 
 void Scorer::ScoreGroups(std::span<const uint32_t> history, std::vector<float>* scores) const {
