@@ -183,7 +183,9 @@ TEST(ReplicaStore, AModelOfAnEarlierProgramIsFollowed) {
   for (const uint64_t version : {2u, 4u}) {
     const auto store = ReplicaStore::Open(options);
     ASSERT_TRUE(store) << store.error().message;
-    if (version == 2) ASSERT_TRUE((*store)->Begin(ReplicaTestOrigin()));
+    if (version == 2) {
+      ASSERT_TRUE((*store)->Begin(ReplicaTestOrigin()));
+    }
     ASSERT_TRUE((*store)->Apply(ReplicaVersionOf(version)));
   }
   ExpectOneVersion(options.path);

@@ -286,11 +286,13 @@ TEST_F(ModelGrowthTest, CountsKeepTheRulesThatTheyWereMadeWith) {
   using model::transitions::PublicItems;
   using model::transitions::ReleasedModel;
   const auto plan = [&](const std::string& model, const std::string& mechanism, bool more) {
-    const std::string file = dir_ / (more ? "more.dat" : "items.dat");
+    const std::string file = dir_ / (more ? "more.dat" : "items.dat"), log = dir_ / "log.jsonl";
+    test::WriteFile(log, "");
     test::WriteFile(file, more ? "one\ntwo\nthree\nfour\n" : "one\ntwo\nthree\n");
     auto config = config::Parse(
-        fmt::format("source: {{kind: log, files: [\"none-*.jsonl\"], format: json}}\n"
+        fmt::format("source: {{kind: log, files: [\"{}\"], format: json}}\n"
                     "catalogue: {{file: {}}}\n"
+                    "schema: {{features: [{{name: x, kind: dense}}]}}\n"
                     "store: {{path: {}}}\n"
                     "memory: {{total_bytes: 900MiB}}\n"
                     "learners:\n"
@@ -298,7 +300,7 @@ TEST_F(ModelGrowthTest, CountsKeepTheRulesThatTheyWereMadeWith) {
                     "    participation: {{mode: once, batch: 1000, max_participations: 3}}\n"
                     "    history: {{items: 20}}\n"
                     "    privacy: {{unit: user, epsilon: 8, delta: 1.0e-6}}\n",
-                    file, dir_ / "store", model, mechanism),
+                    log, file, dir_ / "store", model, mechanism),
         "c.yaml", {});
     EXPECT_TRUE(config) << config.error().message;
     auto assembly = Assemble(*std::move(config));

@@ -230,6 +230,25 @@ void Scorer::Score(std::span<const uint32_t> history, std::span<float> scores) c
     scores[b] = std::max(0.0f, scores[b] + of_group[group_[b]] * to_[b]);
 }
 
+// What is not listed is a product of two items and of their groups, so its sum is one of groups.
+double Scorer::MeanScore() const {
+  const double pairs = static_cast<double>(items_) * items_;
+  if (!dense_.empty()) return std::accumulate(dense_.begin(), dense_.end(), 0.0) / pairs;
+  std::vector<double> from(groups()), to(groups());
+  for (uint32_t item = 0; item < items_; ++item) {
+    from[group_[item]] += from_[item];
+    to[group_[item]] += to_[item];
+  }
+  double sum = std::accumulate(difference_.begin(), difference_.end(), 0.0);
+  for (size_t a = 0; a < from.size(); ++a) {
+    const float* factors = &group_factor_[a * groups()];
+    double after = 0;
+    for (size_t b = 0; b < to.size(); ++b) after += factors[b] * to[b];
+    sum += from[a] * after;
+  }
+  return std::max(0.0, sum) / pairs;
+}
+
 void Scorer::ScorePairs(uint32_t item, std::span<const uint32_t> to,
                         std::span<float> scores) const {
   TACIT_CHECK(scores.size() == to.size());

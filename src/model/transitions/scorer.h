@@ -54,6 +54,9 @@ class Scorer {
   // Sets every item's score; 0 for all if there is no history. REQUIRES items() scores, and a
   // history of items of the catalogue.
   void Score(std::span<const uint32_t> history, std::span<float> scores) const;
+  // The mean of the scores of all pairs. Without a table it takes the work of the groups' pairs and
+  // of the listed cells.
+  double MeanScore() const;
   // Sets scores[i] to that of item to[i] after `item` alone, 0 if they are one. REQUIRES ascending
   // items.
   void ScorePairs(uint32_t item, std::span<const uint32_t> to, std::span<float> scores) const;
