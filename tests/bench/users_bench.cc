@@ -1,4 +1,4 @@
-// What users of few and of many events bring and cost the shaped counts, by quintile of events:
+// Tells what users of few and of many events bring and cost the shaped counts, by quintile:
 //   users_bench DATA [ITEMS ITEM_IDS] [--epsilon E] [--seeds N]
 // For each quintile: NDCG@10 of its own users (the items before the last), that of all users when
 // its users are left out of the release, and the share of the promise's mu^2 that queries spend in

@@ -75,7 +75,7 @@ TEST_F(CountedLogitsTest, AreLogarithmsOfScoresOverThreeMeans) {
     EXPECT_NEAR(logits[i], 0.7 * (std::log(scores[i] + 3 * mean) - std::log(3 * mean)), 1e-5) << i;
 }
 
-// Where both ways apply, rows that are made where they are needed are the table's: items that are
+// Rows that are made where they are needed are the table's, where both ways apply: items that are
 // not described have no kinship, which only the table knows.
 TEST_F(CountedLogitsTest, RowsWithoutATableAreTheSame) {
   constexpr uint32_t kItems = 60;

@@ -230,7 +230,8 @@ void Scorer::Score(std::span<const uint32_t> history, std::span<float> scores) c
     scores[b] = std::max(0.0f, scores[b] + of_group[group_[b]] * to_[b]);
 }
 
-// What is not listed is a product of two items and of their groups, so its sum is one of groups.
+// The pairs that are not listed are products of two items and of their groups, so that their sum
+// is one over groups.
 double Scorer::MeanScore() const {
   const double pairs = static_cast<double>(items_) * items_;
   if (!dense_.empty()) return std::accumulate(dense_.begin(), dense_.end(), 0.0) / pairs;

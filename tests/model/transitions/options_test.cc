@@ -61,7 +61,7 @@ TEST(Options, EachOfThemIsInTheWords) {
   EXPECT_EQ(sizeof(Options), 304u);
 }
 
-// What an earlier program stored has these words.
+// Stores of earlier programs have these words.
 TEST(Options, RulesOneHaveTheWordsOfBefore) {
   Options options;
   options.forget = 0.9, options.cells_most = 99;
