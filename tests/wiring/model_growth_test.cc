@@ -297,10 +297,14 @@ TEST_F(ModelGrowthTest, CountsKeepTheRulesThatTheyWereMadeWith) {
                     "memory: {{total_bytes: 900MiB}}\n"
                     "learners:\n"
                     "  - id: next\n    model: {}\n    mechanism: {}\n"
-                    "    participation: {{mode: once, batch: 1000, max_participations: 3}}\n"
+                    "    participation: {}\n"
                     "    history: {{items: 20}}\n"
                     "    privacy: {{unit: user, epsilon: 8, delta: 1.0e-6}}\n",
-                    log, file, dir_ / "store", model, mechanism),
+                    log, file, dir_ / "store", model, mechanism,
+                    mechanism == "{kind: counts}"
+                        ? "{mode: once, batch: 1000, max_participations: 3}"
+                        : "{mode: poisson, batch: 10, sampling_rate: 0.1, steps_per_period: 5, "
+                          "period: 100, max_participations: 5}"),
         "c.yaml", {});
     EXPECT_TRUE(config) << config.error().message;
     auto assembly = Assemble(*std::move(config));
