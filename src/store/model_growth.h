@@ -47,6 +47,8 @@ struct GrownModel {
   std::shared_ptr<const std::string> released = nullptr;
   // The new number of each item in users' histories; empty: they keep theirs.
   std::vector<uint32_t> items = {};
+  // The fingerprint that it has, where it is not the layout's: one of LearnerLayout::earlier.
+  std::optional<Digest> fingerprint = std::nullopt;
   // Sentences for people. A model that has lost nothing predicts as before.
   std::vector<std::string> gained = {}, lost = {};
 };

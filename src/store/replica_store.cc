@@ -132,7 +132,7 @@ class ReplicaStoreImpl final : public ReplicaStore {
   View ViewAfter(const DeltaRecord& record, bool bulk) const;
   Status Fold();
 
-  const ReplicaOptions options_;
+  ReplicaOptions options_;
   const std::shared_ptr<FailureLatch> latch_;
   const std::shared_ptr<Rocks> rocks_;
   std::shared_ptr<LearnerDirectory> directory_;
@@ -147,6 +147,7 @@ class ReplicaStoreImpl final : public ReplicaStore {
 Status ReplicaStoreImpl::Match(const std::vector<LearnerRecord>& records, uint32_t shards) {
   auto directory = std::make_shared<LearnerDirectory>(shards, records);
   const std::vector<uint8_t> trained(records.size(), 1);
+  KeepEarlier(records, trained, {}, &options_.learners);
   TACIT_ASSIGN(const auto matched, directory->Match(ReplicaLayouts(options_.learners), trained));
   if (!matched.changed.empty())
     return Fail(ErrorCode::kRefused,

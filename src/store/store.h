@@ -37,6 +37,9 @@ struct LearnerLayout {
   // nothing is noted.
   std::string form = {};
   Grow grow = {};  // empty: a model of this kind cannot grow
+  // Fingerprints of the same model as earlier programs made it. A trained model that has one of
+  // them goes on as that, and keeps it.
+  std::vector<Digest> earlier = {};
 };
 
 // The current work of Open and its progress; `of` is 0 if the amount is unknown.

@@ -39,8 +39,8 @@ NextItemExam::Model TransitionsLearner::Answers() {
   if (model_.periods() == 0) return nullptr;
   return [this](NextItemExam::Histories histories, const NextItemExam::Take& take) {
     if (scorer_ == nullptr)
-      scorer_ =
-          std::make_unique<model::transitions::Scorer>(model_.estimate(), options_.model, workers_);
+      scorer_ = std::make_unique<model::transitions::Scorer>(model_.estimate(), model_.options(),
+                                                             workers_);
     return ScoreByWorkers(
         workers_, scorer_->items(), histories,
         [this](auto history, auto scores) { scorer_->Score(history, scores); }, take);

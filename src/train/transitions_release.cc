@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "mechanism/unit_histogram.h"
 #include "model/transitions/pairs.h"
+#include "model/transitions/rules.h"
 #include "privacy/mu.h"
 
 namespace tacit::train {
@@ -24,7 +25,9 @@ using model::transitions::Buckets;
 using model::transitions::Cells;
 using model::transitions::ForNewPairs;
 using model::transitions::kStages;
+using model::transitions::LooksTwice;
 using model::transitions::Options;
+using model::transitions::PopularityShareAt;
 using model::transitions::ReleasedModel;
 using model::transitions::ReleasedTable;
 using model::transitions::SeenCells;
@@ -69,6 +72,10 @@ class Release {
   template <class CellOf>
   std::vector<float> QueryPairs(size_t cells, double deviation, const CellOf& cell_of);
 
+  std::vector<float> PopularitySums(double share);
+  // Looks at popularity once more, if the first look says that it is worth it, and adds what is
+  // seen to `sums`.
+  void LookAgain(std::span<float> sums);
   void Popularity();
   void Tables();
   void Measure(size_t stage, std::span<const uint32_t> places);
@@ -81,7 +88,7 @@ class Release {
   WorkerPool& workers_;
   ReleasedModel* const model_;
   const Options& options_;
-  const double popularity_share_;
+  double popularity_share_;  // of all looks at it so far
   std::vector<privacy::Charge> queries_;
 };
 
@@ -143,12 +150,33 @@ std::vector<float> Release::QueryPairs(size_t cells, double deviation, const Cel
   });
 }
 
-void Release::Popularity() {
-  const double deviation = Deviation(popularity_share_);
-  const auto sums = Query(histories_.catalogue, deviation, [&](size_t u, UnitVector& vector) {
+std::vector<float> Release::PopularitySums(double share) {
+  return Query(histories_.catalogue, Deviation(share), [&](size_t u, UnitVector& vector) {
     AddPopularity(histories_.Of(u).subspan(period_.Known(u)), options_.popularity_items, &vector);
   });
-  model_->AddPopularity(sums, deviation, mu_);
+}
+
+// Two looks at the same sums, each with the weight of its precision, have the noise of one that
+// spends what both do: nothing is lost by looking first how much more is worth while.
+void Release::LookAgain(std::span<float> sums) {
+  const double first = popularity_share_;
+  const double signal = mu_ * std::max(0.0, std::accumulate(sums.begin(), sums.end(), 0.0));
+  const double share = PopularityShareAt(options_, signal, histories_.catalogue);
+  if (share <= first) return;
+  const double second = std::sqrt(share * share - first * first);
+  // Not for next to nothing: such noise might leave the grid.
+  if (second < options_.table_share) return;
+  const std::vector<float> more = PopularitySums(second);
+  for (size_t i = 0; i < sums.size(); ++i)
+    sums[i] =
+        static_cast<float>((first * first * sums[i] + second * second * more[i]) / (share * share));
+  popularity_share_ = share;
+}
+
+void Release::Popularity() {
+  std::vector<float> sums = PopularitySums(popularity_share_);
+  if (model_->periods() == 0 && !noiseless() && LooksTwice(options_)) LookAgain(sums);
+  model_->AddPopularity(sums, Deviation(popularity_share_), mu_);
 }
 
 void Release::Tables() {

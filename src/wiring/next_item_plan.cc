@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "model/ranking/released_ranker.h"
 #include "model/sequence/layout.h"
 #include "wiring/item_texts.h"
 #include "wiring/mechanism_factory.h"
@@ -216,6 +217,32 @@ train::RankedLearnerOptions ForCatalogue(const train::RankedLearnerOptions& opti
   train::RankedLearnerOptions other = options;
   other.catalogue = CatalogueOf(options.catalogue->described(), items);
   return other;
+}
+
+train::SequenceLearnerOptions ByRules(const train::SequenceLearnerOptions& options,
+                                      uint32_t rules) {
+  train::SequenceLearnerOptions other = options;
+  other.start.counts = options.start.counts.WithRules(rules);
+  return other;
+}
+
+train::TransitionsLearnerOptions ByRules(const train::TransitionsLearnerOptions& options,
+                                         uint32_t rules) {
+  train::TransitionsLearnerOptions other = options;
+  other.model = options.model.WithRules(rules);
+  return other;
+}
+
+train::RankedLearnerOptions ByRules(const train::RankedLearnerOptions& options, uint32_t rules) {
+  train::RankedLearnerOptions other = options;
+  other.model = options.model.WithRules(rules);
+  return other;
+}
+
+Status CheckRules(const store::StoredModel& stored) {
+  if (stored.released == nullptr) return {};
+  const auto rules = model::transitions::ReleasedRules(model::ranking::CountsIn(*stored.released));
+  return rules ? Status() : Fail(ErrorCode::kRefused, rules.error().message);
 }
 
 Digest FingerprintOf(const train::SequenceLearnerOptions& options,

@@ -47,11 +47,31 @@ Digest FingerprintOf(const train::TransitionsLearnerOptions& options,
                      const event::ItemCatalogue& items);
 Digest FingerprintOf(const train::RankedLearnerOptions& options, const event::ItemCatalogue& items);
 
+// The same options by these rules of the counts (model/transitions/rules.h), whichever rules they
+// have; a learner of model sequence has none unless it starts with counts.
+train::SequenceLearnerOptions ByRules(const train::SequenceLearnerOptions& options, uint32_t rules);
+train::TransitionsLearnerOptions ByRules(const train::TransitionsLearnerOptions& options,
+                                         uint32_t rules);
+train::RankedLearnerOptions ByRules(const train::RankedLearnerOptions& options, uint32_t rules);
+
+// The fingerprints by the rules of before.
+template <class Options>
+std::vector<Digest> EarlierFingerprintsOf(const Options& options,
+                                          const event::ItemCatalogue& items) {
+  const Digest newest = FingerprintOf(options, items);
+  std::vector<Digest> earlier;
+  for (uint32_t rules = model::transitions::kNewestRules - 1; rules > 0; --rules)
+    if (const Digest digest = FingerprintOf(ByRules(options, rules), items); digest != newest)
+      earlier.push_back(digest);
+  return earlier;
+}
+
 // A stored model that is to go on: its options, and its catalogue.
 template <class Options>
 struct ModelBefore {
-  Options options;
+  Options options;  // by the rules that it was made with
   CatalogueBefore catalogue;
+  Digest fingerprint_now{};  // of these options for the catalogue of now
 
   // The place of each item if any has moved; else empty.
   std::span<const uint32_t> places() const {
@@ -59,17 +79,29 @@ struct ModelBefore {
   }
 };
 
+// kRefused if counts were released by rules that this program does not know.
+Status CheckRules(const store::StoredModel& stored);
+
 // The stored model that is to go on with these options. kRefused: more than its catalogue differs,
 // or the catalogue lacks an item.
 template <class Options>
 Result<ModelBefore<Options>> FindModelBefore(const store::StoredModel& stored,
                                              const Options& options,
                                              const event::ItemCatalogue& items) {
+  TACIT_RETURN_IF_ERROR(CheckRules(stored));
   TACIT_ASSIGN(auto before, FindCatalogueBefore(stored, items));
-  Options were = ForCatalogue(options, before.catalogue);
+  Options made = options;
+  for (uint32_t rules = model::transitions::kNewestRules; rules > 0; --rules) {
+    made = ByRules(options, rules);
+    if (FingerprintOf(ForCatalogue(made, before.catalogue), before.catalogue) == stored.fingerprint)
+      break;
+  }
+  Options were = ForCatalogue(made, before.catalogue);
   TACIT_RETURN_IF_ERROR(
       CheckOnlyItemsDiffer(stored, FingerprintOf(were, before.catalogue), before));
-  return ModelBefore<Options>{.options = std::move(were), .catalogue = std::move(before)};
+  return ModelBefore<Options>{.options = std::move(were),
+                              .catalogue = std::move(before),
+                              .fingerprint_now = FingerprintOf(made, items)};
 }
 
 }  // namespace tacit::wiring

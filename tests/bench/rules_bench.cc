@@ -1,15 +1,19 @@
 // Moves what the shaped counts are set by, up and down by a fifth, and tells NDCG@10 of the items
 // before the last:
 //   rules_bench DATA [ITEMS ITEM_IDS] [--epsilon E] [--seeds N] [--only NAME,NAME]
-// `signal` is the input of the one rule there is, that of how many cells are measured: users,
-// events of a user and epsilon enter it together. All else is a constant. Noise has fixed keys, one
+//     [--factors F,F] [--with NAME=F,NAME=F]
+// `--with` moves settings before anything else, `--factors` names other factors than .8 and 1.2.
+// `signal` and `items` are the inputs of the rules (model/transitions/rules.h): users, events of a
+// user and epsilon enter the signal together. All else is a constant. Noise has fixed keys, one
 // a seed.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -27,7 +31,7 @@ namespace {
 using model::transitions::Options;
 
 struct Setting {
-  const char* name;
+  std::string name;
   bool scores_alone;  // needs no release of its own
   std::function<void(Options*, double factor)> move;
 };
@@ -44,6 +48,13 @@ std::vector<Setting> Settings() {
          o->cells_at_signal *= std::pow(factor, o->cells_power);
          o->share_signal /= factor;
        }},
+      {"items", false,
+       [](Options* o, double factor) {
+         o->cells_at_signal *= std::pow(factor, o->items_power);
+         o->share_signal *= factor;
+       }},
+      {"share_signal", false, Times(&Options::share_signal)},
+      {"share_power", false, Times(&Options::share_power)},
       {"popularity_share", false, Times(&Options::popularity_share)},
       {"table_share", false, Times(&Options::table_share)},
       {"lag_decay", false, Times(&Options::lag_decay)},
@@ -56,7 +67,8 @@ std::vector<Setting> Settings() {
       {"score_to", true, Times(&Options::score_to)},
       {"score_power", true, Times(&Options::score_power)},
       {"reverse_weight", true, Times(&Options::reverse_weight)},
-      {"recent_decay", true, Times(&Options::recent_decay)},
+      {"recent_age", true, Times(&Options::recent_age)},
+      {"recent_power", true, Times(&Options::recent_power)},
   };
 }
 
@@ -70,6 +82,30 @@ class Counted final : public lab::ItemScores {
  private:
   const model::transitions::Scorer& scorer_;
 };
+
+// The numbers of a list F,F.
+std::vector<double> Numbers(const std::string& list) {
+  std::vector<double> numbers;
+  std::istringstream parts(list);
+  for (std::string part; std::getline(parts, part, ',');) numbers.push_back(std::stod(part));
+  return numbers;
+}
+
+// Moves settings as a list NAME=F,NAME=F says.
+void With(const std::string& list, Options* options) {
+  const std::vector<Setting> settings = Settings();
+  std::istringstream parts(list);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const size_t equals = part.find('=');
+    const std::string name = part.substr(0, equals);
+    const auto at = std::ranges::find(settings, name, &Setting::name);
+    if (equals == std::string::npos || at == settings.end()) {
+      std::fprintf(stderr, "%s is no setting and factor\n", part.c_str());
+      std::exit(2);
+    }
+    at->move(options, std::stod(part.substr(equals + 1)));
+  }
+}
 
 // The mean of some runs, in %, and their deviation.
 struct Runs {
@@ -92,7 +128,7 @@ class Bench {
         double epsilon)
       : split_(lab::LeaveLastOut(histories, /*validate=*/true)),
         catalogue_(catalogue),
-        mu_(privacy::GaussianMu(Epsilon(epsilon), Delta(1e-5))) {}
+        mu_(std::isinf(epsilon) ? epsilon : privacy::GaussianMu(Epsilon(epsilon), Delta(1e-5))) {}
 
   train::TransitionsRelease Release(const Options& options, uint8_t seed) {
     noise::FixedNoise noise(seed);
@@ -124,8 +160,8 @@ void Tell(const char* name, double factor, const Runs& runs, const Runs& base) {
   std::fflush(stdout);
 }
 
-int Move(Bench& bench, uint8_t seeds, const std::string& only) {
-  const Options usual;
+int Move(Bench& bench, uint8_t seeds, const std::string& only, const std::vector<double>& factors,
+         const Options& usual) {
   Runs base;
   std::vector<train::TransitionsRelease> releases;
   for (uint8_t seed = 1; seed <= seeds; ++seed) {
@@ -135,10 +171,9 @@ int Move(Bench& bench, uint8_t seeds, const std::string& only) {
   std::printf("| moved | NDCG@10, %% | by | deviations of the first line |\n|---|---|---:|---|\n");
   Tell("nothing", 1, base, base);
   for (const Setting& setting : Settings()) {
-    if (!only.empty() &&
-        ("," + only + ",").find("," + std::string(setting.name) + ",") == std::string::npos)
+    if (!only.empty() && ("," + only + ",").find("," + setting.name + ",") == std::string::npos)
       continue;
-    for (const double factor : {0.8, 1.2}) {
+    for (const double factor : factors) {
       Options options = usual;
       setting.move(&options, factor);
       Runs runs;
@@ -146,14 +181,14 @@ int Move(Bench& bench, uint8_t seeds, const std::string& only) {
         runs.ndcg.push_back(setting.scores_alone
                                 ? bench.Ndcg(releases[seed - 1u], options)
                                 : bench.Ndcg(bench.Release(options, seed), options));
-      Tell(setting.name, factor, runs, base);
+      Tell(setting.name.c_str(), factor, runs, base);
     }
   }
   return 0;
 }
 
 int Run(const std::vector<std::string>& paths, double epsilon, uint8_t seeds,
-        const std::string& only) {
+        const std::string& only, const std::vector<double>& factors, const Options& usual) {
   auto data = lab::ReadSequences(paths[0]);
   if (!data) {
     std::fprintf(stderr, "%s\n", data.error().message.c_str());
@@ -171,7 +206,7 @@ int Run(const std::vector<std::string>& paths, double epsilon, uint8_t seeds,
   std::printf("%s: %u items, %zu users, %zu events, epsilon %g\n", paths[0].c_str(),
               catalogue.items(), data->histories.units(), data->histories.items.size(), epsilon);
   Bench bench(data->histories, catalogue, epsilon);
-  return Move(bench, seeds, only);
+  return Move(bench, seeds, only, factors, usual);
 }
 
 }  // namespace
@@ -179,9 +214,11 @@ int Run(const std::vector<std::string>& paths, double epsilon, uint8_t seeds,
 
 int main(int argc, char** argv) {
   std::vector<std::string> paths;
-  double epsilon = 5;
+  double epsilon = 5;  // infinite: no noise
   int seeds = 3;
   std::string only;
+  std::vector<double> factors;
+  tacit::model::transitions::Options usual;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--epsilon") == 0 && i + 1 < argc)
       epsilon = std::atof(argv[++i]);
@@ -189,13 +226,19 @@ int main(int argc, char** argv) {
       seeds = std::atoi(argv[++i]);
     else if (std::strcmp(argv[i], "--only") == 0 && i + 1 < argc)
       only = argv[++i];
+    else if (std::strcmp(argv[i], "--factors") == 0 && i + 1 < argc)
+      factors = tacit::Numbers(argv[++i]);
+    else if (std::strcmp(argv[i], "--with") == 0 && i + 1 < argc)
+      tacit::With(argv[++i], &usual);
     else
       paths.emplace_back(argv[i]);
   }
   if ((paths.size() != 1 && paths.size() != 3) || seeds < 1 || seeds > 100) {
     std::fprintf(stderr,
-                 "rules_bench DATA [ITEMS ITEM_IDS] [--epsilon E] [--seeds N] [--only NAMES]\n");
+                 "rules_bench DATA [ITEMS ITEM_IDS] [--epsilon E] [--seeds N] [--only NAMES] "
+                 "[--factors F,F] [--with NAME=F,NAME=F]\n");
     return 2;
   }
-  return tacit::Run(paths, epsilon, static_cast<uint8_t>(seeds), only);
+  if (factors.empty()) factors = {0.8, 1.2};
+  return tacit::Run(paths, epsilon, static_cast<uint8_t>(seeds), only, factors, usual);
 }

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "store/store.h"
 #include "store/witness.h"
 #include "support/json.h"
 #include "support/process.h"
@@ -119,6 +120,15 @@ class OldStoreTest : public testing::Test {
       ++lines;
     }
     EXPECT_EQ(lines, answers.size());
+  }
+  // The model of the counts as the ledger's newest entry of it names it.
+  Digest CountsFingerprint() const {
+    const auto store = store::OpenReadOnly(dir_ / "store", dir_ / "store.witness", {});
+    TACIT_CHECK(store.has_value());
+    Digest fingerprint{};
+    for (const privacy::LedgerEntry& entry : store->entries)
+      if (entry.learner == "counts") fingerprint = entry.model_fingerprint;
+    return fingerprint;
   }
   store::WitnessSight Witness() const {
     const auto read = store::WitnessFile::Read(dir_ / "store.witness");
@@ -256,6 +266,33 @@ TEST_F(OldStoreTest, AForkIsRefusedAcrossFormats) {
   const Ended refused = Learn();
   EXPECT_EQ(refused.exit_code, 3);
   EXPECT_THAT(refused.err, HasSubstr("is not the one its witness"));
+}
+
+// Counts keep the rules that they were made with, also when items are added; a new store has the
+// newest.
+TEST_F(OldStoreTest, ItsCountsKeepTheirRules) {
+  PutBack("witness", kFormat3);
+  const Digest before = CountsFingerprint();
+  AddDay();
+  ASSERT_EQ(Learn().exit_code, 0);
+  EXPECT_EQ(CountsFingerprint(), before);
+  const json::object version = Ledger();
+  test::WriteFile(dir_ / "items.dat", test::ReadFile(dir_ / "items.dat") + "item-new\n");
+  const Ended grown = Learn();
+  ASSERT_EQ(grown.exit_code, 0) << grown.err;
+  EXPECT_EQ(Ledger().at("version").to_number<uint64_t>(),
+            version.at("version").to_number<uint64_t>() + 1);
+  const Digest more_items = CountsFingerprint();
+  EXPECT_NE(more_items, before);
+  const Ended again = Learn();
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_FALSE(Answers().at(2).at("items").as_array().empty());
+
+  fs::remove_all(dir_ / "store");
+  fs::remove(dir_ / "store.witness");
+  ASSERT_EQ(Learn().exit_code, 0);
+  EXPECT_NE(CountsFingerprint(), more_items);
+  EXPECT_FALSE(Answers().at(2).at("items").as_array().empty());
 }
 
 }  // namespace

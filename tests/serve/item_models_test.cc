@@ -28,7 +28,7 @@ constexpr uint32_t kModelItems = 30;
 class TransitionsItemsTest : public testing::Test {
  protected:
   TransitionsItemsTest() {
-    options_.cells_at_signal = 300, options_.signal_unit = 500;
+    options_.cells_at_signal = 300, options_.signal_unit = 500, options_.items_power = 0;
     items_ = MakeTransitionsItems(LearnerIndex(0), catalogue_, options_);
   }
 
@@ -139,8 +139,9 @@ TEST_F(TransitionsItemsTest, AReasonIsTheLargestPart) {
     double all = 0;
     for (size_t age = 0; age < history.size(); ++age) {
       const uint32_t from = history[history.size() - 1 - age];
-      const double part = std::pow(options_.recent_decay, age) *
-                          double{oracle.table()[size_t{from} * kModelItems + item]};
+      const double part =
+          std::pow(1 + static_cast<double>(age) / options_.recent_age, -options_.recent_power) *
+          double{oracle.table()[size_t{from} * kModelItems + item]};
       parts[from] += part;
       all += part;
     }

@@ -403,5 +403,70 @@ TEST_F(GrowthTest, RowsFollowTheirTablesUnderRandomChanges) {
   EXPECT_GT(growths, 15);
 }
 
+// A trained model that an earlier program made keeps its fingerprint, where the configured one says
+// that it is the same; an untrained one has the configured one's.
+TEST_F(GrowthTest, AModelKeepsTheFingerprintOfAnEarlierProgram) {
+  LearnerLayout newer = GrowthScript::Before();
+  const Digest before = newer.promise.model_fingerprint,
+               now = Sha256().Update("a newer program").Finish();
+  newer.promise.model_fingerprint = now;
+  newer.grow = {};
+  MustOpen(Options(GrowthScript::Before()));  // which learns nothing yet
+  newer.earlier = {Sha256().Update("older still").Finish(), before};
+  const auto fingerprint_after_step = [&](const LearnerLayout& layout) {
+    const auto store = MustOpen(Options(layout));
+    EXPECT_TRUE(GrowthScript::Step(*store, layout.rows, {3}));
+    GrowthScript::ExpectChain(*store);
+    return GrowthScript::Entries(*store).back().model_fingerprint;
+  };
+  EXPECT_EQ(fingerprint_after_step(newer), now);
+  EXPECT_EQ(fingerprint_after_step(newer), now);
+
+  const TestFolder other;
+  const auto options = [&](const LearnerLayout& layout) {
+    return GrowthScript::Options(other.root(), layout);
+  };
+  ASSERT_TRUE(GrowthScript::Step(*MustOpen(options(GrowthScript::Before())), newer.rows, {3}));
+  {
+    const auto planned = PlanGrowth(other.store(), {newer});
+    ASSERT_TRUE(planned) << planned.error().message;
+    EXPECT_TRUE(planned->empty()) << "nothing is taken over";
+    const auto store = MustOpen(options(newer));
+    EXPECT_EQ(store->Latest()->version().value, 1u);
+    ASSERT_TRUE(GrowthScript::Step(*store, newer.rows, {3}));
+    EXPECT_EQ(GrowthScript::Entries(*store).back().model_fingerprint, before);
+    GrowthScript::ExpectChain(*store);
+  }
+  EXPECT_TRUE(OpenReadOnly(other.store(), other.witness(), {newer}));
+  EXPECT_EQ(MustOpen(options(GrowthScript::Before()))->Latest()->version().value, 2u);
+  newer.earlier.pop_back();
+  const auto refused = Store::Open(options(newer));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
+  EXPECT_FALSE(OpenReadOnly(other.store(), other.witness(), {newer}));
+}
+
+// A model that grows may keep what an earlier program made of it, and says so by its fingerprint.
+TEST_F(GrowthTest, AGrownModelMayHaveAnEarlierFingerprint) {
+  Train(3);
+  const Digest earlier = Sha256().Update("grown by the rules of before").Finish();
+  LearnerLayout after = GrowthScript::After();
+  after.earlier = {earlier};
+  after.grow = [grow = after.grow, earlier](const StoredModel& stored) {
+    auto grown = grow(stored);
+    grown->fingerprint = earlier;
+    return grown;
+  };
+  StoreOptions options = Options(after);
+  options.may_lose = true;
+  for (const uint64_t version : {4u, 5u}) {
+    const auto store = MustOpen(options);
+    EXPECT_EQ(store->Latest()->version().value, version);
+    EXPECT_EQ(GrowthScript::Entries(*store).back().model_fingerprint, earlier);
+    ASSERT_TRUE(GrowthScript::Step(*store, after.rows, {5}));
+    GrowthScript::ExpectChain(*store);
+  }
+}
+
 }  // namespace
 }  // namespace tacit::store

@@ -31,7 +31,10 @@ constexpr uint32_t kItems = 60;
 
 class ReleaseTest : public ::testing::Test {
  protected:
-  ReleaseTest() { options_.cells_at_signal = 4000, options_.signal_unit = 500; }
+  ReleaseTest() {
+    options_.cells_at_signal = 4000, options_.signal_unit = 500, options_.items_power = 0;
+    options_.share_signal = 0;  // one look at popularity
+  }
 
   TransitionsRelease Release(const Histories& histories, const PublicItems& catalogue, double mu,
                              noise::NoiseSource& noise) {
@@ -131,6 +134,46 @@ TEST_F(ReleaseTest, NobodyAtAllIsReleasedLikeAnybody) {
   const auto release = Release(nobody, described_, 1, scribe);
   EXPECT_EQ(CheckEveryCell(scribe.asked()), "");
   EXPECT_NEAR(release.MuSquared(), 1, 1e-9);
+}
+
+// A second look at popularity: what both looks saw is what the model has, by their precision, and
+// they cost together what one of that precision would.
+TEST_F(ReleaseTest, WherePopularityHardlyStandsOutItIsLookedAtTwice) {
+  // The first look sees a signal of some 700 (200 users of up to 60 items, mu of 1), 12 an item.
+  for (const double unit : {1.0, 100.0, 1e9}) {
+    options_.share_signal = unit;
+    auto noise = noise::FixedNoise(9);
+    Scribe scribe(noise);
+    const auto release = Release(histories_, plain_, 1, scribe);
+    EXPECT_NEAR(release.MuSquared(), 1, 1e-9);
+    EXPECT_EQ(CheckEveryCell(scribe.asked()), "");
+    const auto& asked = scribe.asked();
+    const auto& popularity = release.model->popularity_sums();
+    if (unit == 1) {
+      ASSERT_EQ(release.charges.size(), 5u);
+      EXPECT_EQ(popularity.deviation, asked.stddev[0]);
+      continue;
+    }
+    ASSERT_EQ(release.charges.size(), 6u);
+    EXPECT_EQ(asked.sums[0], asked.sums[1]);  // of the same people
+    const double first = 1 / std::pow(asked.stddev[0], 2),
+                 second = 1 / std::pow(asked.stddev[1], 2), both = first + second;
+    EXPECT_NEAR(popularity.deviation, 1 / std::sqrt(both), 1e-9 * popularity.deviation);
+    double signal = 0;
+    for (const int64_t sum : asked.released[0]) signal += static_cast<double>(sum) * kStep;
+    const double share =
+        std::min(0.95, 0.25 * std::cbrt(unit * kItems / signal));  // of mu, which is 1
+    EXPECT_NEAR(std::sqrt(both), share, 1e-5);
+    if (unit == 1e9) {
+      EXPECT_NEAR(share, 0.95, 1e-12);
+    }
+    for (uint32_t item = 0; item < kItems; ++item)
+      EXPECT_NEAR(popularity.sums[item],
+                  (first * static_cast<double>(asked.released[0][item]) +
+                   second * static_cast<double>(asked.released[1][item])) *
+                      kStep / both,
+                  1e-3);
+  }
 }
 
 // The measurements against loops in float64, given the cells.

@@ -5,6 +5,9 @@
 
 #include "base/bytes.h"
 #include "model/linear/state.h"
+#include "model/ranking/ranker.h"
+#include "model/ranking/released_ranker.h"
+#include "model/transitions/released_model.h"
 #include "support/process.h"
 #include "train/linear_learner.h"
 #include "wiring/assembly.h"
@@ -274,6 +277,84 @@ TEST_F(CatalogueGrowthTest, AnOlderProgramNotedTheirNumberAlone) {
   ASSERT_TRUE(same);
   EXPECT_THAT(WithItems(*same, Items("a\nb\nc\n")).gained,
               ElementsAre(HasSubstr("the ids of its items are noted")));
+}
+
+// Counts that were released by the rules of before go on by them when items are added; rules that
+// this program does not know are refused by name.
+TEST_F(ModelGrowthTest, CountsKeepTheRulesThatTheyWereMadeWith) {
+  using model::transitions::Options;
+  using model::transitions::PublicItems;
+  using model::transitions::ReleasedModel;
+  const auto plan = [&](const std::string& model, const std::string& mechanism, bool more) {
+    const std::string file = dir_ / (more ? "more.dat" : "items.dat"), log = dir_ / "log.jsonl";
+    test::WriteFile(log, "");
+    test::WriteFile(file, more ? "one\ntwo\nthree\nfour\n" : "one\ntwo\nthree\n");
+    auto config = config::Parse(
+        fmt::format("source: {{kind: log, files: [\"{}\"], format: json}}\n"
+                    "catalogue: {{file: {}}}\n"
+                    "schema: {{features: [{{name: x, kind: dense}}]}}\n"
+                    "store: {{path: {}}}\n"
+                    "memory: {{total_bytes: 900MiB}}\n"
+                    "learners:\n"
+                    "  - id: next\n    model: {}\n    mechanism: {}\n"
+                    "    participation: {}\n"
+                    "    history: {{items: 20}}\n"
+                    "    privacy: {{unit: user, epsilon: 8, delta: 1.0e-6}}\n",
+                    log, file, dir_ / "store", model, mechanism,
+                    mechanism == "{kind: counts}"
+                        ? "{mode: once, batch: 1000, max_participations: 3}"
+                        : "{mode: poisson, batch: 10, sampling_rate: 0.1, steps_per_period: 5, "
+                          "period: 100, max_participations: 5}"),
+        "c.yaml", {});
+    EXPECT_TRUE(config) << config.error().message;
+    auto assembly = Assemble(*std::move(config));
+    EXPECT_TRUE(assembly) << assembly.error().message;
+    return assembly->learners.at(0).model;
+  };
+  WorkerPool workers({.workers = 1});
+  const PublicItems three(3);
+  Options newest;
+  newest.forget = config::Transitions().forget, newest.cells_most = config::Transitions().cells;
+  const std::vector<float> parameters(model::ranking::kRankerParameters, 0.5f);
+  for (const bool ranked : {false, true}) {
+    const std::string kind =
+        ranked ? "{kind: transitions, ranker: true, ranker_users: 300}" : "{kind: transitions}";
+    const auto was = plan(kind, "{kind: counts}", false), is = plan(kind, "{kind: counts}", true);
+    ASSERT_EQ(was->EarlierFingerprints().size(), 1u);
+    ASSERT_EQ(is->EarlierFingerprints().size(), 1u);
+    const auto grow = [&](const std::string& released, const Digest& fingerprint) {
+      const store::RowLayout rows = was->Rows();
+      const std::string form = was->Form();
+      return is->Grow({.rows = rows,
+                       .fingerprint = fingerprint,
+                       .form = form,
+                       .dense = nullptr,
+                       .released = std::make_shared<const std::string>(released)});
+    };
+    for (const uint32_t rules : {1u, 2u}) {
+      const Digest fingerprint = rules == 1 ? was->EarlierFingerprints()[0] : was->Fingerprint();
+      const ReleasedModel counts(three, newest.WithRules(rules), workers);
+      const std::string bytes =
+          ranked ? model::ranking::EncodeRanker(counts, parameters) : counts.Encode();
+      const auto grown = grow(bytes, fingerprint);
+      ASSERT_TRUE(grown) << grown.error().message;
+      EXPECT_EQ(grown->fingerprint, rules == 1 ? is->EarlierFingerprints()[0] : is->Fingerprint());
+      EXPECT_EQ(model::transitions::ReleasedRules(model::ranking::CountsIn(*grown->released)),
+                rules);
+      if (rules == 1) continue;
+      std::string later = bytes;
+      later[later.find("rules 2 ") + 6] = '3';
+      const auto unknown = grow(later, Digest{});
+      ASSERT_FALSE(unknown);
+      EXPECT_EQ(unknown.error().code, ErrorCode::kRefused);
+      EXPECT_THAT(unknown.error().message, HasSubstr("rules '3' of the counts are unknown"));
+    }
+  }
+  // A transformer has the rules of the counts that it starts from, and none without.
+  const std::string dp_sgd = "{kind: dp-sgd}";
+  EXPECT_EQ(plan("{kind: sequence, start: counts}", dp_sgd, false)->EarlierFingerprints().size(),
+            1u);
+  EXPECT_THAT(plan("{kind: sequence}", dp_sgd, false)->EarlierFingerprints(), IsEmpty());
 }
 
 }  // namespace

@@ -138,6 +138,7 @@ Status Experiment::Replay(SequenceRun* run, const TellShare& tell) const {
   run->fit_seconds = outcome.learn_seconds;
   run->score_seconds = outcome.ask_seconds;
   run->tenths = std::move(outcome.tenths);
+  run->cold = {outcome.cold};
   return {};
 }
 

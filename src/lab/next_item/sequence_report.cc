@@ -61,10 +61,14 @@ console::TextLines OverallTable(const std::vector<SequenceRow>& rows) {
 console::TextLines TenthsTable(const std::vector<SequenceRow>& rows) {
   console::TextLines lines{{"NDCG@10, %, by tenths of the stream", ""}};
   for (size_t t = 1; t <= rows[0].tenths.size(); ++t) lines[0].push_back(fmt::format("{}", t));
+  lines[0].emplace_back("cold items, NDCG@10 / HIT@10");
   for (const SequenceRow& row : rows) {
     std::vector<std::string> line{LearnerText(row), EpsilonText(row.epsilon)};
     for (const SequenceRow::Tenth& tenth : row.tenths)
       line.push_back(tenth.events == 0 ? "-" : fmt::format("{:.2f}", 100 * tenth.ndcg10.mean));
+    line.push_back(row.cold && row.cold->events > 0
+                       ? PercentText(row.cold->ndcg10) + " / " + PercentText(row.cold->hit10)
+                       : "-");
     lines.push_back(std::move(line));
   }
   return lines;
@@ -84,8 +88,9 @@ std::string Notes(const std::vector<SequenceRow>& rows, uint64_t period_events) 
       "{} events asked about, each before its period of {} records was learnt; every item ranked, "
       "those the user had excluded; {}; epsilon is at delta {:g}, unit user over the whole stream, "
       "split evenly over the periods that the table states; a user's later periods are not learnt "
-      "from\n",
-      WithThousands(row.users), WithThousands(period_events), seeds, row.delta);
+      "from; cold items first appear in the last tenth, and {} of the events are of them\n",
+      WithThousands(row.users), WithThousands(period_events), seeds, row.delta,
+      row.cold ? WithThousands(row.cold->events) : "an unknown number");
 }
 
 // The mean and the deviation of a figure over the runs.
@@ -147,6 +152,10 @@ SequenceRow MakeSequenceRow(const std::vector<SequenceRun>& runs) {
         {.events = first.tenths[t].events,
          .ndcg10 = Over(runs, [t](const SequenceRun& run) { return run.tenths[t].ndcg10; }),
          .hit10 = Over(runs, [t](const SequenceRun& run) { return run.tenths[t].hit10; })});
+  if (std::ranges::all_of(runs, [](const SequenceRun& run) { return run.cold.size() == 1; }))
+    row.cold = {.events = first.cold[0].events,
+                .ndcg10 = Over(runs, [](const SequenceRun& run) { return run.cold[0].ndcg10; }),
+                .hit10 = Over(runs, [](const SequenceRun& run) { return run.cold[0].hit10; })};
   for (size_t i = 0; i < first.curve.size(); ++i)
     row.curve.push_back(
         {.epochs = first.curve[i].epochs,
@@ -182,6 +191,7 @@ json::object SequenceJson(const std::vector<SequenceRow>& rows) {
     if (streamed) {
       line["user_periods"] = row.user_periods;
       line["tenths"] = std::move(tenths);
+      if (row.cold) line["cold"] = PointJson("events", row.cold->events, *row.cold);
     }
     lines.push_back(std::move(line));
   }

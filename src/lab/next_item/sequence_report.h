@@ -2,6 +2,7 @@
 
 #include <boost/json/fwd.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct SequenceRow {
 
   uint32_t user_periods = 0;  // 0: not a stream
   std::vector<Tenth> tenths = {};
+  std::optional<Tenth> cold = std::nullopt;  // nothing if a run does not say
 };
 
 // REQUIRES at least one run, all of one learner and epsilon.
@@ -42,11 +44,12 @@ SequenceRow MakeSequenceRow(const std::vector<SequenceRun>& runs);
 // {"rows": [{"model", "epsilon", "delta", "seeds", "ndcg10": {"mean", "std"}, "hit10", ...}]};
 // epsilon is null without a promise. Rows evaluated during training have a "curve" of {"epochs",
 // "ndcg10", "hit10"}. Rows of a stream have "user_periods", and for each of its "tenths" {"events",
-// "ndcg10", "hit10"}.
+// "ndcg10", "hit10"}; "cold" is the same of items that first appear in the last tenth.
 boost::json::object SequenceJson(const std::vector<SequenceRow>& rows);
 // NDCG@10 / HIT@10 in per cent with their deviations over seeds: learners, and for a stream the
 // periods that a user is learnt from, in rows, epsilons in columns. For a stream of periods of so
-// many records, also the NDCG@10 of its tenths. REQUIRES a row, and rows of one kind.
+// many records, also the NDCG@10 of its tenths, and both of cold items. REQUIRES a row, and rows of
+// one kind.
 std::string SequenceTextTable(const std::vector<SequenceRow>& rows, uint64_t period_events = 0);
 std::string SequenceMarkdownTable(const std::vector<SequenceRow>& rows, uint64_t period_events = 0);
 // NDCG@10 against epsilon, a line for each learner; or, for a stream, against its tenths, a line

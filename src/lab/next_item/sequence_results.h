@@ -48,6 +48,9 @@ struct SequenceRun {
   // For a stream: the most periods that a user is learnt from, and the quality over time.
   uint32_t user_periods = 0;
   std::vector<SequenceTenth> tenths = {};
+  // Over events with items that first appear in the stream's last tenth: one, or none in runs of an
+  // earlier program.
+  std::vector<SequenceTenth> cold = {};
   // For a trained learner that was evaluated during training.
   std::vector<SequenceLook> curve = {};
 
@@ -67,6 +70,7 @@ struct SequenceRun {
     visit("user_periods", run.user_periods);
     visit("curve", run.curve);
     visit("tenths", run.tenths);
+    visit("cold", run.cold);
   }
   friend bool operator==(const SequenceRun&, const SequenceRun&) = default;
 };

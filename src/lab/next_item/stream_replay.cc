@@ -41,6 +41,9 @@ class Replay {
     size_t tenth = 0;
   };
 
+  // Marks the items that first appear in the last tenth.
+  void FindCold();
+
   void Ask(const std::vector<Question>& questions);
   Status Learn(const std::vector<Question>& questions);
   void Average(SequenceTenth* tenth) const;
@@ -53,8 +56,21 @@ class Replay {
   std::vector<uint32_t> before_, upto_;  // per user: items before the period, and up to its end
   std::vector<uint32_t> periods_;        // per user: periods learnt from
   std::vector<double> spent_;            // per user: mu^2
+  std::vector<uint8_t> cold_;            // per item
   StreamOutcome out_;
 };
+
+void Replay::FindCold() {
+  const model::Histories& histories = stream_.data.histories;
+  const size_t events = stream_.user.size();
+  cold_.assign(histories.catalogue, 1);
+  std::vector<uint32_t> at(histories.units());
+  for (size_t i = 0; i < events; ++i) {
+    const uint32_t user = stream_.user[i];
+    if (i * kTenths / events + 1 < kTenths) cold_[histories.Of(user)[at[user]]] = 0;
+    ++at[user];
+  }
+}
 
 void Replay::Ask(const std::vector<Question>& questions) {
   const model::Histories& histories = stream_.data.histories;
@@ -73,7 +89,9 @@ void Replay::Ask(const std::vector<Question>& questions) {
   for (size_t i = 0; i < questions.size(); ++i) {
     if (places[i] == 0) continue;
     const Credit credit = CreditOf(places[i]);
-    for (SequenceTenth* part : {&out_.all, &out_.tenths[questions[i].tenth]}) {
+    const uint32_t answer = histories.Of(questions[i].user)[questions[i].at];
+    for (SequenceTenth* part : {&out_.all, &out_.tenths[questions[i].tenth], &out_.cold}) {
+      if (part == &out_.cold && cold_[answer] == 0) continue;
       ++part->events;
       part->ndcg10 += credit.ndcg10;
       part->hit10 += credit.hit10;
@@ -119,6 +137,7 @@ void Replay::Average(SequenceTenth* tenth) const {
 Result<StreamOutcome> Replay::Run(const std::function<void(double)>& tell) && {
   const SystemClock clock;
   const size_t events = stream_.user.size();
+  FindCold();
   std::vector<Question> questions;
   for (size_t begin = 0; begin < events; begin += plan_.period_events) {
     const size_t end = std::min<size_t>(events, begin + plan_.period_events);
@@ -135,6 +154,7 @@ Result<StreamOutcome> Replay::Run(const std::function<void(double)>& tell) && {
     tell(static_cast<double>(end) / static_cast<double>(events));
   }
   Average(&out_.all);
+  Average(&out_.cold);
   for (SequenceTenth& tenth : out_.tenths) Average(&tenth);
   return std::move(out_);
 }

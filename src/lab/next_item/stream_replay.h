@@ -26,6 +26,7 @@ struct StreamPlan {
 struct StreamOutcome {
   SequenceTenth all;
   std::vector<SequenceTenth> tenths;  // tenths of the stream's events, in order
+  SequenceTenth cold;                 // events with items that first appear in the last tenth
   double mu_squared = 0;              // the largest spending on any user
   uint64_t user_periods_most = 0;     // the most periods that any user was learnt from
   double learn_seconds = 0, ask_seconds = 0;

@@ -18,7 +18,7 @@ namespace tacit::model::ranking {
 // feature that the catalogue does not describe is 0, for all candidates alike.
 enum Feature : size_t {
   // Features of counts.
-  kScore,     // ln of the score, sum d^age S_ab
+  kScore,     // ln of the counts' own score
   kForward,   // ln sum d^age F_ab
   kSharp,     // ln sum .4^age S_ab
   kLong,      // ln sum .9^age S_ab

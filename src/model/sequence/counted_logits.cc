@@ -1,9 +1,11 @@
 #include "model/sequence/counted_logits.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
-#include <numeric>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "model/transitions/scorer.h"
 
@@ -15,25 +17,24 @@ constexpr double kFloor = 3;
 
 }  // namespace
 
-Status CheckCountedLogits(uint64_t items, const transitions::Options& options) {
-  if (options.IsDense(items)) return {};
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("logits of counts are a table of all pairs of items, and {} items are "
-                          "too many for one",
-                          items));
-}
-
-std::vector<float> CountedLogits(const transitions::Estimate& estimate,
-                                 const transitions::Options& options, double weight,
-                                 WorkerPool& workers) {
-  const transitions::Scorer scorer(estimate, options, workers);
-  std::vector<float> table(scorer.table().begin(), scorer.table().end());
-  const double mean =
-      std::accumulate(table.begin(), table.end(), 0.0) / static_cast<double>(table.size());
+void SetCountedLogits(const transitions::Estimate& estimate, const transitions::Options& options,
+                      double weight, WorkerPool& workers, DecayedLogits* logits) {
+  auto scorer = std::make_shared<const transitions::Scorer>(estimate, options, workers);
+  const double mean = scorer->MeanScore();
   // If nothing was counted, all logits are 0.
   const double floor = mean > 0 ? kFloor * mean : 1;
-  for (float& value : table) value = static_cast<float>(weight * std::log((value + floor) / floor));
-  return table;
+  if (!scorer->table().empty()) {
+    std::vector<float> table(scorer->table().begin(), scorer->table().end());
+    for (float& value : table)
+      value = static_cast<float>(weight * std::log((value + floor) / floor));
+    logits->Set(std::move(table));
+    return;
+  }
+  logits->Set([scorer = std::move(scorer), weight = static_cast<float>(weight),
+               share = static_cast<float>(1 / floor)](uint32_t item, std::span<float> row) {
+    scorer->Score({&item, 1}, row);
+    for (float& value : row) value = weight * std::log(1 + share * value);
+  });
 }
 
 }  // namespace tacit::model

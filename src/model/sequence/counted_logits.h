@@ -1,23 +1,18 @@
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
-#include "base/result.h"
 #include "base/worker_pool.h"
+#include "model/sequence/logit_prior.h"
 #include "model/transitions/estimate.h"
 #include "model/transitions/options.h"
 
 namespace tacit::model {
 
-// kInvalidArgument for a catalogue too large for a table of all pairs.
-Status CheckCountedLogits(uint64_t items, const transitions::Options& options);
-// The table of DecayedLogits, under the model's own decay, made from a count model's scores S:
-// weight log(S_ab + 3 mean of S), less a constant. A score far below the mean cannot be
-// distinguished from it, so its logarithm carries no information. REQUIRES a catalogue that
-// CheckCountedLogits accepts.
-std::vector<float> CountedLogits(const transitions::Estimate& estimate,
-                                 const transitions::Options& options, double weight,
-                                 WorkerPool& workers);
+// Gives DecayedLogits, under the model's own decay, the logits of a count model's scores S:
+// weight log(1 + S_ab / (3 mean of S)). A score far below the mean cannot be distinguished from
+// it, so its logarithm carries no information. They are a table of all pairs where it has room
+// (transitions::Options::IsDense); else each row is made where it is needed, out of the cells that
+// were measured and of groups of items (transitions::Scorer).
+void SetCountedLogits(const transitions::Estimate& estimate, const transitions::Options& options,
+                      double weight, WorkerPool& workers, DecayedLogits* logits);
 
 }  // namespace tacit::model

@@ -18,12 +18,21 @@ DecayedLogits::DecayedLogits(uint32_t catalogue, double decay)
 void DecayedLogits::Set(std::vector<float> table) {
   TACIT_CHECK(table.size() == size_t{catalogue_} * catalogue_, "a row of the catalogue per item");
   table_ = std::move(table);
+  row_of_ = nullptr;
 }
 
-void DecayedLogits::Append(const UnitRows& rows, size_t from, size_t end, float* to) const {
+void DecayedLogits::Set(RowOf row) {
+  table_ = {};
+  row_of_ = std::move(row);
+}
+
+void DecayedLogits::Append(const UnitRows& rows, size_t from, size_t end, std::vector<float>* made,
+                           float* to) const {
+  if (row_of_) made->resize(catalogue_);
   for (size_t r = from; r < end; ++r) {
     TACIT_CHECK(rows.item[r] < catalogue_, "items are of the catalogue");
-    const float* const row = &table_[size_t{rows.item[r]} * catalogue_];
+    if (row_of_) row_of_(rows.item[r], *made);
+    const float* const row = row_of_ ? made->data() : &table_[size_t{rows.item[r]} * catalogue_];
 #pragma GCC ivdep
     for (size_t b = 0; b < catalogue_; ++b) to[b] = decay_ * to[b] + row[b];
   }
@@ -33,10 +42,11 @@ void DecayedLogits::Append(const UnitRows& rows, size_t from, size_t end, float*
 void DecayedLogits::Fill(const UnitRows& rows, std::span<const uint32_t> places,
                          ops::Matrix logits) const {
   TACIT_CHECK(logits.rows == places.size() && logits.cols == catalogue_);
-  if (table_.empty()) {
+  if (table_.empty() && !row_of_) {
     for (size_t i = 0; i < places.size(); ++i) std::fill_n(logits.Row(i), catalogue_, 0.0f);
     return;
   }
+  std::vector<float> made;
   size_t crop = 0;
   for (size_t i = 0; i < places.size(); ++i) {
     const size_t place = places[i];
@@ -45,10 +55,11 @@ void DecayedLogits::Fill(const UnitRows& rows, std::span<const uint32_t> places,
     float* const to = logits.Row(i);
     if (i > 0 && places[i - 1] >= crop_begin && place - places[i - 1] <= reach_) {
       std::memcpy(to, logits.Row(i - 1), catalogue_ * sizeof(float));
-      Append(rows, places[i - 1] + 1, place + 1, to);
+      Append(rows, places[i - 1] + 1, place + 1, &made, to);
     } else {
       std::fill_n(to, catalogue_, 0.0f);
-      Append(rows, std::max(crop_begin, place + 1 - std::min(place + 1, reach_)), place + 1, to);
+      Append(rows, std::max(crop_begin, place + 1 - std::min(place + 1, reach_)), place + 1, &made,
+             to);
     }
   }
 }

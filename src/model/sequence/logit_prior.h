@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -36,17 +37,24 @@ class DecayedLogits final : public LogitPrior {
     Set(std::move(table));
   }
 
+  // Sets `row` to the logits, over the catalogue, after an item alone. Thread-safe.
+  using RowOf = std::function<void(uint32_t item, std::span<float> row)>;
+
   // REQUIRES catalogue x catalogue, row by row.
   void Set(std::vector<float> table);
+  // Rows are made where they are needed: no table of all pairs is kept.
+  void Set(RowOf row);
 
   void Fill(const UnitRows& rows, std::span<const uint32_t> places,
             ops::Matrix logits) const override;
 
  private:
-  // to = decay^times to + the rows' entries [from, end), the last of age 0.
-  void Append(const UnitRows& rows, size_t from, size_t end, float* to) const;
+  // to = decay^times to + the rows' entries [from, end), the last of age 0. `made` is scratch.
+  void Append(const UnitRows& rows, size_t from, size_t end, std::vector<float>* made,
+              float* to) const;
 
-  std::vector<float> table_;  // empty: zeros
+  std::vector<float> table_;  // empty: what row_of_ makes, or zeros
+  RowOf row_of_;
   const uint32_t catalogue_;
   const float decay_;
   size_t reach_ = 1;  // ages that count

@@ -2,18 +2,66 @@
 
 #include <fmt/ranges.h>
 
-namespace tacit::model::transitions {
+#include <charconv>
 
+#include "base/check.h"
+
+namespace tacit::model::transitions {
+namespace {
+
+constexpr std::string_view kRules = "rules ";
+
+}  // namespace
+
+// The words of rules 1 are those of programs that had no others, to the letter.
 std::string Options::Text() const {
-  return fmt::format(
+  const auto history = fmt::format(
       "history {} {} {} shares {} {} {} popularity {} {} prior {} {} {} {} {} cells {} {} {} {} {} "
-      "{} {} scores {} {} {} {} {} {} dense {} "
-      "forget {} stream {} {} {}",
+      "{}",
       popularity_items, lags, lag_decay, popularity_share, table_share, stage_shares,
       popularity_least, popularity_deviations, rank_bins, fitting_rounds, ratio_least, ratio_most,
       prior_log_deviation, support_from, support_to, stage_cells, cells_at_signal, signal_unit,
-      cells_power, cells_most, reverse_weight, recent_items, recent_decay, score_from, score_to,
-      score_power, dense_cells_most, forget, share_signal, share_power, popularity_share_most);
+      cells_power);
+  const auto of_items = fmt::format(" {} {}", items_unit, items_power);
+  const auto of_age = fmt::format(" {} {}", recent_age, recent_power);
+  const auto words = [&](std::string_view items, std::string_view age) {
+    return fmt::format("{}{} {} scores {} {}{} {} {} {} {} dense {} forget {} stream {} {} {}",
+                       history, items, cells_most, reverse_weight, recent_items, age, recent_decay,
+                       score_from, score_to, score_power, dense_cells_most, forget, share_signal,
+                       share_power, popularity_share_most);
+  };
+  if (rules == 1) return words("", "");
+  return fmt::format("{}{} {}", kRules, rules, words(of_items, of_age));
+}
+
+Options Options::WithRules(uint32_t which) const {
+  TACIT_CHECK(which >= 1 && which <= kNewestRules, "rules that this program knows");
+  Options other = *this;
+  if (which == rules) return other;
+  other.rules = which;
+  if (which == 1) {
+    other.share_signal = 2e4, other.share_power = 0.3, other.popularity_share_most = 0.75;
+    return other;
+  }
+  const Options newest;
+  other.share_signal = newest.share_signal, other.share_power = newest.share_power;
+  other.popularity_share_most = newest.popularity_share_most;
+  return other;
+}
+
+Result<uint32_t> RulesOf(std::string_view words) {
+  if (!words.starts_with(kRules)) return 1;
+  const std::string_view number =
+      words.substr(kRules.size(), words.find(' ', kRules.size()) - kRules.size());
+  uint32_t rules = 0;
+  const auto read = std::from_chars(number.data(), number.data() + number.size(), rules);
+  if (read.ec == std::errc() && read.ptr == number.data() + number.size() && rules > 1 &&
+      rules <= kNewestRules)
+    return rules;
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("rules '{}' of the counts are unknown, this program knows 1 to {}: a "
+                          "later one made them",
+                          number, kNewestRules));
 }
 
 }  // namespace tacit::model::transitions

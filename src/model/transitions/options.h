@@ -4,14 +4,23 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
+
+#include "base/result.h"
 
 namespace tacit::model::transitions {
 
 inline constexpr size_t kStages = 3;
+// The newest rules (rules.h). Those of before are kept: what was released with them goes on with
+// them, bit for bit.
+inline constexpr uint32_t kNewestRules = 2;
 
-// The constants of the shaped count model (model/README.md, Transitions). All of them are public:
-// they are set before the data is seen, and none depends on it except through what was released.
+// The constants of the shaped count model (model/README.md, Transitions), and of its rules
+// (rules.h). All of them are public: they are set before the data is seen, and none depends on it
+// except through what was released.
 struct Options {
+  uint32_t rules = kNewestRules;
+
   // The reading of a history.
   uint32_t popularity_items = 600;  // the last ones count
   uint32_t lags = 10;               // items b at most this far after a make a pair (a, b)
@@ -21,10 +30,11 @@ struct Options {
   // split between the measurements.
   double popularity_share = 0.25;
   double table_share = 0.08;
-  // In a stream, if the released numbers so far say that pairs hardly stand out (the signal, below,
-  // is under `share_signal`), popularity has more: popularity_share (share_signal /
-  // signal)^share_power, at most popularity_share_most.
-  double share_signal = 2e4, share_power = 0.3, popularity_share_most = 0.75;
+  // If the released numbers so far say that counts hardly stand out (the signal for each item is
+  // under `share_signal`), popularity has more: popularity_share (share_signal items /
+  // signal)^share_power, at most popularity_share_most. By rules 1 share_signal is of all items
+  // together.
+  double share_signal = 8, share_power = 1.0 / 3, popularity_share_most = 0.95;
   std::array<double, kStages> stage_shares = {0.34, 0.33, 0.33};
 
   // Popularity is raised to at least these: a count, and deviations of the noise.
@@ -37,11 +47,13 @@ struct Options {
   double ratio_least = 0.05, ratio_most = 30;
 
   // The cells to measure: the best by estimate / (p_a^from p_b^to). The first stage measures
-  // `support` = cells_at_signal (signal / signal_unit)^cells_power times stage_cells[0] of them.
-  // The signal is mu times the noisy sum of all popularity: it says how far counts stand out.
+  // `support` = cells_at_signal (signal / signal_unit)^cells_power (items / items_unit)^items_power
+  // times stage_cells[0] of them, by rules 1 without the factor of items. The signal is mu times
+  // the noisy sum of all popularity: it says how far counts stand out.
   double support_from = 0.3, support_to = 0.4;
   std::array<double, kStages> stage_cells = {1.3, 1.0 / 4, 1.0 / 15};
   double cells_at_signal = 1e6, signal_unit = 75e3, cells_power = 1.4;
+  double items_unit = 3416, items_power = 0.25;
   uint64_t cells_most = uint64_t{1} << 27;  // whatever the signal: memory is bounded
 
   // In a stream: the factor by which a period's numbers count in the next one. Below 1, what people
@@ -52,7 +64,11 @@ struct Options {
 
   // Scores.
   double reverse_weight = 0.25;  // of b before a
+  // The last items of a history count with weight (1 + age / recent_age)^-recent_power.
   uint32_t recent_items = 20;
+  double recent_age = 2, recent_power = 1.5;
+  // Per item of age, where a decay is what counts: in the ranker's features, in logits of counts,
+  // and by rules 1 everywhere.
   double recent_decay = 0.7;
   double score_from = 0.8, score_to = 0.4, score_power = 0.3;
 
@@ -67,8 +83,15 @@ struct Options {
     return items == 0 ? 0 : std::min(cells_most, items * (items - 1));
   }
 
-  // All of the constants, in words: a model made with others is another model.
+  // All of the constants, in words: a model made with others is another model. The words of rules 1
+  // do not name them, as there were no others.
   std::string Text() const;
+  // The same options by these rules, with their constants. REQUIRES 1 to kNewestRules.
+  Options WithRules(uint32_t which) const;
 };
+
+// Returns which rules these words (Options::Text) are of; kInvalidArgument if this program does not
+// know them.
+Result<uint32_t> RulesOf(std::string_view words);
 
 }  // namespace tacit::model::transitions

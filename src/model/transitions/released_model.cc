@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/transitions/rules.h"
 
 namespace tacit::model::transitions {
 namespace {
@@ -144,16 +145,12 @@ void ReleasedModel::AddTables(std::span<const ReleasedTable> tables) {
 }
 
 double ReleasedModel::PopularityShare() const {
-  const double share = options_.popularity_share;
-  if (periods_ == 0 || signal_ >= options_.share_signal) return share;
-  // Without any signal the quotient is infinite, and the largest share applies.
-  return std::min(std::max(share, options_.popularity_share_most),
-                  share * std::pow(options_.share_signal / signal_, options_.share_power));
+  if (periods_ == 0) return options_.popularity_share;
+  return PopularityShareAt(options_, signal_, catalogue_->items());
 }
 
 uint64_t ReleasedModel::StageCells(size_t stage) const {
-  const double per_part =
-      options_.cells_at_signal * std::pow(signal_ / options_.signal_unit, options_.cells_power);
+  const double per_part = CellsAt(options_, signal_, catalogue_->items());
   const auto most = static_cast<double>(options_.CellsMost(catalogue_->items()));
   // A catalogue of one item has no pairs.
   return static_cast<uint64_t>(

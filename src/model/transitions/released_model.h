@@ -41,8 +41,9 @@ class ReleasedModel {
   // Returns the stored form (released_bytes.cc); a model decoded from it encodes to the same bytes.
   // REQUIRES that no period is under way.
   std::string Encode() const;
-  // Fails with kCorruption if the bytes are damaged, with kInvalidArgument if they are of another
-  // catalogue or of other constants, and says what differs.
+  // The model has the rules that it was made with, whichever `options` name. Fails with kCorruption
+  // if the bytes are damaged, with kInvalidArgument if they are of another catalogue, of other
+  // constants or of unknown rules, and says what differs.
   static Result<ReleasedModel> Decode(std::string_view bytes, const PublicItems& catalogue,
                                       const Options& options, WorkerPool& workers);
 
@@ -64,7 +65,8 @@ class ReleasedModel {
   const ReleasedTable& popularity_sums() const { return popularity_; }
   std::span<const ReleasedTable> tables() const { return tables_; }
 
-  // The share of mu that the next period's popularity has: it follows from released numbers.
+  // The share of mu that the next period's popularity has: it follows from released numbers. Before
+  // the first period nothing is known, and it is that of a first look.
   double PopularityShare() const;
 
   // A period is these calls, in this order, each with what was released.
@@ -109,5 +111,9 @@ class ReleasedModel {
   std::unique_ptr<Fitted> fitted_, next_;  // of the estimate; of the period under way
   std::unique_ptr<Estimate> estimate_;     // none before the first period
 };
+
+// Returns which rules these bytes of a ReleasedModel are of, 1 for bytes that are something else;
+// kInvalidArgument if this program does not know them.
+Result<uint32_t> ReleasedRules(std::string_view bytes);
 
 }  // namespace tacit::model::transitions

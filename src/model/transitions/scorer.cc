@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "model/transitions/rules.h"
 
 namespace tacit::model::transitions {
 namespace {
@@ -72,7 +73,7 @@ void AddLikely(const ScoredItem& item, size_t most, std::vector<ScoredItem>* bes
 }  // namespace
 
 Scorer::Scorer(const Estimate& estimate, const Options& options, WorkerPool& workers)
-    : items_(estimate.prior().items()), options_(options) {
+    : items_(estimate.prior().items()), options_(options), recent_(RecentWeights(options)) {
   if (options.IsDense(items_))
     FillDense(estimate, workers);
   else
@@ -197,10 +198,8 @@ void Scorer::FillSparse(const Estimate& estimate, WorkerPool& workers) {
 
 template <class Visit>
 void Scorer::ForRecent(std::span<const uint32_t> history, const Visit& visit) const {
-  double weight = 1;
-  const size_t recent = std::min<size_t>(options_.recent_items, history.size());
-  for (size_t age = 0; age < recent; ++age, weight *= options_.recent_decay)
-    visit(history[history.size() - 1 - age], static_cast<float>(weight));
+  const size_t recent = std::min(recent_.size(), history.size());
+  for (size_t age = 0; age < recent; ++age) visit(history[history.size() - 1 - age], recent_[age]);
 }
 
 void Scorer::ScoreGroups(std::span<const uint32_t> history, std::vector<float>* scores) const {
@@ -229,6 +228,26 @@ void Scorer::Score(std::span<const uint32_t> history, std::span<float> scores) c
   // Differences from a larger product may leave a little less than 0.
   for (uint32_t b = 0; b < items_; ++b)
     scores[b] = std::max(0.0f, scores[b] + of_group[group_[b]] * to_[b]);
+}
+
+// The pairs that are not listed are products of two items and of their groups, so that their sum
+// is one over groups.
+double Scorer::MeanScore() const {
+  const double pairs = static_cast<double>(items_) * items_;
+  if (!dense_.empty()) return std::accumulate(dense_.begin(), dense_.end(), 0.0) / pairs;
+  std::vector<double> from(groups()), to(groups());
+  for (uint32_t item = 0; item < items_; ++item) {
+    from[group_[item]] += from_[item];
+    to[group_[item]] += to_[item];
+  }
+  double sum = std::accumulate(difference_.begin(), difference_.end(), 0.0);
+  for (size_t a = 0; a < from.size(); ++a) {
+    const float* factors = &group_factor_[a * groups()];
+    double after = 0;
+    for (size_t b = 0; b < to.size(); ++b) after += factors[b] * to[b];
+    sum += from[a] * after;
+  }
+  return std::max(0.0, sum) / pairs;
 }
 
 void Scorer::ScorePairs(uint32_t item, std::span<const uint32_t> to,

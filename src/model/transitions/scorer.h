@@ -32,8 +32,9 @@ class TopMemory {
   std::vector<Head> heads;
 };
 
-// Scores the items that may follow a history: score(b) = sum over its last items a of decay^age
-// ((W_ab + r W_ba) / (p_a^from p_b^to))^power. Keeps nothing of the estimate. Thread-safe.
+// Scores the items that may follow a history: score(b) = sum over its last items a of
+// RecentWeights(age) ((W_ab + r W_ba) / (p_a^from p_b^to))^power. Keeps nothing of the estimate.
+// Thread-safe.
 //
 // If the items are few enough it is a table of all cells. Beyond that, a cell that was measured in
 // neither direction has the prior without kinship, kappa (F_ab + r F_ba) p_a p_b, where F depends
@@ -53,6 +54,9 @@ class Scorer {
   // Sets every item's score; 0 for all if there is no history. REQUIRES items() scores, and a
   // history of items of the catalogue.
   void Score(std::span<const uint32_t> history, std::span<float> scores) const;
+  // The mean of the scores of all pairs. Without a table it takes the work of the groups' pairs and
+  // of the listed cells.
+  double MeanScore() const;
   // Sets scores[i] to that of item to[i] after `item` alone, 0 if they are one. REQUIRES ascending
   // items.
   void ScorePairs(uint32_t item, std::span<const uint32_t> to, std::span<float> scores) const;
@@ -93,6 +97,7 @@ class Scorer {
 
   const uint32_t items_;
   const Options options_;
+  const std::vector<float> recent_;                // the weights of a history's last items
   std::vector<float> dense_;                       // items x items, where they fit
   std::vector<float> from_, to_;                   // else: what the unmeasured are products of
   std::vector<uint32_t> group_;                    //   per item

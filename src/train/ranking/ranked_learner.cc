@@ -122,7 +122,7 @@ RankerTraining RankedLearner::PlanOf(double sigma) const {
 }
 
 void RankedLearner::MakeSource() {
-  source_.emplace(model_.estimate(), *options_.catalogue, options_.model, workers_);
+  source_.emplace(model_.estimate(), *options_.catalogue, model_.options(), workers_);
 }
 
 // Releases the counts of the period at hand, then what the ranker learns on them.

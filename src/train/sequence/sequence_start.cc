@@ -97,8 +97,8 @@ class CountedStart final : public SequenceStart {
 
  private:
   void SetLogits() {
-    logits_.Set(model::CountedLogits(model_.estimate(), model_.options(), options_.counts_weight,
-                                     workers_));
+    model::SetCountedLogits(model_.estimate(), model_.options(), options_.counts_weight, workers_,
+                            &logits_);
   }
 
   const SequenceStartOptions options_;
@@ -124,7 +124,7 @@ Status CheckOptions(const SequenceStartOptions& o, uint32_t items) {
   if (!(o.counts_weight >= 0 && o.counts_weight <= kWeightMost))
     return RefuseStart(
         fmt::format("counts_weight {} is not in 0 to {:g}", o.counts_weight, kWeightMost));
-  return model::CheckCountedLogits(items, o.counts);
+  return {};
 }
 
 // Several histograms on the same users are one Gaussian, and the ledger knows a histogram beside

@@ -31,9 +31,10 @@ double CarrierBytes(const train::SequenceTrainingOptions& training) {
 }
 
 // Bytes of a start: the release, and its logits, in the learner, in the served state and in the
-// next one. Counts keep their state twice beside a table of all pairs.
+// next one. Counts keep their state twice beside a table of all pairs, or, where that has no room,
+// beside a scorer and its cells.
 double StartBytes(const train::SequenceStartOptions& start, uint32_t items, double workers) {
-  constexpr double kStates = 3;
+  constexpr double kStates = 3, kListedCellBytes = 3 * 8;
   const double logits = sizeof(float) * static_cast<double>(items);
   switch (start.kind) {
     case train::SequenceStartOptions::Kind::kNone:
@@ -41,7 +42,11 @@ double StartBytes(const train::SequenceStartOptions& start, uint32_t items, doub
     case train::SequenceStartOptions::Kind::kPopularity:
       return kStates * 3 * logits;
     case train::SequenceStartOptions::Kind::kCounts:
-      return kStates * logits * static_cast<double>(items) +
+      return (start.counts.IsDense(items)
+                  ? kStates * logits * static_cast<double>(items)
+                  : SparseScorerBytes(items) +
+                        kStates * kListedCellBytes *
+                            static_cast<double>(start.counts.CellsMost(items))) +
              TransitionsBytes(start.counts, items, workers);
   }
   return 0;
@@ -85,11 +90,15 @@ class SequencePlan final : public ModelPlan {
     return train::OpeningCharge(options_.start);
   }
   Digest Fingerprint() const override { return FingerprintOf(options_, *items_); }
+  std::vector<Digest> EarlierFingerprints() const override {
+    return EarlierFingerprintsOf(options_, *items_);
+  }
   std::string Form() const override { return ItemsForm(*items_); }
   Result<store::GrownModel> Grow(const store::StoredModel& stored) const override {
     TACIT_ASSIGN(const auto before, FindModelBefore(stored, options_, *items_));
     const uint32_t items = before.catalogue.items();
     store::GrownModel grown = WithItems(before.catalogue, *items_);
+    grown.fingerprint = before.fingerprint_now;
     if (stored.dense) {
       TACIT_ASSIGN(auto dense,
                    train::GrownDense(options_.training, items, *stored.dense, before.places()));

@@ -71,6 +71,7 @@ SequenceRun MakeStreamRun(uint32_t user_periods, double epsilon, uint64_t seed, 
   run.tenths.push_back({});
   for (int t = 1; t < 10; ++t)
     run.tenths.push_back({.events = 11, .ndcg10 = ndcg10 + 0.01 * t, .hit10 = 0.5});
+  run.cold = {{.events = 7, .ndcg10 = ndcg10 / 2, .hit10 = ndcg10}};
   return run;
 }
 
@@ -100,6 +101,22 @@ TEST(StreamReport, JsonHasTheTenths) {
   ASSERT_EQ(tenths.size(), 10u);
   EXPECT_EQ(tenths[0].at("events"), 0);
   EXPECT_DOUBLE_EQ(tenths[9].at("ndcg10").at("mean").as_double(), 0.21);
+}
+
+TEST(StreamReport, ColdItemsAreToldBesideAll) {
+  const std::string table = SequenceMarkdownTable(SomeStreamRows(), 5000);
+  EXPECT_THAT(table, HasSubstr("| cold items, NDCG@10 / HIT@10 |\n"));
+  EXPECT_THAT(table, HasSubstr("| 6.00 ± 1.41 / 12.00 ± 2.83 |\n"));
+  EXPECT_THAT(table, HasSubstr("and 7 of the events are of them"));
+  const auto rows = SequenceJson(SomeStreamRows()).at("rows").as_array();
+  EXPECT_EQ(rows[0].at("cold").at("events"), 7);
+  EXPECT_DOUBLE_EQ(rows[1].at("cold").at("ndcg10").at("mean").as_double(), 0.125);
+  // A run that an earlier program kept does not say, nor does a row with it.
+  SequenceRun earlier = MakeStreamRun(1, 2, 0, 0.10);
+  earlier.cold.clear();
+  const std::vector<SequenceRow> some = {MakeSequenceRow({earlier, MakeStreamRun(1, 2, 1, 0.14)})};
+  EXPECT_FALSE(SequenceJson(some).at("rows").at(0).as_object().contains("cold"));
+  EXPECT_THAT(SequenceMarkdownTable(some, 5000), HasSubstr("| - |\n"));
 }
 
 TEST(StreamReport, TheFigureHasALineForEachRow) {

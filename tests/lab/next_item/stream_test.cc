@@ -105,7 +105,9 @@ Events SomeEvents(size_t events, uint32_t users, uint64_t seed) {
   for (size_t i = 0; i < events; ++i) {
     // Users come and go.
     const auto user = static_cast<uint32_t>((i * users / events + random() % 3) % users);
-    all.emplace_back(user, static_cast<uint32_t>(random() % kCountedItems));
+    // Some items come in the last tenth alone.
+    const uint32_t items = 10 * i < 9 * events ? kCountedItems - 8 : kCountedItems;
+    all.emplace_back(user, static_cast<uint32_t>(random() % items));
   }
   return all;
 }
@@ -130,6 +132,8 @@ struct Expected {
   Diary diary;
   uint64_t asked = 0;
   double ndcg10 = 0, hit10 = 0;
+  uint64_t cold = 0;  // asked about, of items that nobody had before the last tenth
+  double cold_ndcg10 = 0, cold_hit10 = 0;
   size_t most = 0;  // periods of a user
 };
 Expected ByLoops(const Events& events, const StreamPlan& plan, uint32_t users) {
@@ -153,9 +157,16 @@ Expected ByLoops(const Events& events, const StreamPlan& plan, uint32_t users) {
       for (uint32_t item = answer + 1; item < kCountedItems; ++item)
         if (std::ranges::count(history, item) == 0) ++place;
       ++expected.asked;
+      bool is_cold = true;
+      for (size_t j = 0; 10 * j < 9 * events.size(); ++j)
+        if (events[j].second == answer) is_cold = false;
+      expected.cold += is_cold ? 1 : 0;
       if (place > 10) continue;
       expected.hit10 += 1;
       expected.ndcg10 += 1 / std::log2(place + 1);
+      if (!is_cold) continue;
+      expected.cold_hit10 += 1;
+      expected.cold_ndcg10 += 1 / std::log2(place + 1);
     }
     if (end == events.size()) break;
     for (uint32_t user = 0; user < users; ++user) {
@@ -195,6 +206,11 @@ std::string CheckReplay(const Events& events, uint32_t users, const StreamPlan& 
       std::abs(ndcg - expected.ndcg10) > 1e-9 * asked)
     return "NDCG@10";
   if (std::abs(outcome->all.hit10 * asked - expected.hit10) > 1e-9 * asked) return "HIT@10";
+  const auto cold = static_cast<double>(expected.cold);
+  if (outcome->cold.events != expected.cold ||
+      std::abs(outcome->cold.ndcg10 * cold - expected.cold_ndcg10) > 1e-9 * cold ||
+      std::abs(outcome->cold.hit10 * cold - expected.cold_hit10) > 1e-9 * cold)
+    return "cold items";
   if (outcome->user_periods_most != expected.most) return "periods of a user";
   const double mu_squared = static_cast<double>(expected.most) * plan.mu * plan.mu;
   if (std::abs(outcome->mu_squared - mu_squared) > 1e-9) return "spent";
@@ -212,6 +228,11 @@ TEST(ReplayStream, PredictsThenLearnsAsTheLoopsSay) {
                           .context = static_cast<uint32_t>(random() % 6)};
     EXPECT_EQ(CheckReplay(events, users, plan, plan), "") << "seed " << seed;
   }
+}
+
+TEST(ReplayStream, SomeItemsAreCold) {
+  const StreamPlan plan{.period_events = 20, .user_periods = 2, .mu = 0.5, .context = 3};
+  EXPECT_GT(ByLoops(SomeEvents(300, 8, 7), plan, 8).cold, 3u);
 }
 
 // Planted: a user who is learnt from once too often, periods that are cut elsewhere, more context.

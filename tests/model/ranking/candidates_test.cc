@@ -83,7 +83,11 @@ std::vector<double> CandidatesTest::Naive(const std::vector<uint32_t>& history, 
   const uint32_t latest = history.back(),
                  before = history[history.size() < 2 ? 0 : history.size() - 2];
   std::vector<double> x(kFeatures);
-  x[kScore] = score(.7, r);
+  double counted = 0;
+  for (size_t age = 0; age < std::min<size_t>(20, history.size()); ++age)
+    counted += std::pow(1 + static_cast<double>(age) / 2, -1.5) *
+               Pair(history[history.size() - 1 - age], b, r);
+  x[kScore] = std::log(counted + kLeast);
   x[kForward] = score(.7, 0);
   x[kSharp] = score(.4, r);
   x[kLong] = score(.9, r);

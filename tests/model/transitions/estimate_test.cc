@@ -187,10 +187,10 @@ TEST_F(EstimateTest, ScoresAreTheSumsOfTheBook) {
       for (size_t age = 0; age < std::min<size_t>(20, history.size()); ++age) {
         const uint32_t a = history[history.size() - 1 - age];
         const double v = w[a][b] + options_.reverse_weight * w[b][a];
-        expected +=
-            std::pow(0.7, age) * std::pow(v / (std::pow(popularity_[a], options_.score_from) *
-                                               std::pow(popularity_[b], options_.score_to)),
-                                          options_.score_power);
+        expected += std::pow(1 + static_cast<double>(age) / 2, -1.5) *
+                    std::pow(v / (std::pow(popularity_[a], options_.score_from) *
+                                  std::pow(popularity_[b], options_.score_to)),
+                             options_.score_power);
       }
       ASSERT_NEAR(scores[b], expected, 1e-4 * expected);
     }

@@ -14,6 +14,7 @@ TEST(Options, EachOfThemIsInTheWords) {
   const Options usual;
   using Change = void (*)(Options&);
   const std::vector<Change> changes = {
+      [](Options& o) { o.rules = 1; },
       [](Options& o) { o.popularity_items = 7; },
       [](Options& o) { o.lags = 7; },
       [](Options& o) { o.lag_decay = 0.7; },
@@ -32,10 +33,14 @@ TEST(Options, EachOfThemIsInTheWords) {
       [](Options& o) { o.cells_at_signal = 7; },
       [](Options& o) { o.signal_unit = 7; },
       [](Options& o) { o.cells_power = 7; },
+      [](Options& o) { o.items_unit = 7; },
+      [](Options& o) { o.items_power = 0.7; },
       [](Options& o) { o.cells_most = 7; },
       [](Options& o) { o.prior_log_deviation = 7; },
       [](Options& o) { o.reverse_weight = 7; },
       [](Options& o) { o.recent_items = 7; },
+      [](Options& o) { o.recent_age = 7; },
+      [](Options& o) { o.recent_power = 0.7; },
       [](Options& o) { o.recent_decay = 0.75; },
       [](Options& o) { o.score_from = 0.7; },
       [](Options& o) { o.score_to = 0.7; },
@@ -53,7 +58,32 @@ TEST(Options, EachOfThemIsInTheWords) {
     EXPECT_TRUE(words.insert(other.Text()).second) << other.Text();
   }
   // Constants that the list above does not know would make this larger.
-  EXPECT_EQ(sizeof(Options), 264u);
+  EXPECT_EQ(sizeof(Options), 304u);
+}
+
+// Stores of earlier programs have these words.
+TEST(Options, RulesOneHaveTheWordsOfBefore) {
+  Options options;
+  options.forget = 0.9, options.cells_most = 99;
+  EXPECT_EQ(options.WithRules(1).Text(),
+            "history 600 10 0.8 shares 0.25 0.08 [0.34, 0.33, 0.33] popularity 1 0.3 prior 12 2 "
+            "0.05 30 1.8 cells 0.3 0.4 [1.3, 0.25, 0.06666666666666667] 1000000 75000 1.4 99 "
+            "scores 0.25 20 0.7 0.8 0.4 0.3 dense 33554432 forget 0.9 stream 20000 0.3 0.75");
+  EXPECT_TRUE(options.Text().starts_with("rules 2 history 600 "));
+  EXPECT_EQ(options.WithRules(1).WithRules(2).Text(), options.Text());
+}
+
+TEST(Options, TheWordsSayTheRules) {
+  const Options options;
+  EXPECT_EQ(RulesOf(options.WithRules(1).Text()), 1u);
+  EXPECT_EQ(RulesOf(options.Text()), 2u);
+  for (const char* number : {"3", "1", "0", "", "2x", "-2", "99999999999"}) {
+    const auto rules = RulesOf(std::string("rules ") + number + " history 600");
+    ASSERT_FALSE(rules) << number;
+    EXPECT_EQ(rules.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(rules.error().message.rfind(std::string("rules '") + number + "'", 0), 0u)
+        << rules.error().message;
+  }
 }
 
 TEST(Options, NoMoreCellsThanPairsOfDifferentItems) {

@@ -20,7 +20,9 @@ class ReleasedModelTest : public testing::Test {
  protected:
   static constexpr uint32_t kItems = 30;
 
-  ReleasedModelTest() { options_.cells_at_signal = 300, options_.signal_unit = 500; }
+  ReleasedModelTest() {
+    options_.cells_at_signal = 300, options_.signal_unit = 500, options_.items_power = 0;
+  }
 
   std::vector<float> Sums(size_t n, double deviation, uint64_t seed) {
     std::mt19937_64 random(seed);

@@ -71,7 +71,7 @@ class ScorerTest : public testing::Test {
   double Naive(const std::vector<uint32_t>& history, uint32_t b) const {
     double sum = 0;
     for (size_t age = 0; age < std::min<size_t>(options_.recent_items, history.size()); ++age)
-      sum += std::pow(options_.recent_decay, age) *
+      sum += std::pow(1 + static_cast<double>(age) / options_.recent_age, -options_.recent_power) *
              Pair(history[history.size() - 1 - age], b, options_.reverse_weight);
     return sum;
   }

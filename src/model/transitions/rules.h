@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/transitions/options.h"
+
+// The rules by which the shaped counts set themselves. Each is a continuous function of public
+// numbers and of numbers that were released. rules.cc has the evidence for their constants, which
+// are in Options.
+//
+// The signal is mu times the noisy sum of all popularity. A user's part of that sum is the root of
+// his number of items, so users, events of a user and epsilon enter it together.
+namespace tacit::model::transitions {
+
+// True if a first period looks at popularity twice, where the first look says that it is worth it.
+inline bool LooksTwice(const Options& options) { return options.rules > 1; }
+
+// Returns the share of mu that popularity has: in a first period both looks at it together, in a
+// later one its only look.
+double PopularityShareAt(const Options& options, double signal, uint32_t items);
+
+// Returns the unit that Options::stage_cells counts the measured cells in.
+double CellsAt(const Options& options, double signal, uint32_t items);
+
+// Returns the weights of a history's last items in a score, the latest first.
+std::vector<float> RecentWeights(const Options& options);
+
+}  // namespace tacit::model::transitions

@@ -1,0 +1,84 @@
+#include "model/transitions/rules.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+namespace tacit::model::transitions {
+namespace {
+
+TEST(Rules, PopularityHasMoreWhereTheSignalOfAnItemIsSmall) {
+  const Options options;
+  const auto share = [&](double signal) { return PopularityShareAt(options, signal, 1000); };
+  EXPECT_EQ(share(std::numeric_limits<double>::infinity()), 0.25);
+  EXPECT_EQ(share(8000), 0.25);
+  EXPECT_NEAR(share(1000), 0.5, 1e-12);  // an eighth of 8 an item
+  EXPECT_EQ(share(1), 0.95);
+  EXPECT_EQ(share(0), 0.95);
+  // It is the signal of an item that counts.
+  EXPECT_EQ(PopularityShareAt(options, 300, 100), PopularityShareAt(options, 30'000, 10'000));
+  // Popularity and tables never take all of mu^2.
+  EXPECT_LT(share(0) * share(0) + 4 * options.table_share * options.table_share, 0.95);
+}
+
+TEST(Rules, MoreCellsWithMoreSignalAndItems) {
+  const Options options;
+  EXPECT_DOUBLE_EQ(CellsAt(options, 75e3, 3416), 1e6);
+  EXPECT_DOUBLE_EQ(CellsAt(options, 2 * 75e3, 3416), 1e6 * std::pow(2, 1.4));
+  EXPECT_DOUBLE_EQ(CellsAt(options, 75e3, 16 * 3416), 2e6);
+  EXPECT_EQ(CellsAt(options, 0, 3416), 0);
+}
+
+TEST(Rules, WhatCameLastCountsMost) {
+  Options options;
+  options.recent_items = 7, options.recent_age = 2, options.recent_power = 1.5;
+  const std::vector<float> weights = RecentWeights(options);
+  ASSERT_EQ(weights.size(), 7u);
+  EXPECT_EQ(weights[0], 1);
+  EXPECT_FLOAT_EQ(weights[2], std::pow(0.5f, 1.5f));
+  EXPECT_FLOAT_EQ(weights[6], 0.125f);
+  EXPECT_TRUE(std::ranges::is_sorted(weights, std::greater<>()));
+}
+
+// The formulas of before, as they were written then.
+TEST(Rules, OneAreTheConstantsOfBefore) {
+  const Options options = Options().WithRules(1);
+  for (const double signal : {0.0, 1.0, 700.0, 1.9e4, 2e4, 75e3, 1e7})
+    for (const uint32_t items : {40u, 3416u, 1'000'000u}) {
+      const double share =
+          signal >= 2e4 ? 0.25 : std::min(std::max(0.25, 0.75), 0.25 * std::pow(2e4 / signal, 0.3));
+      EXPECT_EQ(PopularityShareAt(options, signal, items), share);
+      EXPECT_EQ(CellsAt(options, signal, items), 1e6 * std::pow(signal / 75e3, 1.4));
+    }
+  const std::vector<float> weights = RecentWeights(options);
+  ASSERT_EQ(weights.size(), 20u);
+  double weight = 1;
+  for (const float is : weights) {
+    EXPECT_EQ(is, static_cast<float>(weight));
+    weight *= 0.7;
+  }
+  EXPECT_FALSE(LooksTwice(options));
+  EXPECT_TRUE(LooksTwice(Options()));
+}
+
+// No step of an input, however small, makes a jump: a thousandth more of it moves what follows by
+// less than half a percent.
+TEST(Rules, AreContinuous) {
+  const Options options;
+  for (const uint32_t items : {1000u, 12'101u, 1'000'000u})
+    for (double signal = 1; signal < 1e8; signal *= 1.001) {
+      const auto near = [](double a, double b) { return std::abs(a - b) < 0.005 * a; };
+      EXPECT_TRUE(near(PopularityShareAt(options, signal, items),
+                       PopularityShareAt(options, signal * 1.001, items)));
+      EXPECT_TRUE(near(CellsAt(options, signal, items), CellsAt(options, signal * 1.001, items)));
+      EXPECT_TRUE(near(PopularityShareAt(options, signal, items),
+                       PopularityShareAt(options, signal, items + items / 1000)));
+    }
+}
+
+}  // namespace
+}  // namespace tacit::model::transitions
