@@ -17,6 +17,13 @@ inline tl::unexpected<Error> BadUsage(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
 }
 
+// The failure of brokers: kUnavailable stands for a store that refuses (exit status 3), and brokers
+// that are away are a failure of this run (1).
+inline tl::unexpected<Error> FailOfBrokers(Error error) {
+  if (error.code == ErrorCode::kUnavailable) error.code = ErrorCode::kIo;
+  return Fail(std::move(error));
+}
+
 // Each adds its subcommand: options, examples, and the action to run when it is chosen.
 void AddGenerate(CLI::App& cli, Action* chosen);
 void AddReplay(CLI::App& cli, Action* chosen);

@@ -50,9 +50,10 @@ Result<ReadFeed> ReadConfigured(const FeedOptions& options) {
   if (read.topic.empty())
     return BadUsage(fmt::format("{}: feed.topic is empty: nothing is published", options.config));
   TACIT_ASSIGN(const stream::KafkaProperties properties, wiring::FeedProperties(config));
-  TACIT_ASSIGN(read.found,
-               feed::InspectFeed(properties, read.topic, std::chrono::seconds(options.wait_s),
-                                 options.json ? std::function<void(uint64_t)>() : TellRecordsRead));
+  auto found = feed::InspectFeed(properties, read.topic, std::chrono::seconds(options.wait_s),
+                                 options.json ? std::function<void(uint64_t)>() : TellRecordsRead);
+  if (!found) return FailOfBrokers(std::move(found.error()));
+  read.found = *std::move(found);
   return read;
 }
 

@@ -48,7 +48,9 @@ Result<wiring::AnchorTopic> TopicOf(const AnchorPlace& place) {
 Result<std::vector<privacy::Anchor>> ReadPlace(const AnchorPlace& place) {
   if (!IsTopic(place)) return wiring::ReadWholeAnchorFile(place.anchors);
   TACIT_ASSIGN(const wiring::AnchorTopic topic, TopicOf(place));
-  return wiring::ReadAnchorTopic(topic);
+  auto anchors = wiring::ReadAnchorTopic(topic);
+  if (!anchors) return FailOfBrokers(std::move(anchors.error()));
+  return *std::move(anchors);
 }
 
 // Adds --anchors, and what a topic needs.
@@ -90,10 +92,11 @@ Result<int> SignLedger(const SignOptions& options) {
   anchor.time_ms = SystemClock().UnixMillis();
   if (IsTopic(options.anchors)) {
     TACIT_ASSIGN(const wiring::AnchorTopic topic, TopicOf(options.anchors));
-    TACIT_ASSIGN(anchor, wiring::AppendAnchorToTopic(
-                             topic, std::move(anchor), signer, [&](const auto& before) {
-                               return privacy::CheckAnchors(before, ledger.ForAnchors());
-                             }));
+    auto added = wiring::AppendAnchorToTopic(
+        topic, std::move(anchor), signer,
+        [&](const auto& before) { return privacy::CheckAnchors(before, ledger.ForAnchors()); });
+    if (!added) return FailOfBrokers(std::move(added.error()));
+    anchor = *std::move(added);
   } else {
     TACIT_ASSIGN(
         anchor, AddToFile(options.anchors.anchors, std::move(anchor), signer, ledger.ForAnchors()));

@@ -147,12 +147,17 @@ void PrintAhead(const wiring::EpsilonAhead& ahead, const char* first) {
              Text(ahead.allowed));
 }
 
+// A number up to 100 in two digits, and never as a power of ten.
+std::string TwoDigits(double of_100) {
+  return of_100 < 99.5 ? fmt::format("{:.2g}", of_100) : "100";
+}
+
 void PrintTells(const wiring::TellsAtMost& tells) {
   Row("all the rest known", "somebody " + privacy::PlainWords(tells.advantage));
   if (tells.advantage < 1)
     Row("",
-        fmt::format("and finds {:.2g} of 100 with a false alarm in 100, {:.2g} with one in 1,000",
-                    100 * tells.found_1_in_100, 100 * tells.found_1_in_1000));
+        fmt::format("and finds {} of 100 with a false alarm in 100, {} with one in 1,000",
+                    TwoDigits(100 * tells.found_1_in_100), TwoDigits(100 * tells.found_1_in_1000)));
 }
 
 void PrintOther(const wiring::OtherMode& other, double noise) {

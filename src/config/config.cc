@@ -45,8 +45,7 @@ void DescribeConfig(Fields& fields, Config& config) {
   fields.Section("gpu", [&](Fields& below) { DescribeGpu(below, config.gpu); });
   fields.Section("log", [&](Fields& below) { DescribeLog(below, config.log); });
   fields.Section("feed", [&](Fields& below) { DescribeFeed(below, config.feed); });
-  DescribeKafka(fields, config.kafka,
-                config.source.traits().keys.has("kafka") || !config.feed.topic.empty());
+  DescribeKafka(fields, config.kafka, UsesKafka(config));
   fields.Section("dead_letters",
                  [&](Fields& below) { DescribeDeadLetters(below, config.dead_letters); });
 }
@@ -54,8 +53,7 @@ void DescribeConfig(Fields& fields, Config& config) {
 Status CheckConfig(const Tree& tree, LogFiles files, Config* config) {
   const Place root(tree);
   TACIT_RETURN_IF_ERROR(CheckSource(root.Key("source"), files, &config->source));
-  TACIT_RETURN_IF_ERROR(
-      CheckKafka(root.Key("kafka"), config->source, config->feed, &config->kafka));
+  TACIT_RETURN_IF_ERROR(CheckKafka(root.Key("kafka"), *config, &config->kafka));
   TACIT_RETURN_IF_ERROR(CheckFeed(root.Key("feed"), *config));
   TACIT_RETURN_IF_ERROR(CheckFeatures(root.Key("schema").Key("features"), config->features));
   TACIT_RETURN_IF_ERROR(

@@ -48,9 +48,17 @@ void DescribeKafka(Fields& fields, Kafka& kafka, bool used) {
   fields.Verbatim("kafka", &kafka.properties, UsedIf(used));
 }
 
-Status CheckKafka(const Place& place, const Source& source, const Feed& feed, Kafka* kafka) {
+bool UsesKafka(const Config& config) {
+  return config.source.traits().keys.has("kafka") || !config.feed.topic.empty();
+}
+
+Status CheckKafka(const Place& place, const Config& config, Kafka* kafka) {
+  const Source& source = config.source;
   const bool is_source = source.traits().keys.has("kafka");
-  if (!is_source && feed.topic.empty()) return {};
+  if (!UsesKafka(config)) {
+    kafka->passed_over = place.tree() != nullptr;
+    return {};
+  }
   if (Find(*kafka, "bootstrap.servers") == nullptr &&
       Find(*kafka, "metadata.broker.list") == nullptr) {
     return place.Key("bootstrap.servers").Fail("required, and has no default");

@@ -17,7 +17,9 @@ Status CheckHaltAbove(const Place& place, const HaltAbove& halt,
 
 void DescribeKafka(Fields& fields, Kafka& kafka, bool used);
 // Fills in the topic of dead letters.
-Status CheckKafka(const Place& place, const Source& source, const Feed& feed, Kafka* kafka);
+Status CheckKafka(const Place& place, const Config& config, Kafka* kafka);
+// Returns true if records or the feed are in topics.
+bool UsesKafka(const Config& config);
 
 void DescribeFeed(Fields& fields, Feed& feed);
 Status CheckFeed(const Place& place, const Config& config);

@@ -51,6 +51,10 @@ std::vector<std::string> ConfigurationWarnings(const Assembly& assembly) {
     warnings.push_back(place +
                        ": a secret in the open; {file: PATH} or {credential: NAME} keeps it "
                        "elsewhere");
+  if (assembly.config.kafka.passed_over)
+    warnings.push_back(
+        "kafka: is written, and nothing uses it: it takes source.kind: kafka or a "
+        "feed.topic");
   return warnings;
 }
 

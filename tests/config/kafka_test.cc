@@ -181,6 +181,9 @@ TEST(Kafka, BelongsToItsOwnKindOfSource) {
       Parse(std::string(kSample) + "kafka: {sasl.password: hunter2}\n", "c.yaml", {});
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_THAT(Dump(*config), Not(HasSubstr("kafka")));
+  EXPECT_TRUE(config->kafka.passed_over);
+  EXPECT_FALSE(Parse(std::string(kSample), "c.yaml", {})->kafka.passed_over);
+  EXPECT_FALSE(Parse(KafkaSample(), "c.yaml", {})->kafka.passed_over);
 }
 
 TEST(Secrets, ComeFromAFileOrACredentialWithoutTheLastNewline) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "cli/command.h"
 #include "cli/inspect/shape.h"
 #include "event/envelope.h"
 #include "wiring/kafka.h"
@@ -209,7 +210,7 @@ Result<TopicFound> FindTopic(const TopicAsked& asked) {
         fmt::format("topic '{}': its brokers know no such topic: is it spelt right, and are "
                     "they the brokers that have it? It was not made",
                     asked.topic));
-  if (!facts) return Fail(facts.error());
+  if (!facts) return FailOfBrokers(std::move(facts.error()));
   found.facts = *std::move(facts);
   if (found.facts.retained() == 0)
     return Fail(ErrorCode::kInvalidArgument,
@@ -222,7 +223,8 @@ Result<TopicFound> FindTopic(const TopicAsked& asked) {
 Result<std::shared_ptr<const Records>> ReadTopic(const TopicAsked& asked, TopicFound found) {
   TACIT_ASSIGN(const stream::KafkaProperties properties, wiring::KafkaPropertiesOf(asked.kafka));
   auto sample = std::make_shared<TopicSample>(std::move(found));
-  TACIT_RETURN_IF_ERROR(sample->Read(properties, asked));
+  if (Status all = sample->Read(properties, asked); !all)
+    return FailOfBrokers(std::move(all.error()));
   return std::shared_ptr<const Records>(std::move(sample));
 }
 
