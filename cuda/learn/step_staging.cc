@@ -124,8 +124,11 @@ Status StepStaging::Pack(const stream::StepBatch& step, Piece* piece) const {
           std::max(to.entries_of_unit_max, batch.slot_end[end * slots - 1] - before);
     }
   }
-  std::memcpy(words.data() + parts.numbers, batch.dense.data(), n * width * sizeof(float));
-  std::memcpy(words.data() + parts.label, batch.label.data(), n * sizeof(float));
+  const auto put = [&](size_t at, std::span<const float> numbers) {
+    if (!numbers.empty()) std::memcpy(words.data() + at, numbers.data(), numbers.size_bytes());
+  };
+  put(parts.numbers, std::span(batch.dense).first(n * width));
+  put(parts.label, std::span(batch.label).first(n));
   return {};
 }
 
