@@ -49,7 +49,8 @@ Parts PartsOf(const StagedStep& step) {
 template <class T>
 bool SameBytes(std::span<const uint32_t> words, size_t at, const std::vector<T>& values) {
   static_assert(sizeof(T) == sizeof(uint32_t));
-  return std::memcmp(words.data() + at, values.data(), values.size() * sizeof(T)) == 0;
+  return values.empty() ||
+         std::memcmp(words.data() + at, values.data(), values.size() * sizeof(T)) == 0;
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ DecayedLogits::DecayedLogits(uint32_t catalogue, double decay)
 void DecayedLogits::Set(std::vector<float> table) {
   TACIT_CHECK(table.size() == size_t{catalogue_} * catalogue_, "a row of the catalogue per item");
   table_ = std::move(table);
+  ++version_;
 }
 
 void DecayedLogits::Append(const UnitRows& rows, size_t from, size_t end, float* to) const {
@@ -62,6 +63,7 @@ void ItemLogits::FillFirst(std::span<float> logits) const {
 void ItemLogits::Set(std::vector<float> logits) {
   TACIT_CHECK(logits.size() == logits_.size(), "a logit per item of the catalogue");
   logits_ = std::move(logits);
+  ++version_;
 }
 
 void ItemLogits::Fill(const UnitRows&, std::span<const uint32_t> places, ops::Matrix logits) const {

@@ -23,6 +23,17 @@ class LogitPrior {
                     ops::Matrix logits) const = 0;
   // Sets the logits of a unit's first item, before anything is known of the unit.
   virtual void FillFirst(std::span<float> logits) const;
+
+  // What the logits are made of, for those who compute them elsewhere:
+  //
+  //   logit(b) = each[b] + sum over the items so far of decay^age table[item][b]
+  struct Numbers {
+    std::span<const float> each;   // empty: zeros
+    std::span<const float> table;  // catalogue x catalogue, row by row; empty: zeros
+    float decay = 0;
+    uint64_t version = 0;  // of these numbers: another after each Set
+  };
+  virtual Numbers numbers() const = 0;
 };
 
 // logit(b) = sum over the items so far of decay^age table[item][b], the latest having age 0. Ages
@@ -41,6 +52,9 @@ class DecayedLogits final : public LogitPrior {
 
   void Fill(const UnitRows& rows, std::span<const uint32_t> places,
             ops::Matrix logits) const override;
+  Numbers numbers() const override {
+    return {.each = {}, .table = table_, .decay = decay_, .version = version_};
+  }
 
  private:
   // to = decay^times to + the rows' entries [from, end), the last of age 0.
@@ -50,6 +64,7 @@ class DecayedLogits final : public LogitPrior {
   const uint32_t catalogue_;
   const float decay_;
   size_t reach_ = 1;  // ages that count
+  uint64_t version_ = 0;
 };
 
 // logit(b) is the item's own, whatever items come before it.
@@ -64,9 +79,13 @@ class ItemLogits final : public LogitPrior {
   void Fill(const UnitRows& rows, std::span<const uint32_t> places,
             ops::Matrix logits) const override;
   void FillFirst(std::span<float> logits) const override;
+  Numbers numbers() const override {
+    return {.each = logits_, .table = {}, .decay = 0, .version = version_};
+  }
 
  private:
   std::vector<float> logits_;
+  uint64_t version_ = 0;
 };
 
 }  // namespace tacit::model

@@ -141,12 +141,10 @@ class SequencePlan final : public ModelPlan {
   }
   std::string WhyNotOnGpu() const override {
     const train::SequenceTrainingOptions& training = options_.training;
-    return train::WhyNotOnEngine(
-        {.model = training.model,
-         .has_prior = options_.start.kind != train::SequenceStartOptions::Kind::kNone,
-         .has_carriers = training.carriers.has_value(),
-         .optimizer = training.optimizer,
-         .is_private = training.privacy.on});
+    return train::WhyNotOnEngine({.model = training.model,
+                                  .has_carriers = training.carriers.has_value(),
+                                  .optimizer = training.optimizer,
+                                  .is_private = training.privacy.on});
   }
 
   std::shared_ptr<const serve::ItemModel> Recommends() const override {
