@@ -89,8 +89,8 @@ void Switch(Context* from, Context* to) {
   tacit_switch_stack(&from->stack_pointer, to->stack_pointer);
 }
 void Prepare(Context* context, unsigned char* stack, void (*begin)(void*), void* argument) {
-  // What the first switch takes off: r15, r14, r13, r12, rbx, rbp, and where it returns to. Two
-  // words more keep calls aligned, and are null, where a walk over the stack ends.
+  // The first switch takes off r15, r14, r13, r12, rbx, rbp, and where it returns to. Two words
+  // more keep calls aligned, and are null, where a walk over the stack ends.
   auto** const top = reinterpret_cast<void**>(stack + kStackBytes) - 9;
   top[2] = reinterpret_cast<void*>(begin);
   top[3] = argument;

@@ -56,7 +56,7 @@ TACIT_IN_KERNEL float Dot(bool rounds, const float* x, const float* y, uint32_t 
   return sum;
 }
 
-// What is taken off a logit.
+// Returns the amount that is taken off a logit.
 TACIT_IN_KERNEL float Penalty(bool rounds, const AttentionCorrection& correction,
                               const float* query, const float* variance, uint32_t n) {
   float sum = 0;

@@ -23,10 +23,10 @@ Status SquareAll(Stream& stream, DeviceMatrix<const float> x, DeviceMatrix<T> ou
 Status AddOwnVariance(Stream& stream, DeviceMatrix<const float> mean,
                       DeviceMatrix<const float> variance, float of_weights, float of_biases,
                       DeviceMatrix<float> out);
-// Through a normalised layer, in place; `inverse` is LayerNorm's.
+// Takes variances through a normalised layer, in place; `inverse` is LayerNorm's.
 Status LayerNormVariance(Stream& stream, DeviceSpan<const float> inverse,
                          DeviceSpan<const float> gain, DeviceMatrix<float> variance);
-// Of max(x, 0), in place, x being normal around `mean`.
+// Turns the variance of x, which is normal around `mean`, into that of max(x, 0).
 Status ReluVariance(Stream& stream, DeviceMatrix<const float> mean, DeviceMatrix<float> variance);
 
 }  // namespace tacit::cuda

@@ -15,7 +15,7 @@
 
 namespace tacit::cuda {
 
-// What a step's waves have in common.
+// The numbers that a step's waves have in common.
 struct SequenceStepFacts {
   DeviceSpan<const float> parameters = {};
   uint64_t dropout_seed = 0;

@@ -202,7 +202,7 @@ TEST_F(SequenceEngineTest, PriorOfPairs) {
   model::DecayedLogits prior(model.catalogue, 0.6);
   auto training = Training(model);
   training.prior = &prior;
-  // None is set at first, and one stays for two steps.
+  // The prior is zeros at first, and each later one stays for two steps.
   Compare(training, 1e-4, 3e-6, [&](uint64_t step) {
     if (step % 2 == 1) prior.Set(Logits(size_t{model.catalogue} * model.catalogue, step));
   });
@@ -224,7 +224,7 @@ TEST_F(SequenceEngineTest, DroppedNumbers) {
   SequenceOptions model = SmallModel();
   model.dropout = 0.2f;
   Compare(Training(model), 1e-4, 3e-6);
-  // Of two units to a wave, and with variances, which are dropped from twice.
+  // Variances are dropped from twice.
   model.re_attention = {.kappa = 0.5f, .most = 2};
   auto training = Training(model);
   training.privacy.sigma = 0.05;

@@ -154,7 +154,7 @@ TEST_F(SequenceKernels, AttentionIsTheCpus) {
       const Numbers qkv = Random(kRows, 3 * kWidth), grad = Random(kRows, kWidth);
       Numbers out = Zeros(kRows, kWidth), qkv_grad = Zeros(kRows, 3 * kWidth);
       ASSERT_TRUE(host.Forward(crop_end, qkv.view(), {}, {}, out.view()));
-      // Of a correction, some are at their most.
+      // Some corrections are at their most.
       const model::ReAttentionOptions options{.kappa = 0.7f, .most = 1.5f};
       Numbers variance = Random(kRows, kWidth), corrected = out, of_out = out;
       for (float& v : variance.values) v *= v;

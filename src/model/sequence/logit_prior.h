@@ -24,7 +24,7 @@ class LogitPrior {
   // Sets the logits of a unit's first item, before anything is known of the unit.
   virtual void FillFirst(std::span<float> logits) const;
 
-  // What the logits are made of, for those who compute them elsewhere:
+  // The numbers that the logits are made of, for those who compute them elsewhere:
   //
   //   logit(b) = each[b] + sum over the items so far of decay^age table[item][b]
   struct Numbers {
