@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-// Fibers for the emulator, made of ucontext, with the calls that the sanitizers need. This file's
+// Fibers for the emulator, with the calls that the sanitizers need. This file's
 // .cc is compiled without sanitizers.
 namespace tacit::cuda::emulator {
 
@@ -25,7 +25,7 @@ class Fiber {
 
  private:
   struct State;
-  static void Begin(unsigned high, unsigned low);
+  static void Begin(void* self);
 
   const std::unique_ptr<State> state_;
 };

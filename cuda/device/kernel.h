@@ -36,7 +36,7 @@
 //                             fragments of bf16 tiles and their product, as PTX defines ldmatrix
 //                             and mma.sync.m16n8k16
 //   Fma, Sqrt (float or double), Abs, CountBits: the host's bits
-//   Exp, Expm1, Log1p, Pow (double)                       nearly so
+//   Exp, Expm1, Log1p, Erfc, Pow (double)                 nearly so
 #include <cstddef>
 #include <cstdint>
 

@@ -93,6 +93,7 @@ TACIT_IN_KERNEL double Abs(double x) { return fabs(x); }
 TACIT_IN_KERNEL double Exp(double x) { return exp(x); }
 TACIT_IN_KERNEL double Expm1(double x) { return expm1(x); }
 TACIT_IN_KERNEL double Log1p(double x) { return log1p(x); }
+TACIT_IN_KERNEL double Erfc(double x) { return erfc(x); }
 TACIT_IN_KERNEL double Pow(double x, double y) { return pow(x, y); }
 TACIT_IN_KERNEL uint32_t CountBits(uint32_t bits) { return static_cast<uint32_t>(__popc(bits)); }
 

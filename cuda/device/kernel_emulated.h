@@ -155,6 +155,7 @@ inline double Abs(double x) { return __builtin_fabs(x); }
 inline double Exp(double x) { return __builtin_exp(x); }
 inline double Expm1(double x) { return __builtin_expm1(x); }
 inline double Log1p(double x) { return __builtin_log1p(x); }
+inline double Erfc(double x) { return __builtin_erfc(x); }
 inline double Pow(double x, double y) { return __builtin_pow(x, y); }
 inline uint32_t CountBits(uint32_t bits) { return static_cast<uint32_t>(__builtin_popcount(bits)); }
 

@@ -5,9 +5,11 @@
 //   operations: forward 2 n^2 d / 2 products and n^2 / 2 exponentials in double, backward 5 n^2 d /
 //               2 products
 // The first-level cache bounds it: 1,000 crops of 200 rows, one head of 64, read 10 GB of keys and
-// values, 0.4 ms of 132 multiprocessors at 128 bytes a cycle. Forecast: 1 ms forward, 2.5 backward
-// for a block of the encoder, a third of the catalogue's products. Tensor cores come once a card
-// has said that it matters. Registers: README.md.
+// values, 0.4 ms of 132 multiprocessors at 128 bytes a cycle. A correction reads the keys'
+// variances as well, half of the forward pass again; AttendVariance is the pass's last third.
+// Forecast: 1 ms forward, 1.5 corrected, .4 for variances, 2.5 backward for a block of the encoder,
+// a third of the catalogue's products. Tensor cores come once a card has said that it matters.
+// Registers: README.md.
 #include <algorithm>
 
 #include "base/check.h"
@@ -54,8 +56,19 @@ TACIT_IN_KERNEL float Dot(bool rounds, const float* x, const float* y, uint32_t 
   return sum;
 }
 
+// Returns the amount that is taken off a logit.
+TACIT_IN_KERNEL float Penalty(bool rounds, const AttentionCorrection& correction,
+                              const float* query, const float* variance, uint32_t n) {
+  float sum = 0;
+  for (uint32_t c = 0; c < n; ++c)
+    sum = Fma(AsFactor(rounds, query[c] * query[c]), AsFactor(rounds, variance[c]), sum);
+  sum *= correction.factor;
+  return sum < correction.most ? sum : correction.most;
+}
+
 TACIT_KERNEL AttendKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
-                          DeviceMatrix<float> shares, DeviceMatrix<float> out) {
+                          AttentionCorrection correction, DeviceMatrix<float> shares,
+                          DeviceMatrix<float> out) {
   const Head head = HeadOf(shape, qkv.rows, out.cols);
   const float scale = 1 / Sqrt(static_cast<float>(head.width));
   for (uint32_t q = WarpIndex(); q < head.rows; q += kWarps) {
@@ -64,7 +77,10 @@ TACIT_KERNEL AttendKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
     float most = -3.4e38f;
     for (uint32_t k = LaneIndex(); k <= q; k += kWarp) {
       const float* const key = qkv.Row(head.first + k) + head.all + head.column;
-      const float logit = scale * Dot(shape.rounds, query, key, head.width);
+      float logit = scale * Dot(shape.rounds, query, key, head.width);
+      if (correction.key_variance.data != nullptr)
+        logit -= Penalty(shape.rounds, correction, query,
+                         correction.key_variance.Row(head.first + k) + head.column, head.width);
       share[k] = logit;
       most = most < logit ? logit : most;
     }
@@ -82,6 +98,21 @@ TACIT_KERNEL AttendKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
                     AsFactor(shape.rounds, qkv.Row(head.first + k)[2 * head.all + head.column + c]),
                     value);
       out.Row(head.first + q)[head.column + c] = value;
+    }
+  }
+}
+
+TACIT_KERNEL VarianceKernel(AttentionShape shape, DeviceMatrix<const float> shares,
+                            DeviceMatrix<const float> value_variance, DeviceMatrix<float> out) {
+  const Head head = HeadOf(shape, out.rows, out.cols);
+  for (uint32_t q = WarpIndex(); q < head.rows; q += kWarps) {
+    const float* const share = shares.Row(head.shares + q);
+    for (uint32_t c = LaneIndex(); c < head.width; c += kWarp) {
+      float sum = 0;
+      for (uint32_t k = 0; k <= q; ++k)
+        sum = Fma(AsFactor(shape.rounds, share[k] * share[k]),
+                  AsFactor(shape.rounds, value_variance.Row(head.first + k)[head.column + c]), sum);
+      out.Row(head.first + q)[head.column + c] = sum;
     }
   }
 }
@@ -148,11 +179,26 @@ runtime::LaunchShape Blocks(const AttentionShape& shape) {
 }  // namespace
 
 Status Attend(Stream& stream, const AttentionShape& shape, DeviceMatrix<const float> qkv,
-              DeviceMatrix<float> shares, DeviceMatrix<float> out) {
+              const AttentionCorrection& correction, DeviceMatrix<float> shares,
+              DeviceMatrix<float> out) {
   CheckShape(shape, qkv, shares, out.cols);
   TACIT_CHECK(out.rows == qkv.rows);
+  TACIT_CHECK(
+      correction.key_variance.data == nullptr ||
+          (correction.key_variance.rows == qkv.rows && correction.key_variance.cols == out.cols),
+      "a variance per key");
   if (shape.crop_end.size == 0) return {};
-  return Launch(stream, "Attend", Blocks(shape), AttendKernel, shape, qkv, shares, out);
+  return Launch(stream, "Attend", Blocks(shape), AttendKernel, shape, qkv, correction, shares, out);
+}
+
+Status AttendVariance(Stream& stream, const AttentionShape& shape, DeviceMatrix<const float> shares,
+                      DeviceMatrix<const float> value_variance, DeviceMatrix<float> out) {
+  TACIT_CHECK(value_variance.rows == out.rows && value_variance.cols == out.cols &&
+              shape.heads > 0 && out.cols % shape.heads == 0 &&
+              shares.rows == uint64_t{shape.heads} * out.rows);
+  if (shape.crop_end.size == 0) return {};
+  return Launch(stream, "AttendVariance", Blocks(shape), VarianceKernel, shape, shares,
+                value_variance, out);
 }
 
 Status AttendBackward(Stream& stream, const AttentionShape& shape, DeviceMatrix<const float> qkv,

@@ -50,19 +50,29 @@ TACIT_KERNEL ExpKernel(DeviceMatrix<const float> logits, DeviceSpan<const float>
     most = most < x ? x : most;
   }
   most = BlockMax(most, scratch.most);
-  double sum = 0;
+  const double spread = rows.spread;
+  double sum = 0, mean = 0;
   for (uint32_t c = ThreadIndex().x; c < logits.cols; c += kBlock) {
     const double number = Exp(double{logit(c)} - most);
     sum += number;
-    Narrow(static_cast<float>(number), e.Row(r) + c);
+    if (spread > 0)
+      mean += logit(c);
+    else
+      Narrow(static_cast<float>(number), e.Row(r) + c);
   }
   sum = BlockSum(sum, scratch.sums);
+  if (spread > 0) {
+    mean = BlockSum(mean, scratch.sums) / logits.cols;
+    const double each = spread * sum / logits.cols;
+    for (uint32_t c = ThreadIndex().x; c < logits.cols; c += kBlock)
+      Narrow(static_cast<float>(Exp(double{logit(c)} - most) - each), e.Row(r) + c);
+  }
   if (ThreadIndex().x != 0) return;
   const float weight = rows.weight[r];
-  out.loss[r] =
-      static_cast<float>(weight * (double{most} + Log1p(sum - 1) - double{logit(rows.target[r])}));
+  const double predicted = (1 - spread) * double{logit(rows.target[r])} + spread * mean;
+  out.loss[r] = static_cast<float>(weight * (double{most} + Log1p(sum - 1) - predicted));
   out.factor[r] = weight / static_cast<float>(sum);
-  out.minus_sum[r] = -static_cast<float>(sum);
+  out.minus_sum[r] = -static_cast<float>(sum * (1 - spread));
 }
 
 template <class T>
@@ -78,7 +88,8 @@ TACIT_KERNEL StateGradientsKernel(PredictedRows rows, DeviceSpan<const float> fa
   const uint64_t i = GlobalThread(), r = i / products.cols, c = i % products.cols;
   if (r >= products.rows) return;
   float& number = products.Row(r)[c];
-  number = factor[r] * number - rows.weight[r] * Widen(table.Row(rows.target[r])[c]);
+  const float own = rows.weight[r] * (1 - rows.spread);
+  number = factor[r] * number - own * Widen(table.Row(rows.target[r])[c]);
 }
 
 runtime::LaunchShape Numbers(uint64_t rows, uint64_t cols) {

@@ -60,13 +60,15 @@ class Engine final : public train::SequenceEngine {
     optimizer_.emplace(std::move(optimizer));
     return {};
   }
-  Status GradientOf(const model::SequenceUnits& units, uint64_t seed) override;
+  Status GradientOf(const model::SequenceUnits& units, uint64_t seed,
+                    const model::ParameterNoise& noise) override;
   Result<train::SequenceStepReport> Release(double rate_factor, std::span<float> parameters,
                                             std::span<float> state) override;
 
  private:
   uint32_t CoordinatesOf(const model::UnitRows& rows);
   Status AddWave();
+  Result<SequenceStepFacts> FactsOf(uint64_t seed, const model::ParameterNoise& noise);
 
   Stream stream_;
   const DeviceSequenceOptions options_;
@@ -78,6 +80,9 @@ class Engine final : public train::SequenceEngine {
   std::optional<DeviceOptimizer> optimizer_;
   std::optional<StepNoise> step_noise_;
   Buffer<int64_t> sums_;
+  std::vector<float> item_variance_;
+  Buffer<float> on_item_variance_, on_each_, on_table_;
+  uint64_t prior_version_ = UINT64_MAX;  // of the prior's numbers on the device
 
   // The step under way.
   bool begun_ = false;
@@ -122,7 +127,43 @@ Status Engine::AddWave() {
   return {};
 }
 
-Status Engine::GradientOf(const model::SequenceUnits& units, uint64_t seed) {
+// Sends what the step needs beside parameters and units, the prior's numbers if they are new.
+Result<SequenceStepFacts> Engine::FactsOf(uint64_t seed, const model::ParameterNoise& noise) {
+  SequenceStepFacts facts{.parameters = optimizer_->weights(),
+                          .dropout_seed = model::StepCoins{seed}.dropout()};
+  Device& device = stream_.device();
+  if (noise.on()) {
+    TACIT_CHECK(noise.item_variance.size() == layout_.items().rows && noise.carrier_rank == 0,
+                "a variance per item");
+    item_variance_.assign(noise.item_variance.begin(), noise.item_variance.end());
+    TACIT_RETURN_IF_ERROR(Reserve(device, item_variance_.size(), &on_item_variance_));
+    const auto to = on_item_variance_.span().Sub(0, item_variance_.size());
+    TACIT_RETURN_IF_ERROR(stream_.Upload<float>(item_variance_, to));
+    facts.item_variance = to;
+    facts.weight_variance = noise.weight_variance;
+  }
+  if (options_.sequence.prior == nullptr) return facts;
+  const model::LogitPrior::Numbers numbers = options_.sequence.prior->numbers();
+  TACIT_RETURN_IF_ERROR(Reserve(device, numbers.each.size(), &on_each_));
+  TACIT_RETURN_IF_ERROR(Reserve(device, numbers.table.size(), &on_table_));
+  facts.has_prior = true;
+  facts.prior = {.each = on_each_.span().Sub(0, numbers.each.size()),
+                 .table = on_table_.span().Sub(0, numbers.table.size()),
+                 .decay = numbers.decay};
+  if (numbers.version == prior_version_) return facts;
+  prior_version_ = UINT64_MAX;
+  TACIT_RETURN_IF_ERROR(
+      stream_.Upload<float>(numbers.each, on_each_.span().Sub(0, numbers.each.size())));
+  TACIT_RETURN_IF_ERROR(
+      stream_.Upload<float>(numbers.table, on_table_.span().Sub(0, numbers.table.size())));
+  // The next release may come before the stream has run.
+  TACIT_RETURN_IF_ERROR(stream_.Synchronize());
+  prior_version_ = numbers.version;
+  return facts;
+}
+
+Status Engine::GradientOf(const model::SequenceUnits& units, uint64_t seed,
+                          const model::ParameterNoise& noise) {
   TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
   TACIT_CHECK(optimizer_.has_value(), "a state is loaded before the first step");
   begun_ = true;
@@ -130,7 +171,8 @@ Status Engine::GradientOf(const model::SequenceUnits& units, uint64_t seed) {
   with_loss_ = 0;
   packed_.Clear();
   TACIT_RETURN_IF_ERROR(stream_.Fill(sums_.span(), 0));
-  TACIT_RETURN_IF_ERROR(wave_->BeginStep(optimizer_->weights()));
+  TACIT_ASSIGN(const SequenceStepFacts facts, FactsOf(seed, noise));
+  TACIT_RETURN_IF_ERROR(wave_->BeginStep(facts));
   const model::StepCoins coins{seed};
   for (size_t u = 0; u < units.units(); ++u) {
     units.Rows(u, coins.crops(units.Id(u)), &rows_);
@@ -140,7 +182,7 @@ Status Engine::GradientOf(const model::SequenceUnits& units, uint64_t seed) {
     constexpr size_t kUnitsMost = 32768;
     if (packed_.rows() + rows_.size() > wave_positions_ || packed_.units() == kUnitsMost)
       TACIT_RETURN_IF_ERROR(AddWave());
-    packed_.Append(rows_, CoordinatesOf(rows_));
+    packed_.Append(rows_, units.Id(u), CoordinatesOf(rows_));
   }
   return AddWave();
 }

@@ -8,11 +8,15 @@
 #include "cuda/device/device.h"
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/catalogue.h"
+#include "cuda/kernels/dropout.h"
 #include "cuda/kernels/gemm.h"
 #include "cuda/kernels/layer_norm.h"
+#include "cuda/kernels/logits.h"
 #include "cuda/kernels/packed_rows.h"
 #include "cuda/kernels/pointwise.h"
 #include "cuda/kernels/unit_tiles.h"
+#include "cuda/kernels/variance.h"
+#include "model/sequence/coins.h"
 
 namespace tacit::cuda {
 namespace {
@@ -21,7 +25,11 @@ using model::LinearLayer;
 using model::NormLayer;
 using model::SequenceLayout;
 
-constexpr float kNormEpsilon = 1e-5f;  // as model/sequence/transformer.cc has it
+// As model/sequence/transformer.cc has them.
+constexpr float kNormEpsilon = 1e-5f;
+constexpr uint32_t kEmbeddingSite = 0;
+uint32_t AttentionSite(size_t block) { return static_cast<uint32_t>(1 + 2 * block); }
+uint32_t FeedForwardSite(size_t block) { return static_cast<uint32_t>(2 + 2 * block); }
 
 // A matrix whose memory grows; rows begin at multiples of 16 bytes.
 template <class T>
@@ -46,6 +54,7 @@ template <class T>
 struct Linear {
   const LinearLayer* layer = nullptr;
   Grown<T> in, grad, weights;
+  Grown<T> squares;  // of the weights from some column on; where attention is corrected
 };
 struct Norm {
   const NormLayer* layer = nullptr;
@@ -54,6 +63,8 @@ struct Norm {
 };
 template <class T>
 struct Block {
+  size_t index = 0;
+  bool last = false;
   Linear<T> qkv, projection, inner, outer;
   Norm first, second;
   Grown<float> out_qkv, shares, middle, activation, normed;
@@ -71,6 +82,8 @@ class Wave final : public SequenceWave {
         pre_(layout.options().norm == model::SequenceOptions::Norm::kPre) {
     for (const SequenceLayout::Block& block : layout.blocks()) {
       Block<T>& made = blocks_.emplace_back();
+      made.index = blocks_.size() - 1;
+      made.last = blocks_.size() == layout.blocks().size();
       made.qkv.layer = &block.qkv;
       made.projection.layer = &block.projection;
       made.inner.layer = &block.inner;
@@ -86,13 +99,17 @@ class Wave final : public SequenceWave {
     }
   }
 
-  Status BeginStep(DeviceSpan<const float> parameters) override {
-    parameters_ = parameters;
-    for (Linear<T>* linear : linears_) {
-      const auto [in, out, offset] = *linear->layer;
-      TACIT_RETURN_IF_ERROR(Factor(
-          {parameters_.data + offset, static_cast<uint32_t>(in), static_cast<uint32_t>(out), out},
-          &linear->weights));
+  Status BeginStep(const SequenceStepFacts& facts) override {
+    facts_ = facts;
+    parameters_ = facts.parameters;
+    for (Linear<T>* linear : linears_)
+      TACIT_RETURN_IF_ERROR(Factor(Weights(*linear->layer, 0), &linear->weights));
+    for (Block<T>& block : blocks_) {
+      if (!corrected()) break;
+      // Queries need no variance.
+      TACIT_RETURN_IF_ERROR(Square(layout_.options().width, &block.qkv));
+      for (Linear<T>* linear : {&block.projection, &block.inner, &block.outer})
+        if (!block.last) TACIT_RETURN_IF_ERROR(Square(0, linear));
     }
     return Factor(Table(layout_.output()), &table_);
   }
@@ -135,6 +152,34 @@ class Wave final : public SequenceWave {
   DeviceSpan<const float> Vector(size_t offset, size_t size) const {
     return parameters_.Sub(offset, size);
   }
+  // A layer's weights from some column on.
+  DeviceMatrix<const float> Weights(const LinearLayer& layer, size_t first) const {
+    return {parameters_.data + layer.offset + first, static_cast<uint32_t>(layer.in),
+            static_cast<uint32_t>(layer.out - first), layer.out};
+  }
+  Status Square(size_t first, Linear<T>* linear) {
+    const DeviceMatrix<const float> weights = Weights(*linear->layer, first);
+    TACIT_RETURN_IF_ERROR(linear->squares.Take(device_, weights.rows, weights.cols));
+    return SquareAll<T>(stream_, weights, linear->squares.view());
+  }
+  bool corrected() const { return facts_.item_variance.size > 0; }
+  bool drops() const { return layout_.options().dropout > 0; }
+  // Drops numbers as the CPU does, twice where they are variances.
+  Status Drop(uint32_t site, uint32_t times, DeviceMatrix<float> x) {
+    if (!drops()) return {};
+    const model::DropoutCoins coins{facts_.dropout_seed, 0, layout_.options().dropout};
+    return DropNumbers(stream_,
+                       {.seed = coins.seed,
+                        .kept = coins.kept(),
+                        .factor = coins.factor(),
+                        .unit_end = unit_end(),
+                        .id_low = Ints(8),
+                        .id_high = Ints(9)},
+                       site, times, x);
+  }
+  Status Copy(DeviceMatrix<const float> from, DeviceMatrix<float> to) {
+    return AddBias<float>(stream_, from, {}, false, to);
+  }
   // Numbers as factors of products see them.
   Status Factor(DeviceMatrix<const float> from, Grown<T>* to) {
     TACIT_RETURN_IF_ERROR(to->Take(device_, from.rows, from.cols));
@@ -142,12 +187,12 @@ class Wave final : public SequenceWave {
   }
   // One plan for all sizes: a row's products are summed in the same order whatever is beside it.
   Status Multiply(DeviceMatrix<const T> a, Form form_b, DeviceMatrix<const T> b,
-                  DeviceMatrix<float> c) {
+                  DeviceMatrix<float> c, float beta = 0) {
     constexpr GemmPlan kPlan{.tile = 64, .splits = 1};
     if constexpr (kRounds)
-      return Gemm16(stream_, Form::kAsIs, a, form_b, b, 0, c, kPlan, {});
+      return Gemm16(stream_, Form::kAsIs, a, form_b, b, beta, c, kPlan, {});
     else
-      return Gemm32(stream_, Form::kAsIs, a, form_b, b, 0, c, kPlan, {});
+      return Gemm32(stream_, Form::kAsIs, a, form_b, b, beta, c, kPlan, {});
   }
   Status Apply(Linear<T>& linear, DeviceMatrix<const float> in, bool relu,
                DeviceMatrix<float> out) {
@@ -178,6 +223,35 @@ class Wave final : public SequenceWave {
     return LayerNormBackward(stream_, norm.normal.view(), norm.inverse.span().Sub(0, grad.rows),
                              Vector(layer.offset, layer.width), grad);
   }
+  // The variance of the first columns of what a layer makes of `mean`, from that of `mean`.
+  Status Spread(const Linear<T>& linear, DeviceMatrix<const float> mean,
+                DeviceMatrix<const float> variance, DeviceMatrix<float> out) {
+    TACIT_RETURN_IF_ERROR(Factor(variance, &variance_factor_));
+    DeviceMatrix<const T> squares = linear.squares.view();
+    squares.cols = out.cols;
+    TACIT_RETURN_IF_ERROR(Multiply(variance_factor_.view(), Form::kAsIs, squares, out));
+    return AddOwnVariance(stream_, mean, variance, facts_.weight_variance, facts_.weight_variance,
+                          out);
+  }
+  Status SpreadNorm(const Norm& norm, DeviceMatrix<float> variance) {
+    const NormLayer& layer = *norm.layer;
+    return LayerNormVariance(stream_, norm.inverse.span().Sub(0, variance.rows),
+                             Vector(layer.offset, layer.width), variance);
+  }
+  // The variance of a branch's input: variance_, normalised first where the branch's input is.
+  Result<DeviceMatrix<float>> BranchVariance(const Norm& norm) {
+    if (!pre_) return variance_.view();
+    TACIT_RETURN_IF_ERROR(branch_in_.Take(device_, rows_, layout_.options().width));
+    TACIT_RETURN_IF_ERROR(Copy(variance_.view(), branch_in_.view()));
+    TACIT_RETURN_IF_ERROR(SpreadNorm(norm, branch_in_.view()));
+    return branch_in_.view();
+  }
+  // Adds a branch's variance, which branch_out_ is before it is dropped from.
+  Status AddBranchVariance(uint32_t site, const Norm& norm) {
+    TACIT_RETURN_IF_ERROR(Drop(site, 2, branch_out_.view()));
+    TACIT_RETURN_IF_ERROR(AddMatrix(stream_, branch_out_.view(), variance_.view()));
+    return pre_ ? Status() : SpreadNorm(norm, variance_.view());
+  }
   DeviceSpan<const uint32_t> Ints(size_t which) const { return ints_[which]; }
   DeviceSpan<const uint32_t> item() const { return ints_[0]; }
   DeviceSpan<const uint32_t> position() const { return ints_[1]; }
@@ -185,6 +259,9 @@ class Wave final : public SequenceWave {
   DeviceSpan<const uint32_t> counted() const { return ints_[4]; }
   DeviceSpan<const uint32_t> target() const { return ints_[5]; }
   DeviceSpan<const uint32_t> counted_end() const { return ints_[6]; }
+  PredictingRows Predicting() const {
+    return {.item = item(), .crop_end = ints_[2], .counted = counted(), .counted_end = ints_[7]};
+  }
   AttentionShape Shape() const {
     return {.crop_end = ints_[2],
             .longest = longest_,
@@ -197,9 +274,10 @@ class Wave final : public SequenceWave {
     rows_ = units.rows();
     counted_count_ = units.counted.size();
     longest_ = units.longest;
-    const std::vector<uint32_t>* const all[] = {&units.item,       &units.position, &units.crop_end,
-                                                &units.unit_end,   &units.counted,  &units.target,
-                                                &units.counted_end};
+    const std::vector<uint32_t>* const all[] = {
+        &units.item,    &units.position, &units.crop_end,    &units.unit_end,
+        &units.counted, &units.target,   &units.counted_end, &units.crop_counted_end,
+        &units.id_low,  &units.id_high};
     for (size_t i = 0; i < std::size(all); ++i) {
       TACIT_RETURN_IF_ERROR(Reserve(device_, all[i]->size(), &int_buffers_[i]));
       const auto to = int_buffers_[i].span().Sub(0, all[i]->size());
@@ -226,12 +304,21 @@ class Wave final : public SequenceWave {
     TACIT_RETURN_IF_ERROR(EmbedRows(stream_, item(), Table(layout_.items()),
                                     layout_.embedding_scale(), position(),
                                     Table(layout_.positions()), hidden_.view()));
+    TACIT_RETURN_IF_ERROR(Drop(kEmbeddingSite, 1, hidden_.view()));
+    if (corrected()) {
+      TACIT_RETURN_IF_ERROR(variance_.Take(device_, rows_, width));
+      TACIT_RETURN_IF_ERROR(EmbedVariance(stream_, item(), facts_.item_variance,
+                                          layout_.embedding_scale(), facts_.weight_variance,
+                                          variance_.view()));
+      TACIT_RETURN_IF_ERROR(Drop(kEmbeddingSite, 2, variance_.view()));
+    }
     for (Block<T>& block : blocks_) TACIT_RETURN_IF_ERROR(Forward(block));
     return last_.layer == nullptr ? Status() : Normalise(last_, hidden_.view(), hidden_.view());
   }
   // hidden_ becomes the block's output.
   Status Forward(Block<T>& block) {
     const size_t width = layout_.options().width, inner = block.inner.layer->out;
+    const bool spreads = corrected() && !block.last;  // variances to the next block
     const DeviceMatrix<float> x = hidden_.view(), spare = spare_.view();
     TACIT_RETURN_IF_ERROR(block.out_qkv.Take(device_, rows_, 3 * width));
     TACIT_RETURN_IF_ERROR(block.shares.Take(device_, layout_.options().heads * rows_, longest_));
@@ -239,18 +326,67 @@ class Wave final : public SequenceWave {
     TACIT_RETURN_IF_ERROR(block.activation.Take(device_, rows_, inner));
     if (pre_) TACIT_RETURN_IF_ERROR(Normalise(block.first, x, spare));
     TACIT_RETURN_IF_ERROR(Apply(block.qkv, pre_ ? spare : x, false, block.out_qkv.view()));
+    AttentionCorrection correction;
+    if (corrected()) {
+      TACIT_ASSIGN(correction, Correction(block, pre_ ? spare : x));
+    }
     TACIT_RETURN_IF_ERROR(
-        Attend(stream_, Shape(), block.out_qkv.view(), block.shares.view(), spare));
+        Attend(stream_, Shape(), block.out_qkv.view(), correction, block.shares.view(), spare));
     const DeviceMatrix<float> middle = block.middle.view();
     TACIT_RETURN_IF_ERROR(Apply(block.projection, spare, false, middle));
+    TACIT_RETURN_IF_ERROR(Drop(AttentionSite(block.index), 1, middle));
     TACIT_RETURN_IF_ERROR(AddMatrix(stream_, x, middle));
     if (!pre_) TACIT_RETURN_IF_ERROR(Normalise(block.first, middle, middle));
+    if (spreads) TACIT_RETURN_IF_ERROR(SpreadAttention(block, spare));
     if (pre_) TACIT_RETURN_IF_ERROR(Normalise(block.second, middle, spare));
     const DeviceMatrix<float> activation = block.activation.view();
-    TACIT_RETURN_IF_ERROR(Apply(block.inner, pre_ ? spare : middle, true, activation));
+    TACIT_RETURN_IF_ERROR(Apply(block.inner, pre_ ? spare : middle, !spreads, activation));
+    if (spreads) {
+      TACIT_RETURN_IF_ERROR(SpreadInner(block, pre_ ? spare : middle));
+      TACIT_RETURN_IF_ERROR(AddBias<float>(stream_, activation, {}, true, activation));
+    }
     TACIT_RETURN_IF_ERROR(Apply(block.outer, activation, false, x));
+    TACIT_RETURN_IF_ERROR(Drop(FeedForwardSite(block.index), 1, x));
     TACIT_RETURN_IF_ERROR(AddMatrix(stream_, middle, x));
-    return pre_ ? Status() : Normalise(block.second, x, x);
+    if (!pre_) TACIT_RETURN_IF_ERROR(Normalise(block.second, x, x));
+    if (!spreads) return {};
+    TACIT_RETURN_IF_ERROR(
+        Spread(block.outer, activation, inner_variance_.view(), branch_out_.view()));
+    return AddBranchVariance(FeedForwardSite(block.index), block.second);
+  }
+  // The variances of a block's keys, and of its values behind them, but for the last block.
+  Result<AttentionCorrection> Correction(const Block<T>& block, DeviceMatrix<const float> in) {
+    const size_t width = layout_.options().width;
+    const model::ReAttentionOptions& options = layout_.options().re_attention;
+    TACIT_RETURN_IF_ERROR(branch_out_.Take(device_, rows_, width));
+    TACIT_RETURN_IF_ERROR(key_value_variance_.Take(device_, rows_, block.last ? width : 2 * width));
+    const DeviceMatrix<float> both = key_value_variance_.view();
+    TACIT_ASSIGN(const DeviceMatrix<float> variance, BranchVariance(block.first));
+    TACIT_RETURN_IF_ERROR(Spread(block.qkv, in, variance, both));
+    const auto cols = static_cast<uint32_t>(width);
+    const auto head_width = static_cast<float>(width / layout_.options().heads);
+    return AttentionCorrection{.key_variance = {both.data, both.rows, cols, both.stride},
+                               .factor = options.kappa / (2 * head_width),
+                               .most = options.most};
+  }
+  Status SpreadAttention(const Block<T>& block, DeviceMatrix<const float> attended) {
+    const auto width = static_cast<uint32_t>(layout_.options().width);
+    const DeviceMatrix<float> both = key_value_variance_.view();
+    const DeviceMatrix<const float> of_values(both.data + width, both.rows, width, both.stride);
+    TACIT_RETURN_IF_ERROR(attended_variance_.Take(device_, rows_, width));
+    const DeviceMatrix<float> of_attended = attended_variance_.view();
+    TACIT_RETURN_IF_ERROR(
+        AttendVariance(stream_, Shape(), block.shares.view(), of_values, of_attended));
+    TACIT_RETURN_IF_ERROR(Spread(block.projection, attended, of_attended, branch_out_.view()));
+    return AddBranchVariance(AttentionSite(block.index), block.first);
+  }
+  // The variance of the inner layer's ReLUs, while block.activation is what goes into them.
+  Status SpreadInner(const Block<T>& block, DeviceMatrix<const float> in) {
+    const DeviceMatrix<const float> mean = block.activation.view();
+    TACIT_RETURN_IF_ERROR(inner_variance_.Take(device_, mean.rows, mean.cols));
+    TACIT_ASSIGN(const DeviceMatrix<float> variance, BranchVariance(block.second));
+    TACIT_RETURN_IF_ERROR(Spread(block.inner, in, variance, inner_variance_.view()));
+    return ReluVariance(stream_, mean, inner_variance_.view());
   }
 
   // The catalogue's softmax; grad_ becomes the gradient of the hidden states.
@@ -263,9 +399,14 @@ class Wave final : public SequenceWave {
     TACIT_RETURN_IF_ERROR(exponentials_.Take(device_, n, layout_.output().rows));
     TACIT_RETURN_IF_ERROR(TakeRows(stream_, hidden_.view(), counted(), states_.view()));
     TACIT_RETURN_IF_ERROR(Factor(states_.view(), &state_factor_));
-    TACIT_RETURN_IF_ERROR(
-        Multiply(state_factor_.view(), Form::kTransposed, table_.view(), logits_.view()));
-    const PredictedRows predicted{target(), weight_.span().Sub(0, n)};
+    if (facts_.has_prior)
+      TACIT_RETURN_IF_ERROR(FillPrior(stream_, Predicting(), facts_.prior, logits_.view()));
+    TACIT_RETURN_IF_ERROR(Multiply(state_factor_.view(), Form::kTransposed, table_.view(),
+                                   logits_.view(), facts_.has_prior ? 1.0f : 0.0f));
+    if (layout_.options().mask_seen)
+      TACIT_RETURN_IF_ERROR(MaskSeen(stream_, Predicting(), target(), logits_.view()));
+    const PredictedRows predicted{target(), weight_.span().Sub(0, n),
+                                  layout_.options().label_smoothing};
     const DeviceSpan<float> factor = factor_.span().Sub(0, n);
     const model::ParameterTable& bias = layout_.item_bias();
     TACIT_RETURN_IF_ERROR(ExpRows<T>(
@@ -287,7 +428,15 @@ class Wave final : public SequenceWave {
   Status Backward() {
     if (last_.layer != nullptr) TACIT_RETURN_IF_ERROR(GoBack(last_, grad_.view()));
     for (size_t b = blocks_.size(); b-- > 0;) TACIT_RETURN_IF_ERROR(Backward(blocks_[b]));
-    return {};
+    return Drop(kEmbeddingSite, 1, grad_.view());
+  }
+  // The gradient of a branch's output: that of the sum, less what was dropped.
+  Result<DeviceMatrix<float>> BranchGradient(uint32_t site) {
+    if (!drops()) return grad_.view();
+    TACIT_RETURN_IF_ERROR(branch_grad_.Take(device_, rows_, layout_.options().width));
+    TACIT_RETURN_IF_ERROR(Copy(grad_.view(), branch_grad_.view()));
+    TACIT_RETURN_IF_ERROR(Drop(site, 1, branch_grad_.view()));
+    return branch_grad_.view();
   }
   // grad_ becomes the gradient of the block's input.
   Status Backward(Block<T>& block) {
@@ -298,14 +447,16 @@ class Wave final : public SequenceWave {
     TACIT_RETURN_IF_ERROR(share_work_.Take(device_, block.shares.view().rows, longest_));
     const DeviceMatrix<float> inner = inner_grad_.view();
     if (!pre_) TACIT_RETURN_IF_ERROR(GoBack(block.second, grad));
-    TACIT_RETURN_IF_ERROR(GoBack(block.outer, grad, inner));
+    TACIT_ASSIGN(const DeviceMatrix<float> of_outer, BranchGradient(FeedForwardSite(block.index)));
+    TACIT_RETURN_IF_ERROR(GoBack(block.outer, of_outer, inner));
     TACIT_RETURN_IF_ERROR(ReluBackward<float>(stream_, block.activation.view(), inner, inner));
     TACIT_RETURN_IF_ERROR(GoBack(block.inner, inner, below));
     if (pre_) TACIT_RETURN_IF_ERROR(GoBack(block.second, below));
     TACIT_RETURN_IF_ERROR(AddMatrix(stream_, below, grad));
 
     if (!pre_) TACIT_RETURN_IF_ERROR(GoBack(block.first, grad));
-    TACIT_RETURN_IF_ERROR(GoBack(block.projection, grad, below));
+    TACIT_ASSIGN(const DeviceMatrix<float> of_attended, BranchGradient(AttentionSite(block.index)));
+    TACIT_RETURN_IF_ERROR(GoBack(block.projection, of_attended, below));
     TACIT_RETURN_IF_ERROR(AttendBackward(stream_, Shape(), block.out_qkv.view(),
                                          block.shares.view(), below, share_work_.view(),
                                          qkv_grad_.view()));
@@ -390,6 +541,7 @@ class Wave final : public SequenceWave {
   Device& device_;
   const SequenceLayout& layout_;
   const bool pre_;
+  SequenceStepFacts facts_;
   DeviceSpan<const float> parameters_;
   size_t units_ = 0, rows_ = 0, counted_count_ = 0;
   uint32_t longest_ = 0;
@@ -400,9 +552,14 @@ class Wave final : public SequenceWave {
   std::vector<Norm*> norms_;
   Grown<T> table_, state_factor_, exponentials_, scaled_, factor_column_;
   Grown<float> hidden_, spare_, grad_, states_, state_grad_, logits_;
-  Grown<float> inner_grad_, qkv_grad_, share_work_;
-  Buffer<uint32_t> int_buffers_[7];
-  DeviceSpan<const uint32_t> ints_[7];  // item, position, crops', units' ends, counted, ...
+  Grown<float> inner_grad_, qkv_grad_, share_work_, branch_grad_;
+  // Variances of hidden_, and of what a block makes of it.
+  Grown<T> variance_factor_;
+  Grown<float> variance_, branch_in_, branch_out_, key_value_variance_, attended_variance_;
+  Grown<float> inner_variance_;
+  static constexpr size_t kInts = 10;  // vectors of PackedUnits, in Upload's order
+  Buffer<uint32_t> int_buffers_[kInts];
+  DeviceSpan<const uint32_t> ints_[kInts];
   Buffer<float> weight_, loss_, factor_, minus_sum_;
   Buffer<double> squared_, work_;
   Buffer<float> norm_, scale_;
@@ -411,30 +568,6 @@ class Wave final : public SequenceWave {
 };
 
 }  // namespace
-
-void PackedUnits::Append(const model::UnitRows& rows, uint32_t coordinates_of) {
-  const auto before = static_cast<uint32_t>(item.size());
-  const size_t counted_before = counted.size();
-  for (uint32_t r = 0; r < rows.size(); ++r) {
-    if (rows.weight[r] == 0 || rows.target[r] == model::kNoItem) continue;
-    counted.push_back(before + r);
-    target.push_back(rows.target[r]);
-    weight.push_back(rows.weight[r]);
-  }
-  if (counted.size() > counted_before) {
-    item.insert(item.end(), rows.item.begin(), rows.item.end());
-    position.insert(position.end(), rows.position.begin(), rows.position.end());
-    uint32_t first = 0;
-    for (const uint32_t end : rows.crop_end) {
-      crop_end.push_back(before + end);
-      longest = std::max(longest, end - first);
-      first = end;
-    }
-  }
-  unit_end.push_back(static_cast<uint32_t>(item.size()));
-  counted_end.push_back(static_cast<uint32_t>(counted.size()));
-  coordinates.push_back(coordinates_of);
-}
 
 std::unique_ptr<SequenceWave> MakeSequenceWave(Stream& stream,
                                                const model::SequenceLayout& layout) {

@@ -8,26 +8,24 @@
 #include "base/result.h"
 #include "cuda/device/buffer.h"
 #include "cuda/device/stream.h"
+#include "cuda/kernels/logits.h"
 #include "cuda/kernels/scales.h"
+#include "cuda/learn/packed_units.h"
 #include "model/sequence/layout.h"
-#include "model/sequence/unit_rows.h"
 
 namespace tacit::cuda {
 
-// The rows of some units, packed: one unit's behind the other's.
-struct PackedUnits {
-  std::vector<uint32_t> item, position, crop_end, unit_end;
-  // Rows that predict: which of those, their item and weight; per unit where its own end.
-  std::vector<uint32_t> counted, target, counted_end;
-  std::vector<float> weight;
-  std::vector<uint32_t> coordinates;  // per unit: the numbers in its gradient
-  uint32_t longest = 0;               // crop
-
-  size_t units() const { return unit_end.size(); }
-  size_t rows() const { return item.size(); }
-  void Clear() { *this = {}; }
-  // A unit without a row that predicts has no row here.
-  void Append(const model::UnitRows& rows, uint32_t coordinates_of);
+// The numbers that a step's waves have in common.
+struct SequenceStepFacts {
+  DeviceSpan<const float> parameters = {};
+  uint64_t dropout_seed = 0;
+  // The variances of the parameters' noise, and of each item's; no item's: attention is not
+  // corrected.
+  float weight_variance = 0;
+  DeviceSpan<const float> item_variance = {};
+  // Logits that the model's are added to, if it has a prior.
+  bool has_prior = false;
+  PriorLogits prior = {};
 };
 
 // Passes of a transformer over packed units, and the bounded sum of their gradients. Work is put on
@@ -36,8 +34,7 @@ class SequenceWave {
  public:
   virtual ~SequenceWave() = default;
 
-  // Begins a step with these parameters.
-  virtual Status BeginStep(DeviceSpan<const float> parameters) = 0;
+  virtual Status BeginStep(const SequenceStepFacts& facts) = 0;
   // Forward and backward, norms, scales; adds the units' gradients to `sums`, in steps of the
   // rule's grid. `units` must live until the stream has run.
   virtual Status Add(const PackedUnits& units, const ClipRule& rule, DeviceSpan<int64_t> sums) = 0;

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "base/check.h"
+#include "base/philox.h"
 
 namespace tacit {
 
@@ -26,15 +27,9 @@ uint64_t BucketOf(std::string_view value, uint64_t seed, uint64_t buckets) {
 }
 
 std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2> k) {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t product0 = uint64_t{0xD2511F53} * c[0];
-    const uint64_t product1 = uint64_t{0xCD9E8D57} * c[2];
-    c = {static_cast<uint32_t>(product1 >> 32) ^ c[1] ^ k[0], static_cast<uint32_t>(product1),
-         static_cast<uint32_t>(product0 >> 32) ^ c[3] ^ k[1], static_cast<uint32_t>(product0)};
-    k[0] += 0x9E3779B9;
-    k[1] += 0xBB67AE85;
-  }
-  return c;
+  uint32_t words[4] = {c[0], c[1], c[2], c[3]};
+  PhiloxInPlace(words, k[0], k[1]);
+  return {words[0], words[1], words[2], words[3]};
 }
 
 void InitialRow(uint64_t seed, uint64_t row, float scale, std::span<float> out) {

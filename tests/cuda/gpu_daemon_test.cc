@@ -258,11 +258,10 @@ std::string WriteTransformer(const TempDir& dir, const std::string& name, const 
 }
 
 TEST_F(GpuDaemon, ATransformerLearnsThere) {
-  constexpr char kFormed[] = ", mask_seen: false";
   GpuOutcome outcomes[2];
   for (const bool on_gpu : {false, true}) {
     const std::string name = on_gpu ? "gpu" : "cpu";
-    const std::string path = WriteTransformer(dir_, name, on_gpu ? "require" : "never", kFormed);
+    const std::string path = WriteTransformer(dir_, name, on_gpu ? "require" : "never");
     const Ended ended = test::Run({TACITD_CRASH, "--config", path, "--until-end"});
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
     EXPECT_EQ(ended.err.find("learner 'next' learns on GPU 0") != std::string::npos, on_gpu);
@@ -275,19 +274,21 @@ TEST_F(GpuDaemon, ATransformerLearnsThere) {
   EXPECT_EQ(gpu.dense.parameters.size(), cpu.dense.parameters.size());
   EXPECT_NE(gpu.dense.parameters, cpu.dense.parameters) << "the device's noise is its own";
   // A store is the same with and without one: the CPU goes on.
-  const std::string path = WriteTransformer(dir_, "gpu", "never", kFormed);
+  const std::string path = WriteTransformer(dir_, "gpu", "never");
   EXPECT_EQ(test::Run({TACITD_CRASH, "--config", path, "--until-end"}).exit_code, 0);
 }
 
 TEST_F(GpuDaemon, ATransformerWithoutAFormForItIsRefusedOrDoneWithout) {
-  const std::string path = WriteTransformer(dir_, "refused", "require");
+  constexpr char kUnformed[] = ", negatives: 3, item_bias: false";
+  const std::string path = WriteTransformer(dir_, "refused", "require", kUnformed);
   const Ended refused = test::Run({TACITD_CRASH, "--config", path, "--until-end"});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("a mask of seen items has no form for a GPU"));
-  const Ended without = test::Run(
-      {TACITD_CRASH, "--config", WriteTransformer(dir_, "without", "prefer"), "--until-end"});
+  EXPECT_THAT(refused.err, HasSubstr("sampled negatives have no form for a GPU"));
+  const Ended without =
+      test::Run({TACITD_CRASH, "--config", WriteTransformer(dir_, "without", "prefer", kUnformed),
+                 "--until-end"});
   ASSERT_EQ(without.exit_code, 0) << without.err;
-  EXPECT_THAT(without.err, HasSubstr("learner 'next' learns on the CPU, because a mask"));
+  EXPECT_THAT(without.err, HasSubstr("learner 'next' learns on the CPU, because sampled"));
 }
 
 TEST_F(GpuDaemon, ADeviceThatIsMissingIsRefusedOrDoneWithout) {

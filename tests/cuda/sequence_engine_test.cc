@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <random>
 
 #include "cuda/replayed_noise.h"
@@ -76,6 +77,14 @@ State StateOf(const train::SequenceStepper& stepper) {
           {stepper.optimizer_state().begin(), stepper.optimizer_state().end()}};
 }
 
+std::vector<float> Logits(size_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> logits(count);
+  for (float& logit : logits) logit = normal(random);
+  return logits;
+}
+
 class SequenceEngineTest : public OnDevice {
  protected:
   std::unique_ptr<train::SequenceStepper> OnTheDevice(
@@ -109,13 +118,16 @@ class SequenceEngineTest : public OnDevice {
 
   // `relative` bounds the distance of the two models by that which the CPU's has gone, `each` that
   // of every number.
-  void Compare(const train::SequenceTrainingOptions& training, double relative, double each) {
+  void Compare(
+      const train::SequenceTrainingOptions& training, double relative, double each,
+      const std::function<void(uint64_t step)>& before_step = [](uint64_t) {}) {
     if (device_ == nullptr) return;
     const auto host = OnTheHost(training), device = OnTheDevice(training, 40);
     const State begun = StateOf(*host);
     size_t clipped = 0;
     for (uint64_t step = 0; step < 4; ++step) {
       SCOPED_TRACE(::testing::Message() << "step " << step);
+      before_step(step);
       const Units units(training.model, step == 2 ? 0 : 9, step);
       const auto want = HostStep(*host, units);
       train::SequenceStepReport got;
@@ -167,6 +179,64 @@ TEST_F(SequenceEngineTest, NormalisedUnits) {
   training.privacy.clip = train::SequenceGuard::Clip::kNormalised;
   training.model.last_position_only = true;
   Compare(training, 1e-4, 3e-6);
+}
+// Items come again in short histories, as targets too.
+TEST_F(SequenceEngineTest, MaskedItems) {
+  SequenceOptions model = SmallModel();
+  model.mask_seen = true;
+  model.item_bias = true;
+  model.catalogue = 7;
+  Compare(Training(model), 1e-4, 3e-6);
+}
+TEST_F(SequenceEngineTest, PriorOfSingleItems) {
+  SequenceOptions model = SmallModel();
+  model.mask_seen = true;
+  model::ItemLogits prior(model.catalogue);
+  auto training = Training(model);
+  training.prior = &prior;
+  Compare(training, 1e-4, 3e-6, [&](uint64_t step) { prior.Set(Logits(model.catalogue, step)); });
+}
+TEST_F(SequenceEngineTest, PriorOfPairs) {
+  SequenceOptions model = SmallModel();
+  model.item_bias = true;
+  model::DecayedLogits prior(model.catalogue, 0.6);
+  auto training = Training(model);
+  training.prior = &prior;
+  // The prior is zeros at first, and each later one stays for two steps.
+  Compare(training, 1e-4, 3e-6, [&](uint64_t step) {
+    if (step % 2 == 1) prior.Set(Logits(size_t{model.catalogue} * model.catalogue, step));
+  });
+}
+TEST_F(SequenceEngineTest, CorrectedAttention) {
+  for (const auto norm : {SequenceOptions::Norm::kPost, SequenceOptions::Norm::kPre}) {
+    SequenceOptions model = SmallModel();
+    model.norm = norm;
+    model.re_attention = {.kappa = 1, .most = 2};
+    auto training = Training(model);
+    training.privacy.sigma = 0.05;
+    training.privacy.item_share.assign(model.catalogue, 0.5f);
+    training.privacy.item_share[3] = 0.01f;
+    training.privacy.item_share[4] = 0.9f;
+    Compare(training, 1e-4, 1e-5);
+  }
+}
+TEST_F(SequenceEngineTest, DroppedNumbers) {
+  SequenceOptions model = SmallModel();
+  model.dropout = 0.2f;
+  Compare(Training(model), 1e-4, 3e-6);
+  // Variances are dropped from twice.
+  model.re_attention = {.kappa = 0.5f, .most = 2};
+  auto training = Training(model);
+  training.privacy.sigma = 0.05;
+  Compare(training, 1e-4, 1e-5);
+}
+TEST_F(SequenceEngineTest, SmoothedLabels) {
+  SequenceOptions model = SmallModel();
+  model.label_smoothing = 0.2f;
+  Compare(Training(model), 1e-4, 3e-6);
+  model.item_bias = true;
+  model.tied = false;
+  Compare(Training(model), 1e-4, 3e-6);
 }
 TEST_F(SequenceEngineTest, AdamWithAnAverage) {
   auto training = Training(SmallModel());
@@ -226,6 +296,9 @@ TEST_F(SequenceEngineTest, BitsDoNotDependOnWavesOrTurns) {
   for (const auto precision : {ops::Precision::kF32, ops::Precision::kBf16}) {
     SequenceOptions model = SmallModel();
     model.precision = precision;
+    model.mask_seen = true;
+    model.dropout = 0.1f;
+    model.re_attention.kappa = 1;
     const Units units(model, 7, 4);
     State first;
     for (int order = 0; order < Orders(); ++order) {
@@ -312,11 +385,7 @@ TEST_F(SequenceEngineTest, RefusesByNameWhatHasNoFormForAGpu) {
            t.model.encoder = SequenceOptions::Encoder::kGru;
            t.model.feed_forward = 0;
          }));
-  expect("corrected attention", message([](Training& t) { t.model.re_attention.kappa = 1; }));
-  expect("a mask", message([](Training& t) { t.model.mask_seen = true; }));
   expect("sampled negatives", message([](Training& t) { t.model.negatives = 4; }));
-  expect("smoothed labels", message([](Training& t) { t.model.label_smoothing = 0.1f; }));
-  expect("dropout", message([](Training& t) { t.model.dropout = 0.1f; }));
   expect("carriers", message([](Training& t) { t.carriers = model::CarrierOptions{}; }));
   expect("training without privacy", message([](Training& t) { t.privacy.on = false; }));
 }

@@ -7,11 +7,14 @@
 
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/catalogue.h"
+#include "cuda/kernels/dropout.h"
 #include "cuda/kernels/layer_norm.h"
 #include "cuda/kernels/ranks.h"
 #include "cuda/kernels/unit_tiles.h"
+#include "cuda/kernels/variance.h"
 #include "cuda/trial_device.h"
 #include "model/sequence/attention.h"
+#include "model/sequence/coins.h"
 #include "ops/bf16.h"
 #include "ops/unit_ops.h"
 
@@ -151,6 +154,14 @@ TEST_F(SequenceKernels, AttentionIsTheCpus) {
       const Numbers qkv = Random(kRows, 3 * kWidth), grad = Random(kRows, kWidth);
       Numbers out = Zeros(kRows, kWidth), qkv_grad = Zeros(kRows, 3 * kWidth);
       ASSERT_TRUE(host.Forward(crop_end, qkv.view(), {}, {}, out.view()));
+      // Some corrections are at their most.
+      const model::ReAttentionOptions options{.kappa = 0.7f, .most = 1.5f};
+      Numbers variance = Random(kRows, kWidth), corrected = out, of_out = out;
+      for (float& v : variance.values) v *= v;
+      model::CausalAttention correcting(kWidth, heads, *ops);
+      ASSERT_TRUE(
+          correcting.Forward(crop_end, qkv.view(), options, variance.view(), corrected.view()));
+      ASSERT_TRUE(correcting.Variance(crop_end, variance.view(), of_out.view()));
       ASSERT_TRUE(host.Backward(crop_end, qkv.view(), grad.view(), qkv_grad.view()));
       const AttentionShape shape{.crop_end = Ints(crop_end),
                                  .longest = kLongest,
@@ -163,12 +174,21 @@ TEST_F(SequenceKernels, AttentionIsTheCpus) {
         const auto shares = Upload(Zeros(heads * kRows, kLongest));
         const auto work = Upload(Zeros(heads * kRows, kLongest));
         const auto on_qkv_grad = Upload(Zeros(kRows, 3 * kWidth));
-        ASSERT_TRUE(Attend(*stream_, shape, on_qkv, shares, on_out));
+        ASSERT_TRUE(Attend(*stream_, shape, on_qkv, {}, shares, on_out));
         ASSERT_TRUE(
             AttendBackward(*stream_, shape, on_qkv, shares, Upload(grad), work, on_qkv_grad));
         // A share of bf16 may be rounded the other way.
         const double tolerance = precision == Precision::kBf16 ? 1e-2 : 1e-5;
         ExpectNear(Read(on_out), out.values, tolerance, "out");
+        const auto on_variance = Upload(variance), on_of_out = Upload(Zeros(kRows, kWidth));
+        const AttentionCorrection correction{
+            .key_variance = on_variance,
+            .factor = options.kappa / (2 * static_cast<float>(kWidth / heads)),
+            .most = options.most};
+        ASSERT_TRUE(Attend(*stream_, shape, on_qkv, correction, shares, on_out));
+        ASSERT_TRUE(AttendVariance(*stream_, shape, shares, on_variance, on_of_out));
+        ExpectNear(Read(on_out), corrected.values, tolerance, "corrected");
+        ExpectNear(Read(on_of_out), of_out.values, tolerance, "variance");
         ExpectNear(Read(on_qkv_grad), qkv_grad.values, tolerance, "gradient");
         auto got = Read(on_qkv_grad);
         if (order == 0) first = got;
@@ -227,6 +247,50 @@ TEST_F(SequenceKernels, ExponentialsAndStatesAreTheReferences) {
   };
   check(float{}, 1e-6);
   check(uint16_t{}, 1e-2);
+}
+
+TEST_F(SequenceKernels, DroppedNumbersAreTheCpusBitForBit) {
+  if (device_ == nullptr) return;
+  // The second unit has no row.
+  const std::vector<uint32_t> end = {3, 3, 11};
+  const std::vector<uint64_t> ids = {7, 8, (uint64_t{5} << 32) + 9};
+  for (const uint32_t cols : {8u, 13u}) {
+    const Numbers x = Random(11, cols);
+    Numbers want = x;
+    model::DropoutCoins coins{.seed = 0x123456789abcdef, .unit = 0, .rate = 0.3f};
+    for (size_t u = 0; u < ids.size(); ++u) {
+      const size_t first = u == 0 ? 0 : end[u - 1];
+      if (first == end[u]) continue;
+      coins.unit = ids[u];
+      Numbers factors = Zeros(end[u] - first, cols);
+      coins.Draw(4, factors.view());
+      for (int twice = 0; twice < 2; ++twice)
+        model::Multiply(factors.view(), want.view().Rows(first, end[u]));
+    }
+    const auto on_x = Upload(x);
+    ASSERT_TRUE(DropNumbers(*stream_,
+                            {.seed = coins.seed,
+                             .kept = coins.kept(),
+                             .factor = coins.factor(),
+                             .unit_end = Ints(end),
+                             .id_low = Ints({7, 8, 9}),
+                             .id_high = Ints({0, 0, 5})},
+                            4, 2, on_x));
+    EXPECT_EQ(Read(on_x), want.values);
+  }
+}
+
+TEST_F(SequenceKernels, VariancesOfReluAreTheReferences) {
+  if (device_ == nullptr) return;
+  const auto ops = ops::MakeReferenceUnitOps(Precision::kF32);
+  const Numbers mean = Random(9, 30);
+  Numbers variance = Random(9, 30);
+  for (float& v : variance.values) v = v < 0 ? 0 : v * v;
+  Numbers want = variance;
+  ops->ReluVariance(mean.view(), want.view());
+  const auto on_variance = Upload(variance);
+  ASSERT_TRUE(ReluVariance(*stream_, Upload(mean), on_variance));
+  ExpectNear(Read(on_variance), want.values, 1e-6, "variance");
 }
 
 // Units' gradients of a table, formed in double.

@@ -23,10 +23,14 @@ uint64_t StepCoins::negatives() const { return Mix(seed); }
 uint64_t StepCoins::crops(uint64_t unit) const { return Mix(Mix(seed ^ 1) ^ unit); }
 uint64_t StepCoins::dropout() const { return Mix(Mix(seed ^ 2)); }
 
+uint32_t DropoutCoins::kept() const {
+  return static_cast<uint32_t>(std::lround((1 - rate) * 65536.0f));
+}
+
 void DropoutCoins::Draw(uint32_t site, ops::Matrix factors) const {
   constexpr size_t kPerCall = 8;  // 16 bits each
-  const auto kept = static_cast<uint32_t>(std::lround((1 - rate) * 65536.0f));
-  const float factor = 65536.0f / static_cast<float>(kept);
+  const uint32_t kept_below = kept();
+  const float each = factor();
   const std::array<uint32_t, 2> key = {static_cast<uint32_t>(seed),
                                        static_cast<uint32_t>(seed >> 32)};
   uint32_t call = 0;
@@ -36,7 +40,7 @@ void DropoutCoins::Draw(uint32_t site, ops::Matrix factors) const {
       const auto words = Philox(
           {call++, site, static_cast<uint32_t>(unit), static_cast<uint32_t>(unit >> 32)}, key);
       for (size_t i = 0; i < kPerCall && c + i < factors.cols; ++i)
-        row[c + i] = ((words[i / 2] >> (16 * (i % 2))) & 0xffff) < kept ? factor : 0.0f;
+        row[c + i] = ((words[i / 2] >> (16 * (i % 2))) & 0xffff) < kept_below ? each : 0.0f;
     }
   }
 }

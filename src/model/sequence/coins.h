@@ -24,6 +24,9 @@ struct DropoutCoins {
   float rate = 0;  // 0: nothing is dropped
 
   bool on() const { return rate > 0; }
+  // 16 bits below `kept` keep a number, which is multiplied by `factor`.
+  uint32_t kept() const;
+  float factor() const { return 65536.0f / static_cast<float>(kept()); }
   // factors[r][c] = 1 / (1 - rate) with probability 1 - rate (to 2^-16), else 0. `site`
   // distinguishes the places where numbers are dropped.
   void Draw(uint32_t site, ops::Matrix factors) const;

@@ -19,11 +19,13 @@ void DecayedLogits::Set(std::vector<float> table) {
   TACIT_CHECK(table.size() == size_t{catalogue_} * catalogue_, "a row of the catalogue per item");
   table_ = std::move(table);
   row_of_ = nullptr;
+  ++version_;
 }
 
 void DecayedLogits::Set(RowOf row) {
   table_ = {};
   row_of_ = std::move(row);
+  ++version_;
 }
 
 void DecayedLogits::Append(const UnitRows& rows, size_t from, size_t end, std::vector<float>* made,
@@ -73,6 +75,7 @@ void ItemLogits::FillFirst(std::span<float> logits) const {
 void ItemLogits::Set(std::vector<float> logits) {
   TACIT_CHECK(logits.size() == logits_.size(), "a logit per item of the catalogue");
   logits_ = std::move(logits);
+  ++version_;
 }
 
 void ItemLogits::Fill(const UnitRows&, std::span<const uint32_t> places, ops::Matrix logits) const {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "model/sequence/unit_rows.h"
 #include "ops/shapes.h"
 
@@ -24,6 +25,18 @@ class LogitPrior {
                     ops::Matrix logits) const = 0;
   // Sets the logits of a unit's first item, before anything is known of the unit.
   virtual void FillFirst(std::span<float> logits) const;
+
+  // The numbers that the logits are made of, for those who compute them elsewhere:
+  //
+  //   logit(b) = each[b] + sum over the items so far of decay^age table[item][b]
+  struct Numbers {
+    std::span<const float> each;   // empty: zeros
+    std::span<const float> table;  // catalogue x catalogue, row by row; empty: zeros
+    float decay = 0;
+    uint64_t version = 0;  // of these numbers: another after each Set
+  };
+  // REQUIRES a prior that keeps them: rows of DecayedLogits may be made where they are needed.
+  virtual Numbers numbers() const = 0;
 };
 
 // logit(b) = sum over the items so far of decay^age table[item][b], the latest having age 0. Ages
@@ -47,6 +60,10 @@ class DecayedLogits final : public LogitPrior {
 
   void Fill(const UnitRows& rows, std::span<const uint32_t> places,
             ops::Matrix logits) const override;
+  Numbers numbers() const override {
+    TACIT_CHECK(!row_of_, "a table is kept");
+    return {.each = {}, .table = table_, .decay = decay_, .version = version_};
+  }
 
  private:
   // to = decay^times to + the rows' entries [from, end), the last of age 0. `made` is scratch.
@@ -58,6 +75,7 @@ class DecayedLogits final : public LogitPrior {
   const uint32_t catalogue_;
   const float decay_;
   size_t reach_ = 1;  // ages that count
+  uint64_t version_ = 0;
 };
 
 // logit(b) is the item's own, whatever items come before it.
@@ -72,9 +90,13 @@ class ItemLogits final : public LogitPrior {
   void Fill(const UnitRows& rows, std::span<const uint32_t> places,
             ops::Matrix logits) const override;
   void FillFirst(std::span<float> logits) const override;
+  Numbers numbers() const override {
+    return {.each = logits_, .table = {}, .decay = 0, .version = version_};
+  }
 
  private:
   std::vector<float> logits_;
+  uint64_t version_ = 0;
 };
 
 }  // namespace tacit::model

@@ -7,13 +7,10 @@ std::string WhyNotOnEngine(const SequenceEngineOptions& options) {
   if (model.encoder != model::SequenceOptions::Encoder::kTransformer)
     return "a recurrent encoder has no form for a GPU";
   if (!options.is_private) return "training without privacy has no form for a GPU";
+  if (options.prior_has_no_table)
+    return "start counts over a catalogue without a table of all pairs has no form for a GPU";
   if (options.has_carriers) return "carriers have no form for a GPU";
-  if (options.has_prior) return "a start, whose releases are a prior, has no form for a GPU";
-  if (model.re_attention.kappa != 0) return "corrected attention has no form for a GPU";
-  if (model.mask_seen) return "a mask of seen items has no form for a GPU";
   if (model.negatives > 0) return "sampled negatives have no form for a GPU";
-  if (model.label_smoothing > 0) return "smoothed labels have no form for a GPU";
-  if (model.dropout > 0) return "dropout has no form for a GPU";
   if (options.recipe.clip == mechanism::Recipe::Clip::kPerLayer)
     return "a clip per layer has no form for a GPU";
   return "";

@@ -21,7 +21,10 @@ struct SequenceStepReport {
 
 struct SequenceEngineOptions {
   model::SequenceOptions model;
-  bool has_prior = false, has_carriers = false;
+  // Logits added to the model's, or null; must outlive the engine.
+  const model::LogitPrior* prior = nullptr;
+  bool prior_has_no_table = false;  // its rows are made where they are needed
+  bool has_carriers = false;
   OptimizerOptions optimizer;
   // Clip, bound, grid and factor; nothing where privacy is off.
   bool is_private = true;
@@ -43,8 +46,10 @@ class SequenceEngine {
   // Goes on from this state, which was reached by so many steps.
   virtual Status Load(std::span<const float> parameters, std::span<const float> state,
                       uint64_t steps_taken) = 0;
-  // The bounded sum over the units, whose public coins follow from the seed. Releases nothing.
-  virtual Status GradientOf(const model::SequenceUnits& units, uint64_t seed) = 0;
+  // The bounded sum over the units, whose public coins follow from the seed. `noise` is that of the
+  // parameters, if it corrects attention. Releases nothing.
+  virtual Status GradientOf(const model::SequenceUnits& units, uint64_t seed,
+                            const model::ParameterNoise& noise) = 0;
   // Noise on every number of it, then a step of the optimiser, its rate times this factor. The new
   // parameters and state are written to the spans. The report lacks its step.
   virtual Result<SequenceStepReport> Release(double rate_factor, std::span<float> parameters,

@@ -51,7 +51,9 @@ SequenceLearner::SequenceLearner(SequenceLearnerOptions options, RecentHistories
 
 Status SequenceLearner::UseGpu(Gpu& gpu) {
   TACIT_CHECK(stepper_.noise() != nullptr, "a GPU takes private steps");
-  TACIT_ASSIGN(auto engine, gpu.MakeSequenceEngine(stepper_.EngineOptions(), *stepper_.noise()));
+  SequenceEngineOptions options = stepper_.EngineOptions();
+  options.prior_has_no_table = HasNoTable(options_.start);
+  TACIT_ASSIGN(auto engine, gpu.MakeSequenceEngine(options, *stepper_.noise()));
   stepper_.UseEngine(std::move(engine));
   return {};
 }

@@ -127,6 +127,10 @@ Status CheckOptions(const SequenceStartOptions& o, uint32_t items) {
   return {};
 }
 
+bool HasNoTable(const SequenceStartOptions& options) {
+  return options.kind == Kind::kCounts && !options.counts.IsDense(options.catalogue->items());
+}
+
 // Several histograms on the same users are one Gaussian, and the ledger knows a histogram beside
 // steps as a vocabulary's.
 privacy::Charge OpeningCharge(const SequenceStartOptions& options) {

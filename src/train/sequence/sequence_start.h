@@ -37,6 +37,9 @@ struct SequenceStartOptions {
 
 // kInvalidArgument names what is out of its domain, for a model of this many items.
 Status CheckOptions(const SequenceStartOptions& options, uint32_t items);
+// Tells whether rows of the released logits are made where they are needed, out of counts of a
+// catalogue without room for all pairs.
+bool HasNoTable(const SequenceStartOptions& options);
 // The cost of the release to each unit in the period. Unbounded without noise.
 privacy::Charge OpeningCharge(const SequenceStartOptions& options);
 

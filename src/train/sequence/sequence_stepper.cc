@@ -188,7 +188,7 @@ void SequenceStepper::SetInitial(std::vector<float> parameters) {
 
 SequenceEngineOptions SequenceStepper::EngineOptions() const {
   SequenceEngineOptions options{.model = options_.model,
-                                .has_prior = options_.prior != nullptr,
+                                .prior = options_.prior,
                                 .has_carriers = options_.carriers.has_value(),
                                 .optimizer = options_.optimizer,
                                 .is_private = clipper_ != nullptr,
@@ -214,7 +214,7 @@ Status SequenceStepper::GradientOf(const model::SequenceUnits& units) {
   if (engine_ != nullptr) {
     if (engine_is_behind_) TACIT_RETURN_IF_ERROR(engine_->Load(parameters_, state_, step_));
     engine_is_behind_ = false;
-    return engine_->GradientOf(units, step.seed);
+    return engine_->GradientOf(units, step.seed, step.noise);
   }
   const Unscaled unscaled;
   return model_.ClippedSum(parameters_, units, step,

@@ -150,12 +150,11 @@ class SequencePlan final : public ModelPlan {
   }
   std::string WhyNotOnGpu() const override {
     const train::SequenceTrainingOptions& training = options_.training;
-    return train::WhyNotOnEngine(
-        {.model = training.model,
-         .has_prior = options_.start.kind != train::SequenceStartOptions::Kind::kNone,
-         .has_carriers = training.carriers.has_value(),
-         .optimizer = training.optimizer,
-         .is_private = training.privacy.on});
+    return train::WhyNotOnEngine({.model = training.model,
+                                  .prior_has_no_table = train::HasNoTable(options_.start),
+                                  .has_carriers = training.carriers.has_value(),
+                                  .optimizer = training.optimizer,
+                                  .is_private = training.privacy.on});
   }
 
   std::shared_ptr<const serve::ItemModel> Recommends() const override {

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda/device/emulated.h"
+#include "cuda/device/emulated_capture.h"
+#include "cuda/device/emulator.h"
+#include "cuda/device/fiber.h"
+#include "cuda/device/runtime.h"
+
+// The driver of the emulated device, for emulated_runtime.cc: its memory, and its streams, which
+// keep their work until a caller waits.
+namespace tacit::cuda::emulated {
+
+// One record of an event, done when its stream has reached it. Also the token for tsan.
+struct Mark {
+  bool done = false;
+};
+
+// A piece of work. `needs` must be done before it may run; `marks` is done by it.
+struct Work {
+  std::function<void()> run;
+  std::shared_ptr<Mark> needs, marks;
+  std::unique_ptr<char> queued = std::make_unique<char>();  // tsan: host before stream
+};
+
+struct EmulatedStream {
+  std::deque<Work> work;
+  std::shared_ptr<Capture> capture;
+  void* timeline = emulator::MakeTimeline();
+  char finished_token = 0;
+};
+
+struct EmulatedEvent {
+  std::shared_ptr<Mark> last;
+};
+
+struct EmulatedGraph {
+  std::vector<CapturedWork> work;
+  size_t marks = 0;
+  std::vector<EmulatedStream*> lanes;  // behind the first, which is the stream it is launched on
+};
+
+struct FreeMemory {
+  void operator()(void* memory) const { std::free(memory); }
+};
+struct Memory {
+  std::unique_ptr<void, FreeMemory> bytes;
+  uint64_t size = 0;
+  bool on_device = false;
+};
+
+class Driver {
+ public:
+  void Reset(const Machine& machine);
+  void Open(int ordinal);
+  // Makes this the device of the calling thread.
+  static void Bind(int ordinal);
+  // Returns true if this thread's device is the one that was opened.
+  bool bound() const;
+  const Machine& machine() const { return machine_; }
+
+  // Called first in every call: returns the error with which it is to fail, or success.
+  runtime::Code Enter();
+
+  runtime::Code Take(void** memory, size_t bytes, bool on_device);
+  runtime::Code Give(void* memory);
+
+  EmulatedStream* AddStream();
+  void DropStream(EmulatedStream* stream);
+  // Puts work on a stream, or into the graph that is captured there.
+  void Put(EmulatedStream* stream, std::function<void()> run);
+  void Push(EmulatedStream* stream, Work work);
+  // Puts a graph's work on the stream and on lanes of its own.
+  void Launch(const EmulatedGraph& graph, EmulatedStream* stream);
+  // The capture in which the event was recorded last; null: none that goes on.
+  std::shared_ptr<Capture> CaptureWith(const EmulatedEvent* event) const;
+  void WaitFor(EmulatedStream* stream);
+  void WaitFor(const std::shared_ptr<Mark>& mark);
+
+  void CountLaunch(const char* name, const runtime::LaunchShape& shape);
+
+  uint64_t free_bytes() const { return machine_.memory_bytes - taken_on_device_; }
+  uint64_t calls() const { return calls_; }
+  void FailIn(uint64_t calls, int with) { fail_in_ = calls, fail_with_ = with; }
+  void SetTurns(Turns turns) { turns_ = turns; }
+  const std::map<std::string, KernelUse>& kernels() const { return kernels_; }
+  uint64_t BytesTaken() const;
+
+ private:
+  void Drain(const std::function<bool()>& enough);
+  void DrainLate(EmulatedStream* stream, const Mark* until);
+  void DrainUntil(const Mark* mark);
+  void DrainAll();
+
+  Machine machine_;
+  uint64_t calls_ = 0, fail_in_ = 0;
+  int fail_with_ = 0;
+  runtime::Code lost_ = runtime::kSuccess;
+  int opened_ = 0;
+  Turns turns_ = Turns::kShuffled;
+  std::map<std::string, KernelUse> kernels_;
+  std::map<void*, Memory> memory_;
+  uint64_t taken_on_device_ = 0;
+  std::vector<std::unique_ptr<EmulatedStream>> streams_;
+};
+
+// Lives as long as the process, like a driver.
+Driver& TheDriver();
+
+}  // namespace tacit::cuda::emulated
