@@ -170,7 +170,7 @@ struct Source {
 struct Kafka {
   std::vector<Property> properties;  // as written
   std::string dead_letter_topic;     // errors.deadletterqueue.topic.name; empty: a file
-  bool passed_over = false;          // the section is written, and nothing uses it; not a key
+  bool passed_over = false;          // settings are written that nothing uses; not a key
 };
 
 // A model of sequences that predicts a user's next item.

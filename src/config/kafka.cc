@@ -56,7 +56,7 @@ Status CheckKafka(const Place& place, const Config& config, Kafka* kafka) {
   const Source& source = config.source;
   const bool is_source = source.traits().keys.has("kafka");
   if (!UsesKafka(config)) {
-    kafka->passed_over = place.tree() != nullptr;
+    kafka->passed_over = place.tree() != nullptr && !place.tree()->children.empty();
     return {};
   }
   if (Find(*kafka, "bootstrap.servers") == nullptr &&

@@ -183,6 +183,8 @@ TEST(Kafka, BelongsToItsOwnKindOfSource) {
   EXPECT_THAT(Dump(*config), Not(HasSubstr("kafka")));
   EXPECT_TRUE(config->kafka.passed_over);
   EXPECT_FALSE(Parse(std::string(kSample), "c.yaml", {})->kafka.passed_over);
+  EXPECT_FALSE(Parse(std::string(kSample) + "kafka:\n", "c.yaml", {})->kafka.passed_over)
+      << "nothing is in it";
   EXPECT_FALSE(Parse(KafkaSample(), "c.yaml", {})->kafka.passed_over);
 }
 

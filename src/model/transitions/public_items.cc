@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <string_view>
 
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -99,8 +98,8 @@ void PublicItems::IndexGenres(std::span<const ItemText> texts) {
   std::map<std::string, uint8_t> place;
   for (size_t i = 0; i < commonest.size(); ++i) {
     place[commonest[i].second] = static_cast<uint8_t>(std::min(i, kGenresMost));
-    const std::string_view name = i < kGenresMost ? commonest[i].second : "all others";
-    if (i <= kGenresMost) genre_names_.push_back(BucketHash(name, kGenreSeed));
+    if (i < kGenresMost) genre_names_.push_back(BucketHash(commonest[i].second, kGenreSeed));
+    if (i == kGenresMost) genre_names_.push_back(BucketHash("all others", kGenreSeed));
   }
   first_genres_ = static_cast<uint32_t>(std::min(commonest.size(), kGenresMost + 1)) + 1;
   for (size_t i = 0; i < texts.size(); ++i) {
