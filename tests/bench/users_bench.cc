@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/worker_pool.h"
-#include "lab/next_item/sequence_data.h"
+#include "bench/described_data.h"
 #include "lab/next_item/sequence_ranking.h"
 #include "model/transitions/pairs.h"
 #include "model/transitions/scorer.h"
@@ -173,23 +173,12 @@ class Bench {
 };
 
 int Run(const std::vector<std::string>& paths, double epsilon, uint8_t seeds) {
-  auto data = lab::ReadSequences(paths[0]);
+  const auto data = ReadDescribedData(paths, epsilon);
   if (!data) {
     std::fprintf(stderr, "%s\n", data.error().message.c_str());
     return 1;
   }
-  PublicItems catalogue(data->histories.catalogue);
-  if (paths.size() == 3) {
-    auto described = lab::ReadCatalogue(*data, paths[1], paths[2]);
-    if (!described) {
-      std::fprintf(stderr, "%s\n", described.error().message.c_str());
-      return 1;
-    }
-    catalogue = std::move(*described);
-  }
-  std::printf("%s: %u items, %zu users, %zu events, epsilon %g\n", paths[0].c_str(),
-              catalogue.items(), data->histories.units(), data->histories.items.size(), epsilon);
-  Bench(data->histories, catalogue, epsilon, seeds).Run();
+  Bench(data->histories, data->catalogue, epsilon, seeds).Run();
   return 0;
 }
 
