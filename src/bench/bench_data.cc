@@ -15,9 +15,8 @@ namespace {
 constexpr uint64_t kVocabulary[] = {1472, 577,  82741, 18940, 305, 23,    1172,  633,  3,
                                     9090, 5918, 64300, 3207,  27,  1550,  44262, 10,   5485,
                                     2161, 3,    56473, 17,    15,  27360, 104,   12934};
-constexpr uint64_t kBatch = 2048;
 
-config::Config MakeConfig(const std::string& compute, bool private_mechanism, double sigma_ratio) {
+config::Config MakeConfig(const BenchModel& model) {
   config::Config config;
   config.source.kind = config::Source::Kind::kGenerator;
   for (int i = 1; i <= 13; ++i) {
@@ -34,16 +33,17 @@ config::Config MakeConfig(const std::string& compute, bool private_mechanism, do
   }
   config::Learner learner;
   learner.id = "ctr";
-  learner.model.compute = compute;
-  learner.participation.batch = kBatch;
+  learner.model.compute = model.compute;
+  if (!model.hidden.empty()) learner.model.hidden = model.hidden;
+  learner.participation.batch = model.batch;
   learner.privacy.unit = "event";
   learner.privacy.delta = 1e-7;
   learner.mechanism.kind =
-      private_mechanism ? config::Mechanism::Kind::kAdaFest : config::Mechanism::Kind::kNone;
+      model.private_mechanism ? config::Mechanism::Kind::kAdaFest : config::Mechanism::Kind::kNone;
   learner.mechanism.threshold = 9;  // the demo's mechanism
-  learner.mechanism.sigma_ratio = sigma_ratio;
+  learner.mechanism.sigma_ratio = model.sigma_ratio;
   learner.mechanism.gradient_clip = 12;
-  learner.privacy.epsilon = private_mechanism ? 8 : std::numeric_limits<double>::infinity();
+  learner.privacy.epsilon = model.private_mechanism ? 8 : std::numeric_limits<double>::infinity();
   config.learners.push_back(learner);
   config.training.workers = 1;
   config.training.idle_priority = false;
@@ -51,14 +51,14 @@ config::Config MakeConfig(const std::string& compute, bool private_mechanism, do
 }
 
 Result<std::vector<stream::StepBatch>> MakeSteps(const event::FeatureTransform& transform,
-                                                 size_t count) {
-  const stream::CriteoGenerator generator({.days = 1, .rows_per_day = count * kBatch, .seed = 1});
+                                                 size_t count, uint64_t batch) {
+  const stream::CriteoGenerator generator({.days = 1, .rows_per_day = count * batch, .seed = 1});
   const auto codec = event::MakeCriteoTsvCodec(transform);
   std::vector<stream::StepBatch> steps(count);
   for (size_t s = 0; s < count; ++s) {
     event::RawRecords records;
-    records.first_offset = s * kBatch;
-    generator.Generate(0, s * kBatch, kBatch, &records.bytes, nullptr);
+    records.first_offset = s * batch;
+    generator.Generate(0, s * batch, batch, &records.bytes, nullptr);
     std::string bytes;
     bytes.swap(records.bytes);
     for (size_t begin = 0; begin < bytes.size();) {
@@ -73,19 +73,17 @@ Result<std::vector<stream::StepBatch>> MakeSteps(const event::FeatureTransform& 
     if (!dead.empty()) return Fail(ErrorCode::kInternal, "the generator makes bad lines");
     steps[s].units = static_cast<uint32_t>(steps[s].examples.size());
     for (uint32_t i = 0; i < steps[s].units; ++i) steps[s].unit_of.push_back(i);
-    steps[s].ranges = {{0, s * kBatch, (s + 1) * kBatch}};
+    steps[s].ranges = {{0, s * batch, (s + 1) * batch}};
   }
   return steps;
 }
 
 }  // namespace
 
-Result<BenchSetup> MakeBenchSetup(const std::string& compute, bool private_mechanism, size_t steps,
-                                  double sigma_ratio) {
+Result<BenchSetup> MakeBenchSetup(const BenchModel& model) {
   BenchSetup setup;
-  TACIT_ASSIGN(setup.assembly,
-               wiring::Assemble(MakeConfig(compute, private_mechanism, sigma_ratio)));
-  TACIT_ASSIGN(setup.steps, MakeSteps(*setup.assembly.transform, steps));
+  TACIT_ASSIGN(setup.assembly, wiring::Assemble(MakeConfig(model)));
+  TACIT_ASSIGN(setup.steps, MakeSteps(*setup.assembly.transform, model.steps, model.batch));
   return setup;
 }
 

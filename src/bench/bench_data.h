@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "stream/steps/participation.h"
@@ -10,16 +11,21 @@
 
 namespace tacit::bench {
 
-// The pCTR model at the published vocabulary sizes, 4 x 598, batch 2048, DP-AdaFEST at epsilon 8.
+// The pCTR model at the published vocabulary sizes, 4 x 598, DP-AdaFEST at epsilon 8.
 struct BenchSetup {
   wiring::Assembly assembly;
   std::vector<stream::StepBatch> steps;  // generated events, cut into full batches
 };
 
-// `compute` is f32 or bf16. With `private_mechanism` false, the same setup without privacy.
-// `sigma_ratio`: the noise of the selection over that of the gradient; 3 is the demo's.
-Result<BenchSetup> MakeBenchSetup(const std::string& compute, bool private_mechanism, size_t steps,
-                                  double sigma_ratio = 3);
+struct BenchModel {
+  std::string compute = "f32";    // or bf16
+  bool private_mechanism = true;  // false: the same setup without privacy
+  size_t steps = 1;               // distinct ones
+  double sigma_ratio = 3;         // the noise of the selection over that of the gradient
+  uint64_t batch = 2048;
+  std::vector<uint32_t> hidden = {};  // the network's layers; empty: the default's
+};
+Result<BenchSetup> MakeBenchSetup(const BenchModel& model);
 
 // The median; of an even number of values, the upper one in the middle. REQUIRES at least one
 // value.

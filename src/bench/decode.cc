@@ -206,7 +206,7 @@ Result<std::vector<BenchRow>> DecodeByThreads(const event::Codec& codec,
 }  // namespace
 
 Result<std::vector<BenchRow>> BenchDecode() {
-  TACIT_ASSIGN(const BenchSetup setup, MakeBenchSetup("f32", true, 1));
+  TACIT_ASSIGN(const BenchSetup setup, MakeBenchSetup({}));
   const event::FeatureTransform& transform = *setup.assembly.transform;
   const stream::CriteoGenerator generator({.days = 1, .rows_per_day = kRecords, .seed = 1});
   std::string lines;

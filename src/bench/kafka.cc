@@ -72,7 +72,7 @@ Result<std::vector<BenchRow>> BenchKafka(const BenchRequest& request) {
     return Fail(ErrorCode::kInvalidArgument,
                 "the kafka benchmark reads a topic of Criteo lines: name it with --brokers and "
                 "--topic (tacit replay fills one)");
-  TACIT_ASSIGN(const BenchSetup setup, MakeBenchSetup("f32", true, 1));
+  TACIT_ASSIGN(const BenchSetup setup, MakeBenchSetup({}));
   stream::KafkaProperties properties;
   properties.values = {{"bootstrap.servers", request.brokers},
                        {"group.id", fmt::format("tacit-bench-{}", ::getpid())}};

@@ -190,7 +190,7 @@ store::HistoryCommit HistoryOfKnown(const store::Store& store) {
 
 // A store in which both learners have a commit, ready for further steps.
 Result<std::unique_ptr<TrainingRig>> MakeRig() {
-  TACIT_ASSIGN(BenchSetup setup, MakeBenchSetup("f32", true, kServeSteps));
+  TACIT_ASSIGN(BenchSetup setup, MakeBenchSetup({.steps = kServeSteps}));
   const privacy::Charge charge = setup.assembly.learners[0].charge;
   store::LearnerLayout next;
   next.name = "next";

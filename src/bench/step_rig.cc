@@ -7,7 +7,7 @@
 
 namespace tacit::bench {
 
-Result<std::unique_ptr<StepRig>> StepRig::Make(BenchSetup setup) {
+Result<std::unique_ptr<StepRig>> StepRig::Make(BenchSetup setup, train::Gpu* gpu) {
   auto rig = std::make_unique<StepRig>();
   rig->setup_ = std::move(setup);
   const wiring::ModelPlan& model = *rig->setup_.assembly.learners[0].model;
@@ -15,7 +15,8 @@ Result<std::unique_ptr<StepRig>> StepRig::Make(BenchSetup setup) {
   TACIT_ASSIGN(rig->learner_, model.Make({.noise = noise::MakeNoiseSource(rig->workers_),
                                           .backend = *rig->backend_,
                                           .workers = rig->workers_,
-                                          .rows = *rig->rows_}));
+                                          .rows = *rig->rows_,
+                                          .gpu = gpu}));
   return rig;
 }
 
@@ -23,9 +24,10 @@ Status StepRig::Step() {
   const SystemClock clock;
   const std::atomic<bool> abandon = false;
   train::StepReport report;
+  const stream::StepBatch& step = setup_.steps[next_++ % setup_.steps.size()];
   const auto start = clock.Now();
-  TACIT_ASSIGN(const bool taken,
-               learner_->TakeStep(setup_.steps[next_++ % setup_.steps.size()], abandon, &report));
+  learner_->Announce(setup_.steps[next_ % setup_.steps.size()]);
+  TACIT_ASSIGN(const bool taken, learner_->TakeStep(step, abandon, &report));
   if (!taken) return Fail(ErrorCode::kInternal, "a step was abandoned");
   seconds_.push_back(Seconds(clock.Now() - start));
   return {};

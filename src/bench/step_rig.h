@@ -11,12 +11,12 @@
 
 namespace tacit::bench {
 
-// A learner with its rows in memory, ready to take the setup's steps over and over on one core,
-// and to time each. Not thread-safe.
+// A learner with its rows in memory, ready to take the setup's steps over and over on one core, or
+// on a GPU, and to time each. Not thread-safe.
 class StepRig {
  public:
-  // The assembly's first learner learns.
-  static Result<std::unique_ptr<StepRig>> Make(BenchSetup setup);
+  // The assembly's first learner learns, on the GPU if there is one, which must outlive it.
+  static Result<std::unique_ptr<StepRig>> Make(BenchSetup setup, train::Gpu* gpu = nullptr);
 
   Status Step();
   void ForgetTimes() { seconds_.clear(); }

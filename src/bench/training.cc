@@ -33,7 +33,7 @@ Result<double> Turn(TrainingRig& rig, bool commits) {
 }  // namespace
 
 Result<std::vector<BenchRow>> BenchTraining() {
-  TACIT_ASSIGN(BenchSetup setup, MakeBenchSetup("f32", true, kTrainingSteps));
+  TACIT_ASSIGN(BenchSetup setup, MakeBenchSetup({.steps = kTrainingSteps}));
   TrainingRig rig(std::move(setup), {.name = "training"});
   TACIT_RETURN_IF_ERROR(rig.Open());
   TACIT_RETURN_IF_ERROR(Turn(rig, false));  // warms up

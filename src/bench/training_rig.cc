@@ -42,12 +42,14 @@ Status TrainingRig::Open() {
                              {.noise = noise::MakeNoiseSource(workers_),
                               .backend = *backend_,
                               .workers = workers_,
-                              .rows = store_->working_rows(LearnerIndex(0))}));
+                              .rows = store_->working_rows(LearnerIndex(0)),
+                              .gpu = options_.gpu}));
   return {};
 }
 
 Status TrainingRig::Step(uint64_t* examples) {
   const stream::StepBatch& step = setup_.steps[position_.step % setup_.steps.size()];
+  learner_->Announce(setup_.steps[(position_.step + 1) % setup_.steps.size()]);
   const std::atomic<bool> abandon = false;
   train::StepReport report;
   TACIT_ASSIGN(const bool taken, learner_->TakeStep(step, abandon, &report));

@@ -111,6 +111,14 @@ std::vector<stream::StepBatch> VocabularySteps(uint64_t vocabulary, size_t count
   return steps;
 }
 
+std::vector<uint64_t> ZipfRows(double exponent, uint64_t vocabulary, size_t count, uint64_t seed) {
+  PublicUniform uniform(seed);
+  std::vector<uint64_t> rows(count);
+  for (uint64_t& row : rows)
+    row = IdOfRank(ZipfRank(exponent, vocabulary, uniform), vocabulary);
+  return rows;
+}
+
 SelectionFigures MeasureSelection(const RowSpace& space,
                                   const std::vector<stream::StepBatch>& steps) {
   const auto mechanism = VocabularyAdaFest(space);

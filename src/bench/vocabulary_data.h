@@ -42,6 +42,9 @@ std::unique_ptr<mechanism::Mechanism> VocabularyDense(const RowSpace& space);
 // `count` full batches of distinct events. Different seeds give different events.
 std::vector<stream::StepBatch> VocabularySteps(uint64_t vocabulary, size_t count, uint64_t seed);
 
+// Rows of a table by Zipf's law, scattered as those are.
+std::vector<uint64_t> ZipfRows(double exponent, uint64_t vocabulary, size_t count, uint64_t seed);
+
 // The rows that AdaFEST keeps in these steps; averages over the steps.
 struct SelectionFigures {
   double touched_rows = 0;         // distinct rows activated

@@ -38,23 +38,29 @@ void Print(const bench::BenchRow& row) {
   std::fflush(stdout);
 }
 
+// Says whether a benchmark is asked for by this name: its own, or that of its group, "gpu" for
+// "gpu-noise".
+bool IsNamedBy(std::string_view bench, std::string_view name) {
+  return bench == name || (bench.starts_with(name) && bench.substr(name.size()).starts_with('-'));
+}
+
 Status CheckNames(const std::vector<std::string>& names, const std::vector<bench::Bench>& benches) {
   std::vector<std::string_view> known;
   for (const bench::Bench& bench : benches) known.push_back(bench.name);
   for (const std::string& name : names)
-    if (std::find(known.begin(), known.end(), name) == known.end())
+    if (std::ranges::none_of(known, [&](std::string_view is) { return IsNamedBy(is, name); }))
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("no benchmark '{}'{}", name, DidYouMean(name, known)));
   return {};
 }
 
-Result<int> Run(const BenchOptions& options) {
-  const std::vector<bench::Bench> benches = bench::AllBenches();
+Result<int> Run(const std::vector<bench::Bench>& benches, const BenchOptions& options) {
   TACIT_RETURN_IF_ERROR(CheckNames(options.names, benches));
   json::array rows;
   for (const bench::Bench& bench : benches) {
     const auto& names = options.names;
-    const bool named = std::find(names.begin(), names.end(), bench.name) != names.end();
+    const bool named = std::ranges::any_of(
+        names, [&](const std::string& name) { return IsNamedBy(bench.name, name); });
     if (!named && (!names.empty() || bench.when_named)) continue;
     TACIT_ASSIGN(
         const std::vector<bench::BenchRow> measured,
@@ -70,14 +76,16 @@ Result<int> Run(const BenchOptions& options) {
 
 }  // namespace
 
-void AddBench(CLI::App& cli, Action* chosen) {
+void AddBench(CLI::App& cli, std::vector<bench::Bench> more, Action* chosen) {
+  std::vector<bench::Bench> benches = bench::AllBenches();
+  std::ranges::move(more, std::back_inserter(benches));
   auto* command = cli.add_subcommand(
       "bench", "How fast this machine runs it, as a share of the machine's own limits");
   auto options = std::make_shared<BenchOptions>();
   std::string footer = "Benchmarks:\n";
-  for (const bench::Bench& bench : bench::AllBenches())
-    footer += fmt::format("  {:<10} {}\n", bench.name, bench.what);
-  command->add_option("name", options->names, "Which ones; all when none is named");
+  for (const bench::Bench& bench : benches)
+    footer += fmt::format("  {:<14} {}\n", bench.name, bench.what);
+  command->add_option("name", options->names, "Which ones, or a group of them, as gpu; all when none is named");
   command->add_flag("--quick", options->quick,
                     "Fewer steps where a benchmark takes minutes: to see that it works");
   command->add_option("--brokers", options->brokers,
@@ -89,7 +97,9 @@ void AddBench(CLI::App& cli, Action* chosen) {
   command->footer(footer +
                   "Examples:\n  tacit bench step --json\n"
                   "  tacit bench kafka --brokers 127.0.0.1:9092 --topic clicks");
-  command->callback([options, chosen] { *chosen = [options] { return Run(*options); }; });
+  command->callback([benches, options, chosen] {
+    *chosen = [benches, options] { return Run(benches, *options); };
+  });
 }
 
 }  // namespace tacit::cli

@@ -4,8 +4,10 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
+#include "bench/suite.h"
 
 namespace tacit::cli {
 
@@ -40,6 +42,7 @@ void AddStore(CLI::App& cli, Action* chosen);
 void AddPrivacy(CLI::App& cli, Action* chosen);
 void AddEvaluate(CLI::App& cli, Action* chosen);
 void AddAudit(CLI::App& cli, Action* chosen);
-void AddBench(CLI::App& cli, Action* chosen);
+// `more` stand beside those of bench::AllBenches.
+void AddBench(CLI::App& cli, std::vector<bench::Bench> more, Action* chosen);
 
 }  // namespace tacit::cli

@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "console/exit_code.h"
 #include "console/version_text.h"
+#include "cuda/bench/gpu_bench.h"
 #include "wiring/assembly.h"
 #include "wiring/code_version.h"
 #include "wiring/file_plan.h"
@@ -64,7 +65,7 @@ int main(int argc, char** argv) {
   tacit::cli::AddPrivacy(cli, &action);
   tacit::cli::AddEvaluate(cli, &action);
   tacit::cli::AddAudit(cli, &action);
-  tacit::cli::AddBench(cli, &action);
+  tacit::cli::AddBench(cli, tacit::cuda::GpuBenches(), &action);
   if (const auto code = EndWithoutCommand(cli, argc > 1 ? argv[1] : "")) return *code;
   try {
     cli.parse(argc, argv);

@@ -51,7 +51,7 @@ const std::map<std::string, Names>& Arrows() {
       {"daemon", And(Below(), {"wiring", "console", "cuda/learn/gpu.h"})},
       {"lab", And(Below(), {"wiring", "console", "audit"})},
       {"bench", And(Below(), {"wiring"})},
-      {"cli", And(Below(), {"wiring", "console", "lab", "bench", "audit"})},
+      {"cli", And(Below(), {"wiring", "console", "lab", "bench", "audit", "cuda/bench/gpu_bench.h"})},
       // The device's part. Of src/ it sees the headers that both sides compute with.
       {"cuda", {"cuda/learn/gpu.h"}},
       {"cuda/device", {}},
@@ -63,7 +63,9 @@ const std::map<std::string, Names>& Arrows() {
        {"cuda/device", "cuda/kernels", "cuda/rows", "ops", "mechanism", "model", "noise/noise.h",
         "store/delta.h", "store/working_rows.h", "stream/steps/participation.h",
         "train/click_engine.h", "train/gpu.h", "train/loss_sum.h", "train/optimizer.h",
-        "train/sequence/sequence_engine.h"}}};
+        "train/sequence/sequence_engine.h"}},
+      {"cuda/bench", And(Below(), {"wiring", "bench", "cuda/device", "cuda/kernels", "cuda/rows",
+                                   "cuda/learn"})}};
   return kArrows;
 }
 

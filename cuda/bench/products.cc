@@ -1,0 +1,166 @@
+#include "cuda/bench/products.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "bench/bench_data.h"
+#include "cuda/bench/parts.h"
+#include "cuda/bench/steps.h"
+#include "cuda/bench/timing.h"
+#include "cuda/kernels/gemm.h"
+#include "cuda/kernels/noise.h"
+#include "cuda/kernels/pointwise.h"
+
+namespace tacit::cuda {
+namespace {
+
+// A bf16 matrix of normal numbers.
+struct Random16 {
+  Buffer<uint16_t> memory;
+  DeviceMatrix<uint16_t> matrix;
+
+  static Result<Random16> Make(Stream& stream, uint32_t rows, uint32_t cols) {
+    Device& device = stream.device();
+    const uint64_t stride = (cols + 7) / 8 * 8;
+    Random16 made;
+    TACIT_ASSIGN(made.memory, Buffer<uint16_t>::Make(device, rows * stride));
+    made.matrix = {made.memory.span().data, rows, cols, stride};
+    TACIT_ASSIGN(const auto key, Buffer<NoiseKey>::Make(device, 1));
+    TACIT_ASSIGN(const auto floats, Buffer<float>::Make(device, rows * stride));
+    constexpr double kDeviation = 1 << 20;
+    TACIT_RETURN_IF_ERROR(stream.Fill(key.span(), static_cast<uint8_t>(rows + cols)));
+    TACIT_RETURN_IF_ERROR(FillGridNoise(stream, key.span(), NoiseQuery::kDense, kDeviation,
+                                        1 / kDeviation, floats.span()));
+    MatrixList<uint16_t> rounded(made.matrix);
+    TACIT_RETURN_IF_ERROR(RoundAll(
+        stream, DeviceMatrix<const float>(floats.span().data, rows, cols, stride), rounded));
+    TACIT_RETURN_IF_ERROR(stream.Synchronize());
+    return made;
+  }
+};
+
+// One product, with memory for what it makes.
+class Product {
+ public:
+  static Result<Product> Make(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a,
+                              Form form_b, DeviceMatrix<const uint16_t> b) {
+    Product made;
+    made.form_a_ = form_a, made.form_b_ = form_b;
+    made.a_ = a, made.b_ = b;
+    const bool turned_a = form_a == Form::kTransposed, turned_b = form_b == Form::kTransposed;
+    const uint32_t m = turned_a ? a.cols : a.rows, k = turned_a ? a.rows : a.cols,
+                   n = turned_b ? b.rows : b.cols;
+    Device& device = stream.device();
+    made.plan_ = PlanGemm(device.facts().multiprocessors, m, n, k);
+    TACIT_ASSIGN(made.c_memory_, Buffer<float>::Make(device, uint64_t{m} * n));
+    TACIT_ASSIGN(made.work_, Buffer<float>::Make(device, GemmWorkFloats(made.plan_, m, n)));
+    made.c_ = {made.c_memory_.span().data, m, n, n};
+    made.operations_ = 2.0 * m * n * k;
+    return made;
+  }
+  Status Put(Stream& stream) const {
+    return Gemm16(stream, form_a_, a_, form_b_, b_, 0, c_, plan_, work_.span());
+  }
+  double operations() const { return operations_; }
+
+ private:
+  Form form_a_ = Form::kAsIs, form_b_ = Form::kAsIs;
+  DeviceMatrix<const uint16_t> a_, b_;
+  GemmPlan plan_;
+  Buffer<float> c_memory_, work_;
+  DeviceMatrix<float> c_;
+  double operations_ = 0;
+};
+
+class Products final : public StepProducts {
+ public:
+  Status Take(Stream& stream, const std::vector<ProductLayer>& layers, uint32_t rows) {
+    for (const ProductLayer& layer : layers) {
+      TACIT_ASSIGN(auto inputs, Random16::Make(stream, rows, layer.in));
+      TACIT_ASSIGN(auto gradient, Random16::Make(stream, rows, layer.out));
+      TACIT_ASSIGN(auto weights, Random16::Make(stream, layer.in, layer.out));
+      const auto &a = inputs.matrix, &g = gradient.matrix, &w = weights.matrix;
+      TACIT_RETURN_IF_ERROR(Add(stream, Form::kAsIs, a, Form::kAsIs, w));
+      TACIT_RETURN_IF_ERROR(Add(stream, Form::kAsIs, g, Form::kTransposed, w));
+      TACIT_RETURN_IF_ERROR(Add(stream, Form::kTransposed, a, Form::kAsIs, g));
+      for (Random16* kept : {&inputs, &gradient, &weights}) kept_.push_back(std::move(*kept));
+    }
+    return {};
+  }
+  Status Put(Stream& stream) override {
+    for (const Product& product : products_) TACIT_RETURN_IF_ERROR(product.Put(stream));
+    return {};
+  }
+  double operations() const override {
+    double all = 0;
+    for (const Product& product : products_) all += product.operations();
+    return all;
+  }
+  const std::vector<Product>& each() const { return products_; }
+
+ private:
+  Status Add(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a, Form form_b,
+             DeviceMatrix<const uint16_t> b) {
+    TACIT_ASSIGN(Product product, Product::Make(stream, form_a, a, form_b, b));
+    products_.push_back(std::move(product));
+    return {};
+  }
+
+  std::vector<Random16> kept_;
+  std::vector<Product> products_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<StepProducts>> StepProducts::Make(Stream& stream,
+                                                         const std::vector<ProductLayer>& layers,
+                                                         uint32_t rows) {
+  auto products = std::make_unique<Products>();
+  TACIT_RETURN_IF_ERROR(products->Take(stream, layers, rows));
+  return std::unique_ptr<StepProducts>(std::move(products));
+}
+
+Result<std::vector<bench::BenchRow>> BenchProducts(const GpuSizes& sizes) {
+  TACIT_ASSIGN(const auto device, OpenDevice(0));
+  TACIT_ASSIGN(Stream stream, Stream::Make(*device));
+  std::vector<bench::BenchRow> rows;
+  TACIT_ASSIGN(const double copy, CopyRate(stream, sizes.seconds, sizes.copy_bytes));
+  rows.push_back({"gpu-copy", copy / 1e9, "GB/s", {}, {{"device", device->facts().name}},
+                  device->facts().name});
+  {
+    const uint32_t side = sizes.square;
+    TACIT_ASSIGN(const auto a, Random16::Make(stream, side, side));
+    TACIT_ASSIGN(const auto b, Random16::Make(stream, side, side));
+    TACIT_ASSIGN(const Product product,
+                 Product::Make(stream, Form::kAsIs, a.matrix, Form::kAsIs, b.matrix));
+    TACIT_ASSIGN(const double time,
+                 SecondsOnDevice(stream, sizes.seconds,
+                                 [&](Stream& on) { return product.Put(on); }));
+    rows.push_back({"gpu-gemm16-square", product.operations() / time / 1e12, "TFLOP/s", {}});
+  }
+  TACIT_ASSIGN(const auto layers, ClickLayers(sizes));
+  for (const uint64_t batch : sizes.batches) {
+    Products products;
+    TACIT_RETURN_IF_ERROR(products.Take(stream, layers, static_cast<uint32_t>(batch)));
+    TACIT_ASSIGN(const double time,
+                 SecondsAsGraph(stream, sizes.seconds, [&](Stream& on) { return products.Put(on); }));
+    rows.push_back({fmt::format("gpu-products-{}", batch), time * 1e6, "us", {},
+                    {{"products", products.each().size()},
+                     {"tflops", products.operations() / time / 1e12}},
+                    fmt::format("{:.0f} TFLOP/s", products.operations() / time / 1e12)});
+    // The second layer's three products: the middle of the network is five such layers.
+    const char* const kNames[] = {"forward", "input", "weights"};
+    for (size_t i = 0; i < 3; ++i) {
+      const Product& one = products.each()[3 + i];
+      TACIT_ASSIGN(const double each,
+                   SecondsAsGraph(stream, sizes.seconds / 3, [&](Stream& on) { return one.Put(on); }));
+      rows.push_back({fmt::format("gpu-product-{}-{}", kNames[i], batch),
+                      one.operations() / each / 1e12, "TFLOP/s", {}});
+    }
+  }
+  return rows;
+}
+
+}  // namespace tacit::cuda

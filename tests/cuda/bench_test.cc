@@ -1,0 +1,50 @@
+// The benchmarks of a GPU, on the emulated one: they run and give figures, which mean nothing there.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <set>
+
+#include "cuda/bench/gpu_bench.h"
+#include "cuda/trial_device.h"
+
+namespace tacit::cuda::testing {
+namespace {
+
+std::vector<bench::Bench> Named(const std::string& name) {
+  std::vector<bench::Bench> named;
+  for (bench::Bench& bench : GpuBenches())
+    if (bench.name == name) named.push_back(std::move(bench));
+  return named;
+}
+
+class GpuBenchTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(GpuBenchTest, GivesFigures) {
+  ASSERT_NE(OpenTrialDevice(), nullptr);
+  const auto named = Named(GetParam());
+  ASSERT_EQ(named.size(), 1u);
+  const auto rows = named[0].run({.quick = true});
+  ASSERT_TRUE(rows) << rows.error().message;
+  EXPECT_FALSE(rows->empty());
+  std::set<std::string> names;
+  for (const bench::BenchRow& row : *rows) {
+    EXPECT_TRUE(std::isfinite(row.value) && row.value >= 0) << row.name;
+    EXPECT_TRUE(!row.limit || (std::isfinite(*row.limit) && *row.limit > 0)) << row.name;
+    EXPECT_TRUE(names.insert(row.name).second) << row.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuBenchTest,
+                         ::testing::Values("gpu-products", "gpu-noise", "gpu-step", "gpu-tables",
+                                           "gpu-rows", "gpu-sequence"),
+                         [](const auto& info) { return std::string(info.param).substr(4); });
+
+TEST(GpuBenches, RunWhenNamedAlone) {
+  for (const bench::Bench& bench : GpuBenches()) {
+    EXPECT_TRUE(bench.when_named) << bench.name;
+    EXPECT_THAT(bench.name, ::testing::StartsWith("gpu-"));
+  }
+}
+
+}  // namespace
+}  // namespace tacit::cuda::testing
