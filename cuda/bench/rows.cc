@@ -166,9 +166,9 @@ Status AddFull(const GpuSizes& sizes, Stream& stream, double copy, uint32_t perc
   Device& device = stream.device();
   TACIT_ASSIGN(const auto rig, IndexRig::Make(stream, sizes.index_buckets));
   // Twice as many rows as places fill all of them but a few: the rest is evicted.
-  const uint32_t begin_with = percent == 100 ? 2 * rig->places() : rig->places() / 2;
-  for (uint32_t done = 0; done < begin_with; done += rig->places() / 4) {
-    TACIT_ASSIGN(const Fill fill, rig->NewRows(rig->places() / 4));
+  const uint32_t begin_with = percent == 100 ? 2 * rig->places() : rig->places() / 8 * 3;
+  for (uint32_t done = 0; done < begin_with; done += rig->places() / 8) {
+    TACIT_ASSIGN(const Fill fill, rig->NewRows(rig->places() / 8));
     TACIT_RETURN_IF_ERROR(rig->Place(fill, {}));
     TACIT_RETURN_IF_ERROR(stream.Synchronize());
   }
@@ -192,10 +192,10 @@ Status AddFull(const GpuSizes& sizes, Stream& stream, double copy, uint32_t perc
   };
   TACIT_ASSIGN(const double found, SecondsOnDevice(stream, sizes.seconds, find));
   TACIT_ASSIGN(const double gathered, SecondsOnDevice(stream, sizes.seconds, both));
-  // Each filling takes rows of its own: an eighth of what is there at most.
-  const uint32_t fill_rows = std::max(1u, std::min(n, rig->places() / 64));
+  // Each filling takes rows of its own; on average the index is as full as that says.
+  const uint32_t fill_rows = std::max(1u, std::min(n, rig->places() / 16));
   std::vector<Fill> fills;
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 4; ++i) {
     TACIT_ASSIGN(Fill fill, rig->NewRows(fill_rows));
     fills.push_back(std::move(fill));
   }

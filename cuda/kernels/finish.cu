@@ -1,5 +1,5 @@
-// Round, noise, optimiser. FinishDense: a thread 16 numbers; rows: a thread a row, which draws its
-// noise 16 numbers at a time.
+// Round, noise, optimiser. A thread 16 numbers; those of a row are neighbours, and the first of them
+// writes what the row's numbers share.
 //   bytes:      dense 4 read for the sum and 8 for each of weight and state a number; rows 8 for a
 //               sum (touched rows alone) and 8 for each float of the row
 //   operations: 3,600 integer and 600 double for 16 numbers of noise, and some 10 a number for the
@@ -7,6 +7,9 @@
 // All are bound by ChaCha20, at 57 cycles of a multiprocessor for 16 numbers. Forecast: dense
 // DP-SGD of 1e7 rows x 64 in 10.5 ms on 132 multiprocessors at 1.75 GHz, 93 % of the noise alone;
 // 350,000 dense numbers in 6 us. Registers: README.md.
+#include <algorithm>
+#include <bit>
+
 #include "base/check.h"
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/finish.h"
@@ -101,20 +104,30 @@ struct Row {
   uint32_t dim, state_floats;
 };
 
-// Calls body(column, update) for each number of the row.
-template <class Body>
-TACIT_IN_KERNEL void ForUpdate(const Drawing& drawing, const Row& row, const Body& body) {
-  for (uint32_t begin = 0; begin < row.dim; begin += kNumbersPerPlace) {
-    int64_t steps[kNumbersPerPlace];
-    float update[kNumbersPerPlace];
-    TACIT_UNROLL
-    for (int i = 0; i < kNumbersPerPlace; ++i)
-      steps[i] = row.sums != nullptr && begin + i < row.dim ? row.sums[begin + i] : 0;
-    Update(drawing, NoiseQuery::kRows, row.place + begin / kNumbersPerPlace, steps, update);
-    TACIT_UNROLL
-    for (int i = 0; i < kNumbersPerPlace; ++i)
-      if (begin + i < row.dim) body(begin + i, update[i]);
+// Some of a row's numbers, side by side: `count` of them from `at` on. Four that begin at a multiple
+// of 16 bytes are one access.
+struct alignas(16) Four {
+  float x[4];
+};
+TACIT_IN_KERNEL bool IsFour(const float* at, uint32_t count) {
+  return count >= 4 && reinterpret_cast<uintptr_t>(at) % sizeof(Four) == 0;
+}
+TACIT_IN_KERNEL Four LoadFour(const float* at, uint32_t count) {
+  if (IsFour(at, count)) return *reinterpret_cast<const Four*>(at);
+  Four four = {};
+  TACIT_UNROLL
+  for (uint32_t i = 0; i < 4; ++i)
+    if (i < count) four.x[i] = at[i];
+  return four;
+}
+TACIT_IN_KERNEL void StoreFour(const Four& four, uint32_t count, float* at) {
+  if (IsFour(at, count)) {
+    *reinterpret_cast<Four*>(at) = four;
+    return;
   }
+  TACIT_UNROLL
+  for (uint32_t i = 0; i < 4; ++i)
+    if (i < count) at[i] = four.x[i];
 }
 
 // MovingAverage::Keep.
@@ -125,62 +138,150 @@ TACIT_IN_KERNEL float KeepOf(const OptimizerRule& rule, uint32_t from, uint32_t 
   return static_cast<float>(Exp((to - from) * log) * Expm1(from * log) / Expm1(to * log));
 }
 
-// The moments' weights for a row: of its own writes, which it counts, or of the learner's steps
-// since its last one.
-TACIT_IN_KERNEL train::AdamNumbers RowAdam(const OptimizerRule& rule, const Row& row,
-                                           uint32_t last) {
+// What the numbers of a row have in common in a step.
+struct RowStep {
+  bool has_moments = false;  // Adam's; else the numbers move by `rate`
+  float rate = 0;
+  train::AdamNumbers adam = {};
+  bool averages = false;
+  float keep = 0;  // of the average, for the steps since the last write
+  // State that the row is left with, in the places that hold one number for all: Adagrad's s, or
+  // the count of writes; and the step of the last write. Null: the row has none.
+  float* shared = nullptr;
+  float shared_after = 0;
+  float* last = nullptr;
+};
+
+// `squared` is the sum of the updates' squares, for Adagrad alone.
+TACIT_IN_KERNEL RowStep StepOf(const OptimizerRule& rule, const Row& row, double squared) {
+  using Kind = OptimizerRule::Kind;
+  RowStep step;
+  step.averages = rule.average_decay > 0;
+  if (rule.lazy || step.averages) step.last = row.state + row.state_floats - 1;
+  const uint32_t last = step.last != nullptr ? __builtin_bit_cast(uint32_t, *step.last) : 0;
+  if (step.averages) step.keep = KeepOf(rule, last, rule.step - 1);
+  if (rule.kind == Kind::kSgd || rule.kind == Kind::kMomentum) {
+    step.rate = rule.row_rate;
+    return step;
+  }
+  if (rule.kind == Kind::kAdagrad) {
+    step.shared = row.state;
+    step.shared_after = row.state[0] + static_cast<float>(squared / static_cast<double>(row.dim));
+    step.rate = rule.row_rate / (Sqrt(step.shared_after) + rule.epsilon);
+    return step;
+  }
+  // The moments' weights: of the row's own writes, which it counts, or of the learner's steps since
+  // its last one.
+  step.has_moments = true;
   const auto at = [&](double power1, double power2) {
     return train::MakeAdamNumbers(rule.beta1, rule.beta2, rule.row_rate, rule.epsilon, power1,
                                   power2);
   };
   if (rule.lazy) {
-    train::AdamNumbers adam = at(rule.power1, rule.power2);
-    adam.keep1 = static_cast<float>(Pow(rule.beta1, rule.step - last));
-    adam.keep2 = static_cast<float>(Pow(rule.beta2, rule.step - last));
-    return adam;
+    step.adam = at(rule.power1, rule.power2);
+    step.adam.keep1 = static_cast<float>(Pow(rule.beta1, rule.step - last));
+    step.adam.keep2 = static_cast<float>(Pow(rule.beta2, rule.step - last));
+    return step;
   }
-  float& stored = row.state[2 * row.dim];
-  const uint32_t count = __builtin_bit_cast(uint32_t, stored) + 1;
-  stored = __builtin_bit_cast(float, count);
-  return at(Pow(rule.beta1, count), Pow(rule.beta2, count));
+  step.shared = row.state + 2 * row.dim;
+  const uint32_t count = __builtin_bit_cast(uint32_t, *step.shared) + 1;
+  step.shared_after = __builtin_bit_cast(float, count);
+  step.adam = at(Pow(rule.beta1, count), Pow(rule.beta2, count));
+  return step;
 }
 
-TACIT_IN_KERNEL void StepOf(const Drawing& drawing, const OptimizerRule& rule, const Row& row,
-                            uint32_t last) {
-  using Kind = OptimizerRule::Kind;
-  float* const w = row.embedding;
-  if (rule.kind == Kind::kSgd || rule.kind == Kind::kMomentum) {
-    ForUpdate(drawing, row, [&](uint32_t c, float g) { train::SgdNumber(g, rule.row_rate, w[c]); });
-  } else if (rule.kind == Kind::kAdagrad) {
-    double squared = 0;
-    ForUpdate(drawing, row, [&](uint32_t, float g) { squared += double{g} * double{g}; });
-    const float s = row.state[0] + static_cast<float>(squared / static_cast<double>(row.dim));
-    row.state[0] = s;
-    const float rate = rule.row_rate / (Sqrt(s) + rule.epsilon);
-    ForUpdate(drawing, row, [&](uint32_t c, float g) { train::SgdNumber(g, rate, w[c]); });
-  } else {
-    const train::AdamNumbers adam = RowAdam(rule, row, last);
-    float* const m = row.state;
-    ForUpdate(drawing, row, [&](uint32_t c, float g) { adam.Step(g, w[c], m[c], m[row.dim + c]); });
+// The update of a part: 16 of the row's numbers, fewer in the last one.
+TACIT_IN_KERNEL void UpdatePart(const Drawing& drawing, const Row& row, uint32_t part,
+                                float (&update)[kNumbersPerPlace]) {
+  const uint32_t begin = part * kNumbersPerPlace;
+  int64_t steps[kNumbersPerPlace];
+  TACIT_UNROLL
+  for (uint32_t i = 0; i < kNumbersPerPlace; ++i)
+    steps[i] = row.sums != nullptr && begin + i < row.dim ? row.sums[begin + i] : 0;
+  Update(drawing, NoiseQuery::kRows, row.place + part, steps, update);
+}
+
+TACIT_IN_KERNEL void StepPart(const OptimizerRule& rule, const RowStep& step, const Row& row,
+                              uint32_t part, const float (&update)[kNumbersPerPlace]) {
+  TACIT_UNROLL
+  for (uint32_t four = 0; four < kNumbersPerPlace; four += 4) {
+    const uint32_t begin = part * kNumbersPerPlace + four;
+    if (begin >= row.dim) break;
+    const uint32_t count = row.dim - begin;
+    float* const at = row.embedding + begin;
+    float* const average_at = step.averages ? step.last - row.dim + begin : nullptr;
+    Four weight = LoadFour(at, count), average = {};
+    if (step.averages) {
+      average = LoadFour(average_at, count);
+      TACIT_UNROLL
+      for (uint32_t i = 0; i < 4; ++i)
+        average.x[i] = Averaged(weight.x[i], step.keep, average.x[i]);
+    }
+    if (step.has_moments) {
+      float* const first_at = row.state + begin;
+      float* const second_at = first_at + row.dim;
+      Four first = LoadFour(first_at, count), second = LoadFour(second_at, count);
+      TACIT_UNROLL
+      for (uint32_t i = 0; i < 4; ++i)
+        step.adam.Step(update[four + i], weight.x[i], first.x[i], second.x[i]);
+      StoreFour(first, count, first_at);
+      StoreFour(second, count, second_at);
+    } else {
+      TACIT_UNROLL
+      for (uint32_t i = 0; i < 4; ++i)
+        train::SgdNumber(update[four + i], step.rate, weight.x[i]);
+    }
+    StoreFour(weight, count, at);
+    if (!step.averages) continue;
+    TACIT_UNROLL
+    for (uint32_t i = 0; i < 4; ++i)
+      average.x[i] = Averaged(weight.x[i], rule.average_keep, average.x[i]);
+    StoreFour(average, count, average_at);
   }
 }
 
-TACIT_IN_KERNEL void FinishRow(const Drawing& drawing, const OptimizerRule& rule, const Row& row) {
-  const bool averages = rule.average_decay > 0, kept = rule.lazy || averages;
-  // The step of the last write, and before it the average; a row without state has neither.
-  float* const back = kept ? row.state + row.state_floats - 1 : nullptr;
-  float* const average = averages ? back - row.dim : nullptr;
-  const uint32_t last = kept ? __builtin_bit_cast(uint32_t, *back) : 0;
-  if (averages) {
-    const float keep = KeepOf(rule, last, rule.step - 1);
-    for (uint32_t c = 0; c < row.dim; ++c)
-      average[c] = Averaged(row.embedding[c], keep, average[c]);
+// A row's threads: `group` neighbours, a power of two, of which this is number `mine`. Each has the
+// parts mine, mine + group, ...
+struct Share {
+  uint32_t group, mine;
+};
+TACIT_IN_KERNEL uint32_t PartsOf(const Row& row) {
+  return (row.dim + kNumbersPerPlace - 1) / kNumbersPerPlace;
+}
+
+// Adds up over the row's threads, in their order. All lanes take part.
+TACIT_IN_KERNEL double SumOfGroup(const Share& share, double mine) {
+  const uint32_t first = LaneIndex() - share.mine;
+  double sum = 0;
+  for (uint32_t i = 0; i < share.group; ++i) sum += Shuffle(mine, first + i);
+  return sum;
+}
+
+// Steps a row, if it is `real`. All lanes of the warp take part.
+TACIT_IN_KERNEL void FinishRow(const Drawing& drawing, const OptimizerRule& rule, bool real,
+                               const Row& row, const Share& share) {
+  const uint32_t parts = real ? PartsOf(row) : 0;
+  float update[kNumbersPerPlace];
+  double squared = 0;
+  if (rule.kind == OptimizerRule::Kind::kAdagrad) {
+    for (uint32_t part = share.mine; part < parts; part += share.group) {
+      UpdatePart(drawing, row, part, update);
+      TACIT_UNROLL
+      for (uint32_t i = 0; i < kNumbersPerPlace; ++i)
+        if (part * kNumbersPerPlace + i < row.dim) squared += double{update[i]} * double{update[i]};
+    }
+    squared = SumOfGroup(share, squared);
   }
-  StepOf(drawing, rule, row, last);
-  if (averages)
-    for (uint32_t c = 0; c < row.dim; ++c)
-      average[c] = Averaged(row.embedding[c], rule.average_keep, average[c]);
-  if (kept) *back = __builtin_bit_cast(float, rule.step);
+  const RowStep step = real ? StepOf(rule, row, squared) : RowStep();
+  for (uint32_t part = share.mine; part < parts; part += share.group) {
+    UpdatePart(drawing, row, part, update);
+    StepPart(rule, step, row, part, update);
+  }
+  // Others read what the row's numbers share until here.
+  SyncWarp();
+  if (!real || share.mine != 0) return;
+  if (step.shared != nullptr) *step.shared = step.shared_after;
+  if (step.last != nullptr) *step.last = __builtin_bit_cast(float, rule.step);
 }
 
 TACIT_IN_KERNEL Row RowOf(const RowPlaces& places, uint64_t row, uint32_t name, const RowSums& sums,
@@ -195,26 +296,36 @@ TACIT_IN_KERNEL Row RowOf(const RowPlaces& places, uint64_t row, uint32_t name, 
 }
 
 TACIT_KERNEL RowsKernel(Drawing drawing, const OptimizerRule* at_rule, RowPlaces places,
-                        WrittenRows written, RowSums sums) {
-  const uint64_t i = GlobalThread();
-  if (i >= written.all[0] || i >= written.row.size) return;
+                        WrittenRows written, RowSums sums, uint32_t group) {
+  const uint64_t i = GlobalThread() / group;
+  const Share share{group, static_cast<uint32_t>(GlobalThread() % group)};
+  const bool real = i < written.all[0] && i < written.row.size;
   const OptimizerRule rule = *at_rule;
-  const uint32_t name = written.name[i];
-  FinishRow(drawing, rule,
-            RowOf(places, written.row[i], name, sums, i < written.with_sums[0] ? i : kNone));
-  if (written.changed.size > 0) written.changed[name] = 1;
+  const uint32_t name = real ? written.name[i] : 0;
+  const Row row = real ? RowOf(places, written.row[i], name, sums,
+                               i < written.with_sums[0] ? i : uint64_t{kNone})
+                       : Row();
+  FinishRow(drawing, rule, real, row, share);
+  if (real && share.mine == 0 && written.changed.size > 0) written.changed[name] = 1;
 }
 
 TACIT_KERNEL EveryRowKernel(Drawing drawing, const OptimizerRule* at_rule, RowPlaces places,
                             DeviceSpan<const uint32_t> owner, DeviceSpan<const uint32_t> rank,
-                            RowSums sums) {
-  const uint64_t row = GlobalThread();
-  if (row >= owner.size) return;
+                            RowSums sums, uint32_t group) {
+  const uint64_t at = GlobalThread() / group;
+  const Share share{group, static_cast<uint32_t>(GlobalThread() % group)};
+  const bool real = at < owner.size;
   const OptimizerRule rule = *at_rule;
-  const uint32_t entry = owner[row];
-  FinishRow(
-      drawing, rule,
-      RowOf(places, row, static_cast<uint32_t>(row), sums, entry == kNone ? kNone : rank[entry]));
+  const uint32_t entry = real ? owner[at] : kNone;
+  const Row row = real ? RowOf(places, at, static_cast<uint32_t>(at), sums,
+                               entry == kNone ? kNone : rank[entry])
+                       : Row();
+  FinishRow(drawing, rule, real, row, share);
+}
+
+// The threads of a row: one for each part of the longest, no more than a warp.
+uint32_t GroupOf(const RowSums& sums) {
+  return std::min(kWarp, static_cast<uint32_t>(std::bit_ceil(sums.places)));
 }
 
 Drawing MakeDrawing(DeviceSpan<const NoiseKey> key, const GridRelease& release) {
@@ -259,8 +370,9 @@ Status FinishRows(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRele
                   const WrittenRows& written, const RowSums& sums) {
   TACIT_CHECK(written.name.size == written.row.size && written.with_sums.size == 1 &&
               written.all.size == 1 && sums.places > 0);
-  return Launch(stream, "FinishRows", Threads(written.row.size), RowsKernel,
-                MakeDrawing(key, release), RuleOf(rule), places, written, sums);
+  const uint32_t group = GroupOf(sums);
+  return Launch(stream, "FinishRows", Threads(written.row.size * group), RowsKernel,
+                MakeDrawing(key, release), RuleOf(rule), places, written, sums, group);
 }
 
 Status FinishEveryRow(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
@@ -268,8 +380,9 @@ Status FinishEveryRow(Stream& stream, DeviceSpan<const NoiseKey> key, const Grid
                       DeviceSpan<const uint32_t> owner, DeviceSpan<const uint32_t> rank,
                       const RowSums& sums) {
   TACIT_CHECK(sums.places > 0);
-  return Launch(stream, "FinishEveryRow", Threads(owner.size), EveryRowKernel,
-                MakeDrawing(key, release), RuleOf(rule), places, owner, rank, sums);
+  const uint32_t group = GroupOf(sums);
+  return Launch(stream, "FinishEveryRow", Threads(owner.size * group), EveryRowKernel,
+                MakeDrawing(key, release), RuleOf(rule), places, owner, rank, sums, group);
 }
 
 }  // namespace tacit::cuda

@@ -15,7 +15,18 @@ namespace tacit::cuda {
 namespace {
 
 constexpr uint32_t kColumns = 64, kRows = 4;
+constexpr uint32_t kAtOnce = 4;  // rows of a thread: their loads are under way together
 constexpr uint32_t kGridRowsMax = 65535;
+
+// The float of column `c` of the row with this name.
+TACIT_IN_KERNEL float NumberOf(const GatherInput& from, const DeviceSlot& slot, uint32_t name,
+                               uint32_t c) {
+  const DeviceGuests& guests = from.guests;
+  const float* const row = name >= guests.first
+                               ? guests.rows + uint64_t{name - guests.first} * guests.stride
+                               : slot.rows + (name - slot.first) * slot.stride;
+  return row[c - slot.column];
+}
 
 template <class T>
 TACIT_KERNEL GatherSumKernel(GatherInput from, DeviceMatrix<T> x) {
@@ -25,25 +36,37 @@ TACIT_KERNEL GatherSumKernel(GatherInput from, DeviceMatrix<T> x) {
   const bool embeds = c < embedded, is_number = !embeds && c < embedded + from.numbers.cols;
   const uint32_t s = embeds ? from.slot_of[c] : 0;
   const DeviceSlot slot = embeds ? from.slots[s] : DeviceSlot();
-  for (uint32_t r = BlockIndex().y * kRows + ThreadIndex().y; r < x.rows;
-       r += GridSize().y * kRows) {
-    const uint64_t example = uint64_t{from.first_example} + r;
-    float sum = is_number ? from.numbers.Row(example)[c - embedded] : (embeds ? 0.0f : 1.0f);
-    if (embeds) {
+  const uint32_t stride = GridSize().y * kRows;
+  for (uint32_t r0 = BlockIndex().y * kRows + ThreadIndex().y; r0 < x.rows; r0 += kAtOnce * stride) {
+    float sum[kAtOnce];
+    uint32_t first[kAtOnce], last[kAtOnce], name[kAtOnce] = {};
+    TACIT_UNROLL
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      const uint32_t r = r0 + i * stride;
+      first[i] = last[i] = 0;
+      sum[i] = embeds ? 0.0f : 1.0f;
+      if (r >= x.rows) continue;
+      const uint64_t example = uint64_t{from.first_example} + r;
+      if (is_number) sum[i] = from.numbers.Row(example)[c - embedded];
+      if (!embeds) continue;
       const uint64_t cell = example * from.slots.size + s;
-      const uint32_t first = cell == 0 ? 0 : from.cell_end[cell - 1], last = from.cell_end[cell];
-      for (uint32_t e = first; e < last; ++e) {
-        const uint32_t place = from.name[e];
-        const DeviceGuests& guests = from.guests;
-        const float* const row = place >= guests.first
-                                     ? guests.rows + uint64_t{place - guests.first} * guests.stride
-                                     : slot.rows + (place - slot.first) * slot.stride;
-        const float number = row[c - slot.column];
-        // The first is copied, not added to a zero, as on the CPU: -0 stays what it is.
-        sum = e == first ? number : sum + number;
-      }
+      first[i] = cell == 0 ? 0 : from.cell_end[cell - 1];
+      last[i] = from.cell_end[cell];
     }
-    Narrow(sum, x.Row(r) + c);
+    TACIT_UNROLL
+    for (uint32_t i = 0; i < kAtOnce; ++i)
+      if (first[i] < last[i]) name[i] = from.name[first[i]];
+    // The first is copied, not added to a zero, as on the CPU: -0 stays what it is.
+    TACIT_UNROLL
+    for (uint32_t i = 0; i < kAtOnce; ++i)
+      if (first[i] < last[i]) sum[i] = NumberOf(from, slot, name[i], c);
+    TACIT_UNROLL
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      for (uint32_t e = first[i] + 1; e < last[i]; ++e)
+        sum[i] += NumberOf(from, slot, from.name[e], c);
+      const uint32_t r = r0 + i * stride;
+      if (r < x.rows) Narrow(sum[i], x.Row(r) + c);
+    }
   }
 }
 
@@ -58,7 +81,8 @@ Status GatherSum(Stream& stream, const GatherInput& from, DeviceMatrix<T> x) {
   TACIT_CHECK(from.numbers.cols == 0 || from.numbers.rows >= from.first_example + x.rows);
   if (x.rows == 0 || x.cols == 0) return {};
   const uint32_t across = (x.cols + kColumns - 1) / kColumns;
-  const uint32_t down = std::min((x.rows + kRows - 1) / kRows, kGridRowsMax);
+  constexpr uint32_t kOfBlock = kRows * kAtOnce;
+  const uint32_t down = std::min((x.rows + kOfBlock - 1) / kOfBlock, kGridRowsMax);
   return Launch(stream, "GatherSum",
                 {.grid = {across, down}, .block = {kColumns, kRows}, .shared_bytes = 0},
                 GatherSumKernel<T>, from, x);

@@ -35,14 +35,37 @@ TACIT_IN_KERNEL int64_t WrappingAdd(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
 
-TACIT_KERNEL AddKernel(const NoiseKey* key, Draw draw, DeviceSpan<int64_t> values) {
-  const uint64_t place = GlobalThread(), first = place * kNumbersPerPlace;
-  if (first >= values.size) return;
-  int64_t steps[kNumbersPerPlace];
-  Sixteen(key, draw, place, steps);
+// A warp's numbers, 16 a thread, on their way to memory: threads put down what they drew, and then
+// neighbours take neighbouring numbers. A row more than 16 wide keeps them in different banks.
+template <class T>
+struct WarpTurn {
+  T of[kWarp][kNumbersPerPlace + 1];
+};
+template <class T>
+struct BlockTurn {
+  WarpTurn<T> warps[kBlock / kWarp];
+};
+// Calls body(i, number) for each number of the warp that lies before `size`. All lanes take part.
+template <class T, class Body>
+TACIT_IN_KERNEL void TurnWarp(const T (&mine)[kNumbersPerPlace], uint64_t size, const Body& body) {
+  WarpTurn<T>& turn = SharedAs<BlockTurn<T>>().warps[WarpIndex()];
   TACIT_UNROLL
-  for (int i = 0; i < kNumbersPerPlace; ++i)
-    if (first + i < values.size) values[first + i] = WrappingAdd(values[first + i], steps[i]);
+  for (int i = 0; i < kNumbersPerPlace; ++i) turn.of[LaneIndex()][i] = mine[i];
+  SyncWarp();
+  const uint64_t first = (GlobalThread() - LaneIndex()) * kNumbersPerPlace;
+  TACIT_UNROLL
+  for (uint32_t i = 0; i < kNumbersPerPlace; ++i) {
+    const uint32_t at = i * kWarp + LaneIndex();
+    if (first + at < size) body(first + at, turn.of[at / kNumbersPerPlace][at % kNumbersPerPlace]);
+  }
+}
+
+TACIT_KERNEL AddKernel(const NoiseKey* key, Draw draw, DeviceSpan<int64_t> values) {
+  const uint64_t place = GlobalThread();
+  int64_t steps[kNumbersPerPlace] = {};
+  if (place * kNumbersPerPlace < values.size) Sixteen(key, draw, place, steps);
+  TurnWarp(steps, values.size,
+           [&](uint64_t i, int64_t step) { values[i] = WrappingAdd(values[i], step); });
 }
 
 TACIT_KERNEL FillKernel(const NoiseKey* key, Draw draw, double factor, DeviceSpan<float> out) {
@@ -73,14 +96,13 @@ TACIT_KERNEL AddToRowsKernel(const NoiseKey* key, Draw draw, DeviceSpan<const ui
 
 TACIT_KERNEL KeystreamKernel(const NoiseKey* key, uint64_t query, uint64_t first_block,
                              DeviceSpan<uint32_t> out) {
+  static_assert(kChaChaWords == kNumbersPerPlace);
   const uint64_t block = GlobalThread();
-  if (block * kChaChaWords >= out.size) return;
-  uint32_t words[kKeyWords], stream[kChaChaWords];
+  uint32_t words[kKeyWords], stream[kChaChaWords] = {};
   TACIT_UNROLL
   for (int i = 0; i < kKeyWords; ++i) words[i] = key->words[i];
-  ChaChaBlock(words, first_block + block, query, stream);
-  TACIT_UNROLL
-  for (int i = 0; i < kChaChaWords; ++i) out[block * kChaChaWords + i] = stream[i];
+  if (block * kChaChaWords < out.size) ChaChaBlock(words, first_block + block, query, stream);
+  TurnWarp(stream, out.size, [&](uint64_t i, uint32_t word) { out[i] = word; });
 }
 
 TACIT_KERNEL WipeKernel(NoiseKey* key) {
@@ -103,8 +125,10 @@ runtime::LaunchShape Threads(uint64_t n) {
 Status AddGridNoise(Stream& stream, DeviceSpan<const NoiseKey> key, NoiseQuery query, double stddev,
                     DeviceSpan<int64_t> values) {
   TACIT_CHECK(key.size == 1);
-  return Launch(stream, "AddGridNoise", Threads(Places(values.size)), AddKernel, key.data,
-                MakeDraw(query, stddev), values);
+  runtime::LaunchShape shape = Threads(Places(values.size));
+  shape.shared_bytes = sizeof(BlockTurn<int64_t>);
+  return Launch(stream, "AddGridNoise", shape, AddKernel, key.data, MakeDraw(query, stddev),
+                values);
 }
 
 Status FillGridNoise(Stream& stream, DeviceSpan<const NoiseKey> key, NoiseQuery query,
@@ -127,8 +151,10 @@ Status AddGridNoiseToRows(Stream& stream, DeviceSpan<const NoiseKey> key, NoiseQ
 Status FillKeystream(Stream& stream, DeviceSpan<const NoiseKey> key, NoiseQuery query,
                      uint64_t first_block, DeviceSpan<uint32_t> out) {
   TACIT_CHECK(key.size == 1 && out.size % kChaChaWords == 0);
-  return Launch(stream, "FillKeystream", Threads(out.size / kChaChaWords), KeystreamKernel,
-                key.data, static_cast<uint64_t>(query), first_block, out);
+  runtime::LaunchShape shape = Threads(out.size / kChaChaWords);
+  shape.shared_bytes = sizeof(BlockTurn<uint32_t>);
+  return Launch(stream, "FillKeystream", shape, KeystreamKernel, key.data,
+                static_cast<uint64_t>(query), first_block, out);
 }
 
 Status WipeKey(Stream& stream, DeviceSpan<NoiseKey> key) {

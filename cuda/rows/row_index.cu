@@ -109,29 +109,49 @@ TACIT_KERNEL ChangedKernel(RowIndex index, DeviceSpan<const uint8_t> changed,
 }
 
 // The place of float `c` of a row, or null behind its end.
-TACIT_IN_KERNEL float* FloatOf(const RowPlaces& places, const RowTransfer& transfer, uint64_t i,
-                               uint32_t c) {
-  const RowPlace at = PlaceOf(places, transfer.row[i], transfer.name[i]);
+TACIT_IN_KERNEL float* FloatOf(const RowPlace& at, uint32_t c) {
   if (c < at.dim) return at.embedding + c;
   return c - at.dim < at.state_floats ? at.state + (c - at.dim) : nullptr;
 }
 
+// Calls body(transfer's float, the row's float or null) for each float of the warp's rows, which
+// are kRowsAtOnce: what one needs is loaded while another is waited for.
+constexpr uint32_t kRowsAtOnce = 4;
+template <class Body>
+TACIT_IN_KERNEL void ForFloats(const RowPlaces& places, const RowTransfer& transfer,
+                               const Body& body) {
+  const uint64_t first = GlobalThread() / kWarp * kRowsAtOnce;
+  RowPlace at[kRowsAtOnce];
+  TACIT_UNROLL
+  for (uint32_t i = 0; i < kRowsAtOnce; ++i)
+    at[i] = first + i < transfer.row.size
+                ? PlaceOf(places, transfer.row[first + i], transfer.name[first + i])
+                : RowPlace();
+  for (uint32_t c = LaneIndex(); c < transfer.stride; c += kWarp) {
+    TACIT_UNROLL
+    for (uint32_t i = 0; i < kRowsAtOnce; ++i)
+      if (first + i < transfer.row.size)
+        body(transfer.floats[(first + i) * transfer.stride + c], FloatOf(at[i], c));
+  }
+}
+
 TACIT_KERNEL UnpackKernel(RowPlaces places, RowTransfer transfer) {
-  const uint64_t at = GlobalThread(), i = at / transfer.stride;
-  if (i >= transfer.row.size) return;
-  if (float* const to = FloatOf(places, transfer, i, static_cast<uint32_t>(at % transfer.stride)))
-    *to = transfer.floats[at];
+  ForFloats(places, transfer, [](const float& from, float* to) {
+    if (to != nullptr) *to = from;
+  });
 }
 TACIT_KERNEL PackKernel(RowPlaces places, RowTransfer transfer) {
-  const uint64_t at = GlobalThread(), i = at / transfer.stride;
-  if (i >= transfer.row.size) return;
-  const float* const from =
-      FloatOf(places, transfer, i, static_cast<uint32_t>(at % transfer.stride));
-  transfer.floats[at] = from != nullptr ? *from : 0;
+  ForFloats(places, transfer,
+            [](float& to, const float* from) { to = from != nullptr ? *from : 0; });
 }
 
 runtime::LaunchShape Threads(uint64_t n) {
   return {.grid = BlocksFor(n, kBlock), .block = {kBlock}, .shared_bytes = 0};
+}
+
+// A warp for kRowsAtOnce rows.
+runtime::LaunchShape WarpsOf(uint64_t rows) {
+  return Threads((rows + kRowsAtOnce - 1) / kRowsAtOnce * kWarp);
 }
 
 void CheckTransfer(const RowTransfer& transfer) {
@@ -173,12 +193,12 @@ Status ListChanged(Stream& stream, const RowIndex& index, DeviceSpan<const uint8
 
 Status UnpackRows(Stream& stream, const RowPlaces& places, const RowTransfer& transfer) {
   CheckTransfer(transfer);
-  return Launch(stream, "UnpackRows", Threads(transfer.floats.size), UnpackKernel, places,
+  return Launch(stream, "UnpackRows", WarpsOf(transfer.row.size), UnpackKernel, places,
                 transfer);
 }
 Status PackRows(Stream& stream, const RowPlaces& places, const RowTransfer& transfer) {
   CheckTransfer(transfer);
-  return Launch(stream, "PackRows", Threads(transfer.floats.size), PackKernel, places, transfer);
+  return Launch(stream, "PackRows", WarpsOf(transfer.row.size), PackKernel, places, transfer);
 }
 
 }  // namespace tacit::cuda
