@@ -12,7 +12,7 @@ struct GpuSizes {
   double seconds = 0.3;  // about as long is measured for one figure
   size_t copy_bytes = size_t{4} << 30;
   uint32_t square = 8192;  // the matrices of the product that is the limit
-  std::vector<uint64_t> batches = {2048, 16384};
+  std::vector<uint64_t> batches = {16384, 2048};
   std::vector<uint32_t> hidden = {598, 598, 598, 598};
   size_t noise_numbers = size_t{1} << 28;
   std::vector<uint64_t> vocabularies = {100'000, 10'000'000, 100'000'000};

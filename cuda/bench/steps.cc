@@ -68,7 +68,7 @@ Status AddBatch(const GpuSizes& sizes, uint64_t batch, std::vector<BenchRow>* ro
 
 // Examples a second with a commit every second, or without.
 Result<double> Committed(const GpuSizes& sizes, train::Gpu& gpu, double every) {
-  TACIT_ASSIGN(BenchSetup setup, MakeBenchSetup(ClickModelOf(sizes, sizes.batches[0])));
+  TACIT_ASSIGN(BenchSetup setup, MakeBenchSetup(ClickModelOf(sizes, sizes.batches.back())));
   bench::TrainingRig rig(std::move(setup), {.name = "gpu", .gpu = &gpu});
   TACIT_RETURN_IF_ERROR(rig.Open());
   uint64_t examples = 0;

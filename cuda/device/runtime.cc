@@ -4,7 +4,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <sched.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "base/check.h"
@@ -41,6 +44,20 @@ cudaStream_t Of(Stream stream) { return static_cast<cudaStream_t>(stream); }
 cudaEvent_t EventOf(Event event) { return static_cast<cudaEvent_t>(event); }
 dim3 Of(const Extent& extent) { return {extent.x, extent.y, extent.z}; }
 
+// Steps last some hundred microseconds, and to be woken up takes a sixth of that. So the host first
+// looks again and again, and lets others run in between; it sleeps when the work takes longer.
+constexpr std::chrono::microseconds kLookFor{1000};
+template <class Look>
+bool IsDoneSoon(const Look& look, Code* code) {
+  const auto until = std::chrono::steady_clock::now() + kLookFor;
+  do {
+    *code = look();
+    if (*code != cudaErrorNotReady) return true;
+    sched_yield();
+  } while (std::chrono::steady_clock::now() < until);
+  return false;
+}
+
 }  // namespace
 
 Code DriverVersion(int* version) { return cudaDriverGetVersion(version); }
@@ -62,7 +79,7 @@ Code GetProperties(int ordinal, Properties* properties) {
 
 Code UseDevice(int ordinal) {
   if (const Code code = cudaSetDevice(ordinal)) return code;
-  // The host sleeps while it waits: a trainer shares its cores with the server.
+  // The host sleeps while it waits for long: a trainer shares its cores with the server.
   if (const Code code = cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync)) return code;
   return cudaFree(nullptr);
 }
@@ -107,8 +124,16 @@ Code Record(Event event, Stream stream) { return cudaEventRecord(EventOf(event),
 Code Wait(Stream stream, Event event) {
   return cudaStreamWaitEvent(Of(stream), EventOf(event), cudaEventWaitDefault);
 }
-Code Synchronize(Stream stream) { return cudaStreamSynchronize(Of(stream)); }
-Code SynchronizeEvent(Event event) { return cudaEventSynchronize(EventOf(event)); }
+Code Synchronize(Stream stream) {
+  Code code = kSuccess;
+  if (IsDoneSoon([&] { return cudaStreamQuery(Of(stream)); }, &code)) return code;
+  return cudaStreamSynchronize(Of(stream));
+}
+Code SynchronizeEvent(Event event) {
+  Code code = kSuccess;
+  if (IsDoneSoon([&] { return cudaEventQuery(EventOf(event)); }, &code)) return code;
+  return cudaEventSynchronize(EventOf(event));
+}
 
 Code BeginCapture(Stream stream) {
   return cudaStreamBeginCapture(Of(stream), cudaStreamCaptureModeThreadLocal);

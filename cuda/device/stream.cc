@@ -63,8 +63,9 @@ Status Stream::Copy(void* to, const void* from, size_t bytes) {
   TACIT_RETURN_IF_ERROR(device_->Health());
   if (bytes == 0) return {};
   if (list_ != nullptr) return List('c', handle_, to, from, bytes), Status();
-  return device_->Check(runtime::Copy(to, from, bytes, handle_),
-                        fmt::format("copying {} bytes", bytes));
+  const runtime::Code code = runtime::Copy(to, from, bytes, handle_);
+  if (code == runtime::kSuccess) return {};
+  return device_->Check(code, fmt::format("copying {} bytes", bytes));
 }
 
 Status Stream::FillBytes(void* memory, uint8_t value, size_t bytes) {
@@ -72,8 +73,9 @@ Status Stream::FillBytes(void* memory, uint8_t value, size_t bytes) {
   TACIT_RETURN_IF_ERROR(device_->Health());
   if (bytes == 0) return {};
   if (list_ != nullptr) return List('f', handle_, memory, value, bytes), Status();
-  return device_->Check(runtime::Fill(memory, value, bytes, handle_),
-                        fmt::format("filling {} bytes", bytes));
+  const runtime::Code code = runtime::Fill(memory, value, bytes, handle_);
+  if (code == runtime::kSuccess) return {};
+  return device_->Check(code, fmt::format("filling {} bytes", bytes));
 }
 
 Status Stream::Record(Event& event) {
@@ -101,8 +103,9 @@ Status LaunchKernel(Stream& stream, const char* name, const void* kernel,
                     const runtime::LaunchShape& shape, void** arguments) {
   stream.device().CheckOwner();
   TACIT_RETURN_IF_ERROR(stream.device().Health());
-  return stream.device().Check(runtime::LaunchKernel(kernel, shape, arguments, stream.handle()),
-                               Launching(name, shape));
+  const runtime::Code code = runtime::LaunchKernel(kernel, shape, arguments, stream.handle());
+  if (code == runtime::kSuccess) return {};
+  return stream.device().Check(code, Launching(name, shape));
 }
 
 Status LaunchEmulated(Stream& stream, const char* name, const runtime::LaunchShape& shape,

@@ -14,6 +14,7 @@
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/finish.h"
 #include "cuda/kernels/grid_draw.h"
+#include "cuda/kernels/vector.h"
 #include "mechanism/nearest.h"
 #include "noise/grid_gaussian.h"
 
@@ -48,29 +49,43 @@ TACIT_IN_KERNEL float Averaged(float weight, float keep, float average) {
   return keep == 0 ? weight : weight + keep * (average - weight);
 }
 
-TACIT_IN_KERNEL void StepNumber(const OptimizerRule& rule, const DenseParameters& p, uint64_t i,
-                                float update) {
+// Steps four numbers, of which `count` are there.
+TACIT_IN_KERNEL void StepFour(const OptimizerRule& rule, const DenseParameters& p, uint64_t i,
+                              uint32_t count, const float* update) {
   using Kind = OptimizerRule::Kind;
-  float weight = p.weights[i];
-  switch (rule.kind) {
-    case Kind::kSgd:
-      train::SgdNumber(update, rule.rate, weight);
-      break;
-    case Kind::kMomentum:
-      train::MomentumNumber(update, rule.rate, rule.momentum, weight, p.first[i]);
-      break;
-    case Kind::kAdagrad:
-      train::AdagradNumber(update, rule.rate, rule.epsilon, weight, p.first[i]);
-      break;
-    case Kind::kAdam:
-      rule.adam.Step(update, weight, p.first[i], p.second[i]);
-      break;
-    case Kind::kCorrectedAdam:
-      rule.corrected.Step(update, weight, p.first[i], p.second[i]);
-      break;
+  const bool has_first = p.first.size > 0, has_second = p.second.size > 0;
+  Vector<float, 4> weight = LoadVector<4>(p.weights.data + i, count), first = {}, second = {};
+  if (has_first) first = LoadVector<4>(p.first.data + i, count);
+  if (has_second) second = LoadVector<4>(p.second.data + i, count);
+  TACIT_UNROLL
+  for (uint32_t j = 0; j < 4; ++j) {
+    switch (rule.kind) {
+      case Kind::kSgd:
+        train::SgdNumber(update[j], rule.rate, weight.x[j]);
+        break;
+      case Kind::kMomentum:
+        train::MomentumNumber(update[j], rule.rate, rule.momentum, weight.x[j], first.x[j]);
+        break;
+      case Kind::kAdagrad:
+        train::AdagradNumber(update[j], rule.rate, rule.epsilon, weight.x[j], first.x[j]);
+        break;
+      case Kind::kAdam:
+        rule.adam.Step(update[j], weight.x[j], first.x[j], second.x[j]);
+        break;
+      case Kind::kCorrectedAdam:
+        rule.corrected.Step(update[j], weight.x[j], first.x[j], second.x[j]);
+        break;
+    }
   }
-  p.weights[i] = weight;
-  if (p.average.size > 0) p.average[i] = Averaged(weight, rule.average_keep, p.average[i]);
+  StoreVector(weight, count, p.weights.data + i);
+  if (has_first) StoreVector(first, count, p.first.data + i);
+  if (has_second) StoreVector(second, count, p.second.data + i);
+  if (p.average.size == 0) return;
+  Vector<float, 4> average = LoadVector<4>(p.average.data + i, count);
+  TACIT_UNROLL
+  for (uint32_t j = 0; j < 4; ++j)
+    average.x[j] = Averaged(weight.x[j], rule.average_keep, average.x[j]);
+  StoreVector(average, count, p.average.data + i);
 }
 
 TACIT_IN_KERNEL int64_t InSteps(float sum, double per_step) {
@@ -81,18 +96,23 @@ TACIT_IN_KERNEL int64_t InSteps(int64_t sum, double) { return sum; }
 template <class Sum>
 TACIT_KERNEL DenseKernel(Drawing drawing, const OptimizerRule* at_rule, DeviceSpan<const Sum> sums,
                          DenseParameters parameters) {
-  const uint64_t place = GlobalThread(), first = place * kNumbersPerPlace;
-  if (first >= sums.size) return;
-  const OptimizerRule rule = *at_rule;
+  const uint64_t place = GlobalThread(), begin = place * kNumbersPerPlace;
+  if (begin >= sums.size) return;
+  const uint64_t left = sums.size - begin;
+  const auto count = static_cast<uint32_t>(left < kNumbersPerPlace ? left : kNumbersPerPlace);
   int64_t steps[kNumbersPerPlace];
   float update[kNumbersPerPlace];
   TACIT_UNROLL
-  for (int i = 0; i < kNumbersPerPlace; ++i)
-    steps[i] = first + i < sums.size ? InSteps(sums[first + i], drawing.per_step) : 0;
+  for (uint32_t four = 0; four < kNumbersPerPlace; four += 4) {
+    const auto some = LoadVector<4>(sums.data + begin + four, four < count ? count - four : 0);
+    TACIT_UNROLL
+    for (uint32_t j = 0; j < 4; ++j) steps[four + j] = InSteps(some.x[j], drawing.per_step);
+  }
   Update(drawing, NoiseQuery::kDense, place, steps, update);
+  const OptimizerRule rule = *at_rule;
   TACIT_UNROLL
-  for (int i = 0; i < kNumbersPerPlace; ++i)
-    if (first + i < sums.size) StepNumber(rule, parameters, first + i, update[i]);
+  for (uint32_t four = 0; four < kNumbersPerPlace; four += 4)
+    if (four < count) StepFour(rule, parameters, begin + four, count - four, update + four);
 }
 
 // A row with the place of its first noise, and its sums, or null.
@@ -103,32 +123,6 @@ struct Row {
   uint64_t place;
   uint32_t dim, state_floats;
 };
-
-// Some of a row's numbers, side by side: `count` of them from `at` on. Four that begin at a multiple
-// of 16 bytes are one access.
-struct alignas(16) Four {
-  float x[4];
-};
-TACIT_IN_KERNEL bool IsFour(const float* at, uint32_t count) {
-  return count >= 4 && reinterpret_cast<uintptr_t>(at) % sizeof(Four) == 0;
-}
-TACIT_IN_KERNEL Four LoadFour(const float* at, uint32_t count) {
-  if (IsFour(at, count)) return *reinterpret_cast<const Four*>(at);
-  Four four = {};
-  TACIT_UNROLL
-  for (uint32_t i = 0; i < 4; ++i)
-    if (i < count) four.x[i] = at[i];
-  return four;
-}
-TACIT_IN_KERNEL void StoreFour(const Four& four, uint32_t count, float* at) {
-  if (IsFour(at, count)) {
-    *reinterpret_cast<Four*>(at) = four;
-    return;
-  }
-  TACIT_UNROLL
-  for (uint32_t i = 0; i < 4; ++i)
-    if (i < count) at[i] = four.x[i];
-}
 
 // MovingAverage::Keep.
 TACIT_IN_KERNEL float KeepOf(const OptimizerRule& rule, uint32_t from, uint32_t to) {
@@ -210,9 +204,9 @@ TACIT_IN_KERNEL void StepPart(const OptimizerRule& rule, const RowStep& step, co
     const uint32_t count = row.dim - begin;
     float* const at = row.embedding + begin;
     float* const average_at = step.averages ? step.last - row.dim + begin : nullptr;
-    Four weight = LoadFour(at, count), average = {};
+    Vector<float, 4> weight = LoadVector<4>(at, count), average = {};
     if (step.averages) {
-      average = LoadFour(average_at, count);
+      average = LoadVector<4>(average_at, count);
       TACIT_UNROLL
       for (uint32_t i = 0; i < 4; ++i)
         average.x[i] = Averaged(weight.x[i], step.keep, average.x[i]);
@@ -220,23 +214,24 @@ TACIT_IN_KERNEL void StepPart(const OptimizerRule& rule, const RowStep& step, co
     if (step.has_moments) {
       float* const first_at = row.state + begin;
       float* const second_at = first_at + row.dim;
-      Four first = LoadFour(first_at, count), second = LoadFour(second_at, count);
+      Vector<float, 4> first = LoadVector<4>(first_at, count);
+      Vector<float, 4> second = LoadVector<4>(second_at, count);
       TACIT_UNROLL
       for (uint32_t i = 0; i < 4; ++i)
         step.adam.Step(update[four + i], weight.x[i], first.x[i], second.x[i]);
-      StoreFour(first, count, first_at);
-      StoreFour(second, count, second_at);
+      StoreVector(first, count, first_at);
+      StoreVector(second, count, second_at);
     } else {
       TACIT_UNROLL
       for (uint32_t i = 0; i < 4; ++i)
         train::SgdNumber(update[four + i], step.rate, weight.x[i]);
     }
-    StoreFour(weight, count, at);
+    StoreVector(weight, count, at);
     if (!step.averages) continue;
     TACIT_UNROLL
     for (uint32_t i = 0; i < 4; ++i)
       average.x[i] = Averaged(weight.x[i], rule.average_keep, average.x[i]);
-    StoreFour(average, count, average_at);
+    StoreVector(average, count, average_at);
   }
 }
 

@@ -16,7 +16,8 @@ namespace {
 
 constexpr uint32_t kColumns = 64, kRows = 4;
 constexpr uint32_t kAtOnce = 4;  // rows of a thread: their loads are under way together
-constexpr uint32_t kGridRowsMax = 65535;
+// More blocks than work at a time would begin in vain: each reads its slot first.
+constexpr uint32_t kBlocksMost = 2048;
 
 // The float of column `c` of the row with this name.
 TACIT_IN_KERNEL float NumberOf(const GatherInput& from, const DeviceSlot& slot, uint32_t name,
@@ -28,6 +29,11 @@ TACIT_IN_KERNEL float NumberOf(const GatherInput& from, const DeviceSlot& slot, 
   return row[c - slot.column];
 }
 
+// The entries of kAtOnce cells, and the names of the first ones.
+struct Cells {
+  uint32_t first[kAtOnce], last[kAtOnce], name[kAtOnce];
+};
+
 template <class T>
 TACIT_KERNEL GatherSumKernel(GatherInput from, DeviceMatrix<T> x) {
   const uint32_t c = BlockIndex().x * kColumns + ThreadIndex().x;
@@ -37,36 +43,46 @@ TACIT_KERNEL GatherSumKernel(GatherInput from, DeviceMatrix<T> x) {
   const uint32_t s = embeds ? from.slot_of[c] : 0;
   const DeviceSlot slot = embeds ? from.slots[s] : DeviceSlot();
   const uint32_t stride = GridSize().y * kRows;
-  for (uint32_t r0 = BlockIndex().y * kRows + ThreadIndex().y; r0 < x.rows; r0 += kAtOnce * stride) {
-    float sum[kAtOnce];
-    uint32_t first[kAtOnce], last[kAtOnce], name[kAtOnce] = {};
+  // Cells of rows r0, r0 + stride, ...
+  const auto look = [&](uint32_t r0) {
+    Cells cells = {};
     TACIT_UNROLL
     for (uint32_t i = 0; i < kAtOnce; ++i) {
-      const uint32_t r = r0 + i * stride;
-      first[i] = last[i] = 0;
-      sum[i] = embeds ? 0.0f : 1.0f;
-      if (r >= x.rows) continue;
-      const uint64_t example = uint64_t{from.first_example} + r;
-      if (is_number) sum[i] = from.numbers.Row(example)[c - embedded];
-      if (!embeds) continue;
-      const uint64_t cell = example * from.slots.size + s;
-      first[i] = cell == 0 ? 0 : from.cell_end[cell - 1];
-      last[i] = from.cell_end[cell];
+      const uint64_t r = uint64_t{r0} + i * uint64_t{stride};
+      if (!embeds || r >= x.rows) continue;
+      const uint64_t cell = (from.first_example + r) * from.slots.size + s;
+      cells.first[i] = cell == 0 ? 0 : from.cell_end[cell - 1];
+      cells.last[i] = from.cell_end[cell];
     }
     TACIT_UNROLL
     for (uint32_t i = 0; i < kAtOnce; ++i)
-      if (first[i] < last[i]) name[i] = from.name[first[i]];
+      if (cells.first[i] < cells.last[i]) cells.name[i] = from.name[cells.first[i]];
+    return cells;
+  };
+  uint32_t r0 = BlockIndex().y * kRows + ThreadIndex().y;
+  Cells cells = look(r0);
+  while (r0 < x.rows) {
+    float sum[kAtOnce];
     // The first is copied, not added to a zero, as on the CPU: -0 stays what it is.
     TACIT_UNROLL
-    for (uint32_t i = 0; i < kAtOnce; ++i)
-      if (first[i] < last[i]) sum[i] = NumberOf(from, slot, name[i], c);
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      const uint64_t r = uint64_t{r0} + i * uint64_t{stride};
+      sum[i] = embeds ? 0.0f : 1.0f;
+      if (is_number && r < x.rows) sum[i] = from.numbers.Row(from.first_example + r)[c - embedded];
+      if (cells.first[i] < cells.last[i]) sum[i] = NumberOf(from, slot, cells.name[i], c);
+    }
+    const uint64_t next = uint64_t{r0} + kAtOnce * uint64_t{stride};
+    const Cells after = next < x.rows ? look(static_cast<uint32_t>(next)) : Cells();
     TACIT_UNROLL
     for (uint32_t i = 0; i < kAtOnce; ++i) {
-      for (uint32_t e = first[i] + 1; e < last[i]; ++e)
+      for (uint32_t e = cells.first[i] + 1; e < cells.last[i]; ++e)
         sum[i] += NumberOf(from, slot, from.name[e], c);
-      const uint32_t r = r0 + i * stride;
+      const uint64_t r = uint64_t{r0} + i * uint64_t{stride};
       if (r < x.rows) Narrow(sum[i], x.Row(r) + c);
     }
+    if (next >= x.rows) return;
+    r0 = static_cast<uint32_t>(next);
+    cells = after;
   }
 }
 
@@ -82,7 +98,8 @@ Status GatherSum(Stream& stream, const GatherInput& from, DeviceMatrix<T> x) {
   if (x.rows == 0 || x.cols == 0) return {};
   const uint32_t across = (x.cols + kColumns - 1) / kColumns;
   constexpr uint32_t kOfBlock = kRows * kAtOnce;
-  const uint32_t down = std::min((x.rows + kOfBlock - 1) / kOfBlock, kGridRowsMax);
+  const uint32_t down =
+      std::min((x.rows + kOfBlock - 1) / kOfBlock, std::max(1u, kBlocksMost / across));
   return Launch(stream, "GatherSum",
                 {.grid = {across, down}, .block = {kColumns, kRows}, .shared_bytes = 0},
                 GatherSumKernel<T>, from, x);

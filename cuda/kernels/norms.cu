@@ -11,6 +11,7 @@
 #include "cuda/kernels/norms.h"
 #include "cuda/kernels/number.h"
 #include "cuda/kernels/reduce.h"
+#include "cuda/kernels/vector.h"
 
 namespace tacit::cuda {
 namespace {
@@ -20,9 +21,14 @@ constexpr uint32_t kBlock = 128, kWarps = kBlock / kWarp;
 // <x, y>, the same in every lane. Products of two floats are exact in a double.
 template <class T>
 TACIT_IN_KERNEL double WarpDot(const T* x, const T* y, uint32_t cols) {
+  constexpr uint32_t kEach = 8;
   double sum = 0;
-  for (uint32_t c = LaneIndex(); c < cols; c += kWarp)
-    sum = Fma(double{Widen(x[c])}, double{Widen(y[c])}, sum);
+  for (uint32_t c = LaneIndex() * kEach; c < cols; c += kWarp * kEach) {
+    const auto of_x = LoadVector<kEach>(x + c, cols - c), of_y = LoadVector<kEach>(y + c, cols - c);
+    TACIT_UNROLL
+    for (uint32_t i = 0; i < kEach; ++i)
+      sum = Fma(double{Widen(of_x.x[i])}, double{Widen(of_y.x[i])}, sum);
+  }
   return WarpSum(sum);
 }
 
@@ -115,6 +121,16 @@ TACIT_KERNEL UnitNormsKernel(DeviceSpan<const uint32_t> unit_end, MatrixList<con
   if (ThreadIndex().x == 0) out[u] = static_cast<float>(squared);
 }
 
+// The same for units of one row each at most.
+TACIT_KERNEL OneRowNormsKernel(DeviceSpan<const uint32_t> unit_end, uint64_t rows,
+                               DeviceSpan<const double> all_own, DeviceSpan<float> all_out) {
+  const uint64_t u = GlobalThread();
+  if (u >= unit_end.size) return;
+  const uint32_t first = u == 0 ? 0 : unit_end[u - 1];
+  all_out[BlockIndex().y * unit_end.size + u] =
+      unit_end[u] == first ? 0.0f : static_cast<float>(all_own[BlockIndex().y * rows + first]);
+}
+
 runtime::LaunchShape Warps(uint64_t n) {
   return {.grid = BlocksFor(n * kWarp, kBlock), .block = {kBlock}, .shared_bytes = 0};
 }
@@ -144,6 +160,17 @@ Status RowGradientNorms(Stream& stream, const MatrixList<const T>& a, const Matr
   runtime::LaunchShape shape = Warps(rows);
   shape.grid.y = a.count;
   return Launch(stream, "RowGradientNorms", shape, RowGradientNormsKernel<T>, a, g, own);
+}
+
+Status OneRowNorms(Stream& stream, DeviceSpan<const uint32_t> unit_end, uint32_t rows,
+                   DeviceSpan<const double> own, DeviceSpan<float> out) {
+  if (out.size == 0) return {};
+  const size_t matrices = out.size / unit_end.size;
+  TACIT_CHECK(matrices * unit_end.size == out.size && own.size == matrices * rows,
+              "one norm per row and unit");
+  runtime::LaunchShape shape = Warps((unit_end.size + kWarp - 1) / kWarp);
+  shape.grid.y = static_cast<uint32_t>(matrices);
+  return Launch(stream, "OneRowNorms", shape, OneRowNormsKernel, unit_end, uint64_t{rows}, own, out);
 }
 
 template <class T>

@@ -25,4 +25,8 @@ Status UnitSquaredNorms(Stream& stream, DeviceSpan<const uint32_t> unit_end,
                         const MatrixList<const T>& a, const MatrixList<const T>& g,
                         DeviceSpan<const double> own, DeviceSpan<float> out);
 
+// The same where no unit has more than one row, of `rows` in each matrix.
+Status OneRowNorms(Stream& stream, DeviceSpan<const uint32_t> unit_end, uint32_t rows,
+                   DeviceSpan<const double> own, DeviceSpan<float> out);
+
 }  // namespace tacit::cuda

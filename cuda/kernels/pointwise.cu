@@ -1,56 +1,81 @@
-// Loops over matrices, a thread a number; blocks of 64 columns and 4 rows.
+// Loops over matrices, a thread eight neighbouring numbers; blocks of 64 columns and 32 rows.
 //   bytes:      each number read once and written once: 4 + 4, 4 + 2 or 2 + 2
 //   operations: one or two a number; LogisticLoss some 60 in double
 // Memory bounds all of them. Forecast: 80 % of the copy bandwidth for matrices that do not fit the
 // second-level cache; those of a step of 2,048 do fit it. ColumnSums is for the contract and goes
 // down each column alone. Registers: README.md.
 #include <algorithm>
+#include <type_traits>
 
 #include "base/check.h"
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/number.h"
 #include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/vector.h"
 
 namespace tacit::cuda {
 namespace {
 
-constexpr uint32_t kColumns = 64, kRows = 4, kBlock = 256;
+constexpr uint32_t kEach = 8;  // neighbouring columns of a thread
+constexpr uint32_t kColumns = 64, kRows = 32, kBlock = 256;
+static_assert(kColumns / kEach * kRows == kBlock);
 constexpr uint32_t kGridRowsMax = 65535;
 
-// Calls body(row, column) for the numbers of this thread.
+// Calls body(row, first column) for the numbers of this thread, kEach columns at a time.
 template <class Body>
 TACIT_IN_KERNEL void ForMine(uint32_t rows, uint32_t cols, const Body& body) {
-  const uint32_t c = BlockIndex().x * kColumns + ThreadIndex().x;
+  const uint32_t c = BlockIndex().x * kColumns + ThreadIndex().x * kEach;
   if (c >= cols) return;
   for (uint32_t r = BlockIndex().y * kRows + ThreadIndex().y; r < rows; r += GridSize().y * kRows)
     body(r, c);
+}
+
+// out's numbers from column c on: what `of` makes of each one's place among the kEach.
+template <class T, class Of>
+TACIT_IN_KERNEL void Put(const DeviceMatrix<T>& out, uint32_t r, uint32_t c, const Of& of) {
+  Vector<T, kEach> y;
+  TACIT_UNROLL
+  for (uint32_t i = 0; i < kEach; ++i) Narrow(of(i), &y.x[i]);
+  StoreVector(y, out.cols - c, out.Row(r) + c);
+}
+template <class T>
+TACIT_IN_KERNEL Vector<std::remove_const_t<T>, kEach> Get(const DeviceMatrix<T>& x, uint32_t r,
+                                                          uint32_t c) {
+  return LoadVector<kEach>(x.Row(r) + c, x.cols > c ? x.cols - c : 0);
 }
 
 template <class T>
 TACIT_KERNEL AddBiasKernel(DeviceMatrix<const float> x, DeviceSpan<const float> bias, bool relu,
                            DeviceMatrix<T> out) {
   ForMine(x.rows, out.cols, [&](uint32_t r, uint32_t c) {
-    if (c == x.cols) {
-      Narrow(1.0f, out.Row(r) + c);
-      return;
-    }
-    const float y = bias.size == 0 ? x.Row(r)[c] : x.Row(r)[c] + bias[c];
-    Narrow(relu && y < 0 ? 0.0f : y, out.Row(r) + c);
+    const auto from = Get(x, r, c);
+    Vector<float, kEach> of_bias = {};
+    if (bias.size > 0 && c < x.cols) of_bias = LoadVector<kEach>(bias.data + c, x.cols - c);
+    Put(out, r, c, [&](uint32_t i) {
+      if (c + i == x.cols) return 1.0f;
+      const float y = bias.size == 0 ? from.x[i] : from.x[i] + of_bias.x[i];
+      return relu && y < 0 ? 0.0f : y;
+    });
   });
 }
 
 template <class T>
 TACIT_KERNEL RoundKernel(MatrixList<const float> x, MatrixList<T> out) {
   const uint32_t which = BlockIndex().z;
-  ForMine(x.at[which].rows, x.at[which].cols,
-          [&](uint32_t r, uint32_t c) { Narrow(x.at[which].Row(r)[c], out.at[which].Row(r) + c); });
+  ForMine(x.at[which].rows, x.at[which].cols, [&](uint32_t r, uint32_t c) {
+    const auto from = Get(x.at[which], r, c);
+    Put(out.at[which], r, c, [&](uint32_t i) { return from.x[i]; });
+  });
 }
 
 template <class T>
 TACIT_KERNEL ReluBackwardKernel(DeviceMatrix<const T> activation, DeviceMatrix<const float> grad,
                                 DeviceMatrix<T> out) {
   ForMine(grad.rows, grad.cols, [&](uint32_t r, uint32_t c) {
-    Narrow(Widen(activation.Row(r)[c]) <= 0 ? 0.0f : grad.Row(r)[c], out.Row(r) + c);
+    const auto of_grad = Get(grad, r, c);
+    const auto active = Get(activation, r, c);
+    Put(out, r, c,
+        [&](uint32_t i) { return Widen(active.x[i]) <= 0 ? 0.0f : of_grad.x[i]; });
   });
 }
 
@@ -61,8 +86,11 @@ TACIT_KERNEL ScaleRowsKernel(DeviceSpan<const float> scales, MatrixList<const T>
   const DeviceMatrix<const T> x = xs.at[which];
   const DeviceMatrix<T> out = outs.at[which];
   const float* const scale = scales.data + uint64_t{which} * x.rows;
-  ForMine(x.rows, x.cols,
-          [&](uint32_t r, uint32_t c) { Narrow(scale[r] * Widen(x.Row(r)[c]), out.Row(r) + c); });
+  ForMine(x.rows, x.cols, [&](uint32_t r, uint32_t c) {
+    const auto from = Get(x, r, c);
+    const float factor = scale[r];
+    Put(out, r, c, [&](uint32_t i) { return factor * Widen(from.x[i]); });
+  });
 }
 
 TACIT_KERNEL LogisticLossKernel(DeviceSpan<const float> logit, DeviceSpan<const float> label,
@@ -87,7 +115,7 @@ TACIT_KERNEL ColumnSumsKernel(DeviceMatrix<const float> x, DeviceSpan<float> out
 runtime::LaunchShape Numbers(uint32_t rows, uint32_t cols, uint32_t matrices = 1) {
   const uint32_t down = std::min((rows + kRows - 1) / kRows, kGridRowsMax);
   return {.grid = {std::max(1u, (cols + kColumns - 1) / kColumns), std::max(1u, down), matrices},
-          .block = {kColumns, kRows},
+          .block = {kColumns / kEach, kRows},
           .shared_bytes = 0};
 }
 runtime::LaunchShape Threads(uint64_t n) {

@@ -1,4 +1,5 @@
-// Norms and sums of row gradients. RowNorms: a warp a unit; AddRowSums: 16 lanes an entry.
+// Norms and sums of row gradients. RowNorms: a warp a unit, a lane an entry;
+// AddRowSums: 16 lanes an entry.
 //   bytes:      per entry 17 of bookkeeping and 4 dim of the input gradient; AddRowSums 8 dim of
 //               atomics beside
 //   operations: two or three a number in double
@@ -16,18 +17,26 @@ namespace {
 
 constexpr uint32_t kBlock = 128, kLanesPerEntry = 16;
 
-// Number `c` of the gradient of entry e's row in e's unit. REQUIRES that e is the row's first.
-TACIT_IN_KERNEL double GradientOf(const StepRows& rows, uint32_t e, uint32_t c) {
-  double sum = 0;
-  bool any = false;
-  for (; e != kNone; e = rows.next[e]) {
-    const uint32_t cell = rows.cell[e], slots = rows.entries.slots;
-    const double number = rows.input_gradient.Row(
-        cell / slots - rows.first_example)[rows.slots[cell % slots].column + c];
-    sum = any ? sum + number : number;
-    any = true;
+// The columns of an entry's row in the input gradient.
+TACIT_IN_KERNEL const float* ColumnsOf(const StepRows& rows, uint32_t e) {
+  const uint32_t cell = rows.cell[e], slots = rows.entries.slots;
+  return rows.input_gradient.Row(cell / slots - rows.first_example) +
+         rows.slots[cell % slots].column;
+}
+
+// Calls body(number) for the numbers `c`, c + step, ... of the gradient of entry e's row in e's
+// unit. REQUIRES that e is the row's first.
+template <class Body>
+TACIT_IN_KERNEL void ForNumbers(const StepRows& rows, uint32_t e, uint32_t c, uint32_t step,
+                                uint32_t dim, const Body& body) {
+  const float* const first = ColumnsOf(rows, e);
+  const uint32_t second = rows.next[e];
+  for (; c < dim; c += step) {
+    double sum = first[c];
+    for (uint32_t other = second; other != kNone; other = rows.next[other])
+      sum += double{ColumnsOf(rows, other)[c]};
+    body(c, sum);
   }
-  return sum;
 }
 
 TACIT_IN_KERNEL bool IsKeptFirst(const StepRows& rows, uint32_t e) {
@@ -47,16 +56,17 @@ TACIT_KERNEL NormsKernel(StepRows rows, DeviceSpan<float> squared, DeviceSpan<ui
   const uint32_t last = end(of.example_end[unit]);
   double sum = 0;
   uint32_t count = 0;
-  for (uint32_t e = end(unit == 0 ? 0 : of.example_end[unit - 1]); e < last; ++e) {
+  // Entries of an example lie side by side in the gradient, so lanes read one piece together.
+  for (uint32_t e = end(unit == 0 ? 0 : of.example_end[unit - 1]) + LaneIndex(); e < last;
+       e += kWarp) {
     if (!IsKeptFirst(rows, e)) continue;
     const uint32_t dim = DimOf(rows, e);
-    for (uint32_t c = LaneIndex(); c < dim; c += kWarp) {
-      const double number = GradientOf(rows, e, c);
-      sum = Fma(number, number, sum);
-    }
+    ForNumbers(rows, e, 0, 1, dim,
+               [&](uint32_t, double number) { sum = Fma(number, number, sum); });
     count += dim;
   }
   sum = WarpSum(sum);
+  count = WarpSum(count);
   if (LaneIndex() != 0) return;
   squared[mine] = static_cast<float>(sum);
   numbers[mine] = count;
@@ -72,8 +82,10 @@ TACIT_KERNEL SumsKernel(StepRows rows, DeviceSpan<const float> scale, double per
       double{scale[rows.cell[entry] / rows.entries.slots - rows.first_example]} * per_step;
   int64_t* const to = &sums[uint64_t{rows.rank[rows.place[entry]]} * stride];
   const uint32_t dim = DimOf(rows, entry);
-  for (uint32_t c = ThreadIndex().x % kLanesPerEntry; c < dim; c += kLanesPerEntry)
-    AtomicAdd(&to[c], mechanism::Nearest(GradientOf(rows, entry, c) * factor));
+  ForNumbers(rows, entry, ThreadIndex().x % kLanesPerEntry, kLanesPerEntry, dim,
+             [&](uint32_t c, double number) {
+               AtomicAdd(&to[c], mechanism::Nearest(number * factor));
+             });
 }
 
 void CheckRows(const StepRows& rows) {

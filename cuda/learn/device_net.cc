@@ -108,8 +108,9 @@ class Net final : public DeviceNet {
     const MatrixList<const T> a = All(input_), g = All(gradient_);
     const auto own = own_.span().Sub(0, layers_.size() * rows_);
     TACIT_RETURN_IF_ERROR(RowGradientNorms<T>(stream_, a, g, own));
+    if (one_row_each) return OneRowNorms(stream_, unit_end, rows_, own, out);
     TACIT_RETURN_IF_ERROR(UnitSquaredNorms<T>(stream_, unit_end, a, g, own, out));
-    return one_row_each ? Status() : BoundByRows(stream_, unit_end, own, rows_, kRounding, out);
+    return BoundByRows(stream_, unit_end, own, rows_, kRounding, out);
   }
 
   Status Clear(DeviceSpan<const uint8_t> bounded, DeviceSpan<const uint32_t> unit_of,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -52,7 +53,15 @@ uint32_t WordOf(T value) {
 
 template <class T>
 bool SameWords(std::span<const uint32_t> words, size_t at, const std::vector<T>& values) {
-  return std::ranges::equal(words.subspan(at, values.size()), values, {}, {}, WordOf<T>);
+  static_assert(sizeof(T) == sizeof(uint32_t));
+  return values.empty() || std::memcmp(&words[at], values.data(), values.size() * sizeof(T)) == 0;
+}
+// All rows are looked at, whatever is found: so the loop is one of vectors.
+bool SameRows(std::span<const uint32_t> words, size_t at, const std::vector<uint64_t>& rows) {
+  const uint32_t* const held = words.data() + at;
+  uint64_t differ = 0;
+  for (size_t e = 0; e < rows.size(); ++e) differ |= held[e] ^ rows[e];
+  return differ == 0;
 }
 
 }  // namespace
@@ -101,10 +110,15 @@ Status StepStaging::Pack(const stream::StepBatch& step, Piece* piece) const {
   const std::span<uint32_t> words = piece->host.span().first(parts.words);
   std::ranges::fill(words, 0u);
   words[parts.real] = step.units;
-  for (size_t e = 0; e < entries; ++e) {
-    const bool real = e < to.entries;
-    TACIT_CHECK(!real || batch.row[e] < options_.space_rows, "a row that the space does not have");
-    words[parts.row + e] = real ? static_cast<uint32_t>(batch.row[e]) : kNone;
+  if (slots > 0) {
+    uint64_t last = 0;
+    uint32_t* const row = words.data() + parts.row;
+    for (size_t e = 0; e < to.entries; ++e) {
+      last = std::max(last, batch.row[e]);
+      row[e] = static_cast<uint32_t>(batch.row[e]);
+    }
+    TACIT_CHECK(to.entries == 0 || last < options_.space_rows, "a row that the space does not have");
+    std::fill_n(row + to.entries, entries - to.entries, kNone);
   }
   if (slots > 0) {
     std::ranges::copy(batch.slot_end, words.data() + parts.cell_end);
@@ -140,10 +154,9 @@ bool StepStaging::Holds(const Piece& piece, const stream::StepBatch& step) const
   const std::span<const uint32_t> words = piece.host.span();
   const Parts parts = PartsOf(of);
   if (options_.slots > 0) {
-    if (of.entries != batch.row.size() || !SameWords(words, parts.cell_end, batch.slot_end))
+    if (of.entries != batch.row.size() || !SameWords(words, parts.cell_end, batch.slot_end) ||
+        !SameRows(words, parts.row, batch.row))
       return false;
-    for (size_t e = 0; e < of.entries; ++e)
-      if (words[parts.row + e] != batch.row[e]) return false;
   }
   return SameWords(words, parts.unit_of, step.unit_of) &&
          SameWords(words, parts.numbers, batch.dense) && SameWords(words, parts.label, batch.label);
