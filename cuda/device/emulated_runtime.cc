@@ -253,6 +253,11 @@ Code LaunchEmulated(const char* name, const LaunchShape& shape, std::function<vo
   return kSuccess;
 }
 
+Code MakeTensorMap(const Tiles&, void*) {
+  TACIT_CHECK(false, "the emulated device has no copy engine for tiles");
+  return code::kInvalidValue;
+}
+
 #if defined(TACIT_EMULATOR_ASAN)
 size_t PieceGapBytes() { return 256; }
 void MarkUsable(void* memory, size_t bytes, bool usable) {

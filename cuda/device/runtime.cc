@@ -1,7 +1,9 @@
 // runtime.h over cudart, which is linked statically: the program starts where there is no driver.
-// The only file that includes a header of CUDA, and no nvcc is needed for it.
+// The only file that includes headers of CUDA, and no nvcc is needed for it. The driver's own
+// functions are asked for by name, because nothing is linked with the driver.
 #include "cuda/device/runtime.h"
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <sched.h>
@@ -162,6 +164,26 @@ Code LaunchKernel(const void* kernel, const LaunchShape& shape, void** arguments
 Code LaunchEmulated(const char*, const LaunchShape&, std::function<void()>, Stream) {
   TACIT_CHECK(false, "an emulated kernel was launched on a device");
   return cudaErrorUnknown;
+}
+
+Code MakeTensorMap(const Tiles& tiles, void* map) {
+  constexpr unsigned int kSince = 12000;
+  void* entry = nullptr;
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+  if (const Code code = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, kSince,
+                                                         cudaEnableDefault, &found))
+    return code;
+  if (found != cudaDriverEntryPointSuccess || entry == nullptr) return cudaErrorNotSupported;
+  const auto encode = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(entry);
+  const cuuint64_t extent[2] = {tiles.cols, tiles.rows};
+  const cuuint64_t stride[1] = {tiles.stride_bytes};
+  const cuuint32_t tile[2] = {tiles.tile_cols, tiles.tile_rows}, each[2] = {1, 1};
+  // The numbers of CUresult that this may give are those of cudaError.
+  return static_cast<Code>(encode(static_cast<CUtensorMap*>(map), CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+                                  2, const_cast<void*>(tiles.data), extent, stride, tile, each,
+                                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
 size_t PieceGapBytes() { return 0; }

@@ -82,6 +82,15 @@ Code LaunchKernel(const void* kernel, const LaunchShape& shape, void** arguments
 Code LaunchEmulated(const char* name, const LaunchShape& shape, std::function<void()> body,
                     Stream stream);
 
+// A bf16 matrix and the tiles of it that kernels bring with the copy engine.
+struct Tiles {
+  const void* data = nullptr;
+  uint64_t cols = 0, rows = 0, stride_bytes = 0;
+  uint32_t tile_cols = 0, tile_rows = 0;
+};
+// Writes a CUtensorMap of 128 bytes, aligned to 64. On the device alone.
+Code MakeTensorMap(const Tiles& tiles, void* map);
+
 // The least gap between the arena's pieces. The emulated device leaves one under asan, which finds
 // writes after a piece in it.
 size_t PieceGapBytes();

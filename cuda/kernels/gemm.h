@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "cuda/device/buffer.h"
+#include "cuda/device/device.h"
 #include "cuda/device/stream.h"
 #include "cuda/kernels/matrix.h"
 
@@ -14,22 +15,36 @@ namespace tacit::cuda {
 
 enum class Form : bool { kAsIs, kTransposed };
 
+// What computes a product of bf16. Each gives the same bits every time, but they may differ in the
+// last bits from one another: within an instruction products are added in an order of its own.
+enum class GemmWay : uint8_t {
+  kMma,    // mma.sync: every device
+  kWgmma,  // wgmma and the copy engine: compute capability 9.0 alone
+};
+// The faster of the two, by what the device has.
+GemmWay OwnWay(const DeviceFacts& facts);
+
 // The way in which c = op(a) op(b), of m x n numbers and k products each, is cut.
 struct GemmPlan {
-  uint32_t tile = 128;  // a block computes tile x tile numbers of c: 64 or 128
+  // A block computes tile x tile numbers of c, 64 or 128; by wgmma 128 x tile, 64, 128 or 256.
+  uint32_t tile = 128;
   // Parts of k, which are multiplied side by side; their sums are added in order.
   uint32_t splits = 1;
+  GemmWay way = GemmWay::kMma;  // of bf16; f32 has one way
 };
 
 // Takes small tiles where large ones would leave multiprocessors idle, and splits k where small
 // ones would, too.
-GemmPlan PlanGemm(int multiprocessors, uint32_t m, uint32_t n, uint32_t k);
+GemmPlan PlanGemm(int multiprocessors, uint32_t m, uint32_t n, uint32_t k,
+                  GemmWay way = GemmWay::kMma);
+// A plan of n alone, without splits: a row of c is summed in the same order whatever is beside it.
+GemmPlan PlanRows(uint32_t n, GemmWay way);
 // The numbers of working memory that a product wants.
 size_t GemmWorkFloats(const GemmPlan& plan, uint32_t m, uint32_t n);
 
 // c = op(a) op(b) + beta c in f32; beta is 0 or 1. With beta 0 nothing of c is read. REQUIRES
 // shapes that agree and work of GemmWorkFloats; for bf16, strides that are multiples of 8 and data
-// that begins at a multiple of 16 bytes.
+// that begins at a multiple of 16 bytes; for kWgmma, a device that has it.
 Status Gemm16(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a, Form form_b,
               DeviceMatrix<const uint16_t> b, float beta, DeviceMatrix<float> c,
               const GemmPlan& plan, DeviceSpan<float> work);

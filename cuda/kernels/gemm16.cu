@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/gemm_args.h"
+#include "cuda/kernels/gemm_sm90a.h"
 
 namespace tacit::cuda {
 namespace {
@@ -204,9 +205,14 @@ Status Gemm16(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a, Form 
   const auto args = MakeGemmArgs(form_a, a, form_b, b, beta, c, plan, work, kDepth);
   TACIT_CHECK(MayBeCopied(a) && MayBeCopied(b), "rows begin at multiples of 16 bytes");
   if (args.m == 0 || args.n == 0) return {};
-  TACIT_RETURN_IF_ERROR(plan.tile == 128
-                            ? LaunchForm<128>(stream, form_a, form_b, args, plan.splits)
-                            : LaunchForm<64>(stream, form_a, form_b, args, plan.splits));
+  if (plan.way == GemmWay::kWgmma && args.k > 0) {
+    TACIT_CHECK(OwnWay(stream.device().facts()) == GemmWay::kWgmma, "this device has no wgmma");
+    TACIT_RETURN_IF_ERROR(LaunchWgmma(stream, form_a, form_b, args, plan));
+  } else {
+    TACIT_RETURN_IF_ERROR(plan.tile == 64
+                              ? LaunchForm<64>(stream, form_a, form_b, args, plan.splits)
+                              : LaunchForm<128>(stream, form_a, form_b, args, plan.splits));
+  }
   return plan.splits == 1 ? Status() : AddSplits(stream, plan.splits, work, beta, c);
 }
 

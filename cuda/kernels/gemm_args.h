@@ -37,7 +37,9 @@ GemmArgs<T> MakeGemmArgs(Form form_a, DeviceMatrix<const T> a, Form form_b, Devi
               "GEMM shapes differ");
   TACIT_CHECK(a.stride >= a.cols && b.stride >= b.cols && c.stride >= c.cols, "rows overlap");
   TACIT_CHECK(beta == 0 || beta == 1, "beta is 0 or 1");
-  TACIT_CHECK((plan.tile == 64 || plan.tile == 128) && plan.splits >= 1 && plan.splits <= 65535);
+  TACIT_CHECK(plan.tile == 64 || plan.tile == 128 ||
+              (plan.tile == 256 && plan.way == GemmWay::kWgmma));
+  TACIT_CHECK(plan.splits >= 1 && plan.splits <= 65535);
   TACIT_CHECK(work.size >= GemmWorkFloats(plan, args.m, args.n), "too little work");
   const uint32_t steps = (args.k + depth - 1) / depth;
   args.k_each = std::max(1u, (steps + plan.splits - 1) / plan.splits) * depth;

@@ -24,21 +24,42 @@ TACIT_KERNEL AddSplitsKernel(uint32_t splits, const float* work, float beta,
   *to = sum;
 }
 
-uint64_t Tiles(uint32_t m, uint32_t n, uint32_t tile) {
-  return ((uint64_t{m} + tile - 1) / tile) * ((uint64_t{n} + tile - 1) / tile);
+uint64_t Tiles(uint32_t m, uint32_t n, uint32_t rows, uint32_t columns) {
+  return ((uint64_t{m} + rows - 1) / rows) * ((uint64_t{n} + columns - 1) / columns);
 }
 
 }  // namespace
 
-GemmPlan PlanGemm(int multiprocessors, uint32_t m, uint32_t n, uint32_t k) {
+GemmWay OwnWay(const DeviceFacts& facts) {
+  return facts.major == 9 && facts.minor == 0 ? GemmWay::kWgmma : GemmWay::kMma;
+}
+
+GemmPlan PlanGemm(int multiprocessors, uint32_t m, uint32_t n, uint32_t k, GemmWay way) {
   // A part shorter than this costs more to add than it gains.
   constexpr uint32_t kShortest = 256;
   const auto processors = static_cast<uint64_t>(std::max(1, multiprocessors));
-  if (m == 0 || n == 0 || Tiles(m, n, 128) >= processors) return {};
-  GemmPlan plan{.tile = 64, .splits = 1};
-  const uint64_t wanted = processors / std::max<uint64_t>(1, Tiles(m, n, 64));
+  GemmPlan plan{.tile = 128, .splits = 1, .way = way};
+  if (m == 0 || n == 0) return plan;
+  uint64_t tiles = 0;
+  if (way == GemmWay::kWgmma) {
+    // Tiles of 64 columns read a's rows twice, so they are for narrow products, and where tiles of
+    // 128 would leave a third of the multiprocessors idle and k is too short to be split.
+    if (n <= 64 || (3 * Tiles(m, n, 128, 128) < 2 * processors && k < 2 * kShortest))
+      plan.tile = 64;
+    tiles = Tiles(m, n, 128, plan.tile);
+  } else {
+    if (Tiles(m, n, 128, 128) >= processors) return plan;
+    plan.tile = 64;
+    tiles = Tiles(m, n, 64, 64);
+  }
+  const uint64_t wanted = processors / std::max<uint64_t>(1, tiles);
   plan.splits = static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, k / kShortest + 1));
   return plan;
+}
+
+GemmPlan PlanRows(uint32_t n, GemmWay way) {
+  const bool wide = way == GemmWay::kWgmma && n > 64;
+  return {.tile = wide ? 128u : 64u, .splits = 1, .way = way};
 }
 
 size_t GemmWorkFloats(const GemmPlan& plan, uint32_t m, uint32_t n) {

@@ -164,8 +164,9 @@ class DeviceBackend final : public ops::Backend {
     const auto m = static_cast<uint32_t>(shape.m), n = static_cast<uint32_t>(shape.n);
     const auto from_a = Upload(a), from_b = Upload(b);
     auto to = Upload(c);
-    const GemmPlan plan =
-        PlanGemm(device_->facts().multiprocessors, m, n, static_cast<uint32_t>(shape.k));
+    const DeviceFacts& facts = device_->facts();
+    const GemmPlan plan = PlanGemm(facts.multiprocessors, m, n, static_cast<uint32_t>(shape.k),
+                                   sizeof(T) == 2 ? OwnWay(facts) : GemmWay::kMma);
     const auto work = Make<float>(GemmWorkFloats(plan, m, n));
     TACIT_RETURN_IF_ERROR(product(stream_, static_cast<Form>(ta), from_a.view,
                                   static_cast<Form>(tb), from_b.view, beta, to.view, plan,

@@ -156,10 +156,14 @@ class Net final : public DeviceNet {
     else
       return Weights(l);
   }
+  GemmPlan PlanOf(uint32_t m, uint32_t n, uint32_t k) const {
+    const DeviceFacts& facts = stream_.device().facts();
+    return PlanGemm(facts.multiprocessors, m, n, k, kRounds ? OwnWay(facts) : GemmWay::kMma);
+  }
   Status Multiply(Form form_a, DeviceMatrix<const T> a, Form form_b, DeviceMatrix<const T> b,
                   float beta, DeviceMatrix<float> c) {
     const uint32_t k = form_a == Form::kTransposed ? a.rows : a.cols;
-    GemmPlan plan = PlanGemm(stream_.device().facts().multiprocessors, c.rows, c.cols, k);
+    GemmPlan plan = PlanOf(c.rows, c.cols, k);
     // The work is that of the largest step: a smaller one splits no more than fits.
     while (plan.splits > 1 && GemmWorkFloats(plan, c.rows, c.cols) > work_.size()) --plan.splits;
     if constexpr (kRounds)
@@ -183,14 +187,13 @@ template <class T>
 Status Net<T>::Take(uint32_t rows_max) {
   TACIT_CHECK(!layers_.empty() && layers_.back().out == 1, "a net ends in one logit");
   Device& device = stream_.device();
-  const int processors = device.facts().multiprocessors;
   size_t widest = 0, work = 0;
   for (const model::LinearLayer& layer : layers_) {
     const auto in = static_cast<uint32_t>(layer.in), out = static_cast<uint32_t>(layer.out);
     widest = std::max({widest, layer.in, layer.out});
-    work = std::max({work, GemmWorkFloats(PlanGemm(processors, in + 1, out, rows_max), in + 1, out),
-                     GemmWorkFloats(PlanGemm(processors, rows_max, out, in), rows_max, out),
-                     GemmWorkFloats(PlanGemm(processors, rows_max, in, out), rows_max, in)});
+    work = std::max({work, GemmWorkFloats(PlanOf(in + 1, out, rows_max), in + 1, out),
+                     GemmWorkFloats(PlanOf(rows_max, out, in), rows_max, out),
+                     GemmWorkFloats(PlanOf(rows_max, in, out), rows_max, in)});
     TACIT_ASSIGN(Rows<T> input, Rows<T>::Make(device, rows_max, layer.in + 1));
     input_.push_back(std::move(input));
     TACIT_ASSIGN(Rows<T> gradient, Rows<T>::Make(device, rows_max, layer.out));

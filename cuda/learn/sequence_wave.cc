@@ -188,11 +188,12 @@ class Wave final : public SequenceWave {
   // One plan for all sizes: a row's products are summed in the same order whatever is beside it.
   Status Multiply(DeviceMatrix<const T> a, Form form_b, DeviceMatrix<const T> b,
                   DeviceMatrix<float> c, float beta = 0) {
-    constexpr GemmPlan kPlan{.tile = 64, .splits = 1};
     if constexpr (kRounds)
-      return Gemm16(stream_, Form::kAsIs, a, form_b, b, beta, c, kPlan, {});
+      return Gemm16(stream_, Form::kAsIs, a, form_b, b, beta, c,
+                    PlanRows(c.cols, OwnWay(device_.facts())), {});
     else
-      return Gemm32(stream_, Form::kAsIs, a, form_b, b, beta, c, kPlan, {});
+      return Gemm32(stream_, Form::kAsIs, a, form_b, b, beta, c, PlanRows(c.cols, GemmWay::kMma),
+                    {});
   }
   Status Apply(Linear<T>& linear, DeviceMatrix<const float> in, bool relu,
                DeviceMatrix<float> out) {

@@ -1,0 +1,226 @@
+// Products of bf16 matrices with f32 sums, by wgmma, whose factors the copy engine brings: for
+// devices of compute capability 9.0 and no other.
+//   bytes:      2 (m k ceil(n / columns) + k n ceil(m / 128)) read, 4 m n written; tiles that
+//   several
+//               blocks read come from the second-level cache
+//   operations: 2 m n k
+// A block computes 128 x kColumns numbers of c. Two warpgroups multiply, 64 rows each; one thread
+// of a ninth warp brings stages of 64 of k into a ring. A barrier tells that a stage is full,
+// another that all warps are done with it, which they are one stage later: a stage's products run
+// while the next one's are put into the queue. Factors lie in shared memory as they lie in device
+// memory, and what lies outside of them comes as zeros. With 128 columns or fewer a multiprocessor
+// has two blocks, so that one writes its sums while the other multiplies: at k = 598 writing takes
+// as long as multiplying.
+//
+// A number's products are added in one order, whatever block and tile it lies in.
+//
+// Registers (-Xptxas -v, nvcc 13.0), 64 / 128 / 256 columns: see README.md; no spills.
+// Forecast: 600 TFLOP/s of 800 at 8192^3; at 16,384 x 598 x 598 memory bounds it, 59 MB, 20 us at
+// 3 TB/s.
+#include <cstdint>
+
+#include "base/check.h"
+#include "cuda/device/device.h"
+#include "cuda/device/kernel.h"
+#include "cuda/kernels/gemm_sm90a.h"
+#include "cuda/kernels/wgmma.h"
+
+namespace tacit::cuda {
+namespace {
+
+using sm90a::Barrier;
+
+constexpr uint32_t kRows = 128;           // of a block's tile
+constexpr uint32_t kGroupRows = 64;       // of a warpgroup's
+constexpr uint32_t kWide = 64;            // numbers in 128 bytes, a row of a tile in shared memory
+constexpr uint32_t kDepth = kWgmmaDepth;  // of k in a stage
+constexpr uint32_t kStep = 16;            // of k in one instruction
+constexpr uint32_t kMultiplying = 256, kThreads = kMultiplying + kWarp;
+constexpr uint32_t kSwizzleBytes = 1024;  // tiles begin at multiples of this
+
+constexpr uint32_t StagesOf(uint32_t columns) {
+  return columns == 256 ? 4 : columns == 128 ? 3 : 4;
+}
+constexpr uint32_t BlocksEach(uint32_t columns) { return columns == 256 ? 1 : 2; }
+
+// A factor's part of a stage: kSide of its rows (or columns, for b) and kDepth of k. Along k it is
+// one tile; across, one tile for each 64 rows.
+template <uint32_t kSide, bool kAcross>
+struct alignas(kSwizzleBytes) Part {
+  static constexpr uint32_t kTileRows = kAcross ? kDepth : kSide;
+  static constexpr uint32_t kTiles = kAcross ? kSide / kWide : 1;
+  static constexpr uint32_t kTileBytes = 2 * kTileRows * kWide;
+  static constexpr uint32_t kBytes = kTiles * kTileBytes;
+  uint16_t number[kTiles][kTileRows][kWide];
+};
+
+template <uint32_t kColumns, bool kAcrossA, bool kAcrossB>
+struct TileRing {
+  using A = Part<kRows, kAcrossA>;
+  using B = Part<kColumns, kAcrossB>;
+  static constexpr uint32_t kStages = StagesOf(kColumns);
+  A a[kStages];
+  B b[kStages];
+  Barrier full[kStages], free[kStages];
+};
+
+// Brings a part whose first row is `first`, from `k` on.
+template <bool kAcross, class P>
+TACIT_IN_KERNEL void Bring(P& part, const TensorMap& map, uint32_t first, uint32_t k,
+                           Barrier& barrier) {
+  if constexpr (kAcross) {
+    TACIT_UNROLL
+    for (uint32_t t = 0; t < P::kTiles; ++t)
+      sm90a::BringTile(part.number[t], map, k, first + t * kWide, barrier);
+  } else {
+    sm90a::BringTile(part.number[0], map, first, k, barrier);
+  }
+}
+
+// Describes the part from its row `first`, a multiple of 64, and from `k` on.
+template <bool kAcross, class P>
+TACIT_IN_KERNEL uint64_t DescribePart(const P& part, uint32_t first, uint32_t k) {
+  if constexpr (kAcross) return sm90a::Describe(part.number[first / kWide][k], P::kTileBytes);
+  return sm90a::Describe(&part.number[0][first][k], 16);
+}
+
+template <uint32_t kColumns, bool kAcrossA, bool kAcrossB>
+__global__ void __launch_bounds__(kThreads, BlocksEach(kColumns))
+    WgmmaKernel(const GemmArgs<uint16_t> g, const __grid_constant__ TensorMap map_a,
+                const __grid_constant__ TensorMap map_b) {
+  using Ring = TileRing<kColumns, kAcrossA, kAcrossB>;
+  constexpr uint32_t kStages = Ring::kStages;
+  // The runtime promises less than what the swizzle wants.
+  unsigned char* const memory = &SharedAs<unsigned char>();
+  const uint32_t skipped = -sm90a::SharedAddress(memory) % kSwizzleBytes;
+  auto& ring = *reinterpret_cast<Ring*>(memory + skipped);
+  const uint32_t m0 = BlockIndex().y * kRows, n0 = BlockIndex().x * kColumns;
+  const uint32_t k_begin = BlockIndex().z * g.k_each;
+  const uint32_t k_left = k_begin < g.k ? g.k - k_begin : 0;
+  const uint32_t depth = k_left < g.k_each ? k_left : g.k_each;
+  const uint32_t steps = (depth + kDepth - 1) / kDepth;
+
+  if (ThreadIndex().x == 0) {
+    TACIT_UNROLL
+    for (uint32_t s = 0; s < kStages; ++s) {
+      sm90a::InitBarrier(ring.full[s], 1);
+      sm90a::InitBarrier(ring.free[s], kMultiplying / kWarp);
+    }
+    sm90a::ShowBarriers();
+  }
+  SyncBlock();
+
+  if (WarpIndex() == kMultiplying / kWarp) {
+    if (LaneIndex() != 0) return;
+    sm90a::FetchMap(map_a);
+    sm90a::FetchMap(map_b);
+    for (uint32_t step = 0; step < steps; ++step) {
+      const uint32_t s = step % kStages, round = step / kStages, k = k_begin + step * kDepth;
+      if (round > 0) sm90a::WaitBarrier(ring.free[s], (round - 1) % 2);
+      sm90a::ArriveExpecting(ring.full[s], Ring::A::kBytes + Ring::B::kBytes);
+      Bring<kAcrossA>(ring.a[s], map_a, m0, k, ring.full[s]);
+      Bring<kAcrossB>(ring.b[s], map_b, n0, k, ring.full[s]);
+    }
+    return;
+  }
+
+  const uint32_t group = WarpIndex() / 4, from = group * kGroupRows;
+  // The first product writes the sums. Were they zeros before, ptxas would run one product at a
+  // time (C7515).
+  float sum[kColumns / 2];
+  for (uint32_t step = 0; step < steps; ++step) {
+    const uint32_t s = step % kStages;
+    sm90a::WaitBarrier(ring.full[s], step / kStages % 2);
+    sm90a::FenceProducts();
+    TACIT_UNROLL
+    for (uint32_t k = 0; k < kDepth; k += kStep)
+      sm90a::Product<kColumns, kAcrossA, kAcrossB>::Add(
+          sum, DescribePart<kAcrossA>(ring.a[s], from, k), DescribePart<kAcrossB>(ring.b[s], 0, k),
+          step > 0 || k > 0);
+    sm90a::CommitProducts();
+    sm90a::WaitProducts<1>();
+    if (step > 0 && LaneIndex() == 0) sm90a::Arrive(ring.free[(step - 1) % kStages]);
+  }
+  sm90a::WaitProducts<0>();
+  // A split behind the end of k.
+  if (steps == 0) {
+    TACIT_UNROLL
+    for (uint32_t i = 0; i < kColumns / 2; ++i) sum[i] = 0;
+  }
+
+  float* const c = g.c.data + uint64_t{BlockIndex().z} * g.m * g.n;
+  const bool pairs = g.c.stride % 2 == 0 && reinterpret_cast<uintptr_t>(c) % sizeof(float2) == 0;
+  TACIT_UNROLL
+  for (uint32_t half = 0; half < 2; ++half) {
+    const uint32_t row = m0 + from + WarpIndex() % 4 * 16 + LaneIndex() / 4 + 8 * half;
+    if (row >= g.m) continue;
+    TACIT_UNROLL
+    for (uint32_t j = 0; j < kColumns / 8; ++j) {
+      const uint32_t col = n0 + 8 * j + LaneIndex() % 4 * 2;
+      float* const to = c + row * g.c.stride + col;
+      float first = sum[4 * j + 2 * half], second = sum[4 * j + 2 * half + 1];
+      if (pairs && col + 1 < g.n) {
+        if (g.beta != 0) {
+          const float2 before = *reinterpret_cast<const float2*>(to);
+          first = before.x + first;
+          second = before.y + second;
+        }
+        *reinterpret_cast<float2*>(to) = make_float2(first, second);
+      } else {
+        if (col < g.n) to[0] = g.beta == 0 ? first : to[0] + first;
+        if (col + 1 < g.n) to[1] = g.beta == 0 ? second : to[1] + second;
+      }
+    }
+  }
+}
+
+template <class P>
+Result<TensorMap> MapOf(Stream& stream, const DeviceMatrix<const uint16_t>& x) {
+  return MakeTensorMap(stream.device(), {.data = x.data,
+                                         .rows = x.rows,
+                                         .cols = x.cols,
+                                         .stride = x.stride,
+                                         .tile_rows = P::kTileRows,
+                                         .tile_cols = kWide});
+}
+
+template <uint32_t kColumns, bool kAcrossA, bool kAcrossB>
+Status LaunchTiles(Stream& stream, const GemmArgs<uint16_t>& args, uint32_t splits) {
+  using Ring = TileRing<kColumns, kAcrossA, kAcrossB>;
+  const uint32_t down = (args.m + kRows - 1) / kRows;
+  TACIT_CHECK(down <= 65535, "a matrix of too many rows");
+  TACIT_ASSIGN(const TensorMap a, MapOf<typename Ring::A>(stream, args.a));
+  TACIT_ASSIGN(const TensorMap b, MapOf<typename Ring::B>(stream, args.b));
+  return Launch(stream, "GemmWgmma",
+                {.grid = {(args.n + kColumns - 1) / kColumns, down, splits},
+                 .block = {kThreads},
+                 .shared_bytes = sizeof(Ring) + kSwizzleBytes},
+                WgmmaKernel<kColumns, kAcrossA, kAcrossB>, args, a, b);
+}
+
+// A factor lies across k where its rows in memory are of k: a transposed a, and b as it is.
+template <uint32_t kColumns>
+Status LaunchForm(Stream& stream, Form form_a, Form form_b, const GemmArgs<uint16_t>& args,
+                  uint32_t splits) {
+  const bool across_a = form_a == Form::kTransposed, across_b = form_b == Form::kAsIs;
+  if (across_a && across_b) return LaunchTiles<kColumns, true, true>(stream, args, splits);
+  if (across_a) return LaunchTiles<kColumns, true, false>(stream, args, splits);
+  if (across_b) return LaunchTiles<kColumns, false, true>(stream, args, splits);
+  return LaunchTiles<kColumns, false, false>(stream, args, splits);
+}
+
+}  // namespace
+
+Status LaunchWgmma(Stream& stream, Form form_a, Form form_b, const GemmArgs<uint16_t>& args,
+                   const GemmPlan& plan) {
+  switch (plan.tile) {
+    case 64:
+      return LaunchForm<64>(stream, form_a, form_b, args, plan.splits);
+    case 128:
+      return LaunchForm<128>(stream, form_a, form_b, args, plan.splits);
+    default:
+      return LaunchForm<256>(stream, form_a, form_b, args, plan.splits);
+  }
+}
+
+}  // namespace tacit::cuda

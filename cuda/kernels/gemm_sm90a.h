@@ -1,0 +1,16 @@
+#pragma once
+
+#include "cuda/device/stream.h"
+#include "cuda/kernels/gemm.h"
+#include "cuda/kernels/gemm_args.h"
+
+namespace tacit::cuda {
+
+// Puts the product, or the products of its splits, on the stream, by wgmma. `args` as MakeGemmArgs
+// gives them for stages of kWgmmaDepth; REQUIRES HasWgmma of the device. In its place the emulated
+// device has gemm_sm90a_absent.cc.
+inline constexpr uint32_t kWgmmaDepth = 64;
+Status LaunchWgmma(Stream& stream, Form form_a, Form form_b, const GemmArgs<uint16_t>& args,
+                   const GemmPlan& plan);
+
+}  // namespace tacit::cuda

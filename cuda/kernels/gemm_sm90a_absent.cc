@@ -1,0 +1,12 @@
+// Stands where there are no instructions of sm_90a.
+#include "base/check.h"
+#include "cuda/kernels/gemm_sm90a.h"
+
+namespace tacit::cuda {
+
+Status LaunchWgmma(Stream&, Form, Form, const GemmArgs<uint16_t>&, const GemmPlan&) {
+  TACIT_CHECK(false, "this device has no wgmma");
+  return {};
+}
+
+}  // namespace tacit::cuda
