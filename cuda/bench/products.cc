@@ -45,7 +45,7 @@ struct Random16 {
 class Product {
  public:
   static Result<Product> Make(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a,
-                              Form form_b, DeviceMatrix<const uint16_t> b) {
+                              Form form_b, DeviceMatrix<const uint16_t> b, GemmWay way) {
     Product made;
     made.form_a_ = form_a, made.form_b_ = form_b;
     made.a_ = a, made.b_ = b;
@@ -53,7 +53,7 @@ class Product {
     const uint32_t m = turned_a ? a.cols : a.rows, k = turned_a ? a.rows : a.cols,
                    n = turned_b ? b.rows : b.cols;
     Device& device = stream.device();
-    made.plan_ = PlanGemm(device.facts().multiprocessors, m, n, k);
+    made.plan_ = PlanGemm(device.facts().multiprocessors, m, n, k, way);
     TACIT_ASSIGN(made.c_memory_, Buffer<float>::Make(device, uint64_t{m} * n));
     TACIT_ASSIGN(made.work_, Buffer<float>::Make(device, GemmWorkFloats(made.plan_, m, n)));
     made.c_ = {made.c_memory_.span().data, m, n, n};
@@ -76,7 +76,8 @@ class Product {
 
 class Products final : public StepProducts {
  public:
-  Status Take(Stream& stream, const std::vector<ProductLayer>& layers, uint32_t rows) {
+  Status Take(Stream& stream, const std::vector<ProductLayer>& layers, uint32_t rows, GemmWay way) {
+    way_ = way;
     for (const ProductLayer& layer : layers) {
       TACIT_ASSIGN(auto inputs, Random16::Make(stream, rows, layer.in));
       TACIT_ASSIGN(auto gradient, Random16::Make(stream, rows, layer.out));
@@ -103,14 +104,61 @@ class Products final : public StepProducts {
  private:
   Status Add(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a, Form form_b,
              DeviceMatrix<const uint16_t> b) {
-    TACIT_ASSIGN(Product product, Product::Make(stream, form_a, a, form_b, b));
+    TACIT_ASSIGN(Product product, Product::Make(stream, form_a, a, form_b, b, way_));
     products_.push_back(std::move(product));
     return {};
   }
 
+  GemmWay way_ = GemmWay::kMma;
   std::vector<Random16> kept_;
   std::vector<Product> products_;
 };
+
+const char* NameOf(GemmWay way) { return way == GemmWay::kMma ? "mma" : "wgmma"; }
+
+Status AddWay(const GpuSizes& sizes, Stream& stream, const std::vector<ProductLayer>& layers,
+              GemmWay way, std::vector<bench::BenchRow>* rows) {
+  const auto rate = [](const Product& product, double time) {
+    return product.operations() / time / 1e12;
+  };
+  {
+    const uint32_t side = sizes.square;
+    TACIT_ASSIGN(const auto a, Random16::Make(stream, side, side));
+    TACIT_ASSIGN(const auto b, Random16::Make(stream, side, side));
+    TACIT_ASSIGN(const Product product,
+                 Product::Make(stream, Form::kAsIs, a.matrix, Form::kAsIs, b.matrix, way));
+    TACIT_ASSIGN(const double time,
+                 SecondsOnDevice(stream, sizes.seconds,
+                                 [&](Stream& on) { return product.Put(on); }));
+    rows->push_back(
+        {fmt::format("gpu-product-square-{}", NameOf(way)), rate(product, time), "TFLOP/s", {}});
+  }
+  for (const uint64_t batch : sizes.batches) {
+    Products products;
+    TACIT_RETURN_IF_ERROR(products.Take(stream, layers, static_cast<uint32_t>(batch), way));
+    TACIT_ASSIGN(const double all, SecondsAsGraph(stream, sizes.seconds, [&](Stream& on) {
+                   return products.Put(on);
+                 }));
+    const double all_rate = products.operations() / all / 1e12;
+    rows->push_back({fmt::format("gpu-products-{}-{}", batch, NameOf(way)),
+                     all * 1e6,
+                     "us",
+                     {},
+                     {{"products", products.each().size()}, {"tflops", all_rate}},
+                     fmt::format("{:.0f} TFLOP/s", all_rate)});
+    // The second layer's: the middle of the network has such layers alone.
+    const char* const kNames[] = {"forward", "input", "weights"};
+    for (size_t i = 0; i < 3; ++i) {
+      const Product& one = products.each()[3 + i];
+      TACIT_ASSIGN(const double time, SecondsAsGraph(stream, sizes.seconds / 3, [&](Stream& on) {
+                     return one.Put(on);
+                   }));
+      rows->push_back({fmt::format("gpu-product-{}-{}-{}", kNames[i], batch, NameOf(way)),
+                       rate(one, time), "TFLOP/s", {}});
+    }
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -118,7 +166,8 @@ Result<std::unique_ptr<StepProducts>> StepProducts::Make(Stream& stream,
                                                          const std::vector<ProductLayer>& layers,
                                                          uint32_t rows) {
   auto products = std::make_unique<Products>();
-  TACIT_RETURN_IF_ERROR(products->Take(stream, layers, rows));
+  TACIT_RETURN_IF_ERROR(
+      products->Take(stream, layers, rows, OwnWay(stream.device().facts())));
   return std::unique_ptr<StepProducts>(std::move(products));
 }
 
@@ -129,37 +178,11 @@ Result<std::vector<bench::BenchRow>> BenchProducts(const GpuSizes& sizes) {
   TACIT_ASSIGN(const double copy, CopyRate(stream, sizes.seconds, sizes.copy_bytes));
   rows.push_back({"gpu-copy", copy / 1e9, "GB/s", {}, {{"device", device->facts().name}},
                   device->facts().name});
-  {
-    const uint32_t side = sizes.square;
-    TACIT_ASSIGN(const auto a, Random16::Make(stream, side, side));
-    TACIT_ASSIGN(const auto b, Random16::Make(stream, side, side));
-    TACIT_ASSIGN(const Product product,
-                 Product::Make(stream, Form::kAsIs, a.matrix, Form::kAsIs, b.matrix));
-    TACIT_ASSIGN(const double time,
-                 SecondsOnDevice(stream, sizes.seconds,
-                                 [&](Stream& on) { return product.Put(on); }));
-    rows.push_back({"gpu-gemm16-square", product.operations() / time / 1e12, "TFLOP/s", {}});
-  }
   TACIT_ASSIGN(const auto layers, ClickLayers(sizes));
-  for (const uint64_t batch : sizes.batches) {
-    Products products;
-    TACIT_RETURN_IF_ERROR(products.Take(stream, layers, static_cast<uint32_t>(batch)));
-    TACIT_ASSIGN(const double time,
-                 SecondsAsGraph(stream, sizes.seconds, [&](Stream& on) { return products.Put(on); }));
-    rows.push_back({fmt::format("gpu-products-{}", batch), time * 1e6, "us", {},
-                    {{"products", products.each().size()},
-                     {"tflops", products.operations() / time / 1e12}},
-                    fmt::format("{:.0f} TFLOP/s", products.operations() / time / 1e12)});
-    // The second layer's three products: the middle of the network is five such layers.
-    const char* const kNames[] = {"forward", "input", "weights"};
-    for (size_t i = 0; i < 3; ++i) {
-      const Product& one = products.each()[3 + i];
-      TACIT_ASSIGN(const double each,
-                   SecondsAsGraph(stream, sizes.seconds / 3, [&](Stream& on) { return one.Put(on); }));
-      rows.push_back({fmt::format("gpu-product-{}-{}", kNames[i], batch),
-                      one.operations() / each / 1e12, "TFLOP/s", {}});
-    }
-  }
+  std::vector<GemmWay> ways = {GemmWay::kMma};
+  if (OwnWay(device->facts()) != GemmWay::kMma) ways.push_back(OwnWay(device->facts()));
+  for (const GemmWay way : ways)
+    TACIT_RETURN_IF_ERROR(AddWay(sizes, stream, layers, way, &rows));
   return rows;
 }
 

@@ -187,7 +187,8 @@ Status AddFull(const GpuSizes& sizes, Stream& stream, double copy, uint32_t perc
                             {.slots = rig->slots(),
                              .slot_of = rig->slot_of(),
                              .cell_end = cell_end.span(),
-                             .name = name.span()},
+                             .name = name.span(),
+                             .has_fours = true},
                             DeviceMatrix<float>(out.span().data, n, kDim, kDim));
   };
   TACIT_ASSIGN(const double found, SecondsOnDevice(stream, sizes.seconds, find));

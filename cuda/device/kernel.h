@@ -19,6 +19,8 @@
 // function of the standard library.
 //
 // Names common to both compilers:
+//   TACIT_KERNEL_OF(threads, blocks)                       a kernel of that many threads a block,
+//                             with few enough registers for that many blocks at a time
 //   ThreadIndex(), BlockIndex(), BlockSize(), GridSize()   {x, y, z}
 //   GlobalThread()            the thread's number in a grid of one dimension
 //   LaneIndex(), WarpIndex()  within the warp, and the warp's place in its block

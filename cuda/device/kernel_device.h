@@ -8,6 +8,7 @@
 #include "cuda/device/stream.h"
 
 #define TACIT_KERNEL __global__ void
+#define TACIT_KERNEL_OF(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
 #define TACIT_IN_KERNEL __device__ __forceinline__
 
 namespace tacit::cuda {

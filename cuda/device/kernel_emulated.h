@@ -11,6 +11,7 @@
 #include "cuda/device/stream.h"
 
 #define TACIT_KERNEL void
+#define TACIT_KERNEL_OF(threads, blocks) void
 #define TACIT_IN_KERNEL inline
 
 namespace tacit::cuda {

@@ -93,8 +93,10 @@ TACIT_IN_KERNEL int64_t InSteps(float sum, double per_step) {
 }
 TACIT_IN_KERNEL int64_t InSteps(int64_t sum, double) { return sum; }
 
+// A step's network has hardly more places than threads that run at a time: a few registers less, and
+// it is done in one go.
 template <class Sum>
-TACIT_KERNEL DenseKernel(Drawing drawing, const OptimizerRule* at_rule, DeviceSpan<const Sum> sums,
+TACIT_KERNEL_OF(kBlock, 5) DenseKernel(Drawing drawing, const OptimizerRule* at_rule, DeviceSpan<const Sum> sums,
                          DenseParameters parameters) {
   const uint64_t place = GlobalThread(), begin = place * kNumbersPerPlace;
   if (begin >= sums.size) return;

@@ -1,5 +1,5 @@
-// Sums of embedding rows, a thread a column of the model's input: threads of a slot read its row
-// side by side.
+// Sums of embedding rows, a thread a column of the model's input, or four of them where no slot's
+// dims are others than multiples of four: threads of a slot read its row side by side.
 //   bytes:      4 a number of a row read, at random rows but in pieces of 4 dim; 4 written; 4 an
 //   entry operations: one addition a number
 // Memory bounds it. Forecast: 60 % of the copy bandwidth at dim 64, less at 16, where a row is half
@@ -10,23 +10,25 @@
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/gather.h"
 #include "cuda/kernels/number.h"
+#include "cuda/kernels/vector.h"
 
 namespace tacit::cuda {
 namespace {
 
-constexpr uint32_t kColumns = 64, kRows = 4;
+constexpr uint32_t kColumns = 64, kBlock = 256;
 constexpr uint32_t kAtOnce = 4;  // rows of a thread: their loads are under way together
 // More blocks than work at a time would begin in vain: each reads its slot first.
 constexpr uint32_t kBlocksMost = 2048;
 
-// The float of column `c` of the row with this name.
-TACIT_IN_KERNEL float NumberOf(const GatherInput& from, const DeviceSlot& slot, uint32_t name,
-                               uint32_t c) {
+// The columns `c` to c + kEach of the row with this name.
+template <uint32_t kEach>
+TACIT_IN_KERNEL Vector<float, kEach> NumbersOf(const GatherInput& from, const DeviceSlot& slot,
+                                               uint32_t name, uint32_t c) {
   const DeviceGuests& guests = from.guests;
   const float* const row = name >= guests.first
                                ? guests.rows + uint64_t{name - guests.first} * guests.stride
                                : slot.rows + (name - slot.first) * slot.stride;
-  return row[c - slot.column];
+  return LoadVector<kEach>(row + (c - slot.column), kEach);
 }
 
 // The entries of kAtOnce cells, and the names of the first ones.
@@ -34,21 +36,24 @@ struct Cells {
   uint32_t first[kAtOnce], last[kAtOnce], name[kAtOnce];
 };
 
-template <class T>
+// A thread has kEach neighbouring columns, which are of one slot if they are of any.
+template <class T, uint32_t kEach>
 TACIT_KERNEL GatherSumKernel(GatherInput from, DeviceMatrix<T> x) {
-  const uint32_t c = BlockIndex().x * kColumns + ThreadIndex().x;
+  constexpr uint32_t kRows = kBlock / (kColumns / kEach);
+  using Numbers = Vector<float, kEach>;
+  const uint32_t c = BlockIndex().x * kColumns + ThreadIndex().x * kEach;
   if (c >= x.cols) return;
   const auto embedded = static_cast<uint32_t>(from.slot_of.size);
-  const bool embeds = c < embedded, is_number = !embeds && c < embedded + from.numbers.cols;
+  const bool embeds = c < embedded;
   const uint32_t s = embeds ? from.slot_of[c] : 0;
   const DeviceSlot slot = embeds ? from.slots[s] : DeviceSlot();
-  const uint32_t stride = GridSize().y * kRows;
+  const uint64_t stride = GridSize().y * kRows;
   // Cells of rows r0, r0 + stride, ...
-  const auto look = [&](uint32_t r0) {
+  const auto look = [&](uint64_t r0) {
     Cells cells = {};
     TACIT_UNROLL
     for (uint32_t i = 0; i < kAtOnce; ++i) {
-      const uint64_t r = uint64_t{r0} + i * uint64_t{stride};
+      const uint64_t r = r0 + i * stride;
       if (!embeds || r >= x.rows) continue;
       const uint64_t cell = (from.first_example + r) * from.slots.size + s;
       cells.first[i] = cell == 0 ? 0 : from.cell_end[cell - 1];
@@ -59,31 +64,55 @@ TACIT_KERNEL GatherSumKernel(GatherInput from, DeviceMatrix<T> x) {
       if (cells.first[i] < cells.last[i]) cells.name[i] = from.name[cells.first[i]];
     return cells;
   };
-  uint32_t r0 = BlockIndex().y * kRows + ThreadIndex().y;
+  uint64_t r0 = BlockIndex().y * kRows + ThreadIndex().y;
   Cells cells = look(r0);
   while (r0 < x.rows) {
-    float sum[kAtOnce];
+    Numbers sum[kAtOnce];
     // The first is copied, not added to a zero, as on the CPU: -0 stays what it is.
     TACIT_UNROLL
     for (uint32_t i = 0; i < kAtOnce; ++i) {
-      const uint64_t r = uint64_t{r0} + i * uint64_t{stride};
-      sum[i] = embeds ? 0.0f : 1.0f;
-      if (is_number && r < x.rows) sum[i] = from.numbers.Row(from.first_example + r)[c - embedded];
-      if (cells.first[i] < cells.last[i]) sum[i] = NumberOf(from, slot, cells.name[i], c);
+      const uint64_t r = r0 + i * stride;
+      sum[i] = {};
+      if (!embeds && r < x.rows) {
+        TACIT_UNROLL
+        for (uint32_t j = 0; j < kEach; ++j)
+          sum[i].x[j] = c + j - embedded < from.numbers.cols
+                            ? from.numbers.Row(from.first_example + r)[c + j - embedded]
+                            : 1.0f;
+      }
+      if (cells.first[i] < cells.last[i]) sum[i] = NumbersOf<kEach>(from, slot, cells.name[i], c);
     }
-    const uint64_t next = uint64_t{r0} + kAtOnce * uint64_t{stride};
-    const Cells after = next < x.rows ? look(static_cast<uint32_t>(next)) : Cells();
+    const uint64_t next = r0 + kAtOnce * stride;
+    const Cells after = next < x.rows ? look(next) : Cells();
     TACIT_UNROLL
     for (uint32_t i = 0; i < kAtOnce; ++i) {
-      for (uint32_t e = cells.first[i] + 1; e < cells.last[i]; ++e)
-        sum[i] += NumberOf(from, slot, from.name[e], c);
-      const uint64_t r = uint64_t{r0} + i * uint64_t{stride};
-      if (r < x.rows) Narrow(sum[i], x.Row(r) + c);
+      for (uint32_t e = cells.first[i] + 1; e < cells.last[i]; ++e) {
+        const Numbers more = NumbersOf<kEach>(from, slot, from.name[e], c);
+        TACIT_UNROLL
+        for (uint32_t j = 0; j < kEach; ++j) sum[i].x[j] += more.x[j];
+      }
+      const uint64_t r = r0 + i * stride;
+      if (r >= x.rows) continue;
+      Vector<T, kEach> out;
+      TACIT_UNROLL
+      for (uint32_t j = 0; j < kEach; ++j) Narrow(sum[i].x[j], &out.x[j]);
+      StoreVector(out, x.cols - c, x.Row(r) + c);
     }
-    if (next >= x.rows) return;
-    r0 = static_cast<uint32_t>(next);
+    r0 = next;
     cells = after;
   }
+}
+
+template <class T, uint32_t kEach>
+Status LaunchGather(Stream& stream, const GatherInput& from, DeviceMatrix<T> x) {
+  constexpr uint32_t kThreads = kColumns / kEach, kRows = kBlock / kThreads;
+  constexpr uint32_t kOfBlock = kRows * kAtOnce;
+  const uint32_t across = (x.cols + kColumns - 1) / kColumns;
+  const uint32_t down =
+      std::min((x.rows + kOfBlock - 1) / kOfBlock, std::max(1u, kBlocksMost / across));
+  return Launch(stream, "GatherSum",
+                {.grid = {across, down}, .block = {kThreads, kRows}, .shared_bytes = 0},
+                GatherSumKernel<T, kEach>, from, x);
 }
 
 }  // namespace
@@ -96,13 +125,7 @@ Status GatherSum(Stream& stream, const GatherInput& from, DeviceMatrix<T> x) {
   TACIT_CHECK(columns == x.cols || columns + 1 == x.cols, "columns that the input does not have");
   TACIT_CHECK(from.numbers.cols == 0 || from.numbers.rows >= from.first_example + x.rows);
   if (x.rows == 0 || x.cols == 0) return {};
-  const uint32_t across = (x.cols + kColumns - 1) / kColumns;
-  constexpr uint32_t kOfBlock = kRows * kAtOnce;
-  const uint32_t down =
-      std::min((x.rows + kOfBlock - 1) / kOfBlock, std::max(1u, kBlocksMost / across));
-  return Launch(stream, "GatherSum",
-                {.grid = {across, down}, .block = {kColumns, kRows}, .shared_bytes = 0},
-                GatherSumKernel<T>, from, x);
+  return from.has_fours ? LaunchGather<T, 4>(stream, from, x) : LaunchGather<T, 1>(stream, from, x);
 }
 template Status GatherSum<float>(Stream&, const GatherInput&, DeviceMatrix<float>);
 template Status GatherSum<uint16_t>(Stream&, const GatherInput&, DeviceMatrix<uint16_t>);

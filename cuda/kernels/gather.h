@@ -28,6 +28,7 @@ struct GatherInput {
   DeviceSpan<const uint32_t> name = {};      // per entry: the name of its row
   DeviceMatrix<const float> numbers = {};    // per example
   uint32_t first_example = 0;                // that of row 0
+  bool has_fours = false;                    // all dims are multiples of four
 };
 
 // For every example r and slot s: x[r, column .. + dim] = the sum of the embeddings of the slot's

@@ -211,6 +211,8 @@ Status LaunchForm(Stream& stream, Form form_a, Form form_b, const GemmArgs<uint1
 
 }  // namespace
 
+bool HasWgmma() { return true; }
+
 Status LaunchWgmma(Stream& stream, Form form_a, Form form_b, const GemmArgs<uint16_t>& args,
                    const GemmPlan& plan) {
   switch (plan.tile) {

@@ -13,4 +13,7 @@ inline constexpr uint32_t kWgmmaDepth = 64;
 Status LaunchWgmma(Stream& stream, Form form_a, Form form_b, const GemmArgs<uint16_t>& args,
                    const GemmPlan& plan);
 
+// Says whether it is there: not on the emulated device.
+bool HasWgmma();
+
 }  // namespace tacit::cuda

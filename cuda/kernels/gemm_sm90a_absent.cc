@@ -4,6 +4,8 @@
 
 namespace tacit::cuda {
 
+bool HasWgmma() { return false; }
+
 Status LaunchWgmma(Stream&, Form, Form, const GemmArgs<uint16_t>&, const GemmPlan&) {
   TACIT_CHECK(false, "this device has no wgmma");
   return {};

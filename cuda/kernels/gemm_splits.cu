@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/gemm.h"
+#include "cuda/kernels/gemm_sm90a.h"
 
 namespace tacit::cuda {
 namespace {
@@ -31,7 +32,7 @@ uint64_t Tiles(uint32_t m, uint32_t n, uint32_t rows, uint32_t columns) {
 }  // namespace
 
 GemmWay OwnWay(const DeviceFacts& facts) {
-  return facts.major == 9 && facts.minor == 0 ? GemmWay::kWgmma : GemmWay::kMma;
+  return HasWgmma() && facts.major == 9 && facts.minor == 0 ? GemmWay::kWgmma : GemmWay::kMma;
 }
 
 GemmPlan PlanGemm(int multiprocessors, uint32_t m, uint32_t n, uint32_t k, GemmWay way) {

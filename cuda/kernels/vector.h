@@ -10,15 +10,14 @@ namespace tacit::cuda {
 namespace {
 
 template <class T, uint32_t n>
-struct alignas(16) Vector {
-  static_assert(n * sizeof(T) % 16 == 0);
+struct alignas(n * sizeof(T) < 16 ? n * sizeof(T) : 16) Vector {
   T x[n];
 };
 
 // Says whether all of a vector is there, in one piece: `count` numbers from `at` on are.
 template <class V, class T>
 TACIT_IN_KERNEL bool IsWhole(const T* at, uint32_t count) {
-  return count >= sizeof(V) / sizeof(T) && reinterpret_cast<uintptr_t>(at) % 16 == 0;
+  return count >= sizeof(V) / sizeof(T) && reinterpret_cast<uintptr_t>(at) % alignof(V) == 0;
 }
 // The numbers from `at` on, of which `count` are there; zeros behind them.
 template <uint32_t n, class T>

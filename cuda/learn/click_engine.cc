@@ -252,7 +252,8 @@ Status Engine::Forward(const StepChunk& chunk) {
                                      .cell_end = staged_->of.cell_end,
                                      .name = index_->names(),
                                      .numbers = staged_->numbers,
-                                     .first_example = chunk.first_example},
+                                     .first_example = chunk.first_example,
+                                     .has_fours = view.has_fours},
                                     rows));
   return net_->Forward(optimizer_->weights(), logits_.span().Sub(chunk.first_example, rows));
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace tacit::cuda {
@@ -13,6 +15,8 @@ Result<std::vector<StepChunk>> CutIntoChunks(const stream::StepBatch& step, uint
     return example == 0 || slots == 0 ? 0 : step.examples.slot_end[example * slots - 1];
   };
   std::vector<StepChunk> chunks(1);
+  chunks[0].unit_of.reserve(std::min<size_t>(unit_of.size(), examples_max));
+  chunks[0].example_end.reserve(std::min(step.units, examples_max));
   size_t example = 0;
   for (uint32_t unit = 0; unit < step.units; ++unit) {
     const size_t first = example;

@@ -46,9 +46,10 @@ Parts PartsOf(const StagedStep& step) {
   return parts;
 }
 
-template <class T>
-uint32_t WordOf(T value) {
-  return std::bit_cast<uint32_t>(value);
+// Values, and zeros behind them up to so many words.
+void CopyWords(const std::vector<float>& values, size_t count, uint32_t* to) {
+  if (!values.empty()) std::memcpy(to, values.data(), values.size() * sizeof(float));
+  std::fill_n(to + values.size(), count - values.size(), 0u);
 }
 
 template <class T>
@@ -108,16 +109,17 @@ Status StepStaging::Pack(const stream::StepBatch& step, Piece* piece) const {
   piece->words = parts.words;
   TACIT_RETURN_IF_ERROR(Reserve(feed_.device(), parts.words, &piece->host));
   const std::span<uint32_t> words = piece->host.span().first(parts.words);
-  std::ranges::fill(words, 0u);
   words[parts.real] = step.units;
   if (slots > 0) {
-    uint64_t last = 0;
+    // The first bit is set in a row that is too large, or in what is left of the space above it.
+    uint64_t first_bits = 0;
     uint32_t* const row = words.data() + parts.row;
+    const uint64_t* const from = batch.row.data();
     for (size_t e = 0; e < to.entries; ++e) {
-      last = std::max(last, batch.row[e]);
-      row[e] = static_cast<uint32_t>(batch.row[e]);
+      first_bits |= from[e] | (options_.space_rows - 1 - from[e]);
+      row[e] = static_cast<uint32_t>(from[e]);
     }
-    TACIT_CHECK(to.entries == 0 || last < options_.space_rows, "a row that the space does not have");
+    TACIT_CHECK(first_bits >> 63 == 0, "a row that the space does not have");
     std::fill_n(row + to.entries, entries - to.entries, kNone);
   }
   if (slots > 0) {
@@ -141,8 +143,9 @@ Status StepStaging::Pack(const stream::StepBatch& step, Piece* piece) const {
           std::max(to.entries_of_unit_max, batch.slot_end[end * slots - 1] - before);
     }
   }
-  std::ranges::transform(batch.dense, words.data() + parts.numbers, WordOf<float>);
-  std::ranges::transform(batch.label, words.data() + parts.label, WordOf<float>);
+  // Examples that are nobody's have numbers, too: zeros.
+  CopyWords(batch.dense, examples * width, words.data() + parts.numbers);
+  CopyWords(batch.label, examples, words.data() + parts.label);
   return {};
 }
 

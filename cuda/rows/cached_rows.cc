@@ -105,6 +105,7 @@ Status CachedRows::TakeMemory(const RowSpace& space, const std::vector<uint32_t>
                            .dim = table.dim,
                            .column = static_cast<uint32_t>(host_slot_of_.size())});
     host_slot_of_.insert(host_slot_of_.end(), table.dim, static_cast<uint32_t>(t));
+    has_fours_ &= table.dim % 4 == 0;
     host_index_tables_.push_back({.first = static_cast<uint32_t>(table.first),
                                   .rows = static_cast<uint32_t>(table.rows),
                                   .before = before[family_of[t]],
@@ -166,6 +167,7 @@ DeviceRows::View CachedRows::view() const {
                                 .stride = stride_}},
           .slots = slots_.span(),
           .slot_of = slot_of_.span(),
+          .has_fours = has_fours_,
           .changed = changed_.span()};
 }
 

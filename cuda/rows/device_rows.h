@@ -26,6 +26,7 @@ class DeviceRows {
     DeviceSpan<const DeviceSlot> slots = {};
     // Per column of the model's input its slot: one table a slot, side by side.
     DeviceSpan<const uint32_t> slot_of = {};
+    bool has_fours = false;            // GatherInput::has_fours
     DeviceSpan<uint8_t> changed = {};  // WrittenRows::changed
   };
   virtual View view() const = 0;

@@ -83,6 +83,7 @@ Result<std::unique_ptr<WholeRows>> WholeRows::Make(Stream& stream, const RowSpac
                      .dim = table.dim,
                      .column = static_cast<uint32_t>(slot_of.size())});
     slot_of.insert(slot_of.end(), table.dim, static_cast<uint32_t>(number));
+    whole.has_fours_ &= table.dim % 4 == 0;
     whole.memory_.push_back(std::move(embeddings));
     whole.memory_.push_back(std::move(states));
   }

@@ -28,8 +28,10 @@ class WholeRows final : public DeviceRows {
                                                  store::WorkingRows& rows);
 
   View view() const override {
-    return {
-        .places = {.tables = tables_.span()}, .slots = slots_.span(), .slot_of = slot_of_.span()};
+    return {.places = {.tables = tables_.span()},
+            .slots = slots_.span(),
+            .slot_of = slot_of_.span(),
+            .has_fours = has_fours_};
   }
   uint64_t names() const override { return rows_count_; }
   Result<DeviceSpan<const uint32_t>> Begin(std::span<const uint64_t>, Purpose) override {
@@ -52,6 +54,7 @@ class WholeRows final : public DeviceRows {
   Stream* stream_;
   store::WorkingRows* rows_;
   uint64_t rows_count_;
+  bool has_fours_ = true;
   std::vector<DeviceTable> host_tables_;
   std::vector<Buffer<float>> memory_;  // embeddings and state, by turns
   Buffer<DeviceTable> tables_;
