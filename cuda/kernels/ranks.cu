@@ -71,6 +71,12 @@ TACIT_KERNEL RankKernel(DeviceSpan<const uint8_t> flags, DeviceSpan<const uint32
   if (GlobalThread() < flags.size) rank[GlobalThread()] = mine;
 }
 
+TACIT_KERNEL NumbersKernel(DeviceSpan<const uint8_t> flags, uint32_t first,
+                           DeviceSpan<const uint32_t> rank, DeviceSpan<uint32_t> out) {
+  const uint64_t i = GlobalThread();
+  if (i < flags.size && flags[i] != 0) out[rank[i]] = first + static_cast<uint32_t>(i);
+}
+
 }  // namespace
 
 size_t RankWork(size_t flags) { return BlocksFor(flags, kBlock).x; }
@@ -87,6 +93,14 @@ Status RankFlags(Stream& stream, DeviceSpan<const uint8_t> flags, DeviceSpan<con
                                {.grid = {1}, .block = {kBlock}, .shared_bytes = sizeof(Counts)},
                                SumKernel, of_block, from, count));
   return Launch(stream, "RankFlags", shape, RankKernel, flags, of_block, rank);
+}
+
+Status ListNumbers(Stream& stream, DeviceSpan<const uint8_t> flags, uint32_t first,
+                   DeviceSpan<const uint32_t> rank, DeviceSpan<uint32_t> out) {
+  TACIT_CHECK(rank.size == flags.size);
+  return Launch(stream, "ListNumbers",
+                {.grid = BlocksFor(flags.size, kBlock), .block = {kBlock}, .shared_bytes = 0},
+                NumbersKernel, flags, first, rank, out);
 }
 
 }  // namespace tacit::cuda

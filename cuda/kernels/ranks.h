@@ -19,4 +19,8 @@ size_t RankWork(size_t flags);
 Status RankFlags(Stream& stream, DeviceSpan<const uint8_t> flags, DeviceSpan<const uint32_t> from,
                  DeviceSpan<uint32_t> work, DeviceSpan<uint32_t> rank, DeviceSpan<uint32_t> count);
 
+// out[rank[i]] = first + i for the flags that are set.
+Status ListNumbers(Stream& stream, DeviceSpan<const uint8_t> flags, uint32_t first,
+                   DeviceSpan<const uint32_t> rank, DeviceSpan<uint32_t> out);
+
 }  // namespace tacit::cuda

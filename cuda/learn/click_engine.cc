@@ -203,12 +203,15 @@ Status Engine::OpenRows(const std::vector<uint32_t>& state_floats) {
   using Kind = train::GpuRowOptions::Kind;
   TACIT_ASSIGN(const uint64_t free, stream_.device().FreeBytes());
   const uint64_t most = free / 4 * 3;
-  // Beside a row lies its number's owner.
-  const uint64_t wanted = WholeRows::Bytes(space(), state_floats) + space().rows() * 4;
+  // Beside a row lie its number's owner and a flag.
+  const uint64_t wanted = WholeRows::Bytes(space(), state_floats) + space().rows() * 5;
   Kind kind = options_.rows.kind;
   if (kind == Kind::kAuto) kind = wanted <= most ? Kind::kWhole : Kind::kCache;
   if (kind == Kind::kWhole || space().rows() == 0) {
-    TACIT_ASSIGN(rows_, WholeRows::Make(stream_, space(), state_floats, host_rows_));
+    const auto writes = mechanism_.recipe()->rows == Recipe::Rows::kEvery
+                            ? WholeRows::Writes::kEveryRow
+                            : WholeRows::Writes::kSomeRows;
+    TACIT_ASSIGN(rows_, WholeRows::Make(stream_, space(), state_floats, writes, host_rows_));
     return {};
   }
   if (mechanism_.recipe()->rows == Recipe::Rows::kEvery)

@@ -6,11 +6,13 @@
 
 #include "base/check.h"
 #include "cuda/device/device.h"
+#include "cuda/kernels/ranks.h"
 
 namespace tacit::cuda {
 namespace {
 
 constexpr size_t kPieceFloats = size_t{1} << 20;
+constexpr uint64_t kFlagsAtOnce = uint64_t{1} << 22;
 
 // Some rows of a table on the host: embeddings side by side, and their state.
 struct Piece {
@@ -58,12 +60,20 @@ uint64_t WholeRows::Bytes(const RowSpace& space, const std::vector<uint32_t>& st
 
 Result<std::unique_ptr<WholeRows>> WholeRows::Make(Stream& stream, const RowSpace& space,
                                                    const std::vector<uint32_t>& state_floats,
-                                                   store::WorkingRows& rows) {
+                                                   Writes writes, store::WorkingRows& rows) {
   TACIT_CHECK(state_floats.size() == space.tables().size());
+  std::vector<std::pair<uint64_t, uint32_t>> floats_from;
+  uint32_t stride = 1;
+  for (size_t t = 0; t < state_floats.size(); ++t) {
+    const RowSpace::Table& table = space.tables()[t];
+    floats_from.emplace_back(table.first, table.dim + state_floats[t]);
+    stride = std::max(stride, table.dim + state_floats[t]);
+  }
   // They outlive the buffers of `whole`, whose end waits for copies out of them.
   std::vector<DeviceSlot> slots;
   std::vector<uint32_t> slot_of;
-  std::unique_ptr<WholeRows> made(new WholeRows(stream, rows, space.rows()));
+  std::unique_ptr<WholeRows> made(new WholeRows(stream, rows, space.rows(), writes,
+                                                RowMover(std::move(floats_from), stride)));
   WholeRows& whole = *made;
   for (const RowSpace::Table& table : space.tables()) {
     const size_t number = slots.size();
@@ -107,11 +117,45 @@ Result<std::unique_ptr<WholeRows>> WholeRows::Make(Stream& stream, const RowSpac
             {table.state + piece.begin * table.state_floats, piece.rows * table.state_floats}));
         return stream.Synchronize();
       }));
+  if (writes == Writes::kSomeRows) {
+    const uint64_t at_once = std::min(space.rows(), kFlagsAtOnce);
+    TACIT_ASSIGN(whole.changed_, Buffer<uint8_t>::Make(stream.device(), space.rows()));
+    TACIT_ASSIGN(whole.work_, Buffer<uint32_t>::Make(stream.device(), RankWork(at_once)));
+    TACIT_ASSIGN(whole.rank_, Buffer<uint32_t>::Make(stream.device(), at_once));
+    TACIT_ASSIGN(whole.count_, Buffer<uint32_t>::Make(stream.device(), 1));
+    TACIT_RETURN_IF_ERROR(stream.Fill(whole.changed_.span(), 0));
+  }
   TACIT_RETURN_IF_ERROR(stream.Synchronize());
   return made;
 }
 
-Status WholeRows::Settle() {
+Status WholeRows::SendChangedHome() {
+  Stream& stream = *stream_;
+  for (uint64_t begin = 0; begin < rows_count_; begin += kFlagsAtOnce) {
+    const uint64_t n = std::min(kFlagsAtOnce, rows_count_ - begin);
+    const auto changed = changed_.span().Sub(begin, n);
+    const auto rank = rank_.span().Sub(0, n);
+    TACIT_RETURN_IF_ERROR(RankFlags(stream, changed, {}, work_.span(), rank, count_.span()));
+    TACIT_RETURN_IF_ERROR(stream.Download(count_.span(), std::span<uint32_t>(&count_host_, 1)));
+    TACIT_RETURN_IF_ERROR(stream.Synchronize());
+    if (count_host_ == 0) continue;
+    TACIT_RETURN_IF_ERROR(Reserve(stream.device(), count_host_, &home_row_device_));
+    const auto list = home_row_device_.span().Sub(0, count_host_);
+    TACIT_RETURN_IF_ERROR(
+        ListNumbers(stream, changed, static_cast<uint32_t>(begin), rank, list));
+    home_row_.resize(count_host_);
+    TACIT_RETURN_IF_ERROR(stream.Download(list, std::span<uint32_t>(home_row_)));
+    TACIT_RETURN_IF_ERROR(stream.Fill(changed, 0));
+    TACIT_RETURN_IF_ERROR(stream.Synchronize());
+    std::vector<RowName> home;
+    home.reserve(home_row_.size());
+    for (const uint32_t row : home_row_) home.push_back({row, row});
+    TACIT_RETURN_IF_ERROR(mover_.SendHome(stream, view().places, home, *rows_));
+  }
+  return {};
+}
+
+Status WholeRows::SendAllHome() {
   Stream& stream = *stream_;
   store::WorkingRows& rows = *rows_;
   return ForPieces(

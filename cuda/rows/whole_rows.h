@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -11,6 +12,7 @@
 #include "cuda/device/stream.h"
 #include "cuda/kernels/gather.h"
 #include "cuda/rows/device_rows.h"
+#include "cuda/rows/row_mover.h"
 #include "store/working_rows.h"
 
 namespace tacit::cuda {
@@ -22,16 +24,21 @@ class WholeRows final : public DeviceRows {
   // The bytes that it takes for a space.
   static uint64_t Bytes(const RowSpace& space, const std::vector<uint32_t>& state_floats);
   // Takes the memory and copies every row from `rows`, a piece at a time. `state_floats` is per
-  // table as in store::RowLayout. Stream and rows must outlive it.
+  // table as in store::RowLayout. `writes`: what a step writes. Stream and rows must outlive it.
+  enum class Writes {
+    kEveryRow,
+    kSomeRows,  // those that FinishRows marks as changed: they alone go home
+  };
   static Result<std::unique_ptr<WholeRows>> Make(Stream& stream, const RowSpace& space,
                                                  const std::vector<uint32_t>& state_floats,
-                                                 store::WorkingRows& rows);
+                                                 Writes writes, store::WorkingRows& rows);
 
   View view() const override {
     return {.places = {.tables = tables_.span()},
             .slots = slots_.span(),
             .slot_of = slot_of_.span(),
-            .has_fours = has_fours_};
+            .has_fours = has_fours_,
+            .changed = changed_.span()};
   }
   uint64_t names() const override { return rows_count_; }
   Result<DeviceSpan<const uint32_t>> Begin(std::span<const uint64_t>, Purpose) override {
@@ -41,12 +48,21 @@ class WholeRows final : public DeviceRows {
     return DeviceSpan<const uint32_t>();
   }
   Status End(std::span<const uint32_t>) override { return {}; }
-  // Copies every row and marks all as changed.
-  Status Settle() override;
+  // Copies the rows that were written, and marks them as changed.
+  Status Settle() override {
+    return writes_ == Writes::kEveryRow ? SendAllHome() : SendChangedHome();
+  }
 
  private:
-  WholeRows(Stream& stream, store::WorkingRows& rows, uint64_t rows_count)
-      : stream_(&stream), rows_(&rows), rows_count_(rows_count) {}
+  WholeRows(Stream& stream, store::WorkingRows& rows, uint64_t rows_count, Writes writes,
+            RowMover mover)
+      : stream_(&stream),
+        rows_(&rows),
+        rows_count_(rows_count),
+        writes_(writes),
+        mover_(std::move(mover)) {}
+  Status SendAllHome();
+  Status SendChangedHome();
   template <class Move>
   static Status ForPieces(Stream& stream, const std::vector<DeviceTable>& tables,
                           store::WorkingRows& rows, const Move& move);
@@ -54,12 +70,20 @@ class WholeRows final : public DeviceRows {
   Stream* stream_;
   store::WorkingRows* rows_;
   uint64_t rows_count_;
+  Writes writes_;
+  RowMover mover_;
   bool has_fours_ = true;
+  // Memory that copies write on the host stands before buffers, whose ends wait.
+  uint32_t count_host_ = 0;
+  std::vector<uint32_t> home_row_;
   std::vector<DeviceTable> host_tables_;
   std::vector<Buffer<float>> memory_;  // embeddings and state, by turns
   Buffer<DeviceTable> tables_;
   Buffer<DeviceSlot> slots_;
   Buffer<uint32_t> slot_of_;
+  // Where some rows are written.
+  Buffer<uint8_t> changed_;  // per row
+  Buffer<uint32_t> work_, rank_, count_, home_row_device_;
 };
 
 }  // namespace tacit::cuda

@@ -91,8 +91,8 @@ void FailEveryCall(const TrialOptions& options, uint32_t units, int steps_count,
   emulated::Reset();
 }
 
-// The rows that go home after a step on a device with so much memory; none if it does not suffice.
-size_t RowsSentHome(uint64_t memory_bytes) {
+// The rows that a step has taken to a device with so much memory; none if it does not suffice.
+size_t RowsTakenThere(uint64_t memory_bytes) {
   emulated::Reset({.memory_bytes = memory_bytes});
   const TrialOptions options{.optimizer = "adam", .threshold = 1, .large = true};
   const auto click = TrialLearner(options);
@@ -106,7 +106,7 @@ size_t RowsSentHome(uint64_t memory_bytes) {
       TakeSteps(watched, click, train::InitialDense(click, model::Pctr(click.model, *backend)),
                 steps, {})
           .has_value();
-  return done ? watched.TakeMarked().size() : 0;
+  return done ? watched.TakeGathered().size() : 0;
 }
 
 // Steps of the same sizes are two graphs each, from the third one on nothing else is launched.
@@ -146,9 +146,9 @@ TEST(ClickEngineMemory, TablesThatDoNotFitAreCached) {
   const size_t all = TrialModel(ops::Precision::kF32, true).space.rows();
   bool cached = false, whole = false;
   for (uint64_t kib = 64; kib <= 1024 && !whole; kib += 32) {
-    const size_t home = RowsSentHome(kib << 10);
-    whole = home == all;
-    cached |= home > 0 && home < all;
+    const size_t taken = RowsTakenThere(kib << 10);
+    whole = taken == all;
+    cached |= taken > 0 && taken < all;
   }
   EXPECT_TRUE(cached) << "on a device that is too small for the tables";
   EXPECT_TRUE(whole) << "on a larger one";

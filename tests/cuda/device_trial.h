@@ -61,6 +61,7 @@ class DeviceTrial {
   }
   // Rows that went home since the last call.
   std::set<uint64_t> TakeMarked() { return watched_.TakeMarked(); }
+  std::set<uint64_t> TakeGathered() { return watched_.TakeGathered(); }
   train::ClickEngine& engine() { return *engine_; }
   TrialRows& rows() { return rows_; }
   const RowSpace& space() const { return click_.model.space; }

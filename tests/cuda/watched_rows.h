@@ -40,6 +40,7 @@ class WatchedRows final : public store::WorkingRows {
       lent_.push_back(std::move(lent));
     }
     ++gathers_;
+    gathered_.insert(rows.begin(), rows.end());
     return {};
   }
   void MarkChanged(std::span<const uint64_t> rows) override {
@@ -63,6 +64,7 @@ class WatchedRows final : public store::WorkingRows {
   Stats stats() const override { return rows_.stats(); }
 
   std::set<uint64_t> TakeMarked() { return std::exchange(marked_, {}); }
+  std::set<uint64_t> TakeGathered() { return std::exchange(gathered_, {}); }
   uint64_t gathers() const { return gathers_; }
 
  private:
@@ -81,7 +83,7 @@ class WatchedRows final : public store::WorkingRows {
   store::WorkingRows& rows_;
   const store::RowLayout& layout_;
   std::vector<Lent> lent_;
-  std::set<uint64_t> marked_;
+  std::set<uint64_t> marked_, gathered_;
   uint64_t gathers_ = 0;
 };
 
