@@ -253,6 +253,7 @@ struct CacheModel {
       }
       step.units = n;
       step.ranges = {{0, uint64_t{s} * n, uint64_t{s + 1} * n}};
+      step.number = stream::NewStepNumber();
       steps.push_back(std::move(step));
     }
   }

@@ -59,6 +59,28 @@ ClipLaw LawOf(Recipe::Clip clip) {
   return ClipLaw::kFlat;
 }
 
+// The dim of a row, for many rows in no order: a search in each of a space's parts begins close to
+// its end.
+class DimsOfRows {
+ public:
+  explicit DimsOfRows(const RowSpace& space) : tables_(space.tables()) {
+    while (space.rows() >> shift_ >= kParts) ++shift_;
+    for (uint64_t row = 0; row < space.rows(); row += uint64_t{1} << shift_)
+      first_.push_back(space.TableOf(row));
+  }
+  uint32_t Of(uint64_t row) const {
+    uint32_t t = first_[row >> shift_];
+    while (row - tables_[t].first >= tables_[t].rows) ++t;
+    return tables_[t].dim;
+  }
+
+ private:
+  static constexpr uint64_t kParts = 4096;
+  const std::span<const RowSpace::Table> tables_;
+  uint32_t shift_ = 0;
+  std::vector<uint32_t> first_;  // per part: the table of its first row
+};
+
 class Engine final : public train::ClickEngine {
  public:
   Engine(StepStreams streams, DeviceClickOptions options, mechanism::Mechanism& mechanism,
@@ -72,7 +94,8 @@ class Engine final : public train::ClickEngine {
         host_rows_(rows),
         dense_(dense),
         layers_(LayersOf(options_.click.model)),
-        groups_(static_cast<uint32_t>(layers_.size() + 1)) {
+        groups_(static_cast<uint32_t>(layers_.size() + 1)),
+        dims_(options_.click.model.space) {
     for (const RowSpace::Table& table : space().tables()) embedding_width_ += table.dim;
     stride_ = std::max(1u, space().max_dim());
   }
@@ -151,6 +174,8 @@ class Engine final : public train::ClickEngine {
   const StagedStep* staged_ = nullptr;
   bool begun_ = false;
   const StepChunk* in_net_ = nullptr;  // whose activations and gradients the net holds
+  const DimsOfRows dims_;
+  size_t written_last_ = 0;  // rows that the last step wrote
   std::vector<uint64_t> extra_;
   std::vector<double> root_shares_;
   HostBuffer<float> logits_host_, loss_host_;
@@ -466,12 +491,23 @@ Status Engine::Report(const Recipe& recipe, train::StepReport* report) {
   TACIT_RETURN_IF_ERROR(stream_.Download(index_->written_count(), counts.subspan(1, 1)));
   TACIT_RETURN_IF_ERROR(
       stream_.Download(DeviceSpan<const uint32_t>(clipped_.span()), counts.subspan(2, 1)));
+  // How many rows were written is known when the stream has run. About as many as last time come
+  // with it, the others after it.
+  const auto row = index_->written().row;
+  const size_t likely = every ? 0 : std::min<size_t>(row.size, written_last_ + written_last_ / 4);
   if (!every) {
-    const auto row = index_->written().row;
     TACIT_RETURN_IF_ERROR(Reserve(stream_.device(), row.size, &written_host_));
-    TACIT_RETURN_IF_ERROR(stream_.Download(row, written_host_.span().first(row.size)));
+    TACIT_RETURN_IF_ERROR(
+        stream_.Download(row.Sub(0, likely), written_host_.span().first(likely)));
   }
   TACIT_RETURN_IF_ERROR(ReportLosses(report));
+  if (!every && counts[1] > likely) {
+    const size_t more = counts[1] - likely;
+    TACIT_RETURN_IF_ERROR(
+        stream_.Download(row.Sub(likely, more), written_host_.span().subspan(likely, more)));
+    TACIT_RETURN_IF_ERROR(stream_.Synchronize());
+  }
+  written_last_ = every ? 0 : counts[1];
   report->rows_touched = counts[0];
   report->units_clipped = counts[2];
   const auto tables = space().tables();
@@ -482,8 +518,8 @@ Status Engine::Report(const Recipe& recipe, train::StepReport* report) {
     return {};
   }
   report->rows_written = counts[1];
-  for (const uint32_t row : written_host_.span().first(counts[1]))
-    report->row_floats_written += tables[space().TableOf(row)].dim;
+  for (const uint32_t one : written_host_.span().first(counts[1]))
+    report->row_floats_written += dims_.Of(one);
   return {};
 }
 

@@ -60,6 +60,7 @@ class StepStaging {
     HostBuffer<uint32_t> host;
     Buffer<uint32_t> device;
     size_t words = 0;
+    uint64_t number = 0;  // the step's
     StagedStep step;
   };
   StepStaging(Stream& compute, Stream feed, Event arrived, const StepStagingOptions& options)

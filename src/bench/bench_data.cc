@@ -74,6 +74,7 @@ Result<std::vector<stream::StepBatch>> MakeSteps(const event::FeatureTransform& 
     steps[s].units = static_cast<uint32_t>(steps[s].examples.size());
     for (uint32_t i = 0; i < steps[s].units; ++i) steps[s].unit_of.push_back(i);
     steps[s].ranges = {{0, s * batch, (s + 1) * batch}};
+    steps[s].number = stream::NewStepNumber();
   }
   return steps;
 }

@@ -100,6 +100,7 @@ class Feed::Cutter {
   stream::Participation::Emit Emitter() {
     return [this](stream::StepBatch&& step) {
       position_ = step.after;
+      step.number = stream::NewStepNumber();
       return steps_.Push({learner_.index, std::move(step), *identity_});
     };
   }

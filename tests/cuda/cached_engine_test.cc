@@ -53,11 +53,14 @@ class CachedEngineTest : public OnDevice {
                        {.kind = Kind::kCache, .cache_bytes = cache_bytes});
     std::mt19937_64 random(cache_bytes + 5);
     const auto make = [&] {
-      return RandomStep(whole.space(), 2, random() % 5 == 0 ? 0 : kUnits, life.examples_max,
-                        random);
+      auto made = RandomStep(whole.space(), 2, random() % 5 == 0 ? 0 : kUnits, life.examples_max,
+                             random);
+      if (random() % 2) made.number = stream::NewStepNumber();
+      return made;
     };
     auto before = whole.rows().All();
     cached.TakeMarked();
+    whole.TakeMarked();
     stream::StepBatch next = make(), abandoned, never_taken;
     for (int step = 0; step < life.steps; ++step) {
       SCOPED_TRACE(fmt::format("step {}", step));
@@ -85,6 +88,7 @@ class CachedEngineTest : public OnDevice {
         whole.Crash();
         before = whole.rows().All();
         cached.TakeMarked();
+        whole.TakeMarked();
         continue;
       }
       if (step + 1 < life.steps && random() % 2) continue;
@@ -98,6 +102,7 @@ class CachedEngineTest : public OnDevice {
       const auto written = RowsThatDiffer(before, after);
       const auto marked = cached.TakeMarked();
       EXPECT_EQ(std::vector(marked.begin(), marked.end()), written);
+      EXPECT_EQ(whole.TakeMarked(), marked);
       before = after;
     }
   }

@@ -80,6 +80,9 @@ struct StepBatch {
   };
 
   Kind kind = Kind::kOnce;
+  // Different for different steps of this process, for whoever must know one again; 0: it has none.
+  // A step that has a number does not change any more.
+  uint64_t number = 0;
   event::Batch examples;          // examples of one unit side by side; unit event: in offset order
   std::vector<uint32_t> unit_of;  // per example, ascending from 0
   uint32_t units = 0;
@@ -98,6 +101,9 @@ struct StepBatch {
   }
   bool whole_period() const { return kind == Kind::kPeriodFirst || kind == Kind::kPeriodNext; }
 };
+
+// A number that no step of this process has yet.
+uint64_t NewStepNumber();
 
 // Cuts the decoded stream into steps. The cuts depend only on public facts, offsets and marks,
 // never on how many records survived decoding. One thread feeds it.
