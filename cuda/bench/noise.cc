@@ -1,10 +1,11 @@
 // Grid noise into memory. Its limits are the keystream alone, of which each number takes three
 // words, and the memory's own rate, at 16 bytes a number.
+#include "cuda/kernels/noise.h"
+
 #include <algorithm>
 
 #include "cuda/bench/parts.h"
 #include "cuda/bench/timing.h"
-#include "cuda/kernels/noise.h"
 
 namespace tacit::cuda {
 
@@ -33,8 +34,7 @@ Result<std::vector<bench::BenchRow>> BenchGridNoise(const GpuSizes& sizes) {
   const double of_stream = numbers / keystream / 3;
   return std::vector<bench::BenchRow>{
       {"gpu-keystream", numbers / keystream / 1e9, "G words/s", {}},
-      {"gpu-noise-add", numbers / added / 1e9, "G numbers/s",
-       std::min(of_stream, copy / 16) / 1e9},
+      {"gpu-noise-add", numbers / added / 1e9, "G numbers/s", std::min(of_stream, copy / 16) / 1e9},
       {"gpu-noise-fill", numbers / filled / 1e9, "G numbers/s",
        std::min(of_stream, copy / 4) / 1e9}};
 }

@@ -127,18 +127,16 @@ Status AddWay(const GpuSizes& sizes, Stream& stream, const std::vector<ProductLa
     TACIT_ASSIGN(const auto b, Random16::Make(stream, side, side));
     TACIT_ASSIGN(const Product product,
                  Product::Make(stream, Form::kAsIs, a.matrix, Form::kAsIs, b.matrix, way));
-    TACIT_ASSIGN(const double time,
-                 SecondsOnDevice(stream, sizes.seconds,
-                                 [&](Stream& on) { return product.Put(on); }));
+    TACIT_ASSIGN(const double time, SecondsOnDevice(stream, sizes.seconds,
+                                                    [&](Stream& on) { return product.Put(on); }));
     rows->push_back(
         {fmt::format("gpu-product-square-{}", NameOf(way)), rate(product, time), "TFLOP/s", {}});
   }
   for (const uint64_t batch : sizes.batches) {
     Products products;
     TACIT_RETURN_IF_ERROR(products.Take(stream, layers, static_cast<uint32_t>(batch), way));
-    TACIT_ASSIGN(const double all, SecondsAsGraph(stream, sizes.seconds, [&](Stream& on) {
-                   return products.Put(on);
-                 }));
+    TACIT_ASSIGN(const double all, SecondsAsGraph(stream, sizes.seconds,
+                                                  [&](Stream& on) { return products.Put(on); }));
     const double all_rate = products.operations() / all / 1e12;
     rows->push_back({fmt::format("gpu-products-{}-{}", batch, NameOf(way)),
                      all * 1e6,
@@ -150,11 +148,12 @@ Status AddWay(const GpuSizes& sizes, Stream& stream, const std::vector<ProductLa
     const char* const kNames[] = {"forward", "input", "weights"};
     for (size_t i = 0; i < 3; ++i) {
       const Product& one = products.each()[3 + i];
-      TACIT_ASSIGN(const double time, SecondsAsGraph(stream, sizes.seconds / 3, [&](Stream& on) {
-                     return one.Put(on);
-                   }));
+      TACIT_ASSIGN(const double time, SecondsAsGraph(stream, sizes.seconds / 3,
+                                                     [&](Stream& on) { return one.Put(on); }));
       rows->push_back({fmt::format("gpu-product-{}-{}-{}", kNames[i], batch, NameOf(way)),
-                       rate(one, time), "TFLOP/s", {}});
+                       rate(one, time),
+                       "TFLOP/s",
+                       {}});
     }
   }
   return {};
@@ -166,8 +165,7 @@ Result<std::unique_ptr<StepProducts>> StepProducts::Make(Stream& stream,
                                                          const std::vector<ProductLayer>& layers,
                                                          uint32_t rows) {
   auto products = std::make_unique<Products>();
-  TACIT_RETURN_IF_ERROR(
-      products->Take(stream, layers, rows, OwnWay(stream.device().facts())));
+  TACIT_RETURN_IF_ERROR(products->Take(stream, layers, rows, OwnWay(stream.device().facts())));
   return std::unique_ptr<StepProducts>(std::move(products));
 }
 
@@ -176,13 +174,16 @@ Result<std::vector<bench::BenchRow>> BenchProducts(const GpuSizes& sizes) {
   TACIT_ASSIGN(Stream stream, Stream::Make(*device));
   std::vector<bench::BenchRow> rows;
   TACIT_ASSIGN(const double copy, CopyRate(stream, sizes.seconds, sizes.copy_bytes));
-  rows.push_back({"gpu-copy", copy / 1e9, "GB/s", {}, {{"device", device->facts().name}},
+  rows.push_back({"gpu-copy",
+                  copy / 1e9,
+                  "GB/s",
+                  {},
+                  {{"device", device->facts().name}},
                   device->facts().name});
   TACIT_ASSIGN(const auto layers, ClickLayers(sizes));
   std::vector<GemmWay> ways = {GemmWay::kMma};
   if (OwnWay(device->facts()) != GemmWay::kMma) ways.push_back(OwnWay(device->facts()));
-  for (const GemmWay way : ways)
-    TACIT_RETURN_IF_ERROR(AddWay(sizes, stream, layers, way, &rows));
+  for (const GemmWay way : ways) TACIT_RETURN_IF_ERROR(AddWay(sizes, stream, layers, way, &rows));
   return rows;
 }
 

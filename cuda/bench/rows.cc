@@ -73,22 +73,20 @@ class IndexRig {
   // Gives the rows places, and their floats if there are any.
   Status Place(const Fill& fill, DeviceSpan<float> floats) {
     --age_;
-    TACIT_RETURN_IF_ERROR(PlaceRows(
-        stream_, index(),
-        {.row = fill.row.span(), .first = fill.first.span(), .age = age_, .in_use = age_},
-        changed_.span(), fill.name.span()));
+    TACIT_RETURN_IF_ERROR(
+        PlaceRows(stream_, index(),
+                  {.row = fill.row.span(), .first = fill.first.span(), .age = age_, .in_use = age_},
+                  changed_.span(), fill.name.span()));
     if (floats.size == 0) return {};
-    return UnpackRows(stream_, places_of_rows(),
-                      {.row = fill.row.span(),
-                       .name = fill.name.span(),
-                       .stride = kDim,
-                       .floats = floats});
+    return UnpackRows(
+        stream_, places_of_rows(),
+        {.row = fill.row.span(), .name = fill.name.span(), .stride = kDim, .floats = floats});
   }
   // Rows that are in the index, at random, with repeats.
   Result<Buffer<uint32_t>> RowsThere(uint32_t count) {
     std::vector<uint32_t> all(places()), some(count);
-    TACIT_RETURN_IF_ERROR(stream_.Download(DeviceSpan<const uint32_t>(row_.span()),
-                                           std::span<uint32_t>(all)));
+    TACIT_RETURN_IF_ERROR(
+        stream_.Download(DeviceSpan<const uint32_t>(row_.span()), std::span<uint32_t>(all)));
     TACIT_RETURN_IF_ERROR(stream_.Synchronize());
     std::mt19937 random(count);
     for (uint32_t& row : some) {
@@ -211,8 +209,11 @@ Status AddFull(const GpuSizes& sizes, Stream& stream, double copy, uint32_t perc
   }
   const double fill = bench::Median(std::move(filled));
   const auto add = [&](const char* what, double count, double seconds, double bytes) {
-    rows->push_back({fmt::format("gpu-rows-{}-{}", what, percent), count / seconds / 1e9,
-                     "G rows/s", copy / bytes / 1e9, {{"bytes_per_row", bytes}}});
+    rows->push_back({fmt::format("gpu-rows-{}-{}", what, percent),
+                     count / seconds / 1e9,
+                     "G rows/s",
+                     copy / bytes / 1e9,
+                     {{"bytes_per_row", bytes}}});
   };
   add("find", n, found, kFindBytes);
   add("find-gather", n, gathered, kFindBytes + kGatherBytes);
@@ -271,15 +272,17 @@ Status AddHits(const GpuSizes& sizes, const CacheModel& model, std::vector<Bench
   CachedRows::Stats warm;
   for (size_t s = 0; s < model.steps.size(); ++s) {
     if (s == sizes.cache_warm_steps) warm = cache->stats();
-    TACIT_RETURN_IF_ERROR(
-        cache->Begin(model.steps[s].examples.row, DeviceRows::Purpose::kStep));
+    TACIT_RETURN_IF_ERROR(cache->Begin(model.steps[s].examples.row, DeviceRows::Purpose::kStep));
     TACIT_RETURN_IF_ERROR(stream.Synchronize());
     TACIT_RETURN_IF_ERROR(cache->End({}));
   }
   const CachedRows::Stats& all = cache->stats();
   const double entries = static_cast<double>(all.entries - warm.entries);
   const double missed = static_cast<double>(all.entries_missed - warm.entries_missed);
-  rows->push_back({"gpu-cache-hits", 100 * (1 - missed / entries), "% of entries", {},
+  rows->push_back({"gpu-cache-hits",
+                   100 * (1 - missed / entries),
+                   "% of entries",
+                   {},
                    {{"places", all.places}, {"rows", sizes.cache_rows}},
                    fmt::format("{} places for {} rows, Zipf 1.05", all.places, sizes.cache_rows)});
   return {};
@@ -332,8 +335,11 @@ Result<std::vector<BenchRow>> BenchRowCache(const GpuSizes& sizes) {
   TACIT_ASSIGN(const double cached,
                StepsWith(sizes, model, {.kind = Kind::kCache, .cache_bytes = bytes}));
   const double examples = sizes.cache_examples;
-  rows.push_back({"gpu-cache-step", examples / cached / 1e6, "M examples/s",
-                  examples / whole / 1e6, {{"step_us", cached * 1e6}, {"whole_us", whole * 1e6}},
+  rows.push_back({"gpu-cache-step",
+                  examples / cached / 1e6,
+                  "M examples/s",
+                  examples / whole / 1e6,
+                  {{"step_us", cached * 1e6}, {"whole_us", whole * 1e6}},
                   "a tenth of the rows on the device, the rest in memory"});
   return rows;
 }

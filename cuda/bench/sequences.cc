@@ -45,8 +45,8 @@ Result<std::vector<bench::BenchRow>> BenchSequences(const GpuSizes& sizes) {
     TACIT_ASSIGN(Stream stream, Stream::Make(*device));
     TACIT_ASSIGN(const auto alone, StepProducts::Make(stream, {{sizes.width, sizes.catalogue}},
                                                       sizes.sequences * sizes.length));
-    TACIT_ASSIGN(products, SecondsAsGraph(stream, sizes.seconds,
-                                          [&](Stream& on) { return alone->Put(on); }));
+    TACIT_ASSIGN(products,
+                 SecondsAsGraph(stream, sizes.seconds, [&](Stream& on) { return alone->Put(on); }));
   }
   const model::Histories histories = FullWindows(sizes);
   std::vector<uint64_t> everybody(histories.units());
@@ -68,10 +68,12 @@ Result<std::vector<bench::BenchRow>> BenchSequences(const GpuSizes& sizes) {
                      model::HistoryUnits(stepper.options().model, histories, everybody), &report);
                }));
   const double sequences = sizes.sequences;
-  return std::vector<bench::BenchRow>{
-      {"gpu-sequence-private", sequences / step, "sequences/s", sequences / products,
-       {{"step_ms", step * 1e3}, {"products_ms", products * 1e3}},
-       fmt::format("{:.2f} ms a step", step * 1e3)}};
+  return std::vector<bench::BenchRow>{{"gpu-sequence-private",
+                                       sequences / step,
+                                       "sequences/s",
+                                       sequences / products,
+                                       {{"step_ms", step * 1e3}, {"products_ms", products * 1e3}},
+                                       fmt::format("{:.2f} ms a step", step * 1e3)}};
 }
 
 }  // namespace tacit::cuda

@@ -51,11 +51,16 @@ Status AddBatch(const GpuSizes& sizes, uint64_t batch, std::vector<BenchRow>* ro
     TACIT_ASSIGN(Stream stream, Stream::Make(*device));
     TACIT_ASSIGN(const auto alone,
                  StepProducts::Make(stream, layers, static_cast<uint32_t>(batch)));
-    TACIT_ASSIGN(products, SecondsAsGraph(stream, sizes.seconds,
-                                          [&](Stream& on) { return alone->Put(on); }));
+    TACIT_ASSIGN(products,
+                 SecondsAsGraph(stream, sizes.seconds, [&](Stream& on) { return alone->Put(on); }));
   }
   TACIT_ASSIGN(const auto rig, bench::StepRig::Make(std::move(setup), gpu.get()));
   TACIT_ASSIGN(const double step, SecondsPerStep(*rig, 3 * sizes.seconds));
+  BenchModel without = model;
+  without.private_mechanism = false;
+  TACIT_ASSIGN(BenchSetup plain_setup, MakeBenchSetup(without));
+  TACIT_ASSIGN(const auto plain_rig, bench::StepRig::Make(std::move(plain_setup), gpu.get()));
+  TACIT_ASSIGN(const double plain, SecondsPerStep(*plain_rig, 3 * sizes.seconds));
   const double examples = static_cast<double>(batch);
   rows->push_back({fmt::format("gpu-step-private-{}", batch),
                    examples / step / 1e6,
@@ -63,6 +68,12 @@ Status AddBatch(const GpuSizes& sizes, uint64_t batch, std::vector<BenchRow>* ro
                    examples / products / 1e6,
                    {{"step_us", step * 1e6}, {"products_us", products * 1e6}},
                    fmt::format("{:.0f} us a step", step * 1e6)});
+  rows->push_back({fmt::format("gpu-step-private-over-plain-{}", batch),
+                   step / plain,
+                   "times",
+                   {},
+                   {{"plain_us", plain * 1e6}},
+                   fmt::format("{:.0f} us without privacy", plain * 1e6)});
   return {};
 }
 

@@ -76,11 +76,17 @@ Result<std::vector<BenchRow>> BenchTables(const GpuSizes& sizes) {
     if (vocabulary >= sizes.dense_from) {
       TACIT_ASSIGN(dense, TimeStep(sizes, vocabulary, true));
       const double numbers = static_cast<double>(vocabulary) * Setting::kDim;
-      rows.push_back({fmt::format("gpu-dense-{}", vocabulary), numbers / *dense / 1e9,
-                      "G numbers/s", noise / 1e9, {{"step_ms", *dense * 1e3}},
+      rows.push_back({fmt::format("gpu-dense-{}", vocabulary),
+                      numbers / *dense / 1e9,
+                      "G numbers/s",
+                      noise / 1e9,
+                      {{"step_ms", *dense * 1e3}},
                       fmt::format("{:.2f} ms a step", *dense * 1e3)});
     }
-    rows.push_back({fmt::format("gpu-adafest-{}", vocabulary), adafest * 1e6, "us/step", {},
+    rows.push_back({fmt::format("gpu-adafest-{}", vocabulary),
+                    adafest * 1e6,
+                    "us/step",
+                    {},
                     {{"over", dense ? *dense / adafest : 0}},
                     dense ? fmt::format("dense is {:.0f} times that", *dense / adafest) : ""});
   }

@@ -5,7 +5,6 @@
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
-
 #include <sched.h>
 
 #include <algorithm>

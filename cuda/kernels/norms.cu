@@ -170,7 +170,8 @@ Status OneRowNorms(Stream& stream, DeviceSpan<const uint32_t> unit_end, uint32_t
               "one norm per row and unit");
   runtime::LaunchShape shape = Warps((unit_end.size + kWarp - 1) / kWarp);
   shape.grid.y = static_cast<uint32_t>(matrices);
-  return Launch(stream, "OneRowNorms", shape, OneRowNormsKernel, unit_end, uint64_t{rows}, own, out);
+  return Launch(stream, "OneRowNorms", shape, OneRowNormsKernel, unit_end, uint64_t{rows}, own,
+                out);
 }
 
 template <class T>

@@ -74,8 +74,7 @@ TACIT_KERNEL ReluBackwardKernel(DeviceMatrix<const T> activation, DeviceMatrix<c
   ForMine(grad.rows, grad.cols, [&](uint32_t r, uint32_t c) {
     const auto of_grad = Get(grad, r, c);
     const auto active = Get(activation, r, c);
-    Put(out, r, c,
-        [&](uint32_t i) { return Widen(active.x[i]) <= 0 ? 0.0f : of_grad.x[i]; });
+    Put(out, r, c, [&](uint32_t i) { return Widen(active.x[i]) <= 0 ? 0.0f : of_grad.x[i]; });
   });
 }
 

@@ -82,10 +82,9 @@ TACIT_KERNEL SumsKernel(StepRows rows, DeviceSpan<const float> scale, double per
       double{scale[rows.cell[entry] / rows.entries.slots - rows.first_example]} * per_step;
   int64_t* const to = &sums[uint64_t{rows.rank[rows.place[entry]]} * stride];
   const uint32_t dim = DimOf(rows, entry);
-  ForNumbers(rows, entry, ThreadIndex().x % kLanesPerEntry, kLanesPerEntry, dim,
-             [&](uint32_t c, double number) {
-               AtomicAdd(&to[c], mechanism::Nearest(number * factor));
-             });
+  ForNumbers(
+      rows, entry, ThreadIndex().x % kLanesPerEntry, kLanesPerEntry, dim,
+      [&](uint32_t c, double number) { AtomicAdd(&to[c], mechanism::Nearest(number * factor)); });
 }
 
 void CheckRows(const StepRows& rows) {

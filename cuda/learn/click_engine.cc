@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "cuda/device/kept_graphs.h"
 #include "cuda/kernels/finish.h"
+#include "cuda/kernels/finish_plain.h"
 #include "cuda/kernels/gather.h"
 #include "cuda/kernels/noise_check.h"
 #include "cuda/kernels/pointwise.h"
@@ -81,6 +82,10 @@ class DimsOfRows {
   std::vector<uint32_t> first_;  // per part: the table of its first row
 };
 
+// The grid on which rows' sums are added up. Without privacy a fine one, whose sums are the same in
+// every order, too: 2^23 is the most that it holds.
+double StepOf(const Recipe& recipe) { return recipe.is_private ? recipe.grid.step : 0x1p-40; }
+
 class Engine final : public train::ClickEngine {
  public:
   Engine(StepStreams streams, DeviceClickOptions options, mechanism::Mechanism& mechanism,
@@ -142,6 +147,10 @@ class Engine final : public train::ClickEngine {
   Status Forward(const StepChunk& chunk);
   Status Backward(const StepChunk& chunk);
   Status Scales(const StepChunk& chunk, const ClipRule& rule);
+  Status CountWhole(const StepChunk& chunk);
+  DeviceSpan<const NoiseKey> KeyFor(const Recipe& recipe) const {
+    return recipe.is_private ? step_noise_->key() : DeviceSpan<const NoiseKey>();
+  }
   Status AddSums(const StepChunk& chunk, const Recipe& recipe, const ClipRule& rule);
   Result<ClipRule> MakeRule(const Recipe& recipe);
   Status FinishTables(const Recipe& recipe);
@@ -345,6 +354,24 @@ StepRows Engine::RowsOf(const StepChunk& chunk) const {
   return rows;
 }
 
+// Without privacy: every example counts whole, but those that are nobody's.
+Status Engine::CountWhole(const StepChunk& chunk) {
+  const uint32_t examples = chunk.examples(), units = chunk.units();
+  const auto unit_of = staged_->unit_of.Sub(chunk.first_example, examples);
+  const size_t at_rows = layers_.size() * examples;
+  TACIT_RETURN_IF_ERROR(stream_.Fill(First(bounded_, units), 1));
+  TACIT_RETURN_IF_ERROR(net_->Clear(First(bounded_, units), unit_of, InputGradient(chunk)));
+  // A norm of 0 has the scale 1.
+  TACIT_RETURN_IF_ERROR(stream_.Fill(First(squared_, units), 0));
+  TACIT_RETURN_IF_ERROR(stream_.Fill(First(coordinates_, units), 0));
+  TACIT_RETURN_IF_ERROR(UnitScales(stream_, {.bound = 1}, 1, First(squared_, units),
+                                   First(coordinates_, units), {}, First(unit_scale_, units),
+                                   First(bounded_, units), clipped_.span()));
+  TACIT_RETURN_IF_ERROR(streams_.AwaitSelected());
+  return SpreadScales(stream_, 1, units, 1, First(unit_scale_, units), unit_of,
+                      example_scale_.span().Sub(at_rows, examples));
+}
+
 // Norms, scales, and units without a norm wiped.
 Status Engine::Scales(const StepChunk& chunk, const ClipRule& rule) {
   const uint32_t examples = chunk.examples(), units = chunk.units();
@@ -374,14 +401,15 @@ Status Engine::AddSums(const StepChunk& chunk, const Recipe& recipe, const ClipR
     TACIT_RETURN_IF_ERROR(Forward(chunk));
     TACIT_RETURN_IF_ERROR(Backward(chunk));
   }
-  TACIT_RETURN_IF_ERROR(Scales(chunk, rule));
+  TACIT_RETURN_IF_ERROR(recipe.is_private ? Scales(chunk, rule) : CountWhole(chunk));
   TACIT_RETURN_IF_ERROR(streams_.AwaitScaled());
   const size_t examples = chunk.examples(), at_rows = layers_.size() * examples;
   TACIT_RETURN_IF_ERROR(AddRowSums(streams_.beside(), RowsOf(chunk),
-                                   example_scale_.span().Sub(at_rows, examples), recipe.grid.step,
+                                   example_scale_.span().Sub(at_rows, examples), StepOf(recipe),
                                    stride_, row_sums_.span()));
   const bool is_first = &chunk == staged_->chunks.data();
-  return net_->Sum(First(example_scale_, at_rows), is_first ? 0.0f : 1.0f, dense_sums_.span());
+  return net_->Sum(First(example_scale_, recipe.is_private ? at_rows : 0), is_first ? 0.0f : 1.0f,
+                   dense_sums_.span());
 }
 
 // Does all that follows the passes. Beside norms and products the step's rows are selected and
@@ -391,7 +419,7 @@ Status Engine::Sums(const Recipe& recipe, const ClipRule& rule) {
   TACIT_RETURN_IF_ERROR(stream_.Fill(clipped_.span(), 0));
   TACIT_RETURN_IF_ERROR(streams_.Fork());
   TACIT_RETURN_IF_ERROR(beside.Fill(row_sums_.span(), 0));
-  TACIT_RETURN_IF_ERROR(index_->Select(beside, recipe, step_noise_->key()));
+  TACIT_RETURN_IF_ERROR(index_->Select(beside, recipe, KeyFor(recipe)));
   TACIT_RETURN_IF_ERROR(streams_.MarkSelected());
   TACIT_RETURN_IF_ERROR(index_->ListWritten(beside));
   for (const StepChunk& chunk : staged_->chunks) {
@@ -405,8 +433,11 @@ Status Engine::Sums(const Recipe& recipe, const ClipRule& rule) {
   TACIT_RETURN_IF_ERROR(index_->End(beside));
   const GridRelease release{
       .step = recipe.grid.step, .stddev = recipe.grid.stddev, .factor = recipe.factor};
-  TACIT_RETURN_IF_ERROR(FinishDense(stream_, step_noise_->key(), release, optimizer_->rule(),
-                                    dense_sums_.span(), optimizer_->parameters()));
+  TACIT_RETURN_IF_ERROR(recipe.is_private
+                            ? FinishDense(stream_, step_noise_->key(), release, optimizer_->rule(),
+                                          dense_sums_.span(), optimizer_->parameters())
+                            : FinishDensePlain(stream_, recipe.factor, optimizer_->rule(),
+                                               dense_sums_.span(), optimizer_->parameters()));
   return streams_.Join();
 }
 
@@ -430,7 +461,7 @@ Status Engine::Release(train::StepReport* report) {
   const std::optional<Recipe> recipe = mechanism_.recipe();
   TACIT_CHECK(recipe.has_value(), "a mechanism that was one for a GPU");
   mechanism_.DrawExtra(noise_, &extra_);
-  TACIT_RETURN_IF_ERROR(step_noise_->Begin(noise_));
+  if (recipe->is_private) TACIT_RETURN_IF_ERROR(step_noise_->Begin(noise_));
   TACIT_RETURN_IF_ERROR(
       optimizer_->BeginStep(recipe->grid.stddev * recipe->grid.step * recipe->factor));
   TACIT_ASSIGN(const auto extra_names, rows_->NameExtra(extra_));
@@ -439,7 +470,7 @@ Status Engine::Release(train::StepReport* report) {
   TACIT_RETURN_IF_ERROR(Reserve(stream_.device(), index_->entries() * stride_, &row_sums_));
   TACIT_ASSIGN(const ClipRule rule, MakeRule(*recipe));
   TACIT_RETURN_IF_ERROR(Run([&] { return Sums(*recipe, rule); }));
-  TACIT_RETURN_IF_ERROR(step_noise_->End());
+  if (recipe->is_private) TACIT_RETURN_IF_ERROR(step_noise_->End());
   // The step runs meanwhile.
   TACIT_RETURN_IF_ERROR(rows_->FetchAnnounced());
   if (announced_ != nullptr)
@@ -456,16 +487,18 @@ Status Engine::FinishTables(const Recipe& recipe) {
   Stream& beside = streams_.beside();
   const GridRelease release{
       .step = recipe.grid.step, .stddev = recipe.grid.stddev, .factor = recipe.factor};
-  const auto key = step_noise_->key();
   const auto rule = optimizer_->rule();
   const RowSums sums{.sums = row_sums_.span(), .stride = stride_, .places = (stride_ + 15) / 16};
   const DeviceRows::View view = rows_->view();
   if (recipe.rows == Recipe::Rows::kEvery)
-    return FinishEveryRow(beside, key, release, rule, view.places, index_->owner(),
+    return FinishEveryRow(beside, step_noise_->key(), release, rule, view.places, index_->owner(),
                           index_->owner_rank(), sums);
   WrittenRows written = index_->written();
   written.changed = view.changed;
-  return FinishRows(beside, key, release, rule, view.places, written, sums);
+  if (!recipe.is_private)
+    return FinishRowsPlain(beside, recipe.factor * StepOf(recipe), rule, view.places, written,
+                           sums);
+  return FinishRows(beside, step_noise_->key(), release, rule, view.places, written, sums);
 }
 
 // Waits for the stream.
@@ -497,8 +530,7 @@ Status Engine::Report(const Recipe& recipe, train::StepReport* report) {
   const size_t likely = every ? 0 : std::min<size_t>(row.size, written_last_ + written_last_ / 4);
   if (!every) {
     TACIT_RETURN_IF_ERROR(Reserve(stream_.device(), row.size, &written_host_));
-    TACIT_RETURN_IF_ERROR(
-        stream_.Download(row.Sub(0, likely), written_host_.span().first(likely)));
+    TACIT_RETURN_IF_ERROR(stream_.Download(row.Sub(0, likely), written_host_.span().first(likely)));
   }
   TACIT_RETURN_IF_ERROR(ReportLosses(report));
   if (!every && counts[1] > likely) {
@@ -531,7 +563,11 @@ Result<std::unique_ptr<train::ClickEngine>> MakeDeviceClickEngine(
   if (!mechanism.recipe())
     return Fail(ErrorCode::kRefused,
                 "this mechanism has no form for a GPU (an exponential selection, an adaptive clip, "
-                "or none at all): set gpu.use to never, or take another mechanism or clip");
+                "or noise on representations): set gpu.use to never, or take another mechanism or "
+                "clip");
+  if (!mechanism.recipe()->is_private && options.click.optimizer.kind->subtracts_noise)
+    return Fail(ErrorCode::kRefused,
+                "the optimiser subtracts noise, and this mechanism adds none: take another one");
   TACIT_ASSIGN(StepStreams streams, StepStreams::Make(device, options.overlap));
   auto engine = std::make_unique<Engine>(std::move(streams), std::move(options), mechanism, noise,
                                          rows, dense);

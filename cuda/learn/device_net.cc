@@ -120,8 +120,8 @@ class Net final : public DeviceNet {
   }
 
   Status Sum(DeviceSpan<const float> scale, float beta, DeviceSpan<float> sums) override {
-    const MatrixList<T> scaled = All(scaled_);
-    TACIT_RETURN_IF_ERROR(ScaleRows<T>(stream_, scale, All(gradient_), scaled));
+    const MatrixList<T> scaled = All(scale.size > 0 ? scaled_ : gradient_);
+    if (scale.size > 0) TACIT_RETURN_IF_ERROR(ScaleRows<T>(stream_, scale, All(gradient_), scaled));
     for (size_t l = 0; l < layers_.size(); ++l) {
       const DeviceMatrix<float> sum(sums.data + layers_[l].offset, In(l) + 1, Out(l), Out(l));
       TACIT_RETURN_IF_ERROR(Multiply(Form::kTransposed, input_[l].First(rows_), Form::kAsIs,

@@ -35,8 +35,8 @@ class DeviceNet {
   // `input_gradient` as well.
   virtual Status Clear(DeviceSpan<const uint8_t> bounded, DeviceSpan<const uint32_t> unit_of,
                        DeviceMatrix<float> input_gradient) = 0;
-  // sums = the layers' gradients summed over rows, row r scaled by scale[l * rows + r], or that
-  // added to them with beta 1.
+  // sums = the layers' gradients summed over rows, row r scaled by scale[l * rows + r] (empty: as
+  // it is), or that added to them with beta 1.
   virtual Status Sum(DeviceSpan<const float> scale, float beta, DeviceSpan<float> sums) = 0;
 };
 

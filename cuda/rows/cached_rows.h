@@ -149,7 +149,7 @@ class CachedRows final : public DeviceRows {
   Buffer<DeviceSlot> slots_;
   Buffer<uint32_t> slot_of_;
   Buffer<float> guest_memory_;
-  uint32_t stride_ = 0;       // of a guest, in floats
+  uint32_t stride_ = 0;  // of a guest, in floats
   bool has_fours_ = true;
   uint64_t guests_most_ = 0;  // of one step
   Buffer<uint8_t> changed_;   // per name; set by FinishRows, on the engine's stream

@@ -193,8 +193,7 @@ Status ListChanged(Stream& stream, const RowIndex& index, DeviceSpan<const uint8
 
 Status UnpackRows(Stream& stream, const RowPlaces& places, const RowTransfer& transfer) {
   CheckTransfer(transfer);
-  return Launch(stream, "UnpackRows", WarpsOf(transfer.row.size), UnpackKernel, places,
-                transfer);
+  return Launch(stream, "UnpackRows", WarpsOf(transfer.row.size), UnpackKernel, places, transfer);
 }
 Status PackRows(Stream& stream, const RowPlaces& places, const RowTransfer& transfer) {
   CheckTransfer(transfer);

@@ -72,8 +72,8 @@ Result<std::unique_ptr<WholeRows>> WholeRows::Make(Stream& stream, const RowSpac
   // They outlive the buffers of `whole`, whose end waits for copies out of them.
   std::vector<DeviceSlot> slots;
   std::vector<uint32_t> slot_of;
-  std::unique_ptr<WholeRows> made(new WholeRows(stream, rows, space.rows(), writes,
-                                                RowMover(std::move(floats_from), stride)));
+  std::unique_ptr<WholeRows> made(
+      new WholeRows(stream, rows, space.rows(), writes, RowMover(std::move(floats_from), stride)));
   WholeRows& whole = *made;
   for (const RowSpace::Table& table : space.tables()) {
     const size_t number = slots.size();
@@ -141,8 +141,7 @@ Status WholeRows::SendChangedHome() {
     if (count_host_ == 0) continue;
     TACIT_RETURN_IF_ERROR(Reserve(stream.device(), count_host_, &home_row_device_));
     const auto list = home_row_device_.span().Sub(0, count_host_);
-    TACIT_RETURN_IF_ERROR(
-        ListNumbers(stream, changed, static_cast<uint32_t>(begin), rank, list));
+    TACIT_RETURN_IF_ERROR(ListNumbers(stream, changed, static_cast<uint32_t>(begin), rank, list));
     home_row_.resize(count_host_);
     TACIT_RETURN_IF_ERROR(stream.Download(list, std::span<uint32_t>(home_row_)));
     TACIT_RETURN_IF_ERROR(stream.Fill(changed, 0));

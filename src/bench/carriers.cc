@@ -54,7 +54,8 @@ std::vector<config::Carriers> CarrierSettings() {
 Status AddCarriers(const std::string& compute, uint32_t width, int rounds,
                    std::vector<BenchRow>* rows) {
   using From = config::Carriers::From;
-  TACIT_ASSIGN(const BenchSetup setup, MakeBenchSetup({.compute = compute, .steps = kCarrierSteps}));
+  TACIT_ASSIGN(const BenchSetup setup,
+               MakeBenchSetup({.compute = compute, .steps = kCarrierSteps}));
   std::vector<config::Carriers> settings = CarrierSettings();
   settings.insert(settings.begin(), config::Carriers());
   std::vector<std::unique_ptr<StepRig>> rigs;

@@ -12,11 +12,10 @@ constexpr size_t kTimedSteps = 8;
 constexpr double kSigmaRatio = 5;  // sigma1 / sigma2 of the private step
 
 Result<std::unique_ptr<StepRig>> MakeRig(const std::string& compute, bool private_mechanism) {
-  TACIT_ASSIGN(BenchSetup setup,
-               MakeBenchSetup({.compute = compute,
-                               .private_mechanism = private_mechanism,
-                               .steps = kTimedSteps,
-                               .sigma_ratio = kSigmaRatio}));
+  TACIT_ASSIGN(BenchSetup setup, MakeBenchSetup({.compute = compute,
+                                                 .private_mechanism = private_mechanism,
+                                                 .steps = kTimedSteps,
+                                                 .sigma_ratio = kSigmaRatio}));
   return StepRig::Make(std::move(setup));
 }
 

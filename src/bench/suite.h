@@ -21,8 +21,9 @@ struct BenchRow {
 };
 
 struct BenchRequest {
-  bool quick = false;          // a few steps, for tests: the figures mean little
-  std::string brokers = {}, topic = {};  // for the kafka benchmark, and for the feed's if it is to have them
+  bool quick = false;  // a few steps, for tests: the figures mean little
+  std::string brokers = {},
+              topic = {};  // for the kafka benchmark, and for the feed's if it is to have them
 };
 
 struct Bench {

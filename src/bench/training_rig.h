@@ -21,7 +21,7 @@ class TrainingRig {
   struct Options {
     std::string name;            // distinguishes the folders of one process
     bool idle_priority = false;  // of the extra workers; the thread that takes steps sets its own
-    train::Gpu* gpu = nullptr;  // takes the steps, if there is one; must outlive the rig
+    train::Gpu* gpu = nullptr;   // takes the steps, if there is one; must outlive the rig
     // Learners of the store besides the trained one, which has place 0.
     std::vector<store::LearnerLayout> more_learners = {};
   };

@@ -114,8 +114,7 @@ std::vector<stream::StepBatch> VocabularySteps(uint64_t vocabulary, size_t count
 std::vector<uint64_t> ZipfRows(double exponent, uint64_t vocabulary, size_t count, uint64_t seed) {
   PublicUniform uniform(seed);
   std::vector<uint64_t> rows(count);
-  for (uint64_t& row : rows)
-    row = IdOfRank(ZipfRank(exponent, vocabulary, uniform), vocabulary);
+  for (uint64_t& row : rows) row = IdOfRank(ZipfRank(exponent, vocabulary, uniform), vocabulary);
   return rows;
 }
 

@@ -85,7 +85,8 @@ void AddBench(CLI::App& cli, std::vector<bench::Bench> more, Action* chosen) {
   std::string footer = "Benchmarks:\n";
   for (const bench::Bench& bench : benches)
     footer += fmt::format("  {:<14} {}\n", bench.name, bench.what);
-  command->add_option("name", options->names, "Which ones, or a group of them, as gpu; all when none is named");
+  command->add_option("name", options->names,
+                      "Which ones, or a group of them, as gpu; all when none is named");
   command->add_flag("--quick", options->quick,
                     "Fewer steps where a benchmark takes minutes: to see that it works");
   command->add_option("--brokers", options->brokers,

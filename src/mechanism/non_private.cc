@@ -35,6 +35,13 @@ class NonPrivate final : public Mechanism {
     for (float& value : sum->row_values) value *= scale;
   }
 
+  std::optional<Recipe> recipe() const override {
+    Recipe recipe;
+    recipe.is_private = false;
+    recipe.factor = 1 / expected_batch_;
+    return recipe;
+  }
+
   const privacy::Charge& charge() const override { return charge_; }
   double ExpectedExtraRows() const override { return 0; }
   Status LoadState(std::string_view bytes) override {

@@ -11,6 +11,9 @@ namespace tacit::mechanism {
 // All that a step of a mechanism does, as numbers: for an engine that carries it out elsewhere,
 // such as on a GPU. It holds for the step under way; spans are valid until the mechanism changes.
 struct Recipe {
+  // False: every touched row is written, and nothing is clipped or noised. Of what follows `factor`
+  // alone counts then.
+  bool is_private = true;
   // The choice among touched rows. Mechanism::DrawExtra draws those that no unit touched.
   enum class Rows {
     kInside,     // those of the vocabulary, or all where there is none

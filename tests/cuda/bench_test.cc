@@ -1,4 +1,5 @@
-// The benchmarks of a GPU, on the emulated one: they run and give figures, which mean nothing there.
+// The benchmarks of a GPU, on the emulated one: they run and give figures, which mean nothing
+// there.
 #include <gmock/gmock.h>
 
 #include <cmath>

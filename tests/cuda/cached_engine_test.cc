@@ -53,8 +53,8 @@ class CachedEngineTest : public OnDevice {
                        {.kind = Kind::kCache, .cache_bytes = cache_bytes});
     std::mt19937_64 random(cache_bytes + 5);
     const auto make = [&] {
-      auto made = RandomStep(whole.space(), 2, random() % 5 == 0 ? 0 : kUnits, life.examples_max,
-                             random);
+      auto made =
+          RandomStep(whole.space(), 2, random() % 5 == 0 ? 0 : kUnits, life.examples_max, random);
       if (random() % 2) made.number = stream::NewStepNumber();
       return made;
     };

@@ -61,6 +61,9 @@ class ClickEngineTest : public OnDevice {
       EXPECT_EQ(report.units_clipped, host.units_clipped());
       if (every) {
         EXPECT_EQ(Changed(before, after).size(), device.space().rows());
+      } else if (options.rows == TrialOptions::Rows::kTouched) {
+        EXPECT_EQ(written, touched);
+        EXPECT_EQ(report.rows_written, written.size());
       } else {
         // The rows that were kept or passed by noise alone are the same, to the row.
         EXPECT_EQ(Changed(before, after), written);
@@ -75,7 +78,8 @@ class ClickEngineTest : public OnDevice {
       ExpectNear(device.engine().dense().parameters, host.dense().parameters, tolerance, "dense");
       ExpectNear(device.engine().dense().optimizer, host.dense().optimizer, tolerance, "state");
     }
-    if (options.rows != TrialOptions::Rows::kEvery) {
+    if (options.rows != TrialOptions::Rows::kEvery &&
+        options.rows != TrialOptions::Rows::kTouched) {
       EXPECT_GT(written_extra, 0u);
       EXPECT_GT(left_out, 0u);
     }
@@ -102,6 +106,22 @@ using Clip = TrialOptions::Clip;
 
 TEST_F(ClickEngineTest, ThresholdRows) { Compare({}); }
 TEST_F(ClickEngineTest, EveryRow) { Compare({.rows = Rows::kEvery}); }
+TEST_F(ClickEngineTest, WithoutPrivacy) {
+  for (const uint32_t chunk : {64u, 5u}) {
+    Compare({.rows = Rows::kTouched}, 4, chunk);
+    Compare({.rows = Rows::kTouched, .optimizer = "adam"}, 1, chunk);
+  }
+}
+TEST_F(ClickEngineTest, WithoutPrivacyNothingMovesWithoutAUnit) {
+  if (device_ == nullptr) return;
+  DeviceTrial trial(*device_, {.rows = Rows::kTouched}, 64);
+  std::mt19937_64 random(4);
+  const auto before = trial.rows().All();
+  const auto dense = trial.engine().dense().parameters;
+  trial.Step(RandomStep(trial.space(), 2, 0, 1, random));
+  EXPECT_EQ(trial.rows().All(), before);
+  EXPECT_EQ(trial.engine().dense().parameters, dense);
+}
 TEST_F(ClickEngineTest, VocabularyRows) { Compare({.rows = Rows::kVocabulary}); }
 TEST_F(ClickEngineTest, ThresholdRowsInsideAVocabulary) {
   Compare({.rows = Rows::kThresholdInside});

@@ -56,6 +56,7 @@ void HostTrial::AnnounceSelection() {
 // The noise of Finalize, and of rows without a sum.
 void HostTrial::AnnounceUpdate(bool every_row) {
   const RowSpace& space = click_.model.space;
+  if (!mechanism_->recipe()->is_private) return;
   const double stddev = mechanism_->recipe()->grid.stddev;
   const auto draw = [&](uint64_t row) {
     noise_.WillDrawRow(row, space.tables()[space.TableOf(row)].dim, space.max_dim(), stddev);
@@ -90,7 +91,7 @@ std::set<uint64_t> HostTrial::Step(const stream::StepBatch& step) {
   std::vector<float> scales(norms_.squared.size());
   mechanism_->scale_rule().Scales(norms_, scales);
   clipped_ = 0;
-  for (size_t u = 0; u < norms_.units; ++u) {
+  for (size_t u = 0; u < norms_.units && mechanism_->scale_rule().needs_norms(); ++u) {
     bool shorter = false;
     for (size_t g = 0; g < norms_.groups; ++g) shorter |= scales[g * norms_.units + u] < 1;
     clipped_ += shorter;

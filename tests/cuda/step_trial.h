@@ -20,7 +20,8 @@
 namespace tacit::cuda::testing {
 
 struct TrialOptions {
-  enum class Rows { kThreshold, kEvery, kVocabulary, kThresholdInside };
+  // kTouched: without privacy.
+  enum class Rows { kThreshold, kEvery, kVocabulary, kThresholdInside, kTouched };
   enum class Clip { kFlat, kAutomatic, kPerLayer };
   Rows rows = Rows::kThreshold;
   Clip clip = Clip::kFlat;
@@ -77,7 +78,8 @@ inline stream::StepBatch RandomStep(const RowSpace& space, uint32_t dense_width,
 
 inline std::unique_ptr<mechanism::Mechanism> MakeTrialMechanism(const RowSpace& space,
                                                                 const TrialOptions& options) {
-  constexpr double kClip = 0.7;
+  constexpr double kClip = 0.7, kBatch = 8;
+  if (options.rows == TrialOptions::Rows::kTouched) return mechanism::MakeNonPrivate(kBatch);
   const auto vocabulary = [&] {
     mechanism::VocabularyOptions given;
     given.source = mechanism::VocabularyOptions::Source::kPublic;
@@ -101,7 +103,7 @@ inline std::unique_ptr<mechanism::Mechanism> MakeTrialMechanism(const RowSpace& 
   if (options.clip == Clip::kPerLayer)
     clipper = mechanism::MakePerLayerClipper(kClip, {1, 2, 3, 4}, options.sigma);
   return mechanism::MakePrivateStep(space, std::move(selector), std::move(clipper),
-                                    {.sigma_gradient = options.sigma, .expected_batch = 8});
+                                    {.sigma_gradient = options.sigma, .expected_batch = kBatch});
 }
 
 inline train::ClickOptions TrialLearner(const TrialOptions& options) {

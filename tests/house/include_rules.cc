@@ -51,7 +51,8 @@ const std::map<std::string, Names>& Arrows() {
       {"daemon", And(Below(), {"wiring", "console", "cuda/learn/gpu.h"})},
       {"lab", And(Below(), {"wiring", "console", "audit"})},
       {"bench", And(Below(), {"wiring"})},
-      {"cli", And(Below(), {"wiring", "console", "lab", "bench", "audit", "cuda/bench/gpu_bench.h"})},
+      {"cli",
+       And(Below(), {"wiring", "console", "lab", "bench", "audit", "cuda/bench/gpu_bench.h"})},
       // The device's part. Of src/ it sees the headers that both sides compute with.
       {"cuda", {"cuda/learn/gpu.h"}},
       {"cuda/device", {}},

@@ -32,9 +32,9 @@ std::string WhyNoGpu(const mechanism::Mechanism& mechanism, const train::ClickOp
   if (options.carriers) return "mechanism.carriers have no form for a GPU";
   if (options.bf16_rows) return "model.row_precision bf16 has no form for a GPU";
   if (mechanism.recipe()) return "";
-  return "its mechanism has no form for a GPU: an exponential selection, an adaptive clip, noise "
-         "on "
-         "representations, or none at all";
+  return "its mechanism has no form for a GPU: an exponential selection, an adaptive clip, or "
+         "noise "
+         "on representations";
 }
 
 train::ClickOptions ClickOptionsFrom(const PlanParts& parts) {
