@@ -77,7 +77,7 @@ DenseKernel(Drawing drawing, const OptimizerRule* at_rule, DeviceSpan<const Sum>
 struct UpdateOf {
   const Drawing& drawing;
   const Row& row;
-  TACIT_DEVICE void operator()(uint32_t part, float (&update)[kNumbersPerPlace]) const {
+  TACIT_IN_KERNEL void operator()(uint32_t part, float (&update)[kNumbersPerPlace]) const {
     int64_t steps[kNumbersPerPlace];
     SumsOf(row, part, steps);
     Update(drawing, NoiseQuery::kRows, row.place + part, steps, update);

@@ -31,7 +31,7 @@ TACIT_KERNEL PlainDenseKernel(double factor, const OptimizerRule* at_rule,
 struct PlainUpdateOf {
   double scale;
   const Row& row;
-  TACIT_DEVICE void operator()(uint32_t part, float (&update)[kStepNumbers]) const {
+  TACIT_IN_KERNEL void operator()(uint32_t part, float (&update)[kStepNumbers]) const {
     int64_t steps[kStepNumbers];
     SumsOf(row, part, steps);
     TACIT_UNROLL
