@@ -16,13 +16,12 @@
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/gemm_args.h"
 #include "cuda/kernels/gemm_sm90a.h"
+#include "cuda/kernels/mma_tiles.h"
 
 namespace tacit::cuda {
 namespace {
 
 constexpr uint32_t kDepth = 64;  // of k in a stage
-constexpr uint32_t kChunk = 8;   // numbers in 16 bytes
-constexpr uint32_t kStep = 16;   // of k in one instruction
 
 // The warps of a block share a tile as `kWarpsM` x `kWarpsN`, each 16 kRows x 16 kColumns numbers.
 template <uint32_t kSide>
@@ -36,13 +35,6 @@ struct Shape<64> {
   static constexpr uint32_t kWarpsM = 2, kWarpsN = 2, kRows = 2, kColumns = 2, kStages = 3;
 };
 
-// One stage of a factor, as it lies in memory: `rows` of the factor or, transposed, of k.
-template <uint32_t kRows, uint32_t kCols>
-struct alignas(16) Stage {
-  static constexpr uint32_t kHeight = kRows, kWidth = kCols;
-  uint16_t number[kRows][kCols + kChunk];
-};
-
 template <uint32_t kSide, bool kTransA, bool kTransB>
 struct Ring {
   using A = Stage<kTransA ? kDepth : kSide, kTransA ? kSide : kDepth>;
@@ -50,46 +42,6 @@ struct Ring {
   A a[Shape<kSide>::kStages];
   B b[Shape<kSide>::kStages];
 };
-
-// Starts the copies of a stage whose first number is x(row0, col0); what lies at or behind row_end
-// or col_end becomes zero.
-template <uint32_t kThreads, class S>
-TACIT_IN_KERNEL void LoadStage(S& stage, const DeviceMatrix<const uint16_t>& x, uint32_t row0,
-                               uint32_t row_end, uint32_t col0, uint32_t col_end) {
-  constexpr uint32_t kChunks = S::kWidth / kChunk;
-  static_assert(S::kHeight * kChunks % kThreads == 0);
-  TACIT_UNROLL
-  for (uint32_t i = 0; i < S::kHeight * kChunks / kThreads; ++i) {
-    const uint32_t at = ThreadIndex().x + i * kThreads;
-    const uint32_t r = at / kChunks, c = at % kChunks * kChunk;
-    const uint32_t row = row0 + r, col = col0 + c;
-    const bool some = row < row_end && col < col_end;
-    const uint32_t left = some ? col_end - col : 0;
-    CopyAsync(&stage.number[r][c], some ? x.Row(row) + col : x.data,
-              2 * (left < kChunk ? left : kChunk));
-  }
-}
-
-// The fragment of a: 16 rows from `m`, 16 of k from `k`.
-template <bool kTrans, class S>
-TACIT_IN_KERNEL void LoadA(uint32_t (&to)[4], const S& stage, uint32_t m, uint32_t k) {
-  const uint32_t lane = LaneIndex();
-  if constexpr (kTrans) {
-    LoadMatrix4Transposed(to, &stage.number[k + lane % 8 + lane / 16 * 8][m + lane / 8 % 2 * 8]);
-  } else {
-    LoadMatrix4(to, &stage.number[m + lane % 16][k + lane / 16 * 8]);
-  }
-}
-// The fragments of b: 16 of k from `k`, columns n to n + 7 in to[0] and to[1], the next 8 behind.
-template <bool kTrans, class S>
-TACIT_IN_KERNEL void LoadB(uint32_t (&to)[4], const S& stage, uint32_t k, uint32_t n) {
-  const uint32_t lane = LaneIndex();
-  if constexpr (kTrans) {
-    LoadMatrix4(to, &stage.number[n + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]);
-  } else {
-    LoadMatrix4Transposed(to, &stage.number[k + lane % 16][n + lane / 16 * 8]);
-  }
-}
 
 template <uint32_t kSide, bool kTransA, bool kTransB>
 TACIT_KERNEL GemmKernel(GemmArgs<uint16_t> g) {
@@ -135,21 +87,9 @@ TACIT_KERNEL GemmKernel(GemmArgs<uint16_t> g) {
     const auto& b = ring.b[step % kStages];
     const uint32_t left = k_end - k_begin - step * kDepth;
     TACIT_UNROLL
-    for (uint32_t k = 0; k < kDepth; k += kStep) {
+    for (uint32_t k = 0; k < kDepth; k += kFragment) {
       if (k >= left) break;
-      uint32_t of_a[S::kRows][4], of_b[S::kColumns][4];
-      TACIT_UNROLL
-      for (uint32_t i = 0; i < S::kRows; ++i) LoadA<kTransA>(of_a[i], a, wm + 16 * i, k);
-      TACIT_UNROLL
-      for (uint32_t j = 0; j < S::kColumns; ++j) LoadB<kTransB>(of_b[j], b, k, wn + 16 * j);
-      TACIT_UNROLL
-      for (uint32_t i = 0; i < S::kRows; ++i) {
-        TACIT_UNROLL
-        for (uint32_t j = 0; j < 2 * S::kColumns; ++j) {
-          const uint32_t two[2] = {of_b[j / 2][j % 2 * 2], of_b[j / 2][j % 2 * 2 + 1]};
-          Mma16816(sum[i][j], of_a[i], two);
-        }
-      }
+      AddFragments<kTransA, kTransB, S::kRows, S::kColumns>(sum, a, b, wm, wn, k);
     }
   }
   WaitCopies<0>();
@@ -191,10 +131,6 @@ Status LaunchForm(Stream& stream, Form form_a, Form form_b, const GemmArgs<uint1
   if (ta) return LaunchTiles<kSide, true, false>(stream, args, splits);
   if (tb) return LaunchTiles<kSide, false, true>(stream, args, splits);
   return LaunchTiles<kSide, false, false>(stream, args, splits);
-}
-
-bool MayBeCopied(const DeviceMatrix<const uint16_t>& x) {
-  return x.stride % kChunk == 0 && reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/result.h"
 #include "cuda/device/buffer.h"
@@ -22,7 +23,8 @@ struct PlacedRows {
   float each = 1;
 };
 
-// A unit's gradient: a^T g over the unit's rows, and the placed rows.
+// A unit's gradient: a^T g over the unit's rows, and the placed rows. In bf16 rows of a and g begin
+// at multiples of 16 bytes.
 template <class T>
 struct UnitTable {
   uint32_t rows = 0, cols = 0;               // of the table
@@ -31,20 +33,22 @@ struct UnitTable {
   bool ones = false;  // the table has one row more than `a` columns, the sum of g: the biases
   PlacedRows<T> own = {};
   PlacedRows<float> input = {};
+  DeviceSpan<int64_t> sums = {};  // a number each of the table's, as steps
 };
 
 // The numbers of working memory that norms want.
-size_t UnitTableWork(uint32_t rows, uint32_t cols, size_t units);
+template <class T>
+size_t UnitTableWork(std::span<const UnitTable<T>> tables, size_t units);
 
-// squared[u] += |gradient of unit u|^2.
+// squared[u] += |gradient of unit u|^2, over all tables.
 template <class T>
-Status AddUnitTableNorms(Stream& stream, const UnitTable<T>& table, DeviceSpan<double> work,
-                         DeviceSpan<double> squared);
-// sums += the units' gradients times scale[u] / step, each number of each unit rounded once. A unit
-// whose scale is 0 is not looked at.
+Status AddUnitTableNorms(Stream& stream, std::span<const UnitTable<T>> tables,
+                         DeviceSpan<double> work, DeviceSpan<double> squared);
+// Adds the units' gradients times scale[u] / step to the tables' sums, each number of each unit
+// rounded once. A unit whose scale is 0 is not looked at.
 template <class T>
-Status AddUnitTables(Stream& stream, const UnitTable<T>& table, DeviceSpan<const float> scale,
-                     double step, DeviceSpan<int64_t> sums);
+Status AddUnitTables(Stream& stream, std::span<const UnitTable<T>> tables,
+                     DeviceSpan<const float> scale, double step);
 
 // The same for gradients that lie in memory, a row a unit.
 Status AddUnitVectorNorms(Stream& stream, DeviceMatrix<const float> gradients,

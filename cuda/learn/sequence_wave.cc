@@ -121,12 +121,13 @@ class Wave final : public SequenceWave {
       TACIT_RETURN_IF_ERROR(Output());
       TACIT_RETURN_IF_ERROR(Backward());
     }
-    TACIT_RETURN_IF_ERROR(Norms());
+    const std::vector<UnitTable<T>> tables = Tables(sums);
+    TACIT_RETURN_IF_ERROR(Norms(tables));
     TACIT_RETURN_IF_ERROR(NarrowNorms(stream_, Units(squared_), Units(norm_)));
     TACIT_RETURN_IF_ERROR(stream_.Fill(clipped_.span(), 0));
     TACIT_RETURN_IF_ERROR(UnitScales(stream_, rule, 1, Units(norm_), Units(coordinates_), {},
                                      Units(scale_), Units(bounded_), clipped_.span()));
-    return Sums(rule.grid_step, sums);
+    return Sums(tables, rule.grid_step, sums);
   }
 
   Status Report(Outcome* outcome) override {
@@ -466,18 +467,22 @@ class Wave final : public SequenceWave {
     return AddMatrix(stream_, below, grad);
   }
 
-  // Calls body(table, offset) for every table whose gradients units form.
-  template <class Body>
-  Status ForTables(const Body& body) {
-    for (Linear<T>* linear : linears_) {
+  // Lists the tables whose gradients units form.
+  std::vector<UnitTable<T>> Tables(DeviceSpan<int64_t> sums) const {
+    std::vector<UnitTable<T>> tables;
+    const auto add = [&](UnitTable<T> table, size_t offset) {
+      table.sums = sums.Sub(offset, size_t{table.rows} * table.cols);
+      tables.push_back(table);
+    };
+    for (const Linear<T>* linear : linears_) {
       const LinearLayer& layer = *linear->layer;
-      TACIT_RETURN_IF_ERROR(body(UnitTable<T>{.rows = static_cast<uint32_t>(layer.in + 1),
-                                              .cols = static_cast<uint32_t>(layer.out),
-                                              .unit_end = unit_end(),
-                                              .a = linear->in.view(),
-                                              .g = linear->grad.view(),
-                                              .ones = true},
-                                 layer.offset));
+      add({.rows = static_cast<uint32_t>(layer.in + 1),
+           .cols = static_cast<uint32_t>(layer.out),
+           .unit_end = unit_end(),
+           .a = linear->in.view(),
+           .g = linear->grad.view(),
+           .ones = true},
+          layer.offset);
     }
     const auto placed = [&](DeviceSpan<const uint32_t> place, float each) {
       return PlacedRows<float>{
@@ -489,7 +494,7 @@ class Wave final : public SequenceWave {
     };
     UnitTable<T> positions = empty(layout_.positions());
     positions.input = placed(position(), 1);
-    TACIT_RETURN_IF_ERROR(body(positions, layout_.positions().offset));
+    add(positions, layout_.positions().offset);
     // The softmax writes e^T g, and takes some of g off at the target.
     const auto predicted = [&](uint32_t cols, DeviceMatrix<const T> g) {
       return UnitTable<T>{.rows = static_cast<uint32_t>(layout_.output().rows),
@@ -503,7 +508,7 @@ class Wave final : public SequenceWave {
                                   .factor = minus_sum_.span().Sub(0, counted_count_)}};
     };
     if (layout_.item_bias().size() > 0)
-      TACIT_RETURN_IF_ERROR(body(predicted(1, factor_column_.view()), layout_.item_bias().offset));
+      add(predicted(1, factor_column_.view()), layout_.item_bias().offset);
     UnitTable<T> output = predicted(static_cast<uint32_t>(layout_.output().cols), scaled_.view());
     const auto input = placed(item(), layout_.embedding_scale());
     if (layout_.options().tied) {
@@ -511,31 +516,26 @@ class Wave final : public SequenceWave {
     } else {
       UnitTable<T> items = empty(layout_.items());
       items.input = input;
-      TACIT_RETURN_IF_ERROR(body(items, layout_.items().offset));
+      add(items, layout_.items().offset);
     }
-    return body(output, layout_.output().offset);
+    add(output, layout_.output().offset);
+    return tables;
   }
 
-  Status Norms() {
+  Status Norms(std::span<const UnitTable<T>> tables) {
     TACIT_RETURN_IF_ERROR(stream_.Fill(Units(squared_), 0));
     if (rows_ == 0) return {};
     for (const Norm* norm : norms_)
       TACIT_RETURN_IF_ERROR(AddUnitVectorNorms(stream_, norm->of_units.view(), Units(squared_)));
-    return ForTables([&](const UnitTable<T>& table, size_t) -> Status {
-      TACIT_RETURN_IF_ERROR(
-          Reserve(device_, UnitTableWork(table.rows, table.cols, units_), &work_));
-      return AddUnitTableNorms<T>(stream_, table, work_.span(), Units(squared_));
-    });
+    TACIT_RETURN_IF_ERROR(Reserve(device_, UnitTableWork(tables, units_), &work_));
+    return AddUnitTableNorms(stream_, tables, work_.span(), Units(squared_));
   }
-  Status Sums(double step, DeviceSpan<int64_t> sums) {
+  Status Sums(std::span<const UnitTable<T>> tables, double step, DeviceSpan<int64_t> sums) {
     if (rows_ == 0) return {};
     for (const Norm* norm : norms_)
       TACIT_RETURN_IF_ERROR(AddUnitVectors(stream_, norm->of_units.view(), Units(scale_), step,
                                            sums.Sub(norm->layer->offset, 2 * norm->layer->width)));
-    return ForTables([&](const UnitTable<T>& table, size_t offset) {
-      return AddUnitTables<T>(stream_, table, Units(scale_), step,
-                              sums.Sub(offset, size_t{table.rows} * table.cols));
-    });
+    return AddUnitTables(stream_, tables, Units(scale_), step);
   }
 
   Stream& stream_;

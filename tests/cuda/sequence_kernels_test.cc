@@ -67,6 +67,22 @@ class SequenceKernels : public OnDevice {
     else
       return Upload16(numbers);
   }
+  // The same with rows that begin at multiples of 16 bytes, and no numbers between them.
+  template <class T>
+  DeviceMatrix<T> UploadRows(const Numbers& numbers) {
+    if constexpr (std::is_same_v<T, float>) return Upload(numbers);
+    constexpr uint16_t kNoNumber = 0x7fc0;
+    const size_t stride = (numbers.cols + 7) / 8 * 8;
+    std::vector<uint16_t> halves(numbers.rows * stride, kNoNumber);
+    for (size_t r = 0; r < numbers.rows; ++r)
+      for (size_t c = 0; c < numbers.cols; ++c)
+        halves[r * stride + c] = ops::ToBf16(numbers.values[r * numbers.cols + c]);
+    if constexpr (!std::is_same_v<T, float>) {
+      halves_.push_back(ToDevice(halves));
+      return {halves_.back().span().data, static_cast<uint32_t>(numbers.rows),
+              static_cast<uint32_t>(numbers.cols), stride};
+    }
+  }
   DeviceSpan<float> Vector(const std::vector<float>& values) {
     floats_.push_back(ToDevice(values));
     return floats_.back().span();
@@ -335,11 +351,20 @@ class UnitTables : public SequenceKernels {
           want[u][item[r] * kWidth + c] += 3.0 * read.values[r * kWidth + c];
     }
     UnitTable<T> table{.rows = static_cast<uint32_t>(table_rows), .cols = kWidth};
+    // A second table, so that both are of one launch: g^T g.
+    std::vector<std::vector<double>> want_other(kUnits, std::vector<double>(kWidth * kWidth, 0.0));
+    for (size_t u = 0; u < kUnits; ++u)
+      for (uint32_t r = first_of(ends_, u); r < ends_[u]; ++r)
+        for (size_t i = 0; i < kWidth * kWidth; ++i)
+          want_other[u][i] +=
+              double{g.values[r * kWidth + i / kWidth]} * g.values[r * kWidth + i % kWidth];
     const auto ends = Ints(ends_);
+    UnitTable<T> other{.rows = kWidth, .cols = kWidth, .unit_end = ends};
+    other.a = other.g = UploadRows<T>(g);
     if (product) {
       table.unit_end = ends;
-      table.a = UploadAs<T>(a);
-      table.g = UploadAs<T>(g);
+      table.a = UploadRows<T>(a);
+      table.g = UploadRows<T>(g);
       table.ones = ones;
     }
     table.own = {
@@ -355,29 +380,40 @@ class UnitTables : public SequenceKernels {
     std::vector<int64_t> first;
     for (int order = 0; order < Orders() / 4 + 1; ++order) {
       NextOrder(order);
-      const auto work =
-          Make<double>(UnitTableWork(static_cast<uint32_t>(table_rows), kWidth, kUnits));
       const auto squared = ToDevice(std::vector<double>(kUnits, 100));
       const auto sums = ToDevice(std::vector<int64_t>(table_rows * kWidth, 7));
-      ASSERT_TRUE(AddUnitTableNorms<T>(*stream_, table, work.span(), squared.span()));
-      ASSERT_TRUE(AddUnitTables<T>(*stream_, table, Vector(scale), kStep, sums.span()));
-      const auto got = FromDevice(sums);
+      const auto other_sums = ToDevice(std::vector<int64_t>(kWidth * kWidth, 0));
+      table.sums = sums.span();
+      other.sums = other_sums.span();
+      const std::vector<UnitTable<T>> tables = {table, other};
+      const auto work = Make<double>(UnitTableWork<T>(tables, kUnits));
+      ASSERT_TRUE(AddUnitTableNorms<T>(*stream_, tables, work.span(), squared.span()));
+      ASSERT_TRUE(AddUnitTables<T>(*stream_, tables, Vector(scale), kStep));
+      const auto got = FromDevice(sums), got_other = FromDevice(other_sums);
       const auto got_squared = FromDevice(squared);
       for (size_t u = 0; u < kUnits; ++u) {
         double norm = 100;
         for (const double x : want[u]) norm += x * x;
+        for (const double x : want_other[u]) norm += x * x;
         EXPECT_NEAR(got_squared[u], norm, 1e-6 * norm) << "unit " << u;
       }
-      for (size_t i = 0; i < got.size(); ++i) {
-        double sum = 0, size = 0;
-        for (size_t u = 0; u < kUnits; ++u) {
-          const double steps = scale[u] * want[u][i] / kStep;
-          sum += std::nearbyint(steps);
-          size += std::abs(steps);
+      const auto expect_sums = [&](const std::vector<int64_t>& is, int64_t before,
+                                   const std::vector<std::vector<double>>& gradients) {
+        for (size_t i = 0; i < is.size(); ++i) {
+          double sum = 0, size = 0;
+          for (size_t u = 0; u < kUnits; ++u) {
+            const double steps = scale[u] * gradients[u][i] / kStep;
+            sum += std::nearbyint(steps);
+            size += std::abs(steps);
+          }
+          // A float's rounding may go the other way.
+          ASSERT_NEAR(static_cast<double>(is[i]), static_cast<double>(before) + sum,
+                      tolerance * size + 1)
+              << "number " << i;
         }
-        // A float's rounding may go the other way.
-        ASSERT_NEAR(static_cast<double>(got[i]), 7 + sum, tolerance * size + 1) << "number " << i;
-      }
+      };
+      expect_sums(got, 7, want);
+      expect_sums(got_other, 0, want_other);
       if (order == 0) first = got;
       ASSERT_EQ(got, first) << "order " << order;
     }
