@@ -1,4 +1,4 @@
-// Attention: a block a crop and head, a warp a query; backward, then a warp a key.
+// Attention: a warp a query; backward, then a warp a key. Blocks share the rows of a crop and head.
 //   bytes:      per crop of n rows and head of width d: 12 n d in and 4 n d out, and 4 n^2 / 2 of
 //               shares written once, read twice by the backward pass, which writes as many; keys
 //               and values are read n / 2 times each, out of the first-level cache
@@ -22,6 +22,15 @@ namespace tacit::cuda {
 namespace {
 
 constexpr uint32_t kBlock = 128, kWarps = kBlock / kWarp;
+constexpr uint32_t kRowsOfBlock = 4 * kWarps;  // of a crop, four a warp
+
+// Calls body(row) for the crop's rows that are this warp's; blocks share a crop's rows.
+template <class Body>
+TACIT_IN_KERNEL void ForMyRows(uint32_t rows, const Body& body) {
+  for (uint32_t row = BlockIndex().z * kWarps + WarpIndex(); row < rows;
+       row += GridSize().z * kWarps)
+    body(row);
+}
 
 TACIT_IN_KERNEL float AsFactor(bool rounds, float x) { return rounds ? Widen(ops::ToBf16(x)) : x; }
 
@@ -71,7 +80,7 @@ TACIT_KERNEL AttendKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
                           DeviceMatrix<float> out) {
   const Head head = HeadOf(shape, qkv.rows, out.cols);
   const float scale = 1 / Sqrt(static_cast<float>(head.width));
-  for (uint32_t q = WarpIndex(); q < head.rows; q += kWarps) {
+  ForMyRows(head.rows, [&](uint32_t q) {
     const float* const query = qkv.Row(head.first + q) + head.column;
     float* const share = shares.Row(head.shares + q);
     float most = -3.4e38f;
@@ -99,13 +108,13 @@ TACIT_KERNEL AttendKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
                     value);
       out.Row(head.first + q)[head.column + c] = value;
     }
-  }
+  });
 }
 
 TACIT_KERNEL VarianceKernel(AttentionShape shape, DeviceMatrix<const float> shares,
                             DeviceMatrix<const float> value_variance, DeviceMatrix<float> out) {
   const Head head = HeadOf(shape, out.rows, out.cols);
-  for (uint32_t q = WarpIndex(); q < head.rows; q += kWarps) {
+  ForMyRows(head.rows, [&](uint32_t q) {
     const float* const share = shares.Row(head.shares + q);
     for (uint32_t c = LaneIndex(); c < head.width; c += kWarp) {
       float sum = 0;
@@ -114,16 +123,17 @@ TACIT_KERNEL VarianceKernel(AttentionShape shape, DeviceMatrix<const float> shar
                   AsFactor(shape.rounds, value_variance.Row(head.first + k)[head.column + c]), sum);
       out.Row(head.first + q)[head.column + c] = sum;
     }
-  }
+  });
 }
 
-TACIT_KERNEL BackwardKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
-                            DeviceMatrix<const float> shares, DeviceMatrix<const float> grad,
-                            DeviceMatrix<float> work, DeviceMatrix<float> qkv_grad) {
+// Gradients of logits, into `work`, and of queries.
+TACIT_KERNEL QueriesKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
+                           DeviceMatrix<const float> shares, DeviceMatrix<const float> grad,
+                           DeviceMatrix<float> work, DeviceMatrix<float> qkv_grad) {
   const bool rounds = shape.rounds;
   const Head head = HeadOf(shape, qkv.rows, grad.cols);
   const float scale = 1 / Sqrt(static_cast<float>(head.width));
-  for (uint32_t q = WarpIndex(); q < head.rows; q += kWarps) {
+  ForMyRows(head.rows, [&](uint32_t q) {
     const float* const share = shares.Row(head.shares + q);
     const float* const out_grad = grad.Row(head.first + q) + head.column;
     float* const logit_grad = work.Row(head.shares + q);
@@ -144,9 +154,16 @@ TACIT_KERNEL BackwardKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
                   AsFactor(rounds, qkv.Row(head.first + k)[head.all + head.column + c]), sum);
       qkv_grad.Row(head.first + q)[head.column + c] = sum;
     }
-  }
-  SyncBlock();
-  for (uint32_t k = WarpIndex(); k < head.rows; k += kWarps) {
+  });
+}
+
+// Gradients of keys and values, from those of logits.
+TACIT_KERNEL KeysKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
+                        DeviceMatrix<const float> shares, DeviceMatrix<const float> grad,
+                        DeviceMatrix<const float> work, DeviceMatrix<float> qkv_grad) {
+  const bool rounds = shape.rounds;
+  const Head head = HeadOf(shape, qkv.rows, grad.cols);
+  ForMyRows(head.rows, [&](uint32_t k) {
     for (uint32_t c = LaneIndex(); c < head.width; c += kWarp) {
       float of_key = 0, of_value = 0;
       for (uint32_t q = k; q < head.rows; ++q) {
@@ -160,7 +177,7 @@ TACIT_KERNEL BackwardKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
       to[head.all] = of_key;
       to[2 * head.all] = of_value;
     }
-  }
+  });
 }
 
 void CheckShape(const AttentionShape& shape, const DeviceMatrix<const float>& qkv,
@@ -171,7 +188,8 @@ void CheckShape(const AttentionShape& shape, const DeviceMatrix<const float>& qk
   TACIT_CHECK(shares.rows == uint64_t{shape.heads} * qkv.rows && shares.cols >= shape.longest);
 }
 runtime::LaunchShape Blocks(const AttentionShape& shape) {
-  return {.grid = {static_cast<uint32_t>(shape.crop_end.size), shape.heads},
+  return {.grid = {static_cast<uint32_t>(shape.crop_end.size), shape.heads,
+                   std::max(1u, (shape.longest + kRowsOfBlock - 1) / kRowsOfBlock)},
           .block = {kBlock},
           .shared_bytes = 0};
 }
@@ -208,7 +226,9 @@ Status AttendBackward(Stream& stream, const AttentionShape& shape, DeviceMatrix<
   TACIT_CHECK(grad.rows == qkv.rows && work.rows == shares.rows && work.cols >= shape.longest &&
               qkv_grad.rows == qkv.rows && qkv_grad.cols == qkv.cols);
   if (shape.crop_end.size == 0) return {};
-  return Launch(stream, "AttendBackward", Blocks(shape), BackwardKernel, shape, qkv, shares, grad,
+  TACIT_RETURN_IF_ERROR(Launch(stream, "AttendBackwardQueries", Blocks(shape), QueriesKernel, shape,
+                               qkv, shares, grad, work, qkv_grad));
+  return Launch(stream, "AttendBackwardKeys", Blocks(shape), KeysKernel, shape, qkv, shares, grad,
                 work, qkv_grad);
 }
 

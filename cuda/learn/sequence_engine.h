@@ -14,7 +14,7 @@ struct DeviceSequenceOptions {
   train::SequenceEngineOptions sequence;
   // Positions that go through the model at a time, fewer for large catalogues. A step of more goes
   // through in waves of whole units, with the same bits; a unit of more is a wave by itself.
-  uint32_t wave_positions = 16384;
+  uint32_t wave_positions = 65536;
 };
 
 // The private step of a sequence model on one GPU: a transformer in f32 or bf16. What a unit adds
