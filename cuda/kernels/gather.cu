@@ -2,8 +2,8 @@
 // dims are others than multiples of four: threads of a slot read its row side by side.
 //   bytes:      4 a number of a row read, at random rows but in pieces of 4 dim; 4 written; 4 an
 //   entry operations: one addition a number
-// Memory bounds it. Measured on an H200 with the look-up before it: 64 % of a copy of the bytes that
-// must move, at dim 64 by fours. Registers: README.md.
+// Memory bounds it. Measured on an H200 with the look-up before it: 64 % of a copy of the bytes
+// that must move, at dim 64 by fours. Registers: README.md.
 #include <algorithm>
 
 #include "base/check.h"

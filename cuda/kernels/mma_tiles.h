@@ -9,8 +9,8 @@
 // kernels.
 namespace tacit::cuda {
 
-inline constexpr uint32_t kChunk = 8;       // numbers in 16 bytes
-inline constexpr uint32_t kFragment = 16;   // of the inner dimension in one instruction
+inline constexpr uint32_t kChunk = 8;      // numbers in 16 bytes
+inline constexpr uint32_t kFragment = 16;  // of the inner dimension in one instruction
 
 // One stage of a factor, as it lies in memory. Rows are 16 bytes longer than their numbers, so that
 // the eight rows that ldmatrix reads at once lie in different banks.

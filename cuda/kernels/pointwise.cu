@@ -1,9 +1,9 @@
 // Loops over matrices, a thread eight neighbouring numbers; blocks of 64 columns and 32 rows.
 //   bytes:      each number read once and written once: 4 + 4, 4 + 2 or 2 + 2
 //   operations: one or two a number; LogisticLoss some 60 in double
-// Memory bounds all of them. Measured on an H200, 16,384 x 598: AddBias 17 us, ReluBackward 21, both
-// 85 % of the copy bandwidth. ColumnSums is for the contract and goes
-// down each column alone. Registers: README.md.
+// Memory bounds all of them. Measured on an H200, 16,384 x 598: AddBias 17 us, ReluBackward 21,
+// both 85 % of the copy bandwidth. ColumnSums is for the contract and goes down each column alone.
+// Registers: README.md.
 #include <algorithm>
 #include <type_traits>
 

@@ -208,7 +208,8 @@ TACIT_IN_KERNEL void AddPlaced(const PlacedRows<P>& placed, uint32_t unit, const
         TACIT_UNROLL
         for (uint32_t j = 0; j < Former<T>::kAcross; ++j) {
           const uint32_t col = where.col0 + Former<T>::ColOf(j);
-          if (col < cols) tile.At(i, j) = Fma(factor, Widen(placed.from.Row(r)[col]), tile.At(i, j));
+          if (col < cols)
+            tile.At(i, j) = Fma(factor, Widen(placed.from.Row(r)[col]), tile.At(i, j));
         }
       }
     }
@@ -322,7 +323,9 @@ TACIT_KERNEL VectorSumsKernel(DeviceMatrix<const float> gradients, DeviceSpan<co
 }
 
 // Blocks that share the units.
-uint32_t Shares(size_t units) { return static_cast<uint32_t>((units + kUnitsEach - 1) / kUnitsEach); }
+uint32_t Shares(size_t units) {
+  return static_cast<uint32_t>((units + kUnitsEach - 1) / kUnitsEach);
+}
 
 template <class T>
 void CheckPlaced(const PlacedRows<T>& placed, uint32_t cols, size_t units) {
@@ -432,11 +435,11 @@ Status AddUnitVectors(Stream& stream, DeviceMatrix<const float> gradients,
                 VectorSumsKernel, gradients, scale, 1 / step, sums);
 }
 
-#define TACIT_UNIT_TILES(T)                                                                    \
-  template size_t UnitTableWork<T>(std::span<const UnitTable<T>>, size_t);                     \
-  template Status AddUnitTableNorms<T>(Stream&, std::span<const UnitTable<T>>,                 \
-                                       DeviceSpan<double>, DeviceSpan<double>);                \
-  template Status AddUnitTables<T>(Stream&, std::span<const UnitTable<T>>,                     \
+#define TACIT_UNIT_TILES(T)                                                                        \
+  template size_t UnitTableWork<T>(std::span<const UnitTable<T>>, size_t);                         \
+  template Status AddUnitTableNorms<T>(Stream&, std::span<const UnitTable<T>>, DeviceSpan<double>, \
+                                       DeviceSpan<double>);                                        \
+  template Status AddUnitTables<T>(Stream&, std::span<const UnitTable<T>>,                         \
                                    DeviceSpan<const float>, double)
 TACIT_UNIT_TILES(float);
 TACIT_UNIT_TILES(uint16_t);

@@ -3,8 +3,8 @@
 //               32 for each digest that fits, and an atomic of 4; PlaceRows 1,152 a bucket and 9 a
 //               row; transfers 8 a float
 //   operations: FindRows 16 comparisons a lane; PlaceRows 5 shuffles of 64 bits a row
-// Random lines bound FindRows. Measured on an H200, rows of 64 floats in random order: 12 G look-ups
-// a second in an index that is half full, 1.9 G rows a second placed and filled.
+// Random lines bound FindRows. Measured on an H200, rows of 64 floats in random order: 12 G
+// look-ups a second in an index that is half full, 1.9 G rows a second placed and filled.
 #include "base/check.h"
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/sorted.h"
