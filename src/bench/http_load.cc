@@ -56,14 +56,24 @@ class Client {
     return {};
   }
 
+  // Asks the kernel when answers came, so that a client that has to wait for its core does not
+  // count that as the server's time.
+  Status AskForArrivals() {
+    const int on = 1;
+    if (::setsockopt(fd_, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)) != 0)
+      return Broken("asking for times of arrival");
+    return {};
+  }
+
   Status Send(const std::string& request) {
     errno = 0;
+    begun_ = Now();
     for (size_t sent = 0; sent < request.size();) {
       const ssize_t n = ::send(fd_, request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
       if (n <= 0) return Broken("sending");
       sent += static_cast<size_t>(n);
     }
-    sent_ = clock_.Now();
+    sent_ = Now();
     return {};
   }
 
@@ -72,10 +82,8 @@ class Client {
     bytes_.clear();
     size_t end = std::string::npos, length = 0;
     while (end == std::string::npos || bytes_.size() < end + 4 + length) {
-      errno = 0;
-      const ssize_t got = ::recv(fd_, piece_, sizeof(piece_), 0);
-      if (got <= 0) return Broken("receiving");
-      bytes_.append(piece_, static_cast<size_t>(got));
+      TACIT_ASSIGN(const size_t got, ReceivePiece());
+      bytes_.append(piece_, got);
       if (end != std::string::npos) continue;
       end = bytes_.find("\r\n\r\n");
       const size_t field = bytes_.find("Content-Length: ");
@@ -85,13 +93,47 @@ class Client {
     if (!bytes_.starts_with("HTTP/1.1 200"))
       return Fail(ErrorCode::kInternal,
                   fmt::format("the server answers the benchmark '{}'", bytes_.substr(0, 300)));
-    return static_cast<float>(1e6 * Seconds(clock_.Now() - sent_));
+    return static_cast<float>(1e6 * (Now() - sent_));
   }
 
+  // Seconds since 1970. The kernel's stamps are of this clock.
+  static double Now() {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    return SecondsOf(now);
+  }
+
+  double begun() const { return begun_; }      // when the sending began
+  double arrived() const { return arrived_; }  // when the answer's last piece had come
+
  private:
-  const SystemClock clock_;
+  static double SecondsOf(const timespec& time) {
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  }
+
+  // Receives what is there, and notes when it came, if the kernel was asked for that.
+  Result<size_t> ReceivePiece() {
+    errno = 0;
+    iovec piece{.iov_base = piece_, .iov_len = sizeof(piece_)};
+    alignas(cmsghdr) char control[64];
+    msghdr message{};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    const ssize_t got = ::recvmsg(fd_, &message, 0);
+    if (got <= 0) return Broken("receiving");
+    for (cmsghdr* m = CMSG_FIRSTHDR(&message); m != nullptr; m = CMSG_NXTHDR(&message, m)) {
+      if (m->cmsg_level != SOL_SOCKET || m->cmsg_type != SCM_TIMESTAMPNS) continue;
+      timespec time{};
+      std::memcpy(&time, CMSG_DATA(m), sizeof(time));
+      arrived_ = SecondsOf(time);
+    }
+    return static_cast<size_t>(got);
+  }
+
   int fd_ = -1;
-  SystemClock::TimePoint sent_;
+  double begun_ = 0, sent_ = 0, arrived_ = 0;
   std::string bytes_;
   char piece_[65536];
 };
@@ -132,27 +174,30 @@ Result<HttpLoad> DriveHttpAt(uint16_t port, const std::string& request, double r
                              double seconds) {
   Client client;
   TACIT_RETURN_IF_ERROR(client.Connect(port));
-  const SystemClock clock;
-  std::vector<float> latency;
+  TACIT_RETURN_IF_ERROR(client.AskForArrivals());
+  std::vector<float> latency, seen;
   const double cpu = OthersCpuSeconds();
-  const auto start = clock.Now();
-  double overslept = 0;  // in all
+  const double start = Client::Now();
+  double late = 0;      // of the client, in all: what is due moves by that
+  double free = start;  // when the server had answered what was asked before
   for (uint64_t i = 0;; ++i) {
-    const double due = static_cast<double>(i) / rate + overslept;
-    if (due >= seconds) break;
-    double now = Seconds(clock.Now() - start);
-    const double waited = std::max(0.0, now - due);
-    if (now < due) {
-      std::this_thread::sleep_for(std::chrono::duration<double>(due - now));
-      // A client that wakes up late is no fault of the server's: what is due moves with it.
-      now = Seconds(clock.Now() - start);
-      overslept += std::max(0.0, now - due);
-    }
+    const double due = start + static_cast<double>(i) / rate + late;
+    if (due >= start + seconds) break;
+    const double now = Client::Now();
+    if (now < due) std::this_thread::sleep_for(std::chrono::duration<double>(due - now));
     TACIT_RETURN_IF_ERROR(client.Send(request));
-    TACIT_ASSIGN(const float took, client.Receive());
-    latency.push_back(took + static_cast<float>(1e6 * waited));
+    const double possible = std::max(due, free);
+    late += std::max(0.0, client.begun() - possible);
+    TACIT_RETURN_IF_ERROR(client.Receive());
+    free = client.arrived();
+    const double waited = possible - due;
+    latency.push_back(static_cast<float>(1e6 * (waited + free - client.begun())));
+    seen.push_back(static_cast<float>(1e6 * (waited + Client::Now() - client.begun())));
   }
-  return Summary(std::move(latency), Seconds(clock.Now() - start), OthersCpuSeconds() - cpu);
+  HttpLoad load = Summary(std::move(latency), Client::Now() - start, OthersCpuSeconds() - cpu);
+  std::sort(seen.begin(), seen.end());
+  load.seen_p99_us = seen[seen.size() * 99 / 100];
+  return load;
 }
 
 std::string HttpRequest(const std::string& path, const std::string& body, const std::string& token,

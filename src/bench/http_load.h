@@ -12,6 +12,7 @@ struct HttpLoad {
   uint64_t requests = 0;
   double seconds = 0;
   double p50_us = 0, p99_us = 0;  // from sending to the whole answer
+  double seen_p99_us = 0;         // at a pace alone: until the client had the answer
   double server_cpu_us = 0;       // this process's CPU time per request, the client's own left out
 };
 
@@ -22,8 +23,9 @@ Result<HttpLoad> DriveHttp(uint16_t port, const std::string& request, size_t con
                            double seconds);
 
 // The same on one connection at this many requests a second, without waiting for answers that come
-// late: a request's time begins when it was due. Where the client itself sleeps longer than it
-// meant to, all that is due later moves by that.
+// late: a request's time begins when it was due, and ends when the kernel had the answer. Where the
+// client itself is late, as it slept longer than it meant to or waited for a core, all that is due
+// later moves by that.
 Result<HttpLoad> DriveHttpAt(uint16_t port, const std::string& request, double rate,
                              double seconds);
 

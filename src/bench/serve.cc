@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -268,6 +269,29 @@ class Training {
   std::thread thread_;
 };
 
+// As many threads as training has, at its priority, that do nothing but use their cores. Answers
+// that are late beside them are late by the scheduler alone.
+class IdleSpinners {
+ public:
+  IdleSpinners() {
+    for (std::thread& thread : threads_) thread = std::thread([this] { Spin(); });
+  }
+  ~IdleSpinners() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  void Spin() const {
+    SetIdlePriority();
+    while (!stop_.load(std::memory_order_relaxed)) {
+    }
+  }
+
+  std::atomic<bool> stop_ = false;
+  std::array<std::thread, 2> threads_;
+};
+
 uint16_t PortOf(const std::string& address) {
   return static_cast<uint16_t>(std::stoul(address.substr(address.rfind(':') + 1)));
 }
@@ -303,6 +327,26 @@ struct Turns {
             .limit = Median(bare),
             .more = std::move(more),
             .note = note + ")"};
+  }
+};
+
+// Turns at a steady pace. `seen` is p99 as the client saw it, with its own waits for a core.
+struct PacedTurns {
+  std::vector<double> p99, seen;
+
+  BenchRow Row(std::string name, const PacedTurns& alone) const {
+    return {.name = std::move(name),
+            .value = Median(p99) / Median(alone.p99),
+            .unit = "p99 over that alone, at most",
+            .limit = kPacedWhileTraining,
+            .more = {{"compares", true},
+                     {"requests_per_s", kPace},
+                     {"p99_us", Median(p99)},
+                     {"p99_us_alone", Median(alone.p99)},
+                     {"seen_p99_us", Median(seen)},
+                     {"seen_p99_us_alone", Median(alone.seen)}},
+            .note = fmt::format("(p99 {:.0f} and {:.0f} us; the client saw {:.0f} and {:.0f})",
+                                Median(p99), Median(alone.p99), Median(seen), Median(alone.seen))};
   }
 };
 
@@ -366,30 +410,24 @@ class ServeBench {
     add("infer-binary-over-json", Median(ratios), kBinaryOverJson, "times the rows/s, at least");
   }
 
-  // Asks for the score of one row at a steady pace, with training and without in turn.
+  // Asks for the score of one row at a steady pace: alone, beside training, and beside threads that
+  // only spin at training's priority, in turn.
   Status Paced(int rounds, double seconds, std::vector<BenchRow>* rows) {
     const std::string request = HttpRequest("/v1/score", ScoreBody(1), tokens_.of_query);
-    std::vector<double> without, with;
+    PacedTurns alone, training, spinning;
     for (int round = 0; round < rounds; ++round) {
-      for (const bool training : {false, true}) {
-        std::optional<Training> beside;
-        if (training) beside.emplace(*rig_);
-        const auto load = DriveHttpAt(port_, request, kPace, seconds);
-        if (beside) TACIT_RETURN_IF_ERROR(beside->Stop());
-        if (!load) return Fail(Error(load.error()));
-        (training ? with : without).push_back(load->p99_us);
+      TACIT_RETURN_IF_ERROR(PacedTurn(request, seconds, &alone));
+      {
+        Training beside(*rig_);
+        const Status asked = PacedTurn(request, seconds, &training);
+        TACIT_RETURN_IF_ERROR(beside.Stop());
+        TACIT_RETURN_IF_ERROR(asked);
       }
+      const IdleSpinners beside;
+      TACIT_RETURN_IF_ERROR(PacedTurn(request, seconds, &spinning));
     }
-    rows->push_back(
-        {.name = "serve-paced-score-1-training",
-         .value = Median(with) / Median(without),
-         .unit = "p99 over that without training, at most",
-         .limit = kPacedWhileTraining,
-         .more = {{"compares", true},
-                  {"requests_per_s", kPace},
-                  {"p99_us", Median(without)},
-                  {"p99_us_training", Median(with)}},
-         .note = fmt::format("(p99 {:.0f} and {:.0f} us)", Median(without), Median(with))});
+    rows->push_back(training.Row("serve-paced-score-1-training", alone));
+    rows->push_back(spinning.Row("serve-paced-score-1-spinning", alone));
     return {};
   }
 
@@ -454,6 +492,13 @@ class ServeBench {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
     return Fail(ErrorCode::kInternal, question.path + " is not answered");
+  }
+
+  Status PacedTurn(const std::string& request, double seconds, PacedTurns* turns) const {
+    TACIT_ASSIGN(const HttpLoad load, DriveHttpAt(port_, request, kPace, seconds));
+    turns->p99.push_back(load.p99_us);
+    turns->seen.push_back(load.seen_p99_us);
+    return {};
   }
 
   Status Round(double seconds, std::map<std::string, Turns>* turns) {

@@ -46,10 +46,13 @@ void AppendJsonString(std::string_view text, std::string* out) {
   out->push_back('"');
 }
 
+ErrorForm ErrorFormFor(std::string_view path) {
+  return path == "/v2" || path.starts_with("/v2/") ? ErrorForm::kInference : ErrorForm::kCode;
+}
+
 Reply ReplyFor(std::string_view path) {
   Reply reply;
-  const bool is_inference = path == "/v2" || path.starts_with("/v2/");
-  reply.error_form = is_inference ? ErrorForm::kInference : ErrorForm::kCode;
+  reply.error_form = ErrorFormFor(path);
   return reply;
 }
 

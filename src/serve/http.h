@@ -52,7 +52,7 @@ enum class ErrorForm : uint8_t { kCode, kInference };
 
 struct Reply {
   uint32_t status = 200;
-  std::string content_type = "application/json";
+  std::string_view content_type = "application/json";  // a text that lives on
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;  // besides the server's own
   ErrorForm error_form = ErrorForm::kCode;
@@ -63,7 +63,9 @@ struct Reply {
   std::string_view route = {};
 };
 
-// An empty reply to a request for this path: what is under /v2 is the Open Inference Protocol's.
+// The form for a request for this path: what is under /v2 is the Open Inference Protocol's.
+ErrorForm ErrorFormFor(std::string_view path);
+// An empty reply with that form.
 Reply ReplyFor(std::string_view path);
 
 // Answers requests. Each server thread has one and calls it alone, so it may keep scratch memory

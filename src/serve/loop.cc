@@ -40,6 +40,12 @@ Shared::Shared(ServerOptions o, metrics::Registry& metrics)
                                "HTTP requests and connections refused: malformed, over a limit");
 }
 
+SteadyTime Shared::About() const {
+  timespec now{};
+  if (options.clock != nullptr || ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now) != 0) return Now();
+  return SteadyTime(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+}
+
 Loop::Loop(Shared& shared) : shared_(shared), tick_(TickOf(shared.options)) {}
 
 void Loop::Run(const HandlerFactory& make_handler) {

@@ -26,7 +26,7 @@ void RenderHead(const Reply& reply, std::string_view reason, std::string_view da
   const auto append = [out](auto... parts) { (out->append(parts), ...); };
   out->clear();
   append("HTTP/1.1 ", Digits(reply.status).view(), " ", reason, "\r\nServer: tacit\r\nDate: ", date,
-         "\r\nContent-Type: ", std::string_view(reply.content_type),
+         "\r\nContent-Type: ", reply.content_type,
          "\r\nContent-Length: ", Digits(reply.body.size()).view(), "\r\n");
   for (const auto& [name, value] : reply.headers)
     append(std::string_view(name), ": ", std::string_view(value), "\r\n");

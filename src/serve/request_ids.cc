@@ -34,8 +34,8 @@ std::string_view Stripped(std::string_view text) {
 
 }  // namespace
 
-RequestIds IdsOf(const HeaderFields& fields) {
-  return {IfPlain(fields.Find(kIdField)), IfPlain(fields.Find(kTraceField))};
+RequestIds IdsOf(std::string_view id, std::string_view trace) {
+  return {IfPlain(id), IfPlain(trace)};
 }
 
 void RequestIds::AddTo(Reply* reply) const {

@@ -19,7 +19,8 @@ struct RequestIds {
   void AddTo(Reply* reply) const;
 };
 
-RequestIds IdsOf(const HeaderFields& fields);
+// The ids are in these two fields, as they came.
+RequestIds IdsOf(std::string_view id, std::string_view trace);
 
 // Finds the ids in lines of a header that no parser has read: a refused request has them too. A
 // last line without an end may be cut off and is passed over.

@@ -185,7 +185,7 @@ Router::Route* Router::Find(const Request& request, PathParts* parts, Reply* rep
 
 void Router::Handle(const Request& request, Reply* reply) {
   const auto start = std::chrono::steady_clock::now();
-  reply->error_form = ReplyFor(request.path).error_form;
+  reply->error_form = ErrorFormFor(request.path);
   Request routed = request;
   routed.at_operators_door = request.role == Role::kOperator;
   if (!IsOperator(request)) routed.role = Role::kPublic;

@@ -18,6 +18,7 @@
 #include "serve/loop.h"
 #include "serve/reply_head.h"
 #include "serve/request_ids.h"
+#include "serve/seen_fields.h"
 #include "serve/tls/tls.h"
 #include "serve/user_route.h"
 
@@ -108,7 +109,7 @@ class HttpSession final : public Session, public std::enable_shared_from_this<Ht
   void Answer();
   bool UnpackBody();
   RequestIds Ids() const;
-  void PassIds(const Request& request, SteadyTime begin);
+  void PassIds(const Request& request, bool is_logged, SteadyTime begin);
   void Refuse(uint32_t status, std::string_view message);
   void Send(bool head_only, bool keep_alive);
   void OnSent(error_code error, bool keep_alive);
@@ -135,6 +136,7 @@ class HttpSession final : public Session, public std::enable_shared_from_this<Ht
       0;  // bytes of a chunked body beyond what its chunks need: extensions, trailers
   OnChunk on_chunk_;
   bool header_checked_ = false;
+  SeenFields seen_;             // of a header that was checked
   bool is_packed_ = false;      // the body is gzip
   BodyBuffer unpacked_;         // what such a body holds
   std::string_view cut_short_;  // why the request's time is over
@@ -172,7 +174,7 @@ HttpSession<Stream>::~HttpSession() {
 template <class Stream>
 void HttpSession<Stream>::Enter(State state) {
   state_ = state;
-  since_ = shared_.Now();
+  since_ = shared_.About();
   if (state != State::kReceiving) return;
   progress_since_ = since_;
   received_before_ = received_;
@@ -298,26 +300,26 @@ bool HttpSession<Stream>::CheckHeader() {
 template <class Stream>
 Refusal HttpSession<Stream>::HeaderRefusal() {
   const auto& message = parser_->get();
+  seen_ = LookAt(message);
   if (message.method_string().size() > kMethodBytesMost)
     return {400, fmt::format("a method has at most {} bytes", kMethodBytesMost)};
-  const size_t hosts = message.count(http::field::host);
-  if (hosts > 1 || (hosts == 0 && message.version() >= 11))
+  if (seen_.host.count > 1 || (seen_.host.count == 0 && message.version() >= 11))
     return {400, "HTTP/1.1 requires one Host field"};
-  if (message.count(http::field::transfer_encoding) > 0) {
+  if (seen_.transfer_encoding.count > 0) {
     if (message.version() < 11) return {400, "HTTP/1.0 has no transfer encodings"};
     // If the request were read as one without a body, its body would be read as the next request.
     if (!parser_->chunked()) return {501, "the only transfer encoding here is chunked"};
   }
-  const size_t lengths = message.count(http::field::content_length);
-  if (lengths > 1 || (lengths == 1 && !IsPlainLength(View(message[http::field::content_length]))))
+  const SeenFields::Field& length = seen_.content_length;
+  if (length.count > 1 || (length.count == 1 && !IsPlainLength(length.value)))
     return {400, "Content-Length must be one number"};
-  const std::string_view host = View(message[http::field::host]);
-  if (!door_.is_unix && hosts == 1 && !door_.hosts.Answers(host))
+  const std::string_view host = seen_.host.value;
+  if (!door_.is_unix && seen_.host.count == 1 && !door_.hosts.Answers(host))
     return {421, fmt::format("this server does not answer as '{}': name it in serve.hosts if it "
                              "should",
                              host.substr(0, 100))};
   if (door_.role == Role::kOperator &&
-      IsCrossSite(host, View(message[http::field::origin]), View(message["Sec-Fetch-Site"])))
+      IsCrossSite(host, seen_.origin.value, seen_.fetch_site.value))
     return {403, "the operator's listener does not answer to pages of other sites"};
   if (shared_.options.callers != nullptr)
     if (Refusal refusal = CallerRefusal(); refusal.status != 0) return refusal;
@@ -326,10 +328,9 @@ Refusal HttpSession<Stream>::HeaderRefusal() {
 
 template <class Stream>
 Refusal HttpSession<Stream>::CodingRefusal() {
-  const auto& message = parser_->get();
-  const BodyCoding coding = message.count(http::field::content_encoding) > 1
+  const BodyCoding coding = seen_.content_encoding.count > 1
                                 ? BodyCoding::kUnknown
-                                : CodingOf(View(message[http::field::content_encoding]));
+                                : CodingOf(seen_.content_encoding.value);
   if (coding == BodyCoding::kUnknown)
     return {415, "the only Content-Encoding of a body here is gzip, once"};
   is_packed_ = coding == BodyCoding::kGzip;
@@ -340,14 +341,13 @@ Refusal HttpSession<Stream>::CodingRefusal() {
 // handler: nobody unknown makes the server hold a body.
 template <class Stream>
 Refusal HttpSession<Stream>::CallerRefusal() {
-  const auto& message = parser_->get();
-  const auto [begin, end] = message.equal_range(http::field::authorization);
-  if (begin == end) {
+  const SeenFields::Field& field = seen_.authorization;
+  if (field.count == 0) {
     if (parser_->is_done()) return {};
     return {401, "a token is needed: Authorization: Bearer TOKEN"};
   }
-  if (std::next(begin) != end) return {400, "more than one Authorization field"};
-  const std::string_view token = BearerToken(View(begin->value()));
+  if (field.count > 1) return {400, "more than one Authorization field"};
+  const std::string_view token = BearerToken(field.value);
   if (token.empty()) return {401, "Authorization must be Bearer TOKEN"};
   caller_ = known_.Find(*shared_.options.callers, token);
   if (caller_ == nullptr) return {401, "the token is nobody's here"};
@@ -427,7 +427,8 @@ void HttpSession<Stream>::Answer() {
   request.fields = &fields;
   request.asks_token = shared_.options.callers != nullptr;
   request.caller = caller_;
-  const SteadyTime begin = shared_.Now();
+  const bool is_logged = shared_.access_log.load(std::memory_order_relaxed);
+  const SteadyTime begin = is_logged ? shared_.Now() : SteadyTime();
   reply_ = ReplyFor(request.path);
   try {
     loop_.handler().Handle(request, &reply_);
@@ -450,7 +451,7 @@ void HttpSession<Stream>::Answer() {
     SetError(503, "too many answers wait to be taken", &reply_);
     reply_.headers.emplace_back("Retry-After", "1");
   }
-  PassIds(request, begin);
+  PassIds(request, is_logged, begin);
   parser_->get().body().Clear();
   unpacked_.Clear();
   Send(is_head, parser_->keep_alive() && !loop_.draining());
@@ -459,7 +460,9 @@ void HttpSession<Stream>::Answer() {
 // The ids that came, of a request that was refused within its header too.
 template <class Stream>
 RequestIds HttpSession<Stream>::Ids() const {
-  RequestIds ids = IdsOf(ParsedFields(parser_->get()));
+  if (header_checked_) return IdsOf(seen_.id.value, seen_.trace.value);
+  const SeenFields seen = LookAt(parser_->get());
+  RequestIds ids = IdsOf(seen.id.value, seen.trace.value);
   if (parser_->is_header_done()) return ids;
   const RequestIds unread =
       IdsInLines({static_cast<const char*>(buffer_.data().data()), buffer_.size()});
@@ -470,11 +473,10 @@ RequestIds HttpSession<Stream>::Ids() const {
 
 // Gives the answer the request's ids, and logs it if answers are.
 template <class Stream>
-void HttpSession<Stream>::PassIds(const Request& request, SteadyTime begin) {
+void HttpSession<Stream>::PassIds(const Request& request, bool is_logged, SteadyTime begin) {
   const RequestIds ids = Ids();
   ids.AddTo(&reply_);
-  if (shared_.access_log.load(std::memory_order_relaxed))
-    LogAccess(request, reply_, ids, shared_.Now() - begin);
+  if (is_logged) LogAccess(request, reply_, ids, shared_.Now() - begin);
 }
 
 template <class Stream>
@@ -491,7 +493,7 @@ void HttpSession<Stream>::Refuse(uint32_t status, std::string_view message) {
     SetError(status, message, &reply_);
   if (status == 503) reply_.headers.emplace_back("Retry-After", "1");
   if (status == 415) reply_.headers.emplace_back("Accept-Encoding", "gzip");
-  PassIds(request, shared_.Now());
+  PassIds(request, shared_.access_log.load(std::memory_order_relaxed), shared_.Now());
   parser_->get().body().Clear();
   unpacked_.Clear();
   holding_.Set(0);

@@ -54,8 +54,9 @@ TEST(ServeBenchTest, EachQuestionHasItsRowBesideTheLimit) {
       EXPECT_TRUE(names.contains("serve-" + question + training)) << question + training;
     EXPECT_TRUE(names.contains("serve-tail-" + question + "-training")) << question;
   }
-  for (const char* compared : {"serve-tail-score-32", "serve-tail-lookup-64",
-                               "serve-infer-binary-over-json", "serve-paced-score-1-training"})
+  for (const char* compared :
+       {"serve-tail-score-32", "serve-tail-lookup-64", "serve-infer-binary-over-json",
+        "serve-paced-score-1-training", "serve-paced-score-1-spinning"})
     EXPECT_TRUE(names.contains(compared)) << compared;
 }
 
